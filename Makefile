@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Non-recursive, no configure step. Sources are found by folder: a new .c file needs no change here.
+#
+#   make                     build/probing-top, build/probing, build/libprobing.so
+#   make deps                third-party libraries from pinned source into build/deps (once)
+#   make demo test lint asan bench fuzz-smoke check-agent compdb fresh install clean
+#
+# Variables: BUILD (build), DEPS (build/deps, shared by every BUILD), CC, CFLAGS (-O2 -g), LDFLAGS, PREFIX, DESTDIR,
+# V=1 shows commands, WERROR=1 makes warnings errors, SAN=address,undefined builds with sanitisers.
+
+BUILD ?= build
+DEPS ?= build/deps
+PREFIX ?= /usr/local
+DESTDIR ?=
+CFLAGS ?= -O2 -g
+LDFLAGS ?=
+PYTHON3 ?= python3
+VERSION := $(shell cat VERSION)
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
+
+bindir := $(PREFIX)/bin
+libdir := $(PREFIX)/lib/probing
+datadir := $(PREFIX)/share/probing-top
+
+include mk/flags.mk
+include mk/build.mk
+include mk/deps.mk
+include mk/test.mk
+include mk/check.mk
+include mk/install.mk
+
+-include $(ALL_OBJECTS:.o=.d)

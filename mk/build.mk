@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# Libraries, programs and the agent. A folder without sources is skipped.
+
+sources_of = $(sort $(wildcard src/$(1)/*.c src/$(1)/*/*.c src/$(1)/*/*/*.c))
+objects_of = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/main.c,$(call sources_of,$(1))))
+
+MODULES := tui cli client inject agent store pystack wire base
+PRESENT := $(foreach m,$(MODULES),$(if $(call objects_of,$(m)),$(m)))
+SRC_OBJECTS := $(foreach m,$(PRESENT),$(call objects_of,$(m)))
+MAIN_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/tui/main.c src/cli/main.c))
+ALL_OBJECTS = $(SRC_OBJECTS) $(MAIN_OBJECTS) $(TEST_OBJECTS)
+
+lib_of = $(foreach m,$(1),$(if $(filter $(m),$(PRESENT)),$(BUILD)/lib/lib$(m).a))
+LIBS := $(call lib_of,$(MODULES))
+TUI_LIBS := $(call lib_of,tui client store inject pystack wire base)
+CLI_LIBS := $(call lib_of,cli client store inject pystack wire base)
+AGENT_LIBS := $(call lib_of,store pystack wire base)
+THEMES := $(wildcard themes/*)
+
+BINARIES := $(if $(wildcard src/tui/main.c),$(BUILD)/probing-top) \
+	$(if $(wildcard src/cli/main.c),$(BUILD)/probing) \
+	$(if $(filter agent,$(PRESENT)),$(BUILD)/libprobing.so)
+
+all: $(LIBS) $(BINARIES) $(THEMES:%=$(BUILD)/%)
+libs: $(LIBS)
+.PHONY: all libs
+
+define library
+$(BUILD)/lib/lib$(1).a: $(call objects_of,$(1))
+endef
+$(foreach m,$(PRESENT),$(eval $(call library,$(m))))
+
+$(BUILD)/lib/lib%.a:
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(BUILD)/obj/src/inject/stub%.o: src/inject/stub%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/stamp
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STUB_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/stamp
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+link_libs = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(MSGPACK_LIBS) $(1) -lm -ldl
+
+$(BUILD)/probing-top: $(BUILD)/obj/src/tui/main.o $(TUI_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
+	$(call say,LD,$@)
+	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(NCURSES_LIBS))
+
+$(BUILD)/probing: $(BUILD)/obj/src/cli/main.o $(CLI_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
+	$(call say,LD,$@)
+	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs)
+
+# The agent goes into the job stripped; what a debugger needs lies beside it.
+$(BUILD)/libprobing.so: $(call objects_of,agent) $(AGENT_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) mk/agent.map $(BUILD)/link-flags
+	$(call say,LD,$@)
+	$(Q)$(CC) $(AGENT_LDFLAGS) -o $@.debug $(filter %.o,$^) $(call link_libs)
+	$(Q)objcopy --strip-unneeded $@.debug $@.new
+	$(Q)objcopy --only-keep-debug $@.debug
+	$(Q)objcopy --add-gnu-debuglink=$@.debug $@.new
+	$(Q)mv $@.new $@
+
+$(BUILD)/themes/%: themes/%
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+clean:
+	rm -rf $(BUILD)/obj $(BUILD)/lib $(BUILD)/gen $(BUILD)/tests $(BUILD)/bench $(BUILD)/asan $(BUILD)/fuzz $(BUILD)/lint \
+	    $(BUILD)/themes $(BUILD)/flags $(BUILD)/link-flags $(BUILD)/probing $(BUILD)/probing-top $(BUILD)/libprobing.so \
+	    $(BUILD)/libprobing.so.debug
+.PHONY: clean

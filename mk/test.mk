@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests, fuzz targets and benchmarks. tests/run runs what is built here and counts.
+
+TEST_SOURCES := $(wildcard tests/unit/test_*.c)
+TEST_SUPPORT := $(filter-out $(TEST_SOURCES),$(wildcard tests/unit/*.c tests/support/*.c))
+FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
+TARGET_SOURCES := $(wildcard tests/targets/*.c)
+BENCH_SOURCES := $(wildcard bench/*.c)
+
+UNIT_TESTS := $(TEST_SOURCES:tests/unit/%.c=$(BUILD)/tests/%)
+FUZZ_REPLAYS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/tests/%)
+FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/fuzzers/%)
+TARGETS := $(TARGET_SOURCES:tests/targets/%.c=$(BUILD)/tests/targets/%.so)
+BENCHES := $(BENCH_SOURCES:bench/%.c=$(BUILD)/bench/%)
+
+SUPPORT_OBJECTS := $(TEST_SUPPORT:%.c=$(BUILD)/obj/%.o)
+TEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_SOURCES) $(TEST_SUPPORT) $(FUZZ_SOURCES) $(BENCH_SOURCES))
+ifneq ($(FUZZ_SOURCES),)
+TEST_OBJECTS += $(BUILD)/obj/tests/fuzz/replay.o
+endif
+TEST_LIBS := $(if $(SUPPORT_OBJECTS),$(BUILD)/lib/libtestsupport.a) $(LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS)
+
+tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS)
+.PHONY: tests
+
+$(BUILD)/lib/libtestsupport.a: $(SUPPORT_OBJECTS)
+
+$(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/stamp
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TEST_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/obj/bench/%.o: bench/%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/stamp
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TEST_CFLAGS) -MMD -MP -c -o $@ $<
+
+define link_test
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(1) $(NCURSES_LIBS))
+endef
+
+$(UNIT_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(TEST_LIBS) $(BUILD)/link-flags
+	$(call link_test,-lcmocka -lvterm)
+
+$(FUZZ_REPLAYS): $(BUILD)/tests/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o $(TEST_LIBS) $(BUILD)/link-flags
+	$(call link_test)
+
+$(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/obj/tests/fuzz/%.o $(TEST_LIBS) $(BUILD)/link-flags
+	$(call link_test)
+
+$(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(TEST_LIBS) $(BUILD)/link-flags
+	$(call link_test)
+
+# Native code that test jobs load (a C call that keeps the GIL, ...).
+$(TARGETS): $(BUILD)/tests/targets/%.so: tests/targets/%.c $(BUILD)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARNINGS) -D_GNU_SOURCE -fPIC -shared -pthread -o $@ $<
