@@ -160,7 +160,7 @@ build_libwebsockets() { # version
     : >"$dest/work/libwebsockets.log"
     logged libwebsockets cmake -S "$dest/work/libwebsockets" -B "$dest/work/libwebsockets/out" \
         -DCMAKE_C_COMPILER="$CC" -DCMAKE_BUILD_TYPE=MinSizeRel -DCMAKE_C_FLAGS="$common_flags" \
-        -DCMAKE_INSTALL_PREFIX="$dest" -DCMAKE_INSTALL_LIBDIR=lib -DLWS_INSTALL_LIB_DIR=lib \
+        -DCMAKE_INSTALL_PREFIX="$dest" -DCMAKE_INSTALL_LIBDIR=lib \
         -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DLWS_STATIC_PIC=ON -DLWS_WITH_STATIC=ON -DLWS_WITH_SHARED=OFF \
         -DLWS_WITH_SSL=OFF -DLWS_WITH_HTTP2=OFF -DLWS_WITHOUT_EXTENSIONS=ON -DLWS_WITH_ZLIB=OFF \
         -DLWS_HAVE_LIBCAP=0 -DLWS_HAVE_SYS_CAPABILITY_H=0 -DLWS_AVOID_SIGPIPE_IGN=ON \
@@ -168,7 +168,7 @@ build_libwebsockets() { # version
         -DLWS_WITH_NETLINK=OFF -DLWS_WITH_SYS_SMD=OFF -DLWS_WITH_CONMON=OFF -DLWS_WITH_HTTP_BASIC_AUTH=OFF \
         -DLWS_WITH_EVLIB_PLUGINS=OFF -DLWS_WITH_LIBUV=OFF -DLWS_WITH_LIBEV=OFF -DLWS_WITH_LIBEVENT=OFF \
         -DLWS_WITH_GLIB=OFF -DLWS_WITH_DIR=OFF -DLWS_WITH_LEJP_CONF=OFF -DLWS_LOG_TAG_LIFECYCLE=OFF \
-        -DLWS_WITHOUT_TESTAPPS=ON -DLWS_WITH_MINIMAL_EXAMPLES=OFF -DLWS_WITH_EXPORT_LWSTARGETS=OFF \
+        -DLWS_WITHOUT_TESTAPPS=ON -DLWS_WITH_MINIMAL_EXAMPLES=OFF \
         -DDISABLE_WERROR=ON
     logged libwebsockets cmake --build "$dest/work/libwebsockets/out" -j "$jobs"
     logged libwebsockets cmake --install "$dest/work/libwebsockets/out"
@@ -191,6 +191,9 @@ printf '%s\n' "$pins" | while read -r name version sha url; do
     get_source "$name" "$version" "$sha" "$url"
     say "$name $version: building"
     build_"$name" "$version"
+done
+for lib in libwebsockets libunwind libunwind-ptrace; do
+    [ -f "$dest/lib/$lib.a" ] || die "the build of $lib.a left no library; see $dest/work"
 done
 rm -rf "$dest/work" "$dest/apt"
 printf '%s\n' "$wanted" >"$dest/stamp"
