@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clock: the time, in the two forms the project uses.
+ *
+ * Monotonic nanoseconds for intervals and deadlines, seconds since the epoch (UTC) for timestamps. Async-signal-safe.
+ */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CLOCK_NS_PER_S 1000000000ULL
+#define CLOCK_NS_PER_MS 1000000ULL
+#define CLOCK_NS_PER_US 1000ULL
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+uint64_t clock_mono_ns(void);
+
+/* Seconds since the epoch, UTC. */
+double clock_epoch_s(void);
+
+/* CPU time of thread `tid` of this process in nanoseconds, or 0 if it cannot be read (the thread is gone).
+ * The clock id is the one pthread_getcpuclockid would give: see MAKE_THREAD_CPUCLOCK in Linux' posix-timers.h. */
+uint64_t clock_thread_cpu_ns(pid_t tid);
+
+/* CPU time of the calling thread in nanoseconds. */
+uint64_t clock_self_cpu_ns(void);
+
+#endif

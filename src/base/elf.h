@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * elf: symbols and sections of ELF64 images, in a process's memory or in a file (System V gABI, x86-64 psABI).
+ *
+ * In memory only what the loader mapped is there: program headers, the dynamic section, its symbols. Sections need the
+ * file. Every offset is bounds-checked: images are foreign bytes.
+ */
+#ifndef BASE_ELF_H
+#define BASE_ELF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+
+struct elf_image {
+    struct mem *mem;     /* borrowed */
+    uint64_t base;       /* address of the ELF header */
+    uint64_t bias;       /* what to add to the image's own addresses */
+    uint64_t symtab, strtab, strsz, gnu_hash, hash, r_debug; /* run-time addresses; 0 when absent */
+    uint64_t text_start, text_end; /* of the executable segments, run-time addresses */
+    uint64_t load_end;   /* end of the last PT_LOAD, run-time address */
+    uint64_t eh_frame_hdr, dynamic;
+    int type;            /* ET_EXEC or ET_DYN */
+};
+
+/* Read the headers of the image mapped at `base`. 0, or -1 when it is no usable x86-64 ELF64 image. */
+int elf_open_memory(struct elf_image *img, struct mem *mem, uint64_t base);
+
+/* Run-time address (and size, if `size` is not NULL) of an exported, defined symbol. 0, or -1 when it is not there. */
+int elf_find_symbol(const struct elf_image *img, const char *name, uint64_t *addr, uint64_t *size);
+
+/* A section of the file behind `fd`: its link-time address, size and file offset. 0 or -1. */
+struct elf_section {
+    uint64_t addr, size, offset;
+};
+int elf_find_section(int fd, const char *name, struct elf_section *out);
+
+/* A symbol of the file's .symtab (falling back to .dynsym): link-time value. 0 or -1. Slow: reads the whole table. */
+int elf_find_file_symbol(int fd, const char *name, uint64_t *value);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* err: see err.h. */
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void err_vset(struct err *e, enum err_code code, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
+
+static void err_vset(struct err *e, enum err_code code, const char *fmt, va_list ap)
+{
+    e->code = code;
+    (void)vsnprintf(e->text, sizeof e->text, fmt, ap);
+}
+
+int err_set(struct err *e, enum err_code code, const char *fmt, ...)
+{
+    if (e) {
+        va_list ap;
+        va_start(ap, fmt);
+        err_vset(e, code, fmt, ap);
+        va_end(ap);
+    }
+    return -1;
+}
+
+int err_set_errno(struct err *e, enum err_code code, int errnum, const char *fmt, ...)
+{
+    if (e) {
+        va_list ap;
+        va_start(ap, fmt);
+        err_vset(e, code, fmt, ap);
+        va_end(ap);
+        size_t n = strlen(e->text);
+        char buf[128];
+        (void)snprintf(e->text + n, sizeof e->text - n, ": %s", strerror_r(errnum, buf, sizeof buf));
+    }
+    return -1;
+}
+
+int err_exit_status(const struct err *e)
+{
+    return e->code == ERR_OK ? 0 : (int)e->code;
+}

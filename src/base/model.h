@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model: the nouns that every part of the project speaks of: a target, its threads, their frames, a sample, a status.
+ *
+ * Plain data. pystack and the agent fill it, wire carries it, client, tui and cli read it. What is not known is
+ * MODEL_UNKNOWN, NAN, 0 or NULL as each field says, and is shown as unknown. Strings and arrays belong to the
+ * snapshot's arena. Units are in the names.
+ */
+#ifndef BASE_MODEL_H
+#define BASE_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+#define MODEL_UNKNOWN (-1)
+
+enum model_gil {
+    MODEL_GIL_UNKNOWN = 0,
+    MODEL_GIL_NONE,    /* neither holds nor waits */
+    MODEL_GIL_WAITING, /* asleep on the GIL's own condition variable */
+    MODEL_GIL_HELD,
+};
+
+enum model_frame_kind {
+    MODEL_FRAME_PYTHON = 0,
+    MODEL_FRAME_NATIVE,
+};
+
+enum model_mode {
+    MODEL_MODE_AGENT = 0, /* the agent in the target reports */
+    MODEL_MODE_READONLY,  /* read from outside, nothing injected */
+};
+
+/* One frame of a stack. */
+struct model_frame {
+    enum model_frame_kind kind;
+    const char *func; /* qualified name where the interpreter keeps one; NULL unknown */
+    const char *file; /* co_filename as the interpreter has it; NULL unknown */
+    int line;         /* current line (not the function's first); 0 unknown */
+};
+
+/* One OS thread of the target, with its Python stack if it has one. */
+struct model_thread {
+    int64_t tid;             /* as the target's own pid namespace numbers it */
+    uint64_t ident;          /* pthread_self of the thread = threading.get_ident(); 0 when it has no Python */
+    const char *name;        /* threading.Thread.name; NULL unknown or no Python */
+    const char *native_name; /* /proc comm; NULL unknown */
+    char state;              /* R S D T t Z X I as the kernel says; '?' unknown */
+    int8_t on_cpu;           /* 1 its CPU clock advanced since the last look, 0 not, MODEL_UNKNOWN */
+    enum model_gil gil;
+    double cpu_pct;          /* of one core, since the last look; NAN unknown (the first look) */
+    bool has_python;         /* it has a Python thread state */
+    bool torn;               /* it moved while it was read: the frames may mix two moments */
+    bool truncated;          /* frames beyond the limit were left out (the outermost ones) */
+    struct model_frame *frames; /* innermost first */
+    size_t n_frames;
+};
+
+/* The process, once per snapshot. */
+struct model_process {
+    double cpu_pct;      /* of one core, since the last look; NAN unknown */
+    double uptime_s;     /* since the process started; NAN unknown */
+    int64_t rss_bytes;   /* MODEL_UNKNOWN */
+    int64_t n_threads;   /* OS threads, ours included; MODEL_UNKNOWN */
+    double agent_cpu_pct; /* what the agent itself costs, of one core; NAN unknown or no agent */
+    int64_t agent_rss_bytes; /* memory the agent holds (its heap and stacks, counted by itself); MODEL_UNKNOWN */
+};
+
+/* All threads at one moment. */
+struct model_snapshot {
+    double timestamp;  /* seconds since the epoch, UTC */
+    uint64_t seq;      /* counts up within one agent */
+    int64_t gil_tid;   /* holder's tid; 0 nobody; MODEL_UNKNOWN */
+    double cost_us;    /* how long taking this snapshot took; NAN unknown */
+    struct model_process process;
+    struct model_thread *threads; /* the agent's own threads are left out; main thread first, then by tid */
+    size_t n_threads;
+    uint64_t dropped;  /* notifications this session lost before this one */
+    bool incomplete;   /* a limit cut threads or frames off */
+    struct arena arena;
+};
+
+/* What the target is; fixed for the life of a connection. */
+struct model_target {
+    int64_t pid;         /* in its own pid namespace */
+    int64_t uid;
+    const char *host;
+    const char *cmdline; /* arguments joined by spaces */
+    const char *exe;
+    const char *python;  /* "3.11.7" */
+    const char *torch;   /* "2.13.0", NULL when torch is not loaded (as far as can be seen) */
+    int64_t rank;        /* from RANK in the environment; MODEL_UNKNOWN */
+    double started_at;   /* seconds since the epoch; NAN unknown */
+    enum model_mode mode;
+    const char *agent_version; /* NULL without an agent */
+    const char *discovery; /* name of the strategy that found the interpreter */
+    bool python_untested;  /* this CPython is newer than the ones tested */
+    struct arena arena;
+};
+
+/* Node of the stack trie: a frame below its caller. Ids count from 1, parents come before children; parent 0 = root. */
+struct model_stack_def {
+    uint32_t stack_id;
+    uint32_t parent_id;
+    uint32_t frame_id;
+};
+
+struct model_frame_def {
+    uint32_t frame_id;
+    struct model_frame frame;
+};
+
+/* A thread of the stream of samples, sent once and again when its name changes. */
+struct model_thread_def {
+    int64_t tid;
+    const char *name;
+    const char *native_name;
+};
+
+/* One look at one thread. */
+struct model_sample {
+    double timestamp;
+    int64_t tid;
+    uint32_t stack_id; /* 0: no Python frame */
+    int8_t on_cpu;
+    bool torn;
+    enum model_gil gil;
+};
+
+/* What a subscriber to samples gets at once. Definitions come before the samples that use them. */
+struct model_sample_batch {
+    uint32_t epoch;     /* ids of different epochs are unrelated: the receiver forgets all ids when it changes */
+    double period_us;   /* mean time between two looks at a thread in this batch: the weight of a sample */
+    uint64_t dropped;   /* samples lost to this session since it subscribed */
+    struct model_frame_def *frames;
+    size_t n_frames;
+    struct model_stack_def *stacks;
+    size_t n_stacks;
+    struct model_thread_def *threads;
+    size_t n_threads;
+    struct model_sample *samples;
+    size_t n_samples;
+    struct arena arena;
+};
+
+/* The agent about itself. */
+struct model_status {
+    const char *agent_version;
+    double uptime_s;
+    double cpu_s;          /* CPU time of the agent's threads so far */
+    int64_t rss_bytes;     /* memory the agent holds; MODEL_UNKNOWN */
+    int64_t clients;
+    /* sampler */
+    double rate_hz;        /* asked for now; 0 when nobody samples */
+    uint64_t samples;
+    uint64_t torn;
+    uint64_t dropped;
+    double us_per_sample;  /* NAN before the first */
+    double overhead_pct;   /* CPU of the agent, of one core, over the last seconds; NAN unknown */
+    double budget_pct;     /* what the sampler may cost at most */
+    bool stretched;        /* the interval is longer than asked for, to stay within the budget */
+    uint64_t snapshots;
+    uint64_t read_errors;  /* reads of the interpreter that were refused or inconsistent */
+    uint64_t arena_limit_hits;
+    const char *discovery;
+    const char *endpoint;
+    const char *note;      /* a feature that turned itself off and why; NULL none */
+    struct arena arena;
+};
+
+/* Free what the arena holds and zero the struct. */
+void model_snapshot_fini(struct model_snapshot *s);
+void model_target_fini(struct model_target *t);
+void model_sample_batch_fini(struct model_sample_batch *b);
+void model_status_fini(struct model_status *s);
+
+/* "held", "waiting", "none", or NULL when unknown. */
+const char *model_gil_name(enum model_gil g);
+
+/* "python" or "native". */
+const char *model_frame_kind_name(enum model_frame_kind k);
+
+/* "agent" or "readonly". */
+const char *model_mode_name(enum model_mode m);
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* procfs: see procfs.h. Formats: proc(5), Documentation/filesystems/proc.rst of Linux. */
+#include "base/procfs.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define PROCFS_FILE_MAX ((size_t)16 * 1024)
+
+static void procfs_path(char *buf, size_t cap, pid_t pid, pid_t tid, const char *name)
+{
+    char who[16] = "self";
+    if (pid > 0)
+        (void)snprintf(who, sizeof who, "%d", (int)pid);
+    if (tid > 0)
+        (void)snprintf(buf, cap, "/proc/%s/task/%d/%s", who, (int)tid, name);
+    else
+        (void)snprintf(buf, cap, "/proc/%s/%s", who, name);
+}
+
+/* Up to cap - 1 bytes of a /proc file, NUL-terminated. Bytes read or -1 with errno. */
+static ssize_t procfs_slurp(pid_t pid, pid_t tid, const char *name, char *buf, size_t cap)
+{
+    char path[96];
+    procfs_path(path, sizeof path, pid, tid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    size_t used = 0;
+    ssize_t n = 0;
+    while (used + 1 < cap) {
+        n = read(fd, buf + used, cap - 1 - used);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        used += (size_t)n;
+    }
+    int saved = errno;
+    (void)close(fd);
+    errno = saved;
+    buf[used] = '\0';
+    return n < 0 ? -1 : (ssize_t)used;
+}
+
+long procfs_ticks_per_s(void)
+{
+    long t = sysconf(_SC_CLK_TCK);
+    return t > 0 ? t : 100;
+}
+
+long procfs_page_size(void)
+{
+    long p = sysconf(_SC_PAGESIZE);
+    return p > 0 ? p : 4096;
+}
+
+int procfs_parse_stat(const char *text, struct procfs_stat *out)
+{
+    *out = (struct procfs_stat){.state = '?'};
+    const char *open = strchr(text, '(');
+    const char *close = strrchr(text, ')'); /* comm itself may hold parentheses */
+    if (!open || !close || close < open)
+        return -1;
+    size_t n = (size_t)(close - open - 1);
+    if (n >= sizeof out->comm)
+        n = sizeof out->comm - 1;
+    memcpy(out->comm, open + 1, n);
+    out->comm[n] = '\0';
+    int got = sscanf(close + 1,
+                     " %c %" SCNd64 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
+                     " %*d %*d %*d %*d %" SCNd64 " %*d %" SCNu64 " %*u %" SCNd64,
+                     &out->state, &out->ppid, &out->utime_ticks, &out->stime_ticks, &out->threads,
+                     &out->start_ticks, &out->rss_pages);
+    return got == 7 ? 0 : -1;
+}
+
+/* The text after "Key:\t", or NULL. */
+static const char *procfs_field(const char *text, const char *key)
+{
+    size_t n = strlen(key);
+    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+        if (strncmp(line, key, n) == 0 && line[n] == ':')
+            return line + n + 1 + strspn(line + n + 1, " \t");
+    return NULL;
+}
+
+static int64_t procfs_field_int(const char *text, const char *key, int64_t otherwise)
+{
+    const char *v = procfs_field(text, key);
+    return v && (isdigit((unsigned char)*v) || *v == '-') ? strtoll(v, NULL, 10) : otherwise;
+}
+
+static uint64_t procfs_field_hex(const char *text, const char *key)
+{
+    const char *v = procfs_field(text, key);
+    return v ? strtoull(v, NULL, 16) : 0;
+}
+
+int procfs_parse_status(const char *text, struct procfs_status *out)
+{
+    *out = (struct procfs_status){.state = '?'};
+    const char *name = procfs_field(text, "Name");
+    const char *state = procfs_field(text, "State");
+    if (!name || !state)
+        return -1;
+    size_t n = strcspn(name, "\n");
+    if (n >= sizeof out->name)
+        n = sizeof out->name - 1;
+    memcpy(out->name, name, n);
+    out->state = *state;
+    out->tgid = procfs_field_int(text, "Tgid", -1);
+    out->ppid = procfs_field_int(text, "PPid", -1);
+    out->tracer_pid = procfs_field_int(text, "TracerPid", 0);
+    int64_t rss_kib = procfs_field_int(text, "VmRSS", -1);
+    out->rss_bytes = rss_kib < 0 || rss_kib > INT64_MAX / 1024 ? -1 : rss_kib * 1024;
+    out->threads = procfs_field_int(text, "Threads", -1);
+    out->seccomp = (int)procfs_field_int(text, "Seccomp", -1);
+    out->sig_blocked = procfs_field_hex(text, "SigBlk");
+    out->sig_pending = procfs_field_hex(text, "SigPnd");
+    out->sig_shared_pending = procfs_field_hex(text, "ShdPnd");
+    long long real = -1, effective = -1;
+    const char *uid = procfs_field(text, "Uid");
+    if (uid && sscanf(uid, "%lld %lld", &real, &effective) == 2)
+        out->uid = effective;
+    else
+        out->uid = -1;
+    out->ns_pid = out->tgid;
+    const char *ns = procfs_field(text, "NSpid");
+    for (const char *p = ns; p && *p && *p != '\n';) {
+        char *end;
+        int64_t v = strtoll(p, &end, 10);
+        if (end == p)
+            break;
+        out->ns_pid = v;
+        p = end;
+    }
+    const char *features = procfs_field(text, "x86_Thread_features");
+    const char *shstk = features ? strstr(features, "shstk") : NULL;
+    out->shadow_stack = shstk && !memchr(features, '\n', (size_t)(shstk - features));
+    return 0;
+}
+
+int procfs_parse_map(const char *line, struct procfs_map *out)
+{
+    unsigned major, minor;
+    int at = 0;
+    *out = (struct procfs_map){0};
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 "%n", &out->start, &out->end, out->perms,
+               &out->offset, &major, &minor, &out->inode, &at) != 7 ||
+        at == 0 || out->end < out->start)
+        return -1;
+    const char *path = line + at + strspn(line + at, " ");
+    size_t n = strcspn(path, "\n");
+    if (n >= sizeof out->path)
+        n = sizeof out->path - 1;
+    memcpy(out->path, path, n);
+    return 0;
+}
+
+int procfs_parse_syscall(const char *text, struct procfs_syscall *out)
+{
+    *out = (struct procfs_syscall){.nr = -1};
+    if (strncmp(text, "running", 7) == 0)
+        return 1;
+    int got = sscanf(text,
+                     "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
+                     &out->nr, &out->args[0], &out->args[1], &out->args[2], &out->args[3], &out->args[4],
+                     &out->args[5], &out->sp, &out->pc);
+    if (got >= 1 && out->nr < 0)
+        return 1;
+    return got == 9 ? 0 : -1;
+}
+
+int procfs_read_status(pid_t pid, pid_t tid, struct procfs_status *out)
+{
+    char buf[PROCFS_FILE_MAX];
+    if (procfs_slurp(pid, tid, "status", buf, sizeof buf) < 0)
+        return -1;
+    if (procfs_parse_status(buf, out) != 0) {
+        errno = ESRCH;
+        return -1;
+    }
+    return 0;
+}
+
+int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out)
+{
+    char buf[1024];
+    if (procfs_slurp(pid, tid, "stat", buf, sizeof buf) < 0)
+        return -1;
+    if (procfs_parse_stat(buf, out) != 0) {
+        errno = ESRCH;
+        return -1;
+    }
+    return 0;
+}
+
+int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap)
+{
+    ssize_t n = procfs_slurp(pid, tid, "comm", buf, cap);
+    if (n < 0)
+        return -1;
+    buf[strcspn(buf, "\n")] = '\0';
+    return 0;
+}
+
+int procfs_read_cmdline(pid_t pid, struct strbuf *out)
+{
+    char path[96];
+    procfs_path(path, sizeof path, pid, 0, "cmdline");
+    size_t from = out->len;
+    int rc = strbuf_read_file(out, path);
+    if (rc != 0 && errno != EFBIG)
+        return -1;
+    while (out->len > from && out->data[out->len - 1] == '\0')
+        out->len--;
+    for (size_t i = from; i < out->len; i++)
+        if (out->data[i] == '\0')
+            out->data[i] = ' ';
+    return 0;
+}
+
+int procfs_read_exe(pid_t pid, char *buf, size_t cap)
+{
+    char path[96];
+    procfs_path(path, sizeof path, pid, 0, "exe");
+    ssize_t n = readlink(path, buf, cap - 1);
+    if (n < 0)
+        return -1;
+    buf[n] = '\0';
+    static const char deleted[] = " (deleted)";
+    size_t d = sizeof deleted - 1;
+    if ((size_t)n > d && strcmp(buf + (size_t)n - d, deleted) == 0)
+        buf[(size_t)n - d] = '\0';
+    return 0;
+}
+
+int procfs_read_environ(pid_t pid, const char *name, char *buf, size_t cap)
+{
+    char path[96];
+    procfs_path(path, sizeof path, pid, 0, "environ");
+    struct strbuf env;
+    strbuf_init(&env, (size_t)1024 * 1024);
+    int rc = -1;
+    size_t n = strlen(name);
+    if (strbuf_read_file(&env, path) == 0)
+        for (size_t i = 0; i < env.len; i += strlen(env.data + i) + 1)
+            if (strncmp(env.data + i, name, n) == 0 && env.data[i + n] == '=') {
+                (void)snprintf(buf, cap, "%s", env.data + i + n + 1);
+                rc = 0;
+                break;
+            }
+    strbuf_fini(&env);
+    return rc;
+}
+
+double procfs_started_at(pid_t pid)
+{
+    struct procfs_stat st;
+    struct timespec up;
+    if (procfs_read_stat(pid, 0, &st) != 0 || clock_gettime(CLOCK_BOOTTIME, &up) != 0)
+        return NAN;
+    double since_boot = (double)st.start_ticks / (double)procfs_ticks_per_s();
+    return clock_epoch_s() - ((double)up.tv_sec + (double)up.tv_nsec / 1e9) + since_boot;
+}
+
+static int procfs_cmp_pid(const void *a, const void *b)
+{
+    pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Numeric entries of a directory. */
+static ssize_t procfs_list_numbers(const char *path, pid_t *out, size_t cap)
+{
+    DIR *d = opendir(path);
+    if (!d)
+        return -1;
+    size_t n = 0;
+    for (struct dirent *e; (e = readdir(d));) {
+        char *end;
+        long v = strtol(e->d_name, &end, 10);
+        if (*end || v <= 0)
+            continue;
+        if (n < cap)
+            out[n] = (pid_t)v;
+        n++;
+    }
+    (void)closedir(d);
+    qsort(out, n < cap ? n : cap, sizeof *out, procfs_cmp_pid);
+    return (ssize_t)n;
+}
+
+ssize_t procfs_list_tids(pid_t pid, pid_t *tids, size_t cap)
+{
+    char path[96];
+    procfs_path(path, sizeof path, pid, 0, "task");
+    return procfs_list_numbers(path, tids, cap);
+}
+
+ssize_t procfs_list_pids(pid_t *pids, size_t cap)
+{
+    return procfs_list_numbers("/proc", pids, cap);
+}
+
+int procfs_each_map(pid_t pid, int (*fn)(const struct procfs_map *map, void *arg), void *arg)
+{
+    char path[96];
+    procfs_path(path, sizeof path, pid, 0, "maps");
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return -1;
+    char *line = NULL;
+    size_t cap = 0;
+    int rc = 0;
+    while (rc == 0 && getline(&line, &cap, f) >= 0) {
+        struct procfs_map map;
+        if (procfs_parse_map(line, &map) == 0)
+            rc = fn(&map, arg);
+    }
+    free(line);
+    (void)fclose(f);
+    return rc;
+}
+
+int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out)
+{
+    char buf[512];
+    if (procfs_slurp(pid, tid, "syscall", buf, sizeof buf) < 0)
+        return -1;
+    int rc = procfs_parse_syscall(buf, out);
+    if (rc < 0)
+        errno = EPROTO;
+    return rc;
+}

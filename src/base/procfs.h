@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * procfs: what the kernel says of a process and its threads (proc(5)).
+ *
+ * Every function takes a pid as seen from here; pid 0 means ourselves. Missing facts are MODEL_UNKNOWN, '?' or empty.
+ * No allocation but where a strbuf or callback says so; usable inside the job.
+ */
+#ifndef BASE_PROCFS_H
+#define BASE_PROCFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/strbuf.h"
+
+/* From /proc/PID/status. */
+struct procfs_status {
+    char name[64];
+    char state;          /* R S D T t Z X I, '?' */
+    int64_t tgid, ppid;
+    int64_t tracer_pid;  /* 0 nobody */
+    int64_t uid;         /* effective */
+    int64_t ns_pid;      /* pid in the innermost namespace it lives in (last of NSpid) */
+    int64_t rss_bytes;
+    int64_t threads;
+    int seccomp;         /* 0 off, 1 strict, 2 filter, -1 unknown */
+    bool shadow_stack;   /* x86_Thread_features names shstk */
+    uint64_t sig_blocked, sig_pending, sig_shared_pending;
+};
+
+/* From /proc/PID[/task/TID]/stat. */
+struct procfs_stat {
+    char comm[64];
+    char state;
+    int64_t ppid;
+    uint64_t utime_ticks, stime_ticks; /* clock ticks, see procfs_ticks_per_s */
+    uint64_t start_ticks;              /* since boot */
+    int64_t threads;
+    int64_t rss_pages;
+};
+
+/* One line of /proc/PID/maps; `path` is "" for anonymous memory. */
+struct procfs_map {
+    uint64_t start, end, offset, inode;
+    char perms[5];
+    char path[512];
+};
+
+/* Number of clock ticks a second and size of a page. */
+long procfs_ticks_per_s(void);
+long procfs_page_size(void);
+
+/* Read one file of the process: 0, or -1 with errno (ENOENT or ESRCH: no such process or thread). */
+int procfs_read_status(pid_t pid, pid_t tid, struct procfs_status *out); /* tid 0: the process itself */
+int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out);     /* tid 0: the process itself */
+
+/* comm of a thread, newline removed. 0 or -1 with errno. */
+int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap);
+
+/* Arguments joined by single spaces; empty for a kernel thread or zombie. 0 or -1 with errno. */
+int procfs_read_cmdline(pid_t pid, struct strbuf *out);
+
+/* Target of /proc/PID/exe, with " (deleted)" removed. 0 or -1 with errno. */
+int procfs_read_exe(pid_t pid, char *buf, size_t cap);
+
+/* Value of one variable of the environment the process was started with. 0, or -1 (absent or unreadable). */
+int procfs_read_environ(pid_t pid, const char *name, char *buf, size_t cap);
+
+/* Seconds since the epoch when the process started; NAN when unknown. */
+double procfs_started_at(pid_t pid);
+
+/* Thread ids in ascending order into `tids` (room for `cap`). Total number found (may exceed cap), or -1 with errno. */
+ssize_t procfs_list_tids(pid_t pid, pid_t *tids, size_t cap);
+
+/* All process ids in ascending order; like procfs_list_tids. */
+ssize_t procfs_list_pids(pid_t *pids, size_t cap);
+
+/* Call `fn` for each mapping until it returns non-zero. That value, 0 at the end, or -1 with errno. */
+int procfs_each_map(pid_t pid, int (*fn)(const struct procfs_map *map, void *arg), void *arg);
+
+/* The system call a sleeping thread is in (/proc/PID/task/TID/syscall): number, six arguments, sp, pc.
+ * 0 when in a system call; 1 when running or not in one; -1 with errno when it may not be seen. */
+struct procfs_syscall {
+    long nr;
+    uint64_t args[6];
+    uint64_t sp, pc;
+};
+int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out);
+
+/* Parsers of the files' contents, for tests and fuzzing: 0 or -1. */
+int procfs_parse_stat(const char *text, struct procfs_stat *out);
+int procfs_parse_status(const char *text, struct procfs_status *out);
+int procfs_parse_map(const char *line, struct procfs_map *out);
+int procfs_parse_syscall(const char *text, struct procfs_syscall *out);
+
+#endif

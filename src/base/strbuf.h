@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * strbuf: a growing byte string, always NUL-terminated.
+ *
+ * A failed allocation or the limit sets `failed` and drops what came after; callers check once, at the end.
+ * Embedded in its owner (init/fini). One thread at a time.
+ */
+#ifndef BASE_STRBUF_H
+#define BASE_STRBUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct strbuf {
+    char *data; /* never NULL after the first successful append; strbuf_str gives "" before */
+    size_t len;
+    size_t cap;
+    size_t limit; /* most bytes of content; 0 = no limit of its own */
+    bool failed;
+};
+
+void strbuf_init(struct strbuf *b, size_t limit);
+void strbuf_fini(struct strbuf *b);
+
+/* Forget the content, keep the memory. Clears `failed`. */
+void strbuf_clear(struct strbuf *b);
+
+/* The content as a C string, owned by the buffer; "" when empty. */
+const char *strbuf_str(const struct strbuf *b);
+
+/* Append; return 0, or -1 when it did not fit (`failed` stays set). */
+int strbuf_add(struct strbuf *b, const void *data, size_t len);
+int strbuf_adds(struct strbuf *b, const char *s);
+int strbuf_addc(struct strbuf *b, char c);
+int strbuf_addf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Read all of `path` (a file of unknown size, such as one under /proc) up to the limit. 0, or -1 with errno. */
+int strbuf_read_file(struct strbuf *b, const char *path);
+
+#endif

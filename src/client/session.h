@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session: one connection to one agent, on a loop.
+ *
+ * Connects, says hello, keeps subscriptions across reconnects, reconnects with back-off (0.25, 0.5, 1, 2, 5 s, 20 % jitter)
+ * and notices the target's end through a pidfd. Callbacks run on the loop's thread and may not free the session.
+ */
+#ifndef CLIENT_SESSION_H
+#define CLIENT_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/model.h"
+#include "client/loop.h"
+#include "wire/wire.h"
+
+enum session_state {
+    SESSION_CONNECTING = 0,
+    SESSION_CONNECTED,    /* hello was answered */
+    SESSION_RECONNECTING, /* the connection broke; the next try is under way or waited for */
+    SESSION_LOST,         /* final: the target is gone */
+    SESSION_FAILED,       /* final: the other side is no agent, or of another version */
+};
+
+struct session;
+
+/* Any may be NULL. Data passed is borrowed for the call, unless taken: a handler may move a struct out by copying it and
+ * zeroing the original (the arena goes with it). */
+struct session_handler {
+    void (*on_state)(void *arg, enum session_state state, const struct err *why);
+    void (*on_target)(void *arg, struct model_target *target);
+    void (*on_snapshot)(void *arg, struct model_snapshot *snapshot);
+    void (*on_samples)(void *arg, struct model_sample_batch *batch);
+    void (*on_status)(void *arg, struct model_status *status);
+    void (*on_reply)(void *arg, enum wire_method method, const struct err *error); /* subscribe, unsubscribe, eject */
+};
+
+/* Where the agent is. `pid` > 0 lets the session notice the target's end. */
+struct session_address {
+    char path[256]; /* unix socket */
+    pid_t pid;
+};
+
+/* Start connecting. NULL on failure. Freed by session_free, from outside callbacks. */
+struct session *session_new(struct loop *l, const struct session_address *addr, const struct session_handler *h, void *arg,
+                            struct err *e);
+void session_free(struct session *s);
+
+enum session_state session_get_state(const struct session *s);
+
+/* Seconds until the next try while SESSION_RECONNECTING; 0 otherwise. */
+double session_retry_in_s(const struct session *s);
+
+/* Ask; answers come by the handlers. Streams are asked for again after a reconnect. 0 or -1. */
+int session_request(struct session *s, enum wire_method m, struct err *e); /* threads, status, eject */
+int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
+int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pystack: reads CPython from memory, in this process or another, without its help.
+ *
+ * Opening discovers the interpreter by an ordered list of named, validated strategies. Reading never takes the GIL,
+ * never writes, never faults. A pystack belongs to one thread; it caches code objects and thread names.
+ * Layouts: generated tables up to 3.12 (tools/), _Py_DebugOffsets from 3.13 on (Include/internal/pycore_debug_offsets.h,
+ * pycore_runtime.h).
+ */
+#ifndef PYSTACK_PYSTACK_H
+#define PYSTACK_PYSTACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/model.h"
+
+#define PYSTACK_MAX_FRAMES 2048   /* frames kept of one stack */
+#define PYSTACK_MAX_THREADS 4096  /* threads of one process */
+
+struct pystack;
+
+/* What was found. Strings live as long as the pystack. */
+struct pystack_info {
+    int major, minor, micro;
+    char version[32];      /* "3.11.7" */
+    const char *discovery; /* name of the strategy that won */
+    uint64_t runtime;      /* address of _PyRuntime */
+    bool finalizing;       /* at the time of pystack_open */
+    bool untested;         /* a minor version the offsets of which were not verified by our tests */
+};
+
+/* One Python thread state. */
+struct pystack_thread {
+    uint64_t tstate;    /* its address */
+    uint64_t ident;     /* pthread_self */
+    int64_t tid;        /* OS thread as the target numbers it; 0 unknown */
+    int64_t interpreter;
+    bool holds_gil;
+    const char *name;   /* threading.Thread.name; NULL unknown; owned by the arena given */
+};
+
+/* Discover the interpreter of process `pid` (0: this process). NULL with the error: ERR_ATTACH "not Python", "Python 3.x is
+ * not supported", "not initialised", "permission", ERR_LOST when it died. Freed by pystack_close. */
+struct pystack *pystack_open(pid_t pid, struct err *e);
+void pystack_close(struct pystack *ps);
+
+const struct pystack_info *pystack_get_info(const struct pystack *ps);
+
+/* Is there a CPython in process `pid`, judged by its mappings alone (cheap; no memory is read)? 1 yes, 0 no, -1 with errno. */
+int pystack_is_python(pid_t pid);
+
+/* All Python thread states of all interpreters, allocated in `arena`. Number, or -1 (inconsistent read). */
+ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pystack_thread **out);
+
+/* Frames of one thread, innermost first, allocated in `arena` with their strings. `*torn` is set when the thread moved
+ * meanwhile (its current frame is not the one the walk began with, or a link did not hold). Number, or -1. */
+ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
+                            struct model_frame **out, bool *torn, bool *truncated);
+
+/* GIL state of one OS thread: held (from the runtime), waiting (asleep in futex(2) on the GIL's own condition variable, from
+ * /proc/PID/task/TID/syscall), none, or unknown when that file may not be read. */
+enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread *t);
+
+/* Everything at once: every OS thread but those in `skip`, with names, state, CPU, GIL and frames; process facts too.
+ * `out` is initialised by this call and owned by the caller (model_snapshot_fini), on failure too. CPU figures are against
+ * the previous call on the same pystack. 0, or -1 with the error (ERR_LOST when the process is gone). */
+int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out, struct err *e);
+
+/* Version of PyTorch that process `pid` (0: this one) has loaded, from the mapping of its library and the version file
+ * beside it; no Python is run. 0, or -1 when torch is not loaded or its version cannot be found (then "" is stored if it
+ * is loaded). */
+int pystack_find_torch(pid_t pid, char *buf, size_t cap);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire: the messages between agent and client; MessagePack-RPC, one array a WebSocket message.
+ *
+ * request [0, id, method, params], response [1, id, error, result], notification [2, method, params]. Params and results
+ * are maps; unknown keys are ignored, missing ones are unknown. Messages are capped; longer ones travel as chunks.
+ * This header is the only door to msgpack. Both ends use the same tables; every parse is bounded.
+ */
+#ifndef WIRE_WIRE_H
+#define WIRE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/model.h"
+#include "base/strbuf.h"
+
+#define WIRE_PROTOCOL "probing.v1" /* WebSocket subprotocol */
+#define WIRE_VERSION 1
+#define WIRE_MAX_MESSAGE ((size_t)1024 * 1024)      /* one WebSocket message */
+#define WIRE_MAX_ASSEMBLED ((size_t)16 * 1024 * 1024) /* all chunks of one message */
+
+/* Methods: name, what it does. One row to add one; handlers are found by this number on both ends. */
+#define WIRE_METHODS(X)                                                                                                \
+    X(WIRE_HELLO, "hello", "versions, limits and facts of the target; the first request of a session")                 \
+    X(WIRE_THREADS, "threads", "all threads with their stacks, once")                                                  \
+    X(WIRE_SUBSCRIBE, "subscribe", "start a stream at a rate: 'threads' or 'samples'")                                 \
+    X(WIRE_UNSUBSCRIBE, "unsubscribe", "end a stream")                                                                 \
+    X(WIRE_STATUS, "status", "the agent about itself: cost, counters, clients")                                        \
+    X(WIRE_EJECT, "eject", "end the agent: threads, socket and hooks go, the code stays parked")
+
+/* Notifications. */
+#define WIRE_NOTIFICATIONS(X)                                                                                          \
+    X(WIRE_N_THREADS, "threads", "a snapshot of a 'threads' stream")                                                   \
+    X(WIRE_N_SAMPLES, "samples", "a batch of a 'samples' stream")                                                      \
+    X(WIRE_N_BYE, "bye", "the agent is about to close, and why")                                                       \
+    X(WIRE_N_CHUNK, "chunk", "a piece of a message that is longer than the limit")
+
+#define WIRE_ENUM(id, name, help) id,
+enum wire_method { WIRE_METHODS(WIRE_ENUM) WIRE_METHOD_COUNT, WIRE_METHOD_UNKNOWN = WIRE_METHOD_COUNT };
+enum wire_notification {
+    WIRE_NOTIFICATIONS(WIRE_ENUM) WIRE_NOTIFICATION_COUNT,
+    WIRE_NOTIFICATION_UNKNOWN = WIRE_NOTIFICATION_COUNT
+};
+#undef WIRE_ENUM
+
+enum wire_type { WIRE_REQUEST = 0, WIRE_RESPONSE = 1, WIRE_NOTIFY = 2 };
+
+enum wire_stream { WIRE_STREAM_THREADS = 0, WIRE_STREAM_SAMPLES = 1, WIRE_STREAM_COUNT, WIRE_STREAM_UNKNOWN = WIRE_STREAM_COUNT };
+
+/* Error codes of responses. */
+enum wire_error {
+    WIRE_E_UNKNOWN_METHOD = 1,
+    WIRE_E_BAD_PARAMS = 2,
+    WIRE_E_UNAVAILABLE = 3, /* the feature turned itself off, or cannot now */
+    WIRE_E_VERSION = 4,
+};
+
+const char *wire_method_name(enum wire_method m);
+const char *wire_method_help(enum wire_method m);
+const char *wire_notification_name(enum wire_notification n);
+const char *wire_stream_name(enum wire_stream s);
+
+/* ---- writing: each appends one whole message to `out`; 0, or -1 when memory or the limit failed ---- */
+
+struct wire_subscribe {
+    enum wire_stream stream;
+    double rate_hz;
+};
+
+int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version);
+int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m); /* a method without params */
+int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s);
+int wire_put_unsubscribe(struct strbuf *out, uint32_t id, enum wire_stream s);
+
+int wire_put_error(struct strbuf *out, uint32_t id, enum wire_error code, const char *text);
+int wire_put_ok(struct strbuf *out, uint32_t id); /* an empty result */
+int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *t);     /* answer to hello */
+int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s); /* answer to threads */
+int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *s);
+int wire_put_threads_notify(struct strbuf *out, const struct model_snapshot *s);
+int wire_put_samples_notify(struct strbuf *out, const struct model_sample_batch *b);
+int wire_put_bye(struct strbuf *out, const char *reason);
+
+/* Piece `index` (from 0) of a message of `total` bytes as a chunk notification. */
+size_t wire_chunk_count(size_t total);
+int wire_put_chunk(struct strbuf *out, uint32_t message, const void *data, size_t total, size_t index);
+
+/* ---- reading ---- */
+
+struct wire_message; /* a parsed message; owns its memory */
+
+/* Parse one message. NULL with ERR_FAILED when it is no valid message. Freed by wire_message_free. */
+struct wire_message *wire_parse(const void *data, size_t len, struct err *e);
+void wire_message_free(struct wire_message *m);
+
+enum wire_type wire_message_type(const struct wire_message *m);
+uint32_t wire_message_id(const struct wire_message *m);
+enum wire_method wire_message_method(const struct wire_message *m);             /* of a request */
+enum wire_notification wire_message_notification(const struct wire_message *m); /* of a notification */
+/* Of a response: NULL when it succeeded, else the text of its error; `*code` is set then. */
+const char *wire_message_error(const struct wire_message *m, enum wire_error *code);
+
+/* Get the body; `out` is initialised by the call and owned by the caller (…_fini), on failure too. 0, or -1 with the error. */
+int wire_get_target(const struct wire_message *m, struct model_target *out, struct err *e);
+int wire_get_hello(const struct wire_message *m, int *version, struct err *e); /* protocol version of a hello request */
+int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, struct err *e);
+int wire_get_samples(const struct wire_message *m, struct model_sample_batch *out, struct err *e);
+int wire_get_status(const struct wire_message *m, struct model_status *out, struct err *e);
+int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out, struct err *e);
+int wire_get_bye(const struct wire_message *m, char *reason, size_t cap);
+
+/* Puts chunks together. */
+struct wire_assembler {
+    struct strbuf data;
+    uint32_t message;
+    size_t total, next;
+};
+void wire_assembler_init(struct wire_assembler *a);
+void wire_assembler_fini(struct wire_assembler *a);
+/* Feed a chunk notification: 1 the message is complete (a->data), 0 more is needed, -1 with the error (out of order, too long). */
+int wire_assembler_feed(struct wire_assembler *a, const struct wire_message *m, struct err *e);
+
+#endif
