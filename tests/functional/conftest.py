@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the functional tests: the programs under test, Pythons to run targets with, and targets.
+
+Nothing sleeps to synchronise: a target says that it is ready on a pipe, everything else is polled with a deadline.
+A test that needs something absent is skipped with "needs CAPABILITY: why" (see tests/run).
+
+    target(source_or_path, *args, python=..., ready=...)   starts a job, waits until it is ready, ends it after the test
+    probing(*args) / probing_top(*args)                    runs a program with a time limit
+    wait_until(predicate, timeout=10, what="...")          polls
+    python_for("3.9"), any_python, torch_python            interpreters
+"""
+
+import glob
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MINORS = ("3.9", "3.10", "3.11", "3.12", "3.13")
+DEFAULT_TEST_TIMEOUT = 90
+CAP_SYS_PTRACE = 19
+
+
+# --- time -------------------------------------------------------------------------------------------------------
+
+def wait_until(predicate, timeout=10.0, what="the condition", interval=0.02):
+    """Polls until predicate() is true and returns what it returned; fails the test after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = predicate()
+        if value:
+            return value
+        if time.monotonic() >= deadline:
+            pytest.fail(f"waited {timeout:g} s in vain for {what}")
+        time.sleep(interval)
+
+
+@pytest.fixture(name="wait_until")
+def wait_until_fixture():
+    return wait_until
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "timeout(seconds): the longest this test may take")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    """Ends a test that takes too long, as a failure of that test alone."""
+    marker = item.get_closest_marker("timeout")
+    seconds = marker.args[0] if marker else DEFAULT_TEST_TIMEOUT
+
+    def give_up(signum, frame):
+        pytest.fail(f"the test took longer than {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+# --- the programs under test ------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="session")
+def source_dir():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def build_dir():
+    return os.path.abspath(os.environ.get("PROBING_BUILD", os.path.join(ROOT, "build")))
+
+
+class Result:
+    """How a program ended: status, stdout, stderr, seconds."""
+
+    def __init__(self, command, status, stdout, stderr, seconds):
+        self.command = command
+        self.status = status
+        self.stdout = stdout
+        self.stderr = stderr
+        self.seconds = seconds
+
+    def json(self):
+        try:
+            return json.loads(self.stdout)
+        except ValueError as error:
+            pytest.fail(f"{self} printed no JSON: {error}")
+
+    def ok(self):
+        """Itself, if the program ended well."""
+        assert self.status == 0, f"{self} ended with {self.status}"
+        return self
+
+    def __repr__(self):
+        return f"<{' '.join(self.command)}: status {self.status}, stdout {self.stdout[:2000]!r}, stderr {self.stderr[:2000]!r}>"
+
+
+def run_command(command, timeout=30.0, stdin=None, env=None, cwd=None):
+    started = time.monotonic()
+    process = subprocess.Popen(
+        [str(part) for part in command],
+        stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=dict(os.environ, **(env or {})),
+        cwd=cwd,
+    )
+    try:
+        out, err = process.communicate(stdin, timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        pytest.fail(f"{' '.join(map(str, command))} did not end within {timeout:g} s; stdout {out!r}, stderr {err!r}")
+    return Result([str(part) for part in command], process.returncode, out, err, time.monotonic() - started)
+
+
+def program_runner(build_dir, name):
+    path = os.path.join(build_dir, name)
+
+    def run(*args, timeout=30.0, **options):
+        if not os.path.exists(path):
+            pytest.fail(f"{path} is not built")
+        return run_command([path, *args], timeout, **options)
+
+    run.path = path
+    return run
+
+
+@pytest.fixture(scope="session")
+def probing(build_dir):
+    """Runs build/probing with a time limit: probing("list", "--json").ok().json()"""
+    return program_runner(build_dir, "probing")
+
+
+@pytest.fixture(scope="session")
+def probing_top(build_dir):
+    """Runs build/probing-top with a time limit."""
+    return program_runner(build_dir, "probing-top")
+
+
+# --- interpreters -----------------------------------------------------------------------------------------------
+
+def identify(path):
+    """(minor version, real path) of an interpreter, or None. A shim answers for what it starts."""
+    try:
+        done = subprocess.run(
+            [path, "-c", "import sys; print('%d.%d %s' % (sys.version_info[0], sys.version_info[1], sys.executable))"],
+            capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    words = done.stdout.strip().split(" ", 1)
+    return (words[0], words[1]) if done.returncode == 0 and len(words) == 2 else None
+
+
+@pytest.fixture(scope="session")
+def pythons():
+    """Interpreters by minor version: $PROBING_TEST_PYTHONS (separated by ':'), then PATH, then pyenv's."""
+    candidates = [p for p in os.environ.get("PROBING_TEST_PYTHONS", "").split(":") if p]
+    candidates += [shutil.which(f"python{minor}") for minor in MINORS]
+    candidates += [shutil.which("python3"), "/usr/bin/python3"]
+    candidates += sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3")))
+    found = {}
+    for path in candidates:
+        known = identify(path) if path and os.path.exists(path) else None
+        if known:
+            found.setdefault(known[0], known[1])
+    return found
+
+
+@pytest.fixture(scope="session")
+def python_for(pythons):
+    """python_for("3.9") is the path of such an interpreter; skips where there is none."""
+    def find(minor):
+        if minor not in pythons:
+            pytest.skip(f"needs py{minor}: no such Python found")
+        return pythons[minor]
+    return find
+
+
+@pytest.fixture(params=MINORS)
+def each_python(request, python_for):
+    """The test runs once for every supported minor version."""
+    return python_for(request.param)
+
+
+@pytest.fixture(scope="session")
+def any_python(pythons):
+    """Some supported interpreter: the newest up to 3.11 if there is one, as most jobs run."""
+    for minor in ("3.11", "3.10", "3.12", "3.13", "3.9"):
+        if minor in pythons:
+            return pythons[minor]
+    pytest.skip("needs python: no Python 3.9 to 3.13 found")
+
+
+def has_torch(path):
+    try:
+        return subprocess.run([path, "-c", "import torch"], capture_output=True, timeout=120).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+@pytest.fixture(scope="session")
+def torch_python():
+    """An interpreter with torch: $PROBING_TEST_TORCH_PYTHON, $PYTHON or python3."""
+    for path in (os.environ.get("PROBING_TEST_TORCH_PYTHON"), os.environ.get("PYTHON"), shutil.which("python3")):
+        if path and has_torch(path):
+            return path
+    pytest.skip("needs torch: no Python with torch found")
+
+
+# --- what this machine allows -----------------------------------------------------------------------------------
+
+def effective_capabilities():
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        return int(re.search(r"^CapEff:\s*([0-9a-f]+)", status.read(), re.M).group(1), 16)
+
+
+@pytest.fixture(scope="session")
+def ptrace():
+    """Skips where one process may not trace another of the same user."""
+    try:
+        with open("/proc/sys/kernel/yama/ptrace_scope", encoding="ascii") as scope:
+            level = int(scope.read())
+    except OSError:
+        level = 0
+    if level >= 3 or (level and not effective_capabilities() & (1 << CAP_SYS_PTRACE)):
+        pytest.skip(f"needs ptrace: kernel.yama.ptrace_scope is {level}")
+
+
+@pytest.fixture(scope="session")
+def tmux():
+    path = shutil.which("tmux")
+    if not path:
+        pytest.skip("needs tmux: not installed")
+    return path
+
+
+# --- targets ----------------------------------------------------------------------------------------------------
+
+class Target:
+    """A running job of ours: pid, ready (what it wrote when it was ready), process, output()."""
+
+    def __init__(self, process, command, out_path):
+        self.process = process
+        self.pid = process.pid
+        self.command = command
+        self.out_path = out_path
+        self.ready = None
+
+    def output(self):
+        with open(self.out_path, encoding="utf-8", errors="replace") as out:
+            return out.read()
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def state(self):
+        """The kernel's letter for the process (R, S, D, T, t, Z), or None when it is gone."""
+        return process_state(self.pid)
+
+    def tids(self):
+        return sorted(int(tid) for tid in os.listdir(f"/proc/{self.pid}/task"))
+
+    def thread_names(self):
+        names = {}
+        for tid in self.tids():
+            try:
+                with open(f"/proc/{self.pid}/task/{tid}/comm", encoding="utf-8", errors="replace") as comm:
+                    names[tid] = comm.read().rstrip("\n")
+            except OSError:
+                continue
+        return names
+
+    def fds(self):
+        """What its descriptors are, by number."""
+        links = {}
+        for fd in os.listdir(f"/proc/{self.pid}/fd"):
+            try:
+                links[int(fd)] = os.readlink(f"/proc/{self.pid}/fd/{fd}")
+            except OSError:
+                continue
+        return links
+
+    def end(self):
+        """Ends the job and what it started (it leads a process group of its own)."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+
+def process_state(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return None
+
+
+def read_ready_line(fd, target, timeout):
+    """The line a target writes to $READY_FD; fails if it ends or is silent instead."""
+    deadline = time.monotonic() + timeout
+    data = b""
+    while b"\n" not in data:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([fd], [], [], left)[0]:
+            pytest.fail(f"{target.command} was not ready within {timeout:g} s; it printed {target.output()!r}")
+        chunk = os.read(fd, 65536)
+        if not chunk:
+            pytest.fail(f"{target.command} ended before it was ready; it printed {target.output()!r}")
+        data += chunk
+    return data.split(b"\n", 1)[0].decode("utf-8", "replace")
+
+
+def wait_for_output(target, pattern, timeout):
+    def look():
+        if not target.alive():
+            pytest.fail(f"{target.command} ended before it was ready; it printed {target.output()!r}")
+        return re.search(pattern, target.output())
+    return wait_until(look, timeout, f"{pattern!r} in the output of {target.command}").group(0)
+
+
+@pytest.fixture
+def target(any_python, tmp_path):
+    """Factory of running jobs.
+
+    target(source, *args): source is a path to a script, or Python text, which is written to a file. The job writes a
+    line to the descriptor in $READY_FD when it is ready: os.write(int(os.environ["READY_FD"]), b"ready\\n"); the line is
+    in .ready. For a program that knows nothing of this, ready="step +10 " waits for a pattern in its output instead.
+    Options: python=PATH, env={...}, name=FILE-NAME of the written script, timeout=SECONDS, flags=[interpreter options].
+    """
+    started = []
+
+    def start(source, *args, python=None, ready=None, env=None, name=None, timeout=60.0, flags=()):
+        script = str(source)
+        if "\n" in script or not os.path.exists(script):
+            script = str(tmp_path / (name or f"target_{len(started)}.py"))
+            with open(script, "w", encoding="utf-8") as file:
+                file.write(str(source))
+        command = [python or any_python, *flags, script, *map(str, args)]
+        out_path = str(tmp_path / f"output_{len(started)}.txt")
+        reader, writer = os.pipe()
+        try:
+            with open(out_path, "wb") as out:
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(writer,),
+                    start_new_session=True,
+                    env=dict(os.environ, READY_FD=str(writer), PYTHONUNBUFFERED="1", **(env or {})))
+            os.close(writer)
+            writer = -1
+            job = Target(process, command, out_path)
+            job.script = script
+            started.append(job)
+            job.ready = wait_for_output(job, ready, timeout) if ready else read_ready_line(reader, job, timeout)
+            return job
+        finally:
+            os.close(reader)
+            if writer >= 0:
+                os.close(writer)
+
+    yield start
+    for job in started:
+        job.end()
+
+
+@pytest.fixture
+def training(target, torch_python, tmp_path):
+    """The example training job, running; .counter() is the number of steps it has finished."""
+    counter = tmp_path / "steps"
+    job = target(os.path.join(ROOT, "examples", "train.py"), "--counter", counter, python=torch_python,
+                 ready=r"step +\d+ ", timeout=120.0)
+    job.counter = lambda: read_counter(counter)
+    return job
+
+
+@pytest.fixture
+def plain_training(target, tmp_path):
+    """The training job without torch, running; .counter() as above."""
+    counter = tmp_path / "plain_steps"
+    job = target(os.path.join(ROOT, "examples", "train_plain.py"), "--counter", counter, ready=r"step +\d+ ")
+    job.counter = lambda: read_counter(counter)
+    return job
+
+
+def read_counter(path):
+    with open(path, encoding="ascii") as file:
+        return int(file.read())

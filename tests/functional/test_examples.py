@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The example jobs that everything else is tried on: they learn, they move, they end when told to."""
+
+import os
+import re
+import signal
+
+import pytest
+
+EXAMPLES = ["train.py", "train_plain.py"]
+
+
+def losses(text):
+    return [float(value) for value in re.findall(r"^step +\d+  loss ([0-9.]+)", text, re.M)]
+
+
+@pytest.fixture(params=EXAMPLES)
+def example(request, source_dir, any_python):
+    python = request.getfixturevalue("torch_python") if request.param == "train.py" else any_python
+    return os.path.join(source_dir, "examples", request.param), python
+
+
+def test_loss_falls(example, target, wait_until):
+    script, python = example
+    job = target(script, "--steps", 60, "--print-every", 10, python=python, ready=r"step +\d+ ")
+    wait_until(lambda: not job.alive(), 60, "the job's own end")
+    seen = losses(job.output())
+    assert job.process.returncode == 0
+    assert len(seen) == 7
+    assert seen[-1] < 0.8 * seen[0]
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_ends_cleanly_when_told_to(example, target, wait_until, tmp_path, signum):
+    script, python = example
+    counter = tmp_path / "counter"
+    job = target(script, "--counter", counter, python=python, ready=r"step +\d+ ")
+    wait_until(lambda: int(counter.read_text()) > 2, 30, "the counter to rise")
+    os.kill(job.pid, signum)
+    wait_until(lambda: not job.alive(), 30, "the job's end")
+    assert job.process.returncode == 0
+    assert f"stopped after {int(counter.read_text())} steps" in job.output()
+    with pytest.raises(ProcessLookupError):
+        os.killpg(job.pid, 0)
