@@ -58,3 +58,35 @@ $(TARGETS): $(BUILD)/tests/targets/%.so: tests/targets/%.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g $(WARNINGS) -D_GNU_SOURCE -fPIC -shared -pthread -o $@ $<
+
+# `make test` finds (or makes) a Python with torch for the functional tests; without one they are skipped with a reason.
+TEST_ARGS ?=
+
+test: all tests
+	@PROBING_TEST_TORCH_PYTHON="$${PROBING_TEST_TORCH_PYTHON:-$$(tools/python_with_torch.sh $(BUILD))}" \
+	    tests/run --build $(BUILD) $(TEST_ARGS)
+
+asan:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan DEPS=$(DEPS) SAN=address,undefined tests-unit
+	@ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+	    tests/run --build $(BUILD)/asan --part unit,fuzz
+
+tests-unit: $(UNIT_TESTS) $(FUZZ_REPLAYS)
+
+# Twenty seconds of each fuzz target, from its corpus; what it finds lies in BUILD/fuzz/found.
+FUZZ_SECONDS ?= 20
+
+fuzz-smoke:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz DEPS=$(DEPS) CC=clang SAN=fuzzer-no-link,address,undefined fuzzers
+	@tools/fuzz_smoke.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+fuzzers: $(FUZZERS)
+
+# Programs built from bench/*.c, and scripts bench/*.py; each prints JSON.
+bench: all $(BENCHES)
+	@tools/bench.sh $(BUILD) $(BENCHES) $(wildcard bench/*.py)
+
+demo: all
+	@BUILD=$(BUILD) tools/demo.sh
+
+.PHONY: test asan tests-unit fuzz-smoke fuzzers bench demo
