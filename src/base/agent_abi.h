@@ -11,20 +11,21 @@
 #include <stdint.h>
 
 #define AGENT_ABI_VERSION 1U
-#define AGENT_ENTRY "probing_start"     /* int probing_start(struct agent_start *) */
+#define AGENT_ENTRY "probing_start"            /* int probing_start(struct agent_start *) */
 #define AGENT_VERSION_SYMBOL "probing_version" /* const char probing_version[]: version of the agent file */
-#define AGENT_MEMFD_NAME "libprobing.so" /* shows in /proc/PID/maps as /memfd:libprobing.so (deleted) */
+#define AGENT_MEMFD_NAME "libprobing.so"       /* shows in /proc/PID/maps as /memfd:libprobing.so (deleted) */
 
 struct agent_start {
     uint32_t size;        /* in: sizeof(struct agent_start) */
     uint32_t abi_version; /* in: AGENT_ABI_VERSION */
-    uint64_t region;      /* in: mapping made by the injector, to be unmapped when `thread` has ended; 0 none */
+    uint64_t region; /* in: mapping made by the injector, to be unmapped when `thread` has ended; 0 none */
     uint64_t region_size;
-    uint64_t thread;      /* in: pthread_t of the calling thread, joinable: the agent joins it, then unmaps `region` */
-    int32_t fd;           /* in: memfd the agent was loaded from, to be closed by the agent; -1 none */
+    uint64_t
+        thread; /* in: pthread_t of the calling thread, joinable: the agent joins it, then unmaps `region` */
+    int32_t fd; /* in: memfd the agent was loaded from, to be closed by the agent; -1 none */
     int32_t reserved;
-    char error[256];      /* out: one line when probing_start returned non-zero */
-    char endpoint[128];   /* out: path of the unix socket, as the target sees it */
+    char error[256];    /* out: one line when probing_start returned non-zero */
+    char endpoint[128]; /* out: path of the unix socket, as the target sees it */
 };
 
 /* probing_start's answers */

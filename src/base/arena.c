@@ -15,13 +15,9 @@ struct arena_chunk {
     max_align_t data[];
 };
 
-void arena_init(struct arena *a, size_t limit)
-{
-    *a = (struct arena){.limit = limit};
-}
+void arena_init(struct arena *a, size_t limit) { *a = (struct arena){.limit = limit}; }
 
-void arena_fini(struct arena *a)
-{
+void arena_fini(struct arena *a) {
     struct arena_chunk *c = a->head;
     while (c) {
         struct arena_chunk *next = c->next;
@@ -31,8 +27,7 @@ void arena_fini(struct arena *a)
     *a = (struct arena){.limit = a->limit};
 }
 
-static struct arena_chunk *arena_grow(struct arena *a, size_t size)
-{
+static struct arena_chunk *arena_grow(struct arena *a, size_t size) {
     size_t want = size > ARENA_CHUNK ? size : ARENA_CHUNK;
     size_t total = want + sizeof(struct arena_chunk);
     if (total < want || total > a->limit || a->used > a->limit - total)
@@ -46,8 +41,7 @@ static struct arena_chunk *arena_grow(struct arena *a, size_t size)
     return c;
 }
 
-void *arena_alloc(struct arena *a, size_t size)
-{
+void *arena_alloc(struct arena *a, size_t size) {
     const size_t align = sizeof(max_align_t);
     if (size > SIZE_MAX - align) {
         a->failed = true;
@@ -67,8 +61,7 @@ void *arena_alloc(struct arena *a, size_t size)
     return p;
 }
 
-void *arena_calloc(struct arena *a, size_t n, size_t size)
-{
+void *arena_calloc(struct arena *a, size_t n, size_t size) {
     if (size && n > SIZE_MAX / size) {
         a->failed = true;
         return NULL;
@@ -76,8 +69,7 @@ void *arena_calloc(struct arena *a, size_t n, size_t size)
     return arena_alloc(a, n * size);
 }
 
-char *arena_strndup(struct arena *a, const char *s, size_t len)
-{
+char *arena_strndup(struct arena *a, const char *s, size_t len) {
     if (len == SIZE_MAX) {
         a->failed = true;
         return NULL;
@@ -88,7 +80,4 @@ char *arena_strndup(struct arena *a, const char *s, size_t len)
     return p;
 }
 
-char *arena_strdup(struct arena *a, const char *s)
-{
-    return s ? arena_strndup(a, s, strlen(s)) : NULL;
-}
+char *arena_strdup(struct arena *a, const char *s) { return s ? arena_strndup(a, s, strlen(s)) : NULL; }

@@ -4,32 +4,21 @@
 
 #include <time.h>
 
-static uint64_t clock_read_ns(clockid_t id)
-{
+static uint64_t clock_read_ns(clockid_t id) {
     struct timespec ts;
     if (clock_gettime(id, &ts) != 0)
         return 0;
     return (uint64_t)ts.tv_sec * CLOCK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-uint64_t clock_mono_ns(void)
-{
-    return clock_read_ns(CLOCK_MONOTONIC);
-}
+uint64_t clock_mono_ns(void) { return clock_read_ns(CLOCK_MONOTONIC); }
 
-double clock_epoch_s(void)
-{
-    return (double)clock_read_ns(CLOCK_REALTIME) / 1e9;
-}
+double clock_epoch_s(void) { return (double)clock_read_ns(CLOCK_REALTIME) / 1e9; }
 
-uint64_t clock_thread_cpu_ns(pid_t tid)
-{
+uint64_t clock_thread_cpu_ns(pid_t tid) {
     /* CPUCLOCK_PERTHREAD_MASK is 4, CPUCLOCK_SCHED is 2. */
     unsigned id = (~(unsigned)tid << 3) | 4U | 2U;
     return clock_read_ns((clockid_t)id);
 }
 
-uint64_t clock_self_cpu_ns(void)
-{
-    return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-}
+uint64_t clock_self_cpu_ns(void) { return clock_read_ns(CLOCK_THREAD_CPUTIME_ID); }

@@ -13,8 +13,7 @@
 #define ELF_MAX_CHAIN 65536U
 #define ELF_MAX_FILE_SYMBOLS (4U * 1024 * 1024)
 
-static int elf_check_header(const Elf64_Ehdr *eh)
-{
+static int elf_check_header(const Elf64_Ehdr *eh) {
     if (memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 || eh->e_ident[EI_CLASS] != ELFCLASS64 ||
         eh->e_ident[EI_DATA] != ELFDATA2LSB || eh->e_machine != EM_X86_64)
         return -1;
@@ -22,13 +21,11 @@ static int elf_check_header(const Elf64_Ehdr *eh)
 }
 
 /* The loader adds the bias to pointers in the dynamic section of most images, but not of the vdso. */
-static uint64_t elf_dyn_ptr(const struct elf_image *img, uint64_t v)
-{
+static uint64_t elf_dyn_ptr(const struct elf_image *img, uint64_t v) {
     return v >= img->base ? v : v + img->bias;
 }
 
-static int elf_read_dynamic(struct elf_image *img, uint64_t size)
-{
+static int elf_read_dynamic(struct elf_image *img, uint64_t size) {
     uint64_t n = size / sizeof(Elf64_Dyn);
     for (uint64_t i = 0; i < n && i < ELF_MAX_DYN; i++) {
         Elf64_Dyn d;
@@ -62,8 +59,7 @@ static int elf_read_dynamic(struct elf_image *img, uint64_t size)
     return 0;
 }
 
-static void elf_note_load(struct elf_image *img, const Elf64_Phdr *ph)
-{
+static void elf_note_load(struct elf_image *img, const Elf64_Phdr *ph) {
     uint64_t start = ph->p_vaddr + img->bias, end = start + ph->p_memsz;
     if (end > img->load_end)
         img->load_end = end;
@@ -75,14 +71,14 @@ static void elf_note_load(struct elf_image *img, const Elf64_Phdr *ph)
         img->text_end = end;
 }
 
-int elf_open_memory(struct elf_image *img, struct mem *mem, uint64_t base)
-{
+int elf_open_memory(struct elf_image *img, struct mem *mem, uint64_t base) {
     Elf64_Ehdr eh;
     Elf64_Phdr ph[ELF_MAX_PHDR];
     *img = (struct elf_image){.mem = mem, .base = base};
     if (mem_read(mem, base, &eh, sizeof eh) != 0 || elf_check_header(&eh) != 0)
         return -1;
-    if (eh.e_phentsize != sizeof ph[0] || eh.e_phnum == 0 || eh.e_phnum > ELF_MAX_PHDR || eh.e_phoff > 1U << 20)
+    if (eh.e_phentsize != sizeof ph[0] || eh.e_phnum == 0 || eh.e_phnum > ELF_MAX_PHDR ||
+        eh.e_phoff > 1U << 20)
         return -1;
     if (mem_read(mem, base + eh.e_phoff, ph, eh.e_phnum * sizeof ph[0]) != 0)
         return -1;
@@ -109,8 +105,8 @@ int elf_open_memory(struct elf_image *img, struct mem *mem, uint64_t base)
 }
 
 /* Is symbol `index` a defined one called `name`? Fills the result. */
-static int elf_match_symbol(const struct elf_image *img, uint32_t index, const char *name, uint64_t *addr, uint64_t *size)
-{
+static int elf_match_symbol(const struct elf_image *img, uint32_t index, const char *name, uint64_t *addr,
+                            uint64_t *size) {
     Elf64_Sym sym;
     char buf[ELF_NAME_MAX];
     size_t n = strlen(name);
@@ -118,7 +114,8 @@ static int elf_match_symbol(const struct elf_image *img, uint32_t index, const c
         return -1;
     if (sym.st_shndx == SHN_UNDEF || sym.st_name >= img->strsz || img->strsz - sym.st_name < n + 1)
         return -1;
-    if (n + 1 > sizeof buf || mem_read(img->mem, img->strtab + sym.st_name, buf, n + 1) != 0 || memcmp(buf, name, n + 1) != 0)
+    if (n + 1 > sizeof buf || mem_read(img->mem, img->strtab + sym.st_name, buf, n + 1) != 0 ||
+        memcmp(buf, name, n + 1) != 0)
         return -1;
     if (ELF64_ST_TYPE(sym.st_info) == STT_TLS)
         return -1;
@@ -128,8 +125,7 @@ static int elf_match_symbol(const struct elf_image *img, uint32_t index, const c
     return 0;
 }
 
-static int elf_find_gnu(const struct elf_image *img, const char *name, uint64_t *addr, uint64_t *size)
-{
+static int elf_find_gnu(const struct elf_image *img, const char *name, uint64_t *addr, uint64_t *size) {
     uint32_t head[4]; /* nbuckets, symoffset, bloom_size, bloom_shift */
     if (mem_read(img->mem, img->gnu_hash, head, sizeof head) != 0 || head[0] == 0)
         return -1;
@@ -153,8 +149,7 @@ static int elf_find_gnu(const struct elf_image *img, const char *name, uint64_t 
     return -1;
 }
 
-static int elf_find_sysv(const struct elf_image *img, const char *name, uint64_t *addr, uint64_t *size)
-{
+static int elf_find_sysv(const struct elf_image *img, const char *name, uint64_t *addr, uint64_t *size) {
     uint32_t head[2]; /* nbucket, nchain */
     if (mem_read(img->mem, img->hash, head, sizeof head) != 0 || head[0] == 0)
         return -1;
@@ -177,8 +172,7 @@ static int elf_find_sysv(const struct elf_image *img, const char *name, uint64_t
     return -1;
 }
 
-int elf_find_symbol(const struct elf_image *img, const char *name, uint64_t *addr, uint64_t *size)
-{
+int elf_find_symbol(const struct elf_image *img, const char *name, uint64_t *addr, uint64_t *size) {
     if (!img->symtab || !img->strtab)
         return -1;
     if (img->gnu_hash && elf_find_gnu(img, name, addr, size) == 0)
@@ -186,18 +180,17 @@ int elf_find_symbol(const struct elf_image *img, const char *name, uint64_t *add
     return img->hash ? elf_find_sysv(img, name, addr, size) : -1;
 }
 
-static int elf_pread(int fd, void *buf, size_t len, uint64_t at)
-{
+static int elf_pread(int fd, void *buf, size_t len, uint64_t at) {
     return at <= INT64_MAX && pread(fd, buf, len, (off_t)at) == (ssize_t)len ? 0 : -1;
 }
 
 /* Read the section headers; number of them, or -1. `*names` gets the file offset and size of the name table. */
-static int elf_read_sections(int fd, Elf64_Shdr *sh, Elf64_Shdr *names)
-{
+static int elf_read_sections(int fd, Elf64_Shdr *sh, Elf64_Shdr *names) {
     Elf64_Ehdr eh;
     if (elf_pread(fd, &eh, sizeof eh, 0) != 0 || elf_check_header(&eh) != 0)
         return -1;
-    if (eh.e_shentsize != sizeof *sh || eh.e_shnum == 0 || eh.e_shnum > ELF_MAX_SHDR || eh.e_shstrndx >= eh.e_shnum)
+    if (eh.e_shentsize != sizeof *sh || eh.e_shnum == 0 || eh.e_shnum > ELF_MAX_SHDR ||
+        eh.e_shstrndx >= eh.e_shnum)
         return -1;
     if (elf_pread(fd, sh, eh.e_shnum * sizeof *sh, eh.e_shoff) != 0)
         return -1;
@@ -205,8 +198,7 @@ static int elf_read_sections(int fd, Elf64_Shdr *sh, Elf64_Shdr *names)
     return eh.e_shnum;
 }
 
-int elf_find_section(int fd, const char *name, struct elf_section *out)
-{
+int elf_find_section(int fd, const char *name, struct elf_section *out) {
     Elf64_Shdr sh[ELF_MAX_SHDR], names;
     int n = elf_read_sections(fd, sh, &names);
     size_t len = strlen(name) + 1;
@@ -217,7 +209,8 @@ int elf_find_section(int fd, const char *name, struct elf_section *out)
         if (sh[i].sh_name >= names.sh_size || names.sh_size - sh[i].sh_name < len)
             continue;
         if (elf_pread(fd, buf, len, names.sh_offset + sh[i].sh_name) == 0 && memcmp(buf, name, len) == 0) {
-            *out = (struct elf_section){.addr = sh[i].sh_addr, .size = sh[i].sh_size, .offset = sh[i].sh_offset};
+            *out =
+                (struct elf_section){.addr = sh[i].sh_addr, .size = sh[i].sh_size, .offset = sh[i].sh_offset};
             return 0;
         }
     }
@@ -225,8 +218,8 @@ int elf_find_section(int fd, const char *name, struct elf_section *out)
 }
 
 /* Scan one symbol table of a file in blocks. */
-static int elf_scan_symbols(int fd, const Elf64_Shdr *tab, const Elf64_Shdr *str, const char *name, uint64_t *value)
-{
+static int elf_scan_symbols(int fd, const Elf64_Shdr *tab, const Elf64_Shdr *str, const char *name,
+                            uint64_t *value) {
     Elf64_Sym block[128];
     char buf[ELF_NAME_MAX];
     size_t len = strlen(name) + 1;
@@ -250,8 +243,7 @@ static int elf_scan_symbols(int fd, const Elf64_Shdr *tab, const Elf64_Shdr *str
     return -1;
 }
 
-int elf_find_file_symbol(int fd, const char *name, uint64_t *value)
-{
+int elf_find_file_symbol(int fd, const char *name, uint64_t *value) {
     Elf64_Shdr sh[ELF_MAX_SHDR], names;
     int n = elf_read_sections(fd, sh, &names);
     static const uint32_t types[] = {SHT_SYMTAB, SHT_DYNSYM};

@@ -14,14 +14,14 @@
 #include "base/mem.h"
 
 struct elf_image {
-    struct mem *mem;     /* borrowed */
-    uint64_t base;       /* address of the ELF header */
-    uint64_t bias;       /* what to add to the image's own addresses */
+    struct mem *mem;                                         /* borrowed */
+    uint64_t base;                                           /* address of the ELF header */
+    uint64_t bias;                                           /* what to add to the image's own addresses */
     uint64_t symtab, strtab, strsz, gnu_hash, hash, r_debug; /* run-time addresses; 0 when absent */
     uint64_t text_start, text_end; /* of the executable segments, run-time addresses */
-    uint64_t load_end;   /* end of the last PT_LOAD, run-time address */
+    uint64_t load_end;             /* end of the last PT_LOAD, run-time address */
     uint64_t eh_frame_hdr, dynamic;
-    int type;            /* ET_EXEC or ET_DYN */
+    int type; /* ET_EXEC or ET_DYN */
 };
 
 /* Read the headers of the image mapped at `base`. 0, or -1 when it is no usable x86-64 ELF64 image. */

@@ -11,8 +11,7 @@
 
 #include "base/procfs.h"
 
-static int endpoint_fits(int written, size_t cap)
-{
+static int endpoint_fits(int written, size_t cap) {
     if (written < 0 || (size_t)written >= cap || written >= ENDPOINT_PATH_MAX) {
         errno = ENAMETOOLONG;
         return -1;
@@ -20,19 +19,16 @@ static int endpoint_fits(int written, size_t cap)
     return 0;
 }
 
-int endpoint_dir(char *buf, size_t cap, uid_t uid)
-{
+int endpoint_dir(char *buf, size_t cap, uid_t uid) {
     return endpoint_fits(snprintf(buf, cap, "/tmp/probing-%u", (unsigned)uid), cap);
 }
 
-int endpoint_path(char *buf, size_t cap, uid_t uid, pid_t pid)
-{
+int endpoint_path(char *buf, size_t cap, uid_t uid, pid_t pid) {
     return endpoint_fits(snprintf(buf, cap, "/tmp/probing-%u/%d.sock", (unsigned)uid, (int)pid), cap);
 }
 
 /* The uid the target itself sees: /proc/PID/uid_map maps (inside outside count); identity when it cannot be read. */
-static unsigned endpoint_inner_uid(pid_t pid, unsigned outer)
-{
+static unsigned endpoint_inner_uid(pid_t pid, unsigned outer) {
     char path[64];
     (void)snprintf(path, sizeof path, "/proc/%d/uid_map", (int)pid);
     FILE *f = fopen(path, "re");
@@ -48,8 +44,7 @@ static unsigned endpoint_inner_uid(pid_t pid, unsigned outer)
     return result;
 }
 
-int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e)
-{
+int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e) {
     struct procfs_status st;
     if (procfs_read_status(pid, 0, &st) != 0)
         return err_set(e, ERR_ATTACH, "no process %d: check the pid with 'probing list'", (int)pid);
@@ -60,8 +55,7 @@ int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e)
     return 0;
 }
 
-int endpoint_probe(const char *path)
-{
+int endpoint_probe(const char *path) {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     size_t n = strlen(path);
     if (n >= sizeof sa.sun_path) {

@@ -6,16 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static void err_vset(struct err *e, enum err_code code, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
-
 static void err_vset(struct err *e, enum err_code code, const char *fmt, va_list ap)
-{
+    __attribute__((format(printf, 3, 0)));
+
+static void err_vset(struct err *e, enum err_code code, const char *fmt, va_list ap) {
     e->code = code;
     (void)vsnprintf(e->text, sizeof e->text, fmt, ap);
 }
 
-int err_set(struct err *e, enum err_code code, const char *fmt, ...)
-{
+int err_set(struct err *e, enum err_code code, const char *fmt, ...) {
     if (e) {
         va_list ap;
         va_start(ap, fmt);
@@ -25,8 +24,7 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...)
     return -1;
 }
 
-int err_set_errno(struct err *e, enum err_code code, int errnum, const char *fmt, ...)
-{
+int err_set_errno(struct err *e, enum err_code code, int errnum, const char *fmt, ...) {
     if (e) {
         va_list ap;
         va_start(ap, fmt);
@@ -39,7 +37,4 @@ int err_set_errno(struct err *e, enum err_code code, int errnum, const char *fmt
     return -1;
 }
 
-int err_exit_status(const struct err *e)
-{
-    return e->code == ERR_OK ? 0 : (int)e->code;
-}
+int err_exit_status(const struct err *e) { return e->code == ERR_OK ? 0 : (int)e->code; }

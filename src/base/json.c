@@ -7,13 +7,11 @@
 
 #include "base/text.h"
 
-void json_init(struct json *j, struct strbuf *out, int indent)
-{
+void json_init(struct json *j, struct strbuf *out, int indent) {
     *j = (struct json){.out = out, .indent = indent};
 }
 
-static void json_newline(struct json *j)
-{
+static void json_newline(struct json *j) {
     if (j->indent <= 0)
         return;
     strbuf_addc(j->out, '\n');
@@ -22,8 +20,7 @@ static void json_newline(struct json *j)
 }
 
 /* What stands before a value or a key: nothing after a key, else a comma and a new line as needed. */
-static void json_separate(struct json *j)
-{
+static void json_separate(struct json *j) {
     if (j->after_key) {
         j->after_key = false;
         return;
@@ -36,8 +33,7 @@ static void json_separate(struct json *j)
     json_newline(j);
 }
 
-static void json_open(struct json *j, char open, char close)
-{
+static void json_open(struct json *j, char open, char close) {
     json_separate(j);
     if (j->depth >= JSON_MAX_DEPTH) {
         j->failed = true;
@@ -49,8 +45,7 @@ static void json_open(struct json *j, char open, char close)
     j->depth++;
 }
 
-static void json_close(struct json *j, char close)
-{
+static void json_close(struct json *j, char close) {
     if (j->depth == 0 || j->closer[j->depth - 1] != close) {
         j->failed = true;
         return;
@@ -61,28 +56,15 @@ static void json_close(struct json *j, char close)
     strbuf_addc(j->out, close);
 }
 
-void json_object_begin(struct json *j)
-{
-    json_open(j, '{', '}');
-}
+void json_object_begin(struct json *j) { json_open(j, '{', '}'); }
 
-void json_object_end(struct json *j)
-{
-    json_close(j, '}');
-}
+void json_object_end(struct json *j) { json_close(j, '}'); }
 
-void json_array_begin(struct json *j)
-{
-    json_open(j, '[', ']');
-}
+void json_array_begin(struct json *j) { json_open(j, '[', ']'); }
 
-void json_array_end(struct json *j)
-{
-    json_close(j, ']');
-}
+void json_array_end(struct json *j) { json_close(j, ']'); }
 
-static void json_quote(struct json *j, const char *s)
-{
+static void json_quote(struct json *j, const char *s) {
     strbuf_addc(j->out, '"');
     while (*s) {
         uint32_t cp;
@@ -104,16 +86,14 @@ static void json_quote(struct json *j, const char *s)
     strbuf_addc(j->out, '"');
 }
 
-void json_key(struct json *j, const char *key)
-{
+void json_key(struct json *j, const char *key) {
     json_separate(j);
     json_quote(j, key);
     strbuf_adds(j->out, j->indent > 0 ? ": " : ":");
     j->after_key = true;
 }
 
-void json_string(struct json *j, const char *s)
-{
+void json_string(struct json *j, const char *s) {
     if (!s) {
         json_null(j);
         return;
@@ -122,20 +102,17 @@ void json_string(struct json *j, const char *s)
     json_quote(j, s);
 }
 
-void json_int(struct json *j, int64_t v)
-{
+void json_int(struct json *j, int64_t v) {
     json_separate(j);
     strbuf_addf(j->out, "%lld", (long long)v);
 }
 
-void json_uint(struct json *j, uint64_t v)
-{
+void json_uint(struct json *j, uint64_t v) {
     json_separate(j);
     strbuf_addf(j->out, "%llu", (unsigned long long)v);
 }
 
-void json_number(struct json *j, double v, int decimals)
-{
+void json_number(struct json *j, double v, int decimals) {
     if (!isfinite(v)) {
         json_null(j);
         return;
@@ -144,55 +121,46 @@ void json_number(struct json *j, double v, int decimals)
     strbuf_addf(j->out, "%.*f", decimals, v);
 }
 
-void json_bool(struct json *j, bool v)
-{
+void json_bool(struct json *j, bool v) {
     json_separate(j);
     strbuf_adds(j->out, v ? "true" : "false");
 }
 
-void json_null(struct json *j)
-{
+void json_null(struct json *j) {
     json_separate(j);
     strbuf_adds(j->out, "null");
 }
 
-void json_kv_string(struct json *j, const char *key, const char *s)
-{
+void json_kv_string(struct json *j, const char *key, const char *s) {
     json_key(j, key);
     json_string(j, s);
 }
 
-void json_kv_int(struct json *j, const char *key, int64_t v)
-{
+void json_kv_int(struct json *j, const char *key, int64_t v) {
     json_key(j, key);
     json_int(j, v);
 }
 
-void json_kv_uint(struct json *j, const char *key, uint64_t v)
-{
+void json_kv_uint(struct json *j, const char *key, uint64_t v) {
     json_key(j, key);
     json_uint(j, v);
 }
 
-void json_kv_number(struct json *j, const char *key, double v, int decimals)
-{
+void json_kv_number(struct json *j, const char *key, double v, int decimals) {
     json_key(j, key);
     json_number(j, v, decimals);
 }
 
-void json_kv_bool(struct json *j, const char *key, bool v)
-{
+void json_kv_bool(struct json *j, const char *key, bool v) {
     json_key(j, key);
     json_bool(j, v);
 }
 
-void json_kv_null(struct json *j, const char *key)
-{
+void json_kv_null(struct json *j, const char *key) {
     json_key(j, key);
     json_null(j);
 }
 
-int json_finish(const struct json *j)
-{
+int json_finish(const struct json *j) {
     return j->failed || j->depth != 0 || j->after_key || j->out->failed ? -1 : 0;
 }

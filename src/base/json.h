@@ -18,7 +18,7 @@
 
 struct json {
     struct strbuf *out;
-    int indent;                 /* spaces per level; 0 = all on one line */
+    int indent; /* spaces per level; 0 = all on one line */
     int depth;
     bool has_items[JSON_MAX_DEPTH];
     char closer[JSON_MAX_DEPTH];

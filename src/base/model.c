@@ -2,32 +2,27 @@
 /* model: see model.h. */
 #include "base/model.h"
 
-void model_snapshot_fini(struct model_snapshot *s)
-{
+void model_snapshot_fini(struct model_snapshot *s) {
     arena_fini(&s->arena);
     *s = (struct model_snapshot){.arena = s->arena};
 }
 
-void model_target_fini(struct model_target *t)
-{
+void model_target_fini(struct model_target *t) {
     arena_fini(&t->arena);
     *t = (struct model_target){.arena = t->arena};
 }
 
-void model_sample_batch_fini(struct model_sample_batch *b)
-{
+void model_sample_batch_fini(struct model_sample_batch *b) {
     arena_fini(&b->arena);
     *b = (struct model_sample_batch){.arena = b->arena};
 }
 
-void model_status_fini(struct model_status *s)
-{
+void model_status_fini(struct model_status *s) {
     arena_fini(&s->arena);
     *s = (struct model_status){.arena = s->arena};
 }
 
-const char *model_gil_name(enum model_gil g)
-{
+const char *model_gil_name(enum model_gil g) {
     switch (g) {
     case MODEL_GIL_NONE:
         return "none";
@@ -41,12 +36,8 @@ const char *model_gil_name(enum model_gil g)
     return NULL;
 }
 
-const char *model_frame_kind_name(enum model_frame_kind k)
-{
+const char *model_frame_kind_name(enum model_frame_kind k) {
     return k == MODEL_FRAME_NATIVE ? "native" : "python";
 }
 
-const char *model_mode_name(enum model_mode m)
-{
-    return m == MODEL_MODE_READONLY ? "readonly" : "agent";
-}
+const char *model_mode_name(enum model_mode m) { return m == MODEL_MODE_READONLY ? "readonly" : "agent"; }

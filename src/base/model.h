@@ -51,53 +51,54 @@ struct model_thread {
     char state;              /* R S D T t Z X I as the kernel says; '?' unknown */
     int8_t on_cpu;           /* 1 its CPU clock advanced since the last look, 0 not, MODEL_UNKNOWN */
     enum model_gil gil;
-    double cpu_pct;          /* of one core, since the last look; NAN unknown (the first look) */
-    bool has_python;         /* it has a Python thread state */
-    bool torn;               /* it moved while it was read: the frames may mix two moments */
-    bool truncated;          /* frames beyond the limit were left out (the outermost ones) */
+    double cpu_pct;             /* of one core, since the last look; NAN unknown (the first look) */
+    bool has_python;            /* it has a Python thread state */
+    bool torn;                  /* it moved while it was read: the frames may mix two moments */
+    bool truncated;             /* frames beyond the limit were left out (the outermost ones) */
     struct model_frame *frames; /* innermost first */
     size_t n_frames;
 };
 
 /* The process, once per snapshot. */
 struct model_process {
-    double cpu_pct;      /* of one core, since the last look; NAN unknown */
-    double uptime_s;     /* since the process started; NAN unknown */
-    int64_t rss_bytes;   /* MODEL_UNKNOWN */
-    int64_t n_threads;   /* OS threads, ours included; MODEL_UNKNOWN */
+    double cpu_pct;       /* of one core, since the last look; NAN unknown */
+    double uptime_s;      /* since the process started; NAN unknown */
+    int64_t rss_bytes;    /* MODEL_UNKNOWN */
+    int64_t n_threads;    /* OS threads, ours included; MODEL_UNKNOWN */
     double agent_cpu_pct; /* what the agent itself costs, of one core; NAN unknown or no agent */
-    int64_t agent_rss_bytes; /* memory the agent holds (its heap and stacks, counted by itself); MODEL_UNKNOWN */
+    int64_t
+        agent_rss_bytes; /* memory the agent holds (its heap and stacks, counted by itself); MODEL_UNKNOWN */
 };
 
 /* All threads at one moment. */
 struct model_snapshot {
-    double timestamp;  /* seconds since the epoch, UTC */
-    uint64_t seq;      /* counts up within one agent */
-    int64_t gil_tid;   /* holder's tid; 0 nobody; MODEL_UNKNOWN */
-    double cost_us;    /* how long taking this snapshot took; NAN unknown */
+    double timestamp; /* seconds since the epoch, UTC */
+    uint64_t seq;     /* counts up within one agent */
+    int64_t gil_tid;  /* holder's tid; 0 nobody; MODEL_UNKNOWN */
+    double cost_us;   /* how long taking this snapshot took; NAN unknown */
     struct model_process process;
     struct model_thread *threads; /* the agent's own threads are left out; main thread first, then by tid */
     size_t n_threads;
-    uint64_t dropped;  /* notifications this session lost before this one */
-    bool incomplete;   /* a limit cut threads or frames off */
+    uint64_t dropped; /* notifications this session lost before this one */
+    bool incomplete;  /* a limit cut threads or frames off */
     struct arena arena;
 };
 
 /* What the target is; fixed for the life of a connection. */
 struct model_target {
-    int64_t pid;         /* in its own pid namespace */
+    int64_t pid; /* in its own pid namespace */
     int64_t uid;
     const char *host;
     const char *cmdline; /* arguments joined by spaces */
     const char *exe;
-    const char *python;  /* "3.11.7" */
-    const char *torch;   /* "2.13.0", NULL when torch is not loaded (as far as can be seen) */
-    int64_t rank;        /* from RANK in the environment; MODEL_UNKNOWN */
-    double started_at;   /* seconds since the epoch; NAN unknown */
+    const char *python; /* "3.11.7" */
+    const char *torch;  /* "2.13.0", NULL when torch is not loaded (as far as can be seen) */
+    int64_t rank;       /* from RANK in the environment; MODEL_UNKNOWN */
+    double started_at;  /* seconds since the epoch; NAN unknown */
     enum model_mode mode;
     const char *agent_version; /* NULL without an agent */
-    const char *discovery; /* name of the strategy that found the interpreter */
-    bool python_untested;  /* this CPython is newer than the ones tested */
+    const char *discovery;     /* name of the strategy that found the interpreter */
+    bool python_untested;      /* this CPython is newer than the ones tested */
     struct arena arena;
 };
 
@@ -132,9 +133,9 @@ struct model_sample {
 
 /* What a subscriber to samples gets at once. Definitions come before the samples that use them. */
 struct model_sample_batch {
-    uint32_t epoch;     /* ids of different epochs are unrelated: the receiver forgets all ids when it changes */
-    double period_us;   /* mean time between two looks at a thread in this batch: the weight of a sample */
-    uint64_t dropped;   /* samples lost to this session since it subscribed */
+    uint32_t epoch; /* ids of different epochs are unrelated: the receiver forgets all ids when it changes */
+    double period_us; /* mean time between two looks at a thread in this batch: the weight of a sample */
+    uint64_t dropped; /* samples lost to this session since it subscribed */
     struct model_frame_def *frames;
     size_t n_frames;
     struct model_stack_def *stacks;
@@ -150,24 +151,24 @@ struct model_sample_batch {
 struct model_status {
     const char *agent_version;
     double uptime_s;
-    double cpu_s;          /* CPU time of the agent's threads so far */
-    int64_t rss_bytes;     /* memory the agent holds; MODEL_UNKNOWN */
+    double cpu_s;      /* CPU time of the agent's threads so far */
+    int64_t rss_bytes; /* memory the agent holds; MODEL_UNKNOWN */
     int64_t clients;
     /* sampler */
-    double rate_hz;        /* asked for now; 0 when nobody samples */
+    double rate_hz; /* asked for now; 0 when nobody samples */
     uint64_t samples;
     uint64_t torn;
     uint64_t dropped;
-    double us_per_sample;  /* NAN before the first */
-    double overhead_pct;   /* CPU of the agent, of one core, over the last seconds; NAN unknown */
-    double budget_pct;     /* what the sampler may cost at most */
-    bool stretched;        /* the interval is longer than asked for, to stay within the budget */
+    double us_per_sample; /* NAN before the first */
+    double overhead_pct;  /* CPU of the agent, of one core, over the last seconds; NAN unknown */
+    double budget_pct;    /* what the sampler may cost at most */
+    bool stretched;       /* the interval is longer than asked for, to stay within the budget */
     uint64_t snapshots;
-    uint64_t read_errors;  /* reads of the interpreter that were refused or inconsistent */
+    uint64_t read_errors; /* reads of the interpreter that were refused or inconsistent */
     uint64_t arena_limit_hits;
     const char *discovery;
     const char *endpoint;
-    const char *note;      /* a feature that turned itself off and why; NULL none */
+    const char *note; /* a feature that turned itself off and why; NULL none */
     struct arena arena;
 };
 

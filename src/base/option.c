@@ -9,16 +9,15 @@
 
 #define OPTION_WORD_MAX 64
 
-static const struct option_def *option_find_long(const struct option_def *table, const char *name, size_t len)
-{
+static const struct option_def *option_find_long(const struct option_def *table, const char *name,
+                                                 size_t len) {
     for (const struct option_def *d = table; d->name; d++)
         if (strlen(d->name) == len && strncmp(d->name, name, len) == 0)
             return d;
     return NULL;
 }
 
-static const struct option_def *option_find_letter(const struct option_def *table, char c)
-{
+static const struct option_def *option_find_letter(const struct option_def *table, char c) {
     for (const struct option_def *d = table; d->name; d++)
         if (d->letter == c)
             return d;
@@ -26,8 +25,7 @@ static const struct option_def *option_find_letter(const struct option_def *tabl
 }
 
 /* Seconds from "2", "2s", "250ms", "1m", "1h". 0 or -1. */
-static int option_parse_seconds(const char *text, double *out)
-{
+static int option_parse_seconds(const char *text, double *out) {
     char *end;
     double v = strtod(text, &end);
     if (end == text)
@@ -44,16 +42,14 @@ static int option_parse_seconds(const char *text, double *out)
     return -1;
 }
 
-static int option_check_range(const struct option_def *d, double v, const char *text, struct err *e)
-{
+static int option_check_range(const struct option_def *d, double v, const char *text, struct err *e) {
     bool any = d->min == 0 && d->max == 0;
     if (v == v && (any || (v >= d->min && v <= d->max)))
         return 0;
     return err_set(e, ERR_USAGE, "--%s %s: out of range, give %g to %g", d->name, text, d->min, d->max);
 }
 
-static int option_store(const struct option_def *d, void *into, const char *value, struct err *e)
-{
+static int option_store(const struct option_def *d, void *into, const char *value, struct err *e) {
     char *field = (char *)into + d->offset;
     if (d->kind == OPTION_FLAG) {
         *(bool *)(void *)field = true;
@@ -66,7 +62,8 @@ static int option_store(const struct option_def *d, void *into, const char *valu
     if (d->kind == OPTION_SECONDS) {
         double s;
         if (option_parse_seconds(value, &s) != 0)
-            return err_set(e, ERR_USAGE, "--%s %s: not a duration, give for example 2s or 250ms", d->name, value);
+            return err_set(e, ERR_USAGE, "--%s %s: not a duration, give for example 2s or 250ms", d->name,
+                           value);
         *(double *)(void *)field = s;
         return option_check_range(d, s, value, e);
     }
@@ -80,8 +77,7 @@ static int option_store(const struct option_def *d, void *into, const char *valu
 }
 
 /* Damerau-free edit distance of two short words. */
-static size_t option_distance(const char *a, const char *b)
-{
+static size_t option_distance(const char *a, const char *b) {
     size_t row[OPTION_WORD_MAX + 1], la = strlen(a), lb = strlen(b);
     if (la > OPTION_WORD_MAX || lb > OPTION_WORD_MAX)
         return OPTION_WORD_MAX;
@@ -100,8 +96,7 @@ static size_t option_distance(const char *a, const char *b)
     return row[lb];
 }
 
-const char *option_suggest(const char *word, const char *const *candidates)
-{
+const char *option_suggest(const char *word, const char *const *candidates) {
     const char *best = NULL;
     size_t best_distance = 3;
     for (; *candidates; candidates++) {
@@ -114,8 +109,7 @@ const char *option_suggest(const char *word, const char *const *candidates)
     return best;
 }
 
-static int option_unknown(const struct option_def *table, const char *arg, size_t len, struct err *e)
-{
+static int option_unknown(const struct option_def *table, const char *arg, size_t len, struct err *e) {
     char word[OPTION_WORD_MAX];
     const char *names[128];
     size_t n = 0;
@@ -140,10 +134,11 @@ struct option_cursor {
     char **argv;
 };
 
-static int option_take_value(struct option_cursor *c, const struct option_def *d, const char *attached, struct err *e)
-{
+static int option_take_value(struct option_cursor *c, const struct option_def *d, const char *attached,
+                             struct err *e) {
     if (d->kind == OPTION_FLAG)
-        return attached ? err_set(e, ERR_USAGE, "--%s takes no value", d->name) : option_store(d, c->into, NULL, e);
+        return attached ? err_set(e, ERR_USAGE, "--%s takes no value", d->name)
+                        : option_store(d, c->into, NULL, e);
     if (!attached) {
         if (c->at + 1 >= c->argc)
             return err_set(e, ERR_USAGE, "--%s needs a value: --%s %s", d->name, d->name, d->arg);
@@ -152,8 +147,7 @@ static int option_take_value(struct option_cursor *c, const struct option_def *d
     return option_store(d, c->into, attached, e);
 }
 
-static int option_take_long(struct option_cursor *c, struct err *e)
-{
+static int option_take_long(struct option_cursor *c, struct err *e) {
     const char *arg = c->argv[c->at];
     const char *eq = strchr(arg, '=');
     size_t len = eq ? (size_t)(eq - arg) : strlen(arg);
@@ -161,8 +155,7 @@ static int option_take_long(struct option_cursor *c, struct err *e)
     return d ? option_take_value(c, d, eq ? eq + 1 : NULL, e) : option_unknown(c->table, arg, len, e);
 }
 
-static int option_take_letters(struct option_cursor *c, struct err *e)
-{
+static int option_take_letters(struct option_cursor *c, struct err *e) {
     const char *arg = c->argv[c->at];
     for (size_t i = 1; arg[i]; i++) {
         const struct option_def *d = option_find_letter(c->table, arg[i]);
@@ -178,8 +171,7 @@ static int option_take_letters(struct option_cursor *c, struct err *e)
 }
 
 int option_parse(const struct option_def *table, void *into, int argc, char **argv, const char **operands,
-                 bool stop_at_operand, struct err *e)
-{
+                 bool stop_at_operand, struct err *e) {
     struct option_cursor c = {.table = table, .into = into, .argc = argc, .argv = argv};
     int n = 0;
     bool only_operands = false;
@@ -196,8 +188,7 @@ int option_parse(const struct option_def *table, void *into, int argc, char **ar
     return n;
 }
 
-void option_format_help(const struct option_def *table, struct strbuf *out)
-{
+void option_format_help(const struct option_def *table, struct strbuf *out) {
     size_t width = 0;
     for (const struct option_def *d = table; d->name; d++) {
         size_t w = strlen(d->name) + (d->arg ? strlen(d->arg) + 1 : 0);
@@ -209,6 +200,7 @@ void option_format_help(const struct option_def *table, struct strbuf *out)
         else
             strbuf_adds(out, "      ");
         size_t w = strlen(d->name) + (d->arg ? strlen(d->arg) + 1 : 0);
-        strbuf_addf(out, "--%s%s%s%*s  %s\n", d->name, d->arg ? " " : "", d->arg ? d->arg : "", (int)(width - w), "", d->help);
+        strbuf_addf(out, "--%s%s%s%*s  %s\n", d->name, d->arg ? " " : "", d->arg ? d->arg : "",
+                    (int)(width - w), "", d->help);
     }
 }

@@ -17,13 +17,13 @@
 enum option_kind { OPTION_FLAG, OPTION_STRING, OPTION_INT, OPTION_SECONDS };
 
 struct option_def {
-    const char *name;   /* long name without dashes */
-    char letter;        /* 0 none */
+    const char *name; /* long name without dashes */
+    char letter;      /* 0 none */
     enum option_kind kind;
-    size_t offset;      /* of the field in the caller's struct: bool, const char *, long, double (seconds) */
-    const char *arg;    /* name of the value in help; NULL for a flag */
-    const char *help;   /* one line */
-    double min, max;    /* range of numbers; both 0 = any */
+    size_t offset;    /* of the field in the caller's struct: bool, const char *, long, double (seconds) */
+    const char *arg;  /* name of the value in help; NULL for a flag */
+    const char *help; /* one line */
+    double min, max;  /* range of numbers; both 0 = any */
 };
 
 /* Parse argv[1..] into `into`. Operands are moved to the front of `operands` (room for argc). OPTION_SECONDS takes "2", "2s", "250ms",

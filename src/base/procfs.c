@@ -18,8 +18,7 @@
 
 #define PROCFS_FILE_MAX ((size_t)16 * 1024)
 
-static void procfs_path(char *buf, size_t cap, pid_t pid, pid_t tid, const char *name)
-{
+static void procfs_path(char *buf, size_t cap, pid_t pid, pid_t tid, const char *name) {
     char who[16] = "self";
     if (pid > 0)
         (void)snprintf(who, sizeof who, "%d", (int)pid);
@@ -30,8 +29,7 @@ static void procfs_path(char *buf, size_t cap, pid_t pid, pid_t tid, const char 
 }
 
 /* Up to cap - 1 bytes of a /proc file, NUL-terminated. Bytes read or -1 with errno. */
-static ssize_t procfs_slurp(pid_t pid, pid_t tid, const char *name, char *buf, size_t cap)
-{
+static ssize_t procfs_slurp(pid_t pid, pid_t tid, const char *name, char *buf, size_t cap) {
     char path[96];
     procfs_path(path, sizeof path, pid, tid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -54,20 +52,17 @@ static ssize_t procfs_slurp(pid_t pid, pid_t tid, const char *name, char *buf, s
     return n < 0 ? -1 : (ssize_t)used;
 }
 
-long procfs_ticks_per_s(void)
-{
+long procfs_ticks_per_s(void) {
     long t = sysconf(_SC_CLK_TCK);
     return t > 0 ? t : 100;
 }
 
-long procfs_page_size(void)
-{
+long procfs_page_size(void) {
     long p = sysconf(_SC_PAGESIZE);
     return p > 0 ? p : 4096;
 }
 
-int procfs_parse_stat(const char *text, struct procfs_stat *out)
-{
+int procfs_parse_stat(const char *text, struct procfs_stat *out) {
     *out = (struct procfs_stat){.state = '?'};
     const char *open = strchr(text, '(');
     const char *close = strrchr(text, ')'); /* comm itself may hold parentheses */
@@ -87,8 +82,7 @@ int procfs_parse_stat(const char *text, struct procfs_stat *out)
 }
 
 /* The text after "Key:\t", or NULL. */
-static const char *procfs_field(const char *text, const char *key)
-{
+static const char *procfs_field(const char *text, const char *key) {
     size_t n = strlen(key);
     for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
         if (strncmp(line, key, n) == 0 && line[n] == ':')
@@ -96,20 +90,17 @@ static const char *procfs_field(const char *text, const char *key)
     return NULL;
 }
 
-static int64_t procfs_field_int(const char *text, const char *key, int64_t otherwise)
-{
+static int64_t procfs_field_int(const char *text, const char *key, int64_t otherwise) {
     const char *v = procfs_field(text, key);
     return v && (isdigit((unsigned char)*v) || *v == '-') ? strtoll(v, NULL, 10) : otherwise;
 }
 
-static uint64_t procfs_field_hex(const char *text, const char *key)
-{
+static uint64_t procfs_field_hex(const char *text, const char *key) {
     const char *v = procfs_field(text, key);
     return v ? strtoull(v, NULL, 16) : 0;
 }
 
-int procfs_parse_status(const char *text, struct procfs_status *out)
-{
+int procfs_parse_status(const char *text, struct procfs_status *out) {
     *out = (struct procfs_status){.state = '?'};
     const char *name = procfs_field(text, "Name");
     const char *state = procfs_field(text, "State");
@@ -152,13 +143,12 @@ int procfs_parse_status(const char *text, struct procfs_status *out)
     return 0;
 }
 
-int procfs_parse_map(const char *line, struct procfs_map *out)
-{
+int procfs_parse_map(const char *line, struct procfs_map *out) {
     unsigned major, minor;
     int at = 0;
     *out = (struct procfs_map){0};
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 "%n", &out->start, &out->end, out->perms,
-               &out->offset, &major, &minor, &out->inode, &at) != 7 ||
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 "%n", &out->start, &out->end,
+               out->perms, &out->offset, &major, &minor, &out->inode, &at) != 7 ||
         at == 0 || out->end < out->start)
         return -1;
     const char *path = line + at + strspn(line + at, " ");
@@ -169,13 +159,13 @@ int procfs_parse_map(const char *line, struct procfs_map *out)
     return 0;
 }
 
-int procfs_parse_syscall(const char *text, struct procfs_syscall *out)
-{
+int procfs_parse_syscall(const char *text, struct procfs_syscall *out) {
     *out = (struct procfs_syscall){.nr = -1};
     if (strncmp(text, "running", 7) == 0)
         return 1;
     int got = sscanf(text,
-                     "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
+                     "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
+                     " %" SCNx64,
                      &out->nr, &out->args[0], &out->args[1], &out->args[2], &out->args[3], &out->args[4],
                      &out->args[5], &out->sp, &out->pc);
     if (got >= 1 && out->nr < 0)
@@ -183,8 +173,7 @@ int procfs_parse_syscall(const char *text, struct procfs_syscall *out)
     return got == 9 ? 0 : -1;
 }
 
-int procfs_read_status(pid_t pid, pid_t tid, struct procfs_status *out)
-{
+int procfs_read_status(pid_t pid, pid_t tid, struct procfs_status *out) {
     char buf[PROCFS_FILE_MAX];
     if (procfs_slurp(pid, tid, "status", buf, sizeof buf) < 0)
         return -1;
@@ -195,8 +184,7 @@ int procfs_read_status(pid_t pid, pid_t tid, struct procfs_status *out)
     return 0;
 }
 
-int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out)
-{
+int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out) {
     char buf[1024];
     if (procfs_slurp(pid, tid, "stat", buf, sizeof buf) < 0)
         return -1;
@@ -207,8 +195,7 @@ int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out)
     return 0;
 }
 
-int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap)
-{
+int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap) {
     ssize_t n = procfs_slurp(pid, tid, "comm", buf, cap);
     if (n < 0)
         return -1;
@@ -216,8 +203,7 @@ int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap)
     return 0;
 }
 
-int procfs_read_cmdline(pid_t pid, struct strbuf *out)
-{
+int procfs_read_cmdline(pid_t pid, struct strbuf *out) {
     char path[96];
     procfs_path(path, sizeof path, pid, 0, "cmdline");
     size_t from = out->len;
@@ -232,8 +218,7 @@ int procfs_read_cmdline(pid_t pid, struct strbuf *out)
     return 0;
 }
 
-int procfs_read_exe(pid_t pid, char *buf, size_t cap)
-{
+int procfs_read_exe(pid_t pid, char *buf, size_t cap) {
     char path[96];
     procfs_path(path, sizeof path, pid, 0, "exe");
     ssize_t n = readlink(path, buf, cap - 1);
@@ -247,8 +232,7 @@ int procfs_read_exe(pid_t pid, char *buf, size_t cap)
     return 0;
 }
 
-int procfs_read_environ(pid_t pid, const char *name, char *buf, size_t cap)
-{
+int procfs_read_environ(pid_t pid, const char *name, char *buf, size_t cap) {
     char path[96];
     procfs_path(path, sizeof path, pid, 0, "environ");
     struct strbuf env;
@@ -266,8 +250,7 @@ int procfs_read_environ(pid_t pid, const char *name, char *buf, size_t cap)
     return rc;
 }
 
-double procfs_started_at(pid_t pid)
-{
+double procfs_started_at(pid_t pid) {
     struct procfs_stat st;
     struct timespec up;
     if (procfs_read_stat(pid, 0, &st) != 0 || clock_gettime(CLOCK_BOOTTIME, &up) != 0)
@@ -276,15 +259,13 @@ double procfs_started_at(pid_t pid)
     return clock_epoch_s() - ((double)up.tv_sec + (double)up.tv_nsec / 1e9) + since_boot;
 }
 
-static int procfs_cmp_pid(const void *a, const void *b)
-{
+static int procfs_cmp_pid(const void *a, const void *b) {
     pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
     return (x > y) - (x < y);
 }
 
 /* Numeric entries of a directory. */
-static ssize_t procfs_list_numbers(const char *path, pid_t *out, size_t cap)
-{
+static ssize_t procfs_list_numbers(const char *path, pid_t *out, size_t cap) {
     DIR *d = opendir(path);
     if (!d)
         return -1;
@@ -303,20 +284,15 @@ static ssize_t procfs_list_numbers(const char *path, pid_t *out, size_t cap)
     return (ssize_t)n;
 }
 
-ssize_t procfs_list_tids(pid_t pid, pid_t *tids, size_t cap)
-{
+ssize_t procfs_list_tids(pid_t pid, pid_t *tids, size_t cap) {
     char path[96];
     procfs_path(path, sizeof path, pid, 0, "task");
     return procfs_list_numbers(path, tids, cap);
 }
 
-ssize_t procfs_list_pids(pid_t *pids, size_t cap)
-{
-    return procfs_list_numbers("/proc", pids, cap);
-}
+ssize_t procfs_list_pids(pid_t *pids, size_t cap) { return procfs_list_numbers("/proc", pids, cap); }
 
-int procfs_each_map(pid_t pid, int (*fn)(const struct procfs_map *map, void *arg), void *arg)
-{
+int procfs_each_map(pid_t pid, int (*fn)(const struct procfs_map *map, void *arg), void *arg) {
     char path[96];
     procfs_path(path, sizeof path, pid, 0, "maps");
     FILE *f = fopen(path, "re");
@@ -335,8 +311,7 @@ int procfs_each_map(pid_t pid, int (*fn)(const struct procfs_map *map, void *arg
     return rc;
 }
 
-int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out)
-{
+int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out) {
     char buf[512];
     if (procfs_slurp(pid, tid, "syscall", buf, sizeof buf) < 0)
         return -1;

@@ -18,15 +18,15 @@
 /* From /proc/PID/status. */
 struct procfs_status {
     char name[64];
-    char state;          /* R S D T t Z X I, '?' */
+    char state; /* R S D T t Z X I, '?' */
     int64_t tgid, ppid;
-    int64_t tracer_pid;  /* 0 nobody */
-    int64_t uid;         /* effective */
-    int64_t ns_pid;      /* pid in the innermost namespace it lives in (last of NSpid) */
+    int64_t tracer_pid; /* 0 nobody */
+    int64_t uid;        /* effective */
+    int64_t ns_pid;     /* pid in the innermost namespace it lives in (last of NSpid) */
     int64_t rss_bytes;
     int64_t threads;
-    int seccomp;         /* 0 off, 1 strict, 2 filter, -1 unknown */
-    bool shadow_stack;   /* x86_Thread_features names shstk */
+    int seccomp;       /* 0 off, 1 strict, 2 filter, -1 unknown */
+    bool shadow_stack; /* x86_Thread_features names shstk */
     uint64_t sig_blocked, sig_pending, sig_shared_pending;
 };
 

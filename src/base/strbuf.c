@@ -11,33 +11,24 @@
 #include <string.h>
 #include <unistd.h>
 
-void strbuf_init(struct strbuf *b, size_t limit)
-{
-    *b = (struct strbuf){.limit = limit};
-}
+void strbuf_init(struct strbuf *b, size_t limit) { *b = (struct strbuf){.limit = limit}; }
 
-void strbuf_fini(struct strbuf *b)
-{
+void strbuf_fini(struct strbuf *b) {
     free(b->data);
     *b = (struct strbuf){.limit = b->limit};
 }
 
-void strbuf_clear(struct strbuf *b)
-{
+void strbuf_clear(struct strbuf *b) {
     b->len = 0;
     b->failed = false;
     if (b->data)
         b->data[0] = '\0';
 }
 
-const char *strbuf_str(const struct strbuf *b)
-{
-    return b->data ? b->data : "";
-}
+const char *strbuf_str(const struct strbuf *b) { return b->data ? b->data : ""; }
 
 /* Make room for `more` bytes and a NUL. */
-static int strbuf_reserve(struct strbuf *b, size_t more)
-{
+static int strbuf_reserve(struct strbuf *b, size_t more) {
     if (b->failed)
         return -1;
     if (more > SIZE_MAX - b->len - 1 || (b->limit && b->len + more > b->limit)) {
@@ -60,8 +51,7 @@ static int strbuf_reserve(struct strbuf *b, size_t more)
     return 0;
 }
 
-int strbuf_add(struct strbuf *b, const void *data, size_t len)
-{
+int strbuf_add(struct strbuf *b, const void *data, size_t len) {
     if (strbuf_reserve(b, len) != 0)
         return -1;
     if (len)
@@ -71,18 +61,11 @@ int strbuf_add(struct strbuf *b, const void *data, size_t len)
     return 0;
 }
 
-int strbuf_adds(struct strbuf *b, const char *s)
-{
-    return strbuf_add(b, s, strlen(s));
-}
+int strbuf_adds(struct strbuf *b, const char *s) { return strbuf_add(b, s, strlen(s)); }
 
-int strbuf_addc(struct strbuf *b, char c)
-{
-    return strbuf_add(b, &c, 1);
-}
+int strbuf_addc(struct strbuf *b, char c) { return strbuf_add(b, &c, 1); }
 
-int strbuf_addf(struct strbuf *b, const char *fmt, ...)
-{
+int strbuf_addf(struct strbuf *b, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
     int n = vsnprintf(NULL, 0, fmt, ap);
@@ -96,8 +79,7 @@ int strbuf_addf(struct strbuf *b, const char *fmt, ...)
     return 0;
 }
 
-int strbuf_read_file(struct strbuf *b, const char *path)
-{
+int strbuf_read_file(struct strbuf *b, const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;

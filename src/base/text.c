@@ -8,11 +8,14 @@
 #include <string.h>
 #include <wchar.h>
 
-size_t text_utf8_next(const char *s, size_t len, uint32_t *cp)
-{
+size_t text_utf8_next(const char *s, size_t len, uint32_t *cp) {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *u = (const unsigned char *)s;
-    size_t n = u[0] < 0x80 ? 1 : (u[0] & 0xe0) == 0xc0 ? 2 : (u[0] & 0xf0) == 0xe0 ? 3 : (u[0] & 0xf8) == 0xf0 ? 4 : 0;
+    size_t n = u[0] < 0x80             ? 1
+               : (u[0] & 0xe0) == 0xc0 ? 2
+               : (u[0] & 0xf0) == 0xe0 ? 3
+               : (u[0] & 0xf8) == 0xf0 ? 4
+                                       : 0;
     *cp = TEXT_REPLACEMENT;
     if (n == 1) {
         *cp = u[0];
@@ -32,8 +35,7 @@ size_t text_utf8_next(const char *s, size_t len, uint32_t *cp)
     return n;
 }
 
-size_t text_utf8_put(uint32_t cp, char out[4])
-{
+size_t text_utf8_put(uint32_t cp, char out[4]) {
     if (cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
         cp = TEXT_REPLACEMENT;
     if (cp < 0x80) {
@@ -59,14 +61,13 @@ size_t text_utf8_put(uint32_t cp, char out[4])
 }
 
 /* Characters that move the cursor, change direction or hide text. */
-static bool text_is_unsafe(uint32_t cp)
-{
-    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202e) ||
-           (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff || (cp >= 0xfff9 && cp <= 0xfffb);
+static bool text_is_unsafe(uint32_t cp) {
+    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || (cp >= 0x200b && cp <= 0x200f) ||
+           (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff ||
+           (cp >= 0xfff9 && cp <= 0xfffb);
 }
 
-size_t text_sanitize(char *dst, size_t cap, const char *src)
-{
+size_t text_sanitize(char *dst, size_t cap, const char *src) {
     size_t len = strlen(src), used = 0;
     for (size_t i = 0; i < len;) {
         uint32_t cp;
@@ -86,14 +87,12 @@ size_t text_sanitize(char *dst, size_t cap, const char *src)
     return used;
 }
 
-int text_cp_width(uint32_t cp)
-{
+int text_cp_width(uint32_t cp) {
     int w = wcwidth((wchar_t)cp);
     return w < 0 ? 1 : w;
 }
 
-int text_width(const char *s)
-{
+int text_width(const char *s) {
     int cols = 0;
     for (size_t len = strlen(s); len > 0;) {
         uint32_t cp;
@@ -105,8 +104,7 @@ int text_width(const char *s)
     return cols;
 }
 
-size_t text_fit(const char *s, int cols)
-{
+size_t text_fit(const char *s, int cols) {
     size_t used = 0, len = strlen(s);
     while (used < len) {
         uint32_t cp;
@@ -120,8 +118,7 @@ size_t text_fit(const char *s, int cols)
     return used;
 }
 
-void text_human_bytes(char *dst, size_t cap, int64_t bytes)
-{
+void text_human_bytes(char *dst, size_t cap, int64_t bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     if (bytes < 0) {
         (void)snprintf(dst, cap, "?");
@@ -136,8 +133,7 @@ void text_human_bytes(char *dst, size_t cap, int64_t bytes)
     (void)snprintf(dst, cap, "%.*f %s", u == 0 || v >= 100 ? 0 : v >= 10 ? 1 : 2, v, units[u]);
 }
 
-void text_human_duration(char *dst, size_t cap, double seconds)
-{
+void text_human_duration(char *dst, size_t cap, double seconds) {
     if (!isfinite(seconds) || seconds < 0) {
         (void)snprintf(dst, cap, "?");
         return;
