@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Checks what libprobing.so would bring into a process: the libraries it needs, the names it shows, its size, and that
+# nothing of it is both writable and executable or left writable after loading.
+#
+# usage: tools/check_agent.sh FILE
+
+set -u
+
+agent=$1
+limit=2000000
+status=0
+complain() { printf 'check-agent: %s: %s\n' "$agent" "$*" >&2; status=1; }
+
+[ -f "$agent" ] || { complain "not built"; exit 1; }
+
+needed=$(readelf -dW "$agent" | sed -nE 's/.*\(NEEDED\).*\[(.*)\].*/\1/p')
+for library in $needed; do
+    case $library in
+    libc.so.6 | libm.so.6 | ld-linux*.so.*) ;;
+    *) complain "needs $library; only libc, libm and the loader may be needed" ;;
+    esac
+done
+
+exports=$(nm -D --defined-only "$agent" | awk '{ print $NF }' | sed 's/@.*//')
+for name in $exports; do
+    case $name in
+    probing_*) ;;
+    *) complain "shows the name $name; only probing_* may be shown" ;;
+    esac
+done
+[ -n "$exports" ] || complain "shows no probing_* name"
+
+size=$(wc -c <"$agent")
+[ "$size" -le $limit ] || complain "is $size bytes; at most $limit"
+
+headers=$(readelf -lW "$agent")
+dynamic=$(readelf -dW "$agent")
+printf '%s\n' "$headers" | grep -E 'GNU_STACK' | grep -q 'RWE' && complain "has an executable stack"
+printf '%s\n' "$headers" | grep -q 'GNU_STACK' || complain "has no GNU_STACK header"
+printf '%s\n' "$headers" | grep -E '^ *LOAD' | grep -q 'RWE' && complain "has a segment that is writable and executable"
+printf '%s\n' "$headers" | grep -q 'GNU_RELRO' || complain "has no RELRO segment"
+printf '%s\n' "$dynamic" | grep -qE 'BIND_NOW|FLAGS_1.*NOW' || complain "is not bound at load time, so RELRO is not full"
+printf '%s\n' "$dynamic" | grep -q 'TEXTREL' && complain "has relocations in its code"
+readelf -SW "$agent" | grep -qE ' \.(debug_info|symtab) ' && complain "is not stripped"
+
+[ $status -ne 0 ] || printf 'check-agent: %s bytes, needs %s, shows %s\n' "$size" \
+    "$(echo $needed | tr ' ' ',')" "$(echo $exports | tr ' ' ',')"
+exit $status
