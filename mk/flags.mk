@@ -42,7 +42,9 @@ AGENT_LDFLAGS := $(ALL_LDFLAGS) -shared -static-libgcc -Wl,-soname,libprobing.so
 	-Wl,-Bsymbolic -Wl,--version-script=mk/agent.map -Wl,-z,defs -Wl,--build-id
 
 NCURSES_LIBS := $(or $(shell pkg-config --libs ncursesw 2>/dev/null),-lncursesw -ltinfo)
-MSGPACK_LIBS ?= -l:libmsgpackc.a
+# Static; Debian 13 and later name it with a hyphen.
+MSGPACK_ARCHIVES := $(foreach a,libmsgpackc.a libmsgpack-c.a,$(filter /%,$(shell $(CC) -print-file-name=$(a) 2>/dev/null)))
+MSGPACK_LIBS ?= $(or $(firstword $(MSGPACK_ARCHIVES)),-l:libmsgpackc.a)
 WEBSOCKETS_LIBS := $(DEPS)/lib/libwebsockets.a
 UNWIND_LIBS := $(DEPS)/lib/libunwind-ptrace.a $(DEPS)/lib/libunwind-$(ARCH).a $(DEPS)/lib/libunwind.a
 

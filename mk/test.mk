@@ -63,7 +63,7 @@ $(TARGETS): $(BUILD)/tests/targets/%.so: tests/targets/%.c $(BUILD)/flags
 TEST_ARGS ?=
 
 test: all tests
-	@PROBING_TEST_TORCH_PYTHON="$${PROBING_TEST_TORCH_PYTHON:-$$(tools/python_with_torch.sh $(BUILD))}" \
+	@PROBING_TEST_TORCH_PYTHON="$${PROBING_TEST_TORCH_PYTHON:-$$(tools/python_with_torch.sh $(VENV))}" \
 	    tests/run --build $(BUILD) $(TEST_ARGS)
 
 asan:
@@ -84,9 +84,9 @@ fuzzers: $(FUZZERS)
 
 # Programs built from bench/*.c, and scripts bench/*.py; each prints JSON.
 bench: all $(BENCHES)
-	@tools/bench.sh $(BUILD) $(BENCHES) $(wildcard bench/*.py)
+	@VENV=$(VENV) tools/bench.sh $(BUILD) $(BENCHES) $(wildcard bench/*.py)
 
 demo: all
-	@BUILD=$(BUILD) tools/demo.sh
+	@BUILD=$(BUILD) VENV=$(VENV) tools/demo.sh
 
 .PHONY: test asan tests-unit fuzz-smoke fuzzers bench demo

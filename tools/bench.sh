@@ -10,7 +10,7 @@ set -eu
 build=$1
 shift
 PROBING_BUILD=$(cd "$build" && pwd)
-PYTHON=$(tools/python_with_torch.sh "$build")
+PYTHON=$(tools/python_with_torch.sh "${VENV:-build/venv}")
 export PROBING_BUILD PYTHON
 mkdir -p "$build/bench"
 status=0

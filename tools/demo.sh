@@ -14,7 +14,7 @@ plain)
     ;;
 torch)
     script=examples/train.py
-    python=$(tools/python_with_torch.sh "$build") || {
+    python=$(tools/python_with_torch.sh "${VENV:-build/venv}") || {
         echo "demo: DEMO_JOB=plain ./run demo shows a job without torch" >&2
         exit 1
     }

@@ -82,7 +82,7 @@ prepare_root() {
         fi
     done
     pip_settings >"$root/etc/pip.conf"
-    git -c safe.directory="$here" clone -q --no-hardlinks "$here" "$root/root/probing-top"
+    git -c safe.directory="$here" clone -q --no-hardlinks "$here" "$root/probing-top"
     for tool in make gcc cc clang cmake git python3; do
         [ ! -e "$root/usr/bin/$tool" ] || die "$tool is already in the bare system"
     done
@@ -120,7 +120,7 @@ enter() { # command...
     done < <(env)
     # With no terminal on any standard stream, as in CI.
     chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-        TERM=dumb "${carried[@]}" /bin/sh -c 'cd /root/probing-top && exec "$@"' sh "$@" </dev/null 2>&1 | cat
+        TERM=dumb "${carried[@]}" /bin/sh -c 'cd /probing-top && exec "$@"' sh "$@" </dev/null 2>&1 | cat
 }
 
 prove() {

@@ -2,27 +2,31 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Prints the path of a Python that has torch: the caller's $PYTHON, else python3, else a virtual environment that it
-# makes under the build folder and keeps. What it does is said on stderr; status 1 when there is none to be had.
+# makes under build/ and keeps. What it does is said on stderr; status 1 when there is none to be had.
 #
-# usage: tools/python_with_torch.sh [BUILD]
+# usage: tools/python_with_torch.sh [VENV-FOLDER]
 
 set -u
 
 TORCH_VERSION=2.13.0
-build=${1:-build}
-mkdir -p "$build"
-venv=$(cd "$build" && pwd)/venv
+venv=${1:-build/venv}
+mkdir -p "$(dirname "$venv")"
+venv=$(cd "$(dirname "$venv")" && pwd)/$(basename "$venv")
 say() { printf '%s\n' "$*" >&2; }
 real_path() { "$1" -c 'import sys; print(sys.executable)' 2>/dev/null; }
 has_torch() { "$1" -c 'import torch' >/dev/null 2>&1; }
 
-for python in "${PYTHON:-}" python3 "$venv/bin/python"; do
-    [ -n "$python" ] && command -v "$python" >/dev/null 2>&1 || continue
-    if has_torch "$python"; then
-        real_path "$python"
+use_if_torch() {
+    if [ -n "$1" ] && command -v "$1" >/dev/null 2>&1 && has_torch "$1"; then
+        real_path "$1"
         exit 0
     fi
-done
+}
+use_if_torch "${PYTHON:-}"
+use_if_torch python3
+exec 9>"$venv.lock"
+flock 9
+use_if_torch "$venv/bin/python"
 if [ -n "${PYTHON:-}" ]; then
     say "PYTHON=$PYTHON has no torch"
 fi
