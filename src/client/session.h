@@ -35,7 +35,8 @@ struct session_handler {
     void (*on_snapshot)(void *arg, struct model_snapshot *snapshot);
     void (*on_samples)(void *arg, struct model_sample_batch *batch);
     void (*on_status)(void *arg, struct model_status *status);
-    void (*on_reply)(void *arg, enum wire_method method, const struct err *error); /* subscribe, unsubscribe, eject */
+    void (*on_reply)(void *arg, enum wire_method method,
+                     const struct err *error); /* subscribe, unsubscribe, eject */
 };
 
 /* Where the agent is. `pid` > 0 lets the session notice the target's end. */
@@ -45,8 +46,8 @@ struct session_address {
 };
 
 /* Start connecting. NULL on failure. Freed by session_free, from outside callbacks. */
-struct session *session_new(struct loop *l, const struct session_address *addr, const struct session_handler *h, void *arg,
-                            struct err *e);
+struct session *session_new(struct loop *l, const struct session_address *addr,
+                            const struct session_handler *h, void *arg, struct err *e);
 void session_free(struct session *s);
 
 enum session_state session_get_state(const struct session *s);

@@ -21,16 +21,16 @@ struct target_process {
     pid_t pid;
     int64_t ppid, uid;
     char user[32];
-    char *cmdline;      /* owned */
-    double cpu_pct;     /* since it started */
+    char *cmdline;  /* owned */
+    double cpu_pct; /* since it started */
     double uptime_s;
     int64_t rss_bytes;
     int64_t threads;
-    char python[32];    /* "3.11" from its mappings; "" unknown */
-    char torch[32];     /* "" not loaded */
-    bool attached;      /* an agent answers */
-    bool inspectable;   /* this user may attach */
-    char why_not[160];  /* when not */
+    char python[32];   /* "3.11" from its mappings; "" unknown */
+    char torch[32];    /* "" not loaded */
+    bool attached;     /* an agent answers */
+    bool inspectable;  /* this user may attach */
+    char why_not[160]; /* when not */
 };
 
 /* All Python processes that can be seen, by pid; `*out` is freed by target_list_free. Number, or -1 with the error. */
@@ -42,7 +42,8 @@ void target_list_free(struct target_process *list, size_t n);
 int target_resolve(const char *text, struct session_address *addr, struct err *e);
 
 /* Find or inject the agent of `addr->pid`; fills addr->path. 0, or -1 with ERR_ATTACH and the reason. `out` may be NULL. */
-int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out, struct err *e);
+int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+                  struct err *e);
 
 /* File of libprobing.so: $PROBING_AGENT, beside this program, or the installed one. 0, or -1 with the error. */
 int target_find_agent(char *buf, size_t cap, struct err *e);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net_link: net_link.h over libwebsockets' client.
+ *
+ * The link is the connection's opaque data. Closing takes it out first, so that whatever libwebsockets still has to say
+ * about the connection finds nothing and ends it. One lws_write a WRITEABLE callback; a queue in between.
+ */
+#include "client/net_link.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include <libwebsockets.h>
+
+#include "client/net_loop.h"
+#include "wire/wire.h"
+
+#define NET_LINK_QUEUE_MAX 64
+
+/* A silent peer is asked for a sign of life, and given up when none comes. */
+static const lws_retry_bo_t net_link_validity = {.secs_since_valid_ping = 3, .secs_since_valid_hangup = 6};
+
+struct net_link_message {
+    struct net_link_message *next;
+    size_t len;
+    unsigned char bytes[]; /* LWS_PRE bytes for the frame header, then the message */
+};
+
+struct net_link {
+    struct loop *loop;
+    struct net_link_handler handler;
+    void *arg;
+    struct loop_timer *start;
+    struct lws *wsi;
+    struct net_link_message *queue;
+    size_t queued;
+    struct strbuf received;
+    bool open;
+    bool ended; /* on_end is being told */
+    bool *freed; /* set when the link is freed while somebody up the stack looks */
+    enum net_link_end refusal; /* why we end it ourselves */
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
+};
+
+static void net_link_free(struct net_link *link)
+{
+    while (link->queue) {
+        struct net_link_message *next = link->queue->next;
+        free(link->queue);
+        link->queue = next;
+    }
+    strbuf_fini(&link->received);
+    loop_timer_free(link->start);
+    if (link->freed)
+        *link->freed = true;
+    free(link);
+}
+
+static void net_link_detach(struct net_link *link)
+{
+    if (!link->wsi)
+        return;
+    lws_set_opaque_user_data(link->wsi, NULL);
+    lws_set_timeout(link->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
+    link->wsi = NULL;
+}
+
+void net_link_close(struct net_link *link)
+{
+    if (!link || link->ended)
+        return;
+    net_link_detach(link);
+    net_link_free(link);
+}
+
+static void net_link_end(struct net_link *link, enum net_link_end end, const char *why)
+{
+    if (link->wsi)
+        lws_set_opaque_user_data(link->wsi, NULL);
+    link->wsi = NULL;
+    link->ended = true;
+    link->handler.on_end(link->arg, end, why);
+    net_link_free(link);
+}
+
+static void net_link_connect(void *arg)
+{
+    struct net_link *link = arg;
+    struct lws_client_connect_info info;
+    memset(&info, 0, sizeof info);
+    info.context = net_loop_context(link->loop);
+    info.vhost = net_loop_vhost(link->loop);
+    info.address = link->path;
+    info.host = "localhost";
+    info.path = "/";
+    info.protocol = WIRE_PROTOCOL;
+    info.local_protocol_name = NET_LINK_LOCAL_PROTOCOL;
+    info.ssl_connection = LCCSCF_HTTP_NO_FOLLOW_REDIRECT;
+    info.opaque_user_data = link;
+    info.retry_and_idle_policy = &net_link_validity;
+    /* An error on the way calls back before this returns, and the link is gone then. */
+    bool freed = false;
+    link->freed = &freed;
+    struct lws *wsi = lws_client_connect_via_info(&info);
+    if (freed)
+        return;
+    link->freed = NULL;
+    link->wsi = wsi;
+    if (!wsi)
+        net_link_end(link, NET_LINK_UNREACHABLE, "");
+}
+
+struct net_link *net_link_open(struct loop *l, const char *path, const struct net_link_handler *h, void *arg,
+                               struct err *e)
+{
+    struct net_link *link = calloc(1, sizeof *link);
+    if (!link) {
+        (void)err_set(e, ERR_FAILED, "out of memory for a connection");
+        return NULL;
+    }
+    link->loop = l;
+    link->handler = *h;
+    link->arg = arg;
+    strbuf_init(&link->received, WIRE_MAX_MESSAGE);
+    int n = snprintf(link->path, sizeof link->path, "+%s", path);
+    if (n < 0 || (size_t)n >= sizeof link->path) {
+        (void)err_set(e, ERR_ATTACH, "%s: the path of a unix socket has at most %zu bytes", path,
+                      sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+        goto fail;
+    }
+    link->start = loop_timer_new(l, net_link_connect, link, e);
+    if (!link->start)
+        goto fail;
+    loop_timer_set(link->start, 0);
+    return link;
+fail:
+    net_link_free(link);
+    return NULL;
+}
+
+int net_link_send(struct net_link *link, const struct strbuf *message)
+{
+    if (!link->open || link->queued >= NET_LINK_QUEUE_MAX || message->failed)
+        return -1;
+    struct net_link_message *m = malloc(sizeof *m + LWS_PRE + message->len);
+    if (!m)
+        return -1;
+    m->next = NULL;
+    m->len = message->len;
+    memcpy(m->bytes + LWS_PRE, message->data, message->len);
+    struct net_link_message **tail = &link->queue;
+    while (*tail)
+        tail = &(*tail)->next;
+    *tail = m;
+    link->queued++;
+    (void)lws_callback_on_writable(link->wsi);
+    return 0;
+}
+
+static int net_link_write(struct net_link *link, struct lws *wsi)
+{
+    struct net_link_message *m = link->queue;
+    if (!m)
+        return 0;
+    link->queue = m->next;
+    link->queued--;
+    int n = lws_write(wsi, m->bytes + LWS_PRE, m->len, LWS_WRITE_BINARY);
+    bool whole = n >= (int)m->len;
+    free(m);
+    if (!whole)
+        return -1;
+    if (link->queue)
+        (void)lws_callback_on_writable(wsi);
+    return 0;
+}
+
+/* A piece of a frame. The announced rest counts against the limit, so a lie about a length ends the link at once. */
+static int net_link_receive(struct net_link *link, struct lws *wsi, const void *in, size_t len)
+{
+    size_t rest = lws_remaining_packet_payload(wsi);
+    if (!lws_frame_is_binary(wsi)) {
+        link->refusal = NET_LINK_NOT_AGENT;
+        return -1;
+    }
+    if (rest > WIRE_MAX_MESSAGE || len > WIRE_MAX_MESSAGE || link->received.len + len + rest > WIRE_MAX_MESSAGE) {
+        link->refusal = NET_LINK_TOO_LONG;
+        return -1;
+    }
+    lws_validity_confirmed(wsi);
+    if (strbuf_add(&link->received, in, len) != 0) {
+        link->refusal = NET_LINK_NO_MEMORY;
+        return -1;
+    }
+    if (rest || !lws_is_final_fragment(wsi))
+        return 0;
+    struct strbuf message = link->received;
+    strbuf_init(&link->received, WIRE_MAX_MESSAGE);
+    link->handler.on_message(link->arg, message.data ? message.data : "", message.len);
+    strbuf_fini(&message);
+    /* The handler may have closed the link. */
+    return lws_get_opaque_user_data(wsi) ? 0 : -1;
+}
+
+/* Did the server choose our subprotocol? One that names none is something else. */
+static int net_link_check_protocol(struct lws *wsi)
+{
+    char chosen[sizeof WIRE_PROTOCOL + 1];
+    int n = lws_hdr_copy(wsi, chosen, sizeof chosen, WSI_TOKEN_PROTOCOL);
+    return n > 0 && strcmp(chosen, WIRE_PROTOCOL) == 0 ? 0 : -1;
+}
+
+static void net_link_refused(struct net_link *link, const char *in, size_t len)
+{
+    char why[128];
+    (void)snprintf(why, sizeof why, "%.*s", (int)(len < sizeof why ? len : sizeof why - 1), in ? in : "");
+    /* libwebsockets' words for "nobody there" or "they hung up"; all others are about what was answered. */
+    bool silent = strncmp(why, "conn fail", 9) == 0 || strncmp(why, "connect failed", 14) == 0 ||
+                  strncmp(why, "Unable to connect", 17) == 0 || strncmp(why, "Timed out", 9) == 0;
+    net_link_end(link, silent ? NET_LINK_UNREACHABLE : NET_LINK_NOT_AGENT, why);
+}
+
+int net_link_on_event(struct lws *wsi, int reason, void *in, size_t len)
+{
+    struct net_link *link = lws_get_opaque_user_data(wsi);
+    switch (reason) {
+    case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
+        if (link)
+            net_link_refused(link, in, len);
+        return 0;
+    case LWS_CALLBACK_CLIENT_FILTER_PRE_ESTABLISH:
+        return link && net_link_check_protocol(wsi) == 0 ? 0 : -1;
+    case LWS_CALLBACK_CLIENT_ESTABLISHED:
+        if (!link)
+            return -1;
+        link->wsi = wsi;
+        link->open = true;
+        link->handler.on_open(link->arg);
+        return lws_get_opaque_user_data(wsi) ? 0 : -1;
+    case LWS_CALLBACK_CLIENT_RECEIVE:
+        return link ? net_link_receive(link, wsi, in, len) : -1;
+    case LWS_CALLBACK_CLIENT_WRITEABLE:
+        return link ? net_link_write(link, wsi) : -1;
+    case LWS_CALLBACK_CLIENT_CLOSED:
+        if (link)
+            net_link_end(link, link->refusal, "");
+        return 0;
+    case LWS_CALLBACK_WSI_DESTROY:
+        if (link)
+            net_link_end(link, NET_LINK_UNREACHABLE, "");
+        return 0;
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net_link: one WebSocket connection to one unix socket; bytes of whole messages in and out.
+ *
+ * Opened once, closed once; a new try is a new link. A handler may close its link at any point of any callback; nothing
+ * is called after that. What the peer sends is bounded: a message above WIRE_MAX_MESSAGE ends the link when its length
+ * is announced, before it is read. Runs on the loop's thread.
+ */
+#ifndef CLIENT_NET_LINK_H
+#define CLIENT_NET_LINK_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "client/loop.h"
+
+enum net_link_end {
+    NET_LINK_CLOSED = 0,  /* it was open and the peer, or the network, ended it */
+    NET_LINK_UNREACHABLE, /* nobody answers at the path, or they hung up before saying anything */
+    NET_LINK_NOT_AGENT,   /* something answered that does not speak the protocol */
+    NET_LINK_TOO_LONG,    /* a message above the limit was announced */
+    NET_LINK_NO_MEMORY,
+};
+
+struct net_link_handler {
+    void (*on_open)(void *arg);
+    void (*on_message)(void *arg, const void *data, size_t len); /* one whole message */
+    void (*on_end)(void *arg, enum net_link_end end, const char *why); /* the link is freed after this call */
+};
+
+struct net_link;
+
+/* Start connecting to the unix socket `path`. NULL with the error. Callbacks come from the loop, never from inside this call. */
+struct net_link *net_link_open(struct loop *l, const char *path, const struct net_link_handler *h, void *arg,
+                               struct err *e);
+
+/* Queue one message; the content of `message` is copied. 0, or -1 when the queue is full or memory ended. */
+int net_link_send(struct net_link *link, const struct strbuf *message);
+
+/* Drop the connection; no callback follows. */
+void net_link_close(struct net_link *link);
+
+#endif

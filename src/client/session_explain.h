@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_explain: what a session says when it cannot go on, as one line for the user. Looks at procfs and the socket.
+ */
+#ifndef CLIENT_SESSION_EXPLAIN_H
+#define CLIENT_SESSION_EXPLAIN_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "client/session.h"
+
+/* Connected to but mute. `greeted`: a hello was answered before. */
+void session_explain_silence(const struct session_address *addr, bool greeted, struct err *why);
+
+/* The connection could not be made, or broke. `farewell`: what the agent said when it left; "" nothing. */
+void session_explain_unreachable(const struct session_address *addr, bool greeted, const char *farewell, struct err *why);
+
+/* What came is not the protocol. */
+void session_explain_protocol(const struct session_address *addr, bool greeted, const char *how, struct err *why);
+
+/* The hello was refused with `text`. */
+void session_explain_refusal(const struct session_address *addr, bool version, const char *text, struct err *why);
+
+#endif
