@@ -4,7 +4,8 @@
  *
  * request [0, id, method, params], response [1, id, error, result], notification [2, method, params]. Params and results
  * are maps; unknown keys are ignored, missing ones are unknown. Messages are capped; longer ones travel as chunks.
- * This header is the only door to msgpack. Both ends use the same tables; every parse is bounded.
+ * This header is the only door to msgpack. Both ends use the same tables (fields.c); every parse is bounded: nothing is
+ * allocated for a count that the bytes received cannot hold. No state: any thread may call anything.
  */
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
@@ -19,23 +20,28 @@
 
 #define WIRE_PROTOCOL "probing.v1" /* WebSocket subprotocol */
 #define WIRE_VERSION 1
-#define WIRE_MAX_MESSAGE ((size_t)1024 * 1024)      /* one WebSocket message */
+#define WIRE_MAX_MESSAGE ((size_t)1024 * 1024)        /* one WebSocket message */
 #define WIRE_MAX_ASSEMBLED ((size_t)16 * 1024 * 1024) /* all chunks of one message */
 
+/* Rates a stream can be asked for; others are moved to the nearest. */
+#define WIRE_MIN_HZ 0.1
+#define WIRE_MAX_SNAPSHOT_HZ 30.0
+#define WIRE_MAX_SAMPLE_HZ 1000.0
+
 /* Methods: name, what it does. One row to add one; handlers are found by this number on both ends. */
-#define WIRE_METHODS(X)                                                                                                \
-    X(WIRE_HELLO, "hello", "versions, limits and facts of the target; the first request of a session")                 \
-    X(WIRE_THREADS, "threads", "all threads with their stacks, once")                                                  \
-    X(WIRE_SUBSCRIBE, "subscribe", "start a stream at a rate: 'threads' or 'samples'")                                 \
-    X(WIRE_UNSUBSCRIBE, "unsubscribe", "end a stream")                                                                 \
-    X(WIRE_STATUS, "status", "the agent about itself: cost, counters, clients")                                        \
+#define WIRE_METHODS(X)                                                                                      \
+    X(WIRE_HELLO, "hello", "versions, limits and facts of the target; the first request of a session")       \
+    X(WIRE_THREADS, "threads", "all threads with their stacks, once")                                        \
+    X(WIRE_SUBSCRIBE, "subscribe", "start a stream at a rate: 'threads' or 'samples'")                       \
+    X(WIRE_UNSUBSCRIBE, "unsubscribe", "end a stream")                                                       \
+    X(WIRE_STATUS, "status", "the agent about itself: cost, counters, clients")                              \
     X(WIRE_EJECT, "eject", "end the agent: threads, socket and hooks go, the code stays parked")
 
 /* Notifications. */
-#define WIRE_NOTIFICATIONS(X)                                                                                          \
-    X(WIRE_N_THREADS, "threads", "a snapshot of a 'threads' stream")                                                   \
-    X(WIRE_N_SAMPLES, "samples", "a batch of a 'samples' stream")                                                      \
-    X(WIRE_N_BYE, "bye", "the agent is about to close, and why")                                                       \
+#define WIRE_NOTIFICATIONS(X)                                                                                \
+    X(WIRE_N_THREADS, "threads", "a snapshot of a 'threads' stream")                                         \
+    X(WIRE_N_SAMPLES, "samples", "a batch of a 'samples' stream")                                            \
+    X(WIRE_N_BYE, "bye", "the agent is about to close, and why")                                             \
     X(WIRE_N_CHUNK, "chunk", "a piece of a message that is longer than the limit")
 
 #define WIRE_ENUM(id, name, help) id,
@@ -48,7 +54,12 @@ enum wire_notification {
 
 enum wire_type { WIRE_REQUEST = 0, WIRE_RESPONSE = 1, WIRE_NOTIFY = 2 };
 
-enum wire_stream { WIRE_STREAM_THREADS = 0, WIRE_STREAM_SAMPLES = 1, WIRE_STREAM_COUNT, WIRE_STREAM_UNKNOWN = WIRE_STREAM_COUNT };
+enum wire_stream {
+    WIRE_STREAM_THREADS = 0,
+    WIRE_STREAM_SAMPLES = 1,
+    WIRE_STREAM_COUNT,
+    WIRE_STREAM_UNKNOWN = WIRE_STREAM_COUNT
+};
 
 /* Error codes of responses. */
 enum wire_error {
@@ -76,9 +87,11 @@ int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscr
 int wire_put_unsubscribe(struct strbuf *out, uint32_t id, enum wire_stream s);
 
 int wire_put_error(struct strbuf *out, uint32_t id, enum wire_error code, const char *text);
-int wire_put_ok(struct strbuf *out, uint32_t id); /* an empty result */
-int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *t);     /* answer to hello */
-int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s); /* answer to threads */
+int wire_put_ok(struct strbuf *out, uint32_t id);                                   /* an empty result */
+int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *t); /* answer to hello */
+/* Answer to threads. A snapshot that would not fit into WIRE_MAX_ASSEMBLED loses the outermost frames of the deepest
+ * stacks (its thread is then `truncated`, the snapshot `incomplete`). */
+int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s);
 int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *s);
 int wire_put_threads_notify(struct strbuf *out, const struct model_snapshot *s);
 int wire_put_samples_notify(struct strbuf *out, const struct model_sample_batch *b);
@@ -105,22 +118,25 @@ const char *wire_message_error(const struct wire_message *m, enum wire_error *co
 
 /* Get the body; `out` is initialised by the call and owned by the caller (…_fini), on failure too. 0, or -1 with the error. */
 int wire_get_target(const struct wire_message *m, struct model_target *out, struct err *e);
-int wire_get_hello(const struct wire_message *m, int *version, struct err *e); /* protocol version of a hello request */
+int wire_get_hello(const struct wire_message *m, int *version,
+                   struct err *e); /* protocol version of a hello request */
 int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, struct err *e);
 int wire_get_samples(const struct wire_message *m, struct model_sample_batch *out, struct err *e);
 int wire_get_status(const struct wire_message *m, struct model_status *out, struct err *e);
 int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out, struct err *e);
+int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, struct err *e);
 int wire_get_bye(const struct wire_message *m, char *reason, size_t cap);
 
-/* Puts chunks together. */
+/* Puts chunks together; other messages may come in between, a second chunked one may not. */
 struct wire_assembler {
-    struct strbuf data;
-    uint32_t message;
-    size_t total, next;
+    struct strbuf data; /* what has come so far */
+    uint32_t message;   /* the message under way */
+    size_t total, next; /* its length and the index of the next chunk; total 0: none under way */
 };
 void wire_assembler_init(struct wire_assembler *a);
 void wire_assembler_fini(struct wire_assembler *a);
-/* Feed a chunk notification: 1 the message is complete (a->data), 0 more is needed, -1 with the error (out of order, too long). */
+/* Feed a chunk notification: 1 the message is complete (a->data), 0 more is needed, -1 with the error (out of order, too
+ * long); what was under way is then given up. */
 int wire_assembler_feed(struct wire_assembler *a, const struct wire_message *m, struct err *e);
 
 #endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field: which members of the model travel, under which names; the one table both ends use.
+ *
+ * A struct travels as a map (one key a field); an array of structs as a map of columns (one key a field, its value an
+ * array with an element a row), whose strings are numbers into the message's table of strings. To carry a new member,
+ * add a row in field.c: readers that do not know it pass it over, readers that miss it take it as unknown.
+ * Private to src/wire. Any thread.
+ */
+#ifndef WIRE_FIELD_H
+#define WIRE_FIELD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "wire/codec.h"
+#include "wire/intern.h"
+
+#define FIELD_MAX 32 /* fields of one table */
+
+/* How a member is written; what stands for unknown (nil or no key at all). */
+enum field_kind {
+    FIELD_BOOL,   /* false */
+    FIELD_CHAR,   /* '?' */
+    FIELD_INT8,   /* MODEL_UNKNOWN */
+    FIELD_INT,    /* 0 */
+    FIELD_INT64,  /* MODEL_UNKNOWN */
+    FIELD_UINT32, /* 0 */
+    FIELD_UINT64, /* 0 */
+    FIELD_DOUBLE, /* NAN */
+    FIELD_STR,    /* NULL */
+    FIELD_ENUM,   /* 0, for values above max too */
+};
+
+struct field {
+    const char *key;
+    enum field_kind kind;
+    uint32_t max; /* FIELD_ENUM: largest value */
+    size_t offset;
+};
+
+struct field_table {
+    const char *name; /* for error texts */
+    const struct field *fields;
+    size_t n;
+    size_t stride; /* size of the struct */
+};
+
+extern const struct field_table FIELD_TARGET, FIELD_PROCESS, FIELD_SNAPSHOT, FIELD_THREADS, FIELD_FRAMES, FIELD_BATCH,
+    FIELD_FRAME_DEFS, FIELD_STACK_DEFS, FIELD_THREAD_DEFS, FIELD_SAMPLES, FIELD_STATUS;
+
+/* Write the t->n keys and values of one struct; the caller has written the map's head. */
+void field_write_pairs(struct strbuf *out, const struct field_table *t, const void *row);
+
+/* Write a map of t->n columns and `extra` more, which the caller writes next. */
+void field_write_columns(struct strbuf *out, const struct field_table *t, const void *rows, size_t n, struct intern *strings,
+                         size_t extra);
+
+/* Intern the strings of rows that field_write_columns will write. */
+void field_intern_columns(const struct field_table *t, const void *rows, size_t n, struct intern *strings);
+
+/* Fill one struct from the map at `map` (an absent one, .at NULL, is all unknown). Strings go to the arena. 0 or -1. */
+int field_read_pairs(struct codec_cursor map, const struct field_table *t, void *row, struct arena *arena, struct err *e);
+
+/* The table of strings of a message. */
+struct field_strings {
+    const char **list;
+    size_t n;
+};
+int field_read_strings(struct codec_cursor array, struct field_strings *out, struct arena *arena, struct err *e);
+
+/* Allocate and fill the rows of a map of columns; an absent one has none. The first column of the table tells how many
+ * rows there are, all others must agree. 0 or -1. */
+int field_read_columns(struct codec_cursor map, const struct field_table *t, const struct field_strings *strings,
+                       struct arena *arena, void **rows, size_t *n, struct err *e);
+
+/* "not valid" errors, for all of src/wire. -1. */
+int field_fail(struct err *e, const char *table, const char *key);
+int field_fail_memory(struct err *e, const char *table);
+
+#endif

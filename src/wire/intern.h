@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * intern: numbers for the strings and frames of one message, so that each is sent once.
+ *
+ * Made for stacks: the same few pointers come again and again, so a small cache by address stands before the table by
+ * content. Strings are borrowed until intern_fini. Private to src/wire. One thread at a time.
+ */
+#ifndef WIRE_INTERN_H
+#define WIRE_INTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/model.h"
+
+/* Slots of a hash table: number + 1, 0 free; a power of two of them. */
+struct intern_index {
+    uint32_t *slots;
+    size_t n_slots;
+};
+
+struct intern {
+    const char **strings;
+    uint64_t *hashes; /* of the strings */
+    size_t n_strings, cap_strings;
+    struct intern_index by_text;
+    struct intern_recent *recent; /* by address */
+    struct model_frame *frames;   /* distinct frames; func and file as given first */
+    uint64_t *frame_keys;         /* hashes of the frames */
+    size_t n_frames, cap_frames;
+    struct intern_index by_frame;
+    bool failed; /* an allocation failed: numbers mean nothing */
+};
+
+/* 0, or -1 without memory (then nothing is held). */
+int intern_init(struct intern *in);
+void intern_fini(struct intern *in);
+
+/* Number of a string (not NULL) or frame, from 0. After a failure 0, with `failed` set. */
+uint32_t intern_string(struct intern *in, const char *s);
+uint32_t intern_frame(struct intern *in, const struct model_frame *f);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* put: messages, written; see wire.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/codec.h"
+#include "wire/field.h"
+#include "wire/intern.h"
+#include "wire/wire.h"
+
+/* Frames of all threads together in one snapshot: what a reader has memory for. */
+#define PUT_MAX_FRAMES ((size_t)1024 * 1024)
+
+/* ---- envelopes: what comes before the params or the result ---- */
+
+static void put_request_head(struct strbuf *out, uint32_t id, enum wire_method m)
+{
+    codec_write_array(out, 4);
+    codec_write_uint(out, WIRE_REQUEST);
+    codec_write_uint(out, id);
+    codec_write_str(out, wire_method_name(m));
+}
+
+static void put_response_head(struct strbuf *out, uint32_t id)
+{
+    codec_write_array(out, 4);
+    codec_write_uint(out, WIRE_RESPONSE);
+    codec_write_uint(out, id);
+    codec_write_nil(out);
+}
+
+static void put_notify_head(struct strbuf *out, enum wire_notification n)
+{
+    codec_write_array(out, 3);
+    codec_write_uint(out, WIRE_NOTIFY);
+    codec_write_str(out, wire_notification_name(n));
+}
+
+static int put_done(const struct strbuf *out)
+{
+    return out->failed ? -1 : 0;
+}
+
+/* ---- requests ---- */
+
+int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version)
+{
+    put_request_head(out, id, WIRE_HELLO);
+    codec_write_map(out, 2);
+    codec_write_str(out, "version");
+    codec_write_uint(out, WIRE_VERSION);
+    codec_write_str(out, "client");
+    codec_write_str(out, client_version);
+    return put_done(out);
+}
+
+int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m)
+{
+    put_request_head(out, id, m);
+    codec_write_map(out, 0);
+    return put_done(out);
+}
+
+int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s)
+{
+    put_request_head(out, id, WIRE_SUBSCRIBE);
+    codec_write_map(out, 2);
+    codec_write_str(out, "stream");
+    codec_write_str(out, wire_stream_name(s->stream));
+    codec_write_str(out, "rate_hz");
+    codec_write_double(out, s->rate_hz);
+    return put_done(out);
+}
+
+int wire_put_unsubscribe(struct strbuf *out, uint32_t id, enum wire_stream s)
+{
+    put_request_head(out, id, WIRE_UNSUBSCRIBE);
+    codec_write_map(out, 1);
+    codec_write_str(out, "stream");
+    codec_write_str(out, wire_stream_name(s));
+    return put_done(out);
+}
+
+/* ---- small answers and notifications ---- */
+
+int wire_put_error(struct strbuf *out, uint32_t id, enum wire_error code, const char *text)
+{
+    codec_write_array(out, 4);
+    codec_write_uint(out, WIRE_RESPONSE);
+    codec_write_uint(out, id);
+    codec_write_map(out, 2);
+    codec_write_str(out, "code");
+    codec_write_uint(out, code);
+    codec_write_str(out, "message");
+    codec_write_str(out, text);
+    codec_write_nil(out);
+    return put_done(out);
+}
+
+int wire_put_ok(struct strbuf *out, uint32_t id)
+{
+    put_response_head(out, id);
+    codec_write_map(out, 0);
+    return put_done(out);
+}
+
+static void put_limits(struct strbuf *out)
+{
+    codec_write_map(out, 3);
+    codec_write_str(out, "max_message");
+    codec_write_uint(out, WIRE_MAX_MESSAGE);
+    codec_write_str(out, "max_snapshot_hz");
+    codec_write_double(out, WIRE_MAX_SNAPSHOT_HZ);
+    codec_write_str(out, "max_sample_hz");
+    codec_write_double(out, WIRE_MAX_SAMPLE_HZ);
+}
+
+int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *t)
+{
+    put_response_head(out, id);
+    codec_write_map(out, 3);
+    codec_write_str(out, "version");
+    codec_write_uint(out, WIRE_VERSION);
+    codec_write_str(out, "limits");
+    put_limits(out);
+    codec_write_str(out, "target");
+    codec_write_map(out, FIELD_TARGET.n);
+    field_write_pairs(out, &FIELD_TARGET, t);
+    return put_done(out);
+}
+
+int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *s)
+{
+    put_response_head(out, id);
+    codec_write_map(out, FIELD_STATUS.n);
+    field_write_pairs(out, &FIELD_STATUS, s);
+    return put_done(out);
+}
+
+int wire_put_bye(struct strbuf *out, const char *reason)
+{
+    put_notify_head(out, WIRE_N_BYE);
+    codec_write_map(out, 1);
+    codec_write_str(out, "reason");
+    codec_write_str(out, reason);
+    return put_done(out);
+}
+
+static void put_strings(struct strbuf *out, const struct intern *in)
+{
+    codec_write_str(out, "strings");
+    codec_write_array(out, in->n_strings);
+    for (size_t i = 0; i < in->n_strings; i++)
+        codec_write_str(out, in->strings[i]);
+}
+
+/* ---- snapshots ---- */
+
+/* A snapshot on its way out: each frame's number, one thread after the other, at most `depth` of each. */
+struct put_snapshot {
+    const struct model_snapshot *s;
+    size_t depth;
+    struct intern in;
+    uint32_t *stacks;
+    struct model_thread *threads; /* rows as they are sent */
+};
+
+static size_t put_depth_of(const struct put_snapshot *p, size_t thread)
+{
+    size_t n = p->s->threads[thread].n_frames;
+    return n < p->depth ? n : p->depth;
+}
+
+static size_t put_count_frames(const struct put_snapshot *p)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < p->s->n_threads; i++)
+        total += put_depth_of(p, i);
+    return total;
+}
+
+static int put_snapshot_prepare(struct put_snapshot *p)
+{
+    if (intern_init(&p->in) != 0)
+        return -1;
+    size_t n = p->s->n_threads;
+    p->stacks = malloc((put_count_frames(p) + 1) * sizeof *p->stacks);
+    p->threads = calloc(n + 1, sizeof *p->threads);
+    if (!p->stacks || !p->threads)
+        return -1;
+    uint32_t *at = p->stacks;
+    for (size_t i = 0; i < n; i++) {
+        p->threads[i] = p->s->threads[i];
+        p->threads[i].truncated |= put_depth_of(p, i) < p->s->threads[i].n_frames;
+        for (size_t d = 0; d < put_depth_of(p, i); d++)
+            *at++ = intern_frame(&p->in, &p->s->threads[i].frames[d]);
+    }
+    field_intern_columns(&FIELD_THREADS, p->threads, n, &p->in);
+    return p->in.failed ? -1 : 0;
+}
+
+static void put_snapshot_fini(struct put_snapshot *p)
+{
+    intern_fini(&p->in);
+    free(p->stacks);
+    free(p->threads);
+}
+
+static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p)
+{
+    struct model_snapshot head = *p->s;
+    for (size_t i = 0; i < head.n_threads; i++)
+        head.incomplete |= put_depth_of(p, i) < head.threads[i].n_frames;
+    codec_write_map(out, FIELD_SNAPSHOT.n + 4);
+    field_write_pairs(out, &FIELD_SNAPSHOT, &head);
+    codec_write_str(out, "process");
+    codec_write_map(out, FIELD_PROCESS.n);
+    field_write_pairs(out, &FIELD_PROCESS, &head.process);
+    put_strings(out, &p->in);
+    codec_write_str(out, "frames");
+    field_write_columns(out, &FIELD_FRAMES, p->in.frames, p->in.n_frames, &p->in, 0);
+    codec_write_str(out, "threads");
+    field_write_columns(out, &FIELD_THREADS, p->threads, head.n_threads, &p->in, 1);
+    codec_write_str(out, "stack");
+    codec_write_array(out, head.n_threads);
+    const uint32_t *at = p->stacks;
+    for (size_t i = 0; i < head.n_threads; i++) {
+        codec_write_array(out, put_depth_of(p, i));
+        for (size_t d = 0; d < put_depth_of(p, i); d++)
+            codec_write_uint(out, *at++);
+    }
+}
+
+/* The body, as many frames of it as fit: a message that a reader must refuse is of no use to it. */
+static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s)
+{
+    struct put_snapshot p = {.s = s};
+    size_t from = out->len;
+    for (size_t i = 0; i < s->n_threads; i++)
+        if (s->threads[i].n_frames > p.depth)
+            p.depth = s->threads[i].n_frames;
+    while (p.depth > 0 && put_count_frames(&p) > PUT_MAX_FRAMES)
+        p.depth /= 2;
+    for (;;) {
+        int rc = put_snapshot_prepare(&p);
+        if (rc == 0)
+            put_snapshot_write(out, &p);
+        put_snapshot_fini(&p);
+        if (rc != 0)
+            out->failed = true;
+        if (out->failed || out->len <= WIRE_MAX_ASSEMBLED)
+            return put_done(out);
+        if (p.depth == 0) {
+            out->failed = true;
+            return -1;
+        }
+        p = (struct put_snapshot){.s = s, .depth = p.depth / 2};
+        out->len = from;
+    }
+}
+
+int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s)
+{
+    put_response_head(out, id);
+    return put_snapshot_body(out, s);
+}
+
+int wire_put_threads_notify(struct strbuf *out, const struct model_snapshot *s)
+{
+    put_notify_head(out, WIRE_N_THREADS);
+    return put_snapshot_body(out, s);
+}
+
+/* ---- samples ---- */
+
+int wire_put_samples_notify(struct strbuf *out, const struct model_sample_batch *b)
+{
+    struct intern in;
+    if (intern_init(&in) != 0) {
+        out->failed = true;
+        return -1;
+    }
+    field_intern_columns(&FIELD_FRAME_DEFS, b->frames, b->n_frames, &in);
+    field_intern_columns(&FIELD_THREAD_DEFS, b->threads, b->n_threads, &in);
+    put_notify_head(out, WIRE_N_SAMPLES);
+    codec_write_map(out, FIELD_BATCH.n + 5);
+    field_write_pairs(out, &FIELD_BATCH, b);
+    put_strings(out, &in);
+    codec_write_str(out, "frames");
+    field_write_columns(out, &FIELD_FRAME_DEFS, b->frames, b->n_frames, &in, 0);
+    codec_write_str(out, "stacks");
+    field_write_columns(out, &FIELD_STACK_DEFS, b->stacks, b->n_stacks, &in, 0);
+    codec_write_str(out, "threads");
+    field_write_columns(out, &FIELD_THREAD_DEFS, b->threads, b->n_threads, &in, 0);
+    codec_write_str(out, "samples");
+    field_write_columns(out, &FIELD_SAMPLES, b->samples, b->n_samples, &in, 0);
+    out->failed |= in.failed || out->len > WIRE_MAX_ASSEMBLED;
+    intern_fini(&in);
+    return put_done(out);
+}
