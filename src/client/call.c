@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * call: see call.h. The loop runs inside each function until the awaited event, the session's end or the deadline.
+ */
+#include "client/call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "client/loop.h"
+
+enum call_await { CALL_NOTHING = 0, CALL_CONNECTED, CALL_SNAPSHOT, CALL_STATUS, CALL_REPLY, CALL_TIME };
+
+struct call {
+    struct loop *loop;
+    struct session *session;
+    struct loop_timer *deadline;
+    struct model_target target;
+    enum call_await await;
+    bool arrived;
+    bool failed;
+    bool in_time;            /* the deadline is an end, not a failure */
+    struct err error;
+    struct model_snapshot *snapshot; /* where the answer goes */
+    struct model_status *status;
+    int (*on_batch)(void *arg, struct model_sample_batch *batch);
+    void *batch_arg;
+};
+
+static void call_arrive(struct call *c, enum call_await what)
+{
+    if (c->await != what)
+        return;
+    c->arrived = true;
+    loop_stop(c->loop);
+}
+
+static void call_fail(struct call *c, const struct err *why)
+{
+    if (!c->failed)
+        c->error = *why;
+    c->failed = true;
+    loop_stop(c->loop);
+}
+
+/* Who waits for one answer is not helped by a reconnect: the answer went with the connection. */
+static void call_on_state(void *arg, enum session_state state, const struct err *why)
+{
+    struct call *c = arg;
+    if (state == SESSION_CONNECTED)
+        call_arrive(c, CALL_CONNECTED);
+    else if (why)
+        call_fail(c, why);
+}
+
+static void call_on_target(void *arg, struct model_target *target)
+{
+    struct call *c = arg;
+    model_target_fini(&c->target);
+    c->target = *target;
+    memset(target, 0, sizeof *target);
+}
+
+static void call_on_snapshot(void *arg, struct model_snapshot *snapshot)
+{
+    struct call *c = arg;
+    if (c->await != CALL_SNAPSHOT || c->arrived)
+        return;
+    *c->snapshot = *snapshot;
+    memset(snapshot, 0, sizeof *snapshot);
+    call_arrive(c, CALL_SNAPSHOT);
+}
+
+static void call_on_status(void *arg, struct model_status *status)
+{
+    struct call *c = arg;
+    if (c->await != CALL_STATUS || c->arrived)
+        return;
+    *c->status = *status;
+    memset(status, 0, sizeof *status);
+    call_arrive(c, CALL_STATUS);
+}
+
+static void call_on_reply(void *arg, enum wire_method method, const struct err *error)
+{
+    struct call *c = arg;
+    (void)method;
+    if (error)
+        call_fail(c, error);
+    else
+        call_arrive(c, CALL_REPLY);
+}
+
+static void call_on_samples(void *arg, struct model_sample_batch *batch)
+{
+    struct call *c = arg;
+    if (c->on_batch && c->on_batch(c->batch_arg, batch) != 0) {
+        struct err why;
+        (void)err_set(&why, ERR_FAILED, "out of memory for samples");
+        call_fail(c, &why);
+    }
+}
+
+static const struct session_handler call_handler = {
+    .on_state = call_on_state,
+    .on_target = call_on_target,
+    .on_snapshot = call_on_snapshot,
+    .on_samples = call_on_samples,
+    .on_status = call_on_status,
+    .on_reply = call_on_reply,
+};
+
+static void call_on_deadline(void *arg)
+{
+    struct call *c = arg;
+    struct err why;
+    if (c->in_time) {
+        call_arrive(c, CALL_TIME);
+        return;
+    }
+    (void)err_set(&why, ERR_FAILED, "no answer from the agent within %u s", CALL_TIMEOUT_MS / 1000);
+    call_fail(c, &why);
+}
+
+static int call_wait(struct call *c, enum call_await what, double timeout_s, struct err *e)
+{
+    c->await = what;
+    c->arrived = false;
+    c->in_time = what == CALL_TIME;
+    loop_timer_set(c->deadline, (uint64_t)(timeout_s * 1e6));
+    if (!c->failed)
+        loop_run(c->loop);
+    loop_timer_cancel(c->deadline);
+    c->await = CALL_NOTHING;
+    if (c->arrived)
+        return 0;
+    if (e)
+        *e = c->error;
+    return -1;
+}
+
+struct call *call_open(const struct session_address *addr, struct err *e)
+{
+    struct call *c = calloc(1, sizeof *c);
+    if (!c) {
+        (void)err_set(e, ERR_FAILED, "out of memory for a connection");
+        return NULL;
+    }
+    c->loop = loop_new(e);
+    if (!c->loop)
+        goto fail;
+    c->deadline = loop_timer_new(c->loop, call_on_deadline, c, e);
+    if (!c->deadline)
+        goto fail;
+    c->session = session_new(c->loop, addr, &call_handler, c, e);
+    if (!c->session || call_wait(c, CALL_CONNECTED, CALL_TIMEOUT_MS / 1000.0, e) != 0)
+        goto fail;
+    return c;
+fail:
+    call_close(c);
+    return NULL;
+}
+
+void call_close(struct call *c)
+{
+    if (!c)
+        return;
+    session_free(c->session);
+    loop_timer_free(c->deadline);
+    loop_free(c->loop);
+    model_target_fini(&c->target);
+    free(c);
+}
+
+const struct model_target *call_get_target(const struct call *c)
+{
+    return &c->target;
+}
+
+int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e)
+{
+    memset(out, 0, sizeof *out);
+    c->snapshot = out;
+    if (session_request(c->session, WIRE_THREADS, e) != 0)
+        return -1;
+    return call_wait(c, CALL_SNAPSHOT, CALL_TIMEOUT_MS / 1000.0, e);
+}
+
+int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e)
+{
+    if (call_snapshot(c, out, e) != 0)
+        return -1;
+    model_snapshot_fini(out);
+    if (call_wait(c, CALL_TIME, interval_ms / 1000.0, e) != 0)
+        return -1;
+    return call_snapshot(c, out, e);
+}
+
+int call_status(struct call *c, struct model_status *out, struct err *e)
+{
+    memset(out, 0, sizeof *out);
+    c->status = out;
+    if (session_request(c->session, WIRE_STATUS, e) != 0)
+        return -1;
+    return call_wait(c, CALL_STATUS, CALL_TIMEOUT_MS / 1000.0, e);
+}
+
+int call_eject(struct call *c, struct err *e)
+{
+    if (session_request(c->session, WIRE_EJECT, e) != 0)
+        return -1;
+    return call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
+}
+
+int call_sample(struct call *c, double rate_hz, double duration_s, int (*fn)(void *arg, struct model_sample_batch *batch),
+                void *arg, double *elapsed_s, struct err *e)
+{
+    *elapsed_s = 0;
+    /* Before asking: the first batch may come right behind the answer. */
+    c->on_batch = fn;
+    c->batch_arg = arg;
+    int rc = session_subscribe(c->session, WIRE_STREAM_SAMPLES, rate_hz, e);
+    if (rc == 0)
+        rc = call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
+    uint64_t began = clock_mono_ns();
+    if (rc == 0) {
+        rc = call_wait(c, CALL_TIME, duration_s, e);
+        *elapsed_s = (double)(clock_mono_ns() - began) / 1e9;
+    }
+    if (rc == 0)
+        rc = session_unsubscribe(c->session, WIRE_STREAM_SAMPLES, e);
+    if (rc == 0)
+        rc = call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
+    c->on_batch = NULL;
+    return rc;
+}

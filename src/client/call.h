@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * call: a session for those who wait: one question, one answer, a deadline.
+ *
+ * A loop and a session of its own behind blocking functions. One thread; one call at a time. After an error the call
+ * is only good for call_close.
+ */
+#ifndef CLIENT_CALL_H
+#define CLIENT_CALL_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/model.h"
+#include "client/session.h"
+
+#define CALL_TIMEOUT_MS 5000U
+
+struct call;
+
+/* Connect and exchange hellos. NULL with the error: ERR_ATTACH no agent there, ERR_LOST the target ended. */
+struct call *call_open(const struct session_address *addr, struct err *e);
+void call_close(struct call *c);
+
+/* What the agent said of its target; owned by the call. */
+const struct model_target *call_get_target(const struct call *c);
+
+/* One snapshot, the status. `out` is initialised here and owned by the caller (…_fini), on failure too. 0 or -1. */
+int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e);
+int call_status(struct call *c, struct model_status *out, struct err *e);
+
+/* Two looks `interval_ms` apart; the second is returned, which therefore knows what was on the CPU. */
+int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e);
+
+/* Tell the agent to leave. 0 when it agreed, or -1. */
+int call_eject(struct call *c, struct err *e);
+
+/* Take samples at `rate_hz` for `duration_s` and hand each batch to `fn` (which does not own it) until it returns non-zero.
+ * `*elapsed_s` is how long samples came. 0, or -1 with the error (ERR_LOST: the target ended; batches so far were handed
+ * over). */
+int call_sample(struct call *c, double rate_hz, double duration_s, int (*fn)(void *arg, struct model_sample_batch *batch),
+                void *arg, double *elapsed_s, struct err *e);
+
+#endif

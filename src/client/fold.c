@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fold: see fold.h. Four tables (frames, stacks, entries, threads), each an array with an open-addressing index of
+ * positions over it (linear probing, grown at half full).
+ */
+#include "client/fold.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLD_STRINGS_MAX ((size_t)256 * 1024 * 1024)
+
+enum fold_kind { FOLD_FRAMES, FOLD_STACKS, FOLD_ENTRIES, FOLD_THREADS, FOLD_KINDS };
+
+struct fold_stack {
+    uint32_t parent; /* 1 + position; 0 root */
+    uint32_t frame;  /* position */
+    uint32_t depth;  /* of the chain down to here */
+};
+
+struct fold_thread {
+    int64_t tid;
+    const char *name;
+};
+
+struct fold_table {
+    void *items;
+    size_t item_size, n, cap;
+    uint32_t *slots; /* 1 + position; 0 free */
+    size_t n_slots;
+};
+
+/* Ids of the epoch to 1 + position of ours; 0 undefined. */
+struct fold_map {
+    uint32_t *to;
+    size_t n;
+};
+
+struct fold {
+    struct fold_table tables[FOLD_KINDS];
+    struct fold_map frame_ids, stack_ids;
+    bool has_epoch;
+    uint32_t epoch;
+    uint64_t dropped_before; /* lost in earlier sessions */
+    struct fold_totals totals;
+    struct arena strings;
+};
+
+static uint64_t fold_mix(uint64_t h, uint64_t v)
+{
+    h ^= v;
+    h *= 0x9E3779B97F4A7C15ULL;
+    return h ^ (h >> 29);
+}
+
+static uint64_t fold_hash_string(uint64_t h, const char *s)
+{
+    if (!s)
+        return fold_mix(h, 1);
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 0x100000001B3ULL;
+    return fold_mix(h, 2);
+}
+
+static uint64_t fold_hash(enum fold_kind kind, const void *item)
+{
+    const struct model_frame *frame = item;
+    const struct fold_stack *stack = item;
+    const struct fold_entry *entry = item;
+    const struct fold_thread *thread = item;
+    switch (kind) {
+    case FOLD_FRAMES:
+        return fold_hash_string(fold_hash_string(fold_mix((uint64_t)frame->kind, (uint64_t)(unsigned)frame->line), frame->func),
+                                frame->file);
+    case FOLD_STACKS:
+        return fold_mix(fold_mix(3, stack->parent), stack->frame);
+    case FOLD_ENTRIES:
+        return fold_mix(fold_mix(5, (uint64_t)entry->tid), entry->stack);
+    default:
+        return fold_mix(7, (uint64_t)thread->tid);
+    }
+}
+
+static bool fold_same_string(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool fold_same(enum fold_kind kind, const void *a, const void *b)
+{
+    const struct model_frame *f = a, *g = b;
+    const struct fold_stack *s = a, *t = b;
+    const struct fold_entry *x = a, *y = b;
+    const struct fold_thread *p = a, *q = b;
+    switch (kind) {
+    case FOLD_FRAMES:
+        return f->line == g->line && f->kind == g->kind && fold_same_string(f->func, g->func) &&
+               fold_same_string(f->file, g->file);
+    case FOLD_STACKS:
+        return s->parent == t->parent && s->frame == t->frame;
+    case FOLD_ENTRIES:
+        return x->tid == y->tid && x->stack == y->stack;
+    default:
+        return p->tid == q->tid;
+    }
+}
+
+static void *fold_item(const struct fold *f, enum fold_kind kind, size_t i)
+{
+    return (char *)f->tables[kind].items + i * f->tables[kind].item_size;
+}
+
+/* The slot that holds an equal item, or the free one where it belongs. */
+static uint32_t *fold_slot(const struct fold *f, enum fold_kind kind, const void *item)
+{
+    const struct fold_table *t = &f->tables[kind];
+    for (size_t i = fold_hash(kind, item);; i++) {
+        uint32_t *slot = &t->slots[i & (t->n_slots - 1)];
+        if (!*slot || fold_same(kind, fold_item(f, kind, *slot - 1), item))
+            return slot;
+    }
+}
+
+static int fold_grow(struct fold *f, enum fold_kind kind)
+{
+    struct fold_table *t = &f->tables[kind];
+    if (t->n >= FOLD_MAX_ENTRIES)
+        return -1;
+    if (t->n == t->cap) {
+        size_t cap = t->cap ? t->cap * 2 : 64;
+        void *items = realloc(t->items, cap * t->item_size);
+        if (!items)
+            return -1;
+        t->items = items;
+        t->cap = cap;
+    }
+    if (t->n * 2 < t->n_slots)
+        return 0;
+    size_t n_slots = t->n_slots ? t->n_slots * 2 : 256;
+    uint32_t *slots = calloc(n_slots, sizeof *slots);
+    if (!slots)
+        return -1;
+    free(t->slots);
+    t->slots = slots;
+    t->n_slots = n_slots;
+    for (size_t i = 0; i < t->n; i++)
+        *fold_slot(f, kind, fold_item(f, kind, i)) = (uint32_t)(i + 1);
+    return 0;
+}
+
+/* Position of an equal item, added when new (`*added` says so). -1 without memory. */
+static int64_t fold_put(struct fold *f, enum fold_kind kind, const void *item, bool *added)
+{
+    struct fold_table *t = &f->tables[kind];
+    *added = false;
+    if (fold_grow(f, kind) != 0)
+        return -1;
+    uint32_t *slot = fold_slot(f, kind, item);
+    if (*slot)
+        return (int64_t)*slot - 1;
+    memcpy(fold_item(f, kind, t->n), item, t->item_size);
+    *slot = (uint32_t)++t->n;
+    *added = true;
+    return (int64_t)t->n - 1;
+}
+
+struct fold *fold_new(void)
+{
+    static const size_t sizes[FOLD_KINDS] = {
+        [FOLD_FRAMES] = sizeof(struct model_frame),
+        [FOLD_STACKS] = sizeof(struct fold_stack),
+        [FOLD_ENTRIES] = sizeof(struct fold_entry),
+        [FOLD_THREADS] = sizeof(struct fold_thread),
+    };
+    struct fold *f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    for (int i = 0; i < FOLD_KINDS; i++)
+        f->tables[i].item_size = sizes[i];
+    arena_init(&f->strings, FOLD_STRINGS_MAX);
+    return f;
+}
+
+void fold_free(struct fold *f)
+{
+    if (!f)
+        return;
+    for (int i = 0; i < FOLD_KINDS; i++) {
+        free(f->tables[i].items);
+        free(f->tables[i].slots);
+    }
+    free(f->frame_ids.to);
+    free(f->stack_ids.to);
+    arena_fini(&f->strings);
+    free(f);
+}
+
+static int64_t fold_put_frame(struct fold *f, const struct model_frame *frame)
+{
+    bool added;
+    int64_t at = fold_put(f, FOLD_FRAMES, frame, &added);
+    if (!added)
+        return at;
+    struct model_frame *mine = fold_item(f, FOLD_FRAMES, (size_t)at);
+    mine->func = arena_strdup(&f->strings, frame->func);
+    mine->file = arena_strdup(&f->strings, frame->file);
+    return f->strings.failed ? -1 : at;
+}
+
+static int64_t fold_put_stack(struct fold *f, uint32_t parent, uint32_t frame)
+{
+    bool added;
+    const struct fold_stack *above = parent ? fold_item(f, FOLD_STACKS, parent - 1) : NULL;
+    struct fold_stack s = {.parent = parent, .frame = frame, .depth = above ? above->depth + 1 : 1};
+    return fold_put(f, FOLD_STACKS, &s, &added);
+}
+
+static int fold_put_thread(struct fold *f, int64_t tid, const char *name, const char *native_name)
+{
+    bool added;
+    struct fold_thread t = {.tid = tid};
+    int64_t at = fold_put(f, FOLD_THREADS, &t, &added);
+    if (at < 0)
+        return -1;
+    struct fold_thread *mine = fold_item(f, FOLD_THREADS, (size_t)at);
+    const char *now = name ? name : native_name;
+    if (now && !fold_same_string(mine->name, now))
+        mine->name = arena_strdup(&f->strings, now);
+    return f->strings.failed ? -1 : 0;
+}
+
+static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double us, bool on_cpu)
+{
+    bool added;
+    struct fold_entry e = {.tid = tid, .stack = stack};
+    int64_t at = fold_put(f, FOLD_ENTRIES, &e, &added);
+    if (at < 0)
+        return -1;
+    struct fold_entry *mine = fold_item(f, FOLD_ENTRIES, (size_t)at);
+    mine->samples++;
+    mine->on_cpu += on_cpu;
+    mine->us += us;
+    f->totals.samples++;
+    return 0;
+}
+
+/* ---- batches ---- */
+
+static uint32_t fold_map_get(const struct fold_map *m, uint32_t id)
+{
+    return id < m->n ? m->to[id] : 0;
+}
+
+static int fold_map_set(struct fold_map *m, uint32_t id, uint32_t to)
+{
+    if (id >= FOLD_MAX_ENTRIES)
+        return -1;
+    if (id >= m->n) {
+        size_t n = m->n ? m->n : 256;
+        while (n <= id)
+            n *= 2;
+        uint32_t *grown = realloc(m->to, n * sizeof *grown);
+        if (!grown)
+            return -1;
+        memset(grown + m->n, 0, (n - m->n) * sizeof *grown);
+        m->to = grown;
+        m->n = n;
+    }
+    m->to[id] = to;
+    return 0;
+}
+
+static void fold_map_clear(struct fold_map *m)
+{
+    if (m->n)
+        memset(m->to, 0, m->n * sizeof *m->to);
+}
+
+static int fold_define(struct fold *f, const struct model_sample_batch *b)
+{
+    for (size_t i = 0; i < b->n_frames; i++) {
+        int64_t at = fold_put_frame(f, &b->frames[i].frame);
+        if (at < 0 || fold_map_set(&f->frame_ids, b->frames[i].frame_id, (uint32_t)at + 1) != 0)
+            return -1;
+    }
+    for (size_t i = 0; i < b->n_stacks; i++) {
+        const struct model_stack_def *d = &b->stacks[i];
+        uint32_t frame = fold_map_get(&f->frame_ids, d->frame_id);
+        uint32_t parent = d->parent_id ? fold_map_get(&f->stack_ids, d->parent_id) : 0;
+        if (!frame || (d->parent_id && !parent))
+            continue; /* samples that use it are counted as undefined */
+        int64_t at = fold_put_stack(f, parent, frame - 1);
+        if (at < 0 || fold_map_set(&f->stack_ids, d->stack_id, (uint32_t)at + 1) != 0)
+            return -1;
+    }
+    for (size_t i = 0; i < b->n_threads; i++)
+        if (fold_put_thread(f, b->threads[i].tid, b->threads[i].name, b->threads[i].native_name) != 0)
+            return -1;
+    return 0;
+}
+
+int fold_add_batch(struct fold *f, const struct model_sample_batch *b)
+{
+    if (!f->has_epoch || f->epoch != b->epoch) {
+        fold_map_clear(&f->frame_ids);
+        fold_map_clear(&f->stack_ids);
+        f->has_epoch = true;
+        f->epoch = b->epoch;
+    }
+    if (fold_define(f, b) != 0)
+        return -1;
+    if (b->dropped < f->totals.dropped - f->dropped_before)
+        f->dropped_before = f->totals.dropped; /* a new subscription counts from 0 */
+    f->totals.dropped = f->dropped_before + b->dropped;
+    for (size_t i = 0; i < b->n_samples; i++) {
+        const struct model_sample *s = &b->samples[i];
+        uint32_t stack = s->stack_id ? fold_map_get(&f->stack_ids, s->stack_id) : FOLD_NO_STACK;
+        if (s->torn)
+            f->totals.torn++;
+        else if (s->stack_id && !stack)
+            f->totals.undefined++;
+        else if (fold_count_sample(f, s->tid, stack, b->period_us, s->on_cpu == 1) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int fold_add_snapshot(struct fold *f, const struct model_snapshot *s)
+{
+    for (size_t i = 0; i < s->n_threads; i++) {
+        const struct model_thread *t = &s->threads[i];
+        uint32_t stack = FOLD_NO_STACK;
+        for (size_t k = t->n_frames; k-- > 0;) {
+            int64_t frame = fold_put_frame(f, &t->frames[k]);
+            int64_t at = frame < 0 ? -1 : fold_put_stack(f, stack, (uint32_t)frame);
+            if (at < 0)
+                return -1;
+            stack = (uint32_t)at + 1;
+        }
+        if (fold_put_thread(f, t->tid, t->name, t->native_name) != 0)
+            return -1;
+        if (t->torn)
+            f->totals.torn++;
+        else if (fold_count_sample(f, t->tid, stack, 0, t->on_cpu == 1) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- reading ---- */
+
+const struct fold_totals *fold_get_totals(const struct fold *f)
+{
+    return &f->totals;
+}
+
+size_t fold_count(const struct fold *f)
+{
+    return f->tables[FOLD_ENTRIES].n;
+}
+
+const struct fold_entry *fold_get(const struct fold *f, size_t i)
+{
+    return fold_item(f, FOLD_ENTRIES, i);
+}
+
+size_t fold_path(const struct fold *f, uint32_t stack, const struct model_frame **out, size_t cap)
+{
+    if (stack == FOLD_NO_STACK)
+        return 0;
+    const struct fold_stack *s = fold_item(f, FOLD_STACKS, stack - 1);
+    size_t depth = s->depth;
+    for (size_t i = depth; i-- > 0;) {
+        if (i < cap)
+            out[i] = fold_item(f, FOLD_FRAMES, s->frame);
+        if (s->parent)
+            s = fold_item(f, FOLD_STACKS, s->parent - 1);
+    }
+    return depth;
+}
+
+const char *fold_thread_name(const struct fold *f, int64_t tid)
+{
+    struct fold_thread t = {.tid = tid};
+    if (!f->tables[FOLD_THREADS].n_slots)
+        return NULL;
+    const uint32_t *slot = fold_slot(f, FOLD_THREADS, &t);
+    return *slot ? ((const struct fold_thread *)fold_item(f, FOLD_THREADS, *slot - 1))->name : NULL;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fold: samples added up per thread and stack.
+ *
+ * Takes batches of the stream of samples (whose ids mean something only within an epoch) and single snapshots; keeps
+ * frames and stacks once each, under ids of its own that stay. Ids that were never defined are dropped and counted: what
+ * came over the wire is foreign. One thread.
+ */
+#ifndef CLIENT_FOLD_H
+#define CLIENT_FOLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/model.h"
+
+#define FOLD_MAX_ENTRIES ((size_t)1 << 22) /* of each kind */
+#define FOLD_NO_STACK 0U                   /* a thread without a Python frame */
+
+struct fold;
+
+/* One thread in one stack. */
+struct fold_entry {
+    int64_t tid;
+    uint32_t stack; /* for fold_path; FOLD_NO_STACK */
+    uint64_t samples;
+    uint64_t on_cpu; /* of these, how many were on the CPU */
+    double us;      /* time the samples stand for */
+};
+
+struct fold_totals {
+    uint64_t samples;
+    uint64_t torn;      /* left out: two moments mixed */
+    uint64_t undefined; /* left out: unknown ids */
+    uint64_t dropped;   /* lost on the way, as the agent says */
+};
+
+struct fold *fold_new(void); /* NULL without memory */
+void fold_free(struct fold *f);
+
+/* Add a batch, or one look at every thread with weight 1. 0, or -1 when memory or FOLD_MAX_ENTRIES ended. */
+int fold_add_batch(struct fold *f, const struct model_sample_batch *b);
+int fold_add_snapshot(struct fold *f, const struct model_snapshot *s);
+
+const struct fold_totals *fold_get_totals(const struct fold *f);
+
+/* Entries in order of their first sample. */
+size_t fold_count(const struct fold *f);
+const struct fold_entry *fold_get(const struct fold *f, size_t i);
+
+/* Frames of a stack, root first, at most `cap` (the outermost). Number of frames the stack has. */
+size_t fold_path(const struct fold *f, uint32_t stack, const struct model_frame **out, size_t cap);
+
+/* Name of a thread: Python's, else the native one, else NULL. */
+const char *fold_thread_name(const struct fold *f, int64_t tid);
+
+#endif

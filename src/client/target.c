@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * target: see target.h. What was typed becomes an address; an address becomes an agent that answers.
+ */
+#include "client/target.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/endpoint.h"
+#include "base/model.h"
+#include "base/procfs.h"
+#include "base/strbuf.h"
+
+#define TARGET_AGENT_FILE "libprobing.so"
+
+static bool target_all_digits(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isdigit((unsigned char)s[i]))
+            return false;
+    return n > 0;
+}
+
+static int target_resolve_pid(const char *text, struct session_address *addr, struct err *e)
+{
+    struct procfs_status st;
+    errno = 0;
+    long pid = strtol(text, NULL, 10);
+    if (errno || pid <= 0 || pid > INT_MAX || procfs_read_status((pid_t)pid, 0, &st) != 0)
+        return err_set(e, ERR_ATTACH, "no process %s: 'probing list' shows the Python processes", text);
+    if (st.tgid > 0 && st.tgid != pid)
+        return err_set(e, ERR_ATTACH, "%ld is a thread of process %lld: give that pid", pid, (long long)st.tgid);
+    addr->pid = (pid_t)pid;
+    addr->path[0] = '\0';
+    return 0;
+}
+
+/* Pid of the process that listens at `path`, as seen from here; 0 when it cannot be told. */
+static pid_t target_socket_owner(const char *path)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    struct ucred peer = {0};
+    socklen_t len = sizeof peer;
+    if (strlen(path) >= sizeof sa.sun_path)
+        return 0;
+    memcpy(sa.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return 0;
+    bool known = connect(fd, (const struct sockaddr *)&sa, sizeof sa) == 0 &&
+                 getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0;
+    (void)close(fd);
+    return known && peer.pid > 0 ? peer.pid : 0;
+}
+
+static int target_resolve_socket(const char *path, struct session_address *addr, struct err *e)
+{
+    if (!path[0])
+        return err_set(e, ERR_USAGE, "'unix:' needs the path of a socket: unix:PATH");
+    if (strlen(path) >= ENDPOINT_PATH_MAX)
+        return err_set(e, ERR_ATTACH, "%s: the path of a unix socket has at most %d bytes", path, ENDPOINT_PATH_MAX - 1);
+    int there = endpoint_probe(path);
+    if (there < 0)
+        return err_set_errno(e, ERR_ATTACH, errno, "cannot connect to %s", path);
+    if (there == 0)
+        return err_set(e, ERR_ATTACH,
+                       "nothing listens at %s: the process that made it has ended or its agent was ejected; give a pid",
+                       path);
+    (void)snprintf(addr->path, sizeof addr->path, "%s", path);
+    addr->pid = target_socket_owner(path);
+    return 0;
+}
+
+static bool target_is_host_port(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    return colon && colon > text && target_all_digits(colon + 1, strlen(colon + 1)) && !strchr(text, '/');
+}
+
+/* Does `word` (of `n` bytes) end in "/name" or equal it? */
+static bool target_word_is(const char *word, size_t n, const char *name)
+{
+    size_t m = strlen(name);
+    if (n < m || memcmp(word + n - m, name, m) != 0)
+        return false;
+    return n == m || word[n - m - 1] == '/';
+}
+
+/* A process goes by its comm, its program and its first argument that is no option: the script, or after -m the module. */
+static bool target_has_name(const struct target_process *p, const char *name)
+{
+    char comm[64];
+    if (procfs_read_comm(p->pid, 0, comm, sizeof comm) == 0 && strcmp(comm, name) == 0)
+        return true;
+    bool program = true;
+    for (const char *w = p->cmdline; *w;) {
+        size_t n = strcspn(w, " ");
+        if (n && (program || w[0] != '-'))
+            if (target_word_is(w, n, name))
+                return true;
+        if (!program && w[0] != '-')
+            return false;
+        program = false;
+        w += n + strspn(w + n, " ");
+    }
+    return false;
+}
+
+/* Workers that a match forked (DataLoader's) carry its name; the one that was meant is their parent. */
+static bool target_parent_matches(const struct target_process *list, const bool *match, size_t n, size_t i)
+{
+    for (size_t k = 0; k < n; k++)
+        if (match[k] && list[k].pid == list[i].ppid)
+            return true;
+    return false;
+}
+
+static int target_choose(const struct target_process *list, const bool *match, size_t n, const char *name,
+                         struct session_address *addr, struct err *e)
+{
+    size_t found = 0;
+    struct strbuf pids;
+    strbuf_init(&pids, 200);
+    for (size_t i = 0; i < n; i++) {
+        if (!match[i] || target_parent_matches(list, match, n, i))
+            continue;
+        (void)strbuf_addf(&pids, "%s%d", found ? ", " : "", (int)list[i].pid);
+        addr->pid = list[i].pid;
+        found++;
+    }
+    int rc = 0;
+    if (found == 0)
+        rc = err_set(e, ERR_ATTACH, "no Python process is named '%s': 'probing list' shows them", name);
+    else if (found > 1)
+        rc = err_set(e, ERR_ATTACH, "%zu processes are named '%s': give one of the pids %s", found, name,
+                     strbuf_str(&pids));
+    strbuf_fini(&pids);
+    addr->path[0] = '\0';
+    return rc;
+}
+
+static int target_resolve_name(const char *name, struct session_address *addr, struct err *e)
+{
+    struct target_process *list;
+    ssize_t n = target_list(&list, e);
+    if (n < 0)
+        return -1;
+    bool *match = calloc((size_t)n + 1, sizeof *match);
+    int rc = -1;
+    if (!match) {
+        (void)err_set(e, ERR_FAILED, "out of memory for the list of processes");
+    } else {
+        for (ssize_t i = 0; i < n; i++)
+            match[i] = target_has_name(&list[i], name);
+        rc = target_choose(list, match, (size_t)n, name, addr, e);
+    }
+    free(match);
+    target_list_free(list, (size_t)n);
+    return rc;
+}
+
+int target_resolve(const char *text, struct session_address *addr, struct err *e)
+{
+    *addr = (struct session_address){.pid = 0};
+    if (!text || !text[0])
+        return err_set(e, ERR_USAGE, "the target is empty: give a pid, a name of a process, or unix:PATH");
+    if (target_all_digits(text, strlen(text)))
+        return target_resolve_pid(text, addr, e);
+    if (strncmp(text, "unix:", 5) == 0)
+        return target_resolve_socket(text + 5, addr, e);
+    if (target_is_host_port(text))
+        return err_set(e, ERR_ATTACH,
+                       "%s: agents behind a TCP port are not supported by this version: give a pid of this machine", text);
+    return target_resolve_name(text, addr, e);
+}
+
+static int target_try_agent(char *buf, size_t cap, const char *dir, const char *below)
+{
+    int n = snprintf(buf, cap, "%s%s/%s", dir, below, TARGET_AGENT_FILE);
+    return n > 0 && (size_t)n < cap && access(buf, R_OK) == 0 ? 0 : -1;
+}
+
+int target_find_agent(char *buf, size_t cap, struct err *e)
+{
+    const char *given = getenv("PROBING_AGENT");
+    if (given && given[0]) {
+        int n = snprintf(buf, cap, "%s", given);
+        if (n < 0 || (size_t)n >= cap)
+            return err_set(e, ERR_ATTACH, "PROBING_AGENT is too long for a path");
+        if (access(buf, R_OK) != 0)
+            return err_set_errno(e, ERR_ATTACH, errno, "the agent file %s, named by PROBING_AGENT, cannot be read", buf);
+        return 0;
+    }
+    char dir[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", dir, sizeof dir - 1);
+    if (len > 0) {
+        dir[len] = '\0';
+        *strrchr(dir, '/') = '\0';
+        if (target_try_agent(buf, cap, dir, "") == 0 || target_try_agent(buf, cap, dir, "/../lib/probing") == 0)
+            return 0;
+    }
+    if (target_try_agent(buf, cap, PROBING_LIBDIR, "") == 0)
+        return 0;
+    return err_set(e, ERR_ATTACH,
+                   "the agent file %s is missing: it belongs beside this program or in %s; build it (make), or name it "
+                   "with PROBING_AGENT",
+                   TARGET_AGENT_FILE, PROBING_LIBDIR);
+}
+
+int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out, struct err *e)
+{
+    struct inject_result result = {.already = true};
+    uint64_t began = clock_mono_ns();
+    if (!addr->path[0]) {
+        if (endpoint_path_from_outside(result.endpoint, sizeof result.endpoint, addr->pid, e) != 0)
+            return -1;
+        if (endpoint_probe(result.endpoint) != 1) {
+            char agent[PATH_MAX];
+            if (target_find_agent(agent, sizeof agent, e) != 0)
+                return -1;
+            struct inject_request request = {.pid = addr->pid, .agent_path = agent, .timeout_ms = timeout_ms};
+            if (inject_process(&request, &result, e) != 0)
+                return -1;
+        }
+        (void)snprintf(addr->path, sizeof addr->path, "%s", result.endpoint);
+    } else {
+        (void)snprintf(result.endpoint, sizeof result.endpoint, "%.*s", ENDPOINT_PATH_MAX - 1, addr->path);
+    }
+    if (result.already && !result.total_us)
+        result.total_us = (clock_mono_ns() - began) / CLOCK_NS_PER_US;
+    if (out)
+        *out = result;
+    return 0;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * target_list: the Python processes of this machine, from procfs alone.
+ *
+ * Nothing is attached to and no memory is read: versions come from the names of mapped files. A process that ends while
+ * it is looked at is left out.
+ */
+#include "client/target.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/endpoint.h"
+#include "base/model.h"
+#include "base/procfs.h"
+#include "base/strbuf.h"
+#include "pystack/pystack.h"
+
+#define TARGET_MAX_PIDS 65536
+#define TARGET_CMDLINE_MAX 4096
+
+/* "3.11" out of a path that names a version, such as .../libpython3.11.so.1.0 or .../lib/python3.11/lib-dynload/x.so. */
+static int target_version_in(const char *path, char *out, size_t cap)
+{
+    for (const char *p = path; (p = strstr(p, "python3.")); p++) {
+        const char *minor = p + strlen("python3.");
+        size_t n = 0;
+        while (isdigit((unsigned char)minor[n]))
+            n++;
+        if (n == 0 || n > 2)
+            continue;
+        (void)snprintf(out, cap, "3.%.*s", (int)n, minor);
+        return 1;
+    }
+    return 0;
+}
+
+static int target_on_map(const struct procfs_map *map, void *arg)
+{
+    return target_version_in(map->path, arg, sizeof(((struct target_process *)0)->python));
+}
+
+static void target_fill_python(struct target_process *p)
+{
+    char exe[512];
+    const char *base = procfs_read_exe(p->pid, exe, sizeof exe) == 0 ? strrchr(exe, '/') : NULL;
+    /* The program's own name first: an embedded or virtual environment's path may name others. */
+    if (!base || !target_version_in(base, p->python, sizeof p->python))
+        (void)procfs_each_map(p->pid, target_on_map, p->python);
+}
+
+static void target_fill_user(struct target_process *p)
+{
+    struct passwd pw, *found = NULL;
+    char buf[4096];
+    if (getpwuid_r((uid_t)p->uid, &pw, buf, sizeof buf, &found) == 0 && found)
+        (void)snprintf(p->user, sizeof p->user, "%s", found->pw_name);
+    else
+        (void)snprintf(p->user, sizeof p->user, "%lld", (long long)p->uid);
+}
+
+static void target_fill_times(struct target_process *p)
+{
+    struct procfs_stat st;
+    double started = procfs_started_at(p->pid);
+    p->uptime_s = isnan(started) ? NAN : clock_epoch_s() - started;
+    p->cpu_pct = NAN;
+    if (procfs_read_stat(p->pid, 0, &st) == 0 && p->uptime_s > 0)
+        p->cpu_pct = (double)(st.utime_ticks + st.stime_ticks) / (double)procfs_ticks_per_s() / p->uptime_s * 100.0;
+}
+
+static void target_fill_agent(struct target_process *p)
+{
+    char path[ENDPOINT_PATH_MAX];
+    struct err why;
+    p->attached = endpoint_path_from_outside(path, sizeof path, p->pid, NULL) == 0 && endpoint_probe(path) == 1;
+    p->inspectable = inject_check(p->pid, &why) == 0;
+    if (!p->inspectable)
+        (void)snprintf(p->why_not, sizeof p->why_not, "%.*s", (int)sizeof p->why_not - 1, why.text);
+}
+
+/* 1 filled, 0 not a Python process or gone, -1 out of memory. */
+static int target_fill(struct target_process *p, pid_t pid)
+{
+    struct procfs_status st;
+    if (pystack_is_python(pid) != 1 || procfs_read_status(pid, 0, &st) != 0)
+        return 0;
+    *p = (struct target_process){.pid = pid, .ppid = st.ppid, .uid = st.uid, .threads = st.threads};
+    p->rss_bytes = st.rss_bytes;
+    struct strbuf cmd;
+    strbuf_init(&cmd, TARGET_CMDLINE_MAX);
+    (void)procfs_read_cmdline(pid, &cmd);
+    p->cmdline = strdup(cmd.len ? strbuf_str(&cmd) : st.name);
+    strbuf_fini(&cmd);
+    if (!p->cmdline)
+        return -1;
+    target_fill_user(p);
+    target_fill_times(p);
+    target_fill_python(p);
+    if (pystack_find_torch(pid, p->torch, sizeof p->torch) != 0)
+        p->torch[0] = '\0';
+    target_fill_agent(p);
+    return 1;
+}
+
+static ssize_t target_all_pids(pid_t **out, struct err *e)
+{
+    pid_t *pids = calloc(TARGET_MAX_PIDS, sizeof *pids);
+    if (!pids)
+        return err_set(e, ERR_FAILED, "out of memory for the list of processes");
+    ssize_t n = procfs_list_pids(pids, TARGET_MAX_PIDS);
+    if (n < 0) {
+        int saved = errno;
+        free(pids);
+        return err_set_errno(e, ERR_FAILED, saved, "/proc cannot be read");
+    }
+    *out = pids;
+    return n > TARGET_MAX_PIDS ? TARGET_MAX_PIDS : n;
+}
+
+ssize_t target_list(struct target_process **out, struct err *e)
+{
+    *out = NULL;
+    pid_t *pids = NULL;
+    ssize_t n_pids = target_all_pids(&pids, e);
+    if (n_pids < 0)
+        return -1;
+    struct target_process *list = NULL;
+    size_t n = 0, cap = 0;
+    pid_t self = getpid();
+    for (ssize_t i = 0; i < n_pids; i++) {
+        if (pids[i] == self)
+            continue;
+        if (n == cap) {
+            size_t wider = cap ? cap * 2 : 16;
+            struct target_process *grown = realloc(list, wider * sizeof *grown);
+            if (!grown)
+                goto no_memory;
+            list = grown;
+            cap = wider;
+        }
+        int rc = target_fill(&list[n], pids[i]);
+        if (rc < 0)
+            goto no_memory;
+        n += (size_t)rc;
+    }
+    free(pids);
+    *out = list;
+    return (ssize_t)n;
+no_memory:
+    free(pids);
+    target_list_free(list, n);
+    return err_set(e, ERR_FAILED, "out of memory for the list of processes");
+}
+
+void target_list_free(struct target_process *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(list[i].cmdline);
+    free(list);
+}
