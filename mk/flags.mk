@@ -7,6 +7,10 @@ ARCH := $(firstword $(subst -, ,$(MACHINE)))
 IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wvla
+# snprintf and strncpy into a fixed buffer cut on purpose: text for a screen or a name of fixed size.
+ifeq ($(IS_CLANG),)
+WARNINGS += -Wno-format-truncation -Wno-stringop-truncation
+endif
 ifeq ($(WERROR),1)
 WARNINGS += -Werror
 endif
@@ -28,7 +32,7 @@ ALL_CFLAGS := $(BASE_CFLAGS) $(SAN_CFLAGS)
 # whatever the rest is built with.
 STUB_CFLAGS := $(BASE_CFLAGS) -O2 -fPIC -fno-stack-protector -fno-sanitize=all -fno-jump-tables -fno-builtin
 ifneq ($(filter x86_64 i%86,$(ARCH)),)
-STUB_CFLAGS += -fcf-protection=branch
+STUB_CFLAGS += -fcf-protection=branch -mgeneral-regs-only
 endif
 ifeq ($(IS_CLANG),)
 STUB_CFLAGS += -fno-tree-loop-distribute-patterns
