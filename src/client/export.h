@@ -43,8 +43,8 @@ struct export_request {
 struct export_data {
     const struct export_request *request;
     const struct model_target *target;
-    const struct model_snapshot *snapshot; /* the last look */
-    const struct fold *fold;               /* aggregated samples; NULL with one look */
+    const struct model_snapshot *snapshot; /* the last look; empty when the format sampled and wants none */
+    const struct fold *fold;               /* samples added up; of one look, each thread once */
     double elapsed_s;                      /* of the sampling; 0 with one look */
 };
 
@@ -52,7 +52,8 @@ struct export_format {
     const char *name;
     const char *help;  /* one line */
     double duration_s; /* how long it looks unless told; 0 = once */
-    bool wants_samples; /* with a duration it needs the stream of samples */
+    bool wants_samples;  /* with a duration it needs the stream of samples */
+    bool wants_snapshot; /* it shows a look at the end even so */
     int (*render)(const struct export_data *data, struct strbuf *out, struct err *e);
 };
 

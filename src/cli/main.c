@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main: `probing`, one verb a run. Prints what the verb built, or one line on stderr. */
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+#include "client/output.h"
+#include "client/target.h"
+#include "version.h"
+
+#define MAIN_OUTPUT_MAX ((size_t)1 << 30)
+
+static int main_run(int argc, char **argv, struct strbuf *out, struct err *e)
+{
+    struct cli_line line;
+    struct session_address addr;
+    int rc = cli_parse(argc, argv, &line, e);
+    if (rc == 0 && line.version)
+        (void)strbuf_addf(out, "probing %s\n", PROBING_VERSION);
+    else if (rc == 0 && line.help)
+        cli_put_help(out, line.verb);
+    else if (rc == 0 && line.verb->needs_target)
+        rc = target_resolve(line.target, &addr, e) == 0 ? line.verb->run(line.options, &addr, out, e) : -1;
+    else if (rc == 0)
+        rc = line.verb->run(line.options, NULL, out, e);
+    cli_line_fini(&line);
+    return rc == 0 ? output_write(NULL, out, e) : -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+    struct strbuf out;
+    (void)setlocale(LC_ALL, "");
+    (void)signal(SIGPIPE, SIG_IGN); /* a reader that left is seen as EPIPE */
+    strbuf_init(&out, MAIN_OUTPUT_MAX);
+    int rc = main_run(argc, argv, &out, &e);
+    strbuf_fini(&out);
+    if (rc == 0)
+        return 0;
+    char text[2 * sizeof e.text];
+    (void)text_sanitize(text, sizeof text, e.text);
+    (void)fprintf(stderr, "probing: %s\n", text);
+    return err_exit_status(&e);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parse: the command line, in both orders that people know: -t TARGET VERB … and TARGET VERB ….
+ *
+ * Words before the verb are the program's own options and the target; what follows belongs to the verb, whose table is
+ * the common rows and its own. Help is written from the same tables.
+ */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PARSE_MAX_ROWS 32
+#define PARSE_MAX_VERBS 64
+
+struct parse_global {
+    const char *target;
+    bool help, version;
+};
+
+static const struct option_def parse_global_rows[] = {
+    {"target", 't', OPTION_STRING, offsetof(struct parse_global, target), "TARGET", "the process to look into", 0, 0},
+    {"help", 'h', OPTION_FLAG, offsetof(struct parse_global, help), NULL, "this help; after a verb, its options", 0, 0},
+    {"version", 'V', OPTION_FLAG, offsetof(struct parse_global, version), NULL, "the version", 0, 0},
+    {.name = NULL},
+};
+
+static const struct option_def parse_common_rows[] = {
+    {"target", 't', OPTION_STRING, offsetof(struct cli_options, target), "TARGET", "the process to look into", 0, 0},
+    {"json", 0, OPTION_FLAG, offsetof(struct cli_options, json), NULL, "print JSON", 0, 0},
+    {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), NULL, "this help", 0, 0},
+    {.name = NULL},
+};
+
+static const struct cli_verb *parse_find_verb(const char *name)
+{
+    for (const struct cli_verb *v = cli_verbs; v->name; v++)
+        if (strcmp(v->name, name) == 0)
+            return v;
+    return NULL;
+}
+
+static int parse_unknown_verb(const char *word, struct err *e)
+{
+    const char *names[PARSE_MAX_VERBS];
+    size_t n = 0;
+    for (const struct cli_verb *v = cli_verbs; v->name && n + 1 < PARSE_MAX_VERBS; v++)
+        names[n++] = v->name;
+    names[n] = NULL;
+    const char *near = option_suggest(word, names);
+    if (near)
+        return err_set(e, ERR_USAGE, "unknown verb '%s': did you mean '%s'?", word, near);
+    return err_set(e, ERR_USAGE, "unknown verb '%s': 'probing --help' lists the verbs", word);
+}
+
+/* The common rows, then the verb's. `rows` has room for PARSE_MAX_ROWS. */
+static void parse_verb_rows(const struct cli_verb *v, struct option_def *rows)
+{
+    size_t n = 0;
+    for (const struct option_def *d = v->options; d && d->name && n + 1 < PARSE_MAX_ROWS; d++)
+        rows[n++] = *d;
+    for (const struct option_def *d = parse_common_rows; d->name && n + 1 < PARSE_MAX_ROWS; d++)
+        rows[n++] = *d;
+    rows[n] = (struct option_def){.name = NULL};
+}
+
+/* argv[0] is the verb. */
+static int parse_verb(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e)
+{
+    struct option_def rows[PARSE_MAX_ROWS];
+    const struct cli_verb *v = line->verb;
+    parse_verb_rows(v, rows);
+    line->options = calloc(1, v->options_size ? v->options_size : sizeof *line->options);
+    if (!line->options)
+        return err_set(e, ERR_FAILED, "out of memory for the options");
+    int n = option_parse(rows, line->options, argc, argv, operands, false, e);
+    if (n < 0)
+        return -1;
+    line->help |= line->options->help;
+    if (line->help)
+        return 0;
+    if (n > 0 && v->needs_target && !line->target && !line->options->target)
+        return err_set(e, ERR_USAGE, "the target comes before the verb: probing %s %s", operands[0], v->name);
+    if (n > 0)
+        return err_set(e, ERR_USAGE, "'%s' after %s: it takes no operand", operands[0], v->name);
+    if (line->options->target && line->target)
+        return err_set(e, ERR_USAGE, "two targets, %s and %s: give one", line->target, line->options->target);
+    if (line->options->target)
+        line->target = line->options->target;
+    line->options->target = line->target;
+    if (v->needs_target && !line->target)
+        return err_set(e, ERR_USAGE, "%s needs a target: probing TARGET %s; 'probing list' shows what there is", v->name,
+                       v->name);
+    if (!v->needs_target && line->target)
+        return err_set(e, ERR_USAGE, "%s takes no target", v->name);
+    return 0;
+}
+
+static int parse_line(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e)
+{
+    struct parse_global global = {0};
+    int at = 0;
+    for (;;) {
+        int n = option_parse(parse_global_rows, &global, argc - at, argv + at, operands, true, e);
+        if (n < 0)
+            return -1;
+        line->help = global.help;
+        line->version = global.version;
+        line->target = global.target;
+        if (n == 0) {
+            if (line->help || line->version)
+                return 0;
+            return err_set(e, ERR_USAGE, "no verb given: 'probing --help' lists the verbs");
+        }
+        at = argc - n;
+        line->verb = parse_find_verb(argv[at]);
+        if (line->verb || line->help || line->version)
+            break;
+        if (global.target || n == 1)
+            return parse_unknown_verb(argv[at], e);
+        global.target = argv[at]; /* TARGET VERB: what follows is looked at again */
+    }
+    return line->verb && !line->version ? parse_verb(argc - at, argv + at, operands, line, e) : 0;
+}
+
+int cli_parse(int argc, char **argv, struct cli_line *line, struct err *e)
+{
+    *line = (struct cli_line){0};
+    const char **operands = calloc((size_t)argc + 1, sizeof *operands);
+    if (!operands)
+        return err_set(e, ERR_FAILED, "out of memory for the arguments");
+    int rc = parse_line(argc, argv, operands, line, e);
+    free(operands);
+    return rc;
+}
+
+void cli_line_fini(struct cli_line *line)
+{
+    free(line->options);
+    line->options = NULL;
+}
+
+static void parse_put_verb_help(struct strbuf *out, const struct cli_verb *v)
+{
+    struct option_def rows[PARSE_MAX_ROWS];
+    parse_verb_rows(v, rows);
+    (void)strbuf_addf(out, "probing %s: %s\n\n", v->name, v->help);
+    if (v->needs_target)
+        (void)strbuf_addf(out, "usage: probing TARGET %s [OPTION...]\n       probing -t TARGET %s [OPTION...]\n", v->name,
+                          v->name);
+    else
+        (void)strbuf_addf(out, "usage: probing %s [OPTION...]\n", v->name);
+    (void)strbuf_adds(out, "\noptions:\n");
+    option_format_help(rows, out);
+}
+
+void cli_put_help(struct strbuf *out, const struct cli_verb *verb)
+{
+    if (verb) {
+        parse_put_verb_help(out, verb);
+        return;
+    }
+    (void)strbuf_adds(out, "probing: look into running Python and PyTorch processes\n\n"
+                           "usage: probing TARGET VERB [OPTION...]\n"
+                           "       probing -t TARGET VERB [OPTION...]\n"
+                           "       probing list [OPTION...]\n"
+                           "\nverbs:\n");
+    for (const struct cli_verb *v = cli_verbs; v->name; v++)
+        (void)strbuf_addf(out, "  %-12s %s\n", v->name, v->help);
+    (void)strbuf_adds(out, "\noptions:\n");
+    option_format_help(parse_global_rows, out);
+    (void)strbuf_adds(out, "\nTARGET is a pid, the name of a process (train.py), or unix:PATH of an agent's socket.\n"
+                           "Every verb prints JSON with --json. 'probing VERB --help' lists the options of a verb.\n"
+                           "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target ended.\n");
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_backtrace: every thread with its stack, as a person reads it or as the JSON document. */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "client/call.h"
+#include "client/document.h"
+#include "client/target.h"
+
+#define BACKTRACE_LOOK_INTERVAL_MS 100 /* two looks tell what is on the CPU */
+#define BACKTRACE_NAME_MAX 1024
+
+static void backtrace_put_name(struct strbuf *out, const char *name)
+{
+    char clean[BACKTRACE_NAME_MAX];
+    (void)text_sanitize(clean, sizeof clean, name ? name : "?");
+    (void)strbuf_adds(out, clean);
+}
+
+static void backtrace_put_head(struct strbuf *out, const struct model_target *t, const struct model_snapshot *s)
+{
+    (void)strbuf_addf(out, "Process %" PRId64 ": ", t->pid);
+    backtrace_put_name(out, t->cmdline);
+    (void)strbuf_adds(out, "\nPython ");
+    backtrace_put_name(out, t->python);
+    if (t->torch) {
+        (void)strbuf_adds(out, ", torch ");
+        backtrace_put_name(out, t->torch);
+    }
+    if (t->rank != MODEL_UNKNOWN)
+        (void)strbuf_addf(out, ", rank %" PRId64, t->rank);
+    if (s->gil_tid == MODEL_UNKNOWN)
+        (void)strbuf_adds(out, ", GIL holder unknown\n");
+    else if (s->gil_tid == 0)
+        (void)strbuf_adds(out, ", GIL free\n");
+    else
+        (void)strbuf_addf(out, ", GIL held by thread %" PRId64 "\n", s->gil_tid);
+}
+
+static void backtrace_put_thread(struct strbuf *out, const struct model_thread *t)
+{
+    (void)strbuf_adds(out, "\nThread ");
+    backtrace_put_name(out, t->name ? t->name : t->native_name);
+    (void)strbuf_addf(out, " (%" PRId64 ") %c", t->tid, t->state ? t->state : '?');
+    if (t->has_python)
+        (void)strbuf_addf(out, ", GIL %s", model_gil_name(t->gil) ? model_gil_name(t->gil) : "unknown");
+    if (!isnan(t->cpu_pct))
+        (void)strbuf_addf(out, ", CPU %.0f%%", t->cpu_pct);
+    if (t->torn)
+        (void)strbuf_adds(out, ", moved while it was read");
+    if (!t->has_python)
+        (void)strbuf_adds(out, ", no Python");
+    (void)strbuf_addc(out, '\n');
+    for (size_t i = 0; i < t->n_frames; i++) {
+        const struct model_frame *f = &t->frames[i];
+        (void)strbuf_adds(out, "    ");
+        backtrace_put_name(out, f->func);
+        (void)strbuf_adds(out, " (");
+        backtrace_put_name(out, f->file);
+        if (f->line > 0)
+            (void)strbuf_addf(out, ":%d", f->line);
+        (void)strbuf_adds(out, ")\n");
+    }
+    if (t->truncated)
+        (void)strbuf_adds(out, "    ... (outer frames left out)\n");
+}
+
+static void backtrace_put_text(struct strbuf *out, const struct model_target *t, const struct model_snapshot *s)
+{
+    backtrace_put_head(out, t, s);
+    for (size_t i = 0; i < s->n_threads; i++)
+        backtrace_put_thread(out, &s->threads[i]);
+    if (s->incomplete)
+        (void)strbuf_adds(out, "\n(a limit left threads or frames out)\n");
+}
+
+int cli_run_backtrace(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e)
+{
+    if (target_attach(addr, 0, NULL, e) != 0)
+        return -1;
+    struct call *c = call_open(addr, e);
+    if (!c)
+        return -1;
+    struct model_snapshot snapshot;
+    int rc = call_snapshot_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
+    if (rc == 0 && o->json) {
+        struct json j;
+        json_init(&j, out, 2);
+        document_put_backtrace(&j, call_get_target(c), &snapshot, NULL, 0);
+        (void)strbuf_addc(out, '\n');
+    } else if (rc == 0) {
+        backtrace_put_text(out, call_get_target(c), &snapshot);
+    }
+    model_snapshot_fini(&snapshot);
+    call_close(c);
+    return rc;
+}

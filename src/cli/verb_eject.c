@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verb_eject: end the agent, and see that it is gone.
+ *
+ * The agent's word is not enough: done means that its socket and its threads are away. No agent there is done as well.
+ */
+#include "cli/cli.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/endpoint.h"
+#include "base/json.h"
+#include "base/procfs.h"
+#include "client/call.h"
+#include "client/document.h"
+
+#define EJECT_DEADLINE_NS (5 * CLOCK_NS_PER_S)
+#define EJECT_POLL_NS (10 * CLOCK_NS_PER_MS)
+#define EJECT_MAX_TIDS 4096
+#define EJECT_THREAD_PREFIX "probing" /* the agent names its threads so */
+
+/* Threads of `pid` that are the agent's. */
+static size_t eject_count_threads(pid_t pid)
+{
+    static pid_t tids[EJECT_MAX_TIDS];
+    ssize_t n = procfs_list_tids(pid, tids, EJECT_MAX_TIDS);
+    size_t found = 0;
+    for (ssize_t i = 0; i < n && i < EJECT_MAX_TIDS; i++) {
+        char comm[32];
+        if (tids[i] != pid && procfs_read_comm(pid, tids[i], comm, sizeof comm) == 0 &&
+            strncmp(comm, EJECT_THREAD_PREFIX, strlen(EJECT_THREAD_PREFIX)) == 0)
+            found++;
+    }
+    return found;
+}
+
+static int eject_wait_gone(const struct session_address *addr, struct err *e)
+{
+    uint64_t deadline = clock_mono_ns() + EJECT_DEADLINE_NS;
+    for (;;) {
+        bool listens = endpoint_probe(addr->path) == 1;
+        size_t threads = addr->pid > 0 ? eject_count_threads(addr->pid) : 0;
+        if (!listens && threads == 0)
+            return 0;
+        if (clock_mono_ns() > deadline)
+            return err_set(e, ERR_FAILED, "the agent in process %d agreed to leave but %s after 5 s: try again",
+                           (int)addr->pid, listens ? "still listens" : "still has threads");
+        struct timespec pause = {.tv_nsec = (long)EJECT_POLL_NS};
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+/* 1 ejected, 0 nothing was there, -1. */
+static int eject_agent(struct session_address *addr, struct err *e)
+{
+    if (!addr->path[0] && endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, e) != 0)
+        return -1;
+    int there = endpoint_probe(addr->path);
+    if (there < 0)
+        return err_set(e, ERR_ATTACH, "the agent's socket %s may not be reached: run as the user of process %d or as root",
+                       addr->path, (int)addr->pid);
+    if (there == 0)
+        return 0;
+    struct call *c = call_open(addr, e);
+    if (!c)
+        return -1;
+    int rc = call_eject(c, e);
+    call_close(c);
+    return rc != 0 || eject_wait_gone(addr, e) != 0 ? -1 : 1;
+}
+
+int cli_run_eject(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e)
+{
+    int ejected = eject_agent(addr, e);
+    if (ejected < 0)
+        return -1;
+    if (!o->json) {
+        (void)strbuf_addf(out, "process %d: %s\n", (int)addr->pid, ejected ? "agent ejected" : "no agent there");
+        return 0;
+    }
+    struct json j;
+    json_init(&j, out, 0);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    json_kv_int(&j, "pid", addr->pid);
+    json_kv_bool(&j, "ejected", ejected == 1);
+    json_object_end(&j);
+    (void)strbuf_addc(out, '\n');
+    return 0;
+}

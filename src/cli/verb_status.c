@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_status: the agent about itself. Asks an agent that is there; puts none in. */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/endpoint.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "client/call.h"
+#include "client/document.h"
+
+#define STATUS_WIDTH 14
+
+static void status_put_line(struct strbuf *out, const char *key, const char *value)
+{
+    char clean[512];
+    (void)text_sanitize(clean, sizeof clean, value ? value : "?");
+    (void)strbuf_addf(out, "%-*s %s\n", STATUS_WIDTH, key, clean);
+}
+
+static void status_put_number(struct strbuf *out, const char *key, double v, int decimals, const char *unit)
+{
+    if (isnan(v))
+        (void)strbuf_addf(out, "%-*s ?\n", STATUS_WIDTH, key);
+    else
+        (void)strbuf_addf(out, "%-*s %.*f%s\n", STATUS_WIDTH, key, decimals, v, unit);
+}
+
+static void status_put_text(struct strbuf *out, const struct model_target *t, const struct model_status *s)
+{
+    char text[64];
+    (void)strbuf_addf(out, "%-*s %" PRId64 "\n", STATUS_WIDTH, "process", t->pid);
+    status_put_line(out, "command", t->cmdline);
+    status_put_line(out, "python", t->python);
+    if (t->torch)
+        status_put_line(out, "torch", t->torch);
+    status_put_line(out, "agent", s->agent_version);
+    status_put_line(out, "endpoint", s->endpoint);
+    text_human_duration(text, sizeof text, s->uptime_s);
+    status_put_line(out, "agent up", text);
+    status_put_number(out, "agent CPU", s->cpu_s, 3, " s");
+    text_human_bytes(text, sizeof text, s->rss_bytes);
+    status_put_line(out, "agent memory", text);
+    status_put_number(out, "agent cost", s->overhead_pct, 3, " % of a core");
+    (void)strbuf_addf(out, "%-*s %" PRId64 "\n", STATUS_WIDTH, "clients", s->clients);
+    status_put_number(out, "sampling at", s->rate_hz, 1, s->stretched ? " Hz, stretched to stay within the budget" : " Hz");
+    (void)strbuf_addf(out, "%-*s %" PRIu64 ", torn %" PRIu64 ", dropped %" PRIu64 "\n", STATUS_WIDTH, "samples", s->samples,
+                      s->torn, s->dropped);
+    status_put_number(out, "per sample", s->us_per_sample, 2, " us");
+    (void)strbuf_addf(out, "%-*s %" PRIu64 ", read errors %" PRIu64 "\n", STATUS_WIDTH, "snapshots", s->snapshots,
+                      s->read_errors);
+    if (s->note)
+        status_put_line(out, "note", s->note);
+}
+
+/* The socket of an agent that is there. */
+static int status_find_agent(struct session_address *addr, struct err *e)
+{
+    if (!addr->path[0] && endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, e) != 0)
+        return -1;
+    int there = endpoint_probe(addr->path);
+    if (there == 0)
+        return err_set(e, ERR_ATTACH, "process %d has no agent: 'probing %d inject' puts one there", (int)addr->pid,
+                       (int)addr->pid);
+    if (there < 0)
+        return err_set(e, ERR_ATTACH, "the agent's socket %s may not be reached: run as the user of process %d or as root",
+                       addr->path, (int)addr->pid);
+    return 0;
+}
+
+int cli_run_status(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e)
+{
+    if (status_find_agent(addr, e) != 0)
+        return -1;
+    struct call *c = call_open(addr, e);
+    if (!c)
+        return -1;
+    struct model_status status;
+    int rc = call_status(c, &status, e);
+    if (rc == 0 && o->json) {
+        struct json j;
+        json_init(&j, out, 2);
+        document_put_status(&j, call_get_target(c), &status);
+        (void)strbuf_addc(out, '\n');
+    } else if (rc == 0) {
+        status_put_text(out, call_get_target(c), &status);
+    }
+    model_status_fini(&status);
+    call_close(c);
+    return rc;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* document: see document.h. */
+#include "client/document.h"
+
+
+#define DOCUMENT_MAX_FRAMES 2048 /* of an aggregated stack, the outermost ones */
+
+static void document_put_known(struct json *j, const char *key, int64_t v)
+{
+    if (v == MODEL_UNKNOWN)
+        json_kv_null(j, key);
+    else
+        json_kv_int(j, key, v);
+}
+
+static void document_put_flag(struct json *j, const char *key, int8_t v)
+{
+    if (v == MODEL_UNKNOWN)
+        json_kv_null(j, key);
+    else
+        json_kv_bool(j, key, v != 0);
+}
+
+static void document_put_target(struct json *j, const struct model_target *t)
+{
+    json_key(j, "target");
+    json_object_begin(j);
+    json_kv_int(j, "pid", t->pid);
+    json_kv_string(j, "host", t->host);
+    json_kv_string(j, "cmdline", t->cmdline);
+    json_kv_string(j, "exe", t->exe);
+    json_kv_string(j, "python", t->python);
+    json_kv_string(j, "torch", t->torch);
+    document_put_known(j, "rank", t->rank);
+    json_kv_string(j, "mode", model_mode_name(t->mode));
+    json_kv_number(j, "started_at", t->started_at, 3);
+    json_kv_string(j, "agent_version", t->agent_version);
+    json_object_end(j);
+}
+
+static void document_put_process(struct json *j, const struct model_process *p)
+{
+    json_key(j, "process");
+    json_object_begin(j);
+    json_kv_number(j, "cpu_pct", p->cpu_pct, 1);
+    json_kv_number(j, "uptime_s", p->uptime_s, 1);
+    document_put_known(j, "rss_bytes", p->rss_bytes);
+    document_put_known(j, "threads", p->n_threads);
+    json_kv_number(j, "agent_cpu_pct", p->agent_cpu_pct, 2);
+    document_put_known(j, "agent_rss_bytes", p->agent_rss_bytes);
+    json_object_end(j);
+}
+
+static void document_put_frame(struct json *j, const struct model_frame *f, size_t depth)
+{
+    json_object_begin(j);
+    json_kv_uint(j, "depth", depth);
+    json_kv_string(j, "kind", model_frame_kind_name(f->kind));
+    json_kv_string(j, "func", f->func);
+    json_kv_string(j, "file", f->file);
+    if (f->line > 0)
+        json_kv_int(j, "line", f->line);
+    else
+        json_kv_null(j, "line");
+    json_object_end(j);
+}
+
+static void document_put_thread(struct json *j, const struct model_thread *t)
+{
+    char state[2] = {t->state, '\0'};
+    json_object_begin(j);
+    json_kv_int(j, "tid", t->tid);
+    json_kv_string(j, "name", t->name);
+    json_kv_string(j, "native_name", t->native_name);
+    json_kv_string(j, "state", t->state == '?' || !t->state ? NULL : state);
+    document_put_flag(j, "on_cpu", t->on_cpu);
+    json_kv_string(j, "gil", model_gil_name(t->gil));
+    json_kv_number(j, "cpu_pct", t->cpu_pct, 1);
+    json_kv_bool(j, "has_python", t->has_python);
+    json_kv_bool(j, "torn", t->torn);
+    json_kv_bool(j, "truncated", t->truncated);
+    json_key(j, "frames");
+    json_array_begin(j);
+    for (size_t i = 0; i < t->n_frames; i++)
+        document_put_frame(j, &t->frames[i], i);
+    json_array_end(j);
+    json_object_end(j);
+}
+
+/* One aggregated stack, frames innermost first as everywhere. */
+static void document_put_sample(struct json *j, const struct fold *fold, const struct fold_entry *entry)
+{
+    const struct model_frame *frames[DOCUMENT_MAX_FRAMES];
+    size_t cap = sizeof frames / sizeof frames[0];
+    size_t depth = fold_path(fold, entry->stack, frames, cap);
+    size_t have = depth < cap ? depth : cap;
+    json_object_begin(j);
+    json_kv_int(j, "tid", entry->tid);
+    json_kv_string(j, "thread", fold_thread_name(fold, entry->tid));
+    json_kv_uint(j, "samples", entry->samples);
+    json_kv_uint(j, "on_cpu_samples", entry->on_cpu);
+    json_kv_number(j, "duration_us", entry->us, 0);
+    json_kv_bool(j, "truncated", depth > cap);
+    json_key(j, "frames");
+    json_array_begin(j);
+    for (size_t i = have; i-- > 0;)
+        document_put_frame(j, frames[i], depth - 1 - i);
+    json_array_end(j);
+    json_object_end(j);
+}
+
+static void document_put_samples(struct json *j, const struct fold *fold, double elapsed_s)
+{
+    const struct fold_totals *totals = fold_get_totals(fold);
+    json_key(j, "sampling");
+    json_object_begin(j);
+    json_kv_number(j, "duration_s", elapsed_s, 3);
+    json_kv_uint(j, "samples", totals->samples);
+    json_kv_uint(j, "torn", totals->torn);
+    json_kv_uint(j, "dropped", totals->dropped + totals->undefined);
+    json_object_end(j);
+    json_key(j, "samples");
+    json_array_begin(j);
+    for (size_t i = 0; i < fold_count(fold); i++)
+        document_put_sample(j, fold, fold_get(fold, i));
+    json_array_end(j);
+}
+
+void document_put_backtrace(struct json *j, const struct model_target *target, const struct model_snapshot *snapshot,
+                            const struct fold *fold, double elapsed_s)
+{
+    json_object_begin(j);
+    json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    json_kv_number(j, "timestamp", snapshot->timestamp, 6);
+    document_put_target(j, target);
+    document_put_process(j, &snapshot->process);
+    document_put_known(j, "gil_holder_tid", snapshot->gil_tid); /* 0: nobody holds it */
+    json_kv_bool(j, "incomplete", snapshot->incomplete);
+    json_kv_number(j, "cost_us", snapshot->cost_us, 0);
+    json_key(j, "threads");
+    json_array_begin(j);
+    for (size_t i = 0; i < snapshot->n_threads; i++)
+        document_put_thread(j, &snapshot->threads[i]);
+    json_array_end(j);
+    if (fold)
+        document_put_samples(j, fold, elapsed_s);
+    json_object_end(j);
+}
+
+static void document_put_sampler(struct json *j, const struct model_status *s)
+{
+    json_key(j, "sampler");
+    json_object_begin(j);
+    json_kv_number(j, "rate_hz", s->rate_hz, 1);
+    json_kv_uint(j, "samples", s->samples);
+    json_kv_uint(j, "torn", s->torn);
+    json_kv_uint(j, "dropped", s->dropped);
+    json_kv_number(j, "us_per_sample", s->us_per_sample, 2);
+    json_kv_number(j, "overhead_pct", s->overhead_pct, 3);
+    json_kv_number(j, "budget_pct", s->budget_pct, 3);
+    json_kv_bool(j, "stretched", s->stretched);
+    json_object_end(j);
+}
+
+static void document_put_nothing(struct json *j, const char *key)
+{
+    json_key(j, key);
+    json_array_begin(j);
+    json_array_end(j);
+}
+
+void document_put_status(struct json *j, const struct model_target *target, const struct model_status *s)
+{
+    json_object_begin(j);
+    json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    document_put_target(j, target);
+    json_kv_string(j, "agent_version", s->agent_version);
+    json_kv_string(j, "endpoint", s->endpoint);
+    json_kv_number(j, "uptime_s", s->uptime_s, 3);
+    json_kv_number(j, "cpu_s", s->cpu_s, 6);
+    document_put_known(j, "rss_bytes", s->rss_bytes);
+    json_kv_int(j, "clients", s->clients);
+    document_put_sampler(j, s);
+    json_kv_uint(j, "snapshots", s->snapshots);
+    json_kv_uint(j, "read_errors", s->read_errors);
+    json_kv_uint(j, "arena_limit_hits", s->arena_limit_hits);
+    json_kv_string(j, "discovery", s->discovery);
+    json_kv_string(j, "note", s->note);
+    /* This agent keeps no tables, arms no hooks and grants no leases. */
+    document_put_nothing(j, "tables");
+    document_put_nothing(j, "hooks");
+    document_put_nothing(j, "leases");
+    json_object_end(j);
+}
+
+static const char *document_or_null(const char *s)
+{
+    return s[0] ? s : NULL;
+}
+
+void document_put_processes(struct json *j, const struct target_process *list, size_t n)
+{
+    json_object_begin(j);
+    json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    json_key(j, "processes");
+    json_array_begin(j);
+    for (size_t i = 0; i < n; i++) {
+        const struct target_process *p = &list[i];
+        json_object_begin(j);
+        json_kv_int(j, "pid", p->pid);
+        json_kv_int(j, "ppid", p->ppid);
+        json_kv_int(j, "uid", p->uid);
+        json_kv_string(j, "user", p->user);
+        json_kv_string(j, "python", document_or_null(p->python));
+        json_kv_string(j, "torch", document_or_null(p->torch));
+        json_kv_number(j, "cpu_pct", p->cpu_pct, 1);
+        document_put_known(j, "rss_bytes", p->rss_bytes);
+        json_kv_number(j, "uptime_s", p->uptime_s, 1);
+        document_put_known(j, "threads", p->threads);
+        json_kv_bool(j, "agent", p->attached);
+        json_kv_bool(j, "inspectable", p->inspectable);
+        json_kv_string(j, "why_not", document_or_null(p->why_not));
+        json_kv_string(j, "cmdline", p->cmdline);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_object_end(j);
+}
+
+void document_put_injection(struct json *j, pid_t pid, const struct inject_result *r)
+{
+    json_object_begin(j);
+    json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    json_kv_int(j, "pid", pid);
+    json_kv_bool(j, "already", r->already);
+    json_kv_bool(j, "reused", r->reused);
+    json_kv_uint(j, "stopped_us", r->stopped_us);
+    json_kv_uint(j, "total_us", r->total_us);
+    json_kv_string(j, "endpoint", r->endpoint);
+    if (r->borrowed_tid)
+        json_kv_int(j, "borrowed_tid", r->borrowed_tid);
+    else
+        json_kv_null(j, "borrowed_tid");
+    json_kv_string(j, "moment", document_or_null(r->moment));
+    json_object_end(j);
+}

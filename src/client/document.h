@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * document: the JSON that scripts rely on, one place for each.
+ *
+ * Units are in the keys, numbers are numbers, what is unknown is null. Every document has schema_version.
+ */
+#ifndef CLIENT_DOCUMENT_H
+#define CLIENT_DOCUMENT_H
+
+#include "base/json.h"
+#include "base/model.h"
+#include "client/fold.h"
+#include "client/target.h"
+
+#define DOCUMENT_SCHEMA_VERSION 1
+
+/* Threads with their stacks: `backtrace --json` and `--export json`. `fold` adds "samples"; NULL without. */
+void document_put_backtrace(struct json *j, const struct model_target *target, const struct model_snapshot *snapshot,
+                            const struct fold *fold, double elapsed_s);
+
+/* `status --json`: the agent about itself. */
+void document_put_status(struct json *j, const struct model_target *target, const struct model_status *status);
+
+/* `list --json`. */
+void document_put_processes(struct json *j, const struct target_process *list, size_t n);
+
+/* `inject --json`. */
+void document_put_injection(struct json *j, pid_t pid, const struct inject_result *result);
+
+#endif

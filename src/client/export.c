@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export: see export.h. Check, attach, look, render, write: in this order, so that a failure leaves nothing half done. */
+#include "client/export.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/option.h"
+#include "client/call.h"
+#include "client/export_formats.h"
+#include "client/fold.h"
+#include "client/output.h"
+#include "client/target.h"
+
+#define EXPORT_LOOK_INTERVAL_MS 100 /* between the two looks that tell what is on the CPU */
+#define EXPORT_RATE_HZ 100.0
+#define EXPORT_OUTPUT_MAX ((size_t)1 << 30)
+
+const struct export_format export_formats[] = {
+    {"json", "threads with their stacks; with --duration also the samples, added up per stack", 0, true, true, export_render_json},
+    {"folded", "sampled stacks, one line each, for flame graph programs", 5, true, false, export_render_folded},
+    {"txt", "the screen", 0, false, true, export_render_txt},
+    {.name = NULL},
+};
+
+#define EXPORT_N_FORMATS (sizeof export_formats / sizeof export_formats[0])
+
+const char *export_format_names(void)
+{
+    static char names[128];
+    size_t n = 0;
+    names[0] = '\0';
+    for (const struct export_format *f = export_formats; f->name && n < sizeof names; f++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? "|" : "", f->name);
+    return names;
+}
+
+const struct export_format *export_find(const char *name, struct err *e)
+{
+    const char *known[EXPORT_N_FORMATS];
+    for (size_t i = 0; i < EXPORT_N_FORMATS; i++) {
+        known[i] = export_formats[i].name;
+        if (known[i] && strcmp(known[i], name) == 0)
+            return &export_formats[i];
+    }
+    const char *near = option_suggest(name, known);
+    if (near)
+        (void)err_set(e, ERR_USAGE, "unknown export format '%s': did you mean '%s'?", name, near);
+    else
+        (void)err_set(e, ERR_USAGE, "unknown export format '%s': give one of %s", name, export_format_names());
+    return NULL;
+}
+
+int export_parse_unit(const char *name, enum export_unit *out, struct err *e)
+{
+    if (strcmp(name, "samples") == 0)
+        *out = EXPORT_SAMPLES;
+    else if (strcmp(name, "us") == 0)
+        *out = EXPORT_US;
+    else
+        return err_set(e, ERR_USAGE, "unknown unit '%s': give samples or us", name);
+    return 0;
+}
+
+static int export_check(const struct export_request *r, const struct export_format *f, double duration_s, struct err *e)
+{
+    if (!r->target)
+        return err_set(e, ERR_USAGE, "--export needs a TARGET: a pid, a name of a process, or unix:PATH");
+    if (isnan(duration_s) || duration_s < 0)
+        return err_set(e, ERR_USAGE, "--duration must be positive");
+    if (r->once && r->duration_s > 0)
+        return err_set(e, ERR_USAGE, "--once and --duration exclude each other");
+    if (r->unit == EXPORT_US && duration_s == 0)
+        return err_set(e, ERR_USAGE, "--unit us needs a --duration: one look has no length");
+    if (f->render == export_render_txt && !r->screen)
+        return err_set(e, ERR_USAGE, "this program has no screen to export as txt");
+    return output_check(r->output, e);
+}
+
+static int export_on_batch(void *arg, struct model_sample_batch *batch)
+{
+    return fold_add_batch(arg, batch);
+}
+
+/* Look at the target as the format wants it; fills the snapshot and the fold. */
+static int export_look(const struct export_format *f, double duration_s, struct call *c, struct model_snapshot *snapshot,
+                       struct fold *fold, double *elapsed_s, struct err *e)
+{
+    bool sample = duration_s > 0 && f->wants_samples;
+    if (sample && call_sample(c, EXPORT_RATE_HZ, duration_s, export_on_batch, fold, elapsed_s, e) != 0)
+        return -1;
+    if (sample && !f->wants_snapshot)
+        return 0;
+    unsigned interval_ms = sample || duration_s <= 0 ? EXPORT_LOOK_INTERVAL_MS : (unsigned)(duration_s * 1000);
+    if (call_snapshot_measured(c, interval_ms, snapshot, e) != 0)
+        return -1;
+    if (!sample && f->wants_samples && fold_add_snapshot(fold, snapshot) != 0)
+        return err_set(e, ERR_FAILED, "out of memory for stacks");
+    return 0;
+}
+
+static int export_attached(const struct export_request *r, const struct export_format *f, double duration_s,
+                           struct call *c, struct strbuf *out, struct err *e)
+{
+    struct model_snapshot snapshot = {0};
+    struct fold *fold = fold_new();
+    double elapsed_s = 0;
+    int rc = fold ? export_look(f, duration_s, c, &snapshot, fold, &elapsed_s, e)
+                  : err_set(e, ERR_FAILED, "out of memory for stacks");
+    if (rc == 0) {
+        struct export_data data = {.request = r, .target = call_get_target(c), .snapshot = &snapshot};
+        data.elapsed_s = elapsed_s;
+        data.fold = fold;
+        rc = f->render(&data, out, e);
+    }
+    fold_free(fold);
+    model_snapshot_fini(&snapshot);
+    return rc;
+}
+
+int export_run(const struct export_request *request, struct err *e)
+{
+    const struct export_format *f = export_find(request->format, e);
+    if (!f)
+        return -1;
+    double duration_s = request->once ? 0 : request->duration_s != 0 ? request->duration_s : f->duration_s;
+    if (export_check(request, f, duration_s, e) != 0)
+        return -1;
+    struct session_address addr;
+    if (target_resolve(request->target, &addr, e) != 0 || target_attach(&addr, 0, NULL, e) != 0)
+        return -1;
+    struct call *c = call_open(&addr, e);
+    if (!c)
+        return -1;
+    struct strbuf out;
+    strbuf_init(&out, EXPORT_OUTPUT_MAX);
+    int rc = export_attached(request, f, duration_s, c, &out, e);
+    if (rc == 0)
+        rc = output_write(request->output, &out, e);
+    strbuf_fini(&out);
+    call_close(c);
+    return rc;
+}

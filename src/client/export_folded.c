@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export_folded: one line a stack, root first, frames separated by ';', the weight at the end.
+ *
+ * What every flame graph program reads (stackcollapse's format). Stacks that look the same become one line; lines are
+ * sorted, so two exports can be compared. A thread without Python frames has a line only where threads are shown.
+ */
+#include "client/export_formats.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "client/fold.h"
+
+#define FOLDED_MAX_FRAMES 2048
+#define FOLDED_NAME_MAX 512
+
+struct folded_line {
+    char *text; /* owned */
+    double weight;
+};
+
+/* The part of a path that people know a file by: from the package on for installed ones, else the file's name; a
+ * package's __init__.py keeps its folder. */
+static const char *folded_file(const char *path)
+{
+    static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
+    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++) {
+        const char *root = strstr(path, roots[i]);
+        if (root)
+            return root + strlen(roots[i]);
+    }
+    const char *base = strrchr(path, '/');
+    if (!base)
+        return path;
+    if (strcmp(base, "/__init__.py") != 0 && strcmp(base, "/__main__.py") != 0)
+        return base + 1;
+    while (base > path && base[-1] != '/')
+        base--;
+    return base;
+}
+
+/* A name as part of a line: drawable, and without the separator. */
+static void folded_put_name(struct strbuf *out, const char *name)
+{
+    char clean[FOLDED_NAME_MAX];
+    (void)text_sanitize(clean, sizeof clean, name);
+    for (char *p = clean; *p; p++)
+        if (*p == ';')
+            *p = ':';
+    (void)strbuf_adds(out, clean);
+}
+
+static void folded_put_frame(struct strbuf *out, const struct model_frame *f, bool by_function)
+{
+    folded_put_name(out, f->func ? f->func : "?");
+    (void)strbuf_adds(out, " (");
+    folded_put_name(out, f->file ? folded_file(f->file) : "?");
+    if (!by_function && f->line > 0)
+        (void)strbuf_addf(out, ":%d", f->line);
+    (void)strbuf_addc(out, ')');
+}
+
+static void folded_put_stack(struct strbuf *out, const struct export_data *d, const struct fold_entry *entry)
+{
+    const struct export_request *r = d->request;
+    const struct model_frame *frames[FOLDED_MAX_FRAMES];
+    size_t depth = fold_path(d->fold, entry->stack, frames, FOLDED_MAX_FRAMES);
+    size_t have = depth < FOLDED_MAX_FRAMES ? depth : FOLDED_MAX_FRAMES;
+    if (r->process)
+        (void)strbuf_addf(out, "process %" PRId64 ";", d->target->pid);
+    if (r->threads) {
+        const char *name = fold_thread_name(d->fold, entry->tid);
+        (void)strbuf_adds(out, "thread ");
+        folded_put_name(out, name ? name : "?");
+        (void)strbuf_addf(out, " (%" PRId64 ");", entry->tid);
+    }
+    for (size_t i = 0; i < have; i++) {
+        folded_put_frame(out, frames[i], r->by_function);
+        (void)strbuf_addc(out, ';');
+    }
+    if (depth > have)
+        (void)strbuf_adds(out, "...;");
+    if (!out->failed && out->len)
+        out->data[--out->len] = '\0'; /* the last separator */
+}
+
+static int folded_compare(const void *a, const void *b)
+{
+    return strcmp(((const struct folded_line *)a)->text, ((const struct folded_line *)b)->text);
+}
+
+static size_t folded_merge(struct folded_line *lines, size_t n)
+{
+    size_t kept = 0;
+    qsort(lines, n, sizeof *lines, folded_compare);
+    for (size_t i = 0; i < n; i++) {
+        if (kept && strcmp(lines[kept - 1].text, lines[i].text) == 0) {
+            lines[kept - 1].weight += lines[i].weight;
+            free(lines[i].text);
+        } else {
+            lines[kept++] = lines[i];
+        }
+    }
+    return kept;
+}
+
+/* Lines of all entries that have something to show. Number, or -1 without memory (`*n` are made). */
+static int folded_collect(const struct export_data *d, struct folded_line *lines, size_t *n)
+{
+    struct strbuf line;
+    strbuf_init(&line, 0);
+    int rc = 0;
+    for (size_t i = 0; i < fold_count(d->fold) && rc == 0; i++) {
+        const struct fold_entry *entry = fold_get(d->fold, i);
+        if (entry->stack == FOLD_NO_STACK && !d->request->threads)
+            continue;
+        strbuf_clear(&line);
+        folded_put_stack(&line, d, entry);
+        char *text = line.failed ? NULL : strdup(strbuf_str(&line));
+        if (!text)
+            rc = -1;
+        else
+            lines[(*n)++] = (struct folded_line){text, d->request->unit == EXPORT_US ? entry->us : (double)entry->samples};
+    }
+    strbuf_fini(&line);
+    return rc;
+}
+
+int export_render_folded(const struct export_data *data, struct strbuf *out, struct err *e)
+{
+    size_t n = 0;
+    struct folded_line *lines = calloc(fold_count(data->fold) + 1, sizeof *lines);
+    int rc = lines ? folded_collect(data, lines, &n) : -1;
+    if (rc == 0) {
+        n = folded_merge(lines, n);
+        for (size_t i = 0; i < n; i++)
+            (void)strbuf_addf(out, "%s %.0f\n", lines[i].text, lines[i].weight);
+    }
+    for (size_t i = 0; lines && i < n; i++)
+        free(lines[i].text);
+    free(lines);
+    if (rc != 0 || out->failed)
+        return err_set(e, ERR_FAILED, "out of memory for the folded stacks");
+    return 0;
+}
