@@ -8,13 +8,11 @@
 
 #define CHUNK_DATA (WIRE_MAX_MESSAGE - 256) /* the rest is for the envelope */
 
-size_t wire_chunk_count(size_t total)
-{
+size_t wire_chunk_count(size_t total) {
     return total <= WIRE_MAX_MESSAGE ? 1 : (total + CHUNK_DATA - 1) / CHUNK_DATA;
 }
 
-int wire_put_chunk(struct strbuf *out, uint32_t message, const void *data, size_t total, size_t index)
-{
+int wire_put_chunk(struct strbuf *out, uint32_t message, const void *data, size_t total, size_t index) {
     size_t from = index * CHUNK_DATA;
     if (from >= total)
         return -1;
@@ -33,21 +31,18 @@ int wire_put_chunk(struct strbuf *out, uint32_t message, const void *data, size_
     return out->failed ? -1 : 0;
 }
 
-void wire_assembler_init(struct wire_assembler *a)
-{
+void wire_assembler_init(struct wire_assembler *a) {
     *a = (struct wire_assembler){0};
     strbuf_init(&a->data, WIRE_MAX_ASSEMBLED);
 }
 
-void wire_assembler_fini(struct wire_assembler *a)
-{
+void wire_assembler_fini(struct wire_assembler *a) {
     strbuf_fini(&a->data);
     wire_assembler_init(a);
 }
 
 /* Give up the message under way. */
-static int chunk_fail(struct wire_assembler *a, struct err *e, const char *why)
-{
+static int chunk_fail(struct wire_assembler *a, struct err *e, const char *why) {
     a->total = a->next = 0;
     strbuf_clear(&a->data);
     return err_set(e, ERR_FAILED, "chunk is not valid: %s", why);
@@ -58,8 +53,7 @@ struct chunk_parts {
     struct codec_token data;
 };
 
-static int chunk_read(const struct wire_message *m, struct chunk_parts *out)
-{
+static int chunk_read(const struct wire_message *m, struct chunk_parts *out) {
     static const char *const keys[] = {"message", "total", "index", "data"};
     struct codec_cursor v[4];
     struct codec_token t[4];
@@ -76,8 +70,7 @@ static int chunk_read(const struct wire_message *m, struct chunk_parts *out)
     return t[3].type == CODEC_BIN && t[3].count > 0 ? 0 : -1;
 }
 
-int wire_assembler_feed(struct wire_assembler *a, const struct wire_message *m, struct err *e)
-{
+int wire_assembler_feed(struct wire_assembler *a, const struct wire_message *m, struct err *e) {
     struct chunk_parts part;
     if (chunk_read(m, &part) != 0)
         return chunk_fail(a, e, "a field is missing or out of range");

@@ -9,85 +9,70 @@
 
 /* ---- writing ---- */
 
-static int codec_append(void *data, const char *bytes, size_t len)
-{
-    return strbuf_add(data, bytes, len);
-}
+static int codec_append(void *data, const char *bytes, size_t len) { return strbuf_add(data, bytes, len); }
 
-static msgpack_packer codec_packer(struct strbuf *out)
-{
+static msgpack_packer codec_packer(struct strbuf *out) {
     return (msgpack_packer){.data = out, .callback = codec_append};
 }
 
-void codec_write_nil(struct strbuf *out)
-{
+void codec_write_nil(struct strbuf *out) {
     msgpack_packer pk = codec_packer(out);
     (void)msgpack_pack_nil(&pk);
 }
 
-void codec_write_bool(struct strbuf *out, bool v)
-{
+void codec_write_bool(struct strbuf *out, bool v) {
     msgpack_packer pk = codec_packer(out);
     (void)(v ? msgpack_pack_true(&pk) : msgpack_pack_false(&pk));
 }
 
-void codec_write_int(struct strbuf *out, int64_t v)
-{
+void codec_write_int(struct strbuf *out, int64_t v) {
     msgpack_packer pk = codec_packer(out);
     (void)msgpack_pack_int64(&pk, v);
 }
 
-void codec_write_uint(struct strbuf *out, uint64_t v)
-{
+void codec_write_uint(struct strbuf *out, uint64_t v) {
     msgpack_packer pk = codec_packer(out);
     (void)msgpack_pack_uint64(&pk, v);
 }
 
-void codec_write_double(struct strbuf *out, double v)
-{
+void codec_write_double(struct strbuf *out, double v) {
     msgpack_packer pk = codec_packer(out);
     (void)(isnan(v) ? msgpack_pack_nil(&pk) : msgpack_pack_double(&pk, v));
 }
 
 /* A length that MessagePack cannot say fails the message. */
-static bool codec_fits(struct strbuf *out, size_t n)
-{
+static bool codec_fits(struct strbuf *out, size_t n) {
     if (n > UINT32_MAX)
         out->failed = true;
     return n <= UINT32_MAX;
 }
 
-void codec_write_strn(struct strbuf *out, const char *s, size_t len)
-{
+void codec_write_strn(struct strbuf *out, const char *s, size_t len) {
     msgpack_packer pk = codec_packer(out);
     if (codec_fits(out, len))
         (void)msgpack_pack_str_with_body(&pk, s, len);
 }
 
-void codec_write_str(struct strbuf *out, const char *s)
-{
+void codec_write_str(struct strbuf *out, const char *s) {
     if (s)
         codec_write_strn(out, s, strlen(s));
     else
         codec_write_nil(out);
 }
 
-void codec_write_bin(struct strbuf *out, const void *data, size_t len)
-{
+void codec_write_bin(struct strbuf *out, const void *data, size_t len) {
     msgpack_packer pk = codec_packer(out);
     if (codec_fits(out, len))
         (void)msgpack_pack_bin_with_body(&pk, data, len);
 }
 
-void codec_write_array(struct strbuf *out, size_t n)
-{
+void codec_write_array(struct strbuf *out, size_t n) {
     msgpack_packer pk = codec_packer(out);
     if (codec_fits(out, n))
         (void)msgpack_pack_array(&pk, n);
 }
 
-void codec_write_map(struct strbuf *out, size_t n)
-{
+void codec_write_map(struct strbuf *out, size_t n) {
     msgpack_packer pk = codec_packer(out);
     if (codec_fits(out, n))
         (void)msgpack_pack_map(&pk, n);
@@ -96,8 +81,7 @@ void codec_write_map(struct strbuf *out, size_t n)
 /* ---- reading ---- */
 
 /* A big-endian number of 1, 2, 4 or 8 bytes. */
-static int codec_take(struct codec_cursor *c, size_t width, uint64_t *out)
-{
+static int codec_take(struct codec_cursor *c, size_t width, uint64_t *out) {
     if ((size_t)(c->end - c->at) < width)
         return -1;
     uint64_t v = 0;
@@ -108,8 +92,8 @@ static int codec_take(struct codec_cursor *c, size_t width, uint64_t *out)
     return 0;
 }
 
-static int codec_take_bytes(struct codec_cursor *c, struct codec_token *t, enum codec_type type, uint64_t len)
-{
+static int codec_take_bytes(struct codec_cursor *c, struct codec_token *t, enum codec_type type,
+                            uint64_t len) {
     if ((size_t)(c->end - c->at) < len)
         return -1;
     *t = (struct codec_token){.type = type, .count = (uint32_t)len, .bytes = (const char *)c->at};
@@ -117,16 +101,14 @@ static int codec_take_bytes(struct codec_cursor *c, struct codec_token *t, enum 
     return 0;
 }
 
-static void codec_set_signed(struct codec_token *t, int64_t v)
-{
+static void codec_set_signed(struct codec_token *t, int64_t v) {
     if (v < 0)
         *t = (struct codec_token){.type = CODEC_INT, .i = v};
     else
         *t = (struct codec_token){.type = CODEC_UINT, .u = (uint64_t)v};
 }
 
-static int codec_read_float(struct codec_cursor *c, struct codec_token *t, size_t width)
-{
+static int codec_read_float(struct codec_cursor *c, struct codec_token *t, size_t width) {
     uint64_t raw;
     if (codec_take(c, width, &raw) != 0)
         return -1;
@@ -143,16 +125,16 @@ static int codec_read_float(struct codec_cursor *c, struct codec_token *t, size_
 }
 
 /* Length of `width` bytes, then (for an ext) its type, then the body. */
-static int codec_read_sized(struct codec_cursor *c, struct codec_token *t, enum codec_type type, size_t width)
-{
+static int codec_read_sized(struct codec_cursor *c, struct codec_token *t, enum codec_type type,
+                            size_t width) {
     uint64_t len, kind;
     if (codec_take(c, width, &len) != 0 || (type == CODEC_EXT && codec_take(c, 1, &kind) != 0))
         return -1;
     return codec_take_bytes(c, t, type, len);
 }
 
-static int codec_read_counted(struct codec_cursor *c, struct codec_token *t, enum codec_type type, size_t width)
-{
+static int codec_read_counted(struct codec_cursor *c, struct codec_token *t, enum codec_type type,
+                              size_t width) {
     uint64_t n;
     if (codec_take(c, width, &n) != 0)
         return -1;
@@ -161,8 +143,7 @@ static int codec_read_counted(struct codec_cursor *c, struct codec_token *t, enu
 }
 
 /* Formats 0xc0 to 0xdf. */
-static int codec_read_long(struct codec_cursor *c, struct codec_token *t, uint8_t head)
-{
+static int codec_read_long(struct codec_cursor *c, struct codec_token *t, uint8_t head) {
     uint64_t raw;
     switch (head) {
     case 0xc0:
@@ -222,8 +203,7 @@ static int codec_read_long(struct codec_cursor *c, struct codec_token *t, uint8_
     }
 }
 
-int codec_read(struct codec_cursor *c, struct codec_token *t)
-{
+int codec_read(struct codec_cursor *c, struct codec_token *t) {
     if (c->at >= c->end)
         return -1;
     uint8_t head = *c->at++;
@@ -243,15 +223,13 @@ int codec_read(struct codec_cursor *c, struct codec_token *t)
 }
 
 /* Values inside a value. */
-static uint64_t codec_children(const struct codec_token *t)
-{
+static uint64_t codec_children(const struct codec_token *t) {
     if (t->type == CODEC_ARRAY)
         return t->count;
     return t->type == CODEC_MAP ? 2ULL * t->count : 0;
 }
 
-int codec_skip(struct codec_cursor *c)
-{
+int codec_skip(struct codec_cursor *c) {
     for (uint64_t left = 1; left > 0; left--) {
         struct codec_token t;
         if (codec_read(c, &t) != 0)
@@ -261,8 +239,7 @@ int codec_skip(struct codec_cursor *c)
     return 0;
 }
 
-int codec_check(const void *data, size_t len)
-{
+int codec_check(const void *data, size_t len) {
     struct codec_cursor c = {.at = data, .end = (const uint8_t *)data + len};
     uint64_t left[CODEC_MAX_DEPTH + 1] = {1};
     size_t depth = 0;
@@ -287,8 +264,7 @@ int codec_check(const void *data, size_t len)
     }
 }
 
-static int codec_read_container(struct codec_cursor *c, enum codec_type type, size_t *n)
-{
+static int codec_read_container(struct codec_cursor *c, enum codec_type type, size_t *n) {
     struct codec_token t;
     if (codec_read(c, &t) != 0 || t.type != type)
         return -1;
@@ -296,18 +272,11 @@ static int codec_read_container(struct codec_cursor *c, enum codec_type type, si
     return 0;
 }
 
-int codec_read_array(struct codec_cursor *c, size_t *n)
-{
-    return codec_read_container(c, CODEC_ARRAY, n);
-}
+int codec_read_array(struct codec_cursor *c, size_t *n) { return codec_read_container(c, CODEC_ARRAY, n); }
 
-int codec_read_map(struct codec_cursor *c, size_t *n)
-{
-    return codec_read_container(c, CODEC_MAP, n);
-}
+int codec_read_map(struct codec_cursor *c, size_t *n) { return codec_read_container(c, CODEC_MAP, n); }
 
-int codec_find(struct codec_cursor map, const char *const *keys, size_t n, struct codec_cursor *values)
-{
+int codec_find(struct codec_cursor map, const char *const *keys, size_t n, struct codec_cursor *values) {
     size_t pairs;
     memset(values, 0, n * sizeof *values);
     if (codec_read_map(&map, &pairs) != 0)
@@ -327,13 +296,11 @@ int codec_find(struct codec_cursor map, const char *const *keys, size_t n, struc
     return 0;
 }
 
-bool codec_token_is(const struct codec_token *t, const char *text)
-{
+bool codec_token_is(const struct codec_token *t, const char *text) {
     return t->type == CODEC_STR && t->count == strlen(text) && memcmp(t->bytes, text, t->count) == 0;
 }
 
-int codec_token_int(const struct codec_token *t, int64_t min, int64_t max, int64_t *out)
-{
+int codec_token_int(const struct codec_token *t, int64_t min, int64_t max, int64_t *out) {
     if (t->type == CODEC_INT)
         *out = t->i;
     else if (t->type == CODEC_UINT && t->u <= INT64_MAX)
@@ -343,8 +310,7 @@ int codec_token_int(const struct codec_token *t, int64_t min, int64_t max, int64
     return *out >= min && *out <= max ? 0 : -1;
 }
 
-int codec_token_uint(const struct codec_token *t, uint64_t max, uint64_t *out)
-{
+int codec_token_uint(const struct codec_token *t, uint64_t max, uint64_t *out) {
     if (t->type != CODEC_UINT || t->u > max)
         return -1;
     *out = t->u;

@@ -11,20 +11,18 @@
 /* ---- the tables ---- */
 
 /* Enumerators have a row form of their own (F_ENUM), because an enum is an int to the compiler. */
-#define F(type, member, name)                                                                                          \
-    {                                                                                                                  \
+#define F(type, member, name)                                                                                            \
+    {                                                                                                                    \
         .key = (name), .offset = offsetof(type, member),                                                               \
         .kind = _Generic(((type *)0)->member, bool : FIELD_BOOL, char : FIELD_CHAR, int8_t : FIELD_INT8, int : FIELD_INT, \
                          int64_t : FIELD_INT64, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64, double : FIELD_DOUBLE,  \
-                         const char * : FIELD_STR)                                                                     \
+                         const char * : FIELD_STR) \
     }
-#define F_ENUM(type, member, name, largest)                                                                            \
-    {                                                                                                                  \
-        .key = (name), .offset = offsetof(type, member), .kind = FIELD_ENUM, .max = (largest)                          \
-    }
-#define TABLE(id, type, text, rows)                                                                                    \
-    const struct field_table id = {                                                                                    \
-        .name = (text), .fields = (rows), .n = sizeof(rows) / sizeof *(rows), .stride = sizeof(type)};                 \
+#define F_ENUM(type, member, name, largest)                                                                  \
+    { .key = (name), .offset = offsetof(type, member), .kind = FIELD_ENUM, .max = (largest) }
+#define TABLE(id, type, text, rows)                                                                          \
+    const struct field_table id = {                                                                          \
+        .name = (text), .fields = (rows), .n = sizeof(rows) / sizeof *(rows), .stride = sizeof(type)};       \
     _Static_assert(sizeof(rows) / sizeof *(rows) <= FIELD_MAX, "a table is longer than FIELD_MAX")
 
 static const struct field field_target[] = {
@@ -55,11 +53,8 @@ static const struct field field_process[] = {
 TABLE(FIELD_PROCESS, struct model_process, "process", field_process);
 
 static const struct field field_snapshot[] = {
-    F(struct model_snapshot, timestamp, "timestamp"),
-    F(struct model_snapshot, seq, "seq"),
-    F(struct model_snapshot, gil_tid, "gil_tid"),
-    F(struct model_snapshot, cost_us, "cost_us"),
-    F(struct model_snapshot, dropped, "dropped"),
+    F(struct model_snapshot, timestamp, "timestamp"),   F(struct model_snapshot, seq, "seq"),
+    F(struct model_snapshot, gil_tid, "gil_tid"),       F(struct model_snapshot, cost_us, "cost_us"),
     F(struct model_snapshot, incomplete, "incomplete"),
 };
 TABLE(FIELD_SNAPSHOT, struct model_snapshot, "snapshot", field_snapshot);
@@ -90,7 +85,6 @@ TABLE(FIELD_FRAMES, struct model_frame, "frames", field_frames);
 static const struct field field_batch[] = {
     F(struct model_sample_batch, epoch, "epoch"),
     F(struct model_sample_batch, period_us, "period_us"),
-    F(struct model_sample_batch, dropped, "dropped"),
 };
 TABLE(FIELD_BATCH, struct model_sample_batch, "samples", field_batch);
 
@@ -118,12 +112,9 @@ static const struct field field_thread_defs[] = {
 TABLE(FIELD_THREAD_DEFS, struct model_thread_def, "threads", field_thread_defs);
 
 static const struct field field_samples[] = {
-    F(struct model_sample, timestamp, "timestamp"),
-    F(struct model_sample, tid, "tid"),
-    F(struct model_sample, stack_id, "stack"),
-    F(struct model_sample, on_cpu, "on_cpu"),
-    F(struct model_sample, torn, "torn"),
-    F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
+    F(struct model_sample, timestamp, "timestamp"), F(struct model_sample, tid, "tid"),
+    F(struct model_sample, stack_id, "stack"),      F(struct model_sample, on_cpu, "on_cpu"),
+    F(struct model_sample, torn, "torn"),           F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
 };
 TABLE(FIELD_SAMPLES, struct model_sample, "samples", field_samples);
 
@@ -152,36 +143,28 @@ TABLE(FIELD_STATUS, struct model_status, "status", field_status);
 
 /* ---- errors ---- */
 
-int field_fail(struct err *e, const char *table, const char *key)
-{
-    return err_set(e, ERR_FAILED, "message is not valid: '%s' of '%s' is missing, of a wrong type or out of range", key, table);
+int field_fail(struct err *e, const char *table, const char *key) {
+    return err_set(e, ERR_FAILED,
+                   "message is not valid: '%s' of '%s' is missing, of a wrong type or out of range", key,
+                   table);
 }
 
-int field_fail_memory(struct err *e, const char *table)
-{
+int field_fail_memory(struct err *e, const char *table) {
     return err_set(e, ERR_FAILED, "message is too large: no memory for '%s'", table);
 }
 
 /* ---- one value ---- */
 
-static const void *field_at(const struct field *f, const void *row)
-{
-    return (const char *)row + f->offset;
-}
+static const void *field_at(const struct field *f, const void *row) { return (const char *)row + f->offset; }
 
-static const char *field_str(const struct field *f, const void *row)
-{
+static const char *field_str(const struct field *f, const void *row) {
     return *(const char *const *)field_at(f, row);
 }
 
-static bool field_is_letter(char c)
-{
-    return c > ' ' && c <= '~';
-}
+static bool field_is_letter(char c) { return c > ' ' && c <= '~'; }
 
 /* Strings are written as they are when `strings` is NULL, else as their number. */
-static void field_write(struct strbuf *out, const struct field *f, const void *row, struct intern *strings)
-{
+static void field_write(struct strbuf *out, const struct field *f, const void *row, struct intern *strings) {
     const void *p = field_at(f, row);
     switch (f->kind) {
     case FIELD_BOOL:
@@ -229,8 +212,7 @@ static void field_write(struct strbuf *out, const struct field *f, const void *r
     }
 }
 
-static void field_set_unknown(const struct field *f, void *row)
-{
+static void field_set_unknown(const struct field *f, void *row) {
     void *p = (char *)row + f->offset;
     switch (f->kind) {
     case FIELD_BOOL:
@@ -266,8 +248,8 @@ static void field_set_unknown(const struct field *f, void *row)
     }
 }
 
-static int field_take_str(const struct codec_token *t, const char **p, const struct field_strings *strings, struct arena *arena)
-{
+static int field_take_str(const struct codec_token *t, const char **p, const struct field_strings *strings,
+                          struct arena *arena) {
     if (strings) {
         if (t->type != CODEC_UINT || t->u >= strings->n)
             return -1;
@@ -280,8 +262,7 @@ static int field_take_str(const struct codec_token *t, const char **p, const str
     return *p ? 0 : -1;
 }
 
-static int field_take_double(const struct codec_token *t, double *p)
-{
+static int field_take_double(const struct codec_token *t, double *p) {
     if (t->type == CODEC_DOUBLE)
         *p = t->f;
     else if (t->type == CODEC_UINT)
@@ -294,8 +275,7 @@ static int field_take_double(const struct codec_token *t, double *p)
 }
 
 /* A whole number, within the range of the member. */
-static int field_take_number(const struct field *f, const struct codec_token *t, void *p)
-{
+static int field_take_number(const struct field *f, const struct codec_token *t, void *p) {
     int64_t i;
     uint64_t u;
     switch (f->kind) {
@@ -328,9 +308,8 @@ static int field_take_number(const struct field *f, const struct codec_token *t,
     }
 }
 
-static int field_read(struct codec_cursor *c, const struct field *f, void *row, const struct field_strings *strings,
-                      struct arena *arena)
-{
+static int field_read(struct codec_cursor *c, const struct field *f, void *row,
+                      const struct field_strings *strings, struct arena *arena) {
     struct codec_token t;
     void *p = (char *)row + f->offset;
     struct codec_cursor whole = *c;
@@ -363,17 +342,15 @@ static int field_read(struct codec_cursor *c, const struct field *f, void *row, 
 
 /* ---- structs and columns ---- */
 
-void field_write_pairs(struct strbuf *out, const struct field_table *t, const void *row)
-{
+void field_write_pairs(struct strbuf *out, const struct field_table *t, const void *row) {
     for (size_t i = 0; i < t->n; i++) {
         codec_write_str(out, t->fields[i].key);
         field_write(out, &t->fields[i], row, NULL);
     }
 }
 
-void field_write_columns(struct strbuf *out, const struct field_table *t, const void *rows, size_t n, struct intern *strings,
-                         size_t extra)
-{
+void field_write_columns(struct strbuf *out, const struct field_table *t, const void *rows, size_t n,
+                         struct intern *strings, size_t extra) {
     codec_write_map(out, t->n + extra);
     for (size_t i = 0; i < t->n; i++) {
         codec_write_str(out, t->fields[i].key);
@@ -383,8 +360,7 @@ void field_write_columns(struct strbuf *out, const struct field_table *t, const 
     }
 }
 
-void field_intern_columns(const struct field_table *t, const void *rows, size_t n, struct intern *strings)
-{
+void field_intern_columns(const struct field_table *t, const void *rows, size_t n, struct intern *strings) {
     for (size_t i = 0; i < t->n; i++)
         for (size_t r = 0; r < n && t->fields[i].kind == FIELD_STR; r++) {
             const char *s = field_str(&t->fields[i], (const char *)rows + r * t->stride);
@@ -393,8 +369,8 @@ void field_intern_columns(const struct field_table *t, const void *rows, size_t 
         }
 }
 
-static int field_find(struct codec_cursor map, const struct field_table *t, struct codec_cursor *values, struct err *e)
-{
+static int field_find(struct codec_cursor map, const struct field_table *t, struct codec_cursor *values,
+                      struct err *e) {
     const char *keys[FIELD_MAX];
     for (size_t i = 0; i < t->n; i++)
         keys[i] = t->fields[i].key;
@@ -403,8 +379,8 @@ static int field_find(struct codec_cursor map, const struct field_table *t, stru
     return 0;
 }
 
-int field_read_pairs(struct codec_cursor map, const struct field_table *t, void *row, struct arena *arena, struct err *e)
-{
+int field_read_pairs(struct codec_cursor map, const struct field_table *t, void *row, struct arena *arena,
+                     struct err *e) {
     struct codec_cursor values[FIELD_MAX];
     for (size_t i = 0; i < t->n; i++)
         field_set_unknown(&t->fields[i], row);
@@ -418,8 +394,8 @@ int field_read_pairs(struct codec_cursor map, const struct field_table *t, void 
     return 0;
 }
 
-int field_read_strings(struct codec_cursor array, struct field_strings *out, struct arena *arena, struct err *e)
-{
+int field_read_strings(struct codec_cursor array, struct field_strings *out, struct arena *arena,
+                       struct err *e) {
     *out = (struct field_strings){0};
     if (!array.at)
         return 0;
@@ -441,9 +417,9 @@ int field_read_strings(struct codec_cursor array, struct field_strings *out, str
     return 0;
 }
 
-int field_read_columns(struct codec_cursor map, const struct field_table *t, const struct field_strings *strings,
-                       struct arena *arena, void **rows, size_t *n, struct err *e)
-{
+int field_read_columns(struct codec_cursor map, const struct field_table *t,
+                       const struct field_strings *strings, struct arena *arena, void **rows, size_t *n,
+                       struct err *e) {
     struct codec_cursor columns[FIELD_MAX];
     size_t count = 0;
     *rows = NULL;

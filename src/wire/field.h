@@ -49,33 +49,36 @@ struct field_table {
     size_t stride; /* size of the struct */
 };
 
-extern const struct field_table FIELD_TARGET, FIELD_PROCESS, FIELD_SNAPSHOT, FIELD_THREADS, FIELD_FRAMES, FIELD_BATCH,
-    FIELD_FRAME_DEFS, FIELD_STACK_DEFS, FIELD_THREAD_DEFS, FIELD_SAMPLES, FIELD_STATUS;
+extern const struct field_table FIELD_TARGET, FIELD_PROCESS, FIELD_SNAPSHOT, FIELD_THREADS, FIELD_FRAMES,
+    FIELD_BATCH, FIELD_FRAME_DEFS, FIELD_STACK_DEFS, FIELD_THREAD_DEFS, FIELD_SAMPLES, FIELD_STATUS;
 
 /* Write the t->n keys and values of one struct; the caller has written the map's head. */
 void field_write_pairs(struct strbuf *out, const struct field_table *t, const void *row);
 
 /* Write a map of t->n columns and `extra` more, which the caller writes next. */
-void field_write_columns(struct strbuf *out, const struct field_table *t, const void *rows, size_t n, struct intern *strings,
-                         size_t extra);
+void field_write_columns(struct strbuf *out, const struct field_table *t, const void *rows, size_t n,
+                         struct intern *strings, size_t extra);
 
 /* Intern the strings of rows that field_write_columns will write. */
 void field_intern_columns(const struct field_table *t, const void *rows, size_t n, struct intern *strings);
 
 /* Fill one struct from the map at `map` (an absent one, .at NULL, is all unknown). Strings go to the arena. 0 or -1. */
-int field_read_pairs(struct codec_cursor map, const struct field_table *t, void *row, struct arena *arena, struct err *e);
+int field_read_pairs(struct codec_cursor map, const struct field_table *t, void *row, struct arena *arena,
+                     struct err *e);
 
 /* The table of strings of a message. */
 struct field_strings {
     const char **list;
     size_t n;
 };
-int field_read_strings(struct codec_cursor array, struct field_strings *out, struct arena *arena, struct err *e);
+int field_read_strings(struct codec_cursor array, struct field_strings *out, struct arena *arena,
+                       struct err *e);
 
 /* Allocate and fill the rows of a map of columns; an absent one has none. The first column of the table tells how many
  * rows there are, all others must agree. 0 or -1. */
-int field_read_columns(struct codec_cursor map, const struct field_table *t, const struct field_strings *strings,
-                       struct arena *arena, void **rows, size_t *n, struct err *e);
+int field_read_columns(struct codec_cursor map, const struct field_table *t,
+                       const struct field_strings *strings, struct arena *arena, void **rows, size_t *n,
+                       struct err *e);
 
 /* "not valid" errors, for all of src/wire. -1. */
 int field_fail(struct err *e, const char *table, const char *key);

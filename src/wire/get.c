@@ -15,8 +15,7 @@
 #define GET_MAX_SNAPSHOT ((size_t)96 * 1024 * 1024)
 
 /* Is it the kind of message that has such a body? */
-static int get_expect(const struct wire_message *m, bool expected, const char *what, struct err *e)
-{
+static int get_expect(const struct wire_message *m, bool expected, const char *what, struct err *e) {
     if (!expected)
         return err_set(e, ERR_FAILED, "message is not valid: it holds no %s", what);
     if (m->error)
@@ -24,9 +23,8 @@ static int get_expect(const struct wire_message *m, bool expected, const char *w
     return 0;
 }
 
-/* A number under `key` in the body; 0, or -1 when it is not there. */
-static int get_uint(const struct wire_message *m, const char *key, uint64_t max, uint64_t *out)
-{
+/* A number under `key` in the body; 0, or -1 (`*out` untouched) when it is not there. */
+static int get_uint(const struct wire_message *m, const char *key, uint64_t max, uint64_t *out) {
     struct codec_cursor value;
     struct codec_token t;
     if (!m->body.at || codec_find(m->body, &key, 1, &value) != 0 || !value.at || codec_read(&value, &t) != 0)
@@ -34,8 +32,7 @@ static int get_uint(const struct wire_message *m, const char *key, uint64_t max,
     return codec_token_uint(&t, max, out);
 }
 
-int wire_get_hello(const struct wire_message *m, int *version, struct err *e)
-{
+int wire_get_hello(const struct wire_message *m, int *version, struct err *e) {
     uint64_t v;
     if (get_expect(m, wire_message_method(m) == WIRE_HELLO, "hello", e) != 0)
         return -1;
@@ -45,8 +42,7 @@ int wire_get_hello(const struct wire_message *m, int *version, struct err *e)
     return 0;
 }
 
-int wire_get_target(const struct wire_message *m, struct model_target *out, struct err *e)
-{
+int wire_get_target(const struct wire_message *m, struct model_target *out, struct err *e) {
     static const char *const key = "target";
     struct codec_cursor target = {0};
     uint64_t version;
@@ -58,15 +54,15 @@ int wire_get_target(const struct wire_message *m, struct model_target *out, stru
         return field_fail(e, "hello", "version");
     if (version != WIRE_VERSION)
         return err_set(e, ERR_FAILED,
-                       "the agent speaks version %d of the protocol, this program version %d: use the same release of both",
+                       "the agent speaks version %d of the protocol, this program version %d: use the same "
+                       "release of both",
                        (int)version, WIRE_VERSION);
     if (codec_find(m->body, &key, 1, &target) != 0 || !target.at)
         return field_fail(e, "hello", "target");
     return field_read_pairs(target, &FIELD_TARGET, out, &out->arena, e);
 }
 
-int wire_get_status(const struct wire_message *m, struct model_status *out, struct err *e)
-{
+int wire_get_status(const struct wire_message *m, struct model_status *out, struct err *e) {
     *out = (struct model_status){0};
     arena_init(&out->arena, GET_MAX_SMALL);
     if (get_expect(m, m->type == WIRE_RESPONSE && m->body.at, "status", e) != 0)
@@ -74,8 +70,7 @@ int wire_get_status(const struct wire_message *m, struct model_status *out, stru
     return field_read_pairs(m->body, &FIELD_STATUS, out, &out->arena, e);
 }
 
-static int get_stream(const struct wire_message *m, enum wire_stream *out, struct err *e)
-{
+static int get_stream(const struct wire_message *m, enum wire_stream *out, struct err *e) {
     static const char *const key = "stream";
     struct codec_cursor value;
     struct codec_token t;
@@ -89,13 +84,13 @@ static int get_stream(const struct wire_message *m, enum wire_stream *out, struc
     return err_set(e, ERR_FAILED, "there is no such stream: ask for 'threads' or 'samples'");
 }
 
-int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out, struct err *e)
-{
+int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out, struct err *e) {
     static const char *const key = "rate_hz";
     struct codec_cursor value;
     struct codec_token t;
     *out = (struct wire_subscribe){.stream = WIRE_STREAM_UNKNOWN};
-    if (get_expect(m, wire_message_method(m) == WIRE_SUBSCRIBE, "subscription", e) != 0 || get_stream(m, &out->stream, e) != 0)
+    if (get_expect(m, wire_message_method(m) == WIRE_SUBSCRIBE, "subscription", e) != 0 ||
+        get_stream(m, &out->stream, e) != 0)
         return -1;
     if (codec_find(m->body, &key, 1, &value) != 0 || !value.at || codec_read(&value, &t) != 0)
         return field_fail(e, "subscribe", key);
@@ -106,23 +101,22 @@ int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out,
     return isfinite(out->rate_hz) && out->rate_hz > 0 ? 0 : field_fail(e, "subscribe", key);
 }
 
-int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, struct err *e)
-{
+int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, struct err *e) {
     *out = WIRE_STREAM_UNKNOWN;
     if (get_expect(m, wire_message_method(m) == WIRE_UNSUBSCRIBE, "stream to end", e) != 0)
         return -1;
     return get_stream(m, out, e);
 }
 
-int wire_get_bye(const struct wire_message *m, char *reason, size_t cap)
-{
+int wire_get_bye(const struct wire_message *m, char *reason, size_t cap) {
     static const char *const key = "reason";
     struct codec_cursor value;
     struct codec_token t;
     reason[0] = '\0';
     if (wire_message_notification(m) != WIRE_N_BYE || !m->body.at)
         return -1;
-    if (codec_find(m->body, &key, 1, &value) != 0 || !value.at || codec_read(&value, &t) != 0 || t.type != CODEC_STR)
+    if (codec_find(m->body, &key, 1, &value) != 0 || !value.at || codec_read(&value, &t) != 0 ||
+        t.type != CODEC_STR)
         return -1;
     (void)snprintf(reason, cap, "%.*s", (int)(t.count < cap ? t.count : cap), t.bytes);
     return 0;
@@ -131,9 +125,8 @@ int wire_get_bye(const struct wire_message *m, char *reason, size_t cap)
 /* ---- snapshots ---- */
 
 /* The stacks of all threads: for each an array of numbers of `frames`, innermost first. */
-static int get_stacks(struct codec_cursor map, struct model_snapshot *out, const struct model_frame *frames, size_t n_frames,
-                      struct err *e)
-{
+static int get_stacks(struct codec_cursor map, struct model_snapshot *out, const struct model_frame *frames,
+                      size_t n_frames, struct err *e) {
     static const char *const key = "stack";
     struct codec_cursor stacks;
     size_t n;
@@ -160,14 +153,14 @@ static int get_stacks(struct codec_cursor map, struct model_snapshot *out, const
     return 0;
 }
 
-int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, struct err *e)
-{
+int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, struct err *e) {
     static const char *const keys[] = {"process", "strings", "frames", "threads"};
     struct codec_cursor part[4];
     struct field_strings strings;
     void *frames, *threads;
     size_t n_frames;
-    bool expected = m->body.at && (m->type == WIRE_RESPONSE || wire_message_notification(m) == WIRE_N_THREADS);
+    bool expected =
+        m->body.at && (m->type == WIRE_RESPONSE || wire_message_notification(m) == WIRE_N_THREADS);
     *out = (struct model_snapshot){0};
     arena_init(&out->arena, GET_MAX_SNAPSHOT);
     if (get_expect(m, expected, "threads", e) != 0)
@@ -180,14 +173,14 @@ int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, 
         field_read_columns(part[2], &FIELD_FRAMES, &strings, &out->arena, &frames, &n_frames, e) != 0 ||
         field_read_columns(part[3], &FIELD_THREADS, &strings, &out->arena, &threads, &out->n_threads, e) != 0)
         return -1;
+    (void)get_uint(m, "dropped", UINT64_MAX, &out->dropped);
     out->threads = threads;
     return get_stacks(part[3], out, frames, n_frames, e);
 }
 
 /* ---- samples ---- */
 
-int wire_get_samples(const struct wire_message *m, struct model_sample_batch *out, struct err *e)
-{
+int wire_get_samples(const struct wire_message *m, struct model_sample_batch *out, struct err *e) {
     static const char *const keys[] = {"strings", "frames", "stacks", "threads", "samples"};
     struct codec_cursor part[5];
     struct field_strings strings;
@@ -200,11 +193,15 @@ int wire_get_samples(const struct wire_message *m, struct model_sample_batch *ou
         return field_fail(e, "samples", "samples");
     if (field_read_pairs(m->body, &FIELD_BATCH, out, &out->arena, e) != 0 ||
         field_read_strings(part[0], &strings, &out->arena, e) != 0 ||
-        field_read_columns(part[1], &FIELD_FRAME_DEFS, &strings, &out->arena, &frames, &out->n_frames, e) != 0 ||
-        field_read_columns(part[2], &FIELD_STACK_DEFS, &strings, &out->arena, &stacks, &out->n_stacks, e) != 0 ||
-        field_read_columns(part[3], &FIELD_THREAD_DEFS, &strings, &out->arena, &threads, &out->n_threads, e) != 0 ||
+        field_read_columns(part[1], &FIELD_FRAME_DEFS, &strings, &out->arena, &frames, &out->n_frames, e) !=
+            0 ||
+        field_read_columns(part[2], &FIELD_STACK_DEFS, &strings, &out->arena, &stacks, &out->n_stacks, e) !=
+            0 ||
+        field_read_columns(part[3], &FIELD_THREAD_DEFS, &strings, &out->arena, &threads, &out->n_threads,
+                           e) != 0 ||
         field_read_columns(part[4], &FIELD_SAMPLES, &strings, &out->arena, &samples, &out->n_samples, e) != 0)
         return -1;
+    (void)get_uint(m, "dropped", UINT64_MAX, &out->dropped);
     out->frames = frames;
     out->stacks = stacks;
     out->threads = threads;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intern: see intern.h. Hash: FNV-1a over 64 bits (Fowler, Noll, Vo), finished with a multiply and shift. */
+/* intern: see intern.h. */
 #include "wire/intern.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/hash.h"
 
 #define INTERN_RECENT 1024U /* a power of two */
 #define INTERN_NONE UINT32_MAX
@@ -13,30 +15,13 @@ struct intern_recent {
     uint32_t id;
 };
 
-static uint64_t intern_mix(uint64_t h)
-{
-    h ^= h >> 32;
-    h *= 0x9E3779B97F4A7C15ULL;
-    return h ^ h >> 29;
-}
-
-static uint64_t intern_hash_text(const char *s)
-{
-    uint64_t h = 0xCBF29CE484222325ULL;
-    for (; *s; s++)
-        h = (h ^ (uint8_t)*s) * 0x100000001B3ULL;
-    return intern_mix(h);
-}
-
-int intern_init(struct intern *in)
-{
+int intern_init(struct intern *in) {
     *in = (struct intern){0};
     in->recent = calloc(INTERN_RECENT, sizeof *in->recent);
     return in->recent ? 0 : -1;
 }
 
-void intern_fini(struct intern *in)
-{
+void intern_fini(struct intern *in) {
     free(in->strings);
     free(in->hashes);
     free(in->by_text.slots);
@@ -47,8 +32,7 @@ void intern_fini(struct intern *in)
     *in = (struct intern){0};
 }
 
-static void intern_index_put(struct intern_index *ix, uint64_t hash, uint32_t id)
-{
+static void intern_index_put(struct intern_index *ix, uint64_t hash, uint32_t id) {
     size_t at = hash & (ix->n_slots - 1);
     while (ix->slots[at])
         at = (at + 1) & (ix->n_slots - 1);
@@ -56,8 +40,7 @@ static void intern_index_put(struct intern_index *ix, uint64_t hash, uint32_t id
 }
 
 /* Keep the index at most half full; `hashes` are those of the `n` numbers it holds. 0 or -1. */
-static int intern_index_grow(struct intern_index *ix, const uint64_t *hashes, size_t n)
-{
+static int intern_index_grow(struct intern_index *ix, const uint64_t *hashes, size_t n) {
     if (ix->n_slots >= 2 * (n + 1))
         return 0;
     struct intern_index bigger = {.n_slots = ix->n_slots ? 2 * ix->n_slots : 256};
@@ -72,13 +55,11 @@ static int intern_index_grow(struct intern_index *ix, const uint64_t *hashes, si
 }
 
 /* `list` made to hold `cap` elements, or NULL (then it is as before). */
-static void *intern_resize(void *list, size_t cap, size_t size)
-{
+static void *intern_resize(void *list, size_t cap, size_t size) {
     return cap >= INTERN_NONE || cap > SIZE_MAX / size ? NULL : realloc(list, cap * size);
 }
 
-static int intern_reserve_string(struct intern *in)
-{
+static int intern_reserve_string(struct intern *in) {
     if (in->n_strings < in->cap_strings)
         return 0;
     size_t cap = in->cap_strings ? 2 * in->cap_strings : 128;
@@ -94,8 +75,7 @@ static int intern_reserve_string(struct intern *in)
     return 0;
 }
 
-static int intern_reserve_frame(struct intern *in)
-{
+static int intern_reserve_frame(struct intern *in) {
     if (in->n_frames < in->cap_frames)
         return 0;
     size_t cap = in->cap_frames ? 2 * in->cap_frames : 128;
@@ -111,10 +91,8 @@ static int intern_reserve_frame(struct intern *in)
     return 0;
 }
 
-static uint32_t intern_add_string(struct intern *in, const char *s, uint64_t hash)
-{
-    if (intern_reserve_string(in) != 0 ||
-        intern_index_grow(&in->by_text, in->hashes, in->n_strings) != 0) {
+static uint32_t intern_add_string(struct intern *in, const char *s, uint64_t hash) {
+    if (intern_reserve_string(in) != 0 || intern_index_grow(&in->by_text, in->hashes, in->n_strings) != 0) {
         in->failed = true;
         return 0;
     }
@@ -125,8 +103,7 @@ static uint32_t intern_add_string(struct intern *in, const char *s, uint64_t has
     return id;
 }
 
-static uint32_t intern_find_text(const struct intern *in, const char *s, uint64_t hash)
-{
+static uint32_t intern_find_text(const struct intern *in, const char *s, uint64_t hash) {
     const struct intern_index *ix = &in->by_text;
     if (!ix->n_slots)
         return INTERN_NONE;
@@ -138,14 +115,13 @@ static uint32_t intern_find_text(const struct intern *in, const char *s, uint64_
     return INTERN_NONE;
 }
 
-uint32_t intern_string(struct intern *in, const char *s)
-{
-    struct intern_recent *recent = &in->recent[intern_mix((uint64_t)(uintptr_t)s) & (INTERN_RECENT - 1)];
+uint32_t intern_string(struct intern *in, const char *s) {
+    struct intern_recent *recent = &in->recent[hash_mix((uint64_t)(uintptr_t)s) & (INTERN_RECENT - 1)];
     if (recent->s == s)
         return recent->id;
     if (in->failed)
         return 0;
-    uint64_t hash = intern_hash_text(s);
+    uint64_t hash = hash_bytes(s, strlen(s));
     uint32_t id = intern_find_text(in, s, hash);
     if (id == INTERN_NONE)
         id = intern_add_string(in, s, hash);
@@ -155,25 +131,24 @@ uint32_t intern_string(struct intern *in, const char *s)
 }
 
 /* The number of a string that may be unknown, 0 being unknown. */
-static uint64_t intern_maybe(struct intern *in, const char *s)
-{
+static uint64_t intern_maybe(struct intern *in, const char *s) {
     return s ? (uint64_t)intern_string(in, s) + 1 : 0;
 }
 
-static bool intern_same_frame(struct intern *in, const struct model_frame *a, const struct model_frame *b)
-{
-    return a->line == b->line && a->kind == b->kind && intern_maybe(in, a->func) == intern_maybe(in, b->func) &&
+static bool intern_same_frame(struct intern *in, const struct model_frame *a, const struct model_frame *b) {
+    return a->line == b->line && a->kind == b->kind &&
+           intern_maybe(in, a->func) == intern_maybe(in, b->func) &&
            intern_maybe(in, a->file) == intern_maybe(in, b->file);
 }
 
-uint32_t intern_frame(struct intern *in, const struct model_frame *f)
-{
-    uint64_t key = intern_mix(intern_maybe(in, f->func) << 32 | intern_maybe(in, f->file));
-    key = intern_mix(key ^ ((uint64_t)(unsigned)f->line << 1 | (f->kind == MODEL_FRAME_NATIVE)));
+uint32_t intern_frame(struct intern *in, const struct model_frame *f) {
+    uint64_t key = hash_mix(intern_maybe(in, f->func) << 32 | intern_maybe(in, f->file));
+    key = hash_mix(key ^ ((uint64_t)(unsigned)f->line << 1 | (f->kind == MODEL_FRAME_NATIVE)));
     const struct intern_index *ix = &in->by_frame;
     if (in->failed)
         return 0;
-    for (size_t at = key & (ix->n_slots - 1); ix->n_slots && ix->slots[at]; at = (at + 1) & (ix->n_slots - 1)) {
+    for (size_t at = key & (ix->n_slots - 1); ix->n_slots && ix->slots[at];
+         at = (at + 1) & (ix->n_slots - 1)) {
         uint32_t id = ix->slots[at] - 1;
         if (in->frame_keys[id] == key && intern_same_frame(in, &in->frames[id], f))
             return id;

@@ -5,29 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int message_fail(struct err *e, const char *why)
-{
+static int message_fail(struct err *e, const char *why) {
     return err_set(e, ERR_FAILED, "message is not valid: %s", why);
 }
 
-static enum wire_method message_find_method(const struct codec_token *t)
-{
+static enum wire_method message_find_method(const struct codec_token *t) {
     unsigned m = 0;
     while (m < WIRE_METHOD_COUNT && !codec_token_is(t, wire_method_name((enum wire_method)m)))
         m++;
     return (enum wire_method)m;
 }
 
-static enum wire_notification message_find_notification(const struct codec_token *t)
-{
+static enum wire_notification message_find_notification(const struct codec_token *t) {
     unsigned n = 0;
-    while (n < WIRE_NOTIFICATION_COUNT && !codec_token_is(t, wire_notification_name((enum wire_notification)n)))
+    while (n < WIRE_NOTIFICATION_COUNT &&
+           !codec_token_is(t, wire_notification_name((enum wire_notification)n)))
         n++;
     return (enum wire_notification)n;
 }
 
-static int message_read_id(struct wire_message *m, struct codec_cursor *c, struct err *e)
-{
+static int message_read_id(struct wire_message *m, struct codec_cursor *c, struct err *e) {
     struct codec_token t;
     uint64_t id;
     if (codec_read(c, &t) != 0 || codec_token_uint(&t, UINT32_MAX, &id) != 0)
@@ -36,8 +33,7 @@ static int message_read_id(struct wire_message *m, struct codec_cursor *c, struc
     return 0;
 }
 
-static int message_read_method(struct wire_message *m, struct codec_cursor *c, struct err *e)
-{
+static int message_read_method(struct wire_message *m, struct codec_cursor *c, struct err *e) {
     struct codec_token t;
     if (codec_read(c, &t) != 0 || t.type != CODEC_STR)
         return message_fail(e, "its method is no string");
@@ -47,8 +43,7 @@ static int message_read_method(struct wire_message *m, struct codec_cursor *c, s
 }
 
 /* The error of a response: nil, or a map of code and message. */
-static int message_read_error(struct wire_message *m, struct codec_cursor *c, struct err *e)
-{
+static int message_read_error(struct wire_message *m, struct codec_cursor *c, struct err *e) {
     static const char *const keys[] = {"code", "message"};
     struct codec_cursor at = *c, values[2];
     struct codec_token t;
@@ -71,8 +66,7 @@ static int message_read_error(struct wire_message *m, struct codec_cursor *c, st
 }
 
 /* The last element: a map, or nil where there is nothing to say. */
-static int message_read_body(struct wire_message *m, struct codec_cursor *c, struct err *e)
-{
+static int message_read_body(struct wire_message *m, struct codec_cursor *c, struct err *e) {
     struct codec_token t;
     struct codec_cursor at = *c;
     if (codec_read(&at, &t) != 0 || (t.type != CODEC_MAP && t.type != CODEC_NIL))
@@ -82,15 +76,15 @@ static int message_read_body(struct wire_message *m, struct codec_cursor *c, str
     return 0;
 }
 
-static int message_read(struct wire_message *m, struct err *e)
-{
+static int message_read(struct wire_message *m, struct err *e) {
     struct codec_cursor c = {.at = m->bytes, .end = m->bytes + m->len};
     struct codec_token t;
     size_t n;
     uint64_t type;
     if (codec_check(m->bytes, m->len) != 0)
         return message_fail(e, "it is no MessagePack, cut off, or nested too deeply");
-    if (codec_read_array(&c, &n) != 0 || n == 0 || codec_read(&c, &t) != 0 || codec_token_uint(&t, WIRE_NOTIFY, &type) != 0)
+    if (codec_read_array(&c, &n) != 0 || n == 0 || codec_read(&c, &t) != 0 ||
+        codec_token_uint(&t, WIRE_NOTIFY, &type) != 0)
         return message_fail(e, "it is no MessagePack-RPC");
     m->type = (enum wire_type)type;
     if (n != (m->type == WIRE_NOTIFY ? 3U : 4U))
@@ -102,8 +96,7 @@ static int message_read(struct wire_message *m, struct err *e)
     return message_read_body(m, &c, e);
 }
 
-struct wire_message *wire_parse(const void *data, size_t len, struct err *e)
-{
+struct wire_message *wire_parse(const void *data, size_t len, struct err *e) {
     if (len == 0 || len > WIRE_MAX_ASSEMBLED) {
         (void)message_fail(e, len ? "it is too long" : "it is empty");
         return NULL;
@@ -123,35 +116,25 @@ struct wire_message *wire_parse(const void *data, size_t len, struct err *e)
     return NULL;
 }
 
-void wire_message_free(struct wire_message *m)
-{
+void wire_message_free(struct wire_message *m) {
     if (m)
         free(m->error);
     free(m);
 }
 
-enum wire_type wire_message_type(const struct wire_message *m)
-{
-    return m->type;
-}
+enum wire_type wire_message_type(const struct wire_message *m) { return m->type; }
 
-uint32_t wire_message_id(const struct wire_message *m)
-{
-    return m->id;
-}
+uint32_t wire_message_id(const struct wire_message *m) { return m->id; }
 
-enum wire_method wire_message_method(const struct wire_message *m)
-{
+enum wire_method wire_message_method(const struct wire_message *m) {
     return m->type == WIRE_REQUEST ? m->method : WIRE_METHOD_UNKNOWN;
 }
 
-enum wire_notification wire_message_notification(const struct wire_message *m)
-{
+enum wire_notification wire_message_notification(const struct wire_message *m) {
     return m->type == WIRE_NOTIFY ? m->notification : WIRE_NOTIFICATION_UNKNOWN;
 }
 
-const char *wire_message_error(const struct wire_message *m, enum wire_error *code)
-{
+const char *wire_message_error(const struct wire_message *m, enum wire_error *code) {
     if (m->error && code)
         *code = m->error_code;
     return m->error;

@@ -11,24 +11,19 @@ static const struct name_row name_methods[] = {WIRE_METHODS(WIRE_NAME)};
 static const struct name_row name_notifications[] = {WIRE_NOTIFICATIONS(WIRE_NAME)};
 #undef WIRE_NAME
 
-static const char *const name_streams[] = {[WIRE_STREAM_THREADS] = "threads", [WIRE_STREAM_SAMPLES] = "samples"};
+static const char *const name_streams[] = {
+    [WIRE_STREAM_THREADS] = "threads", [WIRE_STREAM_SAMPLES] = "samples"};
 
-const char *wire_method_name(enum wire_method m)
-{
+const char *wire_method_name(enum wire_method m) {
     return m < WIRE_METHOD_COUNT ? name_methods[m].name : "unknown";
 }
 
-const char *wire_method_help(enum wire_method m)
-{
-    return m < WIRE_METHOD_COUNT ? name_methods[m].help : "";
-}
+const char *wire_method_help(enum wire_method m) { return m < WIRE_METHOD_COUNT ? name_methods[m].help : ""; }
 
-const char *wire_notification_name(enum wire_notification n)
-{
+const char *wire_notification_name(enum wire_notification n) {
     return n < WIRE_NOTIFICATION_COUNT ? name_notifications[n].name : "unknown";
 }
 
-const char *wire_stream_name(enum wire_stream s)
-{
+const char *wire_stream_name(enum wire_stream s) {
     return s < WIRE_STREAM_COUNT ? name_streams[s] : "unknown";
 }

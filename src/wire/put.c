@@ -11,40 +11,35 @@
 /* Frames of all threads together in one snapshot: what a reader has memory for. */
 #define PUT_MAX_FRAMES ((size_t)1024 * 1024)
 
+#define PUT_TAIL 32 /* room for what wire_put_dropped adds */
+
 /* ---- envelopes: what comes before the params or the result ---- */
 
-static void put_request_head(struct strbuf *out, uint32_t id, enum wire_method m)
-{
+static void put_request_head(struct strbuf *out, uint32_t id, enum wire_method m) {
     codec_write_array(out, 4);
     codec_write_uint(out, WIRE_REQUEST);
     codec_write_uint(out, id);
     codec_write_str(out, wire_method_name(m));
 }
 
-static void put_response_head(struct strbuf *out, uint32_t id)
-{
+static void put_response_head(struct strbuf *out, uint32_t id) {
     codec_write_array(out, 4);
     codec_write_uint(out, WIRE_RESPONSE);
     codec_write_uint(out, id);
     codec_write_nil(out);
 }
 
-static void put_notify_head(struct strbuf *out, enum wire_notification n)
-{
+static void put_notify_head(struct strbuf *out, enum wire_notification n) {
     codec_write_array(out, 3);
     codec_write_uint(out, WIRE_NOTIFY);
     codec_write_str(out, wire_notification_name(n));
 }
 
-static int put_done(const struct strbuf *out)
-{
-    return out->failed ? -1 : 0;
-}
+static int put_done(const struct strbuf *out) { return out->failed ? -1 : 0; }
 
 /* ---- requests ---- */
 
-int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version)
-{
+int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version) {
     put_request_head(out, id, WIRE_HELLO);
     codec_write_map(out, 2);
     codec_write_str(out, "version");
@@ -54,15 +49,13 @@ int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version)
     return put_done(out);
 }
 
-int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m)
-{
+int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m) {
     put_request_head(out, id, m);
     codec_write_map(out, 0);
     return put_done(out);
 }
 
-int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s)
-{
+int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s) {
     put_request_head(out, id, WIRE_SUBSCRIBE);
     codec_write_map(out, 2);
     codec_write_str(out, "stream");
@@ -72,8 +65,7 @@ int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscr
     return put_done(out);
 }
 
-int wire_put_unsubscribe(struct strbuf *out, uint32_t id, enum wire_stream s)
-{
+int wire_put_unsubscribe(struct strbuf *out, uint32_t id, enum wire_stream s) {
     put_request_head(out, id, WIRE_UNSUBSCRIBE);
     codec_write_map(out, 1);
     codec_write_str(out, "stream");
@@ -83,8 +75,7 @@ int wire_put_unsubscribe(struct strbuf *out, uint32_t id, enum wire_stream s)
 
 /* ---- small answers and notifications ---- */
 
-int wire_put_error(struct strbuf *out, uint32_t id, enum wire_error code, const char *text)
-{
+int wire_put_error(struct strbuf *out, uint32_t id, enum wire_error code, const char *text) {
     codec_write_array(out, 4);
     codec_write_uint(out, WIRE_RESPONSE);
     codec_write_uint(out, id);
@@ -97,15 +88,13 @@ int wire_put_error(struct strbuf *out, uint32_t id, enum wire_error code, const 
     return put_done(out);
 }
 
-int wire_put_ok(struct strbuf *out, uint32_t id)
-{
+int wire_put_ok(struct strbuf *out, uint32_t id) {
     put_response_head(out, id);
     codec_write_map(out, 0);
     return put_done(out);
 }
 
-static void put_limits(struct strbuf *out)
-{
+static void put_limits(struct strbuf *out) {
     codec_write_map(out, 3);
     codec_write_str(out, "max_message");
     codec_write_uint(out, WIRE_MAX_MESSAGE);
@@ -115,8 +104,7 @@ static void put_limits(struct strbuf *out)
     codec_write_double(out, WIRE_MAX_SAMPLE_HZ);
 }
 
-int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *t)
-{
+int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *t) {
     put_response_head(out, id);
     codec_write_map(out, 3);
     codec_write_str(out, "version");
@@ -129,16 +117,14 @@ int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *
     return put_done(out);
 }
 
-int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *s)
-{
+int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *s) {
     put_response_head(out, id);
     codec_write_map(out, FIELD_STATUS.n);
     field_write_pairs(out, &FIELD_STATUS, s);
     return put_done(out);
 }
 
-int wire_put_bye(struct strbuf *out, const char *reason)
-{
+int wire_put_bye(struct strbuf *out, const char *reason) {
     put_notify_head(out, WIRE_N_BYE);
     codec_write_map(out, 1);
     codec_write_str(out, "reason");
@@ -146,8 +132,7 @@ int wire_put_bye(struct strbuf *out, const char *reason)
     return put_done(out);
 }
 
-static void put_strings(struct strbuf *out, const struct intern *in)
-{
+static void put_strings(struct strbuf *out, const struct intern *in) {
     codec_write_str(out, "strings");
     codec_write_array(out, in->n_strings);
     for (size_t i = 0; i < in->n_strings; i++)
@@ -165,22 +150,19 @@ struct put_snapshot {
     struct model_thread *threads; /* rows as they are sent */
 };
 
-static size_t put_depth_of(const struct put_snapshot *p, size_t thread)
-{
+static size_t put_depth_of(const struct put_snapshot *p, size_t thread) {
     size_t n = p->s->threads[thread].n_frames;
     return n < p->depth ? n : p->depth;
 }
 
-static size_t put_count_frames(const struct put_snapshot *p)
-{
+static size_t put_count_frames(const struct put_snapshot *p) {
     size_t total = 0;
     for (size_t i = 0; i < p->s->n_threads; i++)
         total += put_depth_of(p, i);
     return total;
 }
 
-static int put_snapshot_prepare(struct put_snapshot *p)
-{
+static int put_snapshot_prepare(struct put_snapshot *p) {
     if (intern_init(&p->in) != 0)
         return -1;
     size_t n = p->s->n_threads;
@@ -199,19 +181,17 @@ static int put_snapshot_prepare(struct put_snapshot *p)
     return p->in.failed ? -1 : 0;
 }
 
-static void put_snapshot_fini(struct put_snapshot *p)
-{
+static void put_snapshot_fini(struct put_snapshot *p) {
     intern_fini(&p->in);
     free(p->stacks);
     free(p->threads);
 }
 
-static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p)
-{
+static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p) {
     struct model_snapshot head = *p->s;
     for (size_t i = 0; i < head.n_threads; i++)
         head.incomplete |= put_depth_of(p, i) < head.threads[i].n_frames;
-    codec_write_map(out, FIELD_SNAPSHOT.n + 4);
+    codec_write_map(out, FIELD_SNAPSHOT.n + 5);
     field_write_pairs(out, &FIELD_SNAPSHOT, &head);
     codec_write_str(out, "process");
     codec_write_map(out, FIELD_PROCESS.n);
@@ -232,8 +212,7 @@ static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p)
 }
 
 /* The body, as many frames of it as fit: a message that a reader must refuse is of no use to it. */
-static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s)
-{
+static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s) {
     struct put_snapshot p = {.s = s};
     size_t from = out->len;
     for (size_t i = 0; i < s->n_threads; i++)
@@ -248,7 +227,7 @@ static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s)
         put_snapshot_fini(&p);
         if (rc != 0)
             out->failed = true;
-        if (out->failed || out->len <= WIRE_MAX_ASSEMBLED)
+        if (out->failed || out->len + PUT_TAIL <= WIRE_MAX_ASSEMBLED)
             return put_done(out);
         if (p.depth == 0) {
             out->failed = true;
@@ -259,22 +238,33 @@ static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s)
     }
 }
 
-int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s)
-{
+int wire_put_dropped(struct strbuf *out, uint64_t dropped) {
+    codec_write_str(out, "dropped");
+    codec_write_uint(out, dropped);
+    return put_done(out);
+}
+
+int wire_put_snapshot_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s) {
     put_response_head(out, id);
     return put_snapshot_body(out, s);
 }
 
-int wire_put_threads_notify(struct strbuf *out, const struct model_snapshot *s)
-{
+int wire_put_threads_notify_open(struct strbuf *out, const struct model_snapshot *s) {
     put_notify_head(out, WIRE_N_THREADS);
     return put_snapshot_body(out, s);
 }
 
+int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s) {
+    return wire_put_snapshot_open(out, id, s) == 0 ? wire_put_dropped(out, s->dropped) : -1;
+}
+
+int wire_put_threads_notify(struct strbuf *out, const struct model_snapshot *s) {
+    return wire_put_threads_notify_open(out, s) == 0 ? wire_put_dropped(out, s->dropped) : -1;
+}
+
 /* ---- samples ---- */
 
-int wire_put_samples_notify(struct strbuf *out, const struct model_sample_batch *b)
-{
+int wire_put_samples_notify_open(struct strbuf *out, const struct model_sample_batch *b) {
     struct intern in;
     if (intern_init(&in) != 0) {
         out->failed = true;
@@ -283,7 +273,7 @@ int wire_put_samples_notify(struct strbuf *out, const struct model_sample_batch 
     field_intern_columns(&FIELD_FRAME_DEFS, b->frames, b->n_frames, &in);
     field_intern_columns(&FIELD_THREAD_DEFS, b->threads, b->n_threads, &in);
     put_notify_head(out, WIRE_N_SAMPLES);
-    codec_write_map(out, FIELD_BATCH.n + 5);
+    codec_write_map(out, FIELD_BATCH.n + 6);
     field_write_pairs(out, &FIELD_BATCH, b);
     put_strings(out, &in);
     codec_write_str(out, "frames");
@@ -294,7 +284,11 @@ int wire_put_samples_notify(struct strbuf *out, const struct model_sample_batch 
     field_write_columns(out, &FIELD_THREAD_DEFS, b->threads, b->n_threads, &in, 0);
     codec_write_str(out, "samples");
     field_write_columns(out, &FIELD_SAMPLES, b->samples, b->n_samples, &in, 0);
-    out->failed |= in.failed || out->len > WIRE_MAX_ASSEMBLED;
+    out->failed |= in.failed || out->len + PUT_TAIL > WIRE_MAX_ASSEMBLED;
     intern_fini(&in);
     return put_done(out);
+}
+
+int wire_put_samples_notify(struct strbuf *out, const struct model_sample_batch *b) {
+    return wire_put_samples_notify_open(out, b) == 0 ? wire_put_dropped(out, b->dropped) : -1;
 }

@@ -97,6 +97,13 @@ int wire_put_threads_notify(struct strbuf *out, const struct model_snapshot *s);
 int wire_put_samples_notify(struct strbuf *out, const struct model_sample_batch *b);
 int wire_put_bye(struct strbuf *out, const char *reason);
 
+/* The same without the last pair of the map, "dropped" (the struct's own is not looked at), which wire_put_dropped then
+ * adds: so one encoding serves sessions that lost different numbers of notifications or samples. */
+int wire_put_snapshot_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s);
+int wire_put_threads_notify_open(struct strbuf *out, const struct model_snapshot *s);
+int wire_put_samples_notify_open(struct strbuf *out, const struct model_sample_batch *b);
+int wire_put_dropped(struct strbuf *out, uint64_t dropped);
+
 /* Piece `index` (from 0) of a message of `total` bytes as a chunk notification. */
 size_t wire_chunk_count(size_t total);
 int wire_put_chunk(struct strbuf *out, uint32_t message, const void *data, size_t total, size_t index);

@@ -14,8 +14,7 @@
 
 #include "wire/wire.h"
 
-static struct wire_message *parse(struct strbuf *b)
-{
+static struct wire_message *parse(struct strbuf *b) {
     struct err e = {0};
     assert_false(b->failed);
     struct wire_message *m = wire_parse(b->data, b->len, &e);
@@ -25,8 +24,7 @@ static struct wire_message *parse(struct strbuf *b)
     return m;
 }
 
-static void check_requests(void **state)
-{
+static void check_requests(void **state) {
     (void)state;
     struct strbuf b;
     struct err e = {0};
@@ -50,8 +48,7 @@ static void check_requests(void **state)
     }
 }
 
-static void check_streams(void **state)
-{
+static void check_streams(void **state) {
     (void)state;
     struct strbuf b;
     struct err e = {0};
@@ -90,8 +87,7 @@ static void check_streams(void **state)
     wire_message_free(m);
 }
 
-static void check_error_and_ok(void **state)
-{
+static void check_error_and_ok(void **state) {
     (void)state;
     struct strbuf b;
     strbuf_init(&b, 0);
@@ -114,15 +110,24 @@ static void check_error_and_ok(void **state)
     wire_message_free(m);
 }
 
-static void check_target(void **state)
-{
+static void check_target(void **state) {
     (void)state;
     struct strbuf b;
     struct err e = {0};
     strbuf_init(&b, 0);
-    struct model_target in = {.pid = 42, .uid = 1000, .host = "node-1", .cmdline = "python train.py --naïve", .exe = "/usr/bin/python3",
-                              .python = "3.11.7", .torch = NULL, .rank = MODEL_UNKNOWN, .started_at = NAN,
-                              .mode = MODEL_MODE_AGENT, .agent_version = "0.1.0", .discovery = "symbol", .python_untested = true};
+    struct model_target in = {.pid = 42,
+                              .uid = 1000,
+                              .host = "node-1",
+                              .cmdline = "python train.py --naïve",
+                              .exe = "/usr/bin/python3",
+                              .python = "3.11.7",
+                              .torch = NULL,
+                              .rank = MODEL_UNKNOWN,
+                              .started_at = NAN,
+                              .mode = MODEL_MODE_AGENT,
+                              .agent_version = "0.1.0",
+                              .discovery = "symbol",
+                              .python_untested = true};
     struct model_target out;
     assert_int_equal(wire_put_target(&b, 1, &in), 0);
     struct wire_message *m = parse(&b);
@@ -143,16 +148,30 @@ static void check_target(void **state)
     wire_message_free(m);
 }
 
-static void check_status(void **state)
-{
+static void check_status(void **state) {
     (void)state;
     struct strbuf b;
     struct err e = {0};
     strbuf_init(&b, 0);
-    struct model_status in = {.agent_version = "0.1.0", .uptime_s = 12.5, .cpu_s = 0.25, .rss_bytes = INT64_MAX, .clients = 3,
-                              .rate_hz = 100, .samples = UINT64_MAX, .torn = 1, .dropped = 2, .us_per_sample = NAN,
-                              .overhead_pct = 0.7, .budget_pct = 1, .stretched = true, .snapshots = 5, .read_errors = 6,
-                              .arena_limit_hits = 7, .discovery = "symbol", .endpoint = "/tmp/x.sock", .note = NULL};
+    struct model_status in = {.agent_version = "0.1.0",
+                              .uptime_s = 12.5,
+                              .cpu_s = 0.25,
+                              .rss_bytes = INT64_MAX,
+                              .clients = 3,
+                              .rate_hz = 100,
+                              .samples = UINT64_MAX,
+                              .torn = 1,
+                              .dropped = 2,
+                              .us_per_sample = NAN,
+                              .overhead_pct = 0.7,
+                              .budget_pct = 1,
+                              .stretched = true,
+                              .snapshots = 5,
+                              .read_errors = 6,
+                              .arena_limit_hits = 7,
+                              .discovery = "symbol",
+                              .endpoint = "/tmp/x.sock",
+                              .note = NULL};
     struct model_status out;
     assert_int_equal(wire_put_status(&b, 1, &in), 0);
     struct wire_message *m = parse(&b);
@@ -168,8 +187,7 @@ static void check_status(void **state)
     wire_message_free(m);
 }
 
-static void check_bye(void **state)
-{
+static void check_bye(void **state) {
     (void)state;
     struct strbuf b;
     strbuf_init(&b, 0);
@@ -184,8 +202,7 @@ static void check_bye(void **state)
     wire_message_free(m);
 }
 
-static void check_snapshot(void **state)
-{
+static void check_snapshot(void **state) {
     (void)state;
     struct strbuf b;
     struct err e = {0};
@@ -197,27 +214,55 @@ static void check_snapshot(void **state)
         {.func = "<module>", .file = "", .line = INT32_MAX},
     };
     struct model_thread threads[] = {
-        {.tid = 100, .ident = UINT64_MAX, .name = "MainThread", .native_name = "python", .state = 'S', .on_cpu = 0,
-         .gil = MODEL_GIL_HELD, .cpu_pct = 12.5, .has_python = true, .torn = true, .frames = frames, .n_frames = 4},
-        {.tid = 101, .native_name = "pt_autograd_0", .state = '?', .on_cpu = MODEL_UNKNOWN, .gil = MODEL_GIL_UNKNOWN,
-         .cpu_pct = NAN, .truncated = true},
+        {.tid = 100,
+         .ident = UINT64_MAX,
+         .name = "MainThread",
+         .native_name = "python",
+         .state = 'S',
+         .on_cpu = 0,
+         .gil = MODEL_GIL_HELD,
+         .cpu_pct = 12.5,
+         .has_python = true,
+         .torn = true,
+         .frames = frames,
+         .n_frames = 4},
+        {.tid = 101,
+         .native_name = "pt_autograd_0",
+         .state = '?',
+         .on_cpu = MODEL_UNKNOWN,
+         .gil = MODEL_GIL_UNKNOWN,
+         .cpu_pct = NAN,
+         .truncated = true},
     };
-    struct model_snapshot in = {.timestamp = 1.7e9, .seq = 8, .gil_tid = 100, .cost_us = NAN, .threads = threads, .n_threads = 2,
-                                .dropped = 4, .incomplete = true,
-                                .process = {.cpu_pct = NAN, .uptime_s = 3, .rss_bytes = MODEL_UNKNOWN, .n_threads = 9,
-                                            .agent_cpu_pct = 0.5, .agent_rss_bytes = 12345}};
+    struct model_snapshot in = {.timestamp = 1.7e9,
+                                .seq = 8,
+                                .gil_tid = 100,
+                                .cost_us = NAN,
+                                .threads = threads,
+                                .n_threads = 2,
+                                .dropped = 4,
+                                .incomplete = true,
+                                .process = {.cpu_pct = NAN,
+                                            .uptime_s = 3,
+                                            .rss_bytes = MODEL_UNKNOWN,
+                                            .n_threads = 9,
+                                            .agent_cpu_pct = 0.5,
+                                            .agent_rss_bytes = 12345}};
     for (int notify = 0; notify < 2; notify++) {
         struct model_snapshot out;
         assert_int_equal(notify ? wire_put_threads_notify(&b, &in) : wire_put_snapshot(&b, 1, &in), 0);
         struct wire_message *m = parse(&b);
         assert_int_equal(wire_get_snapshot(m, &out, &e), 0);
-        assert_true(out.timestamp == in.timestamp && isnan(out.cost_us) && out.seq == 8 && out.gil_tid == 100);
+        assert_true(out.timestamp == in.timestamp && isnan(out.cost_us) && out.seq == 8 &&
+                    out.gil_tid == 100);
         assert_true(out.dropped == 4 && out.incomplete);
-        assert_true(isnan(out.process.cpu_pct) && out.process.rss_bytes == MODEL_UNKNOWN && out.process.n_threads == 9);
+        assert_true(isnan(out.process.cpu_pct) && out.process.rss_bytes == MODEL_UNKNOWN &&
+                    out.process.n_threads == 9);
         assert_true(out.process.agent_cpu_pct == 0.5 && out.process.agent_rss_bytes == 12345);
         assert_int_equal(out.n_threads, 2);
         const struct model_thread *t = out.threads;
-        assert_true(t->ident == UINT64_MAX && t->on_cpu == 0 && t->gil == MODEL_GIL_HELD && t->cpu_pct == 12.5);
+        assert_true(t->ident == UINT64_MAX && t->on_cpu == 0 && t->gil == MODEL_GIL_HELD &&
+                    t->cpu_pct == 12.5);
         assert_true(t->has_python && t->torn && !t->truncated && t->state == 'S');
         assert_string_equal(t->name, "MainThread");
         assert_int_equal(t->n_frames, 4);
@@ -229,7 +274,8 @@ static void check_snapshot(void **state)
         assert_int_equal(t->frames[2].kind, MODEL_FRAME_NATIVE);
         assert_string_equal(t->frames[3].file, "");
         assert_int_equal(t->frames[3].line, INT32_MAX);
-        assert_true(t[1].state == '?' && t[1].on_cpu == MODEL_UNKNOWN && isnan(t[1].cpu_pct) && t[1].truncated);
+        assert_true(t[1].state == '?' && t[1].on_cpu == MODEL_UNKNOWN && isnan(t[1].cpu_pct) &&
+                    t[1].truncated);
         assert_null(t[1].name);
         assert_int_equal(t[1].n_frames, 0);
         model_snapshot_fini(&out);
@@ -237,20 +283,29 @@ static void check_snapshot(void **state)
     }
 }
 
-static void check_samples(void **state)
-{
+static void check_samples(void **state) {
     (void)state;
     struct strbuf b;
     struct err e = {0};
     strbuf_init(&b, 0);
-    struct model_frame_def frames[] = {{1, {.func = "main", .file = "a.py", .line = 3}}, {2, {.func = "step", .file = "a.py", .line = 9}}};
+    struct model_frame_def frames[] = {{1, {.func = "main", .file = "a.py", .line = 3}},
+                                       {2, {.func = "step", .file = "a.py", .line = 9}}};
     struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}};
     struct model_thread_def threads[] = {{.tid = 7, .name = "MainThread", .native_name = NULL}};
-    struct model_sample samples[] = {{.timestamp = 5.25, .tid = 7, .stack_id = 2, .on_cpu = 1, .torn = true, .gil = MODEL_GIL_NONE},
-                                     {.timestamp = 5.5, .tid = 7, .stack_id = 0, .on_cpu = MODEL_UNKNOWN}};
-    struct model_sample_batch in = {.epoch = 2, .period_us = 10000, .dropped = 11, .frames = frames, .n_frames = 2,
-                                    .stacks = stacks, .n_stacks = 2, .threads = threads, .n_threads = 1,
-                                    .samples = samples, .n_samples = 2};
+    struct model_sample samples[] = {
+        {.timestamp = 5.25, .tid = 7, .stack_id = 2, .on_cpu = 1, .torn = true, .gil = MODEL_GIL_NONE},
+        {.timestamp = 5.5, .tid = 7, .stack_id = 0, .on_cpu = MODEL_UNKNOWN}};
+    struct model_sample_batch in = {.epoch = 2,
+                                    .period_us = 10000,
+                                    .dropped = 11,
+                                    .frames = frames,
+                                    .n_frames = 2,
+                                    .stacks = stacks,
+                                    .n_stacks = 2,
+                                    .threads = threads,
+                                    .n_threads = 1,
+                                    .samples = samples,
+                                    .n_samples = 2};
     struct model_sample_batch out;
     assert_int_equal(wire_put_samples_notify(&b, &in), 0);
     struct wire_message *m = parse(&b);
@@ -265,7 +320,8 @@ static void check_samples(void **state)
     assert_int_equal(out.threads[0].tid, 7);
     assert_null(out.threads[0].native_name);
     assert_int_equal(out.n_samples, 2);
-    assert_true(out.samples[0].timestamp == 5.25 && out.samples[0].torn && out.samples[0].gil == MODEL_GIL_NONE);
+    assert_true(out.samples[0].timestamp == 5.25 && out.samples[0].torn &&
+                out.samples[0].gil == MODEL_GIL_NONE);
     assert_true(out.samples[1].on_cpu == MODEL_UNKNOWN && out.samples[1].stack_id == 0);
     model_sample_batch_fini(&out);
     wire_message_free(m);
@@ -279,15 +335,15 @@ static void check_samples(void **state)
 }
 
 /* Threads with `depth` frames each, of `distinct` functions. Everything belongs to the arena. */
-static void make_threads(struct model_snapshot *s, size_t n_threads, size_t depth, size_t distinct)
-{
+static void make_threads(struct model_snapshot *s, size_t n_threads, size_t depth, size_t distinct) {
     *s = (struct model_snapshot){.timestamp = 1, .gil_tid = 0, .cost_us = 1};
     arena_init(&s->arena, (size_t)512 * 1024 * 1024);
     struct model_frame *pool = arena_calloc(&s->arena, distinct, sizeof *pool);
     for (size_t i = 0; i < distinct; i++) {
         char name[64];
         (void)snprintf(name, sizeof name, "function_%zu", i);
-        pool[i] = (struct model_frame){.func = arena_strdup(&s->arena, name), .file = "/a/module.py", .line = (int)i};
+        pool[i] = (struct model_frame){
+            .func = arena_strdup(&s->arena, name), .file = "/a/module.py", .line = (int)i};
     }
     s->threads = arena_calloc(&s->arena, n_threads, sizeof *s->threads);
     s->n_threads = n_threads;
@@ -299,8 +355,7 @@ static void make_threads(struct model_snapshot *s, size_t n_threads, size_t dept
     }
 }
 
-static void check_many_deep_stacks_stay_small(void **state)
-{
+static void check_many_deep_stacks_stay_small(void **state) {
     (void)state;
     struct strbuf b;
     struct err e = {0};
@@ -324,8 +379,7 @@ static void check_many_deep_stacks_stay_small(void **state)
     wire_message_free(m);
 }
 
-static void check_too_many_frames_are_cut(void **state)
-{
+static void check_too_many_frames_are_cut(void **state) {
     (void)state;
     struct strbuf b;
     struct err e = {0};
@@ -348,8 +402,7 @@ static void check_too_many_frames_are_cut(void **state)
     wire_message_free(m);
 }
 
-static void check_limited_buffer_fails(void **state)
-{
+static void check_limited_buffer_fails(void **state) {
     (void)state;
     struct strbuf b;
     struct model_snapshot in;
@@ -360,8 +413,7 @@ static void check_limited_buffer_fails(void **state)
     strbuf_fini(&b);
 }
 
-static void feed_ok(struct wire_assembler *a, struct strbuf *chunk, int expected)
-{
+static void feed_ok(struct wire_assembler *a, struct strbuf *chunk, int expected) {
     struct err e = {0};
     struct wire_message *m = parse(chunk);
     int rc = wire_assembler_feed(a, m, &e);
@@ -370,8 +422,7 @@ static void feed_ok(struct wire_assembler *a, struct strbuf *chunk, int expected
     wire_message_free(m);
 }
 
-static void check_chunks(void **state)
-{
+static void check_chunks(void **state) {
     (void)state;
     struct strbuf big, b;
     struct wire_assembler a;
@@ -406,8 +457,7 @@ static void check_chunks(void **state)
     strbuf_fini(&big);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_requests),
         cmocka_unit_test(check_streams),
