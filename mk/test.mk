@@ -6,21 +6,23 @@ TEST_SUPPORT := $(filter-out $(TEST_SOURCES),$(wildcard tests/unit/*.c tests/sup
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 TARGET_SOURCES := $(wildcard tests/targets/*.c)
 BENCH_SOURCES := $(wildcard bench/*.c)
+TOOL_SOURCES := $(wildcard tests/tools/*.c)
 
 UNIT_TESTS := $(TEST_SOURCES:tests/unit/%.c=$(BUILD)/tests/%)
 FUZZ_REPLAYS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/tests/%)
 FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/fuzzers/%)
 TARGETS := $(TARGET_SOURCES:tests/targets/%.c=$(BUILD)/tests/targets/%.so)
 BENCHES := $(BENCH_SOURCES:bench/%.c=$(BUILD)/bench/%)
+TOOLS := $(TOOL_SOURCES:tests/tools/%.c=$(BUILD)/tests/tools/%)
 
 SUPPORT_OBJECTS := $(TEST_SUPPORT:%.c=$(BUILD)/obj/%.o)
-TEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_SOURCES) $(TEST_SUPPORT) $(FUZZ_SOURCES) $(BENCH_SOURCES))
+TEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_SOURCES) $(TEST_SUPPORT) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(TOOL_SOURCES))
 ifneq ($(FUZZ_SOURCES),)
 TEST_OBJECTS += $(BUILD)/obj/tests/fuzz/replay.o
 endif
 TEST_LIBS := $(if $(SUPPORT_OBJECTS),$(BUILD)/lib/libtestsupport.a) $(LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS)
 
-tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS)
+tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS)
 .PHONY: tests
 
 $(BUILD)/lib/libtestsupport.a: $(SUPPORT_OBJECTS)
@@ -48,6 +50,10 @@ $(FUZZ_REPLAYS): $(BUILD)/tests/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/test
 	$(call link_test)
 
 $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/obj/tests/fuzz/%.o $(TEST_LIBS) $(BUILD)/link-flags
+	$(call link_test)
+
+# Programs that functional tests run.
+$(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(TEST_LIBS) $(BUILD)/link-flags
 	$(call link_test)
 
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(TEST_LIBS) $(BUILD)/link-flags

@@ -19,8 +19,8 @@
 #include "base/err.h"
 #include "base/model.h"
 
-#define PYSTACK_MAX_FRAMES 2048   /* frames kept of one stack */
-#define PYSTACK_MAX_THREADS 4096  /* threads of one process */
+#define PYSTACK_MAX_FRAMES 2048  /* frames kept of one stack */
+#define PYSTACK_MAX_THREADS 4096 /* threads of one process */
 
 struct pystack;
 
@@ -36,12 +36,13 @@ struct pystack_info {
 
 /* One Python thread state. */
 struct pystack_thread {
-    uint64_t tstate;    /* its address */
-    uint64_t ident;     /* pthread_self */
-    int64_t tid;        /* OS thread as the target numbers it; 0 unknown */
+    uint64_t tstate; /* its address */
+    uint64_t serial; /* the interpreter's own number for it: unlike the address, never used again */
+    uint64_t ident;  /* pthread_self */
+    int64_t tid;     /* OS thread as the target numbers it; 0 unknown */
     int64_t interpreter;
     bool holds_gil;
-    const char *name;   /* threading.Thread.name; NULL unknown; owned by the arena given */
+    const char *name; /* threading.Thread.name; NULL unknown; owned by the arena given */
 };
 
 /* Discover the interpreter of process `pid` (0: this process). NULL with the error: ERR_ATTACH "not Python", "Python 3.x is
@@ -69,7 +70,8 @@ enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread 
 /* Everything at once: every OS thread but those in `skip`, with names, state, CPU, GIL and frames; process facts too.
  * `out` is initialised by this call and owned by the caller (model_snapshot_fini), on failure too. CPU figures are against
  * the previous call on the same pystack. 0, or -1 with the error (ERR_LOST when the process is gone). */
-int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out, struct err *e);
+int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out,
+                     struct err *e);
 
 /* Version of PyTorch that process `pid` (0: this one) has loaded, from the mapping of its library and the version file
  * beside it; no Python is run. 0, or -1 when torch is not loaded or its version cannot be found (then "" is stored if it

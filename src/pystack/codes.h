@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * codes: what is known of code objects: name, file, line table.
+ *
+ * A cache, because a stack is read many times and code objects hardly change. Addresses are used again, so an entry is keyed
+ * by everything of the code object that names it and is read afresh when it is old. Bounded in number and bytes.
+ * Owned by one pystack, used by its thread.
+ */
+#ifndef PYSTACK_CODES_H
+#define PYSTACK_CODES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "pystack/reader.h"
+
+#define PYSTACK_CODES_WAYS 4
+#define PYSTACK_CODES_SETS 1024
+
+struct pystack_code;
+
+struct pystack_codes {
+    struct pystack_code **slots; /* SETS x WAYS */
+    size_t bytes;                /* held by the entries */
+    uint64_t call;               /* one public call: entries checked within it are believed */
+    uint64_t now_ns;             /* when that call began */
+    struct arena *arena;         /* strings of this call are shared within it */
+};
+
+/* 0, or -1 without memory. */
+int pystack_codes_init(struct pystack_codes *c);
+void pystack_codes_fini(struct pystack_codes *c);
+
+/* A public call begins: strings handed out from now on live in `arena`. */
+void pystack_codes_begin(struct pystack_codes *c, struct arena *arena);
+
+/* The code object at `addr`, or NULL when there is none. Valid until the next call of this function. */
+struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr);
+
+/* Name (qualified where the interpreter keeps one) and file, in the arena of the call; NULL without memory. */
+const char *pystack_code_func(struct pystack_codes *c, struct pystack_code *code);
+const char *pystack_code_file(struct pystack_codes *c, struct pystack_code *code);
+
+/* Line of the instruction at byte `at`; 0 none. */
+int pystack_code_line(struct pystack_code *code, const struct pystack_reader *r, int64_t at);
+
+/* Byte of the code before which a frame has not begun (_co_firsttraceable). */
+int64_t pystack_code_first_byte(const struct pystack_code *code);
+
+/* Bytes of code in the object (3.11 on; 0 before). */
+int64_t pystack_code_n_bytes(const struct pystack_code *code);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dicts: entries of dict objects and attributes of instances, read from memory.
+ *
+ * Layouts: Objects/dict-common.h (up to 3.10), Include/internal/pycore_dict.h and pycore_object.h (3.11 on). The number of
+ * entries looked at is bounded; a dict that changes while it is read may give a stale entry, never a fault.
+ */
+#ifndef PYSTACK_DICTS_H
+#define PYSTACK_DICTS_H
+
+#include <stdint.h>
+
+#include "pystack/reader.h"
+
+#define PYSTACK_DICT_MAX 65536 /* entries of one dict that are looked at */
+
+/* Call `fn` with each entry that has a value until it returns non-zero. That value, 0 at the end, or -1 when it is no
+ * readable dict. `index` is the entry's place. */
+int pystack_dict_each(struct pystack_reader *r, uint64_t dict,
+                      int (*fn)(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
+                                void *arg),
+                      void *arg);
+
+/* Value under the key `name`. `*hint` (may be NULL) is the place it was found at the last time: tried first, updated.
+ * 0 or -1. */
+int pystack_dict_find(struct pystack_reader *r, uint64_t dict, const char *name, uint32_t *hint,
+                      uint64_t *value);
+
+/* Attribute `name` of the instance at `object`, from its own attributes (not its class's). 0 or -1. */
+int pystack_attr_find(struct pystack_reader *r, uint64_t object, const char *name, uint32_t *hint,
+                      uint64_t *value);
+
+#endif

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * discover: finds _PyRuntime in a process and learns the version.
+ *
+ * An ordered list of named strategies offers addresses; what an address holds is believed only when a walk from it comes
+ * back to where it began and sys.hexversion agrees with the version assumed. Reads only; the process may be our own.
+ */
+#include "pystack/discover.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/elf.h"
+#include "base/procfs.h"
+#include "pystack/debug_offsets.h"
+
+#define DISCOVER_NAMED_MAX 16            /* images that are Python's by their name */
+#define DISCOVER_OTHER_MAX 2048          /* images that may have it within */
+#define DISCOVER_SCAN_MAX (256ULL << 20) /* bytes searched for the cookie */
+#define DISCOVER_SCAN_BLOCK 65536
+#define DISCOVER_ATTEMPTS 5 /* lists may change while they are read */
+
+/* What was tried, and the best reason why not. Later values are the better reasons. */
+enum discover_failure {
+    DISCOVER_NOTHING,
+    DISCOVER_INCONSISTENT,
+    DISCOVER_UNINITIALISED,
+    DISCOVER_UNSUPPORTED
+};
+
+struct discover_image {
+    uint64_t base, inode;
+    char path[256];
+    bool is_exe;
+    int major, minor; /* by its name; 0 unknown */
+};
+
+struct discover {
+    struct pystack *ps;
+    struct discover_image named[DISCOVER_NAMED_MAX];
+    size_t n_named;
+    uint64_t others[DISCOVER_OTHER_MAX];
+    size_t n_others;
+    size_t n_maps;
+    char exe[512];
+    struct procfs_map last; /* the mapping before this one */
+    uint8_t *block;
+    uint64_t scanned;
+    enum discover_failure failure;
+    char unsupported[32];
+};
+
+bool pystack_version_of_name(const char *path, int *major, int *minor) {
+    const char *slash = strrchr(path, '/');
+    const char *p = slash ? slash + 1 : path;
+    if (strncmp(p, "lib", 3) == 0)
+        p += 3;
+    if (strncmp(p, "python", 6) != 0)
+        return false;
+    *major = *minor = 0;
+    p += 6;
+    if (isdigit((unsigned char)p[0]) && p[1] == '.' && isdigit((unsigned char)p[2])) {
+        *major = p[0] - '0';
+        *minor = (int)strtol(p + 2, NULL, 10);
+        return true;
+    }
+    /* python, python3, libpython3.so (which only forwards): a name of Python's without a minor version. */
+    return *p == '\0' || isdigit((unsigned char)*p) || *p == '.' || *p == '-';
+}
+
+static void discover_fail(struct discover *d, enum discover_failure why) {
+    if (why > d->failure)
+        d->failure = why;
+}
+
+static void discover_note_unsupported(struct discover *d, int major, int minor, const char *what) {
+    discover_fail(d, DISCOVER_UNSUPPORTED);
+    if (d->unsupported[0] == '\0')
+        (void)snprintf(d->unsupported, sizeof d->unsupported, "%d.%d%s", major, minor, what);
+}
+
+/* Does the walk runtime -> interpreter -> thread state -> interpreter come back? 0, or -1 with the reason noted. */
+static int discover_walk(struct discover *d, uint64_t *interp) {
+    struct pystack *ps = d->ps;
+    struct pystack_reader *r = &ps->reader;
+    uint64_t tstate, back, previous;
+    if (pystack_read_u64_at(r, ps->info.runtime, r->off.runtime_interpreters_head, interp) != 0) {
+        discover_fail(d, DISCOVER_INCONSISTENT);
+        return -1;
+    }
+    if (*interp == 0) {
+        discover_fail(d, DISCOVER_UNINITIALISED);
+        return -1;
+    }
+    if (!pystack_is_pointer(*interp) ||
+        pystack_read_u64_at(r, *interp, r->off.interp_threads_head, &tstate) != 0 ||
+        !pystack_is_pointer(tstate) || pystack_read_u64_at(r, tstate, r->off.tstate_interp, &back) != 0 ||
+        back != *interp || pystack_read_u64_at(r, tstate, r->off.tstate_prev, &previous) != 0 ||
+        previous != 0) {
+        discover_fail(d, DISCOVER_INCONSISTENT);
+        return -1;
+    }
+    return 0;
+}
+
+/* sys.hexversion as the interpreter has it; 0 when it cannot be read. */
+static uint32_t discover_hexversion(struct pystack_reader *r, uint64_t interp) {
+    uint64_t sysdict, object, value;
+    if (pystack_read_u64_at(r, interp, r->off.interp_sysdict, &sysdict) != 0 ||
+        pystack_dict_find(r, sysdict, "hexversion", NULL, &object) != 0 ||
+        pystack_read_int(r, object, &value) != 0 || value >> 24 != 3 || value > UINT32_MAX)
+        return 0;
+    return (uint32_t)value;
+}
+
+/* Try `runtime` as version `hex` (whose minor decides; `exact`: the whole is known). 0 when everything fits. */
+static int discover_try_version(struct discover *d, uint64_t runtime, uint32_t hex, bool exact) {
+    struct pystack *ps = d->ps;
+    int major = (int)(hex >> 24), minor = (int)(hex >> 16 & 255);
+    const struct pystack_offsets *row = pystack_offsets_find(major, minor);
+    if (!row) {
+        discover_note_unsupported(d, major, minor, "");
+        return -1;
+    }
+    ps->reader.off = *row;
+    ps->info.runtime = runtime;
+    if (minor >= 13) {
+        uint8_t bytes[PYSTACK_DEBUG_BYTES];
+        if (mem_read(&ps->reader.mem, runtime, bytes, sizeof bytes) != 0 ||
+            pystack_debug_offsets_apply(bytes, sizeof bytes, &ps->reader.off) != 0) {
+            discover_fail(d, DISCOVER_INCONSISTENT);
+            return -1;
+        }
+    }
+    uint64_t interp;
+    if (discover_walk(d, &interp) != 0)
+        return -1;
+    uint32_t told = discover_hexversion(&ps->reader, interp);
+    if (told ? told >> 16 != hex >> 16 : !exact) {
+        discover_fail(d, DISCOVER_INCONSISTENT);
+        return -1;
+    }
+    if (told)
+        hex = told;
+    ps->info.major = major;
+    ps->info.minor = minor;
+    ps->info.micro = (int)(hex >> 8 & 255);
+    uint64_t finalizing = 0;
+    ps->info.finalizing =
+        pystack_read_u64_at(&ps->reader, runtime, ps->reader.off.runtime_finalizing, &finalizing) == 0 &&
+        finalizing != 0;
+    return 0;
+}
+
+/* Try `runtime` as whatever version it says it is, or may be. */
+static int discover_try(struct discover *d, uint64_t runtime, uint32_t known,
+                        const struct discover_image *image) {
+    uint8_t head[24];
+    uint32_t hex;
+    bool free_threaded;
+    if (mem_read(&d->ps->reader.mem, runtime, head, sizeof head) != 0)
+        return -1;
+    if (pystack_debug_offsets_peek(head, sizeof head, &hex, &free_threaded)) {
+        if (free_threaded) {
+            discover_note_unsupported(d, (int)(hex >> 24), (int)(hex >> 16 & 255), "t (free-threaded)");
+            return -1;
+        }
+        return discover_try_version(d, runtime, hex, true);
+    }
+    if (known)
+        return discover_try_version(d, runtime, known, true);
+    if (image && image->major) {
+        hex = (uint32_t)image->major << 24 | (uint32_t)image->minor << 16;
+        if (!pystack_offsets_find(image->major, image->minor)) {
+            discover_note_unsupported(d, image->major, image->minor, "");
+            return -1;
+        }
+        return discover_try_version(d, runtime, hex, false);
+    }
+    size_t n;
+    const struct pystack_offsets *rows = pystack_offsets_all(&n);
+    for (size_t i = 0; i < n; i++)
+        if (discover_try_version(d, runtime, (uint32_t)rows[i].major << 24 | (uint32_t)rows[i].minor << 16,
+                                 false) == 0)
+            return 0;
+    return -1;
+}
+
+static int discover_try_again(struct discover *d, uint64_t runtime, uint32_t known,
+                              const struct discover_image *image) {
+    for (int i = 0; i < DISCOVER_ATTEMPTS; i++)
+        if (discover_try(d, runtime, known, image) == 0)
+            return 0;
+    return -1;
+}
+
+/* Py_Version (3.11 on) of an image; 0 not there. */
+static uint32_t discover_py_version(struct discover *d, const struct elf_image *img) {
+    uint64_t addr, value;
+    if (elf_find_symbol(img, "Py_Version", &addr, NULL) != 0 ||
+        mem_read_u64(&d->ps->reader.mem, addr, &value) != 0 || value >> 24 != 3)
+        return 0;
+    return (uint32_t)value;
+}
+
+static int discover_by_symbol_in(struct discover *d, uint64_t base, const struct discover_image *image) {
+    struct elf_image img;
+    uint64_t runtime;
+    if (elf_open_memory(&img, &d->ps->reader.mem, base) != 0 ||
+        elf_find_symbol(&img, "_PyRuntime", &runtime, NULL) != 0)
+        return -1;
+    return discover_try_again(d, runtime, discover_py_version(d, &img), image);
+}
+
+/* The dynamic symbol _PyRuntime of the executable or libpython. */
+static int discover_by_symbol(struct discover *d) {
+    for (size_t i = 0; i < d->n_named; i++)
+        if (discover_by_symbol_in(d, d->named[i].base, &d->named[i]) == 0)
+            return 0;
+    return -1;
+}
+
+/* The same of any other image: Python embedded in a program. */
+static int discover_by_embedding(struct discover *d) {
+    for (size_t i = 0; i < d->n_others; i++)
+        if (discover_by_symbol_in(d, d->others[i], NULL) == 0)
+            return 0;
+    return -1;
+}
+
+static int discover_open_file(struct discover *d, const struct discover_image *image) {
+    char path[512], who[16] = "self";
+    struct stat st;
+    if (d->ps->pid > 0)
+        (void)snprintf(who, sizeof who, "%d", (int)d->ps->pid);
+    if (image->is_exe)
+        (void)snprintf(path, sizeof path, "/proc/%s/exe", who);
+    else
+        (void)snprintf(path, sizeof path, "/proc/%s/root%s", who, image->path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_ino != image->inode)) {
+        (void)close(fd); /* the file was replaced since it was mapped */
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Link-time address that `find` gives of each named image's file. */
+static int discover_by_file(struct discover *d, int (*find)(int fd, uint64_t *addr)) {
+    for (size_t i = 0; i < d->n_named; i++) {
+        struct elf_image img;
+        uint64_t addr;
+        int fd = discover_open_file(d, &d->named[i]);
+        if (fd < 0)
+            continue;
+        int found = find(fd, &addr);
+        (void)close(fd);
+        if (found == 0 && elf_open_memory(&img, &d->ps->reader.mem, d->named[i].base) == 0 &&
+            discover_try_again(d, addr + img.bias, discover_py_version(d, &img), &d->named[i]) == 0)
+            return 0;
+    }
+    return -1;
+}
+
+static int discover_find_section(int fd, uint64_t *addr) {
+    struct elf_section s;
+    if (elf_find_section(fd, ".PyRuntime", &s) != 0)
+        return -1;
+    *addr = s.addr;
+    return 0;
+}
+
+static int discover_find_file_symbol(int fd, uint64_t *addr) {
+    return elf_find_file_symbol(fd, "_PyRuntime", addr);
+}
+
+/* The section that has held _PyRuntime alone since 3.10. */
+static int discover_by_section(struct discover *d) { return discover_by_file(d, discover_find_section); }
+
+/* The symbol table that a debugger would use. */
+static int discover_by_symtab(struct discover *d) { return discover_by_file(d, discover_find_file_symbol); }
+
+static int discover_scan_map(const struct procfs_map *map, void *arg) {
+    struct discover *d = arg;
+    bool adjoins = map->path[0] == '\0' && d->last.end == map->start && d->last.path[0] == '/';
+    bool wanted = map->perms[0] == 'r' && map->perms[1] == 'w' && map->perms[3] == 'p' &&
+                  (map->path[0] == '/' || adjoins);
+    d->last = *map;
+    for (uint64_t at = map->start; wanted && at < map->end && d->scanned < DISCOVER_SCAN_MAX;
+         at += DISCOVER_SCAN_BLOCK) {
+        size_t n = map->end - at < DISCOVER_SCAN_BLOCK ? (size_t)(map->end - at) : DISCOVER_SCAN_BLOCK;
+        d->scanned += n;
+        if (mem_read(&d->ps->reader.mem, at, d->block, n) != 0)
+            break;
+        for (size_t i = 0; i + 8 <= n; i += 8)
+            if (memcmp(d->block + i, PYSTACK_DEBUG_COOKIE, 8) == 0 &&
+                discover_try_again(d, at + i, 0, NULL) == 0)
+                return 1;
+    }
+    return 0;
+}
+
+/* The cookie at the start of _PyRuntime since 3.13, in the data of the mapped files. */
+static int discover_by_cookie(struct discover *d) {
+    d->block = malloc(DISCOVER_SCAN_BLOCK);
+    if (!d->block)
+        return -1;
+    int rc = procfs_each_map(d->ps->pid, discover_scan_map, d);
+    free(d->block);
+    d->block = NULL;
+    return rc == 1 ? 0 : -1;
+}
+
+static const struct discover_strategy {
+    const char *name;
+    int (*find)(struct discover *d);
+} discover_strategies[] = {
+    {"symbol", discover_by_symbol},      {"section", discover_by_section}, {"symtab", discover_by_symtab},
+    {"embedded", discover_by_embedding}, {"cookie", discover_by_cookie},
+};
+
+static bool discover_is_first(const struct discover *d, const struct procfs_map *map) {
+    return map->offset == 0 && map->perms[0] == 'r' && map->path[0] == '/' &&
+           strcmp(map->path, d->last.path) != 0;
+}
+
+static int discover_note_map(const struct procfs_map *map, void *arg) {
+    struct discover *d = arg;
+    d->n_maps++;
+    bool first = discover_is_first(d, map);
+    d->last = *map;
+    if (!first)
+        return 0;
+    int major = 0, minor = 0;
+    bool is_exe = strcmp(map->path, d->exe) == 0;
+    bool named = pystack_version_of_name(map->path, &major, &minor);
+    if ((is_exe || named) && d->n_named < DISCOVER_NAMED_MAX && strlen(map->path) < sizeof d->named[0].path) {
+        struct discover_image *image = &d->named[d->n_named++];
+        *image = (struct discover_image){
+            .base = map->start, .inode = map->inode, .is_exe = is_exe, .major = major, .minor = minor};
+        memcpy(image->path, map->path, strlen(map->path) + 1);
+    } else if (d->n_others < DISCOVER_OTHER_MAX) {
+        d->others[d->n_others++] = map->start;
+    }
+    return 0;
+}
+
+/* Executables and libraries of a Python too old to have a _PyRuntime that we know. */
+static void discover_judge_names(struct discover *d) {
+    for (size_t i = 0; i < d->n_named; i++)
+        if (d->named[i].major && !pystack_offsets_find(d->named[i].major, d->named[i].minor))
+            discover_note_unsupported(d, d->named[i].major, d->named[i].minor, "");
+}
+
+static int discover_explain(struct discover *d, pid_t pid, struct err *e) {
+    size_t n;
+    pid = pid ? pid : getpid();
+    const struct pystack_offsets *rows = pystack_offsets_all(&n);
+    switch (d->failure) {
+    case DISCOVER_UNSUPPORTED:
+        return err_set(e, ERR_ATTACH, "Python %s of process %d is not supported: CPython %d.%d to %d.%d are",
+                       d->unsupported, (int)pid, rows[0].major, rows[0].minor, rows[n - 1].major,
+                       rows[n - 1].minor);
+    case DISCOVER_UNINITIALISED:
+        return err_set(e, ERR_ATTACH, "Python in process %d has not started yet or has ended: try again",
+                       (int)pid);
+    case DISCOVER_INCONSISTENT:
+        return err_set(e, ERR_ATTACH,
+                       "Python in process %d cannot be read: its memory is not laid out as a release build's",
+                       (int)pid);
+    case DISCOVER_NOTHING:
+        break;
+    }
+    return err_set(e, ERR_ATTACH,
+                   "process %d is not a Python process: no CPython interpreter was found in it", (int)pid);
+}
+
+int pystack_explain_unreadable(pid_t pid, int errnum, struct err *e) {
+    struct procfs_status st;
+    if (pid > 0 && procfs_read_status(pid, 0, &st) != 0)
+        return err_set(e, ERR_ATTACH, "no process %d", (int)pid);
+    if (pid > 0 && (st.state == 'Z' || st.state == 'X'))
+        return err_set(e, ERR_ATTACH, "process %d has ended (a zombie): there is nothing to read", (int)pid);
+    if (errnum == EPERM || errnum == EACCES) {
+        if (pid > 0 && st.uid != (int64_t)geteuid() && geteuid() != 0)
+            return err_set(e, ERR_ATTACH,
+                           "process %d belongs to another user (uid %lld): run as that user or as root",
+                           (int)pid, (long long)st.uid);
+        return err_set(
+            e, ERR_ATTACH,
+            "the memory of process %d may not be read: run as root, or set kernel.yama.ptrace_scope to 0",
+            (int)pid);
+    }
+    return err_set_errno(e, ERR_ATTACH, errnum, "the memory of process %d cannot be read", (int)pid);
+}
+
+/* Can anything be read at all? The executable's first bytes are mapped in every process. 0 or errno. */
+static int discover_probe(struct discover *d) {
+    uint8_t byte;
+    uint64_t at = d->n_named ? d->named[0].base : d->n_others ? d->others[0] : 0;
+    errno = 0;
+    if (d->n_maps == 0)
+        return ESRCH;
+    if (at && mem_read(&d->ps->reader.mem, at, &byte, 1) != 0)
+        return errno ? errno : EFAULT;
+    return 0;
+}
+
+static int discover_run(struct discover *d, pid_t pid, struct err *e) {
+    struct pystack *ps = d->ps;
+    if (procfs_read_exe(pid, d->exe, sizeof d->exe) != 0)
+        d->exe[0] = '\0';
+    if (procfs_each_map(pid, discover_note_map, d) != 0)
+        return pystack_explain_unreadable(pid, errno, e);
+    int unreadable = discover_probe(d);
+    if (unreadable)
+        return pystack_explain_unreadable(pid, unreadable, e);
+    for (size_t i = 0; i < sizeof discover_strategies / sizeof discover_strategies[0]; i++)
+        if (discover_strategies[i].find(d) == 0) {
+            ps->info.discovery = discover_strategies[i].name;
+            (void)snprintf(ps->info.version, sizeof ps->info.version, "%d.%d.%d", ps->info.major,
+                           ps->info.minor, ps->info.micro);
+            return 0;
+        }
+    discover_judge_names(d);
+    return discover_explain(d, pid, e);
+}
+
+int pystack_discover(struct pystack *ps, pid_t pid, struct err *e) {
+    struct discover *d = calloc(1, sizeof *d);
+    if (!d)
+        return err_set(e, ERR_FAILED, "out of memory while looking for Python in process %d", (int)pid);
+    d->ps = ps;
+    int rc = discover_run(d, pid, e);
+    free(d);
+    return rc;
+}
+
+static int discover_glance_map(const struct procfs_map *map, void *arg) {
+    int major, minor;
+    (void)arg;
+    return map->perms[2] == 'x' && map->path[0] == '/' && pystack_version_of_name(map->path, &major, &minor);
+}
+
+int pystack_is_python(pid_t pid) {
+    char path[64], who[16] = "self";
+    struct elf_section section;
+    int rc = procfs_each_map(pid, discover_glance_map, NULL);
+    if (rc != 0)
+        return rc;
+    if (pid > 0)
+        (void)snprintf(who, sizeof who, "%d", (int)pid);
+    (void)snprintf(path, sizeof path, "/proc/%s/exe", who);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    int found = elf_find_section(fd, ".PyRuntime", &section) == 0;
+    (void)close(fd);
+    return found;
+}

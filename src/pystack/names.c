@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * names: threading.Thread.name of every thread, without the help of the interpreter.
+ *
+ * sys.modules["threading"]._active maps thread identifiers to Thread objects, each with an attribute _name
+ * (Lib/threading.py). Reading them takes thousands of reads, so it is done about once a second, which shows renames too.
+ */
+#include "pystack/pystack_internal.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+#define NAMES_AGE_NS CLOCK_NS_PER_S
+#define NAMES_RETRY_NS (100 * CLOCK_NS_PER_MS) /* after a failure, or when a thread is not among them */
+#define NAMES_FAILURES_MAX 10                  /* after so many in a row what was known is forgotten */
+
+static void names_clear(struct pystack_names *names) {
+    for (size_t i = 0; i < names->n; i++)
+        free(names->items[i].text);
+    names->n = 0;
+}
+
+void pystack_names_fini(struct pystack_names *names) {
+    names_clear(names);
+    free(names->items);
+    *names = (struct pystack_names){0};
+}
+
+struct names_read {
+    struct pystack *ps;
+    struct pystack_names next;
+    int64_t interpreter;
+    bool failed;
+};
+
+static int names_add(struct pystack_names *names, int64_t interpreter, uint64_t ident, const char *text) {
+    if (names->n == PYSTACK_MAX_THREADS)
+        return -1;
+    if (names->n == names->cap) {
+        size_t cap = names->cap ? names->cap * 2 : 32;
+        struct pystack_name *items = realloc(names->items, cap * sizeof *items);
+        if (!items)
+            return -1;
+        names->items = items;
+        names->cap = cap;
+    }
+    char *copy = strdup(text);
+    if (!copy)
+        return -1;
+    names->items[names->n++] =
+        (struct pystack_name){.interpreter = interpreter, .ident = ident, .text = copy};
+    return 0;
+}
+
+static int names_read_entry(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
+                            void *arg) {
+    struct names_read *n = arg;
+    uint64_t ident, name;
+    char text[PYSTACK_NAME_MAX];
+    (void)index;
+    if (pystack_read_int(r, key, &ident) != 0)
+        return 0;
+    if (pystack_attr_find(r, value, "_name", &n->next.hint_name, &name) != 0 ||
+        pystack_read_str(r, name, text, sizeof text) < 0)
+        return 0;
+    return names_add(&n->next, n->interpreter, ident, text) == 0 ? 0 : 1;
+}
+
+static int names_read_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
+    struct names_read *n = arg;
+    struct pystack_reader *r = &ps->reader;
+    uint64_t modules, module, dict, active;
+    n->interpreter = id;
+    if (pystack_read_u64_at(r, interp, r->off.interp_modules, &modules) != 0 ||
+        !pystack_is_pointer(modules)) {
+        n->failed = true;
+        return 0;
+    }
+    /* An interpreter that has not imported threading has no names; that is no failure. */
+    if (pystack_dict_find(r, modules, "threading", &n->next.hint_threading, &module) != 0)
+        return 0;
+    if (pystack_read_u64_at(r, module, r->off.module_dict, &dict) != 0 ||
+        pystack_dict_find(r, dict, "_active", &n->next.hint_active, &active) != 0 ||
+        pystack_dict_each(r, active, names_read_entry, n) < 0)
+        n->failed = true;
+    return 0;
+}
+
+static void names_read(struct pystack *ps, uint64_t now) {
+    struct pystack_names *old = &ps->names;
+    struct names_read n = {.ps = ps};
+    n.next.hint_threading = old->hint_threading;
+    n.next.hint_active = old->hint_active;
+    n.next.hint_name = old->hint_name;
+    old->tried_ns = now;
+    bool ok = pystack_each_interpreter(ps, names_read_interpreter, &n) >= 0 && !n.failed;
+    if (!ok && ++old->failures < NAMES_FAILURES_MAX) {
+        names_clear(&n.next);
+        free(n.next.items);
+        return;
+    }
+    n.next.tried_ns = now;
+    n.next.failures = ok ? 0 : old->failures;
+    pystack_names_fini(old);
+    *old = n.next;
+}
+
+/* Note which thread state has each name now: a later thread may get the same identifier. */
+static void names_bind(struct pystack_names *names, const struct pystack_thread *threads, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < names->n; j++) {
+            struct pystack_name *name = &names->items[j];
+            if (name->ident == threads[i].ident && name->interpreter == threads[i].interpreter &&
+                !name->serial)
+                name->serial = threads[i].serial;
+        }
+}
+
+static const char *names_find(const struct pystack_names *names, const struct pystack_thread *t) {
+    for (size_t i = 0; t->ident && i < names->n; i++) {
+        const struct pystack_name *name = &names->items[i];
+        if (name->ident == t->ident && name->interpreter == t->interpreter)
+            return name->serial == t->serial ? name->text : NULL;
+    }
+    return NULL;
+}
+
+static bool names_is_due(const struct pystack_names *names, const struct pystack_thread *threads, size_t n,
+                         uint64_t now) {
+    if (!names->tried_ns || now - names->tried_ns >= NAMES_AGE_NS)
+        return true;
+    if (now - names->tried_ns < NAMES_RETRY_NS)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!names_find(names, &threads[i]))
+            return true;
+    return false;
+}
+
+void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena) {
+    uint64_t now = clock_mono_ns();
+    if (names_is_due(&ps->names, threads, n, now)) {
+        names_read(ps, now);
+        names_bind(&ps->names, threads, n);
+    }
+    for (size_t i = 0; i < n; i++)
+        threads[i].name = arena_strdup(arena, names_find(&ps->names, &threads[i]));
+}

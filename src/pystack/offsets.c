@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* offsets: see offsets.h. */
+#include "pystack/offsets.h"
+
+const struct pystack_offsets *pystack_offsets_all(size_t *n) {
+    *n = pystack_offsets_table_size;
+    return pystack_offsets_table;
+}
+
+const struct pystack_offsets *pystack_offsets_find(int major, int minor) {
+    for (size_t i = 0; i < pystack_offsets_table_size; i++)
+        if (pystack_offsets_table[i].major == major && pystack_offsets_table[i].minor == minor)
+            return &pystack_offsets_table[i];
+    return NULL;
+}

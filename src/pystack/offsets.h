@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * offsets: where CPython keeps what we read, one row per minor version.
+ *
+ * Rows are generated from CPython's own headers (tools/gen_offsets.c, .py). From 3.13 on the interpreter publishes most of
+ * them itself (_Py_DebugOffsets); those replace the row's, see debug_offsets.h. Plain data, read-only.
+ */
+#ifndef PYSTACK_OFFSETS_H
+#define PYSTACK_OFFSETS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How a thread state leads to its frames. */
+enum pystack_frame_style {
+    PYSTACK_FRAME_OBJECT = 0, /* tstate -> PyFrameObject -> f_back (up to 3.10) */
+    PYSTACK_FRAME_CFRAME = 1, /* tstate -> _PyCFrame -> _PyInterpreterFrame (3.11, 3.12) */
+    PYSTACK_FRAME_DIRECT = 2, /* tstate -> _PyInterpreterFrame (3.13) */
+};
+
+/* Form of the line table of a code object. */
+enum pystack_line_style {
+    PYSTACK_LINE_LNOTAB = 0,    /* up to 3.9 */
+    PYSTACK_LINE_TABLE = 1,     /* 3.10 */
+    PYSTACK_LINE_LOCATIONS = 2, /* from 3.11 on */
+};
+
+/* Form of the keys of a dict. */
+enum pystack_keys_style {
+    PYSTACK_KEYS_SIZE = 0, /* dk_size, entries of hash, key, value (up to 3.10) */
+    PYSTACK_KEYS_LOG2 = 1, /* dk_log2_index_bytes; entries without hash when all keys are strings */
+};
+
+/* Where an instance keeps its attributes. */
+enum pystack_attr_style {
+    PYSTACK_ATTR_DICTOFFSET = 0, /* dict at tp_dictoffset (up to 3.10) */
+    PYSTACK_ATTR_TWO_WORDS = 1,  /* 3.11: values 4 words before the object, dict 3 words before */
+    PYSTACK_ATTR_TAGGED = 2,     /* 3.12: 3 words before: values when bit 0 is set, else dict */
+    PYSTACK_ATTR_INLINE = 3,     /* 3.13: dict 3 words before, values after the object */
+};
+
+struct pystack_offsets {
+    int32_t major, minor;
+    int32_t runtime_interpreters_head, runtime_finalizing;
+    int32_t interp_next, interp_id, interp_sysdict, interp_threads_head, interp_modules;
+    int32_t
+        gil_place; /* 0: `gil` is the offset of the struct in the runtime; 1: of a pointer to it in the interpreter */
+    int32_t gil, gil_last_holder, gil_locked, gil_size;
+    int32_t tstate_size, tstate_prev, tstate_next, tstate_interp, tstate_id, tstate_thread_id, tstate_frame;
+    int32_t tstate_native_thread_id; /* 0: does not exist */
+    int32_t cframe_current_frame;
+    int32_t tstate_datastack_chunk; /* 0: does not exist */
+    int32_t chunk_previous, chunk_size;
+    int32_t frame_style, frame_size, frame_previous, frame_code, frame_instr, frame_owner;
+    int32_t owner_shim, owner_generator; /* 255: no such owner */
+    int32_t line_style;
+    int32_t code_size, code_filename, code_name, code_qualname, code_firstlineno, code_linetable, code_bytes;
+    int32_t code_firsttraceable;
+    int32_t object_type, object_size, var_size, bytes_data;
+    int32_t str_length, str_state, str_kind_mask, str_compact_mask, str_ascii_mask;
+    int32_t str_ascii_data, str_compact_data, str_legacy_data;
+    int32_t long_tag, long_digits, long_size_shift, long_digit_bits;
+    int32_t module_dict;
+    int32_t type_flags, type_basicsize, type_dictoffset, type_cached_keys;
+    int32_t dict_keys, dict_values;
+    int32_t keys_style, keys_size, keys_log2_size, keys_log2_index_bytes, keys_kind, keys_nentries,
+        keys_indices;
+    int32_t values_data, values_valid;
+    int32_t attr_style;
+};
+
+/* The row of a version, or NULL. */
+const struct pystack_offsets *pystack_offsets_find(int major, int minor);
+
+/* All rows, oldest first. */
+const struct pystack_offsets *pystack_offsets_all(size_t *n);
+
+/* The rows themselves (offsets_table.c). */
+extern const struct pystack_offsets pystack_offsets_table[];
+extern const size_t pystack_offsets_table_size;
+
+#endif

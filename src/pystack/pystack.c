@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pystack: opening and closing; see pystack.h. */
+#include "pystack/pystack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/procfs.h"
+#include "pystack/discover.h"
+#include "pystack/pystack_internal.h"
+
+static int pystack_allocate(struct pystack *ps) {
+    ps->frames = calloc(PYSTACK_MAX_FRAMES, sizeof *ps->frames);
+    ps->verified = calloc(PYSTACK_VERIFIED, sizeof *ps->verified);
+    ps->chunk = malloc(PYSTACK_CHUNK_MAX);
+    ps->tids = calloc(PYSTACK_MAX_THREADS, sizeof *ps->tids);
+    ps->numbers = calloc(PYSTACK_MAX_THREADS, sizeof *ps->numbers);
+    ps->clocks = calloc(PYSTACK_MAX_THREADS, sizeof *ps->clocks);
+    ps->clocks_next = calloc(PYSTACK_MAX_THREADS, sizeof *ps->clocks_next);
+    if (!ps->frames || !ps->verified || !ps->chunk || !ps->tids || !ps->numbers || !ps->clocks ||
+        !ps->clocks_next)
+        return -1;
+    return pystack_codes_init(&ps->codes);
+}
+
+/* Whose threads these are, and how they are numbered. */
+static void pystack_identify(struct pystack *ps, pid_t pid) {
+    struct procfs_status st;
+    ps->main_tid = pid ? pid : getpid();
+    ps->other_namespace = pid && pystack_in_other_namespace(pid);
+    if (ps->other_namespace && procfs_read_status(pid, 0, &st) == 0)
+        ps->main_tid = (pid_t)st.ns_pid;
+    ps->started_at = procfs_started_at(pid);
+}
+
+struct pystack *pystack_open(pid_t pid, struct err *e) {
+    if (pid == getpid())
+        pid = 0;
+    struct pystack *ps = calloc(1, sizeof *ps);
+    if (!ps || pystack_allocate(ps) != 0) {
+        (void)err_set(e, ERR_FAILED, "out of memory while opening process %d", (int)pid);
+        pystack_close(ps);
+        return NULL;
+    }
+    ps->pid = pid;
+    ps->self = pid == 0;
+    ps->pthread_tid = -1;
+    mem_init_process(&ps->reader.mem, pid ? pid : getpid());
+    if (pystack_discover(ps, pid, e) != 0) {
+        pystack_close(ps);
+        return NULL;
+    }
+    pystack_identify(ps, pid);
+    return ps;
+}
+
+void pystack_close(struct pystack *ps) {
+    if (!ps)
+        return;
+    pystack_names_fini(&ps->names);
+    pystack_codes_fini(&ps->codes);
+    free(ps->frames);
+    free(ps->verified);
+    free(ps->chunk);
+    free(ps->tids);
+    free(ps->numbers);
+    free(ps->clocks);
+    free(ps->clocks_next);
+    free(ps);
+}
+
+const struct pystack_info *pystack_get_info(const struct pystack *ps) { return &ps->info; }

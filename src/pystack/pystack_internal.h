@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pystack_internal: what the files of pystack share.
+ *
+ * One struct pystack belongs to one thread. Addresses are of the target; nothing read from it is trusted.
+ */
+#ifndef PYSTACK_PYSTACK_INTERNAL_H
+#define PYSTACK_PYSTACK_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "pystack/codes.h"
+#include "pystack/dicts.h"
+#include "pystack/pystack.h"
+#include "pystack/reader.h"
+
+#define PYSTACK_MAX_INTERPRETERS 256
+#define PYSTACK_NAME_MAX 256    /* bytes of a thread's name */
+#define PYSTACK_VERIFIED 64     /* innermost frames that are looked at twice */
+#define PYSTACK_CHUNK_MAX 65536 /* bytes of the data stack copied at once */
+
+/* threading.Thread.name of one thread. */
+struct pystack_name {
+    int64_t interpreter;
+    uint64_t ident;
+    uint64_t serial; /* of the thread state that had it when the name was read; 0 none had */
+    char *text;
+};
+
+struct pystack_names {
+    struct pystack_name *items;
+    size_t n, cap;
+    uint64_t tried_ns;                               /* when they were last read or tried to be; 0 never */
+    unsigned failures;                               /* in a row */
+    uint32_t hint_threading, hint_active, hint_name; /* places in dicts, see pystack_dict_find */
+};
+
+/* What was seen of an OS thread at the previous snapshot. */
+struct pystack_clock {
+    pid_t tid; /* as we number it */
+    uint64_t cpu_ns;
+    uint64_t started; /* clock ticks since boot: tells a thread from its successor of the same number */
+};
+
+/* An OS thread of the target: our number for it and its own. They differ only across pid namespaces. */
+struct pystack_tid {
+    pid_t outer;
+    int64_t inner;
+};
+
+/* A frame as it lies in memory. */
+struct pystack_raw_frame {
+    uint64_t addr, previous, code;
+    uint64_t instr; /* address of an instruction (3.11 on) or f_lasti */
+    uint8_t owner;
+};
+
+struct pystack {
+    struct pystack_reader reader;
+    struct pystack_info info;
+    pid_t pid; /* for procfs: 0 is ourselves */
+    bool self;
+    bool other_namespace; /* the target numbers its threads otherwise than we do */
+    int32_t pthread_tid;  /* offset of the thread id in struct pthread; -1 not found (yet) */
+    struct pystack_codes codes;
+    struct pystack_names names;
+    struct model_frame *frames;         /* PYSTACK_MAX_FRAMES */
+    struct pystack_raw_frame *verified; /* PYSTACK_VERIFIED */
+    uint8_t *chunk;                     /* PYSTACK_CHUNK_MAX */
+    uint64_t chunk_addr;
+    size_t chunk_len;
+    struct pystack_tid *tids; /* PYSTACK_MAX_THREADS, of the last listing */
+    pid_t *numbers;           /* PYSTACK_MAX_THREADS */
+    size_t n_tids;
+    /* previous snapshot */
+    uint64_t seq;
+    uint64_t clocks_ns;                         /* when; 0 none */
+    struct pystack_clock *clocks, *clocks_next; /* PYSTACK_MAX_THREADS each */
+    size_t n_clocks;
+    uint64_t process_cpu_ns;
+    double started_at;
+    pid_t main_tid; /* as the target numbers it */
+};
+
+/* gil.c: address of the GIL of the interpreter at `interp`. 0 or -1. */
+int pystack_find_gil(struct pystack *ps, uint64_t interp, uint64_t *gil);
+
+/* gil.c: thread state that holds the GIL at `gil`: its address, 0 nobody. 0 or -1. */
+int pystack_read_gil_holder(struct pystack *ps, uint64_t gil, uint64_t *tstate);
+
+/* tids.c: list the OS threads into ps->tids. Total number (more than ps->n_tids: not all fit), or -1 with errno. */
+ssize_t pystack_list_tids(struct pystack *ps);
+
+/* tids.c: the target's number of the OS thread whose pthread_self is `ident`; 0 unknown. Finds the offset when needed. */
+int64_t pystack_tid_of_ident(struct pystack *ps, uint64_t ident);
+
+/* tids.c: our number of the thread that the target calls `inner`; 0 unknown. */
+pid_t pystack_outer_tid(const struct pystack *ps, int64_t inner);
+
+/* tids.c: is process `pid` in another pid namespace than we are? */
+bool pystack_in_other_namespace(pid_t pid);
+
+/* frames.c: as pystack_read_frames within a call that began before (pystack_codes_begin). `retry_moved`: when the thread
+ * moved meanwhile, try again. */
+ssize_t pystack_walk_frames(struct pystack *ps, uint64_t tstate, struct arena *arena,
+                            struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
+
+/* names.c: give the threads their names, copied to `arena`. Reads them again when they are old, or sooner if one is missed. */
+void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena);
+void pystack_names_fini(struct pystack_names *names);
+
+/* torch.c: public part of the version that the text of torch/version.py gives: "2.13.0" of "2.13.0+cpu". 0 or -1. */
+int pystack_parse_torch_version(const char *text, char *buf, size_t cap);
+
+/* threads.c: call `fn` with each interpreter until it returns non-zero: that value, or 0. -1 when the list is broken. */
+int pystack_each_interpreter(struct pystack *ps,
+                             int (*fn)(struct pystack *ps, uint64_t interp, int64_t id, void *arg),
+                             void *arg);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snapshot: every OS thread of the process with what the kernel and the interpreter say of it.
+ *
+ * CPU time: of our own threads by their clocks (clock_gettime), of others' by /proc/PID/task/TID/schedstat
+ * (Documentation/scheduler/sched-stats.rst), or by the ticks of stat where the kernel has no schedstat.
+ */
+#include "pystack/pystack_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/procfs.h"
+
+#define SNAPSHOT_ARENA_MAX ((size_t)48 << 20)
+
+/* A snapshot being made. */
+struct snapshot_work {
+    struct pystack *ps;
+    struct model_snapshot *out;
+    const int64_t *skip;
+    size_t n_skip;
+    struct pystack_thread *threads; /* of the interpreter, sorted by tid */
+    size_t n_threads;
+    bool interpreter_read;
+    uint64_t now_ns;
+    size_t n_clocks;
+};
+
+static uint64_t snapshot_read_schedstat(pid_t pid, pid_t tid) {
+    char path[64], buf[64];
+    unsigned long long ns = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, buf, sizeof buf - 1);
+    (void)close(fd);
+    if (n <= 0)
+        return 0;
+    buf[n] = '\0';
+    return sscanf(buf, "%llu", &ns) == 1 ? ns : 0;
+}
+
+static uint64_t snapshot_ticks_ns(const struct procfs_stat *st) {
+    return (st->utime_ticks + st->stime_ticks) * (CLOCK_NS_PER_S / (uint64_t)procfs_ticks_per_s());
+}
+
+static uint64_t snapshot_thread_cpu(const struct pystack *ps, pid_t tid, const struct procfs_stat *st) {
+    uint64_t ns = ps->self ? clock_thread_cpu_ns(tid) : snapshot_read_schedstat(ps->pid, tid);
+    return ns ? ns : snapshot_ticks_ns(st);
+}
+
+static uint64_t snapshot_process_cpu(const struct pystack *ps) {
+    struct timespec ts;
+    clockid_t id = CLOCK_PROCESS_CPUTIME_ID;
+    struct procfs_stat st;
+    if ((ps->self || clock_getcpuclockid(ps->pid, &id) == 0) && clock_gettime(id, &ts) == 0)
+        return (uint64_t)ts.tv_sec * CLOCK_NS_PER_S + (uint64_t)ts.tv_nsec;
+    return procfs_read_stat(ps->pid, 0, &st) == 0 ? snapshot_ticks_ns(&st) : 0;
+}
+
+/* Share of one core, in percent, between two readings. */
+static double snapshot_pct(uint64_t before, uint64_t after, uint64_t interval_ns) {
+    if (!interval_ns || after < before)
+        return NAN;
+    return 100.0 * (double)(after - before) / (double)interval_ns;
+}
+
+static int snapshot_cmp_clock(const void *a, const void *b) {
+    pid_t x = ((const struct pystack_clock *)a)->tid, y = ((const struct pystack_clock *)b)->tid;
+    return (x > y) - (x < y);
+}
+
+static int snapshot_cmp_thread(const void *a, const void *b) {
+    int64_t x = ((const struct pystack_thread *)a)->tid, y = ((const struct pystack_thread *)b)->tid;
+    return (x > y) - (x < y);
+}
+
+/* CPU figures of a thread; remembers its clock for the next snapshot. */
+static void snapshot_put_cpu(struct snapshot_work *w, pid_t tid, const struct procfs_stat *st,
+                             struct model_thread *t) {
+    struct pystack *ps = w->ps;
+    struct pystack_clock now = {
+        .tid = tid, .cpu_ns = snapshot_thread_cpu(ps, tid, st), .started = st->start_ticks};
+    const struct pystack_clock *before = NULL;
+    if (ps->clocks_ns)
+        before = bsearch(&now, ps->clocks, ps->n_clocks, sizeof now, snapshot_cmp_clock);
+    ps->clocks_next[w->n_clocks++] = now;
+    if (!before || before->started != now.started)
+        return;
+    t->cpu_pct = snapshot_pct(before->cpu_ns, now.cpu_ns, w->now_ns - ps->clocks_ns);
+    t->on_cpu = now.cpu_ns > before->cpu_ns;
+}
+
+static void snapshot_put_python(struct snapshot_work *w, struct model_thread *t) {
+    struct pystack *ps = w->ps;
+    struct pystack_thread key = {.tid = t->tid};
+    if (!w->interpreter_read)
+        return;
+    const struct pystack_thread *p =
+        bsearch(&key, w->threads, w->n_threads, sizeof *w->threads, snapshot_cmp_thread);
+    if (!p) {
+        t->gil = MODEL_GIL_NONE; /* no thread state: it can neither hold nor want it */
+        return;
+    }
+    t->has_python = true;
+    t->ident = p->ident;
+    t->name = p->name;
+    t->gil = pystack_read_gil(ps, p);
+    ssize_t n = pystack_walk_frames(ps, p->tstate, &w->out->arena, &t->frames, &t->torn, &t->truncated, true);
+    t->n_frames = n > 0 ? (size_t)n : 0;
+    if (n < 0)
+        t->torn = true;
+    if (t->truncated)
+        w->out->incomplete = true;
+}
+
+static bool snapshot_is_skipped(const struct snapshot_work *w, int64_t tid) {
+    for (size_t i = 0; i < w->n_skip; i++)
+        if (w->skip[i] == tid)
+            return true;
+    return false;
+}
+
+static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_tid *id) {
+    struct model_snapshot *out = w->out;
+    struct procfs_stat st;
+    if (snapshot_is_skipped(w, id->inner) || procfs_read_stat(w->ps->pid, id->outer, &st) != 0)
+        return; /* ended since the listing */
+    struct model_thread *t = &out->threads[out->n_threads++];
+    *t = (struct model_thread){.tid = id->inner,
+                               .state = st.state,
+                               .on_cpu = MODEL_UNKNOWN,
+                               .cpu_pct = NAN,
+                               .native_name = arena_strdup(&out->arena, st.comm)};
+    snapshot_put_cpu(w, id->outer, &st, t);
+    snapshot_put_python(w, t);
+}
+
+static void snapshot_read_interpreter(struct snapshot_work *w) {
+    ssize_t n = pystack_read_threads(w->ps, &w->out->arena, &w->threads);
+    w->interpreter_read = n >= 0;
+    w->n_threads = n > 0 ? (size_t)n : 0;
+    w->out->gil_tid = n >= 0 ? 0 : MODEL_UNKNOWN;
+    if (n < 0 || n >= PYSTACK_MAX_THREADS)
+        w->out->incomplete = true;
+    int64_t best = INT64_MAX; /* with a GIL for each interpreter, the first one's holder is told */
+    for (size_t i = 0; i < w->n_threads; i++)
+        if (w->threads[i].holds_gil && w->threads[i].interpreter < best) {
+            best = w->threads[i].interpreter;
+            w->out->gil_tid = w->threads[i].tid ? w->threads[i].tid : MODEL_UNKNOWN;
+        }
+    if (w->n_threads)
+        qsort(w->threads, w->n_threads, sizeof *w->threads, snapshot_cmp_thread);
+}
+
+static void snapshot_put_process(struct snapshot_work *w, int64_t n_threads) {
+    struct pystack *ps = w->ps;
+    struct model_process *p = &w->out->process;
+    struct procfs_status st;
+    *p = (struct model_process){.cpu_pct = NAN,
+                                .uptime_s = w->out->timestamp - ps->started_at,
+                                .rss_bytes = MODEL_UNKNOWN,
+                                .n_threads = n_threads,
+                                .agent_cpu_pct = NAN,
+                                .agent_rss_bytes = MODEL_UNKNOWN};
+    if (procfs_read_status(ps->pid, 0, &st) == 0)
+        p->rss_bytes = st.rss_bytes;
+    uint64_t cpu = snapshot_process_cpu(ps);
+    if (cpu && ps->clocks_ns && ps->process_cpu_ns)
+        p->cpu_pct = snapshot_pct(ps->process_cpu_ns, cpu, w->now_ns - ps->clocks_ns);
+    ps->process_cpu_ns = cpu;
+}
+
+/* The main thread first, the others in the order of their numbers. */
+static int snapshot_cmp_model(const void *a, const void *b, void *arg) {
+    const struct model_thread *x = a, *y = b;
+    pid_t main_tid = *(const pid_t *)arg;
+    if ((x->tid == main_tid) != (y->tid == main_tid))
+        return x->tid == main_tid ? -1 : 1;
+    return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static void snapshot_keep_clocks(struct snapshot_work *w) {
+    struct pystack *ps = w->ps;
+    struct pystack_clock *swap = ps->clocks;
+    ps->clocks = ps->clocks_next;
+    ps->clocks_next = swap;
+    ps->n_clocks = w->n_clocks;
+    ps->clocks_ns = w->now_ns;
+    qsort(ps->clocks, ps->n_clocks, sizeof *ps->clocks, snapshot_cmp_clock);
+}
+
+static int snapshot_lost(const struct pystack *ps, struct err *e) {
+    return err_set(e, ERR_LOST, "process %d has ended", (int)(ps->pid ? ps->pid : getpid()));
+}
+
+int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out,
+                     struct err *e) {
+    struct snapshot_work w = {
+        .ps = ps, .out = out, .skip = skip, .n_skip = n_skip, .now_ns = clock_mono_ns()};
+    struct procfs_stat st;
+    *out = (struct model_snapshot){
+        .timestamp = clock_epoch_s(), .seq = ++ps->seq, .gil_tid = MODEL_UNKNOWN, .cost_us = NAN};
+    arena_init(&out->arena, SNAPSHOT_ARENA_MAX);
+    if (procfs_read_stat(ps->pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
+        return snapshot_lost(ps, e);
+    ssize_t total = pystack_list_tids(ps);
+    if (total < 0)
+        return snapshot_lost(ps, e);
+    pystack_codes_begin(&ps->codes, &out->arena);
+    snapshot_read_interpreter(&w);
+    out->threads = arena_calloc(&out->arena, ps->n_tids ? ps->n_tids : 1, sizeof *out->threads);
+    if (!out->threads)
+        return err_set(e, ERR_FAILED, "out of memory for a snapshot of %zu threads", ps->n_tids);
+    for (size_t i = 0; i < ps->n_tids; i++)
+        snapshot_add_thread(&w, &ps->tids[i]);
+    snapshot_put_process(&w, total);
+    snapshot_keep_clocks(&w);
+    qsort_r(out->threads, out->n_threads, sizeof *out->threads, snapshot_cmp_model, &ps->main_tid);
+    if (total > PYSTACK_MAX_THREADS || out->arena.failed)
+        out->incomplete = true;
+    out->cost_us = (double)(clock_mono_ns() - w.now_ns) / 1e3;
+    return 0;
+}

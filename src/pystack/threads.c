@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * threads: interpreters and their thread states.
+ *
+ * Both are doubly checked lists: a thread state names its interpreter and its predecessor, so a list that changes while it is
+ * read is noticed and read again. Sources: Include/internal/pycore_interp.h, Include/cpython/pystate.h.
+ */
+#include "pystack/pystack_internal.h"
+
+#define THREADS_ATTEMPTS 4
+
+int pystack_each_interpreter(struct pystack *ps,
+                             int (*fn)(struct pystack *ps, uint64_t interp, int64_t id, void *arg),
+                             void *arg) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    uint64_t interp, id;
+    if (pystack_read_u64_at(&ps->reader, ps->info.runtime, o->runtime_interpreters_head, &interp) != 0)
+        return -1;
+    for (int i = 0; interp && i < PYSTACK_MAX_INTERPRETERS; i++) {
+        if (!pystack_is_pointer(interp) || pystack_read_u64_at(&ps->reader, interp, o->interp_id, &id) != 0)
+            return -1;
+        int rc = fn(ps, interp, (int64_t)id, arg);
+        if (rc)
+            return rc;
+        if (pystack_read_u64_at(&ps->reader, interp, o->interp_next, &interp) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct threads_list {
+    struct arena *arena;
+    struct pystack_thread *items;
+    size_t n, cap;
+    bool strict; /* a predecessor that does not fit spoils the list */
+};
+
+static struct pystack_thread *threads_add(struct threads_list *l) {
+    if (l->n == PYSTACK_MAX_THREADS)
+        return NULL;
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 32;
+        struct pystack_thread *items = arena_calloc(l->arena, cap, sizeof *items);
+        if (!items)
+            return NULL;
+        if (l->n)
+            memcpy(items, l->items, l->n * sizeof *items);
+        l->items = items;
+        l->cap = cap;
+    }
+    return &l->items[l->n++];
+}
+
+static int64_t threads_tid(struct pystack *ps, const uint8_t *bytes, uint64_t ident) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    /* The C library's own number is right after a fork too, when the interpreter's may still be the parent's. */
+    int64_t tid = pystack_tid_of_ident(ps, ident);
+    if (tid == 0 && o->tstate_native_thread_id)
+        tid = (int64_t)pystack_get_u64(bytes, o->tstate_native_thread_id);
+    return tid > 0 && tid <= INT32_MAX ? tid : 0;
+}
+
+static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
+    struct threads_list *l = arg;
+    const struct pystack_offsets *o = &ps->reader.off;
+    uint64_t tstate, gil, holder = 0, previous = 0;
+    if (pystack_read_u64_at(&ps->reader, interp, o->interp_threads_head, &tstate) != 0)
+        return -1;
+    if (pystack_find_gil(ps, interp, &gil) != 0 || pystack_read_gil_holder(ps, gil, &holder) != 0)
+        holder = 0;
+    for (int i = 0; tstate && i < PYSTACK_MAX_THREADS; i++) {
+        uint8_t bytes[PYSTACK_STRUCT_MAX];
+        if (!pystack_is_pointer(tstate) ||
+            mem_read(&ps->reader.mem, tstate, bytes, (size_t)o->tstate_size) != 0 ||
+            pystack_get_u64(bytes, o->tstate_interp) != interp ||
+            (l->strict && pystack_get_u64(bytes, o->tstate_prev) != previous))
+            return -1;
+        struct pystack_thread *t = threads_add(l);
+        if (!t)
+            return 1;
+        uint64_t ident = pystack_get_u64(bytes, o->tstate_thread_id);
+        *t = (struct pystack_thread){
+            .tstate = tstate,
+            .serial = pystack_get_u64(bytes, o->tstate_id),
+            .ident = ident,
+            .tid = threads_tid(ps, bytes, ident),
+            .interpreter = id,
+            .holds_gil = tstate == holder,
+        };
+        previous = tstate;
+        tstate = pystack_get_u64(bytes, o->tstate_next);
+    }
+    return 0;
+}
+
+ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pystack_thread **out) {
+    struct threads_list l = {.arena = arena};
+    int rc = -1;
+    for (int i = 0; i < THREADS_ATTEMPTS && rc < 0; i++) {
+        l.n = 0;
+        l.strict = i + 1 < THREADS_ATTEMPTS;
+        rc = pystack_each_interpreter(ps, threads_read_interpreter, &l);
+    }
+    *out = NULL;
+    if (rc < 0)
+        return -1;
+    pystack_names_put(ps, l.items, l.n, arena);
+    *out = l.items;
+    return (ssize_t)l.n;
+}

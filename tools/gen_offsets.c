@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gen_offsets: prints one row of src/pystack/offsets_table.c.
+ *
+ * Compiled against the headers of one CPython (3.9 to 3.13) by tools/gen_offsets.py and run once. This is the only kind of
+ * program of the project that includes Python.h. What the installed headers keep private is declared here after the
+ * file of CPython that defines it.
+ */
+#define Py_BUILD_CORE 1
+#include <Python.h>
+#include <frameobject.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal/pycore_interp.h"
+#include "internal/pycore_pystate.h"
+#include "internal/pycore_runtime.h"
+#include "internal/pycore_gil.h"
+#if PY_VERSION_HEX >= 0x030b0000
+#include "internal/pycore_code.h"
+#include "internal/pycore_dict.h"
+#include "internal/pycore_frame.h"
+#include "internal/pycore_moduleobject.h"
+#else
+/* Objects/dict-common.h, 3.6 to 3.10 */
+struct _dictkeysobject {
+    Py_ssize_t dk_refcnt;
+    Py_ssize_t dk_size;
+    void *dk_lookup;
+    Py_ssize_t dk_usable;
+    Py_ssize_t dk_nentries;
+    char dk_indices[];
+};
+/* Include/internal/pycore_moduleobject.h (3.10), Objects/moduleobject.c (3.9) */
+struct module_head {
+    PyObject ob_base;
+    PyObject *md_dict;
+};
+#define PyModuleObject struct module_head
+#endif
+
+static void put(const char *name, long value) { printf("        .%s = %ld,\n", name, value); }
+
+#define AT(name, type, field) put(name, (long)offsetof(type, field))
+
+static void put_runtime(void) {
+    AT("runtime_interpreters_head", _PyRuntimeState, interpreters.head);
+    AT("runtime_finalizing", _PyRuntimeState, _finalizing);
+    AT("interp_next", PyInterpreterState, next);
+    AT("interp_id", PyInterpreterState, id);
+    AT("interp_sysdict", PyInterpreterState, sysdict);
+#if PY_VERSION_HEX >= 0x030b0000
+    AT("interp_threads_head", PyInterpreterState, threads.head);
+#else
+    AT("interp_threads_head", PyInterpreterState, tstate_head);
+#endif
+#if PY_VERSION_HEX >= 0x030c0000
+    AT("interp_modules", PyInterpreterState, imports.modules);
+    put("gil_place", 1);
+    AT("gil", PyInterpreterState, ceval.gil);
+#else
+    AT("interp_modules", PyInterpreterState, modules);
+    put("gil_place", 0);
+    AT("gil", _PyRuntimeState, ceval.gil);
+#endif
+    AT("gil_last_holder", struct _gil_runtime_state, last_holder);
+    AT("gil_locked", struct _gil_runtime_state, locked);
+    put("gil_size", (long)sizeof(struct _gil_runtime_state));
+}
+
+static void put_thread(void) {
+    put("tstate_size", (long)sizeof(PyThreadState));
+    AT("tstate_prev", PyThreadState, prev);
+    AT("tstate_next", PyThreadState, next);
+    AT("tstate_interp", PyThreadState, interp);
+    AT("tstate_thread_id", PyThreadState, thread_id);
+    AT("tstate_id", PyThreadState, id);
+#if PY_VERSION_HEX >= 0x030d0000
+    AT("tstate_frame", PyThreadState, current_frame);
+#elif PY_VERSION_HEX >= 0x030b0000
+    AT("tstate_frame", PyThreadState, cframe);
+    AT("cframe_current_frame", _PyCFrame, current_frame);
+#else
+    AT("tstate_frame", PyThreadState, frame);
+#endif
+#if PY_VERSION_HEX >= 0x030b0000
+    AT("tstate_native_thread_id", PyThreadState, native_thread_id);
+    AT("tstate_datastack_chunk", PyThreadState, datastack_chunk);
+    AT("chunk_previous", _PyStackChunk, previous);
+    AT("chunk_size", _PyStackChunk, size);
+#endif
+}
+
+static void put_frame(void) {
+#if PY_VERSION_HEX >= 0x030b0000
+    put("frame_size", (long)sizeof(_PyInterpreterFrame));
+    AT("frame_previous", _PyInterpreterFrame, previous);
+    AT("frame_owner", _PyInterpreterFrame, owner);
+#else
+    put("frame_size", (long)offsetof(PyFrameObject, f_localsplus));
+    AT("frame_previous", PyFrameObject, f_back);
+    AT("frame_code", PyFrameObject, f_code);
+    AT("frame_instr", PyFrameObject, f_lasti);
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+    put("frame_style", 2);
+    AT("frame_code", _PyInterpreterFrame, f_executable);
+    AT("frame_instr", _PyInterpreterFrame, instr_ptr);
+#elif PY_VERSION_HEX >= 0x030b0000
+    put("frame_style", 1);
+    AT("frame_code", _PyInterpreterFrame, f_code);
+    AT("frame_instr", _PyInterpreterFrame, prev_instr);
+#else
+    put("frame_style", 0);
+#endif
+#if PY_VERSION_HEX >= 0x030c0000
+    put("owner_shim", FRAME_OWNED_BY_CSTACK);
+#else
+    put("owner_shim", 255);
+#endif
+#if PY_VERSION_HEX >= 0x030b0000
+    put("owner_generator", FRAME_OWNED_BY_GENERATOR);
+#endif
+}
+
+static void put_code(void) {
+    put("code_size", (long)sizeof(PyCodeObject));
+    AT("code_filename", PyCodeObject, co_filename);
+    AT("code_name", PyCodeObject, co_name);
+    AT("code_firstlineno", PyCodeObject, co_firstlineno);
+#if PY_VERSION_HEX >= 0x030b0000
+    AT("code_qualname", PyCodeObject, co_qualname);
+    AT("code_linetable", PyCodeObject, co_linetable);
+    AT("code_bytes", PyCodeObject, co_code_adaptive);
+    AT("code_firsttraceable", PyCodeObject, _co_firsttraceable);
+    put("line_style", 2);
+#elif PY_VERSION_HEX >= 0x030a0000
+    AT("code_linetable", PyCodeObject, co_linetable);
+    put("line_style", 1);
+#else
+    AT("code_linetable", PyCodeObject, co_lnotab);
+    put("line_style", 0);
+#endif
+}
+
+/* Mask of a bit field of the state word of a string. */
+static uint32_t state_mask(int field) {
+    PyASCIIObject o;
+    memset(&o, 0, sizeof o);
+    if (field == 0)
+        o.state.kind = 7; /* three bits in every version */
+    else if (field == 1)
+        o.state.compact = 1;
+    else
+        o.state.ascii = 1;
+    uint32_t word;
+    memcpy(&word, &o.state, sizeof word);
+    return word;
+}
+
+static void put_objects(void) {
+    AT("object_type", PyObject, ob_type);
+    put("object_size", (long)sizeof(PyObject));
+    AT("var_size", PyVarObject, ob_size);
+    AT("bytes_data", PyBytesObject, ob_sval);
+    AT("str_length", PyASCIIObject, length);
+    AT("str_state", PyASCIIObject, state);
+    put("str_kind_mask", (long)state_mask(0));
+    put("str_compact_mask", (long)state_mask(1));
+    put("str_ascii_mask", (long)state_mask(2));
+    put("str_ascii_data", (long)sizeof(PyASCIIObject));
+    put("str_compact_data", (long)sizeof(PyCompactUnicodeObject));
+    AT("str_legacy_data", PyUnicodeObject, data);
+#if PY_VERSION_HEX >= 0x030c0000
+    AT("long_tag", PyLongObject, long_value.lv_tag);
+    AT("long_digits", PyLongObject, long_value.ob_digit);
+    put("long_size_shift", 3);
+#else
+    AT("long_tag", PyVarObject, ob_size);
+    AT("long_digits", PyLongObject, ob_digit);
+    put("long_size_shift", 0);
+#endif
+    put("long_digit_bits", PyLong_SHIFT);
+    AT("module_dict", PyModuleObject, md_dict);
+    AT("type_flags", PyTypeObject, tp_flags);
+    AT("type_basicsize", PyTypeObject, tp_basicsize);
+    AT("type_dictoffset", PyTypeObject, tp_dictoffset);
+    AT("type_cached_keys", PyHeapTypeObject, ht_cached_keys);
+}
+
+static void put_dict(void) {
+    AT("dict_keys", PyDictObject, ma_keys);
+    AT("dict_values", PyDictObject, ma_values);
+#if PY_VERSION_HEX >= 0x030b0000
+    put("keys_style", 1);
+    AT("keys_log2_size", struct _dictkeysobject, dk_log2_size);
+    AT("keys_log2_index_bytes", struct _dictkeysobject, dk_log2_index_bytes);
+    AT("keys_kind", struct _dictkeysobject, dk_kind);
+    AT("values_data", struct _dictvalues, values);
+#else
+    put("keys_style", 0);
+    AT("keys_size", struct _dictkeysobject, dk_size);
+    put("values_data", 0);
+#endif
+    AT("keys_nentries", struct _dictkeysobject, dk_nentries);
+    AT("keys_indices", struct _dictkeysobject, dk_indices);
+#if PY_VERSION_HEX >= 0x030d0000
+    put("attr_style", 3);
+    AT("values_valid", struct _dictvalues, valid);
+#elif PY_VERSION_HEX >= 0x030c0000
+    put("attr_style", 2);
+#elif PY_VERSION_HEX >= 0x030b0000
+    put("attr_style", 1);
+#else
+    put("attr_style", 0);
+#endif
+}
+
+int main(void) {
+    printf("    {\n        /* CPython %s */\n        .major = %d,\n        .minor = %d,\n", PY_VERSION,
+           PY_MAJOR_VERSION, PY_MINOR_VERSION);
+    put_runtime();
+    put_thread();
+    put_frame();
+    put_code();
+    put_objects();
+    put_dict();
+    printf("    },\n");
+    return 0;
+}
