@@ -3,12 +3,11 @@
  * frames: walks the frames of a thread.
  *
  * Sources: Include/internal/pycore_frame.h (_PyFrame_IsIncomplete, owners), Include/cpython/frameobject.h (up to 3.10). A running
- * thread changes what we read: frames of the newest data stack chunk are copied at once, and after the walk the innermost
- * links are read again; if they differ the stack is torn.
+ * thread changes what we read. So first only the links are followed, the newest chunk of the data stack being copied at
+ * once, and the innermost ones are looked at twice; if they differ the stack is torn. Code objects are read after that.
  */
 #include "pystack/pystack_internal.h"
 
-#define FRAMES_STEPS_MAX (4 * PYSTACK_MAX_FRAMES) /* shims and unfinished frames count too */
 #define FRAMES_ATTEMPTS 3
 #define FRAMES_BEFORE_FIRST (-2) /* "previous instruction" of a frame that has not begun */
 
@@ -17,8 +16,11 @@ enum frames_end { FRAMES_WHOLE, FRAMES_MOVED, FRAMES_BROKEN };
 /* A walk in progress. */
 struct frames_walk {
     struct pystack *ps;
-    size_t n;          /* frames found */
-    size_t n_verified; /* raw frames kept for the second look */
+    uint64_t tstate;
+    size_t n_raw; /* in ps->raw */
+    size_t n;     /* in ps->frames */
+    bool moved;   /* the two looks differ */
+    bool broken;  /* a link or a frame made no sense */
     bool truncated;
 };
 
@@ -33,10 +35,11 @@ static int frames_first(struct pystack *ps, uint64_t tstate, uint64_t *frame) {
     return pystack_read_u64_at(&ps->reader, *frame, o->cframe_current_frame, frame);
 }
 
-/* Copy the newest chunk of the data stack, up to the innermost frame when that lies in it. */
-static void frames_copy_chunk(struct pystack *ps, uint64_t tstate, uint64_t first) {
+/* Copy the newest chunk of the data stack, up to the innermost frame when that lies in it, twice; `*moved` when the
+ * innermost frame changed meanwhile. */
+static void frames_copy_chunk(struct pystack *ps, uint64_t tstate, uint64_t first, bool *moved) {
     const struct pystack_offsets *o = &ps->reader.off;
-    uint64_t chunk, size;
+    uint64_t chunk, size, now;
     ps->chunk_len = 0;
     if (!o->tstate_datastack_chunk ||
         pystack_read_u64_at(&ps->reader, tstate, o->tstate_datastack_chunk, &chunk) != 0 ||
@@ -44,22 +47,33 @@ static void frames_copy_chunk(struct pystack *ps, uint64_t tstate, uint64_t firs
         return;
     if (first > chunk && first - chunk < size && size - (first - chunk) > (uint64_t)o->frame_size)
         size = first - chunk + (uint64_t)o->frame_size;
-    if (size > PYSTACK_CHUNK_MAX || mem_read(&ps->reader.mem, chunk, ps->chunk, (size_t)size) != 0)
+    if (size > PYSTACK_CHUNK_MAX)
         return;
+    for (int i = 0; i < 2; i++) {
+        if (mem_read(&ps->reader.mem, chunk, ps->chunk[i], (size_t)size) != 0)
+            return;
+        if (frames_first(ps, tstate, &now) != 0 || now != first)
+            *moved = true;
+    }
     ps->chunk_addr = chunk;
     ps->chunk_len = (size_t)size;
 }
 
-static int frames_read(struct pystack *ps, uint64_t addr, struct pystack_raw_frame *f) {
+static bool frames_in_chunk(const struct pystack *ps, uint64_t addr) {
+    size_t size = (size_t)ps->reader.off.frame_size;
+    return ps->chunk_len >= size && addr >= ps->chunk_addr && addr - ps->chunk_addr <= ps->chunk_len - size;
+}
+
+/* The frame at `addr`, from copy `look` (0, 1) of the chunk when it lies in there, else from memory. */
+static int frames_read(struct pystack *ps, uint64_t addr, int look, struct pystack_raw_frame *f) {
     const struct pystack_offsets *o = &ps->reader.off;
     uint8_t local[PYSTACK_STRUCT_MAX];
     const uint8_t *bytes = local;
-    size_t size = (size_t)o->frame_size;
     if (!pystack_is_pointer(addr))
         return -1;
-    if (ps->chunk_len >= size && addr >= ps->chunk_addr && addr - ps->chunk_addr <= ps->chunk_len - size)
-        bytes = ps->chunk + (addr - ps->chunk_addr);
-    else if (mem_read(&ps->reader.mem, addr, local, size) != 0)
+    if (frames_in_chunk(ps, addr))
+        bytes = ps->chunk[look] + (addr - ps->chunk_addr);
+    else if (mem_read(&ps->reader.mem, addr, local, (size_t)o->frame_size) != 0)
         return -1;
     f->addr = addr;
     f->previous = pystack_get_u64(bytes, o->frame_previous);
@@ -74,6 +88,43 @@ static int frames_read(struct pystack *ps, uint64_t addr, struct pystack_raw_fra
     return 0;
 }
 
+/* Follow the links into ps->raw. A cycle is found by comparing with a frame remembered at every power of two (Brent). */
+static void frames_follow(struct frames_walk *w, uint64_t first) {
+    struct pystack *ps = w->ps;
+    uint64_t remembered = 0;
+    size_t next_power = 1;
+    for (uint64_t addr = first; addr; addr = ps->raw[w->n_raw - 1].previous) {
+        if (w->n_raw == PYSTACK_MAX_RAW) {
+            w->truncated = true;
+            return;
+        }
+        if (addr == remembered || frames_read(ps, addr, 0, &ps->raw[w->n_raw]) != 0) {
+            w->broken = true;
+            return;
+        }
+        if (++w->n_raw == next_power) {
+            next_power *= 2;
+            remembered = addr;
+        }
+    }
+}
+
+/* Are the innermost frames still linked as they were? The leaf may have gone on to another instruction; a caller may not. */
+static bool frames_unmoved(const struct frames_walk *w, uint64_t first) {
+    struct pystack *ps = w->ps;
+    uint64_t now;
+    bool outside = false;
+    for (size_t i = 0; i < w->n_raw && i < PYSTACK_VERIFIED; i++) {
+        const struct pystack_raw_frame *before = &ps->raw[i];
+        struct pystack_raw_frame f;
+        outside = outside || !frames_in_chunk(ps, before->addr);
+        if (frames_read(ps, before->addr, 1, &f) != 0 || f.previous != before->previous ||
+            f.code != before->code || f.owner != before->owner || (i > 0 && f.instr != before->instr))
+            return false;
+    }
+    return !outside || (frames_first(ps, w->tstate, &now) == 0 && now == first);
+}
+
 /* Byte of the code that the frame is at. 0, or -1 when the instruction is not of this code. */
 static int frames_position(const struct pystack_offsets *o, const struct pystack_raw_frame *f,
                            const struct pystack_code *code, int64_t *at) {
@@ -86,8 +137,8 @@ static int frames_position(const struct pystack_offsets *o, const struct pystack
     return *at >= FRAMES_BEFORE_FIRST && *at < pystack_code_n_bytes(code) && *at % 2 == 0 ? 0 : -1;
 }
 
-/* Take one frame into the result. 0, 1 when the limit is reached, -1 when the frame makes no sense. */
-static int frames_take(struct frames_walk *w, const struct pystack_raw_frame *f) {
+/* Read what one frame is of. 0, 1 when the limit is reached, -1 when the frame makes no sense. */
+static int frames_decode(struct frames_walk *w, const struct pystack_raw_frame *f) {
     struct pystack *ps = w->ps;
     const struct pystack_offsets *o = &ps->reader.off;
     if (o->frame_style != PYSTACK_FRAME_OBJECT && f->owner == o->owner_shim)
@@ -99,10 +150,8 @@ static int frames_take(struct frames_walk *w, const struct pystack_raw_frame *f)
     if (o->frame_style != PYSTACK_FRAME_OBJECT && f->owner != o->owner_generator &&
         at < pystack_code_first_byte(code))
         return 0; /* its arguments are still being set up */
-    if (w->n == PYSTACK_MAX_FRAMES) {
-        w->truncated = true;
+    if (w->n == PYSTACK_MAX_FRAMES)
         return 1;
-    }
     ps->frames[w->n++] = (struct model_frame){
         .kind = MODEL_FRAME_PYTHON,
         .func = pystack_code_func(&ps->codes, code),
@@ -112,74 +161,36 @@ static int frames_take(struct frames_walk *w, const struct pystack_raw_frame *f)
     return 0;
 }
 
-/* Follow the links. A cycle is found by comparing with a frame remembered at every power of two (Brent). */
-static enum frames_end frames_follow(struct frames_walk *w, uint64_t first) {
-    struct pystack *ps = w->ps;
-    uint64_t remembered = 0;
-    size_t next_power = 1, step = 0;
-    for (uint64_t addr = first; addr; step++) {
-        struct pystack_raw_frame f;
-        if (step == FRAMES_STEPS_MAX) {
-            w->truncated = true;
-            return FRAMES_WHOLE;
-        }
-        if (addr == remembered || frames_read(ps, addr, &f) != 0)
-            return FRAMES_BROKEN;
-        if (step == next_power) {
-            next_power *= 2;
-            remembered = addr;
-        }
-        if (w->n_verified < PYSTACK_VERIFIED)
-            ps->verified[w->n_verified++] = f;
-        int rc = frames_take(w, &f);
-        if (rc < 0)
-            return FRAMES_BROKEN;
-        if (rc > 0)
-            break;
-        addr = f.previous;
-    }
-    return FRAMES_WHOLE;
-}
-
-/* Are the innermost frames still linked as they were? */
-static bool frames_unmoved(struct pystack *ps, uint64_t tstate, uint64_t first, size_t n_verified) {
-    uint64_t now;
-    if (frames_first(ps, tstate, &now) != 0 || now != first)
-        return false;
-    frames_copy_chunk(ps, tstate, first);
-    for (size_t i = 0; i < n_verified; i++) {
-        const struct pystack_raw_frame *before = &ps->verified[i];
-        struct pystack_raw_frame f;
-        if (frames_read(ps, before->addr, &f) != 0 || f.previous != before->previous ||
-            f.code != before->code || f.owner != before->owner || (i > 0 && f.instr != before->instr))
-            return false;
-    }
-    return true;
-}
-
-static enum frames_end frames_attempt(struct frames_walk *w, uint64_t tstate) {
+static enum frames_end frames_attempt(struct frames_walk *w) {
     struct pystack *ps = w->ps;
     uint64_t first;
-    w->n = w->n_verified = 0;
-    w->truncated = false;
-    if (frames_first(ps, tstate, &first) != 0)
+    *w = (struct frames_walk){.ps = ps, .tstate = w->tstate};
+    if (frames_first(ps, w->tstate, &first) != 0)
         return FRAMES_BROKEN;
-    frames_copy_chunk(ps, tstate, first);
-    enum frames_end end = frames_follow(w, first);
-    if (end == FRAMES_WHOLE && !frames_unmoved(ps, tstate, first, w->n_verified))
-        end = FRAMES_MOVED;
-    return end;
+    frames_copy_chunk(ps, w->tstate, first, &w->moved);
+    frames_follow(w, first);
+    if (!frames_unmoved(w, first))
+        w->moved = true;
+    for (size_t i = 0; i < w->n_raw; i++) {
+        int rc = frames_decode(w, &ps->raw[i]);
+        if (rc == 0)
+            continue;
+        w->truncated = w->truncated || rc > 0;
+        w->broken = w->broken || rc < 0;
+        break;
+    }
+    return w->broken ? FRAMES_BROKEN : w->moved ? FRAMES_MOVED : FRAMES_WHOLE;
 }
 
 ssize_t pystack_walk_frames(struct pystack *ps, uint64_t tstate, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated, bool retry_moved) {
-    struct frames_walk w = {.ps = ps};
+    struct frames_walk w = {.ps = ps, .tstate = tstate};
     enum frames_end end = FRAMES_BROKEN;
     *out = NULL;
     *torn = *truncated = false;
     for (int i = 0; i < FRAMES_ATTEMPTS && (end == FRAMES_BROKEN || (end == FRAMES_MOVED && retry_moved));
          i++)
-        end = frames_attempt(&w, tstate);
+        end = frames_attempt(&w);
     if (end == FRAMES_BROKEN && w.n == 0)
         return -1;
     *torn = end != FRAMES_WHOLE;

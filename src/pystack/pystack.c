@@ -12,14 +12,15 @@
 
 static int pystack_allocate(struct pystack *ps) {
     ps->frames = calloc(PYSTACK_MAX_FRAMES, sizeof *ps->frames);
-    ps->verified = calloc(PYSTACK_VERIFIED, sizeof *ps->verified);
-    ps->chunk = malloc(PYSTACK_CHUNK_MAX);
+    ps->raw = calloc(PYSTACK_MAX_RAW, sizeof *ps->raw);
+    ps->chunk[0] = malloc(PYSTACK_CHUNK_MAX);
+    ps->chunk[1] = malloc(PYSTACK_CHUNK_MAX);
     ps->tids = calloc(PYSTACK_MAX_THREADS, sizeof *ps->tids);
     ps->numbers = calloc(PYSTACK_MAX_THREADS, sizeof *ps->numbers);
     ps->clocks = calloc(PYSTACK_MAX_THREADS, sizeof *ps->clocks);
     ps->clocks_next = calloc(PYSTACK_MAX_THREADS, sizeof *ps->clocks_next);
-    if (!ps->frames || !ps->verified || !ps->chunk || !ps->tids || !ps->numbers || !ps->clocks ||
-        !ps->clocks_next)
+    if (!ps->frames || !ps->raw || !ps->chunk[0] || !ps->chunk[1] || !ps->tids || !ps->numbers ||
+        !ps->clocks || !ps->clocks_next)
         return -1;
     return pystack_codes_init(&ps->codes);
 }
@@ -61,8 +62,9 @@ void pystack_close(struct pystack *ps) {
     pystack_names_fini(&ps->names);
     pystack_codes_fini(&ps->codes);
     free(ps->frames);
-    free(ps->verified);
-    free(ps->chunk);
+    free(ps->raw);
+    free(ps->chunk[0]);
+    free(ps->chunk[1]);
     free(ps->tids);
     free(ps->numbers);
     free(ps->clocks);

@@ -17,9 +17,10 @@
 #include "pystack/reader.h"
 
 #define PYSTACK_MAX_INTERPRETERS 256
-#define PYSTACK_NAME_MAX 256    /* bytes of a thread's name */
-#define PYSTACK_VERIFIED 64     /* innermost frames that are looked at twice */
-#define PYSTACK_CHUNK_MAX 65536 /* bytes of the data stack copied at once */
+#define PYSTACK_NAME_MAX 256                     /* bytes of a thread's name */
+#define PYSTACK_MAX_RAW (2 * PYSTACK_MAX_FRAMES) /* with those that stand for no function */
+#define PYSTACK_VERIFIED 64                      /* innermost frames that are looked at twice */
+#define PYSTACK_CHUNK_MAX 65536                  /* bytes of the data stack copied at once */
 
 /* threading.Thread.name of one thread. */
 struct pystack_name {
@@ -66,9 +67,9 @@ struct pystack {
     int32_t pthread_tid;  /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
-    struct model_frame *frames;         /* PYSTACK_MAX_FRAMES */
-    struct pystack_raw_frame *verified; /* PYSTACK_VERIFIED */
-    uint8_t *chunk;                     /* PYSTACK_CHUNK_MAX */
+    struct model_frame *frames;    /* PYSTACK_MAX_FRAMES */
+    struct pystack_raw_frame *raw; /* PYSTACK_MAX_RAW */
+    uint8_t *chunk[2];             /* two copies of the newest chunk, PYSTACK_CHUNK_MAX each */
     uint64_t chunk_addr;
     size_t chunk_len;
     struct pystack_tid *tids; /* PYSTACK_MAX_THREADS, of the last listing */
