@@ -160,6 +160,11 @@ int net_link_send(struct net_link *link, const struct strbuf *message)
     return 0;
 }
 
+size_t net_link_outstanding(const struct net_link *link)
+{
+    return link->open && link->wsi ? lws_remaining_packet_payload(link->wsi) : 0;
+}
+
 static int net_link_write(struct net_link *link, struct lws *wsi)
 {
     struct net_link_message *m = link->queue;
@@ -217,9 +222,13 @@ static void net_link_refused(struct net_link *link, const char *in, size_t len)
     char why[128];
     (void)snprintf(why, sizeof why, "%.*s", (int)(len < sizeof why ? len : sizeof why - 1), in ? in : "");
     /* libwebsockets' words for "nobody there" or "they hung up"; all others are about what was answered. */
-    bool silent = strncmp(why, "conn fail", 9) == 0 || strncmp(why, "connect failed", 14) == 0 ||
-                  strncmp(why, "Unable to connect", 17) == 0 || strncmp(why, "Timed out", 9) == 0;
-    net_link_end(link, silent ? NET_LINK_UNREACHABLE : NET_LINK_NOT_AGENT, why);
+    static const char *const unheard[] = {"conn fail", "connect failed", "Unable to connect", "Timed out", "read failed",
+                                          "Peer hung up", "Closed before conn", "closed before established"};
+    enum net_link_end end = NET_LINK_NOT_AGENT;
+    for (size_t i = 0; i < sizeof unheard / sizeof unheard[0]; i++)
+        if (strncmp(why, unheard[i], strlen(unheard[i])) == 0)
+            end = NET_LINK_UNREACHABLE;
+    net_link_end(link, end, why);
 }
 
 int net_link_on_event(struct lws *wsi, int reason, void *in, size_t len)

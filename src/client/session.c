@@ -141,19 +141,24 @@ static void session_break_protocol(struct session *s, const char *how)
     session_broken(s, SESSION_FAILED, &why);
 }
 
+static void session_break_size(struct session *s)
+{
+    char how[80];
+    (void)snprintf(how, sizeof how, "it announced a message of more than %zu bytes", WIRE_MAX_MESSAGE);
+    session_break_protocol(s, how);
+}
+
 static void session_on_link_end(void *arg, enum net_link_end end, const char *how)
 {
     struct session *s = arg;
     struct err why;
-    char text[160];
     s->link = NULL; /* freed by the link itself */
     switch (end) {
     case NET_LINK_NOT_AGENT:
         session_break_protocol(s, how[0] ? how : "unexpected message");
         return;
     case NET_LINK_TOO_LONG:
-        (void)snprintf(text, sizeof text, "it announced a message of more than %zu bytes", WIRE_MAX_MESSAGE);
-        session_break_protocol(s, text);
+        session_break_size(s);
         return;
     case NET_LINK_NO_MEMORY:
         (void)err_set(&why, ERR_FAILED, "out of memory for a message");
@@ -186,6 +191,10 @@ static void session_on_timeout(void *arg)
 {
     struct session *s = arg;
     struct err why;
+    if (s->link && net_link_outstanding(s->link) > WIRE_MAX_MESSAGE) {
+        session_break_size(s);
+        return;
+    }
     session_explain_silence(&s->addr, s->greeted, &why);
     session_broken(s, SESSION_RECONNECTING, &why);
 }

@@ -30,14 +30,14 @@ void session_explain_silence(const struct session_address *addr, bool greeted, s
         (void)err_set(why, ERR_FAILED, "%s does not answer", session_what(addr, what, sizeof what));
     else
         (void)err_set(why, ERR_ATTACH,
-                      "%s accepts connections but does not answer: it is no agent, or it hangs; try again, or eject it",
+                      "%s accepts connections but does not answer as an agent does: it is none, or it hangs; try again, or give a pid",
                       addr->path);
 }
 
 void session_explain_unreachable(const struct session_address *addr, bool greeted, const char *farewell, struct err *why)
 {
     char what[320];
-    int there = endpoint_probe(addr->path);
+    int there = greeted ? 0 : endpoint_probe(addr->path);
     int saved = errno;
     if (greeted && farewell[0])
         (void)err_set(why, ERR_FAILED, "%s has left: %s", session_what(addr, what, sizeof what), farewell);
