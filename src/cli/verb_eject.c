@@ -15,6 +15,7 @@
 #include "base/procfs.h"
 #include "client/call.h"
 #include "client/document.h"
+#include "client/target.h"
 
 #define EJECT_DEADLINE_NS (5 * CLOCK_NS_PER_S)
 #define EJECT_POLL_NS (10 * CLOCK_NS_PER_MS)
@@ -55,14 +56,9 @@ static int eject_wait_gone(const struct session_address *addr, struct err *e)
 /* 1 ejected, 0 nothing was there, -1. */
 static int eject_agent(struct session_address *addr, struct err *e)
 {
-    if (!addr->path[0] && endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, e) != 0)
-        return -1;
-    int there = endpoint_probe(addr->path);
-    if (there < 0)
-        return err_set(e, ERR_ATTACH, "the agent's socket %s may not be reached: run as the user of process %d or as root",
-                       addr->path, (int)addr->pid);
-    if (there == 0)
-        return 0;
+    int there = target_find_endpoint(addr, e);
+    if (there <= 0)
+        return there;
     struct call *c = call_open(addr, e);
     if (!c)
         return -1;

@@ -5,11 +5,11 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/endpoint.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "client/call.h"
 #include "client/document.h"
+#include "client/target.h"
 
 #define STATUS_WIDTH 14
 
@@ -58,16 +58,11 @@ static void status_put_text(struct strbuf *out, const struct model_target *t, co
 /* The socket of an agent that is there. */
 static int status_find_agent(struct session_address *addr, struct err *e)
 {
-    if (!addr->path[0] && endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, e) != 0)
-        return -1;
-    int there = endpoint_probe(addr->path);
+    int there = target_find_endpoint(addr, e);
     if (there == 0)
         return err_set(e, ERR_ATTACH, "process %d has no agent: 'probing %d inject' puts one there", (int)addr->pid,
                        (int)addr->pid);
-    if (there < 0)
-        return err_set(e, ERR_ATTACH, "the agent's socket %s may not be reached: run as the user of process %d or as root",
-                       addr->path, (int)addr->pid);
-    return 0;
+    return there > 0 ? 0 : -1;
 }
 
 int cli_run_status(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e)

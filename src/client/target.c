@@ -216,6 +216,20 @@ int target_find_agent(char *buf, size_t cap, struct err *e)
                    TARGET_AGENT_FILE, PROBING_LIBDIR);
 }
 
+int target_find_endpoint(struct session_address *addr, struct err *e)
+{
+    if (!addr->path[0] && endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, e) != 0)
+        return -1;
+    int there = endpoint_probe(addr->path);
+    if (there >= 0)
+        return there;
+    int saved = errno;
+    /* What keeps us from its socket keeps us from the process; that look knows the reason. */
+    if (addr->pid > 0 && inject_check(addr->pid, e) != 0)
+        return -1;
+    return err_set_errno(e, ERR_ATTACH, saved, "the agent's socket %s cannot be reached", addr->path);
+}
+
 int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out, struct err *e)
 {
     struct inject_result result = {.already = true};

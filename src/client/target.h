@@ -45,6 +45,9 @@ int target_resolve(const char *text, struct session_address *addr, struct err *e
 int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
                   struct err *e);
 
+/* Is there an agent already? Fills addr->path where it is empty. 1 yes, 0 no, -1 with ERR_ATTACH and the reason. */
+int target_find_endpoint(struct session_address *addr, struct err *e);
+
 /* File of libprobing.so: $PROBING_AGENT, beside this program, or the installed one. 0, or -1 with the error. */
 int target_find_agent(char *buf, size_t cap, struct err *e);
 

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line of `probing`: both orders, options before and after, and what each mistake says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/cli.h"
+
+#define MAX_WORDS 16
+
+/* Parses words separated by spaces. */
+static int parse(const char *text, struct cli_line *line, struct err *e)
+{
+    static char copy[256];
+    static char *argv[MAX_WORDS + 1];
+    int argc = 1;
+    argv[0] = (char *)"probing";
+    (void)strncpy(copy, text, sizeof copy - 1);
+    for (char *w = strtok(copy, " "); w && argc < MAX_WORDS; w = strtok(NULL, " "))
+        argv[argc++] = w;
+    argv[argc] = NULL;
+    *e = (struct err){0};
+    return cli_parse(argc, argv, line, e);
+}
+
+static void accepts(const char *text, const char *verb, const char *target, bool json)
+{
+    struct cli_line line;
+    struct err e;
+    if (parse(text, &line, &e) != 0)
+        fail_msg("%s: %s", text, e.text);
+    assert_string_equal(line.verb->name, verb);
+    if (target)
+        assert_string_equal(line.target, target);
+    else
+        assert_null(line.target);
+    assert_int_equal(line.options->json, json);
+    cli_line_fini(&line);
+}
+
+static void refuses(const char *text, const char *said)
+{
+    struct cli_line line;
+    struct err e;
+    assert_int_equal(parse(text, &line, &e), -1);
+    assert_int_equal(e.code, ERR_USAGE);
+    assert_string_equal(e.text, said);
+    cli_line_fini(&line);
+}
+
+static void check_orders(void **state)
+{
+    (void)state;
+    accepts("-t 12 backtrace", "backtrace", "12", false);
+    accepts("--target=12 backtrace --json", "backtrace", "12", true);
+    accepts("12 backtrace --json", "backtrace", "12", true);
+    accepts("backtrace -t 12", "backtrace", "12", false);
+    accepts("train.py inject", "inject", "train.py", false);
+    accepts("unix:/tmp/x.sock status --json", "status", "unix:/tmp/x.sock", true);
+    accepts("list", "list", NULL, false);
+    accepts("list --json", "list", NULL, true);
+    accepts("-t list status", "status", "list", false); /* a process named as a verb */
+}
+
+static void check_mistakes(void **state)
+{
+    (void)state;
+    refuses("", "no verb given: 'probing --help' lists the verbs");
+    refuses("12", "unknown verb '12': 'probing --help' lists the verbs");
+    refuses("12 bactrace", "unknown verb 'bactrace': did you mean 'backtrace'?");
+    refuses("-t 12 stauts", "unknown verb 'stauts': did you mean 'status'?");
+    refuses("12 flamegraph", "unknown verb 'flamegraph': 'probing --help' lists the verbs");
+    refuses("backtrace", "backtrace needs a target: probing TARGET backtrace; 'probing list' shows what there is");
+    refuses("backtrace 12", "the target comes before the verb: probing 12 backtrace");
+    refuses("12 backtrace 13", "'13' after backtrace: it takes no operand");
+    refuses("12 backtrace -t 13", "two targets, 12 and 13: give one");
+    refuses("-t 12 list", "list takes no target");
+    refuses("12 backtrace --jsn", "unknown option --jsn: did you mean --json?");
+    refuses("12 inject -a 127.0.0.1:1", "unknown option -a: --help lists the options");
+    refuses("--frobnicate list", "unknown option --frobnicate: --help lists the options");
+    refuses("-t", "--target needs a value: --target TARGET");
+    refuses("12 inject --timeout never", "--timeout never: not a duration, give for example 2s or 250ms");
+}
+
+static void check_own_options(void **state)
+{
+    (void)state;
+    struct cli_line line;
+    struct err e;
+    assert_int_equal(parse("12 inject --timeout 250ms --json", &line, &e), 0);
+    const struct cli_inject_options *o = (const struct cli_inject_options *)(const void *)line.options;
+    assert_true(o->timeout_s == 0.25);
+    assert_true(o->common.json);
+    cli_line_fini(&line);
+}
+
+static void check_help(void **state)
+{
+    (void)state;
+    struct cli_line line;
+    struct err e;
+    struct strbuf out;
+    strbuf_init(&out, 0);
+    assert_int_equal(parse("--help", &line, &e), 0);
+    assert_true(line.help);
+    cli_put_help(&out, line.verb);
+    for (const struct cli_verb *v = cli_verbs; v->name; v++) {
+        assert_non_null(strstr(out.data, v->name));
+        assert_non_null(strstr(out.data, v->help));
+    }
+    cli_line_fini(&line);
+    strbuf_clear(&out);
+    assert_int_equal(parse("inject --help", &line, &e), 0); /* needs no target */
+    assert_string_equal(line.verb->name, "inject");
+    cli_put_help(&out, line.verb);
+    assert_non_null(strstr(out.data, "--timeout"));
+    assert_non_null(strstr(out.data, "--json"));
+    cli_line_fini(&line);
+    strbuf_fini(&out);
+    assert_int_equal(parse("--version", &line, &e), 0);
+    assert_true(line.version);
+    cli_line_fini(&line);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_orders),
+        cmocka_unit_test(check_mistakes),
+        cmocka_unit_test(check_own_options),
+        cmocka_unit_test(check_help),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
