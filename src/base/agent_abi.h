@@ -28,7 +28,8 @@ struct agent_start {
     char endpoint[128]; /* out: path of the unix socket, as the target sees it */
 };
 
-/* probing_start's answers */
+/* probing_start's answers. Only with AGENT_STARTED do region, thread and fd become the agent's; else the caller keeps
+ * them. The caller's thread ends soon after probing_start has returned, at most seconds later. */
 enum agent_start_result {
     AGENT_STARTED = 0,
     AGENT_ALREADY = 1, /* it was running; endpoint is filled */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check: see check.h. Permission rules: ptrace(2), "Ptrace access mode checking"; Yama: Documentation/admin-guide/LSM. */
+#include "inject/check.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "inject/inject.h"
+#include "inject/target.h"
+
+#define CHECK_CAP_SYS_PTRACE 19
+#define CHECK_MAX_ANCESTORS 64
+#define CHECK_STATUS_MAX ((size_t)64 * 1024)
+
+/* --- facts ----------------------------------------------------------------------------------------------------- */
+
+static int check_ptrace_scope(void) {
+    struct strbuf text;
+    strbuf_init(&text, CHECK_STATUS_MAX);
+    int scope = strbuf_read_file(&text, "/proc/sys/kernel/yama/ptrace_scope") == 0 ? atoi(strbuf_str(&text)) : 0;
+    strbuf_fini(&text);
+    return scope;
+}
+
+static bool check_our_cap(void) {
+    struct strbuf text;
+    unsigned long long caps = 0;
+    strbuf_init(&text, CHECK_STATUS_MAX);
+    if (strbuf_read_file(&text, "/proc/self/status") == 0) {
+        const char *line = strstr(strbuf_str(&text), "\nCapEff:");
+        if (line)
+            caps = strtoull(line + sizeof "\nCapEff:" - 1, NULL, 16);
+    }
+    strbuf_fini(&text);
+    return caps >> CHECK_CAP_SYS_PTRACE & 1;
+}
+
+static bool check_is_descendant(pid_t pid) {
+    struct procfs_stat st;
+    for (int i = 0; i < CHECK_MAX_ANCESTORS && pid > 1; i++) {
+        if (pid == getpid())
+            return true;
+        if (procfs_read_stat(pid, 0, &st) != 0)
+            return false;
+        pid = (pid_t)st.ppid;
+    }
+    return false;
+}
+
+static void check_read_elf(struct check_facts *f) {
+    char path[64];
+    unsigned char ident[EI_NIDENT + 4];
+    (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)f->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        f->kernel_thread = errno == ENOENT && f->status.state != 'Z';
+        return;
+    }
+    if (read(fd, ident, sizeof ident) == (ssize_t)sizeof ident && memcmp(ident, ELFMAG, SELFMAG) == 0) {
+        f->elf_known = true;
+        f->elf_class = ident[EI_CLASS];
+        f->elf_machine = ident[18] | ident[19] << 8; /* e_machine, in the target's own byte order: ours */
+    }
+    (void)close(fd);
+}
+
+static void check_read_maps(struct check_facts *f) {
+    struct target t;
+    struct err ignored;
+    if (target_init(&t, f->pid, &ignored) == 0 && t.map_count > 0) {
+        uint8_t byte;
+        f->maps_known = true;
+        f->libc = t.musl ? CHECK_LIBC_MUSL : t.libc >= 0 && t.loader >= 0 ? CHECK_LIBC_GLIBC : CHECK_LIBC_NONE;
+        for (size_t i = 0; i < t.map_count && !f->readable; i++)
+            f->readable = t.maps[i].readable && mem_read(&t.mem, t.maps[i].start, &byte, 1) == 0;
+    }
+    target_fini(&t);
+}
+
+void check_gather(pid_t pid, struct check_facts *f) {
+    char path[64], raw[64];
+    struct stat st;
+    *f = (struct check_facts){.pid = pid, .our_uid = (int64_t)geteuid()};
+    f->exists = pid > 0 && procfs_read_status(pid, 0, &f->status) == 0;
+    if (!f->exists)
+        return;
+    (void)text_sanitize(f->name, sizeof f->name, f->status.name);
+    if (f->status.tracer_pid > 0 && procfs_read_comm((pid_t)f->status.tracer_pid, 0, raw, sizeof raw) == 0)
+        (void)text_sanitize(f->tracer, sizeof f->tracer, raw);
+    (void)snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    f->dumpable = stat(path, &st) == 0 && (int64_t)st.st_uid == f->status.uid;
+    f->our_cap_ptrace = check_our_cap();
+    f->ptrace_scope = check_ptrace_scope();
+    f->descendant = check_is_descendant(pid);
+    check_read_elf(f);
+    if (!f->kernel_thread)
+        check_read_maps(f);
+}
+
+/* --- judgement ------------------------------------------------------------------------------------------------- */
+
+static int check_judge_state(const struct check_facts *f, struct err *e) {
+    int pid = (int)f->pid;
+    char state = f->status.state;
+    if (!f->exists)
+        return err_set(e, ERR_ATTACH, "no process %d: check the pid with 'probing list'", pid);
+    if (f->status.tgid > 0 && f->status.tgid != pid)
+        return err_set(e, ERR_ATTACH, "%d is a thread of process %" PRId64 ": give that pid", pid, f->status.tgid);
+    if (state == 'Z' || state == 'X')
+        return err_set(e, ERR_ATTACH, "process %d (%s) has ended and is a zombie: there is nothing to attach to", pid, f->name);
+    if (f->kernel_thread)
+        return err_set(e, ERR_ATTACH, "process %d (%s) is a thread of the kernel: give the pid of a Python process", pid,
+                       f->name);
+    if (f->status.tracer_pid > 0)
+        return err_set(e, ERR_ATTACH, "process %d is being traced by process %" PRId64 "%s%s%s: end that one first", pid,
+                       f->status.tracer_pid, f->tracer[0] ? " (" : "", f->tracer, f->tracer[0] ? ")" : "");
+    if (state == 'T' || state == 't')
+        return err_set(e, ERR_ATTACH, "process %d is stopped: let it go on with 'kill -CONT %d' first", pid, pid);
+    return 0;
+}
+
+static int check_judge_permission(const struct check_facts *f, struct err *e) {
+    int pid = (int)f->pid;
+    bool foreign = f->status.uid != f->our_uid;
+    if (f->ptrace_scope >= 3)
+        return err_set(e, ERR_ATTACH, "not allowed to attach to process %d: kernel.yama.ptrace_scope is 3, which forbids it "
+                                      "to everyone until the next boot", pid);
+    if (f->readable)
+        return 0;
+    if (!f->our_cap_ptrace && foreign)
+        return err_set(e, ERR_ATTACH, "process %d belongs to another user (uid %" PRId64 "): run this as that user or root",
+                       pid, f->status.uid);
+    if (!f->our_cap_ptrace && f->ptrace_scope == 2)
+        return err_set(e, ERR_ATTACH, "not allowed to attach to process %d: kernel.yama.ptrace_scope is 2: run this as root, or "
+                                      "'sysctl kernel.yama.ptrace_scope=0'", pid);
+    if (!f->our_cap_ptrace && f->ptrace_scope == 1 && !f->descendant)
+        return err_set(e, ERR_ATTACH, "not allowed to attach to process %d: kernel.yama.ptrace_scope is 1: run this as root, or "
+                                      "'sysctl kernel.yama.ptrace_scope=0'", pid);
+    if (!f->our_cap_ptrace && !f->dumpable)
+        return err_set(e, ERR_ATTACH, "process %d does not let itself be looked at (it is not dumpable): run this as root", pid);
+    return err_set(e, ERR_ATTACH, "not allowed to attach to process %d: its container or security policy forbids it (in a "
+                                  "container add the capability SYS_PTRACE)", pid);
+}
+
+static int check_judge_program(const struct check_facts *f, struct err *e) {
+    int pid = (int)f->pid;
+    if (f->elf_known && (f->elf_class != ELFCLASS64 || f->elf_machine != EM_X86_64))
+        return err_set(e, ERR_ATTACH, "process %d is a %s program, this build is for 64-bit x86: use one made for it", pid,
+                       f->elf_class == ELFCLASS32 ? "32-bit" : "foreign");
+    if (f->maps_known && f->libc == CHECK_LIBC_MUSL)
+        return err_set(e, ERR_ATTACH, "process %d runs on musl libc, the agent needs glibc: it can only be looked at from "
+                                      "outside", pid);
+    if (f->maps_known && f->libc == CHECK_LIBC_NONE)
+        return err_set(e, ERR_ATTACH, "process %d is statically linked (it has no C library that can load an agent): it can "
+                                      "only be looked at from outside", pid);
+    if (f->status.seccomp == 1)
+        return err_set(e, ERR_ATTACH, "process %d is in strict seccomp mode and would be killed by any new system call", pid);
+    if (f->status.shadow_stack)
+        return err_set(e, ERR_ATTACH, "process %d runs with a shadow stack (x86 CET), which does not allow a thread to be "
+                                      "borrowed: it can only be looked at from outside", pid);
+    return 0;
+}
+
+int check_judge(const struct check_facts *f, struct err *e) {
+    if (check_judge_state(f, e) != 0 || check_judge_permission(f, e) != 0)
+        return -1;
+    return check_judge_program(f, e);
+}
+
+int inject_check(pid_t pid, struct err *e) {
+    struct check_facts facts;
+    check_gather(pid, &facts);
+    return check_judge(&facts, e);
+}

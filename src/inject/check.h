@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check: may this process be injected into, and if not, why.
+ *
+ * Facts are gathered from /proc, then judged by a pure function, so that every refusal can be tested.
+ */
+#ifndef INJECT_CHECK_H
+#define INJECT_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/procfs.h"
+
+enum check_libc {
+    CHECK_LIBC_NONE = 0, /* statically linked */
+    CHECK_LIBC_GLIBC,
+    CHECK_LIBC_MUSL,
+};
+
+struct check_facts {
+    pid_t pid;
+    bool exists;
+    struct procfs_status status;
+    char name[64];     /* sanitised */
+    char tracer[64];   /* name of the tracer, sanitised; "" none or not seen */
+    bool kernel_thread;
+    bool readable;     /* its memory may be read: the same permission that ptrace asks for */
+    bool dumpable;     /* /proc/PID belongs to its user */
+    bool descendant;   /* of this process */
+    bool elf_known;    /* elf_class and elf_machine were read */
+    int elf_class, elf_machine;
+    bool maps_known;
+    enum check_libc libc;
+    int64_t our_uid;
+    bool our_cap_ptrace;
+    int ptrace_scope; /* kernel.yama.ptrace_scope; 0 when there is no Yama */
+};
+
+void check_gather(pid_t pid, struct check_facts *f);
+
+/* 0, or -1 with the one line that says why not. */
+int check_judge(const struct check_facts *f, struct err *e);
+
+#endif

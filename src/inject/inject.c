@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inject: see inject.h.
+ *
+ * The work is done by a thread made for one call: whatever it traces is let go by the kernel when it ends, even a thread
+ * that never came to a stop. The caller's signals wait until the target is as before.
+ */
+#include "inject/inject.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/agent_abi.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "inject/agentfile.h"
+#include "inject/borrow.h"
+#include "inject/load.h"
+#include "inject/moment.h"
+#include "inject/target.h"
+
+#define INJECT_TIMEOUT_MS 2000U
+#define INJECT_THREAD_STACK ((uint64_t)1024 * 1024)
+#define INJECT_GO_WAIT_NS (5 * CLOCK_NS_PER_S)
+#define INJECT_TAKEBACK_WAIT_NS (250 * CLOCK_NS_PER_MS)
+#define INJECT_THREAD_NAME "probing-start"
+
+struct inject_job {
+    const struct inject_request *req;
+    struct inject_result *out;
+    struct err *e;
+    uint64_t deadline_ns;
+    uint8_t *bytes; /* of the agent; NULL when a mapped one is used */
+    size_t size;
+    uint64_t entry; /* of a mapped agent */
+    struct target target;
+    struct borrow borrow;
+    int rc;
+};
+
+static const int inject_deferred[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGALRM,
+                                      SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD};
+
+/* Has somebody asked us to end? The signal is still pending and acts when we are done. */
+static bool inject_stop_asked(void) {
+    sigset_t pending;
+    return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+                                         sigismember(&pending, SIGHUP) == 1 || sigismember(&pending, SIGQUIT) == 1);
+}
+
+static void inject_fill_params(const struct inject_job *job, struct stub_params *p) {
+    const struct target_symbols *s = &job->target.sym;
+    *p = (struct stub_params){
+        .fn_munmap = s->munmap,
+        .fn_pthread_create = s->pthread_create,
+        .fn_attr_init = s->attr_init,
+        .fn_attr_setstacksize = s->attr_setstacksize,
+        .fn_attr_destroy = s->attr_destroy,
+        .fn_pthread_self = s->pthread_self,
+        .fn_pthread_detach = s->pthread_detach,
+        .fn_errno_location = s->errno_location,
+        .fn_dlopen = s->dlopen,
+        .fn_dlsym = s->dlsym,
+        .fn_dlerror = s->dlerror,
+        .fn_dlclose = s->dlclose,
+        .entry = job->entry,
+        .stack_size = INJECT_THREAD_STACK,
+        .go_wait_ns = INJECT_GO_WAIT_NS,
+        .takeback_wait_ns = INJECT_TAKEBACK_WAIT_NS,
+        .thread_name = INJECT_THREAD_NAME,
+        .file_name = AGENT_MEMFD_NAME,
+        .symbol = AGENT_ENTRY,
+    };
+}
+
+/* Borrow the stopped thread for creating another. 0 with the region in job->borrow, or -1 with the error; the thread
+ * is let go in any case. */
+static int inject_create_thread(struct inject_job *job, struct thread *thread) {
+    struct borrow *b = &job->borrow;
+    struct stub_params params;
+    inject_fill_params(job, &params);
+    int rc = borrow_begin(b, &job->target, thread, job->e);
+    if (rc == 0) {
+        rc = borrow_make_region(b, &params, job->e);
+        if (rc == 0)
+            rc = borrow_create_thread(b, job->deadline_ns, job->e);
+        if (rc == -1)
+            borrow_drop_region(b);
+        borrow_end(b);
+    } else {
+        thread_release(thread);
+    }
+    job->out->stopped_us = thread->stopped_ns / CLOCK_NS_PER_US;
+    job->out->borrowed_tid = thread->tid;
+    return rc == 0 ? 0 : -1;
+}
+
+/* What the agent calls its socket, as we reach it. */
+static int inject_note_endpoint(struct inject_job *job, const struct stub_params *p) {
+    char inside[ENDPOINT_PATH_MAX];
+    int pid = (int)job->req->pid;
+    memcpy(inside, p->start.endpoint, sizeof inside - 1);
+    inside[sizeof inside - 1] = '\0';
+    if (inside[0] != '/')
+        return 0; /* the usual place, filled before */
+    int n = snprintf(job->out->endpoint, sizeof job->out->endpoint, "/proc/%d/root%s", pid, inside);
+    if (n < 0 || (size_t)n >= sizeof job->out->endpoint)
+        return err_set(job->e, ERR_FAILED, "process %d: the path of the agent's socket is too long", pid);
+    return 0;
+}
+
+static int inject_run(struct inject_job *job) {
+    struct target *t = &job->target;
+    struct thread thread = {0};
+    struct stub_params answer;
+    pid_t pid = job->req->pid;
+    if (target_init(t, pid, job->e) != 0 || target_find_symbols(t, job->e) != 0)
+        return -1;
+    if (t->agent >= 0) {
+        if (agentfile_find_mapped(t, &job->entry, job->e) != 0)
+            return -1;
+        job->out->reused = true;
+    } else if (agentfile_read(job->req->agent_path, &job->bytes, &job->size, job->e) != 0) {
+        return -1;
+    }
+    uint64_t now = clock_mono_ns();
+    uint64_t moment_end = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 * 3 : now;
+    if (moment_find(t, &thread, moment_end, inject_stop_asked, job->out->moment, sizeof job->out->moment, job->e) != 0)
+        return -1;
+    if (inject_create_thread(job, &thread) != 0)
+        return -1;
+    if (load_agent(t, job->borrow.params_at, job->bytes, job->size, job->deadline_ns, &answer, job->e) != 0)
+        return -1;
+    job->out->already = answer.result == STUB_ALREADY;
+    return inject_note_endpoint(job, &answer);
+}
+
+/* Is somebody answering already? 1 yes, 0 no, -1 with the error. */
+static int inject_is_there(struct inject_job *job) {
+    if (endpoint_path_from_outside(job->out->endpoint, sizeof job->out->endpoint, job->req->pid, job->e) != 0)
+        return -1;
+    return endpoint_probe(job->out->endpoint) == 1;
+}
+
+static void *inject_work(void *arg) {
+    struct inject_job *job = arg;
+    job->rc = inject_is_there(job);
+    if (job->rc == 1) {
+        job->out->already = true;
+        job->rc = 0;
+    } else if (job->rc == 0) {
+        job->rc = inject_check(job->req->pid, job->e);
+        if (job->rc == 0)
+            job->rc = inject_run(job);
+    }
+    target_fini(&job->target);
+    free(job->bytes);
+    return NULL;
+}
+
+int inject_process(const struct inject_request *req, struct inject_result *out, struct err *e) {
+    uint64_t start = clock_mono_ns();
+    unsigned timeout_ms = req->timeout_ms ? req->timeout_ms : INJECT_TIMEOUT_MS;
+    sigset_t deferred, kept;
+    pthread_t worker;
+    *out = (struct inject_result){0};
+    struct inject_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return err_set(e, ERR_FAILED, "out of memory");
+    job->req = req;
+    job->out = out;
+    job->e = e;
+    job->deadline_ns = start + timeout_ms * CLOCK_NS_PER_MS;
+    (void)sigemptyset(&deferred);
+    for (size_t i = 0; i < sizeof inject_deferred / sizeof inject_deferred[0]; i++)
+        (void)sigaddset(&deferred, inject_deferred[i]);
+    (void)pthread_sigmask(SIG_BLOCK, &deferred, &kept);
+    int rc = pthread_create(&worker, NULL, inject_work, job);
+    if (rc == 0) {
+        (void)pthread_join(worker, NULL);
+        rc = job->rc;
+    } else {
+        rc = err_set_errno(e, ERR_FAILED, rc, "cannot create a thread");
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+    out->total_us = (clock_mono_ns() - start) / CLOCK_NS_PER_US;
+    free(job);
+    return rc;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * target: what is mapped in the target and where things are in it.
+ *
+ * A snapshot of /proc/PID/maps, the ELF images in it, addresses of the libc functions the stub calls, and which code
+ * belongs to what may not be interrupted. Read only; the injector's one thread uses it.
+ */
+#ifndef INJECT_TARGET_H
+#define INJECT_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/elf.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+/* What a code address is part of, in rising order of how little a thread found there may be borrowed. */
+enum target_place {
+    TARGET_PLAIN = 0,
+    TARGET_UNKNOWN_CODE, /* no unwind information: what called it cannot be seen */
+    TARGET_STDIO,        /* holds a stream's lock at most, which creating a thread does not take */
+    TARGET_SIGNAL,       /* in a signal handler */
+    TARGET_PROCESS,      /* fork, exit: holds libc's locks */
+    TARGET_THREADS,      /* creates or ends a thread */
+    TARGET_ALLOCATOR,
+    TARGET_LOADER,
+    TARGET_PLACES
+};
+
+struct target_image {
+    uint64_t base, end; /* of its mappings */
+    char name[64];      /* last part of the path, cut */
+    enum target_place place;
+    int opened; /* 0 not looked at, 1 usable, -1 not */
+    struct elf_image elf;
+    uint64_t unwind_table, unwind_count; /* .eh_frame_hdr's sorted table; 0 when there is none */
+};
+
+struct target_map {
+    uint64_t start, end;
+    bool readable, writable, executable;
+    bool file;  /* backed by a file (its contents do not change under us) or the vdso */
+    int image;  /* index, or -1 */
+};
+
+struct target_range {
+    uint64_t start, end;
+    enum target_place place;
+};
+
+#define TARGET_MAX_RANGES 160
+
+/* Run-time addresses in the target. */
+struct target_symbols {
+    uint64_t pthread_create, attr_init, attr_setstacksize, attr_destroy, pthread_self, pthread_detach;
+    uint64_t errno_location, munmap, dlopen, dlsym, dlerror, dlclose;
+    uint64_t r_debug;
+    uint64_t syscall_ret; /* a "syscall; ret" */
+    uint64_t sigreturn;   /* libc's "mov $15, %rax; syscall" */
+};
+
+struct target {
+    pid_t pid;
+    struct mem mem;
+    struct target_map *maps;
+    size_t map_count, map_cap;
+    struct target_image *images;
+    size_t image_count, image_cap;
+    int libc, loader, libpthread, libdl; /* image indices, or -1 */
+    bool musl;
+    int agent; /* image of an agent that is mapped already, or -1 */
+    struct target_range ranges[TARGET_MAX_RANGES];
+    size_t range_count;
+    struct target_symbols sym;
+};
+
+/* Take the snapshot. 0, or -1 with the error; target_fini also after a failure. */
+int target_init(struct target *t, pid_t pid, struct err *e);
+void target_fini(struct target *t);
+
+/* Find the functions needed. 0, or -1 with the error that says what is missing. */
+int target_find_symbols(struct target *t, struct err *e);
+
+/* The mapping that holds `addr`, or NULL. */
+const struct target_map *target_map_at(const struct target *t, uint64_t addr);
+
+/* The image whose code holds `addr`, opened, or NULL when there is none (or it is no usable ELF). */
+struct target_image *target_image_at(struct target *t, uint64_t addr);
+
+/* What the code at `addr` is part of. */
+enum target_place target_place_at(struct target *t, uint64_t addr);
+
+/* Is the loader's list of libraries whole at this moment (r_debug, r_state == RT_CONSISTENT)? */
+bool target_loader_is_consistent(struct target *t);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread: see thread.h. ptrace(2); restart codes: Linux include/linux/errno.h, arch/x86/kernel/signal.c. */
+#include "inject/thread.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/procfs.h"
+
+#define THREAD_ERESTARTSYS 512
+#define THREAD_ERESTARTNOINTR 513
+#define THREAD_ERESTARTNOHAND 514
+#define THREAD_ERESTART_RESTARTBLOCK 516
+#define THREAD_SYSCALL_LEN 2
+#define THREAD_SPIN_NS (200 * CLOCK_NS_PER_US)
+#define THREAD_NAP_NS 20000L
+#define THREAD_PTRACE_GET_RSEQ 0x420f /* PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13 */
+#ifndef PTRACE_EVENT_STOP
+#define PTRACE_EVENT_STOP 128
+#endif
+
+static int thread_explain(const struct thread *t, int errnum, struct err *e) {
+    struct procfs_status st;
+    if (errnum == ESRCH)
+        return err_set(e, ERR_FAILED, "thread %d of process %d is gone", (int)t->tid, (int)t->pid);
+    if (procfs_read_status(t->pid, t->tid, &st) == 0 && st.tracer_pid > 0)
+        return err_set(e, ERR_ATTACH, "thread %d of process %d is being traced by process %lld already: end that one first",
+                       (int)t->tid, (int)t->pid, (long long)st.tracer_pid);
+    return err_set_errno(e, ERR_ATTACH, errnum,
+                         "not allowed to trace process %d (run as its user or root; in a container add the "
+                         "capability SYS_PTRACE)",
+                         (int)t->pid);
+}
+
+enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
+    uint64_t start = clock_mono_ns();
+    for (;;) {
+        int status;
+        pid_t got = waitpid(t->tid, &status, __WALL | WNOHANG);
+        if (got == t->tid) {
+            if (!WIFSTOPPED(status)) {
+                t->seized = t->stopped = false;
+                return THREAD_GONE;
+            }
+            t->stopped = true;
+            t->signal = WSTOPSIG(status);
+            if (status >> 16 == PTRACE_EVENT_STOP)
+                return THREAD_STOPPED;
+            if (t->signal == (SIGTRAP | 0x80))
+                return THREAD_SYSCALL;
+            return THREAD_SIGNAL;
+        }
+        if (got < 0 && errno != EINTR) {
+            t->seized = t->stopped = false;
+            return THREAD_GONE;
+        }
+        uint64_t waited = clock_mono_ns() - start;
+        if (waited > wait_ns)
+            return THREAD_TIMEOUT;
+        if (waited < THREAD_SPIN_NS)
+            (void)sched_yield();
+        else
+            (void)nanosleep(&(struct timespec){0, THREAD_NAP_NS}, NULL);
+    }
+}
+
+int thread_run(struct thread *t, int request) {
+    if (ptrace((enum __ptrace_request)request, t->tid, 0, 0) != 0)
+        return -1;
+    t->stopped = false;
+    return 0;
+}
+
+/* A signal on its way to the thread is taken out and owed: nothing of the job's may run on it while it is ours. */
+static void thread_owe(struct thread *t) {
+    if (t->signal != SIGTRAP)
+        t->owed_signal = t->signal;
+}
+
+int thread_interrupt(struct thread *t, uint64_t wait_ns) {
+    if (ptrace(PTRACE_INTERRUPT, t->tid, 0, 0) != 0)
+        return -1;
+    if (t->stopped && thread_run(t, PTRACE_CONT) != 0)
+        return -1;
+    uint64_t until = clock_mono_ns() + wait_ns;
+    for (;;) {
+        uint64_t now = clock_mono_ns();
+        switch (thread_wait(t, now < until ? until - now : 0)) {
+        case THREAD_STOPPED:
+            return 0;
+        case THREAD_SIGNAL:
+            thread_owe(t);
+            break;
+        case THREAD_SYSCALL:
+            break;
+        case THREAD_GONE:
+        case THREAD_TIMEOUT:
+            return -1;
+        }
+        if (thread_run(t, PTRACE_CONT) != 0)
+            return -1;
+    }
+}
+
+int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
+    t->since_ns = clock_mono_ns();
+    if (ptrace(PTRACE_SEIZE, t->tid, 0, PTRACE_O_TRACESYSGOOD) != 0)
+        return thread_explain(t, errno, e);
+    t->seized = true;
+    t->stopped = false;
+    t->owed_signal = 0;
+    if (thread_interrupt(t, wait_ns) == 0)
+        return 0;
+    if (!t->seized)
+        return err_set(e, ERR_FAILED, "thread %d of process %d ended", (int)t->tid, (int)t->pid);
+    return err_set(e, ERR_FAILED, "thread %d of process %d did not stop: it is in a system call that cannot be interrupted",
+                   (int)t->tid, (int)t->pid);
+}
+
+void thread_release(struct thread *t) {
+    if (!t->seized)
+        return;
+    (void)ptrace(PTRACE_DETACH, t->tid, 0, 0);
+    if (t->owed_signal)
+        (void)syscall(SYS_tgkill, t->pid, t->tid, t->owed_signal);
+    t->owed_signal = 0;
+    t->seized = t->stopped = false;
+    t->stopped_ns += clock_mono_ns() - t->since_ns;
+}
+
+int thread_get_regs(struct thread *t, struct user_regs_struct *regs) {
+    struct iovec iov = {regs, sizeof *regs};
+    return ptrace(PTRACE_GETREGSET, t->tid, NT_PRSTATUS, &iov) == 0 && iov.iov_len == sizeof *regs ? 0 : -1;
+}
+
+int thread_set_regs(struct thread *t, const struct user_regs_struct *regs) {
+    struct user_regs_struct copy = *regs;
+    struct iovec iov = {&copy, sizeof copy};
+    return ptrace(PTRACE_SETREGSET, t->tid, NT_PRSTATUS, &iov) == 0 ? 0 : -1;
+}
+
+ssize_t thread_get_xstate(struct thread *t, void *buf, size_t cap) {
+    struct iovec iov = {buf, cap};
+    if (ptrace(PTRACE_GETREGSET, t->tid, NT_X86_XSTATE, &iov) != 0 || iov.iov_len == cap)
+        return -1;
+    return (ssize_t)iov.iov_len;
+}
+
+int thread_set_xstate(struct thread *t, const void *buf, size_t len) {
+    struct iovec iov = {(void *)(uintptr_t)buf, len};
+    return ptrace(PTRACE_SETREGSET, t->tid, NT_X86_XSTATE, &iov) == 0 ? 0 : -1;
+}
+
+int thread_get_mask(struct thread *t, uint64_t *mask) {
+    return ptrace(PTRACE_GETSIGMASK, t->tid, sizeof *mask, mask) == 0 ? 0 : -1;
+}
+
+int thread_set_mask(struct thread *t, uint64_t mask) {
+    return ptrace(PTRACE_SETSIGMASK, t->tid, sizeof mask, &mask) == 0 ? 0 : -1;
+}
+
+bool thread_in_rseq(struct thread *t) {
+    struct {
+        uint64_t pointer;
+        uint32_t size, signature, flags, pad;
+    } conf = {0};
+    if (ptrace((enum __ptrace_request)THREAD_PTRACE_GET_RSEQ, t->tid, sizeof conf, &conf) <= 0 || !conf.pointer)
+        return false; /* an older kernel, or the thread has no rseq area */
+    uint64_t section = 0;
+    struct iovec to = {&section, sizeof section};
+    struct iovec from = {(void *)(uintptr_t)(conf.pointer + 8), sizeof section}; /* struct rseq, rseq_cs */
+    return process_vm_readv(t->pid, &to, 1, &from, 1, 0) != (ssize_t)sizeof section || section != 0;
+}
+
+int thread_write(pid_t pid, uint64_t addr, const void *bytes, size_t len) {
+    struct iovec from = {(void *)(uintptr_t)bytes, len};
+    struct iovec to = {(void *)(uintptr_t)addr, len};
+    return process_vm_writev(pid, &from, 1, &to, 1, 0) == (ssize_t)len ? 0 : -1;
+}
+
+/* System calls that the kernel ends with EINTR after any stop: "Interruption ... by stop signals" in signal(7), and the
+ * socket calls with a time limit. connect is not here: calling it twice is not the same. */
+static bool thread_call_sees_eintr(long nr) {
+    switch (nr) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+#ifdef SYS_epoll_pwait2
+    case SYS_epoll_pwait2:
+#endif
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_read:
+    case SYS_rt_sigtimedwait:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_io_getevents:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool thread_rewind_eintr(struct thread *t, struct user_regs_struct *regs) {
+    struct procfs_status st;
+    if ((int64_t)regs->rax != -EINTR || (int64_t)regs->orig_rax < 0 || !thread_call_sees_eintr((long)regs->orig_rax))
+        return false;
+    if (procfs_read_status(t->pid, t->tid, &st) != 0 || ((st.sig_pending | st.sig_shared_pending) & ~st.sig_blocked))
+        return false; /* a signal is there: EINTR is the truth */
+    regs->rip -= THREAD_SYSCALL_LEN;
+    regs->rax = regs->orig_rax;
+    regs->orig_rax = (unsigned long long)-1;
+    return true;
+}
+
+void thread_resolve_restart(struct user_regs_struct *regs) {
+    if ((int64_t)regs->orig_rax < 0)
+        return;
+    switch (-(int64_t)regs->rax) {
+    case THREAD_ERESTARTSYS:
+    case THREAD_ERESTARTNOINTR:
+    case THREAD_ERESTARTNOHAND:
+    case THREAD_ERESTART_RESTARTBLOCK:
+        regs->rip -= THREAD_SYSCALL_LEN;
+        regs->rax = regs->orig_rax;
+        break;
+    default:
+        break;
+    }
+    regs->orig_rax = (unsigned long long)-1;
+}
