@@ -40,6 +40,7 @@ $(BUILD)/obj/src/inject/stub%.o: src/inject/stub%.c $(BUILD)/flags $(BUILD)/gen/
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STUB_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)tools/check_stub.sh $@ inject_stub
 
 $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/stamp
 	$(call say,CC,$@)

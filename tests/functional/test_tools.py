@@ -169,3 +169,22 @@ def without_apt(tmp_path):
             if not name.startswith("apt") and not link.is_symlink():
                 link.symlink_to(os.path.join(place, name))
     return str(folder)
+
+
+# --- tools/check_stub.sh ----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("body, complaint", [
+    ("long f(long *p) { p[0] = g(p); return 1; } ", None),
+    ("extern long outside; long f(long *p) { return p[0] + outside; }", "outside"),
+    ("void puts_it(const char *); void f(void) { puts_it(\"text\"); }", "puts_it"),
+])
+def test_stub_check(source_dir, compiler, tmp_path, body, complaint):
+    """Code that is copied into another process may call within its section, and refer to nothing else."""
+    section = '__attribute__((section("copied"), noinline))'
+    body = body.replace("long f(", f"{section} long f(").replace("void f(", f"{section} void f(")
+    (tmp_path / "a.c").write_text(f"{section} long g(long *p) {{ return p[1]; }}\n{body}\n")
+    obj = str(tmp_path / "a.o")
+    subprocess.run([compiler, "-O2", "-fPIC", "-c", "-o", obj, str(tmp_path / "a.c")], check=True)
+    done = subprocess.run([os.path.join(source_dir, "tools", "check_stub.sh"), obj, "copied"], capture_output=True, text=True)
+    assert (done.returncode, complaint or "") == (1 if complaint else 0, complaint or "")
+    assert (complaint or "") in done.stderr
