@@ -14,13 +14,18 @@
 #define CODES_FRESH_NS                                                                                       \
     (2 * CLOCK_NS_PER_S) /* how long an entry is believed without reading its strings again */
 #define CODES_MEMO 4
+#define CODES_PRINTS 3               /* name, file, line table */
+#define CODES_PRINT 64               /* bytes after the object's head: length, hash, the first characters */
+#define CODES_PRINT_LEAST 32         /* a small object may lie at the very end of a mapping */
 #define CODES_UNITS_MAX (1ULL << 28) /* code units of one object */
 #define CODES_SPAN_MAX 65536         /* first traceable instruction: prologues are short */
 
-/* Everything of the code object that names it. */
+/* Everything of the code object that names it. Code that is made and dropped again and again gets the same addresses for
+ * its parts too, so the beginnings of what they hold are part of it. */
 struct codes_key {
     uint64_t addr, type, size, name, qualname, filename, table;
     int32_t firstlineno, firsttraceable;
+    uint8_t prints[CODES_PRINTS][CODES_PRINT];
 };
 
 struct pystack_code {
@@ -75,6 +80,13 @@ void pystack_codes_begin(struct pystack_codes *c, struct arena *arena) {
     c->arena = arena;
 }
 
+static int codes_read_print(struct pystack_reader *r, uint64_t object, uint8_t *out) {
+    uint64_t from = object + (uint64_t)r->off.object_size;
+    if (mem_read(&r->mem, from, out, CODES_PRINT) == 0)
+        return 0;
+    return mem_read(&r->mem, from, out, CODES_PRINT_LEAST);
+}
+
 static int codes_read_key(struct pystack_reader *r, uint64_t addr, struct codes_key *key) {
     const struct pystack_offsets *o = &r->off;
     uint8_t bytes[PYSTACK_STRUCT_MAX];
@@ -98,13 +110,18 @@ static int codes_read_key(struct pystack_reader *r, uint64_t addr, struct codes_
         (o->code_qualname && !pystack_is_pointer(key->qualname)) || key->firsttraceable < 0 ||
         key->firsttraceable > CODES_SPAN_MAX || key->size > CODES_UNITS_MAX)
         return -1;
+    if (codes_read_print(r, key->qualname ? key->qualname : key->name, key->prints[0]) != 0 ||
+        codes_read_print(r, key->filename, key->prints[1]) != 0 ||
+        codes_read_print(r, key->table, key->prints[2]) != 0)
+        return -1;
     return 0;
 }
 
 static bool codes_same_key(const struct codes_key *a, const struct codes_key *b) {
     return a->addr == b->addr && a->type == b->type && a->size == b->size && a->name == b->name &&
            a->qualname == b->qualname && a->filename == b->filename && a->table == b->table &&
-           a->firstlineno == b->firstlineno && a->firsttraceable == b->firsttraceable;
+           a->firstlineno == b->firstlineno && a->firsttraceable == b->firsttraceable &&
+           memcmp(a->prints, b->prints, sizeof a->prints) == 0;
 }
 
 static char *codes_read_text(struct pystack_reader *r, uint64_t addr, size_t cap) {

@@ -381,22 +381,35 @@ static int discover_explain(struct discover *d, pid_t pid, struct err *e) {
                    "process %d is not a Python process: no CPython interpreter was found in it", (int)pid);
 }
 
-int pystack_explain_unreadable(pid_t pid, int errnum, struct err *e) {
-    struct procfs_status st;
-    if (pid > 0 && procfs_read_status(pid, 0, &st) != 0)
-        return err_set(e, ERR_ATTACH, "no process %d", (int)pid);
-    if (pid > 0 && (st.state == 'Z' || st.state == 'X'))
-        return err_set(e, ERR_ATTACH, "process %d has ended (a zombie): there is nothing to read", (int)pid);
-    if (errnum == EPERM || errnum == EACCES) {
-        if (pid > 0 && st.uid != (int64_t)geteuid() && geteuid() != 0)
-            return err_set(e, ERR_ATTACH,
-                           "process %d belongs to another user (uid %lld): run as that user or as root",
-                           (int)pid, (long long)st.uid);
+static int discover_explain_permission(pid_t pid, const struct procfs_status *st, struct err *e) {
+    if (geteuid() == 0)
         return err_set(
             e, ERR_ATTACH,
-            "the memory of process %d may not be read: run as root, or set kernel.yama.ptrace_scope to 0",
+            "the memory of process %d may not be read: this root lacks CAP_SYS_PTRACE over it (a container?)",
             (int)pid);
-    }
+    if (st->uid != (int64_t)geteuid())
+        return err_set(e, ERR_ATTACH,
+                       "process %d belongs to another user (uid %lld): run as that user or as root", (int)pid,
+                       (long long)st->uid);
+    return err_set(
+        e, ERR_ATTACH,
+        "the memory of process %d may not be read: run as root, or set kernel.yama.ptrace_scope to 0",
+        (int)pid);
+}
+
+static int discover_explain_unreadable(pid_t pid, int errnum, struct err *e) {
+    struct procfs_status st;
+    if (procfs_read_status(pid, 0, &st) != 0)
+        return err_set(e, ERR_LOST, "process %d ended while it was being opened", (int)pid);
+    pid = pid ? pid : getpid();
+    if (st.state == 'Z' || st.state == 'X')
+        return err_set(e, ERR_ATTACH, "process %d has ended (a zombie): there is nothing to read", (int)pid);
+    if (errnum == EPERM || errnum == EACCES)
+        return discover_explain_permission(pid, &st, e);
+    if (errnum == ESRCH)
+        return err_set(e, ERR_ATTACH,
+                       "process %d has no memory of its own (a kernel thread): there is nothing to read",
+                       (int)pid);
     return err_set_errno(e, ERR_ATTACH, errnum, "the memory of process %d cannot be read", (int)pid);
 }
 
@@ -412,17 +425,21 @@ static int discover_probe(struct discover *d) {
     return 0;
 }
 
-static int discover_run(struct discover *d, pid_t pid, struct err *e) {
+static int discover_run(struct discover *d, pid_t pid, const char *only, struct err *e) {
     struct pystack *ps = d->ps;
+    struct procfs_status st;
+    if (procfs_read_status(pid, 0, &st) != 0)
+        return err_set(e, ERR_ATTACH, "no process %d", (int)pid);
     if (procfs_read_exe(pid, d->exe, sizeof d->exe) != 0)
         d->exe[0] = '\0';
     if (procfs_each_map(pid, discover_note_map, d) != 0)
-        return pystack_explain_unreadable(pid, errno, e);
+        return discover_explain_unreadable(pid, errno, e);
     int unreadable = discover_probe(d);
     if (unreadable)
-        return pystack_explain_unreadable(pid, unreadable, e);
+        return discover_explain_unreadable(pid, unreadable, e);
     for (size_t i = 0; i < sizeof discover_strategies / sizeof discover_strategies[0]; i++)
-        if (discover_strategies[i].find(d) == 0) {
+        if ((!only || strcmp(only, discover_strategies[i].name) == 0) &&
+            discover_strategies[i].find(d) == 0) {
             ps->info.discovery = discover_strategies[i].name;
             (void)snprintf(ps->info.version, sizeof ps->info.version, "%d.%d.%d", ps->info.major,
                            ps->info.minor, ps->info.micro);
@@ -432,12 +449,12 @@ static int discover_run(struct discover *d, pid_t pid, struct err *e) {
     return discover_explain(d, pid, e);
 }
 
-int pystack_discover(struct pystack *ps, pid_t pid, struct err *e) {
+int pystack_discover(struct pystack *ps, pid_t pid, const char *only, struct err *e) {
     struct discover *d = calloc(1, sizeof *d);
     if (!d)
         return err_set(e, ERR_FAILED, "out of memory while looking for Python in process %d", (int)pid);
     d->ps = ps;
-    int rc = discover_run(d, pid, e);
+    int rc = discover_run(d, pid, only, e);
     free(d);
     return rc;
 }

@@ -11,13 +11,11 @@
 #include "base/err.h"
 #include "pystack/pystack_internal.h"
 
-/* Fill the offsets and the info of `ps`, whose memory is open, for process `pid` (0 ourselves). 0 or -1 with the error. */
-int pystack_discover(struct pystack *ps, pid_t pid, struct err *e);
+/* Fill the offsets and the info of `ps`, whose memory is open, for process `pid` (0 ourselves), by the strategies in their
+ * order, or by the one called `only`. 0 or -1 with the error. */
+int pystack_discover(struct pystack *ps, pid_t pid, const char *only, struct err *e);
 
 /* Is this the path of a Python executable or library? The version it names is stored, 0 where it names none. */
 bool pystack_version_of_name(const char *path, int *major, int *minor);
-
-/* Say why process `pid` could not be read. -1. */
-int pystack_explain_unreadable(pid_t pid, int errnum, struct err *e);
 
 #endif

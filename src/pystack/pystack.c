@@ -36,6 +36,10 @@ static void pystack_identify(struct pystack *ps, pid_t pid) {
 }
 
 struct pystack *pystack_open(pid_t pid, struct err *e) {
+    return pystack_open_by(pid, NULL, e);
+}
+
+struct pystack *pystack_open_by(pid_t pid, const char *strategy, struct err *e) {
     if (pid == getpid())
         pid = 0;
     struct pystack *ps = calloc(1, sizeof *ps);
@@ -48,7 +52,7 @@ struct pystack *pystack_open(pid_t pid, struct err *e) {
     ps->self = pid == 0;
     ps->pthread_tid = -1;
     mem_init_process(&ps->reader.mem, pid ? pid : getpid());
-    if (pystack_discover(ps, pid, e) != 0) {
+    if (pystack_discover(ps, pid, strategy, e) != 0) {
         pystack_close(ps);
         return NULL;
     }

@@ -85,6 +85,9 @@ struct pystack {
     pid_t main_tid; /* as the target numbers it */
 };
 
+/* pystack.c: pystack_open by one strategy alone (NULL: all). Lets tests try each. */
+struct pystack *pystack_open_by(pid_t pid, const char *strategy, struct err *e);
+
 /* gil.c: address of the GIL of the interpreter at `interp`. 0 or -1. */
 int pystack_find_gil(struct pystack *ps, uint64_t interp, uint64_t *gil);
 

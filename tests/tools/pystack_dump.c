@@ -2,14 +2,14 @@
 /*
  * pystack_dump: prints snapshots of a process as JSON, one line each. A tool of the functional tests.
  *
- * usage: pystack_dump PID [COUNT [INTERVAL_MS]]
+ * usage: pystack_dump PID [COUNT [INTERVAL_MS [STRATEGY]]]
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/json.h"
-#include "pystack/pystack.h"
+#include "pystack/pystack_internal.h"
 
 static void dump_frames(struct json *j, const struct model_thread *t) {
     json_key(j, "frames");
@@ -92,12 +92,12 @@ int main(int argc, char **argv) {
     struct err e = {.code = ERR_OK};
     char torch[64];
     if (argc < 2) {
-        (void)fprintf(stderr, "usage: pystack_dump PID [COUNT [INTERVAL_MS]]\n");
+        (void)fprintf(stderr, "usage: pystack_dump PID [COUNT [INTERVAL_MS [STRATEGY]]]\n");
         return 2;
     }
     pid_t pid = (pid_t)atol(argv[1]);
     long count = argc > 2 ? atol(argv[2]) : 1, interval_ms = argc > 3 ? atol(argv[3]) : 50;
-    struct pystack *ps = pystack_open(pid, &e);
+    struct pystack *ps = pystack_open_by(pid, argc > 4 ? argv[4] : NULL, &e);
     if (!ps) {
         (void)fprintf(stderr, "pystack_dump: %s\n", e.text);
         return err_exit_status(&e);
