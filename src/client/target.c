@@ -19,6 +19,7 @@
 #include "base/model.h"
 #include "base/procfs.h"
 #include "base/strbuf.h"
+#include "pystack/pystack.h"
 
 #define TARGET_AGENT_FILE "libprobing.so"
 
@@ -230,6 +231,22 @@ int target_find_endpoint(struct session_address *addr, struct err *e)
     return err_set_errno(e, ERR_ATTACH, saved, "the agent's socket %s cannot be reached", addr->path);
 }
 
+/* Look before touching: may we, is it a Python this project reads, is the agent's file there. */
+static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *result, struct err *e)
+{
+    char agent[PATH_MAX];
+    if (inject_check(pid, e) != 0)
+        return -1;
+    struct pystack *python = pystack_open(pid, e);
+    if (!python)
+        return -1;
+    pystack_close(python);
+    if (target_find_agent(agent, sizeof agent, e) != 0)
+        return -1;
+    struct inject_request request = {.pid = pid, .agent_path = agent, .timeout_ms = timeout_ms};
+    return inject_process(&request, result, e);
+}
+
 int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out, struct err *e)
 {
     struct inject_result result = {.already = true};
@@ -237,13 +254,10 @@ int target_attach(struct session_address *addr, unsigned timeout_ms, struct inje
     if (!addr->path[0]) {
         if (endpoint_path_from_outside(result.endpoint, sizeof result.endpoint, addr->pid, e) != 0)
             return -1;
-        if (endpoint_probe(result.endpoint) != 1) {
-            char agent[PATH_MAX];
-            if (target_find_agent(agent, sizeof agent, e) != 0)
-                return -1;
-            struct inject_request request = {.pid = addr->pid, .agent_path = agent, .timeout_ms = timeout_ms};
-            if (inject_process(&request, &result, e) != 0)
-                return -1;
+        if (endpoint_probe(result.endpoint) != 1 && target_inject(addr->pid, timeout_ms, &result, e) != 0) {
+            if (e && e->code == ERR_FAILED)
+                e->code = ERR_ATTACH; /* whatever failed, it was the attaching */
+            return -1;
         }
         (void)snprintf(addr->path, sizeof addr->path, "%s", result.endpoint);
     } else {
