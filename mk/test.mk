@@ -53,7 +53,7 @@ $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/obj/tests/fuzz/%.o $(TEST_LIBS) $(BUILD
 	$(call link_test)
 
 # Programs that functional tests run.
-$(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(call lib_of,pystack base) $(BUILD)/link-flags
+$(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(call lib_of,inject pystack base) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call link_test)
 
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(TEST_LIBS) $(BUILD)/link-flags

@@ -13,12 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/agent_abi.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "inject/agentfile.h"
 #include "inject/borrow.h"
+#include "inject/check.h"
 #include "inject/load.h"
 #include "inject/moment.h"
 #include "inject/target.h"
@@ -27,6 +30,8 @@
 #define INJECT_THREAD_STACK ((uint64_t)1024 * 1024)
 #define INJECT_GO_WAIT_NS (5 * CLOCK_NS_PER_S)
 #define INJECT_TAKEBACK_WAIT_NS (250 * CLOCK_NS_PER_MS)
+#define INJECT_RETRY_NS 5000000L
+#define INJECT_RETRY_STEP_NS 2000000L
 #define INJECT_THREAD_NAME "probing-start"
 
 struct inject_job {
@@ -113,6 +118,7 @@ static int inject_note_endpoint(struct inject_job *job, const struct stub_params
     return 0;
 }
 
+/* 0 done, 1 when somebody else is doing the same at this moment, -1 with the error. */
 static int inject_run(struct inject_job *job) {
     struct target *t = &job->target;
     struct thread thread = {0};
@@ -133,8 +139,9 @@ static int inject_run(struct inject_job *job) {
         return -1;
     if (inject_create_thread(job, &thread) != 0)
         return -1;
-    if (load_agent(t, job->borrow.params_at, job->bytes, job->size, job->deadline_ns, &answer, job->e) != 0)
-        return -1;
+    int rc = load_agent(t, job->borrow.params_at, job->bytes, job->size, job->deadline_ns, &answer, job->e);
+    if (rc != 0)
+        return rc;
     job->out->already = answer.result == STUB_ALREADY;
     return inject_note_endpoint(job, &answer);
 }
@@ -146,20 +153,40 @@ static int inject_is_there(struct inject_job *job) {
     return endpoint_probe(job->out->endpoint) == 1;
 }
 
-static void *inject_work(void *arg) {
-    struct inject_job *job = arg;
-    job->rc = inject_is_there(job);
-    if (job->rc == 1) {
+/* One try. 0 done, 1 when somebody else is tracing it at this moment (another of us, most likely, whose agent will do),
+ * -1 with the error. */
+static int inject_try(struct inject_job *job) {
+    struct check_facts facts;
+    int rc = inject_is_there(job);
+    if (rc == 1)
         job->out->already = true;
-        job->rc = 0;
-    } else if (job->rc == 0) {
-        job->rc = inject_check(job->req->pid, job->e);
-        if (job->rc == 0)
-            job->rc = inject_run(job);
-    }
+    if (rc != 0)
+        return rc == 1 ? 0 : -1;
+    check_gather(job->req->pid, &facts);
+    if (check_judge(&facts, job->e) != 0)
+        return facts.exists && facts.status.tracer_pid > 0 ? 1 : -1;
+    rc = inject_run(job);
     target_fini(&job->target);
     free(job->bytes);
-    return NULL;
+    job->bytes = NULL;
+    if (rc == 1)
+        (void)err_set(job->e, ERR_ATTACH, "another program is attaching to process %d at this moment; try again",
+                      (int)job->req->pid);
+    return rc;
+}
+
+static void *inject_work(void *arg) {
+    struct inject_job *job = arg;
+    uint64_t now = clock_mono_ns();
+    uint64_t patience = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 : now;
+    for (;;) {
+        job->rc = inject_try(job);
+        if (job->rc != 1 || clock_mono_ns() > patience || inject_stop_asked())
+            return NULL;
+        *job->out = (struct inject_result){0};
+        /* Two that gave way to each other must not meet again. */
+        (void)nanosleep(&(struct timespec){0, INJECT_RETRY_NS + INJECT_RETRY_STEP_NS * (getpid() % 16)}, NULL);
+    }
 }
 
 int inject_process(const struct inject_request *req, struct inject_result *out, struct err *e) {
@@ -182,7 +209,7 @@ int inject_process(const struct inject_request *req, struct inject_result *out, 
     int rc = pthread_create(&worker, NULL, inject_work, job);
     if (rc == 0) {
         (void)pthread_join(worker, NULL);
-        rc = job->rc;
+        rc = job->rc == 0 ? 0 : -1;
     } else {
         rc = err_set_errno(e, ERR_FAILED, rc, "cannot create a thread");
     }

@@ -2,9 +2,12 @@
 /* load: see load.h. */
 #include "inject/load.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +18,7 @@
 #include "inject/borrow.h"
 #include "inject/thread.h"
 
+#define LOAD_FILE_LINK "/memfd:" AGENT_MEMFD_NAME
 #define LOAD_POLL_NS 50000L
 #define LOAD_START_GRACE_NS (2000 * CLOCK_NS_PER_MS) /* for an agent that is in its entry already */
 #define LOAD_GONE_NS (500 * CLOCK_NS_PER_MS)
@@ -119,20 +123,44 @@ static int load_wait_done(struct target *t, uint64_t params_at, uint64_t deadlin
     return phase == STUB_DONE ? 0 : load_too_late(t, params_at, e);
 }
 
+static int load_match_map(const struct procfs_map *map, void *arg) {
+    (void)arg;
+    return strncmp(map->path, LOAD_FILE_LINK, sizeof LOAD_FILE_LINK - 1) == 0;
+}
+
+/* Is there another memory file like ours, open or mapped? Everybody makes theirs first and looks then, so of two at the
+ * same time at least one sees the other. */
+static bool load_is_alone(struct target *t, int32_t our_fd) {
+    char path[64], link[64];
+    bool alone = true;
+    (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)t->pid);
+    DIR *dir = opendir(path);
+    for (struct dirent *d; dir && alone && (d = readdir(dir));) {
+        ssize_t n = readlinkat(dirfd(dir), d->d_name, link, sizeof link - 1);
+        link[n > 0 ? n : 0] = '\0';
+        alone = strncmp(link, LOAD_FILE_LINK, sizeof LOAD_FILE_LINK - 1) != 0 || atoi(d->d_name) == our_fd;
+    }
+    if (dir)
+        (void)closedir(dir);
+    return alone && procfs_each_map(t->pid, load_match_map, NULL) == 0;
+}
+
 int load_agent(struct target *t, uint64_t params_at, const uint8_t *bytes, size_t size, uint64_t deadline_ns,
                struct stub_params *out, struct err *e) {
     int32_t phase = load_wait(t, params_at, bytes ? STUB_WAITING : STUB_BORN, deadline_ns);
     if (phase < 0)
         return load_lost(t, e);
     int failed = phase == 0 ? load_too_late(t, params_at, e) : 0;
-    if (phase == STUB_WAITING)
+    if (phase == STUB_WAITING && !load_is_alone(t, borrow_read_i32(t, params_at, offsetof(struct stub_params, fd))))
+        failed = 1;
+    else if (phase == STUB_WAITING)
         failed = load_write_file(t, params_at, bytes, size, e);
     if (failed)
         load_set(t, params_at, offsetof(struct stub_params, cancel));
     load_set(t, params_at, offsetof(struct stub_params, go));
     if (failed) {
         load_wait_gone(t, params_at);
-        return -1;
+        return failed;
     }
     if (load_wait_done(t, params_at, deadline_ns, e) != 0)
         return -1;

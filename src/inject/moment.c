@@ -65,6 +65,7 @@ struct moment {
     struct unwind_copy *copy;
     uint8_t *again; /* the stack at the second stop */
     enum target_place limit; /* the worst place accepted in this round */
+    enum target_place seen;  /* the worst place of the thread accepted */
     unsigned refusals[MOMENT_REFUSALS];
     uint64_t stopped_ns;
     struct err first_error; /* of a stop that was not permitted */
@@ -264,6 +265,7 @@ static bool moment_accept(struct moment *m, const struct unwind_result *r) {
         moment_refuse(m, MOMENT_LOADER_BUSY);
         return false;
     }
+    m->seen = r->worst;
     return true;
 }
 
@@ -340,15 +342,15 @@ static int moment_explain(struct moment *m, uint64_t waited_ns, struct err *e) {
                    (int)m->t->pid, (unsigned)(waited_ns / CLOCK_NS_PER_MS), total ? text : "no thread was found");
 }
 
-static int moment_describe(const struct moment_candidate *c, enum target_place limit, char *how, size_t cap) {
+static int moment_describe(const struct moment_candidate *c, enum target_place seen, char *how, size_t cap) {
     char name[32];
     moment_call_name(name, sizeof name, c->nr);
     if (c->nr >= 0 && c->rank < MOMENT_RANK_RUNNING)
         (void)snprintf(how, cap, "asleep in %s", name);
     else
         (void)snprintf(how, cap, "running");
-    if (limit > TARGET_PLAIN)
-        (void)snprintf(how + strlen(how), cap - strlen(how), ", not fully unwound");
+    if (seen > TARGET_PLAIN)
+        (void)snprintf(how + strlen(how), cap - strlen(how), ", %s", moment_refusal_text[seen]);
     return 0;
 }
 
@@ -363,11 +365,23 @@ static int moment_round(struct moment *m, struct thread *out, struct moment_cand
         *out = (struct thread){.pid = m->t->pid, .tid = list[i].tid};
         int rc = runs ? moment_try_running(m, out) : moment_try_sleeping(m, out);
         if (rc == 0)
-            return moment_describe(&list[i], m->limit, how, how_cap);
+            return moment_describe(&list[i], m->seen, how, how_cap);
         if (out->seized)
             return -1;
     }
     return 1;
+}
+
+/* What cannot be unwound to its end, or sits in a stream's lock (a prompt does, for ever), is taken only when nothing
+ * better comes: when that is all there is, or a quarter of the time has passed. */
+static enum target_place moment_limit(const struct moment *m, unsigned round, uint64_t start, uint64_t deadline) {
+    unsigned hard = 0;
+    for (unsigned i = 0; i < MOMENT_REFUSALS; i++)
+        if (i != TARGET_UNKNOWN_CODE && i != TARGET_STDIO && i != MOMENT_WRONG_CALL)
+            hard += m->refusals[i];
+    if (round >= 2 && (hard == 0 || clock_mono_ns() > start + (deadline - start) / 4))
+        return TARGET_STDIO;
+    return TARGET_PLAIN;
 }
 
 static int moment_search(struct moment *m, struct thread *out, uint64_t deadline, bool (*stop_asked)(void), char *how,
@@ -379,8 +393,7 @@ static int moment_search(struct moment *m, struct thread *out, uint64_t deadline
     if (rc < 0)
         (void)err_set(e, ERR_FAILED, "out of memory");
     for (unsigned round = 0; rc == 1; round++) {
-        /* What cannot be unwound to its end, or sits in a stream's lock for ever (a prompt), only when nothing else is. */
-        m->limit = round < 2 ? TARGET_PLAIN : TARGET_STDIO;
+        m->limit = moment_limit(m, round, start, deadline);
         size_t n = moment_list(m, list, tids);
         rc = moment_round(m, out, list, n, deadline, how, how_cap);
         if (rc == -1)
