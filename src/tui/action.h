@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * action: everything a key can do, in one table.
+ *
+ * The table feeds the dispatcher, the footer, the help screen and --list-keys; a key is bound once in a context, which a
+ * test holds. To add an action: a line in ACTION_LIST's order in the enum, a row in action.c, and the screen's answer.
+ */
+#ifndef TUI_ACTION_H
+#define TUI_ACTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+
+/* Where keys are read: which part of which screen has the focus. */
+enum action_context { CONTEXT_THREADS = 0, CONTEXT_STACK, CONTEXT_PICKER, CONTEXT_HELP, CONTEXT_COUNT };
+
+#define ACTION_IN(c) (1U << (c))
+#define ACTION_EVERYWHERE (ACTION_IN(CONTEXT_COUNT) - 1U)
+
+enum action {
+    ACTION_NONE = 0,
+    ACTION_UP,
+    ACTION_DOWN,
+    ACTION_LEFT,
+    ACTION_RIGHT,
+    ACTION_HALF_UP,
+    ACTION_HALF_DOWN,
+    ACTION_PAGE_UP,
+    ACTION_PAGE_DOWN,
+    ACTION_FIRST,
+    ACTION_LAST,
+    ACTION_HELP,
+    ACTION_SEARCH,
+    ACTION_SEARCH_NEXT,
+    ACTION_SEARCH_PREV,
+    ACTION_FILTER,
+    ACTION_SORT_PREV,
+    ACTION_SORT_NEXT,
+    ACTION_SORT_INVERT,
+    ACTION_SORT_CPU,
+    ACTION_PAUSE,
+    ACTION_HIDE_IDLE,
+    ACTION_HIDE_NATIVE,
+    ACTION_SHOW_ALL,
+    ACTION_THREAD_PREV,
+    ACTION_THREAD_NEXT,
+    ACTION_FOCUS,
+    ACTION_ZOOM,
+    ACTION_OPEN_STACK,
+    ACTION_ATTACH,
+    ACTION_RUN_ENTRY,
+    ACTION_REFRESH,
+    ACTION_SLOWER,
+    ACTION_FASTER,
+    ACTION_METERS,
+    ACTION_MOUSE,
+    ACTION_BACK,
+    ACTION_REDRAW,
+    ACTION_SUSPEND,
+    ACTION_QUIT,
+    ACTION_QUIT_NOW,
+    ACTION_COUNT,
+};
+
+#define ACTION_MAX_KEYS 4
+
+struct action_def {
+    enum action action;
+    const char *name;                  /* as in --list-keys */
+    unsigned contexts;                 /* ACTION_IN(...) of every context it is for */
+    const char *keys[ACTION_MAX_KEYS]; /* names (input.h); the first is the one the footer shows */
+    const char *label;                 /* in the footer; NULL: not there */
+    int rank;                          /* footer: higher ones give way first when there is no room */
+    const char *help;
+};
+
+/* The table; ends with ACTION_NONE. */
+extern const struct action_def action_table[];
+
+/* What `key` does in `context`; ACTION_NONE nothing. */
+enum action action_find(enum action_context context, uint32_t key);
+
+/* Row of an action in a context, or NULL. */
+const struct action_def *action_row(enum action action, enum action_context context);
+
+/* "threads", "stack", ... */
+const char *action_context_name(enum action_context context);
+
+/* Title of a context in the help. */
+const char *action_context_title(enum action_context context);
+
+/* Keys of a row as text: "F3 /". */
+void action_keys_text(const struct action_def *row, char *buf, size_t cap);
+
+/* The text of --list-keys: a line for each context and key. */
+void action_list_keys(struct strbuf *out);
+
+#endif

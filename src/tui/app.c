@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* app: see app.h. Drawing the frame around the screens is in app_draw.c. */
+#include "tui/app.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/action.h"
+#include "tui/footer.h"
+#include "tui/screens/screens.h"
+
+struct app *app_new(const struct app_config *config) {
+    struct app *a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    a->config = *config;
+    a->mouse = config->mouse;
+    a->cursor_row = a->footer_row = -1;
+    data_init(&a->data);
+    app_push(a, config->pick ? &screen_picker : &screen_threads);
+    if (a->n_screens == 0) {
+        app_free(a);
+        return NULL;
+    }
+    return a;
+}
+
+void app_free(struct app *a) {
+    if (!a)
+        return;
+    while (a->n_screens > 0)
+        app_pop(a);
+    target_list_free(a->processes, a->n_processes);
+    data_fini(&a->data);
+    free(a);
+}
+
+void app_set_time(struct app *a, double now_s, double epoch_s) {
+    a->now_s = now_s;
+    a->epoch_s = epoch_s;
+}
+
+struct app_screen *app_top(struct app *a) {
+    return &a->screens[a->n_screens - 1];
+}
+
+void app_push(struct app *a, const struct screen_def *def) {
+    if (a->n_screens == APP_MAX_SCREENS)
+        return;
+    void *state = calloc(1, def->state_size ? def->state_size : 1);
+    if (!state)
+        return;
+    a->screens[a->n_screens++] = (struct app_screen){def, state};
+    if (def->init)
+        def->init(state, a);
+    a->dirty = true;
+}
+
+void app_pop(struct app *a) {
+    struct app_screen *s = app_top(a);
+    if (s->def->fini)
+        s->def->fini(s->state);
+    free(s->state);
+    a->n_screens--;
+    a->dirty = true;
+}
+
+void app_message(struct app *a, bool is_bad, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(a->message, sizeof a->message, fmt, ap);
+    va_end(ap);
+    a->message_is_bad = is_bad;
+    a->dirty = true;
+}
+
+static void app_update_screens(struct app *a) {
+    for (int i = 0; i < a->n_screens; i++)
+        if (a->screens[i].def->update)
+            a->screens[i].def->update(a->screens[i].state, a);
+    a->dirty = true;
+}
+
+void app_take_target(struct app *a, struct model_target *t) {
+    data_take_target(&a->data, t);
+    app_update_screens(a);
+}
+
+void app_take_snapshot(struct app *a, struct model_snapshot *s) {
+    data_take_snapshot(&a->data, s, a->now_s);
+    app_update_screens(a);
+}
+
+void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s) {
+    data_set_state(&a->data, state, why, a->now_s + retry_in_s);
+    app_update_screens(a);
+}
+
+void app_take_processes(struct app *a, struct target_process *list, size_t n) {
+    target_list_free(a->processes, a->n_processes);
+    a->processes = list;
+    a->n_processes = n;
+    a->has_processes = true;
+    app_update_screens(a);
+}
+
+void app_attach_done(struct app *a, const struct err *why) {
+    a->attaching = 0;
+    if (why) {
+        app_message(a, true, "%s", why->text);
+        return;
+    }
+    a->message[0] = '\0';
+    while (a->n_screens > 0)
+        app_pop(a);
+    app_push(a, &screen_threads);
+}
+
+struct app_wishes app_take_wishes(struct app *a) {
+    struct app_wishes w = a->wishes;
+    memset(&a->wishes, 0, sizeof a->wishes);
+    return w;
+}
+
+int app_exit_status(const struct app *a) {
+    return data_is_over(&a->data) ? ERR_LOST : 0;
+}
+
+bool app_needs_tick(const struct app *a) {
+    if (a->n_screens && a->screens[0].def == &screen_picker)
+        return false;
+    if (data_is_over(&a->data))
+        return false; /* the time of the last snapshot is shown, not its age */
+    bool is_late = a->data.live.valid && a->now_s - a->data.live.arrived_s > 2 * a->config.delay_s;
+    return a->data.state != SESSION_CONNECTED || a->data.paused || is_late;
+}
+
+void app_step_delay(struct app *a, int step) {
+    static const double delays[] = {0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60};
+    int n = (int)(sizeof delays / sizeof delays[0]), at = 0;
+    while (at < n - 1 && delays[at] < a->config.delay_s * 0.999)
+        at++;
+    if (step < 0 && at > 0)
+        at--;
+    else if (step > 0 && at < n - 1 && delays[at] <= a->config.delay_s * 1.001)
+        at++;
+    a->config.delay_s = delays[at];
+    a->wishes.rate = true;
+    app_message(a, false, "a snapshot every %g s", a->config.delay_s);
+}
+
+/* ---- actions ---- */
+
+static void app_open_prompt(struct app *a, enum action what) {
+    struct app_screen *s = app_top(a);
+    if (!s->def->typed)
+        return;
+    const char *before = s->def->typed_before ? s->def->typed_before(s->state, what) : "";
+    prompt_start(&a->prompt, what == ACTION_FILTER ? "Filter: " : "Search: ", what == ACTION_FILTER ? before : "");
+    a->prompt_for = what;
+    a->prompt_failed = false;
+}
+
+static void app_close(struct app *a) {
+    if (a->n_screens > 1)
+        app_pop(a);
+    else
+        a->wishes.quit = true;
+}
+
+/* Actions that mean the same on every screen; false when it is none of them. */
+static bool app_act_common(struct app *a, enum action action) {
+    switch ((int)action) {
+    case ACTION_HELP:
+        app_push(a, &screen_help);
+        return true;
+    case ACTION_SEARCH:
+    case ACTION_FILTER:
+        app_open_prompt(a, action);
+        return true;
+    case ACTION_REDRAW:
+        a->wishes.repaint = true;
+        return true;
+    case ACTION_SUSPEND:
+        a->wishes.suspend = true;
+        return true;
+    case ACTION_MOUSE:
+        a->mouse = !a->mouse;
+        a->wishes.toggle_mouse = true;
+        app_message(a, false, a->mouse ? "mouse on" : "mouse off: the terminal selects text");
+        return true;
+    case ACTION_METERS:
+        a->folded = !a->folded;
+        return true;
+    case ACTION_REFRESH:
+        a->wishes.snapshot = true;
+        return true;
+    case ACTION_SLOWER:
+        app_step_delay(a, 1);
+        return true;
+    case ACTION_FASTER:
+        app_step_delay(a, -1);
+        return true;
+    case ACTION_BACK:
+        if (a->n_screens > 1)
+            app_pop(a);
+        return true;
+    case ACTION_QUIT:
+        app_close(a);
+        return true;
+    case ACTION_QUIT_NOW:
+        a->wishes.quit = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+void app_act(struct app *a, enum action action) {
+    struct app_screen *s = app_top(a);
+    a->dirty = true;
+    if (s->def->act && s->def->act(s->state, a, action))
+        return;
+    (void)app_act_common(a, action);
+}
+
+/* ---- input ---- */
+
+static void app_prompt_result(struct app *a, enum prompt_result result) {
+    struct app_screen *s = app_top(a);
+    enum action what = a->prompt_for;
+    if (result == PROMPT_UNCHANGED)
+        return;
+    if (result != PROMPT_CHANGED)
+        a->prompt_for = ACTION_NONE;
+    enum screen_typed phase = result == PROMPT_CHANGED    ? SCREEN_TYPING
+                              : result == PROMPT_ACCEPTED ? SCREEN_ACCEPT
+                                                          : SCREEN_CANCEL;
+    bool found = s->def->typed(s->state, a, what, a->prompt.text, phase);
+    a->prompt_failed = !found && *a->prompt.text;
+    if (result == PROMPT_ACCEPTED && a->prompt_failed)
+        app_message(a, true, "nothing matches '%s'", a->prompt.text);
+}
+
+void app_key(struct app *a, uint32_t key) {
+    a->dirty = true;
+    if (a->prompt_for && !a->too_small) {
+        app_prompt_result(a, prompt_key(&a->prompt, key));
+        return;
+    }
+    a->message[0] = '\0';
+    struct app_screen *s = app_top(a);
+    enum action action = action_find(s->def->context(s->state), key);
+    if (action) {
+        app_act(a, action);
+        return;
+    }
+    char name[32];
+    input_key_name(key, name, sizeof name);
+    app_message(a, false, "%s does nothing here: press ? for the keys", name);
+}
+
+static void app_mouse(struct app *a, const struct input_event *e) {
+    struct app_screen *s = app_top(a);
+    if (a->prompt_for || a->too_small)
+        return;
+    if (e->row == a->footer_row && e->button == INPUT_CLICK) {
+        enum action action = footer_at(a, e->col);
+        if (action)
+            app_act(a, action);
+        return;
+    }
+    if (s->def->mouse && s->def->mouse(s->state, a, e))
+        a->dirty = true;
+}
+
+void app_input(struct app *a, const struct input_event *e) {
+    switch (e->kind) {
+    case INPUT_EVENT_KEY:
+        app_key(a, e->key);
+        break;
+    case INPUT_EVENT_MOUSE:
+        app_mouse(a, e);
+        break;
+    case INPUT_EVENT_PASTE:
+        if (!a->prompt_for)
+            break; /* pasted text is no keys */
+        prompt_paste(&a->prompt, e->text);
+        app_prompt_result(a, PROMPT_CHANGED);
+        a->dirty = true;
+        break;
+    case INPUT_EVENT_NONE:
+        break;
+    }
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * app: the program without its surroundings: events and data go in, cells and wishes come out.
+ *
+ * Holds the data, the open screens, the prompt and the message line. The runner (or a test) feeds it and carries out what
+ * it asks for. Time is what the caller says it is. One thread.
+ */
+#ifndef TUI_APP_H
+#define TUI_APP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "client/target.h"
+#include "tui/data.h"
+#include "tui/input.h"
+#include "tui/screen.h"
+#include "tui/widgets/grid.h"
+#include "tui/widgets/prompt.h"
+
+#define APP_MAX_SCREENS 8
+#define APP_MIN_DELAY_S 0.05
+#define APP_MAX_DELAY_S 60.0
+
+struct app_config {
+    double delay_s;     /* between snapshots */
+    bool ascii;
+    bool mouse;
+    const char *filter; /* to start with; NULL none */
+    bool pick;          /* start with the choice of a process */
+};
+
+/* What the app wants done. Cleared by app_take_wishes. */
+struct app_wishes {
+    bool quit;
+    bool repaint;      /* of the whole terminal, as after garbage */
+    bool suspend;
+    bool toggle_mouse;
+    bool list;         /* the processes again */
+    bool snapshot;     /* a snapshot now */
+    bool rate;         /* delay_s changed */
+    pid_t attach;      /* > 0: to this process */
+};
+
+/* One open screen. */
+struct app_screen {
+    const struct screen_def *def;
+    void *state;
+};
+
+struct app {
+    struct app_config config;
+    struct data data;
+    double now_s;   /* the caller's clock, monotonic */
+    double epoch_s; /* the time of day at now_s */
+    struct app_screen screens[APP_MAX_SCREENS];
+    int n_screens;
+    struct rect body; /* where the top screen was drawn */
+    int footer_row;   /* -1: not drawn */
+    bool folded;      /* the header takes one line */
+    bool too_small;
+    bool mouse;
+
+    struct prompt prompt;
+    enum action prompt_for; /* ACTION_NONE: no prompt is open */
+    bool prompt_failed;
+    int cursor_row, cursor_col; /* of the terminal's cursor; -1 hidden */
+
+    char message[256];
+    bool message_is_bad;
+
+    struct target_process *processes; /* of the picker */
+    size_t n_processes;
+    bool has_processes;
+    pid_t attaching; /* > 0: an attach is under way */
+
+    struct app_wishes wishes;
+    bool dirty;
+};
+
+/* Start with nothing known. NULL when memory is short. */
+struct app *app_new(const struct app_config *config);
+void app_free(struct app *a);
+
+/* Tell the time, before anything else of a round. */
+void app_set_time(struct app *a, double now_s, double epoch_s);
+
+void app_input(struct app *a, const struct input_event *e);
+void app_key(struct app *a, uint32_t key);
+
+void app_take_target(struct app *a, struct model_target *t);     /* moved out of *t */
+void app_take_snapshot(struct app *a, struct model_snapshot *s); /* moved out of *s */
+void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s);
+
+/* Processes for the picker; the list is owned by the app from here. */
+void app_take_processes(struct app *a, struct target_process *list, size_t n);
+
+/* The attach that was wished for ended: NULL well, else why not. */
+void app_attach_done(struct app *a, const struct err *why);
+
+/* Draw everything into `g`. */
+void app_draw(struct app *a, struct grid *g);
+
+/* Does what is drawn change by time alone (an age, a countdown)? */
+bool app_needs_tick(const struct app *a);
+
+/* What is wished for; cleared. */
+struct app_wishes app_take_wishes(struct app *a);
+
+/* A line for the user, until the next key. */
+void app_message(struct app *a, bool is_bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Open a screen over the others, close the topmost. */
+void app_push(struct app *a, const struct screen_def *def);
+void app_pop(struct app *a);
+struct app_screen *app_top(struct app *a);
+
+/* Do an action as if its key had been pressed. */
+void app_act(struct app *a, enum action action);
+
+/* Change the delay by a step up or down. */
+void app_step_delay(struct app *a, int step);
+
+/* Exit status for leaving now: 4 when the target was lost, else 0. */
+int app_exit_status(const struct app *a);
+
+#endif

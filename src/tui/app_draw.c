@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * app_draw: the frame: header, banner, the topmost screen, status line, footer.
+ */
+#include "tui/app.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "tui/footer.h"
+#include "tui/screens/screens.h"
+#include "tui/widgets/layout.h"
+
+/* Why what is shown does not move any more; NULL when it does. */
+static bool app_banner(const struct app *a, char *buf, size_t cap) {
+    const struct data *d = &a->data;
+    if (!data_is_over(d) || a->screens[0].def == &screen_picker)
+        return false;
+    char when[64] = "";
+    const struct data_shot *shot = data_shown(d);
+    if (shot) {
+        time_t t = (time_t)shot->snapshot.timestamp;
+        struct tm tm;
+        if (localtime_r(&t, &tm))
+            (void)strftime(when, sizeof when, " This is the last snapshot, of %H:%M:%S.", &tm);
+    }
+    (void)snprintf(buf, cap, "%s: %s.%s q quits.", d->state == SESSION_LOST ? "TARGET GONE" : "NO AGENT",
+                   *d->why.text ? d->why.text : "the connection ended", when);
+    return true;
+}
+
+/* Take `rows` from the top (or, negative, from the bottom) of `from`. */
+static struct rect app_cut(struct rect *from, int rows) {
+    struct rect part = *from;
+    if (rows < 0) {
+        part.rows = -rows;
+        part.row = from->row + from->rows + rows;
+        from->rows += rows;
+    } else {
+        part.rows = rows;
+        from->row += rows;
+        from->rows -= rows;
+    }
+    return part;
+}
+
+void app_draw(struct app *a, struct grid *g) {
+    a->dirty = false;
+    a->cursor_row = a->footer_row = -1;
+    g->ascii = a->config.ascii;
+    grid_clear(g);
+    a->too_small = g->cols < LAYOUT_MIN_COLS || g->rows < LAYOUT_MIN_ROWS;
+    if (a->too_small) {
+        toosmall_draw(a, g);
+        return;
+    }
+    struct rect rest = grid_rect(g);
+    footer_draw(a, g, app_cut(&rest, -1));
+    footer_draw_status(a, g, app_cut(&rest, -1));
+    overview_draw(a, g, app_cut(&rest, overview_rows(a, g->rows)));
+    char banner[512];
+    if (app_banner(a, banner, sizeof banner)) {
+        struct rect line = app_cut(&rest, 1);
+        grid_fill(g, line, ROLE_BANNER);
+        grid_text_fit(g, line, 0, 1, line.cols - 1, ROLE_BANNER, GRID_LEFT, banner);
+    }
+    a->body = rest;
+    struct app_screen *s = app_top(a);
+    s->def->draw(s->state, a, g, rest);
+}

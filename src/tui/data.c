@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* data: see data.h. */
+#include "tui/data.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void data_init(struct data *d) {
+    memset(d, 0, sizeof *d);
+    d->state = SESSION_CONNECTING;
+}
+
+static void data_shot_fini(struct data_shot *s) {
+    if (s->valid)
+        model_snapshot_fini(&s->snapshot);
+    free(s->stack_hash);
+    free(s->stack_since);
+    memset(s, 0, sizeof *s);
+}
+
+void data_fini(struct data *d) {
+    data_shot_fini(&d->live);
+    data_shot_fini(&d->held);
+    if (d->has_target)
+        model_target_fini(&d->target);
+    memset(d, 0, sizeof *d);
+}
+
+void data_take_target(struct data *d, struct model_target *t) {
+    if (d->has_target)
+        model_target_fini(&d->target);
+    d->target = *t;
+    d->has_target = true;
+    memset(t, 0, sizeof *t);
+}
+
+static uint64_t data_hash(uint64_t h, const void *bytes, size_t len) {
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ p[i]) * 0x100000001b3ULL; /* FNV-1a */
+    return h;
+}
+
+/* Same value, same functions, files and lines; 0 for a thread without frames. */
+static uint64_t data_hash_stack(const struct model_thread *t) {
+    uint64_t h = 0xcbf29ce484222325ULL;
+    for (size_t i = 0; i < t->n_frames; i++) {
+        const struct model_frame *f = &t->frames[i];
+        if (f->func)
+            h = data_hash(h, f->func, strlen(f->func) + 1);
+        if (f->file)
+            h = data_hash(h, f->file, strlen(f->file) + 1);
+        h = data_hash(h, &f->line, sizeof f->line);
+    }
+    return t->n_frames ? h | 1 : 0;
+}
+
+/* Index of `tid` in a shot, looked for from `hint` (threads keep their order); -1 when it is not there. */
+static long data_index(const struct data_shot *shot, int64_t tid, size_t hint) {
+    size_t n = shot->valid ? shot->snapshot.n_threads : 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = (hint + i) % n;
+        if (shot->snapshot.threads[at].tid == tid)
+            return (long)at;
+    }
+    return -1;
+}
+
+/* Compare with the shot before: who still shows the same stack. Without memory ages stay unknown. */
+static void data_compare(struct data_shot *shot, const struct data_shot *before) {
+    const struct model_snapshot *s = &shot->snapshot;
+    shot->stack_hash = calloc(s->n_threads + 1, sizeof *shot->stack_hash);
+    shot->stack_since = calloc(s->n_threads + 1, sizeof *shot->stack_since);
+    if (!shot->stack_hash || !shot->stack_since)
+        return;
+    for (size_t i = 0; i < s->n_threads; i++) {
+        shot->stack_hash[i] = data_hash_stack(&s->threads[i]);
+        shot->stack_since[i] = s->timestamp;
+        long old = data_index(before, s->threads[i].tid, i);
+        if (old >= 0 && before->stack_hash && before->stack_since && shot->stack_hash[i] &&
+            before->stack_hash[old] == shot->stack_hash[i])
+            shot->stack_since[i] = before->stack_since[old];
+    }
+}
+
+double data_gil_level(const struct model_snapshot *s) {
+    return s->gil_tid == MODEL_UNKNOWN ? NAN : s->gil_tid ? 100.0 : 0.0;
+}
+
+void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s) {
+    struct data_shot shot = {.snapshot = *s, .arrived_s = now_s, .valid = true};
+    memset(s, 0, sizeof *s);
+    data_compare(&shot, &d->live);
+    d->received++;
+    d->missed = shot.snapshot.dropped;
+    meter_add(&d->cpu, shot.snapshot.process.cpu_pct);
+    meter_add(&d->gil, data_gil_level(&shot.snapshot));
+    if (d->paused && !d->held.valid)
+        d->held = d->live;
+    else
+        data_shot_fini(&d->live);
+    d->live = shot;
+}
+
+void data_set_state(struct data *d, enum session_state state, const struct err *why, double retry_at_s) {
+    d->state = state;
+    d->retry_at_s = retry_at_s;
+    if (why)
+        d->why = *why;
+    else
+        memset(&d->why, 0, sizeof d->why);
+}
+
+void data_set_paused(struct data *d, bool paused) {
+    d->paused = paused;
+    if (!paused)
+        data_shot_fini(&d->held);
+}
+
+const struct data_shot *data_shown(const struct data *d) {
+    if (d->paused && d->held.valid)
+        return &d->held;
+    return d->live.valid ? &d->live : NULL;
+}
+
+double data_stack_age(const struct data_shot *shot, size_t thread) {
+    if (!shot->stack_since || !shot->stack_hash || !shot->stack_hash[thread])
+        return NAN;
+    return shot->snapshot.timestamp - shot->stack_since[thread];
+}
+
+const char *data_thread_name(const struct model_thread *t) {
+    if (t->name && *t->name)
+        return t->name;
+    return t->native_name && *t->native_name ? t->native_name : "?";
+}
+
+const struct model_thread *data_find_thread(const struct data_shot *shot, int64_t tid) {
+    long at = shot ? data_index(shot, tid, 0) : -1;
+    return at < 0 ? NULL : &shot->snapshot.threads[at];
+}
+
+bool data_is_over(const struct data *d) {
+    return d->state == SESSION_LOST || d->state == SESSION_FAILED;
+}

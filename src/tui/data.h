@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * data: what is known of the target, as the screens read it.
+ *
+ * Holds the newest snapshot, and while the view is paused the one that was on the screen, which nothing replaces. Fed by
+ * the session (or a test); no clock of its own: times are given by the caller. One thread.
+ */
+#ifndef TUI_DATA_H
+#define TUI_DATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/model.h"
+#include "client/session.h"
+#include "tui/widgets/meter.h"
+
+/* A snapshot with what only a row of them tells. */
+struct data_shot {
+    struct model_snapshot snapshot;
+    uint64_t *stack_hash; /* per thread */
+    double *stack_since;  /* per thread: timestamp of the first of the unbroken row of snapshots with the same stack */
+    double arrived_s;     /* when it came, on the caller's clock */
+    bool valid;
+};
+
+struct data {
+    struct model_target target;
+    bool has_target;
+    struct data_shot live; /* the newest */
+    struct data_shot held; /* the one shown while paused, once a newer one came */
+    bool paused;
+    enum session_state state;
+    struct err why;        /* the reason of the last change of state */
+    double retry_at_s;     /* while reconnecting: when the next try is due, on the caller's clock */
+    uint64_t received;     /* snapshots so far */
+    uint64_t missed;       /* notifications lost by this session */
+    struct meter cpu;      /* of the process, % of one core, per snapshot */
+    struct meter gil;      /* 100 held, 0 free, per snapshot */
+};
+
+void data_init(struct data *d);
+void data_fini(struct data *d);
+
+/* Take a target or a snapshot: the struct is moved out of `*t` and `*s`, which are left zeroed. */
+void data_take_target(struct data *d, struct model_target *t);
+void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s);
+
+void data_set_state(struct data *d, enum session_state state, const struct err *why, double retry_at_s);
+
+/* Freeze what is shown, or show the newest again. */
+void data_set_paused(struct data *d, bool paused);
+
+/* What the screens show; NULL before the first snapshot. */
+const struct data_shot *data_shown(const struct data *d);
+
+/* Seconds that a thread of a shot has shown the same stack; NAN unknown (first look, no frames). */
+double data_stack_age(const struct data_shot *shot, size_t thread);
+
+/* 100 when the GIL is held in a snapshot, 0 when it is free; NAN unknown. */
+double data_gil_level(const struct model_snapshot *s);
+
+/* Name of a thread for people: Python's, else the kernel's, else "?". */
+const char *data_thread_name(const struct model_thread *t);
+
+/* Thread with that tid in a shot, or NULL. */
+const struct model_thread *data_find_thread(const struct data_shot *shot, int64_t tid);
+
+/* The connection ended for good. */
+bool data_is_over(const struct data *d);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner: see runner.h. */
+#include "tui/runner.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "client/loop.h"
+#include "tui/attach.h"
+#include "tui/term/term.h"
+
+#define RUNNER_FRAME_US 33000ULL   /* least time between two paintings */
+#define RUNNER_OPEN_US 200000ULL   /* a target that says nothing for so long: show that we wait */
+#define RUNNER_TICK_US 1000000ULL  /* ages and countdowns */
+#define RUNNER_RETRY_US 20000ULL   /* a terminal that takes nothing: first, and with doubling longest, time to wait */
+#define RUNNER_RETRY_MAX_US 500000ULL
+#define RUNNER_LIST_US 3000000ULL  /* the list of processes is made again */
+
+struct runner {
+    const struct runner_config *config;
+    struct app *app;
+    struct loop *loop;
+    struct term *term; /* NULL until there is something to show */
+    struct grid grid;
+    struct session *session;
+    struct loop_timer *paint, *open, *tick, *list;
+    struct loop_watch *input, *signals, *attaching;
+    struct attach attach;
+    int signal_fd;
+    bool paint_set;
+    uint64_t painted_ns, retry_us;
+    bool stopping;
+    struct err error; /* why it ends, when not by the user's wish */
+    bool failed;
+};
+
+static void runner_stop(struct runner *r) {
+    r->stopping = true;
+    loop_stop(r->loop);
+}
+
+static void runner_fail(struct runner *r, const struct err *why) {
+    r->error = *why;
+    r->failed = true;
+    runner_stop(r);
+}
+
+static void runner_set_time(struct runner *r) {
+    app_set_time(r->app, (double)clock_mono_ns() / 1e9, clock_epoch_s());
+}
+
+/* ---- painting ---- */
+
+static void runner_paint_later(struct runner *r, uint64_t delay_us) {
+    if (r->paint_set || !r->term)
+        return;
+    r->paint_set = true;
+    loop_timer_set(r->paint, delay_us ? delay_us : 1);
+}
+
+/* Paint soon if something changed: at once when the last frame is long ago. */
+static void runner_want_paint(struct runner *r) {
+    if (!r->app->dirty)
+        return;
+    uint64_t since_us = (clock_mono_ns() - r->painted_ns) / CLOCK_NS_PER_US;
+    runner_paint_later(r, since_us >= RUNNER_FRAME_US ? 0 : RUNNER_FRAME_US - since_us);
+}
+
+static void runner_on_paint(void *arg) {
+    struct runner *r = arg;
+    int rows, cols;
+    r->paint_set = false;
+    if (!r->term || r->stopping)
+        return;
+    if (!term_flush(r->term)) {
+        r->retry_us = r->retry_us ? r->retry_us * 2 : RUNNER_RETRY_US;
+        if (r->retry_us > RUNNER_RETRY_MAX_US)
+            r->retry_us = RUNNER_RETRY_MAX_US;
+        runner_paint_later(r, r->retry_us);
+        return;
+    }
+    r->retry_us = 0;
+    if (!r->app->dirty)
+        return;
+    runner_set_time(r);
+    term_size(r->term, &rows, &cols);
+    if ((rows != r->grid.rows || cols != r->grid.cols) && grid_resize(&r->grid, rows, cols) != 0)
+        return;
+    app_draw(r->app, &r->grid);
+    (void)term_paint(r->term, &r->grid, r->app->cursor_row, r->app->cursor_col);
+    r->painted_ns = clock_mono_ns();
+    if (!term_flush(r->term))
+        runner_paint_later(r, RUNNER_RETRY_US);
+    if (app_needs_tick(r->app))
+        loop_timer_set(r->tick, RUNNER_TICK_US);
+}
+
+static void runner_on_tick(void *arg) {
+    struct runner *r = arg;
+    runner_set_time(r);
+    if (app_needs_tick(r->app))
+        r->app->dirty = true;
+    runner_want_paint(r);
+}
+
+/* ---- session ---- */
+
+static void runner_on_input(void *arg);
+
+static void runner_open_term(struct runner *r) {
+    struct err e;
+    if (r->term || r->stopping)
+        return;
+    loop_timer_cancel(r->open);
+    r->term = term_open(&r->config->term, &e);
+    if (!r->term) {
+        runner_fail(r, &e);
+        return;
+    }
+    r->input = loop_watch_fd(r->loop, r->config->term.in_fd, runner_on_input, r, &e);
+    if (!r->input)
+        runner_fail(r, &e);
+    r->app->dirty = true;
+    runner_want_paint(r);
+}
+
+static void runner_on_open(void *arg) {
+    runner_open_term(arg);
+}
+
+static void runner_on_state(void *arg, enum session_state state, const struct err *why) {
+    struct runner *r = arg;
+    bool is_over = state == SESSION_LOST || state == SESSION_FAILED;
+    /* Nothing was ever shown: what the user typed led nowhere, and a line says so. */
+    if (is_over && why && !r->app->data.received && r->config->address) {
+        runner_fail(r, why);
+        return;
+    }
+    runner_set_time(r);
+    app_set_state(r->app, state, why, r->session ? session_retry_in_s(r->session) : 0);
+    runner_want_paint(r);
+}
+
+static void runner_on_target(void *arg, struct model_target *target) {
+    struct runner *r = arg;
+    runner_set_time(r);
+    app_take_target(r->app, target);
+    runner_want_paint(r);
+}
+
+static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
+    struct runner *r = arg;
+    runner_set_time(r);
+    app_take_snapshot(r->app, snapshot);
+    runner_open_term(r);
+    runner_want_paint(r);
+    uint64_t late_us = (uint64_t)(r->app->config.delay_s * 2.1e6);
+    loop_timer_set(r->tick, late_us > RUNNER_TICK_US ? late_us : RUNNER_TICK_US);
+}
+
+static void runner_on_reply(void *arg, enum wire_method method, const struct err *error) {
+    struct runner *r = arg;
+    (void)method;
+    if (error)
+        app_message(r->app, true, "%s", error->text);
+    runner_want_paint(r);
+}
+
+static void runner_subscribe(struct runner *r) {
+    struct err e;
+    if (r->session && session_subscribe(r->session, WIRE_STREAM_THREADS, 1 / r->app->config.delay_s, &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+}
+
+static int runner_open_session(struct runner *r, const struct session_address *addr, struct err *e) {
+    static const struct session_handler handler = {
+        .on_state = runner_on_state,
+        .on_target = runner_on_target,
+        .on_snapshot = runner_on_snapshot,
+        .on_reply = runner_on_reply,
+    };
+    r->session = session_new(r->loop, addr, &handler, r, e);
+    if (!r->session)
+        return -1;
+    runner_subscribe(r);
+    return 0;
+}
+
+/* ---- picking a process ---- */
+
+static void runner_list(struct runner *r) {
+    struct target_process *list = NULL;
+    struct err e;
+    ssize_t n = target_list(&list, &e);
+    if (n < 0)
+        app_message(r->app, true, "%s", e.text);
+    else
+        app_take_processes(r->app, list, (size_t)n);
+    loop_timer_set(r->list, RUNNER_LIST_US);
+}
+
+static void runner_on_list(void *arg) {
+    struct runner *r = arg;
+    if (r->session || r->attach.helper)
+        return;
+    runner_list(r);
+    runner_want_paint(r);
+}
+
+static void runner_on_attached(void *arg) {
+    struct runner *r = arg;
+    struct session_address addr;
+    struct err e;
+    loop_unwatch(r->attaching);
+    r->attaching = NULL;
+    int rc = attach_finish(&r->attach, &addr, &e);
+    if (rc == 0)
+        rc = runner_open_session(r, &addr, &e);
+    runner_set_time(r);
+    app_attach_done(r->app, rc == 0 ? NULL : &e);
+    if (rc != 0)
+        loop_timer_set(r->list, RUNNER_LIST_US);
+    runner_want_paint(r);
+}
+
+static void runner_attach(struct runner *r, pid_t pid) {
+    char target[24];
+    struct err e;
+    (void)snprintf(target, sizeof target, "%ld", (long)pid);
+    if (attach_start(&r->attach, target, &e) != 0) {
+        app_attach_done(r->app, &e);
+        return;
+    }
+    r->attaching = loop_watch_fd(r->loop, r->attach.fd, runner_on_attached, r, &e);
+    if (!r->attaching)
+        runner_on_attached(r);
+}
+
+/* ---- input and signals ---- */
+
+static void runner_suspend(struct runner *r) {
+    if (!r->term)
+        return;
+    term_suspend(r->term);
+    r->app->dirty = true;
+}
+
+/* Do what the app asks for. */
+static void runner_grant(struct runner *r) {
+    struct app_wishes w = app_take_wishes(r->app);
+    if (w.quit) {
+        runner_stop(r);
+        return;
+    }
+    if (w.suspend)
+        runner_suspend(r);
+    if (w.repaint && r->term)
+        term_repaint(r->term);
+    if (w.toggle_mouse && r->term)
+        term_set_mouse(r->term, r->app->mouse);
+    if (w.rate)
+        runner_subscribe(r);
+    if (w.snapshot && r->session)
+        (void)session_request(r->session, WIRE_THREADS, NULL);
+    if (w.attach > 0)
+        runner_attach(r, w.attach);
+    if (w.list)
+        runner_list(r);
+}
+
+static void runner_on_input(void *arg) {
+    struct runner *r = arg;
+    struct input_event e;
+    bool any = false;
+    runner_set_time(r);
+    while (!r->stopping && term_read(r->term, &e)) {
+        any = true;
+        app_input(r->app, &e);
+        runner_grant(r);
+    }
+    if (!any && term_is_gone(r->term))
+        runner_stop(r);
+    runner_want_paint(r);
+}
+
+static void runner_on_signal(void *arg) {
+    struct runner *r = arg;
+    struct signalfd_siginfo info;
+    while (!r->stopping && read(r->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        switch (info.ssi_signo) {
+        case SIGWINCH:
+            if (r->term)
+                term_resized(r->term);
+            r->app->dirty = true;
+            break;
+        case SIGTSTP:
+            runner_suspend(r);
+            break;
+        case SIGINT:
+            if (r->app->prompt_for) {
+                app_key(r->app, INPUT_CTRL + 'c');
+                break;
+            }
+            runner_stop(r);
+            break;
+        default: /* TERM, HUP */
+            runner_stop(r);
+        }
+    }
+    runner_want_paint(r);
+}
+
+static int runner_watch_signals(struct runner *r, struct err *e) {
+    static const int wanted[] = {SIGWINCH, SIGTSTP, SIGINT, SIGTERM, SIGHUP};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        sigaddset(&set, wanted[i]);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "cannot block signals");
+    r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (r->signal_fd < 0)
+        return err_set_errno(e, ERR_FAILED, errno, "cannot watch signals");
+    r->signals = loop_watch_fd(r->loop, r->signal_fd, runner_on_signal, r, e);
+    return r->signals ? 0 : -1;
+}
+
+/* ---- life ---- */
+
+static int runner_init(struct runner *r, struct err *e) {
+    r->app = app_new(&r->config->app);
+    if (!r->app || grid_init(&r->grid, 1, 1) != 0)
+        return err_set(e, ERR_FAILED, "out of memory");
+    runner_set_time(r);
+    r->loop = loop_new(e);
+    if (!r->loop)
+        return -1;
+    r->paint = loop_timer_new(r->loop, runner_on_paint, r, e);
+    r->open = r->paint ? loop_timer_new(r->loop, runner_on_open, r, e) : NULL;
+    r->tick = r->open ? loop_timer_new(r->loop, runner_on_tick, r, e) : NULL;
+    r->list = r->tick ? loop_timer_new(r->loop, runner_on_list, r, e) : NULL;
+    if (!r->list || runner_watch_signals(r, e) != 0)
+        return -1;
+    if (r->config->greeting)
+        app_message(r->app, false, "%s", r->config->greeting);
+    if (!r->config->address) {
+        runner_open_term(r);
+        runner_grant(r);
+        return 0;
+    }
+    loop_timer_set(r->open, RUNNER_OPEN_US);
+    return runner_open_session(r, r->config->address, e);
+}
+
+static void runner_fini(struct runner *r) {
+    term_close(r->term);
+    session_free(r->session);
+    loop_unwatch(r->input);
+    loop_unwatch(r->signals);
+    loop_unwatch(r->attaching);
+    loop_timer_free(r->paint);
+    loop_timer_free(r->open);
+    loop_timer_free(r->tick);
+    loop_timer_free(r->list);
+    if (r->loop)
+        loop_free(r->loop);
+    if (r->signal_fd >= 0)
+        (void)close(r->signal_fd);
+    if (r->attach.helper)
+        (void)close(r->attach.fd);
+    app_free(r->app);
+    grid_fini(&r->grid);
+}
+
+int runner_run(const struct runner_config *config, struct err *e) {
+    struct runner r = {.config = config, .signal_fd = -1, .attach = {.fd = -1}};
+    int rc = runner_init(&r, e);
+    if (rc == 0 && !r.stopping)
+        loop_run(r.loop);
+    if (rc == 0 && r.failed) {
+        *e = r.error;
+        rc = -1;
+    } else if (rc == 0)
+        rc = app_exit_status(r.app);
+    runner_fini(&r);
+    return rc;
+}

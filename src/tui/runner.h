@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runner: the app on a real terminal, a real session and a real clock, all on one loop and one thread.
+ *
+ * Input comes before data; painting happens when something changed, at most 30 times a second, and not while the terminal
+ * takes nothing. Ends when the user quits, on SIGTERM, SIGHUP or SIGINT, and when the terminal is gone.
+ */
+#ifndef TUI_RUNNER_H
+#define TUI_RUNNER_H
+
+#include "base/err.h"
+#include "client/session.h"
+#include "tui/app.h"
+#include "tui/term/term.h"
+
+struct runner_config {
+    struct app_config app;
+    struct term_config term;
+    const struct session_address *address; /* NULL: the user picks a process */
+    const char *greeting;                  /* a message to begin with; NULL none */
+};
+
+/* Run until the end. Exit status 0 or 4; or -1 with the error, which is to be printed: the terminal is restored. */
+int runner_run(const struct runner_config *config, struct err *e);
+
+#endif

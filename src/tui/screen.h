@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * screen: what a screen is: one descriptor with what it draws, what it does with an action, what it says in the status
+ * line. Screens know nothing of terminals, sockets or clocks: they read the app's data and draw cells.
+ *
+ * To add one: a file in screens/ that defines a const struct screen_def, and its line in screens/screens.h
+ * (docs/adding-a-screen.md).
+ */
+#ifndef TUI_SCREEN_H
+#define TUI_SCREEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/strbuf.h"
+#include "tui/action.h"
+#include "tui/input.h"
+#include "tui/widgets/grid.h"
+#include "tui/widgets/match.h"
+
+struct app;
+
+/* How a typed line reaches a screen. */
+enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL };
+
+struct screen_def {
+    const char *name;  /* as in docs and tests */
+    const char *title; /* in the status line */
+    size_t state_size; /* of the struct that `state` points to; zeroed before init */
+    void (*init)(void *state, struct app *app); /* may be NULL, like all that follow but draw and context */
+    void (*fini)(void *state);
+
+    /* Whose keys are read now. */
+    enum action_context (*context)(const void *state);
+
+    /* Draw into `area`, which is at least LAYOUT_MIN_COLS wide. May settle its own scroll position; changes nothing else. */
+    void (*draw)(void *state, struct app *app, struct grid *g, struct rect area);
+
+    /* Do an action; false when it is not for this screen. */
+    bool (*act)(void *state, struct app *app, enum action action);
+
+    /* A click or wheel inside the area last drawn; false when it means nothing there. */
+    bool (*mouse)(void *state, struct app *app, const struct input_event *e);
+
+    /* The data changed. */
+    void (*update)(void *state, struct app *app);
+
+    /* Search (ACTION_SEARCH) or filter (ACTION_FILTER) text; true when something matches. */
+    bool (*typed)(void *state, struct app *app, enum action what, const char *text, enum screen_typed phase);
+
+    /* What the prompt starts with when the filter is edited. */
+    const char *(*typed_before)(const void *state, enum action what);
+
+    /* Is a label of the footer to be shown as on (upper case)? */
+    bool (*is_on)(const void *state, const struct app *app, enum action action);
+
+    /* Left part of the status line. */
+    void (*status)(const void *state, const struct app *app, struct strbuf *out);
+};
+
+#endif

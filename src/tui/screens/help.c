@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * help: every key and what it does, made from the action table; what the columns mean, from theirs. Enter does the
+ * selected entry on the screen below.
+ */
+#include "tui/screens/screens.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/screens/table.h"
+#include "tui/screens/threads_rows.h"
+#include "tui/widgets/list.h"
+
+#define HELP_MAX_LINES 160
+#define HELP_KEY_COLS 20
+#define HELP_WHEEL 3
+
+struct help_line {
+    const char *heading;          /* a title, or NULL */
+    const struct action_def *def; /* a key, or NULL */
+    const char *name, *text;      /* anything else */
+    bool works_below;             /* the key means this on the screen below */
+};
+
+struct help_state {
+    struct help_line lines[HELP_MAX_LINES];
+    int n;
+    struct list list;
+    struct match search;
+    struct rect area;
+};
+
+static void help_add(struct help_state *s, struct help_line line) {
+    if (s->n < HELP_MAX_LINES)
+        s->lines[s->n++] = line;
+}
+
+static void help_init(void *state, struct app *app) {
+    struct help_state *s = state;
+    const struct app_screen *below = &app->screens[app->n_screens - 2]; /* help is never the only screen */
+    enum action_context here = below->def->context(below->state);
+    help_add(s, (struct help_line){.heading = action_context_title(here)});
+    for (const struct action_def *d = action_table; d->action; d++)
+        if (d->contexts & ACTION_IN(here))
+            help_add(s, (struct help_line){.def = d, .works_below = true});
+    for (int c = 0; c < CONTEXT_COUNT; c++) {
+        bool titled = false;
+        for (const struct action_def *d = action_table; d->action; d++) {
+            unsigned lower = ACTION_IN(c) - 1U;
+            if ((d->contexts & ACTION_IN(here)) || !(d->contexts & ACTION_IN(c)) || (d->contexts & lower))
+                continue;
+            if (!titled)
+                help_add(s, (struct help_line){.heading = action_context_title((enum action_context)c)});
+            titled = true;
+            help_add(s, (struct help_line){.def = d});
+        }
+    }
+    help_add(s, (struct help_line){.heading = "Columns of the threads"});
+    for (int i = 0; i < thread_n_columns; i++)
+        help_add(s, (struct help_line){.name = thread_columns[i].title, .text = thread_columns[i].help});
+    help_add(s, (struct help_line){.heading = "In a search or filter"});
+    help_add(s, (struct help_line){.name = "Enter Esc", .text = "keep it, or drop it"});
+    help_add(s, (struct help_line){.name = "ctrl-u ctrl-w", .text = "delete to the start, delete a word"});
+    list_fit(&s->list, s->n, 1);
+    s->list.selected = 1;
+}
+
+static enum action_context help_context(const void *state) {
+    (void)state;
+    return CONTEXT_HELP;
+}
+
+static void help_draw_line(const struct help_line *l, struct grid *g, struct rect area, int row) {
+    if (l->heading) {
+        (void)grid_text(g, area, row, 1, ROLE_HELP_GROUP, l->heading);
+        return;
+    }
+    char keys[64];
+    if (l->def)
+        action_keys_text(l->def, keys, sizeof keys);
+    grid_text_fit(g, area, row, 2, HELP_KEY_COLS, ROLE_HELP_KEY, GRID_LEFT, l->def ? keys : l->name);
+    (void)grid_text(g, area, row, HELP_KEY_COLS + 3, ROLE_TEXT, l->def ? l->def->help : l->text);
+}
+
+static void help_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct help_state *s = state;
+    (void)app;
+    s->area = area;
+    list_fit(&s->list, s->n, area.rows);
+    for (int i = 0; i < s->list.page && s->list.top + i < s->n; i++) {
+        int at = s->list.top + i;
+        struct rect row = {area.row + i, area.col, 1, area.cols};
+        help_draw_line(&s->lines[at], g, area, i);
+        if (at == s->list.selected)
+            grid_restyle(g, row, ROLE_SELECTION);
+        match_highlight(&s->search, g, row, 0);
+    }
+}
+
+static bool help_line_matches(const struct help_line *l, const struct match *m) {
+    char keys[64];
+    if (!l->def)
+        return match_text(m, l->heading) || match_text(m, l->name) || match_text(m, l->text);
+    action_keys_text(l->def, keys, sizeof keys);
+    return match_text(m, keys) || match_text(m, l->def->help) || match_text(m, l->def->name);
+}
+
+static bool help_search(struct help_state *s, int from, int step) {
+    for (int i = 0; i < s->n; i++) {
+        int at = ((from + i * step) % s->n + s->n) % s->n;
+        if (help_line_matches(&s->lines[at], &s->search)) {
+            list_select(&s->list, at);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool help_typed(void *state, struct app *app, enum action what, const char *text, enum screen_typed phase) {
+    struct help_state *s = state;
+    (void)app;
+    (void)what;
+    match_set(&s->search, phase == SCREEN_CANCEL ? "" : text, false);
+    return !s->search.active || help_search(s, s->list.selected, 1);
+}
+
+static void help_run(struct help_state *s, struct app *app) {
+    const struct help_line *l = &s->lines[s->list.selected];
+    enum action action = l->def && l->works_below ? l->def->action : ACTION_NONE;
+    if (!action) {
+        app_message(app, false, "this line is nothing to do here");
+        return;
+    }
+    app_pop(app);
+    app_act(app, action);
+}
+
+static bool help_act(void *state, struct app *app, enum action action) {
+    struct help_state *s = state;
+    switch ((int)action) {
+    case ACTION_RUN_ENTRY:
+        help_run(s, app);
+        return true;
+    case ACTION_SEARCH_NEXT:
+    case ACTION_SEARCH_PREV: {
+        int step = action == ACTION_SEARCH_NEXT ? 1 : -1;
+        if (!s->search.active || !help_search(s, s->list.selected + step, step))
+            app_message(app, false, "nothing was searched for, or nothing matches");
+        return true;
+    }
+    case ACTION_BACK:
+        if (!s->search.active)
+            return false;
+        match_clear(&s->search);
+        return true;
+    default:
+        return list_move(&s->list, action);
+    }
+}
+
+static bool help_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct help_state *s = state;
+    (void)app;
+    if (e->button != INPUT_CLICK)
+        list_wheel(&s->list, e->button == INPUT_WHEEL_UP ? -HELP_WHEEL : HELP_WHEEL);
+    else if (e->row >= s->area.row && e->row < s->area.row + s->area.rows)
+        list_select(&s->list, s->list.top + e->row - s->area.row);
+    return true;
+}
+
+static void help_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct help_state *s = state;
+    (void)app;
+    (void)strbuf_addf(out, "Help   line %d of %d   / searches, Enter does the selected entry, q closes",
+                      s->list.selected + 1, s->n);
+}
+
+const struct screen_def screen_help = {
+    .name = "help",
+    .title = "Help",
+    .state_size = sizeof(struct help_state),
+    .init = help_init,
+    .context = help_context,
+    .draw = help_draw,
+    .act = help_act,
+    .mouse = help_mouse,
+    .typed = help_typed,
+    .status = help_status,
+};

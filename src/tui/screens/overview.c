@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * overview: the header over every screen: which process, what it costs, who holds the GIL, how good the connection is.
+ *
+ * Always from the newest data, also while the view is paused. What is not known is "?".
+ */
+#include "tui/screens/screens.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "version.h"
+
+#define OVERVIEW_FULL_ROWS 20 /* screens with fewer rows get the short header */
+#define OVERVIEW_GAP 2
+#define OVERVIEW_MEAN 40 /* snapshots that the GIL's share is taken over */
+
+int overview_rows(const struct app *app, int screen_rows) {
+    if (app->screens[0].def == &screen_picker || app->folded)
+        return 1;
+    return screen_rows >= OVERVIEW_FULL_ROWS ? 4 : 2;
+}
+
+/* "label value" at *col, which moves on past a gap. Left out when it does not fit whole. */
+__attribute__((format(printf, 7, 8))) static void overview_fact(struct grid *g, struct rect area, int row, int *col,
+                                                                const char *label, enum theme_role role,
+                                                                const char *fmt, ...) {
+    char value[1024], clean[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(value, sizeof value, fmt, ap);
+    va_end(ap);
+    text_sanitize(clean, sizeof clean, value);
+    int need = text_width(label) + (*label ? 1 : 0) + text_width(clean);
+    if (*col + need > area.cols)
+        return;
+    int at = *col + grid_text(g, area, row, *col, ROLE_LABEL, label);
+    at += *label ? 1 : 0;
+    at += grid_text(g, area, row, at, role, value);
+    *col = at + OVERVIEW_GAP;
+}
+
+static void overview_percent(char *buf, size_t cap, double v) {
+    if (isnan(v))
+        (void)snprintf(buf, cap, "?");
+    else
+        (void)snprintf(buf, cap, "%.*f%%", v < 99.95 ? 1 : 0, v);
+}
+
+/* State of the connection; its role. */
+static enum theme_role overview_connection(const struct app *a, char *buf, size_t cap) {
+    const struct data *d = &a->data;
+    switch (d->state) {
+    case SESSION_CONNECTING:
+        (void)snprintf(buf, cap, "CONNECTING");
+        return ROLE_CONN_WAIT;
+    case SESSION_CONNECTED:
+        (void)snprintf(buf, cap, "CONNECTED");
+        return ROLE_CONN_OK;
+    case SESSION_RECONNECTING: {
+        double left = d->retry_at_s - a->now_s;
+        if (left > 0)
+            (void)snprintf(buf, cap, "RECONNECTING in %.0f s", ceil(left));
+        else
+            (void)snprintf(buf, cap, "RECONNECTING");
+        return ROLE_CONN_WAIT;
+    }
+    case SESSION_LOST:
+        (void)snprintf(buf, cap, "TARGET GONE");
+        return ROLE_CONN_LOST;
+    case SESSION_FAILED:
+        (void)snprintf(buf, cap, "NO AGENT");
+        return ROLE_CONN_LOST;
+    }
+    return ROLE_TEXT;
+}
+
+/* pid and command; the connection at the right end. */
+static void overview_identity(const struct app *a, struct grid *g, struct rect area, int row) {
+    const struct data *d = &a->data;
+    char connection[64], mode[24] = "";
+    enum theme_role role = overview_connection(a, connection, sizeof connection);
+    if (d->has_target && d->target.mode == MODEL_MODE_READONLY)
+        (void)snprintf(mode, sizeof mode, "READ-ONLY ");
+    int right = area.cols - text_width(connection) - text_width(mode) - 2, col = 1;
+    if (d->has_target) {
+        overview_fact(g, area, row, &col, "pid", ROLE_VALUE, "%lld", (long long)d->target.pid);
+        const char *what = d->target.cmdline && *d->target.cmdline ? d->target.cmdline : d->target.exe;
+        if (right - col > 4)
+            grid_text_fit(g, area, row, col, right - col - 1, ROLE_TEXT, GRID_LEFT, what ? what : "?");
+    }
+    col = right > 1 ? right : 1;
+    col += grid_text(g, area, row, col, ROLE_CONN_WAIT, mode);
+    col += grid_text(g, area, row, col, role, glyph(g, GLYPH_HELD));
+    (void)grid_text(g, area, row, col, role, connection);
+}
+
+/* What it is and how big. */
+static void overview_facts(const struct app *a, struct grid *g, struct rect area, int row) {
+    const struct data *d = &a->data;
+    const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
+    char text[64];
+    int col = 1;
+    const char *python = d->has_target ? d->target.python : NULL;
+    overview_fact(g, area, row, &col, "Python", ROLE_VALUE, "%s%s", python ? python : "?",
+                  d->has_target && d->target.python_untested ? " (untested)" : "");
+    if (d->has_target && d->target.torch)
+        overview_fact(g, area, row, &col, "torch", ROLE_VALUE, "%s", d->target.torch);
+    if (d->has_target && d->target.rank != MODEL_UNKNOWN)
+        overview_fact(g, area, row, &col, "rank", ROLE_VALUE, "%lld", (long long)d->target.rank);
+    text_human_duration(text, sizeof text, p ? p->uptime_s : NAN);
+    overview_fact(g, area, row, &col, "up", ROLE_VALUE, "%s", text);
+    if (p && p->n_threads != MODEL_UNKNOWN)
+        overview_fact(g, area, row, &col, "threads", ROLE_VALUE, "%lld", (long long)p->n_threads);
+    else
+        overview_fact(g, area, row, &col, "threads", ROLE_VALUE, "?");
+    text_human_bytes(text, sizeof text, p ? p->rss_bytes : MODEL_UNKNOWN);
+    overview_fact(g, area, row, &col, "RSS", ROLE_VALUE, "%s", text);
+    if (d->has_target && d->target.host)
+        overview_fact(g, area, row, &col, "on", ROLE_MUTED, "%s", d->target.host);
+}
+
+/* Who holds the GIL, as text; its role. */
+static enum theme_role overview_gil(const struct data *d, char *buf, size_t cap) {
+    int64_t tid = d->live.valid ? d->live.snapshot.gil_tid : MODEL_UNKNOWN;
+    if (tid == MODEL_UNKNOWN) {
+        (void)snprintf(buf, cap, "?");
+        return ROLE_VALUE;
+    }
+    if (tid == 0) {
+        (void)snprintf(buf, cap, "free");
+        return ROLE_VALUE;
+    }
+    const struct model_thread *t = data_find_thread(&d->live, tid);
+    char name[128];
+    text_sanitize(name, sizeof name, t ? data_thread_name(t) : "?");
+    name[text_fit(name, 24)] = '\0';
+    (void)snprintf(buf, cap, "%s (%lld)", name, (long long)tid);
+    return ROLE_GIL_HELD;
+}
+
+/* CPU and GIL with their recent past. */
+static void overview_meters(const struct app *a, struct grid *g, struct rect area, int row, bool history) {
+    const struct data *d = &a->data;
+    char text[160];
+    int col = 1, width = history ? (area.cols - 66) / 2 : 0;
+    if (width > 60)
+        width = 60;
+    overview_percent(text, sizeof text, d->live.valid ? d->live.snapshot.process.cpu_pct : NAN);
+    overview_fact(g, area, row, &col, "CPU", ROLE_VALUE, "%6s", text);
+    if (width > 3) {
+        double full = ceil(meter_max(&d->cpu, width, 1) / 100) * 100;
+        meter_draw(&d->cpu, g, area, row, col - 1, width, full, ROLE_METER_CPU);
+        col += width + 1;
+    }
+    char share[32];
+    double mean = meter_mean(&d->gil, OVERVIEW_MEAN);
+    if (isnan(mean))
+        (void)snprintf(share, sizeof share, "?");
+    else
+        (void)snprintf(share, sizeof share, "%.0f%%", mean);
+    overview_fact(g, area, row, &col, "GIL", ROLE_VALUE, "%4s", share);
+    if (width > 3) {
+        meter_draw(&d->gil, g, area, row, col - 1, width, 100, ROLE_METER_GIL);
+        col += width + 1;
+    }
+    enum theme_role role = overview_gil(d, text, sizeof text);
+    overview_fact(g, area, row, &col, "held by", role, "%s", text);
+}
+
+/* What we cost and how fresh the data are. */
+static void overview_service(const struct app *a, struct grid *g, struct rect area, int row) {
+    const struct data *d = &a->data;
+    const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
+    char cost[32], memory[32] = "?";
+    int col = 1;
+    overview_percent(cost, sizeof cost, p ? p->agent_cpu_pct : NAN);
+    text_human_bytes(memory, sizeof memory, p ? p->agent_rss_bytes : MODEL_UNKNOWN);
+    overview_fact(g, area, row, &col, "agent", ROLE_VALUE, "%s %s", cost, memory);
+    if (p && !isnan(d->live.snapshot.cost_us))
+        overview_fact(g, area, row, &col, "snapshot", ROLE_VALUE, "%.2f ms", d->live.snapshot.cost_us / 1000);
+    overview_fact(g, area, row, &col, "every", ROLE_VALUE, "%g s", a->config.delay_s);
+    overview_fact(g, area, row, &col, "seen", ROLE_VALUE, "%llu", (unsigned long long)d->received);
+    overview_fact(g, area, row, &col, "lost", d->missed ? ROLE_CONN_WAIT : ROLE_VALUE, "%llu",
+                  (unsigned long long)d->missed);
+    if (d->live.valid && d->live.snapshot.incomplete)
+        overview_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "INCOMPLETE");
+    double age = d->live.valid ? a->now_s - d->live.arrived_s : 0;
+    if (app_needs_tick(a) && d->live.valid && age >= 1) {
+        text_human_duration(cost, sizeof cost, age);
+        overview_fact(g, area, row, &col, "data", ROLE_CONN_WAIT, "%s old", cost);
+    }
+}
+
+void overview_draw(const struct app *app, struct grid *g, struct rect area) {
+    if (app->screens[0].def == &screen_picker) {
+        (void)grid_printf(g, area, 0, 1, ROLE_VALUE, "probing-top %s", PROBING_VERSION);
+        return;
+    }
+    overview_identity(app, g, area, 0);
+    if (area.rows >= 4) {
+        overview_facts(app, g, area, 1);
+        overview_meters(app, g, area, 2, true);
+        overview_service(app, g, area, 3);
+    } else if (area.rows >= 2) {
+        overview_meters(app, g, area, 1, false);
+    }
+}
+
+void toosmall_draw(const struct app *app, struct grid *g) {
+    struct rect all = grid_rect(g);
+    (void)grid_printf(g, all, 0, 0, ROLE_VALUE, "too small: %dx%d", g->cols, g->rows);
+    (void)grid_text(g, all, 1, 0, ROLE_TEXT, "needs 60x12");
+    (void)grid_text(g, all, 2, 0, ROLE_MUTED, "q quits");
+    if (app->data.has_target && g->rows > 4)
+        (void)grid_printf(g, all, 4, 0, ROLE_MUTED, "pid %lld", (long long)app->data.target.pid);
+}

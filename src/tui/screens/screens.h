@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * screens: every screen there is, one line each, and the parts they share.
+ */
+#ifndef TUI_SCREENS_SCREENS_H
+#define TUI_SCREENS_SCREENS_H
+
+#include "tui/app.h"
+#include "tui/screen.h"
+
+extern const struct screen_def screen_threads; /* threads and the stack of one */
+extern const struct screen_def screen_picker;  /* choice of a process */
+extern const struct screen_def screen_help;    /* keys, made from the action table */
+
+/* The header that stands over every screen: rows it takes, and drawing it. */
+int overview_rows(const struct app *app, int screen_rows);
+void overview_draw(const struct app *app, struct grid *g, struct rect area);
+
+/* In place of everything when the terminal is too small. */
+void toosmall_draw(const struct app *app, struct grid *g);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stack: see stack.h. */
+#include "tui/screens/stack.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tui/data.h"
+
+#define STACK_DEPTH_COLS 4
+
+void stack_follow(struct stack_pane *p, const struct model_thread *t) {
+    int n = t ? (int)t->n_frames : 0;
+    int64_t tid = t ? t->tid : 0;
+    if (tid != p->tid) {
+        p->tid = tid;
+        p->list.selected = p->list.top = 0;
+    } else if (p->list.selected > 0) {
+        /* Outer frames last longer than inner ones: hold on to the distance from the outermost. */
+        int by = n - p->n_frames;
+        p->list.selected = p->list.selected + by > 0 ? p->list.selected + by : 0;
+        p->list.top = p->list.top + by > 0 ? p->list.top + by : 0;
+    }
+    p->n_frames = n;
+    list_fit(&p->list, n, p->list.page);
+}
+
+int stack_func_cols(const struct model_thread *t, int cols) {
+    int most = cols * 45 / 100, width = 12;
+    for (size_t i = 0; i < t->n_frames && width < most; i++) {
+        int w = t->frames[i].func ? text_width(t->frames[i].func) : 1;
+        if (w > width)
+            width = w;
+    }
+    return width > most ? most : width;
+}
+
+void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int scroll, struct grid *g, struct rect area,
+                      int row) {
+    char line[32], file[2048];
+    (void)snprintf(line, sizeof line, "%d", depth);
+    grid_text_fit(g, area, row, 0, STACK_DEPTH_COLS, ROLE_DEPTH, GRID_RIGHT, line);
+    int col = STACK_DEPTH_COLS + 1;
+    enum theme_role role = f->kind == MODEL_FRAME_NATIVE ? ROLE_FUNC_NATIVE : ROLE_FUNC;
+    const char *func = f->func ? f->func : "?";
+    if (scroll > 0)
+        grid_text_skip(g, area, row, col, func_cols, scroll, role, func);
+    else
+        grid_text_fit(g, area, row, col, func_cols, role, GRID_LEFT, func);
+    col += func_cols + 2;
+    if (f->line > 0)
+        (void)snprintf(line, sizeof line, ":%d", f->line);
+    else
+        (void)snprintf(line, sizeof line, f->kind == MODEL_FRAME_PYTHON ? ":?" : "");
+    text_sanitize(file, sizeof file, f->file ? f->file : f->kind == MODEL_FRAME_PYTHON ? "?" : "");
+    int room = area.cols - col - text_width(line), width = text_width(file);
+    if (scroll > 0) {
+        grid_text_skip(g, area, row, col, room, scroll, ROLE_FILE, file);
+        width = width > scroll ? width - scroll : 0;
+    } else if (room > 0)
+        grid_text_fit(g, area, row, col, room, ROLE_FILE, GRID_TAIL, file);
+    (void)grid_text(g, area, row, col + (width < room ? width : room), ROLE_LINE, line);
+}
+
+static void stack_draw_title(const struct stack_pane *p, const struct model_thread *t, bool focused, struct grid *g,
+                             struct rect area) {
+    enum theme_role role = focused ? ROLE_TITLE_FOCUS : ROLE_TITLE;
+    grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
+    if (!t) {
+        (void)grid_text(g, area, 0, 0, role, " Stack ");
+        return;
+    }
+    char name[128];
+    text_sanitize(name, sizeof name, data_thread_name(t));
+    name[text_fit(name, 40)] = '\0';
+    int col = grid_printf(g, area, 0, 0, role, " Stack of %s (%lld) ", name, (long long)t->tid);
+    col += grid_printf(g, area, 0, col, ROLE_TABLE_HEAD, " %zu frame%s", t->n_frames, t->n_frames == 1 ? "" : "s");
+    if (t->torn)
+        col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " moved while it was read ");
+    if (t->truncated)
+        col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " outermost frames left out ");
+    if (p->list.count > p->list.page) {
+        char place[48];
+        (void)snprintf(place, sizeof place, "%d-%d ", p->list.top, p->list.top + p->list.page - 1);
+        int width = text_width(place);
+        if (col + width < area.cols)
+            (void)grid_text(g, area, 0, area.cols - width, ROLE_TABLE_HEAD, place);
+    }
+}
+
+void stack_draw(struct stack_pane *p, const struct model_thread *t, const struct match *search, bool focused,
+                struct grid *g, struct rect area) {
+    list_fit(&p->list, t ? (int)t->n_frames : 0, area.rows - 1);
+    stack_draw_title(p, t, focused, g, area);
+    if (t && t->n_frames == 0)
+        (void)grid_text(g, area, 1, 1, ROLE_MUTED,
+                        t->has_python ? "no Python frame right now" : "a native thread: it has no Python stack");
+    int func_cols = t ? stack_func_cols(t, area.cols) : 0;
+    for (int i = 0; i < p->list.page && p->list.top + i < p->list.count; i++) {
+        int depth = p->list.top + i;
+        stack_draw_frame(&t->frames[depth], depth, func_cols, p->scroll, g, area, i + 1);
+        struct rect row = {area.row + i + 1, area.col, 1, area.cols};
+        if (focused && depth == p->list.selected)
+            grid_restyle(g, row, ROLE_SELECTION);
+        match_highlight(search, g, row, 0);
+    }
+}
+
+int stack_search(const struct model_thread *t, const struct match *m, int from, int step) {
+    int n = t ? (int)t->n_frames : 0;
+    for (int i = 0; i < n; i++) {
+        int at = ((from + i * step) % n + n) % n;
+        if (match_text(m, t->frames[at].func) || match_text(m, t->frames[at].file))
+            return at;
+    }
+    return -1;
+}

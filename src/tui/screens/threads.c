@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * threads: the table of threads and the whole stack of the selected one.
+ *
+ * The selection belongs to a thread (its tid), not to a row. Rows are made again whenever the data, the filter or the
+ * order change; they point into the shot that is shown.
+ */
+#include "tui/screens/screens.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "tui/screens/stack.h"
+#include "tui/screens/threads_rows.h"
+#include "tui/widgets/layout.h"
+#include "tui/widgets/list.h"
+
+#define THREADS_SCROLL 8
+#define THREADS_WHEEL 3
+
+struct threads_state {
+    struct thread_rows rows;
+    struct thread_filter filter;
+    struct table_sort sort;
+    struct match search;
+    struct list list;
+    int64_t tid;     /* selected; 0 none yet */
+    int64_t tid_before; /* what was selected when a prompt was opened */
+    bool in_prompt;
+    struct stack_pane stack;
+    bool in_stack;   /* the keys go to the stack pane */
+    bool zoomed;     /* the pane with the keys has the whole body */
+    int scroll;
+    int widths[TABLE_MAX_COLUMNS];
+    struct rect table_area, stack_area; /* as last drawn; no rows: not drawn */
+};
+
+static const struct model_thread *threads_selected(const struct threads_state *s) {
+    const struct thread_row *row = thread_rows_at(&s->rows, (size_t)s->list.selected);
+    return row ? row->thread : NULL;
+}
+
+/* Make the selected row the one of the selected thread; if it is gone, the row that took its place is selected. */
+static void threads_settle(struct threads_state *s) {
+    list_fit(&s->list, (int)s->rows.n, s->list.page);
+    int at = s->tid ? thread_rows_find(&s->rows, s->tid) : -1;
+    if (at >= 0)
+        list_select(&s->list, at);
+    const struct model_thread *t = threads_selected(s);
+    if (t)
+        s->tid = t->tid;
+    stack_follow(&s->stack, t);
+}
+
+static void threads_select_row(struct threads_state *s, int row) {
+    list_select(&s->list, row);
+    const struct model_thread *t = threads_selected(s);
+    s->tid = t ? t->tid : s->tid;
+    stack_follow(&s->stack, t);
+}
+
+static void threads_rebuild(struct threads_state *s, const struct app *app) {
+    const struct data_shot *shot = data_shown(&app->data);
+    thread_rows_build(&s->rows, shot, &s->filter, s->sort);
+    if (!s->tid && shot && shot->snapshot.n_threads)
+        s->tid = shot->snapshot.threads[0].tid; /* the main thread */
+    threads_settle(s);
+}
+
+static void threads_update(void *state, struct app *app) {
+    threads_rebuild(state, app);
+}
+
+static void threads_init(void *state, struct app *app) {
+    struct threads_state *s = state;
+    s->sort.column = thread_column_cpu();
+    s->sort.descends = thread_columns[s->sort.column].descends;
+    if (app->config.filter)
+        match_set(&s->filter.match, app->config.filter, true);
+    threads_rebuild(s, app);
+}
+
+static void threads_fini(void *state) {
+    thread_rows_fini(&((struct threads_state *)state)->rows);
+}
+
+static enum action_context threads_context(const void *state) {
+    return ((const struct threads_state *)state)->in_stack ? CONTEXT_STACK : CONTEXT_THREADS;
+}
+
+/* ---- drawing ---- */
+
+static const char *threads_empty_text(const struct threads_state *s, const struct app *app) {
+    if (data_shown(&app->data))
+        return s->rows.total ? "no thread matches: A shows all" : "the target has no threads to show";
+    switch (app->data.state) {
+    case SESSION_CONNECTING:
+        return "connecting to the agent ...";
+    case SESSION_CONNECTED:
+        return "waiting for the first snapshot ...";
+    case SESSION_RECONNECTING:
+        return "the connection broke; trying again ...";
+    case SESSION_LOST:
+    case SESSION_FAILED:
+        break;
+    }
+    return "nothing was received";
+}
+
+static void threads_draw_table(struct threads_state *s, struct app *app, struct grid *g, struct rect area) {
+    s->table_area = area;
+    list_fit(&s->list, (int)s->rows.n, area.rows - 1);
+    table_layout(thread_columns, thread_n_columns, area.cols, s->widths);
+    table_draw_head(thread_columns, thread_n_columns, s->widths, s->sort, g, area);
+    if (s->rows.n == 0) {
+        (void)grid_text(g, area, area.rows > 2 ? 2 : 1, 2, ROLE_MUTED, threads_empty_text(s, app));
+        return;
+    }
+    for (int i = 0; i < s->list.page && s->list.top + i < s->list.count; i++) {
+        int at = s->list.top + i;
+        table_draw_row(thread_columns, thread_n_columns, s->widths, thread_rows_at(&s->rows, (size_t)at), s->scroll, g,
+                       area, i + 1);
+        struct rect row = {area.row + i + 1, area.col, 1, area.cols};
+        if (at == s->list.selected)
+            grid_restyle(g, row, s->in_stack ? ROLE_SELECTION_OTHER : ROLE_SELECTION);
+        match_highlight(&s->search, g, row, 0);
+    }
+}
+
+static void threads_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct threads_state *s = state;
+    struct rect table, stack, line;
+    layout_panes(area, (int)s->rows.n + 1, &table, &stack, &line);
+    if (s->zoomed) {
+        table = stack = area;
+        (s->in_stack ? &table : &stack)->rows = 0;
+        line.rows = 0;
+    }
+    s->table_area = table;
+    s->stack_area = stack;
+    if (table.rows > 0)
+        threads_draw_table(s, app, g, table);
+    for (int i = 0; i < line.rows; i++)
+        (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+    if (stack.rows > 0)
+        stack_draw(&s->stack, threads_selected(s), &s->search, s->in_stack, g, stack);
+}
+
+static void threads_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct threads_state *s = state;
+    const struct data_shot *shot = data_shown(&app->data);
+    if (app->data.paused && shot) {
+        char when[32] = "?";
+        time_t t = (time_t)shot->snapshot.timestamp;
+        struct tm tm;
+        if (localtime_r(&t, &tm))
+            (void)strftime(when, sizeof when, "%H:%M:%S", &tm);
+        (void)strbuf_addf(out, "at %s", when);
+        double age = app->epoch_s - shot->snapshot.timestamp;
+        char text[32];
+        text_human_duration(text, sizeof text, age > 0 ? age : 0);
+        if (!data_is_over(&app->data))
+            (void)strbuf_addf(out, ", %s ago", text);
+        (void)strbuf_adds(out, "   ");
+    }
+    (void)strbuf_addf(out, "Threads %zu", s->rows.n);
+    if (s->rows.n != s->rows.total)
+        (void)strbuf_addf(out, " of %zu", s->rows.total);
+    if (s->filter.match.active)
+        (void)strbuf_addf(out, "   FILTER %s", s->filter.match.text);
+    if (s->filter.hide_idle)
+        (void)strbuf_adds(out, "   idle hidden");
+    if (s->filter.hide_native)
+        (void)strbuf_adds(out, "   native hidden");
+    (void)strbuf_addf(out, "   sorted by %s", thread_columns[s->sort.column].title);
+    if (s->search.active) {
+        size_t hits = 0;
+        for (size_t i = 0; i < s->rows.n; i++)
+            hits += thread_matches(thread_rows_at(&s->rows, i)->thread, &s->search);
+        (void)strbuf_addf(out, "   /%s: %zu thread%s", s->search.text, hits, hits == 1 ? "" : "s");
+    }
+}
+
+static bool threads_is_on(const void *state, const struct app *app, enum action action) {
+    const struct threads_state *s = state;
+    return (action == ACTION_FILTER && s->filter.match.active) || (action == ACTION_PAUSE && app->data.paused);
+}
+
+/* ---- search and filter ---- */
+
+/* Select the next match from `from` on; with the keys in the stack its frames, else threads. False when there is none. */
+static bool threads_search(struct threads_state *s, int from, int step) {
+    if (s->in_stack) {
+        int at = stack_search(threads_selected(s), &s->search, from, step);
+        if (at >= 0)
+            list_select(&s->stack.list, at);
+        return at >= 0;
+    }
+    int n = (int)s->rows.n;
+    for (int i = 0; i < n; i++) {
+        int at = ((from + i * step) % n + n) % n;
+        const struct model_thread *t = thread_rows_at(&s->rows, (size_t)at)->thread;
+        if (!thread_matches(t, &s->search))
+            continue;
+        threads_select_row(s, at);
+        int frame = stack_search(t, &s->search, 0, 1);
+        if (frame >= 0)
+            list_select(&s->stack.list, frame);
+        return true;
+    }
+    return false;
+}
+
+static void threads_search_on(struct threads_state *s, struct app *app, int step) {
+    if (!s->search.active) {
+        app_message(app, false, "nothing was searched for: / searches");
+        return;
+    }
+    int from = s->in_stack ? s->stack.list.selected : s->list.selected;
+    if (!threads_search(s, from + step, step))
+        app_message(app, true, "nothing matches '%s'", s->search.text);
+}
+
+static bool threads_typed(void *state, struct app *app, enum action what, const char *text, enum screen_typed phase) {
+    struct threads_state *s = state;
+    bool found = true;
+    if (!s->in_prompt)
+        s->tid_before = s->tid;
+    s->in_prompt = phase == SCREEN_TYPING;
+    if (phase == SCREEN_CANCEL)
+        text = "";
+    if (phase != SCREEN_ACCEPT)
+        s->tid = s->tid_before;
+    if (what == ACTION_SEARCH) {
+        match_set(&s->search, text, false);
+        threads_settle(s);
+        if (s->search.active)
+            found = threads_search(s, s->in_stack ? s->stack.list.selected : s->list.selected, 1);
+    } else {
+        match_set(&s->filter.match, text, true);
+        threads_rebuild(s, app);
+        found = s->rows.n > 0;
+    }
+    return found;
+}
+
+static const char *threads_typed_before(const void *state, enum action what) {
+    const struct threads_state *s = state;
+    return what == ACTION_FILTER ? s->filter.match.text : s->search.text;
+}
+
+/* ---- actions ---- */
+
+static void threads_back(struct threads_state *s, struct app *app) {
+    if (s->search.active)
+        match_clear(&s->search);
+    else if (s->zoomed)
+        s->zoomed = false;
+    else if (s->in_stack)
+        s->in_stack = false;
+    else if (s->filter.match.active)
+        match_clear(&s->filter.match);
+    threads_rebuild(s, app);
+}
+
+static void threads_pause(struct threads_state *s, struct app *app) {
+    if (!data_shown(&app->data))
+        return;
+    data_set_paused(&app->data, !app->data.paused);
+    threads_rebuild(s, app);
+}
+
+static bool threads_act_view(struct threads_state *s, struct app *app, enum action action) {
+    switch ((int)action) {
+    case ACTION_SORT_NEXT:
+    case ACTION_SORT_PREV:
+        table_sort_step(&s->sort, thread_columns, thread_n_columns, action == ACTION_SORT_NEXT ? 1 : -1);
+        break;
+    case ACTION_SORT_INVERT:
+        s->sort.descends = !s->sort.descends;
+        break;
+    case ACTION_SORT_CPU:
+        s->sort = (struct table_sort){thread_column_cpu(), true};
+        break;
+    case ACTION_HIDE_IDLE:
+        s->filter.hide_idle = !s->filter.hide_idle;
+        break;
+    case ACTION_HIDE_NATIVE:
+        s->filter.hide_native = !s->filter.hide_native;
+        break;
+    case ACTION_SHOW_ALL:
+        memset(&s->filter, 0, sizeof s->filter);
+        break;
+    default:
+        return false;
+    }
+    threads_rebuild(s, app);
+    return true;
+}
+
+static bool threads_act(void *state, struct app *app, enum action action) {
+    struct threads_state *s = state;
+    int *scroll = s->in_stack ? &s->stack.scroll : &s->scroll;
+    switch ((int)action) {
+    case ACTION_PAUSE:
+        threads_pause(s, app);
+        return true;
+    case ACTION_FOCUS:
+        s->in_stack = !s->in_stack;
+        return true;
+    case ACTION_OPEN_STACK:
+        s->in_stack = true;
+        return true;
+    case ACTION_ZOOM:
+        s->zoomed = !s->zoomed;
+        return true;
+    case ACTION_BACK:
+        threads_back(s, app);
+        return true;
+    case ACTION_THREAD_PREV:
+    case ACTION_THREAD_NEXT:
+        threads_select_row(s, s->list.selected + (action == ACTION_THREAD_NEXT ? 1 : -1));
+        return true;
+    case ACTION_SEARCH_NEXT:
+    case ACTION_SEARCH_PREV:
+        threads_search_on(s, app, action == ACTION_SEARCH_NEXT ? 1 : -1);
+        return true;
+    case ACTION_LEFT:
+        *scroll = *scroll > THREADS_SCROLL ? *scroll - THREADS_SCROLL : 0;
+        return true;
+    case ACTION_RIGHT:
+        *scroll += *scroll < 1000 ? THREADS_SCROLL : 0;
+        return true;
+    default:
+        break;
+    }
+    if (threads_act_view(s, app, action))
+        return true;
+    if (s->in_stack)
+        return list_move(&s->stack.list, action);
+    if (!list_move(&s->list, action))
+        return false;
+    threads_select_row(s, s->list.selected);
+    return true;
+}
+
+static bool threads_inside(struct rect r, int row, int col) {
+    return row >= r.row && row < r.row + r.rows && col >= r.col && col < r.col + r.cols;
+}
+
+static bool threads_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct threads_state *s = state;
+    int wheel = e->button == INPUT_WHEEL_UP ? -THREADS_WHEEL : e->button == INPUT_WHEEL_DOWN ? THREADS_WHEEL : 0;
+    if (threads_inside(s->stack_area, e->row, e->col)) {
+        if (wheel)
+            list_wheel(&s->stack.list, wheel);
+        else {
+            s->in_stack = true;
+            if (e->row > s->stack_area.row)
+                list_select(&s->stack.list, s->stack.list.top + e->row - s->stack_area.row - 1);
+        }
+        return true;
+    }
+    if (!threads_inside(s->table_area, e->row, e->col))
+        return false;
+    if (wheel) {
+        list_wheel(&s->list, wheel);
+        threads_select_row(s, s->list.selected);
+        return true;
+    }
+    s->in_stack = false;
+    if (e->row == s->table_area.row) {
+        int column = table_column_at(s->widths, thread_n_columns, e->col - s->table_area.col);
+        if (column >= 0)
+            table_sort_by(&s->sort, thread_columns, column);
+        threads_rebuild(s, app);
+    } else if (s->list.top + e->row - s->table_area.row - 1 < s->list.count)
+        threads_select_row(s, s->list.top + e->row - s->table_area.row - 1);
+    return true;
+}
+
+const struct screen_def screen_threads = {
+    .name = "threads",
+    .title = "Threads",
+    .state_size = sizeof(struct threads_state),
+    .init = threads_init,
+    .fini = threads_fini,
+    .context = threads_context,
+    .draw = threads_draw,
+    .act = threads_act,
+    .mouse = threads_mouse,
+    .update = threads_update,
+    .typed = threads_typed,
+    .typed_before = threads_typed_before,
+    .is_on = threads_is_on,
+    .status = threads_status,
+};

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * threads_rows: the rows of the Threads table, from a snapshot through filter and order. Pure.
+ */
+#ifndef TUI_SCREENS_THREADS_ROWS_H
+#define TUI_SCREENS_THREADS_ROWS_H
+
+#include "tui/data.h"
+#include "tui/screens/table.h"
+#include "tui/widgets/match.h"
+
+/* A thread and what only the row of snapshots tells. */
+struct thread_row {
+    const struct model_thread *thread; /* in the shot */
+    double age_s;                      /* NAN unknown */
+};
+
+/* What is left out. */
+struct thread_filter {
+    struct match match;
+    bool hide_idle;
+    bool hide_native;
+};
+
+struct thread_rows {
+    struct thread_row *rows;
+    const void **order; /* of struct thread_row, sorted */
+    size_t n;           /* shown */
+    size_t total;       /* in the snapshot */
+};
+
+/* The columns; the table ends with a NULL title. */
+extern const struct table_column thread_columns[];
+extern const int thread_n_columns;
+
+/* Number of the column by which threads are sorted at first: CPU%. */
+int thread_column_cpu(void);
+
+/* Make the rows of a shot (NULL: none), in order. Replaces what was there. */
+void thread_rows_build(struct thread_rows *r, const struct data_shot *shot, const struct thread_filter *filter,
+                       struct table_sort sort);
+void thread_rows_fini(struct thread_rows *r);
+
+const struct thread_row *thread_rows_at(const struct thread_rows *r, size_t i);
+
+/* Row of a thread; -1 when it is not shown. */
+int thread_rows_find(const struct thread_rows *r, int64_t tid);
+
+/* Does it match by name, id, or a frame's function or file? Negation is not looked at. */
+bool thread_matches(const struct model_thread *t, const struct match *m);
+
+/* Is it certain that the thread did not run since the last look? */
+bool thread_is_idle(const struct model_thread *t);
+
+/* Last part of a path. */
+const char *thread_base_name(const char *path);
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* term: see term.h. */
+#include "tui/term/term.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <langinfo.h>
+#include <ncurses.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/strbuf.h"
+#include "tui/term/term_guard.h"
+#include "tui/term/term_key.h"
+
+#define TERM_SYNC_BEGIN "\033[?2026h"
+#define TERM_SYNC_END "\033[?2026l"
+#define TERM_PASTE_ON "\033[?2004h"
+#define TERM_PASTE_OFF "\033[?2004l"
+#define TERM_ESC_DELAY_MS 25
+#define TERM_CLOSE_MS 300 /* a terminal that takes nothing for so long is left as it is */
+#define TERM_MAX_PENDING ((size_t)16 * 1024 * 1024)
+
+struct term {
+    SCREEN *screen;
+    FILE *in, *out;  /* ncurses' ends: the terminal's input, the memory file */
+    int in_fd, out_fd; /* the terminal; out_fd does not block */
+    int frame_fd;    /* the memory file ncurses writes to */
+    int size_fd;     /* whom to ask for the size; -1: it is fixed */
+    int rows, cols;
+    enum theme_depth depth;
+    struct theme theme;
+    bool mouse;
+    bool cursor_shown;
+    bool hung_up;
+    struct strbuf pending; /* bytes for the terminal, from pending_at on */
+    size_t pending_at;
+    struct grid last;      /* what curses' window holds */
+    bool last_valid;
+    cchar_t *line;         /* one row, as curses takes it */
+    struct term_keys keys;
+};
+
+bool term_is_utf8(void) {
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+enum theme_depth term_depth(const struct term *t) {
+    return t->depth;
+}
+
+void term_size(const struct term *t, int *rows, int *cols) {
+    *rows = t->rows;
+    *cols = t->cols;
+}
+
+/* ---- bytes to the terminal ---- */
+
+/* Move what ncurses has written from the memory file to the queue. */
+static void term_collect(struct term *t) {
+    off_t size = lseek(t->frame_fd, 0, SEEK_CUR);
+    char buf[16384];
+    for (off_t at = 0; at < size;) {
+        ssize_t n = pread(t->frame_fd, buf, sizeof buf, at);
+        if (n <= 0)
+            break;
+        (void)strbuf_add(&t->pending, buf, (size_t)n);
+        at += n;
+    }
+    (void)lseek(t->frame_fd, 0, SEEK_SET);
+    (void)ftruncate(t->frame_fd, 0);
+}
+
+bool term_flush(struct term *t) {
+    while (t->pending_at < t->pending.len) {
+        struct pollfd p = {.fd = t->out_fd, .events = POLLOUT};
+        if (poll(&p, 1, 0) <= 0 || !(p.revents & (POLLOUT | POLLERR | POLLHUP)))
+            return false;
+        ssize_t n = write(t->out_fd, t->pending.data + t->pending_at, t->pending.len - t->pending_at);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+            if (errno == EAGAIN)
+                return false;
+            continue;
+        }
+        if (n <= 0) {
+            t->hung_up = true;
+            break;
+        }
+        t->pending_at += (size_t)n;
+    }
+    strbuf_clear(&t->pending);
+    t->pending_at = 0;
+    return true;
+}
+
+/* Send all of it, but do not wait for ever. */
+static void term_flush_or_leave(struct term *t) {
+    uint64_t end = clock_mono_ns() + TERM_CLOSE_MS * CLOCK_NS_PER_MS;
+    while (!term_flush(t) && clock_mono_ns() < end) {
+        struct pollfd p = {.fd = t->out_fd, .events = POLLOUT};
+        (void)poll(&p, 1, 20);
+    }
+}
+
+/* ---- opening and closing ---- */
+
+/* A descriptor of our own for the same file: making that one non-blocking does not touch the shell's. */
+static int term_reopen(int fd) {
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    return own >= 0 ? own : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+static void term_ask_size(struct term *t) {
+    struct winsize w;
+    if (t->size_fd < 0)
+        return;
+    if (ioctl(t->size_fd, TIOCGWINSZ, &w) == 0 && w.ws_row > 0 && w.ws_col > 0) {
+        t->rows = w.ws_row;
+        t->cols = w.ws_col;
+    } else if (t->rows <= 0 || t->cols <= 0) {
+        t->rows = 24;
+        t->cols = 80;
+    }
+}
+
+static void term_init_roles(struct term *t) {
+    bool has_default = false;
+    if (t->depth != THEME_MONO) {
+        (void)start_color();
+        has_default = use_default_colors() == OK;
+    }
+    for (int i = 0; i < ROLE_COUNT && t->depth != THEME_MONO; i++) {
+        struct theme_look look = theme_look(&t->theme, (enum theme_role)i, t->depth);
+        if (!has_default) {
+            look.fg = look.fg < 0 ? COLOR_WHITE : look.fg;
+            look.bg = look.bg < 0 ? COLOR_BLACK : look.bg;
+        }
+        (void)init_pair((short)(i + 1), (short)look.fg, (short)look.bg);
+    }
+}
+
+static attr_t term_role_attrs(const struct term *t, enum theme_role role) {
+    unsigned a = theme_look(&t->theme, role, t->depth).attrs;
+    return ((a & THEME_BOLD) ? A_BOLD : 0) | ((a & THEME_DIM) ? A_DIM : 0) | ((a & THEME_REVERSE) ? A_REVERSE : 0) |
+           ((a & THEME_UNDERLINE) ? A_UNDERLINE : 0) | ((a & THEME_ITALIC) ? A_ITALIC : 0);
+}
+
+static int term_open_files(struct term *t, const struct term_config *config, struct err *e) {
+    t->frame_fd = memfd_create("frame", MFD_CLOEXEC);
+    t->out_fd = term_reopen(config->out_fd);
+    t->in_fd = config->in_fd;
+    int in = fcntl(config->in_fd, F_DUPFD_CLOEXEC, 3), out = t->frame_fd < 0 ? -1 : fcntl(t->frame_fd, F_DUPFD_CLOEXEC, 3);
+    t->in = in < 0 ? NULL : fdopen(in, "r");
+    t->out = out < 0 ? NULL : fdopen(out, "w");
+    if (t->out_fd >= 0 && t->in && t->out)
+        return 0;
+    int error = errno;
+    if (!t->in && in >= 0)
+        (void)close(in);
+    if (!t->out && out >= 0)
+        (void)close(out);
+    return err_set_errno(e, ERR_FAILED, error, "cannot open the terminal");
+}
+
+/* Start ncurses and put it into the state we want. */
+static int term_start_curses(struct term *t, const struct term_config *config, struct err *e) {
+    const char *type = config->type ? config->type : getenv("TERM");
+    if (!type || !*type)
+        return err_set(e, ERR_FAILED, "TERM is not set: set it to the terminal's type, such as TERM=xterm-256color");
+    t->screen = newterm(type, t->out, t->in);
+    if (!t->screen)
+        return err_set(e, ERR_FAILED, "the terminal type '%s' is not known here: try TERM=xterm-256color", type);
+    (void)set_term(t->screen);
+    const char *place = tigetstr("cup");
+    if (!place || place == (const char *)-1)
+        return err_set(e, ERR_FAILED,
+                       "the terminal type '%s' cannot place the cursor: try TERM=xterm-256color, or --export txt --once",
+                       type);
+    int colors = tigetnum("colors");
+    if (theme_choose_depth(config->color, config->no_color, colors, &t->depth, e) != 0)
+        return -1;
+    term_init_roles(t);
+    (void)noecho();
+    (void)nonl();
+    (void)keypad(stdscr, TRUE);
+    (void)nodelay(stdscr, TRUE);
+    (void)set_escdelay(TERM_ESC_DELAY_MS);
+    (void)leaveok(stdscr, FALSE);
+    (void)curs_set(0);
+    (void)mouseinterval(0);
+    term_key_init();
+    (void)resizeterm(t->rows, t->cols);
+    term_set_mouse(t, config->mouse);
+    return 0;
+}
+
+static int term_alloc_size(struct term *t) {
+    cchar_t *line = calloc((size_t)t->cols + 1, sizeof *line);
+    if (!line)
+        return -1;
+    free(t->line);
+    t->line = line;
+    t->last_valid = false;
+    if (t->last.cells)
+        return grid_resize(&t->last, t->rows, t->cols);
+    return grid_init(&t->last, t->rows, t->cols);
+}
+
+static void term_free(struct term *t) {
+    if (t->screen) {
+        (void)endwin();
+        delscreen(t->screen);
+    }
+    if (t->in)
+        (void)fclose(t->in);
+    if (t->out)
+        (void)fclose(t->out);
+    if (t->out_fd >= 0)
+        (void)close(t->out_fd);
+    if (t->frame_fd >= 0)
+        (void)close(t->frame_fd);
+    strbuf_fini(&t->pending);
+    grid_fini(&t->last);
+    free(t->line);
+    free(t);
+}
+
+struct term *term_open(const struct term_config *config, struct err *e) {
+    struct term *t = calloc(1, sizeof *t);
+    if (!t) {
+        (void)err_set(e, ERR_FAILED, "out of memory");
+        return NULL;
+    }
+    t->frame_fd = t->out_fd = -1;
+    t->theme = *config->theme;
+    t->rows = config->rows;
+    t->cols = config->cols;
+    t->size_fd = config->rows > 0 ? -1 : config->out_fd;
+    strbuf_init(&t->pending, TERM_MAX_PENDING);
+    term_ask_size(t);
+    if (term_open_files(t, config, e) != 0 || term_start_curses(t, config, e) != 0) {
+        term_free(t);
+        return NULL;
+    }
+    if (term_alloc_size(t) != 0) {
+        (void)err_set(e, ERR_FAILED, "out of memory");
+        term_free(t);
+        return NULL;
+    }
+    term_guard_arm(t->in_fd, t->out_fd);
+    (void)term_guard_set_raw();
+    term_guard_hold_stderr();
+    (void)strbuf_adds(&t->pending, TERM_PASTE_ON);
+    return t;
+}
+
+/* Everything that was switched on is off, and the settings are the old ones. */
+static void term_leave(struct term *t) {
+    (void)mousemask(0, NULL);
+    (void)curs_set(1);
+    (void)endwin();
+    term_collect(t);
+    (void)strbuf_adds(&t->pending, TERM_PASTE_OFF);
+    term_flush_or_leave(t);
+    term_guard_set_saved();
+}
+
+void term_close(struct term *t) {
+    if (!t)
+        return;
+    term_leave(t);
+    term_guard_disarm();
+    term_guard_release_stderr();
+    term_free(t);
+}
+
+void term_suspend(struct term *t) {
+    sigset_t stop, before;
+    struct sigaction dfl = {.sa_handler = SIG_DFL}, old;
+    term_leave(t);
+    term_guard_release_stderr();
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    (void)sigaction(SIGTSTP, &dfl, &old);
+    (void)sigprocmask(SIG_UNBLOCK, &stop, &before);
+    (void)raise(SIGTSTP);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    (void)sigaction(SIGTSTP, &old, NULL);
+    (void)term_guard_set_raw();
+    term_guard_hold_stderr();
+    (void)strbuf_adds(&t->pending, TERM_PASTE_ON);
+    term_set_mouse(t, t->mouse);
+    (void)curs_set(0);
+    t->cursor_shown = false;
+    term_resized(t);
+    term_repaint(t);
+}
+
+/* ---- painting ---- */
+
+void term_set_mouse(struct term *t, bool on) {
+    t->mouse = on;
+    (void)mousemask(on ? BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
+}
+
+void term_resized(struct term *t) {
+    term_ask_size(t);
+    (void)resizeterm(t->rows, t->cols);
+    if (term_alloc_size(t) != 0) {
+        t->rows = t->last.rows;
+        t->cols = t->last.cols;
+        (void)resizeterm(t->rows, t->cols);
+    }
+}
+
+void term_repaint(struct term *t) {
+    t->last_valid = false;
+    (void)clearok(curscr, TRUE);
+}
+
+static void term_put_row(struct term *t, const struct grid_cell *cells, int row) {
+    int n = 0;
+    for (int x = 0; x < t->cols; x++) {
+        if (cells[x].width == 0)
+            continue;
+        wchar_t text[2 + GRID_MAX_MARKS] = {(wchar_t)cells[x].cp, (wchar_t)cells[x].marks[0], (wchar_t)cells[x].marks[1], 0};
+        enum theme_role role = (enum theme_role)cells[x].role;
+        short pair = t->depth == THEME_MONO ? 0 : (short)(role + 1);
+        if (setcchar(&t->line[n], text, term_role_attrs(t, role), pair, NULL) == OK)
+            n++;
+    }
+    (void)mvadd_wchnstr(row, 0, t->line, n);
+}
+
+bool term_paint(struct term *t, const struct grid *g, int cursor_row, int cursor_col) {
+    if (!term_flush(t))
+        return false;
+    size_t row_size = (size_t)t->cols * sizeof *g->cells;
+    if (g->rows != t->rows || g->cols != t->cols)
+        return true; /* a resize is on its way */
+    if (!t->last_valid)
+        (void)erase();
+    for (int y = 0; y < t->rows; y++) {
+        const struct grid_cell *row = g->cells + (size_t)y * (size_t)t->cols;
+        struct grid_cell *old = t->last.cells + (size_t)y * (size_t)t->cols;
+        if (t->last_valid && memcmp(row, old, row_size) == 0)
+            continue;
+        term_put_row(t, row, y);
+        memcpy(old, row, row_size);
+    }
+    t->last_valid = true;
+    bool shown = cursor_row >= 0;
+    if (shown)
+        (void)move(cursor_row, cursor_col);
+    if (shown != t->cursor_shown)
+        (void)curs_set(shown ? 1 : 0);
+    t->cursor_shown = shown;
+    (void)wnoutrefresh(stdscr);
+    (void)strbuf_adds(&t->pending, TERM_SYNC_BEGIN);
+    size_t before = t->pending.len;
+    (void)doupdate();
+    term_collect(t);
+    if (t->pending.len == before)
+        strbuf_clear(&t->pending);
+    else
+        (void)strbuf_adds(&t->pending, TERM_SYNC_END);
+    (void)term_flush(t);
+    return true;
+}
+
+/* ---- input ---- */
+
+bool term_read(struct term *t, struct input_event *e) {
+    return term_key_read(&t->keys, e);
+}
+
+bool term_is_gone(const struct term *t) {
+    int waiting = 0;
+    struct pollfd p = {.fd = t->in_fd, .events = POLLIN};
+    if (t->hung_up)
+        return true;
+    if (poll(&p, 1, 0) <= 0)
+        return false;
+    if (p.revents & (POLLERR | POLLNVAL))
+        return true;
+    return (p.revents & (POLLHUP | POLLIN)) && (ioctl(t->in_fd, FIONREAD, &waiting) != 0 || waiting == 0);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * term: the terminal. The only part that knows ncurses.
+ *
+ * ncurses works out what to change; its bytes go to a memory file and from there to the terminal without blocking, one
+ * frame at a time and each within a synchronized update. So a terminal that does not read (ctrl-S, a dead ssh) stops
+ * nothing but the painting. One terminal at a time, one thread. Whatever ends the program, the terminal is given back as
+ * it was found (term_guard).
+ */
+#ifndef TUI_TERM_TERM_H
+#define TUI_TERM_TERM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "tui/input.h"
+#include "tui/theme.h"
+#include "tui/widgets/grid.h"
+
+struct term;
+
+struct term_config {
+    const char *type;  /* NULL: $TERM */
+    int in_fd, out_fd; /* the caller keeps owning them */
+    int rows, cols;    /* 0: ask the terminal */
+    const char *color; /* --color; NULL auto */
+    const char *no_color; /* $NO_COLOR; may be NULL */
+    bool mouse;
+    const struct theme *theme; /* copied */
+};
+
+/* Take the terminal: alternate screen, keys one by one, no echo. NULL with the error; then nothing was changed. */
+struct term *term_open(const struct term_config *config, struct err *e);
+
+/* Give it back as it was. */
+void term_close(struct term *t);
+
+void term_size(const struct term *t, int *rows, int *cols);
+
+/* The window's size changed (SIGWINCH): ask again. */
+void term_resized(struct term *t);
+
+/* Show the grid, which has the terminal's size; cursor at row and col, -1 hidden. False when the terminal has not taken
+ * the frame before yet: nothing was done, try again later. */
+bool term_paint(struct term *t, const struct grid *g, int cursor_row, int cursor_col);
+
+/* Send what could not be sent. True when nothing is left. */
+bool term_flush(struct term *t);
+
+/* The next event that is there, without waiting; false when there is none. Text of a paste is valid until the next call. */
+bool term_read(struct term *t, struct input_event *e);
+
+/* Is the terminal gone? */
+bool term_is_gone(const struct term *t);
+
+/* Paint everything anew at the next term_paint. */
+void term_repaint(struct term *t);
+
+void term_set_mouse(struct term *t, bool on);
+
+/* Give the terminal back, stop (as ctrl-z does), and take it again when continued. */
+void term_suspend(struct term *t);
+
+/* Colours in use. */
+enum theme_depth term_depth(const struct term *t);
+
+/* Does the locale say UTF-8? */
+bool term_is_utf8(void);
+
+#endif

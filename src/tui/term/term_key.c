@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* term_key: see term_key.h. */
+#include "tui/term/term_key.h"
+
+#include <ncurses.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { TERM_PASTE_BEGIN = KEY_MAX + 1, TERM_PASTE_END };
+
+static const struct {
+    unsigned curses;
+    uint32_t key;
+} term_key_codes[] = {
+    {KEY_UP, INPUT_UP},           {KEY_DOWN, INPUT_DOWN},         {KEY_LEFT, INPUT_LEFT},
+    {KEY_RIGHT, INPUT_RIGHT},     {KEY_PPAGE, INPUT_PAGE_UP},     {KEY_NPAGE, INPUT_PAGE_DOWN},
+    {KEY_HOME, INPUT_HOME},       {KEY_END, INPUT_END},           {KEY_IC, INPUT_INSERT},
+    {KEY_DC, INPUT_DELETE},       {KEY_ENTER, INPUT_ENTER},       {KEY_BTAB, INPUT_BACKTAB},
+    {KEY_BACKSPACE, INPUT_BACKSPACE}, {KEY_SR, INPUT_SHIFT_UP},   {KEY_SF, INPUT_SHIFT_DOWN},
+    {KEY_SLEFT, INPUT_SHIFT_LEFT}, {KEY_SRIGHT, INPUT_SHIFT_RIGHT}, {KEY_A1, INPUT_HOME},
+    {KEY_A3, INPUT_PAGE_UP},      {KEY_C1, INPUT_END},            {KEY_C3, INPUT_PAGE_DOWN},
+};
+
+void term_key_init(void) {
+    (void)define_key("\033[200~", TERM_PASTE_BEGIN);
+    (void)define_key("\033[201~", TERM_PASTE_END);
+}
+
+static uint32_t term_key_special(unsigned code) {
+    for (size_t i = 0; i < sizeof term_key_codes / sizeof term_key_codes[0]; i++)
+        if (term_key_codes[i].curses == code)
+            return term_key_codes[i].key;
+    return code > KEY_F0 && code <= KEY_F0 + 24 ? INPUT_F0 + (code - KEY_F0) : (uint32_t)INPUT_NONE;
+}
+
+static uint32_t term_key_char(unsigned ch) {
+    switch (ch) {
+    case '\r':
+    case '\n':
+        return INPUT_ENTER;
+    case '\t':
+        return INPUT_TAB;
+    case 8:
+    case 127:
+        return INPUT_BACKSPACE;
+    case 27:
+        return INPUT_ESC;
+    default:
+        if (ch < 32)
+            return INPUT_CTRL + (ch | (ch > 26 ? 0x40U : 0x60U));
+        return ch >= 0x80 && ch < 0xa0 ? (uint32_t)INPUT_NONE : ch;
+    }
+}
+
+static int term_key_get(struct term_keys *k, unsigned *ch) {
+    if (k->has_next) {
+        k->has_next = false;
+        *ch = k->next;
+        return k->next_rc;
+    }
+    wint_t w = 0;
+    int rc = get_wch(&w);
+    *ch = (unsigned)w;
+    return rc;
+}
+
+static void term_key_add_paste(struct term_keys *k, unsigned ch) {
+    if (k->paste_len + 5 > sizeof k->paste)
+        return;
+    k->paste_len += text_utf8_put(ch == '\r' ? '\n' : ch, k->paste + k->paste_len);
+}
+
+/* A mouse event that means something; false when it does not. */
+static bool term_key_mouse(struct input_event *e) {
+    MEVENT m;
+    if (getmouse(&m) != OK)
+        return false;
+    e->kind = INPUT_EVENT_MOUSE;
+    e->row = m.y;
+    e->col = m.x;
+    if (m.bstate & BUTTON1_PRESSED)
+        e->button = INPUT_CLICK;
+    else if (m.bstate & BUTTON4_PRESSED)
+        e->button = INPUT_WHEEL_UP;
+    else if (m.bstate & BUTTON5_PRESSED)
+        e->button = INPUT_WHEEL_DOWN;
+    else
+        return false;
+    return true;
+}
+
+/* ESC and something at once is Alt and that key. */
+static uint32_t term_key_escape(struct term_keys *k) {
+    unsigned ch;
+    int rc = term_key_get(k, &ch);
+    if (rc == ERR)
+        return INPUT_ESC;
+    if (rc == OK && ch > ' ' && ch != 127)
+        return INPUT_ALT | ch;
+    k->has_next = true;
+    k->next = ch;
+    k->next_rc = rc;
+    return INPUT_ESC;
+}
+
+bool term_key_read(struct term_keys *k, struct input_event *e) {
+    unsigned ch;
+    int rc;
+    while ((rc = term_key_get(k, &ch)) != ERR) {
+        memset(e, 0, sizeof *e);
+        if (rc == KEY_CODE_YES && ch == TERM_PASTE_BEGIN) {
+            k->pasting = true;
+            k->paste_len = 0;
+        } else if (rc == KEY_CODE_YES && ch == TERM_PASTE_END) {
+            k->pasting = false;
+            k->paste[k->paste_len] = '\0';
+            *e = (struct input_event){.kind = INPUT_EVENT_PASTE, .text = k->paste};
+            return true;
+        } else if (k->pasting) {
+            if (rc == OK)
+                term_key_add_paste(k, ch);
+        } else if (rc == KEY_CODE_YES && ch == KEY_MOUSE) {
+            if (term_key_mouse(e))
+                return true;
+        } else {
+            e->kind = INPUT_EVENT_KEY;
+            e->key = rc == KEY_CODE_YES ? term_key_special(ch) : term_key_char(ch);
+            if (rc == OK && ch == 27)
+                e->key = term_key_escape(k);
+            if (e->key)
+                return true;
+        }
+    }
+    return false;
+}

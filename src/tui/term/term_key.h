@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * term_key: from ncurses' codes to the project's events. Internal to term/.
+ */
+#ifndef TUI_TERM_TERM_KEY_H
+#define TUI_TERM_TERM_KEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tui/input.h"
+
+#define TERM_KEY_MAX_PASTE ((size_t)64 * 1024)
+
+/* What is between two calls: a key that was read too far, a paste that is still coming. */
+struct term_keys {
+    bool has_next;
+    int next_rc;
+    unsigned next;
+    bool pasting;
+    size_t paste_len;
+    char paste[TERM_KEY_MAX_PASTE];
+};
+
+/* Teach ncurses the marks around pasted text. After newterm. */
+void term_key_init(void);
+
+/* Next event on stdscr; false when there is none now. */
+bool term_key_read(struct term_keys *k, struct input_event *e);
+
+#endif
