@@ -41,10 +41,12 @@ struct attach_options {
 };
 
 static const struct option_def attach_rows[] = {
-    {"count", 'n', OPTION_INT, offsetof(struct attach_options, count), "N", "attaches of each kind (50)", 1, 100000},
-    {"restart", 0, OPTION_INT, offsetof(struct attach_options, restart), "N", "start the job anew every N attaches (10)", 1,
+    {"count", 'n', OPTION_INT, offsetof(struct attach_options, count), "N", "attaches of each kind (50)", 1,
      100000},
-    {"check", 0, OPTION_FLAG, offsetof(struct attach_options, check), NULL, "fail when a budget is exceeded", 0, 0},
+    {"restart", 0, OPTION_INT, offsetof(struct attach_options, restart), "N",
+     "start the job anew every N attaches (10)", 1, 100000},
+    {"check", 0, OPTION_FLAG, offsetof(struct attach_options, check), NULL, "fail when a budget is exceeded",
+     0, 0},
     {"help", 'h', OPTION_FLAG, offsetof(struct attach_options, help), NULL, "this help", 0, 0},
     {.name = NULL},
 };
@@ -68,8 +70,7 @@ struct attach_bench {
 
 /* ---- the job ---- */
 
-static int attach_run_quiet(const char *python, const char *code)
-{
+static int attach_run_quiet(const char *python, const char *code) {
     pid_t pid = fork();
     if (pid == 0) {
         int null = open("/dev/null", O_RDWR);
@@ -85,8 +86,7 @@ static int attach_run_quiet(const char *python, const char *code)
 }
 
 /* Reads what comes until one of `needles` is in it. Milliseconds since `began_ns`, or -1 at the end or the deadline. */
-static double attach_read_until(int fd, const char *const *needles, uint64_t began_ns, uint64_t timeout_ns)
-{
+static double attach_read_until(int fd, const char *const *needles, uint64_t began_ns, uint64_t timeout_ns) {
     struct strbuf text;
     double ms = -1;
     strbuf_init(&text, ATTACH_TEXT_MAX);
@@ -106,8 +106,7 @@ static double attach_read_until(int fd, const char *const *needles, uint64_t beg
     return ms;
 }
 
-static void attach_end_job(struct attach_bench *b)
-{
+static void attach_end_job(struct attach_bench *b) {
     if (b->job <= 0)
         return;
     (void)kill(-b->job, SIGKILL);
@@ -116,13 +115,13 @@ static void attach_end_job(struct attach_bench *b)
     b->job = 0;
 }
 
-static int attach_start_job(struct attach_bench *b, struct err *e)
-{
+static int attach_start_job(struct attach_bench *b, struct err *e) {
     static const char *const running[] = {"step ", NULL};
     char script[PATH_MAX + 32];
     int out[2];
     attach_end_job(b);
-    (void)snprintf(script, sizeof script, "%s/examples/%s", b->source, b->torch ? "train.py" : "train_plain.py");
+    (void)snprintf(script, sizeof script, "%s/examples/%s", b->source,
+                   b->torch ? "train.py" : "train_plain.py");
     if (pipe2(out, O_CLOEXEC) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot make a pipe");
     b->job = fork();
@@ -142,14 +141,10 @@ static int attach_start_job(struct attach_bench *b, struct err *e)
 
 /* ---- one attach of each kind ---- */
 
-static void attach_note(struct attach_series *s, double ms)
-{
-    s->ms[s->n++] = ms;
-}
+static void attach_note(struct attach_series *s, double ms) { s->ms[s->n++] = ms; }
 
 /* Ejects the job's agent and waits until its socket is gone. */
-static int attach_eject(struct attach_bench *b, struct err *e)
-{
+static int attach_eject(struct attach_bench *b, struct err *e) {
     struct session_address addr = {.pid = b->job};
     int there = target_find_endpoint(&addr, e);
     if (there <= 0)
@@ -166,8 +161,7 @@ static int attach_eject(struct attach_bench *b, struct err *e)
     return rc;
 }
 
-static int attach_once(struct attach_bench *b, struct err *e)
-{
+static int attach_once(struct attach_bench *b, struct err *e) {
     struct session_address addr = {.pid = b->job};
     struct inject_result result;
     struct model_snapshot snapshot;
@@ -191,8 +185,7 @@ static int attach_once(struct attach_bench *b, struct err *e)
 }
 
 /* The screen program's end: q, then patience, then force. */
-static int attach_quit_screen(pid_t pid, int tty)
-{
+static int attach_quit_screen(pid_t pid, int tty) {
     uint64_t deadline = clock_mono_ns() + ATTACH_LEAVE_TIMEOUT_NS;
     int status = 0;
     bool asked = write(tty, "q", 1) == 1;
@@ -209,8 +202,7 @@ static int attach_quit_screen(pid_t pid, int tty)
     return -1;
 }
 
-static int attach_screen_once(struct attach_bench *b, struct err *e)
-{
+static int attach_screen_once(struct attach_bench *b, struct err *e) {
     /* Whatever the job does, its main thread is in one of these functions of its script. */
     static const char *const painted[] = {"train_step", "endless", "evaluate", "next_batch", NULL};
     struct winsize size = {.ws_row = 40, .ws_col = 120};
@@ -241,21 +233,18 @@ static int attach_screen_once(struct attach_bench *b, struct err *e)
 
 /* ---- figures ---- */
 
-static int attach_compare(const void *a, const void *b)
-{
+static int attach_compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
 /* Nearest rank; the series is sorted. */
-static double attach_quantile(const struct attach_series *s, double q)
-{
+static double attach_quantile(const struct attach_series *s, double q) {
     size_t rank = (size_t)(q * (double)s->n + 0.999999);
     return s->ms[rank == 0 ? 0 : rank > s->n ? s->n - 1 : rank - 1];
 }
 
-static void attach_put_series(struct json *j, const char *key, struct attach_series *s)
-{
+static void attach_put_series(struct json *j, const char *key, struct attach_series *s) {
     qsort(s->ms, s->n, sizeof *s->ms, attach_compare);
     json_key(j, key);
     json_object_begin(j);
@@ -268,8 +257,7 @@ static void attach_put_series(struct json *j, const char *key, struct attach_ser
 }
 
 /* Prints the document; whether the budgets were kept. */
-static bool attach_report(struct attach_bench *b)
-{
+static bool attach_report(struct attach_bench *b) {
     struct strbuf out;
     struct json j;
     strbuf_init(&out, 0);
@@ -304,8 +292,7 @@ static bool attach_report(struct attach_bench *b)
 
 /* ---- the run ---- */
 
-static int attach_set_up(struct attach_bench *b, long count, struct err *e)
-{
+static int attach_set_up(struct attach_bench *b, long count, struct err *e) {
     char self[PATH_MAX];
     const char *build = getenv("PROBING_BUILD"), *python = getenv("PYTHON");
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -332,8 +319,7 @@ static int attach_set_up(struct attach_bench *b, long count, struct err *e)
     return setenv("PROBING_AGENT", agent, 1) == 0 ? 0 : err_set(e, ERR_FAILED, "out of memory");
 }
 
-static int attach_run(struct attach_bench *b, const struct attach_options *o, struct err *e)
-{
+static int attach_run(struct attach_bench *b, const struct attach_options *o, struct err *e) {
     if (attach_set_up(b, o->count, e) != 0)
         return -1;
     for (long i = 0; i < o->count; i++) {
@@ -348,8 +334,7 @@ static int attach_run(struct attach_bench *b, const struct attach_options *o, st
     return 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     struct attach_options o = {.count = 50, .restart = 10};
     struct attach_bench b = {.job = 0};
     struct err e = {0};

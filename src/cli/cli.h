@@ -25,12 +25,13 @@ struct cli_options {
 
 struct cli_verb {
     const char *name;
-    const char *help;                 /* one line */
+    const char *help; /* one line */
     bool needs_target;
     const struct option_def *options; /* rows of its own, offsets in its own struct; NULL none */
     size_t options_size;              /* of its own struct; 0 = struct cli_options */
     /* Append what is to be printed. `addr` is the resolved target, not attached to yet; NULL without one. 0 or -1. */
-    int (*run)(const struct cli_options *options, struct session_address *addr, struct strbuf *out, struct err *e);
+    int (*run)(const struct cli_options *options, struct session_address *addr, struct strbuf *out,
+               struct err *e);
 };
 
 /* All verbs; the last row has no name. */
@@ -52,11 +53,16 @@ void cli_line_fini(struct cli_line *line);
 void cli_put_help(struct strbuf *out, const struct cli_verb *verb);
 
 /* The verbs, one file each. */
-int cli_run_list(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e);
-int cli_run_inject(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e);
-int cli_run_eject(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e);
-int cli_run_backtrace(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e);
-int cli_run_status(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e);
+int cli_run_list(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                 struct err *e);
+int cli_run_inject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e);
+int cli_run_eject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e);
+int cli_run_backtrace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                      struct err *e);
+int cli_run_status(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e);
 
 struct cli_inject_options {
     struct cli_options common; /* first */

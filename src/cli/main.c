@@ -13,8 +13,7 @@
 
 #define MAIN_OUTPUT_MAX ((size_t)1 << 30)
 
-static int main_run(int argc, char **argv, struct strbuf *out, struct err *e)
-{
+static int main_run(int argc, char **argv, struct strbuf *out, struct err *e) {
     struct cli_line line;
     struct session_address addr;
     int rc = cli_parse(argc, argv, &line, e);
@@ -30,8 +29,7 @@ static int main_run(int argc, char **argv, struct strbuf *out, struct err *e)
     return rc == 0 ? output_write(NULL, out, e) : -1;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     struct err e = {0};
     struct strbuf out;
     (void)setlocale(LC_ALL, "");

@@ -19,29 +19,30 @@ struct parse_global {
 };
 
 static const struct option_def parse_global_rows[] = {
-    {"target", 't', OPTION_STRING, offsetof(struct parse_global, target), "TARGET", "the process to look into", 0, 0},
-    {"help", 'h', OPTION_FLAG, offsetof(struct parse_global, help), NULL, "this help; after a verb, its options", 0, 0},
+    {"target", 't', OPTION_STRING, offsetof(struct parse_global, target), "TARGET",
+     "the process to look into", 0, 0},
+    {"help", 'h', OPTION_FLAG, offsetof(struct parse_global, help), NULL,
+     "this help; after a verb, its options", 0, 0},
     {"version", 'V', OPTION_FLAG, offsetof(struct parse_global, version), NULL, "the version", 0, 0},
     {.name = NULL},
 };
 
 static const struct option_def parse_common_rows[] = {
-    {"target", 't', OPTION_STRING, offsetof(struct cli_options, target), "TARGET", "the process to look into", 0, 0},
+    {"target", 't', OPTION_STRING, offsetof(struct cli_options, target), "TARGET", "the process to look into",
+     0, 0},
     {"json", 0, OPTION_FLAG, offsetof(struct cli_options, json), NULL, "print JSON", 0, 0},
     {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), NULL, "this help", 0, 0},
     {.name = NULL},
 };
 
-static const struct cli_verb *parse_find_verb(const char *name)
-{
+static const struct cli_verb *parse_find_verb(const char *name) {
     for (const struct cli_verb *v = cli_verbs; v->name; v++)
         if (strcmp(v->name, name) == 0)
             return v;
     return NULL;
 }
 
-static int parse_unknown_verb(const char *word, struct err *e)
-{
+static int parse_unknown_verb(const char *word, struct err *e) {
     const char *names[PARSE_MAX_VERBS];
     size_t n = 0;
     for (const struct cli_verb *v = cli_verbs; v->name && n + 1 < PARSE_MAX_VERBS; v++)
@@ -54,8 +55,7 @@ static int parse_unknown_verb(const char *word, struct err *e)
 }
 
 /* The common rows, then the verb's. `rows` has room for PARSE_MAX_ROWS. */
-static void parse_verb_rows(const struct cli_verb *v, struct option_def *rows)
-{
+static void parse_verb_rows(const struct cli_verb *v, struct option_def *rows) {
     size_t n = 0;
     for (const struct option_def *d = v->options; d && d->name && n + 1 < PARSE_MAX_ROWS; d++)
         rows[n++] = *d;
@@ -65,8 +65,7 @@ static void parse_verb_rows(const struct cli_verb *v, struct option_def *rows)
 }
 
 /* argv[0] is the verb. */
-static int parse_verb(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e)
-{
+static int parse_verb(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e) {
     struct option_def rows[PARSE_MAX_ROWS];
     const struct cli_verb *v = line->verb;
     parse_verb_rows(v, rows);
@@ -89,15 +88,15 @@ static int parse_verb(int argc, char **argv, const char **operands, struct cli_l
         line->target = line->options->target;
     line->options->target = line->target;
     if (v->needs_target && !line->target)
-        return err_set(e, ERR_USAGE, "%s needs a target: probing TARGET %s; 'probing list' shows what there is", v->name,
+        return err_set(e, ERR_USAGE,
+                       "%s needs a target: probing TARGET %s; 'probing list' shows what there is", v->name,
                        v->name);
     if (!v->needs_target && line->target)
         return err_set(e, ERR_USAGE, "%s takes no target", v->name);
     return 0;
 }
 
-static int parse_line(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e)
-{
+static int parse_line(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e) {
     struct parse_global global = {0};
     int at = 0;
     for (;;) {
@@ -123,8 +122,7 @@ static int parse_line(int argc, char **argv, const char **operands, struct cli_l
     return line->verb && !line->version ? parse_verb(argc - at, argv + at, operands, line, e) : 0;
 }
 
-int cli_parse(int argc, char **argv, struct cli_line *line, struct err *e)
-{
+int cli_parse(int argc, char **argv, struct cli_line *line, struct err *e) {
     *line = (struct cli_line){0};
     const char **operands = calloc((size_t)argc + 1, sizeof *operands);
     if (!operands)
@@ -134,28 +132,26 @@ int cli_parse(int argc, char **argv, struct cli_line *line, struct err *e)
     return rc;
 }
 
-void cli_line_fini(struct cli_line *line)
-{
+void cli_line_fini(struct cli_line *line) {
     free(line->options);
     line->options = NULL;
 }
 
-static void parse_put_verb_help(struct strbuf *out, const struct cli_verb *v)
-{
+static void parse_put_verb_help(struct strbuf *out, const struct cli_verb *v) {
     struct option_def rows[PARSE_MAX_ROWS];
     parse_verb_rows(v, rows);
     (void)strbuf_addf(out, "probing %s: %s\n\n", v->name, v->help);
     if (v->needs_target)
-        (void)strbuf_addf(out, "usage: probing TARGET %s [OPTION...]\n       probing -t TARGET %s [OPTION...]\n", v->name,
-                          v->name);
+        (void)strbuf_addf(out,
+                          "usage: probing TARGET %s [OPTION...]\n       probing -t TARGET %s [OPTION...]\n",
+                          v->name, v->name);
     else
         (void)strbuf_addf(out, "usage: probing %s [OPTION...]\n", v->name);
     (void)strbuf_adds(out, "\noptions:\n");
     option_format_help(rows, out);
 }
 
-void cli_put_help(struct strbuf *out, const struct cli_verb *verb)
-{
+void cli_put_help(struct strbuf *out, const struct cli_verb *verb) {
     if (verb) {
         parse_put_verb_help(out, verb);
         return;
@@ -169,7 +165,8 @@ void cli_put_help(struct strbuf *out, const struct cli_verb *verb)
         (void)strbuf_addf(out, "  %-12s %s\n", v->name, v->help);
     (void)strbuf_adds(out, "\noptions:\n");
     option_format_help(parse_global_rows, out);
-    (void)strbuf_adds(out, "\nTARGET is a pid, the name of a process (train.py), or unix:PATH of an agent's socket.\n"
-                           "Every verb prints JSON with --json. 'probing VERB --help' lists the options of a verb.\n"
-                           "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target ended.\n");
+    (void)strbuf_adds(
+        out, "\nTARGET is a pid, the name of a process (train.py), or unix:PATH of an agent's socket.\n"
+             "Every verb prints JSON with --json. 'probing VERB --help' lists the options of a verb.\n"
+             "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target ended.\n");
 }

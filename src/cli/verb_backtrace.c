@@ -14,15 +14,14 @@
 #define BACKTRACE_LOOK_INTERVAL_MS 100 /* two looks tell what is on the CPU */
 #define BACKTRACE_NAME_MAX 1024
 
-static void backtrace_put_name(struct strbuf *out, const char *name)
-{
+static void backtrace_put_name(struct strbuf *out, const char *name) {
     char clean[BACKTRACE_NAME_MAX];
     (void)text_sanitize(clean, sizeof clean, name ? name : "?");
     (void)strbuf_adds(out, clean);
 }
 
-static void backtrace_put_head(struct strbuf *out, const struct model_target *t, const struct model_snapshot *s)
-{
+static void backtrace_put_head(struct strbuf *out, const struct model_target *t,
+                               const struct model_snapshot *s) {
     (void)strbuf_addf(out, "Process %" PRId64 ": ", t->pid);
     backtrace_put_name(out, t->cmdline);
     (void)strbuf_adds(out, "\nPython ");
@@ -41,8 +40,7 @@ static void backtrace_put_head(struct strbuf *out, const struct model_target *t,
         (void)strbuf_addf(out, ", GIL held by thread %" PRId64 "\n", s->gil_tid);
 }
 
-static void backtrace_put_thread(struct strbuf *out, const struct model_thread *t)
-{
+static void backtrace_put_thread(struct strbuf *out, const struct model_thread *t) {
     (void)strbuf_adds(out, "\nThread ");
     backtrace_put_name(out, t->name ? t->name : t->native_name);
     (void)strbuf_addf(out, " (%" PRId64 ") %c", t->tid, t->state ? t->state : '?');
@@ -69,8 +67,8 @@ static void backtrace_put_thread(struct strbuf *out, const struct model_thread *
         (void)strbuf_adds(out, "    ... (outer frames left out)\n");
 }
 
-static void backtrace_put_text(struct strbuf *out, const struct model_target *t, const struct model_snapshot *s)
-{
+static void backtrace_put_text(struct strbuf *out, const struct model_target *t,
+                               const struct model_snapshot *s) {
     backtrace_put_head(out, t, s);
     for (size_t i = 0; i < s->n_threads; i++)
         backtrace_put_thread(out, &s->threads[i]);
@@ -78,8 +76,8 @@ static void backtrace_put_text(struct strbuf *out, const struct model_target *t,
         (void)strbuf_adds(out, "\n(a limit left threads or frames out)\n");
 }
 
-int cli_run_backtrace(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e)
-{
+int cli_run_backtrace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                      struct err *e) {
     if (target_attach(addr, 0, NULL, e) != 0)
         return -1;
     struct call *c = call_open(addr, e);

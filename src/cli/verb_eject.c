@@ -23,8 +23,7 @@
 #define EJECT_THREAD_PREFIX "probing" /* the agent names its threads so */
 
 /* Threads of `pid` that are the agent's. */
-static size_t eject_count_threads(pid_t pid)
-{
+static size_t eject_count_threads(pid_t pid) {
     static pid_t tids[EJECT_MAX_TIDS];
     ssize_t n = procfs_list_tids(pid, tids, EJECT_MAX_TIDS);
     size_t found = 0;
@@ -37,8 +36,7 @@ static size_t eject_count_threads(pid_t pid)
     return found;
 }
 
-static int eject_wait_gone(const struct session_address *addr, struct err *e)
-{
+static int eject_wait_gone(const struct session_address *addr, struct err *e) {
     uint64_t deadline = clock_mono_ns() + EJECT_DEADLINE_NS;
     for (;;) {
         bool listens = endpoint_probe(addr->path) == 1;
@@ -46,7 +44,8 @@ static int eject_wait_gone(const struct session_address *addr, struct err *e)
         if (!listens && threads == 0)
             return 0;
         if (clock_mono_ns() > deadline)
-            return err_set(e, ERR_FAILED, "the agent in process %d agreed to leave but %s after 5 s: try again",
+            return err_set(e, ERR_FAILED,
+                           "the agent in process %d agreed to leave but %s after 5 s: try again",
                            (int)addr->pid, listens ? "still listens" : "still has threads");
         struct timespec pause = {.tv_nsec = (long)EJECT_POLL_NS};
         (void)nanosleep(&pause, NULL);
@@ -54,8 +53,7 @@ static int eject_wait_gone(const struct session_address *addr, struct err *e)
 }
 
 /* 1 ejected, 0 nothing was there, -1. */
-static int eject_agent(struct session_address *addr, struct err *e)
-{
+static int eject_agent(struct session_address *addr, struct err *e) {
     int there = target_find_endpoint(addr, e);
     if (there <= 0)
         return there;
@@ -67,13 +65,14 @@ static int eject_agent(struct session_address *addr, struct err *e)
     return rc != 0 || eject_wait_gone(addr, e) != 0 ? -1 : 1;
 }
 
-int cli_run_eject(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e)
-{
+int cli_run_eject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e) {
     int ejected = eject_agent(addr, e);
     if (ejected < 0)
         return -1;
     if (!o->json) {
-        (void)strbuf_addf(out, "process %d: %s\n", (int)addr->pid, ejected ? "agent ejected" : "no agent there");
+        (void)strbuf_addf(out, "process %d: %s\n", (int)addr->pid,
+                          ejected ? "agent ejected" : "no agent there");
         return 0;
     }
     struct json j;

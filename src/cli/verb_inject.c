@@ -14,20 +14,20 @@ const struct option_def cli_inject_rows[] = {
     {.name = NULL},
 };
 
-static void inject_put_text(struct strbuf *out, pid_t pid, const struct inject_result *r)
-{
+static void inject_put_text(struct strbuf *out, pid_t pid, const struct inject_result *r) {
     if (r->already) {
         (void)strbuf_addf(out, "process %d: the agent is there already, at unix:%s\n", (int)pid, r->endpoint);
         return;
     }
-    (void)strbuf_addf(out, "process %d: agent %s in %.1f ms, at unix:%s\n", (int)pid, r->reused ? "started again" : "injected",
-                      (double)r->total_us / 1000.0, r->endpoint);
-    (void)strbuf_addf(out, "thread %" PRId64 " was borrowed (%s) and stopped for %.2f ms; no other thread was touched\n",
-                      r->borrowed_tid, r->moment, (double)r->stopped_us / 1000.0);
+    (void)strbuf_addf(out, "process %d: agent %s in %.1f ms, at unix:%s\n", (int)pid,
+                      r->reused ? "started again" : "injected", (double)r->total_us / 1000.0, r->endpoint);
+    (void)strbuf_addf(
+        out, "thread %" PRId64 " was borrowed (%s) and stopped for %.2f ms; no other thread was touched\n",
+        r->borrowed_tid, r->moment, (double)r->stopped_us / 1000.0);
 }
 
-int cli_run_inject(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e)
-{
+int cli_run_inject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e) {
     const struct cli_inject_options *mine = (const struct cli_inject_options *)(const void *)o;
     struct inject_result result;
     if (target_attach(addr, (unsigned)(mine->timeout_s * 1000), &result, e) != 0)

@@ -22,65 +22,55 @@ struct list_column {
     void (*format)(const struct target_process *p, char *buf, size_t cap);
 };
 
-static void list_pid(const struct target_process *p, char *buf, size_t cap)
-{
+static void list_pid(const struct target_process *p, char *buf, size_t cap) {
     (void)snprintf(buf, cap, "%d", (int)p->pid);
 }
 
-static void list_user(const struct target_process *p, char *buf, size_t cap)
-{
+static void list_user(const struct target_process *p, char *buf, size_t cap) {
     (void)snprintf(buf, cap, "%s", p->user);
 }
 
-static void list_python(const struct target_process *p, char *buf, size_t cap)
-{
+static void list_python(const struct target_process *p, char *buf, size_t cap) {
     (void)snprintf(buf, cap, "%s", p->python[0] ? p->python : "?");
 }
 
-static void list_torch(const struct target_process *p, char *buf, size_t cap)
-{
+static void list_torch(const struct target_process *p, char *buf, size_t cap) {
     (void)snprintf(buf, cap, "%s", p->torch[0] ? p->torch : "-");
 }
 
-static void list_cpu(const struct target_process *p, char *buf, size_t cap)
-{
+static void list_cpu(const struct target_process *p, char *buf, size_t cap) {
     if (isnan(p->cpu_pct))
         (void)snprintf(buf, cap, "?");
     else
         (void)snprintf(buf, cap, "%.1f", p->cpu_pct);
 }
 
-static void list_rss(const struct target_process *p, char *buf, size_t cap)
-{
+static void list_rss(const struct target_process *p, char *buf, size_t cap) {
     text_human_bytes(buf, cap, p->rss_bytes);
 }
 
-static void list_uptime(const struct target_process *p, char *buf, size_t cap)
-{
+static void list_uptime(const struct target_process *p, char *buf, size_t cap) {
     text_human_duration(buf, cap, p->uptime_s);
 }
 
-static void list_agent(const struct target_process *p, char *buf, size_t cap)
-{
+static void list_agent(const struct target_process *p, char *buf, size_t cap) {
     (void)snprintf(buf, cap, "%s", p->attached ? "yes" : p->inspectable ? "-" : "refused");
 }
 
-static void list_command(const struct target_process *p, char *buf, size_t cap)
-{
+static void list_command(const struct target_process *p, char *buf, size_t cap) {
     (void)snprintf(buf, cap, "%s", p->cmdline);
 }
 
 static const struct list_column list_columns[] = {
-    {"PID", true, list_pid},       {"USER", false, list_user}, {"PYTHON", false, list_python},
-    {"TORCH", false, list_torch},  {"CPU%", true, list_cpu},   {"RSS", true, list_rss},
+    {"PID", true, list_pid},       {"USER", false, list_user},   {"PYTHON", false, list_python},
+    {"TORCH", false, list_torch},  {"CPU%", true, list_cpu},     {"RSS", true, list_rss},
     {"UPTIME", true, list_uptime}, {"AGENT", false, list_agent}, {"COMMAND", false, list_command},
 };
 
 #define LIST_N_COLUMNS (sizeof list_columns / sizeof list_columns[0])
 
 /* A cell's text; `p` NULL is the title. */
-static void list_cell(const struct list_column *c, const struct target_process *p, char *buf, size_t cap)
-{
+static void list_cell(const struct list_column *c, const struct target_process *p, char *buf, size_t cap) {
     char raw[4096];
     if (p)
         c->format(p, raw, sizeof raw);
@@ -89,8 +79,7 @@ static void list_cell(const struct list_column *c, const struct target_process *
     (void)text_sanitize(buf, cap, raw);
 }
 
-static void list_put_row(struct strbuf *out, const struct target_process *p, const int *widths, int screen)
-{
+static void list_put_row(struct strbuf *out, const struct target_process *p, const int *widths, int screen) {
     char cell[4096];
     int used = 0;
     for (size_t i = 0; i < LIST_N_COLUMNS; i++) {
@@ -100,21 +89,20 @@ static void list_put_row(struct strbuf *out, const struct target_process *p, con
         if (last && screen > 0)
             cell[text_fit(cell, screen > used ? screen - used : 0)] = '\0';
         int pad = last ? 0 : widths[i] - text_width(cell);
-        (void)strbuf_addf(out, "%*s%s%*s", c->right ? pad : 0, "", cell, last ? 0 : (c->right ? 0 : pad) + LIST_GAP, "");
+        (void)strbuf_addf(out, "%*s%s%*s", c->right ? pad : 0, "", cell,
+                          last ? 0 : (c->right ? 0 : pad) + LIST_GAP, "");
         used += widths[i] + LIST_GAP;
     }
     (void)strbuf_addc(out, '\n');
 }
 
 /* Columns of the terminal, or 0 when the output is none: then nothing is cut. */
-static int list_screen_width(void)
-{
+static int list_screen_width(void) {
     struct winsize w;
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-static void list_put_table(struct strbuf *out, const struct target_process *list, size_t n)
-{
+static void list_put_table(struct strbuf *out, const struct target_process *list, size_t n) {
     int widths[LIST_N_COLUMNS];
     char cell[LIST_CELL_MAX];
     for (size_t i = 0; i < LIST_N_COLUMNS; i++) {
@@ -131,8 +119,8 @@ static void list_put_table(struct strbuf *out, const struct target_process *list
         list_put_row(out, &list[k], widths, screen);
 }
 
-int cli_run_list(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e)
-{
+int cli_run_list(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                 struct err *e) {
     (void)addr;
     struct target_process *list;
     ssize_t n = target_list(&list, e);

@@ -13,23 +13,20 @@
 
 #define STATUS_WIDTH 14
 
-static void status_put_line(struct strbuf *out, const char *key, const char *value)
-{
+static void status_put_line(struct strbuf *out, const char *key, const char *value) {
     char clean[512];
     (void)text_sanitize(clean, sizeof clean, value ? value : "?");
     (void)strbuf_addf(out, "%-*s %s\n", STATUS_WIDTH, key, clean);
 }
 
-static void status_put_number(struct strbuf *out, const char *key, double v, int decimals, const char *unit)
-{
+static void status_put_number(struct strbuf *out, const char *key, double v, int decimals, const char *unit) {
     if (isnan(v))
         (void)strbuf_addf(out, "%-*s ?\n", STATUS_WIDTH, key);
     else
         (void)strbuf_addf(out, "%-*s %.*f%s\n", STATUS_WIDTH, key, decimals, v, unit);
 }
 
-static void status_put_text(struct strbuf *out, const struct model_target *t, const struct model_status *s)
-{
+static void status_put_text(struct strbuf *out, const struct model_target *t, const struct model_status *s) {
     char text[64];
     (void)strbuf_addf(out, "%-*s %" PRId64 "\n", STATUS_WIDTH, "process", t->pid);
     status_put_line(out, "command", t->cmdline);
@@ -45,28 +42,28 @@ static void status_put_text(struct strbuf *out, const struct model_target *t, co
     status_put_line(out, "agent memory", text);
     status_put_number(out, "agent cost", s->overhead_pct, 3, " % of a core");
     (void)strbuf_addf(out, "%-*s %" PRId64 "\n", STATUS_WIDTH, "clients", s->clients);
-    status_put_number(out, "sampling at", s->rate_hz, 1, s->stretched ? " Hz, stretched to stay within the budget" : " Hz");
-    (void)strbuf_addf(out, "%-*s %" PRIu64 ", torn %" PRIu64 ", dropped %" PRIu64 "\n", STATUS_WIDTH, "samples", s->samples,
-                      s->torn, s->dropped);
+    status_put_number(out, "sampling at", s->rate_hz, 1,
+                      s->stretched ? " Hz, stretched to stay within the budget" : " Hz");
+    (void)strbuf_addf(out, "%-*s %" PRIu64 ", torn %" PRIu64 ", dropped %" PRIu64 "\n", STATUS_WIDTH,
+                      "samples", s->samples, s->torn, s->dropped);
     status_put_number(out, "per sample", s->us_per_sample, 2, " us");
-    (void)strbuf_addf(out, "%-*s %" PRIu64 ", read errors %" PRIu64 "\n", STATUS_WIDTH, "snapshots", s->snapshots,
-                      s->read_errors);
+    (void)strbuf_addf(out, "%-*s %" PRIu64 ", read errors %" PRIu64 "\n", STATUS_WIDTH, "snapshots",
+                      s->snapshots, s->read_errors);
     if (s->note)
         status_put_line(out, "note", s->note);
 }
 
 /* The socket of an agent that is there. */
-static int status_find_agent(struct session_address *addr, struct err *e)
-{
+static int status_find_agent(struct session_address *addr, struct err *e) {
     int there = target_find_endpoint(addr, e);
     if (there == 0)
-        return err_set(e, ERR_ATTACH, "process %d has no agent: 'probing %d inject' puts one there", (int)addr->pid,
-                       (int)addr->pid);
+        return err_set(e, ERR_ATTACH, "process %d has no agent: 'probing %d inject' puts one there",
+                       (int)addr->pid, (int)addr->pid);
     return there > 0 ? 0 : -1;
 }
 
-int cli_run_status(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e)
-{
+int cli_run_status(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e) {
     if (status_find_agent(addr, e) != 0)
         return -1;
     struct call *c = call_open(addr, e);

@@ -20,7 +20,7 @@ struct call {
     enum call_await await;
     bool arrived;
     bool failed;
-    bool in_time;            /* the deadline is an end, not a failure */
+    bool in_time; /* the deadline is an end, not a failure */
     struct err error;
     struct model_snapshot *snapshot; /* where the answer goes */
     struct model_status *status;
@@ -28,16 +28,14 @@ struct call {
     void *batch_arg;
 };
 
-static void call_arrive(struct call *c, enum call_await what)
-{
+static void call_arrive(struct call *c, enum call_await what) {
     if (c->await != what)
         return;
     c->arrived = true;
     loop_stop(c->loop);
 }
 
-static void call_fail(struct call *c, const struct err *why)
-{
+static void call_fail(struct call *c, const struct err *why) {
     if (!c->failed)
         c->error = *why;
     c->failed = true;
@@ -45,8 +43,7 @@ static void call_fail(struct call *c, const struct err *why)
 }
 
 /* Who waits for one answer is not helped by a reconnect: the answer went with the connection. */
-static void call_on_state(void *arg, enum session_state state, const struct err *why)
-{
+static void call_on_state(void *arg, enum session_state state, const struct err *why) {
     struct call *c = arg;
     if (state == SESSION_CONNECTED)
         call_arrive(c, CALL_CONNECTED);
@@ -54,16 +51,14 @@ static void call_on_state(void *arg, enum session_state state, const struct err 
         call_fail(c, why);
 }
 
-static void call_on_target(void *arg, struct model_target *target)
-{
+static void call_on_target(void *arg, struct model_target *target) {
     struct call *c = arg;
     model_target_fini(&c->target);
     c->target = *target;
     memset(target, 0, sizeof *target);
 }
 
-static void call_on_snapshot(void *arg, struct model_snapshot *snapshot)
-{
+static void call_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct call *c = arg;
     if (c->await != CALL_SNAPSHOT || c->arrived)
         return;
@@ -72,8 +67,7 @@ static void call_on_snapshot(void *arg, struct model_snapshot *snapshot)
     call_arrive(c, CALL_SNAPSHOT);
 }
 
-static void call_on_status(void *arg, struct model_status *status)
-{
+static void call_on_status(void *arg, struct model_status *status) {
     struct call *c = arg;
     if (c->await != CALL_STATUS || c->arrived)
         return;
@@ -82,8 +76,7 @@ static void call_on_status(void *arg, struct model_status *status)
     call_arrive(c, CALL_STATUS);
 }
 
-static void call_on_reply(void *arg, enum wire_method method, const struct err *error)
-{
+static void call_on_reply(void *arg, enum wire_method method, const struct err *error) {
     struct call *c = arg;
     (void)method;
     if (error)
@@ -92,8 +85,7 @@ static void call_on_reply(void *arg, enum wire_method method, const struct err *
         call_arrive(c, CALL_REPLY);
 }
 
-static void call_on_samples(void *arg, struct model_sample_batch *batch)
-{
+static void call_on_samples(void *arg, struct model_sample_batch *batch) {
     struct call *c = arg;
     if (c->on_batch && c->on_batch(c->batch_arg, batch) != 0) {
         struct err why;
@@ -111,8 +103,7 @@ static const struct session_handler call_handler = {
     .on_reply = call_on_reply,
 };
 
-static void call_on_deadline(void *arg)
-{
+static void call_on_deadline(void *arg) {
     struct call *c = arg;
     struct err why;
     if (c->in_time) {
@@ -123,8 +114,7 @@ static void call_on_deadline(void *arg)
     call_fail(c, &why);
 }
 
-static int call_wait(struct call *c, enum call_await what, double timeout_s, struct err *e)
-{
+static int call_wait(struct call *c, enum call_await what, double timeout_s, struct err *e) {
     c->await = what;
     c->arrived = false;
     c->in_time = what == CALL_TIME;
@@ -140,8 +130,7 @@ static int call_wait(struct call *c, enum call_await what, double timeout_s, str
     return -1;
 }
 
-struct call *call_open(const struct session_address *addr, struct err *e)
-{
+struct call *call_open(const struct session_address *addr, struct err *e) {
     struct call *c = calloc(1, sizeof *c);
     if (!c) {
         (void)err_set(e, ERR_FAILED, "out of memory for a connection");
@@ -162,8 +151,7 @@ fail:
     return NULL;
 }
 
-void call_close(struct call *c)
-{
+void call_close(struct call *c) {
     if (!c)
         return;
     session_free(c->session);
@@ -173,13 +161,9 @@ void call_close(struct call *c)
     free(c);
 }
 
-const struct model_target *call_get_target(const struct call *c)
-{
-    return &c->target;
-}
+const struct model_target *call_get_target(const struct call *c) { return &c->target; }
 
-int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e)
-{
+int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e) {
     memset(out, 0, sizeof *out);
     c->snapshot = out;
     if (session_request(c->session, WIRE_THREADS, e) != 0)
@@ -187,8 +171,7 @@ int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e)
     return call_wait(c, CALL_SNAPSHOT, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
-int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e)
-{
+int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
     if (call_snapshot(c, out, e) != 0)
         return -1;
     model_snapshot_fini(out);
@@ -197,8 +180,7 @@ int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_sn
     return call_snapshot(c, out, e);
 }
 
-int call_status(struct call *c, struct model_status *out, struct err *e)
-{
+int call_status(struct call *c, struct model_status *out, struct err *e) {
     memset(out, 0, sizeof *out);
     c->status = out;
     if (session_request(c->session, WIRE_STATUS, e) != 0)
@@ -206,16 +188,15 @@ int call_status(struct call *c, struct model_status *out, struct err *e)
     return call_wait(c, CALL_STATUS, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
-int call_eject(struct call *c, struct err *e)
-{
+int call_eject(struct call *c, struct err *e) {
     if (session_request(c->session, WIRE_EJECT, e) != 0)
         return -1;
     return call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
-int call_sample(struct call *c, double rate_hz, double duration_s, int (*fn)(void *arg, struct model_sample_batch *batch),
-                void *arg, double *elapsed_s, struct err *e)
-{
+int call_sample(struct call *c, double rate_hz, double duration_s,
+                int (*fn)(void *arg, struct model_sample_batch *batch), void *arg, double *elapsed_s,
+                struct err *e) {
     *elapsed_s = 0;
     /* Before asking: the first batch may come right behind the answer. */
     c->on_batch = fn;

@@ -38,7 +38,8 @@ int call_eject(struct call *c, struct err *e);
 /* Take samples at `rate_hz` for `duration_s` and hand each batch to `fn` (which does not own it) until it returns non-zero.
  * `*elapsed_s` is how long samples came. 0, or -1 with the error (ERR_LOST: the target ended; batches so far were handed
  * over). */
-int call_sample(struct call *c, double rate_hz, double duration_s, int (*fn)(void *arg, struct model_sample_batch *batch),
-                void *arg, double *elapsed_s, struct err *e);
+int call_sample(struct call *c, double rate_hz, double duration_s,
+                int (*fn)(void *arg, struct model_sample_batch *batch), void *arg, double *elapsed_s,
+                struct err *e);
 
 #endif

@@ -2,27 +2,23 @@
 /* document: see document.h. */
 #include "client/document.h"
 
-
 #define DOCUMENT_MAX_FRAMES 2048 /* of an aggregated stack, the outermost ones */
 
-static void document_put_known(struct json *j, const char *key, int64_t v)
-{
+static void document_put_known(struct json *j, const char *key, int64_t v) {
     if (v == MODEL_UNKNOWN)
         json_kv_null(j, key);
     else
         json_kv_int(j, key, v);
 }
 
-static void document_put_flag(struct json *j, const char *key, int8_t v)
-{
+static void document_put_flag(struct json *j, const char *key, int8_t v) {
     if (v == MODEL_UNKNOWN)
         json_kv_null(j, key);
     else
         json_kv_bool(j, key, v != 0);
 }
 
-static void document_put_target(struct json *j, const struct model_target *t)
-{
+static void document_put_target(struct json *j, const struct model_target *t) {
     json_key(j, "target");
     json_object_begin(j);
     json_kv_int(j, "pid", t->pid);
@@ -38,8 +34,7 @@ static void document_put_target(struct json *j, const struct model_target *t)
     json_object_end(j);
 }
 
-static void document_put_process(struct json *j, const struct model_process *p)
-{
+static void document_put_process(struct json *j, const struct model_process *p) {
     json_key(j, "process");
     json_object_begin(j);
     json_kv_number(j, "cpu_pct", p->cpu_pct, 1);
@@ -51,8 +46,7 @@ static void document_put_process(struct json *j, const struct model_process *p)
     json_object_end(j);
 }
 
-static void document_put_frame(struct json *j, const struct model_frame *f, size_t depth)
-{
+static void document_put_frame(struct json *j, const struct model_frame *f, size_t depth) {
     json_object_begin(j);
     json_kv_uint(j, "depth", depth);
     json_kv_string(j, "kind", model_frame_kind_name(f->kind));
@@ -65,8 +59,7 @@ static void document_put_frame(struct json *j, const struct model_frame *f, size
     json_object_end(j);
 }
 
-static void document_put_thread(struct json *j, const struct model_thread *t)
-{
+static void document_put_thread(struct json *j, const struct model_thread *t) {
     char state[2] = {t->state, '\0'};
     json_object_begin(j);
     json_kv_int(j, "tid", t->tid);
@@ -88,8 +81,7 @@ static void document_put_thread(struct json *j, const struct model_thread *t)
 }
 
 /* One aggregated stack, frames innermost first as everywhere. */
-static void document_put_sample(struct json *j, const struct fold *fold, const struct fold_entry *entry)
-{
+static void document_put_sample(struct json *j, const struct fold *fold, const struct fold_entry *entry) {
     const struct model_frame *frames[DOCUMENT_MAX_FRAMES];
     size_t cap = sizeof frames / sizeof frames[0];
     size_t depth = fold_path(fold, entry->stack, frames, cap);
@@ -109,8 +101,7 @@ static void document_put_sample(struct json *j, const struct fold *fold, const s
     json_object_end(j);
 }
 
-static void document_put_samples(struct json *j, const struct fold *fold, double elapsed_s)
-{
+static void document_put_samples(struct json *j, const struct fold *fold, double elapsed_s) {
     const struct fold_totals *totals = fold_get_totals(fold);
     json_key(j, "sampling");
     json_object_begin(j);
@@ -126,9 +117,9 @@ static void document_put_samples(struct json *j, const struct fold *fold, double
     json_array_end(j);
 }
 
-void document_put_backtrace(struct json *j, const struct model_target *target, const struct model_snapshot *snapshot,
-                            const struct fold *fold, double elapsed_s)
-{
+void document_put_backtrace(struct json *j, const struct model_target *target,
+                            const struct model_snapshot *snapshot, const struct fold *fold,
+                            double elapsed_s) {
     json_object_begin(j);
     json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
     json_kv_number(j, "timestamp", snapshot->timestamp, 6);
@@ -147,8 +138,7 @@ void document_put_backtrace(struct json *j, const struct model_target *target, c
     json_object_end(j);
 }
 
-static void document_put_sampler(struct json *j, const struct model_status *s)
-{
+static void document_put_sampler(struct json *j, const struct model_status *s) {
     json_key(j, "sampler");
     json_object_begin(j);
     json_kv_number(j, "rate_hz", s->rate_hz, 1);
@@ -162,15 +152,13 @@ static void document_put_sampler(struct json *j, const struct model_status *s)
     json_object_end(j);
 }
 
-static void document_put_nothing(struct json *j, const char *key)
-{
+static void document_put_nothing(struct json *j, const char *key) {
     json_key(j, key);
     json_array_begin(j);
     json_array_end(j);
 }
 
-void document_put_status(struct json *j, const struct model_target *target, const struct model_status *s)
-{
+void document_put_status(struct json *j, const struct model_target *target, const struct model_status *s) {
     json_object_begin(j);
     json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
     document_put_target(j, target);
@@ -193,13 +181,9 @@ void document_put_status(struct json *j, const struct model_target *target, cons
     json_object_end(j);
 }
 
-static const char *document_or_null(const char *s)
-{
-    return s[0] ? s : NULL;
-}
+static const char *document_or_null(const char *s) { return s[0] ? s : NULL; }
 
-void document_put_processes(struct json *j, const struct target_process *list, size_t n)
-{
+void document_put_processes(struct json *j, const struct target_process *list, size_t n) {
     json_object_begin(j);
     json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
     json_key(j, "processes");
@@ -227,8 +211,7 @@ void document_put_processes(struct json *j, const struct target_process *list, s
     json_object_end(j);
 }
 
-void document_put_injection(struct json *j, pid_t pid, const struct inject_result *r)
-{
+void document_put_injection(struct json *j, pid_t pid, const struct inject_result *r) {
     json_object_begin(j);
     json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
     json_kv_int(j, "pid", pid);

@@ -15,11 +15,12 @@
 #define DOCUMENT_SCHEMA_VERSION 1
 
 /* Threads with their stacks: `backtrace --json` and `--export json`. `fold` adds "samples"; NULL without. */
-void document_put_backtrace(struct json *j, const struct model_target *target, const struct model_snapshot *snapshot,
-                            const struct fold *fold, double elapsed_s);
+void document_put_backtrace(struct json *j, const struct model_target *target,
+                            const struct model_snapshot *snapshot, const struct fold *fold, double elapsed_s);
 
 /* `status --json`: the agent about itself. */
-void document_put_status(struct json *j, const struct model_target *target, const struct model_status *status);
+void document_put_status(struct json *j, const struct model_target *target,
+                         const struct model_status *status);
 
 /* `list --json`. */
 void document_put_processes(struct json *j, const struct target_process *list, size_t n);

@@ -19,16 +19,17 @@
 #define EXPORT_OUTPUT_MAX ((size_t)1 << 30)
 
 const struct export_format export_formats[] = {
-    {"json", "threads with their stacks; with --duration also the samples, added up per stack", 0, true, true, export_render_json},
-    {"folded", "sampled stacks, one line each, for flame graph programs", 5, true, false, export_render_folded},
+    {"json", "threads with their stacks; with --duration also the samples, added up per stack", 0, true, true,
+     export_render_json},
+    {"folded", "sampled stacks, one line each, for flame graph programs", 5, true, false,
+     export_render_folded},
     {"txt", "the screen", 0, false, true, export_render_txt},
     {.name = NULL},
 };
 
 #define EXPORT_N_FORMATS (sizeof export_formats / sizeof export_formats[0])
 
-const char *export_format_names(void)
-{
+const char *export_format_names(void) {
     static char names[128];
     size_t n = 0;
     names[0] = '\0';
@@ -37,8 +38,7 @@ const char *export_format_names(void)
     return names;
 }
 
-const struct export_format *export_find(const char *name, struct err *e)
-{
+const struct export_format *export_find(const char *name, struct err *e) {
     const char *known[EXPORT_N_FORMATS];
     for (size_t i = 0; i < EXPORT_N_FORMATS; i++) {
         known[i] = export_formats[i].name;
@@ -49,12 +49,12 @@ const struct export_format *export_find(const char *name, struct err *e)
     if (near)
         (void)err_set(e, ERR_USAGE, "unknown export format '%s': did you mean '%s'?", name, near);
     else
-        (void)err_set(e, ERR_USAGE, "unknown export format '%s': give one of %s", name, export_format_names());
+        (void)err_set(e, ERR_USAGE, "unknown export format '%s': give one of %s", name,
+                      export_format_names());
     return NULL;
 }
 
-int export_parse_unit(const char *name, enum export_unit *out, struct err *e)
-{
+int export_parse_unit(const char *name, enum export_unit *out, struct err *e) {
     if (strcmp(name, "samples") == 0)
         *out = EXPORT_SAMPLES;
     else if (strcmp(name, "us") == 0)
@@ -64,8 +64,8 @@ int export_parse_unit(const char *name, enum export_unit *out, struct err *e)
     return 0;
 }
 
-static int export_check(const struct export_request *r, const struct export_format *f, double duration_s, struct err *e)
-{
+static int export_check(const struct export_request *r, const struct export_format *f, double duration_s,
+                        struct err *e) {
     if (!r->target)
         return err_set(e, ERR_USAGE, "--export needs a TARGET: a pid, a name of a process, or unix:PATH");
     if (isnan(duration_s) || duration_s < 0)
@@ -79,21 +79,18 @@ static int export_check(const struct export_request *r, const struct export_form
     return output_check(r->output, e);
 }
 
-static int export_on_batch(void *arg, struct model_sample_batch *batch)
-{
-    return fold_add_batch(arg, batch);
-}
+static int export_on_batch(void *arg, struct model_sample_batch *batch) { return fold_add_batch(arg, batch); }
 
 /* Look at the target as the format wants it; fills the snapshot and the fold. */
-static int export_look(const struct export_format *f, double duration_s, struct call *c, struct model_snapshot *snapshot,
-                       struct fold *fold, double *elapsed_s, struct err *e)
-{
+static int export_look(const struct export_format *f, double duration_s, struct call *c,
+                       struct model_snapshot *snapshot, struct fold *fold, double *elapsed_s, struct err *e) {
     bool sample = duration_s > 0 && f->wants_samples;
     if (sample && call_sample(c, EXPORT_RATE_HZ, duration_s, export_on_batch, fold, elapsed_s, e) != 0)
         return -1;
     if (sample && !f->wants_snapshot)
         return 0;
-    unsigned interval_ms = sample || duration_s <= 0 ? EXPORT_LOOK_INTERVAL_MS : (unsigned)(duration_s * 1000);
+    unsigned interval_ms =
+        sample || duration_s <= 0 ? EXPORT_LOOK_INTERVAL_MS : (unsigned)(duration_s * 1000);
     if (call_snapshot_measured(c, interval_ms, snapshot, e) != 0)
         return -1;
     if (!sample && f->wants_samples && fold_add_snapshot(fold, snapshot) != 0)
@@ -102,8 +99,7 @@ static int export_look(const struct export_format *f, double duration_s, struct 
 }
 
 static int export_attached(const struct export_request *r, const struct export_format *f, double duration_s,
-                           struct call *c, struct strbuf *out, struct err *e)
-{
+                           struct call *c, struct strbuf *out, struct err *e) {
     struct model_snapshot snapshot = {0};
     struct fold *fold = fold_new();
     double elapsed_s = 0;
@@ -120,8 +116,7 @@ static int export_attached(const struct export_request *r, const struct export_f
     return rc;
 }
 
-int export_run(const struct export_request *request, struct err *e)
-{
+int export_run(const struct export_request *request, struct err *e) {
     const struct export_format *f = export_find(request->format, e);
     if (!f)
         return -1;

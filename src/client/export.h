@@ -27,16 +27,17 @@ struct export_renderer {
 };
 
 struct export_request {
-    const char *target;   /* TARGET as typed */
-    const char *format;   /* name of a row of export_formats */
-    bool once;            /* one look, whatever the format's own duration */
-    double duration_s;    /* how long to look; 0 = the format's own */
-    const char *output;   /* file; NULL or "-" = standard output */
-    bool threads;         /* folded: a frame for the thread */
-    bool process;         /* folded: a frame for the process */
-    bool by_function;     /* folded: functions, not lines */
+    const char *target;    /* TARGET as typed */
+    const char *format;    /* name of a row of export_formats */
+    bool once;             /* one look, whatever the format's own duration */
+    double duration_s;     /* how long to look; 0 = the format's own */
+    const char *output;    /* file; NULL or "-" = standard output */
+    bool threads;          /* folded: a frame for the thread */
+    bool process;          /* folded: a frame for the process */
+    bool by_function;      /* folded: functions, not lines */
     enum export_unit unit; /* folded: weight */
-    const struct export_renderer *screen; /* draws 'txt'; NULL: this program has no screens, 'txt' is refused */
+    const struct export_renderer
+        *screen; /* draws 'txt'; NULL: this program has no screens, 'txt' is refused */
 };
 
 /* What a format is given to render. */
@@ -50,8 +51,8 @@ struct export_data {
 
 struct export_format {
     const char *name;
-    const char *help;  /* one line */
-    double duration_s; /* how long it looks unless told; 0 = once */
+    const char *help;    /* one line */
+    double duration_s;   /* how long it looks unless told; 0 = once */
     bool wants_samples;  /* with a duration it needs the stream of samples */
     bool wants_snapshot; /* it shows a look at the end even so */
     int (*render)(const struct export_data *data, struct strbuf *out, struct err *e);

@@ -25,8 +25,7 @@ struct folded_line {
 
 /* The part of a path that people know a file by: from the package on for installed ones, else the file's name; a
  * package's __init__.py keeps its folder. */
-static const char *folded_file(const char *path)
-{
+static const char *folded_file(const char *path) {
     static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
     for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++) {
         const char *root = strstr(path, roots[i]);
@@ -44,8 +43,7 @@ static const char *folded_file(const char *path)
 }
 
 /* A name as part of a line: drawable, and without the separator. */
-static void folded_put_name(struct strbuf *out, const char *name)
-{
+static void folded_put_name(struct strbuf *out, const char *name) {
     char clean[FOLDED_NAME_MAX];
     (void)text_sanitize(clean, sizeof clean, name);
     for (char *p = clean; *p; p++)
@@ -54,8 +52,7 @@ static void folded_put_name(struct strbuf *out, const char *name)
     (void)strbuf_adds(out, clean);
 }
 
-static void folded_put_frame(struct strbuf *out, const struct model_frame *f, bool by_function)
-{
+static void folded_put_frame(struct strbuf *out, const struct model_frame *f, bool by_function) {
     folded_put_name(out, f->func ? f->func : "?");
     (void)strbuf_adds(out, " (");
     folded_put_name(out, f->file ? folded_file(f->file) : "?");
@@ -64,8 +61,8 @@ static void folded_put_frame(struct strbuf *out, const struct model_frame *f, bo
     (void)strbuf_addc(out, ')');
 }
 
-static void folded_put_stack(struct strbuf *out, const struct export_data *d, const struct fold_entry *entry)
-{
+static void folded_put_stack(struct strbuf *out, const struct export_data *d,
+                             const struct fold_entry *entry) {
     const struct export_request *r = d->request;
     const struct model_frame *frames[FOLDED_MAX_FRAMES];
     size_t depth = fold_path(d->fold, entry->stack, frames, FOLDED_MAX_FRAMES);
@@ -88,13 +85,11 @@ static void folded_put_stack(struct strbuf *out, const struct export_data *d, co
         out->data[--out->len] = '\0'; /* the last separator */
 }
 
-static int folded_compare(const void *a, const void *b)
-{
+static int folded_compare(const void *a, const void *b) {
     return strcmp(((const struct folded_line *)a)->text, ((const struct folded_line *)b)->text);
 }
 
-static size_t folded_merge(struct folded_line *lines, size_t n)
-{
+static size_t folded_merge(struct folded_line *lines, size_t n) {
     size_t kept = 0;
     qsort(lines, n, sizeof *lines, folded_compare);
     for (size_t i = 0; i < n; i++) {
@@ -109,8 +104,7 @@ static size_t folded_merge(struct folded_line *lines, size_t n)
 }
 
 /* Lines of all entries that have something to show. Number, or -1 without memory (`*n` are made). */
-static int folded_collect(const struct export_data *d, struct folded_line *lines, size_t *n)
-{
+static int folded_collect(const struct export_data *d, struct folded_line *lines, size_t *n) {
     struct strbuf line;
     strbuf_init(&line, 0);
     int rc = 0;
@@ -124,14 +118,14 @@ static int folded_collect(const struct export_data *d, struct folded_line *lines
         if (!text)
             rc = -1;
         else
-            lines[(*n)++] = (struct folded_line){text, d->request->unit == EXPORT_US ? entry->us : (double)entry->samples};
+            lines[(*n)++] = (struct folded_line){
+                text, d->request->unit == EXPORT_US ? entry->us : (double)entry->samples};
     }
     strbuf_fini(&line);
     return rc;
 }
 
-int export_render_folded(const struct export_data *data, struct strbuf *out, struct err *e)
-{
+int export_render_folded(const struct export_data *data, struct strbuf *out, struct err *e) {
     size_t n = 0;
     struct folded_line *lines = calloc(fold_count(data->fold) + 1, sizeof *lines);
     int rc = lines ? folded_collect(data, lines, &n) : -1;

@@ -5,8 +5,7 @@
 #include "base/json.h"
 #include "client/document.h"
 
-int export_render_json(const struct export_data *data, struct strbuf *out, struct err *e)
-{
+int export_render_json(const struct export_data *data, struct strbuf *out, struct err *e) {
     struct json j;
     json_init(&j, out, 2);
     document_put_backtrace(&j, data->target, data->snapshot, data->elapsed_s > 0 ? data->fold : NULL,

@@ -47,15 +47,13 @@ struct fold {
     struct arena strings;
 };
 
-static uint64_t fold_mix(uint64_t h, uint64_t v)
-{
+static uint64_t fold_mix(uint64_t h, uint64_t v) {
     h ^= v;
     h *= 0x9E3779B97F4A7C15ULL;
     return h ^ (h >> 29);
 }
 
-static uint64_t fold_hash_string(uint64_t h, const char *s)
-{
+static uint64_t fold_hash_string(uint64_t h, const char *s) {
     if (!s)
         return fold_mix(h, 1);
     for (; *s; s++)
@@ -63,16 +61,16 @@ static uint64_t fold_hash_string(uint64_t h, const char *s)
     return fold_mix(h, 2);
 }
 
-static uint64_t fold_hash(enum fold_kind kind, const void *item)
-{
+static uint64_t fold_hash(enum fold_kind kind, const void *item) {
     const struct model_frame *frame = item;
     const struct fold_stack *stack = item;
     const struct fold_entry *entry = item;
     const struct fold_thread *thread = item;
     switch (kind) {
     case FOLD_FRAMES:
-        return fold_hash_string(fold_hash_string(fold_mix((uint64_t)frame->kind, (uint64_t)(unsigned)frame->line), frame->func),
-                                frame->file);
+        return fold_hash_string(
+            fold_hash_string(fold_mix((uint64_t)frame->kind, (uint64_t)(unsigned)frame->line), frame->func),
+            frame->file);
     case FOLD_STACKS:
         return fold_mix(fold_mix(3, stack->parent), stack->frame);
     case FOLD_ENTRIES:
@@ -82,13 +80,9 @@ static uint64_t fold_hash(enum fold_kind kind, const void *item)
     }
 }
 
-static bool fold_same_string(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
+static bool fold_same_string(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
 
-static bool fold_same(enum fold_kind kind, const void *a, const void *b)
-{
+static bool fold_same(enum fold_kind kind, const void *a, const void *b) {
     const struct model_frame *f = a, *g = b;
     const struct fold_stack *s = a, *t = b;
     const struct fold_entry *x = a, *y = b;
@@ -106,14 +100,12 @@ static bool fold_same(enum fold_kind kind, const void *a, const void *b)
     }
 }
 
-static void *fold_item(const struct fold *f, enum fold_kind kind, size_t i)
-{
+static void *fold_item(const struct fold *f, enum fold_kind kind, size_t i) {
     return (char *)f->tables[kind].items + i * f->tables[kind].item_size;
 }
 
 /* The slot that holds an equal item, or the free one where it belongs. */
-static uint32_t *fold_slot(const struct fold *f, enum fold_kind kind, const void *item)
-{
+static uint32_t *fold_slot(const struct fold *f, enum fold_kind kind, const void *item) {
     const struct fold_table *t = &f->tables[kind];
     for (size_t i = fold_hash(kind, item);; i++) {
         uint32_t *slot = &t->slots[i & (t->n_slots - 1)];
@@ -122,8 +114,7 @@ static uint32_t *fold_slot(const struct fold *f, enum fold_kind kind, const void
     }
 }
 
-static int fold_grow(struct fold *f, enum fold_kind kind)
-{
+static int fold_grow(struct fold *f, enum fold_kind kind) {
     struct fold_table *t = &f->tables[kind];
     if (t->n >= FOLD_MAX_ENTRIES)
         return -1;
@@ -150,8 +141,7 @@ static int fold_grow(struct fold *f, enum fold_kind kind)
 }
 
 /* Position of an equal item, added when new (`*added` says so). -1 without memory. */
-static int64_t fold_put(struct fold *f, enum fold_kind kind, const void *item, bool *added)
-{
+static int64_t fold_put(struct fold *f, enum fold_kind kind, const void *item, bool *added) {
     struct fold_table *t = &f->tables[kind];
     *added = false;
     if (fold_grow(f, kind) != 0)
@@ -165,8 +155,7 @@ static int64_t fold_put(struct fold *f, enum fold_kind kind, const void *item, b
     return (int64_t)t->n - 1;
 }
 
-struct fold *fold_new(void)
-{
+struct fold *fold_new(void) {
     static const size_t sizes[FOLD_KINDS] = {
         [FOLD_FRAMES] = sizeof(struct model_frame),
         [FOLD_STACKS] = sizeof(struct fold_stack),
@@ -182,8 +171,7 @@ struct fold *fold_new(void)
     return f;
 }
 
-void fold_free(struct fold *f)
-{
+void fold_free(struct fold *f) {
     if (!f)
         return;
     for (int i = 0; i < FOLD_KINDS; i++) {
@@ -196,8 +184,7 @@ void fold_free(struct fold *f)
     free(f);
 }
 
-static int64_t fold_put_frame(struct fold *f, const struct model_frame *frame)
-{
+static int64_t fold_put_frame(struct fold *f, const struct model_frame *frame) {
     bool added;
     int64_t at = fold_put(f, FOLD_FRAMES, frame, &added);
     if (!added)
@@ -208,16 +195,14 @@ static int64_t fold_put_frame(struct fold *f, const struct model_frame *frame)
     return f->strings.failed ? -1 : at;
 }
 
-static int64_t fold_put_stack(struct fold *f, uint32_t parent, uint32_t frame)
-{
+static int64_t fold_put_stack(struct fold *f, uint32_t parent, uint32_t frame) {
     bool added;
     const struct fold_stack *above = parent ? fold_item(f, FOLD_STACKS, parent - 1) : NULL;
     struct fold_stack s = {.parent = parent, .frame = frame, .depth = above ? above->depth + 1 : 1};
     return fold_put(f, FOLD_STACKS, &s, &added);
 }
 
-static int fold_put_thread(struct fold *f, int64_t tid, const char *name, const char *native_name)
-{
+static int fold_put_thread(struct fold *f, int64_t tid, const char *name, const char *native_name) {
     bool added;
     struct fold_thread t = {.tid = tid};
     int64_t at = fold_put(f, FOLD_THREADS, &t, &added);
@@ -230,8 +215,7 @@ static int fold_put_thread(struct fold *f, int64_t tid, const char *name, const 
     return f->strings.failed ? -1 : 0;
 }
 
-static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double us, bool on_cpu)
-{
+static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double us, bool on_cpu) {
     bool added;
     struct fold_entry e = {.tid = tid, .stack = stack};
     int64_t at = fold_put(f, FOLD_ENTRIES, &e, &added);
@@ -247,13 +231,9 @@ static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double
 
 /* ---- batches ---- */
 
-static uint32_t fold_map_get(const struct fold_map *m, uint32_t id)
-{
-    return id < m->n ? m->to[id] : 0;
-}
+static uint32_t fold_map_get(const struct fold_map *m, uint32_t id) { return id < m->n ? m->to[id] : 0; }
 
-static int fold_map_set(struct fold_map *m, uint32_t id, uint32_t to)
-{
+static int fold_map_set(struct fold_map *m, uint32_t id, uint32_t to) {
     if (id >= FOLD_MAX_ENTRIES)
         return -1;
     if (id >= m->n) {
@@ -271,14 +251,12 @@ static int fold_map_set(struct fold_map *m, uint32_t id, uint32_t to)
     return 0;
 }
 
-static void fold_map_clear(struct fold_map *m)
-{
+static void fold_map_clear(struct fold_map *m) {
     if (m->n)
         memset(m->to, 0, m->n * sizeof *m->to);
 }
 
-static int fold_define(struct fold *f, const struct model_sample_batch *b)
-{
+static int fold_define(struct fold *f, const struct model_sample_batch *b) {
     for (size_t i = 0; i < b->n_frames; i++) {
         int64_t at = fold_put_frame(f, &b->frames[i].frame);
         if (at < 0 || fold_map_set(&f->frame_ids, b->frames[i].frame_id, (uint32_t)at + 1) != 0)
@@ -300,8 +278,7 @@ static int fold_define(struct fold *f, const struct model_sample_batch *b)
     return 0;
 }
 
-int fold_add_batch(struct fold *f, const struct model_sample_batch *b)
-{
+int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
     if (!f->has_epoch || f->epoch != b->epoch) {
         fold_map_clear(&f->frame_ids);
         fold_map_clear(&f->stack_ids);
@@ -326,8 +303,7 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b)
     return 0;
 }
 
-int fold_add_snapshot(struct fold *f, const struct model_snapshot *s)
-{
+int fold_add_snapshot(struct fold *f, const struct model_snapshot *s) {
     for (size_t i = 0; i < s->n_threads; i++) {
         const struct model_thread *t = &s->threads[i];
         uint32_t stack = FOLD_NO_STACK;
@@ -350,23 +326,13 @@ int fold_add_snapshot(struct fold *f, const struct model_snapshot *s)
 
 /* ---- reading ---- */
 
-const struct fold_totals *fold_get_totals(const struct fold *f)
-{
-    return &f->totals;
-}
+const struct fold_totals *fold_get_totals(const struct fold *f) { return &f->totals; }
 
-size_t fold_count(const struct fold *f)
-{
-    return f->tables[FOLD_ENTRIES].n;
-}
+size_t fold_count(const struct fold *f) { return f->tables[FOLD_ENTRIES].n; }
 
-const struct fold_entry *fold_get(const struct fold *f, size_t i)
-{
-    return fold_item(f, FOLD_ENTRIES, i);
-}
+const struct fold_entry *fold_get(const struct fold *f, size_t i) { return fold_item(f, FOLD_ENTRIES, i); }
 
-size_t fold_path(const struct fold *f, uint32_t stack, const struct model_frame **out, size_t cap)
-{
+size_t fold_path(const struct fold *f, uint32_t stack, const struct model_frame **out, size_t cap) {
     if (stack == FOLD_NO_STACK)
         return 0;
     const struct fold_stack *s = fold_item(f, FOLD_STACKS, stack - 1);
@@ -380,8 +346,7 @@ size_t fold_path(const struct fold *f, uint32_t stack, const struct model_frame 
     return depth;
 }
 
-const char *fold_thread_name(const struct fold *f, int64_t tid)
-{
+const char *fold_thread_name(const struct fold *f, int64_t tid) {
     struct fold_thread t = {.tid = tid};
     if (!f->tables[FOLD_THREADS].n_slots)
         return NULL;

@@ -25,7 +25,7 @@ struct fold_entry {
     uint32_t stack; /* for fold_path; FOLD_NO_STACK */
     uint64_t samples;
     uint64_t on_cpu; /* of these, how many were on the CPU */
-    double us;      /* time the samples stand for */
+    double us;       /* time the samples stand for */
 };
 
 struct fold_totals {

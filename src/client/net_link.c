@@ -39,14 +39,13 @@ struct net_link {
     size_t queued;
     struct strbuf received;
     bool open;
-    bool ended; /* on_end is being told */
-    bool *freed; /* set when the link is freed while somebody up the stack looks */
+    bool ended;                /* on_end is being told */
+    bool *freed;               /* set when the link is freed while somebody up the stack looks */
     enum net_link_end refusal; /* why we end it ourselves */
     char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
 };
 
-static void net_link_free(struct net_link *link)
-{
+static void net_link_free(struct net_link *link) {
     while (link->queue) {
         struct net_link_message *next = link->queue->next;
         free(link->queue);
@@ -59,8 +58,7 @@ static void net_link_free(struct net_link *link)
     free(link);
 }
 
-static void net_link_detach(struct net_link *link)
-{
+static void net_link_detach(struct net_link *link) {
     if (!link->wsi)
         return;
     lws_set_opaque_user_data(link->wsi, NULL);
@@ -68,16 +66,14 @@ static void net_link_detach(struct net_link *link)
     link->wsi = NULL;
 }
 
-void net_link_close(struct net_link *link)
-{
+void net_link_close(struct net_link *link) {
     if (!link || link->ended)
         return;
     net_link_detach(link);
     net_link_free(link);
 }
 
-static void net_link_end(struct net_link *link, enum net_link_end end, const char *why)
-{
+static void net_link_end(struct net_link *link, enum net_link_end end, const char *why) {
     if (link->wsi)
         lws_set_opaque_user_data(link->wsi, NULL);
     link->wsi = NULL;
@@ -86,8 +82,7 @@ static void net_link_end(struct net_link *link, enum net_link_end end, const cha
     net_link_free(link);
 }
 
-static void net_link_connect(void *arg)
-{
+static void net_link_connect(void *arg) {
     struct net_link *link = arg;
     struct lws_client_connect_info info;
     memset(&info, 0, sizeof info);
@@ -114,8 +109,7 @@ static void net_link_connect(void *arg)
 }
 
 struct net_link *net_link_open(struct loop *l, const char *path, const struct net_link_handler *h, void *arg,
-                               struct err *e)
-{
+                               struct err *e) {
     struct net_link *link = calloc(1, sizeof *link);
     if (!link) {
         (void)err_set(e, ERR_FAILED, "out of memory for a connection");
@@ -141,8 +135,7 @@ fail:
     return NULL;
 }
 
-int net_link_send(struct net_link *link, const struct strbuf *message)
-{
+int net_link_send(struct net_link *link, const struct strbuf *message) {
     if (!link->open || link->queued >= NET_LINK_QUEUE_MAX || message->failed)
         return -1;
     struct net_link_message *m = malloc(sizeof *m + LWS_PRE + message->len);
@@ -160,13 +153,11 @@ int net_link_send(struct net_link *link, const struct strbuf *message)
     return 0;
 }
 
-size_t net_link_outstanding(const struct net_link *link)
-{
+size_t net_link_outstanding(const struct net_link *link) {
     return link->open && link->wsi ? lws_remaining_packet_payload(link->wsi) : 0;
 }
 
-static int net_link_write(struct net_link *link, struct lws *wsi)
-{
+static int net_link_write(struct net_link *link, struct lws *wsi) {
     struct net_link_message *m = link->queue;
     if (!m)
         return 0;
@@ -183,14 +174,14 @@ static int net_link_write(struct net_link *link, struct lws *wsi)
 }
 
 /* A piece of a frame. The announced rest counts against the limit, so a lie about a length ends the link at once. */
-static int net_link_receive(struct net_link *link, struct lws *wsi, const void *in, size_t len)
-{
+static int net_link_receive(struct net_link *link, struct lws *wsi, const void *in, size_t len) {
     size_t rest = lws_remaining_packet_payload(wsi);
     if (!lws_frame_is_binary(wsi)) {
         link->refusal = NET_LINK_NOT_AGENT;
         return -1;
     }
-    if (rest > WIRE_MAX_MESSAGE || len > WIRE_MAX_MESSAGE || link->received.len + len + rest > WIRE_MAX_MESSAGE) {
+    if (rest > WIRE_MAX_MESSAGE || len > WIRE_MAX_MESSAGE ||
+        link->received.len + len + rest > WIRE_MAX_MESSAGE) {
         link->refusal = NET_LINK_TOO_LONG;
         return -1;
     }
@@ -210,20 +201,19 @@ static int net_link_receive(struct net_link *link, struct lws *wsi, const void *
 }
 
 /* Did the server choose our subprotocol? One that names none is something else. */
-static int net_link_check_protocol(struct lws *wsi)
-{
+static int net_link_check_protocol(struct lws *wsi) {
     char chosen[sizeof WIRE_PROTOCOL + 1];
     int n = lws_hdr_copy(wsi, chosen, sizeof chosen, WSI_TOKEN_PROTOCOL);
     return n > 0 && strcmp(chosen, WIRE_PROTOCOL) == 0 ? 0 : -1;
 }
 
-static void net_link_refused(struct net_link *link, const char *in, size_t len)
-{
+static void net_link_refused(struct net_link *link, const char *in, size_t len) {
     char why[128];
     (void)snprintf(why, sizeof why, "%.*s", (int)(len < sizeof why ? len : sizeof why - 1), in ? in : "");
     /* libwebsockets' words for "nobody there" or "they hung up"; all others are about what was answered. */
-    static const char *const unheard[] = {"conn fail", "connect failed", "Unable to connect", "Timed out", "read failed",
-                                          "Peer hung up", "Closed before conn", "closed before established"};
+    static const char *const unheard[] = {
+        "conn fail",   "connect failed", "Unable to connect",  "Timed out",
+        "read failed", "Peer hung up",   "Closed before conn", "closed before established"};
     enum net_link_end end = NET_LINK_NOT_AGENT;
     for (size_t i = 0; i < sizeof unheard / sizeof unheard[0]; i++)
         if (strncmp(why, unheard[i], strlen(unheard[i])) == 0)
@@ -231,8 +221,7 @@ static void net_link_refused(struct net_link *link, const char *in, size_t len)
     net_link_end(link, end, why);
 }
 
-int net_link_on_event(struct lws *wsi, int reason, void *in, size_t len)
-{
+int net_link_on_event(struct lws *wsi, int reason, void *in, size_t len) {
     struct net_link *link = lws_get_opaque_user_data(wsi);
     switch (reason) {
     case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:

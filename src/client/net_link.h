@@ -25,7 +25,7 @@ enum net_link_end {
 
 struct net_link_handler {
     void (*on_open)(void *arg);
-    void (*on_message)(void *arg, const void *data, size_t len); /* one whole message */
+    void (*on_message)(void *arg, const void *data, size_t len);       /* one whole message */
     void (*on_end)(void *arg, enum net_link_end end, const char *why); /* the link is freed after this call */
 };
 

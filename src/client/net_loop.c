@@ -32,7 +32,7 @@ struct loop {
 struct loop_watch {
     struct loop *loop;
     struct loop_watch *next;
-    struct lws *wsi; /* NULL once libwebsockets let go of it */
+    struct lws *wsi;       /* NULL once libwebsockets let go of it */
     void (*fn)(void *arg); /* NULL once unwatched */
     void *arg;
 };
@@ -44,8 +44,7 @@ struct loop_timer {
     void *arg;
 };
 
-static void net_loop_forget_watch(struct loop_watch *w)
-{
+static void net_loop_forget_watch(struct loop_watch *w) {
     struct loop_watch **at = &w->loop->watches;
     while (*at && *at != w)
         at = &(*at)->next;
@@ -54,8 +53,8 @@ static void net_loop_forget_watch(struct loop_watch *w)
     free(w);
 }
 
-static int net_loop_on_watch(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
-{
+static int net_loop_on_watch(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+                             size_t len) {
     (void)user;
     (void)in;
     (void)len;
@@ -79,8 +78,8 @@ static int net_loop_on_watch(struct lws *wsi, enum lws_callback_reasons reason, 
     }
 }
 
-static int net_loop_on_link(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
-{
+static int net_loop_on_link(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+                            size_t len) {
     (void)user;
     return net_link_on_event(wsi, (int)reason, in, len);
 }
@@ -91,14 +90,12 @@ static const struct lws_protocols net_loop_protocols[] = {
     {.name = NULL},
 };
 
-static void net_loop_drop_log(int level, const char *line)
-{
+static void net_loop_drop_log(int level, const char *line) {
     (void)level;
     (void)line;
 }
 
-struct loop *loop_new(struct err *e)
-{
+struct loop *loop_new(struct err *e) {
     struct loop *l = calloc(1, sizeof *l);
     if (!l) {
         (void)err_set(e, ERR_FAILED, "out of memory for the event loop");
@@ -117,14 +114,15 @@ struct loop *loop_new(struct err *e)
         if (l->context)
             lws_context_destroy(l->context);
         free(l);
-        (void)err_set(e, ERR_FAILED, "the event loop cannot be set up: check the limits of open files and memory (ulimit -a)");
+        (void)err_set(
+            e, ERR_FAILED,
+            "the event loop cannot be set up: check the limits of open files and memory (ulimit -a)");
         return NULL;
     }
     return l;
 }
 
-void loop_free(struct loop *l)
-{
+void loop_free(struct loop *l) {
     if (!l)
         return;
     lws_context_destroy(l->context);
@@ -136,32 +134,27 @@ void loop_free(struct loop *l)
     free(l);
 }
 
-void loop_run(struct loop *l)
-{
+void loop_run(struct loop *l) {
     l->stop = false;
     while (!l->stop && lws_service(l->context, 0) >= 0)
         ;
 }
 
-void loop_stop(struct loop *l)
-{
+void loop_stop(struct loop *l) {
     l->stop = true;
     lws_cancel_service(l->context);
 }
 
-struct lws_context *net_loop_context(struct loop *l)
-{
+struct lws_context *net_loop_context(struct loop *l) {
     return l->context;
 }
 
-struct lws_vhost *net_loop_vhost(struct loop *l)
-{
+struct lws_vhost *net_loop_vhost(struct loop *l) {
     return l->vhost;
 }
 
 /* An epoll descriptor that is readable whenever `fd` is readable or hung up. -1 with errno. */
-static int net_loop_epoll_of(int fd)
-{
+static int net_loop_epoll_of(int fd) {
     int ep = epoll_create1(EPOLL_CLOEXEC);
     if (ep < 0)
         return -1;
@@ -175,8 +168,7 @@ static int net_loop_epoll_of(int fd)
     return ep;
 }
 
-struct loop_watch *loop_watch_fd(struct loop *l, int fd, void (*fn)(void *arg), void *arg, struct err *e)
-{
+struct loop_watch *loop_watch_fd(struct loop *l, int fd, void (*fn)(void *arg), void *arg, struct err *e) {
     int ep = net_loop_epoll_of(fd);
     if (ep < 0) {
         (void)err_set_errno(e, ERR_FAILED, errno, "descriptor %d cannot be waited for", fd);
@@ -208,8 +200,7 @@ struct loop_watch *loop_watch_fd(struct loop *l, int fd, void (*fn)(void *arg), 
     return w;
 }
 
-void loop_unwatch(struct loop_watch *w)
-{
+void loop_unwatch(struct loop_watch *w) {
     if (!w)
         return;
     w->fn = NULL;
@@ -219,14 +210,12 @@ void loop_unwatch(struct loop_watch *w)
         net_loop_forget_watch(w);
 }
 
-static void net_loop_on_timer(lws_sorted_usec_list_t *sul)
-{
+static void net_loop_on_timer(lws_sorted_usec_list_t *sul) {
     struct loop_timer *t = lws_container_of(sul, struct loop_timer, sul);
     t->fn(t->arg);
 }
 
-struct loop_timer *loop_timer_new(struct loop *l, void (*fn)(void *arg), void *arg, struct err *e)
-{
+struct loop_timer *loop_timer_new(struct loop *l, void (*fn)(void *arg), void *arg, struct err *e) {
     struct loop_timer *t = calloc(1, sizeof *t);
     if (!t) {
         (void)err_set(e, ERR_FAILED, "out of memory for a timer");
@@ -238,19 +227,14 @@ struct loop_timer *loop_timer_new(struct loop *l, void (*fn)(void *arg), void *a
     return t;
 }
 
-void loop_timer_set(struct loop_timer *t, uint64_t delay_us)
-{
+void loop_timer_set(struct loop_timer *t, uint64_t delay_us) {
     /* At least 1 µs: a timer that re-arms itself must let the descriptors have their turn. */
     lws_sul_schedule(t->loop->context, 0, &t->sul, net_loop_on_timer, (lws_usec_t)(delay_us ? delay_us : 1));
 }
 
-void loop_timer_cancel(struct loop_timer *t)
-{
-    lws_sul_cancel(&t->sul);
-}
+void loop_timer_cancel(struct loop_timer *t) { lws_sul_cancel(&t->sul); }
 
-void loop_timer_free(struct loop_timer *t)
-{
+void loop_timer_free(struct loop_timer *t) {
     if (!t)
         return;
     lws_sul_cancel(&t->sul);

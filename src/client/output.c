@@ -11,13 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool output_is_stdout(const char *path)
-{
-    return !path || strcmp(path, "-") == 0;
-}
+bool output_is_stdout(const char *path) { return !path || strcmp(path, "-") == 0; }
 
-static int output_put(int fd, const struct strbuf *content)
-{
+static int output_put(int fd, const struct strbuf *content) {
     for (size_t at = 0; at < content->len;) {
         ssize_t n = write(fd, content->data + at, content->len - at);
         if (n < 0 && errno == EINTR)
@@ -30,8 +26,7 @@ static int output_put(int fd, const struct strbuf *content)
 }
 
 /* Folder of `path`, for a file beside it. */
-static void output_dir(char *buf, size_t cap, const char *path)
-{
+static void output_dir(char *buf, size_t cap, const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash)
         (void)snprintf(buf, cap, ".");
@@ -39,14 +34,14 @@ static void output_dir(char *buf, size_t cap, const char *path)
         (void)snprintf(buf, cap, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-int output_check(const char *path, struct err *e)
-{
+int output_check(const char *path, struct err *e) {
     struct stat st;
     char dir[PATH_MAX];
     if (output_is_stdout(path))
         return 0;
     if (!path[0])
-        return err_set(e, ERR_FAILED, "the output file has no name: give -o FILE, or -o - for standard output");
+        return err_set(e, ERR_FAILED,
+                       "the output file has no name: give -o FILE, or -o - for standard output");
     bool there = stat(path, &st) == 0;
     if (there && S_ISDIR(st.st_mode))
         return err_set(e, ERR_FAILED, "%s is a folder: give the name of a file", path);
@@ -59,8 +54,7 @@ int output_check(const char *path, struct err *e)
 }
 
 /* Permissions of the file that is replaced, or those of a new one. */
-static mode_t output_mode(const char *path)
-{
+static mode_t output_mode(const char *path) {
     struct stat st;
     if (stat(path, &st) == 0)
         return st.st_mode & 07777;
@@ -69,8 +63,7 @@ static mode_t output_mode(const char *path)
     return 0666 & ~mask;
 }
 
-static int output_replace(const char *path, const struct strbuf *content, struct err *e)
-{
+static int output_replace(const char *path, const struct strbuf *content, struct err *e) {
     /* A link is followed: what it names is replaced, not the link. */
     char real[PATH_MAX], temp[PATH_MAX];
     const char *final = realpath(path, real) ? real : path;
@@ -92,8 +85,7 @@ static int output_replace(const char *path, const struct strbuf *content, struct
     return 0;
 }
 
-int output_write(const char *path, const struct strbuf *content, struct err *e)
-{
+int output_write(const char *path, const struct strbuf *content, struct err *e) {
     struct stat st;
     if (content->failed)
         return err_set(e, ERR_FAILED, "out of memory for the output");

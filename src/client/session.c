@@ -52,15 +52,14 @@ struct session {
     struct session_pending pending[SESSION_PENDING_MAX];
     struct session_subscription streams[WIRE_STREAM_COUNT];
     struct wire_assembler assembler;
-    bool greeted;     /* a hello was answered once: there is an agent */
-    unsigned tries;   /* since the last hello */
+    bool greeted;   /* a hello was answered once: there is an agent */
+    unsigned tries; /* since the last hello */
     uint64_t retry_at_ns;
-    unsigned seed;    /* of the jitter */
+    unsigned seed;      /* of the jitter */
     char farewell[160]; /* the reason of a bye */
 };
 
-static void session_set_state(struct session *s, enum session_state state, const struct err *why)
-{
+static void session_set_state(struct session *s, enum session_state state, const struct err *why) {
     if (s->state == state && state != SESSION_RECONNECTING)
         return;
     s->state = state;
@@ -68,14 +67,12 @@ static void session_set_state(struct session *s, enum session_state state, const
         s->handler.on_state(s->arg, state, why);
 }
 
-static bool session_is_final(const struct session *s)
-{
+static bool session_is_final(const struct session *s) {
     return s->state == SESSION_LOST || s->state == SESSION_FAILED;
 }
 
 /* Forget the link and everything that was about it. */
-static void session_drop_link(struct session *s)
-{
+static void session_drop_link(struct session *s) {
     struct net_link *link = s->link;
     s->link = NULL;
     net_link_close(link);
@@ -85,8 +82,7 @@ static void session_drop_link(struct session *s)
     wire_assembler_init(&s->assembler);
 }
 
-static void session_finish(struct session *s, enum session_state state, const struct err *why)
-{
+static void session_finish(struct session *s, enum session_state state, const struct err *why) {
     session_drop_link(s);
     loop_timer_cancel(s->retry);
     loop_unwatch(s->end_watch);
@@ -94,24 +90,21 @@ static void session_finish(struct session *s, enum session_state state, const st
     session_set_state(s, state, why);
 }
 
-static void session_lost(struct session *s)
-{
+static void session_lost(struct session *s) {
     struct err why;
     (void)err_set(&why, ERR_LOST, "process %d has ended", (int)s->addr.pid);
     session_finish(s, SESSION_LOST, &why);
 }
 
 /* Has the target ended? Asked when a connection breaks, where no pidfd says it. */
-static bool session_target_ended(const struct session *s)
-{
+static bool session_target_ended(const struct session *s) {
     struct procfs_stat st;
     if (s->addr.pid <= 0)
         return false;
     return procfs_read_stat(s->addr.pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X';
 }
 
-static void session_retry_later(struct session *s, const struct err *why)
-{
+static void session_retry_later(struct session *s, const struct err *why) {
     size_t n = sizeof session_backoff_s / sizeof session_backoff_s[0];
     double delay = session_backoff_s[s->tries < n ? s->tries : n - 1];
     double spread = (double)rand_r(&s->seed) / RAND_MAX * 0.4 - 0.2;
@@ -123,8 +116,7 @@ static void session_retry_later(struct session *s, const struct err *why)
 }
 
 /* The connection is of no use any more: final, or tried again. */
-static void session_broken(struct session *s, enum session_state otherwise, const struct err *why)
-{
+static void session_broken(struct session *s, enum session_state otherwise, const struct err *why) {
     session_drop_link(s);
     if (session_target_ended(s))
         session_lost(s);
@@ -134,22 +126,19 @@ static void session_broken(struct session *s, enum session_state otherwise, cons
         session_retry_later(s, why);
 }
 
-static void session_break_protocol(struct session *s, const char *how)
-{
+static void session_break_protocol(struct session *s, const char *how) {
     struct err why;
     session_explain_protocol(&s->addr, s->greeted, how, &why);
     session_broken(s, SESSION_FAILED, &why);
 }
 
-static void session_break_size(struct session *s)
-{
+static void session_break_size(struct session *s) {
     char how[80];
     (void)snprintf(how, sizeof how, "it announced a message of more than %zu bytes", WIRE_MAX_MESSAGE);
     session_break_protocol(s, how);
 }
 
-static void session_on_link_end(void *arg, enum net_link_end end, const char *how)
-{
+static void session_on_link_end(void *arg, enum net_link_end end, const char *how) {
     struct session *s = arg;
     struct err why;
     s->link = NULL; /* freed by the link itself */
@@ -174,8 +163,7 @@ static void session_on_link_end(void *arg, enum net_link_end end, const char *ho
 
 /* ---- requests ---- */
 
-static void session_arm_timeout(struct session *s)
-{
+static void session_arm_timeout(struct session *s) {
     uint64_t first = 0;
     for (size_t i = 0; i < SESSION_PENDING_MAX; i++)
         if (s->pending[i].id && (!first || s->pending[i].deadline_ns < first))
@@ -187,8 +175,7 @@ static void session_arm_timeout(struct session *s)
         loop_timer_cancel(s->timeout);
 }
 
-static void session_on_timeout(void *arg)
-{
+static void session_on_timeout(void *arg) {
     struct session *s = arg;
     struct err why;
     if (s->link && net_link_outstanding(s->link) > WIRE_MAX_MESSAGE) {
@@ -200,8 +187,7 @@ static void session_on_timeout(void *arg)
 }
 
 /* Number of a request that is about to be sent, or 0 when too many wait for an answer. */
-static uint32_t session_expect(struct session *s, enum wire_method m, struct err *e)
-{
+static uint32_t session_expect(struct session *s, enum wire_method m, struct err *e) {
     for (size_t i = 0; i < SESSION_PENDING_MAX; i++) {
         struct session_pending *p = &s->pending[i];
         if (p->id)
@@ -215,16 +201,14 @@ static uint32_t session_expect(struct session *s, enum wire_method m, struct err
     return 0;
 }
 
-static struct session_pending *session_find_pending(struct session *s, uint32_t id)
-{
+static struct session_pending *session_find_pending(struct session *s, uint32_t id) {
     for (size_t i = 0; id && i < SESSION_PENDING_MAX; i++)
         if (s->pending[i].id == id)
             return &s->pending[i];
     return NULL;
 }
 
-static int session_send(struct session *s, uint32_t id, const struct strbuf *message, struct err *e)
-{
+static int session_send(struct session *s, uint32_t id, const struct strbuf *message, struct err *e) {
     if (!s->link || net_link_send(s->link, message) != 0) {
         struct session_pending *p = session_find_pending(s, id);
         if (p)
@@ -235,8 +219,7 @@ static int session_send(struct session *s, uint32_t id, const struct strbuf *mes
     return 0;
 }
 
-int session_request(struct session *s, enum wire_method m, struct err *e)
-{
+int session_request(struct session *s, enum wire_method m, struct err *e) {
     if (s->state != SESSION_CONNECTED)
         return err_set(e, ERR_FAILED, "not connected");
     uint32_t id = session_expect(s, m, e);
@@ -250,8 +233,7 @@ int session_request(struct session *s, enum wire_method m, struct err *e)
     return rc;
 }
 
-static int session_send_stream(struct session *s, enum wire_stream stream, struct err *e)
-{
+static int session_send_stream(struct session *s, enum wire_stream stream, struct err *e) {
     const struct session_subscription *sub = &s->streams[stream];
     uint32_t id = session_expect(s, sub->wanted ? WIRE_SUBSCRIBE : WIRE_UNSUBSCRIBE, e);
     if (!id)
@@ -268,16 +250,14 @@ static int session_send_stream(struct session *s, enum wire_stream stream, struc
     return rc;
 }
 
-int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e)
-{
+int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e) {
     if (session_is_final(s))
         return err_set(e, ERR_FAILED, "not connected");
     s->streams[stream] = (struct session_subscription){.wanted = true, .rate_hz = rate_hz};
     return s->state == SESSION_CONNECTED ? session_send_stream(s, stream, e) : 0;
 }
 
-int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e)
-{
+int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e) {
     bool had = s->streams[stream].wanted;
     s->streams[stream].wanted = false;
     return had && s->state == SESSION_CONNECTED ? session_send_stream(s, stream, e) : 0;
@@ -285,8 +265,7 @@ int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *
 
 /* ---- messages ---- */
 
-static void session_greet(struct session *s, const struct wire_message *m)
-{
+static void session_greet(struct session *s, const struct wire_message *m) {
     struct model_target target;
     struct err why;
     if (wire_get_target(m, &target, &why) != 0) {
@@ -306,8 +285,7 @@ static void session_greet(struct session *s, const struct wire_message *m)
             (void)session_send_stream(s, (enum wire_stream)i, NULL);
 }
 
-static void session_on_threads(struct session *s, const struct wire_message *m)
-{
+static void session_on_threads(struct session *s, const struct wire_message *m) {
     struct model_snapshot snapshot;
     struct err why;
     if (wire_get_snapshot(m, &snapshot, &why) != 0)
@@ -317,8 +295,7 @@ static void session_on_threads(struct session *s, const struct wire_message *m)
     model_snapshot_fini(&snapshot);
 }
 
-static void session_on_samples(struct session *s, const struct wire_message *m)
-{
+static void session_on_samples(struct session *s, const struct wire_message *m) {
     struct model_sample_batch batch;
     struct err why;
     if (wire_get_samples(m, &batch, &why) != 0)
@@ -328,8 +305,7 @@ static void session_on_samples(struct session *s, const struct wire_message *m)
     model_sample_batch_fini(&batch);
 }
 
-static void session_on_status(struct session *s, const struct wire_message *m)
-{
+static void session_on_status(struct session *s, const struct wire_message *m) {
     struct model_status status;
     struct err why;
     if (wire_get_status(m, &status, &why) != 0)
@@ -339,8 +315,8 @@ static void session_on_status(struct session *s, const struct wire_message *m)
     model_status_fini(&status);
 }
 
-static void session_refused(struct session *s, enum wire_method method, enum wire_error code, const char *text)
-{
+static void session_refused(struct session *s, enum wire_method method, enum wire_error code,
+                            const char *text) {
     struct err why;
     if (method == WIRE_HELLO) {
         session_explain_refusal(&s->addr, code == WIRE_E_VERSION, text, &why);
@@ -352,8 +328,7 @@ static void session_refused(struct session *s, enum wire_method method, enum wir
         s->handler.on_reply(s->arg, method, &why);
 }
 
-static void session_on_response(struct session *s, const struct wire_message *m)
-{
+static void session_on_response(struct session *s, const struct wire_message *m) {
     struct session_pending *p = session_find_pending(s, wire_message_id(m));
     if (!p)
         return; /* an answer nobody waits for */
@@ -384,8 +359,7 @@ static void session_on_response(struct session *s, const struct wire_message *m)
 
 static void session_on_bytes(struct session *s, const void *data, size_t len);
 
-static void session_on_chunk(struct session *s, const struct wire_message *m)
-{
+static void session_on_chunk(struct session *s, const struct wire_message *m) {
     struct err why;
     int rc = wire_assembler_feed(&s->assembler, m, &why);
     if (rc < 0) {
@@ -401,8 +375,7 @@ static void session_on_chunk(struct session *s, const struct wire_message *m)
     wire_assembler_fini(&whole);
 }
 
-static void session_on_notification(struct session *s, const struct wire_message *m, bool assembled)
-{
+static void session_on_notification(struct session *s, const struct wire_message *m, bool assembled) {
     switch (wire_message_notification(m)) {
     case WIRE_N_THREADS:
         session_on_threads(s, m);
@@ -423,8 +396,7 @@ static void session_on_notification(struct session *s, const struct wire_message
     }
 }
 
-static void session_handle(struct session *s, const void *data, size_t len, bool assembled)
-{
+static void session_handle(struct session *s, const void *data, size_t len, bool assembled) {
     struct err why;
     struct wire_message *m = wire_parse(data, len, &why);
     if (!m) {
@@ -444,18 +416,15 @@ static void session_handle(struct session *s, const void *data, size_t len, bool
     wire_message_free(m);
 }
 
-static void session_on_bytes(struct session *s, const void *data, size_t len)
-{
+static void session_on_bytes(struct session *s, const void *data, size_t len) {
     session_handle(s, data, len, true);
 }
 
-static void session_on_link_message(void *arg, const void *data, size_t len)
-{
+static void session_on_link_message(void *arg, const void *data, size_t len) {
     session_handle(arg, data, len, false);
 }
 
-static void session_on_link_open(void *arg)
-{
+static void session_on_link_open(void *arg) {
     struct session *s = arg;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
@@ -473,8 +442,7 @@ static const struct net_link_handler session_link_handler = {
     .on_end = session_on_link_end,
 };
 
-static int session_connect(struct session *s, struct err *e)
-{
+static int session_connect(struct session *s, struct err *e) {
     s->link = net_link_open(s->loop, s->addr.path, &session_link_handler, s, e);
     if (!s->link)
         return -1;
@@ -482,8 +450,7 @@ static int session_connect(struct session *s, struct err *e)
     return 0;
 }
 
-static void session_on_retry(void *arg)
-{
+static void session_on_retry(void *arg) {
     struct session *s = arg;
     struct err why;
     s->retry_at_ns = 0;
@@ -491,14 +458,10 @@ static void session_on_retry(void *arg)
         session_broken(s, SESSION_RECONNECTING, &why);
 }
 
-static void session_on_target_end(void *arg)
-{
-    session_lost(arg);
-}
+static void session_on_target_end(void *arg) { session_lost(arg); }
 
 /* Watch the target's end. Kernels without pidfd_open (before 5.3) do without: the broken connection is looked into then. */
-static int session_watch_target(struct session *s, struct err *e)
-{
+static int session_watch_target(struct session *s, struct err *e) {
     if (s->addr.pid <= 0)
         return 0;
     s->pidfd = (int)syscall(SYS_pidfd_open, s->addr.pid, 0);
@@ -508,9 +471,8 @@ static int session_watch_target(struct session *s, struct err *e)
     return s->end_watch ? 0 : -1;
 }
 
-struct session *session_new(struct loop *l, const struct session_address *addr, const struct session_handler *h, void *arg,
-                            struct err *e)
-{
+struct session *session_new(struct loop *l, const struct session_address *addr,
+                            const struct session_handler *h, void *arg, struct err *e) {
     struct session *s = calloc(1, sizeof *s);
     if (!s) {
         (void)err_set(e, ERR_FAILED, "out of memory for a session");
@@ -532,8 +494,7 @@ struct session *session_new(struct loop *l, const struct session_address *addr, 
     return s;
 }
 
-void session_free(struct session *s)
-{
+void session_free(struct session *s) {
     if (!s)
         return;
     net_link_close(s->link);
@@ -546,13 +507,9 @@ void session_free(struct session *s)
     free(s);
 }
 
-enum session_state session_get_state(const struct session *s)
-{
-    return s->state;
-}
+enum session_state session_get_state(const struct session *s) { return s->state; }
 
-double session_retry_in_s(const struct session *s)
-{
+double session_retry_in_s(const struct session *s) {
     uint64_t now = clock_mono_ns();
     if (s->state != SESSION_RECONNECTING || s->retry_at_ns <= now)
         return 0;

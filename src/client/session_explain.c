@@ -10,8 +10,7 @@
 #include "version.h"
 #include "wire/wire.h"
 
-static const char *session_what(const struct session_address *addr, char *buf, size_t cap)
-{
+static const char *session_what(const struct session_address *addr, char *buf, size_t cap) {
     if (addr->pid > 0)
         (void)snprintf(buf, cap, "the agent in process %d", (int)addr->pid);
     else
@@ -19,23 +18,24 @@ static const char *session_what(const struct session_address *addr, char *buf, s
     return buf;
 }
 
-void session_explain_silence(const struct session_address *addr, bool greeted, struct err *why)
-{
+void session_explain_silence(const struct session_address *addr, bool greeted, struct err *why) {
     struct procfs_stat st;
     char what[320];
     if (addr->pid > 0 && procfs_read_stat(addr->pid, 0, &st) == 0 && (st.state == 'T' || st.state == 't'))
-        (void)err_set(why, ERR_ATTACH, "process %d is stopped, so its agent cannot answer: continue it (kill -CONT %d)",
+        (void)err_set(why, ERR_ATTACH,
+                      "process %d is stopped, so its agent cannot answer: continue it (kill -CONT %d)",
                       (int)addr->pid, (int)addr->pid);
     else if (greeted)
         (void)err_set(why, ERR_FAILED, "%s does not answer", session_what(addr, what, sizeof what));
     else
         (void)err_set(why, ERR_ATTACH,
-                      "%s accepts connections but does not answer as an agent does: it is none, or it hangs; try again, or give a pid",
+                      "%s accepts connections but does not answer as an agent does: it is none, or it hangs; "
+                      "try again, or give a pid",
                       addr->path);
 }
 
-void session_explain_unreachable(const struct session_address *addr, bool greeted, const char *farewell, struct err *why)
-{
+void session_explain_unreachable(const struct session_address *addr, bool greeted, const char *farewell,
+                                 struct err *why) {
     char what[320];
     int there = greeted ? 0 : endpoint_probe(addr->path);
     int saved = errno;
@@ -44,26 +44,28 @@ void session_explain_unreachable(const struct session_address *addr, bool greete
     else if (greeted)
         (void)err_set(why, ERR_FAILED, "the connection to %s broke", session_what(addr, what, sizeof what));
     else if (there == 0)
-        (void)err_set(why, ERR_ATTACH,
-                      "nothing listens at %s: the process that made it has ended or its agent was ejected; give a pid",
-                      addr->path);
+        (void)err_set(
+            why, ERR_ATTACH,
+            "nothing listens at %s: the process that made it has ended or its agent was ejected; give a pid",
+            addr->path);
     else if (there < 0)
         (void)err_set_errno(why, ERR_ATTACH, saved, "cannot connect to %s", addr->path);
     else
-        (void)err_set(why, ERR_ATTACH, "%s closes the connection unanswered: it is no agent, or it refuses this user",
+        (void)err_set(why, ERR_ATTACH,
+                      "%s closes the connection unanswered: it is no agent, or it refuses this user",
                       addr->path);
 }
 
-void session_explain_protocol(const struct session_address *addr, bool greeted, const char *how, struct err *why)
-{
+void session_explain_protocol(const struct session_address *addr, bool greeted, const char *how,
+                              struct err *why) {
     char what[320];
     (void)err_set(why, greeted ? ERR_FAILED : ERR_ATTACH,
                   "%s does not speak %s (%s): is it an agent of another version? eject it and inject again",
                   greeted ? session_what(addr, what, sizeof what) : addr->path, WIRE_PROTOCOL, how);
 }
 
-void session_explain_refusal(const struct session_address *addr, bool version, const char *text, struct err *why)
-{
-    (void)err_set(why, ERR_ATTACH, "%s refuses this client (version %s): %s%s", addr->path, PROBING_VERSION, text,
-                  version ? ": eject it with the version that injected it, then inject again" : "");
+void session_explain_refusal(const struct session_address *addr, bool version, const char *text,
+                             struct err *why) {
+    (void)err_set(why, ERR_ATTACH, "%s refuses this client (version %s): %s%s", addr->path, PROBING_VERSION,
+                  text, version ? ": eject it with the version that injected it, then inject again" : "");
 }

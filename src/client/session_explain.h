@@ -14,12 +14,15 @@
 void session_explain_silence(const struct session_address *addr, bool greeted, struct err *why);
 
 /* The connection could not be made, or broke. `farewell`: what the agent said when it left; "" nothing. */
-void session_explain_unreachable(const struct session_address *addr, bool greeted, const char *farewell, struct err *why);
+void session_explain_unreachable(const struct session_address *addr, bool greeted, const char *farewell,
+                                 struct err *why);
 
 /* What came is not the protocol. */
-void session_explain_protocol(const struct session_address *addr, bool greeted, const char *how, struct err *why);
+void session_explain_protocol(const struct session_address *addr, bool greeted, const char *how,
+                              struct err *why);
 
 /* The hello was refused with `text`. */
-void session_explain_refusal(const struct session_address *addr, bool version, const char *text, struct err *why);
+void session_explain_refusal(const struct session_address *addr, bool version, const char *text,
+                             struct err *why);
 
 #endif

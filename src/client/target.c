@@ -23,31 +23,29 @@
 
 #define TARGET_AGENT_FILE "libprobing.so"
 
-static bool target_all_digits(const char *s, size_t n)
-{
+static bool target_all_digits(const char *s, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!isdigit((unsigned char)s[i]))
             return false;
     return n > 0;
 }
 
-static int target_resolve_pid(const char *text, struct session_address *addr, struct err *e)
-{
+static int target_resolve_pid(const char *text, struct session_address *addr, struct err *e) {
     struct procfs_status st;
     errno = 0;
     long pid = strtol(text, NULL, 10);
     if (errno || pid <= 0 || pid > INT_MAX || procfs_read_status((pid_t)pid, 0, &st) != 0)
         return err_set(e, ERR_ATTACH, "no process %s: 'probing list' shows the Python processes", text);
     if (st.tgid > 0 && st.tgid != pid)
-        return err_set(e, ERR_ATTACH, "%ld is a thread of process %lld: give that pid", pid, (long long)st.tgid);
+        return err_set(e, ERR_ATTACH, "%ld is a thread of process %lld: give that pid", pid,
+                       (long long)st.tgid);
     addr->pid = (pid_t)pid;
     addr->path[0] = '\0';
     return 0;
 }
 
 /* Pid of the process that listens at `path`, as seen from here; 0 when it cannot be told. */
-static pid_t target_socket_owner(const char *path)
-{
+static pid_t target_socket_owner(const char *path) {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     struct ucred peer = {0};
     socklen_t len = sizeof peer;
@@ -63,33 +61,32 @@ static pid_t target_socket_owner(const char *path)
     return known && peer.pid > 0 ? peer.pid : 0;
 }
 
-static int target_resolve_socket(const char *path, struct session_address *addr, struct err *e)
-{
+static int target_resolve_socket(const char *path, struct session_address *addr, struct err *e) {
     if (!path[0])
         return err_set(e, ERR_USAGE, "'unix:' needs the path of a socket: unix:PATH");
     if (strlen(path) >= ENDPOINT_PATH_MAX)
-        return err_set(e, ERR_ATTACH, "%s: the path of a unix socket has at most %d bytes", path, ENDPOINT_PATH_MAX - 1);
+        return err_set(e, ERR_ATTACH, "%s: the path of a unix socket has at most %d bytes", path,
+                       ENDPOINT_PATH_MAX - 1);
     int there = endpoint_probe(path);
     if (there < 0)
         return err_set_errno(e, ERR_ATTACH, errno, "cannot connect to %s", path);
     if (there == 0)
-        return err_set(e, ERR_ATTACH,
-                       "nothing listens at %s: the process that made it has ended or its agent was ejected; give a pid",
-                       path);
+        return err_set(
+            e, ERR_ATTACH,
+            "nothing listens at %s: the process that made it has ended or its agent was ejected; give a pid",
+            path);
     (void)snprintf(addr->path, sizeof addr->path, "%s", path);
     addr->pid = target_socket_owner(path);
     return 0;
 }
 
-static bool target_is_host_port(const char *text)
-{
+static bool target_is_host_port(const char *text) {
     const char *colon = strrchr(text, ':');
     return colon && colon > text && target_all_digits(colon + 1, strlen(colon + 1)) && !strchr(text, '/');
 }
 
 /* Does `word` (of `n` bytes) end in "/name" or equal it? */
-static bool target_word_is(const char *word, size_t n, const char *name)
-{
+static bool target_word_is(const char *word, size_t n, const char *name) {
     size_t m = strlen(name);
     if (n < m || memcmp(word + n - m, name, m) != 0)
         return false;
@@ -97,8 +94,7 @@ static bool target_word_is(const char *word, size_t n, const char *name)
 }
 
 /* A process goes by its comm, its program and its first argument that is no option: the script, or after -m the module. */
-static bool target_has_name(const struct target_process *p, const char *name)
-{
+static bool target_has_name(const struct target_process *p, const char *name) {
     char comm[64];
     if (procfs_read_comm(p->pid, 0, comm, sizeof comm) == 0 && strcmp(comm, name) == 0)
         return true;
@@ -117,8 +113,7 @@ static bool target_has_name(const struct target_process *p, const char *name)
 }
 
 /* Workers that a match forked (DataLoader's) carry its name; the one that was meant is their parent. */
-static bool target_parent_matches(const struct target_process *list, const bool *match, size_t n, size_t i)
-{
+static bool target_parent_matches(const struct target_process *list, const bool *match, size_t n, size_t i) {
     for (size_t k = 0; k < n; k++)
         if (match[k] && list[k].pid == list[i].ppid)
             return true;
@@ -126,8 +121,7 @@ static bool target_parent_matches(const struct target_process *list, const bool 
 }
 
 static int target_choose(const struct target_process *list, const bool *match, size_t n, const char *name,
-                         struct session_address *addr, struct err *e)
-{
+                         struct session_address *addr, struct err *e) {
     size_t found = 0;
     struct strbuf pids;
     strbuf_init(&pids, 200);
@@ -149,8 +143,7 @@ static int target_choose(const struct target_process *list, const bool *match, s
     return rc;
 }
 
-static int target_resolve_name(const char *name, struct session_address *addr, struct err *e)
-{
+static int target_resolve_name(const char *name, struct session_address *addr, struct err *e) {
     struct target_process *list;
     ssize_t n = target_list(&list, e);
     if (n < 0)
@@ -169,8 +162,7 @@ static int target_resolve_name(const char *name, struct session_address *addr, s
     return rc;
 }
 
-int target_resolve(const char *text, struct session_address *addr, struct err *e)
-{
+int target_resolve(const char *text, struct session_address *addr, struct err *e) {
     *addr = (struct session_address){.pid = 0};
     if (!text || !text[0])
         return err_set(e, ERR_USAGE, "the target is empty: give a pid, a name of a process, or unix:PATH");
@@ -179,26 +171,27 @@ int target_resolve(const char *text, struct session_address *addr, struct err *e
     if (strncmp(text, "unix:", 5) == 0)
         return target_resolve_socket(text + 5, addr, e);
     if (target_is_host_port(text))
-        return err_set(e, ERR_ATTACH,
-                       "%s: agents behind a TCP port are not supported by this version: give a pid of this machine", text);
+        return err_set(
+            e, ERR_ATTACH,
+            "%s: agents behind a TCP port are not supported by this version: give a pid of this machine",
+            text);
     return target_resolve_name(text, addr, e);
 }
 
-static int target_try_agent(char *buf, size_t cap, const char *dir, const char *below)
-{
+static int target_try_agent(char *buf, size_t cap, const char *dir, const char *below) {
     int n = snprintf(buf, cap, "%s%s/%s", dir, below, TARGET_AGENT_FILE);
     return n > 0 && (size_t)n < cap && access(buf, R_OK) == 0 ? 0 : -1;
 }
 
-int target_find_agent(char *buf, size_t cap, struct err *e)
-{
+int target_find_agent(char *buf, size_t cap, struct err *e) {
     const char *given = getenv("PROBING_AGENT");
     if (given && given[0]) {
         int n = snprintf(buf, cap, "%s", given);
         if (n < 0 || (size_t)n >= cap)
             return err_set(e, ERR_ATTACH, "PROBING_AGENT is too long for a path");
         if (access(buf, R_OK) != 0)
-            return err_set_errno(e, ERR_ATTACH, errno, "the agent file %s, named by PROBING_AGENT, cannot be read", buf);
+            return err_set_errno(e, ERR_ATTACH, errno,
+                                 "the agent file %s, named by PROBING_AGENT, cannot be read", buf);
         return 0;
     }
     char dir[PATH_MAX];
@@ -206,19 +199,20 @@ int target_find_agent(char *buf, size_t cap, struct err *e)
     if (len > 0) {
         dir[len] = '\0';
         *strrchr(dir, '/') = '\0';
-        if (target_try_agent(buf, cap, dir, "") == 0 || target_try_agent(buf, cap, dir, "/../lib/probing") == 0)
+        if (target_try_agent(buf, cap, dir, "") == 0 ||
+            target_try_agent(buf, cap, dir, "/../lib/probing") == 0)
             return 0;
     }
     if (target_try_agent(buf, cap, PROBING_LIBDIR, "") == 0)
         return 0;
-    return err_set(e, ERR_ATTACH,
-                   "the agent file %s is missing: it belongs beside this program or in %s; build it (make), or name it "
-                   "with PROBING_AGENT",
-                   TARGET_AGENT_FILE, PROBING_LIBDIR);
+    return err_set(
+        e, ERR_ATTACH,
+        "the agent file %s is missing: it belongs beside this program or in %s; build it (make), or name it "
+        "with PROBING_AGENT",
+        TARGET_AGENT_FILE, PROBING_LIBDIR);
 }
 
-int target_find_endpoint(struct session_address *addr, struct err *e)
-{
+int target_find_endpoint(struct session_address *addr, struct err *e) {
     if (!addr->path[0] && endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, e) != 0)
         return -1;
     int there = endpoint_probe(addr->path);
@@ -232,8 +226,7 @@ int target_find_endpoint(struct session_address *addr, struct err *e)
 }
 
 /* Look before touching: may we, is it a Python this project reads, is the agent's file there. */
-static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *result, struct err *e)
-{
+static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *result, struct err *e) {
     char agent[PATH_MAX];
     if (inject_check(pid, e) != 0)
         return -1;
@@ -247,8 +240,8 @@ static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *r
     return inject_process(&request, result, e);
 }
 
-int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out, struct err *e)
-{
+int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+                  struct err *e) {
     struct inject_result result = {.already = true};
     uint64_t began = clock_mono_ns();
     if (!addr->path[0]) {

@@ -27,8 +27,7 @@
 #define TARGET_CMDLINE_MAX 4096
 
 /* "3.11" out of a path that names a version, such as .../libpython3.11.so.1.0 or .../lib/python3.11/lib-dynload/x.so. */
-static int target_version_in(const char *path, char *out, size_t cap)
-{
+static int target_version_in(const char *path, char *out, size_t cap) {
     for (const char *p = path; (p = strstr(p, "python3.")); p++) {
         const char *minor = p + strlen("python3.");
         size_t n = 0;
@@ -42,13 +41,11 @@ static int target_version_in(const char *path, char *out, size_t cap)
     return 0;
 }
 
-static int target_on_map(const struct procfs_map *map, void *arg)
-{
+static int target_on_map(const struct procfs_map *map, void *arg) {
     return target_version_in(map->path, arg, sizeof(((struct target_process *)0)->python));
 }
 
-static void target_fill_python(struct target_process *p)
-{
+static void target_fill_python(struct target_process *p) {
     char exe[512];
     const char *base = procfs_read_exe(p->pid, exe, sizeof exe) == 0 ? strrchr(exe, '/') : NULL;
     /* The program's own name first: an embedded or virtual environment's path may name others. */
@@ -56,8 +53,7 @@ static void target_fill_python(struct target_process *p)
         (void)procfs_each_map(p->pid, target_on_map, p->python);
 }
 
-static void target_fill_user(struct target_process *p)
-{
+static void target_fill_user(struct target_process *p) {
     struct passwd pw, *found = NULL;
     char buf[4096];
     if (getpwuid_r((uid_t)p->uid, &pw, buf, sizeof buf, &found) == 0 && found)
@@ -66,29 +62,28 @@ static void target_fill_user(struct target_process *p)
         (void)snprintf(p->user, sizeof p->user, "%lld", (long long)p->uid);
 }
 
-static void target_fill_times(struct target_process *p)
-{
+static void target_fill_times(struct target_process *p) {
     struct procfs_stat st;
     double started = procfs_started_at(p->pid);
     p->uptime_s = isnan(started) ? NAN : clock_epoch_s() - started;
     p->cpu_pct = NAN;
     if (procfs_read_stat(p->pid, 0, &st) == 0 && p->uptime_s > 0)
-        p->cpu_pct = (double)(st.utime_ticks + st.stime_ticks) / (double)procfs_ticks_per_s() / p->uptime_s * 100.0;
+        p->cpu_pct =
+            (double)(st.utime_ticks + st.stime_ticks) / (double)procfs_ticks_per_s() / p->uptime_s * 100.0;
 }
 
-static void target_fill_agent(struct target_process *p)
-{
+static void target_fill_agent(struct target_process *p) {
     char path[ENDPOINT_PATH_MAX];
     struct err why;
-    p->attached = endpoint_path_from_outside(path, sizeof path, p->pid, NULL) == 0 && endpoint_probe(path) == 1;
+    p->attached =
+        endpoint_path_from_outside(path, sizeof path, p->pid, NULL) == 0 && endpoint_probe(path) == 1;
     p->inspectable = inject_check(p->pid, &why) == 0;
     if (!p->inspectable)
         (void)snprintf(p->why_not, sizeof p->why_not, "%.*s", (int)sizeof p->why_not - 1, why.text);
 }
 
 /* 1 filled, 0 not a Python process or gone, -1 out of memory. */
-static int target_fill(struct target_process *p, pid_t pid)
-{
+static int target_fill(struct target_process *p, pid_t pid) {
     struct procfs_status st;
     if (pystack_is_python(pid) != 1 || procfs_read_status(pid, 0, &st) != 0)
         return 0;
@@ -110,8 +105,7 @@ static int target_fill(struct target_process *p, pid_t pid)
     return 1;
 }
 
-static ssize_t target_all_pids(pid_t **out, struct err *e)
-{
+static ssize_t target_all_pids(pid_t **out, struct err *e) {
     pid_t *pids = calloc(TARGET_MAX_PIDS, sizeof *pids);
     if (!pids)
         return err_set(e, ERR_FAILED, "out of memory for the list of processes");
@@ -125,8 +119,7 @@ static ssize_t target_all_pids(pid_t **out, struct err *e)
     return n > TARGET_MAX_PIDS ? TARGET_MAX_PIDS : n;
 }
 
-ssize_t target_list(struct target_process **out, struct err *e)
-{
+ssize_t target_list(struct target_process **out, struct err *e) {
     *out = NULL;
     pid_t *pids = NULL;
     ssize_t n_pids = target_all_pids(&pids, e);
@@ -160,8 +153,7 @@ no_memory:
     return err_set(e, ERR_FAILED, "out of memory for the list of processes");
 }
 
-void target_list_free(struct target_process *list, size_t n)
-{
+void target_list_free(struct target_process *list, size_t n) {
     for (size_t i = 0; i < n; i++)
         free(list[i].cmdline);
     free(list);

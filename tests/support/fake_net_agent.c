@@ -28,8 +28,7 @@ struct fake_agent {
     atomic_uint connections;
 };
 
-static int fake_read_all(int fd, void *buf, size_t len)
-{
+static int fake_read_all(int fd, void *buf, size_t len) {
     for (size_t at = 0; at < len;) {
         ssize_t n = read(fd, (char *)buf + at, len - at);
         if (n <= 0)
@@ -39,8 +38,7 @@ static int fake_read_all(int fd, void *buf, size_t len)
     return 0;
 }
 
-static int fake_write_all(int fd, const void *buf, size_t len)
-{
+static int fake_write_all(int fd, const void *buf, size_t len) {
     for (size_t at = 0; at < len;) {
         ssize_t n = send(fd, (const char *)buf + at, len - at, MSG_NOSIGNAL);
         if (n <= 0)
@@ -50,14 +48,10 @@ static int fake_write_all(int fd, const void *buf, size_t len)
     return 0;
 }
 
-static int fake_write_text(int fd, const char *text)
-{
-    return fake_write_all(fd, text, strlen(text));
-}
+static int fake_write_text(int fd, const char *text) { return fake_write_all(fd, text, strlen(text)); }
 
 /* Reads the request's headers; the WebSocket key into `key`. */
-static int fake_read_request(int fd, char *key, size_t cap)
-{
+static int fake_read_request(int fd, char *key, size_t cap) {
     char text[4096];
     size_t n = 0;
     while (n + 1 < sizeof text) {
@@ -76,8 +70,7 @@ static int fake_read_request(int fd, char *key, size_t cap)
     return 0;
 }
 
-static int fake_upgrade(int fd, bool with_protocol)
-{
+static int fake_upgrade(int fd, bool with_protocol) {
     char key[128], joined[256], accept[64], answer[512];
     unsigned char hash[20];
     if (fake_read_request(fd, key, sizeof key) != 0)
@@ -93,8 +86,7 @@ static int fake_upgrade(int fd, bool with_protocol)
 }
 
 /* `first` is the first byte of the header: FIN and opcode. */
-static int fake_write_frame(int fd, unsigned char first, const void *data, uint64_t announced, size_t len)
-{
+static int fake_write_frame(int fd, unsigned char first, const void *data, uint64_t announced, size_t len) {
     unsigned char head[10] = {first, 127};
     for (int i = 0; i < 8; i++)
         head[2 + i] = (unsigned char)(announced >> (56 - 8 * i));
@@ -102,8 +94,7 @@ static int fake_write_frame(int fd, unsigned char first, const void *data, uint6
 }
 
 /* Sends a message, in chunks if it is long. Frees the buffer. */
-static int fake_send(int fd, struct strbuf *b)
-{
+static int fake_send(int fd, struct strbuf *b) {
     static atomic_uint number;
     int rc = b->failed ? -1 : 0;
     if (rc == 0 && b->len <= WIRE_MAX_MESSAGE) {
@@ -124,8 +115,7 @@ static int fake_send(int fd, struct strbuf *b)
 }
 
 /* A masked frame of the client. Opcode, or -1; the payload into `b`. */
-static int fake_read_frame(int fd, struct strbuf *b)
-{
+static int fake_read_frame(int fd, struct strbuf *b) {
     unsigned char head[2], ext[8], mask[4];
     if (fake_read_all(fd, head, 2) != 0)
         return -1;
@@ -148,18 +138,19 @@ static int fake_read_frame(int fd, struct strbuf *b)
     return head[0] & 0x0f;
 }
 
-static void fake_put_snapshot(const struct fake_agent *a, struct strbuf *b, uint32_t id, bool notify)
-{
+static void fake_put_snapshot(const struct fake_agent *a, struct strbuf *b, uint32_t id, bool notify) {
     struct model_frame frames[] = {{MODEL_FRAME_PYTHON, "train_step", "train.py", 10},
                                    {MODEL_FRAME_PYTHON, "<module>", "train.py", 20}};
-    struct model_thread thread = {.tid = 41, .ident = 1, .name = "MainThread", .native_name = "python", .state = 'R'};
+    struct model_thread thread = {
+        .tid = 41, .ident = 1, .name = "MainThread", .native_name = "python", .state = 'R'};
     thread.on_cpu = 1;
     thread.gil = MODEL_GIL_HELD;
     thread.cpu_pct = 99.5;
     thread.has_python = true;
     thread.frames = frames;
     thread.n_frames = 2;
-    struct model_snapshot small = {.timestamp = 1.5, .gil_tid = 41, .cost_us = 12, .threads = &thread, .n_threads = 1};
+    struct model_snapshot small = {
+        .timestamp = 1.5, .gil_tid = 41, .cost_us = 12, .threads = &thread, .n_threads = 1};
     small.process = (struct model_process){NAN, 5, 1000, 3, NAN, MODEL_UNKNOWN};
     const struct model_snapshot *s = a->options.snapshot ? a->options.snapshot : &small;
     if (notify)
@@ -168,8 +159,7 @@ static void fake_put_snapshot(const struct fake_agent *a, struct strbuf *b, uint
         (void)wire_put_snapshot(b, id, s);
 }
 
-static int fake_notify(struct fake_agent *a, int fd, enum wire_stream stream)
-{
+static int fake_notify(struct fake_agent *a, int fd, enum wire_stream stream) {
     struct strbuf b;
     strbuf_init(&b, 0);
     if (stream == WIRE_STREAM_THREADS)
@@ -181,9 +171,9 @@ static int fake_notify(struct fake_agent *a, int fd, enum wire_stream stream)
     return fake_send(fd, &b);
 }
 
-static int fake_answer(struct fake_agent *a, int fd, const struct wire_message *m)
-{
-    struct model_target target = {.pid = 41, .uid = 7, .python = "3.11.7", .cmdline = "python train.py", .rank = MODEL_UNKNOWN};
+static int fake_answer(struct fake_agent *a, int fd, const struct wire_message *m) {
+    struct model_target target = {
+        .pid = 41, .uid = 7, .python = "3.11.7", .cmdline = "python train.py", .rank = MODEL_UNKNOWN};
     struct model_status status = {.agent_version = "1", .uptime_s = 3, .clients = 1, .us_per_sample = NAN};
     struct wire_subscribe sub = {.stream = WIRE_STREAM_UNKNOWN};
     uint32_t id = wire_message_id(m);
@@ -217,8 +207,7 @@ static int fake_answer(struct fake_agent *a, int fd, const struct wire_message *
 }
 
 /* 0 to go on, -1 to close. */
-static int fake_serve_message(struct fake_agent *a, int fd, const struct strbuf *in)
-{
+static int fake_serve_message(struct fake_agent *a, int fd, const struct strbuf *in) {
     struct wire_message *m = wire_parse(in->data, in->len, NULL);
     if (!m)
         return -1;
@@ -236,8 +225,7 @@ static int fake_serve_message(struct fake_agent *a, int fd, const struct strbuf 
     return rc;
 }
 
-static void fake_serve_websocket(struct fake_agent *a, int fd)
-{
+static void fake_serve_websocket(struct fake_agent *a, int fd) {
     unsigned served = 0;
     bool first = atomic_load(&a->connections) == 1;
     for (;;) {
@@ -253,23 +241,20 @@ static void fake_serve_websocket(struct fake_agent *a, int fd)
     }
 }
 
-static void fake_wait_hangup(int fd)
-{
+static void fake_wait_hangup(int fd) {
     char c;
     while (read(fd, &c, 1) > 0)
         ;
 }
 
-static void fake_send_fragments(int fd)
-{
+static void fake_send_fragments(int fd) {
     static char block[64 * 1024];
     int rc = fake_write_frame(fd, 0x02, block, sizeof block, sizeof block);
     while (rc == 0)
         rc = fake_write_frame(fd, 0x00, block, sizeof block, sizeof block);
 }
 
-static void fake_serve(struct fake_agent *a, int fd)
-{
+static void fake_serve(struct fake_agent *a, int fd) {
     char key[128];
     switch (a->options.manner) {
     case FAKE_CLOSES:
@@ -283,12 +268,14 @@ static void fake_serve(struct fake_agent *a, int fd)
         return;
     case FAKE_HTTP:
         (void)fake_read_request(fd, key, sizeof key);
-        (void)fake_write_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\n\r\nhi");
+        (void)fake_write_text(fd,
+                              "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\n\r\nhi");
         fake_wait_hangup(fd);
         return;
     case FAKE_REDIRECT:
         (void)fake_read_request(fd, key, sizeof key);
-        (void)fake_write_text(fd, "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n");
+        (void)fake_write_text(
+            fd, "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n");
         fake_wait_hangup(fd);
         return;
     default:
@@ -298,7 +285,8 @@ static void fake_serve(struct fake_agent *a, int fd)
         return;
     if (a->options.manner == FAKE_HUGE_LENGTH || a->options.manner == FAKE_HUGE_STALLED) {
         static const char block[256 * 1024];
-        (void)fake_write_frame(fd, 0x82, block, 100000000, a->options.manner == FAKE_HUGE_LENGTH ? sizeof block : 1);
+        (void)fake_write_frame(fd, 0x82, block, 100000000,
+                               a->options.manner == FAKE_HUGE_LENGTH ? sizeof block : 1);
         fake_wait_hangup(fd);
     } else if (a->options.manner == FAKE_MANY_FRAGMENTS) {
         fake_send_fragments(fd);
@@ -307,8 +295,7 @@ static void fake_serve(struct fake_agent *a, int fd)
     }
 }
 
-static void *fake_run(void *arg)
-{
+static void *fake_run(void *arg) {
     struct fake_agent *a = arg;
     while (!atomic_load(&a->stop)) {
         int fd = accept(a->listener, NULL, NULL);
@@ -327,8 +314,7 @@ static void *fake_run(void *arg)
     return NULL;
 }
 
-struct fake_agent *fake_agent_start(const struct fake_options *options)
-{
+struct fake_agent *fake_agent_start(const struct fake_options *options) {
     struct fake_agent *a = calloc(1, sizeof *a);
     if (!a)
         return NULL;
@@ -348,8 +334,7 @@ struct fake_agent *fake_agent_start(const struct fake_options *options)
     return a;
 }
 
-void fake_agent_stop(struct fake_agent *a)
-{
+void fake_agent_stop(struct fake_agent *a) {
     atomic_store(&a->stop, true);
     (void)shutdown(a->listener, SHUT_RDWR);
     (void)pthread_mutex_lock(&a->lock);
@@ -364,17 +349,8 @@ void fake_agent_stop(struct fake_agent *a)
     free(a);
 }
 
-const char *fake_agent_path(const struct fake_agent *a)
-{
-    return a->path;
-}
+const char *fake_agent_path(const struct fake_agent *a) { return a->path; }
 
-unsigned fake_agent_count(struct fake_agent *a, enum wire_method m)
-{
-    return atomic_load(&a->counts[m]);
-}
+unsigned fake_agent_count(struct fake_agent *a, enum wire_method m) { return atomic_load(&a->counts[m]); }
 
-unsigned fake_agent_connections(struct fake_agent *a)
-{
-    return atomic_load(&a->connections);
-}
+unsigned fake_agent_connections(struct fake_agent *a) { return atomic_load(&a->connections); }

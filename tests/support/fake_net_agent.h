@@ -15,19 +15,19 @@
 
 enum fake_manner {
     FAKE_GOOD = 0,
-    FAKE_SILENT,       /* accepts and says nothing */
-    FAKE_CLOSES,       /* accepts and closes */
-    FAKE_GARBAGE,      /* answers no HTTP */
-    FAKE_HTTP,         /* answers HTTP, but a web page */
-    FAKE_REDIRECT,     /* sends the client elsewhere */
-    FAKE_NO_PROTOCOL,  /* a WebSocket that names no subprotocol */
-    FAKE_HUGE_LENGTH,  /* announces a message of 100 MB and begins to send it */
-    FAKE_HUGE_STALLED, /* announces it and sends nothing */
+    FAKE_SILENT,         /* accepts and says nothing */
+    FAKE_CLOSES,         /* accepts and closes */
+    FAKE_GARBAGE,        /* answers no HTTP */
+    FAKE_HTTP,           /* answers HTTP, but a web page */
+    FAKE_REDIRECT,       /* sends the client elsewhere */
+    FAKE_NO_PROTOCOL,    /* a WebSocket that names no subprotocol */
+    FAKE_HUGE_LENGTH,    /* announces a message of 100 MB and begins to send it */
+    FAKE_HUGE_STALLED,   /* announces it and sends nothing */
     FAKE_MANY_FRAGMENTS, /* a message in fragments that never ends */
-    FAKE_JUNK_MESSAGE, /* answers hello with bytes that are no MessagePack */
-    FAKE_TEXT_MESSAGE, /* answers hello with a text message */
-    FAKE_MUTE,         /* upgrades, then never answers */
-    FAKE_OLD,          /* refuses the hello for its version */
+    FAKE_JUNK_MESSAGE,   /* answers hello with bytes that are no MessagePack */
+    FAKE_TEXT_MESSAGE,   /* answers hello with a text message */
+    FAKE_MUTE,           /* upgrades, then never answers */
+    FAKE_OLD,            /* refuses the hello for its version */
     FAKE_MANNERS,
 };
 
@@ -35,9 +35,10 @@ struct fake_agent;
 
 struct fake_options {
     enum fake_manner manner;
-    unsigned drop_after;  /* close the first connection after that many requests; 0 never */
+    unsigned drop_after;   /* close the first connection after that many requests; 0 never */
     bool mute_after_hello; /* answer nothing but hello */
-    const struct model_snapshot *snapshot; /* answered to threads, and notified after subscribe; NULL a small one */
+    const struct model_snapshot
+        *snapshot; /* answered to threads, and notified after subscribe; NULL a small one */
     const struct model_sample_batch *batch; /* notified after a subscribe to samples; NULL none */
 };
 

@@ -7,8 +7,7 @@
 /* Counts in `*counter` until `*stop` is set. */
 void gilhog_spin(volatile uint64_t *counter, volatile int *stop);
 
-void gilhog_spin(volatile uint64_t *counter, volatile int *stop)
-{
+void gilhog_spin(volatile uint64_t *counter, volatile int *stop) {
     while (!*stop)
         ++*counter;
 }

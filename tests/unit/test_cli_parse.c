@@ -16,8 +16,7 @@
 #define MAX_WORDS 16
 
 /* Parses words separated by spaces. */
-static int parse(const char *text, struct cli_line *line, struct err *e)
-{
+static int parse(const char *text, struct cli_line *line, struct err *e) {
     static char copy[256];
     static char *argv[MAX_WORDS + 1];
     int argc = 1;
@@ -30,8 +29,7 @@ static int parse(const char *text, struct cli_line *line, struct err *e)
     return cli_parse(argc, argv, line, e);
 }
 
-static void accepts(const char *text, const char *verb, const char *target, bool json)
-{
+static void accepts(const char *text, const char *verb, const char *target, bool json) {
     struct cli_line line;
     struct err e;
     if (parse(text, &line, &e) != 0)
@@ -45,8 +43,7 @@ static void accepts(const char *text, const char *verb, const char *target, bool
     cli_line_fini(&line);
 }
 
-static void refuses(const char *text, const char *said)
-{
+static void refuses(const char *text, const char *said) {
     struct cli_line line;
     struct err e;
     assert_int_equal(parse(text, &line, &e), -1);
@@ -55,8 +52,7 @@ static void refuses(const char *text, const char *said)
     cli_line_fini(&line);
 }
 
-static void check_orders(void **state)
-{
+static void check_orders(void **state) {
     (void)state;
     accepts("-t 12 backtrace", "backtrace", "12", false);
     accepts("--target=12 backtrace --json", "backtrace", "12", true);
@@ -69,15 +65,15 @@ static void check_orders(void **state)
     accepts("-t list status", "status", "list", false); /* a process named as a verb */
 }
 
-static void check_mistakes(void **state)
-{
+static void check_mistakes(void **state) {
     (void)state;
     refuses("", "no verb given: 'probing --help' lists the verbs");
     refuses("12", "unknown verb '12': 'probing --help' lists the verbs");
     refuses("12 bactrace", "unknown verb 'bactrace': did you mean 'backtrace'?");
     refuses("-t 12 stauts", "unknown verb 'stauts': did you mean 'status'?");
     refuses("12 flamegraph", "unknown verb 'flamegraph': 'probing --help' lists the verbs");
-    refuses("backtrace", "backtrace needs a target: probing TARGET backtrace; 'probing list' shows what there is");
+    refuses("backtrace",
+            "backtrace needs a target: probing TARGET backtrace; 'probing list' shows what there is");
     refuses("backtrace 12", "the target comes before the verb: probing 12 backtrace");
     refuses("12 backtrace 13", "'13' after backtrace: it takes no operand");
     refuses("12 backtrace -t 13", "two targets, 12 and 13: give one");
@@ -89,8 +85,7 @@ static void check_mistakes(void **state)
     refuses("12 inject --timeout never", "--timeout never: not a duration, give for example 2s or 250ms");
 }
 
-static void check_own_options(void **state)
-{
+static void check_own_options(void **state) {
     (void)state;
     struct cli_line line;
     struct err e;
@@ -101,8 +96,7 @@ static void check_own_options(void **state)
     cli_line_fini(&line);
 }
 
-static void check_help(void **state)
-{
+static void check_help(void **state) {
     (void)state;
     struct cli_line line;
     struct err e;
@@ -129,8 +123,7 @@ static void check_help(void **state)
     cli_line_fini(&line);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_orders),
         cmocka_unit_test(check_mistakes),

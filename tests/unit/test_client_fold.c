@@ -17,27 +17,26 @@
 #include "client/export_formats.h"
 #include "client/fold.h"
 
-static struct model_frame_def frame_def(uint32_t id, const char *func, const char *file, int line)
-{
+static struct model_frame_def frame_def(uint32_t id, const char *func, const char *file, int line) {
     return (struct model_frame_def){id, {MODEL_FRAME_PYTHON, func, file, line}};
 }
 
-static struct model_sample sample(int64_t tid, uint32_t stack, bool torn)
-{
+static struct model_sample sample(int64_t tid, uint32_t stack, bool torn) {
     return (struct model_sample){.tid = tid, .stack_id = stack, .on_cpu = 1, .torn = torn};
 }
 
 /* main -> train -> {step, load} in epoch 1. */
-static void add_first(struct fold *f)
-{
-    struct model_frame_def frames[] = {frame_def(1, "main", "/job/train.py", 9), frame_def(2, "train", "/job/train.py", 5),
-                                       frame_def(3, "step", "/venv/lib/python3.11/site-packages/torch/optim/adamw.py", 77),
-                                       frame_def(4, "load", "/job/data/__init__.py", 3)};
+static void add_first(struct fold *f) {
+    struct model_frame_def frames[] = {
+        frame_def(1, "main", "/job/train.py", 9), frame_def(2, "train", "/job/train.py", 5),
+        frame_def(3, "step", "/venv/lib/python3.11/site-packages/torch/optim/adamw.py", 77),
+        frame_def(4, "load", "/job/data/__init__.py", 3)};
     struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}, {3, 2, 3}, {4, 2, 4}};
     struct model_thread_def threads[] = {{7, "MainThread", "python"}, {8, NULL, "pt_autograd"}};
-    struct model_sample samples[] = {sample(7, 3, false), sample(7, 3, false), sample(7, 4, false), sample(7, 3, true),
-                                     sample(8, 0, false), sample(7, 99, false)};
-    struct model_sample_batch b = {.epoch = 1, .period_us = 10000, .dropped = 5, .frames = frames, .n_frames = 4};
+    struct model_sample samples[] = {sample(7, 3, false), sample(7, 3, false), sample(7, 4, false),
+                                     sample(7, 3, true),  sample(8, 0, false), sample(7, 99, false)};
+    struct model_sample_batch b = {
+        .epoch = 1, .period_us = 10000, .dropped = 5, .frames = frames, .n_frames = 4};
     b.stacks = stacks;
     b.n_stacks = 4;
     b.threads = threads;
@@ -48,13 +47,14 @@ static void add_first(struct fold *f)
 }
 
 /* The same stack under other ids, in epoch 2. */
-static void add_second(struct fold *f)
-{
-    struct model_frame_def frames[] = {frame_def(1, "step", "/venv/lib/python3.11/site-packages/torch/optim/adamw.py", 77),
-                                       frame_def(2, "train", "/job/train.py", 5), frame_def(3, "main", "/job/train.py", 9)};
+static void add_second(struct fold *f) {
+    struct model_frame_def frames[] = {
+        frame_def(1, "step", "/venv/lib/python3.11/site-packages/torch/optim/adamw.py", 77),
+        frame_def(2, "train", "/job/train.py", 5), frame_def(3, "main", "/job/train.py", 9)};
     struct model_stack_def stacks[] = {{1, 0, 3}, {2, 1, 2}, {3, 2, 1}, {5, 4, 1}};
     struct model_sample samples[] = {sample(7, 3, false), sample(7, 4, false), sample(7, 5, false)};
-    struct model_sample_batch b = {.epoch = 2, .period_us = 20000, .dropped = 6, .frames = frames, .n_frames = 3};
+    struct model_sample_batch b = {
+        .epoch = 2, .period_us = 20000, .dropped = 6, .frames = frames, .n_frames = 3};
     b.stacks = stacks;
     b.n_stacks = 4;
     b.samples = samples;
@@ -62,8 +62,7 @@ static void add_second(struct fold *f)
     assert_int_equal(fold_add_batch(f, &b), 0);
 }
 
-static void check_fold(void **state)
-{
+static void check_fold(void **state) {
     (void)state;
     struct fold *f = fold_new();
     add_first(f);
@@ -91,18 +90,17 @@ static void check_fold(void **state)
     fold_free(f);
 }
 
-static void check_foreign_ids(void **state)
-{
+static void check_foreign_ids(void **state) {
     (void)state;
     struct fold *f = fold_new();
     struct model_frame_def frames[] = {frame_def(UINT32_MAX, "f", "f.py", 1)};
     struct model_sample_batch b = {.epoch = 1, .frames = frames, .n_frames = 1};
-    assert_int_equal(fold_add_batch(f, &b), -1); /* an id that no honest agent reaches asks for no gigabytes */
+    assert_int_equal(fold_add_batch(f, &b),
+                     -1); /* an id that no honest agent reaches asks for no gigabytes */
     fold_free(f);
 }
 
-static void check_many_stacks(void **state)
-{
+static void check_many_stacks(void **state) {
     (void)state;
     struct fold *f = fold_new();
     enum { N = 5000 };
@@ -114,7 +112,8 @@ static void check_many_stacks(void **state)
         stacks[i] = (struct model_stack_def){i + 1, i, i + 1}; /* one chain of 5000 frames */
         samples[i] = sample(1, i + 1, false);
     }
-    struct model_sample_batch b = {.epoch = 1, .frames = frames, .n_frames = N, .stacks = stacks, .n_stacks = N};
+    struct model_sample_batch b = {
+        .epoch = 1, .frames = frames, .n_frames = N, .stacks = stacks, .n_stacks = N};
     b.samples = samples;
     b.n_samples = N;
     assert_int_equal(fold_add_batch(f, &b), 0);
@@ -131,8 +130,7 @@ static void check_many_stacks(void **state)
     fold_free(f);
 }
 
-static char *render(const struct fold *f, const struct export_request *r)
-{
+static char *render(const struct fold *f, const struct export_request *r) {
     struct model_target target = {.pid = 123};
     struct export_data data = {.request = r, .target = &target, .fold = f, .elapsed_s = 1};
     struct strbuf out;
@@ -144,8 +142,7 @@ static char *render(const struct fold *f, const struct export_request *r)
     return text;
 }
 
-static void check_folded(void **state)
-{
+static void check_folded(void **state) {
     (void)state;
     struct fold *f = fold_new();
     add_first(f);
@@ -157,21 +154,24 @@ static void check_folded(void **state)
     r = (struct export_request){.threads = true, .process = true, .by_function = true, .unit = EXPORT_US};
     text = render(f, &r);
     assert_string_equal(
-        text, "process 123;thread MainThread (7);main (train.py);train (train.py);load (data/__init__.py) 10000\n"
-              "process 123;thread MainThread (7);main (train.py);train (train.py);step (torch/optim/adamw.py) 20000\n"
-              "process 123;thread pt_autograd (8) 10000\n");
+        text,
+        "process 123;thread MainThread (7);main (train.py);train (train.py);load (data/__init__.py) 10000\n"
+        "process 123;thread MainThread (7);main (train.py);train (train.py);step (torch/optim/adamw.py) "
+        "20000\n"
+        "process 123;thread pt_autograd (8) 10000\n");
     free(text);
     fold_free(f);
 }
 
 /* Names come from the job: separators, controls and newlines must not make a line of their own. */
-static void check_folded_names(void **state)
-{
+static void check_folded_names(void **state) {
     (void)state;
     struct fold *f = fold_new();
-    struct model_frame frames[] = {{MODEL_FRAME_PYTHON, "a;b\nc\x1b[31m", "/x/<string>", 0}, {MODEL_FRAME_PYTHON, NULL, NULL, 4}};
-    struct model_thread threads[] = {{.tid = 1, .name = "x;y", .frames = frames, .n_frames = 2},
-                                     {.tid = 2, .name = "torn", .torn = true, .frames = frames, .n_frames = 2}};
+    struct model_frame frames[] = {{MODEL_FRAME_PYTHON, "a;b\nc\x1b[31m", "/x/<string>", 0},
+                                   {MODEL_FRAME_PYTHON, NULL, NULL, 4}};
+    struct model_thread threads[] = {
+        {.tid = 1, .name = "x;y", .frames = frames, .n_frames = 2},
+        {.tid = 2, .name = "torn", .torn = true, .frames = frames, .n_frames = 2}};
     struct model_snapshot s = {.threads = threads, .n_threads = 2};
     assert_int_equal(fold_add_snapshot(f, &s), 0);
     assert_int_equal(fold_get_totals(f)->torn, 1);
@@ -182,8 +182,7 @@ static void check_folded_names(void **state)
     fold_free(f);
 }
 
-static void check_formats(void **state)
-{
+static void check_formats(void **state) {
     (void)state;
     struct err e = {0};
     assert_string_equal(export_format_names(), "json|folded|txt");
@@ -200,8 +199,7 @@ static void check_formats(void **state)
 }
 
 /* What is wrong is said before anything is attached to. */
-static void check_requests(void **state)
-{
+static void check_requests(void **state) {
     (void)state;
     struct err e = {0};
     struct export_request r = {.target = NULL, .format = "json"};
@@ -228,11 +226,11 @@ static void check_requests(void **state)
     assert_int_equal(e.code, ERR_FAILED);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_fold),     cmocka_unit_test(check_foreign_ids),  cmocka_unit_test(check_many_stacks),
-        cmocka_unit_test(check_folded),   cmocka_unit_test(check_folded_names), cmocka_unit_test(check_formats),
+        cmocka_unit_test(check_fold),         cmocka_unit_test(check_foreign_ids),
+        cmocka_unit_test(check_many_stacks),  cmocka_unit_test(check_folded),
+        cmocka_unit_test(check_folded_names), cmocka_unit_test(check_formats),
         cmocka_unit_test(check_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

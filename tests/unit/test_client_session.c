@@ -26,8 +26,7 @@
 #include "client/session.h"
 #include "support/fake_net_agent.h"
 
-static struct session_address address_of(struct fake_agent *a)
-{
+static struct session_address address_of(struct fake_agent *a) {
     struct session_address addr = {.pid = 0};
     (void)snprintf(addr.path, sizeof addr.path, "%s", fake_agent_path(a));
     return addr;
@@ -44,14 +43,12 @@ struct seen {
     bool (*enough)(const struct seen *s);
 };
 
-static void look(struct seen *s)
-{
+static void look(struct seen *s) {
     if (s->enough && s->enough(s))
         loop_stop(s->loop);
 }
 
-static void on_state(void *arg, enum session_state state, const struct err *why)
-{
+static void on_state(void *arg, enum session_state state, const struct err *why) {
     struct seen *s = arg;
     s->states[state]++;
     if (why)
@@ -59,32 +56,28 @@ static void on_state(void *arg, enum session_state state, const struct err *why)
     look(s);
 }
 
-static void on_target(void *arg, struct model_target *t)
-{
+static void on_target(void *arg, struct model_target *t) {
     struct seen *s = arg;
     assert_int_equal(t->pid, 41);
     assert_string_equal(t->python, "3.11.7");
     s->targets++;
 }
 
-static void on_snapshot(void *arg, struct model_snapshot *snapshot)
-{
+static void on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct seen *s = arg;
     assert_true(snapshot->n_threads >= 1);
     s->snapshots++;
     look(s);
 }
 
-static void on_samples(void *arg, struct model_sample_batch *b)
-{
+static void on_samples(void *arg, struct model_sample_batch *b) {
     struct seen *s = arg;
     assert_true(b->n_samples >= 1);
     s->batches++;
     look(s);
 }
 
-static void on_reply(void *arg, enum wire_method m, const struct err *error)
-{
+static void on_reply(void *arg, enum wire_method m, const struct err *error) {
     struct seen *s = arg;
     (void)m;
     assert_null(error);
@@ -100,14 +93,10 @@ static const struct session_handler handler = {
     .on_reply = on_reply,
 };
 
-static void on_too_late(void *arg)
-{
-    loop_stop(arg);
-}
+static void on_too_late(void *arg) { loop_stop(arg); }
 
 /* Runs until s->enough says so; fails the test after ten seconds. */
-static void run_until(struct seen *s, bool (*enough)(const struct seen *s))
-{
+static void run_until(struct seen *s, bool (*enough)(const struct seen *s)) {
     struct loop_timer *limit = loop_timer_new(s->loop, on_too_late, s->loop, NULL);
     assert_non_null(limit);
     loop_timer_set(limit, 10 * 1000 * 1000);
@@ -119,18 +108,11 @@ static void run_until(struct seen *s, bool (*enough)(const struct seen *s))
         fail_msg("waited in vain; last: %s", s->why.text);
 }
 
-static bool is_connected(const struct seen *s)
-{
-    return s->states[SESSION_CONNECTED] >= 1;
-}
+static bool is_connected(const struct seen *s) { return s->states[SESSION_CONNECTED] >= 1; }
 
-static bool is_over(const struct seen *s)
-{
-    return s->states[SESSION_FAILED] || s->states[SESSION_LOST];
-}
+static bool is_over(const struct seen *s) { return s->states[SESSION_FAILED] || s->states[SESSION_LOST]; }
 
-static void start(struct seen *s, const struct session_address *addr)
-{
+static void start(struct seen *s, const struct session_address *addr) {
     struct err e = {0};
     *s = (struct seen){0};
     s->loop = loop_new(&e);
@@ -140,8 +122,7 @@ static void start(struct seen *s, const struct session_address *addr)
         fail_msg("%s", e.text);
 }
 
-static void finish(struct seen *s)
-{
+static void finish(struct seen *s) {
     session_free(s->session);
     loop_free(s->loop);
 }
@@ -155,8 +136,7 @@ struct pipe_watch {
     unsigned calls;
 };
 
-static void on_pipe(void *arg)
-{
+static void on_pipe(void *arg) {
     struct pipe_watch *p = arg;
     char c;
     p->calls++;
@@ -166,8 +146,7 @@ static void on_pipe(void *arg)
     }
 }
 
-static void check_loop_watch(void **state)
-{
+static void check_loop_watch(void **state) {
     (void)state;
     int fds[2];
     struct err e = {0};
@@ -186,8 +165,7 @@ static void check_loop_watch(void **state)
     (void)close(fds[0]);
 }
 
-static void check_loop_refuses_files(void **state)
-{
+static void check_loop_refuses_files(void **state) {
     (void)state;
     struct err e = {0};
     struct loop *l = loop_new(&e);
@@ -205,8 +183,7 @@ struct ticks {
     unsigned n;
 };
 
-static void on_tick(void *arg)
-{
+static void on_tick(void *arg) {
     struct ticks *t = arg;
     if (++t->n == 3) {
         loop_timer_cancel(t->never);
@@ -216,14 +193,12 @@ static void on_tick(void *arg)
     }
 }
 
-static void on_never(void *arg)
-{
+static void on_never(void *arg) {
     struct ticks *t = arg;
     t->n = 1000;
 }
 
-static void check_loop_timers(void **state)
-{
+static void check_loop_timers(void **state) {
     (void)state;
     struct ticks t = {.loop = loop_new(NULL)};
     t.timer = loop_timer_new(t.loop, on_tick, &t, NULL);
@@ -239,8 +214,7 @@ static void check_loop_timers(void **state)
 
 /* ---- a good peer ---- */
 
-static void check_answers(void **state)
-{
+static void check_answers(void **state) {
     (void)state;
     struct err e = {0};
     struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 0, false, NULL, NULL});
@@ -267,27 +241,27 @@ static void check_answers(void **state)
 }
 
 /* A snapshot that needs chunks: many threads, deep stacks, long names. */
-static void fill_big(struct model_snapshot *s)
-{
+static void fill_big(struct model_snapshot *s) {
     enum { THREADS = 200, FRAMES = 100 };
     *s = (struct model_snapshot){.timestamp = 1, .process = {.cpu_pct = NAN}};
     arena_init(&s->arena, (size_t)64 * 1024 * 1024);
     s->n_threads = THREADS;
     s->threads = arena_calloc(&s->arena, THREADS, sizeof *s->threads);
     for (size_t i = 0; i < THREADS; i++) {
-        s->threads[i] = (struct model_thread){.tid = (int64_t)i + 1, .state = 'S', .cpu_pct = NAN, .n_frames = FRAMES};
+        s->threads[i] =
+            (struct model_thread){.tid = (int64_t)i + 1, .state = 'S', .cpu_pct = NAN, .n_frames = FRAMES};
         s->threads[i].frames = arena_calloc(&s->arena, FRAMES, sizeof(struct model_frame));
         for (size_t k = 0; k < FRAMES; k++) {
             char func[160];
             (void)snprintf(func, sizeof func, "function_%0100zu_of_thread_%zu", k, i);
-            s->threads[i].frames[k] = (struct model_frame){MODEL_FRAME_PYTHON, arena_strdup(&s->arena, func), "f.py", (int)k + 1};
+            s->threads[i].frames[k] =
+                (struct model_frame){MODEL_FRAME_PYTHON, arena_strdup(&s->arena, func), "f.py", (int)k + 1};
         }
     }
     assert_false(s->arena.failed);
 }
 
-static void check_chunks(void **state)
-{
+static void check_chunks(void **state) {
     (void)state;
     struct err e = {0};
     struct model_snapshot big, got;
@@ -310,14 +284,12 @@ static void check_chunks(void **state)
     fake_agent_stop(a);
 }
 
-static bool streamed_twice(const struct seen *s)
-{
+static bool streamed_twice(const struct seen *s) {
     return s->states[SESSION_CONNECTED] >= 2 && s->snapshots >= 2;
 }
 
 /* The connection breaks after hello and subscribe; the stream comes back by itself. */
-static void check_reconnect_keeps_streams(void **state)
-{
+static void check_reconnect_keeps_streams(void **state) {
     (void)state;
     struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 2, false, NULL, NULL});
     struct session_address addr = address_of(a);
@@ -333,13 +305,9 @@ static void check_reconnect_keeps_streams(void **state)
     fake_agent_stop(a);
 }
 
-static bool is_reconnecting(const struct seen *s)
-{
-    return s->states[SESSION_RECONNECTING] >= 1;
-}
+static bool is_reconnecting(const struct seen *s) { return s->states[SESSION_RECONNECTING] >= 1; }
 
-static void check_backoff_is_told(void **state)
-{
+static void check_backoff_is_told(void **state) {
     (void)state;
     struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 1, false, NULL, NULL});
     struct session_address addr = address_of(a);
@@ -352,8 +320,7 @@ static void check_backoff_is_told(void **state)
     fake_agent_stop(a);
 }
 
-static void check_mute_agent_is_left(void **state)
-{
+static void check_mute_agent_is_left(void **state) {
     (void)state;
     struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 0, true, NULL, NULL});
     struct session_address addr = address_of(a);
@@ -369,8 +336,7 @@ static void check_mute_agent_is_left(void **state)
 
 /* ---- peers that are no agents ---- */
 
-static void check_manner(enum fake_manner manner, const char *said)
-{
+static void check_manner(enum fake_manner manner, const char *said) {
     struct err e = {0};
     struct fake_agent *a = fake_agent_start(&(struct fake_options){manner, 0, false, NULL, NULL});
     struct session_address addr = address_of(a);
@@ -384,21 +350,18 @@ static void check_manner(enum fake_manner manner, const char *said)
     fake_agent_stop(a);
 }
 
-static void check_silent(void **state)
-{
+static void check_silent(void **state) {
     (void)state;
     check_manner(FAKE_SILENT, "does not answer");
     check_manner(FAKE_MUTE, "does not answer");
 }
 
-static void check_closes(void **state)
-{
+static void check_closes(void **state) {
     (void)state;
     check_manner(FAKE_CLOSES, "closes the connection unanswered");
 }
 
-static void check_not_websocket(void **state)
-{
+static void check_not_websocket(void **state) {
     (void)state;
     check_manner(FAKE_GARBAGE, "does not");
     check_manner(FAKE_HTTP, "does not speak probing.v1");
@@ -406,29 +369,25 @@ static void check_not_websocket(void **state)
     check_manner(FAKE_NO_PROTOCOL, "does not speak probing.v1");
 }
 
-static void check_too_long(void **state)
-{
+static void check_too_long(void **state) {
     (void)state;
     check_manner(FAKE_HUGE_LENGTH, "more than 1048576 bytes");
     check_manner(FAKE_HUGE_STALLED, "more than 1048576 bytes");
     check_manner(FAKE_MANY_FRAGMENTS, "more than 1048576 bytes");
 }
 
-static void check_not_messagepack(void **state)
-{
+static void check_not_messagepack(void **state) {
     (void)state;
     check_manner(FAKE_JUNK_MESSAGE, "does not speak probing.v1");
     check_manner(FAKE_TEXT_MESSAGE, "does not speak probing.v1");
 }
 
-static void check_other_version(void **state)
-{
+static void check_other_version(void **state) {
     (void)state;
     check_manner(FAKE_OLD, "another version");
 }
 
-static void check_nobody_there(void **state)
-{
+static void check_nobody_there(void **state) {
     (void)state;
     struct err e = {0};
     struct session_address addr = {.pid = 0};
@@ -449,8 +408,7 @@ static void check_nobody_there(void **state)
     (void)unlink(addr.path);
 }
 
-static void check_path_too_long(void **state)
-{
+static void check_path_too_long(void **state) {
     (void)state;
     struct err e = {0};
     struct session_address addr = {.pid = 0};
@@ -462,8 +420,7 @@ static void check_path_too_long(void **state)
 
 /* ---- the target's end ---- */
 
-static void check_target_end(void **state)
-{
+static void check_target_end(void **state) {
     (void)state;
     struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 0, false, NULL, NULL});
     struct session_address addr = address_of(a);
@@ -491,25 +448,16 @@ static void check_target_end(void **state)
     fake_agent_stop(a);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_loop_watch),
-        cmocka_unit_test(check_loop_refuses_files),
-        cmocka_unit_test(check_loop_timers),
-        cmocka_unit_test(check_answers),
-        cmocka_unit_test(check_chunks),
-        cmocka_unit_test(check_reconnect_keeps_streams),
-        cmocka_unit_test(check_backoff_is_told),
-        cmocka_unit_test(check_mute_agent_is_left),
-        cmocka_unit_test(check_silent),
-        cmocka_unit_test(check_closes),
-        cmocka_unit_test(check_not_websocket),
-        cmocka_unit_test(check_too_long),
-        cmocka_unit_test(check_not_messagepack),
-        cmocka_unit_test(check_other_version),
-        cmocka_unit_test(check_nobody_there),
-        cmocka_unit_test(check_path_too_long),
+        cmocka_unit_test(check_loop_watch),      cmocka_unit_test(check_loop_refuses_files),
+        cmocka_unit_test(check_loop_timers),     cmocka_unit_test(check_answers),
+        cmocka_unit_test(check_chunks),          cmocka_unit_test(check_reconnect_keeps_streams),
+        cmocka_unit_test(check_backoff_is_told), cmocka_unit_test(check_mute_agent_is_left),
+        cmocka_unit_test(check_silent),          cmocka_unit_test(check_closes),
+        cmocka_unit_test(check_not_websocket),   cmocka_unit_test(check_too_long),
+        cmocka_unit_test(check_not_messagepack), cmocka_unit_test(check_other_version),
+        cmocka_unit_test(check_nobody_there),    cmocka_unit_test(check_path_too_long),
         cmocka_unit_test(check_target_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
