@@ -167,16 +167,6 @@ int32_t borrow_read_i32(struct target *t, uint64_t params_at, size_t offset) {
     return mem_read_u32(&t->mem, params_at + offset, &v) == 0 ? (int32_t)v : -1;
 }
 
-/* The thread was caught again: is it still ours, or did it already go back through its frame? */
-static bool borrow_is_ours(struct borrow *b, const struct user_regs_struct *r) {
-    if (borrow_read_i32(b->target, b->params_at, offsetof(struct stub_params, leaving)) != 1)
-        return true;
-    if (r->rip >= b->region && r->rip < b->region + b->region_size)
-        return true;
-    uint64_t at = b->target->sym.sigreturn;
-    return r->rip >= at && r->rip <= at + 7 && r->rsp >= b->frame_at && r->rsp < b->frame_at + b->frame_len;
-}
-
 /* What happened to the running thread while we looked at its params. 0 go on, -1 with the error. */
 static int borrow_serve_event(struct borrow *b, struct err *e) {
     pid_t pid = b->target->pid;
@@ -237,8 +227,12 @@ int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e) 
         b->left = true;
         return borrow_call_failed(b, "pthread_create", 0, e), -2;
     }
-    if (thread_get_regs(b->thread, &r) == 0 && !borrow_is_ours(b, &r))
+    if (borrow_read_i32(b->target, b->params_at, offsetof(struct stub_params, leaving)) != 0) {
+        /* We came too late: it is putting itself back, and the new thread may have waited long enough too. */
+        borrow_cancel(b);
         b->left = true;
+        return 1;
+    }
     int32_t rc = borrow_read_i32(b->target, b->params_at, offsetof(struct stub_params, create_errno));
     if (rc != 0)
         return err_set_errno(e, ERR_ATTACH, rc, "process %d cannot create a thread (limit of threads or memory?)", (int)pid);
@@ -265,6 +259,10 @@ void borrow_end(struct borrow *b) {
     }
     (void)thread_rewind_eintr(t, &regs);
     (void)thread_set_regs(t, &regs);
+    if (b->region) {
+        int32_t users = 1; /* the borrowed thread is out of the region */
+        (void)thread_write(t->pid, b->params_at + offsetof(struct stub_params, users), &users, sizeof users);
+    }
     (void)thread_write(t->pid, b->frame_at, b->under, b->frame_len);
     thread_release(t);
 }

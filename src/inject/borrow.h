@@ -43,8 +43,8 @@ int borrow_make_region(struct borrow *b, struct stub_params *params, struct err 
 void borrow_drop_region(struct borrow *b);
 
 /* Run the stub's first part: create the thread. Until `deadline_ns` (CLOCK_MONOTONIC). 0 when the thread was created,
- * -1 with the error when it was not (the region is of no use any more), -2 with the error when it may still be: then the
- * region has to stay. */
+ * 1 when we were too slow and all was taken back, -1 with the error when it was not created (the region is of no use any
+ * more), -2 with the error when it may still be: then the region has to stay. */
 int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e);
 
 /* Put everything back and let the thread go. */

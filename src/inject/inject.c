@@ -73,6 +73,7 @@ static void inject_fill_params(const struct inject_job *job, struct stub_params 
         .fn_dlerror = s->dlerror,
         .fn_dlclose = s->dlclose,
         .entry = job->entry,
+        .users = 2,
         .stack_size = INJECT_THREAD_STACK,
         .go_wait_ns = INJECT_GO_WAIT_NS,
         .takeback_wait_ns = INJECT_TAKEBACK_WAIT_NS,
@@ -82,8 +83,8 @@ static void inject_fill_params(const struct inject_job *job, struct stub_params 
     };
 }
 
-/* Borrow the stopped thread for creating another. 0 with the region in job->borrow, or -1 with the error; the thread
- * is let go in any case. */
+/* Borrow the stopped thread for creating another. 0 with the region in job->borrow, 1 when it has to be tried again, or
+ * -1 with the error; the thread is let go in any case. */
 static int inject_create_thread(struct inject_job *job, struct thread *thread) {
     struct borrow *b = &job->borrow;
     struct stub_params params;
@@ -101,7 +102,7 @@ static int inject_create_thread(struct inject_job *job, struct thread *thread) {
     }
     job->out->stopped_us = thread->stopped_ns / CLOCK_NS_PER_US;
     job->out->borrowed_tid = thread->tid;
-    return rc == 0 ? 0 : -1;
+    return rc < 0 ? -1 : rc;
 }
 
 /* What the agent calls its socket, as we reach it. */
@@ -118,7 +119,7 @@ static int inject_note_endpoint(struct inject_job *job, const struct stub_params
     return 0;
 }
 
-/* 0 done, 1 when somebody else is doing the same at this moment, -1 with the error. */
+/* 0 done, 1 when it may be tried again (somebody else is doing the same at this moment), -1 with the error. */
 static int inject_run(struct inject_job *job) {
     struct target *t = &job->target;
     struct thread thread = {0};
@@ -137,9 +138,9 @@ static int inject_run(struct inject_job *job) {
     uint64_t moment_end = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 * 3 : now;
     if (moment_find(t, &thread, moment_end, inject_stop_asked, job->out->moment, sizeof job->out->moment, job->e) != 0)
         return -1;
-    if (inject_create_thread(job, &thread) != 0)
-        return -1;
-    int rc = load_agent(t, job->borrow.params_at, job->bytes, job->size, job->deadline_ns, &answer, job->e);
+    int rc = inject_create_thread(job, &thread);
+    if (rc == 0)
+        rc = load_agent(t, job->borrow.params_at, job->bytes, job->size, job->deadline_ns, &answer, job->e);
     if (rc != 0)
         return rc;
     job->out->already = answer.result == STUB_ALREADY;
@@ -170,7 +171,7 @@ static int inject_try(struct inject_job *job) {
     free(job->bytes);
     job->bytes = NULL;
     if (rc == 1)
-        (void)err_set(job->e, ERR_ATTACH, "another program is attaching to process %d at this moment; try again",
+        (void)err_set(job->e, ERR_ATTACH, "process %d is busy: another program is attaching to it, or the machine is overloaded; try again",
                       (int)job->req->pid);
     return rc;
 }

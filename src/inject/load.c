@@ -99,8 +99,9 @@ static int load_explain(struct target *t, const struct stub_params *p, struct er
 }
 
 static int load_too_late(struct target *t, uint64_t params_at, struct err *e) {
+    struct procfs_stat st;
     int32_t phase = borrow_read_i32(t, params_at, offsetof(struct stub_params, phase));
-    if (phase < 0)
+    if (procfs_read_stat(t->pid, 0, &st) != 0 || st.state == 'Z')
         return load_lost(t, e);
     const char *where = phase == STUB_LOADING    ? "waiting for its dynamic loader, which is busy loading something else"
                         : phase == STUB_STARTING ? "starting the agent"

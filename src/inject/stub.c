@@ -33,8 +33,10 @@ _Static_assert(offsetof(struct stub_params, frame) == 24, "used by the assembly 
  * inject_stub_borrowed(params): entered on the stack in the region. At the end it switches to the borrowed thread's own
  * stack, to the frame laid out there, whose first word is the address of libc's rt_sigreturn.
  *
- * inject_stub_thread(params): start routine of the created thread. Where the region is nobody's, its last act is to jump
- * to libc's munmap with the caller's return address on the stack: no instruction runs here after the pages are gone.
+ * inject_stub_thread(params): start routine of the created thread.
+ *
+ * The last to leave a region that is not the agent's jumps to libc's munmap with a return address outside of it on the
+ * stack: no instruction runs here after the pages are gone.
  */
 __asm__(".pushsection inject_stub, \"ax\", @progbits\n"
         ".globl inject_stub_borrowed\n"
@@ -45,7 +47,13 @@ __asm__(".pushsection inject_stub, \"ax\", @progbits\n"
         "    mov %rdi, %rbx\n"
         "    call stub_borrow\n"
         "    mov 24(%rbx), %rsp\n"
-        "    ret\n"
+        "    test %eax, %eax\n"
+        "    jz 1f\n"
+        "    mov 0(%rbx), %rdi\n"
+        "    mov 8(%rbx), %rsi\n"
+        "    mov 16(%rbx), %rax\n"
+        "    jmp *%rax\n"
+        "1:  ret\n"
         ".globl inject_stub_thread\n"
         ".hidden inject_stub_thread\n"
         "inject_stub_thread:\n"
@@ -65,7 +73,7 @@ __asm__(".pushsection inject_stub, \"ax\", @progbits\n"
         "    ret\n"
         ".popsection\n");
 
-void stub_borrow(struct stub_params *p) __attribute__((visibility("hidden")));
+int stub_borrow(struct stub_params *p) __attribute__((visibility("hidden")));
 int stub_thread(struct stub_params *p) __attribute__((visibility("hidden")));
 
 STUB_INLINE long stub_syscall(long nr, long a, long b, long c, long d) {
@@ -142,8 +150,13 @@ STUB_INLINE void stub_copy_error(struct stub_params *p, const char *text) {
     *to = 0;
 }
 
-/* On the borrowed thread: create the other one, then wait to be put back. sched_yield leaves no restart state. */
-STUB_CODE void stub_borrow(struct stub_params *p) {
+STUB_INLINE int stub_leave(struct stub_params *p) {
+    return __atomic_sub_fetch(&p->users, 1, __ATOMIC_ACQ_REL) == 0;
+}
+
+/* On the borrowed thread: create the other one, then wait to be put back. sched_yield leaves no restart state. When nobody
+ * comes: 1 if this thread is the last here and has to unmap the region. */
+STUB_CODE int stub_borrow(struct stub_params *p) {
     int *(*errno_location)(void) = (int *(*)(void))p->fn_errno_location;
     int (*attr_init)(void *) = (int (*)(void *))p->fn_attr_init;
     int (*attr_setstacksize)(void *, unsigned long) = (int (*)(void *, unsigned long))p->fn_attr_setstacksize;
@@ -160,11 +173,14 @@ STUB_CODE void stub_borrow(struct stub_params *p) {
     }
     *where = kept;
     p->create_errno = rc;
+    if (rc != 0)
+        (void)stub_leave(p); /* for the thread that does not exist */
     stub_set(&p->created, 1);
     uint64_t until = stub_now() + p->takeback_wait_ns;
     while (stub_now() < until)
         stub_syscall(SYS_sched_yield, 0, 0, 0, 0);
     stub_set(&p->leaving, 1);
+    return stub_leave(p);
 }
 
 /* Wait for the injector to set `flag`. 0, or -1 when it cancelled or never came. */
@@ -228,7 +244,7 @@ STUB_INLINE int stub_load(struct stub_params *p) {
     return entry ? STUB_CANCELLED : STUB_NO_ENTRY;
 }
 
-/* On the created thread. 1 when the caller has to unmap the region, 0 when the agent will. */
+/* On the created thread. 1 when the caller has to unmap the region, 0 when the agent or the borrowed thread will. */
 STUB_CODE int stub_thread(struct stub_params *p) {
     int (*detach)(uint64_t) = (int (*)(uint64_t))p->fn_pthread_detach;
     uint64_t (*self)(void) = (uint64_t(*)(void))p->fn_pthread_self;
@@ -245,12 +261,12 @@ STUB_CODE int stub_thread(struct stub_params *p) {
         result = STUB_CANCELLED;
     p->result = result;
     stub_set(&p->phase, STUB_DONE);
-    int answered = stub_await(p, &p->ack) == 0;
+    if (result != STUB_CANCELLED)
+        (void)stub_await(p, &p->ack);
     if (result == STUB_STARTED)
         return 0;
     if (p->fd >= 0)
         stub_syscall(SYS_close, p->fd, 0, 0, 0);
     detach(self());
-    /* Without an answer nobody said that the borrowed thread has left these pages: better to leave them mapped. */
-    return answered || stub_get(&p->go);
+    return stub_leave(p);
 }

@@ -59,6 +59,8 @@ struct stub_params {
     int32_t created; /* 1 once create_errno is final */
     int32_t create_errno;
     int32_t leaving; /* 1: it puts itself back */
+    int32_t users;   /* threads in the region; who leaves last unmaps it. The injector takes one off for a thread it put
+                      * back. */
 
     /* injector -> created thread */
     int32_t go;
