@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* account: see account.h. mincore(2) tells which pages of a private mapping are resident. */
+#include "agent/account.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ACCOUNT_MAX_PAGES 2048U
+
+size_t account_stack_bytes(void) {
+    pthread_attr_t attr;
+    void *start = NULL;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0)
+        return 0;
+    int rc = pthread_attr_getstack(&attr, &start, &size);
+    (void)pthread_attr_destroy(&attr);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char there[ACCOUNT_MAX_PAGES];
+    uintptr_t from = ((uintptr_t)start + page - 1) / page * page;
+    size_t pages = ((uintptr_t)start + size - from) / page;
+    if (rc != 0 || pages > ACCOUNT_MAX_PAGES || mincore((void *)from, pages * page, there) != 0)
+        return 0;
+    size_t resident = 0;
+    for (size_t i = 0; i < pages; i++)
+        resident += there[i] & 1U;
+    return resident * page;
+}

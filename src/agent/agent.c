@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent: see agent.h. */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/fds.h"
+#include "agent/server.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+#define AGENT_STACK_BYTES ((size_t)512 * 1024)
+#define AGENT_START_NS (1500 * CLOCK_NS_PER_MS) /* until the socket must listen */
+#define AGENT_END_NS (3 * CLOCK_NS_PER_S)       /* until a run that is ending must have ended */
+#define AGENT_GUESTS 4
+#define AGENT_REAP_TRIES 400 /* of 5 ms each, at the end of a run */
+
+enum agent_state {
+    AGENT_PARKED = 0,
+    AGENT_STARTING,
+    AGENT_RUNNING,
+    AGENT_ENDING,
+};
+
+/* A thread of an injector that has called probing_start. */
+struct agent_guest {
+    bool used;
+    pthread_t thread;
+    int64_t tid;
+    void *region;
+    size_t region_size;
+};
+
+static struct agent_life {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool made;     /* changed is initialised */
+    bool fork_set; /* the handler of fork is registered; stays so for ever */
+    bool give_up;  /* whoever started it no longer waits */
+    enum agent_state state;
+    char error[256];
+    char endpoint[128];
+    struct agent_guest guests[AGENT_GUESTS];
+    int64_t tids[AGENT_MAX_TIDS];
+    uint64_t ended_cpu_ns;
+} agent_life = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void agent_lock(void) { (void)pthread_mutex_lock(&agent_life.lock); }
+
+static void agent_unlock(void) { (void)pthread_mutex_unlock(&agent_life.lock); }
+
+/* ---- fork ---- */
+
+/* In the child none of our threads exists and any lock may be held for ever: begin anew. Memory of the run that the parent
+ * has is left alone: it may have been in the middle of a change. Async-signal-safe. */
+static void agent_in_child(void) {
+    fds_close_in_child();
+    agent_life = (struct agent_life){.lock = PTHREAD_MUTEX_INITIALIZER, .fork_set = true};
+}
+
+/* What needs doing once, under the lock. 0 or -1. */
+static int agent_make(void) {
+    pthread_condattr_t attr;
+    if (!agent_life.fork_set && pthread_atfork(NULL, NULL, agent_in_child) != 0)
+        return -1;
+    agent_life.fork_set = true;
+    if (agent_life.made)
+        return 0;
+    if (pthread_condattr_init(&attr) != 0)
+        return -1;
+    if (pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
+        pthread_cond_init(&agent_life.changed, &attr) == 0)
+        agent_life.made = true;
+    (void)pthread_condattr_destroy(&attr);
+    return agent_life.made ? 0 : -1;
+}
+
+/* ---- threads ---- */
+
+int agent_thread_create(pthread_t *thread, void *(*fn)(void *), void *arg, bool detached) {
+    sigset_t all, before;
+    pthread_attr_t attr;
+    int rc = pthread_attr_init(&attr);
+    if (rc != 0)
+        return rc;
+    (void)sigfillset(&all);
+    rc = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (rc == 0) {
+        (void)pthread_attr_setdetachstate(&attr,
+                                          detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
+        (void)pthread_attr_setstacksize(&attr, AGENT_STACK_BYTES);
+        rc = pthread_create(thread, &attr, fn, arg);
+        /* Thread-local storage lies on the stack; a job may have more of it than our stacks are large. */
+        for (size_t size = 4 * AGENT_STACK_BYTES; rc == EINVAL && size <= 64 * AGENT_STACK_BYTES; size *= 4) {
+            (void)pthread_attr_setstacksize(&attr, size);
+            rc = pthread_create(thread, &attr, fn, arg);
+        }
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    (void)pthread_attr_destroy(&attr);
+    return rc;
+}
+
+void agent_thread_begin(const char *name) {
+    (void)prctl(PR_SET_NAME, name);
+    agent_lock();
+    for (size_t i = 0; i < AGENT_MAX_TIDS; i++)
+        if (!agent_life.tids[i]) {
+            agent_life.tids[i] = syscall(SYS_gettid);
+            break;
+        }
+    agent_unlock();
+}
+
+void agent_thread_end(void) {
+    int64_t self = syscall(SYS_gettid);
+    agent_lock();
+    for (size_t i = 0; i < AGENT_MAX_TIDS; i++)
+        if (agent_life.tids[i] == self)
+            agent_life.tids[i] = 0;
+    agent_life.ended_cpu_ns += clock_self_cpu_ns();
+    agent_unlock();
+}
+
+size_t agent_own_tids(int64_t *tids, size_t cap) {
+    size_t n = 0;
+    agent_lock();
+    for (size_t i = 0; i < AGENT_MAX_TIDS && n < cap; i++)
+        if (agent_life.tids[i])
+            tids[n++] = agent_life.tids[i];
+    for (size_t i = 0; i < AGENT_GUESTS && n < cap; i++)
+        if (agent_life.guests[i].used)
+            tids[n++] = agent_life.guests[i].tid;
+    agent_unlock();
+    return n;
+}
+
+uint64_t agent_cpu_ns(void) {
+    agent_lock();
+    uint64_t sum = agent_life.ended_cpu_ns;
+    for (size_t i = 0; i < AGENT_MAX_TIDS; i++)
+        if (agent_life.tids[i])
+            sum += clock_thread_cpu_ns((pid_t)agent_life.tids[i]);
+    agent_unlock();
+    return sum;
+}
+
+/* ---- guests ---- */
+
+/* Under the lock. NULL when there are too many. */
+static struct agent_guest *agent_add_guest(const struct agent_start *args) {
+    for (size_t i = 0; i < AGENT_GUESTS; i++)
+        if (!agent_life.guests[i].used) {
+            agent_life.guests[i] = (struct agent_guest){.used = true,
+                                                        .thread = (pthread_t)args->thread,
+                                                        .tid = syscall(SYS_gettid),
+                                                        .region = (void *)(uintptr_t)args->region,
+                                                        .region_size = (size_t)args->region_size};
+            return &agent_life.guests[i];
+        }
+    return NULL;
+}
+
+size_t agent_reap(void) {
+    size_t running = 0;
+    agent_lock();
+    for (size_t i = 0; i < AGENT_GUESTS; i++) {
+        struct agent_guest *g = &agent_life.guests[i];
+        if (!g->used)
+            continue;
+        int rc = pthread_tryjoin_np(g->thread, NULL);
+        running += rc == EBUSY;
+        if (rc == EBUSY)
+            continue;
+        if (rc == 0 && g->region && g->region_size)
+            (void)munmap(g->region, g->region_size);
+        *g = (struct agent_guest){0};
+    }
+    agent_unlock();
+    return running;
+}
+
+/* Take care of the thread that calls probing_start from now on: it will be joined, its region unmapped. What it does after
+ * this is to return. */
+static int agent_adopt(const struct agent_start *args) {
+    if (args->fd >= 0)
+        (void)close(args->fd);
+    if (!args->thread)
+        return 0;
+    return agent_add_guest(args) ? 0 : -1;
+}
+
+/* ---- a run ---- */
+
+void agent_set_ending(void) {
+    agent_lock();
+    agent_life.state = AGENT_ENDING;
+    agent_unlock();
+}
+
+/* The last thing a run does: `error` says why it never began, or is NULL. */
+static void agent_park(const char *error) {
+    agent_lock();
+    (void)snprintf(agent_life.error, sizeof agent_life.error, "%s", error ? error : "");
+    agent_life.ended_cpu_ns = 0;
+    agent_life.give_up = false;
+    agent_life.state = AGENT_PARKED;
+    (void)pthread_cond_broadcast(&agent_life.changed);
+    agent_unlock();
+}
+
+/* Tell the starter that the socket listens. False when nobody waits any more. */
+static bool agent_announce(const char *endpoint) {
+    agent_lock();
+    bool wanted = !agent_life.give_up;
+    agent_life.state = wanted ? AGENT_RUNNING : AGENT_ENDING;
+    (void)snprintf(agent_life.endpoint, sizeof agent_life.endpoint, "%s", endpoint);
+    (void)pthread_cond_broadcast(&agent_life.changed);
+    agent_unlock();
+    return wanted;
+}
+
+/* Threads that brought us in have nothing left to do but return; one that is held up (by a debugger) is left to itself. */
+static void agent_reap_all(void) {
+    for (int tries = 0; tries < AGENT_REAP_TRIES && agent_reap() > 0; tries++) {
+        struct timespec pause = {.tv_nsec = 5 * (long)CLOCK_NS_PER_MS};
+        (void)nanosleep(&pause, NULL);
+    }
+    agent_lock();
+    memset(agent_life.guests, 0, sizeof agent_life.guests);
+    agent_unlock();
+}
+
+static void *agent_main(void *arg) {
+    struct err e = {0};
+    (void)arg;
+    agent_thread_begin("probing-srv");
+    (void)fds_make_private();
+    struct server *server = server_new(&e);
+    if (server && agent_announce(server_endpoint(server)))
+        server_run(server);
+    agent_set_ending();
+    server_free(server);
+    agent_reap_all();
+    agent_thread_end();
+    agent_park(server ? NULL : e.text);
+    return NULL;
+}
+
+/* ---- starting ---- */
+
+static int agent_fail(struct agent_start *args, const char *why) {
+    (void)snprintf(args->error, sizeof args->error, "%s", why);
+    return AGENT_FAILED;
+}
+
+/* Wait, under the lock, while the state is `state`. 0, or -1 when it still is at the deadline. */
+static int agent_wait_while(enum agent_state state, uint64_t limit_ns) {
+    uint64_t until = clock_mono_ns() + limit_ns;
+    struct timespec ts = {.tv_sec = (time_t)(until / CLOCK_NS_PER_S),
+                          .tv_nsec = (long)(until % CLOCK_NS_PER_S)};
+    while (agent_life.state == state)
+        if (pthread_cond_timedwait(&agent_life.changed, &agent_life.lock, &ts) == ETIMEDOUT)
+            return agent_life.state == state ? -1 : 0;
+    return 0;
+}
+
+static int agent_already(struct agent_start *args) {
+    if (agent_adopt(args) != 0)
+        return agent_fail(args, "too many injectors at once: try again");
+    (void)snprintf(args->endpoint, sizeof args->endpoint, "%s", agent_life.endpoint);
+    server_poke();
+    return AGENT_ALREADY;
+}
+
+/* Under the lock, parked. */
+static int agent_begin(struct agent_start *args) {
+    pthread_t thread;
+    agent_life.state = AGENT_STARTING;
+    int rc = agent_thread_create(&thread, agent_main, NULL, true);
+    if (rc != 0) {
+        agent_life.state = AGENT_PARKED;
+        (void)snprintf(args->error, sizeof args->error, "no thread for the agent: %s", strerror(rc));
+        return AGENT_FAILED;
+    }
+    if (agent_wait_while(AGENT_STARTING, AGENT_START_NS) != 0) {
+        agent_life.give_up = true;
+        return agent_fail(args,
+                          "the agent's thread did not get to listen in time: is the machine overloaded?");
+    }
+    if (agent_life.state != AGENT_RUNNING)
+        return agent_fail(args, agent_life.error);
+    (void)agent_adopt(args); /* the first guest: there is room */
+    (void)snprintf(args->endpoint, sizeof args->endpoint, "%s", agent_life.endpoint);
+    server_poke();
+    return AGENT_STARTED;
+}
+
+int agent_start(struct agent_start *args) {
+    int result;
+    agent_lock();
+    if (agent_make() != 0)
+        result = agent_fail(args, "the C library refused a condition or a fork handler");
+    else if (agent_wait_while(AGENT_ENDING, AGENT_END_NS) != 0 ||
+             agent_wait_while(AGENT_STARTING, AGENT_START_NS) != 0)
+        result = agent_fail(args, "an agent that is ending or starting holds the place: try again");
+    else if (agent_life.state == AGENT_RUNNING)
+        result = agent_already(args);
+    else
+        result = agent_begin(args);
+    agent_unlock();
+    return result;
+}

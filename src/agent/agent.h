@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent: the life cycle: started, running, ejected, parked, started again; and what its threads have in common.
+ *
+ * All of it is behind one mutex. The state PARKED is the last thing a run writes: nothing of it touches anything after.
+ */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/agent_abi.h"
+
+#define AGENT_MAX_TIDS 8
+
+/* What probing_start does; see base/agent_abi.h. `args` has been checked. */
+int agent_start(struct agent_start *args);
+
+/* ---- for the agent's own threads ---- */
+
+/* A thread with all signals blocked and a small stack. 0 or an errno value. */
+int agent_thread_create(pthread_t *thread, void *(*fn)(void *), void *arg, bool detached);
+
+/* First and last call of each: name it, count its CPU time, leave it out of snapshots. */
+void agent_thread_begin(const char *name);
+void agent_thread_end(void);
+
+/* OS ids of our threads and of those that are just bringing us in. Number stored. */
+size_t agent_own_tids(int64_t *tids, size_t cap);
+
+/* CPU time of this run's threads so far, ended ones included. */
+uint64_t agent_cpu_ns(void);
+
+/* ---- for the server ---- */
+
+/* The run is ending: whoever starts an agent now waits until it has. */
+void agent_set_ending(void);
+
+/* Join the threads that brought us in, and unmap what they ran on, as far as they have ended. Number still running. */
+size_t agent_reap(void);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cost: what our work costs the job, and how much less often it has to be done to stay within the budget.
+ *
+ * Costs are CPU nanoseconds of our own threads. Pure arithmetic on its own structs; whoever owns one uses it.
+ */
+#ifndef AGENT_COST_H
+#define AGENT_COST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define COST_BUDGET_PCT 1.0 /* of one core, for everything the sampler does */
+
+/* Cost of one kind of work: a moving mean over about the last eight runs. The first run finds nothing cached, so a
+ * cheaper second one replaces it. */
+struct cost {
+    double run_ns; /* 0 before the first run */
+    uint64_t runs;
+};
+
+void cost_add(struct cost *c, uint64_t run_ns);
+
+/* Time between two runs: `wanted_ns`, or longer where runs that often would cost more than `budget_pct` of one core.
+ * `*stretched` is set when it is longer by more than a twentieth. */
+uint64_t cost_interval_ns(const struct cost *c, uint64_t wanted_ns, double budget_pct, bool *stretched);
+
+/* CPU use over the last seconds. */
+struct cost_meter {
+    uint64_t at_ns[2], cpu_ns[2]; /* two moments in the past, the older first */
+    int n;
+};
+
+/* Tell the meter the CPU time used until `now_ns` (monotonic). Percent of one core since a moment 1 to 10 s ago, or as far
+ * back as there is; NAN before there is any. */
+double cost_meter_add(struct cost_meter *m, uint64_t now_ns, uint64_t cpu_ns);
+
+/* Random waiting times of a Poisson process, so that ticks do not fall into step with the job's loops. */
+struct cost_pace {
+    uint64_t state;
+};
+
+void cost_pace_init(struct cost_pace *p, uint64_t seed);
+
+/* The next waiting time, exponentially distributed with this mean, at most eight times the mean. */
+uint64_t cost_pace_next_ns(struct cost_pace *p, uint64_t mean_ns);
+
+#endif

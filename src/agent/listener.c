@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listener: see listener.h. Ways of unix(7) sockets and their credentials (SO_PEERCRED). */
+#include "agent/listener.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define LISTENER_BACKLOG 16
+
+/* A folder of ours alone, made if it is not there. */
+static int listener_check_dir(const char *dir, struct err *e) {
+    struct stat st;
+    if (mkdir(dir, 0700) == 0)
+        /* The umask may have taken more than asked for away. The folder is ours, nobody else can put another there. */
+        (void)chmod(dir, 0700);
+    else if (errno != EEXIST)
+        return err_set_errno(e, ERR_FAILED, errno, "folder %s cannot be made", dir);
+    if (lstat(dir, &st) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "folder %s cannot be seen", dir);
+    if (!S_ISDIR(st.st_mode))
+        return err_set(e, ERR_FAILED, "%s is no folder: remove it and try again", dir);
+    if (st.st_uid != geteuid())
+        return err_set(e, ERR_FAILED, "folder %s belongs to user %u: it must be removed", dir,
+                       (unsigned)st.st_uid);
+    if ((st.st_mode & 07777) != 0700)
+        return err_set(e, ERR_FAILED,
+                       "folder %s has mode %04o, which lets others in: 'chmod 700' it or remove it", dir,
+                       (unsigned)st.st_mode & 07777U);
+    return 0;
+}
+
+/* Make way for the socket: what is there may only be one of ours that nobody answers at. */
+static int listener_clear_path(const char *path, struct err *e) {
+    struct stat st;
+    if (lstat(path, &st) != 0)
+        return errno == ENOENT ? 0 : err_set_errno(e, ERR_FAILED, errno, "%s cannot be seen", path);
+    if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+        return err_set(e, ERR_FAILED, "%s is not a socket of this user: remove it and try again", path);
+    int alive = endpoint_probe(path);
+    if (alive > 0)
+        return err_set(e, ERR_FAILED, "another process listens at %s (a container with the same /tmp?)",
+                       path);
+    if (alive < 0)
+        return err_set_errno(e, ERR_FAILED, errno, "%s cannot be tried", path);
+    if (unlink(path) != 0 && errno != ENOENT)
+        return err_set_errno(e, ERR_FAILED, errno, "dead socket %s cannot be removed", path);
+    return 0;
+}
+
+static int listener_listen(struct listener *l, struct err *e) {
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    memcpy(sa.sun_path, l->path, strlen(l->path));
+    l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->fd < 0)
+        return err_set_errno(e, ERR_FAILED, errno, "no socket can be made");
+    if (bind(l->fd, (const struct sockaddr *)&sa, sizeof sa) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "socket %s cannot be made", l->path);
+    if (chmod(l->path, 0600) != 0 || listen(l->fd, LISTENER_BACKLOG) != 0) {
+        int saved = errno;
+        (void)unlink(l->path);
+        return err_set_errno(e, ERR_FAILED, saved, "socket %s cannot be listened on", l->path);
+    }
+    return 0;
+}
+
+int listener_open(struct listener *l, struct err *e) {
+    *l = (struct listener){.fd = -1};
+    if (endpoint_dir(l->dir, sizeof l->dir, geteuid()) != 0 ||
+        endpoint_path(l->path, sizeof l->path, geteuid(), getpid()) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "path of the agent's socket");
+    if (listener_check_dir(l->dir, e) != 0 || listener_clear_path(l->path, e) != 0)
+        return -1;
+    if (listener_listen(l, e) == 0)
+        return 0;
+    if (l->fd >= 0)
+        (void)close(l->fd);
+    l->fd = -1;
+    return -1;
+}
+
+void listener_remove(struct listener *l) {
+    if (l->path[0])
+        (void)unlink(l->path);
+    if (l->dir[0])
+        (void)rmdir(l->dir);
+    l->path[0] = l->dir[0] = '\0';
+}
+
+int listener_accept(const struct listener *l) {
+    int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    struct ucred who;
+    socklen_t len = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && (who.uid == geteuid() || who.uid == 0))
+        return fd;
+    (void)close(fd);
+    errno = EACCES;
+    return -1;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mailbox: see mailbox.h. */
+#include "agent/mailbox.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int mailbox_init(struct mailbox *m) {
+    pthread_condattr_t attr;
+    *m = (struct mailbox){.status = {.us_per_sample = NAN}};
+    if (pthread_condattr_init(&attr) != 0)
+        return -1;
+    int rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    if (rc == 0)
+        rc = pthread_cond_init(&m->changed, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    if (rc != 0)
+        return -1;
+    if (pthread_mutex_init(&m->lock, NULL) != 0) {
+        (void)pthread_cond_destroy(&m->changed);
+        return -1;
+    }
+    m->made = true;
+    return 0;
+}
+
+void mailbox_fini(struct mailbox *m) {
+    if (!m->made)
+        return;
+    for (struct queue_item *item = m->head, *next; item; item = next) {
+        next = item->next;
+        queue_item_free(item);
+    }
+    (void)pthread_mutex_destroy(&m->lock);
+    (void)pthread_cond_destroy(&m->changed);
+    *m = (struct mailbox){0};
+}
+
+static void mailbox_lock(struct mailbox *m) { (void)pthread_mutex_lock(&m->lock); }
+
+static void mailbox_unlock(struct mailbox *m) { (void)pthread_mutex_unlock(&m->lock); }
+
+/* Unlock and have the sampler look again. */
+static void mailbox_changed(struct mailbox *m) {
+    (void)pthread_cond_signal(&m->changed);
+    mailbox_unlock(m);
+}
+
+static struct mailbox_slot *mailbox_find(struct mailbox *m, uint32_t peer) {
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        if (m->slots[i].peer == peer)
+            return &m->slots[i];
+    return NULL;
+}
+
+int mailbox_attach(struct mailbox *m, uint32_t peer) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, 0);
+    if (slot)
+        *slot = (struct mailbox_slot){.peer = peer};
+    mailbox_unlock(m);
+    return slot ? 0 : -1;
+}
+
+void mailbox_detach(struct mailbox *m, uint32_t peer) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (slot)
+        *slot = (struct mailbox_slot){0};
+    mailbox_changed(m);
+}
+
+int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (!slot || slot->n_asks == MAILBOX_MAX_ASKS) {
+        mailbox_unlock(m);
+        return -1;
+    }
+    slot->asks[slot->n_asks++] = (struct mailbox_ask){.method = method, .id = id};
+    mailbox_changed(m);
+    return 0;
+}
+
+void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (slot) {
+        if (stream == WIRE_STREAM_SAMPLES && slot->rate_hz[stream] == 0) {
+            slot->sent = (struct queue_mark){.generation = slot->sent.generation + 1};
+            slot->first_sample = MAILBOX_NEXT_SAMPLE;
+        }
+        if (stream == WIRE_STREAM_THREADS)
+            slot->due_ns = 0;
+        slot->rate_hz[stream] = rate_hz;
+    }
+    mailbox_changed(m);
+}
+
+static size_t mailbox_min(size_t a, size_t b) { return a < b ? a : b; }
+
+void mailbox_rollback(struct mailbox *m, uint32_t peer, const struct queue_mark *mark) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (slot && slot->sent.generation == mark->generation) {
+        struct queue_mark *sent = &slot->sent;
+        sent->generation++;
+        sent->frames = sent->epoch == mark->epoch ? mailbox_min(sent->frames, mark->frames) : 0;
+        sent->stacks = sent->epoch == mark->epoch ? mailbox_min(sent->stacks, mark->stacks) : 0;
+        sent->names = sent->names < mark->names ? sent->names : mark->names;
+    }
+    mailbox_unlock(m);
+}
+
+bool mailbox_is_current(struct mailbox *m, uint32_t peer, uint32_t generation) {
+    mailbox_lock(m);
+    const struct mailbox_slot *slot = mailbox_find(m, peer);
+    bool current = slot && slot->sent.generation == generation;
+    mailbox_unlock(m);
+    return current;
+}
+
+struct queue_item *mailbox_take(struct mailbox *m) {
+    mailbox_lock(m);
+    struct queue_item *items = m->head;
+    m->head = m->tail = NULL;
+    m->n_notes = m->note_bytes = 0;
+    mailbox_unlock(m);
+    return items;
+}
+
+void mailbox_count_dropped(struct mailbox *m, uint64_t samples) {
+    mailbox_lock(m);
+    m->status.dropped += samples;
+    mailbox_unlock(m);
+}
+
+void mailbox_get_status(struct mailbox *m, struct mailbox_status *out, double *rate_hz) {
+    mailbox_lock(m);
+    *out = m->status;
+    *rate_hz = 0;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        if (m->slots[i].rate_hz[WIRE_STREAM_SAMPLES] > *rate_hz)
+            *rate_hz = m->slots[i].rate_hz[WIRE_STREAM_SAMPLES];
+    mailbox_unlock(m);
+}
+
+void mailbox_set_server_bytes(struct mailbox *m, size_t bytes) {
+    mailbox_lock(m);
+    m->server_bytes = bytes;
+    mailbox_unlock(m);
+}
+
+void mailbox_stop(struct mailbox *m) {
+    mailbox_lock(m);
+    m->stop = true;
+    mailbox_changed(m);
+}
+
+void mailbox_poke(struct mailbox *m) {
+    mailbox_lock(m);
+    m->poke = true;
+    mailbox_changed(m);
+}
+
+int mailbox_post(struct mailbox *m, struct queue_item *item) {
+    if (!item)
+        return -1;
+    bool note = item->kind == QUEUE_SNAPSHOT || item->kind == QUEUE_SAMPLES;
+    mailbox_lock(m);
+    const struct mailbox_slot *slot = mailbox_find(m, item->peer);
+    bool room = m->n_notes < MAILBOX_MAX_NOTES && m->note_bytes < MAILBOX_MAX_NOTE_BYTES;
+    if (!slot || (note && !room)) {
+        mailbox_unlock(m);
+        queue_item_free(item);
+        return -1;
+    }
+    m->n_notes += note;
+    m->note_bytes += note ? item->bytes->len : 0;
+    if (m->tail)
+        m->tail->next = item;
+    else
+        m->head = item;
+    m->tail = item;
+    mailbox_unlock(m);
+    return 0;
+}

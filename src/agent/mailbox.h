@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mailbox: what the server's thread wants from the sampler's, and what it gets back.
+ *
+ * Wishes are a table, one slot a client: so asking twice is no more than asking once, and nothing can pile up. What comes
+ * back is a bounded list. One mutex, held only to copy; the sampler sleeps on its condition, the server is woken by
+ * `wake`, which only the sampler's thread calls.
+ */
+#ifndef AGENT_MAILBOX_H
+#define AGENT_MAILBOX_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/queue.h"
+#include "base/model.h"
+#include "wire/wire.h"
+
+#define MAILBOX_SLOTS 16     /* clients */
+#define MAILBOX_MAX_ASKS 8   /* requests of one client that are not answered yet */
+#define MAILBOX_MAX_NOTES 64 /* notifications that the server has not taken yet */
+#define MAILBOX_NEXT_SAMPLE SIZE_MAX
+#define MAILBOX_MAX_NOTE_BYTES ((size_t)8 * 1024 * 1024)
+
+struct mailbox_ask {
+    enum wire_method method; /* WIRE_HELLO or WIRE_THREADS */
+    uint32_t id;             /* of the request */
+};
+
+struct mailbox_slot {
+    uint32_t peer; /* 0 free */
+    struct mailbox_ask asks[MAILBOX_MAX_ASKS];
+    size_t n_asks;
+    double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
+    uint64_t due_ns;                   /* of its next snapshot */
+    struct queue_mark sent; /* definitions that were sent; its generation is that of the subscription */
+    size_t
+        first_sample; /* where its own begin in the batch being collected; MAILBOX_NEXT_SAMPLE: not set yet */
+};
+
+/* Counters of the sampler, for status. */
+struct mailbox_status {
+    uint64_t samples, torn, dropped, snapshots, read_errors, arena_limit_hits;
+    double us_per_sample; /* NAN before the first */
+    bool stretched;
+    size_t bytes; /* held by the sampler */
+    char discovery[64];
+    char note[256]; /* "" nothing is turned off */
+};
+
+struct mailbox {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool made;
+    bool stop, poke;
+    struct mailbox_slot slots[MAILBOX_SLOTS];
+    struct queue_item *head, *tail; /* for the server */
+    size_t n_notes, note_bytes;
+    struct mailbox_status status;
+    size_t server_bytes; /* held by the server's thread, as it last said */
+};
+
+int mailbox_init(struct mailbox *m); /* 0 or -1 */
+void mailbox_fini(struct mailbox *m);
+
+/* ---- the server's side ---- */
+
+int mailbox_attach(struct mailbox *m, uint32_t peer); /* 0, or -1: no slot is free */
+void mailbox_detach(struct mailbox *m, uint32_t peer);
+int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method,
+                uint32_t id); /* 0, or -1: too many */
+void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream,
+                       double rate_hz); /* 0 Hz ends it */
+/* Batches of samples were lost: begin again at `mark`. */
+void mailbox_rollback(struct mailbox *m, uint32_t peer, const struct queue_mark *mark);
+/* Is `generation` that of the client's subscription to samples? */
+bool mailbox_is_current(struct mailbox *m, uint32_t peer, uint32_t generation);
+/* Everything for the server so far, oldest first; the caller owns the items. */
+struct queue_item *mailbox_take(struct mailbox *m);
+void mailbox_count_dropped(struct mailbox *m, uint64_t samples);
+void mailbox_get_status(struct mailbox *m, struct mailbox_status *out, double *rate_hz);
+void mailbox_set_server_bytes(struct mailbox *m, size_t bytes);
+void mailbox_stop(struct mailbox *m); /* the sampler's thread is to end */
+void mailbox_poke(struct mailbox *m); /* have the sampler wake the server; from any thread */
+
+/* ---- the sampler's side ---- */
+
+/* Hand an item to the server, or free it: when its client is gone, or too many notifications wait. 0 handed over, -1 not. */
+int mailbox_post(struct mailbox *m, struct queue_item *item);
+
+#endif

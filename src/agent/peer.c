@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer: see peer.h. */
+#include "agent/peer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/wire.h"
+
+#define PEER_KEEP_BYTES WIRE_MAX_MESSAGE /* a buffer larger than this is given back after use */
+
+int peer_init(struct peer *p, uint32_t id, struct mailbox *m) {
+    *p = (struct peer){.id = id, .mailbox = m};
+    strbuf_init(&p->in, WIRE_MAX_MESSAGE);
+    strbuf_init(&p->sending, WIRE_MAX_ASSEMBLED);
+    return mailbox_attach(m, id);
+}
+
+void peer_fini(struct peer *p) {
+    mailbox_detach(p->mailbox, p->id);
+    queue_fini(&p->queue);
+    strbuf_fini(&p->in);
+    strbuf_fini(&p->sending);
+}
+
+size_t peer_bytes(const struct peer *p) {
+    size_t n = p->in.cap + p->sending.cap;
+    for (const struct queue_item *i = p->queue.head; i; i = i->next)
+        n += sizeof *i + i->bytes->len;
+    return n;
+}
+
+/* ---- answers ---- */
+
+static enum peer_verdict peer_answer(struct peer *p, struct strbuf *b) {
+    struct queue_item *item = queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, p->id);
+    strbuf_fini(b);
+    return item ? peer_accept(p, item) : PEER_CLOSE;
+}
+
+static enum peer_verdict peer_answer_error(struct peer *p, uint32_t id, enum wire_error code,
+                                           const char *text) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_error(&b, id, code, text);
+    return peer_answer(p, &b);
+}
+
+static enum peer_verdict peer_answer_ok(struct peer *p, uint32_t id) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_ok(&b, id);
+    return peer_answer(p, &b);
+}
+
+/* ---- requests: one function each, found by method ---- */
+
+struct peer_request {
+    const struct wire_message *m;
+    uint32_t id;
+    peer_status_fn *status;
+    void *arg;
+};
+
+/* To be answered by the sampler. */
+static enum peer_verdict peer_ask(struct peer *p, const struct peer_request *r) {
+    if (mailbox_ask(p->mailbox, p->id, wire_message_method(r->m), r->id) == 0)
+        return PEER_OK;
+    return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, "too many requests are waiting for an answer");
+}
+
+static enum peer_verdict peer_hello(struct peer *p, const struct peer_request *r) {
+    struct err e = {0};
+    int version = 0;
+    char text[128];
+    if (wire_get_hello(r->m, &version, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    if (version != WIRE_VERSION) {
+        (void)snprintf(text, sizeof text,
+                       "the agent speaks version %d of the protocol, the client version %d", WIRE_VERSION,
+                       version);
+        return peer_answer_error(p, r->id, WIRE_E_VERSION, text);
+    }
+    p->said_hello = true;
+    return peer_ask(p, r);
+}
+
+static enum peer_verdict peer_subscribe(struct peer *p, const struct peer_request *r) {
+    static const double fastest[] = {
+        [WIRE_STREAM_THREADS] = WIRE_MAX_SNAPSHOT_HZ, [WIRE_STREAM_SAMPLES] = WIRE_MAX_SAMPLE_HZ};
+    struct err e = {0};
+    struct wire_subscribe s;
+    if (wire_get_subscribe(r->m, &s, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    if (s.rate_hz < WIRE_MIN_HZ)
+        s.rate_hz = WIRE_MIN_HZ;
+    if (s.rate_hz > fastest[s.stream])
+        s.rate_hz = fastest[s.stream];
+    mailbox_subscribe(p->mailbox, p->id, s.stream, s.rate_hz);
+    return peer_answer_ok(p, r->id);
+}
+
+static enum peer_verdict peer_unsubscribe(struct peer *p, const struct peer_request *r) {
+    struct err e = {0};
+    enum wire_stream stream;
+    if (wire_get_unsubscribe(r->m, &stream, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    mailbox_subscribe(p->mailbox, p->id, stream, 0);
+    return peer_answer_ok(p, r->id);
+}
+
+static enum peer_verdict peer_status(struct peer *p, const struct peer_request *r) {
+    struct model_status status = {0};
+    struct strbuf b;
+    arena_init(&status.arena, WIRE_MAX_MESSAGE);
+    r->status(r->arg, &status);
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_status(&b, r->id, &status);
+    model_status_fini(&status);
+    return peer_answer(p, &b);
+}
+
+static enum peer_verdict peer_eject(struct peer *p, const struct peer_request *r) {
+    enum peer_verdict v = peer_answer_ok(p, r->id);
+    return v == PEER_OK ? PEER_EJECT : v;
+}
+
+static enum peer_verdict (*const peer_methods[WIRE_METHOD_COUNT])(struct peer *,
+                                                                  const struct peer_request *) = {
+    [WIRE_HELLO] = peer_hello,         [WIRE_THREADS] = peer_ask,
+    [WIRE_SUBSCRIBE] = peer_subscribe, [WIRE_UNSUBSCRIBE] = peer_unsubscribe,
+    [WIRE_STATUS] = peer_status,       [WIRE_EJECT] = peer_eject,
+};
+
+static enum peer_verdict peer_dispatch(struct peer *p, const struct peer_request *r) {
+    enum wire_method method = wire_message_method(r->m);
+    if (wire_message_type(r->m) != WIRE_REQUEST)
+        return PEER_OK; /* there is nothing an answer or a notification of a client could mean yet */
+    if (method >= WIRE_METHOD_COUNT)
+        return peer_answer_error(p, r->id, WIRE_E_UNKNOWN_METHOD, "this agent knows no such method");
+    if (!p->said_hello && method != WIRE_HELLO)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, "the first request must be hello");
+    return peer_methods[method](p, r);
+}
+
+enum peer_verdict peer_receive(struct peer *p, const void *data, size_t len, bool last,
+                               peer_status_fn *status, void *arg) {
+    struct err e;
+    if (strbuf_add(&p->in, data, len) != 0)
+        return PEER_CLOSE;
+    if (!last)
+        return PEER_OK;
+    struct wire_message *m = wire_parse(p->in.data, p->in.len, &e);
+    if (p->in.cap > PEER_KEEP_BYTES / 16)
+        strbuf_fini(&p->in);
+    strbuf_clear(&p->in);
+    if (!m)
+        return PEER_CLOSE;
+    struct peer_request r = {.m = m, .id = wire_message_id(m), .status = status, .arg = arg};
+    enum peer_verdict v = peer_dispatch(p, &r);
+    wire_message_free(m);
+    return v;
+}
+
+/* ---- what goes out ---- */
+
+/* A batch of samples is lost: those after it build on its definitions, so all go, and the sampler begins again there. */
+static void peer_drop_samples(struct peer *p, struct queue_item *first) {
+    uint64_t lost = 0;
+    mailbox_rollback(p->mailbox, p->id, &first->mark);
+    for (struct queue_item *i = first; i; i = queue_take_kind(&p->queue, QUEUE_SAMPLES)) {
+        lost += i->mark.n_samples;
+        queue_item_free(i);
+    }
+    p->dropped_samples += lost;
+    mailbox_count_dropped(p->mailbox, lost);
+}
+
+/* Was it made for a subscription, or upon definitions, that no longer hold? */
+static bool peer_is_stale(struct peer *p, const struct queue_item *item) {
+    return item->kind == QUEUE_SAMPLES && !mailbox_is_current(p->mailbox, p->id, item->mark.generation);
+}
+
+enum peer_verdict peer_accept(struct peer *p, struct queue_item *item) {
+    if (peer_is_stale(p, item)) {
+        p->dropped_samples += item->mark.n_samples;
+        mailbox_count_dropped(p->mailbox, item->mark.n_samples);
+        queue_item_free(item);
+        return PEER_OK;
+    }
+    if (queue_push(&p->queue, item) != 0) {
+        queue_item_free(item);
+        return PEER_CLOSE;
+    }
+    for (struct queue_item *old; (old = queue_overflow(&p->queue));) {
+        if (old->kind == QUEUE_SAMPLES) {
+            peer_drop_samples(p, old);
+            continue;
+        }
+        p->dropped_snapshots++;
+        queue_item_free(old);
+    }
+    return PEER_OK;
+}
+
+void peer_say_bye(struct peer *p, const char *reason) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_bye(&b, reason);
+    struct queue_item *item = queue_item_new(queue_bytes_new(&b), QUEUE_BYE, p->id);
+    strbuf_fini(&b);
+    if (item && queue_push(&p->queue, item) != 0)
+        queue_item_free(item);
+}
+
+bool peer_has_output(const struct peer *p) { return p->chunks > 0 || p->queue.head; }
+
+/* Take the next message from the queue. 1, 0 when there is none, -1 without memory. */
+static int peer_load(struct peer *p) {
+    struct queue_item *item = queue_pop(&p->queue);
+    if (!item)
+        return 0;
+    strbuf_clear(&p->sending);
+    (void)strbuf_add(&p->sending, item->bytes->data, item->bytes->len);
+    if (item->open)
+        (void)wire_put_dropped(&p->sending,
+                               item->kind == QUEUE_SAMPLES ? p->dropped_samples : p->dropped_snapshots);
+    queue_item_free(item);
+    if (p->sending.failed)
+        return -1;
+    p->chunk = 0;
+    p->chunks = wire_chunk_count(p->sending.len);
+    p->chunked += p->chunks > 1;
+    return 1;
+}
+
+int peer_next_frame(struct peer *p, struct strbuf *frame) {
+    if (p->chunks == 0) {
+        int rc = peer_load(p);
+        if (rc <= 0)
+            return rc;
+    }
+    int rc = p->chunks == 1 ? strbuf_add(frame, p->sending.data, p->sending.len)
+                            : wire_put_chunk(frame, p->chunked, p->sending.data, p->sending.len, p->chunk);
+    if (rc != 0)
+        return -1;
+    if (++p->chunk < p->chunks)
+        return 1;
+    p->chunk = p->chunks = 0;
+    if (p->sending.cap > PEER_KEEP_BYTES)
+        strbuf_fini(&p->sending);
+    return 1;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile: see profile.h. */
+#include "agent/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/procfs.h"
+
+#define PROFILE_MAX_STACKS ((size_t)256 * 1024)
+#define PROFILE_TRIE_BYTES ((size_t)6 * 1024 * 1024)
+#define PROFILE_ARENA_BYTES ((size_t)4 * 1024 * 1024) /* for one stack, or the list of threads */
+#define PROFILE_LIST_NS CLOCK_NS_PER_S                /* longest time the list of threads is believed */
+#define PROFILE_NAME_NS (5 * CLOCK_NS_PER_S)          /* the same of a native name */
+
+int profile_init(struct profile *p, void (*flush)(void *arg), void *arg) {
+    *p = (struct profile){.epoch = 1, .flush = flush, .arg = arg};
+    trie_init(&p->trie, PROFILE_MAX_STACKS, PROFILE_TRIE_BYTES);
+    p->samples = calloc(PROFILE_BATCH, sizeof *p->samples);
+    return p->samples ? 0 : -1;
+}
+
+static void profile_free_threads(struct profile_thread *threads, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        free(threads[i].name);
+    free(threads);
+}
+
+void profile_pause(struct profile *p) {
+    profile_free_threads(p->threads, p->n_threads);
+    p->threads = NULL;
+    p->n_threads = 0;
+    p->listed_ns = p->last_tick_ns = 0;
+    profile_clear_batch(p);
+}
+
+void profile_fini(struct profile *p) {
+    if (p->samples)
+        profile_pause(p);
+    trie_reset(&p->trie);
+    free(p->samples);
+    *p = (struct profile){0};
+}
+
+size_t profile_bytes(const struct profile *p) {
+    return trie_bytes(&p->trie) + PROFILE_BATCH * sizeof *p->samples + p->n_threads * sizeof *p->threads;
+}
+
+void profile_clear_batch(struct profile *p) {
+    p->n_samples = 0;
+    p->elapsed_ns = p->n_ticks = 0;
+}
+
+/* ---- the list of threads ---- */
+
+/* Take over what is known of the thread from the list before. */
+static void profile_keep(struct profile *p, struct profile_thread *to, const struct pystack_thread *py,
+                         size_t guess) {
+    for (size_t k = 0; k < p->n_threads; k++) {
+        struct profile_thread *from = &p->threads[(guess + k) % p->n_threads];
+        if (from->py.serial != py->serial || from->py.tstate != py->tstate || from->py.tid != py->tid)
+            continue;
+        *to = *from;
+        from->name = NULL;
+        return;
+    }
+}
+
+static void profile_name(struct profile *p, struct profile_thread *t, const char *name, uint64_t now) {
+    bool same = t->name && name ? strcmp(t->name, name) == 0 : t->name == name;
+    if (!same) {
+        free(t->name);
+        t->name = name ? strdup(name) : NULL;
+    }
+    if (t->names_at_ns == 0 || now - t->names_at_ns > PROFILE_NAME_NS) {
+        char comm[sizeof t->native_name] = "";
+        (void)procfs_read_comm(0, (pid_t)t->py.tid, comm, sizeof comm);
+        same = same && t->names_at_ns && strcmp(comm, t->native_name) == 0;
+        memcpy(t->native_name, comm, sizeof comm);
+        t->names_at_ns = now;
+    }
+    if (!same)
+        t->names = ++p->names;
+}
+
+/* Read the list of Python threads anew. 0 or -1 (the old one stays). */
+static int profile_list(struct profile *p, struct pystack *ps, uint64_t now) {
+    struct arena arena;
+    struct pystack_thread *list = NULL;
+    arena_init(&arena, PROFILE_ARENA_BYTES);
+    ssize_t n = pystack_read_threads(ps, &arena, &list);
+    struct profile_thread *threads = n > 0 ? calloc((size_t)n, sizeof *threads) : NULL;
+    if (n < 0 || (n > 0 && !threads)) {
+        arena_fini(&arena);
+        p->read_errors++;
+        return -1;
+    }
+    for (size_t i = 0; i < (size_t)n; i++) {
+        struct profile_thread *t = &threads[i];
+        profile_keep(p, t, &list[i], i);
+        t->py = list[i];
+        t->py.name = NULL;
+        profile_name(p, t, list[i].name, now);
+    }
+    profile_free_threads(p->threads, p->n_threads);
+    p->threads = threads;
+    p->n_threads = (size_t)n;
+    p->listed_ns = now;
+    arena_fini(&arena);
+    return 0;
+}
+
+/* ---- a tick ---- */
+
+/* Read the clocks. Does the list of threads have to be read again? Only a thread that ran can have made or ended one; but a
+ * native one may become Python's, so it is read now and then too. */
+static bool profile_read_clocks(struct profile *p, uint64_t now) {
+    bool stale = p->n_threads == 0 || now - p->listed_ns > PROFILE_LIST_NS;
+    for (size_t i = 0; i < p->n_threads; i++) {
+        struct profile_thread *t = &p->threads[i];
+        t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
+        t->moved = t->cpu_now_ns != t->cpu_ns;
+        stale |= t->moved || !t->looked;
+    }
+    return stale;
+}
+
+/* All numbers are forgotten: send what uses them, and look at every stack again. */
+static void profile_new_epoch(struct profile *p) {
+    p->flush(p->arg);
+    profile_clear_batch(p);
+    trie_reset(&p->trie);
+    p->epoch++;
+    for (size_t i = 0; i < p->n_threads; i++)
+        p->threads[i].looked = false;
+}
+
+/* Read a stack. 0, or -1 when it could not be. */
+static int profile_look(struct profile *p, struct pystack *ps, struct profile_thread *t) {
+    struct arena arena;
+    struct model_frame *frames = NULL;
+    bool torn = false, truncated = false;
+    arena_init(&arena, PROFILE_ARENA_BYTES);
+    ssize_t n = pystack_read_frames(ps, &t->py, &arena, &frames, &torn, &truncated);
+    uint32_t id = n < 0 ? 0 : trie_add(&p->trie, frames, (size_t)n);
+    if (id == TRIE_FULL) {
+        profile_new_epoch(p);
+        id = trie_add(&p->trie, frames, (size_t)n);
+    }
+    arena_fini(&arena);
+    if (n < 0 || id == TRIE_FULL) {
+        p->read_errors++;
+        t->looked = false;
+        return -1;
+    }
+    t->stack_id = id;
+    t->torn = torn;
+    t->gil = t->py.holds_gil ? MODEL_GIL_HELD : pystack_read_gil(ps, &t->py);
+    return 0;
+}
+
+static void profile_record(struct profile *p, const struct profile_thread *t, double timestamp, bool first) {
+    if (p->n_samples == PROFILE_BATCH) {
+        p->flush(p->arg);
+        profile_clear_batch(p);
+    }
+    p->samples[p->n_samples++] = (struct model_sample){.timestamp = timestamp,
+                                                       .tid = t->py.tid,
+                                                       .stack_id = t->stack_id,
+                                                       .on_cpu = first ? MODEL_UNKNOWN : t->moved,
+                                                       .torn = t->torn,
+                                                       .gil = t->gil};
+    p->total_samples++;
+    p->total_torn += t->torn;
+}
+
+void profile_tick(struct profile *p, struct pystack *ps, uint64_t wanted_ns) {
+    uint64_t now = clock_mono_ns();
+    double timestamp = clock_epoch_s();
+    if (profile_read_clocks(p, now) && profile_list(p, ps, now) != 0)
+        return;
+    p->elapsed_ns += p->last_tick_ns ? now - p->last_tick_ns : wanted_ns;
+    p->last_tick_ns = now;
+    p->n_ticks++;
+    p->period_us = (double)p->elapsed_ns / (double)p->n_ticks / 1e3;
+    for (size_t i = 0; i < p->n_threads; i++) {
+        struct profile_thread *t = &p->threads[i];
+        if (t->py.tid == 0)
+            continue;
+        bool first = t->cpu_ns == 0;
+        if (first)
+            t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
+        if ((t->moved || !t->looked) && profile_look(p, ps, t) != 0)
+            continue;
+        t->looked = true;
+        t->cpu_ns = t->cpu_now_ns;
+        profile_record(p, t, timestamp, first);
+    }
+}
+
+/* ---- a batch ---- */
+
+int profile_get_batch(const struct profile *p, const struct queue_mark *seen, size_t first_sample,
+                      struct model_sample_batch *out, struct queue_mark *now) {
+    bool same = seen->epoch == p->epoch;
+    size_t frames = same ? seen->frames : 0, stacks = same ? seen->stacks : 0;
+    uint64_t names = same ? seen->names : 0;
+    *out = (struct model_sample_batch){.epoch = p->epoch};
+    arena_init(&out->arena, PROFILE_ARENA_BYTES);
+    out->threads = arena_calloc(&out->arena, p->n_threads, sizeof *out->threads);
+    if (!out->threads)
+        return -1;
+    for (size_t i = 0; i < p->n_threads; i++) {
+        const struct profile_thread *t = &p->threads[i];
+        if (t->names > names)
+            out->threads[out->n_threads++] = (struct model_thread_def){
+                .tid = t->py.tid, .name = t->name, .native_name = t->native_name[0] ? t->native_name : NULL};
+    }
+    out->period_us = p->period_us;
+    out->n_frames = p->trie.n_frames - frames;
+    out->frames = out->n_frames ? p->trie.frames + frames : NULL;
+    out->n_stacks = p->trie.n_stacks - stacks;
+    out->stacks = out->n_stacks ? p->trie.stacks + stacks : NULL;
+    out->n_samples = first_sample < p->n_samples ? p->n_samples - first_sample : 0;
+    out->samples = out->n_samples ? p->samples + first_sample : NULL;
+    *now = (struct queue_mark){.generation = seen->generation,
+                               .epoch = p->epoch,
+                               .frames = p->trie.n_frames,
+                               .stacks = p->trie.n_stacks,
+                               .names = p->names};
+    return 0;
+}

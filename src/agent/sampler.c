@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sampler: see sampler.h. */
+#include "agent/sampler.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/account.h"
+#include "agent/agent.h"
+#include "agent/cost.h"
+#include "agent/facts.h"
+#include "agent/profile.h"
+#include "base/clock.h"
+#include "pystack/pystack.h"
+
+#define SAMPLER_BATCH_NS (250 * CLOCK_NS_PER_MS)
+#define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
+#define SAMPLER_LEAST_SHARE 0.25          /* of the budget, left to samples beside snapshots */
+#define SAMPLER_RETRY_NS CLOCK_NS_PER_S   /* between two tries to find the interpreter */
+#define SAMPLER_NEVER UINT64_MAX
+
+struct sampler {
+    struct mailbox *mailbox;
+    void (*wake)(void *arg);
+    void *arg;
+    pthread_t thread;
+    struct pystack *ps;
+    uint64_t opened_ns; /* last try */
+    struct err ps_error;
+    struct profile profile;
+    struct cost snapshot_cost, tick_cost;
+    struct cost_meter meter;
+    struct cost_pace pace;
+    uint64_t tick_due_ns, flush_due_ns; /* SAMPLER_NEVER when nobody samples */
+    uint64_t profile_cpu_ns;            /* spent on ticks so far */
+    uint64_t snapshots, read_errors, limit_hits;
+    bool stretched_snapshots, stretched_samples;
+};
+
+/* What there is to do now, copied from the mailbox. */
+struct sampler_plan {
+    struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
+    bool hello, threads, tick, flush, poke;
+    double sample_hz, snapshot_hz; /* the fastest of each stream */
+    uint64_t next_ns;
+};
+
+/* ---- reading ---- */
+
+static const struct pystack_info *sampler_info(const struct sampler *s) {
+    return s->ps ? pystack_get_info(s->ps) : NULL;
+}
+
+static struct pystack *sampler_pystack(struct sampler *s) {
+    uint64_t now = clock_mono_ns();
+    if (s->ps || (s->opened_ns && now - s->opened_ns < SAMPLER_RETRY_NS))
+        return s->ps;
+    s->opened_ns = now;
+    s->ps = pystack_open(0, &s->ps_error);
+    return s->ps;
+}
+
+static size_t sampler_bytes(const struct sampler *s, const struct model_snapshot *snap) {
+    return account_stack_bytes() + sizeof *s + profile_bytes(&s->profile) + (snap ? snap->arena.used : 0);
+}
+
+static void sampler_publish(struct sampler *s, const struct model_snapshot *snap) {
+    struct mailbox_status *st = &s->mailbox->status;
+    const struct pystack_info *info = sampler_info(s);
+    size_t bytes = sampler_bytes(s, snap);
+    (void)pthread_mutex_lock(&s->mailbox->lock);
+    st->samples = s->profile.total_samples;
+    st->torn = s->profile.total_torn;
+    st->snapshots = s->snapshots;
+    st->read_errors = s->read_errors + s->profile.read_errors;
+    st->arena_limit_hits = s->limit_hits;
+    st->us_per_sample =
+        s->profile.total_samples ? (double)s->profile_cpu_ns / (double)s->profile.total_samples / 1e3 : NAN;
+    st->stretched = s->stretched_snapshots || s->stretched_samples;
+    st->bytes = bytes;
+    (void)snprintf(st->discovery, sizeof st->discovery, "%s", info ? info->discovery : "");
+    (void)snprintf(st->note, sizeof st->note, "%s", s->ps ? "" : s->ps_error.text);
+    (void)pthread_mutex_unlock(&s->mailbox->lock);
+}
+
+/* A snapshot with what only the agent knows. 0, or -1 with the error. */
+static int sampler_snapshot(struct sampler *s, struct model_snapshot *out, struct err *e) {
+    int64_t own[AGENT_MAX_TIDS];
+    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
+    struct pystack *ps = sampler_pystack(s);
+    if (!ps) {
+        *out = (struct model_snapshot){0};
+        *e = s->ps_error;
+        return -1;
+    }
+    if (pystack_snapshot(ps, own, n_own, out, e) != 0) {
+        s->read_errors++;
+        return -1;
+    }
+    out->seq = ++s->snapshots;
+    s->limit_hits += out->incomplete;
+    out->process.agent_cpu_pct = cost_meter_add(&s->meter, clock_mono_ns(), agent_cpu_ns());
+    (void)pthread_mutex_lock(&s->mailbox->lock);
+    size_t server = s->mailbox->server_bytes;
+    (void)pthread_mutex_unlock(&s->mailbox->lock);
+    out->process.agent_rss_bytes = (int64_t)(sampler_bytes(s, out) + server);
+    return 0;
+}
+
+/* ---- answers ---- */
+
+static void sampler_answer_error(struct sampler *s, uint32_t peer, uint32_t id, const struct err *e) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
+    (void)mailbox_post(s->mailbox, queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, peer));
+    strbuf_fini(&b);
+}
+
+static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *plan) {
+    struct model_target target;
+    (void)sampler_pystack(s);
+    facts_read(&target, sampler_info(s));
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; k < plan->slots[i].n_asks; k++) {
+            struct strbuf b;
+            if (plan->slots[i].asks[k].method != WIRE_HELLO)
+                continue;
+            strbuf_init(&b, WIRE_MAX_MESSAGE);
+            (void)wire_put_target(&b, plan->slots[i].asks[k].id, &target);
+            (void)mailbox_post(s->mailbox,
+                               queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, plan->slots[i].peer));
+            strbuf_fini(&b);
+        }
+    model_target_fini(&target);
+}
+
+static void sampler_answer_threads(struct sampler *s, const struct mailbox_slot *slot,
+                                   const struct model_snapshot *snap, const struct err *e) {
+    for (size_t k = 0; k < slot->n_asks; k++) {
+        struct strbuf b;
+        if (slot->asks[k].method != WIRE_THREADS)
+            continue;
+        if (!snap) {
+            sampler_answer_error(s, slot->peer, slot->asks[k].id, e);
+            continue;
+        }
+        strbuf_init(&b, 0);
+        (void)wire_put_snapshot_open(&b, slot->asks[k].id, snap);
+        struct queue_item *item = queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, slot->peer);
+        if (item)
+            item->open = true;
+        (void)mailbox_post(s->mailbox, item);
+        strbuf_fini(&b);
+    }
+}
+
+/* Encoded once for all whose stream is due. */
+static void sampler_notify_threads(struct sampler *s, const struct sampler_plan *plan,
+                                   const struct model_snapshot *snap) {
+    struct strbuf b;
+    struct queue_bytes *bytes = NULL;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
+        if (!plan->slots[i].peer || plan->slots[i].rate_hz[WIRE_STREAM_THREADS] <= 0)
+            continue;
+        if (!bytes) {
+            strbuf_init(&b, 0);
+            (void)wire_put_threads_notify_open(&b, snap);
+            bytes = queue_bytes_new(&b);
+            strbuf_fini(&b);
+        }
+        if (!bytes)
+            return;
+        (void)mailbox_post(s->mailbox,
+                           queue_item_new(queue_bytes_ref(bytes), QUEUE_SNAPSHOT, plan->slots[i].peer));
+    }
+    queue_bytes_unref(bytes);
+}
+
+static void sampler_do_threads(struct sampler *s, const struct sampler_plan *plan) {
+    struct model_snapshot snap;
+    struct err e = {0};
+    uint64_t cpu = clock_self_cpu_ns();
+    int rc = sampler_snapshot(s, &snap, &e);
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        if (plan->slots[i].peer)
+            sampler_answer_threads(s, &plan->slots[i], rc == 0 ? &snap : NULL, &e);
+    if (rc == 0)
+        sampler_notify_threads(s, plan, &snap);
+    cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
+    sampler_publish(s, rc == 0 ? &snap : NULL);
+    model_snapshot_fini(&snap);
+}
+
+/* ---- samples ---- */
+
+static void sampler_send_batch(struct sampler *s, size_t slot_number) {
+    struct mailbox *m = s->mailbox;
+    struct model_sample_batch batch;
+    struct queue_mark now;
+    struct strbuf b;
+    (void)pthread_mutex_lock(&m->lock);
+    struct mailbox_slot slot = m->slots[slot_number];
+    m->slots[slot_number].first_sample = 0;
+    (void)pthread_mutex_unlock(&m->lock);
+    if (!slot.peer || slot.rate_hz[WIRE_STREAM_SAMPLES] <= 0 || slot.first_sample >= s->profile.n_samples)
+        return;
+    strbuf_init(&b, 0);
+    int rc = profile_get_batch(&s->profile, &slot.sent, slot.first_sample, &batch, &now);
+    if (rc == 0)
+        (void)wire_put_samples_notify_open(&b, &batch);
+    struct queue_item *item = queue_item_new(rc == 0 ? queue_bytes_new(&b) : NULL, QUEUE_SAMPLES, slot.peer);
+    if (item) {
+        item->mark = slot.sent;
+        item->mark.n_samples = (uint32_t)batch.n_samples;
+    }
+    strbuf_fini(&b);
+    bool posted = mailbox_post(m, item) == 0;
+    (void)pthread_mutex_lock(&m->lock);
+    struct mailbox_slot *live = &m->slots[slot_number];
+    /* A generation that has changed meanwhile was rolled back: what is sent now does not count. */
+    if (posted && live->peer == slot.peer && live->sent.generation == slot.sent.generation)
+        live->sent = now;
+    if (!posted)
+        m->status.dropped += batch.n_samples;
+    (void)pthread_mutex_unlock(&m->lock);
+    model_sample_batch_fini(&batch);
+}
+
+static void sampler_flush(void *arg) {
+    struct sampler *s = arg;
+    if (s->profile.n_samples == 0)
+        return;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        sampler_send_batch(s, i);
+    s->flush_due_ns = clock_mono_ns() + SAMPLER_BATCH_NS;
+    sampler_publish(s, NULL);
+    s->wake(s->arg);
+}
+
+/* CPU that ticks may use: what snapshots leave of the budget. */
+static double sampler_tick_budget(const struct sampler *s, double snapshot_hz) {
+    double snapshots = s->snapshot_cost.run_ns * snapshot_hz / 1e9 * 100.0;
+    double left = COST_BUDGET_PCT - snapshots;
+    double least = COST_BUDGET_PCT * SAMPLER_LEAST_SHARE;
+    return left > least ? left : least;
+}
+
+static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) {
+    uint64_t wanted = (uint64_t)(1e9 / plan->sample_hz);
+    uint64_t cpu = clock_self_cpu_ns();
+    struct pystack *ps = sampler_pystack(s);
+    if (ps)
+        profile_tick(&s->profile, ps, wanted);
+    uint64_t spent = clock_self_cpu_ns() - cpu;
+    s->profile_cpu_ns += spent;
+    cost_add(&s->tick_cost, spent);
+    double budget = sampler_tick_budget(s, plan->snapshot_hz);
+    uint64_t mean = cost_interval_ns(&s->tick_cost, wanted, budget, &s->stretched_samples);
+    if (mean > SAMPLER_SLOWEST_NS && mean > wanted)
+        mean = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
+    s->tick_due_ns = clock_mono_ns() + cost_pace_next_ns(&s->pace, mean);
+}
+
+/* ---- the plan; called with the mailbox locked ---- */
+
+/* Time between two snapshots of a stream. */
+static uint64_t sampler_snapshot_interval(struct sampler *s, double rate_hz) {
+    uint64_t wanted = (uint64_t)(1e9 / rate_hz);
+    bool stretched;
+    uint64_t interval = cost_interval_ns(&s->snapshot_cost, wanted, COST_BUDGET_PCT, &stretched);
+    s->stretched_snapshots |= stretched;
+    if (interval > SAMPLER_SLOWEST_NS && interval > wanted)
+        interval = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
+    return interval;
+}
+
+static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *copy,
+                              struct sampler_plan *plan) {
+    memcpy(copy->asks, slot->asks, sizeof copy->asks);
+    copy->n_asks = slot->n_asks;
+    slot->n_asks = 0;
+    for (size_t k = 0; k < copy->n_asks; k++) {
+        plan->hello |= copy->asks[k].method == WIRE_HELLO;
+        plan->threads |= copy->asks[k].method == WIRE_THREADS;
+    }
+    if (copy->n_asks)
+        copy->peer = slot->peer;
+}
+
+static void sampler_plan_threads(struct sampler *s, struct mailbox_slot *slot, struct mailbox_slot *copy,
+                                 struct sampler_plan *plan, uint64_t now) {
+    double rate = slot->rate_hz[WIRE_STREAM_THREADS];
+    if (rate <= 0)
+        return;
+    uint64_t interval = sampler_snapshot_interval(s, rate);
+    /* One that is nearly due joins in when another is taken: one snapshot serves both. */
+    if (slot->due_ns <= now + (plan->threads ? interval / 8 : 0)) {
+        plan->threads = true;
+        copy->peer = slot->peer;
+        copy->rate_hz[WIRE_STREAM_THREADS] = rate;
+        slot->due_ns = (slot->due_ns + interval > now ? slot->due_ns : now) + interval;
+    }
+    if (slot->due_ns < plan->next_ns)
+        plan->next_ns = slot->due_ns;
+}
+
+static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
+    if (plan->sample_hz <= 0) {
+        if (s->tick_due_ns != SAMPLER_NEVER)
+            profile_pause(&s->profile);
+        s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
+        s->stretched_samples = false;
+        return;
+    }
+    if (s->tick_due_ns == SAMPLER_NEVER) {
+        s->tick_due_ns = now;
+        s->flush_due_ns = now + SAMPLER_BATCH_NS;
+    }
+    plan->tick = s->tick_due_ns <= now;
+    plan->flush = s->flush_due_ns <= now;
+    if (s->tick_due_ns < plan->next_ns)
+        plan->next_ns = s->tick_due_ns;
+    if (s->flush_due_ns < plan->next_ns)
+        plan->next_ns = s->flush_due_ns;
+}
+
+static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
+    struct mailbox *m = s->mailbox;
+    *plan = (struct sampler_plan){.next_ns = SAMPLER_NEVER, .poke = m->poke};
+    m->poke = false;
+    s->stretched_snapshots = false;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
+        struct mailbox_slot *slot = &m->slots[i];
+        if (!slot->peer)
+            continue;
+        sampler_plan_asks(slot, &plan->slots[i], plan);
+        if (slot->first_sample == MAILBOX_NEXT_SAMPLE)
+            slot->first_sample = s->profile.n_samples;
+        plan->sample_hz = fmax(plan->sample_hz, slot->rate_hz[WIRE_STREAM_SAMPLES]);
+        plan->snapshot_hz = fmax(plan->snapshot_hz, slot->rate_hz[WIRE_STREAM_THREADS]);
+    }
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        if (m->slots[i].peer)
+            sampler_plan_threads(s, &m->slots[i], &plan->slots[i], plan, now);
+    sampler_plan_samples(s, plan, now);
+}
+
+static bool sampler_is_idle(const struct sampler_plan *plan) {
+    return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke;
+}
+
+static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
+    if (plan->hello)
+        sampler_answer_hello(s, plan);
+    if (plan->threads)
+        sampler_do_threads(s, plan);
+    if (plan->hello || plan->threads || plan->poke)
+        s->wake(s->arg);
+    if (plan->tick)
+        sampler_do_tick(s, plan);
+    if (plan->flush) {
+        sampler_flush(s);
+        profile_clear_batch(&s->profile);
+        s->flush_due_ns = clock_mono_ns() + SAMPLER_BATCH_NS;
+    }
+}
+
+/* ---- the thread ---- */
+
+static void sampler_sleep(struct mailbox *m, uint64_t until_ns) {
+    if (until_ns == SAMPLER_NEVER) {
+        (void)pthread_cond_wait(&m->changed, &m->lock);
+        return;
+    }
+    struct timespec ts = {.tv_sec = (time_t)(until_ns / CLOCK_NS_PER_S),
+                          .tv_nsec = (long)(until_ns % CLOCK_NS_PER_S)};
+    (void)pthread_cond_timedwait(&m->changed, &m->lock, &ts);
+}
+
+static void *sampler_main(void *arg) {
+    struct sampler *s = arg;
+    struct mailbox *m = s->mailbox;
+    struct sampler_plan plan;
+    agent_thread_begin("probing-smp");
+    (void)sampler_pystack(s); /* now, while the first client connects */
+    sampler_publish(s, NULL);
+    (void)pthread_mutex_lock(&m->lock);
+    while (!m->stop) {
+        sampler_make_plan(s, &plan, clock_mono_ns());
+        if (sampler_is_idle(&plan)) {
+            sampler_sleep(m, plan.next_ns);
+            continue;
+        }
+        (void)pthread_mutex_unlock(&m->lock);
+        sampler_do(s, &plan);
+        (void)pthread_mutex_lock(&m->lock);
+    }
+    (void)pthread_mutex_unlock(&m->lock);
+    agent_thread_end();
+    return NULL;
+}
+
+static void sampler_free(struct sampler *s) {
+    if (s->ps)
+        pystack_close(s->ps);
+    profile_fini(&s->profile);
+    free(s);
+}
+
+struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *arg, struct err *e) {
+    struct sampler *s = calloc(1, sizeof *s);
+    if (!s || profile_init(&s->profile, sampler_flush, s) != 0) {
+        free(s);
+        (void)err_set(e, ERR_FAILED, "no memory for the sampler");
+        return NULL;
+    }
+    s->mailbox = m;
+    s->wake = wake;
+    s->arg = arg;
+    s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
+    cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
+    int rc = agent_thread_create(&s->thread, sampler_main, s, false);
+    if (rc == 0)
+        return s;
+    (void)err_set_errno(e, ERR_FAILED, rc, "no thread for the sampler");
+    sampler_free(s);
+    return NULL;
+}
+
+void sampler_stop(struct sampler *s) {
+    if (!s)
+        return;
+    mailbox_stop(s->mailbox);
+    (void)pthread_join(s->thread, NULL);
+    sampler_free(s);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trie: see trie.h. */
+#include "agent/trie.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+void trie_init(struct trie *t, size_t max_stacks, size_t max_bytes) {
+    *t = (struct trie){.max_stacks = max_stacks, .max_bytes = max_bytes};
+    arena_init(&t->text, max_bytes);
+}
+
+void trie_reset(struct trie *t) {
+    free(t->frames);
+    free(t->stacks);
+    free(t->strings);
+    free(t->by_frame.slots);
+    free(t->by_stack.slots);
+    free(t->by_string.slots);
+    arena_fini(&t->text);
+    trie_init(t, t->max_stacks, t->max_bytes);
+}
+
+size_t trie_bytes(const struct trie *t) {
+    return t->cap_frames * sizeof *t->frames + t->cap_stacks * sizeof *t->stacks +
+           t->cap_strings * sizeof *t->strings + t->text.used +
+           (t->by_frame.n_slots + t->by_stack.n_slots + t->by_string.n_slots) * sizeof(uint32_t);
+}
+
+/* May `more` bytes be taken? */
+static int trie_afford(const struct trie *t, size_t more) {
+    size_t held = trie_bytes(t);
+    return held <= t->max_bytes && more <= t->max_bytes - held ? 0 : -1;
+}
+
+/* A table of `cap` elements of `size` made larger, or NULL (then it is as before). */
+static void *trie_grow(const struct trie *t, void *table, size_t *cap, size_t size) {
+    size_t more = *cap ? *cap : 256;
+    if (trie_afford(t, more * size) != 0)
+        return NULL;
+    void *p = realloc(table, (*cap + more) * size);
+    if (p)
+        *cap += more;
+    return p;
+}
+
+static uint64_t trie_hash_frame(const struct model_frame *f) {
+    /* Strings are stored once, so their addresses stand for them. */
+    uint64_t h = hash_mix((uint64_t)(uintptr_t)f->func) ^ (uint64_t)(uintptr_t)f->file;
+    return hash_mix(h ^ (uint64_t)(unsigned)f->line << 1 ^ (uint64_t)f->kind);
+}
+
+static uint64_t trie_hash_stack(uint32_t parent, uint32_t frame) {
+    return hash_mix((uint64_t)parent << 32 | frame);
+}
+
+static void trie_index_put(struct trie_index *ix, uint64_t hash, uint32_t number) {
+    size_t at = hash & (ix->n_slots - 1);
+    while (ix->slots[at])
+        at = (at + 1) & (ix->n_slots - 1);
+    ix->slots[at] = number;
+}
+
+/* Room for one more number in the index, at most half full. 1 it was made anew and must be filled, 0 there is, -1. */
+static int trie_index_reserve(const struct trie *t, struct trie_index *ix, size_t n) {
+    if (ix->n_slots >= 2 * (n + 1))
+        return 0;
+    size_t n_slots = ix->n_slots ? 2 * ix->n_slots : 1024;
+    if (trie_afford(t, n_slots * sizeof *ix->slots) != 0)
+        return -1;
+    uint32_t *slots = calloc(n_slots, sizeof *slots);
+    if (!slots)
+        return -1;
+    free(ix->slots);
+    *ix = (struct trie_index){.slots = slots, .n_slots = n_slots};
+    return 1;
+}
+
+/* ---- strings ---- */
+
+static const char *trie_add_string(struct trie *t, const char *s, size_t len, uint64_t hash) {
+    int rc = trie_index_reserve(t, &t->by_string, t->n_strings);
+    if (rc < 0 || trie_afford(t, len + 1) != 0)
+        return NULL;
+    for (size_t i = 0; rc > 0 && i < t->n_strings; i++)
+        trie_index_put(&t->by_string, hash_bytes(t->strings[i], strlen(t->strings[i])), (uint32_t)i + 1);
+    if (t->n_strings == t->cap_strings) {
+        const char **strings = trie_grow(t, t->strings, &t->cap_strings, sizeof *t->strings);
+        if (!strings)
+            return NULL;
+        t->strings = strings;
+    }
+    char *copy = arena_strndup(&t->text, s, len);
+    if (!copy)
+        return NULL;
+    t->strings[t->n_strings++] = copy;
+    trie_index_put(&t->by_string, hash, (uint32_t)t->n_strings);
+    return copy;
+}
+
+/* The one copy of a string. 0, or -1 when there is no room. NULL stays NULL. */
+static int trie_find_string(struct trie *t, const char *s, const char **out) {
+    *out = NULL;
+    if (!s)
+        return 0;
+    size_t len = strlen(s);
+    uint64_t hash = hash_bytes(s, len);
+    const struct trie_index *ix = &t->by_string;
+    for (size_t at = hash & (ix->n_slots - 1); ix->n_slots && ix->slots[at];
+         at = (at + 1) & (ix->n_slots - 1))
+        if (strcmp(t->strings[ix->slots[at] - 1], s) == 0) {
+            *out = t->strings[ix->slots[at] - 1];
+            return 0;
+        }
+    *out = trie_add_string(t, s, len, hash);
+    return *out ? 0 : -1;
+}
+
+/* ---- frames ---- */
+
+static uint32_t trie_add_frame(struct trie *t, const struct model_frame *f) {
+    int rc = trie_index_reserve(t, &t->by_frame, t->n_frames);
+    if (rc < 0)
+        return TRIE_FULL;
+    for (size_t i = 0; rc > 0 && i < t->n_frames; i++)
+        trie_index_put(&t->by_frame, trie_hash_frame(&t->frames[i].frame), (uint32_t)i + 1);
+    if (t->n_frames == t->cap_frames) {
+        struct model_frame_def *frames = trie_grow(t, t->frames, &t->cap_frames, sizeof *t->frames);
+        if (!frames)
+            return TRIE_FULL;
+        t->frames = frames;
+    }
+    uint32_t number = (uint32_t)++t->n_frames;
+    t->frames[number - 1] = (struct model_frame_def){.frame_id = number, .frame = *f};
+    trie_index_put(&t->by_frame, trie_hash_frame(f), number);
+    return number;
+}
+
+static uint32_t trie_find_frame(struct trie *t, const struct model_frame *given) {
+    struct model_frame f = *given;
+    if (trie_find_string(t, given->func, &f.func) != 0 || trie_find_string(t, given->file, &f.file) != 0)
+        return TRIE_FULL;
+    const struct trie_index *ix = &t->by_frame;
+    size_t at = trie_hash_frame(&f) & (ix->n_slots - 1);
+    for (; ix->n_slots && ix->slots[at]; at = (at + 1) & (ix->n_slots - 1)) {
+        const struct model_frame *g = &t->frames[ix->slots[at] - 1].frame;
+        if (g->func == f.func && g->file == f.file && g->line == f.line && g->kind == f.kind)
+            return ix->slots[at];
+    }
+    return trie_add_frame(t, &f);
+}
+
+/* ---- stacks ---- */
+
+static uint32_t trie_add_stack(struct trie *t, uint32_t parent, uint32_t frame) {
+    if (t->n_stacks >= t->max_stacks)
+        return TRIE_FULL;
+    int rc = trie_index_reserve(t, &t->by_stack, t->n_stacks);
+    if (rc < 0)
+        return TRIE_FULL;
+    for (size_t i = 0; rc > 0 && i < t->n_stacks; i++)
+        trie_index_put(&t->by_stack, trie_hash_stack(t->stacks[i].parent_id, t->stacks[i].frame_id),
+                       (uint32_t)i + 1);
+    if (t->n_stacks == t->cap_stacks) {
+        struct model_stack_def *stacks = trie_grow(t, t->stacks, &t->cap_stacks, sizeof *t->stacks);
+        if (!stacks)
+            return TRIE_FULL;
+        t->stacks = stacks;
+    }
+    uint32_t number = (uint32_t)++t->n_stacks;
+    t->stacks[number - 1] =
+        (struct model_stack_def){.stack_id = number, .parent_id = parent, .frame_id = frame};
+    trie_index_put(&t->by_stack, trie_hash_stack(parent, frame), number);
+    return number;
+}
+
+static uint32_t trie_find_stack(struct trie *t, uint32_t parent, uint32_t frame) {
+    const struct trie_index *ix = &t->by_stack;
+    size_t at = trie_hash_stack(parent, frame) & (ix->n_slots - 1);
+    for (; ix->n_slots && ix->slots[at]; at = (at + 1) & (ix->n_slots - 1)) {
+        const struct model_stack_def *s = &t->stacks[ix->slots[at] - 1];
+        if (s->parent_id == parent && s->frame_id == frame)
+            return s->stack_id;
+    }
+    return trie_add_stack(t, parent, frame);
+}
+
+uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n) {
+    uint32_t node = 0;
+    for (size_t i = n; i-- > 0;) {
+        uint32_t frame = trie_find_frame(t, &frames[i]);
+        if (frame == TRIE_FULL)
+            return TRIE_FULL;
+        node = trie_find_stack(t, node, frame);
+        if (node == TRIE_FULL)
+            return TRIE_FULL;
+    }
+    return node;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trie: stacks as numbers. A stack is its innermost node; a node is a frame below the node of its caller.
+ *
+ * Numbers count from 1 and parents come before children, so what a reader has not seen is a tail of the two tables. Size is
+ * bounded; when full, everything is forgotten at once (trie_reset) and numbers begin anew. Used by the sampler's thread.
+ */
+#ifndef AGENT_TRIE_H
+#define AGENT_TRIE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/model.h"
+
+#define TRIE_FULL UINT32_MAX
+
+/* Hash table of numbers: 0 is a free slot. */
+struct trie_index {
+    uint32_t *slots;
+    size_t n_slots; /* a power of two, or 0 */
+};
+
+struct trie {
+    struct model_frame_def *frames; /* number n is at n - 1 */
+    size_t n_frames, cap_frames;
+    struct model_stack_def *stacks; /* number n is at n - 1 */
+    size_t n_stacks, cap_stacks;
+    const char **strings;
+    size_t n_strings, cap_strings;
+    struct trie_index by_frame, by_stack, by_string;
+    struct arena text; /* the strings' bytes */
+    size_t max_stacks; /* nodes */
+    size_t max_bytes;  /* of everything */
+};
+
+/* An empty trie; takes no memory yet. */
+void trie_init(struct trie *t, size_t max_stacks, size_t max_bytes);
+
+/* Free and forget everything; usable again. */
+void trie_reset(struct trie *t);
+
+/* Number of the stack of `n` frames, innermost first; strings are copied. 0 when n is 0; TRIE_FULL when a limit or memory
+ * is reached (call trie_reset; numbers given before are still valid until then). */
+uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n);
+
+/* Memory held. */
+size_t trie_bytes(const struct trie *t);
+
+#endif
