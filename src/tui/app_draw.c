@@ -22,7 +22,7 @@ static bool app_banner(const struct app *a, char *buf, size_t cap) {
         time_t t = (time_t)shot->snapshot.timestamp;
         struct tm tm;
         if (localtime_r(&t, &tm))
-            (void)strftime(when, sizeof when, " This is the last snapshot, of %H:%M:%S.", &tm);
+            (void)strftime(when, sizeof when, " Last snapshot: %H:%M:%S.", &tm);
     }
     (void)snprintf(buf, cap, "%s: %s.%s q quits.", d->state == SESSION_LOST ? "TARGET GONE" : "NO AGENT",
                    *d->why.text ? d->why.text : "the connection ended", when);

@@ -33,7 +33,7 @@ __attribute__((format(printf, 7, 8))) static void overview_fact(struct grid *g, 
     (void)vsnprintf(value, sizeof value, fmt, ap);
     va_end(ap);
     text_sanitize(clean, sizeof clean, value);
-    int need = text_width(label) + (*label ? 1 : 0) + text_width(clean);
+    int need = grid_text_width(g, label) + (*label ? 1 : 0) + grid_text_width(g, clean);
     if (*col + need > area.cols)
         return;
     int at = *col + grid_text(g, area, row, *col, ROLE_LABEL, label);
@@ -84,7 +84,7 @@ static void overview_identity(const struct app *a, struct grid *g, struct rect a
     enum theme_role role = overview_connection(a, connection, sizeof connection);
     if (d->has_target && d->target.mode == MODEL_MODE_READONLY)
         (void)snprintf(mode, sizeof mode, "READ-ONLY ");
-    int right = area.cols - text_width(connection) - text_width(mode) - 2, col = 1;
+    int right = area.cols - text_width(connection) - text_width(mode) - 3, col = 1;
     if (d->has_target) {
         overview_fact(g, area, row, &col, "pid", ROLE_VALUE, "%lld", (long long)d->target.pid);
         const char *what = d->target.cmdline && *d->target.cmdline ? d->target.cmdline : d->target.exe;
@@ -93,7 +93,7 @@ static void overview_identity(const struct app *a, struct grid *g, struct rect a
     }
     col = right > 1 ? right : 1;
     col += grid_text(g, area, row, col, ROLE_CONN_WAIT, mode);
-    col += grid_text(g, area, row, col, role, glyph(g, GLYPH_HELD));
+    col += grid_text(g, area, row, col, role, glyph(g, GLYPH_HELD)) + 1;
     (void)grid_text(g, area, row, col, role, connection);
 }
 
@@ -130,7 +130,7 @@ static enum theme_role overview_gil(const struct data *d, char *buf, size_t cap)
         return ROLE_VALUE;
     }
     if (tid == 0) {
-        (void)snprintf(buf, cap, "free");
+        (void)snprintf(buf, cap, "nobody");
         return ROLE_VALUE;
     }
     const struct model_thread *t = data_find_thread(&d->live, tid);
@@ -176,22 +176,22 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
     const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
     char cost[32], memory[32] = "?";
     int col = 1;
+    double age = d->live.valid ? a->now_s - d->live.arrived_s : 0;
+    if (app_needs_tick(a) && age >= 1) {
+        text_human_duration(cost, sizeof cost, age);
+        overview_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "DATA %s OLD", cost);
+    }
     overview_percent(cost, sizeof cost, p ? p->agent_cpu_pct : NAN);
     text_human_bytes(memory, sizeof memory, p ? p->agent_rss_bytes : MODEL_UNKNOWN);
     overview_fact(g, area, row, &col, "agent", ROLE_VALUE, "%s %s", cost, memory);
     if (p && !isnan(d->live.snapshot.cost_us))
         overview_fact(g, area, row, &col, "snapshot", ROLE_VALUE, "%.2f ms", d->live.snapshot.cost_us / 1000);
     overview_fact(g, area, row, &col, "every", ROLE_VALUE, "%g s", a->config.delay_s);
-    overview_fact(g, area, row, &col, "seen", ROLE_VALUE, "%llu", (unsigned long long)d->received);
     overview_fact(g, area, row, &col, "lost", d->missed ? ROLE_CONN_WAIT : ROLE_VALUE, "%llu",
                   (unsigned long long)d->missed);
     if (d->live.valid && d->live.snapshot.incomplete)
         overview_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "INCOMPLETE");
-    double age = d->live.valid ? a->now_s - d->live.arrived_s : 0;
-    if (app_needs_tick(a) && d->live.valid && age >= 1) {
-        text_human_duration(cost, sizeof cost, age);
-        overview_fact(g, area, row, &col, "data", ROLE_CONN_WAIT, "%s old", cost);
-    }
+    overview_fact(g, area, row, &col, "seen", ROLE_VALUE, "%llu", (unsigned long long)d->received);
 }
 
 void overview_draw(const struct app *app, struct grid *g, struct rect area) {

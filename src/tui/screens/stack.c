@@ -54,7 +54,7 @@ void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int
     else
         (void)snprintf(line, sizeof line, f->kind == MODEL_FRAME_PYTHON ? ":?" : "");
     text_sanitize(file, sizeof file, f->file ? f->file : f->kind == MODEL_FRAME_PYTHON ? "?" : "");
-    int room = area.cols - col - text_width(line), width = text_width(file);
+    int room = area.cols - col - text_width(line), width = grid_text_width(g, file);
     if (scroll > 0) {
         grid_text_skip(g, area, row, col, room, scroll, ROLE_FILE, file);
         width = width > scroll ? width - scroll : 0;

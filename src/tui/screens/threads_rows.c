@@ -99,7 +99,7 @@ static void thread_cell_cpu(const void *row, struct table_cell *c) {
         c->role = ROLE_MUTED;
         return;
     }
-    (void)snprintf(c->text, sizeof c->text, "%.*f", v < 9999.95 ? 1 : 0, v);
+    (void)snprintf(c->text, sizeof c->text, "%.*f", v < 999.95 ? 1 : 0, v);
     c->role = v < 1 ? ROLE_CPU_LOW : v < 60 ? ROLE_CPU_MID : ROLE_CPU_HIGH;
 }
 

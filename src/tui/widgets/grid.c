@@ -181,8 +181,7 @@ static int grid_put(struct grid *g, int y, int x, int end, int skip, enum theme_
     return x - start;
 }
 
-/* Columns of sanitised text as this grid draws it. */
-static int grid_width(const struct grid *g, const char *s) {
+int grid_text_width(const struct grid *g, const char *s) {
     if (!g->ascii)
         return text_width(s);
     int cols = 0;
@@ -249,7 +248,7 @@ void grid_text_fit(struct grid *g, struct rect area, int row, int col, int width
     if (!grid_place(g, slot, 0, 0, &y, &x, &end))
         return;
     text_sanitize(clean, sizeof clean, text);
-    int room = end - x, need = grid_width(g, clean);
+    int room = end - x, need = grid_text_width(g, clean);
     if (need <= room) {
         grid_put(g, y, align == GRID_RIGHT ? end - need : x, end, 0, role, clean);
     } else if (align == GRID_RIGHT) {

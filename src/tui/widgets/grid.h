@@ -79,6 +79,9 @@ void grid_text_fit(struct grid *g, struct rect area, int row, int col, int width
 void grid_text_skip(struct grid *g, struct rect area, int row, int col, int width, int skip, enum theme_role role,
                     const char *text);
 
+/* Columns that sanitised text takes here; differs from text_width when the grid is ASCII. */
+int grid_text_width(const struct grid *g, const char *text);
+
 /* Another role for cells already drawn. */
 void grid_restyle(struct grid *g, struct rect area, enum theme_role role);
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The action table: no key twice in a context, nothing without help, and everything in it is really done by a screen. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "tui/action.h"
+#include "tui/input.h"
+#include "unit/tui_fixture.h"
+
+static void test_keys_parse_and_print(void **state) {
+    (void)state;
+    for (const struct action_def *d = action_table; d->action; d++)
+        for (size_t i = 0; i < ACTION_MAX_KEYS && d->keys[i]; i++) {
+            char name[32];
+            uint32_t key = input_key_parse(d->keys[i]);
+            assert_true(key != INPUT_NONE);
+            input_key_name(key, name, sizeof name);
+            assert_string_equal(name, d->keys[i]);
+        }
+}
+
+static void test_no_key_twice_in_a_context(void **state) {
+    (void)state;
+    int bad = 0;
+    for (int c = 0; c < CONTEXT_COUNT; c++)
+        for (const struct action_def *a = action_table; a->action; a++)
+            for (const struct action_def *b = a; b->action; b++)
+                for (int i = 0; i < ACTION_MAX_KEYS && a->keys[i]; i++)
+                    for (int k = a == b ? i + 1 : 0; k < ACTION_MAX_KEYS && b->keys[k]; k++)
+                        if ((a->contexts & b->contexts & ACTION_IN(c)) && strcmp(a->keys[i], b->keys[k]) == 0) {
+                            print_error("%s: %s is both %s and %s\n", action_context_name((enum action_context)c), a->keys[i],
+                                        a->name, b->name);
+                            bad++;
+                        }
+    assert_int_equal(bad, 0);
+}
+
+static void test_rows_are_complete(void **state) {
+    (void)state;
+    bool seen[ACTION_COUNT] = {false};
+    for (const struct action_def *d = action_table; d->action; d++) {
+        seen[d->action] = true;
+        assert_true(d->name && *d->name && d->help && *d->help && d->keys[0] && d->contexts);
+        /* Shown whole by the help on 80 columns. */
+        assert_in_range(text_width(d->help), 1, 57);
+    }
+    for (int a = ACTION_NONE + 1; a < ACTION_COUNT; a++)
+        assert_true(seen[a]);
+}
+
+static void test_find(void **state) {
+    (void)state;
+    assert_int_equal(action_find(CONTEXT_THREADS, 'q'), ACTION_QUIT);
+    assert_int_equal(action_find(CONTEXT_STACK, INPUT_ESC), ACTION_BACK);
+    assert_int_equal(action_find(CONTEXT_PICKER, INPUT_ENTER), ACTION_ATTACH);
+    assert_int_equal(action_find(CONTEXT_HELP, INPUT_ENTER), ACTION_RUN_ENTRY);
+    assert_int_equal(action_find(CONTEXT_PICKER, ' '), ACTION_NONE);
+    assert_int_equal(action_find(CONTEXT_THREADS, 0x1f525), ACTION_NONE);
+    assert_null(action_row(ACTION_ATTACH, CONTEXT_THREADS));
+}
+
+static void test_key_names(void **state) {
+    static const struct {
+        const char *name;
+        uint32_t key;
+    } names[] = {{"a", 'a'},           {"ctrl-l", INPUT_CTRL + 'l'},  {"alt-x", INPUT_ALT | 'x'}, {"F12", INPUT_F0 + 12},
+                 {"S-F3", INPUT_F0 + 15}, {"Space", ' '},             {"Esc", INPUT_ESC},         {"\xc3\xa9", 0xe9},
+                 {"alt-Left", INPUT_ALT | INPUT_LEFT}};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char text[32];
+        assert_int_equal(input_key_parse(names[i].name), names[i].key);
+        input_key_name(names[i].key, text, sizeof text);
+        assert_string_equal(text, names[i].name);
+    }
+    assert_int_equal(input_key_parse("F13"), INPUT_NONE);
+    assert_int_equal(input_key_parse("F"), 'F');
+    assert_int_equal(input_key_parse("nonsense"), INPUT_NONE);
+    assert_int_equal(input_key_parse(""), INPUT_NONE);
+}
+
+static void test_list_keys(void **state) {
+    struct strbuf out;
+    (void)state;
+    strbuf_init(&out, 1 << 20);
+    action_list_keys(&out);
+    assert_non_null(strstr(strbuf_str(&out), "threads  Space      pause "));
+    assert_non_null(strstr(strbuf_str(&out), "picker   Enter      attach "));
+    strbuf_fini(&out);
+}
+
+/* Pressing any key of the table anywhere never ends in "does nothing here". */
+static void test_every_key_is_dispatched(void **state) {
+    (void)state;
+    for (int c = 0; c < CONTEXT_COUNT; c++)
+        for (const struct action_def *d = action_table; d->action; d++)
+            for (size_t i = 0; (d->contexts & ACTION_IN(c)) && i < ACTION_MAX_KEYS && d->keys[i]; i++) {
+                struct app *a = c == CONTEXT_PICKER ? fixture_picker(false) : fixture_app(FIXTURE_NORMAL, 3, false);
+                fixture_press(a, c == CONTEXT_STACK ? "Enter" : c == CONTEXT_HELP ? "?" : "");
+                fixture_press(a, d->keys[i]);
+                assert_null(strstr(a->message, "does nothing"));
+                app_free(a);
+            }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys_parse_and_print), cmocka_unit_test(test_no_key_twice_in_a_context),
+        cmocka_unit_test(test_rows_are_complete),    cmocka_unit_test(test_find),
+        cmocka_unit_test(test_key_names),            cmocka_unit_test(test_list_keys),
+        cmocka_unit_test(test_every_key_is_dispatched),
+    };
+    (void)setlocale(LC_ALL, "C.UTF-8");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Golden screens: every screen and state, painted through ncurses into a terminal emulator, compared with the file of that
+ * name in tests/screens. UPDATE_GOLDEN=1 writes the files anew; the difference is to be read like code.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "unit/tui_capture.h"
+#include "unit/tui_fixture.h"
+
+struct scene {
+    const char *name;
+    struct app *(*make)(bool ascii);
+};
+
+static struct app *scene_normal(bool ascii) {
+    return fixture_app(FIXTURE_NORMAL, 24, ascii);
+}
+
+static struct app *scene_paused(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 9, ascii);
+    fixture_press(a, "Space");
+    struct model_snapshot s;
+    fixture_snapshot(&s, FIXTURE_NORMAL, 30);
+    app_take_snapshot(a, &s);
+    return a;
+}
+
+static struct app *scene_filtered(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    fixture_press(a, "\\ \"queue|OMP Enter");
+    return a;
+}
+
+static struct app *scene_searching(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    fixture_press(a, "/ \"forward");
+    return a;
+}
+
+static struct app *scene_stack(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    fixture_press(a, "Enter j j j");
+    return a;
+}
+
+static struct app *scene_empty(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 0, ascii);
+    return a;
+}
+
+static struct app *scene_reconnecting(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    struct err why = {ERR_FAILED, "the connection broke"};
+    app_set_state(a, SESSION_RECONNECTING, &why, 1.5);
+    app_set_time(a, FIXTURE_NOW_S + 1, FIXTURE_EPOCH_S + 1);
+    return a;
+}
+
+static struct app *scene_gone(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    struct err why = {ERR_LOST, "process 4242 has ended"};
+    app_set_state(a, SESSION_LOST, &why, 0);
+    app_set_time(a, FIXTURE_NOW_S + 3600, FIXTURE_EPOCH_S + 3600);
+    return a;
+}
+
+static struct app *scene_names(bool ascii) {
+    return fixture_app(FIXTURE_NAMES, 2, ascii);
+}
+
+static struct app *scene_huge(bool ascii) {
+    return fixture_app(FIXTURE_HUGE, 2, ascii);
+}
+
+static struct app *scene_unknown(bool ascii) {
+    return fixture_app(FIXTURE_UNKNOWN, 1, ascii);
+}
+
+static struct app *scene_help(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    fixture_press(a, "?");
+    return a;
+}
+
+static struct app *scene_picker(bool ascii) {
+    return fixture_picker(ascii);
+}
+
+static struct app *scene_picker_refused(bool ascii) {
+    struct app *a = fixture_picker(ascii);
+    fixture_press(a, "End k Enter");
+    return a;
+}
+
+static struct app *scene_picker_empty(bool ascii) {
+    struct app *a = fixture_picker(ascii);
+    app_take_processes(a, NULL, 0);
+    return a;
+}
+
+static const struct scene scenes[] = {
+    {"threads", scene_normal},        {"paused", scene_paused},   {"filtered", scene_filtered},
+    {"searching", scene_searching},   {"stack", scene_stack},     {"empty", scene_empty},
+    {"reconnecting", scene_reconnecting}, {"gone", scene_gone},   {"names", scene_names},
+    {"huge", scene_huge},             {"unknown", scene_unknown}, {"help", scene_help},
+    {"picker", scene_picker},         {"picker-refused", scene_picker_refused}, {"picker-empty", scene_picker_empty},
+};
+
+struct look {
+    const char *name, *term, *color, *theme;
+    bool ascii;
+    int rows, cols;
+    const char *only; /* this scene alone; NULL all */
+};
+
+static const struct look looks[] = {
+    {"80x24", "xterm-256color", NULL, NULL, false, 24, 80, NULL},
+    {"80x24-mono", "xterm-256color", "never", NULL, false, 24, 80, NULL},
+    {"80x24-ascii", "vt100", NULL, NULL, true, 24, 80, NULL},
+    {"200x50", "tmux-256color", NULL, NULL, false, 50, 200, NULL},
+    {"200x50-mono", "tmux-256color", "never", NULL, false, 50, 200, "threads"},
+    {"80x24-16", "xterm-256color", "16", NULL, false, 24, 80, "threads"},
+    {"80x24-8", "linux", NULL, NULL, false, 24, 80, "threads"},
+    {"80x24-light", "xterm-256color", NULL, "light", false, 24, 80, "threads"},
+    {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "threads"},
+    {"100x30", "xterm-256color", NULL, NULL, false, 30, 100, "threads"},
+    {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "threads"},
+    {"40x12-mono", "xterm-256color", "never", NULL, false, 12, 40, "threads"},
+    {"20x5", "xterm-256color", NULL, NULL, false, 5, 20, "threads"},
+    {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "picker"},
+    {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "help"},
+};
+
+static void load_theme(struct theme *t, const char *name) {
+    struct theme_path path = {{PROBING_SOURCE_DIR "/themes"}};
+    struct err e;
+    if (!name)
+        theme_init_default(t);
+    else
+        assert_int_equal(theme_load(t, name, &path, NULL, &e), 0);
+}
+
+static bool write_file(const char *path, const struct strbuf *b) {
+    FILE *f = fopen(path, "w");
+    bool ok = f && fwrite(strbuf_str(b), 1, b->len, f) == b->len;
+    return f && fclose(f) == 0 && ok;
+}
+
+/* 0 when the picture is as in the file. */
+static int compare(const char *name, const struct strbuf *got) {
+    char path[1024], mine[1024];
+    struct strbuf want;
+    (void)snprintf(path, sizeof path, "%s/tests/screens/%s.txt", PROBING_SOURCE_DIR, name);
+    if (getenv("UPDATE_GOLDEN"))
+        return write_file(path, got) ? 0 : 1;
+    strbuf_init(&want, 1 << 20);
+    int rc = strbuf_read_file(&want, path);
+    bool same = rc == 0 && strcmp(strbuf_str(&want), strbuf_str(got)) == 0;
+    strbuf_fini(&want);
+    if (same)
+        return 0;
+    (void)snprintf(mine, sizeof mine, "/tmp/%s.got", name);
+    (void)write_file(mine, got);
+    print_error("%s differs from what is drawn now: diff %s %s\n", path, path, mine);
+    return 1;
+}
+
+static int check_look(const struct scene *scene, const struct look *look) {
+    struct theme theme;
+    struct strbuf got;
+    char name[128];
+    load_theme(&theme, look->theme);
+    struct app *a = scene->make(look->ascii);
+    assert_non_null(a);
+    struct capture_config config = {
+        .rows = look->rows, .cols = look->cols, .term = look->term, .color = look->color, .theme = &theme};
+    strbuf_init(&got, 1 << 20);
+    assert_true(capture_app(a, &config, &got));
+    (void)snprintf(name, sizeof name, "%s-%s", scene->name, look->name);
+    int rc = compare(name, &got);
+    strbuf_fini(&got);
+    app_free(a);
+    return rc;
+}
+
+static void test_golden(void **state) {
+    const struct scene *scene = *state;
+    int bad = 0;
+    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++)
+        if (!looks[i].only || strcmp(looks[i].only, scene->name) == 0)
+            bad += check_look(scene, &looks[i]);
+    assert_int_equal(bad, 0);
+}
+
+int main(void) {
+    struct CMUnitTest tests[sizeof scenes / sizeof scenes[0]];
+    (void)setlocale(LC_ALL, "C.UTF-8");
+    (void)setenv("TZ", "UTC", 1);
+    (void)unsetenv("NO_COLOR");
+    tzset();
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
+        tests[i] = (struct CMUnitTest){.name = scenes[i].name, .test_func = test_golden, .initial_state = (void *)&scenes[i]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

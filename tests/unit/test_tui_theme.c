@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theme files: what is right is taken, what is wrong is a warning with its line, and colours fit every terminal. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/strbuf.h"
+#include "tui/theme.h"
+
+static const struct theme_path shipped = {{PROBING_SOURCE_DIR "/themes"}};
+
+static void parse(struct theme *t, const char *text, struct strbuf *warnings) {
+    theme_init_default(t);
+    strbuf_init(warnings, 65536);
+    theme_parse(t, text, strlen(text), "x.theme", &shipped, warnings);
+}
+
+static void test_built_in_is_the_file(void **state) {
+    struct strbuf file;
+    (void)state;
+    strbuf_init(&file, 65536);
+    assert_int_equal(strbuf_read_file(&file, PROBING_SOURCE_DIR "/themes/default.theme"), 0);
+    assert_string_equal(strbuf_str(&file), theme_default_text);
+    strbuf_fini(&file);
+}
+
+static void test_shipped_themes_are_clean(void **state) {
+    static const char *const names[] = {"default", "light", "mono"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct theme t;
+        struct strbuf warnings;
+        struct err e;
+        strbuf_init(&warnings, 65536);
+        assert_int_equal(theme_load(&t, names[i], &shipped, &warnings, &e), 0);
+        assert_string_equal(strbuf_str(&warnings), "");
+        strbuf_fini(&warnings);
+    }
+}
+
+static void test_mono_theme_has_no_colour(void **state) {
+    struct theme t;
+    struct err e;
+    (void)state;
+    assert_int_equal(theme_load(&t, "mono", &shipped, NULL, &e), 0);
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        struct theme_look look = theme_look(&t, (enum theme_role)i, THEME_256);
+        assert_true(look.fg == -1 && look.bg == -1);
+    }
+}
+
+/* In every shipped theme and at every depth, what must be told apart is. */
+static void test_roles_differ(void **state) {
+    static const char *const names[] = {"default", "light", "mono"};
+    static const enum theme_role pairs[][2] = {{ROLE_SELECTION, ROLE_TEXT},        {ROLE_STATUS_ON, ROLE_STATUS},
+                                               {ROLE_BANNER, ROLE_TEXT},           {ROLE_GIL_HELD, ROLE_TEXT},
+                                               {ROLE_FOOTER_KEY, ROLE_FOOTER_LABEL}, {ROLE_MATCH, ROLE_SELECTION},
+                                               {ROLE_TITLE_FOCUS, ROLE_TITLE},     {ROLE_TABLE_SORT, ROLE_TABLE_HEAD}};
+    (void)state;
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
+        for (int depth = THEME_MONO; depth <= THEME_256; depth++)
+            for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+                struct theme t;
+                struct err e;
+                assert_int_equal(theme_load(&t, names[n], &shipped, NULL, &e), 0);
+                struct theme_look a = theme_look(&t, pairs[i][0], (enum theme_depth)depth);
+                struct theme_look b = theme_look(&t, pairs[i][1], (enum theme_depth)depth);
+                if (a.fg == b.fg && a.bg == b.bg && a.attrs == b.attrs)
+                    fail_msg("%s at depth %d: %s looks like %s", names[n], depth, theme_role_name(pairs[i][0]),
+                             theme_role_name(pairs[i][1]));
+            }
+}
+
+static void test_values(void **state) {
+    struct theme t;
+    struct strbuf w;
+    (void)state;
+    parse(&t,
+          "name = Test\n[palette]\nhot = #ff0000\n[roles]\ntext = hot 17 bold underline\nmuted = - blue\n"
+          "label = bright-cyan default plain\n[mono]\ntext = reverse\n",
+          &w);
+    assert_string_equal(strbuf_str(&w), "");
+    assert_string_equal(t.name, "Test");
+    struct theme_look look = theme_look(&t, ROLE_TEXT, THEME_256);
+    assert_int_equal(look.fg, 196);
+    assert_int_equal(look.bg, 17);
+    assert_int_equal(look.attrs, THEME_BOLD | THEME_UNDERLINE);
+    assert_int_equal(theme_look(&t, ROLE_MUTED, THEME_256).bg, 4);
+    assert_int_equal(theme_look(&t, ROLE_LABEL, THEME_256).fg, 14);
+    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_16).fg, 9);
+    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_8).fg, 1);
+    assert_true(theme_look(&t, ROLE_TEXT, THEME_8).attrs & THEME_BOLD);
+    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_MONO).attrs, THEME_REVERSE);
+    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_MONO).fg, -1);
+    strbuf_fini(&w);
+}
+
+static void test_override_for_16(void **state) {
+    struct theme t;
+    struct strbuf w;
+    (void)state;
+    parse(&t, "[roles]\nfunc = #123456\nfunc@16 = green\n", &w);
+    assert_string_equal(strbuf_str(&w), "");
+    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_16).fg, 2);
+    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_256).fg, theme_color_to_256(0x123456));
+    strbuf_fini(&w);
+    /* A theme that names the colour alone does not keep the inherited theme's 16-colour choice. */
+    parse(&t, "[roles]\nfunc = red\n", &w);
+    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_16).fg, 1);
+    strbuf_fini(&w);
+}
+
+static void test_warnings(void **state) {
+    struct theme t, same;
+    struct strbuf w;
+    (void)state;
+    parse(&t,
+          "# fine\nnonsense\nwhat = ever\n[rolls]\nx = y\n[roles]\nno.such.role = red\ntext = #12345\nmuted = red blue loud\n"
+          "[palette]\np = #gggggg\n[mono]\ntext = sparkling\nno.such = bold\n",
+          &w);
+    const char *want = "x.theme:2: no '=' in 'nonsense'\nx.theme:3: unknown setting 'what'\nx.theme:4: unknown section '[rolls]'\n"
+                       "x.theme:7: unknown role 'no.such.role'\nx.theme:8: bad colour '#12345'\n"
+                       "x.theme:9: unknown attribute 'loud'\nx.theme:11: bad colour '#gggggg'\n"
+                       "x.theme:13: unknown attribute 'sparkling'\nx.theme:14: unknown role 'no.such'\n";
+    assert_string_equal(strbuf_str(&w), want);
+    theme_init_default(&same);
+    assert_memory_equal(&t.color[ROLE_FUNC], &same.color[ROLE_FUNC], sizeof t.color[0]);
+    strbuf_fini(&w);
+}
+
+static void test_inherit(void **state) {
+    struct theme t, light;
+    struct strbuf w;
+    struct err e;
+    (void)state;
+    parse(&t, "name = Mine\ninherit = light\n[roles]\nfunc = red\n", &w);
+    assert_string_equal(strbuf_str(&w), "");
+    assert_int_equal(theme_load(&light, "light", &shipped, NULL, &e), 0);
+    assert_string_equal(t.name, "Mine");
+    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_256).fg, 1);
+    assert_int_equal(theme_look(&t, ROLE_SELECTION, THEME_256).bg, theme_look(&light, ROLE_SELECTION, THEME_256).bg);
+    strbuf_fini(&w);
+    parse(&t, "inherit = nowhere\n", &w);
+    assert_string_equal(strbuf_str(&w), "x.theme:1: cannot inherit 'nowhere'\n");
+    strbuf_fini(&w);
+}
+
+static void write_text(const char *path, const char *text) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Two themes that inherit each other end in a warning. */
+static void test_cycle(void **state) {
+    char dir[] = "/tmp/probing-theme-XXXXXX", a[64], b[64];
+    struct theme t;
+    struct strbuf w;
+    struct err e;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(a, sizeof a, "%s/a.theme", dir);
+    (void)snprintf(b, sizeof b, "%s/b.theme", dir);
+    write_text(a, "inherit = b\n");
+    write_text(b, "inherit = a\n[roles]\nfunc = red\n");
+    struct theme_path path = {{dir}};
+    strbuf_init(&w, 65536);
+    assert_int_equal(theme_load(&t, "a", &path, &w, &e), 0);
+    assert_non_null(strstr(strbuf_str(&w), "cannot inherit"));
+    assert_int_equal(theme_load(&t, a, NULL, &w, &e), 0);
+    strbuf_fini(&w);
+    (void)unlink(a);
+    (void)unlink(b);
+    (void)rmdir(dir);
+}
+
+static void test_load_errors(void **state) {
+    struct theme t;
+    struct err e;
+    (void)state;
+    assert_int_equal(theme_load(&t, "no-such-theme", &shipped, NULL, &e), -1);
+    assert_int_equal(e.code, ERR_USAGE);
+    assert_non_null(strstr(e.text, "no theme 'no-such-theme'"));
+    assert_int_equal(theme_load(&t, "/no/such/file.theme", &shipped, NULL, &e), -1);
+    assert_non_null(strstr(e.text, "No such file"));
+    assert_int_equal(theme_load(&t, "/tmp", &shipped, NULL, &e), -1);
+    struct theme_path nowhere = {{"/no/such/dir"}};
+    assert_int_equal(theme_load(&t, "default", &nowhere, NULL, &e), 0); /* it is compiled in */
+}
+
+static void test_colours(void **state) {
+    (void)state;
+    assert_int_equal(theme_color_to_256(0x000000), 16);
+    assert_int_equal(theme_color_to_256(0xffffff), 231);
+    assert_int_equal(theme_color_to_256(0xe69f00), 178); /* the anchors of the Okabe-Ito palette */
+    assert_int_equal(theme_color_to_256(0x808080), 244);
+    assert_int_equal(theme_color_to_16(0xff0000), 9);
+    for (int i = 16; i < 256; i++) {
+        uint32_t rgb = theme_color_rgb(i);
+        assert_int_equal(theme_color_rgb(theme_color_to_256(rgb)), rgb);
+    }
+}
+
+static void test_depth_rule(void **state) {
+    static const struct {
+        const char *when, *no_color;
+        int colors;
+        enum theme_depth want;
+    } cases[] = {{NULL, NULL, 256, THEME_256}, {"auto", "", 256, THEME_256}, {"auto", "1", 256, THEME_MONO},
+                 {"always", "1", 256, THEME_256}, {"never", NULL, 256, THEME_MONO}, {"16", NULL, 256, THEME_16},
+                 {"16", NULL, 8, THEME_8},     {"256", NULL, 8, THEME_8},     {NULL, NULL, 8, THEME_8},
+                 {NULL, NULL, -1, THEME_MONO}, {"always", NULL, -1, THEME_MONO}, {NULL, NULL, 16, THEME_16}};
+    struct err e;
+    enum theme_depth got;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(theme_choose_depth(cases[i].when, cases[i].no_color, cases[i].colors, &got, &e), 0);
+        assert_int_equal(got, cases[i].want);
+    }
+    assert_int_equal(theme_choose_depth("purple", NULL, 256, &got, &e), -1);
+    assert_int_equal(e.code, ERR_USAGE);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_built_in_is_the_file), cmocka_unit_test(test_shipped_themes_are_clean),
+        cmocka_unit_test(test_mono_theme_has_no_colour), cmocka_unit_test(test_roles_differ),
+        cmocka_unit_test(test_values),               cmocka_unit_test(test_override_for_16),
+        cmocka_unit_test(test_warnings),             cmocka_unit_test(test_inherit),
+        cmocka_unit_test(test_cycle),                cmocka_unit_test(test_load_errors),
+        cmocka_unit_test(test_colours),              cmocka_unit_test(test_depth_rule),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

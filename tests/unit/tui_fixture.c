@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tui_fixture: see tui_fixture.h. */
+#include "unit/tui_fixture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define FIXTURE_LIMIT ((size_t)16 * 1024 * 1024)
+
+struct fixture_frame {
+    const char *func, *file;
+    int line;
+};
+
+static const struct fixture_frame fixture_main[] = {
+    {"linear", "/usr/lib/python3/dist-packages/torch/nn/functional.py", 125},
+    {"Linear.forward", "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py", 134},
+    {"Module._call_impl", "/usr/lib/python3/dist-packages/torch/nn/modules/module.py", 1773},
+    {"Block.forward", "/home/ada/jobs/train.py", 88},
+    {"Transformer.forward", "/home/ada/jobs/train.py", 121},
+    {"train_step", "/home/ada/jobs/train.py", 203},
+    {"train", "/home/ada/jobs/train.py", 240},
+    {"main", "/home/ada/jobs/train.py", 287},
+    {"<module>", "/home/ada/jobs/train.py", 291},
+};
+static const struct fixture_frame fixture_feeder[] = {
+    {"Condition.wait", "/usr/lib/python3.11/threading.py", 327},
+    {"Queue._feed", "/usr/lib/python3.11/multiprocessing/queues.py", 231},
+    {"Thread.run", "/usr/lib/python3.11/threading.py", 982},
+    {"Thread._bootstrap_inner", "/usr/lib/python3.11/threading.py", 1045},
+    {"Thread._bootstrap", "/usr/lib/python3.11/threading.py", 1002},
+};
+
+static struct model_thread *fixture_thread(struct model_snapshot *s, int64_t tid, const char *name, const char *native,
+                                           char state, double cpu_pct) {
+    struct model_thread *t = &s->threads[s->n_threads++];
+    *t = (struct model_thread){.tid = tid, .state = state, .cpu_pct = cpu_pct, .on_cpu = cpu_pct > 0 ? 1 : 0};
+    t->name = arena_strdup(&s->arena, name);
+    t->native_name = arena_strdup(&s->arena, native);
+    t->has_python = name != NULL;
+    t->gil = t->has_python ? MODEL_GIL_NONE : MODEL_GIL_UNKNOWN;
+    return t;
+}
+
+static void fixture_frames(struct model_snapshot *s, struct model_thread *t, const struct fixture_frame *f, size_t n) {
+    t->frames = arena_calloc(&s->arena, n, sizeof *t->frames);
+    t->n_frames = n;
+    for (size_t i = 0; i < n; i++)
+        t->frames[i] = (struct model_frame){
+            .kind = MODEL_FRAME_PYTHON, .func = f[i].func, .file = f[i].file, .line = f[i].line};
+}
+
+#define FRAMES(s, t, a) fixture_frames(s, t, a, sizeof(a) / sizeof((a)[0]))
+
+static void fixture_normal(struct model_snapshot *s, int step) {
+    struct model_thread *t = fixture_thread(s, 4242, "MainThread", "python", 'R', 97.5 + step % 3);
+    FRAMES(s, t, fixture_main);
+    t->frames[0].line += step % 4;
+    t->gil = MODEL_GIL_HELD;
+    t = fixture_thread(s, 4251, "QueueFeederThread", "python", 'S', 0.4);
+    FRAMES(s, t, fixture_feeder);
+    t->gil = MODEL_GIL_WAITING;
+    t = fixture_thread(s, 4252, "Thread-1 (_pin_memory_loop)", "python", 'D', 0);
+    FRAMES(s, t, fixture_feeder);
+    t->frames[0] = (struct model_frame){MODEL_FRAME_PYTHON, "Connection._recv", "/usr/lib/python3.11/multiprocessing/connection.py", 378};
+    t->torn = true;
+    (void)fixture_thread(s, 4260, NULL, "pt_autograd_0", 'R', 88.1);
+    (void)fixture_thread(s, 4261, NULL, "OMP worker", 'S', NAN);
+    (void)fixture_thread(s, 4262, NULL, "OMP worker", 'T', 0);
+    s->gil_tid = 4242;
+}
+
+static void fixture_names(struct model_snapshot *s) {
+    static const struct fixture_frame frames[] = {
+        {"訓練する", "/home/ada/プロジェクト/訓練.py", 12},
+        {"cafe\xcc\x81_bru\xcc\x88le\xcc\x81" "e", "/tmp/caf\xc3\xa9.py", 3},
+        {"evil\033[2Jname", "/tmp/\033]0;title\007x.py", 7},
+        {"rtl\xe2\x80\xae" "drowssap", "/tmp/a\tb\nc.py", 1},
+        {NULL, NULL, 0},
+        {"broken\xff\xfe", "/tmp/\xc3(.py", 99},
+    };
+    struct model_thread *t = fixture_thread(s, 1, "主線程", "python", 'R', 12);
+    FRAMES(s, t, frames);
+    t->gil = MODEL_GIL_UNKNOWN;
+    (void)fixture_thread(s, 2, "\033[31mred\033[0m\r\n", "x", 'S', 0);
+    (void)fixture_thread(s, 3, "数据加载器工作线程之一二三四五六七八九十", "x", 'S', 0);
+    (void)fixture_thread(s, 4, "Ünïcödé-Straße-žluťoučký-кириллица", "x", 'S', 0);
+    (void)fixture_thread(s, 5, "", "\xf0\x9f\x94\xa5hot", 'S', 0);
+    s->gil_tid = 1;
+}
+
+static void fixture_huge(struct model_snapshot *s) {
+    static const struct fixture_frame deep = {
+        "TheVeryLongQualifiedNameOfAnOuterClass.inner_class_with_a_name.method_that_never_ends_in_sight",
+        "/a/very/deeply/nested/folder/structure/that/goes/on/and/on/until/the/screen/is/full/of/it/module_name.py", 1234567};
+    for (int i = 0; i < 200; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "Thread-%d (worker)", i);
+        struct model_thread *t = fixture_thread(s, 4194000 + i, name, "python", i % 2 ? 'S' : 'R', i ? i * 51.3 : 25600);
+        t->frames = arena_calloc(&s->arena, 60, sizeof *t->frames);
+        t->n_frames = 60;
+        t->truncated = i == 0;
+        for (int k = 0; k < 60; k++)
+            t->frames[k] = (struct model_frame){k == 3 ? MODEL_FRAME_NATIVE : MODEL_FRAME_PYTHON, deep.func, deep.file, deep.line + k};
+    }
+    s->gil_tid = 0;
+    s->dropped = 18446744073709551ULL;
+    s->incomplete = true;
+}
+
+static void fixture_unknown(struct model_snapshot *s) {
+    for (int i = 0; i < 3; i++) {
+        struct model_thread *t = fixture_thread(s, 100 + i, NULL, NULL, '?', NAN);
+        t->on_cpu = MODEL_UNKNOWN;
+        t->has_python = i == 0;
+    }
+    s->gil_tid = MODEL_UNKNOWN;
+}
+
+void fixture_snapshot(struct model_snapshot *s, enum fixture_kind kind, int step) {
+    memset(s, 0, sizeof *s);
+    arena_init(&s->arena, FIXTURE_LIMIT);
+    s->timestamp = FIXTURE_EPOCH_S - 10 + step * 0.25;
+    s->seq = (uint64_t)step + 1;
+    s->threads = arena_calloc(&s->arena, 256, sizeof *s->threads);
+    s->cost_us = 312.5;
+    s->process = (struct model_process){.cpu_pct = 186.4 - 40 * (step % 5),
+                                        .uptime_s = 7384 + step * 0.25,
+                                        .rss_bytes = 1288490189,
+                                        .n_threads = 9,
+                                        .agent_cpu_pct = 0.31,
+                                        .agent_rss_bytes = 1992294};
+    if (kind == FIXTURE_NORMAL)
+        fixture_normal(s, step);
+    else if (kind == FIXTURE_NAMES)
+        fixture_names(s);
+    else if (kind == FIXTURE_HUGE)
+        fixture_huge(s);
+    else
+        fixture_unknown(s);
+    if (kind == FIXTURE_HUGE)
+        s->process = (struct model_process){25600.4, 86400.0 * 1234, 5497558138880LL, 123456, 99.9, 1LL << 40};
+    if (kind == FIXTURE_UNKNOWN)
+        s->process = (struct model_process){NAN, NAN, MODEL_UNKNOWN, MODEL_UNKNOWN, NAN, MODEL_UNKNOWN};
+}
+
+void fixture_target(struct model_target *t, enum fixture_kind kind) {
+    memset(t, 0, sizeof *t);
+    arena_init(&t->arena, FIXTURE_LIMIT);
+    *t = (struct model_target){.arena = t->arena, .pid = 4242, .uid = 1000, .host = "node7", .started_at = NAN};
+    t->rank = MODEL_UNKNOWN;
+    if (kind == FIXTURE_UNKNOWN) {
+        t->mode = MODEL_MODE_READONLY;
+        t->host = NULL;
+        return;
+    }
+    t->cmdline = kind == FIXTURE_NAMES ? "python \033[2J訓練.py --名前 値" : "python train.py --epochs 10 --batch-size 64";
+    t->exe = "/usr/bin/python3.11";
+    t->python = "3.11.7";
+    t->torch = "2.13.0";
+    t->rank = kind == FIXTURE_HUGE ? 4095 : 3;
+}
+
+static struct target_process fixture_process(pid_t pid, const char *user, double cpu, int64_t rss, const char *python,
+                                             const char *torch, double uptime, const char *cmdline) {
+    struct target_process p = {.pid = pid, .cpu_pct = cpu, .rss_bytes = rss, .uptime_s = uptime, .inspectable = true};
+    (void)snprintf(p.user, sizeof p.user, "%s", user);
+    (void)snprintf(p.python, sizeof p.python, "%s", python);
+    (void)snprintf(p.torch, sizeof p.torch, "%s", torch);
+    p.cmdline = strdup(cmdline);
+    return p;
+}
+
+struct target_process *fixture_processes(size_t *n) {
+    struct target_process *list = calloc(4, sizeof *list);
+    if (!list)
+        return NULL;
+    list[0] = fixture_process(812, "root", 0.1, 21 << 20, "3.11", "", 864000, "/usr/bin/python3 /usr/sbin/service --daemon");
+    list[0].inspectable = false;
+    (void)snprintf(list[0].why_not, sizeof list[0].why_not, "it belongs to root: run as root");
+    list[1] = fixture_process(4242, "ada", 186.4, 1288490189, "3.11", "2.13.0", 7384, "python train.py --epochs 10 --batch-size 64");
+    list[1].attached = true;
+    list[2] = fixture_process(5001, "ada", 12.25, 734003200, "3.12", "", 61, "python -m notebook 訓練");
+    list[3] = fixture_process(5002, "ada", NAN, MODEL_UNKNOWN, "", "", NAN, "python \033[31mevil");
+    *n = 4;
+    return list;
+}
+
+struct app *fixture_app(enum fixture_kind kind, int steps, bool ascii) {
+    struct app_config config = {.delay_s = 0.25, .ascii = ascii, .mouse = true};
+    struct app *a = app_new(&config);
+    if (!a)
+        return NULL;
+    app_set_time(a, FIXTURE_NOW_S, FIXTURE_EPOCH_S);
+    struct model_target t;
+    fixture_target(&t, kind);
+    app_take_target(a, &t);
+    app_set_state(a, SESSION_CONNECTED, NULL, 0);
+    for (int i = 0; i < steps; i++) {
+        struct model_snapshot s;
+        fixture_snapshot(&s, kind, i);
+        app_take_snapshot(a, &s);
+    }
+    return a;
+}
+
+struct app *fixture_picker(bool ascii) {
+    struct app_config config = {.delay_s = 0.25, .ascii = ascii, .mouse = true, .pick = true};
+    struct app *a = app_new(&config);
+    size_t n = 0;
+    if (!a)
+        return NULL;
+    app_set_time(a, FIXTURE_NOW_S, FIXTURE_EPOCH_S);
+    struct target_process *list = fixture_processes(&n);
+    app_take_processes(a, list, n);
+    return a;
+}
+
+void fixture_press(struct app *a, const char *keys) {
+    char copy[512], *save = NULL;
+    (void)snprintf(copy, sizeof copy, "%s", keys);
+    for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        if (*word != '"') {
+            app_key(a, input_key_parse(word));
+            continue;
+        }
+        for (const char *p = word + 1; *p;) {
+            uint32_t cp;
+            p += text_utf8_next(p, strlen(p), &cp);
+            app_key(a, cp);
+        }
+    }
+}

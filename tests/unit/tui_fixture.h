@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tui_fixture: targets, snapshots and processes made by hand, always the same, for tests of the screens.
+ */
+#ifndef TESTS_TUI_FIXTURE_H
+#define TESTS_TUI_FIXTURE_H
+
+#include "client/target.h"
+#include "tui/app.h"
+
+#define FIXTURE_NOW_S 5000.0        /* the frozen clock */
+#define FIXTURE_EPOCH_S 1700000000.0 /* 22:13:20 UTC */
+
+enum fixture_kind {
+    FIXTURE_NORMAL,  /* a training job: main thread with the GIL, loader, autograd, native threads */
+    FIXTURE_NAMES,   /* CJK, combining characters, escape sequences, overlong names */
+    FIXTURE_HUGE,    /* 200 threads, large numbers everywhere */
+    FIXTURE_UNKNOWN, /* nothing but thread ids is known */
+};
+
+/* A snapshot; `step` moves what moves (CPU, inner frames) and the time by a quarter of a second. */
+void fixture_snapshot(struct model_snapshot *s, enum fixture_kind kind, int step);
+void fixture_target(struct model_target *t, enum fixture_kind kind);
+
+/* Processes for the picker; owned by the caller (target_list_free). */
+struct target_process *fixture_processes(size_t *n);
+
+/* An app that has received `steps` snapshots of a kind over a good connection, drawn at no time yet. */
+struct app *fixture_app(enum fixture_kind kind, int steps, bool ascii);
+
+/* An app in the picker. */
+struct app *fixture_picker(bool ascii);
+
+/* Press keys by name, separated by blanks; a word in quotes ("text) is typed letter by letter. */
+void fixture_press(struct app *a, const char *keys);
+
+#endif
