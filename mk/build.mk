@@ -36,7 +36,9 @@ $(BUILD)/lib/lib%.a:
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-$(BUILD)/obj/src/inject/stub%.o: src/inject/stub%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/stamp
+# A static pattern: in an implicit one % never matches nothing, and stub.c would be compiled like any other file.
+STUB_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/inject/stub*.c))
+$(STUB_OBJECTS): $(BUILD)/obj/%.o: %.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/stamp
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STUB_CFLAGS) -MMD -MP -c -o $@ $<
