@@ -67,7 +67,7 @@ def test_once(job, probing_top):
 
 
 def test_duration_and_flags(job, probing_top):
-    result = probing_top("--export", "folded", "--duration", "1s", "--threads", "--process", "--function", str(job.pid)).ok()
+    result = probing_top("--export", "folded", "--duration", "1s", "--threads", "--process", "--by-function", str(job.pid)).ok()
     folded = parse_folded(result.stdout)
     for frames, weight in folded:
         assert frames[0] == f"process {job.pid}"
