@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a message: parsed, asked for every body it might hold, fed to an assembler. What was understood is written
+ * again and must be understood again.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "wire/wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What we wrote ourselves must parse. */
+static void check_again(struct strbuf *b, int rc) {
+    struct err e;
+    struct wire_message *m = rc == 0 ? wire_parse(b->data, b->len, &e) : NULL;
+    if (rc == 0 && !m) {
+        fprintf(stderr, "own message refused: %s\n", e.text);
+        abort();
+    }
+    wire_message_free(m);
+    strbuf_fini(b);
+}
+
+static void get_snapshot(const struct wire_message *m) {
+    struct model_snapshot s;
+    struct strbuf b;
+    struct err e;
+    if (wire_get_snapshot(m, &s, &e) == 0) {
+        strbuf_init(&b, 0);
+        check_again(&b, wire_put_threads_notify(&b, &s));
+    }
+    model_snapshot_fini(&s);
+}
+
+static void get_samples(const struct wire_message *m) {
+    struct model_sample_batch s;
+    struct strbuf b;
+    struct err e;
+    if (wire_get_samples(m, &s, &e) == 0) {
+        strbuf_init(&b, 0);
+        check_again(&b, wire_put_samples_notify(&b, &s));
+    }
+    model_sample_batch_fini(&s);
+}
+
+static void get_small(const struct wire_message *m) {
+    struct model_target target;
+    struct model_status status;
+    struct wire_subscribe subscribe;
+    enum wire_stream stream;
+    enum wire_error code;
+    struct strbuf b;
+    struct err e;
+    char reason[16];
+    int version;
+    strbuf_init(&b, 0);
+    if (wire_get_target(m, &target, &e) == 0)
+        check_again(&b, wire_put_target(&b, 1, &target));
+    model_target_fini(&target);
+    if (wire_get_status(m, &status, &e) == 0)
+        check_again(&b, wire_put_status(&b, 1, &status));
+    model_status_fini(&status);
+    (void)wire_get_hello(m, &version, &e);
+    (void)wire_get_subscribe(m, &subscribe, &e);
+    (void)wire_get_unsubscribe(m, &stream, &e);
+    (void)wire_get_bye(m, reason, sizeof reason);
+    (void)wire_message_error(m, &code);
+    (void)wire_message_method(m);
+    (void)wire_message_notification(m);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct wire_assembler a;
+    struct err e;
+    struct wire_message *m = wire_parse(data, size, &e);
+    if (!m)
+        return 0;
+    get_snapshot(m);
+    get_samples(m);
+    get_small(m);
+    wire_assembler_init(&a);
+    for (int i = 0; i < 3; i++)
+        (void)wire_assembler_feed(&a, m, &e);
+    wire_assembler_fini(&a);
+    wire_message_free(m);
+    return 0;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bytes of every message, as they are kept in tests/wire/golden: what is sent today can be read by a program of tomorrow only if
+ * the bytes of yesterday are still read. WIRE_GOLDEN_UPDATE=1 writes the files anew; look at the difference before committing it.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/wire.h"
+
+static struct model_frame golden_frames[] = {
+    {.func = "Trainer.step", .file = "/job/train.py", .line = 41},
+    {.func = "<module>", .file = "/job/train.py", .line = 80},
+    {.kind = MODEL_FRAME_NATIVE, .func = "select"},
+};
+
+static struct model_thread golden_threads[] = {
+    {.tid = 4001,
+     .ident = 140009443289984,
+     .name = "MainThread",
+     .native_name = "python",
+     .state = 'R',
+     .on_cpu = 1,
+     .gil = MODEL_GIL_HELD,
+     .cpu_pct = 98.5,
+     .has_python = true,
+     .torn = true,
+     .frames = golden_frames,
+     .n_frames = 2},
+    {.tid = 4002,
+     .native_name = "pt_autograd_0",
+     .state = 'S',
+     .on_cpu = MODEL_UNKNOWN,
+     .cpu_pct = NAN,
+     .truncated = true,
+     .frames = golden_frames + 2,
+     .n_frames = 1},
+};
+
+static const struct model_snapshot golden_snapshot = {
+    .timestamp = 1700000000.25,
+    .seq = 7,
+    .gil_tid = 4001,
+    .cost_us = 250.5,
+    .threads = golden_threads,
+    .n_threads = 2,
+    .dropped = 3,
+    .process = {.cpu_pct = NAN,
+                .uptime_s = 61.5,
+                .rss_bytes = 123456789,
+                .n_threads = 9,
+                .agent_cpu_pct = 0.5,
+                .agent_rss_bytes = 262144},
+};
+
+static int put_hello(struct strbuf *b) { return wire_put_hello(b, 1, "0.1.0"); }
+
+static int put_threads(struct strbuf *b) { return wire_put_request(b, 2, WIRE_THREADS); }
+
+static int put_subscribe(struct strbuf *b) {
+    return wire_put_subscribe(b, 3, &(struct wire_subscribe){.stream = WIRE_STREAM_SAMPLES, .rate_hz = 100});
+}
+
+static int put_unsubscribe(struct strbuf *b) { return wire_put_unsubscribe(b, 4, WIRE_STREAM_THREADS); }
+
+static int put_error(struct strbuf *b) {
+    return wire_put_error(b, 5, WIRE_E_BAD_PARAMS, "the first request must be hello");
+}
+
+static int put_ok(struct strbuf *b) { return wire_put_ok(b, 6); }
+
+static int put_bye(struct strbuf *b) { return wire_put_bye(b, "ejected"); }
+
+static int put_target(struct strbuf *b) {
+    const struct model_target t = {.pid = 4001,
+                                   .uid = 1000,
+                                   .host = "node-7",
+                                   .cmdline = "python train.py",
+                                   .exe = "/usr/bin/python3.11",
+                                   .python = "3.11.7",
+                                   .rank = MODEL_UNKNOWN,
+                                   .started_at = 1699999000,
+                                   .agent_version = "0.1.0",
+                                   .discovery = "symbol"};
+    return wire_put_target(b, 1, &t);
+}
+
+static int put_status(struct strbuf *b) {
+    const struct model_status s = {.agent_version = "0.1.0",
+                                   .uptime_s = 12.5,
+                                   .cpu_s = 0.25,
+                                   .rss_bytes = 400000,
+                                   .clients = 2,
+                                   .rate_hz = 100,
+                                   .samples = 12345,
+                                   .torn = 2,
+                                   .dropped = 1,
+                                   .us_per_sample = 4.5,
+                                   .overhead_pct = NAN,
+                                   .budget_pct = 1,
+                                   .stretched = true,
+                                   .snapshots = 40,
+                                   .discovery = "symbol",
+                                   .endpoint = "/tmp/probing-1000/4001.sock"};
+    return wire_put_status(b, 8, &s);
+}
+
+static int put_snapshot(struct strbuf *b) { return wire_put_snapshot(b, 9, &golden_snapshot); }
+
+static int put_threads_notify(struct strbuf *b) { return wire_put_threads_notify(b, &golden_snapshot); }
+
+static int put_samples(struct strbuf *b) {
+    struct model_frame_def frames[] = {{1, golden_frames[1]}, {2, golden_frames[0]}};
+    struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}};
+    struct model_thread_def threads[] = {{.tid = 4001, .name = "MainThread", .native_name = "python"}};
+    struct model_sample samples[] = {
+        {.timestamp = 1700000000.5, .tid = 4001, .stack_id = 2, .on_cpu = 1, .gil = MODEL_GIL_HELD},
+        {.timestamp = 1700000000.75, .tid = 4001, .stack_id = 1, .on_cpu = MODEL_UNKNOWN, .torn = true}};
+    const struct model_sample_batch batch = {.epoch = 1,
+                                             .period_us = 10000,
+                                             .dropped = 4,
+                                             .frames = frames,
+                                             .n_frames = 2,
+                                             .stacks = stacks,
+                                             .n_stacks = 2,
+                                             .threads = threads,
+                                             .n_threads = 1,
+                                             .samples = samples,
+                                             .n_samples = 2};
+    return wire_put_samples_notify(b, &batch);
+}
+
+static int put_chunk(struct strbuf *b) { return wire_put_chunk(b, 1, "a short one", 11, 0); }
+
+static const struct golden {
+    const char *name;
+    int (*put)(struct strbuf *b);
+} goldens[] = {
+    {"hello", put_hello},
+    {"threads", put_threads},
+    {"subscribe", put_subscribe},
+    {"unsubscribe", put_unsubscribe},
+    {"error", put_error},
+    {"ok", put_ok},
+    {"bye", put_bye},
+    {"target", put_target},
+    {"status", put_status},
+    {"snapshot", put_snapshot},
+    {"threads_notify", put_threads_notify},
+    {"samples", put_samples},
+    {"chunk", put_chunk},
+};
+
+static void golden_path(char *buf, size_t cap, const char *name) {
+    (void)snprintf(buf, cap, "%s/tests/wire/golden/%s.msgpack", PROBING_SOURCE_DIR, name);
+}
+
+static void check_bytes(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        char path[512];
+        struct strbuf b, kept;
+        struct err e = {0};
+        golden_path(path, sizeof path, goldens[i].name);
+        strbuf_init(&b, 0);
+        strbuf_init(&kept, 0);
+        assert_int_equal(goldens[i].put(&b), 0);
+        if (getenv("WIRE_GOLDEN_UPDATE")) {
+            FILE *f = fopen(path, "wb");
+            assert_non_null(f);
+            assert_int_equal(fwrite(b.data, 1, b.len, f), b.len);
+            assert_int_equal(fclose(f), 0);
+        }
+        if (strbuf_read_file(&kept, path) != 0)
+            fail_msg("%s cannot be read", path);
+        if (kept.len != b.len || memcmp(kept.data, b.data, b.len) != 0)
+            fail_msg("%s: %zu bytes are kept, %zu other ones are written now", path, kept.len, b.len);
+        struct wire_message *m = wire_parse(kept.data, kept.len, &e);
+        if (!m)
+            fail_msg("%s: %s", path, e.text);
+        wire_message_free(m);
+        strbuf_fini(&b);
+        strbuf_fini(&kept);
+    }
+}
+
+/* Cut anywhere, a message is refused and nothing is read beyond. */
+static void check_cut_messages_are_refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        struct strbuf b;
+        strbuf_init(&b, 0);
+        assert_int_equal(goldens[i].put(&b), 0);
+        for (size_t len = 0; len < b.len; len++) {
+            struct err e = {0};
+            char *exact = malloc(len + 1);
+            assert_non_null(exact);
+            memcpy(exact, b.data, len);
+            assert_null(wire_parse(exact, len, &e));
+            assert_non_null(strstr(e.text, "not valid"));
+            free(exact);
+        }
+        assert_int_equal(strbuf_addc(&b, '\0'), 0); /* and one with something after it */
+        assert_null(wire_parse(b.data, b.len, NULL));
+        strbuf_fini(&b);
+    }
+}
+
+static void get_everything(const struct wire_message *m) {
+    struct model_snapshot snapshot;
+    struct model_sample_batch batch;
+    struct model_target target;
+    struct model_status status;
+    struct err e;
+    (void)wire_get_snapshot(m, &snapshot, &e);
+    model_snapshot_fini(&snapshot);
+    (void)wire_get_samples(m, &batch, &e);
+    model_sample_batch_fini(&batch);
+    (void)wire_get_target(m, &target, &e);
+    model_target_fini(&target);
+    (void)wire_get_status(m, &status, &e);
+    model_status_fini(&status);
+}
+
+/* One byte changed at a time: read to something or refused, never worse (the sanitisers watch). */
+static void check_changed_messages_do_no_harm(void **state) {
+    (void)state;
+    static const unsigned char values[] = {0x00, 0x7f, 0x80, 0x90, 0xa0, 0xc0, 0xc1, 0xc6,
+                                           0xcb, 0xcf, 0xd3, 0xdb, 0xdd, 0xdf, 0xff};
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        struct strbuf b;
+        strbuf_init(&b, 0);
+        assert_int_equal(goldens[i].put(&b), 0);
+        for (size_t at = 0; at < b.len; at++)
+            for (size_t v = 0; v < sizeof values; v++) {
+                char before = b.data[at];
+                b.data[at] = (char)values[v];
+                struct wire_message *m = wire_parse(b.data, b.len, NULL);
+                if (m)
+                    get_everything(m);
+                wire_message_free(m);
+                b.data[at] = before;
+            }
+        strbuf_fini(&b);
+    }
+}
+
+static void check_refused(const char *bytes, size_t len) {
+    struct err e = {0};
+    struct wire_message *m = wire_parse(bytes, len, &e);
+    assert_null(m);
+    assert_int_equal(e.code, ERR_FAILED);
+}
+
+/* Counts that the bytes cannot hold, nesting, and what is no message of ours. */
+static void check_bombs_are_refused(void **state) {
+    (void)state;
+    char deep[4096];
+    memset(deep, 0x91, sizeof deep); /* an array in an array in an array ... */
+    check_refused(deep, sizeof deep);
+    check_refused("\xdd\xff\xff\xff\xff", 5);
+    check_refused("\xdf\xff\xff\xff\xff", 5);
+    check_refused("\x93\x02\xa3"
+                  "bye"
+                  "\xdf\x7f\xff\xff\xff\x00",
+                  12);
+    check_refused("\xdb\xff\xff\xff\xff"
+                  "x",
+                  6);
+    check_refused("\xc1", 1);
+    check_refused("\x90", 1);
+    check_refused("\x94\x00\x01\xa5hello", 9);
+    check_refused("\x94\x03\x01\xa5hello\x80", 10);
+    check_refused("\x94\x00\xff\xa5hello\x80", 10);
+    check_refused("\x93\x02\xa3"
+                  "bye\x90",
+                  7);
+    check_refused("hello, world", 12);
+}
+
+/* Keys that are not known are passed over, those that are missing are unknown. */
+static void check_other_releases(void **state) {
+    (void)state;
+    static const char bytes[] = "\x93\x02\xa7threads\x83\xa6"
+                                "future\x93\x01\x81\x01\x02\xa1x"
+                                "\x93\x01\x02\x03\xc3\xa7threads\x82\xa3tid\x92\x05\x06\xa5"
+                                "color\x92\x01\x02";
+    struct err e = {0};
+    struct model_snapshot s;
+    struct wire_message *m = wire_parse(bytes, sizeof bytes - 1, &e);
+    if (!m)
+        fail_msg("%s", e.text);
+    if (wire_get_snapshot(m, &s, &e) != 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(s.n_threads, 2);
+    assert_int_equal(s.threads[1].tid, 6);
+    assert_null(s.threads[1].name);
+    assert_int_equal(s.threads[1].state, '?');
+    assert_int_equal(s.threads[1].n_frames, 0);
+    assert_true(isnan(s.timestamp) && isnan(s.threads[0].cpu_pct));
+    assert_int_equal(s.gil_tid, MODEL_UNKNOWN);
+    model_snapshot_fini(&s);
+    wire_message_free(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_bytes),
+        cmocka_unit_test(check_cut_messages_are_refused),
+        cmocka_unit_test(check_changed_messages_do_no_harm),
+        cmocka_unit_test(check_bombs_are_refused),
+        cmocka_unit_test(check_other_releases),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
