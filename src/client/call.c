@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "client/loop.h"
 
+#define CALL_GRACE_US (500 * 1000ULL) /* for the reason behind a broken connection */
+
 enum call_await { CALL_NOTHING = 0, CALL_CONNECTED, CALL_SNAPSHOT, CALL_STATUS, CALL_REPLY, CALL_TIME };
 
 struct call {
@@ -20,6 +22,7 @@ struct call {
     enum call_await await;
     bool arrived;
     bool failed;
+    bool broken;  /* the connection went; `error` says how */
     bool in_time; /* the deadline is an end, not a failure */
     struct err error;
     struct model_snapshot *snapshot; /* where the answer goes */
@@ -36,19 +39,25 @@ static void call_arrive(struct call *c, enum call_await what) {
 }
 
 static void call_fail(struct call *c, const struct err *why) {
-    if (!c->failed)
+    if (!c->failed && why != &c->error)
         c->error = *why;
     c->failed = true;
     loop_stop(c->loop);
 }
 
-/* Who waits for one answer is not helped by a reconnect: the answer went with the connection. */
+/* Who waits for one answer is not helped by a reconnect: the answer went with the connection. But a process that ends
+ * closes its sockets before it is gone, so the reason is waited for. */
 static void call_on_state(void *arg, enum session_state state, const struct err *why) {
     struct call *c = arg;
-    if (state == SESSION_CONNECTED)
+    if (state == SESSION_CONNECTED && !c->broken)
         call_arrive(c, CALL_CONNECTED);
-    else if (why)
+    else if (state == SESSION_LOST || state == SESSION_FAILED)
         call_fail(c, why);
+    else if (state == SESSION_RECONNECTING && !c->broken) {
+        c->broken = true;
+        c->error = *why;
+        loop_timer_set(c->deadline, CALL_GRACE_US);
+    }
 }
 
 static void call_on_target(void *arg, struct model_target *target) {
@@ -106,6 +115,10 @@ static const struct session_handler call_handler = {
 static void call_on_deadline(void *arg) {
     struct call *c = arg;
     struct err why;
+    if (c->broken) {
+        call_fail(c, &c->error);
+        return;
+    }
     if (c->in_time) {
         call_arrive(c, CALL_TIME);
         return;
@@ -118,7 +131,7 @@ static int call_wait(struct call *c, enum call_await what, double timeout_s, str
     c->await = what;
     c->arrived = false;
     c->in_time = what == CALL_TIME;
-    loop_timer_set(c->deadline, (uint64_t)(timeout_s * 1e6));
+    loop_timer_set(c->deadline, c->broken ? CALL_GRACE_US : (uint64_t)(timeout_s * 1e6));
     if (!c->failed)
         loop_run(c->loop);
     loop_timer_cancel(c->deadline);

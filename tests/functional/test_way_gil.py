@@ -54,7 +54,8 @@ def test_everything_answers(gilhog, probing, probing_top, ptrace):
     assert main["gil"] == "held" and main["on_cpu"] is True and main["state"] == "R"
     assert [f["func"] for f in main["frames"]] == ["hold_gil", "<module>"]
     assert main["frames"][0]["line"] == 12 and main["frames"][0]["file"] == gilhog.script
-    assert starving["gil"] == "waiting" and starving["on_cpu"] is False
+    # It wakes every few milliseconds to ask for the GIL, which takes next to no time.
+    assert starving["gil"] == "waiting" and starving["cpu_pct"] < 20
     assert starving["frames"][0]["func"] == "wait_for_gil" and starving["frames"][0]["line"] == 8
 
     assert probing(pid, "eject").ok().seconds < 2 * PROMPT_SECONDS
