@@ -38,7 +38,7 @@ $(BUILD)/lib/lib%.a:
 
 # A static pattern: in an implicit one % never matches nothing, and stub.c would be compiled like any other file.
 STUB_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/inject/stub*.c))
-$(STUB_OBJECTS): $(BUILD)/obj/%.o: %.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/stamp
+$(STUB_OBJECTS): $(BUILD)/obj/%.o: %.c mk/build.mk tools/check_stub.sh $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/stamp
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STUB_CFLAGS) -MMD -MP -c -o $@ $<
