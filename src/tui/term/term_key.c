@@ -71,23 +71,23 @@ static void term_key_add_paste(struct term_keys *k, unsigned ch) {
     k->paste_len += text_utf8_put(ch == '\r' ? '\n' : ch, k->paste + k->paste_len);
 }
 
-/* A mouse event that means something; false when it does not. */
-static bool term_key_mouse(struct input_event *e) {
+/* ncurses parses what has arrived at once and hands it out newest first; a click may be among the older ones. */
+static void term_key_mouse(struct term_keys *k) {
     MEVENT m;
-    if (getmouse(&m) != OK)
-        return false;
-    e->kind = INPUT_EVENT_MOUSE;
-    e->row = m.y;
-    e->col = m.x;
-    if (m.bstate & BUTTON1_PRESSED)
-        e->button = INPUT_CLICK;
-    else if (m.bstate & BUTTON4_PRESSED)
-        e->button = INPUT_WHEEL_UP;
-    else if (m.bstate & BUTTON5_PRESSED)
-        e->button = INPUT_WHEEL_DOWN;
-    else
-        return false;
-    return true;
+    int most = (int)(sizeof k->mouse / sizeof k->mouse[0]);
+    k->n_mouse = 0;
+    while (k->n_mouse < most && getmouse(&m) == OK) {
+        struct input_event e = {.kind = INPUT_EVENT_MOUSE, .row = m.y, .col = m.x};
+        if (m.bstate & (BUTTON1_PRESSED | BUTTON1_CLICKED))
+            e.button = INPUT_CLICK;
+        else if (m.bstate & BUTTON4_PRESSED)
+            e.button = INPUT_WHEEL_UP;
+        else if (m.bstate & BUTTON5_PRESSED)
+            e.button = INPUT_WHEEL_DOWN;
+        else
+            continue;
+        k->mouse[k->n_mouse++] = e;
+    }
 }
 
 /* ESC and something at once is Alt and that key. */
@@ -107,7 +107,13 @@ static uint32_t term_key_escape(struct term_keys *k) {
 bool term_key_read(struct term_keys *k, struct input_event *e) {
     unsigned ch;
     int rc;
-    while ((rc = term_key_get(k, &ch)) != ERR) {
+    for (;;) {
+        if (k->n_mouse > 0) {
+            *e = k->mouse[--k->n_mouse];
+            return true;
+        }
+        if ((rc = term_key_get(k, &ch)) == ERR)
+            return false;
         memset(e, 0, sizeof *e);
         if (rc == KEY_CODE_YES && ch == TERM_PASTE_BEGIN) {
             k->pasting = true;
@@ -121,8 +127,7 @@ bool term_key_read(struct term_keys *k, struct input_event *e) {
             if (rc == OK)
                 term_key_add_paste(k, ch);
         } else if (rc == KEY_CODE_YES && ch == KEY_MOUSE) {
-            if (term_key_mouse(e))
-                return true;
+            term_key_mouse(k);
         } else {
             e->kind = INPUT_EVENT_KEY;
             e->key = rc == KEY_CODE_YES ? term_key_special(ch) : term_key_char(ch);
@@ -132,5 +137,4 @@ bool term_key_read(struct term_keys *k, struct input_event *e) {
                 return true;
         }
     }
-    return false;
 }

@@ -17,6 +17,8 @@ struct term_keys {
     bool has_next;
     int next_rc;
     unsigned next;
+    struct input_event mouse[8]; /* to be delivered from the last to the first */
+    int n_mouse;
     bool pasting;
     size_t paste_len;
     char paste[TERM_KEY_MAX_PASTE];

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The app without a terminal: what keys do, what stays where it was when data come in, how it ends. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tui/action.h"
+#include "tui/screens/screens.h"
+#include "tui/screens/stack.h"
+#include "tui/screens/threads_rows.h"
+#include "unit/tui_fixture.h"
+
+/* The screen as text, a line a row. */
+static const char *draw(struct app *a, int rows, int cols) {
+    static char text[200000];
+    struct grid g;
+    size_t used = 0;
+    assert_int_equal(grid_init(&g, rows, cols), 0);
+    app_draw(a, &g);
+    for (int y = 0; y < rows; y++) {
+        grid_row_text(&g, grid_rect(&g), y, text + used, sizeof text - used - 1, NULL);
+        used += strlen(text + used);
+        text[used++] = '\n';
+    }
+    text[used] = '\0';
+    grid_fini(&g);
+    return text;
+}
+
+static void next_snapshot(struct app *a, enum fixture_kind kind, int step) {
+    struct model_snapshot s;
+    fixture_snapshot(&s, kind, step);
+    app_take_snapshot(a, &s);
+}
+
+static void assert_shows(struct app *a, const char *what) {
+    const char *screen = draw(a, 24, 80);
+    if (!strstr(screen, what))
+        fail_msg("'%s' is not on the screen:\n%s", what, screen);
+}
+
+static void assert_hides(struct app *a, const char *what) {
+    const char *screen = draw(a, 24, 80);
+    if (strstr(screen, what))
+        fail_msg("'%s' is on the screen:\n%s", what, screen);
+}
+
+static void test_main_thread_is_selected_first(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    assert_shows(a, "Stack of MainThread (4242)");
+    assert_shows(a, "train_step           /home/ada/jobs/train.py:203");
+    app_free(a);
+}
+
+/* Whatever the order does, the selected thread stays selected, and so does the frame in its stack. */
+static void test_selection_follows_the_thread(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "j j");
+    assert_shows(a, "Stack of QueueFeederThread (4251)");
+    static const char *const orders[] = {">", ">", "<", "I", "P", "F6", "F6", "F6", "F6", "F6", "F6"};
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+        fixture_press(a, orders[i]);
+        next_snapshot(a, FIXTURE_NORMAL, (int)i + 2);
+        assert_shows(a, "Stack of QueueFeederThread (4251)");
+    }
+    fixture_press(a, "]");
+    assert_hides(a, "Stack of QueueFeederThread");
+    fixture_press(a, "[");
+    assert_shows(a, "Stack of QueueFeederThread");
+    app_free(a);
+}
+
+static void test_frame_stays_selected(void **state) {
+    struct stack_pane p = {0};
+    struct model_frame frames[10] = {{0}};
+    struct model_thread t = {.tid = 1, .frames = frames, .n_frames = 6};
+    (void)state;
+    p.list.page = 4;
+    stack_follow(&p, &t);
+    list_select(&p.list, 4);
+    t.n_frames = 9; /* three inner calls more */
+    stack_follow(&p, &t);
+    assert_int_equal(p.list.selected, 7);
+    t.n_frames = 3;
+    stack_follow(&p, &t);
+    assert_int_equal(p.list.selected, 1);
+    t.tid = 2;
+    stack_follow(&p, &t);
+    assert_int_equal(p.list.selected, 0);
+    t.n_frames = 8; /* who looks at the innermost goes on doing so */
+    stack_follow(&p, &t);
+    assert_int_equal(p.list.selected, 0);
+    stack_follow(&p, NULL);
+}
+
+static void test_selected_thread_that_ends(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "End");
+    next_snapshot(a, FIXTURE_UNKNOWN, 2);
+    assert_shows(a, "Stack of ? (102)");
+    struct model_snapshot none;
+    fixture_snapshot(&none, FIXTURE_NORMAL, 3);
+    none.n_threads = 0;
+    app_take_snapshot(a, &none);
+    assert_shows(a, "no threads to show");
+    fixture_press(a, "j k Enter j G ] [ / \"x Enter n");
+    app_free(a);
+}
+
+static void test_pause_freezes_the_view_only(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
+    (void)state;
+    assert_shows(a, "98.5");
+    assert_false(app_needs_tick(a));
+    fixture_press(a, "Space");
+    assert_true(app_needs_tick(a));
+    next_snapshot(a, FIXTURE_UNKNOWN, 40);
+    next_snapshot(a, FIXTURE_UNKNOWN, 41);
+    assert_shows(a, " PAUSED  at 22:13:10, 9s ago");
+    assert_shows(a, "Stack of MainThread"); /* frozen */
+    assert_shows(a, "CPU      ?");          /* the header goes on */
+    assert_shows(a, "seen 4");
+    fixture_press(a, "Enter j \\ \"pin Enter Esc"); /* one can look round */
+    assert_shows(a, "Thread-1 (_pin");
+    fixture_press(a, "Space");
+    assert_hides(a, "PAUSED");
+    assert_hides(a, "MainThread");
+    app_free(a);
+}
+
+static void test_pause_before_the_first_snapshot_is_nothing(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 0, false);
+    (void)state;
+    fixture_press(a, "Space");
+    assert_false(a->data.paused);
+    app_free(a);
+}
+
+static void test_filter(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "\\ \"feed");
+    assert_shows(a, "QueueFeederThread"); /* by name; the other by a frame, Queue._feed */
+    assert_shows(a, "_pin");
+    assert_hides(a, "4242 MainThread");
+    fixture_press(a, "Enter");
+    assert_shows(a, "Threads 2 of 6   FILTER feed");
+    assert_shows(a, "F4FILTER");
+    fixture_press(a, "\\ ctrl-u \"!omp|QUEUE Enter"); /* a capital makes it exact */
+    assert_shows(a, "Threads 6   FILTER !omp|QUEUE");
+    fixture_press(a, "\\ ctrl-u \"!omp|queue Enter");
+    assert_shows(a, "Threads 2 of 6   FILTER !omp|queue");
+    assert_shows(a, "MainThread");
+    fixture_press(a, "\\ ctrl-u \"nothing-like-it Enter");
+    assert_true(a->message_is_bad);
+    fixture_press(a, "Esc");
+    assert_shows(a, "Threads 6");
+    fixture_press(a, "\\ \"OMP Esc"); /* left by Esc: no filter */
+    assert_shows(a, "Threads 6");
+    app_free(a);
+}
+
+static void test_hiding(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "p");
+    assert_shows(a, "Threads 3 of 6   native hidden");
+    fixture_press(a, "a");
+    assert_shows(a, "Threads 2 of 6   idle hidden   native hidden");
+    fixture_press(a, "A");
+    assert_shows(a, "Threads 6");
+    app_free(a);
+}
+
+static void test_search(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "/ \"_recv");
+    assert_shows(a, "Stack of Thread-1 (_pin_memory_loop)"); /* while it is typed */
+    fixture_press(a, "Esc");
+    assert_shows(a, "Stack of MainThread"); /* and back */
+    fixture_press(a, "/ \"omp Enter");
+    assert_shows(a, "Stack of OMP worker (4262)");
+    assert_shows(a, "/omp: 2 threads");
+    fixture_press(a, "n");
+    assert_shows(a, "Stack of OMP worker (4261)");
+    fixture_press(a, "n");
+    assert_shows(a, "Stack of OMP worker (4262)");
+    fixture_press(a, "N");
+    assert_shows(a, "Stack of OMP worker (4261)");
+    fixture_press(a, "Esc");
+    assert_hides(a, "/omp");
+    fixture_press(a, "g Enter / \"train_step Enter"); /* in the stack it looks for frames */
+    assert_shows(a, "Stack of MainThread");
+    fixture_press(a, "/ \"zzz Enter");
+    assert_true(a->message_is_bad);
+    app_free(a);
+}
+
+/* Letters in a prompt type, whatever they are bound to; pasted text is never keys. */
+static void test_typing_is_not_keys(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "/ \"qQ?hjkl");
+    assert_string_equal(a->prompt.text, "qQ?hjkl");
+    assert_false(a->wishes.quit);
+    struct input_event paste = {.kind = INPUT_EVENT_PASTE, .text = "q\nQ\x1b[A"};
+    app_input(a, &paste);
+    assert_false(app_take_wishes(a).quit);
+    fixture_press(a, "Esc");
+    app_input(a, &paste);
+    assert_false(app_take_wishes(a).quit);
+    assert_shows(a, "Threads 6");
+    app_free(a);
+}
+
+static void test_leaving(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "Esc Esc Esc Enter Esc Esc ? Esc Esc Backspace");
+    assert_false(a->wishes.quit); /* Esc never quits */
+    fixture_press(a, "? q");
+    assert_false(a->wishes.quit);
+    assert_int_equal(a->n_screens, 1);
+    fixture_press(a, "q");
+    assert_true(app_take_wishes(a).quit);
+    assert_int_equal(app_exit_status(a), 0);
+    fixture_press(a, "? Q");
+    assert_true(app_take_wishes(a).quit);
+    fixture_press(a, "q");
+    struct err why = {ERR_LOST, "process 4242 has ended"};
+    app_set_state(a, SESSION_LOST, &why, 0);
+    assert_shows(a, "TARGET GONE: process 4242 has ended. Last snapshot: 22:13:10. q quits.");
+    assert_shows(a, "train_step"); /* browsable */
+    assert_false(app_needs_tick(a));
+    fixture_press(a, "j / \"pin Enter");
+    assert_shows(a, "Stack of Thread-1");
+    fixture_press(a, "q");
+    assert_true(app_take_wishes(a).quit);
+    assert_int_equal(app_exit_status(a), 4);
+    app_free(a);
+}
+
+static void test_unknown_key_says_so(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "F12");
+    assert_shows(a, "F12 does nothing here: press ? for the keys");
+    fixture_press(a, "j");
+    assert_hides(a, "does nothing");
+    app_free(a);
+}
+
+static void test_rate(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "F7");
+    assert_true(app_take_wishes(a).rate);
+    assert_true(a->config.delay_s == 0.5);
+    fixture_press(a, "F8 F8");
+    assert_true(a->config.delay_s == 0.1);
+    fixture_press(a, "F8 F8 F8 F8");
+    assert_true(a->config.delay_s == APP_MIN_DELAY_S);
+    for (int i = 0; i < 20; i++)
+        fixture_press(a, "F7");
+    assert_true(a->config.delay_s == APP_MAX_DELAY_S);
+    a->config.delay_s = 0.3; /* given by -d: the next step is the next in the row */
+    fixture_press(a, "F7");
+    assert_true(a->config.delay_s == 0.5);
+    a->config.delay_s = 0.3;
+    fixture_press(a, "F8");
+    assert_true(a->config.delay_s == 0.25);
+    app_free(a);
+}
+
+static void test_wishes(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "ctrl-l ctrl-z ctrl-t R");
+    struct app_wishes w = app_take_wishes(a);
+    assert_true(w.repaint && w.suspend && w.toggle_mouse && w.snapshot && !w.quit);
+    w = app_take_wishes(a);
+    assert_false(w.repaint || w.suspend || w.toggle_mouse || w.snapshot);
+    app_free(a);
+}
+
+static void test_mouse(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    (void)draw(a, 24, 80);
+    struct input_event click = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_CLICK, .row = 7, .col = 10};
+    app_input(a, &click);
+    assert_shows(a, "Stack of QueueFeederThread");
+    click.row = 4; /* the head: sort by name */
+    app_input(a, &click);
+    assert_shows(a, "sorted by NAME");
+    app_input(a, &click);
+    assert_shows(a, "NAME\xe2\x96\xbe");
+    click.row = 15;
+    app_input(a, &click);
+    assert_int_equal(app_top(a)->def->context(app_top(a)->state), CONTEXT_STACK);
+    click.row = 23;
+    click.col = 1; /* F1Help */
+    app_input(a, &click);
+    assert_int_equal(a->n_screens, 2);
+    struct input_event wheel = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_WHEEL_DOWN, .row = 10, .col = 10};
+    app_input(a, &wheel);
+    assert_shows(a, "Help   line");
+    app_free(a);
+}
+
+static void test_help_runs_entries(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "? / \"freeze Enter Enter");
+    assert_int_equal(a->n_screens, 1);
+    assert_true(a->data.paused);
+    fixture_press(a, "? / \"attach Enter Enter"); /* of another screen: nothing happens */
+    assert_int_equal(a->n_screens, 2);
+    app_free(a);
+}
+
+static void test_picker(void **state) {
+    struct app *a = fixture_picker(false);
+    (void)state;
+    assert_shows(a, "[agent] python train");
+    assert_true(app_take_wishes(a).list);
+    fixture_press(a, "j");
+    size_t n = 0;
+    struct target_process *list = fixture_processes(&n); /* the list comes anew; the selection stays on its process */
+    list[1].cpu_pct = 0;
+    app_take_processes(a, list, n);
+    fixture_press(a, "Enter");
+    assert_int_equal(app_take_wishes(a).attach, 5001);
+    assert_int_equal(a->attaching, 5001);
+    fixture_press(a, "Enter"); /* one at a time */
+    assert_int_equal(app_take_wishes(a).attach, 0);
+    struct err why = {ERR_ATTACH, "process 5001: no"};
+    app_attach_done(a, &why);
+    assert_shows(a, "process 5001: no");
+    assert_int_equal(a->attaching, 0);
+    fixture_press(a, "\\ \"root Enter Enter");
+    assert_shows(a, "812: it belongs to root: run as root");
+    assert_int_equal(app_take_wishes(a).attach, 0);
+    fixture_press(a, "A g Enter");
+    assert_true(app_take_wishes(a).attach > 0);
+    app_attach_done(a, NULL);
+    assert_shows(a, "connecting to the agent");
+    assert_int_equal(app_exit_status(a), 0);
+    app_free(a);
+}
+
+static void test_ages(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 9, false);
+    (void)state;
+    const struct data_shot *shot = data_shown(&a->data);
+    assert_true(data_stack_age(shot, 1) == 2.0); /* the feeder has not moved in nine looks */
+    assert_true(data_stack_age(shot, 0) == 0.0); /* the main thread's line changes */
+    assert_true(data_stack_age(shot, 3) != data_stack_age(shot, 3)); /* no frames: unknown */
+    app_free(a);
+}
+
+static void test_late_data_are_told(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
+    (void)state;
+    app_set_time(a, FIXTURE_NOW_S + 0.3, FIXTURE_EPOCH_S);
+    assert_false(app_needs_tick(a));
+    app_set_time(a, FIXTURE_NOW_S + 7.5, FIXTURE_EPOCH_S);
+    assert_true(app_needs_tick(a));
+    assert_shows(a, "DATA 7s OLD");
+    app_free(a);
+}
+
+static void test_rows_sort_stably(void **state) {
+    struct model_snapshot s;
+    struct data_shot shot = {.valid = true};
+    struct thread_filter filter = {0};
+    (void)state;
+    fixture_snapshot(&s, FIXTURE_HUGE, 0);
+    for (size_t i = 0; i < s.n_threads; i++)
+        s.threads[i].cpu_pct = (double)(i % 3);
+    shot.snapshot = s;
+    for (int column = 0; column < thread_n_columns; column++)
+        for (int down = 0; down < 2; down++) {
+            struct thread_rows rows = {0};
+            thread_rows_build(&rows, &shot, &filter, (struct table_sort){column, down});
+            assert_int_equal(rows.n, s.n_threads);
+            for (size_t i = 1; i < rows.n; i++) {
+                const struct thread_row *x = thread_rows_at(&rows, i - 1), *y = thread_rows_at(&rows, i);
+                int order = thread_columns[column].compare(x, y) * (down ? -1 : 1);
+                assert_true(order < 0 || (order == 0 && x->thread < y->thread));
+            }
+            thread_rows_fini(&rows);
+        }
+    model_snapshot_fini(&s);
+}
+
+/* Any keys, clicks, sizes and data, in any order: nothing breaks, and the screen is always drawn. */
+static void test_anything(void **state) {
+    static const int sizes[][2] = {{24, 80}, {5, 20}, {50, 200}, {12, 60}, {1, 1}, {30, 139}, {13, 141}};
+    (void)state;
+    srand(11);
+    for (int run = 0; run < 8; run++) {
+        struct app *a = run % 4 == 3 ? fixture_picker(run > 4) : fixture_app((enum fixture_kind)(run % 4), 1, run > 4);
+        struct grid g;
+        assert_int_equal(grid_init(&g, 24, 80), 0);
+        for (int i = 0; i < 4000; i++) {
+            struct input_event e = {.kind = INPUT_EVENT_KEY};
+            switch (rand() % 10) {
+            case 0:
+                e = (struct input_event){.kind = INPUT_EVENT_MOUSE, .button = (enum input_button)(1 + rand() % 3),
+                                         .row = rand() % 60, .col = rand() % 210};
+                break;
+            case 1:
+                e = (struct input_event){.kind = INPUT_EVENT_PASTE, .text = "\033x\xe8\xa8\x93"};
+                break;
+            case 2:
+                e.key = INPUT_SPECIAL + (uint32_t)(rand() % 24);
+                break;
+            case 3:
+                e.key = INPUT_CTRL + 'a' + (uint32_t)(rand() % 26);
+                break;
+            default:
+                e.key = ' ' + (uint32_t)(rand() % 95);
+            }
+            app_input(a, &e);
+            if (rand() % 20 == 0)
+                next_snapshot(a, (enum fixture_kind)(rand() % 4), i);
+            if (rand() % 30 == 0)
+                app_set_state(a, (enum session_state)(rand() % 5), NULL, 1);
+            struct app_wishes w = app_take_wishes(a);
+            if (w.attach)
+                app_attach_done(a, NULL);
+            const int *size = sizes[(size_t)rand() % (sizeof sizes / sizeof sizes[0])];
+            if (rand() % 5 == 0)
+                assert_int_equal(grid_resize(&g, size[0], size[1]), 0);
+            app_draw(a, &g);
+            assert_true(grid_row_length(&g, 0) > 0);
+        }
+        grid_fini(&g);
+        app_free(a);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_main_thread_is_selected_first),
+        cmocka_unit_test(test_selection_follows_the_thread),
+        cmocka_unit_test(test_frame_stays_selected),
+        cmocka_unit_test(test_selected_thread_that_ends),
+        cmocka_unit_test(test_pause_freezes_the_view_only),
+        cmocka_unit_test(test_pause_before_the_first_snapshot_is_nothing),
+        cmocka_unit_test(test_filter),
+        cmocka_unit_test(test_hiding),
+        cmocka_unit_test(test_search),
+        cmocka_unit_test(test_typing_is_not_keys),
+        cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_unknown_key_says_so),
+        cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_wishes),
+        cmocka_unit_test(test_mouse),
+        cmocka_unit_test(test_help_runs_entries),
+        cmocka_unit_test(test_picker),
+        cmocka_unit_test(test_ages),
+        cmocka_unit_test(test_late_data_are_told),
+        cmocka_unit_test(test_rows_sort_stably),
+        cmocka_unit_test(test_anything),
+    };
+    (void)setlocale(LC_ALL, "C.UTF-8");
+    (void)setenv("TZ", "UTC", 1);
+    tzset();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
