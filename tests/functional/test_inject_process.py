@@ -277,22 +277,19 @@ def test_vector_registers_survive(job, inject, broken_agent, vectors):
     running.goes_on()
 
 
-def test_calls_see_no_eintr(job, inject, broken_agent, vectors):
-    """Each thread sits in a call that the kernel ends with EINTR after a stop; all are stopped many times."""
+@pytest.mark.parametrize("call", ["epoll", "nanosleep", "recv", "sigtimedwait", "semtimedop"])
+def test_calls_see_no_eintr(job, inject, broken_agent, vectors, call):
+    """The only thread sits in a call that the kernel ends with EINTR after a stop."""
     running = job("""
 native = ctypes.CDLL(sys.argv[2])
-def call(function):
-    while True:
-        cell.bad += function()
-        cell.steps += 1
-for name in ("epoll", "nanosleep", "recv", "sigtimedwait", "semtimedop"):
-    threading.Thread(target=call, args=(getattr(native, "eintr_" + name),), daemon=True).start()
+function = getattr(native, "eintr_" + sys.argv[3])
 ready()
 while True:
-    if native.eintr_epoll():
-        cell.bad += 1
-""", vectors)
-    for _ in range(30):
+    cell.bad += function()
+    cell.steps += 1
+""", vectors, call)
+    running.goes_on()
+    for _ in range(10):
         assert inject(running.pid, broken_agent).status == 3
     running.goes_on()
 
@@ -371,8 +368,11 @@ while True:
     check_nothing_left(running, before)
 
 
-def test_the_injector_is_killed_at_any_moment(job, tool, inject, broken_agent, agent, ptrace):
-    running = job(MANY.replace("range(60)", "range(6)"))
+@pytest.mark.parametrize("kind", ["threads", "registers"])
+def test_the_injector_is_killed_at_any_moment(job, tool, inject, broken_agent, agent, vectors, kind):
+    """SIGKILL, 120 times: the borrowed thread puts itself back, with all its registers and its mask."""
+    running = job(VECTORS, vectors) if kind == "registers" else job(MANY.replace("range(60)", "range(6)"))
+    running.goes_on()
     tids = running.target.tids()
     masks = running.masks(tids)
     whole = time.monotonic()

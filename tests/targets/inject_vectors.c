@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -20,47 +21,71 @@ int eintr_recv(void);
 int eintr_sigtimedwait(void);
 int eintr_semtimedop(void);
 
-typedef double vectors_lane __attribute__((vector_size(32)));
-
-#define VECTORS_ROUNDS 20000
-
-#define VECTORS_BODY                                                                                         \
-    vectors_lane a = {seed, seed + 1, seed + 2, seed + 3}, b = a * 1.25, c = a * 0.5, d = a + 3.0, e = a - 7.0; \
-    for (int i = 0; i < VECTORS_ROUNDS; i++) {                                                               \
-        a = a * 0.999 + b * 0.001;                                                                           \
-        b = b * 0.998 + c * 0.002;                                                                           \
-        c = c * 0.997 + d * 0.003;                                                                           \
-        d = d * 0.996 + e * 0.004;                                                                           \
-        e = e * 0.995 + a * 0.005;                                                                           \
-    }                                                                                                        \
-    a += b + c + d + e;                                                                                      \
-    return a[0] + a[1] + a[2] + a[3]
-
-__attribute__((noinline)) static double vectors_pass_plain(double seed) {
-    VECTORS_BODY;
-}
+#define VECTORS_SPIN 100000UL
 
 #ifdef __x86_64__
-__attribute__((noinline, target("avx2,fma"))) static double vectors_pass_wide(double seed) {
-    VECTORS_BODY;
+/* One register and its 64 bytes of memory: the second operand of the loads, the first of the stores is %1. */
+#define VECTORS_LOAD(kind, n) "vmovups " #n "*64(%1), %%" kind #n "\n\t"
+#define VECTORS_STORE(kind, n) "vmovups %%" kind #n ", " #n "*64(%2)\n\t"
+#define VECTORS_LOW(op, kind)                                                                                \
+    op(kind, 0) op(kind, 1) op(kind, 2) op(kind, 3) op(kind, 4) op(kind, 5) op(kind, 6) op(kind, 7)          \
+        op(kind, 8) op(kind, 9) op(kind, 10) op(kind, 11) op(kind, 12) op(kind, 13) op(kind, 14) op(kind, 15)
+#define VECTORS_HIGH(op, kind)                                                                               \
+    op(kind, 16) op(kind, 17) op(kind, 18) op(kind, 19) op(kind, 20) op(kind, 21) op(kind, 22) op(kind, 23)  \
+        op(kind, 24) op(kind, 25) op(kind, 26) op(kind, 27) op(kind, 28) op(kind, 29) op(kind, 30) op(kind, 31)
+#define VECTORS_WAIT "1: dec %0\n\tjnz 1b\n\t"
+#define VECTORS_LOW_CLOBBERS                                                                                 \
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",        \
+        "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc"
+
+/* Loads every vector register from `in`, keeps them there for a while, stores them to `out`. */
+__attribute__((target("avx"), noinline)) static size_t vectors_hold_ymm(const void *in, void *out) {
+    unsigned long n = VECTORS_SPIN;
+    __asm__ volatile(VECTORS_LOW(VECTORS_LOAD, "ymm") VECTORS_WAIT VECTORS_LOW(VECTORS_STORE, "ymm")
+                     : "+r"(n)
+                     : "r"(in), "r"(out)
+                     : VECTORS_LOW_CLOBBERS);
+    return 16;
+}
+
+__attribute__((target("avx512f"), noinline)) static size_t vectors_hold_zmm(const void *in, void *out) {
+    unsigned long n = VECTORS_SPIN;
+    __asm__ volatile(VECTORS_LOW(VECTORS_LOAD, "zmm") VECTORS_HIGH(VECTORS_LOAD, "zmm") VECTORS_WAIT VECTORS_LOW(
+                         VECTORS_STORE, "zmm") VECTORS_HIGH(VECTORS_STORE, "zmm")
+                     : "+r"(n)
+                     : "r"(in), "r"(out)
+                     : VECTORS_LOW_CLOBBERS, "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22",
+                       "xmm23", "xmm24", "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31");
+    return 32;
+}
+
+/* 1 when a register was not what it had been. */
+static int vectors_pass(void) {
+    _Alignas(64) unsigned char in[32][64], out[32][64];
+    for (size_t i = 0; i < sizeof in; i++)
+        in[i / 64][i % 64] = (unsigned char)(i * 7 + 1);
+    int zmm = __builtin_cpu_supports("avx512f");
+    if (!zmm && !__builtin_cpu_supports("avx"))
+        return 0;
+    size_t registers = zmm ? vectors_hold_zmm(in, out) : vectors_hold_ymm(in, out);
+    int wrong = 0;
+    for (size_t i = 0; i < registers; i++)
+        wrong |= memcmp(in[i], out[i], zmm ? 64 : 32) != 0;
+    return wrong;
+}
+#else
+static int vectors_pass(void) {
+    for (volatile unsigned long n = VECTORS_SPIN; n;)
+        n--;
+    return 0;
 }
 #endif
 
-static double vectors_pass(double seed) {
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return vectors_pass_wide(seed);
-#endif
-    return vectors_pass_plain(seed);
-}
-
-/* Never returns: holds the GIL for ever when called through PyDLL. cell[0]: passes done, cell[1]: those with a wrong sum. */
+/* Never returns: holds the GIL for ever when called through PyDLL. cell[0]: passes done, cell[1]: those in which a register
+ * changed. */
 void vectors_run(volatile uint64_t cell[2]) {
-    double right = vectors_pass(1.5);
     for (;;) {
-        double again = vectors_pass(1.5);
-        if (memcmp(&again, &right, sizeof right) != 0)
-            cell[1]++;
+        cell[1] += (uint64_t)vectors_pass();
         cell[0]++;
     }
 }
