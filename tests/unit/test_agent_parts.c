@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's parts that need no process around them: the trie of stacks, the queue to a client, costs. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/cost.h"
+#include "agent/mailbox.h"
+#include "agent/peer.h"
+#include "agent/queue.h"
+#include "agent/trie.h"
+#include "base/clock.h"
+
+/* ---- trie ---- */
+
+static struct model_frame frame(const char *func, int line) {
+    return (struct model_frame){.func = func, .file = "/job/train.py", .line = line};
+}
+
+/* The functions of a stack, innermost first, joined by spaces. */
+static void describe(const struct trie *t, uint32_t id, char *buf, size_t cap) {
+    size_t used = 0;
+    buf[0] = '\0';
+    for (; id; id = t->stacks[id - 1].parent_id) {
+        const struct model_frame *f = &t->frames[t->stacks[id - 1].frame_id - 1].frame;
+        used += (size_t)snprintf(buf + used, cap - used, "%s:%d ", f->func, f->line);
+    }
+}
+
+static void check_trie_shares_callers(void **state) {
+    (void)state;
+    struct trie t;
+    char text[128], name[] = "step";
+    trie_init(&t, 1000, 1 << 20);
+    struct model_frame a[] = {frame(name, 3), frame("main", 1)};
+    struct model_frame b[] = {frame("loss", 9), frame("main", 1)};
+    uint32_t first = trie_add(&t, a, 2);
+    uint32_t second = trie_add(&t, b, 2);
+    assert_true(first != second && first && second);
+    assert_int_equal(t.n_stacks, 3);
+    assert_int_equal(t.n_frames, 3);
+    assert_int_equal(t.stacks[first - 1].parent_id, t.stacks[second - 1].parent_id);
+    memset(name, 'x', sizeof name - 1); /* strings were copied */
+    describe(&t, first, text, sizeof text);
+    assert_string_equal(text, "step:3 main:1 ");
+    struct model_frame again[] = {frame("step", 3), frame("main", 1)};
+    assert_int_equal(trie_add(&t, again, 2), first);
+    again[0].line = 4;
+    assert_int_not_equal(trie_add(&t, again, 2), first);
+    assert_int_equal(trie_add(&t, NULL, 0), 0);
+    struct model_frame unknown[] = {{.func = NULL, .file = NULL, .line = 0}};
+    uint32_t u = trie_add(&t, unknown, 1);
+    assert_null(t.frames[t.stacks[u - 1].frame_id - 1].frame.func);
+    assert_int_equal(trie_add(&t, unknown, 1), u);
+    trie_reset(&t);
+    assert_int_equal(trie_bytes(&t), 0);
+}
+
+static void check_trie_parents_come_first(void **state) {
+    (void)state;
+    struct trie t;
+    struct model_frame f[40];
+    char names[40][16];
+    trie_init(&t, 100000, 16 << 20);
+    for (int i = 0; i < 40; i++)
+        (void)snprintf(names[i], sizeof names[i], "f%d", i);
+    uint32_t ids[3000];
+    unsigned seed = 1;
+    for (int round = 0; round < 2; round++) {
+        seed = 1;
+        for (int i = 0; i < 3000; i++) {
+            size_t n = (size_t)(1 + i % 40);
+            for (size_t k = 0; k < n; k++) {
+                seed = seed * 1103515245 + 12345;
+                f[k] = frame(names[seed >> 16 & 15], (int)(k % 5));
+            }
+            uint32_t id = trie_add(&t, f, n);
+            if (round == 0)
+                ids[i] = id;
+            assert_int_equal(id, ids[i]); /* the same stack has the same number, however much came between */
+        }
+    }
+    for (size_t i = 0; i < t.n_stacks; i++) {
+        assert_int_equal(t.stacks[i].stack_id, i + 1);
+        assert_true(t.stacks[i].parent_id < t.stacks[i].stack_id);
+        assert_true(t.stacks[i].frame_id >= 1 && t.stacks[i].frame_id <= t.n_frames);
+    }
+    trie_reset(&t);
+}
+
+static void check_trie_is_bounded(void **state) {
+    (void)state;
+    struct trie t;
+    trie_init(&t, 50, 1 << 20);
+    uint32_t id = 0;
+    for (int i = 0; i < 60 && id != TRIE_FULL; i++) {
+        struct model_frame f = frame("f", i);
+        id = trie_add(&t, &f, 1);
+        assert_true(i < 50 ? id == (uint32_t)i + 1 : id == TRIE_FULL);
+    }
+    trie_reset(&t);
+    trie_init(&t, SIZE_MAX, 64 * 1024);
+    for (int i = 0; i < 100000; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "function_%d", i);
+        struct model_frame f = frame(name, i);
+        id = trie_add(&t, &f, 1);
+        assert_true(trie_bytes(&t) <= 64 * 1024 + 16 * 1024 + 64); /* to a chunk of its arena */
+        if (id == TRIE_FULL)
+            break;
+    }
+    assert_int_equal(id, TRIE_FULL);
+    struct model_frame f = frame("after", 1);
+    trie_reset(&t);
+    assert_int_equal(trie_add(&t, &f, 1), 1);
+    trie_reset(&t);
+}
+
+/* ---- queue ---- */
+
+static struct queue_item *item(enum queue_kind kind, size_t len) {
+    struct strbuf b;
+    strbuf_init(&b, 0);
+    char *text = calloc(1, len);
+    assert_non_null(text);
+    assert_int_equal(strbuf_add(&b, text, len), 0);
+    struct queue_item *i = queue_item_new(queue_bytes_new(&b), kind, 1);
+    assert_non_null(i);
+    free(text);
+    strbuf_fini(&b);
+    return i;
+}
+
+static void check_queue_drops_the_oldest_notification(void **state) {
+    (void)state;
+    struct queue q = {0};
+    assert_int_equal(queue_push(&q, item(QUEUE_SNAPSHOT, 7)), 0);
+    assert_int_equal(queue_push(&q, item(QUEUE_ANSWER, 1)), 0);
+    for (size_t i = 1; i < QUEUE_MAX_NOTES; i++) {
+        assert_int_equal(queue_push(&q, item(QUEUE_SNAPSHOT, 10 + i)), 0);
+        assert_null(queue_overflow(&q));
+    }
+    assert_int_equal(queue_push(&q, item(QUEUE_SNAPSHOT, 500)), 0);
+    struct queue_item *dropped = queue_overflow(&q);
+    assert_non_null(dropped);
+    assert_int_equal(dropped->bytes->len, 7);
+    queue_item_free(dropped);
+    assert_null(queue_overflow(&q));
+    struct queue_item *first = queue_pop(&q);
+    assert_int_equal(first->kind, QUEUE_ANSWER); /* answers stay, in their place */
+    queue_item_free(first);
+    queue_fini(&q);
+    assert_int_equal(q.n_notes + q.n_answers + q.note_bytes, 0);
+}
+
+static void check_queue_counts_bytes(void **state) {
+    (void)state;
+    struct queue q = {0};
+    assert_int_equal(queue_push(&q, item(QUEUE_SNAPSHOT, QUEUE_MAX_NOTE_BYTES + 1)), 0);
+    assert_null(queue_overflow(&q)); /* one is taken, whatever its length */
+    assert_int_equal(queue_push(&q, item(QUEUE_SAMPLES, 100)), 0);
+    struct queue_item *dropped = queue_overflow(&q);
+    assert_non_null(dropped);
+    assert_int_equal(dropped->kind, QUEUE_SNAPSHOT);
+    queue_item_free(dropped);
+    assert_null(queue_overflow(&q));
+    assert_null(queue_take_kind(&q, QUEUE_SNAPSHOT));
+    queue_item_free(queue_take_kind(&q, QUEUE_SAMPLES));
+    assert_null(q.head);
+    assert_null(q.tail);
+}
+
+static void check_queue_bounds_answers(void **state) {
+    (void)state;
+    struct queue q = {0};
+    for (size_t i = 0; i < QUEUE_MAX_ANSWERS; i++)
+        assert_int_equal(queue_push(&q, item(QUEUE_ANSWER, 1)), 0);
+    struct queue_item *more = item(QUEUE_ANSWER, 1);
+    assert_int_equal(queue_push(&q, more), -1);
+    queue_item_free(more);
+    assert_int_equal(queue_push(&q, item(QUEUE_BYE, 1)), 0);
+    queue_fini(&q);
+}
+
+/* ---- peer ---- */
+
+static void no_status(void *arg, struct model_status *out) {
+    (void)arg;
+    out->clients = 1;
+}
+
+static enum peer_verdict say(struct peer *p, struct strbuf *b) {
+    enum peer_verdict v = peer_receive(p, b->data, b->len, true, no_status, NULL);
+    strbuf_fini(b);
+    return v;
+}
+
+static struct wire_message *next_message(struct peer *p) {
+    struct strbuf frame;
+    struct err e = {0};
+    strbuf_init(&frame, 0);
+    if (peer_next_frame(p, &frame) != 1)
+        return NULL;
+    struct wire_message *m = wire_parse(frame.data, frame.len, &e);
+    assert_non_null(m);
+    strbuf_fini(&frame);
+    return m;
+}
+
+static void expect_error(struct peer *p, enum wire_error wanted) {
+    enum wire_error code = 0;
+    struct wire_message *m = next_message(p);
+    assert_non_null(m);
+    assert_non_null(wire_message_error(m, &code));
+    assert_int_equal(code, wanted);
+    wire_message_free(m);
+}
+
+static void open_peer(struct peer *p, struct mailbox *m) {
+    struct strbuf b;
+    assert_int_equal(mailbox_init(m), 0);
+    assert_int_equal(peer_init(p, 1, m), 0);
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_hello(&b, 1, "test"), 0);
+    assert_int_equal(say(p, &b), PEER_OK);
+}
+
+static void check_peer_wants_hello_first(void **state) {
+    (void)state;
+    struct mailbox m;
+    struct peer p;
+    struct strbuf b;
+    assert_int_equal(mailbox_init(&m), 0);
+    assert_int_equal(peer_init(&p, 1, &m), 0);
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_request(&b, 1, WIRE_EJECT), 0);
+    assert_int_equal(say(&p, &b), PEER_OK);
+    expect_error(&p, WIRE_E_BAD_PARAMS);
+    static const char other_version[] = "\x94\x00\x01\xa5hello\x81\xa7version\x09";
+    assert_int_equal(peer_receive(&p, other_version, sizeof other_version - 1, true, no_status, NULL),
+                     PEER_OK);
+    expect_error(&p, WIRE_E_VERSION);
+    static const char unknown[] = "\x94\x00\x02\xa5"
+                                  "dance\x80";
+    assert_int_equal(peer_receive(&p, unknown, sizeof unknown - 1, true, no_status, NULL), PEER_OK);
+    expect_error(&p, WIRE_E_UNKNOWN_METHOD);
+    assert_int_equal(peer_receive(&p, "rubbish", 7, true, no_status, NULL), PEER_CLOSE);
+    peer_fini(&p);
+    mailbox_fini(&m);
+}
+
+static void check_peer_bounds_what_comes_in(void **state) {
+    (void)state;
+    struct mailbox m;
+    struct peer p;
+    static char megabyte[1024 * 1024];
+    open_peer(&p, &m);
+    assert_int_equal(peer_receive(&p, megabyte, sizeof megabyte, false, no_status, NULL), PEER_OK);
+    assert_int_equal(peer_receive(&p, megabyte, 1, false, no_status, NULL), PEER_CLOSE);
+    peer_fini(&p);
+    mailbox_fini(&m);
+}
+
+/* More requests than may wait: each gets an answer at once that says so, and a client that never reads is closed. */
+static void check_peer_bounds_requests(void **state) {
+    (void)state;
+    struct mailbox m;
+    struct peer p;
+    struct strbuf b;
+    enum peer_verdict v = PEER_OK;
+    open_peer(&p, &m);
+    strbuf_init(&b, 0);
+    int n = 0;
+    for (; n < 1000 && v == PEER_OK; n++) {
+        assert_int_equal(wire_put_request(&b, (uint32_t)n, WIRE_THREADS), 0);
+        v = say(&p, &b);
+    }
+    assert_int_equal(v, PEER_CLOSE);
+    assert_true(n >= MAILBOX_MAX_ASKS && n < 100);
+    expect_error(&p, WIRE_E_UNAVAILABLE);
+    peer_fini(&p);
+    mailbox_fini(&m);
+}
+
+static void subscribe(struct peer *p, enum wire_stream stream) {
+    struct strbuf b;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_subscribe(&b, 5, &(struct wire_subscribe){.stream = stream, .rate_hz = 1e9}),
+                     0);
+    assert_int_equal(say(p, &b), PEER_OK);
+    struct wire_message *m = next_message(p);
+    assert_non_null(m);
+    assert_null(wire_message_error(m, NULL));
+    wire_message_free(m);
+}
+
+static struct queue_item *snapshot_item(void) {
+    struct strbuf b;
+    struct model_snapshot s = {.timestamp = 1};
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_threads_notify_open(&b, &s), 0);
+    struct queue_item *i = queue_item_new(queue_bytes_new(&b), QUEUE_SNAPSHOT, 1);
+    strbuf_fini(&b);
+    return i;
+}
+
+static void check_peer_tells_what_was_dropped(void **state) {
+    (void)state;
+    struct mailbox m;
+    struct peer p;
+    struct err e = {0};
+    open_peer(&p, &m);
+    subscribe(&p, WIRE_STREAM_THREADS);
+    assert_true(m.slots[0].rate_hz[WIRE_STREAM_THREADS] == WIRE_MAX_SNAPSHOT_HZ);
+    for (int i = 0; i < QUEUE_MAX_NOTES + 5; i++)
+        assert_int_equal(peer_accept(&p, snapshot_item()), PEER_OK);
+    struct wire_message *message = next_message(&p);
+    struct model_snapshot s;
+    assert_non_null(message);
+    assert_int_equal(wire_get_snapshot(message, &s, &e), 0);
+    assert_int_equal(s.dropped, 5);
+    model_snapshot_fini(&s);
+    wire_message_free(message);
+    peer_fini(&p);
+    mailbox_fini(&m);
+}
+
+static struct queue_item *samples_item(const struct mailbox *m, uint32_t n, size_t stacks) {
+    struct queue_item *i = item(QUEUE_SAMPLES, 100000);
+    i->mark = m->slots[0].sent;
+    i->mark.n_samples = n;
+    i->mark.stacks = stacks;
+    return i;
+}
+
+/* When a batch is lost, all after it build on its definitions: they go too, and the sampler begins again where it began. */
+static void check_lost_samples_are_begun_again(void **state) {
+    (void)state;
+    struct mailbox m;
+    struct peer p;
+    open_peer(&p, &m);
+    subscribe(&p, WIRE_STREAM_SAMPLES);
+    uint32_t generation = m.slots[0].sent.generation;
+    m.slots[0].sent.stacks = 1000;
+    int sent = 0;
+    while (p.dropped_samples == 0 && sent < 1000) {
+        assert_int_equal(peer_accept(&p, samples_item(&m, 10, (size_t)sent * 10 + 5)), PEER_OK);
+        sent++;
+    }
+    assert_int_equal(p.dropped_samples, 10 * sent);
+    assert_null(p.queue.head);
+    assert_int_equal(m.slots[0].sent.generation, generation + 1);
+    assert_int_equal(m.slots[0].sent.stacks, 5);
+    struct queue_item *late = samples_item(&m, 7, 0);
+    late->mark.generation = generation;
+    assert_int_equal(peer_accept(&p, late), PEER_OK); /* it was on its way */
+    assert_null(p.queue.head);
+    assert_int_equal(p.dropped_samples, 10 * sent + 7);
+    assert_int_equal(m.status.dropped, 10 * sent + 7);
+    assert_int_equal(peer_accept(&p, samples_item(&m, 7, 0)), PEER_OK);
+    assert_non_null(p.queue.head);
+    peer_fini(&p);
+    mailbox_fini(&m);
+}
+
+static void check_mailbox_is_bounded(void **state) {
+    (void)state;
+    struct mailbox m;
+    assert_int_equal(mailbox_init(&m), 0);
+    for (uint32_t i = 1; i <= MAILBOX_SLOTS; i++)
+        assert_int_equal(mailbox_attach(&m, i), 0);
+    assert_int_equal(mailbox_attach(&m, 99), -1);
+    int posted = 0;
+    while (posted < 1000 && mailbox_post(&m, snapshot_item()) == 0)
+        posted++;
+    assert_int_equal(posted, MAILBOX_MAX_NOTES);
+    assert_int_equal(mailbox_post(&m, item(QUEUE_ANSWER, 1)), 0);
+    mailbox_detach(&m, 1);
+    assert_int_equal(mailbox_post(&m, item(QUEUE_ANSWER, 1)), -1); /* nobody is there to be answered */
+    assert_int_equal(mailbox_ask(&m, 1, WIRE_THREADS, 1), -1);
+    assert_int_equal(mailbox_attach(&m, 99), 0);
+    mailbox_fini(&m); /* with what nobody took */
+}
+
+/* ---- cost ---- */
+
+static void check_interval_keeps_the_budget(void **state) {
+    (void)state;
+    struct cost c = {0};
+    bool stretched = true;
+    assert_int_equal(cost_interval_ns(&c, 1000000, 1.0, &stretched), 1000000);
+    assert_false(stretched);
+    cost_add(&c, 50 * 1000 * 1000); /* cold */
+    cost_add(&c, 100 * 1000);
+    for (int i = 0; i < 100; i++)
+        cost_add(&c, 100 * 1000);
+    /* 100 us of work every 10 ms is one percent. */
+    assert_int_equal(cost_interval_ns(&c, CLOCK_NS_PER_MS, 1.0, &stretched) / 1000, 10000);
+    assert_true(stretched);
+    assert_int_equal(cost_interval_ns(&c, 20 * CLOCK_NS_PER_MS, 1.0, &stretched), 20 * CLOCK_NS_PER_MS);
+    assert_false(stretched);
+}
+
+static void check_meter_looks_at_the_last_seconds(void **state) {
+    (void)state;
+    struct cost_meter m = {0};
+    uint64_t now = 1000, cpu = 0;
+    assert_true(isnan(cost_meter_add(&m, now, cpu)));
+    double pct = 0;
+    for (int i = 0; i < 60; i++) {
+        now += CLOCK_NS_PER_S;
+        cpu += i < 30 ? CLOCK_NS_PER_S / 2 : CLOCK_NS_PER_S / 50;
+        pct = cost_meter_add(&m, now, cpu);
+        if (i == 29)
+            assert_true(fabs(pct - 50) < 1e-6);
+    }
+    assert_true(fabs(pct - 2) < 1e-6);
+}
+
+static void check_pace_is_poisson(void **state) {
+    (void)state;
+    struct cost_pace p;
+    const uint64_t mean = 10 * CLOCK_NS_PER_MS;
+    double sum = 0, squares = 0;
+    int below = 0;
+    const int n = 200000;
+    cost_pace_init(&p, 42);
+    for (int i = 0; i < n; i++) {
+        uint64_t wait = cost_pace_next_ns(&p, mean);
+        double w = (double)wait / (double)mean;
+        assert_true(wait <= 8 * mean);
+        sum += w;
+        squares += w * w;
+        below += w < 0.6931471805599453;
+    }
+    double average = sum / n;
+    assert_true(fabs(average - 1) < 0.01);
+    assert_true(fabs(sqrt(squares / n - average * average) - 1) < 0.02); /* as large as the mean */
+    assert_true(fabs((double)below / n - 0.5) < 0.01);                   /* median ln 2 */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_trie_shares_callers),
+        cmocka_unit_test(check_trie_parents_come_first),
+        cmocka_unit_test(check_trie_is_bounded),
+        cmocka_unit_test(check_queue_drops_the_oldest_notification),
+        cmocka_unit_test(check_queue_counts_bytes),
+        cmocka_unit_test(check_queue_bounds_answers),
+        cmocka_unit_test(check_peer_wants_hello_first),
+        cmocka_unit_test(check_peer_bounds_what_comes_in),
+        cmocka_unit_test(check_peer_bounds_requests),
+        cmocka_unit_test(check_peer_tells_what_was_dropped),
+        cmocka_unit_test(check_lost_samples_are_begun_again),
+        cmocka_unit_test(check_mailbox_is_bounded),
+        cmocka_unit_test(check_interval_keeps_the_budget),
+        cmocka_unit_test(check_meter_looks_at_the_last_seconds),
+        cmocka_unit_test(check_pace_is_poisson),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
