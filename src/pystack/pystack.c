@@ -60,6 +60,23 @@ struct pystack *pystack_open_by(pid_t pid, const char *strategy, struct err *e) 
     return ps;
 }
 
+struct pystack *pystack_open_memory(const struct mem *mem, const struct pystack_offsets *off,
+                                    uint64_t runtime) {
+    struct pystack *ps = calloc(1, sizeof *ps);
+    if (!ps || pystack_allocate(ps) != 0) {
+        pystack_close(ps);
+        return NULL;
+    }
+    ps->self = true;
+    ps->pthread_tid = -1;
+    ps->reader.mem = *mem;
+    ps->reader.off = *off;
+    ps->info = (struct pystack_info){
+        .major = off->major, .minor = off->minor, .discovery = "memory", .runtime = runtime};
+    pystack_identify(ps, 0);
+    return ps;
+}
+
 void pystack_close(struct pystack *ps) {
     if (!ps)
         return;

@@ -64,6 +64,7 @@ struct pystack {
     pid_t pid; /* for procfs: 0 is ourselves */
     bool self;
     bool other_namespace; /* the target numbers its threads otherwise than we do */
+    int pthread_tries;    /* searches for the offset so far */
     int32_t pthread_tid;  /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
@@ -87,6 +88,11 @@ struct pystack {
 
 /* pystack.c: pystack_open by one strategy alone (NULL: all). Lets tests try each. */
 struct pystack *pystack_open_by(pid_t pid, const char *strategy, struct err *e);
+
+/* pystack.c: read from `mem`, laid out as `off` says, with _PyRuntime at `runtime`; nothing is discovered. The kernel's facts
+ * are those of this process. For tests and fuzzing. NULL without memory. */
+struct pystack *pystack_open_memory(const struct mem *mem, const struct pystack_offsets *off,
+                                    uint64_t runtime);
 
 /* gil.c: address of the GIL of the interpreter at `interp`. 0 or -1. */
 int pystack_find_gil(struct pystack *ps, uint64_t interp, uint64_t *gil);

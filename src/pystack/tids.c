@@ -16,6 +16,7 @@
 #include "base/procfs.h"
 
 #define TIDS_PTHREAD_BYTES 1024 /* how far into struct pthread the id is looked for */
+#define TIDS_TRIES_MAX 16       /* a C library that hides it is not searched for ever */
 #define TIDS_SAMPLE 64          /* threads compared in the search */
 
 /* Offsets to try first, where glibc and musl for x86-64 have it. */
@@ -96,7 +97,7 @@ static int tids_sample_interpreter(struct pystack *ps, uint64_t interp, int64_t 
     (void)id;
     if (pystack_read_u64_at(&ps->reader, interp, o->interp_threads_head, &tstate) != 0)
         return 0;
-    while (tstate && s->n < TIDS_SAMPLE) {
+    for (int i = 0; tstate && s->n < TIDS_SAMPLE && i < PYSTACK_MAX_THREADS; i++) {
         if (pystack_read_u64_at(&ps->reader, tstate, o->tstate_thread_id, &ident) != 0)
             break;
         if (pystack_is_pointer(ident))
@@ -127,8 +128,10 @@ static void tids_find_offset(struct pystack *ps) {
 
 int64_t pystack_tid_of_ident(struct pystack *ps, uint64_t ident) {
     uint32_t tid;
-    if (ps->pthread_tid < 0)
+    if (ps->pthread_tid < 0 && ps->pthread_tries < TIDS_TRIES_MAX) {
+        ps->pthread_tries++;
         tids_find_offset(ps);
+    }
     if (ps->pthread_tid < 0 || !pystack_is_pointer(ident) ||
         mem_read_u32(&ps->reader.mem, ident + (uint64_t)ps->pthread_tid, &tid) != 0 || tid > INT32_MAX)
         return 0;
