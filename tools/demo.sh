@@ -40,7 +40,7 @@ trap 'exit 143' TERM HUP
 
 # The first finished step is when there is something to see.
 echo "demo: started $python $script, pid $job (its output: $log)"
-tries=600
+tries=3000
 until grep -q '^step ' "$log"; do
     kill -0 "$job" 2>/dev/null || {
         echo "demo: the job ended before its first step:" >&2
@@ -48,7 +48,7 @@ until grep -q '^step ' "$log"; do
         exit 1
     }
     tries=$((tries - 1))
-    [ $tries -gt 0 ] || { echo "demo: the job made no step within a minute; see $log" >&2; exit 1; }
+    [ $tries -gt 0 ] || { echo "demo: the job made no step within five minutes; see $log" >&2; exit 1; }
     sleep 0.1
 done
 
