@@ -95,19 +95,24 @@ static int listener_listen(struct listener *l, struct err *e) {
     return 0;
 }
 
-int listener_open(struct listener *l, struct err *e) {
-    *l = (struct listener){.fd = -1};
+static int listener_try(struct listener *l, struct err *e) {
     if (endpoint_dir(l->dir, sizeof l->dir, geteuid()) != 0 ||
         endpoint_path(l->path, sizeof l->path, geteuid(), getpid()) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "path of the agent's socket");
     if (listener_check_dir(l->dir, e) != 0 || listener_clear_path(l->path, e) != 0)
         return -1;
     listener_sweep(l->dir);
-    if (listener_listen(l, e) == 0)
+    return listener_listen(l, e);
+}
+
+int listener_open(struct listener *l, struct err *e) {
+    *l = (struct listener){.fd = -1};
+    if (listener_try(l, e) == 0)
         return 0;
     if (l->fd >= 0)
         (void)close(l->fd);
-    l->fd = -1;
+    *l = (struct listener){.fd =
+                               -1}; /* what lies at the path is not ours: listener_remove must not touch it */
     return -1;
 }
 
