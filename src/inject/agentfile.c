@@ -23,9 +23,9 @@ static uint8_t *agentfile_lay_out(const uint8_t *bytes, size_t size, size_t *ima
     if (size < sizeof eh)
         return NULL;
     memcpy(&eh, bytes, sizeof eh);
-    if (memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 || eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_type != ET_DYN ||
-        eh.e_machine != EM_X86_64 || eh.e_phentsize != sizeof ph || eh.e_phoff > size ||
-        eh.e_phnum > (size - eh.e_phoff) / sizeof ph)
+    if (memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
+        eh.e_type != ET_DYN || eh.e_machine != EM_X86_64 || eh.e_phentsize != sizeof ph ||
+        eh.e_phoff > size || eh.e_phnum > (size - eh.e_phoff) / sizeof ph)
         return NULL;
     for (unsigned i = 0; i < eh.e_phnum; i++) {
         memcpy(&ph, bytes + eh.e_phoff + i * sizeof ph, sizeof ph);
@@ -81,7 +81,8 @@ static int agentfile_slurp(int fd, const char *path, uint8_t **bytes, size_t *si
     if (fstat(fd, &st) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot read the agent %s", path);
     if (!S_ISREG(st.st_mode) || st.st_size <= 0 || (uint64_t)st.st_size > AGENTFILE_MAX)
-        return err_set(e, ERR_FAILED, "%s is not the agent libprobing.so (no regular file, empty or too large)", path);
+        return err_set(e, ERR_FAILED,
+                       "%s is not the agent libprobing.so (no regular file, empty or too large)", path);
     uint8_t *buf = malloc((size_t)st.st_size);
     if (!buf)
         return err_set(e, ERR_FAILED, "out of memory while reading %s", path);
@@ -106,7 +107,8 @@ int agentfile_read(const char *path, uint8_t **bytes, size_t *size, struct err *
     char version[AGENTFILE_VERSION_MAX];
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return err_set_errno(e, ERR_FAILED, errno, "cannot open the agent %s (set PROBING_AGENT to libprobing.so)", path);
+        return err_set_errno(e, ERR_FAILED, errno,
+                             "cannot open the agent %s (set PROBING_AGENT to libprobing.so)", path);
     int rc = agentfile_slurp(fd, path, bytes, size, e);
     (void)close(fd);
     if (rc != 0)
@@ -117,24 +119,28 @@ int agentfile_read(const char *path, uint8_t **bytes, size_t *size, struct err *
     free(*bytes);
     *bytes = NULL;
     if (rc == -1)
-        return err_set(e, ERR_FAILED, "%s is no 64-bit x86 shared library: give the path of libprobing.so", path);
+        return err_set(e, ERR_FAILED, "%s is no 64-bit x86 shared library: give the path of libprobing.so",
+                       path);
     if (rc == -2)
-        return err_set(e, ERR_FAILED, "%s is not the agent: it has no %s; give the path of libprobing.so", path,
-                       AGENT_ENTRY);
-    return err_set(e, ERR_FAILED, "the agent %s is version %s, this program is %s: install both together", path, version,
-                   PROBING_VERSION);
+        return err_set(e, ERR_FAILED, "%s is not the agent: it has no %s; give the path of libprobing.so",
+                       path, AGENT_ENTRY);
+    return err_set(e, ERR_FAILED, "the agent %s is version %s, this program is %s: install both together",
+                   path, version, PROBING_VERSION);
 }
 
 int agentfile_find_mapped(struct target *t, uint64_t *entry, struct err *e) {
     struct elf_image img;
     char version[AGENTFILE_VERSION_MAX];
-    if (elf_open_memory(&img, &t->mem, t->images[t->agent].base) != 0 || agentfile_look(&img, entry, version) != 0)
-        return err_set(e, ERR_ATTACH, "process %d has a library called " AGENT_MEMFD_NAME " loaded that is not our agent",
+    if (elf_open_memory(&img, &t->mem, t->images[t->agent].base) != 0 ||
+        agentfile_look(&img, entry, version) != 0)
+        return err_set(e, ERR_ATTACH,
+                       "process %d has a library called " AGENT_MEMFD_NAME " loaded that is not our agent",
                        (int)t->pid);
     if (strcmp(version, PROBING_VERSION) != 0)
-        return err_set(e, ERR_ATTACH,
-                       "process %d has the agent of version %s loaded, this program is %s: use that version, or restart "
-                       "the job",
-                       (int)t->pid, version, PROBING_VERSION);
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d has the agent of version %s loaded, this program is %s: use that version, or restart "
+            "the job",
+            (int)t->pid, version, PROBING_VERSION);
     return 0;
 }

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "base/clock.h"
 
@@ -18,12 +17,9 @@
 #define BORROW_EFLAGS_TRAP 0x100ULL
 #define BORROW_EFLAGS_DIRECTION 0x400ULL
 #define BORROW_EVENT_NS (500 * CLOCK_NS_PER_MS)
-#define BORROW_POLL_NS 10000L
 #define BORROW_GRACE_NS (2000 * CLOCK_NS_PER_MS)
 
-static uint64_t borrow_round(uint64_t n) {
-    return (n + BORROW_PAGE - 1) & ~(BORROW_PAGE - 1);
-}
+static uint64_t borrow_round(uint64_t n) { return (n + BORROW_PAGE - 1) & ~(BORROW_PAGE - 1); }
 
 /* Everything but what the kernel raises for a fault of the thread itself: raising a blocked one would reset the job's
  * handler to the default. */
@@ -43,17 +39,20 @@ int borrow_begin(struct borrow *b, struct target *target, struct thread *thread,
     pid_t pid = target->pid;
     ssize_t n = thread_get_xstate(thread, b->xstate, sizeof b->xstate);
     if (thread_get_regs(thread, &b->regs) != 0 || thread_get_mask(thread, &b->mask) != 0 || n < 0)
-        return err_set(e, ERR_FAILED, "process %d: the state of thread %d cannot be saved", (int)pid, (int)thread->tid);
+        return err_set(e, ERR_FAILED, "process %d: the state of thread %d cannot be saved", (int)pid,
+                       (int)thread->tid);
     b->xstate_len = (size_t)n;
     b->frame_at = frame_place(b->regs.rsp, b->xstate_len);
     b->frame_len = frame_size(b->xstate_len);
     struct user_regs_struct resume = b->regs;
     (void)thread_rewind_eintr(thread, &resume);
     thread_resolve_restart(&resume);
-    if (frame_build(b->frame, b->frame_at, &resume, b->xstate, b->xstate_len, b->mask, target->sym.sigreturn) != 0 ||
+    if (frame_build(b->frame, b->frame_at, &resume, b->xstate, b->xstate_len, b->mask,
+                    target->sym.sigreturn) != 0 ||
         mem_read(&target->mem, b->frame_at, b->under, b->frame_len) != 0 ||
         thread_write(pid, b->frame_at, b->frame, b->frame_len) != 0)
-        return err_set(e, ERR_FAILED, "process %d: thread %d has no room left on its stack", (int)pid, (int)thread->tid);
+        return err_set(e, ERR_FAILED, "process %d: thread %d has no room left on its stack", (int)pid,
+                       (int)thread->tid);
     return 0;
 }
 
@@ -73,7 +72,8 @@ static int borrow_set_regs(struct borrow *b, struct user_regs_struct *r, uint64_
 }
 
 static bool borrow_is_fault(int sig) {
-    return sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE || sig == SIGSYS || sig == SIGTRAP;
+    return sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE || sig == SIGSYS ||
+           sig == SIGTRAP;
 }
 
 /* Let it run until the next system call stop. 0 or -1. */
@@ -132,9 +132,10 @@ int borrow_make_region(struct borrow *b, struct stub_params *params, struct err 
     uint64_t size = code_size + BORROW_STACK + data_size;
     int64_t at = 0, rc = 0;
     pid_t pid = b->target->pid;
-    if (borrow_syscall(b, SYS_mmap,
-                       (uint64_t[6]){0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0},
-                       &at) != 0 ||
+    if (borrow_syscall(
+            b, SYS_mmap,
+            (uint64_t[6]){0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0},
+            &at) != 0 ||
         at <= 0)
         return borrow_call_failed(b, "mmap", at, e);
     /* Code lowest: it is not writable, so a stack that grew too far would end there. */
@@ -148,7 +149,8 @@ int borrow_make_region(struct borrow *b, struct stub_params *params, struct err 
     if (thread_write(pid, b->region, __start_inject_stub, code_len) != 0 ||
         thread_write(pid, b->params_at, params, sizeof *params) != 0)
         return err_set(e, ERR_FAILED, "process %d: its memory cannot be written to", (int)pid);
-    if (borrow_syscall(b, SYS_mprotect, (uint64_t[6]){b->region, code_size, PROT_READ | PROT_EXEC, 0, 0, 0}, &rc) != 0 ||
+    if (borrow_syscall(b, SYS_mprotect, (uint64_t[6]){b->region, code_size, PROT_READ | PROT_EXEC, 0, 0, 0},
+                       &rc) != 0 ||
         rc != 0)
         return borrow_call_failed(b, "executable memory (mprotect)", rc, e);
     return 0;
@@ -158,7 +160,8 @@ void borrow_drop_region(struct borrow *b) {
     int64_t rc;
     if (!b->region || !b->thread->seized)
         return;
-    if (borrow_syscall(b, SYS_munmap, (uint64_t[6]){b->region, b->region_size, 0, 0, 0, 0}, &rc) == 0 && rc == 0)
+    if (borrow_syscall(b, SYS_munmap, (uint64_t[6]){b->region, b->region_size, 0, 0, 0, 0}, &rc) == 0 &&
+        rc == 0)
         b->region = 0;
 }
 
@@ -179,7 +182,8 @@ static int borrow_serve_event(struct borrow *b, struct err *e) {
     case THREAD_SIGNAL:
         if (borrow_is_fault(b->thread->signal)) {
             (void)thread_get_regs(b->thread, &r);
-            return err_set(e, ERR_FAILED, "process %d: creating a thread failed with signal %d at 0x%llx; it was put back",
+            return err_set(e, ERR_FAILED,
+                           "process %d: creating a thread failed with signal %d at 0x%llx; it was put back",
                            (int)pid, b->thread->signal, (unsigned long long)r.rip);
         }
         b->thread->owed_signal = b->thread->signal;
@@ -195,12 +199,14 @@ static int borrow_serve_event(struct borrow *b, struct err *e) {
 
 static void borrow_cancel(struct borrow *b) {
     int32_t cancel = 1;
-    (void)thread_write(b->target->pid, b->params_at + offsetof(struct stub_params, cancel), &cancel, sizeof cancel);
+    (void)thread_write(b->target->pid, b->params_at + offsetof(struct stub_params, cancel), &cancel,
+                       sizeof cancel);
 }
 
 int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e) {
     struct user_regs_struct r = b->regs;
     pid_t pid = b->target->pid;
+    long nap_ns = 0;
     r.rdi = b->params_at;
     r.rax = 0;
     if (borrow_set_regs(b, &r, b->region + (uint64_t)(inject_stub_borrowed - __start_inject_stub),
@@ -217,11 +223,13 @@ int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e) 
              * its frame; the new thread sees that it is not wanted. */
             borrow_cancel(b);
             b->left = true;
-            (void)err_set(e, ERR_ATTACH, "process %d: creating a thread in it took too long (something holds a lock of its "
-                                         "C library); try again", (int)pid);
+            (void)err_set(e, ERR_ATTACH,
+                          "process %d: creating a thread in it took too long (something holds a lock of its "
+                          "C library); try again",
+                          (int)pid);
             return -2;
         }
-        (void)nanosleep(&(struct timespec){0, BORROW_POLL_NS}, NULL);
+        thread_nap(&nap_ns);
     }
     if (thread_interrupt(b->thread, BORROW_GRACE_NS) != 0) {
         b->left = true;
@@ -235,7 +243,8 @@ int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e) 
     }
     int32_t rc = borrow_read_i32(b->target, b->params_at, offsetof(struct stub_params, create_errno));
     if (rc != 0)
-        return err_set_errno(e, ERR_ATTACH, rc, "process %d cannot create a thread (limit of threads or memory?)", (int)pid);
+        return err_set_errno(e, ERR_ATTACH, rc,
+                             "process %d cannot create a thread (limit of threads or memory?)", (int)pid);
     return 0;
 }
 

@@ -25,8 +25,8 @@ struct borrow {
     size_t xstate_len;
     uint64_t frame_at;
     size_t frame_len;
-    bool masked;   /* the thread has our signal mask */
-    bool left;     /* it put itself back: nothing to restore */
+    bool masked;                             /* the thread has our signal mask */
+    bool left;                               /* it put itself back: nothing to restore */
     uint64_t region, region_size, params_at; /* 0: no region */
     uint8_t xstate[THREAD_XSTATE_MAX];
     uint8_t frame[FRAME_MAX];

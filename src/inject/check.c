@@ -27,7 +27,8 @@
 static int check_ptrace_scope(void) {
     struct strbuf text;
     strbuf_init(&text, CHECK_STATUS_MAX);
-    int scope = strbuf_read_file(&text, "/proc/sys/kernel/yama/ptrace_scope") == 0 ? atoi(strbuf_str(&text)) : 0;
+    int scope =
+        strbuf_read_file(&text, "/proc/sys/kernel/yama/ptrace_scope") == 0 ? atoi(strbuf_str(&text)) : 0;
     strbuf_fini(&text);
     return scope;
 }
@@ -80,7 +81,9 @@ static void check_read_maps(struct check_facts *f) {
     if (target_init(&t, f->pid, &ignored) == 0 && t.map_count > 0) {
         uint8_t byte;
         f->maps_known = true;
-        f->libc = t.musl ? CHECK_LIBC_MUSL : t.libc >= 0 && t.loader >= 0 ? CHECK_LIBC_GLIBC : CHECK_LIBC_NONE;
+        f->libc = t.musl                         ? CHECK_LIBC_MUSL
+                  : t.libc >= 0 && t.loader >= 0 ? CHECK_LIBC_GLIBC
+                                                 : CHECK_LIBC_NONE;
         for (size_t i = 0; i < t.map_count && !f->readable; i++)
             f->readable = t.maps[i].readable && mem_read(&t.mem, t.maps[i].start, &byte, 1) == 0;
     }
@@ -115,17 +118,23 @@ static int check_judge_state(const struct check_facts *f, struct err *e) {
     if (!f->exists)
         return err_set(e, ERR_ATTACH, "no process %d: check the pid with 'probing list'", pid);
     if (f->status.tgid > 0 && f->status.tgid != pid)
-        return err_set(e, ERR_ATTACH, "%d is a thread of process %" PRId64 ": give that pid", pid, f->status.tgid);
+        return err_set(e, ERR_ATTACH, "%d is a thread of process %" PRId64 ": give that pid", pid,
+                       f->status.tgid);
     if (state == 'Z' || state == 'X')
-        return err_set(e, ERR_ATTACH, "process %d (%s) has ended and is a zombie: there is nothing to attach to", pid, f->name);
+        return err_set(e, ERR_ATTACH,
+                       "process %d (%s) has ended and is a zombie: there is nothing to attach to", pid,
+                       f->name);
     if (f->kernel_thread)
-        return err_set(e, ERR_ATTACH, "process %d (%s) is a thread of the kernel: give the pid of a Python process", pid,
+        return err_set(e, ERR_ATTACH,
+                       "process %d (%s) is a thread of the kernel: give the pid of a Python process", pid,
                        f->name);
     if (f->status.tracer_pid > 0)
-        return err_set(e, ERR_ATTACH, "process %d is being traced by process %" PRId64 "%s%s%s: end that one first", pid,
+        return err_set(e, ERR_ATTACH,
+                       "process %d is being traced by process %" PRId64 "%s%s%s: end that one first", pid,
                        f->status.tracer_pid, f->tracer[0] ? " (" : "", f->tracer, f->tracer[0] ? ")" : "");
     if (state == 'T' || state == 't')
-        return err_set(e, ERR_ATTACH, "process %d is stopped: let it go on with 'kill -CONT %d' first", pid, pid);
+        return err_set(e, ERR_ATTACH, "process %d is stopped: let it go on with 'kill -CONT %d' first", pid,
+                       pid);
     return 0;
 }
 
@@ -133,41 +142,63 @@ static int check_judge_permission(const struct check_facts *f, struct err *e) {
     int pid = (int)f->pid;
     bool foreign = f->status.uid != f->our_uid;
     if (f->ptrace_scope >= 3)
-        return err_set(e, ERR_ATTACH, "not allowed to attach to process %d: kernel.yama.ptrace_scope is 3, which forbids it "
-                                      "to everyone until the next boot", pid);
+        return err_set(e, ERR_ATTACH,
+                       "not allowed to attach to process %d: kernel.yama.ptrace_scope is 3, which forbids it "
+                       "to everyone until the next boot",
+                       pid);
     if (f->readable)
         return 0;
     if (!f->our_cap_ptrace && foreign)
-        return err_set(e, ERR_ATTACH, "process %d belongs to another user (uid %" PRId64 "): run this as that user or root",
+        return err_set(e, ERR_ATTACH,
+                       "process %d belongs to another user (uid %" PRId64 "): run this as that user or root",
                        pid, f->status.uid);
     if (!f->our_cap_ptrace && f->ptrace_scope == 2)
-        return err_set(e, ERR_ATTACH, "not allowed to attach to process %d: kernel.yama.ptrace_scope is 2: run this as root, or "
-                                      "'sysctl kernel.yama.ptrace_scope=0'", pid);
+        return err_set(
+            e, ERR_ATTACH,
+            "not allowed to attach to process %d: kernel.yama.ptrace_scope is 2: run this as root, or "
+            "'sysctl kernel.yama.ptrace_scope=0'",
+            pid);
     if (!f->our_cap_ptrace && f->ptrace_scope == 1 && !f->descendant)
-        return err_set(e, ERR_ATTACH, "not allowed to attach to process %d: kernel.yama.ptrace_scope is 1: run this as root, or "
-                                      "'sysctl kernel.yama.ptrace_scope=0'", pid);
+        return err_set(
+            e, ERR_ATTACH,
+            "not allowed to attach to process %d: kernel.yama.ptrace_scope is 1: run this as root, or "
+            "'sysctl kernel.yama.ptrace_scope=0'",
+            pid);
     if (!f->our_cap_ptrace && !f->dumpable)
-        return err_set(e, ERR_ATTACH, "process %d does not let itself be looked at (it is not dumpable): run this as root", pid);
-    return err_set(e, ERR_ATTACH, "not allowed to attach to process %d: its container or security policy forbids it (in a "
-                                  "container add the capability SYS_PTRACE)", pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d does not let itself be looked at (it is not dumpable): run this as root",
+                       pid);
+    return err_set(e, ERR_ATTACH,
+                   "not allowed to attach to process %d: its container or security policy forbids it (in a "
+                   "container add the capability SYS_PTRACE)",
+                   pid);
 }
 
 static int check_judge_program(const struct check_facts *f, struct err *e) {
     int pid = (int)f->pid;
     if (f->elf_known && (f->elf_class != ELFCLASS64 || f->elf_machine != EM_X86_64))
-        return err_set(e, ERR_ATTACH, "process %d is a %s program, this build is for 64-bit x86: use one made for it", pid,
+        return err_set(e, ERR_ATTACH,
+                       "process %d is a %s program, this build is for 64-bit x86: use one made for it", pid,
                        f->elf_class == ELFCLASS32 ? "32-bit" : "foreign");
     if (f->maps_known && f->libc == CHECK_LIBC_MUSL)
-        return err_set(e, ERR_ATTACH, "process %d runs on musl libc, the agent needs glibc: it can only be looked at from "
-                                      "outside", pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d runs on musl libc, the agent needs glibc: it can only be looked at from "
+                       "outside",
+                       pid);
     if (f->maps_known && f->libc == CHECK_LIBC_NONE)
-        return err_set(e, ERR_ATTACH, "process %d is statically linked (it has no C library that can load an agent): it can "
-                                      "only be looked at from outside", pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d is statically linked (it has no C library that can load an agent): it can "
+                       "only be looked at from outside",
+                       pid);
     if (f->status.seccomp == 1)
-        return err_set(e, ERR_ATTACH, "process %d is in strict seccomp mode and would be killed by any new system call", pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d is in strict seccomp mode and would be killed by any new system call",
+                       pid);
     if (f->status.shadow_stack)
-        return err_set(e, ERR_ATTACH, "process %d runs with a shadow stack (x86 CET), which does not allow a thread to be "
-                                      "borrowed: it can only be looked at from outside", pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d runs with a shadow stack (x86 CET), which does not allow a thread to be "
+                       "borrowed: it can only be looked at from outside",
+                       pid);
     return 0;
 }
 

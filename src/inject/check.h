@@ -24,13 +24,13 @@ struct check_facts {
     pid_t pid;
     bool exists;
     struct procfs_status status;
-    char name[64];     /* sanitised */
-    char tracer[64];   /* name of the tracer, sanitised; "" none or not seen */
+    char name[64];   /* sanitised */
+    char tracer[64]; /* name of the tracer, sanitised; "" none or not seen */
     bool kernel_thread;
-    bool readable;     /* its memory may be read: the same permission that ptrace asks for */
-    bool dumpable;     /* /proc/PID belongs to its user */
-    bool descendant;   /* of this process */
-    bool elf_known;    /* elf_class and elf_machine were read */
+    bool readable;   /* its memory may be read: the same permission that ptrace asks for */
+    bool dumpable;   /* /proc/PID belongs to its user */
+    bool descendant; /* of this process */
+    bool elf_known;  /* elf_class and elf_machine were read */
     int elf_class, elf_machine;
     bool maps_known;
     enum check_libc libc;

@@ -12,12 +12,12 @@
 #define FRAME_UC_STRICT_RESTORE_SS 4UL
 #define FRAME_FP_XSTATE_MAGIC1 0x46505853U
 #define FRAME_FP_XSTATE_MAGIC2 0x46505845U
-#define FRAME_SW_OFFSET 464U  /* software bytes of the FXSAVE area */
-#define FRAME_BV_OFFSET 512U  /* XSTATE_BV */
-#define FRAME_XSAVE_MIN 576U  /* legacy area and header */
+#define FRAME_SW_OFFSET 464U /* software bytes of the FXSAVE area */
+#define FRAME_BV_OFFSET 512U /* XSTATE_BV */
+#define FRAME_XSAVE_MIN 576U /* legacy area and header */
 #define FRAME_FEATURES_BASIC 3ULL
 #define FRAME_FEATURE_TILES (3ULL << 17) /* AMX: larger than most threads are allowed */
-#define FRAME_NO_ALTSTACK 0x7fffffff /* flags that sigaltstack refuses: the thread keeps the one it has */
+#define FRAME_NO_ALTSTACK 0x7fffffff     /* flags that sigaltstack refuses: the thread keeps the one it has */
 
 struct frame_head {
     uint64_t pretcode;
@@ -34,9 +34,7 @@ static size_t frame_fp_offset(void) {
     return (sizeof(struct frame_head) + FRAME_ALIGN - 1) & ~(size_t)(FRAME_ALIGN - 1);
 }
 
-size_t frame_size(size_t xstate_len) {
-    return frame_fp_offset() + xstate_len + sizeof(uint32_t);
-}
+size_t frame_size(size_t xstate_len) { return frame_fp_offset() + xstate_len + sizeof(uint32_t); }
 
 uint64_t frame_place(uint64_t sp, size_t xstate_len) {
     return (sp - FRAME_RED_ZONE - frame_size(xstate_len)) & ~(uint64_t)(FRAME_ALIGN - 1);
@@ -75,11 +73,12 @@ static void frame_put_regs(mcontext_t *mc, const struct user_regs_struct *r) {
     g[REG_RSP] = (greg_t)r->rsp;
     g[REG_RIP] = (greg_t)r->rip;
     g[REG_EFL] = (greg_t)r->eflags;
-    g[REG_CSGSFS] = (greg_t)((r->cs & 0xffff) | (r->gs & 0xffff) << 16 | (r->fs & 0xffff) << 32 | (r->ss & 0xffff) << 48);
+    g[REG_CSGSFS] =
+        (greg_t)((r->cs & 0xffff) | (r->gs & 0xffff) << 16 | (r->fs & 0xffff) << 32 | (r->ss & 0xffff) << 48);
 }
 
-int frame_build(uint8_t *buf, uint64_t at, const struct user_regs_struct *regs, const void *xstate, size_t xstate_len,
-                uint64_t mask, uint64_t sigreturn) {
+int frame_build(uint8_t *buf, uint64_t at, const struct user_regs_struct *regs, const void *xstate,
+                size_t xstate_len, uint64_t mask, uint64_t sigreturn) {
     struct frame_head head;
     size_t fp = frame_fp_offset();
     if (at % FRAME_ALIGN != 0 || xstate_len < FRAME_XSAVE_MIN || frame_size(xstate_len) > FRAME_MAX)

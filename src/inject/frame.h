@@ -25,7 +25,7 @@ uint64_t frame_place(uint64_t sp, size_t xstate_len);
 
 /* Lay it out in `buf` (frame_size bytes) for address `at`. `sigreturn` is code that calls rt_sigreturn; a thread returns
  * through the frame by popping its first word into the instruction pointer. 0, or -1 when the state makes no sense. */
-int frame_build(uint8_t *buf, uint64_t at, const struct user_regs_struct *regs, const void *xstate, size_t xstate_len,
-                uint64_t mask, uint64_t sigreturn);
+int frame_build(uint8_t *buf, uint64_t at, const struct user_regs_struct *regs, const void *xstate,
+                size_t xstate_len, uint64_t mask, uint64_t sigreturn);
 
 #endif

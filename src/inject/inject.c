@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@
 #define INJECT_TAKEBACK_WAIT_NS (250 * CLOCK_NS_PER_MS)
 #define INJECT_RETRY_NS 5000000L
 #define INJECT_RETRY_STEP_NS 2000000L
+#define INJECT_TIMER_SLACK_NS 1000UL
 #define INJECT_THREAD_NAME "probing-start"
 
 struct inject_job {
@@ -47,14 +49,15 @@ struct inject_job {
     int rc;
 };
 
-static const int inject_deferred[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGALRM,
-                                      SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD};
+static const int inject_deferred[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP,  SIGTTIN, SIGTTOU,
+                                      SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD};
 
 /* Has somebody asked us to end? The signal is still pending and acts when we are done. */
 static bool inject_stop_asked(void) {
     sigset_t pending;
-    return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-                                         sigismember(&pending, SIGHUP) == 1 || sigismember(&pending, SIGQUIT) == 1);
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+            sigismember(&pending, SIGHUP) == 1 || sigismember(&pending, SIGQUIT) == 1);
 }
 
 static void inject_fill_params(const struct inject_job *job, struct stub_params *p) {
@@ -136,7 +139,8 @@ static int inject_run(struct inject_job *job) {
     }
     uint64_t now = clock_mono_ns();
     uint64_t moment_end = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 * 3 : now;
-    if (moment_find(t, &thread, moment_end, inject_stop_asked, job->out->moment, sizeof job->out->moment, job->e) != 0)
+    if (moment_find(t, &thread, moment_end, inject_stop_asked, job->out->moment, sizeof job->out->moment,
+                    job->e) != 0)
         return -1;
     int rc = inject_create_thread(job, &thread);
     if (rc == 0)
@@ -171,13 +175,16 @@ static int inject_try(struct inject_job *job) {
     free(job->bytes);
     job->bytes = NULL;
     if (rc == 1)
-        (void)err_set(job->e, ERR_ATTACH, "process %d is busy: another program is attaching to it, or the machine is overloaded; try again",
-                      (int)job->req->pid);
+        (void)err_set(
+            job->e, ERR_ATTACH,
+            "process %d is busy: another program is attaching to it, or the machine is overloaded; try again",
+            (int)job->req->pid);
     return rc;
 }
 
 static void *inject_work(void *arg) {
     struct inject_job *job = arg;
+    (void)prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0); /* short waits are to be short */
     uint64_t now = clock_mono_ns();
     uint64_t patience = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 : now;
     for (;;) {
@@ -186,7 +193,8 @@ static void *inject_work(void *arg) {
             return NULL;
         *job->out = (struct inject_result){0};
         /* Two that gave way to each other must not meet again. */
-        (void)nanosleep(&(struct timespec){0, INJECT_RETRY_NS + INJECT_RETRY_STEP_NS * (getpid() % 16)}, NULL);
+        (void)nanosleep(&(struct timespec){0, INJECT_RETRY_NS + INJECT_RETRY_STEP_NS * (getpid() % 16)},
+                        NULL);
     }
 }
 

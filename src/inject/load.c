@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,7 +18,7 @@
 #include "inject/thread.h"
 
 #define LOAD_FILE_LINK "/memfd:" AGENT_MEMFD_NAME
-#define LOAD_POLL_NS 50000L
+#define LOAD_LOOK_NS (1 * CLOCK_NS_PER_MS)
 #define LOAD_START_GRACE_NS (2000 * CLOCK_NS_PER_MS) /* for an agent that is in its entry already */
 #define LOAD_GONE_NS (500 * CLOCK_NS_PER_MS)
 
@@ -37,30 +36,34 @@ static int load_lost(struct target *t, struct err *e) {
 
 /* Wait until the thread's phase is at least `phase`. The phase, or -1 when the params are gone, or 0 at the deadline. */
 static int32_t load_wait(struct target *t, uint64_t params_at, int32_t phase, uint64_t deadline_ns) {
+    long nap_ns = 0;
     for (;;) {
         int32_t now = borrow_read_i32(t, params_at, offsetof(struct stub_params, phase));
         if (now < 0 || now >= phase)
             return now;
         if (clock_mono_ns() > deadline_ns)
             return 0;
-        (void)nanosleep(&(struct timespec){0, LOAD_POLL_NS}, NULL);
+        thread_nap(&nap_ns);
     }
 }
 
 /* The params vanish with the region: then nothing of ours is left. */
 static void load_wait_gone(struct target *t, uint64_t params_at) {
     uint64_t until = clock_mono_ns() + LOAD_GONE_NS;
+    long nap_ns = 0;
     while (borrow_read_i32(t, params_at, offsetof(struct stub_params, phase)) >= 0 && clock_mono_ns() < until)
-        (void)nanosleep(&(struct timespec){0, LOAD_POLL_NS}, NULL);
+        thread_nap(&nap_ns);
 }
 
-static int load_write_file(struct target *t, uint64_t params_at, const uint8_t *bytes, size_t size, struct err *e) {
+static int load_write_file(struct target *t, uint64_t params_at, const uint8_t *bytes, size_t size,
+                           struct err *e) {
     char path[64];
     int32_t number = borrow_read_i32(t, params_at, offsetof(struct stub_params, fd));
     (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)t->pid, (int)number);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
-        return err_set_errno(e, ERR_ATTACH, errno, "process %d: its memory file cannot be opened", (int)t->pid);
+        return err_set_errno(e, ERR_ATTACH, errno, "process %d: its memory file cannot be opened",
+                             (int)t->pid);
     size_t done = 0;
     while (done < size) {
         ssize_t n = write(fd, bytes + done, size - done);
@@ -69,7 +72,8 @@ static int load_write_file(struct target *t, uint64_t params_at, const uint8_t *
         if (n <= 0) {
             int saved = n < 0 ? errno : EIO;
             (void)close(fd);
-            return err_set_errno(e, ERR_ATTACH, saved, "process %d: the agent cannot be copied into it", (int)t->pid);
+            return err_set_errno(e, ERR_ATTACH, saved, "process %d: the agent cannot be copied into it",
+                                 (int)t->pid);
         }
         done += (size_t)n;
     }
@@ -84,13 +88,17 @@ static int load_explain(struct target *t, const struct stub_params *p, struct er
     (void)text_sanitize(text, sizeof text, p->start.error);
     switch (p->result) {
     case STUB_REFUSED:
-        return err_set(e, ERR_ATTACH, "process %d: the agent could not start: %s", pid, text[0] ? text : "no reason given");
+        return err_set(e, ERR_ATTACH, "process %d: the agent could not start: %s", pid,
+                       text[0] ? text : "no reason given");
     case STUB_NO_MEMFD:
-        return err_set_errno(e, ERR_ATTACH, p->sys_errno, "process %d cannot make a memory file (memfd_create)", pid);
+        return err_set_errno(e, ERR_ATTACH, p->sys_errno,
+                             "process %d cannot make a memory file (memfd_create)", pid);
     case STUB_NO_LOAD:
-        return err_set(e, ERR_ATTACH, "process %d could not load the agent: %s", pid, text[0] ? text : "no reason given");
+        return err_set(e, ERR_ATTACH, "process %d could not load the agent: %s", pid,
+                       text[0] ? text : "no reason given");
     case STUB_NO_ENTRY:
-        return err_set(e, ERR_ATTACH, "process %d loaded the agent but did not find %s in it", pid, AGENT_ENTRY);
+        return err_set(e, ERR_ATTACH, "process %d loaded the agent but did not find %s in it", pid,
+                       AGENT_ENTRY);
     case STUB_CANCELLED:
         return err_set(e, ERR_ATTACH, "process %d was too slow to load the agent; try again", pid);
     default:
@@ -103,10 +111,12 @@ static int load_too_late(struct target *t, uint64_t params_at, struct err *e) {
     int32_t phase = borrow_read_i32(t, params_at, offsetof(struct stub_params, phase));
     if (procfs_read_stat(t->pid, 0, &st) != 0 || st.state == 'Z')
         return load_lost(t, e);
-    const char *where = phase == STUB_LOADING    ? "waiting for its dynamic loader, which is busy loading something else"
+    const char *where = phase == STUB_LOADING
+                            ? "waiting for its dynamic loader, which is busy loading something else"
                         : phase == STUB_STARTING ? "starting the agent"
                                                  : "waiting for a processor";
-    return err_set(e, ERR_ATTACH, "process %d: the agent was not up in time (still %s); it is taken back, try again",
+    return err_set(e, ERR_ATTACH,
+                   "process %d: the agent was not up in time (still %s); it is taken back, try again",
                    (int)t->pid, where);
 }
 
@@ -118,7 +128,7 @@ static int load_wait_done(struct target *t, uint64_t params_at, uint64_t deadlin
     if (phase < 0)
         return load_lost(t, e);
     load_set(t, params_at, offsetof(struct stub_params, cancel));
-    phase = load_wait(t, params_at, STUB_STARTING, clock_mono_ns() + LOAD_POLL_NS);
+    phase = load_wait(t, params_at, STUB_STARTING, clock_mono_ns() + LOAD_LOOK_NS);
     if (phase == STUB_STARTING)
         phase = load_wait(t, params_at, STUB_DONE, clock_mono_ns() + LOAD_START_GRACE_NS);
     return phase == STUB_DONE ? 0 : load_too_late(t, params_at, e);
@@ -152,7 +162,8 @@ int load_agent(struct target *t, uint64_t params_at, const uint8_t *bytes, size_
     if (phase < 0)
         return load_lost(t, e);
     int failed = phase == 0 ? load_too_late(t, params_at, e) : 0;
-    if (phase == STUB_WAITING && !load_is_alone(t, borrow_read_i32(t, params_at, offsetof(struct stub_params, fd))))
+    if (phase == STUB_WAITING &&
+        !load_is_alone(t, borrow_read_i32(t, params_at, offsetof(struct stub_params, fd))))
         failed = 1;
     else if (phase == STUB_WAITING)
         failed = load_write_file(t, params_at, bytes, size, e);

@@ -16,7 +16,7 @@
 #define MOMENT_MAX_TIDS 4096
 #define MOMENT_SLEEPING_PER_ROUND 32
 #define MOMENT_RUNNING_PER_ROUND 8
-#define MOMENT_STOP_NS (100 * CLOCK_NS_PER_MS)
+#define MOMENT_STOP_NS (500 * CLOCK_NS_PER_MS)
 #define MOMENT_BUDGET_NS (2 * CLOCK_NS_PER_MS)
 #define MOMENT_ROUND_PAUSE_NS 2000000L
 #define MOMENT_RANK_RUNNING 100
@@ -63,7 +63,7 @@ struct moment {
     struct target *t;
     struct unwinder *unwinder;
     struct unwind_copy *copy;
-    uint8_t *again; /* the stack at the second stop */
+    uint8_t *again;          /* the stack at the second stop */
     enum target_place limit; /* the worst place accepted in this round */
     enum target_place seen;  /* the worst place of the thread accepted */
     unsigned refusals[MOMENT_REFUSALS];
@@ -160,7 +160,8 @@ static int moment_rank_sleeper(pid_t pid, pid_t tid, long *nr) {
 
 static int moment_cmp(const void *a, const void *b) {
     const struct moment_candidate *x = a, *y = b;
-    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank) : (x->tid > y->tid) - (x->tid < y->tid);
+    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
+                              : (x->tid > y->tid) - (x->tid < y->tid);
 }
 
 /* The threads worth trying, best first. */
@@ -335,11 +336,13 @@ static int moment_explain(struct moment *m, uint64_t waited_ns, struct err *e) {
             (void)snprintf(text, sizeof text, "%s %s", total == 1 ? "its thread is" : "every thread is",
                            moment_refusal_text[i]);
         else
-            (void)snprintf(text + used, sizeof text - used, "%s%u %s", used ? ", " : "threads: ", m->refusals[i],
-                           moment_refusal_text[i]);
+            (void)snprintf(text + used, sizeof text - used, "%s%u %s",
+                           used ? ", " : "threads: ", m->refusals[i], moment_refusal_text[i]);
     }
-    return err_set(e, ERR_ATTACH, "process %d: no safe moment within %u ms (%s); try again, or look at it without injecting",
-                   (int)m->t->pid, (unsigned)(waited_ns / CLOCK_NS_PER_MS), total ? text : "no thread was found");
+    return err_set(e, ERR_ATTACH,
+                   "process %d: no safe moment within %u ms (%s); try again, or look at it without injecting",
+                   (int)m->t->pid, (unsigned)(waited_ns / CLOCK_NS_PER_MS),
+                   total ? text : "no thread was found");
 }
 
 static int moment_describe(const struct moment_candidate *c, enum target_place seen, char *how, size_t cap) {
@@ -374,7 +377,8 @@ static int moment_round(struct moment *m, struct thread *out, struct moment_cand
 
 /* What cannot be unwound to its end, or sits in a stream's lock (a prompt does, for ever), is taken only when nothing
  * better comes: when that is all there is, or a quarter of the time has passed. */
-static enum target_place moment_limit(const struct moment *m, unsigned round, uint64_t start, uint64_t deadline) {
+static enum target_place moment_limit(const struct moment *m, unsigned round, uint64_t start,
+                                      uint64_t deadline) {
     unsigned hard = 0;
     for (unsigned i = 0; i < MOMENT_REFUSALS; i++)
         if (i != TARGET_UNKNOWN_CODE && i != TARGET_STDIO && i != MOMENT_WRONG_CALL)
@@ -384,8 +388,8 @@ static enum target_place moment_limit(const struct moment *m, unsigned round, ui
     return TARGET_PLAIN;
 }
 
-static int moment_search(struct moment *m, struct thread *out, uint64_t deadline, bool (*stop_asked)(void), char *how,
-                         size_t how_cap, struct err *e) {
+static int moment_search(struct moment *m, struct thread *out, uint64_t deadline, bool (*stop_asked)(void),
+                         char *how, size_t how_cap, struct err *e) {
     uint64_t start = clock_mono_ns();
     pid_t *tids = calloc(MOMENT_MAX_TIDS, sizeof *tids);
     struct moment_candidate *list = calloc(MOMENT_MAX_TIDS, sizeof *list);
@@ -397,8 +401,10 @@ static int moment_search(struct moment *m, struct thread *out, uint64_t deadline
         size_t n = moment_list(m, list, tids);
         rc = moment_round(m, out, list, n, deadline, how, how_cap);
         if (rc == -1)
-            (void)err_set(e, ERR_ATTACH, "process %d: thread %d does not stop: it is in a system call that cannot be "
-                                         "interrupted; try again", (int)m->t->pid, (int)out->tid);
+            (void)err_set(e, ERR_ATTACH,
+                          "process %d: thread %d does not stop: it is in a system call that cannot be "
+                          "interrupted; try again",
+                          (int)m->t->pid, (int)out->tid);
         if (rc != 1)
             break;
         if (procfs_list_tids(m->t->pid, tids, 1) <= 0)
@@ -415,8 +421,8 @@ static int moment_search(struct moment *m, struct thread *out, uint64_t deadline
     return rc;
 }
 
-int moment_find(struct target *t, struct thread *out, uint64_t deadline_ns, bool (*stop_asked)(void), char *how,
-                size_t how_cap, struct err *e) {
+int moment_find(struct target *t, struct thread *out, uint64_t deadline_ns, bool (*stop_asked)(void),
+                char *how, size_t how_cap, struct err *e) {
     struct moment m = {.t = t};
     m.unwinder = unwinder_new(t);
     m.copy = malloc(sizeof *m.copy);

@@ -28,7 +28,7 @@ void moment_call_name(char *buf, size_t cap, long nr);
 
 /* Find one: `out` is then stopped and may be borrowed; `how` says where it was found. Until `deadline_ns`. 0, or -1 with
  * the error that says what stood in the way. `stop_asked` is asked now and then whether to give up. */
-int moment_find(struct target *t, struct thread *out, uint64_t deadline_ns, bool (*stop_asked)(void), char *how,
-                size_t how_cap, struct err *e);
+int moment_find(struct target *t, struct thread *out, uint64_t deadline_ns, bool (*stop_asked)(void),
+                char *how, size_t how_cap, struct err *e);
 
 #endif

@@ -79,17 +79,16 @@ int stub_thread(struct stub_params *p) __attribute__((visibility("hidden")));
 STUB_INLINE long stub_syscall(long nr, long a, long b, long c, long d) {
     long ret;
     register long r10 __asm__("r10") = d;
-    __asm__ volatile("syscall" : "=a"(ret) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+    __asm__ volatile("syscall"
+                     : "=a"(ret)
+                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
+                     : "rcx", "r11", "memory");
     return ret;
 }
 
-STUB_INLINE int32_t stub_get(const int32_t *at) {
-    return __atomic_load_n(at, __ATOMIC_ACQUIRE);
-}
+STUB_INLINE int32_t stub_get(const int32_t *at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
 
-STUB_INLINE void stub_set(int32_t *at, int32_t value) {
-    __atomic_store_n(at, value, __ATOMIC_RELEASE);
-}
+STUB_INLINE void stub_set(int32_t *at, int32_t value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
 
 STUB_INLINE uint64_t stub_now(void) {
     struct {

@@ -44,10 +44,10 @@ struct stub_params {
     uint64_t fn_pthread_create, fn_attr_init, fn_attr_setstacksize, fn_attr_destroy;
     uint64_t fn_pthread_self, fn_pthread_detach, fn_errno_location;
     uint64_t fn_dlopen, fn_dlsym, fn_dlerror, fn_dlclose;
-    uint64_t entry;      /* of an agent that is loaded already; 0: load one */
-    uint64_t thread_fn;  /* address of the created thread's first instruction */
-    uint64_t stack_size; /* of the created thread */
-    uint64_t go_wait_ns;      /* how long the created thread waits for `go` and `ack` */
+    uint64_t entry;            /* of an agent that is loaded already; 0: load one */
+    uint64_t thread_fn;        /* address of the created thread's first instruction */
+    uint64_t stack_size;       /* of the created thread */
+    uint64_t go_wait_ns;       /* how long the created thread waits for `go` and `ack` */
     uint64_t takeback_wait_ns; /* how long the borrowed thread waits to be put back */
     char thread_name[16];
     char file_name[32];
@@ -59,7 +59,8 @@ struct stub_params {
     int32_t created; /* 1 once create_errno is final */
     int32_t create_errno;
     int32_t leaving; /* 1: it puts itself back */
-    int32_t users;   /* threads in the region; who leaves last unmaps it. The injector takes one off for a thread it put
+    int32_t
+        users; /* threads in the region; who leaves last unmaps it. The injector takes one off for a thread it put
                       * back. */
 
     /* injector -> created thread */

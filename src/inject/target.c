@@ -30,8 +30,8 @@ static bool target_is_lib(const char *name, const char *stem, const char *soname
 }
 
 static bool target_is_allocator(const char *name) {
-    static const char *const names[] = {"libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc", "libhoard",
-                                        "libtbbmalloc"};
+    static const char *const names[] = {"libjemalloc", "libtcmalloc", "libmimalloc",
+                                        "libsnmalloc", "libhoard",    "libtbbmalloc"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strncmp(name, names[i], strlen(names[i])) == 0)
             return true;
@@ -105,14 +105,14 @@ static int target_add_map(const struct procfs_map *m, void *arg) {
         t->images[scan->image].end = m->end;
     }
     struct target_map *map = &t->maps[t->map_count++];
-    *map = (struct target_map){.start = m->start,
-                               .end = m->end,
-                               .readable = m->perms[0] == 'r',
-                               .writable = m->perms[1] == 'w',
-                               .executable = m->perms[2] == 'x',
-                               .file = file,
-                               .image = file && scan->image >= 0 && strcmp(m->path, scan->path) == 0 ? scan->image
-                                                                                                      : -1};
+    *map = (struct target_map){
+        .start = m->start,
+        .end = m->end,
+        .readable = m->perms[0] == 'r',
+        .writable = m->perms[1] == 'w',
+        .executable = m->perms[2] == 'x',
+        .file = file,
+        .image = file && scan->image >= 0 && strcmp(m->path, scan->path) == 0 ? scan->image : -1};
     if (map->executable && map->image >= 0)
         target_note_image(t, &t->images[map->image], map->image);
     return 0;
@@ -233,10 +233,10 @@ static void target_add_functions(struct target *t, const char *const *names, enu
 #define TARGET_MALLOC_AFTER 0x100U
 
 static void target_add_allocator(struct target *t) {
-    static const char *const names[] = {"malloc",        "free",         "calloc",      "realloc",
-                                        "memalign",      "aligned_alloc", "valloc",      "pvalloc",
-                                        "posix_memalign", "malloc_trim",  "malloc_stats", "malloc_info",
-                                        "mallopt",       "malloc_usable_size"};
+    static const char *const names[] = {
+        "malloc",        "free",        "calloc",  "realloc",           "memalign",
+        "aligned_alloc", "valloc",      "pvalloc", "posix_memalign",    "malloc_trim",
+        "malloc_stats",  "malloc_info", "mallopt", "malloc_usable_size"};
     uint64_t lo = UINT64_MAX, hi = 0, size = 0, malloc_at = target_symbol(t, "malloc", &size);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         uint64_t at = target_symbol(t, names[i], &size);
@@ -250,23 +250,83 @@ static void target_add_allocator(struct target *t) {
 }
 
 static void target_add_ranges(struct target *t) {
-    static const char *const loader[] = {"dlopen", "dlclose", "dlsym", "dlvsym", "dlmopen", "dladdr", "dladdr1",
-                                         "dlinfo", "dl_iterate_phdr", "__libc_dlopen_mode", "__libc_dlsym",
-                                         "__libc_dlclose", "_dl_addr", NULL};
-    static const char *const threads[] = {"pthread_create", "pthread_exit", "pthread_getattr_np",
-                                          "pthread_setattr_default_np", "pthread_getattr_default_np",
-                                          "__nptl_create_event", "__nptl_death_event", "__libc_thread_freeres", NULL};
-    static const char *const process[] = {"fork", "_Fork", "__fork", "__libc_fork", "vfork", "posix_spawn",
-                                          "posix_spawnp", "system", "popen", "daemon", "exit", "quick_exit",
-                                          "__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl",
-                                          "__register_atfork", "setuid", "setgid", "setgroups", "setresuid",
-                                          "setresgid", NULL};
-    static const char *const stdio[] = {"fgets", "fgetc", "getc", "getchar", "gets", "getline", "getdelim", "fread",
-                                        "fwrite", "fputs", "fputc", "putc", "putchar", "puts", "fprintf", "printf",
-                                        "vfprintf", "vprintf", "fflush", "fclose", "fopen", "fopen64", "fseek",
-                                        "ungetc", "scanf", "fscanf", "vfscanf", "__vfprintf_chk", "__fprintf_chk",
-                                        "__printf_chk", "_IO_file_underflow", "_IO_file_overflow", "_IO_file_write",
-                                        "_IO_file_read", "_IO_getc", "_IO_putc", "perror", "flockfile", NULL};
+    static const char *const loader[] = {"dlopen",          "dlclose",
+                                         "dlsym",           "dlvsym",
+                                         "dlmopen",         "dladdr",
+                                         "dladdr1",         "dlinfo",
+                                         "dl_iterate_phdr", "__libc_dlopen_mode",
+                                         "__libc_dlsym",    "__libc_dlclose",
+                                         "_dl_addr",        NULL};
+    static const char *const threads[] = {"pthread_create",
+                                          "pthread_exit",
+                                          "pthread_getattr_np",
+                                          "pthread_setattr_default_np",
+                                          "pthread_getattr_default_np",
+                                          "__nptl_create_event",
+                                          "__nptl_death_event",
+                                          "__libc_thread_freeres",
+                                          NULL};
+    static const char *const process[] = {"fork",
+                                          "_Fork",
+                                          "__fork",
+                                          "__libc_fork",
+                                          "vfork",
+                                          "posix_spawn",
+                                          "posix_spawnp",
+                                          "system",
+                                          "popen",
+                                          "daemon",
+                                          "exit",
+                                          "quick_exit",
+                                          "__cxa_finalize",
+                                          "__cxa_atexit",
+                                          "__cxa_thread_atexit_impl",
+                                          "__register_atfork",
+                                          "setuid",
+                                          "setgid",
+                                          "setgroups",
+                                          "setresuid",
+                                          "setresgid",
+                                          NULL};
+    static const char *const stdio[] = {"fgets",
+                                        "fgetc",
+                                        "getc",
+                                        "getchar",
+                                        "gets",
+                                        "getline",
+                                        "getdelim",
+                                        "fread",
+                                        "fwrite",
+                                        "fputs",
+                                        "fputc",
+                                        "putc",
+                                        "putchar",
+                                        "puts",
+                                        "fprintf",
+                                        "printf",
+                                        "vfprintf",
+                                        "vprintf",
+                                        "fflush",
+                                        "fclose",
+                                        "fopen",
+                                        "fopen64",
+                                        "fseek",
+                                        "ungetc",
+                                        "scanf",
+                                        "fscanf",
+                                        "vfscanf",
+                                        "__vfprintf_chk",
+                                        "__fprintf_chk",
+                                        "__printf_chk",
+                                        "_IO_file_underflow",
+                                        "_IO_file_overflow",
+                                        "_IO_file_write",
+                                        "_IO_file_read",
+                                        "_IO_getc",
+                                        "_IO_putc",
+                                        "perror",
+                                        "flockfile",
+                                        NULL};
     target_add_functions(t, loader, TARGET_LOADER);
     target_add_allocator(t);
     target_add_functions(t, threads, TARGET_THREADS);
@@ -326,19 +386,24 @@ int target_find_symbols(struct target *t, struct err *e) {
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
         *needed[i].at = target_symbol(t, needed[i].name, NULL);
         if (!*needed[i].at)
-            return err_set(e, ERR_ATTACH,
-                           "process %d: its C library has no %s, so nothing can be loaded into it; it can only be "
-                           "looked at from outside",
-                           (int)t->pid, needed[i].name);
+            return err_set(
+                e, ERR_ATTACH,
+                "process %d: its C library has no %s, so nothing can be loaded into it; it can only be "
+                "looked at from outside",
+                (int)t->pid, needed[i].name);
     }
     struct target_image *loader = target_open_image(t, t->loader);
     if (!loader || elf_find_symbol(&loader->elf, "_r_debug", &s->r_debug, NULL) != 0)
-        return err_set(e, ERR_ATTACH, "process %d: its dynamic loader is not known here; it can only be looked at "
-                                      "from outside", (int)t->pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d: its dynamic loader is not known here; it can only be looked at "
+                       "from outside",
+                       (int)t->pid);
     target_find_gadgets(t);
     if (!s->syscall_ret || !s->sigreturn)
-        return err_set(e, ERR_ATTACH, "process %d: its C library is not known here; it can only be looked at from "
-                                      "outside", (int)t->pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d: its C library is not known here; it can only be looked at from "
+                       "outside",
+                       (int)t->pid);
     target_add_ranges(t);
     return 0;
 }

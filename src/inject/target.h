@@ -42,8 +42,8 @@ struct target_image {
 struct target_map {
     uint64_t start, end;
     bool readable, writable, executable;
-    bool file;  /* backed by a file (its contents do not change under us) or the vdso */
-    int image;  /* index, or -1 */
+    bool file; /* backed by a file (its contents do not change under us) or the vdso */
+    int image; /* index, or -1 */
 };
 
 struct target_range {

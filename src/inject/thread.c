@@ -4,7 +4,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -22,8 +21,9 @@
 #define THREAD_ERESTARTNOHAND 514
 #define THREAD_ERESTART_RESTARTBLOCK 516
 #define THREAD_SYSCALL_LEN 2
-#define THREAD_SPIN_NS (200 * CLOCK_NS_PER_US)
-#define THREAD_NAP_NS 20000L
+#define THREAD_SPIN_NS (20 * CLOCK_NS_PER_US)
+#define THREAD_NAP_MIN_NS 20000L
+#define THREAD_NAP_MAX_NS 300000L
 #define THREAD_PTRACE_GET_RSEQ 0x420f /* PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13 */
 #ifndef PTRACE_EVENT_STOP
 #define PTRACE_EVENT_STOP 128
@@ -34,7 +34,8 @@ static int thread_explain(const struct thread *t, int errnum, struct err *e) {
     if (errnum == ESRCH)
         return err_set(e, ERR_FAILED, "thread %d of process %d is gone", (int)t->tid, (int)t->pid);
     if (procfs_read_status(t->pid, t->tid, &st) == 0 && st.tracer_pid > 0)
-        return err_set(e, ERR_ATTACH, "thread %d of process %d is being traced by process %lld already: end that one first",
+        return err_set(e, ERR_ATTACH,
+                       "thread %d of process %d is being traced by process %lld already: end that one first",
                        (int)t->tid, (int)t->pid, (long long)st.tracer_pid);
     return err_set_errno(e, ERR_ATTACH, errnum,
                          "not allowed to trace process %d (run as its user or root; in a container add the "
@@ -42,8 +43,16 @@ static int thread_explain(const struct thread *t, int errnum, struct err *e) {
                          (int)t->pid);
 }
 
+void thread_nap(long *nap_ns) {
+    *nap_ns = *nap_ns ? *nap_ns + *nap_ns / 2 : THREAD_NAP_MIN_NS;
+    if (*nap_ns > THREAD_NAP_MAX_NS)
+        *nap_ns = THREAD_NAP_MAX_NS;
+    (void)nanosleep(&(struct timespec){0, *nap_ns}, NULL);
+}
+
 enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
     uint64_t start = clock_mono_ns();
+    long nap_ns = 0;
     for (;;) {
         int status;
         pid_t got = waitpid(t->tid, &status, __WALL | WNOHANG);
@@ -67,10 +76,8 @@ enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
         uint64_t waited = clock_mono_ns() - start;
         if (waited > wait_ns)
             return THREAD_TIMEOUT;
-        if (waited < THREAD_SPIN_NS)
-            (void)sched_yield();
-        else
-            (void)nanosleep(&(struct timespec){0, THREAD_NAP_NS}, NULL);
+        if (waited > THREAD_SPIN_NS)
+            thread_nap(&nap_ns);
     }
 }
 
@@ -123,7 +130,8 @@ int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
         return 0;
     if (!t->seized)
         return err_set(e, ERR_FAILED, "thread %d of process %d ended", (int)t->tid, (int)t->pid);
-    return err_set(e, ERR_FAILED, "thread %d of process %d did not stop: it is in a system call that cannot be interrupted",
+    return err_set(e, ERR_FAILED,
+                   "thread %d of process %d did not stop: it is in a system call that cannot be interrupted",
                    (int)t->tid, (int)t->pid);
 }
 
@@ -174,7 +182,8 @@ bool thread_in_rseq(struct thread *t) {
         uint64_t pointer;
         uint32_t size, signature, flags, pad;
     } conf = {0};
-    if (ptrace((enum __ptrace_request)THREAD_PTRACE_GET_RSEQ, t->tid, sizeof conf, &conf) <= 0 || !conf.pointer)
+    if (ptrace((enum __ptrace_request)THREAD_PTRACE_GET_RSEQ, t->tid, sizeof conf, &conf) <= 0 ||
+        !conf.pointer)
         return false; /* an older kernel, or the thread has no rseq area */
     uint64_t section = 0;
     struct iovec to = {&section, sizeof section};
@@ -217,9 +226,11 @@ static bool thread_call_sees_eintr(long nr) {
 
 bool thread_rewind_eintr(struct thread *t, struct user_regs_struct *regs) {
     struct procfs_status st;
-    if ((int64_t)regs->rax != -EINTR || (int64_t)regs->orig_rax < 0 || !thread_call_sees_eintr((long)regs->orig_rax))
+    if ((int64_t)regs->rax != -EINTR || (int64_t)regs->orig_rax < 0 ||
+        !thread_call_sees_eintr((long)regs->orig_rax))
         return false;
-    if (procfs_read_status(t->pid, t->tid, &st) != 0 || ((st.sig_pending | st.sig_shared_pending) & ~st.sig_blocked))
+    if (procfs_read_status(t->pid, t->tid, &st) != 0 ||
+        ((st.sig_pending | st.sig_shared_pending) & ~st.sig_blocked))
         return false; /* a signal is there: EINTR is the truth */
     regs->rip -= THREAD_SYSCALL_LEN;
     regs->rax = regs->orig_rax;

@@ -17,10 +17,10 @@
 #include "base/err.h"
 
 enum thread_event {
-    THREAD_STOPPED,    /* our own interruption, or the group-stop of the job */
-    THREAD_SYSCALL,    /* entry or exit of a system call, where asked for */
-    THREAD_SIGNAL,     /* about to take a signal: thread.signal */
-    THREAD_GONE,       /* exited or killed */
+    THREAD_STOPPED, /* our own interruption, or the group-stop of the job */
+    THREAD_SYSCALL, /* entry or exit of a system call, where asked for */
+    THREAD_SIGNAL,  /* about to take a signal: thread.signal */
+    THREAD_GONE,    /* exited or killed */
     THREAD_TIMEOUT,
 };
 
@@ -28,15 +28,19 @@ struct thread {
     pid_t pid, tid;
     bool seized;
     bool stopped;
-    int signal;       /* of THREAD_SIGNAL */
-    int owed_signal;  /* taken from the thread while it was borrowed, sent to it again when it is let go */
-    uint64_t since_ns; /* when the stop was asked for */
+    int signal;          /* of THREAD_SIGNAL */
+    int owed_signal;     /* taken from the thread while it was borrowed, sent to it again when it is let go */
+    uint64_t since_ns;   /* when the stop was asked for */
     uint64_t stopped_ns; /* all stops together */
 };
 
 /* Seize and stop. 0, or -1 with the error (not permitted, gone, did not stop within `wait_ns`: then it stays seized
  * until the calling task ends, which lets it go). */
 int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e);
+
+/* Wait a little, each time longer (from 20 to 300 us; `nap_ns` starts at 0): who polls without rest on a busy machine keeps
+ * the processor from the thread it waits for. */
+void thread_nap(long *nap_ns);
 
 /* Wait for the next event of a thread that was made to run. */
 enum thread_event thread_wait(struct thread *t, uint64_t wait_ns);

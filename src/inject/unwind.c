@@ -23,7 +23,8 @@ struct unwinder {
     const struct unwind_copy *copy;
     uint64_t deadline; /* 0 none */
     bool out_of_time;
-    bool no_info; /* a frame without unwind information was met: libunwind then guesses by the frame pointer */
+    bool
+        no_info; /* a frame without unwind information was met: libunwind then guesses by the frame pointer */
     uint64_t page_at[UNWIND_PAGES]; /* address + 1, 0 free */
     uint8_t pages[UNWIND_PAGES][UNWIND_PAGE];
 };
@@ -56,7 +57,8 @@ static int unwind_access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *v
     (void)as;
     if (write)
         return -UNW_EINVAL;
-    if (c->stack_len >= sizeof *val && addr >= c->stack_at && addr - c->stack_at <= c->stack_len - sizeof *val) {
+    if (c->stack_len >= sizeof *val && addr >= c->stack_at &&
+        addr - c->stack_at <= c->stack_len - sizeof *val) {
         memcpy(val, c->stack + (addr - c->stack_at), sizeof *val);
         return 0;
     }
@@ -78,11 +80,12 @@ static int unwind_access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *
     if (write)
         return -UNW_EREADONLYREG;
     const unsigned long long regs[] = {
-        [UNW_X86_64_RAX] = r->rax, [UNW_X86_64_RDX] = r->rdx, [UNW_X86_64_RCX] = r->rcx, [UNW_X86_64_RBX] = r->rbx,
-        [UNW_X86_64_RSI] = r->rsi, [UNW_X86_64_RDI] = r->rdi, [UNW_X86_64_RBP] = r->rbp, [UNW_X86_64_RSP] = r->rsp,
-        [UNW_X86_64_R8] = r->r8,   [UNW_X86_64_R9] = r->r9,   [UNW_X86_64_R10] = r->r10, [UNW_X86_64_R11] = r->r11,
-        [UNW_X86_64_R12] = r->r12, [UNW_X86_64_R13] = r->r13, [UNW_X86_64_R14] = r->r14, [UNW_X86_64_R15] = r->r15,
-        [UNW_X86_64_RIP] = r->rip,
+        [UNW_X86_64_RAX] = r->rax, [UNW_X86_64_RDX] = r->rdx, [UNW_X86_64_RCX] = r->rcx,
+        [UNW_X86_64_RBX] = r->rbx, [UNW_X86_64_RSI] = r->rsi, [UNW_X86_64_RDI] = r->rdi,
+        [UNW_X86_64_RBP] = r->rbp, [UNW_X86_64_RSP] = r->rsp, [UNW_X86_64_R8] = r->r8,
+        [UNW_X86_64_R9] = r->r9,   [UNW_X86_64_R10] = r->r10, [UNW_X86_64_R11] = r->r11,
+        [UNW_X86_64_R12] = r->r12, [UNW_X86_64_R13] = r->r13, [UNW_X86_64_R14] = r->r14,
+        [UNW_X86_64_R15] = r->r15, [UNW_X86_64_RIP] = r->rip,
     };
     if (reg < 0 || (size_t)reg >= sizeof regs / sizeof regs[0])
         return -UNW_EBADREG;
@@ -90,12 +93,14 @@ static int unwind_access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *
     return 0;
 }
 
-static int unwind_access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *val, int write, void *arg) {
+static int unwind_access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *val, int write,
+                               void *arg) {
     (void)as, (void)reg, (void)val, (void)write, (void)arg;
     return -UNW_EBADREG;
 }
 
-static int unwind_find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need, void *arg) {
+static int unwind_find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need,
+                                 void *arg) {
     struct unwinder *u = arg;
     struct target_image *img = target_image_at(u->t, ip);
     if (!img || !img->unwind_count) {
@@ -130,7 +135,8 @@ static int unwind_no_resume(unw_addr_space_t as, unw_cursor_t *cursor, void *arg
     return -UNW_EINVAL;
 }
 
-static int unwind_no_name(unw_addr_space_t as, unw_word_t addr, char *buf, size_t cap, unw_word_t *off, void *arg) {
+static int unwind_no_name(unw_addr_space_t as, unw_word_t addr, char *buf, size_t cap, unw_word_t *off,
+                          void *arg) {
     (void)as, (void)addr, (void)buf, (void)cap, (void)off, (void)arg;
     return -UNW_ENOINFO;
 }
@@ -179,7 +185,8 @@ static void unwind_note_broken(struct unwinder *u, uint64_t ip, struct unwind_re
     unwind_note(out, libc ? TARGET_THREADS : TARGET_UNKNOWN_CODE);
 }
 
-void unwinder_run(struct unwinder *u, const struct unwind_copy *copy, uint64_t budget_ns, struct unwind_result *out) {
+void unwinder_run(struct unwinder *u, const struct unwind_copy *copy, uint64_t budget_ns,
+                  struct unwind_result *out) {
     unw_cursor_t cursor;
     *out = (struct unwind_result){.worst = TARGET_PLAIN};
     u->copy = copy;
@@ -214,7 +221,8 @@ void unwinder_run(struct unwinder *u, const struct unwind_copy *copy, uint64_t b
     out->out_of_time = u->out_of_time;
     if (step < 0)
         unwind_note_broken(u, ip, out);
-    out->stack_used = sp > copy->stack_at && sp - copy->stack_at < copy->stack_len ? (size_t)(sp - copy->stack_at)
-                                                                                     : copy->stack_len;
+    out->stack_used = sp > copy->stack_at && sp - copy->stack_at < copy->stack_len
+                          ? (size_t)(sp - copy->stack_at)
+                          : copy->stack_len;
     u->copy = NULL;
 }

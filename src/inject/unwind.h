@@ -39,6 +39,7 @@ struct unwinder *unwinder_new(struct target *t);
 void unwinder_free(struct unwinder *u);
 
 /* Unwind `copy`. `budget_ns` 0: no limit of time. */
-void unwinder_run(struct unwinder *u, const struct unwind_copy *copy, uint64_t budget_ns, struct unwind_result *out);
+void unwinder_run(struct unwinder *u, const struct unwind_copy *copy, uint64_t budget_ns,
+                  struct unwind_result *out);
 
 #endif

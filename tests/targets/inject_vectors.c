@@ -29,10 +29,12 @@ int eintr_semtimedop(void);
 #define VECTORS_STORE(kind, n) "vmovups %%" kind #n ", " #n "*64(%2)\n\t"
 #define VECTORS_LOW(op, kind)                                                                                \
     op(kind, 0) op(kind, 1) op(kind, 2) op(kind, 3) op(kind, 4) op(kind, 5) op(kind, 6) op(kind, 7)          \
-        op(kind, 8) op(kind, 9) op(kind, 10) op(kind, 11) op(kind, 12) op(kind, 13) op(kind, 14) op(kind, 15)
+        op(kind, 8) op(kind, 9) op(kind, 10) op(kind, 11) op(kind, 12) op(kind, 13) op(kind, 14)             \
+            op(kind, 15)
 #define VECTORS_HIGH(op, kind)                                                                               \
     op(kind, 16) op(kind, 17) op(kind, 18) op(kind, 19) op(kind, 20) op(kind, 21) op(kind, 22) op(kind, 23)  \
-        op(kind, 24) op(kind, 25) op(kind, 26) op(kind, 27) op(kind, 28) op(kind, 29) op(kind, 30) op(kind, 31)
+        op(kind, 24) op(kind, 25) op(kind, 26) op(kind, 27) op(kind, 28) op(kind, 29) op(kind, 30)           \
+            op(kind, 31)
 #define VECTORS_WAIT "1: dec %0\n\tjnz 1b\n\t"
 #define VECTORS_LOW_CLOBBERS                                                                                 \
     "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",        \
@@ -50,8 +52,8 @@ __attribute__((target("avx"), noinline)) static size_t vectors_hold_ymm(const vo
 
 __attribute__((target("avx512f"), noinline)) static size_t vectors_hold_zmm(const void *in, void *out) {
     unsigned long n = VECTORS_SPIN;
-    __asm__ volatile(VECTORS_LOW(VECTORS_LOAD, "zmm") VECTORS_HIGH(VECTORS_LOAD, "zmm") VECTORS_WAIT VECTORS_LOW(
-                         VECTORS_STORE, "zmm") VECTORS_HIGH(VECTORS_STORE, "zmm")
+    __asm__ volatile(VECTORS_LOW(VECTORS_LOAD, "zmm") VECTORS_HIGH(VECTORS_LOAD, "zmm")
+                         VECTORS_WAIT VECTORS_LOW(VECTORS_STORE, "zmm") VECTORS_HIGH(VECTORS_STORE, "zmm")
                      : "+r"(n)
                      : "r"(in), "r"(out)
                      : VECTORS_LOW_CLOBBERS, "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22",
@@ -100,9 +102,7 @@ int eintr_epoll(void) {
     return epoll_wait(fd, &ev, 1, 30) < 0 && errno == EINTR;
 }
 
-int eintr_nanosleep(void) {
-    return nanosleep(&(struct timespec){0, 30000000}, NULL) != 0 && errno == EINTR;
-}
+int eintr_nanosleep(void) { return nanosleep(&(struct timespec){0, 30000000}, NULL) != 0 && errno == EINTR; }
 
 int eintr_recv(void) {
     static __thread int pair[2] = {-1, -1};

@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
         return fail(&e);
     (void)printf("{\"already\":%s,\"reused\":%s,\"stopped_us\":%" PRIu64 ",\"total_us\":%" PRIu64
                  ",\"borrowed_tid\":%" PRId64 ",\"moment\":\"%s\",\"endpoint\":\"%s\"}\n",
-                 r.already ? "true" : "false", r.reused ? "true" : "false", r.stopped_us, r.total_us, r.borrowed_tid,
-                 r.moment, r.endpoint);
+                 r.already ? "true" : "false", r.reused ? "true" : "false", r.stopped_us, r.total_us,
+                 r.borrowed_tid, r.moment, r.endpoint);
     return 0;
 }

@@ -24,9 +24,7 @@
 #ifdef AGENT_TEST_UNDEFINED
 int a_function_that_does_not_exist(void);
 EXPORTED int probing_broken(void);
-EXPORTED int probing_broken(void) {
-    return a_function_that_does_not_exist();
-}
+EXPORTED int probing_broken(void) { return a_function_that_does_not_exist(); }
 #endif
 
 #ifndef AGENT_TEST_NO_ENTRY
