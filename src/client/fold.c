@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FOLD_MAX_PERIOD_US 1e9 /* a longer time between looks, or none, is nonsense and counts as no time */
 #define FOLD_STRINGS_MAX ((size_t)256 * 1024 * 1024)
 
 enum fold_kind { FOLD_FRAMES, FOLD_STACKS, FOLD_ENTRIES, FOLD_THREADS, FOLD_KINDS };
@@ -290,6 +291,7 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
     if (b->dropped < f->totals.dropped - f->dropped_before)
         f->dropped_before = f->totals.dropped; /* a new subscription counts from 0 */
     f->totals.dropped = f->dropped_before + b->dropped;
+    double period_us = b->period_us > 0 && b->period_us < FOLD_MAX_PERIOD_US ? b->period_us : 0;
     for (size_t i = 0; i < b->n_samples; i++) {
         const struct model_sample *s = &b->samples[i];
         uint32_t stack = s->stack_id ? fold_map_get(&f->stack_ids, s->stack_id) : FOLD_NO_STACK;
@@ -297,7 +299,7 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
             f->totals.torn++;
         else if (s->stack_id && !stack)
             f->totals.undefined++;
-        else if (fold_count_sample(f, s->tid, stack, b->period_us, s->on_cpu == 1) != 0)
+        else if (fold_count_sample(f, s->tid, stack, period_us, s->on_cpu == 1) != 0)
             return -1;
     }
     return 0;

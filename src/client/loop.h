@@ -15,7 +15,8 @@ struct loop;
 struct loop_watch;
 
 struct loop *loop_new(struct err *e);
-void loop_free(struct loop *l); /* closes what is still watched */
+/* Closes what is still watched. Sessions and timers are freed before their loop. */
+void loop_free(struct loop *l);
 
 /* Service events until loop_stop. Safe to call again afterwards. */
 void loop_run(struct loop *l);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fuzz target: batches of samples as a hostile agent could send them, through aggregation and out as folded and JSON.
+ *
+ * The input is a sequence of records of four bytes: what, and three small numbers; ids collide and dangle on purpose.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/export.h"
+#include "client/export_formats.h"
+#include "client/fold.h"
+
+#define FUZZ_MAX_ITEMS 256
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct fuzz_batch {
+    struct model_frame_def frames[FUZZ_MAX_ITEMS];
+    struct model_stack_def stacks[FUZZ_MAX_ITEMS];
+    struct model_thread_def threads[FUZZ_MAX_ITEMS];
+    struct model_sample samples[FUZZ_MAX_ITEMS];
+    struct model_sample_batch b;
+};
+
+static const char *fuzz_name(uint8_t v) {
+    static const char *const names[] = {NULL,
+                                        "",
+                                        "f",
+                                        ";",
+                                        "a;b\nc",
+                                        "\xff\xfe",
+                                        "/x/site-packages/",
+                                        "/__init__.py",
+                                        "__init__.py",
+                                        "//",
+                                        "/a/b/__init__.py",
+                                        "\x1b[31m",
+                                        "/",
+                                        "x (y:1) 2"};
+    return names[v % (sizeof names / sizeof names[0])];
+}
+
+static uint32_t fuzz_id(uint8_t v) { return v == 255 ? UINT32_MAX : v; }
+
+static void fuzz_record(struct fuzz_batch *f, const uint8_t *r) {
+    struct model_sample_batch *b = &f->b;
+    if (r[0] % 4 == 0 && b->n_frames < FUZZ_MAX_ITEMS) {
+        struct model_frame frame = {MODEL_FRAME_PYTHON, fuzz_name(r[2]), fuzz_name(r[3]), (int8_t)r[2]};
+        f->frames[b->n_frames++] = (struct model_frame_def){fuzz_id(r[1]), frame};
+    } else if (r[0] % 4 == 1 && b->n_stacks < FUZZ_MAX_ITEMS)
+        f->stacks[b->n_stacks++] = (struct model_stack_def){fuzz_id(r[1]), fuzz_id(r[2]), fuzz_id(r[3])};
+    else if (r[0] % 4 == 2 && b->n_threads < FUZZ_MAX_ITEMS)
+        f->threads[b->n_threads++] =
+            (struct model_thread_def){(int8_t)r[1], fuzz_name(r[2]), fuzz_name(r[3])};
+    else if (b->n_samples < FUZZ_MAX_ITEMS)
+        f->samples[b->n_samples++] = (struct model_sample){
+            .tid = (int8_t)r[1], .stack_id = fuzz_id(r[2]), .on_cpu = (int8_t)r[3], .torn = r[3] == 7};
+}
+
+/* Every line of a folded export is a stack and a number. */
+static void fuzz_check_lines(const char *text) {
+    for (const char *line = text; *line;) {
+        size_t n = strcspn(line, "\n");
+        const char *space = memrchr(line, ' ', n);
+        if (line[n] != '\n' || !space || strspn(space + 1, "0123456789") != (size_t)(line + n - space - 1))
+            __builtin_trap();
+        line += n + 1;
+    }
+}
+
+static void fuzz_render(const struct fold *fold) {
+    struct model_target target = {.pid = 1, .rank = MODEL_UNKNOWN};
+    struct model_snapshot snapshot = {.timestamp = 1};
+    struct export_request r = {.threads = true, .process = true};
+    struct export_data d = {
+        .request = &r, .target = &target, .snapshot = &snapshot, .fold = fold, .elapsed_s = 1};
+    for (int i = 0; i < 2; i++) {
+        struct strbuf out;
+        strbuf_init(&out, 1 << 24);
+        if (export_render_folded(&d, &out, NULL) == 0)
+            fuzz_check_lines(strbuf_str(&out));
+        strbuf_clear(&out);
+        if (export_render_json(&d, &out, NULL) != 0)
+            __builtin_trap();
+        strbuf_fini(&out);
+        r = (struct export_request){.by_function = true};
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct fuzz_batch *f = calloc(1, sizeof *f);
+    struct fold *fold = fold_new();
+    int rc = f && fold ? 0 : -1;
+    for (size_t i = 0; rc == 0 && i + 4 <= size; i += 4) {
+        fuzz_record(f, data + i);
+        if (data[i] < 240 && i + 8 <= size)
+            continue;
+        f->b.epoch = data[i + 1];
+        f->b.period_us = data[i + 2] == 9 ? NAN : data[i + 2];
+        f->b.dropped = data[i + 3];
+        f->b.frames = f->frames;
+        f->b.stacks = f->stacks;
+        f->b.threads = f->threads;
+        f->b.samples = f->samples;
+        rc = fold_add_batch(fold, &f->b);
+        f->b = (struct model_sample_batch){.epoch = 0};
+    }
+    if (rc == 0)
+        fuzz_render(fold);
+    fold_free(fold);
+    free(f);
+    return 0;
+}
