@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/adding-a-method.md, applied as it is printed to a copy of the sources: the new method is answered by a real agent."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import ROOT
+
+CALLER = r"""
+import ctypes, json, os, socket, struct, sys
+
+class Start(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("abi_version", ctypes.c_uint32), ("region", ctypes.c_uint64),
+                ("region_size", ctypes.c_uint64), ("thread", ctypes.c_uint64), ("fd", ctypes.c_int32),
+                ("reserved", ctypes.c_int32), ("error", ctypes.c_char * 256), ("endpoint", ctypes.c_char * 128)]
+
+def frame(payload):
+    assert len(payload) < 126
+    return bytes([0x82, 0x80 | len(payload)]) + bytes(4) + payload  # masked with zeros
+
+def read_frame(s):
+    head = s.recv(2, socket.MSG_WAITALL)
+    n = head[1] & 127
+    if n == 126:
+        n = struct.unpack(">H", s.recv(2, socket.MSG_WAITALL))[0]
+    return s.recv(n, socket.MSG_WAITALL)
+
+agent = ctypes.CDLL(sys.argv[1])
+start = Start(ctypes.sizeof(Start), 1, 0, 0, 0, -1, 0)
+assert agent.probing_start(ctypes.byref(start)) == 0, start.error
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(10)
+s.connect(start.endpoint.decode())
+s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+          b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: probing.v1\r\n\r\n")
+answer = b""
+while b"\r\n\r\n" not in answer:
+    answer += s.recv(1)
+hello = b"\x94\x00\x01\xa5hello\x81\xa7version\x01"
+s.sendall(frame(hello))
+read_frame(s)
+name = sys.argv[2].encode()
+s.sendall(frame(b"\x94\x00\x02" + bytes([0xa0 | len(name)]) + name + b"\x80"))
+print(json.dumps(list(read_frame(s))))
+"""
+
+
+def call(python, agent, method):
+    done = subprocess.run([python, "-c", CALLER, agent, method], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return bytes(json.loads(done.stdout))
+
+
+def apply_document(tree):
+    with open(os.path.join(ROOT, "docs", "adding-a-method.md"), encoding="utf-8") as file:
+        row, handler, entry = re.findall(r"^```c\n(.*?)^```", file.read(), re.M | re.S)
+    assert len([line for line in (row + handler + entry).splitlines() if line.strip()]) <= 20
+    wire = tree / "src" / "wire" / "wire.h"
+    text = wire.read_text(encoding="utf-8")
+    last = re.search(r"#define WIRE_METHODS\(X\).*?(\n[^\n\\]*\n)\n", text, re.S).group(1)
+    wire.write_text(text.replace(last, last.rstrip("\n") + " \\\n" + row, 1), encoding="utf-8")
+    peer = tree / "src" / "agent" / "peer.c"
+    text = peer.read_text(encoding="utf-8")
+    table = text.index("static enum peer_verdict (*const peer_methods[")
+    end = text.index("\n};", table)
+    peer.write_text(text[:table] + handler + "\n" + text[table:end] + "\n" + entry.rstrip() + text[end:], encoding="utf-8")
+
+
+@pytest.mark.timeout(300)
+def test_a_new_method_is_answered(build_dir, any_python, tmp_path):
+    tree = tmp_path / "copy"
+    tree.mkdir()
+    for name in ("Makefile", "VERSION", "deps.lock"):
+        shutil.copy(os.path.join(ROOT, name), tree)
+    for name in ("mk", "src", "tools"):
+        shutil.copytree(os.path.join(ROOT, name), tree / name)
+    apply_document(tree)
+    deps = os.path.join(ROOT, "build", "deps")
+    done = subprocess.run(["make", "-s", "-C", str(tree), "BUILD=out", f"DEPS={deps}", "-j2", "out/libprobing.so"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert call(any_python, str(tree / "out" / "libprobing.so"), "ping") == b"\x94\x01\x02\xc0\x80"
+    old = call(any_python, os.path.join(build_dir, "libprobing.so"), "ping")
+    assert old[:3] == b"\x94\x01\x02" and b"no such method" in old
