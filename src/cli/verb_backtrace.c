@@ -20,6 +20,20 @@ static void backtrace_put_name(struct strbuf *out, const char *name) {
     (void)strbuf_adds(out, clean);
 }
 
+static void backtrace_put_gil(struct strbuf *out, const struct model_snapshot *s) {
+    if (s->gil_tid == MODEL_UNKNOWN || s->gil_tid == 0) {
+        (void)strbuf_adds(out, s->gil_tid == 0 ? ", GIL held by nobody\n" : ", GIL holder unknown\n");
+        return;
+    }
+    const char *name = NULL;
+    for (size_t i = 0; i < s->n_threads && !name; i++)
+        if (s->threads[i].tid == s->gil_tid)
+            name = s->threads[i].name ? s->threads[i].name : s->threads[i].native_name;
+    (void)strbuf_adds(out, ", GIL held by ");
+    backtrace_put_name(out, name);
+    (void)strbuf_addf(out, " (%" PRId64 ")\n", s->gil_tid);
+}
+
 static void backtrace_put_head(struct strbuf *out, const struct model_target *t,
                                const struct model_snapshot *s) {
     (void)strbuf_addf(out, "Process %" PRId64 ": ", t->pid);
@@ -32,12 +46,7 @@ static void backtrace_put_head(struct strbuf *out, const struct model_target *t,
     }
     if (t->rank != MODEL_UNKNOWN)
         (void)strbuf_addf(out, ", rank %" PRId64, t->rank);
-    if (s->gil_tid == MODEL_UNKNOWN)
-        (void)strbuf_adds(out, ", GIL holder unknown\n");
-    else if (s->gil_tid == 0)
-        (void)strbuf_adds(out, ", GIL free\n");
-    else
-        (void)strbuf_addf(out, ", GIL held by thread %" PRId64 "\n", s->gil_tid);
+    backtrace_put_gil(out, s);
 }
 
 static void backtrace_put_thread(struct strbuf *out, const struct model_thread *t) {
