@@ -218,9 +218,14 @@ static void target_add_range(struct target *t, uint64_t start, uint64_t end, enu
         t->ranges[t->range_count++] = (struct target_range){start, end, place};
 }
 
-static void target_add_functions(struct target *t, const char *const *names, enum target_place place) {
-    for (; *names; names++) {
-        uint64_t size = 0, at = target_symbol(t, *names, &size);
+/* `names`: names of functions, separated by single spaces. */
+static void target_add_functions(struct target *t, const char *names, enum target_place place) {
+    char name[48];
+    for (const char *p = names; *p; p += *p == ' ') {
+        size_t n = strcspn(p, " ");
+        (void)snprintf(name, sizeof name, "%.*s", (int)n, p);
+        p += n;
+        uint64_t size = 0, at = target_symbol(t, name, &size);
         if (at)
             target_add_range(t, at, at + (size ? size : 1), place);
     }
@@ -231,16 +236,14 @@ static void target_add_functions(struct target *t, const char *const *names, enu
  * otherwise (timers, message queues) is rarely seen, and being refused there costs nothing. */
 #define TARGET_MALLOC_BEFORE 0x4000U
 #define TARGET_MALLOC_AFTER 0x100U
+#define TARGET_MALLOC_SPAN 0x10000U
 
 static void target_add_allocator(struct target *t) {
-    static const char *const names[] = {
-        "malloc",        "free",        "calloc",  "realloc",           "memalign",
-        "aligned_alloc", "valloc",      "pvalloc", "posix_memalign",    "malloc_trim",
-        "malloc_stats",  "malloc_info", "mallopt", "malloc_usable_size"};
+    static const char *const names[] = {"malloc", "free", "calloc", "realloc", "memalign", "malloc_info"};
     uint64_t lo = UINT64_MAX, hi = 0, size = 0, malloc_at = target_symbol(t, "malloc", &size);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         uint64_t at = target_symbol(t, names[i], &size);
-        if (!at || at > malloc_at + 0x10000 || at + 0x10000 < malloc_at)
+        if (!at || at > malloc_at + TARGET_MALLOC_SPAN || at + TARGET_MALLOC_SPAN < malloc_at)
             continue; /* moved to a compatibility object */
         lo = at < lo ? at : lo;
         hi = at + size > hi ? at + size : hi;
@@ -250,88 +253,28 @@ static void target_add_allocator(struct target *t) {
 }
 
 static void target_add_ranges(struct target *t) {
-    static const char *const loader[] = {"dlopen",          "dlclose",
-                                         "dlsym",           "dlvsym",
-                                         "dlmopen",         "dladdr",
-                                         "dladdr1",         "dlinfo",
-                                         "dl_iterate_phdr", "__libc_dlopen_mode",
-                                         "__libc_dlsym",    "__libc_dlclose",
-                                         "_dl_addr",        NULL};
-    static const char *const threads[] = {"pthread_create",
-                                          "pthread_exit",
-                                          "pthread_getattr_np",
-                                          "pthread_setattr_default_np",
-                                          "pthread_getattr_default_np",
-                                          "__nptl_create_event",
-                                          "__nptl_death_event",
-                                          "__libc_thread_freeres",
-                                          NULL};
-    static const char *const process[] = {"fork",
-                                          "_Fork",
-                                          "__fork",
-                                          "__libc_fork",
-                                          "vfork",
-                                          "posix_spawn",
-                                          "posix_spawnp",
-                                          "system",
-                                          "popen",
-                                          "daemon",
-                                          "exit",
-                                          "quick_exit",
-                                          "__cxa_finalize",
-                                          "__cxa_atexit",
-                                          "__cxa_thread_atexit_impl",
-                                          "__register_atfork",
-                                          "setuid",
-                                          "setgid",
-                                          "setgroups",
-                                          "setresuid",
-                                          "setresgid",
-                                          NULL};
-    static const char *const stdio[] = {"fgets",
-                                        "fgetc",
-                                        "getc",
-                                        "getchar",
-                                        "gets",
-                                        "getline",
-                                        "getdelim",
-                                        "fread",
-                                        "fwrite",
-                                        "fputs",
-                                        "fputc",
-                                        "putc",
-                                        "putchar",
-                                        "puts",
-                                        "fprintf",
-                                        "printf",
-                                        "vfprintf",
-                                        "vprintf",
-                                        "fflush",
-                                        "fclose",
-                                        "fopen",
-                                        "fopen64",
-                                        "fseek",
-                                        "ungetc",
-                                        "scanf",
-                                        "fscanf",
-                                        "vfscanf",
-                                        "__vfprintf_chk",
-                                        "__fprintf_chk",
-                                        "__printf_chk",
-                                        "_IO_file_underflow",
-                                        "_IO_file_overflow",
-                                        "_IO_file_write",
-                                        "_IO_file_read",
-                                        "_IO_getc",
-                                        "_IO_putc",
-                                        "perror",
-                                        "flockfile",
-                                        NULL};
-    target_add_functions(t, loader, TARGET_LOADER);
     target_add_allocator(t);
-    target_add_functions(t, threads, TARGET_THREADS);
-    target_add_functions(t, process, TARGET_PROCESS);
-    target_add_functions(t, stdio, TARGET_STDIO);
+    target_add_functions(t,
+                         "dlopen dlclose dlsym dlvsym dlmopen dladdr dladdr1 dlinfo dl_iterate_phdr _dl_addr "
+                         "__libc_dlopen_mode __libc_dlsym __libc_dlclose",
+                         TARGET_LOADER);
+    target_add_functions(t,
+                         "pthread_create pthread_exit pthread_getattr_np pthread_setattr_default_np "
+                         "pthread_getattr_default_np __libc_thread_freeres",
+                         TARGET_THREADS);
+    target_add_functions(
+        t,
+        "fork _Fork __fork __libc_fork vfork posix_spawn posix_spawnp system popen daemon exit "
+        "quick_exit __cxa_finalize __cxa_atexit __cxa_thread_atexit_impl __register_atfork "
+        "setuid setgid setgroups setresuid setresgid",
+        TARGET_PROCESS);
+    target_add_functions(
+        t,
+        "fgets fgetc getc getchar gets getline getdelim fread fwrite fputs fputc putc putchar puts "
+        "fprintf printf vfprintf vprintf fflush fclose fopen fopen64 fseek ungetc scanf fscanf "
+        "vfscanf __vfprintf_chk __fprintf_chk __printf_chk _IO_file_underflow _IO_file_overflow "
+        "_IO_file_write _IO_file_read _IO_getc _IO_putc perror flockfile",
+        TARGET_STDIO);
 }
 
 /* First occurrence of `bytes` in [start, end), or 0. */

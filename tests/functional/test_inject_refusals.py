@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the injector refuses: one line, the right status, the process untouched."""
+
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from conftest import wait_until
+from inject_support import (SLEEP, agent, check_nothing_left, compile_agent, inject, job, snapshot, tool)
+
+__all__ = ["agent", "compile_agent", "inject", "job", "tool"]  # fixtures
+
+
+def refusal(result, status, *words):
+    assert result.status == status, result
+    assert result.stderr.count("\n") == 1 and not result.stdout, result
+    for word in words:
+        assert word in result.stderr, result
+
+
+def test_no_such_process(inject, agent):
+    process = subprocess.Popen(["true"])
+    process.wait()
+    refusal(inject(process.pid, agent), 3, "no process", str(process.pid))
+
+
+def test_a_zombie(inject, agent):
+    process = subprocess.Popen(["true"])
+    try:
+        wait_until(lambda: open(f"/proc/{process.pid}/stat").read().split()[2] == "Z", 5, "the zombie")
+        refusal(inject(process.pid, agent), 3, "zombie")
+    finally:
+        process.wait()
+
+
+def test_a_stopped_job(job, inject, agent):
+    running = job(SLEEP)
+    os.kill(running.pid, signal.SIGSTOP)
+    wait_until(lambda: running.target.state() == "T", 5, "the job to stop")
+    refusal(inject(running.pid, agent), 3, "stopped", "kill -CONT")
+    assert running.target.state() == "T"
+    os.kill(running.pid, signal.SIGCONT)
+    running.goes_on()
+
+
+def test_a_traced_job(job, inject, agent, tmp_path):
+    running = job(SLEEP)
+    tracer = subprocess.Popen(["python3", "-c", """
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+assert libc.ptrace(0x4206, int(sys.argv[1]), None, None) == 0
+print("tracing", flush=True)
+sys.stdin.read()
+""", str(running.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert tracer.stdout.readline() == "tracing\n"
+        refusal(inject(running.pid, agent, 500), 3, "traced", str(tracer.pid))
+    finally:
+        tracer.communicate()
+    running.goes_on()
+
+
+def test_of_another_user(job, tool, agent, ptrace, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root: another user's process")
+    nobody = 65534
+    copy = shutil.copy(tool, "/tmp/")
+    try:
+        os.chmod(copy, 0o755)
+        running = job(SLEEP)
+        done = subprocess.run([copy, str(running.pid), agent], capture_output=True, text=True, user=nobody,
+                              group=nobody, extra_groups=[])
+        assert done.returncode == 3 and "another user" in done.stderr and done.stderr.count("\n") == 1, done
+        running.goes_on()
+    finally:
+        os.unlink(copy)
+
+
+def test_not_a_library_program(inject, agent, tmp_path):
+    """A program without the C library, and the kernel's own threads."""
+    kernel = [pid for pid in os.listdir("/proc") if pid.isdigit() and not os.path.exists(f"/proc/{pid}/exe")
+              and is_kernel_thread(pid)]
+    if not kernel:
+        pytest.skip("needs kthreads: none is visible in this pid namespace")
+    refusal(inject(int(kernel[0]), agent), 3, "kernel")
+
+
+def is_kernel_thread(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            return int(stat.read().rpartition(")")[2].split()[6]) & 0x200000 != 0
+    except OSError:
+        return False
+
+
+def test_a_static_program(inject, agent, tmp_path):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("needs cc: no C compiler found")
+    source, program = tmp_path / "static.c", tmp_path / "static"
+    source.write_text("#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
+    if subprocess.run([compiler, "-static", "-o", program, source], capture_output=True).returncode != 0:
+        pytest.skip("needs static-libc: no static C library")
+    process = subprocess.Popen([program])
+    try:
+        wait_until(lambda: open(f"/proc/{process.pid}/comm").read() == "static\n", 5, "the program to run")
+        refusal(inject(process.pid, agent), 3, "statically linked")
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("content,words", [(None, ["cannot open"]), (b"", ["not the agent"]),
+                                           (b"#!/bin/sh\n" * 100, ["no 64-bit x86 shared library"]),
+                                           (b"\x7fELF\x02\x01\x01" + bytes(200), ["no 64-bit x86 shared library"])],
+                         ids=["missing", "empty", "script", "broken"])
+def test_a_file_that_is_no_agent(job, inject, tmp_path, content, words):
+    running = job(SLEEP)
+    path = tmp_path / "agent.so"
+    if content is not None:
+        path.write_bytes(content)
+    refusal(inject(running.pid, str(path)), 1, str(path), *words)
+    running.goes_on()
+
+
+def test_an_agent_without_entry_or_of_another_version(job, inject, compile_agent):
+    running = job(SLEEP)
+    before = snapshot(running)
+    refusal(inject(running.pid, compile_agent("noentry", "-DAGENT_TEST_NO_ENTRY")), 1, "probing_start")
+    refusal(inject(running.pid, compile_agent("old", version="9.9.9")), 1, "9.9.9")
+    check_nothing_left(running, before)
