@@ -89,7 +89,7 @@ static int codes_read_print(struct pystack_reader *r, uint64_t object, uint8_t *
 
 static int codes_read_key(struct pystack_reader *r, uint64_t addr, struct codes_key *key) {
     const struct pystack_offsets *o = &r->off;
-    uint8_t bytes[PYSTACK_STRUCT_MAX];
+    uint8_t bytes[PYSTACK_STRUCT_MAX] = {0};
     if (!pystack_is_pointer(addr) || mem_read(&r->mem, addr, bytes, (size_t)o->code_size) != 0)
         return -1;
     *key = (struct codes_key){

@@ -69,7 +69,7 @@ static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t
     if (pystack_find_gil(ps, interp, &gil) != 0 || pystack_read_gil_holder(ps, gil, &holder) != 0)
         holder = 0;
     for (int i = 0; tstate && i < PYSTACK_MAX_THREADS; i++) {
-        uint8_t bytes[PYSTACK_STRUCT_MAX];
+        uint8_t bytes[PYSTACK_STRUCT_MAX] = {0};
         if (!pystack_is_pointer(tstate) ||
             mem_read(&ps->reader.mem, tstate, bytes, (size_t)o->tstate_size) != 0 ||
             pystack_get_u64(bytes, o->tstate_interp) != interp ||

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules of walking an interpreter's memory, on memory made by hand, for every version of the tables.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pystack/pystack_internal.h"
+#include "support/pystack_image.h"
+
+struct fixture {
+    struct image img;
+    struct image_python py;
+    struct pystack *ps;
+    struct arena arena;
+    struct pystack_thread *threads;
+    struct model_frame *frames;
+    bool torn, truncated;
+};
+
+static void fixture_begin(struct fixture *f, const struct pystack_offsets *off, const char *name) {
+    image_init(&f->img, off);
+    image_python(&f->img, &f->py, name);
+    arena_init(&f->arena, (size_t)8 << 20);
+}
+
+static ssize_t fixture_frames(struct fixture *f) {
+    struct mem m;
+    image_open(&f->img, &m);
+    f->ps = pystack_open_memory(&m, f->img.off, f->py.runtime);
+    assert_non_null(f->ps);
+    assert_int_equal(pystack_read_threads(f->ps, &f->arena, &f->threads), 1);
+    return pystack_read_frames(f->ps, f->threads, &f->arena, &f->frames, &f->torn, &f->truncated);
+}
+
+static void fixture_end(struct fixture *f) {
+    pystack_close(f->ps);
+    f->ps = NULL;
+    arena_fini(&f->arena);
+}
+
+/* Run a test once for each row of the tables. */
+static void for_each_version(void (*test)(struct fixture *f, const struct pystack_offsets *off)) {
+    size_t n;
+    const struct pystack_offsets *rows = pystack_offsets_all(&n);
+    struct fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    assert_true(n >= 5);
+    for (size_t i = 0; i < n; i++)
+        test(f, &rows[i]);
+    free(f);
+}
+
+static void check_thread(struct fixture *f, const struct pystack_offsets *off) {
+    fixture_begin(f, off, "trainer");
+    image_put_u32(&f->img, f->py.gil, off->gil_locked, 1);
+    image_put_u64(&f->img, f->py.gil, off->gil_last_holder, f->py.tstate);
+    uint64_t code = image_code(&f->img, "leaf", "/x/y.py", 7, 20, 2);
+    image_set_frame(&f->img, &f->py, image_frame(&f->img, 0, code, 5, 0));
+    assert_int_equal(fixture_frames(f), 1);
+    assert_string_equal(f->threads[0].name, "trainer");
+    assert_true(f->threads[0].ident == IMAGE_IDENT && f->threads[0].serial == 7 && f->threads[0].holds_gil);
+    assert_int_equal(f->threads[0].tid, off->tstate_native_thread_id ? 4242 : 0);
+    assert_string_equal(f->frames[0].func, "leaf");
+    assert_string_equal(f->frames[0].file, "/x/y.py");
+    assert_int_equal(f->frames[0].line, 7);
+    assert_false(f->torn || f->truncated);
+    fixture_end(f);
+}
+
+static void test_a_thread(void **state) {
+    (void)state;
+    for_each_version(check_thread);
+}
+
+static void check_last_holder(struct fixture *f, const struct pystack_offsets *off) {
+    fixture_begin(f, off, "x");
+    image_put_u64(&f->img, f->py.gil, off->gil_last_holder, f->py.tstate);
+    assert_int_equal(fixture_frames(f), 0); /* no frame at all */
+    assert_false(f->threads[0].holds_gil);  /* it was the last to hold it, it does not now */
+    fixture_end(f);
+}
+
+static void test_the_last_holder_is_not_the_holder(void **state) {
+    (void)state;
+    for_each_version(check_last_holder);
+}
+
+static void check_skipped(struct fixture *f, const struct pystack_offsets *off) {
+    if (off->frame_style == PYSTACK_FRAME_OBJECT)
+        return;
+    fixture_begin(f, off, "x");
+    uint64_t outer = image_code(&f->img, "outer", "a", 1, 20, 2),
+             inner = image_code(&f->img, "inner", "a", 9, 20, 4);
+    uint64_t frame = image_frame(&f->img, 0, outer, 5, 0);
+    if (off->owner_shim != 255)
+        frame = image_frame(&f->img, frame, off->minor == 12 ? outer : 0, 0, (uint8_t)off->owner_shim);
+    frame = image_frame(&f->img, frame, inner, 1, (uint8_t)off->owner_generator); /* begun, though early */
+    frame = image_frame(&f->img, frame, inner, 3, 0);                             /* not begun */
+    image_set_frame(&f->img, &f->py, frame);
+    assert_int_equal(fixture_frames(f), 2);
+    assert_string_equal(f->frames[0].func, "inner");
+    assert_string_equal(f->frames[1].func, "outer");
+    assert_false(f->torn);
+    fixture_end(f);
+}
+
+static void test_frames_that_are_not_shown(void **state) {
+    (void)state;
+    for_each_version(check_skipped);
+}
+
+static void check_cycle(struct fixture *f, const struct pystack_offsets *off) {
+    fixture_begin(f, off, "x");
+    uint64_t code = image_code(&f->img, "round", "a", 1, 20, 0);
+    uint64_t first = image_frame(&f->img, 0, code, 5, 0);
+    uint64_t last = image_frame(&f->img, image_frame(&f->img, first, code, 5, 0), code, 5, 0);
+    image_put_u64(&f->img, first, off->frame_previous, last);
+    image_set_frame(&f->img, &f->py, last);
+    assert_in_range(fixture_frames(f), 1, 64);
+    assert_true(f->torn);
+    fixture_end(f);
+}
+
+static void test_a_cycle_ends(void **state) {
+    (void)state;
+    for_each_version(check_cycle);
+}
+
+static void check_broken(struct fixture *f, const struct pystack_offsets *off) {
+    fixture_begin(f, off, "x");
+    uint64_t code = image_code(&f->img, "leaf", "a", 1, 20, 0);
+    image_set_frame(&f->img, &f->py,
+                    image_frame(&f->img, 0x7f00deadbee0, code, 5, 0)); /* a link to nowhere */
+    assert_int_equal(fixture_frames(f), 1);
+    assert_true(f->torn);
+    fixture_end(f);
+
+    fixture_begin(f, off, "x");
+    image_set_frame(&f->img, &f->py, image_frame(&f->img, 0, image_ascii(&f->img, "no code"), 5, 0));
+    assert_int_equal(fixture_frames(f), -1);
+    fixture_end(f);
+
+    if (off->frame_style != PYSTACK_FRAME_OBJECT) {
+        fixture_begin(f, off, "x");
+        code = image_code(&f->img, "leaf", "a", 1, 20, 0);
+        image_set_frame(&f->img, &f->py,
+                        image_frame(&f->img, 0, code, 21, 0)); /* an instruction of other code */
+        assert_int_equal(fixture_frames(f), -1);
+        fixture_end(f);
+    }
+}
+
+static void test_what_makes_no_sense_is_torn(void **state) {
+    (void)state;
+    for_each_version(check_broken);
+}
+
+static void check_deep(struct fixture *f, const struct pystack_offsets *off) {
+    fixture_begin(f, off, "x");
+    uint64_t code = image_code(&f->img, "deep", "a", 3, 20, 0), frame = 0;
+    uint64_t outermost = image_frame(&f->img, 0, image_code(&f->img, "main", "a", 1, 20, 0), 5, 0);
+    frame = outermost;
+    /* The same few bytes again and again would be a cycle, so the frames are packed as tightly as the data stack's. */
+    size_t step = (size_t)off->frame_size < 96 ? 96 : (size_t)off->frame_size;
+    size_t room = (sizeof f->img.bytes - f->img.used) / step - 2;
+    for (size_t i = 0; i < room; i++) {
+        uint64_t addr = IMAGE_BASE + f->img.used;
+        f->img.used += step / 8 * 8;
+        image_put_u64(&f->img, addr, off->frame_previous, frame);
+        image_put_u64(&f->img, addr, off->frame_code, code);
+        if (off->frame_style != PYSTACK_FRAME_OBJECT)
+            image_put_u64(&f->img, addr, off->frame_instr, code + (uint64_t)off->code_bytes + 10);
+        frame = addr;
+    }
+    image_set_frame(&f->img, &f->py, frame);
+    ssize_t n = fixture_frames(f);
+    assert_int_equal(n, room + 1 < PYSTACK_MAX_FRAMES ? room + 1 : PYSTACK_MAX_FRAMES);
+    assert_int_equal(f->truncated, room + 1 > PYSTACK_MAX_FRAMES);
+    assert_string_equal(f->frames[0].func, "deep");
+    assert_string_equal(f->frames[n - 1].func, f->truncated ? "deep" : "main");
+    assert_false(f->torn);
+    fixture_end(f);
+}
+
+static void test_the_innermost_frames_are_kept(void **state) {
+    (void)state;
+    for_each_version(check_deep);
+}
+
+static void check_threads_list(struct fixture *f, const struct pystack_offsets *off) {
+    struct mem m;
+    fixture_begin(f, off, "x");
+    uint64_t second = image_alloc(&f->img, (size_t)off->tstate_size);
+    image_put_u64(&f->img, f->py.tstate, off->tstate_next, second);
+    image_put_u64(&f->img, second, off->tstate_prev, f->py.tstate);
+    image_put_u64(&f->img, second, off->tstate_interp, f->py.interp);
+    image_open(&f->img, &m);
+    f->ps = pystack_open_memory(&m, off, f->py.runtime);
+    assert_int_equal(pystack_read_threads(f->ps, &f->arena, &f->threads), 2);
+    assert_null(f->threads[1].name); /* no such identifier in threading._active */
+    image_put_u64(&f->img, second, off->tstate_interp, f->py.interp + 8);
+    assert_int_equal(pystack_read_threads(f->ps, &f->arena, &f->threads), -1);
+    image_put_u64(&f->img, second, off->tstate_interp, f->py.interp);
+    image_put_u64(&f->img, second, off->tstate_next, second); /* a list without end is cut */
+    assert_in_range(pystack_read_threads(f->ps, &f->arena, &f->threads), 1, PYSTACK_MAX_THREADS);
+    image_put_u64(&f->img, f->py.runtime, off->runtime_interpreters_head, 0);
+    assert_int_equal(pystack_read_threads(f->ps, &f->arena, &f->threads), 0);
+    fixture_end(f);
+}
+
+static void test_lists_of_threads(void **state) {
+    (void)state;
+    for_each_version(check_threads_list);
+}
+
+static void check_replaced(struct fixture *f, const struct pystack_offsets *off) {
+    fixture_begin(f, off, "x");
+    uint64_t code = image_code(&f->img, "first", "a", 1, 20, 0);
+    image_set_frame(&f->img, &f->py, image_frame(&f->img, 0, code, 5, 0));
+    assert_int_equal(fixture_frames(f), 1);
+    assert_string_equal(f->frames[0].func, "first");
+    /* Another function in the same place, its name too: only what the name holds has changed. */
+    uint64_t name;
+    int32_t field = off->code_qualname ? off->code_qualname : off->code_name;
+    memcpy(&name, f->img.bytes + (code - IMAGE_BASE) + field, sizeof name);
+    memcpy(f->img.bytes + (name - IMAGE_BASE) + off->str_ascii_data, "other", 5);
+    assert_int_equal(pystack_read_frames(f->ps, f->threads, &f->arena, &f->frames, &f->torn, &f->truncated),
+                     1);
+    assert_string_equal(f->frames[0].func, "other");
+    fixture_end(f);
+}
+
+static void test_code_in_a_place_used_again(void **state) {
+    (void)state;
+    for_each_version(check_replaced);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_thread),
+        cmocka_unit_test(test_the_last_holder_is_not_the_holder),
+        cmocka_unit_test(test_frames_that_are_not_shown),
+        cmocka_unit_test(test_a_cycle_ends),
+        cmocka_unit_test(test_what_makes_no_sense_is_torn),
+        cmocka_unit_test(test_the_innermost_frames_are_kept),
+        cmocka_unit_test(test_lists_of_threads),
+        cmocka_unit_test(test_code_in_a_place_used_again),
+    };
+    return cmocka_run_group_tests_name("pystack_image", tests, NULL, NULL);
+}
