@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every refusal of inject_check from made-up facts: the reason, the remedy, one line. */
+#include <elf.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <setjmp.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "inject/check.h"
+#include "inject/inject.h"
+
+#define PID 4242
+
+/* A process that may be injected into, by its own user. */
+static struct check_facts fine(void) {
+    struct check_facts f = {
+        .pid = PID,
+        .exists = true,
+        .name = "python3",
+        .readable = true,
+        .dumpable = true,
+        .elf_known = true,
+        .elf_class = ELFCLASS64,
+        .elf_machine = EM_X86_64,
+        .maps_known = true,
+        .libc = CHECK_LIBC_GLIBC,
+        .our_uid = 1000,
+    };
+    f.status.state = 'S';
+    f.status.tgid = PID;
+    f.status.uid = 1000;
+    return f;
+}
+
+/* The judgement of `f` is a refusal whose one line has both words. */
+static void refused(const struct check_facts *f, const char *why, const char *remedy) {
+    struct err e = {0};
+    assert_int_equal(check_judge(f, &e), -1);
+    assert_int_equal(e.code, ERR_ATTACH);
+    assert_non_null(strstr(e.text, "4242"));
+    assert_non_null(strstr(e.text, why));
+    assert_non_null(strstr(e.text, remedy));
+    assert_null(strchr(e.text, '\n'));
+}
+
+static void test_fine(void **state) {
+    struct check_facts f = fine();
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(check_judge(&f, &e), 0);
+    f.status.state = 'R';
+    f.status.seccomp = 2; /* a filter: every container has one */
+    f.ptrace_scope = 1;   /* readable all the same: it is a child, or we are root */
+    assert_int_equal(check_judge(&f, &e), 0);
+}
+
+static void test_states(void **state) {
+    (void)state;
+    struct check_facts f = fine();
+    f.exists = false;
+    refused(&f, "no process", "probing list");
+    f = fine();
+    f.status.tgid = 77;
+    refused(&f, "thread of process 77", "give that pid");
+    f = fine();
+    f.status.state = 'Z';
+    refused(&f, "zombie", "python3");
+    f = fine();
+    f.kernel_thread = true;
+    refused(&f, "kernel", "Python process");
+    f = fine();
+    f.status.state = 'T';
+    refused(&f, "stopped", "kill -CONT 4242");
+    f = fine();
+    f.status.state = 't';
+    f.status.tracer_pid = 99;
+    strcpy(f.tracer, "gdb");
+    refused(&f, "traced by process 99 (gdb)", "end that one first");
+}
+
+static void test_permissions(void **state) {
+    (void)state;
+    struct check_facts f = fine();
+    f.readable = false;
+    refused(&f, "not allowed", "SYS_PTRACE");
+    f.status.uid = 0;
+    refused(&f, "another user (uid 0)", "root");
+    f = fine();
+    f.readable = false;
+    f.ptrace_scope = 1;
+    refused(&f, "ptrace_scope is 1", "sysctl kernel.yama.ptrace_scope=0");
+    f.descendant = true; /* allowed by Yama: something else forbids it */
+    refused(&f, "policy", "SYS_PTRACE");
+    f.ptrace_scope = 2;
+    refused(&f, "ptrace_scope is 2", "root");
+    f = fine();
+    f.ptrace_scope = 3;
+    refused(&f, "ptrace_scope is 3", "next boot");
+    f = fine();
+    f.readable = f.dumpable = false;
+    refused(&f, "not dumpable", "root");
+    f.our_cap_ptrace = true;
+    refused(&f, "not allowed", "policy");
+}
+
+static void test_programs(void **state) {
+    (void)state;
+    struct check_facts f = fine();
+    f.elf_class = ELFCLASS32;
+    refused(&f, "32-bit", "64-bit x86");
+    f = fine();
+    f.elf_machine = EM_AARCH64;
+    refused(&f, "foreign", "64-bit x86");
+    f = fine();
+    f.libc = CHECK_LIBC_MUSL;
+    refused(&f, "musl", "from outside");
+    f = fine();
+    f.libc = CHECK_LIBC_NONE;
+    refused(&f, "statically linked", "from outside");
+    f = fine();
+    f.status.seccomp = 1;
+    refused(&f, "strict seccomp", "killed");
+    f = fine();
+    f.status.shadow_stack = true;
+    refused(&f, "shadow stack", "from outside");
+}
+
+static void test_ourselves(void **state) {
+    struct check_facts f;
+    (void)state;
+    check_gather(getpid(), &f);
+    assert_true(f.exists && f.readable && f.elf_known && f.maps_known);
+    assert_int_equal(f.elf_class, ELFCLASS64);
+    assert_int_equal(f.libc, CHECK_LIBC_GLIBC);
+    assert_false(f.kernel_thread);
+    check_gather(-1, &f);
+    assert_false(f.exists);
+}
+
+static void test_a_zombie(void **state) {
+    struct err e = {0};
+    (void)state;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(inject_check(child, &e), -1);
+    assert_non_null(strstr(e.text, "zombie"));
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(inject_check(child, &e), -1);
+    assert_non_null(strstr(e.text, "no process"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fine),     cmocka_unit_test(test_states),    cmocka_unit_test(test_permissions),
+        cmocka_unit_test(test_programs), cmocka_unit_test(test_ourselves), cmocka_unit_test(test_a_zombie),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

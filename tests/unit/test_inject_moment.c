@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which sleeping threads are taken, and in which order; how an interrupted call goes on. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+#include "inject/moment.h"
+#include "inject/thread.h"
+
+static void test_order(void **state) {
+    (void)state;
+    assert_true(moment_rank_call(SYS_futex, "") < moment_rank_call(SYS_clock_nanosleep, ""));
+    assert_true(moment_rank_call(SYS_clock_nanosleep, "") < moment_rank_call(SYS_epoll_wait, ""));
+    assert_true(moment_rank_call(SYS_poll, "") >= 0);
+    assert_int_equal(moment_rank_call(SYS_ioctl, ""), -1);   /* drivers see the interruption */
+    assert_int_equal(moment_rank_call(SYS_connect, ""), -1); /* twice is not the same as once */
+    assert_int_equal(moment_rank_call(SYS_openat, ""), -1);
+}
+
+static void test_files(void **state) {
+    (void)state;
+    assert_true(moment_rank_call(SYS_read, "pipe:[123]") >= 0);
+    assert_true(moment_rank_call(SYS_read, "socket:[5]") >= 0);
+    assert_true(moment_rank_call(SYS_read, "/dev/pts/3") >= 0);
+    assert_true(moment_rank_call(SYS_read, "/dev/tty") >= 0);
+    assert_true(moment_rank_call(SYS_read, "anon_inode:[eventfd]") >= 0);
+    assert_int_equal(moment_rank_call(SYS_read, "/mnt/fuse/data.bin"), -1); /* the server would see it */
+    assert_int_equal(moment_rank_call(SYS_write, "/home/user/log"), -1);
+}
+
+static void test_names(void **state) {
+    char name[32];
+    (void)state;
+    moment_call_name(name, sizeof name, SYS_epoll_wait);
+    assert_string_equal(name, "epoll_wait");
+    moment_call_name(name, sizeof name, 4000);
+    assert_string_equal(name, "system call 4000");
+}
+
+/* As the kernel would do it: x86 rewinds over the two bytes of the syscall instruction. */
+static void test_restart(void **state) {
+    static const int codes[] = {512, 513, 514, 516};
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        struct user_regs_struct r = {
+            .rip = 0x1002, .rax = (unsigned long long)-codes[i], .orig_rax = SYS_poll};
+        thread_resolve_restart(&r);
+        assert_int_equal(r.rip, 0x1000);
+        assert_int_equal(r.rax, SYS_poll);
+        assert_int_equal((int64_t)r.orig_rax, -1);
+    }
+    struct user_regs_struct ended = {.rip = 0x1002, .rax = (unsigned long long)-EINTR, .orig_rax = SYS_poll};
+    thread_resolve_restart(&ended);
+    assert_int_equal(ended.rip, 0x1002);
+    assert_int_equal((int64_t)ended.rax, -EINTR);
+    struct user_regs_struct running = {.rip = 0x1002, .rax = (unsigned long long)-512, .orig_rax = ~0ULL};
+    thread_resolve_restart(&running);
+    assert_int_equal(running.rip, 0x1002); /* not in a system call: the value is the program's own */
+    assert_int_equal((int64_t)running.rax, -512);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
