@@ -311,6 +311,8 @@ static int server_listen_callback(struct lws *wsi, enum lws_callback_reasons rea
     (void)user;
     (void)in;
     (void)len;
+    if (reason == LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION)
+        return -1; /* it is no subprotocol to be asked for */
     if (reason == LWS_CALLBACK_RAW_RX_FILE)
         server_accept(s);
     if (reason == LWS_CALLBACK_RAW_CLOSE_FILE) {

@@ -11,8 +11,9 @@
 #define PROFILE_MAX_STACKS ((size_t)256 * 1024)
 #define PROFILE_TRIE_BYTES ((size_t)6 * 1024 * 1024)
 #define PROFILE_ARENA_BYTES ((size_t)4 * 1024 * 1024) /* for one stack, or the list of threads */
-#define PROFILE_LIST_NS CLOCK_NS_PER_S                /* longest time the list of threads is believed */
-#define PROFILE_NAME_NS (5 * CLOCK_NS_PER_S)          /* the same of a native name */
+#define PROFILE_MAX_ENDED 512
+#define PROFILE_LIST_NS CLOCK_NS_PER_S       /* longest time the list of threads is believed */
+#define PROFILE_NAME_NS (5 * CLOCK_NS_PER_S) /* the same of a native name */
 
 int profile_init(struct profile *p, void (*flush)(void *arg), void *arg) {
     *p = (struct profile){.epoch = 1, .flush = flush, .arg = arg};
@@ -25,6 +26,12 @@ static void profile_free_threads(struct profile_thread *threads, size_t n) {
     for (size_t i = 0; i < n; i++)
         free(threads[i].name);
     free(threads);
+}
+
+static void profile_forget_ended(struct profile *p) {
+    for (size_t i = 0; i < p->n_ended; i++)
+        free(p->ended[i].name);
+    p->n_ended = 0;
 }
 
 void profile_pause(struct profile *p) {
@@ -40,14 +47,17 @@ void profile_fini(struct profile *p) {
         profile_pause(p);
     trie_reset(&p->trie);
     free(p->samples);
+    free(p->ended);
     *p = (struct profile){0};
 }
 
 size_t profile_bytes(const struct profile *p) {
-    return trie_bytes(&p->trie) + PROFILE_BATCH * sizeof *p->samples + p->n_threads * sizeof *p->threads;
+    return trie_bytes(&p->trie) + PROFILE_BATCH * sizeof *p->samples +
+           (p->n_threads + p->cap_ended) * sizeof *p->threads;
 }
 
 void profile_clear_batch(struct profile *p) {
+    profile_forget_ended(p);
     p->n_samples = 0;
     p->elapsed_ns = p->n_ticks = 0;
 }
@@ -62,6 +72,7 @@ static void profile_keep(struct profile *p, struct profile_thread *to, const str
         if (from->py.serial != py->serial || from->py.tstate != py->tstate || from->py.tid != py->tid)
             continue;
         *to = *from;
+        from->kept = true;
         from->name = NULL;
         return;
     }
@@ -84,6 +95,28 @@ static void profile_name(struct profile *p, struct profile_thread *t, const char
         t->names = ++p->names;
 }
 
+/* Threads that are gone: who gets this batch must still be told their names. */
+static void profile_keep_ended(struct profile *p) {
+    for (size_t i = 0; i < p->n_threads; i++) {
+        if (p->threads[i].kept || !p->threads[i].looked)
+            continue;
+        if (p->n_ended == PROFILE_MAX_ENDED) {
+            p->flush(p->arg);
+            profile_clear_batch(p);
+        }
+        if (p->n_ended == p->cap_ended) {
+            size_t cap = p->cap_ended ? 2 * p->cap_ended : 16;
+            struct profile_thread *ended = realloc(p->ended, cap * sizeof *ended);
+            if (!ended)
+                return;
+            p->ended = ended;
+            p->cap_ended = cap;
+        }
+        p->ended[p->n_ended++] = p->threads[i];
+        p->threads[i].name = NULL;
+    }
+}
+
 /* Read the list of Python threads anew. 0 or -1 (the old one stays). */
 static int profile_list(struct profile *p, struct pystack *ps, uint64_t now) {
     struct arena arena;
@@ -101,8 +134,10 @@ static int profile_list(struct profile *p, struct pystack *ps, uint64_t now) {
         profile_keep(p, t, &list[i], i);
         t->py = list[i];
         t->py.name = NULL;
+        t->kept = false;
         profile_name(p, t, list[i].name, now);
     }
+    profile_keep_ended(p);
     profile_free_threads(p->threads, p->n_threads);
     p->threads = threads;
     p->n_threads = (size_t)n;
@@ -208,11 +243,11 @@ int profile_get_batch(const struct profile *p, const struct queue_mark *seen, si
     uint64_t names = same ? seen->names : 0;
     *out = (struct model_sample_batch){.epoch = p->epoch};
     arena_init(&out->arena, PROFILE_ARENA_BYTES);
-    out->threads = arena_calloc(&out->arena, p->n_threads, sizeof *out->threads);
+    out->threads = arena_calloc(&out->arena, p->n_ended + p->n_threads, sizeof *out->threads);
     if (!out->threads)
         return -1;
-    for (size_t i = 0; i < p->n_threads; i++) {
-        const struct profile_thread *t = &p->threads[i];
+    for (size_t i = 0; i < p->n_ended + p->n_threads; i++) {
+        const struct profile_thread *t = i < p->n_ended ? &p->ended[i] : &p->threads[i - p->n_ended];
         if (t->names > names)
             out->threads[out->n_threads++] = (struct model_thread_def){
                 .tid = t->py.tid, .name = t->name, .native_name = t->native_name[0] ? t->native_name : NULL};

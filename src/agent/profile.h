@@ -24,6 +24,7 @@ struct profile_thread {
     struct pystack_thread py; /* name is NULL: see below */
     uint64_t cpu_ns;          /* its clock at the last look */
     uint64_t cpu_now_ns;      /* and at this one */
+    bool kept;                /* it is in the new list of threads too */
     bool looked;              /* stack_id, gil and torn are of the last look */
     bool moved;
     bool torn;
@@ -42,6 +43,8 @@ struct profile {
     struct profile_thread *threads;
     size_t n_threads;
     uint64_t listed_ns;
+    struct profile_thread *ended; /* threads that are gone but have samples in this batch */
+    size_t n_ended, cap_ended;
     struct model_sample *samples;
     size_t n_samples;
     uint64_t last_tick_ns, elapsed_ns, n_ticks; /* of this batch */
