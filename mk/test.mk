@@ -96,3 +96,8 @@ demo: all
 	@BUILD=$(BUILD) VENV=$(VENV) tools/demo.sh
 
 .PHONY: test asan tests-unit fuzz-smoke fuzzers bench demo
+
+# The pictures of the screens (tests/screens) as they are drawn now; read the difference before committing it.
+golden-update: $(BUILD)/tests/test_tui_screens
+	UPDATE_GOLDEN=1 $(BUILD)/tests/test_tui_screens
+.PHONY: golden-update

@@ -13,13 +13,36 @@
 
 /* In the order of the footer and of the help. */
 const struct action_def action_table[] = {
-    {ACTION_HELP, "help", ALL & ~ACTION_IN(CONTEXT_HELP), {"F1", "?"}, "Help", 0, "show all keys and what they do"},
-    {ACTION_RUN_ENTRY, "run-entry", ACTION_IN(CONTEXT_HELP), {"Enter"}, "Run", 1, "close the help and do the selected entry"},
-    {ACTION_ATTACH, "attach", ACTION_IN(CONTEXT_PICKER), {"Enter"}, "Attach", 0, "attach to the selected process"},
+    {ACTION_HELP,
+     "help",
+     ALL & ~ACTION_IN(CONTEXT_HELP),
+     {"F1", "?"},
+     "Help",
+     0,
+     "show all keys and what they do"},
+    {ACTION_RUN_ENTRY,
+     "run-entry",
+     ACTION_IN(CONTEXT_HELP),
+     {"Enter"},
+     "Run",
+     1,
+     "close the help and do the selected entry"},
+    {ACTION_ATTACH,
+     "attach",
+     ACTION_IN(CONTEXT_PICKER),
+     {"Enter"},
+     "Attach",
+     0,
+     "attach to the selected process"},
     {ACTION_SEARCH, "search", ALL, {"F3", "/"}, "Search", 2, "search; a|b finds either, capitals are exact"},
     {ACTION_SEARCH_NEXT, "search-next", ALL, {"n"}, NULL, 0, "next match"},
     {ACTION_SEARCH_PREV, "search-previous", ALL, {"N", "S-F3"}, NULL, 0, "previous match"},
-    {ACTION_FILTER, "filter", TABLES, {"F4", "\\"}, "Filter", 3,
+    {ACTION_FILTER,
+     "filter",
+     TABLES,
+     {"F4", "\\"},
+     "Filter",
+     3,
      "show rows that match by name, id or stack; !x hides them"},
     {ACTION_REFRESH, "refresh", TABLES, {"F5", "R"}, "Refresh", 8, "look again now"},
     {ACTION_SORT_NEXT, "sort-next", TABLES, {"F6", ">"}, "Sort", 4, "sort by the next column"},
@@ -28,13 +51,31 @@ const struct action_def action_table[] = {
     {ACTION_SORT_CPU, "sort-cpu", TABLES, {"P"}, NULL, 0, "sort by CPU%, busiest first"},
     {ACTION_SLOWER, "slower", THREADS, {"F7", "{"}, "Slower", 10, "ask for fewer snapshots a second"},
     {ACTION_FASTER, "faster", THREADS, {"F8", "}"}, "Faster", 9, "ask for more snapshots a second"},
-    {ACTION_PAUSE, "pause", THREADS, {"Space", "z", "Z"}, "Pause", 5, "freeze the view; data go on, Space shows the newest"},
+    {ACTION_PAUSE,
+     "pause",
+     THREADS,
+     {"Space", "z", "Z"},
+     "Pause",
+     5,
+     "freeze the view; data go on, Space shows the newest"},
     {ACTION_FOCUS, "focus", THREADS, {"Tab", "o", "S-Tab"}, "Pane", 6, "go to the other pane"},
-    {ACTION_OPEN_STACK, "open-stack", ACTION_IN(CONTEXT_THREADS), {"Enter"}, NULL, 0, "go into the stack of the selected thread"},
+    {ACTION_OPEN_STACK,
+     "open-stack",
+     ACTION_IN(CONTEXT_THREADS),
+     {"Enter"},
+     NULL,
+     0,
+     "go into the stack of the selected thread"},
     {ACTION_ZOOM, "zoom", THREADS, {"w"}, NULL, 0, "give the pane the whole body, or back"},
     {ACTION_THREAD_PREV, "thread-previous", THREADS, {"["}, NULL, 0, "previous thread, from either pane"},
     {ACTION_THREAD_NEXT, "thread-next", THREADS, {"]"}, NULL, 0, "next thread, from either pane"},
-    {ACTION_HIDE_IDLE, "hide-idle", THREADS, {"a"}, NULL, 0, "hide threads that did not run lately, or show them"},
+    {ACTION_HIDE_IDLE,
+     "hide-idle",
+     THREADS,
+     {"a"},
+     NULL,
+     0,
+     "hide threads that did not run lately, or show them"},
     {ACTION_HIDE_NATIVE, "hide-native", THREADS, {"p"}, NULL, 0, "hide threads without Python, or show them"},
     {ACTION_SHOW_ALL, "show-all", TABLES, {"A"}, NULL, 0, "show all rows: no filter, nothing hidden"},
     {ACTION_UP, "up", ALL, {"Up", "k", "ctrl-p"}, NULL, 0, "up"},
@@ -48,10 +89,22 @@ const struct action_def action_table[] = {
     {ACTION_FIRST, "first", ALL, {"Home", "g"}, NULL, 0, "first line"},
     {ACTION_LAST, "last", ALL, {"End", "G"}, NULL, 0, "last line"},
     {ACTION_METERS, "meters", THREADS, {"#"}, NULL, 0, "fold the header to one line, or unfold it"},
-    {ACTION_MOUSE, "mouse", ALL, {"ctrl-t"}, NULL, 0, "mouse on or off; off, or Shift: the terminal selects text"},
+    {ACTION_MOUSE,
+     "mouse",
+     ALL,
+     {"ctrl-t"},
+     NULL,
+     0,
+     "mouse on or off; off, or Shift: the terminal selects text"},
     {ACTION_REDRAW, "redraw", ALL, {"ctrl-l"}, NULL, 0, "paint the whole screen again"},
     {ACTION_SUSPEND, "suspend", ALL, {"ctrl-z"}, NULL, 0, "stop and give the terminal back; fg returns"},
-    {ACTION_BACK, "back", ALL, {"Esc", "Backspace"}, NULL, 0, "one step back: search, zoom, pane, filter; never quits"},
+    {ACTION_BACK,
+     "back",
+     ALL,
+     {"Esc", "Backspace"},
+     NULL,
+     0,
+     "one step back: search, zoom, pane, filter; never quits"},
     {ACTION_QUIT, "close", ACTION_IN(CONTEXT_HELP), {"F10", "q", "?", "F1"}, "Close", 0, "close the help"},
     {ACTION_QUIT, "quit", ALL & ~ACTION_IN(CONTEXT_HELP), {"F10", "q"}, "Quit", 1, "quit; the job runs on"},
     {ACTION_QUIT_NOW, "quit-now", ALL, {"Q", "ctrl-c"}, NULL, 0, "quit from anywhere; the job runs on"},
@@ -87,13 +140,9 @@ const struct action_def *action_row(enum action action, enum action_context cont
     return NULL;
 }
 
-const char *action_context_name(enum action_context context) {
-    return action_contexts[context].name;
-}
+const char *action_context_name(enum action_context context) { return action_contexts[context].name; }
 
-const char *action_context_title(enum action_context context) {
-    return action_contexts[context].title;
-}
+const char *action_context_title(enum action_context context) { return action_contexts[context].title; }
 
 void action_keys_text(const struct action_def *row, char *buf, size_t cap) {
     size_t used = 0;
@@ -110,6 +159,6 @@ void action_list_keys(struct strbuf *out) {
     for (int c = 0; c < CONTEXT_COUNT; c++)
         for (const struct action_def *a = action_table; a->action; a++)
             for (size_t i = 0; (a->contexts & ACTION_IN(c)) && i < ACTION_MAX_KEYS && a->keys[i]; i++)
-                (void)strbuf_addf(out, "%-8s %-10s %-16s %s\n", action_context_name((enum action_context)c), a->keys[i],
-                                  a->name, a->help);
+                (void)strbuf_addf(out, "%-8s %-10s %-16s %s\n", action_context_name((enum action_context)c),
+                                  a->keys[i], a->name, a->help);
 }

@@ -124,9 +124,7 @@ struct app_wishes app_take_wishes(struct app *a) {
     return w;
 }
 
-int app_exit_status(const struct app *a) {
-    return data_is_over(&a->data) ? ERR_LOST : 0;
-}
+int app_exit_status(const struct app *a) { return data_is_over(&a->data) ? ERR_LOST : 0; }
 
 bool app_needs_tick(const struct app *a) {
     if (a->n_screens && a->screens[0].def == &screen_picker)
@@ -158,7 +156,8 @@ static void app_open_prompt(struct app *a, enum action what) {
     if (!s->def->typed)
         return;
     const char *before = s->def->typed_before ? s->def->typed_before(s->state, what) : "";
-    prompt_start(&a->prompt, what == ACTION_FILTER ? "Filter: " : "Search: ", what == ACTION_FILTER ? before : "");
+    prompt_start(&a->prompt,
+                 what == ACTION_FILTER ? "Filter: " : "Search: ", what == ACTION_FILTER ? before : "");
     a->prompt_for = what;
     a->prompt_failed = false;
 }
@@ -173,9 +172,6 @@ static void app_close(struct app *a) {
 /* Actions that mean the same on every screen; false when it is none of them. */
 static bool app_act_common(struct app *a, enum action action) {
     switch ((int)action) {
-    case ACTION_HELP:
-        app_push(a, &screen_help);
-        return true;
     case ACTION_SEARCH:
     case ACTION_FILTER:
         app_open_prompt(a, action);
@@ -223,6 +219,11 @@ void app_act(struct app *a, enum action action) {
     a->dirty = true;
     if (s->def->act && s->def->act(s->state, a, action))
         return;
+    for (const struct screen_opening *o = screen_openings; o->action; o++)
+        if (o->action == action) {
+            app_push(a, o->def);
+            return;
+        }
     (void)app_act_common(a, action);
 }
 
@@ -252,7 +253,7 @@ void app_key(struct app *a, uint32_t key) {
     }
     a->message[0] = '\0';
     struct app_screen *s = app_top(a);
-    enum action action = action_find(s->def->context(s->state), key);
+    enum action action = action_find(screen_context(s->def, s->state), key);
     if (action) {
         app_act(a, action);
         return;

@@ -25,7 +25,7 @@
 #define APP_MAX_DELAY_S 60.0
 
 struct app_config {
-    double delay_s;     /* between snapshots */
+    double delay_s; /* between snapshots; 0 for a single look */
     bool ascii;
     bool mouse;
     const char *filter; /* to start with; NULL none */
@@ -35,13 +35,13 @@ struct app_config {
 /* What the app wants done. Cleared by app_take_wishes. */
 struct app_wishes {
     bool quit;
-    bool repaint;      /* of the whole terminal, as after garbage */
+    bool repaint; /* of the whole terminal, as after garbage */
     bool suspend;
     bool toggle_mouse;
-    bool list;         /* the processes again */
-    bool snapshot;     /* a snapshot now */
-    bool rate;         /* delay_s changed */
-    pid_t attach;      /* > 0: to this process */
+    bool list;     /* the processes again */
+    bool snapshot; /* a snapshot now */
+    bool rate;     /* delay_s changed */
+    pid_t attach;  /* > 0: to this process */
 };
 
 /* One open screen. */

@@ -136,11 +136,17 @@ const char *data_thread_name(const struct model_thread *t) {
     return t->native_name && *t->native_name ? t->native_name : "?";
 }
 
+const char *data_short_command(const char *cmdline) {
+    size_t start = 0;
+    for (size_t i = 0; cmdline[0] == '/' && cmdline[i] && cmdline[i] != ' '; i++)
+        if (cmdline[i] == '/' && cmdline[i + 1] && cmdline[i + 1] != ' ')
+            start = i + 1;
+    return cmdline + start;
+}
+
 const struct model_thread *data_find_thread(const struct data_shot *shot, int64_t tid) {
     long at = shot ? data_index(shot, tid, 0) : -1;
     return at < 0 ? NULL : &shot->snapshot.threads[at];
 }
 
-bool data_is_over(const struct data *d) {
-    return d->state == SESSION_LOST || d->state == SESSION_FAILED;
-}
+bool data_is_over(const struct data *d) { return d->state == SESSION_LOST || d->state == SESSION_FAILED; }

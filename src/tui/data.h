@@ -20,8 +20,9 @@
 struct data_shot {
     struct model_snapshot snapshot;
     uint64_t *stack_hash; /* per thread */
-    double *stack_since;  /* per thread: timestamp of the first of the unbroken row of snapshots with the same stack */
-    double arrived_s;     /* when it came, on the caller's clock */
+    double *
+        stack_since; /* per thread: timestamp of the first of the unbroken row of snapshots with the same stack */
+    double arrived_s; /* when it came, on the caller's clock */
     bool valid;
 };
 
@@ -32,12 +33,12 @@ struct data {
     struct data_shot held; /* the one shown while paused, once a newer one came */
     bool paused;
     enum session_state state;
-    struct err why;        /* the reason of the last change of state */
-    double retry_at_s;     /* while reconnecting: when the next try is due, on the caller's clock */
-    uint64_t received;     /* snapshots so far */
-    uint64_t missed;       /* notifications lost by this session */
-    struct meter cpu;      /* of the process, % of one core, per snapshot */
-    struct meter gil;      /* 100 held, 0 free, per snapshot */
+    struct err why;    /* the reason of the last change of state */
+    double retry_at_s; /* while reconnecting: when the next try is due, on the caller's clock */
+    uint64_t received; /* snapshots so far */
+    uint64_t missed;   /* notifications lost by this session */
+    struct meter cpu;  /* of the process, % of one core, per snapshot */
+    struct meter gil;  /* 100 held, 0 free, per snapshot */
 };
 
 void data_init(struct data *d);
@@ -63,6 +64,9 @@ double data_gil_level(const struct model_snapshot *s);
 
 /* Name of a thread for people: Python's, else the kernel's, else "?". */
 const char *data_thread_name(const struct model_thread *t);
+
+/* A command line without the folders of its program: "python train.py" of "/usr/bin/python train.py". */
+const char *data_short_command(const char *cmdline);
 
 /* Thread with that tid in a shot, or NULL. */
 const struct model_thread *data_find_thread(const struct data_shot *shot, int64_t tid);

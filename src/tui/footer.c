@@ -28,7 +28,7 @@ static int footer_width(const struct footer_item *items, int n) {
 /* The labels that fit into `cols`, where they stand, and how many there are. */
 static int footer_layout(struct app *a, int cols, struct footer_item *items) {
     struct app_screen *s = app_top(a);
-    enum action_context context = s->def->context(s->state);
+    enum action_context context = screen_context(s->def, s->state);
     int n = 0;
     for (const struct action_def *d = action_table; d->action && n < FOOTER_MAX; d++) {
         if (!d->label || !(d->contexts & ACTION_IN(context)))

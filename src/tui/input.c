@@ -12,13 +12,26 @@ static const struct {
     uint32_t key;
     const char *name;
 } input_names[] = {
-    {INPUT_UP, "Up"},           {INPUT_DOWN, "Down"},         {INPUT_LEFT, "Left"},
-    {INPUT_RIGHT, "Right"},     {INPUT_PAGE_UP, "PgUp"},      {INPUT_PAGE_DOWN, "PgDn"},
-    {INPUT_HOME, "Home"},       {INPUT_END, "End"},           {INPUT_INSERT, "Ins"},
-    {INPUT_DELETE, "Del"},      {INPUT_ENTER, "Enter"},       {INPUT_ESC, "Esc"},
-    {INPUT_TAB, "Tab"},         {INPUT_BACKTAB, "S-Tab"},     {INPUT_BACKSPACE, "Backspace"},
-    {INPUT_SHIFT_UP, "S-Up"},   {INPUT_SHIFT_DOWN, "S-Down"}, {INPUT_SHIFT_LEFT, "S-Left"},
-    {INPUT_SHIFT_RIGHT, "S-Right"}, {' ', "Space"},
+    {INPUT_UP, "Up"},
+    {INPUT_DOWN, "Down"},
+    {INPUT_LEFT, "Left"},
+    {INPUT_RIGHT, "Right"},
+    {INPUT_PAGE_UP, "PgUp"},
+    {INPUT_PAGE_DOWN, "PgDn"},
+    {INPUT_HOME, "Home"},
+    {INPUT_END, "End"},
+    {INPUT_INSERT, "Ins"},
+    {INPUT_DELETE, "Del"},
+    {INPUT_ENTER, "Enter"},
+    {INPUT_ESC, "Esc"},
+    {INPUT_TAB, "Tab"},
+    {INPUT_BACKTAB, "S-Tab"},
+    {INPUT_BACKSPACE, "Backspace"},
+    {INPUT_SHIFT_UP, "S-Up"},
+    {INPUT_SHIFT_DOWN, "S-Down"},
+    {INPUT_SHIFT_LEFT, "S-Left"},
+    {INPUT_SHIFT_RIGHT, "S-Right"},
+    {' ', "Space"},
 };
 
 void input_key_name(uint32_t key, char *buf, size_t cap) {
@@ -66,7 +79,8 @@ uint32_t input_key_parse(const char *name) {
     for (size_t i = 0; i < sizeof input_names / sizeof input_names[0]; i++)
         if (strcmp(input_names[i].name, name) == 0)
             return input_names[i].key;
-    uint32_t function = strncmp(name, "S-", 2) == 0 ? input_parse_function(name + 2, 12) : input_parse_function(name, 0);
+    uint32_t function =
+        strncmp(name, "S-", 2) == 0 ? input_parse_function(name + 2, 12) : input_parse_function(name, 0);
     if (function)
         return function;
     size_t len = strlen(name);

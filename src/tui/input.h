@@ -33,7 +33,7 @@ enum input_key {
     INPUT_SHIFT_DOWN,
     INPUT_SHIFT_LEFT,
     INPUT_SHIFT_RIGHT,
-    INPUT_F0 = 0x200100, /* INPUT_F0 + n is function key n; 13..24 are the shifted ones */
+    INPUT_F0 = 0x200100,   /* INPUT_F0 + n is function key n; 13..24 are the shifted ones */
     INPUT_CTRL = 0x210000, /* INPUT_CTRL + 'a' */
     INPUT_ALT = 0x400000,  /* bit: with Alt */
 };

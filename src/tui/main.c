@@ -39,20 +39,26 @@ struct main_options {
 #define AT(field) offsetof(struct main_options, field)
 
 static const struct option_def main_table[] = {
-    {"delay", 'd', OPTION_STRING, AT(delay), "DELAY", "time between two snapshots: 5 (tenths of a second), 250ms, 2s", 0, 0},
-    {"filter", 'F', OPTION_STRING, AT(filter), "TEXT", "show only rows that match; !TEXT hides them, A|B either", 0, 0},
-    {"theme", 0, OPTION_STRING, AT(theme), "NAME|FILE", "colours: default, light, mono, or a theme file", 0, 0},
+    {"delay", 'd', OPTION_STRING, AT(delay), "DELAY",
+     "time between two snapshots: 5 (tenths of a second), 250ms, 2s", 0, 0},
+    {"filter", 'F', OPTION_STRING, AT(filter), "TEXT",
+     "show only rows that match; !TEXT hides them, A|B either", 0, 0},
+    {"theme", 0, OPTION_STRING, AT(theme), "NAME|FILE", "colours: default, light, mono, or a theme file", 0,
+     0},
     {"color", 0, OPTION_STRING, AT(color), "WHEN", "auto, always, never, 16 or 256", 0, 0},
     {"no-color", 'C', OPTION_FLAG, AT(no_color), NULL, "no colours (as NO_COLOR in the environment)", 0, 0},
     {"ascii", 0, OPTION_FLAG, AT(ascii), NULL, "draw with ASCII characters only", 0, 0},
     {"no-mouse", 'M', OPTION_FLAG, AT(no_mouse), NULL, "leave the mouse to the terminal", 0, 0},
-    {"export", 0, OPTION_STRING, AT(export), "FORMAT", "write json, folded or txt instead of opening screens", 0, 0},
-    {"output", 'o', OPTION_STRING, AT(output), "FILE", "with --export: write there; - is standard output", 0, 0},
+    {"export", 0, OPTION_STRING, AT(export), "FORMAT", "write json, folded or txt instead of opening screens",
+     0, 0},
+    {"output", 'o', OPTION_STRING, AT(output), "FILE", "with --export: write there; - is standard output", 0,
+     0},
     {"once", 0, OPTION_FLAG, AT(once), NULL, "with --export: one look", 0, 0},
     {"duration", 0, OPTION_SECONDS, AT(duration_s), "TIME", "with --export: look for so long", 0.001, 86400},
     {"threads", 0, OPTION_FLAG, AT(threads), NULL, "with --export folded: a frame for the thread", 0, 0},
     {"process", 0, OPTION_FLAG, AT(process), NULL, "with --export folded: a frame for the process", 0, 0},
-    {"by-function", 0, OPTION_FLAG, AT(by_function), NULL, "with --export folded: functions, not lines", 0, 0},
+    {"by-function", 0, OPTION_FLAG, AT(by_function), NULL, "with --export folded: functions, not lines", 0,
+     0},
     {"unit", 0, OPTION_STRING, AT(unit), "UNIT", "with --export folded: samples, or us", 0, 0},
     {"list-keys", 0, OPTION_FLAG, AT(list_keys), NULL, "print every key and what it does", 0, 0},
     {"version", 'V', OPTION_FLAG, AT(version), NULL, "print the version", 0, 0},
@@ -61,12 +67,15 @@ static const struct option_def main_table[] = {
 };
 
 static void main_put_help(struct strbuf *out) {
-    (void)strbuf_adds(out, "usage: probing-top [OPTION...] [TARGET]\n\n"
-                           "Shows what every thread of a running Python process is doing. The job runs on, undisturbed.\n"
-                           "TARGET is a pid, the name of a process, or unix:PATH; without it there is a list to choose from.\n\n");
+    (void)strbuf_adds(
+        out, "usage: probing-top [OPTION...] [TARGET]\n\n"
+             "Shows what every thread of a running Python process is doing. The job runs on, undisturbed.\n"
+             "TARGET is a pid, the name of a process, or unix:PATH; without it there is a list to choose "
+             "from.\n\n");
     option_format_help(main_table, out);
-    (void)strbuf_adds(out, "\nIn the screens ? shows the keys and q quits.\n"
-                           "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
+    (void)strbuf_adds(out,
+                      "\nIn the screens ? shows the keys and q quits.\n"
+                      "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
 }
 
 /* "5" is tenths of a second, as in top and htop; with a unit it is what it says. */
@@ -76,8 +85,9 @@ static int main_parse_delay(const char *text, double *out, struct err *e) {
     double v = strtod(text, &end);
     double unit = !*end ? 0.1 : strcmp(end, "ms") == 0 ? 0.001 : strcmp(end, "s") == 0 ? 1 : 0;
     if (end == text || errno || unit == 0 || !(v * unit >= APP_MIN_DELAY_S && v * unit <= APP_MAX_DELAY_S))
-        return err_set(e, ERR_USAGE, "--delay takes tenths of a second, or a time such as 250ms or 2s, from 50ms to 60s, "
-                                     "not '%s'",
+        return err_set(e, ERR_USAGE,
+                       "--delay takes tenths of a second, or a time such as 250ms or 2s, from 50ms to 60s, "
+                       "not '%s'",
                        text);
     *out = v * unit;
     return 0;
@@ -95,7 +105,8 @@ static int main_check(const struct main_options *o, struct err *e) {
                         : o->by_function     ? "--by-function"
                                              : NULL;
     if (stray && !o->export)
-        return err_set(e, ERR_USAGE, "%s is for --export: add --export %s", stray, o->unit || o->threads ? "folded" : "json");
+        return err_set(e, ERR_USAGE, "%s is for --export: add --export %s", stray,
+                       o->unit || o->threads ? "folded" : "json");
     return theme_choose_depth(o->color, NULL, 256, &depth, e);
 }
 
@@ -159,7 +170,8 @@ static void main_find_themes(struct main_themes *t) {
 }
 
 /* The theme, and what was wrong with it: printed now, and counted for the first message. */
-static int main_load_theme(const struct main_options *o, struct theme *theme, char *greeting, size_t cap, struct err *e) {
+static int main_load_theme(const struct main_options *o, struct theme *theme, char *greeting, size_t cap,
+                           struct err *e) {
     struct main_themes themes;
     struct strbuf warnings;
     main_find_themes(&themes);
@@ -191,7 +203,8 @@ static int main_screens(const struct main_options *o, const char *target, struct
     if (o->delay && main_parse_delay(o->delay, &config.app.delay_s, e) != 0)
         return -1;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        return err_set(e, ERR_USAGE, "this is no terminal: use --export txt --once%s", target ? "" : " with a TARGET");
+        return err_set(e, ERR_USAGE, "this is no terminal: use --export txt --once%s",
+                       target ? "" : " with a TARGET");
     if (main_load_theme(o, &theme, greeting, sizeof greeting, e) != 0)
         return -1;
     config.greeting = *greeting ? greeting : NULL;

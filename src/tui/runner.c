@@ -15,12 +15,13 @@
 #include "tui/attach.h"
 #include "tui/term/term.h"
 
-#define RUNNER_FRAME_US 33000ULL   /* least time between two paintings */
-#define RUNNER_OPEN_US 200000ULL   /* a target that says nothing for so long: show that we wait */
-#define RUNNER_TICK_US 1000000ULL  /* ages and countdowns */
-#define RUNNER_RETRY_US 20000ULL   /* a terminal that takes nothing: first, and with doubling longest, time to wait */
+#define RUNNER_FRAME_US 33000ULL  /* least time between two paintings */
+#define RUNNER_OPEN_US 200000ULL  /* a target that says nothing for so long: show that we wait */
+#define RUNNER_TICK_US 1000000ULL /* ages and countdowns */
+#define RUNNER_RETRY_US                                                                                      \
+    20000ULL /* a terminal that takes nothing: first, and with doubling longest, time to wait */
 #define RUNNER_RETRY_MAX_US 500000ULL
-#define RUNNER_LIST_US 3000000ULL  /* the list of processes is made again */
+#define RUNNER_LIST_US 3000000ULL /* the list of processes is made again */
 
 struct runner {
     const struct runner_config *config;
@@ -130,9 +131,7 @@ static void runner_open_term(struct runner *r) {
     runner_want_paint(r);
 }
 
-static void runner_on_open(void *arg) {
-    runner_open_term(arg);
-}
+static void runner_on_open(void *arg) { runner_open_term(arg); }
 
 static void runner_on_state(void *arg, enum session_state state, const struct err *why) {
     struct runner *r = arg;

@@ -3,7 +3,7 @@
  * screen: what a screen is: one descriptor with what it draws, what it does with an action, what it says in the status
  * line. Screens know nothing of terminals, sockets or clocks: they read the app's data and draw cells.
  *
- * To add one: a file in screens/ that defines a const struct screen_def, and its line in screens/screens.h
+ * To add one: a file in screens/ that defines a const struct screen_def, and a line each in screens/screens.h and screens.c
  * (docs/adding-a-screen.md).
  */
 #ifndef TUI_SCREEN_H
@@ -24,14 +24,15 @@ struct app;
 enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL };
 
 struct screen_def {
-    const char *name;  /* as in docs and tests */
-    const char *title; /* in the status line */
-    size_t state_size; /* of the struct that `state` points to; zeroed before init */
-    void (*init)(void *state, struct app *app); /* may be NULL, like all that follow but draw and context */
+    const char *name;                           /* as in docs and tests */
+    const char *title;                          /* in the status line */
+    size_t state_size;                          /* of the struct that `state` points to; zeroed before init */
+    void (*init)(void *state, struct app *app); /* may be NULL, like all functions but draw */
     void (*fini)(void *state);
 
-    /* Whose keys are read now. */
-    enum action_context (*context)(const void *state);
+    enum action_context keys; /* whose keys are read ... */
+    enum action_context (*context)(
+        const void *state); /* ... or, if that changes, a function that says it now */
 
     /* Draw into `area`, which is at least LAYOUT_MIN_COLS wide. May settle its own scroll position; changes nothing else. */
     void (*draw)(void *state, struct app *app, struct grid *g, struct rect area);
@@ -57,5 +58,8 @@ struct screen_def {
     /* Left part of the status line. */
     void (*status)(const void *state, const struct app *app, struct strbuf *out);
 };
+
+/* The context whose keys a screen reads now. */
+enum action_context screen_context(const struct screen_def *def, const void *state);
 
 #endif

@@ -33,7 +33,8 @@ static void screen_text_stack(const struct model_thread *t, struct grid *g, stru
     text_sanitize(name, sizeof name, data_thread_name(t));
     grid_clear(g);
     (void)grid_printf(g, row, 0, 0, ROLE_TITLE, "Stack of %s (%lld)%s%s", name, (long long)t->tid,
-                      t->torn ? ", moved while it was read" : "", t->truncated ? ", outermost frames left out" : "");
+                      t->torn ? ", moved while it was read" : "",
+                      t->truncated ? ", outermost frames left out" : "");
     screen_text_put(g, 1, out);
     int func_cols = stack_func_cols(t, g->cols);
     for (size_t i = 0; i < t->n_frames; i++) {
@@ -44,8 +45,8 @@ static void screen_text_stack(const struct model_thread *t, struct grid *g, stru
     (void)strbuf_addc(out, '\n');
 }
 
-static void screen_text_threads(const struct app *app, const struct screen_text_config *config, struct grid *g,
-                                struct strbuf *out) {
+static void screen_text_threads(const struct app *app, const struct screen_text_config *config,
+                                struct grid *g, struct strbuf *out) {
     struct thread_rows rows = {0};
     struct thread_filter filter = {0};
     struct table_sort sort = {thread_column_cpu(), true};
@@ -73,10 +74,11 @@ static void screen_text_threads(const struct app *app, const struct screen_text_
 int screen_text_render(void *arg, const struct model_target *target, const struct model_snapshot *snapshot,
                        struct strbuf *out, struct err *e) {
     const struct screen_text_config *config = arg;
-    struct app_config app_config = {.ascii = config->ascii, .delay_s = 1};
+    struct app_config app_config = {.ascii = config->ascii, .delay_s = 0};
     struct app *app = app_new(&app_config);
     struct grid g;
-    if (!app || grid_init(&g, SCREEN_TEXT_HEADER, config->cols < LAYOUT_MIN_COLS ? LAYOUT_MIN_COLS : config->cols) != 0) {
+    if (!app || grid_init(&g, SCREEN_TEXT_HEADER,
+                          config->cols < LAYOUT_MIN_COLS ? LAYOUT_MIN_COLS : config->cols) != 0) {
         app_free(app);
         return err_set(e, ERR_FAILED, "out of memory for the screen");
     }

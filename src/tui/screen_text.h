@@ -12,7 +12,7 @@
 #include "base/strbuf.h"
 
 struct screen_text_config {
-    int cols;           /* width; at least LAYOUT_MIN_COLS is used */
+    int cols; /* width; at least LAYOUT_MIN_COLS is used */
     bool ascii;
     const char *filter; /* as --filter; NULL none */
 };

@@ -21,7 +21,13 @@
 #define THEME_MAX_LINE 512
 #define THEME_MAX_WORDS 8
 
-enum theme_section { THEME_TOP, THEME_PALETTE, THEME_ROLES_SECTION, THEME_MONO_SECTION, THEME_UNKNOWN_SECTION };
+enum theme_section {
+    THEME_TOP,
+    THEME_PALETTE,
+    THEME_ROLES_SECTION,
+    THEME_MONO_SECTION,
+    THEME_UNKNOWN_SECTION
+};
 
 struct theme_entry {
     char name[32];
@@ -49,8 +55,10 @@ static const struct {
 };
 
 static const char *const theme_names16[16] = {
-    "black", "red",        "green",        "yellow",        "blue",        "magenta",        "cyan",        "white",
-    "gray",  "bright-red", "bright-green", "bright-yellow", "bright-blue", "bright-magenta", "bright-cyan", "bright-white",
+    "black",        "red",           "green",       "yellow",         "blue",
+    "magenta",      "cyan",          "white",       "gray",           "bright-red",
+    "bright-green", "bright-yellow", "bright-blue", "bright-magenta", "bright-cyan",
+    "bright-white",
 };
 
 static const struct {
@@ -61,13 +69,9 @@ static const struct {
     {"underline", THEME_UNDERLINE}, {"italic", THEME_ITALIC}, {"plain", 0},
 };
 
-const char *theme_role_name(enum theme_role role) {
-    return theme_roles[role].name;
-}
+const char *theme_role_name(enum theme_role role) { return theme_roles[role].name; }
 
-const char *theme_role_help(enum theme_role role) {
-    return theme_roles[role].help;
-}
+const char *theme_role_help(enum theme_role role) { return theme_roles[role].help; }
 
 static void theme_warn(struct theme_reader *r, const char *what, const char *value) {
     if (r->warnings)
@@ -76,8 +80,8 @@ static void theme_warn(struct theme_reader *r, const char *what, const char *val
 
 static int theme_parse_into(struct theme *t, const char *text, size_t len, const char *source,
                             const struct theme_path *path, struct strbuf *warnings, int depth);
-static int theme_load_depth(struct theme *t, const char *name, const struct theme_path *path, struct strbuf *warnings,
-                            int depth, struct err *e);
+static int theme_load_depth(struct theme *t, const char *name, const struct theme_path *path,
+                            struct strbuf *warnings, int depth, struct err *e);
 
 /* A colour by "#RRGGBB", number, palette name, terminal name or "default": 0, or -1. */
 static int theme_parse_color(const struct theme_reader *r, const char *word, struct theme_color *out) {
@@ -298,19 +302,20 @@ static int theme_parse_into(struct theme *t, const char *text, size_t len, const
     return 0;
 }
 
-void theme_parse(struct theme *t, const char *text, size_t len, const char *source, const struct theme_path *path,
-                 struct strbuf *warnings) {
+void theme_parse(struct theme *t, const char *text, size_t len, const char *source,
+                 const struct theme_path *path, struct strbuf *warnings) {
     (void)theme_parse_into(t, text, len, source, path, warnings, 0);
 }
 
 void theme_init_default(struct theme *t) {
     memset(t, 0, sizeof *t);
-    (void)theme_parse_into(t, theme_default_text, strlen(theme_default_text), "built-in default theme", NULL, NULL, 0);
+    (void)theme_parse_into(t, theme_default_text, strlen(theme_default_text), "built-in default theme", NULL,
+                           NULL, 0);
 }
 
 /* Read the file at `path` over the default. 0, or -1 with errno. */
-static int theme_read_file(struct theme *t, const char *file, const struct theme_path *path, struct strbuf *warnings,
-                           int depth) {
+static int theme_read_file(struct theme *t, const char *file, const struct theme_path *path,
+                           struct strbuf *warnings, int depth) {
     struct strbuf text;
     strbuf_init(&text, THEME_MAX_FILE);
     int rc = strbuf_read_file(&text, file);
@@ -324,11 +329,12 @@ static int theme_read_file(struct theme *t, const char *file, const struct theme
     return rc;
 }
 
-static int theme_load_depth(struct theme *t, const char *name, const struct theme_path *path, struct strbuf *warnings,
-                            int depth, struct err *e) {
+static int theme_load_depth(struct theme *t, const char *name, const struct theme_path *path,
+                            struct strbuf *warnings, int depth, struct err *e) {
     theme_init_default(t);
     if (depth > THEME_MAX_DEPTH)
-        return err_set(e, ERR_USAGE, "theme %s inherits itself, or more than %d others", name, THEME_MAX_DEPTH);
+        return err_set(e, ERR_USAGE, "theme %s inherits itself, or more than %d others", name,
+                       THEME_MAX_DEPTH);
     if (strchr(name, '/')) {
         if (theme_read_file(t, name, path, warnings, depth) == 0)
             return 0;
@@ -349,7 +355,7 @@ static int theme_load_depth(struct theme *t, const char *name, const struct them
                    path && path->dirs[0] ? path->dirs[0] : "themes");
 }
 
-int theme_load(struct theme *t, const char *name_or_file, const struct theme_path *path, struct strbuf *warnings,
-               struct err *e) {
+int theme_load(struct theme *t, const char *name_or_file, const struct theme_path *path,
+               struct strbuf *warnings, struct err *e) {
     return theme_load_depth(t, name_or_file, path, warnings, 0, e);
 }

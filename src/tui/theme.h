@@ -18,47 +18,47 @@
 #include "base/strbuf.h"
 
 /* Roles: id, name in theme files, what it is for. One row to add one; the default theme must give it a colour. */
-#define THEME_ROLES(X)                                                                                                 \
-    X(ROLE_TEXT, "text", "everything that has no role of its own")                                                     \
-    X(ROLE_MUTED, "muted", "what matters less: separators, units, what is unknown")                                    \
-    X(ROLE_LABEL, "label", "names of facts in the header")                                                             \
-    X(ROLE_VALUE, "value", "the facts")                                                                                \
-    X(ROLE_TITLE, "title", "title of a pane")                                                                          \
-    X(ROLE_TITLE_FOCUS, "title.focus", "title of the pane that has the keys")                                          \
-    X(ROLE_BORDER, "border", "line between panes")                                                                     \
-    X(ROLE_TABLE_HEAD, "table.head", "names of columns")                                                               \
-    X(ROLE_TABLE_SORT, "table.sort", "name of the column sorted by")                                                   \
-    X(ROLE_SELECTION, "selection", "the selected row where the keys go")                                               \
-    X(ROLE_SELECTION_OTHER, "selection.other", "the selected row of the other pane")                                   \
-    X(ROLE_MATCH, "match", "text that was searched for")                                                               \
-    X(ROLE_STATE_RUN, "state.run", "a running thread")                                                                 \
-    X(ROLE_STATE_SLEEP, "state.sleep", "a sleeping thread")                                                            \
-    X(ROLE_STATE_DISK, "state.disk", "a thread that cannot be interrupted")                                            \
-    X(ROLE_STATE_STOP, "state.stop", "a stopped or traced thread, a zombie")                                           \
-    X(ROLE_GIL_HELD, "gil.held", "holds the GIL")                                                                      \
-    X(ROLE_GIL_WAITING, "gil.waiting", "waits for the GIL")                                                            \
-    X(ROLE_CPU_LOW, "cpu.low", "next to no CPU")                                                                       \
-    X(ROLE_CPU_MID, "cpu.mid", "some CPU")                                                                             \
-    X(ROLE_CPU_HIGH, "cpu.high", "most of a core or more")                                                             \
-    X(ROLE_FUNC, "func", "a Python function")                                                                          \
-    X(ROLE_FUNC_NATIVE, "func.native", "a native function")                                                            \
-    X(ROLE_FILE, "file", "a path")                                                                                     \
-    X(ROLE_LINE, "line", "a line number")                                                                              \
-    X(ROLE_DEPTH, "depth", "number of a frame")                                                                        \
-    X(ROLE_METER_CPU, "meter.cpu", "history of CPU")                                                                   \
-    X(ROLE_METER_GIL, "meter.gil", "history of the GIL")                                                               \
-    X(ROLE_CONN_OK, "conn.ok", "connected")                                                                            \
-    X(ROLE_CONN_WAIT, "conn.wait", "connecting, reconnecting")                                                         \
-    X(ROLE_CONN_LOST, "conn.lost", "the target is gone")                                                               \
-    X(ROLE_STATUS, "status", "the status line")                                                                        \
-    X(ROLE_STATUS_ON, "status.on", "a mode that is on: paused, filtered")                                              \
-    X(ROLE_STATUS_BAD, "status.bad", "something that failed")                                                          \
-    X(ROLE_BANNER, "banner", "a line across the screen that must be seen")                                             \
-    X(ROLE_FOOTER_KEY, "footer.key", "keys in the last line")                                                          \
-    X(ROLE_FOOTER_LABEL, "footer.label", "what they do")                                                               \
-    X(ROLE_PROMPT, "prompt", "the line that is typed")                                                                 \
-    X(ROLE_PROMPT_FAILED, "prompt.failed", "the same when nothing matches")                                            \
-    X(ROLE_HELP_GROUP, "help.group", "headings of the help")                                                           \
+#define THEME_ROLES(X)                                                                                       \
+    X(ROLE_TEXT, "text", "everything that has no role of its own")                                           \
+    X(ROLE_MUTED, "muted", "what matters less: separators, units, what is unknown")                          \
+    X(ROLE_LABEL, "label", "names of facts in the header")                                                   \
+    X(ROLE_VALUE, "value", "the facts")                                                                      \
+    X(ROLE_TITLE, "title", "title of a pane")                                                                \
+    X(ROLE_TITLE_FOCUS, "title.focus", "title of the pane that has the keys")                                \
+    X(ROLE_BORDER, "border", "line between panes")                                                           \
+    X(ROLE_TABLE_HEAD, "table.head", "names of columns")                                                     \
+    X(ROLE_TABLE_SORT, "table.sort", "name of the column sorted by")                                         \
+    X(ROLE_SELECTION, "selection", "the selected row where the keys go")                                     \
+    X(ROLE_SELECTION_OTHER, "selection.other", "the selected row of the other pane")                         \
+    X(ROLE_MATCH, "match", "text that was searched for")                                                     \
+    X(ROLE_STATE_RUN, "state.run", "a running thread")                                                       \
+    X(ROLE_STATE_SLEEP, "state.sleep", "a sleeping thread")                                                  \
+    X(ROLE_STATE_DISK, "state.disk", "a thread that cannot be interrupted")                                  \
+    X(ROLE_STATE_STOP, "state.stop", "a stopped or traced thread, a zombie")                                 \
+    X(ROLE_GIL_HELD, "gil.held", "holds the GIL")                                                            \
+    X(ROLE_GIL_WAITING, "gil.waiting", "waits for the GIL")                                                  \
+    X(ROLE_CPU_LOW, "cpu.low", "next to no CPU")                                                             \
+    X(ROLE_CPU_MID, "cpu.mid", "some CPU")                                                                   \
+    X(ROLE_CPU_HIGH, "cpu.high", "most of a core or more")                                                   \
+    X(ROLE_FUNC, "func", "a Python function")                                                                \
+    X(ROLE_FUNC_NATIVE, "func.native", "a native function")                                                  \
+    X(ROLE_FILE, "file", "a path")                                                                           \
+    X(ROLE_LINE, "line", "a line number")                                                                    \
+    X(ROLE_DEPTH, "depth", "number of a frame")                                                              \
+    X(ROLE_METER_CPU, "meter.cpu", "history of CPU")                                                         \
+    X(ROLE_METER_GIL, "meter.gil", "history of the GIL")                                                     \
+    X(ROLE_CONN_OK, "conn.ok", "connected")                                                                  \
+    X(ROLE_CONN_WAIT, "conn.wait", "connecting, reconnecting")                                               \
+    X(ROLE_CONN_LOST, "conn.lost", "the target is gone")                                                     \
+    X(ROLE_STATUS, "status", "the status line")                                                              \
+    X(ROLE_STATUS_ON, "status.on", "a mode that is on: paused, filtered")                                    \
+    X(ROLE_STATUS_BAD, "status.bad", "something that failed")                                                \
+    X(ROLE_BANNER, "banner", "a line across the screen that must be seen")                                   \
+    X(ROLE_FOOTER_KEY, "footer.key", "keys in the last line")                                                \
+    X(ROLE_FOOTER_LABEL, "footer.label", "what they do")                                                     \
+    X(ROLE_PROMPT, "prompt", "the line that is typed")                                                       \
+    X(ROLE_PROMPT_FAILED, "prompt.failed", "the same when nothing matches")                                  \
+    X(ROLE_HELP_GROUP, "help.group", "headings of the help")                                                 \
     X(ROLE_HELP_KEY, "help.key", "keys in the help")
 
 #define THEME_ENUM(id, name, help) id,
@@ -114,13 +114,13 @@ struct theme_path {
 
 /* Load by name or file into `t`. Warnings are appended to `warnings` (may be NULL), a line each. -1 with ERR_USAGE when
  * there is no such theme; `t` is the default then. */
-int theme_load(struct theme *t, const char *name_or_file, const struct theme_path *path, struct strbuf *warnings,
-               struct err *e);
+int theme_load(struct theme *t, const char *name_or_file, const struct theme_path *path,
+               struct strbuf *warnings, struct err *e);
 
 /* Read a theme's text over `t`, which holds what it inherits until an "inherit" line says otherwise. `path` may be NULL:
  * then nothing but "default" can be inherited. */
-void theme_parse(struct theme *t, const char *text, size_t len, const char *source, const struct theme_path *path,
-                 struct strbuf *warnings);
+void theme_parse(struct theme *t, const char *text, size_t len, const char *source,
+                 const struct theme_path *path, struct strbuf *warnings);
 
 /* The look of a role at a depth. */
 struct theme_look theme_look(const struct theme *t, enum theme_role role, enum theme_depth depth);
@@ -135,6 +135,7 @@ uint32_t theme_color_rgb(int index);
 
 /* The --color rule: `when` is auto, always, never, 16 or 256 (NULL auto), `no_color` the environment's NO_COLOR (may be
  * NULL), `colors` what terminfo offers. -1 with ERR_USAGE for another `when`. */
-int theme_choose_depth(const char *when, const char *no_color, int colors, enum theme_depth *out, struct err *e);
+int theme_choose_depth(const char *when, const char *no_color, int colors, enum theme_depth *out,
+                       struct err *e);
 
 #endif

@@ -22,7 +22,8 @@ uint32_t theme_color_rgb(int index) {
         return grey << 16 | grey << 8 | grey;
     }
     int i = index - 16;
-    return (uint32_t)theme_cube[i / 36] << 16 | (uint32_t)theme_cube[i / 6 % 6] << 8 | (uint32_t)theme_cube[i % 6];
+    return (uint32_t)theme_cube[i / 36] << 16 | (uint32_t)theme_cube[i / 6 % 6] << 8 |
+           (uint32_t)theme_cube[i % 6];
 }
 
 /* Squared distance, weighted roughly as the eye does. */
@@ -45,13 +46,9 @@ static int theme_nearest(uint32_t rgb, int first, int last) {
     return best;
 }
 
-int theme_color_to_256(uint32_t rgb) {
-    return theme_nearest(rgb, 16, 255);
-}
+int theme_color_to_256(uint32_t rgb) { return theme_nearest(rgb, 16, 255); }
 
-int theme_color_to_16(uint32_t rgb) {
-    return theme_nearest(rgb, 0, 15);
-}
+int theme_color_to_16(uint32_t rgb) { return theme_nearest(rgb, 0, 15); }
 
 static int theme_color_number(struct theme_color c, enum theme_depth depth) {
     if (c.kind == THEME_COLOR_DEFAULT)
@@ -85,9 +82,13 @@ struct theme_look theme_look(const struct theme *t, enum theme_role role, enum t
     return look;
 }
 
-int theme_choose_depth(const char *when, const char *no_color, int colors, enum theme_depth *out, struct err *e) {
+int theme_choose_depth(const char *when, const char *no_color, int colors, enum theme_depth *out,
+                       struct err *e) {
     bool is_auto = !when || strcmp(when, "auto") == 0;
-    enum theme_depth offered = colors >= 256 ? THEME_256 : colors >= 16 ? THEME_16 : colors >= 8 ? THEME_8 : THEME_MONO;
+    enum theme_depth offered = colors >= 256  ? THEME_256
+                               : colors >= 16 ? THEME_16
+                               : colors >= 8  ? THEME_8
+                                              : THEME_MONO;
     *out = offered;
     if (is_auto) {
         if (no_color && *no_color)

@@ -35,9 +35,11 @@ static void test_no_key_twice_in_a_context(void **state) {
             for (const struct action_def *b = a; b->action; b++)
                 for (int i = 0; i < ACTION_MAX_KEYS && a->keys[i]; i++)
                     for (int k = a == b ? i + 1 : 0; k < ACTION_MAX_KEYS && b->keys[k]; k++)
-                        if ((a->contexts & b->contexts & ACTION_IN(c)) && strcmp(a->keys[i], b->keys[k]) == 0) {
-                            print_error("%s: %s is both %s and %s\n", action_context_name((enum action_context)c), a->keys[i],
-                                        a->name, b->name);
+                        if ((a->contexts & b->contexts & ACTION_IN(c)) &&
+                            strcmp(a->keys[i], b->keys[k]) == 0) {
+                            print_error("%s: %s is both %s and %s\n",
+                                        action_context_name((enum action_context)c), a->keys[i], a->name,
+                                        b->name);
                             bad++;
                         }
     assert_int_equal(bad, 0);
@@ -71,8 +73,14 @@ static void test_key_names(void **state) {
     static const struct {
         const char *name;
         uint32_t key;
-    } names[] = {{"a", 'a'},           {"ctrl-l", INPUT_CTRL + 'l'},  {"alt-x", INPUT_ALT | 'x'}, {"F12", INPUT_F0 + 12},
-                 {"S-F3", INPUT_F0 + 15}, {"Space", ' '},             {"Esc", INPUT_ESC},         {"\xc3\xa9", 0xe9},
+    } names[] = {{"a", 'a'},
+                 {"ctrl-l", INPUT_CTRL + 'l'},
+                 {"alt-x", INPUT_ALT | 'x'},
+                 {"F12", INPUT_F0 + 12},
+                 {"S-F3", INPUT_F0 + 15},
+                 {"Space", ' '},
+                 {"Esc", INPUT_ESC},
+                 {"\xc3\xa9", 0xe9},
                  {"alt-Left", INPUT_ALT | INPUT_LEFT}};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -103,7 +111,8 @@ static void test_every_key_is_dispatched(void **state) {
     for (int c = 0; c < CONTEXT_COUNT; c++)
         for (const struct action_def *d = action_table; d->action; d++)
             for (size_t i = 0; (d->contexts & ACTION_IN(c)) && i < ACTION_MAX_KEYS && d->keys[i]; i++) {
-                struct app *a = c == CONTEXT_PICKER ? fixture_picker(false) : fixture_app(FIXTURE_NORMAL, 3, false);
+                struct app *a =
+                    c == CONTEXT_PICKER ? fixture_picker(false) : fixture_app(FIXTURE_NORMAL, 3, false);
                 fixture_press(a, c == CONTEXT_STACK ? "Enter" : c == CONTEXT_HELP ? "?" : "");
                 fixture_press(a, d->keys[i]);
                 assert_null(strstr(a->message, "does nothing"));
@@ -113,9 +122,12 @@ static void test_every_key_is_dispatched(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys_parse_and_print), cmocka_unit_test(test_no_key_twice_in_a_context),
-        cmocka_unit_test(test_rows_are_complete),    cmocka_unit_test(test_find),
-        cmocka_unit_test(test_key_names),            cmocka_unit_test(test_list_keys),
+        cmocka_unit_test(test_keys_parse_and_print),
+        cmocka_unit_test(test_no_key_twice_in_a_context),
+        cmocka_unit_test(test_rows_are_complete),
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_key_names),
+        cmocka_unit_test(test_list_keys),
         cmocka_unit_test(test_every_key_is_dispatched),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");

@@ -308,7 +308,7 @@ static void test_mouse(void **state) {
     assert_shows(a, "NAME\xe2\x96\xbe");
     click.row = 15;
     app_input(a, &click);
-    assert_int_equal(app_top(a)->def->context(app_top(a)->state), CONTEXT_STACK);
+    assert_int_equal(screen_context(app_top(a)->def, app_top(a)->state), CONTEXT_STACK);
     click.row = 23;
     click.col = 1; /* F1Help */
     app_input(a, &click);
@@ -337,7 +337,8 @@ static void test_picker(void **state) {
     assert_true(app_take_wishes(a).list);
     fixture_press(a, "j");
     size_t n = 0;
-    struct target_process *list = fixture_processes(&n); /* the list comes anew; the selection stays on its process */
+    struct target_process *list =
+        fixture_processes(&n); /* the list comes anew; the selection stays on its process */
     list[1].cpu_pct = 0;
     app_take_processes(a, list, n);
     fixture_press(a, "Enter");
@@ -411,15 +412,18 @@ static void test_anything(void **state) {
     (void)state;
     srand(11);
     for (int run = 0; run < 8; run++) {
-        struct app *a = run % 4 == 3 ? fixture_picker(run > 4) : fixture_app((enum fixture_kind)(run % 4), 1, run > 4);
+        struct app *a =
+            run % 4 == 3 ? fixture_picker(run > 4) : fixture_app((enum fixture_kind)(run % 4), 1, run > 4);
         struct grid g;
         assert_int_equal(grid_init(&g, 24, 80), 0);
         for (int i = 0; i < 4000; i++) {
             struct input_event e = {.kind = INPUT_EVENT_KEY};
             switch (rand() % 10) {
             case 0:
-                e = (struct input_event){.kind = INPUT_EVENT_MOUSE, .button = (enum input_button)(1 + rand() % 3),
-                                         .row = rand() % 60, .col = rand() % 210};
+                e = (struct input_event){.kind = INPUT_EVENT_MOUSE,
+                                         .button = (enum input_button)(1 + rand() % 3),
+                                         .row = rand() % 60,
+                                         .col = rand() % 210};
                 break;
             case 1:
                 e = (struct input_event){.kind = INPUT_EVENT_PASTE, .text = "\033x\xe8\xa8\x93"};

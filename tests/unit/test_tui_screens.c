@@ -23,9 +23,7 @@ struct scene {
     struct app *(*make)(bool ascii);
 };
 
-static struct app *scene_normal(bool ascii) {
-    return fixture_app(FIXTURE_NORMAL, 24, ascii);
-}
+static struct app *scene_normal(bool ascii) { return fixture_app(FIXTURE_NORMAL, 24, ascii); }
 
 static struct app *scene_paused(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 9, ascii);
@@ -75,17 +73,11 @@ static struct app *scene_gone(bool ascii) {
     return a;
 }
 
-static struct app *scene_names(bool ascii) {
-    return fixture_app(FIXTURE_NAMES, 2, ascii);
-}
+static struct app *scene_names(bool ascii) { return fixture_app(FIXTURE_NAMES, 2, ascii); }
 
-static struct app *scene_huge(bool ascii) {
-    return fixture_app(FIXTURE_HUGE, 2, ascii);
-}
+static struct app *scene_huge(bool ascii) { return fixture_app(FIXTURE_HUGE, 2, ascii); }
 
-static struct app *scene_unknown(bool ascii) {
-    return fixture_app(FIXTURE_UNKNOWN, 1, ascii);
-}
+static struct app *scene_unknown(bool ascii) { return fixture_app(FIXTURE_UNKNOWN, 1, ascii); }
 
 static struct app *scene_help(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
@@ -93,9 +85,7 @@ static struct app *scene_help(bool ascii) {
     return a;
 }
 
-static struct app *scene_picker(bool ascii) {
-    return fixture_picker(ascii);
-}
+static struct app *scene_picker(bool ascii) { return fixture_picker(ascii); }
 
 static struct app *scene_picker_refused(bool ascii) {
     struct app *a = fixture_picker(ascii);
@@ -110,11 +100,21 @@ static struct app *scene_picker_empty(bool ascii) {
 }
 
 static const struct scene scenes[] = {
-    {"threads", scene_normal},        {"paused", scene_paused},   {"filtered", scene_filtered},
-    {"searching", scene_searching},   {"stack", scene_stack},     {"empty", scene_empty},
-    {"reconnecting", scene_reconnecting}, {"gone", scene_gone},   {"names", scene_names},
-    {"huge", scene_huge},             {"unknown", scene_unknown}, {"help", scene_help},
-    {"picker", scene_picker},         {"picker-refused", scene_picker_refused}, {"picker-empty", scene_picker_empty},
+    {"threads", scene_normal},
+    {"paused", scene_paused},
+    {"filtered", scene_filtered},
+    {"searching", scene_searching},
+    {"stack", scene_stack},
+    {"empty", scene_empty},
+    {"reconnecting", scene_reconnecting},
+    {"gone", scene_gone},
+    {"names", scene_names},
+    {"huge", scene_huge},
+    {"unknown", scene_unknown},
+    {"help", scene_help},
+    {"picker", scene_picker},
+    {"picker-refused", scene_picker_refused},
+    {"picker-empty", scene_picker_empty},
 };
 
 struct look {
@@ -210,6 +210,7 @@ int main(void) {
     (void)unsetenv("NO_COLOR");
     tzset();
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
-        tests[i] = (struct CMUnitTest){.name = scenes[i].name, .test_func = test_golden, .initial_state = (void *)&scenes[i]};
+        tests[i] = (struct CMUnitTest){
+            .name = scenes[i].name, .test_func = test_golden, .initial_state = (void *)&scenes[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,13 @@ static void rig_open(struct rig *r, int rows, int cols) {
     theme_init_default(&r->theme);
     assert_int_equal(pipe2(r->out, O_CLOEXEC | O_NONBLOCK), 0);
     assert_int_equal(pipe2(r->in, O_CLOEXEC), 0);
-    struct term_config c = {.type = "xterm-256color", .in_fd = r->in[0], .out_fd = r->out[1], .rows = rows, .cols = cols,
-                            .mouse = true, .theme = &r->theme};
+    struct term_config c = {.type = "xterm-256color",
+                            .in_fd = r->in[0],
+                            .out_fd = r->out[1],
+                            .rows = rows,
+                            .cols = cols,
+                            .mouse = true,
+                            .theme = &r->theme};
     r->term = term_open(&c, &e);
     assert_non_null(r->term);
     assert_int_equal(grid_init(&r->grid, rows, cols), 0);
@@ -56,17 +61,32 @@ static size_t rig_drain(struct rig *r, char *buf, size_t cap) {
 static void test_keys(void **state) {
     static const struct {
         const char *bytes, *key;
-    } cases[] = {{"q", "q"},          {"\x1bOA", "Up"},      {"\x1b[5~", "PgUp"},   {"\x1bOP", "F1"},   {"\x1b[15~", "F5"},
-                 {"\x1bOH", "Home"},  {"\x7f", "Backspace"}, {"\r", "Enter"},       {"\t", "Tab"},      {"\x0c", "ctrl-l"},
-                 {"\x1b[Z", "S-Tab"}, {"\xc3\xa9", "\xc3\xa9"}, {"\xe8\xa8\x93", "\xe8\xa8\x93"}, {"\x1bx", "alt-x"},
-                 {"\x1b", "Esc"},     {" ", "Space"},        {"\x1b[1;2R", "S-F3"}, {"\x1b[1;2A", "S-Up"}};
+    } cases[] = {{"q", "q"},
+                 {"\x1bOA", "Up"},
+                 {"\x1b[5~", "PgUp"},
+                 {"\x1bOP", "F1"},
+                 {"\x1b[15~", "F5"},
+                 {"\x1bOH", "Home"},
+                 {"\x7f", "Backspace"},
+                 {"\r", "Enter"},
+                 {"\t", "Tab"},
+                 {"\x0c", "ctrl-l"},
+                 {"\x1b[Z", "S-Tab"},
+                 {"\xc3\xa9", "\xc3\xa9"},
+                 {"\xe8\xa8\x93", "\xe8\xa8\x93"},
+                 {"\x1bx", "alt-x"},
+                 {"\x1b", "Esc"},
+                 {" ", "Space"},
+                 {"\x1b[1;2R", "S-F3"},
+                 {"\x1b[1;2A", "S-Up"}};
     struct rig r;
     (void)state;
     rig_open(&r, 24, 80);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct input_event e;
         char name[32];
-        assert_int_equal(write(r.in[1], cases[i].bytes, strlen(cases[i].bytes)), (ssize_t)strlen(cases[i].bytes));
+        assert_int_equal(write(r.in[1], cases[i].bytes, strlen(cases[i].bytes)),
+                         (ssize_t)strlen(cases[i].bytes));
         assert_true(term_read(r.term, &e));
         assert_int_equal(e.kind, INPUT_EVENT_KEY);
         input_key_name(e.key, name, sizeof name);
@@ -77,7 +97,8 @@ static void test_keys(void **state) {
 }
 
 static void test_paste_and_mouse(void **state) {
-    static const char paste[] = "\x1b[200~q\r\x1bOAQ\x1b[201~j", click[] = "\x1b[<0;11;5M\x1b[<0;11;5m\x1b[<65;1;1M";
+    static const char paste[] = "\x1b[200~q\r\x1bOAQ\x1b[201~j",
+                      click[] = "\x1b[<0;11;5M\x1b[<0;11;5m\x1b[<65;1;1M";
     struct rig r;
     struct input_event e;
     (void)state;
@@ -124,7 +145,8 @@ static void test_frames(void **state) {
     rig_open(&r, 50, 200);
     (void)fcntl(r.out[1], F_SETPIPE_SZ, 1 << 20);
     for (int y = 0; y < 50; y++)
-        grid_printf(&r.grid, grid_rect(&r.grid), y, 0, (enum theme_role)(y % ROLE_COUNT), "row %d of the screen, and more of it", y);
+        grid_printf(&r.grid, grid_rect(&r.grid), y, 0, (enum theme_role)(y % ROLE_COUNT),
+                    "row %d of the screen, and more of it", y);
     assert_true(term_paint(r.term, &r.grid, -1, 0));
     assert_true(rig_drain(&r, buf, sizeof buf) > 1000);
     assert_non_null(strstr(buf, "\033[?2004h")); /* bracketed paste */
@@ -157,7 +179,8 @@ static void test_stalled_terminal(void **state) {
     bool stalled = false;
     for (int frame = 0; frame < 200; frame++) {
         for (int y = 0; y < 50; y++)
-            grid_printf(&r.grid, grid_rect(&r.grid), y, 0, (enum theme_role)((y + frame) % ROLE_COUNT), "%d %d %0150d", frame, y, frame * y);
+            grid_printf(&r.grid, grid_rect(&r.grid), y, 0, (enum theme_role)((y + frame) % ROLE_COUNT),
+                        "%d %d %0150d", frame, y, frame * y);
         stalled |= !term_paint(r.term, &r.grid, -1, 0);
     }
     assert_true(stalled);
@@ -179,7 +202,12 @@ static void test_bad_types(void **state) {
     (void)state;
     rig_open(&r, 24, 80);
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        struct term_config c = {.type = types[i], .in_fd = r.in[0], .out_fd = r.out[1], .rows = 24, .cols = 80, .theme = &r.theme};
+        struct term_config c = {.type = types[i],
+                                .in_fd = r.in[0],
+                                .out_fd = r.out[1],
+                                .rows = 24,
+                                .cols = 80,
+                                .theme = &r.theme};
         term_close(r.term);
         r.term = NULL;
         assert_null(term_open(&c, &e));
@@ -206,8 +234,12 @@ static void test_gone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),   cmocka_unit_test(test_paste_and_mouse),  cmocka_unit_test(test_endless_paste),
-        cmocka_unit_test(test_frames), cmocka_unit_test(test_stalled_terminal), cmocka_unit_test(test_bad_types),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_paste_and_mouse),
+        cmocka_unit_test(test_endless_paste),
+        cmocka_unit_test(test_frames),
+        cmocka_unit_test(test_stalled_terminal),
+        cmocka_unit_test(test_bad_types),
         cmocka_unit_test(test_gone),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");

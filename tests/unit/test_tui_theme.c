@@ -59,10 +59,10 @@ static void test_mono_theme_has_no_colour(void **state) {
 /* In every shipped theme and at every depth, what must be told apart is. */
 static void test_roles_differ(void **state) {
     static const char *const names[] = {"default", "light", "mono"};
-    static const enum theme_role pairs[][2] = {{ROLE_SELECTION, ROLE_TEXT},        {ROLE_STATUS_ON, ROLE_STATUS},
-                                               {ROLE_BANNER, ROLE_TEXT},           {ROLE_GIL_HELD, ROLE_TEXT},
-                                               {ROLE_FOOTER_KEY, ROLE_FOOTER_LABEL}, {ROLE_MATCH, ROLE_SELECTION},
-                                               {ROLE_TITLE_FOCUS, ROLE_TITLE},     {ROLE_TABLE_SORT, ROLE_TABLE_HEAD}};
+    static const enum theme_role pairs[][2] = {
+        {ROLE_SELECTION, ROLE_TEXT},    {ROLE_STATUS_ON, ROLE_STATUS},        {ROLE_BANNER, ROLE_TEXT},
+        {ROLE_GIL_HELD, ROLE_TEXT},     {ROLE_FOOTER_KEY, ROLE_FOOTER_LABEL}, {ROLE_MATCH, ROLE_SELECTION},
+        {ROLE_TITLE_FOCUS, ROLE_TITLE}, {ROLE_TABLE_SORT, ROLE_TABLE_HEAD}};
     (void)state;
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
         for (int depth = THEME_MONO; depth <= THEME_256; depth++)
@@ -73,8 +73,8 @@ static void test_roles_differ(void **state) {
                 struct theme_look a = theme_look(&t, pairs[i][0], (enum theme_depth)depth);
                 struct theme_look b = theme_look(&t, pairs[i][1], (enum theme_depth)depth);
                 if (a.fg == b.fg && a.bg == b.bg && a.attrs == b.attrs)
-                    fail_msg("%s at depth %d: %s looks like %s", names[n], depth, theme_role_name(pairs[i][0]),
-                             theme_role_name(pairs[i][1]));
+                    fail_msg("%s at depth %d: %s looks like %s", names[n], depth,
+                             theme_role_name(pairs[i][0]), theme_role_name(pairs[i][1]));
             }
 }
 
@@ -122,10 +122,12 @@ static void test_warnings(void **state) {
     struct strbuf w;
     (void)state;
     parse(&t,
-          "# fine\nnonsense\nwhat = ever\n[rolls]\nx = y\n[roles]\nno.such.role = red\ntext = #12345\nmuted = red blue loud\n"
+          "# fine\nnonsense\nwhat = ever\n[rolls]\nx = y\n[roles]\nno.such.role = red\ntext = #12345\nmuted "
+          "= red blue loud\n"
           "[palette]\np = #gggggg\n[mono]\ntext = sparkling\nno.such = bold\n",
           &w);
-    const char *want = "x.theme:2: no '=' in 'nonsense'\nx.theme:3: unknown setting 'what'\nx.theme:4: unknown section '[rolls]'\n"
+    const char *want = "x.theme:2: no '=' in 'nonsense'\nx.theme:3: unknown setting 'what'\nx.theme:4: "
+                       "unknown section '[rolls]'\n"
                        "x.theme:7: unknown role 'no.such.role'\nx.theme:8: bad colour '#12345'\n"
                        "x.theme:9: unknown attribute 'loud'\nx.theme:11: bad colour '#gggggg'\n"
                        "x.theme:13: unknown attribute 'sparkling'\nx.theme:14: unknown role 'no.such'\n";
@@ -145,7 +147,8 @@ static void test_inherit(void **state) {
     assert_int_equal(theme_load(&light, "light", &shipped, NULL, &e), 0);
     assert_string_equal(t.name, "Mine");
     assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_256).fg, 1);
-    assert_int_equal(theme_look(&t, ROLE_SELECTION, THEME_256).bg, theme_look(&light, ROLE_SELECTION, THEME_256).bg);
+    assert_int_equal(theme_look(&t, ROLE_SELECTION, THEME_256).bg,
+                     theme_look(&light, ROLE_SELECTION, THEME_256).bg);
     strbuf_fini(&w);
     parse(&t, "inherit = nowhere\n", &w);
     assert_string_equal(strbuf_str(&w), "x.theme:1: cannot inherit 'nowhere'\n");
@@ -214,10 +217,11 @@ static void test_depth_rule(void **state) {
         const char *when, *no_color;
         int colors;
         enum theme_depth want;
-    } cases[] = {{NULL, NULL, 256, THEME_256}, {"auto", "", 256, THEME_256}, {"auto", "1", 256, THEME_MONO},
-                 {"always", "1", 256, THEME_256}, {"never", NULL, 256, THEME_MONO}, {"16", NULL, 256, THEME_16},
-                 {"16", NULL, 8, THEME_8},     {"256", NULL, 8, THEME_8},     {NULL, NULL, 8, THEME_8},
-                 {NULL, NULL, -1, THEME_MONO}, {"always", NULL, -1, THEME_MONO}, {NULL, NULL, 16, THEME_16}};
+    } cases[] = {
+        {NULL, NULL, 256, THEME_256},    {"auto", "", 256, THEME_256},     {"auto", "1", 256, THEME_MONO},
+        {"always", "1", 256, THEME_256}, {"never", NULL, 256, THEME_MONO}, {"16", NULL, 256, THEME_16},
+        {"16", NULL, 8, THEME_8},        {"256", NULL, 8, THEME_8},        {NULL, NULL, 8, THEME_8},
+        {NULL, NULL, -1, THEME_MONO},    {"always", NULL, -1, THEME_MONO}, {NULL, NULL, 16, THEME_16}};
     struct err e;
     enum theme_depth got;
     (void)state;
@@ -231,12 +235,18 @@ static void test_depth_rule(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_built_in_is_the_file), cmocka_unit_test(test_shipped_themes_are_clean),
-        cmocka_unit_test(test_mono_theme_has_no_colour), cmocka_unit_test(test_roles_differ),
-        cmocka_unit_test(test_values),               cmocka_unit_test(test_override_for_16),
-        cmocka_unit_test(test_warnings),             cmocka_unit_test(test_inherit),
-        cmocka_unit_test(test_cycle),                cmocka_unit_test(test_load_errors),
-        cmocka_unit_test(test_colours),              cmocka_unit_test(test_depth_rule),
+        cmocka_unit_test(test_built_in_is_the_file),
+        cmocka_unit_test(test_shipped_themes_are_clean),
+        cmocka_unit_test(test_mono_theme_has_no_colour),
+        cmocka_unit_test(test_roles_differ),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_override_for_16),
+        cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_inherit),
+        cmocka_unit_test(test_cycle),
+        cmocka_unit_test(test_load_errors),
+        cmocka_unit_test(test_colours),
+        cmocka_unit_test(test_depth_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

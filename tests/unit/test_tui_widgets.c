@@ -25,7 +25,8 @@ static void assert_sound(const struct grid *g) {
         for (int x = 0; x < g->cols; x++) {
             const struct grid_cell *c = &g->cells[y * g->cols + x];
             assert_in_range(c->width, 0, 2);
-            assert_true(c->width == 0 ? c->cp == 0 : c->cp >= ' ' && c->cp != 0x7f && (c->cp < 0x80 || c->cp >= 0xa0));
+            assert_true(c->width == 0 ? c->cp == 0
+                                      : c->cp >= ' ' && c->cp != 0x7f && (c->cp < 0x80 || c->cp >= 0xa0));
             if (c->width == 2)
                 assert_true(x + 1 < g->cols && c[1].width == 0);
             if (c->width == 0)
@@ -46,7 +47,8 @@ static void test_grid_text(void **state) {
     struct rect all = grid_rect(&g);
     assert_int_equal(grid_text(&g, all, 0, 2, ROLE_TEXT, "hello"), 5);
     assert_row(&g, 0, "  hello");
-    assert_int_equal(grid_text(&g, all, 0, 8, ROLE_TEXT, "\xe8\xa8\x93\xe7\xb7\xb4"), 2); /* one wide fits, the next does not */
+    assert_int_equal(grid_text(&g, all, 0, 8, ROLE_TEXT, "\xe8\xa8\x93\xe7\xb7\xb4"),
+                     2); /* one wide fits, the next does not */
     assert_int_equal(grid_text(&g, all, 1, 9, ROLE_TEXT, "\xe8\xa8\x93"), 0);
     assert_int_equal(grid_text(&g, all, 3, 0, ROLE_TEXT, "below"), 0);
     assert_int_equal(grid_text(&g, all, 0, 10, ROLE_TEXT, "right"), 0);
@@ -54,7 +56,9 @@ static void test_grid_text(void **state) {
     grid_text_fit(&g, all, 1, 0, 6, ROLE_TEXT, GRID_LEFT, "abcdefghij");
     assert_row(&g, 1, "abcde\xe2\x80\xa6");
     grid_text_fit(&g, all, 1, 0, 6, ROLE_TEXT, GRID_TAIL, "/a/b/c/name.py");
-    assert_row(&g, 1, "\xe2\x80\xa6" "me.py");
+    assert_row(&g, 1,
+               "\xe2\x80\xa6"
+               "me.py");
     grid_text_fit(&g, all, 1, 0, 6, ROLE_TEXT, GRID_RIGHT, "42");
     assert_row(&g, 1, "    42");
     grid_text_fit(&g, all, 1, 0, 3, ROLE_TEXT, GRID_RIGHT, "12345");
@@ -68,8 +72,15 @@ static void test_grid_text(void **state) {
 }
 
 static void test_grid_hostile(void **state) {
-    static const char *const bad[] = {"\033[2J\033]0;x\007", "a\r\nb\tc", "\xff\xfe\xc3(", "\xe2\x80\xae" "abc",
-                                      "e\xcc\x81\xcc\x82\xcc\x83\xcc\x84", "\xc2\x9b" "31m", "\x7f\x01\x02"};
+    static const char *const bad[] = {"\033[2J\033]0;x\007",
+                                      "a\r\nb\tc",
+                                      "\xff\xfe\xc3(",
+                                      "\xe2\x80\xae"
+                                      "abc",
+                                      "e\xcc\x81\xcc\x82\xcc\x83\xcc\x84",
+                                      "\xc2\x9b"
+                                      "31m",
+                                      "\x7f\x01\x02"};
     struct grid g;
     (void)state;
     assert_int_equal(grid_init(&g, 2, 20), 0);
@@ -87,7 +98,8 @@ static void test_grid_hostile(void **state) {
 
 /* Random text at random places, in random ways: the grid stays sound. */
 static void test_grid_random(void **state) {
-    static const char *const pieces[] = {"abc", "\xe8\xa8\x93\xe7\xb7\xb4", "\xf0\x9f\x94\xa5", "e\xcc\x81", "", "\033[1m", "xyz x"};
+    static const char *const pieces[] = {
+        "abc", "\xe8\xa8\x93\xe7\xb7\xb4", "\xf0\x9f\x94\xa5", "e\xcc\x81", "", "\033[1m", "xyz x"};
     struct grid g;
     (void)state;
     srand(7);
@@ -191,7 +203,8 @@ static void test_list(void **state) {
 
 /* Columns and gaps tile the width exactly, for every width. */
 static void test_layout_columns(void **state) {
-    static const struct layout_column want[] = {{7, 0, 0}, {14, 2, 0}, {2, 0, 0}, {6, 0, 3}, {16, 4, 0}, {14, 4, 2}, {5, 1, 1}};
+    static const struct layout_column want[] = {{7, 0, 0},  {14, 2, 0}, {2, 0, 0}, {6, 0, 3},
+                                                {16, 4, 0}, {14, 4, 2}, {5, 1, 1}};
     enum { N = sizeof want / sizeof want[0] };
     (void)state;
     for (int cols = 42; cols < 400; cols++) {
@@ -221,9 +234,7 @@ static void test_layout_panes(void **state) {
             }
 }
 
-static void press(struct prompt *p, const char *name) {
-    (void)prompt_key(p, input_key_parse(name));
-}
+static void press(struct prompt *p, const char *name) { (void)prompt_key(p, input_key_parse(name)); }
 
 static void test_prompt(void **state) {
     struct prompt p;
@@ -281,10 +292,11 @@ static void test_meter(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grid_text), cmocka_unit_test(test_grid_hostile),   cmocka_unit_test(test_grid_random),
-        cmocka_unit_test(test_match),     cmocka_unit_test(test_highlight),      cmocka_unit_test(test_list),
-        cmocka_unit_test(test_layout_columns), cmocka_unit_test(test_layout_panes), cmocka_unit_test(test_prompt),
-        cmocka_unit_test(test_meter),
+        cmocka_unit_test(test_grid_text),      cmocka_unit_test(test_grid_hostile),
+        cmocka_unit_test(test_grid_random),    cmocka_unit_test(test_match),
+        cmocka_unit_test(test_highlight),      cmocka_unit_test(test_list),
+        cmocka_unit_test(test_layout_columns), cmocka_unit_test(test_layout_panes),
+        cmocka_unit_test(test_prompt),         cmocka_unit_test(test_meter),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,11 @@ static void capture_put_styles(struct capture *c, struct strbuf *out) {
         (void)strbuf_adds(out, "|\n");
     }
     for (int i = 0; i < c->n_styles; i++)
-        (void)strbuf_addf(out, "%c %s\n", i < 26 ? 'a' + i : i < 52 ? 'A' + i - 26 : '0' + i - 52, c->styles[i]);
+        (void)strbuf_addf(out, "%c %s\n",
+                          i < 26   ? 'a' + i
+                          : i < 52 ? 'A' + i - 26
+                                   : '0' + i - 52,
+                          c->styles[i]);
 }
 
 /* Paint the app on a terminal at the far end of a pipe and feed libvterm with what comes out. */
@@ -93,8 +97,13 @@ static bool capture_paint(struct app *a, const struct capture_config *config, st
     if (pipe2(out, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(in, O_CLOEXEC) != 0)
         return false;
     (void)fcntl(out[1], F_SETPIPE_SZ, 1 << 20);
-    struct term_config tc = {.type = config->term, .in_fd = in[0], .out_fd = out[1], .rows = config->rows, .cols = config->cols,
-                             .color = config->color, .theme = config->theme};
+    struct term_config tc = {.type = config->term,
+                             .in_fd = in[0],
+                             .out_fd = out[1],
+                             .rows = config->rows,
+                             .cols = config->cols,
+                             .color = config->color,
+                             .theme = config->theme};
     struct term *t = term_open(&tc, &e);
     bool ok = t && grid_init(&g, config->rows, config->cols) == 0;
     if (ok) {
@@ -116,7 +125,8 @@ static bool capture_paint(struct app *a, const struct capture_config *config, st
 }
 
 static bool capture_run(struct app *a, const struct capture_config *config, bool styles, struct strbuf *out) {
-    struct capture c = {.vt = vterm_new(config->rows, config->cols), .rows = config->rows, .cols = config->cols};
+    struct capture c = {
+        .vt = vterm_new(config->rows, config->cols), .rows = config->rows, .cols = config->cols};
     vterm_set_utf8(c.vt, 1);
     c.screen = vterm_obtain_screen(c.vt);
     vterm_screen_enable_altscreen(c.screen, 1);

@@ -35,8 +35,8 @@ static const struct fixture_frame fixture_feeder[] = {
     {"Thread._bootstrap", "/usr/lib/python3.11/threading.py", 1002},
 };
 
-static struct model_thread *fixture_thread(struct model_snapshot *s, int64_t tid, const char *name, const char *native,
-                                           char state, double cpu_pct) {
+static struct model_thread *fixture_thread(struct model_snapshot *s, int64_t tid, const char *name,
+                                           const char *native, char state, double cpu_pct) {
     struct model_thread *t = &s->threads[s->n_threads++];
     *t = (struct model_thread){.tid = tid, .state = state, .cpu_pct = cpu_pct, .on_cpu = cpu_pct > 0 ? 1 : 0};
     t->name = arena_strdup(&s->arena, name);
@@ -46,7 +46,8 @@ static struct model_thread *fixture_thread(struct model_snapshot *s, int64_t tid
     return t;
 }
 
-static void fixture_frames(struct model_snapshot *s, struct model_thread *t, const struct fixture_frame *f, size_t n) {
+static void fixture_frames(struct model_snapshot *s, struct model_thread *t, const struct fixture_frame *f,
+                           size_t n) {
     t->frames = arena_calloc(&s->arena, n, sizeof *t->frames);
     t->n_frames = n;
     for (size_t i = 0; i < n; i++)
@@ -66,7 +67,8 @@ static void fixture_normal(struct model_snapshot *s, int step) {
     t->gil = MODEL_GIL_WAITING;
     t = fixture_thread(s, 4252, "Thread-1 (_pin_memory_loop)", "python", 'D', 0);
     FRAMES(s, t, fixture_feeder);
-    t->frames[0] = (struct model_frame){MODEL_FRAME_PYTHON, "Connection._recv", "/usr/lib/python3.11/multiprocessing/connection.py", 378};
+    t->frames[0] = (struct model_frame){MODEL_FRAME_PYTHON, "Connection._recv",
+                                        "/usr/lib/python3.11/multiprocessing/connection.py", 378};
     t->torn = true;
     (void)fixture_thread(s, 4260, NULL, "pt_autograd_0", 'R', 88.1);
     (void)fixture_thread(s, 4261, NULL, "OMP worker", 'S', NAN);
@@ -77,9 +79,13 @@ static void fixture_normal(struct model_snapshot *s, int step) {
 static void fixture_names(struct model_snapshot *s) {
     static const struct fixture_frame frames[] = {
         {"訓練する", "/home/ada/プロジェクト/訓練.py", 12},
-        {"cafe\xcc\x81_bru\xcc\x88le\xcc\x81" "e", "/tmp/caf\xc3\xa9.py", 3},
+        {"cafe\xcc\x81_bru\xcc\x88le\xcc\x81"
+         "e",
+         "/tmp/caf\xc3\xa9.py", 3},
         {"evil\033[2Jname", "/tmp/\033]0;title\007x.py", 7},
-        {"rtl\xe2\x80\xae" "drowssap", "/tmp/a\tb\nc.py", 1},
+        {"rtl\xe2\x80\xae"
+         "drowssap",
+         "/tmp/a\tb\nc.py", 1},
         {NULL, NULL, 0},
         {"broken\xff\xfe", "/tmp/\xc3(.py", 99},
     };
@@ -96,16 +102,20 @@ static void fixture_names(struct model_snapshot *s) {
 static void fixture_huge(struct model_snapshot *s) {
     static const struct fixture_frame deep = {
         "TheVeryLongQualifiedNameOfAnOuterClass.inner_class_with_a_name.method_that_never_ends_in_sight",
-        "/a/very/deeply/nested/folder/structure/that/goes/on/and/on/until/the/screen/is/full/of/it/module_name.py", 1234567};
+        "/a/very/deeply/nested/folder/structure/that/goes/on/and/on/until/the/screen/is/full/of/it/"
+        "module_name.py",
+        1234567};
     for (int i = 0; i < 200; i++) {
         char name[64];
         (void)snprintf(name, sizeof name, "Thread-%d (worker)", i);
-        struct model_thread *t = fixture_thread(s, 4194000 + i, name, "python", i % 2 ? 'S' : 'R', i ? i * 51.3 : 25600);
+        struct model_thread *t =
+            fixture_thread(s, 4194000 + i, name, "python", i % 2 ? 'S' : 'R', i ? i * 51.3 : 25600);
         t->frames = arena_calloc(&s->arena, 60, sizeof *t->frames);
         t->n_frames = 60;
         t->truncated = i == 0;
         for (int k = 0; k < 60; k++)
-            t->frames[k] = (struct model_frame){k == 3 ? MODEL_FRAME_NATIVE : MODEL_FRAME_PYTHON, deep.func, deep.file, deep.line + k};
+            t->frames[k] = (struct model_frame){k == 3 ? MODEL_FRAME_NATIVE : MODEL_FRAME_PYTHON, deep.func,
+                                                deep.file, deep.line + k};
     }
     s->gil_tid = 0;
     s->dropped = 18446744073709551ULL;
@@ -143,7 +153,8 @@ void fixture_snapshot(struct model_snapshot *s, enum fixture_kind kind, int step
     else
         fixture_unknown(s);
     if (kind == FIXTURE_HUGE)
-        s->process = (struct model_process){25600.4, 86400.0 * 1234, 5497558138880LL, 123456, 99.9, 1LL << 40};
+        s->process =
+            (struct model_process){25600.4, 86400.0 * 1234, 5497558138880LL, 123456, 99.9, 1LL << 40};
     if (kind == FIXTURE_UNKNOWN)
         s->process = (struct model_process){NAN, NAN, MODEL_UNKNOWN, MODEL_UNKNOWN, NAN, MODEL_UNKNOWN};
 }
@@ -151,23 +162,27 @@ void fixture_snapshot(struct model_snapshot *s, enum fixture_kind kind, int step
 void fixture_target(struct model_target *t, enum fixture_kind kind) {
     memset(t, 0, sizeof *t);
     arena_init(&t->arena, FIXTURE_LIMIT);
-    *t = (struct model_target){.arena = t->arena, .pid = 4242, .uid = 1000, .host = "node7", .started_at = NAN};
+    *t = (struct model_target){
+        .arena = t->arena, .pid = 4242, .uid = 1000, .host = "node7", .started_at = NAN};
     t->rank = MODEL_UNKNOWN;
     if (kind == FIXTURE_UNKNOWN) {
         t->mode = MODEL_MODE_READONLY;
         t->host = NULL;
         return;
     }
-    t->cmdline = kind == FIXTURE_NAMES ? "python \033[2J訓練.py --名前 値" : "python train.py --epochs 10 --batch-size 64";
+    t->cmdline = kind == FIXTURE_NAMES ? "python \033[2J訓練.py --名前 値"
+                                       : "python train.py --epochs 10 --batch-size 64";
     t->exe = "/usr/bin/python3.11";
     t->python = "3.11.7";
     t->torch = "2.13.0";
     t->rank = kind == FIXTURE_HUGE ? 4095 : 3;
 }
 
-static struct target_process fixture_process(pid_t pid, const char *user, double cpu, int64_t rss, const char *python,
-                                             const char *torch, double uptime, const char *cmdline) {
-    struct target_process p = {.pid = pid, .cpu_pct = cpu, .rss_bytes = rss, .uptime_s = uptime, .inspectable = true};
+static struct target_process fixture_process(pid_t pid, const char *user, double cpu, int64_t rss,
+                                             const char *python, const char *torch, double uptime,
+                                             const char *cmdline) {
+    struct target_process p = {
+        .pid = pid, .cpu_pct = cpu, .rss_bytes = rss, .uptime_s = uptime, .inspectable = true};
     (void)snprintf(p.user, sizeof p.user, "%s", user);
     (void)snprintf(p.python, sizeof p.python, "%s", python);
     (void)snprintf(p.torch, sizeof p.torch, "%s", torch);
@@ -179,10 +194,12 @@ struct target_process *fixture_processes(size_t *n) {
     struct target_process *list = calloc(4, sizeof *list);
     if (!list)
         return NULL;
-    list[0] = fixture_process(812, "root", 0.1, 21 << 20, "3.11", "", 864000, "/usr/bin/python3 /usr/sbin/service --daemon");
+    list[0] = fixture_process(812, "root", 0.1, 21 << 20, "3.11", "", 864000,
+                              "/usr/bin/python3 /usr/sbin/service --daemon");
     list[0].inspectable = false;
     (void)snprintf(list[0].why_not, sizeof list[0].why_not, "it belongs to root: run as root");
-    list[1] = fixture_process(4242, "ada", 186.4, 1288490189, "3.11", "2.13.0", 7384, "python train.py --epochs 10 --batch-size 64");
+    list[1] = fixture_process(4242, "ada", 186.4, 1288490189, "3.11", "2.13.0", 7384,
+                              "python train.py --epochs 10 --batch-size 64");
     list[1].attached = true;
     list[2] = fixture_process(5001, "ada", 12.25, 734003200, "3.12", "", 61, "python -m notebook 訓練");
     list[3] = fixture_process(5002, "ada", NAN, MODEL_UNKNOWN, "", "", NAN, "python \033[31mevil");

@@ -8,7 +8,7 @@
 #include "client/target.h"
 #include "tui/app.h"
 
-#define FIXTURE_NOW_S 5000.0        /* the frozen clock */
+#define FIXTURE_NOW_S 5000.0         /* the frozen clock */
 #define FIXTURE_EPOCH_S 1700000000.0 /* 22:13:20 UTC */
 
 enum fixture_kind {

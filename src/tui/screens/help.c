@@ -39,7 +39,7 @@ static void help_add(struct help_state *s, struct help_line line) {
 static void help_init(void *state, struct app *app) {
     struct help_state *s = state;
     const struct app_screen *below = &app->screens[app->n_screens - 2]; /* help is never the only screen */
-    enum action_context here = below->def->context(below->state);
+    enum action_context here = screen_context(below->def, below->state);
     help_add(s, (struct help_line){.heading = action_context_title(here)});
     for (const struct action_def *d = action_table; d->action; d++)
         if (d->contexts & ACTION_IN(here))
@@ -64,11 +64,6 @@ static void help_init(void *state, struct app *app) {
     help_add(s, (struct help_line){.name = "ctrl-u ctrl-w", .text = "delete to the start, delete a word"});
     list_fit(&s->list, s->n, 1);
     s->list.selected = 1;
-}
-
-static enum action_context help_context(const void *state) {
-    (void)state;
-    return CONTEXT_HELP;
 }
 
 static void help_draw_line(const struct help_line *l, struct grid *g, struct rect area, int row) {
@@ -117,7 +112,8 @@ static bool help_search(struct help_state *s, int from, int step) {
     return false;
 }
 
-static bool help_typed(void *state, struct app *app, enum action what, const char *text, enum screen_typed phase) {
+static bool help_typed(void *state, struct app *app, enum action what, const char *text,
+                       enum screen_typed phase) {
     struct help_state *s = state;
     (void)app;
     (void)what;
@@ -181,7 +177,7 @@ const struct screen_def screen_help = {
     .title = "Help",
     .state_size = sizeof(struct help_state),
     .init = help_init,
-    .context = help_context,
+    .keys = CONTEXT_HELP,
     .draw = help_draw,
     .act = help_act,
     .mouse = help_mouse,

@@ -24,9 +24,9 @@ int overview_rows(const struct app *app, int screen_rows) {
 }
 
 /* "label value" at *col, which moves on past a gap. Left out when it does not fit whole. */
-__attribute__((format(printf, 7, 8))) static void overview_fact(struct grid *g, struct rect area, int row, int *col,
-                                                                const char *label, enum theme_role role,
-                                                                const char *fmt, ...) {
+__attribute__((format(printf, 7, 8))) static void overview_fact(struct grid *g, struct rect area, int row,
+                                                                int *col, const char *label,
+                                                                enum theme_role role, const char *fmt, ...) {
     char value[1024], clean[1024];
     va_list ap;
     va_start(ap, fmt);
@@ -89,7 +89,8 @@ static void overview_identity(const struct app *a, struct grid *g, struct rect a
         overview_fact(g, area, row, &col, "pid", ROLE_VALUE, "%lld", (long long)d->target.pid);
         const char *what = d->target.cmdline && *d->target.cmdline ? d->target.cmdline : d->target.exe;
         if (right - col > 4)
-            grid_text_fit(g, area, row, col, right - col - 1, ROLE_TEXT, GRID_LEFT, what ? what : "?");
+            grid_text_fit(g, area, row, col, right - col - 1, ROLE_TEXT, GRID_LEFT,
+                          what ? data_short_command(what) : "?");
     }
     col = right > 1 ? right : 1;
     col += grid_text(g, area, row, col, ROLE_CONN_WAIT, mode);
@@ -186,6 +187,8 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
     overview_fact(g, area, row, &col, "agent", ROLE_VALUE, "%s %s", cost, memory);
     if (p && !isnan(d->live.snapshot.cost_us))
         overview_fact(g, area, row, &col, "snapshot", ROLE_VALUE, "%.2f ms", d->live.snapshot.cost_us / 1000);
+    if (a->config.delay_s <= 0)
+        return; /* a single look */
     overview_fact(g, area, row, &col, "every", ROLE_VALUE, "%g s", a->config.delay_s);
     overview_fact(g, area, row, &col, "lost", d->missed ? ROLE_CONN_WAIT : ROLE_VALUE, "%llu",
                   (unsigned long long)d->missed);

@@ -28,9 +28,7 @@ struct picker_state {
     struct rect area;
 };
 
-static const struct target_process *picker_of(const void *row) {
-    return row;
-}
+static const struct target_process *picker_of(const void *row) { return row; }
 
 static enum theme_role picker_role(const void *row, enum theme_role role) {
     return picker_of(row)->inspectable ? role : ROLE_MUTED;
@@ -79,7 +77,8 @@ static void picker_cell_rss(const void *row, struct table_cell *c) {
 }
 
 static int picker_compare_rss(const void *a, const void *b) {
-    return (picker_of(a)->rss_bytes > picker_of(b)->rss_bytes) - (picker_of(a)->rss_bytes < picker_of(b)->rss_bytes);
+    return (picker_of(a)->rss_bytes > picker_of(b)->rss_bytes) -
+           (picker_of(a)->rss_bytes < picker_of(b)->rss_bytes);
 }
 
 static void picker_cell_python(const void *row, struct table_cell *c) {
@@ -111,7 +110,8 @@ static int picker_compare_uptime(const void *a, const void *b) {
 
 static void picker_cell_command(const void *row, struct table_cell *c) {
     const struct target_process *p = picker_of(row);
-    (void)snprintf(c->text, sizeof c->text, "%s%s", p->attached ? "[agent] " : "", p->cmdline ? p->cmdline : "?");
+    (void)snprintf(c->text, sizeof c->text, "%s%s", p->attached ? "[agent] " : "",
+                   p->cmdline ? data_short_command(p->cmdline) : "?");
     c->role = picker_role(row, ROLE_TEXT);
 }
 
@@ -139,7 +139,8 @@ static const struct table_column picker_columns[] = {
 static bool picker_matches(const struct target_process *p, const struct match *m) {
     char pid[24];
     (void)snprintf(pid, sizeof pid, "%ld", (long)p->pid);
-    return match_text(m, pid) || match_text(m, p->user) || match_text(m, p->cmdline) || match_text(m, p->python);
+    return match_text(m, pid) || match_text(m, p->user) || match_text(m, p->cmdline) ||
+           match_text(m, p->python);
 }
 
 static const struct target_process *picker_selected(const struct picker_state *s) {
@@ -174,18 +175,12 @@ static void picker_init(void *state, struct app *app) {
     picker_update(s, app);
 }
 
-static void picker_fini(void *state) {
-    free(((struct picker_state *)state)->rows);
-}
-
-static enum action_context picker_context(const void *state) {
-    (void)state;
-    return CONTEXT_PICKER;
-}
+static void picker_fini(void *state) { free(((struct picker_state *)state)->rows); }
 
 static void picker_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct picker_state *s = state;
-    (void)grid_text(g, area, 0, 1, ROLE_TEXT, "Which Python process? Enter attaches; the job is not disturbed.");
+    (void)grid_text(g, area, 0, 1, ROLE_TEXT,
+                    "Which Python process? Enter attaches; the job is not disturbed.");
     area.row += 2;
     area.rows -= 2;
     s->area = area;
@@ -193,9 +188,9 @@ static void picker_draw(void *state, struct app *app, struct grid *g, struct rec
     table_layout(picker_columns, PICKER_COLUMNS, area.cols, s->widths);
     table_draw_head(picker_columns, PICKER_COLUMNS, s->widths, s->sort, g, area);
     if (s->n == 0) {
-        const char *why = !app->has_processes   ? "looking ..."
-                          : app->n_processes ? "no process matches: A shows all"
-                                             : "no Python process is running: start a job, F5 looks again";
+        const char *why = !app->has_processes ? "looking ..."
+                          : app->n_processes  ? "no process matches: A shows all"
+                                              : "no Python process is running: start a job, F5 looks again";
         (void)grid_text(g, area, 2, 2, ROLE_MUTED, why);
     }
     for (int i = 0; i < s->list.page && s->list.top + i < s->n; i++) {
@@ -234,7 +229,8 @@ static bool picker_search(struct picker_state *s, int from, int step) {
     return false;
 }
 
-static bool picker_typed(void *state, struct app *app, enum action what, const char *text, enum screen_typed phase) {
+static bool picker_typed(void *state, struct app *app, enum action what, const char *text,
+                         enum screen_typed phase) {
     struct picker_state *s = state;
     if (phase == SCREEN_CANCEL)
         text = "";
@@ -342,7 +338,7 @@ const struct screen_def screen_picker = {
     .state_size = sizeof(struct picker_state),
     .init = picker_init,
     .fini = picker_fini,
-    .context = picker_context,
+    .keys = CONTEXT_PICKER,
     .draw = picker_draw,
     .act = picker_act,
     .mouse = picker_mouse,

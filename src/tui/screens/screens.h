@@ -12,6 +12,15 @@ extern const struct screen_def screen_threads; /* threads and the stack of one *
 extern const struct screen_def screen_picker;  /* choice of a process */
 extern const struct screen_def screen_help;    /* keys, made from the action table */
 
+/* Screens that an action opens over the one that is shown. */
+struct screen_opening {
+    enum action action;
+    const struct screen_def *def;
+};
+
+/* All of them; ends with ACTION_NONE. */
+extern const struct screen_opening screen_openings[];
+
 /* The header that stands over every screen: rows it takes, and drawing it. */
 int overview_rows(const struct app *app, int screen_rows);
 void overview_draw(const struct app *app, struct grid *g, struct rect area);

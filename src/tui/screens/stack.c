@@ -36,8 +36,8 @@ int stack_func_cols(const struct model_thread *t, int cols) {
     return width > most ? most : width;
 }
 
-void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int scroll, struct grid *g, struct rect area,
-                      int row) {
+void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int scroll, struct grid *g,
+                      struct rect area, int row) {
     char line[32], file[2048];
     (void)snprintf(line, sizeof line, "%d", depth);
     grid_text_fit(g, area, row, 0, STACK_DEPTH_COLS, ROLE_DEPTH, GRID_RIGHT, line);
@@ -63,8 +63,8 @@ void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int
     (void)grid_text(g, area, row, col + (width < room ? width : room), ROLE_LINE, line);
 }
 
-static void stack_draw_title(const struct stack_pane *p, const struct model_thread *t, bool focused, struct grid *g,
-                             struct rect area) {
+static void stack_draw_title(const struct stack_pane *p, const struct model_thread *t, bool focused,
+                             struct grid *g, struct rect area) {
     enum theme_role role = focused ? ROLE_TITLE_FOCUS : ROLE_TITLE;
     grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
     if (!t) {
@@ -75,7 +75,8 @@ static void stack_draw_title(const struct stack_pane *p, const struct model_thre
     text_sanitize(name, sizeof name, data_thread_name(t));
     name[text_fit(name, 40)] = '\0';
     int col = grid_printf(g, area, 0, 0, role, " Stack of %s (%lld) ", name, (long long)t->tid);
-    col += grid_printf(g, area, 0, col, ROLE_TABLE_HEAD, " %zu frame%s", t->n_frames, t->n_frames == 1 ? "" : "s");
+    col += grid_printf(g, area, 0, col, ROLE_TABLE_HEAD, " %zu frame%s", t->n_frames,
+                       t->n_frames == 1 ? "" : "s");
     if (t->torn)
         col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " moved while it was read ");
     if (t->truncated)
@@ -95,7 +96,8 @@ void stack_draw(struct stack_pane *p, const struct model_thread *t, const struct
     stack_draw_title(p, t, focused, g, area);
     if (t && t->n_frames == 0)
         (void)grid_text(g, area, 1, 1, ROLE_MUTED,
-                        t->has_python ? "no Python frame right now" : "a native thread: it has no Python stack");
+                        t->has_python ? "no Python frame right now"
+                                      : "a native thread: it has no Python stack");
     int func_cols = t ? stack_func_cols(t, area.cols) : 0;
     for (int i = 0; i < p->list.page && p->list.top + i < p->list.count; i++) {
         int depth = p->list.top + i;

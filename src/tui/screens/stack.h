@@ -13,7 +13,7 @@
 #include "tui/widgets/match.h"
 
 struct stack_pane {
-    int64_t tid;      /* whose frames were last shown; 0 nobody's */
+    int64_t tid; /* whose frames were last shown; 0 nobody's */
     int n_frames;
     struct list list; /* frames, selected and scrolled */
     int scroll;       /* columns to the right */
@@ -27,8 +27,8 @@ void stack_draw(struct stack_pane *p, const struct model_thread *t, const struct
                 struct grid *g, struct rect area);
 
 /* Draw one frame in a row of `area`; function names get `func_cols` columns. */
-void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int scroll, struct grid *g, struct rect area,
-                      int row);
+void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int scroll, struct grid *g,
+                      struct rect area, int row);
 
 /* Columns for function names of a thread in a pane `cols` wide. */
 int stack_func_cols(const struct model_thread *t, int cols);

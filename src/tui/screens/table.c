@@ -15,8 +15,8 @@ void table_layout(const struct table_column *columns, int n, int cols, int *widt
     layout_columns(want, n, cols, TABLE_GAP, widths);
 }
 
-void table_draw_head(const struct table_column *columns, int n, const int *widths, struct table_sort sort, struct grid *g,
-                     struct rect area) {
+void table_draw_head(const struct table_column *columns, int n, const int *widths, struct table_sort sort,
+                     struct grid *g, struct rect area) {
     struct rect line = {area.row, area.col, 1, area.cols};
     grid_fill(g, line, ROLE_TABLE_HEAD);
     int col = 0;
@@ -72,14 +72,16 @@ void table_sort_by(struct table_sort *sort, const struct table_column *columns, 
 }
 
 /* Merge sort from the bottom up: stable, and needs one scratch array. */
-void table_sort_rows(const struct table_column *columns, struct table_sort sort, const void **rows, size_t n) {
+void table_sort_rows(const struct table_column *columns, struct table_sort sort, const void **rows,
+                     size_t n) {
     int (*compare)(const void *, const void *) = columns[sort.column].compare;
     const void **scratch = calloc(n + 1, sizeof *scratch);
     if (!scratch)
         return;
     for (size_t width = 1; width < n; width *= 2) {
         for (size_t low = 0; low < n; low += 2 * width) {
-            size_t middle = low + width < n ? low + width : n, high = low + 2 * width < n ? low + 2 * width : n;
+            size_t middle = low + width < n ? low + width : n,
+                   high = low + 2 * width < n ? low + 2 * width : n;
             size_t i = low, j = middle;
             for (size_t k = low; k < high; k++) {
                 int order = i < middle && j < high ? compare(rows[i], rows[j]) * (sort.descends ? -1 : 1) : 0;

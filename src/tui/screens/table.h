@@ -23,10 +23,10 @@ struct table_cell {
 /* A column of rows of some type, which `row` points to. */
 struct table_column {
     const char *title;
-    const char *help;  /* what it means, in the help */
+    const char *help; /* what it means, in the help */
     struct layout_column size;
     enum grid_align align;
-    bool descends;     /* sorted by it, the largest comes first */
+    bool descends; /* sorted by it, the largest comes first */
     void (*cell)(const void *row, struct table_cell *out);
     int (*compare)(const void *a, const void *b); /* ascending; unknown values are the caller's business */
 };
@@ -41,8 +41,8 @@ struct table_sort {
 void table_layout(const struct table_column *columns, int n, int cols, int *widths);
 
 /* Draw the head; the column sorted by is marked. */
-void table_draw_head(const struct table_column *columns, int n, const int *widths, struct table_sort sort, struct grid *g,
-                     struct rect area);
+void table_draw_head(const struct table_column *columns, int n, const int *widths, struct table_sort sort,
+                     struct grid *g, struct rect area);
 
 /* Draw one row's cells; growing columns are scrolled by `scroll`. */
 void table_draw_row(const struct table_column *columns, int n, const int *widths, const void *row, int scroll,

@@ -27,12 +27,12 @@ struct threads_state {
     struct table_sort sort;
     struct match search;
     struct list list;
-    int64_t tid;     /* selected; 0 none yet */
+    int64_t tid;        /* selected; 0 none yet */
     int64_t tid_before; /* what was selected when a prompt was opened */
     bool in_prompt;
     struct stack_pane stack;
-    bool in_stack;   /* the keys go to the stack pane */
-    bool zoomed;     /* the pane with the keys has the whole body */
+    bool in_stack; /* the keys go to the stack pane */
+    bool zoomed;   /* the pane with the keys has the whole body */
     int scroll;
     int widths[TABLE_MAX_COLUMNS];
     struct rect table_area, stack_area; /* as last drawn; no rows: not drawn */
@@ -70,9 +70,7 @@ static void threads_rebuild(struct threads_state *s, const struct app *app) {
     threads_settle(s);
 }
 
-static void threads_update(void *state, struct app *app) {
-    threads_rebuild(state, app);
-}
+static void threads_update(void *state, struct app *app) { threads_rebuild(state, app); }
 
 static void threads_init(void *state, struct app *app) {
     struct threads_state *s = state;
@@ -83,9 +81,7 @@ static void threads_init(void *state, struct app *app) {
     threads_rebuild(s, app);
 }
 
-static void threads_fini(void *state) {
-    thread_rows_fini(&((struct threads_state *)state)->rows);
-}
+static void threads_fini(void *state) { thread_rows_fini(&((struct threads_state *)state)->rows); }
 
 static enum action_context threads_context(const void *state) {
     return ((const struct threads_state *)state)->in_stack ? CONTEXT_STACK : CONTEXT_THREADS;
@@ -121,8 +117,8 @@ static void threads_draw_table(struct threads_state *s, struct app *app, struct 
     }
     for (int i = 0; i < s->list.page && s->list.top + i < s->list.count; i++) {
         int at = s->list.top + i;
-        table_draw_row(thread_columns, thread_n_columns, s->widths, thread_rows_at(&s->rows, (size_t)at), s->scroll, g,
-                       area, i + 1);
+        table_draw_row(thread_columns, thread_n_columns, s->widths, thread_rows_at(&s->rows, (size_t)at),
+                       s->scroll, g, area, i + 1);
         struct rect row = {area.row + i + 1, area.col, 1, area.cols};
         if (at == s->list.selected)
             grid_restyle(g, row, s->in_stack ? ROLE_SELECTION_OTHER : ROLE_SELECTION);
@@ -186,7 +182,8 @@ static void threads_status(const void *state, const struct app *app, struct strb
 
 static bool threads_is_on(const void *state, const struct app *app, enum action action) {
     const struct threads_state *s = state;
-    return (action == ACTION_FILTER && s->filter.match.active) || (action == ACTION_PAUSE && app->data.paused);
+    return (action == ACTION_FILTER && s->filter.match.active) ||
+           (action == ACTION_PAUSE && app->data.paused);
 }
 
 /* ---- search and filter ---- */
@@ -224,7 +221,8 @@ static void threads_search_on(struct threads_state *s, struct app *app, int step
         app_message(app, true, "nothing matches '%s'", s->search.text);
 }
 
-static bool threads_typed(void *state, struct app *app, enum action what, const char *text, enum screen_typed phase) {
+static bool threads_typed(void *state, struct app *app, enum action what, const char *text,
+                          enum screen_typed phase) {
     struct threads_state *s = state;
     bool found = true;
     if (!s->in_prompt)
@@ -353,7 +351,9 @@ static bool threads_inside(struct rect r, int row, int col) {
 
 static bool threads_mouse(void *state, struct app *app, const struct input_event *e) {
     struct threads_state *s = state;
-    int wheel = e->button == INPUT_WHEEL_UP ? -THREADS_WHEEL : e->button == INPUT_WHEEL_DOWN ? THREADS_WHEEL : 0;
+    int wheel = e->button == INPUT_WHEEL_UP     ? -THREADS_WHEEL
+                : e->button == INPUT_WHEEL_DOWN ? THREADS_WHEEL
+                                                : 0;
     if (threads_inside(s->stack_area, e->row, e->col)) {
         if (wheel)
             list_wheel(&s->stack.list, wheel);

@@ -28,9 +28,7 @@ static int thread_compare_double(double a, double b) {
     return (a > b) - (a < b);
 }
 
-static int thread_compare_text(const char *a, const char *b) {
-    return strcmp(a ? a : "", b ? b : "");
-}
+static int thread_compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
 
 /* ---- columns ---- */
 
@@ -57,11 +55,11 @@ static int thread_compare_name(const void *a, const void *b) {
 static void thread_cell_state(const void *row, struct table_cell *c) {
     const struct model_thread *t = thread_of(row);
     (void)snprintf(c->text, sizeof c->text, "%c%s", t->state, t->torn ? "!" : "");
-    c->role = t->state == 'R'                            ? ROLE_STATE_RUN
-              : t->state == 'S' || t->state == 'I'       ? ROLE_STATE_SLEEP
-              : t->state == 'D'                          ? ROLE_STATE_DISK
-              : t->state && strchr("TtZX", t->state)     ? ROLE_STATE_STOP
-                                                         : ROLE_MUTED;
+    c->role = t->state == 'R'                        ? ROLE_STATE_RUN
+              : t->state == 'S' || t->state == 'I'   ? ROLE_STATE_SLEEP
+              : t->state == 'D'                      ? ROLE_STATE_DISK
+              : t->state && strchr("TtZX", t->state) ? ROLE_STATE_STOP
+                                                     : ROLE_MUTED;
 }
 
 static int thread_compare_state(const void *a, const void *b) {
@@ -119,7 +117,8 @@ static void thread_cell_age(const void *row, struct table_cell *c) {
 }
 
 static int thread_compare_age(const void *a, const void *b) {
-    return thread_compare_double(((const struct thread_row *)a)->age_s, ((const struct thread_row *)b)->age_s);
+    return thread_compare_double(((const struct thread_row *)a)->age_s,
+                                 ((const struct thread_row *)b)->age_s);
 }
 
 static void thread_cell_func(const void *row, struct table_cell *c) {
@@ -159,25 +158,61 @@ static int thread_compare_file(const void *a, const void *b) {
 #define CPU_COLUMN 4
 
 const struct table_column thread_columns[] = {
-    {"TID", "id of the thread, as the target sees it", {7, 0, 0}, GRID_RIGHT, false, thread_cell_tid, thread_compare_tid},
-    {"NAME", "Python's name of the thread, else the kernel's", {14, 2, 0}, GRID_LEFT, false, thread_cell_name,
+    {"TID",
+     "id of the thread, as the target sees it",
+     {7, 0, 0},
+     GRID_RIGHT,
+     false,
+     thread_cell_tid,
+     thread_compare_tid},
+    {"NAME",
+     "Python's name of the thread, else the kernel's",
+     {14, 2, 0},
+     GRID_LEFT,
+     false,
+     thread_cell_name,
      thread_compare_name},
-    {"S", "R runs, S sleeps, D waits for a device, T stopped, Z zombie; ! the stack moved while it was read",
-     {2, 0, 0}, GRID_LEFT, false, thread_cell_state, thread_compare_state},
-    {"GIL", "held, wait (for it), or neither; ? unknown", {4, 0, 0}, GRID_LEFT, true, thread_cell_gil, thread_compare_gil},
-    [CPU_COLUMN] = {"CPU%", "of one core, since the last look", {5, 0, 0}, GRID_RIGHT, true, thread_cell_cpu,
+    {"S",
+     "R runs, S sleeps, D waits for a device, T stopped, Z zombie; ! the stack moved while it was read",
+     {2, 0, 0},
+     GRID_LEFT,
+     false,
+     thread_cell_state,
+     thread_compare_state},
+    {"GIL",
+     "held, wait (for it), or neither; ? unknown",
+     {4, 0, 0},
+     GRID_LEFT,
+     true,
+     thread_cell_gil,
+     thread_compare_gil},
+    [CPU_COLUMN] = {"CPU%",
+                    "of one core, since the last look",
+                    {5, 0, 0},
+                    GRID_RIGHT,
+                    true,
+                    thread_cell_cpu,
                     thread_compare_cpu},
-    {"SAME", "how long every look has found the same stack", {6, 0, 3}, GRID_RIGHT, true, thread_cell_age,
+    {"SAME",
+     "how long every look has found the same stack",
+     {6, 0, 3},
+     GRID_RIGHT,
+     true,
+     thread_cell_age,
      thread_compare_age},
-    {"FUNCTION", "the innermost Python function", {16, 4, 0}, GRID_LEFT, false, thread_cell_func, thread_compare_func},
+    {"FUNCTION",
+     "the innermost Python function",
+     {16, 4, 0},
+     GRID_LEFT,
+     false,
+     thread_cell_func,
+     thread_compare_func},
     {"FILE:LINE", "where in it, now", {14, 4, 2}, GRID_TAIL, false, thread_cell_file, thread_compare_file},
     {NULL, NULL, {0, 0, 0}, GRID_LEFT, false, NULL, NULL},
 };
 const int thread_n_columns = (int)(sizeof thread_columns / sizeof thread_columns[0]) - 1;
 
-int thread_column_cpu(void) {
-    return CPU_COLUMN;
-}
+int thread_column_cpu(void) { return CPU_COLUMN; }
 
 /* ---- rows ---- */
 
@@ -192,9 +227,7 @@ bool thread_matches(const struct model_thread *t, const struct match *m) {
     return false;
 }
 
-bool thread_is_idle(const struct model_thread *t) {
-    return t->on_cpu == 0 && t->gil != MODEL_GIL_HELD;
-}
+bool thread_is_idle(const struct model_thread *t) { return t->on_cpu == 0 && t->gil != MODEL_GIL_HELD; }
 
 static bool thread_is_shown(const struct model_thread *t, const struct thread_filter *f) {
     if ((f->hide_idle && thread_is_idle(t)) || (f->hide_native && !t->has_python))
@@ -208,8 +241,8 @@ void thread_rows_fini(struct thread_rows *r) {
     memset(r, 0, sizeof *r);
 }
 
-void thread_rows_build(struct thread_rows *r, const struct data_shot *shot, const struct thread_filter *filter,
-                       struct table_sort sort) {
+void thread_rows_build(struct thread_rows *r, const struct data_shot *shot,
+                       const struct thread_filter *filter, struct table_sort sort) {
     thread_rows_fini(r);
     if (!shot)
         return;

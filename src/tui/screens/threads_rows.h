@@ -37,8 +37,8 @@ extern const int thread_n_columns;
 int thread_column_cpu(void);
 
 /* Make the rows of a shot (NULL: none), in order. Replaces what was there. */
-void thread_rows_build(struct thread_rows *r, const struct data_shot *shot, const struct thread_filter *filter,
-                       struct table_sort sort);
+void thread_rows_build(struct thread_rows *r, const struct data_shot *shot,
+                       const struct thread_filter *filter, struct table_sort sort);
 void thread_rows_fini(struct thread_rows *r);
 
 const struct thread_row *thread_rows_at(const struct thread_rows *r, size_t i);

@@ -30,10 +30,10 @@
 
 struct term {
     SCREEN *screen;
-    FILE *in, *out;  /* ncurses' ends: the terminal's input, the memory file */
+    FILE *in, *out;    /* ncurses' ends: the terminal's input, the memory file */
     int in_fd, out_fd; /* the terminal; out_fd does not block */
-    int frame_fd;    /* the memory file ncurses writes to */
-    int size_fd;     /* whom to ask for the size; -1: it is fixed */
+    int frame_fd;      /* the memory file ncurses writes to */
+    int size_fd;       /* whom to ask for the size; -1: it is fixed */
     int rows, cols;
     enum theme_depth depth;
     struct theme theme;
@@ -42,19 +42,15 @@ struct term {
     bool hung_up;
     struct strbuf pending; /* bytes for the terminal, from pending_at on */
     size_t pending_at;
-    struct grid last;      /* what curses' window holds */
+    struct grid last; /* what curses' window holds */
     bool last_valid;
-    cchar_t *line;         /* one row, as curses takes it */
+    cchar_t *line; /* one row, as curses takes it */
     struct term_keys keys;
 };
 
-bool term_is_utf8(void) {
-    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-}
+bool term_is_utf8(void) { return strcmp(nl_langinfo(CODESET), "UTF-8") == 0; }
 
-enum theme_depth term_depth(const struct term *t) {
-    return t->depth;
-}
+enum theme_depth term_depth(const struct term *t) { return t->depth; }
 
 void term_size(const struct term *t, int *rows, int *cols) {
     *rows = t->rows;
@@ -150,15 +146,17 @@ static void term_init_roles(struct term *t) {
 
 static attr_t term_role_attrs(const struct term *t, enum theme_role role) {
     unsigned a = theme_look(&t->theme, role, t->depth).attrs;
-    return ((a & THEME_BOLD) ? A_BOLD : 0) | ((a & THEME_DIM) ? A_DIM : 0) | ((a & THEME_REVERSE) ? A_REVERSE : 0) |
-           ((a & THEME_UNDERLINE) ? A_UNDERLINE : 0) | ((a & THEME_ITALIC) ? A_ITALIC : 0);
+    return ((a & THEME_BOLD) ? A_BOLD : 0) | ((a & THEME_DIM) ? A_DIM : 0) |
+           ((a & THEME_REVERSE) ? A_REVERSE : 0) | ((a & THEME_UNDERLINE) ? A_UNDERLINE : 0) |
+           ((a & THEME_ITALIC) ? A_ITALIC : 0);
 }
 
 static int term_open_files(struct term *t, const struct term_config *config, struct err *e) {
     t->frame_fd = memfd_create("frame", MFD_CLOEXEC);
     t->out_fd = term_reopen(config->out_fd);
     t->in_fd = config->in_fd;
-    int in = fcntl(config->in_fd, F_DUPFD_CLOEXEC, 3), out = t->frame_fd < 0 ? -1 : fcntl(t->frame_fd, F_DUPFD_CLOEXEC, 3);
+    int in = fcntl(config->in_fd, F_DUPFD_CLOEXEC, 3),
+        out = t->frame_fd < 0 ? -1 : fcntl(t->frame_fd, F_DUPFD_CLOEXEC, 3);
     t->in = in < 0 ? NULL : fdopen(in, "r");
     t->out = out < 0 ? NULL : fdopen(out, "w");
     if (t->out_fd >= 0 && t->in && t->out)
@@ -175,16 +173,19 @@ static int term_open_files(struct term *t, const struct term_config *config, str
 static int term_start_curses(struct term *t, const struct term_config *config, struct err *e) {
     const char *type = config->type ? config->type : getenv("TERM");
     if (!type || !*type)
-        return err_set(e, ERR_FAILED, "TERM is not set: set it to the terminal's type, such as TERM=xterm-256color");
+        return err_set(e, ERR_FAILED,
+                       "TERM is not set: set it to the terminal's type, such as TERM=xterm-256color");
     t->screen = newterm(type, t->out, t->in);
     if (!t->screen)
-        return err_set(e, ERR_FAILED, "the terminal type '%s' is not known here: try TERM=xterm-256color", type);
+        return err_set(e, ERR_FAILED, "the terminal type '%s' is not known here: try TERM=xterm-256color",
+                       type);
     (void)set_term(t->screen);
     const char *place = tigetstr("cup");
     if (!place || place == (const char *)-1)
-        return err_set(e, ERR_FAILED,
-                       "the terminal type '%s' cannot place the cursor: try TERM=xterm-256color, or --export txt --once",
-                       type);
+        return err_set(
+            e, ERR_FAILED,
+            "the terminal type '%s' cannot place the cursor: try TERM=xterm-256color, or --export txt --once",
+            type);
     int colors = tigetnum("colors");
     if (theme_choose_depth(config->color, config->no_color, colors, &t->depth, e) != 0)
         return -1;
@@ -332,7 +333,8 @@ static void term_put_row(struct term *t, const struct grid_cell *cells, int row)
     for (int x = 0; x < t->cols; x++) {
         if (cells[x].width == 0)
             continue;
-        wchar_t text[2 + GRID_MAX_MARKS] = {(wchar_t)cells[x].cp, (wchar_t)cells[x].marks[0], (wchar_t)cells[x].marks[1], 0};
+        wchar_t text[2 + GRID_MAX_MARKS] = {(wchar_t)cells[x].cp, (wchar_t)cells[x].marks[0],
+                                            (wchar_t)cells[x].marks[1], 0};
         enum theme_role role = (enum theme_role)cells[x].role;
         short pair = t->depth == THEME_MONO ? 0 : (short)(role + 1);
         if (setcchar(&t->line[n], text, term_role_attrs(t, role), pair, NULL) == OK)
@@ -379,9 +381,7 @@ bool term_paint(struct term *t, const struct grid *g, int cursor_row, int cursor
 
 /* ---- input ---- */
 
-bool term_read(struct term *t, struct input_event *e) {
-    return term_key_read(&t->keys, e);
-}
+bool term_read(struct term *t, struct input_event *e) { return term_key_read(&t->keys, e); }
 
 bool term_is_gone(const struct term *t) {
     int waiting = 0;

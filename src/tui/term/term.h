@@ -21,10 +21,10 @@
 struct term;
 
 struct term_config {
-    const char *type;  /* NULL: $TERM */
-    int in_fd, out_fd; /* the caller keeps owning them */
-    int rows, cols;    /* 0: ask the terminal */
-    const char *color; /* --color; NULL auto */
+    const char *type;     /* NULL: $TERM */
+    int in_fd, out_fd;    /* the caller keeps owning them */
+    int rows, cols;       /* 0: ask the terminal */
+    const char *color;    /* --color; NULL auto */
     const char *no_color; /* $NO_COLOR; may be NULL */
     bool mouse;
     const struct theme *theme; /* copied */

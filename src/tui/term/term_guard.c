@@ -12,8 +12,8 @@
 
 #define GUARD_STACK ((size_t)64 * 1024)
 
-const char term_guard_reset[] =
-    "\033[?2026l\033[?2004l\033[?1006l\033[?1003l\033[?1002l\033[?1000l\033[?1049l\033[?25h\033[?1l\033>\033[0m\r";
+const char term_guard_reset[] = "\033[?2026l\033[?2004l\033[?1006l\033[?1003l\033[?1002l\033[?1000l\033[?"
+                                "1049l\033[?25h\033[?1l\033>\033[0m\r";
 
 static const int guard_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGQUIT};
 #define GUARD_SIGNALS (sizeof guard_signals / sizeof guard_signals[0])
@@ -35,7 +35,8 @@ static void guard_write(int fd, const char *s, size_t n) {
 }
 
 static void guard_crash(int sig) {
-    static const char message[] = "probing-top: it crashed; the terminal is restored, the target is unharmed\r\n";
+    static const char message[] =
+        "probing-top: it crashed; the terminal is restored, the target is unharmed\r\n";
     if (guard.armed) {
         guard.armed = 0;
         guard_write(guard.out_fd, term_guard_reset, strlen(term_guard_reset));

@@ -12,15 +12,15 @@
 #define GRID_MAX_TEXT 4096
 
 static const char *const grid_glyphs[GLYPH_COUNT][2] = {
-    [GLYPH_ELLIPSIS] = {"\xe2\x80\xa6", "~"},   /* … */
-    [GLYPH_VLINE] = {"\xe2\x94\x82", "|"},      /* │ */
-    [GLYPH_HLINE] = {"\xe2\x94\x80", "-"},      /* ─ */
-    [GLYPH_DOT] = {"\xc2\xb7", "-"},            /* · */
-    [GLYPH_HELD] = {"\xe2\x97\x8f", "*"},       /* ● */
-    [GLYPH_SORT_DOWN] = {"\xe2\x96\xbe", "v"},  /* ▾ */
-    [GLYPH_SORT_UP] = {"\xe2\x96\xb4", "^"},    /* ▴ */
-    [GLYPH_UNKNOWN] = {"\xe2\x80\x94", "-"},    /* — */
-    [GLYPH_CURSOR] = {"\xe2\x96\x8f", "_"},     /* ▏ */
+    [GLYPH_ELLIPSIS] = {"\xe2\x80\xa6", "~"},  /* … */
+    [GLYPH_VLINE] = {"\xe2\x94\x82", "|"},     /* │ */
+    [GLYPH_HLINE] = {"\xe2\x94\x80", "-"},     /* ─ */
+    [GLYPH_DOT] = {"\xc2\xb7", "-"},           /* · */
+    [GLYPH_HELD] = {"\xe2\x97\x8f", "*"},      /* ● */
+    [GLYPH_SORT_DOWN] = {"\xe2\x96\xbe", "v"}, /* ▾ */
+    [GLYPH_SORT_UP] = {"\xe2\x96\xb4", "^"},   /* ▴ */
+    [GLYPH_UNKNOWN] = {"\xe2\x80\x94", "-"},   /* — */
+    [GLYPH_CURSOR] = {"\xe2\x96\x8f", "_"},    /* ▏ */
     [GLYPH_METER] = {" ", " "},
     [GLYPH_METER + 1] = {"\xe2\x96\x81", "."}, /* ▁ to █ */
     [GLYPH_METER + 2] = {"\xe2\x96\x82", ":"},
@@ -32,9 +32,7 @@ static const char *const grid_glyphs[GLYPH_COUNT][2] = {
     [GLYPH_METER + 8] = {"\xe2\x96\x88", "@"},
 };
 
-const char *glyph(const struct grid *g, enum glyph id) {
-    return grid_glyphs[id][g->ascii ? 1 : 0];
-}
+const char *glyph(const struct grid *g, enum glyph id) { return grid_glyphs[id][g->ascii ? 1 : 0]; }
 
 int grid_init(struct grid *g, int rows, int cols) {
     memset(g, 0, sizeof *g);
@@ -213,7 +211,8 @@ int grid_text(struct grid *g, struct rect area, int row, int col, enum theme_rol
     return grid_put(g, y, x, end, 0, role, clean);
 }
 
-int grid_printf(struct grid *g, struct rect area, int row, int col, enum theme_role role, const char *fmt, ...) {
+int grid_printf(struct grid *g, struct rect area, int row, int col, enum theme_role role, const char *fmt,
+                ...) {
     char buf[GRID_MAX_TEXT];
     va_list ap;
     va_start(ap, fmt);
@@ -224,11 +223,12 @@ int grid_printf(struct grid *g, struct rect area, int row, int col, enum theme_r
 
 static struct rect grid_slot(struct rect area, int row, int col, int width) {
     int left = area.cols - col;
-    return (struct rect){area.row + row, area.col + col, row < area.rows ? 1 : 0, width < left ? width : left};
+    return (struct rect){area.row + row, area.col + col, row < area.rows ? 1 : 0,
+                         width < left ? width : left};
 }
 
-void grid_text_skip(struct grid *g, struct rect area, int row, int col, int width, int skip, enum theme_role role,
-                    const char *text) {
+void grid_text_skip(struct grid *g, struct rect area, int row, int col, int width, int skip,
+                    enum theme_role role, const char *text) {
     char clean[GRID_MAX_TEXT];
     int y, x, end;
     struct rect slot = grid_slot(area, row, col, width);

@@ -68,16 +68,16 @@ struct rect grid_rect(const struct grid *g);
 
 /* Text at row, col of `area` (from 0). Columns used, at most what is left of the row. */
 int grid_text(struct grid *g, struct rect area, int row, int col, enum theme_role role, const char *text);
-int grid_printf(struct grid *g, struct rect area, int row, int col, enum theme_role role, const char *fmt, ...)
-    __attribute__((format(printf, 6, 7)));
+int grid_printf(struct grid *g, struct rect area, int row, int col, enum theme_role role, const char *fmt,
+                ...) __attribute__((format(printf, 6, 7)));
 
 /* Text in exactly `width` columns. */
 void grid_text_fit(struct grid *g, struct rect area, int row, int col, int width, enum theme_role role,
                    enum grid_align align, const char *text);
 
 /* The same after leaving out the first `skip` columns of the text. */
-void grid_text_skip(struct grid *g, struct rect area, int row, int col, int width, int skip, enum theme_role role,
-                    const char *text);
+void grid_text_skip(struct grid *g, struct rect area, int row, int col, int width, int skip,
+                    enum theme_role role, const char *text);
 
 /* Columns that sanitised text takes here; differs from text_width when the grid is ASCII. */
 int grid_text_width(const struct grid *g, const char *text);

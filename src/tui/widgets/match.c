@@ -26,9 +26,7 @@ static bool match_has_upper(const char *s) {
     return false;
 }
 
-void match_clear(struct match *m) {
-    memset(m, 0, sizeof *m);
-}
+void match_clear(struct match *m) { memset(m, 0, sizeof *m); }
 
 void match_set(struct match *m, const char *text, bool allow_not) {
     match_clear(m);
@@ -53,7 +51,8 @@ void match_set(struct match *m, const char *text, bool allow_not) {
 }
 
 /* Length in bytes of the beginning of `text` that equals `want`; 0 when it does not. */
-static size_t match_here(const struct match *m, const char *text, size_t len, const char *want, size_t want_len) {
+static size_t match_here(const struct match *m, const char *text, size_t len, const char *want,
+                         size_t want_len) {
     size_t used = 0;
     while (want_len > 0) {
         uint32_t a, b;

@@ -12,9 +12,7 @@ void meter_add(struct meter *m, double value) {
         m->count++;
 }
 
-void meter_clear(struct meter *m) {
-    memset(m, 0, sizeof *m);
-}
+void meter_clear(struct meter *m) { memset(m, 0, sizeof *m); }
 
 /* The value `back` steps ago; 0 is the newest. NAN before the first. */
 static double meter_at(const struct meter *m, int back) {
@@ -39,8 +37,8 @@ double meter_max(const struct meter *m, int n, double least) {
     return least;
 }
 
-void meter_draw(const struct meter *m, struct grid *g, struct rect area, int row, int col, int width, double full,
-                enum theme_role role) {
+void meter_draw(const struct meter *m, struct grid *g, struct rect area, int row, int col, int width,
+                double full, enum theme_role role) {
     for (int i = 0; i < width; i++) {
         double v = meter_at(m, width - 1 - i);
         int step = 0;

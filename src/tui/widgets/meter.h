@@ -24,7 +24,7 @@ double meter_mean(const struct meter *m, int n);
 double meter_max(const struct meter *m, int n, double least);
 
 /* Draw the last `width` values in one row, scaled so that `full` is a full bar. */
-void meter_draw(const struct meter *m, struct grid *g, struct rect area, int row, int col, int width, double full,
-                enum theme_role role);
+void meter_draw(const struct meter *m, struct grid *g, struct rect area, int row, int col, int width,
+                double full, enum theme_role role);
 
 #endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* screens: which action opens which screen; see screens.h. */
+#include "tui/screens/screens.h"
+
+const struct screen_opening screen_openings[] = {
+    {ACTION_HELP, &screen_help},
+    {ACTION_NONE, NULL},
+};
+
+enum action_context screen_context(const struct screen_def *def, const void *state) {
+    return def->context ? def->context(state) : def->keys;
+}

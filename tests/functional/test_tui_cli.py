@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""probing-top without a terminal: options, lists, the screen as text."""
+
+import re
+
+
+def test_help_and_version(probing_top, source_dir):
+    help_text = probing_top("--help").ok().stdout
+    for word in ("--delay", "--theme", "--export", "--list-keys", "TARGET", "Exit status"):
+        assert word in help_text
+    assert all(len(line) <= 100 for line in help_text.splitlines())
+    with open(f"{source_dir}/VERSION", encoding="ascii") as version:
+        assert probing_top("--version").ok().stdout == f"probing-top {version.read().strip()}\n"
+
+
+def test_list_keys(probing_top):
+    lines = probing_top("--list-keys").ok().stdout.splitlines()
+    keys = [tuple(line.split()[:2]) for line in lines]
+    assert len(keys) == len(set(keys)), "a key is listed twice in a context"
+    assert {context for context, _ in keys} == {"threads", "stack", "picker", "help"}
+    assert ("threads", "q") in keys and ("stack", "Space") in keys
+
+
+def test_usage_errors(probing_top):
+    for args, text in (
+        (["--no-such-option"], "no-such-option"),
+        (["1", "2"], "one TARGET at a time"),
+        (["--once", "1"], "--once is for --export"),
+        (["--export", "yaml", "1"], "yaml"),
+        (["--export", "json"], "needs a TARGET"),
+        (["--color=pink"], "--color takes"),
+    ):
+        done = probing_top(*args)
+        assert done.status == 2, done
+        assert done.stdout == "" and text in done.stderr
+        assert done.stderr.startswith("probing-top: ") and done.stderr.count("\n") == 1
+
+
+def test_without_a_terminal(probing_top):
+    done = probing_top()
+    assert done.status == 2
+    assert "no terminal" in done.stderr and "--export" in done.stderr
+
+
+def test_screen_as_text(probing_top, plain_training, ptrace):
+    done = probing_top("--export", "txt", "--once", str(plain_training.pid), env={"COLUMNS": "100", "LC_ALL": "C.UTF-8"}).ok()
+    lines = done.stdout.splitlines()
+    assert f"pid {plain_training.pid}" in lines[0] and "CONNECTED" in lines[0]
+    assert re.search(r"Python 3\.\d+\.\d+", lines[1])
+    assert all(len(line) <= 100 for line in lines)
+    assert "\x1b" not in done.stdout
+    text = done.stdout
+    assert re.search(r"^ *\d+ MainThread .*", text, re.M)
+    assert re.search(r"^ +\d+ train +\S*train_plain\.py:\d+$", text, re.M)
+    for name in ("MainThread", "loader-0", "loader-1"):
+        assert re.search(rf"^Stack of {name} \(\d+\)", text, re.M)
+
+
+def test_screen_as_text_filtered(probing_top, plain_training, tmp_path, ptrace):
+    out = tmp_path / "screen.txt"
+    probing_top("--export=txt", "--once", "-F", "loader-0", "--ascii", "-o", str(out), str(plain_training.pid)).ok()
+    text = out.read_text(encoding="ascii")
+    assert "Stack of loader-0" in text and "Stack of MainThread" not in text

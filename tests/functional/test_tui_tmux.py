@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""probing-top in a real terminal multiplexer, on a real job: what a person does in the first minute."""
+
+import os
+import shlex
+import subprocess
+
+import pytest
+
+
+class Screen:
+    """A tmux server of its own with one window; keys go in, text comes out."""
+
+    def __init__(self, tmux, folder, columns, rows, wait_until):
+        self.base = [tmux, "-S", str(folder / "tmux.sock"), "-f", "/dev/null"]
+        self.wait_until = wait_until
+        self.folder = folder
+        self.env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TMUX", "LINES", "COLUMNS")}
+        self.env["LC_ALL"] = "C.UTF-8"
+        self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), "sh")
+        self.tmux("set-option", "-g", "escape-time", "10")
+
+    def tmux(self, *args):
+        return subprocess.run([*self.base, *args], env=self.env, check=True, capture_output=True, text=True, timeout=20).stdout
+
+    def keys(self, *keys):
+        for key in keys:
+            self.tmux("send-keys", key)
+
+    def type(self, text):
+        self.tmux("send-keys", "-l", text)
+
+    def text(self):
+        return self.tmux("capture-pane", "-p")
+
+    def wait_for(self, text, timeout=15):
+        try:
+            self.wait_until(lambda: text in self.text(), timeout, f"{text!r} on the screen")
+        except pytest.fail.Exception as failure:
+            pytest.fail(f"{failure.msg}:\n{self.text()}")
+
+    def wait_gone(self, text, timeout=15):
+        self.wait_until(lambda: text not in self.text(), timeout, f"{text!r} off the screen")
+
+    def shell(self, command):
+        """Runs a command at the prompt; it ends when its file is there."""
+        self.type(command)
+        self.keys("Enter")
+
+    def result(self, command):
+        path = self.folder / "result"
+        path.unlink(missing_ok=True)
+        self.shell(f"{command} >{shlex.quote(str(path))}.new; mv {shlex.quote(str(path))}.new {shlex.quote(str(path))}")
+        self.wait_until(path.exists, 15, f"the end of {command}")
+        return path.read_text()
+
+    def close(self):
+        subprocess.run([*self.base, "kill-server"], env=self.env, capture_output=True, timeout=20)
+
+
+@pytest.fixture
+def screen(tmux, tmp_path, wait_until):
+    opened = []
+
+    def start(columns=80, rows=24):
+        opened.append(Screen(tmux, tmp_path, columns, rows, wait_until))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()
+
+
+def test_first_minute(screen, plain_training, probing_top, ptrace):
+    """Start, find the training function, look round, resize, read the help, quit: the terminal is as it was."""
+    s = screen()
+    before = s.result("stty -a")
+    s.shell(f"{probing_top.path} {plain_training.pid}; echo status=$?")
+    s.wait_for("CONNECTED")
+    s.wait_for("Stack of MainThread")
+    s.wait_for("train_plain.py:")
+    s.wait_for("main ")
+    s.keys("Tab", "G")
+    s.wait_for("<module>")
+    s.keys("Tab", "]")
+    s.wait_gone("Stack of MainThread")
+    s.keys("[")
+    s.wait_for("Stack of MainThread")
+    s.type("/loader")
+    s.wait_for("Search: loader")
+    s.keys("Enter")
+    s.wait_for("Stack of loader-")
+    s.keys("Escape")
+    s.wait_gone("/loader")
+    s.type("\\main")
+    s.keys("Enter")
+    s.wait_for("FILTER main")
+    s.type("A")
+    s.wait_gone("FILTER main")
+    s.keys("Space")
+    s.wait_for(" PAUSED ")
+    s.keys("Space")
+    s.wait_gone(" PAUSED ")
+    s.tmux("resize-window", "-x", "160", "-y", "40")
+    s.wait_for("\u2502")
+    s.tmux("resize-window", "-x", "20", "-y", "5")
+    s.wait_for("needs 60x12")
+    s.tmux("resize-window", "-x", "80", "-y", "24")
+    s.wait_for("F10Quit")
+    s.type("?")
+    s.wait_for("show all keys and what they do")
+    s.type("q")
+    s.wait_for("F10Quit")
+    s.type("q")
+    s.wait_for("status=0")
+    s.shell("clear")
+    assert s.result("stty -a") == before
+    assert plain_training.alive() and plain_training.state() in "RSD"
+
+
+def test_suspend_and_return(screen, plain_training, probing_top, ptrace):
+    s = screen()
+    s.shell(f"{probing_top.path} {plain_training.pid}; echo status=$?")
+    s.wait_for("Stack of MainThread")
+    s.keys("C-z")
+    s.wait_for("Stopped")
+    assert plain_training.state() in "RSD"
+    s.shell("fg")
+    s.wait_for("Stack of MainThread")
+    s.type("q")
+    s.wait_gone("F10Quit")
+
+
+def test_the_target_ends(screen, plain_training, probing_top, ptrace):
+    """The last snapshot stays, a banner says what happened, and leaving says 4."""
+    s = screen(100, 30)
+    s.shell(f"{probing_top.path} {plain_training.pid}; echo status=$?")
+    s.wait_for("Stack of MainThread")
+    plain_training.end()
+    s.wait_for("TARGET GONE")
+    assert "Stack of MainThread" in s.text()
+    s.keys("Tab", "G")
+    s.wait_for("<module>")
+    s.type("q")
+    s.wait_for("status=4")
+
+
+def test_picker(screen, plain_training, probing_top, ptrace):
+    s = screen(120, 30)
+    s.shell(f"{probing_top.path} --ascii; echo status=$?")
+    s.wait_for("Which Python process?")
+    s.type(f"\\{plain_training.pid}")
+    s.keys("Enter")
+    s.wait_for(f"FILTER {plain_training.pid}")
+    s.wait_for("train_plain.py")
+    s.keys("Enter")
+    s.wait_for("Stack of MainThread")
+    s.wait_for("CONNECTED")
+    s.type("q")
+    s.wait_for("status=0")
+
+
+def test_picker_says_why_not(screen, target, probing_top, ptrace):
+    """A process that ends before it is attached to: a line, and the list is still there."""
+    job = target("import os, time\nos.write(int(os.environ['READY_FD']), b'ready\\n')\ntime.sleep(1000)\n")
+    s = screen(200, 30)
+    s.shell(f"{probing_top.path}; echo status=$?")
+    s.wait_for("Which Python process?")
+    s.type(f"\\{job.pid}")
+    s.keys("Enter")
+    s.wait_for(f"FILTER {job.pid}")
+    s.wait_for("target_0.py")
+    os.kill(job.pid, 19)  # stopped: refused, with the remedy
+    s.keys("Enter")
+    s.wait_for(f"process {job.pid} is stopped")
+    assert "Which Python process?" in s.text()
+    os.kill(job.pid, 18)
+    s.type("q")
+    s.wait_for("status=0")
