@@ -10,7 +10,7 @@
 
 const struct option_def cli_inject_rows[] = {
     {"timeout", 0, OPTION_SECONDS, offsetof(struct cli_inject_options, timeout_s), "TIME",
-     "give up after that (2s); the target is as before then", 0.01, 600},
+     "give up after that (5s); the target is as before then", 0.01, 600},
     {.name = NULL},
 };
 

@@ -236,7 +236,8 @@ static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *r
     pystack_close(python);
     if (target_find_agent(agent, sizeof agent, e) != 0)
         return -1;
-    struct inject_request request = {.pid = pid, .agent_path = agent, .timeout_ms = timeout_ms};
+    struct inject_request request = {.pid = pid, .agent_path = agent};
+    request.timeout_ms = timeout_ms ? timeout_ms : TARGET_ATTACH_TIMEOUT_MS;
     return inject_process(&request, result, e);
 }
 

@@ -41,7 +41,10 @@ void target_list_free(struct target_process *list, size_t n);
  * no such process, several of that name (they are named), not a target. */
 int target_resolve(const char *text, struct session_address *addr, struct err *e);
 
-/* Find or inject the agent of `addr->pid`; fills addr->path. 0, or -1 with ERR_ATTACH and the reason. `out` may be NULL. */
+#define TARGET_ATTACH_TIMEOUT_MS 5000U /* a machine that trains is a busy one */
+
+/* Find or inject the agent of `addr->pid` within `timeout_ms` (0: TARGET_ATTACH_TIMEOUT_MS); fills addr->path.
+ * 0, or -1 with ERR_ATTACH and the reason. `out` may be NULL. */
 int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
                   struct err *e);
 
