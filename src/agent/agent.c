@@ -21,8 +21,7 @@
 #define AGENT_STACK_BYTES ((size_t)512 * 1024)
 #define AGENT_START_NS (1500 * CLOCK_NS_PER_MS) /* until the socket must listen */
 #define AGENT_END_NS (3 * CLOCK_NS_PER_S)       /* until a run that is ending must have ended */
-#define AGENT_GUESTS 4
-#define AGENT_REAP_TRIES 400 /* of 5 ms each, at the end of a run */
+#define AGENT_REAP_TRIES 1000                   /* of 5 ms each, at the end of a run */
 
 enum agent_state {
     AGENT_PARKED = 0,
@@ -31,7 +30,7 @@ enum agent_state {
     AGENT_ENDING,
 };
 
-/* A thread of an injector that has called probing_start. */
+/* The thread that has brought us in. */
 struct agent_guest {
     bool used;
     pthread_t thread;
@@ -49,7 +48,7 @@ static struct agent_life {
     enum agent_state state;
     char error[256];
     char endpoint[128];
-    struct agent_guest guests[AGENT_GUESTS];
+    struct agent_guest guest;
     int64_t tids[AGENT_MAX_TIDS];
     uint64_t ended_cpu_ns;
 } agent_life = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -137,9 +136,8 @@ size_t agent_own_tids(int64_t *tids, size_t cap) {
     for (size_t i = 0; i < AGENT_MAX_TIDS && n < cap; i++)
         if (agent_life.tids[i])
             tids[n++] = agent_life.tids[i];
-    for (size_t i = 0; i < AGENT_GUESTS && n < cap; i++)
-        if (agent_life.guests[i].used)
-            tids[n++] = agent_life.guests[i].tid;
+    if (agent_life.guest.used && n < cap)
+        tids[n++] = agent_life.guest.tid;
     agent_unlock();
     return n;
 }
@@ -154,49 +152,31 @@ uint64_t agent_cpu_ns(void) {
     return sum;
 }
 
-/* ---- guests ---- */
+/* ---- the guest ---- */
 
-/* Under the lock. NULL when there are too many. */
-static struct agent_guest *agent_add_guest(const struct agent_start *args) {
-    for (size_t i = 0; i < AGENT_GUESTS; i++)
-        if (!agent_life.guests[i].used) {
-            agent_life.guests[i] = (struct agent_guest){.used = true,
-                                                        .thread = (pthread_t)args->thread,
-                                                        .tid = syscall(SYS_gettid),
-                                                        .region = (void *)(uintptr_t)args->region,
-                                                        .region_size = (size_t)args->region_size};
-            return &agent_life.guests[i];
-        }
-    return NULL;
-}
-
-size_t agent_reap(void) {
-    size_t running = 0;
-    agent_lock();
-    for (size_t i = 0; i < AGENT_GUESTS; i++) {
-        struct agent_guest *g = &agent_life.guests[i];
-        if (!g->used)
-            continue;
-        int rc = pthread_tryjoin_np(g->thread, NULL);
-        running += rc == EBUSY;
-        if (rc == EBUSY)
-            continue;
-        if (rc == 0 && g->region && g->region_size)
-            (void)munmap(g->region, g->region_size);
-        *g = (struct agent_guest){0};
-    }
-    agent_unlock();
-    return running;
-}
-
-/* Take care of the thread that calls probing_start from now on: it will be joined, its region unmapped. What it does after
- * this is to return. */
-static int agent_adopt(const struct agent_start *args) {
+/* Under the lock: take care of the thread that calls probing_start. What it does after this is to return. */
+static void agent_adopt(const struct agent_start *args) {
     if (args->fd >= 0)
         (void)close(args->fd);
     if (!args->thread)
-        return 0;
-    return agent_add_guest(args) ? 0 : -1;
+        return;
+    agent_life.guest = (struct agent_guest){.used = true,
+                                            .thread = (pthread_t)args->thread,
+                                            .tid = syscall(SYS_gettid),
+                                            .region = (void *)(uintptr_t)args->region,
+                                            .region_size = (size_t)args->region_size};
+}
+
+bool agent_reap(void) {
+    agent_lock();
+    struct agent_guest *g = &agent_life.guest;
+    int rc = g->used ? pthread_tryjoin_np(g->thread, NULL) : ESRCH;
+    if (rc == 0 && g->region && g->region_size)
+        (void)munmap(g->region, g->region_size);
+    if (rc != EBUSY)
+        *g = (struct agent_guest){0};
+    agent_unlock();
+    return rc != EBUSY;
 }
 
 /* ---- a run ---- */
@@ -229,14 +209,14 @@ static bool agent_announce(const char *endpoint) {
     return wanted;
 }
 
-/* Threads that brought us in have nothing left to do but return; one that is held up (by a debugger) is left to itself. */
-static void agent_reap_all(void) {
-    for (int tries = 0; tries < AGENT_REAP_TRIES && agent_reap() > 0; tries++) {
+/* The guest has nothing left to do but return; one that is held up (by a debugger) is left to itself. */
+static void agent_reap_last(void) {
+    for (int tries = 0; tries < AGENT_REAP_TRIES && !agent_reap(); tries++) {
         struct timespec pause = {.tv_nsec = 5 * (long)CLOCK_NS_PER_MS};
         (void)nanosleep(&pause, NULL);
     }
     agent_lock();
-    memset(agent_life.guests, 0, sizeof agent_life.guests);
+    agent_life.guest = (struct agent_guest){0};
     agent_unlock();
 }
 
@@ -250,7 +230,7 @@ static void *agent_main(void *arg) {
         server_run(server);
     agent_set_ending();
     server_free(server);
-    agent_reap_all();
+    agent_reap_last();
     agent_thread_end();
     agent_park(server ? NULL : e.text);
     return NULL;
@@ -274,14 +254,6 @@ static int agent_wait_while(enum agent_state state, uint64_t limit_ns) {
     return 0;
 }
 
-static int agent_already(struct agent_start *args) {
-    if (agent_adopt(args) != 0)
-        return agent_fail(args, "too many injectors at once: try again");
-    (void)snprintf(args->endpoint, sizeof args->endpoint, "%s", agent_life.endpoint);
-    server_poke();
-    return AGENT_ALREADY;
-}
-
 /* Under the lock, parked. */
 static int agent_begin(struct agent_start *args) {
     pthread_t thread;
@@ -299,8 +271,7 @@ static int agent_begin(struct agent_start *args) {
     }
     if (agent_life.state != AGENT_RUNNING)
         return agent_fail(args, agent_life.error);
-    (void)agent_adopt(args); /* the first guest: there is room */
-    (void)snprintf(args->endpoint, sizeof args->endpoint, "%s", agent_life.endpoint);
+    agent_adopt(args);
     server_poke();
     return AGENT_STARTED;
 }
@@ -314,9 +285,11 @@ int agent_start(struct agent_start *args) {
              agent_wait_while(AGENT_STARTING, AGENT_START_NS) != 0)
         result = agent_fail(args, "an agent that is ending or starting holds the place: try again");
     else if (agent_life.state == AGENT_RUNNING)
-        result = agent_already(args);
+        result = AGENT_ALREADY;
     else
         result = agent_begin(args);
+    if (result != AGENT_FAILED)
+        (void)snprintf(args->endpoint, sizeof args->endpoint, "%s", agent_life.endpoint);
     agent_unlock();
     return result;
 }

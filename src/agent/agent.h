@@ -28,7 +28,7 @@ int agent_thread_create(pthread_t *thread, void *(*fn)(void *), void *arg, bool 
 void agent_thread_begin(const char *name);
 void agent_thread_end(void);
 
-/* OS ids of our threads and of those that are just bringing us in. Number stored. */
+/* OS ids of our threads and of the one that is just bringing us in. Number stored. */
 size_t agent_own_tids(int64_t *tids, size_t cap);
 
 /* CPU time of this run's threads so far, ended ones included. */
@@ -39,7 +39,7 @@ uint64_t agent_cpu_ns(void);
 /* The run is ending: whoever starts an agent now waits until it has. */
 void agent_set_ending(void);
 
-/* Join the threads that brought us in, and unmap what they ran on, as far as they have ended. Number still running. */
-size_t agent_reap(void);
+/* If the thread that brought us in has ended, join it and unmap what it ran on. False when it still runs. */
+bool agent_reap(void);
 
 #endif

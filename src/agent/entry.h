@@ -5,9 +5,9 @@
 
 #include "base/agent_abi.h"
 
-/* Start the agent; called on a thread made by the injector. One of enum agent_start_result. After AGENT_STARTED and
- * AGENT_ALREADY args->fd is closed, args->thread is joined and args->region unmapped by the agent; after AGENT_FAILED they
- * are still the caller's. `thread` 0: there is no thread to be joined. */
+/* Start the agent; called on a thread made by the injector. One of enum agent_start_result. After AGENT_STARTED args->fd is
+ * closed, args->thread will be joined and args->region unmapped by the agent; after any other they are still the caller's.
+ * `thread` 0: there is none to be joined. */
 __attribute__((visibility("default"))) int probing_start(struct agent_start *args);
 
 /* Version of this file. */

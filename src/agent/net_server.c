@@ -219,10 +219,10 @@ static void server_on_wake(struct server *s) {
     mailbox_set_server_bytes(&s->mailbox, server_bytes(s));
 }
 
-/* Until the threads that brought us in have ended. */
+/* Until the thread that brought us in has ended. */
 static void server_on_reap(lws_sorted_usec_list_t *sul) {
     struct server *s = lws_container_of(sul, struct server, reap);
-    if (agent_reap() > 0)
+    if (!agent_reap())
         lws_sul_schedule(s->context, 0, &s->reap, server_on_reap, SERVER_REAP_US);
 }
 

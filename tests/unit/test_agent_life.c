@@ -239,29 +239,40 @@ static void *bring_in(void *arg) {
     return (void *)(intptr_t)probing_start(args);
 }
 
+static void *map_region(void) {
+    void *region = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(region != MAP_FAILED);
+    return region;
+}
+
 static void check_guest_is_looked_after(void **state) {
     (void)state;
     size_t fds = count_entries("/proc/self/fd"), threads = count_entries("/proc/self/task");
-    struct agent_start args = {0};
-    for (int already = 0; already < 2; already++) {
-        void *region = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        assert_true(region != MAP_FAILED);
-        args = (struct agent_start){.size = sizeof args,
-                                    .abi_version = AGENT_ABI_VERSION,
-                                    .region = (uint64_t)(uintptr_t)region,
-                                    .region_size = 8192,
-                                    .fd = memfd_create("guest", MFD_CLOEXEC)};
-        pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, bring_in, &args), 0);
-        uint64_t until = clock_mono_ns() + DEADLINE_NS;
-        unsigned char there[2];
-        while (mincore(region, 8192, there) == 0 && clock_mono_ns() < until)
-            (void)poll(NULL, 0, 2);
-        assert_int_equal(mincore(region, 8192, there), -1);
-        assert_int_equal(errno, ENOMEM);
-        wait_as_before(threads + 2, fds);
-    }
-    client_eject(client_open(args.endpoint));
+    void *region = map_region(), *other = map_region(), *result = NULL;
+    unsigned char there[2];
+    struct agent_start args = {.size = sizeof args,
+                               .abi_version = AGENT_ABI_VERSION,
+                               .region = (uint64_t)(uintptr_t)region,
+                               .region_size = 8192,
+                               .fd = memfd_create("guest", MFD_CLOEXEC)};
+    struct agent_start again = args;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, bring_in, &args), 0);
+    uint64_t until = clock_mono_ns() + DEADLINE_NS;
+    while (mincore(region, 8192, there) == 0 && clock_mono_ns() < until)
+        (void)poll(NULL, 0, 2);
+    assert_int_equal(mincore(region, 8192, there), -1);
+    assert_int_equal(errno, ENOMEM);
+    wait_as_before(threads + 2, fds);
+
+    again.region = (uint64_t)(uintptr_t)other; /* one that comes too late keeps what is its own */
+    again.fd = memfd_create("guest", MFD_CLOEXEC);
+    assert_int_equal(pthread_create(&thread, NULL, bring_in, &again), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_int_equal((intptr_t)result, AGENT_ALREADY);
+    assert_int_equal(close(again.fd), 0);
+    assert_int_equal(munmap(other, 8192), 0);
+    client_eject(client_open(again.endpoint));
     wait_as_before(threads, fds);
 }
 
