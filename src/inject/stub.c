@@ -86,6 +86,17 @@ STUB_INLINE long stub_syscall(long nr, long a, long b, long c, long d) {
     return ret;
 }
 
+STUB_INLINE long stub_syscall5(long nr, long a, long b, long c, long d, long e) {
+    long ret;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    __asm__ volatile("syscall"
+                     : "=a"(ret)
+                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+                     : "rcx", "r11", "memory");
+    return ret;
+}
+
 STUB_INLINE int32_t stub_get(const int32_t *at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
 
 STUB_INLINE void stub_set(int32_t *at, int32_t value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
@@ -153,8 +164,8 @@ STUB_INLINE int stub_leave(struct stub_params *p) {
     return __atomic_sub_fetch(&p->users, 1, __ATOMIC_ACQ_REL) == 0;
 }
 
-/* On the borrowed thread: create the other one, then wait to be put back. sched_yield leaves no restart state. When nobody
- * comes: 1 if this thread is the last here and has to unmap the region. */
+/* On the borrowed thread: create the other one, then wait to be put back. When nobody comes: 1 if this
+ * thread is the last here and has to unmap the region. */
 STUB_CODE int stub_borrow(struct stub_params *p) {
     int *(*errno_location)(void) = (int *(*)(void))p->fn_errno_location;
     int (*attr_init)(void *) = (int (*)(void *))p->fn_attr_init;
@@ -175,9 +186,14 @@ STUB_CODE int stub_borrow(struct stub_params *p) {
     if (rc != 0)
         (void)stub_leave(p); /* for the thread that does not exist */
     stub_set(&p->created, 1);
-    uint64_t until = stub_now() + p->takeback_wait_ns;
-    while (stub_now() < until)
-        stub_syscall(SYS_sched_yield, 0, 0, 0, 0);
+    /* Asleep until the injector interrupts it. ppoll leaves no restart state behind, as nanosleep would: the thread's own
+     * interrupted call has to find what it left there. */
+    struct {
+        long sec, nsec;
+    } wait;
+    wait.sec = 0;
+    wait.nsec = (long)p->takeback_wait_ns;
+    stub_syscall5(SYS_ppoll, 0, 0, (long)&wait, 0, 8);
     stub_set(&p->leaving, 1);
     return stub_leave(p);
 }
