@@ -74,7 +74,8 @@ test: all tests
 
 asan:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan DEPS=$(DEPS) SAN=address,undefined tests-unit
-	@ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+	@LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
+	    ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	    tests/run --build $(BUILD)/asan --part unit,fuzz
 
 tests-unit: $(UNIT_TESTS) $(FUZZ_REPLAYS)
