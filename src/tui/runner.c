@@ -15,7 +15,8 @@
 #include "tui/attach.h"
 #include "tui/term/term.h"
 
-#define RUNNER_FRAME_US 33000ULL  /* least time between two paintings */
+#define RUNNER_FRAME_US 33000ULL  /* least time between a painting and one for new data */
+#define RUNNER_ANSWER_US 14000ULL /* and one for a key */
 #define RUNNER_OPEN_US 200000ULL  /* a target that says nothing for so long: show that we wait */
 #define RUNNER_TICK_US 1000000ULL /* ages and countdowns */
 #define RUNNER_RETRY_US                                                                                      \
@@ -34,8 +35,9 @@ struct runner {
     struct loop_watch *input, *signals, *attaching;
     struct attach attach;
     int signal_fd;
-    bool paint_set;
-    uint64_t painted_ns, retry_us;
+    uint64_t painted_ns;   /* the last frame */
+    uint64_t paint_due_ns; /* when the paint timer ends; 0: it is not set */
+    uint64_t retry_us;     /* > 0: the terminal takes nothing, and is asked again after so long */
     bool stopping;
     struct err error; /* why it ends, when not by the user's wish */
     bool failed;
@@ -58,32 +60,36 @@ static void runner_set_time(struct runner *r) {
 
 /* ---- painting ---- */
 
-static void runner_paint_later(struct runner *r, uint64_t delay_us) {
-    if (r->paint_set || !r->term)
+/* Paint after a while, or sooner if that was already wanted. */
+static void runner_paint_in(struct runner *r, uint64_t delay_us) {
+    uint64_t due_ns = clock_mono_ns() + delay_us * CLOCK_NS_PER_US;
+    if (!r->term || (r->paint_due_ns && r->paint_due_ns <= due_ns))
         return;
-    r->paint_set = true;
+    r->paint_due_ns = due_ns;
     loop_timer_set(r->paint, delay_us ? delay_us : 1);
 }
 
-/* Paint soon if something changed: at once when the last frame is long ago. */
-static void runner_want_paint(struct runner *r) {
-    if (!r->app->dirty)
+/* Paint if something changed: at once when the last frame is long enough ago. */
+static void runner_paint_after(struct runner *r, uint64_t pause_us) {
+    if (!r->app->dirty || r->retry_us)
         return;
     uint64_t since_us = (clock_mono_ns() - r->painted_ns) / CLOCK_NS_PER_US;
-    runner_paint_later(r, since_us >= RUNNER_FRAME_US ? 0 : RUNNER_FRAME_US - since_us);
+    runner_paint_in(r, since_us >= pause_us ? 0 : pause_us - since_us);
 }
+
+static void runner_want_paint(struct runner *r) { runner_paint_after(r, RUNNER_FRAME_US); }
 
 static void runner_on_paint(void *arg) {
     struct runner *r = arg;
     int rows, cols;
-    r->paint_set = false;
+    r->paint_due_ns = 0;
     if (!r->term || r->stopping)
         return;
     if (!term_flush(r->term)) {
         r->retry_us = r->retry_us ? r->retry_us * 2 : RUNNER_RETRY_US;
         if (r->retry_us > RUNNER_RETRY_MAX_US)
             r->retry_us = RUNNER_RETRY_MAX_US;
-        runner_paint_later(r, r->retry_us);
+        runner_paint_in(r, r->retry_us);
         return;
     }
     r->retry_us = 0;
@@ -96,8 +102,10 @@ static void runner_on_paint(void *arg) {
     app_draw(r->app, &r->grid);
     (void)term_paint(r->term, &r->grid, r->app->cursor_row, r->app->cursor_col);
     r->painted_ns = clock_mono_ns();
-    if (!term_flush(r->term))
-        runner_paint_later(r, RUNNER_RETRY_US);
+    if (!term_flush(r->term)) {
+        r->retry_us = RUNNER_RETRY_US;
+        runner_paint_in(r, r->retry_us);
+    }
     if (app_needs_tick(r->app))
         loop_timer_set(r->tick, RUNNER_TICK_US);
 }
@@ -285,7 +293,7 @@ static void runner_on_input(void *arg) {
     }
     if (!any && term_is_gone(r->term))
         runner_stop(r);
-    runner_want_paint(r);
+    runner_paint_after(r, RUNNER_ANSWER_US);
 }
 
 static void runner_on_signal(void *arg) {

@@ -19,6 +19,7 @@
 #include "base/strbuf.h"
 #include "tui/term/term_guard.h"
 #include "tui/term/term_key.h"
+#include "tui/term/term_type.h"
 
 #define TERM_SYNC_BEGIN "\033[?2026h"
 #define TERM_SYNC_END "\033[?2026l"
@@ -172,20 +173,12 @@ static int term_open_files(struct term *t, const struct term_config *config, str
 /* Start ncurses and put it into the state we want. */
 static int term_start_curses(struct term *t, const struct term_config *config, struct err *e) {
     const char *type = config->type ? config->type : getenv("TERM");
-    if (!type || !*type)
-        return err_set(e, ERR_FAILED,
-                       "TERM is not set: set it to the terminal's type, such as TERM=xterm-256color");
+    if (term_type_check(type, t->frame_fd, e) != 0)
+        return -1;
     t->screen = newterm(type, t->out, t->in);
     if (!t->screen)
-        return err_set(e, ERR_FAILED, "the terminal type '%s' is not known here: try TERM=xterm-256color",
-                       type);
+        return err_set(e, ERR_FAILED, "the terminal type '%s' cannot be used: try TERM=xterm-256color", type);
     (void)set_term(t->screen);
-    const char *place = tigetstr("cup");
-    if (!place || place == (const char *)-1)
-        return err_set(
-            e, ERR_FAILED,
-            "the terminal type '%s' cannot place the cursor: try TERM=xterm-256color, or --export txt --once",
-            type);
     int colors = tigetnum("colors");
     if (theme_choose_depth(config->color, config->no_color, colors, &t->depth, e) != 0)
         return -1;

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* term_type: can a terminal of this type show our screens? Internal to term/. */
+#ifndef TUI_TERM_TERM_TYPE_H
+#define TUI_TERM_TERM_TYPE_H
+
+#include "base/err.h"
+
+/* Asks terminfo. `fd` is where the terminal's bytes will go. 0, or -1 with the error. */
+int term_type_check(const char *type, int fd, struct err *e);
+
+#endif
