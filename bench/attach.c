@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
@@ -24,6 +25,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/option.h"
+#include "base/text.h"
 #include "client/call.h"
 #include "client/output.h"
 #include "client/target.h"
@@ -33,6 +35,7 @@
 #define ATTACH_LEAVE_TIMEOUT_NS (5 * CLOCK_NS_PER_S)
 #define ATTACH_BUDGET_STOPPED_MS 10.0
 #define ATTACH_BUDGET_SCREEN_MS 400.0
+#define ATTACH_TAIL_MAX 200
 #define ATTACH_TEXT_MAX ((size_t)4 * 1024 * 1024)
 
 struct attach_options {
@@ -66,6 +69,7 @@ struct attach_bench {
     int job_out;
     struct attach_series stopped, injected, snapshot, screen;
     size_t loaded, reused;
+    double load; /* runnable in the last minute, when we began */
 };
 
 /* ---- the job ---- */
@@ -85,8 +89,19 @@ static int attach_run_quiet(const char *python, const char *code) {
     return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 
-/* Reads what comes until one of `needles` is in it. Milliseconds since `began_ns`, or -1 at the end or the deadline. */
-static double attach_read_until(int fd, const char *const *needles, uint64_t began_ns, uint64_t timeout_ns) {
+/* The last words of a program, fit to be printed. */
+static void attach_keep_tail(char *tail, const struct strbuf *text) {
+    size_t n = text->len < ATTACH_TAIL_MAX - 1 ? text->len : ATTACH_TAIL_MAX - 1;
+    char raw[ATTACH_TAIL_MAX];
+    memcpy(raw, strbuf_str(text) + text->len - n, n);
+    raw[n] = '\0';
+    (void)text_sanitize(tail, ATTACH_TAIL_MAX, raw);
+}
+
+/* Reads what comes until one of `needles` is in it. Milliseconds since `began_ns`, or -1 at the end or the deadline, with
+ * the last of what came in `tail`. */
+static double attach_read_until(int fd, const char *const *needles, uint64_t began_ns, uint64_t timeout_ns,
+                                char *tail) {
     struct strbuf text;
     double ms = -1;
     strbuf_init(&text, ATTACH_TEXT_MAX);
@@ -102,6 +117,7 @@ static double attach_read_until(int fd, const char *const *needles, uint64_t beg
             if (memmem(text.data, text.len, needles[i], strlen(needles[i])))
                 ms = (double)(clock_mono_ns() - began_ns) / 1e6;
     }
+    attach_keep_tail(tail, &text);
     strbuf_fini(&text);
     return ms;
 }
@@ -117,7 +133,7 @@ static void attach_end_job(struct attach_bench *b) {
 
 static int attach_start_job(struct attach_bench *b, struct err *e) {
     static const char *const running[] = {"step ", NULL};
-    char script[PATH_MAX + 32];
+    char script[PATH_MAX + 32], tail[ATTACH_TAIL_MAX];
     int out[2];
     attach_end_job(b);
     (void)snprintf(script, sizeof script, "%s/examples/%s", b->source,
@@ -134,8 +150,8 @@ static int attach_start_job(struct attach_bench *b, struct err *e) {
     (void)setpgid(b->job, b->job);
     (void)close(out[1]);
     b->job_out = out[0];
-    if (attach_read_until(b->job_out, running, clock_mono_ns(), ATTACH_START_TIMEOUT_NS) < 0)
-        return err_set(e, ERR_FAILED, "%s %s did not start to train", b->python, script);
+    if (attach_read_until(b->job_out, running, clock_mono_ns(), ATTACH_START_TIMEOUT_NS, tail) < 0)
+        return err_set(e, ERR_FAILED, "%s %s did not start to train: %s", b->python, script, tail);
     return 0;
 }
 
@@ -206,7 +222,7 @@ static int attach_screen_once(struct attach_bench *b, struct err *e) {
     /* Whatever the job does, its main thread is in one of these functions of its script. */
     static const char *const painted[] = {"train_step", "endless", "evaluate", "next_batch", NULL};
     struct winsize size = {.ws_row = 40, .ws_col = 120};
-    char program[PATH_MAX + 32], pid_text[16];
+    char program[PATH_MAX + 32], pid_text[16], tail[ATTACH_TAIL_MAX];
     int tty;
     (void)snprintf(program, sizeof program, "%s/probing-top", b->build);
     (void)snprintf(pid_text, sizeof pid_text, "%d", (int)b->job);
@@ -220,11 +236,11 @@ static int attach_screen_once(struct attach_bench *b, struct err *e) {
     }
     if (pid < 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot start %s on a terminal", program);
-    double ms = attach_read_until(tty, painted, began, ATTACH_SCREEN_TIMEOUT_NS);
+    double ms = attach_read_until(tty, painted, began, ATTACH_SCREEN_TIMEOUT_NS, tail);
     int quit = attach_quit_screen(pid, tty);
     (void)close(tty);
     if (ms < 0)
-        return err_set(e, ERR_FAILED, "%s %s painted no training function", program, pid_text);
+        return err_set(e, ERR_FAILED, "%s %s painted no training function: %s", program, pid_text, tail);
     if (quit != 0)
         return err_set(e, ERR_FAILED, "%s %s did not quit on q", program, pid_text);
     attach_note(&b->screen, ms);
@@ -268,6 +284,8 @@ static bool attach_report(struct attach_bench *b) {
     json_kv_string(&j, "job", b->torch ? "examples/train.py" : "examples/train_plain.py");
     json_kv_string(&j, "job_reason", b->torch ? NULL : "no Python with torch: set PYTHON to one");
     json_kv_int(&j, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
+    json_kv_number(&j, "load_before", b->load,
+                   2); /* of others: stopped times are waiting times where it is high */
     json_kv_uint(&j, "agent_loaded", b->loaded);
     json_kv_uint(&j, "agent_reused", b->reused);
     attach_put_series(&j, "target_stopped_ms", &b->stopped);
@@ -294,6 +312,8 @@ static bool attach_report(struct attach_bench *b) {
 
 static int attach_set_up(struct attach_bench *b, long count, struct err *e) {
     char self[PATH_MAX];
+    if (getloadavg(&b->load, 1) != 1)
+        b->load = NAN;
     const char *build = getenv("PROBING_BUILD"), *python = getenv("PYTHON");
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n > 0 && !build) { /* BUILD/bench/attach */
