@@ -182,16 +182,23 @@ static enum frames_end frames_attempt(struct frames_walk *w) {
     return w->broken ? FRAMES_BROKEN : w->moved ? FRAMES_MOVED : FRAMES_WHOLE;
 }
 
-ssize_t pystack_walk_frames(struct pystack *ps, uint64_t tstate, struct arena *arena,
+/* Is the thread state still that of the same thread? Its memory may be another's by now. */
+static bool frames_same_thread(struct pystack *ps, const struct pystack_thread *t) {
+    uint64_t serial;
+    return pystack_read_u64_at(&ps->reader, t->tstate, ps->reader.off.tstate_id, &serial) == 0 &&
+           serial == t->serial;
+}
+
+ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated, bool retry_moved) {
-    struct frames_walk w = {.ps = ps, .tstate = tstate};
+    struct frames_walk w = {.ps = ps, .tstate = t->tstate};
     enum frames_end end = FRAMES_BROKEN;
     *out = NULL;
     *torn = *truncated = false;
     for (int i = 0; i < FRAMES_ATTEMPTS && (end == FRAMES_BROKEN || (end == FRAMES_MOVED && retry_moved));
          i++)
         end = frames_attempt(&w);
-    if (end == FRAMES_BROKEN && w.n == 0)
+    if ((end == FRAMES_BROKEN && w.n == 0) || !frames_same_thread(ps, t))
         return -1;
     *torn = end != FRAMES_WHOLE;
     *truncated = w.truncated;
@@ -209,5 +216,5 @@ ssize_t pystack_walk_frames(struct pystack *ps, uint64_t tstate, struct arena *a
 ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated) {
     pystack_codes_begin(&ps->codes, arena);
-    return pystack_walk_frames(ps, t->tstate, arena, out, torn, truncated, false);
+    return pystack_walk_frames(ps, t, arena, out, torn, truncated, false);
 }

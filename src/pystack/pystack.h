@@ -59,7 +59,8 @@ int pystack_is_python(pid_t pid);
 ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pystack_thread **out);
 
 /* Frames of one thread, innermost first, allocated in `arena` with their strings. `*torn` is set when the thread moved
- * meanwhile (its current frame is not the one the walk began with, or a link did not hold). Number, or -1. */
+ * meanwhile (its current frame is not the one the walk began with, or a link did not hold). Number, or -1 (nothing that
+ * makes sense, or the thread state is another thread's by now). */
 ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated);
 

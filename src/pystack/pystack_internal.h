@@ -76,6 +76,8 @@ struct pystack {
     struct pystack_tid *tids; /* PYSTACK_MAX_THREADS, of the last listing */
     pid_t *numbers;           /* PYSTACK_MAX_THREADS */
     size_t n_tids;
+    bool
+        holder_unlisted; /* the last list of threads lacks one that holds a GIL, or whether one is held is not known */
     /* previous snapshot */
     uint64_t seq;
     uint64_t clocks_ns;                         /* when; 0 none */
@@ -114,7 +116,7 @@ bool pystack_in_other_namespace(pid_t pid);
 
 /* frames.c: as pystack_read_frames within a call that began before (pystack_codes_begin). `retry_moved`: when the thread
  * moved meanwhile, try again. */
-ssize_t pystack_walk_frames(struct pystack *ps, uint64_t tstate, struct arena *arena,
+ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 
 /* names.c: give the threads their names, copied to `arena`. Reads them again when they are old, or sooner if one is missed. */

@@ -78,9 +78,16 @@ static int snapshot_cmp_clock(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static int snapshot_cmp_thread(const void *a, const void *b) {
-    int64_t x = ((const struct pystack_thread *)a)->tid, y = ((const struct pystack_thread *)b)->tid;
-    return (x > y) - (x < y);
+/* By tid. An OS thread with sub-interpreters has several thread states. From 3.13 on the youngest interpreter's is the one
+ * that older ones have called into. Before, a sub-interpreter's state claims the thread that created it, whoever runs it
+ * (Modules/_xxsubinterpretersmodule.c), so only the oldest is certain to be of this thread. */
+static int snapshot_cmp_thread(const void *a, const void *b, void *arg) {
+    const struct pystack_thread *x = a, *y = b;
+    const struct pystack *ps = arg;
+    if (x->tid != y->tid)
+        return (x->tid > y->tid) - (x->tid < y->tid);
+    int by_age = (x->interpreter > y->interpreter) - (x->interpreter < y->interpreter);
+    return ps->info.minor >= 13 ? -by_age : by_age;
 }
 
 /* CPU figures of a thread; remembers its clock for the next snapshot. */
@@ -99,25 +106,45 @@ static void snapshot_put_cpu(struct snapshot_work *w, pid_t tid, const struct pr
     t->on_cpu = now.cpu_ns > before->cpu_ns;
 }
 
+/* The first of the thread states of an OS thread, or NULL. */
+static const struct pystack_thread *snapshot_find_python(const struct snapshot_work *w, int64_t tid) {
+    size_t low = 0, high = w->n_threads;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (w->threads[middle].tid < tid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < w->n_threads && w->threads[low].tid == tid ? &w->threads[low] : NULL;
+}
+
+/* What one thread state says. False when it has no frames. */
+static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thread *p,
+                               struct model_thread *t) {
+    t->has_python = true;
+    t->ident = p->ident;
+    t->name = p->name ? p->name : t->name;
+    t->gil = pystack_read_gil(w->ps, p);
+    ssize_t n = pystack_walk_frames(w->ps, p, &w->out->arena, &t->frames, &t->torn, &t->truncated, true);
+    t->n_frames = n > 0 ? (size_t)n : 0;
+    t->torn = t->torn || n < 0;
+    return n != 0;
+}
+
 static void snapshot_put_python(struct snapshot_work *w, struct model_thread *t) {
-    struct pystack *ps = w->ps;
-    struct pystack_thread key = {.tid = t->tid};
+    const struct pystack_thread *end = w->threads + w->n_threads, *p = snapshot_find_python(w, t->tid);
     if (!w->interpreter_read)
         return;
-    const struct pystack_thread *p =
-        bsearch(&key, w->threads, w->n_threads, sizeof *w->threads, snapshot_cmp_thread);
     if (!p) {
         t->gil = MODEL_GIL_NONE; /* no thread state: it can neither hold nor want it */
         return;
     }
-    t->has_python = true;
-    t->ident = p->ident;
-    t->name = p->name;
-    t->gil = pystack_read_gil(ps, p);
-    ssize_t n = pystack_walk_frames(ps, p->tstate, &w->out->arena, &t->frames, &t->torn, &t->truncated, true);
-    t->n_frames = n > 0 ? (size_t)n : 0;
-    if (n < 0)
-        t->torn = true;
+    /* One that runs nothing has no frames; then another may have. */
+    while (!snapshot_put_state(w, p, t) && p + 1 < end && p[1].tid == t->tid)
+        p++;
+    for (; !t->name && p + 1 < end && p[1].tid == t->tid; p++)
+        t->name = p[1].name;
     if (t->truncated)
         w->out->incomplete = true;
 }
@@ -148,7 +175,7 @@ static void snapshot_read_interpreter(struct snapshot_work *w) {
     ssize_t n = pystack_read_threads(w->ps, &w->out->arena, &w->threads);
     w->interpreter_read = n >= 0;
     w->n_threads = n > 0 ? (size_t)n : 0;
-    w->out->gil_tid = n >= 0 ? 0 : MODEL_UNKNOWN;
+    w->out->gil_tid = n >= 0 && !w->ps->holder_unlisted ? 0 : MODEL_UNKNOWN;
     if (n < 0 || n >= PYSTACK_MAX_THREADS)
         w->out->incomplete = true;
     int64_t best = INT64_MAX; /* with a GIL for each interpreter, the first one's holder is told */
@@ -158,7 +185,7 @@ static void snapshot_read_interpreter(struct snapshot_work *w) {
             w->out->gil_tid = w->threads[i].tid ? w->threads[i].tid : MODEL_UNKNOWN;
         }
     if (w->n_threads)
-        qsort(w->threads, w->n_threads, sizeof *w->threads, snapshot_cmp_thread);
+        qsort_r(w->threads, w->n_threads, sizeof *w->threads, snapshot_cmp_thread, w->ps);
 }
 
 static void snapshot_put_process(struct snapshot_work *w, int64_t n_threads) {

@@ -67,7 +67,8 @@ static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t
     if (pystack_read_u64_at(&ps->reader, interp, o->interp_threads_head, &tstate) != 0)
         return -1;
     if (pystack_find_gil(ps, interp, &gil) != 0 || pystack_read_gil_holder(ps, gil, &holder) != 0)
-        holder = 0;
+        ps->holder_unlisted = true;
+    bool found = holder == 0;
     for (int i = 0; tstate && i < PYSTACK_MAX_THREADS; i++) {
         uint8_t bytes[PYSTACK_STRUCT_MAX] = {0};
         if (!pystack_is_pointer(tstate) ||
@@ -87,9 +88,11 @@ static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t
             .interpreter = id,
             .holds_gil = tstate == holder,
         };
+        found = found || tstate == holder;
         previous = tstate;
         tstate = pystack_get_u64(bytes, o->tstate_next);
     }
+    ps->holder_unlisted = ps->holder_unlisted || !found;
     return 0;
 }
 
@@ -98,6 +101,7 @@ ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pys
     int rc = -1;
     for (int i = 0; i < THREADS_ATTEMPTS && rc < 0; i++) {
         l.n = 0;
+        ps->holder_unlisted = false;
         l.strict = i + 1 < THREADS_ATTEMPTS;
         rc = pystack_each_interpreter(ps, threads_read_interpreter, &l);
     }

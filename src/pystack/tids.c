@@ -90,6 +90,14 @@ struct tids_sample {
     size_t n;
 };
 
+/* A thread that runs several interpreters has a thread state in each. */
+static bool tids_is_sampled(const struct tids_sample *s, uint64_t ident) {
+    for (size_t i = 0; i < s->n; i++)
+        if (s->idents[i] == ident)
+            return true;
+    return false;
+}
+
 static int tids_sample_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
     struct tids_sample *s = arg;
     const struct pystack_offsets *o = &ps->reader.off;
@@ -100,7 +108,7 @@ static int tids_sample_interpreter(struct pystack *ps, uint64_t interp, int64_t 
     for (int i = 0; tstate && s->n < TIDS_SAMPLE && i < PYSTACK_MAX_THREADS; i++) {
         if (pystack_read_u64_at(&ps->reader, tstate, o->tstate_thread_id, &ident) != 0)
             break;
-        if (pystack_is_pointer(ident))
+        if (pystack_is_pointer(ident) && !tids_is_sampled(s, ident))
             s->idents[s->n++] = ident;
         if (pystack_read_u64_at(&ps->reader, tstate, o->tstate_next, &tstate) != 0)
             break;

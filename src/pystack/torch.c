@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/procfs.h"
@@ -69,6 +70,9 @@ int pystack_find_torch(pid_t pid, char *buf, size_t cap) {
     if (pid > 0)
         (void)snprintf(who, sizeof who, "%d", (int)pid);
     (void)snprintf(path, sizeof path, "/proc/%s/root%s/version.py", who, s.folder);
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return -1; /* anything else could block */
     strbuf_init(&text, TORCH_FILE_MAX);
     int rc = strbuf_read_file(&text, path);
     if (rc == 0)

@@ -243,6 +243,73 @@ static void test_code_in_a_place_used_again(void **state) {
     for_each_version(check_replaced);
 }
 
+/* Memory that becomes another at the n-th read: a thread that went from one chain of calls to another meanwhile. */
+static struct {
+    const uint8_t *after;
+    int reads_left;
+} moving;
+
+static int moving_read(struct mem *m, uint64_t addr, void *buf, size_t len) {
+    if (moving.reads_left-- == 0)
+        m->bytes = moving.after;
+    if (addr < m->base || addr - m->base > m->size || len > m->size - (addr - m->base))
+        return -1;
+    memcpy(buf, m->bytes + (addr - m->base), len);
+    return 0;
+}
+
+static void make_chain(struct fixture *f, const struct pystack_offsets *off, const char *const names[4],
+                       bool swapped) {
+    uint64_t codes[4], frame = 0;
+    fixture_begin(f, off, "x");
+    for (int i = 0; i < 4; i++)
+        codes[i] = image_code(&f->img, names[i], "f", 1, 20, 0);
+    uint64_t chunk = image_alloc(&f->img, 64);
+    for (int i = 0; i < 2; i++) /* the same frames are used by both chains */
+        frame = image_frame(&f->img, frame, codes[2 * swapped + i], 5, 0);
+    image_set_frame(&f->img, &f->py, frame);
+    if (off->tstate_datastack_chunk) {
+        image_put_u64(&f->img, chunk, off->chunk_size, 4096);
+        image_put_u64(&f->img, f->py.tstate, off->tstate_datastack_chunk, chunk);
+    }
+}
+
+static void check_moving(struct fixture *f, const struct pystack_offsets *off) {
+    static const char *const names[4] = {"a1", "a2", "b1", "b2"};
+    struct fixture *after = calloc(1, sizeof *after);
+    int torn = 0, whole_b = 0;
+    assert_non_null(after);
+    make_chain(after, off, names, true);
+    for (int n = 1; n < 80; n++) {
+        struct mem m;
+        make_chain(f, off, names, false);
+        image_open(&f->img, &m);
+        m.read = moving_read;
+        f->ps = pystack_open_memory(&m, off, f->py.runtime);
+        assert_non_null(f->ps);
+        moving.after = after->img.bytes;
+        moving.reads_left = -1;
+        assert_int_equal(pystack_read_threads(f->ps, &f->arena, &f->threads), 1);
+        moving.reads_left = n;
+        assert_int_equal(
+            pystack_read_frames(f->ps, f->threads, &f->arena, &f->frames, &f->torn, &f->truncated), 2);
+        torn += f->torn;
+        whole_b += !f->torn && f->frames[0].func[0] == 'b';
+        if (!f->torn && f->frames[0].func[0] != f->frames[1].func[0])
+            fail_msg("3.%d, changed at read %d: %s called by %s", off->minor, n, f->frames[0].func,
+                     f->frames[1].func);
+        fixture_end(f);
+    }
+    arena_fini(&after->arena);
+    free(after);
+    assert_true(torn > 0 && torn < 40 && whole_b > 0);
+}
+
+static void test_a_stack_of_two_moments_is_torn(void **state) {
+    (void)state;
+    for_each_version(check_moving);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_thread),
@@ -253,6 +320,7 @@ int main(void) {
         cmocka_unit_test(test_the_innermost_frames_are_kept),
         cmocka_unit_test(test_lists_of_threads),
         cmocka_unit_test(test_code_in_a_place_used_again),
+        cmocka_unit_test(test_a_stack_of_two_moments_is_torn),
     };
     return cmocka_run_group_tests_name("pystack_image", tests, NULL, NULL);
 }
