@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -22,6 +23,7 @@
 #define THREAD_ERESTART_RESTARTBLOCK 516
 #define THREAD_SYSCALL_LEN 2
 #define THREAD_SPIN_NS (20 * CLOCK_NS_PER_US)
+#define THREAD_BREATH_NS 50000L
 #define THREAD_NAP_MIN_NS 20000L
 #define THREAD_NAP_MAX_NS 300000L
 #define THREAD_PTRACE_GET_RSEQ 0x420f /* PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13 */
@@ -51,7 +53,7 @@ void thread_nap(long *nap_ns) {
 }
 
 enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
-    uint64_t start = clock_mono_ns();
+    uint64_t start = clock_mono_ns(), now = start;
     long nap_ns = 0;
     for (;;) {
         int status;
@@ -61,7 +63,7 @@ enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
                 t->seized = t->stopped = false;
                 return THREAD_GONE;
             }
-            t->stopped = true;
+            t->stopped = t->caught = true;
             t->signal = WSTOPSIG(status);
             if (status >> 16 == PTRACE_EVENT_STOP)
                 return THREAD_STOPPED;
@@ -73,11 +75,13 @@ enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
             t->seized = t->stopped = false;
             return THREAD_GONE;
         }
-        uint64_t waited = clock_mono_ns() - start;
-        if (waited > wait_ns)
+        if (!t->caught)
+            t->since_ns = now; /* it was not stopped when waitpid was called */
+        if (now - start > wait_ns)
             return THREAD_TIMEOUT;
-        if (waited > THREAD_SPIN_NS)
+        if (now - start > THREAD_SPIN_NS)
             thread_nap(&nap_ns);
+        now = clock_mono_ns();
     }
 }
 
@@ -119,15 +123,30 @@ int thread_interrupt(struct thread *t, uint64_t wait_ns) {
     }
 }
 
+/* While a thread stands still for us, nobody should be before us on the processor. Real time where it is permitted, else
+ * as it is. Measured with six runnable threads on two processors, 95th percentile: 40 ms without both, 5 ms with the nap
+ * in thread_stop, 1.8 ms with both. */
+static void thread_hurry(bool on) {
+    struct sched_param p = {.sched_priority = on ? 1 : 0};
+    (void)sched_setscheduler(0, on ? SCHED_RR : SCHED_OTHER, &p);
+}
+
 int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
+    /* What the scheduler thinks we have had too much of is better paid for now than with a thread stopped. */
+    (void)nanosleep(&(struct timespec){0, THREAD_BREATH_NS}, NULL);
+    thread_hurry(true);
     t->since_ns = clock_mono_ns();
-    if (ptrace(PTRACE_SEIZE, t->tid, 0, PTRACE_O_TRACESYSGOOD) != 0)
-        return thread_explain(t, errno, e);
+    if (ptrace(PTRACE_SEIZE, t->tid, 0, PTRACE_O_TRACESYSGOOD) != 0) {
+        int saved = errno;
+        thread_hurry(false);
+        return thread_explain(t, saved, e);
+    }
     t->seized = true;
-    t->stopped = false;
+    t->stopped = t->caught = false;
     t->owed_signal = 0;
     if (thread_interrupt(t, wait_ns) == 0)
         return 0;
+    thread_hurry(false);
     if (!t->seized)
         return err_set(e, ERR_FAILED, "thread %d of process %d ended", (int)t->tid, (int)t->pid);
     return err_set(e, ERR_FAILED,
@@ -136,14 +155,18 @@ int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
 }
 
 void thread_release(struct thread *t) {
+    if (t->seized)
+        (void)ptrace(PTRACE_DETACH, t->tid, 0, 0);
+    uint64_t now = clock_mono_ns();
+    thread_hurry(false);
     if (!t->seized)
         return;
-    (void)ptrace(PTRACE_DETACH, t->tid, 0, 0);
+    if (t->caught)
+        t->stopped_ns += now - t->since_ns;
     if (t->owed_signal)
         (void)syscall(SYS_tgkill, t->pid, t->tid, t->owed_signal);
     t->owed_signal = 0;
     t->seized = t->stopped = false;
-    t->stopped_ns += clock_mono_ns() - t->since_ns;
 }
 
 int thread_get_regs(struct thread *t, struct user_regs_struct *regs) {

@@ -28,8 +28,9 @@ struct thread {
     pid_t pid, tid;
     bool seized;
     bool stopped;
-    int signal;          /* of THREAD_SIGNAL */
-    int owed_signal;     /* taken from the thread while it was borrowed, sent to it again when it is let go */
+    bool caught;     /* it has stopped once since it was seized: it counts as stopped until it is released */
+    int signal;      /* of THREAD_SIGNAL */
+    int owed_signal; /* taken from the thread while it was borrowed, sent to it again when it is let go */
     uint64_t since_ns;   /* when the stop was asked for */
     uint64_t stopped_ns; /* all stops together */
 };
