@@ -61,13 +61,11 @@ static void test_refuses_nonsense(void **state) {
     assert_int_equal(frame_build(buf, 0x1000, &r, xstate, FRAME_MAX, 0, 0), -1);
 }
 
-static void test_the_way_back(void **state) {
-    static uint8_t buf[FRAME_MAX], xstate[THREAD_XSTATE_MAX], after[THREAD_XSTATE_MAX];
-    static volatile int go_on = 1;
+static volatile int go_on = 1;
+
+/* A child at work with a mask of its own, stopped; skips where it may not be. */
+static void start_child(struct thread *t) {
     struct err e = {0};
-    struct user_regs_struct regs, away, back;
-    uint64_t mask, mask_after;
-    (void)state;
     pid_t pid = fork();
     if (pid == 0) {
         sigset_t set;
@@ -76,53 +74,67 @@ static void test_the_way_back(void **state) {
         (void)sigprocmask(SIG_SETMASK, &set, NULL);
         _exit(child_work(&go_on));
     }
-    struct thread t = {.pid = pid, .tid = pid};
-    if (thread_stop(&t, WAIT_NS, &e) != 0) {
+    *t = (struct thread){.pid = pid, .tid = pid};
+    if (thread_stop(t, WAIT_NS, &e) != 0) {
         (void)kill(pid, SIGKILL);
         (void)waitpid(pid, NULL, 0);
+        print_message("needs ptrace: %s\n", e.text);
         skip();
     }
+}
+
+/* Into rt_sigreturn with the frame at `at`, everything else different from what the frame says; to the call's end. */
+static void go_astray(struct thread *t, const struct user_regs_struct *regs, const uint8_t *xstate, size_t n,
+                      uint64_t at) {
+    static uint8_t other[THREAD_XSTATE_MAX];
+    struct user_regs_struct away = *regs;
+    away.rbx = away.rbp = away.r12 = away.r13 = away.r14 = away.r15 = away.rdi = 0x5555;
+    away.rip = (uint64_t)(uintptr_t)frame_test_sigreturn;
+    away.rsp = at + 8; /* as after popping the first word */
+    away.orig_rax = ~0ULL;
+    assert_int_equal(thread_set_regs(t, &away), 0);
+    assert_int_equal(thread_set_mask(t, ~0ULL), 0);
+    memcpy(other, xstate, n);
+    memset(other + 160, 0xee, 256); /* the xmm registers */
+    assert_int_equal(thread_set_xstate(t, other, n), 0);
+    for (int stops = 0; stops < 2; stops++) {
+        assert_int_equal(thread_run(t, PTRACE_SYSCALL), 0);
+        assert_int_equal(thread_wait(t, WAIT_NS), THREAD_SYSCALL);
+    }
+}
+
+static void test_the_way_back(void **state) {
+    static uint8_t buf[FRAME_MAX], xstate[THREAD_XSTATE_MAX], after[THREAD_XSTATE_MAX];
+    struct user_regs_struct regs, back;
+    uint64_t mask, mask_after;
+    struct thread t;
+    int stop = 0, status = 0;
+    (void)state;
+    start_child(&t);
     assert_int_equal(thread_get_regs(&t, &regs), 0);
     ssize_t n = thread_get_xstate(&t, xstate, sizeof xstate);
     assert_true(n > 0);
     assert_int_equal(thread_get_mask(&t, &mask), 0);
     uint64_t at = frame_place(regs.rsp, (size_t)n);
+    struct user_regs_struct resume = regs;
+    thread_resolve_restart(&resume);
     assert_int_equal(
-        frame_build(buf, at, &regs, xstate, (size_t)n, mask, (uint64_t)(uintptr_t)frame_test_sigreturn), 0);
-    assert_int_equal(thread_write(pid, at, buf, frame_size((size_t)n)), 0);
+        frame_build(buf, at, &resume, xstate, (size_t)n, mask, (uint64_t)(uintptr_t)frame_test_sigreturn), 0);
+    assert_int_equal(thread_write(t.pid, at, buf, frame_size((size_t)n)), 0);
+    go_astray(&t, &regs, xstate, (size_t)n, at);
 
-    /* Everything else: what returning through the frame has to undo. */
-    memset(&away, 0, sizeof away);
-    away = regs;
-    away.rbx = away.rbp = away.r12 = away.r13 = away.r14 = away.r15 = away.rdi = 0x5555;
-    away.rip = (uint64_t)(uintptr_t)frame_test_sigreturn;
-    away.rsp = at + 8; /* as after popping the first word */
-    away.orig_rax = ~0ULL;
-    assert_int_equal(thread_set_regs(&t, &away), 0);
-    assert_int_equal(thread_set_mask(&t, ~0ULL), 0);
-    static uint8_t zero[THREAD_XSTATE_MAX];
-    memcpy(zero, xstate, (size_t)n);
-    memset(zero + 160, 0xee, 256); /* the xmm registers */
-    assert_int_equal(thread_set_xstate(&t, zero, (size_t)n), 0);
-
-    /* To the end of the one system call. */
-    assert_int_equal(thread_run(&t, PTRACE_SYSCALL), 0);
-    assert_int_equal(thread_wait(&t, WAIT_NS), THREAD_SYSCALL);
-    assert_int_equal(thread_run(&t, PTRACE_SYSCALL), 0);
-    assert_int_equal(thread_wait(&t, WAIT_NS), THREAD_SYSCALL);
     assert_int_equal(thread_get_regs(&t, &back), 0);
-    back.orig_rax = regs.orig_rax;
-    assert_memory_equal(&back, &regs, sizeof regs);
+    back.orig_rax = resume.orig_rax;
+    assert_memory_equal(&back, &resume, sizeof resume);
     assert_int_equal(thread_get_mask(&t, &mask_after), 0);
     assert_int_equal(mask_after, mask);
     assert_int_equal(thread_get_xstate(&t, after, sizeof after), n);
     assert_memory_equal(after, xstate, 464); /* x87, MXCSR, xmm */
     assert_memory_equal(after + 576, xstate + 576, (size_t)n - 576);
 
-    int stop = 0;
-    assert_int_equal(thread_write(pid, (uint64_t)(uintptr_t)&go_on, &stop, sizeof stop), 0);
+    assert_int_equal(thread_write(t.pid, (uint64_t)(uintptr_t)&go_on, &stop, sizeof stop), 0);
+    pid_t pid = t.pid;
     thread_release(&t);
-    int status = 0;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
