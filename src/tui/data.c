@@ -136,6 +136,17 @@ const char *data_thread_name(const struct model_thread *t) {
     return t->native_name && *t->native_name ? t->native_name : "?";
 }
 
+enum theme_role data_frame_role(const struct model_frame *f) {
+    static const char *const folders[] = {"/site-packages/", "/dist-packages/", "/lib/python",
+                                          "/lib64/python"};
+    if (f->kind == MODEL_FRAME_NATIVE)
+        return ROLE_FUNC_NATIVE;
+    for (size_t i = 0; f->file && i < sizeof folders / sizeof folders[0]; i++)
+        if (strstr(f->file, folders[i]))
+            return ROLE_FUNC_LIBRARY;
+    return f->file && *f->file == '<' ? ROLE_FUNC_LIBRARY : ROLE_FUNC; /* <frozen importlib._bootstrap> */
+}
+
 const char *data_short_command(const char *cmdline) {
     size_t start = 0;
     for (size_t i = 0; cmdline[0] == '/' && cmdline[i] && cmdline[i] != ' '; i++)

@@ -68,6 +68,9 @@ const char *data_thread_name(const struct model_thread *t);
 /* A command line without the folders of its program: "python train.py" of "/usr/bin/python train.py". */
 const char *data_short_command(const char *cmdline);
 
+/* How a frame's function is drawn: of the job itself, of a library (by the folders Python keeps those in), or native. */
+enum theme_role data_frame_role(const struct model_frame *f);
+
 /* Thread with that tid in a shot, or NULL. */
 const struct model_thread *data_find_thread(const struct data_shot *shot, int64_t tid);
 

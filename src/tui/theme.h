@@ -40,7 +40,8 @@
     X(ROLE_CPU_LOW, "cpu.low", "next to no CPU")                                                             \
     X(ROLE_CPU_MID, "cpu.mid", "some CPU")                                                                   \
     X(ROLE_CPU_HIGH, "cpu.high", "most of a core or more")                                                   \
-    X(ROLE_FUNC, "func", "a Python function")                                                                \
+    X(ROLE_FUNC, "func", "a Python function of the job itself")                                              \
+    X(ROLE_FUNC_LIBRARY, "func.library", "a Python function of a library")                                   \
     X(ROLE_FUNC_NATIVE, "func.native", "a native function")                                                  \
     X(ROLE_FILE, "file", "a path")                                                                           \
     X(ROLE_LINE, "line", "a line number")                                                                    \

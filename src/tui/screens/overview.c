@@ -113,10 +113,12 @@ static void overview_facts(const struct app *a, struct grid *g, struct rect area
         overview_fact(g, area, row, &col, "rank", ROLE_VALUE, "%lld", (long long)d->target.rank);
     text_human_duration(text, sizeof text, p ? p->uptime_s : NAN);
     overview_fact(g, area, row, &col, "up", ROLE_VALUE, "%s", text);
-    if (p && p->n_threads != MODEL_UNKNOWN)
-        overview_fact(g, area, row, &col, "threads", ROLE_VALUE, "%lld", (long long)p->n_threads);
-    else
+    if (!p)
         overview_fact(g, area, row, &col, "threads", ROLE_VALUE, "?");
+    else if (d->live.snapshot.incomplete && p->n_threads != MODEL_UNKNOWN)
+        overview_fact(g, area, row, &col, "threads", ROLE_VALUE, "%lld", (long long)p->n_threads);
+    else /* the job's own: those of the agent are not in a snapshot */
+        overview_fact(g, area, row, &col, "threads", ROLE_VALUE, "%zu", d->live.snapshot.n_threads);
     text_human_bytes(text, sizeof text, p ? p->rss_bytes : MODEL_UNKNOWN);
     overview_fact(g, area, row, &col, "RSS", ROLE_VALUE, "%s", text);
     if (d->has_target && d->target.host)

@@ -42,7 +42,7 @@ void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int
     (void)snprintf(line, sizeof line, "%d", depth);
     grid_text_fit(g, area, row, 0, STACK_DEPTH_COLS, ROLE_DEPTH, GRID_RIGHT, line);
     int col = STACK_DEPTH_COLS + 1;
-    enum theme_role role = f->kind == MODEL_FRAME_NATIVE ? ROLE_FUNC_NATIVE : ROLE_FUNC;
+    enum theme_role role = data_frame_role(f);
     const char *func = f->func ? f->func : "?";
     if (scroll > 0)
         grid_text_skip(g, area, row, col, func_cols, scroll, role, func);

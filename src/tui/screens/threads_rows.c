@@ -130,7 +130,7 @@ static void thread_cell_func(const void *row, struct table_cell *c) {
         return;
     }
     (void)snprintf(c->text, sizeof c->text, "%s", f->func ? f->func : "?");
-    c->role = f->kind == MODEL_FRAME_NATIVE ? ROLE_FUNC_NATIVE : ROLE_FUNC;
+    c->role = data_frame_role(f);
 }
 
 static int thread_compare_func(const void *a, const void *b) {
