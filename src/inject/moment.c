@@ -18,7 +18,8 @@
 #define MOMENT_RUNNING_PER_ROUND 8
 #define MOMENT_STOP_NS (500 * CLOCK_NS_PER_MS)
 #define MOMENT_BUDGET_NS (2 * CLOCK_NS_PER_MS)
-#define MOMENT_ROUND_PAUSE_NS 2000000L
+#define MOMENT_PAUSE_NS 2000000L
+#define MOMENT_PAUSE_MAX_NS 20000000L
 #define MOMENT_RANK_RUNNING 100
 
 /* Why a thread was not taken; the first ones are places in the code. */
@@ -361,7 +362,7 @@ static int moment_describe(const struct moment_candidate *c, enum target_place s
 static int moment_round(struct moment *m, struct thread *out, struct moment_candidate *list, size_t n,
                         uint64_t deadline, char *how, size_t how_cap) {
     unsigned sleeping = 0, running = 0;
-    for (size_t i = 0; i < n && clock_mono_ns() < deadline; i++) {
+    for (size_t i = 0; i < n && (i == 0 || clock_mono_ns() < deadline); i++) {
         bool runs = list[i].rank >= MOMENT_RANK_RUNNING;
         if (runs ? running++ >= MOMENT_RUNNING_PER_ROUND : sleeping++ >= MOMENT_SLEEPING_PER_ROUND)
             continue;
@@ -386,6 +387,12 @@ static enum target_place moment_limit(const struct moment *m, unsigned round, ui
     if (round >= 2 && (hard == 0 || clock_mono_ns() > start + (deadline - start) / 4))
         return TARGET_STDIO;
     return TARGET_PLAIN;
+}
+
+/* Between rounds, longer each time: 2 ms to 20 ms. */
+static void moment_pause(unsigned round) {
+    long ns = MOMENT_PAUSE_NS * (long)(round + 1);
+    (void)nanosleep(&(struct timespec){0, ns < MOMENT_PAUSE_MAX_NS ? ns : MOMENT_PAUSE_MAX_NS}, NULL);
 }
 
 static int moment_search(struct moment *m, struct thread *out, uint64_t deadline, bool (*stop_asked)(void),
@@ -414,7 +421,7 @@ static int moment_search(struct moment *m, struct thread *out, uint64_t deadline
         else if (clock_mono_ns() >= deadline)
             rc = moment_explain(m, clock_mono_ns() - start, e);
         else
-            (void)nanosleep(&(struct timespec){0, MOMENT_ROUND_PAUSE_NS}, NULL);
+            moment_pause(round);
     }
     free(tids);
     free(list);

@@ -134,3 +134,63 @@ def test_an_agent_without_entry_or_of_another_version(job, inject, compile_agent
     refusal(inject(running.pid, compile_agent("noentry", "-DAGENT_TEST_NO_ENTRY")), 1, "probing_start")
     refusal(inject(running.pid, compile_agent("old", version="9.9.9")), 1, "9.9.9")
     check_nothing_left(running, before)
+
+
+# --- moments that are not safe ----------------------------------------------------------------------------------------
+
+HOLD = """
+#include <signal.h>
+#include <unistd.h>
+void hold(int sig) { (void)sig; for (;;) pause(); }
+#ifdef HOLD_IN_CONSTRUCTOR
+__attribute__((constructor)) static void begin(void) { hold(0); }
+#endif
+"""
+
+
+@pytest.fixture
+def compile_hold(tmp_path):
+    """A library in which a thread sleeps for ever, under the name and in the way that is asked for."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("needs cc: no C compiler found")
+
+    def build(name, *flags):
+        (tmp_path / "hold.c").write_text(HOLD)
+        subprocess.run([compiler, "-O1", "-g0", "-fPIC", "-shared", *flags, "-o", tmp_path / name, tmp_path / "hold.c"],
+                       check=True)
+        return str(tmp_path / name)
+    return build
+
+
+@pytest.mark.parametrize("name,flags,body,why", [
+    ("libjemalloc.so.2", [], "ctypes.CDLL(sys.argv[2]).hold(0)", "inside the memory allocator"),
+    ("slow.so", ["-DHOLD_IN_CONSTRUCTOR"], "ctypes.CDLL(sys.argv[2])", "inside the dynamic loader"),
+    ("handler.so", [], """
+import signal
+libc = ctypes.CDLL(None)
+libc.signal(int(signal.SIGUSR1), ctypes.cast(ctypes.CDLL(sys.argv[2]).hold, ctypes.c_void_p))
+os.kill(os.getpid(), signal.SIGUSR1)
+""", "in a signal handler"),
+], ids=["allocator", "loader", "handler"])
+def test_a_thread_that_must_not_be_borrowed(job, inject, agent, compile_hold, name, flags, body, why):
+    """The only thread sleeps in a harmless call, but further out it is where it could hold a lock: named and left alone."""
+    running = job("ready()\n" + body, compile_hold(name, *flags))
+
+    def asleep_in_pause():
+        with open(f"/proc/{running.pid}/syscall", encoding="ascii") as file:
+            return file.read().startswith("34 ")
+    wait_until(asleep_in_pause, 10, "the thread to sleep where it shall")
+    before = snapshot(running)
+    refusal(inject(running.pid, agent, 300), 3, "its thread is " + why, "no safe moment")
+    assert snapshot(running) == before
+    wait_until(asleep_in_pause, 5, "the thread to sleep on")
+
+
+def test_another_thread_is_borrowed_instead(job, inject, agent, compile_hold):
+    running = job("""
+threading.Thread(target=ctypes.CDLL(sys.argv[2]).hold, args=(0,), daemon=True).start()
+""" + SLEEP, compile_hold("libjemalloc.so.2"))
+    result = inject(running.pid, agent).ok().json()
+    assert result["borrowed_tid"] == running.pid
+    running.goes_on()
