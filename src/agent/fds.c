@@ -2,8 +2,14 @@
 /* fds: see fds.h. */
 #include "agent/fds.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -60,6 +66,52 @@ void fds_forget(int fd) {
                                         __ATOMIC_RELAXED))
             return;
     }
+}
+
+/* Counter of an eventfd (proc(5), fdinfo). 0, or -1 when it is none. */
+static int fds_read_counter(int fd, uint64_t *out) {
+    static const char key[] = "eventfd-count:";
+    char path[64], text[512];
+    (void)snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+    int info = open(path, O_RDONLY | O_CLOEXEC);
+    if (info < 0)
+        return -1;
+    ssize_t n = read(info, text, sizeof text - 1);
+    (void)close(info);
+    text[n > 0 ? n : 0] = '\0';
+    const char *at = strstr(text, key);
+    return at && sscanf(at + sizeof key - 1, "%" SCNx64, out) == 1 ? 0 : -1;
+}
+
+static bool fds_follows(int fd, void (*bump)(void *arg), void *arg) {
+    uint64_t before, after;
+    for (int i = 0; i < 2; i++) {
+        if (fds_read_counter(fd, &before) != 0)
+            return false;
+        bump(arg);
+        if (fds_read_counter(fd, &after) != 0 || after != before + 1)
+            return false;
+    }
+    return true;
+}
+
+int fds_find_eventfd(void (*bump)(void *arg), void *arg) {
+    int found = -1;
+    DIR *d = fds_are_private ? NULL : opendir("/proc/self/fd");
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        char *end;
+        long fd = strtol(entry->d_name, &end, 10);
+        if (*end || fd < 0 || fd > INT_MAX || !fds_follows((int)fd, bump, arg))
+            continue;
+        if (found >= 0) {
+            found = -1; /* one of the job's went along by chance: better keep ours open than close that */
+            break;
+        }
+        found = (int)fd;
+    }
+    if (d)
+        (void)closedir(d);
+    return found;
 }
 
 void fds_close_in_child(void) {

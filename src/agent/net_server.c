@@ -40,6 +40,7 @@
 
 struct server {
     struct lws_context *context;
+    int waker; /* the library's eventfd, -1 not known; see server_find_waker */
     struct lws_vhost *vhost;
     struct lws *listening;
     struct listener listener;
@@ -339,6 +340,27 @@ static const struct lws_protocols server_protocols[] = {
     {0},
 };
 
+static void server_wake(void *arg) {
+    struct server *s = arg;
+    lws_cancel_service(s->context);
+}
+
+/* This version of the library leaves the eventfd that wakes it open when it goes. Where descriptors are the job's, that
+ * would be one more with each start. */
+_Static_assert(LWS_LIBRARY_VERSION_NUMBER == 4003005, "does lws_context_destroy close its eventfd now?");
+
+static void server_find_waker(struct server *s) {
+    s->waker = fds_find_eventfd(server_wake, s);
+    fds_note(s->waker);
+}
+
+static void server_close_waker(struct server *s) {
+    if (s->waker < 0)
+        return;
+    fds_forget(s->waker);
+    (void)close(s->waker);
+}
+
 static int server_open_context(struct server *s, struct err *e) {
     struct lws_context_creation_info info = {
         .port = CONTEXT_PORT_NO_LISTEN_SERVER,
@@ -357,6 +379,7 @@ static int server_open_context(struct server *s, struct err *e) {
     s->context = lws_create_context(&info);
     if (!s->context)
         return err_set(e, ERR_FAILED, "the WebSocket library refused to start (no memory or descriptors?)");
+    server_find_waker(s);
     s->vhost = lws_create_vhost(s->context, &info);
     if (!s->vhost)
         return err_set(e, ERR_FAILED, "the WebSocket library refused its settings");
@@ -367,18 +390,13 @@ static int server_open_context(struct server *s, struct err *e) {
     return 0;
 }
 
-static void server_wake(void *arg) {
-    struct server *s = arg;
-    lws_cancel_service(s->context);
-}
-
 struct server *server_new(struct err *e) {
     struct server *s = calloc(1, sizeof *s);
     if (!s) {
         (void)err_set(e, ERR_FAILED, "no memory for the server");
         return NULL;
     }
-    s->listener.fd = -1;
+    s->listener.fd = s->waker = -1;
     s->started_ns = clock_mono_ns();
     strbuf_init(&s->frame, WIRE_MAX_MESSAGE + LWS_PRE);
     if (mailbox_init(&s->mailbox) != 0)
@@ -416,6 +434,7 @@ void server_free(struct server *s) {
     sampler_stop(s->sampler);
     if (s->context)
         lws_context_destroy(s->context);
+    server_close_waker(s);
     if (s->listener.fd >= 0) {
         fds_forget(s->listener.fd);
         (void)close(s->listener.fd);

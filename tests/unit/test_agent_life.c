@@ -17,12 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 #include <cmocka.h>
 
@@ -314,6 +318,58 @@ static void check_fork(void **state) {
     wait_as_before(threads, fds);
 }
 
+/* An older kernel: the descriptors are the job's then, close-on-exec and closed in children. 0 when all went well. */
+static int without_close_range(void) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 436 /* close_range */, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
+    struct agent_start args;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        return 77;
+    size_t threads = count_entries("/proc/self/task"), fds = count_entries("/proc/self/fd");
+    if (start(&args) != AGENT_STARTED)
+        return 2;
+    int fd = client_open(args.endpoint);
+    if (count_entries("/proc/self/fd") <= fds + 2)
+        return 3; /* they are not where they are expected */
+    pid_t child = fork();
+    if (child == 0) {
+        struct stat st;
+        int sockets = 0;
+        for (int i = 3; i < 200; i++)
+            sockets += i != fd && fstat(i, &st) == 0 && S_ISSOCK(st.st_mode);
+        _exit(sockets);
+    }
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return 4;
+    client_eject(fd);
+    wait_as_before(threads, fds);
+    return 0;
+}
+
+static void check_without_close_range(void **state) {
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        (void)alarm(30);
+        _exit(without_close_range());
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) {
+        print_message("needs seccomp: a filter cannot be installed here\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void check_dead_socket_is_replaced(void **state) {
     (void)state;
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
@@ -403,6 +459,7 @@ int main(void) {
         cmocka_unit_test(check_guest_is_looked_after),
         cmocka_unit_test(check_other_interface_is_refused),
         cmocka_unit_test(check_fork),
+        cmocka_unit_test(check_without_close_range),
         cmocka_unit_test(check_dead_socket_is_replaced),
         cmocka_unit_test(check_folder_of_others_is_refused),
     };

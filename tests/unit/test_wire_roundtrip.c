@@ -202,82 +202,87 @@ static void check_bye(void **state) {
     wire_message_free(m);
 }
 
+static struct model_frame some_frames[] = {
+    {.func = "Träumer.schläft", .file = "/x/主.py", .line = 12},
+    {.func = "Träumer.schläft", .file = "/x/主.py", .line = 13},
+    {.func = NULL, .file = NULL, .line = 0, .kind = MODEL_FRAME_NATIVE},
+    {.func = "<module>", .file = "", .line = INT32_MAX},
+};
+static struct model_thread some_threads[] = {
+    {.tid = 100,
+     .ident = UINT64_MAX,
+     .name = "MainThread",
+     .native_name = "python",
+     .state = 'S',
+     .on_cpu = 0,
+     .gil = MODEL_GIL_HELD,
+     .cpu_pct = 12.5,
+     .has_python = true,
+     .torn = true,
+     .frames = some_frames,
+     .n_frames = 4},
+    {.tid = 101,
+     .native_name = "pt_autograd_0",
+     .state = '?',
+     .on_cpu = MODEL_UNKNOWN,
+     .gil = MODEL_GIL_UNKNOWN,
+     .cpu_pct = NAN,
+     .truncated = true},
+};
+static const struct model_snapshot some_snapshot = {.timestamp = 1.7e9,
+                                                    .seq = 8,
+                                                    .gil_tid = 100,
+                                                    .cost_us = NAN,
+                                                    .threads = some_threads,
+                                                    .n_threads = 2,
+                                                    .dropped = 4,
+                                                    .incomplete = true,
+                                                    .process = {.cpu_pct = NAN,
+                                                                .uptime_s = 3,
+                                                                .rss_bytes = MODEL_UNKNOWN,
+                                                                .n_threads = 9,
+                                                                .agent_cpu_pct = 0.5,
+                                                                .agent_rss_bytes = 12345}};
+
+static void expect_same(const struct model_snapshot *out) {
+    assert_true(out->timestamp == some_snapshot.timestamp && isnan(out->cost_us) && out->seq == 8 &&
+                out->gil_tid == 100);
+    assert_true(out->dropped == 4 && out->incomplete);
+    assert_true(isnan(out->process.cpu_pct) && out->process.rss_bytes == MODEL_UNKNOWN &&
+                out->process.n_threads == 9);
+    assert_true(out->process.agent_cpu_pct == 0.5 && out->process.agent_rss_bytes == 12345);
+    assert_int_equal(out->n_threads, 2);
+    const struct model_thread *t = out->threads;
+    assert_true(t->ident == UINT64_MAX && t->on_cpu == 0 && t->gil == MODEL_GIL_HELD && t->cpu_pct == 12.5);
+    assert_true(t->has_python && t->torn && !t->truncated && t->state == 'S');
+    assert_string_equal(t->name, "MainThread");
+    assert_int_equal(t->n_frames, 4);
+    assert_string_equal(t->frames[0].func, "Träumer.schläft");
+    assert_string_equal(t->frames[1].file, "/x/主.py");
+    assert_int_equal(t->frames[1].line, 13);
+    assert_null(t->frames[2].func);
+    assert_null(t->frames[2].file);
+    assert_int_equal(t->frames[2].kind, MODEL_FRAME_NATIVE);
+    assert_string_equal(t->frames[3].file, "");
+    assert_int_equal(t->frames[3].line, INT32_MAX);
+    assert_true(t[1].state == '?' && t[1].on_cpu == MODEL_UNKNOWN && isnan(t[1].cpu_pct) && t[1].truncated);
+    assert_null(t[1].name);
+    assert_int_equal(t[1].n_frames, 0);
+}
+
 static void check_snapshot(void **state) {
     (void)state;
     struct strbuf b;
     struct err e = {0};
     strbuf_init(&b, 0);
-    struct model_frame frames[] = {
-        {.func = "Träumer.schläft", .file = "/x/主.py", .line = 12},
-        {.func = "Träumer.schläft", .file = "/x/主.py", .line = 13},
-        {.func = NULL, .file = NULL, .line = 0, .kind = MODEL_FRAME_NATIVE},
-        {.func = "<module>", .file = "", .line = INT32_MAX},
-    };
-    struct model_thread threads[] = {
-        {.tid = 100,
-         .ident = UINT64_MAX,
-         .name = "MainThread",
-         .native_name = "python",
-         .state = 'S',
-         .on_cpu = 0,
-         .gil = MODEL_GIL_HELD,
-         .cpu_pct = 12.5,
-         .has_python = true,
-         .torn = true,
-         .frames = frames,
-         .n_frames = 4},
-        {.tid = 101,
-         .native_name = "pt_autograd_0",
-         .state = '?',
-         .on_cpu = MODEL_UNKNOWN,
-         .gil = MODEL_GIL_UNKNOWN,
-         .cpu_pct = NAN,
-         .truncated = true},
-    };
-    struct model_snapshot in = {.timestamp = 1.7e9,
-                                .seq = 8,
-                                .gil_tid = 100,
-                                .cost_us = NAN,
-                                .threads = threads,
-                                .n_threads = 2,
-                                .dropped = 4,
-                                .incomplete = true,
-                                .process = {.cpu_pct = NAN,
-                                            .uptime_s = 3,
-                                            .rss_bytes = MODEL_UNKNOWN,
-                                            .n_threads = 9,
-                                            .agent_cpu_pct = 0.5,
-                                            .agent_rss_bytes = 12345}};
     for (int notify = 0; notify < 2; notify++) {
         struct model_snapshot out;
-        assert_int_equal(notify ? wire_put_threads_notify(&b, &in) : wire_put_snapshot(&b, 1, &in), 0);
+        assert_int_equal(notify ? wire_put_threads_notify(&b, &some_snapshot)
+                                : wire_put_snapshot(&b, 1, &some_snapshot),
+                         0);
         struct wire_message *m = parse(&b);
         assert_int_equal(wire_get_snapshot(m, &out, &e), 0);
-        assert_true(out.timestamp == in.timestamp && isnan(out.cost_us) && out.seq == 8 &&
-                    out.gil_tid == 100);
-        assert_true(out.dropped == 4 && out.incomplete);
-        assert_true(isnan(out.process.cpu_pct) && out.process.rss_bytes == MODEL_UNKNOWN &&
-                    out.process.n_threads == 9);
-        assert_true(out.process.agent_cpu_pct == 0.5 && out.process.agent_rss_bytes == 12345);
-        assert_int_equal(out.n_threads, 2);
-        const struct model_thread *t = out.threads;
-        assert_true(t->ident == UINT64_MAX && t->on_cpu == 0 && t->gil == MODEL_GIL_HELD &&
-                    t->cpu_pct == 12.5);
-        assert_true(t->has_python && t->torn && !t->truncated && t->state == 'S');
-        assert_string_equal(t->name, "MainThread");
-        assert_int_equal(t->n_frames, 4);
-        assert_string_equal(t->frames[0].func, "Träumer.schläft");
-        assert_string_equal(t->frames[1].file, "/x/主.py");
-        assert_int_equal(t->frames[1].line, 13);
-        assert_null(t->frames[2].func);
-        assert_null(t->frames[2].file);
-        assert_int_equal(t->frames[2].kind, MODEL_FRAME_NATIVE);
-        assert_string_equal(t->frames[3].file, "");
-        assert_int_equal(t->frames[3].line, INT32_MAX);
-        assert_true(t[1].state == '?' && t[1].on_cpu == MODEL_UNKNOWN && isnan(t[1].cpu_pct) &&
-                    t[1].truncated);
-        assert_null(t[1].name);
-        assert_int_equal(t[1].n_frames, 0);
+        expect_same(&out);
         model_snapshot_fini(&out);
         wire_message_free(m);
     }
