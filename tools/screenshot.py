@@ -113,6 +113,7 @@ def main():
     lines = sys.stdin.read().rstrip("\n").split("\n")
     w, h = args.cols * CELL_W + 20, len(lines) * CELL_H + 20
     print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">')
+    print("<!-- SPDX-License-Identifier: Apache-2.0 -->")
     print(f'<rect width="100%" height="100%" rx="6" fill="{args.paper}"/>')
     print(f'<g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{SIZE}" xml:space="preserve">')
     style = Style()

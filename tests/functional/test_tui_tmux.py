@@ -3,6 +3,7 @@
 
 import os
 import shlex
+import signal
 import subprocess
 
 import pytest
@@ -82,13 +83,17 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
     s.wait_for("main ")
     s.keys("Tab", "G")
     s.wait_for("<module>")
-    s.keys("Tab", "]")
+    s.keys("Tab")
+    s.type("<<<<")  # an order that does not change by itself
+    s.wait_for("sorted by TID")
+    s.type("]")
     s.wait_gone("Stack of MainThread")
-    s.keys("[")
+    s.type("[")
     s.wait_for("Stack of MainThread")
     s.type("/loader")
     s.wait_for("Search: loader")
     s.keys("Enter")
+    s.wait_for("/loader: ")
     s.wait_for("Stack of loader-")
     s.keys("Escape")
     s.wait_gone("/loader")
@@ -160,8 +165,8 @@ def test_picker(screen, plain_training, probing_top, ptrace):
     s.wait_for("status=0")
 
 
-def test_picker_says_why_not(screen, target, probing_top, ptrace):
-    """A process that ends before it is attached to: a line, and the list is still there."""
+def test_picker_says_why_not(screen, target, probing_top, ptrace, wait_until):
+    """A process that cannot be attached to: a line says why, and the list is still there."""
     job = target("import os, time\nos.write(int(os.environ['READY_FD']), b'ready\\n')\ntime.sleep(1000)\n")
     s = screen(200, 30)
     s.shell(f"{probing_top.path}; echo status=$?")
@@ -170,10 +175,11 @@ def test_picker_says_why_not(screen, target, probing_top, ptrace):
     s.keys("Enter")
     s.wait_for(f"FILTER {job.pid}")
     s.wait_for("target_0.py")
-    os.kill(job.pid, 19)  # stopped: refused, with the remedy
+    os.kill(job.pid, signal.SIGSTOP)
+    wait_until(lambda: job.state() == "T", what="the job to be stopped")
     s.keys("Enter")
     s.wait_for(f"process {job.pid} is stopped")
     assert "Which Python process?" in s.text()
-    os.kill(job.pid, 18)
+    os.kill(job.pid, signal.SIGCONT)
     s.type("q")
     s.wait_for("status=0")
