@@ -6,8 +6,10 @@ import os
 import pty
 import select
 import signal
+import socket
 import struct
 import termios
+import threading
 import time
 
 import pytest
@@ -233,3 +235,36 @@ def test_refusals(terminal, env, args, status, text):
     assert t.output.startswith(b"probing-top: ") and t.output.count(b"\n") == 1, t.output
     assert text in t.output.decode()
     assert b"\x1b" not in t.output
+
+
+@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH_9.2\r\n" * 50, None], ids=["nothing", "garbage", "closes"])
+def test_something_else_listens(terminal, tmp_path, answer):
+    """A socket that is no agent's: the terminal comes back with one line."""
+    path = tmp_path / "s.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen(8)
+
+        def serve():
+            held = []
+            while True:
+                try:
+                    peer = server.accept()[0]
+                except OSError:
+                    return
+                if answer is None:
+                    peer.close()
+                    continue
+                try:
+                    peer.sendall(answer)
+                except OSError:
+                    pass
+                held.append(peer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        t = terminal(f"unix:{path}")
+        assert os.WEXITSTATUS(t.wait()) in (1, 3)
+        last = t.output.split(b"\x1b[0m")[-1].rsplit(b"probing-top: ", 1)
+        assert len(last) == 2 and str(path).encode() in last[1] and last[1].count(b"\n") == 1, t.output[-500:]
+        assert termios.tcgetattr(t.fd) == t.before
+        server.shutdown(socket.SHUT_RDWR)
