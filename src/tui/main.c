@@ -49,8 +49,7 @@ static const struct option_def main_table[] = {
     {"no-color", 'C', OPTION_FLAG, AT(no_color), NULL, "no colours (as NO_COLOR in the environment)", 0, 0},
     {"ascii", 0, OPTION_FLAG, AT(ascii), NULL, "draw with ASCII characters only", 0, 0},
     {"no-mouse", 'M', OPTION_FLAG, AT(no_mouse), NULL, "leave the mouse to the terminal", 0, 0},
-    {"export", 0, OPTION_STRING, AT(export), "FORMAT", "write json, folded or txt instead of opening screens",
-     0, 0},
+    {"export", 0, OPTION_STRING, AT(export), "FORMAT", "write this instead of opening screens", 0, 0},
     {"output", 'o', OPTION_STRING, AT(output), "FILE", "with --export: write there; - is standard output", 0,
      0},
     {"once", 0, OPTION_FLAG, AT(once), NULL, "with --export: one look", 0, 0},
@@ -73,6 +72,9 @@ static void main_put_help(struct strbuf *out) {
              "TARGET is a pid, the name of a process, or unix:PATH; without it there is a list to choose "
              "from.\n\n");
     option_format_help(main_table, out);
+    (void)strbuf_adds(out, "\nFORMAT is\n");
+    for (const struct export_format *f = export_formats; f->name; f++)
+        (void)strbuf_addf(out, "  %-10s %s\n", f->name, f->help);
     (void)strbuf_adds(out,
                       "\nIn the screens ? shows the keys and q quits.\n"
                       "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
