@@ -154,9 +154,19 @@ logged() { # log command...
 
 common_flags='-fPIC -fvisibility=hidden -ffunction-sections -fdata-sections'
 
+# 4.3.5 goes on using a connection that it freed when the peer closes before the handshake is written: the caller is
+# told "alive" (0) instead of "gone" (-1).
+mend_libwebsockets() {
+    file=$dest/work/libwebsockets/lib/roles/http/client/client-http.c
+    sed '/"cws");/{n;s/return 0;/return -1;/;}' "$file" >"$file.new"
+    cmp -s "$file" "$file.new" && die "client-http.c of libwebsockets is not the one this script mends"
+    mv "$file.new" "$file"
+}
+
 # In the target process: no TLS, no plugins, no proxy from the environment, no netlink socket, SIGPIPE left alone.
 build_libwebsockets() { # version
     unpack libwebsockets "$1"
+    mend_libwebsockets
     : >"$dest/work/libwebsockets.log"
     logged libwebsockets cmake -S "$dest/work/libwebsockets" -B "$dest/work/libwebsockets/out" \
         -DCMAKE_C_COMPILER="$CC" -DCMAKE_BUILD_TYPE=MinSizeRel -DCMAKE_C_FLAGS="$common_flags" \
