@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define LISTENER_BACKLOG 16
+#define LISTENER_BIND_TRIES 10
 #define LISTENER_SWEEP 64       /* sockets looked at */
 #define LISTENER_SWEEP_AGE_S 60 /* one just being made is not dead */
 
@@ -85,7 +86,14 @@ static int listener_listen(struct listener *l, struct err *e) {
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->fd < 0)
         return err_set_errno(e, ERR_FAILED, errno, "no socket can be made");
-    if (bind(l->fd, (const struct sockaddr *)&sa, sizeof sa) != 0)
+    int rc = bind(l->fd, (const struct sockaddr *)&sa, sizeof sa);
+    /* Another agent that leaves removes the folder when it is empty, perhaps just now. */
+    for (int i = 0; i < LISTENER_BIND_TRIES && rc != 0 && errno == ENOENT; i++) {
+        if (listener_check_dir(l->dir, e) != 0)
+            return -1;
+        rc = bind(l->fd, (const struct sockaddr *)&sa, sizeof sa);
+    }
+    if (rc != 0)
         return err_set_errno(e, ERR_FAILED, errno, "socket %s cannot be made", l->path);
     if (chmod(l->path, 0600) != 0 || listen(l->fd, LISTENER_BACKLOG) != 0) {
         int saved = errno;

@@ -373,11 +373,19 @@ static void check_without_close_range(void **state) {
 static void check_dead_socket_is_replaced(void **state) {
     (void)state;
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
-    char dir[ENDPOINT_PATH_MAX];
+    char dir[ENDPOINT_PATH_MAX], keep[ENDPOINT_PATH_MAX];
     assert_int_equal(endpoint_dir(dir, sizeof dir, geteuid()), 0);
-    (void)mkdir(dir, 0700);
     assert_int_equal(endpoint_path(sa.sun_path, sizeof sa.sun_path, geteuid(), getpid()), 0);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    int fd = -1;
+    /* Another agent that leaves removes the folder when it is empty: a file of ours keeps it. */
+    (void)snprintf(keep, sizeof keep, "%s.keep", sa.sun_path);
+    for (int tries = 0; fd < 0 && tries < 100; tries++) {
+        (void)mkdir(dir, 0700);
+        fd = open(keep, O_CREAT | O_WRONLY, 0600);
+    }
+    assert_true(fd >= 0);
+    (void)close(fd);
+    fd = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof sa), 0);
     (void)close(fd);
     start_and_eject();
@@ -396,6 +404,7 @@ static void check_dead_socket_is_replaced(void **state) {
     assert_non_null(strstr(args.error, "another process"));
     (void)close(fd);
     assert_int_equal(unlink(sa.sun_path), 0);
+    assert_int_equal(unlink(keep), 0);
     start_and_eject();
 }
 
