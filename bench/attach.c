@@ -47,7 +47,7 @@ static const struct option_def attach_rows[] = {
     {"count", 'n', OPTION_INT, offsetof(struct attach_options, count), "N", "attaches of each kind (50)", 1,
      100000},
     {"restart", 0, OPTION_INT, offsetof(struct attach_options, restart), "N",
-     "start the job anew every N attaches (10)", 1, 100000},
+     "start the job anew every N attaches (2)", 1, 100000},
     {"check", 0, OPTION_FLAG, offsetof(struct attach_options, check), NULL, "fail when a budget is exceeded",
      0, 0},
     {"help", 'h', OPTION_FLAG, offsetof(struct attach_options, help), NULL, "this help", 0, 0},
@@ -355,7 +355,7 @@ static int attach_run(struct attach_bench *b, const struct attach_options *o, st
 }
 
 int main(int argc, char **argv) {
-    struct attach_options o = {.count = 50, .restart = 10};
+    struct attach_options o = {.count = 50, .restart = 2};
     struct attach_bench b = {.job = 0};
     struct err e = {0};
     const char *operands[64];
