@@ -61,8 +61,12 @@ static int message_read_error(struct wire_message *m, struct codec_cursor *c, st
     m->error_code = (enum wire_error)code;
     if (!values[1].at || codec_read(&values[1], &t) != 0 || t.type != CODEC_STR)
         return message_fail(e, "its error has no message");
-    m->error = strndup(t.bytes, t.count);
-    return m->error ? 0 : message_fail(e, "no memory");
+    m->error = malloc((size_t)t.count + 1);
+    if (!m->error)
+        return message_fail(e, "no memory");
+    memcpy(m->error, t.bytes, t.count); /* the bytes end there, with the message or not */
+    m->error[t.count] = '\0';
+    return 0;
 }
 
 /* The last element: a map, or nil where there is nothing to say. */
