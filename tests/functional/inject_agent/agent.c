@@ -41,6 +41,8 @@ struct agent {
 };
 
 static struct agent agent;
+static pthread_mutex_t agent_lock = PTHREAD_MUTEX_INITIALIZER;
+static int agent_runs;
 
 static void *agent_serve(void *arg) {
     (void)arg;
@@ -56,9 +58,12 @@ static void *agent_serve(void *arg) {
             continue;
         ssize_t n = read(client, &byte, 1);
         if (n == 1 && byte == 'p') {
+            (void)pthread_mutex_lock(&agent_lock);
             (void)unlink(agent.path);
             (void)close(agent.listener);
             (void)close(client);
+            agent_runs = 0;
+            (void)pthread_mutex_unlock(&agent_lock);
             return NULL;
         }
         (void)close(client);
@@ -79,13 +84,10 @@ static int agent_listen(void) {
     return listen(agent.listener, 8);
 }
 
-EXPORTED int probing_start(struct agent_start *start) {
+/* Under the lock. */
+static int agent_begin(struct agent_start *start) {
     pthread_t thread;
     pthread_attr_t attr;
-#ifdef AGENT_TEST_FAILS
-    (void)snprintf(start->error, sizeof start->error, "the test says no");
-    return AGENT_FAILED;
-#endif
     agent.starter = (pthread_t)start->thread;
     agent.region = (void *)start->region;
     agent.region_size = start->region_size;
@@ -106,6 +108,20 @@ EXPORTED int probing_start(struct agent_start *start) {
         (void)snprintf(start->error, sizeof start->error, "cannot create a thread");
         return AGENT_FAILED;
     }
+    agent_runs = 1;
     return AGENT_STARTED;
+}
+
+EXPORTED int probing_start(struct agent_start *start) {
+#ifdef AGENT_TEST_FAILS
+    (void)snprintf(start->error, sizeof start->error, "the test says no");
+    return AGENT_FAILED;
+#endif
+    (void)pthread_mutex_lock(&agent_lock);
+    int result = agent_runs ? AGENT_ALREADY : agent_begin(start);
+    if (result == AGENT_ALREADY)
+        (void)snprintf(start->endpoint, sizeof start->endpoint, "%s", agent.path);
+    (void)pthread_mutex_unlock(&agent_lock);
+    return result;
 }
 #endif
