@@ -76,7 +76,7 @@ const struct action_def action_table[] = {
      7,
      "the Top screen: functions by their share of the time"},
     {ACTION_SHOW_TOP, "top", TOP, {"4"}, NULL, 0, "this screen"},
-    {ACTION_SHOW_THREADS, "threads", TOP, {"2"}, "Threads", 7, "the Threads screen"},
+    {ACTION_SHOW_THREADS, "threads", TOP, {"2"}, "Threads", 2, "the Threads screen"},
     {ACTION_SHOW_THREADS, "threads", THREADS, {"2"}, NULL, 0, "this screen"},
     {ACTION_OPEN_CALLS,
      "open-calls",

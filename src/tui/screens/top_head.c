@@ -42,7 +42,7 @@ static void top_draw_query(const struct tally_table *t, const struct tally_query
     if (tally)
         tally_get_health(tally, &health);
     text_human_duration(time, sizeof time, health.newest_s - health.since_s);
-    (void)snprintf(text, sizeof text, "since %s", time);
+    (void)snprintf(text, sizeof text, "over %s", time);
     if (!isnan(health.since_s))
         top_fact(g, area, row, col, "", ROLE_VALUE, q->window ? windows[q->window] : text);
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)t->samples);
