@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TALLY_MAX_WALK 4096 /* callers looked at for recursion: more than an agent sends of a stack */
+#define TALLY_MAX_WALK 2048 /* callers looked at for recursion: as many as an agent sends of a stack */
 #define TALLY_RECURS_LINE 1U
 #define TALLY_RECURS_FUNCTION 2U
 

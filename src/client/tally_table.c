@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TABLE_MAX_WALK 4096 /* callers looked at for a pair that recurs */
+#define TABLE_MAX_WALK 2048 /* callers looked at for a pair that recurs */
 
 static const struct model_frame table_no_frame = {
     .kind = MODEL_FRAME_PYTHON, .func = "(no Python frame)", .file = NULL, .line = 0};

@@ -117,6 +117,11 @@ static void app_update_screens(struct app *a) {
     a->dirty = true;
 }
 
+void app_set_paused(struct app *a, bool paused) {
+    data_set_paused(&a->data, paused);
+    app_update_screens(a);
+}
+
 void app_take_target(struct app *a, struct model_target *t) {
     data_take_target(&a->data, t);
     app_update_screens(a);

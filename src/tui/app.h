@@ -130,6 +130,9 @@ struct app_screen *app_top(struct app *a);
 /* Do an action as if its key had been pressed. */
 void app_act(struct app *a, enum action action);
 
+/* Freeze what all screens show, or show the newest again. */
+void app_set_paused(struct app *a, bool paused);
+
 /* Change the delay by a step up or down. */
 void app_step_delay(struct app *a, int step);
 

@@ -146,6 +146,7 @@ void data_set_state(struct data *d, enum session_state state, const struct err *
 
 void data_set_paused(struct data *d, bool paused) {
     d->paused = paused;
+    d->pauses++;
     if (d->tally)
         (void)tally_hold(d->tally, paused);
     if (!paused)

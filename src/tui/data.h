@@ -42,6 +42,7 @@ struct data {
     struct data_shot live; /* the newest */
     struct data_shot held; /* the one shown while paused, once a newer one came */
     bool paused;
+    unsigned pauses; /* how often it was frozen or let go */
     enum session_state state;
     struct err why;      /* the reason of the last change of state */
     double retry_at_s;   /* while reconnecting: when the next try is due, on the caller's clock */

@@ -50,6 +50,12 @@ static struct app *top_app(int batches) {
     return a;
 }
 
+static void next_snapshot(struct app *a, int step) {
+    struct model_snapshot s;
+    fixture_snapshot(&s, FIXTURE_NORMAL, step);
+    app_take_snapshot(a, &s);
+}
+
 static void wait_s(struct app *a, double s) { app_set_time(a, a->now_s + s, a->epoch_s + s); }
 
 /* Samples cost something: they come while the screen is open, and a little longer. */
@@ -175,6 +181,24 @@ static void test_pause(void **state) {
     app_free(a);
 }
 
+/* Frozen on one screen is frozen on both, from the same moment; let go on one, let go on both. */
+static void test_pause_of_both_screens(void **state) {
+    struct app *a = top_app(8);
+    (void)state;
+    fixture_press(a, "2");
+    fixture_samples(a, 8);
+    fixture_press(a, "Space");
+    fixture_samples(a, 8);
+    next_snapshot(a, 20);
+    next_snapshot(a, 21);
+    fixture_press(a, "4");
+    assert_shows(a, "samples 1166"); /* sixteen batches */
+    fixture_press(a, "Space 2");
+    assert_hides(a, "PAUSED");
+    assert_shows(a, "functional.py:126");
+    app_free(a);
+}
+
 static void test_threads(void **state) {
     struct app *a = top_app(8);
     (void)state;
@@ -281,6 +305,8 @@ static void test_anything(void **state) {
         app_input(a, &e);
         if (rand() % 5 == 0)
             fixture_samples(a, 1 + rand() % 3);
+        if (rand() % 5 == 0)
+            next_snapshot(a, i);
         const int *size = sizes[(size_t)rand() % (sizeof sizes / sizeof sizes[0])];
         assert_true(strlen(draw(a, size[0], size[1])) > 0);
     }
@@ -295,6 +321,7 @@ int main(void) {
         cmocka_unit_test(test_selection_follows_the_function),
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_pause_of_both_screens),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_less_is_shown),
         cmocka_unit_test(test_zero_and_windows),

@@ -250,7 +250,7 @@ void fixture_samples(struct app *a, int batches) {
                 samples[n++] = (struct model_sample){.tid = fixture_shares[k].tid,
                                                      .stack_id = fixture_shares[k].stack,
                                                      .on_cpu = j < fixture_shares[k].on_cpu,
-                                                     .torn = i % 8 == 7 && n == 3};
+                                                     .torn = i % 8 == 7 && k == 0 && j == 3};
         struct model_sample_batch b = {.epoch = 1, .period_us = 10416, .dropped = (uint64_t)i / 8};
         b.frames = fixture_frame_defs;
         b.n_frames = COUNT(fixture_frame_defs);

@@ -46,6 +46,7 @@ struct top_state {
     double built_s;         /* when the table was made; with no samples: not yet */
     uint64_t built_samples; /* of the stream then */
     uint32_t restarts;
+    unsigned pauses;
     int widths[TABLE_MAX_COLUMNS], call_widths[TABLE_MAX_COLUMNS];
     struct rect table_area, calls_area; /* as last drawn; no rows: not drawn */
 };
@@ -80,6 +81,7 @@ static void top_rebuild(struct top_state *s, const struct app *app) {
     const struct tally *tally = app->data.tally;
     top_rows_fini(&s->rows);
     tally_table_fini(&s->table);
+    s->pauses = app->data.pauses;
     if (tally) {
         tally_get_health(tally, &health);
         if (health.restarts != s->restarts)
@@ -100,7 +102,7 @@ static void top_update(void *state, struct app *app) {
     tally_get_health(app->data.tally, &health);
     bool is_early = health.samples < TOP_EARLY_SAMPLES && health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
-    if (health.restarts != s->restarts || is_early || is_due)
+    if (health.restarts != s->restarts || app->data.pauses != s->pauses || is_early || is_due)
         top_rebuild(s, app);
 }
 
@@ -363,7 +365,7 @@ static void top_by_line(struct top_state *s, struct app *app) {
 }
 
 static void top_zero(struct app *app) {
-    data_set_paused(&app->data, false);
+    app_set_paused(app, false);
     if (app->data.tally)
         tally_reset(app->data.tally, app->now_s);
     app_message(app, false, "counting from zero");
@@ -385,7 +387,7 @@ static bool top_act_query(struct top_state *s, struct app *app, enum action acti
         top_zero(app);
         break;
     case ACTION_PAUSE:
-        data_set_paused(&app->data, !app->data.paused);
+        app_set_paused(app, !app->data.paused);
         break;
     case ACTION_THREAD_PREV:
     case ACTION_THREAD_NEXT:
