@@ -20,7 +20,7 @@ enum action_context {
     CONTEXT_TOP,
     CONTEXT_PICKER,
     CONTEXT_HELP,
-    CONTEXT_COUNT
+    CONTEXT_COUNT,
 };
 
 #define ACTION_IN(c) (1U << (c))

@@ -85,7 +85,7 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
     s.keys("Tab", "G")
     s.wait_for("<module>")
     s.keys("Tab")
-    s.type("<<<<")  # an order that does not change by itself
+    s.type("<<<<<<")  # an order that does not change by itself
     s.wait_for("sorted by TID")
     s.type("]")
     s.wait_gone("Stack of MainThread")

@@ -23,7 +23,7 @@
 #define TOP_WHEEL 3
 #define TOP_FIRST_SAMPLES 10 /* from here on there is something to show */
 #define TOP_EARLY_SAMPLES 500
-#define TOP_TWO_LINES 10 /* rows from which the head takes two */
+#define TOP_TWO_LINES 8 /* rows from which the head takes two */
 
 static const double top_thresholds[] = {0, 0.1, 0.5, 1, 2, 5, 10, 20, 50};
 #define TOP_N_THRESHOLDS ((int)(sizeof top_thresholds / sizeof top_thresholds[0]))
