@@ -226,6 +226,7 @@ static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double
     mine->samples++;
     mine->on_cpu += on_cpu;
     mine->us += us;
+    mine->on_cpu_us += on_cpu ? us : 0;
     f->totals.samples++;
     return 0;
 }
@@ -333,6 +334,20 @@ const struct fold_totals *fold_get_totals(const struct fold *f) { return &f->tot
 size_t fold_count(const struct fold *f) { return f->tables[FOLD_ENTRIES].n; }
 
 const struct fold_entry *fold_get(const struct fold *f, size_t i) { return fold_item(f, FOLD_ENTRIES, i); }
+
+size_t fold_stacks(const struct fold *f) { return f->tables[FOLD_STACKS].n; }
+
+size_t fold_frames(const struct fold *f) { return f->tables[FOLD_FRAMES].n; }
+
+const struct model_frame *fold_frame(const struct fold *f, size_t frame) {
+    return fold_item(f, FOLD_FRAMES, frame);
+}
+
+uint32_t fold_stack_frame(const struct fold *f, uint32_t stack, uint32_t *above) {
+    const struct fold_stack *s = fold_item(f, FOLD_STACKS, stack - 1);
+    *above = s->parent;
+    return s->frame;
+}
 
 size_t fold_path(const struct fold *f, uint32_t stack, const struct model_frame **out, size_t cap) {
     if (stack == FOLD_NO_STACK)

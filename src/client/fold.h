@@ -24,8 +24,9 @@ struct fold_entry {
     int64_t tid;
     uint32_t stack; /* for fold_path; FOLD_NO_STACK */
     uint64_t samples;
-    uint64_t on_cpu; /* of these, how many were on the CPU */
-    double us;       /* time the samples stand for */
+    uint64_t on_cpu;  /* of these, how many were on the CPU */
+    double us;        /* time the samples stand for */
+    double on_cpu_us; /* of it, what those on the CPU stand for */
 };
 
 struct fold_totals {
@@ -47,6 +48,15 @@ const struct fold_totals *fold_get_totals(const struct fold *f);
 /* Entries in order of their first sample. */
 size_t fold_count(const struct fold *f);
 const struct fold_entry *fold_get(const struct fold *f, size_t i);
+
+/* Stacks are a forest: each is a frame called by the stack above it, which has a smaller number. Numbers count from 1
+ * (stacks) and 0 (frames), and are never given anew. */
+size_t fold_stacks(const struct fold *f);
+size_t fold_frames(const struct fold *f);
+const struct model_frame *fold_frame(const struct fold *f, size_t frame);
+
+/* Frame of a stack (1 <= stack <= fold_stacks); `*above` is its caller's stack, FOLD_NO_STACK for an outermost one. */
+uint32_t fold_stack_frame(const struct fold *f, uint32_t stack, uint32_t *above);
 
 /* Frames of a stack, root first, at most `cap` (the outermost). Number of frames the stack has. */
 size_t fold_path(const struct fold *f, uint32_t stack, const struct model_frame **out, size_t cap);

@@ -14,7 +14,14 @@
 #include "base/strbuf.h"
 
 /* Where keys are read: which part of which screen has the focus. */
-enum action_context { CONTEXT_THREADS = 0, CONTEXT_STACK, CONTEXT_PICKER, CONTEXT_HELP, CONTEXT_COUNT };
+enum action_context {
+    CONTEXT_THREADS = 0,
+    CONTEXT_STACK,
+    CONTEXT_TOP,
+    CONTEXT_PICKER,
+    CONTEXT_HELP,
+    CONTEXT_COUNT,
+};
 
 #define ACTION_IN(c) (1U << (c))
 #define ACTION_EVERYWHERE (ACTION_IN(CONTEXT_COUNT) - 1U)
@@ -49,6 +56,15 @@ enum action {
     ACTION_FOCUS,
     ACTION_ZOOM,
     ACTION_OPEN_STACK,
+    ACTION_SHOW_THREADS,
+    ACTION_SHOW_TOP,
+    ACTION_OPEN_CALLS,
+    ACTION_BY_LINE,
+    ACTION_ON_CPU,
+    ACTION_WINDOW,
+    ACTION_ZERO,
+    ACTION_THRESHOLD_UP,
+    ACTION_THRESHOLD_DOWN,
     ACTION_ATTACH,
     ACTION_RUN_ENTRY,
     ACTION_REFRESH,

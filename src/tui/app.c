@@ -27,11 +27,12 @@ struct app *app_new(const struct app_config *config) {
     return a;
 }
 
+static void app_drop_screens(struct app *a);
+
 void app_free(struct app *a) {
     if (!a)
         return;
-    while (a->n_screens > 0)
-        app_pop(a);
+    app_drop_screens(a);
     target_list_free(a->processes, a->n_processes);
     data_fini(&a->data);
     free(a);
@@ -46,25 +47,58 @@ struct app_screen *app_top(struct app *a) {
     return &a->screens[a->n_screens - 1];
 }
 
+/* A screen that was kept when it was closed; its state is NULL when there is none. */
+static struct app_screen app_take_kept(struct app *a, const struct screen_def *def) {
+    for (int i = 0; i < a->n_kept; i++)
+        if (a->kept[i].def == def) {
+            struct app_screen s = a->kept[i];
+            a->kept[i] = a->kept[--a->n_kept];
+            return s;
+        }
+    return (struct app_screen){def, NULL};
+}
+
 void app_push(struct app *a, const struct screen_def *def) {
     if (a->n_screens == APP_MAX_SCREENS)
         return;
-    void *state = calloc(1, def->state_size ? def->state_size : 1);
-    if (!state)
+    struct app_screen s = app_take_kept(a, def);
+    bool is_new = !s.state;
+    if (is_new)
+        s.state = calloc(1, def->state_size ? def->state_size : 1);
+    if (!s.state)
         return;
-    a->screens[a->n_screens++] = (struct app_screen){def, state};
-    if (def->init)
-        def->init(state, a);
+    a->screens[a->n_screens++] = s;
+    if (is_new && def->init)
+        def->init(s.state, a);
+    else if (!is_new && def->update)
+        def->update(s.state, a);
     a->dirty = true;
+}
+
+static void app_free_screen(struct app_screen *s) {
+    if (s->def->fini)
+        s->def->fini(s->state);
+    free(s->state);
 }
 
 void app_pop(struct app *a) {
     struct app_screen *s = app_top(a);
-    if (s->def->fini)
-        s->def->fini(s->state);
-    free(s->state);
+    if (s->def->needs_samples)
+        a->samples_until_s = a->now_s + APP_SAMPLE_STAY_S;
+    if (s->def->is_kept && a->n_kept < APP_MAX_SCREENS)
+        a->kept[a->n_kept++] = *s;
+    else
+        app_free_screen(s);
     a->n_screens--;
     a->dirty = true;
+}
+
+/* Close all screens for good. */
+static void app_drop_screens(struct app *a) {
+    while (a->n_screens > 0)
+        app_pop(a);
+    while (a->n_kept > 0)
+        app_free_screen(&a->kept[--a->n_kept]);
 }
 
 void app_message(struct app *a, bool is_bad, const char *fmt, ...) {
@@ -83,6 +117,11 @@ static void app_update_screens(struct app *a) {
     a->dirty = true;
 }
 
+void app_set_paused(struct app *a, bool paused) {
+    data_set_paused(&a->data, paused);
+    app_update_screens(a);
+}
+
 void app_take_target(struct app *a, struct model_target *t) {
     data_take_target(&a->data, t);
     app_update_screens(a);
@@ -91,6 +130,23 @@ void app_take_target(struct app *a, struct model_target *t) {
 void app_take_snapshot(struct app *a, struct model_snapshot *s) {
     data_take_snapshot(&a->data, s, a->now_s);
     app_update_screens(a);
+}
+
+void app_take_samples(struct app *a, const struct model_sample_batch *b) {
+    if (!data_take_samples(&a->data, b, a->now_s))
+        a->wishes.again = true;
+    for (int i = 0; i < a->n_screens; i++)
+        if (a->screens[i].def->needs_samples && a->screens[i].def->update) {
+            a->screens[i].def->update(a->screens[i].state, a);
+            a->dirty = true;
+        }
+}
+
+bool app_wants_samples(const struct app *a) {
+    for (int i = 0; i < a->n_screens; i++)
+        if (a->screens[i].def->needs_samples)
+            return true;
+    return a->now_s < a->samples_until_s;
 }
 
 void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s) {
@@ -113,8 +169,7 @@ void app_attach_done(struct app *a, const struct err *why) {
         return;
     }
     a->message[0] = '\0';
-    while (a->n_screens > 0)
-        app_pop(a);
+    app_drop_screens(a);
     app_push(a, &screen_threads);
 }
 
@@ -198,6 +253,10 @@ static bool app_act_common(struct app *a, enum action action) {
         return true;
     case ACTION_FASTER:
         app_step_delay(a, -1);
+        return true;
+    case ACTION_SHOW_THREADS:
+        while (a->n_screens > 1)
+            app_pop(a);
         return true;
     case ACTION_BACK:
         if (a->n_screens > 1)

@@ -23,6 +23,8 @@
 #define APP_MAX_SCREENS 8
 #define APP_MIN_DELAY_S 0.05
 #define APP_MAX_DELAY_S 60.0
+#define APP_SAMPLE_HZ 100.0  /* asked for where a screen needs samples */
+#define APP_SAMPLE_STAY_S 10 /* they go on so long when it is left: who comes back soon has no gap */
 
 struct app_config {
     double delay_s; /* between snapshots; 0 for a single look */
@@ -41,6 +43,7 @@ struct app_wishes {
     bool list;     /* the processes again */
     bool snapshot; /* a snapshot now */
     bool rate;     /* delay_s changed */
+    bool again;    /* the subscription to samples from the start, with its definitions */
     pid_t attach;  /* > 0: to this process */
 };
 
@@ -57,9 +60,12 @@ struct app {
     double epoch_s; /* the time of day at now_s */
     struct app_screen screens[APP_MAX_SCREENS];
     int n_screens;
-    struct rect body; /* where the top screen was drawn */
-    int footer_row;   /* -1: not drawn */
-    bool folded;      /* the header takes one line */
+    struct app_screen kept[APP_MAX_SCREENS]; /* closed ones that are opened again as they were */
+    int n_kept;
+    double samples_until_s; /* while no open screen needs samples: when they may end */
+    struct rect body;       /* where the top screen was drawn */
+    int footer_row;         /* -1: not drawn */
+    bool folded;            /* the header takes one line */
     bool too_small;
     bool mouse;
 
@@ -92,6 +98,7 @@ void app_key(struct app *a, uint32_t key);
 
 void app_take_target(struct app *a, struct model_target *t);     /* moved out of *t */
 void app_take_snapshot(struct app *a, struct model_snapshot *s); /* moved out of *s */
+void app_take_samples(struct app *a, const struct model_sample_batch *b);
 void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s);
 
 /* Processes for the picker; the list is owned by the app from here. */
@@ -106,6 +113,9 @@ void app_draw(struct app *a, struct grid *g);
 /* Does what is drawn change by time alone (an age, a countdown)? */
 bool app_needs_tick(const struct app *a);
 
+/* Is the stream of samples to come now? */
+bool app_wants_samples(const struct app *a);
+
 /* What is wished for; cleared. */
 struct app_wishes app_take_wishes(struct app *a);
 
@@ -119,6 +129,9 @@ struct app_screen *app_top(struct app *a);
 
 /* Do an action as if its key had been pressed. */
 void app_act(struct app *a, enum action action);
+
+/* Freeze what all screens show, or show the newest again. */
+void app_set_paused(struct app *a, bool paused);
 
 /* Change the delay by a step up or down. */
 void app_step_delay(struct app *a, int step);

@@ -16,12 +16,14 @@ static void data_shot_fini(struct data_shot *s) {
         model_snapshot_fini(&s->snapshot);
     free(s->stack_hash);
     free(s->stack_since);
+    free(s->gil);
     memset(s, 0, sizeof *s);
 }
 
 void data_fini(struct data *d) {
     data_shot_fini(&d->live);
     data_shot_fini(&d->held);
+    tally_free(d->tally);
     if (d->has_target)
         model_target_fini(&d->target);
     memset(d, 0, sizeof *d);
@@ -67,17 +69,36 @@ static long data_index(const struct data_shot *shot, int64_t tid, size_t hint) {
     return -1;
 }
 
-/* Compare with the shot before: who still shows the same stack. Without memory ages stay unknown. */
+/* One look more at a thread and the GIL. */
+static struct data_gil data_gil_next(struct data_gil past, enum model_gil now) {
+    return (struct data_gil){.known = past.known << 1 | (now != MODEL_GIL_UNKNOWN),
+                             .held = past.held << 1 | (now == MODEL_GIL_HELD),
+                             .waiting = past.waiting << 1 | (now == MODEL_GIL_WAITING)};
+}
+
+void data_gil_share(const struct data_shot *shot, size_t thread, double *held, double *waiting) {
+    const uint64_t mask = DATA_GIL_LOOKS < 64 ? (1ULL << (DATA_GIL_LOOKS % 64)) - 1 : ~0ULL;
+    const struct data_gil none = {0}, *g = shot->gil ? &shot->gil[thread] : &none;
+    double looks = __builtin_popcountll(g->known & mask);
+    *held = looks > 0 ? __builtin_popcountll(g->held & mask) / looks * 100 : NAN;
+    *waiting = looks > 0 ? __builtin_popcountll(g->waiting & mask) / looks * 100 : NAN;
+}
+
+/* Compare with the shot before: who still shows the same stack, and what it did with the GIL. Without memory it stays
+ * unknown. */
 static void data_compare(struct data_shot *shot, const struct data_shot *before) {
     const struct model_snapshot *s = &shot->snapshot;
     shot->stack_hash = calloc(s->n_threads + 1, sizeof *shot->stack_hash);
     shot->stack_since = calloc(s->n_threads + 1, sizeof *shot->stack_since);
-    if (!shot->stack_hash || !shot->stack_since)
+    shot->gil = calloc(s->n_threads + 1, sizeof *shot->gil);
+    if (!shot->stack_hash || !shot->stack_since || !shot->gil)
         return;
     for (size_t i = 0; i < s->n_threads; i++) {
         shot->stack_hash[i] = data_hash_stack(&s->threads[i]);
         shot->stack_since[i] = s->timestamp;
         long old = data_index(before, s->threads[i].tid, i);
+        struct data_gil past = old >= 0 && before->gil ? before->gil[old] : (struct data_gil){0};
+        shot->gil[i] = data_gil_next(past, s->threads[i].gil);
         if (old >= 0 && before->stack_hash && before->stack_since && shot->stack_hash[i] &&
             before->stack_hash[old] == shot->stack_hash[i])
             shot->stack_since[i] = before->stack_since[old];
@@ -103,6 +124,17 @@ void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s) 
     d->live = shot;
 }
 
+bool data_take_samples(struct data *d, const struct model_sample_batch *b, double now_s) {
+    if (!d->tally) {
+        d->tally = tally_new();
+        if (!d->tally)
+            return true;
+        if (d->paused)
+            (void)tally_hold(d->tally, true);
+    }
+    return tally_add(d->tally, b, now_s);
+}
+
 void data_set_state(struct data *d, enum session_state state, const struct err *why, double retry_at_s) {
     d->state = state;
     d->retry_at_s = retry_at_s;
@@ -114,6 +146,9 @@ void data_set_state(struct data *d, enum session_state state, const struct err *
 
 void data_set_paused(struct data *d, bool paused) {
     d->paused = paused;
+    d->pauses++;
+    if (d->tally)
+        (void)tally_hold(d->tally, paused);
     if (!paused)
         data_shot_fini(&d->held);
 }

@@ -2,8 +2,9 @@
 /*
  * data: what is known of the target, as the screens read it.
  *
- * Holds the newest snapshot, and while the view is paused the one that was on the screen, which nothing replaces. Fed by
- * the session (or a test); no clock of its own: times are given by the caller. One thread.
+ * Holds the newest snapshot, and while the view is paused the one that was on the screen, which nothing replaces; and the
+ * samples added up, once some were asked for. Fed by the session (or a test); no clock of its own: times are given by the
+ * caller. One thread.
  */
 #ifndef TUI_DATA_H
 #define TUI_DATA_H
@@ -14,7 +15,15 @@
 #include "base/err.h"
 #include "base/model.h"
 #include "client/session.h"
+#include "client/tally.h"
 #include "tui/widgets/meter.h"
+
+#define DATA_GIL_LOOKS 40 /* snapshots that shares of the GIL are taken over; at most 64 */
+
+/* A thread and the GIL in the newest snapshots, a bit each, the newest lowest. */
+struct data_gil {
+    uint64_t known, held, waiting;
+};
 
 /* A snapshot with what only a row of them tells. */
 struct data_shot {
@@ -22,7 +31,8 @@ struct data_shot {
     uint64_t *stack_hash; /* per thread */
     double *
         stack_since; /* per thread: timestamp of the first of the unbroken row of snapshots with the same stack */
-    double arrived_s; /* when it came, on the caller's clock */
+    struct data_gil *gil; /* per thread */
+    double arrived_s;     /* when it came, on the caller's clock */
     bool valid;
 };
 
@@ -32,13 +42,15 @@ struct data {
     struct data_shot live; /* the newest */
     struct data_shot held; /* the one shown while paused, once a newer one came */
     bool paused;
+    unsigned pauses; /* how often it was frozen or let go */
     enum session_state state;
-    struct err why;    /* the reason of the last change of state */
-    double retry_at_s; /* while reconnecting: when the next try is due, on the caller's clock */
-    uint64_t received; /* snapshots so far */
-    uint64_t missed;   /* notifications lost by this session */
-    struct meter cpu;  /* of the process, % of one core, per snapshot */
-    struct meter gil;  /* 100 held, 0 free, per snapshot */
+    struct err why;      /* the reason of the last change of state */
+    double retry_at_s;   /* while reconnecting: when the next try is due, on the caller's clock */
+    uint64_t received;   /* snapshots so far */
+    uint64_t missed;     /* notifications lost by this session */
+    struct meter cpu;    /* of the process, % of one core, per snapshot */
+    struct meter gil;    /* 100 held, 0 free, per snapshot */
+    struct tally *tally; /* NULL before the first samples */
 };
 
 void data_init(struct data *d);
@@ -47,6 +59,9 @@ void data_fini(struct data *d);
 /* Take a target or a snapshot: the struct is moved out of `*t` and `*s`, which are left zeroed. */
 void data_take_target(struct data *d, struct model_target *t);
 void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s);
+
+/* Take a batch of samples. False when their definitions have to be sent again: what was counted is gone. */
+bool data_take_samples(struct data *d, const struct model_sample_batch *b, double now_s);
 
 void data_set_state(struct data *d, enum session_state state, const struct err *why, double retry_at_s);
 
@@ -58,6 +73,10 @@ const struct data_shot *data_shown(const struct data *d);
 
 /* Seconds that a thread of a shot has shown the same stack; NAN unknown (first look, no frames). */
 double data_stack_age(const struct data_shot *shot, size_t thread);
+
+/* Of the last DATA_GIL_LOOKS snapshots in which it was known: the share in which a thread of a shot held the GIL, and that
+ * in which it waited for it. 0 to 100; NAN unknown. */
+void data_gil_share(const struct data_shot *shot, size_t thread, double *held, double *waiting);
 
 /* 100 when the GIL is held in a snapshot, 0 when it is free; NAN unknown. */
 double data_gil_level(const struct model_snapshot *s);

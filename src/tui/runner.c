@@ -35,6 +35,7 @@ struct runner {
     struct loop_watch *input, *signals, *attaching;
     struct attach attach;
     int signal_fd;
+    bool sampling;         /* samples are subscribed to */
     uint64_t painted_ns;   /* the last frame */
     uint64_t paint_due_ns; /* when the paint timer ends; 0: it is not set */
     uint64_t retry_us;     /* > 0: the terminal takes nothing, and is asked again after so long */
@@ -161,14 +162,38 @@ static void runner_on_target(void *arg, struct model_target *target) {
     runner_want_paint(r);
 }
 
+/* Have samples come while the app wants them, and only then; `again`: with all definitions anew. */
+static void runner_follow_samples(struct runner *r, bool again) {
+    struct err e;
+    bool wanted = app_wants_samples(r->app);
+    if (!r->session || (wanted == r->sampling && !again))
+        return;
+    if (r->sampling)
+        (void)session_unsubscribe(r->session, WIRE_STREAM_SAMPLES, NULL);
+    if (wanted && session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+    r->sampling = wanted;
+}
+
 static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct runner *r = arg;
     runner_set_time(r);
     app_take_snapshot(r->app, snapshot);
+    runner_follow_samples(r, false);
     runner_open_term(r);
     runner_want_paint(r);
     uint64_t late_us = (uint64_t)(r->app->config.delay_s * 2.1e6);
     loop_timer_set(r->tick, late_us > RUNNER_TICK_US ? late_us : RUNNER_TICK_US);
+}
+
+static void runner_on_samples(void *arg, struct model_sample_batch *batch) {
+    struct runner *r = arg;
+    runner_set_time(r);
+    app_take_samples(r->app, batch);
+    bool again = r->app->wishes.again;
+    r->app->wishes.again = false;
+    runner_follow_samples(r, again);
+    runner_want_paint(r);
 }
 
 static void runner_on_reply(void *arg, enum wire_method method, const struct err *error) {
@@ -190,6 +215,7 @@ static int runner_open_session(struct runner *r, const struct session_address *a
         .on_state = runner_on_state,
         .on_target = runner_on_target,
         .on_snapshot = runner_on_snapshot,
+        .on_samples = runner_on_samples,
         .on_reply = runner_on_reply,
     };
     r->session = session_new(r->loop, addr, &handler, r, e);
@@ -273,6 +299,7 @@ static void runner_grant(struct runner *r) {
         term_set_mouse(r->term, r->app->mouse);
     if (w.rate)
         runner_subscribe(r);
+    runner_follow_samples(r, w.again);
     if (w.snapshot && r->session)
         (void)session_request(r->session, WIRE_THREADS, NULL);
     if (w.attach > 0)

@@ -26,6 +26,8 @@ enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL };
 struct screen_def {
     const char *name;                           /* as in docs and tests */
     const char *title;                          /* in the status line */
+    bool needs_samples;                         /* the stream of samples comes while it is open */
+    bool is_kept;                               /* opened again, it is as it was left */
     size_t state_size;                          /* of the struct that `state` points to; zeroed before init */
     void (*init)(void *state, struct app *app); /* may be NULL, like all functions but draw */
     void (*fini)(void *state);

@@ -2,6 +2,7 @@
 """probing-top in a real terminal multiplexer, on a real job: what a person does in the first minute."""
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -84,7 +85,7 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
     s.keys("Tab", "G")
     s.wait_for("<module>")
     s.keys("Tab")
-    s.type("<<<<")  # an order that does not change by itself
+    s.type("<<<<<<")  # an order that does not change by itself
     s.wait_for("sorted by TID")
     s.type("]")
     s.wait_gone("Stack of MainThread")
@@ -181,5 +182,80 @@ def test_picker_says_why_not(screen, target, probing_top, ptrace, wait_until):
     s.wait_for(f"process {job.pid} is stopped")
     assert "Which Python process?" in s.text()
     os.kill(job.pid, signal.SIGCONT)
+    s.type("q")
+    s.wait_for("status=0")
+
+
+# Two thirds of its time in `busy_a`, one in `busy_b`; the lengths vary so that no sampler keeps step. A second thread sleeps.
+SPLIT_JOB = """
+import os, random, threading, time
+
+def busy_a(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+def busy_b(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+def doze():
+    while True:
+        time.sleep(1000)
+
+def work():
+    while True:
+        length = random.uniform(0.004, 0.02)
+        busy_a(2 * length)
+        busy_b(length)
+
+threading.Thread(target=doze, name="dozing", daemon=True).start()
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+work()
+"""
+
+
+def top_shares(text):
+    """{function: (own %, total %)} of the rows of the Top screen."""
+    rows = re.findall(r"^ *([0-9.]+) +([0-9.]+) +[0-9.]+s +[0-9.]+s ([^ ]+)", text, re.M)
+    return {func: (float(own), float(total)) for own, total, func in rows}
+
+
+def test_top(screen, target, probing_top, probing, ptrace, wait_until):
+    """Where the time goes, as the job knows it; samples are taken only while somebody looks."""
+    job = target(SPLIT_JOB, name="split_job.py")
+    s = screen(100, 30)
+
+    def sampled(at_least):
+        found = re.search(r"samples (\d+)", s.text())
+        return found and int(found[1]) >= at_least
+
+    s.shell(f"{probing_top.path} {job.pid}; echo status=$?")
+    s.wait_for("Stack of MainThread")
+    assert probing(str(job.pid), "status", "--json").ok().json()["sampler"]["rate_hz"] == 0
+    s.type("4")
+    s.wait_for("of 100 Hz")
+    s.wait_for("busy_a")
+    wait_until(lambda: sampled(1200), 60, "1200 samples")
+    shares = top_shares(s.text())
+    busy = shares["busy_a"][0] + shares["busy_b"][0]
+    assert 40 < busy < 55, shares  # one thread of two
+    assert abs(shares["busy_a"][0] / busy - 2 / 3) < 0.12, shares  # 600 samples: 6 standard deviations
+    assert abs(shares["work"][1] - busy) < 3 and shares["doze"][0] > 40, shares
+    assert max(total for _, total in shares.values()) <= 100
+    s.type("a")
+    s.wait_for("on CPU")
+    wait_until(lambda: top_shares(s.text()).get("busy_a", (0, 0))[0] > 50, 15, "shares of what ran")
+    assert top_shares(s.text()).get("doze", (0, 0))[0] < 5
+    s.type("/busy_b")
+    s.keys("Enter", "Enter")
+    s.wait_for("Calls of busy_b")
+    s.wait_for("called by")
+    s.type("0")
+    s.wait_for("counting from zero")
+    s.type("2")
+    s.wait_for("Stack of ")
+    wait_until(lambda: probing(str(job.pid), "status", "--json").ok().json()["sampler"]["rate_hz"] == 0, 30, "the end of sampling")
     s.type("q")
     s.wait_for("status=0")

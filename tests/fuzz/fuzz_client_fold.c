@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz target: batches of samples as a hostile agent could send them, through aggregation and out as folded and JSON.
+ * Fuzz target: batches of samples as a hostile agent could send them, through aggregation and out as folded, JSON and
+ * shares of functions.
  *
  * The input is a sequence of records of four bytes: what, and three small numbers; ids collide and dangle on purpose.
  */
@@ -12,6 +13,7 @@
 #include "client/export.h"
 #include "client/export_formats.h"
 #include "client/fold.h"
+#include "client/tally_table.h"
 
 #define FUZZ_MAX_ITEMS 256
 
@@ -90,10 +92,41 @@ static void fuzz_render(const struct fold *fold) {
     }
 }
 
+/* Own counts add up to all, no total exceeds it, and every row can be asked for its calls. */
+static void fuzz_check_table(const struct tally *tally, const struct tally_query *q) {
+    struct tally_table t = {0};
+    uint64_t own = 0;
+    if (tally_table_build(&t, tally, q) != 0)
+        return;
+    for (size_t i = 0; i < t.n; i++) {
+        size_t n;
+        own += t.rows[i].own;
+        if (t.rows[i].total > t.samples || t.rows[i].own > t.rows[i].total)
+            __builtin_trap();
+        free(tally_table_calls(&t, tally, t.rows[i].id, &n));
+    }
+    if (own != t.samples)
+        __builtin_trap();
+    tally_table_fini(&t);
+}
+
+static void fuzz_check_tables(struct tally *tally) {
+    for (unsigned i = 0; i < 24; i++) {
+        struct tally_query q = {.window = (enum tally_window)(i % 3), .by_line = i & 4, .on_cpu = i & 8};
+        if (i == 12)
+            (void)tally_hold(tally, true);
+        fuzz_check_table(tally, &q);
+    }
+    tally_reset(tally, 1e6);
+    fuzz_check_table(tally, &(struct tally_query){0});
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct fuzz_batch *f = calloc(1, sizeof *f);
     struct fold *fold = fold_new();
-    int rc = f && fold ? 0 : -1;
+    struct tally *tally = tally_new();
+    double now_s = 0;
+    int rc = f && fold && tally ? 0 : -1;
     for (size_t i = 0; rc == 0 && i + 4 <= size; i += 4) {
         fuzz_record(f, data + i);
         if (data[i] < 240 && i + 8 <= size)
@@ -106,10 +139,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         f->b.threads = f->threads;
         f->b.samples = f->samples;
         rc = fold_add_batch(fold, &f->b);
+        now_s += data[i + 3] / 8.0;
+        if (!tally_add(tally, &f->b, now_s))
+            rc = -1;
         f->b = (struct model_sample_batch){.epoch = 0};
     }
-    if (rc == 0)
+    if (rc == 0) {
         fuzz_render(fold);
+        fuzz_check_tables(tally);
+    }
+    tally_free(tally);
     fold_free(fold);
     free(f);
     return 0;

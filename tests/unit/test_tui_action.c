@@ -113,7 +113,10 @@ static void test_every_key_is_dispatched(void **state) {
             for (size_t i = 0; (d->contexts & ACTION_IN(c)) && i < ACTION_MAX_KEYS && d->keys[i]; i++) {
                 struct app *a =
                     c == CONTEXT_PICKER ? fixture_picker(false) : fixture_app(FIXTURE_NORMAL, 3, false);
-                fixture_press(a, c == CONTEXT_STACK ? "Enter" : c == CONTEXT_HELP ? "?" : "");
+                fixture_press(a, c == CONTEXT_STACK  ? "Enter"
+                                 : c == CONTEXT_TOP  ? "4"
+                                 : c == CONTEXT_HELP ? "?"
+                                                     : "");
                 fixture_press(a, d->keys[i]);
                 assert_null(strstr(a->message, "does nothing"));
                 app_free(a);

@@ -371,6 +371,35 @@ static void test_ages(void **state) {
     app_free(a);
 }
 
+/* Four looks: held, waiting, neither, unknown; of the three that tell something each is a third. */
+static void test_gil_shares(void **state) {
+    static const enum model_gil looks[] = {MODEL_GIL_HELD, MODEL_GIL_WAITING, MODEL_GIL_NONE,
+                                           MODEL_GIL_UNKNOWN};
+    struct app *a = fixture_app(FIXTURE_NORMAL, 0, false);
+    double held, waiting;
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct model_snapshot s;
+        fixture_snapshot(&s, FIXTURE_NORMAL, i);
+        s.threads[0].gil = looks[i];
+        app_take_snapshot(a, &s);
+    }
+    const struct data_shot *shot = data_shown(&a->data);
+    data_gil_share(shot, 0, &held, &waiting);
+    assert_true(held > 33.3 && held < 33.4 && waiting == held);
+    data_gil_share(shot, 1, &held, &waiting);
+    assert_true(held == 0 && waiting == 100);
+    data_gil_share(shot, 3, &held, &waiting);
+    assert_true(held != held && waiting != waiting); /* no Python: unknown */
+    for (int i = 0; i < DATA_GIL_LOOKS; i++)
+        next_snapshot(a, FIXTURE_NORMAL, 4 + i);
+    data_gil_share(data_shown(&a->data), 0, &held, &waiting);
+    assert_true(held == 100 && waiting == 0); /* what is long past is forgotten */
+    assert_hides(a, "WAIT%");
+    assert_non_null(strstr(draw(a, 30, 100), "GIL%  WAIT%"));
+    app_free(a);
+}
+
 static void test_late_data_are_told(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
     (void)state;
@@ -476,6 +505,7 @@ int main(void) {
         cmocka_unit_test(test_help_runs_entries),
         cmocka_unit_test(test_picker),
         cmocka_unit_test(test_ages),
+        cmocka_unit_test(test_gil_shares),
         cmocka_unit_test(test_late_data_are_told),
         cmocka_unit_test(test_rows_sort_stably),
         cmocka_unit_test(test_anything),

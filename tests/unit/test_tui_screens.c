@@ -85,6 +85,34 @@ static struct app *scene_help(bool ascii) {
     return a;
 }
 
+static struct app *scene_top(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    fixture_press(a, "4");
+    fixture_samples(a, 40);
+    struct model_snapshot s;
+    fixture_snapshot(&s, FIXTURE_NORMAL, 40);
+    app_take_snapshot(a, &s);
+    return a;
+}
+
+static struct app *scene_top_calls(bool ascii) {
+    struct app *a = scene_top(ascii);
+    fixture_press(a, "> / \"_call Enter Enter j");
+    return a;
+}
+
+static struct app *scene_top_lines(bool ascii) {
+    struct app *a = scene_top(ascii);
+    fixture_press(a, "L W a ] + + + + \\ \"train Enter Space");
+    return a;
+}
+
+static struct app *scene_top_empty(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    fixture_press(a, "4");
+    return a;
+}
+
 static struct app *scene_picker(bool ascii) { return fixture_picker(ascii); }
 
 static struct app *scene_picker_refused(bool ascii) {
@@ -112,6 +140,10 @@ static const struct scene scenes[] = {
     {"huge", scene_huge},
     {"unknown", scene_unknown},
     {"help", scene_help},
+    {"top", scene_top},
+    {"top-calls", scene_top_calls},
+    {"top-lines", scene_top_lines},
+    {"top-empty", scene_top_empty},
     {"picker", scene_picker},
     {"picker-refused", scene_picker_refused},
     {"picker-empty", scene_picker_empty},
@@ -138,6 +170,11 @@ static const struct look looks[] = {
     {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "threads"},
     {"40x12-mono", "xterm-256color", "never", NULL, false, 12, 40, "threads"},
     {"20x5", "xterm-256color", NULL, NULL, false, 5, 20, "threads"},
+    {"200x50-mono", "tmux-256color", "never", NULL, false, 50, 200, "top"},
+    {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "top"},
+    {"100x30", "xterm-256color", NULL, NULL, false, 30, 100, "top"},
+    {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "top"},
+    {"40x12-mono", "xterm-256color", "never", NULL, false, 12, 40, "top"},
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "picker"},
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "help"},
 };

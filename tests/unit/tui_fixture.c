@@ -207,6 +207,64 @@ struct target_process *fixture_processes(size_t *n) {
     return list;
 }
 
+/* How often each stack is sampled in a batch. */
+static const struct fixture_share {
+    int64_t tid;
+    uint32_t stack;
+    int n, on_cpu;
+} fixture_shares[] = {{4242, 7, 9, 9},  {4242, 8, 5, 5},   {4242, 9, 3, 3},  {4242, 2, 1, 0},
+                      {4242, 10, 6, 6}, {4251, 12, 24, 1}, {4252, 0, 24, 0}, {4253, 14, 1, 1}};
+
+static struct model_frame_def fixture_frame_defs[] = {
+    {1, {MODEL_FRAME_PYTHON, "<module>", "/home/ada/jobs/train.py", 291}},
+    {2, {MODEL_FRAME_PYTHON, "main", "/home/ada/jobs/train.py", 287}},
+    {3, {MODEL_FRAME_PYTHON, "train_step", "/home/ada/jobs/train.py", 203}},
+    {4,
+     {MODEL_FRAME_PYTHON, "Module._call_impl", "/usr/lib/python3/dist-packages/torch/nn/modules/module.py",
+      1773}},
+    {5, {MODEL_FRAME_PYTHON, "Block.forward", "/home/ada/jobs/train.py", 88}},
+    {6, {MODEL_FRAME_PYTHON, "linear", "/usr/lib/python3/dist-packages/torch/nn/functional.py", 125}},
+    {7, {MODEL_FRAME_PYTHON, "train_step", "/home/ada/jobs/train.py", 207}},
+    {8, {MODEL_FRAME_PYTHON, "AdamW.step", "/usr/lib/python3/dist-packages/torch/optim/adamw.py", 77}},
+    {9, {MODEL_FRAME_PYTHON, "Queue._feed", "/usr/lib/python3.11/multiprocessing/queues.py", 231}},
+    {10, {MODEL_FRAME_PYTHON, "Condition.wait", "/usr/lib/python3.11/threading.py", 327}},
+    {11, {MODEL_FRAME_PYTHON, "evil\033[2J\xff 訓練する", "/tmp/\033]0;t\007\n.py", 7}},
+    {12, {MODEL_FRAME_PYTHON, NULL, NULL, 0}},
+};
+
+/* <module> > main > train_step > _call_impl > forward > _call_impl > linear, and what else there is. */
+static struct model_stack_def fixture_stack_defs[] = {
+    {1, 0, 1}, {2, 1, 2}, {3, 2, 3},  {4, 3, 4},  {5, 4, 5},    {6, 5, 4},   {7, 6, 6},
+    {8, 5, 6}, {9, 2, 7}, {10, 9, 8}, {11, 0, 9}, {12, 11, 10}, {13, 0, 12}, {14, 13, 11}};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+void fixture_samples(struct app *a, int batches) {
+    struct model_thread_def threads[] = {
+        {4242, "MainThread", "python"}, {4251, "QueueFeederThread", NULL}, {4253, "\033[31mred", NULL}};
+    struct model_sample samples[128];
+    for (int i = 0; i < batches; i++) {
+        size_t n = 0;
+        for (size_t k = 0; k < COUNT(fixture_shares); k++)
+            for (int j = 0; j < fixture_shares[k].n; j++)
+                samples[n++] = (struct model_sample){.tid = fixture_shares[k].tid,
+                                                     .stack_id = fixture_shares[k].stack,
+                                                     .on_cpu = j < fixture_shares[k].on_cpu,
+                                                     .torn = i % 8 == 7 && k == 0 && j == 3};
+        struct model_sample_batch b = {.epoch = 1, .period_us = 10416, .dropped = (uint64_t)i / 8};
+        b.frames = fixture_frame_defs;
+        b.n_frames = COUNT(fixture_frame_defs);
+        b.stacks = fixture_stack_defs;
+        b.n_stacks = COUNT(fixture_stack_defs);
+        b.threads = threads;
+        b.n_threads = COUNT(threads);
+        b.samples = samples;
+        b.n_samples = n;
+        app_set_time(a, a->now_s + 0.25, a->epoch_s + 0.25);
+        app_take_samples(a, &b);
+    }
+}
+
 struct app *fixture_app(enum fixture_kind kind, int steps, bool ascii) {
     struct app_config config = {.delay_s = 0.25, .ascii = ascii, .mouse = true};
     struct app *a = app_new(&config);

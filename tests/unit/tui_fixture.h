@@ -28,6 +28,10 @@ struct target_process *fixture_processes(size_t *n);
 /* An app that has received `steps` snapshots of a kind over a good connection, drawn at no time yet. */
 struct app *fixture_app(enum fixture_kind kind, int steps, bool ascii);
 
+/* Give an app `batches` batches of samples, a quarter of a second apart: the main thread trains (recursive calls of a module,
+ * two lines of a step), the feeder waits, one thread has no frame, and one has names nobody should draw as they are. */
+void fixture_samples(struct app *a, int batches);
+
 /* An app in the picker. */
 struct app *fixture_picker(bool ascii);
 

@@ -10,6 +10,7 @@
 
 #include "tui/screens/table.h"
 #include "tui/screens/threads_rows.h"
+#include "tui/screens/top_rows.h"
 #include "tui/widgets/list.h"
 
 #define HELP_MAX_LINES 160
@@ -59,6 +60,9 @@ static void help_init(void *state, struct app *app) {
     help_add(s, (struct help_line){.heading = "Columns of the threads"});
     for (int i = 0; i < thread_n_columns; i++)
         help_add(s, (struct help_line){.name = thread_columns[i].title, .text = thread_columns[i].help});
+    help_add(s, (struct help_line){.heading = "Columns of the Top screen"});
+    for (int i = 0; i < top_n_columns; i++)
+        help_add(s, (struct help_line){.name = top_columns[i].title, .text = top_columns[i].help});
     help_add(s, (struct help_line){.heading = "In a search or filter"});
     help_add(s, (struct help_line){.name = "Enter Esc", .text = "keep it, or drop it"});
     help_add(s, (struct help_line){.name = "ctrl-u ctrl-w", .text = "delete to the start, delete a word"});

@@ -197,6 +197,8 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
     if (d->live.valid && d->live.snapshot.incomplete)
         overview_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "INCOMPLETE");
     overview_fact(g, area, row, &col, "seen", ROLE_VALUE, "%llu", (unsigned long long)d->received);
+    if (d->state == SESSION_CONNECTED && app_wants_samples(a))
+        overview_fact(g, area, row, &col, "", ROLE_CONN_OK, "sampling");
 }
 
 void overview_draw(const struct app *app, struct grid *g, struct rect area) {

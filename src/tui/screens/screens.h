@@ -9,6 +9,7 @@
 #include "tui/screen.h"
 
 extern const struct screen_def screen_threads; /* threads and the stack of one */
+extern const struct screen_def screen_top;     /* functions by their share of the time */
 extern const struct screen_def screen_picker;  /* choice of a process */
 extern const struct screen_def screen_help;    /* keys, made from the action table */
 

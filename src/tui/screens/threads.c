@@ -267,7 +267,7 @@ static void threads_back(struct threads_state *s, struct app *app) {
 static void threads_pause(struct threads_state *s, struct app *app) {
     if (!data_shown(&app->data))
         return;
-    data_set_paused(&app->data, !app->data.paused);
+    app_set_paused(app, !app->data.paused);
     threads_rebuild(s, app);
 }
 

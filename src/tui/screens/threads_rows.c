@@ -90,6 +90,32 @@ static int thread_compare_gil(const void *a, const void *b) {
     return (int)thread_of(a)->gil - (int)thread_of(b)->gil;
 }
 
+static void thread_cell_share(const void *row, double v, struct table_cell *c) {
+    c->role = isnan(v) || v < 0.5 ? ROLE_MUTED : ROLE_TEXT;
+    if (isnan(v))
+        (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->has_python ? "?" : "");
+    else
+        (void)snprintf(c->text, sizeof c->text, "%.0f", v);
+}
+
+static void thread_cell_gil_pct(const void *row, struct table_cell *c) {
+    thread_cell_share(row, ((const struct thread_row *)row)->gil_pct, c);
+}
+
+static int thread_compare_gil_pct(const void *a, const void *b) {
+    return thread_compare_double(((const struct thread_row *)a)->gil_pct,
+                                 ((const struct thread_row *)b)->gil_pct);
+}
+
+static void thread_cell_wait_pct(const void *row, struct table_cell *c) {
+    thread_cell_share(row, ((const struct thread_row *)row)->wait_pct, c);
+}
+
+static int thread_compare_wait_pct(const void *a, const void *b) {
+    return thread_compare_double(((const struct thread_row *)a)->wait_pct,
+                                 ((const struct thread_row *)b)->wait_pct);
+}
+
 static void thread_cell_cpu(const void *row, struct table_cell *c) {
     double v = thread_of(row)->cpu_pct;
     if (isnan(v)) {
@@ -155,7 +181,7 @@ static int thread_compare_file(const void *a, const void *b) {
     return order ? order : (x ? x->line : 0) - (y ? y->line : 0);
 }
 
-#define CPU_COLUMN 4
+#define CPU_COLUMN 6
 
 const struct table_column thread_columns[] = {
     {"TID",
@@ -186,6 +212,20 @@ const struct table_column thread_columns[] = {
      true,
      thread_cell_gil,
      thread_compare_gil},
+    {"GIL%",
+     "share of the newest snapshots in which it held the GIL",
+     {5, 0, 4},
+     GRID_RIGHT,
+     true,
+     thread_cell_gil_pct,
+     thread_compare_gil_pct},
+    {"WAIT%",
+     "share of the newest snapshots in which it waited for the GIL",
+     {6, 0, 5},
+     GRID_RIGHT,
+     true,
+     thread_cell_wait_pct,
+     thread_compare_wait_pct},
     [CPU_COLUMN] = {"CPU%",
                     "of one core, since the last look",
                     {5, 0, 0},
@@ -258,7 +298,9 @@ void thread_rows_build(struct thread_rows *r, const struct data_shot *shot,
         const struct model_thread *t = &shot->snapshot.threads[i];
         if (!thread_is_shown(t, filter))
             continue;
-        r->rows[r->n] = (struct thread_row){.thread = t, .age_s = data_stack_age(shot, i)};
+        struct thread_row *row = &r->rows[r->n];
+        *row = (struct thread_row){.thread = t, .age_s = data_stack_age(shot, i)};
+        data_gil_share(shot, i, &row->gil_pct, &row->wait_pct);
         r->order[r->n] = &r->rows[r->n];
         r->n++;
     }

@@ -13,6 +13,7 @@
 struct thread_row {
     const struct model_thread *thread; /* in the shot */
     double age_s;                      /* NAN unknown */
+    double gil_pct, wait_pct;          /* shares of the newest snapshots; NAN unknown */
 };
 
 /* What is left out. */

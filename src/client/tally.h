@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tally: the stream of samples as it comes in, with a memory: what was counted since the start or the last reset, and in
+ * the last seconds.
+ *
+ * A fold holds frames, stacks and running counts; once a second what changed is put into a ring, from which windows are
+ * added up. Held, the counts that are read stand still while samples go on being counted. Bounded: when there is no room
+ * for more stacks it starts anew and says so. Time is what the caller says it is. One thread.
+ */
+#ifndef CLIENT_TALLY_H
+#define CLIENT_TALLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/model.h"
+#include "client/fold.h"
+
+#define TALLY_SECONDS 60                    /* the longest window */
+#define TALLY_MAX_ENTRIES ((size_t)1 << 18) /* of each kind; then it starts anew */
+
+enum tally_window { TALLY_ALL = 0, TALLY_10S, TALLY_60S, TALLY_WINDOWS };
+
+struct tally_count {
+    uint64_t samples;
+    uint64_t on_cpu;
+    double us;
+    double on_cpu_us;
+};
+
+/* About the stream, since the start or the last reset. */
+struct tally_health {
+    uint64_t samples; /* that were counted */
+    uint64_t torn, undefined, dropped, left_out;
+    double got_hz;     /* looks a second at every thread, in the newest batch; NAN unknown */
+    double since_s;    /* caller's clock: when counting began; NAN before the first batch */
+    double newest_s;   /* and when the newest batch came; NAN the same */
+    uint32_t restarts; /* how often it was full and started anew */
+};
+
+struct tally;
+
+struct tally *tally_new(void); /* NULL without memory */
+void tally_free(struct tally *t);
+
+/* Count a batch that came now. False when it had to start anew: the fold is another one, what was read of it is invalid,
+ * and definitions have to come again (a new subscription). */
+bool tally_add(struct tally *t, const struct model_sample_batch *b, double now_s);
+
+/* Count from zero. What is held is let go. */
+void tally_reset(struct tally *t, double now_s);
+
+/* Let what is read stand still, or go on. 0, or -1 without memory: it goes on. */
+int tally_hold(struct tally *t, bool held);
+
+void tally_get_health(const struct tally *t, struct tally_health *out);
+
+/* Frames, stacks and threads; its entries are what the counts are of. Grows only, until tally_add says false. What is
+ * beyond the numbers given here was not taken in. */
+const struct fold *tally_fold(const struct tally *t);
+size_t tally_count_frames(const struct tally *t);
+size_t tally_count_stacks(const struct tally *t);
+
+/* Counts of all entries in a window; `out` has room for tally_count_entries. */
+size_t tally_count_entries(const struct tally *t);
+void tally_get_counts(const struct tally *t, enum tally_window window, struct tally_count *out);
+
+/* Number of the frame that stands for a frame's function: the first one seen of the same function, file and kind. */
+uint32_t tally_function(const struct tally *t, uint32_t frame);
+
+/* Does a stack's frame, or (by_function) its function, occur among its callers too? */
+bool tally_recurs(const struct tally *t, uint32_t stack, bool by_function);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tally_table: how much of the samples each function or line has, alone and with what it calls; who calls it and whom it
+ * calls. Made from a tally, whose texts it points to. One thread.
+ */
+#ifndef CLIENT_TALLY_TABLE_H
+#define CLIENT_TALLY_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/tally.h"
+
+#define TALLY_NO_FRAME UINT32_MAX /* id of what has no Python frame */
+
+/* Which samples, added up how. */
+struct tally_query {
+    enum tally_window window;
+    bool by_line;
+    bool on_cpu; /* only samples of threads on the CPU */
+    int64_t tid; /* 0: all threads */
+};
+
+struct tally_row {
+    uint32_t id;                     /* number of a frame of the fold that stands for it, or TALLY_NO_FRAME */
+    const struct model_frame *frame; /* its function and file; the line means something by_line */
+    double own_us, total_us;         /* a stack in which it recurs counts once */
+    uint64_t own, total;             /* samples */
+};
+
+/* A function (or line) that calls the one in question, is it itself, or is called by it. */
+enum tally_way { TALLY_CALLER, TALLY_ITSELF, TALLY_CALLEE };
+
+struct tally_call {
+    enum tally_way way;
+    uint32_t id; /* of the other; TALLY_NO_FRAME: nobody, it is the outermost */
+    const struct model_frame *frame;
+    double us;
+    uint64_t samples;
+};
+
+struct tally_table {
+    struct tally_query query;
+    struct tally_row *rows; /* of no particular order; only those with samples */
+    size_t n;
+    double us; /* of all samples in question: what is 100 % */
+    uint64_t samples;
+    int64_t *tids; /* threads that have samples in the window, ascending */
+    size_t n_tids;
+    struct tally_count *below; /* per stack, from 1: with what it calls */
+    struct tally_count *own;   /* per stack, from 1; from 0: without a frame */
+    size_t n_stacks;
+};
+
+/* Made from a tally as it is now. 0, or -1 without memory (then empty). Replaces what was there. */
+int tally_table_build(struct tally_table *t, const struct tally *tally, const struct tally_query *query);
+void tally_table_fini(struct tally_table *t);
+
+/* A share of all samples in question, by time (by number where no time is known): 0 to 100; NAN when there are none. */
+double tally_table_share(const struct tally_table *t, double us, uint64_t samples);
+
+/* Who calls `id`, its own share, and whom it calls: callers first, each part by time. A stack counts once for each pair.
+ * Array of `*n`, freed by the caller; NULL without memory or when it is not there. */
+struct tally_call *tally_table_calls(const struct tally_table *t, const struct tally *tally, uint32_t id,
+                                     size_t *n);
+
+#endif

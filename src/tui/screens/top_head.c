@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* top_head: see top_head.h. */
+#include "tui/screens/top_head.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/text.h"
+
+#define TOP_STRETCHED 0.9 /* below so much of the rate asked for, the agent keeps its budget */
+#define TOP_SILENT_S 2
+
+/* "label value" at *col, which moves on past a gap. Left out when it does not fit whole. */
+static void top_fact(struct grid *g, struct rect area, int row, int *col, const char *label,
+                     enum theme_role role, const char *value) {
+    int need = grid_text_width(g, label) + (*label ? 1 : 0) + grid_text_width(g, value);
+    if (*col + need > area.cols)
+        return;
+    *col += grid_text(g, area, row, *col, ROLE_LABEL, label) + (*label ? 1 : 0);
+    *col += grid_text(g, area, row, *col, role, value) + 2;
+}
+
+/* Which samples are added up, and how. */
+static void top_draw_query(const struct tally_table *t, const struct tally_query *q, const struct app *app,
+                           struct grid *g, struct rect area, int row, int *col) {
+    static const char *const windows[] = {
+        [TALLY_ALL] = "", [TALLY_10S] = "last 10 s", [TALLY_60S] = "last 60 s"};
+    const struct tally *tally = app->data.tally;
+    char text[160], time[32];
+    if (q->tid) {
+        const char *name = tally ? fold_thread_name(tally_fold(tally), q->tid) : NULL;
+        char clean[128];
+        text_sanitize(clean, sizeof clean, name ? name : "?");
+        clean[text_fit(clean, 24)] = '\0';
+        (void)snprintf(text, sizeof text, "%s (%lld)", clean, (long long)q->tid);
+    } else
+        (void)snprintf(text, sizeof text, "all (%zu)", t->n_tids);
+    top_fact(g, area, row, col, q->tid ? "thread" : "threads", ROLE_VALUE, text);
+    top_fact(g, area, row, col, "by", ROLE_VALUE, q->by_line ? "line" : "function");
+    top_fact(g, area, row, col, "", ROLE_VALUE, q->on_cpu ? "on CPU" : "wall");
+    struct tally_health health = {.since_s = NAN};
+    if (tally)
+        tally_get_health(tally, &health);
+    text_human_duration(time, sizeof time, health.newest_s - health.since_s);
+    (void)snprintf(text, sizeof text, "over %s", time);
+    if (!isnan(health.since_s))
+        top_fact(g, area, row, col, "", ROLE_VALUE, q->window ? windows[q->window] : text);
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)t->samples);
+    top_fact(g, area, row, col, "samples", ROLE_VALUE, text);
+}
+
+/* How good the stream is. Always the newest, also while paused. */
+static void top_draw_health(const struct app *app, struct grid *g, struct rect area, int row, int *col) {
+    struct tally_health h = {.got_hz = NAN, .newest_s = NAN};
+    char text[64];
+    if (app->data.tally)
+        tally_get_health(app->data.tally, &h);
+    if (app->data.state != SESSION_CONNECTED)
+        top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "NOT SAMPLING");
+    else if (!isnan(h.newest_s) && app->now_s - h.newest_s > TOP_SILENT_S) {
+        (void)snprintf(text, sizeof text, "NO SAMPLES FOR %.0f s", app->now_s - h.newest_s);
+        top_fact(g, area, row, col, "", ROLE_CONN_WAIT, text);
+    }
+    if (isnan(h.got_hz))
+        (void)snprintf(text, sizeof text, "? of %.0f Hz", APP_SAMPLE_HZ);
+    else
+        (void)snprintf(text, sizeof text, "%.*f of %.0f Hz", h.got_hz < 9.95 ? 1 : 0, h.got_hz,
+                       APP_SAMPLE_HZ);
+    top_fact(g, area, row, col, "sampling", ROLE_VALUE, text);
+    if (h.got_hz < APP_SAMPLE_HZ * TOP_STRETCHED)
+        top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "STRETCHED");
+    uint64_t seen = h.samples + h.torn + h.undefined;
+    (void)snprintf(text, sizeof text, seen ? "%.2f%%" : "?", seen ? (double)h.torn / (double)seen * 100 : 0);
+    top_fact(g, area, row, col, "torn", h.torn ? ROLE_CONN_WAIT : ROLE_VALUE, text);
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)(h.dropped + h.undefined + h.left_out));
+    top_fact(g, area, row, col, "lost", h.dropped + h.undefined + h.left_out ? ROLE_CONN_WAIT : ROLE_VALUE,
+             text);
+    (void)snprintf(text, sizeof text, "%u", h.restarts);
+    if (h.restarts)
+        top_fact(g, area, row, col, "too many stacks, begun anew", ROLE_CONN_WAIT, text);
+}
+
+void top_head_draw(const struct tally_table *t, const struct tally_query *q, const struct app *app,
+                   struct grid *g, struct rect area) {
+    int col = 1;
+    top_draw_query(t, q, app, g, area, 0, &col);
+    if (area.rows > 1)
+        col = 1;
+    top_draw_health(app, g, area, area.rows - 1, &col);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * top_rows: the rows of the Top screen, from a table of samples through threshold, filter and order; and those of its pane
+ * of callers and callees. Pure.
+ */
+#ifndef TUI_SCREENS_TOP_ROWS_H
+#define TUI_SCREENS_TOP_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/tally_table.h"
+#include "tui/screens/table.h"
+#include "tui/widgets/match.h"
+
+/* A function or line and its shares. */
+struct top_row {
+    const struct tally_row *row; /* in the table */
+    double own_pct, total_pct;   /* NAN unknown */
+    bool by_line;
+};
+
+/* A caller or callee; its share is of the function whose calls these are. */
+struct top_call {
+    const struct tally_call *call;
+    double pct;
+    bool by_line;
+};
+
+struct top_rows {
+    struct top_row *rows;
+    const void **order; /* of struct top_row, sorted */
+    size_t n;           /* shown */
+    size_t total;       /* in the table */
+};
+
+/* The columns; each table ends with a NULL title. */
+extern const struct table_column top_columns[];
+extern const int top_n_columns;
+extern const struct table_column top_call_columns[];
+extern const int top_n_call_columns;
+
+/* Make the rows of a table: those of at least `threshold` % in total that match. Replaces what was there. */
+void top_rows_build(struct top_rows *r, const struct tally_table *table, double threshold,
+                    const struct match *filter, struct table_sort sort);
+void top_rows_fini(struct top_rows *r);
+
+const struct top_row *top_rows_at(const struct top_rows *r, size_t i);
+
+/* Row of a function or line; -1 when it is not shown. */
+int top_rows_find(const struct top_rows *r, uint32_t id);
+
+/* Does a frame match by function or file? Negation is not looked at. */
+bool top_matches(const struct model_frame *f, const struct match *m);
+
+#endif
