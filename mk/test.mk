@@ -16,13 +16,16 @@ BENCHES := $(BENCH_SOURCES:bench/%.c=$(BUILD)/bench/%)
 TOOLS := $(TOOL_SOURCES:tests/tools/%.c=$(BUILD)/tests/tools/%)
 
 SUPPORT_OBJECTS := $(TEST_SUPPORT:%.c=$(BUILD)/obj/%.o)
-TEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_SOURCES) $(TEST_SUPPORT) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(TOOL_SOURCES))
+TEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_SOURCES) $(TEST_SUPPORT) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(TOOL_SOURCES) tests/known/known.c)
 ifneq ($(FUZZ_SOURCES),)
 TEST_OBJECTS += $(BUILD)/obj/tests/fuzz/replay.o
 endif
 TEST_LIBS := $(if $(SUPPORT_OBJECTS),$(BUILD)/lib/libtestsupport.a) $(LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS)
 
-tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS)
+# The agent's way of sampling, without its budget, for the program whose stacks are known.
+KNOWN := $(BUILD)/tests/known/known.so
+
+tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS) $(KNOWN)
 .PHONY: tests
 
 $(BUILD)/lib/libtestsupport.a: $(SUPPORT_OBJECTS)
@@ -55,6 +58,11 @@ $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/obj/tests/fuzz/%.o $(TEST_LIBS) $(BUILD
 # Programs that functional tests run.
 $(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(call lib_of,inject pystack base) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call link_test)
+
+$(KNOWN): $(BUILD)/obj/tests/known/known.o $(call lib_of,agent pystack wire base) $(WEBSOCKETS_LIBS) $(BUILD)/link-flags
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o,$^) $(call link_libs)
 
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(TEST_LIBS) $(BUILD)/link-flags
 	$(call link_test)

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/exact.h"
 #include "agent/fds.h"
 #include "agent/server.h"
 #include "base/clock.h"
@@ -63,6 +64,7 @@ static void agent_unlock(void) { (void)pthread_mutex_unlock(&agent_life.lock); }
  * has is left alone: it may have been in the middle of a change. Async-signal-safe. */
 static void agent_in_child(void) {
     fds_close_in_child();
+    exact_in_child();
     agent_life = (struct agent_life){.lock = PTHREAD_MUTEX_INITIALIZER, .fork_set = true};
 }
 

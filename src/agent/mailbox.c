@@ -9,7 +9,7 @@
 
 int mailbox_init(struct mailbox *m) {
     pthread_condattr_t attr;
-    *m = (struct mailbox){.status = {.us_per_sample = NAN}};
+    *m = (struct mailbox){.status = {.us_per_sample = NAN, .us_per_signal = NAN}};
     if (pthread_condattr_init(&attr) != 0)
         return -1;
     int rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -84,7 +84,8 @@ int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method, uint3
     return 0;
 }
 
-void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz) {
+void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
+                       enum model_sampling mode) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, peer);
     if (slot) {
@@ -95,6 +96,7 @@ void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream
         if (stream == WIRE_STREAM_THREADS)
             slot->due_ns = 0;
         slot->rate_hz[stream] = rate_hz;
+        slot->mode[stream] = mode;
     }
     mailbox_changed(m);
 }

@@ -34,6 +34,7 @@ struct mailbox_slot {
     struct mailbox_ask asks[MAILBOX_MAX_ASKS];
     size_t n_asks;
     double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
+    enum model_sampling mode[WIRE_STREAM_COUNT];
     uint64_t due_ns;                   /* of its next snapshot */
     struct queue_mark sent; /* definitions that were sent; its generation is that of the subscription */
     size_t
@@ -43,7 +44,10 @@ struct mailbox_slot {
 /* Counters of the sampler, for status. */
 struct mailbox_status {
     uint64_t samples, torn, dropped, snapshots, read_errors, arena_limit_hits;
-    double us_per_sample; /* NAN before the first */
+    double us_per_sample, us_per_signal; /* NAN before the first */
+    const char *sampling;                /* static text; NULL nobody samples */
+    uint64_t exact, unknown_frames;
+    uint64_t signals_sent, signals_late, signals_refused, calls_restarted, calls_interrupted;
     bool stretched;
     size_t bytes; /* held by the sampler */
     char discovery[64];
@@ -72,7 +76,7 @@ void mailbox_detach(struct mailbox *m, uint32_t peer);
 int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method,
                 uint32_t id); /* 0, or -1: too many */
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream,
-                       double rate_hz); /* 0 Hz ends it */
+                       double rate_hz, enum model_sampling mode); /* 0 Hz ends it */
 /* Batches of samples were lost: begin again at `mark`. */
 void mailbox_rollback(struct mailbox *m, uint32_t peer, const struct queue_mark *mark);
 /* Is `generation` that of the client's subscription to samples? */

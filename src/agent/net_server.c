@@ -98,6 +98,15 @@ static void server_fill_status(void *arg, struct model_status *out) {
     out->torn = m.torn;
     out->dropped = m.dropped;
     out->us_per_sample = m.us_per_sample;
+    out->sampling = m.sampling;
+    out->exact = m.exact;
+    out->signals_sent = m.signals_sent;
+    out->signals_late = m.signals_late;
+    out->signals_refused = m.signals_refused;
+    out->calls_restarted = m.calls_restarted;
+    out->calls_interrupted = m.calls_interrupted;
+    out->unknown_frames = m.unknown_frames;
+    out->us_per_signal = m.us_per_signal;
     out->overhead_pct = cost_meter_add(&s->meter, now, cpu);
     out->budget_pct = COST_BUDGET_PCT;
     out->stretched = m.stretched;

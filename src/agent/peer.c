@@ -96,7 +96,7 @@ static enum peer_verdict peer_subscribe(struct peer *p, const struct peer_reques
         s.rate_hz = WIRE_MIN_HZ;
     if (s.rate_hz > fastest[s.stream])
         s.rate_hz = fastest[s.stream];
-    mailbox_subscribe(p->mailbox, p->id, s.stream, s.rate_hz);
+    mailbox_subscribe(p->mailbox, p->id, s.stream, s.rate_hz, s.mode);
     return peer_answer_ok(p, r->id);
 }
 
@@ -105,7 +105,7 @@ static enum peer_verdict peer_unsubscribe(struct peer *p, const struct peer_requ
     enum wire_stream stream;
     if (wire_get_unsubscribe(r->m, &stream, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
-    mailbox_subscribe(p->mailbox, p->id, stream, 0);
+    mailbox_subscribe(p->mailbox, p->id, stream, 0, MODEL_SAMPLING_EXACT);
     return peer_answer_ok(p, r->id);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/exact.h"
 #include "base/clock.h"
 #include "base/procfs.h"
 
@@ -19,7 +20,8 @@ int profile_init(struct profile *p, void (*flush)(void *arg), void *arg) {
     *p = (struct profile){.epoch = 1, .flush = flush, .arg = arg};
     trie_init(&p->trie, PROFILE_MAX_STACKS, PROFILE_TRIE_BYTES);
     p->samples = calloc(PROFILE_BATCH, sizeof *p->samples);
-    return p->samples ? 0 : -1;
+    p->known = calloc(1, sizeof *p->known);
+    return p->samples && p->known ? 0 : -1;
 }
 
 static void profile_free_threads(struct profile_thread *threads, size_t n) {
@@ -47,12 +49,13 @@ void profile_fini(struct profile *p) {
         profile_pause(p);
     trie_reset(&p->trie);
     free(p->samples);
+    free(p->known);
     free(p->ended);
     *p = (struct profile){0};
 }
 
 size_t profile_bytes(const struct profile *p) {
-    return trie_bytes(&p->trie) + PROFILE_BATCH * sizeof *p->samples +
+    return trie_bytes(&p->trie) + PROFILE_BATCH * sizeof *p->samples + sizeof *p->known +
            (p->n_threads + p->cap_ended) * sizeof *p->threads;
 }
 
@@ -98,6 +101,8 @@ static void profile_name(struct profile *p, struct profile_thread *t, const char
 /* Threads that are gone: who gets this batch must still be told their names. */
 static void profile_keep_ended(struct profile *p) {
     for (size_t i = 0; i < p->n_threads; i++) {
+        if (!p->threads[i].kept && p->threads[i].asked)
+            exact_forget(&p->threads[i].py);
         if (p->threads[i].kept || !p->threads[i].looked)
             continue;
         if (p->n_ended == PROFILE_MAX_ENDED) {
@@ -148,15 +153,14 @@ static int profile_list(struct profile *p, struct pystack *ps, uint64_t now) {
 
 /* ---- a tick ---- */
 
-/* Read the clocks. Does the list of threads have to be read again? Only a thread that ran can have made or ended one; but a
- * native one may become Python's, so it is read now and then too. */
-static bool profile_read_clocks(struct profile *p, uint64_t now) {
-    bool stale = p->n_threads == 0 || now - p->listed_ns > PROFILE_LIST_NS;
+/* Read the clocks. Does the list of threads have to be read again? It is read now and then too, for names. */
+static bool profile_read_clocks(struct profile *p, struct pystack *ps, uint64_t now) {
+    bool stale = p->n_threads == 0 || now - p->listed_ns > PROFILE_LIST_NS || pystack_threads_changed(ps);
     for (size_t i = 0; i < p->n_threads; i++) {
         struct profile_thread *t = &p->threads[i];
         t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
         t->moved = t->cpu_now_ns != t->cpu_ns;
-        stale |= t->moved || !t->looked;
+        stale |= t->cpu_now_ns == 0;
     }
     return stale;
 }
@@ -171,31 +175,42 @@ static void profile_new_epoch(struct profile *p) {
         p->threads[i].looked = false;
 }
 
-/* Read a stack. 0, or -1 when it could not be. */
+/* Number of a stack, TRIE_FULL without memory. */
+static uint32_t profile_add_stack(struct profile *p, const struct model_frame *frames, size_t n) {
+    uint32_t id = trie_add(&p->trie, frames, n);
+    if (id != TRIE_FULL)
+        return id;
+    profile_new_epoch(p);
+    return trie_add(&p->trie, frames, n);
+}
+
+static int profile_fail(struct profile *p, struct profile_thread *t) {
+    p->read_errors++;
+    t->looked = false;
+    p->listed_ns = 0; /* it may be another's thread state by now */
+    return -1;
+}
+
+/* Read a stack from here. 0, or -1 when it could not be. */
 static int profile_look(struct profile *p, struct pystack *ps, struct profile_thread *t) {
     struct arena arena;
     struct model_frame *frames = NULL;
     bool torn = false, truncated = false;
     arena_init(&arena, PROFILE_ARENA_BYTES);
     ssize_t n = pystack_read_frames(ps, &t->py, &arena, &frames, &torn, &truncated);
-    uint32_t id = n < 0 ? 0 : trie_add(&p->trie, frames, (size_t)n);
-    if (id == TRIE_FULL) {
-        profile_new_epoch(p);
-        id = trie_add(&p->trie, frames, (size_t)n);
-    }
+    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n);
     arena_fini(&arena);
-    if (n < 0 || id == TRIE_FULL) {
-        p->read_errors++;
-        t->looked = false;
-        return -1;
-    }
+    if (id == TRIE_FULL)
+        return profile_fail(p, t);
     t->stack_id = id;
     t->torn = torn;
+    t->py.holds_gil = pystack_holds_gil(ps, &t->py);
     t->gil = t->py.holds_gil ? MODEL_GIL_HELD : pystack_read_gil(ps, &t->py);
     return 0;
 }
 
-static void profile_record(struct profile *p, const struct profile_thread *t, double timestamp, bool first) {
+static void profile_record(struct profile *p, const struct profile_thread *t, double timestamp,
+                           int8_t on_cpu) {
     if (p->n_samples == PROFILE_BATCH) {
         p->flush(p->arg);
         profile_clear_batch(p);
@@ -203,35 +218,119 @@ static void profile_record(struct profile *p, const struct profile_thread *t, do
     p->samples[p->n_samples++] = (struct model_sample){.timestamp = timestamp,
                                                        .tid = t->py.tid,
                                                        .stack_id = t->stack_id,
-                                                       .on_cpu = first ? MODEL_UNKNOWN : t->moved,
+                                                       .on_cpu = on_cpu,
                                                        .torn = t->torn,
                                                        .gil = t->gil};
     p->total_samples++;
     p->total_torn += t->torn;
 }
 
+/* Make a sample of what the thread has copied. */
+static void profile_take_copy(struct profile *p, struct pystack *ps, struct profile_thread *t,
+                              const struct pystack_self *copy) {
+    struct arena arena;
+    struct model_frame *frames = NULL;
+    bool truncated = false;
+    arena_init(&arena, PROFILE_ARENA_BYTES);
+    ssize_t n = pystack_self_decode(ps, copy, p->known, &arena, &frames, &truncated, &p->unknown_frames);
+    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n);
+    arena_fini(&arena);
+    if (id == TRIE_FULL) {
+        (void)profile_fail(p, t);
+        return;
+    }
+    t->stack_id = id;
+    t->torn = false;
+    t->looked = true;
+    t->gil = copy->gil_state;
+    p->total_exact++;
+    profile_record(p, t, t->asked_at, 1);
+}
+
+static void profile_collect_thread(struct profile *p, struct pystack *ps, struct profile_thread *t) {
+    const struct pystack_self *copy;
+    enum exact_answer answer = exact_get(&t->py, &copy);
+    if (answer == EXACT_WAITING || answer == EXACT_COPYING)
+        return;
+    bool again = answer == EXACT_READY && !t->late && copy->end == PYSTACK_SELF_BROKEN;
+    if (answer == EXACT_READY && !t->late && !again)
+        profile_take_copy(p, ps, t, copy);
+    if (answer == EXACT_READY)
+        exact_release(&t->py);
+    t->asked = t->late = false;
+    if (!again)
+        return;
+    /* It was just entering a function, where its frames do not hang together: an instant later they do. */
+    p->total_retried++;
+    t->looked = false;
+    t->asked = exact_is_running(t->py.tid, clock_thread_cpu_ns((pid_t)t->py.tid)) &&
+               exact_ask(ps, &t->py, p->known);
+}
+
+void profile_collect(struct profile *p, struct pystack *ps) {
+    for (size_t i = 0; i < p->n_threads; i++)
+        if (p->threads[i].asked)
+            profile_collect_thread(p, ps, &p->threads[i]);
+}
+
+/* A thread that was asked and has not answered has not run since: what is read from here is what it would have copied, if
+ * it still has not answered after. 0, or -1. */
+static int profile_look_late(struct profile *p, struct pystack *ps, struct profile_thread *t) {
+    const struct pystack_self *copy;
+    if (exact_get(&t->py, &copy) != EXACT_WAITING || profile_look(p, ps, t) != 0 ||
+        exact_get(&t->py, &copy) != EXACT_WAITING)
+        return -1;
+    if (!t->late)
+        profile_record(p, t, t->asked_at, 1);
+    t->late = true;
+    return 0;
+}
+
+/* A thread that has run since the last look. 0 it was read, 1 it was asked, -1. */
+static int profile_look_moved(struct profile *p, struct pystack *ps, struct profile_thread *t,
+                              double timestamp) {
+    if (t->asked)
+        return profile_look_late(p, ps, t);
+    if (p->exact && exact_is_running(t->py.tid, t->cpu_now_ns) && exact_ask(ps, &t->py, p->known)) {
+        t->asked = true;
+        t->asked_at = timestamp;
+        return 1;
+    }
+    if (profile_look(p, ps, t) != 0)
+        return -1;
+    /* Asleep before and after, and not moved in between: it is whole. */
+    t->torn |= clock_thread_cpu_ns((pid_t)t->py.tid) != t->cpu_now_ns;
+    return 0;
+}
+
+static void profile_tick_thread(struct profile *p, struct pystack *ps, struct profile_thread *t,
+                                double timestamp) {
+    int8_t on_cpu = t->cpu_ns ? t->moved : MODEL_UNKNOWN;
+    if (t->cpu_now_ns == 0)
+        t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
+    int rc = t->moved || !t->looked ? profile_look_moved(p, ps, t, timestamp) : 0;
+    if (rc < 0)
+        return;
+    t->cpu_ns = t->cpu_now_ns;
+    if (rc > 0)
+        return;
+    t->looked = true;
+    profile_record(p, t, timestamp, on_cpu);
+}
+
 void profile_tick(struct profile *p, struct pystack *ps, uint64_t wanted_ns) {
     uint64_t now = clock_mono_ns();
     double timestamp = clock_epoch_s();
-    if (profile_read_clocks(p, now) && profile_list(p, ps, now) != 0)
+    profile_collect(p, ps);
+    if (profile_read_clocks(p, ps, now) && profile_list(p, ps, now) != 0)
         return;
     p->elapsed_ns += p->last_tick_ns ? now - p->last_tick_ns : wanted_ns;
     p->last_tick_ns = now;
     p->n_ticks++;
     p->period_us = (double)p->elapsed_ns / (double)p->n_ticks / 1e3;
-    for (size_t i = 0; i < p->n_threads; i++) {
-        struct profile_thread *t = &p->threads[i];
-        if (t->py.tid == 0)
-            continue;
-        bool first = t->cpu_ns == 0;
-        if (first)
-            t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
-        if ((t->moved || !t->looked) && profile_look(p, ps, t) != 0)
-            continue;
-        t->looked = true;
-        t->cpu_ns = t->cpu_now_ns;
-        profile_record(p, t, timestamp, first);
-    }
+    for (size_t i = 0; i < p->n_threads; i++)
+        if (p->threads[i].py.tid)
+            profile_tick_thread(p, ps, &p->threads[i], timestamp);
 }
 
 /* ---- a batch ---- */

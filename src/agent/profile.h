@@ -2,8 +2,10 @@
 /*
  * profile: looks at every Python thread at each tick and collects what it saw.
  *
- * A thread whose CPU clock has not moved since the last look has the stack it had then: nothing is read. Stacks become
- * numbers of a trie; when that is full, what was collected is sent, all numbers are forgotten and the epoch counts up.
+ * A thread whose CPU clock has not moved since the last look has the stack it had then: nothing is read. One that runs is
+ * asked for its own frames (exact.h), and its sample is there at the next tick; one that ran and sleeps is read from here,
+ * because it does not move. Stacks become numbers of a trie; when that is full, what was collected is sent, all numbers are
+ * forgotten and the epoch counts up.
  * Belongs to the sampler's thread.
  */
 #ifndef AGENT_PROFILE_H
@@ -28,6 +30,9 @@ struct profile_thread {
     bool looked;              /* stack_id, gil and torn are of the last look */
     bool moved;
     bool torn;
+    bool asked;      /* for its own frames, at asked_at; no sample of that tick yet */
+    bool late;       /* asked, and read from here meanwhile: the answer is not needed any more */
+    double asked_at; /* timestamp */
     enum model_gil gil;
     uint32_t stack_id;
     char *name; /* owned; NULL unknown */
@@ -49,7 +54,9 @@ struct profile {
     size_t n_samples;
     uint64_t last_tick_ns, elapsed_ns, n_ticks; /* of this batch */
     double period_us;                           /* mean time between its ticks */
-    uint64_t total_samples, total_torn, read_errors;
+    bool exact; /* threads that run are asked */
+    struct pystack_known *known;
+    uint64_t total_samples, total_torn, total_exact, total_retried, unknown_frames, read_errors;
     void (*flush)(void *arg); /* send what is collected; then profile_clear_batch is called */
     void *arg;
 };
@@ -63,6 +70,9 @@ void profile_pause(struct profile *p);
 
 /* Look at all Python threads, `wanted_ns` being the mean time between ticks. */
 void profile_tick(struct profile *p, struct pystack *ps, uint64_t wanted_ns);
+
+/* Record what threads that were asked have answered since. */
+void profile_collect(struct profile *p, struct pystack *ps);
 
 /* What a client that has seen `seen` gets of this batch from sample `first_sample` on; `*now` is what it has seen then. Rows
  * are borrowed from the profile but for out->threads; freed by model_sample_batch_fini. 0, or -1 without memory. */

@@ -13,6 +13,7 @@
 #include "agent/account.h"
 #include "agent/agent.h"
 #include "agent/cost.h"
+#include "agent/exact.h"
 #include "agent/facts.h"
 #include "agent/profile.h"
 #include "base/clock.h"
@@ -39,6 +40,10 @@ struct sampler {
     uint64_t tick_due_ns, flush_due_ns; /* SAMPLER_NEVER when nobody samples */
     uint64_t profile_cpu_ns;            /* spent on ticks so far */
     uint64_t snapshots, read_errors, limit_hits;
+    struct exact_stats signals;
+    uint64_t handler_ns; /* of signals, as of the last tick */
+    bool exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
+    struct err exact_error;
     bool stretched_snapshots, stretched_samples;
 };
 
@@ -46,6 +51,7 @@ struct sampler {
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
+    bool gentle; /* somebody wants no signals to be sent */
     double sample_hz, snapshot_hz; /* the fastest of each stream */
     uint64_t next_ns;
 };
@@ -66,7 +72,7 @@ static struct pystack *sampler_pystack(struct sampler *s) {
 }
 
 static size_t sampler_bytes(const struct sampler *s, const struct model_snapshot *snap) {
-    return account_stack_bytes() + sizeof *s + profile_bytes(&s->profile) + (snap ? snap->arena.used : 0);
+    return account_stack_bytes() + sizeof *s + profile_bytes(&s->profile) + exact_bytes() + (snap ? snap->arena.used : 0);
 }
 
 static void sampler_publish(struct sampler *s, const struct model_snapshot *snap) {
@@ -84,7 +90,24 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     st->stretched = s->stretched_snapshots || s->stretched_samples;
     st->bytes = bytes;
     (void)snprintf(st->discovery, sizeof st->discovery, "%s", info ? info->discovery : "");
-    (void)snprintf(st->note, sizeof st->note, "%s", s->ps ? "" : s->ps_error.text);
+    st->exact = s->profile.total_exact;
+    st->unknown_frames = s->profile.unknown_frames;
+    st->signals_sent = s->signals.sent;
+    st->signals_late = s->signals.late;
+    st->signals_refused = s->signals.refused;
+    st->calls_restarted = s->signals.restarted;
+    st->calls_interrupted = s->signals.eintr;
+    if (s->signals.handled)
+        st->us_per_signal =
+            (double)s->signals.handler_ns / (double)s->signals.handled / 1e3;
+    st->sampling = s->tick_due_ns == SAMPLER_NEVER ? NULL
+                                                   : model_sampling_name(s->profile.exact ? MODEL_SAMPLING_EXACT
+                                                                                          : MODEL_SAMPLING_GENTLE);
+    if (s->ps && s->exact_off)
+        (void)snprintf(st->note, sizeof st->note, "running threads are read as in gentle mode: %s",
+                       s->exact_error.text);
+    else
+        (void)snprintf(st->note, sizeof st->note, "%s", s->ps ? "" : s->ps_error.text);
     (void)pthread_mutex_unlock(&s->mailbox->lock);
 }
 
@@ -251,13 +274,28 @@ static double sampler_tick_budget(const struct sampler *s, double snapshot_hz) {
     return left > least ? left : least;
 }
 
+/* Have the signal's handler installed as long as it is wanted and the job does not object. */
+static void sampler_choose_mode(struct sampler *s, bool gentle) {
+    if (gentle || s->exact_off) {
+        exact_disarm();
+    } else if ((exact_is_armed() ? exact_check(&s->exact_error)
+                                 : exact_arm(&s->signals, &s->exact_error)) != 0) {
+        s->exact_off = true;
+    }
+    s->profile.exact = exact_is_armed();
+}
+
 static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) {
     uint64_t wanted = (uint64_t)(1e9 / plan->sample_hz);
     uint64_t cpu = clock_self_cpu_ns();
     struct pystack *ps = sampler_pystack(s);
     if (ps)
+        sampler_choose_mode(s, plan->gentle);
+    if (ps)
         profile_tick(&s->profile, ps, wanted);
-    uint64_t spent = clock_self_cpu_ns() - cpu;
+    /* What handlers have spent since the last tick is ours too. */
+    uint64_t spent = clock_self_cpu_ns() - cpu + s->signals.handler_ns - s->handler_ns;
+    s->handler_ns = s->signals.handler_ns;
     s->profile_cpu_ns += spent;
     cost_add(&s->tick_cost, spent);
     double budget = sampler_tick_budget(s, plan->snapshot_hz);
@@ -312,8 +350,12 @@ static void sampler_plan_threads(struct sampler *s, struct mailbox_slot *slot, s
 
 static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     if (plan->sample_hz <= 0) {
-        if (s->tick_due_ns != SAMPLER_NEVER)
+        if (s->tick_due_ns != SAMPLER_NEVER) {
+            exact_disarm();
+            s->exact_off = false;
+            s->mailbox->status.sampling = NULL;
             profile_pause(&s->profile);
+        }
         s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
         s->stretched_samples = false;
         return;
@@ -343,6 +385,8 @@ static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint
         if (slot->first_sample == MAILBOX_NEXT_SAMPLE)
             slot->first_sample = s->profile.n_samples;
         plan->sample_hz = fmax(plan->sample_hz, slot->rate_hz[WIRE_STREAM_SAMPLES]);
+        plan->gentle |= slot->rate_hz[WIRE_STREAM_SAMPLES] > 0 &&
+                        slot->mode[WIRE_STREAM_SAMPLES] == MODEL_SAMPLING_GENTLE;
         plan->snapshot_hz = fmax(plan->snapshot_hz, slot->rate_hz[WIRE_STREAM_THREADS]);
     }
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
@@ -365,6 +409,8 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     if (plan->tick)
         sampler_do_tick(s, plan);
     if (plan->flush) {
+        if (s->ps)
+            profile_collect(&s->profile, s->ps);
         sampler_flush(s);
         profile_clear_batch(&s->profile);
         s->flush_due_ns = clock_mono_ns() + SAMPLER_BATCH_NS;
@@ -407,6 +453,7 @@ static void *sampler_main(void *arg) {
 }
 
 static void sampler_free(struct sampler *s) {
+    exact_disarm();
     if (s->ps)
         pystack_close(s->ps);
     profile_fini(&s->profile);

@@ -41,3 +41,7 @@ const char *model_frame_kind_name(enum model_frame_kind k) {
 }
 
 const char *model_mode_name(enum model_mode m) { return m == MODEL_MODE_READONLY ? "readonly" : "agent"; }
+
+const char *model_sampling_name(enum model_sampling s) {
+    return s == MODEL_SAMPLING_GENTLE ? "gentle" : "exact";
+}

@@ -34,6 +34,12 @@ enum model_mode {
     MODEL_MODE_READONLY,  /* read from outside, nothing injected */
 };
 
+/* How threads that run are sampled. */
+enum model_sampling {
+    MODEL_SAMPLING_EXACT = 0, /* they are asked by a signal and copy their own frames */
+    MODEL_SAMPLING_GENTLE,    /* no signal is sent: stacks of running threads may be torn */
+};
+
 /* One frame of a stack. */
 struct model_frame {
     enum model_frame_kind kind;
@@ -160,6 +166,13 @@ struct model_status {
     uint64_t torn;
     uint64_t dropped;
     double us_per_sample; /* NAN before the first */
+    const char *sampling; /* "exact", "gentle"; NULL nobody samples */
+    uint64_t exact;       /* samples of running threads that copied their own frames */
+    uint64_t signals_sent, signals_late, signals_refused;
+    uint64_t calls_restarted;   /* system calls that a signal of ours interrupted, and that began again by themselves */
+    uint64_t calls_interrupted; /* the same, and their callers saw EINTR */
+    uint64_t unknown_frames;    /* of exact samples: the code was gone before it was read */
+    double us_per_signal;       /* spent in the handler, on the job's threads; NAN before the first */
     double overhead_pct;  /* CPU of the agent, of one core, over the last seconds; NAN unknown */
     double budget_pct;    /* what the sampler may cost at most */
     bool stretched;       /* the interval is longer than asked for, to stay within the budget */
@@ -183,6 +196,9 @@ const char *model_gil_name(enum model_gil g);
 
 /* "python" or "native". */
 const char *model_frame_kind_name(enum model_frame_kind k);
+
+/* "exact" or "gentle". */
+const char *model_sampling_name(enum model_sampling s);
 
 /* "agent" or "readonly". */
 const char *model_mode_name(enum model_mode m);

@@ -146,6 +146,15 @@ static void document_put_sampler(struct json *j, const struct model_status *s) {
     json_kv_uint(j, "torn", s->torn);
     json_kv_uint(j, "dropped", s->dropped);
     json_kv_number(j, "us_per_sample", s->us_per_sample, 2);
+    json_kv_string(j, "mode", s->sampling);
+    json_kv_uint(j, "exact", s->exact);
+    json_kv_uint(j, "signals_sent", s->signals_sent);
+    json_kv_uint(j, "signals_late", s->signals_late);
+    json_kv_uint(j, "signals_refused", s->signals_refused);
+    json_kv_uint(j, "calls_restarted", s->calls_restarted);
+    json_kv_uint(j, "calls_interrupted", s->calls_interrupted);
+    json_kv_uint(j, "unknown_frames", s->unknown_frames);
+    json_kv_number(j, "us_per_signal", s->us_per_signal, 2);
     json_kv_number(j, "overhead_pct", s->overhead_pct, 3);
     json_kv_number(j, "budget_pct", s->budget_pct, 3);
     json_kv_bool(j, "stretched", s->stretched);

@@ -14,24 +14,16 @@
 #define CODES_FRESH_NS                                                                                       \
     (2 * CLOCK_NS_PER_S) /* how long an entry is believed without reading its strings again */
 #define CODES_MEMO 4
-#define CODES_PRINTS 3               /* name, file, line table */
-#define CODES_PRINT 64               /* bytes after the object's head: length, hash, the first characters */
-#define CODES_PRINT_LEAST 32         /* a small object may lie at the very end of a mapping */
+#define CODES_HEAD_MAX 128 /* of a str or bytes object */
 #define CODES_UNITS_MAX (1ULL << 28) /* code units of one object */
 #define CODES_SPAN_MAX 65536         /* first traceable instruction: prologues are short */
 
-/* Everything of the code object that names it. Code that is made and dropped again and again gets the same addresses for
- * its parts too, so the beginnings of what they hold are part of it. */
-struct codes_key {
-    uint64_t addr, type, size, name, qualname, filename, table;
-    int32_t firstlineno, firsttraceable;
-    uint8_t prints[CODES_PRINTS][CODES_PRINT];
-};
-
 struct pystack_code {
-    struct codes_key key;
+    struct pystack_code_key key;
+    uint64_t since_ns;   /* the key has been the same at every look since */
+    bool changes;        /* there was another code object at this address before */
     uint64_t checked_ns; /* when its strings and table were read */
-    uint64_t used_call;
+    uint64_t used_call, checked_call;
     char *func, *file;
     uint8_t *table;
     size_t table_len;
@@ -80,19 +72,57 @@ void pystack_codes_begin(struct pystack_codes *c, struct arena *arena) {
     c->arena = arena;
 }
 
-static int codes_read_print(struct pystack_reader *r, uint64_t object, uint8_t *out) {
-    uint64_t from = object + (uint64_t)r->off.object_size;
-    if (mem_read(&r->mem, from, out, CODES_PRINT) == 0)
+/* Read the object at `addr`, whose head is `head` bytes long, with the first bytes of what follows; `*n` what of it was read.
+ * It may lie at the very end of a mapping. */
+static int codes_read_object(struct pystack_reader *r, uint64_t addr, size_t head, uint8_t *buf, size_t *n) {
+    *n = head + PYSTACK_CODE_PRINT;
+    if (mem_read(&r->mem, addr, buf, *n) == 0)
         return 0;
-    return mem_read(&r->mem, from, out, CODES_PRINT_LEAST);
+    size_t to_page_end = (size_t)(4096 - addr % 4096);
+    if (to_page_end < head || to_page_end >= *n)
+        return -1;
+    *n = to_page_end;
+    return mem_read(&r->mem, addr, buf, *n);
 }
 
-static int codes_read_key(struct pystack_reader *r, uint64_t addr, struct codes_key *key) {
+static void codes_put_data(struct pystack_code_print *p, const uint8_t *data, size_t have, uint64_t bytes) {
+    size_t n = bytes < have ? (size_t)bytes : have;
+    memcpy(p->data, data, n < PYSTACK_CODE_PRINT ? n : PYSTACK_CODE_PRINT);
+}
+
+static int codes_read_str_print(struct pystack_reader *r, uint64_t addr, struct pystack_code_print *p) {
+    const struct pystack_offsets *o = &r->off;
+    uint8_t buf[CODES_HEAD_MAX + PYSTACK_CODE_PRINT];
+    size_t head = (size_t)o->str_ascii_data, have;
+    if (head > CODES_HEAD_MAX || codes_read_object(r, addr, head, buf, &have) != 0)
+        return -1;
+    uint32_t state = (uint32_t)pystack_get_i32(buf, o->str_state), kind_mask = (uint32_t)o->str_kind_mask;
+    p->form = state & (kind_mask | (uint32_t)o->str_compact_mask | (uint32_t)o->str_ascii_mask);
+    p->length = pystack_get_u64(buf, o->str_length);
+    size_t at = (size_t)(state & (uint32_t)o->str_ascii_mask ? o->str_ascii_data : o->str_compact_data);
+    uint64_t width = (state & kind_mask) / (kind_mask & -kind_mask);
+    if ((state & (uint32_t)o->str_compact_mask) && p->length < CODES_TABLE_MAX && at < have)
+        codes_put_data(p, buf + at, have - at, p->length * width);
+    return 0;
+}
+
+static int codes_read_bytes_print(struct pystack_reader *r, uint64_t addr, struct pystack_code_print *p) {
+    const struct pystack_offsets *o = &r->off;
+    uint8_t buf[CODES_HEAD_MAX + PYSTACK_CODE_PRINT];
+    size_t head = (size_t)o->bytes_data, have;
+    if (head > CODES_HEAD_MAX || codes_read_object(r, addr, head, buf, &have) != 0)
+        return -1;
+    p->length = pystack_get_u64(buf, o->var_size);
+    codes_put_data(p, buf + head, have - head, p->length);
+    return 0;
+}
+
+int pystack_codes_read_key(struct pystack_reader *r, uint64_t addr, struct pystack_code_key *key) {
     const struct pystack_offsets *o = &r->off;
     uint8_t bytes[PYSTACK_STRUCT_MAX] = {0};
     if (!pystack_is_pointer(addr) || mem_read(&r->mem, addr, bytes, (size_t)o->code_size) != 0)
         return -1;
-    *key = (struct codes_key){
+    *key = (struct pystack_code_key){
         .addr = addr,
         .type = pystack_get_u64(bytes, o->object_type),
         .name = pystack_get_u64(bytes, o->code_name),
@@ -110,18 +140,23 @@ static int codes_read_key(struct pystack_reader *r, uint64_t addr, struct codes_
         (o->code_qualname && !pystack_is_pointer(key->qualname)) || key->firsttraceable < 0 ||
         key->firsttraceable > CODES_SPAN_MAX || key->size > CODES_UNITS_MAX)
         return -1;
-    if (codes_read_print(r, key->qualname ? key->qualname : key->name, key->prints[0]) != 0 ||
-        codes_read_print(r, key->filename, key->prints[1]) != 0 ||
-        codes_read_print(r, key->table, key->prints[2]) != 0)
+    if (codes_read_str_print(r, key->qualname ? key->qualname : key->name, &key->name_print) != 0 ||
+        codes_read_str_print(r, key->filename, &key->file_print) != 0 ||
+        codes_read_bytes_print(r, key->table, &key->table_print) != 0)
         return -1;
     return 0;
 }
 
-static bool codes_same_key(const struct codes_key *a, const struct codes_key *b) {
+static bool codes_same_print(const struct pystack_code_print *a, const struct pystack_code_print *b) {
+    return a->length == b->length && a->form == b->form && memcmp(a->data, b->data, sizeof a->data) == 0;
+}
+
+static bool codes_same_key(const struct pystack_code_key *a, const struct pystack_code_key *b) {
     return a->addr == b->addr && a->type == b->type && a->size == b->size && a->name == b->name &&
            a->qualname == b->qualname && a->filename == b->filename && a->table == b->table &&
            a->firstlineno == b->firstlineno && a->firsttraceable == b->firsttraceable &&
-           memcmp(a->prints, b->prints, sizeof a->prints) == 0;
+           codes_same_print(&a->name_print, &b->name_print) && codes_same_print(&a->file_print, &b->file_print) &&
+           codes_same_print(&a->table_print, &b->table_print);
 }
 
 static char *codes_read_text(struct pystack_reader *r, uint64_t addr, size_t cap) {
@@ -142,30 +177,88 @@ static int codes_read_table(struct pystack_reader *r, struct pystack_code *code)
                : -1;
 }
 
+/* The entry has all it needs. */
+static void codes_settle(struct pystack_codes *c, struct pystack_code *code) {
+    code->bytes = sizeof *code + strlen(code->func) + strlen(code->file) + code->table_len + 3;
+    c->bytes += code->bytes;
+    for (unsigned i = 0; i < CODES_MEMO; i++)
+        code->memo[i].at = -1;
+}
+
 /* Make an entry in `slot`, which is free. */
 static struct pystack_code *codes_load(struct pystack_codes *c, struct pystack_reader *r,
-                                       const struct codes_key *key, struct pystack_code **slot) {
+                                       const struct pystack_code_key *key, struct pystack_code **slot) {
     struct pystack_code *code = calloc(1, sizeof *code);
     if (!code)
         return NULL;
     *slot = code;
     code->key = *key;
     code->checked_ns = c->now_ns;
+    code->since_ns = clock_mono_ns();
     code->func = codes_read_text(r, key->qualname ? key->qualname : key->name, CODES_FUNC_MAX);
     code->file = codes_read_text(r, key->filename, CODES_FILE_MAX);
-    struct codes_key again;
+    struct pystack_code_key again;
     /* A code object that is freed meanwhile gives other strings; then it is not the same any more. */
     bool ok = code->func && code->file && codes_read_table(r, code) == 0 &&
-              codes_read_key(r, key->addr, &again) == 0 && codes_same_key(key, &again);
+              pystack_codes_read_key(r, key->addr, &again) == 0 && codes_same_key(key, &again);
     if (!ok) {
         codes_drop(c, slot);
         return NULL;
     }
-    code->bytes = sizeof *code + strlen(code->func) + strlen(code->file) + code->table_len + 3;
-    c->bytes += code->bytes;
-    for (unsigned i = 0; i < CODES_MEMO; i++)
-        code->memo[i].at = -1;
+    codes_settle(c, code);
     return code;
+}
+
+/* ---- a code object that is gone: what its description holds of it ---- */
+
+/* Text of a str of plain ASCII of which this is the beginning; NULL when it is not all there. Owned by the caller. */
+static char *codes_print_text(const struct pystack_offsets *o, const struct pystack_code_print *p) {
+    uint32_t plain = (uint32_t)o->str_compact_mask | (uint32_t)o->str_ascii_mask;
+    if ((p->form & plain) != plain || p->length > PYSTACK_CODE_PRINT)
+        return NULL;
+    return strndup((const char *)p->data, (size_t)p->length);
+}
+
+/* The file, from any other code object of the same. */
+static char *codes_find_file(const struct pystack_codes *c, const struct pystack_code_key *key) {
+    for (size_t i = 0; i < (size_t)PYSTACK_CODES_SETS * PYSTACK_CODES_WAYS; i++) {
+        const struct pystack_code *code = c->slots[i];
+        if (code && code->key.filename == key->filename &&
+            codes_same_print(&code->key.file_print, &key->file_print))
+            return strdup(code->file);
+    }
+    return NULL;
+}
+
+static bool codes_print_table(const struct pystack_code_print *p, struct pystack_code *code) {
+    if (p->length > PYSTACK_CODE_PRINT)
+        return false;
+    code->table = malloc((size_t)p->length + 1);
+    code->table_len = (size_t)p->length;
+    if (code->table)
+        memcpy(code->table, p->data, (size_t)p->length);
+    return code->table != NULL;
+}
+
+/* Make an entry in `slot`, which is free, of the description alone. */
+static bool codes_rebuild(struct pystack_codes *c, const struct pystack_reader *r,
+                          const struct pystack_code_key *key, struct pystack_code **slot) {
+    struct pystack_code *code = calloc(1, sizeof *code);
+    if (!code)
+        return false;
+    *slot = code;
+    code->key = *key;
+    code->checked_ns = code->since_ns = c->now_ns;
+    code->func = codes_print_text(&r->off, &key->name_print);
+    code->file = codes_print_text(&r->off, &key->file_print);
+    if (!code->file)
+        code->file = codes_find_file(c, key);
+    if (!code->func || !code->file || !codes_print_table(&key->table_print, code)) {
+        codes_drop(c, slot);
+        return false;
+    }
+    codes_settle(c, code);
+    return true;
 }
 
 static struct pystack_code **codes_set_of(struct pystack_codes *c, uint64_t addr) {
@@ -173,33 +266,86 @@ static struct pystack_code **codes_set_of(struct pystack_codes *c, uint64_t addr
     return c->slots + (hash >> 32) % PYSTACK_CODES_SETS * PYSTACK_CODES_WAYS;
 }
 
-struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr) {
-    struct pystack_code **set = codes_set_of(c, addr), **victim = set;
+/* The place in `set` of the object that `key` describes; else of one at the same address, of none, or of the one that was not
+ * used for the longest time. `*changes` when there is another at that address. */
+static struct pystack_code **codes_find(struct pystack_code **set, const struct pystack_code_key *key,
+                                        bool *changes) {
+    struct pystack_code **victim = set;
+    *changes = false;
     for (size_t i = 0; i < PYSTACK_CODES_WAYS; i++) {
-        struct pystack_code *code = set[i];
-        if (code && code->key.addr == addr) {
-            victim = &set[i];
-            break;
-        }
-        if (!code || (*victim && code->used_call < (*victim)->used_call))
+        if (set[i] && codes_same_key(&set[i]->key, key))
+            return &set[i];
+        *changes = *changes || (set[i] && set[i]->key.addr == key->addr);
+        if (*victim && (!set[i] || set[i]->used_call < (*victim)->used_call))
             victim = &set[i];
     }
-    struct pystack_code *known = *victim && (*victim)->key.addr == addr ? *victim : NULL;
-    if (known && known->used_call == c->call)
-        return known;
-    struct codes_key key;
-    if (codes_read_key(r, addr, &key) != 0)
+    return victim;
+}
+
+/* Entry of `addr` that was checked within this call. */
+static struct pystack_code *codes_find_checked(const struct pystack_codes *c, struct pystack_code **set,
+                                               uint64_t addr) {
+    for (size_t i = 0; i < PYSTACK_CODES_WAYS; i++)
+        if (set[i] && set[i]->key.addr == addr && set[i]->checked_call == c->call)
+            return set[i];
+    return NULL;
+}
+
+struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr) {
+    struct pystack_code **set = codes_set_of(c, addr), *code = codes_find_checked(c, set, addr);
+    struct pystack_code_key key;
+    bool changes;
+    if (code)
+        return code;
+    if (pystack_codes_read_key(r, addr, &key) != 0)
         return NULL;
-    if (!known || !codes_same_key(&known->key, &key) || c->now_ns - known->checked_ns > CODES_FRESH_NS) {
+    struct pystack_code **slot = codes_find(set, &key, &changes);
+    code = *slot && codes_same_key(&(*slot)->key, &key) ? *slot : NULL;
+    if (!code || c->now_ns - code->checked_ns > CODES_FRESH_NS) {
+        /* An entry that shared its address with another one was not there all the time. */
+        uint64_t since = code && !changes ? code->since_ns : 0;
+        changes = changes || (code && code->changes);
         if (c->bytes > CODES_BYTES_MAX)
             codes_drop_all(c);
-        codes_drop(c, victim);
-        known = codes_load(c, r, &key, victim);
+        codes_drop(c, slot);
+        code = codes_load(c, r, &key, slot);
+        if (code && since)
+            code->since_ns = since;
+        if (code)
+            code->changes = changes;
     }
-    if (known)
-        known->used_call = c->call;
-    return known;
+    if (code)
+        code->used_call = code->checked_call = c->call;
+    return code;
 }
+
+static struct pystack_code *codes_get_described(struct pystack_codes *c, struct pystack_reader *r,
+                                                const struct pystack_code_key *then) {
+    bool changes;
+    struct pystack_code **slot = codes_find(codes_set_of(c, then->addr), then, &changes);
+    if (!*slot || !codes_same_key(&(*slot)->key, then)) {
+        struct pystack_code *now = pystack_codes_get(c, r, then->addr);
+        if (now && codes_same_key(&now->key, then))
+            return now;
+        slot = codes_find(codes_set_of(c, then->addr), then, &changes);
+        codes_drop(c, slot);
+        if (!codes_rebuild(c, r, then, slot))
+            return NULL;
+        (*slot)->changes = true;
+    }
+    (*slot)->used_call = c->call;
+    return *slot;
+}
+
+struct pystack_code *pystack_codes_get_past(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr,
+                                            const struct pystack_code_key *then, uint64_t taken_ns) {
+    if (then)
+        return codes_get_described(c, r, then);
+    struct pystack_code *code = pystack_codes_get(c, r, addr);
+    return code && !code->changes && code->since_ns < taken_ns ? code : NULL;
+}
+
+bool pystack_code_changes(const struct pystack_code *code) { return code->changes; }
 
 static void codes_copy(struct pystack_codes *c, struct pystack_code *code) {
     if (code->arena_call == c->call)

@@ -18,6 +18,23 @@
 #define PYSTACK_CODES_WAYS 4
 #define PYSTACK_CODES_SETS 1024
 
+#define PYSTACK_CODE_PRINT 180
+
+/* Beginning of a str or bytes object: what of it does not change. */
+struct pystack_code_print {
+    uint64_t length;
+    uint32_t form; /* of a str: its state's kind, compact and ascii bits; 0 of bytes */
+    uint8_t data[PYSTACK_CODE_PRINT]; /* zeros after its end */
+};
+
+/* Everything of the code object that names it. Code that is made and dropped again and again gets the same addresses for
+ * its parts too, so the beginnings of what they hold are part of it. */
+struct pystack_code_key {
+    uint64_t addr, type, size, name, qualname, filename, table;
+    int32_t firstlineno, firsttraceable;
+    struct pystack_code_print name_print, file_print, table_print; /* of the qualified name where there is one */
+};
+
 struct pystack_code;
 
 struct pystack_codes {
@@ -37,6 +54,17 @@ void pystack_codes_begin(struct pystack_codes *c, struct arena *arena);
 
 /* The code object at `addr`, or NULL when there is none. Valid until the next call of this function. */
 struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr);
+
+/* Read what names the code object at `addr`. 0, or -1 when there is none. Async-signal-safe with a reader of one's own. */
+int pystack_codes_read_key(struct pystack_reader *r, uint64_t addr, struct pystack_code_key *key);
+
+/* The code object that was at `addr` at the time `taken_ns`: NULL when another may have been there. `then`: its key as read
+ * at that time, or NULL when it was not. */
+struct pystack_code *pystack_codes_get_past(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr,
+                                            const struct pystack_code_key *then, uint64_t taken_ns);
+
+/* Is its address one at which code objects come and go? */
+bool pystack_code_changes(const struct pystack_code *code);
 
 /* Name (qualified where the interpreter keeps one) and file, in the arena of the call; NULL without memory. */
 const char *pystack_code_func(struct pystack_codes *c, struct pystack_code *code);

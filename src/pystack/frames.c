@@ -76,15 +76,7 @@ static int frames_read(struct pystack *ps, uint64_t addr, int look, struct pysta
     else if (mem_read(&ps->reader.mem, addr, local, (size_t)o->frame_size) != 0)
         return -1;
     f->addr = addr;
-    f->previous = pystack_get_u64(bytes, o->frame_previous);
-    f->code = pystack_get_u64(bytes, o->frame_code);
-    if (o->frame_style == PYSTACK_FRAME_OBJECT) {
-        f->instr = (uint64_t)(int64_t)pystack_get_i32(bytes, o->frame_instr);
-        f->owner = 0;
-    } else {
-        f->instr = pystack_get_u64(bytes, o->frame_instr);
-        f->owner = bytes[o->frame_owner];
-    }
+    pystack_parse_frame(o, bytes, f);
     return 0;
 }
 
@@ -137,28 +129,33 @@ static int frames_position(const struct pystack_offsets *o, const struct pystack
     return *at >= FRAMES_BEFORE_FIRST && *at < pystack_code_n_bytes(code) && *at % 2 == 0 ? 0 : -1;
 }
 
-/* Read what one frame is of. 0, 1 when the limit is reached, -1 when the frame makes no sense. */
-static int frames_decode(struct frames_walk *w, const struct pystack_raw_frame *f) {
-    struct pystack *ps = w->ps;
+int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, struct pystack_code *code,
+                      size_t *n) {
     const struct pystack_offsets *o = &ps->reader.off;
-    if (o->frame_style != PYSTACK_FRAME_OBJECT && f->owner == o->owner_shim)
-        return 0; /* stands for an entry into C, not for a function */
     int64_t at;
-    struct pystack_code *code = pystack_codes_get(&ps->codes, &ps->reader, f->code);
-    if (!code || frames_position(o, f, code, &at) != 0)
+    if (frames_position(o, f, code, &at) != 0)
         return -1;
     if (o->frame_style != PYSTACK_FRAME_OBJECT && f->owner != o->owner_generator &&
         at < pystack_code_first_byte(code))
         return 0; /* its arguments are still being set up */
-    if (w->n == PYSTACK_MAX_FRAMES)
+    if (*n == PYSTACK_MAX_FRAMES)
         return 1;
-    ps->frames[w->n++] = (struct model_frame){
+    ps->frames[(*n)++] = (struct model_frame){
         .kind = MODEL_FRAME_PYTHON,
         .func = pystack_code_func(&ps->codes, code),
         .file = pystack_code_file(&ps->codes, code),
         .line = pystack_code_line(code, &ps->reader, at),
     };
     return 0;
+}
+
+/* Read what one frame is of. 0, 1 when the limit is reached, -1 when the frame makes no sense. */
+static int frames_decode(struct frames_walk *w, const struct pystack_raw_frame *f) {
+    struct pystack *ps = w->ps;
+    if (pystack_is_shim(&ps->reader.off, f))
+        return 0; /* stands for an entry into C, not for a function */
+    struct pystack_code *code = pystack_codes_get(&ps->codes, &ps->reader, f->code);
+    return code ? pystack_put_frame(ps, f, code, &w->n) : -1;
 }
 
 static enum frames_end frames_attempt(struct frames_walk *w) {

@@ -36,6 +36,12 @@ int pystack_read_gil_holder(struct pystack *ps, uint64_t gil, uint64_t *tstate) 
     return 0;
 }
 
+bool pystack_holds_gil(struct pystack *ps, const struct pystack_thread *t) {
+    uint64_t gil, holder;
+    return pystack_find_gil(ps, t->interp, &gil) == 0 && pystack_read_gil_holder(ps, gil, &holder) == 0 &&
+           holder == t->tstate;
+}
+
 enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread *t) {
     uint64_t interp, gil;
     struct procfs_syscall call;

@@ -41,6 +41,7 @@ struct pystack_thread {
     uint64_t ident;  /* pthread_self */
     int64_t tid;     /* OS thread as the target numbers it; 0 unknown */
     int64_t interpreter;
+    uint64_t interp; /* its address */
     bool holds_gil;
     const char *name; /* threading.Thread.name; NULL unknown; owned by the arena given */
 };
@@ -57,6 +58,12 @@ int pystack_is_python(pid_t pid);
 
 /* All Python thread states of all interpreters, allocated in `arena`. Number, or -1 (inconsistent read). */
 ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pystack_thread **out);
+
+/* Has a thread state or interpreter been made since pystack_read_threads? (Ended ones show by their clocks.) Cheap. */
+bool pystack_threads_changed(struct pystack *ps);
+
+/* Does the thread hold its interpreter's GIL now? t->holds_gil is as it was when the threads were read. */
+bool pystack_holds_gil(struct pystack *ps, const struct pystack_thread *t);
 
 /* Frames of one thread, innermost first, allocated in `arena` with their strings. `*torn` is set when the thread moved
  * meanwhile (its current frame is not the one the walk began with, or a link did not hold). Number, or -1 (nothing that

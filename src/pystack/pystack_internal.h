@@ -19,6 +19,7 @@
 #define PYSTACK_MAX_INTERPRETERS 256
 #define PYSTACK_NAME_MAX 256                     /* bytes of a thread's name */
 #define PYSTACK_MAX_RAW (2 * PYSTACK_MAX_FRAMES) /* with those that stand for no function */
+#define PYSTACK_MAX_MARKS 9
 #define PYSTACK_VERIFIED 64                      /* innermost frames that are looked at twice */
 #define PYSTACK_CHUNK_MAX 65536                  /* bytes of the data stack copied at once */
 
@@ -51,6 +52,11 @@ struct pystack_tid {
     int64_t inner;
 };
 
+/* A word that changes when threads or interpreters are made. */
+struct pystack_mark {
+    uint64_t addr, value;
+};
+
 /* A frame as it lies in memory. */
 struct pystack_raw_frame {
     uint64_t addr, previous, code;
@@ -78,6 +84,8 @@ struct pystack {
     size_t n_tids;
     bool
         holder_unlisted; /* the last list of threads lacks one that holds a GIL, or whether one is held is not known */
+    struct pystack_mark marks[PYSTACK_MAX_MARKS]; /* as of the last list of threads */
+    size_t n_marks;                               /* 0: they would not fit */
     /* previous snapshot */
     uint64_t seq;
     uint64_t clocks_ns;                         /* when; 0 none */
@@ -118,6 +126,27 @@ bool pystack_in_other_namespace(pid_t pid);
  * moved meanwhile, try again. */
 ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
+
+/* The frame whose bytes these are; `addr` is not touched. Async-signal-safe. */
+static inline void pystack_parse_frame(const struct pystack_offsets *o, const uint8_t *bytes,
+                                       struct pystack_raw_frame *f) {
+    bool object = o->frame_style == PYSTACK_FRAME_OBJECT;
+    f->previous = pystack_get_u64(bytes, o->frame_previous);
+    f->code = pystack_get_u64(bytes, o->frame_code);
+    f->instr = object ? (uint64_t)(int64_t)pystack_get_i32(bytes, o->frame_instr)
+                      : pystack_get_u64(bytes, o->frame_instr);
+    f->owner = object ? 0 : bytes[o->frame_owner];
+}
+
+/* Does the frame stand for an entry into C, not for a function? */
+static inline bool pystack_is_shim(const struct pystack_offsets *o, const struct pystack_raw_frame *f) {
+    return o->frame_style != PYSTACK_FRAME_OBJECT && f->owner == o->owner_shim;
+}
+
+/* frames.c: append what the frame is of to ps->frames, which holds `*n`; one that has not begun is left out. 0, 1 when there
+ * is no more room, -1 when the frame is not of this code. */
+int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, struct pystack_code *code,
+                      size_t *n);
 
 /* names.c: give the threads their names, copied to `arena`. Reads them again when they are old, or sooner if one is missed. */
 void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena);

@@ -51,6 +51,50 @@ static struct pystack_thread *threads_add(struct threads_list *l) {
     return &l->items[l->n++];
 }
 
+/* ---- what tells that the list is another ---- */
+
+static void threads_mark(struct pystack *ps, uint64_t addr, uint64_t value) {
+    if (ps->n_marks && ps->n_marks < PYSTACK_MAX_MARKS)
+        ps->marks[ps->n_marks++] = (struct pystack_mark){.addr = addr, .value = value};
+    else
+        ps->n_marks = 0;
+}
+
+/* New interpreters and thread states come first in their lists. */
+static int threads_mark_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    const struct threads_list *l = arg;
+    (void)id;
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->items[i].interp != interp)
+            continue;
+        threads_mark(ps, interp + (uint64_t)o->interp_threads_head, l->items[i].tstate);
+        threads_mark(ps, l->items[i].tstate + (uint64_t)o->tstate_id, l->items[i].serial);
+        return 0;
+    }
+    threads_mark(ps, interp + (uint64_t)o->interp_threads_head, 0);
+    return 0;
+}
+
+static void threads_put_marks(struct pystack *ps, const struct threads_list *l) {
+    uint64_t addr = ps->info.runtime + (uint64_t)ps->reader.off.runtime_interpreters_head, first;
+    ps->n_marks = 0;
+    if (mem_read_u64(&ps->reader.mem, addr, &first) != 0)
+        return;
+    ps->marks[ps->n_marks++] = (struct pystack_mark){.addr = addr, .value = first};
+    if (pystack_each_interpreter(ps, threads_mark_interpreter, (void *)(uintptr_t)l) != 0)
+        ps->n_marks = 0;
+}
+
+bool pystack_threads_changed(struct pystack *ps) {
+    for (size_t i = 0; i < ps->n_marks; i++) {
+        uint64_t now;
+        if (mem_read_u64(&ps->reader.mem, ps->marks[i].addr, &now) != 0 || now != ps->marks[i].value)
+            return true;
+    }
+    return ps->n_marks == 0;
+}
+
 static int64_t threads_tid(struct pystack *ps, const uint8_t *bytes, uint64_t ident) {
     const struct pystack_offsets *o = &ps->reader.off;
     /* The C library's own number is right after a fork too, when the interpreter's may still be the parent's. */
@@ -86,6 +130,7 @@ static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t
             .ident = ident,
             .tid = threads_tid(ps, bytes, ident),
             .interpreter = id,
+            .interp = interp,
             .holds_gil = tstate == holder,
         };
         found = found || tstate == holder;
@@ -108,6 +153,7 @@ ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pys
     *out = NULL;
     if (rc < 0)
         return -1;
+    threads_put_marks(ps, &l);
     pystack_names_put(ps, l.items, l.n, arena);
     *out = l.items;
     return (ssize_t)l.n;

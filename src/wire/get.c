@@ -84,6 +84,18 @@ static int get_stream(const struct wire_message *m, enum wire_stream *out, struc
     return err_set(e, ERR_FAILED, "there is no such stream: ask for 'threads' or 'samples'");
 }
 
+/* The mode; what is missing or not known is exact. */
+static enum model_sampling get_mode(const struct wire_message *m) {
+    static const char *const key = "mode";
+    const char *gentle = model_sampling_name(MODEL_SAMPLING_GENTLE);
+    struct codec_cursor value;
+    struct codec_token t;
+    if (codec_find(m->body, &key, 1, &value) != 0 || !value.at || codec_read(&value, &t) != 0 ||
+        t.type != CODEC_STR || t.count != strlen(gentle) || memcmp(t.bytes, gentle, t.count) != 0)
+        return MODEL_SAMPLING_EXACT;
+    return MODEL_SAMPLING_GENTLE;
+}
+
 int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out, struct err *e) {
     static const char *const key = "rate_hz";
     struct codec_cursor value;
@@ -98,6 +110,7 @@ int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out,
         out->rate_hz = t.f;
     else if (t.type == CODEC_UINT)
         out->rate_hz = (double)t.u;
+    out->mode = get_mode(m);
     return isfinite(out->rate_hz) && out->rate_hz > 0 ? 0 : field_fail(e, "subscribe", key);
 }
 

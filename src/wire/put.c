@@ -57,11 +57,15 @@ int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m) {
 
 int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s) {
     put_request_head(out, id, WIRE_SUBSCRIBE);
-    codec_write_map(out, 2);
+    codec_write_map(out, s->mode == MODEL_SAMPLING_EXACT ? 2 : 3);
     codec_write_str(out, "stream");
     codec_write_str(out, wire_stream_name(s->stream));
     codec_write_str(out, "rate_hz");
     codec_write_double(out, s->rate_hz);
+    if (s->mode != MODEL_SAMPLING_EXACT) {
+        codec_write_str(out, "mode");
+        codec_write_str(out, model_sampling_name(s->mode));
+    }
     return put_done(out);
 }
 

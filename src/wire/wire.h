@@ -79,6 +79,7 @@ const char *wire_stream_name(enum wire_stream s);
 struct wire_subscribe {
     enum wire_stream stream;
     double rate_hz;
+    enum model_sampling mode; /* how threads that run are looked at; what is not known is exact */
 };
 
 int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version);

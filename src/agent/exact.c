@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exact: see exact.h. Signals: rt_tgsigqueueinfo(2), sigaction(2), signal(7). */
+#include "agent/exact.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/rewind.h"
+#include "base/clock.h"
+#include "base/procfs.h"
+
+#define EXACT_SIGNAL SIGURG
+#define EXACT_MAGIC 0x5072ULL                       /* tells our signals from others, with the slot and the turn */
+#define EXACT_END_NS (500 * CLOCK_NS_PER_MS)        /* a handler that has begun ends within this */
+#define EXACT_STATUS_NS CLOCK_NS_PER_S              /* how long what the kernel said of a thread's mask is believed */
+#define EXACT_TOUCHED (sizeof(struct pystack_self)) /* counted as memory of ours, for each slot in use */
+
+enum exact_state {
+    EXACT_FREE = 0,
+    EXACT_SENT,
+    EXACT_RUNNING, /* the handler copies */
+    EXACT_DONE,
+};
+
+/* A thread's place. Only `state` is written by both sides. */
+struct exact_slot {
+    uint32_t state; /* enum exact_state, atomic */
+    uint32_t turn;  /* a signal of an earlier turn is not answered */
+    int64_t tid;
+    uint64_t serial;
+    uint64_t used_ns;
+    uint64_t status_ns; /* when its mask was looked at; 0 never */
+    bool counted_late, blocked;
+    struct pystack_self *self; /* in the pool; NULL before its first use */
+};
+
+/* Lives as long as the library is loaded: a handler may find it at any time. */
+static struct exact_control {
+    bool armed; /* the handler is installed */
+    pid_t pid;
+    struct sigaction before;
+    struct pystack_self *pool; /* EXACT_SLOTS; mapped by the first exact_arm */
+    struct exact_stats *stats;
+    uint32_t turn;
+    uint64_t restarted, eintr, handler_ns, handled; /* written by handlers */
+    struct exact_slot slots[EXACT_SLOTS];
+} exact;
+
+/* ---- on the job's threads ---- */
+
+static struct exact_slot *exact_slot_of(const siginfo_t *info) {
+    uint64_t value = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
+    if (info->si_code != SI_QUEUE || value >> 48 != EXACT_MAGIC)
+        return NULL;
+    size_t i = value >> 32 & 0xffff;
+    if (i >= EXACT_SLOTS || exact.slots[i].turn != (uint32_t)value)
+        return NULL;
+    return &exact.slots[i];
+}
+
+static void exact_answer(const siginfo_t *info) {
+    struct exact_slot *slot = exact_slot_of(info);
+    uint32_t expected = EXACT_SENT;
+    if (!slot || slot->tid != syscall(SYS_gettid) ||
+        !__atomic_compare_exchange_n(&slot->state, &expected, EXACT_RUNNING, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
+        return;
+    pystack_self_copy(slot->self);
+    uint64_t spent = clock_mono_ns() - slot->self->taken_ns;
+    (void)__atomic_add_fetch(&exact.handler_ns, spent, __ATOMIC_RELAXED);
+    (void)__atomic_add_fetch(&exact.handled, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->state, EXACT_DONE, __ATOMIC_RELEASE);
+}
+
+/* What was installed before did nothing (see exact_arm), so there is nothing to pass a signal of the job's on to. */
+static void exact_handler(int sig, siginfo_t *info, void *context) {
+    int saved = errno;
+    (void)sig;
+    exact_answer(info);
+    enum rewind_result r = rewind_interrupted(context);
+    if (r == REWIND_DONE)
+        (void)__atomic_add_fetch(&exact.restarted, 1, __ATOMIC_RELAXED);
+    if (r == REWIND_LEFT)
+        (void)__atomic_add_fetch(&exact.eintr, 1, __ATOMIC_RELAXED);
+    errno = saved;
+}
+
+/* ---- the handler comes and goes ---- */
+
+static int exact_map(struct err *e) {
+    if (exact.pool)
+        return 0;
+    void *p = mmap(NULL, EXACT_SLOTS * sizeof *exact.pool, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return err_set_errno(e, ERR_FAILED, errno, "no memory for copies of stacks");
+    (void)madvise(p, EXACT_SLOTS * sizeof *exact.pool, MADV_DONTFORK);
+    exact.pool = p;
+    return 0;
+}
+
+static bool exact_is_ours(const struct sigaction *sa) {
+    return (sa->sa_flags & SA_SIGINFO) && sa->sa_sigaction == exact_handler;
+}
+
+int exact_arm(struct exact_stats *stats, struct err *e) {
+    struct sigaction sa = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    if (exact.armed)
+        return 0;
+    if (exact_map(e) != 0)
+        return -1;
+    exact.pid = getpid();
+    exact.stats = stats;
+    if (sigaction(EXACT_SIGNAL, NULL, &exact.before) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "the disposition of SIGURG cannot be read");
+    if ((exact.before.sa_flags & SA_SIGINFO) ||
+        (exact.before.sa_handler != SIG_DFL && exact.before.sa_handler != SIG_IGN))
+        return err_set(e, ERR_FAILED, "the job has a handler for SIGURG");
+    sa.sa_sigaction = exact_handler;
+    (void)sigfillset(&sa.sa_mask);
+    if (sigaction(EXACT_SIGNAL, &sa, NULL) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "no handler for SIGURG can be installed");
+    exact.armed = true;
+    return 0;
+}
+
+/* No handler that comes from now on copies; those that do already end soon. Slots still in use then stay so. */
+static void exact_quiet(void) {
+    uint64_t until = clock_mono_ns() + EXACT_END_NS;
+    for (size_t i = 0; i < EXACT_SLOTS; i++) {
+        struct exact_slot *slot = &exact.slots[i];
+        uint32_t expected = EXACT_SENT;
+        (void)__atomic_compare_exchange_n(&slot->state, &expected, EXACT_FREE, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE);
+        while (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == EXACT_RUNNING && clock_mono_ns() < until) {
+            struct timespec pause = {.tv_nsec = 50 * (long)CLOCK_NS_PER_US};
+            (void)nanosleep(&pause, NULL);
+        }
+    }
+}
+
+void exact_disarm(void) {
+    struct sigaction now;
+    bool busy = false;
+    if (!exact.armed)
+        return;
+    exact_quiet();
+    exact.armed = false;
+    if (sigaction(EXACT_SIGNAL, NULL, &now) == 0 && exact_is_ours(&now))
+        (void)sigaction(EXACT_SIGNAL, &exact.before, NULL);
+    for (size_t i = 0; i < EXACT_SLOTS; i++) {
+        struct exact_slot *slot = &exact.slots[i];
+        if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == EXACT_RUNNING)
+            busy = true;
+        else
+            *slot = (struct exact_slot){.turn = slot->turn};
+    }
+    if (!busy) {
+        (void)munmap(exact.pool, EXACT_SLOTS * sizeof *exact.pool);
+        exact.pool = NULL;
+    }
+}
+
+bool exact_is_armed(void) { return exact.armed; }
+
+int exact_check(struct err *e) {
+    struct sigaction now;
+    if (sigaction(EXACT_SIGNAL, NULL, &now) == 0 && exact_is_ours(&now)) {
+        exact.stats->restarted = __atomic_load_n(&exact.restarted, __ATOMIC_RELAXED);
+        exact.stats->eintr = __atomic_load_n(&exact.eintr, __ATOMIC_RELAXED);
+        exact.stats->handler_ns = __atomic_load_n(&exact.handler_ns, __ATOMIC_RELAXED);
+        exact.stats->handled = __atomic_load_n(&exact.handled, __ATOMIC_RELAXED);
+        return 0;
+    }
+    exact_disarm();
+    return err_set(e, ERR_FAILED, "the job has installed a handler for SIGURG");
+}
+
+void exact_in_child(void) {
+    struct sigaction now;
+    if (!exact.armed)
+        return;
+    if (sigaction(EXACT_SIGNAL, NULL, &now) == 0 && exact_is_ours(&now))
+        (void)sigaction(EXACT_SIGNAL, &exact.before, NULL);
+    exact = (struct exact_control){0};
+}
+
+size_t exact_bytes(void) {
+    size_t n = 0;
+    for (size_t i = 0; i < EXACT_SLOTS; i++)
+        n += exact.slots[i].self ? EXACT_TOUCHED : 0;
+    return n;
+}
+
+/* ---- asking ---- */
+
+bool exact_is_running(int64_t tid, uint64_t cpu_ns) {
+    struct procfs_syscall call;
+    /* The clock of a thread that is on a CPU moves between two looks. */
+    if (clock_thread_cpu_ns((pid_t)tid) != cpu_ns)
+        return true;
+    return procfs_read_syscall(0, (pid_t)tid, &call) == 1;
+}
+
+static struct exact_slot *exact_find(const struct pystack_thread *t) {
+    for (size_t i = 0; i < EXACT_SLOTS; i++)
+        if (exact.slots[i].tid == t->tid && exact.slots[i].serial == t->serial && exact.slots[i].self)
+            return &exact.slots[i];
+    return NULL;
+}
+
+/* The thread's slot, or the free one that was not used for the longest time. NULL when none is free. */
+static struct exact_slot *exact_take(const struct pystack_thread *t, uint64_t now) {
+    struct exact_slot *slot = exact_find(t);
+    if (slot)
+        return slot;
+    for (size_t i = 0; i < EXACT_SLOTS; i++) {
+        struct exact_slot *other = &exact.slots[i];
+        bool is_free = __atomic_load_n(&other->state, __ATOMIC_ACQUIRE) == EXACT_FREE;
+        if (is_free && (!slot || other->used_ns < slot->used_ns))
+            slot = other;
+    }
+    if (!slot)
+        return NULL;
+    size_t i = (size_t)(slot - exact.slots);
+    *slot = (struct exact_slot){
+        .tid = t->tid, .serial = t->serial, .used_ns = now, .turn = slot->turn, .self = &exact.pool[i]};
+    return slot;
+}
+
+/* May the thread be sent the signal? One that blocks it would answer at some later time; one with a stricter seccomp filter
+ * than ours might be killed for what the handler does. */
+static bool exact_may_ask(struct exact_slot *slot, uint64_t now) {
+    struct procfs_status status, own;
+    if (slot->status_ns && now - slot->status_ns < EXACT_STATUS_NS)
+        return !slot->blocked;
+    slot->status_ns = now;
+    slot->blocked = procfs_read_status(0, (pid_t)slot->tid, &status) != 0 ||
+                    procfs_read_status(0, (pid_t)syscall(SYS_gettid), &own) != 0 ||
+                    (status.sig_blocked >> (EXACT_SIGNAL - 1) & 1) || status.seccomp != own.seccomp;
+    return !slot->blocked;
+}
+
+bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct pystack_known *known) {
+    uint64_t now = clock_mono_ns();
+    struct exact_slot *slot = exact.armed ? exact_take(t, now) : NULL;
+    if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != EXACT_FREE || !exact_may_ask(slot, now)) {
+        if (exact.armed)
+            exact.stats->refused++;
+        return false;
+    }
+    slot->used_ns = now;
+    slot->counted_late = false;
+    slot->turn = ++exact.turn;
+    pystack_self_prepare(ps, slot->self, t, known);
+    uint64_t value = EXACT_MAGIC << 48 | (uint64_t)(slot - exact.slots) << 32 | slot->turn;
+    siginfo_t info = {.si_signo = EXACT_SIGNAL, .si_code = SI_QUEUE};
+    info.si_pid = exact.pid;
+    info.si_uid = getuid();
+    info.si_value.sival_ptr = (void *)(uintptr_t)value;
+    __atomic_store_n(&slot->state, EXACT_SENT, __ATOMIC_RELEASE);
+    if (syscall(SYS_rt_tgsigqueueinfo, exact.pid, (pid_t)t->tid, EXACT_SIGNAL, &info) != 0) {
+        __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);
+        exact.stats->refused++;
+        return false;
+    }
+    exact.stats->sent++;
+    return true;
+}
+
+enum exact_answer exact_get(const struct pystack_thread *t, const struct pystack_self **copy) {
+    struct exact_slot *slot = exact.armed ? exact_find(t) : NULL;
+    *copy = NULL;
+    switch (slot ? (enum exact_state)__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) : EXACT_FREE) {
+    case EXACT_FREE:
+        return EXACT_NONE;
+    case EXACT_SENT:
+        exact.stats->late += !slot->counted_late;
+        slot->counted_late = true;
+        return EXACT_WAITING;
+    case EXACT_RUNNING:
+        return EXACT_COPYING;
+    case EXACT_DONE:
+        *copy = slot->self;
+        return EXACT_READY;
+    }
+    return EXACT_NONE;
+}
+
+void exact_release(const struct pystack_thread *t) {
+    struct exact_slot *slot = exact_find(t);
+    if (slot && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == EXACT_DONE)
+        __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);
+}
+
+void exact_forget(const struct pystack_thread *t) {
+    struct exact_slot *slot = exact_find(t);
+    uint32_t expected = EXACT_SENT;
+    if (!slot)
+        return;
+    (void)__atomic_compare_exchange_n(&slot->state, &expected, EXACT_FREE, false, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_ACQUIRE);
+    exact_release(t);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exact: asks running threads for their own frames by a signal, and collects what they copied.
+ *
+ * One signal, SIGURG: what is not handled is ignored, so one that comes late (after exec, after we are gone) does nothing.
+ * Sent only to a thread that runs, does not block it and has answered the last one. The handler copies into a slot of a
+ * pool that is never freed while it may be used. Used by the sampler's thread; the handler runs on threads of the job.
+ */
+#ifndef AGENT_EXACT_H
+#define AGENT_EXACT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "pystack/self.h"
+
+#define EXACT_SLOTS 64
+
+struct exact_stats {
+    uint64_t sent;
+    uint64_t late;      /* not answered by the next tick */
+    uint64_t refused;   /* threads not asked: they block the signal, or the kernel did not take it */
+    uint64_t restarted; /* system calls interrupted and made to begin again */
+    uint64_t eintr;     /* interrupted, and the caller was told */
+    uint64_t handler_ns; /* spent within the handler, all threads together */
+    uint64_t handled;
+};
+
+enum exact_answer {
+    EXACT_NONE = 0, /* nothing was asked */
+    EXACT_WAITING,  /* the handler has not run: the thread has been in no code of its own since it was asked */
+    EXACT_COPYING,
+    EXACT_READY,
+};
+
+/* Install the handler. 0, or -1 with the reason why threads cannot be asked. */
+int exact_arm(struct exact_stats *stats, struct err *e);
+
+/* Take it out again; what was there before is there after. Nothing when it is not installed. */
+void exact_disarm(void);
+
+bool exact_is_armed(void);
+
+/* Is the handler still ours? When the job has installed one of its own, everything is given up: -1 with the reason. */
+int exact_check(struct err *e);
+
+/* Does the thread run, on a CPU or waiting for one? `cpu_ns`: its clock, as it was just read. */
+bool exact_is_running(int64_t tid, uint64_t cpu_ns);
+
+/* Ask the thread for its frames. True when the signal is on its way. */
+bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct pystack_known *known);
+
+/* What has come of it. READY: `*copy` is the thread's until exact_release. */
+enum exact_answer exact_get(const struct pystack_thread *t, const struct pystack_self **copy);
+void exact_release(const struct pystack_thread *t);
+
+/* The thread is gone: nobody will answer. */
+void exact_forget(const struct pystack_thread *t);
+
+/* In the child of a fork: nothing of ours is installed there. Async-signal-safe. */
+void exact_in_child(void);
+
+/* Bytes held. */
+size_t exact_bytes(void);
+
+#endif

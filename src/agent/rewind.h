@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rewind: a blocking system call that our signal has interrupted is made to begin again, as if no signal had come.
+ *
+ * The kernel has put -EINTR into the register that held the call's number. The number is known again when the instructions
+ * before the `syscall` load it as a constant and do nothing else to it. Only calls that may simply be repeated are: a
+ * relative time limit begins anew, which is late by what the thread had slept before the signal came. Async-signal-safe.
+ */
+#ifndef AGENT_REWIND_H
+#define AGENT_REWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum rewind_result {
+    REWIND_NOTHING = 0, /* no system call was interrupted */
+    REWIND_DONE,        /* it is called again after the handler */
+    REWIND_LEFT,        /* the caller sees EINTR */
+};
+
+/* `context` is the third argument of a handler. */
+enum rewind_result rewind_interrupted(void *context);
+
+/* Number that the code before `syscall` loads, given the `n` bytes that end just before that instruction; -1 not certain. */
+int rewind_find_number(const uint8_t *code, size_t n);
+
+/* May a call with this number be made again after it has returned -EINTR? */
+bool rewind_is_repeatable(int number);
+
+#endif

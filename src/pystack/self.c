@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * self: see self.h.
+ *
+ * Sources: Python/ceval.c of 3.11 and 3.12 (the prologue of _PyEval_EvalFrameDefault: a _PyCFrame is linked before its
+ * current_frame is set), Include/internal/pycore_frame.h.
+ */
+#include "pystack/self.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "pystack/pystack_internal.h"
+
+#define SELF_PAGE 4096ULL
+#define SELF_SPILL (2 * SELF_PAGE) /* at the end of `bytes`: the place of the region that is replaced when all are used */
+#define SELF_TSTATE 0              /* regions with a fixed meaning */
+#define SELF_GIL 1
+#define SELF_FIXED 2
+#define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
+
+/* ---- memory ---- */
+
+/* Ask for the first `n` regions at once; keeps those that came whole. */
+static void self_read_all(struct pystack_self *s, size_t n) {
+    struct iovec remote[PYSTACK_SELF_REGIONS];
+    size_t total = 0;
+    if (n == 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        struct pystack_self_region *r = &s->regions[i];
+        r->at = (uint32_t)total;
+        total += r->len;
+        remote[i] = (struct iovec){.iov_base = (void *)(uintptr_t)r->addr, .iov_len = r->len};
+    }
+    struct iovec local = {.iov_base = s->bytes, .iov_len = total};
+    ssize_t got = process_vm_readv(s->reader.mem.pid, &local, 1, remote, n, 0);
+    s->reads++;
+    s->n_regions = s->n_bytes = 0;
+    for (size_t i = 0; i < n && got > 0 && s->regions[i].at + s->regions[i].len <= (size_t)got; i++) {
+        s->n_regions++;
+        s->n_bytes += s->regions[i].len;
+    }
+}
+
+/* Read one more region; when all are used, the last one is replaced. NULL when it cannot be read. */
+static const uint8_t *self_read_more(struct pystack_self *s, uint64_t addr, size_t len) {
+    bool pages = s->reader.off.frame_style != PYSTACK_FRAME_OBJECT;
+    uint64_t from = pages ? addr & ~(SELF_PAGE - 1) : addr;
+    uint64_t end = pages ? (addr + len + SELF_PAGE - 1) & ~(SELF_PAGE - 1) : addr + len;
+    if (end - from > SELF_SPILL)
+        return NULL;
+    bool spill = s->n_regions >= PYSTACK_SELF_REGIONS - 1 ||
+                 s->n_bytes + (end - from) > PYSTACK_SELF_BYTES - SELF_SPILL;
+    struct pystack_self_region *r = &s->regions[spill ? PYSTACK_SELF_REGIONS - 1 : s->n_regions];
+    size_t at = spill ? PYSTACK_SELF_BYTES - SELF_SPILL : s->n_bytes;
+    s->reads++;
+    r->len = 0;
+    if (mem_read(&s->reader.mem, from, s->bytes + at, (size_t)(end - from)) != 0)
+        return NULL;
+    *r = (struct pystack_self_region){.addr = from, .len = (uint32_t)(end - from), .at = (uint32_t)at};
+    s->spilled |= spill;
+    if (!spill) {
+        s->n_regions++;
+        s->n_bytes += (size_t)(end - from);
+    }
+    s->last = (size_t)(r - s->regions);
+    s->used |= 1ULL << s->last;
+    return s->bytes + at + (addr - from);
+}
+
+static const uint8_t *self_in_region(struct pystack_self *s, size_t i, uint64_t addr, size_t len) {
+    const struct pystack_self_region *r = &s->regions[i];
+    if (addr < r->addr || len > r->len || addr - r->addr > r->len - len)
+        return NULL;
+    s->last = i;
+    s->used |= 1ULL << i;
+    return s->bytes + r->at + (addr - r->addr);
+}
+
+/* `len` bytes at `addr`, or NULL. They stay until the next call. */
+static const uint8_t *self_bytes(struct pystack_self *s, uint64_t addr, size_t len) {
+    const uint8_t *found = NULL;
+    if (!pystack_is_pointer(addr))
+        return NULL;
+    /* Frames come in the order in which they were met the last time. */
+    for (size_t k = 0; !found && k < s->n_regions; k++)
+        found = self_in_region(s, (s->last + k) % s->n_regions, addr, len);
+    if (!found && s->spilled)
+        found = self_in_region(s, PYSTACK_SELF_REGIONS - 1, addr, len);
+    return found ? found : self_read_more(s, addr, len);
+}
+
+/* ---- code objects ---- */
+
+static size_t self_known_slot(uint64_t addr) {
+    return (size_t)((addr >> 4) * 0x9E3779B97F4A7C15ULL >> 32) % PYSTACK_KNOWN_SLOTS;
+}
+
+static bool self_is_known(const struct pystack_known *known, uint64_t addr) {
+    return __atomic_load_n(&known->addrs[self_known_slot(addr)], __ATOMIC_RELAXED) == addr;
+}
+
+/* Describe the code of a frame that the decoder does not know: number of the key + 1, or 0. */
+static uint32_t self_take_key(struct pystack_self *s, uint64_t code) {
+    if (self_is_known(s->known, code))
+        return 0;
+    for (size_t i = 0; i < s->n_keys; i++)
+        if (s->keys[i].addr == code)
+            return (uint32_t)i + 1;
+    if (s->n_keys == PYSTACK_SELF_KEYS ||
+        pystack_codes_read_key(&s->reader, code, &s->keys[s->n_keys]) != 0)
+        return 0;
+    return (uint32_t)++s->n_keys;
+}
+
+/* ---- frames ---- */
+
+static bool self_is_entry(const struct pystack_offsets *o, const uint8_t *bytes,
+                          const struct pystack_raw_frame *f) {
+    if (o->minor == 11)
+        return bytes[o->frame_owner - SELF_ENTRY_BEFORE_OWNER] != 0;
+    return f->owner == o->owner_shim;
+}
+
+/* Follow the links from `first`. With `check`, the first entry frame must lead to `expected`. False when one does not hold. A
+ * cycle is found by comparing with a frame remembered at every power of two (Brent). */
+static bool self_follow(struct pystack_self *s, uint64_t first, uint64_t expected, bool check) {
+    const struct pystack_offsets *o = &s->reader.off;
+    uint64_t remembered = 0;
+    size_t next_power = 1;
+    s->n_frames = 0;
+    s->end = PYSTACK_SELF_WHOLE;
+    for (uint64_t addr = first; addr;) {
+        struct pystack_raw_frame f = {.addr = addr};
+        if (s->n_frames == PYSTACK_SELF_FRAMES) {
+            s->end = PYSTACK_SELF_TRUNCATED;
+            return true;
+        }
+        const uint8_t *bytes = addr == remembered ? NULL : self_bytes(s, addr, (size_t)o->frame_size);
+        if (!bytes) {
+            s->end = PYSTACK_SELF_BROKEN;
+            return false;
+        }
+        pystack_parse_frame(o, bytes, &f);
+        if (check && self_is_entry(o, bytes, &f)) {
+            if (f.previous != expected)
+                return false;
+            check = false;
+        }
+        s->frames[s->n_frames] = (struct pystack_self_frame){.code = f.code,
+                                                             .instr = f.instr,
+                                                             .owner = f.owner};
+        if (!pystack_is_shim(o, &f))
+            s->frames[s->n_frames].key = self_take_key(s, f.code);
+        if (++s->n_frames == next_power) {
+            next_power *= 2;
+            remembered = addr;
+        }
+        addr = f.previous;
+    }
+    return !check;
+}
+
+static bool self_is_root(const struct pystack_self *s, uint64_t cframe) {
+    return cframe >= s->thread.tstate && cframe - s->thread.tstate < (uint64_t)s->reader.off.tstate_size;
+}
+
+/* Follow the frames of the _PyCFrame at `cframe`; `*outer` becomes its predecessor. False when it does not hold together: its
+ * first entry frame leads to where its predecessor stands. */
+static bool self_follow_cframe(struct pystack_self *s, uint64_t cframe, uint64_t *outer) {
+    int32_t at = s->reader.off.cframe_current_frame;
+    const uint8_t *bytes = self_bytes(s, cframe, (size_t)at + 16);
+    *outer = 0;
+    if (!bytes)
+        return false;
+    uint64_t first = pystack_get_u64(bytes, at);
+    *outer = pystack_get_u64(bytes, at + 8);
+    if (self_is_root(s, cframe))
+        return self_follow(s, first, 0, false);
+    bytes = self_bytes(s, *outer, (size_t)at + 16);
+    if (!bytes)
+        return false;
+    uint64_t expected = pystack_get_u64(bytes, at);
+    return (expected || self_is_root(s, *outer)) && self_follow(s, first, expected, true);
+}
+
+/* 3.11 and 3.12: tstate -> _PyCFrame {…, current_frame, previous}, one for each entry into the interpreter's loop, the first
+ * within the thread state. The newest may be linked before it is filled. When only its frame is missing, its predecessor
+ * tells the stack, for the new frame has not begun. When that is missing too there is nothing to go by: to be asked again. */
+static void self_follow_cframes(struct pystack_self *s, uint64_t cframe) {
+    uint64_t outer, beyond;
+    if (self_follow_cframe(s, cframe, &outer))
+        return;
+    s->n_keys = 0;
+    if (!outer || !self_follow_cframe(s, outer, &beyond))
+        s->end = PYSTACK_SELF_BROKEN;
+}
+
+/* ---- the copy ---- */
+
+void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const struct pystack_thread *t,
+                          const struct pystack_known *known) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    bool same = s->thread.tstate == t->tstate && s->thread.serial == t->serial;
+    size_t n = SELF_FIXED;
+    for (size_t i = SELF_FIXED; same && i < s->n_regions; i++)
+        if (s->used >> i & 1)
+            s->regions[n++] = s->regions[i];
+    s->n_regions = n;
+    s->thread = *t;
+    s->known = known;
+    if (!same) {
+        s->reader = ps->reader;
+        s->reader.mem.pid = getpid();
+        s->gil = 0;
+        if (pystack_find_gil(ps, t->interp, &s->gil) != 0)
+            s->gil = 0;
+    }
+    int32_t low = o->gil_last_holder < o->gil_locked ? o->gil_last_holder : o->gil_locked;
+    s->regions[SELF_TSTATE] =
+        (struct pystack_self_region){.addr = t->tstate, .len = (uint32_t)o->tstate_size};
+    /* Without a GIL to look at, its region is some bytes of the thread state. */
+    s->regions[SELF_GIL] = (struct pystack_self_region){
+        .addr = s->gil ? s->gil + (uint64_t)low : t->tstate,
+        .len = s->gil ? (uint32_t)(o->gil_last_holder + o->gil_locked - 2 * low + 8) : 8};
+}
+
+static enum model_gil self_gil(const struct pystack_self *s) {
+    const struct pystack_offsets *o = &s->reader.off;
+    int32_t low = o->gil_last_holder < o->gil_locked ? o->gil_last_holder : o->gil_locked;
+    const uint8_t *bytes = s->bytes + s->regions[SELF_GIL].at;
+    if (!s->gil || s->n_regions <= SELF_GIL)
+        return MODEL_GIL_UNKNOWN;
+    bool held = pystack_get_i32(bytes, o->gil_locked - low) == 1 &&
+                pystack_get_u64(bytes, o->gil_last_holder - low) == s->thread.tstate;
+    return held ? MODEL_GIL_HELD : MODEL_GIL_NONE;
+}
+
+void pystack_self_copy(struct pystack_self *s) {
+    const struct pystack_offsets *o = &s->reader.off;
+    s->taken_ns = clock_mono_ns();
+    s->n_frames = s->n_keys = s->last = 0;
+    s->spilled = false;
+    s->used = 0;
+    s->reads = 0;
+    s->gil_state = MODEL_GIL_UNKNOWN;
+    s->end = PYSTACK_SELF_GONE;
+    self_read_all(s, s->n_regions);
+    if (s->n_regions == 0)
+        return;
+    const uint8_t *tstate = s->bytes + s->regions[SELF_TSTATE].at;
+    if (pystack_get_u64(tstate, o->tstate_thread_id) != (uint64_t)pthread_self() ||
+        pystack_get_u64(tstate, o->tstate_id) != s->thread.serial)
+        return;
+    s->gil_state = self_gil(s);
+    uint64_t first = pystack_get_u64(tstate, o->tstate_frame);
+    if (o->frame_style == PYSTACK_FRAME_CFRAME)
+        self_follow_cframes(s, first);
+    else
+        (void)self_follow(s, first, 0, false);
+}
+
+/* ---- afterwards ---- */
+
+static void self_set_known(struct pystack_known *known, uint64_t addr, bool is_known) {
+    uint64_t *slot = &known->addrs[self_known_slot(addr)];
+    if (is_known)
+        __atomic_store_n(slot, addr, __ATOMIC_RELAXED);
+    else if (*slot == addr)
+        __atomic_store_n(slot, 0, __ATOMIC_RELAXED);
+}
+
+/* 0, or 1 when there is no more room. */
+static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
+                             size_t i, size_t *n, uint64_t *unknown) {
+    const struct pystack_self_frame *g = &s->frames[i];
+    struct pystack_raw_frame f = {.code = g->code, .instr = g->instr, .owner = (uint8_t)g->owner};
+    if (pystack_is_shim(&ps->reader.off, &f))
+        return 0;
+    const struct pystack_code_key *key = g->key ? &s->keys[g->key - 1] : NULL;
+    struct pystack_code *code =
+        pystack_codes_get_past(&ps->codes, &ps->reader, f.code, key, s->taken_ns);
+    int rc = code ? pystack_put_frame(ps, &f, code, n) : -1;
+    self_set_known(known, f.code, rc >= 0 && !pystack_code_changes(code));
+    if (rc >= 0)
+        return rc;
+    if (*n == PYSTACK_MAX_FRAMES)
+        return 1;
+    ps->frames[(*n)++] = (struct model_frame){.kind = MODEL_FRAME_PYTHON};
+    (*unknown)++;
+    return 0;
+}
+
+ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
+                            struct arena *arena, struct model_frame **out, bool *truncated,
+                            uint64_t *unknown) {
+    size_t n = 0;
+    *out = NULL;
+    *truncated = s->end == PYSTACK_SELF_TRUNCATED;
+    if (s->end == PYSTACK_SELF_GONE || s->end == PYSTACK_SELF_BROKEN)
+        return -1;
+    pystack_codes_begin(&ps->codes, arena);
+    for (size_t i = 0; i < s->n_frames; i++)
+        if (self_decode_frame(ps, s, known, i, &n, unknown) != 0) {
+            *truncated = true;
+            break;
+        }
+    if (n == 0)
+        return 0;
+    *out = arena_calloc(arena, n, sizeof **out);
+    if (!*out)
+        return -1;
+    memcpy(*out, ps->frames, n * sizeof **out);
+    return (ssize_t)n;
+}

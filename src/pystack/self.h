@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * self: a thread's own frames, copied by the thread itself within a signal handler.
+ *
+ * A thread cannot change its frames while it copies them, so the copy is of one moment. Everything here up to
+ * pystack_self_decode is async-signal-safe: no lock, no allocation, memory read only through the kernel (it never faults),
+ * a bounded number of steps. The copy is turned into names and lines later, by the owner of the pystack.
+ */
+#ifndef PYSTACK_SELF_H
+#define PYSTACK_SELF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pystack/codes.h"
+#include "pystack/pystack.h"
+#include "pystack/reader.h"
+
+#define PYSTACK_SELF_FRAMES (PYSTACK_MAX_FRAMES + 64) /* with those that stand for no function */
+#define PYSTACK_SELF_BYTES 49152                      /* of memory copied, see struct pystack_self_region */
+#define PYSTACK_SELF_REGIONS 48
+#define PYSTACK_SELF_KEYS 24
+
+/* A frame as it lay in memory. */
+struct pystack_self_frame {
+    uint64_t code;
+    uint64_t instr; /* address of an instruction (3.11 on) or f_lasti */
+    uint32_t owner;
+    uint32_t key; /* its code's own description is keys[key - 1]; 0 none was taken */
+};
+
+/* A piece of memory that was copied. Those of the last time are asked for first, all at once. */
+struct pystack_self_region {
+    uint64_t addr;
+    uint32_t len, at; /* bytes, and where in `bytes` */
+};
+
+enum pystack_self_end {
+    PYSTACK_SELF_WHOLE = 0,
+    PYSTACK_SELF_TRUNCATED, /* the outermost frames are missing */
+    PYSTACK_SELF_BROKEN,    /* a link that makes no sense */
+    PYSTACK_SELF_GONE,      /* the thread state is not this thread's any more */
+};
+
+/* Code objects that the decoder has seen lately: they need not be described by the one who copies. Written by the owner
+ * of the pystack, read by handlers; a stale answer costs an unknown frame at worst. */
+#define PYSTACK_KNOWN_SLOTS 8192
+struct pystack_known {
+    uint64_t addrs[PYSTACK_KNOWN_SLOTS];
+};
+
+struct pystack_self {
+    /* set before */
+    struct pystack_reader reader; /* of this process, this copy's own */
+    struct pystack_thread thread;
+    uint64_t gil; /* address of the GIL; 0 unknown */
+    const struct pystack_known *known;
+    /* the copy */
+    enum pystack_self_end end;
+    enum model_gil gil_state; /* held, none or unknown: who runs does not wait */
+    uint64_t taken_ns;        /* monotonic */
+    size_t n_frames;
+    size_t n_keys;
+    size_t n_regions, n_bytes;
+    size_t last;   /* region that was looked into last */
+    uint64_t used; /* a bit for each region that was looked into */
+    bool spilled;  /* the last region is in use: it is replaced again and again */
+    uint64_t reads; /* calls of the kernel */
+    struct pystack_self_region regions[PYSTACK_SELF_REGIONS];
+    struct pystack_code_key keys[PYSTACK_SELF_KEYS];
+    uint8_t bytes[PYSTACK_SELF_BYTES];
+    struct pystack_self_frame frames[PYSTACK_SELF_FRAMES];
+};
+
+/* Make `s` ready for a copy of `t`. What an earlier copy of the same thread left is kept as a hint. Not in a handler. */
+void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const struct pystack_thread *t,
+                          const struct pystack_known *known);
+
+/* Copy the calling thread's frames. Async-signal-safe. */
+void pystack_self_copy(struct pystack_self *s);
+
+/* What was copied, as frames (innermost first) in `arena`. Frames the code of which is not certain any more are there with
+ * neither name nor line and counted in `*unknown`. Number, or -1 when the copy makes no sense. */
+ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
+                            struct arena *arena, struct model_frame **out, bool *truncated, uint64_t *unknown);
+
+#endif
