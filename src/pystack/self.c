@@ -185,7 +185,8 @@ static bool self_follow_cframe(struct pystack_self *s, uint64_t cframe, uint64_t
     if (!bytes)
         return false;
     uint64_t expected = pystack_get_u64(bytes, at);
-    return (expected || self_is_root(s, *outer)) && self_follow(s, first, expected, true);
+    bool bottom = self_is_root(s, *outer) && pystack_get_u64(bytes, at + 8) == 0;
+    return (expected || bottom) && self_follow(s, first, expected, true);
 }
 
 /* 3.11 and 3.12: tstate -> _PyCFrame {…, current_frame, previous}, one for each entry into the interpreter's loop, the first
@@ -196,7 +197,7 @@ static void self_follow_cframes(struct pystack_self *s, uint64_t cframe) {
     if (self_follow_cframe(s, cframe, &outer))
         return;
     s->n_keys = 0;
-    if (!outer || !self_follow_cframe(s, outer, &beyond))
+    if (!outer || self_is_root(s, outer) || !self_follow_cframe(s, outer, &beyond))
         s->end = PYSTACK_SELF_BROKEN;
 }
 
