@@ -207,6 +207,8 @@ int call_eject(struct call *c, struct err *e) {
     return call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
+void call_set_sampling(struct call *c, enum model_sampling mode) { session_set_sampling(c->session, mode); }
+
 int call_sample(struct call *c, double rate_hz, double duration_s,
                 int (*fn)(void *arg, struct model_sample_batch *batch), void *arg, double *elapsed_s,
                 struct err *e) {

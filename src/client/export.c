@@ -129,6 +129,7 @@ int export_run(const struct export_request *request, struct err *e) {
     struct call *c = call_open(&addr, e);
     if (!c)
         return -1;
+    call_set_sampling(c, request->gentle ? MODEL_SAMPLING_GENTLE : MODEL_SAMPLING_EXACT);
     struct strbuf out;
     strbuf_init(&out, EXPORT_OUTPUT_MAX);
     int rc = export_attached(request, f, duration_s, c, &out, e);

@@ -34,6 +34,7 @@ struct export_request {
     const char *output;    /* file; NULL or "-" = standard output */
     bool threads;          /* folded: a frame for the thread */
     bool process;          /* folded: a frame for the process */
+    bool gentle;           /* no signals to threads that run */
     bool by_function;      /* folded: functions, not lines */
     enum export_unit unit; /* folded: weight */
     const struct export_renderer

@@ -51,6 +51,7 @@ struct session {
     uint32_t next_id;
     struct session_pending pending[SESSION_PENDING_MAX];
     struct session_subscription streams[WIRE_STREAM_COUNT];
+    enum model_sampling sampling;
     struct wire_assembler assembler;
     bool greeted;   /* a hello was answered once: there is an agent */
     unsigned tries; /* since the last hello */
@@ -240,7 +241,7 @@ static int session_send_stream(struct session *s, enum wire_stream stream, struc
         return -1;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    struct wire_subscribe ask = {.stream = stream, .rate_hz = sub->rate_hz};
+    struct wire_subscribe ask = {.stream = stream, .rate_hz = sub->rate_hz, .mode = s->sampling};
     if (sub->wanted)
         (void)wire_put_subscribe(&b, id, &ask);
     else
@@ -256,6 +257,8 @@ int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz
     s->streams[stream] = (struct session_subscription){.wanted = true, .rate_hz = rate_hz};
     return s->state == SESSION_CONNECTED ? session_send_stream(s, stream, e) : 0;
 }
+
+void session_set_sampling(struct session *s, enum model_sampling mode) { s->sampling = mode; }
 
 int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e) {
     bool had = s->streams[stream].wanted;

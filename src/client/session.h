@@ -58,6 +58,8 @@ double session_retry_in_s(const struct session *s);
 /* Ask; answers come by the handlers. Streams are asked for again after a reconnect. 0 or -1. */
 int session_request(struct session *s, enum wire_method m, struct err *e); /* threads, status, eject */
 int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
+/* How running threads are looked at, from the next subscription on. */
+void session_set_sampling(struct session *s, enum model_sampling mode);
 int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e);
 
 #endif

@@ -32,7 +32,7 @@
 
 struct main_options {
     const char *delay, *theme, *color, *filter, *export, *output, *unit;
-    bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, version, help;
+    bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, gentle, version, help;
     double duration_s;
 };
 
@@ -59,6 +59,8 @@ static const struct option_def main_table[] = {
     {"by-function", 0, OPTION_FLAG, AT(by_function), NULL, "with --export folded: functions, not lines", 0,
      0},
     {"unit", 0, OPTION_STRING, AT(unit), "UNIT", "with --export folded: samples, or us", 0, 0},
+    {"gentle", 0, OPTION_FLAG, AT(gentle), NULL,
+     "send no signals: stacks of threads that run may be torn, and are marked", 0, 0},
     {"list-keys", 0, OPTION_FLAG, AT(list_keys), NULL, "print every key and what it does", 0, 0},
     {"version", 'V', OPTION_FLAG, AT(version), NULL, "print the version", 0, 0},
     {"help", 'h', OPTION_FLAG, AT(help), NULL, "print this", 0, 0},
@@ -135,6 +137,7 @@ static int main_export(const struct main_options *o, const char *target, struct 
         .threads = o->threads,
         .process = o->process,
         .by_function = o->by_function,
+        .gentle = o->gentle,
         .screen = &screen,
     };
     if (o->unit && export_parse_unit(o->unit, &request.unit, e) != 0)
@@ -199,6 +202,7 @@ static int main_screens(const struct main_options *o, const char *target, struct
         .app = {.delay_s = MAIN_DEFAULT_DELAY_S, .filter = o->filter, .pick = !target, .mouse = !o->no_mouse},
         .term = {.in_fd = STDIN_FILENO, .out_fd = STDOUT_FILENO, .theme = &theme, .mouse = !o->no_mouse},
     };
+    config.sampling = o->gentle ? MODEL_SAMPLING_GENTLE : MODEL_SAMPLING_EXACT;
     config.app.ascii = o->ascii || !term_is_utf8();
     config.term.color = o->no_color ? "never" : o->color;
     config.term.no_color = getenv("NO_COLOR");

@@ -221,6 +221,7 @@ static int runner_open_session(struct runner *r, const struct session_address *a
     r->session = session_new(r->loop, addr, &handler, r, e);
     if (!r->session)
         return -1;
+    session_set_sampling(r->session, r->config->sampling);
     runner_subscribe(r);
     return 0;
 }

@@ -17,6 +17,7 @@ struct runner_config {
     struct app_config app;
     struct term_config term;
     const struct session_address *address; /* NULL: the user picks a process */
+    enum model_sampling sampling;          /* how threads that run are looked at */
     const char *greeting;                  /* a message to begin with; NULL none */
 };
 

@@ -17,7 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/cost.h"
 #include "agent/exact.h"
+#include "agent/profile.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -49,6 +51,15 @@ static struct known {
 } known;
 
 __attribute__((visibility("default"))) int known_start(const char *path, const char *mode, long samples);
+
+/* What known_profile_stop tells. */
+struct known_profile_result {
+    uint64_t samples, exact, torn, retried, unknown_frames, read_errors, ticks;
+    uint64_t sent, late, refused, restarted, eintr, handled, handler_ns, cpu_ns;
+};
+
+__attribute__((visibility("default"))) int known_profile_start(double hz, const char *mode);
+__attribute__((visibility("default"))) void known_profile_stop(struct known_profile_result *out);
 
 static void known_count(const struct model_frame *frames, size_t n, bool torn) {
     struct strbuf b;
@@ -217,4 +228,80 @@ int known_start(const char *path, const char *mode, long samples) {
     int rc = pthread_create(&thread, NULL, known_main, NULL);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc;
+}
+
+/* ---- all threads at a rate, as the agent does it but without a budget ---- */
+
+static struct known_profile {
+    pthread_t thread;
+    double hz;
+    bool stop;
+    struct pystack *ps;
+    struct profile profile;
+    struct exact_stats stats;
+    uint64_t ticks, cpu_ns;
+} known_profile;
+
+static void known_drop_batch(void *arg) { (void)arg; }
+
+static void *known_profile_main(void *arg) {
+    struct cost_pace pace;
+    struct err e;
+    uint64_t mean = (uint64_t)(1e9 / known_profile.hz), due = clock_mono_ns();
+    (void)arg;
+    cost_pace_init(&pace, due);
+    while (!__atomic_load_n(&known_profile.stop, __ATOMIC_RELAXED)) {
+        known_profile.profile.exact = exact_is_armed() && exact_check(&e) == 0;
+        profile_tick(&known_profile.profile, known_profile.ps, mean);
+        known_profile.ticks++;
+        due += cost_pace_next_ns(&pace, mean);
+        struct timespec ts = {.tv_sec = (time_t)(due / CLOCK_NS_PER_S), .tv_nsec = (long)(due % CLOCK_NS_PER_S)};
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+    }
+    profile_collect(&known_profile.profile, known_profile.ps);
+    known_profile.cpu_ns = clock_self_cpu_ns();
+    (void)(exact_is_armed() && exact_check(&e));
+    exact_disarm();
+    return NULL;
+}
+
+int known_profile_start(double hz, const char *mode) {
+    struct err e = {0};
+    sigset_t all, before;
+    known_profile = (struct known_profile){.hz = hz};
+    known_profile.ps = pystack_open(0, &e);
+    if (!known_profile.ps || profile_init(&known_profile.profile, known_drop_batch, NULL) != 0 ||
+        (strcmp(mode, "exact") == 0 && exact_arm(&known_profile.stats, &e) != 0)) {
+        (void)fprintf(stderr, "%s\n", e.text);
+        return -1;
+    }
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&known_profile.thread, NULL, known_profile_main, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+void known_profile_stop(struct known_profile_result *out) {
+    __atomic_store_n(&known_profile.stop, true, __ATOMIC_RELAXED);
+    (void)pthread_join(known_profile.thread, NULL);
+    const struct profile *p = &known_profile.profile;
+    const struct exact_stats *x = &known_profile.stats;
+    *out = (struct known_profile_result){.samples = p->total_samples,
+                                         .exact = p->total_exact,
+                                         .torn = p->total_torn,
+                                         .retried = p->total_retried,
+                                         .unknown_frames = p->unknown_frames,
+                                         .read_errors = p->read_errors,
+                                         .ticks = known_profile.ticks,
+                                         .sent = x->sent,
+                                         .late = x->late,
+                                         .refused = x->refused,
+                                         .restarted = x->restarted,
+                                         .eintr = x->eintr,
+                                         .handled = x->handled,
+                                         .handler_ns = x->handler_ns,
+                                         .cpu_ns = known_profile.cpu_ns};
+    profile_fini(&known_profile.profile);
+    pystack_close(known_profile.ps);
 }
