@@ -15,9 +15,9 @@
 #include "base/procfs.h"
 
 #define EXACT_SIGNAL SIGURG
-#define EXACT_MAGIC 0x5072ULL                       /* tells our signals from others, with the slot and the turn */
-#define EXACT_END_NS (500 * CLOCK_NS_PER_MS)        /* a handler that has begun ends within this */
-#define EXACT_STATUS_NS CLOCK_NS_PER_S              /* how long what the kernel said of a thread's mask is believed */
+#define EXACT_MAGIC 0x5072ULL                /* tells our signals from others, with the slot and the turn */
+#define EXACT_END_NS (500 * CLOCK_NS_PER_MS) /* a handler that has begun ends within this */
+#define EXACT_STATUS_NS CLOCK_NS_PER_S /* how long what the kernel said of a thread's mask is believed */
 #define EXACT_TOUCHED (sizeof(struct pystack_self)) /* counted as memory of ours, for each slot in use */
 
 enum exact_state {

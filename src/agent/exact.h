@@ -20,17 +20,17 @@
 
 struct exact_stats {
     uint64_t sent;
-    uint64_t late;      /* not answered by the next tick */
-    uint64_t refused;   /* threads not asked: they block the signal, or the kernel did not take it */
-    uint64_t restarted; /* system calls interrupted and made to begin again */
-    uint64_t eintr;     /* interrupted, and the caller was told */
+    uint64_t late;       /* not answered by the next tick */
+    uint64_t refused;    /* threads not asked: they block the signal, or the kernel did not take it */
+    uint64_t restarted;  /* system calls interrupted and made to begin again */
+    uint64_t eintr;      /* interrupted, and the caller was told */
     uint64_t handler_ns; /* spent within the handler, all threads together */
     uint64_t handled;
 };
 
 enum exact_answer {
     EXACT_NONE = 0, /* nothing was asked */
-    EXACT_WAITING,  /* the handler has not run: the thread has been in no code of its own since it was asked */
+    EXACT_WAITING, /* the handler has not run: the thread has been in no code of its own since it was asked */
     EXACT_COPYING,
     EXACT_READY,
 };

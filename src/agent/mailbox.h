@@ -35,7 +35,7 @@ struct mailbox_slot {
     size_t n_asks;
     double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
     enum model_sampling mode[WIRE_STREAM_COUNT];
-    uint64_t due_ns;                   /* of its next snapshot */
+    uint64_t due_ns;        /* of its next snapshot */
     struct queue_mark sent; /* definitions that were sent; its generation is that of the subscription */
     size_t
         first_sample; /* where its own begin in the batch being collected; MAILBOX_NEXT_SAMPLE: not set yet */
@@ -75,8 +75,8 @@ int mailbox_attach(struct mailbox *m, uint32_t peer); /* 0, or -1: no slot is fr
 void mailbox_detach(struct mailbox *m, uint32_t peer);
 int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method,
                 uint32_t id); /* 0, or -1: too many */
-void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream,
-                       double rate_hz, enum model_sampling mode); /* 0 Hz ends it */
+void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
+                       enum model_sampling mode); /* 0 Hz ends it */
 /* Batches of samples were lost: begin again at `mark`. */
 void mailbox_rollback(struct mailbox *m, uint32_t peer, const struct queue_mark *mark);
 /* Is `generation` that of the client's subscription to samples? */

@@ -263,8 +263,8 @@ static void profile_collect_thread(struct profile *p, struct pystack *ps, struct
     /* It was just entering a function, where its frames do not hang together: an instant later they do. */
     p->total_retried++;
     t->looked = false;
-    t->asked = exact_is_running(t->py.tid, clock_thread_cpu_ns((pid_t)t->py.tid)) &&
-               exact_ask(ps, &t->py, p->known);
+    t->asked =
+        exact_is_running(t->py.tid, clock_thread_cpu_ns((pid_t)t->py.tid)) && exact_ask(ps, &t->py, p->known);
 }
 
 void profile_collect(struct profile *p, struct pystack *ps) {
@@ -286,20 +286,29 @@ static int profile_look_late(struct profile *p, struct pystack *ps, struct profi
     return 0;
 }
 
+/* Ask the thread for its frames, if it runs. */
+static bool profile_ask(struct profile *p, struct pystack *ps, struct profile_thread *t, double timestamp) {
+    if (!p->exact || !exact_is_running(t->py.tid, t->cpu_now_ns) || !exact_ask(ps, &t->py, p->known))
+        return false;
+    t->asked = true;
+    t->asked_at = timestamp;
+    return true;
+}
+
 /* A thread that has run since the last look. 0 it was read, 1 it was asked, -1. */
 static int profile_look_moved(struct profile *p, struct pystack *ps, struct profile_thread *t,
                               double timestamp) {
     if (t->asked)
         return profile_look_late(p, ps, t);
-    if (p->exact && exact_is_running(t->py.tid, t->cpu_now_ns) && exact_ask(ps, &t->py, p->known)) {
-        t->asked = true;
-        t->asked_at = timestamp;
+    if (profile_ask(p, ps, t, timestamp))
         return 1;
-    }
     if (profile_look(p, ps, t) != 0)
         return -1;
-    /* Asleep before and after, and not moved in between: it is whole. */
-    t->torn |= clock_thread_cpu_ns((pid_t)t->py.tid) != t->cpu_now_ns;
+    if (!p->exact || clock_thread_cpu_ns((pid_t)t->py.tid) == t->cpu_now_ns)
+        return 0; /* asleep before and after, and not moved in between: it is whole */
+    if (profile_ask(p, ps, t, timestamp))
+        return 1;
+    t->torn = true;
     return 0;
 }
 

@@ -54,7 +54,7 @@ struct profile {
     size_t n_samples;
     uint64_t last_tick_ns, elapsed_ns, n_ticks; /* of this batch */
     double period_us;                           /* mean time between its ticks */
-    bool exact; /* threads that run are asked */
+    bool exact;                                 /* threads that run are asked */
     struct pystack_known *known;
     uint64_t total_samples, total_torn, total_exact, total_retried, unknown_frames, read_errors;
     void (*flush)(void *arg); /* send what is collected; then profile_clear_batch is called */

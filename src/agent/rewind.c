@@ -7,27 +7,58 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-#define REWIND_WINDOW 48 /* bytes before the instruction in which the number must be loaded */
+#define REWIND_WINDOW 64 /* bytes before the instruction in which the number must be loaded */
 #define REWIND_SYSCALL 2 /* length of `syscall` */
 #define REWIND_MOV_EAX 0xb8
 
 #ifdef __x86_64__
 
 static const short rewind_calls[] = {
-    SYS_poll,    SYS_ppoll,     SYS_select,       SYS_pselect6,       SYS_epoll_wait, SYS_epoll_pwait,
-    SYS_futex,   SYS_nanosleep, SYS_clock_nanosleep, SYS_rt_sigtimedwait, SYS_rt_sigsuspend, SYS_pause,
-    SYS_semop,   SYS_semtimedop, SYS_msgsnd,      SYS_msgrcv,         SYS_recvfrom,   SYS_recvmsg,
-    SYS_recvmmsg, SYS_sendto,   SYS_sendmsg,      SYS_accept,         SYS_accept4,    SYS_read,
-    SYS_readv,   SYS_write,     SYS_writev,       SYS_io_getevents,   SYS_mq_timedsend, SYS_mq_timedreceive,
+    SYS_poll,
+    SYS_ppoll,
+    SYS_select,
+    SYS_pselect6,
+    SYS_epoll_wait,
+    SYS_epoll_pwait,
+    SYS_futex,
+    SYS_nanosleep,
+    SYS_clock_nanosleep,
+    SYS_rt_sigtimedwait,
+    SYS_rt_sigsuspend,
+    SYS_pause,
+    SYS_semop,
+    SYS_semtimedop,
+    SYS_msgsnd,
+    SYS_msgrcv,
+    SYS_recvfrom,
+    SYS_recvmsg,
+    SYS_recvmmsg,
+    SYS_sendto,
+    SYS_sendmsg,
+    SYS_accept,
+    SYS_accept4,
+    SYS_read,
+    SYS_readv,
+    SYS_write,
+    SYS_writev,
+    SYS_io_getevents,
+    SYS_mq_timedsend,
+    SYS_mq_timedreceive,
 #ifdef SYS_epoll_pwait2
     SYS_epoll_pwait2,
 #endif
 };
+
+/* What syscall(3) of glibc does before the instruction: the number comes from the caller's first argument. */
+static const uint8_t rewind_wrapper[] = {0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89,
+                                         0xd6, 0x48, 0x89, 0xca, 0x4d, 0x89, 0xc2, 0x4d,
+                                         0x89, 0xc8, 0x4c, 0x8b, 0x4c, 0x24, 0x08};
 
 bool rewind_is_repeatable(int number) {
     for (size_t i = 0; i < sizeof rewind_calls / sizeof *rewind_calls; i++)
@@ -36,49 +67,112 @@ bool rewind_is_repeatable(int number) {
     return false;
 }
 
-/* Length of an instruction between registers that leaves rax alone, or 0 when it is none that we know. */
-static size_t rewind_register_move(const uint8_t *p, size_t n) {
-    size_t rex = n > 0 && (p[0] & 0xf0) == 0x40;
-    bool dest_high = rex && (p[0] & 1); /* the register named by r/m is r8 to r15 */
-    if (n < rex + 2)
-        return 0;
-    uint8_t op = p[rex], modrm = p[rex + 1];
-    if (op >= 0xb9 && op <= 0xbf) /* mov imm32, ecx to edi or r9d to r15d */
-        return n >= rex + 5 && !(rex && (p[0] & 8)) ? rex + 5 : 0;
-    if (op == REWIND_MOV_EAX) /* r8d; without the prefix it is the load itself */
-        return dest_high && !(p[0] & 8) && n >= rex + 5 ? rex + 5 : 0;
-    bool to_rm = op == 0x89 || op == 0x31; /* mov, xor */
-    if (!to_rm || modrm >> 6 != 3)
-        return 0;
-    return dest_high || (modrm & 7) != 0 ? rex + 2 : 0;
-}
+/* ---- just enough of the instruction set ---- */
 
-/* Do the bytes from `at` on load a constant into eax and then only move other registers until their end? */
-static bool rewind_loads_at(const uint8_t *code, size_t n, size_t at) {
-    if (code[at] != REWIND_MOV_EAX || n - at < 5)
-        return false;
-    for (size_t i = at + 5; i < n;) {
-        size_t len = rewind_register_move(code + i, n - i);
-        if (len == 0)
-            return false;
-        i += len;
+/* Length of ModRM, SIB and displacement at `p`; 0 when they do not fit. */
+static size_t rewind_operand(const uint8_t *p, size_t n) {
+    if (n == 0)
+        return 0;
+    unsigned mod = p[0] >> 6, rm = p[0] & 7;
+    size_t len = 1;
+    if (mod == 3)
+        return 1;
+    if (rm == 4) {
+        if (n < 2)
+            return 0;
+        len = 2;
+        if (mod == 0 && (p[1] & 7) == 5)
+            len += 4;
+    } else if (mod == 0 && rm == 5) {
+        len += 4;
     }
-    return true;
+    len += mod == 1 ? 1 : mod == 2 ? 4 : 0;
+    return len <= n ? len : 0;
 }
 
-int rewind_find_number(const uint8_t *code, size_t n) {
+/* Instructions with an operand in ModRM that compilers put between loading a number and the call. */
+enum rewind_writes { REWIND_WRITES_RM, REWIND_WRITES_REG, REWIND_WRITES_NONE };
+static const struct rewind_form {
+    uint8_t op, immediate;
+    enum rewind_writes writes;
+} rewind_forms[] = {
+    {0x89, 0, REWIND_WRITES_RM},                                 /* mov r, r/m */
+    {0x8b, 0, REWIND_WRITES_REG},                                /* mov r/m, r */
+    {0x8d, 0, REWIND_WRITES_REG},                                /* lea */
+    {0x31, 0, REWIND_WRITES_RM},                                 /* xor */
+    {0x33, 0, REWIND_WRITES_REG},  {0x63, 0, REWIND_WRITES_REG}, /* movslq */
+    {0x83, 1, REWIND_WRITES_RM},                                 /* add, sub, cmp … with imm8 */
+    {0xc7, 4, REWIND_WRITES_RM},                                 /* mov imm32, r/m */
+    {0x85, 0, REWIND_WRITES_NONE},                               /* test */
+};
+
+static size_t rewind_form(const struct rewind_form *f, const uint8_t *p, size_t n, unsigned rex,
+                          unsigned reg) {
+    size_t len = rewind_operand(p, n);
+    if (len == 0 || len + f->immediate > n)
+        return 0;
+    unsigned in_reg = (p[0] >> 3 & 7) | (rex & 4) << 1, in_rm = (p[0] & 7) | (rex & 1) << 3;
+    bool writes = f->writes == REWIND_WRITES_REG
+                      ? in_reg == reg
+                      : f->writes == REWIND_WRITES_RM && p[0] >> 6 == 3 && in_rm == reg;
+    return writes ? 0 : len + f->immediate;
+}
+
+/* Length of the instruction at `p` when it is one that we know and leaves register `reg` (0 rax, 7 rdi) alone, else 0. */
+static size_t rewind_step(const uint8_t *p, size_t n, unsigned reg) {
+    unsigned rex = n > 0 && (p[0] & 0xf0) == 0x40 ? p[0] : 0;
+    size_t at = rex ? 1 : 0;
+    if (n <= at)
+        return 0;
+    uint8_t op = p[at];
+    unsigned low = (op & 7) | (rex & 1) << 3;
+    if (op >= 0xb8 && op <= 0xbf) /* mov imm32 or, with REX.W, imm64 */
+        at += rex & 8 ? 9 : 5;
+    else if (op >= 0x50 && op <= 0x57) /* push */
+        return at + 1;
+    else if (op == 0x6a || op == 0x68)
+        at += op == 0x6a ? 2 : 5;
+    else if (op == 0x90)
+        return at + 1;
+    else {
+        for (size_t i = 0; i < sizeof rewind_forms / sizeof *rewind_forms; i++)
+            if (rewind_forms[i].op == op) {
+                size_t len = rewind_form(&rewind_forms[i], p + at + 1, n - at - 1, rex, reg);
+                return len ? at + 1 + len : 0;
+            }
+        return 0;
+    }
+    return at <= n && !(op >= 0xb8 && op <= 0xbf && low == reg) ? at : 0;
+}
+
+/* The constant that the nearest `mov imm32` loads into eax (reg 0) or edi (reg 7) such that the instructions from there on
+ * end just at the end of `code` and leave the register alone; -1 not certain. */
+static int rewind_find_load(const uint8_t *code, size_t n, unsigned reg) {
     for (size_t back = 5; back <= n; back++) {
-        size_t at = n - back;
-        if (!rewind_loads_at(code, n, at))
+        size_t at = n - back, i = at + 5;
+        if (code[at] != REWIND_MOV_EAX + reg)
             continue;
-        /* With a REX.B prefix before it, it would be r8d that is loaded. */
+        for (size_t len; i < n && (len = rewind_step(code + i, n - i, reg)) > 0;)
+            i += len;
+        if (i != n)
+            continue;
+        /* With a REX.B prefix before it, it would be another register that is loaded. */
         if (at > 0 && (code[at - 1] & 0xf1) == 0x41)
             return -1;
-        uint32_t number = (uint32_t)code[at + 1] | (uint32_t)code[at + 2] << 8 | (uint32_t)code[at + 3] << 16 |
-                          (uint32_t)code[at + 4] << 24;
+        uint32_t number = (uint32_t)code[at + 1] | (uint32_t)code[at + 2] << 8 |
+                          (uint32_t)code[at + 3] << 16 | (uint32_t)code[at + 4] << 24;
         return number < 1024 ? (int)number : -1;
     }
     return -1;
+}
+
+int rewind_find_number(const uint8_t *code, size_t n) { return rewind_find_load(code, n, 0); }
+
+int rewind_find_argument(const uint8_t *code, size_t n) {
+    size_t call = n >= 6 && code[n - 6] == 0xff && code[n - 5] == 0x15 ? 6
+                  : n >= 5 && code[n - 5] == 0xe8                      ? 5
+                                                                       : 0;
+    return call ? rewind_find_load(code, n - call, 7) : -1;
 }
 
 /* The bytes that end before `end`, as many as can be read up to `cap`, ending at buf + cap. Their number. */
@@ -86,6 +180,21 @@ static size_t rewind_read_code(uint64_t end, uint8_t *buf, size_t cap) {
     struct iovec local = {.iov_base = buf, .iov_len = cap};
     struct iovec remote = {.iov_base = (void *)(uintptr_t)(end - cap), .iov_len = cap};
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)cap ? cap : 0;
+}
+
+/* Number of the interrupted call: from the code before it, or from that of the caller of syscall(3). */
+static int rewind_number(const ucontext_t *uc, const uint8_t *code, size_t n) {
+    uint8_t before[REWIND_WINDOW];
+    uint64_t back;
+    struct iovec local = {.iov_base = &back, .iov_len = sizeof back};
+    struct iovec remote = {.iov_base = (void *)(uintptr_t)uc->uc_mcontext.gregs[REG_RSP],
+                           .iov_len = sizeof back};
+    if (memcmp(code + n - sizeof rewind_wrapper, rewind_wrapper, sizeof rewind_wrapper) != 0)
+        return rewind_find_number(code, n);
+    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)sizeof back ||
+        rewind_read_code(back, before, sizeof before) == 0)
+        return -1;
+    return rewind_find_argument(before, sizeof before);
 }
 
 /* Is a signal waiting that the thread would take? Then it is that one's right to interrupt. */
@@ -108,7 +217,7 @@ enum rewind_result rewind_interrupted(void *context) {
     if (rewind_read_code((uint64_t)g[REG_RIP], code, sizeof code) == 0 || code[REWIND_WINDOW] != 0x0f ||
         code[REWIND_WINDOW + 1] != 0x05)
         return REWIND_NOTHING;
-    int number = rewind_find_number(code, REWIND_WINDOW);
+    int number = rewind_number(uc, code, REWIND_WINDOW);
     if (number < 0 || !rewind_is_repeatable(number) || rewind_is_wanted(uc))
         return REWIND_LEFT;
     g[REG_RIP] -= REWIND_SYSCALL;
@@ -121,6 +230,8 @@ enum rewind_result rewind_interrupted(void *context) {
 bool rewind_is_repeatable(int number) { return (void)number, false; }
 
 int rewind_find_number(const uint8_t *code, size_t n) { return (void)code, (void)n, -1; }
+
+int rewind_find_argument(const uint8_t *code, size_t n) { return (void)code, (void)n, -1; }
 
 enum rewind_result rewind_interrupted(void *context) { return (void)context, REWIND_NOTHING; }
 

@@ -3,7 +3,7 @@
  * rewind: a blocking system call that our signal has interrupted is made to begin again, as if no signal had come.
  *
  * The kernel has put -EINTR into the register that held the call's number. The number is known again when the instructions
- * before the `syscall` load it as a constant and do nothing else to it. Only calls that may simply be repeated are: a
+ * before the `syscall` (or, for syscall(3), before its call) load it as a constant and do nothing else to it. Only calls that may simply be repeated are: a
  * relative time limit begins anew, which is late by what the thread had slept before the signal came. Async-signal-safe.
  */
 #ifndef AGENT_REWIND_H
@@ -24,6 +24,9 @@ enum rewind_result rewind_interrupted(void *context);
 
 /* Number that the code before `syscall` loads, given the `n` bytes that end just before that instruction; -1 not certain. */
 int rewind_find_number(const uint8_t *code, size_t n);
+
+/* First argument of a call of syscall(3), given the `n` bytes that end just behind the call instruction; -1 not certain. */
+int rewind_find_argument(const uint8_t *code, size_t n);
 
 /* May a call with this number be made again after it has returned -EINTR? */
 bool rewind_is_repeatable(int number);

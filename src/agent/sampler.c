@@ -42,7 +42,8 @@ struct sampler {
     uint64_t snapshots, read_errors, limit_hits;
     struct exact_stats signals;
     uint64_t handler_ns; /* of signals, as of the last tick */
-    bool exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
+    bool
+        exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
     struct err exact_error;
     bool stretched_snapshots, stretched_samples;
 };
@@ -51,7 +52,7 @@ struct sampler {
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
-    bool gentle; /* somebody wants no signals to be sent */
+    bool gentle;                   /* somebody wants no signals to be sent */
     double sample_hz, snapshot_hz; /* the fastest of each stream */
     uint64_t next_ns;
 };
@@ -72,7 +73,8 @@ static struct pystack *sampler_pystack(struct sampler *s) {
 }
 
 static size_t sampler_bytes(const struct sampler *s, const struct model_snapshot *snap) {
-    return account_stack_bytes() + sizeof *s + profile_bytes(&s->profile) + exact_bytes() + (snap ? snap->arena.used : 0);
+    return account_stack_bytes() + sizeof *s + profile_bytes(&s->profile) + exact_bytes() +
+           (snap ? snap->arena.used : 0);
 }
 
 static void sampler_publish(struct sampler *s, const struct model_snapshot *snap) {
@@ -98,11 +100,10 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     st->calls_restarted = s->signals.restarted;
     st->calls_interrupted = s->signals.eintr;
     if (s->signals.handled)
-        st->us_per_signal =
-            (double)s->signals.handler_ns / (double)s->signals.handled / 1e3;
-    st->sampling = s->tick_due_ns == SAMPLER_NEVER ? NULL
-                                                   : model_sampling_name(s->profile.exact ? MODEL_SAMPLING_EXACT
-                                                                                          : MODEL_SAMPLING_GENTLE);
+        st->us_per_signal = (double)s->signals.handler_ns / (double)s->signals.handled / 1e3;
+    st->sampling = s->tick_due_ns == SAMPLER_NEVER
+                       ? NULL
+                       : model_sampling_name(s->profile.exact ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE);
     if (s->ps && s->exact_off)
         (void)snprintf(st->note, sizeof st->note, "running threads are read as in gentle mode: %s",
                        s->exact_error.text);
@@ -278,8 +279,8 @@ static double sampler_tick_budget(const struct sampler *s, double snapshot_hz) {
 static void sampler_choose_mode(struct sampler *s, bool gentle) {
     if (gentle || s->exact_off) {
         exact_disarm();
-    } else if ((exact_is_armed() ? exact_check(&s->exact_error)
-                                 : exact_arm(&s->signals, &s->exact_error)) != 0) {
+    } else if ((exact_is_armed() ? exact_check(&s->exact_error) : exact_arm(&s->signals, &s->exact_error)) !=
+               0) {
         s->exact_off = true;
     }
     s->profile.exact = exact_is_armed();

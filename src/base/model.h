@@ -169,13 +169,14 @@ struct model_status {
     const char *sampling; /* "exact", "gentle"; NULL nobody samples */
     uint64_t exact;       /* samples of running threads that copied their own frames */
     uint64_t signals_sent, signals_late, signals_refused;
-    uint64_t calls_restarted;   /* system calls that a signal of ours interrupted, and that began again by themselves */
+    uint64_t
+        calls_restarted; /* system calls that a signal of ours interrupted, and that began again by themselves */
     uint64_t calls_interrupted; /* the same, and their callers saw EINTR */
     uint64_t unknown_frames;    /* of exact samples: the code was gone before it was read */
     double us_per_signal;       /* spent in the handler, on the job's threads; NAN before the first */
-    double overhead_pct;  /* CPU of the agent, of one core, over the last seconds; NAN unknown */
-    double budget_pct;    /* what the sampler may cost at most */
-    bool stretched;       /* the interval is longer than asked for, to stay within the budget */
+    double overhead_pct;        /* CPU of the agent, of one core, over the last seconds; NAN unknown */
+    double budget_pct;          /* what the sampler may cost at most */
+    bool stretched;             /* the interval is longer than asked for, to stay within the budget */
     uint64_t snapshots;
     uint64_t read_errors; /* reads of the interpreter that were refused or inconsistent */
     uint64_t arena_limit_hits;

@@ -47,8 +47,8 @@ static void status_put_text(struct strbuf *out, const struct model_target *t, co
     (void)strbuf_addf(out, "%-*s %" PRIu64 ", torn %" PRIu64 ", dropped %" PRIu64 "\n", STATUS_WIDTH,
                       "samples", s->samples, s->torn, s->dropped);
     status_put_line(out, "mode", s->sampling ? s->sampling : "nobody samples");
-    (void)strbuf_addf(out, "%-*s %" PRIu64 ", late %" PRIu64 ", refused %" PRIu64 "\n", STATUS_WIDTH, "signals",
-                      s->signals_sent, s->signals_late, s->signals_refused);
+    (void)strbuf_addf(out, "%-*s %" PRIu64 ", late %" PRIu64 ", refused %" PRIu64 "\n", STATUS_WIDTH,
+                      "signals", s->signals_sent, s->signals_late, s->signals_refused);
     status_put_number(out, "per signal", s->us_per_signal, 2, " us");
     status_put_number(out, "per sample", s->us_per_sample, 2, " us");
     (void)strbuf_addf(out, "%-*s %" PRIu64 ", read errors %" PRIu64 "\n", STATUS_WIDTH, "snapshots",

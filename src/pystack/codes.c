@@ -14,7 +14,7 @@
 #define CODES_FRESH_NS                                                                                       \
     (2 * CLOCK_NS_PER_S) /* how long an entry is believed without reading its strings again */
 #define CODES_MEMO 4
-#define CODES_HEAD_MAX 128 /* of a str or bytes object */
+#define CODES_HEAD_MAX 128           /* of a str or bytes object */
 #define CODES_UNITS_MAX (1ULL << 28) /* code units of one object */
 #define CODES_SPAN_MAX 65536         /* first traceable instruction: prologues are short */
 
@@ -155,7 +155,8 @@ static bool codes_same_key(const struct pystack_code_key *a, const struct pystac
     return a->addr == b->addr && a->type == b->type && a->size == b->size && a->name == b->name &&
            a->qualname == b->qualname && a->filename == b->filename && a->table == b->table &&
            a->firstlineno == b->firstlineno && a->firsttraceable == b->firsttraceable &&
-           codes_same_print(&a->name_print, &b->name_print) && codes_same_print(&a->file_print, &b->file_print) &&
+           codes_same_print(&a->name_print, &b->name_print) &&
+           codes_same_print(&a->file_print, &b->file_print) &&
            codes_same_print(&a->table_print, &b->table_print);
 }
 

@@ -23,7 +23,7 @@
 /* Beginning of a str or bytes object: what of it does not change. */
 struct pystack_code_print {
     uint64_t length;
-    uint32_t form; /* of a str: its state's kind, compact and ascii bits; 0 of bytes */
+    uint32_t form;                    /* of a str: its state's kind, compact and ascii bits; 0 of bytes */
     uint8_t data[PYSTACK_CODE_PRINT]; /* zeros after its end */
 };
 
@@ -32,7 +32,8 @@ struct pystack_code_print {
 struct pystack_code_key {
     uint64_t addr, type, size, name, qualname, filename, table;
     int32_t firstlineno, firsttraceable;
-    struct pystack_code_print name_print, file_print, table_print; /* of the qualified name where there is one */
+    struct pystack_code_print name_print, file_print,
+        table_print; /* of the qualified name where there is one */
 };
 
 struct pystack_code;

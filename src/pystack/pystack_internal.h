@@ -20,8 +20,8 @@
 #define PYSTACK_NAME_MAX 256                     /* bytes of a thread's name */
 #define PYSTACK_MAX_RAW (2 * PYSTACK_MAX_FRAMES) /* with those that stand for no function */
 #define PYSTACK_MAX_MARKS 9
-#define PYSTACK_VERIFIED 64                      /* innermost frames that are looked at twice */
-#define PYSTACK_CHUNK_MAX 65536                  /* bytes of the data stack copied at once */
+#define PYSTACK_VERIFIED 64     /* innermost frames that are looked at twice */
+#define PYSTACK_CHUNK_MAX 65536 /* bytes of the data stack copied at once */
 
 /* threading.Thread.name of one thread. */
 struct pystack_name {

@@ -16,8 +16,9 @@
 #include "pystack/pystack_internal.h"
 
 #define SELF_PAGE 4096ULL
-#define SELF_SPILL (2 * SELF_PAGE) /* at the end of `bytes`: the place of the region that is replaced when all are used */
-#define SELF_TSTATE 0              /* regions with a fixed meaning */
+#define SELF_SPILL                                                                                           \
+    (2 * SELF_PAGE)   /* at the end of `bytes`: the place of the region that is replaced when all are used */
+#define SELF_TSTATE 0 /* regions with a fixed meaning */
 #define SELF_GIL 1
 #define SELF_FIXED 2
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
@@ -111,8 +112,7 @@ static uint32_t self_take_key(struct pystack_self *s, uint64_t code) {
     for (size_t i = 0; i < s->n_keys; i++)
         if (s->keys[i].addr == code)
             return (uint32_t)i + 1;
-    if (s->n_keys == PYSTACK_SELF_KEYS ||
-        pystack_codes_read_key(&s->reader, code, &s->keys[s->n_keys]) != 0)
+    if (s->n_keys == PYSTACK_SELF_KEYS || pystack_codes_read_key(&s->reader, code, &s->keys[s->n_keys]) != 0)
         return 0;
     return (uint32_t)++s->n_keys;
 }
@@ -151,9 +151,8 @@ static bool self_follow(struct pystack_self *s, uint64_t first, uint64_t expecte
                 return false;
             check = false;
         }
-        s->frames[s->n_frames] = (struct pystack_self_frame){.code = f.code,
-                                                             .instr = f.instr,
-                                                             .owner = f.owner};
+        s->frames[s->n_frames] =
+            (struct pystack_self_frame){.code = f.code, .instr = f.instr, .owner = f.owner};
         if (!pystack_is_shim(o, &f))
             s->frames[s->n_frames].key = self_take_key(s, f.code);
         if (++s->n_frames == next_power) {
@@ -283,8 +282,7 @@ static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, s
     if (pystack_is_shim(&ps->reader.off, &f))
         return 0;
     const struct pystack_code_key *key = g->key ? &s->keys[g->key - 1] : NULL;
-    struct pystack_code *code =
-        pystack_codes_get_past(&ps->codes, &ps->reader, f.code, key, s->taken_ns);
+    struct pystack_code *code = pystack_codes_get_past(&ps->codes, &ps->reader, f.code, key, s->taken_ns);
     int rc = code ? pystack_put_frame(ps, &f, code, n) : -1;
     self_set_known(known, f.code, rc >= 0 && !pystack_code_changes(code));
     if (rc >= 0)

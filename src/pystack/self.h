@@ -63,9 +63,9 @@ struct pystack_self {
     size_t n_frames;
     size_t n_keys;
     size_t n_regions, n_bytes;
-    size_t last;   /* region that was looked into last */
-    uint64_t used; /* a bit for each region that was looked into */
-    bool spilled;  /* the last region is in use: it is replaced again and again */
+    size_t last;    /* region that was looked into last */
+    uint64_t used;  /* a bit for each region that was looked into */
+    bool spilled;   /* the last region is in use: it is replaced again and again */
     uint64_t reads; /* calls of the kernel */
     struct pystack_self_region regions[PYSTACK_SELF_REGIONS];
     struct pystack_code_key keys[PYSTACK_SELF_KEYS];
@@ -83,6 +83,7 @@ void pystack_self_copy(struct pystack_self *s);
 /* What was copied, as frames (innermost first) in `arena`. Frames the code of which is not certain any more are there with
  * neither name nor line and counted in `*unknown`. Number, or -1 when the copy makes no sense. */
 ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
-                            struct arena *arena, struct model_frame **out, bool *truncated, uint64_t *unknown);
+                            struct arena *arena, struct model_frame **out, bool *truncated,
+                            uint64_t *unknown);
 
 #endif

@@ -153,12 +153,13 @@ static void known_write(void) {
     if (!f)
         return;
     (void)(known.exact && exact_check(&e));
-    (void)fprintf(f, "unanswered %llu\nundecoded %llu\nunknown %llu\nhandler_us %.3f\nreads %.2f\nbroken %llu\n",
-                  (unsigned long long)known.unanswered, (unsigned long long)known.undecoded,
-                  (unsigned long long)known.unknown,
-                  known.stats.handled ? (double)known.stats.handler_ns / (double)known.stats.handled / 1e3 : 0,
-                  known.stats.handled ? (double)known.reads / (double)known.stats.handled : 0,
-                  (unsigned long long)known.broken);
+    (void)fprintf(
+        f, "unanswered %llu\nundecoded %llu\nunknown %llu\nhandler_us %.3f\nreads %.2f\nbroken %llu\n",
+        (unsigned long long)known.unanswered, (unsigned long long)known.undecoded,
+        (unsigned long long)known.unknown,
+        known.stats.handled ? (double)known.stats.handler_ns / (double)known.stats.handled / 1e3 : 0,
+        known.stats.handled ? (double)known.reads / (double)known.stats.handled : 0,
+        (unsigned long long)known.broken);
     for (size_t i = 0; i < KNOWN_STACKS; i++)
         if (known.stacks[i].text)
             (void)fprintf(f, "stack %llu %llu%s\n", (unsigned long long)known.stacks[i].seen,
@@ -255,7 +256,8 @@ static void *known_profile_main(void *arg) {
         profile_tick(&known_profile.profile, known_profile.ps, mean);
         known_profile.ticks++;
         due += cost_pace_next_ns(&pace, mean);
-        struct timespec ts = {.tv_sec = (time_t)(due / CLOCK_NS_PER_S), .tv_nsec = (long)(due % CLOCK_NS_PER_S)};
+        struct timespec ts = {.tv_sec = (time_t)(due / CLOCK_NS_PER_S),
+                              .tv_nsec = (long)(due % CLOCK_NS_PER_S)};
         (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
     }
     profile_collect(&known_profile.profile, known_profile.ps);

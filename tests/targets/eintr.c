@@ -129,12 +129,18 @@ static const struct {
     const char *name;
     int (*call)(struct eintr_place *p);
 } eintr_calls[] = {
-    {"epoll_wait", eintr_epoll},       {"epoll_pwait", eintr_epoll_pwait},
-    {"poll", eintr_poll},              {"ppoll", eintr_ppoll},
-    {"select", eintr_select},          {"nanosleep", eintr_nanosleep},
-    {"clock_nanosleep", eintr_clock_nanosleep}, {"futex", eintr_futex},
-    {"sem_timedwait", eintr_sem},      {"cond_timedwait", eintr_cond},
-    {"recv", eintr_recv},              {"sigtimedwait", eintr_sigtimedwait},
+    {"epoll_wait", eintr_epoll},
+    {"epoll_pwait", eintr_epoll_pwait},
+    {"poll", eintr_poll},
+    {"ppoll", eintr_ppoll},
+    {"select", eintr_select},
+    {"nanosleep", eintr_nanosleep},
+    {"clock_nanosleep", eintr_clock_nanosleep},
+    {"futex", eintr_futex},
+    {"sem_timedwait", eintr_sem},
+    {"cond_timedwait", eintr_cond},
+    {"recv", eintr_recv},
+    {"sigtimedwait", eintr_sigtimedwait},
     {"semtimedop", eintr_semtimedop},
 };
 
@@ -143,7 +149,8 @@ __attribute__((visibility("default"))) int eintr_run(int which, double seconds, 
 
 /* Name of a call; NULL behind the last. */
 const char *eintr_name(int which) {
-    return which >= 0 && which < (int)(sizeof eintr_calls / sizeof *eintr_calls) ? eintr_calls[which].name : NULL;
+    return which >= 0 && which < (int)(sizeof eintr_calls / sizeof *eintr_calls) ? eintr_calls[which].name
+                                                                                 : NULL;
 }
 
 static int eintr_make(struct eintr_place *p) {

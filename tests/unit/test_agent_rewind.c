@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the handler does to a system call that it has interrupted: finding its number in the code before it, and making it
+ * begin again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/rewind.h"
+#include "base/clock.h"
+
+#define LIMIT_MS 150
+
+struct sequence {
+    const char *bytes;
+    size_t n;
+    int number;
+};
+
+#define SEQUENCE(text, result) {text, sizeof(text) - 1, result}
+
+static void check_numbers_are_found(void **state) {
+    static const struct sequence all[] = {
+        SEQUENCE("\xb8\xe8\x00\x00\x00", 232),
+        SEQUENCE("\x90\x90\xb8\xe8\x00\x00\x00", 232),
+        SEQUENCE("\x41\xb9\x08\x00\x00\x00\xb8\x19\x01\x00\x00", 281),
+        SEQUENCE("\xb8\x19\x01\x00\x00\x8b\x7c\x24\x04", 281),          /* mov 4(%rsp),%edi after it */
+        SEQUENCE("\xb8\xca\x00\x00\x00\x45\x31\xc0\x48\x89\xef", 202), /* xor %r8d,%r8d; mov %rbp,%rdi */
+        SEQUENCE("\xb8\xca\x00\x00\x00\x48\x8d\x74\x24\x10", 202),     /* lea 16(%rsp),%rsi */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        assert_int_equal(rewind_find_number((const uint8_t *)all[i].bytes, all[i].n), all[i].number);
+}
+
+static void check_what_is_not_certain_is_left(void **state) {
+    static const struct sequence all[] = {
+        SEQUENCE("", -1),
+        SEQUENCE("\x48\x89\xf8", -1),                                 /* mov %rdi,%rax */
+        SEQUENCE("\x41\xb8\xe8\x00\x00\x00", -1),                     /* mov $232,%r8d */
+        SEQUENCE("\xb8\xe8\x00\x00\x00\x89\xf8", -1),                 /* then mov %edi,%eax */
+        SEQUENCE("\xb8\xe8\x00\x00\x00\x31\xc0", -1),                 /* then xor %eax,%eax */
+        SEQUENCE("\xb8\xe8\x00\x00\x00\x8b\x04\x24", -1),             /* then mov (%rsp),%eax */
+        SEQUENCE("\xb8\xe8\x00\x00\x00\xe8\x00\x00\x00\x00", -1),     /* then a call */
+        SEQUENCE("\xb8\xe8\x00\x00\x00\x74\x02", -1),                 /* then a jump */
+        SEQUENCE("\xb8\x00\x00\x01\x00", -1),                         /* no such number */
+        SEQUENCE("\xb8\xe8\x00\x00", -1),                             /* cut off */
+        SEQUENCE("\xb8\xca\x00\x00\x00\x48\x8d\x84\x24\x10", -1),     /* a displacement that is not all there */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        assert_int_equal(rewind_find_number((const uint8_t *)all[i].bytes, all[i].n), -1);
+}
+
+static void check_arguments_of_syscall_are_found(void **state) {
+    static const struct sequence all[] = {
+        SEQUENCE("\xbf\xca\x00\x00\x00\x31\xc0\xe8\x59\xfd\xff\xff", 202),
+        SEQUENCE("\xbf\xca\x00\x00\x00\xff\x15\x00\x00\x00\x00", 202),
+        SEQUENCE("\xbf\xca\x00\x00\x00\x48\x89\xc7\xe8\x59\xfd\xff\xff", -1), /* then mov %rax,%rdi */
+        SEQUENCE("\x89\xdf\xe8\x59\xfd\xff\xff", -1),
+        SEQUENCE("\xbf\xca\x00\x00\x00", -1),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        assert_int_equal(rewind_find_argument((const uint8_t *)all[i].bytes, all[i].n), all[i].number);
+}
+
+static void check_only_some_calls_are_repeatable(void **state) {
+    static const int yes[] = {SYS_poll, SYS_epoll_wait, SYS_futex, SYS_nanosleep, SYS_read, SYS_semtimedop};
+    static const int no[] = {SYS_connect, SYS_close, SYS_ioctl, SYS_fork, SYS_execve, SYS_rt_sigreturn, -1, 9999};
+    (void)state;
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        assert_true(rewind_is_repeatable(yes[i]));
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        assert_false(rewind_is_repeatable(no[i]));
+}
+
+/* ---- live: a thread asleep in a call is sent a signal ---- */
+
+static volatile sig_atomic_t handled;
+static volatile sig_atomic_t outcome;
+static int blocking_fd;
+
+static void on_signal(int sig, siginfo_t *info, void *context) {
+    (void)sig;
+    (void)info;
+    outcome = (sig_atomic_t)rewind_interrupted(context);
+    handled++;
+}
+
+static int sleep_in_epoll(void) {
+    struct epoll_event event;
+    return epoll_wait(blocking_fd, &event, 1, LIMIT_MS);
+}
+
+static int sleep_in_poll(void) { return poll(NULL, 0, LIMIT_MS); }
+
+struct sleeper {
+    int (*call)(void);
+    volatile pid_t tid;
+    int result, error;
+    uint64_t slept_ns;
+    volatile bool done;
+};
+
+static void *sleeper_main(void *arg) {
+    struct sleeper *s = arg;
+    s->tid = (pid_t)syscall(SYS_gettid);
+    uint64_t began = clock_mono_ns();
+    errno = 0;
+    s->result = s->call();
+    s->error = errno;
+    s->slept_ns = clock_mono_ns() - began;
+    s->done = true;
+    return NULL;
+}
+
+static void sleep_through_signal(struct sleeper *s) {
+    struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, before;
+    pthread_t thread;
+    (void)sigfillset(&sa.sa_mask);
+    handled = 0;
+    assert_int_equal(sigaction(SIGURG, &sa, &before), 0);
+    assert_int_equal(pthread_create(&thread, NULL, sleeper_main, s), 0);
+    for (int sent = 0; !s->done;) {
+        struct timespec pause = {.tv_nsec = 20 * (long)CLOCK_NS_PER_MS};
+        (void)nanosleep(&pause, NULL);
+        if (s->tid && !s->done && sent < 3 && ++sent)
+            (void)syscall(SYS_tgkill, getpid(), s->tid, SIGURG);
+    }
+    (void)pthread_join(thread, NULL);
+    assert_int_equal(sigaction(SIGURG, &before, NULL), 0);
+    assert_true(handled >= 1);
+}
+
+static void check_sleep_goes_on(void **state) {
+    int (*const calls[])(void) = {sleep_in_epoll, sleep_in_poll};
+    (void)state;
+    blocking_fd = epoll_create1(EPOLL_CLOEXEC);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct sleeper s = {.call = calls[i]};
+        sleep_through_signal(&s);
+        assert_int_equal(outcome, REWIND_DONE);
+        assert_int_equal(s.result, 0);
+        assert_true(s.slept_ns >= LIMIT_MS * CLOCK_NS_PER_MS);
+    }
+    (void)close(blocking_fd);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_numbers_are_found),
+        cmocka_unit_test(check_what_is_not_certain_is_left),
+        cmocka_unit_test(check_arguments_of_syscall_are_found),
+        cmocka_unit_test(check_only_some_calls_are_repeatable),
+        cmocka_unit_test(check_sleep_goes_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
