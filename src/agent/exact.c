@@ -17,6 +17,7 @@
 #define EXACT_SIGNAL SIGURG
 #define EXACT_MAGIC 0x5072ULL                /* tells our signals from others, with the slot and the turn */
 #define EXACT_END_NS (500 * CLOCK_NS_PER_MS) /* a handler that has begun ends within this */
+#define EXACT_SPIN_NS (60 * CLOCK_NS_PER_US) /* an answer usually comes within this */
 #define EXACT_STATUS_NS CLOCK_NS_PER_S /* how long what the kernel said of a thread's mask is believed */
 #define EXACT_TOUCHED (sizeof(struct pystack_self)) /* counted as memory of ours, for each slot in use */
 
@@ -36,6 +37,7 @@ struct exact_slot {
     uint64_t used_ns;
     uint64_t status_ns; /* when its mask was looked at; 0 never */
     bool counted_late, blocked;
+    bool unwanted;             /* nobody waits for the answer any more */
     struct pystack_self *self; /* in the pool; NULL before its first use */
 };
 
@@ -249,13 +251,16 @@ static bool exact_may_ask(struct exact_slot *slot, uint64_t now) {
 bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct pystack_known *known) {
     uint64_t now = clock_mono_ns();
     struct exact_slot *slot = exact.armed ? exact_take(t, now) : NULL;
-    if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != EXACT_FREE || !exact_may_ask(slot, now)) {
-        if (exact.armed)
-            exact.stats->refused++;
+    if (slot && slot->unwanted)
+        exact_release(t);
+    if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != EXACT_FREE)
+        return false;
+    if (!exact_may_ask(slot, now)) {
+        exact.stats->refused++;
         return false;
     }
     slot->used_ns = now;
-    slot->counted_late = false;
+    slot->counted_late = slot->unwanted = false;
     slot->turn = ++exact.turn;
     pystack_self_prepare(ps, slot->self, t, known);
     uint64_t value = EXACT_MAGIC << 48 | (uint64_t)(slot - exact.slots) << 32 | slot->turn;
@@ -273,6 +278,14 @@ bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct 
     return true;
 }
 
+void exact_count_late(const struct pystack_thread *t) {
+    struct exact_slot *slot = exact_find(t);
+    if (!slot || slot->counted_late)
+        return;
+    slot->counted_late = true;
+    exact.stats->late++;
+}
+
 enum exact_answer exact_get(const struct pystack_thread *t, const struct pystack_self **copy) {
     struct exact_slot *slot = exact.armed ? exact_find(t) : NULL;
     *copy = NULL;
@@ -280,8 +293,6 @@ enum exact_answer exact_get(const struct pystack_thread *t, const struct pystack
     case EXACT_FREE:
         return EXACT_NONE;
     case EXACT_SENT:
-        exact.stats->late += !slot->counted_late;
-        slot->counted_late = true;
         return EXACT_WAITING;
     case EXACT_RUNNING:
         return EXACT_COPYING;
@@ -290,6 +301,26 @@ enum exact_answer exact_get(const struct pystack_thread *t, const struct pystack
         return EXACT_READY;
     }
     return EXACT_NONE;
+}
+
+enum exact_answer exact_wait(const struct pystack_thread *t, uint64_t until_ns,
+                             const struct pystack_self **copy) {
+    uint64_t spin_until = clock_mono_ns() + EXACT_SPIN_NS;
+    enum exact_answer answer;
+    while ((answer = exact_get(t, copy)) == EXACT_WAITING || answer == EXACT_COPYING) {
+        struct timespec pause = {.tv_nsec = (long)EXACT_SPIN_NS};
+        uint64_t now = clock_mono_ns();
+        if (now >= until_ns)
+            break;
+        if (now > spin_until)
+            (void)nanosleep(&pause, NULL);
+    }
+    struct exact_slot *slot = answer == EXACT_READY ? NULL : exact_find(t);
+    if (slot) {
+        slot->unwanted = true;
+        exact_count_late(t);
+    }
+    return answer;
 }
 
 void exact_release(const struct pystack_thread *t) {

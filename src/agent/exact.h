@@ -53,8 +53,13 @@ bool exact_is_running(int64_t tid, uint64_t cpu_ns);
 bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct pystack_known *known);
 
 /* What has come of it. READY: `*copy` is the thread's until exact_release. */
+void exact_count_late(const struct pystack_thread *t); /* once for each question */
 enum exact_answer exact_get(const struct pystack_thread *t, const struct pystack_self **copy);
 void exact_release(const struct pystack_thread *t);
+
+/* Wait until `until_ns` (monotonic) for the answer. READY, or whoever asked does not want it any more. */
+enum exact_answer exact_wait(const struct pystack_thread *t, uint64_t until_ns,
+                             const struct pystack_self **copy);
 
 /* The thread is gone: nobody will answer. */
 void exact_forget(const struct pystack_thread *t);

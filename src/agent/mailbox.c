@@ -72,14 +72,15 @@ void mailbox_detach(struct mailbox *m, uint32_t peer) {
     mailbox_changed(m);
 }
 
-int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id) {
+int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id,
+                enum model_sampling mode) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, peer);
     if (!slot || slot->n_asks == MAILBOX_MAX_ASKS) {
         mailbox_unlock(m);
         return -1;
     }
-    slot->asks[slot->n_asks++] = (struct mailbox_ask){.method = method, .id = id};
+    slot->asks[slot->n_asks++] = (struct mailbox_ask){.method = method, .id = id, .mode = mode};
     mailbox_changed(m);
     return 0;
 }

@@ -64,7 +64,7 @@ struct peer_request {
 
 /* To be answered by the sampler. */
 static enum peer_verdict peer_ask(struct peer *p, const struct peer_request *r) {
-    if (mailbox_ask(p->mailbox, p->id, wire_message_method(r->m), r->id) == 0)
+    if (mailbox_ask(p->mailbox, p->id, wire_message_method(r->m), r->id, wire_get_sampling(r->m)) == 0)
         return PEER_OK;
     return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, "too many requests are waiting for an answer");
 }

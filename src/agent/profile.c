@@ -250,8 +250,10 @@ static void profile_take_copy(struct profile *p, struct pystack *ps, struct prof
 static void profile_collect_thread(struct profile *p, struct pystack *ps, struct profile_thread *t) {
     const struct pystack_self *copy;
     enum exact_answer answer = exact_get(&t->py, &copy);
-    if (answer == EXACT_WAITING || answer == EXACT_COPYING)
+    if (answer == EXACT_WAITING || answer == EXACT_COPYING) {
+        exact_count_late(&t->py);
         return;
+    }
     bool again = answer == EXACT_READY && !t->late && copy->end == PYSTACK_SELF_BROKEN;
     if (answer == EXACT_READY && !t->late && !again)
         profile_take_copy(p, ps, t, copy);

@@ -22,7 +22,8 @@
 #define SAMPLER_BATCH_NS (250 * CLOCK_NS_PER_MS)
 #define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
 #define SAMPLER_LEAST_SHARE 0.25          /* of the budget, left to samples beside snapshots */
-#define SAMPLER_RETRY_NS CLOCK_NS_PER_S   /* between two tries to find the interpreter */
+#define SAMPLER_ANSWERS_NS (2 * CLOCK_NS_PER_MS)
+#define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
 #define SAMPLER_NEVER UINT64_MAX
 
 struct sampler {
@@ -41,7 +42,8 @@ struct sampler {
     uint64_t profile_cpu_ns;            /* spent on ticks so far */
     uint64_t snapshots, read_errors, limit_hits;
     struct exact_stats signals;
-    uint64_t handler_ns; /* of signals, as of the last tick */
+    uint64_t answers_until_ns; /* how long a snapshot waits for threads that were asked */
+    uint64_t handler_ns;       /* of signals, as of the last tick */
     bool
         exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
     struct err exact_error;
@@ -52,6 +54,7 @@ struct sampler {
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
+    bool quiet;                    /* no stream is left: nothing stays armed */
     bool gentle;                   /* somebody wants no signals to be sent */
     double sample_hz, snapshot_hz; /* the fastest of each stream */
     uint64_t next_ns;
@@ -112,6 +115,32 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     (void)pthread_mutex_unlock(&s->mailbox->lock);
 }
 
+/* Have the signal's handler installed as long as it is wanted and the job does not object. */
+static void sampler_choose_mode(struct sampler *s, bool gentle) {
+    if (gentle || s->exact_off) {
+        exact_disarm();
+    } else if ((exact_is_armed() ? exact_check(&s->exact_error) : exact_arm(&s->signals, &s->exact_error)) !=
+               0) {
+        s->exact_off = true;
+    }
+    s->profile.exact = exact_is_armed();
+}
+
+/* Frames of a thread that runs, from itself. See struct pystack_asker. */
+static ssize_t sampler_ask_frames(void *arg, const struct pystack_thread *t, struct arena *arena,
+                                  struct model_frame **out, bool *truncated, enum model_gil *gil) {
+    struct sampler *s = arg;
+    const struct pystack_self *copy;
+    if (!exact_is_armed() || clock_mono_ns() >= s->answers_until_ns ||
+        !exact_ask(s->ps, t, s->profile.known) || exact_wait(t, s->answers_until_ns, &copy) != EXACT_READY)
+        return -1;
+    ssize_t n =
+        pystack_self_decode(s->ps, copy, s->profile.known, arena, out, truncated, &s->profile.unknown_frames);
+    *gil = copy->gil_state;
+    exact_release(t);
+    return n;
+}
+
 /* A snapshot with what only the agent knows. 0, or -1 with the error. */
 static int sampler_snapshot(struct sampler *s, struct model_snapshot *out, struct err *e) {
     int64_t own[AGENT_MAX_TIDS];
@@ -122,6 +151,9 @@ static int sampler_snapshot(struct sampler *s, struct model_snapshot *out, struc
         *e = s->ps_error;
         return -1;
     }
+    profile_collect(&s->profile, ps);
+    s->answers_until_ns = clock_mono_ns() + SAMPLER_ANSWERS_NS;
+    pystack_set_asker(ps, &(struct pystack_asker){.read = sampler_ask_frames, .arg = s});
     if (pystack_snapshot(ps, own, n_own, out, e) != 0) {
         s->read_errors++;
         return -1;
@@ -210,6 +242,7 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
     struct model_snapshot snap;
     struct err e = {0};
     uint64_t cpu = clock_self_cpu_ns();
+    sampler_choose_mode(s, plan->gentle);
     int rc = sampler_snapshot(s, &snap, &e);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (plan->slots[i].peer)
@@ -275,17 +308,6 @@ static double sampler_tick_budget(const struct sampler *s, double snapshot_hz) {
     return left > least ? left : least;
 }
 
-/* Have the signal's handler installed as long as it is wanted and the job does not object. */
-static void sampler_choose_mode(struct sampler *s, bool gentle) {
-    if (gentle || s->exact_off) {
-        exact_disarm();
-    } else if ((exact_is_armed() ? exact_check(&s->exact_error) : exact_arm(&s->signals, &s->exact_error)) !=
-               0) {
-        s->exact_off = true;
-    }
-    s->profile.exact = exact_is_armed();
-}
-
 static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) {
     uint64_t wanted = (uint64_t)(1e9 / plan->sample_hz);
     uint64_t cpu = clock_self_cpu_ns();
@@ -327,6 +349,7 @@ static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *co
     for (size_t k = 0; k < copy->n_asks; k++) {
         plan->hello |= copy->asks[k].method == WIRE_HELLO;
         plan->threads |= copy->asks[k].method == WIRE_THREADS;
+        plan->gentle |= copy->asks[k].mode == MODEL_SAMPLING_GENTLE;
     }
     if (copy->n_asks)
         copy->peer = slot->peer;
@@ -352,8 +375,6 @@ static void sampler_plan_threads(struct sampler *s, struct mailbox_slot *slot, s
 static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     if (plan->sample_hz <= 0) {
         if (s->tick_due_ns != SAMPLER_NEVER) {
-            exact_disarm();
-            s->exact_off = false;
             s->mailbox->status.sampling = NULL;
             profile_pause(&s->profile);
         }
@@ -386,18 +407,19 @@ static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint
         if (slot->first_sample == MAILBOX_NEXT_SAMPLE)
             slot->first_sample = s->profile.n_samples;
         plan->sample_hz = fmax(plan->sample_hz, slot->rate_hz[WIRE_STREAM_SAMPLES]);
-        plan->gentle |= slot->rate_hz[WIRE_STREAM_SAMPLES] > 0 &&
-                        slot->mode[WIRE_STREAM_SAMPLES] == MODEL_SAMPLING_GENTLE;
+        for (size_t k = 0; k < WIRE_STREAM_COUNT; k++)
+            plan->gentle |= slot->rate_hz[k] > 0 && slot->mode[k] == MODEL_SAMPLING_GENTLE;
         plan->snapshot_hz = fmax(plan->snapshot_hz, slot->rate_hz[WIRE_STREAM_THREADS]);
     }
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer)
             sampler_plan_threads(s, &m->slots[i], &plan->slots[i], plan, now);
     sampler_plan_samples(s, plan, now);
+    plan->quiet = plan->sample_hz <= 0 && plan->snapshot_hz <= 0 && (exact_is_armed() || s->exact_off);
 }
 
 static bool sampler_is_idle(const struct sampler_plan *plan) {
-    return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke;
+    return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke && !plan->quiet;
 }
 
 static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
@@ -415,6 +437,10 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
         sampler_flush(s);
         profile_clear_batch(&s->profile);
         s->flush_due_ns = clock_mono_ns() + SAMPLER_BATCH_NS;
+    }
+    if (plan->quiet) {
+        exact_disarm();
+        s->exact_off = false;
     }
 }
 

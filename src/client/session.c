@@ -228,7 +228,10 @@ int session_request(struct session *s, enum wire_method m, struct err *e) {
         return -1;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_request(&b, id, m);
+    if (m == WIRE_THREADS)
+        (void)wire_put_threads_request(&b, id, s->sampling);
+    else
+        (void)wire_put_request(&b, id, m);
     int rc = session_send(s, id, &b, e);
     strbuf_fini(&b);
     return rc;

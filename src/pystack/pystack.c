@@ -93,4 +93,6 @@ void pystack_close(struct pystack *ps) {
     free(ps);
 }
 
+void pystack_set_asker(struct pystack *ps, const struct pystack_asker *asker) { ps->asker = *asker; }
+
 const struct pystack_info *pystack_get_info(const struct pystack *ps) { return &ps->info; }

@@ -75,6 +75,17 @@ ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, 
  * /proc/PID/task/TID/syscall), none, or unknown when that file may not be read. */
 enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread *t);
 
+/* Has a thread that runs copy its own frames (self.h). Number, innermost first, or -1: they are not to be had, and are then
+ * read from here. */
+struct pystack_asker {
+    ssize_t (*read)(void *arg, const struct pystack_thread *t, struct arena *arena, struct model_frame **out,
+                    bool *truncated, enum model_gil *gil);
+    void *arg;
+};
+
+/* Snapshots ask it for the threads that run; NULL as asker->read: nobody is asked. */
+void pystack_set_asker(struct pystack *ps, const struct pystack_asker *asker);
+
 /* Everything at once: every OS thread but those in `skip`, with names, state, CPU, GIL and frames; process facts too.
  * `out` is initialised by this call and owned by the caller (model_snapshot_fini), on failure too. CPU figures are against
  * the previous call on the same pystack. 0, or -1 with the error (ERR_LOST when the process is gone). */

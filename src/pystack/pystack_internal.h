@@ -93,6 +93,7 @@ struct pystack {
     size_t n_clocks;
     uint64_t process_cpu_ns;
     double started_at;
+    struct pystack_asker asker;
     pid_t main_tid; /* as the target numbers it */
 };
 

@@ -125,6 +125,13 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
     t->has_python = true;
     t->ident = p->ident;
     t->name = p->name ? p->name : t->name;
+    if (t->state == 'R' && w->ps->asker.read) {
+        ssize_t own =
+            w->ps->asker.read(w->ps->asker.arg, p, &w->out->arena, &t->frames, &t->truncated, &t->gil);
+        t->n_frames = own > 0 ? (size_t)own : 0;
+        if (own >= 0)
+            return own != 0;
+    }
     t->gil = pystack_read_gil(w->ps, p);
     ssize_t n = pystack_walk_frames(w->ps, p, &w->out->arena, &t->frames, &t->torn, &t->truncated, true);
     t->n_frames = n > 0 ? (size_t)n : 0;

@@ -85,13 +85,14 @@ static int get_stream(const struct wire_message *m, enum wire_stream *out, struc
 }
 
 /* The mode; what is missing or not known is exact. */
-static enum model_sampling get_mode(const struct wire_message *m) {
+enum model_sampling wire_get_sampling(const struct wire_message *m) {
     static const char *const key = "mode";
     const char *gentle = model_sampling_name(MODEL_SAMPLING_GENTLE);
     struct codec_cursor value;
     struct codec_token t;
-    if (codec_find(m->body, &key, 1, &value) != 0 || !value.at || codec_read(&value, &t) != 0 ||
-        t.type != CODEC_STR || t.count != strlen(gentle) || memcmp(t.bytes, gentle, t.count) != 0)
+    if (!m->body.at || codec_find(m->body, &key, 1, &value) != 0 || !value.at ||
+        codec_read(&value, &t) != 0 || t.type != CODEC_STR || t.count != strlen(gentle) ||
+        memcmp(t.bytes, gentle, t.count) != 0)
         return MODEL_SAMPLING_EXACT;
     return MODEL_SAMPLING_GENTLE;
 }
@@ -110,7 +111,7 @@ int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out,
         out->rate_hz = t.f;
     else if (t.type == CODEC_UINT)
         out->rate_hz = (double)t.u;
-    out->mode = get_mode(m);
+    out->mode = wire_get_sampling(m);
     return isfinite(out->rate_hz) && out->rate_hz > 0 ? 0 : field_fail(e, "subscribe", key);
 }
 

@@ -55,6 +55,20 @@ int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m) {
     return put_done(out);
 }
 
+static void put_mode(struct strbuf *out, enum model_sampling mode) {
+    if (mode == MODEL_SAMPLING_EXACT)
+        return;
+    codec_write_str(out, "mode");
+    codec_write_str(out, model_sampling_name(mode));
+}
+
+int wire_put_threads_request(struct strbuf *out, uint32_t id, enum model_sampling mode) {
+    put_request_head(out, id, WIRE_THREADS);
+    codec_write_map(out, mode == MODEL_SAMPLING_EXACT ? 0 : 1);
+    put_mode(out, mode);
+    return put_done(out);
+}
+
 int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s) {
     put_request_head(out, id, WIRE_SUBSCRIBE);
     codec_write_map(out, s->mode == MODEL_SAMPLING_EXACT ? 2 : 3);
@@ -62,10 +76,7 @@ int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscr
     codec_write_str(out, wire_stream_name(s->stream));
     codec_write_str(out, "rate_hz");
     codec_write_double(out, s->rate_hz);
-    if (s->mode != MODEL_SAMPLING_EXACT) {
-        codec_write_str(out, "mode");
-        codec_write_str(out, model_sampling_name(s->mode));
-    }
+    put_mode(out, s->mode);
     return put_done(out);
 }
 

@@ -84,6 +84,7 @@ struct wire_subscribe {
 
 int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version);
 int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m); /* a method without params */
+int wire_put_threads_request(struct strbuf *out, uint32_t id, enum model_sampling mode);
 int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s);
 int wire_put_unsubscribe(struct strbuf *out, uint32_t id, enum wire_stream s);
 
@@ -132,6 +133,7 @@ int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, 
 int wire_get_samples(const struct wire_message *m, struct model_sample_batch *out, struct err *e);
 int wire_get_status(const struct wire_message *m, struct model_status *out, struct err *e);
 int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out, struct err *e);
+enum model_sampling wire_get_sampling(const struct wire_message *m); /* of a subscribe or threads request */
 int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, struct err *e);
 int wire_get_bye(const struct wire_message *m, char *reason, size_t cap);
 

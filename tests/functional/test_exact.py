@@ -117,6 +117,33 @@ def test_running_threads_are_asked(job, each_python):
     assert {s["frames"][0].rpartition(".")[2] for s in samples} <= {"hot_loop", "hot_inner"}
 
 
+def test_snapshots_of_running_threads_are_whole(job, each_python):
+    j = job(each_python)
+    j.do("spawn('hot', hot_loop)")
+    with Client(j.start()) as client:
+        once = {t["name"]: t for t in threads_of(client.call("threads"))}["hot"]
+        assert not once["torn"] and once["frames"]
+        wait_until(lambda: not catches(j.pid), what="the handler to go after one look")
+        client.subscribe("threads", 30)
+        looks = [{t["name"]: t for t in threads_of(client.notification("threads"))}["hot"] for _ in range(40)]
+        status = client.call("status")
+        client.call("unsubscribe", {"stream": "threads"})
+        wait_until(lambda: not catches(j.pid), what="the handler to go")
+    assert status["signals_sent"] > 10
+    assert sum(look["torn"] for look in looks) <= 1  # it may wait for a CPU for longer than we wait for it
+    for look in looks:
+        assert look["frames"][0]["func"].rpartition(".")[2] in ("hot_loop", "hot_inner")
+        assert look["frames"][-1]["func"].rpartition(".")[2] == "_bootstrap"
+
+
+def test_one_gentle_look(job):
+    j = job()
+    j.do("spawn('hot', hot_loop)")
+    with Client(j.start()) as client:
+        client.call("threads", {"mode": "gentle"})
+        assert client.call("status")["signals_sent"] == 0
+
+
 def test_gentle_sends_nothing(job):
     j = job()
     j.do("spawn('hot', hot_loop)")

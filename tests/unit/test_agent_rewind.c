@@ -31,14 +31,15 @@ struct sequence {
     int number;
 };
 
-#define SEQUENCE(text, result) {text, sizeof(text) - 1, result}
+#define SEQUENCE(text, result)                                                                               \
+    { text, sizeof(text) - 1, result }
 
 static void check_numbers_are_found(void **state) {
     static const struct sequence all[] = {
         SEQUENCE("\xb8\xe8\x00\x00\x00", 232),
         SEQUENCE("\x90\x90\xb8\xe8\x00\x00\x00", 232),
         SEQUENCE("\x41\xb9\x08\x00\x00\x00\xb8\x19\x01\x00\x00", 281),
-        SEQUENCE("\xb8\x19\x01\x00\x00\x8b\x7c\x24\x04", 281),          /* mov 4(%rsp),%edi after it */
+        SEQUENCE("\xb8\x19\x01\x00\x00\x8b\x7c\x24\x04", 281),         /* mov 4(%rsp),%edi after it */
         SEQUENCE("\xb8\xca\x00\x00\x00\x45\x31\xc0\x48\x89\xef", 202), /* xor %r8d,%r8d; mov %rbp,%rdi */
         SEQUENCE("\xb8\xca\x00\x00\x00\x48\x8d\x74\x24\x10", 202),     /* lea 16(%rsp),%rsi */
     };
@@ -50,16 +51,16 @@ static void check_numbers_are_found(void **state) {
 static void check_what_is_not_certain_is_left(void **state) {
     static const struct sequence all[] = {
         SEQUENCE("", -1),
-        SEQUENCE("\x48\x89\xf8", -1),                                 /* mov %rdi,%rax */
-        SEQUENCE("\x41\xb8\xe8\x00\x00\x00", -1),                     /* mov $232,%r8d */
-        SEQUENCE("\xb8\xe8\x00\x00\x00\x89\xf8", -1),                 /* then mov %edi,%eax */
-        SEQUENCE("\xb8\xe8\x00\x00\x00\x31\xc0", -1),                 /* then xor %eax,%eax */
-        SEQUENCE("\xb8\xe8\x00\x00\x00\x8b\x04\x24", -1),             /* then mov (%rsp),%eax */
-        SEQUENCE("\xb8\xe8\x00\x00\x00\xe8\x00\x00\x00\x00", -1),     /* then a call */
-        SEQUENCE("\xb8\xe8\x00\x00\x00\x74\x02", -1),                 /* then a jump */
-        SEQUENCE("\xb8\x00\x00\x01\x00", -1),                         /* no such number */
-        SEQUENCE("\xb8\xe8\x00\x00", -1),                             /* cut off */
-        SEQUENCE("\xb8\xca\x00\x00\x00\x48\x8d\x84\x24\x10", -1),     /* a displacement that is not all there */
+        SEQUENCE("\x48\x89\xf8", -1),                             /* mov %rdi,%rax */
+        SEQUENCE("\x41\xb8\xe8\x00\x00\x00", -1),                 /* mov $232,%r8d */
+        SEQUENCE("\xb8\xe8\x00\x00\x00\x89\xf8", -1),             /* then mov %edi,%eax */
+        SEQUENCE("\xb8\xe8\x00\x00\x00\x31\xc0", -1),             /* then xor %eax,%eax */
+        SEQUENCE("\xb8\xe8\x00\x00\x00\x8b\x04\x24", -1),         /* then mov (%rsp),%eax */
+        SEQUENCE("\xb8\xe8\x00\x00\x00\xe8\x00\x00\x00\x00", -1), /* then a call */
+        SEQUENCE("\xb8\xe8\x00\x00\x00\x74\x02", -1),             /* then a jump */
+        SEQUENCE("\xb8\x00\x00\x01\x00", -1),                     /* no such number */
+        SEQUENCE("\xb8\xe8\x00\x00", -1),                         /* cut off */
+        SEQUENCE("\xb8\xca\x00\x00\x00\x48\x8d\x84\x24\x10", -1), /* a displacement that is not all there */
     };
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -81,7 +82,8 @@ static void check_arguments_of_syscall_are_found(void **state) {
 
 static void check_only_some_calls_are_repeatable(void **state) {
     static const int yes[] = {SYS_poll, SYS_epoll_wait, SYS_futex, SYS_nanosleep, SYS_read, SYS_semtimedop};
-    static const int no[] = {SYS_connect, SYS_close, SYS_ioctl, SYS_fork, SYS_execve, SYS_rt_sigreturn, -1, 9999};
+    static const int no[] = {SYS_connect, SYS_close,        SYS_ioctl, SYS_fork,
+                             SYS_execve,  SYS_rt_sigreturn, -1,        9999};
     (void)state;
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         assert_true(rewind_is_repeatable(yes[i]));

@@ -54,12 +54,13 @@ static void check_streams(void **state) {
     struct err e = {0};
     strbuf_init(&b, 0);
     for (unsigned i = 0; i < WIRE_STREAM_COUNT; i++) {
-        struct wire_subscribe in = {.stream = (enum wire_stream)i, .rate_hz = 0.5 + i}, out;
+        struct wire_subscribe in = {.stream = (enum wire_stream)i, .rate_hz = 0.5 + i, .mode = (enum model_sampling)i}, out;
         assert_int_equal(wire_put_subscribe(&b, 3, &in), 0);
         struct wire_message *m = parse(&b);
         assert_int_equal(wire_get_subscribe(m, &out, &e), 0);
         assert_int_equal(out.stream, i);
         assert_true(out.rate_hz == in.rate_hz);
+        assert_int_equal(out.mode, in.mode);
         wire_message_free(m);
 
         enum wire_stream s;
@@ -163,6 +164,10 @@ static void check_status(void **state) {
                               .torn = 1,
                               .dropped = 2,
                               .us_per_sample = NAN,
+                              .sampling = "gentle",
+                              .signals_sent = 11,
+                              .calls_interrupted = 12,
+                              .us_per_signal = 3.5,
                               .overhead_pct = 0.7,
                               .budget_pct = 1,
                               .stretched = true,
@@ -179,6 +184,8 @@ static void check_status(void **state) {
     assert_true(out.samples == UINT64_MAX);
     assert_true(out.rss_bytes == INT64_MAX);
     assert_true(isnan(out.us_per_sample));
+    assert_string_equal(out.sampling, "gentle");
+    assert_true(out.signals_sent == 11 && out.calls_interrupted == 12 && out.us_per_signal == 3.5);
     assert_true(out.overhead_pct == in.overhead_pct && out.budget_pct == 1 && out.stretched);
     assert_int_equal(out.arena_limit_hits, 7);
     assert_string_equal(out.endpoint, in.endpoint);
