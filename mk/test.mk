@@ -98,13 +98,18 @@ fuzz-smoke:
 fuzzers: $(FUZZERS)
 
 # Programs built from bench/*.c, and scripts bench/*.py; each prints JSON.
-bench: all $(BENCHES)
+bench: all $(BENCHES) $(KNOWN)
 	@VENV=$(VENV) tools/bench.sh $(BUILD) $(BENCHES) $(wildcard bench/*.py)
+
+# What takes minutes: a million samples of every Python on the machine, blocking calls for a minute.
+soak: all tests
+	@bench/known_answer.py --build $(BUILD) --samples 1000000
+	@PROBING_EINTR_SECONDS=60 tests/run --build $(BUILD) --part functional --match no_call_is_interrupted
 
 demo: all
 	@BUILD=$(BUILD) VENV=$(VENV) tools/demo.sh
 
-.PHONY: test asan tests-unit fuzz-smoke fuzzers bench demo
+.PHONY: soak test asan tests-unit fuzz-smoke fuzzers bench demo
 
 # The pictures of the screens (tests/screens) as they are drawn now; read the difference before committing it.
 golden-update: $(BUILD)/tests/test_tui_screens

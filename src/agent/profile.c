@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/agent.h"
 #include "agent/exact.h"
 #include "base/clock.h"
 #include "base/procfs.h"
@@ -13,7 +14,9 @@
 #define PROFILE_TRIE_BYTES ((size_t)6 * 1024 * 1024)
 #define PROFILE_ARENA_BYTES ((size_t)4 * 1024 * 1024) /* for one stack, or the list of threads */
 #define PROFILE_MAX_ENDED 512
-#define PROFILE_LIST_NS CLOCK_NS_PER_S       /* longest time the list of threads is believed */
+#define PROFILE_LIST_NS (5 * CLOCK_NS_PER_S) /* longest time the list of threads is believed, for names */
+#define PROFILE_FEW_IDLE 16                  /* so many clocks are read one by one */
+#define PROFILE_IDLE_NS 1500 /* CPU time that no thread can wake up, run Python and sleep again in */
 #define PROFILE_NAME_NS (5 * CLOCK_NS_PER_S) /* the same of a native name */
 
 int profile_init(struct profile *p, void (*flush)(void *arg), void *arg) {
@@ -153,15 +156,55 @@ static int profile_list(struct profile *p, struct pystack *ps, uint64_t now) {
 
 /* ---- a tick ---- */
 
+static void profile_read_clock(struct profile_thread *t) {
+    t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
+    t->moved = t->cpu_now_ns != t->cpu_ns;
+}
+
+/* CPU time of the process but for our own threads. */
+static uint64_t profile_job_cpu(void) {
+    uint64_t process = clock_process_cpu_ns(), own = agent_cpu_ns();
+    return process > own ? process - own : 0;
+}
+
+/* The part of `job_ns` that is not of active threads, the clocks of which were read just before. */
+static uint64_t profile_idle_cpu(const struct profile *p, uint64_t job_ns) {
+    uint64_t active = 0;
+    for (size_t i = 0; i < p->n_threads; i++)
+        active += p->threads[i].active ? p->threads[i].cpu_now_ns : 0;
+    return job_ns > active ? job_ns - active : 0;
+}
+
+/* Has none of the threads that were idle run since? All clocks need not be read to know: together they would have moved. */
+static bool profile_idle_are_idle(struct profile *p, uint64_t job_ns) {
+    uint64_t idle = profile_idle_cpu(p, job_ns);
+    if (idle < p->idle_cpu_ns)
+        p->idle_cpu_ns = idle;
+    return idle - p->idle_cpu_ns < PROFILE_IDLE_NS;
+}
+
 /* Read the clocks. Does the list of threads have to be read again? It is read now and then too, for names. */
 static bool profile_read_clocks(struct profile *p, struct pystack *ps, uint64_t now) {
     bool stale = p->n_threads == 0 || now - p->listed_ns > PROFILE_LIST_NS || pystack_threads_changed(ps);
+    size_t n_idle = 0;
     for (size_t i = 0; i < p->n_threads; i++) {
         struct profile_thread *t = &p->threads[i];
-        t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
-        t->moved = t->cpu_now_ns != t->cpu_ns;
-        stale |= t->cpu_now_ns == 0;
+        t->moved = false;
+        if (t->active)
+            profile_read_clock(t);
+        n_idle += !t->active;
     }
+    uint64_t job = n_idle < PROFILE_FEW_IDLE ? 0 : profile_job_cpu();
+    if (stale || job == 0 || !profile_idle_are_idle(p, job)) {
+        for (size_t i = 0; i < p->n_threads; i++)
+            if (!p->threads[i].active)
+                profile_read_clock(&p->threads[i]);
+        for (size_t i = 0; i < p->n_threads; i++)
+            p->threads[i].active = p->threads[i].moved || !p->threads[i].looked;
+        p->idle_cpu_ns = profile_idle_cpu(p, job);
+    }
+    for (size_t i = 0; i < p->n_threads; i++)
+        stale |= p->threads[i].cpu_now_ns == 0;
     return stale;
 }
 

@@ -29,6 +29,7 @@ struct profile_thread {
     bool kept;                /* it is in the new list of threads too */
     bool looked;              /* stack_id, gil and torn are of the last look */
     bool moved;
+    bool active; /* it moved lately: its clock is read at every tick */
     bool torn;
     bool asked;      /* for its own frames, at asked_at; no sample of that tick yet */
     bool late;       /* asked, and read from here meanwhile: the answer is not needed any more */
@@ -52,6 +53,7 @@ struct profile {
     size_t n_ended, cap_ended;
     struct model_sample *samples;
     size_t n_samples;
+    uint64_t idle_cpu_ns; /* CPU time of all that is not active, as of the last look at every clock */
     uint64_t last_tick_ns, elapsed_ns, n_ticks; /* of this batch */
     double period_us;                           /* mean time between its ticks */
     bool exact;                                 /* threads that run are asked */

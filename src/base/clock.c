@@ -21,4 +21,6 @@ uint64_t clock_thread_cpu_ns(pid_t tid) {
     return clock_read_ns((clockid_t)id);
 }
 
+uint64_t clock_process_cpu_ns(void) { return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID); }
+
 uint64_t clock_self_cpu_ns(void) { return clock_read_ns(CLOCK_THREAD_CPUTIME_ID); }

@@ -24,6 +24,9 @@ double clock_epoch_s(void);
  * The clock id is the one pthread_getcpuclockid would give: see MAKE_THREAD_CPUCLOCK in Linux' posix-timers.h. */
 uint64_t clock_thread_cpu_ns(pid_t tid);
 
+/* CPU time of this process, all threads together, in nanoseconds. */
+uint64_t clock_process_cpu_ns(void);
+
 /* CPU time of the calling thread in nanoseconds. */
 uint64_t clock_self_cpu_ns(void);
 

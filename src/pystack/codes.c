@@ -13,6 +13,8 @@
 #define CODES_FILE_MAX 4096
 #define CODES_FRESH_NS                                                                                       \
     (2 * CLOCK_NS_PER_S) /* how long an entry is believed without reading its strings again */
+#define CODES_SETTLED_NS CLOCK_NS_PER_S
+#define CODES_TRUST 8 /* an object of 8 s is believed for a second without a look at it */
 #define CODES_MEMO 4
 #define CODES_HEAD_MAX 128           /* of a str or bytes object */
 #define CODES_UNITS_MAX (1ULL << 28) /* code units of one object */
@@ -22,6 +24,7 @@ struct pystack_code {
     struct pystack_code_key key;
     uint64_t since_ns;   /* the key has been the same at every look since */
     bool changes;        /* there was another code object at this address before */
+    uint64_t seen_ns;    /* when its key was last read and the same */
     uint64_t checked_ns; /* when its strings and table were read */
     uint64_t used_call, checked_call;
     char *func, *file;
@@ -195,7 +198,7 @@ static struct pystack_code *codes_load(struct pystack_codes *c, struct pystack_r
     *slot = code;
     code->key = *key;
     code->checked_ns = c->now_ns;
-    code->since_ns = clock_mono_ns();
+    code->since_ns = code->seen_ns = clock_mono_ns();
     code->func = codes_read_text(r, key->qualname ? key->qualname : key->name, CODES_FUNC_MAX);
     code->file = codes_read_text(r, key->filename, CODES_FILE_MAX);
     struct pystack_code_key again;
@@ -315,13 +318,31 @@ struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_r
         if (code)
             code->changes = changes;
     }
-    if (code)
+    if (code) {
         code->used_call = code->checked_call = c->call;
+        code->seen_ns = c->now_ns;
+    }
     return code;
 }
 
+/* Entry of a code object that has been the same for long: it is not looked at again each time. */
+static struct pystack_code *codes_find_settled(const struct pystack_codes *c, uint64_t addr) {
+    struct pystack_code **set = codes_set_of((struct pystack_codes *)(uintptr_t)c, addr);
+    for (size_t i = 0; i < PYSTACK_CODES_WAYS; i++) {
+        struct pystack_code *code = set[i];
+        if (!code || code->key.addr != addr || code->changes || code->seen_ns < code->since_ns)
+            continue;
+        uint64_t trust = (code->seen_ns - code->since_ns) / CODES_TRUST;
+        if (c->now_ns - code->seen_ns > (trust < CODES_FRESH_NS ? trust : CODES_FRESH_NS))
+            return NULL;
+        code->used_call = c->call;
+        return code;
+    }
+    return NULL;
+}
+
 static struct pystack_code *codes_get_described(struct pystack_codes *c, struct pystack_reader *r,
-                                                const struct pystack_code_key *then) {
+                                                const struct pystack_code_key *then, uint64_t taken_ns) {
     bool changes;
     struct pystack_code **slot = codes_find(codes_set_of(c, then->addr), then, &changes);
     if (!*slot || !codes_same_key(&(*slot)->key, then)) {
@@ -335,18 +356,25 @@ static struct pystack_code *codes_get_described(struct pystack_codes *c, struct 
         (*slot)->changes = true;
     }
     (*slot)->used_call = c->call;
+    if (!(*slot)->changes && taken_ns > (*slot)->seen_ns)
+        (*slot)->seen_ns = taken_ns;
     return *slot;
 }
 
 struct pystack_code *pystack_codes_get_past(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr,
                                             const struct pystack_code_key *then, uint64_t taken_ns) {
     if (then)
-        return codes_get_described(c, r, then);
-    struct pystack_code *code = pystack_codes_get(c, r, addr);
+        return codes_get_described(c, r, then, taken_ns);
+    struct pystack_code *code = codes_find_settled(c, addr);
+    if (code)
+        return code;
+    code = pystack_codes_get(c, r, addr);
     return code && !code->changes && code->since_ns < taken_ns ? code : NULL;
 }
 
-bool pystack_code_changes(const struct pystack_code *code) { return code->changes; }
+bool pystack_code_is_settled(const struct pystack_code *code) {
+    return !code->changes && code->seen_ns > code->since_ns + CODES_SETTLED_NS;
+}
 
 static void codes_copy(struct pystack_codes *c, struct pystack_code *code) {
     if (code->arena_call == c->call)

@@ -64,8 +64,8 @@ int pystack_codes_read_key(struct pystack_reader *r, uint64_t addr, struct pysta
 struct pystack_code *pystack_codes_get_past(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr,
                                             const struct pystack_code_key *then, uint64_t taken_ns);
 
-/* Is its address one at which code objects come and go? */
-bool pystack_code_changes(const struct pystack_code *code);
+/* Has it been there for a while, at an address at which code objects do not come and go? */
+bool pystack_code_is_settled(const struct pystack_code *code);
 
 /* Name (qualified where the interpreter keeps one) and file, in the arena of the call; NULL without memory. */
 const char *pystack_code_func(struct pystack_codes *c, struct pystack_code *code);

@@ -284,7 +284,7 @@ static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, s
     const struct pystack_code_key *key = g->key ? &s->keys[g->key - 1] : NULL;
     struct pystack_code *code = pystack_codes_get_past(&ps->codes, &ps->reader, f.code, key, s->taken_ns);
     int rc = code ? pystack_put_frame(ps, &f, code, n) : -1;
-    self_set_known(known, f.code, rc >= 0 && !pystack_code_changes(code));
+    self_set_known(known, f.code, rc >= 0 && pystack_code_is_settled(code));
     if (rc >= 0)
         return rc;
     if (*n == PYSTACK_MAX_FRAMES)

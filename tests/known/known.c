@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "agent/cost.h"
 #include "agent/exact.h"
 #include "agent/profile.h"
@@ -241,6 +242,9 @@ static struct known_profile {
     struct profile profile;
     struct exact_stats stats;
     uint64_t ticks, cpu_ns;
+    uint64_t warm_ticks,
+        warm_cpu_ns; /* of the first two seconds, in which everything is seen for the first time */
+    struct exact_stats warm;
 } known_profile;
 
 static void known_drop_batch(void *arg) { (void)arg; }
@@ -250,11 +254,18 @@ static void *known_profile_main(void *arg) {
     struct err e;
     uint64_t mean = (uint64_t)(1e9 / known_profile.hz), due = clock_mono_ns();
     (void)arg;
+    uint64_t warm_ns = due + 2 * CLOCK_NS_PER_S;
+    agent_thread_begin("known");
     cost_pace_init(&pace, due);
     while (!__atomic_load_n(&known_profile.stop, __ATOMIC_RELAXED)) {
         known_profile.profile.exact = exact_is_armed() && exact_check(&e) == 0;
         profile_tick(&known_profile.profile, known_profile.ps, mean);
         known_profile.ticks++;
+        if (known_profile.warm_ticks == 0 && clock_mono_ns() > warm_ns) {
+            known_profile.warm_ticks = known_profile.ticks;
+            known_profile.warm_cpu_ns = clock_self_cpu_ns();
+            known_profile.warm = known_profile.stats;
+        }
         due += cost_pace_next_ns(&pace, mean);
         struct timespec ts = {.tv_sec = (time_t)(due / CLOCK_NS_PER_S),
                               .tv_nsec = (long)(due % CLOCK_NS_PER_S)};
@@ -262,6 +273,7 @@ static void *known_profile_main(void *arg) {
     }
     profile_collect(&known_profile.profile, known_profile.ps);
     known_profile.cpu_ns = clock_self_cpu_ns();
+    agent_thread_end();
     (void)(exact_is_armed() && exact_check(&e));
     exact_disarm();
     return NULL;
@@ -295,15 +307,15 @@ void known_profile_stop(struct known_profile_result *out) {
                                          .retried = p->total_retried,
                                          .unknown_frames = p->unknown_frames,
                                          .read_errors = p->read_errors,
-                                         .ticks = known_profile.ticks,
+                                         .ticks = known_profile.ticks - known_profile.warm_ticks,
                                          .sent = x->sent,
                                          .late = x->late,
                                          .refused = x->refused,
                                          .restarted = x->restarted,
                                          .eintr = x->eintr,
-                                         .handled = x->handled,
-                                         .handler_ns = x->handler_ns,
-                                         .cpu_ns = known_profile.cpu_ns};
+                                         .handled = x->handled - known_profile.warm.handled,
+                                         .handler_ns = x->handler_ns - known_profile.warm.handler_ns,
+                                         .cpu_ns = known_profile.cpu_ns - known_profile.warm_cpu_ns};
     profile_fini(&known_profile.profile);
     pystack_close(known_profile.ps);
 }
