@@ -54,7 +54,10 @@ static void check_streams(void **state) {
     struct err e = {0};
     strbuf_init(&b, 0);
     for (unsigned i = 0; i < WIRE_STREAM_COUNT; i++) {
-        struct wire_subscribe in = {.stream = (enum wire_stream)i, .rate_hz = 0.5 + i, .mode = (enum model_sampling)i}, out;
+        struct wire_subscribe in = {.stream = (enum wire_stream)i,
+                                    .rate_hz = 0.5 + i,
+                                    .mode = (enum model_sampling)i},
+                              out;
         assert_int_equal(wire_put_subscribe(&b, 3, &in), 0);
         struct wire_message *m = parse(&b);
         assert_int_equal(wire_get_subscribe(m, &out, &e), 0);
