@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exact: see exact.h. Signals: rt_tgsigqueueinfo(2), sigaction(2), signal(7). */
+/* exact: see exact.h. Signals: tgkill(2), sigaction(2), signal(7). */
 #include "agent/exact.h"
 
 #include <errno.h>
@@ -15,10 +15,10 @@
 #include "base/procfs.h"
 
 #define EXACT_SIGNAL SIGURG
-#define EXACT_MAGIC 0x5072ULL                /* tells our signals from others, with the slot and the turn */
 #define EXACT_END_NS (500 * CLOCK_NS_PER_MS) /* a handler that has begun ends within this */
 #define EXACT_SPIN_NS (60 * CLOCK_NS_PER_US) /* an answer usually comes within this */
 #define EXACT_STATUS_NS CLOCK_NS_PER_S /* how long what the kernel said of a thread's mask is believed */
+#define EXACT_BLOCKED_NS (50 * CLOCK_NS_PER_MS)     /* and when it blocks: it may be creating a thread */
 #define EXACT_TOUCHED (sizeof(struct pystack_self)) /* counted as memory of ours, for each slot in use */
 
 enum exact_state {
@@ -31,7 +31,6 @@ enum exact_state {
 /* A thread's place. Only `state` is written by both sides. */
 struct exact_slot {
     uint32_t state; /* enum exact_state, atomic */
-    uint32_t turn;  /* a signal of an earlier turn is not answered */
     int64_t tid;
     uint64_t serial;
     uint64_t used_ns;
@@ -48,42 +47,37 @@ static struct exact_control {
     struct sigaction before;
     struct pystack_self *pool; /* EXACT_SLOTS; mapped by the first exact_arm */
     struct exact_stats *stats;
-    uint32_t turn;
     uint64_t restarted, eintr, handler_ns, handled; /* written by handlers */
     struct exact_slot slots[EXACT_SLOTS];
 } exact;
 
 /* ---- on the job's threads ---- */
 
-static struct exact_slot *exact_slot_of(const siginfo_t *info) {
-    uint64_t value = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
-    if (info->si_code != SI_QUEUE || value >> 48 != EXACT_MAGIC)
-        return NULL;
-    size_t i = value >> 32 & 0xffff;
-    if (i >= EXACT_SLOTS || exact.slots[i].turn != (uint32_t)value)
-        return NULL;
-    return &exact.slots[i];
-}
-
-static void exact_answer(const siginfo_t *info) {
-    struct exact_slot *slot = exact_slot_of(info);
-    uint32_t expected = EXACT_SENT;
-    if (!slot || slot->tid != syscall(SYS_gettid) ||
-        !__atomic_compare_exchange_n(&slot->state, &expected, EXACT_RUNNING, false, __ATOMIC_ACQUIRE,
-                                     __ATOMIC_RELAXED))
-        return;
-    pystack_self_copy(slot->self);
-    uint64_t spent = clock_mono_ns() - slot->self->taken_ns;
-    (void)__atomic_add_fetch(&exact.handler_ns, spent, __ATOMIC_RELAXED);
-    (void)__atomic_add_fetch(&exact.handled, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&slot->state, EXACT_DONE, __ATOMIC_RELEASE);
+/* Copy for whoever has asked this thread. A signal that finds one pending is dropped by the kernel, so each answers all
+ * questions; one that comes after its question was given up finds none. */
+static void exact_answer(void) {
+    int64_t tid = syscall(SYS_gettid);
+    for (size_t i = 0; i < EXACT_SLOTS; i++) {
+        struct exact_slot *slot = &exact.slots[i];
+        uint32_t expected = EXACT_SENT;
+        if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != EXACT_SENT || slot->tid != tid ||
+            !__atomic_compare_exchange_n(&slot->state, &expected, EXACT_RUNNING, false, __ATOMIC_ACQUIRE,
+                                         __ATOMIC_RELAXED))
+            continue;
+        pystack_self_copy(slot->self);
+        uint64_t spent = clock_mono_ns() - slot->self->taken_ns;
+        (void)__atomic_add_fetch(&exact.handler_ns, spent, __ATOMIC_RELAXED);
+        (void)__atomic_add_fetch(&exact.handled, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&slot->state, EXACT_DONE, __ATOMIC_RELEASE);
+    }
 }
 
 /* What was installed before did nothing (see exact_arm), so there is nothing to pass a signal of the job's on to. */
 static void exact_handler(int sig, siginfo_t *info, void *context) {
     int saved = errno;
     (void)sig;
-    exact_answer(info);
+    (void)info;
+    exact_answer();
     enum rewind_result r = rewind_interrupted(context);
     if (r == REWIND_DONE)
         (void)__atomic_add_fetch(&exact.restarted, 1, __ATOMIC_RELAXED);
@@ -160,7 +154,7 @@ void exact_disarm(void) {
         if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == EXACT_RUNNING)
             busy = true;
         else
-            *slot = (struct exact_slot){.turn = slot->turn};
+            *slot = (struct exact_slot){0};
     }
     if (!busy) {
         (void)munmap(exact.pool, EXACT_SLOTS * sizeof *exact.pool);
@@ -230,8 +224,7 @@ static struct exact_slot *exact_take(const struct pystack_thread *t, uint64_t no
     if (!slot)
         return NULL;
     size_t i = (size_t)(slot - exact.slots);
-    *slot = (struct exact_slot){
-        .tid = t->tid, .serial = t->serial, .used_ns = now, .turn = slot->turn, .self = &exact.pool[i]};
+    *slot = (struct exact_slot){.tid = t->tid, .serial = t->serial, .used_ns = now, .self = &exact.pool[i]};
     return slot;
 }
 
@@ -239,7 +232,8 @@ static struct exact_slot *exact_take(const struct pystack_thread *t, uint64_t no
  * than ours might be killed for what the handler does. */
 static bool exact_may_ask(struct exact_slot *slot, uint64_t now) {
     struct procfs_status status, own;
-    if (slot->status_ns && now - slot->status_ns < EXACT_STATUS_NS)
+    uint64_t believed = slot->blocked ? EXACT_BLOCKED_NS : EXACT_STATUS_NS;
+    if (slot->status_ns && now - slot->status_ns < believed)
         return !slot->blocked;
     slot->status_ns = now;
     slot->blocked = procfs_read_status(0, (pid_t)slot->tid, &status) != 0 ||
@@ -261,15 +255,9 @@ bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct 
     }
     slot->used_ns = now;
     slot->counted_late = slot->unwanted = false;
-    slot->turn = ++exact.turn;
     pystack_self_prepare(ps, slot->self, t, known);
-    uint64_t value = EXACT_MAGIC << 48 | (uint64_t)(slot - exact.slots) << 32 | slot->turn;
-    siginfo_t info = {.si_signo = EXACT_SIGNAL, .si_code = SI_QUEUE};
-    info.si_pid = exact.pid;
-    info.si_uid = getuid();
-    info.si_value.sival_ptr = (void *)(uintptr_t)value;
     __atomic_store_n(&slot->state, EXACT_SENT, __ATOMIC_RELEASE);
-    if (syscall(SYS_rt_tgsigqueueinfo, exact.pid, (pid_t)t->tid, EXACT_SIGNAL, &info) != 0) {
+    if (syscall(SYS_tgkill, exact.pid, (pid_t)t->tid, EXACT_SIGNAL) != 0) {
         __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);
         exact.stats->refused++;
         return false;

@@ -14,6 +14,7 @@
 #define PROFILE_TRIE_BYTES ((size_t)6 * 1024 * 1024)
 #define PROFILE_ARENA_BYTES ((size_t)4 * 1024 * 1024) /* for one stack, or the list of threads */
 #define PROFILE_MAX_ENDED 512
+#define PROFILE_MAX_BROKEN 3
 #define PROFILE_LIST_NS (5 * CLOCK_NS_PER_S) /* longest time the list of threads is believed, for names */
 #define PROFILE_FEW_IDLE 16                  /* so many clocks are read one by one */
 #define PROFILE_IDLE_NS 1500 /* CPU time that no thread can wake up, run Python and sleep again in */
@@ -303,13 +304,19 @@ static void profile_collect_thread(struct profile *p, struct pystack *ps, struct
     if (answer == EXACT_READY)
         exact_release(&t->py);
     t->asked = t->late = false;
+    t->broken = again ? t->broken + 1 : 0;
     if (!again)
         return;
     /* It was just entering a function, where its frames do not hang together: an instant later they do. */
     p->total_retried++;
     t->looked = false;
-    t->asked =
-        exact_is_running(t->py.tid, clock_thread_cpu_ns((pid_t)t->py.tid)) && exact_ask(ps, &t->py, p->known);
+    t->asked = t->broken < PROFILE_MAX_BROKEN &&
+               exact_is_running(t->py.tid, clock_thread_cpu_ns((pid_t)t->py.tid)) &&
+               exact_ask(ps, &t->py, p->known);
+    if (t->asked || profile_look(p, ps, t) != 0)
+        return;
+    t->torn = t->torn || t->broken >= PROFILE_MAX_BROKEN;
+    profile_record(p, t, t->asked_at, 1);
 }
 
 void profile_collect(struct profile *p, struct pystack *ps) {

@@ -32,6 +32,7 @@ struct profile_thread {
     bool active; /* it moved lately: its clock is read at every tick */
     bool torn;
     bool asked;      /* for its own frames, at asked_at; no sample of that tick yet */
+    uint8_t broken;  /* copies in a row that did not hang together */
     bool late;       /* asked, and read from here meanwhile: the answer is not needed any more */
     double asked_at; /* timestamp */
     enum model_gil gil;

@@ -50,6 +50,9 @@ static const short rewind_calls[] = {
     SYS_io_getevents,
     SYS_mq_timedsend,
     SYS_mq_timedreceive,
+#ifdef SYS_io_uring_enter
+    SYS_io_uring_enter,
+#endif
 #ifdef SYS_epoll_pwait2
     SYS_epoll_pwait2,
 #endif

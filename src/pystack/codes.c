@@ -13,9 +13,10 @@
 #define CODES_FILE_MAX 4096
 #define CODES_FRESH_NS                                                                                       \
     (2 * CLOCK_NS_PER_S) /* how long an entry is believed without reading its strings again */
-#define CODES_SETTLED_NS CLOCK_NS_PER_S
+#define CODES_SETTLED_NS (250 * CLOCK_NS_PER_MS)
 #define CODES_TRUST 8 /* an object of 8 s is believed for a second without a look at it */
 #define CODES_MEMO 4
+#define CODES_STRUCT_MAX 320         /* of a code object, without its code */
 #define CODES_HEAD_MAX 128           /* of a str or bytes object */
 #define CODES_UNITS_MAX (1ULL << 28) /* code units of one object */
 #define CODES_SPAN_MAX 65536         /* first traceable instruction: prologues are short */
@@ -122,8 +123,9 @@ static int codes_read_bytes_print(struct pystack_reader *r, uint64_t addr, struc
 
 int pystack_codes_read_key(struct pystack_reader *r, uint64_t addr, struct pystack_code_key *key) {
     const struct pystack_offsets *o = &r->off;
-    uint8_t bytes[PYSTACK_STRUCT_MAX] = {0};
-    if (!pystack_is_pointer(addr) || mem_read(&r->mem, addr, bytes, (size_t)o->code_size) != 0)
+    uint8_t bytes[CODES_STRUCT_MAX] = {0};
+    if (!pystack_is_pointer(addr) || o->code_size > CODES_STRUCT_MAX ||
+        mem_read(&r->mem, addr, bytes, (size_t)o->code_size) != 0)
         return -1;
     *key = (struct pystack_code_key){
         .addr = addr,

@@ -9,7 +9,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -27,7 +26,6 @@
 
 /* Ask for the first `n` regions at once; keeps those that came whole. */
 static void self_read_all(struct pystack_self *s, size_t n) {
-    struct iovec remote[PYSTACK_SELF_REGIONS];
     size_t total = 0;
     if (n == 0)
         return;
@@ -35,10 +33,10 @@ static void self_read_all(struct pystack_self *s, size_t n) {
         struct pystack_self_region *r = &s->regions[i];
         r->at = (uint32_t)total;
         total += r->len;
-        remote[i] = (struct iovec){.iov_base = (void *)(uintptr_t)r->addr, .iov_len = r->len};
+        s->remote[i] = (struct iovec){.iov_base = (void *)(uintptr_t)r->addr, .iov_len = r->len};
     }
     struct iovec local = {.iov_base = s->bytes, .iov_len = total};
-    ssize_t got = process_vm_readv(s->reader.mem.pid, &local, 1, remote, n, 0);
+    ssize_t got = process_vm_readv(s->reader.mem.pid, &local, 1, s->remote, n, 0);
     s->reads++;
     s->n_regions = s->n_bytes = 0;
     for (size_t i = 0; i < n && got > 0 && s->regions[i].at + s->regions[i].len <= (size_t)got; i++) {
@@ -184,7 +182,9 @@ static bool self_follow_cframe(struct pystack_self *s, uint64_t cframe, uint64_t
     if (!bytes)
         return false;
     uint64_t expected = pystack_get_u64(bytes, at);
-    bool bottom = self_is_root(s, *outer) && pystack_get_u64(bytes, at + 8) == 0;
+    /* The bottom holds no frame. It lies within the thread state; that of a greenlet lies on its stack and leads there. */
+    uint64_t below = pystack_get_u64(bytes, at + 8);
+    bool bottom = first && (below == 0 || self_is_root(s, below));
     return (expected || bottom) && self_follow(s, first, expected, true);
 }
 

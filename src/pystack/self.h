@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "pystack/codes.h"
 #include "pystack/pystack.h"
@@ -63,10 +64,11 @@ struct pystack_self {
     size_t n_frames;
     size_t n_keys;
     size_t n_regions, n_bytes;
-    size_t last;    /* region that was looked into last */
-    uint64_t used;  /* a bit for each region that was looked into */
-    bool spilled;   /* the last region is in use: it is replaced again and again */
-    uint64_t reads; /* calls of the kernel */
+    size_t last;                               /* region that was looked into last */
+    uint64_t used;                             /* a bit for each region that was looked into */
+    bool spilled;                              /* the last region is in use: it is replaced again and again */
+    struct iovec remote[PYSTACK_SELF_REGIONS]; /* here, and not on the stack of the thread */
+    uint64_t reads;                            /* calls of the kernel */
     struct pystack_self_region regions[PYSTACK_SELF_REGIONS];
     struct pystack_code_key keys[PYSTACK_SELF_KEYS];
     uint8_t bytes[PYSTACK_SELF_BYTES];

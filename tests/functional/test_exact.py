@@ -252,6 +252,43 @@ def test_a_job_that_execs_while_it_is_sampled_lives(any_python, build_dir, tmp_p
     assert done.stdout == "survived\n"
 
 
+GREENLET_JOB = r'''
+import json, os, sys, threading, time
+import greenlet
+sys.path.insert(0, os.environ["KNOWN"])
+import sampling
+def leaf(): pass
+def ping():
+    while True:
+        for i in range(50): leaf()
+        second.switch()
+def pong():
+    while True:
+        for i in range(50): leaf()
+        first.switch()
+first, second = greenlet.greenlet(ping), greenlet.greenlet(pong)
+sampler = sampling.Sampling(os.environ["LIBRARY"], 1000.0, "exact")
+def end():
+    time.sleep(1.5)
+    print(json.dumps(sampler.stop()), flush=True)
+    os._exit(0)
+threading.Thread(target=end).start()
+first.switch()
+'''
+
+
+def test_greenlets(each_python, build_dir):
+    """They exchange the frames of a thread under its feet."""
+    if subprocess.run([each_python, "-c", "import greenlet"], capture_output=True).returncode != 0:
+        pytest.skip("needs greenlet: this Python has no such module")
+    done = run_command([each_python, "-c", GREENLET_JOB],
+                       env={"KNOWN": os.path.join(ROOT, "tests", "known"),
+                            "LIBRARY": os.path.join(build_dir, "tests", "known", "known.so")})
+    result = done.ok().json()
+    assert result["exact"] > 100
+    assert result["torn"] <= result["samples"] / 100 and result["read_errors"] <= 1
+
+
 def test_the_mode_can_be_chosen_for_an_export(target, probing_top, probing):
     t = target("import os\ndef hot():\n    while True:\n        sum(range(50))\n"
                "os.write(int(os.environ['READY_FD']), b'ready\\n')\nhot()\n")
