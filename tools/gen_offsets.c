@@ -2,11 +2,16 @@
 /*
  * gen_offsets: prints one row of src/pystack/offsets_table.c.
  *
- * Compiled against the headers of one CPython (3.9 to 3.13) by tools/gen_offsets.py and run once. This is the only kind of
+ * Compiled against the headers of one CPython (3.6 to 3.15) by tools/gen_offsets.py and run once. This is the only kind of
  * program of the project that includes Python.h. What the installed headers keep private is declared here after the
- * file of CPython that defines it.
+ * file of CPython that defines it. With -DGEN_FREE_THREADED the headers are read as those of a free-threaded build.
  */
 #define Py_BUILD_CORE 1
+#include <patchlevel.h>
+#ifdef GEN_FREE_THREADED
+#include <pyconfig.h>
+#define Py_GIL_DISABLED 1
+#endif
 #include <Python.h>
 #include <frameobject.h>
 #include <stddef.h>
@@ -14,15 +19,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#if PY_VERSION_HEX >= 0x03090000
 #include "internal/pycore_interp.h"
 #include "internal/pycore_pystate.h"
 #include "internal/pycore_runtime.h"
 #include "internal/pycore_gil.h"
+#elif PY_VERSION_HEX >= 0x03080000
+#include "internal/pycore_pystate.h"
+#include "internal/pycore_gil.h"
+#elif PY_VERSION_HEX >= 0x03070000
+#include "internal/pystate.h"
+#endif
+#if PY_VERSION_HEX >= 0x030e0000
+#include "internal/pycore_interpframe_structs.h"
+#endif
 #if PY_VERSION_HEX >= 0x030b0000
 #include "internal/pycore_code.h"
 #include "internal/pycore_dict.h"
 #include "internal/pycore_frame.h"
 #include "internal/pycore_moduleobject.h"
+#include "internal/pycore_object.h"
 #else
 /* Objects/dict-common.h, 3.6 to 3.10 */
 struct _dictkeysobject {
@@ -33,7 +49,7 @@ struct _dictkeysobject {
     Py_ssize_t dk_nentries;
     char dk_indices[];
 };
-/* Include/internal/pycore_moduleobject.h (3.10), Objects/moduleobject.c (3.9) */
+/* Include/internal/pycore_moduleobject.h (3.10), Objects/moduleobject.c (up to 3.9) */
 struct module_head {
     PyObject ob_base;
     PyObject *md_dict;
@@ -45,9 +61,28 @@ static void put(const char *name, long value) { printf("        .%s = %ld,\n", n
 
 #define AT(name, type, field) put(name, (long)offsetof(type, field))
 
+#if PY_VERSION_HEX < 0x03070000
+/* No _PyRuntime: what is called so here is the static variable interp_head of Python/pystate.c, and the GIL is static
+ * variables of Python/ceval_gil.h, which discovery looks for. Interpreters and thread states have no numbers. */
+static void put_runtime(void) {
+    put("runtime_interpreters_head", 0);
+    put("runtime_finalizing", -1);
+    AT("interp_next", PyInterpreterState, next);
+    put("interp_id", -1);
+    AT("interp_sysdict", PyInterpreterState, sysdict);
+    AT("interp_threads_head", PyInterpreterState, tstate_head);
+    AT("interp_modules", PyInterpreterState, modules);
+    put("gil_place", 2);
+    put("gil_enabled", -1);
+}
+#else
 static void put_runtime(void) {
     AT("runtime_interpreters_head", _PyRuntimeState, interpreters.head);
+#if PY_VERSION_HEX >= 0x03090000
     AT("runtime_finalizing", _PyRuntimeState, _finalizing);
+#else
+    AT("runtime_finalizing", _PyRuntimeState, finalizing);
+#endif
     AT("interp_next", PyInterpreterState, next);
     AT("interp_id", PyInterpreterState, id);
     AT("interp_sysdict", PyInterpreterState, sysdict);
@@ -68,15 +103,29 @@ static void put_runtime(void) {
     AT("gil_last_holder", struct _gil_runtime_state, last_holder);
     AT("gil_locked", struct _gil_runtime_state, locked);
     put("gil_size", (long)sizeof(struct _gil_runtime_state));
+#ifdef Py_GIL_DISABLED
+    AT("gil_enabled", struct _gil_runtime_state, enabled);
+#else
+    put("gil_enabled", -1);
+#endif
 }
+#endif
 
 static void put_thread(void) {
+#if PY_VERSION_HEX < 0x03070000
+    AT("tstate_size", PyThreadState, on_delete); /* the rest is long and of no use */
+#else
     put("tstate_size", (long)sizeof(PyThreadState));
+#endif
     AT("tstate_prev", PyThreadState, prev);
     AT("tstate_next", PyThreadState, next);
     AT("tstate_interp", PyThreadState, interp);
     AT("tstate_thread_id", PyThreadState, thread_id);
+#if PY_VERSION_HEX >= 0x03070000
     AT("tstate_id", PyThreadState, id);
+#else
+    put("tstate_id", -1);
+#endif
 #if PY_VERSION_HEX >= 0x030d0000
     AT("tstate_frame", PyThreadState, current_frame);
 #elif PY_VERSION_HEX >= 0x030b0000
@@ -115,10 +164,25 @@ static void put_frame(void) {
 #else
     put("frame_style", 0);
 #endif
-#if PY_VERSION_HEX >= 0x030c0000
+#if PY_VERSION_HEX >= 0x030e0000
+    put("owner_shim", FRAME_OWNED_BY_INTERPRETER);
+#elif PY_VERSION_HEX >= 0x030c0000
     put("owner_shim", FRAME_OWNED_BY_CSTACK);
 #else
     put("owner_shim", 255);
+#endif
+#if PY_VERSION_HEX >= 0x030e0000 && PY_VERSION_HEX < 0x030f0000
+    put("owner_bottom", FRAME_OWNED_BY_CSTACK);
+#else
+    put("owner_bottom", 255);
+#endif
+#if PY_VERSION_HEX >= 0x030e0000
+    put("tag_bits", 3);
+#endif
+#if PY_VERSION_HEX >= 0x030e0000 && defined(Py_GIL_DISABLED)
+    AT("frame_tlbc_index", _PyInterpreterFrame, tlbc_index);
+    AT("code_tlbc", PyCodeObject, co_tlbc);
+    AT("tlbc_entries", _PyCodeArray, entries);
 #endif
 #if PY_VERSION_HEX >= 0x030b0000
     put("owner_generator", FRAME_OWNED_BY_GENERATOR);
@@ -208,6 +272,7 @@ static void put_dict(void) {
     AT("keys_indices", struct _dictkeysobject, dk_indices);
 #if PY_VERSION_HEX >= 0x030d0000
     put("attr_style", 3);
+    put("attr_dict", (long)MANAGED_DICT_OFFSET);
     AT("values_valid", struct _dictvalues, valid);
 #elif PY_VERSION_HEX >= 0x030c0000
     put("attr_style", 2);
@@ -221,6 +286,9 @@ static void put_dict(void) {
 int main(void) {
     printf("    {\n        /* CPython %s */\n        .major = %d,\n        .minor = %d,\n", PY_VERSION,
            PY_MAJOR_VERSION, PY_MINOR_VERSION);
+#ifdef Py_GIL_DISABLED
+    put("free_threaded", 1);
+#endif
     put_runtime();
     put_thread();
     put_frame();

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes src/pystack/offsets_table.c from the headers of the CPythons given.
 
-usage: tools/gen_offsets.py [-o FILE] PYTHON...
+usage: tools/gen_offsets.py [-o FILE] PYTHON-OR-HEADERS...
 
-Each PYTHON is an interpreter (3.9 to 3.13, x86-64, release build) with its headers installed, one per minor version.
-tools/gen_offsets.c is compiled against its headers with $CC (cc) and run; it prints one row. Two interpreters of the same
-minor version must give the same row.
+Each is an interpreter (3.6 to 3.15, x86-64, release build) with its headers installed, or the folder of such headers (of a
+Python of another system). tools/gen_offsets.c is compiled against the headers with $CC (cc) and run; it prints one row, from
+3.13 on also one of the free-threaded build. Two of the same minor version must give the same row. Rows of versions that are
+not given are kept as they are.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = """/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offsets_table: one row per minor version of CPython, x86-64, release builds.
+ * offsets_table: one row per minor version of CPython, x86-64, release builds, and of their free-threaded builds.
  *
  * Written by tools/gen_offsets.py from the headers of CPython {versions}; do not edit.
  */
@@ -33,17 +34,39 @@ const size_t pystack_offsets_table_size = sizeof pystack_offsets_table / sizeof 
 """
 
 
-def row_of(python, scratch):
-    """(minor version, exact version, text of the row) of an interpreter."""
+def folders_of(python):
+    """Where the headers of an interpreter are; a folder is itself."""
+    if os.path.isdir(python):
+        multiarch = os.path.join(os.path.dirname(python), "x86_64-linux-gnu", os.path.basename(python))
+        return [python] + ([multiarch] if os.path.isdir(multiarch) else [])
     asked = "import sysconfig; p = sysconfig.get_paths(); print(p['include']); print(p['platinclude'])"
-    folders = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout.split()
+    return subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout.split()
+
+
+def row_of(python, scratch, options):
+    """(version and build, exact version, text of the row) of an interpreter."""
+    folders = folders_of(python)
     program = os.path.join(scratch, "gen_offsets")
     includes = [f"-I{f}{sub}" for f in dict.fromkeys(folders) for sub in ("", "/internal")]
+    if os.path.isdir(python):  # its pyconfig.h may name one beside it; the system's own headers come first
+        options = [*options, "-idirafter", os.path.dirname(os.path.abspath(python))]
     compiler = os.environ.get("CC", "cc")
-    subprocess.run([compiler, *includes, "-o", program, os.path.join(HERE, "gen_offsets.c")], check=True)
+    subprocess.run([compiler, *includes, *options, "-o", program, os.path.join(HERE, "gen_offsets.c")], check=True)
     row = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     version = re.search(r"CPython (\S+)", row).group(1).rstrip("+")
-    return tuple(int(n) for n in version.split(".")[:2]), version, row
+    return (*(int(n) for n in version.split(".")[:2]), "free_threaded" in row), version, row
+
+
+def known_rows(path):
+    """Rows of an earlier run."""
+    rows = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            found = re.findall(r"    \{\n.*?^    \},\n", file.read(), re.S | re.M)
+        for row in found:
+            version = re.search(r"CPython ([^\s,]+)", row).group(1)
+            rows[(*(int(n) for n in version.split(".")[:2]), "free_threaded" in row)] = (version, row)
+    return rows
 
 
 def main():
@@ -52,17 +75,21 @@ def main():
     parser.add_argument("pythons", nargs="+", metavar="PYTHON")
     args = parser.parse_args()
 
-    rows = {}
+    rows, kept = {}, known_rows(args.output)
     with tempfile.TemporaryDirectory() as scratch:
         for python in args.pythons:
-            minor, version, row = row_of(python, scratch)
-            strip = re.compile(r"/\*.*?\*/")
-            if minor in rows and strip.sub("", rows[minor][1]) != strip.sub("", row):
-                sys.exit(f"gen_offsets: {version} and {rows[minor][0]} lay their structs out differently")
-            rows.setdefault(minor, (version, row))
-    ordered = [rows[minor] for minor in sorted(rows)]
+            made = [row_of(python, scratch, [])]
+            if made[0][0] >= (3, 13):
+                made.append(row_of(python, scratch, ["-DGEN_FREE_THREADED"]))
+            for key, version, row in made:
+                strip = re.compile(r"/\*.*?\*/")
+                if key in rows and strip.sub("", rows[key][1]) != strip.sub("", row):
+                    sys.exit(f"gen_offsets: {version} and {rows[key][0]} lay their structs out differently")
+                rows.setdefault(key, (version, row))
+    rows = {**kept, **rows}
+    ordered = [rows[key] for key in sorted(rows)]
     with open(args.output, "w", encoding="utf-8") as out:
-        out.write(HEADER.format(versions=", ".join(version for version, _ in ordered)))
+        out.write(HEADER.format(versions=", ".join(dict.fromkeys(version for version, _ in ordered))))
         out.write("".join(row for _, row in ordered))
         out.write(FOOTER)
 

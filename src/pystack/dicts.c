@@ -194,7 +194,8 @@ int pystack_attr_find(struct pystack_reader *r, uint64_t object, const char *nam
         if (word)
             return dicts_find_values(r, type, word, name, hint, value);
     }
-    if (pystack_read_u64_at(r, object, -3 * DICTS_WORD, &word) != 0)
+    int32_t at = r->off.attr_style == PYSTACK_ATTR_INLINE ? r->off.attr_dict : -3 * DICTS_WORD;
+    if (pystack_read_u64_at(r, object, at, &word) != 0)
         return -1;
     if (r->off.attr_style == PYSTACK_ATTR_TAGGED && (word & 1))
         return dicts_find_values(r, type, word + 1, name, hint, value);

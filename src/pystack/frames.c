@@ -9,6 +9,7 @@
 #include "pystack/pystack_internal.h"
 
 #define FRAMES_ATTEMPTS 3
+#define FRAMES_COPIES_MAX 65536  /* copies of one code object, one for each thread at most */
 #define FRAMES_BEFORE_FIRST (-2) /* "previous instruction" of a frame that has not begun */
 
 enum frames_end { FRAMES_WHOLE, FRAMES_MOVED, FRAMES_BROKEN };
@@ -77,7 +78,8 @@ static int frames_read(struct pystack *ps, uint64_t addr, int look, struct pysta
         return -1;
     f->addr = addr;
     f->previous = pystack_get_u64(bytes, o->frame_previous);
-    f->code = pystack_get_u64(bytes, o->frame_code);
+    f->code = pystack_get_u64(bytes, o->frame_code) & ~(uint64_t)o->tag_bits;
+    f->tlbc = o->code_tlbc ? (uint32_t)pystack_get_i32(bytes, o->frame_tlbc_index) : 0;
     if (o->frame_style == PYSTACK_FRAME_OBJECT) {
         f->instr = (uint64_t)(int64_t)pystack_get_i32(bytes, o->frame_instr);
         f->owner = 0;
@@ -125,15 +127,32 @@ static bool frames_unmoved(const struct frames_walk *w, uint64_t first) {
     return !outside || (frames_first(ps, w->tstate, &now) == 0 && now == first);
 }
 
+/* Where the code that the frame executes begins. Source: _PyFrame_GetBytecode (Include/internal/pycore_interpframe.h). */
+static int frames_code_start(struct pystack_reader *r, const struct pystack_raw_frame *f, uint64_t *start) {
+    const struct pystack_offsets *o = &r->off;
+    uint64_t copies, n;
+    *start = f->code + (uint64_t)o->code_bytes;
+    if (f->tlbc == 0)
+        return 0;
+    if (pystack_read_u64_at(r, f->code, o->code_tlbc, &copies) != 0 || !pystack_is_pointer(copies) ||
+        mem_read_u64(&r->mem, copies, &n) != 0 || f->tlbc >= n || f->tlbc >= FRAMES_COPIES_MAX)
+        return -1;
+    return pystack_read_u64_at(r, copies, o->tlbc_entries + 8 * (int32_t)f->tlbc, start);
+}
+
 /* Byte of the code that the frame is at. 0, or -1 when the instruction is not of this code. */
-static int frames_position(const struct pystack_offsets *o, const struct pystack_raw_frame *f,
+static int frames_position(struct pystack_reader *r, const struct pystack_raw_frame *f,
                            const struct pystack_code *code, int64_t *at) {
+    const struct pystack_offsets *o = &r->off;
+    uint64_t start;
     if (o->frame_style == PYSTACK_FRAME_OBJECT) {
         int64_t lasti = (int64_t)f->instr;
         *at = o->line_style == PYSTACK_LINE_TABLE && lasti > 0 ? lasti * 2 : lasti;
         return lasti >= -1 ? 0 : -1;
     }
-    *at = (int64_t)(f->instr - (f->code + (uint64_t)o->code_bytes));
+    if (frames_code_start(r, f, &start) != 0)
+        return -1;
+    *at = (int64_t)(f->instr - start);
     return *at >= FRAMES_BEFORE_FIRST && *at < pystack_code_n_bytes(code) && *at % 2 == 0 ? 0 : -1;
 }
 
@@ -141,11 +160,11 @@ static int frames_position(const struct pystack_offsets *o, const struct pystack
 static int frames_decode(struct frames_walk *w, const struct pystack_raw_frame *f) {
     struct pystack *ps = w->ps;
     const struct pystack_offsets *o = &ps->reader.off;
-    if (o->frame_style != PYSTACK_FRAME_OBJECT && f->owner == o->owner_shim)
+    if (o->frame_style != PYSTACK_FRAME_OBJECT && (f->owner == o->owner_shim || f->owner == o->owner_bottom))
         return 0; /* stands for an entry into C, not for a function */
     int64_t at;
     struct pystack_code *code = pystack_codes_get(&ps->codes, &ps->reader, f->code);
-    if (!code || frames_position(o, f, code, &at) != 0)
+    if (!code || frames_position(&ps->reader, f, code, &at) != 0)
         return -1;
     if (o->frame_style != PYSTACK_FRAME_OBJECT && f->owner != o->owner_generator &&
         at < pystack_code_first_byte(code))
@@ -185,8 +204,7 @@ static enum frames_end frames_attempt(struct frames_walk *w) {
 /* Is the thread state still that of the same thread? Its memory may be another's by now. */
 static bool frames_same_thread(struct pystack *ps, const struct pystack_thread *t) {
     uint64_t serial;
-    return pystack_read_u64_at(&ps->reader, t->tstate, ps->reader.off.tstate_id, &serial) == 0 &&
-           serial == t->serial;
+    return pystack_read_serial(ps, t, &serial) == 0 && serial == t->serial;
 }
 
 ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,

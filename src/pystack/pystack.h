@@ -4,8 +4,8 @@
  *
  * Opening discovers the interpreter by an ordered list of named, validated strategies. Reading never takes the GIL,
  * never writes, never faults. A pystack belongs to one thread; it caches code objects and thread names.
- * Layouts: generated tables up to 3.12 (tools/), _Py_DebugOffsets from 3.13 on (Include/internal/pycore_debug_offsets.h,
- * pycore_runtime.h).
+ * Versions: versions.c. Layouts: generated tables up to 3.12 (tools/), _Py_DebugOffsets from 3.13 on
+ * (Include/internal/pycore_debug_offsets.h, pycore_runtime.h).
  */
 #ifndef PYSTACK_PYSTACK_H
 #define PYSTACK_PYSTACK_H
@@ -27,11 +27,13 @@ struct pystack;
 /* What was found. Strings live as long as the pystack. */
 struct pystack_info {
     int major, minor, micro;
-    char version[32];      /* "3.11.7" */
+    char version[32]; /* "3.11.7"; as in sys.abiflags "t" (free-threaded) and "d" (debug build) may follow */
     const char *discovery; /* name of the strategy that won */
-    uint64_t runtime;      /* address of _PyRuntime */
+    uint64_t runtime;      /* address of _PyRuntime; 3.6: of interp_head */
     bool finalizing;       /* at the time of pystack_open */
-    bool untested;         /* a minor version the offsets of which were not verified by our tests */
+    bool untested;         /* a version the tests of which nobody runs, see versions.c */
+    bool free_threaded;    /* built without a GIL; it may have been turned on */
+    bool debug_build;
 };
 
 /* One Python thread state. */

@@ -55,6 +55,7 @@ struct pystack_tid {
 struct pystack_raw_frame {
     uint64_t addr, previous, code;
     uint64_t instr; /* address of an instruction (3.11 on) or f_lasti */
+    uint32_t tlbc;  /* number of the copy of the code that is executed; 0 the one in the code object */
     uint8_t owner;
 };
 
@@ -63,9 +64,12 @@ struct pystack {
     struct pystack_info info;
     pid_t pid; /* for procfs: 0 is ourselves */
     bool self;
-    bool other_namespace; /* the target numbers its threads otherwise than we do */
-    int pthread_tries;    /* searches for the offset so far */
-    int32_t pthread_tid;  /* offset of the thread id in struct pthread; -1 not found (yet) */
+    bool other_namespace;    /* the target numbers its threads otherwise than we do */
+    uint64_t tstate_current; /* 3.6: addresses of _PyThreadState_Current, */
+    uint64_t static_gil;     /* of the first of the GIL's primitives (0 not known), */
+    uint64_t static_other;   /* and of the other variable that may be interp_head; 0 none */
+    int pthread_tries;       /* searches for the offset so far */
+    int32_t pthread_tid;     /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
     struct model_frame *frames;    /* PYSTACK_MAX_FRAMES */
@@ -98,6 +102,9 @@ struct pystack *pystack_open_memory(const struct mem *mem, const struct pystack_
 
 /* gil.c: address of the GIL of the interpreter at `interp`. 0 or -1. */
 int pystack_find_gil(struct pystack *ps, uint64_t interp, uint64_t *gil);
+
+/* threads.c: the number that tells a thread state from a later one in the same place. 0 or -1. */
+int pystack_read_serial(struct pystack *ps, const struct pystack_thread *t, uint64_t *serial);
 
 /* gil.c: thread state that holds the GIL at `gil`: its address, 0 nobody. 0 or -1. */
 int pystack_read_gil_holder(struct pystack *ps, uint64_t gil, uint64_t *tstate);

@@ -23,7 +23,7 @@ import time
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-MINORS = ("3.9", "3.10", "3.11", "3.12", "3.13")
+MINORS = ("3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 DEFAULT_TEST_TIMEOUT = 90
 CAP_SYS_PTRACE = 19
 

@@ -82,10 +82,16 @@ def template(seconds):
 ready()
 for n in range(10**9):
     name = f"life_{n}"
-    names = {"co_name": name}
-    if hasattr(template.__code__, "co_qualname"):
-        names["co_qualname"] = name
-    function = type(template)(template.__code__.replace(**names), globals(), name)
+    if hasattr(template.__code__, "replace"):
+        names = {"co_name": name}
+        if hasattr(template.__code__, "co_qualname"):
+            names["co_qualname"] = name
+        code = template.__code__.replace(**names)
+    else:  # before 3.8
+        c = template.__code__
+        code = type(c)(c.co_argcount, c.co_kwonlyargcount, c.co_nlocals, c.co_stacksize, c.co_flags, c.co_code, c.co_consts,
+                       c.co_names, c.co_varnames, c.co_filename, name, c.co_firstlineno, c.co_lnotab)
+    function = type(template)(code, globals(), name)
     thread = start(function, 0.003, name=name)
     thread.join()
 '''

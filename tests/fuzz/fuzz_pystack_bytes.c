@@ -52,7 +52,7 @@ static void fuzz_objects(struct pystack_reader *r, size_t size) {
 
 static void fuzz_debug_offsets(const uint8_t *data, size_t size) {
     uint8_t bytes[PYSTACK_DEBUG_BYTES] = PYSTACK_DEBUG_COOKIE;
-    struct pystack_offsets off = *pystack_offsets_find(3, 13);
+    struct pystack_offsets off = *pystack_offsets_find(3, 13, false);
     uint64_t version = 0x030d00f0;
     memcpy(bytes + 8, &version, sizeof version);
     memcpy(bytes + 24, data, size < sizeof bytes - 24 ? size : sizeof bytes - 24);

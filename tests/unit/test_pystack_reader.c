@@ -313,7 +313,7 @@ static void publish(const struct pystack_offsets *o, uint64_t *w) {
 
 static void test_published_offsets(void **state) {
     (void)state;
-    const struct pystack_offsets *row = pystack_offsets_find(3, 13);
+    const struct pystack_offsets *row = pystack_offsets_find(3, 13, false);
     uint64_t w[PYSTACK_DEBUG_BYTES / 8];
     assert_non_null(row);
     publish(row, w);
@@ -330,7 +330,7 @@ static void test_published_offsets(void **state) {
 
 static void test_published_offsets_that_make_no_sense(void **state) {
     (void)state;
-    const struct pystack_offsets *row = pystack_offsets_find(3, 13);
+    const struct pystack_offsets *row = pystack_offsets_find(3, 13, false);
     uint64_t w[PYSTACK_DEBUG_BYTES / 8];
     struct pystack_offsets off = *row;
     /* Each size and offset that is used, made impossible in turn. */
