@@ -96,7 +96,13 @@ bench: all $(BENCHES)
 demo: all
 	@BUILD=$(BUILD) VENV=$(VENV) tools/demo.sh
 
-.PHONY: test asan tests-unit fuzz-smoke fuzzers bench demo
+# The tests of reading and attaching over Pythons that this system does not have; needs root and the network.
+MATRIX_ARGS ?=
+
+matrix: all tests
+	@tools/matrix.sh $(BUILD) $(MATRIX_ARGS)
+
+.PHONY: matrix test asan tests-unit fuzz-smoke fuzzers bench demo
 
 # The pictures of the screens (tests/screens) as they are drawn now; read the difference before committing it.
 golden-update: $(BUILD)/tests/test_tui_screens
