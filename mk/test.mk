@@ -104,6 +104,11 @@ matrix: all tests
 
 .PHONY: matrix test asan tests-unit fuzz-smoke fuzzers bench demo
 
+# The README's table of Pythons, from the descriptor that the code uses.
+readme-versions: $(BUILD)/tests/tools/pystack_versions
+	tools/readme_versions.sh $(BUILD)
+.PHONY: readme-versions
+
 # The pictures of the screens (tests/screens) as they are drawn now; read the difference before committing it.
 golden-update: $(BUILD)/tests/test_tui_screens
 	UPDATE_GOLDEN=1 $(BUILD)/tests/test_tui_screens

@@ -283,6 +283,30 @@ static void put_dict(void) {
 #endif
 }
 
+#ifdef GEN_PUBLISHED
+/* What an interpreter of these headers publishes of itself, as one row of tests/unit/pystack_published.txt. */
+#include "internal/pycore_ceval.h"
+#include "internal/pycore_runtime_init.h"
+
+static const _PyRuntimeState published = _PyRuntimeState_INIT(published, "xdebugpy");
+
+static void put_published(void) {
+    const unsigned char *bytes = (const unsigned char *)&published.debug_offsets;
+#ifdef Py_GIL_DISABLED
+    printf("%s 1 ", PY_VERSION);
+#else
+    printf("%s 0 ", PY_VERSION);
+#endif
+    for (size_t i = 0; i < sizeof published.debug_offsets; i++)
+        printf("%02x", bytes[i]);
+    printf("\n");
+}
+
+int main(void) {
+    put_published();
+    return 0;
+}
+#else
 int main(void) {
     printf("    {\n        /* CPython %s */\n        .major = %d,\n        .minor = %d,\n", PY_VERSION,
            PY_MAJOR_VERSION, PY_MINOR_VERSION);
@@ -298,3 +322,4 @@ int main(void) {
     printf("    },\n");
     return 0;
 }
+#endif

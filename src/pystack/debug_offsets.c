@@ -175,16 +175,14 @@ static int debug_take_words(const uint8_t *bytes, size_t n, const struct debug_f
 /* What is not published keeps its distance from what is. */
 static int debug_derive(const struct pystack_offsets *row, struct debug_work *w) {
     struct pystack_offsets *off = &w->off;
-    if (!row->free_threaded) /* then it is published as 0 */
-        w->gil_enabled = w->gil_state;
-    if (w->gil_locked < w->gil_state || w->gil_holder < w->gil_state || w->gil_enabled < w->gil_state ||
+    if (w->gil_locked < w->gil_state || w->gil_holder < w->gil_state ||
         w->gil_locked - w->gil_state > PYSTACK_STRUCT_MAX - 8 ||
-        w->gil_holder - w->gil_state > PYSTACK_STRUCT_MAX - 8 ||
-        w->gil_enabled - w->gil_state > PYSTACK_STRUCT_MAX - 8)
+        w->gil_holder - w->gil_state > PYSTACK_STRUCT_MAX - 8 || w->gil_enabled > PYSTACK_STRUCT_MAX - 8)
         return -1;
     off->gil_locked = w->gil_locked - w->gil_state;
     off->gil_last_holder = w->gil_holder - w->gil_state;
-    off->gil_enabled = row->free_threaded ? w->gil_enabled - w->gil_state : -1;
+    /* Unlike the others it counts from the GIL's struct, and there is none but in free-threaded builds. */
+    off->gil_enabled = row->free_threaded ? w->gil_enabled : -1;
     if (w->ascii_size > w->str_size || w->ascii_size % 8 != 0)
         return -1;
     int32_t moved = w->ascii_size - row->str_ascii_data;
