@@ -2,7 +2,7 @@
 /*
  * gen_offsets: prints one row of src/pystack/offsets_table.c.
  *
- * Compiled against the headers of one CPython (3.6 to 3.15) by tools/gen_offsets.py and run once. This is the only kind of
+ * Compiled against the headers of one CPython (3.4 to 3.15) by tools/gen_offsets.py and run once. This is the only kind of
  * program of the project that includes Python.h. What the installed headers keep private is declared here after the
  * file of CPython that defines it. With -DGEN_FREE_THREADED the headers are read as those of a free-threaded build.
  */
@@ -40,7 +40,7 @@
 #include "internal/pycore_moduleobject.h"
 #include "internal/pycore_object.h"
 #else
-/* Objects/dict-common.h, 3.6 to 3.10 */
+/* Objects/dict-common.h, 3.6 to 3.10 (3.5: without the last two, the entries follow; 3.4: the same in Objects/dictobject.c) */
 struct _dictkeysobject {
     Py_ssize_t dk_refcnt;
     Py_ssize_t dk_size;
@@ -49,6 +49,7 @@ struct _dictkeysobject {
     Py_ssize_t dk_nentries;
     char dk_indices[];
 };
+#define dk_entries dk_nentries
 /* Include/internal/pycore_moduleobject.h (3.10), Objects/moduleobject.c (up to 3.9) */
 struct module_head {
     PyObject ob_base;
@@ -57,7 +58,7 @@ struct module_head {
 #define PyModuleObject struct module_head
 #endif
 
-static void put(const char *name, long value) { printf("        .%s = %ld,\n", name, value); }
+static void put(const char *name, long value) { printf(", .%s = %ld", name, value); }
 
 #define AT(name, type, field) put(name, (long)offsetof(type, field))
 
@@ -205,7 +206,7 @@ static void put_code(void) {
     put("line_style", 1);
 #else
     AT("code_linetable", PyCodeObject, co_lnotab);
-    put("line_style", 0);
+    put("line_style", PY_VERSION_HEX < 0x03060000 ? 3 : 0);
 #endif
 }
 
@@ -264,12 +265,17 @@ static void put_dict(void) {
     AT("keys_kind", struct _dictkeysobject, dk_kind);
     AT("values_data", struct _dictvalues, values);
 #else
-    put("keys_style", 0);
+    put("keys_style", PY_VERSION_HEX < 0x03060000 ? 2 : 0);
     AT("keys_size", struct _dictkeysobject, dk_size);
     put("values_data", 0);
 #endif
+#if PY_VERSION_HEX >= 0x03060000
     AT("keys_nentries", struct _dictkeysobject, dk_nentries);
     AT("keys_indices", struct _dictkeysobject, dk_indices);
+#else
+    AT("keys_nentries", struct _dictkeysobject, dk_usable);
+    AT("keys_indices", struct _dictkeysobject, dk_entries);
+#endif
 #if PY_VERSION_HEX >= 0x030d0000
     put("attr_style", 3);
     put("attr_dict", (long)MANAGED_DICT_OFFSET);
@@ -308,8 +314,7 @@ int main(void) {
 }
 #else
 int main(void) {
-    printf("    {\n        /* CPython %s */\n        .major = %d,\n        .minor = %d,\n", PY_VERSION,
-           PY_MAJOR_VERSION, PY_MINOR_VERSION);
+    printf("{/* CPython %s */ .major = %d, .minor = %d", PY_VERSION, PY_MAJOR_VERSION, PY_MINOR_VERSION);
 #ifdef Py_GIL_DISABLED
     put("free_threaded", 1);
 #endif
@@ -319,7 +324,7 @@ int main(void) {
     put_code();
     put_objects();
     put_dict();
-    printf("    },\n");
+    printf("}");
     return 0;
 }
 #endif

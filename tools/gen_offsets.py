@@ -4,7 +4,7 @@
 
 usage: tools/gen_offsets.py [-o FILE] [-p FILE] PYTHON-OR-HEADERS...
 
-Each is an interpreter (3.6 to 3.15, x86-64, release build) with its headers installed, or the folder of such headers (of a
+Each is an interpreter (3.4 to 3.15, x86-64, release build) with its headers installed, or the folder of such headers (of a
 Python of another system). tools/gen_offsets.c is compiled against the headers with $CC (cc) and run; it prints one row, from
 3.13 on also one of the free-threaded build. Two of the same minor version must give the same row. Rows of versions that are
 not given are kept as they are. What 3.13 and later publish of themselves is written to tests/unit/pystack_published.txt.
@@ -16,19 +16,24 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = """/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * offsets_table: one row per minor version of CPython, x86-64, release builds, and of their free-threaded builds.
  *
- * Written by tools/gen_offsets.py from the headers of CPython {versions}; do not edit.
+ * Written by tools/gen_offsets.py from the headers of CPython {versions};
+ * do not edit.
  */
 #include "pystack/offsets.h"
 
+/* clang-format off */
 const struct pystack_offsets pystack_offsets_table[] = {{
 """
-FOOTER = """};
+FOOTER = """,
+};
+/* clang-format on */
 
 const size_t pystack_offsets_table_size = sizeof pystack_offsets_table / sizeof pystack_offsets_table[0];
 """
@@ -74,12 +79,19 @@ def write_published(path, published):
         out.write("".join(minors[key] for key in sorted(minors, key=lambda k: (int(k[0]), k[1]))))
 
 
+def wrapped(row):
+    """The text of a row in lines that are not too long; a comment stays whole."""
+    comment, fields = re.fullmatch(r"\{\s*(/\*.*?\*/)\s*(.*)\}", row, re.S).groups()
+    lines = textwrap.wrap(" ".join(fields.split()).replace(" = ", "~=~"), 108)
+    return "    {" + comment + "\n" + "".join(f"     {line}\n" for line in lines).rstrip("\n").replace("~=~", " = ") + "}"
+
+
 def known_rows(path):
     """Rows of an earlier run."""
     rows = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
-            found = re.findall(r"    \{\n.*?^    \},\n", file.read(), re.S | re.M)
+            found = re.findall(r"\{\s*/\* CPython .*?\}", file.read(), re.S)
         for row in found:
             version = re.search(r"CPython ([^\s,]+)", row).group(1)
             rows[(*(int(n) for n in version.split(".")[:2]), "free_threaded" in row)] = (version, row)
@@ -111,8 +123,9 @@ def main():
     ordered = [rows[key] for key in sorted(rows)]
     write_published(args.published, published)
     with open(args.output, "w", encoding="utf-8") as out:
-        out.write(HEADER.format(versions=", ".join(dict.fromkeys(version for version, _ in ordered))))
-        out.write("".join(row for _, row in ordered))
+        out.write(HEADER.format(versions=textwrap.fill(
+            ", ".join(dict.fromkeys(version for version, _ in ordered)), 80, subsequent_indent=" * ")))
+        out.write(",\n".join(wrapped(row) for _, row in ordered))
         out.write(FOOTER)
 
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the tests of reading and of attaching over Pythons that this system does not have: 3.14, its debug build and 3.15 of
-# Debian unstable, 3.9 of Debian 11 (an older C library). Each Debian is made once and kept in BUILD/matrix; its Pythons run
+# Runs the tests of reading and of attaching over Pythons that this system does not have: 3.13, 3.14, 3.15 and their debug
+# builds of Debian unstable, 3.9 of Debian 11 (an older C library). Each Debian is made once and kept in BUILD/matrix; its Pythons run
 # inside by chroot, the programs under test outside, as with a job in a container.
 #
 # usage: tools/matrix.sh BUILD [PYTEST-ARGUMENT...]      as root
@@ -20,9 +20,12 @@ die() { printf 'matrix: %s\n' "$*" >&2; exit 1; }
 
 # suite, name of the Python in it, minor version that the tests know it by, packages
 MATRIX=(
+    "sid python3.13 3.13 python3.13"
+    "sid python3.13d 3.13 python3.13-dbg"
     "sid python3.14 3.14 python3.14"
     "sid python3.14d 3.14 python3.14-dbg"
     "sid python3.15 3.15 python3.15"
+    "sid python3.15d 3.15 python3.15-dbg"
     "bullseye python3.9 3.9 python3.9"
 )
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discover_static: finds the interpreter of a Python that has no _PyRuntime (3.6).
+ * discover_static: finds the interpreter of a Python that has no _PyRuntime (up to 3.6).
  *
  * Its list of interpreters is the static variable interp_head of Python/pystate.c, its GIL static variables of
  * Python/ceval_gil.h; only _PyThreadState_Current is exported. Symbols for debuggers name them all; without these the list is

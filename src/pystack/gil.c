@@ -3,8 +3,8 @@
  * gil: who holds the GIL, and who sleeps on it.
  *
  * Source: Include/internal/pycore_gil.h (struct _gil_runtime_state), Python/ceval_gil.c. Its condition variable and mutex lie
- * within the struct, so a thread that waits for it sleeps in futex(2) on an address in there. 3.6 has static variables
- * instead, which lie side by side. A free-threaded build has a GIL too, but it is turned off as a rule: nobody holds it.
+ * within the struct, so a thread that waits for it sleeps in futex(2) on an address in there. Up to 3.6 there are static
+ * variables instead, which lie side by side. A free-threaded build has a GIL too, but it is turned off as a rule: nobody holds it.
  */
 #include "pystack/pystack_internal.h"
 

@@ -24,20 +24,22 @@ enum pystack_gil_place {
     PYSTACK_GIL_RUNTIME = 0, /* `gil` is the offset of the struct in the runtime (3.7 to 3.11) */
     PYSTACK_GIL_INTERPRETER =
         1,                  /* `gil` is the offset of a pointer to it in the interpreter (from 3.12 on) */
-    PYSTACK_GIL_STATIC = 2, /* static variables, looked for by discovery (3.6) */
+    PYSTACK_GIL_STATIC = 2, /* static variables, looked for by discovery (up to 3.6) */
 };
 
 /* Form of the line table of a code object. */
 enum pystack_line_style {
-    PYSTACK_LINE_LNOTAB = 0,    /* up to 3.9 */
+    PYSTACK_LINE_LNOTAB = 0,    /* 3.6 to 3.9 */
     PYSTACK_LINE_TABLE = 1,     /* 3.10 */
     PYSTACK_LINE_LOCATIONS = 2, /* from 3.11 on */
+    PYSTACK_LINE_FORWARD = 3,   /* up to 3.5: as LNOTAB, but lines only rise */
 };
 
 /* Form of the keys of a dict. */
 enum pystack_keys_style {
-    PYSTACK_KEYS_SIZE = 0, /* dk_size, entries of hash, key, value (up to 3.10) */
-    PYSTACK_KEYS_LOG2 = 1, /* dk_log2_index_bytes; entries without hash when all keys are strings */
+    PYSTACK_KEYS_SIZE = 0,   /* dk_size, entries of hash, key, value (3.6 to 3.10) */
+    PYSTACK_KEYS_LOG2 = 1,   /* dk_log2_index_bytes; entries without hash when all keys are strings */
+    PYSTACK_KEYS_HASHED = 2, /* the entries of hash, key, value are the hash table itself (up to 3.5) */
 };
 
 /* Where an instance keeps its attributes. */

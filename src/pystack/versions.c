@@ -3,6 +3,8 @@
 #include "pystack/versions.h"
 
 static const struct pystack_version version_rows[] = {
+    {3, 4, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_NOT, false},
+    {3, 5, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_NOT, false},
     {3, 6, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
     {3, 7, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
     {3, 8, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},

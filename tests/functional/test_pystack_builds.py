@@ -113,4 +113,4 @@ def test_a_python_that_is_too_old(ptrace, target, run_dump):
     job = target(NO_THREADING, python=python)
     result = run_dump(job.pid)
     assert result.status == 3
-    assert f"Python 2.7 of process {job.pid} is not supported: CPython 3.6 to 3.15 are" in result.stderr
+    assert f"Python 2.7 of process {job.pid} is not supported: CPython 3.4 to 3.15 are" in result.stderr

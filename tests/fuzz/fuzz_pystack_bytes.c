@@ -19,7 +19,7 @@ static void fuzz_lines(const uint8_t *data, size_t size) {
     if (size < 4)
         return;
     memcpy(&first, data, sizeof first);
-    for (int style = PYSTACK_LINE_LNOTAB; style <= PYSTACK_LINE_LOCATIONS; style++)
+    for (int style = PYSTACK_LINE_LNOTAB; style <= PYSTACK_LINE_FORWARD; style++)
         for (int64_t at = -2; at < 512; at += 2)
             if (pystack_find_line((enum pystack_line_style)style, data + 4, size - 4, first, at) < 0)
                 abort();

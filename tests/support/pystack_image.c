@@ -87,7 +87,7 @@ static uint64_t image_keys(struct image *img, size_t n, int general, uint64_t *e
     uint64_t keys = image_alloc(img, (size_t)o->keys_indices + 64 + 8 * 24);
     if (n > 8)
         abort();
-    if (o->keys_style == PYSTACK_KEYS_SIZE) {
+    if (o->keys_style != PYSTACK_KEYS_LOG2) {
         image_put_u64(img, keys, o->keys_size, 8);
     } else {
         image_put_u8(img, keys, o->keys_log2_size, 3);
@@ -95,12 +95,12 @@ static uint64_t image_keys(struct image *img, size_t n, int general, uint64_t *e
         image_put_u8(img, keys, o->keys_kind, general ? 0 : 1);
     }
     image_put_u64(img, keys, o->keys_nentries, n);
-    *entries = keys + (uint64_t)o->keys_indices + 8;
+    *entries = keys + (uint64_t)o->keys_indices + (o->keys_style == PYSTACK_KEYS_HASHED ? 0 : 8);
     return keys;
 }
 
 static int image_entry_words(const struct image *img, int general) {
-    return img->off->keys_style == PYSTACK_KEYS_SIZE || general ? 3 : 2;
+    return img->off->keys_style != PYSTACK_KEYS_LOG2 || general ? 3 : 2;
 }
 
 uint64_t image_dict(struct image *img, const struct image_pair *pairs, size_t n, int general) {
