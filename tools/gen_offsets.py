@@ -23,8 +23,8 @@ HEADER = """/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * offsets_table: one row per minor version of CPython, x86-64, release builds, and of their free-threaded builds.
  *
- * Written by tools/gen_offsets.py from the headers of CPython {versions};
- * do not edit.
+ * Written by tools/gen_offsets.py; do not edit. From the headers of CPython
+ * {versions}.
  */
 #include "pystack/offsets.h"
 
@@ -124,7 +124,7 @@ def main():
     write_published(args.published, published)
     with open(args.output, "w", encoding="utf-8") as out:
         out.write(HEADER.format(versions=textwrap.fill(
-            ", ".join(dict.fromkeys(version for version, _ in ordered)), 80, subsequent_indent=" * ")))
+            ", ".join(dict.fromkeys(version for version, _ in ordered)), 110, subsequent_indent=" * ")))
         out.write(",\n".join(wrapped(row) for _, row in ordered))
         out.write(FOOTER)
 

@@ -98,7 +98,7 @@ struct model_target {
     enum model_mode mode;
     const char *agent_version; /* NULL without an agent */
     const char *discovery;     /* name of the strategy that found the interpreter */
-    bool python_untested;      /* this CPython is newer than the ones tested */
+    bool python_untested;      /* nobody runs tests over this CPython */
     struct arena arena;
 };
 

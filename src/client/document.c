@@ -173,6 +173,7 @@ void document_put_status(struct json *j, const struct model_target *target, cons
     json_kv_uint(j, "read_errors", s->read_errors);
     json_kv_uint(j, "arena_limit_hits", s->arena_limit_hits);
     json_kv_string(j, "discovery", s->discovery);
+    json_kv_bool(j, "python_untested", target->python_untested);
     json_kv_string(j, "note", s->note);
     /* This agent keeps no tables, arms no hooks and grants no leases. */
     document_put_nothing(j, "tables");

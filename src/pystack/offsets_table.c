@@ -2,9 +2,8 @@
 /*
  * offsets_table: one row per minor version of CPython, x86-64, release builds, and of their free-threaded builds.
  *
- * Written by tools/gen_offsets.py from the headers of CPython 3.4.10, 3.5.10, 3.6.15, 3.7.16, 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0,
- * 3.14.10, 3.15.2;
- * do not edit.
+ * Written by tools/gen_offsets.py; do not edit. From the headers of CPython
+ * 3.4.10, 3.5.10, 3.6.15, 3.7.16, 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0, 3.14.10, 3.15.2.
  */
 #include "pystack/offsets.h"
 

@@ -49,6 +49,18 @@ def embed(target, build_dir):
     return start
 
 
+def test_status_says_how_the_interpreter_was_found(each_python, ptrace, target, probing):
+    job = target(NO_THREADING, python=each_python)
+    probing(job.pid, "inject").ok()
+    status = probing(job.pid, "status", "--json").ok().json()
+    old = status["target"]["python"].startswith("3.6")
+    assert status["discovery"] == ("interp_head" if old else "symbol")
+    assert status["python_untested"] is False
+    said = probing(job.pid, "status").ok().stdout
+    assert f"python         {status['target']['python']}, found by {status['discovery']}\n" in said
+    probing(job.pid, "eject").ok()
+
+
 def check(run_dump, job):
     snapshot = run_dump(job.pid).ok().json()
     assert compare(job, snapshot) == 2
