@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs the tests of reading and of attaching over Pythons that this system does not have: 3.13, 3.14, 3.15 and their debug
-# builds of Debian unstable, 3.9 of Debian 11 (an older C library). Each Debian is made once and kept in BUILD/matrix; its Pythons run
+# builds of Debian unstable, 3.9 of Debian 11 (an older C library), whose debug build is refused. Each Debian is made once and kept in BUILD/matrix; its Pythons run
 # inside by chroot, the programs under test outside, as with a job in a container.
 #
 # usage: tools/matrix.sh BUILD [PYTEST-ARGUMENT...]      as root
@@ -18,7 +18,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 say() { printf 'matrix: %s\n' "$*"; }
 die() { printf 'matrix: %s\n' "$*" >&2; exit 1; }
 
-# suite, name of the Python in it, minor version that the tests know it by, packages
+# suite, name of the Python in it, minor version that the tests know it by ("refused": it is told why not), packages
 MATRIX=(
     "sid python3.13 3.13 python3.13"
     "sid python3.13d 3.13 python3.13-dbg"
@@ -27,6 +27,7 @@ MATRIX=(
     "sid python3.15 3.15 python3.15"
     "sid python3.15d 3.15 python3.15-dbg"
     "bullseye python3.9 3.9 python3.9"
+    "bullseye python3.9d refused python3.9-dbg"
 )
 
 # --- outside: make the systems, enter a mount namespace ---------------------------------------------------------
@@ -40,13 +41,15 @@ packages_of() { # suite
 }
 
 make_all() {
-    local suite
+    local suite packages
     for suite in $(printf '%s\n' "${MATRIX[@]}" | cut -d' ' -f1 | sort -u); do
-        [ -f "$work/$suite.made" ] && continue
+        packages=$(packages_of "$suite")
+        [ "$(cat "$work/$suite.made" 2>/dev/null)" != "$packages" ] || continue
+        rm -f "$work/$suite.made"
         say "making a minimal Debian ($suite)"
-        # shellcheck disable=SC2046
-        if make_debian "$suite" "$work/$suite" "$work/$suite.log" $(packages_of "$suite"); then
-            : >"$work/$suite.made"
+        # shellcheck disable=SC2086
+        if make_debian "$suite" "$work/$suite" "$work/$suite.log" $packages; then
+            printf '%s\n' "$packages" >"$work/$suite.made"
         else
             say "$suite could not be made"
         fi
@@ -78,6 +81,11 @@ test_row() { # suite python minor
     fi
     write_launcher "$root" "$2" "$launcher"
     say "$2 of Debian $1: $(chroot "$root" "/usr/bin/$2" -VV 2>&1 | head -n 1)"
+    if [ "$3" = refused ]; then
+        PROBING_TEST_REFUSED_PYTHON=$launcher PROBING_TEST_REQUIRE=refused-python,ptrace "$here/tests/run" --build "$build" \
+            --part functional --match test_a_debug_build -- "${arguments[@]}"
+        return
+    fi
     PROBING_TEST_PYTHONS=$launcher PROBING_TEST_REQUIRE=py$3,ptrace "$here/tests/run" --build "$build" --part functional \
         --match "(test_pystack or test_way_stacks) and $3" -- "${arguments[@]}"
 }

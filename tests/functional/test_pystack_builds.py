@@ -117,6 +117,17 @@ def test_a_static_interpreter(ptrace, target, run_dump):
     check(run_dump, target(AT_REST, python=python))
 
 
+def test_a_debug_build_before_3_13(ptrace, target, run_dump):
+    python = os.environ.get("PROBING_TEST_REFUSED_PYTHON")
+    if not python:
+        pytest.skip("needs refused-python: $PROBING_TEST_REFUSED_PYTHON names no such build")
+    job = target(NO_THREADING, python=python)
+    result = run_dump(job.pid)
+    assert result.status == 3
+    assert f"Python 3.9d (debug build) of process {job.pid} is not supported" in result.stderr
+    assert "debug builds from 3.13 on" in result.stderr
+
+
 def test_a_python_that_is_too_old(ptrace, target, run_dump):
     found = [p for p in glob.glob(os.path.expanduser("~/.pyenv/versions/2.7*/bin/python2.7")) if os.path.exists(p)]
     python = shutil.which("python2.7") if not found else found[0]
