@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs the tests of reading and of attaching over Pythons that this system does not have: 3.13, 3.14, 3.15 and their debug
-# builds of Debian unstable, 3.9 of Debian 11 (an older C library), whose debug build is refused. Each Debian is made once and kept in BUILD/matrix; its Pythons run
-# inside by chroot, the programs under test outside, as with a job in a container.
+# builds of Debian unstable, 3.9 of Debian 11 (an older C library), whose debug build is refused. Each Debian is made once and
+# kept in BUILD/matrix; its Pythons run inside by chroot, the programs under test outside, as with a job in a container.
 #
 # usage: tools/matrix.sh BUILD [PYTEST-ARGUMENT...]      as root
 #
