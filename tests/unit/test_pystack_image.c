@@ -275,6 +275,34 @@ static void test_lists_of_threads(void **state) {
     for_each_version(check_threads_list);
 }
 
+/* Up to 3.6 two static variables name the first interpreter, until a second one tells which of them is the list. */
+static void check_static_lists(struct fixture *f, const struct pystack_offsets *off) {
+    if (off->gil_place != PYSTACK_GIL_STATIC)
+        return;
+    fixture_begin(f, off, "x");
+    uint64_t list = image_alloc(&f->img, 8), second = image_alloc(&f->img, 16384);
+    uint64_t tstate = image_alloc(&f->img, (size_t)off->tstate_size);
+    image_put_u64(&f->img, list, 0, f->py.interp);
+    assert_int_equal(fixture_frames(f), 0);
+    f->ps->static_other = list;
+    assert_int_equal(pystack_read_threads(f->ps, &f->arena, &f->threads), 1);
+    assert_true(f->ps->info.runtime == f->py.runtime && f->threads[0].interpreter == 0);
+    image_put_u64(&f->img, second, off->interp_next, f->py.interp);
+    image_put_u64(&f->img, second, off->interp_threads_head, tstate);
+    image_put_u64(&f->img, tstate, off->tstate_interp, second);
+    image_put_u64(&f->img, list, 0, second);
+    assert_int_equal(pystack_read_threads(f->ps, &f->arena, &f->threads), 2);
+    assert_true(f->threads[0].tstate == tstate && f->threads[0].interpreter == 1);
+    assert_true(f->threads[1].tstate == f->py.tstate && f->threads[1].interpreter == 0);
+    assert_true(f->ps->info.runtime == list);
+    fixture_end(f);
+}
+
+static void test_which_variable_is_the_list(void **state) {
+    (void)state;
+    for_each_version(check_static_lists);
+}
+
 static void check_replaced(struct fixture *f, const struct pystack_offsets *off) {
     fixture_begin(f, off, "x");
     uint64_t code = image_code(&f->img, "first", "a", 1, 20, 0);
@@ -375,6 +403,7 @@ int main(void) {
         cmocka_unit_test(test_what_makes_no_sense_is_torn),
         cmocka_unit_test(test_the_innermost_frames_are_kept),
         cmocka_unit_test(test_lists_of_threads),
+        cmocka_unit_test(test_which_variable_is_the_list),
         cmocka_unit_test(test_code_in_a_place_used_again),
         cmocka_unit_test(test_a_stack_of_two_moments_is_torn),
     };
