@@ -74,6 +74,10 @@ enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread 
 int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out,
                      struct err *e);
 
+/* What process `pid` (0: this one) is, with what `info` says of its interpreter (NULL: not found). `out` is initialised by this
+ * call and owned by the caller (model_target_fini); what cannot be found out is unknown; mode and agent are left to the caller. */
+void pystack_read_target(pid_t pid, const struct pystack_info *info, struct model_target *out);
+
 /* Version of PyTorch that process `pid` (0: this one) has loaded, from the mapping of its library and the version file
  * beside it; no Python is run. 0, or -1 when torch is not loaded or its version cannot be found (then "" is stored if it
  * is loaded). */
