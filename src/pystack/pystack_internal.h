@@ -78,6 +78,8 @@ struct pystack {
     size_t n_tids;
     bool
         holder_unlisted; /* the last list of threads lacks one that holds a GIL, or whether one is held is not known */
+    struct pystack_hold hold; /* stop NULL: none */
+    uint64_t stopped_ns;      /* of the thread read last */
     /* previous snapshot */
     uint64_t seq;
     uint64_t clocks_ns;                         /* when; 0 none */
@@ -108,9 +110,6 @@ ssize_t pystack_list_tids(struct pystack *ps);
 /* tids.c: the target's number of the OS thread whose pthread_self is `ident`; 0 unknown. Finds the offset when needed. */
 int64_t pystack_tid_of_ident(struct pystack *ps, uint64_t ident);
 
-/* tids.c: our number of the thread that the target calls `inner`; 0 unknown. */
-pid_t pystack_outer_tid(const struct pystack *ps, int64_t inner);
-
 /* tids.c: is process `pid` in another pid namespace than we are? */
 bool pystack_in_other_namespace(pid_t pid);
 
@@ -118,6 +117,10 @@ bool pystack_in_other_namespace(pid_t pid);
  * moved meanwhile, try again. */
 ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
+
+/* hold.c: the same while the thread stands still, where there is something to hold it (pystack_set_hold). */
+ssize_t pystack_walk_held(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
+                          struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 
 /* names.c: give the threads their names, copied to `arena`. Reads them again when they are old, or sooner if one is missed. */
 void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena);
