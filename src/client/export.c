@@ -124,7 +124,7 @@ int export_run(const struct export_request *request, struct err *e) {
     if (export_check(request, f, duration_s, e) != 0)
         return -1;
     struct session_address addr;
-    if (target_resolve(request->target, &addr, e) != 0 || target_attach(&addr, 0, NULL, e) != 0)
+    if (target_resolve(request->target, &addr, e) != 0 || target_reach(&addr, &request->how, e) != 0)
         return -1;
     struct call *c = call_open(&addr, e);
     if (!c)

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/model.h"
 #include "base/strbuf.h"
+#include "client/target.h"
 
 struct fold;
 
@@ -27,7 +28,8 @@ struct export_renderer {
 };
 
 struct export_request {
-    const char *target;    /* TARGET as typed */
+    const char *target; /* TARGET as typed */
+    struct target_options how;
     const char *format;    /* name of a row of export_formats */
     bool once;             /* one look, whatever the format's own duration */
     double duration_s;     /* how long to look; 0 = the format's own */

@@ -17,6 +17,7 @@ struct runner_config {
     struct app_config app;
     struct term_config term;
     const struct session_address *address; /* NULL: the user picks a process */
+    struct target_options how;             /* to look at the one that is picked */
     const char *greeting;                  /* a message to begin with; NULL none */
 };
 
