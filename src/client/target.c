@@ -297,6 +297,12 @@ static int target_read_only(struct session_address *addr, bool block, const char
     return 0;
 }
 
+/* An agent cannot answer while the process is stopped, but it can be read. */
+static bool target_is_stopped(pid_t pid) {
+    struct procfs_stat st;
+    return pid > 0 && procfs_read_stat(pid, 0, &st) == 0 && (st.state == 'T' || st.state == 't');
+}
+
 int target_reach(struct session_address *addr, const struct target_options *o, struct err *e) {
     struct err ignored, why;
     bool refused;
@@ -307,6 +313,12 @@ int target_reach(struct session_address *addr, const struct target_options *o, s
             return err_set(e, ERR_USAGE, "%s reads a process, not the socket of an agent: give its pid",
                            option);
         return target_read_only(addr, o->block, option, e);
+    }
+    if (!addr->path[0] && target_is_stopped(addr->pid)) {
+        (void)err_set(e, ERR_ATTACH,
+                      "process %d is stopped, so no agent can answer: continue it (kill -CONT %d)",
+                      (int)addr->pid, (int)addr->pid);
+        return target_read_only(addr, false, e->text, &why);
     }
     if (target_attach_or(addr, 0, NULL, &refused, e) == 0)
         return 0;
