@@ -12,8 +12,7 @@
 #include "tui/screens/screens.h"
 #include "tui/widgets/layout.h"
 
-/* Why what is shown does not move any more, or is read from outside though nobody asked for that; false when neither is so. */
-static bool app_banner(const struct app *a, char *buf, size_t cap) {
+bool app_banner(const struct app *a, char *buf, size_t cap) {
     const struct data *d = &a->data;
     if (a->screens[0].def == &screen_picker)
         return false;
