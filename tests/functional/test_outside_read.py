@@ -322,3 +322,41 @@ def test_python_of_the_tests_is_read_too(probing, ptrace):
         pytest.skip(f"needs python: {sys.version.split()[0]} is not supported")
     assert "test_python_of_the_tests_is_read_too" in [f["func"].split(".")[-1] for f in main["frames"]]
     assert any(f["file"] == os.path.join(ROOT, "tests", "functional", "test_outside_read.py") for f in main["frames"])
+
+
+def test_on_a_terminal(probing_top, plain_training, ptrace):
+    """The screens over a reader outside: they move, say what they are, and end with the target."""
+    from test_tui_pty import Terminal
+    for option in OPTIONS:
+        before = inside(plain_training)
+        screen = Terminal([probing_top.path, option, str(plain_training.pid)], rows=40, columns=140)
+        try:
+            screen.wait_for("READ-ONLY")
+            screen.wait_for("Stack of MainThread")
+            screen.type("+")
+            screen.type("q")
+            assert os.WEXITSTATUS(screen.wait()) == 0
+            screen.assert_restored()
+        finally:
+            screen.close()
+        assert inside(plain_training)[0] == before[0] and plain_training.state() in ("R", "S")
+    screen = Terminal([probing_top.path, "--no-inject", str(plain_training.pid)], rows=40, columns=140)
+    try:
+        screen.wait_for("Stack of MainThread")
+        plain_training.process.kill()
+        screen.wait_for("TARGET GONE")
+        screen.type("q")
+        assert os.WEXITSTATUS(screen.wait()) == 4
+    finally:
+        screen.close()
+
+
+def test_refused_on_a_terminal(traced, probing_top):
+    from test_tui_pty import Terminal
+    screen = Terminal([probing_top.path, str(traced.pid)], rows=40, columns=140)
+    try:
+        screen.wait_for(f"READ-ONLY: process {traced.pid} is being traced by process")
+        screen.type("q")
+        assert os.WEXITSTATUS(screen.wait()) == 0
+    finally:
+        screen.close()
