@@ -16,9 +16,9 @@
 
 const struct option_def cli_backtrace_rows[] = {
     {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_backtrace_options, no_inject), NULL,
-     "put no agent into the target: read it from outside; stacks of running threads may be torn", 0, 0},
+     "put no agent into the target: read it from outside", 0, 0},
     {"block", 0, OPTION_FLAG, offsetof(struct cli_backtrace_options, block), NULL,
-     "the same, and stop each running thread for the moment it is read: exact stacks", 0, 0},
+     "the same, stopping running threads while they are read: exact stacks", 0, 0},
     {.name = NULL},
 };
 

@@ -40,10 +40,10 @@ struct main_options {
 #define AT(field) offsetof(struct main_options, field)
 
 static const struct option_def main_table[] = {
-    {"no-inject", 0, OPTION_FLAG, AT(no_inject), NULL,
-     "put no agent into the target: read it from outside; stacks of running threads may be torn", 0, 0},
+    {"no-inject", 0, OPTION_FLAG, AT(no_inject), NULL, "put no agent into the target: read it from outside",
+     0, 0},
     {"block", 0, OPTION_FLAG, AT(block), NULL,
-     "the same, and stop each running thread for the moment it is read: exact stacks", 0, 0},
+     "the same, stopping running threads while they are read: exact stacks", 0, 0},
     {"delay", 'd', OPTION_STRING, AT(delay), "DELAY",
      "time between two snapshots: 5 (tenths of a second), 250ms, 2s", 0, 0},
     {"filter", 'F', OPTION_STRING, AT(filter), "TEXT",
