@@ -360,3 +360,45 @@ def test_refused_on_a_terminal(traced, probing_top):
         assert os.WEXITSTATUS(screen.wait()) == 0
     finally:
         screen.close()
+
+
+NAMESPACED = """
+import os, sys, threading, time
+def work():
+    while True:
+        sum(range(1000))
+def wait():
+    time.sleep(3600)
+threading.Thread(target=work, name="worker", daemon=True).start()
+threading.Thread(target=wait, name="waiter", daemon=True).start()
+print(os.getpid(), [t.native_id for t in threading.enumerate()], flush=True)
+wait()
+"""
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_another_pid_namespace(any_python, probing, probing_top, ptrace, tmp_path, option):
+    """A container's process: threads go by the numbers it knows them by, and those that run are found (and stopped) all the same."""
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-rpf", "true"], capture_output=True).returncode:
+        pytest.skip("needs namespaces: unshare may not make one")
+    script = tmp_path / "namespaced.py"
+    script.write_text(NAMESPACED)
+    outer = subprocess.Popen(["unshare", "-rpf", any_python, str(script)], stdout=subprocess.PIPE, text=True,
+                             start_new_session=True)
+    try:
+        inner_pid, tids = outer.stdout.readline().split(" ", 1)
+        with open(f"/proc/{outer.pid}/task/{outer.pid}/children", encoding="ascii") as children:
+            pid = children.read().split()[0]
+        document = probing(pid, "backtrace", "--json", option).ok().json()
+        assert document["target"]["pid"] == int(inner_pid) != int(pid)
+        assert sorted(t["tid"] for t in document["threads"]) == sorted(map(int, tids.strip("[] \n").split(",")))
+        assert [t["name"] for t in document["threads"]][0] == "MainThread"
+        worker = [t for t in document["threads"] if t["name"] == "worker"][0]
+        assert (worker["state"], worker["on_cpu"]) == ("R", True) and (worker["stopped_us"] > 0) is (option == "--block")
+        folded = probing_top("--export", "folded", "--threads", "--duration", "1", option, pid).ok().stdout
+        assert re.search(r"^thread worker \(\d+\);.*;work \(namespaced\.py:[45]\) \d+$", folded, re.M), folded
+        assert re.search(r"^thread waiter \(\d+\);.*;wait \(namespaced\.py:7\) \d+$", folded, re.M), folded
+    finally:
+        os.killpg(outer.pid, signal.SIGKILL)
+        outer.wait()
+        outer.stdout.close()
