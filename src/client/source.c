@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session: see session.h. What is asked goes to the kind of source that the address names: see source.h. */
-#include "client/session.h"
+/* source: see source.h. The functions of session.h: what is asked goes to the kind of source that the address names. */
+#include "client/source.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "client/source.h"
 
 struct session *session_new(struct loop *l, const struct session_address *addr,
                             const struct session_handler *h, void *arg, struct err *e) {
