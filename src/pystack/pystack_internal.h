@@ -68,6 +68,8 @@ struct pystack {
     int32_t pthread_tid;  /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
+    struct pystack_hold hold; /* stop NULL: none */
+    uint64_t stopped_ns;      /* of the thread read last */
     struct model_frame *frames;    /* PYSTACK_MAX_FRAMES */
     struct pystack_raw_frame *raw; /* PYSTACK_MAX_RAW */
     uint8_t *chunk[2];             /* two copies of the newest chunk, PYSTACK_CHUNK_MAX each */
@@ -78,8 +80,6 @@ struct pystack {
     size_t n_tids;
     bool
         holder_unlisted; /* the last list of threads lacks one that holds a GIL, or whether one is held is not known */
-    struct pystack_hold hold; /* stop NULL: none */
-    uint64_t stopped_ns;      /* of the thread read last */
     /* previous snapshot */
     uint64_t seq;
     uint64_t clocks_ns;                         /* when; 0 none */
@@ -118,13 +118,13 @@ bool pystack_in_other_namespace(pid_t pid);
 ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 
-/* hold.c: the same while the thread stands still, where there is something to hold it (pystack_set_hold). */
-ssize_t pystack_walk_held(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
-                          struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
-
 /* names.c: give the threads their names, copied to `arena`. Reads them again when they are old, or sooner if one is missed. */
 void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena);
 void pystack_names_fini(struct pystack_names *names);
+
+/* hold.c: as pystack_walk_frames while the thread stands still, where there is something to hold it (pystack_set_hold). */
+ssize_t pystack_walk_held(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
+                          struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 
 /* torch.c: public part of the version that the text of torch/version.py gives: "2.13.0" of "2.13.0+cpu". 0 or -1. */
 int pystack_parse_torch_version(const char *text, char *buf, size_t cap);

@@ -32,9 +32,9 @@
 
 struct main_options {
     const char *delay, *theme, *color, *filter, *export, *output, *unit;
-    bool no_inject, block, ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, version,
-        help;
+    bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, version, help;
     double duration_s;
+    bool no_inject, block;
 };
 
 #define AT(field) offsetof(struct main_options, field)
