@@ -68,8 +68,8 @@ struct pystack {
     int32_t pthread_tid;  /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
-    struct pystack_hold hold; /* stop NULL: none */
-    uint64_t stopped_ns;      /* of the thread read last */
+    struct pystack_hold hold;      /* stop NULL: none */
+    uint64_t stopped_ns;           /* of the thread read last */
     struct model_frame *frames;    /* PYSTACK_MAX_FRAMES */
     struct pystack_raw_frame *raw; /* PYSTACK_MAX_RAW */
     uint8_t *chunk[2];             /* two copies of the newest chunk, PYSTACK_CHUNK_MAX each */
