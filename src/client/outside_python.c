@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/procfs.h"
@@ -13,6 +14,7 @@
 #include "pystack/pystack.h"
 
 #define OUTSIDE_PYTHON_REOPEN_NS CLOCK_NS_PER_S /* between two tries to find an interpreter that was lost */
+#define OUTSIDE_PYTHON_END_NS (500 * CLOCK_NS_PER_MS)
 
 struct outside_python {
     struct session_address addr;
@@ -50,12 +52,31 @@ static void outside_python_hold(struct outside_python *o) {
     pystack_set_hold(o->ps, o->addr.block ? &hold : NULL);
 }
 
+static bool outside_python_has_ended(const struct outside_python *o) {
+    struct procfs_stat st;
+    return procfs_read_stat(o->addr.pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X';
+}
+
+/* It could be read a moment ago, when it was chosen. A process that ends loses its memory first. */
+static bool outside_python_is_ending(const struct outside_python *o) {
+    uint64_t until = clock_mono_ns() + OUTSIDE_PYTHON_END_NS;
+    while (!outside_python_has_ended(o)) {
+        if (clock_mono_ns() > until)
+            return false;
+        (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
+    }
+    return true;
+}
+
 static int outside_python_open(void *arg, struct model_target *out, struct err *e) {
     struct outside_python *o = arg;
     stop_init(&o->stop, o->addr.pid);
     o->ps = pystack_open(o->addr.pid, e);
-    if (!o->ps || (o->addr.block && stop_check(o->addr.pid, e) != 0))
+    if (!o->ps || (o->addr.block && stop_check(o->addr.pid, e) != 0)) {
+        if (outside_python_is_ending(o))
+            (void)err_set(e, ERR_LOST, "process %d has ended", (int)o->addr.pid);
         return -1;
+    }
     if (outside_profile_init(&o->profile, o->addr.pid) != 0)
         return err_set(e, ERR_FAILED, "out of memory for samples");
     o->has_profile = true;
@@ -109,12 +130,11 @@ static int outside_python_snapshot(void *arg, struct model_snapshot *out, struct
 static int outside_python_tick(void *arg, uint64_t wanted_ns, void (*flush)(void *flush_arg), void *flush_arg,
                                struct err *e) {
     struct outside_python *o = arg;
-    struct procfs_stat st;
     o->profile.flush = flush;
     o->profile.flush_arg = flush_arg;
     if (outside_profile_tick(&o->profile, o->ps, wanted_ns) == 0)
         return 0;
-    if (procfs_read_stat(o->addr.pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
+    if (outside_python_has_ended(o))
         return err_set(e, ERR_LOST, "process %d has ended", (int)o->addr.pid);
     outside_python_find_again(o);
     return err_set(e, ERR_FAILED, "the threads of process %d cannot be read", (int)o->addr.pid);
