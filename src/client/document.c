@@ -206,6 +206,7 @@ void document_put_processes(struct json *j, const struct target_process *list, s
         document_put_known(j, "threads", p->threads);
         json_kv_bool(j, "agent", p->attached);
         json_kv_bool(j, "inspectable", p->inspectable);
+        json_kv_bool(j, "readable", p->readable);
         json_kv_string(j, "why_not", document_or_null(p->why_not));
         json_kv_string(j, "cmdline", p->cmdline);
         json_object_end(j);

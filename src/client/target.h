@@ -30,7 +30,8 @@ struct target_process {
     char torch[32];    /* "" not loaded */
     bool attached;     /* an agent answers */
     bool inspectable;  /* this user may attach */
-    char why_not[160]; /* when not */
+    bool readable;     /* this user may read it from outside, whether or not */
+    char why_not[160]; /* when not inspectable */
 };
 
 /* All Python processes that can be seen, by pid; `*out` is freed by target_list_free. Number, or -1 with the error. */

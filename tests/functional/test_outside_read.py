@@ -158,6 +158,8 @@ def test_traced_by_somebody(traced, probing, probing_top):
     assert f"READ-ONLY: process {traced.pid} is being traced by process" in text
     assert "Read from outside: process" in probing(str(traced.pid), "backtrace").ok().stdout
     one_line(probing(str(traced.pid), "inject"), 3, "is being traced")
+    listed = {p["pid"]: p for p in probing("list", "--json").ok().json()["processes"]}[traced.pid]
+    assert (listed["inspectable"], listed["readable"]) == (False, True) and "is being traced" in listed["why_not"]
     one_line(probing(str(traced.pid), "backtrace", "--block"), 3, "is being traced", "end that one first")
     assert probing_top("--export", "folded", "--duration", "300ms", str(traced.pid)).ok().stdout
 
@@ -352,6 +354,22 @@ def test_on_a_terminal(probing_top, plain_training, ptrace):
         screen.wait_for("TARGET GONE")
         screen.type("q")
         assert os.WEXITSTATUS(screen.wait()) == 4
+    finally:
+        screen.close()
+
+
+def test_picked_on_a_terminal(traced, probing_top):
+    """One that can only be read is in the list of processes like any other."""
+    from test_tui_pty import Terminal
+    screen = Terminal([probing_top.path], rows=40, columns=140)
+    try:
+        screen.wait_for("Python processes")
+        screen.type("\\" + os.path.dirname(traced.script) + "\r")
+        screen.wait_for("only from outside")
+        screen.type("\r")
+        screen.wait_for(f"READ-ONLY: process {traced.pid} is being traced by process")
+        screen.type("q")
+        assert os.WEXITSTATUS(screen.wait()) == 0
     finally:
         screen.close()
 
