@@ -38,6 +38,7 @@ struct export_request {
     bool process;          /* folded: a frame for the process */
     bool by_function;      /* folded: functions, not lines */
     enum export_unit unit; /* folded: weight */
+    struct strbuf *note;   /* where a line goes that the user should see though all is well; NULL nowhere */
     const struct export_renderer
         *screen; /* draws 'txt'; NULL: this program has no screens, 'txt' is refused */
 };

@@ -145,7 +145,14 @@ static int main_export(const struct main_options *o, const char *target, struct 
     };
     if (o->unit && export_parse_unit(o->unit, &request.unit, e) != 0)
         return -1;
-    return export_run(&request, e);
+    struct strbuf note;
+    strbuf_init(&note, 4096);
+    request.note = &note;
+    int rc = export_run(&request, e);
+    if (rc == 0 && note.len)
+        (void)fprintf(stderr, "probing-top: %s\n", strbuf_str(&note));
+    strbuf_fini(&note);
+    return rc;
 }
 
 /* Where themes lie: the user's, the installed, and those beside this program. */
