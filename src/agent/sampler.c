@@ -12,11 +12,11 @@
 
 #include "agent/account.h"
 #include "agent/agent.h"
-#include "agent/cost.h"
-#include "agent/facts.h"
 #include "agent/profile.h"
 #include "base/clock.h"
+#include "base/cost.h"
 #include "pystack/pystack.h"
+#include "version.h"
 
 #define SAMPLER_BATCH_NS (250 * CLOCK_NS_PER_MS)
 #define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
@@ -125,7 +125,9 @@ static void sampler_answer_error(struct sampler *s, uint32_t peer, uint32_t id, 
 static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *plan) {
     struct model_target target;
     (void)sampler_pystack(s);
-    facts_read(&target, sampler_info(s));
+    pystack_read_target(0, sampler_info(s), &target);
+    target.mode = MODEL_MODE_AGENT;
+    target.agent_version = PROBING_VERSION;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; k < plan->slots[i].n_asks; k++) {
             struct strbuf b;

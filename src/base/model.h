@@ -55,6 +55,7 @@ struct model_thread {
     bool has_python;            /* it has a Python thread state */
     bool torn;                  /* it moved while it was read: the frames may mix two moments */
     bool truncated;             /* frames beyond the limit were left out (the outermost ones) */
+    uint64_t stopped_us;        /* how long it was made to stand still for this look; 0: it was not */
     struct model_frame *frames; /* innermost first */
     size_t n_frames;
 };
@@ -96,6 +97,8 @@ struct model_target {
     int64_t rank;       /* from RANK in the environment; MODEL_UNKNOWN */
     double started_at;  /* seconds since the epoch; NAN unknown */
     enum model_mode mode;
+    const char *mode_reason;   /* read-only: why; NULL unknown or not */
+    bool blocking;             /* read-only: running threads are stopped while they are looked at */
     const char *agent_version; /* NULL without an agent */
     const char *discovery;     /* name of the strategy that found the interpreter */
     bool python_untested;      /* nobody runs tests over this CPython */

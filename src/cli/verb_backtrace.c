@@ -14,6 +14,14 @@
 #define BACKTRACE_LOOK_INTERVAL_MS 100 /* two looks tell what is on the CPU */
 #define BACKTRACE_NAME_MAX 1024
 
+const struct option_def cli_backtrace_rows[] = {
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_backtrace_options, no_inject), NULL,
+     "put no agent into the target: read it from outside", 0, 0},
+    {"block", 0, OPTION_FLAG, offsetof(struct cli_backtrace_options, block), NULL,
+     "the same, stopping running threads while they are read: exact stacks", 0, 0},
+    {.name = NULL},
+};
+
 static void backtrace_put_name(struct strbuf *out, const char *name) {
     char clean[BACKTRACE_NAME_MAX];
     (void)text_sanitize(clean, sizeof clean, name ? name : "?");
@@ -47,6 +55,11 @@ static void backtrace_put_head(struct strbuf *out, const struct model_target *t,
     if (t->rank != MODEL_UNKNOWN)
         (void)strbuf_addf(out, ", rank %" PRId64, t->rank);
     backtrace_put_gil(out, s);
+    if (t->mode == MODEL_MODE_READONLY) {
+        (void)strbuf_adds(out, "Read from outside: ");
+        backtrace_put_name(out, t->mode_reason);
+        (void)strbuf_addc(out, '\n');
+    }
 }
 
 static void backtrace_put_thread(struct strbuf *out, const struct model_thread *t) {
@@ -59,6 +72,8 @@ static void backtrace_put_thread(struct strbuf *out, const struct model_thread *
         (void)strbuf_addf(out, ", CPU %.0f%%", t->cpu_pct);
     if (t->torn)
         (void)strbuf_adds(out, ", moved while it was read");
+    if (t->stopped_us)
+        (void)strbuf_addf(out, ", stopped for %.2f ms", (double)t->stopped_us / 1000);
     if (!t->has_python)
         (void)strbuf_adds(out, ", no Python");
     (void)strbuf_addc(out, '\n');
@@ -87,7 +102,9 @@ static void backtrace_put_text(struct strbuf *out, const struct model_target *t,
 
 int cli_run_backtrace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                       struct err *e) {
-    if (target_attach(addr, 0, NULL, e) != 0)
+    const struct cli_backtrace_options *mine = (const struct cli_backtrace_options *)(const void *)o;
+    struct target_options how = {.no_inject = mine->no_inject, .block = mine->block};
+    if (target_reach(addr, &how, e) != 0)
         return -1;
     struct call *c = call_open(addr, e);
     if (!c)

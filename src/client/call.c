@@ -143,6 +143,13 @@ static int call_wait(struct call *c, enum call_await what, double timeout_s, str
     return -1;
 }
 
+/* A request that was not taken: because it is over, if it is. */
+static int call_not_taken(const struct call *c, struct err *e) {
+    if (c->failed && e)
+        *e = c->error;
+    return -1;
+}
+
 struct call *call_open(const struct session_address *addr, struct err *e) {
     struct call *c = calloc(1, sizeof *c);
     if (!c) {
@@ -180,7 +187,7 @@ int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e) {
     memset(out, 0, sizeof *out);
     c->snapshot = out;
     if (session_request(c->session, WIRE_THREADS, e) != 0)
-        return -1;
+        return call_not_taken(c, e);
     return call_wait(c, CALL_SNAPSHOT, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
@@ -197,13 +204,13 @@ int call_status(struct call *c, struct model_status *out, struct err *e) {
     memset(out, 0, sizeof *out);
     c->status = out;
     if (session_request(c->session, WIRE_STATUS, e) != 0)
-        return -1;
+        return call_not_taken(c, e);
     return call_wait(c, CALL_STATUS, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
 int call_eject(struct call *c, struct err *e) {
     if (session_request(c->session, WIRE_EJECT, e) != 0)
-        return -1;
+        return call_not_taken(c, e);
     return call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
@@ -215,6 +222,7 @@ int call_sample(struct call *c, double rate_hz, double duration_s,
     c->on_batch = fn;
     c->batch_arg = arg;
     int rc = session_subscribe(c->session, WIRE_STREAM_SAMPLES, rate_hz, e);
+    rc = rc == 0 ? 0 : call_not_taken(c, e);
     if (rc == 0)
         rc = call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
     uint64_t began = clock_mono_ns();
@@ -223,7 +231,7 @@ int call_sample(struct call *c, double rate_hz, double duration_s,
         *elapsed_s = (double)(clock_mono_ns() - began) / 1e9;
     }
     if (rc == 0)
-        rc = session_unsubscribe(c->session, WIRE_STREAM_SAMPLES, e);
+        rc = session_unsubscribe(c->session, WIRE_STREAM_SAMPLES, e) == 0 ? 0 : call_not_taken(c, e);
     if (rc == 0)
         rc = call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
     c->on_batch = NULL;

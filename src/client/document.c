@@ -29,6 +29,8 @@ static void document_put_target(struct json *j, const struct model_target *t) {
     json_kv_string(j, "torch", t->torch);
     document_put_known(j, "rank", t->rank);
     json_kv_string(j, "mode", model_mode_name(t->mode));
+    json_kv_string(j, "mode_reason", t->mode_reason);
+    json_kv_bool(j, "blocking", t->blocking);
     json_kv_number(j, "started_at", t->started_at, 3);
     json_kv_string(j, "agent_version", t->agent_version);
     json_object_end(j);
@@ -72,6 +74,7 @@ static void document_put_thread(struct json *j, const struct model_thread *t) {
     json_kv_bool(j, "has_python", t->has_python);
     json_kv_bool(j, "torn", t->torn);
     json_kv_bool(j, "truncated", t->truncated);
+    json_kv_uint(j, "stopped_us", t->stopped_us);
     json_key(j, "frames");
     json_array_begin(j);
     for (size_t i = 0; i < t->n_frames; i++)
@@ -204,6 +207,7 @@ void document_put_processes(struct json *j, const struct target_process *list, s
         document_put_known(j, "threads", p->threads);
         json_kv_bool(j, "agent", p->attached);
         json_kv_bool(j, "inspectable", p->inspectable);
+        json_kv_bool(j, "readable", p->readable);
         json_kv_string(j, "why_not", document_or_null(p->why_not));
         json_kv_string(j, "cmdline", p->cmdline);
         json_object_end(j);

@@ -2,6 +2,7 @@
 /* export: see export.h. Check, attach, look, render, write: in this order, so that a failure leaves nothing half done. */
 #include "client/export.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 
 #define EXPORT_LOOK_INTERVAL_MS 100 /* between the two looks that tell what is on the CPU */
 #define EXPORT_RATE_HZ 100.0
+#define EXPORT_TORN_SHARE 50 /* more than one in so many is said */
 #define EXPORT_OUTPUT_MAX ((size_t)1 << 30)
 
 const struct export_format export_formats[] = {
@@ -98,11 +100,28 @@ static int export_look(const struct export_format *f, double duration_s, struct 
     return 0;
 }
 
+/* From outside, stacks that changed while they were read are left out, and more of those of threads that run than of those
+ * that sleep: a share that is not small has to be said where the format has no place for it. */
+static void export_note_torn(const struct export_request *r, const struct model_target *target,
+                             const struct fold *fold) {
+    const struct fold_totals *totals = fold_get_totals(fold);
+    uint64_t all = totals->samples + totals->torn;
+    if (!r->note || target->mode != MODEL_MODE_READONLY || totals->torn * EXPORT_TORN_SHARE <= all)
+        return;
+    (void)strbuf_addf(
+        r->note,
+        "%" PRIu64 " of %" PRIu64
+        " samples were left out: the threads ran while they were read from outside; --block stops them "
+        "for the moment",
+        totals->torn, all);
+}
+
 static int export_attached(const struct export_request *r, const struct export_format *f, double duration_s,
                            struct call *c, struct strbuf *out, struct err *e) {
     struct model_snapshot snapshot = {0};
     struct fold *fold = fold_new();
     double elapsed_s = 0;
+    bool sampled = duration_s > 0 && f->wants_samples;
     int rc = fold ? export_look(f, duration_s, c, &snapshot, fold, &elapsed_s, e)
                   : err_set(e, ERR_FAILED, "out of memory for stacks");
     if (rc == 0) {
@@ -110,6 +129,8 @@ static int export_attached(const struct export_request *r, const struct export_f
         data.elapsed_s = elapsed_s;
         data.fold = fold;
         rc = f->render(&data, out, e);
+        if (rc == 0 && sampled && !f->wants_snapshot)
+            export_note_torn(r, data.target, fold);
     }
     fold_free(fold);
     model_snapshot_fini(&snapshot);
@@ -124,7 +145,7 @@ int export_run(const struct export_request *request, struct err *e) {
     if (export_check(request, f, duration_s, e) != 0)
         return -1;
     struct session_address addr;
-    if (target_resolve(request->target, &addr, e) != 0 || target_attach(&addr, 0, NULL, e) != 0)
+    if (target_resolve(request->target, &addr, e) != 0 || target_reach(&addr, &request->how, e) != 0)
         return -1;
     struct call *c = call_open(&addr, e);
     if (!c)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session: one connection to one agent, on a loop.
+ * session: what is known of one target, as it comes, on a loop.
  *
- * Connects, says hello, keeps subscriptions across reconnects, reconnects with back-off (0.25, 0.5, 1, 2, 5 s, 20 % jitter)
- * and notices the target's end through a pidfd. Callbacks run on the loop's thread and may not free the session.
+ * From an agent: connects, says hello, keeps subscriptions across reconnects, reconnects with back-off (0.25, 0.5, 1, 2, 5 s,
+ * 20 % jitter). Or from outside: a thread of ours reads the target's memory. Both notice the target's end through a pidfd.
+ * Callbacks run on the loop's thread and may not free the session.
  */
 #ifndef CLIENT_SESSION_H
 #define CLIENT_SESSION_H
@@ -19,7 +20,7 @@
 
 enum session_state {
     SESSION_CONNECTING = 0,
-    SESSION_CONNECTED,    /* hello was answered */
+    SESSION_CONNECTED,    /* hello was answered; from outside: the interpreter was found */
     SESSION_RECONNECTING, /* the connection broke; the next try is under way or waited for */
     SESSION_LOST,         /* final: the target is gone */
     SESSION_FAILED,       /* final: the other side is no agent, or of another version */
@@ -39,10 +40,13 @@ struct session_handler {
                      const struct err *error); /* subscribe, unsubscribe, eject */
 };
 
-/* Where the agent is. `pid` > 0 lets the session notice the target's end. */
+/* Where the target is. `pid` > 0 lets the session notice the target's end. */
 struct session_address {
-    char path[256]; /* unix socket */
+    char path[256]; /* unix socket of the agent */
     pid_t pid;
+    enum model_mode mode; /* MODEL_MODE_READONLY: read process `pid` from outside */
+    bool block;           /* the same, stopping each running thread while it is read */
+    char why[256];        /* the same: why it is read from outside */
 };
 
 /* Start connecting. NULL on failure. Freed by session_free, from outside callbacks. */

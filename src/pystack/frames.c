@@ -234,5 +234,5 @@ ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, 
 ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated) {
     pystack_codes_begin(&ps->codes, arena);
-    return pystack_walk_frames(ps, t, arena, out, torn, truncated, false);
+    return pystack_walk_held(ps, t, arena, out, torn, truncated, false);
 }

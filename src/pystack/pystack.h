@@ -66,6 +66,24 @@ ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pys
 ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated);
 
+/* Makes a thread of the target stand still. */
+struct pystack_hold {
+    int (*stop)(void *arg, pid_t tid); /* `tid` as we number it; 0: it stands still until go; -1: it runs */
+    uint64_t (*go)(void *arg);         /* let it go: how long it stood still, in nanoseconds */
+    void *arg;
+};
+
+/* From now on frames of threads that run are read while they stand still; those of sleeping threads as before. NULL: never. Copied. */
+void pystack_set_hold(struct pystack *ps, const struct pystack_hold *hold);
+
+/* How long the thread stood still whose frames were read last; 0: it did not. */
+uint64_t pystack_stopped_ns(const struct pystack *ps);
+
+/* The number we know the thread by that calls itself `tid` (they differ across pid namespaces; 0 unknown), as far as it was
+ * there when pystack_snapshot or pystack_refresh_tids looked last. */
+pid_t pystack_outer_tid(const struct pystack *ps, int64_t tid);
+int pystack_refresh_tids(struct pystack *ps);
+
 /* GIL state of one OS thread: held (from the runtime), waiting (asleep in futex(2) on the GIL's own condition variable, from
  * /proc/PID/task/TID/syscall), none, or unknown when that file may not be read. */
 enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread *t);
@@ -75,6 +93,10 @@ enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread 
  * the previous call on the same pystack. 0, or -1 with the error (ERR_LOST when the process is gone). */
 int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out,
                      struct err *e);
+
+/* What process `pid` (0: this one) is, with what `info` says of its interpreter (NULL: not found). `out` is initialised by this
+ * call and owned by the caller (model_target_fini); what cannot be found out is unknown; mode and agent are left to the caller. */
+void pystack_read_target(pid_t pid, const struct pystack_info *info, struct model_target *out);
 
 /* Version of PyTorch that process `pid` (0: this one) has loaded, from the mapping of its library and the version file
  * beside it; no Python is run. 0, or -1 when torch is not loaded or its version cannot be found (then "" is stored if it

@@ -72,6 +72,8 @@ struct pystack {
     int32_t pthread_tid;     /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
+    struct pystack_hold hold;      /* stop NULL: none */
+    uint64_t stopped_ns;           /* of the thread read last */
     struct model_frame *frames;    /* PYSTACK_MAX_FRAMES */
     struct pystack_raw_frame *raw; /* PYSTACK_MAX_RAW */
     uint8_t *chunk[2];             /* two copies of the newest chunk, PYSTACK_CHUNK_MAX each */
@@ -115,9 +117,6 @@ ssize_t pystack_list_tids(struct pystack *ps);
 /* tids.c: the target's number of the OS thread whose pthread_self is `ident`; 0 unknown. Finds the offset when needed. */
 int64_t pystack_tid_of_ident(struct pystack *ps, uint64_t ident);
 
-/* tids.c: our number of the thread that the target calls `inner`; 0 unknown. */
-pid_t pystack_outer_tid(const struct pystack *ps, int64_t inner);
-
 /* tids.c: is process `pid` in another pid namespace than we are? */
 bool pystack_in_other_namespace(pid_t pid);
 
@@ -129,6 +128,10 @@ ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, 
 /* names.c: give the threads their names, copied to `arena`. Reads them again when they are old, or sooner if one is missed. */
 void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena);
 void pystack_names_fini(struct pystack_names *names);
+
+/* hold.c: as pystack_walk_frames while the thread stands still, where there is something to hold it (pystack_set_hold). */
+ssize_t pystack_walk_held(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
+                          struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 
 /* torch.c: public part of the version that the text of torch/version.py gives: "2.13.0" of "2.13.0+cpu". 0 or -1. */
 int pystack_parse_torch_version(const char *text, char *buf, size_t cap);

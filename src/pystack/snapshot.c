@@ -126,7 +126,8 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
     t->ident = p->ident;
     t->name = p->name ? p->name : t->name;
     t->gil = pystack_read_gil(w->ps, p);
-    ssize_t n = pystack_walk_frames(w->ps, p, &w->out->arena, &t->frames, &t->torn, &t->truncated, true);
+    ssize_t n = pystack_walk_held(w->ps, p, &w->out->arena, &t->frames, &t->torn, &t->truncated, true);
+    t->stopped_us += (pystack_stopped_ns(w->ps) + CLOCK_NS_PER_US - 1) / CLOCK_NS_PER_US;
     t->n_frames = n > 0 ? (size_t)n : 0;
     t->torn = t->torn || n < 0;
     return n != 0;

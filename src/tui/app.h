@@ -107,6 +107,9 @@ void app_take_processes(struct app *a, struct target_process *list, size_t n);
 /* The attach that was wished for ended: NULL well, else why not. */
 void app_attach_done(struct app *a, const struct err *why);
 
+/* Why what is shown does not move any more, or is read from outside though nobody asked for that; false when neither is so. */
+bool app_banner(const struct app *a, char *buf, size_t cap);
+
 /* Draw everything into `g`. */
 void app_draw(struct app *a, struct grid *g);
 

@@ -34,11 +34,16 @@ struct main_options {
     const char *delay, *theme, *color, *filter, *export, *output, *unit;
     bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, version, help;
     double duration_s;
+    bool no_inject, block;
 };
 
 #define AT(field) offsetof(struct main_options, field)
 
 static const struct option_def main_table[] = {
+    {"no-inject", 0, OPTION_FLAG, AT(no_inject), NULL, "put no agent into the target: read it from outside",
+     0, 0},
+    {"block", 0, OPTION_FLAG, AT(block), NULL,
+     "the same, stopping running threads while they are read: exact stacks", 0, 0},
     {"delay", 'd', OPTION_STRING, AT(delay), "DELAY",
      "time between two snapshots: 5 (tenths of a second), 250ms, 2s", 0, 0},
     {"filter", 'F', OPTION_STRING, AT(filter), "TEXT",
@@ -136,10 +141,18 @@ static int main_export(const struct main_options *o, const char *target, struct 
         .process = o->process,
         .by_function = o->by_function,
         .screen = &screen,
+        .how = {.no_inject = o->no_inject, .block = o->block},
     };
     if (o->unit && export_parse_unit(o->unit, &request.unit, e) != 0)
         return -1;
-    return export_run(&request, e);
+    struct strbuf note;
+    strbuf_init(&note, 4096);
+    request.note = &note;
+    int rc = export_run(&request, e);
+    if (rc == 0 && note.len)
+        (void)fprintf(stderr, "probing-top: %s\n", strbuf_str(&note));
+    strbuf_fini(&note);
+    return rc;
 }
 
 /* Where themes lie: the user's, the installed, and those beside this program. */
@@ -209,10 +222,11 @@ static int main_screens(const struct main_options *o, const char *target, struct
                        target ? "" : " with a TARGET");
     if (main_load_theme(o, &theme, greeting, sizeof greeting, e) != 0)
         return -1;
+    config.how = (struct target_options){.no_inject = o->no_inject, .block = o->block};
     config.greeting = *greeting ? greeting : NULL;
     if (target) {
         struct attach attach;
-        if (attach_start(&attach, target, e) != 0 || attach_finish(&attach, &addr, e) != 0)
+        if (attach_start(&attach, target, &config.how, e) != 0 || attach_finish(&attach, &addr, e) != 0)
             return -1;
         config.address = &addr;
     }

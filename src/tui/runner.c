@@ -266,7 +266,7 @@ static void runner_attach(struct runner *r, pid_t pid) {
     char target[24];
     struct err e;
     (void)snprintf(target, sizeof target, "%ld", (long)pid);
-    if (attach_start(&r->attach, target, &e) != 0) {
+    if (attach_start(&r->attach, target, &r->config->how, &e) != 0) {
         app_attach_done(r->app, &e);
         return;
     }

@@ -11,12 +11,12 @@
 
 #include <cmocka.h>
 
-#include "agent/cost.h"
 #include "agent/mailbox.h"
 #include "agent/peer.h"
 #include "agent/queue.h"
-#include "agent/trie.h"
 #include "base/clock.h"
+#include "base/cost.h"
+#include "base/trie.h"
 
 /* ---- trie ---- */
 
