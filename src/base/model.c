@@ -36,6 +36,20 @@ const char *model_gil_name(enum model_gil g) {
     return NULL;
 }
 
+const char *model_local_kind_name(enum model_local_kind k) {
+    switch (k) {
+    case MODEL_LOCAL_ARGUMENT:
+        return "argument";
+    case MODEL_LOCAL_CELL:
+        return "cell";
+    case MODEL_LOCAL_FREE:
+        return "free";
+    case MODEL_LOCAL_VARIABLE:
+        break;
+    }
+    return "variable";
+}
+
 const char *model_frame_kind_name(enum model_frame_kind k) {
     return k == MODEL_FRAME_NATIVE ? "native" : "python";
 }

@@ -34,12 +34,36 @@ enum model_mode {
     MODEL_MODE_READONLY,  /* read from outside, nothing injected */
 };
 
+enum model_local_kind {
+    MODEL_LOCAL_VARIABLE = 0,
+    MODEL_LOCAL_ARGUMENT,
+    MODEL_LOCAL_CELL, /* shared with functions within */
+    MODEL_LOCAL_FREE, /* of a function around it */
+};
+
+/* An argument or local variable that has a value. */
+struct model_local {
+    const char *name;
+    const char *type; /* name of its type; NULL unknown */
+    const char *text; /* its value in short, as repr() would have it; NULL unknown */
+    enum model_local_kind kind;
+};
+
+/* Those of one frame, in the order of the code. */
+struct model_locals {
+    struct model_local *items;
+    size_t n;
+    bool truncated; /* a limit left some out */
+};
+
 /* One frame of a stack. */
 struct model_frame {
     enum model_frame_kind kind;
     const char *func; /* qualified name where the interpreter keeps one; NULL unknown */
     const char *file; /* co_filename as the interpreter has it; NULL unknown */
     int line;         /* current line (not the function's first); 0 unknown */
+    uint64_t addr; /* where the frame lies in the target; 0 unknown. For who read it; it is not passed on */
+    const struct model_locals *locals; /* NULL: not asked for, or not known */
 };
 
 /* One OS thread of the target, with its Python stack if it has one. */
@@ -183,6 +207,9 @@ void model_status_fini(struct model_status *s);
 
 /* "held", "waiting", "none", or NULL when unknown. */
 const char *model_gil_name(enum model_gil g);
+
+/* "variable", "argument", "cell" or "free". */
+const char *model_local_kind_name(enum model_local_kind k);
 
 /* "python" or "native". */
 const char *model_frame_kind_name(enum model_frame_kind k);

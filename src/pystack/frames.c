@@ -176,6 +176,7 @@ static int frames_decode(struct frames_walk *w, const struct pystack_raw_frame *
         .func = pystack_code_func(&ps->codes, code),
         .file = pystack_code_file(&ps->codes, code),
         .line = pystack_code_line(code, &ps->reader, at),
+        .addr = f->addr,
     };
     return 0;
 }
