@@ -7,6 +7,14 @@ void model_snapshot_fini(struct model_snapshot *s) {
     *s = (struct model_snapshot){.arena = s->arena};
 }
 
+void model_snapshot_keep(struct model_snapshot *s, int64_t tid) {
+    size_t i = 0;
+    while (i < s->n_threads && s->threads[i].tid != tid)
+        i++;
+    s->threads += i;
+    s->n_threads = i < s->n_threads ? 1 : 0;
+}
+
 void model_target_fini(struct model_target *t) {
     arena_fini(&t->arena);
     *t = (struct model_target){.arena = t->arena};

@@ -205,6 +205,9 @@ void model_target_fini(struct model_target *t);
 void model_sample_batch_fini(struct model_sample_batch *b);
 void model_status_fini(struct model_status *s);
 
+/* Leave thread `tid` in a snapshot as the only one; none when it is not there. */
+void model_snapshot_keep(struct model_snapshot *s, int64_t tid);
+
 /* "held", "waiting", "none", or NULL when unknown. */
 const char *model_gil_name(enum model_gil g);
 

@@ -316,13 +316,8 @@ int wire_put_snapshot_open(struct strbuf *out, uint32_t id, const struct model_s
 int wire_put_snapshot_wanted_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s,
                                   const struct wire_threads *want) {
     struct model_snapshot part = *s;
-    for (size_t i = 0; want->tid && i < s->n_threads; i++)
-        if (s->threads[i].tid == want->tid) {
-            part.threads = &s->threads[i];
-            part.n_threads = 1;
-        }
-    if (want->tid && (part.n_threads != 1 || part.threads[0].tid != want->tid))
-        part.n_threads = 0;
+    if (want->tid)
+        model_snapshot_keep(&part, want->tid);
     put_response_head(out, id);
     return put_snapshot_body(out, &part, want->locals);
 }
