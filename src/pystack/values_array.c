@@ -98,19 +98,19 @@ int values_put_number(struct values *v, const struct values_type *type, uint64_t
 /* A layout: of THPVariable, behind the object's head, and of TensorImpl. */
 struct array_torch {
     int major, minor;
-    int32_t impl;   /* in the object: of the pointer to the TensorImpl */
-    int32_t object; /* in the TensorImpl: of the pointer back to the object */
-    int32_t ndim, sizes, numel,
-        dtype;           /* sizes: the first five are inline; more lie where the first word says */
-    int32_t device;      /* std::optional<Device>: type, index, has a value */
-    int32_t policy;      /* byte of bit fields: sizes are not where they seem when ... */
-    uint8_t policy_mask; /* ... one of these is set */
-    int32_t symbolic;    /* byte that is 0 unless the sizes are symbols */
+    int32_t impl;        /* in the object: of the pointer to the TensorImpl */
+    int32_t object;      /* in the TensorImpl: of the pointer back to the object */
+    int32_t ndim, sizes; /* the first five sizes are inline; more lie where the first word says */
+    int32_t numel, dtype;
+    int32_t device;    /* std::optional<Device>: type, index, has a value */
+    int32_t flags;     /* two bytes of bit fields ... */
+    uint16_t computed; /* ... that say that sizes or device are not what is stored: sizes_strides_policy_ (its
+                                  * upper bit), has_symbolic_sizes_strides_, device_policy_, custom_device_, python_custom_... */
     int32_t size;
 };
 
 static const struct array_torch array_torches[] = {
-    {2, 13, 0, 48, 56, 64, 152, 160, 162, 166, 0x88, 167, 168},
+    {2, 13, 0, 48, 56, 64, 152, 160, 162, 166, 0x3a98, 168},
 };
 
 #define ARRAY_INLINE_DIMS 5
@@ -185,7 +185,7 @@ static int array_describe_tensor(struct values *v, const struct array_torch *l, 
     int64_t dims[ARRAY_DIMS_MAX];
     if (pystack_read_u64_at(v->reader, addr, v->reader->off.object_size + l->impl, &impl) != 0 ||
         !pystack_is_pointer(impl) || mem_read(&v->reader->mem, impl, b, (size_t)l->size) != 0 ||
-        pystack_get_u64(b, l->object) != addr || (b[l->policy] & l->policy_mask) || b[l->symbolic])
+        pystack_get_u64(b, l->object) != addr || ((b[l->flags] | b[l->flags + 1] << 8) & l->computed))
         return -1;
     uint64_t n = pystack_get_u64(b, l->ndim);
     uint64_t at = n > ARRAY_INLINE_DIMS ? pystack_get_u64(b, l->sizes) : impl + (uint64_t)l->sizes;
