@@ -62,8 +62,6 @@ struct model_frame {
     const char *func; /* qualified name where the interpreter keeps one; NULL unknown */
     const char *file; /* co_filename as the interpreter has it; NULL unknown */
     int line;         /* current line (not the function's first); 0 unknown */
-    uint64_t addr; /* where the frame lies in the target; 0 unknown. For who read it; it is not passed on */
-    const struct model_locals *locals; /* NULL: not asked for, or not known */
 };
 
 /* One OS thread of the target, with its Python stack if it has one. */
@@ -82,6 +80,7 @@ struct model_thread {
     uint64_t stopped_us;        /* how long it was made to stand still for this look; 0: it was not */
     struct model_frame *frames; /* innermost first */
     size_t n_frames;
+    const struct model_locals **locals; /* of each frame, NULL where they are not known; NULL: not asked for */
 };
 
 /* The process, once per snapshot. */

@@ -107,7 +107,7 @@ static void backtrace_put_thread(struct strbuf *out, const struct model_thread *
             (void)strbuf_addf(out, ":%d", f->line);
         (void)strbuf_adds(out, ")\n");
         if (locals && f->kind == MODEL_FRAME_PYTHON)
-            backtrace_put_locals(out, f->locals);
+            backtrace_put_locals(out, t->locals ? t->locals[i] : NULL);
     }
     if (t->truncated)
         (void)strbuf_adds(out, "    ... (outer frames left out)\n");

@@ -68,7 +68,8 @@ static void document_put_locals(struct json *j, const struct model_locals *l) {
     json_kv_bool(j, "locals_truncated", l->truncated);
 }
 
-static void document_put_frame(struct json *j, const struct model_frame *f, size_t depth, bool locals) {
+static void document_put_frame(struct json *j, const struct model_frame *f, size_t depth, bool with_locals,
+                               const struct model_locals *locals) {
     json_object_begin(j);
     json_kv_uint(j, "depth", depth);
     json_kv_string(j, "kind", model_frame_kind_name(f->kind));
@@ -78,8 +79,8 @@ static void document_put_frame(struct json *j, const struct model_frame *f, size
         json_kv_int(j, "line", f->line);
     else
         json_kv_null(j, "line");
-    if (locals)
-        document_put_locals(j, f->locals);
+    if (with_locals)
+        document_put_locals(j, locals);
     json_object_end(j);
 }
 
@@ -100,7 +101,7 @@ static void document_put_thread(struct json *j, const struct model_thread *t, bo
     json_key(j, "frames");
     json_array_begin(j);
     for (size_t i = 0; i < t->n_frames; i++)
-        document_put_frame(j, &t->frames[i], i, locals);
+        document_put_frame(j, &t->frames[i], i, locals, t->locals ? t->locals[i] : NULL);
     json_array_end(j);
     json_object_end(j);
 }
@@ -121,7 +122,7 @@ static void document_put_sample(struct json *j, const struct fold *fold, const s
     json_key(j, "frames");
     json_array_begin(j);
     for (size_t i = have; i-- > 0;)
-        document_put_frame(j, frames[i], depth - 1 - i, false);
+        document_put_frame(j, frames[i], depth - 1 - i, false, NULL);
     json_array_end(j);
     json_object_end(j);
 }

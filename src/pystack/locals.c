@@ -252,48 +252,49 @@ static struct model_locals *locals_keep(struct locals_work *w) {
     return out;
 }
 
-static void locals_put_frame(struct locals_work *w, struct model_frame *f) {
+/* The locals of frame `f` at `addr`, or NULL. */
+static const struct model_locals *locals_read_frame(struct locals_work *w, const struct model_frame *f,
+                                                    uint64_t addr) {
     struct pystack *ps = w->ps;
     struct locals_mark before, after;
     w->n = 0;
     w->full = false;
-    if (locals_read_mark(ps, f->addr, &before) != 0 || !locals_is_frame_of(ps, f, before.code)) {
+    if (locals_read_mark(ps, addr, &before) != 0 || !locals_is_frame_of(ps, f, before.code)) {
         w->moved = true;
-        return;
+        return NULL;
     }
     if (locals_read_code(&ps->reader, before.code, &w->code) != 0)
-        return;
+        return NULL;
     if (w->code.flags & LOCALS_CO_OPTIMIZED)
-        locals_put_slots(w, f->addr);
+        locals_put_slots(w, addr);
     else
-        locals_put_dict(w, f->addr);
-    bool there = locals_read_mark(ps, f->addr, &after) == 0 && after.code == before.code &&
+        locals_put_dict(w, addr);
+    bool there = locals_read_mark(ps, addr, &after) == 0 && after.code == before.code &&
                  after.previous == before.previous;
-    if (!there || after.instr != before.instr)
-        w->moved = true;
-    if (there)
-        f->locals = locals_keep(w);
+    w->moved = w->moved || !there || after.instr != before.instr;
+    return there ? locals_keep(w) : NULL;
 }
 
-void pystack_locals_put(struct pystack *ps, struct model_frame *frames, size_t n, struct arena *arena,
-                        struct pystack_locals_budget *budget, bool *moved, bool *cut) {
+const struct model_locals **pystack_locals_read(struct pystack *ps, const struct model_frame *frames,
+                                                size_t n, struct arena *arena,
+                                                struct pystack_locals_budget *budget, bool *moved,
+                                                bool *cut) {
+    const struct model_locals **out = arena_calloc(arena, n ? n : 1, sizeof *out);
     struct locals_work *w = calloc(1, sizeof *w);
-    if (w)
-        w->values = calloc(1, sizeof *w->values);
-    if (!w || !w->values) {
-        free(w);
+    struct values *values = calloc(1, sizeof *values);
+    if (out && w && values) {
+        w->ps = ps;
+        w->values = values;
+        w->arena = arena;
+        w->budget = budget;
+        values_begin(values, &ps->reader, ps->pid);
+        for (size_t i = 0; i < n && !w->cut; i++)
+            out[i] = locals_read_frame(w, &frames[i], ps->places[i]);
+        *moved = *moved || w->moved;
+        *cut = *cut || w->cut;
+    } else
         *cut = true;
-        return;
-    }
-    w->ps = ps;
-    w->arena = arena;
-    w->budget = budget;
-    values_begin(w->values, &ps->reader, ps->pid);
-    for (size_t i = 0; i < n && !w->cut; i++)
-        if (frames[i].addr)
-            locals_put_frame(w, &frames[i]);
-    *moved = *moved || w->moved;
-    *cut = *cut || w->cut;
-    free(w->values);
+    free(values);
     free(w);
+    return out;
 }

@@ -25,9 +25,11 @@ struct pystack_locals_budget {
 /* The budget for one thread alone, or for all. */
 struct pystack_locals_budget pystack_locals_budget(bool one_thread);
 
-/* Fill in the locals of frames that were walked within the same call (pystack_codes_begin). Those that cannot be read stay
- * NULL. `*moved` is set when a frame was not any more what it had been, `*cut` when the budget ended. */
-void pystack_locals_put(struct pystack *ps, struct model_frame *frames, size_t n, struct arena *arena,
-                        struct pystack_locals_budget *budget, bool *moved, bool *cut);
+/* The locals of the frames that were walked last, within the same call (pystack_codes_begin): one for each frame, NULL where
+ * they cannot be read. `*moved` is set when a frame was not any more what it had been, `*cut` when the budget or memory
+ * ended. NULL without memory. */
+const struct model_locals **pystack_locals_read(struct pystack *ps, const struct model_frame *frames,
+                                                size_t n, struct arena *arena,
+                                                struct pystack_locals_budget *budget, bool *moved, bool *cut);
 
 #endif

@@ -140,7 +140,7 @@ static void snapshot_put_locals(struct snapshot_work *w, struct model_thread *t)
     bool moved = false, cut = false;
     if (!w->wish || (w->wish->tid && w->wish->tid != t->tid))
         return;
-    pystack_locals_put(w->ps, t->frames, t->n_frames, &w->out->arena, &w->locals, &moved, &cut);
+    t->locals = pystack_locals_read(w->ps, t->frames, t->n_frames, &w->out->arena, &w->locals, &moved, &cut);
     t->torn = t->torn || moved;
     w->out->incomplete = w->out->incomplete || cut;
 }

@@ -198,9 +198,14 @@ static int get_locals(struct codec_cursor map, const struct field_strings *strin
         if (f->thread >= out->n_threads || f->depth >= out->threads[f->thread].n_frames ||
             f->count > n_values - used)
             return field_fail(e, "locals", "frames");
+        struct model_thread *t = &out->threads[f->thread];
+        if (!t->locals)
+            t->locals = arena_calloc(&out->arena, t->n_frames, sizeof *t->locals);
+        if (!t->locals)
+            return field_fail_memory(e, "locals");
         locals[i] = (struct model_locals){
             .items = (struct model_local *)values + used, .n = f->count, .truncated = f->truncated};
-        out->threads[f->thread].frames[f->depth].locals = &locals[i];
+        t->locals[f->depth] = &locals[i];
         used += f->count;
     }
     return 0;

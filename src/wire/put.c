@@ -193,8 +193,8 @@ static int put_prepare_locals(struct put_snapshot *p) {
         }
         frames = values = 0;
         for (size_t i = 0; i < p->s->n_threads; i++)
-            for (size_t d = 0; d < put_depth_of(p, i); d++) {
-                const struct model_locals *l = p->s->threads[i].frames[d].locals;
+            for (size_t d = 0; p->s->threads[i].locals && d < put_depth_of(p, i); d++) {
+                const struct model_locals *l = p->s->threads[i].locals[d];
                 if (!l)
                     continue;
                 if (pass == 1) {

@@ -39,7 +39,7 @@ static void dump_frames(struct json *j, const struct model_thread *t) {
         json_kv_string(j, "func", t->frames[i].func);
         json_kv_string(j, "file", t->frames[i].file);
         json_kv_int(j, "line", t->frames[i].line);
-        dump_locals(j, t->frames[i].locals);
+        dump_locals(j, t->locals ? t->locals[i] : NULL);
         json_object_end(j);
     }
     json_array_end(j);
