@@ -44,9 +44,10 @@ struct locals_work {
     struct locals_code code;
     struct model_local items[LOCALS_PER_FRAME];
     size_t n;
-    bool full;  /* variables were left out */
-    bool cut;   /* the budget ended */
-    bool moved; /* something changed while it was read */
+    bool running; /* the thread is on a processor */
+    bool full;    /* variables were left out */
+    bool cut;     /* the budget ended */
+    bool moved;   /* something changed while it was read */
 };
 
 struct pystack_locals_budget pystack_locals_budget(bool one_thread) {
@@ -157,6 +158,18 @@ static bool locals_add(struct locals_work *w, const char *name, const char *type
     return true;
 }
 
+/* Type and text of an object. The memory of one that goes is soon another's: if a second look at a running thread says
+ * something else, it moved. False when there is no object. */
+static bool locals_read_value(struct locals_work *w, uint64_t object, char *type, char *text) {
+    char again_type[VALUES_TYPE_MAX], again[VALUES_TEXT_MAX];
+    if (values_read(w->values, object, type, text) != 0)
+        return false;
+    if (w->running && (values_read(w->values, object, again_type, again) != 0 ||
+                       strcmp(type, again_type) != 0 || strcmp(text, again) != 0))
+        w->moved = true;
+    return true;
+}
+
 /* One variable of a function. It is read again when it came to refer to something else meanwhile. */
 static bool locals_put_slot(struct locals_work *w, uint64_t slot, size_t index) {
     char name[LOCALS_NAME_MAX], type[VALUES_TYPE_MAX], text[VALUES_TEXT_MAX];
@@ -172,7 +185,7 @@ static bool locals_put_slot(struct locals_work *w, uint64_t slot, size_t index) 
     if (locals_get_object(w, slot, bits, &object) != 0)
         return true;
     for (int i = 0; i < LOCALS_RETRIES && object && !known; i++) {
-        known = values_read(w->values, object, type, text) == 0;
+        known = locals_read_value(w, object, type, text);
         if (locals_get_object(w, slot, bits, &after) != 0 || after != object) {
             w->moved = true;
             known = false;
@@ -202,7 +215,7 @@ static int locals_put_entry(struct pystack_reader *r, uint32_t index, uint64_t k
     if (n <= 0 || (n > 4 && strncmp(name, "__", 2) == 0 && strcmp(name + n - 2, "__") == 0) ||
         locals_is_definition(w->values, value))
         return 0;
-    bool known = values_read(w->values, value, type, text) == 0;
+    bool known = locals_read_value(w, value, type, text);
     return locals_add(w, name, type, known ? text : NULL, MODEL_LOCAL_VARIABLE) ? 0 : 1;
 }
 
@@ -276,7 +289,7 @@ static const struct model_locals *locals_read_frame(struct locals_work *w, const
 }
 
 const struct model_locals **pystack_locals_read(struct pystack *ps, const struct model_frame *frames,
-                                                size_t n, struct arena *arena,
+                                                size_t n, bool running, struct arena *arena,
                                                 struct pystack_locals_budget *budget, bool *moved,
                                                 bool *cut) {
     const struct model_locals **out = arena_calloc(arena, n ? n : 1, sizeof *out);
@@ -285,6 +298,7 @@ const struct model_locals **pystack_locals_read(struct pystack *ps, const struct
     if (out && w && values) {
         w->ps = ps;
         w->values = values;
+        w->running = running;
         w->arena = arena;
         w->budget = budget;
         values_begin(values, &ps->reader, ps->pid);

@@ -26,10 +26,10 @@ struct pystack_locals_budget {
 struct pystack_locals_budget pystack_locals_budget(bool one_thread);
 
 /* The locals of the frames that were walked last, within the same call (pystack_codes_begin): one for each frame, NULL where
- * they cannot be read. `*moved` is set when a frame was not any more what it had been, `*cut` when the budget or memory
+ * they cannot be read. Of a thread that is `running` every value is read twice. `*moved` is set when a frame was not any more what it had been, `*cut` when the budget or memory
  * ended. NULL without memory. */
 const struct model_locals **pystack_locals_read(struct pystack *ps, const struct model_frame *frames,
-                                                size_t n, struct arena *arena,
+                                                size_t n, bool running, struct arena *arena,
                                                 struct pystack_locals_budget *budget, bool *moved, bool *cut);
 
 #endif

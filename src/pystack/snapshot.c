@@ -136,11 +136,18 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
     return n != 0;
 }
 
-static void snapshot_put_locals(struct snapshot_work *w, struct model_thread *t) {
-    bool moved = false, cut = false;
+/* A thread that has not been on a processor meanwhile has the values that were read. */
+static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu_before,
+                                struct model_thread *t) {
+    struct procfs_stat st;
+    bool moved = false, cut = false, running = t->state == 'R';
     if (!w->wish || (w->wish->tid && w->wish->tid != t->tid))
         return;
-    t->locals = pystack_locals_read(w->ps, t->frames, t->n_frames, &w->out->arena, &w->locals, &moved, &cut);
+    t->locals =
+        pystack_locals_read(w->ps, t->frames, t->n_frames, running, &w->out->arena, &w->locals, &moved, &cut);
+    if (!running && (procfs_read_stat(w->ps->pid, tid, &st) != 0 || st.state == 'R' ||
+                     snapshot_thread_cpu(w->ps, tid, &st) != cpu_before))
+        moved = true;
     t->torn = t->torn || moved;
     w->out->incomplete = w->out->incomplete || cut;
 }
@@ -158,7 +165,6 @@ static void snapshot_put_python(struct snapshot_work *w, struct model_thread *t)
         p++;
     for (; !t->name && p + 1 < end && p[1].tid == t->tid; p++)
         t->name = p[1].name;
-    snapshot_put_locals(w, t);
     if (t->truncated)
         w->out->incomplete = true;
 }
@@ -182,7 +188,9 @@ static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_ti
                                .cpu_pct = NAN,
                                .native_name = arena_strdup(&out->arena, st.comm)};
     snapshot_put_cpu(w, id->outer, &st, t);
+    uint64_t cpu = w->ps->clocks_next[w->n_clocks - 1].cpu_ns;
     snapshot_put_python(w, t);
+    snapshot_put_locals(w, id->outer, cpu, t);
 }
 
 static void snapshot_read_interpreter(struct snapshot_work *w) {
