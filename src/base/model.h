@@ -80,7 +80,8 @@ struct model_thread {
     uint64_t stopped_us;        /* how long it was made to stand still for this look; 0: it was not */
     struct model_frame *frames; /* innermost first */
     size_t n_frames;
-    const struct model_locals **locals; /* of each frame, NULL where they are not known; NULL: not asked for */
+    const struct model_locals *
+        *locals; /* of each frame, NULL where they are not known; NULL: not asked for */
 };
 
 /* The process, once per snapshot. */

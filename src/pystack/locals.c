@@ -295,7 +295,7 @@ const struct model_locals **pystack_locals_read(struct pystack *ps, const struct
     const struct model_locals **out = arena_calloc(arena, n ? n : 1, sizeof *out);
     struct locals_work *w = calloc(1, sizeof *w);
     struct values *values = calloc(1, sizeof *values);
-    if (out && w && values) {
+    if (out && w && values && ps->reader.off.type_name) {
         w->ps = ps;
         w->values = values;
         w->running = running;

@@ -20,8 +20,8 @@ static int pystack_allocate(struct pystack *ps) {
     ps->numbers = calloc(PYSTACK_MAX_THREADS, sizeof *ps->numbers);
     ps->clocks = calloc(PYSTACK_MAX_THREADS, sizeof *ps->clocks);
     ps->clocks_next = calloc(PYSTACK_MAX_THREADS, sizeof *ps->clocks_next);
-    if (!ps->frames || !ps->places || !ps->raw || !ps->chunk[0] || !ps->chunk[1] || !ps->tids || !ps->numbers ||
-        !ps->clocks || !ps->clocks_next)
+    if (!ps->frames || !ps->places || !ps->raw || !ps->chunk[0] || !ps->chunk[1] || !ps->tids ||
+        !ps->numbers || !ps->clocks || !ps->clocks_next)
         return -1;
     return pystack_codes_init(&ps->codes);
 }

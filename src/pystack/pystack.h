@@ -102,7 +102,8 @@ struct pystack_locals_wish {
 /* The same with locals of frames (at most 64 of a frame, texts of 200 bytes, 16,384 and a megabyte of all together; when a
  * limit was reached the snapshot is incomplete). It costs more than frames do, so it is for those who ask. `wish` NULL: none. */
 int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
-                            const struct pystack_locals_wish *wish, struct model_snapshot *out, struct err *e);
+                            const struct pystack_locals_wish *wish, struct model_snapshot *out,
+                            struct err *e);
 
 /* What process `pid` (0: this one) is, with what `info` says of its interpreter (NULL: not found). `out` is initialised by this
  * call and owned by the caller (model_target_fini); what cannot be found out is unknown; mode and agent are left to the caller. */
