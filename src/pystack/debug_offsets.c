@@ -206,7 +206,7 @@ static int debug_derive(const struct pystack_offsets *row, struct debug_work *w)
     off->code_kwonlyargcount = row->code_kwonlyargcount + off->code_argcount - row->code_argcount;
     off->code_nlocalsplus = row->code_nlocalsplus + off->code_argcount - row->code_argcount;
     off->frame_locals = row->frame_locals + off->frame_previous - row->frame_previous;
-    off->dict_used = row->dict_used + off->dict_keys - row->dict_keys;
+    off->dict_used = row->dict_used + off->object_size - row->object_size;
     off->tstate_id = row->tstate_id + off->tstate_datastack_chunk - row->tstate_datastack_chunk;
     return off->code_firsttraceable >= 0 && off->code_firsttraceable + 4 <= off->code_size &&
                    debug_in(off->code_flags, off->code_size) &&

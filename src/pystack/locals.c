@@ -295,14 +295,15 @@ const struct model_locals **pystack_locals_read(struct pystack *ps, const struct
     const struct model_locals **out = arena_calloc(arena, n ? n : 1, sizeof *out);
     struct locals_work *w = calloc(1, sizeof *w);
     struct values *values = calloc(1, sizeof *values);
-    if (out && w && values && ps->reader.off.type_name) {
+    if (out && w && values) {
         w->ps = ps;
         w->values = values;
         w->running = running;
         w->arena = arena;
         w->budget = budget;
         values_begin(values, &ps->reader, ps->pid);
-        for (size_t i = 0; i < n && !w->cut; i++)
+        /* 3.4 and 3.5: where values lie was never looked up. */
+        for (size_t i = 0; i < n && !w->cut && ps->reader.off.type_name; i++)
             out[i] = locals_read_frame(w, &frames[i], ps->places[i]);
         *moved = *moved || w->moved;
         *cut = *cut || w->cut;

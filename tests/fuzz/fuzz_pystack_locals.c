@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t n_rows;
     const struct pystack_offsets *rows = pystack_offsets_all(&n_rows);
     struct mem m;
-    if (size < 1)
+    if (size < 1 || !rows[data[0] % n_rows].type_name)
         return 0;
     uint64_t runtime = fuzz_build(&img, &rows[data[0] % n_rows]);
     fuzz_patch(&img, data + 1, size - 1);

@@ -60,7 +60,8 @@ static void for_each_version(void (*test)(struct fixture *f, const struct pystac
     struct fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
     for (size_t i = 0; i < n; i++)
-        test(f, &rows[i]);
+        if (rows[i].type_name) /* not 3.4 and 3.5 */
+            test(f, &rows[i]);
     free(f);
 }
 
