@@ -16,8 +16,8 @@
 #define LOCALS_RETRIES 3 /* looks at a variable that keeps changing */
 #define LOCALS_ALL_VARIABLES 16384
 #define LOCALS_ALL_BYTES ((size_t)1024 * 1024)
-#define LOCALS_ONE_VARIABLES 4096
-#define LOCALS_ONE_BYTES ((size_t)512 * 1024)
+#define LOCALS_ONE_VARIABLES 1024
+#define LOCALS_ONE_BYTES ((size_t)128 * 1024)
 
 #define LOCALS_CO_OPTIMIZED 0x1U /* Include/cpython/code.h */
 #define LOCALS_CO_VARARGS 0x4U
