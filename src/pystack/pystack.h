@@ -99,8 +99,9 @@ struct pystack_locals_wish {
     int64_t tid; /* of this thread, as the target numbers it; 0: of all */
 };
 
-/* The same with locals of frames (at most 64 of a frame, texts of 200 bytes, 16,384 and a megabyte of all together, 1,024
- * and 128 KiB of one thread; when a limit was reached the snapshot is incomplete). It costs more than frames do, so it is for those who ask. `wish` NULL: none. */
+/* The same with locals of frames: at most 64 of a frame, texts of 200 bytes; of all together 16,384 and a megabyte, of one
+ * thread 1,024 and 128 KiB; when a limit was reached the snapshot is incomplete. It costs more than frames do, so it is for
+ * those who ask. `wish` NULL: none. */
 int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
                             const struct pystack_locals_wish *wish, struct model_snapshot *out,
                             struct err *e);
