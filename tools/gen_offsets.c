@@ -289,6 +289,42 @@ static void put_dict(void) {
 #endif
 }
 
+/* Where values are: of locals, and within the objects that they are. */
+static void put_values(void) {
+#if PY_VERSION_HEX >= 0x030b0000
+    AT("frame_localsplus", _PyInterpreterFrame, localsplus);
+    AT("frame_locals", _PyInterpreterFrame, f_locals);
+    AT("code_nlocalsplus", PyCodeObject, co_nlocalsplus);
+    AT("code_names", PyCodeObject, co_localsplusnames);
+    AT("code_kinds", PyCodeObject, co_localspluskinds);
+#else
+    AT("frame_localsplus", PyFrameObject, f_localsplus);
+    AT("frame_locals", PyFrameObject, f_locals);
+    AT("code_names", PyCodeObject, co_varnames);
+    AT("code_cellvars", PyCodeObject, co_cellvars);
+    AT("code_freevars", PyCodeObject, co_freevars);
+#endif
+    AT("code_flags", PyCodeObject, co_flags);
+    AT("code_argcount", PyCodeObject, co_argcount);
+    AT("code_kwonlyargcount", PyCodeObject, co_kwonlyargcount);
+    AT("type_name", PyTypeObject, tp_name);
+    AT("type_base", PyTypeObject, tp_base);
+    AT("type_dict", PyTypeObject, tp_dict);
+    AT("type_qualname", PyHeapTypeObject, ht_qualname);
+    AT("cell_value", PyCellObject, ob_ref);
+    AT("float_value", PyFloatObject, ob_fval);
+    AT("list_items", PyListObject, ob_item);
+    AT("tuple_items", PyTupleObject, ob_item);
+    AT("dict_used", PyDictObject, ma_used);
+    AT("set_used", PySetObject, used);
+    AT("set_mask", PySetObject, mask);
+    AT("set_table", PySetObject, table);
+    AT("function_qualname", PyFunctionObject, func_qualname);
+    AT("method_function", PyMethodObject, im_func);
+    AT("builtin_def", PyCFunctionObject, m_ml);
+    AT("exception_args", PyBaseExceptionObject, args);
+}
+
 #ifdef GEN_PUBLISHED
 /* What an interpreter of these headers publishes of itself, as one row of tests/unit/pystack_published.txt. */
 #include "internal/pycore_ceval.h"
@@ -324,6 +360,7 @@ int main(void) {
     put_code();
     put_objects();
     put_dict();
+    put_values();
     printf("}");
     return 0;
 }

@@ -46,6 +46,8 @@ struct sampler {
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
+    bool locals; /* someone asks for locals: */
+    struct pystack_locals_wish wish;
     double sample_hz, snapshot_hz; /* the fastest of each stream */
     uint64_t next_ns;
 };
@@ -89,7 +91,8 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
 }
 
 /* A snapshot with what only the agent knows. 0, or -1 with the error. */
-static int sampler_snapshot(struct sampler *s, struct model_snapshot *out, struct err *e) {
+static int sampler_snapshot(struct sampler *s, const struct pystack_locals_wish *wish,
+                            struct model_snapshot *out, struct err *e) {
     int64_t own[AGENT_MAX_TIDS];
     size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
     struct pystack *ps = sampler_pystack(s);
@@ -98,7 +101,7 @@ static int sampler_snapshot(struct sampler *s, struct model_snapshot *out, struc
         *e = s->ps_error;
         return -1;
     }
-    if (pystack_snapshot(ps, own, n_own, out, e) != 0) {
+    if (pystack_snapshot_locals(ps, own, n_own, wish, out, e) != 0) {
         s->read_errors++;
         return -1;
     }
@@ -153,7 +156,7 @@ static void sampler_answer_threads(struct sampler *s, const struct mailbox_slot 
             continue;
         }
         strbuf_init(&b, 0);
-        (void)wire_put_snapshot_open(&b, slot->asks[k].id, snap);
+        (void)wire_put_snapshot_wanted_open(&b, slot->asks[k].id, snap, &slot->asks[k].want);
         struct queue_item *item = queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, slot->peer);
         if (item)
             item->open = true;
@@ -188,13 +191,14 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
     struct model_snapshot snap;
     struct err e = {0};
     uint64_t cpu = clock_self_cpu_ns();
-    int rc = sampler_snapshot(s, &snap, &e);
+    int rc = sampler_snapshot(s, plan->locals ? &plan->wish : NULL, &snap, &e);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (plan->slots[i].peer)
             sampler_answer_threads(s, &plan->slots[i], rc == 0 ? &snap : NULL, &e);
     if (rc == 0)
         sampler_notify_threads(s, plan, &snap);
-    cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
+    if (!plan->locals) /* what one asked for does not slow the streams down */
+        cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
     sampler_publish(s, rc == 0 ? &snap : NULL);
     model_snapshot_fini(&snap);
 }
@@ -282,6 +286,14 @@ static uint64_t sampler_snapshot_interval(struct sampler *s, double rate_hz) {
     return interval;
 }
 
+/* One snapshot serves all who ask: the locals of one thread, or of all when they ask for different ones. */
+static void sampler_plan_locals(struct sampler_plan *plan, const struct wire_threads *want) {
+    if (!want->locals)
+        return;
+    plan->wish.tid = !plan->locals || plan->wish.tid == want->tid ? want->tid : 0;
+    plan->locals = true;
+}
+
 static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *copy,
                               struct sampler_plan *plan) {
     memcpy(copy->asks, slot->asks, sizeof copy->asks);
@@ -290,6 +302,7 @@ static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *co
     for (size_t k = 0; k < copy->n_asks; k++) {
         plan->hello |= copy->asks[k].method == WIRE_HELLO;
         plan->threads |= copy->asks[k].method == WIRE_THREADS;
+        sampler_plan_locals(plan, &copy->asks[k].want);
     }
     if (copy->n_asks)
         copy->peer = slot->peer;

@@ -34,6 +34,28 @@ enum model_mode {
     MODEL_MODE_READONLY,  /* read from outside, nothing injected */
 };
 
+enum model_local_kind {
+    MODEL_LOCAL_VARIABLE = 0,
+    MODEL_LOCAL_ARGUMENT,
+    MODEL_LOCAL_CELL, /* shared with functions within */
+    MODEL_LOCAL_FREE, /* of a function around it */
+};
+
+/* An argument or local variable that has a value. */
+struct model_local {
+    const char *name;
+    const char *type; /* name of its type; NULL unknown */
+    const char *text; /* its value in short, as repr() would have it; NULL unknown */
+    enum model_local_kind kind;
+};
+
+/* Those of one frame, in the order of the code. */
+struct model_locals {
+    struct model_local *items;
+    size_t n;
+    bool truncated; /* a limit left some out */
+};
+
 /* One frame of a stack. */
 struct model_frame {
     enum model_frame_kind kind;
@@ -58,6 +80,8 @@ struct model_thread {
     uint64_t stopped_us;        /* how long it was made to stand still for this look; 0: it was not */
     struct model_frame *frames; /* innermost first */
     size_t n_frames;
+    const struct model_locals *
+        *locals; /* of each frame, NULL where they are not known; NULL: not asked for */
 };
 
 /* The process, once per snapshot. */
@@ -181,8 +205,14 @@ void model_target_fini(struct model_target *t);
 void model_sample_batch_fini(struct model_sample_batch *b);
 void model_status_fini(struct model_status *s);
 
+/* Leave thread `tid` in a snapshot as the only one; none when it is not there. */
+void model_snapshot_keep(struct model_snapshot *s, int64_t tid);
+
 /* "held", "waiting", "none", or NULL when unknown. */
 const char *model_gil_name(enum model_gil g);
+
+/* "variable", "argument", "cell" or "free". */
+const char *model_local_kind_name(enum model_local_kind k);
 
 /* "python" or "native". */
 const char *model_frame_kind_name(enum model_frame_kind k);

@@ -19,6 +19,8 @@ const struct option_def cli_backtrace_rows[] = {
      "put no agent into the target: read it from outside", 0, 0},
     {"block", 0, OPTION_FLAG, offsetof(struct cli_backtrace_options, block), NULL,
      "the same, stopping running threads while they are read: exact stacks", 0, 0},
+    {"locals", 'l', OPTION_FLAG, offsetof(struct cli_backtrace_options, locals), NULL,
+     "arguments and local variables of every frame, with their values", 0, 0},
     {.name = NULL},
 };
 
@@ -62,7 +64,25 @@ static void backtrace_put_head(struct strbuf *out, const struct model_target *t,
     }
 }
 
-static void backtrace_put_thread(struct strbuf *out, const struct model_thread *t) {
+static void backtrace_put_locals(struct strbuf *out, const struct model_locals *l) {
+    if (!l) {
+        (void)strbuf_adds(out, "        (locals are not known)\n");
+        return;
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        (void)strbuf_adds(out, "        ");
+        backtrace_put_name(out, l->items[i].name);
+        (void)strbuf_adds(out, ": ");
+        backtrace_put_name(out, l->items[i].type);
+        (void)strbuf_adds(out, " = ");
+        backtrace_put_name(out, l->items[i].text);
+        (void)strbuf_addc(out, '\n');
+    }
+    if (l->truncated)
+        (void)strbuf_adds(out, "        ... (more left out)\n");
+}
+
+static void backtrace_put_thread(struct strbuf *out, const struct model_thread *t, bool locals) {
     (void)strbuf_adds(out, "\nThread ");
     backtrace_put_name(out, t->name ? t->name : t->native_name);
     (void)strbuf_addf(out, " (%" PRId64 ") %c", t->tid, t->state ? t->state : '?');
@@ -86,16 +106,18 @@ static void backtrace_put_thread(struct strbuf *out, const struct model_thread *
         if (f->line > 0)
             (void)strbuf_addf(out, ":%d", f->line);
         (void)strbuf_adds(out, ")\n");
+        if (locals && f->kind == MODEL_FRAME_PYTHON)
+            backtrace_put_locals(out, t->locals ? t->locals[i] : NULL);
     }
     if (t->truncated)
         (void)strbuf_adds(out, "    ... (outer frames left out)\n");
 }
 
 static void backtrace_put_text(struct strbuf *out, const struct model_target *t,
-                               const struct model_snapshot *s) {
+                               const struct model_snapshot *s, bool locals) {
     backtrace_put_head(out, t, s);
     for (size_t i = 0; i < s->n_threads; i++)
-        backtrace_put_thread(out, &s->threads[i]);
+        backtrace_put_thread(out, &s->threads[i], locals);
     if (s->incomplete)
         (void)strbuf_adds(out, "\n(a limit left threads or frames out)\n");
 }
@@ -110,14 +132,15 @@ int cli_run_backtrace(const struct cli_options *o, struct session_address *addr,
     if (!c)
         return -1;
     struct model_snapshot snapshot;
-    int rc = call_snapshot_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
+    int rc = mine->locals ? call_locals_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e)
+                          : call_snapshot_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
     if (rc == 0 && o->json) {
         struct json j;
         json_init(&j, out, 2);
-        document_put_backtrace(&j, call_get_target(c), &snapshot, NULL, 0);
+        document_put_backtrace(&j, call_get_target(c), &snapshot, mine->locals, NULL, 0);
         (void)strbuf_addc(out, '\n');
     } else if (rc == 0) {
-        backtrace_put_text(out, call_get_target(c), &snapshot);
+        backtrace_put_text(out, call_get_target(c), &snapshot, mine->locals);
     }
     model_snapshot_fini(&snapshot);
     call_close(c);

@@ -107,6 +107,7 @@ static const struct session_handler call_handler = {
     .on_state = call_on_state,
     .on_target = call_on_target,
     .on_snapshot = call_on_snapshot,
+    .on_locals = call_on_snapshot,
     .on_samples = call_on_samples,
     .on_status = call_on_status,
     .on_reply = call_on_reply,
@@ -191,13 +192,26 @@ int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e) {
     return call_wait(c, CALL_SNAPSHOT, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
-int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
+/* A first look, and the time until the second. */
+static int call_look_first(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
     if (call_snapshot(c, out, e) != 0)
         return -1;
     model_snapshot_fini(out);
-    if (call_wait(c, CALL_TIME, interval_ms / 1000.0, e) != 0)
+    return call_wait(c, CALL_TIME, interval_ms / 1000.0, e);
+}
+
+int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
+    return call_look_first(c, interval_ms, out, e) == 0 ? call_snapshot(c, out, e) : -1;
+}
+
+int call_locals_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
+    if (call_look_first(c, interval_ms, out, e) != 0)
         return -1;
-    return call_snapshot(c, out, e);
+    memset(out, 0, sizeof *out);
+    c->snapshot = out;
+    if (session_ask_locals(c->session, 0, e) != 0)
+        return -1;
+    return call_wait(c, CALL_SNAPSHOT, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
 int call_status(struct call *c, struct model_status *out, struct err *e) {

@@ -36,6 +36,7 @@ struct export_request {
     const char *output;    /* file; NULL or "-" = standard output */
     bool threads;          /* folded: a frame for the thread */
     bool process;          /* folded: a frame for the process */
+    bool locals;           /* json: locals of the frames */
     bool by_function;      /* folded: functions, not lines */
     enum export_unit unit; /* folded: weight */
     struct strbuf *note;   /* where a line goes that the user should see though all is well; NULL nowhere */

@@ -24,6 +24,8 @@ struct outside_request {
     enum wire_method method; /* threads, subscribe, unsubscribe */
     enum wire_stream stream;
     double rate_hz;
+    bool locals; /* threads: with locals, of ... */
+    int64_t tid;
 };
 
 struct outside {
@@ -167,6 +169,24 @@ static void outside_snapshot(struct outside *o, bool asked) {
         outside_reply(o, WIRE_THREADS, &why);
 }
 
+static void outside_locals(struct outside *o, int64_t tid) {
+    struct outside_event *ev = outside_event_new(OUTSIDE_LOCALS);
+    struct err why = {0};
+    if (!ev)
+        return;
+    int rc = o->reader->locals(o->arg, tid, &ev->snapshot, &why);
+    outside_tell_change(o);
+    if (rc == 0) {
+        outside_post(o, ev);
+        return;
+    }
+    outside_event_free(ev);
+    if (why.code == ERR_LOST)
+        outside_end(o, &why);
+    else
+        outside_reply(o, WIRE_THREADS, &why);
+}
+
 /* What is collected goes to the loop, or is dropped when the loop takes nothing. */
 static void outside_flush(void *arg) {
     struct outside *o = arg;
@@ -230,7 +250,10 @@ static void outside_set_stream(struct outside *o, enum wire_stream stream, doubl
 
 static void outside_serve(struct outside *o, const struct outside_request *r) {
     if (r->method == WIRE_THREADS) {
-        outside_snapshot(o, true);
+        if (r->locals)
+            outside_locals(o, r->tid);
+        else
+            outside_snapshot(o, true);
         return;
     }
     outside_set_stream(o, r->stream, r->rate_hz);
@@ -322,6 +345,10 @@ static int outside_ask(struct outside *o, const struct outside_request *r, struc
 
 int outside_ask_snapshot(struct outside *o, struct err *e) {
     return outside_ask(o, &(struct outside_request){.method = WIRE_THREADS}, e);
+}
+
+int outside_ask_locals(struct outside *o, int64_t tid, struct err *e) {
+    return outside_ask(o, &(struct outside_request){.method = WIRE_THREADS, .locals = true, .tid = tid}, e);
 }
 
 int outside_ask_stream(struct outside *o, enum wire_stream stream, double rate_hz, struct err *e) {

@@ -115,15 +115,28 @@ static bool outside_python_changed(void *arg, struct model_target *out) {
     return true;
 }
 
-static int outside_python_snapshot(void *arg, struct model_snapshot *out, struct err *e) {
-    struct outside_python *o = arg;
-    if (pystack_snapshot(o->ps, NULL, 0, out, e) != 0)
+static int outside_python_look(struct outside_python *o, const struct pystack_locals_wish *wish,
+                               struct model_snapshot *out, struct err *e) {
+    if (pystack_snapshot_locals(o->ps, NULL, 0, wish, out, e) != 0)
         return -1;
     bool any = false;
     for (size_t i = 0; i < out->n_threads && !any; i++)
         any = out->threads[i].has_python;
     if (!any)
         outside_python_find_again(o);
+    return 0;
+}
+
+static int outside_python_snapshot(void *arg, struct model_snapshot *out, struct err *e) {
+    return outside_python_look(arg, NULL, out, e);
+}
+
+static int outside_python_locals(void *arg, int64_t tid, struct model_snapshot *out, struct err *e) {
+    struct pystack_locals_wish wish = {.tid = tid};
+    if (outside_python_look(arg, &wish, out, e) != 0)
+        return -1;
+    if (tid)
+        model_snapshot_keep(out, tid);
     return 0;
 }
 
@@ -169,6 +182,7 @@ const struct outside_reader outside_python_reader = {
     .open = outside_python_open,
     .changed = outside_python_changed,
     .snapshot = outside_python_snapshot,
+    .locals = outside_python_locals,
     .tick = outside_python_tick,
     .pending = outside_python_pending,
     .take = outside_python_take,

@@ -27,6 +27,7 @@ static const double session_backoff_s[] = {0.25, 0.5, 1.0, 2.0, 5.0};
 struct session_pending {
     uint32_t id; /* 0: free */
     enum wire_method method;
+    bool locals; /* of threads: with locals */
     uint64_t deadline_ns;
 };
 
@@ -193,6 +194,7 @@ static uint32_t session_expect(struct session_agent *s, enum wire_method m, stru
             continue;
         p->id = ++s->next_id ? s->next_id : ++s->next_id;
         p->method = m;
+        p->locals = false;
         p->deadline_ns = clock_mono_ns() + SESSION_ANSWER_TIMEOUT_NS;
         return p->id;
     }
@@ -231,6 +233,23 @@ static int session_agent_request(struct session *base, enum wire_method m, struc
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     (void)wire_put_request(&b, id, m);
+    int rc = session_send(s, id, &b, e);
+    strbuf_fini(&b);
+    return rc;
+}
+
+static int session_agent_ask_locals(struct session *base, int64_t tid, struct err *e) {
+    struct session_agent *s = session_of(base);
+    struct wire_threads want = {.locals = true, .tid = tid};
+    if (s->state != SESSION_CONNECTED)
+        return err_set(e, ERR_FAILED, "not connected");
+    uint32_t id = session_expect(s, WIRE_THREADS, e);
+    if (!id)
+        return -1;
+    session_find_pending(s, id)->locals = true;
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_threads(&b, id, &want);
     int rc = session_send(s, id, &b, e);
     strbuf_fini(&b);
     return rc;
@@ -291,13 +310,15 @@ static void session_greet(struct session_agent *s, const struct wire_message *m)
             (void)session_send_stream(s, (enum wire_stream)i, NULL);
 }
 
-static void session_on_threads(struct session_agent *s, const struct wire_message *m) {
+static void session_on_threads(struct session_agent *s, const struct wire_message *m, bool locals) {
+    void (*handler)(void *arg, struct model_snapshot *snapshot) =
+        locals ? s->handler.on_locals : s->handler.on_snapshot;
     struct model_snapshot snapshot;
     struct err why;
     if (wire_get_snapshot(m, &snapshot, &why) != 0)
         session_break_protocol(s, why.text);
-    else if (s->handler.on_snapshot)
-        s->handler.on_snapshot(s->arg, &snapshot);
+    else if (handler)
+        handler(s->arg, &snapshot);
     model_snapshot_fini(&snapshot);
 }
 
@@ -339,6 +360,7 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
     if (!p)
         return; /* an answer nobody waits for */
     enum wire_method method = p->method;
+    bool locals = p->locals;
     p->id = 0;
     session_arm_timeout(s);
     enum wire_error code = WIRE_E_UNAVAILABLE;
@@ -352,7 +374,7 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
         session_greet(s, m);
         return;
     case WIRE_THREADS:
-        session_on_threads(s, m);
+        session_on_threads(s, m, locals);
         return;
     case WIRE_STATUS:
         session_on_status(s, m);
@@ -384,7 +406,7 @@ static void session_on_chunk(struct session_agent *s, const struct wire_message 
 static void session_on_notification(struct session_agent *s, const struct wire_message *m, bool assembled) {
     switch (wire_message_notification(m)) {
     case WIRE_N_THREADS:
-        session_on_threads(s, m);
+        session_on_threads(s, m, false);
         return;
     case WIRE_N_SAMPLES:
         session_on_samples(s, m);
@@ -495,6 +517,7 @@ static const struct source session_agent_source = {
     .get_state = session_agent_get_state,
     .retry_in_s = session_agent_retry_in_s,
     .request = session_agent_request,
+    .ask_locals = session_agent_ask_locals,
     .subscribe = session_agent_subscribe,
     .unsubscribe = session_agent_unsubscribe,
 };

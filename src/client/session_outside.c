@@ -50,6 +50,10 @@ static void session_outside_handle(struct session_outside *s, struct outside_eve
             h->on_target(s->arg, &ev->target);
         session_outside_set_state(s, SESSION_CONNECTED, NULL);
         return;
+    case OUTSIDE_LOCALS:
+        if (h->on_locals)
+            h->on_locals(s->arg, &ev->snapshot);
+        return;
     case OUTSIDE_SNAPSHOT:
         if (h->on_snapshot)
             h->on_snapshot(s->arg, &ev->snapshot);
@@ -104,6 +108,11 @@ static int session_outside_request(struct session *base, enum wire_method m, str
     return outside_ask_snapshot(s->reader, e);
 }
 
+static int session_outside_ask_locals(struct session *base, int64_t tid, struct err *e) {
+    struct session_outside *s = session_outside_of(base);
+    return session_outside_check(s, e) == 0 ? outside_ask_locals(s->reader, tid, e) : -1;
+}
+
 static int session_outside_subscribe(struct session *base, enum wire_stream stream, double rate_hz,
                                      struct err *e) {
     struct session_outside *s = session_outside_of(base);
@@ -138,6 +147,7 @@ static const struct source session_outside_source = {
     .get_state = session_outside_get_state,
     .retry_in_s = session_outside_retry_in_s,
     .request = session_outside_request,
+    .ask_locals = session_outside_ask_locals,
     .subscribe = session_outside_subscribe,
     .unsubscribe = session_outside_unsubscribe,
 };

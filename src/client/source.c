@@ -26,6 +26,10 @@ int session_request(struct session *s, enum wire_method m, struct err *e) {
     return s->source->request(s, m, e);
 }
 
+int session_ask_locals(struct session *s, int64_t tid, struct err *e) {
+    return s->source->ask_locals(s, tid, e);
+}
+
 int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e) {
     return s->source->subscribe(s, stream, rate_hz, e);
 }

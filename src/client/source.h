@@ -17,6 +17,7 @@ struct source {
     enum session_state (*get_state)(const struct session *s);
     double (*retry_in_s)(const struct session *s);
     int (*request)(struct session *s, enum wire_method m, struct err *e);
+    int (*ask_locals)(struct session *s, int64_t tid, struct err *e);
     int (*subscribe)(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
     int (*unsubscribe)(struct session *s, enum wire_stream stream, struct err *e);
 };

@@ -55,16 +55,18 @@ static const struct debug_word debug_words_3_13[] = {
     WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
     FIELD(tstate_frame, 8), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
     FIELD(tstate_datastack_chunk, 8), SKIP(1),
-    /* frame; localsplus */
-    WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8), SKIP(1),
-    FIELD(frame_owner, 1),
-    /* code; argcount, localsplusnames, localspluskinds */
+    /* frame */
+    WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1),
+    /* code */
     WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
-    FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), SKIP(3), FIELD(code_bytes, 1),
-    /* object; type: tp_name, tp_repr */
-    WHOLE(off.object_size), FIELD(object_type, 8), SIZE, SKIP(2), FIELD(type_flags, 8),
+    FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
+    FIELD(code_kinds, 8), FIELD(code_bytes, 1),
+    /* object; type: tp_repr */
+    WHOLE(off.object_size), FIELD(object_type, 8), SIZE, FIELD(type_name, 8), SKIP(1), FIELD(type_flags, 8),
     /* tuple, list; dict; float */
-    SKIP(6), SIZE, FIELD(dict_keys, 8), FIELD(dict_values, 8), SKIP(2),
+    SIZE, FIELD(tuple_items, 8), SKIP(1), SIZE, FIELD(list_items, 8), SKIP(1), SIZE, FIELD(dict_keys, 8),
+    FIELD(dict_values, 8), SIZE, FIELD(float_value, 8),
     /* int, bytes, str */
     WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
     FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size)};
@@ -79,16 +81,19 @@ static const struct debug_word debug_words_3_14[] = {
     WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
     FIELD(tstate_frame, 8), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
     FIELD(tstate_datastack_chunk, 8), SKIP(1),
-    /* frame; localsplus; stackpointer */
-    WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8), SKIP(1),
-    FIELD(frame_owner, 1), SKIP(1), FIELD(frame_tlbc_index, 4),
-    /* code; argcount, localsplusnames, localspluskinds */
+    /* frame; stackpointer */
+    WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), SKIP(1), FIELD(frame_tlbc_index, 4),
+    /* code */
     WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
-    FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), SKIP(3), FIELD(code_bytes, 1), FIELD(code_tlbc, 8),
-    /* object; type: tp_name, tp_repr */
-    WHOLE(off.object_size), FIELD(object_type, 8), SIZE, SKIP(2), FIELD(type_flags, 8),
+    FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
+    FIELD(code_kinds, 8), FIELD(code_bytes, 1), FIELD(code_tlbc, 8),
+    /* object; type: tp_repr */
+    WHOLE(off.object_size), FIELD(object_type, 8), SIZE, FIELD(type_name, 8), SKIP(1), FIELD(type_flags, 8),
     /* tuple, list, set; dict; float */
-    SKIP(10), SIZE, FIELD(dict_keys, 8), FIELD(dict_values, 8), SKIP(2),
+    SIZE, FIELD(tuple_items, 8), SKIP(1), SIZE, FIELD(list_items, 8), SKIP(1), SIZE, FIELD(set_used, 8),
+    FIELD(set_table, 8), FIELD(set_mask, 8), SIZE, FIELD(dict_keys, 8), FIELD(dict_values, 8), SIZE,
+    FIELD(float_value, 8),
     /* int, bytes, str */
     WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
     FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size)};
@@ -104,15 +109,19 @@ static const struct debug_word debug_words_3_15[] = {
     FIELD(tstate_frame, 8), SKIP(3), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
     FIELD(tstate_datastack_chunk, 8), SKIP(6),
     /* frame, code, object: as 3.14 */
-    WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8), SKIP(1),
-    FIELD(frame_owner, 1), SKIP(1), FIELD(frame_tlbc_index, 4), WHOLE(off.code_size), FIELD(code_filename, 8),
-    FIELD(code_name, 8), FIELD(code_qualname, 8), FIELD(code_linetable, 8), FIELD(code_firstlineno, 4),
-    SKIP(3), FIELD(code_bytes, 1), FIELD(code_tlbc, 8), WHOLE(off.object_size), FIELD(object_type, 8),
-    /* type: tp_name, tp_repr; heap type */
-    SIZE, SKIP(2), FIELD(type_flags, 8), FIELD(type_basicsize, 8), FIELD(type_dictoffset, 8), SIZE,
-    FIELD(type_cached_keys, 8),
+    WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), SKIP(1), FIELD(frame_tlbc_index, 4),
+    WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
+    FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
+    FIELD(code_kinds, 8), FIELD(code_bytes, 1), FIELD(code_tlbc, 8), WHOLE(off.object_size),
+    FIELD(object_type, 8),
+    /* type: tp_repr; heap type */
+    SIZE, FIELD(type_name, 8), SKIP(1), FIELD(type_flags, 8), FIELD(type_basicsize, 8),
+    FIELD(type_dictoffset, 8), SIZE, FIELD(type_cached_keys, 8),
     /* tuple, list, set; dict; float */
-    SKIP(10), SIZE, FIELD(dict_keys, 8), FIELD(dict_values, 8), SKIP(2),
+    SIZE, FIELD(tuple_items, 8), SKIP(1), SIZE, FIELD(list_items, 8), SKIP(1), SIZE, FIELD(set_used, 8),
+    FIELD(set_table, 8), FIELD(set_mask, 8), SIZE, FIELD(dict_keys, 8), FIELD(dict_values, 8), SIZE,
+    FIELD(float_value, 8),
     /* int, bytes, str */
     WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
     FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size)};
@@ -172,6 +181,9 @@ static int debug_take_words(const uint8_t *bytes, size_t n, const struct debug_f
     return 0;
 }
 
+/* Does a field of 4 bytes at `at` lie in a struct of `size`? */
+static bool debug_in(int32_t at, int32_t size) { return at >= 0 && at + 4 <= size; }
+
 /* What is not published keeps its distance from what is. */
 static int debug_derive(const struct pystack_offsets *row, struct debug_work *w) {
     struct pystack_offsets *off = &w->off;
@@ -190,8 +202,17 @@ static int debug_derive(const struct pystack_offsets *row, struct debug_work *w)
     off->str_compact_data = row->str_compact_data + moved;
     off->str_legacy_data = row->str_legacy_data + moved;
     off->code_firsttraceable = row->code_firsttraceable + off->code_bytes - row->code_bytes;
+    off->code_flags = row->code_flags + off->code_argcount - row->code_argcount;
+    off->code_kwonlyargcount = row->code_kwonlyargcount + off->code_argcount - row->code_argcount;
+    off->code_nlocalsplus = row->code_nlocalsplus + off->code_argcount - row->code_argcount;
+    off->frame_locals = row->frame_locals + off->frame_previous - row->frame_previous;
+    off->dict_used = row->dict_used + off->object_size - row->object_size;
     off->tstate_id = row->tstate_id + off->tstate_datastack_chunk - row->tstate_datastack_chunk;
     return off->code_firsttraceable >= 0 && off->code_firsttraceable + 4 <= off->code_size &&
+                   debug_in(off->code_flags, off->code_size) &&
+                   debug_in(off->code_kwonlyargcount, off->code_size) &&
+                   debug_in(off->code_nlocalsplus, off->code_size) &&
+                   debug_in(off->frame_locals + 4, off->frame_size) && off->dict_used >= 0 &&
                    off->tstate_id >= 0 && off->tstate_id + 8 <= off->tstate_size &&
                    off->str_legacy_data + 8 <= PYSTACK_STRUCT_MAX
                ? 0

@@ -171,6 +171,7 @@ static int frames_decode(struct frames_walk *w, const struct pystack_raw_frame *
         return 0; /* its arguments are still being set up */
     if (w->n == PYSTACK_MAX_FRAMES)
         return 1;
+    ps->places[w->n] = f->addr;
     ps->frames[w->n++] = (struct model_frame){
         .kind = MODEL_FRAME_PYTHON,
         .func = pystack_code_func(&ps->codes, code),

@@ -82,6 +82,15 @@ struct pystack_offsets {
         keys_indices;
     int32_t values_data, values_valid;
     int32_t attr_style, attr_dict;
+    /* Values: of locals, and within the objects that they are. */
+    int32_t frame_localsplus, frame_locals;
+    int32_t code_nlocalsplus, code_names, code_kinds; /* from 3.11 on: names and kinds of all together */
+    int32_t code_cellvars, code_freevars;             /* before: those of locals, cells and free ones apart */
+    int32_t code_flags, code_argcount, code_kwonlyargcount;
+    int32_t type_name, type_base, type_dict, type_qualname;
+    int32_t cell_value, float_value, list_items, tuple_items;
+    int32_t dict_used, set_used, set_mask, set_table;
+    int32_t function_qualname, method_function, builtin_def, exception_args;
 };
 
 /* The row of a version and build, or NULL. */

@@ -94,6 +94,18 @@ enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread 
 int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out,
                      struct err *e);
 
+/* Whose locals a snapshot is to read. */
+struct pystack_locals_wish {
+    int64_t tid; /* of this thread, as the target numbers it; 0: of all */
+};
+
+/* The same with locals of frames: at most 64 of a frame, texts of 200 bytes; of all together 16,384 and a megabyte, of one
+ * thread 1,024 and 128 KiB; when a limit was reached the snapshot is incomplete. It costs more than frames do, so it is for
+ * those who ask. `wish` NULL: none. */
+int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
+                            const struct pystack_locals_wish *wish, struct model_snapshot *out,
+                            struct err *e);
+
 /* What process `pid` (0: this one) is, with what `info` says of its interpreter (NULL: not found). `out` is initialised by this
  * call and owned by the caller (model_target_fini); what cannot be found out is unknown; mode and agent are left to the caller. */
 void pystack_read_target(pid_t pid, const struct pystack_info *info, struct model_target *out);

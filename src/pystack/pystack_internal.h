@@ -75,6 +75,7 @@ struct pystack {
     struct pystack_hold hold;      /* stop NULL: none */
     uint64_t stopped_ns;           /* of the thread read last */
     struct model_frame *frames;    /* PYSTACK_MAX_FRAMES */
+    uint64_t *places;              /* where each of them lies */
     struct pystack_raw_frame *raw; /* PYSTACK_MAX_RAW */
     uint8_t *chunk[2];             /* two copies of the newest chunk, PYSTACK_CHUNK_MAX each */
     uint64_t chunk_addr;

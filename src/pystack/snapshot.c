@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "pystack/locals.h"
 
 #define SNAPSHOT_ARENA_MAX ((size_t)48 << 20)
 
@@ -29,6 +30,8 @@ struct snapshot_work {
     struct pystack_thread *threads; /* of the interpreter, sorted by tid */
     size_t n_threads;
     bool interpreter_read;
+    const struct pystack_locals_wish *wish; /* NULL: no locals */
+    struct pystack_locals_budget locals;
     uint64_t now_ns;
     size_t n_clocks;
 };
@@ -133,6 +136,22 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
     return n != 0;
 }
 
+/* A thread that has not been on a processor meanwhile has the values that were read. */
+static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu_before,
+                                struct model_thread *t) {
+    struct procfs_stat st;
+    bool moved = false, cut = false, running = t->state == 'R';
+    if (!w->wish || (w->wish->tid && w->wish->tid != t->tid))
+        return;
+    t->locals =
+        pystack_locals_read(w->ps, t->frames, t->n_frames, running, &w->out->arena, &w->locals, &moved, &cut);
+    if (!running && (procfs_read_stat(w->ps->pid, tid, &st) != 0 || st.state == 'R' ||
+                     snapshot_thread_cpu(w->ps, tid, &st) != cpu_before))
+        moved = true;
+    t->torn = t->torn || moved;
+    w->out->incomplete = w->out->incomplete || cut;
+}
+
 static void snapshot_put_python(struct snapshot_work *w, struct model_thread *t) {
     const struct pystack_thread *end = w->threads + w->n_threads, *p = snapshot_find_python(w, t->tid);
     if (!w->interpreter_read)
@@ -169,7 +188,9 @@ static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_ti
                                .cpu_pct = NAN,
                                .native_name = arena_strdup(&out->arena, st.comm)};
     snapshot_put_cpu(w, id->outer, &st, t);
+    uint64_t cpu = w->ps->clocks_next[w->n_clocks - 1].cpu_ns;
     snapshot_put_python(w, t);
+    snapshot_put_locals(w, id->outer, cpu, t);
 }
 
 static void snapshot_read_interpreter(struct snapshot_work *w) {
@@ -232,8 +253,15 @@ static int snapshot_lost(const struct pystack *ps, struct err *e) {
 
 int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out,
                      struct err *e) {
+    return pystack_snapshot_locals(ps, skip, n_skip, NULL, out, e);
+}
+
+int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
+                            const struct pystack_locals_wish *wish, struct model_snapshot *out,
+                            struct err *e) {
     struct snapshot_work w = {
-        .ps = ps, .out = out, .skip = skip, .n_skip = n_skip, .now_ns = clock_mono_ns()};
+        .ps = ps, .out = out, .skip = skip, .n_skip = n_skip, .wish = wish, .now_ns = clock_mono_ns()};
+    w.locals = pystack_locals_budget(wish && wish->tid);
     struct procfs_stat st;
     *out = (struct model_snapshot){
         .timestamp = clock_epoch_s(), .seq = ++ps->seq, .gil_tid = MODEL_UNKNOWN, .cost_us = NAN};

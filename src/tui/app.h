@@ -40,11 +40,12 @@ struct app_wishes {
     bool repaint; /* of the whole terminal, as after garbage */
     bool suspend;
     bool toggle_mouse;
-    bool list;     /* the processes again */
-    bool snapshot; /* a snapshot now */
-    bool rate;     /* delay_s changed */
-    bool again;    /* the subscription to samples from the start, with its definitions */
-    pid_t attach;  /* > 0: to this process */
+    bool list;      /* the processes again */
+    bool snapshot;  /* a snapshot now */
+    bool rate;      /* delay_s changed */
+    int64_t locals; /* > 0: the locals of this thread */
+    bool again;     /* the subscription to samples from the start, with its definitions */
+    pid_t attach;   /* > 0: to this process */
 };
 
 /* One open screen. */
@@ -99,6 +100,7 @@ void app_key(struct app *a, uint32_t key);
 void app_take_target(struct app *a, struct model_target *t);     /* moved out of *t */
 void app_take_snapshot(struct app *a, struct model_snapshot *s); /* moved out of *s */
 void app_take_samples(struct app *a, const struct model_sample_batch *b);
+void app_take_locals(struct app *a, struct model_snapshot *s); /* moved out of *s */
 void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s);
 
 /* Processes for the picker; the list is owned by the app from here. */

@@ -32,7 +32,7 @@
 
 struct main_options {
     const char *delay, *theme, *color, *filter, *export, *output, *unit;
-    bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, version, help;
+    bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, locals, version, help;
     double duration_s;
     bool no_inject, block;
 };
@@ -63,6 +63,7 @@ static const struct option_def main_table[] = {
     {"process", 0, OPTION_FLAG, AT(process), NULL, "with --export folded: a frame for the process", 0, 0},
     {"by-function", 0, OPTION_FLAG, AT(by_function), NULL, "with --export folded: functions, not lines", 0,
      0},
+    {"locals", 0, OPTION_FLAG, AT(locals), NULL, "with --export json: variables of every frame", 0, 0},
     {"unit", 0, OPTION_STRING, AT(unit), "UNIT", "with --export folded: samples, or us", 0, 0},
     {"list-keys", 0, OPTION_FLAG, AT(list_keys), NULL, "print every key and what it does", 0, 0},
     {"version", 'V', OPTION_FLAG, AT(version), NULL, "print the version", 0, 0},
@@ -110,6 +111,7 @@ static int main_check(const struct main_options *o, struct err *e) {
                         : o->threads         ? "--threads"
                         : o->process         ? "--process"
                         : o->by_function     ? "--by-function"
+                        : o->locals          ? "--locals"
                                              : NULL;
     if (stray && !o->export)
         return err_set(e, ERR_USAGE, "%s is for --export: add --export %s", stray,
@@ -140,6 +142,7 @@ static int main_export(const struct main_options *o, const char *target, struct 
         .threads = o->threads,
         .process = o->process,
         .by_function = o->by_function,
+        .locals = o->locals,
         .screen = &screen,
         .how = {.no_inject = o->no_inject, .block = o->block},
     };

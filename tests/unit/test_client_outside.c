@@ -99,6 +99,15 @@ static int fake_take(void *arg, struct model_sample_batch *out) {
     return out->samples ? 0 : -1;
 }
 
+static int fake_locals(void *arg, int64_t tid, struct model_snapshot *out, struct err *e) {
+    if (tid < 0)
+        return err_set(e, ERR_FAILED, "no such thread");
+    if (fake_snapshot(arg, out, e) != 0)
+        return -1;
+    out->gil_tid = tid; /* to be seen on the other side */
+    return 0;
+}
+
 static void fake_drop(void *arg) { ((struct fake *)arg)->samples = 0; }
 
 static void fake_pause(void *arg) { ((struct fake *)arg)->paused++; }
@@ -115,6 +124,7 @@ static const struct outside_reader fake_reader = {
     .open = fake_open,
     .changed = fake_changed,
     .snapshot = fake_snapshot,
+    .locals = fake_locals,
     .tick = fake_tick,
     .pending = fake_pending,
     .take = fake_take,
@@ -130,6 +140,8 @@ struct seen {
     struct loop *loop;
     struct session *session;
     unsigned connected, over, targets, snapshots, batches, replies;
+    unsigned locals;
+    int64_t locals_tid;
     uint64_t samples, dropped_samples, dropped_snapshots, last_seq;
     int64_t pid;
     bool ordered; /* the target was told before the state */
@@ -173,6 +185,13 @@ static void on_snapshot(void *arg, struct model_snapshot *snapshot) {
     look(s);
 }
 
+static void on_locals(void *arg, struct model_snapshot *snapshot) {
+    struct seen *s = arg;
+    s->locals++;
+    s->locals_tid = snapshot->gil_tid;
+    look(s);
+}
+
 static void on_samples(void *arg, struct model_sample_batch *b) {
     struct seen *s = arg;
     s->samples += b->n_samples;
@@ -194,6 +213,7 @@ static const struct session_handler handler = {
     .on_state = on_state,
     .on_target = on_target,
     .on_snapshot = on_snapshot,
+    .on_locals = on_locals,
     .on_samples = on_samples,
     .on_reply = on_reply,
 };
@@ -215,6 +235,7 @@ static bool is_connected(const struct seen *s) { return s->connected == 1; }
 static bool is_over(const struct seen *s) { return s->over > 0; }
 static bool has_snapshots(const struct seen *s) { return s->snapshots >= 3; }
 static bool has_samples(const struct seen *s) { return s->samples >= 300; }
+static bool has_locals(const struct seen *s) { return s->locals >= 1; }
 static bool has_replies(const struct seen *s) { return s->replies >= 1; }
 static bool has_loss(const struct seen *s) { return s->dropped_samples > 0 && s->dropped_snapshots > 0; }
 static bool has_second_target(const struct seen *s) { return s->targets == 2; }
@@ -245,6 +266,23 @@ static void wait_for(const atomic_uint *count, unsigned n) {
 }
 
 /* ---- tests ---- */
+
+/* An answer with locals is not taken for a snapshot; a refusal is told. */
+static void check_locals(void **state) {
+    (void)state;
+    struct fake f = {0};
+    struct seen s;
+    struct err e = {0};
+    start(&s, &f, 0);
+    run_until(&s, is_connected);
+    assert_int_equal(session_ask_locals(s.session, 77, &e), 0);
+    run_until(&s, has_locals);
+    assert_true(s.locals_tid == 77 && s.snapshots == 0);
+    assert_int_equal(session_ask_locals(s.session, -1, &e), 0);
+    run_until(&s, has_replies);
+    assert_string_equal(s.refused.text, "no such thread");
+    finish(&s, &f);
+}
 
 static void check_answers(void **state) {
     (void)state;
@@ -440,11 +478,17 @@ static void check_not_python(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_answers),     cmocka_unit_test(check_streams),
-        cmocka_unit_test(check_slow_loop),   cmocka_unit_test(check_too_many_requests),
-        cmocka_unit_test(check_refused),     cmocka_unit_test(check_lost),
-        cmocka_unit_test(check_failed_look), cmocka_unit_test(check_changed),
-        cmocka_unit_test(check_tending),     cmocka_unit_test(check_target_end),
+        cmocka_unit_test(check_answers),
+        cmocka_unit_test(check_locals),
+        cmocka_unit_test(check_streams),
+        cmocka_unit_test(check_slow_loop),
+        cmocka_unit_test(check_too_many_requests),
+        cmocka_unit_test(check_refused),
+        cmocka_unit_test(check_lost),
+        cmocka_unit_test(check_failed_look),
+        cmocka_unit_test(check_changed),
+        cmocka_unit_test(check_tending),
+        cmocka_unit_test(check_target_end),
         cmocka_unit_test(check_not_python),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
