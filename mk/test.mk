@@ -109,7 +109,18 @@ soak: all tests
 demo: all
 	@BUILD=$(BUILD) VENV=$(VENV) tools/demo.sh
 
-.PHONY: soak test asan tests-unit fuzz-smoke fuzzers bench demo
+# The tests of reading and attaching over Pythons that this system does not have; needs root and the network.
+MATRIX_ARGS ?=
+
+matrix: all tests
+	@tools/matrix.sh $(BUILD) $(MATRIX_ARGS)
+
+.PHONY: soak matrix test asan tests-unit fuzz-smoke fuzzers bench demo
+
+# The README's table of Pythons, from the descriptor that the code uses.
+readme-versions: $(BUILD)/tests/tools/pystack_versions
+	tools/readme_versions.sh $(BUILD)
+.PHONY: readme-versions
 
 # The pictures of the screens (tests/screens) as they are drawn now; read the difference before committing it.
 golden-update: $(BUILD)/tests/test_tui_screens

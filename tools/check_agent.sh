@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checks what libprobing.so would bring into a process: the libraries it needs, the names it shows, its size, and that
-# nothing of it is both writable and executable or left writable after loading.
+# Checks what libprobing.so would bring into a process: the libraries it needs and how old they may be, the names it shows,
+# its size, and that nothing of it is both writable and executable or left writable after loading.
 #
 # usage: tools/check_agent.sh FILE
 
@@ -22,6 +22,10 @@ for library in $needed; do
     *) complain "needs $library; only libc, libm and the loader may be needed" ;;
     esac
 done
+
+# A job may run with an older C library than the one the agent was built with.
+newest=$(readelf -VW "$agent" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -uV | tail -n 1)
+[ "$(printf '%s\n2.17\n' "$newest" | sort -V | tail -n 1)" = 2.17 ] || complain "needs glibc $newest; 2.17 must do (see mk/agent.symver)"
 
 exports=$(nm -D --defined-only "$agent" | awk '{ print $NF }' | sed 's/@.*//')
 for name in $exports; do

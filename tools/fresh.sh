@@ -14,33 +14,19 @@ set -euo pipefail
 
 SUITE=bookworm
 here=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source=tools/debian.sh
+. "$here/tools/debian.sh"
 say() { printf 'fresh: %s\n' "$*"; }
 die() { printf 'fresh: %s\n' "$*" >&2; exit 1; }
 
 # --- outside: make the system, clone, enter -----------------------------------------------------------------------
 
-# "URI SIGNED-BY" of the first archive of this system that is not the security archive.
-system_mirror() {
-    {
-        cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
-            sed -nE 's/^deb[[:space:]]+(\[[^]]*\][[:space:]]+)?([a-z+]+:[^[:space:]]+).*/\2/p'
-        cat /etc/apt/sources.list.d/*.sources 2>/dev/null | sed -nE 's/^URIs:[[:space:]]*([^[:space:]]+).*/\1/p'
-    } | grep -v security | head -n 1 || true
-}
-
 make_base() { # tarball
-    local mirror root keyring=()
-    mirror=$(system_mirror)
-    [ -n "$mirror" ] || die "this system has no apt source to take Debian from"
-    [ -f /usr/share/keyrings/debian-archive-keyring.gpg ] && keyring=(--keyring=/usr/share/keyrings/debian-archive-keyring.gpg)
-    root=$work/base
-    rm -rf "$root"
     say "making a minimal Debian 12 ($SUITE)"
-    debootstrap "${keyring[@]}" --variant=minbase "$SUITE" "$root" "$mirror" >"$work/debootstrap.log" 2>&1 ||
-        { tail -n 5 "$work/debootstrap.log" >&2; die "debootstrap failed; see $work/debootstrap.log"; }
-    tar -C "$root" --one-file-system -cf "$1.part" .
+    make_debian "$SUITE" "$work/base" "$work/debootstrap.log" || exit 1
+    tar -C "$work/base" --one-file-system -cf "$1.part" .
     mv "$1.part" "$1"
-    rm -rf "$root"
+    rm -rf "$work/base"
 }
 
 # The caller's pip settings, wherever they come from, as one file.

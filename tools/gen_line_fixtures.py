@@ -80,7 +80,7 @@ def main():
         for python in args.pythons:
             made = subprocess.run([python, "-c", MAKER], check=True, capture_output=True, text=True).stdout
             version, functions = json.loads(made)
-            form = {"3.9": 0, "3.10": 1}.get(version, 2)
+            form = 3 if version in ("3.4", "3.5") else min(max(int(version.split(".")[1]) - 9, 0), 2)
             for name, first, table, ranges in functions:
                 known = " ".join("%d-%d=%d" % tuple(r) for r in merged(ranges))
                 out.write(f"{version} {name} {form} {first} {bytes(table).hex() or '-'} {known}\n")

@@ -72,17 +72,24 @@ void mailbox_detach(struct mailbox *m, uint32_t peer) {
     mailbox_changed(m);
 }
 
-int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id,
-                enum model_sampling mode) {
+static int mailbox_add_ask(struct mailbox *m, uint32_t peer, const struct mailbox_ask *ask) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, peer);
     if (!slot || slot->n_asks == MAILBOX_MAX_ASKS) {
         mailbox_unlock(m);
         return -1;
     }
-    slot->asks[slot->n_asks++] = (struct mailbox_ask){.method = method, .id = id, .mode = mode};
+    slot->asks[slot->n_asks++] = *ask;
     mailbox_changed(m);
     return 0;
+}
+
+int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id) {
+    return mailbox_add_ask(m, peer, &(struct mailbox_ask){.method = method, .id = id});
+}
+
+int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_threads *want) {
+    return mailbox_add_ask(m, peer, &(struct mailbox_ask){.method = WIRE_THREADS, .id = id, .want = *want});
 }
 
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,

@@ -25,9 +25,9 @@
 #define MAILBOX_MAX_NOTE_BYTES ((size_t)8 * 1024 * 1024)
 
 struct mailbox_ask {
-    enum wire_method method; /* WIRE_HELLO or WIRE_THREADS */
-    uint32_t id;             /* of the request */
-    enum model_sampling mode;
+    enum wire_method method;  /* WIRE_HELLO or WIRE_THREADS */
+    uint32_t id;              /* of the request */
+    struct wire_threads want; /* of threads */
 };
 
 struct mailbox_slot {
@@ -74,8 +74,10 @@ void mailbox_fini(struct mailbox *m);
 
 int mailbox_attach(struct mailbox *m, uint32_t peer); /* 0, or -1: no slot is free */
 void mailbox_detach(struct mailbox *m, uint32_t peer);
-int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id,
-                enum model_sampling mode); /* 0, or -1: too many */
+int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method,
+                uint32_t id); /* 0, or -1: too many */
+/* The same for threads. */
+int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_threads *want);
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
                        enum model_sampling mode); /* 0 Hz ends it */
 /* Batches of samples were lost: begin again at `mark`. */

@@ -19,13 +19,13 @@
 
 #include "agent/account.h"
 #include "agent/agent.h"
-#include "agent/cost.h"
 #include "agent/fds.h"
 #include "agent/listener.h"
 #include "agent/mailbox.h"
 #include "agent/peer.h"
 #include "agent/sampler.h"
 #include "base/clock.h"
+#include "base/cost.h"
 #include "version.h"
 
 #define SERVER_MAX_FDS 64

@@ -63,10 +63,22 @@ struct peer_request {
 };
 
 /* To be answered by the sampler. */
-static enum peer_verdict peer_ask(struct peer *p, const struct peer_request *r) {
-    if (mailbox_ask(p->mailbox, p->id, wire_message_method(r->m), r->id, wire_get_sampling(r->m)) == 0)
+static enum peer_verdict peer_asked(struct peer *p, const struct peer_request *r, int rc) {
+    if (rc == 0)
         return PEER_OK;
     return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, "too many requests are waiting for an answer");
+}
+
+static enum peer_verdict peer_ask(struct peer *p, const struct peer_request *r) {
+    return peer_asked(p, r, mailbox_ask(p->mailbox, p->id, wire_message_method(r->m), r->id));
+}
+
+static enum peer_verdict peer_threads(struct peer *p, const struct peer_request *r) {
+    struct err e = {0};
+    struct wire_threads want;
+    if (wire_get_threads(r->m, &want, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    return peer_asked(p, r, mailbox_ask_threads(p->mailbox, p->id, r->id, &want));
 }
 
 static enum peer_verdict peer_hello(struct peer *p, const struct peer_request *r) {
@@ -127,7 +139,7 @@ static enum peer_verdict peer_eject(struct peer *p, const struct peer_request *r
 
 static enum peer_verdict (*const peer_methods[WIRE_METHOD_COUNT])(struct peer *,
                                                                   const struct peer_request *) = {
-    [WIRE_HELLO] = peer_hello,         [WIRE_THREADS] = peer_ask,
+    [WIRE_HELLO] = peer_hello,         [WIRE_THREADS] = peer_threads,
     [WIRE_SUBSCRIBE] = peer_subscribe, [WIRE_UNSUBSCRIBE] = peer_unsubscribe,
     [WIRE_STATUS] = peer_status,       [WIRE_EJECT] = peer_eject,
 };

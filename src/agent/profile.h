@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "agent/queue.h"
-#include "agent/trie.h"
 #include "base/model.h"
+#include "base/trie.h"
 #include "pystack/pystack.h"
 
 #define PROFILE_BATCH 1000 /* samples */

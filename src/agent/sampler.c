@@ -12,12 +12,12 @@
 
 #include "agent/account.h"
 #include "agent/agent.h"
-#include "agent/cost.h"
 #include "agent/exact.h"
-#include "agent/facts.h"
 #include "agent/profile.h"
 #include "base/clock.h"
+#include "base/cost.h"
 #include "pystack/pystack.h"
+#include "version.h"
 
 #define SAMPLER_BATCH_NS (250 * CLOCK_NS_PER_MS)
 #define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
@@ -54,8 +54,10 @@ struct sampler {
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
-    bool quiet;                    /* no stream is left: nothing stays armed */
-    bool gentle;                   /* somebody wants no signals to be sent */
+    bool quiet;  /* no stream is left: nothing stays armed */
+    bool gentle; /* somebody wants no signals to be sent */
+    bool locals; /* someone asks for locals: */
+    struct pystack_locals_wish wish;
     double sample_hz, snapshot_hz; /* the fastest of each stream */
     uint64_t next_ns;
 };
@@ -117,6 +119,11 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
 
 /* Have the signal's handler installed as long as it is wanted and the job does not object. */
 static void sampler_choose_mode(struct sampler *s, bool gentle) {
+    const struct pystack_info *info = sampler_info(s);
+    if (info && !pystack_self_supports(info)) {
+        (void)err_set(&s->exact_error, ERR_FAILED, "threads of Python %s cannot be asked", info->version);
+        s->exact_off = true;
+    }
     if (gentle || s->exact_off) {
         exact_disarm();
     } else if ((exact_is_armed() ? exact_check(&s->exact_error) : exact_arm(&s->signals, &s->exact_error)) !=
@@ -142,7 +149,8 @@ static ssize_t sampler_ask_frames(void *arg, const struct pystack_thread *t, str
 }
 
 /* A snapshot with what only the agent knows. 0, or -1 with the error. */
-static int sampler_snapshot(struct sampler *s, struct model_snapshot *out, struct err *e) {
+static int sampler_snapshot(struct sampler *s, const struct pystack_locals_wish *wish,
+                            struct model_snapshot *out, struct err *e) {
     int64_t own[AGENT_MAX_TIDS];
     size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
     struct pystack *ps = sampler_pystack(s);
@@ -154,7 +162,7 @@ static int sampler_snapshot(struct sampler *s, struct model_snapshot *out, struc
     profile_collect(&s->profile, ps);
     s->answers_until_ns = clock_mono_ns() + SAMPLER_ANSWERS_NS;
     pystack_set_asker(ps, &(struct pystack_asker){.read = sampler_ask_frames, .arg = s});
-    if (pystack_snapshot(ps, own, n_own, out, e) != 0) {
+    if (pystack_snapshot_locals(ps, own, n_own, wish, out, e) != 0) {
         s->read_errors++;
         return -1;
     }
@@ -181,7 +189,9 @@ static void sampler_answer_error(struct sampler *s, uint32_t peer, uint32_t id, 
 static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *plan) {
     struct model_target target;
     (void)sampler_pystack(s);
-    facts_read(&target, sampler_info(s));
+    pystack_read_target(0, sampler_info(s), &target);
+    target.mode = MODEL_MODE_AGENT;
+    target.agent_version = PROBING_VERSION;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; k < plan->slots[i].n_asks; k++) {
             struct strbuf b;
@@ -207,7 +217,7 @@ static void sampler_answer_threads(struct sampler *s, const struct mailbox_slot 
             continue;
         }
         strbuf_init(&b, 0);
-        (void)wire_put_snapshot_open(&b, slot->asks[k].id, snap);
+        (void)wire_put_snapshot_wanted_open(&b, slot->asks[k].id, snap, &slot->asks[k].want);
         struct queue_item *item = queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, slot->peer);
         if (item)
             item->open = true;
@@ -243,13 +253,14 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
     struct err e = {0};
     uint64_t cpu = clock_self_cpu_ns();
     sampler_choose_mode(s, plan->gentle);
-    int rc = sampler_snapshot(s, &snap, &e);
+    int rc = sampler_snapshot(s, plan->locals ? &plan->wish : NULL, &snap, &e);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (plan->slots[i].peer)
             sampler_answer_threads(s, &plan->slots[i], rc == 0 ? &snap : NULL, &e);
     if (rc == 0)
         sampler_notify_threads(s, plan, &snap);
-    cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
+    if (!plan->locals) /* what one asked for does not slow the streams down */
+        cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
     sampler_publish(s, rc == 0 ? &snap : NULL);
     model_snapshot_fini(&snap);
 }
@@ -341,6 +352,14 @@ static uint64_t sampler_snapshot_interval(struct sampler *s, double rate_hz) {
     return interval;
 }
 
+/* One snapshot serves all who ask: the locals of one thread, or of all when they ask for different ones. */
+static void sampler_plan_locals(struct sampler_plan *plan, const struct wire_threads *want) {
+    if (!want->locals)
+        return;
+    plan->wish.tid = !plan->locals || plan->wish.tid == want->tid ? want->tid : 0;
+    plan->locals = true;
+}
+
 static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *copy,
                               struct sampler_plan *plan) {
     memcpy(copy->asks, slot->asks, sizeof copy->asks);
@@ -349,7 +368,8 @@ static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *co
     for (size_t k = 0; k < copy->n_asks; k++) {
         plan->hello |= copy->asks[k].method == WIRE_HELLO;
         plan->threads |= copy->asks[k].method == WIRE_THREADS;
-        plan->gentle |= copy->asks[k].mode == MODEL_SAMPLING_GENTLE;
+        plan->gentle |= copy->asks[k].want.mode == MODEL_SAMPLING_GENTLE;
+        sampler_plan_locals(plan, &copy->asks[k].want);
     }
     if (copy->n_asks)
         copy->peer = slot->peer;

@@ -7,6 +7,14 @@ void model_snapshot_fini(struct model_snapshot *s) {
     *s = (struct model_snapshot){.arena = s->arena};
 }
 
+void model_snapshot_keep(struct model_snapshot *s, int64_t tid) {
+    size_t i = 0;
+    while (i < s->n_threads && s->threads[i].tid != tid)
+        i++;
+    s->threads += i;
+    s->n_threads = i < s->n_threads ? 1 : 0;
+}
+
 void model_target_fini(struct model_target *t) {
     arena_fini(&t->arena);
     *t = (struct model_target){.arena = t->arena};
@@ -34,6 +42,20 @@ const char *model_gil_name(enum model_gil g) {
         break;
     }
     return NULL;
+}
+
+const char *model_local_kind_name(enum model_local_kind k) {
+    switch (k) {
+    case MODEL_LOCAL_ARGUMENT:
+        return "argument";
+    case MODEL_LOCAL_CELL:
+        return "cell";
+    case MODEL_LOCAL_FREE:
+        return "free";
+    case MODEL_LOCAL_VARIABLE:
+        break;
+    }
+    return "variable";
 }
 
 const char *model_frame_kind_name(enum model_frame_kind k) {

@@ -40,6 +40,28 @@ enum model_sampling {
     MODEL_SAMPLING_GENTLE,    /* no signal is sent: stacks of running threads may be torn */
 };
 
+enum model_local_kind {
+    MODEL_LOCAL_VARIABLE = 0,
+    MODEL_LOCAL_ARGUMENT,
+    MODEL_LOCAL_CELL, /* shared with functions within */
+    MODEL_LOCAL_FREE, /* of a function around it */
+};
+
+/* An argument or local variable that has a value. */
+struct model_local {
+    const char *name;
+    const char *type; /* name of its type; NULL unknown */
+    const char *text; /* its value in short, as repr() would have it; NULL unknown */
+    enum model_local_kind kind;
+};
+
+/* Those of one frame, in the order of the code. */
+struct model_locals {
+    struct model_local *items;
+    size_t n;
+    bool truncated; /* a limit left some out */
+};
+
 /* One frame of a stack. */
 struct model_frame {
     enum model_frame_kind kind;
@@ -61,8 +83,11 @@ struct model_thread {
     bool has_python;            /* it has a Python thread state */
     bool torn;                  /* it moved while it was read: the frames may mix two moments */
     bool truncated;             /* frames beyond the limit were left out (the outermost ones) */
+    uint64_t stopped_us;        /* how long it was made to stand still for this look; 0: it was not */
     struct model_frame *frames; /* innermost first */
     size_t n_frames;
+    const struct model_locals *
+        *locals; /* of each frame, NULL where they are not known; NULL: not asked for */
 };
 
 /* The process, once per snapshot. */
@@ -102,9 +127,11 @@ struct model_target {
     int64_t rank;       /* from RANK in the environment; MODEL_UNKNOWN */
     double started_at;  /* seconds since the epoch; NAN unknown */
     enum model_mode mode;
+    const char *mode_reason;   /* read-only: why; NULL unknown or not */
+    bool blocking;             /* read-only: running threads are stopped while they are looked at */
     const char *agent_version; /* NULL without an agent */
     const char *discovery;     /* name of the strategy that found the interpreter */
-    bool python_untested;      /* this CPython is newer than the ones tested */
+    bool python_untested;      /* nobody runs tests over this CPython */
     struct arena arena;
 };
 
@@ -192,8 +219,14 @@ void model_target_fini(struct model_target *t);
 void model_sample_batch_fini(struct model_sample_batch *b);
 void model_status_fini(struct model_status *s);
 
+/* Leave thread `tid` in a snapshot as the only one; none when it is not there. */
+void model_snapshot_keep(struct model_snapshot *s, int64_t tid);
+
 /* "held", "waiting", "none", or NULL when unknown. */
 const char *model_gil_name(enum model_gil g);
+
+/* "variable", "argument", "cell" or "free". */
+const char *model_local_kind_name(enum model_local_kind k);
 
 /* "python" or "native". */
 const char *model_frame_kind_name(enum model_frame_kind k);

@@ -70,4 +70,10 @@ struct cli_inject_options {
 };
 extern const struct option_def cli_inject_rows[];
 
+struct cli_backtrace_options {
+    struct cli_options common; /* first */
+    bool no_inject, block, locals;
+};
+extern const struct option_def cli_backtrace_rows[];
+
 #endif

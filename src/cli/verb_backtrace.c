@@ -14,6 +14,16 @@
 #define BACKTRACE_LOOK_INTERVAL_MS 100 /* two looks tell what is on the CPU */
 #define BACKTRACE_NAME_MAX 1024
 
+const struct option_def cli_backtrace_rows[] = {
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_backtrace_options, no_inject), NULL,
+     "put no agent into the target: read it from outside", 0, 0},
+    {"block", 0, OPTION_FLAG, offsetof(struct cli_backtrace_options, block), NULL,
+     "the same, stopping running threads while they are read: exact stacks", 0, 0},
+    {"locals", 'l', OPTION_FLAG, offsetof(struct cli_backtrace_options, locals), NULL,
+     "arguments and local variables of every frame, with their values", 0, 0},
+    {.name = NULL},
+};
+
 static void backtrace_put_name(struct strbuf *out, const char *name) {
     char clean[BACKTRACE_NAME_MAX];
     (void)text_sanitize(clean, sizeof clean, name ? name : "?");
@@ -47,9 +57,32 @@ static void backtrace_put_head(struct strbuf *out, const struct model_target *t,
     if (t->rank != MODEL_UNKNOWN)
         (void)strbuf_addf(out, ", rank %" PRId64, t->rank);
     backtrace_put_gil(out, s);
+    if (t->mode == MODEL_MODE_READONLY) {
+        (void)strbuf_adds(out, "Read from outside: ");
+        backtrace_put_name(out, t->mode_reason);
+        (void)strbuf_addc(out, '\n');
+    }
 }
 
-static void backtrace_put_thread(struct strbuf *out, const struct model_thread *t) {
+static void backtrace_put_locals(struct strbuf *out, const struct model_locals *l) {
+    if (!l) {
+        (void)strbuf_adds(out, "        (locals are not known)\n");
+        return;
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        (void)strbuf_adds(out, "        ");
+        backtrace_put_name(out, l->items[i].name);
+        (void)strbuf_adds(out, ": ");
+        backtrace_put_name(out, l->items[i].type);
+        (void)strbuf_adds(out, " = ");
+        backtrace_put_name(out, l->items[i].text);
+        (void)strbuf_addc(out, '\n');
+    }
+    if (l->truncated)
+        (void)strbuf_adds(out, "        ... (more left out)\n");
+}
+
+static void backtrace_put_thread(struct strbuf *out, const struct model_thread *t, bool locals) {
     (void)strbuf_adds(out, "\nThread ");
     backtrace_put_name(out, t->name ? t->name : t->native_name);
     (void)strbuf_addf(out, " (%" PRId64 ") %c", t->tid, t->state ? t->state : '?');
@@ -59,6 +92,8 @@ static void backtrace_put_thread(struct strbuf *out, const struct model_thread *
         (void)strbuf_addf(out, ", CPU %.0f%%", t->cpu_pct);
     if (t->torn)
         (void)strbuf_adds(out, ", moved while it was read");
+    if (t->stopped_us)
+        (void)strbuf_addf(out, ", stopped for %.2f ms", (double)t->stopped_us / 1000);
     if (!t->has_python)
         (void)strbuf_adds(out, ", no Python");
     (void)strbuf_addc(out, '\n');
@@ -71,36 +106,41 @@ static void backtrace_put_thread(struct strbuf *out, const struct model_thread *
         if (f->line > 0)
             (void)strbuf_addf(out, ":%d", f->line);
         (void)strbuf_adds(out, ")\n");
+        if (locals && f->kind == MODEL_FRAME_PYTHON)
+            backtrace_put_locals(out, t->locals ? t->locals[i] : NULL);
     }
     if (t->truncated)
         (void)strbuf_adds(out, "    ... (outer frames left out)\n");
 }
 
 static void backtrace_put_text(struct strbuf *out, const struct model_target *t,
-                               const struct model_snapshot *s) {
+                               const struct model_snapshot *s, bool locals) {
     backtrace_put_head(out, t, s);
     for (size_t i = 0; i < s->n_threads; i++)
-        backtrace_put_thread(out, &s->threads[i]);
+        backtrace_put_thread(out, &s->threads[i], locals);
     if (s->incomplete)
         (void)strbuf_adds(out, "\n(a limit left threads or frames out)\n");
 }
 
 int cli_run_backtrace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                       struct err *e) {
-    if (target_attach(addr, 0, NULL, e) != 0)
+    const struct cli_backtrace_options *mine = (const struct cli_backtrace_options *)(const void *)o;
+    struct target_options how = {.no_inject = mine->no_inject, .block = mine->block};
+    if (target_reach(addr, &how, e) != 0)
         return -1;
     struct call *c = call_open(addr, e);
     if (!c)
         return -1;
     struct model_snapshot snapshot;
-    int rc = call_snapshot_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
+    int rc = mine->locals ? call_locals_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e)
+                          : call_snapshot_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
     if (rc == 0 && o->json) {
         struct json j;
         json_init(&j, out, 2);
-        document_put_backtrace(&j, call_get_target(c), &snapshot, NULL, 0);
+        document_put_backtrace(&j, call_get_target(c), &snapshot, mine->locals, NULL, 0);
         (void)strbuf_addc(out, '\n');
     } else if (rc == 0) {
-        backtrace_put_text(out, call_get_target(c), &snapshot);
+        backtrace_put_text(out, call_get_target(c), &snapshot, mine->locals);
     }
     model_snapshot_fini(&snapshot);
     call_close(c);

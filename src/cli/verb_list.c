@@ -54,7 +54,11 @@ static void list_uptime(const struct target_process *p, char *buf, size_t cap) {
 }
 
 static void list_agent(const struct target_process *p, char *buf, size_t cap) {
-    (void)snprintf(buf, cap, "%s", p->attached ? "yes" : p->inspectable ? "-" : "refused");
+    (void)snprintf(buf, cap, "%s",
+                   p->attached      ? "yes"
+                   : p->inspectable ? "-"
+                   : p->readable    ? "outside"
+                                    : "refused");
 }
 
 static void list_command(const struct target_process *p, char *buf, size_t cap) {

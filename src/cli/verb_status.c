@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -27,10 +28,13 @@ static void status_put_number(struct strbuf *out, const char *key, double v, int
 }
 
 static void status_put_text(struct strbuf *out, const struct model_target *t, const struct model_status *s) {
-    char text[64];
+    char text[96];
     (void)strbuf_addf(out, "%-*s %" PRId64 "\n", STATUS_WIDTH, "process", t->pid);
     status_put_line(out, "command", t->cmdline);
-    status_put_line(out, "python", t->python);
+    (void)snprintf(text, sizeof text, "%s%s%s%s", t->python ? t->python : "?",
+                   t->python_untested ? " (untested)" : "", s->discovery ? ", found by " : "",
+                   s->discovery ? s->discovery : "");
+    status_put_line(out, "python", text);
     if (t->torch)
         status_put_line(out, "torch", t->torch);
     status_put_line(out, "agent", s->agent_version);

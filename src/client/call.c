@@ -107,6 +107,7 @@ static const struct session_handler call_handler = {
     .on_state = call_on_state,
     .on_target = call_on_target,
     .on_snapshot = call_on_snapshot,
+    .on_locals = call_on_snapshot,
     .on_samples = call_on_samples,
     .on_status = call_on_status,
     .on_reply = call_on_reply,
@@ -139,6 +140,13 @@ static int call_wait(struct call *c, enum call_await what, double timeout_s, str
     if (c->arrived)
         return 0;
     if (e)
+        *e = c->error;
+    return -1;
+}
+
+/* A request that was not taken: because it is over, if it is. */
+static int call_not_taken(const struct call *c, struct err *e) {
+    if (c->failed && e)
         *e = c->error;
     return -1;
 }
@@ -180,30 +188,43 @@ int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e) {
     memset(out, 0, sizeof *out);
     c->snapshot = out;
     if (session_request(c->session, WIRE_THREADS, e) != 0)
-        return -1;
+        return call_not_taken(c, e);
     return call_wait(c, CALL_SNAPSHOT, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
-int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
+/* A first look, and the time until the second. */
+static int call_look_first(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
     if (call_snapshot(c, out, e) != 0)
         return -1;
     model_snapshot_fini(out);
-    if (call_wait(c, CALL_TIME, interval_ms / 1000.0, e) != 0)
+    return call_wait(c, CALL_TIME, interval_ms / 1000.0, e);
+}
+
+int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
+    return call_look_first(c, interval_ms, out, e) == 0 ? call_snapshot(c, out, e) : -1;
+}
+
+int call_locals_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
+    if (call_look_first(c, interval_ms, out, e) != 0)
         return -1;
-    return call_snapshot(c, out, e);
+    memset(out, 0, sizeof *out);
+    c->snapshot = out;
+    if (session_ask_locals(c->session, 0, e) != 0)
+        return -1;
+    return call_wait(c, CALL_SNAPSHOT, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
 int call_status(struct call *c, struct model_status *out, struct err *e) {
     memset(out, 0, sizeof *out);
     c->status = out;
     if (session_request(c->session, WIRE_STATUS, e) != 0)
-        return -1;
+        return call_not_taken(c, e);
     return call_wait(c, CALL_STATUS, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
 int call_eject(struct call *c, struct err *e) {
     if (session_request(c->session, WIRE_EJECT, e) != 0)
-        return -1;
+        return call_not_taken(c, e);
     return call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
@@ -217,6 +238,7 @@ int call_sample(struct call *c, double rate_hz, double duration_s,
     c->on_batch = fn;
     c->batch_arg = arg;
     int rc = session_subscribe(c->session, WIRE_STREAM_SAMPLES, rate_hz, e);
+    rc = rc == 0 ? 0 : call_not_taken(c, e);
     if (rc == 0)
         rc = call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
     uint64_t began = clock_mono_ns();
@@ -225,7 +247,7 @@ int call_sample(struct call *c, double rate_hz, double duration_s,
         *elapsed_s = (double)(clock_mono_ns() - began) / 1e9;
     }
     if (rc == 0)
-        rc = session_unsubscribe(c->session, WIRE_STREAM_SAMPLES, e);
+        rc = session_unsubscribe(c->session, WIRE_STREAM_SAMPLES, e) == 0 ? 0 : call_not_taken(c, e);
     if (rc == 0)
         rc = call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
     c->on_batch = NULL;

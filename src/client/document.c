@@ -29,6 +29,8 @@ static void document_put_target(struct json *j, const struct model_target *t) {
     json_kv_string(j, "torch", t->torch);
     document_put_known(j, "rank", t->rank);
     json_kv_string(j, "mode", model_mode_name(t->mode));
+    json_kv_string(j, "mode_reason", t->mode_reason);
+    json_kv_bool(j, "blocking", t->blocking);
     json_kv_number(j, "started_at", t->started_at, 3);
     json_kv_string(j, "agent_version", t->agent_version);
     json_object_end(j);
@@ -46,7 +48,28 @@ static void document_put_process(struct json *j, const struct model_process *p) 
     json_object_end(j);
 }
 
-static void document_put_frame(struct json *j, const struct model_frame *f, size_t depth) {
+/* By name; null when they are not known. */
+static void document_put_locals(struct json *j, const struct model_locals *l) {
+    json_key(j, "locals");
+    if (!l) {
+        json_null(j);
+        return;
+    }
+    json_object_begin(j);
+    for (size_t i = 0; i < l->n; i++) {
+        json_key(j, l->items[i].name);
+        json_object_begin(j);
+        json_kv_string(j, "type", l->items[i].type);
+        json_kv_string(j, "repr", l->items[i].text);
+        json_kv_string(j, "kind", model_local_kind_name(l->items[i].kind));
+        json_object_end(j);
+    }
+    json_object_end(j);
+    json_kv_bool(j, "locals_truncated", l->truncated);
+}
+
+static void document_put_frame(struct json *j, const struct model_frame *f, size_t depth, bool with_locals,
+                               const struct model_locals *locals) {
     json_object_begin(j);
     json_kv_uint(j, "depth", depth);
     json_kv_string(j, "kind", model_frame_kind_name(f->kind));
@@ -56,10 +79,12 @@ static void document_put_frame(struct json *j, const struct model_frame *f, size
         json_kv_int(j, "line", f->line);
     else
         json_kv_null(j, "line");
+    if (with_locals)
+        document_put_locals(j, locals);
     json_object_end(j);
 }
 
-static void document_put_thread(struct json *j, const struct model_thread *t) {
+static void document_put_thread(struct json *j, const struct model_thread *t, bool locals) {
     char state[2] = {t->state, '\0'};
     json_object_begin(j);
     json_kv_int(j, "tid", t->tid);
@@ -72,10 +97,11 @@ static void document_put_thread(struct json *j, const struct model_thread *t) {
     json_kv_bool(j, "has_python", t->has_python);
     json_kv_bool(j, "torn", t->torn);
     json_kv_bool(j, "truncated", t->truncated);
+    json_kv_uint(j, "stopped_us", t->stopped_us);
     json_key(j, "frames");
     json_array_begin(j);
     for (size_t i = 0; i < t->n_frames; i++)
-        document_put_frame(j, &t->frames[i], i);
+        document_put_frame(j, &t->frames[i], i, locals, t->locals ? t->locals[i] : NULL);
     json_array_end(j);
     json_object_end(j);
 }
@@ -96,7 +122,7 @@ static void document_put_sample(struct json *j, const struct fold *fold, const s
     json_key(j, "frames");
     json_array_begin(j);
     for (size_t i = have; i-- > 0;)
-        document_put_frame(j, frames[i], depth - 1 - i);
+        document_put_frame(j, frames[i], depth - 1 - i, false, NULL);
     json_array_end(j);
     json_object_end(j);
 }
@@ -118,7 +144,7 @@ static void document_put_samples(struct json *j, const struct fold *fold, double
 }
 
 void document_put_backtrace(struct json *j, const struct model_target *target,
-                            const struct model_snapshot *snapshot, const struct fold *fold,
+                            const struct model_snapshot *snapshot, bool locals, const struct fold *fold,
                             double elapsed_s) {
     json_object_begin(j);
     json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
@@ -131,7 +157,7 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
     json_key(j, "threads");
     json_array_begin(j);
     for (size_t i = 0; i < snapshot->n_threads; i++)
-        document_put_thread(j, &snapshot->threads[i]);
+        document_put_thread(j, &snapshot->threads[i], locals);
     json_array_end(j);
     if (fold)
         document_put_samples(j, fold, elapsed_s);
@@ -182,6 +208,7 @@ void document_put_status(struct json *j, const struct model_target *target, cons
     json_kv_uint(j, "read_errors", s->read_errors);
     json_kv_uint(j, "arena_limit_hits", s->arena_limit_hits);
     json_kv_string(j, "discovery", s->discovery);
+    json_kv_bool(j, "python_untested", target->python_untested);
     json_kv_string(j, "note", s->note);
     /* This agent keeps no tables, arms no hooks and grants no leases. */
     document_put_nothing(j, "tables");
@@ -212,6 +239,7 @@ void document_put_processes(struct json *j, const struct target_process *list, s
         document_put_known(j, "threads", p->threads);
         json_kv_bool(j, "agent", p->attached);
         json_kv_bool(j, "inspectable", p->inspectable);
+        json_kv_bool(j, "readable", p->readable);
         json_kv_string(j, "why_not", document_or_null(p->why_not));
         json_kv_string(j, "cmdline", p->cmdline);
         json_object_end(j);

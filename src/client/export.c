@@ -2,6 +2,7 @@
 /* export: see export.h. Check, attach, look, render, write: in this order, so that a failure leaves nothing half done. */
 #include "client/export.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 
 #define EXPORT_LOOK_INTERVAL_MS 100 /* between the two looks that tell what is on the CPU */
 #define EXPORT_RATE_HZ 100.0
+#define EXPORT_TORN_SHARE 50 /* more than one in so many is said */
 #define EXPORT_OUTPUT_MAX ((size_t)1 << 30)
 
 const struct export_format export_formats[] = {
@@ -74,6 +76,8 @@ static int export_check(const struct export_request *r, const struct export_form
         return err_set(e, ERR_USAGE, "--once and --duration exclude each other");
     if (r->unit == EXPORT_US && duration_s == 0)
         return err_set(e, ERR_USAGE, "--unit us needs a --duration: one look has no length");
+    if (r->locals && f->render != export_render_json)
+        return err_set(e, ERR_USAGE, "--locals is for --export json: %s has no place for values", f->name);
     if (f->render == export_render_txt && !r->screen)
         return err_set(e, ERR_USAGE, "this program has no screen to export as txt");
     return output_check(r->output, e);
@@ -82,7 +86,7 @@ static int export_check(const struct export_request *r, const struct export_form
 static int export_on_batch(void *arg, struct model_sample_batch *batch) { return fold_add_batch(arg, batch); }
 
 /* Look at the target as the format wants it; fills the snapshot and the fold. */
-static int export_look(const struct export_format *f, double duration_s, struct call *c,
+static int export_look(const struct export_format *f, double duration_s, bool locals, struct call *c,
                        struct model_snapshot *snapshot, struct fold *fold, double *elapsed_s, struct err *e) {
     bool sample = duration_s > 0 && f->wants_samples;
     if (sample && call_sample(c, EXPORT_RATE_HZ, duration_s, export_on_batch, fold, elapsed_s, e) != 0)
@@ -91,11 +95,28 @@ static int export_look(const struct export_format *f, double duration_s, struct 
         return 0;
     unsigned interval_ms =
         sample || duration_s <= 0 ? EXPORT_LOOK_INTERVAL_MS : (unsigned)(duration_s * 1000);
-    if (call_snapshot_measured(c, interval_ms, snapshot, e) != 0)
+    if (locals ? call_locals_measured(c, interval_ms, snapshot, e) != 0
+               : call_snapshot_measured(c, interval_ms, snapshot, e) != 0)
         return -1;
     if (!sample && f->wants_samples && fold_add_snapshot(fold, snapshot) != 0)
         return err_set(e, ERR_FAILED, "out of memory for stacks");
     return 0;
+}
+
+/* From outside, stacks that changed while they were read are left out, and more of those of threads that run than of those
+ * that sleep: a share that is not small has to be said where the format has no place for it. */
+static void export_note_torn(const struct export_request *r, const struct model_target *target,
+                             const struct fold *fold) {
+    const struct fold_totals *totals = fold_get_totals(fold);
+    uint64_t all = totals->samples + totals->torn;
+    if (!r->note || target->mode != MODEL_MODE_READONLY || totals->torn * EXPORT_TORN_SHARE <= all)
+        return;
+    (void)strbuf_addf(
+        r->note,
+        "%" PRIu64 " of %" PRIu64
+        " samples were left out: the threads ran while they were read from outside; --block stops them "
+        "for the moment",
+        totals->torn, all);
 }
 
 static int export_attached(const struct export_request *r, const struct export_format *f, double duration_s,
@@ -103,13 +124,16 @@ static int export_attached(const struct export_request *r, const struct export_f
     struct model_snapshot snapshot = {0};
     struct fold *fold = fold_new();
     double elapsed_s = 0;
-    int rc = fold ? export_look(f, duration_s, c, &snapshot, fold, &elapsed_s, e)
+    bool sampled = duration_s > 0 && f->wants_samples;
+    int rc = fold ? export_look(f, duration_s, r->locals, c, &snapshot, fold, &elapsed_s, e)
                   : err_set(e, ERR_FAILED, "out of memory for stacks");
     if (rc == 0) {
         struct export_data data = {.request = r, .target = call_get_target(c), .snapshot = &snapshot};
         data.elapsed_s = elapsed_s;
         data.fold = fold;
         rc = f->render(&data, out, e);
+        if (rc == 0 && sampled && !f->wants_snapshot)
+            export_note_torn(r, data.target, fold);
     }
     fold_free(fold);
     model_snapshot_fini(&snapshot);
@@ -124,7 +148,7 @@ int export_run(const struct export_request *request, struct err *e) {
     if (export_check(request, f, duration_s, e) != 0)
         return -1;
     struct session_address addr;
-    if (target_resolve(request->target, &addr, e) != 0 || target_attach(&addr, 0, NULL, e) != 0)
+    if (target_resolve(request->target, &addr, e) != 0 || target_reach(&addr, &request->how, e) != 0)
         return -1;
     struct call *c = call_open(&addr, e);
     if (!c)

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/model.h"
 #include "base/strbuf.h"
+#include "client/target.h"
 
 struct fold;
 
@@ -27,7 +28,8 @@ struct export_renderer {
 };
 
 struct export_request {
-    const char *target;    /* TARGET as typed */
+    const char *target; /* TARGET as typed */
+    struct target_options how;
     const char *format;    /* name of a row of export_formats */
     bool once;             /* one look, whatever the format's own duration */
     double duration_s;     /* how long to look; 0 = the format's own */
@@ -35,8 +37,10 @@ struct export_request {
     bool threads;          /* folded: a frame for the thread */
     bool process;          /* folded: a frame for the process */
     bool gentle;           /* no signals to threads that run */
+    bool locals;           /* json: locals of the frames */
     bool by_function;      /* folded: functions, not lines */
     enum export_unit unit; /* folded: weight */
+    struct strbuf *note;   /* where a line goes that the user should see though all is well; NULL nowhere */
     const struct export_renderer
         *screen; /* draws 'txt'; NULL: this program has no screens, 'txt' is refused */
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session: one connection to one agent, on a loop.
+ * session: what is known of one target, as it comes, on a loop.
  *
- * Connects, says hello, keeps subscriptions across reconnects, reconnects with back-off (0.25, 0.5, 1, 2, 5 s, 20 % jitter)
- * and notices the target's end through a pidfd. Callbacks run on the loop's thread and may not free the session.
+ * From an agent: connects, says hello, keeps subscriptions across reconnects, reconnects with back-off (0.25, 0.5, 1, 2, 5 s,
+ * 20 % jitter). Or from outside: a thread of ours reads the target's memory. Both notice the target's end through a pidfd.
+ * Callbacks run on the loop's thread and may not free the session.
  */
 #ifndef CLIENT_SESSION_H
 #define CLIENT_SESSION_H
@@ -19,7 +20,7 @@
 
 enum session_state {
     SESSION_CONNECTING = 0,
-    SESSION_CONNECTED,    /* hello was answered */
+    SESSION_CONNECTED,    /* hello was answered; from outside: the interpreter was found */
     SESSION_RECONNECTING, /* the connection broke; the next try is under way or waited for */
     SESSION_LOST,         /* final: the target is gone */
     SESSION_FAILED,       /* final: the other side is no agent, or of another version */
@@ -33,16 +34,21 @@ struct session_handler {
     void (*on_state)(void *arg, enum session_state state, const struct err *why);
     void (*on_target)(void *arg, struct model_target *target);
     void (*on_snapshot)(void *arg, struct model_snapshot *snapshot);
+    /* The answer to session_ask_locals. */
+    void (*on_locals)(void *arg, struct model_snapshot *snapshot);
     void (*on_samples)(void *arg, struct model_sample_batch *batch);
     void (*on_status)(void *arg, struct model_status *status);
     void (*on_reply)(void *arg, enum wire_method method,
                      const struct err *error); /* subscribe, unsubscribe, eject */
 };
 
-/* Where the agent is. `pid` > 0 lets the session notice the target's end. */
+/* Where the target is. `pid` > 0 lets the session notice the target's end. */
 struct session_address {
-    char path[256]; /* unix socket */
+    char path[256]; /* unix socket of the agent */
     pid_t pid;
+    enum model_mode mode; /* MODEL_MODE_READONLY: read process `pid` from outside */
+    bool block;           /* the same, stopping each running thread while it is read */
+    char why[256];        /* the same: why it is read from outside */
 };
 
 /* Start connecting. NULL on failure. Freed by session_free, from outside callbacks. */
@@ -57,6 +63,9 @@ double session_retry_in_s(const struct session *s);
 
 /* Ask; answers come by the handlers. Streams are asked for again after a reconnect. 0 or -1. */
 int session_request(struct session *s, enum wire_method m, struct err *e); /* threads, status, eject */
+/* Ask for the threads with locals of their frames, of thread `tid` alone (none when it is not there) or of all (0). The answer
+ * comes by on_locals, a refusal by on_reply. 0 or -1. */
+int session_ask_locals(struct session *s, int64_t tid, struct err *e);
 int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
 /* How running threads are looked at, from the next subscription on. */
 void session_set_sampling(struct session *s, enum model_sampling mode);

@@ -225,11 +225,15 @@ int target_find_endpoint(struct session_address *addr, struct err *e) {
     return err_set_errno(e, ERR_ATTACH, saved, "the agent's socket %s cannot be reached", addr->path);
 }
 
-/* Look before touching: may we, is it a Python this project reads, is the agent's file there. */
-static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *result, struct err *e) {
+/* Look before touching: may we, is it a Python this project reads, is the agent's file there. `*refused` is set when it is
+ * the injecting that cannot be, not the reading. */
+static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *result, bool *refused,
+                         struct err *e) {
     char agent[PATH_MAX];
+    *refused = true;
     if (inject_check(pid, e) != 0)
         return -1;
+    *refused = false;
     struct pystack *python = pystack_open(pid, e);
     if (!python)
         return -1;
@@ -238,18 +242,22 @@ static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *r
         return -1;
     struct inject_request request = {.pid = pid, .agent_path = agent};
     request.timeout_ms = timeout_ms ? timeout_ms : TARGET_ATTACH_TIMEOUT_MS;
-    return inject_process(&request, result, e);
+    int rc = inject_process(&request, result, e);
+    *refused = rc != 0 && e->code != ERR_LOST;
+    return rc;
 }
 
-int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
-                  struct err *e) {
+static int target_attach_or(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+                            bool *refused, struct err *e) {
     struct inject_result result = {.already = true};
     uint64_t began = clock_mono_ns();
+    *refused = false;
     if (!addr->path[0]) {
         if (endpoint_path_from_outside(result.endpoint, sizeof result.endpoint, addr->pid, e) != 0)
             return -1;
-        if (endpoint_probe(result.endpoint) != 1 && target_inject(addr->pid, timeout_ms, &result, e) != 0) {
-            if (e && e->code == ERR_FAILED)
+        if (endpoint_probe(result.endpoint) != 1 &&
+            target_inject(addr->pid, timeout_ms, &result, refused, e) != 0) {
+            if (e->code == ERR_FAILED)
                 e->code = ERR_ATTACH; /* whatever failed, it was the attaching */
             return -1;
         }
@@ -262,4 +270,57 @@ int target_attach(struct session_address *addr, unsigned timeout_ms, struct inje
     if (out)
         *out = result;
     return 0;
+}
+
+int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+                  struct err *e) {
+    struct err ignored;
+    bool refused;
+    return target_attach_or(addr, timeout_ms, out, &refused, e ? e : &ignored);
+}
+
+/* From outside, if its interpreter can be found. */
+static int target_read_only(struct session_address *addr, bool block, const char *why, struct err *e) {
+    struct err from_outside;
+    struct pystack *python = pystack_open(addr->pid, &from_outside);
+    if (!python) {
+        /* What the injector's check says of a process that may not be looked at is the more useful line. */
+        if (from_outside.code != ERR_ATTACH || inject_check(addr->pid, e) == 0)
+            *e = from_outside;
+        return -1;
+    }
+    pystack_close(python);
+    addr->mode = MODEL_MODE_READONLY;
+    addr->block = block;
+    addr->path[0] = '\0';
+    (void)snprintf(addr->why, sizeof addr->why, "%s", why);
+    return 0;
+}
+
+/* An agent cannot answer while the process is stopped, but it can be read. */
+static bool target_is_stopped(pid_t pid) {
+    struct procfs_stat st;
+    return pid > 0 && procfs_read_stat(pid, 0, &st) == 0 && (st.state == 'T' || st.state == 't');
+}
+
+int target_reach(struct session_address *addr, const struct target_options *o, struct err *e) {
+    struct err ignored, why;
+    bool refused;
+    e = e ? e : &ignored;
+    if (o->no_inject || o->block) {
+        const char *option = o->block ? "--block" : "--no-inject";
+        if (addr->path[0])
+            return err_set(e, ERR_USAGE, "%s reads a process, not the socket of an agent: give its pid",
+                           option);
+        return target_read_only(addr, o->block, option, e);
+    }
+    if (!addr->path[0] && target_is_stopped(addr->pid)) {
+        (void)err_set(e, ERR_ATTACH,
+                      "process %d is stopped, so no agent can answer: continue it (kill -CONT %d)",
+                      (int)addr->pid, (int)addr->pid);
+        return target_read_only(addr, false, e->text, &why);
+    }
+    if (target_attach_or(addr, 0, NULL, &refused, e) == 0)
+        return 0;
+    return refused ? target_read_only(addr, false, e->text, &why) : -1;
 }

@@ -30,7 +30,8 @@ struct target_process {
     char torch[32];    /* "" not loaded */
     bool attached;     /* an agent answers */
     bool inspectable;  /* this user may attach */
-    char why_not[160]; /* when not */
+    bool readable;     /* this user may read it from outside, whether or not */
+    char why_not[160]; /* when not inspectable */
 };
 
 /* All Python processes that can be seen, by pid; `*out` is freed by target_list_free. Number, or -1 with the error. */
@@ -47,6 +48,16 @@ int target_resolve(const char *text, struct session_address *addr, struct err *e
  * 0, or -1 with ERR_ATTACH and the reason. `out` may be NULL. */
 int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
                   struct err *e);
+
+/* How the user wants a target to be looked at. */
+struct target_options {
+    bool no_inject; /* from outside, whatever is there */
+    bool block;     /* the same, stopping each running thread while it is read */
+};
+
+/* Get at the target: through its agent (target_attach), or, where injecting is refused but its memory may be read, or the user
+ * wants it so, from outside: then addr->mode says so and addr->why says why. 0, or -1 with the error: neither is possible. */
+int target_reach(struct session_address *addr, const struct target_options *o, struct err *e);
 
 /* Is there an agent already? Fills addr->path where it is empty. 1 yes, 0 no, -1 with ERR_ATTACH and the reason. */
 int target_find_endpoint(struct session_address *addr, struct err *e);

@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -72,12 +73,23 @@ static void target_fill_times(struct target_process *p) {
             (double)(st.utime_ticks + st.stime_ticks) / (double)procfs_ticks_per_s() / p->uptime_s * 100.0;
 }
 
+/* Opening this file asks for the same permission as reading the memory in any other way. */
+static bool target_may_read(pid_t pid) {
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)close(fd);
+    return fd >= 0;
+}
+
 static void target_fill_agent(struct target_process *p) {
     char path[ENDPOINT_PATH_MAX];
     struct err why;
     p->attached =
         endpoint_path_from_outside(path, sizeof path, p->pid, NULL) == 0 && endpoint_probe(path) == 1;
     p->inspectable = inject_check(p->pid, &why) == 0;
+    p->readable = target_may_read(p->pid);
     if (!p->inspectable)
         (void)snprintf(p->why_not, sizeof p->why_not, "%.*s", (int)sizeof p->why_not - 1, why.text);
 }

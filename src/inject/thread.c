@@ -131,7 +131,9 @@ static void thread_hurry(bool on) {
     (void)sched_setscheduler(0, on ? SCHED_RR : SCHED_OTHER, &p);
 }
 
-int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
+void thread_relax(void) { thread_hurry(false); }
+
+int thread_seize(struct thread *t, struct err *e) {
     /* What the scheduler thinks we have had too much of is better paid for now than with a thread stopped. */
     (void)nanosleep(&(struct timespec){0, THREAD_BREATH_NS}, NULL);
     thread_hurry(true);
@@ -143,7 +145,13 @@ int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
     }
     t->seized = true;
     t->stopped = t->caught = false;
-    t->owed_signal = 0;
+    t->owed_signal = t->deliver = 0;
+    return 0;
+}
+
+int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
+    if (thread_seize(t, e) != 0)
+        return -1;
     if (thread_interrupt(t, wait_ns) == 0)
         return 0;
     thread_hurry(false);
@@ -156,7 +164,7 @@ int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
 
 void thread_release(struct thread *t) {
     if (t->seized)
-        (void)ptrace(PTRACE_DETACH, t->tid, 0, 0);
+        (void)ptrace(PTRACE_DETACH, t->tid, 0, (long)t->deliver);
     uint64_t now = clock_mono_ns();
     thread_hurry(false);
     if (!t->seized)
@@ -165,7 +173,7 @@ void thread_release(struct thread *t) {
         t->stopped_ns += now - t->since_ns;
     if (t->owed_signal)
         (void)syscall(SYS_tgkill, t->pid, t->tid, t->owed_signal);
-    t->owed_signal = 0;
+    t->owed_signal = t->deliver = 0;
     t->seized = t->stopped = false;
 }
 

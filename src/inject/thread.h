@@ -31,9 +31,15 @@ struct thread {
     bool caught;     /* it has stopped once since it was seized: it counts as stopped until it is released */
     int signal;      /* of THREAD_SIGNAL */
     int owed_signal; /* taken from the thread while it was borrowed, sent to it again when it is let go */
+    int deliver;     /* the signal it stopped for instead, which takes its course when it is let go; 0 none */
     uint64_t since_ns;   /* when the stop was asked for */
     uint64_t stopped_ns; /* all stops together */
 };
+
+/* Seize; it runs on. The caller is in a hurry until thread_relax or thread_release. 0, or -1 with the error (not permitted,
+ * gone); then it is not. */
+int thread_seize(struct thread *t, struct err *e);
+void thread_relax(void);
 
 /* Seize and stop. 0, or -1 with the error (not permitted, gone, did not stop within `wait_ns`: then it stays seized
  * until the calling task ends, which lets it go). */
@@ -52,7 +58,7 @@ int thread_run(struct thread *t, int request);
 /* Ask a running seized thread to stop and wait until it stands in an interruption stop. 0 or -1. */
 int thread_interrupt(struct thread *t, uint64_t wait_ns);
 
-/* Give it back: with the registers as they are. Owed signals are sent again. */
+/* Give it back: with the registers as they are. What is to be delivered is, owed signals are sent again. */
 void thread_release(struct thread *t);
 
 int thread_get_regs(struct thread *t, struct user_regs_struct *regs);

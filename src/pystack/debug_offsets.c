@@ -7,144 +7,234 @@
 #include "pystack/reader.h"
 
 #define DEBUG_SIZE_MAX (1U << 20) /* no struct of the interpreter is larger */
+#define DEBUG_HEAD_WORDS 3        /* cookie, version, free_threaded */
 
-/* One published number: its place in words from the start, the place of its struct's size, our field. `whole` structs are
- * read into a buffer, so their fields must lie within it. */
-struct debug_field {
-    uint16_t word;
-    uint16_t size_word;
-    bool whole;
+/* What is published, one word after the other. */
+enum debug_kind {
+    DEBUG_SIZE,  /* size of a struct: the offsets that follow are in it */
+    DEBUG_WHOLE, /* the same of a struct that is read into a buffer, in which its fields must lie then */
+    DEBUG_FIELD, /* offset of a field */
+    DEBUG_SKIP,  /* `width` words that are not needed */
+};
+
+struct debug_word {
+    enum debug_kind kind;
     uint16_t width; /* bytes of the field */
-    size_t field;   /* offset in struct pystack_offsets */
+    uint16_t to;    /* where in struct debug_work it goes */
 };
 
-#define FIELD(name) offsetof(struct pystack_offsets, name)
-
-/* 3.13; words 0 to 2 are cookie, version, free_threaded. */
-static const struct debug_field debug_fields_3_13[] = {
-    {4, 3, false, 8, FIELD(runtime_finalizing)},
-    {5, 3, false, 8, FIELD(runtime_interpreters_head)},
-    {7, 6, false, 8, FIELD(interp_id)},
-    {8, 6, false, 8, FIELD(interp_next)},
-    {9, 6, false, 8, FIELD(interp_threads_head)},
-    {11, 6, false, 8, FIELD(interp_modules)},
-    {12, 6, false, 8, FIELD(interp_sysdict)},
-    {14, 6, false, 8, FIELD(gil)},
-    {20, 19, true, 8, FIELD(tstate_prev)},
-    {21, 19, true, 8, FIELD(tstate_next)},
-    {22, 19, true, 8, FIELD(tstate_interp)},
-    {23, 19, true, 8, FIELD(tstate_frame)},
-    {24, 19, true, 8, FIELD(tstate_thread_id)},
-    {25, 19, true, 8, FIELD(tstate_native_thread_id)},
-    {26, 19, true, 8, FIELD(tstate_datastack_chunk)},
-    {29, 28, true, 8, FIELD(frame_previous)},
-    {30, 28, true, 8, FIELD(frame_code)},
-    {31, 28, true, 8, FIELD(frame_instr)},
-    {33, 28, true, 1, FIELD(frame_owner)},
-    {35, 34, true, 8, FIELD(code_filename)},
-    {36, 34, true, 8, FIELD(code_name)},
-    {37, 34, true, 8, FIELD(code_qualname)},
-    {38, 34, true, 8, FIELD(code_linetable)},
-    {39, 34, true, 4, FIELD(code_firstlineno)},
-    {43, 34, true, 1, FIELD(code_bytes)},
-    {45, 44, true, 8, FIELD(object_type)},
-    {49, 46, false, 8, FIELD(type_flags)},
-    {57, 56, false, 8, FIELD(dict_keys)},
-    {58, 56, false, 8, FIELD(dict_values)},
-    {62, 61, true, 8, FIELD(long_tag)},
-    {63, 61, true, 4, FIELD(long_digits)},
-    {65, 64, true, 8, FIELD(var_size)},
-    {66, 64, true, 1, FIELD(bytes_data)},
-    {68, 67, true, 4, FIELD(str_state)},
-    {69, 67, true, 8, FIELD(str_length)},
+/* What is made of the words: the offsets, and what they are derived from. */
+struct debug_work {
+    struct pystack_offsets off;
+    int32_t unused;
+    int32_t gil_state, gil_enabled, gil_locked, gil_holder;
+    int32_t str_size, ascii_size;
 };
 
-/* Words that are needed otherwise. */
-enum {
-    DEBUG_3_13_INTERP_SIZE = 6,
-    DEBUG_3_13_GIL_STATE = 15,
-    DEBUG_3_13_GIL_LOCKED = 17,
-    DEBUG_3_13_GIL_HOLDER = 18,
-    DEBUG_3_13_TSTATE_SIZE = 19,
-    DEBUG_3_13_FRAME_SIZE = 28,
-    DEBUG_3_13_CODE_SIZE = 34,
-    DEBUG_3_13_STR_SIZE = 67,
-    DEBUG_3_13_ASCII_SIZE = 70,
-    DEBUG_3_13_WORDS = 73,
+#define WORK(name) ((uint16_t)offsetof(struct debug_work, name))
+#define SIZE                                                                                                 \
+    { DEBUG_SIZE, 0, WORK(unused) }
+#define SIZE_TO(name)                                                                                        \
+    { DEBUG_SIZE, 0, WORK(name) }
+#define WHOLE(name)                                                                                          \
+    { DEBUG_WHOLE, 0, WORK(name) }
+#define FIELD(name, width)                                                                                   \
+    { DEBUG_FIELD, width, WORK(off.name) }
+#define FIELD_TO(name, width)                                                                                \
+    { DEBUG_FIELD, width, WORK(name) }
+#define SKIP(n)                                                                                              \
+    { DEBUG_SKIP, n, 0 }
+
+static const struct debug_word debug_words_3_13[] = {
+    SIZE, FIELD(runtime_finalizing, 8), FIELD(runtime_interpreters_head, 8),
+    /* interpreter; gc is not needed, nor are builtins */
+    SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), SKIP(1),
+    FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8), FIELD_TO(gil_state, 8),
+    FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8),
+    /* thread state; status */
+    WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
+    FIELD(tstate_frame, 8), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
+    FIELD(tstate_datastack_chunk, 8), SKIP(1),
+    /* frame */
+    WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1),
+    /* code */
+    WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
+    FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
+    FIELD(code_kinds, 8), FIELD(code_bytes, 1),
+    /* object; type: tp_repr */
+    WHOLE(off.object_size), FIELD(object_type, 8), SIZE, FIELD(type_name, 8), SKIP(1), FIELD(type_flags, 8),
+    /* tuple, list; dict; float */
+    SIZE, FIELD(tuple_items, 8), SKIP(1), SIZE, FIELD(list_items, 8), SKIP(1), SIZE, FIELD(dict_keys, 8),
+    FIELD(dict_values, 8), SIZE, FIELD(float_value, 8),
+    /* int, bytes, str */
+    WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
+    FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size)};
+
+static const struct debug_word debug_words_3_14[] = {
+    SIZE, FIELD(runtime_finalizing, 8), FIELD(runtime_interpreters_head, 8),
+    /* interpreter; threads_main, gc; builtins; at its end the generations of code and of its copies */
+    SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), SKIP(2),
+    FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8), FIELD_TO(gil_state, 8),
+    FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8), SKIP(2),
+    /* thread state; status */
+    WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
+    FIELD(tstate_frame, 8), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
+    FIELD(tstate_datastack_chunk, 8), SKIP(1),
+    /* frame; stackpointer */
+    WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), SKIP(1), FIELD(frame_tlbc_index, 4),
+    /* code */
+    WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
+    FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
+    FIELD(code_kinds, 8), FIELD(code_bytes, 1), FIELD(code_tlbc, 8),
+    /* object; type: tp_repr */
+    WHOLE(off.object_size), FIELD(object_type, 8), SIZE, FIELD(type_name, 8), SKIP(1), FIELD(type_flags, 8),
+    /* tuple, list, set; dict; float */
+    SIZE, FIELD(tuple_items, 8), SKIP(1), SIZE, FIELD(list_items, 8), SKIP(1), SIZE, FIELD(set_used, 8),
+    FIELD(set_table, 8), FIELD(set_mask, 8), SIZE, FIELD(dict_keys, 8), FIELD(dict_values, 8), SIZE,
+    FIELD(float_value, 8),
+    /* int, bytes, str */
+    WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
+    FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size)};
+
+static const struct debug_word debug_words_3_15[] = {
+    SIZE, FIELD(runtime_finalizing, 8), FIELD(runtime_interpreters_head, 8),
+    /* interpreter: as 3.14 */
+    SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), SKIP(2),
+    FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8), FIELD_TO(gil_state, 8),
+    FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8), SKIP(2),
+    /* thread state; base_frame and last profiled ones; status, holds_gil, gil_requested, exceptions; err_stackitem */
+    WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
+    FIELD(tstate_frame, 8), SKIP(3), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
+    FIELD(tstate_datastack_chunk, 8), SKIP(6),
+    /* frame, code, object: as 3.14 */
+    WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), SKIP(1), FIELD(frame_tlbc_index, 4),
+    WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
+    FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
+    FIELD(code_kinds, 8), FIELD(code_bytes, 1), FIELD(code_tlbc, 8), WHOLE(off.object_size),
+    FIELD(object_type, 8),
+    /* type: tp_repr; heap type */
+    SIZE, FIELD(type_name, 8), SKIP(1), FIELD(type_flags, 8), FIELD(type_basicsize, 8),
+    FIELD(type_dictoffset, 8), SIZE, FIELD(type_cached_keys, 8),
+    /* tuple, list, set; dict; float */
+    SIZE, FIELD(tuple_items, 8), SKIP(1), SIZE, FIELD(list_items, 8), SKIP(1), SIZE, FIELD(set_used, 8),
+    FIELD(set_table, 8), FIELD(set_mask, 8), SIZE, FIELD(dict_keys, 8), FIELD(dict_values, 8), SIZE,
+    FIELD(float_value, 8),
+    /* int, bytes, str */
+    WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
+    FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size)};
+
+/* The form of a minor version. `words`: of the whole struct, also what follows the last one needed. */
+static const struct debug_form {
+    int minor;
+    const struct debug_word *items;
+    size_t n;
+    size_t words;
+} debug_forms[] = {
+    {13, debug_words_3_13, sizeof debug_words_3_13 / sizeof debug_words_3_13[0], 73},
+    {14, debug_words_3_14, sizeof debug_words_3_14 / sizeof debug_words_3_14[0], 95},
+    {15, debug_words_3_15, sizeof debug_words_3_15 / sizeof debug_words_3_15[0], 111},
 };
 
-_Static_assert(DEBUG_3_13_WORDS * 8 == PYSTACK_DEBUG_BYTES, "the bytes to read must hold every known form");
-
-static uint64_t debug_word(const uint8_t *bytes, unsigned word) {
+static uint64_t debug_word_at(const uint8_t *bytes, size_t word) {
     return pystack_get_u64(bytes, (int32_t)word * 8);
 }
 
 bool pystack_debug_offsets_peek(const uint8_t *bytes, size_t n, uint32_t *version, bool *free_threaded) {
-    if (n < 24 || memcmp(bytes, PYSTACK_DEBUG_COOKIE, 8) != 0)
+    if (n < DEBUG_HEAD_WORDS * 8 || memcmp(bytes, PYSTACK_DEBUG_COOKIE, 8) != 0)
         return false;
-    uint64_t v = debug_word(bytes, 1);
+    uint64_t v = debug_word_at(bytes, 1);
     if (v >> 32 || v >> 24 != 3)
         return false;
     *version = (uint32_t)v;
-    *free_threaded = debug_word(bytes, 2) != 0;
+    *free_threaded = debug_word_at(bytes, 2) != 0;
     return true;
 }
 
-static bool debug_size_ok(uint64_t size, bool whole) {
-    return size != 0 && size <= (whole ? PYSTACK_STRUCT_MAX : DEBUG_SIZE_MAX);
-}
-
-static int debug_apply_field(const uint8_t *bytes, const struct debug_field *f, struct pystack_offsets *off) {
-    uint64_t size = debug_word(bytes, f->size_word), at = debug_word(bytes, f->word);
-    if (!debug_size_ok(size, f->whole) || at > size || size - at < f->width)
-        return -1;
-    int32_t value = (int32_t)at;
-    memcpy((char *)off + f->field, &value, sizeof value);
+/* Take the words in their order. 0, or -1 when one makes no sense. */
+static int debug_take_words(const uint8_t *bytes, size_t n, const struct debug_form *form,
+                            struct debug_work *w) {
+    uint64_t size = 0;
+    size_t at = DEBUG_HEAD_WORDS;
+    for (size_t i = 0; i < form->n; i++) {
+        const struct debug_word *word = &form->items[i];
+        if (word->kind == DEBUG_SKIP) {
+            at += word->width;
+            continue;
+        }
+        if ((at + 1) * 8 > n)
+            return -1;
+        uint64_t value = debug_word_at(bytes, at++);
+        if (word->kind == DEBUG_FIELD) {
+            if (value > size || size - value < word->width)
+                return -1;
+        } else {
+            if (value == 0 || value > (word->kind == DEBUG_WHOLE ? PYSTACK_STRUCT_MAX : DEBUG_SIZE_MAX))
+                return -1;
+            size = value;
+        }
+        int32_t number = (int32_t)value;
+        memcpy((char *)w + word->to, &number, sizeof number);
+    }
     return 0;
 }
 
-static int debug_apply_rest(const uint8_t *bytes, const struct pystack_offsets *row,
-                            struct pystack_offsets *off) {
-    uint64_t gil = debug_word(bytes, DEBUG_3_13_GIL_STATE), locked = debug_word(bytes, DEBUG_3_13_GIL_LOCKED),
-             holder = debug_word(bytes, DEBUG_3_13_GIL_HOLDER),
-             interp = debug_word(bytes, DEBUG_3_13_INTERP_SIZE);
-    if (gil > interp || locked > interp || holder > interp || locked < gil || holder < gil ||
-        locked - gil > PYSTACK_STRUCT_MAX - 8 || holder - gil > PYSTACK_STRUCT_MAX - 8)
+/* Does a field of 4 bytes at `at` lie in a struct of `size`? */
+static bool debug_in(int32_t at, int32_t size) { return at >= 0 && at + 4 <= size; }
+
+/* What is not published keeps its distance from what is. */
+static int debug_derive(const struct pystack_offsets *row, struct debug_work *w) {
+    struct pystack_offsets *off = &w->off;
+    if (w->gil_locked < w->gil_state || w->gil_holder < w->gil_state ||
+        w->gil_locked - w->gil_state > PYSTACK_STRUCT_MAX - 8 ||
+        w->gil_holder - w->gil_state > PYSTACK_STRUCT_MAX - 8 || w->gil_enabled > PYSTACK_STRUCT_MAX - 8)
         return -1;
-    off->gil_locked = (int32_t)(locked - gil);
-    off->gil_last_holder = (int32_t)(holder - gil);
-    uint64_t ascii = debug_word(bytes, DEBUG_3_13_ASCII_SIZE), str = debug_word(bytes, DEBUG_3_13_STR_SIZE);
-    if (ascii == 0 || ascii > str || ascii % 8 != 0)
+    off->gil_locked = w->gil_locked - w->gil_state;
+    off->gil_last_holder = w->gil_holder - w->gil_state;
+    /* Unlike the others it counts from the GIL's struct, and there is none but in free-threaded builds. */
+    off->gil_enabled = row->free_threaded ? w->gil_enabled : -1;
+    if (w->ascii_size > w->str_size || w->ascii_size % 8 != 0)
         return -1;
-    /* What is not published keeps its distance from what is. */
-    int32_t moved = (int32_t)ascii - row->str_ascii_data;
-    off->str_ascii_data = (int32_t)ascii;
+    int32_t moved = w->ascii_size - row->str_ascii_data;
+    off->str_ascii_data = w->ascii_size;
     off->str_compact_data = row->str_compact_data + moved;
     off->str_legacy_data = row->str_legacy_data + moved;
     off->code_firsttraceable = row->code_firsttraceable + off->code_bytes - row->code_bytes;
-    off->tstate_size = (int32_t)debug_word(bytes, DEBUG_3_13_TSTATE_SIZE);
-    off->frame_size = (int32_t)debug_word(bytes, DEBUG_3_13_FRAME_SIZE);
-    off->code_size = (int32_t)debug_word(bytes, DEBUG_3_13_CODE_SIZE);
-    return off->code_firsttraceable >= 0 && off->str_legacy_data + 8 <= PYSTACK_STRUCT_MAX ? 0 : -1;
+    off->code_flags = row->code_flags + off->code_argcount - row->code_argcount;
+    off->code_kwonlyargcount = row->code_kwonlyargcount + off->code_argcount - row->code_argcount;
+    off->code_nlocalsplus = row->code_nlocalsplus + off->code_argcount - row->code_argcount;
+    off->frame_locals = row->frame_locals + off->frame_previous - row->frame_previous;
+    off->dict_used = row->dict_used + off->object_size - row->object_size;
+    off->tstate_id = row->tstate_id + off->tstate_datastack_chunk - row->tstate_datastack_chunk;
+    return off->code_firsttraceable >= 0 && off->code_firsttraceable + 4 <= off->code_size &&
+                   debug_in(off->code_flags, off->code_size) &&
+                   debug_in(off->code_kwonlyargcount, off->code_size) &&
+                   debug_in(off->code_nlocalsplus, off->code_size) &&
+                   debug_in(off->frame_locals + 4, off->frame_size) && off->dict_used >= 0 &&
+                   off->tstate_id >= 0 && off->tstate_id + 8 <= off->tstate_size &&
+                   off->str_legacy_data + 8 <= PYSTACK_STRUCT_MAX
+               ? 0
+               : -1;
 }
 
 int pystack_debug_offsets_apply(const uint8_t *bytes, size_t n, struct pystack_offsets *off) {
-    struct pystack_offsets row = *off;
+    struct debug_work w = {.off = *off};
     uint32_t version;
     bool free_threaded;
-    if (!pystack_debug_offsets_peek(bytes, n, &version, &free_threaded) || free_threaded ||
-        n < PYSTACK_DEBUG_BYTES)
+    const struct debug_form *form = NULL;
+    if (!pystack_debug_offsets_peek(bytes, n, &version, &free_threaded) ||
+        free_threaded != (off->free_threaded != 0))
         return -1;
-    if ((version >> 16 & 255) != 13 || off->major != 3 || off->minor != 13)
+    for (size_t i = 0; i < sizeof debug_forms / sizeof debug_forms[0]; i++)
+        if (debug_forms[i].minor == (int)(version >> 16 & 255))
+            form = &debug_forms[i];
+    if (!form || off->major != 3 || off->minor != form->minor || n < form->words * 8 ||
+        debug_take_words(bytes, n, form, &w) != 0 || debug_derive(off, &w) != 0)
         return -1;
-    for (size_t i = 0; i < sizeof debug_fields_3_13 / sizeof debug_fields_3_13[0]; i++)
-        if (debug_apply_field(bytes, &debug_fields_3_13[i], off) != 0) {
-            *off = row;
-            return -1;
-        }
-    if (debug_apply_rest(bytes, &row, off) != 0) {
-        *off = row;
-        return -1;
-    }
+    if (off->code_tlbc == 0) /* only free-threaded builds have copies; others publish 0 */
+        w.off.frame_tlbc_index = w.off.code_tlbc = 0;
+    *off = w.off;
     return 0;
 }

@@ -26,11 +26,16 @@ static int dicts_read_keys(struct pystack_reader *r, uint64_t keys, struct dicts
     bool with_hash = true;
     if (!pystack_is_pointer(keys) || mem_read(&r->mem, keys, head, (size_t)o->keys_nentries + 8) != 0)
         return -1;
-    if (o->keys_style == PYSTACK_KEYS_SIZE) {
+    uint64_t n = pystack_get_u64(head, o->keys_nentries);
+    if (o->keys_style != PYSTACK_KEYS_LOG2) {
         uint64_t size = pystack_get_u64(head, o->keys_size);
         if (size == 0 || size > UINT32_MAX || (size & (size - 1)) != 0)
             return -1;
         index_bytes = size <= 0xff ? size : size <= 0xffff ? 2 * size : 4 * size;
+        if (o->keys_style == PYSTACK_KEYS_HASHED) {
+            index_bytes = 0;
+            n = size;
+        }
     } else {
         uint8_t log2 = head[o->keys_log2_index_bytes];
         if (log2 > 40)
@@ -38,7 +43,6 @@ static int dicts_read_keys(struct pystack_reader *r, uint64_t keys, struct dicts
         index_bytes = 1ULL << log2;
         with_hash = head[o->keys_kind] == DICTS_KIND_GENERAL;
     }
-    uint64_t n = pystack_get_u64(head, o->keys_nentries);
     if (n > UINT32_MAX)
         return -1;
     t->n = n < PYSTACK_DICT_MAX ? (uint32_t)n : PYSTACK_DICT_MAX;
@@ -194,7 +198,8 @@ int pystack_attr_find(struct pystack_reader *r, uint64_t object, const char *nam
         if (word)
             return dicts_find_values(r, type, word, name, hint, value);
     }
-    if (pystack_read_u64_at(r, object, -3 * DICTS_WORD, &word) != 0)
+    int32_t at = r->off.attr_style == PYSTACK_ATTR_INLINE ? r->off.attr_dict : -3 * DICTS_WORD;
+    if (pystack_read_u64_at(r, object, at, &word) != 0)
         return -1;
     if (r->off.attr_style == PYSTACK_ATTR_TAGGED && (word & 1))
         return dicts_find_values(r, type, word + 1, name, hint, value);

@@ -17,44 +17,12 @@
 #include <unistd.h>
 
 #include "base/elf.h"
-#include "base/procfs.h"
 #include "pystack/debug_offsets.h"
+#include "pystack/discover_internal.h"
+#include "pystack/versions.h"
 
-#define DISCOVER_NAMED_MAX 16            /* images that are Python's by their name */
-#define DISCOVER_OTHER_MAX 2048          /* images that may have it within */
 #define DISCOVER_SCAN_MAX (256ULL << 20) /* bytes searched for the cookie */
-#define DISCOVER_SCAN_BLOCK 65536
-#define DISCOVER_ATTEMPTS 5 /* lists may change while they are read */
-
-/* What was tried, and the best reason why not. Later values are the better reasons. */
-enum discover_failure {
-    DISCOVER_NOTHING,
-    DISCOVER_INCONSISTENT,
-    DISCOVER_UNINITIALISED,
-    DISCOVER_UNSUPPORTED
-};
-
-struct discover_image {
-    uint64_t base, inode;
-    char path[256];
-    bool is_exe;
-    int major, minor; /* by its name; 0 unknown */
-};
-
-struct discover {
-    struct pystack *ps;
-    struct discover_image named[DISCOVER_NAMED_MAX];
-    size_t n_named;
-    uint64_t others[DISCOVER_OTHER_MAX];
-    size_t n_others;
-    size_t n_maps;
-    char exe[512];
-    struct procfs_map last; /* the mapping before this one */
-    uint8_t *block;
-    uint64_t scanned;
-    enum discover_failure failure;
-    char unsupported[32];
-};
+#define DISCOVER_ATTEMPTS 5              /* lists may change while they are read */
 
 bool pystack_version_of_name(const char *path, int *major, int *minor) {
     const char *slash = strrchr(path, '/');
@@ -74,12 +42,12 @@ bool pystack_version_of_name(const char *path, int *major, int *minor) {
     return *p == '\0' || isdigit((unsigned char)*p) || *p == '.' || *p == '-';
 }
 
-static void discover_fail(struct discover *d, enum discover_failure why) {
+void discover_fail(struct discover *d, enum discover_failure why) {
     if (why > d->failure)
         d->failure = why;
 }
 
-static void discover_note_unsupported(struct discover *d, int major, int minor, const char *what) {
+void discover_note_unsupported(struct discover *d, int major, int minor, const char *what) {
     discover_fail(d, DISCOVER_UNSUPPORTED);
     if (d->unsupported[0] == '\0')
         (void)snprintf(d->unsupported, sizeof d->unsupported, "%d.%d%s", major, minor, what);
@@ -119,27 +87,35 @@ static uint32_t discover_hexversion(struct pystack_reader *r, uint64_t interp) {
     return (uint32_t)value;
 }
 
-/* Try `runtime` as version `hex` (whose minor decides; `exact`: the whole is known). 0 when everything fits. */
-static int discover_try_version(struct discover *d, uint64_t runtime, uint32_t hex, bool exact) {
+/* Was it built --with-pydebug? sys.abiflags says so. */
+static bool discover_is_debug(struct pystack_reader *r, uint64_t interp) {
+    uint64_t sysdict, object;
+    char flags[16];
+    return pystack_read_u64_at(r, interp, r->off.interp_sysdict, &sysdict) == 0 &&
+           pystack_dict_find(r, sysdict, "abiflags", NULL, &object) == 0 &&
+           pystack_read_str(r, object, flags, sizeof flags) >= 0 && strchr(flags, 'd') != NULL;
+}
+
+static int discover_read_published(struct discover *d, uint64_t runtime) {
+    uint8_t bytes[PYSTACK_DEBUG_BYTES];
+    if (mem_read(&d->ps->reader.mem, runtime, bytes, sizeof bytes) == 0 &&
+        pystack_debug_offsets_apply(bytes, sizeof bytes, &d->ps->reader.off) == 0)
+        return 0;
+    discover_fail(d, DISCOVER_INCONSISTENT);
+    return -1;
+}
+
+int discover_try_row(struct discover *d, uint64_t runtime, const struct pystack_offsets *row, uint32_t hex,
+                     bool exact) {
     struct pystack *ps = d->ps;
-    int major = (int)(hex >> 24), minor = (int)(hex >> 16 & 255);
-    const struct pystack_offsets *row = pystack_offsets_find(major, minor);
-    if (!row) {
-        discover_note_unsupported(d, major, minor, "");
-        return -1;
-    }
+    const struct pystack_version *version =
+        pystack_version_find(row->major, row->minor, row->free_threaded != 0);
+    uint64_t interp, finalizing = 0;
     ps->reader.off = *row;
     ps->info.runtime = runtime;
-    if (minor >= 13) {
-        uint8_t bytes[PYSTACK_DEBUG_BYTES];
-        if (mem_read(&ps->reader.mem, runtime, bytes, sizeof bytes) != 0 ||
-            pystack_debug_offsets_apply(bytes, sizeof bytes, &ps->reader.off) != 0) {
-            discover_fail(d, DISCOVER_INCONSISTENT);
-            return -1;
-        }
-    }
-    uint64_t interp;
-    if (discover_walk(d, &interp) != 0)
+    if (!version ||
+        (version->source == PYSTACK_SOURCE_PUBLISHED && discover_read_published(d, runtime) != 0) ||
+        discover_walk(d, &interp) != 0)
         return -1;
     uint32_t told = discover_hexversion(&ps->reader, interp);
     if (told ? told >> 16 != hex >> 16 : !exact) {
@@ -148,14 +124,33 @@ static int discover_try_version(struct discover *d, uint64_t runtime, uint32_t h
     }
     if (told)
         hex = told;
-    ps->info.major = major;
-    ps->info.minor = minor;
+    ps->info.debug_build = discover_is_debug(&ps->reader, interp);
+    if (ps->info.debug_build && !version->debug_builds) {
+        d->debug = true;
+        discover_note_unsupported(d, row->major, row->minor, "d (debug build)");
+        return -1;
+    }
+    ps->info.major = row->major;
+    ps->info.minor = row->minor;
     ps->info.micro = (int)(hex >> 8 & 255);
-    uint64_t finalizing = 0;
+    ps->info.free_threaded = version->free_threaded;
+    ps->info.untested = version->tested == PYSTACK_TESTED_NOT;
     ps->info.finalizing =
+        row->runtime_finalizing >= 0 &&
         pystack_read_u64_at(&ps->reader, runtime, ps->reader.off.runtime_finalizing, &finalizing) == 0 &&
         finalizing != 0;
     return 0;
+}
+
+/* Try `runtime` as the version `hex` of that build. */
+static int discover_try_version(struct discover *d, uint64_t runtime, uint32_t hex, bool free_threaded,
+                                bool exact) {
+    int major = (int)(hex >> 24), minor = (int)(hex >> 16 & 255);
+    const struct pystack_offsets *row = pystack_offsets_find(major, minor, free_threaded);
+    if (row)
+        return discover_try_row(d, runtime, row, hex, exact);
+    discover_note_unsupported(d, major, minor, free_threaded ? "t (free-threaded)" : "");
+    return -1;
 }
 
 /* Try `runtime` as whatever version it says it is, or may be. */
@@ -166,28 +161,19 @@ static int discover_try(struct discover *d, uint64_t runtime, uint32_t known,
     bool free_threaded;
     if (mem_read(&d->ps->reader.mem, runtime, head, sizeof head) != 0)
         return -1;
-    if (pystack_debug_offsets_peek(head, sizeof head, &hex, &free_threaded)) {
-        if (free_threaded) {
-            discover_note_unsupported(d, (int)(hex >> 24), (int)(hex >> 16 & 255), "t (free-threaded)");
-            return -1;
-        }
-        return discover_try_version(d, runtime, hex, true);
-    }
+    if (pystack_debug_offsets_peek(head, sizeof head, &hex, &free_threaded))
+        return discover_try_version(d, runtime, hex, free_threaded, true);
     if (known)
-        return discover_try_version(d, runtime, known, true);
-    if (image && image->major) {
-        hex = (uint32_t)image->major << 24 | (uint32_t)image->minor << 16;
-        if (!pystack_offsets_find(image->major, image->minor)) {
-            discover_note_unsupported(d, image->major, image->minor, "");
-            return -1;
-        }
-        return discover_try_version(d, runtime, hex, false);
-    }
+        return discover_try_version(d, runtime, known, false, true);
+    if (image && image->major)
+        return discover_try_version(d, runtime, (uint32_t)image->major << 24 | (uint32_t)image->minor << 16,
+                                    false, false);
     size_t n;
     const struct pystack_offsets *rows = pystack_offsets_all(&n);
     for (size_t i = 0; i < n; i++)
-        if (discover_try_version(d, runtime, (uint32_t)rows[i].major << 24 | (uint32_t)rows[i].minor << 16,
-                                 false) == 0)
+        if (rows[i].gil_place != PYSTACK_GIL_STATIC && rows[i].frame_style != PYSTACK_FRAME_DIRECT &&
+            discover_try_row(d, runtime, &rows[i],
+                             (uint32_t)rows[i].major << 24 | (uint32_t)rows[i].minor << 16, false) == 0)
             return 0;
     return -1;
 }
@@ -211,11 +197,19 @@ static uint32_t discover_py_version(struct discover *d, const struct elf_image *
 
 static int discover_by_symbol_in(struct discover *d, uint64_t base, const struct discover_image *image) {
     struct elf_image img;
-    uint64_t runtime;
-    if (elf_open_memory(&img, &d->ps->reader.mem, base) != 0 ||
-        elf_find_symbol(&img, "_PyRuntime", &runtime, NULL) != 0)
+    uint64_t runtime, debug;
+    if (elf_open_memory(&img, &d->ps->reader.mem, base) != 0)
         return -1;
-    return discover_try_again(d, runtime, discover_py_version(d, &img), image);
+    if (elf_find_symbol(&img, "_PyRuntime", &runtime, NULL) == 0 &&
+        discover_try_again(d, runtime, discover_py_version(d, &img), image) == 0)
+        return 0;
+    /* Objects of a debug build before 3.8 have a longer head, so that nothing of it could be read. */
+    if (image && image->major && image->minor < 8 &&
+        elf_find_symbol(&img, "_Py_NegativeRefcount", &debug, NULL) == 0) {
+        d->debug = true;
+        discover_note_unsupported(d, image->major, image->minor, "d (debug build)");
+    }
+    return -1;
 }
 
 /* The dynamic symbol _PyRuntime of the executable or libpython. */
@@ -234,21 +228,28 @@ static int discover_by_embedding(struct discover *d) {
     return -1;
 }
 
-static int discover_open_file(struct discover *d, const struct discover_image *image) {
-    char path[512], who[16] = "self";
+/* The file at `path` if it is the one that was mapped. */
+static int discover_open_mapped(const char *path, uint64_t inode) {
     struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_ino != inode)) {
+        (void)close(fd); /* the file was replaced since it was mapped */
+        fd = -1;
+    }
+    return fd;
+}
+
+int discover_open_file(struct discover *d, const struct discover_image *image) {
+    char path[512], who[16] = "self";
     if (d->ps->pid > 0)
         (void)snprintf(who, sizeof who, "%d", (int)d->ps->pid);
     if (image->is_exe)
         (void)snprintf(path, sizeof path, "/proc/%s/exe", who);
     else
         (void)snprintf(path, sizeof path, "/proc/%s/root%s", who, image->path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_ino != image->inode)) {
-        (void)close(fd); /* the file was replaced since it was mapped */
-        fd = -1;
-    }
-    return fd;
+    int fd = discover_open_mapped(path, image->inode);
+    /* The kernel names files as we see them where it can: then a root of the process's own (chroot) is part of the name. */
+    return fd >= 0 || image->is_exe ? fd : discover_open_mapped(image->path, image->inode);
 }
 
 /* Link-time address that `find` gives of each named image's file. */
@@ -321,8 +322,10 @@ static const struct discover_strategy {
     const char *name;
     int (*find)(struct discover *d);
 } discover_strategies[] = {
-    {"symbol", discover_by_symbol},      {"section", discover_by_section}, {"symtab", discover_by_symtab},
-    {"embedded", discover_by_embedding}, {"cookie", discover_by_cookie},
+    {"symbol", discover_by_symbol},           {"section", discover_by_section},
+    {"symtab", discover_by_symtab},           {"embedded", discover_by_embedding},
+    {"cookie", discover_by_cookie},           {"interp_head", discover_by_interp_head},
+    {"static-scan", discover_by_static_scan},
 };
 
 static bool discover_is_first(const struct discover *d, const struct procfs_map *map) {
@@ -354,19 +357,20 @@ static int discover_note_map(const struct procfs_map *map, void *arg) {
 /* Executables and libraries of a Python too old to have a _PyRuntime that we know. */
 static void discover_judge_names(struct discover *d) {
     for (size_t i = 0; i < d->n_named; i++)
-        if (d->named[i].major && !pystack_offsets_find(d->named[i].major, d->named[i].minor))
+        if (d->named[i].major && !pystack_version_find(d->named[i].major, d->named[i].minor, false))
             discover_note_unsupported(d, d->named[i].major, d->named[i].minor, "");
 }
 
 static int discover_explain(struct discover *d, pid_t pid, struct err *e) {
     size_t n;
     pid = pid ? pid : getpid();
-    const struct pystack_offsets *rows = pystack_offsets_all(&n);
+    const struct pystack_version *rows = pystack_version_all(&n);
     switch (d->failure) {
     case DISCOVER_UNSUPPORTED:
-        return err_set(e, ERR_ATTACH, "Python %s of process %d is not supported: CPython %d.%d to %d.%d are",
+        return err_set(e, ERR_ATTACH,
+                       "Python %s of process %d is not supported: CPython %d.%d to %d.%d are%s",
                        d->unsupported, (int)pid, rows[0].major, rows[0].minor, rows[n - 1].major,
-                       rows[n - 1].minor);
+                       rows[n - 1].minor, d->debug ? ", debug builds from 3.13 on" : "");
     case DISCOVER_UNINITIALISED:
         return err_set(e, ERR_ATTACH, "Python in process %d has not started yet or has ended: try again",
                        (int)pid);
@@ -441,8 +445,9 @@ static int discover_run(struct discover *d, pid_t pid, const char *only, struct 
         if ((!only || strcmp(only, discover_strategies[i].name) == 0) &&
             discover_strategies[i].find(d) == 0) {
             ps->info.discovery = discover_strategies[i].name;
-            (void)snprintf(ps->info.version, sizeof ps->info.version, "%d.%d.%d", ps->info.major,
-                           ps->info.minor, ps->info.micro);
+            (void)snprintf(ps->info.version, sizeof ps->info.version, "%d.%d.%d%s%s", ps->info.major,
+                           ps->info.minor, ps->info.micro, ps->info.free_threaded ? "t" : "",
+                           ps->info.debug_build ? "d" : "");
             return 0;
         }
     discover_judge_names(d);

@@ -9,6 +9,7 @@
 #include "pystack/pystack_internal.h"
 
 #define FRAMES_ATTEMPTS 3
+#define FRAMES_COPIES_MAX 65536  /* copies of one code object, one for each thread at most */
 #define FRAMES_BEFORE_FIRST (-2) /* "previous instruction" of a frame that has not begun */
 
 enum frames_end { FRAMES_WHOLE, FRAMES_MOVED, FRAMES_BROKEN };
@@ -117,15 +118,32 @@ static bool frames_unmoved(const struct frames_walk *w, uint64_t first) {
     return !outside || (frames_first(ps, w->tstate, &now) == 0 && now == first);
 }
 
+/* Where the code that the frame executes begins. Source: _PyFrame_GetBytecode (Include/internal/pycore_interpframe.h). */
+static int frames_code_start(struct pystack_reader *r, const struct pystack_raw_frame *f, uint64_t *start) {
+    const struct pystack_offsets *o = &r->off;
+    uint64_t copies, n;
+    *start = f->code + (uint64_t)o->code_bytes;
+    if (f->tlbc == 0)
+        return 0;
+    if (pystack_read_u64_at(r, f->code, o->code_tlbc, &copies) != 0 || !pystack_is_pointer(copies) ||
+        mem_read_u64(&r->mem, copies, &n) != 0 || f->tlbc >= n || f->tlbc >= FRAMES_COPIES_MAX)
+        return -1;
+    return pystack_read_u64_at(r, copies, o->tlbc_entries + 8 * (int32_t)f->tlbc, start);
+}
+
 /* Byte of the code that the frame is at. 0, or -1 when the instruction is not of this code. */
-static int frames_position(const struct pystack_offsets *o, const struct pystack_raw_frame *f,
+static int frames_position(struct pystack_reader *r, const struct pystack_raw_frame *f,
                            const struct pystack_code *code, int64_t *at) {
+    const struct pystack_offsets *o = &r->off;
+    uint64_t start;
     if (o->frame_style == PYSTACK_FRAME_OBJECT) {
         int64_t lasti = (int64_t)f->instr;
         *at = o->line_style == PYSTACK_LINE_TABLE && lasti > 0 ? lasti * 2 : lasti;
         return lasti >= -1 ? 0 : -1;
     }
-    *at = (int64_t)(f->instr - (f->code + (uint64_t)o->code_bytes));
+    if (frames_code_start(r, f, &start) != 0)
+        return -1;
+    *at = (int64_t)(f->instr - start);
     return *at >= FRAMES_BEFORE_FIRST && *at < pystack_code_n_bytes(code) && *at % 2 == 0 ? 0 : -1;
 }
 
@@ -133,13 +151,14 @@ int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, str
                       size_t *n) {
     const struct pystack_offsets *o = &ps->reader.off;
     int64_t at;
-    if (frames_position(o, f, code, &at) != 0)
+    if (frames_position(&ps->reader, f, code, &at) != 0)
         return -1;
     if (o->frame_style != PYSTACK_FRAME_OBJECT && f->owner != o->owner_generator &&
         at < pystack_code_first_byte(code))
         return 0; /* its arguments are still being set up */
     if (*n == PYSTACK_MAX_FRAMES)
         return 1;
+    ps->places[*n] = f->addr;
     ps->frames[(*n)++] = (struct model_frame){
         .kind = MODEL_FRAME_PYTHON,
         .func = pystack_code_func(&ps->codes, code),
@@ -182,8 +201,7 @@ static enum frames_end frames_attempt(struct frames_walk *w) {
 /* Is the thread state still that of the same thread? Its memory may be another's by now. */
 static bool frames_same_thread(struct pystack *ps, const struct pystack_thread *t) {
     uint64_t serial;
-    return pystack_read_u64_at(&ps->reader, t->tstate, ps->reader.off.tstate_id, &serial) == 0 &&
-           serial == t->serial;
+    return pystack_read_serial(ps, t, &serial) == 0 && serial == t->serial;
 }
 
 ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
@@ -213,5 +231,5 @@ ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, 
 ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated) {
     pystack_codes_begin(&ps->codes, arena);
-    return pystack_walk_frames(ps, t, arena, out, torn, truncated, false);
+    return pystack_walk_held(ps, t, arena, out, torn, truncated, false);
 }

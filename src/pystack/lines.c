@@ -10,13 +10,13 @@
 /* A line is an int of the interpreter; what a broken table adds up to is not one. */
 static int lines_checked(int64_t line) { return line > 0 && line <= INT32_MAX ? (int)line : 0; }
 
-static int lines_find_lnotab(const uint8_t *t, size_t n, int first, int64_t at) {
+static int lines_find_lnotab(const uint8_t *t, size_t n, int first, int64_t at, bool only_forward) {
     int64_t line = first, addr = 0;
     for (size_t i = 0; i + 1 < n; i += 2) {
         addr += t[i];
         if (addr > at)
             break;
-        line += (int8_t)t[i + 1];
+        line += only_forward ? t[i + 1] : (int8_t)t[i + 1];
     }
     return lines_checked(line);
 }
@@ -89,7 +89,8 @@ int pystack_find_line(enum pystack_line_style style, const uint8_t *table, size_
         return lines_checked(first);
     switch (style) {
     case PYSTACK_LINE_LNOTAB:
-        return lines_find_lnotab(table, n, first, at);
+    case PYSTACK_LINE_FORWARD:
+        return lines_find_lnotab(table, n, first, at, style == PYSTACK_LINE_FORWARD);
     case PYSTACK_LINE_TABLE:
         return lines_find_table(table, n, first, at);
     case PYSTACK_LINE_LOCATIONS:

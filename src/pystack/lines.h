@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lines: the line of an instruction, from the three forms of line table that CPython has had.
+ * lines: the line of an instruction, from the forms of line table that CPython has had.
  *
  * Pure functions over bytes that may be anything; a table that ends early gives what was known until then, or 0.
  * Sources: Objects/lnotab_notes.txt (up to 3.10), Objects/locations.md and Objects/codeobject.c (3.11 on).

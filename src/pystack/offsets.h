@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offsets: where CPython keeps what we read, one row per minor version.
+ * offsets: where CPython keeps what we read, one row per minor version, from 3.13 on one more for free-threaded builds.
  *
  * Rows are generated from CPython's own headers (tools/gen_offsets.c, .py). From 3.13 on the interpreter publishes most of
  * them itself (_Py_DebugOffsets); those replace the row's, see debug_offsets.h. Plain data, read-only.
@@ -8,6 +8,7 @@
 #ifndef PYSTACK_OFFSETS_H
 #define PYSTACK_OFFSETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,20 +16,30 @@
 enum pystack_frame_style {
     PYSTACK_FRAME_OBJECT = 0, /* tstate -> PyFrameObject -> f_back (up to 3.10) */
     PYSTACK_FRAME_CFRAME = 1, /* tstate -> _PyCFrame -> _PyInterpreterFrame (3.11, 3.12) */
-    PYSTACK_FRAME_DIRECT = 2, /* tstate -> _PyInterpreterFrame (3.13) */
+    PYSTACK_FRAME_DIRECT = 2, /* tstate -> _PyInterpreterFrame (from 3.13 on) */
+};
+
+/* Where the GIL is. */
+enum pystack_gil_place {
+    PYSTACK_GIL_RUNTIME = 0, /* `gil` is the offset of the struct in the runtime (3.7 to 3.11) */
+    PYSTACK_GIL_INTERPRETER =
+        1,                  /* `gil` is the offset of a pointer to it in the interpreter (from 3.12 on) */
+    PYSTACK_GIL_STATIC = 2, /* static variables, looked for by discovery (up to 3.6) */
 };
 
 /* Form of the line table of a code object. */
 enum pystack_line_style {
-    PYSTACK_LINE_LNOTAB = 0,    /* up to 3.9 */
+    PYSTACK_LINE_LNOTAB = 0,    /* 3.6 to 3.9 */
     PYSTACK_LINE_TABLE = 1,     /* 3.10 */
     PYSTACK_LINE_LOCATIONS = 2, /* from 3.11 on */
+    PYSTACK_LINE_FORWARD = 3,   /* up to 3.5: as LNOTAB, but lines only rise */
 };
 
 /* Form of the keys of a dict. */
 enum pystack_keys_style {
-    PYSTACK_KEYS_SIZE = 0, /* dk_size, entries of hash, key, value (up to 3.10) */
-    PYSTACK_KEYS_LOG2 = 1, /* dk_log2_index_bytes; entries without hash when all keys are strings */
+    PYSTACK_KEYS_SIZE = 0,   /* dk_size, entries of hash, key, value (3.6 to 3.10) */
+    PYSTACK_KEYS_LOG2 = 1,   /* dk_log2_index_bytes; entries without hash when all keys are strings */
+    PYSTACK_KEYS_HASHED = 2, /* the entries of hash, key, value are the hash table itself (up to 3.5) */
 };
 
 /* Where an instance keeps its attributes. */
@@ -36,23 +47,27 @@ enum pystack_attr_style {
     PYSTACK_ATTR_DICTOFFSET = 0, /* dict at tp_dictoffset (up to 3.10) */
     PYSTACK_ATTR_TWO_WORDS = 1,  /* 3.11: values 4 words before the object, dict 3 words before */
     PYSTACK_ATTR_TAGGED = 2,     /* 3.12: 3 words before: values when bit 0 is set, else dict */
-    PYSTACK_ATTR_INLINE = 3,     /* 3.13: dict 3 words before, values after the object */
+    PYSTACK_ATTR_INLINE = 3,     /* from 3.13 on: dict at attr_dict (before the object), values after it */
 };
 
 struct pystack_offsets {
-    int32_t major, minor;
-    int32_t runtime_interpreters_head, runtime_finalizing;
-    int32_t interp_next, interp_id, interp_sysdict, interp_threads_head, interp_modules;
-    int32_t
-        gil_place; /* 0: `gil` is the offset of the struct in the runtime; 1: of a pointer to it in the interpreter */
-    int32_t gil, gil_last_holder, gil_locked, gil_size;
-    int32_t tstate_size, tstate_prev, tstate_next, tstate_interp, tstate_id, tstate_thread_id, tstate_frame;
+    int32_t major, minor, free_threaded;
+    int32_t runtime_interpreters_head, runtime_finalizing; /* finalizing -1: not kept there */
+    int32_t interp_next, interp_id /* -1: does not exist */, interp_sysdict, interp_threads_head,
+        interp_modules;
+    int32_t gil_place, gil, gil_last_holder, gil_locked, gil_size;
+    int32_t gil_enabled; /* -1: it always is */
+    int32_t tstate_size, tstate_prev, tstate_next, tstate_interp, tstate_id /* -1: does not exist */,
+        tstate_thread_id, tstate_frame;
     int32_t tstate_native_thread_id; /* 0: does not exist */
     int32_t cframe_current_frame;
     int32_t tstate_datastack_chunk; /* 0: does not exist */
     int32_t chunk_previous, chunk_size;
     int32_t frame_style, frame_size, frame_previous, frame_code, frame_instr, frame_owner;
-    int32_t owner_shim, owner_generator; /* 255: no such owner */
+    int32_t owner_shim, owner_bottom, owner_generator; /* 255: no such owner */
+    int32_t tag_bits;                                  /* bits of a pointer to code that are no part of it */
+    /* A thread's own copy of the code (free-threaded, from 3.14 on): number in the frame, array in the code object. 0: none */
+    int32_t frame_tlbc_index, code_tlbc, tlbc_entries;
     int32_t line_style;
     int32_t code_size, code_filename, code_name, code_qualname, code_firstlineno, code_linetable, code_bytes;
     int32_t code_firsttraceable;
@@ -66,11 +81,20 @@ struct pystack_offsets {
     int32_t keys_style, keys_size, keys_log2_size, keys_log2_index_bytes, keys_kind, keys_nentries,
         keys_indices;
     int32_t values_data, values_valid;
-    int32_t attr_style;
+    int32_t attr_style, attr_dict;
+    /* Values: of locals, and within the objects that they are. */
+    int32_t frame_localsplus, frame_locals;
+    int32_t code_nlocalsplus, code_names, code_kinds; /* from 3.11 on: names and kinds of all together */
+    int32_t code_cellvars, code_freevars;             /* before: those of locals, cells and free ones apart */
+    int32_t code_flags, code_argcount, code_kwonlyargcount;
+    int32_t type_name, type_base, type_dict, type_qualname;
+    int32_t cell_value, float_value, list_items, tuple_items;
+    int32_t dict_used, set_used, set_mask, set_table;
+    int32_t function_qualname, method_function, builtin_def, exception_args;
 };
 
-/* The row of a version, or NULL. */
-const struct pystack_offsets *pystack_offsets_find(int major, int minor);
+/* The row of a version and build, or NULL. */
+const struct pystack_offsets *pystack_offsets_find(int major, int minor, bool free_threaded);
 
 /* All rows, oldest first. */
 const struct pystack_offsets *pystack_offsets_all(size_t *n);

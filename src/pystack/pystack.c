@@ -12,6 +12,7 @@
 
 static int pystack_allocate(struct pystack *ps) {
     ps->frames = calloc(PYSTACK_MAX_FRAMES, sizeof *ps->frames);
+    ps->places = calloc(PYSTACK_MAX_FRAMES, sizeof *ps->places);
     ps->raw = calloc(PYSTACK_MAX_RAW, sizeof *ps->raw);
     ps->chunk[0] = malloc(PYSTACK_CHUNK_MAX);
     ps->chunk[1] = malloc(PYSTACK_CHUNK_MAX);
@@ -19,8 +20,8 @@ static int pystack_allocate(struct pystack *ps) {
     ps->numbers = calloc(PYSTACK_MAX_THREADS, sizeof *ps->numbers);
     ps->clocks = calloc(PYSTACK_MAX_THREADS, sizeof *ps->clocks);
     ps->clocks_next = calloc(PYSTACK_MAX_THREADS, sizeof *ps->clocks_next);
-    if (!ps->frames || !ps->raw || !ps->chunk[0] || !ps->chunk[1] || !ps->tids || !ps->numbers ||
-        !ps->clocks || !ps->clocks_next)
+    if (!ps->frames || !ps->places || !ps->raw || !ps->chunk[0] || !ps->chunk[1] || !ps->tids ||
+        !ps->numbers || !ps->clocks || !ps->clocks_next)
         return -1;
     return pystack_codes_init(&ps->codes);
 }
@@ -83,6 +84,7 @@ void pystack_close(struct pystack *ps) {
     pystack_names_fini(&ps->names);
     pystack_codes_fini(&ps->codes);
     free(ps->frames);
+    free(ps->places);
     free(ps->raw);
     free(ps->chunk[0]);
     free(ps->chunk[1]);

@@ -4,8 +4,8 @@
  *
  * Opening discovers the interpreter by an ordered list of named, validated strategies. Reading never takes the GIL,
  * never writes, never faults. A pystack belongs to one thread; it caches code objects and thread names.
- * Layouts: generated tables up to 3.12 (tools/), _Py_DebugOffsets from 3.13 on (Include/internal/pycore_debug_offsets.h,
- * pycore_runtime.h).
+ * Versions: versions.c. Layouts: generated tables up to 3.12 (tools/), _Py_DebugOffsets from 3.13 on
+ * (Include/internal/pycore_debug_offsets.h, pycore_runtime.h).
  */
 #ifndef PYSTACK_PYSTACK_H
 #define PYSTACK_PYSTACK_H
@@ -27,11 +27,13 @@ struct pystack;
 /* What was found. Strings live as long as the pystack. */
 struct pystack_info {
     int major, minor, micro;
-    char version[32];      /* "3.11.7" */
+    char version[32]; /* "3.11.7"; as in sys.abiflags "t" (free-threaded) and "d" (debug build) may follow */
     const char *discovery; /* name of the strategy that won */
-    uint64_t runtime;      /* address of _PyRuntime */
+    uint64_t runtime;      /* address of _PyRuntime; 3.6: of interp_head */
     bool finalizing;       /* at the time of pystack_open */
-    bool untested;         /* a minor version the offsets of which were not verified by our tests */
+    bool untested;         /* a version the tests of which nobody runs, see versions.c */
+    bool free_threaded;    /* built without a GIL; it may have been turned on */
+    bool debug_build;
 };
 
 /* One Python thread state. */
@@ -71,6 +73,24 @@ bool pystack_holds_gil(struct pystack *ps, const struct pystack_thread *t);
 ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated);
 
+/* Makes a thread of the target stand still. */
+struct pystack_hold {
+    int (*stop)(void *arg, pid_t tid); /* `tid` as we number it; 0: it stands still until go; -1: it runs */
+    uint64_t (*go)(void *arg);         /* let it go: how long it stood still, in nanoseconds */
+    void *arg;
+};
+
+/* From now on frames of threads that run are read while they stand still; those of sleeping threads as before. NULL: never. Copied. */
+void pystack_set_hold(struct pystack *ps, const struct pystack_hold *hold);
+
+/* How long the thread stood still whose frames were read last; 0: it did not. */
+uint64_t pystack_stopped_ns(const struct pystack *ps);
+
+/* The number we know the thread by that calls itself `tid` (they differ across pid namespaces; 0 unknown), as far as it was
+ * there when pystack_snapshot or pystack_refresh_tids looked last. */
+pid_t pystack_outer_tid(const struct pystack *ps, int64_t tid);
+int pystack_refresh_tids(struct pystack *ps);
+
 /* GIL state of one OS thread: held (from the runtime), waiting (asleep in futex(2) on the GIL's own condition variable, from
  * /proc/PID/task/TID/syscall), none, or unknown when that file may not be read. */
 enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread *t);
@@ -91,6 +111,22 @@ void pystack_set_asker(struct pystack *ps, const struct pystack_asker *asker);
  * the previous call on the same pystack. 0, or -1 with the error (ERR_LOST when the process is gone). */
 int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out,
                      struct err *e);
+
+/* Whose locals a snapshot is to read. */
+struct pystack_locals_wish {
+    int64_t tid; /* of this thread, as the target numbers it; 0: of all */
+};
+
+/* The same with locals of frames: at most 64 of a frame, texts of 200 bytes; of all together 16,384 and a megabyte, of one
+ * thread 1,024 and 128 KiB; when a limit was reached the snapshot is incomplete. It costs more than frames do, so it is for
+ * those who ask. `wish` NULL: none. */
+int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
+                            const struct pystack_locals_wish *wish, struct model_snapshot *out,
+                            struct err *e);
+
+/* What process `pid` (0: this one) is, with what `info` says of its interpreter (NULL: not found). `out` is initialised by this
+ * call and owned by the caller (model_target_fini); what cannot be found out is unknown; mode and agent are left to the caller. */
+void pystack_read_target(pid_t pid, const struct pystack_info *info, struct model_target *out);
 
 /* Version of PyTorch that process `pid` (0: this one) has loaded, from the mapping of its library and the version file
  * beside it; no Python is run. 0, or -1 when torch is not loaded or its version cannot be found (then "" is stored if it

@@ -61,6 +61,7 @@ struct pystack_mark {
 struct pystack_raw_frame {
     uint64_t addr, previous, code;
     uint64_t instr; /* address of an instruction (3.11 on) or f_lasti */
+    uint32_t tlbc;  /* number of the copy of the code that is executed; 0 the one in the code object */
     uint8_t owner;
 };
 
@@ -69,12 +70,18 @@ struct pystack {
     struct pystack_info info;
     pid_t pid; /* for procfs: 0 is ourselves */
     bool self;
-    bool other_namespace; /* the target numbers its threads otherwise than we do */
-    int pthread_tries;    /* searches for the offset so far */
-    int32_t pthread_tid;  /* offset of the thread id in struct pthread; -1 not found (yet) */
+    bool other_namespace;    /* the target numbers its threads otherwise than we do */
+    uint64_t tstate_current; /* 3.6: addresses of _PyThreadState_Current, */
+    uint64_t static_gil;     /* of the first of the GIL's primitives (0 not known), */
+    uint64_t static_other;   /* and of the other variable that may be interp_head; 0 none */
+    int pthread_tries;       /* searches for the offset so far */
+    int32_t pthread_tid;     /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
+    struct pystack_hold hold;      /* stop NULL: none */
+    uint64_t stopped_ns;           /* of the thread read last */
     struct model_frame *frames;    /* PYSTACK_MAX_FRAMES */
+    uint64_t *places;              /* where each of them lies */
     struct pystack_raw_frame *raw; /* PYSTACK_MAX_RAW */
     uint8_t *chunk[2];             /* two copies of the newest chunk, PYSTACK_CHUNK_MAX each */
     uint64_t chunk_addr;
@@ -108,6 +115,9 @@ struct pystack *pystack_open_memory(const struct mem *mem, const struct pystack_
 /* gil.c: address of the GIL of the interpreter at `interp`. 0 or -1. */
 int pystack_find_gil(struct pystack *ps, uint64_t interp, uint64_t *gil);
 
+/* threads.c: the number that tells a thread state from a later one in the same place. 0 or -1. */
+int pystack_read_serial(struct pystack *ps, const struct pystack_thread *t, uint64_t *serial);
+
 /* gil.c: thread state that holds the GIL at `gil`: its address, 0 nobody. 0 or -1. */
 int pystack_read_gil_holder(struct pystack *ps, uint64_t gil, uint64_t *tstate);
 
@@ -116,9 +126,6 @@ ssize_t pystack_list_tids(struct pystack *ps);
 
 /* tids.c: the target's number of the OS thread whose pthread_self is `ident`; 0 unknown. Finds the offset when needed. */
 int64_t pystack_tid_of_ident(struct pystack *ps, uint64_t ident);
-
-/* tids.c: our number of the thread that the target calls `inner`; 0 unknown. */
-pid_t pystack_outer_tid(const struct pystack *ps, int64_t inner);
 
 /* tids.c: is process `pid` in another pid namespace than we are? */
 bool pystack_in_other_namespace(pid_t pid);
@@ -133,7 +140,8 @@ static inline void pystack_parse_frame(const struct pystack_offsets *o, const ui
                                        struct pystack_raw_frame *f) {
     bool object = o->frame_style == PYSTACK_FRAME_OBJECT;
     f->previous = pystack_get_u64(bytes, o->frame_previous);
-    f->code = pystack_get_u64(bytes, o->frame_code);
+    f->code = pystack_get_u64(bytes, o->frame_code) & ~(uint64_t)o->tag_bits;
+    f->tlbc = o->code_tlbc ? (uint32_t)pystack_get_i32(bytes, o->frame_tlbc_index) : 0;
     f->instr = object ? (uint64_t)(int64_t)pystack_get_i32(bytes, o->frame_instr)
                       : pystack_get_u64(bytes, o->frame_instr);
     f->owner = object ? 0 : bytes[o->frame_owner];
@@ -141,7 +149,8 @@ static inline void pystack_parse_frame(const struct pystack_offsets *o, const ui
 
 /* Does the frame stand for an entry into C, not for a function? */
 static inline bool pystack_is_shim(const struct pystack_offsets *o, const struct pystack_raw_frame *f) {
-    return o->frame_style != PYSTACK_FRAME_OBJECT && f->owner == o->owner_shim;
+    return o->frame_style != PYSTACK_FRAME_OBJECT &&
+           (f->owner == o->owner_shim || f->owner == o->owner_bottom);
 }
 
 /* frames.c: append what the frame is of to ps->frames, which holds `*n`; one that has not begun is left out. 0, 1 when there
@@ -152,6 +161,10 @@ int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, str
 /* names.c: give the threads their names, copied to `arena`. Reads them again when they are old, or sooner if one is missed. */
 void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena);
 void pystack_names_fini(struct pystack_names *names);
+
+/* hold.c: as pystack_walk_frames while the thread stands still, where there is something to hold it (pystack_set_hold). */
+ssize_t pystack_walk_held(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
+                          struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 
 /* torch.c: public part of the version that the text of torch/version.py gives: "2.13.0" of "2.13.0+cpu". 0 or -1. */
 int pystack_parse_torch_version(const char *text, char *buf, size_t cap);

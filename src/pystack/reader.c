@@ -89,6 +89,23 @@ ssize_t pystack_read_str(struct pystack_reader *r, uint64_t addr, char *buf, siz
     return (ssize_t)used;
 }
 
+ssize_t pystack_read_chars(struct pystack_reader *r, uint64_t addr, uint32_t *chars, size_t cap,
+                           uint64_t *length) {
+    struct reader_str s;
+    uint8_t piece[READER_PIECE];
+    if (reader_locate_str(r, addr, &s) != 0)
+        return -1;
+    size_t n = s.length < cap ? (size_t)s.length : cap;
+    if (n > sizeof piece / s.width)
+        n = sizeof piece / s.width;
+    if (mem_read(&r->mem, s.data, piece, n * s.width) != 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        chars[i] = reader_char(piece + i * s.width, s.width);
+    *length = s.length;
+    return (ssize_t)n;
+}
+
 int pystack_read_int(struct pystack_reader *r, uint64_t addr, uint64_t *out) {
     const struct pystack_offsets *o = &r->off;
     uint64_t tag, value = 0;

@@ -47,6 +47,10 @@ int pystack_read_u64_at(struct pystack_reader *r, uint64_t addr, int32_t at, uin
  * U+FFFD. Length, or -1 when there is no string. Layout: Include/cpython/unicodeobject.h. */
 ssize_t pystack_read_str(struct pystack_reader *r, uint64_t addr, char *buf, size_t cap);
 
+/* The first `cap` characters of the str object at `addr`, as they are, and the number of all. How many were read, or -1. */
+ssize_t pystack_read_chars(struct pystack_reader *r, uint64_t addr, uint32_t *chars, size_t cap,
+                           uint64_t *length);
+
 /* Value of the non-negative int object at `addr`, up to 64 bits. 0 or -1. Layout: Include/cpython/longintrepr.h. */
 int pystack_read_int(struct pystack_reader *r, uint64_t addr, uint64_t *out);
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "pystack/pystack_internal.h"
 
+#define SELF_NEWEST_MINOR 13
 #define SELF_PAGE 4096ULL
 #define SELF_SPILL                                                                                           \
     (2 * SELF_PAGE)   /* at the end of `bytes`: the place of the region that is replaced when all are used */
@@ -21,6 +22,10 @@
 #define SELF_GIL 1
 #define SELF_FIXED 2
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
+
+bool pystack_self_supports(const struct pystack_info *info) {
+    return info->minor <= SELF_NEWEST_MINOR && !info->free_threaded;
+}
 
 /* ---- memory ---- */
 

@@ -44,6 +44,9 @@ enum pystack_self_end {
     PYSTACK_SELF_GONE,      /* the thread state is not this thread's any more */
 };
 
+/* Can threads of this Python copy themselves? Later ones have frames and code in places that the copy does not know. */
+bool pystack_self_supports(const struct pystack_info *info);
+
 /* Code objects that the decoder has seen lately: they need not be described by the one who copies. Written by the owner
  * of the pystack, read by handlers; a stale answer costs an unknown frame at worst. */
 #define PYSTACK_KNOWN_SLOTS 8192

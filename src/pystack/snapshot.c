@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "pystack/locals.h"
 
 #define SNAPSHOT_ARENA_MAX ((size_t)48 << 20)
 
@@ -29,6 +30,8 @@ struct snapshot_work {
     struct pystack_thread *threads; /* of the interpreter, sorted by tid */
     size_t n_threads;
     bool interpreter_read;
+    const struct pystack_locals_wish *wish; /* NULL: no locals */
+    struct pystack_locals_budget locals;
     uint64_t now_ns;
     size_t n_clocks;
 };
@@ -133,10 +136,27 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
             return own != 0;
     }
     t->gil = pystack_read_gil(w->ps, p);
-    ssize_t n = pystack_walk_frames(w->ps, p, &w->out->arena, &t->frames, &t->torn, &t->truncated, true);
+    ssize_t n = pystack_walk_held(w->ps, p, &w->out->arena, &t->frames, &t->torn, &t->truncated, true);
+    t->stopped_us += (pystack_stopped_ns(w->ps) + CLOCK_NS_PER_US - 1) / CLOCK_NS_PER_US;
     t->n_frames = n > 0 ? (size_t)n : 0;
     t->torn = t->torn || n < 0;
     return n != 0;
+}
+
+/* A thread that has not been on a processor meanwhile has the values that were read. */
+static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu_before,
+                                struct model_thread *t) {
+    struct procfs_stat st;
+    bool moved = false, cut = false, running = t->state == 'R';
+    if (!w->wish || (w->wish->tid && w->wish->tid != t->tid))
+        return;
+    t->locals =
+        pystack_locals_read(w->ps, t->frames, t->n_frames, running, &w->out->arena, &w->locals, &moved, &cut);
+    if (!running && (procfs_read_stat(w->ps->pid, tid, &st) != 0 || st.state == 'R' ||
+                     snapshot_thread_cpu(w->ps, tid, &st) != cpu_before))
+        moved = true;
+    t->torn = t->torn || moved;
+    w->out->incomplete = w->out->incomplete || cut;
 }
 
 static void snapshot_put_python(struct snapshot_work *w, struct model_thread *t) {
@@ -175,7 +195,9 @@ static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_ti
                                .cpu_pct = NAN,
                                .native_name = arena_strdup(&out->arena, st.comm)};
     snapshot_put_cpu(w, id->outer, &st, t);
+    uint64_t cpu = w->ps->clocks_next[w->n_clocks - 1].cpu_ns;
     snapshot_put_python(w, t);
+    snapshot_put_locals(w, id->outer, cpu, t);
 }
 
 static void snapshot_read_interpreter(struct snapshot_work *w) {
@@ -238,8 +260,15 @@ static int snapshot_lost(const struct pystack *ps, struct err *e) {
 
 int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out,
                      struct err *e) {
+    return pystack_snapshot_locals(ps, skip, n_skip, NULL, out, e);
+}
+
+int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
+                            const struct pystack_locals_wish *wish, struct model_snapshot *out,
+                            struct err *e) {
     struct snapshot_work w = {
-        .ps = ps, .out = out, .skip = skip, .n_skip = n_skip, .now_ns = clock_mono_ns()};
+        .ps = ps, .out = out, .skip = skip, .n_skip = n_skip, .wish = wish, .now_ns = clock_mono_ns()};
+    w.locals = pystack_locals_budget(wish && wish->tid);
     struct procfs_stat st;
     *out = (struct model_snapshot){
         .timestamp = clock_epoch_s(), .seq = ++ps->seq, .gil_tid = MODEL_UNKNOWN, .cost_us = NAN};

@@ -9,15 +9,44 @@
 
 #define THREADS_ATTEMPTS 4
 
+/* The newest interpreter, at the head of the list. */
+static int threads_first_interpreter(struct pystack *ps, uint64_t *interp) {
+    int32_t head = ps->reader.off.runtime_interpreters_head;
+    uint64_t other, next;
+    if (pystack_read_u64_at(&ps->reader, ps->info.runtime, head, interp) != 0)
+        return -1;
+    if (!ps->static_other || pystack_read_u64_at(&ps->reader, ps->static_other, head, &other) != 0 ||
+        other == *interp || !pystack_is_pointer(other) ||
+        pystack_read_u64_at(&ps->reader, other, ps->reader.off.interp_next, &next) != 0 || next == 0)
+        return 0;
+    /* Only the head of the list can name an interpreter that is not the first: that one was interp_head. */
+    ps->info.runtime = ps->static_other;
+    ps->static_other = 0;
+    *interp = other;
+    return 0;
+}
+
+static int threads_count_interpreters(struct pystack *ps, uint64_t interp, uint64_t *n) {
+    for (*n = 0; interp && *n < PYSTACK_MAX_INTERPRETERS; (*n)++)
+        if (!pystack_is_pointer(interp) ||
+            pystack_read_u64_at(&ps->reader, interp, ps->reader.off.interp_next, &interp) != 0)
+            return -1;
+    return 0;
+}
+
 int pystack_each_interpreter(struct pystack *ps,
                              int (*fn)(struct pystack *ps, uint64_t interp, int64_t id, void *arg),
                              void *arg) {
     const struct pystack_offsets *o = &ps->reader.off;
-    uint64_t interp, id;
-    if (pystack_read_u64_at(&ps->reader, ps->info.runtime, o->runtime_interpreters_head, &interp) != 0)
+    uint64_t interp, id = 0;
+    if (threads_first_interpreter(ps, &interp) != 0)
+        return -1;
+    if (o->interp_id < 0 && threads_count_interpreters(ps, interp, &id) != 0)
         return -1;
     for (int i = 0; interp && i < PYSTACK_MAX_INTERPRETERS; i++) {
-        if (!pystack_is_pointer(interp) || pystack_read_u64_at(&ps->reader, interp, o->interp_id, &id) != 0)
+        id--; /* without numbers of their own: the newest comes first */
+        if (!pystack_is_pointer(interp) ||
+            (o->interp_id >= 0 && pystack_read_u64_at(&ps->reader, interp, o->interp_id, &id) != 0))
             return -1;
         int rc = fn(ps, interp, (int64_t)id, arg);
         if (rc)
@@ -104,6 +133,17 @@ static int64_t threads_tid(struct pystack *ps, const uint8_t *bytes, uint64_t id
     return tid > 0 && tid <= INT32_MAX ? tid : 0;
 }
 
+int pystack_read_serial(struct pystack *ps, const struct pystack_thread *t, uint64_t *serial) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    uint64_t ident;
+    if (o->tstate_id >= 0)
+        return pystack_read_u64_at(&ps->reader, t->tstate, o->tstate_id, serial);
+    if (pystack_read_u64_at(&ps->reader, t->tstate, o->tstate_thread_id, &ident) != 0)
+        return -1;
+    *serial = (uint64_t)pystack_tid_of_ident(ps, ident);
+    return 0;
+}
+
 static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
     struct threads_list *l = arg;
     const struct pystack_offsets *o = &ps->reader.off;
@@ -126,13 +166,13 @@ static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t
         uint64_t ident = pystack_get_u64(bytes, o->tstate_thread_id);
         *t = (struct pystack_thread){
             .tstate = tstate,
-            .serial = pystack_get_u64(bytes, o->tstate_id),
             .ident = ident,
             .tid = threads_tid(ps, bytes, ident),
             .interpreter = id,
             .interp = interp,
             .holds_gil = tstate == holder,
         };
+        t->serial = o->tstate_id >= 0 ? pystack_get_u64(bytes, o->tstate_id) : (uint64_t)t->tid;
         found = found || tstate == holder;
         previous = tstate;
         tstate = pystack_get_u64(bytes, o->tstate_next);

@@ -49,6 +49,8 @@ ssize_t pystack_list_tids(struct pystack *ps) {
     return total;
 }
 
+int pystack_refresh_tids(struct pystack *ps) { return pystack_list_tids(ps) < 0 ? -1 : 0; }
+
 static bool tids_exists(const struct pystack *ps, int64_t inner) {
     for (size_t i = 0; i < ps->n_tids; i++)
         if (ps->tids[i].inner == inner)

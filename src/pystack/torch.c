@@ -21,6 +21,8 @@
 struct torch_search {
     bool loaded;
     char folder[512]; /* of the package; "" not known */
+    char file[512];   /* what it was told by, as mapped */
+    uint64_t inode;
 };
 
 static int torch_match(const struct procfs_map *map, void *arg) {
@@ -38,6 +40,8 @@ static int torch_match(const struct procfs_map *map, void *arg) {
         return 0;
     memcpy(s->folder, map->path, n);
     s->folder[n] = '\0';
+    memcpy(s->file, map->path, sizeof s->file);
+    s->inode = map->inode;
     return 1;
 }
 
@@ -69,8 +73,11 @@ int pystack_find_torch(pid_t pid, char *buf, size_t cap) {
         return -1;
     if (pid > 0)
         (void)snprintf(who, sizeof who, "%d", (int)pid);
-    (void)snprintf(path, sizeof path, "/proc/%s/root%s/version.py", who, s.folder);
     struct stat st;
+    (void)snprintf(path, sizeof path, "/proc/%s/root%s/version.py", who, s.folder);
+    /* With a root of its own (chroot) its files are named as we see them: then that root is part of the name already. */
+    if (stat(path, &st) != 0 && stat(s.file, &st) == 0 && st.st_ino == s.inode)
+        (void)snprintf(path, sizeof path, "%s/version.py", s.folder);
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return -1; /* anything else could block */
     strbuf_init(&text, TORCH_FILE_MAX);

@@ -132,6 +132,11 @@ void app_take_snapshot(struct app *a, struct model_snapshot *s) {
     app_update_screens(a);
 }
 
+void app_take_locals(struct app *a, struct model_snapshot *s) {
+    data_take_locals(&a->data, s);
+    a->dirty = true;
+}
+
 void app_take_samples(struct app *a, const struct model_sample_batch *b) {
     if (!data_take_samples(&a->data, b, a->now_s))
         a->wishes.again = true;

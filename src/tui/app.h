@@ -40,11 +40,12 @@ struct app_wishes {
     bool repaint; /* of the whole terminal, as after garbage */
     bool suspend;
     bool toggle_mouse;
-    bool list;     /* the processes again */
-    bool snapshot; /* a snapshot now */
-    bool rate;     /* delay_s changed */
-    bool again;    /* the subscription to samples from the start, with its definitions */
-    pid_t attach;  /* > 0: to this process */
+    bool list;      /* the processes again */
+    bool snapshot;  /* a snapshot now */
+    bool rate;      /* delay_s changed */
+    int64_t locals; /* > 0: the locals of this thread */
+    bool again;     /* the subscription to samples from the start, with its definitions */
+    pid_t attach;   /* > 0: to this process */
 };
 
 /* One open screen. */
@@ -99,6 +100,7 @@ void app_key(struct app *a, uint32_t key);
 void app_take_target(struct app *a, struct model_target *t);     /* moved out of *t */
 void app_take_snapshot(struct app *a, struct model_snapshot *s); /* moved out of *s */
 void app_take_samples(struct app *a, const struct model_sample_batch *b);
+void app_take_locals(struct app *a, struct model_snapshot *s); /* moved out of *s */
 void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s);
 
 /* Processes for the picker; the list is owned by the app from here. */
@@ -106,6 +108,9 @@ void app_take_processes(struct app *a, struct target_process *list, size_t n);
 
 /* The attach that was wished for ended: NULL well, else why not. */
 void app_attach_done(struct app *a, const struct err *why);
+
+/* Why what is shown does not move any more, or is read from outside though nobody asked for that; false when neither is so. */
+bool app_banner(const struct app *a, char *buf, size_t cap);
 
 /* Draw everything into `g`. */
 void app_draw(struct app *a, struct grid *g);

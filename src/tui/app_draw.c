@@ -5,17 +5,25 @@
 #include "tui/app.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "tui/footer.h"
 #include "tui/screens/screens.h"
 #include "tui/widgets/layout.h"
 
-/* Why what is shown does not move any more; NULL when it does. */
-static bool app_banner(const struct app *a, char *buf, size_t cap) {
+bool app_banner(const struct app *a, char *buf, size_t cap) {
     const struct data *d = &a->data;
-    if (!data_is_over(d) || a->screens[0].def == &screen_picker)
+    if (a->screens[0].def == &screen_picker)
         return false;
+    if (!data_is_over(d)) {
+        const char *why =
+            d->has_target && d->target.mode == MODEL_MODE_READONLY ? d->target.mode_reason : NULL;
+        if (!why || strncmp(why, "--", 2) == 0)
+            return false;
+        (void)snprintf(buf, cap, "READ-ONLY: %s", why);
+        return true;
+    }
     char when[64] = "";
     const struct data_shot *shot = data_shown(d);
     if (shot) {

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/target.h"
 
 #define ATTACH_LONGEST_MS 15000 /* then the helper is left alone and the user told */
 
@@ -26,7 +25,7 @@ struct attach_answer {
 _Static_assert(sizeof(struct attach_answer) <= 4096, "the answer fits into one write to a pipe");
 
 /* The helper's life. */
-static void attach_help(const char *target, int fd) {
+static void attach_help(const char *target, const struct target_options *how, int fd) {
     struct attach_answer answer;
     sigset_t none;
     memset(&answer, 0, sizeof answer);
@@ -39,12 +38,12 @@ static void attach_help(const char *target, int fd) {
             (void)dup2(null, i);
     answer.rc = target_resolve(target, &answer.addr, &answer.error);
     if (answer.rc == 0)
-        answer.rc = target_attach(&answer.addr, 0, NULL, &answer.error);
+        answer.rc = target_reach(&answer.addr, how, &answer.error);
     ssize_t n = write(fd, &answer, sizeof answer);
     _exit(n == (ssize_t)sizeof answer ? 0 : 1);
 }
 
-int attach_start(struct attach *a, const char *target, struct err *e) {
+int attach_start(struct attach *a, const char *target, const struct target_options *how, struct err *e) {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot start attaching");
@@ -57,7 +56,7 @@ int attach_start(struct attach *a, const char *target, struct err *e) {
     }
     if (pid == 0) {
         (void)close(fds[0]);
-        attach_help(target, fds[1]);
+        attach_help(target, how, fds[1]);
     }
     (void)close(fds[1]);
     *a = (struct attach){.helper = pid, .fd = fds[0]};

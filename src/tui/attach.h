@@ -11,15 +11,15 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "client/session.h"
+#include "client/target.h"
 
 struct attach {
     pid_t helper; /* 0: none */
     int fd;       /* readable when it is done */
 };
 
-/* Start attaching to what `target` names. 0, or -1 with the error. */
-int attach_start(struct attach *a, const char *target, struct err *e);
+/* Start attaching to what `target` names, as `how` says. 0, or -1 with the error. */
+int attach_start(struct attach *a, const char *target, const struct target_options *how, struct err *e);
 
 /* The answer, waiting for it if it is not there. 0 with the address, or -1 with the error. Ends the attach. */
 int attach_finish(struct attach *a, struct session_address *addr, struct err *e);

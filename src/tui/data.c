@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DATA_LOCALS_AGE_S 1.0  /* between two questions for the locals of a thread */
+#define DATA_LOCALS_LOST_S 4.0 /* an answer is not waited for any longer */
+
 void data_init(struct data *d) {
     memset(d, 0, sizeof *d);
     d->state = SESSION_CONNECTING;
@@ -23,6 +26,7 @@ static void data_shot_fini(struct data_shot *s) {
 void data_fini(struct data *d) {
     data_shot_fini(&d->live);
     data_shot_fini(&d->held);
+    model_snapshot_fini(&d->locals);
     tally_free(d->tally);
     if (d->has_target)
         model_target_fini(&d->target);
@@ -133,6 +137,32 @@ bool data_take_samples(struct data *d, const struct model_sample_batch *b, doubl
             (void)tally_hold(d->tally, true);
     }
     return tally_add(d->tally, b, now_s);
+}
+
+void data_take_locals(struct data *d, struct model_snapshot *s) {
+    model_snapshot_fini(&d->locals);
+    d->locals = *s;
+    d->locals_awaited = false;
+    memset(s, 0, sizeof *s);
+}
+
+const struct model_thread *data_locals_of(const struct data *d, int64_t tid) {
+    for (size_t i = 0; i < d->locals.n_threads; i++)
+        if (d->locals.threads[i].tid == tid)
+            return &d->locals.threads[i];
+    return NULL;
+}
+
+bool data_want_locals(struct data *d, int64_t tid, double now_s) {
+    double since = now_s - d->locals_asked_s;
+    bool is_new = !d->locals_asked_s || d->locals_tid != tid;
+    if (d->paused || d->state != SESSION_CONNECTED ||
+        (!is_new && since < (d->locals_awaited ? DATA_LOCALS_LOST_S : DATA_LOCALS_AGE_S)))
+        return false;
+    d->locals_asked_s = now_s;
+    d->locals_tid = tid;
+    d->locals_awaited = true;
+    return true;
 }
 
 void data_set_state(struct data *d, enum session_state state, const struct err *why, double retry_at_s) {

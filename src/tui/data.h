@@ -44,13 +44,17 @@ struct data {
     bool paused;
     unsigned pauses; /* how often it was frozen or let go */
     enum session_state state;
-    struct err why;      /* the reason of the last change of state */
-    double retry_at_s;   /* while reconnecting: when the next try is due, on the caller's clock */
-    uint64_t received;   /* snapshots so far */
-    uint64_t missed;     /* notifications lost by this session */
-    struct meter cpu;    /* of the process, % of one core, per snapshot */
-    struct meter gil;    /* 100 held, 0 free, per snapshot */
-    struct tally *tally; /* NULL before the first samples */
+    struct err why;               /* the reason of the last change of state */
+    double retry_at_s;            /* while reconnecting: when the next try is due, on the caller's clock */
+    uint64_t received;            /* snapshots so far */
+    uint64_t missed;              /* notifications lost by this session */
+    struct meter cpu;             /* of the process, % of one core, per snapshot */
+    struct meter gil;             /* 100 held, 0 free, per snapshot */
+    struct model_snapshot locals; /* the last answer to a question for locals: of one thread */
+    double locals_asked_s;        /* when it was last asked, on the caller's clock; 0 never */
+    int64_t locals_tid;           /* of whom */
+    bool locals_awaited;          /* there is no answer yet */
+    struct tally *tally;          /* NULL before the first samples */
 };
 
 void data_init(struct data *d);
@@ -62,6 +66,16 @@ void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s);
 
 /* Take a batch of samples. False when their definitions have to be sent again: what was counted is gone. */
 bool data_take_samples(struct data *d, const struct model_sample_batch *b, double now_s);
+
+/* Take an answer with locals; moved out of `*s`. */
+void data_take_locals(struct data *d, struct model_snapshot *s);
+
+/* The thread of the last answer with locals, or NULL when it is not of `tid`. */
+const struct model_thread *data_locals_of(const struct data *d, int64_t tid);
+
+/* Is it time to ask for the locals of `tid`? Then that is noted. They are asked for once a second at most, for another
+ * thread at once, and not while the view is paused. */
+bool data_want_locals(struct data *d, int64_t tid, double now_s);
 
 void data_set_state(struct data *d, enum session_state state, const struct err *why, double retry_at_s);
 

@@ -32,13 +32,19 @@
 
 struct main_options {
     const char *delay, *theme, *color, *filter, *export, *output, *unit;
-    bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, gentle, version, help;
+    bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, gentle, locals, version,
+        help;
     double duration_s;
+    bool no_inject, block;
 };
 
 #define AT(field) offsetof(struct main_options, field)
 
 static const struct option_def main_table[] = {
+    {"no-inject", 0, OPTION_FLAG, AT(no_inject), NULL, "put no agent into the target: read it from outside",
+     0, 0},
+    {"block", 0, OPTION_FLAG, AT(block), NULL,
+     "the same, stopping running threads while they are read: exact stacks", 0, 0},
     {"delay", 'd', OPTION_STRING, AT(delay), "DELAY",
      "time between two snapshots: 5 (tenths of a second), 250ms, 2s", 0, 0},
     {"filter", 'F', OPTION_STRING, AT(filter), "TEXT",
@@ -58,6 +64,7 @@ static const struct option_def main_table[] = {
     {"process", 0, OPTION_FLAG, AT(process), NULL, "with --export folded: a frame for the process", 0, 0},
     {"by-function", 0, OPTION_FLAG, AT(by_function), NULL, "with --export folded: functions, not lines", 0,
      0},
+    {"locals", 0, OPTION_FLAG, AT(locals), NULL, "with --export json: variables of every frame", 0, 0},
     {"unit", 0, OPTION_STRING, AT(unit), "UNIT", "with --export folded: samples, or us", 0, 0},
     {"gentle", 0, OPTION_FLAG, AT(gentle), NULL,
      "send no signals: stacks of threads that run may be torn, and are marked", 0, 0},
@@ -107,6 +114,7 @@ static int main_check(const struct main_options *o, struct err *e) {
                         : o->threads         ? "--threads"
                         : o->process         ? "--process"
                         : o->by_function     ? "--by-function"
+                        : o->locals          ? "--locals"
                                              : NULL;
     if (stray && !o->export)
         return err_set(e, ERR_USAGE, "%s is for --export: add --export %s", stray,
@@ -138,11 +146,20 @@ static int main_export(const struct main_options *o, const char *target, struct 
         .process = o->process,
         .by_function = o->by_function,
         .gentle = o->gentle,
+        .locals = o->locals,
         .screen = &screen,
+        .how = {.no_inject = o->no_inject, .block = o->block},
     };
     if (o->unit && export_parse_unit(o->unit, &request.unit, e) != 0)
         return -1;
-    return export_run(&request, e);
+    struct strbuf note;
+    strbuf_init(&note, 4096);
+    request.note = &note;
+    int rc = export_run(&request, e);
+    if (rc == 0 && note.len)
+        (void)fprintf(stderr, "probing-top: %s\n", strbuf_str(&note));
+    strbuf_fini(&note);
+    return rc;
 }
 
 /* Where themes lie: the user's, the installed, and those beside this program. */
@@ -213,10 +230,11 @@ static int main_screens(const struct main_options *o, const char *target, struct
                        target ? "" : " with a TARGET");
     if (main_load_theme(o, &theme, greeting, sizeof greeting, e) != 0)
         return -1;
+    config.how = (struct target_options){.no_inject = o->no_inject, .block = o->block};
     config.greeting = *greeting ? greeting : NULL;
     if (target) {
         struct attach attach;
-        if (attach_start(&attach, target, e) != 0 || attach_finish(&attach, &addr, e) != 0)
+        if (attach_start(&attach, target, &config.how, e) != 0 || attach_finish(&attach, &addr, e) != 0)
             return -1;
         config.address = &addr;
     }

@@ -175,10 +175,20 @@ static void runner_follow_samples(struct runner *r, bool again) {
     r->sampling = wanted;
 }
 
+/* What the pane with the variables shows. */
+static void runner_ask_locals(struct runner *r) {
+    struct err e;
+    int64_t tid = r->app->wishes.locals;
+    r->app->wishes.locals = 0;
+    if (tid > 0 && r->session && session_ask_locals(r->session, tid, &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+}
+
 static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct runner *r = arg;
     runner_set_time(r);
     app_take_snapshot(r->app, snapshot);
+    runner_ask_locals(r);
     runner_follow_samples(r, false);
     runner_open_term(r);
     runner_want_paint(r);
@@ -193,6 +203,13 @@ static void runner_on_samples(void *arg, struct model_sample_batch *batch) {
     bool again = r->app->wishes.again;
     r->app->wishes.again = false;
     runner_follow_samples(r, again);
+    runner_want_paint(r);
+}
+
+static void runner_on_locals(void *arg, struct model_snapshot *snapshot) {
+    struct runner *r = arg;
+    runner_set_time(r);
+    app_take_locals(r->app, snapshot);
     runner_want_paint(r);
 }
 
@@ -215,6 +232,7 @@ static int runner_open_session(struct runner *r, const struct session_address *a
         .on_state = runner_on_state,
         .on_target = runner_on_target,
         .on_snapshot = runner_on_snapshot,
+        .on_locals = runner_on_locals,
         .on_samples = runner_on_samples,
         .on_reply = runner_on_reply,
     };
@@ -267,7 +285,7 @@ static void runner_attach(struct runner *r, pid_t pid) {
     char target[24];
     struct err e;
     (void)snprintf(target, sizeof target, "%ld", (long)pid);
-    if (attach_start(&r->attach, target, &e) != 0) {
+    if (attach_start(&r->attach, target, &r->config->how, &e) != 0) {
         app_attach_done(r->app, &e);
         return;
     }
@@ -287,6 +305,7 @@ static void runner_suspend(struct runner *r) {
 
 /* Do what the app asks for. */
 static void runner_grant(struct runner *r) {
+    runner_ask_locals(r);
     struct app_wishes w = app_take_wishes(r->app);
     if (w.quit) {
         runner_stop(r);

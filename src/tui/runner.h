@@ -19,6 +19,7 @@ struct runner_config {
     const struct session_address *address; /* NULL: the user picks a process */
     enum model_sampling sampling;          /* how threads that run are looked at */
     const char *greeting;                  /* a message to begin with; NULL none */
+    struct target_options how;             /* to look at the one that is picked */
 };
 
 /* Run until the end. Exit status 0 or 4; or -1 with the error, which is to be printed: the terminal is restored. */

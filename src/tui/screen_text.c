@@ -71,6 +71,15 @@ static void screen_text_threads(const struct app *app, const struct screen_text_
     thread_rows_fini(&rows);
 }
 
+/* Uncut: there is no screen to fit. */
+static void screen_text_banner(const struct app *app, struct strbuf *out) {
+    char banner[512], clean[512];
+    if (!app_banner(app, banner, sizeof banner))
+        return;
+    text_sanitize(clean, sizeof clean, banner);
+    (void)strbuf_addf(out, " %s\n", clean);
+}
+
 int screen_text_render(void *arg, const struct model_target *target, const struct model_snapshot *snapshot,
                        struct strbuf *out, struct err *e) {
     const struct screen_text_config *config = arg;
@@ -95,6 +104,7 @@ int screen_text_render(void *arg, const struct model_target *target, const struc
     meter_add(&d->gil, data_gil_level(snapshot));
     overview_draw(app, &g, grid_rect(&g));
     screen_text_put(&g, SCREEN_TEXT_HEADER, out);
+    screen_text_banner(app, out);
     (void)strbuf_addc(out, '\n');
     screen_text_threads(app, config, &g, out);
     memset(&d->target, 0, sizeof d->target);

@@ -82,6 +82,22 @@ static const struct field field_frames[] = {
 };
 TABLE(FIELD_FRAMES, struct model_frame, "frames", field_frames);
 
+static const struct field field_locals_frames[] = {
+    F(struct field_locals, thread, "thread"),
+    F(struct field_locals, depth, "depth"),
+    F(struct field_locals, count, "count"),
+    F(struct field_locals, truncated, "truncated"),
+};
+TABLE(FIELD_LOCALS_FRAMES, struct field_locals, "locals", field_locals_frames);
+
+static const struct field field_locals[] = {
+    F(struct model_local, name, "name"),
+    F(struct model_local, type, "type"),
+    F(struct model_local, text, "text"),
+    F_ENUM(struct model_local, kind, "kind", MODEL_LOCAL_FREE),
+};
+TABLE(FIELD_LOCALS, struct model_local, "locals", field_locals);
+
 static const struct field field_batch[] = {
     F(struct model_sample_batch, epoch, "epoch"),
     F(struct model_sample_batch, period_us, "period_us"),

@@ -10,6 +10,7 @@
 #ifndef WIRE_FIELD_H
 #define WIRE_FIELD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,8 +50,15 @@ struct field_table {
     size_t stride; /* size of the struct */
 };
 
+/* Whose locals follow in a snapshot: `count` of them, of the frame `depth` of thread number `thread`. */
+struct field_locals {
+    uint32_t thread, depth, count;
+    bool truncated;
+};
+
 extern const struct field_table FIELD_TARGET, FIELD_PROCESS, FIELD_SNAPSHOT, FIELD_THREADS, FIELD_FRAMES,
-    FIELD_BATCH, FIELD_FRAME_DEFS, FIELD_STACK_DEFS, FIELD_THREAD_DEFS, FIELD_SAMPLES, FIELD_STATUS;
+    FIELD_BATCH, FIELD_FRAME_DEFS, FIELD_STACK_DEFS, FIELD_THREAD_DEFS, FIELD_SAMPLES, FIELD_STATUS,
+    FIELD_LOCALS_FRAMES, FIELD_LOCALS;
 
 /* Write the t->n keys and values of one struct; the caller has written the map's head. */
 void field_write_pairs(struct strbuf *out, const struct field_table *t, const void *row);

@@ -70,6 +70,40 @@ int wire_get_status(const struct wire_message *m, struct model_status *out, stru
     return field_read_pairs(m->body, &FIELD_STATUS, out, &out->arena, e);
 }
 
+/* The mode; what is missing or not known is exact. */
+static enum model_sampling get_sampling(const struct wire_message *m) {
+    static const char *const key = "mode";
+    const char *gentle = model_sampling_name(MODEL_SAMPLING_GENTLE);
+    struct codec_cursor value;
+    struct codec_token t;
+    if (!m->body.at || codec_find(m->body, &key, 1, &value) != 0 || !value.at ||
+        codec_read(&value, &t) != 0 || t.type != CODEC_STR || t.count != strlen(gentle) ||
+        memcmp(t.bytes, gentle, t.count) != 0)
+        return MODEL_SAMPLING_EXACT;
+    return MODEL_SAMPLING_GENTLE;
+}
+
+/* Params of a newer client that are not known are passed over; of a wrong type they are refused. */
+int wire_get_threads(const struct wire_message *m, struct wire_threads *out, struct err *e) {
+    static const char *const keys[] = {"locals", "tid"};
+    struct codec_cursor value[2];
+    struct codec_token t;
+    *out = (struct wire_threads){.locals = false};
+    if (get_expect(m, wire_message_method(m) == WIRE_THREADS, "question for threads", e) != 0)
+        return -1;
+    out->mode = get_sampling(m);
+    if (!m->body.at || codec_find(m->body, keys, 2, value) != 0)
+        return 0;
+    if (value[0].at) {
+        if (codec_read(&value[0], &t) != 0 || t.type != CODEC_BOOL)
+            return field_fail(e, "threads", keys[0]);
+        out->locals = t.b;
+    }
+    if (value[1].at && (codec_read(&value[1], &t) != 0 || codec_token_int(&t, 0, INT64_MAX, &out->tid) != 0))
+        return field_fail(e, "threads", keys[1]);
+    return 0;
+}
+
 static int get_stream(const struct wire_message *m, enum wire_stream *out, struct err *e) {
     static const char *const key = "stream";
     struct codec_cursor value;
@@ -82,19 +116,6 @@ static int get_stream(const struct wire_message *m, enum wire_stream *out, struc
             return 0;
         }
     return err_set(e, ERR_FAILED, "there is no such stream: ask for 'threads' or 'samples'");
-}
-
-/* The mode; what is missing or not known is exact. */
-enum model_sampling wire_get_sampling(const struct wire_message *m) {
-    static const char *const key = "mode";
-    const char *gentle = model_sampling_name(MODEL_SAMPLING_GENTLE);
-    struct codec_cursor value;
-    struct codec_token t;
-    if (!m->body.at || codec_find(m->body, &key, 1, &value) != 0 || !value.at ||
-        codec_read(&value, &t) != 0 || t.type != CODEC_STR || t.count != strlen(gentle) ||
-        memcmp(t.bytes, gentle, t.count) != 0)
-        return MODEL_SAMPLING_EXACT;
-    return MODEL_SAMPLING_GENTLE;
 }
 
 int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out, struct err *e) {
@@ -111,7 +132,7 @@ int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out,
         out->rate_hz = t.f;
     else if (t.type == CODEC_UINT)
         out->rate_hz = (double)t.u;
-    out->mode = wire_get_sampling(m);
+    out->mode = get_sampling(m);
     return isfinite(out->rate_hz) && out->rate_hz > 0 ? 0 : field_fail(e, "subscribe", key);
 }
 
@@ -167,9 +188,47 @@ static int get_stacks(struct codec_cursor map, struct model_snapshot *out, const
     return 0;
 }
 
+/* The locals of frames that have some, in the order of their frames. */
+static int get_locals(struct codec_cursor map, const struct field_strings *strings,
+                      struct model_snapshot *out, struct err *e) {
+    static const char *const keys[] = {"frames", "values"};
+    struct codec_cursor part[2];
+    void *frames, *values;
+    size_t n_frames, n_values, used = 0;
+    if (!map.at)
+        return 0;
+    if (codec_find(map, keys, 2, part) != 0)
+        return field_fail(e, "snapshot", "locals");
+    if (field_read_columns(part[0], &FIELD_LOCALS_FRAMES, strings, &out->arena, &frames, &n_frames, e) != 0 ||
+        field_read_columns(part[1], &FIELD_LOCALS, strings, &out->arena, &values, &n_values, e) != 0)
+        return -1;
+    for (size_t i = 0; i < n_values; i++)
+        if (!((struct model_local *)values)[i].name)
+            return field_fail(e, "locals", "name");
+    struct model_locals *locals = arena_calloc(&out->arena, n_frames, sizeof *locals);
+    if (!locals)
+        return field_fail_memory(e, "locals");
+    for (size_t i = 0; i < n_frames; i++) {
+        const struct field_locals *f = (const struct field_locals *)frames + i;
+        if (f->thread >= out->n_threads || f->depth >= out->threads[f->thread].n_frames ||
+            f->count > n_values - used)
+            return field_fail(e, "locals", "frames");
+        struct model_thread *t = &out->threads[f->thread];
+        if (!t->locals)
+            t->locals = arena_calloc(&out->arena, t->n_frames, sizeof *t->locals);
+        if (!t->locals)
+            return field_fail_memory(e, "locals");
+        locals[i] = (struct model_locals){
+            .items = (struct model_local *)values + used, .n = f->count, .truncated = f->truncated};
+        t->locals[f->depth] = &locals[i];
+        used += f->count;
+    }
+    return 0;
+}
+
 int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, struct err *e) {
-    static const char *const keys[] = {"process", "strings", "frames", "threads"};
-    struct codec_cursor part[4];
+    static const char *const keys[] = {"process", "strings", "frames", "threads", "locals"};
+    struct codec_cursor part[5];
     struct field_strings strings;
     void *frames, *threads;
     size_t n_frames;
@@ -179,7 +238,7 @@ int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, 
     arena_init(&out->arena, GET_MAX_SNAPSHOT);
     if (get_expect(m, expected, "threads", e) != 0)
         return -1;
-    if (codec_find(m->body, keys, 4, part) != 0)
+    if (codec_find(m->body, keys, 5, part) != 0)
         return field_fail(e, "snapshot", "threads");
     if (field_read_pairs(m->body, &FIELD_SNAPSHOT, out, &out->arena, e) != 0 ||
         field_read_pairs(part[0], &FIELD_PROCESS, &out->process, &out->arena, e) != 0 ||
@@ -189,7 +248,7 @@ int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, 
         return -1;
     (void)get_uint(m, "dropped", UINT64_MAX, &out->dropped);
     out->threads = threads;
-    return get_stacks(part[3], out, frames, n_frames, e);
+    return get_stacks(part[3], out, frames, n_frames, e) == 0 ? get_locals(part[4], &strings, out, e) : -1;
 }
 
 /* ---- samples ---- */

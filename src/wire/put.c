@@ -62,10 +62,19 @@ static void put_mode(struct strbuf *out, enum model_sampling mode) {
     codec_write_str(out, model_sampling_name(mode));
 }
 
-int wire_put_threads_request(struct strbuf *out, uint32_t id, enum model_sampling mode) {
+int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads *t) {
     put_request_head(out, id, WIRE_THREADS);
-    codec_write_map(out, mode == MODEL_SAMPLING_EXACT ? 0 : 1);
-    put_mode(out, mode);
+    codec_write_map(out,
+                    (t->locals ? 1U : 0U) + (t->tid ? 1U : 0U) + (t->mode == MODEL_SAMPLING_EXACT ? 0U : 1U));
+    put_mode(out, t->mode);
+    if (t->locals) {
+        codec_write_str(out, "locals");
+        codec_write_bool(out, true);
+    }
+    if (t->tid) {
+        codec_write_str(out, "tid");
+        codec_write_int(out, t->tid);
+    }
     return put_done(out);
 }
 
@@ -163,6 +172,11 @@ struct put_snapshot {
     struct intern in;
     uint32_t *stacks;
     struct model_thread *threads; /* rows as they are sent */
+    bool with_locals;
+    struct field_locals *locals_frames; /* frames that have locals */
+    size_t n_locals_frames;
+    struct model_local *locals; /* of all of them */
+    size_t n_locals;
 };
 
 static size_t put_depth_of(const struct put_snapshot *p, size_t thread) {
@@ -175,6 +189,38 @@ static size_t put_count_frames(const struct put_snapshot *p) {
     for (size_t i = 0; i < p->s->n_threads; i++)
         total += put_depth_of(p, i);
     return total;
+}
+
+/* Number the locals: of which frames, and all in a row. */
+static int put_prepare_locals(struct put_snapshot *p) {
+    size_t frames = 0, values = 0;
+    for (int pass = 0; pass < 2 && p->with_locals; pass++) {
+        if (pass == 1) {
+            p->locals_frames = calloc(frames + 1, sizeof *p->locals_frames);
+            p->locals = calloc(values + 1, sizeof *p->locals);
+            if (!p->locals_frames || !p->locals)
+                return -1;
+        }
+        frames = values = 0;
+        for (size_t i = 0; i < p->s->n_threads; i++)
+            for (size_t d = 0; p->s->threads[i].locals && d < put_depth_of(p, i); d++) {
+                const struct model_locals *l = p->s->threads[i].locals[d];
+                if (!l)
+                    continue;
+                if (pass == 1) {
+                    p->locals_frames[frames] =
+                        (struct field_locals){(uint32_t)i, (uint32_t)d, (uint32_t)l->n, l->truncated};
+                    for (size_t k = 0; k < l->n; k++)
+                        p->locals[values + k] = l->items[k];
+                }
+                frames++;
+                values += l->n;
+            }
+    }
+    p->n_locals_frames = frames;
+    p->n_locals = values;
+    field_intern_columns(&FIELD_LOCALS, p->locals, p->n_locals, &p->in);
+    return 0;
 }
 
 static int put_snapshot_prepare(struct put_snapshot *p) {
@@ -193,20 +239,31 @@ static int put_snapshot_prepare(struct put_snapshot *p) {
             *at++ = intern_frame(&p->in, &p->s->threads[i].frames[d]);
     }
     field_intern_columns(&FIELD_THREADS, p->threads, n, &p->in);
-    return p->in.failed ? -1 : 0;
+    return put_prepare_locals(p) != 0 || p->in.failed ? -1 : 0;
 }
 
 static void put_snapshot_fini(struct put_snapshot *p) {
     intern_fini(&p->in);
     free(p->stacks);
     free(p->threads);
+    free(p->locals_frames);
+    free(p->locals);
+}
+
+static void put_locals(struct strbuf *out, struct put_snapshot *p) {
+    codec_write_str(out, "locals");
+    codec_write_map(out, 2);
+    codec_write_str(out, "frames");
+    field_write_columns(out, &FIELD_LOCALS_FRAMES, p->locals_frames, p->n_locals_frames, &p->in, 0);
+    codec_write_str(out, "values");
+    field_write_columns(out, &FIELD_LOCALS, p->locals, p->n_locals, &p->in, 0);
 }
 
 static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p) {
     struct model_snapshot head = *p->s;
     for (size_t i = 0; i < head.n_threads; i++)
         head.incomplete |= put_depth_of(p, i) < head.threads[i].n_frames;
-    codec_write_map(out, FIELD_SNAPSHOT.n + 5);
+    codec_write_map(out, FIELD_SNAPSHOT.n + 5 + (p->n_locals_frames > 0));
     field_write_pairs(out, &FIELD_SNAPSHOT, &head);
     codec_write_str(out, "process");
     codec_write_map(out, FIELD_PROCESS.n);
@@ -224,11 +281,13 @@ static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p) {
         for (size_t d = 0; d < put_depth_of(p, i); d++)
             codec_write_uint(out, *at++);
     }
+    if (p->n_locals_frames > 0)
+        put_locals(out, p);
 }
 
 /* The body, as many frames of it as fit: a message that a reader must refuse is of no use to it. */
-static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s) {
-    struct put_snapshot p = {.s = s};
+static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s, bool locals) {
+    struct put_snapshot p = {.s = s, .with_locals = locals};
     size_t from = out->len;
     for (size_t i = 0; i < s->n_threads; i++)
         if (s->threads[i].n_frames > p.depth)
@@ -248,7 +307,7 @@ static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s)
             out->failed = true;
             return -1;
         }
-        p = (struct put_snapshot){.s = s, .depth = p.depth / 2};
+        p = (struct put_snapshot){.s = s, .with_locals = locals, .depth = p.depth / 2};
         out->len = from;
     }
 }
@@ -261,12 +320,21 @@ int wire_put_dropped(struct strbuf *out, uint64_t dropped) {
 
 int wire_put_snapshot_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s) {
     put_response_head(out, id);
-    return put_snapshot_body(out, s);
+    return put_snapshot_body(out, s, true);
+}
+
+int wire_put_snapshot_wanted_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s,
+                                  const struct wire_threads *want) {
+    struct model_snapshot part = *s;
+    if (want->tid)
+        model_snapshot_keep(&part, want->tid);
+    put_response_head(out, id);
+    return put_snapshot_body(out, &part, want->locals);
 }
 
 int wire_put_threads_notify_open(struct strbuf *out, const struct model_snapshot *s) {
     put_notify_head(out, WIRE_N_THREADS);
-    return put_snapshot_body(out, s);
+    return put_snapshot_body(out, s, false);
 }
 
 int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s) {

@@ -76,6 +76,13 @@ const char *wire_stream_name(enum wire_stream s);
 
 /* ---- writing: each appends one whole message to `out`; 0, or -1 when memory or the limit failed ---- */
 
+/* What is wanted of `threads`. All zero: every thread, without locals. */
+struct wire_threads {
+    bool locals;              /* locals of the frames too */
+    int64_t tid;              /* only this thread; 0: all */
+    enum model_sampling mode; /* how threads that run are looked at; what is not known is exact */
+};
+
 struct wire_subscribe {
     enum wire_stream stream;
     double rate_hz;
@@ -84,17 +91,18 @@ struct wire_subscribe {
 
 int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version);
 int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m); /* a method without params */
-int wire_put_threads_request(struct strbuf *out, uint32_t id, enum model_sampling mode);
+int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads *t);
 int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s);
 int wire_put_unsubscribe(struct strbuf *out, uint32_t id, enum wire_stream s);
 
 int wire_put_error(struct strbuf *out, uint32_t id, enum wire_error code, const char *text);
 int wire_put_ok(struct strbuf *out, uint32_t id);                                   /* an empty result */
 int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *t); /* answer to hello */
-/* Answer to threads. A snapshot that would not fit into WIRE_MAX_ASSEMBLED loses the outermost frames of the deepest
+/* Answer to threads; locals go with the frames that have them. A snapshot that would not fit into WIRE_MAX_ASSEMBLED loses the outermost frames of the deepest
  * stacks (its thread is then `truncated`, the snapshot `incomplete`). */
 int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s);
 int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *s);
+/* A notification never carries locals. */
 int wire_put_threads_notify(struct strbuf *out, const struct model_snapshot *s);
 int wire_put_samples_notify(struct strbuf *out, const struct model_sample_batch *b);
 int wire_put_bye(struct strbuf *out, const char *reason);
@@ -105,6 +113,11 @@ int wire_put_snapshot_open(struct strbuf *out, uint32_t id, const struct model_s
 int wire_put_threads_notify_open(struct strbuf *out, const struct model_snapshot *s);
 int wire_put_samples_notify_open(struct strbuf *out, const struct model_sample_batch *b);
 int wire_put_dropped(struct strbuf *out, uint64_t dropped);
+
+/* The answer to one who wants no more than `want` says, open: only that thread (none when it is not there), and its locals
+ * only if they were asked for. */
+int wire_put_snapshot_wanted_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s,
+                                  const struct wire_threads *want);
 
 /* Piece `index` (from 0) of a message of `total` bytes as a chunk notification. */
 size_t wire_chunk_count(size_t total);
@@ -132,8 +145,8 @@ int wire_get_hello(const struct wire_message *m, int *version,
 int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, struct err *e);
 int wire_get_samples(const struct wire_message *m, struct model_sample_batch *out, struct err *e);
 int wire_get_status(const struct wire_message *m, struct model_status *out, struct err *e);
+int wire_get_threads(const struct wire_message *m, struct wire_threads *out, struct err *e);
 int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out, struct err *e);
-enum model_sampling wire_get_sampling(const struct wire_message *m); /* of a subscribe or threads request */
 int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, struct err *e);
 int wire_get_bye(const struct wire_message *m, char *reason, size_t cap);
 

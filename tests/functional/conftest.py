@@ -23,7 +23,7 @@ import time
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-MINORS = ("3.9", "3.10", "3.11", "3.12", "3.13")
+MINORS = ("3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 DEFAULT_TEST_TIMEOUT = 90
 CAP_SYS_PTRACE = 19
 
@@ -168,11 +168,14 @@ def identify(path):
 @pytest.fixture(scope="session")
 def pythons():
     """Interpreters by minor version: $PROBING_TEST_PYTHONS (separated by ':'), then PATH, then pyenv's."""
-    candidates = [p for p in os.environ.get("PROBING_TEST_PYTHONS", "").split(":") if p]
-    candidates += [shutil.which(f"python{minor}") for minor in MINORS]
+    found = {}
+    for path in os.environ.get("PROBING_TEST_PYTHONS", "").split(":"):
+        known = identify(path) if path else None
+        if known:
+            found.setdefault(known[0], path)  # itself, not what it starts: that may be inside another root
+    candidates = [shutil.which(f"python{minor}") for minor in MINORS]
     candidates += [shutil.which("python3"), "/usr/bin/python3"]
     candidates += sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3")))
-    found = {}
     for path in candidates:
         known = identify(path) if path and os.path.exists(path) else None
         if known:
@@ -199,10 +202,10 @@ def each_python(request, python_for):
 @pytest.fixture(scope="session")
 def any_python(pythons):
     """Some supported interpreter: the newest up to 3.11 if there is one, as most jobs run."""
-    for minor in ("3.11", "3.10", "3.12", "3.13", "3.9"):
+    for minor in ("3.11", "3.10", "3.12", "3.13", "3.9", "3.14", "3.15", "3.8", "3.7", "3.6"):
         if minor in pythons:
             return pythons[minor]
-    pytest.skip("needs python: no Python 3.9 to 3.13 found")
+    pytest.skip("needs python: no Python 3.6 to 3.15 found")
 
 
 def has_torch(path):

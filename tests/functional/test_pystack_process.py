@@ -82,10 +82,16 @@ def template(seconds):
 ready()
 for n in range(10**9):
     name = f"life_{n}"
-    names = {"co_name": name}
-    if hasattr(template.__code__, "co_qualname"):
-        names["co_qualname"] = name
-    function = type(template)(template.__code__.replace(**names), globals(), name)
+    if hasattr(template.__code__, "replace"):
+        names = {"co_name": name}
+        if hasattr(template.__code__, "co_qualname"):
+            names["co_qualname"] = name
+        code = template.__code__.replace(**names)
+    else:  # before 3.8
+        c = template.__code__
+        code = type(c)(c.co_argcount, c.co_kwonlyargcount, c.co_nlocals, c.co_stacksize, c.co_flags, c.co_code, c.co_consts,
+                       c.co_names, c.co_varnames, c.co_filename, name, c.co_firstlineno, c.co_lnotab)
+    function = type(template)(code, globals(), name)
     thread = start(function, 0.003, name=name)
     thread.join()
 '''
@@ -124,12 +130,19 @@ os.waitpid(child, 0)
 '''
 
 SUB_INTERPRETER = HEAD + '''
-try:
-    import _xxsubinterpreters as interpreters
-except ImportError:
-    import _interpreters as interpreters
-run = interpreters.run_string
-own = interpreters.create()
+def run(own, source):
+    if own is None:  # before 3.8 there is no module for it
+        ctypes.pythonapi.Py_NewInterpreter()
+        ctypes.pythonapi.PyRun_SimpleString(source.encode())
+    interpreters.run_string(own, source)
+
+own = None
+if sys.version_info >= (3, 8):
+    try:
+        import _xxsubinterpreters as interpreters
+    except ImportError:
+        import _interpreters as interpreters
+    own = interpreters.create()
 start(run, own, "import time\\ndef in_sub(): time.sleep(3600)\\nin_sub()\\n", name="sub")
 ready()
 time.sleep(3600)
@@ -279,7 +292,7 @@ def test_a_sub_interpreter(each_python, ptrace, target, dump, wait_until):
         thread = by_name(dump(job.pid)[0]).get("sub")
         return thread if thread and thread["frames"] and thread["frames"][0]["func"] == "in_sub" else None
 
-    if not dump(job.pid)[0]["version"].startswith("3.13"):
+    if int(dump(job.pid)[0]["version"].split(".")[1]) < 13:
         # A thread state of a sub-interpreter does not say which thread runs it, so it is not shown as any thread's.
         threads = by_name(dump(job.pid)[0])
         assert sorted(threads) == ["MainThread", "sub"]
@@ -351,14 +364,6 @@ def test_the_end_of_the_process_is_noticed(any_python, ptrace, target, run_dump)
     job.end()
     error = reader.communicate(timeout=20)[1]
     assert reader.returncode == 4 and f"process {job.pid} has ended" in error
-
-
-@pytest.mark.parametrize("minor", ["3.6", "3.7", "3.8"])
-def test_a_python_that_is_too_old(python_for, ptrace, target, run_dump, minor):
-    job = target(NO_THREADING, python=python_for(minor))
-    result = run_dump(job.pid)
-    assert result.status == 3
-    assert f"Python {minor} of process {job.pid} is not supported: CPython 3.9 to 3.13 are" in result.stderr
 
 
 def test_a_process_that_is_just_starting(each_python, ptrace, run_dump):

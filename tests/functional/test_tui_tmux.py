@@ -166,8 +166,8 @@ def test_picker(screen, plain_training, probing_top, ptrace):
     s.wait_for("status=0")
 
 
-def test_picker_says_why_not(screen, target, probing_top, ptrace, wait_until):
-    """A process that cannot be attached to: a line says why, and the list is still there."""
+def test_picker_reads_from_outside_and_says_why(screen, target, probing_top, ptrace, wait_until):
+    """A process that cannot be injected into is read from outside, and the screen says why."""
     job = target("import os, time\nos.write(int(os.environ['READY_FD']), b'ready\\n')\ntime.sleep(1000)\n")
     s = screen(200, 30)
     s.shell(f"{probing_top.path}; echo status=$?")
@@ -179,8 +179,9 @@ def test_picker_says_why_not(screen, target, probing_top, ptrace, wait_until):
     os.kill(job.pid, signal.SIGSTOP)
     wait_until(lambda: job.state() == "T", what="the job to be stopped")
     s.keys("Enter")
-    s.wait_for(f"process {job.pid} is stopped")
-    assert "Which Python process?" in s.text()
+    s.wait_for("READ-ONLY")
+    assert f"process {job.pid} is stopped" in s.text() and "Which Python process?" not in s.text()
+    s.wait_for("target_0.py:3")
     os.kill(job.pid, signal.SIGCONT)
     s.type("q")
     s.wait_for("status=0")

@@ -68,6 +68,13 @@ def report():
     os.write(int(os.environ["READY_FD"]), b"ready\\n")
     time.sleep(3600)
 
+if not hasattr(threading.Thread, "native_id"):  # before 3.8
+    def run_numbered(self, run=threading.Thread.run):
+        self.native_id = libc.syscall(186)
+        run(self)
+    threading.Thread.run = run_numbered
+    threading.main_thread().native_id = os.getpid()
+
 sys.setrecursionlimit(5000)
 threading.stack_size(64 * 1024 * 1024)
 lock = threading.Lock()

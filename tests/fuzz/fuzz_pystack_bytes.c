@@ -19,7 +19,7 @@ static void fuzz_lines(const uint8_t *data, size_t size) {
     if (size < 4)
         return;
     memcpy(&first, data, sizeof first);
-    for (int style = PYSTACK_LINE_LNOTAB; style <= PYSTACK_LINE_LOCATIONS; style++)
+    for (int style = PYSTACK_LINE_LNOTAB; style <= PYSTACK_LINE_FORWARD; style++)
         for (int64_t at = -2; at < 512; at += 2)
             if (pystack_find_line((enum pystack_line_style)style, data + 4, size - 4, first, at) < 0)
                 abort();
@@ -52,16 +52,20 @@ static void fuzz_objects(struct pystack_reader *r, size_t size) {
 
 static void fuzz_debug_offsets(const uint8_t *data, size_t size) {
     uint8_t bytes[PYSTACK_DEBUG_BYTES] = PYSTACK_DEBUG_COOKIE;
-    struct pystack_offsets off = *pystack_offsets_find(3, 13);
-    uint64_t version = 0x030d00f0;
+    uint64_t free_threaded = size && data[0] & 1, minor = 13 + (size ? (data[0] >> 1) % 3 : 0);
+    uint64_t version = 0x030000f0 | minor << 16;
+    struct pystack_offsets off = *pystack_offsets_find(3, (int)minor, free_threaded);
+    if (size)
+        data++, size--;
     memcpy(bytes + 8, &version, sizeof version);
+    memcpy(bytes + 16, &free_threaded, sizeof free_threaded);
     memcpy(bytes + 24, data, size < sizeof bytes - 24 ? size : sizeof bytes - 24);
     if (pystack_debug_offsets_apply(bytes, sizeof bytes, &off) != 0)
         return;
     /* Whatever was accepted must stay within the buffers of the readers. */
     if (off.code_size > PYSTACK_STRUCT_MAX || off.frame_size > PYSTACK_STRUCT_MAX ||
-        off.tstate_size > PYSTACK_STRUCT_MAX || off.code_firsttraceable + 4 > PYSTACK_STRUCT_MAX ||
-        off.str_legacy_data + 8 > PYSTACK_STRUCT_MAX)
+        off.tstate_size > PYSTACK_STRUCT_MAX || off.tstate_id + 8 > off.tstate_size ||
+        off.code_firsttraceable + 4 > PYSTACK_STRUCT_MAX || off.str_legacy_data + 8 > PYSTACK_STRUCT_MAX)
         abort();
 }
 

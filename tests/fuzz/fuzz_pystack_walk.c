@@ -17,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uint64_t fuzz_build(struct image *img, const struct pystack_offsets *off) {
+static uint64_t fuzz_build(struct image *img, const struct pystack_offsets *off, uint64_t *current) {
     struct image_python py;
     image_init(img, off);
     image_python(img, &py, "trainer");
@@ -26,6 +26,13 @@ static uint64_t fuzz_build(struct image *img, const struct pystack_offsets *off)
         frame = image_frame(img, frame, code, 4 + i, i == 1 ? (uint8_t)off->owner_generator : 0);
     if (off->owner_shim != 255)
         frame = image_frame(img, frame, 0, 0, (uint8_t)off->owner_shim);
+    if (off->code_tlbc) { /* two copies of the code, of which the frames above run the first */
+        uint64_t copies = image_alloc(img, 64);
+        image_put_u64(img, copies, 0, 2);
+        image_put_u64(img, copies, off->tlbc_entries + 8, code + (uint64_t)off->code_bytes);
+        image_put_u64(img, code, off->code_tlbc, copies);
+        image_put_u32(img, frame, off->frame_tlbc_index, 1);
+    }
     frame = image_frame(img, frame, image_code(img, "leaf", "/job/leaf.py", 5, 20, 2), 7, 0);
     if (off->tstate_datastack_chunk) {
         uint64_t chunk = image_alloc(img, 64);
@@ -33,8 +40,8 @@ static uint64_t fuzz_build(struct image *img, const struct pystack_offsets *off)
         image_put_u64(img, py.tstate, off->tstate_datastack_chunk, chunk);
     }
     image_set_frame(img, &py, frame);
-    image_put_u32(img, py.gil, off->gil_locked, 1);
-    image_put_u64(img, py.gil, off->gil_last_holder, py.tstate);
+    image_set_holder(img, &py, 1);
+    *current = py.current;
     return py.runtime;
 }
 
@@ -77,12 +84,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct mem m;
     if (size < 1)
         return 0;
-    uint64_t runtime = fuzz_build(&img, &rows[data[0] % n_rows]);
+    uint64_t current, runtime = fuzz_build(&img, &rows[data[0] % n_rows], &current);
     fuzz_patch(&img, data + 1, size - 1);
     image_open(&img, &m);
     struct pystack *ps = pystack_open_memory(&m, img.off, runtime);
     if (!ps)
         return 0;
+    ps->tstate_current = current;
     ps->pthread_tid = 0x2d0; /* the search for it asks the kernel */
     fuzz_read(ps);
     fuzz_read(ps); /* with what was cached */

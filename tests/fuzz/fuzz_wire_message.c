@@ -30,6 +30,7 @@ static void get_snapshot(const struct wire_message *m) {
     if (wire_get_snapshot(m, &s, &e) == 0) {
         strbuf_init(&b, 0);
         check_again(&b, wire_put_threads_notify(&b, &s));
+        check_again(&b, wire_put_snapshot(&b, 1, &s)); /* with locals */
     }
     model_snapshot_fini(&s);
 }
@@ -49,6 +50,7 @@ static void get_small(const struct wire_message *m) {
     struct model_target target;
     struct model_status status;
     struct wire_subscribe subscribe;
+    struct wire_threads threads;
     enum wire_stream stream;
     enum wire_error code;
     struct strbuf b;
@@ -64,6 +66,7 @@ static void get_small(const struct wire_message *m) {
     model_status_fini(&status);
     (void)wire_get_hello(m, &version, &e);
     (void)wire_get_subscribe(m, &subscribe, &e);
+    (void)wire_get_threads(m, &threads, &e);
     (void)wire_get_unsubscribe(m, &stream, &e);
     (void)wire_get_bye(m, reason, sizeof reason);
     (void)wire_message_error(m, &code);

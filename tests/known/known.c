@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/cost.h"
+#include "base/cost.h"
 #include "agent/exact.h"
 #include "agent/profile.h"
 #include "base/arena.h"

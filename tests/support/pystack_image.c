@@ -87,7 +87,7 @@ static uint64_t image_keys(struct image *img, size_t n, int general, uint64_t *e
     uint64_t keys = image_alloc(img, (size_t)o->keys_indices + 64 + 8 * 24);
     if (n > 8)
         abort();
-    if (o->keys_style == PYSTACK_KEYS_SIZE) {
+    if (o->keys_style != PYSTACK_KEYS_LOG2) {
         image_put_u64(img, keys, o->keys_size, 8);
     } else {
         image_put_u8(img, keys, o->keys_log2_size, 3);
@@ -95,12 +95,12 @@ static uint64_t image_keys(struct image *img, size_t n, int general, uint64_t *e
         image_put_u8(img, keys, o->keys_kind, general ? 0 : 1);
     }
     image_put_u64(img, keys, o->keys_nentries, n);
-    *entries = keys + (uint64_t)o->keys_indices + 8;
+    *entries = keys + (uint64_t)o->keys_indices + (o->keys_style == PYSTACK_KEYS_HASHED ? 0 : 8);
     return keys;
 }
 
 static int image_entry_words(const struct image *img, int general) {
-    return img->off->keys_style == PYSTACK_KEYS_SIZE || general ? 3 : 2;
+    return img->off->keys_style != PYSTACK_KEYS_LOG2 || general ? 3 : 2;
 }
 
 uint64_t image_dict(struct image *img, const struct image_pair *pairs, size_t n, int general) {
@@ -130,12 +130,13 @@ static void image_put_values(struct image *img, uint64_t type, uint64_t values,
 uint64_t image_instance(struct image *img, const struct image_pair *pairs, size_t n) {
     const struct pystack_offsets *o = img->off;
     uint64_t type = image_alloc(img, 1024), object = image_alloc(img, 256) + 64, values;
+    uint64_t size = (uint64_t)o->object_size;
     image_put_u64(img, object, o->object_type, type);
-    image_put_u64(img, type, o->type_basicsize, 16);
+    image_put_u64(img, type, o->type_basicsize, size);
     switch ((enum pystack_attr_style)o->attr_style) {
     case PYSTACK_ATTR_DICTOFFSET:
-        image_put_u64(img, type, o->type_dictoffset, 16);
-        image_put_u64(img, object, 16, image_dict(img, pairs, n, 0));
+        image_put_u64(img, type, o->type_dictoffset, size);
+        image_put_u64(img, object, (int32_t)size, image_dict(img, pairs, n, 0));
         return object;
     case PYSTACK_ATTR_TWO_WORDS:
         values = image_alloc(img, 64);
@@ -147,7 +148,7 @@ uint64_t image_instance(struct image *img, const struct image_pair *pairs, size_
         break;
     case PYSTACK_ATTR_INLINE:
     default:
-        values = object + 16;
+        values = object + size;
         image_put_u8(img, values, o->values_valid, 1);
         break;
     }
@@ -193,7 +194,7 @@ uint64_t image_frame(struct image *img, uint64_t previous, uint64_t code, int un
     const struct pystack_offsets *o = img->off;
     uint64_t frame = image_alloc(img, (size_t)o->frame_size);
     image_put_u64(img, frame, o->frame_previous, previous);
-    image_put_u64(img, frame, o->frame_code, code);
+    image_put_u64(img, frame, o->frame_code, code | (o->tag_bits & 1));
     if (o->frame_style == PYSTACK_FRAME_OBJECT) {
         int lasti = o->line_style == PYSTACK_LINE_TABLE || unit < 0 ? unit : unit * 2;
         image_put_u32(img, frame, o->frame_instr, (uint32_t)lasti);
@@ -231,8 +232,12 @@ void image_python(struct image *img, struct image_python *py, const char *name) 
     image_put_u64(img, py->interp, o->interp_modules, image_modules(img, py, name));
     image_put_u64(img, py->tstate, o->tstate_interp, py->interp);
     image_put_u64(img, py->tstate, o->tstate_thread_id, IMAGE_IDENT);
-    image_put_u64(img, py->tstate, o->tstate_id, 7);
-    if (o->gil_place == 0) {
+    if (o->tstate_id >= 0)
+        image_put_u64(img, py->tstate, o->tstate_id, 7);
+    if (o->gil_place == PYSTACK_GIL_STATIC) {
+        py->current = image_alloc(img, 8);
+        py->gil = image_alloc(img, 256);
+    } else if (o->gil_place == PYSTACK_GIL_RUNTIME) {
         py->gil = py->runtime + (uint64_t)o->gil;
     } else {
         py->gil = image_alloc(img, (size_t)o->gil_size);
@@ -249,4 +254,16 @@ void image_set_frame(struct image *img, const struct image_python *py, uint64_t 
         image_put_u64(img, py->cframe, img->off->cframe_current_frame, frame);
     else
         image_put_u64(img, py->tstate, img->off->tstate_frame, frame);
+}
+
+void image_set_holder(struct image *img, const struct image_python *py, int now) {
+    const struct pystack_offsets *o = img->off;
+    if (o->gil_place == PYSTACK_GIL_STATIC) {
+        image_put_u64(img, py->current, 0, now ? py->tstate : 0);
+        return;
+    }
+    image_put_u32(img, py->gil, o->gil_locked, now ? 1 : 0);
+    image_put_u64(img, py->gil, o->gil_last_holder, py->tstate);
+    if (o->gil_enabled >= 0)
+        image_put_u32(img, py->gil, o->gil_enabled, 1);
 }

@@ -27,6 +27,7 @@ struct image {
 /* An interpreter with one thread. */
 struct image_python {
     uint64_t runtime, interp, tstate, cframe, gil, chunk;
+    uint64_t current;       /* 3.6: _PyThreadState_Current */
     uint64_t thread_object; /* threading.Thread of the thread */
 };
 
@@ -65,6 +66,9 @@ uint64_t image_frame(struct image *img, uint64_t previous, uint64_t code, int un
 /* An interpreter with one thread that is in `frame`; ident 0x7f0000001000, named `name`. */
 void image_python(struct image *img, struct image_python *py, const char *name);
 void image_set_frame(struct image *img, const struct image_python *py, uint64_t frame);
+
+/* The thread was the last to hold the GIL; `now`: it still does. */
+void image_set_holder(struct image *img, const struct image_python *py, int now);
 
 #define IMAGE_IDENT 0x7f0000001000ULL
 

@@ -2,14 +2,34 @@
 /*
  * pystack_dump: prints snapshots of a process as JSON, one line each. A tool of the functional tests.
  *
- * usage: pystack_dump PID [COUNT [INTERVAL_MS [STRATEGY]]]
+ * usage: pystack_dump PID [COUNT [INTERVAL_MS [STRATEGY|any [locals]]]]
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "pystack/pystack_internal.h"
+
+static void dump_locals(struct json *j, const struct model_locals *l) {
+    json_key(j, "locals");
+    if (!l) {
+        json_null(j);
+        return;
+    }
+    json_array_begin(j);
+    for (size_t i = 0; i < l->n; i++) {
+        json_array_begin(j);
+        json_string(j, l->items[i].name);
+        json_string(j, l->items[i].type);
+        json_string(j, l->items[i].text);
+        json_string(j, model_local_kind_name(l->items[i].kind));
+        json_array_end(j);
+    }
+    json_array_end(j);
+    json_kv_bool(j, "locals_truncated", l->truncated);
+}
 
 static void dump_frames(struct json *j, const struct model_thread *t) {
     json_key(j, "frames");
@@ -19,6 +39,7 @@ static void dump_frames(struct json *j, const struct model_thread *t) {
         json_kv_string(j, "func", t->frames[i].func);
         json_kv_string(j, "file", t->frames[i].file);
         json_kv_int(j, "line", t->frames[i].line);
+        dump_locals(j, t->locals ? t->locals[i] : NULL);
         json_object_end(j);
     }
     json_array_end(j);
@@ -52,13 +73,14 @@ static void dump_process(struct json *j, const struct model_snapshot *s) {
     json_object_end(j);
 }
 
-static int dump_snapshot(struct pystack *ps, const char *torch) {
+static int dump_snapshot(struct pystack *ps, const char *torch, bool locals) {
     const struct pystack_info *info = pystack_get_info(ps);
     struct model_snapshot s;
     struct err e = {.code = ERR_OK};
     struct strbuf out;
     struct json j;
-    int rc = pystack_snapshot(ps, NULL, 0, &s, &e);
+    struct pystack_locals_wish all = {.tid = 0};
+    int rc = pystack_snapshot_locals(ps, NULL, 0, locals ? &all : NULL, &s, &e);
     if (rc != 0) {
         model_snapshot_fini(&s);
         (void)fprintf(stderr, "pystack_dump: %s\n", e.text);
@@ -92,12 +114,14 @@ int main(int argc, char **argv) {
     struct err e = {.code = ERR_OK};
     char torch[64];
     if (argc < 2) {
-        (void)fprintf(stderr, "usage: pystack_dump PID [COUNT [INTERVAL_MS [STRATEGY]]]\n");
+        (void)fprintf(stderr, "usage: pystack_dump PID [COUNT [INTERVAL_MS [STRATEGY|any [locals]]]]\n");
         return 2;
     }
     pid_t pid = (pid_t)atol(argv[1]);
     long count = argc > 2 ? atol(argv[2]) : 1, interval_ms = argc > 3 ? atol(argv[3]) : 50;
-    struct pystack *ps = pystack_open_by(pid, argc > 4 ? argv[4] : NULL, &e);
+    const char *strategy = argc > 4 && strcmp(argv[4], "any") != 0 ? argv[4] : NULL;
+    bool locals = argc > 5 && strcmp(argv[5], "locals") == 0;
+    struct pystack *ps = pystack_open_by(pid, strategy, &e);
     if (!ps) {
         (void)fprintf(stderr, "pystack_dump: %s\n", e.text);
         return err_exit_status(&e);
@@ -107,7 +131,7 @@ int main(int argc, char **argv) {
     for (long i = 0; i < count && rc == 0; i++) {
         if (i)
             (void)usleep((useconds_t)interval_ms * 1000);
-        rc = dump_snapshot(ps, version);
+        rc = dump_snapshot(ps, version, locals);
     }
     pystack_close(ps);
     return rc;

@@ -11,12 +11,12 @@
 
 #include <cmocka.h>
 
-#include "agent/cost.h"
 #include "agent/mailbox.h"
 #include "agent/peer.h"
 #include "agent/queue.h"
-#include "agent/trie.h"
 #include "base/clock.h"
+#include "base/cost.h"
+#include "base/trie.h"
 
 /* ---- trie ---- */
 
@@ -384,7 +384,7 @@ static void check_mailbox_is_bounded(void **state) {
     assert_int_equal(mailbox_post(&m, item(QUEUE_ANSWER, 1)), 0);
     mailbox_detach(&m, 1);
     assert_int_equal(mailbox_post(&m, item(QUEUE_ANSWER, 1)), -1); /* nobody is there to be answered */
-    assert_int_equal(mailbox_ask(&m, 1, WIRE_THREADS, 1, MODEL_SAMPLING_EXACT), -1);
+    assert_int_equal(mailbox_ask(&m, 1, WIRE_THREADS, 1), -1);
     assert_int_equal(mailbox_attach(&m, 99), 0);
     mailbox_fini(&m); /* with what nobody took */
 }

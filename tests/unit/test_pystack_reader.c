@@ -15,6 +15,7 @@
 #include "pystack/debug_offsets.h"
 #include "pystack/discover.h"
 #include "pystack/lines.h"
+#include "pystack/versions.h"
 #include "support/pystack_image.h"
 
 #define FIXTURE_LINE_MAX 65536
@@ -83,7 +84,7 @@ static void check_lines(const struct lines_fixture *f, void *arg) {
 static void test_lines_are_as_python_reads_them(void **state) {
     (void)state;
     int without = 0;
-    assert_true(for_each_fixture(check_lines, &without) >= 45);
+    assert_true(for_each_fixture(check_lines, &without) >= 108);
     assert_true(without > 0); /* else ranges without a line were not tried */
 }
 
@@ -240,7 +241,7 @@ static void check_attributes(struct image *img, struct pystack_reader *r) {
         return;
     struct image_pair in_dict = {image_ascii(img, "_name"), 0x3330};
     image_put_u64(img, object, -32, 0);
-    image_put_u64(img, object, -24, image_dict(img, &in_dict, 1, 0));
+    image_put_u64(img, object, r->off.attr_dict ? r->off.attr_dict : -24, image_dict(img, &in_dict, 1, 0));
     assert_int_equal(pystack_attr_find(r, object, "_name", NULL, &value), 0);
     assert_true(value == 0x3330);
 }
@@ -250,108 +251,127 @@ static void test_attributes(void **state) {
     for_each_version(check_attributes);
 }
 
-/* The published offsets of 3.13, filled from the row of the table, as words. */
-static void publish(const struct pystack_offsets *o, uint64_t *w) {
-    memset(w, 0, PYSTACK_DEBUG_BYTES);
-    memcpy(w, PYSTACK_DEBUG_COOKIE, 8);
-    w[1] = 0x030d00f0;
-    const uint64_t words[][2] = {
-        {3, 4096},
-        {4, (uint64_t)o->runtime_finalizing},
-        {5, (uint64_t)o->runtime_interpreters_head},
-        {6, 16384},
-        {7, (uint64_t)o->interp_id},
-        {8, (uint64_t)o->interp_next},
-        {9, (uint64_t)o->interp_threads_head},
-        {11, (uint64_t)o->interp_modules},
-        {12, (uint64_t)o->interp_sysdict},
-        {14, (uint64_t)o->gil},
-        {15, 7000},
-        {17, 7000 + (uint64_t)o->gil_locked},
-        {18, 7000 + (uint64_t)o->gil_last_holder},
-        {19, (uint64_t)o->tstate_size},
-        {20, (uint64_t)o->tstate_prev},
-        {21, (uint64_t)o->tstate_next},
-        {22, (uint64_t)o->tstate_interp},
-        {23, (uint64_t)o->tstate_frame},
-        {24, (uint64_t)o->tstate_thread_id},
-        {25, (uint64_t)o->tstate_native_thread_id},
-        {26, (uint64_t)o->tstate_datastack_chunk},
-        {28, (uint64_t)o->frame_size},
-        {29, (uint64_t)o->frame_previous},
-        {30, (uint64_t)o->frame_code},
-        {31, (uint64_t)o->frame_instr},
-        {33, (uint64_t)o->frame_owner},
-        {34, (uint64_t)o->code_size},
-        {35, (uint64_t)o->code_filename},
-        {36, (uint64_t)o->code_name},
-        {37, (uint64_t)o->code_qualname},
-        {38, (uint64_t)o->code_linetable},
-        {39, (uint64_t)o->code_firstlineno},
-        {43, (uint64_t)o->code_bytes},
-        {44, 16},
-        {45, (uint64_t)o->object_type},
-        {46, 416},
-        {49, (uint64_t)o->type_flags},
-        {56, 48},
-        {57, (uint64_t)o->dict_keys},
-        {58, (uint64_t)o->dict_values},
-        {61, 32},
-        {62, (uint64_t)o->long_tag},
-        {63, (uint64_t)o->long_digits},
-        {64, 40},
-        {65, (uint64_t)o->var_size},
-        {66, (uint64_t)o->bytes_data},
-        {67, 64},
-        {68, (uint64_t)o->str_state},
-        {69, (uint64_t)o->str_length},
-        {70, (uint64_t)o->str_ascii_data},
-    };
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        w[words[i][0]] = words[i][1];
+/* One row of tests/unit/pystack_published.txt: what an interpreter publishes, by its own headers (tools/gen_offsets.py). */
+struct published {
+    int minor, free_threaded;
+    size_t n;
+    uint64_t words[PYSTACK_DEBUG_BYTES / 8];
+};
+
+/* Call `check` with each row and the row of the tables for the same build; their number. */
+static int for_each_published(void (*check)(const struct published *p, const struct pystack_offsets *row)) {
+    static char line[FIXTURE_LINE_MAX], hex[FIXTURE_LINE_MAX];
+    struct published p;
+    int count = 0;
+    FILE *file = fopen(PROBING_SOURCE_DIR "/tests/unit/pystack_published.txt", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        if (line[0] == '#')
+            continue;
+        assert_int_equal(sscanf(line, "3.%d.%*s %d %s", &p.minor, &p.free_threaded, hex), 3);
+        p.n = strlen(hex) / 2;
+        assert_true(p.n <= sizeof p.words && p.n % 8 == 0);
+        for (size_t i = 0; i < p.n; i++) {
+            unsigned byte;
+            assert_int_equal(sscanf(hex + 2 * i, "%2x", &byte), 1);
+            ((uint8_t *)p.words)[i] = (uint8_t)byte;
+        }
+        const struct pystack_offsets *row = pystack_offsets_find(3, p.minor, p.free_threaded);
+        assert_non_null(row);
+        check(&p, row);
+        count++;
+    }
+    (void)fclose(file);
+    return count;
+}
+
+static void check_published(const struct published *p, const struct pystack_offsets *row) {
+    struct pystack_offsets off = *row;
+    /* What is published replaces whatever stood there before. */
+    off.tstate_frame = off.frame_instr = off.code_name = off.interp_modules = off.str_state = off.dict_keys =
+        0;
+    off.gil_locked = off.gil_last_holder = off.frame_tlbc_index = 0;
+    off.tstate_datastack_chunk += 8;
+    off.tstate_id += 8;
+    assert_int_equal(pystack_debug_offsets_apply((const uint8_t *)p->words, p->n, &off), 0);
+    assert_memory_equal(&off, row, sizeof off);
 }
 
 static void test_published_offsets(void **state) {
     (void)state;
-    const struct pystack_offsets *row = pystack_offsets_find(3, 13);
-    uint64_t w[PYSTACK_DEBUG_BYTES / 8];
-    assert_non_null(row);
-    publish(row, w);
+    assert_int_equal(for_each_published(check_published), 6);
+}
+
+/* Each word made impossible in turn: it is refused, or it is one that is not used. */
+static void check_impossible(const struct published *p, const struct pystack_offsets *row) {
+    int refused = 0;
+    for (size_t i = 0; i < p->n / 8; i++)
+        for (int kind = 0; kind < 2; kind++) {
+            struct published q = *p;
+            struct pystack_offsets off = *row;
+            q.words[i] = kind ? UINT64_MAX : (2U << 20) + 8;
+            refused += pystack_debug_offsets_apply((uint8_t *)q.words, q.n, &off) != 0;
+            assert_memory_equal(&off, row, sizeof off);
+        }
+    assert_true(refused >= 2 * 48);
+}
+
+static void check_other_build(const struct published *p, const struct pystack_offsets *row) {
     struct pystack_offsets off = *row;
-    assert_int_equal(pystack_debug_offsets_apply((uint8_t *)w, sizeof w, &off), 0);
+    struct published q = *p;
+    q.words[2] = !p->free_threaded;
+    assert_int_equal(pystack_debug_offsets_apply((uint8_t *)q.words, q.n, &off), -1);
+    q = *p;
+    q.words[1] += 1 << 16; /* the form of the next minor version is another */
+    assert_int_equal(pystack_debug_offsets_apply((uint8_t *)q.words, sizeof q.words, &off), -1);
+    assert_int_equal(pystack_debug_offsets_apply((const uint8_t *)p->words, p->n - 8, &off), -1);
     assert_memory_equal(&off, row, sizeof off);
-    w[24] = 176; /* tstate.thread_id elsewhere */
-    w[70] = 48;  /* longer heads of strings */
-    assert_int_equal(pystack_debug_offsets_apply((uint8_t *)w, sizeof w, &off), 0);
-    assert_int_equal(off.tstate_thread_id, 176);
-    assert_int_equal(off.str_ascii_data, 48);
-    assert_int_equal(off.str_compact_data, row->str_compact_data + 8);
 }
 
 static void test_published_offsets_that_make_no_sense(void **state) {
     (void)state;
-    const struct pystack_offsets *row = pystack_offsets_find(3, 13);
-    uint64_t w[PYSTACK_DEBUG_BYTES / 8];
+    assert_int_equal(for_each_published(check_impossible), 6);
+    assert_int_equal(for_each_published(check_other_build), 6);
+}
+
+static void check_moved(const struct published *p, const struct pystack_offsets *row) {
+    struct published q = *p;
     struct pystack_offsets off = *row;
-    /* Each size and offset that is used, made impossible in turn. */
-    static const int used[] = {3,  4,  5,  6,  7,  8,  9,  11, 12, 14, 17, 18, 19, 20, 21, 22, 23,
-                               24, 25, 26, 28, 29, 30, 31, 33, 34, 35, 36, 37, 38, 39, 43, 44, 45,
-                               46, 49, 56, 57, 58, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70};
-    for (size_t i = 0; i < sizeof used / sizeof used[0]; i++)
-        for (int kind = 0; kind < 2; kind++) {
-            publish(row, w);
-            w[used[i]] = kind ? UINT64_MAX : (2U << 20) + 8;
-            assert_int_equal(pystack_debug_offsets_apply((uint8_t *)w, sizeof w, &off), -1);
-            assert_memory_equal(&off, row, sizeof off);
-        }
-    publish(row, w);
-    w[2] = 1; /* free-threaded */
-    assert_int_equal(pystack_debug_offsets_apply((uint8_t *)w, sizeof w, &off), -1);
-    publish(row, w);
-    w[1] = 0x030e00f0; /* the form of 3.14 is another */
-    assert_int_equal(pystack_debug_offsets_apply((uint8_t *)w, sizeof w, &off), -1);
-    publish(row, w);
-    assert_int_equal(pystack_debug_offsets_apply((uint8_t *)w, sizeof w - 8, &off), -1);
+    if (p->minor != 13)
+        return;
+    q.words[24] += 8; /* tstate.thread_id elsewhere */
+    q.words[70] += 8; /* longer heads of strings */
+    assert_int_equal(pystack_debug_offsets_apply((uint8_t *)q.words, q.n, &off), 0);
+    assert_int_equal(off.tstate_thread_id, row->tstate_thread_id + 8);
+    assert_int_equal(off.str_ascii_data, row->str_ascii_data + 8);
+    assert_int_equal(off.str_compact_data, row->str_compact_data + 8);
+}
+
+static void test_published_offsets_are_believed(void **state) {
+    (void)state;
+    assert_int_equal(for_each_published(check_moved), 6);
+}
+
+/* Every supported version has its row and the other way round; what is read into a buffer fits in it. */
+static void test_versions_have_offsets(void **state) {
+    (void)state;
+    size_t n_versions, n_rows;
+    const struct pystack_version *versions = pystack_version_all(&n_versions);
+    const struct pystack_offsets *rows = pystack_offsets_all(&n_rows);
+    assert_int_equal(n_versions, n_rows);
+    for (size_t i = 0; i < n_rows; i++) {
+        assert_int_equal(versions[i].major, rows[i].major);
+        assert_int_equal(versions[i].minor, rows[i].minor);
+        assert_int_equal(versions[i].free_threaded, rows[i].free_threaded);
+        assert_ptr_equal(pystack_version_find(3, versions[i].minor, versions[i].free_threaded), &versions[i]);
+        assert_in_range(rows[i].tstate_size, 64, PYSTACK_STRUCT_MAX);
+        assert_in_range(rows[i].frame_size, 64, PYSTACK_STRUCT_MAX);
+        assert_in_range(rows[i].code_size, 64, PYSTACK_STRUCT_MAX);
+        assert_true(rows[i].tstate_id + 8 <= rows[i].tstate_size &&
+                    rows[i].tstate_thread_id + 8 <= rows[i].tstate_size);
+    }
+    assert_null(pystack_version_find(3, 3, false));
+    assert_null(pystack_version_find(2, 7, false));
 }
 
 static void test_versions_of_names(void **state) {
@@ -412,6 +432,8 @@ int main(void) {
         cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_published_offsets),
         cmocka_unit_test(test_published_offsets_that_make_no_sense),
+        cmocka_unit_test(test_published_offsets_are_believed),
+        cmocka_unit_test(test_versions_have_offsets),
         cmocka_unit_test(test_versions_of_names),
         cmocka_unit_test(test_versions_of_torch),
     };

@@ -52,6 +52,15 @@ static struct app *scene_stack(bool ascii) {
     return a;
 }
 
+static struct app *scene_locals(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, ascii);
+    struct model_snapshot s;
+    fixture_press(a, "Enter j j j j j v");
+    fixture_locals(&s);
+    app_take_locals(a, &s);
+    return a;
+}
+
 static struct app *scene_empty(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 0, ascii);
     return a;
@@ -133,6 +142,7 @@ static const struct scene scenes[] = {
     {"filtered", scene_filtered},
     {"searching", scene_searching},
     {"stack", scene_stack},
+    {"locals", scene_locals},
     {"empty", scene_empty},
     {"reconnecting", scene_reconnecting},
     {"gone", scene_gone},

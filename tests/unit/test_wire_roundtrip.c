@@ -280,6 +280,80 @@ static void expect_same(const struct model_snapshot *out) {
     assert_int_equal(t[1].n_frames, 0);
 }
 
+static struct model_local some_locals[] = {
+    {"batch", "Tensor", "Tensor[32, 64] float32 cpu", MODEL_LOCAL_ARGUMENT},
+    {"größe", "str", "'主'", MODEL_LOCAL_FREE},
+    {"unknown", NULL, NULL, MODEL_LOCAL_CELL},
+};
+static const struct model_locals locals_of_three = {some_locals, 3, true},
+                                 locals_of_none = {some_locals, 0, false};
+static const struct model_locals *some_thread_locals[] = {&locals_of_none, &locals_of_three, NULL, NULL};
+
+static void expect_locals(const struct model_thread *t) {
+    assert_non_null(t->locals);
+    assert_true(t->locals[0]->n == 0 && !t->locals[0]->truncated);
+    assert_true(t->locals[1]->n == 3 && t->locals[1]->truncated);
+    assert_null(t->locals[2]);
+    assert_null(t->locals[3]);
+    for (size_t i = 0; i < 3; i++) {
+        const struct model_local *in = &some_locals[i], *out = &t->locals[1]->items[i];
+        assert_string_equal(out->name, in->name);
+        assert_int_equal(out->kind, in->kind);
+        assert_true(!in->type == !out->type && !in->text == !out->text);
+        assert_true(!in->text || (strcmp(in->type, out->type) == 0 && strcmp(in->text, out->text) == 0));
+    }
+}
+
+/* With a snapshot that has locals: who asked gets them, a stream and who did not ask never do. */
+static void check_locals(void **state) {
+    (void)state;
+    struct strbuf b;
+    struct err e = {0};
+    struct model_thread threads[2] = {some_threads[0], some_threads[1]};
+    struct model_snapshot in = some_snapshot;
+    threads[0].locals = some_thread_locals;
+    in.threads = threads;
+    strbuf_init(&b, 0);
+    for (int how = 0; how < 5; how++) {
+        const struct wire_threads wants[] = {
+            {.locals = true}, {.locals = true, .tid = 100}, {.tid = 100}, {.locals = true, .tid = 7}};
+        static const size_t expected[] = {2, 1, 1, 0, 2};
+        struct model_snapshot out;
+        int rc = how == 4 ? wire_put_threads_notify_open(&b, &in)
+                          : wire_put_snapshot_wanted_open(&b, 1, &in, &wants[how]);
+        assert_int_equal(rc, 0);
+        assert_int_equal(wire_put_dropped(&b, 4), 0);
+        struct wire_message *m = parse(&b);
+        assert_int_equal(wire_get_snapshot(m, &out, &e), 0);
+        assert_int_equal(out.n_threads, expected[how]);
+        if (how < 2)
+            expect_locals(&out.threads[0]);
+        else if (out.n_threads)
+            assert_null(out.threads[0].locals);
+        model_snapshot_fini(&out);
+        wire_message_free(m);
+    }
+}
+
+static void check_threads_wanted(void **state) {
+    (void)state;
+    struct strbuf b;
+    struct err e = {0};
+    const struct wire_threads wants[] = {{false, 0, MODEL_SAMPLING_EXACT},
+                                         {true, 0, MODEL_SAMPLING_GENTLE},
+                                         {true, 4242, MODEL_SAMPLING_EXACT},
+                                         {false, INT64_MAX, MODEL_SAMPLING_GENTLE}};
+    strbuf_init(&b, 0);
+    for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
+        struct wire_threads out;
+        assert_int_equal(wire_put_threads(&b, 1, &wants[i]), 0);
+        struct wire_message *m = parse(&b);
+        assert_int_equal(wire_get_threads(m, &out, &e), 0);
+        assert_true(out.locals == wants[i].locals && out.tid == wants[i].tid && out.mode == wants[i].mode);
+        wire_message_free(m);
+    }
+}
+
 static void check_snapshot(void **state) {
     (void)state;
     struct strbuf b;
@@ -481,6 +555,8 @@ int main(void) {
         cmocka_unit_test(check_status),
         cmocka_unit_test(check_bye),
         cmocka_unit_test(check_snapshot),
+        cmocka_unit_test(check_locals),
+        cmocka_unit_test(check_threads_wanted),
         cmocka_unit_test(check_samples),
         cmocka_unit_test(check_many_deep_stacks_stay_small),
         cmocka_unit_test(check_too_many_frames_are_cut),

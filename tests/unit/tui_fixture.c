@@ -159,6 +159,31 @@ void fixture_snapshot(struct model_snapshot *s, enum fixture_kind kind, int step
         s->process = (struct model_process){NAN, NAN, MODEL_UNKNOWN, MODEL_UNKNOWN, NAN, MODEL_UNKNOWN};
 }
 
+void fixture_locals(struct model_snapshot *s) {
+    static struct model_local items[] = {
+        {"model", "Transformer", "<__main__.Transformer object>", MODEL_LOCAL_ARGUMENT},
+        {"batch", "Tensor", "Tensor[64, 512] int64 cuda:0", MODEL_LOCAL_ARGUMENT},
+        {"lr", "float", "0.0003", MODEL_LOCAL_ARGUMENT},
+        {"losses", "list", "[2.5, 2.25, 2.0, 1.75, 1.5, ... 95 more]", MODEL_LOCAL_VARIABLE},
+        {"Größe", "str", "'\346\274\242\345\255\227 \\n \360\237\230\200'", MODEL_LOCAL_VARIABLE},
+        {"evil", "Evil\033[2J", "'\033]0;title\007'", MODEL_LOCAL_CELL},
+        {"gone", NULL, NULL, MODEL_LOCAL_VARIABLE},
+        {"a_name_that_is_much_longer_than_the_column_for_names_is_wide", "OrderedDict",
+         "OrderedDict({'embedding.weight': Parameter[50257, 768] float32 cuda:0, 'block.0.attention': "
+         "Tensor[768, "
+         "2304] float32 cuda:0, ... 146 more})",
+         MODEL_LOCAL_FREE},
+    };
+    static const struct model_locals train_step = {items, sizeof items / sizeof items[0], true},
+                                     none = {items, 0, false};
+    fixture_snapshot(s, FIXTURE_NORMAL, 3);
+    s->n_threads = 1;
+    struct model_thread *t = &s->threads[0];
+    t->locals = arena_calloc(&s->arena, t->n_frames, sizeof *t->locals);
+    t->locals[5] = &train_step;
+    t->locals[6] = &none;
+}
+
 void fixture_target(struct model_target *t, enum fixture_kind kind) {
     memset(t, 0, sizeof *t);
     arena_init(&t->arena, FIXTURE_LIMIT);

@@ -184,9 +184,15 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
         text_human_duration(cost, sizeof cost, age);
         overview_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "DATA %s OLD", cost);
     }
+    bool has_agent = !d->has_target || d->target.mode == MODEL_MODE_AGENT;
     overview_percent(cost, sizeof cost, p ? p->agent_cpu_pct : NAN);
     text_human_bytes(memory, sizeof memory, p ? p->agent_rss_bytes : MODEL_UNKNOWN);
-    overview_fact(g, area, row, &col, "agent", ROLE_VALUE, "%s %s", cost, memory);
+    if (has_agent)
+        overview_fact(g, area, row, &col, "agent", ROLE_VALUE, "%s %s", cost, memory);
+    else
+        overview_fact(g, area, row, &col, "no agent", ROLE_VALUE, "%s",
+                      d->target.blocking ? "running threads are stopped while they are read"
+                                         : "read from outside");
     if (p && !isnan(d->live.snapshot.cost_us))
         overview_fact(g, area, row, &col, "snapshot", ROLE_VALUE, "%.2f ms", d->live.snapshot.cost_us / 1000);
     if (a->config.delay_s <= 0)

@@ -31,7 +31,7 @@ struct picker_state {
 static const struct target_process *picker_of(const void *row) { return row; }
 
 static enum theme_role picker_role(const void *row, enum theme_role role) {
-    return picker_of(row)->inspectable ? role : ROLE_MUTED;
+    return picker_of(row)->inspectable || picker_of(row)->readable ? role : ROLE_MUTED;
 }
 
 static int picker_compare_double(double a, double b) {
@@ -209,7 +209,7 @@ static void picker_attach(struct picker_state *s, struct app *app) {
     const struct target_process *p = picker_selected(s);
     if (!p || app->attaching)
         return;
-    if (!p->inspectable) {
+    if (!p->inspectable && !p->readable) {
         app_message(app, true, "%ld: %s", (long)p->pid, p->why_not);
         return;
     }
@@ -327,7 +327,8 @@ static void picker_status(const void *state, const struct app *app, struct strbu
     if (s->filter.active)
         (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
     if (p && !p->inspectable)
-        (void)strbuf_addf(out, "   cannot attach to %ld: %s", (long)p->pid, p->why_not);
+        (void)strbuf_addf(out, "   %s %ld: %s", p->readable ? "only from outside" : "cannot attach to",
+                          (long)p->pid, p->why_not);
     else
         (void)strbuf_addf(out, "   sorted by %s", picker_columns[s->sort.column].title);
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/text.h"
+#include "tui/screens/locals.h"
 #include "tui/screens/stack.h"
 #include "tui/screens/threads_rows.h"
 #include "tui/widgets/layout.h"
@@ -31,11 +32,12 @@ struct threads_state {
     int64_t tid_before; /* what was selected when a prompt was opened */
     bool in_prompt;
     struct stack_pane stack;
-    bool in_stack; /* the keys go to the stack pane */
-    bool zoomed;   /* the pane with the keys has the whole body */
+    bool in_stack;             /* the keys go to the stack pane */
+    struct locals_pane locals; /* below the stack; it has the keys only when the stack has them */
+    bool zoomed;               /* the pane with the keys has the whole body */
     int scroll;
     int widths[TABLE_MAX_COLUMNS];
-    struct rect table_area, stack_area; /* as last drawn; no rows: not drawn */
+    struct rect table_area, stack_area, locals_area; /* as last drawn; no rows: not drawn */
 };
 
 static const struct model_thread *threads_selected(const struct threads_state *s) {
@@ -62,6 +64,13 @@ static void threads_select_row(struct threads_state *s, int row) {
     stack_follow(&s->stack, t);
 }
 
+/* Ask for what the pane with the variables shows, if it is time. */
+static void threads_want_locals(const struct threads_state *s, struct app *app) {
+    const struct model_thread *t = threads_selected(s);
+    if (s->locals.open && t && t->has_python && data_want_locals(&app->data, t->tid, app->now_s))
+        app->wishes.locals = t->tid;
+}
+
 static void threads_rebuild(struct threads_state *s, const struct app *app) {
     const struct data_shot *shot = data_shown(&app->data);
     thread_rows_build(&s->rows, shot, &s->filter, s->sort);
@@ -70,7 +79,10 @@ static void threads_rebuild(struct threads_state *s, const struct app *app) {
     threads_settle(s);
 }
 
-static void threads_update(void *state, struct app *app) { threads_rebuild(state, app); }
+static void threads_update(void *state, struct app *app) {
+    threads_rebuild(state, app);
+    threads_want_locals(state, app);
+}
 
 static void threads_init(void *state, struct app *app) {
     struct threads_state *s = state;
@@ -136,13 +148,17 @@ static void threads_draw(void *state, struct app *app, struct grid *g, struct re
         line.rows = 0;
     }
     s->table_area = table;
+    s->locals_area = locals_cut(&s->locals, &stack);
     s->stack_area = stack;
     if (table.rows > 0)
         threads_draw_table(s, app, g, table);
     for (int i = 0; i < line.rows; i++)
         (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
     if (stack.rows > 0)
-        stack_draw(&s->stack, threads_selected(s), &s->search, s->in_stack, g, stack);
+        stack_draw(&s->stack, threads_selected(s), &s->search, s->in_stack && !s->locals.focused, g, stack);
+    if (s->locals_area.rows > 0)
+        locals_draw(&s->locals, &app->data, threads_selected(s), s->stack.list.selected, &s->search, g,
+                    s->locals_area);
 }
 
 static void threads_status(const void *state, const struct app *app, struct strbuf *out) {
@@ -257,6 +273,8 @@ static void threads_back(struct threads_state *s, struct app *app) {
         match_clear(&s->search);
     else if (s->zoomed)
         s->zoomed = false;
+    else if (s->locals.focused)
+        s->locals.focused = false;
     else if (s->in_stack)
         s->in_stack = false;
     else if (s->filter.match.active)
@@ -269,6 +287,27 @@ static void threads_pause(struct threads_state *s, struct app *app) {
         return;
     app_set_paused(app, !app->data.paused);
     threads_rebuild(s, app);
+}
+
+/* From the table to the stack, to the variables if they are shown, and round again. */
+static void threads_next_pane(struct threads_state *s) {
+    bool to_locals = s->in_stack && !s->locals.focused && s->locals_area.rows > 0;
+    s->in_stack = to_locals || !s->in_stack;
+    s->locals.focused = to_locals;
+}
+
+static void threads_show_locals(struct threads_state *s, struct app *app) {
+    s->locals.open = !s->locals.open;
+    s->locals.focused = false;
+    s->locals.scroll = 0;
+    bool is_drawn = s->table_area.rows + s->stack_area.rows > 0;
+    if (s->locals.open && is_drawn && s->stack_area.rows < 2 * LOCALS_MIN_ROWS)
+        app_message(app, false, "no room for the variables here: Tab and w give the stack the whole body");
+}
+
+/* The columns that the pane with the keys is scrolled by. */
+static int *threads_scroll(struct threads_state *s) {
+    return s->locals.focused ? &s->locals.scroll : s->in_stack ? &s->stack.scroll : &s->scroll;
 }
 
 static bool threads_act_view(struct threads_state *s, struct app *app, enum action action) {
@@ -299,15 +338,17 @@ static bool threads_act_view(struct threads_state *s, struct app *app, enum acti
     return true;
 }
 
-static bool threads_act(void *state, struct app *app, enum action action) {
-    struct threads_state *s = state;
-    int *scroll = s->in_stack ? &s->stack.scroll : &s->scroll;
+static bool threads_do(struct threads_state *s, struct app *app, enum action action) {
+    int *scroll = threads_scroll(s);
     switch ((int)action) {
     case ACTION_PAUSE:
         threads_pause(s, app);
         return true;
     case ACTION_FOCUS:
-        s->in_stack = !s->in_stack;
+        threads_next_pane(s);
+        return true;
+    case ACTION_LOCALS:
+        threads_show_locals(s, app);
         return true;
     case ACTION_OPEN_STACK:
         s->in_stack = true;
@@ -338,11 +379,17 @@ static bool threads_act(void *state, struct app *app, enum action action) {
     if (threads_act_view(s, app, action))
         return true;
     if (s->in_stack)
-        return list_move(&s->stack.list, action);
+        return list_move(s->locals.focused ? &s->locals.list : &s->stack.list, action);
     if (!list_move(&s->list, action))
         return false;
     threads_select_row(s, s->list.selected);
     return true;
+}
+
+static bool threads_act(void *state, struct app *app, enum action action) {
+    bool done = threads_do(state, app, action);
+    threads_want_locals(state, app);
+    return done;
 }
 
 static bool threads_inside(struct rect r, int row, int col) {
@@ -354,7 +401,18 @@ static bool threads_mouse(void *state, struct app *app, const struct input_event
     int wheel = e->button == INPUT_WHEEL_UP     ? -THREADS_WHEEL
                 : e->button == INPUT_WHEEL_DOWN ? THREADS_WHEEL
                                                 : 0;
+    if (threads_inside(s->locals_area, e->row, e->col)) {
+        if (wheel)
+            list_wheel(&s->locals.list, wheel);
+        else {
+            s->in_stack = s->locals.focused = true;
+            if (e->row > s->locals_area.row)
+                list_select(&s->locals.list, s->locals.list.top + e->row - s->locals_area.row - 1);
+        }
+        return true;
+    }
     if (threads_inside(s->stack_area, e->row, e->col)) {
+        s->locals.focused = s->locals.focused && wheel;
         if (wheel)
             list_wheel(&s->stack.list, wheel);
         else {
@@ -371,7 +429,7 @@ static bool threads_mouse(void *state, struct app *app, const struct input_event
         threads_select_row(s, s->list.selected);
         return true;
     }
-    s->in_stack = false;
+    s->in_stack = s->locals.focused = false;
     if (e->row == s->table_area.row) {
         int column = table_column_at(s->widths, thread_n_columns, e->col - s->table_area.col);
         if (column >= 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cost: see cost.h. */
-#include "agent/cost.h"
+#include "base/cost.h"
 
 #include <math.h>
 

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session: see session.h.
+ * session_agent: a session with an agent; see session.h and source.h.
  *
  * A state machine over one link at a time: connect, hello, then requests and notifications. Before the first hello was
  * answered any trouble is final (there is no agent there); after it, trouble means a reconnect, but for a peer that
  * breaks the protocol. The pidfd decides whether the target is gone. Runs on the loop's thread.
  */
-#include "client/session.h"
+#include "client/source.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -29,6 +27,7 @@ static const double session_backoff_s[] = {0.25, 0.5, 1.0, 2.0, 5.0};
 struct session_pending {
     uint32_t id; /* 0: free */
     enum wire_method method;
+    bool locals; /* of threads: with locals */
     uint64_t deadline_ns;
 };
 
@@ -37,7 +36,8 @@ struct session_subscription {
     double rate_hz;
 };
 
-struct session {
+struct session_agent {
+    struct session base; /* first */
     struct loop *loop;
     struct session_address addr;
     struct session_handler handler;
@@ -60,7 +60,7 @@ struct session {
     char farewell[160]; /* the reason of a bye */
 };
 
-static void session_set_state(struct session *s, enum session_state state, const struct err *why) {
+static void session_set_state(struct session_agent *s, enum session_state state, const struct err *why) {
     if (s->state == state && state != SESSION_RECONNECTING)
         return;
     s->state = state;
@@ -68,12 +68,12 @@ static void session_set_state(struct session *s, enum session_state state, const
         s->handler.on_state(s->arg, state, why);
 }
 
-static bool session_is_final(const struct session *s) {
+static bool session_is_final(const struct session_agent *s) {
     return s->state == SESSION_LOST || s->state == SESSION_FAILED;
 }
 
 /* Forget the link and everything that was about it. */
-static void session_drop_link(struct session *s) {
+static void session_drop_link(struct session_agent *s) {
     struct net_link *link = s->link;
     s->link = NULL;
     net_link_close(link);
@@ -83,7 +83,7 @@ static void session_drop_link(struct session *s) {
     wire_assembler_init(&s->assembler);
 }
 
-static void session_finish(struct session *s, enum session_state state, const struct err *why) {
+static void session_finish(struct session_agent *s, enum session_state state, const struct err *why) {
     session_drop_link(s);
     loop_timer_cancel(s->retry);
     loop_unwatch(s->end_watch);
@@ -91,21 +91,21 @@ static void session_finish(struct session *s, enum session_state state, const st
     session_set_state(s, state, why);
 }
 
-static void session_lost(struct session *s) {
+static void session_lost(struct session_agent *s) {
     struct err why;
     (void)err_set(&why, ERR_LOST, "process %d has ended", (int)s->addr.pid);
     session_finish(s, SESSION_LOST, &why);
 }
 
 /* Has the target ended? Asked when a connection breaks, where no pidfd says it. */
-static bool session_target_ended(const struct session *s) {
+static bool session_target_ended(const struct session_agent *s) {
     struct procfs_stat st;
     if (s->addr.pid <= 0)
         return false;
     return procfs_read_stat(s->addr.pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X';
 }
 
-static void session_retry_later(struct session *s, const struct err *why) {
+static void session_retry_later(struct session_agent *s, const struct err *why) {
     size_t n = sizeof session_backoff_s / sizeof session_backoff_s[0];
     double delay = session_backoff_s[s->tries < n ? s->tries : n - 1];
     double spread = (double)rand_r(&s->seed) / RAND_MAX * 0.4 - 0.2;
@@ -117,7 +117,7 @@ static void session_retry_later(struct session *s, const struct err *why) {
 }
 
 /* The connection is of no use any more: final, or tried again. */
-static void session_broken(struct session *s, enum session_state otherwise, const struct err *why) {
+static void session_broken(struct session_agent *s, enum session_state otherwise, const struct err *why) {
     session_drop_link(s);
     if (session_target_ended(s))
         session_lost(s);
@@ -127,20 +127,20 @@ static void session_broken(struct session *s, enum session_state otherwise, cons
         session_retry_later(s, why);
 }
 
-static void session_break_protocol(struct session *s, const char *how) {
+static void session_break_protocol(struct session_agent *s, const char *how) {
     struct err why;
     session_explain_protocol(&s->addr, s->greeted, how, &why);
     session_broken(s, SESSION_FAILED, &why);
 }
 
-static void session_break_size(struct session *s) {
+static void session_break_size(struct session_agent *s) {
     char how[80];
     (void)snprintf(how, sizeof how, "it announced a message of more than %zu bytes", WIRE_MAX_MESSAGE);
     session_break_protocol(s, how);
 }
 
 static void session_on_link_end(void *arg, enum net_link_end end, const char *how) {
-    struct session *s = arg;
+    struct session_agent *s = arg;
     struct err why;
     s->link = NULL; /* freed by the link itself */
     switch (end) {
@@ -164,7 +164,7 @@ static void session_on_link_end(void *arg, enum net_link_end end, const char *ho
 
 /* ---- requests ---- */
 
-static void session_arm_timeout(struct session *s) {
+static void session_arm_timeout(struct session_agent *s) {
     uint64_t first = 0;
     for (size_t i = 0; i < SESSION_PENDING_MAX; i++)
         if (s->pending[i].id && (!first || s->pending[i].deadline_ns < first))
@@ -177,7 +177,7 @@ static void session_arm_timeout(struct session *s) {
 }
 
 static void session_on_timeout(void *arg) {
-    struct session *s = arg;
+    struct session_agent *s = arg;
     struct err why;
     if (s->link && net_link_outstanding(s->link) > WIRE_MAX_MESSAGE) {
         session_break_size(s);
@@ -188,13 +188,14 @@ static void session_on_timeout(void *arg) {
 }
 
 /* Number of a request that is about to be sent, or 0 when too many wait for an answer. */
-static uint32_t session_expect(struct session *s, enum wire_method m, struct err *e) {
+static uint32_t session_expect(struct session_agent *s, enum wire_method m, struct err *e) {
     for (size_t i = 0; i < SESSION_PENDING_MAX; i++) {
         struct session_pending *p = &s->pending[i];
         if (p->id)
             continue;
         p->id = ++s->next_id ? s->next_id : ++s->next_id;
         p->method = m;
+        p->locals = false;
         p->deadline_ns = clock_mono_ns() + SESSION_ANSWER_TIMEOUT_NS;
         return p->id;
     }
@@ -202,14 +203,14 @@ static uint32_t session_expect(struct session *s, enum wire_method m, struct err
     return 0;
 }
 
-static struct session_pending *session_find_pending(struct session *s, uint32_t id) {
+static struct session_pending *session_find_pending(struct session_agent *s, uint32_t id) {
     for (size_t i = 0; id && i < SESSION_PENDING_MAX; i++)
         if (s->pending[i].id == id)
             return &s->pending[i];
     return NULL;
 }
 
-static int session_send(struct session *s, uint32_t id, const struct strbuf *message, struct err *e) {
+static int session_send(struct session_agent *s, uint32_t id, const struct strbuf *message, struct err *e) {
     if (!s->link || net_link_send(s->link, message) != 0) {
         struct session_pending *p = session_find_pending(s, id);
         if (p)
@@ -220,7 +221,11 @@ static int session_send(struct session *s, uint32_t id, const struct strbuf *mes
     return 0;
 }
 
-int session_request(struct session *s, enum wire_method m, struct err *e) {
+/* The session that a caller knows by its first part. */
+static struct session_agent *session_of(struct session *base) { return (struct session_agent *)(void *)base; }
+
+static int session_agent_request(struct session *base, enum wire_method m, struct err *e) {
+    struct session_agent *s = session_of(base);
     if (s->state != SESSION_CONNECTED)
         return err_set(e, ERR_FAILED, "not connected");
     uint32_t id = session_expect(s, m, e);
@@ -229,7 +234,7 @@ int session_request(struct session *s, enum wire_method m, struct err *e) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     if (m == WIRE_THREADS)
-        (void)wire_put_threads_request(&b, id, s->sampling);
+        (void)wire_put_threads(&b, id, &(struct wire_threads){.mode = s->sampling});
     else
         (void)wire_put_request(&b, id, m);
     int rc = session_send(s, id, &b, e);
@@ -237,7 +242,24 @@ int session_request(struct session *s, enum wire_method m, struct err *e) {
     return rc;
 }
 
-static int session_send_stream(struct session *s, enum wire_stream stream, struct err *e) {
+static int session_agent_ask_locals(struct session *base, int64_t tid, struct err *e) {
+    struct session_agent *s = session_of(base);
+    struct wire_threads want = {.locals = true, .tid = tid, .mode = s->sampling};
+    if (s->state != SESSION_CONNECTED)
+        return err_set(e, ERR_FAILED, "not connected");
+    uint32_t id = session_expect(s, WIRE_THREADS, e);
+    if (!id)
+        return -1;
+    session_find_pending(s, id)->locals = true;
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_threads(&b, id, &want);
+    int rc = session_send(s, id, &b, e);
+    strbuf_fini(&b);
+    return rc;
+}
+
+static int session_send_stream(struct session_agent *s, enum wire_stream stream, struct err *e) {
     const struct session_subscription *sub = &s->streams[stream];
     uint32_t id = session_expect(s, sub->wanted ? WIRE_SUBSCRIBE : WIRE_UNSUBSCRIBE, e);
     if (!id)
@@ -254,16 +276,21 @@ static int session_send_stream(struct session *s, enum wire_stream stream, struc
     return rc;
 }
 
-int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e) {
+static int session_agent_subscribe(struct session *base, enum wire_stream stream, double rate_hz,
+                                   struct err *e) {
+    struct session_agent *s = session_of(base);
     if (session_is_final(s))
         return err_set(e, ERR_FAILED, "not connected");
     s->streams[stream] = (struct session_subscription){.wanted = true, .rate_hz = rate_hz};
     return s->state == SESSION_CONNECTED ? session_send_stream(s, stream, e) : 0;
 }
 
-void session_set_sampling(struct session *s, enum model_sampling mode) { s->sampling = mode; }
+static void session_agent_set_sampling(struct session *base, enum model_sampling mode) {
+    session_of(base)->sampling = mode;
+}
 
-int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e) {
+static int session_agent_unsubscribe(struct session *base, enum wire_stream stream, struct err *e) {
+    struct session_agent *s = session_of(base);
     bool had = s->streams[stream].wanted;
     s->streams[stream].wanted = false;
     return had && s->state == SESSION_CONNECTED ? session_send_stream(s, stream, e) : 0;
@@ -271,7 +298,7 @@ int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *
 
 /* ---- messages ---- */
 
-static void session_greet(struct session *s, const struct wire_message *m) {
+static void session_greet(struct session_agent *s, const struct wire_message *m) {
     struct model_target target;
     struct err why;
     if (wire_get_target(m, &target, &why) != 0) {
@@ -291,17 +318,19 @@ static void session_greet(struct session *s, const struct wire_message *m) {
             (void)session_send_stream(s, (enum wire_stream)i, NULL);
 }
 
-static void session_on_threads(struct session *s, const struct wire_message *m) {
+static void session_on_threads(struct session_agent *s, const struct wire_message *m, bool locals) {
+    void (*handler)(void *arg, struct model_snapshot *snapshot) =
+        locals ? s->handler.on_locals : s->handler.on_snapshot;
     struct model_snapshot snapshot;
     struct err why;
     if (wire_get_snapshot(m, &snapshot, &why) != 0)
         session_break_protocol(s, why.text);
-    else if (s->handler.on_snapshot)
-        s->handler.on_snapshot(s->arg, &snapshot);
+    else if (handler)
+        handler(s->arg, &snapshot);
     model_snapshot_fini(&snapshot);
 }
 
-static void session_on_samples(struct session *s, const struct wire_message *m) {
+static void session_on_samples(struct session_agent *s, const struct wire_message *m) {
     struct model_sample_batch batch;
     struct err why;
     if (wire_get_samples(m, &batch, &why) != 0)
@@ -311,7 +340,7 @@ static void session_on_samples(struct session *s, const struct wire_message *m) 
     model_sample_batch_fini(&batch);
 }
 
-static void session_on_status(struct session *s, const struct wire_message *m) {
+static void session_on_status(struct session_agent *s, const struct wire_message *m) {
     struct model_status status;
     struct err why;
     if (wire_get_status(m, &status, &why) != 0)
@@ -321,7 +350,7 @@ static void session_on_status(struct session *s, const struct wire_message *m) {
     model_status_fini(&status);
 }
 
-static void session_refused(struct session *s, enum wire_method method, enum wire_error code,
+static void session_refused(struct session_agent *s, enum wire_method method, enum wire_error code,
                             const char *text) {
     struct err why;
     if (method == WIRE_HELLO) {
@@ -334,11 +363,12 @@ static void session_refused(struct session *s, enum wire_method method, enum wir
         s->handler.on_reply(s->arg, method, &why);
 }
 
-static void session_on_response(struct session *s, const struct wire_message *m) {
+static void session_on_response(struct session_agent *s, const struct wire_message *m) {
     struct session_pending *p = session_find_pending(s, wire_message_id(m));
     if (!p)
         return; /* an answer nobody waits for */
     enum wire_method method = p->method;
+    bool locals = p->locals;
     p->id = 0;
     session_arm_timeout(s);
     enum wire_error code = WIRE_E_UNAVAILABLE;
@@ -352,7 +382,7 @@ static void session_on_response(struct session *s, const struct wire_message *m)
         session_greet(s, m);
         return;
     case WIRE_THREADS:
-        session_on_threads(s, m);
+        session_on_threads(s, m, locals);
         return;
     case WIRE_STATUS:
         session_on_status(s, m);
@@ -363,9 +393,9 @@ static void session_on_response(struct session *s, const struct wire_message *m)
     }
 }
 
-static void session_on_bytes(struct session *s, const void *data, size_t len);
+static void session_on_bytes(struct session_agent *s, const void *data, size_t len);
 
-static void session_on_chunk(struct session *s, const struct wire_message *m) {
+static void session_on_chunk(struct session_agent *s, const struct wire_message *m) {
     struct err why;
     int rc = wire_assembler_feed(&s->assembler, m, &why);
     if (rc < 0) {
@@ -381,10 +411,10 @@ static void session_on_chunk(struct session *s, const struct wire_message *m) {
     wire_assembler_fini(&whole);
 }
 
-static void session_on_notification(struct session *s, const struct wire_message *m, bool assembled) {
+static void session_on_notification(struct session_agent *s, const struct wire_message *m, bool assembled) {
     switch (wire_message_notification(m)) {
     case WIRE_N_THREADS:
-        session_on_threads(s, m);
+        session_on_threads(s, m, false);
         return;
     case WIRE_N_SAMPLES:
         session_on_samples(s, m);
@@ -402,7 +432,7 @@ static void session_on_notification(struct session *s, const struct wire_message
     }
 }
 
-static void session_handle(struct session *s, const void *data, size_t len, bool assembled) {
+static void session_handle(struct session_agent *s, const void *data, size_t len, bool assembled) {
     struct err why;
     struct wire_message *m = wire_parse(data, len, &why);
     if (!m) {
@@ -422,7 +452,7 @@ static void session_handle(struct session *s, const void *data, size_t len, bool
     wire_message_free(m);
 }
 
-static void session_on_bytes(struct session *s, const void *data, size_t len) {
+static void session_on_bytes(struct session_agent *s, const void *data, size_t len) {
     session_handle(s, data, len, true);
 }
 
@@ -431,7 +461,7 @@ static void session_on_link_message(void *arg, const void *data, size_t len) {
 }
 
 static void session_on_link_open(void *arg) {
-    struct session *s = arg;
+    struct session_agent *s = arg;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     uint32_t id = session_expect(s, WIRE_HELLO, NULL);
@@ -448,7 +478,7 @@ static const struct net_link_handler session_link_handler = {
     .on_end = session_on_link_end,
 };
 
-static int session_connect(struct session *s, struct err *e) {
+static int session_connect(struct session_agent *s, struct err *e) {
     s->link = net_link_open(s->loop, s->addr.path, &session_link_handler, s, e);
     if (!s->link)
         return -1;
@@ -457,7 +487,7 @@ static int session_connect(struct session *s, struct err *e) {
 }
 
 static void session_on_retry(void *arg) {
-    struct session *s = arg;
+    struct session_agent *s = arg;
     struct err why;
     s->retry_at_ns = 0;
     if (session_connect(s, &why) != 0)
@@ -466,43 +496,8 @@ static void session_on_retry(void *arg) {
 
 static void session_on_target_end(void *arg) { session_lost(arg); }
 
-/* Watch the target's end. Kernels without pidfd_open (before 5.3) do without: the broken connection is looked into then. */
-static int session_watch_target(struct session *s, struct err *e) {
-    if (s->addr.pid <= 0)
-        return 0;
-    s->pidfd = (int)syscall(SYS_pidfd_open, s->addr.pid, 0);
-    if (s->pidfd < 0)
-        return errno == ESRCH ? err_set(e, ERR_LOST, "process %d has ended", (int)s->addr.pid) : 0;
-    s->end_watch = loop_watch_fd(s->loop, s->pidfd, session_on_target_end, s, e);
-    return s->end_watch ? 0 : -1;
-}
-
-struct session *session_new(struct loop *l, const struct session_address *addr,
-                            const struct session_handler *h, void *arg, struct err *e) {
-    struct session *s = calloc(1, sizeof *s);
-    if (!s) {
-        (void)err_set(e, ERR_FAILED, "out of memory for a session");
-        return NULL;
-    }
-    s->loop = l;
-    s->addr = *addr;
-    s->handler = *h;
-    s->arg = arg;
-    s->pidfd = -1;
-    s->seed = (unsigned)clock_mono_ns() ^ (unsigned)getpid();
-    wire_assembler_init(&s->assembler);
-    s->retry = loop_timer_new(l, session_on_retry, s, e);
-    s->timeout = s->retry ? loop_timer_new(l, session_on_timeout, s, e) : NULL;
-    if (!s->timeout || session_watch_target(s, e) != 0 || session_connect(s, e) != 0) {
-        session_free(s);
-        return NULL;
-    }
-    return s;
-}
-
-void session_free(struct session *s) {
-    if (!s)
-        return;
+static void session_agent_free(struct session *base) {
+    struct session_agent *s = session_of(base);
     net_link_close(s->link);
     loop_unwatch(s->end_watch);
     loop_timer_free(s->retry);
@@ -513,11 +508,51 @@ void session_free(struct session *s) {
     free(s);
 }
 
-enum session_state session_get_state(const struct session *s) { return s->state; }
+static enum session_state session_agent_get_state(const struct session *base) {
+    return ((const struct session_agent *)(const void *)base)->state;
+}
 
-double session_retry_in_s(const struct session *s) {
+static double session_agent_retry_in_s(const struct session *base) {
+    const struct session_agent *s = (const struct session_agent *)(const void *)base;
     uint64_t now = clock_mono_ns();
     if (s->state != SESSION_RECONNECTING || s->retry_at_ns <= now)
         return 0;
     return (double)(s->retry_at_ns - now) / 1e9;
+}
+
+static const struct source session_agent_source = {
+    .free = session_agent_free,
+    .get_state = session_agent_get_state,
+    .retry_in_s = session_agent_retry_in_s,
+    .request = session_agent_request,
+    .set_sampling = session_agent_set_sampling,
+    .ask_locals = session_agent_ask_locals,
+    .subscribe = session_agent_subscribe,
+    .unsubscribe = session_agent_unsubscribe,
+};
+
+struct session *session_agent_new(struct loop *l, const struct session_address *addr,
+                                  const struct session_handler *h, void *arg, struct err *e) {
+    struct session_agent *s = calloc(1, sizeof *s);
+    if (!s) {
+        (void)err_set(e, ERR_FAILED, "out of memory for a session");
+        return NULL;
+    }
+    s->base.source = &session_agent_source;
+    s->loop = l;
+    s->addr = *addr;
+    s->handler = *h;
+    s->arg = arg;
+    s->pidfd = -1;
+    s->seed = (unsigned)clock_mono_ns() ^ (unsigned)getpid();
+    wire_assembler_init(&s->assembler);
+    s->retry = loop_timer_new(l, session_on_retry, s, e);
+    s->timeout = s->retry ? loop_timer_new(l, session_on_timeout, s, e) : NULL;
+    if (!s->timeout ||
+        source_watch_end(l, addr->pid, session_on_target_end, s, &s->pidfd, &s->end_watch, e) != 0 ||
+        session_connect(s, e) != 0) {
+        session_agent_free(&s->base);
+        return NULL;
+    }
+    return &s->base;
 }

@@ -5,8 +5,8 @@
  * Numbers count from 1 and parents come before children, so what a reader has not seen is a tail of the two tables. Size is
  * bounded; when full, everything is forgotten at once (trie_reset) and numbers begin anew. Used by the sampler's thread.
  */
-#ifndef AGENT_TRIE_H
-#define AGENT_TRIE_H
+#ifndef BASE_TRIE_H
+#define BASE_TRIE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trie: see trie.h. */
-#include "agent/trie.h"
+#include "base/trie.h"
 
 #include <stdlib.h>
 #include <string.h>

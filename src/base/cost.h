@@ -4,8 +4,8 @@
  *
  * Costs are CPU nanoseconds of our own threads. Pure arithmetic on its own structs; whoever owns one uses it.
  */
-#ifndef AGENT_COST_H
-#define AGENT_COST_H
+#ifndef BASE_COST_H
+#define BASE_COST_H
 
 #include <stdbool.h>
 #include <stdint.h>

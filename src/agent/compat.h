@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compat: what C libraries before glibc 2.33 do not export. The job's library may be older than the one built with.
+ *
+ * The agent is linked so that stat and its like are these (mk/agent.symver), and that threads and signals are asked for by
+ * the names that every glibc has had. Any thread.
+ */
+#ifndef AGENT_COMPAT_H
+#define AGENT_COMPAT_H
+
+#include <sys/stat.h>
+
+/* As stat(2), fstat(2), lstat(2). */
+int compat_stat(const char *path, struct stat *st);
+int compat_fstat(int fd, struct stat *st);
+int compat_lstat(const char *path, struct stat *st);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* outside_python: see outside_python.h. */
+#include "client/outside_python.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/procfs.h"
+#include "client/outside_profile.h"
+#include "inject/stop.h"
+#include "pystack/pystack.h"
+
+#define OUTSIDE_PYTHON_REOPEN_NS CLOCK_NS_PER_S /* between two tries to find an interpreter that was lost */
+#define OUTSIDE_PYTHON_END_NS (500 * CLOCK_NS_PER_MS)
+
+struct outside_python {
+    struct session_address addr;
+    struct pystack *ps;
+    struct stop stop;
+    struct outside_profile profile;
+    bool has_profile;
+    bool changed;        /* it was found anew, and nobody has been told */
+    uint64_t retried_ns; /* the last try to find it anew */
+};
+
+void *outside_python_new(const struct session_address *addr, struct err *e) {
+    struct outside_python *o = calloc(1, sizeof *o);
+    if (!o)
+        (void)err_set(e, ERR_FAILED, "out of memory for a reader");
+    else
+        o->addr = *addr;
+    return o;
+}
+
+static int outside_python_stop(void *arg, pid_t tid) { return stop_thread(arg, tid); }
+
+static uint64_t outside_python_go(void *arg) { return stop_release(arg); }
+
+/* What the target is, and how we look at it. */
+static void outside_python_describe(struct outside_python *o, struct model_target *out) {
+    pystack_read_target(o->addr.pid, pystack_get_info(o->ps), out);
+    out->mode = MODEL_MODE_READONLY;
+    out->mode_reason = o->addr.why[0] ? arena_strdup(&out->arena, o->addr.why) : NULL;
+    out->blocking = o->addr.block;
+}
+
+static void outside_python_hold(struct outside_python *o) {
+    struct pystack_hold hold = {.stop = outside_python_stop, .go = outside_python_go, .arg = &o->stop};
+    pystack_set_hold(o->ps, o->addr.block ? &hold : NULL);
+}
+
+static bool outside_python_has_ended(const struct outside_python *o) {
+    struct procfs_stat st;
+    return procfs_read_stat(o->addr.pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X';
+}
+
+/* It could be read a moment ago, when it was chosen. A process that ends loses its memory first. */
+static bool outside_python_is_ending(const struct outside_python *o) {
+    uint64_t until = clock_mono_ns() + OUTSIDE_PYTHON_END_NS;
+    while (!outside_python_has_ended(o)) {
+        if (clock_mono_ns() > until)
+            return false;
+        (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
+    }
+    return true;
+}
+
+static int outside_python_open(void *arg, struct model_target *out, struct err *e) {
+    struct outside_python *o = arg;
+    stop_init(&o->stop, o->addr.pid);
+    o->ps = pystack_open(o->addr.pid, e);
+    if (!o->ps || (o->addr.block && stop_check(o->addr.pid, e) != 0)) {
+        if (outside_python_is_ending(o))
+            (void)err_set(e, ERR_LOST, "process %d has ended", (int)o->addr.pid);
+        return -1;
+    }
+    if (outside_profile_init(&o->profile, o->addr.pid) != 0)
+        return err_set(e, ERR_FAILED, "out of memory for samples");
+    o->has_profile = true;
+    outside_python_hold(o);
+    outside_python_describe(o, out);
+    return 0;
+}
+
+/* What was read made no sense: another program may run in the process by now. */
+static void outside_python_find_again(struct outside_python *o) {
+    uint64_t now = clock_mono_ns();
+    if (now - o->retried_ns < OUTSIDE_PYTHON_REOPEN_NS)
+        return;
+    o->retried_ns = now;
+    struct pystack *found = pystack_open(o->addr.pid, NULL);
+    if (!found)
+        return;
+    o->changed = pystack_get_info(found)->runtime != pystack_get_info(o->ps)->runtime ||
+                 strcmp(pystack_get_info(found)->version, pystack_get_info(o->ps)->version) != 0;
+    if (!o->changed) {
+        pystack_close(found);
+        return;
+    }
+    pystack_close(o->ps);
+    o->ps = found;
+    outside_python_hold(o);
+    outside_profile_forget(&o->profile);
+}
+
+static bool outside_python_changed(void *arg, struct model_target *out) {
+    struct outside_python *o = arg;
+    if (!o->changed)
+        return false;
+    o->changed = false;
+    outside_python_describe(o, out);
+    return true;
+}
+
+static int outside_python_look(struct outside_python *o, const struct pystack_locals_wish *wish,
+                               struct model_snapshot *out, struct err *e) {
+    if (pystack_snapshot_locals(o->ps, NULL, 0, wish, out, e) != 0)
+        return -1;
+    bool any = false;
+    for (size_t i = 0; i < out->n_threads && !any; i++)
+        any = out->threads[i].has_python;
+    if (!any)
+        outside_python_find_again(o);
+    return 0;
+}
+
+static int outside_python_snapshot(void *arg, struct model_snapshot *out, struct err *e) {
+    return outside_python_look(arg, NULL, out, e);
+}
+
+static int outside_python_locals(void *arg, int64_t tid, struct model_snapshot *out, struct err *e) {
+    struct pystack_locals_wish wish = {.tid = tid};
+    if (outside_python_look(arg, &wish, out, e) != 0)
+        return -1;
+    if (tid)
+        model_snapshot_keep(out, tid);
+    return 0;
+}
+
+static int outside_python_tick(void *arg, uint64_t wanted_ns, void (*flush)(void *flush_arg), void *flush_arg,
+                               struct err *e) {
+    struct outside_python *o = arg;
+    o->profile.flush = flush;
+    o->profile.flush_arg = flush_arg;
+    if (outside_profile_tick(&o->profile, o->ps, wanted_ns) == 0)
+        return 0;
+    if (outside_python_has_ended(o))
+        return err_set(e, ERR_LOST, "process %d has ended", (int)o->addr.pid);
+    outside_python_find_again(o);
+    return err_set(e, ERR_FAILED, "the threads of process %d cannot be read", (int)o->addr.pid);
+}
+
+static size_t outside_python_pending(void *arg) {
+    return ((const struct outside_python *)arg)->profile.n_samples;
+}
+
+static int outside_python_take(void *arg, struct model_sample_batch *out) {
+    return outside_profile_take(&((struct outside_python *)arg)->profile, out);
+}
+
+static void outside_python_drop(void *arg) { outside_profile_drop(&((struct outside_python *)arg)->profile); }
+
+static void outside_python_pause(void *arg) {
+    outside_profile_forget(&((struct outside_python *)arg)->profile);
+}
+
+static bool outside_python_tend(void *arg) { return stop_tend(&((struct outside_python *)arg)->stop); }
+
+static void outside_python_close(void *arg) {
+    struct outside_python *o = arg;
+    if (o->has_profile)
+        outside_profile_fini(&o->profile);
+    if (o->ps)
+        pystack_close(o->ps);
+    free(o);
+}
+
+const struct outside_reader outside_python_reader = {
+    .open = outside_python_open,
+    .changed = outside_python_changed,
+    .snapshot = outside_python_snapshot,
+    .locals = outside_python_locals,
+    .tick = outside_python_tick,
+    .pending = outside_python_pending,
+    .take = outside_python_take,
+    .drop = outside_python_drop,
+    .pause = outside_python_pause,
+    .tend = outside_python_tend,
+    .close = outside_python_close,
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* source: see source.h. The functions of session.h: what is asked goes to the kind of source that the address names. */
+#include "client/source.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct session *session_new(struct loop *l, const struct session_address *addr,
+                            const struct session_handler *h, void *arg, struct err *e) {
+    if (addr->mode == MODEL_MODE_READONLY)
+        return session_outside_new(l, addr, h, arg, e);
+    return session_agent_new(l, addr, h, arg, e);
+}
+
+void session_free(struct session *s) {
+    if (s)
+        s->source->free(s);
+}
+
+enum session_state session_get_state(const struct session *s) { return s->source->get_state(s); }
+
+double session_retry_in_s(const struct session *s) { return s->source->retry_in_s(s); }
+
+int session_request(struct session *s, enum wire_method m, struct err *e) {
+    return s->source->request(s, m, e);
+}
+
+void session_set_sampling(struct session *s, enum model_sampling mode) {
+    if (s->source->set_sampling)
+        s->source->set_sampling(s, mode);
+}
+
+int session_ask_locals(struct session *s, int64_t tid, struct err *e) {
+    return s->source->ask_locals(s, tid, e);
+}
+
+int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e) {
+    return s->source->subscribe(s, stream, rate_hz, e);
+}
+
+int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e) {
+    return s->source->unsubscribe(s, stream, e);
+}
+
+int source_watch_end(struct loop *l, pid_t pid, void (*fn)(void *arg), void *arg, int *pidfd,
+                     struct loop_watch **watch, struct err *e) {
+    *pidfd = -1;
+    *watch = NULL;
+    if (pid <= 0)
+        return 0;
+    *pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (*pidfd < 0)
+        return errno == ESRCH ? err_set(e, ERR_LOST, "process %d has ended", (int)pid) : 0;
+    *watch = loop_watch_fd(l, *pidfd, fn, arg, e);
+    return *watch ? 0 : -1;
+}

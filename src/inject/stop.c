@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stop: see stop.h. ptrace(2): a seized thread leaves no trace of its stop when it is let go, but for the calls that
+ * thread_rewind_eintr knows.
+ */
+#include "inject/stop.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "base/clock.h"
+#include "base/procfs.h"
+
+#define STOP_WAIT_NS (50 * CLOCK_NS_PER_MS) /* a thread that waits for a processor must get it to stop */
+
+void stop_init(struct stop *s, pid_t pid) { *s = (struct stop){.pid = pid}; }
+
+struct stop_trial {
+    pid_t pid;
+    int errnum;
+};
+
+/* Who only seizes and ends has stopped nothing: the kernel lets go. */
+static void *stop_try(void *arg) {
+    struct stop_trial *t = arg;
+    t->errnum = ptrace(PTRACE_SEIZE, t->pid, 0, 0) == 0 ? 0 : errno;
+    return NULL;
+}
+
+int stop_check(pid_t pid, struct err *e) {
+    struct stop_trial trial = {.pid = pid};
+    struct procfs_status st;
+    pthread_t thread;
+    if (procfs_read_status(pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
+        return err_set(e, ERR_LOST, "process %d has ended", (int)pid);
+    if (st.tracer_pid > 0)
+        return err_set(e, ERR_ATTACH,
+                       "process %d is being traced by process %lld, so its threads cannot be stopped by us: "
+                       "end that one first, or read without --block",
+                       (int)pid, (long long)st.tracer_pid);
+    int rc = pthread_create(&thread, NULL, stop_try, &trial);
+    if (rc != 0)
+        return err_set_errno(e, ERR_FAILED, rc, "cannot create a thread");
+    (void)pthread_join(thread, NULL);
+    if (trial.errnum)
+        return err_set_errno(e, ERR_ATTACH, trial.errnum,
+                             "not allowed to stop threads of process %d (run as its user or root; in a "
+                             "container add the capability SYS_PTRACE), or read without --block",
+                             (int)pid);
+    return 0;
+}
+
+/* Undo what the stop did to an interrupted call, and let the thread go on. */
+static void stop_let_go(struct thread *t) {
+    struct user_regs_struct regs;
+    if (t->seized && t->stopped && !t->deliver && thread_get_regs(t, &regs) == 0 &&
+        thread_rewind_eintr(t, &regs))
+        (void)thread_set_regs(t, &regs);
+    thread_release(t);
+}
+
+/* Has it come to a stop within `wait_ns`? One that is about to take a signal stands just as still; it takes it when it is let
+ * go. 1 stopped, 0 not yet, -1 gone. */
+static int stop_wait(struct thread *t, uint64_t wait_ns) {
+    switch (thread_wait(t, wait_ns)) {
+    case THREAD_SIGNAL:
+        t->deliver = t->signal;
+        return 1;
+    case THREAD_STOPPED:
+    case THREAD_SYSCALL:
+        return 1;
+    case THREAD_TIMEOUT:
+        return 0;
+    case THREAD_GONE:
+        break;
+    }
+    return -1;
+}
+
+int stop_thread(struct stop *s, pid_t tid) {
+    struct thread *t = &s->thread;
+    (void)stop_tend(s);
+    *t = (struct thread){.pid = s->pid, .tid = tid};
+    if (s->n_late == STOP_MAX_LATE || thread_seize(t, NULL) != 0) {
+        s->refused++;
+        return -1;
+    }
+    int rc = ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0 ? stop_wait(t, STOP_WAIT_NS) : -1;
+    if (rc == 1) {
+        s->stops++;
+        return 0;
+    }
+    s->refused++;
+    thread_relax();
+    if (rc == 0)
+        s->late[s->n_late++] = *t;
+    return -1;
+}
+
+uint64_t stop_release(struct stop *s) {
+    stop_let_go(&s->thread);
+    return s->thread.stopped_ns;
+}
+
+bool stop_tend(struct stop *s) {
+    size_t kept = 0;
+    for (size_t i = 0; i < s->n_late; i++) {
+        struct thread t = s->late[i];
+        int rc = stop_wait(&t, 0);
+        if (rc == 0)
+            s->late[kept++] = t;
+        else if (rc == 1)
+            stop_let_go(&t);
+    }
+    s->n_late = kept;
+    return kept > 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * locals: arguments and local variables of frames, by name, with short texts of their values.
+ *
+ * Read after the frames, from the same memory. Each frame is looked at before and after: one that has gone on meanwhile
+ * gives no values (or, if only its own instruction moved, values of about the same moment) and marks its thread as torn.
+ * Used by the pystack's thread.
+ */
+#ifndef PYSTACK_LOCALS_H
+#define PYSTACK_LOCALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "pystack/pystack_internal.h"
+
+#define LOCALS_PER_FRAME 64 /* variables of one frame; more are left out */
+
+/* What one snapshot may still read. */
+struct pystack_locals_budget {
+    size_t variables;
+    size_t bytes; /* of their texts */
+};
+
+/* The budget for one thread alone, or for all. */
+struct pystack_locals_budget pystack_locals_budget(bool one_thread);
+
+/* The locals of the frames that were walked last, within the same call (pystack_codes_begin): one for each frame, NULL where
+ * they cannot be read. Of a thread that is `running` every value is read twice. `*moved` is set when a frame was not any more what it had been, `*cut` when the budget or memory
+ * ended. NULL without memory. */
+const struct model_locals **pystack_locals_read(struct pystack *ps, const struct model_frame *frames,
+                                                size_t n, bool running, struct arena *arena,
+                                                struct pystack_locals_budget *budget, bool *moved, bool *cut);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* versions: see versions.h. */
+#include "pystack/versions.h"
+
+static const struct pystack_version version_rows[] = {
+    {3, 4, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_NOT, false},
+    {3, 5, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_NOT, false},
+    {3, 6, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
+    {3, 7, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
+    {3, 8, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
+    {3, 9, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
+    {3, 10, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
+    {3, 11, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
+    {3, 12, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
+    {3, 13, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_ALWAYS, true},
+    {3, 13, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true},
+    {3, 14, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true},
+    {3, 14, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true},
+    {3, 15, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true},
+    {3, 15, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true},
+};
+
+#define VERSION_ROWS (sizeof version_rows / sizeof version_rows[0])
+
+const struct pystack_version *pystack_version_all(size_t *n) {
+    *n = VERSION_ROWS;
+    return version_rows;
+}
+
+const struct pystack_version *pystack_version_find(int major, int minor, bool free_threaded) {
+    for (size_t i = 0; i < VERSION_ROWS; i++)
+        if (version_rows[i].major == major && version_rows[i].minor == minor &&
+            version_rows[i].free_threaded == free_threaded)
+            return &version_rows[i];
+    return NULL;
+}

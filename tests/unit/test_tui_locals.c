@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pane with the variables of a frame: when they are asked for, whose they are, what is said when there are none. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit/tui_fixture.h"
+
+static const char *draw(struct app *a, int rows) {
+    static char text[100000];
+    struct grid g;
+    size_t used = 0;
+    assert_int_equal(grid_init(&g, rows, 80), 0);
+    app_draw(a, &g);
+    for (int y = 0; y < rows; y++) {
+        grid_row_text(&g, grid_rect(&g), y, text + used, sizeof text - used - 1, NULL);
+        used += strlen(text + used);
+        text[used++] = '\n';
+    }
+    text[used] = '\0';
+    grid_fini(&g);
+    return text;
+}
+
+static void assert_shows(struct app *a, const char *what) {
+    const char *screen = draw(a, 30);
+    if (!strstr(screen, what))
+        fail_msg("'%s' is not on the screen:\n%s", what, screen);
+}
+
+static void assert_hides(struct app *a, const char *what) {
+    const char *screen = draw(a, 30);
+    if (strstr(screen, what))
+        fail_msg("'%s' is on the screen:\n%s", what, screen);
+}
+
+static void look_again(struct app *a, double now_s, int step) {
+    struct model_snapshot s;
+    app_set_time(a, now_s, FIXTURE_EPOCH_S + now_s - FIXTURE_NOW_S);
+    fixture_snapshot(&s, FIXTURE_NORMAL, step);
+    app_take_snapshot(a, &s);
+}
+
+static void answer(struct app *a) {
+    struct model_snapshot s;
+    fixture_locals(&s);
+    app_take_locals(a, &s);
+}
+
+/* Nothing is asked for before the key is pressed; then once, and again once a second while the pane is open. */
+static void test_values_are_asked_for_while_they_are_shown(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
+    (void)state;
+    assert_int_equal(app_take_wishes(a).locals, 0);
+    fixture_press(a, "v");
+    assert_int_equal(app_take_wishes(a).locals, 4242);
+    assert_shows(a, "reading ...");
+    answer(a);
+    look_again(a, FIXTURE_NOW_S + 0.5, 5);
+    assert_int_equal(app_take_wishes(a).locals, 0);
+    look_again(a, FIXTURE_NOW_S + 1.1, 6);
+    assert_int_equal(app_take_wishes(a).locals, 4242);
+    look_again(a, FIXTURE_NOW_S + 2.2, 7); /* the answer is still under way */
+    assert_int_equal(app_take_wishes(a).locals, 0);
+    look_again(a, FIXTURE_NOW_S + 6, 8); /* it is lost */
+    assert_int_equal(app_take_wishes(a).locals, 4242);
+    fixture_press(a, "v");
+    look_again(a, FIXTURE_NOW_S + 20, 9);
+    assert_int_equal(app_take_wishes(a).locals, 0);
+    assert_hides(a, "Locals");
+    app_free(a);
+}
+
+static void test_another_thread_is_asked_for_at_once(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
+    (void)state;
+    fixture_press(a, "v");
+    (void)app_take_wishes(a);
+    answer(a);
+    fixture_press(a, "]");
+    int64_t wanted = app_take_wishes(a).locals;
+    assert_true(wanted != 4242);
+    assert_hides(a, "Transformer object");
+    fixture_press(a, "]");
+    if (wanted == 0) /* a native thread has none */
+        assert_true(app_take_wishes(a).locals != 4242);
+    app_free(a);
+}
+
+static void test_nothing_is_read_while_paused(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
+    (void)state;
+    fixture_press(a, "Space v");
+    assert_int_equal(app_take_wishes(a).locals, 0);
+    assert_shows(a, "paused: values are read while the view moves");
+    look_again(a, FIXTURE_NOW_S + 5, 6);
+    assert_int_equal(app_take_wishes(a).locals, 0);
+    fixture_press(a, "Space");
+    assert_int_equal(app_take_wishes(a).locals, 4242);
+    app_free(a);
+}
+
+/* Values stand beside the frame they are of, and nothing stands beside one that the answer does not have. */
+static void test_values_are_those_of_the_selected_frame(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
+    (void)state;
+    fixture_press(a, "Enter v");
+    answer(a);
+    assert_shows(a, "Locals of linear");
+    assert_shows(a, "its values could not be read");
+    fixture_press(a, "j j j j j");
+    assert_shows(a, "Locals of train_step, line 203");
+    assert_shows(a, "Tensor[64, 512] int64 cuda:0");
+    assert_shows(a, "some left out");
+    fixture_press(a, "j");
+    assert_shows(a, "no variable has a value");
+    struct model_snapshot s;
+    fixture_locals(&s);
+    s.threads[0].frames += 4; /* the outermost frames stay what they are */
+    s.threads[0].n_frames -= 4;
+    s.threads[0].locals += 4;
+    app_take_locals(a, &s);
+    fixture_press(a, "k");
+    assert_shows(a, "Locals of train_step, line 203");
+    fixture_press(a, "g");
+    assert_shows(a, "this frame was not there any more");
+    app_free(a);
+}
+
+static void test_the_keys_go_round_three_panes(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
+    (void)state;
+    fixture_press(a, "Enter v j j j j j");
+    answer(a);
+    (void)draw(a, 24);
+    fixture_press(a, "Tab G");
+    assert_non_null(strstr(draw(a, 24), "a_name_that_is_much"));
+    fixture_press(a, "l l l l l l l l l l l l l l");
+    assert_null(strstr(draw(a, 24), "OrderedDict({"));
+    fixture_press(a, "Esc g");
+    assert_shows(a, "Locals of linear");
+    fixture_press(a, "Tab Tab j");
+    assert_hides(a, "Stack of MainThread");
+    app_free(a);
+}
+
+static void test_a_small_screen_says_so(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
+    (void)state;
+    (void)draw(a, 12);
+    fixture_press(a, "v");
+    assert_non_null(strstr(draw(a, 12), "no room for the variables"));
+    app_free(a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_are_asked_for_while_they_are_shown),
+        cmocka_unit_test(test_another_thread_is_asked_for_at_once),
+        cmocka_unit_test(test_nothing_is_read_while_paused),
+        cmocka_unit_test(test_values_are_those_of_the_selected_frame),
+        cmocka_unit_test(test_the_keys_go_round_three_panes),
+        cmocka_unit_test(test_a_small_screen_says_so),
+    };
+    (void)setlocale(LC_ALL, "C.UTF-8");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
