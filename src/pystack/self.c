@@ -259,8 +259,8 @@ void pystack_self_copy(struct pystack_self *s) {
         return;
     const uint8_t *tstate = s->bytes + s->regions[SELF_TSTATE].at;
     if (pystack_get_u64(tstate, o->tstate_thread_id) != (uint64_t)pthread_self() ||
-        pystack_get_u64(tstate, o->tstate_id) != s->thread.serial)
-        return;
+        (o->tstate_id >= 0 && pystack_get_u64(tstate, o->tstate_id) != s->thread.serial))
+        return; /* before 3.7 thread states have no number: that it is this thread's says enough */
     s->gil_state = self_gil(s);
     uint64_t first = pystack_get_u64(tstate, o->tstate_frame);
     if (o->frame_style == PYSTACK_FRAME_CFRAME)

@@ -98,7 +98,10 @@ static int threads_mark_interpreter(struct pystack *ps, uint64_t interp, int64_t
         if (l->items[i].interp != interp)
             continue;
         threads_mark(ps, interp + (uint64_t)o->interp_threads_head, l->items[i].tstate);
-        threads_mark(ps, l->items[i].tstate + (uint64_t)o->tstate_id, l->items[i].serial);
+        if (o->tstate_id >= 0)
+            threads_mark(ps, l->items[i].tstate + (uint64_t)o->tstate_id, l->items[i].serial);
+        else
+            threads_mark(ps, l->items[i].tstate + (uint64_t)o->tstate_thread_id, l->items[i].ident);
         return 0;
     }
     threads_mark(ps, interp + (uint64_t)o->interp_threads_head, 0);
