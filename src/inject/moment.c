@@ -16,6 +16,7 @@
 #define MOMENT_MAX_TIDS 4096
 #define MOMENT_SLEEPING_PER_ROUND 32
 #define MOMENT_RUNNING_PER_ROUND 8
+#define MOMENT_TIME_PLACES 2
 #define MOMENT_STOP_NS (500 * CLOCK_NS_PER_MS)
 #define MOMENT_BUDGET_NS (2 * CLOCK_NS_PER_MS)
 #define MOMENT_PAUSE_NS 2000000L
@@ -230,6 +231,44 @@ static int moment_copy_stack(struct moment *m, struct unwind_copy *c) {
     return mem_read(&m->t->mem, c->stack_at, c->stack, c->stack_len);
 }
 
+/* Where the kernel writes the time that is left when a call is interrupted, by our stops too: select(2), pselect6, ppoll(2),
+ * nanosleep(2), clock_nanosleep(2); a call that goes on as restart_syscall has the arguments of what it was. */
+static size_t moment_time_places(const struct user_regs_struct *r, uint64_t at[MOMENT_TIME_PLACES]) {
+    switch (r->orig_rax) {
+    case SYS_select:
+    case SYS_pselect6:
+        at[0] = r->r8;
+        return 1;
+    case SYS_ppoll:
+        at[0] = r->rdx;
+        return 1;
+    case SYS_nanosleep:
+        at[0] = r->rsi;
+        return 1;
+    case SYS_clock_nanosleep:
+        at[0] = r->r10;
+        return 1;
+    case SYS_restart_syscall:
+        at[0] = r->rsi;
+        at[1] = r->r10;
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+/* Take the time that is left out of the comparison. */
+static void moment_forget_time(struct moment *m, size_t used) {
+    uint64_t at[MOMENT_TIME_PLACES];
+    size_t n = moment_time_places(&m->copy->regs, at);
+    for (size_t i = 0; i < n; i++)
+        for (uint64_t k = 0; k < sizeof(struct timespec); k++) {
+            uint64_t byte = at[i] + k - m->copy->stack_at;
+            if (byte < used)
+                m->again[byte] = m->copy->stack[byte];
+        }
+}
+
 /* Is the thread where it was when its stack was copied? rax and orig_rax differ between the first and a restarted call. */
 static bool moment_is_same(struct moment *m, const struct user_regs_struct *now, size_t used) {
     const struct unwind_copy *c = m->copy;
@@ -237,7 +276,10 @@ static bool moment_is_same(struct moment *m, const struct user_regs_struct *now,
     a.rax = b.rax = a.orig_rax = b.orig_rax = 0;
     if (memcmp(&a, &b, sizeof a) != 0)
         return false;
-    return mem_read(&m->t->mem, c->stack_at, m->again, used) == 0 && memcmp(c->stack, m->again, used) == 0;
+    if (mem_read(&m->t->mem, c->stack_at, m->again, used) != 0)
+        return false;
+    moment_forget_time(m, used);
+    return memcmp(c->stack, m->again, used) == 0;
 }
 
 /* Stop it for the first time: registers, and for a running thread the stack too. 0, or -1 with the refusal counted. */

@@ -48,6 +48,16 @@ def test_every_python(job, inject, agent, each_python):
     running.goes_on()
 
 
+# The kernel writes the time that is left into the caller's memory whenever such a call is interrupted, by us too.
+@pytest.mark.parametrize("call", ["select.select([], [], [], 1000)", "time.sleep(1000)", "select.poll().poll(1000000)",
+                                  "signal.sigtimedwait([signal.SIGUSR1], 1000)", "threading.Event().wait(1000)"])
+def test_a_job_that_only_waits_for_a_time(job, inject, agent, each_python, call):
+    running = job(f"import select, signal, threading, time\nready()\n{call}\n", python=each_python)
+    result = inject(running.pid, agent).ok().json()
+    assert not result["already"] and result["moment"].startswith("asleep in ")
+    assert running.target.alive() and running.target.state() == "S"
+
+
 def test_training_with_torch(training, inject, agent):
     before = training.counter()
     result = inject(training.pid, agent).ok().json()
