@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "pystack/pystack_internal.h"
+#include "pystack/versions.h"
 
-#define SELF_NEWEST_MINOR 13
 #define SELF_PAGE 4096ULL
 #define SELF_SPILL                                                                                           \
     (2 * SELF_PAGE)   /* at the end of `bytes`: the place of the region that is replaced when all are used */
@@ -24,7 +24,8 @@
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
 
 bool pystack_self_supports(const struct pystack_info *info) {
-    return info->minor <= SELF_NEWEST_MINOR && !info->free_threaded;
+    const struct pystack_version *v = pystack_version_find(info->major, info->minor, info->free_threaded);
+    return v && v->exact;
 }
 
 /* ---- memory ---- */

@@ -3,21 +3,21 @@
 #include "pystack/versions.h"
 
 static const struct pystack_version version_rows[] = {
-    {3, 4, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_NOT, false},
-    {3, 5, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_NOT, false},
-    {3, 6, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
-    {3, 7, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
-    {3, 8, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
-    {3, 9, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
-    {3, 10, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
-    {3, 11, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
-    {3, 12, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false},
-    {3, 13, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_ALWAYS, true},
-    {3, 13, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true},
-    {3, 14, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true},
-    {3, 14, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true},
-    {3, 15, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true},
-    {3, 15, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true},
+    {3, 4, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_NOT, false, false},
+    {3, 5, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_NOT, false, false},
+    {3, 6, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false, true},
+    {3, 7, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false, true},
+    {3, 8, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false, true},
+    {3, 9, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false, true},
+    {3, 10, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false, true},
+    {3, 11, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false, true},
+    {3, 12, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false, true},
+    {3, 13, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_ALWAYS, true, true},
+    {3, 13, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true, false},
+    {3, 14, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true, false},
+    {3, 14, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true, false},
+    {3, 15, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true, false},
+    {3, 15, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true, false},
 };
 
 #define VERSION_ROWS (sizeof version_rows / sizeof version_rows[0])

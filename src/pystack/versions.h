@@ -30,6 +30,7 @@ struct pystack_version {
     enum pystack_version_source source;
     enum pystack_version_tested tested;
     bool debug_builds; /* --with-pydebug can be read too */
+    bool exact;        /* a running thread can copy its own frames (self.h); else it is read passively */
 };
 
 /* The row of a version and build, or NULL when it is not supported. */

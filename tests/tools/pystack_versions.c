@@ -26,11 +26,13 @@ static const char *versions_tested(const struct pystack_version *v) {
 int main(void) {
     size_t n;
     const struct pystack_version *rows = pystack_version_all(&n);
-    (void)puts("| CPython | where things are, from | debug builds | tested by |");
-    (void)puts("|---|---|---|---|");
+    (void)puts("| CPython | where things are, from | stacks of running threads, by the agent | debug builds "
+               "| tested by |");
+    (void)puts("|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++)
-        (void)printf("| %d.%d%s | %s | %s | %s |\n", rows[i].major, rows[i].minor,
+        (void)printf("| %d.%d%s | %s | %s | %s | %s |\n", rows[i].major, rows[i].minor,
                      rows[i].free_threaded ? " free-threaded" : "", versions_source(&rows[i]),
+                     rows[i].exact ? "exact" : "passive, torn ones marked",
                      rows[i].debug_builds ? "read" : "refused", versions_tested(&rows[i]));
     return 0;
 }
