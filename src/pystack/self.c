@@ -156,7 +156,7 @@ static bool self_follow(struct pystack_self *s, uint64_t first, uint64_t expecte
             check = false;
         }
         s->frames[s->n_frames] =
-            (struct pystack_self_frame){.code = f.code, .instr = f.instr, .owner = f.owner};
+            (struct pystack_self_frame){.addr = addr, .code = f.code, .instr = f.instr, .owner = f.owner};
         if (!pystack_is_shim(o, &f))
             s->frames[s->n_frames].key = self_take_key(s, f.code);
         if (++s->n_frames == next_power) {
@@ -284,7 +284,8 @@ static void self_set_known(struct pystack_known *known, uint64_t addr, bool is_k
 static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
                              size_t i, size_t *n, uint64_t *unknown) {
     const struct pystack_self_frame *g = &s->frames[i];
-    struct pystack_raw_frame f = {.code = g->code, .instr = g->instr, .owner = (uint8_t)g->owner};
+    struct pystack_raw_frame f = {
+        .addr = g->addr, .code = g->code, .instr = g->instr, .owner = (uint8_t)g->owner};
     if (pystack_is_shim(&ps->reader.off, &f))
         return 0;
     const struct pystack_code_key *key = g->key ? &s->keys[g->key - 1] : NULL;
@@ -295,6 +296,7 @@ static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, s
         return rc;
     if (*n == PYSTACK_MAX_FRAMES)
         return 1;
+    ps->places[*n] = f.addr;
     ps->frames[(*n)++] = (struct model_frame){.kind = MODEL_FRAME_PYTHON};
     (*unknown)++;
     return 0;

@@ -25,6 +25,7 @@
 
 /* A frame as it lay in memory. */
 struct pystack_self_frame {
+    uint64_t addr;
     uint64_t code;
     uint64_t instr; /* address of an instruction (3.11 on) or f_lasti */
     uint32_t owner;
