@@ -21,6 +21,7 @@ class Terminal:
     def __init__(self, command, env=None, rows=24, columns=80):
         self.output = b""
         self.ended = None
+        gate, opened = os.pipe()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             for name in ("NO_COLOR", "LINES", "COLUMNS"):
@@ -28,8 +29,12 @@ class Terminal:
             os.environ.update({"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **(env or {})})
             # The settings a shell would have left behind, and the size, before the program starts.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            os.read(gate, 1)  # until the settings have been looked at
             os.execv(command[0], command)
         self.before = termios.tcgetattr(self.fd)
+        os.write(opened, b"x")
+        os.close(gate)
+        os.close(opened)
 
     def read(self, timeout=0.05):
         if select.select([self.fd], [], [], timeout)[0]:
