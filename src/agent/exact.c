@@ -75,10 +75,9 @@ static void exact_answer(void) {
 /* What was installed before did nothing (see exact_arm), so there is nothing to pass a signal of the job's on to. */
 static void exact_handler(int sig, siginfo_t *info, void *context) {
     int saved = errno;
-    (void)sig;
     (void)info;
     exact_answer();
-    enum rewind_result r = rewind_interrupted(context);
+    enum rewind_result r = rewind_interrupted(sig, context);
     if (r == REWIND_DONE)
         (void)__atomic_add_fetch(&exact.restarted, 1, __ATOMIC_RELAXED);
     if (r == REWIND_LEFT)

@@ -200,18 +200,18 @@ static int rewind_number(const ucontext_t *uc, const uint8_t *code, size_t n) {
     return rewind_find_argument(before, sizeof before);
 }
 
-/* Is a signal waiting that the thread would take? Then it is that one's right to interrupt. */
-static bool rewind_is_wanted(const ucontext_t *uc) {
+/* Is a signal waiting, other than `own`, that the thread would take? Then it is that one's right to interrupt. */
+static bool rewind_is_wanted(int own, const ucontext_t *uc) {
     sigset_t pending;
     if (sigpending(&pending) != 0)
         return true;
     for (int sig = 1; sig < NSIG; sig++)
-        if (sigismember(&pending, sig) == 1 && sigismember(&uc->uc_sigmask, sig) == 0)
+        if (sig != own && sigismember(&pending, sig) == 1 && sigismember(&uc->uc_sigmask, sig) == 0)
             return true;
     return false;
 }
 
-enum rewind_result rewind_interrupted(void *context) {
+enum rewind_result rewind_interrupted(int sig, void *context) {
     ucontext_t *uc = context;
     greg_t *g = uc->uc_mcontext.gregs;
     uint8_t code[REWIND_WINDOW + REWIND_SYSCALL];
@@ -221,7 +221,7 @@ enum rewind_result rewind_interrupted(void *context) {
         code[REWIND_WINDOW + 1] != 0x05)
         return REWIND_NOTHING;
     int number = rewind_number(uc, code, REWIND_WINDOW);
-    if (number < 0 || !rewind_is_repeatable(number) || rewind_is_wanted(uc))
+    if (number < 0 || !rewind_is_repeatable(number) || rewind_is_wanted(sig, uc))
         return REWIND_LEFT;
     g[REG_RIP] -= REWIND_SYSCALL;
     g[REG_RAX] = number;
@@ -236,6 +236,8 @@ int rewind_find_number(const uint8_t *code, size_t n) { return (void)code, (void
 
 int rewind_find_argument(const uint8_t *code, size_t n) { return (void)code, (void)n, -1; }
 
-enum rewind_result rewind_interrupted(void *context) { return (void)context, REWIND_NOTHING; }
+enum rewind_result rewind_interrupted(int sig, void *context) {
+    return (void)sig, (void)context, REWIND_NOTHING;
+}
 
 #endif

@@ -19,8 +19,9 @@ enum rewind_result {
     REWIND_LEFT,        /* the caller sees EINTR */
 };
 
-/* `context` is the third argument of a handler. */
-enum rewind_result rewind_interrupted(void *context);
+/* `sig` and `context` are the first and third argument of a handler. Another `sig` that waits meanwhile is ours too; any other
+ * signal the thread would take has the right to interrupt, and the call is left. */
+enum rewind_result rewind_interrupted(int sig, void *context);
 
 /* Number that the code before `syscall` loads, given the `n` bytes that end just before that instruction; -1 not certain. */
 int rewind_find_number(const uint8_t *code, size_t n);

@@ -294,9 +294,11 @@ def test_a_sub_interpreter(each_python, ptrace, target, dump, wait_until):
 
     if int(dump(job.pid)[0]["version"].split(".")[1]) < 13:
         # A thread state of a sub-interpreter does not say which thread runs it, so it is not shown as any thread's.
-        threads = by_name(dump(job.pid)[0])
-        assert sorted(threads) == ["MainThread", "sub"]
-        assert [f["func"] for f in threads["MainThread"]["frames"]] == ["<module>"]
+        def at_rest():  # it has left the function in which it said that it is ready
+            threads = by_name(dump(job.pid)[0])
+            return threads if [f["func"] for f in threads["MainThread"]["frames"]] == ["<module>"] else None
+
+        assert sorted(wait_until(at_rest, 10, "the main thread to sleep")) == ["MainThread", "sub"]
         return
     thread = wait_until(settled, 10, "the other interpreter's function")
     assert [f["func"] for f in thread["frames"]] == ["in_sub", "<module>"]

@@ -14,6 +14,11 @@ TRAIN = os.path.join(ROOT, "examples", "train.py")
 OUR_THREADS = "probing"
 
 
+# Expressions that have a code object of their own.
+INNER_CODE = {ast.GeneratorExp: "<genexpr>", ast.Lambda: "<lambda>", ast.ListComp: "<listcomp>", ast.SetComp: "<setcomp>",
+              ast.DictComp: "<dictcomp>"}
+
+
 def function_lines(path):
     """{name: [(first line, last line)]} of the functions and methods of a source file, by qualified and by plain name
     (interpreters before 3.11 keep only that)."""
@@ -31,6 +36,11 @@ def function_lines(path):
                     walk(child, name + ".<locals>.")
                 else:
                     walk(child, name + ".")
+            else:
+                if type(child) in INNER_CODE:
+                    for known_as in {prefix + INNER_CODE[type(child)], INNER_CODE[type(child)]}:
+                        lines.setdefault(known_as, []).append((child.lineno, child.end_lineno))
+                walk(child, prefix)
     walk(tree, "")
     return lines
 

@@ -95,12 +95,16 @@ static void check_only_some_calls_are_repeatable(void **state) {
 
 static volatile sig_atomic_t handled;
 static volatile sig_atomic_t outcome;
+static volatile sig_atomic_t again; /* signal that is sent to the thread while the handler runs; 0 none */
 static int blocking_fd;
 
 static void on_signal(int sig, siginfo_t *info, void *context) {
-    (void)sig;
+    int other = again;
     (void)info;
-    outcome = (sig_atomic_t)rewind_interrupted(context);
+    again = 0;
+    if (other)
+        (void)syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), other);
+    outcome = (sig_atomic_t)rewind_interrupted(sig, context);
     handled++;
 }
 
@@ -163,6 +167,30 @@ static void check_sleep_goes_on(void **state) {
     (void)close(blocking_fd);
 }
 
+static void on_other(int sig) { (void)sig; }
+
+/* The sampler may ask once more before the handler of its last signal has ended. */
+static void check_the_same_signal_may_wait(void **state) {
+    struct sleeper s = {.call = sleep_in_poll};
+    (void)state;
+    again = SIGURG;
+    sleep_through_signal(&s);
+    assert_int_equal(outcome, REWIND_DONE);
+    assert_int_equal(s.result, 0);
+}
+
+static void check_another_signal_interrupts(void **state) {
+    struct sleeper s = {.call = sleep_in_poll};
+    struct sigaction sa = {.sa_handler = on_other}, before;
+    (void)state;
+    assert_int_equal(sigaction(SIGUSR1, &sa, &before), 0);
+    again = SIGUSR1;
+    sleep_through_signal(&s);
+    assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+    assert_int_equal(s.result, -1);
+    assert_int_equal(s.error, EINTR);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_numbers_are_found),
@@ -170,6 +198,8 @@ int main(void) {
         cmocka_unit_test(check_arguments_of_syscall_are_found),
         cmocka_unit_test(check_only_some_calls_are_repeatable),
         cmocka_unit_test(check_sleep_goes_on),
+        cmocka_unit_test(check_the_same_signal_may_wait),
+        cmocka_unit_test(check_another_signal_interrupts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
