@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/rewind.h"
+#include "agent/room.h"
 #include "base/clock.h"
 #include "base/procfs.h"
 
@@ -37,6 +38,8 @@ struct exact_slot {
     uint64_t status_ns; /* when its mask was looked at; 0 never */
     bool counted_late, blocked;
     bool unwanted;             /* nobody waits for the answer any more */
+    bool filtered;             /* it may not read memory as the handler does */
+    struct room_stack stack;   /* its own */
     struct pystack_self *self; /* in the pool; NULL before its first use */
 };
 
@@ -155,6 +158,7 @@ void exact_disarm(void) {
         else
             *slot = (struct exact_slot){0};
     }
+    room_forget();
     if (!busy) {
         (void)munmap(exact.pool, EXACT_SLOTS * sizeof *exact.pool);
         exact.pool = NULL;
@@ -186,7 +190,7 @@ void exact_in_child(void) {
 }
 
 size_t exact_bytes(void) {
-    size_t n = 0;
+    size_t n = room_bytes();
     for (size_t i = 0; i < EXACT_SLOTS; i++)
         n += exact.slots[i].self ? EXACT_TOUCHED : 0;
     return n;
@@ -227,9 +231,9 @@ static struct exact_slot *exact_take(const struct pystack_thread *t, uint64_t no
     return slot;
 }
 
-/* May the thread be sent the signal? One that blocks it would answer at some later time; one with a stricter seccomp filter
- * than ours might be killed for what the handler does. */
-static bool exact_may_ask(struct exact_slot *slot, uint64_t now) {
+/* Would the thread take the signal, and survive it? One that blocks it would answer at some later time; one with other
+ * seccomp filters than ours might be killed for what the handler does. */
+static bool exact_takes_it(struct exact_slot *slot, uint64_t now) {
     struct procfs_status status, own;
     uint64_t believed = slot->blocked ? EXACT_BLOCKED_NS : EXACT_STATUS_NS;
     if (slot->status_ns && now - slot->status_ns < believed)
@@ -237,8 +241,16 @@ static bool exact_may_ask(struct exact_slot *slot, uint64_t now) {
     slot->status_ns = now;
     slot->blocked = procfs_read_status(0, (pid_t)slot->tid, &status) != 0 ||
                     procfs_read_status(0, (pid_t)syscall(SYS_gettid), &own) != 0 ||
-                    (status.sig_blocked >> (EXACT_SIGNAL - 1) & 1) || status.seccomp != own.seccomp;
+                    (status.sig_blocked >> (EXACT_SIGNAL - 1) & 1) || status.seccomp != own.seccomp ||
+                    status.seccomp_filters != own.seccomp_filters;
     return !slot->blocked;
+}
+
+static bool exact_may_ask(struct exact_slot *slot, const struct pystack_thread *t, uint64_t now) {
+    if (slot->filtered || !exact_takes_it(slot, now) ||
+        (!slot->stack.high && !room_find(t->tid, t->ident, t->seen_ns, &slot->stack)))
+        return false;
+    return room_is_enough(&slot->stack);
 }
 
 bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct pystack_known *known) {
@@ -248,7 +260,7 @@ bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct 
         exact_release(t);
     if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != EXACT_FREE)
         return false;
-    if (!exact_may_ask(slot, now)) {
+    if (!exact_may_ask(slot, t, now)) {
         exact.stats->refused++;
         return false;
     }
@@ -312,8 +324,10 @@ enum exact_answer exact_wait(const struct pystack_thread *t, uint64_t until_ns,
 
 void exact_release(const struct pystack_thread *t) {
     struct exact_slot *slot = exact_find(t);
-    if (slot && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == EXACT_DONE)
-        __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);
+    if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != EXACT_DONE)
+        return;
+    slot->filtered = slot->filtered || slot->self->end == PYSTACK_SELF_REFUSED;
+    __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);
 }
 
 void exact_forget(const struct pystack_thread *t) {

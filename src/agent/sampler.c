@@ -13,6 +13,7 @@
 #include "agent/account.h"
 #include "agent/agent.h"
 #include "agent/exact.h"
+#include "agent/fds.h"
 #include "agent/profile.h"
 #include "base/clock.h"
 #include "base/cost.h"
@@ -48,6 +49,7 @@ struct sampler {
         exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
     struct err exact_error;
     bool stretched_snapshots, stretched_samples;
+    int own_file; /* see pystack_own_file */
 };
 
 /* What there is to do now, copied from the mailbox. */
@@ -75,6 +77,16 @@ static struct pystack *sampler_pystack(struct sampler *s) {
     s->opened_ns = now;
     s->ps = pystack_open(0, &s->ps_error);
     return s->ps;
+}
+
+/* What reads memory where process_vm_readv is refused must not be left open in a child of the job either. */
+static void sampler_note_file(struct sampler *s) {
+    int fd = s->ps ? pystack_own_file(s->ps) : -1;
+    if (fd == s->own_file)
+        return;
+    fds_forget(s->own_file);
+    fds_note(fd);
+    s->own_file = fd;
 }
 
 static size_t sampler_bytes(const struct sampler *s, const struct model_snapshot *snap) {
@@ -124,6 +136,13 @@ static void sampler_choose_mode(struct sampler *s, bool gentle) {
         (void)err_set(&s->exact_error, ERR_FAILED, "threads of Python %s cannot be asked", info->version);
         s->exact_off = true;
     }
+    if (info && pystack_own_file(s->ps) >= 0) {
+        (void)err_set(
+            &s->exact_error, ERR_FAILED,
+            "process_vm_readv is refused in this process (a seccomp filter); /proc/self/mem is read");
+        s->exact_off = true;
+    }
+    sampler_note_file(s);
     if (gentle || s->exact_off) {
         exact_disarm();
     } else if ((exact_is_armed() ? exact_check(&s->exact_error) : exact_arm(&s->signals, &s->exact_error)) !=
@@ -501,6 +520,7 @@ static void *sampler_main(void *arg) {
 
 static void sampler_free(struct sampler *s) {
     exact_disarm();
+    fds_forget(s->own_file);
     if (s->ps)
         pystack_close(s->ps);
     profile_fini(&s->profile);
@@ -517,6 +537,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->mailbox = m;
     s->wake = wake;
     s->arg = arg;
+    s->own_file = -1;
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
     int rc = agent_thread_create(&s->thread, sampler_main, s, false);

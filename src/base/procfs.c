@@ -118,6 +118,7 @@ int procfs_parse_status(const char *text, struct procfs_status *out) {
     out->rss_bytes = rss_kib < 0 || rss_kib > INT64_MAX / 1024 ? -1 : rss_kib * 1024;
     out->threads = procfs_field_int(text, "Threads", -1);
     out->seccomp = (int)procfs_field_int(text, "Seccomp", -1);
+    out->seccomp_filters = procfs_field_int(text, "Seccomp_filters", -1);
     out->sig_blocked = procfs_field_hex(text, "SigBlk");
     out->sig_pending = procfs_field_hex(text, "SigPnd");
     out->sig_shared_pending = procfs_field_hex(text, "ShdPnd");

@@ -25,8 +25,9 @@ struct procfs_status {
     int64_t ns_pid;     /* pid in the innermost namespace it lives in (last of NSpid) */
     int64_t rss_bytes;
     int64_t threads;
-    int seccomp;       /* 0 off, 1 strict, 2 filter, -1 unknown */
-    bool shadow_stack; /* x86_Thread_features names shstk */
+    int seccomp;             /* 0 off, 1 strict, 2 filter, -1 unknown */
+    int64_t seccomp_filters; /* how many; -1 unknown (before Linux 5.9) */
+    bool shadow_stack;       /* x86_Thread_features names shstk */
     uint64_t sig_blocked, sig_pending, sig_shared_pending;
 };
 

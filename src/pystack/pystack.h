@@ -43,10 +43,14 @@ struct pystack_thread {
     uint64_t ident;  /* pthread_self */
     int64_t tid;     /* OS thread as the target numbers it; 0 unknown */
     int64_t interpreter;
-    uint64_t interp; /* its address */
+    uint64_t interp;  /* its address */
+    uint64_t seen_ns; /* monotonic: it was there then */
     bool holds_gil;
     const char *name; /* threading.Thread.name; NULL unknown; owned by the arena given */
 };
+
+/* Is memory read through /proc/PID/mem, because process_vm_readv is refused? Then its descriptor, else -1. */
+int pystack_own_file(const struct pystack *ps);
 
 /* Discover the interpreter of process `pid` (0: this process). NULL with the error: ERR_ATTACH "not Python", "Python 3.x is
  * not supported", "not initialised", "permission", ERR_LOST when it died. Freed by pystack_close. */

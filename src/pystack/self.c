@@ -9,7 +9,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "pystack/pystack_internal.h"
@@ -33,22 +32,17 @@ bool pystack_self_supports(const struct pystack_info *info) {
 /* Ask for the first `n` regions at once; keeps those that came whole. */
 static void self_read_all(struct pystack_self *s, size_t n) {
     size_t total = 0;
-    if (n == 0)
-        return;
     for (size_t i = 0; i < n; i++) {
         struct pystack_self_region *r = &s->regions[i];
         r->at = (uint32_t)total;
         total += r->len;
         s->remote[i] = (struct iovec){.iov_base = (void *)(uintptr_t)r->addr, .iov_len = r->len};
     }
-    struct iovec local = {.iov_base = s->bytes, .iov_len = total};
-    ssize_t got = process_vm_readv(s->reader.mem.pid, &local, 1, s->remote, n, 0);
+    s->n_regions = mem_read_many(&s->reader.mem, s->remote, n, s->bytes);
     s->reads++;
-    s->n_regions = s->n_bytes = 0;
-    for (size_t i = 0; i < n && got > 0 && s->regions[i].at + s->regions[i].len <= (size_t)got; i++) {
-        s->n_regions++;
+    s->n_bytes = 0;
+    for (size_t i = 0; i < s->n_regions; i++)
         s->n_bytes += s->regions[i].len;
-    }
 }
 
 /* Read one more region; when all are used, the last one is replaced. NULL when it cannot be read. */
@@ -220,8 +214,8 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
     s->thread = *t;
     s->known = known;
     if (!same) {
-        s->reader = ps->reader;
-        s->reader.mem.pid = getpid();
+        s->reader.off = ps->reader.off;
+        mem_init_handler(&s->reader.mem, &ps->reader.mem);
         s->gil = 0;
         if (pystack_find_gil(ps, t->interp, &s->gil) != 0)
             s->gil = 0;
@@ -256,8 +250,10 @@ void pystack_self_copy(struct pystack_self *s) {
     s->gil_state = MODEL_GIL_UNKNOWN;
     s->end = PYSTACK_SELF_GONE;
     self_read_all(s, s->n_regions);
-    if (s->n_regions == 0)
+    if (s->n_regions <= SELF_TSTATE) {
+        s->end = mem_is_refused(&s->reader.mem) ? PYSTACK_SELF_REFUSED : PYSTACK_SELF_GONE;
         return;
+    }
     const uint8_t *tstate = s->bytes + s->regions[SELF_TSTATE].at;
     if (pystack_get_u64(tstate, o->tstate_thread_id) != (uint64_t)pthread_self() ||
         (o->tstate_id >= 0 && pystack_get_u64(tstate, o->tstate_id) != s->thread.serial))
@@ -308,7 +304,7 @@ ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, st
     size_t n = 0;
     *out = NULL;
     *truncated = s->end == PYSTACK_SELF_TRUNCATED;
-    if (s->end == PYSTACK_SELF_GONE || s->end == PYSTACK_SELF_BROKEN)
+    if (s->end != PYSTACK_SELF_WHOLE && s->end != PYSTACK_SELF_TRUNCATED)
         return -1;
     pystack_codes_begin(&ps->codes, arena);
     for (size_t i = 0; i < s->n_frames; i++)

@@ -43,6 +43,7 @@ enum pystack_self_end {
     PYSTACK_SELF_TRUNCATED, /* the outermost frames are missing */
     PYSTACK_SELF_BROKEN,    /* a link that makes no sense */
     PYSTACK_SELF_GONE,      /* the thread state is not this thread's any more */
+    PYSTACK_SELF_REFUSED, /* this thread may not read memory through the kernel: a seccomp filter of its own */
 };
 
 /* Can threads of this Python copy themselves? Later ones have frames and code in places that the copy does not know. */

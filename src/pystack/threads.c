@@ -7,6 +7,8 @@
  */
 #include "pystack/pystack_internal.h"
 
+#include "base/clock.h"
+
 #define THREADS_ATTEMPTS 4
 
 /* The newest interpreter, at the head of the list. */
@@ -62,6 +64,7 @@ struct threads_list {
     struct pystack_thread *items;
     size_t n, cap;
     bool strict; /* a predecessor that does not fit spoils the list */
+    uint64_t now_ns;
 };
 
 static struct pystack_thread *threads_add(struct threads_list *l) {
@@ -173,6 +176,7 @@ static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t
             .tid = threads_tid(ps, bytes, ident),
             .interpreter = id,
             .interp = interp,
+            .seen_ns = l->now_ns,
             .holds_gil = tstate == holder,
         };
         t->serial = o->tstate_id >= 0 ? pystack_get_u64(bytes, o->tstate_id) : (uint64_t)t->tid;
@@ -189,6 +193,7 @@ ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pys
     int rc = -1;
     for (int i = 0; i < THREADS_ATTEMPTS && rc < 0; i++) {
         l.n = 0;
+        l.now_ns = clock_mono_ns();
         ps->holder_unlisted = false;
         l.strict = i + 1 < THREADS_ATTEMPTS;
         rc = pystack_each_interpreter(ps, threads_read_interpreter, &l);
