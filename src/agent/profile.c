@@ -220,12 +220,13 @@ static void profile_new_epoch(struct profile *p) {
 }
 
 /* Number of a stack, TRIE_FULL without memory. */
-static uint32_t profile_add_stack(struct profile *p, const struct model_frame *frames, size_t n) {
-    uint32_t id = trie_add(&p->trie, frames, n);
+static uint32_t profile_add_stack(struct profile *p, const struct model_frame *frames, size_t n, bool cut) {
+    uint32_t id = (cut ? trie_add_cut : trie_add)(&p->trie, frames, n);
+    p->total_cut += cut;
     if (id != TRIE_FULL)
         return id;
     profile_new_epoch(p);
-    return trie_add(&p->trie, frames, n);
+    return (cut ? trie_add_cut : trie_add)(&p->trie, frames, n);
 }
 
 static int profile_fail(struct profile *p, struct profile_thread *t) {
@@ -242,7 +243,7 @@ static int profile_look(struct profile *p, struct pystack *ps, struct profile_th
     bool torn = false, truncated = false;
     arena_init(&arena, PROFILE_ARENA_BYTES);
     ssize_t n = pystack_read_frames(ps, &t->py, &arena, &frames, &torn, &truncated);
-    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n);
+    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n, truncated);
     arena_fini(&arena);
     if (id == TRIE_FULL)
         return profile_fail(p, t);
@@ -277,7 +278,7 @@ static void profile_take_copy(struct profile *p, struct pystack *ps, struct prof
     bool truncated = false;
     arena_init(&arena, PROFILE_ARENA_BYTES);
     ssize_t n = pystack_self_decode(ps, copy, p->known, &arena, &frames, &truncated, &p->unknown_frames);
-    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n);
+    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n, truncated);
     arena_fini(&arena);
     if (id == TRIE_FULL) {
         (void)profile_fail(p, t);

@@ -26,8 +26,8 @@
 #define ROOM_SHARE 8 /* of a stack */
 #define ROOM_PAGE 4096U
 #define ROOM_GAP ((uint64_t)1 << 20) /* the kernel keeps it free below a stack that grows */
-#define ROOM_READ_NS (100 * CLOCK_NS_PER_MS)
-#define ROOM_MAX 16384 /* mappings */
+#define ROOM_PAUSE 20                /* times what reading the mappings took, until they are read again */
+#define ROOM_MAX 16384               /* mappings */
 
 /* A private writable mapping of memory alone, and where the one below it ends. */
 struct room_map {
@@ -39,7 +39,7 @@ static struct room_maps {
     struct room_map *items; /* by address */
     size_t n, cap;
     uint64_t end; /* of the last mapping seen */
-    uint64_t read_ns;
+    uint64_t read_ns, took_ns;
 } room;
 
 void room_forget(void) {
@@ -74,12 +74,13 @@ static bool room_read(uint64_t since) {
     uint64_t now = clock_mono_ns();
     if (room.read_ns && room.read_ns >= since)
         return true;
-    if (room.read_ns && now - room.read_ns < ROOM_READ_NS)
+    if (room.read_ns && now - room.read_ns < ROOM_PAUSE * room.took_ns)
         return false;
     room.n = 0;
     room.end = 0;
     room.read_ns = now;
     (void)procfs_each_map(0, room_note, NULL);
+    room.took_ns = clock_mono_ns() - now;
     return true;
 }
 

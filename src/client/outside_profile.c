@@ -188,10 +188,11 @@ static int outside_profile_look(struct outside_profile *p, struct pystack *ps,
     arena_init(&arena, OUTSIDE_PROFILE_ARENA);
     t->gil = pystack_read_gil(ps, &t->py);
     ssize_t n = pystack_read_frames(ps, &t->py, &arena, &frames, &torn, &truncated);
-    uint32_t id = n < 0 ? 0 : trie_add(&p->trie, frames, (size_t)n);
+    uint32_t (*add)(struct trie *, const struct model_frame *, size_t) = truncated ? trie_add_cut : trie_add;
+    uint32_t id = n < 0 ? 0 : add(&p->trie, frames, (size_t)n);
     if (id == TRIE_FULL) {
         outside_profile_new_epoch(p);
-        id = trie_add(&p->trie, frames, (size_t)n);
+        id = add(&p->trie, frames, (size_t)n);
     }
     arena_fini(&arena);
     t->looked = n >= 0 && id != TRIE_FULL;

@@ -93,6 +93,8 @@ struct pystack {
         holder_unlisted; /* the last list of threads lacks one that holds a GIL, or whether one is held is not known */
     struct pystack_mark marks[PYSTACK_MAX_MARKS]; /* as of the last list of threads */
     size_t n_marks;                               /* 0: they would not fit */
+    uint64_t unborn,
+        unborn_ns; /* a thread state whose thread had not begun in the last list (0 none), since when */
     /* previous snapshot */
     uint64_t seq;
     uint64_t clocks_ns;                         /* when; 0 none */

@@ -10,6 +10,8 @@
 #include "base/clock.h"
 
 #define THREADS_ATTEMPTS 4
+#define THREADS_YOUNG 64                /* thread states at the head of a list that may not have begun */
+#define THREADS_BIRTH_NS CLOCK_NS_PER_S /* one that has not begun within this may never do so */
 
 /* The newest interpreter, at the head of the list. */
 static int threads_first_interpreter(struct pystack *ps, uint64_t *interp) {
@@ -188,6 +190,41 @@ static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t
     return 0;
 }
 
+/* ---- threads that have not begun ---- */
+
+/* A thread state is made by the thread that starts another: until that one has begun it has no thread of its own (3.12 on: none
+ * at all; before: its creator's) and no frame. Source: Modules/_threadmodule.c (thread_run), Python/pystate.c. */
+static bool threads_is_unborn(struct pystack *ps, const struct threads_list *l, size_t i) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    const struct pystack_thread *t = &l->items[i];
+    uint64_t frame;
+    if (t->ident == 0)
+        return true;
+    for (size_t k = i + 1; k < l->n && l->items[k].interp == t->interp; k++)
+        if (l->items[k].ident == t->ident)
+            return pystack_read_u64_at(&ps->reader, t->tstate, o->tstate_frame, &frame) == 0 &&
+                   (frame == 0 || frame - t->tstate < (uint64_t)o->tstate_size);
+    return false;
+}
+
+/* Their threads are not known yet; the list has to be read again, for a while. */
+static void threads_judge_young(struct pystack *ps, struct threads_list *l) {
+    uint64_t unborn = 0;
+    size_t age = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        age = i > 0 && l->items[i - 1].interp == l->items[i].interp ? age + 1 : 0;
+        if (age >= THREADS_YOUNG || !threads_is_unborn(ps, l, i))
+            continue;
+        l->items[i].tid = 0;
+        unborn = l->items[i].serial + 1;
+    }
+    if (unborn != ps->unborn)
+        ps->unborn_ns = l->now_ns;
+    ps->unborn = unborn;
+    if (unborn && l->now_ns - ps->unborn_ns < THREADS_BIRTH_NS)
+        ps->n_marks = 0;
+}
+
 ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pystack_thread **out) {
     struct threads_list l = {.arena = arena};
     int rc = -1;
@@ -202,6 +239,7 @@ ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pys
     if (rc < 0)
         return -1;
     threads_put_marks(ps, &l);
+    threads_judge_young(ps, &l);
     pystack_names_put(ps, l.items, l.n, arena);
     *out = l.items;
     return (ssize_t)l.n;

@@ -57,6 +57,7 @@ __attribute__((visibility("default"))) int known_start(const char *path, const c
 struct known_profile_result {
     uint64_t samples, exact, torn, retried, unknown_frames, read_errors, ticks;
     uint64_t sent, late, refused, restarted, eintr, handled, handler_ns, cpu_ns;
+    uint64_t cut;
 };
 
 __attribute__((visibility("default"))) int known_profile_start(double hz, const char *mode);
@@ -315,7 +316,8 @@ void known_profile_stop(struct known_profile_result *out) {
                                          .eintr = x->eintr,
                                          .handled = x->handled - known_profile.warm.handled,
                                          .handler_ns = x->handler_ns - known_profile.warm.handler_ns,
-                                         .cpu_ns = known_profile.cpu_ns - known_profile.warm_cpu_ns};
+                                         .cpu_ns = known_profile.cpu_ns - known_profile.warm_cpu_ns,
+                                         .cut = p->total_cut};
     profile_fini(&known_profile.profile);
     pystack_close(known_profile.ps);
 }

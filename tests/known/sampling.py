@@ -4,7 +4,7 @@
 import ctypes
 
 FIELDS = ("samples", "exact", "torn", "retried", "unknown_frames", "read_errors", "ticks", "sent", "late", "refused",
-          "restarted", "eintr", "handled", "handler_ns", "cpu_ns")
+          "restarted", "eintr", "handled", "handler_ns", "cpu_ns", "cut")
 
 
 class Result(ctypes.Structure):
