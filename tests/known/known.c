@@ -63,6 +63,10 @@ struct known_profile_result {
 __attribute__((visibility("default"))) int known_profile_start(double hz, const char *mode);
 __attribute__((visibility("default"))) void known_profile_stop(struct known_profile_result *out);
 
+/* Counters as of the sampler's last tick, for those who wait for it: ticks made, threads not asked. */
+__attribute__((visibility("default"))) uint64_t known_profile_ticks(void);
+__attribute__((visibility("default"))) uint64_t known_profile_refused(void);
+
 static void known_count(const struct model_frame *frames, size_t n, bool torn) {
     struct strbuf b;
     strbuf_init(&b, 1 << 20);
@@ -261,7 +265,7 @@ static void *known_profile_main(void *arg) {
     while (!__atomic_load_n(&known_profile.stop, __ATOMIC_RELAXED)) {
         known_profile.profile.exact = exact_is_armed() && exact_check(&e) == 0;
         profile_tick(&known_profile.profile, known_profile.ps, mean);
-        known_profile.ticks++;
+        (void)__atomic_add_fetch(&known_profile.ticks, 1, __ATOMIC_RELAXED);
         if (known_profile.warm_ticks == 0 && clock_mono_ns() > warm_ns) {
             known_profile.warm_ticks = known_profile.ticks;
             known_profile.warm_cpu_ns = clock_self_cpu_ns();
@@ -295,6 +299,12 @@ int known_profile_start(double hz, const char *mode) {
     int rc = pthread_create(&known_profile.thread, NULL, known_profile_main, NULL);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc;
+}
+
+uint64_t known_profile_ticks(void) { return __atomic_load_n(&known_profile.ticks, __ATOMIC_RELAXED); }
+
+uint64_t known_profile_refused(void) {
+    return __atomic_load_n(&known_profile.stats.refused, __ATOMIC_RELAXED);
 }
 
 void known_profile_stop(struct known_profile_result *out) {
