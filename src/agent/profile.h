@@ -60,7 +60,7 @@ struct profile {
     bool exact;                                 /* threads that run are asked */
     struct pystack_known *known;
     uint64_t total_samples, total_torn, total_exact, total_retried, unknown_frames, read_errors;
-    uint64_t total_cut; /* stacks read whose outermost frames were left out */
+    uint64_t total_cut;       /* stacks read whose outermost frames were left out */
     void (*flush)(void *arg); /* send what is collected; then profile_clear_batch is called */
     void *arg;
 };

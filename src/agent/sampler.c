@@ -13,7 +13,7 @@
 #include "agent/account.h"
 #include "agent/agent.h"
 #include "agent/exact.h"
-#include "agent/fds.h"
+#include "agent/presence.h"
 #include "agent/profile.h"
 #include "base/clock.h"
 #include "base/cost.h"
@@ -34,6 +34,7 @@ struct sampler {
     pthread_t thread;
     struct pystack *ps;
     uint64_t opened_ns; /* last try */
+    struct presence presence;
     struct err ps_error;
     struct profile profile;
     struct cost snapshot_cost, tick_cost;
@@ -49,7 +50,6 @@ struct sampler {
         exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
     struct err exact_error;
     bool stretched_snapshots, stretched_samples;
-    int own_file; /* see pystack_own_file */
 };
 
 /* What there is to do now, copied from the mailbox. */
@@ -68,25 +68,6 @@ struct sampler_plan {
 
 static const struct pystack_info *sampler_info(const struct sampler *s) {
     return s->ps ? pystack_get_info(s->ps) : NULL;
-}
-
-static struct pystack *sampler_pystack(struct sampler *s) {
-    uint64_t now = clock_mono_ns();
-    if (s->ps || (s->opened_ns && now - s->opened_ns < SAMPLER_RETRY_NS))
-        return s->ps;
-    s->opened_ns = now;
-    s->ps = pystack_open(0, &s->ps_error);
-    return s->ps;
-}
-
-/* What reads memory where process_vm_readv is refused must not be left open in a child of the job either. */
-static void sampler_note_file(struct sampler *s) {
-    int fd = s->ps ? pystack_own_file(s->ps) : -1;
-    if (fd == s->own_file)
-        return;
-    fds_forget(s->own_file);
-    fds_note(fd);
-    s->own_file = fd;
 }
 
 static size_t sampler_bytes(const struct sampler *s, const struct model_snapshot *snap) {
@@ -129,6 +110,32 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     (void)pthread_mutex_unlock(&s->mailbox->lock);
 }
 
+static void sampler_flush(void *arg);
+
+/* The interpreter is gone: finalised, or unloaded. Another one may come, in the same place or elsewhere. */
+static void sampler_lose(struct sampler *s) {
+    exact_disarm();
+    sampler_flush(s);
+    profile_pause(&s->profile);
+    pystack_close(s->ps);
+    s->ps = NULL;
+    s->opened_ns = 0;
+    s->read_errors++;
+    presence_note_file(&s->presence, s->ps);
+}
+
+static struct pystack *sampler_pystack(struct sampler *s) {
+    uint64_t now = clock_mono_ns();
+    if (presence_is_lost(&s->presence, s->ps, now))
+        sampler_lose(s);
+    if (s->ps || (s->opened_ns && now - s->opened_ns < SAMPLER_RETRY_NS))
+        return s->ps;
+    s->opened_ns = now;
+    s->ps = pystack_open(0, &s->ps_error);
+    sampler_publish(s, NULL);
+    return s->ps;
+}
+
 /* Have the signal's handler installed as long as it is wanted and the job does not object. */
 static void sampler_choose_mode(struct sampler *s, bool gentle) {
     const struct pystack_info *info = sampler_info(s);
@@ -142,7 +149,7 @@ static void sampler_choose_mode(struct sampler *s, bool gentle) {
             "process_vm_readv is refused in this process (a seccomp filter); /proc/self/mem is read");
         s->exact_off = true;
     }
-    sampler_note_file(s);
+    presence_note_file(&s->presence, s->ps);
     if (gentle || s->exact_off) {
         exact_disarm();
     } else if ((exact_is_armed() ? exact_check(&s->exact_error) : exact_arm(&s->signals, &s->exact_error)) !=
@@ -520,7 +527,7 @@ static void *sampler_main(void *arg) {
 
 static void sampler_free(struct sampler *s) {
     exact_disarm();
-    fds_forget(s->own_file);
+    presence_note_file(&s->presence, NULL);
     if (s->ps)
         pystack_close(s->ps);
     profile_fini(&s->profile);
@@ -537,7 +544,6 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->mailbox = m;
     s->wake = wake;
     s->arg = arg;
-    s->own_file = -1;
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
     int rc = agent_thread_create(&s->thread, sampler_main, s, false);

@@ -59,6 +59,9 @@ void pystack_close(struct pystack *ps);
 
 const struct pystack_info *pystack_get_info(const struct pystack *ps);
 
+/* Is the interpreter still there, as far as one look can tell? Cheap. It may have been finalised, or its library unloaded. */
+bool pystack_is_there(struct pystack *ps);
+
 /* Is there a CPython in process `pid`, judged by its mappings alone (cheap; no memory is read)? 1 yes, 0 no, -1 with errno. */
 int pystack_is_python(pid_t pid);
 

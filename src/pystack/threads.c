@@ -244,3 +244,21 @@ ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pys
     *out = l.items;
     return (ssize_t)l.n;
 }
+
+static int threads_check_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    uint64_t tstate, back;
+    (void)id;
+    if (pystack_read_u64_at(&ps->reader, interp, o->interp_threads_head, &tstate) != 0 ||
+        (tstate &&
+         (!pystack_is_pointer(tstate) ||
+          pystack_read_u64_at(&ps->reader, tstate, o->tstate_interp, &back) != 0 || back != interp)))
+        return -1;
+    *(bool *)arg = true;
+    return 0;
+}
+
+bool pystack_is_there(struct pystack *ps) {
+    bool found = false;
+    return pystack_each_interpreter(ps, threads_check_interpreter, &found) == 0 && found;
+}

@@ -15,12 +15,16 @@
 #include <unistd.h>
 
 #define HOSTILE_STEP 256 /* bytes of stack each call takes at least */
+#define HOSTILE_STACK 32768
 
 /* Call itself until `left` bytes of the stack are left, then count in `*counter` until `*stop` is set. -1: the stack is not known. */
 int hostile_edge(size_t left, volatile uint64_t *counter, volatile int *stop);
 
 /* Count in `*counter` until `*stop` is set. */
 void hostile_spin(volatile uint64_t *counter, volatile int *stop);
+
+/* Make `n` threads that sleep for ever. 0 or errno. */
+int hostile_threads(int n);
 
 /* Have `number` fail with `error` in this thread and those it starts, in all threads if `all`; error 0: kill who calls it. 0 or errno. */
 int hostile_refuse(long number, int error, bool all);
@@ -49,6 +53,24 @@ int hostile_edge(size_t left, volatile uint64_t *counter, volatile int *stop) {
     int rc = pthread_attr_getstack(&attr, &low, &size);
     (void)pthread_attr_destroy(&attr);
     return rc == 0 ? hostile_descend((const char *)low + left, counter, stop) : -1;
+}
+
+static void *hostile_sleep(void *arg) {
+    for (;;)
+        (void)pause();
+    return arg;
+}
+
+int hostile_threads(int n) {
+    pthread_attr_t attr;
+    int rc = pthread_attr_init(&attr);
+    if (rc == 0)
+        rc = pthread_attr_setstacksize(&attr, HOSTILE_STACK);
+    for (int i = 0; rc == 0 && i < n; i++) {
+        pthread_t thread;
+        rc = pthread_create(&thread, &attr, hostile_sleep, NULL);
+    }
+    return rc;
 }
 
 int hostile_refuse(long number, int error, bool all) {
