@@ -43,6 +43,11 @@ def run_job(python, build_dir, source, *args, status=0, timeout=60):
     return json.loads(lines[-1]) if lines else None
 
 
+def define_in(job, source):
+    """Runs definitions in a job of agent_job.py, for the expressions it is asked to evaluate."""
+    assert job.do(f"exec({source!r}, globals())") is None
+
+
 class Watch:
     """Subscribes to samples, and collects them."""
 

@@ -8,7 +8,7 @@ import pytest
 from agent_job import job
 from agent_wire import Client, threads_of
 from conftest import wait_until
-from hostile_support import Watch
+from hostile_support import Watch, define_in
 
 __all__ = ["job"]
 
@@ -51,8 +51,7 @@ spin = functools.partial(hostile.hostile_spin, ctypes.addressof(counter), ctypes
 
 
 def define(job, build_dir):
-    source = DEFINE.format(library=os.path.join(build_dir, "tests", "targets", "hostile.so"))
-    assert job.do(f"exec({source!r}, globals())") is None
+    define_in(job, DEFINE.format(library=os.path.join(build_dir, "tests", "targets", "hostile.so")))
 
 
 def looked_at(client, name):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that fork, exec, end, or lose their interpreter while they are sampled; and jobs of very many threads."""
 
-import json
 import os
 
 import pytest
@@ -29,10 +28,10 @@ ENDS = {
 
 
 @pytest.mark.parametrize("how", sorted(ENDS))
-@pytest.mark.parametrize("minor", ["3.8", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("minor", ["3.8", "3.11", "3.13"])
 def test_a_job_that_ends_while_it_is_sampled(python_for, build_dir, minor, how):
     status, code = ENDS[how]
-    for _ in range(3):
+    for _ in range(2):
         run_job(python_for(minor), build_dir, r'''
 def leaf(): pass
 def work():
