@@ -82,11 +82,13 @@ $(TARGETS): $(BUILD)/tests/targets/%.so: tests/targets/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g $(WARNINGS) -D_GNU_SOURCE -fPIC -shared -pthread -o $@ $<
 
-# `make test` finds (or makes) a Python with torch for the functional tests; without one they are skipped with a reason.
+# `make test` finds (or makes) a Python with torch, and the module greenlet for each Python, for the functional tests; without
+# them those that want them are skipped with a reason.
 TEST_ARGS ?=
 
 test: all tests
-	@PROBING_TEST_TORCH_PYTHON="$${PROBING_TEST_TORCH_PYTHON:-$$(tools/python_with_torch.sh $(VENV))}" \
+	@PROBING_TEST_GREENLETS="$${PROBING_TEST_GREENLETS:-$$(tools/greenlets.sh $(GREENLETS))}" \
+	    PROBING_TEST_TORCH_PYTHON="$${PROBING_TEST_TORCH_PYTHON:-$$(tools/python_with_torch.sh $(VENV))}" \
 	    tests/run --build $(BUILD) $(TEST_ARGS)
 
 asan:
