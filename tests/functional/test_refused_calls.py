@@ -8,13 +8,14 @@ import pytest
 
 from agent_job import job
 from agent_wire import Client, threads_of
-from conftest import wait_until
+from conftest import effective_capabilities, wait_until
 from hostile_support import Watch
 
 __all__ = ["job"]
 
 PROCESS_VM_READV = 310  # x86-64
 KILL = 0
+CAP_SYS_ADMIN = 21
 
 
 def refuse(build_dir, error, everywhere=False):
@@ -124,3 +125,23 @@ def test_injection_under_a_filter(ptrace, target, build_dir, probing):
     assert shown["threads"][0]["frames"][0]["func"] == "rest"
     probing(t.pid, "eject").ok()
     assert t.alive()
+
+
+def test_injection_is_refused_where_a_filter_would_kill(ptrace, target, build_dir, probing):
+    """The filter is read and run over what will be called; stacks are read from outside then."""
+    if not effective_capabilities() & 1 << CAP_SYS_ADMIN:
+        pytest.skip("needs cap-sys-admin: filters cannot be read without it")
+    t = target("import ctypes, os, time\n"
+               f"rc = {refuse(build_dir, errno.EPERM)} or {refuse(build_dir, KILL)}\n"
+               "def rest(): time.sleep(1000)\n"
+               "os.write(int(os.environ['READY_FD']), b'%d\\n' % rc)\nrest()\n")
+    if t.ready != "0":
+        pytest.skip("needs seccomp: a filter cannot be installed here")
+    said = probing(t.pid, "inject")
+    if said.status == 0:
+        pytest.skip("needs seccomp-filters: this kernel does not show them")
+    assert said.status == 3 and "seccomp filter" in said.stderr and len(said.stderr.splitlines()) == 1
+    shown = probing(t.pid, "backtrace", "--json").ok().json()
+    assert shown["target"]["mode"] == "readonly"
+    assert shown["threads"][0]["frames"][0]["func"] == "rest"
+    assert t.alive() and t.tids() == [t.pid]
