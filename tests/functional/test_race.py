@@ -21,6 +21,8 @@ SECONDS = float(os.environ.get("PROBING_RACE_SECONDS", "1.5"))
 RACE = r'''
 import gc, threading, time
 MADE = ("one", "two", "three", "four")
+# Names of files of every kind of string, and longer than what is kept of one that is gone.
+PLACES = {"one": "<made>", "two": "/made/" + "x" * 400, "three": "/gemacht/größe" + "y" * 300, "four": "/作/" + "\U0001f600" * 200}
 TEXT = """
 def made_{name}_inner(n):
     return [made_{name}_leaf(i) for i in range(n)]
@@ -34,7 +36,7 @@ def make_code():
     while alive[0]:
         for name in MADE:
             space = {}
-            exec(TEXT.format(name=name), space)
+            exec(compile(TEXT.format(name=name), PLACES[name], "exec"), space)
             eval("made_%s_inner(3)" % name, space)
 def collect():
     while alive[0]:
