@@ -140,6 +140,7 @@ static bool self_follow(struct pystack_self *s, uint64_t first, uint64_t expecte
         }
         const uint8_t *bytes = addr == remembered ? NULL : self_bytes(s, addr, (size_t)o->frame_size);
         if (!bytes) {
+            s->cyclic = addr == remembered;
             s->end = PYSTACK_SELF_BROKEN;
             return false;
         }
@@ -196,7 +197,8 @@ static void self_follow_cframes(struct pystack_self *s, uint64_t cframe) {
     if (self_follow_cframe(s, cframe, &outer))
         return;
     s->n_keys = 0;
-    if (!outer || self_is_root(s, outer) || !self_follow_cframe(s, outer, &beyond))
+    /* What has not been filled yet leads astray, not in circles. */
+    if (s->cyclic || !outer || self_is_root(s, outer) || !self_follow_cframe(s, outer, &beyond))
         s->end = PYSTACK_SELF_BROKEN;
 }
 
@@ -244,7 +246,7 @@ void pystack_self_copy(struct pystack_self *s) {
     const struct pystack_offsets *o = &s->reader.off;
     s->taken_ns = clock_mono_ns();
     s->n_frames = s->n_keys = s->last = 0;
-    s->spilled = false;
+    s->spilled = s->cyclic = false;
     s->used = 0;
     s->reads = 0;
     s->gil_state = MODEL_GIL_UNKNOWN;

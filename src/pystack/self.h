@@ -73,6 +73,7 @@ struct pystack_self {
     uint64_t used;                             /* a bit for each region that was looked into */
     bool spilled;                              /* the last region is in use: it is replaced again and again */
     struct iovec remote[PYSTACK_SELF_REGIONS]; /* here, and not on the stack of the thread */
+    bool cyclic;                               /* frames led back to one of them */
     uint64_t reads;                            /* calls of the kernel */
     struct pystack_self_region regions[PYSTACK_SELF_REGIONS];
     struct pystack_code_key keys[PYSTACK_SELF_KEYS];
