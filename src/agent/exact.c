@@ -19,7 +19,9 @@
 #define EXACT_END_NS (500 * CLOCK_NS_PER_MS) /* a handler that has begun ends within this */
 #define EXACT_SPIN_NS (60 * CLOCK_NS_PER_US) /* an answer usually comes within this */
 #define EXACT_STATUS_NS CLOCK_NS_PER_S /* how long what the kernel said of a thread's mask is believed */
-#define EXACT_BLOCKED_NS (50 * CLOCK_NS_PER_MS)     /* and when it blocks: it may be creating a thread */
+#define EXACT_BLOCKED_NS (50 * CLOCK_NS_PER_MS) /* and when it blocks: it may be creating a thread */
+#define EXACT_LOOK_NS (15 * CLOCK_NS_PER_US)    /* a look at a stack takes less than one */
+#define EXACT_LOOKS 3
 #define EXACT_TOUCHED (sizeof(struct pystack_self)) /* counted as memory of ours, for each slot in use */
 
 enum exact_state {
@@ -247,10 +249,21 @@ static bool exact_takes_it(struct exact_slot *slot, uint64_t now) {
 }
 
 static bool exact_may_ask(struct exact_slot *slot, const struct pystack_thread *t, uint64_t now) {
-    if (slot->filtered || !exact_takes_it(slot, now) ||
-        (!slot->stack.high && !room_find(t->tid, t->ident, t->seen_ns, &slot->stack)))
-        return false;
-    return room_is_enough(&slot->stack);
+    return !slot->filtered && exact_takes_it(slot, now) &&
+           (slot->stack.high || room_find(t->tid, t->ident, t->seen_ns, &slot->stack));
+}
+
+/* Send the signal right after it was seen that there is room for it. When we were put off the CPU in between, the thread may
+ * have gone a long way: look again. 0, or -1 when it is not sent. */
+static int exact_send(const struct exact_slot *slot) {
+    for (int i = 0; i < EXACT_LOOKS; i++) {
+        uint64_t before = clock_mono_ns();
+        if (!room_is_enough(&slot->stack))
+            return -1;
+        if (clock_mono_ns() - before < EXACT_LOOK_NS)
+            return (int)syscall(SYS_tgkill, exact.pid, (pid_t)slot->tid, EXACT_SIGNAL);
+    }
+    return -1;
 }
 
 bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct pystack_known *known) {
@@ -268,7 +281,7 @@ bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct 
     slot->counted_late = slot->unwanted = false;
     pystack_self_prepare(ps, slot->self, t, known);
     __atomic_store_n(&slot->state, EXACT_SENT, __ATOMIC_RELEASE);
-    if (syscall(SYS_tgkill, exact.pid, (pid_t)t->tid, EXACT_SIGNAL) != 0) {
+    if (exact_send(slot) != 0) {
         __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);
         exact.stats->refused++;
         return false;
