@@ -92,7 +92,7 @@ def depth_of(python_minor):
     return 1000000 if python_minor >= 11 else 4000
 
 
-@pytest.mark.parametrize("minor", ["3.6", "3.9", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("minor", ["3.9", "3.11", "3.12", "3.13"])
 def test_a_stack_deeper_than_is_shown(job, python_for, build_dir, minor):
     """A million calls where calls of Python take none of the C stack. The innermost are kept."""
     j = job(python_for(minor))

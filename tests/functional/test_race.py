@@ -91,6 +91,14 @@ def impossible(names, known):
     return None
 
 
+def test_what_is_impossible_is_seen():
+    known = OURS | {"made_one_leaf", "made_one_inner", "made_two_inner"}
+    good = ["made_one_leaf", "<listcomp>", "made_one_inner", "<module>", "make_code"]
+    assert impossible(good, known) is None and impossible([None, *good[2:]], known) is None
+    assert impossible(["made_one_leaf", "made_two_inner"], known)
+    assert impossible(["nobody", "make_code"], known)
+
+
 @pytest.mark.timeout(int(SECONDS) * 2 + 90)
 @pytest.mark.parametrize("minor", ["3.9", "3.12"])
 def test_everything_at_once(job, python_for, build_dir, minor):
