@@ -135,7 +135,7 @@ static void sampler_choose_mode(struct sampler *s, bool gentle) {
 
 /* Frames of a thread that runs, from itself. See struct pystack_asker. */
 static ssize_t sampler_ask_frames(void *arg, const struct pystack_thread *t, struct arena *arena,
-                                  struct model_frame **out, bool *truncated, enum model_gil *gil) {
+                                  struct model_frame **out, bool *truncated, enum model_gil *gil, int8_t *gc) {
     struct sampler *s = arg;
     const struct pystack_self *copy;
     if (!exact_is_armed() || clock_mono_ns() >= s->answers_until_ns ||
@@ -144,6 +144,7 @@ static ssize_t sampler_ask_frames(void *arg, const struct pystack_thread *t, str
     ssize_t n =
         pystack_self_decode(s->ps, copy, s->profile.known, arena, out, truncated, &s->profile.unknown_frames);
     *gil = copy->gil_state;
+    *gc = copy->gc_state;
     exact_release(t);
     return n;
 }

@@ -79,6 +79,8 @@ struct model_thread {
     char state;              /* R S D T t Z X I as the kernel says; '?' unknown */
     int8_t on_cpu;           /* 1 its CPU clock advanced since the last look, 0 not, MODEL_UNKNOWN */
     enum model_gil gil;
+    double gil_for_us;          /* waiting or held: for at least so long, see pystack_snapshot; NAN unknown */
+    int8_t gc;                  /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
     double cpu_pct;             /* of one core, since the last look; NAN unknown (the first look) */
     bool has_python;            /* it has a Python thread state */
     bool torn;                  /* it moved while it was read: the frames may mix two moments */
@@ -106,6 +108,8 @@ struct model_snapshot {
     double timestamp; /* seconds since the epoch, UTC */
     uint64_t seq;     /* counts up within one agent */
     int64_t gil_tid;  /* holder's tid; 0 nobody; MODEL_UNKNOWN */
+    int8_t gil_enabled; /* 0: this Python has none, or it is turned off; MODEL_UNKNOWN */
+    int8_t gc_running;  /* 1 garbage is being collected, 0 not, MODEL_UNKNOWN */
     double cost_us;   /* how long taking this snapshot took; NAN unknown */
     struct model_process process;
     struct model_thread *threads; /* the agent's own threads are left out; main thread first, then by tid */
@@ -162,6 +166,7 @@ struct model_sample {
     int8_t on_cpu;
     bool torn;
     enum model_gil gil;
+    int8_t gc; /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
 };
 
 /* What a subscriber to samples gets at once. Definitions come before the samples that use them. */

@@ -2,6 +2,8 @@
 /* document: see document.h. */
 #include "client/document.h"
 
+#include <math.h>
+
 #define DOCUMENT_MAX_FRAMES 2048 /* of an aggregated stack, the outermost ones */
 
 static void document_put_known(struct json *j, const char *key, int64_t v) {
@@ -93,6 +95,9 @@ static void document_put_thread(struct json *j, const struct model_thread *t, bo
     json_kv_string(j, "state", t->state == '?' || !t->state ? NULL : state);
     document_put_flag(j, "on_cpu", t->on_cpu);
     json_kv_string(j, "gil", model_gil_name(t->gil));
+    json_kv_number(j, "gil_wait_us", t->gil == MODEL_GIL_WAITING ? t->gil_for_us : NAN, 0);
+    json_kv_number(j, "gil_held_us", t->gil == MODEL_GIL_HELD ? t->gil_for_us : NAN, 0);
+    document_put_flag(j, "gc", t->gc);
     json_kv_number(j, "cpu_pct", t->cpu_pct, 1);
     json_kv_bool(j, "has_python", t->has_python);
     json_kv_bool(j, "torn", t->torn);
@@ -117,6 +122,7 @@ static void document_put_sample(struct json *j, const struct fold *fold, const s
     json_kv_string(j, "thread", fold_thread_name(fold, entry->tid));
     json_kv_uint(j, "samples", entry->samples);
     json_kv_uint(j, "on_cpu_samples", entry->on_cpu);
+    json_kv_uint(j, "gc_samples", entry->gc);
     json_kv_number(j, "duration_us", entry->us, 0);
     json_kv_bool(j, "truncated", depth > cap);
     json_key(j, "frames");
@@ -152,6 +158,8 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
     document_put_target(j, target);
     document_put_process(j, &snapshot->process);
     document_put_known(j, "gil_holder_tid", snapshot->gil_tid); /* 0: nobody holds it */
+    document_put_flag(j, "gil_enabled", snapshot->gil_enabled);
+    document_put_flag(j, "gc_running", snapshot->gc_running);
     json_kv_bool(j, "incomplete", snapshot->incomplete);
     json_kv_number(j, "cost_us", snapshot->cost_us, 0);
     json_key(j, "threads");

@@ -216,7 +216,7 @@ static int fold_put_thread(struct fold *f, int64_t tid, const char *name, const 
     return f->strings.failed ? -1 : 0;
 }
 
-static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double us, bool on_cpu) {
+static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double us, bool on_cpu, bool gc) {
     bool added;
     struct fold_entry e = {.tid = tid, .stack = stack};
     int64_t at = fold_put(f, FOLD_ENTRIES, &e, &added);
@@ -227,6 +227,10 @@ static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double
     mine->on_cpu += on_cpu;
     mine->us += us;
     mine->on_cpu_us += on_cpu ? us : 0;
+    mine->gc += gc;
+    mine->gc_us += gc ? us : 0;
+    mine->gc_on_cpu += gc && on_cpu;
+    mine->gc_on_cpu_us += gc && on_cpu ? us : 0;
     f->totals.samples++;
     return 0;
 }
@@ -300,7 +304,7 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
             f->totals.torn++;
         else if (s->stack_id && !stack)
             f->totals.undefined++;
-        else if (fold_count_sample(f, s->tid, stack, period_us, s->on_cpu == 1) != 0)
+        else if (fold_count_sample(f, s->tid, stack, period_us, s->on_cpu == 1, s->gc == 1) != 0)
             return -1;
     }
     return 0;
@@ -321,7 +325,7 @@ int fold_add_snapshot(struct fold *f, const struct model_snapshot *s) {
             return -1;
         if (t->torn)
             f->totals.torn++;
-        else if (fold_count_sample(f, t->tid, stack, 0, t->on_cpu == 1) != 0)
+        else if (fold_count_sample(f, t->tid, stack, 0, t->on_cpu == 1, t->gc == 1) != 0)
             return -1;
     }
     return 0;

@@ -27,6 +27,10 @@ struct fold_entry {
     uint64_t on_cpu;  /* of these, how many were on the CPU */
     double us;        /* time the samples stand for */
     double on_cpu_us; /* of it, what those on the CPU stand for */
+    uint64_t gc;      /* samples in which the thread collected garbage */
+    double gc_us;
+    uint64_t gc_on_cpu; /* and was on the CPU */
+    double gc_on_cpu_us;
 };
 
 struct fold_totals {

@@ -27,6 +27,10 @@ struct tally_count {
     uint64_t on_cpu;
     double us;
     double on_cpu_us;
+    uint64_t gc;
+    double gc_us;
+    uint64_t gc_on_cpu;
+    double gc_on_cpu_us;
 };
 
 /* About the stream, since the start or the last reset. */

@@ -55,7 +55,8 @@ TABLE(FIELD_PROCESS, struct model_process, "process", field_process);
 static const struct field field_snapshot[] = {
     F(struct model_snapshot, timestamp, "timestamp"),   F(struct model_snapshot, seq, "seq"),
     F(struct model_snapshot, gil_tid, "gil_tid"),       F(struct model_snapshot, cost_us, "cost_us"),
-    F(struct model_snapshot, incomplete, "incomplete"),
+    F(struct model_snapshot, incomplete, "incomplete"), F(struct model_snapshot, gil_enabled, "gil_enabled"),
+    F(struct model_snapshot, gc_running, "gc_running"),
 };
 TABLE(FIELD_SNAPSHOT, struct model_snapshot, "snapshot", field_snapshot);
 
@@ -71,6 +72,8 @@ static const struct field field_threads[] = {
     F(struct model_thread, has_python, "has_python"),
     F(struct model_thread, torn, "torn"),
     F(struct model_thread, truncated, "truncated"),
+    F(struct model_thread, gil_for_us, "gil_for_us"),
+    F(struct model_thread, gc, "gc"),
 };
 TABLE(FIELD_THREADS, struct model_thread, "threads", field_threads);
 
@@ -131,6 +134,7 @@ static const struct field field_samples[] = {
     F(struct model_sample, timestamp, "timestamp"), F(struct model_sample, tid, "tid"),
     F(struct model_sample, stack_id, "stack"),      F(struct model_sample, on_cpu, "on_cpu"),
     F(struct model_sample, torn, "torn"),           F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
+    F(struct model_sample, gc, "gc"),
 };
 TABLE(FIELD_SAMPLES, struct model_sample, "samples", field_samples);
 
