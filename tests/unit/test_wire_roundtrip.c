@@ -226,6 +226,8 @@ static struct model_thread some_threads[] = {
      .state = 'S',
      .on_cpu = 0,
      .gil = MODEL_GIL_HELD,
+     .gil_for_us = 12.5e6,
+     .gc = 1,
      .cpu_pct = 12.5,
      .has_python = true,
      .torn = true,
@@ -236,12 +238,16 @@ static struct model_thread some_threads[] = {
      .state = '?',
      .on_cpu = MODEL_UNKNOWN,
      .gil = MODEL_GIL_UNKNOWN,
+     .gil_for_us = NAN,
+     .gc = MODEL_UNKNOWN,
      .cpu_pct = NAN,
      .truncated = true},
 };
 static const struct model_snapshot some_snapshot = {.timestamp = 1.7e9,
                                                     .seq = 8,
                                                     .gil_tid = 100,
+                                                    .gil_enabled = 1,
+                                                    .gc_running = MODEL_UNKNOWN,
                                                     .cost_us = NAN,
                                                     .threads = some_threads,
                                                     .n_threads = 2,
@@ -256,7 +262,7 @@ static const struct model_snapshot some_snapshot = {.timestamp = 1.7e9,
 
 static void expect_same(const struct model_snapshot *out) {
     assert_true(out->timestamp == some_snapshot.timestamp && isnan(out->cost_us) && out->seq == 8 &&
-                out->gil_tid == 100);
+                out->gil_tid == 100 && out->gil_enabled == 1 && out->gc_running == MODEL_UNKNOWN);
     assert_true(out->dropped == 4 && out->incomplete);
     assert_true(isnan(out->process.cpu_pct) && out->process.rss_bytes == MODEL_UNKNOWN &&
                 out->process.n_threads == 9);
@@ -265,6 +271,7 @@ static void expect_same(const struct model_snapshot *out) {
     const struct model_thread *t = out->threads;
     assert_true(t->ident == UINT64_MAX && t->on_cpu == 0 && t->gil == MODEL_GIL_HELD && t->cpu_pct == 12.5);
     assert_true(t->has_python && t->torn && !t->truncated && t->state == 'S');
+    assert_true(t->gil_for_us == 12.5e6 && t->gc == 1 && isnan(t[1].gil_for_us) && t[1].gc == MODEL_UNKNOWN);
     assert_string_equal(t->name, "MainThread");
     assert_int_equal(t->n_frames, 4);
     assert_string_equal(t->frames[0].func, "Träumer.schläft");
@@ -382,7 +389,7 @@ static void check_samples(void **state) {
     struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}};
     struct model_thread_def threads[] = {{.tid = 7, .name = "MainThread", .native_name = NULL}};
     struct model_sample samples[] = {
-        {.timestamp = 5.25, .tid = 7, .stack_id = 2, .on_cpu = 1, .torn = true, .gil = MODEL_GIL_NONE},
+        {.timestamp = 5.25, .tid = 7, .stack_id = 2, .on_cpu = 1, .torn = true, .gil = MODEL_GIL_NONE, .gc = 1},
         {.timestamp = 5.5, .tid = 7, .stack_id = 0, .on_cpu = MODEL_UNKNOWN}};
     struct model_sample_batch in = {.epoch = 2,
                                     .period_us = 10000,
@@ -410,7 +417,7 @@ static void check_samples(void **state) {
     assert_null(out.threads[0].native_name);
     assert_int_equal(out.n_samples, 2);
     assert_true(out.samples[0].timestamp == 5.25 && out.samples[0].torn &&
-                out.samples[0].gil == MODEL_GIL_NONE);
+                out.samples[0].gil == MODEL_GIL_NONE && out.samples[0].gc == 1);
     assert_true(out.samples[1].on_cpu == MODEL_UNKNOWN && out.samples[1].stack_id == 0);
     model_sample_batch_fini(&out);
     wire_message_free(m);
