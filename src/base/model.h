@@ -110,6 +110,7 @@ struct model_snapshot {
     int64_t gil_tid;  /* holder's tid; 0 nobody; MODEL_UNKNOWN */
     int8_t gil_enabled; /* 0: this Python has none, or it is turned off; MODEL_UNKNOWN */
     int8_t gc_running;  /* 1 garbage is being collected, 0 not, MODEL_UNKNOWN */
+    enum model_sampling sampling; /* how stacks of threads that run were got */
     double cost_us;   /* how long taking this snapshot took; NAN unknown */
     struct model_process process;
     struct model_thread *threads; /* the agent's own threads are left out; main thread first, then by tid */
@@ -174,6 +175,9 @@ struct model_sample_batch {
     uint32_t epoch; /* ids of different epochs are unrelated: the receiver forgets all ids when it changes */
     double period_us; /* mean time between two looks at a thread in this batch: the weight of a sample */
     uint64_t dropped; /* samples lost to this session since it subscribed */
+    enum model_sampling mode; /* how stacks of threads that run were got */
+    double cost_pct;          /* what it costs, of one core, over the last seconds; NAN unknown */
+    double budget_pct;        /* and what it may cost; NAN unknown */
     struct model_frame_def *frames;
     size_t n_frames;
     struct model_stack_def *stacks;
@@ -194,6 +198,7 @@ struct model_status {
     int64_t clients;
     /* sampler */
     double rate_hz; /* asked for now; 0 when nobody samples */
+    double kept_hz; /* and kept; NAN nobody samples, or not known yet */
     uint64_t samples;
     uint64_t torn;
     uint64_t dropped;

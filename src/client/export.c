@@ -154,6 +154,7 @@ int export_run(const struct export_request *request, struct err *e) {
     if (!c)
         return -1;
     call_set_sampling(c, request->gentle ? MODEL_SAMPLING_GENTLE : MODEL_SAMPLING_EXACT);
+    call_set_budget(c, request->budget_pct);
     struct strbuf out;
     strbuf_init(&out, EXPORT_OUTPUT_MAX);
     int rc = export_attached(request, f, duration_s, c, &out, e);

@@ -240,6 +240,7 @@ static int runner_open_session(struct runner *r, const struct session_address *a
     if (!r->session)
         return -1;
     session_set_sampling(r->session, r->config->sampling);
+    session_set_budget(r->session, r->config->budget_pct);
     runner_subscribe(r);
     return 0;
 }

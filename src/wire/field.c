@@ -57,6 +57,7 @@ static const struct field field_snapshot[] = {
     F(struct model_snapshot, gil_tid, "gil_tid"),       F(struct model_snapshot, cost_us, "cost_us"),
     F(struct model_snapshot, incomplete, "incomplete"), F(struct model_snapshot, gil_enabled, "gil_enabled"),
     F(struct model_snapshot, gc_running, "gc_running"),
+    F_ENUM(struct model_snapshot, sampling, "sampling", MODEL_SAMPLING_GENTLE),
 };
 TABLE(FIELD_SNAPSHOT, struct model_snapshot, "snapshot", field_snapshot);
 
@@ -104,6 +105,9 @@ TABLE(FIELD_LOCALS, struct model_local, "locals", field_locals);
 static const struct field field_batch[] = {
     F(struct model_sample_batch, epoch, "epoch"),
     F(struct model_sample_batch, period_us, "period_us"),
+    F_ENUM(struct model_sample_batch, mode, "mode", MODEL_SAMPLING_GENTLE),
+    F(struct model_sample_batch, cost_pct, "cost_pct"),
+    F(struct model_sample_batch, budget_pct, "budget_pct"),
 };
 TABLE(FIELD_BATCH, struct model_sample_batch, "samples", field_batch);
 
@@ -145,6 +149,7 @@ static const struct field field_status[] = {
     F(struct model_status, rss_bytes, "rss_bytes"),
     F(struct model_status, clients, "clients"),
     F(struct model_status, rate_hz, "rate_hz"),
+    F(struct model_status, kept_hz, "kept_hz"),
     F(struct model_status, samples, "samples"),
     F(struct model_status, torn, "torn"),
     F(struct model_status, dropped, "dropped"),
