@@ -83,6 +83,8 @@ static void backtrace_put_head(struct strbuf *out, const struct model_target *t,
     if (t->rank != MODEL_UNKNOWN)
         (void)strbuf_addf(out, ", rank %" PRId64, t->rank);
     backtrace_put_gil(out, s);
+    if (s->sampling == MODEL_SAMPLING_GENTLE)
+        (void)strbuf_adds(out, "Stacks of running threads may be torn; those that are say so\n");
     if (t->mode == MODEL_MODE_READONLY) {
         (void)strbuf_adds(out, "Read from outside: ");
         backtrace_put_name(out, t->mode_reason);

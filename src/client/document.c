@@ -141,6 +141,10 @@ static void document_put_samples(struct json *j, const struct fold *fold, double
     json_kv_uint(j, "samples", totals->samples);
     json_kv_uint(j, "torn", totals->torn);
     json_kv_uint(j, "dropped", totals->dropped + totals->undefined);
+    json_kv_string(j, "mode", model_sampling_name(totals->mode));
+    json_kv_number(j, "kept_hz", totals->kept_hz, 1);
+    json_kv_number(j, "cost_pct", totals->cost_pct, 3);
+    json_kv_number(j, "budget_pct", totals->budget_pct, 3);
     json_object_end(j);
     json_key(j, "samples");
     json_array_begin(j);
@@ -158,6 +162,7 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
     document_put_target(j, target);
     document_put_process(j, &snapshot->process);
     document_put_known(j, "gil_holder_tid", snapshot->gil_tid); /* 0: nobody holds it */
+    json_kv_string(j, "stacks_of_running_threads", model_sampling_name(snapshot->sampling));
     document_put_flag(j, "gil_enabled", snapshot->gil_enabled);
     document_put_flag(j, "gc_running", snapshot->gc_running);
     json_kv_bool(j, "incomplete", snapshot->incomplete);
@@ -176,6 +181,7 @@ static void document_put_sampler(struct json *j, const struct model_status *s) {
     json_key(j, "sampler");
     json_object_begin(j);
     json_kv_number(j, "rate_hz", s->rate_hz, 1);
+    json_kv_number(j, "kept_hz", s->kept_hz, 1);
     json_kv_uint(j, "samples", s->samples);
     json_kv_uint(j, "torn", s->torn);
     json_kv_uint(j, "dropped", s->dropped);

@@ -6,6 +6,7 @@
 #include "client/fold.h"
 
 #include <stdbool.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,6 +170,7 @@ struct fold *fold_new(void) {
     for (int i = 0; i < FOLD_KINDS; i++)
         f->tables[i].item_size = sizes[i];
     arena_init(&f->strings, FOLD_STRINGS_MAX);
+    f->totals.kept_hz = f->totals.cost_pct = f->totals.budget_pct = NAN;
     return f;
 }
 
@@ -296,6 +298,11 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
     if (b->dropped < f->totals.dropped - f->dropped_before)
         f->dropped_before = f->totals.dropped; /* a new subscription counts from 0 */
     f->totals.dropped = f->dropped_before + b->dropped;
+    f->totals.mode = b->mode;
+    f->totals.cost_pct = b->cost_pct;
+    f->totals.budget_pct = b->budget_pct;
+    if (b->n_samples)
+        f->totals.kept_hz = b->period_us > 0 ? 1e6 / b->period_us : NAN;
     double period_us = b->period_us > 0 && b->period_us < FOLD_MAX_PERIOD_US ? b->period_us : 0;
     for (size_t i = 0; i < b->n_samples; i++) {
         const struct model_sample *s = &b->samples[i];
@@ -323,6 +330,7 @@ int fold_add_snapshot(struct fold *f, const struct model_snapshot *s) {
         }
         if (fold_put_thread(f, t->tid, t->name, t->native_name) != 0)
             return -1;
+        f->totals.mode = s->sampling;
         if (t->torn)
             f->totals.torn++;
         else if (fold_count_sample(f, t->tid, stack, 0, t->on_cpu == 1, t->gc == 1) != 0)

@@ -38,6 +38,11 @@ struct fold_totals {
     uint64_t torn;      /* left out: two moments mixed */
     uint64_t undefined; /* left out: unknown ids */
     uint64_t dropped;   /* lost on the way, as the agent says */
+    /* Of the newest batch. */
+    enum model_sampling mode; /* gentle: stacks of threads that run may be torn */
+    double kept_hz;           /* looks a second; NAN unknown */
+    double cost_pct;          /* what they cost, of one core; NAN unknown */
+    double budget_pct;        /* and may cost; NAN unknown */
 };
 
 struct fold *fold_new(void); /* NULL without memory */

@@ -95,7 +95,7 @@ static void tally_clear(struct tally *t) {
     free(t->function_slot);
     free(t->recurs);
     memset(t, 0, sizeof *t);
-    t->health = (struct tally_health){.got_hz = NAN, .since_s = NAN, .newest_s = NAN};
+    t->health = (struct tally_health){.got_hz = NAN, .since_s = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
 }
 
 struct tally *tally_new(void) {
@@ -350,6 +350,9 @@ void tally_get_health(const struct tally *t, struct tally_health *out) {
     out->torn = now->torn - t->before.torn;
     out->undefined = now->undefined - t->before.undefined;
     out->dropped = now->dropped - t->before.dropped;
+    out->mode = now->mode;
+    out->cost_pct = now->cost_pct;
+    out->budget_pct = now->budget_pct;
 }
 
 const struct fold *tally_fold(const struct tally *t) { return t->fold; }

@@ -131,6 +131,11 @@ void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s) 
     data_compare(&shot, &d->live);
     d->received++;
     d->missed = shot.snapshot.dropped;
+    for (size_t i = 0; i < shot.snapshot.n_threads; i++) {
+        const struct model_thread *t = &shot.snapshot.threads[i];
+        d->ran += t->has_python && (t->state == 'R' || t->torn);
+        d->torn += t->torn;
+    }
     meter_add(&d->cpu, shot.snapshot.process.cpu_pct);
     meter_add(&d->gil, data_gil_level(&shot.snapshot));
     int8_t gc = shot.snapshot.gc_running;

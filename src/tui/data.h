@@ -48,6 +48,7 @@ struct data {
     double retry_at_s;            /* while reconnecting: when the next try is due, on the caller's clock */
     uint64_t received;            /* snapshots so far */
     uint64_t missed;              /* notifications lost by this session */
+    uint64_t ran, torn;           /* stacks of running threads that were read so far, and how many of them moved */
     struct meter cpu;             /* of the process, % of one core, per snapshot */
     struct meter gil;             /* 100 held, 0 free, per snapshot */
     struct meter gc;              /* 100 garbage is being collected, 0 not, per snapshot */

@@ -371,6 +371,40 @@ static void test_ages(void **state) {
     app_free(a);
 }
 
+/* For how long one waits, that garbage is collected, and that there may be no GIL at all. */
+static void test_gil_facts(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct model_snapshot s;
+    (void)state;
+    assert_non_null(strstr(draw(a, 30, 100), "held by MainThread (4242)  1 wait 1.3s"));
+    assert_non_null(strstr(draw(a, 30, 100), "Stack of MainThread (4242)  9 frames, collecting garbage"));
+    assert_non_null(strstr(draw(a, 30, 100), "GC 33%"));
+    fixture_press(a, "] ]");
+    assert_non_null(strstr(draw(a, 30, 100), "5 frames, waiting for the GIL for at least 1.3 s"));
+    fixture_snapshot(&s, FIXTURE_NORMAL, 4);
+    s.gil_enabled = 0;
+    s.gil_tid = 0;
+    for (size_t i = 0; i < s.n_threads; i++)
+        s.threads[i].gil = MODEL_GIL_NONE;
+    app_take_snapshot(a, &s);
+    assert_non_null(strstr(draw(a, 30, 100), "held by nobody: this Python has none"));
+    app_free(a);
+}
+
+/* Gentle and from outside: the screen says that stacks may be torn, and how many were. */
+static void test_torn_stacks_are_told(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct model_snapshot s;
+    (void)state;
+    assert_hides(a, "may be torn");
+    fixture_snapshot(&s, FIXTURE_NORMAL, 3);
+    s.sampling = MODEL_SAMPLING_GENTLE;
+    app_take_snapshot(a, &s);
+    /* In each of four snapshots two threads with Python ran: of one it is known because its stack is torn. */
+    assert_non_null(strstr(draw(a, 24, 80), "running stacks may be torn: 4 of 8 were"));
+    app_free(a);
+}
+
 /* Four looks: held, waiting, neither, unknown; of the three that tell something each is a third. */
 static void test_gil_shares(void **state) {
     static const enum model_gil looks[] = {MODEL_GIL_HELD, MODEL_GIL_WAITING, MODEL_GIL_NONE,
@@ -506,6 +540,8 @@ int main(void) {
         cmocka_unit_test(test_picker),
         cmocka_unit_test(test_ages),
         cmocka_unit_test(test_gil_shares),
+        cmocka_unit_test(test_gil_facts),
+        cmocka_unit_test(test_torn_stacks_are_told),
         cmocka_unit_test(test_late_data_are_told),
         cmocka_unit_test(test_rows_sort_stably),
         cmocka_unit_test(test_anything),

@@ -71,7 +71,8 @@ static int put_hello(struct strbuf *b) { return wire_put_hello(b, 1, "0.1.0"); }
 static int put_threads(struct strbuf *b) { return wire_put_request(b, 2, WIRE_THREADS); }
 
 static int put_subscribe(struct strbuf *b) {
-    return wire_put_subscribe(b, 3, &(struct wire_subscribe){.stream = WIRE_STREAM_SAMPLES, .rate_hz = 100});
+    return wire_put_subscribe(
+        b, 3, &(struct wire_subscribe){.stream = WIRE_STREAM_SAMPLES, .rate_hz = 100, .budget_pct = 0.5});
 }
 
 static int put_unsubscribe(struct strbuf *b) { return wire_put_unsubscribe(b, 4, WIRE_STREAM_THREADS); }
@@ -105,6 +106,7 @@ static int put_status(struct strbuf *b) {
                                    .rss_bytes = 400000,
                                    .clients = 2,
                                    .rate_hz = 100,
+                                   .kept_hz = 62.5,
                                    .samples = 12345,
                                    .torn = 2,
                                    .dropped = 1,

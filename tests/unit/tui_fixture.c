@@ -285,8 +285,13 @@ void fixture_samples(struct app *a, int batches) {
                 samples[n++] = (struct model_sample){.tid = fixture_shares[k].tid,
                                                      .stack_id = fixture_shares[k].stack,
                                                      .on_cpu = j < fixture_shares[k].on_cpu,
+                                                     .gc = k == 1 && j == 0,
                                                      .torn = i % 8 == 7 && k == 0 && j == 3};
-        struct model_sample_batch b = {.epoch = 1, .period_us = 10416, .dropped = (uint64_t)i / 8};
+        struct model_sample_batch b = {.epoch = 1,
+                                       .period_us = 10416,
+                                       .dropped = (uint64_t)i / 8,
+                                       .cost_pct = 0.42,
+                                       .budget_pct = 1};
         b.frames = fixture_frame_defs;
         b.n_frames = COUNT(fixture_frame_defs);
         b.stacks = fixture_stack_defs;

@@ -209,6 +209,9 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
         overview_fact(g, area, row, &col, "no agent", ROLE_VALUE, "%s",
                       d->target.blocking ? "running threads are stopped while they are read"
                                          : "read from outside");
+    if (p && d->live.snapshot.sampling == MODEL_SAMPLING_GENTLE)
+        overview_fact(g, area, row, &col, "running stacks may be torn:", ROLE_CONN_WAIT, "%llu of %llu were",
+                      (unsigned long long)d->torn, (unsigned long long)d->ran);
     if (p && !isnan(d->live.snapshot.cost_us))
         overview_fact(g, area, row, &col, "snapshot", ROLE_VALUE, "%.2f ms", d->live.snapshot.cost_us / 1000);
     if (a->config.delay_s <= 0)
