@@ -100,7 +100,6 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     st->us_per_sample =
         s->profile.total_samples ? (double)s->profile_cpu_ns / (double)s->profile.total_samples / 1e3 : NAN;
     st->stretched = s->stretched_snapshots || s->stretched_samples;
-    st->budget_pct = s->budget_pct;
     st->kept_hz = s->tick_due_ns != SAMPLER_NEVER && s->profile.period_us > 0 ? 1e6 / s->profile.period_us : NAN;
     st->bytes = bytes;
     (void)snprintf(st->discovery, sizeof st->discovery, "%s", info ? info->discovery : "");
@@ -451,7 +450,7 @@ static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint
     *plan = (struct sampler_plan){.next_ns = SAMPLER_NEVER, .poke = m->poke};
     m->poke = false;
     s->stretched_snapshots = false;
-    s->budget_pct = sampler_choose_budget(s, m);
+    m->status.budget_pct = s->budget_pct = sampler_choose_budget(s, m);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
         struct mailbox_slot *slot = &m->slots[i];
         if (!slot->peer)
@@ -553,7 +552,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     config_init(&s->config);
     (void)config_read_environ(&s->config, 0, &s->config_error);
-    s->budget_pct = s->config.values[CONFIG_BUDGET];
+    m->status.budget_pct = s->budget_pct = s->config.values[CONFIG_BUDGET]; /* nobody else knows the mailbox yet */
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
     int rc = agent_thread_create(&s->thread, sampler_main, s, false);
     if (rc == 0)

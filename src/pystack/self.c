@@ -224,7 +224,9 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
         s->reader = ps->reader;
         s->reader.mem.pid = getpid();
         s->gil = 0;
-        if (pystack_find_gil(ps, t->interp, &s->gil) != 0)
+        if (o->gil_place == PYSTACK_GIL_STATIC)
+            s->gil = ps->tstate_current;
+        else if (pystack_find_gil(ps, t->interp, &s->gil) != 0)
             s->gil = 0;
         s->gc = pystack_find_collecting(ps, t->interp);
     }
@@ -244,6 +246,8 @@ static enum model_gil self_gil(const struct pystack_self *s) {
     const uint8_t *bytes = s->bytes + s->regions[SELF_GIL].at;
     if (!s->gil || s->n_regions <= SELF_GIL)
         return MODEL_GIL_UNKNOWN;
+    if (o->gil_place == PYSTACK_GIL_STATIC)
+        return pystack_get_u64(bytes, 0) == s->thread.tstate ? MODEL_GIL_HELD : MODEL_GIL_NONE;
     bool held = pystack_get_i32(bytes, o->gil_locked - low) == 1 &&
                 pystack_get_u64(bytes, o->gil_last_holder - low) == s->thread.tstate;
     return held ? MODEL_GIL_HELD : MODEL_GIL_NONE;

@@ -59,7 +59,7 @@ struct pystack_self {
     /* set before */
     struct pystack_reader reader; /* of this process, this copy's own */
     struct pystack_thread thread;
-    uint64_t gil; /* address of the GIL; 0 unknown */
+    uint64_t gil; /* address of the GIL (3.6: of _PyThreadState_Current); 0 unknown */
     uint64_t gc;  /* and of what says that garbage is being collected; 0 unknown */
     const struct pystack_known *known;
     /* the copy */
