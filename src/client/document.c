@@ -233,9 +233,10 @@ void document_put_status(struct json *j, const struct model_target *target, cons
 
 static const char *document_or_null(const char *s) { return s[0] ? s : NULL; }
 
-void document_put_processes(struct json *j, const struct target_process *list, size_t n) {
+void document_put_processes(struct json *j, const struct target_process *list, size_t n, const char *hidden) {
     json_object_begin(j);
     json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    json_kv_string(j, "not_visible", hidden[0] ? hidden : NULL);
     json_key(j, "processes");
     json_array_begin(j);
     for (size_t i = 0; i < n; i++) {

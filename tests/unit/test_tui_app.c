@@ -334,13 +334,20 @@ static void test_picker(void **state) {
     struct app *a = fixture_picker(false);
     (void)state;
     assert_shows(a, "[agent] python train");
+    app_take_processes(a, NULL, 0, "processes of other users are not visible");
+    assert_shows(a, "processes of other users are not visible");
+    assert_shows(a, "no Python process is running");
+    size_t again = 0;
+    struct target_process *first = fixture_processes(&again);
+    app_take_processes(a, first, again, "");
+    assert_hides(a, "not visible");
     assert_true(app_take_wishes(a).list);
     fixture_press(a, "j");
     size_t n = 0;
     struct target_process *list =
         fixture_processes(&n); /* the list comes anew; the selection stays on its process */
     list[1].cpu_pct = 0;
-    app_take_processes(a, list, n);
+    app_take_processes(a, list, n, "");
     fixture_press(a, "Enter");
     assert_int_equal(app_take_wishes(a).attach, 5001);
     assert_int_equal(a->attaching, 5001);

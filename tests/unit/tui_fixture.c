@@ -331,7 +331,7 @@ struct app *fixture_picker(bool ascii) {
         return NULL;
     app_set_time(a, FIXTURE_NOW_S, FIXTURE_EPOCH_S);
     struct target_process *list = fixture_processes(&n);
-    app_take_processes(a, list, n);
+    app_take_processes(a, list, n, "");
     return a;
 }
 
