@@ -37,7 +37,7 @@ struct mailbox_slot {
     double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
     enum model_sampling mode[WIRE_STREAM_COUNT];
     double budget_pct[WIRE_STREAM_COUNT]; /* 0: no wish */
-    uint64_t due_ns;        /* of its next snapshot */
+    uint64_t due_ns;                      /* of its next snapshot */
     struct queue_mark sent; /* definitions that were sent; its generation is that of the subscription */
     size_t
         first_sample; /* where its own begin in the batch being collected; MAILBOX_NEXT_SAMPLE: not set yet */
@@ -52,7 +52,7 @@ struct mailbox_status {
     uint64_t signals_sent, signals_late, signals_refused, calls_restarted, calls_interrupted;
     bool stretched;
     double budget_pct, kept_hz; /* kept_hz: NAN nobody samples */
-    size_t bytes; /* held by the sampler */
+    size_t bytes;               /* held by the sampler */
     char discovery[64];
     char note[256]; /* "" nothing is turned off */
 };

@@ -100,7 +100,8 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     st->us_per_sample =
         s->profile.total_samples ? (double)s->profile_cpu_ns / (double)s->profile.total_samples / 1e3 : NAN;
     st->stretched = s->stretched_snapshots || s->stretched_samples;
-    st->kept_hz = s->tick_due_ns != SAMPLER_NEVER && s->profile.period_us > 0 ? 1e6 / s->profile.period_us : NAN;
+    st->kept_hz =
+        s->tick_due_ns != SAMPLER_NEVER && s->profile.period_us > 0 ? 1e6 / s->profile.period_us : NAN;
     st->bytes = bytes;
     (void)snprintf(st->discovery, sizeof st->discovery, "%s", info ? info->discovery : "");
     st->exact = s->profile.total_exact;
@@ -141,7 +142,8 @@ static void sampler_choose_mode(struct sampler *s, bool gentle) {
 
 /* Frames of a thread that runs, from itself. See struct pystack_asker. */
 static ssize_t sampler_ask_frames(void *arg, const struct pystack_thread *t, struct arena *arena,
-                                  struct model_frame **out, bool *truncated, enum model_gil *gil, int8_t *gc) {
+                                  struct model_frame **out, bool *truncated, enum model_gil *gil,
+                                  int8_t *gc) {
     struct sampler *s = arg;
     const struct pystack_self *copy;
     if (!exact_is_armed() || clock_mono_ns() >= s->answers_until_ns ||
@@ -552,7 +554,8 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     config_init(&s->config);
     (void)config_read_environ(&s->config, 0, &s->config_error);
-    m->status.budget_pct = s->budget_pct = s->config.values[CONFIG_BUDGET]; /* nobody else knows the mailbox yet */
+    m->status.budget_pct = s->budget_pct =
+        s->config.values[CONFIG_BUDGET]; /* nobody else knows the mailbox yet */
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
     int rc = agent_thread_create(&s->thread, sampler_main, s, false);
     if (rc == 0)

@@ -82,7 +82,7 @@ int endpoint_probe(const char *path) {
 }
 
 /* Is the entry `name` of the folder a socket that a process has left behind? Whoever is alive answers, in another pid namespace too. */
-static bool endpoint_is_dead(const char *dir, int fd, const char *name, int age_s) {
+static bool endpoint_is_dead(const char *dir, const char *name, int age_s) {
     char path[ENDPOINT_PATH_MAX], *end;
     struct stat st;
     long pid = strtol(name, &end, 10);
@@ -91,7 +91,7 @@ static bool endpoint_is_dead(const char *dir, int fd, const char *name, int age_
         return false;
     if (kill((pid_t)pid, 0) == 0 || errno != ESRCH)
         return false;
-    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISSOCK(st.st_mode))
+    if (lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode))
         return false;
     /* One that is just being made is not listened at yet. */
     return time(NULL) - st.st_mtime >= age_s && endpoint_probe(path) == 0;
@@ -111,7 +111,7 @@ int endpoint_sweep(const char *dir, int most, int age_s) {
         if (entry->d_name[0] == '.')
             continue;
         most--;
-        if (endpoint_is_dead(dir, fd, entry->d_name, age_s) && unlinkat(fd, entry->d_name, 0) == 0)
+        if (endpoint_is_dead(dir, entry->d_name, age_s) && unlinkat(fd, entry->d_name, 0) == 0)
             removed++;
     }
     (void)closedir(d);

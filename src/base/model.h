@@ -105,13 +105,13 @@ struct model_process {
 
 /* All threads at one moment. */
 struct model_snapshot {
-    double timestamp; /* seconds since the epoch, UTC */
-    uint64_t seq;     /* counts up within one agent */
-    int64_t gil_tid;  /* holder's tid; 0 nobody; MODEL_UNKNOWN */
-    int8_t gil_enabled; /* 0: this Python has none, or it is turned off; MODEL_UNKNOWN */
-    int8_t gc_running;  /* 1 garbage is being collected, 0 not, MODEL_UNKNOWN */
+    double timestamp;             /* seconds since the epoch, UTC */
+    uint64_t seq;                 /* counts up within one agent */
+    int64_t gil_tid;              /* holder's tid; 0 nobody; MODEL_UNKNOWN */
+    int8_t gil_enabled;           /* 0: this Python has none, or it is turned off; MODEL_UNKNOWN */
+    int8_t gc_running;            /* 1 garbage is being collected, 0 not, MODEL_UNKNOWN */
     enum model_sampling sampling; /* how stacks of threads that run were got */
-    double cost_us;   /* how long taking this snapshot took; NAN unknown */
+    double cost_us;               /* how long taking this snapshot took; NAN unknown */
     struct model_process process;
     struct model_thread *threads; /* the agent's own threads are left out; main thread first, then by tid */
     size_t n_threads;

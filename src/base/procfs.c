@@ -342,7 +342,8 @@ static bool procfs_option(const char *options, const char *name, char *value, si
 static const char *procfs_proc_options(const char *line) {
     int at = 0;
     size_t len = strcspn(line, "\n");
-    if (sscanf(line, "%*d %*d %*u:%*u %*s /proc %n", &at) < 0 || at == 0 || line[at - 1] != ' ' || (size_t)at > len)
+    if (sscanf(line, "%*d %*d %*u:%*u %*s /proc %n", &at) < 0 || at == 0 || line[at - 1] != ' ' ||
+        (size_t)at > len)
         return NULL;
     const char *rest = strstr(line + at, " - proc ");
     if (!rest || rest >= line + len)
@@ -352,10 +353,12 @@ static const char *procfs_proc_options(const char *line) {
     return *rest == ' ' ? rest + 1 : "";
 }
 
-enum procfs_hiding procfs_parse_hiding(const char *mountinfo, uid_t uid, const gid_t *groups, size_t n_groups) {
+enum procfs_hiding procfs_parse_hiding(const char *mountinfo, uid_t uid, const gid_t *groups,
+                                       size_t n_groups) {
     const char *options = NULL;
     char value[32];
-    for (const char *line = mountinfo; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+    for (const char *line = mountinfo; line && *line;
+         line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
         const char *found = procfs_proc_options(line);
         options = found ? found : options; /* the last one lies over the others */
     }

@@ -98,7 +98,8 @@ enum procfs_hiding {
 enum procfs_hiding procfs_hiding(void);
 
 /* The same by the text of /proc/self/mountinfo, for a user with these groups. */
-enum procfs_hiding procfs_parse_hiding(const char *mountinfo, uid_t uid, const gid_t *groups, size_t n_groups);
+enum procfs_hiding procfs_parse_hiding(const char *mountinfo, uid_t uid, const gid_t *groups,
+                                       size_t n_groups);
 
 /* Parsers of the files' contents, for tests and fuzzing: 0 or -1. */
 int procfs_parse_stat(const char *text, struct procfs_stat *out);

@@ -110,8 +110,8 @@ static void backtrace_put_locals(struct strbuf *out, const struct model_locals *
         (void)strbuf_adds(out, "        ... (more left out)\n");
 }
 
-static void backtrace_put_thread(struct strbuf *out, const struct model_snapshot *s, const struct model_thread *t,
-                                 bool locals) {
+static void backtrace_put_thread(struct strbuf *out, const struct model_snapshot *s,
+                                 const struct model_thread *t, bool locals) {
     (void)strbuf_adds(out, "\nThread ");
     backtrace_put_name(out, t->name ? t->name : t->native_name);
     (void)strbuf_addf(out, " (%" PRId64 ") %c", t->tid, t->state ? t->state : '?');

@@ -41,7 +41,7 @@ struct outside {
     size_t n_batches;
     uint64_t lost_snapshots; /* of the stream, since the last that was queued */
     double wanted_budget_pct;
-    int event_fd;            /* ---- the reader's thread alone ---- */
+    int event_fd; /* ---- the reader's thread alone ---- */
     double rate_hz[WIRE_STREAM_COUNT];
     uint64_t snapshot_due_ns, tick_due_ns, flush_due_ns; /* OUTSIDE_NEVER: nobody wants it */
     uint64_t dropped;                                    /* samples, since they were subscribed to */

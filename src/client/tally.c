@@ -95,7 +95,8 @@ static void tally_clear(struct tally *t) {
     free(t->function_slot);
     free(t->recurs);
     memset(t, 0, sizeof *t);
-    t->health = (struct tally_health){.got_hz = NAN, .since_s = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
+    t->health = (struct tally_health){
+        .got_hz = NAN, .since_s = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
 }
 
 struct tally *tally_new(void) {

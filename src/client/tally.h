@@ -37,12 +37,12 @@ struct tally_count {
 struct tally_health {
     uint64_t samples; /* that were counted */
     uint64_t torn, undefined, dropped, left_out;
-    double got_hz;     /* looks a second at every thread, in the newest batch; NAN unknown */
+    double got_hz;               /* looks a second at every thread, in the newest batch; NAN unknown */
     enum model_sampling mode;    /* of the newest batch too: gentle: stacks of threads that run may be torn */
     double cost_pct, budget_pct; /* what sampling costs and may cost, of one core; NAN unknown */
-    double since_s;    /* caller's clock: when counting began; NAN before the first batch */
-    double newest_s;   /* and when the newest batch came; NAN the same */
-    uint32_t restarts; /* how often it was full and started anew */
+    double since_s;              /* caller's clock: when counting began; NAN before the first batch */
+    double newest_s;             /* and when the newest batch came; NAN the same */
+    uint32_t restarts;           /* how often it was full and started anew */
 };
 
 struct tally;

@@ -36,11 +36,12 @@ static bool target_is_hidden(pid_t pid, struct err *e) {
     enum procfs_hiding hiding = procfs_hiding();
     if (hiding == PROCFS_HIDES_NOTHING || (kill(pid, 0) != 0 && errno != EPERM))
         return false;
-    (void)err_set(e, ERR_ATTACH,
-                  hiding == PROCFS_HIDES_ALL
-                      ? "process %d cannot be looked at: /proc is not mounted here ('mount -t proc proc /proc' as root)"
-                      : "process %d is not visible: /proc is mounted with hidepid: run this as root or its user",
-                  (int)pid);
+    (void)err_set(
+        e, ERR_ATTACH,
+        hiding == PROCFS_HIDES_ALL
+            ? "process %d cannot be looked at: /proc is not mounted here ('mount -t proc proc /proc' as root)"
+            : "process %d is not visible: /proc is mounted with hidepid: run this as root or its user",
+        (int)pid);
     return true;
 }
 

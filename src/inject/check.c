@@ -205,10 +205,11 @@ static int check_judge_program(const struct check_facts *f, struct err *e) {
                        "only be looked at from outside",
                        pid);
     if (f->no_proc)
-        return err_set(e, ERR_ATTACH,
-                       "process %d has no /proc in its container, which loading an agent needs: mount it there; "
-                       "it can only be looked at from outside",
-                       pid);
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d has no /proc in its container, which loading an agent needs: mount it there; "
+            "it can only be looked at from outside",
+            pid);
     if (f->status.seccomp == 1)
         return err_set(e, ERR_ATTACH,
                        "process %d is in strict seccomp mode and would be killed by any new system call",

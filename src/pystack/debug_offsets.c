@@ -78,8 +78,9 @@ static const struct debug_word debug_words_3_14[] = {
     SIZE, FIELD(runtime_finalizing, 8), FIELD(runtime_interpreters_head, 8),
     /* interpreter; threads_main; builtins; at its end the generations of code and of its copies */
     SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), SKIP(1),
-    FIELD_TO(interp_gc, 8), FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8), FIELD_TO(gil_state, 8),
-    FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8), SKIP(2),
+    FIELD_TO(interp_gc, 8), FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8),
+    FIELD_TO(gil_state, 8), FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8),
+    SKIP(2),
     /* thread state; status */
     WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
     FIELD(tstate_frame, 8), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
@@ -107,8 +108,9 @@ static const struct debug_word debug_words_3_15[] = {
     SIZE, FIELD(runtime_finalizing, 8), FIELD(runtime_interpreters_head, 8),
     /* interpreter: as 3.14 */
     SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), SKIP(1),
-    FIELD_TO(interp_gc, 8), FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8), FIELD_TO(gil_state, 8),
-    FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8), SKIP(2),
+    FIELD_TO(interp_gc, 8), FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8),
+    FIELD_TO(gil_state, 8), FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8),
+    SKIP(2),
     /* thread state; base_frame and last profiled ones; status, holds_gil, gil_requested, exceptions; err_stackitem */
     WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
     FIELD(tstate_frame, 8), SKIP(3), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),

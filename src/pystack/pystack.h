@@ -51,7 +51,7 @@ struct pystack_thread {
     uint64_t gil_holder;   /* thread state that holds it; 0 nobody, or not known */
     int8_t gil_enabled;    /* 0: there is none, or it is turned off */
     int8_t collecting;     /* 1 garbage is being collected, 0 not, MODEL_UNKNOWN */
-    const char *name; /* threading.Thread.name; NULL unknown; owned by the arena given */
+    const char *name;      /* threading.Thread.name; NULL unknown; owned by the arena given */
 };
 
 /* Discover the interpreter of process `pid` (0: this process). NULL with the error: ERR_ATTACH "not Python", "Python 3.x is

@@ -157,8 +157,8 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
     t->ident = p->ident;
     t->name = p->name ? p->name : t->name;
     if (t->state == 'R' && w->ps->asker.read) {
-        ssize_t own =
-            w->ps->asker.read(w->ps->asker.arg, p, &w->out->arena, &t->frames, &t->truncated, &t->gil, &t->gc);
+        ssize_t own = w->ps->asker.read(w->ps->asker.arg, p, &w->out->arena, &t->frames, &t->truncated,
+                                        &t->gil, &t->gc);
         t->n_frames = own > 0 ? (size_t)own : 0;
         snapshot_put_gil_for(w, p, t);
         if (own >= 0)

@@ -82,7 +82,7 @@ struct app {
     size_t n_processes;
     bool has_processes;
     char hidden[160]; /* why some cannot be seen; "" no reason is known */
-    pid_t attaching; /* > 0: an attach is under way */
+    pid_t attaching;  /* > 0: an attach is under way */
 
     struct app_wishes wishes;
     bool dirty;

@@ -53,9 +53,12 @@ static const struct field field_process[] = {
 TABLE(FIELD_PROCESS, struct model_process, "process", field_process);
 
 static const struct field field_snapshot[] = {
-    F(struct model_snapshot, timestamp, "timestamp"),   F(struct model_snapshot, seq, "seq"),
-    F(struct model_snapshot, gil_tid, "gil_tid"),       F(struct model_snapshot, cost_us, "cost_us"),
-    F(struct model_snapshot, incomplete, "incomplete"), F(struct model_snapshot, gil_enabled, "gil_enabled"),
+    F(struct model_snapshot, timestamp, "timestamp"),
+    F(struct model_snapshot, seq, "seq"),
+    F(struct model_snapshot, gil_tid, "gil_tid"),
+    F(struct model_snapshot, cost_us, "cost_us"),
+    F(struct model_snapshot, incomplete, "incomplete"),
+    F(struct model_snapshot, gil_enabled, "gil_enabled"),
     F(struct model_snapshot, gc_running, "gc_running"),
     F_ENUM(struct model_snapshot, sampling, "sampling", MODEL_SAMPLING_GENTLE),
 };
@@ -135,9 +138,12 @@ static const struct field field_thread_defs[] = {
 TABLE(FIELD_THREAD_DEFS, struct model_thread_def, "threads", field_thread_defs);
 
 static const struct field field_samples[] = {
-    F(struct model_sample, timestamp, "timestamp"), F(struct model_sample, tid, "tid"),
-    F(struct model_sample, stack_id, "stack"),      F(struct model_sample, on_cpu, "on_cpu"),
-    F(struct model_sample, torn, "torn"),           F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
+    F(struct model_sample, timestamp, "timestamp"),
+    F(struct model_sample, tid, "tid"),
+    F(struct model_sample, stack_id, "stack"),
+    F(struct model_sample, on_cpu, "on_cpu"),
+    F(struct model_sample, torn, "torn"),
+    F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
     F(struct model_sample, gc, "gc"),
 };
 TABLE(FIELD_SAMPLES, struct model_sample, "samples", field_samples);

@@ -58,7 +58,7 @@ static void check_values(void **state) {
 /* A process that was started with PROBING_BUDGET=`value` in its environment (NULL: without); it ends when `*end` is closed. */
 static pid_t start_with(const char *value, int *end) {
     char variable[64];
-    char *argv[] = {(char *)(uintptr_t)"cat", NULL}, *envp[] = {NULL, NULL};
+    char *argv[] = {(char *)(uintptr_t) "cat", NULL}, *envp[] = {NULL, NULL};
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);
     (void)snprintf(variable, sizeof variable, "PROBING_BUDGET=%s", value ? value : "");

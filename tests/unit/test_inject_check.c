@@ -166,8 +166,9 @@ static void test_a_zombie(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fine), cmocka_unit_test(test_no_proc),     cmocka_unit_test(test_states),    cmocka_unit_test(test_permissions),
-        cmocka_unit_test(test_programs), cmocka_unit_test(test_ourselves), cmocka_unit_test(test_a_zombie),
+        cmocka_unit_test(test_fine),        cmocka_unit_test(test_no_proc),  cmocka_unit_test(test_states),
+        cmocka_unit_test(test_permissions), cmocka_unit_test(test_programs), cmocka_unit_test(test_ourselves),
+        cmocka_unit_test(test_a_zombie),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

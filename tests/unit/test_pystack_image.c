@@ -157,7 +157,8 @@ static void check_facts(struct fixture *f, const struct pystack_offsets *off) {
     uint64_t at = image_alloc(&f->img, 16), gc = at + 8;
     if (!is_static) {
         at = f->py.gil + (uint64_t)off->gil_switches;
-        gc = (off->gc_place == PYSTACK_GC_RUNTIME ? f->py.runtime : f->py.interp) + (uint64_t)off->gc_collecting;
+        gc = (off->gc_place == PYSTACK_GC_RUNTIME ? f->py.runtime : f->py.interp) +
+             (uint64_t)off->gc_collecting;
     }
     image_set_holder(&f->img, &f->py, 1);
     image_put_u64(&f->img, at, 0, 42);

@@ -399,9 +399,14 @@ static void check_samples(void **state) {
                                        {2, {.func = "step", .file = "a.py", .line = 9}}};
     struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}};
     struct model_thread_def threads[] = {{.tid = 7, .name = "MainThread", .native_name = NULL}};
-    struct model_sample samples[] = {
-        {.timestamp = 5.25, .tid = 7, .stack_id = 2, .on_cpu = 1, .torn = true, .gil = MODEL_GIL_NONE, .gc = 1},
-        {.timestamp = 5.5, .tid = 7, .stack_id = 0, .on_cpu = MODEL_UNKNOWN}};
+    struct model_sample samples[] = {{.timestamp = 5.25,
+                                      .tid = 7,
+                                      .stack_id = 2,
+                                      .on_cpu = 1,
+                                      .torn = true,
+                                      .gil = MODEL_GIL_NONE,
+                                      .gc = 1},
+                                     {.timestamp = 5.5, .tid = 7, .stack_id = 0, .on_cpu = MODEL_UNKNOWN}};
     struct model_sample_batch in = {.epoch = 2,
                                     .period_us = 10000,
                                     .mode = MODEL_SAMPLING_GENTLE,

@@ -38,11 +38,8 @@ static const struct fixture_frame fixture_feeder[] = {
 static struct model_thread *fixture_thread(struct model_snapshot *s, int64_t tid, const char *name,
                                            const char *native, char state, double cpu_pct) {
     struct model_thread *t = &s->threads[s->n_threads++];
-    *t = (struct model_thread){.tid = tid,
-                               .state = state,
-                               .cpu_pct = cpu_pct,
-                               .on_cpu = cpu_pct > 0 ? 1 : 0,
-                               .gil_for_us = NAN};
+    *t = (struct model_thread){
+        .tid = tid, .state = state, .cpu_pct = cpu_pct, .on_cpu = cpu_pct > 0 ? 1 : 0, .gil_for_us = NAN};
     t->name = arena_strdup(&s->arena, name);
     t->native_name = arena_strdup(&s->arena, native);
     t->has_python = name != NULL;
@@ -287,11 +284,8 @@ void fixture_samples(struct app *a, int batches) {
                                                      .on_cpu = j < fixture_shares[k].on_cpu,
                                                      .gc = k == 1 && j == 0,
                                                      .torn = i % 8 == 7 && k == 0 && j == 3};
-        struct model_sample_batch b = {.epoch = 1,
-                                       .period_us = 10416,
-                                       .dropped = (uint64_t)i / 8,
-                                       .cost_pct = 0.42,
-                                       .budget_pct = 1};
+        struct model_sample_batch b = {
+            .epoch = 1, .period_us = 10416, .dropped = (uint64_t)i / 8, .cost_pct = 0.42, .budget_pct = 1};
         b.frames = fixture_frame_defs;
         b.n_frames = COUNT(fixture_frame_defs);
         b.stacks = fixture_stack_defs;

@@ -15,7 +15,7 @@
 
 #define OVERVIEW_FULL_ROWS 20 /* screens with fewer rows get the short header */
 #define OVERVIEW_GAP 2
-#define OVERVIEW_MEAN 40 /* snapshots that the shares of GIL and garbage collection are taken over */
+#define OVERVIEW_MEAN 40    /* snapshots that the shares of GIL and garbage collection are taken over */
 #define OVERVIEW_MUCH_GC 20 /* percent of the time that deserve a look */
 
 int overview_rows(const struct app *app, int screen_rows) {
@@ -124,7 +124,8 @@ static void overview_facts(const struct app *a, struct grid *g, struct rect area
     overview_fact(g, area, row, &col, "RSS", ROLE_VALUE, "%s", text);
     double gc = meter_mean(&d->gc, OVERVIEW_MEAN);
     if (!isnan(gc))
-        overview_fact(g, area, row, &col, "GC", gc >= OVERVIEW_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE, "%.0f%%", gc);
+        overview_fact(g, area, row, &col, "GC", gc >= OVERVIEW_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE,
+                      "%.0f%%", gc);
     if (d->has_target && d->target.host)
         overview_fact(g, area, row, &col, "on", ROLE_MUTED, "%s", d->target.host);
 }
