@@ -418,6 +418,8 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
         }
         s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
         s->stretched_samples = false;
+        s->mailbox->status.stretched = s->stretched_snapshots;
+        s->mailbox->status.kept_hz = NAN;
         return;
     }
     if (s->tick_due_ns == SAMPLER_NEVER) {

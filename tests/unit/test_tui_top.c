@@ -265,7 +265,7 @@ static void test_what_sampling_costs(void **state) {
     b.cost_pct = 0.25;
     app_take_samples(a, &b);
     assert_shows(a, "cost 0.25 of 0.5%");
-    assert_shows(a, "may tear, left out 2 (0.17%)");
+    assert_shows(a, "may tear: 2 did (0.17%)");
     app_free(a);
 }
 

@@ -67,13 +67,14 @@ static void top_draw_cost(const struct tally_health *h, struct grid *g, struct r
 
 /* Stacks that were rejected because their threads moved while they were read. */
 static void top_draw_torn(const struct tally_health *h, struct grid *g, struct rect area, int row, int *col) {
-    char text[64];
+    char text[64] = "?";
+    bool may = h->mode == MODEL_SAMPLING_GENTLE;
     uint64_t seen = h->samples + h->torn + h->undefined;
     if (seen)
-        (void)snprintf(text, sizeof text, "%llu (%.2f%%)", (unsigned long long)h->torn,
-                       (double)h->torn / (double)seen * 100);
-    top_fact(g, area, row, col, h->mode == MODEL_SAMPLING_GENTLE ? "may tear, left out" : "torn",
-             h->torn || h->mode == MODEL_SAMPLING_GENTLE ? ROLE_CONN_WAIT : ROLE_VALUE, seen ? text : "?");
+        (void)snprintf(text, sizeof text, may ? "%llu did (%.2f%%)" : "%llu (%.2f%%)",
+                       (unsigned long long)h->torn, (double)h->torn / (double)seen * 100);
+    top_fact(g, area, row, col, may ? "may tear:" : "torn", h->torn || may ? ROLE_CONN_WAIT : ROLE_VALUE,
+             text);
 }
 
 /* How good the stream is. Always the newest, also while paused. */
@@ -96,8 +97,8 @@ static void top_draw_health(const struct app *app, struct grid *g, struct rect a
     top_fact(g, area, row, col, "sampling", ROLE_VALUE, text);
     if (h.got_hz < APP_SAMPLE_HZ * TOP_STRETCHED)
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "STRETCHED");
-    top_draw_cost(&h, g, area, row, col);
     top_draw_torn(&h, g, area, row, col);
+    top_draw_cost(&h, g, area, row, col);
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)(h.dropped + h.undefined + h.left_out));
     top_fact(g, area, row, col, "lost", h.dropped + h.undefined + h.left_out ? ROLE_CONN_WAIT : ROLE_VALUE,
              text);
