@@ -330,6 +330,23 @@ static void test_help_runs_entries(void **state) {
     app_free(a);
 }
 
+/* A filter that is typed before the processes are there holds for them. */
+static void test_picker_filters_what_comes_later(void **state) {
+    struct app_config config = {.delay_s = 0.25, .mouse = true, .pick = true};
+    struct app *a = app_new(&config);
+    size_t n = 0;
+    (void)state;
+    assert_non_null(a);
+    fixture_press(a, "\\ \"notebook Enter");
+    assert_shows(a, "FILTER notebook");
+    assert_hides(a, "nothing matches");
+    struct target_process *list = fixture_processes(&n);
+    app_take_processes(a, list, n, "");
+    assert_shows(a, "python -m notebook");
+    assert_hides(a, "train.py");
+    app_free(a);
+}
+
 static void test_picker(void **state) {
     struct app *a = fixture_picker(false);
     (void)state;
@@ -545,6 +562,7 @@ int main(void) {
         cmocka_unit_test(test_mouse),
         cmocka_unit_test(test_help_runs_entries),
         cmocka_unit_test(test_picker),
+        cmocka_unit_test(test_picker_filters_what_comes_later),
         cmocka_unit_test(test_ages),
         cmocka_unit_test(test_gil_shares),
         cmocka_unit_test(test_gil_facts),

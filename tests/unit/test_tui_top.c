@@ -266,6 +266,7 @@ static void test_what_sampling_costs(void **state) {
     app_take_samples(a, &b);
     assert_shows(a, "cost 0.25 of 0.5%");
     assert_shows(a, "may tear: 2 did (0.17%)");
+    assert_non_null(strstr(draw(a, 24, 80), "may tear: 2 did"));
     app_free(a);
 }
 

@@ -240,7 +240,7 @@ static bool picker_typed(void *state, struct app *app, enum action what, const c
     if (what == ACTION_SEARCH)
         return !s->search.active || picker_search(s, s->list.selected, 1);
     picker_update(s, app);
-    return s->n > 0;
+    return s->n > 0 || !app->has_processes; /* what is not there yet may match */
 }
 
 static const char *picker_typed_before(const void *state, enum action what) {
