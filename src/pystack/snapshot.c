@@ -231,6 +231,8 @@ static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_ti
     snapshot_put_cpu(w, id->outer, &st, t);
     uint64_t cpu = w->ps->clocks_next[w->n_clocks - 1].cpu_ns;
     snapshot_put_python(w, t);
+    if (t->gc == 1) /* a thread's own copy may be of a later moment */
+        out->gc_running = 1;
     snapshot_put_locals(w, id->outer, cpu, t);
 }
 
@@ -299,6 +301,8 @@ static void snapshot_keep_clocks(struct snapshot_work *w) {
 }
 
 static int snapshot_lost(const struct pystack *ps, struct err *e) {
+    if (ps->self) /* it is us, so it has not */
+        return err_set_errno(e, ERR_FAILED, errno, "/proc does not show the threads of this process");
     return err_set(e, ERR_LOST, "process %d has ended", (int)(ps->pid ? ps->pid : getpid()));
 }
 

@@ -412,6 +412,7 @@ static void test_gil_facts(void **state) {
         s.threads[i].gil = MODEL_GIL_NONE;
     app_take_snapshot(a, &s);
     assert_non_null(strstr(draw(a, 30, 100), "held by nobody: this Python has none"));
+    assert_non_null(strstr(draw(a, 30, 100), "4242 MainThread      R  none                      98.5"));
     app_free(a);
 }
 

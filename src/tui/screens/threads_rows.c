@@ -67,6 +67,11 @@ static int thread_compare_state(const void *a, const void *b) {
 }
 
 static void thread_cell_gil(const void *row, struct table_cell *c) {
+    if (((const struct thread_row *)row)->no_gil) {
+        (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->has_python ? "none" : "");
+        c->role = ROLE_MUTED;
+        return;
+    }
     switch (thread_of(row)->gil) {
     case MODEL_GIL_HELD:
         (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->gc == 1 ? "GC" : "held");
@@ -117,7 +122,9 @@ static int thread_compare_gil_for(const void *a, const void *b) {
 
 static void thread_cell_share(const void *row, double v, struct table_cell *c) {
     c->role = isnan(v) || v < 0.5 ? ROLE_MUTED : ROLE_TEXT;
-    if (isnan(v))
+    if (((const struct thread_row *)row)->no_gil)
+        c->text[0] = '\0';
+    else if (isnan(v))
         (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->has_python ? "?" : "");
     else
         (void)snprintf(c->text, sizeof c->text, "%.0f", v);
@@ -229,7 +236,7 @@ const struct table_column thread_columns[] = {
      thread_cell_state,
      thread_compare_state},
     {"GIL",
-     "held, wait (for it), GC (held, and collecting garbage), or neither; ? unknown",
+     "held, wait (for it), GC (held, and collecting garbage), or neither; none: there is no GIL; ? unknown",
      {4, 0, 0},
      GRID_LEFT,
      true,
@@ -329,7 +336,8 @@ void thread_rows_build(struct thread_rows *r, const struct data_shot *shot,
         if (!thread_is_shown(t, filter))
             continue;
         struct thread_row *row = &r->rows[r->n];
-        *row = (struct thread_row){.thread = t, .age_s = data_stack_age(shot, i)};
+        *row = (struct thread_row){
+            .thread = t, .age_s = data_stack_age(shot, i), .no_gil = shot->snapshot.gil_enabled == 0};
         data_gil_share(shot, i, &row->gil_pct, &row->wait_pct);
         r->order[r->n] = &r->rows[r->n];
         r->n++;
