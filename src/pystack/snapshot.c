@@ -124,14 +124,27 @@ static const struct pystack_thread *snapshot_find_python(const struct snapshot_w
     return low < w->n_threads && w->threads[low].tid == tid ? &w->threads[low] : NULL;
 }
 
-/* For how long the thread has waited for the GIL, or held it, as far as it is certain. In `now_ns` is the moment after its state
- * was read, in `p` what was read before. Who waits while another holds the GIL still waits as long as it goes to nobody else:
- * counted are the changes of its holder. For the holder the same says that nobody else has had it. */
+/* Has the GIL gone to no other thread since the look before, at which this one waited for it or held it? */
+static bool snapshot_gil_stayed(const struct snapshot_work *w, const struct pystack_thread *p,
+                                enum model_gil gil) {
+    const struct pystack_clock *before = w->before;
+    return p->gil_counted && before && before->gil == gil && before->gil_tstate == p->tstate &&
+           before->gil_switches == p->gil_switches;
+}
+
+/* For how long the thread has waited for the GIL, or held it, as far as it is certain: in `p` is what was read before its state.
+ * Who waits while another holds the GIL still waits as long as it goes to nobody else, also when it is awake for a moment
+ * to ask for it: counted are the changes of its holder. For the holder the same says that nobody else has had it. */
 static void snapshot_put_gil_for(struct snapshot_work *w, const struct pystack_thread *p,
                                  struct model_thread *t) {
     struct pystack_clock *now = &w->ps->clocks_next[w->n_clocks - 1];
-    const struct pystack_clock *before = w->before;
-    bool waits = t->gil == MODEL_GIL_WAITING && p->gil_holder && p->gil_holder != p->tstate;
+    bool still_waits = t->gil != MODEL_GIL_HELD && snapshot_gil_stayed(w, p, MODEL_GIL_WAITING);
+    if (still_waits) {
+        t->gil = MODEL_GIL_WAITING;
+        t->gc = 0;
+    }
+    bool waits =
+        t->gil == MODEL_GIL_WAITING && (still_waits || (p->gil_holder && p->gil_holder != p->tstate));
     bool holds = t->gil == MODEL_GIL_HELD && p->holds_gil;
     t->gil_for_us = NAN;
     now->gil = MODEL_GIL_UNKNOWN;
@@ -142,12 +155,11 @@ static void snapshot_put_gil_for(struct snapshot_work *w, const struct pystack_t
     now->gil_switches = p->gil_switches;
     now->gil_since_ns = clock_mono_ns();
     t->gil_for_us = 0;
-    if (!before || before->gil != t->gil || before->gil_tstate != p->tstate ||
-        before->gil_switches != p->gil_switches)
+    if (!snapshot_gil_stayed(w, p, t->gil))
         return;
-    now->gil_since_ns = before->gil_since_ns;
-    if (w->now_ns > before->gil_since_ns)
-        t->gil_for_us = (double)(w->now_ns - before->gil_since_ns) / (double)CLOCK_NS_PER_US;
+    now->gil_since_ns = w->before->gil_since_ns;
+    if (w->now_ns > now->gil_since_ns)
+        t->gil_for_us = (double)(w->now_ns - now->gil_since_ns) / (double)CLOCK_NS_PER_US;
 }
 
 /* What one thread state says. False when it has no frames. */
