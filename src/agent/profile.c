@@ -251,6 +251,7 @@ static int profile_look(struct profile *p, struct pystack *ps, struct profile_th
     t->torn = torn;
     t->py.holds_gil = pystack_holds_gil(ps, &t->py);
     t->gil = t->py.holds_gil ? MODEL_GIL_HELD : pystack_read_gil(ps, &t->py);
+    t->gc = pystack_read_gc(ps, &t->py, t->gil);
     return 0;
 }
 
@@ -265,7 +266,8 @@ static void profile_record(struct profile *p, const struct profile_thread *t, do
                                                        .stack_id = t->stack_id,
                                                        .on_cpu = on_cpu,
                                                        .torn = t->torn,
-                                                       .gil = t->gil};
+                                                       .gil = t->gil,
+                                                       .gc = t->gc};
     p->total_samples++;
     p->total_torn += t->torn;
 }
@@ -288,6 +290,7 @@ static void profile_take_copy(struct profile *p, struct pystack *ps, struct prof
     t->torn = false;
     t->looked = true;
     t->gil = copy->gil_state;
+    t->gc = copy->gc_state;
     p->total_exact++;
     profile_record(p, t, t->asked_at, 1);
 }

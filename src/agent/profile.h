@@ -36,6 +36,7 @@ struct profile_thread {
     bool late;       /* asked, and read from here meanwhile: the answer is not needed any more */
     double asked_at; /* timestamp */
     enum model_gil gil;
+    int8_t gc;
     uint32_t stack_id;
     char *name; /* owned; NULL unknown */
     char native_name[16];

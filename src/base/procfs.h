@@ -90,6 +90,18 @@ struct procfs_syscall {
 };
 int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out);
 
+/* What /proc keeps from this user. */
+enum procfs_hiding {
+    PROCFS_HIDES_NOTHING = 0,
+    PROCFS_HIDES_OTHERS, /* processes of other users: it is mounted with hidepid */
+    PROCFS_HIDES_ALL,    /* it is not mounted here */
+};
+enum procfs_hiding procfs_hiding(void);
+
+/* The same by the text of /proc/self/mountinfo, for a user with these groups. */
+enum procfs_hiding procfs_parse_hiding(const char *mountinfo, uid_t uid, const gid_t *groups,
+                                       size_t n_groups);
+
 /* Parsers of the files' contents, for tests and fuzzing: 0 or -1. */
 int procfs_parse_stat(const char *text, struct procfs_stat *out);
 int procfs_parse_status(const char *text, struct procfs_status *out);

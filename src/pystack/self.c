@@ -19,7 +19,8 @@
     (2 * SELF_PAGE)   /* at the end of `bytes`: the place of the region that is replaced when all are used */
 #define SELF_TSTATE 0 /* regions with a fixed meaning */
 #define SELF_GIL 1
-#define SELF_FIXED 2
+#define SELF_GC 2
+#define SELF_FIXED 3
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
 
 bool pystack_self_supports(const struct pystack_info *info) {
@@ -219,8 +220,11 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
         s->reader.off = ps->reader.off;
         mem_init_handler(&s->reader.mem, &ps->reader.mem);
         s->gil = 0;
-        if (pystack_find_gil(ps, t->interp, &s->gil) != 0)
+        if (o->gil_place == PYSTACK_GIL_STATIC)
+            s->gil = ps->tstate_current;
+        else if (pystack_find_gil(ps, t->interp, &s->gil) != 0)
             s->gil = 0;
+        s->gc = pystack_find_collecting(ps, t->interp);
     }
     int32_t low = o->gil_last_holder < o->gil_locked ? o->gil_last_holder : o->gil_locked;
     s->regions[SELF_TSTATE] =
@@ -229,6 +233,7 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
     s->regions[SELF_GIL] = (struct pystack_self_region){
         .addr = s->gil ? s->gil + (uint64_t)low : t->tstate,
         .len = s->gil ? (uint32_t)(o->gil_last_holder + o->gil_locked - 2 * low + 8) : 8};
+    s->regions[SELF_GC] = (struct pystack_self_region){.addr = s->gc ? s->gc : t->tstate, .len = 8};
 }
 
 static enum model_gil self_gil(const struct pystack_self *s) {
@@ -237,9 +242,23 @@ static enum model_gil self_gil(const struct pystack_self *s) {
     const uint8_t *bytes = s->bytes + s->regions[SELF_GIL].at;
     if (!s->gil || s->n_regions <= SELF_GIL)
         return MODEL_GIL_UNKNOWN;
+    if (o->gil_place == PYSTACK_GIL_STATIC)
+        return pystack_get_u64(bytes, 0) == s->thread.tstate ? MODEL_GIL_HELD : MODEL_GIL_NONE;
     bool held = pystack_get_i32(bytes, o->gil_locked - low) == 1 &&
                 pystack_get_u64(bytes, o->gil_last_holder - low) == s->thread.tstate;
     return held ? MODEL_GIL_HELD : MODEL_GIL_NONE;
+}
+
+/* Does the thread collect garbage? See pystack_read_gc. */
+static int8_t self_gc(const struct pystack_self *s) {
+    bool known = s->gc && s->n_regions > SELF_GC;
+    int32_t collecting = known ? pystack_get_i32(s->bytes, (int32_t)s->regions[SELF_GC].at) : MODEL_UNKNOWN;
+    bool has_gil = s->reader.off.gil_enabled < 0;
+    if (s->gil_state == MODEL_GIL_NONE && has_gil)
+        return 0;
+    if (collecting == 0 || (collecting == 1 && s->gil_state == MODEL_GIL_HELD))
+        return (int8_t)collecting;
+    return MODEL_UNKNOWN;
 }
 
 void pystack_self_copy(struct pystack_self *s) {
@@ -250,6 +269,7 @@ void pystack_self_copy(struct pystack_self *s) {
     s->used = 0;
     s->reads = 0;
     s->gil_state = MODEL_GIL_UNKNOWN;
+    s->gc_state = MODEL_UNKNOWN;
     s->end = PYSTACK_SELF_GONE;
     self_read_all(s, s->n_regions);
     if (s->n_regions <= SELF_TSTATE) {
@@ -261,6 +281,7 @@ void pystack_self_copy(struct pystack_self *s) {
         (o->tstate_id >= 0 && pystack_get_u64(tstate, o->tstate_id) != s->thread.serial))
         return; /* before 3.7 thread states have no number: that it is this thread's says enough */
     s->gil_state = self_gil(s);
+    s->gc_state = self_gc(s);
     uint64_t first = pystack_get_u64(tstate, o->tstate_frame);
     if (o->frame_style == PYSTACK_FRAME_CFRAME)
         self_follow_cframes(s, first);

@@ -60,11 +60,13 @@ struct pystack_self {
     /* set before */
     struct pystack_reader reader; /* of this process, this copy's own */
     struct pystack_thread thread;
-    uint64_t gil; /* address of the GIL; 0 unknown */
+    uint64_t gil; /* address of the GIL (3.6: of _PyThreadState_Current); 0 unknown */
+    uint64_t gc;  /* and of what says that garbage is being collected; 0 unknown */
     const struct pystack_known *known;
     /* the copy */
     enum pystack_self_end end;
     enum model_gil gil_state; /* held, none or unknown: who runs does not wait */
+    int8_t gc_state;          /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
     uint64_t taken_ns;        /* monotonic */
     size_t n_frames;
     size_t n_keys;

@@ -152,14 +152,33 @@ int pystack_read_serial(struct pystack *ps, const struct pystack_thread *t, uint
     return 0;
 }
 
+/* What is the same for all threads of an interpreter. */
+static void threads_read_facts(struct pystack *ps, struct pystack_thread *facts) {
+    uint64_t gil;
+    facts->gil_enabled = MODEL_UNKNOWN;
+    facts->collecting = pystack_read_collecting(ps, facts->interp);
+    if (pystack_find_gil(ps, facts->interp, &gil) != 0) {
+        ps->holder_unlisted = true;
+        return;
+    }
+    facts->gil_enabled = pystack_read_gil_enabled(ps, gil);
+    /* In this order: while the count stays as it is, the holder read after it has not given the GIL to another. */
+    facts->gil_counted = pystack_read_gil_switches(ps, gil, &facts->gil_switches) == 0;
+    if (pystack_read_gil_holder(ps, gil, &facts->gil_holder) != 0) {
+        facts->gil_holder = 0;
+        ps->holder_unlisted = true;
+    }
+}
+
 static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
     struct threads_list *l = arg;
     const struct pystack_offsets *o = &ps->reader.off;
-    uint64_t tstate, gil, holder = 0, previous = 0;
+    struct pystack_thread facts = {.interpreter = id, .interp = interp, .seen_ns = l->now_ns};
+    uint64_t tstate, holder, previous = 0;
     if (pystack_read_u64_at(&ps->reader, interp, o->interp_threads_head, &tstate) != 0)
         return -1;
-    if (pystack_find_gil(ps, interp, &gil) != 0 || pystack_read_gil_holder(ps, gil, &holder) != 0)
-        ps->holder_unlisted = true;
+    threads_read_facts(ps, &facts);
+    holder = facts.gil_holder;
     bool found = holder == 0;
     for (int i = 0; tstate && i < PYSTACK_MAX_THREADS; i++) {
         uint8_t bytes[PYSTACK_STRUCT_MAX] = {0};
@@ -172,15 +191,11 @@ static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t
         if (!t)
             return 1;
         uint64_t ident = pystack_get_u64(bytes, o->tstate_thread_id);
-        *t = (struct pystack_thread){
-            .tstate = tstate,
-            .ident = ident,
-            .tid = threads_tid(ps, bytes, ident),
-            .interpreter = id,
-            .interp = interp,
-            .seen_ns = l->now_ns,
-            .holds_gil = tstate == holder,
-        };
+        *t = facts;
+        t->tstate = tstate;
+        t->ident = ident;
+        t->tid = threads_tid(ps, bytes, ident);
+        t->holds_gil = tstate == holder;
         t->serial = o->tstate_id >= 0 ? pystack_get_u64(bytes, o->tstate_id) : (uint64_t)t->tid;
         found = found || tstate == holder;
         previous = tstate;
