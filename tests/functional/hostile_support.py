@@ -6,7 +6,7 @@ import os
 import time
 
 from agent_wire import Profile
-from conftest import ROOT, run_command
+from conftest import ROOT, run_command, wait_until
 
 PRELUDE = r'''
 import ctypes, json, os, sys, threading, time
@@ -27,6 +27,11 @@ def until(condition, seconds=20.0):
     while not condition() and time.monotonic() < end:
         time.sleep(0.01)
 '''
+
+
+def wait_long(predicate, what, timeout=40.0):
+    """Polls until it is true, as long as a loaded machine may take."""
+    return wait_until(predicate, timeout, what)
 
 
 def hostile_env(build_dir):

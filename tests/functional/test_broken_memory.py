@@ -7,8 +7,7 @@ import pytest
 
 from agent_job import job
 from agent_wire import Client, threads_of
-from conftest import wait_until
-from hostile_support import Watch, define_in
+from hostile_support import define_in, wait_long, Watch
 
 __all__ = ["job"]
 
@@ -56,7 +55,7 @@ def define(job, build_dir):
 
 def looked_at(client, name):
     """The thread, as soon as it is known by its name."""
-    return wait_until(lambda: {t["name"]: t for t in threads_of(client.call("threads"))}.get(name), what=name)
+    return wait_long(lambda: {t["name"]: t for t in threads_of(client.call("threads"))}.get(name), what=name)
 
 
 def short(frames):
@@ -70,17 +69,17 @@ def test_a_chain_of_frames_with_a_cycle(job, each_python, build_dir):
     define(j, build_dir)
     j.do("spawn('asleep', lambda: (cycle_top(lambda: released.wait()), wait_for_ever()))")
     with Client(j.start()) as client:
-        asleep = wait_until(lambda: (lambda t: t if t["torn"] else None)(looked_at(client, "asleep")), what="the cycle")
+        asleep = wait_long(lambda: (lambda t: t if t["torn"] else None)(looked_at(client, "asleep")), what="the cycle")
         assert "cycle_leaf" in short(asleep["frames"]) and len(asleep["frames"]) <= 2048
         j.do("spawn('spins', lambda: (cycle_top(spin), wait_for_ever()))")
-        wait_until(lambda: looked_at(client, "spins")["torn"], what="the other cycle")
+        wait_long(lambda: looked_at(client, "spins")["torn"], what="the other cycle")
         watch = Watch(client)
         spins = watch.of("spins", 30)
         assert any(s["torn"] for s in spins)
         assert not [s for s in spins if not s["torn"] and len(s["frames"]) > 64]
         assert j.do("[setattr(stop, 'value', 1), released.set()] and 1") == 1
         for name in ("asleep", "spins"):
-            healed = wait_until(lambda n=name: (lambda t: t if "wait_for_ever" in short(t["frames"]) else None)(
+            healed = wait_long(lambda n=name: (lambda t: t if "wait_for_ever" in short(t["frames"]) else None)(
                 looked_at(client, n)), what="the stack to be whole again")
             assert not healed["torn"] and short(healed["frames"])[-1] == "_bootstrap"
     assert j.target.alive()
@@ -102,13 +101,13 @@ def test_a_stack_deeper_than_is_shown(job, python_for, build_dir, minor):
     j.do("threading.stack_size(64 << 20)")
     j.do(f"spawn('asleep', deep, {n}, wait_for_ever)")
     j.do(f"spawn('spins', deep, {n}, spin)")
-    wait_until(lambda: j.do("counter.value"), timeout=60, what="the bottom of the recursion")
+    wait_long(lambda: j.do("counter.value"), what="the bottom of the recursion")
     with Client(j.start()) as client:
         for name, leaf in (("asleep", "wait"), ("spins", "deep")):
             def is_cut(name=name, leaf=leaf):
                 shown = looked_at(client, name)
                 return shown if shown["truncated"] and short(shown["frames"])[0] == leaf else None
-            shown = wait_until(is_cut, what="a stack that is cut")
+            shown = wait_long(is_cut, what="a stack that is cut")
             assert len(shown["frames"]) == 2048 and short(shown["frames"])[100:] == ["deep"] * 1948
         assert client.call("threads")["incomplete"]
         watch = Watch(client, 20)
@@ -142,7 +141,7 @@ def test_offsets_that_are_garbage_are_refused(job, python_for, build_dir, number
         assert client.call_error("threads")
         assert j.do("1 + 1") == 2
         j.do(f"setattr({offsets_word(number)}, 'value', {kept})")
-        wait_until(lambda: client.send("threads") and client.answer(client.last_id)[0] is None, what="the next try")
+        wait_long(lambda: client.send("threads") and client.answer(client.last_id)[0] is None, what="the next try")
         assert client.call("status")["discovery"]
 
 
@@ -176,9 +175,9 @@ def test_a_list_of_interpreters_that_is_garbage(job, python_for, build_dir, valu
         def is_said():
             error, snapshot = client.answer(client.send("threads"))
             return error or snapshot["incomplete"]
-        wait_until(is_said, what="the agent to say that it cannot read")
+        wait_long(is_said, what="the agent to say that it cannot read")
         j.do(f"setattr({head}, 'value', {kept})")
-        wait_until(lambda: "hot" in [t["name"] for t in threads_of(client.answer(client.send("threads"))[1] or client.call("threads"))]
+        wait_long(lambda: "hot" in [t["name"] for t in threads_of(client.answer(client.send("threads"))[1] or client.call("threads"))]
                    if not is_said() else False, what="everything to be shown again")
         watch.of("hot", len([s for s in watch.profile.samples if s["thread"] == "hot"]) + 20)
         assert client.call("status")["read_errors"] >= before

@@ -8,8 +8,7 @@ import pytest
 
 from agent_job import job
 from agent_wire import Client, threads_of
-from conftest import wait_until
-from hostile_support import Watch, run_job
+from hostile_support import run_job, wait_long, Watch
 from test_pystack_builds import library_of
 
 __all__ = ["job", "library_of"]
@@ -107,21 +106,21 @@ def test_a_library_that_is_unloaded_while_it_is_sampled(ptrace, target, python_f
     t = target(UNLOADED, python=os.path.join(build_dir, "tests", "tools", "embed_unload"), flags=[library, "2", str(folder)],
                env={"PYTHONHOME": prefix, "FOLDER": str(folder)})
     endpoint = probing(t.pid, "inject", "--json").ok().json()["endpoint"]
-    with Client(endpoint) as client:
+    with Client(endpoint, timeout=40) as client:
         watch = Watch(client)
         watch.until(lambda: any("leaf" in s["frames"] for s in watch.profile.samples), "samples of the first round")
         (folder / "end.0").touch()
-        wait_until(lambda: (folder / "unloaded.0").exists() or (folder / "kept.0").exists(), what="Python to end")
+        wait_long(lambda: (folder / "unloaded.0").exists() or (folder / "kept.0").exists(), what="Python to end")
         if (folder / "kept.0").exists():
             pytest.skip("needs unloading: something holds the library in memory")
-        note = wait_until(lambda: client.call("status")["note"], what="the agent to notice")
+        note = wait_long(lambda: client.call("status")["note"], what="the agent to notice")
         assert "Python" in note and not client.call("status")["discovery"]
         assert client.call("status")["read_errors"] > 0
         again = time.time()
         (folder / "go.0").touch()
         watch.until(lambda: any("leaf" in s["frames"] and s["timestamp"] > again for s in watch.profile.samples[-500:]),
                     "samples of the second round")
-        wait_until(lambda: client.call("status")["note"] is None, what="all to be well")
+        wait_long(lambda: client.call("status")["note"] is None, what="all to be well")
         (folder / "end.1").touch()
         (folder / "go.1").touch()
     assert t.process.wait(30) == 5
@@ -146,7 +145,7 @@ def test_two_thousand_threads(job, build_dir):
             snapshot = client.call("threads")
             threads = {t["name"]: t for t in threads_of(snapshot)}
             return (snapshot, threads) if len(threads) > 2001 and threads.get("hot") else None
-        snapshot, threads = wait_until(all_there, timeout=30, what="all threads by their names")
+        snapshot, threads = wait_long(all_there, what="all threads by their names")
         assert not snapshot["incomplete"]
         for i in range(0, 2000, 97):
             frames = threads[f"worker-{i}"]["frames"]

@@ -8,8 +8,8 @@ import pytest
 
 from agent_job import job
 from agent_wire import Client, threads_of
-from conftest import effective_capabilities, wait_until
-from hostile_support import Watch
+from conftest import effective_capabilities
+from hostile_support import wait_long, Watch
 
 __all__ = ["job"]
 
@@ -68,7 +68,7 @@ def test_a_filter_that_comes_later_is_noticed(job, build_dir):
         watch.of("hot", 20)
         assert client.call("status")["sampling"] == "exact"
         install(j, build_dir, errno.EPERM, everywhere=True)
-        status = wait_until(lambda: read_as_gentle(client), what="the agent to notice")
+        status = wait_long(lambda: read_as_gentle(client), what="the agent to notice")
         assert "process_vm_readv is refused" in status["note"]
         watch.of("hot", 40)
         assert hot_thread(client)["frames"]
