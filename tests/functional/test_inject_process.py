@@ -53,9 +53,11 @@ def test_every_python(job, inject, agent, each_python):
                                   "signal.sigtimedwait([signal.SIGUSR1], 1000)", "threading.Event().wait(1000)"])
 def test_a_job_that_only_waits_for_a_time(job, inject, agent, each_python, call):
     running = job(f"import select, signal, threading, time\nready()\n{call}\n", python=each_python)
+    wait_until(lambda: running.target.state() == "S", 30, "the job to sleep")
     result = inject(running.pid, agent).ok().json()
     assert not result["already"] and result["moment"].startswith("asleep in ")
-    assert running.target.alive() and running.target.state() == "S"
+    wait_until(lambda: running.target.state() == "S", 30, "the job to sleep on")
+    assert running.target.alive()
 
 
 def test_training_with_torch(training, inject, agent):
