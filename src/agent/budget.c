@@ -7,9 +7,9 @@
 double budget_choose(const struct config *config, const struct mailbox *m) {
     double configured = config->values[CONFIG_BUDGET], least = 0;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        for (size_t k = 0; k < WIRE_STREAM_COUNT; k++) {
+        for (size_t k = 0; m->slots[i].peer && k < WIRE_STREAM_COUNT; k++) {
             double wish = m->slots[i].budget_pct[k];
-            if (m->slots[i].peer && m->slots[i].rate_hz[k] > 0 && wish > 0 && (least == 0 || wish < least))
+            if (m->slots[i].rate_hz[k] > 0 && wish > 0 && (least == 0 || wish < least))
                 least = wish;
         }
     const struct config_def *d = &config_defs[CONFIG_BUDGET];

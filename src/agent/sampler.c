@@ -23,7 +23,8 @@
 #include "pystack/pystack.h"
 #include "version.h"
 
-#define SAMPLER_BATCH_NS (250 * CLOCK_NS_PER_MS)
+#define SAMPLER_BATCH_NS (500 * CLOCK_NS_PER_MS)
+#define SAMPLER_FIRST_BATCH_NS (100 * CLOCK_NS_PER_MS)
 #define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
 #define SAMPLER_ANSWERS_NS (2 * CLOCK_NS_PER_MS)
 #define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
@@ -356,11 +357,11 @@ static void sampler_send_batch(struct sampler *s, size_t slot_number) {
 static void sampler_flush(void *arg) {
     struct sampler *s = arg;
     uint64_t cpu = clock_self_cpu_ns();
+    s->flush_due_ns = clock_mono_ns() + SAMPLER_BATCH_NS;
     if (s->profile.n_samples == 0)
         return;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         sampler_send_batch(s, i);
-    s->flush_due_ns = clock_mono_ns() + SAMPLER_BATCH_NS;
     sampler_publish(s, NULL);
     s->wake(s->arg);
     spending_batch(&s->spending, cpu);
@@ -452,7 +453,7 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
     if (s->tick_due_ns == SAMPLER_NEVER) {
         s->spending.ticked_ns = 0;
         s->tick_due_ns = now;
-        s->flush_due_ns = now + SAMPLER_BATCH_NS;
+        s->flush_due_ns = now + SAMPLER_FIRST_BATCH_NS;
     }
     plan->tick = s->tick_due_ns <= now;
     plan->flush = s->flush_due_ns <= now;
@@ -525,7 +526,6 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
         profile_settle(&s->profile);
         sampler_flush(s);
         profile_clear_batch(&s->profile);
-        s->flush_due_ns = clock_mono_ns() + SAMPLER_BATCH_NS;
     }
     if (plan->quiet) {
         exact_disarm();
