@@ -1,21 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What sampling costs the machine and the job. Prints one JSON object.
+"""What sampling costs the machine and the job, against what it may cost and against austin and py-spy. Prints one JSON object.
 
-us_per_tick is without the first two seconds, in which every thread and code object is seen for the first time.
+usage: bench/sampler.py [--build DIR] [--seconds S] [--rounds N] [--pairs N] [--only PART,...]
 
-usage: bench/sampler.py [--build DIR] [--seconds S] [--rounds N] [--train-rounds N]
+Parts:
+  tick    one tick of the agent's sampler within a job, without a client: waking up, looking, signals; idle and running threads
+  peers   ten threads, one of them busy, 25 frames, 100 Hz: agent, client and handlers against austin and py-spy, in turn on one job
+  idle    20 and 200 idle threads, in turn: agent and client
+  train   examples/train.py in windows with and without sampling (when torch is there), pinned and not
+  many    a job of 160 threads, half of them native, in such windows
 
-cost_pct is CPU time of everything the sampler does, of one core: for us the agent's threads, the client, and what handlers
-spend on the job's threads; for austin and py-spy (when VENV/bin or PATH has them; ./run bench installs them) their process.
-job_cost_pct is how much more CPU the job needed for the same work, in windows with and without sampling that alternate.
+CPU time is the kernel's account (schedstat) of the agent's threads, the client and the other tools. What handlers spend is the
+agent's own account (time within the handler, and delivery as it measures it); the windows see what it really does to the job.
+A tool that stops the job is charged that too: the time its busy thread neither ran nor waited for a CPU.
+`verdicts` sets the figures beside their budgets: kept, missed, or undecided when a figure's interval reaches over its budget (a
+machine with other work on it). A budget without a figure (a tool or torch is absent) is null.
 """
 
 import argparse
-import glob
 import json
 import os
-import resource
 import shutil
 import signal
 import statistics
@@ -25,43 +30,38 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "bench", "support"))
+import procs  # noqa: E402
+import windows  # noqa: E402
+
+PARTS = ("tick", "peers", "idle", "train", "many")
+
+
+def job_path(name):
+    return os.path.join(ROOT, "bench", "jobs", name)
 
 
 class Job:
-    def __init__(self, python, idle, hot):
-        self.process = subprocess.Popen([python, os.path.join(ROOT, "bench", "jobs", "sampler_job.py"), str(idle), str(hot)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout.readline() == "ready\n"
+    """A program that answers each line on its input with a line of counters."""
+
+    def __init__(self, *command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if self.process.stdout.readline() != "ready\n":
+            raise SystemExit(f"sampler: {command[1]} did not start")
         self.pid = self.process.pid
 
     def mark(self):
-        """(loops, CPU seconds) of the busy threads"""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        loops, cpu = self.process.stdout.readline().split()
-        return int(loops), float(cpu)
+        return [float(word) for word in self.process.stdout.readline().split()]
 
     def end(self):
         self.process.kill()
         self.process.wait()
 
 
-def agent_cpu_s(pid):
-    total = 0
-    for task in glob.glob(f"/proc/{pid}/task/*"):
-        try:
-            with open(task + "/comm", encoding="utf-8") as comm:
-                if comm.read().startswith("probing-"):
-                    with open(task + "/schedstat", encoding="utf-8") as stat:
-                        total += int(stat.read().split()[0])
-        except OSError:
-            continue
-    return total / 1e9
-
-
-def children_cpu_s():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def inject(build, pid):
+    subprocess.run([f"{build}/probing", str(pid), "inject"], check=True, stdout=subprocess.DEVNULL)
 
 
 def status_of(build, pid):
@@ -69,176 +69,367 @@ def status_of(build, pid):
     return json.loads(done.stdout)["sampler"]
 
 
-def run_ours(build, pid, seconds, mode):
-    """CPU seconds of agent, client and handlers, and the samples taken."""
-    before, agent = status_of(build, pid), agent_cpu_s(pid)
-    children = children_cpu_s()
+def client(build, pid, seconds, mode="exact"):
     options = ["--gentle"] if mode == "gentle" else []
+    return subprocess.Popen([f"{build}/probing-top", "--export", "folded", "--duration", f"{seconds:g}s", "-o", os.devnull,
+                             *options, str(pid)], stderr=subprocess.DEVNULL)
+
+
+def median_of(rows):
+    return {key: round(statistics.median(row[key] for row in rows), 4) for key in rows[0] if rows[0][key] is not None}
+
+
+# --- tick: the agent's own ticks at a rate, in the job ------------------------------------------------------------
+
+TICKS = r'''
+import json, os, sys, threading, time
+sys.path[:0] = [sys.argv[1], sys.argv[8]]
+import sampler_job, sampling
+idle, hot, hz, seconds, mode = int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), float(sys.argv[6]), sys.argv[7]
+event = threading.Event()
+for _ in range(idle): threading.Thread(target=sampler_job.deep, args=(18, event), daemon=True).start()
+for _ in range(hot): threading.Thread(target=sampler_job.busy, args=([0, 0.0],), daemon=True).start()
+time.sleep(0.2)
+sampler = sampling.Sampling(sys.argv[2], hz, mode)
+time.sleep(seconds + 2)
+print(json.dumps(sampler.stop()), flush=True)
+os._exit(0)
+'''
+
+
+def known_library(args):
+    return os.path.join(args.build, "tests", "known", "known.so")
+
+
+def tick_row(args, idle, hot, hz):
+    done = subprocess.run([args.python, "-c", TICKS, os.path.join(ROOT, "tests", "known"), known_library(args), str(idle),
+                           str(hot), str(hz), str(args.seconds), "exact", os.path.join(ROOT, "bench", "jobs")],
+                          capture_output=True, text=True, check=True)
+    r = json.loads(done.stdout)
+    row = {"us_per_tick": r["cpu_ns"] / r["ticks"] / 1e3, "us_looking": r["body_ns"] / r["ticks"] / 1e3,
+           "us_handler": None, "us_signal_around": None, "samples": r["samples"], "exact": r["exact"], "torn": r["torn"]}
+    row["us_waking"] = row["us_per_tick"] - row["us_looking"]
+    if r["handled"]:
+        row["us_handler"] = r["handler_ns"] / r["handled"] / 1e3
+        row["us_signal_around"] = r["deliver_ns"] / r["handled"] / 1e3
+    return row
+
+
+def signal_us(args):
+    """What it costs the sender to interrupt a thread on another CPU, without us."""
+    code = "import ctypes, sys; l = ctypes.CDLL(sys.argv[1]); l.native_signal_us.restype = ctypes.c_double; print(l.native_signal_us())"
+    done = subprocess.run([args.python, "-c", code, known_library(args)], capture_output=True, text=True, check=True)
+    return round(float(done.stdout), 2)
+
+
+def part_tick(args):
+    """Two seconds in which every thread and code object is seen for the first time are not in the figures."""
+    kinds = {"idle_10_100hz": (10, 0, 100), "busy_1_of_10_100hz": (9, 1, 100), "idle_10_1khz": (10, 0, 1000),
+             "busy_1_of_10_1khz": (9, 1, 1000), "idle_20_100hz": (20, 0, 100), "idle_200_100hz": (200, 0, 100),
+             "idle_20_1khz": (20, 0, 1000), "idle_200_1khz": (200, 0, 1000)}
+    rounds = {kind: [] for kind in kinds}
+    signals = []
+    for _ in range(args.rounds):
+        signals.append(signal_us(args))
+        for kind, what in kinds.items():
+            rounds[kind].append(tick_row(args, *what))
+    rows = {kind: median_of(r) for kind, r in rounds.items()}
+
+    def between(key, kind, other):
+        return [a[key] - b[key] for a, b in zip(rounds[kind], rounds[other])]
+
+    running = statistics.median(between("us_looking", "busy_1_of_10_1khz", "idle_10_1khz"))
+    ratios = [a["us_per_tick"] / b["us_per_tick"] for hz in ("100hz", "1khz")
+              for a, b in zip(rounds["idle_200_" + hz], rounds["idle_20_" + hz])]
+    handler = rows["busy_1_of_10_1khz"].get("us_handler", 0) + rows["busy_1_of_10_1khz"].get("us_signal_around", 0)
+    return {"rows": rows, "us_idle_thread": {hz: round(statistics.median(between("us_per_tick", "idle_200_" + hz, "idle_20_" + hz)) / 180, 3)
+                                             for hz in ("100hz", "1khz")},
+            "us_running_thread": {"sampler": round(running, 2), "handler": round(handler, 2), "all": round(running + handler, 2),
+                                  "of_it_interrupting_another_cpu": round(statistics.median(signals), 2)},
+            "idle_200_of_20": round(statistics.median(ratios), 3), "idle_200_of_20_all": [round(r, 2) for r in ratios]}
+
+
+# --- peers --------------------------------------------------------------------------------------------------------
+
+def run_ours(args, job, seconds, mode):
+    """Agent, client and handlers in percent of a core, and what the agent says of itself."""
+    before, agent, children = status_of(args.build, job.pid), procs.agent_cpu(job.pid), procs.children_cpu()
     started = time.monotonic()
-    subprocess.run([f"{build}/probing-top", "--export", "folded", "--duration", f"{seconds}s", "-o", os.devnull, *options,
-                    str(pid)], check=True)
+    client(args.build, job.pid, seconds, mode).wait()
     elapsed = time.monotonic() - started
-    client, ours = children_cpu_s() - children, agent_cpu_s(pid) - agent
-    after = status_of(build, pid)
-    handled = after["exact"] - before["exact"]
-    handlers = handled * (after["us_per_signal"] or 0) / 1e6
-    return {"cost_pct": 100 * (client + ours + handlers) / elapsed, "agent_pct": 100 * ours / elapsed,
-            "client_pct": 100 * client / elapsed, "handlers_pct": 100 * handlers / elapsed,
-            "samples": after["samples"] - before["samples"], "exact": handled,
-            "torn": after["torn"] - before["torn"], "us_per_signal": after["us_per_signal"]}
+    theirs, ours = procs.children_cpu() - children, procs.agent_cpu(job.pid) - agent
+    after = status_of(args.build, job.pid)
+    exact, samples = after["exact"] - before["exact"], after["samples"] - before["samples"]
+    handlers = exact * (after["us_per_signal"] or 0) / 1e6
+    said = after["samples"] * after["us_per_sample"] - before["samples"] * (before["us_per_sample"] or 0)
+    return {"cost_pct": 100 * (theirs + ours + handlers) / elapsed, "agent_pct": 100 * ours / elapsed,
+            "client_pct": 100 * theirs / elapsed, "handlers_pct": 100 * handlers / elapsed, "hz": samples / elapsed,
+            "us_per_sample": said / samples, "us_per_sample_measured": 1e6 * (ours + handlers) / samples,
+            "exact": exact, "torn": after["torn"] - before["torn"], "us_per_signal": after["us_per_signal"]}
 
 
-def run_tool(command, seconds):
-    children, started = children_cpu_s(), time.monotonic()
+def busy_thread(pid):
+    """The thread that uses the CPU."""
+    first = {tid: procs.schedstat(pid, tid)[0] for tid in procs.threads(pid)}
+    time.sleep(0.3)
+    return max(first, key=lambda tid: procs.schedstat(pid, tid)[0] - first[tid])
+
+
+def run_tool(command, pid, busy, seconds):
+    """Its CPU time, and the time in which the thread that never waits neither ran nor waited for a CPU. None: it failed. It ends by
+    itself; `seconds` is when that is not believed any more."""
+    children, stat, started = procs.children_cpu(), procs.schedstat(pid, busy), time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
         process.wait(20)
-    elapsed = time.monotonic() - started
-    return {"cost_pct": 100 * (children_cpu_s() - children) / elapsed}
+    elapsed, now = time.monotonic() - started, procs.schedstat(pid, busy)
+    if process.returncode != 0:
+        return None
+    stood = max(0.0, elapsed - (now[0] - stat[0]) - (now[1] - stat[1]))
+    own = procs.children_cpu() - children
+    return {"cost_pct": 100 * (own + stood) / elapsed, "own_pct": 100 * own / elapsed, "stopped_pct": 100 * stood / elapsed}
 
 
-def median_of(rounds):
-    return {key: round(statistics.median(r[key] for r in rounds), 4) for key in rounds[0] if rounds[0][key] is not None}
+def peer_command(name, path, pid, seconds, out):
+    if name == "austin":
+        return [path, "-i", "10ms", "-x", str(int(seconds)), "-o", out, "-p", str(pid)]
+    options = ["--nonblocking"] if name == "py-spy nonblocking" else []
+    return [path, "record", *options, "-r", "100", "-d", str(int(seconds)), "-f", "raw", "-o", out, "-p", str(pid)]
 
 
-def against_others(args, python, tools):
-    """10 threads, one busy, 25 frames, 100 Hz: all in turn on the same job."""
-    job = Job(python, 9, 1)
-    subprocess.run([f"{args.build}/probing", str(job.pid), "inject"], check=True, stdout=subprocess.DEVNULL)
+def part_peers(args):
+    job = Job(args.python, job_path("sampler_job.py"), "9", "1")
+    inject(args.build, job.pid)
+    tools = find_tools(args.build)
     rounds = {name: [] for name in ["exact", "gentle", *tools]}
+    seconds = max(3, int(args.seconds))
+    busy = busy_thread(job.pid)
+    run_ours(args, job, 1, "exact")  # every code object is seen for the first time
     for _ in range(args.rounds):
         for mode in ("exact", "gentle"):
-            rounds[mode].append(run_ours(args.build, job.pid, args.seconds, mode))
+            rounds[mode].append(run_ours(args, job, seconds, mode))
         with tempfile.TemporaryDirectory() as scratch:
-            out = os.path.join(scratch, "out")
-            commands = {"austin": ["-i", "10ms", "-x", str(args.seconds), "-o", out, "-p", str(job.pid)],
-                        "py-spy": ["record", "-r", "100", "-d", str(args.seconds), "-f", "raw", "-o", out, "-p", str(job.pid)]}
             for name, path in tools.items():
-                rounds[name].append(run_tool([path, *commands[name]], args.seconds + 5))
+                row = run_tool(peer_command(name, path, job.pid, seconds, os.path.join(scratch, "out")), job.pid, busy, seconds + 60)
+                if row:
+                    rounds[name].append(row)
     job.end()
-    out = {name: median_of(r) for name, r in rounds.items()}
-    if "austin" in out and out["austin"]["cost_pct"]:
-        out["exact_of_austin"] = round(out["exact"]["cost_pct"] / out["austin"]["cost_pct"], 3)
+    out = {name: median_of(r) for name, r in rounds.items() if r}
+    for name in tools:
+        if name in out:
+            ratios = [a["cost_pct"] / b["cost_pct"] for a, b in zip(rounds["exact"], rounds[name])]
+            out["exact_of_" + name] = {"median": round(statistics.median(ratios), 3), "all": [round(r, 3) for r in ratios]}
+    out["said_of_measured"] = round(out["exact"]["us_per_sample"] / out["exact"]["us_per_sample_measured"], 3)
     return out
 
 
-# --- one thread-sample, without clients: the agent's own ticks at a rate, in the job ------------------------------
-
-TICKS = r'''
-import ctypes, json, sys, threading, time
-sys.path.insert(0, sys.argv[1])
-import sampling
-idle, hot, hz, seconds, mode = int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), float(sys.argv[6]), sys.argv[7]
-event = threading.Event()
-def deep(n):
-    if n: return deep(n - 1)
-    event.wait()
-def work(n):
-    if n: return work(n - 1)
-    for i in range(200): hash(str(i))
-until = time.monotonic() + 3600
-def busy():
-    while time.monotonic() < until: work(22)
-for _ in range(idle): threading.Thread(target=deep, args=(18,), daemon=True).start()
-for _ in range(hot): threading.Thread(target=busy, daemon=True).start()
-time.sleep(0.2)
-sampler = sampling.Sampling(sys.argv[2], hz, mode)
-time.sleep(seconds + 2)
-print(json.dumps(sampler.stop()), flush=True)
-import os
-os._exit(0)
-'''
+def find_tools(build):
+    tools = {}
+    for name in ("austin", "py-spy"):
+        path = os.path.join(build, "bench-venv", "bin", name)
+        path = path if os.path.exists(path) else shutil.which(name)
+        if path and subprocess.run([path, "--version"], capture_output=True).returncode == 0:
+            tools[name] = path
+    if "py-spy" in tools:
+        tools["py-spy nonblocking"] = tools["py-spy"]
+    return tools
 
 
-def ticks(args, python, idle, hot, hz):
-    done = subprocess.run([python, "-c", TICKS, os.path.join(ROOT, "tests", "known"),
-                           os.path.join(args.build, "tests", "known", "known.so"), str(idle), str(hot), str(hz),
-                           str(args.seconds), "exact"], capture_output=True, text=True, check=True)
-    r = json.loads(done.stdout)
-    return {"threads": idle + hot + 1, "busy": hot, "hz": hz, "us_per_tick": round(r["cpu_ns"] / r["ticks"] / 1e3, 2),
-            "handler_us": round(r["handler_ns"] / r["handled"] / 1e3, 2) if r["handled"] else None,
-            "cost_pct": round(100 * (r["cpu_ns"] + r["handler_ns"]) / (args.seconds * 1e9), 3),
-            "samples": r["samples"], "exact": r["exact"], "torn": r["torn"]}
+# --- idle ---------------------------------------------------------------------------------------------------------
+
+def part_idle(args):
+    jobs = {n: Job(args.python, job_path("sampler_job.py"), str(n), "0") for n in (20, 200)}
+    rounds = {n: [] for n in jobs}
+    for n, job in jobs.items():
+        inject(args.build, job.pid)
+        run_ours(args, job, 1, "exact")
+    for _ in range(args.rounds):
+        for n, job in jobs.items():
+            row = run_ours(args, job, max(3, int(args.seconds)), "exact")
+            row["ticks_hz"] = row["hz"] / (n + 1)
+            row["us_per_tick"] = 1e4 * row["agent_pct"] / row["ticks_hz"]
+            row["us_per_tick_with_client"] = 1e4 * row["cost_pct"] / row["ticks_hz"]
+            rounds[n].append(row)
+    for job in jobs.values():
+        job.end()
+    out = {str(n): median_of(r) for n, r in rounds.items()}
+    for key, name in (("us_per_tick", "agent_200_of_20"), ("us_per_tick_with_client", "all_200_of_20")):
+        out[name] = round(statistics.median(b[key] / a[key] for a, b in zip(rounds[20], rounds[200])), 3)
+    return out
 
 
-def per_thread(args, python):
-    rows = [ticks(args, python, 9, 1, hz) for hz in (100, 1000)]
-    rows += [ticks(args, python, n, 0, 100) for n in (20, 200)] + [ticks(args, python, n, 0, 1000) for n in (20, 200)]
-    few, many = rows[2], rows[3]
-    return {"rows": rows, "us_per_idle_thread": round((rows[5]["us_per_tick"] - rows[4]["us_per_tick"]) / 180, 3),
-            "us_per_running_thread": round(rows[1]["us_per_tick"] - rows[4]["us_per_tick"] * 11 / 21
-                                           + (rows[1]["handler_us"] or 0), 2),
-            "idle_200_of_20": round(many["us_per_tick"] / few["us_per_tick"], 2)}
+# --- windows with and without sampling ----------------------------------------------------------------------------
+
+LEAD_S = 0.8  # the client is up by then, and every thread has been seen
 
 
-# --- the training example -----------------------------------------------------------------------------------------
+def sampled_window(args, pid, on, measure):
+    """measure() while the job is sampled, or while it is not."""
+    process = client(args.build, pid, args.window + LEAD_S + 0.5) if on else None
+    time.sleep(LEAD_S if on else 0.2)
+    result = measure()
+    if process:
+        process.wait()
+    return result
 
-def training(args, python):
+
+def both_ways(args, pid, measure, keys):
+    """The windows with job and agent wherever the kernel puts them, and each on a CPU of its own."""
+    cpus = sorted(os.sched_getaffinity(0))
+    out = {"unpinned": windows.alternate(args.pairs, lambda on: sampled_window(args, pid, on, measure), keys)}
+    if len(cpus) > 1:
+        procs.pin(pid, {cpus[0]}, {cpus[1]})
+        os.sched_setaffinity(0, {cpus[1]})
+        out["pinned"] = windows.alternate(args.pairs, lambda on: sampled_window(args, pid, on, measure), keys)
+        os.sched_setaffinity(0, set(cpus))
+    return out
+
+
+class Steps:
+    """The training job's counter of steps, and moments at which it changes."""
+
+    def __init__(self, path, pid):
+        self.path, self.pid = path, pid
+
+    def read(self):
+        for _ in range(100):
+            try:
+                with open(self.path, encoding="utf-8") as f:
+                    return int(f.read())
+            except (OSError, ValueError):
+                time.sleep(0.01)
+        return 0
+
+    def edge(self):
+        """(steps, time, CPU seconds of the job) as soon as a step ends"""
+        before = self.read()
+        while (now := self.read()) == before:
+            time.sleep(0.0005)
+        return now, time.monotonic(), procs.job_cpu(self.pid)
+
+    def window(self, seconds):
+        steps, at, cpu = self.edge()
+        time.sleep(seconds)
+        steps_then, at_then, cpu_then = self.edge()
+        return {"wall_ms_per_step": 1e3 * (at_then - at) / (steps_then - steps),
+                "cpu_ms_per_step": 1e3 * (cpu_then - cpu) / (steps_then - steps)}
+
+
+def part_train(args):
+    if subprocess.run([args.torch_python, "-c", "import torch"], capture_output=True).returncode != 0:
+        return None
     with tempfile.TemporaryDirectory() as scratch:
         counter = os.path.join(scratch, "steps")
-        job = subprocess.Popen([python, os.path.join(ROOT, "examples", "train.py"), "--counter", counter, "--eval-every",
-                                "1000000", "--workers", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        job = subprocess.Popen([args.torch_python, os.path.join(ROOT, "examples", "train.py"), "--counter", counter,
+                                "--eval-every", "1000000", "--workers", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            return training_windows(args, job, counter)
+            steps, deadline = Steps(counter, job.pid), time.monotonic() + 120
+            while steps.read() < 20 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            inject(args.build, job.pid)
+            plain = steps.window(args.window)
+            sampled_window(args, job.pid, True, lambda: steps.window(args.window))  # code is seen for the first time
+            keys = ("wall_ms_per_step", "cpu_ms_per_step")
+            return {"plain": {k: round(v, 3) for k, v in plain.items()}, "slower_pct": both_ways(args, job.pid, lambda: steps.window(args.window), keys)}
         finally:
             job.kill()
             job.wait()
 
 
-def training_windows(args, job, counter):
-    clock = lambda: int(open(f"/proc/{job.pid}/task/{job.pid}/schedstat", encoding="utf-8").read().split()[0]) / 1e9
-    def steps():
-        for _ in range(100):
-            try:
-                return int(open(counter, encoding="utf-8").read())
-            except (OSError, ValueError):
-                time.sleep(0.01)
-        return 0
-    deadline = time.monotonic() + 120
-    while steps() < 20 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    subprocess.run([f"{args.build}/probing", str(job.pid), "inject"], check=True, stdout=subprocess.DEVNULL)
-    costs = {True: [], False: []}
-    for i in range(2 * args.train_rounds):
-        on = i % 2 == 1
-        client = subprocess.Popen([f"{args.build}/probing-top", "--export", "folded", "--duration", f"{args.seconds}s", "-o",
-                                   os.devnull, str(job.pid)]) if on else None
-        first, cpu = steps(), clock()
-        time.sleep(args.seconds)
-        costs[on].append((clock() - cpu) / max(1, steps() - first))
-        if client:
-            client.wait()
-    ratios = [100 * (b / a - 1) for a, b in zip(costs[False], costs[True])]
-    return {"cpu_ms_per_step": round(1e3 * statistics.median(costs[False]), 3),
-            "job_cost_pct": round(statistics.median(ratios), 3),
-            "spread_pct": [round(q, 2) for q in statistics.quantiles(ratios, n=4)] if len(ratios) > 1 else None,
-            "windows": len(ratios)}
+def many_window(job, seconds):
+    loops, cpu, pieces, native_cpu = job.mark()
+    at = time.monotonic()
+    time.sleep(seconds)
+    loops_then, cpu_then, pieces_then, native_then = job.mark()
+    wall = time.monotonic() - at
+    return {"python_wall": wall / (loops_then - loops), "python_cpu": (cpu_then - cpu) / (loops_then - loops),
+            "native_wall": wall / (pieces_then - pieces), "native_cpu": (native_then - native_cpu) / (pieces_then - pieces)}
+
+
+def part_many(args):
+    job = Job(args.python, job_path("many_job.py"), known_library(args), "80", "80")
+    try:
+        inject(args.build, job.pid)
+        sampled_window(args, job.pid, True, lambda: many_window(job, 1))
+        agent, started = procs.agent_cpu(job.pid), time.monotonic()
+        sampled_window(args, job.pid, True, lambda: many_window(job, args.window))
+        cost = 100 * (procs.agent_cpu(job.pid) - agent) / (time.monotonic() - started)
+        keys = ("python_wall", "python_cpu", "native_wall", "native_cpu")
+        return {"agent_pct": round(cost, 3), "threads": len(procs.threads(job.pid)),
+                "slower_pct": windows.alternate(args.pairs, lambda on: sampled_window(args, job.pid, on, lambda: many_window(job, args.window)), keys)}
+    finally:
+        job.end()
+
+
+# --- budgets ------------------------------------------------------------------------------------------------------
+
+def look_up(out, *path):
+    for key in path:
+        out = out.get(key) if isinstance(out, dict) else None
+    return out
+
+
+def verdict(value, spread, budget):
+    """kept, missed, or undecided: the figure's interval has the budget within it."""
+    if value is None:
+        return None
+    if spread and spread[0] <= budget < spread[1]:
+        return "undecided"
+    return "kept" if value <= budget else "missed"
+
+
+BUDGETS = (  # name, budget, where the figure is
+    ("ten threads, one busy, 100 Hz: cost of austin's", 0.2, ("peers", "exact_of_austin", "median")),
+    ("idle thread, us a tick at 100 Hz", 0.5, ("tick", "us_idle_thread", "100hz")),
+    ("running thread-sample, us, handler and signal included", 6, ("tick", "us_running_thread", "all")),
+    ("200 idle threads of 20: a tick", 2, ("tick", "idle_200_of_20")),
+    ("200 idle threads of 20: the agent", 2, ("idle", "agent_200_of_20")),
+    ("200 idle threads of 20: agent and client", 2, ("idle", "all_200_of_20")),
+    ("training example slower, %, CPU a step", 0.5, ("train", "slower_pct", "unpinned", "cpu_ms_per_step", "median")),
+    ("training example slower, %, time a step", 0.5, ("train", "slower_pct", "unpinned", "wall_ms_per_step", "median")),
+    ("training example slower, %, pinned, CPU a step", 0.5, ("train", "slower_pct", "pinned", "cpu_ms_per_step", "median")),
+    ("training example slower, %, pinned, time a step", 0.5, ("train", "slower_pct", "pinned", "wall_ms_per_step", "median")),
+    ("160 threads slower, %, Python's CPU a loop", 1, ("many", "slower_pct", "python_cpu", "median")),
+    ("160 threads slower, %, Python's time a loop", 1, ("many", "slower_pct", "python_wall", "median")),
+    ("160 threads slower, %, native CPU a piece", 1, ("many", "slower_pct", "native_cpu", "median")),
+    ("160 threads slower, %, native time a piece", 1, ("many", "slower_pct", "native_wall", "median")),
+)
+
+
+def verdicts(out):
+    rows = []
+    for what, budget, path in BUDGETS:
+        value, around = look_up(out, *path), look_up(out, *path[:-1])
+        spread = around.get("interval_95") if isinstance(around, dict) else None
+        rows.append({"what": what, "budget": budget, "value": value, "interval_95": spread, "verdict": verdict(value, spread, budget)})
+    return rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=os.environ.get("PROBING_BUILD", os.path.join(ROOT, "build")))
     parser.add_argument("--python", default=os.environ.get("PYTHON", sys.executable))
-    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--torch-python", default=None, help="for the training example (default: the same)")
+    parser.add_argument("--seconds", type=float, default=4, help="of one measurement")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--train-rounds", type=int, default=10)
+    parser.add_argument("--window", type=float, default=2, help="seconds of a window with or without sampling")
+    parser.add_argument("--pairs", type=int, default=12, help="of such windows")
+    parser.add_argument("--only", default=",".join(PARTS))
     args = parser.parse_args()
-    if args.seconds == int(args.seconds):
-        args.seconds = int(args.seconds)
-    tools = {}
-    for name in ("austin", "py-spy"):
-        path = os.path.join(args.build, "bench-venv", "bin", name)
-        path = path if os.path.exists(path) else shutil.which(name)
-        if path:
-            tools[name] = path
-    out = {"cpus": os.cpu_count(), "load": os.getloadavg()[0], "python": args.python.rpartition("/")[2]}
-    out["per_thread"] = per_thread(args, args.python)
-    out["ten_threads_100hz"] = against_others(args, args.python, tools)
-    if args.train_rounds and subprocess.run([args.python, "-c", "import torch"], capture_output=True).returncode == 0:
-        out["training"] = training(args, args.python)
+    args.torch_python = args.torch_python or args.python
+    wanted = args.only.split(",")
+    unknown = [name for name in wanted if name not in PARTS]
+    if unknown:
+        raise SystemExit(f"sampler: no part is called {unknown[0]}; there are {', '.join(PARTS)}")
+    out = {"cpus": os.cpu_count(), "load_before": round(os.getloadavg()[0], 2), "python": args.python.rpartition("/")[2]}
+    for name in PARTS:
+        if name in wanted:
+            out[name] = globals()["part_" + name](args)
+    out["load_after"] = round(os.getloadavg()[0], 2)
+    out["verdicts"] = verdicts(out)
     print(json.dumps(out, indent=1))
 
 

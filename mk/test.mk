@@ -68,7 +68,7 @@ $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/obj/tests/fuzz/%.o $(TEST_LIBS) $(BUILD
 $(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(call lib_of,inject pystack base) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call link_test)
 
-$(KNOWN): $(BUILD)/obj/tests/known/known.o $(call lib_of,agent pystack wire base) $(WEBSOCKETS_LIBS) $(BUILD)/link-flags
+$(KNOWN): $(BUILD)/obj/tests/known/known.o $(BUILD)/obj/tests/known/native.o $(call lib_of,agent pystack wire base) $(WEBSOCKETS_LIBS) $(BUILD)/link-flags
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o,$^) $(call link_libs)

@@ -9,13 +9,18 @@
 set -eu
 
 venv=$1/bench-venv
-[ -x "$venv/bin/austin" ] && [ -x "$venv/bin/py-spy" ] && exit 0
+runs() { "$venv/bin/$1" --version >/dev/null 2>&1; }
+runs austin && runs py-spy && exit 0
 echo "bench: installing austin and py-spy into $venv" >&2
 python3 -m venv "$venv" >/dev/null 2>&1 || {
     echo "bench: no virtual environment could be made; measuring without them" >&2
     exit 0
 }
-for package in austin-dist py-spy; do
-    "$venv/bin/pip" install -q --disable-pip-version-check "$package" >/dev/null 2>&1 ||
-        echo "bench: $package could not be installed; measuring without it" >&2
+install() { "$venv/bin/pip" install -q --disable-pip-version-check "$1" >/dev/null 2>&1; }
+runs py-spy || install py-spy || true
+runs austin || install austin-dist || true
+# The newest austin wants a newer C library than some systems have; the one before runs on all.
+runs austin || install 'austin-dist<4' || true
+for peer in austin py-spy; do
+    runs "$peer" || echo "bench: $peer could not be installed; measuring without it" >&2
 done

@@ -48,4 +48,5 @@ def main():
         print(sum(p[0] for p in done), sum(p[1] for p in done), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 #include "agent/exact.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +23,8 @@
 #define EXACT_BLOCKED_NS (50 * CLOCK_NS_PER_MS) /* and when it blocks: it may be creating a thread */
 #define EXACT_LOOK_NS (15 * CLOCK_NS_PER_US)    /* a look at a stack takes less than one */
 #define EXACT_LOOKS 3
+#define EXACT_LONG_NS (250 * CLOCK_NS_PER_US)       /* what took longer was not on a CPU all the time */
+#define EXACT_TRIES 9                               /* signals to ourselves, to see what one costs */
 #define EXACT_TOUCHED (sizeof(struct pystack_self)) /* counted as memory of ours, for each slot in use */
 
 enum exact_state {
@@ -53,8 +56,21 @@ static struct exact_control {
     struct pystack_self *pool; /* EXACT_SLOTS; mapped by the first exact_arm */
     struct exact_stats *stats;
     uint64_t restarted, eintr, handler_ns, handled; /* written by handlers */
+    /* A bit for each slot that a question was sent from and not taken back, so that a handler looks into no others. */
+    uint64_t asked;
+    uint64_t used;       /* a bit for each slot that belongs to a thread */
+    uint64_t deliver_ns; /* what the kernel spends on a signal around the handler; 0 not measured yet */
     struct exact_slot slots[EXACT_SLOTS];
 } exact;
+
+_Static_assert(EXACT_SLOTS <= 64, "a slot is a bit of a word");
+
+static uint64_t exact_bit(const struct exact_slot *slot) { return 1ULL << (slot - exact.slots); }
+
+/* Nobody answers what was asked from this slot any more. */
+static void exact_unask(const struct exact_slot *slot) {
+    (void)__atomic_and_fetch(&exact.asked, ~exact_bit(slot), __ATOMIC_RELAXED);
+}
 
 /* ---- on the job's threads ---- */
 
@@ -62,8 +78,8 @@ static struct exact_control {
  * questions; one that comes after its question was given up finds none. */
 static void exact_answer(void) {
     int64_t tid = syscall(SYS_gettid);
-    for (size_t i = 0; i < EXACT_SLOTS; i++) {
-        struct exact_slot *slot = &exact.slots[i];
+    for (uint64_t rest = __atomic_load_n(&exact.asked, __ATOMIC_ACQUIRE); rest; rest &= rest - 1) {
+        struct exact_slot *slot = &exact.slots[__builtin_ctzll(rest)];
         uint32_t expected = EXACT_SENT;
         if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != EXACT_SENT || slot->tid != tid ||
             !__atomic_compare_exchange_n(&slot->state, &expected, EXACT_RUNNING, false, __ATOMIC_ACQUIRE,
@@ -71,6 +87,7 @@ static void exact_answer(void) {
             continue;
         pystack_self_copy(slot->self);
         uint64_t spent = clock_mono_ns() - slot->self->taken_ns;
+        spent = spent < EXACT_LONG_NS ? spent : EXACT_LONG_NS;
         (void)__atomic_add_fetch(&exact.handler_ns, spent, __ATOMIC_RELAXED);
         (void)__atomic_add_fetch(&exact.handled, 1, __ATOMIC_RELAXED);
         __atomic_store_n(&slot->state, EXACT_DONE, __ATOMIC_RELEASE);
@@ -108,6 +125,25 @@ static bool exact_is_ours(const struct sigaction *sa) {
     return (sa->sa_flags & SA_SIGINFO) && sa->sa_sigaction == exact_handler;
 }
 
+/* What a signal costs its thread beside the handler: the kernel's frame and the way back. The calling thread sends itself
+ * some, and the fastest counts. What brings the signal to another CPU is not in it. */
+static uint64_t exact_measure_delivery(void) {
+    sigset_t ours, before;
+    uint64_t best = UINT64_MAX;
+    (void)sigemptyset(&ours);
+    (void)sigaddset(&ours, EXACT_SIGNAL);
+    if (pthread_sigmask(SIG_UNBLOCK, &ours, &before) != 0)
+        return 0;
+    for (int i = 0; i < EXACT_TRIES; i++) {
+        uint64_t from = clock_mono_ns();
+        (void)syscall(SYS_tgkill, exact.pid, (pid_t)syscall(SYS_gettid), EXACT_SIGNAL);
+        uint64_t spent = clock_mono_ns() - from;
+        best = spent < best ? spent : best;
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return best;
+}
+
 int exact_arm(struct exact_stats *stats, struct err *e) {
     struct sigaction sa = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     if (exact.armed)
@@ -126,6 +162,8 @@ int exact_arm(struct exact_stats *stats, struct err *e) {
     if (sigaction(EXACT_SIGNAL, &sa, NULL) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "no handler for SIGURG can be installed");
     exact.armed = true;
+    if (!exact.deliver_ns)
+        exact.deliver_ns = exact_measure_delivery();
     return 0;
 }
 
@@ -160,6 +198,7 @@ void exact_disarm(void) {
         else
             *slot = (struct exact_slot){0};
     }
+    exact.asked = exact.used = 0;
     room_forget();
     if (!busy) {
         (void)munmap(exact.pool, EXACT_SLOTS * sizeof *exact.pool);
@@ -174,8 +213,9 @@ int exact_check(struct err *e) {
     if (sigaction(EXACT_SIGNAL, NULL, &now) == 0 && exact_is_ours(&now)) {
         exact.stats->restarted = __atomic_load_n(&exact.restarted, __ATOMIC_RELAXED);
         exact.stats->eintr = __atomic_load_n(&exact.eintr, __ATOMIC_RELAXED);
-        exact.stats->handler_ns = __atomic_load_n(&exact.handler_ns, __ATOMIC_RELAXED);
         exact.stats->handled = __atomic_load_n(&exact.handled, __ATOMIC_RELAXED);
+        exact.stats->handler_ns = __atomic_load_n(&exact.handler_ns, __ATOMIC_RELAXED);
+        exact.stats->deliver_ns = exact.stats->handled * exact.deliver_ns;
         return 0;
     }
     exact_disarm();
@@ -209,9 +249,11 @@ bool exact_is_running(int64_t tid, uint64_t cpu_ns) {
 }
 
 static struct exact_slot *exact_find(const struct pystack_thread *t) {
-    for (size_t i = 0; i < EXACT_SLOTS; i++)
-        if (exact.slots[i].tid == t->tid && exact.slots[i].serial == t->serial && exact.slots[i].self)
-            return &exact.slots[i];
+    for (uint64_t rest = exact.used; rest; rest &= rest - 1) {
+        struct exact_slot *slot = &exact.slots[__builtin_ctzll(rest)];
+        if (slot->tid == t->tid && slot->serial == t->serial)
+            return slot;
+    }
     return NULL;
 }
 
@@ -229,6 +271,7 @@ static struct exact_slot *exact_take(const struct pystack_thread *t, uint64_t no
     if (!slot)
         return NULL;
     size_t i = (size_t)(slot - exact.slots);
+    exact.used |= exact_bit(slot);
     *slot = (struct exact_slot){.tid = t->tid, .serial = t->serial, .used_ns = now, .self = &exact.pool[i]};
     return slot;
 }
@@ -281,7 +324,9 @@ bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct 
     slot->counted_late = slot->unwanted = false;
     pystack_self_prepare(ps, slot->self, t, known);
     __atomic_store_n(&slot->state, EXACT_SENT, __ATOMIC_RELEASE);
+    (void)__atomic_or_fetch(&exact.asked, exact_bit(slot), __ATOMIC_RELEASE);
     if (exact_send(slot) != 0) {
+        exact_unask(slot);
         __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);
         exact.stats->refused++;
         return false;
@@ -340,6 +385,7 @@ void exact_release(const struct pystack_thread *t) {
     if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != EXACT_DONE)
         return;
     slot->filtered = slot->filtered || slot->self->end == PYSTACK_SELF_REFUSED;
+    exact_unask(slot);
     __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);
 }
 
@@ -348,7 +394,8 @@ void exact_forget(const struct pystack_thread *t) {
     uint32_t expected = EXACT_SENT;
     if (!slot)
         return;
-    (void)__atomic_compare_exchange_n(&slot->state, &expected, EXACT_FREE, false, __ATOMIC_ACQ_REL,
-                                      __ATOMIC_ACQUIRE);
+    if (__atomic_compare_exchange_n(&slot->state, &expected, EXACT_FREE, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        exact_unask(slot);
     exact_release(t);
 }

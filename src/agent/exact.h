@@ -27,6 +27,7 @@ struct exact_stats {
     uint64_t eintr;      /* interrupted, and the caller was told */
     uint64_t handler_ns; /* spent within the handler, all threads together */
     uint64_t handled;
+    uint64_t deliver_ns; /* and by the kernel around it, as one signal was measured to cost */
 };
 
 enum exact_answer {

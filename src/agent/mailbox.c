@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mailbox: see mailbox.h. */
+/* mailbox: see mailbox.h. futex(2). */
 #include "agent/mailbox.h"
 
+#include <linux/futex.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 
 int mailbox_init(struct mailbox *m) {
-    pthread_condattr_t attr;
     *m = (struct mailbox){.status = {.us_per_sample = NAN, .us_per_signal = NAN, .kept_hz = NAN}};
-    if (pthread_condattr_init(&attr) != 0)
+    if (pthread_mutex_init(&m->lock, NULL) != 0)
         return -1;
-    int rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    if (rc == 0)
-        rc = pthread_cond_init(&m->changed, &attr);
-    (void)pthread_condattr_destroy(&attr);
-    if (rc != 0)
-        return -1;
-    if (pthread_mutex_init(&m->lock, NULL) != 0) {
-        (void)pthread_cond_destroy(&m->changed);
-        return -1;
-    }
     m->made = true;
     return 0;
 }
@@ -34,7 +28,6 @@ void mailbox_fini(struct mailbox *m) {
         queue_item_free(item);
     }
     (void)pthread_mutex_destroy(&m->lock);
-    (void)pthread_cond_destroy(&m->changed);
     *m = (struct mailbox){0};
 }
 
@@ -44,8 +37,25 @@ static void mailbox_unlock(struct mailbox *m) { (void)pthread_mutex_unlock(&m->l
 
 /* Unlock and have the sampler look again. */
 static void mailbox_changed(struct mailbox *m) {
-    (void)pthread_cond_signal(&m->changed);
+    bool asleep = m->asleep;
+    (void)__atomic_add_fetch(&m->changes, 1, __ATOMIC_RELEASE);
     mailbox_unlock(m);
+    if (asleep)
+        (void)syscall(SYS_futex, &m->changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* A condition of the C library would do, but whoever wakes from one holds the mutex as if others waited for it, so giving it
+ * back is a call of the kernel each time. */
+void mailbox_sleep(struct mailbox *m, uint64_t until_ns) {
+    struct timespec ts = {.tv_sec = (time_t)(until_ns / CLOCK_NS_PER_S),
+                          .tv_nsec = (long)(until_ns % CLOCK_NS_PER_S)};
+    uint32_t seen = __atomic_load_n(&m->changes, __ATOMIC_ACQUIRE);
+    m->asleep = true;
+    mailbox_unlock(m);
+    (void)syscall(SYS_futex, &m->changes, FUTEX_WAIT_BITSET_PRIVATE, seen,
+                  until_ns == MAILBOX_FOREVER ? NULL : &ts, NULL, FUTEX_BITSET_MATCH_ANY);
+    mailbox_lock(m);
+    m->asleep = false;
 }
 
 static struct mailbox_slot *mailbox_find(struct mailbox *m, uint32_t peer) {

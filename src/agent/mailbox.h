@@ -3,7 +3,7 @@
  * mailbox: what the server's thread wants from the sampler's, and what it gets back.
  *
  * Wishes are a table, one slot a client: so asking twice is no more than asking once, and nothing can pile up. What comes
- * back is a bounded list. One mutex, held only to copy; the sampler sleeps on its condition, the server is woken by
+ * back is a bounded list. One mutex, held only to copy; the sampler sleeps until something changes, the server is woken by
  * `wake`, which only the sampler's thread calls.
  */
 #ifndef AGENT_MAILBOX_H
@@ -49,6 +49,7 @@ struct mailbox_status {
     double us_per_sample, us_per_signal; /* NAN before the first */
     const char *sampling;                /* static text; NULL nobody samples */
     uint64_t exact, unknown_frames;
+    uint64_t signals_ns; /* what signals have cost threads of the job */
     uint64_t signals_sent, signals_late, signals_refused, calls_restarted, calls_interrupted;
     bool stretched;
     double budget_pct, kept_hz; /* kept_hz: NAN nobody samples */
@@ -59,7 +60,8 @@ struct mailbox_status {
 
 struct mailbox {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    uint32_t changes; /* counts; the sampler sleeps on it, see mailbox_sleep */
+    bool asleep;
     bool made;
     bool stop, poke;
     struct mailbox_slot slots[MAILBOX_SLOTS];
@@ -97,6 +99,11 @@ void mailbox_stop(struct mailbox *m); /* the sampler's thread is to end */
 void mailbox_poke(struct mailbox *m); /* have the sampler wake the server; from any thread */
 
 /* ---- the sampler's side ---- */
+
+#define MAILBOX_FOREVER UINT64_MAX
+
+/* With the lock held, which is given up meanwhile: until something is wanted, or the monotonic time. May return early. */
+void mailbox_sleep(struct mailbox *m, uint64_t until_ns);
 
 /* Hand an item to the server, or free it: when its client is gone, or too many notifications wait. 0 handed over, -1 not. */
 int mailbox_post(struct mailbox *m, struct queue_item *item);

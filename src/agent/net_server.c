@@ -107,7 +107,7 @@ static void server_fill_status(void *arg, struct model_status *out) {
     out->calls_interrupted = m.calls_interrupted;
     out->unknown_frames = m.unknown_frames;
     out->us_per_signal = m.us_per_signal;
-    out->overhead_pct = cost_meter_add(&s->meter, now, cpu);
+    out->overhead_pct = cost_meter_add(&s->meter, now, cpu + m.signals_ns);
     out->budget_pct = m.budget_pct;
     out->kept_hz = m.kept_hz;
     out->stretched = m.stretched;

@@ -15,8 +15,12 @@
 #define PROFILE_ARENA_BYTES ((size_t)4 * 1024 * 1024) /* for one stack, or the list of threads */
 #define PROFILE_MAX_ENDED 512
 #define PROFILE_MAX_BROKEN 3
-#define PROFILE_LIST_NS (5 * CLOCK_NS_PER_S) /* longest time the list of threads is believed, for names */
-#define PROFILE_FEW_IDLE 16                  /* so many clocks are read one by one */
+#define PROFILE_LIST_NS                                                                                      \
+    (5 * CLOCK_NS_PER_S)        /* longest time the list of threads is believed, for names: this, */
+#define PROFILE_LIST_SHARE 5000 /* or so many times what reading it takes */
+#define PROFILE_FEW_IDLE 6      /* so many clocks are read one by one */
+#define PROFILE_MANY_IDLE 48    /* so many are not looked at at every tick, */
+#define PROFILE_WAIT_NS (50 * CLOCK_NS_PER_MS) /* but as often as this */
 #define PROFILE_IDLE_NS 1500 /* CPU time that no thread can wake up, run Python and sleep again in */
 #define PROFILE_NAME_NS (5 * CLOCK_NS_PER_S) /* the same of a native name */
 
@@ -43,7 +47,7 @@ static void profile_forget_ended(struct profile *p) {
 void profile_pause(struct profile *p) {
     profile_free_threads(p->threads, p->n_threads);
     p->threads = NULL;
-    p->n_threads = 0;
+    p->n_threads = p->n_pending = 0;
     p->listed_ns = p->last_tick_ns = 0;
     profile_clear_batch(p);
 }
@@ -130,6 +134,7 @@ static void profile_keep_ended(struct profile *p) {
 static int profile_list(struct profile *p, struct pystack *ps, uint64_t now) {
     struct arena arena;
     struct pystack_thread *list = NULL;
+    uint64_t cpu = clock_self_cpu_ns();
     arena_init(&arena, PROFILE_ARENA_BYTES);
     ssize_t n = pystack_read_threads(ps, &arena, &list);
     struct profile_thread *threads = n > 0 ? calloc((size_t)n, sizeof *threads) : NULL;
@@ -151,6 +156,7 @@ static int profile_list(struct profile *p, struct pystack *ps, uint64_t now) {
     p->threads = threads;
     p->n_threads = (size_t)n;
     p->listed_ns = now;
+    p->list_cpu_ns = clock_self_cpu_ns() - cpu;
     arena_fini(&arena);
     return 0;
 }
@@ -162,9 +168,10 @@ static void profile_read_clock(struct profile_thread *t) {
     t->moved = t->cpu_now_ns != t->cpu_ns;
 }
 
-/* CPU time of the process but for our own threads. */
+/* CPU time of the process but for our own threads. Theirs is read first and the process's at once after it, so that what is
+ * spent in between, which is all that is counted too much, is one call of the kernel. */
 static uint64_t profile_job_cpu(void) {
-    uint64_t process = clock_process_cpu_ns(), own = agent_cpu_ns();
+    uint64_t own = agent_cpu_ns(), process = clock_process_cpu_ns();
     return process > own ? process - own : 0;
 }
 
@@ -184,33 +191,106 @@ static bool profile_idle_are_idle(struct profile *p, uint64_t job_ns) {
     return idle - p->idle_cpu_ns < PROFILE_IDLE_NS;
 }
 
-/* Read the clocks. Does the list of threads have to be read again? It is read now and then too, for names. */
-static bool profile_read_clocks(struct profile *p, struct pystack *ps, uint64_t now) {
-    bool stale = p->n_threads == 0 || now - p->listed_ns > PROFILE_LIST_NS || pystack_threads_changed(ps);
+/* Read the clocks of threads that were idle, and see which of all are active now. */
+static void profile_read_idle(struct profile *p, bool few) {
+    for (size_t i = 0; i < p->n_threads; i++)
+        if (!p->threads[i].active)
+            profile_read_clock(&p->threads[i]);
+    for (size_t i = 0; i < p->n_threads; i++)
+        p->threads[i].active = p->threads[i].moved || !p->threads[i].looked;
+    p->total_swept++;
+    p->idle_cpu_ns = 0;
+    if (few)
+        return;
+    /* Too large a value would hide a thread's next run, so of two the smaller. */
+    uint64_t once = profile_idle_cpu(p, profile_job_cpu()), again = profile_idle_cpu(p, profile_job_cpu());
+    p->idle_cpu_ns = once < again ? once : again;
+}
+
+static void profile_record(struct profile *p, const struct profile_thread *t, double timestamp,
+                           int8_t on_cpu) {
+    if (p->n_samples == PROFILE_BATCH) {
+        p->flush(p->arg);
+        profile_clear_batch(p);
+    }
+    p->samples[p->n_samples++] = (struct model_sample){.timestamp = timestamp,
+                                                       .tid = t->py.tid,
+                                                       .stack_id = t->stack_id,
+                                                       .on_cpu = on_cpu,
+                                                       .torn = t->torn,
+                                                       .gil = t->gil,
+                                                       .gc = t->gc};
+    p->total_samples++;
+    p->total_torn += t->torn;
+}
+
+/* Record the pending ticks of threads that were idle: those that did not move have been as they are all the time. For the
+ * others nobody knows when they began to run. */
+static void profile_record_pending(struct profile *p) {
+    size_t n = p->n_pending;
+    p->n_pending = 0; /* a full batch is sent on the way */
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < p->n_threads; i++) {
+            struct profile_thread t = p->threads[i];
+            if (!t.rested || !t.looked || !t.py.tid)
+                continue;
+            t.torn = t.torn || t.moved;
+            profile_record(p, &t, p->pending[k], t.moved ? MODEL_UNKNOWN : 0);
+        }
+}
+
+/* Read the clocks of active threads. Number of the others. */
+static size_t profile_read_active(struct profile *p) {
     size_t n_idle = 0;
     for (size_t i = 0; i < p->n_threads; i++) {
         struct profile_thread *t = &p->threads[i];
         t->moved = false;
+        t->rested = !t->active;
         if (t->active)
             profile_read_clock(t);
         n_idle += !t->active;
     }
-    uint64_t job = n_idle < PROFILE_FEW_IDLE ? 0 : profile_job_cpu();
-    if (stale || job == 0 || !profile_idle_are_idle(p, job)) {
-        for (size_t i = 0; i < p->n_threads; i++)
-            if (!p->threads[i].active)
-                profile_read_clock(&p->threads[i]);
-        for (size_t i = 0; i < p->n_threads; i++)
-            p->threads[i].active = p->threads[i].moved || !p->threads[i].looked;
-        p->idle_cpu_ns = profile_idle_cpu(p, job);
-    }
+    return n_idle;
+}
+
+/* Have idle threads run? `all`: look at each of them in any case. */
+static void profile_look_idle(struct profile *p, size_t n_idle, bool all) {
+    bool few = n_idle < PROFILE_FEW_IDLE;
+    if (all || few || !profile_idle_are_idle(p, profile_job_cpu()))
+        profile_read_idle(p, few);
+    p->idle_looked_ns = clock_mono_ns();
+    profile_record_pending(p);
+}
+
+void profile_settle(struct profile *p) {
+    if (p->n_pending)
+        profile_look_idle(p, profile_read_active(p), false);
+}
+
+/* Read the clocks. Does the list of threads have to be read again? It is read now and then too, for names. */
+static bool profile_read_clocks(struct profile *p, struct pystack *ps, uint64_t now, uint64_t wanted_ns,
+                                double timestamp) {
+    uint64_t believed = PROFILE_LIST_NS;
+    if (PROFILE_LIST_SHARE * p->list_cpu_ns > believed)
+        believed = PROFILE_LIST_SHARE * p->list_cpu_ns;
+    bool stale = p->n_threads == 0 || now - p->listed_ns > believed || pystack_threads_changed(ps);
+    size_t n_idle = profile_read_active(p);
+    p->waiting = !stale && n_idle >= PROFILE_MANY_IDLE && p->n_pending < PROFILE_PENDING &&
+                 now + wanted_ns - p->idle_looked_ns < PROFILE_WAIT_NS;
+    if (p->waiting)
+        p->pending[p->n_pending++] = timestamp;
+    else
+        profile_look_idle(p, n_idle, stale);
     for (size_t i = 0; i < p->n_threads; i++)
         stale |= p->threads[i].cpu_now_ns == 0;
+    if (stale)
+        profile_settle(p);
     return stale;
 }
 
 /* All numbers are forgotten: send what uses them, and look at every stack again. */
 static void profile_new_epoch(struct profile *p) {
+    profile_settle(p);
     p->flush(p->arg);
     profile_clear_batch(p);
     trie_reset(&p->trie);
@@ -253,23 +333,6 @@ static int profile_look(struct profile *p, struct pystack *ps, struct profile_th
     t->gil = t->py.holds_gil ? MODEL_GIL_HELD : pystack_read_gil(ps, &t->py);
     t->gc = pystack_read_gc(ps, &t->py, t->gil);
     return 0;
-}
-
-static void profile_record(struct profile *p, const struct profile_thread *t, double timestamp,
-                           int8_t on_cpu) {
-    if (p->n_samples == PROFILE_BATCH) {
-        p->flush(p->arg);
-        profile_clear_batch(p);
-    }
-    p->samples[p->n_samples++] = (struct model_sample){.timestamp = timestamp,
-                                                       .tid = t->py.tid,
-                                                       .stack_id = t->stack_id,
-                                                       .on_cpu = on_cpu,
-                                                       .torn = t->torn,
-                                                       .gil = t->gil,
-                                                       .gc = t->gc};
-    p->total_samples++;
-    p->total_torn += t->torn;
 }
 
 /* Make a sample of what the thread has copied. */
@@ -387,14 +450,14 @@ void profile_tick(struct profile *p, struct pystack *ps, uint64_t wanted_ns) {
     uint64_t now = clock_mono_ns();
     double timestamp = clock_epoch_s();
     profile_collect(p, ps);
-    if (profile_read_clocks(p, ps, now) && profile_list(p, ps, now) != 0)
+    if (profile_read_clocks(p, ps, now, wanted_ns, timestamp) && profile_list(p, ps, now) != 0)
         return;
     p->elapsed_ns += p->last_tick_ns ? now - p->last_tick_ns : wanted_ns;
     p->last_tick_ns = now;
     p->n_ticks++;
     p->period_us = (double)p->elapsed_ns / (double)p->n_ticks / 1e3;
     for (size_t i = 0; i < p->n_threads; i++)
-        if (p->threads[i].py.tid)
+        if (p->threads[i].py.tid && !(p->waiting && p->threads[i].rested))
             profile_tick_thread(p, ps, &p->threads[i], timestamp);
 }
 

@@ -2,7 +2,8 @@
 /*
  * profile: looks at every Python thread at each tick and collects what it saw.
  *
- * A thread whose CPU clock has not moved since the last look has the stack it had then: nothing is read. One that runs is
+ * A thread whose CPU clock has not moved since the last look has the stack it had then: nothing is read. That is also known
+ * afterwards, so with many idle threads several ticks share a look, and their samples are recorded then. One that runs is
  * asked for its own frames (exact.h), and its sample is there at the next tick; one that ran and sleeps is read from here,
  * because it does not move. Stacks become numbers of a trie; when that is full, what was collected is sent, all numbers are
  * forgotten and the epoch counts up.
@@ -20,7 +21,8 @@
 #include "base/trie.h"
 #include "pystack/pystack.h"
 
-#define PROFILE_BATCH 1000 /* samples */
+#define PROFILE_PENDING 3  /* ticks in a row at which nobody looks whether idle threads ran */
+#define PROFILE_BATCH 8000 /* samples */
 
 struct profile_thread {
     struct pystack_thread py; /* name is NULL: see below */
@@ -29,6 +31,7 @@ struct profile_thread {
     bool kept;                /* it is in the new list of threads too */
     bool looked;              /* stack_id, gil and torn are of the last look */
     bool moved;
+    bool rested; /* it was not active at the ticks that are pending */
     bool active; /* it moved lately: its clock is read at every tick */
     bool torn;
     bool asked;      /* for its own frames, at asked_at; no sample of that tick yet */
@@ -50,18 +53,23 @@ struct profile {
     uint64_t names; /* counts changes of names */
     struct profile_thread *threads;
     size_t n_threads;
-    uint64_t listed_ns;
-    struct profile_thread *ended; /* threads that are gone but have samples in this batch */
+    uint64_t listed_ns, list_cpu_ns; /* when the list was read, and what that took */
+    struct profile_thread *ended;    /* threads that are gone but have samples in this batch */
     size_t n_ended, cap_ended;
     struct model_sample *samples;
     size_t n_samples;
-    uint64_t idle_cpu_ns; /* CPU time of all that is not active, as of the last look at every clock */
+    uint64_t idle_cpu_ns;    /* CPU time of all that is not active, as of the last look at every clock */
+    uint64_t idle_looked_ns; /* when that was compared last */
+    double pending[PROFILE_PENDING]; /* timestamps of ticks since, at which idle threads have no sample yet */
+    size_t n_pending;
+    bool waiting;                               /* this tick is one of them */
     uint64_t last_tick_ns, elapsed_ns, n_ticks; /* of this batch */
     double period_us;                           /* mean time between its ticks */
     bool exact;                                 /* threads that run are asked */
     struct pystack_known *known;
     uint64_t total_samples, total_torn, total_exact, total_retried, unknown_frames, read_errors;
     uint64_t total_cut;       /* stacks read whose outermost frames were left out */
+    uint64_t total_swept;     /* ticks at which every thread's clock was read */
     void (*flush)(void *arg); /* send what is collected; then profile_clear_batch is called */
     void *arg;
 };
@@ -75,6 +83,9 @@ void profile_pause(struct profile *p);
 
 /* Look at all Python threads, `wanted_ns` being the mean time between ticks. */
 void profile_tick(struct profile *p, struct pystack *ps, uint64_t wanted_ns);
+
+/* Look whether idle threads ran at the ticks that are pending, and record those. Before a batch is sent. */
+void profile_settle(struct profile *p);
 
 /* Record what threads that were asked have answered since. */
 void profile_collect(struct profile *p, struct pystack *ps);

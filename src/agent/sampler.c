@@ -12,21 +12,23 @@
 
 #include "agent/account.h"
 #include "agent/agent.h"
+#include "agent/budget.h"
 #include "agent/exact.h"
 #include "agent/presence.h"
 #include "agent/profile.h"
+#include "agent/spending.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/cost.h"
 #include "pystack/pystack.h"
 #include "version.h"
 
-#define SAMPLER_BATCH_NS (250 * CLOCK_NS_PER_MS)
+#define SAMPLER_BATCH_NS (500 * CLOCK_NS_PER_MS)
+#define SAMPLER_FIRST_BATCH_NS (100 * CLOCK_NS_PER_MS)
 #define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
-#define SAMPLER_LEAST_SHARE 0.25          /* of the budget, left to samples beside snapshots */
 #define SAMPLER_ANSWERS_NS (2 * CLOCK_NS_PER_MS)
 #define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
-#define SAMPLER_NEVER UINT64_MAX
+#define SAMPLER_NEVER MAILBOX_FOREVER
 
 struct sampler {
     struct mailbox *mailbox;
@@ -38,15 +40,14 @@ struct sampler {
     struct presence presence;
     struct err ps_error;
     struct profile profile;
-    struct cost snapshot_cost, tick_cost;
+    struct cost snapshot_cost;
+    struct spending spending; /* on samples */
     struct cost_meter meter;
     struct cost_pace pace;
     uint64_t tick_due_ns, flush_due_ns; /* SAMPLER_NEVER when nobody samples */
-    uint64_t profile_cpu_ns;            /* spent on ticks so far */
     uint64_t snapshots, read_errors, limit_hits;
     struct exact_stats signals;
     uint64_t answers_until_ns; /* how long a snapshot waits for threads that were asked */
-    uint64_t handler_ns;       /* of signals, as of the last tick */
     bool
         exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
     struct err exact_error;
@@ -80,6 +81,11 @@ static size_t sampler_bytes(const struct sampler *s, const struct model_snapshot
            (snap ? snap->arena.used : 0);
 }
 
+/* What signals have cost the job's threads. */
+static uint64_t sampler_signals_ns(const struct sampler *s) {
+    return s->signals.handler_ns + s->signals.deliver_ns;
+}
+
 static void sampler_publish(struct sampler *s, const struct model_snapshot *snap) {
     struct mailbox_status *st = &s->mailbox->status;
     const struct pystack_info *info = sampler_info(s);
@@ -90,8 +96,9 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     st->snapshots = s->snapshots;
     st->read_errors = s->read_errors + s->profile.read_errors;
     st->arena_limit_hits = s->limit_hits;
-    st->us_per_sample =
-        s->profile.total_samples ? (double)s->profile_cpu_ns / (double)s->profile.total_samples / 1e3 : NAN;
+    st->us_per_sample = s->profile.total_samples
+                            ? (double)s->spending.total_ns / (double)s->profile.total_samples / 1e3
+                            : NAN;
     st->stretched = s->stretched_snapshots || s->stretched_samples;
     st->kept_hz =
         s->tick_due_ns != SAMPLER_NEVER && s->profile.period_us > 0 ? 1e6 / s->profile.period_us : NAN;
@@ -104,8 +111,9 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     st->signals_refused = s->signals.refused;
     st->calls_restarted = s->signals.restarted;
     st->calls_interrupted = s->signals.eintr;
+    st->signals_ns = sampler_signals_ns(s);
     if (s->signals.handled)
-        st->us_per_signal = (double)s->signals.handler_ns / (double)s->signals.handled / 1e3;
+        st->us_per_signal = (double)sampler_signals_ns(s) / (double)s->signals.handled / 1e3;
     st->sampling = s->tick_due_ns == SAMPLER_NEVER
                        ? NULL
                        : model_sampling_name(s->profile.exact ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE);
@@ -146,7 +154,7 @@ static struct pystack *sampler_pystack(struct sampler *s) {
 /* Have the signal's handler installed as long as it is wanted and the job does not object. */
 static void sampler_choose_mode(struct sampler *s, bool gentle) {
     const struct pystack_info *info = sampler_info(s);
-    if (info && !pystack_self_supports(info)) {
+    if (info && !exact_is_armed() && !pystack_self_supports(info)) {
         (void)err_set(&s->exact_error, ERR_FAILED, "threads of Python %s cannot be asked", info->version);
         s->exact_off = true;
     }
@@ -204,7 +212,8 @@ static int sampler_snapshot(struct sampler *s, const struct pystack_locals_wish 
     out->seq = ++s->snapshots;
     out->sampling = exact_is_armed() ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
     s->limit_hits += out->incomplete;
-    out->process.agent_cpu_pct = cost_meter_add(&s->meter, clock_mono_ns(), agent_cpu_ns());
+    out->process.agent_cpu_pct =
+        cost_meter_add(&s->meter, clock_mono_ns(), agent_cpu_ns() + sampler_signals_ns(s));
     (void)pthread_mutex_lock(&s->mailbox->lock);
     size_t server = s->mailbox->server_bytes;
     (void)pthread_mutex_unlock(&s->mailbox->lock);
@@ -295,6 +304,7 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
             sampler_answer_threads(s, &plan->slots[i], rc == 0 ? &snap : NULL, &e);
     if (rc == 0)
         sampler_notify_threads(s, plan, &snap);
+    spending_elsewhere(&s->spending, cpu);
     if (!plan->locals) /* what one asked for does not slow the streams down */
         cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
     sampler_publish(s, rc == 0 ? &snap : NULL);
@@ -305,7 +315,7 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
 
 /* CPU of this thread and of the handlers, of one core, over the last seconds. */
 static double sampler_cost_pct(struct sampler *s) {
-    return cost_meter_add(&s->own_meter, clock_mono_ns(), clock_self_cpu_ns() + s->signals.handler_ns);
+    return cost_meter_add(&s->own_meter, clock_mono_ns(), clock_self_cpu_ns() + sampler_signals_ns(s));
 }
 
 static void sampler_send_batch(struct sampler *s, size_t slot_number) {
@@ -346,38 +356,30 @@ static void sampler_send_batch(struct sampler *s, size_t slot_number) {
 
 static void sampler_flush(void *arg) {
     struct sampler *s = arg;
+    uint64_t cpu = clock_self_cpu_ns();
+    s->flush_due_ns = clock_mono_ns() + SAMPLER_BATCH_NS;
     if (s->profile.n_samples == 0)
         return;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         sampler_send_batch(s, i);
-    s->flush_due_ns = clock_mono_ns() + SAMPLER_BATCH_NS;
     sampler_publish(s, NULL);
     s->wake(s->arg);
-}
-
-/* CPU that ticks may use: what snapshots leave of the budget. */
-static double sampler_tick_budget(const struct sampler *s, double snapshot_hz) {
-    double snapshots = s->snapshot_cost.run_ns * snapshot_hz / 1e9 * 100.0;
-    double left = s->budget_pct - snapshots;
-    double least = s->budget_pct * SAMPLER_LEAST_SHARE;
-    return left > least ? left : least;
+    spending_batch(&s->spending, cpu);
 }
 
 static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) {
     uint64_t wanted = (uint64_t)(1e9 / plan->sample_hz);
-    uint64_t cpu = clock_self_cpu_ns();
     struct pystack *ps = sampler_pystack(s);
+    spending_begin(&s->spending, sampler_signals_ns(s));
     if (ps)
         sampler_choose_mode(s, plan->gentle);
     if (ps)
         profile_tick(&s->profile, ps, wanted);
-    /* What handlers have spent since the last tick is ours too. */
-    uint64_t spent = clock_self_cpu_ns() - cpu + s->signals.handler_ns - s->handler_ns;
-    s->handler_ns = s->signals.handler_ns;
-    s->profile_cpu_ns += spent;
-    cost_add(&s->tick_cost, spent);
-    double budget = sampler_tick_budget(s, plan->snapshot_hz);
-    uint64_t mean = cost_interval_ns(&s->tick_cost, wanted, budget, &s->stretched_samples);
+    spending_tick(&s->spending, sampler_signals_ns(s));
+    double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
+    double budget =
+        budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, SAMPLER_BATCH_NS));
+    uint64_t mean = cost_interval_ns(&s->spending.tick, wanted, budget, &s->stretched_samples);
     if (mean > SAMPLER_SLOWEST_NS && mean > wanted)
         mean = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
     s->tick_due_ns = clock_mono_ns() + cost_pace_next_ns(&s->pace, mean);
@@ -406,7 +408,7 @@ static void sampler_plan_locals(struct sampler_plan *plan, const struct wire_thr
 
 static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *copy,
                               struct sampler_plan *plan) {
-    memcpy(copy->asks, slot->asks, sizeof copy->asks);
+    memcpy(copy->asks, slot->asks, slot->n_asks * sizeof copy->asks[0]);
     copy->n_asks = slot->n_asks;
     slot->n_asks = 0;
     for (size_t k = 0; k < copy->n_asks; k++) {
@@ -449,8 +451,9 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
         return;
     }
     if (s->tick_due_ns == SAMPLER_NEVER) {
+        s->spending.ticked_ns = 0;
         s->tick_due_ns = now;
-        s->flush_due_ns = now + SAMPLER_BATCH_NS;
+        s->flush_due_ns = now + SAMPLER_FIRST_BATCH_NS;
     }
     plan->tick = s->tick_due_ns <= now;
     plan->flush = s->flush_due_ns <= now;
@@ -460,27 +463,28 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
         plan->next_ns = s->flush_due_ns;
 }
 
-/* The smallest wish counts; none is granted above what the job's environment says. */
-static double sampler_choose_budget(const struct sampler *s, const struct mailbox *m) {
-    double configured = s->config.values[CONFIG_BUDGET], least = 0;
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        for (size_t k = 0; k < WIRE_STREAM_COUNT; k++) {
-            double wish = m->slots[i].budget_pct[k];
-            if (m->slots[i].peer && m->slots[i].rate_hz[k] > 0 && wish > 0 && (least == 0 || wish < least))
-                least = wish;
-        }
-    const struct config_def *d = &config_defs[CONFIG_BUDGET];
-    if (least == 0 || (s->config.given[CONFIG_BUDGET] && least > configured))
-        return configured;
-    return least < d->min ? d->min : least > d->max ? d->max : least;
+/* The slots are large: of one without a peer and questions nothing else is looked at. */
+static void sampler_clear_plan(struct sampler_plan *plan) {
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
+        struct mailbox_slot *slot = &plan->slots[i];
+        slot->peer = 0;
+        slot->n_asks = 0;
+        memset(slot->rate_hz, 0, sizeof slot->rate_hz);
+    }
+    plan->hello = plan->threads = plan->tick = plan->flush = plan->poke = plan->quiet = plan->gentle =
+        plan->locals = false;
+    plan->wish = (struct pystack_locals_wish){0};
+    plan->sample_hz = plan->snapshot_hz = 0;
+    plan->next_ns = SAMPLER_NEVER;
 }
 
 static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     struct mailbox *m = s->mailbox;
-    *plan = (struct sampler_plan){.next_ns = SAMPLER_NEVER, .poke = m->poke};
+    sampler_clear_plan(plan);
+    plan->poke = m->poke;
     m->poke = false;
     s->stretched_snapshots = false;
-    m->status.budget_pct = s->budget_pct = sampler_choose_budget(s, m);
+    m->status.budget_pct = s->budget_pct = budget_choose(&s->config, m);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
         struct mailbox_slot *slot = &m->slots[i];
         if (!slot->peer)
@@ -505,8 +509,11 @@ static bool sampler_is_idle(const struct sampler_plan *plan) {
 }
 
 static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
-    if (plan->hello)
+    uint64_t cpu = plan->hello ? clock_self_cpu_ns() : 0;
+    if (plan->hello) {
         sampler_answer_hello(s, plan);
+        spending_elsewhere(&s->spending, cpu);
+    }
     if (plan->threads)
         sampler_do_threads(s, plan);
     if (plan->hello || plan->threads || plan->poke)
@@ -516,9 +523,9 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     if (plan->flush) {
         if (s->ps)
             profile_collect(&s->profile, s->ps);
+        profile_settle(&s->profile);
         sampler_flush(s);
         profile_clear_batch(&s->profile);
-        s->flush_due_ns = clock_mono_ns() + SAMPLER_BATCH_NS;
     }
     if (plan->quiet) {
         exact_disarm();
@@ -527,16 +534,6 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
 }
 
 /* ---- the thread ---- */
-
-static void sampler_sleep(struct mailbox *m, uint64_t until_ns) {
-    if (until_ns == SAMPLER_NEVER) {
-        (void)pthread_cond_wait(&m->changed, &m->lock);
-        return;
-    }
-    struct timespec ts = {.tv_sec = (time_t)(until_ns / CLOCK_NS_PER_S),
-                          .tv_nsec = (long)(until_ns % CLOCK_NS_PER_S)};
-    (void)pthread_cond_timedwait(&m->changed, &m->lock, &ts);
-}
 
 static void *sampler_main(void *arg) {
     struct sampler *s = arg;
@@ -549,7 +546,7 @@ static void *sampler_main(void *arg) {
     while (!m->stop) {
         sampler_make_plan(s, &plan, clock_mono_ns());
         if (sampler_is_idle(&plan)) {
-            sampler_sleep(m, plan.next_ns);
+            mailbox_sleep(m, plan.next_ns);
             continue;
         }
         (void)pthread_mutex_unlock(&m->lock);

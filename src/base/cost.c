@@ -8,14 +8,19 @@
 #include "base/hash.h"
 
 #define COST_MEMORY 8.0     /* runs that the mean looks back */
+#define COST_WARM 4         /* runs that may find nothing cached */
+#define COST_OUTLIER 4.0    /* a single run counts as so many means at most */
 #define COST_PACE_LIMIT 8.0 /* longest wait, in means */
 #define COST_METER_NEAR (1 * CLOCK_NS_PER_S)
 #define COST_METER_SHIFT (5 * CLOCK_NS_PER_S)
 
 void cost_add(struct cost *c, uint64_t run_ns) {
     double run = (double)run_ns;
-    if (c->runs == 0 || (c->runs == 1 && run < c->run_ns))
+    bool warm = c->runs >= COST_WARM;
+    if (c->runs == 0 || (!warm && run < c->run_ns))
         c->run_ns = run;
+    else if (warm && c->run_ns > 0 && run > COST_OUTLIER * c->run_ns)
+        c->run_ns += (COST_OUTLIER - 1) * c->run_ns / COST_MEMORY;
     else
         c->run_ns += (run - c->run_ns) / COST_MEMORY;
     c->runs++;

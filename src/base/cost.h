@@ -12,8 +12,9 @@
 
 #define COST_BUDGET_PCT 1.0 /* of one core, for everything the sampler does */
 
-/* Cost of one kind of work: a moving mean over about the last eight runs. The first run finds nothing cached, so a
- * cheaper second one replaces it. */
+/* Cost of one kind of work: a moving mean over about the last eight runs. The first runs find nothing cached, so a cheaper
+ * one replaces them; later a single run that is much dearer than usual moves the mean a little, several in a row move it all
+ * the way. */
 struct cost {
     double run_ns; /* 0 before the first run */
     uint64_t runs;

@@ -94,12 +94,9 @@ static void codes_put_data(struct pystack_code_print *p, const uint8_t *data, si
     memcpy(p->data, data, n < PYSTACK_CODE_PRINT ? n : PYSTACK_CODE_PRINT);
 }
 
-static int codes_read_str_print(struct pystack_reader *r, uint64_t addr, struct pystack_code_print *p) {
-    const struct pystack_offsets *o = &r->off;
-    uint8_t buf[CODES_HEAD_MAX + PYSTACK_CODE_PRINT];
-    size_t head = (size_t)o->str_ascii_data, have;
-    if (head > CODES_HEAD_MAX || codes_read_object(r, addr, head, buf, &have) != 0)
-        return -1;
+/* `buf`: `have` bytes of a str, its head at least. */
+static int codes_parse_str(const struct pystack_offsets *o, const uint8_t *buf, size_t have,
+                           struct pystack_code_print *p) {
     uint32_t state = (uint32_t)pystack_get_i32(buf, o->str_state), kind_mask = (uint32_t)o->str_kind_mask;
     p->form = state & (kind_mask | (uint32_t)o->str_compact_mask | (uint32_t)o->str_ascii_mask);
     p->length = pystack_get_u64(buf, o->str_length);
@@ -110,23 +107,34 @@ static int codes_read_str_print(struct pystack_reader *r, uint64_t addr, struct 
     return 0;
 }
 
-static int codes_read_bytes_print(struct pystack_reader *r, uint64_t addr, struct pystack_code_print *p) {
-    const struct pystack_offsets *o = &r->off;
-    uint8_t buf[CODES_HEAD_MAX + PYSTACK_CODE_PRINT];
-    size_t head = (size_t)o->bytes_data, have;
-    if (head > CODES_HEAD_MAX || codes_read_object(r, addr, head, buf, &have) != 0)
-        return -1;
+/* The same of a bytes object. */
+static int codes_parse_bytes(const struct pystack_offsets *o, const uint8_t *buf, size_t have,
+                             struct pystack_code_print *p) {
+    size_t head = (size_t)o->bytes_data;
     p->length = pystack_get_u64(buf, o->var_size);
     codes_put_data(p, buf + head, have - head, p->length);
     return 0;
 }
 
-int pystack_codes_read_key(struct pystack_reader *r, uint64_t addr, struct pystack_code_key *key) {
-    const struct pystack_offsets *o = &r->off;
-    uint8_t bytes[CODES_STRUCT_MAX] = {0};
-    if (!pystack_is_pointer(addr) || o->code_size > CODES_STRUCT_MAX ||
-        mem_read(&r->mem, addr, bytes, (size_t)o->code_size) != 0)
+static int codes_read_str_print(struct pystack_reader *r, uint64_t addr, struct pystack_code_print *p) {
+    uint8_t buf[CODES_HEAD_MAX + PYSTACK_CODE_PRINT];
+    size_t have;
+    if (codes_read_object(r, addr, (size_t)r->off.str_ascii_data, buf, &have) != 0)
         return -1;
+    return codes_parse_str(&r->off, buf, have, p);
+}
+
+static int codes_read_bytes_print(struct pystack_reader *r, uint64_t addr, struct pystack_code_print *p) {
+    uint8_t buf[CODES_HEAD_MAX + PYSTACK_CODE_PRINT];
+    size_t have;
+    if (codes_read_object(r, addr, (size_t)r->off.bytes_data, buf, &have) != 0)
+        return -1;
+    return codes_parse_bytes(&r->off, buf, have, p);
+}
+
+/* What the struct of the code object itself says. 0, or -1 when it is none. */
+static int codes_parse_struct(const struct pystack_offsets *o, uint64_t addr, const uint8_t *bytes,
+                              struct pystack_code_key *key) {
     *key = (struct pystack_code_key){
         .addr = addr,
         .type = pystack_get_u64(bytes, o->object_type),
@@ -140,16 +148,112 @@ int pystack_codes_read_key(struct pystack_reader *r, uint64_t addr, struct pysta
         key->size = pystack_get_u64(bytes, o->var_size);
         key->firsttraceable = pystack_get_i32(bytes, o->code_firsttraceable);
     }
-    if (!pystack_is_pointer(key->type) || !pystack_is_pointer(key->name) ||
-        !pystack_is_pointer(key->filename) || !pystack_is_pointer(key->table) ||
-        (o->code_qualname && !pystack_is_pointer(key->qualname)) || key->firsttraceable < 0 ||
-        key->firsttraceable > CODES_SPAN_MAX || key->size > CODES_UNITS_MAX)
+    bool ok = pystack_is_pointer(key->type) && pystack_is_pointer(key->name) &&
+              pystack_is_pointer(key->filename) && pystack_is_pointer(key->table) &&
+              (!o->code_qualname || pystack_is_pointer(key->qualname)) && key->firsttraceable >= 0 &&
+              key->firsttraceable <= CODES_SPAN_MAX && key->size <= CODES_UNITS_MAX;
+    return ok ? 0 : -1;
+}
+
+static bool codes_fits(const struct pystack_offsets *o) {
+    return o->code_size <= CODES_STRUCT_MAX && o->str_ascii_data <= CODES_HEAD_MAX &&
+           o->bytes_data <= CODES_HEAD_MAX;
+}
+
+int pystack_codes_read_key(struct pystack_reader *r, uint64_t addr, struct pystack_code_key *key) {
+    const struct pystack_offsets *o = &r->off;
+    uint8_t bytes[CODES_STRUCT_MAX] = {0};
+    if (!pystack_is_pointer(addr) || !codes_fits(o) ||
+        mem_read(&r->mem, addr, bytes, (size_t)o->code_size) != 0 ||
+        codes_parse_struct(o, addr, bytes, key) != 0)
         return -1;
     if (codes_read_str_print(r, key->qualname ? key->qualname : key->name, &key->name_print) != 0 ||
         codes_read_str_print(r, key->filename, &key->file_print) != 0 ||
         codes_read_bytes_print(r, key->table, &key->table_print) != 0)
         return -1;
     return 0;
+}
+
+/* ---- many keys with few calls ---- */
+
+static void codes_ask(struct pystack_codes_work *w, uint64_t addr, size_t len) {
+    w->pieces[w->n_pieces++] = (struct iovec){.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
+}
+
+/* The struct of each; its type becomes 0 when there is none. */
+static void codes_read_structs(struct pystack_reader *r, struct pystack_code_key *keys, size_t n,
+                               struct pystack_codes_work *w) {
+    size_t size = (size_t)r->off.code_size;
+    w->n_pieces = 0;
+    for (size_t i = 0; i < n; i++)
+        codes_ask(w, keys[i].addr, size);
+    size_t got = mem_read_many(&r->mem, w->pieces, n, w->bytes);
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *bytes = w->bytes + i * size;
+        if ((i >= got && mem_read(&r->mem, keys[i].addr, bytes, size) != 0) ||
+            codes_parse_struct(&r->off, keys[i].addr, bytes, &keys[i]) != 0)
+            keys[i].type = 0;
+    }
+}
+
+/* Number of the first key of the same file; that of `i` itself when it is the first. */
+static size_t codes_same_file(const struct pystack_code_key *keys, size_t i) {
+    for (size_t k = 0; k < i; k++)
+        if (keys[k].type && keys[k].filename == keys[i].filename)
+            return k;
+    return i;
+}
+
+/* What the objects hold to which the structs point. Those of a key that did not come are read one by one. */
+static void codes_read_prints(struct pystack_reader *r, struct pystack_code_key *keys, size_t n,
+                              struct pystack_codes_work *w) {
+    const struct pystack_offsets *o = &r->off;
+    size_t str = (size_t)o->str_ascii_data + PYSTACK_CODE_PRINT;
+    size_t table = (size_t)o->bytes_data + PYSTACK_CODE_PRINT, at = 0, piece = 0;
+    w->n_pieces = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!keys[i].type)
+            continue;
+        codes_ask(w, keys[i].qualname ? keys[i].qualname : keys[i].name, str);
+        codes_ask(w, keys[i].table, table);
+        if (codes_same_file(keys, i) == i)
+            codes_ask(w, keys[i].filename, str);
+    }
+    size_t got = mem_read_many(&r->mem, w->pieces, w->n_pieces, w->bytes);
+    for (size_t i = 0; i < n; i++) {
+        if (!keys[i].type)
+            continue;
+        size_t file = codes_same_file(keys, i);
+        piece += file == i ? 3 : 2;
+        if (piece > got) {
+            if (pystack_codes_read_key(r, keys[i].addr, &keys[i]) != 0)
+                keys[i].type = 0;
+            continue;
+        }
+        (void)codes_parse_str(o, w->bytes + at, str, &keys[i].name_print);
+        (void)codes_parse_bytes(o, w->bytes + at + str, table, &keys[i].table_print);
+        at += str + table;
+        if (file == i) {
+            (void)codes_parse_str(o, w->bytes + at, str, &keys[i].file_print);
+            at += str;
+        } else {
+            keys[i].file_print = keys[file].file_print;
+        }
+    }
+}
+
+void pystack_codes_read_keys(struct pystack_reader *r, struct pystack_code_key *keys, size_t n,
+                             struct pystack_codes_work *w) {
+    _Static_assert((CODES_HEAD_MAX + PYSTACK_CODE_PRINT) * 3 <= PYSTACK_CODES_WORK_BYTES &&
+                       CODES_STRUCT_MAX <= PYSTACK_CODES_WORK_BYTES,
+                   "what is read of one code object");
+    for (size_t i = 0; i < n; i += PYSTACK_CODES_AT_ONCE) {
+        size_t some = n - i < PYSTACK_CODES_AT_ONCE ? n - i : PYSTACK_CODES_AT_ONCE;
+        if (!codes_fits(&r->off))
+            continue;
+        codes_read_structs(r, keys + i, some, w);
+        codes_read_prints(r, keys + i, some, w);
+    }
 }
 
 static bool codes_same_print(const struct pystack_code_print *a, const struct pystack_code_print *b) {

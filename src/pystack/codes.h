@@ -59,6 +59,20 @@ struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_r
 /* Read what names the code object at `addr`. 0, or -1 when there is none. Async-signal-safe with a reader of one's own. */
 int pystack_codes_read_key(struct pystack_reader *r, uint64_t addr, struct pystack_code_key *key);
 
+/* Where many keys are read at once. */
+#define PYSTACK_CODES_AT_ONCE 16
+#define PYSTACK_CODES_WORK_BYTES 1024
+struct pystack_codes_work {
+    struct iovec *pieces; /* 3 * PYSTACK_CODES_AT_ONCE */
+    uint8_t *bytes;       /* PYSTACK_CODES_AT_ONCE * PYSTACK_CODES_WORK_BYTES */
+    size_t n_pieces;
+};
+
+/* The same for `n` keys of which the addresses are set, with few calls of the kernel. The type of a key becomes 0 when there is
+ * no code object. Async-signal-safe too. */
+void pystack_codes_read_keys(struct pystack_reader *r, struct pystack_code_key *keys, size_t n,
+                             struct pystack_codes_work *w);
+
 /* The code object that was at `addr` at the time `taken_ns`: NULL when another may have been there. `then`: its key as read
  * at that time, or NULL when it was not. */
 struct pystack_code *pystack_codes_get_past(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr,

@@ -104,16 +104,29 @@ static bool self_is_known(const struct pystack_known *known, uint64_t addr) {
     return __atomic_load_n(&known->addrs[self_known_slot(addr)], __ATOMIC_RELAXED) == addr;
 }
 
-/* Describe the code of a frame that the decoder does not know: number of the key + 1, or 0. */
+/* The code of a frame that the decoder does not know is to be described: number of the key + 1, or 0. */
 static uint32_t self_take_key(struct pystack_self *s, uint64_t code) {
     if (self_is_known(s->known, code))
         return 0;
     for (size_t i = 0; i < s->n_keys; i++)
         if (s->keys[i].addr == code)
             return (uint32_t)i + 1;
-    if (s->n_keys == PYSTACK_SELF_KEYS || pystack_codes_read_key(&s->reader, code, &s->keys[s->n_keys]) != 0)
+    if (s->n_keys == PYSTACK_SELF_KEYS || !pystack_is_pointer(code))
         return 0;
+    s->keys[s->n_keys] = (struct pystack_code_key){.addr = code};
     return (uint32_t)++s->n_keys;
+}
+
+/* Describe them, when what was copied is not needed any more. */
+static void self_read_keys(struct pystack_self *s) {
+    _Static_assert(3 * PYSTACK_CODES_AT_ONCE <= PYSTACK_SELF_REGIONS &&
+                       PYSTACK_CODES_AT_ONCE * PYSTACK_CODES_WORK_BYTES <= PYSTACK_SELF_BYTES,
+                   "the keys are read into what held the copy");
+    struct pystack_codes_work work = {.pieces = s->remote, .bytes = s->bytes};
+    uint64_t before = s->reader.mem.reads;
+    if (s->n_keys)
+        pystack_codes_read_keys(&s->reader, s->keys, s->n_keys, &work);
+    s->reads += s->reader.mem.reads - before;
 }
 
 /* ---- frames ---- */
@@ -287,6 +300,7 @@ void pystack_self_copy(struct pystack_self *s) {
         self_follow_cframes(s, first);
     else
         (void)self_follow(s, first, 0, false);
+    self_read_keys(s);
 }
 
 /* ---- afterwards ---- */
@@ -307,7 +321,7 @@ static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, s
         .addr = g->addr, .code = g->code, .instr = g->instr, .owner = (uint8_t)g->owner};
     if (pystack_is_shim(&ps->reader.off, &f))
         return 0;
-    const struct pystack_code_key *key = g->key ? &s->keys[g->key - 1] : NULL;
+    const struct pystack_code_key *key = g->key && s->keys[g->key - 1].type ? &s->keys[g->key - 1] : NULL;
     struct pystack_code *code = pystack_codes_get_past(&ps->codes, &ps->reader, f.code, key, s->taken_ns);
     int rc = code ? pystack_put_frame(ps, &f, code, n) : -1;
     self_set_known(known, f.code, rc >= 0 && pystack_code_is_settled(code));

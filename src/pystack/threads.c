@@ -124,12 +124,17 @@ static void threads_put_marks(struct pystack *ps, const struct threads_list *l) 
 }
 
 bool pystack_threads_changed(struct pystack *ps) {
-    for (size_t i = 0; i < ps->n_marks; i++) {
-        uint64_t now;
-        if (mem_read_u64(&ps->reader.mem, ps->marks[i].addr, &now) != 0 || now != ps->marks[i].value)
+    struct iovec pieces[PYSTACK_MAX_MARKS];
+    uint64_t now[PYSTACK_MAX_MARKS];
+    for (size_t i = 0; i < ps->n_marks; i++)
+        pieces[i] =
+            (struct iovec){.iov_base = (void *)(uintptr_t)ps->marks[i].addr, .iov_len = sizeof now[i]};
+    if (ps->n_marks == 0 || mem_read_many(&ps->reader.mem, pieces, ps->n_marks, now) != ps->n_marks)
+        return true;
+    for (size_t i = 0; i < ps->n_marks; i++)
+        if (now[i] != ps->marks[i].value)
             return true;
-    }
-    return ps->n_marks == 0;
+    return false;
 }
 
 static int64_t threads_tid(struct pystack *ps, const uint8_t *bytes, uint64_t ident) {

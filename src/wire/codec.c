@@ -15,29 +15,49 @@ static msgpack_packer codec_packer(struct strbuf *out) {
     return (msgpack_packer){.data = out, .callback = codec_append};
 }
 
-void codec_write_nil(struct strbuf *out) {
-    msgpack_packer pk = codec_packer(out);
-    (void)msgpack_pack_nil(&pk);
+/* Numbers, most of what there is, are put here: a head and a big-endian number of `width` bytes. */
+static void codec_put(struct strbuf *out, uint8_t head, uint64_t v, size_t width) {
+    uint8_t bytes[1 + sizeof v] = {head};
+    for (size_t i = 0; i < width; i++)
+        bytes[1 + i] = (uint8_t)(v >> 8 * (width - 1 - i));
+    (void)strbuf_add(out, bytes, 1 + width);
 }
 
-void codec_write_bool(struct strbuf *out, bool v) {
-    msgpack_packer pk = codec_packer(out);
-    (void)(v ? msgpack_pack_true(&pk) : msgpack_pack_false(&pk));
-}
+void codec_write_nil(struct strbuf *out) { codec_put(out, 0xc0, 0, 0); }
+
+void codec_write_bool(struct strbuf *out, bool v) { codec_put(out, v ? 0xc3 : 0xc2, 0, 0); }
 
 void codec_write_int(struct strbuf *out, int64_t v) {
-    msgpack_packer pk = codec_packer(out);
-    (void)msgpack_pack_int64(&pk, v);
+    if (v >= 0)
+        codec_write_uint(out, (uint64_t)v);
+    else if (v >= -32)
+        codec_put(out, (uint8_t)v, 0, 0);
+    else if (v >= INT8_MIN)
+        codec_put(out, 0xd0, (uint64_t)v, 1);
+    else if (v >= INT16_MIN)
+        codec_put(out, 0xd1, (uint64_t)v, 2);
+    else
+        codec_put(out, v >= INT32_MIN ? 0xd2 : 0xd3, (uint64_t)v, v >= INT32_MIN ? 4 : 8);
 }
 
 void codec_write_uint(struct strbuf *out, uint64_t v) {
-    msgpack_packer pk = codec_packer(out);
-    (void)msgpack_pack_uint64(&pk, v);
+    if (v < 0x80)
+        codec_put(out, (uint8_t)v, 0, 0);
+    else if (v <= UINT8_MAX)
+        codec_put(out, 0xcc, v, 1);
+    else if (v <= UINT16_MAX)
+        codec_put(out, 0xcd, v, 2);
+    else
+        codec_put(out, v <= UINT32_MAX ? 0xce : 0xcf, v, v <= UINT32_MAX ? 4 : 8);
 }
 
 void codec_write_double(struct strbuf *out, double v) {
-    msgpack_packer pk = codec_packer(out);
-    (void)(isnan(v) ? msgpack_pack_nil(&pk) : msgpack_pack_double(&pk, v));
+    uint64_t raw;
+    memcpy(&raw, &v, sizeof raw);
+    if (isnan(v))
+        codec_write_nil(out);
+    else
+        codec_put(out, 0xcb, raw, sizeof raw);
 }
 
 /* A length that MessagePack cannot say fails the message. */
@@ -229,9 +249,27 @@ static uint64_t codec_children(const struct codec_token *t) {
     return t->type == CODEC_MAP ? 2ULL * t->count : 0;
 }
 
+/* Go past a number, a truth value or nil, most of what there is. False when something else comes, or the end. */
+static bool codec_skip_scalar(struct codec_cursor *c) {
+    static const uint8_t longer[] = {4, 8, 1, 2, 4, 8, 1, 2, 4, 8}; /* behind the heads from 0xca on */
+    if (c->at >= c->end)
+        return false;
+    uint8_t head = *c->at;
+    bool is_long = head >= 0xca && head <= 0xd3;
+    if (head >= 0x80 && head < 0xe0 && head != 0xc0 && head != 0xc2 && head != 0xc3 && !is_long)
+        return false;
+    size_t size = 1 + (is_long ? (size_t)longer[head - 0xca] : 0);
+    if ((size_t)(c->end - c->at) < size)
+        return false;
+    c->at += size;
+    return true;
+}
+
 int codec_skip(struct codec_cursor *c) {
     for (uint64_t left = 1; left > 0; left--) {
         struct codec_token t;
+        if (codec_skip_scalar(c))
+            continue;
         if (codec_read(c, &t) != 0)
             return -1;
         left += codec_children(&t);
@@ -251,6 +289,8 @@ int codec_check(const void *data, size_t len) {
         }
         left[depth]--;
         struct codec_token t;
+        if (codec_skip_scalar(&c))
+            continue;
         if (codec_read(&c, &t) != 0)
             return -1;
         uint64_t children = codec_children(&t);

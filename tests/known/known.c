@@ -58,6 +58,9 @@ struct known_profile_result {
     uint64_t samples, exact, torn, retried, unknown_frames, read_errors, ticks;
     uint64_t sent, late, refused, restarted, eintr, handled, handler_ns, cpu_ns;
     uint64_t cut;
+    uint64_t body_ns;    /* of cpu_ns, within ticks: the rest is waking up and falling asleep */
+    uint64_t deliver_ns; /* beside handler_ns, see exact.h */
+    uint64_t swept;      /* ticks at which every clock was read */
 };
 
 __attribute__((visibility("default"))) int known_profile_start(double hz, const char *mode);
@@ -247,8 +250,9 @@ static struct known_profile {
     struct profile profile;
     struct exact_stats stats;
     uint64_t ticks, cpu_ns;
-    uint64_t warm_ticks,
-        warm_cpu_ns; /* of the first two seconds, in which everything is seen for the first time */
+    uint64_t body_ns;
+    uint64_t warm_ticks, warm_cpu_ns,
+        warm_body_ns; /* of the first two seconds, in which everything is seen for the first time */
     struct exact_stats warm;
 } known_profile;
 
@@ -263,12 +267,15 @@ static void *known_profile_main(void *arg) {
     agent_thread_begin("known");
     cost_pace_init(&pace, due);
     while (!__atomic_load_n(&known_profile.stop, __ATOMIC_RELAXED)) {
+        uint64_t body = clock_self_cpu_ns();
         known_profile.profile.exact = exact_is_armed() && exact_check(&e) == 0;
         profile_tick(&known_profile.profile, known_profile.ps, mean);
+        known_profile.body_ns += clock_self_cpu_ns() - body;
         (void)__atomic_add_fetch(&known_profile.ticks, 1, __ATOMIC_RELAXED);
         if (known_profile.warm_ticks == 0 && clock_mono_ns() > warm_ns) {
             known_profile.warm_ticks = known_profile.ticks;
             known_profile.warm_cpu_ns = clock_self_cpu_ns();
+            known_profile.warm_body_ns = known_profile.body_ns;
             known_profile.warm = known_profile.stats;
         }
         due += cost_pace_next_ns(&pace, mean);
@@ -327,7 +334,10 @@ void known_profile_stop(struct known_profile_result *out) {
                                          .handled = x->handled - known_profile.warm.handled,
                                          .handler_ns = x->handler_ns - known_profile.warm.handler_ns,
                                          .cpu_ns = known_profile.cpu_ns - known_profile.warm_cpu_ns,
-                                         .cut = p->total_cut};
+                                         .cut = p->total_cut,
+                                         .deliver_ns = x->deliver_ns - known_profile.warm.deliver_ns,
+                                         .swept = p->total_swept,
+                                         .body_ns = known_profile.body_ns - known_profile.warm_body_ns};
     profile_fini(&known_profile.profile);
     pystack_close(known_profile.ps);
 }

@@ -4,7 +4,7 @@
 import ctypes
 
 FIELDS = ("samples", "exact", "torn", "retried", "unknown_frames", "read_errors", "ticks", "sent", "late", "refused",
-          "restarted", "eintr", "handled", "handler_ns", "cpu_ns", "cut")
+          "restarted", "eintr", "handled", "handler_ns", "cpu_ns", "cut", "body_ns", "deliver_ns", "swept")
 
 
 class Result(ctypes.Structure):

@@ -424,6 +424,19 @@ static void check_interval_keeps_the_budget(void **state) {
     assert_false(stretched);
 }
 
+static void check_cost_forgives_one_and_believes_many(void **state) {
+    (void)state;
+    struct cost c = {0};
+    for (int i = 0; i < 20; i++)
+        cost_add(&c, i == 2 ? 50 * 1000 * 1000 : 100 * 1000); /* cold for longer than one run */
+    assert_true(fabs(c.run_ns - 100e3) < 1);
+    cost_add(&c, 50 * 1000 * 1000);
+    assert_true(c.run_ns < 150e3);
+    for (int i = 0; i < 100; i++)
+        cost_add(&c, 50 * 1000 * 1000);
+    assert_true(c.run_ns > 49e6);
+}
+
 static void check_meter_looks_at_the_last_seconds(void **state) {
     (void)state;
     struct cost_meter m = {0};
@@ -478,6 +491,7 @@ int main(void) {
         cmocka_unit_test(check_lost_samples_are_begun_again),
         cmocka_unit_test(check_mailbox_is_bounded),
         cmocka_unit_test(check_interval_keeps_the_budget),
+        cmocka_unit_test(check_cost_forgives_one_and_believes_many),
         cmocka_unit_test(check_meter_looks_at_the_last_seconds),
         cmocka_unit_test(check_pace_is_poisson),
     };

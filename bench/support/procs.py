@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a process and its threads have used, by the kernel's own account, and where they may run."""
+
+import os
+import resource
+
+
+def threads(pid):
+    """{tid: name}"""
+    found = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{tid}/comm", encoding="utf-8") as comm:
+                found[int(tid)] = comm.read().strip()
+        except OSError:
+            continue
+    return found
+
+
+def schedstat(pid, tid):
+    """Seconds on a CPU, seconds waiting for one, times it got one."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="utf-8") as stat:
+            ran, waited, times = (int(n) for n in stat.read().split())
+        return ran / 1e9, waited / 1e9, times
+    except (OSError, ValueError):
+        return 0.0, 0.0, 0
+
+
+def is_agent(name):
+    return name.startswith("probing-")
+
+
+def agent_cpu(pid):
+    return sum(schedstat(pid, tid)[0] for tid, name in threads(pid).items() if is_agent(name))
+
+
+def job_cpu(pid):
+    return sum(schedstat(pid, tid)[0] for tid, name in threads(pid).items() if not is_agent(name))
+
+
+def children_cpu():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def pin(pid, job_cpus, agent_cpus):
+    for tid, name in threads(pid).items():
+        try:
+            os.sched_setaffinity(tid, agent_cpus if is_agent(name) else job_cpus)
+        except OSError:
+            continue

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What names code objects, read of many at once: the same as of each by itself, whatever is among them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pystack/codes.h"
+#include "pystack/pystack_internal.h"
+#include "support/pystack_image.h"
+
+#define KEYS 40
+
+struct keys {
+    struct image img;
+    struct pystack_code_key many[KEYS], one;
+    struct iovec pieces[3 * PYSTACK_CODES_AT_ONCE];
+    uint8_t bytes[PYSTACK_CODES_AT_ONCE * PYSTACK_CODES_WORK_BYTES];
+};
+
+/* Code objects of three files; every seventh address is none, and the last lies at the end of what can be read. */
+static void keys_make(struct keys *k, const struct pystack_offsets *off) {
+    image_init(&k->img, off);
+    memset(k->many, 0, sizeof k->many);
+    for (size_t i = 0; i < KEYS; i++) {
+        char name[32], file[32];
+        (void)snprintf(name, sizeof name, "function_%zu", i);
+        (void)snprintf(file, sizeof file, "/job/module_%zu.py", i % 3);
+        k->many[i].addr = image_code(&k->img, name, file, (int)i + 1, 20, 2);
+        if (i % 7 == 6)
+            k->many[i].addr = 0x7f00deadbee0;
+        if (i % 7 == 5)
+            k->many[i].addr = image_ascii(&k->img, "no code");
+    }
+}
+
+static void check_the_same(struct keys *k, const struct pystack_offsets *off, size_t size) {
+    struct pystack_reader r = {.off = *off};
+    struct pystack_codes_work work = {.pieces = k->pieces, .bytes = k->bytes};
+    size_t n_codes = 0;
+    keys_make(k, off);
+    mem_init_buffer(&r.mem, k->img.bytes, size ? size : k->img.used, IMAGE_BASE);
+    pystack_codes_read_keys(&r, k->many, KEYS, &work);
+    for (size_t i = 0; i < KEYS; i++) {
+        const struct pystack_code_key *key = &k->many[i];
+        memset(&k->one, 0, sizeof k->one);
+        bool is_code = pystack_codes_read_key(&r, key->addr, &k->one) == 0;
+        assert_int_equal(is_code, key->type != 0);
+        if (!is_code)
+            continue;
+        n_codes++;
+        assert_int_equal(key->addr, k->one.addr);
+        assert_int_equal(key->type, k->one.type);
+        assert_int_equal(key->name, k->one.name);
+        assert_int_equal(key->qualname, k->one.qualname);
+        assert_int_equal(key->filename, k->one.filename);
+        assert_int_equal(key->table, k->one.table);
+        assert_int_equal(key->size, k->one.size);
+        assert_int_equal(key->firstlineno, k->one.firstlineno);
+        assert_memory_equal(&key->name_print, &k->one.name_print, sizeof key->name_print);
+        assert_memory_equal(&key->file_print, &k->one.file_print, sizeof key->file_print);
+        assert_memory_equal(&key->table_print, &k->one.table_print, sizeof key->table_print);
+    }
+    assert_true(size || n_codes > KEYS / 2);
+}
+
+static void test_many_are_as_one(void **state) {
+    size_t n;
+    const struct pystack_offsets *rows = pystack_offsets_all(&n);
+    struct keys *k = calloc(1, sizeof *k);
+    (void)state;
+    assert_non_null(k);
+    for (size_t i = 0; i < n; i++)
+        check_the_same(k, &rows[i], 0);
+    free(k);
+}
+
+/* Memory that ends anywhere, within an object too. */
+static void test_memory_that_ends(void **state) {
+    size_t n;
+    const struct pystack_offsets *rows = pystack_offsets_all(&n);
+    struct keys *k = calloc(1, sizeof *k);
+    (void)state;
+    assert_non_null(k);
+    keys_make(k, &rows[n - 1]);
+    size_t used = k->img.used;
+    for (size_t size = 64; size < used; size += 97)
+        check_the_same(k, &rows[n - 1], size);
+    free(k);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many_are_as_one),
+        cmocka_unit_test(test_memory_that_ends),
+    };
+    return cmocka_run_group_tests_name("pystack_keys", tests, NULL, NULL);
+}
