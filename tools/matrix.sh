@@ -9,7 +9,7 @@
 #
 # usage: tools/matrix.sh BUILD [PYTEST-ARGUMENT...]      as root
 #
-#   MATRIX_ONLY=TEXT        only rows whose Python has that in its name
+#   MATRIX_ONLY=PATTERN     only rows whose Python matches that regular expression (3.14, t$)
 #   MATRIX_SAMPLES=NUMBER   samples of the program whose stacks are known, of each Python (20000)
 #
 # Everything is mounted in a namespace of its own, so that nothing is left mounted, however it ends. Exit status 1 when a
@@ -44,10 +44,18 @@ SOURCE_SUITES="sid testing stable"
 samples=${MATRIX_SAMPLES:-20000}
 
 wanted() { # python
-    [[ $1 == *"${MATRIX_ONLY:-}"* ]]
+    [[ $1 =~ ${MATRIX_ONLY:-.} ]]
 }
 
 # --- outside: make the systems, enter a mount namespace ---------------------------------------------------------
+
+suites() {
+    local row
+    for row in "${MATRIX[@]}"; do
+        read -r suite python _ <<<"$row"
+        ! wanted "$python" || printf '%s\n' "$suite"
+    done | sort -u
+}
 
 packages_of() { # suite
     local row
@@ -107,7 +115,7 @@ build_all() {
 
 make_all() {
     local suite packages
-    for suite in $(printf '%s\n' "${MATRIX[@]}" | cut -d' ' -f1 | sort -u); do
+    for suite in $(suites); do
         packages=$(packages_of "$suite")
         [ "$(cat "$work/$suite.made" 2>/dev/null)" != "$packages" ] || continue
         rm -f "$work/$suite.made"
@@ -162,7 +170,7 @@ test_row() { # suite python minor
 run_all() {
     local failed=0 tried=0 row
     mkdir -p "$work/bin"
-    for suite in $(printf '%s\n' "${MATRIX[@]}" | cut -d' ' -f1 | sort -u); do
+    for suite in $(suites); do
         [ ! -f "$work/$suite.made" ] || mount_all "$work/$suite" || die "cannot mount into $work/$suite"
     done
     for row in "${MATRIX[@]}"; do

@@ -22,6 +22,8 @@
 #define SELF_GIL 1
 #define SELF_GC 2
 #define SELF_FIXED 3
+/* Bytes between where an entry frame stands and where it does when a generator yields to it. */
+#define SELF_TRAMPOLINE 4
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
 
 bool pystack_self_supports(const struct pystack_info *info) {
@@ -215,7 +217,8 @@ static void self_follow_direct(struct pystack_self *s, uint64_t first) {
     for (size_t i = s->n_frames; i-- > 0;) {
         const struct pystack_self_frame *f = &s->frames[i];
         bool bottom = i + 1 == s->n_frames, shim = f->owner == o->owner_shim || f->owner == o->owner_bottom;
-        bool alike = !entry || (f->code == entry->code && f->instr == entry->instr);
+        bool alike = !entry || (f->code == entry->code &&
+                                f->instr - entry->instr + SELF_TRAMPOLINE <= 2 * SELF_TRAMPOLINE);
         if (shim ? !alike || (!bottom && f->instr == 0) : bottom || f->owner > o->owner_shim)
             s->end = PYSTACK_SELF_BROKEN;
         if (shim && !entry && f->instr != 0)

@@ -116,17 +116,22 @@ static bool known_runs(const struct pystack_thread *t) {
 static const struct pystack_self *known_answer(const struct pystack_thread *t) {
     const struct pystack_self *copy = NULL;
     uint64_t until = clock_mono_ns() + KNOWN_ANSWER_NS;
-    do {
-        while (exact_get(t, &copy) != EXACT_READY && clock_mono_ns() < until)
-            known_wait_a_little();
-        if (!copy)
-            exact_forget(t);
-        if (!copy || copy->end != PYSTACK_SELF_BROKEN)
+    for (;;) {
+        enum exact_answer answer = exact_get(t, &copy);
+        bool late = clock_mono_ns() >= until;
+        if (answer == EXACT_NONE || (answer == EXACT_READY && copy->end != PYSTACK_SELF_BROKEN))
             return copy;
-        known.broken++;
-        exact_release(t);
-    } while (clock_mono_ns() < until && exact_ask(known.ps, t, &known.codes));
-    return NULL;
+        if (answer == EXACT_READY) {
+            known.broken++;
+            exact_release(t);
+            if (late || !exact_ask(known.ps, t, &known.codes))
+                return NULL;
+        } else if (answer == EXACT_WAITING && late) {
+            exact_forget(t); /* unless it begins to copy just now: then that is waited for */
+        } else {
+            known_wait_a_little();
+        }
+    }
 }
 
 static void known_take(const struct pystack_thread *t, struct arena *arena) {

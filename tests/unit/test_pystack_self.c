@@ -118,6 +118,14 @@ static void check_whole(struct fixture *f, const struct pystack_offsets *off) {
     expect_both(f);
     fixture_end(f);
 
+    /* A generator yields to C: the entry frame is the current one, at its other instruction. */
+    fixture_begin(f, off);
+    frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->outer, 5, 0);
+    frame = image_frame(&f->img, frame, f->leaf, 5, 0);
+    assert_int_equal(fixture_copy(f, put_entry(f, frame, SELF_ENTRY + 2)), PYSTACK_SELF_WHOLE);
+    expect_both(f);
+    fixture_end(f);
+
     fixture_begin(f, off);
     assert_int_equal(fixture_copy(f, 0), PYSTACK_SELF_WHOLE);
     assert_int_equal(f->n, 0);
@@ -160,19 +168,18 @@ static void check_half_made(struct fixture *f, const struct pystack_offsets *off
     /* An entry frame that is not filled: its link is what lay there before. */
     fixture_begin(f, off);
     uint64_t frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->outer, 5, 0);
-    expect_broken(f, image_frame(&f->img, put_entry(f, frame, SELF_ENTRY + 1), f->leaf, 5, 0));
+    expect_broken(f, image_frame(&f->img, put_entry(f, frame, SELF_ENTRY + 9), f->leaf, 5, 0));
 
     fixture_begin(f, off);
     frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->outer, 5, 0);
     expect_broken(
         f, image_frame(&f->img, image_frame(&f->img, frame, f->nothing, SELF_ENTRY, 0x5c), f->leaf, 5, 0));
 
-    /* A frame that leads to the thread state's own, past all others. */
+    /* An entry frame that was never entered, other than at the end. */
     fixture_begin(f, off);
-    frame = put_entry(f, 0, 0);
+    frame = put_entry(f, put_entry(f, 0, SELF_ENTRY), 0);
     image_put_u64(&f->img, frame, off->frame_instr, 0);
-    frame = image_frame(&f->img, put_entry(f, put_entry(f, frame, SELF_ENTRY), 0), f->leaf, 5, 0);
-    expect_broken(f, frame);
+    expect_broken(f, image_frame(&f->img, frame, f->leaf, 5, 0));
 
     /* A link to nowhere. */
     fixture_begin(f, off);
