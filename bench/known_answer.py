@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many of the stacks that are shown never were: samples a program whose stacks are all known, and counts.
 
-usage: bench/known_answer.py [--build DIR] [--samples N] [--mode exact,gentle] [--threads N] [--python PATH,PATH...]
+usage: bench/known_answer.py [--build DIR] [--samples N] [--mode exact,gentle] [--threads N] [--seconds S]
+                             [--python PATH,PATH...]
 
 One JSON object a Python and mode: samples, impossible (a caller that does not call that function), wrong_lines, torn (seen
 to be torn, and not counted as impossible), unknown_frames (the code was gone), unanswered, broken (asked again).
@@ -37,16 +38,17 @@ def pythons():
     return list(found.values())
 
 
-def measure(python, build, mode, samples, threads, classifier, timeout):
-    library = os.path.join(build, "tests", "known", "known.so")
+def measure(python, mode, args, classifier):
+    library = os.path.join(args.build, "tests", "known", "known.so")
     with tempfile.TemporaryDirectory() as scratch:
         out = os.path.join(scratch, "stacks")
-        done = subprocess.run([python, classify.PROGRAM, library, out, mode, str(samples), str(threads)], timeout=timeout,
-                              capture_output=True, text=True)
+        command = [python, classify.PROGRAM, library, out, mode, str(args.samples), str(args.threads), str(args.seconds)]
+        timeout = 60 + (args.seconds or args.samples / 500)
+        done = subprocess.run(command, timeout=timeout, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"known_answer: {python}: status {done.returncode}: {done.stderr.strip()[-500:]}")
         with open(out, encoding="utf-8") as f:
-            return judge(f, python, mode, threads, classifier)
+            return judge(f, python, mode, args.threads, classifier)
 
 
 def judge(lines, python, mode, threads, classifier):
@@ -83,13 +85,14 @@ def main():
     parser.add_argument("--samples", type=int, default=20000)
     parser.add_argument("--mode", default="exact,gentle")
     parser.add_argument("--threads", type=int, default=1, help="that run the program at the same time")
+    parser.add_argument("--seconds", type=float, default=0, help="stop after so long, with fewer samples")
     parser.add_argument("--python", default="")
     args = parser.parse_args()
     classifier = classify.Classifier()
     bad = 0
     for python in args.python.split(",") if args.python else pythons():
         for mode in args.mode.split(","):
-            result = measure(python, args.build, mode, args.samples, args.threads, classifier, 60 + args.samples / 2000)
+            result = measure(python, mode, args, classifier)
             print(json.dumps(result), flush=True)
             bad += mode == "exact" and result["impossible"] + result["wrong_lines"] > 0
     return 1 if bad else 0

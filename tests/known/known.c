@@ -41,6 +41,7 @@ static struct known {
     char path[512];
     bool exact;
     long samples;
+    uint64_t for_ns; /* at most so long; 0 no limit */
     pid_t tid;
     struct pystack *ps;
     struct pystack_thread threads[KNOWN_THREADS];
@@ -53,7 +54,8 @@ static struct known {
     uint64_t random;
 } known;
 
-__attribute__((visibility("default"))) int known_start(const char *path, const char *mode, long samples);
+__attribute__((visibility("default"))) int known_start(const char *path, const char *mode, long samples,
+                                                       double seconds);
 
 /* What known_profile_stop tells. */
 struct known_profile_result {
@@ -248,7 +250,9 @@ static void *known_main(void *arg) {
         _exit(3);
     if (known.n_threads == 1)
         known_pin();
-    for (long taken = 0; taken < known.samples;) {
+    uint64_t began = clock_mono_ns();
+    for (long taken = 0;
+         taken < known.samples && (known.for_ns == 0 || clock_mono_ns() - began < known.for_ns);) {
         struct arena arena;
         arena_init(&arena, 1 << 22);
         taken += (long)(known.exact ? known_sample_exact(&arena) : known_sample_gentle(&arena));
@@ -260,13 +264,14 @@ static void *known_main(void *arg) {
     _exit(0);
 }
 
-int known_start(const char *path, const char *mode, long samples) {
+int known_start(const char *path, const char *mode, long samples, double seconds) {
     struct err e = {0};
     pthread_t thread;
     sigset_t all, before;
     (void)snprintf(known.path, sizeof known.path, "%s", path);
     known.exact = strcmp(mode, "exact") == 0;
     known.samples = samples;
+    known.for_ns = (uint64_t)(seconds * 1e9);
     known.tid = (pid_t)syscall(SYS_gettid);
     known.stacks = calloc(KNOWN_STACKS, sizeof *known.stacks);
     known.ps = pystack_open(0, &e);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program all of whose stacks are known.
 
-It calls itself in every way Python has, for ever, in as many threads as its last argument says. A comment `# -> name, name` says which functions that line may call;
+It calls itself in every way Python has, for ever, in as many threads as its fifth argument says. A comment `# -> name, name` says which functions that line may call;
 there is no other call in the program (up to 3.9 the end of a with block is on its last line). classify.py holds stacks against that. Run by bench/known_answer.py.
 """
 
@@ -320,7 +320,7 @@ if __name__ == "__main__":
     library = ctypes.CDLL(sys.argv[1])
     for _ in range(int(sys.argv[5]) - 1):
         _thread.start_new_thread(thread_root, ())
-    library.known_start.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long]
-    if library.known_start(sys.argv[2].encode(), sys.argv[3].encode(), int(sys.argv[4])) != 0:
+    library.known_start.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long, ctypes.c_double]
+    if library.known_start(sys.argv[2].encode(), sys.argv[3].encode(), int(sys.argv[4]), float(sys.argv[6])) != 0:
         sys.exit("the sampler did not start")
     loop()  # -> loop
