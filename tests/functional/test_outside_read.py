@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT, is_free_threaded, process_state, wait_until
+from conftest import ROOT, process_state, wait_until
 from outside_support import calls, inside, truth_of  # noqa: F401 (a fixture)
 from test_way_gil import HOG
 from test_way_stacks import PLACES
@@ -62,7 +62,7 @@ def test_every_thread(each_python, target, probing, ptrace, tmp_path, option):
         assert (seen["torn"], seen["truncated"]) == (False, False)
         assert (seen["state"], seen["gil"], seen["on_cpu"]) == ("S", "none", False)
         assert seen["stopped_us"] == 0  # it slept: there was nothing to stop
-    assert document["gil_holder_tid"] == (None if is_free_threaded(each_python) else 0)
+    assert document["gil_holder_tid"] == 0
     assert inside(job) == before and process_state(job.pid) == "S"
 
 

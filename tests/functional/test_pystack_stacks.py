@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from conftest import is_free_threaded, program_runner
+from conftest import program_runner
 
 # Every target begins with this. report() waits until all threads but its own are at rest, that is, until two looks at
 # them agree and each is inside a function whose name starts with "rest", and writes what the interpreter says of them.
@@ -200,7 +200,7 @@ def test_every_kind_of_place(each_python, ptrace, target, dump):
     assert main["tid"] == job.pid and main["name"] == "MainThread"
     assert sorted(t["tid"] for t in snapshot["threads"]) == job.tids()
     assert snapshot["process"]["n_threads"] == len(job.tids())
-    assert snapshot["gil_tid"] == (-2 if is_free_threaded(each_python) else 0)  # MODEL_NO_GIL, nobody
+    assert snapshot["gil_tid"] == 0
     assert {t["gil"] for t in snapshot["threads"]} == {"none"}
 
 
