@@ -302,6 +302,8 @@ def test_greenlets(each_python, build_dir):
 def test_the_mode_can_be_chosen_for_an_export(target, probing_top, probing):
     t = target("import os\ndef hot():\n    while True:\n        sum(range(50))\n"
                "os.write(int(os.environ['READY_FD']), b'ready\\n')\nhot()\n")
+    # A thread that has to wait for its CPU may not be caught at the first try; then the export would read from outside.
+    wait_until(lambda: probing(t.pid, "inject").status == 0, 40, what="the agent")
     for option, sent in ((["--gentle"], False), ([], True)):
         before = 0 if option else json.loads(probing(t.pid, "status", "--json").ok().stdout)["sampler"]["signals_sent"]
         out = probing_top("--export", "folded", "--duration", "1s", *option, t.pid).ok().stdout

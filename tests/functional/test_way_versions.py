@@ -40,7 +40,7 @@ def test_every_command(each_python, target, probing, probing_top, ptrace, wait_u
     pid, free = str(job.pid), is_free_threaded(each_python)
     listed = {p["pid"]: p for p in probing("list", "--json").ok().json()["processes"]}
     assert listed[job.pid]["agent"] is False and "whole_way.py" in listed[job.pid]["cmdline"]
-    assert probing(pid, "inject", "--json").ok().json()["already"] is False
+    wait_until(lambda: probing(pid, "inject").status == 0, 40, "the agent")  # a busy machine may need more than one try
 
     def whole():
         """A look at which every running thread got a CPU in time to answer."""
