@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rewind: see rewind.h. Which calls return EINTR after a handler with SA_RESTART: signal(7). Instruction forms: Intel SDM,
- * volume 2.
+ * volume 2. Calls that can be cancelled: sysdeps/unix/sysv/linux/x86_64/syscall_cancel.S of glibc, nptl/cancellation.c.
  */
 #include "agent/rewind.h"
 
@@ -17,6 +17,10 @@
 #define REWIND_WINDOW 64 /* bytes before the instruction in which the number must be loaded */
 #define REWIND_SYSCALL 2 /* length of `syscall` */
 #define REWIND_MOV_EAX 0xb8
+#define REWIND_WORD 8 /* bytes of an argument, and of a return address */
+#define REWIND_RAX 0  /* registers, as instructions number them */
+#define REWIND_RSP 4
+#define REWIND_RSI 6
 
 #ifdef __x86_64__
 
@@ -63,6 +67,12 @@ static const short rewind_calls[] = {
 static const uint8_t rewind_wrapper[] = {0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89,
                                          0xd6, 0x48, 0x89, 0xca, 0x4d, 0x89, 0xc2, 0x4d,
                                          0x89, 0xc8, 0x4c, 0x8b, 0x4c, 0x24, 0x08};
+
+/* What __syscall_cancel_arch of glibc and __syscall_cp_asm of musl do before it: the number is their second argument, and the
+ * first word above their return address is written to. */
+static const uint8_t rewind_cancelled[] = {0x49, 0x89, 0xfb, 0x48, 0x89, 0xf0, 0x48, 0x89, 0xd7, 0x48, 0x89,
+                                           0xce, 0x4c, 0x89, 0xc2, 0x4d, 0x89, 0xca, 0x4c, 0x8b, 0x44, 0x24,
+                                           0x08, 0x4c, 0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08};
 
 bool rewind_is_repeatable(int number) {
     for (size_t i = 0; i < sizeof rewind_calls / sizeof *rewind_calls; i++)
@@ -179,6 +189,34 @@ int rewind_find_argument(const uint8_t *code, size_t n) {
     return call ? rewind_find_load(code, n - call, 7) : -1;
 }
 
+/* Do the instructions from `at` on end just at the end of `code`, and leave the register and the stack pointer alone? */
+static bool rewind_is_straight(const uint8_t *code, size_t n, size_t at, unsigned reg) {
+    while (at < n) {
+        size_t len = rewind_step(code + at, n - at, reg);
+        unsigned rex = (code[at] & 0xf0) == 0x40;
+        uint8_t op = code[at + rex < n ? at + rex : at];
+        bool pushes = (op >= 0x50 && op <= 0x57) || op == 0x68 || op == 0x6a;
+        if (len == 0 || pushes || rewind_step(code + at, n - at, REWIND_RSP) == 0)
+            return false;
+        at += len;
+    }
+    return at == n;
+}
+
+int rewind_find_slot(const uint8_t *code, size_t n, bool wrapped) {
+    unsigned reg = wrapped ? REWIND_RSI : REWIND_RAX;
+    if (wrapped && (n < 5 || code[n - 5] != 0xe8))
+        return -1;
+    n -= wrapped ? 5 : 0;
+    for (size_t back = 5; back <= n; back++) {
+        const uint8_t *p = code + n - back; /* mov disp8(%rsp),%reg */
+        if (p[0] == 0x48 && p[1] == 0x8b && p[2] == (0x44 | reg << 3) && p[3] == 0x24 && p[4] < 0x80 &&
+            rewind_is_straight(code, n, n - back + 5, reg))
+            return p[4];
+    }
+    return -1;
+}
+
 /* Our own memory, as a handler reads it. 0 or -1. */
 static int rewind_read(uint64_t addr, void *buf, size_t len, bool *refused) {
     struct mem process, m;
@@ -189,17 +227,36 @@ static int rewind_read(uint64_t addr, void *buf, size_t len, bool *refused) {
     return rc;
 }
 
-/* Number of the interrupted call: from the code before it, or from that of the caller of syscall(3). */
+/* The number that lies in the stack at `rsp` + `slot`; -1 when that is none. */
+static int rewind_read_slot(uint64_t rsp, int slot) {
+    uint64_t number;
+    bool refused;
+    return slot >= 0 && rewind_read(rsp + (uint64_t)slot, &number, sizeof number, &refused) == 0 &&
+                   number < 1024
+               ? (int)number
+               : -1;
+}
+
+static bool rewind_ends_with(const uint8_t *code, size_t n, const uint8_t *end, size_t len) {
+    return memcmp(code + n - len, end, len) == 0;
+}
+
+/* Number of the interrupted call: from the code before it, or from that of the caller of syscall(3) and its like. */
 static int rewind_number(const ucontext_t *uc, const uint8_t *code, size_t n) {
     uint8_t before[REWIND_WINDOW];
-    uint64_t back;
-    bool refused;
-    if (memcmp(code + n - sizeof rewind_wrapper, rewind_wrapper, sizeof rewind_wrapper) != 0)
-        return rewind_find_number(code, n);
-    if (rewind_read((uint64_t)uc->uc_mcontext.gregs[REG_RSP], &back, sizeof back, &refused) != 0 ||
+    uint64_t back, rsp = (uint64_t)uc->uc_mcontext.gregs[REG_RSP];
+    bool cancelled = rewind_ends_with(code, n, rewind_cancelled, sizeof rewind_cancelled), refused;
+    if (!cancelled && !rewind_ends_with(code, n, rewind_wrapper, sizeof rewind_wrapper)) {
+        int number = rewind_find_number(code, n);
+        return number >= 0 ? number : rewind_read_slot(rsp, rewind_find_slot(code, n, false));
+    }
+    if (rewind_read(rsp, &back, sizeof back, &refused) != 0 ||
         rewind_read(back - sizeof before, before, sizeof before, &refused) != 0)
         return -1;
-    return rewind_find_argument(before, sizeof before);
+    if (!cancelled)
+        return rewind_find_argument(before, sizeof before);
+    int slot = rewind_find_slot(before, sizeof before, true);
+    return slot < REWIND_WORD ? -1 : rewind_read_slot(rsp + REWIND_WORD, slot);
 }
 
 /* Is a signal waiting, other than `own`, that the thread would take? Then it is that one's right to interrupt. */
@@ -239,6 +296,10 @@ bool rewind_is_repeatable(int number) { return (void)number, false; }
 int rewind_find_number(const uint8_t *code, size_t n) { return (void)code, (void)n, -1; }
 
 int rewind_find_argument(const uint8_t *code, size_t n) { return (void)code, (void)n, -1; }
+
+int rewind_find_slot(const uint8_t *code, size_t n, bool wrapped) {
+    return (void)code, (void)n, (void)wrapped, -1;
+}
 
 enum rewind_result rewind_interrupted(int sig, void *context) {
     return (void)sig, (void)context, REWIND_NOTHING;

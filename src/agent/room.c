@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/procfs.h"
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51 /* since Linux 5.14: asm/auxvec.h */
 #endif
+#define ROOM_STRUCT_WORDS 288     /* of the C library's struct of a thread: 2304 bytes in glibc */
 #define ROOM_FRAME_UNKNOWN 16384U /* with every state a processor has, AMX included */
 #define ROOM_LEAST 65536U /* for the handler, and for what the thread does until the signal is there */
 #define ROOM_MOST ((uint64_t)512 * 1024)
@@ -102,6 +104,26 @@ static uint64_t room_main_low(const struct room_map *map) {
     return low < map->start ? low : map->start;
 }
 
+/* Where another thread's stack begins. The pages at its end that may not be touched are no mapping of their own from glibc 2.42 on
+ * (MADV_GUARD_INSTALL), so what lies below the stack may be in the same mapping. But the C library knows: its struct has the block, its
+ * size and that of the guard, one after the other (glibc: nptl/descr.h, struct pthread). musl's does not, and has mappings. */
+static uint64_t room_thread_low(const struct room_map *map, uint64_t ident) {
+    uint64_t words[ROOM_STRUCT_WORDS];
+    struct mem m;
+    size_t n = (map->end - ident) / sizeof words[0];
+    n = n < ROOM_STRUCT_WORDS ? n : ROOM_STRUCT_WORDS;
+    mem_init_process(&m, getpid());
+    if (mem_read(&m, ident, words, n * sizeof words[0]) != 0)
+        return map->start;
+    for (size_t i = 0; i + 2 < n; i++) {
+        uint64_t block = words[i], size = words[i + 1], guard = words[i + 2];
+        if (block % ROOM_PAGE == 0 && size % ROOM_PAGE == 0 && guard % ROOM_PAGE == 0 && guard < size &&
+            block < ident && ident - block < size && block + size <= map->end && block + guard >= map->start)
+            return block + guard;
+    }
+    return map->start;
+}
+
 bool room_find(int64_t tid, uint64_t ident, uint64_t seen_ns, struct room_stack *out) {
     *out = (struct room_stack){.low = 0};
     if (!room_read(seen_ns))
@@ -110,7 +132,7 @@ bool room_find(int64_t tid, uint64_t ident, uint64_t seen_ns, struct room_stack 
     const struct room_map *map = room_map_of(ident, is_main);
     if (!map)
         return false;
-    *out = (struct room_stack){.low = is_main ? room_main_low(map) : map->start,
+    *out = (struct room_stack){.low = is_main ? room_main_low(map) : room_thread_low(map, ident),
                                .high = is_main ? map->end : ident,
                                .grows = is_main};
     return true;

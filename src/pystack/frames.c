@@ -9,7 +9,8 @@
 #include "pystack/pystack_internal.h"
 
 #define FRAMES_ATTEMPTS 3
-#define FRAMES_COPIES_MAX 65536  /* copies of one code object, one for each thread at most */
+#define FRAMES_NUMBER_MAX 65536  /* copies of one code object, one for each thread at most */
+#define FRAMES_COPIES_MAX 512    /* of them that are looked through */
 #define FRAMES_BEFORE_FIRST (-2) /* "previous instruction" of a frame that has not begun */
 
 enum frames_end { FRAMES_WHOLE, FRAMES_MOVED, FRAMES_BROKEN };
@@ -118,33 +119,45 @@ static bool frames_unmoved(const struct frames_walk *w, uint64_t first) {
     return !outside || (frames_first(ps, w->tstate, &now) == 0 && now == first);
 }
 
-/* Where the code that the frame executes begins. Source: _PyFrame_GetBytecode (Include/internal/pycore_interpframe.h). */
-static int frames_code_start(struct pystack_reader *r, const struct pystack_raw_frame *f, uint64_t *start) {
-    const struct pystack_offsets *o = &r->off;
-    uint64_t copies, n;
-    *start = f->code + (uint64_t)o->code_bytes;
-    if (f->tlbc == 0)
-        return 0;
-    if (pystack_read_u64_at(r, f->code, o->code_tlbc, &copies) != 0 || !pystack_is_pointer(copies) ||
-        mem_read_u64(&r->mem, copies, &n) != 0 || f->tlbc >= n || f->tlbc >= FRAMES_COPIES_MAX)
-        return -1;
-    return pystack_read_u64_at(r, copies, o->tlbc_entries + 8 * (int32_t)f->tlbc, start);
+static bool frames_is_position(const struct pystack_code *code, uint64_t start, uint64_t instr, int64_t *at) {
+    *at = (int64_t)(instr - start);
+    return *at >= FRAMES_BEFORE_FIRST && *at < pystack_code_n_bytes(code) && *at % 2 == 0;
+}
+
+/* The same in a thread's own copy of the code. A thread that comes to another copy, as it does in the first instruction of a
+ * function, changes the number and the instruction one after the other; the instruction lies in one copy only, so that one is
+ * looked for. Sources: _PyFrame_GetBytecode (Include/internal/pycore_interpframe.h), _LOAD_BYTECODE (Python/bytecodes.c). */
+static bool frames_is_copy_position(struct pystack_reader *r, const struct pystack_raw_frame *f,
+                                    const struct pystack_code *code, int64_t *at) {
+    uint64_t copies, n, entries[FRAMES_COPIES_MAX];
+    if (pystack_read_u64_at(r, f->code, r->off.code_tlbc, &copies) != 0 || !pystack_is_pointer(copies) ||
+        mem_read_u64(&r->mem, copies, &n) != 0 || n == 0)
+        return false;
+    if (f->tlbc < n && f->tlbc < FRAMES_NUMBER_MAX &&
+        pystack_read_u64_at(r, copies, r->off.tlbc_entries + 8 * (int32_t)f->tlbc, &entries[0]) == 0 &&
+        frames_is_position(code, entries[0], f->instr, at) && *at >= 0)
+        return true;
+    n = n < FRAMES_COPIES_MAX ? n : FRAMES_COPIES_MAX;
+    if (mem_read(&r->mem, copies + (uint64_t)r->off.tlbc_entries, entries, n * sizeof entries[0]) != 0)
+        return false;
+    for (uint64_t i = 0; i < n; i++)
+        if (entries[i] && frames_is_position(code, entries[i], f->instr, at) && *at >= 0)
+            return true;
+    return false;
 }
 
 /* Byte of the code that the frame is at. 0, or -1 when the instruction is not of this code. */
 static int frames_position(struct pystack_reader *r, const struct pystack_raw_frame *f,
                            const struct pystack_code *code, int64_t *at) {
     const struct pystack_offsets *o = &r->off;
-    uint64_t start;
     if (o->frame_style == PYSTACK_FRAME_OBJECT) {
         int64_t lasti = (int64_t)f->instr;
         *at = o->line_style == PYSTACK_LINE_TABLE && lasti > 0 ? lasti * 2 : lasti;
         return lasti >= -1 ? 0 : -1;
     }
-    if (frames_code_start(r, f, &start) != 0)
-        return -1;
-    *at = (int64_t)(f->instr - start);
-    return *at >= FRAMES_BEFORE_FIRST && *at < pystack_code_n_bytes(code) && *at % 2 == 0 ? 0 : -1;
+    if (frames_is_position(code, f->code + (uint64_t)o->code_bytes, f->instr, at))
+        return 0;
+    return o->code_tlbc && frames_is_copy_position(r, f, code, at) ? 0 : -1;
 }
 
 int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, struct pystack_code *code,

@@ -3,7 +3,8 @@
  * self: see self.h.
  *
  * Sources: Python/ceval.c of 3.11 and 3.12 (the prologue of _PyEval_EvalFrameDefault: a _PyCFrame is linked before its
- * current_frame is set), Include/internal/pycore_frame.h.
+ * current_frame is set), Include/internal/pycore_frame.h; of 3.13 to 3.15 (the same prologue, DISPATCH_INLINED, YIELD_VALUE:
+ * frames are filled, then linked), Include/internal/pycore_interpframe.h.
  */
 #include "pystack/self.h"
 
@@ -21,6 +22,8 @@
 #define SELF_GIL 1
 #define SELF_GC 2
 #define SELF_FIXED 3
+/* Bytes between where an entry frame stands and where it does when a generator yields to it. */
+#define SELF_TRAMPOLINE 4
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
 
 bool pystack_self_supports(const struct pystack_info *info) {
@@ -105,16 +108,16 @@ static bool self_is_known(const struct pystack_known *known, uint64_t addr) {
 }
 
 /* The code of a frame that the decoder does not know is to be described: number of the key + 1, or 0. */
-static uint32_t self_take_key(struct pystack_self *s, uint64_t code) {
+static uint16_t self_take_key(struct pystack_self *s, uint64_t code) {
     if (self_is_known(s->known, code))
         return 0;
     for (size_t i = 0; i < s->n_keys; i++)
         if (s->keys[i].addr == code)
-            return (uint32_t)i + 1;
+            return (uint16_t)(i + 1);
     if (s->n_keys == PYSTACK_SELF_KEYS || !pystack_is_pointer(code))
         return 0;
     s->keys[s->n_keys] = (struct pystack_code_key){.addr = code};
-    return (uint32_t)++s->n_keys;
+    return (uint16_t)++s->n_keys;
 }
 
 /* Describe them, when what was copied is not needed any more. */
@@ -164,8 +167,8 @@ static bool self_follow(struct pystack_self *s, uint64_t first, uint64_t expecte
                 return false;
             check = false;
         }
-        s->frames[s->n_frames] =
-            (struct pystack_self_frame){.addr = addr, .code = f.code, .instr = f.instr, .owner = f.owner};
+        s->frames[s->n_frames] = (struct pystack_self_frame){
+            .addr = addr, .code = f.code, .instr = f.instr, .tlbc = f.tlbc, .owner = f.owner};
         if (!pystack_is_shim(o, &f))
             s->frames[s->n_frames].key = self_take_key(s, f.code);
         if (++s->n_frames == next_power) {
@@ -214,6 +217,26 @@ static void self_follow_cframes(struct pystack_self *s, uint64_t cframe) {
     /* What has not been filled yet leads astray, not in circles. */
     if (s->cyclic || !outer || self_is_root(s, outer) || !self_follow_cframe(s, outer, &beyond))
         s->end = PYSTACK_SELF_BROKEN;
+}
+
+/* From 3.13 on: the thread state leads to its frames itself. Each entry into the interpreter's loop is a frame on the C stack; they
+ * are all alike but for the outermost of 3.15, which is none, and the outermost frame is always one. Frames are filled before
+ * they are linked; but a compiler may do it the other way round, and then the links end early or in what the C stack held before. */
+static void self_follow_direct(struct pystack_self *s, uint64_t first) {
+    const struct pystack_offsets *o = &s->reader.off;
+    const struct pystack_self_frame *entry = NULL;
+    if (!self_follow(s, first, 0, false) || s->end != PYSTACK_SELF_WHOLE)
+        return;
+    for (size_t i = s->n_frames; i-- > 0;) {
+        const struct pystack_self_frame *f = &s->frames[i];
+        bool bottom = i + 1 == s->n_frames, shim = f->owner == o->owner_shim || f->owner == o->owner_bottom;
+        bool alike = !entry || (f->code == entry->code &&
+                                f->instr - entry->instr + SELF_TRAMPOLINE <= 2 * SELF_TRAMPOLINE);
+        if (shim ? !alike || (!bottom && f->instr == 0) : bottom || f->owner > o->owner_shim)
+            s->end = PYSTACK_SELF_BROKEN;
+        if (shim && !entry && f->instr != 0)
+            entry = f;
+    }
 }
 
 /* ---- the copy ---- */
@@ -298,6 +321,8 @@ void pystack_self_copy(struct pystack_self *s) {
     uint64_t first = pystack_get_u64(tstate, o->tstate_frame);
     if (o->frame_style == PYSTACK_FRAME_CFRAME)
         self_follow_cframes(s, first);
+    else if (o->frame_style == PYSTACK_FRAME_DIRECT)
+        self_follow_direct(s, first);
     else
         (void)self_follow(s, first, 0, false);
     self_read_keys(s);
@@ -318,7 +343,7 @@ static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, s
                              size_t i, size_t *n, uint64_t *unknown) {
     const struct pystack_self_frame *g = &s->frames[i];
     struct pystack_raw_frame f = {
-        .addr = g->addr, .code = g->code, .instr = g->instr, .owner = (uint8_t)g->owner};
+        .addr = g->addr, .code = g->code, .instr = g->instr, .tlbc = g->tlbc, .owner = (uint8_t)g->owner};
     if (pystack_is_shim(&ps->reader.off, &f))
         return 0;
     const struct pystack_code_key *key = g->key && s->keys[g->key - 1].type ? &s->keys[g->key - 1] : NULL;

@@ -28,8 +28,9 @@ struct pystack_self_frame {
     uint64_t addr;
     uint64_t code;
     uint64_t instr; /* address of an instruction (3.11 on) or f_lasti */
-    uint32_t owner;
-    uint32_t key; /* its code's own description is keys[key - 1]; 0 none was taken */
+    uint32_t tlbc;  /* number of the copy of the code that is executed */
+    uint16_t owner;
+    uint16_t key; /* its code's own description is keys[key - 1]; 0 none was taken */
 };
 
 /* A piece of memory that was copied. Those of the last time are asked for first, all at once. */
@@ -41,12 +42,13 @@ struct pystack_self_region {
 enum pystack_self_end {
     PYSTACK_SELF_WHOLE = 0,
     PYSTACK_SELF_TRUNCATED, /* the outermost frames are missing */
-    PYSTACK_SELF_BROKEN,    /* a link that makes no sense */
+    PYSTACK_SELF_BROKEN,    /* a link that makes no sense: to be asked again */
     PYSTACK_SELF_GONE,      /* the thread state is not this thread's any more */
     PYSTACK_SELF_REFUSED, /* this thread may not read memory through the kernel: a seccomp filter of its own */
 };
 
-/* Can threads of this Python copy themselves? Later ones have frames and code in places that the copy does not know. */
+/* Can threads of this Python copy themselves? Whether each instruction of it leaves frames that hang together was looked at
+ * and measured version by version. */
 bool pystack_self_supports(const struct pystack_info *info);
 
 /* Code objects that the decoder has seen lately: they need not be described by the one who copies. Written by the owner

@@ -13,10 +13,10 @@ static const struct pystack_version version_rows[] = {
     {3, 11, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false, true},
     {3, 12, false, PYSTACK_SOURCE_TABLE, PYSTACK_TESTED_ALWAYS, false, true},
     {3, 13, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_ALWAYS, true, true},
-    {3, 13, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true, false},
-    {3, 14, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true, false},
-    {3, 14, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true, false},
-    {3, 15, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true, false},
+    {3, 13, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true, true},
+    {3, 14, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true, true},
+    {3, 14, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true, true},
+    {3, 15, false, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_MATRIX, true, true},
     {3, 15, true, PYSTACK_SOURCE_PUBLISHED, PYSTACK_TESTED_NOT, true, false},
 };
 

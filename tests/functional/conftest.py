@@ -201,11 +201,19 @@ def each_python(request, python_for):
 
 @pytest.fixture(scope="session")
 def any_python(pythons):
-    """Some supported interpreter: the newest up to 3.11 if there is one, as most jobs run."""
+    """Some supported interpreter: $PROBING_TEST_ANY_PYTHON, else the newest up to 3.11 if there is one, as most jobs run."""
+    if os.environ.get("PROBING_TEST_ANY_PYTHON"):
+        return os.environ["PROBING_TEST_ANY_PYTHON"]
     for minor in ("3.11", "3.10", "3.12", "3.13", "3.9", "3.14", "3.15", "3.8", "3.7", "3.6"):
         if minor in pythons:
             return pythons[minor]
     pytest.skip("needs python: no Python 3.6 to 3.15 found")
+
+
+def is_free_threaded(path):
+    """Was it built to run without a GIL?"""
+    ask = "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
+    return subprocess.run([path, "-c", ask], capture_output=True, text=True, check=True, timeout=60).stdout.strip() == "1"
 
 
 def has_torch(path):

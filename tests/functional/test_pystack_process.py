@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import program_runner, run_command
+from conftest import is_free_threaded, program_runner, run_command
 
 HEAD = '''
 import ctypes, os, sys, threading, time
@@ -171,8 +171,11 @@ def by_name(snapshot):
     return {t["name"]: t for t in snapshot["threads"]}
 
 
+GIL_ON = {"PYTHON_GIL": "1"}  # builds that can do without are to have one
+
+
 def test_a_gil_that_is_never_given_up(each_python, ptrace, target, dump, wait_until):
-    job = target(KEEPS_GIL, python=each_python)
+    job = target(KEEPS_GIL, python=each_python, env=GIL_ON)
 
     def settled():
         snapshot = dump(job.pid)[0]
@@ -188,7 +191,7 @@ def test_a_gil_that_is_never_given_up(each_python, ptrace, target, dump, wait_un
 
 
 def test_a_gil_that_is_fought_for(each_python, ptrace, target, dump):
-    job = target(CONTENTION, python=each_python)
+    job = target(CONTENTION, python=each_python, env=GIL_ON)
     snapshots = dump(job.pid, 100, 5)
     held = 0
     for snapshot in snapshots:
@@ -200,6 +203,16 @@ def test_a_gil_that_is_fought_for(each_python, ptrace, target, dump):
     waiting = collections.Counter(t["name"] for s in snapshots for t in s["threads"] if t["gil"] == "waiting")
     assert held > 50
     assert set(waiting) == {"MainThread", "burn 0", "burn 1", "burn 2", "burn 3"}
+
+
+def test_nobody_holds_a_gil_that_there_is_not(each_python, ptrace, target, dump):
+    if not is_free_threaded(each_python):
+        pytest.skip("needs free-threaded: this Python has a GIL")
+    job = target(CONTENTION, python=each_python)
+    for snapshot in dump(job.pid, 20, 5):
+        assert snapshot["gil_tid"] == 0
+        assert {t["gil"] for t in snapshot["threads"] if t["has_python"]} == {"none"}
+        assert set(by_name(snapshot)) == {"MainThread", "sleeper", "burn 0", "burn 1", "burn 2", "burn 3"}
 
 
 def test_cpu_time(any_python, ptrace, target, dump):

@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from conftest import is_free_threaded
+
 PLACES = '''
 import ctypes, json, os, sys, threading, time, traceback
 
@@ -111,7 +113,7 @@ def test_every_thread(each_python, target, probing, ptrace, tmp_path):
         assert (seen["state"], seen["gil"]) == ("S", "none"), seen
         # The borrowed thread goes back into its system call, for which it runs once more, whenever it gets its turn.
         assert seen["on_cpu"] is False or seen["tid"] == borrowed, seen
-    assert document["gil_holder_tid"] == 0
+    assert document["gil_holder_tid"] == 0 and document["gil_enabled"] is not is_free_threaded(each_python)
     deep = [t for t in document["threads"] if t["name"] == "deep"][0]
     assert len([f for f in deep["frames"] if f["func"] == "recurse"]) == 901
     text = probing(str(job.pid), "backtrace").ok().stdout

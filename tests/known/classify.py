@@ -69,7 +69,7 @@ class Classifier:
     def verdict(self, stack):
         """ "", or what is wrong with a stack, root first: "impossible: …" or "line: …" """
         stack = [(func.rsplit(".", 1)[-1], path, line) for func, path, line in stack]
-        if not stack or stack[0][0] != "<module>" or not stack[0][1].endswith("program.py"):
+        if not stack or stack[0][0] not in ("<module>", "thread_root") or not stack[0][1].endswith("program.py"):
             return "impossible: no root"
         for name, most in MAX_DEPTH.items():
             if sum(1 for f in stack if f[0] == name) > most:

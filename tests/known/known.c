@@ -2,8 +2,8 @@
 /*
  * known: samples the process it is loaded into as fast as it can, with the agent's own means, and writes what it saw.
  *
- * One line a distinct stack: times seen, torn, unknown frames, then the frames root first. The thread that calls
- * known_start is the one looked at; sampler and target run on different CPUs where there are two.
+ * One line a distinct stack: times seen, torn, unknown frames, then the frames root first. All Python threads are looked at in
+ * turn; when there is only the one that calls known_start, sampler and target run on different CPUs where there are two.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,6 +30,7 @@
 #define KNOWN_STACKS (1U << 17)
 #define KNOWN_ANSWER_NS (200 * CLOCK_NS_PER_MS)
 #define KNOWN_PAUSE_NS 20000 /* on average, between two samples */
+#define KNOWN_THREADS 32
 
 struct known_stack {
     char *text;
@@ -40,9 +41,11 @@ static struct known {
     char path[512];
     bool exact;
     long samples;
+    uint64_t for_ns; /* at most so long; 0 no limit */
     pid_t tid;
     struct pystack *ps;
-    struct pystack_thread thread;
+    struct pystack_thread threads[KNOWN_THREADS];
+    size_t n_threads;
     struct pystack_known codes;
     struct exact_stats stats;
     struct known_stack *stacks;
@@ -51,7 +54,8 @@ static struct known {
     uint64_t random;
 } known;
 
-__attribute__((visibility("default"))) int known_start(const char *path, const char *mode, long samples);
+__attribute__((visibility("default"))) int known_start(const char *path, const char *mode, long samples,
+                                                       double seconds);
 
 /* What known_profile_stop tells. */
 struct known_profile_result {
@@ -92,40 +96,53 @@ static void known_count(const struct model_frame *frames, size_t n, bool torn) {
 static bool known_find(void) {
     struct arena arena;
     struct pystack_thread *threads;
-    bool found = false;
     arena_init(&arena, 1 << 20);
     ssize_t n = pystack_read_threads(known.ps, &arena, &threads);
-    for (ssize_t i = 0; i < n; i++)
-        if (threads[i].tid == known.tid) {
-            known.thread = threads[i];
-            known.thread.name = NULL;
-            found = true;
-        }
+    for (ssize_t i = 0; i < n && known.n_threads < KNOWN_THREADS; i++) {
+        known.threads[known.n_threads] = threads[i];
+        known.threads[known.n_threads++].name = NULL;
+    }
     arena_fini(&arena);
-    return found;
+    return known.n_threads > 0;
 }
 
-/* Ask until there is a copy that holds together. NULL when there is none. */
-static const struct pystack_self *known_ask(void) {
+/* One thread runs on a CPU that is not ours: its answer comes at once. Several have to wait for theirs. */
+static void known_wait_a_little(void) {
+    struct timespec pause = {.tv_nsec = 100 * (long)CLOCK_NS_PER_US};
+    if (known.n_threads > 1)
+        (void)nanosleep(&pause, NULL);
+}
+
+static bool known_runs(const struct pystack_thread *t) {
+    return known.n_threads == 1 || exact_is_running(t->tid, clock_thread_cpu_ns((pid_t)t->tid));
+}
+
+/* Wait for a copy that holds together of a thread that was asked. NULL when there is none. */
+static const struct pystack_self *known_answer(const struct pystack_thread *t) {
     const struct pystack_self *copy = NULL;
     uint64_t until = clock_mono_ns() + KNOWN_ANSWER_NS;
-    while (clock_mono_ns() < until && exact_ask(known.ps, &known.thread, &known.codes)) {
-        while (exact_get(&known.thread, &copy) != EXACT_READY && clock_mono_ns() < until) {
-        }
-        if (!copy)
-            exact_forget(&known.thread);
-        if (!copy || copy->end != PYSTACK_SELF_BROKEN)
+    for (;;) {
+        enum exact_answer answer = exact_get(t, &copy);
+        bool late = clock_mono_ns() >= until;
+        if (answer == EXACT_NONE || (answer == EXACT_READY && copy->end != PYSTACK_SELF_BROKEN))
             return copy;
-        known.broken++;
-        exact_release(&known.thread);
+        if (answer == EXACT_READY) {
+            known.broken++;
+            exact_release(t);
+            if (late || !exact_ask(known.ps, t, &known.codes))
+                return NULL;
+        } else if (answer == EXACT_WAITING && late) {
+            exact_forget(t); /* unless it begins to copy just now: then that is waited for */
+        } else {
+            known_wait_a_little();
+        }
     }
-    return NULL;
 }
 
-static void known_sample_exact(struct arena *arena) {
+static void known_take(const struct pystack_thread *t, struct arena *arena) {
     struct model_frame *frames;
     bool truncated;
-    const struct pystack_self *copy = known_ask();
+    const struct pystack_self *copy = known_answer(t);
     if (!copy) {
         known.unanswered++;
         return;
@@ -136,17 +153,48 @@ static void known_sample_exact(struct arena *arena) {
         known.undecoded++;
     else
         known_count(frames, (size_t)n, false);
-    exact_release(&known.thread);
+    exact_release(t);
 }
 
-static void known_sample_gentle(struct arena *arena) {
-    struct model_frame *frames;
-    bool torn, truncated;
-    ssize_t n = pystack_read_frames(known.ps, &known.thread, arena, &frames, &torn, &truncated);
-    if (n < 0)
-        known.undecoded++;
-    else
-        known_count(frames, (size_t)n, torn);
+/* Ask all threads that run. Number of threads that were asked: one that is still leaving the handler cannot be, for now. */
+static size_t known_ask(bool *asked) {
+    uint64_t until = clock_mono_ns() + KNOWN_ANSWER_NS;
+    size_t n = 0;
+    while (n == 0 && clock_mono_ns() < until) {
+        struct timespec pause = {.tv_nsec = (long)CLOCK_NS_PER_MS};
+        for (size_t i = 0; i < known.n_threads; i++) {
+            const struct pystack_thread *t = &known.threads[i];
+            asked[i] = known_runs(t) && exact_ask(known.ps, t, &known.codes);
+            n += asked[i];
+        }
+        if (n == 0)
+            (void)nanosleep(&pause, NULL);
+    }
+    return n;
+}
+
+/* Number of samples that were taken, or should have been. */
+static size_t known_sample_exact(struct arena *arena) {
+    bool asked[KNOWN_THREADS] = {false};
+    size_t n = known_ask(asked);
+    for (size_t i = 0; i < known.n_threads; i++)
+        if (asked[i])
+            known_take(&known.threads[i], arena);
+    known.unanswered += n == 0;
+    return n ? n : 1;
+}
+
+static size_t known_sample_gentle(struct arena *arena) {
+    for (size_t i = 0; i < known.n_threads; i++) {
+        struct model_frame *frames;
+        bool torn, truncated;
+        ssize_t n = pystack_read_frames(known.ps, &known.threads[i], arena, &frames, &torn, &truncated);
+        if (n < 0)
+            known.undecoded++;
+        else
+            known_count(frames, (size_t)n, torn);
+    }
+    return known.n_threads;
 }
 
 static void known_pause(void) {
@@ -200,17 +248,17 @@ static void known_pin(void) {
 static void *known_main(void *arg) {
     struct timespec warm = {.tv_nsec = 100 * (long)CLOCK_NS_PER_MS};
     (void)arg;
-    known_pin();
     (void)nanosleep(&warm, NULL);
     if (!known_find())
         _exit(3);
-    for (long i = 0; i < known.samples; i++) {
+    if (known.n_threads == 1)
+        known_pin();
+    uint64_t began = clock_mono_ns();
+    for (long taken = 0;
+         taken < known.samples && (known.for_ns == 0 || clock_mono_ns() - began < known.for_ns);) {
         struct arena arena;
         arena_init(&arena, 1 << 22);
-        if (known.exact)
-            known_sample_exact(&arena);
-        else
-            known_sample_gentle(&arena);
+        taken += (long)(known.exact ? known_sample_exact(&arena) : known_sample_gentle(&arena));
         arena_fini(&arena);
         known_pause();
     }
@@ -219,13 +267,14 @@ static void *known_main(void *arg) {
     _exit(0);
 }
 
-int known_start(const char *path, const char *mode, long samples) {
+int known_start(const char *path, const char *mode, long samples, double seconds) {
     struct err e = {0};
     pthread_t thread;
     sigset_t all, before;
     (void)snprintf(known.path, sizeof known.path, "%s", path);
     known.exact = strcmp(mode, "exact") == 0;
     known.samples = samples;
+    known.for_ns = (uint64_t)(seconds * 1e9);
     known.tid = (pid_t)syscall(SYS_gettid);
     known.stacks = calloc(KNOWN_STACKS, sizeof *known.stacks);
     known.ps = pystack_open(0, &e);

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program all of whose stacks are known.
 
-It calls itself in every way Python has, for ever. A comment `# -> name, name` says which functions that line may call;
+It calls itself in every way Python has, for ever, in as many threads as its fifth argument says. A comment `# -> name, name` says which functions that line may call;
 there is no other call in the program (up to 3.9 the end of a with block is on its last line). classify.py holds stacks against that. Run by bench/known_answer.py.
 """
 
+import _thread
 import ctypes
 import functools
 import sys
@@ -204,12 +205,11 @@ def compared(left, right):
     return left - right
 
 libc = ctypes.CDLL(None)
-numbers = (ctypes.c_int * 8)()
 
 def do_callbacks():
     sorted(range(12), key=sort_key)  # -> sort_key
     functools.reduce(add, range(8))  # -> add
-    numbers[:] = [5, 3, 8, 1, 9, 2, 7, 4]
+    numbers = (ctypes.c_int * 8)(5, 3, 8, 1, 9, 2, 7, 4)
     libc.qsort(numbers, 8, ctypes.sizeof(ctypes.c_int), c_compare)  # -> c_compare
     max(range(8), key=lambda value: key_helper(value))  # -> <lambda>, key_helper
 
@@ -312,10 +312,15 @@ def loop():
         do_comprehensions()  # -> do_comprehensions
         do_exec()  # -> do_exec
 
+def thread_root():
+    loop()  # -> loop
+
 
 if __name__ == "__main__":
     library = ctypes.CDLL(sys.argv[1])
-    library.known_start.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long]
-    if library.known_start(sys.argv[2].encode(), sys.argv[3].encode(), int(sys.argv[4])) != 0:
+    for _ in range(int(sys.argv[5]) - 1):
+        _thread.start_new_thread(thread_root, ())
+    library.known_start.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long, ctypes.c_double]
+    if library.known_start(sys.argv[2].encode(), sys.argv[3].encode(), int(sys.argv[4]), float(sys.argv[6])) != 0:
         sys.exit("the sampler did not start")
     loop()  # -> loop

@@ -80,6 +80,37 @@ static void check_arguments_of_syscall_are_found(void **state) {
         assert_int_equal(rewind_find_argument((const uint8_t *)all[i].bytes, all[i].n), all[i].number);
 }
 
+static void check_places_of_the_stack_are_found(void **state) {
+    static const struct sequence calls[] = {
+        SEQUENCE("\x48\x8b\x44\x24\x20", 32),
+        SEQUENCE("\x49\x89\xca\x48\x8b\x44\x24\x20", 32),         /* mov %rcx,%r10 before it */
+        SEQUENCE("\x48\x8b\x44\x24\x20\x49\x89\xca", 32),         /* and behind it */
+        SEQUENCE("\x48\x8b\x44\x24\x20\x41\x50", -1),             /* then push %r8 */
+        SEQUENCE("\x48\x8b\x44\x24\x20\x48\x83\xec\x08", -1),     /* then sub $8,%rsp */
+        SEQUENCE("\x48\x8b\x44\x24\x20\x89\xf8", -1),             /* then mov %edi,%eax */
+        SEQUENCE("\x48\x8b\x44\x24\x20\xe8\x59\xfd\xff\xff", -1), /* then a call */
+        SEQUENCE("\x48\x8b\x44\x24\x88", -1),                     /* below the stack pointer */
+        SEQUENCE("\x48\x8b\x74\x24\x30", -1),                     /* of another register */
+        SEQUENCE("\x48\x8b\x44\x24", -1),
+        SEQUENCE("", -1),
+    };
+    static const struct sequence wrapped[] = {
+        /* glibc 2.43 */
+        SEQUENCE("\x41\x50\x48\x8b\x74\x24\x30\x49\x89\xc0\x4c\x89\xd7\xe8\xfc\xb4\x00\x00", 48),
+        SEQUENCE("\x48\x8b\x74\x24\x30\x41\x50\xe8\xfc\xb4\x00\x00", -1),
+        SEQUENCE("\x48\x8b\x74\x24\x30\x48\x89\xce\xe8\xfc\xb4\x00\x00", -1), /* then mov %rcx,%rsi */
+        SEQUENCE("\x48\x8b\x74\x24\x30", -1),
+        SEQUENCE("\xe8\xfc\xb4\x00", -1),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        assert_int_equal(rewind_find_slot((const uint8_t *)calls[i].bytes, calls[i].n, false),
+                         calls[i].number);
+    for (size_t i = 0; i < sizeof wrapped / sizeof *wrapped; i++)
+        assert_int_equal(rewind_find_slot((const uint8_t *)wrapped[i].bytes, wrapped[i].n, true),
+                         wrapped[i].number);
+}
+
 static void check_only_some_calls_are_repeatable(void **state) {
     static const int yes[] = {SYS_poll, SYS_epoll_wait, SYS_futex, SYS_nanosleep, SYS_read, SYS_semtimedop};
     static const int no[] = {SYS_connect, SYS_close,        SYS_ioctl, SYS_fork,
@@ -196,6 +227,7 @@ int main(void) {
         cmocka_unit_test(check_numbers_are_found),
         cmocka_unit_test(check_what_is_not_certain_is_left),
         cmocka_unit_test(check_arguments_of_syscall_are_found),
+        cmocka_unit_test(check_places_of_the_stack_are_found),
         cmocka_unit_test(check_only_some_calls_are_repeatable),
         cmocka_unit_test(check_sleep_goes_on),
         cmocka_unit_test(check_the_same_signal_may_wait),

@@ -92,6 +92,31 @@ static void check_threads(void **state) {
     }
 }
 
+/* What lies below the stack, in the same mapping, is in use: as where guard pages are no mapping of their own. */
+static void check_a_stack_within_a_mapping(void **state) {
+    const size_t size = 1024 * KIB;
+    struct worker w = {.tid = 0};
+    pthread_attr_t attr;
+    (void)state;
+    char *block = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(block, MAP_FAILED);
+    memset(block, 1, size);
+    assert_int_equal(pthread_barrier_init(&w.barrier, NULL, 2), 0);
+    assert_int_equal(pthread_attr_init(&attr), 0);
+    assert_int_equal(pthread_attr_setstack(&attr, block + size, size), 0);
+    assert_int_equal(pthread_create(&w.thread, &attr, worker_main, &w), 0);
+    assert_int_equal(pthread_attr_destroy(&attr), 0);
+    worker_meet(&w);
+    struct room_stack stack = find(w.tid, w.thread);
+    assert_int_equal(stack.low, (uintptr_t)block + size);
+    assert_true(room_is_enough(&stack));
+    worker_meet(&w);
+    worker_meet(&w);
+    assert_false(room_is_enough(&stack));
+    worker_end(&w);
+    assert_int_equal(munmap(block, 2 * size), 0);
+}
+
 static void check_main_thread(void **state) {
     struct rlimit limit;
     (void)state;
@@ -134,9 +159,8 @@ static void check_needed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_threads),
-        cmocka_unit_test(check_main_thread),
-        cmocka_unit_test(check_unknown),
+        cmocka_unit_test(check_threads),     cmocka_unit_test(check_a_stack_within_a_mapping),
+        cmocka_unit_test(check_main_thread), cmocka_unit_test(check_unknown),
         cmocka_unit_test(check_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,15 +204,16 @@ static void put_copy(struct fixture *f, uint64_t frame, uint64_t code, uint32_t 
 static void check_copies(struct fixture *f, const struct pystack_offsets *off) {
     if (!off->code_tlbc)
         return;
-    for (uint32_t index = 0; index < 3; index++) {
+    for (uint32_t index = 0; index < 4; index++) {
         fixture_begin(f, off, "x");
         uint64_t code = image_code(&f->img, "leaf", "a", 9, 20, 2);
         uint64_t frame = image_frame(&f->img, 0, code, 5, 0);
-        put_copy(f, frame, code, index, 2, 5);
+        /* The copy that holds the instruction is number 1, whatever number the frame says: it may just be changing. At last
+         * there is only number 0, and the instruction lies in none. */
+        put_copy(f, frame, code, index, index == 3 ? 1 : 2, 5);
         image_set_frame(&f->img, &f->py, frame);
-        /* Only number 1 fits: the instruction lies in no other, and there are not more than two. */
-        assert_int_equal(fixture_frames(f), index == 1 ? 1 : -1);
-        if (index == 1)
+        assert_int_equal(fixture_frames(f), index == 3 ? -1 : 1);
+        if (index < 3)
             assert_int_equal(f->frames[0].line, 9);
         fixture_end(f);
     }

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a thread copies of its own frames, on memory made by hand that lies in this process, where the copy looks for it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "pystack/pystack_internal.h"
+#include "pystack/self.h"
+#include "support/pystack_image.h"
+
+#define SELF_ENTRY 3 /* code unit that all entry frames stand at */
+
+struct fixture {
+    struct image img;
+    struct image_python py;
+    struct pystack_self self;
+    struct pystack_known known;
+    uint64_t leaf, outer, nothing; /* code objects, and what entry frames have in place of one */
+    struct pystack *ps;
+    struct arena arena;
+    struct model_frame *frames;
+    ssize_t n;
+};
+
+static void fixture_begin(struct fixture *f, const struct pystack_offsets *off) {
+    image_init(&f->img, off);
+    image_python(&f->img, &f->py, "x");
+    image_put_u64(&f->img, f->py.tstate, off->tstate_thread_id, (uint64_t)pthread_self());
+    f->outer = image_code(&f->img, "outer", "/x/y.py", 7, 20, 2);
+    f->leaf = image_code(&f->img, "leaf", "/x/y.py", 9, 20, 2);
+    f->nothing = image_ascii(&f->img, "None");
+}
+
+/* Lay the image where it says that it is, and let this thread copy what it says are its frames. */
+static enum pystack_self_end fixture_copy(struct fixture *f, uint64_t newest) {
+    struct mem m;
+    struct pystack_thread *threads;
+    uint64_t unknown = 0;
+    bool truncated;
+    image_set_frame(&f->img, &f->py, newest);
+    void *at = mmap((void *)(uintptr_t)IMAGE_BASE, IMAGE_SIZE, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    assert_ptr_equal(at, (void *)(uintptr_t)IMAGE_BASE);
+    memcpy(at, f->img.bytes, IMAGE_SIZE);
+    mem_init_process(&m, getpid());
+    arena_init(&f->arena, (size_t)8 << 20);
+    f->ps = pystack_open_memory(&m, f->img.off, f->py.runtime);
+    assert_non_null(f->ps);
+    f->ps->tstate_current = f->py.current;
+    assert_int_equal(pystack_read_threads(f->ps, &f->arena, &threads), 1);
+    memset(&f->self, 0, sizeof f->self);
+    pystack_self_prepare(f->ps, &f->self, threads, &f->known);
+    pystack_self_copy(&f->self);
+    f->n = pystack_self_decode(f->ps, &f->self, &f->known, &f->arena, &f->frames, &truncated, &unknown);
+    assert_int_equal(unknown, 0);
+    return f->self.end;
+}
+
+static void fixture_end(struct fixture *f) {
+    pystack_close(f->ps);
+    arena_fini(&f->arena);
+    assert_int_equal(munmap((void *)(uintptr_t)IMAGE_BASE, IMAGE_SIZE), 0);
+}
+
+static void for_each_version(void (*test)(struct fixture *f, const struct pystack_offsets *off)) {
+    size_t n;
+    const struct pystack_offsets *rows = pystack_offsets_all(&n);
+    struct fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    assert_true(n >= 13);
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].frame_style != PYSTACK_FRAME_CFRAME)
+            test(f, &rows[i]);
+    free(f);
+}
+
+/* An entry into the interpreter's loop below `previous`. */
+static uint64_t put_entry(struct fixture *f, uint64_t previous, int unit) {
+    const struct pystack_offsets *off = f->img.off;
+    if (off->frame_style == PYSTACK_FRAME_OBJECT)
+        return previous;
+    return image_frame(&f->img, previous, f->nothing, unit, (uint8_t)off->owner_shim);
+}
+
+/* Where chains end in 3.15: an entry frame that was never entered, within the thread state. */
+static uint64_t put_bottom(struct fixture *f) {
+    const struct pystack_offsets *off = f->img.off;
+    uint64_t frame = off->minor < 15 ? 0 : put_entry(f, 0, 0);
+    if (frame)
+        image_put_u64(&f->img, frame, off->frame_instr, 0);
+    return frame;
+}
+
+static void expect_both(const struct fixture *f) {
+    assert_int_equal(f->n, 2);
+    assert_string_equal(f->frames[0].func, "leaf");
+    assert_int_equal(f->frames[0].line, 9);
+    assert_string_equal(f->frames[1].func, "outer");
+    assert_int_equal(f->frames[1].line, 7);
+}
+
+static void check_whole(struct fixture *f, const struct pystack_offsets *off) {
+    fixture_begin(f, off);
+    uint64_t frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->outer, 5, 0);
+    frame = image_frame(&f->img, put_entry(f, frame, SELF_ENTRY), f->leaf, 5, 0);
+    assert_int_equal(fixture_copy(f, frame), PYSTACK_SELF_WHOLE);
+    expect_both(f);
+    fixture_end(f);
+
+    /* A generator yields to C: the entry frame is the current one, at its other instruction. */
+    fixture_begin(f, off);
+    frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->outer, 5, 0);
+    frame = image_frame(&f->img, frame, f->leaf, 5, 0);
+    assert_int_equal(fixture_copy(f, put_entry(f, frame, SELF_ENTRY + 2)), PYSTACK_SELF_WHOLE);
+    expect_both(f);
+    fixture_end(f);
+
+    fixture_begin(f, off);
+    assert_int_equal(fixture_copy(f, 0), PYSTACK_SELF_WHOLE);
+    assert_int_equal(f->n, 0);
+    fixture_end(f);
+}
+
+static void test_a_whole_stack(void **state) {
+    (void)state;
+    for_each_version(check_whole);
+}
+
+static void check_gone(struct fixture *f, const struct pystack_offsets *off) {
+    fixture_begin(f, off);
+    uint64_t frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->leaf, 5, 0);
+    image_put_u64(&f->img, f->py.tstate, off->tstate_thread_id, (uint64_t)pthread_self() + 64);
+    assert_int_equal(fixture_copy(f, frame), PYSTACK_SELF_GONE);
+    assert_int_equal(f->n, -1);
+    fixture_end(f);
+}
+
+static void test_the_thread_state_of_another(void **state) {
+    (void)state;
+    for_each_version(check_gone);
+}
+
+static void expect_broken(struct fixture *f, uint64_t frame) {
+    assert_int_equal(fixture_copy(f, frame), PYSTACK_SELF_BROKEN);
+    assert_int_equal(f->n, -1);
+    fixture_end(f);
+}
+
+/* Links that a signal may find half made, from 3.13 on. */
+static void check_half_made(struct fixture *f, const struct pystack_offsets *off) {
+    if (off->frame_style != PYSTACK_FRAME_DIRECT)
+        return;
+    /* A generator that was unlinked from its caller, but is still the current frame. */
+    fixture_begin(f, off);
+    expect_broken(f, image_frame(&f->img, 0, f->leaf, 5, (uint8_t)off->owner_generator));
+
+    /* An entry frame that is not filled: its link is what lay there before. */
+    fixture_begin(f, off);
+    uint64_t frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->outer, 5, 0);
+    expect_broken(f, image_frame(&f->img, put_entry(f, frame, SELF_ENTRY + 9), f->leaf, 5, 0));
+
+    fixture_begin(f, off);
+    frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->outer, 5, 0);
+    expect_broken(
+        f, image_frame(&f->img, image_frame(&f->img, frame, f->nothing, SELF_ENTRY, 0x5c), f->leaf, 5, 0));
+
+    /* An entry frame that was never entered, other than at the end. */
+    fixture_begin(f, off);
+    frame = put_entry(f, put_entry(f, 0, SELF_ENTRY), 0);
+    image_put_u64(&f->img, frame, off->frame_instr, 0);
+    expect_broken(f, image_frame(&f->img, frame, f->leaf, 5, 0));
+
+    /* A link to nowhere. */
+    fixture_begin(f, off);
+    expect_broken(f, image_frame(&f->img, 0x7f00deadbee0, f->leaf, 5, 0));
+}
+
+static void test_a_link_half_made(void **state) {
+    (void)state;
+    for_each_version(check_half_made);
+}
+
+/* The frame's instruction lies in a copy of the code, and the copy knows which. */
+static void check_copy_of_code(struct fixture *f, const struct pystack_offsets *off) {
+    if (!off->code_tlbc)
+        return;
+    fixture_begin(f, off);
+    uint64_t frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->outer, 5, 0);
+    frame = image_frame(&f->img, frame, f->leaf, 5, 0);
+    uint64_t copies = image_alloc(&f->img, 64), copy = image_alloc(&f->img, 64);
+    image_put_u64(&f->img, copies, 0, 2);
+    image_put_u64(&f->img, copies, off->tlbc_entries, f->leaf + (uint64_t)off->code_bytes);
+    image_put_u64(&f->img, copies, off->tlbc_entries + 8, copy);
+    image_put_u64(&f->img, f->leaf, off->code_tlbc, copies);
+    image_put_u32(&f->img, frame, off->frame_tlbc_index, 1);
+    image_put_u64(&f->img, frame, off->frame_instr, copy + 10);
+    assert_int_equal(fixture_copy(f, frame), PYSTACK_SELF_WHOLE);
+    assert_int_equal(f->self.frames[0].tlbc, 1);
+    expect_both(f);
+    fixture_end(f);
+}
+
+static void test_a_copy_of_code(void **state) {
+    (void)state;
+    for_each_version(check_copy_of_code);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_whole_stack),
+        cmocka_unit_test(test_the_thread_state_of_another),
+        cmocka_unit_test(test_a_link_half_made),
+        cmocka_unit_test(test_a_copy_of_code),
+    };
+    return cmocka_run_group_tests_name("pystack_self", tests, NULL, NULL);
+}
