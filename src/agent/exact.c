@@ -46,6 +46,8 @@ static struct exact_control {
     pid_t pid;
     struct sigaction before;
     struct pystack_self *pool; /* EXACT_SLOTS; mapped by the first exact_arm */
+    struct native_copy *native; /* EXACT_SLOTS; mapped when they are first wanted */
+    bool native_wanted;
     struct exact_stats *stats;
     uint64_t restarted, eintr, handler_ns, handled; /* written by handlers */
     struct exact_slot slots[EXACT_SLOTS];
@@ -55,7 +57,7 @@ static struct exact_control {
 
 /* Copy for whoever has asked this thread. A signal that finds one pending is dropped by the kernel, so each answers all
  * questions; one that comes after its question was given up finds none. */
-static void exact_answer(void) {
+static void exact_answer(const void *context) {
     int64_t tid = syscall(SYS_gettid);
     for (size_t i = 0; i < EXACT_SLOTS; i++) {
         struct exact_slot *slot = &exact.slots[i];
@@ -65,6 +67,8 @@ static void exact_answer(void) {
                                          __ATOMIC_RELAXED))
             continue;
         pystack_self_copy(slot->self);
+        if (slot->self->native)
+            native_copy_context(slot->self->native, context, exact.pid);
         uint64_t spent = clock_mono_ns() - slot->self->taken_ns;
         (void)__atomic_add_fetch(&exact.handler_ns, spent, __ATOMIC_RELAXED);
         (void)__atomic_add_fetch(&exact.handled, 1, __ATOMIC_RELAXED);
@@ -76,7 +80,7 @@ static void exact_answer(void) {
 static void exact_handler(int sig, siginfo_t *info, void *context) {
     int saved = errno;
     (void)info;
-    exact_answer();
+    exact_answer(context);
     enum rewind_result r = rewind_interrupted(sig, context);
     if (r == REWIND_DONE)
         (void)__atomic_add_fetch(&exact.restarted, 1, __ATOMIC_RELAXED);
@@ -97,6 +101,18 @@ static int exact_map(struct err *e) {
     (void)madvise(p, EXACT_SLOTS * sizeof *exact.pool, MADV_DONTFORK);
     exact.pool = p;
     return 0;
+}
+
+void exact_set_native(bool wanted) {
+    size_t size = EXACT_SLOTS * sizeof *exact.native;
+    if (wanted && !exact.native) {
+        void *p =
+            mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        exact.native = p == MAP_FAILED ? NULL : p;
+        if (exact.native)
+            (void)madvise(p, size, MADV_DONTFORK);
+    }
+    exact.native_wanted = wanted && exact.native;
 }
 
 static bool exact_is_ours(const struct sigaction *sa) {
@@ -157,7 +173,11 @@ void exact_disarm(void) {
     }
     if (!busy) {
         (void)munmap(exact.pool, EXACT_SLOTS * sizeof *exact.pool);
+        if (exact.native)
+            (void)munmap(exact.native, EXACT_SLOTS * sizeof *exact.native);
         exact.pool = NULL;
+        exact.native = NULL;
+        exact.native_wanted = false;
     }
 }
 
@@ -188,7 +208,7 @@ void exact_in_child(void) {
 size_t exact_bytes(void) {
     size_t n = 0;
     for (size_t i = 0; i < EXACT_SLOTS; i++)
-        n += exact.slots[i].self ? EXACT_TOUCHED : 0;
+        n += exact.slots[i].self ? EXACT_TOUCHED + (exact.native ? sizeof *exact.native : 0) : 0;
     return n;
 }
 
@@ -223,6 +243,8 @@ static struct exact_slot *exact_take(const struct pystack_thread *t, uint64_t no
     if (!slot)
         return NULL;
     size_t i = (size_t)(slot - exact.slots);
+    if (exact.native)
+        exact.native[i].stack_end = 0; /* of another thread */
     *slot = (struct exact_slot){.tid = t->tid, .serial = t->serial, .used_ns = now, .self = &exact.pool[i]};
     return slot;
 }
@@ -255,6 +277,9 @@ bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct 
     slot->used_ns = now;
     slot->counted_late = slot->unwanted = false;
     pystack_self_prepare(ps, slot->self, t, known);
+    slot->self->native = exact.native_wanted ? &exact.native[slot - exact.slots] : NULL;
+    if (slot->self->native)
+        slot->self->native->known = 0;
     __atomic_store_n(&slot->state, EXACT_SENT, __ATOMIC_RELEASE);
     if (syscall(SYS_tgkill, exact.pid, (pid_t)t->tid, EXACT_SIGNAL) != 0) {
         __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);

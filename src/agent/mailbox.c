@@ -109,6 +109,14 @@ void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream
     mailbox_changed(m);
 }
 
+void mailbox_set_native(struct mailbox *m, uint32_t peer, bool native) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (slot)
+        slot->native = native;
+    mailbox_changed(m);
+}
+
 static size_t mailbox_min(size_t a, size_t b) { return a < b ? a : b; }
 
 void mailbox_rollback(struct mailbox *m, uint32_t peer, const struct queue_mark *mark) {

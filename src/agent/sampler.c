@@ -23,6 +23,7 @@
 #define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
 #define SAMPLER_LEAST_SHARE 0.25          /* of the budget, left to samples beside snapshots */
 #define SAMPLER_ANSWERS_NS (2 * CLOCK_NS_PER_MS)
+#define SAMPLER_NATIVE_NS (20 * CLOCK_NS_PER_MS) /* more, for one who wants native frames: they are to be had in no other way */
 #define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
 #define SAMPLER_NEVER UINT64_MAX
 
@@ -58,6 +59,8 @@ struct sampler_plan {
     bool gentle; /* somebody wants no signals to be sent */
     bool locals; /* someone asks for locals: */
     struct pystack_locals_wish wish;
+    struct native_wish native; /* someone asks for native frames */
+    bool native_samples;
     double sample_hz, snapshot_hz; /* the fastest of each stream */
     uint64_t next_ns;
 };
@@ -79,7 +82,7 @@ static struct pystack *sampler_pystack(struct sampler *s) {
 
 static size_t sampler_bytes(const struct sampler *s, const struct model_snapshot *snap) {
     return account_stack_bytes() + sizeof *s + profile_bytes(&s->profile) + exact_bytes() +
-           (snap ? snap->arena.used : 0);
+           (snap ? snap->arena.used : 0) + (s->ps ? pystack_native_bytes(s->ps) : 0);
 }
 
 static void sampler_publish(struct sampler *s, const struct model_snapshot *snap) {
@@ -144,13 +147,28 @@ static ssize_t sampler_ask_frames(void *arg, const struct pystack_thread *t, str
     ssize_t n =
         pystack_self_decode(s->ps, copy, s->profile.known, arena, out, truncated, &s->profile.unknown_frames);
     *gil = copy->gil_state;
+    if (n >= 0 && copy->native && pystack_wants_native(s->ps, t->tid))
+        pystack_put_native(s->ps, copy->native);
     exact_release(t);
     return n;
 }
 
+/* Registers and stack of a thread without Python that runs. See struct pystack_asker. */
+static void sampler_ask_native(void *arg, int64_t tid) {
+    struct sampler *s = arg;
+    const struct pystack_self *copy;
+    const struct pystack_thread t = {.tid = tid};
+    if (!exact_is_armed() || clock_mono_ns() >= s->answers_until_ns ||
+        !exact_ask(s->ps, &t, s->profile.known) || exact_wait(&t, s->answers_until_ns, &copy) != EXACT_READY)
+        return;
+    if (copy->native)
+        pystack_put_native(s->ps, copy->native);
+    exact_release(&t);
+}
+
 /* A snapshot with what only the agent knows. 0, or -1 with the error. */
-static int sampler_snapshot(struct sampler *s, const struct pystack_locals_wish *wish,
-                            struct model_snapshot *out, struct err *e) {
+static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, struct model_snapshot *out,
+                            struct err *e) {
     int64_t own[AGENT_MAX_TIDS];
     size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
     struct pystack *ps = sampler_pystack(s);
@@ -161,8 +179,16 @@ static int sampler_snapshot(struct sampler *s, const struct pystack_locals_wish 
     }
     profile_collect(&s->profile, ps);
     s->answers_until_ns = clock_mono_ns() + SAMPLER_ANSWERS_NS;
-    pystack_set_asker(ps, &(struct pystack_asker){.read = sampler_ask_frames, .arg = s});
-    if (pystack_snapshot_locals(ps, own, n_own, wish, out, e) != 0) {
+    if (plan->native.wanted)
+        s->answers_until_ns += SAMPLER_NATIVE_NS;
+    pystack_set_asker(
+        ps, &(struct pystack_asker){.read = sampler_ask_frames, .native = sampler_ask_native, .arg = s});
+    (void)pystack_want_native(ps, &plan->native);
+    exact_set_native(plan->native.wanted || s->profile.native);
+    int rc = pystack_snapshot_locals(ps, own, n_own, plan->locals ? &plan->wish : NULL, out, e);
+    (void)pystack_want_native(ps, NULL);
+    exact_set_native(s->profile.native);
+    if (rc != 0) {
         s->read_errors++;
         return -1;
     }
@@ -207,10 +233,10 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
 }
 
 static void sampler_answer_threads(struct sampler *s, const struct mailbox_slot *slot,
-                                   const struct model_snapshot *snap, const struct err *e) {
+                                   const struct model_snapshot *snap, bool native, const struct err *e) {
     for (size_t k = 0; k < slot->n_asks; k++) {
         struct strbuf b;
-        if (slot->asks[k].method != WIRE_THREADS)
+        if (slot->asks[k].method != WIRE_THREADS || slot->asks[k].want.native != native)
             continue;
         if (!snap) {
             sampler_answer_error(s, slot->peer, slot->asks[k].id, e);
@@ -253,13 +279,18 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
     struct err e = {0};
     uint64_t cpu = clock_self_cpu_ns();
     sampler_choose_mode(s, plan->gentle);
-    int rc = sampler_snapshot(s, plan->locals ? &plan->wish : NULL, &snap, &e);
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        if (plan->slots[i].peer)
-            sampler_answer_threads(s, &plan->slots[i], rc == 0 ? &snap : NULL, &e);
+    int rc = sampler_snapshot(s, plan, &snap, &e);
+    /* Those who want native frames first: the others get what remains without them. */
+    for (int native = plan->native.wanted; native >= 0; native--) {
+        if (!native && plan->native.wanted)
+            model_snapshot_strip_native(&snap);
+        for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+            if (plan->slots[i].peer)
+                sampler_answer_threads(s, &plan->slots[i], rc == 0 ? &snap : NULL, native, &e);
+    }
     if (rc == 0)
         sampler_notify_threads(s, plan, &snap);
-    if (!plan->locals) /* what one asked for does not slow the streams down */
+    if (!plan->locals && !plan->native.wanted) /* what one asked for does not slow the streams down */
         cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
     sampler_publish(s, rc == 0 ? &snap : NULL);
     model_snapshot_fini(&snap);
@@ -325,8 +356,11 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
     struct pystack *ps = sampler_pystack(s);
     if (ps)
         sampler_choose_mode(s, plan->gentle);
-    if (ps)
+    if (ps) {
+        profile_set_native(&s->profile, ps, plan->native_samples);
+        exact_set_native(s->profile.native);
         profile_tick(&s->profile, ps, wanted);
+    }
     /* What handlers have spent since the last tick is ours too. */
     uint64_t spent = clock_self_cpu_ns() - cpu + s->signals.handler_ns - s->handler_ns;
     s->handler_ns = s->signals.handler_ns;
@@ -360,6 +394,14 @@ static void sampler_plan_locals(struct sampler_plan *plan, const struct wire_thr
     plan->locals = true;
 }
 
+static void sampler_plan_native(struct sampler_plan *plan, const struct wire_threads *want) {
+    if (!want->native)
+        return;
+    plan->native.tid = !plan->native.wanted || plan->native.tid == want->tid ? want->tid : 0;
+    plan->native.wanted = true;
+    plan->native.max_age_ns = SAMPLER_NATIVE_NS;
+}
+
 static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *copy,
                               struct sampler_plan *plan) {
     memcpy(copy->asks, slot->asks, sizeof copy->asks);
@@ -370,6 +412,7 @@ static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *co
         plan->threads |= copy->asks[k].method == WIRE_THREADS;
         plan->gentle |= copy->asks[k].want.mode == MODEL_SAMPLING_GENTLE;
         sampler_plan_locals(plan, &copy->asks[k].want);
+        sampler_plan_native(plan, &copy->asks[k].want);
     }
     if (copy->n_asks)
         copy->peer = slot->peer;
@@ -429,6 +472,7 @@ static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint
         plan->sample_hz = fmax(plan->sample_hz, slot->rate_hz[WIRE_STREAM_SAMPLES]);
         for (size_t k = 0; k < WIRE_STREAM_COUNT; k++)
             plan->gentle |= slot->rate_hz[k] > 0 && slot->mode[k] == MODEL_SAMPLING_GENTLE;
+        plan->native_samples |= slot->rate_hz[WIRE_STREAM_SAMPLES] > 0 && slot->native;
         plan->snapshot_hz = fmax(plan->snapshot_hz, slot->rate_hz[WIRE_STREAM_THREADS]);
     }
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)

@@ -100,6 +100,8 @@ enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread 
 struct pystack_asker {
     ssize_t (*read)(void *arg, const struct pystack_thread *t, struct arena *arena, struct model_frame **out,
                     bool *truncated, enum model_gil *gil);
+    /* NULL, or: has a thread without Python that runs copy its registers and stack, for native.h. */
+    void (*native)(void *arg, int64_t tid);
     void *arg;
 };
 

@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 
 #include "pystack/codes.h"
+#include "pystack/native.h"
 #include "pystack/pystack.h"
 #include "pystack/reader.h"
 
@@ -28,7 +29,8 @@ struct pystack_self_frame {
     uint64_t addr;
     uint64_t code;
     uint64_t instr; /* address of an instruction (3.11 on) or f_lasti */
-    uint32_t owner;
+    uint8_t owner;
+    bool entry;   /* 3.11: see struct pystack_raw_frame */
     uint32_t key; /* its code's own description is keys[key - 1]; 0 none was taken */
 };
 
@@ -61,6 +63,7 @@ struct pystack_self {
     struct pystack_thread thread;
     uint64_t gil; /* address of the GIL; 0 unknown */
     const struct pystack_known *known;
+    struct native_copy *native; /* registers and stack go there too; NULL: they are not wanted */
     /* the copy */
     enum pystack_self_end end;
     enum model_gil gil_state; /* held, none or unknown: who runs does not wait */

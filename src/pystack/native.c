@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * native: unwinds a copy; see native.h. Accessors: libunwind(3), unw_create_addr_space(3).
+ *
+ * What libunwind guesses where it finds no unwind information (code made at run time, hand-written loops) is believed only when
+ * the address it comes to is one that a call returns to.
+ */
+#include "pystack/native.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <libunwind.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "pystack/native_maps.h"
+
+#define NATIVE_PAGE 4096U
+#define NATIVE_PAGES 256U
+#define NATIVE_CACHE 1024U /* places whose unwind rules libunwind remembers */
+#define NATIVE_MAX_READS 20000U /* of one stack: what is mapped is foreign and may say anything */
+#define NATIVE_REFRESH_NS (100 * CLOCK_NS_PER_MS) /* an unknown address has the maps read again, but not more often */
+#define NATIVE_CALL_MAX 7 /* bytes of the longest call instruction */
+
+/* Part of libunwind's remote library, though not of its headers: finds the FDE in a table in the target. */
+#define native_search_table UNW_OBJ(dwarf_search_unwind_table)
+extern int native_search_table(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di, unw_proc_info_t *pi,
+                               int need_unwind_info, void *arg);
+
+struct native {
+    struct mem mem;
+    struct native_maps maps;
+    uint64_t read_ns; /* when the maps were read */
+    unw_addr_space_t space;
+    const struct native_copy *copy;
+    unsigned reads;
+    bool no_info; /* a place without unwind information was met */
+    struct native_stats stats;
+    uint64_t page_at[NATIVE_PAGES]; /* address + 1, 0 free */
+    uint8_t pages[NATIVE_PAGES][NATIVE_PAGE];
+};
+
+/* ---- memory and registers, for libunwind ---- */
+
+/* Bytes that do not change, through the cache; they may not cross a page. 0 or -1. */
+static int native_read_cached(struct native *n, uint64_t addr, void *out, size_t len) {
+    uint64_t page = addr & ~(uint64_t)(NATIVE_PAGE - 1);
+    size_t slot = (size_t)((page / NATIVE_PAGE) % NATIVE_PAGES);
+    if (addr - page > NATIVE_PAGE - len)
+        return mem_read(&n->mem, addr, out, len);
+    if (n->page_at[slot] != page + 1) {
+        n->page_at[slot] = 0;
+        if (mem_read(&n->mem, page, n->pages[slot], NATIVE_PAGE) != 0)
+            return -1;
+        n->page_at[slot] = page + 1;
+    }
+    memcpy(out, n->pages[slot] + (addr - page), len);
+    return 0;
+}
+
+static int native_access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *val, int write, void *arg) {
+    struct native *n = arg;
+    const struct native_copy *c = n->copy;
+    (void)as;
+    if (write || ++n->reads > NATIVE_MAX_READS)
+        return -UNW_EINVAL;
+    if (c->stack_len >= sizeof *val && addr >= c->stack_at &&
+        addr - c->stack_at <= c->stack_len - sizeof *val) {
+        memcpy(val, c->stack + (addr - c->stack_at), sizeof *val);
+        return 0;
+    }
+    /* The rest of the stack may have changed since: nothing is read that could have. */
+    const struct native_map *map = native_maps_at(&n->maps, addr);
+    if (!map || !map->steady || native_read_cached(n, addr, val, sizeof *val) != 0)
+        return -UNW_EINVAL;
+    return 0;
+}
+
+static int native_access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *val, int write, void *arg) {
+    const struct native_copy *c = ((struct native *)arg)->copy;
+    (void)as;
+    if (write)
+        return -UNW_EREADONLYREG;
+    if (reg < 0 || reg >= NATIVE_REGS || !(c->known >> reg & 1))
+        return -UNW_EBADREG;
+    *val = c->regs[reg];
+    return 0;
+}
+
+static int native_access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *val, int write,
+                               void *arg) {
+    (void)as, (void)reg, (void)val, (void)write, (void)arg;
+    return -UNW_EBADREG;
+}
+
+static int native_find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need,
+                                 void *arg) {
+    struct native *n = arg;
+    struct native_module *m = native_maps_module(&n->maps, ip);
+    if (!m || !m->n_table) {
+        n->no_info = true;
+        return -UNW_ENOINFO;
+    }
+    unw_dyn_info_t di;
+    memset(&di, 0, sizeof di);
+    di.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+    di.start_ip = m->elf.text_start;
+    di.end_ip = m->elf.text_end;
+    di.u.rti.segbase = m->elf.eh_frame_hdr;
+    di.u.rti.table_data = m->table;
+    di.u.rti.table_len = m->n_table; /* entries of two 32-bit words: as many words of 64 */
+    int rc = native_search_table(as, ip, &di, pi, need, arg);
+    if (rc < 0)
+        n->no_info = true;
+    return rc;
+}
+
+static void native_put_unwind_info(unw_addr_space_t as, unw_proc_info_t *pi, void *arg) {
+    (void)as, (void)pi, (void)arg;
+}
+
+static int native_no_dyn_info(unw_addr_space_t as, unw_word_t *list, void *arg) {
+    (void)as, (void)list, (void)arg;
+    return -UNW_ENOINFO;
+}
+
+static int native_no_resume(unw_addr_space_t as, unw_cursor_t *cursor, void *arg) {
+    (void)as, (void)cursor, (void)arg;
+    return -UNW_EINVAL;
+}
+
+static int native_no_name(unw_addr_space_t as, unw_word_t addr, char *buf, size_t cap, unw_word_t *off,
+                          void *arg) {
+    (void)as, (void)addr, (void)buf, (void)cap, (void)off, (void)arg;
+    return -UNW_ENOINFO;
+}
+
+/* ---- life ---- */
+
+struct native *native_new(pid_t pid) {
+    static unw_accessors_t accessors = {
+        .find_proc_info = native_find_proc_info,
+        .put_unwind_info = native_put_unwind_info,
+        .get_dyn_info_list_addr = native_no_dyn_info,
+        .access_mem = native_access_mem,
+        .access_reg = native_access_reg,
+        .access_fpreg = native_access_fpreg,
+        .resume = native_no_resume,
+        .get_proc_name = native_no_name,
+    };
+    struct native *n = calloc(1, sizeof *n);
+    if (!n)
+        return NULL;
+    mem_init_process(&n->mem, pid ? pid : getpid());
+    native_maps_init(&n->maps, pid, &n->mem);
+    n->space = unw_create_addr_space(&accessors, 0);
+    if (!n->space) {
+        native_free(n);
+        return NULL;
+    }
+    (void)unw_set_caching_policy(n->space, UNW_CACHE_GLOBAL);
+    (void)unw_set_cache_size(n->space, NATIVE_CACHE, 0);
+    return n;
+}
+
+void native_free(struct native *n) {
+    if (!n)
+        return;
+    if (n->space)
+        unw_destroy_addr_space(n->space);
+    native_maps_fini(&n->maps);
+    free(n);
+}
+
+void native_refresh(struct native *n, uint64_t max_age_ns) {
+    uint64_t now = clock_mono_ns();
+    if (n->read_ns && now - n->read_ns < max_age_ns)
+        return;
+    n->read_ns = now;
+    if (native_maps_read(&n->maps) != 1)
+        return;
+    memset(n->page_at, 0, sizeof n->page_at);
+    unw_flush_cache(n->space, 0, 0);
+}
+
+const struct native_stats *native_get_stats(const struct native *n) { return &n->stats; }
+
+size_t native_bytes(const struct native *n) {
+    return n ? sizeof *n + sizeof(struct native_copy) + native_maps_bytes(&n->maps) : 0;
+}
+
+/* ---- unwinding ---- */
+
+/* Is `ip` just behind a call instruction? Intel SDM, volume 2: E8 rel32, or FF /2 with an operand of up to 5 bytes and a prefix. */
+static bool native_is_return(struct native *n, uint64_t ip) {
+    uint8_t code[NATIVE_CALL_MAX];
+    if (ip < 4096 || mem_read(&n->mem, ip - sizeof code, code, sizeof code) != 0)
+        return false;
+    if (code[NATIVE_CALL_MAX - 5] == 0xe8)
+        return true;
+    for (size_t i = 0; i + 2 <= sizeof code; i++)
+        if (code[i] == 0xff && (code[i + 1] >> 3 & 7) == 2)
+            return true;
+    return false;
+}
+
+/* The mapping of code at `ip`; when it is not known the maps are read again, if that was not done just now. */
+static const struct native_map *native_code_at(struct native *n, uint64_t ip) {
+    const struct native_map *map = native_maps_at(&n->maps, ip);
+    if (map && map->executable)
+        return map;
+    native_refresh(n, NATIVE_REFRESH_NS);
+    map = native_maps_at(&n->maps, ip);
+    return map && map->executable ? map : NULL;
+}
+
+static struct model_frame native_frame(struct native *n, uint64_t ip) {
+    const struct native_module *m = native_maps_module(&n->maps, ip);
+    return (struct model_frame){.kind = MODEL_FRAME_NATIVE,
+                                .module = m ? m->path : NULL,
+                                .address = m ? ip - m->elf.bias : ip};
+}
+
+/* Follow the chain. Number of frames; `*whole` when its end was reached. */
+static size_t native_follow(struct native *n, struct model_frame *out, size_t cap, bool *whole) {
+    unw_cursor_t cursor;
+    size_t done = 0;
+    bool exact = true; /* the address is of the instruction itself, not behind a call */
+    int step = unw_init_remote(&cursor, n->space, n) == 0 ? 1 : -1;
+    uint64_t last_sp = 0;
+    *whole = false;
+    while (step > 0 && done < cap) {
+        unw_word_t ip, sp;
+        if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 || unw_get_reg(&cursor, UNW_REG_SP, &sp) != 0)
+            return done;
+        if (ip == 0) {
+            *whole = true; /* the outermost frame's return address */
+            return done;
+        }
+        if (!exact)
+            ip--;
+        /* A stack grows down: a caller's part of it lies above. */
+        if (!native_code_at(n, ip) || (n->no_info && !exact && !native_is_return(n, ip + 1)) ||
+            (done && sp < last_sp))
+            return done;
+        last_sp = sp;
+        out[done++] = native_frame(n, ip);
+        exact = unw_is_signal_frame(&cursor) > 0;
+        if (exact)
+            last_sp = 0; /* the handler may have had a stack of its own */
+        n->no_info = false;
+        step = unw_step(&cursor);
+    }
+    *whole = step == 0 && !n->no_info;
+    return done;
+}
+
+/* Where the stack ends, for the next copy: its mapping is not among those remembered, but what comes next may be. */
+static void native_note_end(struct native_copy *c) {
+    /* A copy that filled its room says nothing; one that the kernel cut short ends where the stack does. */
+    c->stack_end = c->stack_len && c->stack_len < NATIVE_STACK_MAX && !c->stack_end ? c->stack_at + c->stack_len
+                                                                                   : c->stack_end;
+}
+
+size_t native_unwind(struct native *n, struct native_copy *c, struct model_frame *out, size_t cap) {
+    bool whole;
+    uint64_t began = clock_self_cpu_ns();
+    if (!(c->known >> NATIVE_RIP & 1) || !c->stack_len || cap < 2)
+        return 0;
+    native_note_end(c);
+    n->copy = c;
+    n->reads = 0;
+    n->no_info = false;
+    size_t done = native_follow(n, out, cap - 1, &whole);
+    n->copy = NULL;
+    if (!whole && done)
+        out[done++] = (struct model_frame){.kind = MODEL_FRAME_NATIVE};
+    n->stats.stacks++;
+    n->stats.frames += done;
+    n->stats.cut += !whole;
+    n->stats.ns += clock_self_cpu_ns() - began;
+    return done;
+}
