@@ -21,8 +21,8 @@ void profile_set_native(struct profile *p, struct pystack *ps, bool wanted) {
 }
 
 static void profile_native_want(struct pystack *ps) {
-    (void)pystack_want_native(
-        ps, &(struct native_wish){.wanted = true, .max_age_ns = PROFILE_NATIVE_MAPS_NS});
+    (void)pystack_want_native(ps,
+                              &(struct native_wish){.wanted = true, .max_age_ns = PROFILE_NATIVE_MAPS_NS});
 }
 
 void profile_native_begin(struct profile *p, struct pystack *ps, const struct profile_thread *t) {

@@ -23,7 +23,8 @@
 #define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
 #define SAMPLER_LEAST_SHARE 0.25          /* of the budget, left to samples beside snapshots */
 #define SAMPLER_ANSWERS_NS (2 * CLOCK_NS_PER_MS)
-#define SAMPLER_NATIVE_NS (20 * CLOCK_NS_PER_MS) /* more, for one who wants native frames: they are to be had in no other way */
+#define SAMPLER_NATIVE_NS (100 * CLOCK_NS_PER_MS) /* more, for one who wants native frames: they are to be had in no other way */
+#define SAMPLER_MAPS_NS (20 * CLOCK_NS_PER_MS) /* what was mapped that long ago is believed by one snapshot */
 #define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
 #define SAMPLER_NEVER UINT64_MAX
 
@@ -399,7 +400,7 @@ static void sampler_plan_native(struct sampler_plan *plan, const struct wire_thr
         return;
     plan->native.tid = !plan->native.wanted || plan->native.tid == want->tid ? want->tid : 0;
     plan->native.wanted = true;
-    plan->native.max_age_ns = SAMPLER_NATIVE_NS;
+    plan->native.max_age_ns = SAMPLER_MAPS_NS;
 }
 
 static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *copy,

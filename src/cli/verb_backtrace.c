@@ -100,7 +100,7 @@ static void backtrace_put_native_frame(struct strbuf *out, const struct model_fr
     const char *module = slash ? slash + 1 : f->module;
     (void)strbuf_adds(out, "    ");
     if (!f->func && !f->module && !f->address) {
-        (void)strbuf_adds(out, "? (native callers from here on are not known)\n");
+        (void)strbuf_adds(out, "? (native frames here are not known)\n");
         return;
     }
     if (!f->func) {

@@ -86,8 +86,8 @@ static size_t merge_apart(struct merge *m) {
     return m->done;
 }
 
-size_t native_merge(const struct model_frame *frames, size_t n, const enum native_role *roles, size_t n_native,
-                    bool truncated, uint32_t *order, enum model_native *how) {
+size_t native_merge(const struct model_frame *frames, size_t n, const enum native_role *roles,
+                    size_t n_native, bool truncated, uint32_t *order, enum model_native *how) {
     struct merge m = {
         .frames = frames, .n = n, .roles = roles, .n_native = n_native, .python = n_native, .order = order};
     bool open, skip_first = false;
@@ -98,7 +98,10 @@ size_t native_merge(const struct model_frame *frames, size_t n, const enum nativ
         return merge_apart(&m);
     if (!cut && !truncated && calls == groups + 1 && merge_begins_with_call(&m))
         skip_first = true;
-    else if (cut && truncated ? false : cut ? calls > groups : truncated ? calls < groups : calls != groups || open) {
+    else if (cut && truncated ? false
+             : cut            ? calls > groups
+             : truncated      ? calls < groups
+                              : calls != groups || open) {
         *how = MODEL_NATIVE_APART;
         return merge_apart(&m);
     }

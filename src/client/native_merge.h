@@ -18,9 +18,9 @@
 /* What a native frame is of. */
 enum native_role {
     NATIVE_ROLE_PLAIN = 0,
-    NATIVE_ROLE_LOOP,      /* the interpreter's loop */
+    NATIVE_ROLE_LOOP, /* the interpreter's loop */
     NATIVE_ROLE_LOOP_PART, /* called by it to do a part of its work: one instruction of a tail-call interpreter, code of the JIT */
-    NATIVE_ROLE_CUT,       /* not a frame: what called the last one is not known */
+    NATIVE_ROLE_CUT, /* not a frame: what called the last one is not known */
 };
 
 /* Role of a function by its name in the symbol table; NULL: not known. */
@@ -29,7 +29,7 @@ enum native_role native_role_of(const char *symbol);
 /* `frames`: `n_native` native ones with their `roles`, then Python frames and entries, `n` together, innermost first. `truncated`:
  * the outermost Python frames are missing. Into `order`, which has room for `n`: the numbers of the frames to be shown. Their number;
  * `*how` is merged, apart, or unknown (there are no native frames). */
-size_t native_merge(const struct model_frame *frames, size_t n, const enum native_role *roles, size_t n_native,
-                    bool truncated, uint32_t *order, enum model_native *how);
+size_t native_merge(const struct model_frame *frames, size_t n, const enum native_role *roles,
+                    size_t n_native, bool truncated, uint32_t *order, enum model_native *how);
 
 #endif

@@ -24,8 +24,9 @@ struct symbol {
 };
 
 struct symbols_place {
-    const struct symbol *list; /* innermost first: the last is the function, those before it are inlined in it */
-    size_t n;                  /* 1 or more */
+    const struct symbol
+        *list; /* innermost first: the last is the function, those before it are inlined in it */
+    size_t n;  /* 1 or more */
     enum native_role role;
 };
 

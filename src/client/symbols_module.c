@@ -234,7 +234,8 @@ static int module_die_number(Dwarf_Die *die, unsigned name) {
 }
 
 /* Where the inlined function was called: file and line. */
-static void module_call_place(Dwarf_Die *cu, Dwarf_Die *die, struct arena *text, const char **file, int *line) {
+static void module_call_place(Dwarf_Die *cu, Dwarf_Die *die, struct arena *text, const char **file,
+                              int *line) {
     Dwarf_Files *files;
     size_t n, number = (size_t)module_die_number(die, DW_AT_call_file);
     *line = module_die_number(die, DW_AT_call_line);
@@ -268,8 +269,8 @@ static size_t module_inlined(struct symbols_file *f, uint64_t at, struct symbol 
     return n;
 }
 
-size_t symbols_module_find(struct symbols_module *m, uint64_t address, struct symbol *list, struct arena *text,
-                           enum native_role *role) {
+size_t symbols_module_find(struct symbols_module *m, uint64_t address, struct symbol *list,
+                           struct arena *text, enum native_role *role) {
     struct symbols_file *f = m->file;
     *role = NATIVE_ROLE_PLAIN;
     list[0] = (struct symbol){.func = NULL};

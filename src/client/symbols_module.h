@@ -23,7 +23,7 @@ struct symbols_module *symbols_module_open(pid_t pid, const char *path);
 void symbols_module_free(struct symbols_module *m);
 
 /* Fill `list`, which has room for SYMBOLS_MAX_INLINED; strings go to the arena. Number, 1 or more. */
-size_t symbols_module_find(struct symbols_module *m, uint64_t address, struct symbol *list, struct arena *text,
-                           enum native_role *role);
+size_t symbols_module_find(struct symbols_module *m, uint64_t address, struct symbol *list,
+                           struct arena *text, enum native_role *role);
 
 #endif

@@ -19,10 +19,13 @@
 
 #define NATIVE_PAGE 4096U
 #define NATIVE_PAGES 256U
-#define NATIVE_CACHE 1024U /* places whose unwind rules libunwind remembers */
+#define NATIVE_CACHE 1024U      /* places whose unwind rules libunwind remembers */
 #define NATIVE_MAX_READS 20000U /* of one stack: what is mapped is foreign and may say anything */
-#define NATIVE_REFRESH_NS (100 * CLOCK_NS_PER_MS) /* an unknown address has the maps read again, but not more often */
-#define NATIVE_CALL_MAX 7 /* bytes of the longest call instruction */
+#define NATIVE_REFRESH_NS                                                                                    \
+    (100 * CLOCK_NS_PER_MS)          /* an unknown address has the maps read again, but not more often */
+#define NATIVE_CALL_MAX 7            /* bytes of the longest call instruction */
+#define NATIVE_FUNCTION_MAX 0x10000U /* bytes of a function whose beginning is not known */
+#define NATIVE_BRIDGE_TRIES 24       /* callers tried where a chain is broken */
 
 /* Part of libunwind's remote library, though not of its headers: finds the FDE in a table in the target. */
 #define native_search_table UNW_OBJ(dwarf_search_unwind_table)
@@ -71,11 +74,13 @@ static int native_access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *v
         memcpy(val, c->stack + (addr - c->stack_at), sizeof *val);
         return 0;
     }
-    /* The rest of the stack may have changed since: nothing is read that could have. */
+    /* The rest of the stack may have changed since: it is not read. Data of modules is, for unwind tables refer to it. */
     const struct native_map *map = native_maps_at(&n->maps, addr);
-    if (!map || !map->steady || native_read_cached(n, addr, val, sizeof *val) != 0)
+    if (!map || !map->readable)
         return -UNW_EINVAL;
-    return 0;
+    int rc = map->steady ? native_read_cached(n, addr, val, sizeof *val)
+                         : mem_read(&n->mem, addr, val, sizeof *val);
+    return rc == 0 ? 0 : -UNW_EINVAL;
 }
 
 static int native_access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *val, int write, void *arg) {
@@ -193,18 +198,14 @@ size_t native_bytes(const struct native *n) {
 
 /* ---- unwinding ---- */
 
-/* Is `ip` just behind a call instruction? Intel SDM, volume 2: E8 rel32, or FF /2 with an operand of up to 5 bytes and a prefix. */
-static bool native_is_return(struct native *n, uint64_t ip) {
-    uint8_t code[NATIVE_CALL_MAX];
-    if (ip < 4096 || mem_read(&n->mem, ip - sizeof code, code, sizeof code) != 0)
-        return false;
-    if (code[NATIVE_CALL_MAX - 5] == 0xe8)
-        return true;
-    for (size_t i = 0; i + 2 <= sizeof code; i++)
-        if (code[i] == 0xff && (code[i + 1] >> 3 & 7) == 2)
-            return true;
-    return false;
-}
+/* A stack being followed. */
+struct native_walk {
+    struct model_frame *out;
+    size_t n, cap;
+    bool whole;      /* its end was reached */
+    uint64_t ip, sp; /* of the last frame */
+    uint64_t start;  /* of its function; 0 not known */
+};
 
 /* The mapping of code at `ip`; when it is not known the maps are read again, if that was not done just now. */
 static const struct native_map *native_code_at(struct native *n, uint64_t ip) {
@@ -216,70 +217,163 @@ static const struct native_map *native_code_at(struct native *n, uint64_t ip) {
     return map && map->executable ? map : NULL;
 }
 
+static int native_read_code(struct native *n, uint64_t addr, void *out, size_t len) {
+    const struct native_map *map = native_maps_at(&n->maps, addr);
+    if (!map || !map->executable || len > map->end - addr)
+        return -1;
+    return map->steady ? native_read_cached(n, addr, out, len) : mem_read(&n->mem, addr, out, len);
+}
+
+/* Is `ip` just behind a call instruction? `*target`: what it calls, 0 when that is not in the instruction. Intel SDM, volume 2: E8
+ * rel32, or FF /2 with up to 5 more bytes. */
+static bool native_is_return(struct native *n, uint64_t ip, uint64_t *target) {
+    uint8_t code[NATIVE_CALL_MAX];
+    int32_t offset;
+    *target = 0;
+    if (ip < 4096 || native_read_code(n, ip - sizeof code, code, sizeof code) != 0)
+        return false;
+    for (size_t i = 0; i + 2 <= sizeof code; i++)
+        if (code[i] == 0xff && (code[i + 1] >> 3 & 7) == 2)
+            return true;
+    if (code[NATIVE_CALL_MAX - 5] != 0xe8)
+        return false;
+    memcpy(&offset, code + NATIVE_CALL_MAX - 4, sizeof offset);
+    *target = ip + (uint64_t)(int64_t)offset;
+    return true;
+}
+
+/* Where a call of `target` leads: through an entry of a procedure linkage table (endbr64, bnd or not, then FF 25: jmp *rel32). */
+static uint64_t native_through_plt(struct native *n, uint64_t target) {
+    uint8_t code[16];
+    size_t at = 0;
+    int32_t offset;
+    uint64_t to;
+    if (native_read_code(n, target, code, sizeof code) != 0)
+        return target;
+    at += memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0 ? 4 : 0;
+    at += code[at] == 0xf2;
+    if (code[at] != 0xff || code[at + 1] != 0x25)
+        return target;
+    memcpy(&offset, code + at + 2, sizeof offset);
+    uint64_t slot = target + at + 6 + (uint64_t)(int64_t)offset;
+    const struct native_map *map = native_maps_at(&n->maps, slot);
+    return map && map->readable && mem_read_u64(&n->mem, slot, &to) == 0 ? to : target;
+}
+
 static struct model_frame native_frame(struct native *n, uint64_t ip) {
     const struct native_module *m = native_maps_module(&n->maps, ip);
-    return (struct model_frame){.kind = MODEL_FRAME_NATIVE,
-                                .module = m ? m->path : NULL,
-                                .address = m ? ip - m->elf.bias : ip};
+    return (struct model_frame){
+        .kind = MODEL_FRAME_NATIVE, .module = m ? m->path : NULL, .address = m ? ip - m->elf.bias : ip};
 }
 
-/* Follow the chain. Number of frames; `*whole` when its end was reached. */
-static size_t native_follow(struct native *n, struct model_frame *out, size_t cap, bool *whole) {
+/* One frame. False when it makes no sense; `exact`: the address is of the instruction itself, not behind a call. */
+static bool native_put(struct native *n, struct native_walk *w, unw_cursor_t *cursor, bool exact) {
+    unw_proc_info_t info;
+    unw_word_t ip, sp;
+    uint64_t target;
+    if (unw_get_reg(cursor, UNW_REG_IP, &ip) != 0 || unw_get_reg(cursor, UNW_REG_SP, &sp) != 0)
+        return false;
+    if (ip == 0) {
+        w->whole = true; /* the outermost frame's return address */
+        return false;
+    }
+    /* What libunwind guessed must be behind a call; and a stack grows down: a caller's part of it lies above. */
+    if ((n->no_info && !exact && !native_is_return(n, ip, &target)) || sp < w->sp)
+        return false;
+    ip -= !exact;
+    if (!native_code_at(n, ip))
+        return false;
+    w->ip = ip;
+    w->sp = sp;
+    w->start = unw_get_proc_info(cursor, &info) == 0 ? info.start_ip : 0;
+    w->out[w->n++] = native_frame(n, ip);
+    return true;
+}
+
+/* Follow the chain from the registers of the copy. */
+static void native_follow(struct native *n, struct native_walk *w) {
     unw_cursor_t cursor;
-    size_t done = 0;
-    bool exact = true; /* the address is of the instruction itself, not behind a call */
-    int step = unw_init_remote(&cursor, n->space, n) == 0 ? 1 : -1;
-    uint64_t last_sp = 0;
-    *whole = false;
-    while (step > 0 && done < cap) {
-        unw_word_t ip, sp;
-        if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 || unw_get_reg(&cursor, UNW_REG_SP, &sp) != 0)
-            return done;
-        if (ip == 0) {
-            *whole = true; /* the outermost frame's return address */
-            return done;
-        }
-        if (!exact)
-            ip--;
-        /* A stack grows down: a caller's part of it lies above. */
-        if (!native_code_at(n, ip) || (n->no_info && !exact && !native_is_return(n, ip + 1)) ||
-            (done && sp < last_sp))
-            return done;
-        last_sp = sp;
-        out[done++] = native_frame(n, ip);
+    bool exact = true;
+    w->whole = false;
+    w->sp = 0;
+    n->no_info = false;
+    if (unw_init_remote(&cursor, n->space, n) != 0)
+        return;
+    for (int step = 1; step > 0 && w->n < w->cap;) {
+        if (!native_put(n, w, &cursor, exact))
+            return;
         exact = unw_is_signal_frame(&cursor) > 0;
         if (exact)
-            last_sp = 0; /* the handler may have had a stack of its own */
+            w->sp = 0; /* the handler may have had a stack of its own */
         n->no_info = false;
         step = unw_step(&cursor);
+        w->whole = step == 0 && !n->no_info;
     }
-    *whole = step == 0 && !n->no_info;
-    return done;
 }
 
-/* Where the stack ends, for the next copy: its mapping is not among those remembered, but what comes next may be. */
-static void native_note_end(struct native_copy *c) {
-    /* A copy that filled its room says nothing; one that the kernel cut short ends where the stack does. */
-    c->stack_end = c->stack_len && c->stack_len < NATIVE_STACK_MAX && !c->stack_end ? c->stack_at + c->stack_len
-                                                                                   : c->stack_end;
+/* May the last frame have been called by what returns to `ip`? A call of another function is a remainder of an earlier call. */
+static bool native_is_caller(struct native *n, const struct native_walk *w, uint64_t ip) {
+    uint64_t target;
+    if (!native_code_at(n, ip) || !native_maps_module(&n->maps, ip) || !native_is_return(n, ip, &target))
+        return false;
+    if (!target)
+        return true;
+    target = native_through_plt(n, target);
+    if (w->start)
+        return target == w->start;
+    return target <= w->ip && w->ip - target < NATIVE_FUNCTION_MAX;
+}
+
+/* The chain broke: hand-written code has no unwind information, and of a thread that sleeps most registers are not known. Look on the
+ * stack for a caller from which it can be followed to its end; what lies between stays unknown, and is marked so. */
+static void native_bridge(struct native *n, struct native_copy *c, struct native_walk *w) {
+    struct native_walk at = *w;
+    uint64_t regs[NATIVE_REGS], from = (w->sp + 7) & ~7ULL;
+    uint32_t known = c->known;
+    int tries = NATIVE_BRIDGE_TRIES;
+    memcpy(regs, c->regs, sizeof regs);
+    if (w->n + 2 > w->cap || from < c->stack_at)
+        return;
+    w->out[at.n++] = (struct model_frame){.kind = MODEL_FRAME_NATIVE};
+    for (size_t i = (size_t)(from - c->stack_at); i + 8 <= c->stack_len && tries > 0; i += 8) {
+        uint64_t ip;
+        memcpy(&ip, c->stack + i, sizeof ip);
+        if (!native_is_caller(n, w, ip))
+            continue;
+        struct native_walk beyond = at;
+        tries--;
+        c->regs[NATIVE_RIP] = ip - 1;
+        c->regs[NATIVE_RSP] = c->stack_at + i + 8;
+        c->known = 1U << NATIVE_RIP | 1U << NATIVE_RSP;
+        native_follow(n, &beyond);
+        if (beyond.whole) {
+            *w = beyond;
+            break;
+        }
+    }
+    memcpy(c->regs, regs, sizeof regs);
+    c->known = known;
 }
 
 size_t native_unwind(struct native *n, struct native_copy *c, struct model_frame *out, size_t cap) {
-    bool whole;
     uint64_t began = clock_self_cpu_ns();
-    if (!(c->known >> NATIVE_RIP & 1) || !c->stack_len || cap < 2)
+    struct native_walk w = {.out = out, .cap = cap - 1};
+    if (!(c->known >> NATIVE_RIP & 1) || !c->stack_len || cap < 4)
         return 0;
-    native_note_end(c);
+    /* A copy that the kernel cut short ends where the stack does: the next one need not try to go further. */
+    if (c->stack_len < NATIVE_STACK_MAX && !c->stack_end)
+        c->stack_end = c->stack_at + c->stack_len;
     n->copy = c;
     n->reads = 0;
-    n->no_info = false;
-    size_t done = native_follow(n, out, cap - 1, &whole);
+    native_follow(n, &w);
+    if (!w.whole && w.n && w.n < w.cap)
+        native_bridge(n, c, &w);
     n->copy = NULL;
-    if (!whole && done)
-        out[done++] = (struct model_frame){.kind = MODEL_FRAME_NATIVE};
+    if (!w.whole && w.n)
+        out[w.n++] = (struct model_frame){.kind = MODEL_FRAME_NATIVE};
     n->stats.stacks++;
-    n->stats.frames += done;
-    n->stats.cut += !whole;
+    n->stats.frames += w.n;
+    n->stats.cut += !w.whole;
     n->stats.ns += clock_self_cpu_ns() - began;
-    return done;
+    return w.n;
 }

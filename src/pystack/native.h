@@ -20,16 +20,17 @@
 #include "base/model.h"
 
 #define NATIVE_STACK_MAX ((size_t)64 * 1024)
-#define NATIVE_PIECES 18       /* pages that so many bytes can lie in, and one more */
-#define NATIVE_MAX_FRAMES 512  /* of one stack, the innermost ones */
-#define NATIVE_REGS 17         /* in the order of the System V psABI for x86-64, figure 3.36: rax ... r15, return address */
+#define NATIVE_PIECES 18      /* pages that so many bytes can lie in, and one more */
+#define NATIVE_MAX_FRAMES 512 /* of one stack, the innermost ones */
+#define NATIVE_REGS                                                                                          \
+    17 /* in the order of the System V psABI for x86-64, figure 3.36: rax ... r15, return address */
 #define NATIVE_RSP 7
 #define NATIVE_RIP 16
 
 struct native_copy {
     uint64_t regs[NATIVE_REGS];
-    uint32_t known;     /* a bit for each register */
-    uint64_t stack_at;  /* address of stack[0] */
+    uint32_t known;    /* a bit for each register */
+    uint64_t stack_at; /* address of stack[0] */
     size_t stack_len;
     uint64_t stack_end; /* hint for the next copy of the same thread: where its stack ends; 0 not known */
     uint64_t spent_ns;  /* copying, within the handler */
@@ -73,7 +74,7 @@ size_t native_bytes(const struct native *n);
 /* Whose native frames a snapshot is to have. */
 struct native_wish {
     bool wanted;
-    int64_t tid; /* of this thread, as the target numbers it; 0: of all */
+    int64_t tid;         /* of this thread, as the target numbers it; 0: of all */
     uint64_t max_age_ns; /* how long the list of what is mapped is believed */
 };
 

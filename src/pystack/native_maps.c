@@ -39,8 +39,8 @@ void native_maps_fini(struct native_maps *m) {
 }
 
 size_t native_maps_bytes(const struct native_maps *m) {
-    return m->cap * sizeof *m->maps + m->cap_modules * sizeof *m->modules +
-           m->cap_paths * sizeof *m->paths + m->text.used;
+    return m->cap * sizeof *m->maps + m->cap_modules * sizeof *m->modules + m->cap_paths * sizeof *m->paths +
+           m->text.used;
 }
 
 /* `list` of `*cap` items made to hold `n` + 1, at most `most`. NULL when it cannot (then it is as before). */
@@ -104,6 +104,7 @@ static int maps_add(const struct procfs_map *map, void *arg) {
     s->maps[s->n++] = (struct native_map){.start = map->start,
                                           .end = map->end,
                                           .executable = executable,
+                                          .readable = file && map->perms[0] == 'r',
                                           .steady = file && map->perms[0] == 'r' && map->perms[1] != 'w',
                                           .module = same ? (int)s->n_modules - 1 : -1};
     if (executable)

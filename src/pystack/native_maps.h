@@ -19,8 +19,9 @@
 struct native_map {
     uint64_t start, end;
     bool executable;
-    bool steady; /* its bytes do not change under us: a file's, not writable, or the vdso */
-    int module;  /* number, or -1 */
+    bool readable; /* a file's, or the vdso's */
+    bool steady;   /* the same, and its bytes do not change under us */
+    int module;    /* number, or -1 */
 };
 
 struct native_module {

@@ -15,8 +15,8 @@
 
 /* After pystack_native_begin and the thread's Python frames: put the native frames before them. `copied` is what that said,
  * `moved`: it has run since. */
-void pystack_native_attach(struct pystack *ps, pid_t outer_tid, bool copied, bool moved, struct model_thread *t,
-                        struct arena *arena);
+void pystack_native_attach(struct pystack *ps, pid_t outer_tid, bool copied, bool moved,
+                           struct model_thread *t, struct arena *arena);
 
 void pystack_native_fini(struct pystack *ps);
 
