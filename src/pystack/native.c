@@ -268,7 +268,6 @@ static struct model_frame native_frame(struct native *n, uint64_t ip) {
 
 /* One frame. False when it makes no sense; `exact`: the address is of the instruction itself, not behind a call. */
 static bool native_put(struct native *n, struct native_walk *w, unw_cursor_t *cursor, bool exact) {
-    unw_proc_info_t info;
     unw_word_t ip, sp;
     uint64_t target;
     if (unw_get_reg(cursor, UNW_REG_IP, &ip) != 0 || unw_get_reg(cursor, UNW_REG_SP, &sp) != 0)
@@ -285,23 +284,26 @@ static bool native_put(struct native *n, struct native_walk *w, unw_cursor_t *cu
         return false;
     w->ip = ip;
     w->sp = sp;
-    w->start = unw_get_proc_info(cursor, &info) == 0 ? info.start_ip : 0;
     w->out[w->n++] = native_frame(n, ip);
     return true;
 }
 
 /* Follow the chain from the registers of the copy. */
 static void native_follow(struct native *n, struct native_walk *w) {
-    unw_cursor_t cursor;
+    unw_cursor_t cursor, last;
+    unw_proc_info_t info;
     bool exact = true;
     w->whole = false;
     w->sp = 0;
     n->no_info = false;
+    w->start = 0;
     if (unw_init_remote(&cursor, n->space, n) != 0)
         return;
+    last = cursor;
     for (int step = 1; step > 0 && w->n < w->cap;) {
         if (!native_put(n, w, &cursor, exact))
-            return;
+            break;
+        last = cursor;
         exact = unw_is_signal_frame(&cursor) > 0;
         if (exact)
             w->sp = 0; /* the handler may have had a stack of its own */
@@ -309,6 +311,8 @@ static void native_follow(struct native *n, struct native_walk *w) {
         step = unw_step(&cursor);
         w->whole = step == 0 && !n->no_info;
     }
+    if (!w->whole && w->n && unw_get_proc_info(&last, &info) == 0)
+        w->start = info.start_ip;
 }
 
 /* May the last frame have been called by what returns to `ip`? A call of another function is a remainder of an earlier call. */
