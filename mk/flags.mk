@@ -38,7 +38,7 @@ ifeq ($(IS_CLANG),)
 STUB_CFLAGS += -fno-tree-loop-distribute-patterns
 endif
 
-TEST_CFLAGS := $(ALL_CFLAGS) -Itests -DPROBING_SOURCE_DIR=\"$(CURDIR)\"
+TEST_CFLAGS := $(ALL_CFLAGS) -Wno-missing-field-initializers -Itests -DPROBING_SOURCE_DIR=\"$(CURDIR)\"
 
 ALL_LDFLAGS := $(LDFLAGS) -pthread -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-z,noexecstack
 EXE_LDFLAGS := $(ALL_LDFLAGS) $(SAN_LDFLAGS) -pie

@@ -43,7 +43,6 @@ void *outside_python_new(const struct session_address *addr, struct err *e) {
 static void outside_python_copy(struct outside_python *o, struct native_copy *c) {
     struct user_regs_struct r;
     c->known = 0;
-    c->stack_end = 0;
     if (thread_get_regs(&o->stop.thread, &r) != 0)
         return;
     const unsigned long long regs[NATIVE_REGS] = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,

@@ -25,6 +25,7 @@
     (100 * CLOCK_NS_PER_MS)          /* an unknown address has the maps read again, but not more often */
 #define NATIVE_CALL_MAX 7            /* bytes of the longest call instruction */
 #define NATIVE_FUNCTION_MAX 0x10000U /* bytes of a function whose beginning is not known */
+#define NATIVE_BEYOND 512            /* bytes copied beyond the stack pointer of the outermost frame */
 #define NATIVE_BRIDGE_TRIES 24       /* callers tried where a chain is broken */
 
 /* Part of libunwind's remote library, though not of its headers: finds the FDE in a table in the target. */
@@ -364,15 +365,14 @@ size_t native_unwind(struct native *n, struct native_copy *c, struct model_frame
     struct native_walk w = {.out = out, .cap = cap - 1};
     if (!(c->known >> NATIVE_RIP & 1) || !c->stack_len || cap < 4)
         return 0;
-    /* A copy that the kernel cut short ends where the stack does: the next one need not try to go further. */
-    if (c->stack_len < NATIVE_STACK_MAX && !c->stack_end)
-        c->stack_end = c->stack_at + c->stack_len;
     n->copy = c;
     n->reads = 0;
     native_follow(n, &w);
     if (!w.whole && w.n && w.n < w.cap)
         native_bridge(n, c, &w);
     n->copy = NULL;
+    /* The outermost frame stays where it is: the next copy need not go further. */
+    c->stack_end = w.whole ? w.sp + NATIVE_BEYOND : 0;
     if (!w.whole && w.n)
         out[w.n++] = (struct model_frame){.kind = MODEL_FRAME_NATIVE};
     n->stats.stacks++;

@@ -78,6 +78,12 @@ struct native_wish {
     uint64_t max_age_ns; /* how long the list of what is mapped is believed */
 };
 
+#define NATIVE_HINTS 256 /* threads whose stack's end is remembered */
+struct native_hint {
+    int64_t tid;
+    uint64_t stack_end; /* 0 not known */
+};
+
 struct pystack;
 
 /* From now on snapshots have native frames before the Python frames, and MODEL_FRAME_ENTRY among these; NULL: not. 0, or -1 without

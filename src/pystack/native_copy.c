@@ -69,7 +69,6 @@ int native_copy_asleep(struct native_copy *c, pid_t pid, pid_t tid) {
     c->regs[NATIVE_RSP] = call.sp;
     c->regs[NATIVE_RIP] = call.pc;
     c->known = 1U << NATIVE_RSP | 1U << NATIVE_RIP;
-    c->stack_end = 0;
     native_copy_stack(c, pid ? pid : getpid());
     return c->stack_len ? 0 : -1;
 }

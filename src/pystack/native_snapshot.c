@@ -18,9 +18,11 @@ int pystack_want_native(struct pystack *ps, const struct native_wish *wish) {
         ps->native = native_new(ps->pid);
     if (!ps->native_copy)
         ps->native_copy = calloc(1, sizeof *ps->native_copy);
+    if (!ps->native_hints)
+        ps->native_hints = calloc(NATIVE_HINTS, sizeof *ps->native_hints);
     if (!ps->native_frames)
         ps->native_frames = calloc(NATIVE_MAX_FRAMES, sizeof *ps->native_frames);
-    if (ps->native && ps->native_copy && ps->native_frames)
+    if (ps->native && ps->native_copy && ps->native_hints && ps->native_frames)
         return 0;
     ps->native_wish.wanted = false;
     return -1;
@@ -29,6 +31,7 @@ int pystack_want_native(struct pystack *ps, const struct native_wish *wish) {
 void pystack_native_fini(struct pystack *ps) {
     native_free(ps->native);
     free(ps->native_copy);
+    free(ps->native_hints);
     free(ps->native_frames);
 }
 
@@ -43,8 +46,20 @@ struct native_copy *pystack_native_copy(struct pystack *ps) {
 size_t pystack_native_bytes(const struct pystack *ps) { return native_bytes(ps->native); }
 
 void pystack_put_native(struct pystack *ps, struct native_copy *c) {
-    if (ps->native_wish.wanted)
-        ps->n_native_frames = native_unwind(ps->native, c, ps->native_frames, NATIVE_MAX_FRAMES);
+    if (!ps->native_wish.wanted)
+        return;
+    ps->n_native_frames = native_unwind(ps->native, c, ps->native_frames, NATIVE_MAX_FRAMES);
+    if (c == ps->native_copy)
+        ps->native_hints[ps->native_hint].stack_end = c->stack_end;
+}
+
+/* What is known of the thread's stack from before; a wrong end makes a copy too short at worst, and is forgotten then. */
+static void native_take_hint(struct pystack *ps, int64_t tid) {
+    ps->native_hint = (size_t)tid % NATIVE_HINTS;
+    struct native_hint *hint = &ps->native_hints[ps->native_hint];
+    if (hint->tid != tid)
+        *hint = (struct native_hint){.tid = tid};
+    ps->native_copy->stack_end = hint->stack_end;
 }
 
 bool pystack_native_begin(struct pystack *ps, int64_t tid, pid_t outer_tid, bool asleep) {
@@ -52,6 +67,7 @@ bool pystack_native_begin(struct pystack *ps, int64_t tid, pid_t outer_tid, bool
     ps->entries = pystack_wants_native(ps, tid);
     if (!ps->entries)
         return false;
+    native_take_hint(ps, tid);
     native_refresh(ps->native, ps->native_wish.max_age_ns);
     /* Where it can be held all registers are known. */
     return asleep && !ps->hold.stop && native_copy_asleep(ps->native_copy, ps->pid, outer_tid) == 0;

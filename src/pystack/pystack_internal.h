@@ -108,6 +108,8 @@ struct pystack {
     struct native_wish native_wish;
     struct native *native;           /* NULL: native frames were never asked for */
     struct native_copy *native_copy; /* of a thread that sleeps or was held; allocated with `native` */
+    struct native_hint *native_hints; /* NATIVE_HINTS; where stacks of threads end */
+    size_t native_hint;               /* of the thread being read */
     struct model_frame *native_frames; /* NATIVE_MAX_FRAMES; of the thread that was read last */
     size_t n_native_frames;
 };
