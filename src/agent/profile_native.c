@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-#define PROFILE_NATIVE_MAPS_NS (2 * CLOCK_NS_PER_S) /* an address that is not known has them read sooner */
+#define PROFILE_NATIVE_MAPS_NS (10 * CLOCK_NS_PER_S) /* an address that is not known has them read sooner */
 
 void profile_set_native(struct profile *p, struct pystack *ps, bool wanted) {
     if (wanted && !p->joined)
