@@ -113,7 +113,7 @@ const struct action_def action_table[] = {
      {"c"},
      NULL,
      0,
-     "show the C and C++ frames of the selected thread too, or hide them"},
+     "show C and C++ frames of the thread too, or hide them"},
     {ACTION_ZOOM, "zoom", VIEWS, {"w"}, NULL, 0, "give the pane the whole body, or back"},
     {ACTION_THREAD_PREV, "thread-previous", THREADS, {"["}, NULL, 0, "previous thread, from either pane"},
     {ACTION_THREAD_NEXT, "thread-next", THREADS, {"]"}, NULL, 0, "next thread, from either pane"},
