@@ -19,8 +19,9 @@
 
 #define NATIVE_PAGE 4096U
 #define NATIVE_PAGES 256U
-#define NATIVE_CACHE 1024U      /* places whose unwind rules libunwind remembers */
-#define NATIVE_MAX_READS 20000U /* of one stack: what is mapped is foreign and may say anything */
+#define NATIVE_CACHE 1024U       /* places whose unwind rules libunwind remembers */
+#define NATIVE_STEP_READS 5000U  /* of one step: what is mapped is foreign and may say anything */
+#define NATIVE_MAX_READS 200000U /* of one stack */
 #define NATIVE_REFRESH_NS                                                                                    \
     (100 * CLOCK_NS_PER_MS)          /* an unknown address has the maps read again, but not more often */
 #define NATIVE_CALL_MAX 7            /* bytes of the longest call instruction */
@@ -39,7 +40,7 @@ struct native {
     uint64_t read_ns; /* when the maps were read */
     unw_addr_space_t space;
     const struct native_copy *copy;
-    unsigned reads;
+    unsigned reads, step_reads;
     bool no_info; /* a place without unwind information was met */
     struct native_stats stats;
     uint64_t page_at[NATIVE_PAGES]; /* address + 1, 0 free */
@@ -68,7 +69,7 @@ static int native_access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *v
     struct native *n = arg;
     const struct native_copy *c = n->copy;
     (void)as;
-    if (write || ++n->reads > NATIVE_MAX_READS)
+    if (write || ++n->reads > NATIVE_MAX_READS || ++n->step_reads > NATIVE_STEP_READS)
         return -UNW_EINVAL;
     if (c->stack_len >= sizeof *val && addr >= c->stack_at &&
         addr - c->stack_at <= c->stack_len - sizeof *val) {
@@ -145,7 +146,8 @@ static int native_no_name(unw_addr_space_t as, unw_word_t addr, char *buf, size_
 
 /* ---- life ---- */
 
-struct native *native_new(pid_t pid) {
+/* With maps to be read, or given. */
+static struct native *native_make(const struct mem *mem, pid_t pid) {
     static unw_accessors_t accessors = {
         .find_proc_info = native_find_proc_info,
         .put_unwind_info = native_put_unwind_info,
@@ -159,7 +161,7 @@ struct native *native_new(pid_t pid) {
     struct native *n = calloc(1, sizeof *n);
     if (!n)
         return NULL;
-    mem_init_process(&n->mem, pid ? pid : getpid());
+    n->mem = *mem;
     native_maps_init(&n->maps, pid, &n->mem);
     n->space = unw_create_addr_space(&accessors, 0);
     if (!n->space) {
@@ -169,6 +171,20 @@ struct native *native_new(pid_t pid) {
     (void)unw_set_caching_policy(n->space, UNW_CACHE_GLOBAL);
     (void)unw_set_cache_size(n->space, NATIVE_CACHE, 0);
     return n;
+}
+
+struct native *native_new(pid_t pid) {
+    struct mem mem;
+    mem_init_process(&mem, pid ? pid : getpid());
+    return native_make(&mem, pid);
+}
+
+struct native *native_new_memory(const struct mem *mem, uint64_t base, uint64_t size) {
+    struct native *n = native_make(mem, 0);
+    if (!n || native_maps_set(&n->maps, base, size) == 0)
+        return n;
+    native_free(n);
+    return NULL;
 }
 
 void native_free(struct native *n) {
@@ -182,6 +198,8 @@ void native_free(struct native *n) {
 
 void native_refresh(struct native *n, uint64_t max_age_ns) {
     uint64_t now = clock_mono_ns();
+    if (n->maps.given)
+        return;
     if (n->read_ns && now - n->read_ns < max_age_ns)
         return;
     n->read_ns = now;
@@ -298,6 +316,7 @@ static void native_follow(struct native *n, struct native_walk *w) {
     w->sp = 0;
     n->no_info = false;
     w->start = 0;
+    n->step_reads = 0;
     if (unw_init_remote(&cursor, n->space, n) != 0)
         return;
     last = cursor;
@@ -309,6 +328,7 @@ static void native_follow(struct native *n, struct native_walk *w) {
         if (exact)
             w->sp = 0; /* the handler may have had a stack of its own */
         n->no_info = false;
+        n->step_reads = 0;
         step = unw_step(&cursor);
         w->whole = step == 0 && !n->no_info;
     }

@@ -55,6 +55,10 @@ struct native;
 struct native *native_new(pid_t pid);
 void native_free(struct native *n);
 
+/* The same for tests and fuzzing: `mem` holds one module, mapped from `base` on. */
+struct mem;
+struct native *native_new_memory(const struct mem *mem, uint64_t base, uint64_t size);
+
 /* Read the list of what is mapped again, if it is older than `max_age_ns`. */
 void native_refresh(struct native *n, uint64_t max_age_ns);
 

@@ -137,6 +137,19 @@ int native_maps_read(struct native_maps *m) {
     return same ? 0 : 1;
 }
 
+int native_maps_set(struct native_maps *m, uint64_t base, uint64_t size) {
+    m->maps = calloc(1, sizeof *m->maps);
+    m->modules = calloc(1, sizeof *m->modules);
+    if (!m->maps || !m->modules)
+        return -1;
+    *m->maps = (struct native_map){
+        .start = base, .end = base + size, .executable = true, .readable = true, .steady = true};
+    *m->modules = (struct native_module){.base = base, .path = "memory"};
+    m->n = m->cap = m->n_modules = m->cap_modules = 1;
+    m->given = true;
+    return 0;
+}
+
 const struct native_map *native_maps_at(const struct native_maps *m, uint64_t addr) {
     size_t low = 0, high = m->n;
     while (low < high) {

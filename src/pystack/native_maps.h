@@ -43,6 +43,7 @@ struct native_maps {
     size_t n_paths, cap_paths;
     struct arena text;
     uint64_t hash; /* of the list */
+    bool given;    /* native_maps_set: there is nothing to read */
 };
 
 void native_maps_init(struct native_maps *m, pid_t pid, struct mem *mem);
@@ -50,6 +51,9 @@ void native_maps_fini(struct native_maps *m);
 
 /* Read the list anew. 1 it has changed, 0 it is as before, -1 (the old one stays). */
 int native_maps_read(struct native_maps *m);
+
+/* One module and nothing else, for tests. 0, or -1 without memory. */
+int native_maps_set(struct native_maps *m, uint64_t base, uint64_t size);
 
 /* The mapping that holds `addr`, or NULL. */
 const struct native_map *native_maps_at(const struct native_maps *m, uint64_t addr);
