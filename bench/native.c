@@ -84,8 +84,8 @@ static void bench_run(struct native *native, pid_t tid, size_t n, uint64_t *copy
         bytes = bench_copy.stack_len;
     }
     const struct native_stats *stats = native_get_stats(native);
-    printf("{\"samples\": %zu, \"frames\": %zu, \"stack_bytes\": %zu, \"cut\": %" PRIu64 ",\n ", n, deepest, bytes,
-           stats->cut);
+    printf("{\"samples\": %zu, \"frames\": %zu, \"stack_bytes\": %zu, \"cut\": %" PRIu64 ",\n ", n, deepest,
+           bytes, stats->cut);
     bench_print("copy_us", copy_ns, n, ",\n ");
     bench_print("unwind_us", unwind_ns, n, ",\n ");
     printf("\"unwind_cold_us\": %.1f, \"held_bytes\": %zu}\n", (double)cold_ns / 1e3, native_bytes(native));

@@ -45,7 +45,7 @@ static struct exact_control {
     bool armed; /* the handler is installed */
     pid_t pid;
     struct sigaction before;
-    struct pystack_self *pool; /* EXACT_SLOTS; mapped by the first exact_arm */
+    struct pystack_self *pool;  /* EXACT_SLOTS; mapped by the first exact_arm */
     struct native_copy *native; /* EXACT_SLOTS; mapped when they are first wanted */
     bool native_wanted;
     struct exact_stats *stats;

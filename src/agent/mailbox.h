@@ -36,7 +36,7 @@ struct mailbox_slot {
     size_t n_asks;
     double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
     enum model_sampling mode[WIRE_STREAM_COUNT];
-    bool native; /* samples: with native frames */
+    bool native;            /* samples: with native frames */
     uint64_t due_ns;        /* of its next snapshot */
     struct queue_mark sent; /* definitions that were sent; its generation is that of the subscription */
     size_t

@@ -61,7 +61,8 @@ void profile_fini(struct profile *p) {
 }
 
 size_t profile_bytes(const struct profile *p) {
-    return (p->joined ? PROFILE_NATIVE_FRAMES * sizeof *p->joined : 0) + trie_bytes(&p->trie) + PROFILE_BATCH * sizeof *p->samples + sizeof *p->known +
+    return (p->joined ? PROFILE_NATIVE_FRAMES * sizeof *p->joined : 0) + trie_bytes(&p->trie) +
+           PROFILE_BATCH * sizeof *p->samples + sizeof *p->known +
            (p->n_threads + p->cap_ended) * sizeof *p->threads;
 }
 

@@ -38,7 +38,7 @@ struct profile_thread {
     enum model_gil gil;
     uint32_t stack_id;
     uint32_t native_id; /* as struct model_sample */
-    char *name; /* owned; NULL unknown */
+    char *name;         /* owned; NULL unknown */
     char native_name[16];
     uint64_t names_at_ns; /* when the native name was read */
     uint64_t names;       /* value of profile.names when a name changed last */

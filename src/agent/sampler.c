@@ -23,9 +23,10 @@
 #define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
 #define SAMPLER_LEAST_SHARE 0.25          /* of the budget, left to samples beside snapshots */
 #define SAMPLER_ANSWERS_NS (2 * CLOCK_NS_PER_MS)
-#define SAMPLER_NATIVE_NS (100 * CLOCK_NS_PER_MS) /* more, for one who wants native frames: they are to be had in no other way */
+#define SAMPLER_NATIVE_NS                                                                                    \
+    (100 * CLOCK_NS_PER_MS) /* more, for one who wants native frames: they are to be had in no other way */
 #define SAMPLER_MAPS_NS (20 * CLOCK_NS_PER_MS) /* what was mapped that long ago is believed by one snapshot */
-#define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
+#define SAMPLER_RETRY_NS CLOCK_NS_PER_S        /* between two tries to find the interpreter */
 #define SAMPLER_NEVER UINT64_MAX
 
 struct sampler {

@@ -74,11 +74,12 @@ struct model_locals {
 /* One frame of a stack. */
 struct model_frame {
     enum model_frame_kind kind;
-    const char *func; /* qualified name where the interpreter keeps one; NULL unknown */
-    const char *file; /* co_filename as the interpreter has it; NULL unknown */
-    int line;         /* current line (not the function's first); 0 unknown */
+    const char *func;   /* qualified name where the interpreter keeps one; NULL unknown */
+    const char *file;   /* co_filename as the interpreter has it; NULL unknown */
+    int line;           /* current line (not the function's first); 0 unknown */
     const char *module; /* native: file of the library or program; NULL unknown (code made at run time) */
-    uint64_t address;   /* native: of the instruction, as the module's file counts; without a module, in memory. 0: unknown,
+    uint64_t
+        address; /* native: of the instruction, as the module's file counts; without a module, in memory. 0: unknown,
                            and unknown is what called the frame before */
 };
 
@@ -91,12 +92,13 @@ struct model_thread {
     char state;              /* R S D T t Z X I as the kernel says; '?' unknown */
     int8_t on_cpu;           /* 1 its CPU clock advanced since the last look, 0 not, MODEL_UNKNOWN */
     enum model_gil gil;
-    double cpu_pct;             /* of one core, since the last look; NAN unknown (the first look) */
-    bool has_python;            /* it has a Python thread state */
-    bool torn;                  /* it moved while it was read: the frames may mix two moments */
-    bool truncated;             /* frames beyond the limit were left out (the outermost ones) */
-    uint64_t stopped_us;        /* how long it was made to stand still for this look; 0: it was not */
-    enum model_native native;   /* see client/native.h; until then native frames, if any, stand before the Python frames */
+    double cpu_pct;      /* of one core, since the last look; NAN unknown (the first look) */
+    bool has_python;     /* it has a Python thread state */
+    bool torn;           /* it moved while it was read: the frames may mix two moments */
+    bool truncated;      /* frames beyond the limit were left out (the outermost ones) */
+    uint64_t stopped_us; /* how long it was made to stand still for this look; 0: it was not */
+    enum model_native
+        native; /* see client/native.h; until then native frames, if any, stand before the Python frames */
     struct model_frame *frames; /* innermost first */
     size_t n_frames;
     const struct model_locals *
@@ -172,7 +174,8 @@ struct model_sample {
     double timestamp;
     int64_t tid;
     uint32_t stack_id; /* 0: no Python frame */
-    uint32_t native_id; /* the stack with native frames before the Python frames and their entries; 0: not known */
+    uint32_t
+        native_id; /* the stack with native frames before the Python frames and their entries; 0: not known */
     int8_t on_cpu;
     bool torn;
     enum model_gil gil;

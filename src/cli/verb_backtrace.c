@@ -171,9 +171,10 @@ int cli_run_backtrace(const struct cli_options *o, struct session_address *addr,
     const struct cli_backtrace_options *mine = (const struct cli_backtrace_options *)(const void *)o;
     struct target_options how = {.no_inject = mine->no_inject, .block = mine->block};
     if (mine->native && mine->no_inject && !mine->block)
-        return err_set(e, ERR_USAGE,
-                       "--native with --no-inject needs --block too: native frames of a thread are known from "
-                       "outside only while it is stopped");
+        return err_set(
+            e, ERR_USAGE,
+            "--native with --no-inject needs --block too: native frames of a thread are known from "
+            "outside only while it is stopped");
     if (target_reach(addr, &how, e) != 0)
         return -1;
     struct call *c = call_open(addr, e);

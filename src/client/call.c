@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "client/loop.h"
 
-#define CALL_NATIVE_S 60 /* large libraries are read for their symbols */
+#define CALL_NATIVE_S 60              /* large libraries are read for their symbols */
 #define CALL_GRACE_US (500 * 1000ULL) /* for the reason behind a broken connection */
 
 enum call_await { CALL_NOTHING = 0, CALL_CONNECTED, CALL_SNAPSHOT, CALL_STATUS, CALL_REPLY, CALL_TIME };
@@ -23,8 +23,8 @@ struct call {
     enum call_await await;
     bool arrived;
     bool failed;
-    bool broken;  /* the connection went; `error` says how */
-    bool in_time; /* the deadline is an end, not a failure */
+    bool broken;    /* the connection went; `error` says how */
+    bool in_time;   /* the deadline is an end, not a failure */
     double reply_s; /* longest time that samples may be under way when they end; 0: as any answer */
     struct err error;
     struct model_snapshot *snapshot; /* where the answer goes */

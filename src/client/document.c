@@ -110,7 +110,8 @@ static void document_put_thread(struct json *j, const struct model_thread *t, bo
     json_kv_bool(j, "truncated", t->truncated);
     json_kv_uint(j, "stopped_us", t->stopped_us);
     if (t->native != MODEL_NATIVE_NONE)
-        json_kv_string(j, "native_merge", model_native_name(t->native)); /* null: native frames are not known */
+        json_kv_string(j, "native_merge",
+                       model_native_name(t->native)); /* null: native frames are not known */
     json_key(j, "frames");
     json_array_begin(j);
     for (size_t i = 0; i < t->n_frames; i++)

@@ -81,9 +81,10 @@ static int export_check(const struct export_request *r, const struct export_form
     if (r->native && f->render == export_render_txt)
         return err_set(e, ERR_USAGE, "--native is for --export folded and json, not for %s", f->name);
     if (r->native && r->how.no_inject && !r->how.block)
-        return err_set(e, ERR_USAGE,
-                       "--native with --no-inject needs --block too: native frames of a thread are known from "
-                       "outside only while it is stopped");
+        return err_set(
+            e, ERR_USAGE,
+            "--native with --no-inject needs --block too: native frames of a thread are known from "
+            "outside only while it is stopped");
     if (f->render == export_render_txt && !r->screen)
         return err_set(e, ERR_USAGE, "this program has no screen to export as txt");
     return output_check(r->output, e);

@@ -69,10 +69,10 @@ static uint64_t fold_hash(enum fold_kind kind, const void *item) {
     const struct fold_thread *thread = item;
     switch (kind) {
     case FOLD_FRAMES:
-        return fold_hash_string(
-            fold_hash_string(fold_mix((uint64_t)frame->kind + frame->address, (uint64_t)(unsigned)frame->line),
-                             frame->func),
-            frame->file ? frame->file : frame->module);
+        return fold_hash_string(fold_hash_string(fold_mix((uint64_t)frame->kind + frame->address,
+                                                          (uint64_t)(unsigned)frame->line),
+                                                 frame->func),
+                                frame->file ? frame->file : frame->module);
     case FOLD_STACKS:
         return fold_mix(fold_mix(3, stack->parent), stack->frame);
     case FOLD_ENTRIES:

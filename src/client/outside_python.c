@@ -45,8 +45,9 @@ static void outside_python_copy(struct outside_python *o, struct native_copy *c)
     c->known = 0;
     if (thread_get_regs(&o->stop.thread, &r) != 0)
         return;
-    const unsigned long long regs[NATIVE_REGS] = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
-                                                  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip};
+    const unsigned long long regs[NATIVE_REGS] = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi,
+                                                  r.rbp, r.rsp, r.r8,  r.r9,  r.r10, r.r11,
+                                                  r.r12, r.r13, r.r14, r.r15, r.rip};
     for (size_t i = 0; i < NATIVE_REGS; i++)
         c->regs[i] = regs[i];
     c->known = (1U << NATIVE_REGS) - 1;

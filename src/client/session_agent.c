@@ -264,8 +264,7 @@ static int session_ask_wanted(struct session_agent *s, const struct wire_threads
 
 static int session_agent_ask_locals(struct session *base, int64_t tid, struct err *e) {
     struct session_agent *s = session_of(base);
-    return session_ask_wanted(
-        s, &(struct wire_threads){.locals = true, .tid = tid, .mode = s->sampling}, e);
+    return session_ask_wanted(s, &(struct wire_threads){.locals = true, .tid = tid, .mode = s->sampling}, e);
 }
 
 static int session_agent_ask_native(struct session *base, int64_t tid, bool locals, struct err *e) {
@@ -575,8 +574,7 @@ struct session *session_agent_new(struct loop *l, const struct session_address *
     s->handler = *h;
     s->arg = arg;
     s->pidfd = -1;
-    s->native =
-        (struct session_native){.loop = l, .pid = addr->pid, .handler = &s->handler, .arg = arg};
+    s->native = (struct session_native){.loop = l, .pid = addr->pid, .handler = &s->handler, .arg = arg};
     s->seed = (unsigned)clock_mono_ns() ^ (unsigned)getpid();
     wire_assembler_init(&s->assembler);
     s->retry = loop_timer_new(l, session_on_retry, s, e);

@@ -118,10 +118,11 @@ static int session_outside_ask_native(struct session *base, int64_t tid, bool lo
     if (session_outside_check(s, e) != 0)
         return -1;
     if (!s->addr.block)
-        return err_set(e, ERR_ATTACH,
-                       "process %d is read from outside, where the native frames of a thread are known only while "
-                       "it is stopped: add --no-inject --block",
-                       (int)s->addr.pid);
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d is read from outside, where the native frames of a thread are known only while "
+            "it is stopped: add --no-inject --block",
+            (int)s->addr.pid);
     return outside_ask_native(s->reader, tid, locals, e);
 }
 

@@ -106,10 +106,10 @@ struct pystack {
     pid_t main_tid; /* as the target numbers it */
     bool entries;   /* frames are followed by MODEL_FRAME_ENTRY where a call of the interpreter's loop ends */
     struct native_wish native_wish;
-    struct native *native;           /* NULL: native frames were never asked for */
-    struct native_copy *native_copy; /* of a thread that sleeps or was held; allocated with `native` */
-    struct native_hint *native_hints; /* NATIVE_HINTS; where stacks of threads end */
-    size_t native_hint;               /* of the thread being read */
+    struct native *native;             /* NULL: native frames were never asked for */
+    struct native_copy *native_copy;   /* of a thread that sleeps or was held; allocated with `native` */
+    struct native_hint *native_hints;  /* NATIVE_HINTS; where stacks of threads end */
+    size_t native_hint;                /* of the thread being read */
     struct model_frame *native_frames; /* NATIVE_MAX_FRAMES; of the thread that was read last */
     size_t n_native_frames;
 };

@@ -155,8 +155,8 @@ static bool self_follow(struct pystack_self *s, uint64_t first, uint64_t expecte
                 return false;
             check = false;
         }
-        s->frames[s->n_frames] =
-            (struct pystack_self_frame){.addr = addr, .code = f.code, .instr = f.instr, .owner = f.owner, .entry = f.entry};
+        s->frames[s->n_frames] = (struct pystack_self_frame){
+            .addr = addr, .code = f.code, .instr = f.instr, .owner = f.owner, .entry = f.entry};
         if (!pystack_is_shim(o, &f))
             s->frames[s->n_frames].key = self_take_key(s, f.code);
         if (++s->n_frames == next_power) {

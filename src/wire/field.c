@@ -139,10 +139,13 @@ static const struct field field_thread_defs[] = {
 TABLE(FIELD_THREAD_DEFS, struct model_thread_def, "threads", field_thread_defs);
 
 static const struct field field_samples[] = {
-    F(struct model_sample, timestamp, "timestamp"), F(struct model_sample, tid, "tid"),
-    F(struct model_sample, stack_id, "stack"),      F_SPARSE(struct model_sample, native_id, "native"),
+    F(struct model_sample, timestamp, "timestamp"),
+    F(struct model_sample, tid, "tid"),
+    F(struct model_sample, stack_id, "stack"),
+    F_SPARSE(struct model_sample, native_id, "native"),
     F(struct model_sample, on_cpu, "on_cpu"),
-    F(struct model_sample, torn, "torn"),           F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
+    F(struct model_sample, torn, "torn"),
+    F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
 };
 TABLE(FIELD_SAMPLES, struct model_sample, "samples", field_samples);
 
