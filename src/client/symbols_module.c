@@ -21,6 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/symbols_loop.h"
+
 #define MODULE_NAME_MAX 2048
 #define MODULE_VDSO "[vdso]"
 #define MODULE_VDSO_MAX ((size_t)64 * 1024)
@@ -37,6 +39,7 @@ struct symbols_file {
     GElf_Addr bias; /* what to add to the file's own addresses */
     struct symbols_entry *entries;
     size_t n;
+    uint64_t loop, loop_size; /* the interpreter's loop; 0: it is not in this file */
 };
 
 /* ---- opening ---- */
@@ -118,6 +121,10 @@ static void module_read_symbols(struct symbols_file *f) {
         const char *name = dwfl_module_getsym_info(f->module, i, &sym, &addr, &section, &elf, NULL);
         if (!name || !name[0] || !module_is_code(&sym, section, elf))
             continue;
+        if (native_role_of(name) == NATIVE_ROLE_LOOP && sym.st_size > f->loop_size) {
+            f->loop = addr;
+            f->loop_size = sym.st_size;
+        }
         f->entries[f->n++] = (struct symbols_entry){
             .start = addr, .size = sym.st_size, .number = (uint32_t)i, .rank = module_rank(&sym, name)};
     }
@@ -280,6 +287,8 @@ size_t symbols_module_find(struct symbols_module *m, uint64_t address, struct sy
     const char *symbol = module_symbol(f, at), *file = NULL;
     int line = 0;
     *role = native_role_of(symbol);
+    if (!symbol && f->loop && symbols_loop_has(f->module, f->loop, f->loop_size, at))
+        *role = NATIVE_ROLE_LOOP;
     if (*role != NATIVE_ROLE_PLAIN) {
         list[0].func = module_keep_name(symbol, text);
         return 1; /* its place in the source says nothing */
