@@ -15,11 +15,16 @@
 #include "client/native_merge.h"
 #include "client/symbols.h"
 
+struct native_stream_frame {
+    bool defined;
+    struct model_frame frame;
+};
+
 /* What a stream has sent in its epoch, and ours. */
 struct native_stream {
     bool has_epoch;
     uint32_t epoch, own_epoch;
-    struct model_frame *frames; /* by number of the stream; strings in `text` */
+    struct native_stream_frame *frames; /* by number of the stream; strings in `text` */
     size_t n_frames;
     struct model_stack_def *stacks; /* by number of the stream */
     uint32_t *own;                  /* our number of the same; 0 not known yet */

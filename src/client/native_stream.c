@@ -68,11 +68,12 @@ static void *stream_hold(void *list, size_t *n, uint32_t id, size_t size) {
 }
 
 static int stream_define_frame(struct native_stream *s, const struct model_frame_def *d) {
-    struct model_frame *frames = stream_hold(s->frames, &s->n_frames, d->frame_id, sizeof *frames);
+    struct native_stream_frame *frames = stream_hold(s->frames, &s->n_frames, d->frame_id, sizeof *frames);
     if (!frames)
         return -1;
     s->frames = frames;
-    struct model_frame *to = &frames[d->frame_id];
+    struct model_frame *to = &frames[d->frame_id].frame;
+    frames[d->frame_id].defined = true;
     *to = d->frame;
     to->func = arena_strdup(&s->text, d->frame.func);
     to->file = arena_strdup(&s->text, d->frame.file);
@@ -119,7 +120,7 @@ static ssize_t stream_path(struct native_stream *s, uint32_t id) {
         if (id >= s->n_stacks || !s->stacks[id].stack_id || n >= STREAM_MAX_DEPTH)
             return -1;
         const struct model_stack_def *d = &s->stacks[id];
-        if (d->frame_id >= s->n_frames || d->parent_id >= id)
+        if (d->frame_id >= s->n_frames || !s->frames[d->frame_id].defined || d->parent_id >= id)
             return -1;
         if (n == s->cap_path) {
             size_t cap = s->cap_path ? 2 * s->cap_path : 256;
@@ -129,7 +130,7 @@ static ssize_t stream_path(struct native_stream *s, uint32_t id) {
             s->path = path;
             s->cap_path = cap;
         }
-        s->path[n++] = s->frames[d->frame_id];
+        s->path[n++] = s->frames[d->frame_id].frame;
         id = d->parent_id;
     }
     return (ssize_t)n;
