@@ -27,7 +27,7 @@
 #define NATIVE_CALL_MAX 7            /* bytes of the longest call instruction */
 #define NATIVE_FUNCTION_MAX 0x10000U /* bytes of a function whose beginning is not known */
 #define NATIVE_BEYOND 512            /* bytes copied beyond the stack pointer of the outermost frame */
-#define NATIVE_BRIDGE_TRIES 24       /* callers tried where a chain is broken */
+#define NATIVE_BRIDGE_TRIES 32       /* callers tried where a chain is broken */
 
 /* Part of libunwind's remote library, though not of its headers: finds the FDE in a table in the target. */
 #define native_search_table UNW_OBJ(dwarf_search_unwind_table)
@@ -336,44 +336,67 @@ static void native_follow(struct native *n, struct native_walk *w) {
         w->start = info.start_ip;
 }
 
-/* May the last frame have been called by what returns to `ip`? A call of another function is a remainder of an earlier call. */
-static bool native_is_caller(struct native *n, const struct native_walk *w, uint64_t ip) {
+enum native_caller { NATIVE_NO_CALLER, NATIVE_MAYBE_CALLER, NATIVE_CALLER };
+
+/* Has the last frame been called by what returns to `ip`? A call of another function is a remainder of an earlier call; of one through
+ * a pointer it cannot be said. */
+static enum native_caller native_is_caller(struct native *n, const struct native_walk *w, uint64_t ip) {
     uint64_t target;
     if (!native_code_at(n, ip) || !native_maps_module(&n->maps, ip) || !native_is_return(n, ip, &target))
-        return false;
+        return NATIVE_NO_CALLER;
     if (!target)
-        return true;
+        return NATIVE_MAYBE_CALLER;
     target = native_through_plt(n, target);
     if (w->start)
-        return target == w->start;
-    return target <= w->ip && w->ip - target < NATIVE_FUNCTION_MAX;
+        return target == w->start ? NATIVE_CALLER : NATIVE_NO_CALLER;
+    return target <= w->ip && w->ip - target < NATIVE_FUNCTION_MAX ? NATIVE_MAYBE_CALLER : NATIVE_NO_CALLER;
+}
+
+/* Follow the chain from a return address at `at` of the copied stack. With `frame_pointer`, the word below it is taken for the caller's
+ * rbp, as functions leave it there that keep one. True when it leads to the end. */
+static bool native_try(struct native *n, struct native_copy *c, struct native_walk *w, size_t at,
+                       bool frame_pointer) {
+    uint64_t ip, rbp, sp = c->stack_at + at + 8;
+    memcpy(&ip, c->stack + at, sizeof ip);
+    c->regs[NATIVE_RIP] = ip - 1;
+    c->regs[NATIVE_RSP] = sp;
+    c->known = 1U << NATIVE_RIP | 1U << NATIVE_RSP;
+    if (frame_pointer) {
+        if (at < 8)
+            return false;
+        memcpy(&rbp, c->stack + at - 8, sizeof rbp);
+        if (rbp < sp || rbp % 8 != 0 || rbp - c->stack_at >= c->stack_len)
+            return false;
+        c->regs[NATIVE_RBP] = rbp;
+        c->known |= 1U << NATIVE_RBP;
+    }
+    native_follow(n, w);
+    return w->whole;
 }
 
 /* The chain broke: hand-written code has no unwind information, and of a thread that sleeps most registers are not known. Look on the
- * stack for a caller from which it can be followed to its end; what lies between stays unknown, and is marked so. */
+ * stack for a caller from which it can be followed to its end. Unless that has certainly called the last frame, what may lie between
+ * is marked as not known. */
 static void native_bridge(struct native *n, struct native_copy *c, struct native_walk *w) {
-    struct native_walk at = *w;
     uint64_t regs[NATIVE_REGS], from = (w->sp + 7) & ~7ULL;
     uint32_t known = c->known;
-    int tries = NATIVE_BRIDGE_TRIES;
+    bool found = false;
     memcpy(regs, c->regs, sizeof regs);
     if (w->n + 2 > w->cap || from < c->stack_at)
         return;
-    w->out[at.n++] = (struct model_frame){.kind = MODEL_FRAME_NATIVE};
-    for (size_t i = (size_t)(from - c->stack_at); i + 8 <= c->stack_len && tries > 0; i += 8) {
+    size_t i = (size_t)(from - c->stack_at);
+    for (int tries = NATIVE_BRIDGE_TRIES; !found && i + 8 <= c->stack_len && tries > 0; i += 8) {
         uint64_t ip;
         memcpy(&ip, c->stack + i, sizeof ip);
-        if (!native_is_caller(n, w, ip))
-            continue;
-        struct native_walk beyond = at;
-        tries--;
-        c->regs[NATIVE_RIP] = ip - 1;
-        c->regs[NATIVE_RSP] = c->stack_at + i + 8;
-        c->known = 1U << NATIVE_RIP | 1U << NATIVE_RSP;
-        native_follow(n, &beyond);
-        if (beyond.whole) {
-            *w = beyond;
-            break;
+        enum native_caller caller = native_is_caller(n, w, ip);
+        for (int with = 1; caller != NATIVE_NO_CALLER && !found && with >= 0; with--) {
+            struct native_walk beyond = *w;
+            if (!with || caller != NATIVE_CALLER)
+                beyond.out[beyond.n++] = (struct model_frame){.kind = MODEL_FRAME_NATIVE};
+            found = native_try(n, c, &beyond, i, with);
+            if (found)
+                *w = beyond;
+            tries--;
         }
     }
     memcpy(c->regs, regs, sizeof regs);

@@ -24,6 +24,7 @@
 #define NATIVE_MAX_FRAMES 512 /* of one stack, the innermost ones */
 #define NATIVE_REGS                                                                                          \
     17 /* in the order of the System V psABI for x86-64, figure 3.36: rax ... r15, return address */
+#define NATIVE_RBP 6
 #define NATIVE_RSP 7
 #define NATIVE_RIP 16
 
