@@ -222,15 +222,16 @@ static void profile_new_epoch(struct profile *p) {
         p->threads[i].looked = false;
 }
 
-/* Number a stack, with native frames if these were unwound. 0, or -1 without memory. */
+/* Number a stack, with native frames if these were unwound; `cut`: its outermost frames are missing. 0, or -1 without memory. */
 static int profile_add_stack(struct profile *p, struct pystack *ps, struct profile_thread *t,
-                             struct model_frame *frames, size_t n) {
+                             struct model_frame *frames, size_t n, bool cut) {
     struct profile_native native = {0};
     profile_native_join(p, ps, frames, n, &native);
     n = p->native ? model_frames_strip_native(frames, n, NULL) : n;
+    p->total_cut += cut;
     for (int try = 0; try < 2; try++) {
-        t->stack_id = trie_add(&p->trie, frames, n);
-        t->native_id = native.n ? trie_add(&p->trie, native.frames, native.n) : 0;
+        t->stack_id = (cut ? trie_add_cut : trie_add)(&p->trie, frames, n);
+        t->native_id = native.n ? (cut ? trie_add_cut : trie_add)(&p->trie, native.frames, native.n) : 0;
         if (t->stack_id != TRIE_FULL && t->native_id != TRIE_FULL)
             return 0;
         profile_new_epoch(p);
@@ -255,13 +256,14 @@ static int profile_look(struct profile *p, struct pystack *ps, struct profile_th
     profile_native_begin(p, ps, t);
     ssize_t n = pystack_read_frames(ps, &t->py, &arena, &frames, &torn, &truncated);
     profile_native_end(p, ps, t, torn);
-    int rc = n < 0 ? -1 : profile_add_stack(p, ps, t, frames, (size_t)n);
+    int rc = n < 0 ? -1 : profile_add_stack(p, ps, t, frames, (size_t)n, truncated);
     arena_fini(&arena);
     if (rc != 0)
         return profile_fail(p, t);
     t->torn = torn;
     t->py.holds_gil = pystack_holds_gil(ps, &t->py);
     t->gil = t->py.holds_gil ? MODEL_GIL_HELD : pystack_read_gil(ps, &t->py);
+    t->gc = pystack_read_gc(ps, &t->py, t->gil);
     return 0;
 }
 
@@ -277,7 +279,8 @@ static void profile_record(struct profile *p, const struct profile_thread *t, do
                                                        .native_id = t->native_id,
                                                        .on_cpu = on_cpu,
                                                        .torn = t->torn,
-                                                       .gil = t->gil};
+                                                       .gil = t->gil,
+                                                       .gc = t->gc};
     p->total_samples++;
     p->total_torn += t->torn;
 }
@@ -292,7 +295,7 @@ static void profile_take_copy(struct profile *p, struct pystack *ps, struct prof
     profile_native_copied(p, ps, copy);
     ssize_t n = pystack_self_decode(ps, copy, p->known, &arena, &frames, &truncated, &p->unknown_frames);
     profile_native_stop(p, ps);
-    int rc = n < 0 ? -1 : profile_add_stack(p, ps, t, frames, (size_t)n);
+    int rc = n < 0 ? -1 : profile_add_stack(p, ps, t, frames, (size_t)n, truncated);
     arena_fini(&arena);
     if (rc != 0) {
         (void)profile_fail(p, t);
@@ -301,6 +304,7 @@ static void profile_take_copy(struct profile *p, struct pystack *ps, struct prof
     t->torn = false;
     t->looked = true;
     t->gil = copy->gil_state;
+    t->gc = copy->gc_state;
     p->total_exact++;
     profile_record(p, t, t->asked_at, 1);
 }

@@ -36,6 +36,7 @@ struct profile_thread {
     bool late;       /* asked, and read from here meanwhile: the answer is not needed any more */
     double asked_at; /* timestamp */
     enum model_gil gil;
+    int8_t gc;
     uint32_t stack_id;
     uint32_t native_id; /* as struct model_sample */
     char *name;         /* owned; NULL unknown */
@@ -63,6 +64,7 @@ struct profile {
     struct model_frame *joined;                 /* PROFILE_NATIVE_FRAMES; NULL: they never were */
     struct pystack_known *known;
     uint64_t total_samples, total_torn, total_exact, total_retried, unknown_frames, read_errors;
+    uint64_t total_cut;       /* stacks read whose outermost frames were left out */
     void (*flush)(void *arg); /* send what is collected; then profile_clear_batch is called */
     void *arg;
 };

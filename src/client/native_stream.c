@@ -136,6 +136,11 @@ static ssize_t stream_path(struct native_stream *s, uint32_t id) {
     return (ssize_t)n;
 }
 
+/* Is it the mark at the root of a stack that was cut? */
+static bool stream_is_cut(const struct model_frame *f) {
+    return f->kind == MODEL_FRAME_PYTHON && f->func && !f->file && strcmp(f->func, TRIE_CUT) == 0;
+}
+
 /* Our number of their stack `id`: 0 it is not defined, TRIE_FULL there is no room. */
 static uint32_t stream_own(struct native_names *names, uint32_t id) {
     struct native_stream *s = &names->stream;
@@ -148,13 +153,14 @@ static uint32_t stream_own(struct native_names *names, uint32_t id) {
     ssize_t n = stream_path(s, id);
     if (n <= 0)
         return 0;
+    bool cut = stream_is_cut(&s->path[n - 1]);
     arena_init(&scratch, STREAM_TEXT_MAX);
     uint32_t own = TRIE_FULL;
-    if (native_names_merge(names, s->path, (size_t)n, false, &scratch, &how) == 0) {
+    if (native_names_merge(names, s->path, (size_t)(n - cut), cut, &scratch, &how) == 0) {
         struct model_frame *mark = how == MODEL_NATIVE_APART ? native_names_append(names) : NULL;
         if (mark)
             *mark = stream_apart;
-        own = trie_add(&s->trie, names->list, names->n_list);
+        own = (cut ? trie_add_cut : trie_add)(&s->trie, names->list, names->n_list);
     }
     arena_fini(&scratch);
     if (own != TRIE_FULL)

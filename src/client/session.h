@@ -73,6 +73,8 @@ int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz
 void session_set_sampling(struct session *s, enum model_sampling mode);
 /* Stacks of samples have native frames, from the next subscription on. 0, or -1: they are not to be had from this source. */
 int session_set_native(struct session *s, bool native, struct err *e);
+/* What streams may cost at most, in percent of a core, from the next subscription on; 0: as the other side has it. */
+void session_set_budget(struct session *s, double budget_pct);
 int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e);
 
 #endif

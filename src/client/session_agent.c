@@ -56,6 +56,7 @@ struct session_agent {
     enum model_sampling sampling;
     bool native_samples; /* wanted, from the next subscription on */
     struct session_native native;
+    double budget_pct; /* 0: no wish */
     struct wire_assembler assembler;
     bool greeted;   /* a hello was answered once: there is an agent */
     unsigned tries; /* since the last hello */
@@ -286,7 +287,8 @@ static int session_send_stream(struct session_agent *s, enum wire_stream stream,
         return -1;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    struct wire_subscribe ask = {.stream = stream, .rate_hz = sub->rate_hz, .mode = s->sampling};
+    struct wire_subscribe ask = {
+        .stream = stream, .rate_hz = sub->rate_hz, .mode = s->sampling, .budget_pct = s->budget_pct};
     ask.native = s->native_samples && stream == WIRE_STREAM_SAMPLES;
     if (sub->wanted && ask.native)
         session_native_forget(&s->native);
@@ -310,6 +312,10 @@ static int session_agent_subscribe(struct session *base, enum wire_stream stream
 
 static void session_agent_set_sampling(struct session *base, enum model_sampling mode) {
     session_of(base)->sampling = mode;
+}
+
+static void session_agent_set_budget(struct session *base, double budget_pct) {
+    session_of(base)->budget_pct = budget_pct;
 }
 
 static int session_agent_unsubscribe(struct session *base, enum wire_stream stream, struct err *e) {
@@ -554,6 +560,7 @@ static const struct source session_agent_source = {
     .retry_in_s = session_agent_retry_in_s,
     .request = session_agent_request,
     .set_sampling = session_agent_set_sampling,
+    .set_budget = session_agent_set_budget,
     .ask_locals = session_agent_ask_locals,
     .ask_native = session_agent_ask_native,
     .set_native = session_agent_set_native,

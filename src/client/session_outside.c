@@ -164,11 +164,18 @@ static void session_outside_free(struct session *base) {
     free(s);
 }
 
+static void session_outside_set_budget(struct session *base, double budget_pct) {
+    struct session_outside *s = session_outside_of(base);
+    if (s->reader)
+        outside_set_budget(s->reader, budget_pct);
+}
+
 static const struct source session_outside_source = {
     .free = session_outside_free,
     .get_state = session_outside_get_state,
     .retry_in_s = session_outside_retry_in_s,
     .request = session_outside_request,
+    .set_budget = session_outside_set_budget,
     .ask_locals = session_outside_ask_locals,
     .ask_native = session_outside_ask_native,
     .set_native = session_outside_set_native,

@@ -18,6 +18,7 @@ struct source {
     double (*retry_in_s)(const struct session *s);
     int (*request)(struct session *s, enum wire_method m, struct err *e);
     void (*set_sampling)(struct session *s, enum model_sampling mode); /* NULL: there is nothing to choose */
+    void (*set_budget)(struct session *s, double budget_pct);
     int (*ask_locals)(struct session *s, int64_t tid, struct err *e);
     int (*ask_native)(struct session *s, int64_t tid, bool locals, struct err *e);
     int (*set_native)(struct session *s, bool native, struct err *e);

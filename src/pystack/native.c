@@ -193,6 +193,7 @@ void native_free(struct native *n) {
     if (n->space)
         unw_destroy_addr_space(n->space);
     native_maps_fini(&n->maps);
+    mem_fini(&n->mem);
     free(n);
 }
 
