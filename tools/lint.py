@@ -40,7 +40,7 @@ LIBRARY_HEADERS = [
     (r"msgpack.*\.h", ["src/wire/*"]),
     (r"sqlite3.*\.h", ["src/store/sql*", "src/store/archive*"]),
     (r"libunwind.*\.h", ["src/inject/*", "src/pystack/native*.c"]),
-    (r"(elfutils/.*|gelf|libelf|dwarf|libiberty/.*|demangle)\.h", ["src/client/symbols*.c"]),
+    (r"(elfutils/.*|gelf|libelf|dwarf|libiberty/.*|demangle)\.h", ["src/client/symbols*"]),
     (r"Python\.h", []),
 ]
 

@@ -12,6 +12,7 @@
 
 #include "agent/account.h"
 #include "agent/agent.h"
+#include "agent/ask.h"
 #include "agent/exact.h"
 #include "agent/presence.h"
 #include "agent/profile.h"
@@ -24,11 +25,7 @@
 #define SAMPLER_BATCH_NS (250 * CLOCK_NS_PER_MS)
 #define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
 #define SAMPLER_LEAST_SHARE 0.25          /* of the budget, left to samples beside snapshots */
-#define SAMPLER_ANSWERS_NS (2 * CLOCK_NS_PER_MS)
-#define SAMPLER_NATIVE_NS                                                                                    \
-    (100 * CLOCK_NS_PER_MS) /* more, for one who wants native frames: they are to be had in no other way */
-#define SAMPLER_MAPS_NS (20 * CLOCK_NS_PER_MS) /* what was mapped that long ago is believed by one snapshot */
-#define SAMPLER_RETRY_NS CLOCK_NS_PER_S        /* between two tries to find the interpreter */
+#define SAMPLER_RETRY_NS CLOCK_NS_PER_S   /* between two tries to find the interpreter */
 #define SAMPLER_NEVER UINT64_MAX
 
 struct sampler {
@@ -48,8 +45,7 @@ struct sampler {
     uint64_t profile_cpu_ns;            /* spent on ticks so far */
     uint64_t snapshots, read_errors, limit_hits;
     struct exact_stats signals;
-    uint64_t answers_until_ns; /* how long a snapshot waits for threads that were asked */
-    uint64_t handler_ns;       /* of signals, as of the last tick */
+    uint64_t handler_ns; /* of signals, as of the last tick */
     bool
         exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
     struct err exact_error;
@@ -64,11 +60,9 @@ struct sampler {
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
-    bool quiet;  /* no stream is left: nothing stays armed */
-    bool gentle; /* somebody wants no signals to be sent */
-    bool locals; /* someone asks for locals: */
-    struct pystack_locals_wish wish;
-    struct native_wish native; /* someone asks for native frames */
+    bool quiet;               /* no stream is left: nothing stays armed */
+    bool gentle;              /* somebody wants no signals to be sent */
+    struct ask_wishes wishes; /* for the snapshot */
     bool native_samples;
     double sample_hz, snapshot_hz; /* the fastest of each stream */
     uint64_t next_ns;
@@ -171,43 +165,9 @@ static void sampler_choose_mode(struct sampler *s, bool gentle) {
     s->profile.exact = exact_is_armed();
 }
 
-/* Frames of a thread that runs, from itself. See struct pystack_asker. */
-static ssize_t sampler_ask_frames(void *arg, const struct pystack_thread *t, struct arena *arena,
-                                  struct model_frame **out, bool *truncated, enum model_gil *gil,
-                                  int8_t *gc) {
-    struct sampler *s = arg;
-    const struct pystack_self *copy;
-    if (!exact_is_armed() || clock_mono_ns() >= s->answers_until_ns ||
-        !exact_ask(s->ps, t, s->profile.known) || exact_wait(t, s->answers_until_ns, &copy) != EXACT_READY)
-        return -1;
-    ssize_t n =
-        pystack_self_decode(s->ps, copy, s->profile.known, arena, out, truncated, &s->profile.unknown_frames);
-    *gil = copy->gil_state;
-    *gc = copy->gc_state;
-    if (n >= 0 && copy->native && pystack_wants_native(s->ps, t->tid))
-        pystack_put_native(s->ps, copy->native);
-    exact_release(t);
-    return n;
-}
-
-/* Registers and stack of a thread without Python that runs. See struct pystack_asker. */
-static void sampler_ask_native(void *arg, int64_t tid) {
-    struct sampler *s = arg;
-    const struct pystack_self *copy;
-    const struct pystack_thread t = {.tid = tid};
-    if (!exact_is_armed() || clock_mono_ns() >= s->answers_until_ns ||
-        !exact_ask(s->ps, &t, s->profile.known) || exact_wait(&t, s->answers_until_ns, &copy) != EXACT_READY)
-        return;
-    if (copy->native)
-        pystack_put_native(s->ps, copy->native);
-    exact_release(&t);
-}
-
 /* A snapshot with what only the agent knows. 0, or -1 with the error. */
 static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, struct model_snapshot *out,
                             struct err *e) {
-    int64_t own[AGENT_MAX_TIDS];
-    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
     struct pystack *ps = sampler_pystack(s);
     if (!ps) {
         *out = (struct model_snapshot){0};
@@ -215,16 +175,7 @@ static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, 
         return -1;
     }
     profile_collect(&s->profile, ps);
-    s->answers_until_ns = clock_mono_ns() + SAMPLER_ANSWERS_NS;
-    if (plan->native.wanted)
-        s->answers_until_ns += SAMPLER_NATIVE_NS;
-    pystack_set_asker(
-        ps, &(struct pystack_asker){.read = sampler_ask_frames, .native = sampler_ask_native, .arg = s});
-    (void)pystack_want_native(ps, &plan->native);
-    exact_set_native(plan->native.wanted || s->profile.native);
-    int rc = pystack_snapshot_locals(ps, own, n_own, plan->locals ? &plan->wish : NULL, out, e);
-    (void)pystack_want_native(ps, NULL);
-    exact_set_native(s->profile.native);
+    int rc = ask_snapshot(ps, &s->profile, &plan->wishes, out, e);
     if (rc != 0) {
         s->read_errors++;
         return -1;
@@ -319,8 +270,8 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
     sampler_choose_mode(s, plan->gentle);
     int rc = sampler_snapshot(s, plan, &snap, &e);
     /* Those who want native frames first: the others get what remains without them. */
-    for (int native = plan->native.wanted; native >= 0; native--) {
-        if (!native && plan->native.wanted)
+    for (int native = plan->wishes.native.wanted; native >= 0; native--) {
+        if (!native && plan->wishes.native.wanted)
             model_snapshot_strip_native(&snap);
         for (size_t i = 0; i < MAILBOX_SLOTS; i++)
             if (plan->slots[i].peer)
@@ -328,7 +279,8 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
     }
     if (rc == 0)
         sampler_notify_threads(s, plan, &snap);
-    if (!plan->locals && !plan->native.wanted) /* what one asked for does not slow the streams down */
+    if (!plan->wishes.locals &&
+        !plan->wishes.native.wanted) /* what one asked for does not slow the streams down */
         cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
     sampler_publish(s, rc == 0 ? &snap : NULL);
     model_snapshot_fini(&snap);
@@ -432,22 +384,6 @@ static uint64_t sampler_snapshot_interval(struct sampler *s, double rate_hz) {
     return interval;
 }
 
-/* One snapshot serves all who ask: the locals of one thread, or of all when they ask for different ones. */
-static void sampler_plan_locals(struct sampler_plan *plan, const struct wire_threads *want) {
-    if (!want->locals)
-        return;
-    plan->wish.tid = !plan->locals || plan->wish.tid == want->tid ? want->tid : 0;
-    plan->locals = true;
-}
-
-static void sampler_plan_native(struct sampler_plan *plan, const struct wire_threads *want) {
-    if (!want->native)
-        return;
-    plan->native.tid = !plan->native.wanted || plan->native.tid == want->tid ? want->tid : 0;
-    plan->native.wanted = true;
-    plan->native.max_age_ns = SAMPLER_MAPS_NS;
-}
-
 static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *copy,
                               struct sampler_plan *plan) {
     memcpy(copy->asks, slot->asks, sizeof copy->asks);
@@ -457,8 +393,7 @@ static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *co
         plan->hello |= copy->asks[k].method == WIRE_HELLO;
         plan->threads |= copy->asks[k].method == WIRE_THREADS;
         plan->gentle |= copy->asks[k].want.mode == MODEL_SAMPLING_GENTLE;
-        sampler_plan_locals(plan, &copy->asks[k].want);
-        sampler_plan_native(plan, &copy->asks[k].want);
+        ask_join(&plan->wishes, &copy->asks[k].want);
     }
     if (copy->n_asks)
         copy->peer = slot->peer;
