@@ -38,7 +38,7 @@ ifeq ($(IS_CLANG),)
 STUB_CFLAGS += -fno-tree-loop-distribute-patterns
 endif
 
-TEST_CFLAGS := $(ALL_CFLAGS) -Itests -DPROBING_SOURCE_DIR=\"$(CURDIR)\"
+TEST_CFLAGS := $(ALL_CFLAGS) -Wno-missing-field-initializers -Itests -DPROBING_SOURCE_DIR=\"$(CURDIR)\"
 
 ALL_LDFLAGS := $(LDFLAGS) -pthread -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-z,noexecstack
 EXE_LDFLAGS := $(ALL_LDFLAGS) $(SAN_LDFLAGS) -pie
@@ -50,11 +50,13 @@ NCURSES_LIBS := $(or $(shell pkg-config --libs ncursesw 2>/dev/null),-lncursesw 
 MSGPACK_ARCHIVES := $(foreach a,libmsgpackc.a libmsgpack-c.a,$(filter /%,$(shell $(CC) -print-file-name=$(a) 2>/dev/null)))
 MSGPACK_LIBS ?= $(or $(firstword $(MSGPACK_ARCHIVES)),-l:libmsgpackc.a)
 WEBSOCKETS_LIBS := $(DEPS)/lib/libwebsockets.a
+# Symbols of native frames, in the programs alone: elfutils, and a demangler for C++ and Rust.
+SYMBOL_LIBS := -ldw -lelf -l:libiberty.a
 UNWIND_LIBS := $(DEPS)/lib/libunwind-ptrace.a $(DEPS)/lib/libunwind-$(ARCH).a $(DEPS)/lib/libunwind.a
 
 # Objects are rebuilt when any of this changes.
 export PROBING_FLAGS := $(CC) $(ALL_CFLAGS) | $(STUB_CFLAGS) | $(TEST_CFLAGS)
-export PROBING_LINK_FLAGS := $(CC) $(EXE_LDFLAGS) | $(AGENT_LDFLAGS) | $(NCURSES_LIBS) $(MSGPACK_LIBS)
+export PROBING_LINK_FLAGS := $(CC) $(EXE_LDFLAGS) | $(AGENT_LDFLAGS) | $(NCURSES_LIBS) $(MSGPACK_LIBS) $(SYMBOL_LIBS)
 
 write_if_changed = mkdir -p $(@D) && { printf '%s\n' $(1) | cmp -s - $@ || printf '%s\n' $(1) >$@; }
 

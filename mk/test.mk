@@ -52,7 +52,7 @@ $(BUILD)/obj/bench/%.o: bench/%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS
 define link_test
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(1) $(NCURSES_LIBS))
+	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(1) $(NCURSES_LIBS) $(SYMBOL_LIBS))
 endef
 
 $(UNIT_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(TEST_LIBS) $(BUILD)/link-flags
@@ -68,7 +68,7 @@ $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/obj/tests/fuzz/%.o $(TEST_LIBS) $(BUILD
 $(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(call lib_of,inject pystack base) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call link_test)
 
-$(KNOWN): $(BUILD)/obj/tests/known/known.o $(BUILD)/obj/tests/known/native.o $(call lib_of,agent pystack wire base) $(WEBSOCKETS_LIBS) $(BUILD)/link-flags
+$(KNOWN): $(BUILD)/obj/tests/known/known.o $(BUILD)/obj/tests/known/native.o $(call lib_of,agent pystack wire base) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o,$^) $(call link_libs)

@@ -53,7 +53,9 @@ static struct exact_control {
     bool armed; /* the handler is installed */
     pid_t pid;
     struct sigaction before;
-    struct pystack_self *pool; /* EXACT_SLOTS; mapped by the first exact_arm */
+    struct pystack_self *pool;  /* EXACT_SLOTS; mapped by the first exact_arm */
+    struct native_copy *native; /* EXACT_SLOTS; mapped when they are first wanted */
+    bool native_wanted;
     struct exact_stats *stats;
     uint64_t restarted, eintr, handler_ns, handled; /* written by handlers */
     /* A bit for each slot that a question was sent from and not taken back, so that a handler looks into no others. */
@@ -76,7 +78,7 @@ static void exact_unask(const struct exact_slot *slot) {
 
 /* Copy for whoever has asked this thread. A signal that finds one pending is dropped by the kernel, so each answers all
  * questions; one that comes after its question was given up finds none. */
-static void exact_answer(void) {
+static void exact_answer(const void *context) {
     int64_t tid = syscall(SYS_gettid);
     for (uint64_t rest = __atomic_load_n(&exact.asked, __ATOMIC_ACQUIRE); rest; rest &= rest - 1) {
         struct exact_slot *slot = &exact.slots[__builtin_ctzll(rest)];
@@ -86,6 +88,8 @@ static void exact_answer(void) {
                                          __ATOMIC_RELAXED))
             continue;
         pystack_self_copy(slot->self);
+        if (slot->self->native)
+            native_copy_context(slot->self->native, context, exact.pid);
         uint64_t spent = clock_mono_ns() - slot->self->taken_ns;
         spent = spent < EXACT_LONG_NS ? spent : EXACT_LONG_NS;
         (void)__atomic_add_fetch(&exact.handler_ns, spent, __ATOMIC_RELAXED);
@@ -98,7 +102,7 @@ static void exact_answer(void) {
 static void exact_handler(int sig, siginfo_t *info, void *context) {
     int saved = errno;
     (void)info;
-    exact_answer();
+    exact_answer(context);
     enum rewind_result r = rewind_interrupted(sig, context);
     if (r == REWIND_DONE)
         (void)__atomic_add_fetch(&exact.restarted, 1, __ATOMIC_RELAXED);
@@ -119,6 +123,18 @@ static int exact_map(struct err *e) {
     (void)madvise(p, EXACT_SLOTS * sizeof *exact.pool, MADV_DONTFORK);
     exact.pool = p;
     return 0;
+}
+
+void exact_set_native(bool wanted) {
+    size_t size = EXACT_SLOTS * sizeof *exact.native;
+    if (wanted && !exact.native) {
+        void *p =
+            mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        exact.native = p == MAP_FAILED ? NULL : p;
+        if (exact.native)
+            (void)madvise(p, size, MADV_DONTFORK);
+    }
+    exact.native_wanted = wanted && exact.native;
 }
 
 static bool exact_is_ours(const struct sigaction *sa) {
@@ -202,7 +218,11 @@ void exact_disarm(void) {
     room_forget();
     if (!busy) {
         (void)munmap(exact.pool, EXACT_SLOTS * sizeof *exact.pool);
+        if (exact.native)
+            (void)munmap(exact.native, EXACT_SLOTS * sizeof *exact.native);
         exact.pool = NULL;
+        exact.native = NULL;
+        exact.native_wanted = false;
     }
 }
 
@@ -234,7 +254,7 @@ void exact_in_child(void) {
 size_t exact_bytes(void) {
     size_t n = room_bytes();
     for (size_t i = 0; i < EXACT_SLOTS; i++)
-        n += exact.slots[i].self ? EXACT_TOUCHED : 0;
+        n += exact.slots[i].self ? EXACT_TOUCHED + (exact.native ? sizeof *exact.native : 0) : 0;
     return n;
 }
 
@@ -272,6 +292,8 @@ static struct exact_slot *exact_take(const struct pystack_thread *t, uint64_t no
         return NULL;
     size_t i = (size_t)(slot - exact.slots);
     exact.used |= exact_bit(slot);
+    if (exact.native)
+        exact.native[i].stack_end = 0; /* of another thread */
     *slot = (struct exact_slot){.tid = t->tid, .serial = t->serial, .used_ns = now, .self = &exact.pool[i]};
     return slot;
 }
@@ -323,6 +345,9 @@ bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct 
     slot->used_ns = now;
     slot->counted_late = slot->unwanted = false;
     pystack_self_prepare(ps, slot->self, t, known);
+    slot->self->native = exact.native_wanted ? &exact.native[slot - exact.slots] : NULL;
+    if (slot->self->native)
+        slot->self->native->known = 0;
     __atomic_store_n(&slot->state, EXACT_SENT, __ATOMIC_RELEASE);
     (void)__atomic_or_fetch(&exact.asked, exact_bit(slot), __ATOMIC_RELEASE);
     if (exact_send(slot) != 0) {

@@ -51,6 +51,9 @@ int exact_check(struct err *e);
 /* Does the thread run, on a CPU or waiting for one? `cpu_ns`: its clock, as it was just read. */
 bool exact_is_running(int64_t tid, uint64_t cpu_ns);
 
+/* From now on threads that are asked copy their registers and stack too (pystack_self.native), or not any more. */
+void exact_set_native(bool wanted);
+
 /* Ask the thread for its frames. True when the signal is on its way. */
 bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct pystack_known *known);
 

@@ -119,6 +119,14 @@ void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream
     mailbox_changed(m);
 }
 
+void mailbox_set_native(struct mailbox *m, uint32_t peer, bool native) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (slot)
+        slot->native = native;
+    mailbox_changed(m);
+}
+
 void mailbox_set_budget(struct mailbox *m, uint32_t peer, enum wire_stream stream, double budget_pct) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, peer);

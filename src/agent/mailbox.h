@@ -36,6 +36,7 @@ struct mailbox_slot {
     size_t n_asks;
     double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
     enum model_sampling mode[WIRE_STREAM_COUNT];
+    bool native;                          /* samples: with native frames */
     double budget_pct[WIRE_STREAM_COUNT]; /* 0: no wish */
     uint64_t due_ns;                      /* of its next snapshot */
     struct queue_mark sent; /* definitions that were sent; its generation is that of the subscription */
@@ -84,6 +85,8 @@ int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method,
 int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_threads *want);
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
                        enum model_sampling mode); /* 0 Hz ends it */
+/* From now on samples with native frames, or without; until the stream ends. */
+void mailbox_set_native(struct mailbox *m, uint32_t peer, bool native);
 /* What a stream may cost at most, in percent of a core, while it runs; 0: the client does not mind. */
 void mailbox_set_budget(struct mailbox *m, uint32_t peer, enum wire_stream stream, double budget_pct);
 /* Batches of samples were lost: begin again at `mark`. */

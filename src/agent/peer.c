@@ -110,6 +110,8 @@ static enum peer_verdict peer_subscribe(struct peer *p, const struct peer_reques
         s.rate_hz = fastest[s.stream];
     mailbox_set_budget(p->mailbox, p->id, s.stream, s.budget_pct);
     mailbox_subscribe(p->mailbox, p->id, s.stream, s.rate_hz, s.mode);
+    if (s.stream == WIRE_STREAM_SAMPLES)
+        mailbox_set_native(p->mailbox, p->id, s.native);
     return peer_answer_ok(p, r->id);
 }
 
@@ -119,6 +121,8 @@ static enum peer_verdict peer_unsubscribe(struct peer *p, const struct peer_requ
     if (wire_get_unsubscribe(r->m, &stream, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
     mailbox_subscribe(p->mailbox, p->id, stream, 0, MODEL_SAMPLING_EXACT);
+    if (stream == WIRE_STREAM_SAMPLES)
+        mailbox_set_native(p->mailbox, p->id, false);
     return peer_answer_ok(p, r->id);
 }
 

@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/exact.h"
+#include "agent/profile_native.h"
 #include "base/clock.h"
 #include "base/procfs.h"
 
@@ -59,11 +60,13 @@ void profile_fini(struct profile *p) {
     free(p->samples);
     free(p->known);
     free(p->ended);
+    free(p->joined);
     *p = (struct profile){0};
 }
 
 size_t profile_bytes(const struct profile *p) {
-    return trie_bytes(&p->trie) + PROFILE_BATCH * sizeof *p->samples + sizeof *p->known +
+    return (p->joined ? PROFILE_NATIVE_FRAMES * sizeof *p->joined : 0) + trie_bytes(&p->trie) +
+           PROFILE_BATCH * sizeof *p->samples + sizeof *p->known +
            (p->n_threads + p->cap_ended) * sizeof *p->threads;
 }
 
@@ -216,6 +219,7 @@ static void profile_record(struct profile *p, const struct profile_thread *t, do
     p->samples[p->n_samples++] = (struct model_sample){.timestamp = timestamp,
                                                        .tid = t->py.tid,
                                                        .stack_id = t->stack_id,
+                                                       .native_id = t->native_id,
                                                        .on_cpu = on_cpu,
                                                        .torn = t->torn,
                                                        .gil = t->gil,
@@ -299,19 +303,27 @@ static void profile_new_epoch(struct profile *p) {
         p->threads[i].looked = false;
 }
 
-/* Number of a stack, TRIE_FULL without memory. */
-static uint32_t profile_add_stack(struct profile *p, const struct model_frame *frames, size_t n, bool cut) {
-    uint32_t id = (cut ? trie_add_cut : trie_add)(&p->trie, frames, n);
+/* Number a stack, with native frames if these were unwound; `cut`: its outermost frames are missing. 0, or -1 without memory. */
+static int profile_add_stack(struct profile *p, struct pystack *ps, struct profile_thread *t,
+                             struct model_frame *frames, size_t n, bool cut) {
+    struct profile_native native = {0};
+    profile_native_join(p, ps, frames, n, &native);
+    n = p->native ? model_frames_strip_native(frames, n, NULL) : n;
     p->total_cut += cut;
-    if (id != TRIE_FULL)
-        return id;
-    profile_new_epoch(p);
-    return (cut ? trie_add_cut : trie_add)(&p->trie, frames, n);
+    for (int try = 0; try < 2; try++) {
+        t->stack_id = (cut ? trie_add_cut : trie_add)(&p->trie, frames, n);
+        t->native_id = native.n ? (cut ? trie_add_cut : trie_add)(&p->trie, native.frames, native.n) : 0;
+        if (t->stack_id != TRIE_FULL && t->native_id != TRIE_FULL)
+            return 0;
+        profile_new_epoch(p);
+    }
+    return -1;
 }
 
 static int profile_fail(struct profile *p, struct profile_thread *t) {
     p->read_errors++;
     t->looked = false;
+    t->stack_id = t->native_id = 0;
     p->listed_ns = 0; /* it may be another's thread state by now */
     return -1;
 }
@@ -322,12 +334,13 @@ static int profile_look(struct profile *p, struct pystack *ps, struct profile_th
     struct model_frame *frames = NULL;
     bool torn = false, truncated = false;
     arena_init(&arena, PROFILE_ARENA_BYTES);
+    profile_native_begin(p, ps, t);
     ssize_t n = pystack_read_frames(ps, &t->py, &arena, &frames, &torn, &truncated);
-    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n, truncated);
+    profile_native_end(p, ps, t, torn);
+    int rc = n < 0 ? -1 : profile_add_stack(p, ps, t, frames, (size_t)n, truncated);
     arena_fini(&arena);
-    if (id == TRIE_FULL)
+    if (rc != 0)
         return profile_fail(p, t);
-    t->stack_id = id;
     t->torn = torn;
     t->py.holds_gil = pystack_holds_gil(ps, &t->py);
     t->gil = t->py.holds_gil ? MODEL_GIL_HELD : pystack_read_gil(ps, &t->py);
@@ -342,14 +355,15 @@ static void profile_take_copy(struct profile *p, struct pystack *ps, struct prof
     struct model_frame *frames = NULL;
     bool truncated = false;
     arena_init(&arena, PROFILE_ARENA_BYTES);
+    profile_native_copied(p, ps, copy);
     ssize_t n = pystack_self_decode(ps, copy, p->known, &arena, &frames, &truncated, &p->unknown_frames);
-    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n, truncated);
+    profile_native_stop(p, ps);
+    int rc = n < 0 ? -1 : profile_add_stack(p, ps, t, frames, (size_t)n, truncated);
     arena_fini(&arena);
-    if (id == TRIE_FULL) {
+    if (rc != 0) {
         (void)profile_fail(p, t);
         return;
     }
-    t->stack_id = id;
     t->torn = false;
     t->looked = true;
     t->gil = copy->gil_state;

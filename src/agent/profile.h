@@ -41,7 +41,8 @@ struct profile_thread {
     enum model_gil gil;
     int8_t gc;
     uint32_t stack_id;
-    char *name; /* owned; NULL unknown */
+    uint32_t native_id; /* as struct model_sample */
+    char *name;         /* owned; NULL unknown */
     char native_name[16];
     uint64_t names_at_ns; /* when the native name was read */
     uint64_t names;       /* value of profile.names when a name changed last */
@@ -66,6 +67,8 @@ struct profile {
     uint64_t last_tick_ns, elapsed_ns, n_ticks; /* of this batch */
     double period_us;                           /* mean time between its ticks */
     bool exact;                                 /* threads that run are asked */
+    bool native;                                /* stacks with native frames are collected too */
+    struct model_frame *joined;                 /* PROFILE_NATIVE_FRAMES; NULL: they never were */
     struct pystack_known *known;
     uint64_t total_samples, total_torn, total_exact, total_retried, unknown_frames, read_errors;
     uint64_t total_cut;       /* stacks read whose outermost frames were left out */
@@ -80,6 +83,9 @@ void profile_fini(struct profile *p);
 
 /* Nobody samples any more: forget the threads and the batch, keep the numbers. */
 void profile_pause(struct profile *p);
+
+/* Collect stacks with native frames too, or not any more. */
+void profile_set_native(struct profile *p, struct pystack *ps, bool wanted);
 
 /* Look at all Python threads, `wanted_ns` being the mean time between ticks. */
 void profile_tick(struct profile *p, struct pystack *ps, uint64_t wanted_ns);

@@ -12,6 +12,7 @@
 
 #include "agent/account.h"
 #include "agent/agent.h"
+#include "agent/ask.h"
 #include "agent/budget.h"
 #include "agent/exact.h"
 #include "agent/presence.h"
@@ -26,7 +27,6 @@
 #define SAMPLER_BATCH_NS (500 * CLOCK_NS_PER_MS)
 #define SAMPLER_FIRST_BATCH_NS (100 * CLOCK_NS_PER_MS)
 #define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
-#define SAMPLER_ANSWERS_NS (2 * CLOCK_NS_PER_MS)
 #define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
 #define SAMPLER_NEVER MAILBOX_FOREVER
 
@@ -47,7 +47,6 @@ struct sampler {
     uint64_t tick_due_ns, flush_due_ns; /* SAMPLER_NEVER when nobody samples */
     uint64_t snapshots, read_errors, limit_hits;
     struct exact_stats signals;
-    uint64_t answers_until_ns; /* how long a snapshot waits for threads that were asked */
     bool
         exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
     struct err exact_error;
@@ -62,10 +61,10 @@ struct sampler {
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
-    bool quiet;  /* no stream is left: nothing stays armed */
-    bool gentle; /* somebody wants no signals to be sent */
-    bool locals; /* someone asks for locals: */
-    struct pystack_locals_wish wish;
+    bool quiet;               /* no stream is left: nothing stays armed */
+    bool gentle;              /* somebody wants no signals to be sent */
+    struct ask_wishes wishes; /* for the snapshot */
+    bool native_samples;
     double sample_hz, snapshot_hz; /* the fastest of each stream */
     uint64_t next_ns;
 };
@@ -78,7 +77,7 @@ static const struct pystack_info *sampler_info(const struct sampler *s) {
 
 static size_t sampler_bytes(const struct sampler *s, const struct model_snapshot *snap) {
     return account_stack_bytes() + sizeof *s + profile_bytes(&s->profile) + exact_bytes() +
-           (snap ? snap->arena.used : 0);
+           (snap ? snap->arena.used : 0) + (s->ps ? pystack_native_bytes(s->ps) : 0);
 }
 
 /* What signals have cost the job's threads. */
@@ -174,28 +173,9 @@ static void sampler_choose_mode(struct sampler *s, bool gentle) {
     s->profile.exact = exact_is_armed();
 }
 
-/* Frames of a thread that runs, from itself. See struct pystack_asker. */
-static ssize_t sampler_ask_frames(void *arg, const struct pystack_thread *t, struct arena *arena,
-                                  struct model_frame **out, bool *truncated, enum model_gil *gil,
-                                  int8_t *gc) {
-    struct sampler *s = arg;
-    const struct pystack_self *copy;
-    if (!exact_is_armed() || clock_mono_ns() >= s->answers_until_ns ||
-        !exact_ask(s->ps, t, s->profile.known) || exact_wait(t, s->answers_until_ns, &copy) != EXACT_READY)
-        return -1;
-    ssize_t n =
-        pystack_self_decode(s->ps, copy, s->profile.known, arena, out, truncated, &s->profile.unknown_frames);
-    *gil = copy->gil_state;
-    *gc = copy->gc_state;
-    exact_release(t);
-    return n;
-}
-
 /* A snapshot with what only the agent knows. 0, or -1 with the error. */
-static int sampler_snapshot(struct sampler *s, const struct pystack_locals_wish *wish,
-                            struct model_snapshot *out, struct err *e) {
-    int64_t own[AGENT_MAX_TIDS];
-    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
+static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, struct model_snapshot *out,
+                            struct err *e) {
     struct pystack *ps = sampler_pystack(s);
     if (!ps) {
         *out = (struct model_snapshot){0};
@@ -203,9 +183,8 @@ static int sampler_snapshot(struct sampler *s, const struct pystack_locals_wish 
         return -1;
     }
     profile_collect(&s->profile, ps);
-    s->answers_until_ns = clock_mono_ns() + SAMPLER_ANSWERS_NS;
-    pystack_set_asker(ps, &(struct pystack_asker){.read = sampler_ask_frames, .arg = s});
-    if (pystack_snapshot_locals(ps, own, n_own, wish, out, e) != 0) {
+    int rc = ask_snapshot(ps, &s->profile, &plan->wishes, out, e);
+    if (rc != 0) {
         s->read_errors++;
         return -1;
     }
@@ -252,10 +231,10 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
 }
 
 static void sampler_answer_threads(struct sampler *s, const struct mailbox_slot *slot,
-                                   const struct model_snapshot *snap, const struct err *e) {
+                                   const struct model_snapshot *snap, bool native, const struct err *e) {
     for (size_t k = 0; k < slot->n_asks; k++) {
         struct strbuf b;
-        if (slot->asks[k].method != WIRE_THREADS)
+        if (slot->asks[k].method != WIRE_THREADS || slot->asks[k].want.native != native)
             continue;
         if (!snap) {
             sampler_answer_error(s, slot->peer, slot->asks[k].id, e);
@@ -298,14 +277,20 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
     struct err e = {0};
     uint64_t cpu = clock_self_cpu_ns();
     sampler_choose_mode(s, plan->gentle);
-    int rc = sampler_snapshot(s, plan->locals ? &plan->wish : NULL, &snap, &e);
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        if (plan->slots[i].peer)
-            sampler_answer_threads(s, &plan->slots[i], rc == 0 ? &snap : NULL, &e);
+    int rc = sampler_snapshot(s, plan, &snap, &e);
+    /* Those who want native frames first: the others get what remains without them. */
+    for (int native = plan->wishes.native.wanted; native >= 0; native--) {
+        if (!native && plan->wishes.native.wanted)
+            model_snapshot_strip_native(&snap);
+        for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+            if (plan->slots[i].peer)
+                sampler_answer_threads(s, &plan->slots[i], rc == 0 ? &snap : NULL, native, &e);
+    }
     if (rc == 0)
         sampler_notify_threads(s, plan, &snap);
     spending_elsewhere(&s->spending, cpu);
-    if (!plan->locals) /* what one asked for does not slow the streams down */
+    if (!plan->wishes.locals &&
+        !plan->wishes.native.wanted) /* what one asked for does not slow the streams down */
         cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
     sampler_publish(s, rc == 0 ? &snap : NULL);
     model_snapshot_fini(&snap);
@@ -373,8 +358,11 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
     spending_begin(&s->spending, sampler_signals_ns(s));
     if (ps)
         sampler_choose_mode(s, plan->gentle);
-    if (ps)
+    if (ps) {
+        profile_set_native(&s->profile, ps, plan->native_samples);
+        exact_set_native(s->profile.native);
         profile_tick(&s->profile, ps, wanted);
+    }
     spending_tick(&s->spending, sampler_signals_ns(s));
     double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
     double budget =
@@ -398,14 +386,6 @@ static uint64_t sampler_snapshot_interval(struct sampler *s, double rate_hz) {
     return interval;
 }
 
-/* One snapshot serves all who ask: the locals of one thread, or of all when they ask for different ones. */
-static void sampler_plan_locals(struct sampler_plan *plan, const struct wire_threads *want) {
-    if (!want->locals)
-        return;
-    plan->wish.tid = !plan->locals || plan->wish.tid == want->tid ? want->tid : 0;
-    plan->locals = true;
-}
-
 static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *copy,
                               struct sampler_plan *plan) {
     memcpy(copy->asks, slot->asks, slot->n_asks * sizeof copy->asks[0]);
@@ -415,7 +395,7 @@ static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *co
         plan->hello |= copy->asks[k].method == WIRE_HELLO;
         plan->threads |= copy->asks[k].method == WIRE_THREADS;
         plan->gentle |= copy->asks[k].want.mode == MODEL_SAMPLING_GENTLE;
-        sampler_plan_locals(plan, &copy->asks[k].want);
+        ask_join(&plan->wishes, &copy->asks[k].want);
     }
     if (copy->n_asks)
         copy->peer = slot->peer;
@@ -472,8 +452,8 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
         memset(slot->rate_hz, 0, sizeof slot->rate_hz);
     }
     plan->hello = plan->threads = plan->tick = plan->flush = plan->poke = plan->quiet = plan->gentle =
-        plan->locals = false;
-    plan->wish = (struct pystack_locals_wish){0};
+        plan->native_samples = false;
+    plan->wishes = (struct ask_wishes){0};
     plan->sample_hz = plan->snapshot_hz = 0;
     plan->next_ns = SAMPLER_NEVER;
 }
@@ -495,6 +475,7 @@ static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint
         plan->sample_hz = fmax(plan->sample_hz, slot->rate_hz[WIRE_STREAM_SAMPLES]);
         for (size_t k = 0; k < WIRE_STREAM_COUNT; k++)
             plan->gentle |= slot->rate_hz[k] > 0 && slot->mode[k] == MODEL_SAMPLING_GENTLE;
+        plan->native_samples |= slot->rate_hz[WIRE_STREAM_SAMPLES] > 0 && slot->native;
         plan->snapshot_hz = fmax(plan->snapshot_hz, slot->rate_hz[WIRE_STREAM_THREADS]);
     }
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)

@@ -58,6 +58,30 @@ const char *model_local_kind_name(enum model_local_kind k) {
     return "variable";
 }
 
+size_t model_frames_strip_native(struct model_frame *frames, size_t n, const struct model_locals **locals) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (frames[i].kind != MODEL_FRAME_PYTHON)
+            continue;
+        frames[kept] = frames[i];
+        if (locals)
+            locals[kept] = locals[i];
+        kept++;
+    }
+    return kept;
+}
+
+void model_snapshot_strip_native(struct model_snapshot *s) {
+    for (size_t i = 0; i < s->n_threads; i++) {
+        struct model_thread *t = &s->threads[i];
+        t->n_frames = model_frames_strip_native(t->frames, t->n_frames, t->locals);
+    }
+}
+
+const char *model_native_name(enum model_native n) {
+    return n == MODEL_NATIVE_MERGED ? "merged" : n == MODEL_NATIVE_APART ? "apart" : NULL;
+}
+
 const char *model_frame_kind_name(enum model_frame_kind k) {
     return k == MODEL_FRAME_NATIVE ? "native" : "python";
 }

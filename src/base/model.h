@@ -27,6 +27,15 @@ enum model_gil {
 enum model_frame_kind {
     MODEL_FRAME_PYTHON = 0,
     MODEL_FRAME_NATIVE,
+    MODEL_FRAME_ENTRY, /* no function: the Python frames up to here were run by one call of the interpreter's loop */
+};
+
+/* What became of native frames that were asked for. */
+enum model_native {
+    MODEL_NATIVE_NONE = 0, /* not asked for */
+    MODEL_NATIVE_MERGED,   /* Python and native frames are one list, in the order of the calls */
+    MODEL_NATIVE_APART,    /* they do not fit together: all native frames, then all Python frames */
+    MODEL_NATIVE_UNKNOWN,  /* native frames are not to be had: Python frames alone */
 };
 
 enum model_mode {
@@ -65,9 +74,13 @@ struct model_locals {
 /* One frame of a stack. */
 struct model_frame {
     enum model_frame_kind kind;
-    const char *func; /* qualified name where the interpreter keeps one; NULL unknown */
-    const char *file; /* co_filename as the interpreter has it; NULL unknown */
-    int line;         /* current line (not the function's first); 0 unknown */
+    const char *func;   /* qualified name where the interpreter keeps one; NULL unknown */
+    const char *file;   /* co_filename as the interpreter has it; NULL unknown */
+    int line;           /* current line (not the function's first); 0 unknown */
+    const char *module; /* native: file of the library or program; NULL unknown (code made at run time) */
+    uint64_t
+        address; /* native: of the instruction, as the module's file counts; without a module, in memory. 0: unknown,
+                           and unknown is what called the frame before */
 };
 
 /* One OS thread of the target, with its Python stack if it has one. */
@@ -79,13 +92,15 @@ struct model_thread {
     char state;              /* R S D T t Z X I as the kernel says; '?' unknown */
     int8_t on_cpu;           /* 1 its CPU clock advanced since the last look, 0 not, MODEL_UNKNOWN */
     enum model_gil gil;
-    double gil_for_us;          /* waiting or held: for at least so long, see pystack_snapshot; NAN unknown */
-    int8_t gc;                  /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
-    double cpu_pct;             /* of one core, since the last look; NAN unknown (the first look) */
-    bool has_python;            /* it has a Python thread state */
-    bool torn;                  /* it moved while it was read: the frames may mix two moments */
-    bool truncated;             /* frames beyond the limit were left out (the outermost ones) */
-    uint64_t stopped_us;        /* how long it was made to stand still for this look; 0: it was not */
+    double gil_for_us;   /* waiting or held: for at least so long, see pystack_snapshot; NAN unknown */
+    int8_t gc;           /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
+    double cpu_pct;      /* of one core, since the last look; NAN unknown (the first look) */
+    bool has_python;     /* it has a Python thread state */
+    bool torn;           /* it moved while it was read: the frames may mix two moments */
+    bool truncated;      /* frames beyond the limit were left out (the outermost ones) */
+    uint64_t stopped_us; /* how long it was made to stand still for this look; 0: it was not */
+    enum model_native
+        native; /* see client/native.h; before, native frames stand in front of the Python frames */
     struct model_frame *frames; /* innermost first */
     size_t n_frames;
     const struct model_locals *
@@ -164,6 +179,8 @@ struct model_sample {
     double timestamp;
     int64_t tid;
     uint32_t stack_id; /* 0: no Python frame */
+    uint32_t
+        native_id; /* the stack with native frames before the Python frames and their entries; 0: not known */
     int8_t on_cpu;
     bool torn;
     enum model_gil gil;
@@ -237,6 +254,15 @@ const char *model_gil_name(enum model_gil g);
 
 /* "variable", "argument", "cell" or "free". */
 const char *model_local_kind_name(enum model_local_kind k);
+
+/* Take native frames and entries out of all stacks: Python frames remain. */
+void model_snapshot_strip_native(struct model_snapshot *s);
+
+/* The same of one list; number of frames that remain. `locals` (of each frame; NULL: none) is kept in step. */
+size_t model_frames_strip_native(struct model_frame *frames, size_t n, const struct model_locals **locals);
+
+/* "merged", "apart", or NULL when there are no native frames. */
+const char *model_native_name(enum model_native n);
 
 /* "python" or "native". */
 const char *model_frame_kind_name(enum model_frame_kind k);

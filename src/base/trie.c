@@ -49,7 +49,9 @@ static void *trie_grow(const struct trie *t, void *table, size_t *cap, size_t si
 static uint64_t trie_hash_frame(const struct model_frame *f) {
     /* Strings are stored once, so their addresses stand for them. */
     uint64_t h = hash_mix((uint64_t)(uintptr_t)f->func) ^ (uint64_t)(uintptr_t)f->file;
-    return hash_mix(h ^ (uint64_t)(unsigned)f->line << 1 ^ (uint64_t)f->kind);
+    h = hash_mix(h ^ (uint64_t)(unsigned)f->line << 2 ^ (uint64_t)f->kind);
+    return f->kind == MODEL_FRAME_NATIVE ? hash_mix(h ^ f->address) ^ hash_mix((uint64_t)(uintptr_t)f->module)
+                                         : h;
 }
 
 static uint64_t trie_hash_stack(uint32_t parent, uint32_t frame) {
@@ -140,13 +142,15 @@ static uint32_t trie_add_frame(struct trie *t, const struct model_frame *f) {
 
 static uint32_t trie_find_frame(struct trie *t, const struct model_frame *given) {
     struct model_frame f = *given;
-    if (trie_find_string(t, given->func, &f.func) != 0 || trie_find_string(t, given->file, &f.file) != 0)
+    if (trie_find_string(t, given->func, &f.func) != 0 || trie_find_string(t, given->file, &f.file) != 0 ||
+        trie_find_string(t, given->module, &f.module) != 0)
         return TRIE_FULL;
     const struct trie_index *ix = &t->by_frame;
     size_t at = trie_hash_frame(&f) & (ix->n_slots - 1);
     for (; ix->n_slots && ix->slots[at]; at = (at + 1) & (ix->n_slots - 1)) {
         const struct model_frame *g = &t->frames[ix->slots[at] - 1].frame;
-        if (g->func == f.func && g->file == f.file && g->line == f.line && g->kind == f.kind)
+        if (g->func == f.func && g->file == f.file && g->line == f.line && g->kind == f.kind &&
+            g->module == f.module && g->address == f.address)
             return ix->slots[at];
     }
     return trie_add_frame(t, &f);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -21,6 +22,8 @@ const struct option_def cli_backtrace_rows[] = {
      "the same, stopping running threads while they are read: exact stacks", 0, 0},
     {"locals", 'l', OPTION_FLAG, offsetof(struct cli_backtrace_options, locals), NULL,
      "arguments and local variables of every frame, with their values", 0, 0},
+    {"native", 'n', OPTION_FLAG, offsetof(struct cli_backtrace_options, native), NULL,
+     "C and C++ frames too, in the order of the calls", 0, 0},
     {.name = NULL},
 };
 
@@ -110,6 +113,42 @@ static void backtrace_put_locals(struct strbuf *out, const struct model_locals *
         (void)strbuf_adds(out, "        ... (more left out)\n");
 }
 
+/* What is not as it was asked for. */
+static void backtrace_put_native(struct strbuf *out, const struct model_thread *t) {
+    if (t->native == MODEL_NATIVE_APART)
+        (void)strbuf_adds(
+            out, "    (native and Python frames do not fit together: all native ones, then all of Python)\n");
+    else if (t->native == MODEL_NATIVE_UNKNOWN)
+        (void)strbuf_adds(out, "    (native frames are not known)\n");
+}
+
+/* "func (file:line) [module]", or "module+0x12ab" where the function is not known. */
+static void backtrace_put_native_frame(struct strbuf *out, const struct model_frame *f) {
+    const char *slash = f->module ? strrchr(f->module, '/') : NULL;
+    const char *module = slash ? slash + 1 : f->module;
+    (void)strbuf_adds(out, "    ");
+    if (!f->func && !f->module && !f->address) {
+        (void)strbuf_adds(out, "? (native frames here are not known)\n");
+        return;
+    }
+    if (!f->func) {
+        backtrace_put_name(out, module ? module : "");
+        (void)strbuf_addf(out, "%s0x%" PRIx64 "\n", module ? "+" : "", f->address);
+        return;
+    }
+    backtrace_put_name(out, f->func);
+    if (f->file) {
+        (void)strbuf_adds(out, " (");
+        backtrace_put_name(out, f->file);
+        if (f->line > 0)
+            (void)strbuf_addf(out, ":%d", f->line);
+        (void)strbuf_addc(out, ')');
+    }
+    (void)strbuf_adds(out, " [");
+    backtrace_put_name(out, module);
+    (void)strbuf_adds(out, "]\n");
+}
+
 static void backtrace_put_thread(struct strbuf *out, const struct model_snapshot *s,
                                  const struct model_thread *t, bool locals) {
     (void)strbuf_adds(out, "\nThread ");
@@ -127,8 +166,13 @@ static void backtrace_put_thread(struct strbuf *out, const struct model_snapshot
     if (!t->has_python)
         (void)strbuf_adds(out, ", no Python");
     (void)strbuf_addc(out, '\n');
+    backtrace_put_native(out, t);
     for (size_t i = 0; i < t->n_frames; i++) {
         const struct model_frame *f = &t->frames[i];
+        if (f->kind == MODEL_FRAME_NATIVE) {
+            backtrace_put_native_frame(out, f);
+            continue;
+        }
         (void)strbuf_adds(out, "    ");
         backtrace_put_name(out, f->func);
         (void)strbuf_adds(out, " (");
@@ -156,14 +200,24 @@ int cli_run_backtrace(const struct cli_options *o, struct session_address *addr,
                       struct err *e) {
     const struct cli_backtrace_options *mine = (const struct cli_backtrace_options *)(const void *)o;
     struct target_options how = {.no_inject = mine->no_inject, .block = mine->block};
+    if (mine->native && mine->no_inject && !mine->block)
+        return err_set(
+            e, ERR_USAGE,
+            "--native with --no-inject needs --block too: native frames of a thread are known from "
+            "outside only while it is stopped");
     if (target_reach(addr, &how, e) != 0)
         return -1;
     struct call *c = call_open(addr, e);
     if (!c)
         return -1;
     struct model_snapshot snapshot;
-    int rc = mine->locals ? call_locals_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e)
-                          : call_snapshot_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
+    int rc;
+    if (mine->native)
+        rc = call_native_measured(c, BACKTRACE_LOOK_INTERVAL_MS, mine->locals, &snapshot, e);
+    else if (mine->locals)
+        rc = call_locals_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
+    else
+        rc = call_snapshot_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
     if (rc == 0 && o->json) {
         struct json j;
         json_init(&j, out, 2);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "client/loop.h"
 
+#define CALL_NATIVE_S 60              /* large libraries are read for their symbols */
 #define CALL_GRACE_US (500 * 1000ULL) /* for the reason behind a broken connection */
 
 enum call_await { CALL_NOTHING = 0, CALL_CONNECTED, CALL_SNAPSHOT, CALL_STATUS, CALL_REPLY, CALL_TIME };
@@ -22,8 +23,9 @@ struct call {
     enum call_await await;
     bool arrived;
     bool failed;
-    bool broken;  /* the connection went; `error` says how */
-    bool in_time; /* the deadline is an end, not a failure */
+    bool broken;    /* the connection went; `error` says how */
+    bool in_time;   /* the deadline is an end, not a failure */
+    double reply_s; /* longest time that samples may be under way when they end; 0: as any answer */
     struct err error;
     struct model_snapshot *snapshot; /* where the answer goes */
     struct model_status *status;
@@ -214,6 +216,22 @@ int call_locals_measured(struct call *c, unsigned interval_ms, struct model_snap
     return call_wait(c, CALL_SNAPSHOT, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
+int call_native_measured(struct call *c, unsigned interval_ms, bool locals, struct model_snapshot *out,
+                         struct err *e) {
+    if (call_look_first(c, interval_ms, out, e) != 0)
+        return -1;
+    memset(out, 0, sizeof *out);
+    c->snapshot = out;
+    if (session_ask_native(c->session, 0, locals, e) != 0)
+        return -1;
+    return call_wait(c, CALL_SNAPSHOT, CALL_NATIVE_S, e);
+}
+
+int call_set_native(struct call *c, bool native, struct err *e) {
+    c->reply_s = native ? CALL_NATIVE_S : 0;
+    return session_set_native(c->session, native, e);
+}
+
 int call_status(struct call *c, struct model_status *out, struct err *e) {
     memset(out, 0, sizeof *out);
     c->status = out;
@@ -251,7 +269,7 @@ int call_sample(struct call *c, double rate_hz, double duration_s,
     if (rc == 0)
         rc = session_unsubscribe(c->session, WIRE_STREAM_SAMPLES, e) == 0 ? 0 : call_not_taken(c, e);
     if (rc == 0)
-        rc = call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
+        rc = call_wait(c, CALL_REPLY, c->reply_s > 0 ? c->reply_s : CALL_TIMEOUT_MS / 1000.0, e);
     c->on_batch = NULL;
     return rc;
 }

@@ -35,6 +35,13 @@ int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_sn
 /* The same with the locals of every frame. */
 int call_locals_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e);
 
+/* The same with native frames, and, if `locals`, with locals. */
+int call_native_measured(struct call *c, unsigned interval_ms, bool locals, struct model_snapshot *out,
+                         struct err *e);
+
+/* Samples have native frames. 0, or -1: they are not to be had. */
+int call_set_native(struct call *c, bool native, struct err *e);
+
 /* Tell the agent to leave. 0 when it agreed, or -1. */
 int call_eject(struct call *c, struct err *e);
 

@@ -70,6 +70,15 @@ static void document_put_locals(struct json *j, const struct model_locals *l) {
     json_kv_bool(j, "locals_truncated", l->truncated);
 }
 
+/* Of native frames: the file that was mapped, and, where the function is not known, the address in it. */
+static void document_put_module(struct json *j, const struct model_frame *f) {
+    json_kv_string(j, "module", f->module);
+    if (f->address)
+        json_kv_uint(j, "address", f->address);
+    else
+        json_kv_null(j, "address");
+}
+
 static void document_put_frame(struct json *j, const struct model_frame *f, size_t depth, bool with_locals,
                                const struct model_locals *locals) {
     json_object_begin(j);
@@ -81,6 +90,8 @@ static void document_put_frame(struct json *j, const struct model_frame *f, size
         json_kv_int(j, "line", f->line);
     else
         json_kv_null(j, "line");
+    if (f->kind == MODEL_FRAME_NATIVE)
+        document_put_module(j, f);
     if (with_locals)
         document_put_locals(j, locals);
     json_object_end(j);
@@ -103,6 +114,9 @@ static void document_put_thread(struct json *j, const struct model_thread *t, bo
     json_kv_bool(j, "torn", t->torn);
     json_kv_bool(j, "truncated", t->truncated);
     json_kv_uint(j, "stopped_us", t->stopped_us);
+    if (t->native != MODEL_NATIVE_NONE)
+        json_kv_string(j, "native_merge",
+                       model_native_name(t->native)); /* null: native frames are not known */
     json_key(j, "frames");
     json_array_begin(j);
     for (size_t i = 0; i < t->n_frames; i++)

@@ -78,6 +78,13 @@ static int export_check(const struct export_request *r, const struct export_form
         return err_set(e, ERR_USAGE, "--unit us needs a --duration: one look has no length");
     if (r->locals && f->render != export_render_json)
         return err_set(e, ERR_USAGE, "--locals is for --export json: %s has no place for values", f->name);
+    if (r->native && f->render == export_render_txt)
+        return err_set(e, ERR_USAGE, "--native is for --export folded and json, not for %s", f->name);
+    if (r->native && r->how.no_inject && !r->how.block)
+        return err_set(
+            e, ERR_USAGE,
+            "--native with --no-inject needs --block too: native frames of a thread are known from "
+            "outside only while it is stopped");
     if (f->render == export_render_txt && !r->screen)
         return err_set(e, ERR_USAGE, "this program has no screen to export as txt");
     return output_check(r->output, e);
@@ -86,17 +93,22 @@ static int export_check(const struct export_request *r, const struct export_form
 static int export_on_batch(void *arg, struct model_sample_batch *batch) { return fold_add_batch(arg, batch); }
 
 /* Look at the target as the format wants it; fills the snapshot and the fold. */
-static int export_look(const struct export_format *f, double duration_s, bool locals, struct call *c,
-                       struct model_snapshot *snapshot, struct fold *fold, double *elapsed_s, struct err *e) {
+static int export_look(const struct export_format *f, double duration_s, const struct export_request *r,
+                       struct call *c, struct model_snapshot *snapshot, struct fold *fold, double *elapsed_s,
+                       struct err *e) {
     bool sample = duration_s > 0 && f->wants_samples;
+    if (sample && r->native && call_set_native(c, true, e) != 0)
+        return -1;
     if (sample && call_sample(c, EXPORT_RATE_HZ, duration_s, export_on_batch, fold, elapsed_s, e) != 0)
         return -1;
     if (sample && !f->wants_snapshot)
         return 0;
     unsigned interval_ms =
         sample || duration_s <= 0 ? EXPORT_LOOK_INTERVAL_MS : (unsigned)(duration_s * 1000);
-    if (locals ? call_locals_measured(c, interval_ms, snapshot, e) != 0
-               : call_snapshot_measured(c, interval_ms, snapshot, e) != 0)
+    int rc = r->native   ? call_native_measured(c, interval_ms, r->locals, snapshot, e)
+             : r->locals ? call_locals_measured(c, interval_ms, snapshot, e)
+                         : call_snapshot_measured(c, interval_ms, snapshot, e);
+    if (rc != 0)
         return -1;
     if (!sample && f->wants_samples && fold_add_snapshot(fold, snapshot) != 0)
         return err_set(e, ERR_FAILED, "out of memory for stacks");
@@ -126,7 +138,7 @@ static int export_attached(const struct export_request *r, const struct export_f
     struct fold *fold = fold_new();
     double elapsed_s = 0;
     bool sampled = duration_s > 0 && f->wants_samples;
-    int rc = fold ? export_look(f, duration_s, r->locals, c, &snapshot, fold, &elapsed_s, e)
+    int rc = fold ? export_look(f, duration_s, r, c, &snapshot, fold, &elapsed_s, e)
                   : err_set(e, ERR_FAILED, "out of memory for stacks");
     if (rc == 0) {
         struct export_data data = {.request = r, .target = call_get_target(c), .snapshot = &snapshot};

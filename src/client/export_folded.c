@@ -52,7 +52,31 @@ static void folded_put_name(struct strbuf *out, const char *name) {
     (void)strbuf_adds(out, clean);
 }
 
+/* "func (module)" or "func (file.c:12)"; "module+0x12ab" where the function is not known. */
+static void folded_put_native(struct strbuf *out, const struct model_frame *f, bool by_function) {
+    const char *module = f->module ? folded_file(f->module) : NULL;
+    if (!f->func && (module || f->address)) {
+        if (module)
+            folded_put_name(out, module);
+        if (!by_function || !module)
+            (void)strbuf_addf(out, "%s0x%" PRIx64, module ? "+" : "", f->address);
+        return;
+    }
+    folded_put_name(out, f->func ? f->func : "?");
+    if (!f->file && !module)
+        return;
+    (void)strbuf_adds(out, " (");
+    folded_put_name(out, f->file ? folded_file(f->file) : module);
+    if (!by_function && f->file && f->line > 0)
+        (void)strbuf_addf(out, ":%d", f->line);
+    (void)strbuf_addc(out, ')');
+}
+
 static void folded_put_frame(struct strbuf *out, const struct model_frame *f, bool by_function) {
+    if (f->kind == MODEL_FRAME_NATIVE) {
+        folded_put_native(out, f, by_function);
+        return;
+    }
     folded_put_name(out, f->func ? f->func : "?");
     (void)strbuf_adds(out, " (");
     folded_put_name(out, f->file ? folded_file(f->file) : "?");

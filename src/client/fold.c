@@ -70,9 +70,10 @@ static uint64_t fold_hash(enum fold_kind kind, const void *item) {
     const struct fold_thread *thread = item;
     switch (kind) {
     case FOLD_FRAMES:
-        return fold_hash_string(
-            fold_hash_string(fold_mix((uint64_t)frame->kind, (uint64_t)(unsigned)frame->line), frame->func),
-            frame->file);
+        return fold_hash_string(fold_hash_string(fold_mix((uint64_t)frame->kind + frame->address,
+                                                          (uint64_t)(unsigned)frame->line),
+                                                 frame->func),
+                                frame->file ? frame->file : frame->module);
     case FOLD_STACKS:
         return fold_mix(fold_mix(3, stack->parent), stack->frame);
     case FOLD_ENTRIES:
@@ -91,8 +92,9 @@ static bool fold_same(enum fold_kind kind, const void *a, const void *b) {
     const struct fold_thread *p = a, *q = b;
     switch (kind) {
     case FOLD_FRAMES:
-        return f->line == g->line && f->kind == g->kind && fold_same_string(f->func, g->func) &&
-               fold_same_string(f->file, g->file);
+        return f->line == g->line && f->kind == g->kind && f->address == g->address &&
+               fold_same_string(f->func, g->func) && fold_same_string(f->file, g->file) &&
+               fold_same_string(f->module, g->module);
     case FOLD_STACKS:
         return s->parent == t->parent && s->frame == t->frame;
     case FOLD_ENTRIES:
@@ -195,6 +197,7 @@ static int64_t fold_put_frame(struct fold *f, const struct model_frame *frame) {
     struct model_frame *mine = fold_item(f, FOLD_FRAMES, (size_t)at);
     mine->func = arena_strdup(&f->strings, frame->func);
     mine->file = arena_strdup(&f->strings, frame->file);
+    mine->module = arena_strdup(&f->strings, frame->module);
     return f->strings.failed ? -1 : at;
 }
 

@@ -29,6 +29,8 @@ struct outside_reader {
     int (*snapshot)(void *arg, struct model_snapshot *out, struct err *e);
     /* The same with locals of thread `tid`, which is then the only one, or of all (0). */
     int (*locals)(void *arg, int64_t tid, struct model_snapshot *out, struct err *e);
+    /* The same with native frames, named and merged, and, if `locals`, with locals; NULL: it has none. */
+    int (*native)(void *arg, int64_t tid, bool locals, struct model_snapshot *out, struct err *e);
     /* Look at every thread; `wanted_ns` is the mean time between looks. Calls `flush` when it can hold no more. */
     int (*tick)(void *arg, uint64_t wanted_ns, void (*flush)(void *flush_arg), void *flush_arg,
                 struct err *e);
@@ -88,6 +90,7 @@ void outside_event_free(struct outside_event *ev);
  * no more of it (answered by OUTSIDE_REPLY). 0, or -1 with the error: too much is waiting. */
 int outside_ask_snapshot(struct outside *o, struct err *e);
 int outside_ask_locals(struct outside *o, int64_t tid, struct err *e); /* answered by OUTSIDE_LOCALS */
+int outside_ask_native(struct outside *o, int64_t tid, bool locals, struct err *e); /* the same */
 int outside_ask_stream(struct outside *o, enum wire_stream stream, double rate_hz, struct err *e);
 
 #endif

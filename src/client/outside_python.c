@@ -9,8 +9,10 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "client/native.h"
 #include "client/outside_profile.h"
 #include "inject/stop.h"
+#include "pystack/native.h"
 #include "pystack/pystack.h"
 
 #define OUTSIDE_PYTHON_REOPEN_NS CLOCK_NS_PER_S /* between two tries to find an interpreter that was lost */
@@ -20,6 +22,8 @@ struct outside_python {
     struct session_address addr;
     struct pystack *ps;
     struct stop stop;
+    struct native_copy *copy;   /* of the thread that is stopped; NULL: not wanted */
+    struct native_names *names; /* NULL: native frames were never asked for */
     struct outside_profile profile;
     bool has_profile;
     bool changed;        /* it was found anew, and nobody has been told */
@@ -35,9 +39,37 @@ void *outside_python_new(const struct session_address *addr, struct err *e) {
     return o;
 }
 
-static int outside_python_stop(void *arg, pid_t tid) { return stop_thread(arg, tid); }
+/* Registers of the stopped thread, and its stack. */
+static void outside_python_copy(struct outside_python *o, struct native_copy *c) {
+    struct user_regs_struct r;
+    c->known = 0;
+    if (thread_get_regs(&o->stop.thread, &r) != 0)
+        return;
+    const unsigned long long regs[NATIVE_REGS] = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi,
+                                                  r.rbp, r.rsp, r.r8,  r.r9,  r.r10, r.r11,
+                                                  r.r12, r.r13, r.r14, r.r15, r.rip};
+    for (size_t i = 0; i < NATIVE_REGS; i++)
+        c->regs[i] = regs[i];
+    c->known = (1U << NATIVE_REGS) - 1;
+    native_copy_stack(c, o->addr.pid);
+}
 
-static uint64_t outside_python_go(void *arg) { return stop_release(arg); }
+static int outside_python_stop(void *arg, pid_t tid) {
+    struct outside_python *o = arg;
+    int rc = stop_thread(&o->stop, tid);
+    o->copy = rc == 0 ? pystack_native_copy(o->ps) : NULL;
+    if (o->copy)
+        outside_python_copy(o, o->copy);
+    return rc;
+}
+
+static uint64_t outside_python_go(void *arg) {
+    struct outside_python *o = arg;
+    uint64_t stopped_ns = stop_release(&o->stop);
+    if (o->copy)
+        pystack_put_native(o->ps, o->copy); /* it need not stand still for that */
+    return stopped_ns;
+}
 
 /* What the target is, and how we look at it. */
 static void outside_python_describe(struct outside_python *o, struct model_target *out) {
@@ -48,7 +80,7 @@ static void outside_python_describe(struct outside_python *o, struct model_targe
 }
 
 static void outside_python_hold(struct outside_python *o) {
-    struct pystack_hold hold = {.stop = outside_python_stop, .go = outside_python_go, .arg = &o->stop};
+    struct pystack_hold hold = {.stop = outside_python_stop, .go = outside_python_go, .arg = o};
     pystack_set_hold(o->ps, o->addr.block ? &hold : NULL);
 }
 
@@ -141,6 +173,24 @@ static int outside_python_locals(void *arg, int64_t tid, struct model_snapshot *
     return 0;
 }
 
+static int outside_python_native(void *arg, int64_t tid, bool locals, struct model_snapshot *out,
+                                 struct err *e) {
+    struct outside_python *o = arg;
+    struct pystack_locals_wish wish = {.tid = tid};
+    if (!o->names)
+        o->names = native_names_new(o->addr.pid);
+    if (!o->names || pystack_want_native(o->ps, &(struct native_wish){.wanted = true, .tid = tid}) != 0)
+        return err_set(e, ERR_FAILED, "out of memory for native frames");
+    int rc = outside_python_look(o, locals ? &wish : NULL, out, e);
+    (void)pystack_want_native(o->ps, NULL);
+    if (rc != 0)
+        return -1;
+    if (tid)
+        model_snapshot_keep(out, tid);
+    (void)native_names_snapshot(o->names, out);
+    return 0;
+}
+
 static int outside_python_tick(void *arg, uint64_t wanted_ns, void (*flush)(void *flush_arg), void *flush_arg,
                                struct err *e) {
     struct outside_python *o = arg;
@@ -180,6 +230,7 @@ static void outside_python_close(void *arg) {
         outside_profile_fini(&o->profile);
     if (o->ps)
         pystack_close(o->ps);
+    native_names_free(o->names);
     free(o);
 }
 
@@ -188,6 +239,7 @@ const struct outside_reader outside_python_reader = {
     .changed = outside_python_changed,
     .snapshot = outside_python_snapshot,
     .locals = outside_python_locals,
+    .native = outside_python_native,
     .tick = outside_python_tick,
     .pending = outside_python_pending,
     .take = outside_python_take,

@@ -34,7 +34,7 @@ struct session_handler {
     void (*on_state)(void *arg, enum session_state state, const struct err *why);
     void (*on_target)(void *arg, struct model_target *target);
     void (*on_snapshot)(void *arg, struct model_snapshot *snapshot);
-    /* The answer to session_ask_locals. */
+    /* The answer to session_ask_locals and session_ask_native. */
     void (*on_locals)(void *arg, struct model_snapshot *snapshot);
     void (*on_samples)(void *arg, struct model_sample_batch *batch);
     void (*on_status)(void *arg, struct model_status *status);
@@ -66,9 +66,13 @@ int session_request(struct session *s, enum wire_method m, struct err *e); /* th
 /* Ask for the threads with locals of their frames, of thread `tid` alone (none when it is not there) or of all (0). The answer
  * comes by on_locals, a refusal by on_reply. 0 or -1. */
 int session_ask_locals(struct session *s, int64_t tid, struct err *e);
+/* The same with native frames, named and merged, and, if `locals`, with locals. */
+int session_ask_native(struct session *s, int64_t tid, bool locals, struct err *e);
 int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
 /* How running threads are looked at, from the next subscription on. */
 void session_set_sampling(struct session *s, enum model_sampling mode);
+/* Stacks of samples have native frames, from the next subscription on. 0, or -1: they are not to be had from this source. */
+int session_set_native(struct session *s, bool native, struct err *e);
 /* What streams may cost at most, in percent of a core, from the next subscription on; 0: as the other side has it. */
 void session_set_budget(struct session *s, double budget_pct);
 int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e);

@@ -17,6 +17,7 @@
 #include "base/procfs.h"
 #include "client/net_link.h"
 #include "client/session_explain.h"
+#include "client/session_native.h"
 #include "version.h"
 
 #define SESSION_PENDING_MAX 16
@@ -27,7 +28,8 @@ static const double session_backoff_s[] = {0.25, 0.5, 1.0, 2.0, 5.0};
 struct session_pending {
     uint32_t id; /* 0: free */
     enum wire_method method;
-    bool locals; /* of threads: with locals */
+    bool locals; /* of threads: with locals, or native frames */
+    bool native; /* of threads: with native frames */
     uint64_t deadline_ns;
 };
 
@@ -52,6 +54,8 @@ struct session_agent {
     struct session_pending pending[SESSION_PENDING_MAX];
     struct session_subscription streams[WIRE_STREAM_COUNT];
     enum model_sampling sampling;
+    bool native_samples; /* wanted, from the next subscription on */
+    struct session_native native;
     double budget_pct; /* 0: no wish */
     struct wire_assembler assembler;
     bool greeted;   /* a hello was answered once: there is an agent */
@@ -196,7 +200,7 @@ static uint32_t session_expect(struct session_agent *s, enum wire_method m, stru
             continue;
         p->id = ++s->next_id ? s->next_id : ++s->next_id;
         p->method = m;
-        p->locals = false;
+        p->locals = p->native = false;
         p->deadline_ns = clock_mono_ns() + SESSION_ANSWER_TIMEOUT_NS;
         return p->id;
     }
@@ -243,21 +247,37 @@ static int session_agent_request(struct session *base, enum wire_method m, struc
     return rc;
 }
 
-static int session_agent_ask_locals(struct session *base, int64_t tid, struct err *e) {
-    struct session_agent *s = session_of(base);
-    struct wire_threads want = {.locals = true, .tid = tid, .mode = s->sampling};
+static int session_ask_wanted(struct session_agent *s, const struct wire_threads *want, struct err *e) {
     if (s->state != SESSION_CONNECTED)
         return err_set(e, ERR_FAILED, "not connected");
     uint32_t id = session_expect(s, WIRE_THREADS, e);
     if (!id)
         return -1;
     session_find_pending(s, id)->locals = true;
+    session_find_pending(s, id)->native = want->native;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_threads(&b, id, &want);
+    (void)wire_put_threads(&b, id, want);
     int rc = session_send(s, id, &b, e);
     strbuf_fini(&b);
     return rc;
+}
+
+static int session_agent_ask_locals(struct session *base, int64_t tid, struct err *e) {
+    struct session_agent *s = session_of(base);
+    return session_ask_wanted(s, &(struct wire_threads){.locals = true, .tid = tid, .mode = s->sampling}, e);
+}
+
+static int session_agent_ask_native(struct session *base, int64_t tid, bool locals, struct err *e) {
+    struct session_agent *s = session_of(base);
+    struct wire_threads want = {.locals = locals, .native = true, .tid = tid, .mode = s->sampling};
+    return session_native_start(&s->native, e) == 0 ? session_ask_wanted(s, &want, e) : -1;
+}
+
+static int session_agent_set_native(struct session *base, bool native, struct err *e) {
+    struct session_agent *s = session_of(base);
+    s->native_samples = native;
+    return native ? session_native_start(&s->native, e) : 0;
 }
 
 static int session_send_stream(struct session_agent *s, enum wire_stream stream, struct err *e) {
@@ -269,6 +289,9 @@ static int session_send_stream(struct session_agent *s, enum wire_stream stream,
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     struct wire_subscribe ask = {
         .stream = stream, .rate_hz = sub->rate_hz, .mode = s->sampling, .budget_pct = s->budget_pct};
+    ask.native = s->native_samples && stream == WIRE_STREAM_SAMPLES;
+    if (sub->wanted && ask.native)
+        session_native_forget(&s->native);
     if (sub->wanted)
         (void)wire_put_subscribe(&b, id, &ask);
     else
@@ -324,13 +347,16 @@ static void session_greet(struct session_agent *s, const struct wire_message *m)
             (void)session_send_stream(s, (enum wire_stream)i, NULL);
 }
 
-static void session_on_threads(struct session_agent *s, const struct wire_message *m, bool locals) {
+static void session_on_threads(struct session_agent *s, const struct wire_message *m, bool locals,
+                               bool native) {
     void (*handler)(void *arg, struct model_snapshot *snapshot) =
         locals ? s->handler.on_locals : s->handler.on_snapshot;
     struct model_snapshot snapshot;
     struct err why;
     if (wire_get_snapshot(m, &snapshot, &why) != 0)
         session_break_protocol(s, why.text);
+    else if (native)
+        session_native_snapshot(&s->native, &snapshot);
     else if (handler)
         handler(s->arg, &snapshot);
     model_snapshot_fini(&snapshot);
@@ -341,6 +367,8 @@ static void session_on_samples(struct session_agent *s, const struct wire_messag
     struct err why;
     if (wire_get_samples(m, &batch, &why) != 0)
         session_break_protocol(s, why.text);
+    else if (s->native_samples)
+        session_native_batch(&s->native, &batch);
     else if (s->handler.on_samples)
         s->handler.on_samples(s->arg, &batch);
     model_sample_batch_fini(&batch);
@@ -374,7 +402,7 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
     if (!p)
         return; /* an answer nobody waits for */
     enum wire_method method = p->method;
-    bool locals = p->locals;
+    bool locals = p->locals, native = p->native;
     p->id = 0;
     session_arm_timeout(s);
     enum wire_error code = WIRE_E_UNAVAILABLE;
@@ -388,14 +416,13 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
         session_greet(s, m);
         return;
     case WIRE_THREADS:
-        session_on_threads(s, m, locals);
+        session_on_threads(s, m, locals, native);
         return;
     case WIRE_STATUS:
         session_on_status(s, m);
         return;
     default:
-        if (s->handler.on_reply)
-            s->handler.on_reply(s->arg, method, NULL);
+        session_native_reply(&s->native, method);
     }
 }
 
@@ -420,7 +447,7 @@ static void session_on_chunk(struct session_agent *s, const struct wire_message 
 static void session_on_notification(struct session_agent *s, const struct wire_message *m, bool assembled) {
     switch (wire_message_notification(m)) {
     case WIRE_N_THREADS:
-        session_on_threads(s, m, false);
+        session_on_threads(s, m, false, false);
         return;
     case WIRE_N_SAMPLES:
         session_on_samples(s, m);
@@ -508,6 +535,7 @@ static void session_agent_free(struct session *base) {
     loop_unwatch(s->end_watch);
     loop_timer_free(s->retry);
     loop_timer_free(s->timeout);
+    session_native_stop(&s->native);
     if (s->pidfd >= 0)
         (void)close(s->pidfd);
     wire_assembler_fini(&s->assembler);
@@ -534,6 +562,8 @@ static const struct source session_agent_source = {
     .set_sampling = session_agent_set_sampling,
     .set_budget = session_agent_set_budget,
     .ask_locals = session_agent_ask_locals,
+    .ask_native = session_agent_ask_native,
+    .set_native = session_agent_set_native,
     .subscribe = session_agent_subscribe,
     .unsubscribe = session_agent_unsubscribe,
 };
@@ -551,6 +581,7 @@ struct session *session_agent_new(struct loop *l, const struct session_address *
     s->handler = *h;
     s->arg = arg;
     s->pidfd = -1;
+    s->native = (struct session_native){.loop = l, .pid = addr->pid, .handler = &s->handler, .arg = arg};
     s->seed = (unsigned)clock_mono_ns() ^ (unsigned)getpid();
     wire_assembler_init(&s->assembler);
     s->retry = loop_timer_new(l, session_on_retry, s, e);

@@ -113,6 +113,28 @@ static int session_outside_ask_locals(struct session *base, int64_t tid, struct 
     return session_outside_check(s, e) == 0 ? outside_ask_locals(s->reader, tid, e) : -1;
 }
 
+static int session_outside_ask_native(struct session *base, int64_t tid, bool locals, struct err *e) {
+    struct session_outside *s = session_outside_of(base);
+    if (session_outside_check(s, e) != 0)
+        return -1;
+    if (!s->addr.block)
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d is read from outside, where the native frames of a thread are known only while "
+            "it is stopped: add --no-inject --block",
+            (int)s->addr.pid);
+    return outside_ask_native(s->reader, tid, locals, e);
+}
+
+static int session_outside_set_native(struct session *base, bool native, struct err *e) {
+    struct session_outside *s = session_outside_of(base);
+    if (!native)
+        return 0;
+    return err_set(e, ERR_ATTACH,
+                   "process %d is read from outside: samples with native frames need an agent in it",
+                   (int)s->addr.pid);
+}
+
 static int session_outside_subscribe(struct session *base, enum wire_stream stream, double rate_hz,
                                      struct err *e) {
     struct session_outside *s = session_outside_of(base);
@@ -155,6 +177,8 @@ static const struct source session_outside_source = {
     .request = session_outside_request,
     .set_budget = session_outside_set_budget,
     .ask_locals = session_outside_ask_locals,
+    .ask_native = session_outside_ask_native,
+    .set_native = session_outside_set_native,
     .subscribe = session_outside_subscribe,
     .unsubscribe = session_outside_unsubscribe,
 };

@@ -37,6 +37,14 @@ int session_ask_locals(struct session *s, int64_t tid, struct err *e) {
     return s->source->ask_locals(s, tid, e);
 }
 
+int session_ask_native(struct session *s, int64_t tid, bool locals, struct err *e) {
+    return s->source->ask_native(s, tid, locals, e);
+}
+
+int session_set_native(struct session *s, bool native, struct err *e) {
+    return s->source->set_native(s, native, e);
+}
+
 int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e) {
     return s->source->subscribe(s, stream, rate_hz, e);
 }

@@ -181,13 +181,25 @@ int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, str
     return 0;
 }
 
+int pystack_put_entry(struct pystack *ps, const struct pystack_raw_frame *f, size_t *n) {
+    if (!ps->entries || !pystack_ends_entry(&ps->reader.off, f))
+        return 0;
+    if (*n == PYSTACK_MAX_FRAMES)
+        return 1;
+    ps->places[*n] = f->addr;
+    ps->frames[(*n)++] = (struct model_frame){.kind = MODEL_FRAME_ENTRY};
+    return 0;
+}
+
 /* Read what one frame is of. 0, 1 when the limit is reached, -1 when the frame makes no sense. */
 static int frames_decode(struct frames_walk *w, const struct pystack_raw_frame *f) {
     struct pystack *ps = w->ps;
-    if (pystack_is_shim(&ps->reader.off, f))
-        return 0; /* stands for an entry into C, not for a function */
-    struct pystack_code *code = pystack_codes_get(&ps->codes, &ps->reader, f->code);
-    return code ? pystack_put_frame(ps, f, code, &w->n) : -1;
+    int rc = 0;
+    if (!pystack_is_shim(&ps->reader.off, f)) { /* that stands for an entry into C, not for a function */
+        struct pystack_code *code = pystack_codes_get(&ps->codes, &ps->reader, f->code);
+        rc = code ? pystack_put_frame(ps, f, code, &w->n) : -1;
+    }
+    return rc == 0 ? pystack_put_entry(ps, f, &w->n) : rc;
 }
 
 static enum frames_end frames_attempt(struct frames_walk *w) {

@@ -52,7 +52,8 @@ ssize_t pystack_walk_held(struct pystack *ps, const struct pystack_thread *t, st
     bool marked;
     pid_t tid = ps->hold.stop ? pystack_outer_tid(ps, t->tid) : 0;
     ps->stopped_ns = 0;
-    if (tid && hold_is_still(ps, tid, &before, &marked)) {
+    /* For native frames all registers are needed, of one that sleeps too. */
+    if (tid && !ps->entries && hold_is_still(ps, tid, &before, &marked)) {
         ssize_t n = pystack_walk_frames(ps, t, arena, out, torn, truncated, false);
         if (marked ? hold_read_mark(ps, tid, &after) && memcmp(&before, &after, sizeof after) == 0 : !*torn)
             return n;

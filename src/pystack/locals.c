@@ -304,7 +304,8 @@ const struct model_locals **pystack_locals_read(struct pystack *ps, const struct
         values_begin(values, &ps->reader, ps->pid);
         /* 3.4 and 3.5: where values lie was never looked up. */
         for (size_t i = 0; i < n && !w->cut && ps->reader.off.type_name; i++)
-            out[i] = locals_read_frame(w, &frames[i], ps->places[i]);
+            if (frames[i].kind == MODEL_FRAME_PYTHON)
+                out[i] = locals_read_frame(w, &frames[i], ps->places[i]);
         *moved = *moved || w->moved;
         *cut = *cut || w->cut;
     } else

@@ -8,6 +8,7 @@
 
 #include "base/procfs.h"
 #include "pystack/discover.h"
+#include "pystack/native_snapshot.h"
 #include "pystack/pystack_internal.h"
 
 static int pystack_allocate(struct pystack *ps) {
@@ -81,6 +82,7 @@ struct pystack *pystack_open_memory(const struct mem *mem, const struct pystack_
 void pystack_close(struct pystack *ps) {
     if (!ps)
         return;
+    pystack_native_fini(ps);
     mem_fini(&ps->reader.mem);
     pystack_names_fini(&ps->names);
     pystack_codes_fini(&ps->codes);

@@ -117,6 +117,8 @@ int8_t pystack_read_gc(struct pystack *ps, const struct pystack_thread *t, enum 
 struct pystack_asker {
     ssize_t (*read)(void *arg, const struct pystack_thread *t, struct arena *arena, struct model_frame **out,
                     bool *truncated, enum model_gil *gil, int8_t *gc);
+    /* NULL, or: has a thread without Python that runs copy its registers and stack, for native.h. */
+    void (*native)(void *arg, int64_t tid);
     void *arg;
 };
 

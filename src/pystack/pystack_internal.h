@@ -13,6 +13,7 @@
 
 #include "pystack/codes.h"
 #include "pystack/dicts.h"
+#include "pystack/native.h"
 #include "pystack/pystack.h"
 #include "pystack/reader.h"
 
@@ -66,6 +67,7 @@ struct pystack_raw_frame {
     uint64_t instr; /* address of an instruction (3.11 on) or f_lasti */
     uint32_t tlbc;  /* number of the copy of the code that is executed; 0 the one in the code object */
     uint8_t owner;
+    bool entry; /* 3.11: a call of the interpreter's loop began with it */
 };
 
 struct pystack {
@@ -108,6 +110,14 @@ struct pystack {
     double started_at;
     struct pystack_asker asker;
     pid_t main_tid; /* as the target numbers it */
+    bool entries;   /* frames are followed by MODEL_FRAME_ENTRY where a call of the interpreter's loop ends */
+    struct native_wish native_wish;
+    struct native *native;             /* NULL: native frames were never asked for */
+    struct native_copy *native_copy;   /* of a thread that sleeps or was held; allocated with `native` */
+    struct native_hint *native_hints;  /* NATIVE_HINTS; where stacks of threads end */
+    size_t native_hint;                /* of the thread being read */
+    struct model_frame *native_frames; /* NATIVE_MAX_FRAMES; of the thread that was read last */
+    size_t n_native_frames;
 };
 
 /* pystack.c: pystack_open by one strategy alone (NULL: all). Lets tests try each. */
@@ -163,6 +173,7 @@ static inline void pystack_parse_frame(const struct pystack_offsets *o, const ui
     f->instr = object ? (uint64_t)(int64_t)pystack_get_i32(bytes, o->frame_instr)
                       : pystack_get_u64(bytes, o->frame_instr);
     f->owner = object ? 0 : bytes[o->frame_owner];
+    f->entry = o->minor == 11 && o->frame_owner > 0 && bytes[o->frame_owner - 1] != 0; /* is_entry */
 }
 
 /* Does the frame stand for an entry into C, not for a function? */
@@ -170,6 +181,17 @@ static inline bool pystack_is_shim(const struct pystack_offsets *o, const struct
     return o->frame_style != PYSTACK_FRAME_OBJECT &&
            (f->owner == o->owner_shim || f->owner == o->owner_bottom);
 }
+
+/* Does a call of the interpreter's loop (_PyEval_EvalFrameDefault) end with this frame, seen from within? Up to 3.10 each
+ * call runs one frame; 3.11 marks the frame it began with, later ones put a frame that stands for no function there. */
+static inline bool pystack_ends_entry(const struct pystack_offsets *o, const struct pystack_raw_frame *f) {
+    if (o->frame_style == PYSTACK_FRAME_OBJECT)
+        return true;
+    return o->minor == 11 ? f->entry : f->owner == o->owner_shim;
+}
+
+/* frames.c: mark the end of an entry in ps->frames, where that is asked for. 0, or 1 when there is no more room. */
+int pystack_put_entry(struct pystack *ps, const struct pystack_raw_frame *f, size_t *n);
 
 /* frames.c: append what the frame is of to ps->frames, which holds `*n`; one that has not begun is left out. 0, 1 when there
  * is no more room, -1 when the frame is not of this code. */

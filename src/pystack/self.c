@@ -168,7 +168,7 @@ static bool self_follow(struct pystack_self *s, uint64_t first, uint64_t expecte
             check = false;
         }
         s->frames[s->n_frames] = (struct pystack_self_frame){
-            .addr = addr, .code = f.code, .instr = f.instr, .tlbc = f.tlbc, .owner = f.owner};
+            .addr = addr, .code = f.code, .instr = f.instr, .tlbc = f.tlbc, .owner = f.owner, .entry = f.entry};
         if (!pystack_is_shim(o, &f))
             s->frames[s->n_frames].key = self_take_key(s, f.code);
         if (++s->n_frames == next_power) {
@@ -343,21 +343,21 @@ static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, s
                              size_t i, size_t *n, uint64_t *unknown) {
     const struct pystack_self_frame *g = &s->frames[i];
     struct pystack_raw_frame f = {
-        .addr = g->addr, .code = g->code, .instr = g->instr, .tlbc = g->tlbc, .owner = (uint8_t)g->owner};
+        .addr = g->addr, .code = g->code, .instr = g->instr, .tlbc = g->tlbc, .owner = g->owner, .entry = g->entry};
     if (pystack_is_shim(&ps->reader.off, &f))
-        return 0;
+        return pystack_put_entry(ps, &f, n);
     const struct pystack_code_key *key = g->key && s->keys[g->key - 1].type ? &s->keys[g->key - 1] : NULL;
     struct pystack_code *code = pystack_codes_get_past(&ps->codes, &ps->reader, f.code, key, s->taken_ns);
     int rc = code ? pystack_put_frame(ps, &f, code, n) : -1;
     self_set_known(known, f.code, rc >= 0 && pystack_code_is_settled(code));
     if (rc >= 0)
-        return rc;
+        return rc == 0 ? pystack_put_entry(ps, &f, n) : rc;
     if (*n == PYSTACK_MAX_FRAMES)
         return 1;
     ps->places[*n] = f.addr;
     ps->frames[(*n)++] = (struct model_frame){.kind = MODEL_FRAME_PYTHON};
     (*unknown)++;
-    return 0;
+    return pystack_put_entry(ps, &f, n);
 }
 
 ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,

@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 
 #include "pystack/codes.h"
+#include "pystack/native.h"
 #include "pystack/pystack.h"
 #include "pystack/reader.h"
 
@@ -29,8 +30,9 @@ struct pystack_self_frame {
     uint64_t code;
     uint64_t instr; /* address of an instruction (3.11 on) or f_lasti */
     uint32_t tlbc;  /* number of the copy of the code that is executed */
-    uint16_t owner;
-    uint16_t key; /* its code's own description is keys[key - 1]; 0 none was taken */
+    uint16_t key;   /* its code's own description is keys[key - 1]; 0 none was taken */
+    uint8_t owner;
+    bool entry; /* 3.11: see struct pystack_raw_frame */
 };
 
 /* A piece of memory that was copied. Those of the last time are asked for first, all at once. */
@@ -65,6 +67,7 @@ struct pystack_self {
     uint64_t gil; /* address of the GIL (3.6: of _PyThreadState_Current); 0 unknown */
     uint64_t gc;  /* and of what says that garbage is being collected; 0 unknown */
     const struct pystack_known *known;
+    struct native_copy *native; /* registers and stack go there too; NULL: they are not wanted */
     /* the copy */
     enum pystack_self_end end;
     enum model_gil gil_state; /* held, none or unknown: who runs does not wait */

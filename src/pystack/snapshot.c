@@ -18,8 +18,10 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "pystack/locals.h"
+#include "pystack/native_snapshot.h"
 
 #define SNAPSHOT_ARENA_MAX ((size_t)48 << 20)
+#define SNAPSHOT_NATIVE_TRIES 3 /* looks at a thread that wakes up while its native frames are copied */
 
 /* A snapshot being made. */
 struct snapshot_work {
@@ -227,6 +229,18 @@ static bool snapshot_is_skipped(const struct snapshot_work *w, int64_t tid) {
     return false;
 }
 
+/* Frames of one thread. True: its native frames are not known because it did not sleep on; another look may find them. */
+static bool snapshot_look(struct snapshot_work *w, pid_t tid, uint64_t cpu, struct model_thread *t) {
+    struct procfs_stat st;
+    bool copied = pystack_native_begin(w->ps, t->tid, tid, t->state != 'R');
+    snapshot_put_python(w, t);
+    snapshot_put_locals(w, tid, cpu, t);
+    bool moved = copied && (procfs_read_stat(w->ps->pid, tid, &st) != 0 || st.state == 'R' ||
+                            snapshot_thread_cpu(w->ps, tid, &st) != cpu);
+    pystack_native_attach(w->ps, tid, copied, moved, t, &w->out->arena);
+    return moved;
+}
+
 static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_tid *id) {
     struct model_snapshot *out = w->out;
     struct procfs_stat st;
@@ -242,10 +256,16 @@ static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_ti
                                .native_name = arena_strdup(&out->arena, st.comm)};
     snapshot_put_cpu(w, id->outer, &st, t);
     uint64_t cpu = w->ps->clocks_next[w->n_clocks - 1].cpu_ns;
-    snapshot_put_python(w, t);
+    const struct model_thread fresh = *t;
+    for (int left = SNAPSHOT_NATIVE_TRIES; snapshot_look(w, id->outer, cpu, t) && --left > 0;) {
+        if (procfs_read_stat(w->ps->pid, id->outer, &st) != 0)
+            return;
+        *t = fresh;
+        t->state = st.state;
+        cpu = snapshot_thread_cpu(w->ps, id->outer, &st);
+    }
     if (t->gc == 1) /* a thread's own copy may be of a later moment */
         out->gc_running = 1;
-    snapshot_put_locals(w, id->outer, cpu, t);
 }
 
 /* A GIL in use and a collection of any interpreter are the process's. */

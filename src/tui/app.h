@@ -43,7 +43,9 @@ struct app_wishes {
     bool list;      /* the processes again */
     bool snapshot;  /* a snapshot now */
     bool rate;      /* delay_s changed */
-    int64_t locals; /* > 0: the locals of this thread */
+    int64_t locals; /* > 0: the locals of this thread, */
+    bool native;    /* or its native frames, */
+    bool both;      /* or both */
     bool again;     /* the subscription to samples from the start, with its definitions */
     pid_t attach;   /* > 0: to this process */
 };

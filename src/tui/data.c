@@ -172,6 +172,13 @@ const struct model_thread *data_locals_of(const struct data *d, int64_t tid) {
     return NULL;
 }
 
+const struct model_thread *data_native_of(const struct data *d, int64_t tid) {
+    const struct model_thread *t = data_locals_of(d, tid);
+    return t && t->native != MODEL_NATIVE_NONE ? t : NULL;
+}
+
+void data_renew_locals(struct data *d) { d->locals_asked_s = 0; }
+
 bool data_want_locals(struct data *d, int64_t tid, double now_s) {
     double since = now_s - d->locals_asked_s;
     bool is_new = !d->locals_asked_s || d->locals_tid != tid;

@@ -56,6 +56,7 @@ struct data {
     double locals_asked_s;        /* when it was last asked, on the caller's clock; 0 never */
     int64_t locals_tid;           /* of whom */
     bool locals_awaited;          /* there is no answer yet */
+    bool native_refused;          /* native frames are not to be had from this source */
     struct tally *tally;          /* NULL before the first samples */
 };
 
@@ -74,6 +75,12 @@ void data_take_locals(struct data *d, struct model_snapshot *s);
 
 /* The thread of the last answer with locals, or NULL when it is not of `tid`. */
 const struct model_thread *data_locals_of(const struct data *d, int64_t tid);
+
+/* The same, if it has native frames or says why not. */
+const struct model_thread *data_native_of(const struct data *d, int64_t tid);
+
+/* What is wanted with the next answer is not what was: it is asked for at once. */
+void data_renew_locals(struct data *d);
 
 /* Is it time to ask for the locals of `tid`? Then that is noted. They are asked for once a second at most, for another
  * thread at once, and not while the view is paused. */

@@ -33,8 +33,8 @@
 
 struct main_options {
     const char *delay, *theme, *color, *filter, *export, *output, *unit, *budget;
-    bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, gentle, locals, version,
-        help;
+    bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, gentle, locals, native,
+        version, help;
     double duration_s;
     bool no_inject, block;
 };
@@ -66,6 +66,8 @@ static const struct option_def main_table[] = {
     {"by-function", 0, OPTION_FLAG, AT(by_function), NULL, "with --export folded: functions, not lines", 0,
      0},
     {"locals", 0, OPTION_FLAG, AT(locals), NULL, "with --export json: variables of every frame", 0, 0},
+    {"native", 'n', OPTION_FLAG, AT(native), NULL,
+     "with --export json or folded: C and C++ frames too, in the order of the calls", 0, 0},
     {"unit", 0, OPTION_STRING, AT(unit), "UNIT", "with --export folded: samples, or us", 0, 0},
     {"gentle", 0, OPTION_FLAG, AT(gentle), NULL,
      "send no signals: stacks of threads that run may be torn, and are marked", 0, 0},
@@ -131,6 +133,7 @@ static int main_check(const struct main_options *o, struct err *e) {
                         : o->process         ? "--process"
                         : o->by_function     ? "--by-function"
                         : o->locals          ? "--locals"
+                        : o->native          ? "--native"
                                              : NULL;
     if (stray && !o->export)
         return err_set(e, ERR_USAGE, "%s is for --export: add --export %s", stray,
@@ -163,6 +166,7 @@ static int main_export(const struct main_options *o, const char *target, struct 
         .by_function = o->by_function,
         .gentle = o->gentle,
         .locals = o->locals,
+        .native = o->native,
         .screen = &screen,
         .how = {.no_inject = o->no_inject, .block = o->block},
     };

@@ -181,9 +181,18 @@ static void runner_follow_samples(struct runner *r, bool again) {
 static void runner_ask_locals(struct runner *r) {
     struct err e;
     int64_t tid = r->app->wishes.locals;
+    bool native = r->app->wishes.native, both = r->app->wishes.both;
     r->app->wishes.locals = 0;
-    if (tid > 0 && r->session && session_ask_locals(r->session, tid, &e) != 0)
-        app_message(r->app, true, "%s", e.text);
+    if (tid <= 0 || !r->session)
+        return;
+    int rc = native ? session_ask_native(r->session, tid, both, &e) : session_ask_locals(r->session, tid, &e);
+    if (rc == 0)
+        return;
+    app_message(r->app, true, "%s", e.text);
+    if (native) {
+        r->app->data.native_refused = true;
+        r->app->dirty = true;
+    }
 }
 
 static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {

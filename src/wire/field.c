@@ -20,6 +20,13 @@
     }
 #define F_ENUM(type, member, name, largest)                                                                  \
     { .key = (name), .offset = offsetof(type, member), .kind = FIELD_ENUM, .max = (largest) }
+/* A member that most messages have no use for. */
+#define F_SPARSE(type, member, name)                                                                                     \
+    {                                                                                                                    \
+        .key = (name), .offset = offsetof(type, member), .sparse = true,                                               \
+        .kind = _Generic(((type *)0)->member, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64,                          \
+                         const char * : FIELD_STR) \
+    }
 #define TABLE(id, type, text, rows)                                                                          \
     const struct field_table id = {                                                                          \
         .name = (text), .fields = (rows), .n = sizeof(rows) / sizeof *(rows), .stride = sizeof(type)};       \
@@ -85,7 +92,9 @@ static const struct field field_frames[] = {
     F(struct model_frame, func, "func"),
     F(struct model_frame, file, "file"),
     F(struct model_frame, line, "line"),
-    F_ENUM(struct model_frame, kind, "kind", MODEL_FRAME_NATIVE),
+    F_ENUM(struct model_frame, kind, "kind", MODEL_FRAME_ENTRY),
+    F_SPARSE(struct model_frame, module, "module"),
+    F_SPARSE(struct model_frame, address, "address"),
 };
 TABLE(FIELD_FRAMES, struct model_frame, "frames", field_frames);
 
@@ -119,7 +128,9 @@ static const struct field field_frame_defs[] = {
     F(struct model_frame_def, frame.func, "func"),
     F(struct model_frame_def, frame.file, "file"),
     F(struct model_frame_def, frame.line, "line"),
-    F_ENUM(struct model_frame_def, frame.kind, "kind", MODEL_FRAME_NATIVE),
+    F_ENUM(struct model_frame_def, frame.kind, "kind", MODEL_FRAME_ENTRY),
+    F_SPARSE(struct model_frame_def, frame.module, "module"),
+    F_SPARSE(struct model_frame_def, frame.address, "address"),
 };
 TABLE(FIELD_FRAME_DEFS, struct model_frame_def, "frames", field_frame_defs);
 
@@ -141,6 +152,7 @@ static const struct field field_samples[] = {
     F(struct model_sample, timestamp, "timestamp"),
     F(struct model_sample, tid, "tid"),
     F(struct model_sample, stack_id, "stack"),
+    F_SPARSE(struct model_sample, native_id, "native"),
     F(struct model_sample, on_cpu, "on_cpu"),
     F(struct model_sample, torn, "torn"),
     F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
@@ -389,10 +401,30 @@ void field_write_pairs(struct strbuf *out, const struct field_table *t, const vo
     }
 }
 
+/* Is anything known in this (sparse) column? */
+static bool field_any_known(const struct field *f, size_t stride, const void *rows, size_t n) {
+    for (size_t r = 0; r < n; r++) {
+        const void *p = field_at(f, (const char *)rows + r * stride);
+        if (f->kind == FIELD_UINT32   ? *(const uint32_t *)p != 0
+            : f->kind == FIELD_UINT64 ? *(const uint64_t *)p != 0
+                                      : *(const char *const *)p != NULL)
+            return true;
+    }
+    return false;
+}
+
 void field_write_columns(struct strbuf *out, const struct field_table *t, const void *rows, size_t n,
                          struct intern *strings, size_t extra) {
-    codec_write_map(out, t->n + extra);
+    bool left_out[FIELD_MAX];
+    size_t columns = 0;
     for (size_t i = 0; i < t->n; i++) {
+        left_out[i] = t->fields[i].sparse && !field_any_known(&t->fields[i], t->stride, rows, n);
+        columns += !left_out[i];
+    }
+    codec_write_map(out, columns + extra);
+    for (size_t i = 0; i < t->n; i++) {
+        if (left_out[i])
+            continue;
         codec_write_str(out, t->fields[i].key);
         codec_write_array(out, n);
         for (size_t r = 0; r < n; r++)

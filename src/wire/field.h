@@ -40,6 +40,7 @@ struct field {
     const char *key;
     enum field_kind kind;
     uint32_t max; /* FIELD_ENUM: largest value */
+    bool sparse;  /* the column is left out of a message in which nothing is known of it */
     size_t offset;
 };
 

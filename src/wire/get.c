@@ -83,6 +83,19 @@ static enum model_sampling get_sampling(const struct wire_message *m) {
     return MODEL_SAMPLING_GENTLE;
 }
 
+/* A flag in the body: what is missing is false. 0, or -1 when it is something else. */
+static int get_flag(const struct wire_message *m, const char *key, bool *out) {
+    struct codec_cursor value;
+    struct codec_token t;
+    *out = false;
+    if (!m->body.at || codec_find(m->body, &key, 1, &value) != 0 || !value.at)
+        return 0;
+    if (codec_read(&value, &t) != 0 || t.type != CODEC_BOOL)
+        return -1;
+    *out = t.b;
+    return 0;
+}
+
 /* Params of a newer client that are not known are passed over; of a wrong type they are refused. */
 int wire_get_threads(const struct wire_message *m, struct wire_threads *out, struct err *e) {
     static const char *const keys[] = {"locals", "tid"};
@@ -101,7 +114,7 @@ int wire_get_threads(const struct wire_message *m, struct wire_threads *out, str
     }
     if (value[1].at && (codec_read(&value[1], &t) != 0 || codec_token_int(&t, 0, INT64_MAX, &out->tid) != 0))
         return field_fail(e, "threads", keys[1]);
-    return 0;
+    return get_flag(m, "native", &out->native) == 0 ? 0 : field_fail(e, "threads", "native");
 }
 
 static int get_stream(const struct wire_message *m, enum wire_stream *out, struct err *e) {
@@ -143,7 +156,7 @@ int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out,
     if (get_positive(m, "budget_pct", &out->budget_pct) < 0)
         return field_fail(e, "subscribe", "budget_pct");
     out->mode = get_sampling(m);
-    return 0;
+    return get_flag(m, "native", &out->native) == 0 ? 0 : field_fail(e, "subscribe", "native");
 }
 
 int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, struct err *e) {

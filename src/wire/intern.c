@@ -138,12 +138,15 @@ static uint64_t intern_maybe(struct intern *in, const char *s) {
 static bool intern_same_frame(struct intern *in, const struct model_frame *a, const struct model_frame *b) {
     return a->line == b->line && a->kind == b->kind &&
            intern_maybe(in, a->func) == intern_maybe(in, b->func) &&
-           intern_maybe(in, a->file) == intern_maybe(in, b->file);
+           intern_maybe(in, a->file) == intern_maybe(in, b->file) && a->address == b->address &&
+           intern_maybe(in, a->module) == intern_maybe(in, b->module);
 }
 
 uint32_t intern_frame(struct intern *in, const struct model_frame *f) {
     uint64_t key = hash_mix(intern_maybe(in, f->func) << 32 | intern_maybe(in, f->file));
-    key = hash_mix(key ^ ((uint64_t)(unsigned)f->line << 1 | (f->kind == MODEL_FRAME_NATIVE)));
+    key = hash_mix(key ^ ((uint64_t)(unsigned)f->line << 2 | (uint64_t)f->kind));
+    if (f->kind == MODEL_FRAME_NATIVE)
+        key = hash_mix(key ^ f->address) ^ intern_maybe(in, f->module);
     const struct intern_index *ix = &in->by_frame;
     if (in->failed)
         return 0;

@@ -62,11 +62,19 @@ static void put_mode(struct strbuf *out, enum model_sampling mode) {
     codec_write_str(out, model_sampling_name(mode));
 }
 
+static void put_native(struct strbuf *out, bool native) {
+    if (!native)
+        return;
+    codec_write_str(out, "native");
+    codec_write_bool(out, true);
+}
+
 int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads *t) {
     put_request_head(out, id, WIRE_THREADS);
-    codec_write_map(out,
-                    (t->locals ? 1U : 0U) + (t->tid ? 1U : 0U) + (t->mode == MODEL_SAMPLING_EXACT ? 0U : 1U));
+    codec_write_map(out, (t->locals ? 1U : 0U) + (t->native ? 1U : 0U) + (t->tid ? 1U : 0U) +
+                             (t->mode == MODEL_SAMPLING_EXACT ? 0U : 1U));
     put_mode(out, t->mode);
+    put_native(out, t->native);
     if (t->locals) {
         codec_write_str(out, "locals");
         codec_write_bool(out, true);
@@ -80,12 +88,14 @@ int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads 
 
 int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s) {
     put_request_head(out, id, WIRE_SUBSCRIBE);
-    codec_write_map(out, 2U + (s->mode == MODEL_SAMPLING_EXACT ? 0U : 1U) + (s->budget_pct > 0 ? 1U : 0U));
+    codec_write_map(out, 2U + (s->native ? 1U : 0U) + (s->mode == MODEL_SAMPLING_EXACT ? 0U : 1U) +
+                             (s->budget_pct > 0 ? 1U : 0U));
     codec_write_str(out, "stream");
     codec_write_str(out, wire_stream_name(s->stream));
     codec_write_str(out, "rate_hz");
     codec_write_double(out, s->rate_hz);
     put_mode(out, s->mode);
+    put_native(out, s->native);
     if (s->budget_pct > 0) {
         codec_write_str(out, "budget_pct");
         codec_write_double(out, s->budget_pct);

@@ -78,14 +78,16 @@ const char *wire_stream_name(enum wire_stream s);
 
 /* What is wanted of `threads`. All zero: every thread, without locals. */
 struct wire_threads {
-    bool locals;              /* locals of the frames too */
-    int64_t tid;              /* only this thread; 0: all */
+    bool locals; /* locals of the frames too */
+    bool native; /* native frames too, before the Python frames and entries; see struct model_thread */
+    int64_t tid; /* only this thread; 0: all */
     enum model_sampling mode; /* how threads that run are looked at; what is not known is exact */
 };
 
 struct wire_subscribe {
     enum wire_stream stream;
     double rate_hz;
+    bool native;              /* samples: stacks with native frames too */
     enum model_sampling mode; /* how threads that run are looked at; what is not known is exact */
     double budget_pct;        /* what it may cost at most, of one core; 0: as the agent has it */
 };

@@ -191,6 +191,38 @@ void fixture_locals(struct model_snapshot *s) {
     t->locals[6] = &none;
 }
 
+void fixture_native(struct model_snapshot *s, enum model_native how) {
+    static const struct model_frame native[] = {
+        {.kind = MODEL_FRAME_NATIVE,
+         .func = "mkl_blas_avx512_sgemm_kernel",
+         .module = "/opt/torch/lib/libtorch_cpu.so"},
+        {.kind = MODEL_FRAME_NATIVE},
+        {.kind = MODEL_FRAME_NATIVE,
+         .func = "at::native::addmm_impl_cpu_",
+         .module = "/opt/torch/lib/libtorch_cpu.so"},
+        {.kind = MODEL_FRAME_NATIVE, .module = "/opt/torch/lib/libtorch_cpu.so", .address = 0x1234ab},
+        {.kind = MODEL_FRAME_NATIVE, .address = 0x7f0012345678},
+        {.kind = MODEL_FRAME_NATIVE,
+         .func = "torch::autograd::THPVariable_\033[2Jlinear",
+         .module = "/opt/\033]0;t\007.so"},
+        {.kind = MODEL_FRAME_NATIVE,
+         .func = "cfunction_call",
+         .file = "Objects/methodobject.c",
+         .line = 542,
+         .module = "/usr/lib/libpython3.11.so.1.0"},
+    };
+    size_t n = how == MODEL_NATIVE_UNKNOWN ? 0 : sizeof native / sizeof native[0];
+    fixture_snapshot(s, FIXTURE_NORMAL, 3);
+    s->n_threads = 1;
+    struct model_thread *t = &s->threads[0];
+    struct model_frame *frames = arena_calloc(&s->arena, t->n_frames + n, sizeof *frames);
+    memcpy(frames, native, n * sizeof *native);
+    memcpy(frames + n, t->frames, t->n_frames * sizeof *frames);
+    t->frames = frames;
+    t->n_frames += n;
+    t->native = how;
+}
+
 void fixture_target(struct model_target *t, enum fixture_kind kind) {
     memset(t, 0, sizeof *t);
     arena_init(&t->arena, FIXTURE_LIMIT);

@@ -38,6 +38,9 @@ struct app *fixture_picker(bool ascii);
 /* An answer with the locals of the main thread of FIXTURE_NORMAL. */
 void fixture_locals(struct model_snapshot *s);
 
+/* An answer with native frames of the same thread: merged, apart, or not known. */
+void fixture_native(struct model_snapshot *s, enum model_native how);
+
 /* Press keys by name, separated by blanks; a word in quotes ("text) is typed letter by letter. */
 void fixture_press(struct app *a, const char *keys);
 

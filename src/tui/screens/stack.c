@@ -26,10 +26,33 @@ void stack_follow(struct stack_pane *p, const struct model_thread *t) {
     list_fit(&p->list, n, p->list.page);
 }
 
+/* What stands in the column for functions: of a native frame without a name the place in its module. */
+static const char *stack_label(const struct model_frame *f, char *buf, size_t cap) {
+    const char *slash = f->module ? strrchr(f->module, '/') : NULL;
+    if (f->func)
+        return f->func;
+    if (f->kind != MODEL_FRAME_NATIVE || (!f->module && !f->address))
+        return "?";
+    (void)snprintf(buf, cap, "%.80s%s0x%llx",
+                   slash       ? slash + 1
+                   : f->module ? f->module
+                               : "",
+                   f->module ? "+" : "", (unsigned long long)f->address);
+    return buf;
+}
+
+/* And in the one for files. */
+static const char *stack_file(const struct model_frame *f) {
+    if (f->file || f->kind != MODEL_FRAME_NATIVE)
+        return f->file ? f->file : "?";
+    return f->module ? f->module : f->address || f->func ? "" : "native frames here are not known";
+}
+
 int stack_func_cols(const struct model_thread *t, int cols) {
     int most = cols * 45 / 100, width = 12;
     for (size_t i = 0; i < t->n_frames && width < most; i++) {
-        int w = t->frames[i].func ? text_width(t->frames[i].func) : 1;
+        char label[128];
+        int w = text_width(stack_label(&t->frames[i], label, sizeof label));
         if (w > width)
             width = w;
     }
@@ -38,12 +61,12 @@ int stack_func_cols(const struct model_thread *t, int cols) {
 
 void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int scroll, struct grid *g,
                       struct rect area, int row) {
-    char line[32], file[2048];
+    char line[32], file[2048], label[128];
     (void)snprintf(line, sizeof line, "%d", depth);
     grid_text_fit(g, area, row, 0, STACK_DEPTH_COLS, ROLE_DEPTH, GRID_RIGHT, line);
     int col = STACK_DEPTH_COLS + 1;
     enum theme_role role = data_frame_role(f);
-    const char *func = f->func ? f->func : "?";
+    const char *func = stack_label(f, label, sizeof label);
     if (scroll > 0)
         grid_text_skip(g, area, row, col, func_cols, scroll, role, func);
     else
@@ -53,7 +76,7 @@ void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int
         (void)snprintf(line, sizeof line, ":%d", f->line);
     else
         (void)snprintf(line, sizeof line, f->kind == MODEL_FRAME_PYTHON ? ":?" : "");
-    text_sanitize(file, sizeof file, f->file ? f->file : f->kind == MODEL_FRAME_PYTHON ? "?" : "");
+    text_sanitize(file, sizeof file, stack_file(f));
     int room = area.cols - col - text_width(line), width = grid_text_width(g, file);
     if (scroll > 0) {
         grid_text_skip(g, area, row, col, room, scroll, ROLE_FILE, file);
@@ -94,6 +117,10 @@ static void stack_draw_title(const struct stack_pane *p, const struct model_thre
     char gil[64];
     if (stack_gil_text(t, gil, sizeof gil))
         col += grid_text(g, area, 0, col, ROLE_TABLE_HEAD, gil);
+    if (t->native == MODEL_NATIVE_APART)
+        col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " native frames first: they do not fit together ");
+    if (t->native == MODEL_NATIVE_UNKNOWN)
+        col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " native frames not known ");
     if (t->torn)
         col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " moved while it was read ");
     if (t->truncated)
@@ -130,7 +157,8 @@ int stack_search(const struct model_thread *t, const struct match *m, int from, 
     int n = t ? (int)t->n_frames : 0;
     for (int i = 0; i < n; i++) {
         int at = ((from + i * step) % n + n) % n;
-        if (match_text(m, t->frames[at].func) || match_text(m, t->frames[at].file))
+        if (match_text(m, t->frames[at].func) || match_text(m, t->frames[at].file) ||
+            match_text(m, t->frames[at].module))
             return at;
     }
     return -1;

@@ -31,7 +31,9 @@ struct threads_state {
     int64_t tid;        /* selected; 0 none yet */
     int64_t tid_before; /* what was selected when a prompt was opened */
     bool in_prompt;
+    const struct data *data; /* the app's */
     struct stack_pane stack;
+    bool native;               /* the stack has native frames too */
     bool in_stack;             /* the keys go to the stack pane */
     struct locals_pane locals; /* below the stack; it has the keys only when the stack has them */
     bool zoomed;               /* the pane with the keys has the whole body */
@@ -45,6 +47,13 @@ static const struct model_thread *threads_selected(const struct threads_state *s
     return row ? row->thread : NULL;
 }
 
+/* The selected thread as its stack is shown: with native frames it is of an answer of its own. */
+static const struct model_thread *threads_shown(const struct threads_state *s) {
+    const struct model_thread *t = threads_selected(s);
+    const struct model_thread *native = s->native && t ? data_native_of(s->data, t->tid) : NULL;
+    return native ? native : t;
+}
+
 /* Make the selected row the one of the selected thread; if it is gone, the row that took its place is selected. */
 static void threads_settle(struct threads_state *s) {
     list_fit(&s->list, (int)s->rows.n, s->list.page);
@@ -54,21 +63,25 @@ static void threads_settle(struct threads_state *s) {
     const struct model_thread *t = threads_selected(s);
     if (t)
         s->tid = t->tid;
-    stack_follow(&s->stack, t);
+    stack_follow(&s->stack, threads_shown(s));
 }
 
 static void threads_select_row(struct threads_state *s, int row) {
     list_select(&s->list, row);
     const struct model_thread *t = threads_selected(s);
     s->tid = t ? t->tid : s->tid;
-    stack_follow(&s->stack, t);
+    stack_follow(&s->stack, threads_shown(s));
 }
 
 /* Ask for what the pane with the variables shows, if it is time. */
 static void threads_want_locals(const struct threads_state *s, struct app *app) {
     const struct model_thread *t = threads_selected(s);
-    if (s->locals.open && t && t->has_python && data_want_locals(&app->data, t->tid, app->now_s))
-        app->wishes.locals = t->tid;
+    bool wanted = t && (s->native || (s->locals.open && t->has_python));
+    if (!wanted || !data_want_locals(&app->data, t->tid, app->now_s))
+        return;
+    app->wishes.locals = t->tid;
+    app->wishes.native = s->native;
+    app->wishes.both = s->native && s->locals.open;
 }
 
 static void threads_rebuild(struct threads_state *s, const struct app *app) {
@@ -80,12 +93,15 @@ static void threads_rebuild(struct threads_state *s, const struct app *app) {
 }
 
 static void threads_update(void *state, struct app *app) {
-    threads_rebuild(state, app);
-    threads_want_locals(state, app);
+    struct threads_state *s = state;
+    s->native = s->native && !app->data.native_refused;
+    threads_rebuild(s, app);
+    threads_want_locals(s, app);
 }
 
 static void threads_init(void *state, struct app *app) {
     struct threads_state *s = state;
+    s->data = &app->data;
     s->sort.column = thread_column_cpu();
     s->sort.descends = thread_columns[s->sort.column].descends;
     if (app->config.filter)
@@ -155,9 +171,9 @@ static void threads_draw(void *state, struct app *app, struct grid *g, struct re
     for (int i = 0; i < line.rows; i++)
         (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
     if (stack.rows > 0)
-        stack_draw(&s->stack, threads_selected(s), &s->search, s->in_stack && !s->locals.focused, g, stack);
+        stack_draw(&s->stack, threads_shown(s), &s->search, s->in_stack && !s->locals.focused, g, stack);
     if (s->locals_area.rows > 0)
-        locals_draw(&s->locals, &app->data, threads_selected(s), s->stack.list.selected, &s->search, g,
+        locals_draw(&s->locals, &app->data, threads_shown(s), s->stack.list.selected, &s->search, g,
                     s->locals_area);
 }
 
@@ -207,7 +223,7 @@ static bool threads_is_on(const void *state, const struct app *app, enum action 
 /* Select the next match from `from` on; with the keys in the stack its frames, else threads. False when there is none. */
 static bool threads_search(struct threads_state *s, int from, int step) {
     if (s->in_stack) {
-        int at = stack_search(threads_selected(s), &s->search, from, step);
+        int at = stack_search(threads_shown(s), &s->search, from, step);
         if (at >= 0)
             list_select(&s->stack.list, at);
         return at >= 0;
@@ -300,9 +316,19 @@ static void threads_show_locals(struct threads_state *s, struct app *app) {
     s->locals.open = !s->locals.open;
     s->locals.focused = false;
     s->locals.scroll = 0;
+    data_renew_locals(&app->data);
     bool is_drawn = s->table_area.rows + s->stack_area.rows > 0;
     if (s->locals.open && is_drawn && s->stack_area.rows < 2 * LOCALS_MIN_ROWS)
         app_message(app, false, "no room for the variables here: Tab and w give the stack the whole body");
+}
+
+static void threads_show_native(struct threads_state *s, struct app *app) {
+    s->native = !s->native;
+    app->data.native_refused = false;
+    data_renew_locals(&app->data);
+    threads_settle(s);
+    if (s->native && app->data.paused)
+        app_message(app, false, "paused: native frames are read while the view moves");
 }
 
 /* The columns that the pane with the keys is scrolled by. */
@@ -349,6 +375,9 @@ static bool threads_do(struct threads_state *s, struct app *app, enum action act
         return true;
     case ACTION_LOCALS:
         threads_show_locals(s, app);
+        return true;
+    case ACTION_NATIVE:
+        threads_show_native(s, app);
         return true;
     case ACTION_OPEN_STACK:
         s->in_stack = true;

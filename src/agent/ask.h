@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ask: a snapshot for which threads that run are asked for their own frames, and, where wanted, for registers and stack.
+ *
+ * Waits for answers, but not for long: a thread that does not get a processor is read as it is. The sampler's thread.
+ */
+#ifndef AGENT_ASK_H
+#define AGENT_ASK_H
+
+#include "agent/profile.h"
+#include "base/err.h"
+#include "base/model.h"
+#include "pystack/native.h"
+#include "pystack/pystack.h"
+#include "wire/wire.h"
+
+/* What those who wait for the same snapshot want of it. */
+struct ask_wishes {
+    bool locals; /* somebody asks for locals: */
+    struct pystack_locals_wish of;
+    struct native_wish native;
+};
+
+/* One more who asks: of one thread, or of all when they ask for different ones. */
+void ask_join(struct ask_wishes *w, const struct wire_threads *want);
+
+/* All threads but our own. As pystack_snapshot_locals. */
+int ask_snapshot(struct pystack *ps, struct profile *p, const struct ask_wishes *w,
+                 struct model_snapshot *out, struct err *e);
+
+#endif

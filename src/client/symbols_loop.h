@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * symbols_loop: finds the part of the interpreter's loop that the compiler has put elsewhere, in a file without a symbol for it.
+ *
+ * Most of the loop can lie in a part of its own (".cold"), of which a stripped file has no symbol. But one jumps into the middle of the
+ * other, which no function does with another one. Private to symbols.
+ */
+#ifndef CLIENT_SYMBOLS_LOOP_H
+#define CLIENT_SYMBOLS_LOOP_H
+
+#include <elfutils/libdwfl.h>
+#include <gelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Is the code at `at` of another part of the function from `start` on, `size` bytes? Addresses are those of libdwfl. */
+bool symbols_loop_has(Dwfl_Module *module, uint64_t start, uint64_t size, uint64_t at);
+
+/* The same of bytes: do two or more jumps of `code`, which lies at `start`, lead to places within (from, to)? */
+bool symbols_loop_jumps(const uint8_t *code, size_t size, uint64_t start, uint64_t from, uint64_t to);
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * symbols_module: see symbols_module.h.
+ *
+ * elfutils: libdwfl.h, libdw.h. The file is laid out as if it were alone (dwfl_report_offline), so addresses are its own plus a bias.
+ * libdwfl looks through all symbols for each address; a library has up to a million, so they are sorted here once. Inlined
+ * functions: DWARF 5, 3.3.8.
+ */
+#include "client/symbols_module.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/symbols_loop.h"
+
+#define MODULE_NAME_MAX 2048
+#define MODULE_VDSO "[vdso]"
+#define MODULE_VDSO_MAX ((size_t)64 * 1024)
+
+struct symbols_entry {
+    uint64_t start, size; /* 0: up to the next one */
+    uint32_t number;      /* in libdwfl's table */
+    uint8_t rank;         /* of several at one address the lowest is shown */
+};
+
+struct symbols_file {
+    Dwfl *dwfl;
+    Dwfl_Module *module;
+    GElf_Addr bias; /* what to add to the file's own addresses */
+    struct symbols_entry *entries;
+    size_t n;
+    uint64_t loop, loop_size; /* the interpreter's loop; 0: it is not in this file */
+};
+
+/* ---- opening ---- */
+
+/* The vdso is no file, but ours is the kernel's as the target's is. */
+static int module_open_vdso(void) {
+    const uint8_t *image = (const uint8_t *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
+    int fd = image ? memfd_create("vdso", MFD_CLOEXEC) : -1;
+    size_t done = 0;
+    long page = sysconf(_SC_PAGESIZE);
+    /* Page by page: a write that begins behind its end fails. */
+    while (fd >= 0 && page > 0 && done < MODULE_VDSO_MAX && write(fd, image + done, (size_t)page) == page)
+        done += (size_t)page;
+    if (fd >= 0 && done == 0) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int module_open_file(pid_t pid, const char *path) {
+    char name[4200];
+    struct stat st;
+    if (strcmp(path, MODULE_VDSO) == 0)
+        return module_open_vdso();
+    if (path[0] != '/' || pid <= 0)
+        return -1;
+    (void)snprintf(name, sizeof name, "/proc/%d/root%s", (int)pid, path);
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* ---- the symbol table ---- */
+
+static int module_compare(const void *a, const void *b) {
+    const struct symbols_entry *x = a, *y = b;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Is the symbol a piece of code that can be named? */
+static bool module_is_code(const GElf_Sym *sym, GElf_Word section, Elf *elf) {
+    GElf_Shdr sh;
+    switch (GELF_ST_TYPE(sym->st_info)) {
+    case STT_FUNC:
+    case STT_GNU_IFUNC:
+        return section != SHN_UNDEF;
+    case STT_NOTYPE: {
+        Elf_Scn *scn = section != SHN_UNDEF && section < SHN_LORESERVE ? elf_getscn(elf, section) : NULL;
+        return scn && gelf_getshdr(scn, &sh) && (sh.sh_flags & SHF_EXECINSTR);
+    }
+    default:
+        return false;
+    }
+}
+
+/* Of names for the same address: typed before untyped, public before private, then the one with fewer underscores in front. */
+static uint8_t module_rank(const GElf_Sym *sym, const char *name) {
+    unsigned bind = GELF_ST_BIND(sym->st_info);
+    unsigned rank = bind == STB_GLOBAL ? 0 : bind == STB_WEAK ? 1 : 2;
+    size_t underscores = strspn(name, "_");
+    rank = rank * 8 + (underscores < 7 ? (unsigned)underscores : 7);
+    return (uint8_t)(rank + (GELF_ST_TYPE(sym->st_info) == STT_NOTYPE ? 32 : 0));
+}
+
+static void module_read_symbols(struct symbols_file *f) {
+    int n = dwfl_module_getsymtab(f->module);
+    f->entries = n > 0 ? calloc((size_t)n, sizeof *f->entries) : NULL;
+    for (int i = 1; f->entries && i < n; i++) {
+        GElf_Sym sym;
+        GElf_Addr addr;
+        GElf_Word section;
+        Elf *elf;
+        const char *name = dwfl_module_getsym_info(f->module, i, &sym, &addr, &section, &elf, NULL);
+        if (!name || !name[0] || !module_is_code(&sym, section, elf))
+            continue;
+        if (native_role_of(name) == NATIVE_ROLE_LOOP && sym.st_size > f->loop_size) {
+            f->loop = addr;
+            f->loop_size = sym.st_size;
+        }
+        f->entries[f->n++] = (struct symbols_entry){
+            .start = addr, .size = sym.st_size, .number = (uint32_t)i, .rank = module_rank(&sym, name)};
+    }
+    if (f->n)
+        qsort(f->entries, f->n, sizeof *f->entries, module_compare);
+}
+
+static void module_close(struct symbols_file *f) {
+    if (f->dwfl)
+        dwfl_end(f->dwfl);
+    free(f->entries);
+    free(f);
+}
+
+static struct symbols_file *module_read(pid_t pid, const char *path) {
+    static char debug_path[] = ":.debug:/usr/lib/debug";
+    static char *debug_paths = debug_path;
+    static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
+                                             .find_debuginfo = dwfl_standard_find_debuginfo,
+                                             .section_address = dwfl_offline_section_address,
+                                             .debuginfo_path = &debug_paths};
+    int fd = module_open_file(pid, path);
+    struct symbols_file *f = fd >= 0 ? calloc(1, sizeof *f) : NULL;
+    if (!f) {
+        if (fd >= 0)
+            (void)close(fd);
+        return NULL;
+    }
+    f->dwfl = dwfl_begin(&callbacks);
+    if (f->dwfl) {
+        dwfl_report_begin(f->dwfl);
+        f->module = dwfl_report_offline(f->dwfl, path, path, fd);
+        (void)dwfl_report_end(f->dwfl, NULL, NULL);
+    }
+    if (!f->module)
+        (void)close(fd);
+    if (!f->module || !dwfl_module_getelf(f->module, &f->bias)) {
+        module_close(f);
+        return NULL;
+    }
+    module_read_symbols(f);
+    return f;
+}
+
+struct symbols_module *symbols_module_open(pid_t pid, const char *path) {
+    struct symbols_module *m = calloc(1, sizeof *m);
+    if (m)
+        m->path = strdup(path);
+    if (!m || !m->path) {
+        free(m);
+        return NULL;
+    }
+    m->file = module_read(pid, path);
+    return m;
+}
+
+void symbols_module_free(struct symbols_module *m) {
+    if (m->file)
+        module_close(m->file);
+    free(m->path);
+    free(m);
+}
+
+/* ---- looking up ---- */
+
+/* Name of the function at `at`, or NULL. */
+static const char *module_symbol(const struct symbols_file *f, uint64_t at) {
+    size_t low = 0, high = f->n;
+    GElf_Sym sym;
+    GElf_Addr addr;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (f->entries[middle].start <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return NULL;
+    uint64_t start = f->entries[low - 1].start, next = low < f->n ? f->entries[low].start : UINT64_MAX;
+    while (low > 1 && f->entries[low - 2].start == start)
+        low--;
+    for (size_t i = low - 1; i < f->n && f->entries[i].start == start; i++) {
+        const struct symbols_entry *e = &f->entries[i];
+        if (e->size ? at - start < e->size : at < next)
+            return dwfl_module_getsym_info(f->module, (int)e->number, &sym, &addr, NULL, NULL, NULL);
+    }
+    return NULL;
+}
+
+static const char *module_keep_name(const char *symbol, struct arena *text) {
+    char name[MODULE_NAME_MAX];
+    if (!symbol)
+        return NULL;
+    symbols_demangle(symbol, name, sizeof name);
+    return arena_strdup(text, name);
+}
+
+/* The name of an inlined function: that of the linker where there is one, for its namespace. */
+static const char *module_die_name(Dwarf_Die *die) {
+    Dwarf_Attribute attr;
+    const char *linkage = NULL;
+    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr))
+        linkage = dwarf_formstring(&attr);
+    return linkage ? linkage : dwarf_diename(die);
+}
+
+static int module_die_number(Dwarf_Die *die, unsigned name) {
+    Dwarf_Attribute attr;
+    Dwarf_Word value;
+    if (!dwarf_attr(die, name, &attr) || dwarf_formudata(&attr, &value) != 0 || value > INT32_MAX)
+        return 0;
+    return (int)value;
+}
+
+/* Where the inlined function was called: file and line. */
+static void module_call_place(Dwarf_Die *cu, Dwarf_Die *die, struct arena *text, const char **file,
+                              int *line) {
+    Dwarf_Files *files;
+    size_t n, number = (size_t)module_die_number(die, DW_AT_call_file);
+    *line = module_die_number(die, DW_AT_call_line);
+    *file = NULL;
+    if (dwarf_getsrcfiles(cu, &files, &n) == 0 && number < n)
+        *file = arena_strdup(text, dwarf_filesrc(files, number, NULL, NULL));
+}
+
+/* Functions inlined at `at`, innermost first, into `list`. `*file` and `*line` are where we are; then where the last of them was called.
+ * Number. */
+static size_t module_inlined(struct symbols_file *f, uint64_t at, struct symbol *list, struct arena *text,
+                             const char **file, int *line) {
+    Dwarf_Addr bias;
+    Dwarf_Die *cu = dwfl_module_addrdie(f->module, at, &bias), *scopes = NULL, *chain = NULL;
+    size_t n = 0;
+    if (!cu || dwarf_getscopes(cu, at - bias, &scopes) <= 0)
+        return 0;
+    int n_chain = dwarf_getscopes_die(&scopes[0], &chain);
+    for (int i = 0; i < n_chain && n + 1 < SYMBOLS_MAX_INLINED; i++) {
+        int tag = dwarf_tag(&chain[i]);
+        if (tag == DW_TAG_subprogram)
+            break;
+        if (tag != DW_TAG_inlined_subroutine)
+            continue;
+        list[n++] = (struct symbol){
+            .func = module_keep_name(module_die_name(&chain[i]), text), .file = *file, .line = *line};
+        module_call_place(cu, &chain[i], text, file, line);
+    }
+    free(scopes);
+    free(chain);
+    return n;
+}
+
+size_t symbols_module_find(struct symbols_module *m, uint64_t address, struct symbol *list,
+                           struct arena *text, enum native_role *role) {
+    struct symbols_file *f = m->file;
+    *role = NATIVE_ROLE_PLAIN;
+    list[0] = (struct symbol){.func = NULL};
+    if (!f)
+        return 1;
+    uint64_t at = address + f->bias;
+    const char *symbol = module_symbol(f, at), *file = NULL;
+    int line = 0;
+    *role = native_role_of(symbol);
+    if (!symbol && f->loop && symbols_loop_has(f->module, f->loop, f->loop_size, at))
+        *role = NATIVE_ROLE_LOOP;
+    if (*role != NATIVE_ROLE_PLAIN) {
+        list[0].func = module_keep_name(symbol, text);
+        return 1; /* its place in the source says nothing */
+    }
+    Dwfl_Line *where = dwfl_module_getsrc(f->module, at);
+    if (where)
+        file = arena_strdup(text, dwfl_lineinfo(where, NULL, &line, NULL, NULL, NULL));
+    size_t n = where ? module_inlined(f, at, list, text, &file, &line) : 0;
+    list[n] = (struct symbol){.func = module_keep_name(symbol, text), .file = file, .line = line};
+    return n + 1;
+}

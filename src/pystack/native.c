@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * native: unwinds a copy; see native.h. Accessors: libunwind(3), unw_create_addr_space(3).
+ *
+ * What libunwind guesses where it finds no unwind information (code made at run time, hand-written loops) is believed only when
+ * the address it comes to is one that a call returns to.
+ */
+#include "pystack/native.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <libunwind.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "pystack/native_maps.h"
+
+#define NATIVE_PAGE 4096U
+#define NATIVE_PAGES 256U
+#define NATIVE_CACHE 1024U       /* places whose unwind rules libunwind remembers */
+#define NATIVE_STEP_READS 5000U  /* of one step: what is mapped is foreign and may say anything */
+#define NATIVE_MAX_READS 200000U /* of one stack */
+#define NATIVE_REFRESH_NS                                                                                    \
+    (100 * CLOCK_NS_PER_MS)          /* an unknown address has the maps read again, but not more often */
+#define NATIVE_CALL_MAX 7            /* bytes of the longest call instruction */
+#define NATIVE_FUNCTION_MAX 0x10000U /* bytes of a function whose beginning is not known */
+#define NATIVE_BEYOND 512            /* bytes copied beyond the stack pointer of the outermost frame */
+#define NATIVE_BRIDGE_TRIES 32       /* callers tried where a chain is broken */
+
+/* Part of libunwind's remote library, though not of its headers: finds the FDE in a table in the target. */
+#define native_search_table UNW_OBJ(dwarf_search_unwind_table)
+extern int native_search_table(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di, unw_proc_info_t *pi,
+                               int need_unwind_info, void *arg);
+
+struct native {
+    struct mem mem;
+    struct native_maps maps;
+    uint64_t read_ns; /* when the maps were read */
+    unw_addr_space_t space;
+    const struct native_copy *copy;
+    unsigned reads, step_reads;
+    bool no_info; /* a place without unwind information was met */
+    struct native_stats stats;
+    uint64_t page_at[NATIVE_PAGES]; /* address + 1, 0 free */
+    uint8_t pages[NATIVE_PAGES][NATIVE_PAGE];
+};
+
+/* ---- memory and registers, for libunwind ---- */
+
+/* Bytes that do not change, through the cache; they may not cross a page. 0 or -1. */
+static int native_read_cached(struct native *n, uint64_t addr, void *out, size_t len) {
+    uint64_t page = addr & ~(uint64_t)(NATIVE_PAGE - 1);
+    size_t slot = (size_t)((page / NATIVE_PAGE) % NATIVE_PAGES);
+    if (addr - page > NATIVE_PAGE - len)
+        return mem_read(&n->mem, addr, out, len);
+    if (n->page_at[slot] != page + 1) {
+        n->page_at[slot] = 0;
+        if (mem_read(&n->mem, page, n->pages[slot], NATIVE_PAGE) != 0)
+            return -1;
+        n->page_at[slot] = page + 1;
+    }
+    memcpy(out, n->pages[slot] + (addr - page), len);
+    return 0;
+}
+
+static int native_access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *val, int write, void *arg) {
+    struct native *n = arg;
+    const struct native_copy *c = n->copy;
+    (void)as;
+    if (write || ++n->reads > NATIVE_MAX_READS || ++n->step_reads > NATIVE_STEP_READS)
+        return -UNW_EINVAL;
+    if (c->stack_len >= sizeof *val && addr >= c->stack_at &&
+        addr - c->stack_at <= c->stack_len - sizeof *val) {
+        memcpy(val, c->stack + (addr - c->stack_at), sizeof *val);
+        return 0;
+    }
+    /* The rest of the stack may have changed since: it is not read. Data of modules is, for unwind tables refer to it. */
+    const struct native_map *map = native_maps_at(&n->maps, addr);
+    if (!map || !map->readable)
+        return -UNW_EINVAL;
+    int rc = map->steady ? native_read_cached(n, addr, val, sizeof *val)
+                         : mem_read(&n->mem, addr, val, sizeof *val);
+    return rc == 0 ? 0 : -UNW_EINVAL;
+}
+
+static int native_access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *val, int write, void *arg) {
+    const struct native_copy *c = ((struct native *)arg)->copy;
+    (void)as;
+    if (write)
+        return -UNW_EREADONLYREG;
+    if (reg < 0 || reg >= NATIVE_REGS || !(c->known >> reg & 1))
+        return -UNW_EBADREG;
+    *val = c->regs[reg];
+    return 0;
+}
+
+static int native_access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *val, int write,
+                               void *arg) {
+    (void)as, (void)reg, (void)val, (void)write, (void)arg;
+    return -UNW_EBADREG;
+}
+
+static int native_find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need,
+                                 void *arg) {
+    struct native *n = arg;
+    struct native_module *m = native_maps_module(&n->maps, ip);
+    if (!m || !m->n_table) {
+        n->no_info = true;
+        return -UNW_ENOINFO;
+    }
+    unw_dyn_info_t di;
+    memset(&di, 0, sizeof di);
+    di.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+    di.start_ip = m->elf.text_start;
+    di.end_ip = m->elf.text_end;
+    di.u.rti.segbase = m->elf.eh_frame_hdr;
+    di.u.rti.table_data = m->table;
+    di.u.rti.table_len = m->n_table; /* entries of two 32-bit words: as many words of 64 */
+    int rc = native_search_table(as, ip, &di, pi, need, arg);
+    if (rc < 0)
+        n->no_info = true;
+    return rc;
+}
+
+static void native_put_unwind_info(unw_addr_space_t as, unw_proc_info_t *pi, void *arg) {
+    (void)as, (void)pi, (void)arg;
+}
+
+static int native_no_dyn_info(unw_addr_space_t as, unw_word_t *list, void *arg) {
+    (void)as, (void)list, (void)arg;
+    return -UNW_ENOINFO;
+}
+
+static int native_no_resume(unw_addr_space_t as, unw_cursor_t *cursor, void *arg) {
+    (void)as, (void)cursor, (void)arg;
+    return -UNW_EINVAL;
+}
+
+static int native_no_name(unw_addr_space_t as, unw_word_t addr, char *buf, size_t cap, unw_word_t *off,
+                          void *arg) {
+    (void)as, (void)addr, (void)buf, (void)cap, (void)off, (void)arg;
+    return -UNW_ENOINFO;
+}
+
+/* ---- life ---- */
+
+/* With maps to be read, or given. */
+static struct native *native_make(const struct mem *mem, pid_t pid) {
+    static unw_accessors_t accessors = {
+        .find_proc_info = native_find_proc_info,
+        .put_unwind_info = native_put_unwind_info,
+        .get_dyn_info_list_addr = native_no_dyn_info,
+        .access_mem = native_access_mem,
+        .access_reg = native_access_reg,
+        .access_fpreg = native_access_fpreg,
+        .resume = native_no_resume,
+        .get_proc_name = native_no_name,
+    };
+    struct native *n = calloc(1, sizeof *n);
+    if (!n)
+        return NULL;
+    n->mem = *mem;
+    native_maps_init(&n->maps, pid, &n->mem);
+    n->space = unw_create_addr_space(&accessors, 0);
+    if (!n->space) {
+        native_free(n);
+        return NULL;
+    }
+    (void)unw_set_caching_policy(n->space, UNW_CACHE_GLOBAL);
+    (void)unw_set_cache_size(n->space, NATIVE_CACHE, 0);
+    return n;
+}
+
+struct native *native_new(pid_t pid) {
+    struct mem mem;
+    mem_init_process(&mem, pid ? pid : getpid());
+    return native_make(&mem, pid);
+}
+
+struct native *native_new_memory(const struct mem *mem, uint64_t base, uint64_t size) {
+    struct native *n = native_make(mem, 0);
+    if (!n || native_maps_set(&n->maps, base, size) == 0)
+        return n;
+    native_free(n);
+    return NULL;
+}
+
+void native_free(struct native *n) {
+    if (!n)
+        return;
+    if (n->space)
+        unw_destroy_addr_space(n->space);
+    native_maps_fini(&n->maps);
+    mem_fini(&n->mem);
+    free(n);
+}
+
+void native_refresh(struct native *n, uint64_t max_age_ns) {
+    uint64_t now = clock_mono_ns();
+    if (n->maps.given)
+        return;
+    if (n->read_ns && now - n->read_ns < max_age_ns)
+        return;
+    n->read_ns = now;
+    if (native_maps_read(&n->maps) != 1)
+        return;
+    memset(n->page_at, 0, sizeof n->page_at);
+    unw_flush_cache(n->space, 0, 0);
+}
+
+const struct native_stats *native_get_stats(const struct native *n) { return &n->stats; }
+
+size_t native_bytes(const struct native *n) {
+    return n ? sizeof *n + sizeof(struct native_copy) + native_maps_bytes(&n->maps) : 0;
+}
+
+/* ---- unwinding ---- */
+
+/* A stack being followed. */
+struct native_walk {
+    struct model_frame *out;
+    size_t n, cap;
+    bool whole;      /* its end was reached */
+    uint64_t ip, sp; /* of the last frame */
+    uint64_t start;  /* of its function; 0 not known */
+};
+
+/* The mapping of code at `ip`; when it is not known the maps are read again, if that was not done just now. */
+static const struct native_map *native_code_at(struct native *n, uint64_t ip) {
+    const struct native_map *map = native_maps_at(&n->maps, ip);
+    if (map && map->executable)
+        return map;
+    native_refresh(n, NATIVE_REFRESH_NS);
+    map = native_maps_at(&n->maps, ip);
+    return map && map->executable ? map : NULL;
+}
+
+static int native_read_code(struct native *n, uint64_t addr, void *out, size_t len) {
+    const struct native_map *map = native_maps_at(&n->maps, addr);
+    if (!map || !map->executable || len > map->end - addr)
+        return -1;
+    return map->steady ? native_read_cached(n, addr, out, len) : mem_read(&n->mem, addr, out, len);
+}
+
+/* Is `ip` just behind a call instruction? `*target`: what it calls, 0 when that is not in the instruction. Intel SDM, volume 2: E8
+ * rel32, or FF /2 with up to 5 more bytes. */
+static bool native_is_return(struct native *n, uint64_t ip, uint64_t *target) {
+    uint8_t code[NATIVE_CALL_MAX];
+    int32_t offset;
+    *target = 0;
+    if (ip < 4096 || native_read_code(n, ip - sizeof code, code, sizeof code) != 0)
+        return false;
+    for (size_t i = 0; i + 2 <= sizeof code; i++)
+        if (code[i] == 0xff && (code[i + 1] >> 3 & 7) == 2)
+            return true;
+    if (code[NATIVE_CALL_MAX - 5] != 0xe8)
+        return false;
+    memcpy(&offset, code + NATIVE_CALL_MAX - 4, sizeof offset);
+    *target = ip + (uint64_t)(int64_t)offset;
+    return true;
+}
+
+/* Where a call of `target` leads: through an entry of a procedure linkage table (endbr64, bnd or not, then FF 25: jmp *rel32). */
+static uint64_t native_through_plt(struct native *n, uint64_t target) {
+    uint8_t code[16];
+    size_t at = 0;
+    int32_t offset;
+    uint64_t to;
+    if (native_read_code(n, target, code, sizeof code) != 0)
+        return target;
+    at += memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0 ? 4 : 0;
+    at += code[at] == 0xf2;
+    if (code[at] != 0xff || code[at + 1] != 0x25)
+        return target;
+    memcpy(&offset, code + at + 2, sizeof offset);
+    uint64_t slot = target + at + 6 + (uint64_t)(int64_t)offset;
+    const struct native_map *map = native_maps_at(&n->maps, slot);
+    return map && map->readable && mem_read_u64(&n->mem, slot, &to) == 0 ? to : target;
+}
+
+static struct model_frame native_frame(struct native *n, uint64_t ip) {
+    const struct native_module *m = native_maps_module(&n->maps, ip);
+    return (struct model_frame){
+        .kind = MODEL_FRAME_NATIVE, .module = m ? m->path : NULL, .address = m ? ip - m->elf.bias : ip};
+}
+
+/* One frame. False when it makes no sense; `exact`: the address is of the instruction itself, not behind a call. */
+static bool native_put(struct native *n, struct native_walk *w, unw_cursor_t *cursor, bool exact) {
+    unw_word_t ip, sp;
+    uint64_t target;
+    if (unw_get_reg(cursor, UNW_REG_IP, &ip) != 0 || unw_get_reg(cursor, UNW_REG_SP, &sp) != 0)
+        return false;
+    if (ip == 0) {
+        w->whole = true; /* the outermost frame's return address */
+        return false;
+    }
+    /* What libunwind guessed must be behind a call; and a stack grows down: a caller's part of it lies above. */
+    if ((n->no_info && !exact && !native_is_return(n, ip, &target)) || sp < w->sp)
+        return false;
+    ip -= !exact;
+    if (!native_code_at(n, ip))
+        return false;
+    w->ip = ip;
+    w->sp = sp;
+    w->out[w->n++] = native_frame(n, ip);
+    return true;
+}
+
+/* Follow the chain from the registers of the copy. */
+static void native_follow(struct native *n, struct native_walk *w) {
+    unw_cursor_t cursor, last;
+    unw_proc_info_t info;
+    bool exact = true;
+    w->whole = false;
+    w->sp = 0;
+    n->no_info = false;
+    w->start = 0;
+    n->step_reads = 0;
+    if (unw_init_remote(&cursor, n->space, n) != 0)
+        return;
+    last = cursor;
+    for (int step = 1; step > 0 && w->n < w->cap;) {
+        if (!native_put(n, w, &cursor, exact))
+            break;
+        last = cursor;
+        exact = unw_is_signal_frame(&cursor) > 0;
+        if (exact)
+            w->sp = 0; /* the handler may have had a stack of its own */
+        n->no_info = false;
+        n->step_reads = 0;
+        step = unw_step(&cursor);
+        w->whole = step == 0 && !n->no_info;
+    }
+    if (!w->whole && w->n && unw_get_proc_info(&last, &info) == 0)
+        w->start = info.start_ip;
+}
+
+enum native_caller { NATIVE_NO_CALLER, NATIVE_MAYBE_CALLER, NATIVE_CALLER };
+
+/* Has the last frame been called by what returns to `ip`? A call of another function is a remainder of an earlier call; of one through
+ * a pointer it cannot be said. */
+static enum native_caller native_is_caller(struct native *n, const struct native_walk *w, uint64_t ip) {
+    uint64_t target;
+    if (!native_code_at(n, ip) || !native_maps_module(&n->maps, ip) || !native_is_return(n, ip, &target))
+        return NATIVE_NO_CALLER;
+    if (!target)
+        return NATIVE_MAYBE_CALLER;
+    target = native_through_plt(n, target);
+    if (w->start)
+        return target == w->start ? NATIVE_CALLER : NATIVE_NO_CALLER;
+    return target <= w->ip && w->ip - target < NATIVE_FUNCTION_MAX ? NATIVE_MAYBE_CALLER : NATIVE_NO_CALLER;
+}
+
+/* Follow the chain from a return address at `at` of the copied stack. With `frame_pointer`, the word below it is taken for the caller's
+ * rbp, as functions leave it there that keep one. True when it leads to the end. */
+static bool native_try(struct native *n, struct native_copy *c, struct native_walk *w, size_t at,
+                       bool frame_pointer) {
+    uint64_t ip, rbp, sp = c->stack_at + at + 8;
+    memcpy(&ip, c->stack + at, sizeof ip);
+    c->regs[NATIVE_RIP] = ip - 1;
+    c->regs[NATIVE_RSP] = sp;
+    c->known = 1U << NATIVE_RIP | 1U << NATIVE_RSP;
+    if (frame_pointer) {
+        if (at < 8)
+            return false;
+        memcpy(&rbp, c->stack + at - 8, sizeof rbp);
+        if (rbp < sp || rbp % 8 != 0 || rbp - c->stack_at >= c->stack_len)
+            return false;
+        c->regs[NATIVE_RBP] = rbp;
+        c->known |= 1U << NATIVE_RBP;
+    }
+    native_follow(n, w);
+    return w->whole;
+}
+
+/* The chain broke: hand-written code has no unwind information, and of a thread that sleeps most registers are not known. Look on the
+ * stack for a caller from which it can be followed to its end. Unless that has certainly called the last frame, what may lie between
+ * is marked as not known. */
+static void native_bridge(struct native *n, struct native_copy *c, struct native_walk *w) {
+    uint64_t regs[NATIVE_REGS], from = (w->sp + 7) & ~7ULL;
+    uint32_t known = c->known;
+    bool found = false;
+    memcpy(regs, c->regs, sizeof regs);
+    if (w->n + 2 > w->cap || from < c->stack_at)
+        return;
+    size_t i = (size_t)(from - c->stack_at);
+    for (int tries = NATIVE_BRIDGE_TRIES; !found && i + 8 <= c->stack_len && tries > 0; i += 8) {
+        uint64_t ip;
+        memcpy(&ip, c->stack + i, sizeof ip);
+        enum native_caller caller = native_is_caller(n, w, ip);
+        for (int with = 1; caller != NATIVE_NO_CALLER && !found && with >= 0; with--) {
+            struct native_walk beyond = *w;
+            if (!with || caller != NATIVE_CALLER)
+                beyond.out[beyond.n++] = (struct model_frame){.kind = MODEL_FRAME_NATIVE};
+            found = native_try(n, c, &beyond, i, with);
+            if (found)
+                *w = beyond;
+            tries--;
+        }
+    }
+    memcpy(c->regs, regs, sizeof regs);
+    c->known = known;
+}
+
+size_t native_unwind(struct native *n, struct native_copy *c, struct model_frame *out, size_t cap) {
+    uint64_t began = clock_self_cpu_ns();
+    struct native_walk w = {.out = out, .cap = cap - 1};
+    if (!(c->known >> NATIVE_RIP & 1) || !c->stack_len || cap < 4)
+        return 0;
+    n->copy = c;
+    n->reads = 0;
+    native_follow(n, &w);
+    if (!w.whole && w.n && w.n < w.cap)
+        native_bridge(n, c, &w);
+    n->copy = NULL;
+    /* The outermost frame stays where it is: the next copy need not go further. */
+    c->stack_end = w.whole ? w.sp + NATIVE_BEYOND : 0;
+    if (!w.whole && w.n)
+        out[w.n++] = (struct model_frame){.kind = MODEL_FRAME_NATIVE};
+    n->stats.stacks++;
+    n->stats.frames += w.n;
+    n->stats.cut += !w.whole;
+    n->stats.ns += clock_self_cpu_ns() - began;
+    return w.n;
+}
