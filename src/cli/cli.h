@@ -74,6 +74,12 @@ struct cli_inject_options {
 };
 extern const struct option_def cli_inject_rows[];
 
+struct cli_list_options {
+    struct cli_options common; /* first */
+    bool tree;
+};
+extern const struct option_def cli_list_rows[];
+
 struct cli_launch_options {
     struct cli_options common; /* first */
     bool recursive;

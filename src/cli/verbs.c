@@ -5,6 +5,8 @@
 const struct cli_verb cli_verbs[] = {
     {.name = "list",
      .help = "Python processes of this machine, and which can be attached to",
+     .options = cli_list_rows,
+     .options_size = sizeof(struct cli_list_options),
      .run = cli_run_list},
     {.name = "inject",
      .help = "put the agent into TARGET; an agent that is there already stays",
