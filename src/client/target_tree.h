@@ -26,4 +26,7 @@ void target_tree_arrange(const struct target_process *const *rows, size_t n, str
 /* The branches before a row's name: "│  └─ " or, with `ascii`, "|  `- "; "" at depth 0. `buf`: TARGET_TREE_PREFIX bytes. */
 void target_tree_prefix(const struct target_tree_row *row, bool ascii, char *buf);
 
+/* What stands before further lines of the same row. */
+void target_tree_indent(const struct target_tree_row *row, bool ascii, char *buf);
+
 #endif

@@ -19,7 +19,7 @@
 /* Arrange processes given as pid, parent, pid, parent, … 0; the lines "PREFIXpid". */
 static void check(bool ascii, const char *expected, const int *pairs) {
     static struct target_process list[MANY];
-    const struct target_process *rows[MANY];
+    const struct target_process *rows[MANY] = {NULL};
     struct target_tree_row out[MANY];
     char prefix[TARGET_TREE_PREFIX];
     struct strbuf text;
