@@ -28,7 +28,8 @@ struct cli_verb {
     const char *name;
     const char *help; /* one line */
     bool needs_target;
-    bool takes_command;               /* the first operand begins a command, whose words are not ours to read; it becomes that */
+    bool
+        takes_command; /* the first operand begins a command, whose words are not ours to read; it becomes that */
     const struct option_def *options; /* rows of its own, offsets in its own struct; NULL none */
     size_t options_size;              /* of its own struct; 0 = struct cli_options */
     /* Append what is to be printed. `addr` is the resolved target, not attached to yet; NULL without one. 0 or -1. */

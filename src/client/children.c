@@ -40,7 +40,7 @@
 struct children_known {
     pid_t pid, parent; /* parent: of any kind */
     uint64_t start_ticks;
-    bool seen; /* in this round */
+    bool seen;     /* in this round */
     int is_python; /* -1 not looked yet */
     uint64_t looked_ns;
     struct pystack *ps;
@@ -105,7 +105,8 @@ static void children_mark(struct children_link *links, size_t n, pid_t pid) {
         changed = false;
         for (size_t i = 0; i < n; i++) {
             struct children_link key = {.pid = links[i].parent};
-            const struct children_link *parent = bsearch(&key, links, n, sizeof *links, children_compare_links);
+            const struct children_link *parent =
+                bsearch(&key, links, n, sizeof *links, children_compare_links);
             bool below = links[i].parent == pid || (parent && parent->below);
             changed |= below && !links[i].below;
             links[i].below |= below;
@@ -300,7 +301,8 @@ static void children_look(struct children *c, struct children_list *l) {
 /* Hand a list over; one that nobody took is replaced. Then wait. True when it is to end. */
 static bool children_publish(struct children *c, struct children_list *l, uint64_t wait_ns) {
     uint64_t until = clock_mono_ns() + wait_ns, one = 1;
-    struct timespec ts = {.tv_sec = (time_t)(until / CLOCK_NS_PER_S), .tv_nsec = (long)(until % CLOCK_NS_PER_S)};
+    struct timespec ts = {.tv_sec = (time_t)(until / CLOCK_NS_PER_S),
+                          .tv_nsec = (long)(until % CLOCK_NS_PER_S)};
     (void)pthread_mutex_lock(&c->lock);
     struct children_list old = c->list;
     c->list = *l;
@@ -325,7 +327,8 @@ static void *children_main(void *arg) {
         uint64_t cpu = clock_self_cpu_ns();
         children_look(c, &l);
         cost_add(&c->cost, clock_self_cpu_ns() - cpu);
-        if (children_publish(c, &l, cost_interval_ns(&c->cost, CHILDREN_INTERVAL_NS, OUTSIDE_BUDGET_PCT, &stretched)))
+        if (children_publish(
+                c, &l, cost_interval_ns(&c->cost, CHILDREN_INTERVAL_NS, OUTSIDE_BUDGET_PCT, &stretched)))
             return NULL;
     }
 }

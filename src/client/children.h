@@ -21,8 +21,8 @@
 /* One of them. `snapshot` has its threads without an agent's; where `why` is not ERR_OK, only its main thread, and no more of that
  * than the kernel tells everybody. */
 struct children_process {
-    pid_t pid;    /* as seen from here */
-    pid_t parent; /* the nearest ancestor that is one of them, or the target */
+    pid_t pid;     /* as seen from here */
+    pid_t parent;  /* the nearest ancestor that is one of them, or the target */
     bool attached; /* an agent answers there */
     char *cmdline; /* owned */
     struct err why;

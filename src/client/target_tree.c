@@ -29,7 +29,8 @@ static bool target_tree_is_out(const struct target_tree *t, const struct target_
 static void target_tree_add(struct target_tree *t, pid_t parent, int depth, uint32_t last) {
     size_t before = t->n; /* the child before */
     for (size_t i = 0; i <= t->n; i++) {
-        bool is_child = i < t->n && (parent ? t->rows[i]->parent == parent : !target_tree_has(t, t->rows[i]->parent));
+        bool is_child =
+            i < t->n && (parent ? t->rows[i]->parent == parent : !target_tree_has(t, t->rows[i]->parent));
         if (!is_child && i < t->n)
             continue;
         if (before < t->n && !target_tree_is_out(t, t->rows[before])) {

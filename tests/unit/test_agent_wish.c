@@ -108,7 +108,8 @@ static void check_take_out(void **state) {
     assert_string_equal(rest, "");
     assert_true(autostart_take_out("/a/b.so:/x/libprobing.so /c.so", "libprobing.so", rest, sizeof rest));
     assert_string_equal(rest, "/a/b.so:/c.so");
-    assert_false(autostart_take_out("/x/mylibprobing.so::/x/libprobing.so.1", "libprobing.so", rest, sizeof rest));
+    assert_false(
+        autostart_take_out("/x/mylibprobing.so::/x/libprobing.so.1", "libprobing.so", rest, sizeof rest));
     assert_string_equal(rest, "/x/mylibprobing.so:/x/libprobing.so.1");
     assert_false(autostart_take_out("", "libprobing.so", rest, sizeof rest));
 }

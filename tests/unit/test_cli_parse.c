@@ -149,10 +149,8 @@ static void check_help(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_orders),
-        cmocka_unit_test(check_mistakes),
-        cmocka_unit_test(check_own_options),
-        cmocka_unit_test(check_command),
+        cmocka_unit_test(check_orders),      cmocka_unit_test(check_mistakes),
+        cmocka_unit_test(check_own_options), cmocka_unit_test(check_command),
         cmocka_unit_test(check_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

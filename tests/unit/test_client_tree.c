@@ -42,9 +42,10 @@ static void test_shapes(void **state) {
     (void)state;
     check(true, "", (int[]){0});
     check(true, "1\n2\n", (int[]){1, 0, 2, 0, 0});
-    check(true, "2\n1\n|- 4\n|  `- 5\n`- 3\n6\n",
-          (int[]){2, 0, 1, 0, 4, 1, 3, 1, 5, 4, 6, 0, 0});
-    check(false, "1\n\xe2\x94\x9c\xe2\x94\x80 2\n\xe2\x94\x82  \xe2\x94\x94\xe2\x94\x80 4\n\xe2\x94\x94\xe2\x94\x80 3\n",
+    check(true, "2\n1\n|- 4\n|  `- 5\n`- 3\n6\n", (int[]){2, 0, 1, 0, 4, 1, 3, 1, 5, 4, 6, 0, 0});
+    check(false,
+          "1\n\xe2\x94\x9c\xe2\x94\x80 2\n\xe2\x94\x82  \xe2\x94\x94\xe2\x94\x80 4\n\xe2\x94\x94\xe2\x94\x80 "
+          "3\n",
           (int[]){1, 0, 2, 1, 4, 2, 3, 1, 0});
     check(true, "9\n`- 7\n", (int[]){7, 9, 9, 0, 0}); /* the child came first */
 }

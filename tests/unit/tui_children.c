@@ -14,7 +14,8 @@
 static struct children_process *add_child(struct children_list *l, pid_t pid, const char *cmdline, int depth,
                                           uint32_t last) {
     struct children_process *p = &l->items[l->n++];
-    *p = (struct children_process){.pid = pid, .cmdline = strdup(cmdline), .tree = {.depth = depth, .last = last}};
+    *p = (struct children_process){
+        .pid = pid, .cmdline = strdup(cmdline), .tree = {.depth = depth, .last = last}};
     arena_init(&p->snapshot.arena, CHILDREN_LIMIT);
     p->snapshot.threads = arena_calloc(&p->snapshot.arena, 4, sizeof *p->snapshot.threads);
     return p;
@@ -44,8 +45,8 @@ void fixture_children(struct children_list *l, int step) {
     *l = (struct children_list){.items = calloc(4, sizeof *l->items)};
     struct children_process *p = add_child(l, 4301, "python train.py --epochs 10 --batch-size 64", 1, 0);
     add_thread(p, 4301, "MainThread", 'R', 55.5, "__getitem__", "/home/ada/jobs/train.py", 44 + step);
-    add_thread(p, 4305, "QueueFeederThread", 'S', 0.25, "Queue._feed", "/usr/lib/python3.11/multiprocessing/queues.py",
-               231);
+    add_thread(p, 4305, "QueueFeederThread", 'S', 0.25, "Queue._feed",
+               "/usr/lib/python3.11/multiprocessing/queues.py", 231);
     p = add_child(l, 4303, "/usr/bin/python3 -m tokenizer 訓練", 2, 1U << 2);
     p->attached = true;
     add_thread(p, 4303, "MainThread", 'S', 0, "serve", "/home/ada/jobs/tokenizer.py", 9);

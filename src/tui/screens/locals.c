@@ -117,8 +117,8 @@ static void locals_draw_row(const struct model_local *l, int name_cols, int type
                    l->text ? l->text : "?");
 }
 
-void locals_draw(struct locals_pane *p, const struct data *d, const struct model_thread *t, bool of_child, int depth,
-                 const struct match *search, struct grid *g, struct rect area) {
+void locals_draw(struct locals_pane *p, const struct data *d, const struct model_thread *t, bool of_child,
+                 int depth, const struct match *search, struct grid *g, struct rect area) {
     struct locals_view v = {.why = "the variables of a child process: c opens it"};
     if (!of_child)
         v = locals_find(d, t, depth);

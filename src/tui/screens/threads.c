@@ -77,7 +77,8 @@ static void threads_select_row(struct threads_state *s, int row) {
 /* Ask for what the pane with the variables shows, if it is time. */
 static void threads_want_locals(const struct threads_state *s, struct app *app) {
     const struct model_thread *t = threads_selected(s);
-    if (s->locals.open && t && t->has_python && !threads_child(s) && data_want_locals(&app->data, t->tid, app->now_s))
+    if (s->locals.open && t && t->has_python && !threads_child(s) &&
+        data_want_locals(&app->data, t->tid, app->now_s))
         app->wishes.locals = t->tid;
 }
 
@@ -169,8 +170,8 @@ static void threads_draw(void *state, struct app *app, struct grid *g, struct re
     if (stack.rows > 0)
         stack_draw(&s->stack, threads_selected(s), &s->search, s->in_stack && !s->locals.focused, g, stack);
     if (s->locals_area.rows > 0)
-        locals_draw(&s->locals, &app->data, threads_selected(s), threads_child(s) != NULL, s->stack.list.selected, &s->search, g,
-                    s->locals_area);
+        locals_draw(&s->locals, &app->data, threads_selected(s), threads_child(s) != NULL,
+                    s->stack.list.selected, &s->search, g, s->locals_area);
 }
 
 static void threads_status(const void *state, const struct app *app, struct strbuf *out) {

@@ -44,7 +44,8 @@ static int thread_compare_tid(const void *a, const void *b) {
 
 static void thread_cell_name(const void *row, struct table_cell *c) {
     const struct model_thread *t = thread_of(row);
-    (void)snprintf(c->text, sizeof c->text, "%s%s", ((const struct thread_row *)row)->branch, data_thread_name(t));
+    (void)snprintf(c->text, sizeof c->text, "%s%s", ((const struct thread_row *)row)->branch,
+                   data_thread_name(t));
     c->role = t->has_python ? ROLE_TEXT : ROLE_MUTED;
 }
 
