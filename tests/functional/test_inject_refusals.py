@@ -256,5 +256,9 @@ sys.last = Last()
     done = probing(str(job.pid), "inject")
     assert done.status == 3 and done.stderr.count("\n") == 1
     assert "is ending: its Python is being shut down" in done.stderr
-    assert probing(str(job.pid), "backtrace", "--json").ok().json()["target"]["mode"] == "readonly"
+    seen = probing(str(job.pid), "backtrace", "--json")
+    if seen.status == 0:
+        assert seen.json()["target"]["mode"] == "readonly"
+    else:  # so much is cleared by then that not even the version can be told
+        assert seen.status == 3 and "is ending: its Python is being shut down" in seen.stderr
     assert job.alive()
