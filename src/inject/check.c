@@ -50,17 +50,6 @@ static unsigned long long check_read_caps(const char *who, const char *key) {
     return caps;
 }
 
-/* The first user namespace maps all users to themselves (user_namespaces(7)). */
-static bool check_ns_is_inner(void) {
-    unsigned long long inside, outside, count;
-    FILE *f = fopen("/proc/self/uid_map", "re");
-    bool whole = !f || (fscanf(f, "%llu %llu %llu", &inside, &outside, &count) == 3 && inside == 0 &&
-                        outside == 0 && count == UINT32_MAX);
-    if (f)
-        (void)fclose(f);
-    return !whole;
-}
-
 static void check_read_ours(struct check_facts *f) {
     struct procfs_status ours;
     char who[24];
@@ -68,7 +57,7 @@ static void check_read_ours(struct check_facts *f) {
     unsigned long long caps = check_read_caps("self", "\nCapEff:");
     f->our_cap_ptrace = caps >> CHECK_CAP_SYS_PTRACE & 1;
     f->has_more_caps = (check_read_caps(who, "\nCapPrm:") & ~caps) != 0;
-    f->our_ns_is_inner = check_ns_is_inner();
+    f->our_ns_is_inner = procfs_in_inner_user_ns(0);
     f->our_seccomp = procfs_read_status(0, 0, &ours) == 0 ? ours.seccomp : MODEL_UNKNOWN;
     f->ptrace_scope = check_ptrace_scope();
 }
