@@ -26,6 +26,7 @@
 #define AUTOSTART_WORDS_MAX ((size_t)256 * 1024)
 #define AUTOSTART_PATH_MAX 4096
 #define AUTOSTART_LONGEST_NS (120 * CLOCK_NS_PER_S) /* until a Python that is there must be initialised */
+#define AUTOSTART_TRIES 5
 #define AUTOSTART_NAP_NS (1 * CLOCK_NS_PER_MS)
 #define AUTOSTART_NAP_MAX_NS (50 * CLOCK_NS_PER_MS)
 #define AUTOSTART_CHILD_NS (200 * CLOCK_NS_PER_MS) /* whoever calls exec after fork has done so by then */
@@ -42,9 +43,14 @@ static void autostart_nap(uint64_t ns) {
     (void)nanosleep(&pause, NULL);
 }
 
+/* Nobody comes back to try it again: so a machine that is too busy at this moment gets a few seconds. */
 static int autostart_start(char *error, size_t cap) {
     struct agent_start args = {.size = sizeof args, .abi_version = AGENT_ABI_VERSION, .fd = -1};
     int rc = agent_start(&args);
+    for (int tries = 1; rc == AGENT_FAILED && tries < AUTOSTART_TRIES; tries++) {
+        autostart_nap(AUTOSTART_NAP_MAX_NS);
+        rc = agent_start(&args);
+    }
     if (rc == AGENT_FAILED && cap)
         (void)snprintf(error, cap, "%s", args.error);
     return rc == AGENT_FAILED ? -1 : 1;

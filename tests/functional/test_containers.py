@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import wait_until
+from conftest import inject_in_time, wait_until
 
 # The job is given as text: what it sees of the file system is made up.
 JOB = """
@@ -98,7 +98,7 @@ def container(any_python, tmp_path):
 
 def check_all(probing, job):
     """Injected, listed, looked at, ejected, and injected again."""
-    injected = probing(str(job.pid), "inject", "--json", "--timeout", "20s", timeout=60).ok().json()
+    injected = inject_in_time(probing, job.pid)
     assert not injected["already"]
     rows = {row["pid"]: row for row in probing("list", "--json").ok().json()["processes"]}
     assert rows[job.pid]["agent"] is True
@@ -111,7 +111,7 @@ def check_all(probing, job):
     assert outside["target"]["mode"] == "readonly" and outside["threads"][0]["tid"] == job.inner_pid
     probing(str(job.pid), "eject").ok()
     wait_until(lambda: not any(thread.startswith("probing-") for thread in names(job.pid)), 10, "the agent to leave")
-    assert probing(str(job.pid), "inject", "--json", "--timeout", "20s", timeout=60).ok().json()["reused"]
+    assert inject_in_time(probing, job.pid)["reused"]
     assert job.process.poll() is None
     folder = os.path.dirname(injected["endpoint"])
     probing(str(job.pid), "eject").ok()

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import wait_until
+from conftest import inject_in_time, wait_until
 
 FEW = ("3.9", "3.11", "3.12", "3.13")
 
@@ -61,7 +61,7 @@ def sampled(target, probing, probing_top, tmp_path, ptrace):
         def start(source, **options):
             go = tmp_path / f"go_{len(os.listdir(tmp_path))}"
             job = target(READY + source, env={"GO": str(go)}, **options)
-            probing(str(job.pid), "inject", "--timeout", "30s", timeout=60).ok()
+            inject_in_time(probing, job.pid)
             sampler = stack.enter_context(subprocess.Popen(
                 [probing_top.path, "--export", "folded", "--duration", "300s", "-o", str(tmp_path / "folded"), str(job.pid)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
@@ -97,9 +97,9 @@ sys.exit(os.waitpid(child, 0)[1] >> 8)
     wait_until(lambda: os.path.exists(note) and open(note, encoding="ascii").read().endswith("\n"), 30, "the fork")
     with open(note, encoding="ascii") as file:
         child = int(file.read())
-    assert len(os.listdir(f"/proc/{child}/task")) == 1
+    wait_until(lambda: len(os.listdir(f"/proc/{child}/task")) == 1, 30, "the child's own thread to end")
     assert not any("probing" in os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd"))
-    assert not probing(str(child), "inject", "--json", "--timeout", "30s", timeout=60).ok().json()["already"]
+    inject_in_time(probing, child)
     assert probing(str(child), "backtrace", "--json").ok().json()["target"]["mode"] == "agent"
     assert probing(str(job.pid), "backtrace", "--json").ok().json()["target"]["mode"] == "agent"
     probing(str(child), "eject").ok()
@@ -192,8 +192,7 @@ os.execv(sys.executable, [sys.executable, {str(after)!r}])
     job.let_go()
     wait_until(lambda: job.job.output() == "after\n", 30, "the other program")
     assert agent_threads(job.job) == [] and len(job.job.tids()) == 1
-    result = probing(str(job.pid), "inject", "--json", "--timeout", "30s", timeout=60).ok().json()
-    assert not result["already"] and not result["reused"]
+    inject_in_time(probing, job.pid)
     with open(str(job.go) + ".end", "w", encoding="ascii"):
         pass
     assert job.wait()[0] == 0
