@@ -169,6 +169,7 @@ static pid_t children_parent(const struct children *c, const struct children_kno
 static void children_describe(pid_t pid, struct model_snapshot *out) {
     struct procfs_status st;
     *out = (struct model_snapshot){.timestamp = clock_epoch_s(), .gil_tid = MODEL_UNKNOWN, .cost_us = NAN};
+    out->gil_enabled = out->gc_running = MODEL_UNKNOWN;
     arena_init(&out->arena, CHILDREN_DESCRIPTION_MAX);
     if (procfs_read_status(pid, 0, &st) != 0)
         return;
@@ -180,6 +181,8 @@ static void children_describe(pid_t pid, struct model_snapshot *out) {
                                .state = st.state,
                                .on_cpu = MODEL_UNKNOWN,
                                .cpu_pct = NAN,
+                               .gil_for_us = NAN,
+                               .gc = MODEL_UNKNOWN,
                                .has_python = true};
     out->threads = t;
     out->n_threads = 1;

@@ -83,8 +83,8 @@ struct app {
     bool has_processes;
     char hidden[160]; /* why some cannot be seen; "" no reason is known */
     pid_t attaching;  /* > 0: an attach is under way */
-    pid_t pid;       /* of the target, as seen from here; 0 unknown */
-    pid_t came_from; /* > 0: the process that the target was opened from, as its child */
+    pid_t pid;        /* of the target, as seen from here; 0 unknown */
+    pid_t came_from;  /* > 0: the process that the target was opened from, as its child */
 
     struct app_wishes wishes;
     bool dirty;

@@ -35,7 +35,7 @@ struct runner {
     struct session *session;
     struct loop_timer *paint, *open, *tick, *list;
     struct loop_watch *input, *signals, *attaching, *listed, *children_watch;
-    struct lister *lister; /* NULL: a target was named */
+    struct lister *lister;     /* NULL: a target was named */
     struct children *children; /* of the target */
     struct attach attach;
     int signal_fd;

@@ -37,7 +37,7 @@ struct proc_case {
     const char *scope;           /* of Yama; NULL: there is none */
     const char *features;        /* x86_Thread_features */
     const char *maps;            /* names of what is mapped; "ld-linux-x86-64.so.2 libc.so.6" */
-    bool is_unreadable, has_no_exe, is_32_bit, is_missing, has_parent;
+    bool is_unreadable, has_no_exe, is_32_bit, is_missing, has_parent, has_no_proc;
     const char *why, *remedy; /* NULL: it may be injected into */
 };
 
@@ -98,6 +98,7 @@ static const struct proc_case cases[] = {
      .maps = "python3.11 ld-linux-x86-64.so.2",
      .why = "has only just begun",
      .remedy = "try again"},
+    {.name = "no /proc", .has_no_proc = true, .why = "no /proc in its container", .remedy = "from outside"},
     {.name = "shadow stack", .features = "shstk", .why = "shadow stack", .remedy = "from outside"},
 };
 
@@ -163,6 +164,14 @@ static pid_t lay_out(const struct proc_case *c) {
         return pid;
     int n = snprintf(path, sizeof path, "/proc/%d", (int)pid);
     (void)mkdir(path, 0755);
+    (void)mkdir("/proc/folder", 0755);
+    (void)mkdir("/proc/folder/proc", 0755);
+    if (!c->has_no_proc && mount("proc", "/proc/folder/proc", "proc", 0, NULL) != 0)
+        return -1;
+    (void)snprintf(path + n, sizeof path - (size_t)n, "/root");
+    if (symlink("/proc/folder", path) != 0)
+        return -1;
+    path[n] = '\0';
     if (chown(path, c->owner ? (uid_t)c->owner : (uid_t)c->uid, 0) != 0)
         return -1;
     (void)snprintf(path + n, sizeof path - (size_t)n, "/status");

@@ -16,6 +16,7 @@ static struct children_process *add_child(struct children_list *l, pid_t pid, co
     struct children_process *p = &l->items[l->n++];
     *p = (struct children_process){
         .pid = pid, .cmdline = strdup(cmdline), .tree = {.depth = depth, .last = last}};
+    p->snapshot.gil_enabled = 1;
     arena_init(&p->snapshot.arena, CHILDREN_LIMIT);
     p->snapshot.threads = arena_calloc(&p->snapshot.arena, 4, sizeof *p->snapshot.threads);
     return p;
@@ -31,6 +32,7 @@ static void add_thread(struct children_process *p, int64_t tid, const char *name
                                .state = state,
                                .on_cpu = state == 'R',
                                .cpu_pct = cpu,
+                               .gil_for_us = NAN,
                                .has_python = true,
                                .gil = MODEL_GIL_NONE};
     if (!func)
