@@ -105,7 +105,7 @@ static const struct proc_case cases[] = {
 static long page_size;
 static char own_page[3 * 65536];
 
-static void put(const char *path, const char *fmt, ...) {
+__attribute__((format(printf, 2, 3))) static void put(const char *path, const char *fmt, ...) {
     va_list ap;
     FILE *f = fopen(path, "w");
     if (!f)
