@@ -60,11 +60,12 @@ $(BUILD)/probing: $(BUILD)/obj/src/cli/main.o $(CLI_LIBS) $(WEBSOCKETS_LIBS) $(U
 	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(SYMBOL_LIBS))
 
 # The agent goes into the job stripped; what a debugger needs lies beside it. The job's C library may be older than this
-# system's: the agent asks for the oldest version of each name (mk/agent.symver; x86-64).
-$(BUILD)/libprobing.so: $(call objects_of,agent) $(AGENT_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) mk/agent.map mk/agent.symver $(BUILD)/link-flags
+# system's: the agent asks for the oldest version of each name (mk/agent.symver; x86-64), and does without those of libpthread
+# where it is only preloaded (mk/agent.weak).
+$(BUILD)/libprobing.so: $(call objects_of,agent) $(AGENT_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) mk/agent.map mk/agent.symver mk/agent.weak $(BUILD)/link-flags
 	$(call say,LD,$@)
 	$(Q)$(CC) -r -nostdlib -o $@.o $(filter %.o,$^) $(filter-out -lm -ldl,$(call link_libs))
-	$(Q)$(if $(filter x86_64,$(ARCH)),objcopy --redefine-syms=mk/agent.symver $@.o)
+	$(Q)$(if $(filter x86_64,$(ARCH)),objcopy --weaken-symbols=mk/agent.weak $@.o && objcopy --redefine-syms=mk/agent.symver $@.o)
 	$(Q)$(CC) $(AGENT_LDFLAGS) -o $@.debug $@.o -lm -ldl
 	$(Q)rm -f $@.o
 	$(Q)objcopy --strip-unneeded $@.debug $@.new

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/autostart.h"
 #include "agent/exact.h"
 #include "agent/fds.h"
 #include "agent/server.h"
@@ -61,11 +62,14 @@ static void agent_unlock(void) { (void)pthread_mutex_unlock(&agent_life.lock); }
 /* ---- fork ---- */
 
 /* In the child none of our threads exists and any lock may be held for ever: begin anew. Memory of the run that the parent
- * has is left alone: it may have been in the middle of a change. Async-signal-safe. */
+ * has is left alone: it may have been in the middle of a change. Async-signal-safe, but for the thread that the children of a
+ * process with PROBING=2 get; see docs/decisions.md. */
 static void agent_in_child(void) {
+    bool had_agent = agent_life.state == AGENT_RUNNING || agent_life.state == AGENT_STARTING;
     fds_close_in_child();
     exact_in_child();
     agent_life = (struct agent_life){.lock = PTHREAD_MUTEX_INITIALIZER, .fork_set = true};
+    autostart_in_child(had_agent);
 }
 
 /* What needs doing once, under the lock. 0 or -1. */

@@ -3,6 +3,7 @@
 #include "agent/listener.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/procfs.h"
+
 #define LISTENER_BACKLOG 16
+#define LISTENER_UNMAPPED_UID                                                                                \
+    65534U /* what the kernel calls users that a namespace does not know (overflowuid) */
 #define LISTENER_BIND_TRIES 10
 #define LISTENER_SWEEP 64       /* sockets looked at */
 #define LISTENER_SWEEP_AGE_S 60 /* one just being made is not dead */
@@ -79,9 +84,9 @@ static int listener_listen(struct listener *l, struct err *e) {
     return 0;
 }
 
-static int listener_try(struct listener *l, struct err *e) {
-    if (endpoint_dir(l->dir, sizeof l->dir, geteuid()) != 0 ||
-        endpoint_path(l->path, sizeof l->path, geteuid(), getpid()) != 0)
+static int listener_try(struct listener *l, const char *place, struct err *e) {
+    if (endpoint_dir_in(l->dir, sizeof l->dir, place, geteuid()) != 0 ||
+        endpoint_path_in(l->path, sizeof l->path, place, geteuid(), getpid()) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "path of the agent's socket");
     if (listener_check_dir(l->dir, e) != 0 || listener_clear_path(l->path, e) != 0)
         return -1;
@@ -89,9 +94,21 @@ static int listener_try(struct listener *l, struct err *e) {
     return listener_listen(l, e);
 }
 
+/* Can a folder be made here at all? What else is wrong there (a folder of somebody else's) is not gone round but said. */
+static bool listener_may_make(const char *place) {
+    return access(place, W_OK | X_OK) == 0 ||
+           (errno != EROFS && errno != ENOENT && errno != EACCES && errno != ENOTDIR);
+}
+
 int listener_open(struct listener *l, struct err *e) {
+    const char *place = endpoint_places[0];
+    for (const char *const *p = endpoint_places; *p; p++)
+        if (listener_may_make(*p)) {
+            place = *p;
+            break;
+        }
     *l = (struct listener){.fd = -1};
-    if (listener_try(l, e) == 0)
+    if (listener_try(l, place, e) == 0)
         return 0;
     if (l->fd >= 0)
         (void)close(l->fd);
@@ -114,7 +131,10 @@ int listener_accept(const struct listener *l) {
         return -1;
     struct ucred who;
     socklen_t len = sizeof who;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && (who.uid == geteuid() || who.uid == 0))
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+        (who.uid == geteuid() || who.uid == 0 ||
+         /* From outside of our user namespace nobody but root gets past the folder's mode. */
+         (who.uid == LISTENER_UNMAPPED_UID && procfs_in_inner_user_ns(0))))
         return fd;
     (void)close(fd);
     errno = EACCES;

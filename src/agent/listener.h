@@ -2,7 +2,7 @@
 /*
  * listener: the unix socket the agent listens on: made, guarded, taken away.
  *
- * probing-<uid>/<pid>.sock in /tmp. The folder must be ours alone (0700), the socket is 0600, and who connects is asked
+ * probing-<uid>/<pid>.sock in /tmp, or in the next place where a folder can be made (endpoint.h). The folder must be ours alone (0700), the socket is 0600, and who connects is asked
  * of the kernel: the same user or root. Used by the server's thread.
  */
 #ifndef AGENT_LISTENER_H

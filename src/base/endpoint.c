@@ -17,6 +17,8 @@
 
 #include "base/procfs.h"
 
+#define ENDPOINT_NS_MAX 48
+
 static int endpoint_fits(int written, size_t cap) {
     if (written < 0 || (size_t)written >= cap || written >= ENDPOINT_PATH_MAX) {
         errno = ENAMETOOLONG;
@@ -25,12 +27,43 @@ static int endpoint_fits(int written, size_t cap) {
     return 0;
 }
 
+const char *const endpoint_places[] = {"/tmp", "/dev/shm", "/var/tmp", "/run", NULL};
+
+/* What stands behind the user's number for process `pid` (0: this one): nothing, or, in a user namespace of its own, "-", the
+ * namespace's number and the time of the process's start. Numbers of namespaces are used again, and what others have
+ * left under such a name cannot be taken away. */
+static void endpoint_put_ns(char *buf, size_t cap, pid_t pid) {
+    char path[64];
+    struct stat st;
+    struct procfs_stat process;
+    buf[0] = '\0';
+    if (!procfs_in_inner_user_ns(pid))
+        return;
+    (void)snprintf(path, sizeof path, pid ? "/proc/%d/ns/user" : "/proc/self/ns/user", (int)pid);
+    if (stat(path, &st) == 0 && procfs_read_stat(pid, 0, &process) == 0)
+        (void)snprintf(buf, cap, "-%llu-%llu", (unsigned long long)st.st_ino,
+                       (unsigned long long)process.start_ticks);
+}
+
+int endpoint_dir_in(char *buf, size_t cap, const char *place, uid_t uid) {
+    char ns[ENDPOINT_NS_MAX];
+    endpoint_put_ns(ns, sizeof ns, 0);
+    return endpoint_fits(snprintf(buf, cap, "%s/probing-%u%s", place, (unsigned)uid, ns), cap);
+}
+
+int endpoint_path_in(char *buf, size_t cap, const char *place, uid_t uid, pid_t pid) {
+    if (endpoint_dir_in(buf, cap, place, uid) != 0)
+        return -1;
+    size_t n = strlen(buf);
+    return endpoint_fits(snprintf(buf + n, cap - n, "/%d.sock", (int)pid), cap - n);
+}
+
 int endpoint_dir(char *buf, size_t cap, uid_t uid) {
-    return endpoint_fits(snprintf(buf, cap, "/tmp/probing-%u", (unsigned)uid), cap);
+    return endpoint_dir_in(buf, cap, endpoint_places[0], uid);
 }
 
 int endpoint_path(char *buf, size_t cap, uid_t uid, pid_t pid) {
-    return endpoint_fits(snprintf(buf, cap, "/tmp/probing-%u/%d.sock", (unsigned)uid, (int)pid), cap);
+    return endpoint_path_in(buf, cap, endpoint_places[0], uid, pid);
 }
 
 /* The uid the target itself sees: /proc/PID/uid_map maps (inside outside count); identity when it cannot be read. */
@@ -55,10 +88,17 @@ int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e) 
     if (procfs_read_status(pid, 0, &st) != 0)
         return err_set(e, ERR_ATTACH, "no process %d: check the pid with 'probing list'", (int)pid);
     unsigned uid = endpoint_inner_uid(pid, (unsigned)st.uid);
-    int n = snprintf(buf, cap, "/proc/%d/root/tmp/probing-%u/%d.sock", (int)pid, uid, (int)st.ns_pid);
-    if (endpoint_fits(n, cap) != 0)
-        return err_set_errno(e, ERR_FAILED, errno, "socket path of process %d", (int)pid);
-    return 0;
+    char ns[ENDPOINT_NS_MAX];
+    endpoint_put_ns(ns, sizeof ns, pid);
+    for (const char *const *place = endpoint_places;; place++) {
+        const char *where = *place ? *place : endpoint_places[0];
+        int n = snprintf(buf, cap, "/proc/%d/root%s/probing-%u%s/%d.sock", (int)pid, where, uid, ns,
+                         (int)st.ns_pid);
+        if (endpoint_fits(n, cap) != 0)
+            return err_set_errno(e, ERR_FAILED, errno, "socket path of process %d", (int)pid);
+        if (!*place || access(buf, F_OK) == 0 || errno == EACCES)
+            return 0;
+    }
 }
 
 int endpoint_probe(const char *path) {

@@ -2,8 +2,10 @@
 /*
  * endpoint: where an agent listens.
  *
- * A unix socket probing-<uid>/<pid>.sock under the target's /tmp; uid and pid as the target itself has them. From
- * outside it is reached through /proc/<pid>/root, so other mount and network namespaces work.
+ * A unix socket probing-<uid>/<pid>.sock under the target's /tmp, or, where nothing can be made there (a read-only root, no
+ * /tmp), in the next of a few places; uid and pid as the target itself has them. From outside it is reached through
+ * /proc/<pid>/root, so other mount and network namespaces work. In a user namespace of its own, whose user 0 is another one than
+ * that of the machine whose /tmp it may share, the folder is the process's alone, and its name says so.
  */
 #ifndef BASE_ENDPOINT_H
 #define BASE_ENDPOINT_H
@@ -15,11 +17,18 @@
 
 #define ENDPOINT_PATH_MAX 108 /* sun_path, unix(7) */
 
-/* Directory and socket as the target sees them. */
+/* Folders in which the agent's may be, in the order in which they are tried; the last is NULL. */
+extern const char *const endpoint_places[];
+
+/* Directory and socket in one of the places, as the target sees them. */
+int endpoint_dir_in(char *buf, size_t cap, const char *place, uid_t uid);
+int endpoint_path_in(char *buf, size_t cap, const char *place, uid_t uid, pid_t pid);
+
+/* The same in the first place, the usual one. */
 int endpoint_dir(char *buf, size_t cap, uid_t uid);
 int endpoint_path(char *buf, size_t cap, uid_t uid, pid_t pid);
 
-/* Socket of process `pid` as this process reaches it. 0, or -1 with the error (ERR_ATTACH: no such process). */
+/* Socket of process `pid` as this process reaches it: the one that is there, or where it would be usually. 0, or -1 with the error (ERR_ATTACH: no such process). */
 int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e);
 
 /* Take sockets out of `dir`, which must be this user's, whose processes are gone: at which nobody listens, that are at least

@@ -253,6 +253,18 @@ int procfs_read_environ(pid_t pid, const char *name, char *buf, size_t cap) {
     return rc;
 }
 
+bool procfs_in_inner_user_ns(pid_t pid) {
+    char path[96];
+    unsigned long long inside, outside, count;
+    procfs_path(path, sizeof path, pid, 0, "uid_map");
+    FILE *f = fopen(path, "re");
+    bool inner = f && (fscanf(f, "%llu %llu %llu", &inside, &outside, &count) != 3 || inside != 0 ||
+                       outside != 0 || count != UINT32_MAX);
+    if (f)
+        (void)fclose(f);
+    return inner;
+}
+
 double procfs_started_at(pid_t pid) {
     struct procfs_stat st;
     struct timespec up;

@@ -69,6 +69,10 @@ int procfs_read_exe(pid_t pid, char *buf, size_t cap);
 /* Value of one variable of the environment the process was started with. 0, or -1 (absent or unreadable). */
 int procfs_read_environ(pid_t pid, const char *name, char *buf, size_t cap);
 
+/* Is it in a user namespace that maps but a part of the users (user_namespaces(7))? The first one maps all to themselves. False
+ * when that cannot be told. */
+bool procfs_in_inner_user_ns(pid_t pid);
+
 /* Seconds since the epoch when the process started; NAN when unknown. */
 double procfs_started_at(pid_t pid);
 

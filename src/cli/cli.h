@@ -21,12 +21,15 @@ struct cli_options {
     const char *target;
     bool json;
     bool help;
+    char *const *command; /* of a verb that takes one: its words, ended by NULL; in argv */
 };
 
 struct cli_verb {
     const char *name;
     const char *help; /* one line */
     bool needs_target;
+    bool
+        takes_command; /* the first operand begins a command, whose words are not ours to read; it becomes that */
     const struct option_def *options; /* rows of its own, offsets in its own struct; NULL none */
     size_t options_size;              /* of its own struct; 0 = struct cli_options */
     /* Append what is to be printed. `addr` is the resolved target, not attached to yet; NULL without one. 0 or -1. */
@@ -57,6 +60,8 @@ int cli_run_list(const struct cli_options *o, struct session_address *addr, stru
                  struct err *e);
 int cli_run_inject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e);
+int cli_run_launch(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e);
 int cli_run_eject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                   struct err *e);
 int cli_run_backtrace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
@@ -69,6 +74,18 @@ struct cli_inject_options {
     double timeout_s;          /* 0: the injector's own */
 };
 extern const struct option_def cli_inject_rows[];
+
+struct cli_list_options {
+    struct cli_options common; /* first */
+    bool tree;
+};
+extern const struct option_def cli_list_rows[];
+
+struct cli_launch_options {
+    struct cli_options common; /* first */
+    bool recursive;
+};
+extern const struct option_def cli_launch_rows[];
 
 struct cli_backtrace_options {
     struct cli_options common; /* first */

@@ -17,6 +17,8 @@ static int main_run(int argc, char **argv, struct strbuf *out, struct err *e) {
     struct cli_line line;
     struct session_address addr;
     int rc = cli_parse(argc, argv, &line, e);
+    if (rc != 0 || !line.options || !line.options->command) /* a command inherits what is set here */
+        (void)signal(SIGPIPE, SIG_IGN);                     /* a reader that left is seen as EPIPE */
     if (rc == 0 && line.version)
         (void)strbuf_addf(out, "probing %s\n", PROBING_VERSION);
     else if (rc == 0 && line.help)
@@ -33,7 +35,6 @@ int main(int argc, char **argv) {
     struct err e = {0};
     struct strbuf out;
     (void)setlocale(LC_ALL, "");
-    (void)signal(SIGPIPE, SIG_IGN); /* a reader that left is seen as EPIPE */
     strbuf_init(&out, MAIN_OUTPUT_MAX);
     int rc = main_run(argc, argv, &out, &e);
     strbuf_fini(&out);

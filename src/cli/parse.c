@@ -35,6 +35,12 @@ static const struct option_def parse_common_rows[] = {
     {.name = NULL},
 };
 
+/* Of a verb that takes a command: it looks at no target and prints nothing. */
+static const struct option_def parse_command_rows[] = {
+    {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), NULL, "this help", 0, 0},
+    {.name = NULL},
+};
+
 static const struct cli_verb *parse_find_verb(const char *name) {
     for (const struct cli_verb *v = cli_verbs; v->name; v++)
         if (strcmp(v->name, name) == 0)
@@ -59,9 +65,21 @@ static void parse_verb_rows(const struct cli_verb *v, struct option_def *rows) {
     size_t n = 0;
     for (const struct option_def *d = v->options; d && d->name && n + 1 < PARSE_MAX_ROWS; d++)
         rows[n++] = *d;
-    for (const struct option_def *d = parse_common_rows; d->name && n + 1 < PARSE_MAX_ROWS; d++)
+    for (const struct option_def *d = v->takes_command ? parse_command_rows : parse_common_rows;
+         d->name && n + 1 < PARSE_MAX_ROWS; d++)
         rows[n++] = *d;
     rows[n] = (struct option_def){.name = NULL};
+}
+
+/* What is left of the line, `n` words, is a command. */
+static int parse_command(int n, int argc, char **argv, struct cli_line *line, struct err *e) {
+    if (line->target)
+        return err_set(e, ERR_USAGE, "%s takes no target", line->verb->name);
+    if (n == 0)
+        return err_set(e, ERR_USAGE, "%s needs a command: probing %s [OPTION...] COMMAND [ARGUMENT...]",
+                       line->verb->name, line->verb->name);
+    line->options->command = argv + argc - n;
+    return 0;
 }
 
 /* argv[0] is the verb. */
@@ -72,12 +90,14 @@ static int parse_verb(int argc, char **argv, const char **operands, struct cli_l
     line->options = calloc(1, v->options_size ? v->options_size : sizeof *line->options);
     if (!line->options)
         return err_set(e, ERR_FAILED, "out of memory for the options");
-    int n = option_parse(rows, line->options, argc, argv, operands, false, e);
+    int n = option_parse(rows, line->options, argc, argv, operands, v->takes_command, e);
     if (n < 0)
         return -1;
     line->help |= line->options->help;
     if (line->help)
         return 0;
+    if (v->takes_command)
+        return parse_command(n, argc, argv, line, e);
     if (n > 0 && v->needs_target && !line->target && !line->options->target)
         return err_set(e, ERR_USAGE, "the target comes before the verb: probing %s %s", operands[0], v->name);
     if (n > 0)
@@ -146,7 +166,8 @@ static void parse_put_verb_help(struct strbuf *out, const struct cli_verb *v) {
                           "usage: probing TARGET %s [OPTION...]\n       probing -t TARGET %s [OPTION...]\n",
                           v->name, v->name);
     else
-        (void)strbuf_addf(out, "usage: probing %s [OPTION...]\n", v->name);
+        (void)strbuf_addf(out, "usage: probing %s [OPTION...]%s\n", v->name,
+                          v->takes_command ? " COMMAND [ARGUMENT...]" : "");
     (void)strbuf_adds(out, "\noptions:\n");
     option_format_help(rows, out);
 }
@@ -160,6 +181,7 @@ void cli_put_help(struct strbuf *out, const struct cli_verb *verb) {
                            "usage: probing TARGET VERB [OPTION...]\n"
                            "       probing -t TARGET VERB [OPTION...]\n"
                            "       probing list [OPTION...]\n"
+                           "       probing launch [OPTION...] COMMAND [ARGUMENT...]\n"
                            "\nverbs:\n");
     for (const struct cli_verb *v = cli_verbs; v->name; v++)
         (void)strbuf_addf(out, "  %-12s %s\n", v->name, v->help);

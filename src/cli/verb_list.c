@@ -2,8 +2,10 @@
 /* verb_list: the Python processes of this machine as a table. One row of list_columns is one column. */
 #include "cli/cli.h"
 
+#include <langinfo.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -12,9 +14,22 @@
 #include "base/text.h"
 #include "client/document.h"
 #include "client/target.h"
+#include "client/target_tree.h"
 
 #define LIST_CELL_MAX 256
 #define LIST_GAP 2
+
+const struct option_def cli_list_rows[] = {
+    {"tree", 0, OPTION_FLAG, offsetof(struct cli_list_options, tree), NULL,
+     "each process below the one that has started it", 0, 0},
+    {.name = NULL},
+};
+
+/* A process, and the branches before its command. */
+struct list_row {
+    const struct target_process *process;
+    char prefix[TARGET_TREE_PREFIX];
+};
 
 struct list_column {
     const char *title;
@@ -73,17 +88,18 @@ static const struct list_column list_columns[] = {
 
 #define LIST_N_COLUMNS (sizeof list_columns / sizeof list_columns[0])
 
-/* A cell's text; `p` NULL is the title. */
-static void list_cell(const struct list_column *c, const struct target_process *p, char *buf, size_t cap) {
+/* A cell's text; `row` NULL is the title. */
+static void list_cell(const struct list_column *c, const struct list_row *row, char *buf, size_t cap) {
     char raw[4096];
-    if (p)
-        c->format(p, raw, sizeof raw);
+    size_t used = row && c->format == list_command ? (size_t)snprintf(raw, sizeof raw, "%s", row->prefix) : 0;
+    if (row)
+        c->format(row->process, raw + used, sizeof raw - used);
     else
         (void)snprintf(raw, sizeof raw, "%s", c->title);
     (void)text_sanitize(buf, cap, raw);
 }
 
-static void list_put_row(struct strbuf *out, const struct target_process *p, const int *widths, int screen) {
+static void list_put_row(struct strbuf *out, const struct list_row *p, const int *widths, int screen) {
     char cell[4096];
     int used = 0;
     for (size_t i = 0; i < LIST_N_COLUMNS; i++) {
@@ -106,7 +122,7 @@ static int list_screen_width(void) {
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-static void list_put_table(struct strbuf *out, const struct target_process *list, size_t n) {
+static void list_put_table(struct strbuf *out, const struct list_row *list, size_t n) {
     int widths[LIST_N_COLUMNS];
     char cell[LIST_CELL_MAX];
     for (size_t i = 0; i < LIST_N_COLUMNS; i++) {
@@ -123,11 +139,37 @@ static void list_put_table(struct strbuf *out, const struct target_process *list
         list_put_row(out, &list[k], widths, screen);
 }
 
+/* The rows in order: by pid, or as a tree. NULL without memory. */
+static struct list_row *list_make_rows(const struct target_process *list, size_t n, bool tree) {
+    struct list_row *rows = calloc(n + 1, sizeof *rows);
+    const struct target_process **plain = calloc(n + 1, sizeof *plain);
+    struct target_tree_row *arranged = calloc(n + 1, sizeof *arranged);
+    bool ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+    for (size_t i = 0; plain && i < n; i++)
+        plain[i] = &list[i];
+    if (rows && plain && arranged && tree)
+        target_tree_arrange(plain, n, arranged);
+    for (size_t i = 0; rows && plain && arranged && i < n; i++) {
+        rows[i].process = tree ? arranged[i].process : plain[i];
+        if (tree)
+            target_tree_prefix(&arranged[i], ascii, rows[i].prefix);
+    }
+    if (!plain || !arranged) {
+        free(rows);
+        rows = NULL;
+    }
+    free(plain);
+    free(arranged);
+    return rows;
+}
+
 int cli_run_list(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                  struct err *e) {
+    const struct cli_list_options *mine = (const struct cli_list_options *)(const void *)o;
     (void)addr;
     char hidden[TARGET_HIDDEN_MAX];
     struct target_process *list;
+    int rc = 0;
     target_sweep();
     target_hidden(hidden, sizeof hidden);
     ssize_t n = target_list(&list, e);
@@ -139,10 +181,15 @@ int cli_run_list(const struct cli_options *o, struct session_address *addr, stru
         document_put_processes(&j, list, (size_t)n, hidden);
         (void)strbuf_addc(out, '\n');
     } else {
-        list_put_table(out, list, (size_t)n);
+        struct list_row *rows = list_make_rows(list, (size_t)n, mine->tree);
+        if (rows)
+            list_put_table(out, rows, (size_t)n);
+        else
+            rc = err_set(e, ERR_FAILED, "out of memory for the list of processes");
+        free(rows);
         if (hidden[0])
             (void)strbuf_addf(out, "(%s)\n", hidden);
     }
     target_list_free(list, (size_t)n);
-    return 0;
+    return rc;
 }

@@ -258,6 +258,7 @@ void document_put_processes(struct json *j, const struct target_process *list, s
         json_object_begin(j);
         json_kv_int(j, "pid", p->pid);
         json_kv_int(j, "ppid", p->ppid);
+        document_put_known(j, "parent_pid", p->parent ? p->parent : MODEL_UNKNOWN);
         json_kv_int(j, "uid", p->uid);
         json_kv_string(j, "user", p->user);
         json_kv_string(j, "python", document_or_null(p->python));

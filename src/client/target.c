@@ -255,7 +255,15 @@ static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *r
     struct pystack *python = pystack_open(pid, e);
     if (!python)
         return -1;
+    bool ending = pystack_get_info(python)->finalizing;
     pystack_close(python);
+    if (ending) {
+        *refused = true;
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d is ending: its Python is being shut down, and can only be looked at from outside",
+            (int)pid);
+    }
     if (target_find_agent(agent, sizeof agent, e) != 0)
         return -1;
     struct inject_request request = {.pid = pid, .agent_path = agent};

@@ -20,6 +20,7 @@
 struct target_process {
     pid_t pid;
     int64_t ppid, uid;
+    pid_t parent; /* the nearest ancestor that is a Python process, too; 0 none */
     char user[32];
     char *cmdline;  /* owned */
     double cpu_pct; /* since it started */

@@ -28,6 +28,7 @@
 #define TARGET_CMDLINE_MAX 4096
 #define TARGET_SWEEP 4096     /* sockets looked at */
 #define TARGET_SWEEP_AGE_S 10 /* one just being made is not dead */
+#define TARGET_MAX_ANCESTORS 64
 
 /* "3.11" out of a path that names a version, such as .../libpython3.11.so.1.0 or .../lib/python3.11/lib-dynload/x.so. */
 static int target_version_in(const char *path, char *out, size_t cap) {
@@ -119,6 +120,20 @@ static int target_fill(struct target_process *p, pid_t pid) {
     return 1;
 }
 
+/* Who has started it: past shells and the like, up to one that is in the list. */
+static pid_t target_find_parent(const struct target_process *list, size_t n, int64_t ppid) {
+    struct procfs_stat st;
+    for (int up = 0; up < TARGET_MAX_ANCESTORS && ppid > 1; up++) {
+        for (size_t i = 0; i < n; i++)
+            if (list[i].pid == ppid)
+                return list[i].pid;
+        if (procfs_read_stat((pid_t)ppid, 0, &st) != 0)
+            break;
+        ppid = st.ppid;
+    }
+    return 0;
+}
+
 static ssize_t target_all_pids(pid_t **out, struct err *e) {
     pid_t *pids = calloc(TARGET_MAX_PIDS, sizeof *pids);
     if (!pids)
@@ -159,6 +174,8 @@ ssize_t target_list(struct target_process **out, struct err *e) {
         n += (size_t)rc;
     }
     free(pids);
+    for (size_t i = 0; i < n; i++)
+        list[i].parent = target_find_parent(list, n, list[i].ppid);
     *out = list;
     return (ssize_t)n;
 no_memory:

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/model.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "inject/inject.h"
@@ -35,17 +36,30 @@ static int check_ptrace_scope(void) {
     return scope;
 }
 
-static bool check_our_cap(void) {
+/* A set of capabilities (capabilities(7)) of the process that `who` names in /proc; 0 when it may not be seen. */
+static unsigned long long check_read_caps(const char *who, const char *key) {
+    char path[64];
     struct strbuf text;
     unsigned long long caps = 0;
+    (void)snprintf(path, sizeof path, "/proc/%s/status", who);
     strbuf_init(&text, CHECK_STATUS_MAX);
-    if (strbuf_read_file(&text, "/proc/self/status") == 0) {
-        const char *line = strstr(strbuf_str(&text), "\nCapEff:");
-        if (line)
-            caps = strtoull(line + sizeof "\nCapEff:" - 1, NULL, 16);
-    }
+    const char *line = strbuf_read_file(&text, path) == 0 ? strstr(strbuf_str(&text), key) : NULL;
+    if (line)
+        caps = strtoull(line + strlen(key), NULL, 16);
     strbuf_fini(&text);
-    return caps >> CHECK_CAP_SYS_PTRACE & 1;
+    return caps;
+}
+
+static void check_read_ours(struct check_facts *f) {
+    struct procfs_status ours;
+    char who[24];
+    (void)snprintf(who, sizeof who, "%d", (int)f->pid);
+    unsigned long long caps = check_read_caps("self", "\nCapEff:");
+    f->our_cap_ptrace = caps >> CHECK_CAP_SYS_PTRACE & 1;
+    f->has_more_caps = (check_read_caps(who, "\nCapPrm:") & ~caps) != 0;
+    f->our_ns_is_inner = procfs_in_inner_user_ns(0);
+    f->our_seccomp = procfs_read_status(0, 0, &ours) == 0 ? ours.seccomp : MODEL_UNKNOWN;
+    f->ptrace_scope = check_ptrace_scope();
 }
 
 static bool check_is_descendant(pid_t pid) {
@@ -96,6 +110,7 @@ static void check_read_maps(struct check_facts *f) {
         f->maps_known = true;
         f->libc = t.musl                         ? CHECK_LIBC_MUSL
                   : t.libc >= 0 && t.loader >= 0 ? CHECK_LIBC_GLIBC
+                  : t.loader >= 0                ? CHECK_LIBC_NOT_YET
                                                  : CHECK_LIBC_NONE;
         for (size_t i = 0; i < t.map_count && !f->readable; i++)
             f->readable = t.maps[i].readable && mem_read(&t.mem, t.maps[i].start, &byte, 1) == 0;
@@ -115,8 +130,7 @@ void check_gather(pid_t pid, struct check_facts *f) {
         (void)text_sanitize(f->tracer, sizeof f->tracer, raw);
     (void)snprintf(path, sizeof path, "/proc/%d", (int)pid);
     f->dumpable = stat(path, &st) == 0 && (int64_t)st.st_uid == f->status.uid;
-    f->our_cap_ptrace = check_our_cap();
-    f->ptrace_scope = check_ptrace_scope();
+    check_read_ours(f);
     f->descendant = check_is_descendant(pid);
     check_read_elf(f);
     check_read_proc(f);
@@ -182,6 +196,24 @@ static int check_judge_permission(const struct check_facts *f, struct err *e) {
         return err_set(e, ERR_ATTACH,
                        "process %d does not let itself be looked at (it is not dumpable): run this as root",
                        pid);
+    if (f->our_cap_ptrace && f->our_ns_is_inner)
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d lies outside the user namespace that this runs in, and only there this is root: "
+            "run this outside of the container, as root",
+            pid);
+    if (!f->our_cap_ptrace && f->has_more_caps)
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d has capabilities that this program lacks: run this as root (in a container "
+            "add the capability SYS_PTRACE)",
+            pid);
+    if (f->our_seccomp == 2)
+        return err_set(
+            e, ERR_ATTACH,
+            "not allowed to attach to process %d: a seccomp filter that this runs under may forbid "
+            "it (in a container add the capability SYS_PTRACE, or run it with seccomp=unconfined)",
+            pid);
     return err_set(e, ERR_ATTACH,
                    "not allowed to attach to process %d: its container or security policy forbids it (in a "
                    "container add the capability SYS_PTRACE)",
@@ -199,6 +231,9 @@ static int check_judge_program(const struct check_facts *f, struct err *e) {
                        "process %d runs on musl libc, the agent needs glibc: it can only be looked at from "
                        "outside",
                        pid);
+    if (f->maps_known && f->libc == CHECK_LIBC_NOT_YET)
+        return err_set(e, ERR_ATTACH,
+                       "process %d has only just begun (its C library is not there yet): try again", pid);
     if (f->maps_known && f->libc == CHECK_LIBC_NONE)
         return err_set(e, ERR_ATTACH,
                        "process %d is statically linked (it has no C library that can load an agent): it can "

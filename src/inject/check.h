@@ -16,6 +16,7 @@
 
 enum check_libc {
     CHECK_LIBC_NONE = 0, /* statically linked */
+    CHECK_LIBC_NOT_YET,  /* the loader is there and has not mapped it */
     CHECK_LIBC_GLIBC,
     CHECK_LIBC_MUSL,
 };
@@ -37,7 +38,11 @@ struct check_facts {
     enum check_libc libc;
     int64_t our_uid;
     bool our_cap_ptrace;
-    int ptrace_scope; /* kernel.yama.ptrace_scope; 0 when there is no Yama */
+    bool
+        our_ns_is_inner; /* we are in a user namespace that maps but a part of the users: root there is root of that part */
+    int our_seccomp;    /* as status.seccomp, of this process */
+    bool has_more_caps; /* it may do what we may not: then the same user is not enough */
+    int ptrace_scope;   /* kernel.yama.ptrace_scope; 0 when there is no Yama */
 };
 
 void check_gather(pid_t pid, struct check_facts *f);

@@ -119,7 +119,11 @@ int discover_try_row(struct discover *d, uint64_t runtime, const struct pystack_
         return -1;
     uint32_t told = discover_hexversion(&ps->reader, interp);
     if (told ? told >> 16 != hex >> 16 : !exact) {
-        discover_fail(d, DISCOVER_INCONSISTENT);
+        /* sys is emptied near the end: then nothing tells the version any more. */
+        bool ending = !told && row->runtime_finalizing >= 0 &&
+                      pystack_read_u64_at(&ps->reader, runtime, row->runtime_finalizing, &finalizing) == 0 &&
+                      finalizing != 0;
+        discover_fail(d, ending ? DISCOVER_ENDING : DISCOVER_INCONSISTENT);
         return -1;
     }
     if (told)
@@ -373,6 +377,10 @@ static int discover_explain(struct discover *d, pid_t pid, struct err *e) {
                        rows[n - 1].minor, d->debug ? ", debug builds from 3.13 on" : "");
     case DISCOVER_UNINITIALISED:
         return err_set(e, ERR_ATTACH, "Python in process %d has not started yet or has ended: try again",
+                       (int)pid);
+    case DISCOVER_ENDING:
+        return err_set(e, ERR_ATTACH,
+                       "process %d is ending: its Python is being shut down, and what is left cannot be read",
                        (int)pid);
     case DISCOVER_INCONSISTENT:
         return err_set(e, ERR_ATTACH,

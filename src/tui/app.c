@@ -132,6 +132,22 @@ void app_take_snapshot(struct app *a, struct model_snapshot *s) {
     app_update_screens(a);
 }
 
+void app_take_children(struct app *a, struct children_list *l) {
+    data_take_children(&a->data, l, a->now_s);
+    app_update_screens(a);
+}
+
+void app_set_pid(struct app *a, pid_t pid) {
+    pid_t before = a->pid, started = a->came_from;
+    a->pid = pid;
+    if (!before || before == pid)
+        return;
+    a->came_from = started == pid ? 0 : before;
+    data_fini(&a->data);
+    data_init(&a->data);
+    app_update_screens(a);
+}
+
 void app_take_locals(struct app *a, struct model_snapshot *s) {
     data_take_locals(&a->data, s);
     a->dirty = true;

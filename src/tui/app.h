@@ -85,6 +85,8 @@ struct app {
     bool has_processes;
     char hidden[160]; /* why some cannot be seen; "" no reason is known */
     pid_t attaching;  /* > 0: an attach is under way */
+    pid_t pid;        /* of the target, as seen from here; 0 unknown */
+    pid_t came_from;  /* > 0: the process that the target was opened from, as its child */
 
     struct app_wishes wishes;
     bool dirty;
@@ -108,6 +110,12 @@ void app_set_state(struct app *a, enum session_state state, const struct err *wh
 
 /* Processes for the picker; the list is owned by the app from here. `hidden`: why some are missing; "" none. */
 void app_take_processes(struct app *a, struct target_process *list, size_t n, const char *hidden);
+
+/* The target's children; moved out of `*l`. */
+void app_take_children(struct app *a, struct children_list *l);
+
+/* Another process is the target from here on: what was known is of the one before. */
+void app_set_pid(struct app *a, pid_t pid);
 
 /* The attach that was wished for ended: NULL well, else why not. */
 void app_attach_done(struct app *a, const struct err *why);

@@ -23,7 +23,18 @@ static void data_shot_fini(struct data_shot *s) {
     memset(s, 0, sizeof *s);
 }
 
+static void data_children_fini(struct data_children *c) {
+    for (size_t i = 0; i < c->n; i++) {
+        free(c->items[i].cmdline);
+        data_shot_fini(&c->items[i].shot);
+    }
+    free(c->items);
+    memset(c, 0, sizeof *c);
+}
+
 void data_fini(struct data *d) {
+    data_children_fini(&d->children);
+    data_children_fini(&d->held_children);
     data_shot_fini(&d->live);
     data_shot_fini(&d->held);
     model_snapshot_fini(&d->locals);
@@ -147,6 +158,36 @@ void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s) 
     d->live = shot;
 }
 
+void data_take_children(struct data *d, struct children_list *l, double now_s) {
+    static const struct data_shot none;
+    struct data_children next = {.items = calloc(l->n + 1, sizeof *next.items), .left_out = l->left_out};
+    for (size_t i = 0; next.items && i < l->n; i++) {
+        struct children_process *p = &l->items[i];
+        struct data_child *c = &next.items[next.n++];
+        const struct data_shot *before = &none;
+        for (size_t k = 0; k < d->children.n; k++)
+            if (d->children.items[k].pid == p->pid)
+                before = &d->children.items[k].shot;
+        *c = (struct data_child){p->pid, p->attached, p->cmdline, p->why, p->tree, {.valid = true}};
+        c->shot.snapshot = p->snapshot;
+        c->shot.arrived_s = now_s;
+        data_compare(&c->shot, before);
+        p->cmdline = NULL;
+        memset(&p->snapshot, 0, sizeof p->snapshot);
+    }
+    children_list_fini(l);
+    if (d->paused && !d->holds_children) {
+        d->held_children = d->children;
+        d->holds_children = true;
+    } else
+        data_children_fini(&d->children);
+    d->children = next;
+}
+
+const struct data_children *data_shown_children(const struct data *d) {
+    return d->paused && d->holds_children ? &d->held_children : &d->children;
+}
+
 bool data_take_samples(struct data *d, const struct model_sample_batch *b, double now_s) {
     if (!d->tally) {
         d->tally = tally_new();
@@ -205,8 +246,11 @@ void data_set_paused(struct data *d, bool paused) {
     d->pauses++;
     if (d->tally)
         (void)tally_hold(d->tally, paused);
-    if (!paused)
+    if (!paused) {
         data_shot_fini(&d->held);
+        data_children_fini(&d->held_children);
+        d->holds_children = false;
+    }
 }
 
 const struct data_shot *data_shown(const struct data *d) {

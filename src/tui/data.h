@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/model.h"
+#include "client/children.h"
 #include "client/session.h"
 #include "client/tally.h"
 #include "tui/widgets/meter.h"
@@ -36,11 +37,30 @@ struct data_shot {
     bool valid;
 };
 
+/* A Python process that the target has started. */
+struct data_child {
+    pid_t pid;
+    bool attached;
+    char *cmdline;  /* owned */
+    struct err why; /* it cannot be read; ERR_OK: it can */
+    struct target_tree_row tree;
+    struct data_shot shot;
+};
+
+/* All of them, in the order of the tree. */
+struct data_children {
+    struct data_child *items;
+    size_t n;
+    size_t left_out; /* too many to be read */
+};
+
 struct data {
     struct model_target target;
     bool has_target;
     struct data_shot live; /* the newest */
     struct data_shot held; /* the one shown while paused, once a newer one came */
+    struct data_children children, held_children;
+    bool holds_children; /* held_children are shown, as with held */
     bool paused;
     unsigned pauses; /* how often it was frozen or let go */
     enum session_state state;
@@ -66,6 +86,12 @@ void data_fini(struct data *d);
 /* Take a target or a snapshot: the struct is moved out of `*t` and `*s`, which are left zeroed. */
 void data_take_target(struct data *d, struct model_target *t);
 void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s);
+
+/* Take the children of the target; moved out of `*l`, which is left empty. */
+void data_take_children(struct data *d, struct children_list *l, double now_s);
+
+/* Those that the screens show. */
+const struct data_children *data_shown_children(const struct data *d);
 
 /* Take a batch of samples. False when their definitions have to be sent again: what was counted is gone. */
 bool data_take_samples(struct data *d, const struct model_sample_batch *b, double now_s);

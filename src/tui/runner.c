@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/children.h"
 #include "client/loop.h"
 #include "tui/attach.h"
 #include "tui/lister.h"
@@ -33,11 +34,13 @@ struct runner {
     struct grid grid;
     struct session *session;
     struct loop_timer *paint, *open, *tick, *list;
-    struct loop_watch *input, *signals, *attaching, *listed;
-    struct lister *lister; /* NULL: a target was named */
+    struct loop_watch *input, *signals, *attaching, *listed, *children_watch;
+    struct lister *lister;     /* NULL: a target was named */
+    struct children *children; /* of the target */
     struct attach attach;
     int signal_fd;
     bool sampling;         /* samples are subscribed to */
+    bool moved;            /* the target is another than the one it began with */
     uint64_t painted_ns;   /* the last frame */
     uint64_t paint_due_ns; /* when the paint timer ends; 0: it is not set */
     uint64_t retry_us;     /* > 0: the terminal takes nothing, and is asked again after so long */
@@ -148,7 +151,7 @@ static void runner_on_state(void *arg, enum session_state state, const struct er
     struct runner *r = arg;
     bool is_over = state == SESSION_LOST || state == SESSION_FAILED;
     /* Nothing was ever shown: what the user typed led nowhere, and a line says so. */
-    if (is_over && why && !r->app->data.received && r->config->address) {
+    if (is_over && why && !r->app->data.received && r->config->address && !r->moved) {
         runner_fail(r, why);
         return;
     }
@@ -238,6 +241,34 @@ static void runner_subscribe(struct runner *r) {
         app_message(r->app, true, "%s", e.text);
 }
 
+static void runner_on_children(void *arg) {
+    struct runner *r = arg;
+    struct children_list list;
+    if (!r->children || !children_take(r->children, &list))
+        return;
+    runner_set_time(r);
+    app_take_children(r->app, &list);
+    runner_want_paint(r);
+}
+
+static void runner_close_session(struct runner *r) {
+    loop_unwatch(r->children_watch);
+    children_stop(r->children);
+    session_free(r->session);
+    r->children_watch = NULL;
+    r->children = NULL;
+    r->session = NULL;
+    r->sampling = false;
+}
+
+/* What the target has started is a help, not what was asked for: without it the screen is as good. */
+static void runner_follow_children(struct runner *r, pid_t pid) {
+    struct err e;
+    r->children = pid > 0 ? children_start(pid, &e) : NULL;
+    if (r->children)
+        r->children_watch = loop_watch_fd(r->loop, children_fd(r->children), runner_on_children, r, &e);
+}
+
 static int runner_open_session(struct runner *r, const struct session_address *addr, struct err *e) {
     static const struct session_handler handler = {
         .on_state = runner_on_state,
@@ -247,9 +278,11 @@ static int runner_open_session(struct runner *r, const struct session_address *a
         .on_samples = runner_on_samples,
         .on_reply = runner_on_reply,
     };
+    app_set_pid(r->app, addr->pid);
     r->session = session_new(r->loop, addr, &handler, r, e);
     if (!r->session)
         return -1;
+    runner_follow_children(r, addr->pid);
     session_set_sampling(r->session, r->config->sampling);
     session_set_budget(r->session, r->config->budget_pct);
     runner_subscribe(r);
@@ -294,11 +327,14 @@ static void runner_on_attached(void *arg) {
     loop_unwatch(r->attaching);
     r->attaching = NULL;
     int rc = attach_finish(&r->attach, &addr, &e);
-    if (rc == 0)
+    if (rc == 0) {
+        r->moved = true;
+        runner_close_session(r);
         rc = runner_open_session(r, &addr, &e);
+    }
     runner_set_time(r);
     app_attach_done(r->app, rc == 0 ? NULL : &e);
-    if (rc != 0)
+    if (rc != 0 && !r->session)
         loop_timer_set(r->list, RUNNER_LIST_US);
     runner_want_paint(r);
 }
@@ -441,7 +477,7 @@ static int runner_init(struct runner *r, struct err *e) {
 
 static void runner_fini(struct runner *r) {
     term_close(r->term);
-    session_free(r->session);
+    runner_close_session(r);
     loop_unwatch(r->input);
     loop_unwatch(r->signals);
     loop_unwatch(r->attaching);

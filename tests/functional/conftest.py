@@ -151,6 +151,18 @@ def probing_top(build_dir):
     return program_runner(build_dir, "probing-top")
 
 
+def inject_in_time(probing, pid):
+    """What `probing PID inject --json` says. A machine that is very busy refuses for want of time, and says so: try again."""
+    answer = []
+
+    def tried():
+        done = probing(str(pid), "inject", "--json", "--timeout", "30s", timeout=60)
+        assert done.status == 0 or "overloaded" in done.stderr or "try again" in done.stderr, done
+        answer.extend([done.json()] if done.status == 0 else [])
+        return answer
+    return wait_until(tried, 60, f"the agent in process {pid}")[0]
+
+
 # --- interpreters -----------------------------------------------------------------------------------------------
 
 def identify(path):

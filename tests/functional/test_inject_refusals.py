@@ -194,3 +194,71 @@ threading.Thread(target=ctypes.CDLL(sys.argv[2]).hold, args=(0,), daemon=True).s
     result = inject(running.pid, agent).ok().json()
     assert result["borrowed_tid"] == running.pid
     running.goes_on()
+
+
+# --- where something else stands in the way ---------------------------------------------------------------------------
+
+def test_from_an_inner_user_namespace(job, tool, agent):
+    """Root of a container of its own, on a process outside of it."""
+    unshare = shutil.which("unshare")
+    if not unshare or subprocess.run([unshare, "-U", "-r", "true"], capture_output=True).returncode != 0:
+        pytest.skip("needs userns: no user namespace can be made")
+    running = job(SLEEP)
+    done = subprocess.run([unshare, "-U", "-r", tool, str(running.pid), agent], capture_output=True, text=True)
+    assert done.returncode == 3 and done.stderr.count("\n") == 1, done
+    assert "outside the user namespace" in done.stderr or "another user" in done.stderr, done
+    running.goes_on()
+
+
+# Refuses one system call by an errno, to this process and what it starts (seccomp(2), BPF by hand).
+FORBID = """
+import errno, platform
+def forbid(number, error):
+    libc = ctypes.CDLL(None, use_errno=True)
+    class Filter(ctypes.Structure):
+        _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint)]
+    class Program(ctypes.Structure):
+        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.POINTER(Filter))]
+    code = (Filter * 4)(Filter(0x20, 0, 0, 0), Filter(0x15, 0, 1, number), Filter(6, 0, 0, 0x50000 | error),
+                        Filter(6, 0, 0, 0x7fff0000))
+    assert libc.prctl(38, 1, 0, 0, 0) == 0
+    assert libc.prctl(22, 2, ctypes.byref(Program(4, code)), 0, 0) == 0
+"""
+
+
+@pytest.mark.parametrize("number,words", [(319, ["cannot make a memory file", "Operation not permitted"]),
+                                          (9, ["Operation not permitted"])], ids=["memfd_create", "mmap"])
+def test_a_sandbox_that_forbids_what_it_takes(job, inject, agent, probing, number, words):
+    running = job(FORBID + f"""
+threading.Thread(target=time.sleep, args=(0.01,)).start()
+forbid({number}, 1)
+""" + SLEEP)
+    running.goes_on()
+    before = snapshot(running)
+    refusal(inject(running.pid, agent), 3, *words)
+    check_nothing_left(running, before)
+    document = probing(str(running.pid), "backtrace", "--json").ok().json()
+    assert document["target"]["mode"] == "readonly" and words[-1] in document["target"]["mode_reason"]
+
+
+@pytest.mark.parametrize("minor", ["3.9", "3.11", "3.12", "3.13"])
+def test_a_python_that_is_being_shut_down(target, probing, python_for, ptrace, minor):
+    """Its interpreter is past its end, and hangs in what its objects do last."""
+    job = target("""
+import os, sys, time
+class Last:
+    def __del__(self, write=os.write, fd=int(os.environ["READY_FD"]), sleep=time.sleep):
+        write(fd, b"ready\\n")
+        while True:
+            sleep(0.05)
+sys.last = Last()
+""", python=python_for(minor))
+    done = probing(str(job.pid), "inject")
+    assert done.status == 3 and done.stderr.count("\n") == 1
+    assert "is ending: its Python is being shut down" in done.stderr
+    seen = probing(str(job.pid), "backtrace", "--json")
+    if seen.status == 0:
+        assert seen.json()["target"]["mode"] == "readonly"
+    else:  # so much is cleared by then that not even the version can be told
+        assert seen.status == 3 and "is ending: its Python is being shut down" in seen.stderr
+    assert job.alive()

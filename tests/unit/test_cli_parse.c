@@ -96,6 +96,30 @@ static void check_own_options(void **state) {
     cli_line_fini(&line);
 }
 
+/* What follows a verb that takes a command belongs to that, options and all. */
+static void check_command(void **state) {
+    struct cli_line line;
+    struct err e;
+    (void)state;
+    assert_int_equal(parse("launch -r python -r -t 5 --json train.py", &line, &e), 0);
+    const struct cli_launch_options *o = (const void *)line.options;
+    assert_true(o->recursive);
+    assert_null(line.target);
+    assert_string_equal(o->common.command[0], "python");
+    assert_string_equal(o->common.command[1], "-r");
+    assert_string_equal(o->common.command[5], "train.py");
+    assert_null(o->common.command[6]);
+    cli_line_fini(&line);
+    assert_int_equal(parse("launch -- -r", &line, &e), 0);
+    o = (const void *)line.options;
+    assert_false(o->recursive);
+    assert_string_equal(o->common.command[0], "-r");
+    cli_line_fini(&line);
+    refuses("launch", "launch needs a command: probing launch [OPTION...] COMMAND [ARGUMENT...]");
+    refuses("12 launch ls", "launch takes no target");
+    refuses("-t 12 launch ls", "launch takes no target");
+}
+
 static void check_help(void **state) {
     (void)state;
     struct cli_line line;
@@ -125,9 +149,8 @@ static void check_help(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_orders),
-        cmocka_unit_test(check_mistakes),
-        cmocka_unit_test(check_own_options),
+        cmocka_unit_test(check_orders),      cmocka_unit_test(check_mistakes),
+        cmocka_unit_test(check_own_options), cmocka_unit_test(check_command),
         cmocka_unit_test(check_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "unit/tui_capture.h"
+#include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
 
 struct scene {
@@ -145,6 +146,26 @@ static struct app *scene_picker_empty(bool ascii) {
     return a;
 }
 
+static struct app *scene_picker_tree(bool ascii) {
+    struct app *a = fixture_picker(ascii);
+    size_t n = 0;
+    struct target_process *list = fixture_family(&n);
+    app_take_processes(a, list, n, "");
+    fixture_press(a, "j");
+    return a;
+}
+
+static struct app *scene_children(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    struct children_list l;
+    for (int i = 0; i < 3; i++) {
+        fixture_children(&l, i / 2);
+        app_take_children(a, &l);
+    }
+    fixture_press(a, "End k k");
+    return a;
+}
+
 static const struct scene scenes[] = {
     {"threads", scene_normal},
     {"paused", scene_paused},
@@ -167,6 +188,8 @@ static const struct scene scenes[] = {
     {"picker", scene_picker},
     {"picker-refused", scene_picker_refused},
     {"picker-empty", scene_picker_empty},
+    {"picker-tree", scene_picker_tree},
+    {"children", scene_children},
 };
 
 struct look {

@@ -117,9 +117,11 @@ static void locals_draw_row(const struct model_local *l, int name_cols, int type
                    l->text ? l->text : "?");
 }
 
-void locals_draw(struct locals_pane *p, const struct data *d, const struct model_thread *t, int depth,
-                 const struct match *search, struct grid *g, struct rect area) {
-    struct locals_view v = locals_find(d, t, depth);
+void locals_draw(struct locals_pane *p, const struct data *d, const struct model_thread *t, bool of_child,
+                 int depth, const struct match *search, struct grid *g, struct rect area) {
+    struct locals_view v = {.why = "the variables of a child process: c opens it"};
+    if (!of_child)
+        v = locals_find(d, t, depth);
     list_fit(&p->list, v.locals ? (int)v.locals->n : 0, area.rows - 1);
     locals_draw_title(p, &v, g, area);
     if (v.why)

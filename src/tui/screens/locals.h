@@ -29,7 +29,7 @@ struct locals_pane {
 struct rect locals_cut(const struct locals_pane *p, struct rect *stack);
 
 /* Draw title and variables of frame `depth` of thread `t` (NULL: none). */
-void locals_draw(struct locals_pane *p, const struct data *d, const struct model_thread *t, int depth,
-                 const struct match *search, struct grid *g, struct rect area);
+void locals_draw(struct locals_pane *p, const struct data *d, const struct model_thread *t, bool of_child,
+                 int depth, const struct match *search, struct grid *g, struct rect area);
 
 #endif

@@ -10,14 +10,22 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "client/target_tree.h"
 #include "tui/screens/table.h"
 #include "tui/widgets/list.h"
 
 #define PICKER_WHEEL 3
 #define PICKER_SCROLL 8
 
+/* A process of the app's list, and the branches that lead to it from the one that has started it. */
+struct picker_row {
+    const struct target_process *process;
+    char prefix[TARGET_TREE_PREFIX];
+};
+
 struct picker_state {
-    const void **rows; /* of struct target_process, in the app's list; shown and sorted */
+    const void **rows; /* of struct picker_row, shown and in order */
+    struct picker_row *kept;
     int n;
     struct list list;
     pid_t pid; /* selected */
@@ -28,7 +36,9 @@ struct picker_state {
     struct rect area;
 };
 
-static const struct target_process *picker_of(const void *row) { return row; }
+static const struct target_process *picker_of(const void *row) {
+    return ((const struct picker_row *)row)->process;
+}
 
 static enum theme_role picker_role(const void *row, enum theme_role role) {
     return picker_of(row)->inspectable || picker_of(row)->readable ? role : ROLE_MUTED;
@@ -110,8 +120,8 @@ static int picker_compare_uptime(const void *a, const void *b) {
 
 static void picker_cell_command(const void *row, struct table_cell *c) {
     const struct target_process *p = picker_of(row);
-    (void)snprintf(c->text, sizeof c->text, "%s%s", p->attached ? "[agent] " : "",
-                   p->cmdline ? data_short_command(p->cmdline) : "?");
+    (void)snprintf(c->text, sizeof c->text, "%s%s%s", ((const struct picker_row *)row)->prefix,
+                   p->attached ? "[agent] " : "", p->cmdline ? data_short_command(p->cmdline) : "?");
     c->role = picker_role(row, ROLE_TEXT);
 }
 
@@ -147,18 +157,44 @@ static const struct target_process *picker_selected(const struct picker_state *s
     return s->list.selected < s->n ? picker_of(s->rows[s->list.selected]) : NULL;
 }
 
+/* Each process below the one that has started it; among siblings the order is as sorted. */
+static void picker_arrange(struct picker_state *s, bool ascii) {
+    size_t n = (size_t)s->n;
+    const struct target_process **sorted = calloc(n + 1, sizeof *sorted);
+    struct target_tree_row *tree = calloc(n + 1, sizeof *tree);
+    for (size_t i = 0; sorted && i < n; i++)
+        sorted[i] = picker_of(s->rows[i]);
+    if (sorted && tree) {
+        target_tree_arrange(sorted, n, tree);
+        for (size_t i = 0; i < n; i++) {
+            s->kept[i].process = tree[i].process;
+            target_tree_prefix(&tree[i], ascii, s->kept[i].prefix);
+            s->rows[i] = &s->kept[i];
+        }
+    }
+    free(sorted);
+    free(tree);
+}
+
 static void picker_update(void *state, struct app *app) {
     struct picker_state *s = state;
     free(s->rows);
+    free(s->kept);
     s->n = 0;
     s->rows = calloc(app->n_processes + 1, sizeof *s->rows);
-    for (size_t i = 0; s->rows && i < app->n_processes; i++) {
+    s->kept = calloc(app->n_processes + 1, sizeof *s->kept);
+    for (size_t i = 0; s->rows && s->kept && i < app->n_processes; i++) {
         const struct target_process *p = &app->processes[i];
-        if (!s->filter.active || picker_matches(p, &s->filter) != s->filter.negated)
-            s->rows[s->n++] = p;
+        if (s->filter.active && picker_matches(p, &s->filter) == s->filter.negated)
+            continue;
+        s->kept[s->n].process = p;
+        s->rows[s->n] = &s->kept[s->n];
+        s->n++;
     }
-    if (s->rows)
+    if (s->n > 0) {
         table_sort_rows(picker_columns, s->sort, s->rows, (size_t)s->n);
+        picker_arrange(s, app->config.ascii);
+    }
     list_fit(&s->list, s->n, s->list.page);
     for (int i = 0; i < s->n; i++)
         if (picker_of(s->rows[i])->pid == s->pid)
@@ -175,7 +211,10 @@ static void picker_init(void *state, struct app *app) {
     picker_update(s, app);
 }
 
-static void picker_fini(void *state) { free(((struct picker_state *)state)->rows); }
+static void picker_fini(void *state) {
+    free(((struct picker_state *)state)->rows);
+    free(((struct picker_state *)state)->kept);
+}
 
 static void picker_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct picker_state *s = state;

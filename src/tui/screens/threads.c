@@ -28,7 +28,7 @@ struct threads_state {
     struct table_sort sort;
     struct match search;
     struct list list;
-    int64_t tid;        /* selected; 0 none yet */
+    int64_t tid;        /* key of the selected row; 0 none yet */
     int64_t tid_before; /* what was selected when a prompt was opened */
     bool in_prompt;
     const struct data *data; /* the app's */
@@ -42,15 +42,26 @@ struct threads_state {
     struct rect table_area, stack_area, locals_area; /* as last drawn; no rows: not drawn */
 };
 
+static const struct thread_row *threads_row(const struct threads_state *s) {
+    return thread_rows_at(&s->rows, (size_t)s->list.selected);
+}
+
 static const struct model_thread *threads_selected(const struct threads_state *s) {
-    const struct thread_row *row = thread_rows_at(&s->rows, (size_t)s->list.selected);
+    const struct thread_row *row = threads_row(s);
     return row ? row->thread : NULL;
+}
+
+/* The child that the selected thread is of; NULL none. */
+static const struct data_child *threads_child(const struct threads_state *s) {
+    const struct thread_row *row = threads_row(s);
+    return row ? row->child : NULL;
 }
 
 /* The selected thread as its stack is shown: with native frames it is of an answer of its own. */
 static const struct model_thread *threads_shown(const struct threads_state *s) {
     const struct model_thread *t = threads_selected(s);
-    const struct model_thread *native = s->native && t ? data_native_of(s->data, t->tid) : NULL;
+    bool native_shown = s->native && t && !threads_child(s);
+    const struct model_thread *native = native_shown ? data_native_of(s->data, t->tid) : NULL;
     return native ? native : t;
 }
 
@@ -62,21 +73,21 @@ static void threads_settle(struct threads_state *s) {
         list_select(&s->list, at);
     const struct model_thread *t = threads_selected(s);
     if (t)
-        s->tid = t->tid;
+        s->tid = thread_row_key(threads_row(s));
     stack_follow(&s->stack, threads_shown(s));
 }
 
 static void threads_select_row(struct threads_state *s, int row) {
     list_select(&s->list, row);
     const struct model_thread *t = threads_selected(s);
-    s->tid = t ? t->tid : s->tid;
+    s->tid = t ? thread_row_key(threads_row(s)) : s->tid;
     stack_follow(&s->stack, threads_shown(s));
 }
 
 /* Ask for what the pane with the variables shows, if it is time. */
 static void threads_want_locals(const struct threads_state *s, struct app *app) {
     const struct model_thread *t = threads_selected(s);
-    bool wanted = t && (s->native || (s->locals.open && t->has_python));
+    bool wanted = t && !threads_child(s) && (s->native || (s->locals.open && t->has_python));
     if (!wanted || !data_want_locals(&app->data, t->tid, app->now_s))
         return;
     app->wishes.locals = t->tid;
@@ -87,6 +98,8 @@ static void threads_want_locals(const struct threads_state *s, struct app *app) 
 static void threads_rebuild(struct threads_state *s, const struct app *app) {
     const struct data_shot *shot = data_shown(&app->data);
     thread_rows_build(&s->rows, shot, &s->filter, s->sort);
+    thread_rows_add_children(&s->rows, data_shown_children(&app->data), &s->filter, s->sort,
+                             app->config.ascii);
     if (!s->tid && shot && shot->snapshot.n_threads)
         s->tid = shot->snapshot.threads[0].tid; /* the main thread */
     threads_settle(s);
@@ -173,8 +186,8 @@ static void threads_draw(void *state, struct app *app, struct grid *g, struct re
     if (stack.rows > 0)
         stack_draw(&s->stack, threads_shown(s), &s->search, s->in_stack && !s->locals.focused, g, stack);
     if (s->locals_area.rows > 0)
-        locals_draw(&s->locals, &app->data, threads_shown(s), s->stack.list.selected, &s->search, g,
-                    s->locals_area);
+        locals_draw(&s->locals, &app->data, threads_shown(s), threads_child(s) != NULL,
+                    s->stack.list.selected, &s->search, g, s->locals_area);
 }
 
 static void threads_status(const void *state, const struct app *app, struct strbuf *out) {
@@ -193,6 +206,12 @@ static void threads_status(const void *state, const struct app *app, struct strb
         if (!data_is_over(&app->data))
             (void)strbuf_addf(out, ", %s ago", text);
         (void)strbuf_adds(out, "   ");
+    }
+    const struct data_child *child = threads_child(s);
+    if (child) {
+        (void)strbuf_addf(out, "process %ld%s: %s", (long)child->pid, child->attached ? " [agent]" : "",
+                          child->why.code ? child->why.text : data_short_command(child->cmdline));
+        return;
     }
     (void)strbuf_addf(out, "Threads %zu", s->rows.n);
     if (s->rows.n != s->rows.total)
@@ -364,6 +383,20 @@ static bool threads_act_view(struct threads_state *s, struct app *app, enum acti
     return true;
 }
 
+/* Into the child whose thread is selected, or back to the process that this one was opened from. */
+static void threads_open_child(struct threads_state *s, struct app *app) {
+    const struct data_child *child = threads_child(s);
+    pid_t pid = child ? child->pid : app->came_from;
+    if (app->attaching)
+        return;
+    if (pid <= 0) {
+        app_message(app, false, "this thread is the target's own: c is for those of its child processes");
+        return;
+    }
+    app->attaching = app->wishes.attach = pid;
+    app_message(app, false, "attaching to %ld ...", (long)pid);
+}
+
 static bool threads_do(struct threads_state *s, struct app *app, enum action action) {
     int *scroll = threads_scroll(s);
     switch ((int)action) {
@@ -381,6 +414,9 @@ static bool threads_do(struct threads_state *s, struct app *app, enum action act
         return true;
     case ACTION_OPEN_STACK:
         s->in_stack = true;
+        return true;
+    case ACTION_OPEN_CHILD:
+        threads_open_child(s, app);
         return true;
     case ACTION_ZOOM:
         s->zoomed = !s->zoomed;

@@ -44,7 +44,8 @@ static int thread_compare_tid(const void *a, const void *b) {
 
 static void thread_cell_name(const void *row, struct table_cell *c) {
     const struct model_thread *t = thread_of(row);
-    (void)snprintf(c->text, sizeof c->text, "%s", data_thread_name(t));
+    (void)snprintf(c->text, sizeof c->text, "%s%s", ((const struct thread_row *)row)->branch,
+                   data_thread_name(t));
     c->role = t->has_python ? ROLE_TEXT : ROLE_MUTED;
 }
 
@@ -182,7 +183,11 @@ static void thread_cell_func(const void *row, struct table_cell *c) {
     const struct model_frame *f = thread_top(t);
     c->role = ROLE_MUTED;
     if (!f) {
-        (void)snprintf(c->text, sizeof c->text, "%s", t->has_python ? "(no frame)" : "(no Python)");
+        const struct data_child *child = ((const struct thread_row *)row)->child;
+        (void)snprintf(c->text, sizeof c->text, "%s",
+                       child && child->why.code ? "(not readable)"
+                       : t->has_python          ? "(no frame)"
+                                                : "(no Python)");
         return;
     }
     (void)snprintf(c->text, sizeof c->text, "%s", f->func ? f->func : "?");
@@ -314,6 +319,7 @@ static bool thread_is_shown(const struct model_thread *t, const struct thread_fi
 
 void thread_rows_fini(struct thread_rows *r) {
     free(r->rows);
+    free(r->child_rows);
     free(r->order);
     memset(r, 0, sizeof *r);
 }
@@ -349,9 +355,54 @@ const struct thread_row *thread_rows_at(const struct thread_rows *r, size_t i) {
     return i < r->n ? r->order[i] : NULL;
 }
 
-int thread_rows_find(const struct thread_rows *r, int64_t tid) {
+int64_t thread_row_key(const struct thread_row *row) {
+    return row->child ? (int64_t)row->child->pid << 32 | row->thread->tid : row->thread->tid;
+}
+
+int thread_rows_find(const struct thread_rows *r, int64_t key) {
     for (size_t i = 0; i < r->n; i++)
-        if (thread_rows_at(r, i)->thread->tid == tid)
+        if (thread_row_key(thread_rows_at(r, i)) == key)
             return (int)i;
     return -1;
+}
+
+/* The threads of one child, after those that are there. */
+static void thread_rows_add_child(struct thread_rows *r, const struct data_child *child,
+                                  const struct thread_filter *filter, struct table_sort sort, bool ascii) {
+    size_t first = r->n;
+    r->total += child->shot.snapshot.n_threads;
+    for (size_t i = 0; i < child->shot.snapshot.n_threads; i++) {
+        const struct model_thread *t = &child->shot.snapshot.threads[i];
+        if (!thread_is_shown(t, filter))
+            continue;
+        struct thread_row *row = &r->child_rows[r->n_child_rows++];
+        *row = (struct thread_row){.thread = t,
+                                   .age_s = data_stack_age(&child->shot, i),
+                                   .no_gil = child->shot.snapshot.gil_enabled == 0,
+                                   .child = child};
+        data_gil_share(&child->shot, i, &row->gil_pct, &row->wait_pct);
+        r->order[r->n++] = row;
+    }
+    table_sort_rows(thread_columns, sort, r->order + first, r->n - first);
+    for (size_t i = first; i < r->n; i++) {
+        char *branch = ((struct thread_row *)(uintptr_t)r->order[i])->branch;
+        if (i == first)
+            target_tree_prefix(&child->tree, ascii, branch);
+        else
+            target_tree_indent(&child->tree, ascii, branch);
+    }
+}
+
+void thread_rows_add_children(struct thread_rows *r, const struct data_children *children,
+                              const struct thread_filter *filter, struct table_sort sort, bool ascii) {
+    size_t n = 0;
+    for (size_t i = 0; i < children->n; i++)
+        n += children->items[i].shot.snapshot.n_threads;
+    if (!r->order || n == 0)
+        return;
+    const void **order = realloc(r->order, (r->n + n + 1) * sizeof *order);
+    r->order = order ? order : r->order;
+    r->child_rows = calloc(n, sizeof *r->child_rows);
+    for (size_t i = 0; order && r->child_rows && i < children->n; i++)
+        thread_rows_add_child(r, &children->items[i], filter, sort, ascii);
 }

@@ -15,6 +15,8 @@ struct thread_row {
     double age_s;                      /* NAN unknown */
     double gil_pct, wait_pct;          /* shares of the newest snapshots; NAN unknown */
     bool no_gil;                       /* this Python has none */
+    const struct data_child *child;    /* the process it is of; NULL the target itself */
+    char branch[TARGET_TREE_PREFIX];   /* before its name */
 };
 
 /* What is left out. */
@@ -26,9 +28,11 @@ struct thread_filter {
 
 struct thread_rows {
     struct thread_row *rows;
+    struct thread_row *child_rows;
+    size_t n_child_rows;
     const void **order; /* of struct thread_row, sorted */
     size_t n;           /* shown */
-    size_t total;       /* in the snapshot */
+    size_t total;       /* in the snapshot, and in those of children */
 };
 
 /* The columns; the table ends with a NULL title. */
@@ -45,8 +49,15 @@ void thread_rows_fini(struct thread_rows *r);
 
 const struct thread_row *thread_rows_at(const struct thread_rows *r, size_t i);
 
-/* Row of a thread; -1 when it is not shown. */
-int thread_rows_find(const struct thread_rows *r, int64_t tid);
+/* Put the threads of children below: processes in the order of the tree, the threads of each sorted. */
+void thread_rows_add_children(struct thread_rows *r, const struct data_children *children,
+                              const struct thread_filter *filter, struct table_sort sort, bool ascii);
+
+/* What tells a row from all others: the thread's id and, of a child, its process. */
+int64_t thread_row_key(const struct thread_row *row);
+
+/* The row with a key; -1 when it is not shown. */
+int thread_rows_find(const struct thread_rows *r, int64_t key);
 
 /* Does it match by name, id, or a frame's function or file? Negation is not looked at. */
 bool thread_matches(const struct model_thread *t, const struct match *m);
