@@ -1,0 +1,806 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ring tables: what goes in comes out, wraps, expires, is cut; readers beside a writer; writers killed at any moment; files of
+ * other versions, damaged, shortened, of somebody else.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "store/ring.h"
+#include "store/ring_format.h"
+#include "store/ring_reader.h"
+
+#define KILLS_DEFAULT 1000
+
+static const char *const colours[] = {"red", "green", "blue", NULL};
+
+/* Every type; the values of a row follow from its number, so that a row that mixes two is seen. */
+static const struct ring_column_def all_columns[] = {
+    {"timestamp", RING_TIMESTAMP, "s", "when", NULL}, {"number", RING_INT64, NULL, "of the row", NULL},
+    {"half", RING_DOUBLE, "ms", NULL, NULL},          {"small", RING_INT32, NULL, NULL, NULL},
+    {"natural", RING_UINT32, NULL, NULL, NULL},       {"id", RING_ID, NULL, NULL, NULL},
+    {"name", RING_TEXT, NULL, NULL, NULL},            {"colour", RING_ENUM, NULL, "of three", colours},
+    {"odd", RING_BOOL, NULL, NULL, NULL},             {"check", RING_INT64, NULL, NULL, NULL},
+    {.name = NULL},
+};
+enum { TIMESTAMP, NUMBER, HALF, SMALL, NATURAL, ID, NAME, COLOUR, ODD, CHECK, COUNT };
+
+static const struct ring_table_def all_types = {
+    .name = "test.all", .alias = "everything", .help = "one of each", .cost = RING_COST_ALWAYS, .weight = 1,
+    .retention_s = 60, .text_percent = 20, .columns = all_columns};
+
+static const struct ring_owner owner = {.pid = 4711, .start_ticks = 99, .rank = 3, .host = "node7", .started_at = 12.5};
+
+#define T0 1700000000.0
+
+static void row_of(uint64_t n, union ring_value *v, char *name) {
+    (void)snprintf(name, 64, "name-%u", (unsigned)(hash_mix(n / 3) % 200));
+    v[TIMESTAMP].f = T0 + (double)n * 0.0005;
+    v[NUMBER].i = (int64_t)n;
+    v[HALF].f = (double)n / 2;
+    v[SMALL].i = (int32_t)(hash_mix(n) & 0x3fffffff) - 0x1fffffff;
+    v[NATURAL].i = (uint32_t)hash_mix(n + 1) >> 1;
+    v[ID].i = (int64_t)(n % 1000000);
+    v[NAME].s = name;
+    v[COLOUR].i = (int64_t)(n % 3);
+    v[ODD].i = (int64_t)(n % 2);
+    v[CHECK].i = (int64_t)(hash_mix(n * 31) >> 1);
+}
+
+static int append(struct ring *r, uint64_t n) {
+    union ring_value v[COUNT];
+    char name[64];
+    row_of(n, v, name);
+    return ring_append(r, v);
+}
+
+static int memory_file(void) {
+    int fd = memfd_create("ring", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static struct ring *make(int *reading, size_t bytes) {
+    struct err e;
+    int fd = memory_file();
+    *reading = dup(fd);
+    struct ring *r = ring_create(fd, &all_types, &owner, bytes, &e);
+    if (!r)
+        fail_msg("%s", e.text);
+    return r;
+}
+
+static struct ring_reader *read_back(int fd) {
+    struct err e;
+    struct ring_reader *r = ring_reader_open_fd(dup(fd), "ring", &e);
+    if (!r)
+        fail_msg("%s", e.text);
+    return r;
+}
+
+static bool text_is(const struct ring_cell *c, const char *s) {
+    return c->kind == RING_CELL_TEXT && c->len == strlen(s) && memcmp(c->s, s, c->len) == 0;
+}
+
+/* Is row `row` of the block exactly what row_of made of number `n`? */
+static bool row_is(const struct ring_block *b, uint32_t row, uint64_t n) {
+    struct ring_cell c[COUNT];
+    union ring_value v[COUNT];
+    char name[64];
+    row_of(n, v, name);
+    for (size_t i = 0; i < COUNT; i++)
+        ring_block_get(b, i, row, &c[i]);
+    bool ok = c[TIMESTAMP].kind == RING_CELL_REAL && fabs(c[TIMESTAMP].f - v[TIMESTAMP].f) < 1e-6;
+    for (size_t i = 0; i < COUNT; i++)
+        if (i == NUMBER || i == SMALL || i == NATURAL || i == ID || i == ODD || i == CHECK)
+            ok = ok && c[i].kind == RING_CELL_INT && c[i].i == v[i].i;
+    return ok && c[HALF].kind == RING_CELL_REAL && c[HALF].f == v[HALF].f && text_is(&c[NAME], name) &&
+           text_is(&c[COLOUR], colours[n % 3]);
+}
+
+struct look {
+    uint64_t rows, first, next, bad, unordered;
+};
+
+/* Read everything there is. Each row must be whole, numbered as its place says, and newer than the one before. */
+static struct look look_at(struct ring_reader *r) {
+    struct look out = {.first = UINT64_MAX};
+    struct ring_block b = {.data = NULL};
+    size_t n;
+    const struct ring_chunk *chunks = ring_reader_chunks(r, &n);
+    for (size_t i = 0; i < n; i++) {
+        int rc = ring_reader_load(r, &chunks[i], UINT64_MAX, &b);
+        assert_true(rc >= 0);
+        if (rc == 0)
+            continue;
+        for (uint32_t k = 0; k < b.rows; k++)
+            out.bad += !row_is(&b, k, b.first_seq + k);
+        out.unordered += b.first_seq < out.next;
+        out.first = out.rows == 0 ? b.first_seq : out.first;
+        out.next = b.first_seq + b.rows;
+        out.rows += b.rows;
+    }
+    ring_block_fini(&b);
+    return out;
+}
+
+static void every_type_comes_back(void **state) {
+    (void)state;
+    int fd;
+    struct ring *r = make(&fd, 256 * 1024);
+    for (uint64_t n = 0; n < 1500; n++)
+        assert_int_equal(append(r, n), 0);
+    assert_int_equal(ring_flush(r), 0);
+    struct ring_reader *in = read_back(fd);
+    const struct ring_info *info = ring_reader_info(in);
+    assert_string_equal(info->name, "test.all");
+    assert_string_equal(info->alias, "everything");
+    assert_string_equal(info->help, "one of each");
+    assert_string_equal(info->host, "node7");
+    assert_int_equal(info->pid, 4711);
+    assert_int_equal(info->rank, 3);
+    assert_int_equal(info->n_columns, COUNT);
+    assert_string_equal(info->columns[HALF].unit, "ms");
+    assert_string_equal(info->columns[COLOUR].help, "of three");
+    assert_int_equal(info->columns[COLOUR].n_labels, 3);
+    struct look l = look_at(in);
+    assert_int_equal(l.rows, 1500);
+    assert_int_equal(l.first, 0);
+    assert_int_equal(l.bad + l.unordered, 0);
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+}
+
+static void what_is_not_flushed_is_not_there(void **state) {
+    (void)state;
+    int fd;
+    struct ring *r = make(&fd, 256 * 1024);
+    struct ring_reader *in = read_back(fd);
+    for (uint64_t n = 0; n < 7; n++)
+        (void)append(r, n);
+    assert_int_equal(look_at(in).rows, 0);
+    (void)ring_flush(r);
+    assert_int_equal(ring_reader_refresh(in, NULL), 0);
+    assert_int_equal(look_at(in).rows, 7);
+    (void)append(r, 7); /* an odd number of rows: half of a byte is written twice */
+    (void)append(r, 8);
+    (void)ring_flush(r);
+    assert_int_equal(ring_reader_refresh(in, NULL), 0);
+    struct look l = look_at(in);
+    assert_int_equal(l.rows, 9);
+    assert_int_equal(l.bad, 0);
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+}
+
+static void the_oldest_rows_make_room(void **state) {
+    (void)state;
+    int fd;
+    struct ring *r = make(&fd, 128 * 1024);
+    struct ring_counts counts;
+    for (uint64_t n = 0; n < 50000; n++)
+        assert_int_equal(append(r, n), 0);
+    (void)ring_flush(r);
+    struct ring_reader *in = read_back(fd);
+    struct look l = look_at(in);
+    uint64_t oldest, next;
+    ring_reader_range(in, &oldest, &next);
+    ring_get_counts(r, &counts);
+    assert_int_equal(l.bad + l.unordered, 0);
+    assert_int_equal(l.next, 50000);
+    assert_true(l.first > 0 && l.rows == l.next - l.first);
+    assert_int_equal(oldest, l.first);
+    assert_int_equal(next, 50000);
+    assert_int_equal(counts.rows, 50000);
+    assert_int_equal(counts.oldest_seq, l.first);
+    assert_true(counts.file_bytes <= 128 * 1024);
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_true((uint64_t)st.st_size == counts.file_bytes && (uint64_t)st.st_blocks * 512 >= counts.file_bytes);
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+}
+
+static void rows_expire_by_chunk(void **state) {
+    (void)state;
+    int fd;
+    struct ring *r = make(&fd, 128 * 1024);
+    for (uint64_t n = 0; n < 2000; n++)
+        (void)append(r, n);
+    (void)ring_flush(r);
+    struct ring_reader *in = read_back(fd);
+    size_t n;
+    const struct ring_chunk *chunks = ring_reader_chunks(in, &n);
+    assert_true(n > 3);
+    uint64_t kept_from = chunks[2].first_seq;
+    ring_expire(r, (double)chunks[1].max_us / 1e6 + 1e-4);
+    assert_int_equal(ring_reader_refresh(in, NULL), 0);
+    struct look l = look_at(in);
+    assert_int_equal(l.first, kept_from);
+    assert_int_equal(l.next, 2000);
+    assert_int_equal(l.bad, 0);
+    ring_expire(r, T0 + 1e6); /* all but the chunk being filled */
+    (void)append(r, 2000);
+    (void)ring_flush(r);
+    assert_int_equal(ring_reader_refresh(in, NULL), 0);
+    l = look_at(in);
+    assert_int_equal(l.next, 2001);
+    assert_int_equal(l.bad, 0);
+    (void)ring_reader_chunks(in, &n);
+    assert_int_equal(n, 1);
+    for (uint64_t k = 2001; k < 9000; k++)
+        (void)append(r, k);
+    (void)ring_flush(r);
+    assert_int_equal(ring_reader_refresh(in, NULL), 0);
+    l = look_at(in);
+    assert_int_equal(l.bad + l.unordered, 0);
+    assert_int_equal(l.next, 9000);
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+}
+
+/* ---- values at the edges ---- */
+
+static void get(struct ring_reader *in, uint32_t row, size_t column, struct ring_cell *out, struct ring_block *b) {
+    size_t n;
+    const struct ring_chunk *chunks = ring_reader_chunks(in, &n);
+    assert_true(n > 0);
+    assert_int_equal(ring_reader_load(in, &chunks[n - 1], UINT64_MAX, b), 1);
+    ring_block_get(b, column, row, out);
+}
+
+static void unknown_values_stay_unknown(void **state) {
+    (void)state;
+    int fd;
+    struct ring *r = make(&fd, 128 * 1024);
+    union ring_value v[COUNT] = {[TIMESTAMP].f = T0,       [NUMBER].i = RING_INT_NULL, [HALF].f = NAN,
+                                 [SMALL].i = 1LL << 31,    [NATURAL].i = -1,           [ID].i = 1LL << 32,
+                                 [NAME].s = NULL,          [COLOUR].i = 15,            [ODD].i = RING_INT_NULL,
+                                 [CHECK].i = RING_INT_NULL};
+    assert_int_equal(ring_append(r, v), 0);
+    v[COLOUR].i = 3; /* a number without a label */
+    v[ODD].i = 2;
+    v[SMALL].i = INT32_MIN;
+    assert_int_equal(ring_append(r, v), 0);
+    v[TIMESTAMP].f = NAN;
+    assert_int_equal(ring_append(r, v), -1);
+    v[TIMESTAMP].f = 1e300;
+    assert_int_equal(ring_append(r, v), -1);
+    (void)ring_flush(r);
+    struct ring_reader *in = read_back(fd);
+    struct ring_block b = {.data = NULL};
+    struct ring_cell c;
+    for (uint32_t row = 0; row < 2; row++)
+        for (size_t i = 1; i < COUNT; i++) {
+            get(in, row, i, &c, &b);
+            assert_int_equal(c.kind, RING_CELL_NULL);
+        }
+    struct ring_counts counts;
+    ring_get_counts(r, &counts);
+    assert_int_equal(counts.refused, 2);
+    assert_int_equal(counts.rows, 2);
+    ring_block_fini(&b);
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+}
+
+static void extreme_values_fit(void **state) {
+    (void)state;
+    int fd;
+    struct ring *r = make(&fd, 128 * 1024);
+    union ring_value v[COUNT] = {[TIMESTAMP].f = T0 + 0.123456, [NUMBER].i = INT64_MAX, [HALF].f = -INFINITY,
+                                 [SMALL].i = INT32_MAX, [NATURAL].i = UINT32_MAX - 1, [ID].i = 0, [NAME].s = ""};
+    assert_int_equal(ring_append(r, v), 0);
+    (void)ring_flush(r);
+    struct ring_reader *in = read_back(fd);
+    struct ring_block b = {.data = NULL};
+    struct ring_cell c;
+    get(in, 0, NUMBER, &c, &b);
+    assert_true(c.kind == RING_CELL_INT && c.i == INT64_MAX);
+    get(in, 0, HALF, &c, &b);
+    assert_true(c.kind == RING_CELL_REAL && isinf(c.f));
+    get(in, 0, NATURAL, &c, &b);
+    assert_true(c.i == UINT32_MAX - 1);
+    get(in, 0, ID, &c, &b);
+    assert_true(c.kind == RING_CELL_INT && c.i == 0);
+    get(in, 0, NAME, &c, &b);
+    assert_true(c.kind == RING_CELL_TEXT && c.len == 0);
+    get(in, 0, TIMESTAMP, &c, &b);
+    assert_true(fabs(c.f - (T0 + 0.123456)) < 1e-6);
+    ring_block_fini(&b);
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+}
+
+static void a_clock_set_back_or_far_ahead_loses_nothing(void **state) {
+    (void)state;
+    static const double at[] = {T0, T0 + 3600, T0 - 86400, T0 + 5, 0, T0 + 1e9, T0};
+    int fd;
+    struct ring *r = make(&fd, 256 * 1024);
+    union ring_value v[COUNT];
+    char name[64];
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+        row_of(i, v, name);
+        v[TIMESTAMP].f = at[i];
+        assert_int_equal(ring_append(r, v), 0);
+    }
+    (void)ring_flush(r);
+    struct ring_reader *in = read_back(fd);
+    struct ring_block b = {.data = NULL};
+    size_t n, seen = 0;
+    const struct ring_chunk *chunks = ring_reader_chunks(in, &n);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(ring_reader_load(in, &chunks[i], UINT64_MAX, &b), 1);
+        for (uint32_t k = 0; k < b.rows; k++, seen++) {
+            struct ring_cell c;
+            ring_block_get(&b, TIMESTAMP, k, &c);
+            assert_true(fabs(c.f - at[seen]) < 1e-5);
+            assert_true(ring_block_time_us(&b, k) >= chunks[i].min_us && ring_block_time_us(&b, k) <= chunks[i].max_us);
+        }
+    }
+    assert_int_equal(seen, sizeof at / sizeof at[0]);
+    ring_block_fini(&b);
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+}
+
+static void strings_are_bounded_and_cut_between_characters(void **state) {
+    (void)state;
+    int fd;
+    struct ring *r = make(&fd, RING_MIN_BYTES * 4);
+    union ring_value v[COUNT];
+    char name[64], *big = malloc(100001);
+    assert_non_null(big);
+    for (size_t i = 0; i + 1 < 100000; i += 2)
+        memcpy(big + i, "\xc3\xa4", 2);
+    big[100000] = '\0';
+    /* Every row another long string: chunks end for their strings, not for their rows. */
+    for (uint64_t n = 0; n < 500; n++) {
+        row_of(n, v, name);
+        big[0] = (char)('A' + n % 26);
+        big[1] = (char)('a' + n / 26);
+        v[NAME].s = big;
+        assert_int_equal(ring_append(r, v), 0);
+    }
+    (void)ring_flush(r);
+    struct ring_counts counts;
+    ring_get_counts(r, &counts);
+    assert_int_equal(counts.cut, 500);
+    assert_true(counts.memory_bytes < 64 * 1024);
+    struct ring_reader *in = read_back(fd);
+    struct ring_block b = {.data = NULL};
+    struct ring_cell c;
+    get(in, 0, NAME, &c, &b);
+    assert_true(c.kind == RING_CELL_TEXT && c.len > 200 && c.len <= RING_MAX_TEXT);
+    assert_int_equal(c.len % 2, 0);
+    ring_block_fini(&b);
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+    free(big);
+}
+
+static void a_definition_that_cannot_be_is_refused(void **state) {
+    (void)state;
+    static const struct ring_column_def twice[] = {
+        {"a", RING_TIMESTAMP, NULL, NULL, NULL}, {"b", RING_TIMESTAMP, NULL, NULL, NULL}, {.name = NULL}};
+    static const struct ring_column_def none[] = {{.name = NULL}};
+    struct ring_table_def def = {.name = "t", .columns = twice};
+    struct err e;
+    assert_null(ring_create(memory_file(), &def, &owner, 1 << 20, &e));
+    def.columns = none;
+    assert_null(ring_create(memory_file(), &def, &owner, 1 << 20, &e));
+    assert_null(ring_create(memory_file(), &all_types, &owner, 1000, &e));
+    assert_non_null(strstr(e.text, "too little"));
+}
+
+/* ---- a writer beside readers, and its death ---- */
+
+struct shared {
+    _Atomic uint64_t flushed, appended;
+};
+
+static struct shared *share(void) {
+    struct shared *s = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(s != MAP_FAILED);
+    return s;
+}
+
+/* Append and flush until killed. */
+static void write_for_ever(int fd, struct shared *s, uint64_t seed, uint64_t most) {
+    struct err e;
+    struct ring *r = ring_create(fd, &all_types, &owner, 96 * 1024, &e);
+    if (!r)
+        _exit(3);
+    for (uint64_t n = 0; n < most;) {
+        uint64_t batch = 1 + hash_mix(seed + n) % 97;
+        for (uint64_t i = 0; i < batch; i++, n++)
+            if (append(r, n) != 0)
+                _exit(4);
+        if (ring_flush(r) != 0)
+            _exit(5);
+        atomic_store(&s->flushed, n);
+        if (n % 1024 < 97)
+            ring_expire(r, T0 + (double)n * 0.0005 - 0.5);
+    }
+    _exit(0);
+}
+
+static void readers_beside_a_writer_see_whole_rows(void **state) {
+    (void)state;
+    struct shared *s = share();
+    int fd = memory_file();
+    pid_t writer = fork();
+    if (writer == 0)
+        write_for_ever(fd, s, 1, 2000000);
+    assert_true(writer > 0);
+    while (atomic_load(&s->flushed) == 0)
+        sched_yield();
+    struct ring_reader *in = read_back(fd);
+    uint64_t looks = 0, rows = 0, last = 0;
+    int status = 0;
+    while (waitpid(writer, &status, WNOHANG) == 0) {
+        uint64_t before = atomic_load(&s->flushed);
+        assert_int_equal(ring_reader_refresh(in, NULL), 0);
+        struct look l = look_at(in);
+        if (l.bad || l.unordered)
+            fail_msg("%llu bad rows of %llu, look %llu", (unsigned long long)l.bad, (unsigned long long)l.rows,
+                     (unsigned long long)looks);
+        uint64_t oldest, next;
+        ring_reader_range(in, &oldest, &next);
+        assert_true(next >= before && next >= last);
+        last = next;
+        rows += l.rows;
+        looks++;
+    }
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(looks > 0 && rows > 0);
+    ring_reader_close(in);
+    close(fd);
+    munmap(s, 4096);
+}
+
+/* One life: a writer is killed after a random number of looks; what it had flushed is there, and whole. */
+static void kill_one(struct shared *s, uint64_t seed) {
+    atomic_store(&s->flushed, 0);
+    int fd = memory_file();
+    pid_t writer = fork();
+    if (writer == 0)
+        write_for_ever(fd, s, seed, UINT64_MAX);
+    assert_true(writer > 0);
+    /* Some are killed before the file is a table, most later. */
+    uint64_t wanted = hash_mix(seed) % 8 == 0 ? 0 : hash_mix(seed + 7) % 3000;
+    uint64_t spins = hash_mix(seed + 9) % 2000;
+    while (atomic_load(&s->flushed) < wanted)
+        sched_yield();
+    for (volatile uint64_t i = 0; i < spins; i++)
+        ;
+    kill(writer, SIGKILL);
+    int status;
+    assert_int_equal(waitpid(writer, &status, 0), writer);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    uint64_t flushed = atomic_load(&s->flushed);
+    struct err e;
+    struct ring_reader *in = ring_reader_open_fd(fd, "ring", &e);
+    if (!in) {
+        if (flushed > 0)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, e.text);
+        return;
+    }
+    struct look l = look_at(in);
+    if (l.bad || l.unordered || (flushed > 0 && l.next < flushed) || ring_reader_lost(in) > 0)
+        fail_msg("seed %llu: %llu bad rows, %llu out of order, next %llu, flushed %llu, lost %llu",
+                 (unsigned long long)seed, (unsigned long long)l.bad, (unsigned long long)l.unordered,
+                 (unsigned long long)l.next, (unsigned long long)flushed,
+                 (unsigned long long)ring_reader_lost(in));
+    ring_reader_close(in);
+}
+
+static void a_killed_writer_leaves_whole_rows(void **state) {
+    (void)state;
+    const char *more = getenv("PROBING_RING_KILLS");
+    long kills = more ? atol(more) : KILLS_DEFAULT;
+    struct shared *s = share();
+    for (long i = 0; i < kills; i++)
+        kill_one(s, (uint64_t)i + 1);
+    munmap(s, 4096);
+}
+
+/* ---- other versions, damage ---- */
+
+struct image {
+    uint8_t *bytes;
+    size_t n;
+};
+
+static struct image image_of(int fd) {
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    struct image i = {.n = (size_t)st.st_size, .bytes = malloc((size_t)st.st_size)};
+    assert_non_null(i.bytes);
+    assert_int_equal(pread(fd, i.bytes, i.n, 0), (ssize_t)i.n);
+    return i;
+}
+
+static struct image written_image(void) {
+    int fd;
+    struct ring *r = make(&fd, 128 * 1024);
+    for (uint64_t n = 0; n < 5000; n++)
+        (void)append(r, n);
+    ring_close(r);
+    struct image i = image_of(fd);
+    close(fd);
+    return i;
+}
+
+static int file_of(const uint8_t *bytes, size_t n) {
+    int fd = memory_file();
+    assert_int_equal(write(fd, bytes, n), (ssize_t)n);
+    return fd;
+}
+
+static void seal_head(uint8_t *bytes) {
+    struct ring_file_head h;
+    memcpy(&h, bytes, sizeof h);
+    h.checksum = ring_head_checksum(bytes, h.head_bytes <= RING_MAX_HEAD ? h.head_bytes : sizeof h);
+    memcpy(bytes, &h, sizeof h);
+}
+
+/* As a later version could write it: longer head, columns and entries, and a column of a type that this one does not know. */
+static struct image newer_image(const struct image *old, uint16_t minor) {
+    struct ring_file_head h;
+    memcpy(&h, old->bytes, sizeof h);
+    uint32_t old_columns = h.column_at, old_head = h.head_bytes;
+    uint64_t old_entries = h.entry_at, old_chunks = h.chunk_at;
+    struct image out = {.n = old->n + 65536};
+    out.bytes = calloc(1, out.n);
+    assert_non_null(out.bytes);
+    memcpy(out.bytes, old->bytes, old_head);
+    h.minor = minor;
+    h.column_at = old_head;
+    h.column_stride = sizeof(struct ring_file_column) + 16;
+    h.head_bytes = old_head + h.n_columns * h.column_stride;
+    h.entry_stride = sizeof(struct ring_entry) * 2;
+    h.entry_at = (h.head_bytes + 63) / 64 * 64;
+    h.chunk_at = (h.entry_at + (uint64_t)h.n_chunks * h.entry_stride + 4095) / 4096 * 4096;
+    for (uint32_t i = 0; i < h.n_columns; i++) {
+        struct ring_file_column c;
+        memcpy(&c, old->bytes + old_columns + i * sizeof c, sizeof c);
+        if (i == SMALL)
+            c.type = 200;
+        memcpy(out.bytes + h.column_at + i * h.column_stride, &c, sizeof c);
+    }
+    for (uint32_t i = 0; i < h.n_chunks; i++)
+        memcpy(out.bytes + h.entry_at + (uint64_t)i * h.entry_stride,
+               old->bytes + old_entries + i * sizeof(struct ring_entry), sizeof(struct ring_entry));
+    memcpy(out.bytes + h.chunk_at, old->bytes + old_chunks, old->n - old_chunks);
+    out.n = (size_t)h.chunk_at + (old->n - (size_t)old_chunks);
+    memcpy(out.bytes, &h, sizeof h);
+    seal_head(out.bytes);
+    return out;
+}
+
+static void a_newer_minor_version_is_read(void **state) {
+    (void)state;
+    struct image old = written_image(), newer = newer_image(&old, 7);
+    int fd = file_of(newer.bytes, newer.n);
+    struct ring_reader *in = read_back(fd);
+    struct ring_block b = {.data = NULL};
+    struct ring_cell c;
+    size_t n, rows = 0;
+    const struct ring_chunk *chunks = ring_reader_chunks(in, &n);
+    assert_int_equal(ring_reader_info(in)->minor, 7);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(ring_reader_load(in, &chunks[i], UINT64_MAX, &b), 1);
+        for (uint32_t k = 0; k < b.rows; k++, rows++) {
+            ring_block_get(&b, NUMBER, k, &c);
+            assert_true(c.kind == RING_CELL_INT && (uint64_t)c.i == b.first_seq + k);
+            ring_block_get(&b, SMALL, k, &c); /* of the unknown type */
+            assert_int_equal(c.kind, RING_CELL_NULL);
+        }
+    }
+    assert_true(rows > 1000);
+    ring_block_fini(&b);
+    ring_reader_close(in);
+    close(fd);
+    free(old.bytes);
+    free(newer.bytes);
+}
+
+static void expect_refused(const uint8_t *bytes, size_t n, const char *why) {
+    struct err e = {.code = ERR_OK};
+    struct ring_reader *in = ring_reader_open_fd(file_of(bytes, n), "a.ring", &e);
+    if (in)
+        fail_msg("accepted, but should say: %s", why);
+    if (!strstr(e.text, why) || !strstr(e.text, "a.ring"))
+        fail_msg("says: %s; not: %s", e.text, why);
+}
+
+static void foreign_files_are_refused_in_one_line(void **state) {
+    (void)state;
+    struct image i = written_image();
+    struct ring_file_head h;
+    memcpy(&h, i.bytes, sizeof h);
+    struct ring_file_head other = h;
+    expect_refused(i.bytes, 0, "not a ring table");
+    expect_refused(i.bytes, 100, "not a ring table");
+    expect_refused(i.bytes, sizeof h, "damaged");
+    expect_refused(i.bytes, (size_t)h.entry_at + 10, "cut short");
+    other.major = RING_MAJOR + 1;
+    memcpy(i.bytes, &other, sizeof other);
+    expect_refused(i.bytes, i.n, "has format 2");
+    other = h;
+    other.byte_order = __builtin_bswap32(RING_BYTE_ORDER);
+    memcpy(i.bytes, &other, sizeof other);
+    expect_refused(i.bytes, i.n, "byte order");
+    memcpy(i.bytes, &h, sizeof h);
+    i.bytes[h.help_at] ^= 1; /* one bit of a text */
+    expect_refused(i.bytes, i.n, "damaged");
+    i.bytes[h.help_at] ^= 1;
+    memset(i.bytes, 'x', 8);
+    expect_refused(i.bytes, i.n, "not a ring table");
+    free(i.bytes);
+}
+
+/* A description that lies, with a right checksum, is found by its bounds. */
+static void lying_descriptions_are_refused(void **state) {
+    (void)state;
+    static const size_t members[] = {
+        offsetof(struct ring_file_head, column_at),    offsetof(struct ring_file_head, n_columns),
+        offsetof(struct ring_file_head, column_stride), offsetof(struct ring_file_head, n_chunks),
+        offsetof(struct ring_file_head, chunk_rows),   offsetof(struct ring_file_head, chunk_bytes),
+        offsetof(struct ring_file_head, heap_at),      offsetof(struct ring_file_head, heap_bytes),
+        offsetof(struct ring_file_head, time_column),  offsetof(struct ring_file_head, name_at),
+        offsetof(struct ring_file_head, host_at),
+    };
+    struct image i = written_image();
+    for (size_t m = 0; m < sizeof members / sizeof members[0]; m++) {
+        uint32_t was, huge = 0x7ffffff0U;
+        memcpy(&was, i.bytes + members[m], 4);
+        memcpy(i.bytes + members[m], &huge, 4);
+        seal_head(i.bytes);
+        expect_refused(i.bytes, i.n, "damaged");
+        memcpy(i.bytes + members[m], &was, 4);
+    }
+    free(i.bytes);
+}
+
+static void damaged_chunks_are_left_out(void **state) {
+    (void)state;
+    struct image i = written_image();
+    struct ring_file_head h;
+    memcpy(&h, i.bytes, sizeof h);
+    int fd = file_of(i.bytes, i.n);
+    struct ring_reader *in = read_back(fd);
+    uint64_t all = look_at(in).rows;
+    size_t n;
+    const struct ring_chunk *chunks = ring_reader_chunks(in, &n);
+    uint32_t rows = chunks[1].rows, slot = chunks[1].slot;
+    i.bytes[h.entry_at + (size_t)slot * h.entry_stride + 9] ^= 4; /* its checksum does not fit any more */
+    ring_reader_close(in);
+    close(fd);
+    fd = file_of(i.bytes, i.n);
+    in = read_back(fd);
+    assert_int_equal(look_at(in).rows, all - rows);
+    assert_int_equal(ring_reader_lost(in), 1);
+    ring_reader_close(in);
+    /* The file loses its end under the reader's hands. */
+    in = read_back(fd);
+    (void)ring_reader_chunks(in, &n);
+    assert_int_equal(ftruncate(fd, (off_t)(h.chunk_at + h.chunk_bytes / 2)), 0);
+    struct look l = look_at(in);
+    assert_int_equal(l.bad, 0);
+    assert_true(l.rows < all && ring_reader_lost(in) >= n - 1);
+    ring_reader_close(in);
+    close(fd);
+    free(i.bytes);
+}
+
+static void links_and_foreign_owners_are_refused(void **state) {
+    (void)state;
+    char dir[] = "/tmp/ring-test-XXXXXX", file[64], link[64];
+    struct err e;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(file, sizeof file, "%s/a.ring", dir);
+    (void)snprintf(link, sizeof link, "%s/b.ring", dir);
+    int fd = open(file, O_RDWR | O_CREAT, 0600);
+    ring_close(ring_create(fd, &all_types, &owner, 128 * 1024, &e));
+    assert_int_equal(symlink(file, link), 0);
+    struct ring_reader *in = ring_reader_open(file, geteuid(), &e);
+    assert_non_null(in);
+    ring_reader_close(in);
+    assert_null(ring_reader_open(link, geteuid(), &e));
+    assert_non_null(strstr(e.text, "symbolic link"));
+    assert_null(ring_reader_open(file, geteuid() + 1, &e));
+    assert_non_null(strstr(e.text, "belongs to user"));
+    assert_null(ring_reader_open(dir, geteuid(), &e));
+    assert_non_null(strstr(e.text, "not a file"));
+    (void)unlink(link);
+    assert_int_equal(mkfifo(link, 0600), 0);
+    assert_null(ring_reader_open(link, geteuid(), &e));
+    (void)unlink(link);
+    (void)unlink(file);
+    (void)rmdir(dir);
+}
+
+static void a_file_cut_under_the_writer_is_made_whole(void **state) {
+    (void)state;
+    int fd;
+    struct ring *r = make(&fd, 128 * 1024);
+    uint64_t n = 0;
+    for (; n < 3000; n++)
+        (void)append(r, n);
+    (void)ring_flush(r);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(ftruncate(fd, round == 2 ? 9000 : 0), 0);
+        for (int i = 0; i < 40; i++, n++)
+            assert_int_equal(append(r, n), 0);
+        assert_int_equal(ring_flush(r), 0);
+        struct ring_reader *in = read_back(fd);
+        struct look l = look_at(in);
+        assert_int_equal(l.bad + l.unordered, 0);
+        assert_int_equal(l.next, n);
+        ring_reader_close(in);
+    }
+    for (; n < 20000; n++)
+        (void)append(r, n);
+    (void)ring_flush(r);
+    struct ring_reader *in = read_back(fd);
+    struct look l = look_at(in);
+    assert_int_equal(l.bad + l.unordered, 0);
+    assert_int_equal(l.next, n);
+    struct ring_counts counts;
+    ring_get_counts(r, &counts);
+    assert_int_equal(counts.repaired, 3);
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_comes_back),
+        cmocka_unit_test(what_is_not_flushed_is_not_there),
+        cmocka_unit_test(the_oldest_rows_make_room),
+        cmocka_unit_test(rows_expire_by_chunk),
+        cmocka_unit_test(unknown_values_stay_unknown),
+        cmocka_unit_test(extreme_values_fit),
+        cmocka_unit_test(a_clock_set_back_or_far_ahead_loses_nothing),
+        cmocka_unit_test(strings_are_bounded_and_cut_between_characters),
+        cmocka_unit_test(a_definition_that_cannot_be_is_refused),
+        cmocka_unit_test(readers_beside_a_writer_see_whole_rows),
+        cmocka_unit_test(a_killed_writer_leaves_whole_rows),
+        cmocka_unit_test(a_newer_minor_version_is_read),
+        cmocka_unit_test(foreign_files_are_refused_in_one_line),
+        cmocka_unit_test(lying_descriptions_are_refused),
+        cmocka_unit_test(damaged_chunks_are_left_out),
+        cmocka_unit_test(links_and_foreign_owners_are_refused),
+        cmocka_unit_test(a_file_cut_under_the_writer_is_made_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
