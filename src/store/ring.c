@@ -146,7 +146,8 @@ static int ring_mark(struct ring *r) {
 static int ring_write_columns(struct ring *r) {
     for (uint32_t i = 0; i < r->h.n_columns; i++) {
         const struct ring_column *c = &r->columns[i];
-        uint64_t from = (uint64_t)r->written * c->bits / 8; /* half a byte is written again: its other half is as it was */
+        uint64_t from = (uint64_t)r->written * c->bits /
+                        8; /* half a byte is written again: its other half is as it was */
         uint64_t to = ((uint64_t)r->rows * c->bits + 7) / 8;
         uint64_t at = r->h.chunk_at + (uint64_t)r->slot * r->h.chunk_bytes + (uint64_t)(c->data - r->chunk);
         if (ring_write_at(r, c->data + from, to - from, at + from) != 0)
@@ -424,8 +425,8 @@ static int ring_init(struct ring *r, const struct ring_table_def *def, const str
     return 0;
 }
 
-struct ring *ring_create(int fd, const struct ring_table_def *def, const struct ring_owner *owner, size_t bytes,
-                         struct err *e) {
+struct ring *ring_create(int fd, const struct ring_table_def *def, const struct ring_owner *owner,
+                         size_t bytes, struct err *e) {
     struct ring *r = calloc(1, sizeof *r);
     if (!r) {
         (void)close(fd);

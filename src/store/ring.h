@@ -18,24 +18,25 @@
 #include "base/err.h"
 
 #define RING_MAX_COLUMNS 64
-#define RING_MAX_LABELS 15    /* values of an enum */
-#define RING_MAX_TEXT 2047    /* bytes of one string; longer ones are cut */
-#define RING_MAX_NAME 64      /* of a table or column, with its NUL */
+#define RING_MAX_LABELS 15 /* values of an enum */
+#define RING_MAX_TEXT 2047 /* bytes of one string; longer ones are cut */
+#define RING_MAX_NAME 64   /* of a table or column, with its NUL */
 #define RING_MIN_BYTES ((size_t)32 * 1024)
 #define RING_INT_NULL INT64_MIN /* unknown, in union ring_value */
 
 /* What a column holds, and how wide it is in the file. The numbers are the file's. Unknown is RING_INT_NULL, NAN or NULL; an
  * integer that does not fit its column is unknown too. */
 enum ring_type {
-    RING_TIMESTAMP = 1, /* .f seconds since the epoch, kept to the microsecond in 32 bits; at most one, never unknown */
-    RING_DOUBLE = 2,    /* .f, 64 bits */
-    RING_INT64 = 3,     /* .i, 64 bits */
-    RING_INT32 = 4,     /* .i, 32 bits */
-    RING_UINT32 = 5,    /* .i, 32 bits */
-    RING_ID = 6,        /* .i, 32 bits: a number that means something within its process only (stack_id) */
-    RING_TEXT = 7,      /* .s, 16 bits and its bytes once a chunk */
-    RING_ENUM = 8,      /* .i index of a label, 4 bits */
-    RING_BOOL = 9,      /* .i, 4 bits */
+    RING_TIMESTAMP =
+        1, /* .f seconds since the epoch, kept to the microsecond in 32 bits; at most one, never unknown */
+    RING_DOUBLE = 2, /* .f, 64 bits */
+    RING_INT64 = 3,  /* .i, 64 bits */
+    RING_INT32 = 4,  /* .i, 32 bits */
+    RING_UINT32 = 5, /* .i, 32 bits */
+    RING_ID = 6,     /* .i, 32 bits: a number that means something within its process only (stack_id) */
+    RING_TEXT = 7,   /* .s, 16 bits and its bytes once a chunk */
+    RING_ENUM = 8,   /* .i index of a label, 4 bits */
+    RING_BOOL = 9,   /* .i, 4 bits */
 };
 
 struct ring_column_def {
@@ -60,9 +61,9 @@ struct ring_table_def {
     const char *alias; /* another name it is known by; NULL none */
     const char *help;  /* what one row is */
     enum ring_cost cost;
-    unsigned weight;      /* share of the memory that all tables have; 0: RING_COST_NOW */
-    double retention_s;   /* rows older than that are forgotten; 0: only space limits */
-    unsigned text_percent; /* of a chunk, for strings; 0: no more than a tenth */
+    unsigned weight;                       /* share of the memory that all tables have; 0: RING_COST_NOW */
+    double retention_s;                    /* rows older than that are forgotten; 0: only space limits */
+    unsigned text_percent;                 /* of a chunk, for strings; 0: no more than a tenth */
     const struct ring_column_def *columns; /* ends with a NULL name */
 };
 
@@ -85,8 +86,8 @@ struct ring;
 
 /* Make a table of at most `bytes` (at least RING_MIN_BYTES) in the open, empty file `fd`, which then belongs to the ring, on
  * failure too. The space is reserved. NULL with the error. */
-struct ring *ring_create(int fd, const struct ring_table_def *def, const struct ring_owner *owner, size_t bytes,
-                         struct err *e);
+struct ring *ring_create(int fd, const struct ring_table_def *def, const struct ring_owner *owner,
+                         size_t bytes, struct err *e);
 
 /* Append a row: a value for each column of the definition. 0; -1 when the row was refused (no timestamp). May write a full
  * chunk to the file. */
@@ -105,7 +106,7 @@ struct ring_counts {
     uint64_t refused;    /* not appended: without a timestamp */
     uint64_t cut;        /* strings longer than RING_MAX_TEXT or their share of a chunk; once a chunk each */
     uint64_t repaired;   /* times the file was found cut short by someone, and made whole again */
-    uint64_t file_bytes;   /* reserved */
+    uint64_t file_bytes; /* reserved */
     uint64_t memory_bytes; /* private memory of the writer */
 };
 

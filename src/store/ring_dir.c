@@ -152,7 +152,8 @@ static bool ring_dir_look(const char *base, const char *name, uid_t uid, struct 
     return ours;
 }
 
-int ring_dir_each(const char *base, uid_t uid, int (*fn)(const struct ring_dir_entry *entry, void *arg), void *arg) {
+int ring_dir_each(const char *base, uid_t uid, int (*fn)(const struct ring_dir_entry *entry, void *arg),
+                  void *arg) {
     DIR *d = opendir(base);
     int rc = 0;
     if (!d)

@@ -46,7 +46,8 @@ struct ring_dir_entry {
 };
 
 /* Call `fn` for every folder of user `uid` below `base` until it returns non-zero. That value; 0 at the end or when there is no such base. */
-int ring_dir_each(const char *base, uid_t uid, int (*fn)(const struct ring_dir_entry *entry, void *arg), void *arg);
+int ring_dir_each(const char *base, uid_t uid, int (*fn)(const struct ring_dir_entry *entry, void *arg),
+                  void *arg);
 
 /* Remove folders of dead writers that nobody has written to since `before` (seconds since the epoch). How many. */
 int ring_dir_prune(const char *base, uid_t uid, double before);

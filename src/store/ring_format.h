@@ -97,8 +97,8 @@ uint32_t ring_head_checksum(const void *head, uint32_t len);
 
 /* Lay out a file of at most `bytes` for a definition. `head` (RING_MAX_HEAD bytes) receives what the file begins with; its
  * head_bytes says how much that is. 0, or -1 with the error (a definition that cannot be, too little room). */
-int ring_layout_make(void *head, const struct ring_table_def *def, const struct ring_owner *owner, size_t bytes,
-                     struct err *e);
+int ring_layout_make(void *head, const struct ring_table_def *def, const struct ring_owner *owner,
+                     size_t bytes, struct err *e);
 
 /* Is what the file begins with (`have` bytes of it, RING_MAX_HEAD at most) a head that can be trusted: every offset within bounds, every string ended?
  * 0, or -1 with the error. */

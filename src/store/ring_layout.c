@@ -105,8 +105,8 @@ static int ring_check_def(const struct ring_table_def *def, size_t *n, unsigned 
         times += c->type == RING_TIMESTAMP;
     }
     if (*n == 0 || times > 1 || strlen(def->name) >= RING_MAX_NAME)
-        return err_set(e, ERR_FAILED, "table %s cannot be stored: no column, two times, or its name is too long",
-                       def->name);
+        return err_set(e, ERR_FAILED,
+                       "table %s cannot be stored: no column, two times, or its name is too long", def->name);
     return 0;
 }
 
@@ -159,8 +159,8 @@ static void ring_put_columns(struct ring_writer_head *w, struct ring_file_head *
     }
 }
 
-int ring_layout_make(void *head, const struct ring_table_def *def, const struct ring_owner *owner, size_t bytes,
-                     struct err *e) {
+int ring_layout_make(void *head, const struct ring_table_def *def, const struct ring_owner *owner,
+                     size_t bytes, struct err *e) {
     struct ring_file_head h = {.byte_order = RING_BYTE_ORDER, .major = RING_MAJOR, .minor = RING_MINOR};
     size_t n;
     unsigned row_bits;
@@ -205,8 +205,8 @@ int ring_layout_make(void *head, const struct ring_table_def *def, const struct 
 
 /* Is there a string at `at` (0: none), ended within the head? */
 static bool ring_text_ok(const char *bytes, uint32_t len, uint32_t at, size_t most) {
-    return at == 0 || (at >= sizeof(struct ring_file_head) && at < len && memchr(bytes + at, '\0', len - at) &&
-                       strlen(bytes + at) < most);
+    return at == 0 || (at >= sizeof(struct ring_file_head) && at < len &&
+                       memchr(bytes + at, '\0', len - at) && strlen(bytes + at) < most);
 }
 
 static int ring_check_head(const struct ring_file_head *h, size_t have, const char *path, struct err *e) {
@@ -215,8 +215,9 @@ static int ring_check_head(const struct ring_file_head *h, size_t have, const ch
     if (h->byte_order != RING_BYTE_ORDER)
         return err_set(e, ERR_FAILED, "%s: written on a machine of another byte order", path);
     if (h->major != RING_MAJOR)
-        return err_set(e, ERR_FAILED, "%s: has format %u, this program reads format %u; use the version that wrote it",
-                       path, h->major, RING_MAJOR);
+        return err_set(e, ERR_FAILED,
+                       "%s: has format %u, this program reads format %u; use the version that wrote it", path,
+                       h->major, RING_MAJOR);
     bool ok = h->head_bytes >= sizeof *h && h->head_bytes <= have && h->head_bytes % 4 == 0 &&
               h->column_at >= sizeof *h && h->column_stride >= sizeof(struct ring_file_column) &&
               h->n_columns > 0 && h->n_columns <= RING_MAX_COLUMNS && h->column_at <= h->head_bytes &&
@@ -224,8 +225,8 @@ static int ring_check_head(const struct ring_file_head *h, size_t have, const ch
               (uint64_t)h->n_columns * h->column_stride <= h->head_bytes - h->column_at;
     ok = ok && h->entry_stride >= sizeof(struct ring_entry) && h->entry_stride <= RING_PAGE &&
          h->entry_stride % 4 == 0 && h->n_chunks > 0 && h->n_chunks <= RING_MAX_CHUNKS &&
-         h->entry_at >= h->head_bytes && h->entry_at <= RING_MAX_HEAD + RING_PAGE && h->chunk_at <= UINT32_MAX &&
-         h->chunk_at >= h->entry_at + (uint64_t)h->n_chunks * h->entry_stride;
+         h->entry_at >= h->head_bytes && h->entry_at <= RING_MAX_HEAD + RING_PAGE &&
+         h->chunk_at <= UINT32_MAX && h->chunk_at >= h->entry_at + (uint64_t)h->n_chunks * h->entry_stride;
     ok = ok && h->chunk_bytes > 0 && h->chunk_bytes <= RING_MAX_CHUNK_BYTES && h->chunk_rows > 0 &&
          h->chunk_rows <= RING_MAX_CHUNK_ROWS && h->heap_bytes <= RING_MAX_CHUNK_TEXT &&
          h->heap_at <= h->chunk_bytes && h->heap_bytes <= h->chunk_bytes - h->heap_at &&
@@ -247,7 +248,8 @@ static bool ring_name_ok(const char *s, bool table) {
     return i > 0 && s[i - 1] != '.' && dots <= 1;
 }
 
-static bool ring_column_ok(const char *bytes, const struct ring_file_head *h, const struct ring_file_column *c) {
+static bool ring_column_ok(const char *bytes, const struct ring_file_head *h,
+                           const struct ring_file_column *c) {
     uint32_t len = h->head_bytes;
     unsigned bits = ring_type_bits((enum ring_type)c->type);
     if (!c->name_at || !ring_text_ok(bytes, len, c->name_at, RING_MAX_NAME) ||
@@ -257,7 +259,8 @@ static bool ring_column_ok(const char *bytes, const struct ring_file_head *h, co
         !ring_text_ok(bytes, len, c->labels_at, len))
         return false;
     return (bits == 0 || bits == c->bits) && c->bits <= 64 && c->data_at % 8 == 0 &&
-           c->data_at <= h->chunk_bytes && ((uint64_t)h->chunk_rows * c->bits + 7) / 8 <= h->chunk_bytes - c->data_at;
+           c->data_at <= h->chunk_bytes &&
+           ((uint64_t)h->chunk_rows * c->bits + 7) / 8 <= h->chunk_bytes - c->data_at;
 }
 
 int ring_layout_check(const void *head, size_t have, const char *path, struct err *e) {
@@ -267,8 +270,9 @@ int ring_layout_check(const void *head, size_t have, const char *path, struct er
     if (ring_check_head(&h, have, path, e) != 0)
         return -1;
     uint32_t len = h.head_bytes;
-    bool ok = ring_head_checksum(bytes, len) == h.checksum && h.name_at && ring_text_ok(bytes, len, h.name_at, RING_MAX_NAME) &&
-              ring_name_ok(bytes + h.name_at, true) && ring_text_ok(bytes, len, h.alias_at, RING_MAX_NAME) &&
+    bool ok = ring_head_checksum(bytes, len) == h.checksum && h.name_at &&
+              ring_text_ok(bytes, len, h.name_at, RING_MAX_NAME) && ring_name_ok(bytes + h.name_at, true) &&
+              ring_text_ok(bytes, len, h.alias_at, RING_MAX_NAME) &&
               (!h.alias_at || ring_name_ok(bytes + h.alias_at, true)) &&
               ring_text_ok(bytes, len, h.help_at, len) && ring_text_ok(bytes, len, h.host_at, len);
     for (uint32_t i = 0; ok && i < h.n_columns; i++) {

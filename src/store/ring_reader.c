@@ -151,8 +151,8 @@ struct ring_reader *ring_reader_open(const char *path, uid_t owner, struct err *
         return NULL;
     }
     if (owner != RING_ANY_UID && st.st_uid != owner) {
-        (void)err_set(e, ERR_FAILED, "%s: belongs to user %u, not to %u: not trusted", path, (unsigned)st.st_uid,
-                      (unsigned)owner);
+        (void)err_set(e, ERR_FAILED, "%s: belongs to user %u, not to %u: not trusted", path,
+                      (unsigned)st.st_uid, (unsigned)owner);
         (void)close(fd);
         return NULL;
     }
@@ -261,10 +261,12 @@ static bool ring_read_columns(const struct ring_reader *r, const struct ring_chu
         if (ring_read_at(r->fd, into + col->data_at, bytes, at + col->data_at) != (ssize_t)bytes)
             return false;
     }
-    return !text || ring_read_at(r->fd, into + r->h.heap_at, c->heap_used, at + r->h.heap_at) == (ssize_t)c->heap_used;
+    return !text ||
+           ring_read_at(r->fd, into + r->h.heap_at, c->heap_used, at + r->h.heap_at) == (ssize_t)c->heap_used;
 }
 
-int ring_reader_load(struct ring_reader *r, const struct ring_chunk *c, uint64_t columns, struct ring_block *b) {
+int ring_reader_load(struct ring_reader *r, const struct ring_chunk *c, uint64_t columns,
+                     struct ring_block *b) {
     struct ring_entry now;
     if (b->bytes < r->h.chunk_bytes) {
         uint8_t *data = realloc(b->data, r->h.chunk_bytes);

@@ -89,14 +89,15 @@ struct ring_block {
 
 /* Copy `columns` of a chunk from the last refresh: the rows it had then. 1; 0 when they are gone (replaced or damaged); -1
  * without memory. */
-int ring_reader_load(struct ring_reader *r, const struct ring_chunk *c, uint64_t columns, struct ring_block *b);
+int ring_reader_load(struct ring_reader *r, const struct ring_chunk *c, uint64_t columns,
+                     struct ring_block *b);
 void ring_block_fini(struct ring_block *b);
 
 enum ring_cell_kind { RING_CELL_NULL = 0, RING_CELL_INT, RING_CELL_REAL, RING_CELL_TEXT };
 
 struct ring_cell {
     enum ring_cell_kind kind;
-    uint32_t len;  /* of a text */
+    uint32_t len; /* of a text */
     int64_t i;
     double f;
     const char *s; /* not NUL-terminated; within the block, or the reader's (labels) */

@@ -83,7 +83,8 @@ static void ring_set_clear(struct ring_set *s, bool remove) {
 }
 
 /* Try one place. Whether all tables are there now. */
-static bool ring_set_try(struct ring_set *s, const char *base, const struct ring_owner *owner, size_t max_bytes) {
+static bool ring_set_try(struct ring_set *s, const char *base, const struct ring_owner *owner,
+                         size_t max_bytes) {
     struct err why = {.code = ERR_OK};
     s->dir = ring_dir_create(base, owner->pid, owner->start_ticks, s->path, &why);
     if (s->dir < 0) {
@@ -108,8 +109,8 @@ static bool ring_set_try(struct ring_set *s, const char *base, const struct ring
 struct ring_set *ring_set_open(const struct ring_table_def *tables, size_t n, const struct ring_owner *owner,
                                const char *data_dir, size_t max_bytes, struct err *e) {
     if (n == 0 || n > RING_SET_MAX || max_bytes < n * RING_SET_TABLE_MIN) {
-        (void)err_set(e, ERR_FAILED, "%zu bytes are too little for %zu tables; at least %zu are needed", max_bytes, n,
-                      n * RING_SET_TABLE_MIN);
+        (void)err_set(e, ERR_FAILED, "%zu bytes are too little for %zu tables; at least %zu are needed",
+                      max_bytes, n, n * RING_SET_TABLE_MIN);
         return NULL;
     }
     struct ring_set *s = calloc(1, sizeof *s);
@@ -133,7 +134,9 @@ struct ring_set *ring_set_open(const struct ring_table_def *tables, size_t n, co
     return NULL;
 }
 
-struct ring *ring_set_get(const struct ring_set *s, size_t i) { return i < s->n ? s->rings[i] : NULL; }
+struct ring *ring_set_get(const struct ring_set *s, size_t i) {
+    return i < s->n ? s->rings[i] : NULL;
+}
 
 const char *ring_set_path(const struct ring_set *s) { return s->path; }
 

@@ -17,7 +17,8 @@ static const struct ring_column_def ring_samples[] = {
     RING_TIME,
     {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
     {"thread", RING_TEXT, NULL, "its name: threading.Thread.name, else the kernel's", NULL},
-    {"stack_id", RING_ID, NULL, "its stack, innermost frame (python.stacks); fold(stack_id) writes it out", NULL},
+    {"stack_id", RING_ID, NULL, "its stack, innermost frame (python.stacks); fold(stack_id) writes it out",
+     NULL},
     {"on_cpu", RING_BOOL, NULL, "1: its CPU clock had moved since the last look", NULL},
     {"gil", RING_ENUM, NULL, "held, waiting or none", ring_gil_labels},
     {"gc", RING_BOOL, NULL, "1: within a garbage collection", NULL},
@@ -50,7 +51,8 @@ static const struct ring_column_def ring_thread_history[] = {
     {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
     {"name", RING_TEXT, NULL, "threading.Thread.name; NULL for a thread without Python", NULL},
     {"native_name", RING_TEXT, NULL, "the kernel's name", NULL},
-    {"state", RING_ENUM, NULL, "the kernel's letter: R runs or could, S sleeps, D waits for a device", ring_state_labels},
+    {"state", RING_ENUM, NULL, "the kernel's letter: R runs or could, S sleeps, D waits for a device",
+     ring_state_labels},
     {"cpu_pct", RING_DOUBLE, "%", "of one core, in the second before", NULL},
     {"wchan", RING_TEXT, NULL, "where in the kernel it waits", NULL},
     {"voluntary_switches", RING_INT64, NULL, "times it gave up its CPU since it began", NULL},
@@ -60,7 +62,8 @@ static const struct ring_column_def ring_thread_history[] = {
     {"cpu", RING_INT32, NULL, "the CPU it ran on last", NULL},
     RING_END,
 };
-_Static_assert(sizeof ring_thread_history / sizeof ring_thread_history[0] == RING_THREAD_COUNT + 1, "columns of threads");
+_Static_assert(sizeof ring_thread_history / sizeof ring_thread_history[0] == RING_THREAD_COUNT + 1,
+               "columns of threads");
 
 static const struct ring_column_def ring_process_history[] = {
     RING_TIME,
@@ -81,7 +84,8 @@ static const struct ring_column_def ring_process_history[] = {
     {"throttled_s", RING_DOUBLE, "s", "time its cgroup was kept from running since the start", NULL},
     RING_END,
 };
-_Static_assert(sizeof ring_process_history / sizeof ring_process_history[0] == RING_PROCESS_COUNT + 1, "columns of process");
+_Static_assert(sizeof ring_process_history / sizeof ring_process_history[0] == RING_PROCESS_COUNT + 1,
+               "columns of process");
 
 static const struct ring_column_def ring_memory[] = {
     RING_TIME,
@@ -182,18 +186,26 @@ static const struct ring_column_def ring_config[] = {
 
 /* name, alias, help, cost, weight, retention in seconds, percent for strings, columns */
 const struct ring_table_def RING_TABLES[RING_TABLE_COUNT] = {
-    [RING_SAMPLES] = {"python.samples", NULL, "one look at one thread", RING_COST_ALWAYS, 48, 4 * RING_HOURS, 4, ring_samples},
-    [RING_STACKS] = {"python.stacks", NULL, "a frame below its caller; a stack is a path of them", RING_COST_ALWAYS, 10, 0, 0, ring_stacks},
+    [RING_SAMPLES] = {"python.samples", NULL, "one look at one thread", RING_COST_ALWAYS, 48, 4 * RING_HOURS,
+                      4, ring_samples},
+    [RING_STACKS] = {"python.stacks", NULL, "a frame below its caller; a stack is a path of them",
+                     RING_COST_ALWAYS, 10, 0, 0, ring_stacks},
     [RING_FRAMES] = {"python.frames", NULL, "a function at a line", RING_COST_ALWAYS, 10, 0, 70, ring_frames},
-    [RING_THREAD_HISTORY] = {"system.threads_history", NULL, "a thread, once a second", RING_COST_ALWAYS, 16, 4 * RING_HOURS, 10, ring_thread_history},
-    [RING_PROCESS_HISTORY] = {"system.process_history", NULL, "the process, once a second", RING_COST_ALWAYS, 6, 24 * RING_HOURS, 0, ring_process_history},
-    [RING_MEMORY] = {"python.memory", "memory_usage", "memory, once a second", RING_COST_ALWAYS, 4, 24 * RING_HOURS, 0, ring_memory},
+    [RING_THREAD_HISTORY] = {"system.threads_history", NULL, "a thread, once a second", RING_COST_ALWAYS, 16,
+                             4 * RING_HOURS, 10, ring_thread_history},
+    [RING_PROCESS_HISTORY] = {"system.process_history", NULL, "the process, once a second", RING_COST_ALWAYS,
+                              6, 24 * RING_HOURS, 0, ring_process_history},
+    [RING_MEMORY] = {"python.memory", "memory_usage", "memory, once a second", RING_COST_ALWAYS, 4,
+                     24 * RING_HOURS, 0, ring_memory},
     [RING_GC] = {"python.gc", NULL, "a garbage collection", RING_COST_ALWAYS, 3, 24 * RING_HOURS, 0, ring_gc},
-    [RING_STATUS] = {"probing.status", NULL, "the agent about itself, once a second", RING_COST_ALWAYS, 3, 24 * RING_HOURS, 0, ring_status},
-    [RING_BACKTRACE] = {"python.backtrace", NULL, "a frame of a thread, now", RING_COST_NOW, 0, 0, 0, ring_backtrace},
+    [RING_STATUS] = {"probing.status", NULL, "the agent about itself, once a second", RING_COST_ALWAYS, 3,
+                     24 * RING_HOURS, 0, ring_status},
+    [RING_BACKTRACE] = {"python.backtrace", NULL, "a frame of a thread, now", RING_COST_NOW, 0, 0, 0,
+                        ring_backtrace},
     [RING_THREADS] = {"python.threads", NULL, "a Python thread, now", RING_COST_NOW, 0, 0, 0, ring_threads},
     [RING_PROCESS] = {"system.process", NULL, "the process, now", RING_COST_NOW, 0, 0, 0, ring_process},
-    [RING_SYSTEM_THREADS] = {"system.threads", NULL, "a thread of any kind, now", RING_COST_NOW, 0, 0, 0, ring_system_threads},
+    [RING_SYSTEM_THREADS] = {"system.threads", NULL, "a thread of any kind, now", RING_COST_NOW, 0, 0, 0,
+                             ring_system_threads},
     [RING_CONFIG] = {"probing.config", NULL, "a setting of the agent", RING_COST_NOW, 0, 0, 0, ring_config},
 };
 
