@@ -125,7 +125,7 @@ static void ring_begin_chunk(struct ring *r) {
         r->columns[i].recent = RING_RECENT_NONE;
     r->n_texts = 0;
     r->rows = r->written = 0;
-    r->heap_used = r->heap_written = 2; /* number 0 is no string */
+    r->heap_used = r->heap_written = r->h.heap_bytes ? 2 : 0; /* number 0 is no string */
     r->marked = false;
     r->base_us = r->min_us = r->max_us = 0;
 }

@@ -39,6 +39,9 @@ static const struct {
 
 static int sql_guard_deny(struct sql *s, int action, const char *detail) {
     const char *what = "this statement";
+    /* Writing to its own catalogue is how SQLite does the thing itself: that one is to be named. */
+    if (s->denied[0] && sql_guard_is_write(action))
+        return SQLITE_DENY;
     for (size_t i = 0; i < sizeof sql_guard_names / sizeof sql_guard_names[0]; i++)
         if (sql_guard_names[i].action == action)
             what = sql_guard_names[i].what;

@@ -86,7 +86,10 @@ static int sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv
     }
     sqlite3_str_appendall(text, ")");
     char *declaration = sqlite3_str_finish(text);
+    bool guarded = s->guarded; /* the description is parsed like a statement; SQLite may want it again at any time */
+    s->guarded = false;
     int rc = v && declaration ? sqlite3_declare_vtab(db, declaration) : SQLITE_NOMEM;
+    s->guarded = guarded;
     sqlite3_free(declaration);
     if (rc != SQLITE_OK) {
         sqlite3_free(v);
