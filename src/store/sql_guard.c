@@ -37,7 +37,7 @@ static const struct {
     {SQLITE_FUNCTION, "this function"},
 };
 
-static int sql_guard_deny(struct sql *s, int action, const char *detail) {
+static int sql_guard_deny(struct sql *s, int action, const char *detail, bool catalogue) {
     const char *what = "this statement";
     /* Writing to its own catalogue is how SQLite does the thing itself: that one is to be named. */
     if (s->denied[0] && sql_guard_is_write(action))
@@ -45,6 +45,8 @@ static int sql_guard_deny(struct sql *s, int action, const char *detail) {
     for (size_t i = 0; i < sizeof sql_guard_names / sizeof sql_guard_names[0]; i++)
         if (sql_guard_names[i].action == action)
             what = sql_guard_names[i].what;
+    if (catalogue)
+        what = "to CREATE, ALTER or DROP anything but temporary tables";
     (void)sqlite3_snprintf((int)sizeof s->denied, s->denied, "%s is not allowed%s%s: queries only read", what,
                            detail ? ", " : "", detail ? detail : "");
     return SQLITE_DENY;
@@ -70,16 +72,17 @@ static int sql_guard_check(void *arg, int action, const char *a, const char *b, 
     case SQLITE_FUNCTION:
         /* Those that leave SQL. */
         if (b && (strcmp(b, "load_extension") == 0 || strcmp(b, "fts3_tokenizer") == 0))
-            return sql_guard_deny(s, action, b);
+            return sql_guard_deny(s, action, b, false);
         return SQLITE_OK;
     case SQLITE_REINDEX: /* CREATE INDEX of a temporary table does it */
-        return database && strcmp(database, "temp") == 0 ? SQLITE_OK : sql_guard_deny(s, action, NULL);
+        return database && strcmp(database, "temp") == 0 ? SQLITE_OK : sql_guard_deny(s, action, NULL, false);
     default:
         break;
     }
     if (sql_guard_is_write(action) && database && strcmp(database, "temp") == 0)
         return SQLITE_OK;
-    return sql_guard_deny(s, action, action == SQLITE_PRAGMA ? a : NULL);
+    bool catalogue = sql_guard_is_write(action) && a && strcmp(a, "sqlite_master") == 0;
+    return sql_guard_deny(s, action, action == SQLITE_PRAGMA ? a : NULL, catalogue);
 }
 
 bool sql_cancelled(const struct sql *s) {

@@ -326,9 +326,10 @@ static void queries_only_read(void **state) {
     job_refused(s, "ATTACH '/tmp/x.db' AS x", "ATTACH is not allowed");
     job_refused(s, "DETACH python", "DETACH is not allowed");
     job_refused(s, "PRAGMA writable_schema = 1", "PRAGMA is not allowed");
-    job_refused(s, "SELECT * FROM pragma_database_list", "PRAGMA is not allowed");
+    job_refused(s, "SELECT * FROM pragma_database_list", "not allowed");
     job_refused(s, "SELECT load_extension('/tmp/x.so')", "not allowed");
-    job_refused(s, "CREATE TABLE x(a)", "CREATE TABLE");
+    job_refused(s, "CREATE TABLE x(a)",
+                "to CREATE, ALTER or DROP anything but temporary tables is not allowed");
     job_refused(s, "CREATE TABLE python.x(a)", "not allowed");
     job_refused(s, "CREATE VIRTUAL TABLE temp.x USING probing_table(0)", "not allowed");
     job_refused(s, "DROP TABLE python.samples", "not allowed");

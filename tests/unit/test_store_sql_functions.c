@@ -206,23 +206,38 @@ static void intervals_are_seconds(void **state) {
     expect_interval("1e999 s", NAN);
 }
 
+/* Are they the same but for the length of runs of spaces? */
+static bool same_words(const char *a, const char *b) {
+    while (*a && *a == *b) {
+        bool space = *a == ' ';
+        a++;
+        b++;
+        while (space && *a == ' ')
+            a++;
+        while (space && *b == ' ')
+            b++;
+    }
+    return *a == *b;
+}
+
+/* The text becomes `wanted` (spaces aside; NULL: an error) and keeps its length. */
 static void expect_rewritten(const char *text, const char *wanted) {
     char buf[256];
     size_t at;
     struct err e = {.text = ""};
     (void)snprintf(buf, sizeof buf, "%s", text);
     int rc = sql_rewrite(buf, strlen(buf), &at, &e);
-    if (!wanted ? rc == 0 : rc != 0 || strcmp(buf, wanted) != 0)
+    if (!wanted ? rc == 0 : rc != 0 || !same_words(buf, wanted) || strlen(buf) != strlen(text))
         fail_msg("%s becomes %s (%s), not %s", text, buf, e.text, wanted ? wanted : "an error");
 }
 
 static void only_intervals_are_rewritten(void **state) {
     (void)state;
-    expect_rewritten("SELECT now() - interval '5 min'", "SELECT now() - 300             ");
-    expect_rewritten("SELECT now() - INTERVAL  '1' HOUR, 2", "SELECT now() - 3600              , 2");
-    expect_rewritten("SELECT now() - interval 90 seconds", "SELECT now() - 90              ");
-    expect_rewritten("SELECT interval '-5 s'", "SELECT (-5)          ");
-    expect_rewritten("SELECT interval /* of\n time */ '5 s'", "SELECT 5             \n               ");
+    expect_rewritten("SELECT now() - interval '5 min'", "SELECT now() - 300 ");
+    expect_rewritten("SELECT now() - INTERVAL  '1' HOUR, 2", "SELECT now() - 3600 , 2");
+    expect_rewritten("SELECT now() - interval 90 seconds", "SELECT now() - 90 ");
+    expect_rewritten("SELECT interval '-5 s'", "SELECT (-5) ");
+    expect_rewritten("SELECT interval /* of\n time */ '5 s'", "SELECT 5 \n ");
     /* Not within strings, names, comments, nor where it is a name. */
     expect_rewritten("SELECT 'interval ''5 min'''", "SELECT 'interval ''5 min'''");
     expect_rewritten("SELECT \"interval '5 min'\"", "SELECT \"interval '5 min'\"");
