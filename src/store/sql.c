@@ -311,11 +311,11 @@ void sql_set_now(struct sql *s, double now) { s->fixed_now = now; }
 
 static int sql_set_up(struct sql *s, struct err *e) {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX;
-    if (sqlite3_open_v2(":memory:", &s->db, flags, NULL) != SQLITE_OK)
-        return sql_db_error(s, e, "cannot start SQLite");
+    if (sql_temp_register() != 0 || sqlite3_open_v2(":memory:", &s->db, flags, SQL_TEMP_VFS) != SQLITE_OK)
+        return err_set(e, ERR_FAILED, "cannot start SQLite");
     (void)sqlite3_hard_heap_limit64(SQL_MAX_MEMORY);
-    /* Nothing is ever written to a disk: what does not fit into memory ends the query. */
-    if (sqlite3_exec(s->db, "PRAGMA temp_store = MEMORY", NULL, NULL, NULL) != SQLITE_OK)
+    /* Its files are memory (sql_temp.c): nothing is ever written to a disk, what does not fit ends the query. */
+    if (sqlite3_exec(s->db, "PRAGMA temp_store = FILE", NULL, NULL, NULL) != SQLITE_OK)
         return sql_db_error(s, e, "cannot set up SQLite");
     for (size_t i = 0; i < sizeof sql_schemas / sizeof sql_schemas[0]; i++) {
         char text[64];

@@ -131,6 +131,10 @@ int sql_aggregate_register(struct sql *s, struct err *e);
 int sql_fold_register(struct sql *s, struct err *e);
 void sql_fold_free(struct sql_fold *f);
 
+/* sql_temp.c: temporary files in memory. 0 or -1. */
+#define SQL_TEMP_VFS "probing-temp"
+int sql_temp_register(void);
+
 /* sql_guard.c: what a query may do, and for how long. */
 void sql_guard_install(struct sql *s);
 bool sql_cancelled(const struct sql *s);

@@ -4,7 +4,7 @@
  *
  * Pushed down: ranges of the time column (whole chunks are passed over by their first and last time), rank, host and pid (whole
  * targets), any integer column that must equal a value (by an index when it is asked often). Only columns that a query uses are read.
- * SQLite checks every condition again, so what is pushed down only has to leave out rows that cannot match.
+ * SQLite checks every condition but those on the time again, so the others only have to leave out rows that cannot match.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "store/sql_internal.h"
 
 #define SQL_US 1e6
+#define SQL_BEYOND 9.1e9 /* seconds: no timestamp of a ring is beyond (2^53 microseconds) */
 #define SQL_NO_ROW UINT32_MAX
 
 struct sql_vtab {
@@ -36,6 +37,7 @@ struct sql_cursor {
     struct sql_index *index; /* NULL: rows are read in their order */
     uint32_t number;         /* in the index */
     bool eof;
+    bool any_time; /* all rows of this chunk are within the time that is wanted */
     /* conditions */
     int64_t min_us, max_us;
     bool by_pid, by_rank, by_host, never;
@@ -86,7 +88,8 @@ static int sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv
     }
     sqlite3_str_appendall(text, ")");
     char *declaration = sqlite3_str_finish(text);
-    bool guarded = s->guarded; /* the description is parsed like a statement; SQLite may want it again at any time */
+    bool guarded =
+        s->guarded; /* the description is parsed like a statement; SQLite may want it again at any time */
     s->guarded = false;
     int rc = v && declaration ? sqlite3_declare_vtab(db, declaration) : SQLITE_NOMEM;
     s->guarded = guarded;
@@ -128,11 +131,13 @@ static char sql_condition(const struct sql_vtab *v, const struct sqlite3_index_c
     if (column == v->time_column) {
         switch (c->op) {
         case SQLITE_INDEX_CONSTRAINT_GT:
-        case SQLITE_INDEX_CONSTRAINT_GE:
             return '>';
+        case SQLITE_INDEX_CONSTRAINT_GE:
+            return 'g';
         case SQLITE_INDEX_CONSTRAINT_LT:
-        case SQLITE_INDEX_CONSTRAINT_LE:
             return '<';
+        case SQLITE_INDEX_CONSTRAINT_LE:
+            return 'l';
         case SQLITE_INDEX_CONSTRAINT_EQ:
             return '=';
         default:
@@ -142,6 +147,13 @@ static char sql_condition(const struct sql_vtab *v, const struct sqlite3_index_c
     enum ring_type type = v->t->columns[column].type;
     bool integer = type == RING_INT32 || type == RING_INT64 || type == RING_UINT32 || type == RING_ID;
     return equal && integer ? 'e' : 0;
+}
+
+static bool sql_only_rings(const struct sql_table *t) {
+    for (size_t i = 0; i < t->n_sources; i++)
+        if (!t->sources[i].reader)
+            return false;
+    return true;
 }
 
 /* Rows of the table, roughly. */
@@ -162,6 +174,7 @@ static int sql_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
     size_t used = 0;
     int arguments = 0, equal = -1;
     double rows = sql_estimate_rows(v), cost = rows;
+    bool exact = sql_only_rings(v->t);
     for (int i = 0; i < info->nConstraint && used + 2 < sizeof plan; i++) {
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
         char how = c->usable ? sql_condition(v, c) : 0;
@@ -177,6 +190,7 @@ static int sql_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
         }
         plan[used++] = how;
         info->aConstraintUsage[i].argvIndex = ++arguments;
+        info->aConstraintUsage[i].omit = exact && strchr("<l>g=", how);
     }
     plan[used] = '\0';
     info->estimatedCost = cost;
@@ -222,13 +236,22 @@ static bool sql_wanted_target(const struct sql_cursor *c, const struct sql_targe
            (!c->by_host || (t->host && strcmp(c->host, t->host) == 0));
 }
 
+/* Has the file the table's time? One of another version may not: its times are unknown, and no condition on them is met. */
+static bool sql_timed(const struct sql_vtab *v, const struct sql_source *src) {
+    return v->time_column >= 0 && src->map[v->time_column] >= 0 &&
+           src->map[v->time_column] == ring_reader_info(src->reader)->time_column;
+}
+
+static bool sql_any_time(const struct sql_cursor *c) {
+    return c->min_us == INT64_MIN && c->max_us == INT64_MAX;
+}
+
 /* Does the row of the ring that we are at meet the conditions on time and equality? */
 static bool sql_wanted_row(const struct sql_vtab *v, const struct sql_cursor *c,
                            const struct sql_source *src) {
-    if (v->time_column >= 0 && src->map[v->time_column] == c->at->info->time_column &&
-        c->at->info->time_column >= 0) {
-        int64_t us = ring_block_time_us(c->at, c->row);
-        if (us < c->min_us || us > c->max_us)
+    if (!c->any_time) {
+        int64_t us = sql_timed(v, src) ? ring_block_time_us(c->at, c->row) : INT64_MIN;
+        if (us < c->min_us || us > c->max_us || us == INT64_MIN)
             return false;
     }
     if (c->equal_column < 0 || c->index)
@@ -248,9 +271,10 @@ static bool sql_wanted_row(const struct sql_vtab *v, const struct sql_cursor *c,
 static int sql_next_chunk(struct sql_vtab *v, struct sql_cursor *c, struct sql_source *src) {
     uint64_t needed = c->columns | (v->time_column >= 0 ? 1ULL << v->time_column : 0) |
                       (c->equal_column >= 0 ? 1ULL << c->equal_column : 0);
+    bool timed = sql_timed(v, src);
     while (c->chunk < c->n_chunks) {
         const struct ring_chunk *chunk = &c->chunks[c->chunk++];
-        if (v->time_column >= 0 && (chunk->max_us < c->min_us || chunk->min_us > c->max_us))
+        if (timed && (chunk->max_us < c->min_us || chunk->min_us > c->max_us))
             continue;
         int rc = ring_reader_load(src->reader, chunk, sql_source_columns(src, needed), &c->block);
         if (rc < 0)
@@ -261,6 +285,7 @@ static int sql_next_chunk(struct sql_vtab *v, struct sql_cursor *c, struct sql_s
         }
         c->at = &c->block;
         c->row = 0;
+        c->any_time = sql_any_time(c) || (timed && chunk->min_us >= c->min_us && chunk->max_us <= c->max_us);
         return 1;
     }
     return 0;
@@ -334,19 +359,41 @@ static void sql_settle_index(struct sql_vtab *v, struct sql_cursor *c) {
     c->eof = true;
 }
 
+/* Is the time `us`, as a query sees it, less than the bound (or equal to it)? */
+static bool sql_before(int64_t us, double bound, bool or_equal) {
+    double t = (double)us / SQL_US;
+    return or_equal ? t <= bound : t < bound;
+}
+
+/* The first microsecond whose time is not before the bound: exactly what comparing seconds gives. */
+static int64_t sql_first_us(double bound, bool or_equal) {
+    if (!(fabs(bound) < SQL_BEYOND))
+        return bound > 0 ? INT64_MAX : INT64_MIN;
+    int64_t us = (int64_t)floor(bound * SQL_US) - 4;
+    while (sql_before(us, bound, or_equal))
+        us++;
+    return us;
+}
+
+/* Take a condition on the time exactly as SQLite would: it is not checked again. */
 static void sql_bound_time(struct sql_cursor *c, char how, sqlite3_value *value) {
-    int type = sqlite3_value_type(value);
-    double us = sqlite3_value_double(value) * SQL_US;
-    if (type == SQLITE_NULL)
-        c->never = true; /* nothing is more, less or equal */
-    if ((type != SQLITE_INTEGER && type != SQLITE_FLOAT) || !(fabs(us) < 9e18))
+    int type = sqlite3_value_numeric_type(value);
+    if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) {
+        /* Nothing compares with NULL; a text is more than any number. */
+        c->never = c->never || type == SQLITE_NULL || (how != '<' && how != 'l');
         return;
-    /* A microsecond to spare on either side: timestamps are rounded to them. */
-    int64_t low = (int64_t)floor(us) - 1, high = (int64_t)ceil(us) + 1;
-    if (how != '<' && low > c->min_us)
-        c->min_us = low;
-    if (how != '>' && high < c->max_us)
-        c->max_us = high;
+    }
+    double bound = sqlite3_value_double(value);
+    int64_t from = INT64_MIN, to = INT64_MAX;
+    if (how == '>' || how == 'g' || how == '=')
+        from = sql_first_us(bound, how == '>');
+    if (how == '<' || how == 'l' || how == '=')
+        to = sql_first_us(bound, how != '<');
+    /* `to` is the first that is too late. */
+    c->never = c->never || to == INT64_MIN || from == INT64_MAX;
+    to -= to == INT64_MAX ? 0 : 1;
+    c->min_us = from > c->min_us ? from : c->min_us;
+    c->max_us = to < c->max_us ? to : c->max_us;
 }
 
 /* What an integer column must equal. A value that no integer equals matches nothing. */
@@ -400,13 +447,6 @@ static void sql_read_plan(struct sql_cursor *c, int equal, const char *plan, sql
     }
 }
 
-static bool sql_only_rings(const struct sql_table *t) {
-    for (size_t i = 0; i < t->n_sources; i++)
-        if (!t->sources[i].reader)
-            return false;
-    return true;
-}
-
 static int sql_filter(sqlite3_vtab_cursor *base, int equal, const char *plan, int argc,
                       sqlite3_value **argv) {
     struct sql_cursor *c = (struct sql_cursor *)base;
@@ -427,6 +467,7 @@ static int sql_filter(sqlite3_vtab_cursor *base, int equal, const char *plan, in
         if (*lookups == 2 && sql_only_rings(v->t))
             c->index = sql_index_get(v->s, v->t, c->equal_column);
         if (c->index) {
+            c->any_time = sql_any_time(c);
             c->number = sql_index_first(c->index, c->equal);
             sql_settle_index(v, c);
             return SQLITE_OK;
