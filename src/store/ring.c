@@ -331,6 +331,10 @@ void ring_expire(struct ring *r, double before) {
     double us = before * RING_US;
     if (r->h.time_column == RING_NO_COLUMN || !(us > -(double)RING_MAX_US))
         return;
+    /* The place of the chunk being filled may still hold the oldest rows, until it is written. */
+    const struct ring_entry *last = &r->entries[r->slot];
+    if (!r->marked && last->rows > 0 && ((double)last->max_us >= us || ring_mark(r) != 0))
+        return;
     /* From the oldest on; the chunk being filled stays. */
     while (r->oldest != r->slot) {
         const struct ring_entry *old = &r->entries[r->oldest];
