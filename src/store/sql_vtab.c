@@ -391,7 +391,7 @@ static void sql_bound_time(struct sql_cursor *c, char how, sqlite3_value *value)
         to = sql_first_us(bound, how != '<');
     /* `to` is the first that is too late. */
     c->never = c->never || to == INT64_MIN || from == INT64_MAX;
-    to -= to == INT64_MAX ? 0 : 1;
+    to -= to == INT64_MAX || to == INT64_MIN ? 0 : 1;
     c->min_us = from > c->min_us ? from : c->min_us;
     c->max_us = to < c->max_us ? to : c->max_us;
 }

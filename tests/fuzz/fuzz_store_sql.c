@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz target: the tokeniser and rewriter of SQL. Tokens must cover the text without a gap, the rewritten text must keep its
- * length and lines, and stay the same when it is rewritten again.
+ * Fuzz target: the tokeniser and rewriter of SQL. Tokens must cover the text without a gap, before and after it is rewritten
+ * in place; an error's place must be within it.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -27,22 +27,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     double seconds;
     size_t where = 0;
     struct err e;
-    char *text = malloc(size + 1), *once = malloc(size + 1);
-    if (text && once) {
-        memcpy(text, data, size);
-        text[size] = '\0';
-        (void)sql_interval_parse(text, size, &seconds);
-        fuzz_tokens(text, size);
-        if (sql_rewrite(text, size, &where, &e) == 0) {
-            memcpy(once, text, size + 1);
-            if (text[size] != '\0' || sql_rewrite(text, size, &where, &e) != 0 ||
-                memcmp(once, text, size) != 0)
-                __builtin_trap();
-        } else if (where >= size) {
-            __builtin_trap();
-        }
-    }
+    char *text = malloc(size + 1);
+    if (!text)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    (void)sql_interval_parse(text, size, &seconds);
+    fuzz_tokens(text, size);
+    if (sql_rewrite(text, size, &where, &e) != 0 && where >= size)
+        __builtin_trap();
+    if (text[size] != '\0')
+        __builtin_trap();
+    fuzz_tokens(text, size);
     free(text);
-    free(once);
     return 0;
 }
