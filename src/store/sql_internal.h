@@ -102,6 +102,12 @@ struct sql {
 int sql_vtab_register(struct sql *s, struct err *e);
 int sql_vtab_declare(struct sql *s, struct sql_table *t, struct err *e);
 
+/* sql_value.c: a column that every table has; a cell of a ring; a value of a provider's definition. `id`: a RING_ID. */
+void sql_put_common(sqlite3_context *x, const struct sql_target_state *t, int column);
+void sql_put_cell(sqlite3_context *x, const struct sql_target_state *t, bool id, const struct ring_cell *c);
+void sql_put_value(sqlite3_context *x, const struct sql_target_state *t, const struct ring_column_def *def,
+                   const union ring_value *v);
+
 /* sql_source.c */
 int sql_source_refresh(struct sql *s, struct sql_source *src);
 int sql_source_scan(struct sql *s, struct sql_source *src, uint64_t columns);

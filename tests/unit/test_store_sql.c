@@ -204,26 +204,30 @@ static int scan_backtrace(void *arg, uint64_t columns, struct sql_sink *sink, st
     return 0;
 }
 
+static void put_one_row_each(const struct job *j) {
+    put_row(job_table(j, &job_profiling_data, 65536),
+            (union ring_value[]){{.f = T0}, {.s = "forward"}, {.f = 4}, {.i = 1}});
+    put_row(job_table(j, &job_torch_trace, 65536),
+            (union ring_value[]){{.f = T0}, {.i = 1}, {.s = "backward"}, {.s = "net"}, {.f = 8}});
+    put_row(job_table(j, &job_training_logs, 65536),
+            (union ring_value[]){{.f = T0}, {.i = 1}, {.i = 2}, {.f = 0.5}});
+    put_row(job_table(j, &job_comm_metrics, 65536),
+            (union ring_value[]){{.f = T0}, {.i = 0}, {.i = 1}, {.f = 0.25}});
+    put_row(job_table(j, &job_gpu_metrics, 65536), (union ring_value[]){{.f = T0}, {.f = 97}});
+    put_row(job_table(j, &job_memory_allocations, 65536),
+            (union ring_value[]){{.f = T0}, {.s = "load"}, {.i = 4096}});
+    put_row(
+        job_table(j, &RING_TABLES[RING_MEMORY], 65536),
+        (union ring_value[]){{.f = T0}, {.f = 100}, {.f = 90}, {.f = NAN}, {.f = NAN}, {.i = RING_INT_NULL}});
+}
+
 static void every_seed_query_runs(void **state) {
     (void)state;
     struct job j;
     struct err e;
     int calls = 0;
     job_make(&j, 31, 0);
-    put_row(job_table(&j, &job_profiling_data, 65536),
-            (union ring_value[]){{.f = T0}, {.s = "forward"}, {.f = 4}, {.i = 1}});
-    put_row(job_table(&j, &job_torch_trace, 65536),
-            (union ring_value[]){{.f = T0}, {.i = 1}, {.s = "backward"}, {.s = "net"}, {.f = 8}});
-    put_row(job_table(&j, &job_training_logs, 65536),
-            (union ring_value[]){{.f = T0}, {.i = 1}, {.i = 2}, {.f = 0.5}});
-    put_row(job_table(&j, &job_comm_metrics, 65536),
-            (union ring_value[]){{.f = T0}, {.i = 0}, {.i = 1}, {.f = 0.25}});
-    put_row(job_table(&j, &job_gpu_metrics, 65536), (union ring_value[]){{.f = T0}, {.f = 97}});
-    put_row(job_table(&j, &job_memory_allocations, 65536),
-            (union ring_value[]){{.f = T0}, {.s = "load"}, {.i = 4096}});
-    put_row(
-        job_table(&j, &RING_TABLES[RING_MEMORY], 65536),
-        (union ring_value[]){{.f = T0}, {.f = 100}, {.f = 90}, {.f = NAN}, {.f = NAN}, {.i = RING_INT_NULL}});
+    put_one_row_each(&j);
     struct sql *s = sql_open(&e);
     struct sql_provider p = {.def = &RING_TABLES[RING_BACKTRACE], .scan = scan_backtrace, .arg = &calls};
     struct sql_target t = {.pid = RING_INT_NULL,
