@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ring: what keeping history costs: rows appended a second by one thread, with the writes to the file; a flush of a tenth of a second's samples; a
- * row's size; reading it all back.
+ * row's size; reading it all back; sending it and putting it together again.
  *
  * Figures are CPU time of the thread, the best and the median of several rounds: other work on the machine does not count.
  * Prints JSON; with --check the exit status tells whether the budgets were kept.
@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "store/ring_reader.h"
+#include "store/ring_sync.h"
 #include "store/ring_tables.h"
 
 #define RING_ROUNDS 9
@@ -86,6 +87,28 @@ static double ring_read_rate(struct ring_reader *in, uint64_t *rows) {
     return (double)*rows / ((double)(clock_self_cpu_ns() - began) / 1e9);
 }
 
+/* Rows a second that are sent and put together again, both ends on this thread. */
+static double ring_sync_rate(struct ring_reader *in) {
+    struct ring_mark have = {.rows = 0};
+    struct strbuf out;
+    struct err e;
+    size_t len;
+    const void *head = ring_reader_head(in, &len);
+    uint64_t began = clock_self_cpu_ns(), rows = 0;
+    struct ring_replica *copy = ring_replica_create(head, len, &e);
+    strbuf_init(&out, 0);
+    while (copy && ring_sync_next(in, &have, RING_SYNC_MIN, &out) == 1) {
+        rows += have.rows;
+        if (ring_replica_apply(copy, strbuf_str(&out), out.len, &e) != 0)
+            break;
+        strbuf_clear(&out);
+    }
+    double rate = (double)rows / ((double)(clock_self_cpu_ns() - began) / 1e9);
+    strbuf_fini(&out);
+    ring_replica_close(copy);
+    return rate;
+}
+
 static void ring_put_series(struct json *j, const char *key, double *series, bool higher_is_better) {
     qsort(series, RING_ROUNDS, sizeof *series, ring_compare);
     json_key(j, key);
@@ -98,7 +121,8 @@ static void ring_put_series(struct json *j, const char *key, double *series, boo
 static int ring_measure(const char *path, bool check) {
     struct err e;
     struct ring_owner owner = {.pid = getpid(), .rank = RING_INT_NULL, .started_at = NAN};
-    double append[RING_ROUNDS], flush[RING_ROUNDS], reading[RING_ROUNDS], t0 = clock_epoch_s();
+    double append[RING_ROUNDS], flush[RING_ROUNDS], reading[RING_ROUNDS], syncing[RING_ROUNDS],
+        t0 = clock_epoch_s();
     uint64_t rows = 0;
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     struct ring *r = fd < 0 ? NULL : ring_create(fd, &RING_TABLES[RING_SAMPLES], &owner, RING_BYTES, &e);
@@ -113,6 +137,7 @@ static int ring_measure(const char *path, bool check) {
         if (ring_reader_refresh(in, &e) != 0)
             return 1;
         reading[i] = ring_read_rate(in, &rows);
+        syncing[i] = ring_sync_rate(in);
     }
     struct ring_counts counts;
     ring_get_counts(r, &counts);
@@ -126,6 +151,7 @@ static int ring_measure(const char *path, bool check) {
     ring_put_series(&j, "append_rows_per_s", append, true);
     ring_put_series(&j, "flush_of_50_rows_us", flush, false);
     ring_put_series(&j, "read_rows_per_s", reading, true);
+    ring_put_series(&j, "sync_rows_per_s", syncing, true);
     json_kv_number(&j, "file_bytes_per_row", bytes, 2);
     json_kv_uint(&j, "writer_memory_bytes", counts.memory_bytes);
     json_kv_number(&j, "budget_append_rows_per_s", RING_BUDGET_ROWS_S, 0);

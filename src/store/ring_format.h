@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "store/ring.h"
+#include "store/ring_reader.h"
 
 #define RING_MAGIC "PRBRING\n"
 #define RING_BYTE_ORDER 0x01020304U
@@ -84,6 +84,20 @@ struct ring_entry {
 _Static_assert(sizeof(struct ring_file_head) == 152, "the layout of the file's head is fixed");
 _Static_assert(sizeof(struct ring_file_column) == 24, "the layout of a column is fixed");
 _Static_assert(sizeof(struct ring_entry) == 64, "the layout of an entry is fixed");
+
+/* Some rows of a chunk on their way: the bytes of each column that hold them, then strings (ring_sync.h). */
+struct ring_piece {
+    uint64_t first_seq; /* of the chunk */
+    int64_t base_us, min_us, max_us;
+    uint32_t row_from, row_to;
+    uint32_t heap_from, heap_to;
+};
+
+_Static_assert(sizeof(struct ring_piece) == 48, "the layout of a piece is fixed");
+
+/* Whole bytes of a column that hold rows `from` to `to`: where they begin in it and how many they are. Half-byte columns share a
+ * byte at an odd row. */
+void ring_piece_span(const struct ring_column_info *c, uint32_t from, uint32_t to, size_t *at, size_t *bytes);
 
 /* Bits of a value in the file; 0 for a type this version does not know. */
 unsigned ring_type_bits(enum ring_type t);

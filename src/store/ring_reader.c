@@ -172,6 +172,11 @@ void ring_reader_close(struct ring_reader *r) {
 
 const struct ring_info *ring_reader_info(const struct ring_reader *r) { return &r->info; }
 
+const void *ring_reader_head(const struct ring_reader *r, size_t *len) {
+    *len = r->h.head_bytes;
+    return r->head;
+}
+
 /* ---- the directory ---- */
 
 static bool ring_entry_whole(const struct ring_entry *entry) {

@@ -64,6 +64,9 @@ void ring_reader_close(struct ring_reader *r);
 
 const struct ring_info *ring_reader_info(const struct ring_reader *r);
 
+/* What the file begins with: its description, for a copy of it (ring_sync.h). Lives as long as the reader. */
+const void *ring_reader_head(const struct ring_reader *r, size_t *len);
+
 /* Look which chunks there are now. 0, or -1 when the directory cannot be read. */
 int ring_reader_refresh(struct ring_reader *r, struct err *e);
 

@@ -259,6 +259,17 @@ static int sql_scan_folder(struct sql *s, struct sql_target_state *target, struc
     return 0;
 }
 
+static void sql_use_descriptor(struct sql *s, struct sql_target_state *target, int fd) {
+    struct stat st;
+    struct err why;
+    ino_t inode = fstat(fd, &st) == 0 ? st.st_ino : 0;
+    struct ring_reader *reader = ring_reader_open_fd(fd, "a copy of a table", &why);
+    if (reader)
+        sql_use_file(s, target, reader, inode);
+    else
+        sql_add_note(s, why.text);
+}
+
 static void sql_target_free(struct sql_target_state *t) {
     free(t->host);
     free(t->ring_dir);
@@ -287,6 +298,8 @@ int sql_add_target(struct sql *s, const struct sql_target *t, struct err *e) {
         return -1;
     }
     s->targets[s->n_targets++] = target;
+    for (size_t i = 0; i < t->n_ring_fds; i++)
+        sql_use_descriptor(s, target, t->ring_fds[i]);
     for (size_t i = 0; i < t->n_providers; i++)
         if (sql_add_provider(s, target, &t->providers[i]) != 0)
             return err_set(e, ERR_FAILED, "table %s cannot be added", t->providers[i].def->name);

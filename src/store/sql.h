@@ -44,11 +44,14 @@ struct sql_provider {
 /* ---- targets ---- */
 
 struct sql_target {
-    int64_t pid;                          /* RING_INT_NULL: as the ring files say */
-    int64_t rank;                         /* RING_INT_NULL unknown: as the ring files say */
-    const char *host;                     /* NULL: as the ring files say */
-    const char *ring_dir;                 /* folder with ring files; NULL none */
-    uid_t owner;                          /* whose the files must be; RING_ANY_UID */
+    int64_t pid;          /* RING_INT_NULL: as the ring files say */
+    int64_t rank;         /* RING_INT_NULL unknown: as the ring files say */
+    const char *host;     /* NULL: as the ring files say */
+    const char *ring_dir; /* folder with ring files; NULL none */
+    uid_t owner;          /* whose the files must be; RING_ANY_UID */
+    const int
+        *ring_fds; /* open ring files (of copies: ring_replica_open), which then belong to the session */
+    size_t n_ring_fds;
     const struct sql_provider *providers; /* must outlive the session */
     size_t n_providers;
 };
