@@ -13,6 +13,8 @@
 #include "store/sql_internal.h"
 
 #define SQL_NO_ROW UINT32_MAX
+#define SQL_INDEX_BYTES ((uint64_t)1024 * 1024 * 1024)
+#define SQL_INDEX_ROWS ((uint64_t)100 * 1000 * 1000)
 
 struct sql_index_block {
     struct ring_block block;
@@ -43,15 +45,22 @@ void sql_index_free(struct sql_index *x) {
     free(x);
 }
 
+/* Chunks of all sources; 0 when they are more than a client should hold: a file may claim anything. */
 static size_t sql_index_chunks(const struct sql_table *t) {
     size_t total = 0;
+    uint64_t bytes = 0, rows = 0;
     for (size_t i = 0; i < t->n_sources; i++) {
         size_t n = 0;
+        const struct ring_chunk *chunks = NULL;
         if (t->sources[i].reader)
-            (void)ring_reader_chunks(t->sources[i].reader, &n);
+            chunks = ring_reader_chunks(t->sources[i].reader, &n);
+        for (size_t k = 0; k < n; k++) {
+            bytes += ring_reader_info(t->sources[i].reader)->chunk_bytes;
+            rows += chunks[k].rows;
+        }
         total += n;
     }
-    return total;
+    return bytes > SQL_INDEX_BYTES || rows > SQL_INDEX_ROWS ? 0 : total + 1;
 }
 
 /* Copy the chunks of all sources. */
@@ -59,7 +68,8 @@ static int sql_index_load(struct sql *s, struct sql_index *x, struct sql_table *
     for (size_t i = 0; i < t->n_sources; i++)
         if (sql_source_refresh(s, &t->sources[i]) != 0)
             return -1;
-    x->blocks = calloc(sql_index_chunks(t) + 1, sizeof *x->blocks);
+    size_t chunks_of_all = sql_index_chunks(t);
+    x->blocks = chunks_of_all ? calloc(chunks_of_all, sizeof *x->blocks) : NULL;
     if (!x->blocks)
         return -1;
     for (size_t i = 0; i < t->n_sources; i++) {
