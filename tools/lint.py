@@ -33,6 +33,9 @@ MAY_INCLUDE = {
     "cli": ["base", "wire", "pystack", "store", "inject", "client"],
 }
 
+# Within a folder: what is linked into the agent must not need what is not.
+NEVER_INCLUDES = [("src/store/ring*", "store/sql"), ("src/store/ring*", "store/archive")]
+
 # Which files of src/ may include a library's headers.
 LIBRARY_HEADERS = [
     (r"(n?curses|ncursesw/.*|term|panel|form|menu)\.h", ["src/tui/term/*"]),
@@ -45,7 +48,7 @@ LIBRARY_HEADERS = [
 ]
 
 # Calls that would end, print from or hang the job this code lives in.
-INSIDE_THE_JOB = ["src/agent/", "src/pystack/", "src/wire/"]
+INSIDE_THE_JOB = ["src/agent/", "src/pystack/", "src/wire/", "src/store/ring"]
 FORBIDDEN_CALLS = [
     "abort", "exit", "_exit", "_Exit", "quick_exit", "assert", "printf", "vprintf", "puts", "putchar", "perror", "err",
     "errx", "warn", "warnx", "system", "popen", "fork", "sleep", "gets", "strcpy", "strcat", "sprintf", "vsprintf",
@@ -109,6 +112,8 @@ def check_includes(path, text, findings):
             allowed = [folder + "/"] + [a if "/" in a else a + "/" for a in MAY_INCLUDE[folder]]
             if not any(other.startswith(a) for a in allowed):
                 findings.add(path, number, f"src/{folder} may not include {other}")
+            if any(fnmatch.fnmatch(path, p) and other.startswith(prefix) for p, prefix in NEVER_INCLUDES):
+                findings.add(path, number, f"{os.path.basename(path)} is linked into the agent and may not include {other}")
         elif project and project.group(1) != "version.h":
             findings.add(path, number, f'write the path from src/: "{project.group(1)}"')
         elif library:

@@ -27,7 +27,7 @@
 #define SAMPLER_BATCH_NS (500 * CLOCK_NS_PER_MS)
 #define SAMPLER_FIRST_BATCH_NS (100 * CLOCK_NS_PER_MS)
 #define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
-#define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
+#define SAMPLER_RETRY_NS CLOCK_NS_PER_S   /* between two tries to find the interpreter */
 #define SAMPLER_NEVER MAILBOX_FOREVER
 
 struct sampler {

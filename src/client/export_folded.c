@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "client/fold.h"
 
@@ -22,25 +23,6 @@ struct folded_line {
     char *text; /* owned */
     double weight;
 };
-
-/* The part of a path that people know a file by: from the package on for installed ones, else the file's name; a
- * package's __init__.py keeps its folder. */
-static const char *folded_file(const char *path) {
-    static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
-    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++) {
-        const char *root = strstr(path, roots[i]);
-        if (root)
-            return root + strlen(roots[i]);
-    }
-    const char *base = strrchr(path, '/');
-    if (!base)
-        return path;
-    if (strcmp(base, "/__init__.py") != 0 && strcmp(base, "/__main__.py") != 0)
-        return base + 1;
-    while (base > path && base[-1] != '/')
-        base--;
-    return base;
-}
 
 /* A name as part of a line: drawable, and without the separator. */
 static void folded_put_name(struct strbuf *out, const char *name) {
@@ -54,7 +36,7 @@ static void folded_put_name(struct strbuf *out, const char *name) {
 
 /* "func (module)" or "func (file.c:12)"; "module+0x12ab" where the function is not known. */
 static void folded_put_native(struct strbuf *out, const struct model_frame *f, bool by_function) {
-    const char *module = f->module ? folded_file(f->module) : NULL;
+    const char *module = f->module ? path_short(f->module) : NULL;
     if (!f->func && (module || f->address)) {
         if (module)
             folded_put_name(out, module);
@@ -66,7 +48,7 @@ static void folded_put_native(struct strbuf *out, const struct model_frame *f, b
     if (!f->file && !module)
         return;
     (void)strbuf_adds(out, " (");
-    folded_put_name(out, f->file ? folded_file(f->file) : module);
+    folded_put_name(out, f->file ? path_short(f->file) : module);
     if (!by_function && f->file && f->line > 0)
         (void)strbuf_addf(out, ":%d", f->line);
     (void)strbuf_addc(out, ')');
@@ -79,7 +61,7 @@ static void folded_put_frame(struct strbuf *out, const struct model_frame *f, bo
     }
     folded_put_name(out, f->func ? f->func : "?");
     (void)strbuf_adds(out, " (");
-    folded_put_name(out, f->file ? folded_file(f->file) : "?");
+    folded_put_name(out, f->file ? path_short(f->file) : "?");
     if (!by_function && f->line > 0)
         (void)strbuf_addf(out, ":%d", f->line);
     (void)strbuf_addc(out, ')');

@@ -167,8 +167,12 @@ static bool self_follow(struct pystack_self *s, uint64_t first, uint64_t expecte
                 return false;
             check = false;
         }
-        s->frames[s->n_frames] = (struct pystack_self_frame){
-            .addr = addr, .code = f.code, .instr = f.instr, .tlbc = f.tlbc, .owner = f.owner, .entry = f.entry};
+        s->frames[s->n_frames] = (struct pystack_self_frame){.addr = addr,
+                                                             .code = f.code,
+                                                             .instr = f.instr,
+                                                             .tlbc = f.tlbc,
+                                                             .owner = f.owner,
+                                                             .entry = f.entry};
         if (!pystack_is_shim(o, &f))
             s->frames[s->n_frames].key = self_take_key(s, f.code);
         if (++s->n_frames == next_power) {
@@ -342,8 +346,12 @@ static void self_set_known(struct pystack_known *known, uint64_t addr, bool is_k
 static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
                              size_t i, size_t *n, uint64_t *unknown) {
     const struct pystack_self_frame *g = &s->frames[i];
-    struct pystack_raw_frame f = {
-        .addr = g->addr, .code = g->code, .instr = g->instr, .tlbc = g->tlbc, .owner = g->owner, .entry = g->entry};
+    struct pystack_raw_frame f = {.addr = g->addr,
+                                  .code = g->code,
+                                  .instr = g->instr,
+                                  .tlbc = g->tlbc,
+                                  .owner = g->owner,
+                                  .entry = g->entry};
     if (pystack_is_shim(&ps->reader.off, &f))
         return pystack_put_entry(ps, &f, n);
     const struct pystack_code_key *key = g->key && s->keys[g->key - 1].type ? &s->keys[g->key - 1] : NULL;

@@ -60,7 +60,7 @@ static void test_children(void **state) {
     assert_shows(a, "train.py:45");
     fixture_press(a, "Space");
     assert_shows(a, "train.py:51");
-    fixture_press(a, "k c");
+    fixture_press(a, "k C");
     assert_int_equal(app_take_wishes(a).attach, 4301);
     struct err why = {ERR_ATTACH, "process 4301: no"};
     app_attach_done(a, &why);

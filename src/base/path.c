@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path: see path.h. */
+#include "base/path.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const char *path_short(const char *path) {
+    static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
+    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++) {
+        const char *root = strstr(path, roots[i]);
+        if (root)
+            return root + strlen(roots[i]);
+    }
+    const char *base = strrchr(path, '/');
+    if (!base)
+        return path;
+    if (strcmp(base, "/__init__.py") != 0 && strcmp(base, "/__main__.py") != 0)
+        return base + 1;
+    while (base > path && base[-1] != '/')
+        base--;
+    return base;
+}

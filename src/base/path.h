@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path: names of source files as people know them. Pure functions. */
+#ifndef BASE_PATH_H
+#define BASE_PATH_H
+
+/* The part of a path that people know a file by: from the package on for installed ones, else the file's name; a
+ * package's __init__.py keeps its folder. Within `path`. */
+const char *path_short(const char *path);
+
+#endif

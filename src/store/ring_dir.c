@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ring_dir: see ring_dir.h. */
+#include "store/ring_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define RING_DIR_SAME_PID 9 /* folders for one pid and start: of other pid namespaces */
+
+int ring_dir_base(char *buf, int i, const char *data_dir, uid_t uid) {
+    int n = -1;
+    if (i == 0 && data_dir && data_dir[0] == '/')
+        n = snprintf(buf, RING_DIR_PATH, "%s", data_dir);
+    else if (i == 1)
+        n = snprintf(buf, RING_DIR_PATH, "/dev/shm/probing-%u", (unsigned)uid);
+    else if (i == 2)
+        n = snprintf(buf, RING_DIR_PATH, "/tmp/probing-%u", (unsigned)uid);
+    return n > 0 && n < RING_DIR_PATH / 2 ? 0 : -1;
+}
+
+/* A folder of ours that nobody else may write to: its descriptor, or -1 with errno. */
+static int ring_dir_open_own(const char *path) {
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        (void)close(fd);
+        errno = EPERM;
+        return -1;
+    }
+    return fd;
+}
+
+static bool ring_dir_is_table(const char *name) {
+    size_t n = strlen(name), suffix = strlen(RING_DIR_SUFFIX);
+    return n > suffix && strcmp(name + n - suffix, RING_DIR_SUFFIX) == 0;
+}
+
+/* Call `fn` for every table of the folder. */
+static void ring_dir_tables(int dir, void (*fn)(int dir, const char *name, void *arg), void *arg) {
+    int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = again < 0 ? NULL : fdopendir(again);
+    if (!d) {
+        if (again >= 0)
+            (void)close(again);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(d));)
+        if (ring_dir_is_table(entry->d_name))
+            fn(dir, entry->d_name, arg);
+    (void)closedir(d);
+}
+
+static void ring_dir_unlink(int dir, const char *name, void *arg) {
+    (void)arg;
+    (void)unlinkat(dir, name, 0);
+}
+
+int ring_dir_create(const char *base, int64_t pid, uint64_t start_ticks, char *path, struct err *e) {
+    if (mkdir(base, 0700) != 0 && errno != EEXIST)
+        return err_set_errno(e, ERR_FAILED, errno, "%s: cannot be made", base);
+    int own = ring_dir_open_own(base);
+    if (own < 0)
+        return err_set_errno(e, ERR_FAILED, errno, "%s: is not a folder of ours alone", base);
+    (void)close(own);
+    int problem = EEXIST;
+    for (int i = 1; i <= RING_DIR_SAME_PID; i++) {
+        char more[8] = "";
+        if (i > 1)
+            (void)snprintf(more, sizeof more, "-%d", i);
+        (void)snprintf(path, RING_DIR_PATH, "%s/%" PRId64 "-%" PRIu64 "%s", base, pid, start_ticks, more);
+        if (mkdir(path, 0700) != 0 && errno != EEXIST)
+            return err_set_errno(e, ERR_FAILED, errno, "%s: cannot be made", path);
+        int dir = ring_dir_open_own(path);
+        if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0) {
+            ring_dir_tables(dir, ring_dir_unlink, NULL);
+            return dir;
+        }
+        problem = errno;
+        if (dir >= 0)
+            (void)close(dir);
+    }
+    return err_set_errno(e, ERR_FAILED, problem, "%s: is used by another", path);
+}
+
+int ring_dir_create_file(int dir, const char *table) {
+    char name[128];
+    (void)snprintf(name, sizeof name, "%s%s", table, RING_DIR_SUFFIX);
+    return openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+void ring_dir_remove(int dir, const char *path) {
+    ring_dir_tables(dir, ring_dir_unlink, NULL);
+    (void)rmdir(path);
+}
+
+/* Take the lock if nobody has it. 1 somebody has it, 0 we have it, -1 with errno. */
+static int ring_dir_lock(int dir, int how) {
+    if (flock(dir, how | LOCK_NB) == 0)
+        return 0;
+    return errno == EWOULDBLOCK ? 1 : -1;
+}
+
+int ring_dir_alive(const char *path) {
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return -1;
+    int rc = ring_dir_lock(dir, LOCK_SH);
+    int saved = errno;
+    (void)close(dir);
+    errno = saved;
+    return rc;
+}
+
+static void ring_dir_newest(int dir, const char *name, void *arg) {
+    double *newest = arg;
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return;
+    double at = (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9;
+    *newest = at > *newest ? at : *newest;
+}
+
+/* Fill from a folder's name and state. Whether it is one of ours. */
+static bool ring_dir_look(const char *base, const char *name, uid_t uid, struct ring_dir_entry *out) {
+    struct stat st;
+    int used = 0;
+    if (sscanf(name, "%" SCNd64 "-%" SCNu64 "%n", &out->pid, &out->start_ticks, &used) != 2 || used == 0 ||
+        (name[used] != '\0' && name[used] != '-') || out->pid <= 0)
+        return false;
+    if (snprintf(out->path, sizeof out->path, "%s/%s", base, name) >= (int)sizeof out->path)
+        return false;
+    int dir = open(out->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return false;
+    bool ours = fstat(dir, &st) == 0 && st.st_uid == uid;
+    if (ours) {
+        out->modified_at = (double)st.st_mtim.tv_sec;
+        ring_dir_tables(dir, ring_dir_newest, &out->modified_at);
+        out->alive = ring_dir_lock(dir, LOCK_SH) != 0;
+    }
+    (void)close(dir);
+    return ours;
+}
+
+int ring_dir_each(const char *base, uid_t uid, int (*fn)(const struct ring_dir_entry *entry, void *arg),
+                  void *arg) {
+    DIR *d = opendir(base);
+    int rc = 0;
+    if (!d)
+        return 0;
+    for (struct dirent *entry; rc == 0 && (entry = readdir(d));) {
+        struct ring_dir_entry found = {.pid = 0};
+        if (ring_dir_look(base, entry->d_name, uid, &found))
+            rc = fn(&found, arg);
+    }
+    (void)closedir(d);
+    return rc;
+}
+
+struct ring_dir_pruning {
+    double before;
+    int removed;
+};
+
+static int ring_dir_prune_one(const struct ring_dir_entry *entry, void *arg) {
+    struct ring_dir_pruning *p = arg;
+    if (entry->alive || entry->modified_at >= p->before)
+        return 0;
+    int dir = ring_dir_open_own(entry->path);
+    /* Only with the lock: a new writer may just have taken it over. */
+    if (dir >= 0 && ring_dir_lock(dir, LOCK_EX) == 0) {
+        ring_dir_remove(dir, entry->path);
+        p->removed++;
+    }
+    if (dir >= 0)
+        (void)close(dir);
+    return 0;
+}
+
+int ring_dir_prune(const char *base, uid_t uid, double before) {
+    struct ring_dir_pruning p = {.before = before};
+    (void)ring_dir_each(base, uid, ring_dir_prune_one, &p);
+    return p.removed;
+}
+
+uint64_t ring_dir_room(const char *base) {
+    struct statvfs fs;
+    if (statvfs(base, &fs) != 0)
+        return 0;
+    return (uint64_t)fs.f_bavail * fs.f_frsize / 4;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ring_dir: where the rings of a process lie.
+ *
+ * A folder BASE/PID-STARTTIME with a file a table. BASE is $PROBING_DATA_DIR, else /dev/shm/probing-UID, else
+ * /tmp/probing-UID. Folders are ours alone (0700, of our user, no links). The writer holds a lock on the folder as long as it
+ * lives, so anybody can see whether it does, in whatever namespaces they are. Usable inside the job.
+ */
+#ifndef STORE_RING_DIR_H
+#define STORE_RING_DIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#define RING_DIR_BASES 3
+#define RING_DIR_PATH 512
+#define RING_DIR_SUFFIX ".ring"
+
+/* BASE number `i` into `buf` (room for RING_DIR_PATH). 0, or -1: there is none of that number (data_dir NULL or "", or too long). */
+int ring_dir_base(char *buf, int i, const char *data_dir, uid_t uid);
+
+/* Make (or take over from a dead writer) the folder of a process below `base` and lock it. The descriptor of the locked folder, its
+ * path in `path` (RING_DIR_PATH); or -1 with the error. Tables that lay there are removed. */
+int ring_dir_create(const char *base, int64_t pid, uint64_t start_ticks, char *path, struct err *e);
+
+/* Make an empty file for a table in the folder. The descriptor, or -1 with errno. */
+int ring_dir_create_file(int dir, const char *table);
+
+/* Remove the tables and the folder. */
+void ring_dir_remove(int dir, const char *path);
+
+/* Does a living writer hold the folder `path`? 1 yes, 0 no, -1 with errno. */
+int ring_dir_alive(const char *path);
+
+/* A folder below a BASE. */
+struct ring_dir_entry {
+    int64_t pid;
+    uint64_t start_ticks;
+    double modified_at; /* when a table in it was written last; seconds since the epoch */
+    bool alive;
+    char path[RING_DIR_PATH];
+};
+
+/* Call `fn` for every folder of user `uid` below `base` until it returns non-zero. That value; 0 at the end or when there is no such base. */
+int ring_dir_each(const char *base, uid_t uid, int (*fn)(const struct ring_dir_entry *entry, void *arg),
+                  void *arg);
+
+/* Remove folders of dead writers that nobody has written to since `before` (seconds since the epoch). How many. */
+int ring_dir_prune(const char *base, uid_t uid, double before);
+
+/* Bytes that rings below `base` (which must exist) may take: a quarter of what is free. 0 unknown. */
+uint64_t ring_dir_room(const char *base);
+
+#endif

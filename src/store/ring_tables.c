@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ring_tables: see ring_tables.h. */
+#include "store/ring_tables.h"
+
+#include <string.h>
+
+static const char *const ring_gil_labels[] = {"none", "waiting", "held", NULL};
+static const char *const ring_kind_labels[] = {"python", "native", NULL};
+static const char *const ring_state_labels[] = {"R", "S", "D", "T", "t", "Z", "X", "I", NULL};
+
+#define RING_TIME                                                                                            \
+    { "timestamp", RING_TIMESTAMP, "s", "when, in seconds since the epoch, UTC", NULL }
+#define RING_END                                                                                             \
+    { .name = NULL }
+
+static const struct ring_column_def ring_samples[] = {
+    RING_TIME,
+    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
+    {"thread", RING_TEXT, NULL, "its name: threading.Thread.name, else the kernel's", NULL},
+    {"stack_id", RING_ID, NULL, "its stack, innermost frame (python.stacks); fold(stack_id) writes it out",
+     NULL},
+    {"on_cpu", RING_BOOL, NULL, "1: its CPU clock had moved since the last look", NULL},
+    {"gil", RING_ENUM, NULL, "held, waiting or none", ring_gil_labels},
+    {"gc", RING_BOOL, NULL, "1: within a garbage collection", NULL},
+    {"torn", RING_BOOL, NULL, "1: it moved while it was read, the stack may mix two moments", NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_samples / sizeof ring_samples[0] == RING_SAMPLES_COUNT + 1, "columns of samples");
+
+static const struct ring_column_def ring_stacks[] = {
+    {"stack_id", RING_ID, NULL, "a stack is its innermost node", NULL},
+    {"parent_id", RING_ID, NULL, "the stack of its caller; NULL for the outermost frame", NULL},
+    {"frame_id", RING_ID, NULL, "the frame (python.frames)", NULL},
+    {"depth", RING_UINT32, "frames", "frames below it, 0 for the outermost", NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_stacks / sizeof ring_stacks[0] == RING_STACKS_COUNT + 1, "columns of stacks");
+
+static const struct ring_column_def ring_frames[] = {
+    {"frame_id", RING_ID, NULL, "number of the frame", NULL},
+    {"func", RING_TEXT, NULL, "function, with the names around it where the interpreter keeps them", NULL},
+    {"file", RING_TEXT, NULL, "file, as the interpreter has it", NULL},
+    {"lineno", RING_INT32, NULL, "current line, not the function's first", NULL},
+    {"kind", RING_ENUM, NULL, "python or native", ring_kind_labels},
+    RING_END,
+};
+_Static_assert(sizeof ring_frames / sizeof ring_frames[0] == RING_FRAMES_COUNT + 1, "columns of frames");
+
+static const struct ring_column_def ring_thread_history[] = {
+    RING_TIME,
+    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
+    {"name", RING_TEXT, NULL, "threading.Thread.name; NULL for a thread without Python", NULL},
+    {"native_name", RING_TEXT, NULL, "the kernel's name", NULL},
+    {"state", RING_ENUM, NULL, "the kernel's letter: R runs or could, S sleeps, D waits for a device",
+     ring_state_labels},
+    {"cpu_pct", RING_DOUBLE, "%", "of one core, in the second before", NULL},
+    {"wchan", RING_TEXT, NULL, "where in the kernel it waits", NULL},
+    {"voluntary_switches", RING_INT64, NULL, "times it gave up its CPU since it began", NULL},
+    {"involuntary_switches", RING_INT64, NULL, "times its CPU was taken away since it began", NULL},
+    {"minor_faults", RING_INT64, NULL, "page faults without a disk since it began", NULL},
+    {"major_faults", RING_INT64, NULL, "page faults with a disk since it began", NULL},
+    {"cpu", RING_INT32, NULL, "the CPU it ran on last", NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_thread_history / sizeof ring_thread_history[0] == RING_THREAD_COUNT + 1,
+               "columns of threads");
+
+static const struct ring_column_def ring_process_history[] = {
+    RING_TIME,
+    {"cpu_pct", RING_DOUBLE, "%", "of one core, all threads, in the second before", NULL},
+    {"rss_bytes", RING_INT64, "bytes", "memory in RAM", NULL},
+    {"pss_bytes", RING_INT64, "bytes", "memory in RAM, shared pages divided among their users", NULL},
+    {"swap_bytes", RING_INT64, "bytes", "memory swapped out", NULL},
+    {"threads", RING_INT32, NULL, "threads of the process", NULL},
+    {"fds", RING_INT32, NULL, "open file descriptors", NULL},
+    {"voluntary_switches", RING_INT64, NULL, "times a thread gave up its CPU since the start", NULL},
+    {"involuntary_switches", RING_INT64, NULL, "times a thread's CPU was taken away since the start", NULL},
+    {"minor_faults", RING_INT64, NULL, "page faults without a disk since the start", NULL},
+    {"major_faults", RING_INT64, NULL, "page faults with a disk since the start", NULL},
+    {"read_bytes", RING_INT64, "bytes", "read from storage since the start", NULL},
+    {"written_bytes", RING_INT64, "bytes", "written to storage since the start", NULL},
+    {"cgroup_memory_bytes", RING_INT64, "bytes", "memory that its cgroup uses", NULL},
+    {"cgroup_limit_bytes", RING_INT64, "bytes", "memory that its cgroup may use; NULL without a limit", NULL},
+    {"throttled_s", RING_DOUBLE, "s", "time its cgroup was kept from running since the start", NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_process_history / sizeof ring_process_history[0] == RING_PROCESS_COUNT + 1,
+               "columns of process");
+
+static const struct ring_column_def ring_memory[] = {
+    RING_TIME,
+    {"memory_mb", RING_DOUBLE, "MiB", "memory of the process: in RAM and swapped out", NULL},
+    {"rss_mb", RING_DOUBLE, "MiB", "of that, in RAM", NULL},
+    {"gpu_allocated_mb", RING_DOUBLE, "MiB", "in torch's tensors on GPUs", NULL},
+    {"gpu_reserved_mb", RING_DOUBLE, "MiB", "held by torch's allocator on GPUs", NULL},
+    {"gc_objects", RING_INT64, NULL, "objects that Python's garbage collector knows", NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_memory / sizeof ring_memory[0] == RING_MEMORY_COUNT + 1, "columns of memory");
+
+static const struct ring_column_def ring_gc[] = {
+    RING_TIME,
+    {"generation", RING_INT32, NULL, "0 young, 1, 2 everything", NULL},
+    {"duration_ms", RING_DOUBLE, "ms", "how long it took", NULL},
+    {"collected", RING_INT64, NULL, "objects freed", NULL},
+    {"step", RING_INT64, NULL, "the training step it fell into", NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_gc / sizeof ring_gc[0] == RING_GC_COUNT + 1, "columns of gc");
+
+static const struct ring_column_def ring_status[] = {
+    RING_TIME,
+    {"uptime_s", RING_DOUBLE, "s", "since the agent started", NULL},
+    {"cpu_s", RING_DOUBLE, "s", "CPU time of the agent's threads so far", NULL},
+    {"overhead_pct", RING_DOUBLE, "%", "CPU of the agent, of one core, over the last seconds", NULL},
+    {"rss_bytes", RING_INT64, "bytes", "memory that the agent holds", NULL},
+    {"rate_hz", RING_DOUBLE, "Hz", "samples of a thread a second, as asked for", NULL},
+    {"samples", RING_INT64, NULL, "looks at threads so far", NULL},
+    {"torn", RING_INT64, NULL, "of those, with a stack that may mix two moments", NULL},
+    {"dropped", RING_INT64, NULL, "samples that no client got", NULL},
+    {"us_per_sample", RING_DOUBLE, "us", "CPU time of one look", NULL},
+    {"clients", RING_INT32, NULL, "connected now", NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_status / sizeof ring_status[0] == RING_STATUS_COUNT + 1, "columns of status");
+
+/* ---- made when they are read ---- */
+
+static const struct ring_column_def ring_backtrace[] = {
+    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
+    {"thread", RING_TEXT, NULL, "its name", NULL},
+    {"depth", RING_INT32, "frames", "0 is the innermost frame", NULL},
+    {"func", RING_TEXT, NULL, "function", NULL},
+    {"file", RING_TEXT, NULL, "file, as the interpreter has it", NULL},
+    {"lineno", RING_INT32, NULL, "current line", NULL},
+    {"kind", RING_ENUM, NULL, "python or native", ring_kind_labels},
+    {"locals", RING_TEXT, NULL, "arguments and variables, as JSON; NULL when they were not asked for", NULL},
+    RING_END,
+};
+
+static const struct ring_column_def ring_threads[] = {
+    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
+    {"name", RING_TEXT, NULL, "threading.Thread.name", NULL},
+    {"native_name", RING_TEXT, NULL, "the kernel's name", NULL},
+    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels},
+    {"on_cpu", RING_BOOL, NULL, "1: its CPU clock has moved since the last look", NULL},
+    {"gil", RING_ENUM, NULL, "held, waiting or none", ring_gil_labels},
+    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL},
+    {"wchan", RING_TEXT, NULL, "where in the kernel it waits", NULL},
+    {"func", RING_TEXT, NULL, "innermost Python function", NULL},
+    {"file", RING_TEXT, NULL, "its file", NULL},
+    {"lineno", RING_INT32, NULL, "its current line", NULL},
+    RING_END,
+};
+
+static const struct ring_column_def ring_process[] = {
+    {"ppid", RING_INT32, NULL, "parent", NULL},
+    {"cmd", RING_TEXT, NULL, "command line", NULL},
+    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels},
+    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL},
+    {"rss_mb", RING_DOUBLE, "MiB", "memory in RAM", NULL},
+    {"threads", RING_INT32, NULL, "threads of the process", NULL},
+    {"fds", RING_INT32, NULL, "open file descriptors", NULL},
+    {"uptime_s", RING_DOUBLE, "s", "since the process started", NULL},
+    RING_END,
+};
+
+static const struct ring_column_def ring_system_threads[] = {
+    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
+    {"native_name", RING_TEXT, NULL, "the kernel's name", NULL},
+    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels},
+    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL},
+    {"wchan", RING_TEXT, NULL, "where in the kernel it waits", NULL},
+    RING_END,
+};
+
+static const struct ring_column_def ring_config[] = {
+    {"key", RING_TEXT, NULL, "name of the setting", NULL},
+    {"value", RING_TEXT, NULL, "what it is now", NULL},
+    {"default", RING_TEXT, NULL, "what it is when nobody sets it", NULL},
+    {"help", RING_TEXT, NULL, "what it does", NULL},
+    RING_END,
+};
+
+#define RING_HOURS 3600.0
+
+/* name, alias, help, cost, weight, retention in seconds, percent for strings, columns */
+const struct ring_table_def RING_TABLES[RING_TABLE_COUNT] = {
+    [RING_SAMPLES] = {"python.samples", NULL, "one look at one thread", RING_COST_ALWAYS, 48, 4 * RING_HOURS,
+                      4, ring_samples},
+    [RING_STACKS] = {"python.stacks", NULL, "a frame below its caller; a stack is a path of them",
+                     RING_COST_ALWAYS, 10, 0, 0, ring_stacks},
+    [RING_FRAMES] = {"python.frames", NULL, "a function at a line", RING_COST_ALWAYS, 10, 0, 70, ring_frames},
+    [RING_THREAD_HISTORY] = {"system.threads_history", NULL, "a thread, once a second", RING_COST_ALWAYS, 16,
+                             4 * RING_HOURS, 10, ring_thread_history},
+    [RING_PROCESS_HISTORY] = {"system.process_history", NULL, "the process, once a second", RING_COST_ALWAYS,
+                              6, 24 * RING_HOURS, 0, ring_process_history},
+    [RING_MEMORY] = {"python.memory", "memory_usage", "memory, once a second", RING_COST_ALWAYS, 4,
+                     24 * RING_HOURS, 0, ring_memory},
+    [RING_GC] = {"python.gc", NULL, "a garbage collection", RING_COST_ALWAYS, 3, 24 * RING_HOURS, 0, ring_gc},
+    [RING_STATUS] = {"probing.status", NULL, "the agent about itself, once a second", RING_COST_ALWAYS, 3,
+                     24 * RING_HOURS, 0, ring_status},
+    [RING_BACKTRACE] = {"python.backtrace", NULL, "a frame of a thread, now", RING_COST_NOW, 0, 0, 0,
+                        ring_backtrace},
+    [RING_THREADS] = {"python.threads", NULL, "a Python thread, now", RING_COST_NOW, 0, 0, 0, ring_threads},
+    [RING_PROCESS] = {"system.process", NULL, "the process, now", RING_COST_NOW, 0, 0, 0, ring_process},
+    [RING_SYSTEM_THREADS] = {"system.threads", NULL, "a thread of any kind, now", RING_COST_NOW, 0, 0, 0,
+                             ring_system_threads},
+    [RING_CONFIG] = {"probing.config", NULL, "a setting of the agent", RING_COST_NOW, 0, 0, 0, ring_config},
+};
+
+int ring_state_label(char state) {
+    for (int i = 0; ring_state_labels[i]; i++)
+        if (ring_state_labels[i][0] == state)
+            return i;
+    return -1;
+}
+
+const struct ring_table_def *ring_table_find(const char *name) {
+    for (size_t i = 0; i < RING_TABLE_COUNT; i++)
+        if (strcmp(RING_TABLES[i].name, name) == 0 ||
+            (RING_TABLES[i].alias && strcmp(RING_TABLES[i].alias, name) == 0))
+            return &RING_TABLES[i];
+    return NULL;
+}

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SQL over ring files: names, types, conditions that are pushed down, joins, many targets, tables that are made when they are
+ * read, what people already type; what is refused; what ends a query.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "store/ring_tables.h"
+#include "store/sql.h"
+#include "unit/store_job.h"
+
+#define T0 1700000000.0 /* 22:13:20 UTC */
+#define ROWS 30000
+
+static struct job job, other;
+
+static int make_jobs(void **state) {
+    (void)state;
+    job_make(&job, 4711, 0);
+    job_make(&other, 4712, 1);
+    job_samples(&job, T0, ROWS);
+    job_samples(&other, T0 + 1000, 200);
+    return 0;
+}
+
+static int remove_jobs(void **state) {
+    (void)state;
+    job_remove(&job);
+    job_remove(&other);
+    return 0;
+}
+
+static void tables_are_there_without_a_target(void **state) {
+    (void)state;
+    struct sql *s = job_session(NULL, 0, NAN);
+    job_expect(s, "SELECT count(*) FROM python.samples", "0\n");
+    job_expect(s, "SELECT count(*) FROM memory_usage", "0\n");
+    job_expect(s, "SELECT count(*) FROM system.process_history, probing.status", "0\n");
+    job_refused(s, "SELECT * FROM python.absent", "no such table");
+    sql_close(s);
+}
+
+static void rows_have_names_types_and_an_origin(void **state) {
+    (void)state;
+    static const char *const names[] = {"rank",     "host",   "pid", "timestamp", "tid", "thread",
+                                        "stack_id", "on_cpu", "gil", "gc",        "torn"};
+    static const char *const types[] = {"integer", "text",    "integer", "timestamp", "integer", "text",
+                                        "integer", "boolean", "text",    "boolean",   "boolean"};
+    struct sql *s = job_session(&job, 1, NAN);
+    struct sql_query q = {.max_rows = 0};
+    struct err e;
+    struct sql_result *r = sql_begin(s, "SELECT * FROM python.samples LIMIT 5", &q, NULL, NULL, &e);
+    assert_non_null(r);
+    assert_int_equal(sql_result_columns(r), 11);
+    for (size_t i = 0; i < 11; i++) {
+        assert_string_equal(sql_result_name(r, i), names[i]);
+        assert_string_equal(sql_result_type(r, i), types[i]);
+    }
+    for (int n = 0; n < 2; n++)
+        assert_int_equal(sql_next(r, &e), 1);
+    assert_true(sql_result_kind(r, 0) == SQL_INTEGER && sql_result_int(r, 0) == 0);
+    assert_string_equal(sql_result_text(r, 1, NULL), "here");
+    assert_int_equal(sql_result_int(r, 2), 4711);
+    assert_true(sql_result_kind(r, 3) == SQL_REAL && fabs(sql_result_real(r, 3) - (T0 + 0.01)) < 1e-6);
+    assert_int_equal(sql_result_int(r, 4), 101);
+    assert_string_equal(sql_result_text(r, 5, NULL), "worker-1");
+    assert_string_equal(sql_result_text(r, 8, NULL), "waiting");
+    assert_true(sql_result_kind(r, 9) == SQL_NULL && sql_result_text(r, 9, NULL) == NULL);
+    sql_end(r);
+    job_expect(s, "SELECT thread IS NULL, count(*) FROM samples GROUP BY 1", "0|22500\n1|7500\n");
+    sql_close(s);
+}
+
+static void conditions_leave_out_what_they_should(void **state) {
+    (void)state;
+    struct sql *s = job_session(&job, 1, T0 + (ROWS - 1) * 0.01);
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE timestamp > now() - 1", "100\n");
+    job_expect(s,
+               "SELECT count(*) FROM python.samples WHERE timestamp >= now() - interval '1 min' AND "
+               "timestamp < now()",
+               "6000\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE timestamp BETWEEN 1700000010 AND 1700000020",
+               "1001\n");
+    job_expect(s, "SELECT tid FROM python.samples WHERE timestamp = 1700000000.05", "101\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE timestamp > 1e300 OR timestamp < -1e300", "0\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE timestamp > NULL", "0\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE tid = 102 AND timestamp < 1700000001", "25\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE tid = 102.5", "0\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE tid IN (100, 103)", "15000\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE tid IS NULL", "0\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE pid = 4711", "30000\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE pid = 1", "0\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE rank = 0 AND host = 'here'", "30000\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE host = 'there' OR rank = 9", "0\n");
+    job_expect(s, "SELECT gil, on_cpu, count(*) FROM python.samples GROUP BY 1, 2 ORDER BY 1",
+               "held|1|10000\nnone|0|10000\nwaiting|1|10000\n");
+    sql_close(s);
+}
+
+static void joins_are_right(void **state) {
+    (void)state;
+    struct sql *s = job_session(&job, 1, NAN);
+    job_expect(s,
+               "SELECT f.func, f.lineno, count(*) FROM python.samples s JOIN python.stacks k USING (stack_id)"
+               " JOIN python.frames f USING (frame_id) GROUP BY 1 ORDER BY 1",
+               "f1|10|6000\nf2|20|6000\nf3|30|6000\nf4|40|6000\nf5|50|6000\n");
+    job_expect(s,
+               "SELECT b.func FROM python.stacks k JOIN python.stacks p ON p.stack_id = k.parent_id JOIN "
+               "python.frames b ON"
+               " b.frame_id = p.frame_id ORDER BY 1",
+               "f1\nf2\nf3\nf4\n");
+    job_expect(
+        s,
+        "WITH RECURSIVE up(id, depth) AS (SELECT 5, 0 UNION ALL SELECT parent_id, up.depth + 1 FROM up "
+        "JOIN python.stacks"
+        " ON stack_id = up.id WHERE parent_id IS NOT NULL) SELECT group_concat(id) FROM up",
+        "5,4,3,2,1\n");
+    job_expect(s,
+               "SELECT fold(stack_id), count(*) FROM samples WHERE stack_id IN (1, 3) GROUP BY 1 ORDER BY 1",
+               "f1 (a.py:10)|6000\nf1 (a.py:10);f2 (a.py:20);f3 (a.py:30)|6000\n");
+    job_expect(s, "SELECT fold(99), fold(NULL) IS NULL", "?|1\n");
+    job_refused(s, "SELECT fold('x')", "stack_id");
+    sql_close(s);
+}
+
+static void many_targets_are_a_union_whose_ids_do_not_meet(void **state) {
+    (void)state;
+    struct job jobs[] = {job, other};
+    struct sql *s = job_session(jobs, 2, NAN);
+    job_expect(s, "SELECT pid, rank, count(*) FROM python.samples GROUP BY pid",
+               "4711|0|30000\n4712|1|200\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE rank = 1", "200\n");
+    job_expect(s, "SELECT count(*), count(DISTINCT stack_id) FROM python.stacks", "10|10\n");
+    /* Joined by the id alone, rows of different targets do not mix. */
+    job_expect(s, "SELECT s.pid, k.pid, count(*) FROM samples s JOIN stacks k USING (stack_id) GROUP BY 1, 2",
+               "4711|4711|30000\n4712|4712|200\n");
+    job_expect(s,
+               "SELECT DISTINCT pid, fold(stack_id) FROM samples WHERE fold(stack_id) LIKE '%f2 (a.py:20)' "
+               "ORDER BY pid",
+               "4711|f1 (a.py:10);f2 (a.py:20)\n4712|f1 (a.py:10);f2 (a.py:20)\n");
+    job_expect(s,
+               "SELECT a.tid, b.n FROM (SELECT DISTINCT tid FROM samples WHERE pid = 4711) a JOIN (SELECT "
+               "tid, count(*) n"
+               " FROM samples WHERE pid = 4712 GROUP BY tid) b USING (tid) ORDER BY 1",
+               "100|50\n101|50\n102|50\n103|50\n");
+    sql_close(s);
+}
+
+static void files_that_come_later_and_unknown_tables_are_shown(void **state) {
+    (void)state;
+    struct job late;
+    struct err e;
+    job_make(&late, 9, 0);
+    struct sql *s = job_session(&late, 1, NAN);
+    job_refused(s, "SELECT * FROM profiling_data", "no such table");
+    struct ring *r = job_table(&late, &job_profiling_data, 64 * 1024);
+    union ring_value v[] = {{.f = T0}, {.s = "forward"}, {.f = 2.5}, {.i = 3}};
+    assert_int_equal(ring_append(r, v), 0);
+    assert_int_equal(ring_flush(r), 0);
+    assert_int_equal(sql_refresh(s, &e), 0);
+    job_expect(s, "SELECT operation_name, duration_ms, step FROM profiling_data", "forward|2.5|3\n");
+    v[1].s = NULL;
+    (void)ring_append(r, v);
+    (void)ring_flush(r);
+    job_expect(s, "SELECT count(*), count(operation_name) FROM profiling_data", "2|1\n");
+    ring_close(r);
+    sql_close(s);
+    job_remove(&late);
+}
+
+/* ---- what people already type ---- */
+
+static void put_row(struct ring *r, const union ring_value *v) {
+    assert_int_equal(ring_append(r, v), 0);
+    ring_close(r);
+}
+
+static int scan_backtrace(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    int *calls = arg;
+    (void)e;
+    (void)columns;
+    ++*calls;
+    for (int64_t i = 0; i < 12; i++) {
+        char func[16];
+        (void)snprintf(func, sizeof func, "frame%d", (int)i);
+        union ring_value v[] = {
+            {.i = 7}, {.s = "MainThread"}, {.i = 11 - i}, {.s = func}, {.s = "/job/train.py"}, {.i = 10 + i},
+            {.i = 0}, {.s = NULL}};
+        if (sql_sink_put(sink, v) != 0)
+            return 0;
+    }
+    return 0;
+}
+
+static void put_one_row_each(const struct job *j) {
+    put_row(job_table(j, &job_profiling_data, 65536),
+            (union ring_value[]){{.f = T0}, {.s = "forward"}, {.f = 4}, {.i = 1}});
+    put_row(job_table(j, &job_torch_trace, 65536),
+            (union ring_value[]){{.f = T0}, {.i = 1}, {.s = "backward"}, {.s = "net"}, {.f = 8}});
+    put_row(job_table(j, &job_training_logs, 65536),
+            (union ring_value[]){{.f = T0}, {.i = 1}, {.i = 2}, {.f = 0.5}});
+    put_row(job_table(j, &job_comm_metrics, 65536),
+            (union ring_value[]){{.f = T0}, {.i = 0}, {.i = 1}, {.f = 0.25}});
+    put_row(job_table(j, &job_gpu_metrics, 65536), (union ring_value[]){{.f = T0}, {.f = 97}});
+    put_row(job_table(j, &job_memory_allocations, 65536),
+            (union ring_value[]){{.f = T0}, {.s = "load"}, {.i = 4096}});
+    put_row(
+        job_table(j, &RING_TABLES[RING_MEMORY], 65536),
+        (union ring_value[]){{.f = T0}, {.f = 100}, {.f = 90}, {.f = NAN}, {.f = NAN}, {.i = RING_INT_NULL}});
+}
+
+static void every_seed_query_runs(void **state) {
+    (void)state;
+    struct job j;
+    struct err e;
+    int calls = 0;
+    job_make(&j, 31, 0);
+    put_one_row_each(&j);
+    struct sql *s = sql_open(&e);
+    struct sql_provider p = {.def = &RING_TABLES[RING_BACKTRACE], .scan = scan_backtrace, .arg = &calls};
+    struct sql_target t = {.pid = RING_INT_NULL,
+                           .rank = RING_INT_NULL,
+                           .ring_dir = j.dir,
+                           .owner = geteuid(),
+                           .providers = &p,
+                           .n_providers = 1};
+    assert_int_equal(sql_add_target(s, &t, &e), 0);
+    sql_set_now(s, T0 + 30);
+    struct strbuf text, all;
+    strbuf_init(&text, 0);
+    strbuf_init(&all, 0);
+    assert_int_equal(strbuf_read_file(&text, PROBING_SOURCE_DIR "/tests/unit/seed_queries.sql"), 0);
+    const char *tail = strbuf_str(&text);
+    struct sql_query q = {.max_rows = 0};
+    int statements = 0;
+    for (struct sql_result *r; (r = sql_begin(s, tail, &q, &tail, NULL, &e)); statements++) {
+        int rc;
+        while ((rc = sql_next(r, &e)) == 1)
+            (void)strbuf_adds(&all, sql_result_text(r, 0, NULL) ? sql_result_text(r, 0, NULL) : "");
+        if (rc != 0 || sql_result_rows(r) == 0)
+            fail_msg("statement %d: %s, %d rows", statements, rc ? e.text : "", (int)sql_result_rows(r));
+        sql_end(r);
+    }
+    if (e.code != ERR_OK)
+        fail_msg("%s", e.text);
+    assert_int_equal(statements, 12);
+    assert_int_equal(calls, 3);
+    job_expect(s, "SELECT hour(timestamp), avg(memory_mb) FROM memory_usage GROUP BY hour(timestamp)",
+               "22|100.0\n");
+    job_expect(s, "SELECT func, file, lineno FROM python.backtrace LIMIT 2",
+               "frame0|/job/train.py|10\nframe1|/job/train.py|11\n");
+    job_expect(s, "SELECT pid, depth FROM python.backtrace ORDER BY depth LIMIT 1", "31|0\n");
+    job_expect(
+        s,
+        "SELECT function_name, sum(allocated_bytes) AS total_alloc FROM memory_allocations"
+        " WHERE timestamp > now() - interval '1 hour' GROUP BY function_name ORDER BY total_alloc DESC",
+        "load|4096\n");
+    strbuf_fini(&text);
+    strbuf_fini(&all);
+    sql_close(s);
+    job_remove(&j);
+}
+
+/* ---- tables that are made when they are read ---- */
+
+struct fake {
+    int calls;
+    uint64_t columns;
+    const char *failure;
+    size_t rows;
+};
+
+static int scan_fake(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    struct fake *f = arg;
+    f->calls++;
+    f->columns = columns;
+    if (f->failure)
+        return err_set(e, ERR_FAILED, "%s", f->failure);
+    for (size_t i = 0; i < f->rows; i++) {
+        union ring_value v[] = {
+            {.i = (int64_t)i}, {.s = "native"}, {.i = (int64_t)i % 3}, {.f = 0.5}, {.s = NULL}};
+        if (sql_sink_cancelled(sink) || sql_sink_put(sink, v) != 0)
+            break;
+    }
+    return 0;
+}
+
+static void a_provider_is_asked_once_a_query(void **state) {
+    (void)state;
+    struct err e;
+    struct fake f = {.rows = 5};
+    struct sql_provider p = {.def = &RING_TABLES[RING_SYSTEM_THREADS], .scan = scan_fake, .arg = &f};
+    struct sql_target t = {
+        .pid = 77, .rank = RING_INT_NULL, .host = "h", .owner = geteuid(), .providers = &p, .n_providers = 1};
+    struct sql *s = sql_open(&e);
+    assert_int_equal(sql_add_target(s, &t, &e), 0);
+    job_expect(s, "SELECT rank, host, pid, tid, state, wchan FROM system.threads WHERE tid < 2",
+               "|h|77|0|R|\n|h|77|1|S|\n");
+    assert_int_equal(f.calls, 1);
+    assert_int_equal(f.columns, 1 << 0 | 1 << 2 | 1 << 4);
+    job_expect(s, "SELECT count(*) FROM system.threads a JOIN system.threads b ON a.tid = b.tid", "5\n");
+    assert_int_equal(f.calls, 2);
+    job_expect(s, "SELECT count(*) FROM system.threads WHERE pid = 1", "0\n");
+    assert_int_equal(f.calls, 2); /* not this target's: nobody was asked */
+    f.failure = "the target does not answer";
+    job_refused(s, "SELECT * FROM system.threads", "the target does not answer");
+    f.failure = NULL;
+    f.rows = 100 * 1000 * 1000;
+    job_refused(s, "SELECT count(*) FROM system.threads", "more rows than fit");
+    sql_close(s);
+}
+
+/* ---- what is refused ---- */
+
+static void queries_only_read(void **state) {
+    (void)state;
+    struct sql *s = job_session(&job, 1, NAN);
+    job_refused(s, "ATTACH '/tmp/x.db' AS x", "ATTACH is not allowed");
+    job_refused(s, "DETACH python", "DETACH is not allowed");
+    job_refused(s, "PRAGMA writable_schema = 1", "PRAGMA is not allowed");
+    job_refused(s, "SELECT * FROM pragma_database_list", "not allowed");
+    job_refused(s, "SELECT load_extension('/tmp/x.so')", "not allowed");
+    job_refused(s, "CREATE TABLE x(a)",
+                "to CREATE, ALTER or DROP anything but temporary tables is not allowed");
+    job_refused(s, "CREATE TABLE python.x(a)", "not allowed");
+    job_refused(s, "CREATE VIRTUAL TABLE temp.x USING probing_table(0)", "not allowed");
+    job_refused(s, "DROP TABLE python.samples", "not allowed");
+    job_refused(s, "INSERT INTO python.samples(tid) VALUES (1)", "");
+    job_refused(s, "DELETE FROM python.samples", "");
+    job_refused(s, "UPDATE python.samples SET tid = 1", "");
+    job_refused(s, "INSERT INTO sqlite_master VALUES (1, 2, 3, 4, 5)", "");
+    job_refused(s, "VACUUM INTO '/tmp/x.db'", "");
+    job_refused(s, "BEGIN", "not allowed");
+    job_refused(s, "ANALYZE", "not allowed");
+    job_refused(s, "ALTER TABLE python.samples RENAME TO x", "");
+    job_refused(s, "SELECT writefile('/tmp/x', 'y')", "no such function");
+    job_refused(s, "SELECT * FROM probing_table", "");
+    job_refused(s, "SELECT \"typo\" FROM python.samples", "no such column");
+    job_expect(s,
+               "CREATE TEMP TABLE mine AS SELECT tid, count(*) n FROM samples GROUP BY tid; INSERT INTO mine "
+               "VALUES (1, 2);"
+               "UPDATE mine SET n = 3 WHERE tid = 1; DELETE FROM mine WHERE tid > 1; CREATE INDEX temp.i ON "
+               "mine(tid);"
+               "SELECT * FROM mine; DROP TABLE mine",
+               "1|3\n");
+    job_expect(s, "SELECT count(*) FROM python.samples", "30000\n");
+    sql_close(s);
+}
+
+static void errors_say_where(void **state) {
+    (void)state;
+    static const struct sql_query q;
+    struct sql *s = job_session(NULL, 0, NAN);
+    struct sql_error where;
+    struct err e;
+    assert_null(sql_begin(s, "SELECT 1,\n  interval 'x'", &q, NULL, &where, &e));
+    assert_int_equal(where.at, 12);
+    assert_non_null(strstr(e.text, "(line 2, column 3)"));
+    assert_null(sql_begin(s, "SELECT interval '5 minutes',\n  nope FROM samples", &q, NULL, &where, &e));
+    if (where.at >= 0) { /* SQLite 3.38 and later tell */
+        assert_int_equal(where.at, 31);
+        assert_non_null(strstr(e.text, "(line 2, column 3)"));
+    }
+    assert_non_null(strstr(e.text, "no such column: nope"));
+    assert_null(sql_begin(s, "SELEC 1", &q, NULL, &where, &e));
+    assert_non_null(strstr(e.text, "syntax error"));
+    assert_null(sql_begin(s, "SELECT 'abc", &q, NULL, &where, &e));
+    assert_int_equal(e.code, ERR_FAILED);
+    assert_null(sql_begin(s, "  -- nothing\n ; /* at all */", &q, NULL, &where, &e));
+    assert_int_equal(e.code, ERR_OK);
+    sql_close(s);
+}
+
+/* ---- what ends a query ---- */
+
+#define ENDLESS "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+static void time_and_rows_are_limited(void **state) {
+    (void)state;
+    struct sql *s = job_session(&job, 1, NAN);
+    struct sql_query q = {.timeout_s = 0.05};
+    struct err e;
+    static const char *const slow[] = {
+        ENDLESS,
+        "SELECT count(*) FROM samples a, samples b, samples c WHERE a.timestamp + b.timestamp < c.tid"};
+    for (size_t i = 0; i < 2; i++) {
+        struct sql_result *r = sql_begin(s, slow[i], &q, NULL, NULL, &e);
+        assert_non_null(r);
+        assert_int_equal(sql_next(r, &e), -1);
+        assert_non_null(strstr(e.text, "ended after 0.05 s"));
+        sql_end(r);
+    }
+    q = (struct sql_query){.max_rows = 3};
+    struct sql_result *r = sql_begin(s, "SELECT tid FROM samples", &q, NULL, NULL, &e);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(sql_next(r, &e), 1);
+    assert_false(sql_result_truncated(r));
+    assert_int_equal(sql_next(r, &e), 0);
+    assert_true(sql_result_truncated(r));
+    assert_int_equal(sql_result_rows(r), 3);
+    assert_int_equal(sql_next(r, &e), 0);
+    assert_null(sql_begin(s, "SELECT 1", &q, NULL, NULL, &e));
+    assert_non_null(strstr(e.text, "a query is running"));
+    sql_end(r);
+    r = sql_begin(s, "SELECT tid FROM samples LIMIT 3", &q, NULL, NULL, &e);
+    while (sql_next(r, &e) == 1)
+        ;
+    assert_false(sql_result_truncated(r));
+    sql_end(r);
+    sql_close(s);
+}
+
+static void *interrupt_soon(void *arg) {
+    usleep(20000);
+    sql_interrupt(arg);
+    return NULL;
+}
+
+static void another_thread_can_interrupt(void **state) {
+    (void)state;
+    static const struct sql_query q;
+    struct sql *s = job_session(&job, 1, NAN);
+    struct err e;
+    pthread_t thread;
+    struct sql_result *r = sql_begin(s, ENDLESS, &q, NULL, NULL, &e);
+    assert_int_equal(pthread_create(&thread, NULL, interrupt_soon, s), 0);
+    assert_int_equal(sql_next(r, &e), -1);
+    assert_non_null(strstr(e.text, "interrupted"));
+    sql_end(r);
+    pthread_join(thread, NULL);
+    job_expect(s, "SELECT 1", "1\n");
+    sql_close(s);
+}
+
+static void files_that_cannot_be_read_are_named(void **state) {
+    (void)state;
+    struct job bad;
+    char path[128];
+    job_make(&bad, 1, 0);
+    (void)snprintf(path, sizeof path, "%s/python.samples.ring", bad.dir);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("rubbish", f);
+    fclose(f);
+    put_row(job_table(&bad, &job_gpu_metrics, 65536), (union ring_value[]){{.f = T0}, {.f = 97}});
+    struct sql *s = job_session(&bad, 1, NAN);
+    assert_non_null(strstr(sql_note(s), "python.samples.ring: not a ring table"));
+    job_expect(s, "SELECT gpu_util FROM gpu_metrics", "97.0\n");
+    job_expect(s, "SELECT count(*) FROM samples", "0\n");
+    sql_close(s);
+    struct err e;
+    struct sql_target gone = {.ring_dir = "/nonexistent", .owner = geteuid()};
+    s = sql_open(&e);
+    assert_int_equal(sql_add_target(s, &gone, &e), -1);
+    assert_non_null(strstr(e.text, "/nonexistent"));
+    sql_close(s);
+    job_remove(&bad);
+}
+
+static void tables_describe_themselves(void **state) {
+    (void)state;
+    struct sql *s = job_session(&job, 1, NAN);
+    bool seen = false;
+    const char *last = "";
+    for (size_t i = 0; i < sql_table_count(s); i++) {
+        struct sql_table_info t;
+        sql_table_info(s, i, &t);
+        assert_true(strcmp(last, t.name) < 0);
+        last = t.name;
+        assert_true(t.help[0] != '\0' && t.n_columns > 0);
+        for (size_t k = 0; k < t.n_columns; k++)
+            assert_true(t.columns[k].help[0] != '\0');
+        if (strcmp(t.name, "python.samples") == 0) {
+            seen = true;
+            assert_int_equal(t.rows, ROWS);
+            assert_true(fabs(t.oldest - T0) < 1e-5 && fabs(t.newest - (T0 + (ROWS - 1) * 0.01)) < 1e-5);
+            assert_true(t.cost == RING_COST_ALWAYS && t.bytes > 0);
+        }
+    }
+    assert_true(seen);
+    assert_true(fabs(sql_newest(s) - (T0 + (ROWS - 1) * 0.01)) < 1e-5);
+    sql_close(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_are_there_without_a_target),
+        cmocka_unit_test(rows_have_names_types_and_an_origin),
+        cmocka_unit_test(conditions_leave_out_what_they_should),
+        cmocka_unit_test(joins_are_right),
+        cmocka_unit_test(many_targets_are_a_union_whose_ids_do_not_meet),
+        cmocka_unit_test(files_that_come_later_and_unknown_tables_are_shown),
+        cmocka_unit_test(every_seed_query_runs),
+        cmocka_unit_test(a_provider_is_asked_once_a_query),
+        cmocka_unit_test(queries_only_read),
+        cmocka_unit_test(errors_say_where),
+        cmocka_unit_test(time_and_rows_are_limited),
+        cmocka_unit_test(another_thread_can_interrupt),
+        cmocka_unit_test(files_that_cannot_be_read_are_named),
+        cmocka_unit_test(tables_describe_themselves),
+    };
+    return cmocka_run_group_tests(tests, make_jobs, remove_jobs);
+}
