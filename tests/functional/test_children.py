@@ -96,7 +96,8 @@ def test_children_below_their_parent(family, screen, probing, probing_top, ptrac
     s.wait_for(f"pid {family.workers[0]}  ")
     s.wait_for("Stack of MainThread")
     s.wait_gone("main_of_the_job ")
-    assert not untouched(family.workers[0]) and untouched(family.workers[1])
+    wait_until(lambda: not untouched(family.workers[0]), 20, "the agent in the first worker")
+    assert untouched(family.workers[1])
     assert probing(str(family.workers[0]), "status", "--json").ok().json()["clients"] >= 1
     s.type("C")
     s.wait_for(f"pid {family.pid}  ")

@@ -127,14 +127,19 @@ def test_garbage_is_being_collected(each_python, ptrace, garbage, dump, probing_
     assert counts["sleeper"][1] == 0
 
 
-def test_no_garbage_is_collected(each_python, ptrace, garbage, dump, probing_top):
+def test_no_garbage_is_collected(each_python, ptrace, garbage, dump, probing_top, wait_until):
     running = garbage(each_python, "allocate")
     for snapshot in dump(running.pid, 20, 10):
         assert snapshot["gc_running"] == (-1 if stripped(snapshot) else 0)
         assert by_name(snapshot)["sleeper"]["gc"] == 0
         assert by_name(snapshot)["MainThread"]["gc"] in ((-1, 0) if stripped(snapshot) else (0,))
-    document = probing_top("--export", "json", "--duration", "0.5", str(running.pid)).ok().json()
-    assert sum(s["samples"] for s in document["samples"]) > 0 == sum(s["gc_samples"] for s in document["samples"])
+
+    def sampled():
+        document = probing_top("--export", "json", "--duration", "0.5", str(running.pid)).ok().json()
+        return document["samples"]
+
+    samples = wait_until(sampled, 30, "samples")
+    assert sum(s["samples"] for s in samples) > 0 == sum(s["gc_samples"] for s in samples)
     assert running.begun() == 0
 
 

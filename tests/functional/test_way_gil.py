@@ -34,7 +34,7 @@ def gilhog(target, build_dir):
     return target(HOG, library, name="hog.py")
 
 
-def test_everything_answers(gilhog, probing, probing_top, ptrace):
+def test_everything_answers(gilhog, probing, probing_top, ptrace, wait_until):
     pid = str(gilhog.pid)
     inject = probing(pid, "inject", "--json").ok()
     assert inject.json()["already"] is False
@@ -51,12 +51,18 @@ def test_everything_answers(gilhog, probing, probing_top, ptrace):
     threads = {t["name"]: t for t in document["threads"]}
     main, starving = threads["MainThread"], threads["starving"]
     assert document["gil_holder_tid"] == gilhog.pid
-    assert main["gil"] == "held" and main["on_cpu"] is True and main["state"] == "R"
+    assert main["gil"] == "held" and main["state"] == "R"
     assert [f["func"] for f in main["frames"]] == ["hold_gil", "<module>"]
     assert main["frames"][0]["line"] == 12 and main["frames"][0]["file"] == gilhog.script
     # It wakes every few milliseconds to ask for the GIL, which takes next to no time.
     assert starving["gil"] == "waiting" and starving["cpu_pct"] < 20
     assert starving["frames"][0]["func"] == "wait_for_gil" and starving["frames"][0]["line"] == 8
+
+    def on_cpu():  # where there are more busy threads than CPUs, it may not have had one between two looks
+        threads = probing(pid, "backtrace", "--json").ok().json()["threads"]
+        return next(t for t in threads if t["name"] == "MainThread")["on_cpu"]
+
+    wait_until(on_cpu, 30, "the holder to be on a CPU")
 
     assert probing(pid, "eject").ok().seconds < 2 * PROMPT_SECONDS
     assert [n for n in gilhog.thread_names().values() if n.startswith("probing")] == []

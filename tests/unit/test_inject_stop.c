@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -54,6 +55,7 @@ static void nap(void) { (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, 
 static pid_t child_that(void (*fn)(void)) {
     pid_t pid = fork();
     if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves none behind */
         fn();
         _exit(0);
     }
@@ -82,6 +84,16 @@ static void wait_for_steps(unsigned long from) {
     assert_true(shared->steps > from);
 }
 
+/* Stop it, however long it waits for a CPU on which it could. */
+static void stop_surely(struct stop *s, pid_t pid) {
+    uint64_t end = clock_mono_ns() + LONGEST_NS;
+    while (stop_thread(s, pid) != 0) {
+        assert_true(clock_mono_ns() < end);
+        while (stop_tend(s) && clock_mono_ns() < end)
+            nap();
+    }
+}
+
 static void spin(void) {
     shared->ready = true;
     while (!shared->end)
@@ -95,7 +107,7 @@ static void check_stands_still(void **state) {
     stop_init(&s, pid);
     for (int i = 0; i < 20; i++) {
         wait_for_steps(shared->steps);
-        assert_int_equal(stop_thread(&s, pid), 0);
+        stop_surely(&s, pid);
         assert_int_equal(state_of(pid), 't');
         unsigned long steps = shared->steps;
         nap();
@@ -104,7 +116,6 @@ static void check_stands_still(void **state) {
         assert_true(state_of(pid) != 't');
     }
     assert_int_equal(s.stops, 20);
-    assert_int_equal(s.refused, 0);
     assert_false(stop_tend(&s));
     bury(pid);
 }
@@ -131,7 +142,7 @@ static void check_signals_arrive(void **state) {
     pid_t pid = child_that(signal_itself);
     stop_init(&s, pid);
     for (int i = 0; i < 300; i++) {
-        assert_int_equal(stop_thread(&s, pid), 0);
+        stop_surely(&s, pid);
         (void)stop_release(&s);
     }
     shared->end = true;
@@ -156,7 +167,7 @@ static void check_waiting_call_goes_on(void **state) {
     while (state_of(pid) != 'S' && clock_mono_ns() < end)
         nap();
     stop_init(&s, pid);
-    assert_int_equal(stop_thread(&s, pid), 0);
+    stop_surely(&s, pid);
     assert_true(stop_release(&s) > 0);
     assert_int_equal(waitpid(pid, NULL, __WALL), pid);
     assert_int_equal(shared->result, 1);
@@ -198,7 +209,7 @@ static void check_late_one_is_let_go(void **state) {
         nap();
     assert_false(stop_tend(&s));
     wait_for_steps(shared->steps);
-    assert_int_equal(stop_thread(&s, pid), 0); /* as any other from now on */
+    stop_surely(&s, pid); /* as any other from now on */
     (void)stop_release(&s);
     wait_for_steps(shared->steps);
     bury(pid);
@@ -209,7 +220,7 @@ static void check_dies_while_stopped(void **state) {
     struct stop s;
     pid_t pid = child_that(spin);
     stop_init(&s, pid);
-    assert_int_equal(stop_thread(&s, pid), 0);
+    stop_surely(&s, pid);
     assert_int_equal(kill(pid, SIGKILL), 0);
     (void)stop_release(&s);
     assert_int_equal(waitpid(pid, NULL, __WALL), pid);
@@ -249,6 +260,9 @@ static void check_refuses(void **state) {
     assert_int_equal(s.refused, 1);
     (void)sem_post(&other.enough);
     assert_int_equal(pthread_join(thread, NULL), 0);
+    uint64_t end = clock_mono_ns() + LONGEST_NS;
+    while (stop_check(other.pid, &e) != 0 && clock_mono_ns() < end)
+        nap(); /* the kernel lets go of what a thread traced a little after it can be joined */
     assert_int_equal(stop_check(other.pid, &e), 0);
     wait_for_steps(shared->steps);
     bury(other.pid);
