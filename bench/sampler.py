@@ -11,7 +11,7 @@ Parts:
   train   examples/train.py in windows with and without sampling (when torch is there), pinned and not
   many    a job of 160 threads, half of them native, in such windows
 
-CPU time is the kernel's account (schedstat) of the agent's threads, the client and the other tools. What handlers spend is the
+Tools are measured while they are at work: what starting them costs is left out. CPU time is the kernel's account (schedstat) of the agent's threads, the client and the other tools. What handlers spend is the
 agent's own account (time within the handler, and delivery as it measures it); the windows see what it really does to the job.
 A tool that stops the job is charged that too: the time its busy thread neither ran nor waited for a CPU.
 `verdicts` sets the figures beside their budgets: kept, missed, or undecided when a figure's interval reaches over its budget (a
@@ -35,6 +35,7 @@ import procs  # noqa: E402
 import windows  # noqa: E402
 
 PARTS = ("tick", "peers", "idle", "train", "many")
+LEAD_S = 1  # a tool is up by then, and every thread has been seen
 
 
 def job_path(name):
@@ -151,21 +152,33 @@ def part_tick(args):
 
 # --- peers --------------------------------------------------------------------------------------------------------
 
+def watch(process, pid, seconds, read):
+    """What `read()` counts more of, and the CPU seconds of a tool that has been up for a moment, within `seconds`. Then it ends."""
+    time.sleep(LEAD_S)
+    before, own, started = read(), procs.all_cpu(process.pid), time.monotonic()
+    time.sleep(seconds)
+    after, own_then, elapsed = read(), procs.all_cpu(process.pid), time.monotonic() - started
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+    return [b - a for a, b in zip(before, after)], own_then - own, elapsed
+
+
 def run_ours(args, job, seconds, mode):
     """Agent, client and handlers in percent of a core, and what the agent says of itself."""
-    before, agent, children = status_of(args.build, job.pid), procs.agent_cpu(job.pid), procs.children_cpu()
-    started = time.monotonic()
-    client(args.build, job.pid, seconds, mode).wait()
-    elapsed = time.monotonic() - started
-    theirs, ours = procs.children_cpu() - children, procs.agent_cpu(job.pid) - agent
-    after = status_of(args.build, job.pid)
-    exact, samples = after["exact"] - before["exact"], after["samples"] - before["samples"]
-    handlers = exact * (after["us_per_signal"] or 0) / 1e6
-    said = after["samples"] * after["us_per_sample"] - before["samples"] * (before["us_per_sample"] or 0)
-    return {"cost_pct": 100 * (theirs + ours + handlers) / elapsed, "agent_pct": 100 * ours / elapsed,
-            "client_pct": 100 * theirs / elapsed, "handlers_pct": 100 * handlers / elapsed, "hz": samples / elapsed,
-            "us_per_sample": said / samples, "us_per_sample_measured": 1e6 * (ours + handlers) / samples,
-            "exact": exact, "torn": after["torn"] - before["torn"], "us_per_signal": after["us_per_signal"]}
+    def read():
+        s, agent = status_of(args.build, job.pid), procs.agent_cpu(job.pid)
+        return agent, s["exact"], s["samples"], s["torn"], s["samples"] * (s["us_per_sample"] or 0), s["exact"] * (s["us_per_signal"] or 0)
+
+    process = client(args.build, job.pid, seconds + 2 * LEAD_S + 0.5, mode)
+    (agent, exact, samples, torn, said, handlers), own, elapsed = watch(process, job.pid, seconds, read)
+    handlers = handlers / 1e6
+    return {"cost_pct": 100 * (own + agent + handlers) / elapsed, "agent_pct": 100 * agent / elapsed, "client_pct": 100 * own / elapsed,
+            "handlers_pct": 100 * handlers / elapsed, "hz": samples / elapsed, "us_per_sample": said / samples,
+            "us_per_sample_measured": 1e6 * (agent + handlers) / samples, "exact": exact, "torn": torn,
+            "us_per_signal": 1e6 * handlers / exact if exact else None}
 
 
 def busy_thread(pid):
@@ -176,20 +189,12 @@ def busy_thread(pid):
 
 
 def run_tool(command, pid, busy, seconds):
-    """Its CPU time, and the time in which the thread that never waits neither ran nor waited for a CPU. None: it failed. It ends by
-    itself; `seconds` is when that is not believed any more."""
-    children, stat, started = procs.children_cpu(), procs.schedstat(pid, busy), time.monotonic()
+    """Its CPU time, and the time in which the thread that never waits neither ran nor waited for a CPU. None: it failed."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)
-        process.wait(20)
-    elapsed, now = time.monotonic() - started, procs.schedstat(pid, busy)
+    (ran, waited, _), own, elapsed = watch(process, pid, seconds, lambda: procs.schedstat(pid, busy))
     if process.returncode != 0:
         return None
-    stood = max(0.0, elapsed - (now[0] - stat[0]) - (now[1] - stat[1]))
-    own = procs.children_cpu() - children
+    stood = max(0.0, elapsed - ran - waited)
     return {"cost_pct": 100 * (own + stood) / elapsed, "own_pct": 100 * own / elapsed, "stopped_pct": 100 * stood / elapsed}
 
 
@@ -205,7 +210,7 @@ def part_peers(args):
     inject(args.build, job.pid)
     tools = find_tools(args.build)
     rounds = {name: [] for name in ["exact", "gentle", *tools]}
-    seconds = max(3, int(args.seconds))
+    seconds = 2 * max(2, int(args.seconds))
     busy = busy_thread(job.pid)
     run_ours(args, job, 1, "exact")  # every code object is seen for the first time
     for _ in range(args.rounds):
@@ -213,7 +218,7 @@ def part_peers(args):
             rounds[mode].append(run_ours(args, job, seconds, mode))
         with tempfile.TemporaryDirectory() as scratch:
             for name, path in tools.items():
-                row = run_tool(peer_command(name, path, job.pid, seconds, os.path.join(scratch, "out")), job.pid, busy, seconds + 60)
+                row = run_tool(peer_command(name, path, job.pid, seconds + 3, os.path.join(scratch, "out")), job.pid, busy, seconds)
                 if row:
                     rounds[name].append(row)
     job.end()
@@ -262,8 +267,6 @@ def part_idle(args):
 
 
 # --- windows with and without sampling ----------------------------------------------------------------------------
-
-LEAD_S = 0.8  # the client is up by then, and every thread has been seen
 
 
 def sampled_window(args, pid, on, measure):

@@ -67,10 +67,6 @@ class Screen:
         os.waitpid(self.pid, 0)
 
 
-def cpu_s(pid):
-    return sum(procs.schedstat(pid, tid)[0] for tid in procs.threads(pid))
-
-
 def switches(pid):
     total = 0
     for tid in procs.threads(pid):
@@ -100,9 +96,9 @@ def key_times(screen, count):
 def measure(args, pid):
     screen = Screen(f"{args.build}/probing-top", "-d", "250ms", str(pid))
     screen.drain(3)
-    before, started = cpu_s(screen.pid), time.monotonic()
+    before, started = procs.all_cpu(screen.pid), time.monotonic()
     screen.drain(args.seconds)
-    out = {"cpu_pct": round(100 * (cpu_s(screen.pid) - before) / (time.monotonic() - started), 3)}
+    out = {"cpu_pct": round(100 * (procs.all_cpu(screen.pid) - before) / (time.monotonic() - started), 3)}
     out["private_mb"], out["rss_mb"] = memory_mb(screen.pid)
     screen.type(" ")
     screen.drain(1)
@@ -110,11 +106,11 @@ def measure(args, pid):
     out["key_to_paint_ms"] = {"median": round(statistics.median(times), 2), "p99": round(times[int(0.99 * (len(times) - 1))], 2),
                               "worst": round(times[-1], 2)}
     screen.drain(1)
-    before, cpu, started = switches(screen.pid), cpu_s(screen.pid), time.monotonic()
+    before, cpu, started = switches(screen.pid), procs.all_cpu(screen.pid), time.monotonic()
     screen.drain(args.seconds)
     elapsed = time.monotonic() - started
     out["wakeups_paused"] = round((switches(screen.pid) - before) / elapsed, 2)
-    out["cpu_pct_paused"] = round(100 * (cpu_s(screen.pid) - cpu) / elapsed, 3)
+    out["cpu_pct_paused"] = round(100 * (procs.all_cpu(screen.pid) - cpu) / elapsed, 3)
     screen.end()
     return out
 

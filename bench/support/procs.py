@@ -2,7 +2,6 @@
 """What a process and its threads have used, by the kernel's own account, and where they may run."""
 
 import os
-import resource
 
 
 def threads(pid):
@@ -35,13 +34,12 @@ def agent_cpu(pid):
     return sum(schedstat(pid, tid)[0] for tid, name in threads(pid).items() if is_agent(name))
 
 
+def all_cpu(pid):
+    return sum(schedstat(pid, tid)[0] for tid in threads(pid))
+
+
 def job_cpu(pid):
     return sum(schedstat(pid, tid)[0] for tid, name in threads(pid).items() if not is_agent(name))
-
-
-def children_cpu():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def pin(pid, job_cpus, agent_cpus):

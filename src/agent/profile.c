@@ -277,10 +277,11 @@ static bool profile_read_clocks(struct profile *p, struct pystack *ps, uint64_t 
     uint64_t believed = PROFILE_LIST_NS;
     if (PROFILE_LIST_SHARE * p->list_cpu_ns > believed)
         believed = PROFILE_LIST_SHARE * p->list_cpu_ns;
-    bool stale = p->n_threads == 0 || now - p->listed_ns > believed || pystack_threads_changed(ps);
     size_t n_idle = profile_read_active(p);
+    bool stale = p->n_threads == 0 || now - p->listed_ns > believed;
     p->waiting = !stale && n_idle >= PROFILE_MANY_IDLE && p->n_pending < PROFILE_PENDING &&
                  now + wanted_ns - p->idle_looked_ns < PROFILE_WAIT_NS;
+    stale = stale || (!p->waiting && pystack_threads_changed(ps));
     if (p->waiting)
         p->pending[p->n_pending++] = timestamp;
     else

@@ -21,7 +21,7 @@
 #include "base/trie.h"
 #include "pystack/pystack.h"
 
-#define PROFILE_PENDING 3  /* ticks in a row at which nobody looks whether idle threads ran */
+#define PROFILE_PENDING 4  /* ticks in a row at which nobody looks whether idle threads ran */
 #define PROFILE_BATCH 8000 /* samples */
 
 struct profile_thread {
