@@ -67,7 +67,7 @@ static const struct option_def main_table[] = {
      0},
     {"locals", 0, OPTION_FLAG, AT(locals), NULL, "with --export json: variables of every frame", 0, 0},
     {"native", 'n', OPTION_FLAG, AT(native), NULL,
-     "with --export json or folded: C and C++ frames too, in the order of the calls", 0, 0},
+     "with --export json or folded: C and C++ frames too, as they were called", 0, 0},
     {"unit", 0, OPTION_STRING, AT(unit), "UNIT", "with --export folded: samples, or us", 0, 0},
     {"gentle", 0, OPTION_FLAG, AT(gentle), NULL,
      "send no signals: stacks of threads that run may be torn, and are marked", 0, 0},

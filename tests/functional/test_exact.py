@@ -299,7 +299,8 @@ def test_greenlets(each_python, build_dir):
                             "LIBRARY": os.path.join(build_dir, "tests", "known", "known.so")})
     result = done.ok().json()
     assert result["exact"] > 10
-    assert result["torn"] <= result["samples"] / 50 and result["read_errors"] <= 2
+    # A thread that waits for a CPU for longer than the sampler waits for it is marked torn.
+    assert result["torn"] <= result["samples"] / 5 and result["read_errors"] <= 2
 
 
 def test_the_mode_can_be_chosen_for_an_export(target, probing_top, probing):

@@ -78,7 +78,7 @@ def test_duration_and_flags(job, probing_top):
     main = [(frames, w) for frames, w in folded if frames[1] == f"thread MainThread ({job.pid})"]
     assert [frames[2:] for frames, _ in main] == [["<module> (folded_job.py)", "work (folded_job.py)", "spin (folded_job.py)"]]
     # 100 looks a second, spread at random and stretched on a busy machine: some, and not more than could be.
-    assert 10 <= main[0][1] <= 300
+    assert 1 <= main[0][1] <= 300
     dozing = [frames for frames, _ in folded if frames[1].startswith("thread dozing: thread (")]
     assert dozing and all(frames[-1] == "doze (folded_job.py)" for frames in dozing)
 

@@ -53,7 +53,7 @@ def test_the_time_stopped_is_told(calls, probing, probing_top, ptrace):  # noqa:
     assert tuple(f["func"] for f in reversed(main["frames"])) in LEGAL
     assert re.search(r"Thread MainThread .*, stopped for \d+\.\d\d ms", probing(str(running.pid), "backtrace", "--block").ok().stdout)
     document = probing_top("--export", "json", "--duration", "1", "--block", str(running.pid)).ok().json()
-    assert document["sampling"]["samples"] >= 10 and document["sampling"]["torn"] == 0
+    assert document["sampling"]["samples"] >= 1 and document["sampling"]["torn"] == 0
     for stack in document["samples"]:
         assert tuple(f["func"] for f in reversed(stack["frames"])) in LEGAL
     running.goes_on()
