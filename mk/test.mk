@@ -97,7 +97,7 @@ asan:
 	    ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	    tests/run --build $(BUILD)/asan --part unit,fuzz
 
-tests-unit: $(UNIT_TESTS) $(FUZZ_REPLAYS)
+tests-unit: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(SEEDS)
 
 # Twenty seconds of each fuzz target, from its corpus; what it finds lies in BUILD/fuzz/found.
 FUZZ_SECONDS ?= 20
