@@ -12,6 +12,7 @@
 
 #include "agent/account.h"
 #include "agent/agent.h"
+#include "agent/complete.h"
 #include "agent/exact.h"
 #include "agent/profile.h"
 #include "base/clock.h"
@@ -35,6 +36,7 @@ struct sampler {
     uint64_t opened_ns; /* last try */
     struct err ps_error;
     struct profile profile;
+    struct complete complete;
     struct cost snapshot_cost, tick_cost;
     struct cost_meter meter;
     struct cost_pace pace;
@@ -54,6 +56,7 @@ struct sampler {
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
+    bool complete; /* something that waits for the python worker is ready or late */
     bool quiet;  /* no stream is left: nothing stays armed */
     bool gentle; /* somebody wants no signals to be sent */
     bool locals; /* someone asks for locals: */
@@ -206,24 +209,38 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
     model_target_fini(&target);
 }
 
-static void sampler_answer_threads(struct sampler *s, const struct mailbox_slot *slot,
-                                   const struct model_snapshot *snap, const struct err *e) {
-    for (size_t k = 0; k < slot->n_asks; k++) {
-        struct strbuf b;
-        if (slot->asks[k].method != WIRE_THREADS)
-            continue;
-        if (!snap) {
-            sampler_answer_error(s, slot->peer, slot->asks[k].id, e);
-            continue;
+/* One answer to a question for threads; see struct complete. */
+static void sampler_answer_snapshot(void *arg, const struct complete_ask *ask, const struct model_snapshot *snap) {
+    struct sampler *s = arg;
+    struct strbuf b;
+    strbuf_init(&b, 0);
+    (void)wire_put_snapshot_wanted_open(&b, ask->id, snap, &ask->want);
+    struct queue_item *item = queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, ask->peer);
+    if (item)
+        item->open = true;
+    (void)mailbox_post(s->mailbox, item);
+    strbuf_fini(&b);
+}
+
+/* Answer all who asked but those who want what the python worker may have to tell: they are put into `later`. Their number. */
+static size_t sampler_answer_threads(struct sampler *s, const struct sampler_plan *plan,
+                                     const struct model_snapshot *snap, const struct err *e,
+                                     struct complete_ask *later) {
+    size_t n = 0;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
+            const struct mailbox_ask *ask = &plan->slots[i].asks[k];
+            struct complete_ask who = {.peer = plan->slots[i].peer, .id = ask->id, .want = ask->want};
+            if (ask->method != WIRE_THREADS)
+                continue;
+            if (!snap)
+                sampler_answer_error(s, who.peer, who.id, e);
+            else if ((ask->want.locals || ask->want.tasks) && n < COMPLETE_ASKS)
+                later[n++] = who;
+            else
+                sampler_answer_snapshot(s, &who, snap);
         }
-        strbuf_init(&b, 0);
-        (void)wire_put_snapshot_wanted_open(&b, slot->asks[k].id, snap, &slot->asks[k].want);
-        struct queue_item *item = queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, slot->peer);
-        if (item)
-            item->open = true;
-        (void)mailbox_post(s->mailbox, item);
-        strbuf_fini(&b);
-    }
+    return n;
 }
 
 /* Encoded once for all whose stream is due. */
@@ -250,18 +267,19 @@ static void sampler_notify_threads(struct sampler *s, const struct sampler_plan 
 
 static void sampler_do_threads(struct sampler *s, const struct sampler_plan *plan) {
     struct model_snapshot snap;
+    struct complete_ask later[COMPLETE_ASKS];
     struct err e = {0};
     uint64_t cpu = clock_self_cpu_ns();
     sampler_choose_mode(s, plan->gentle);
     int rc = sampler_snapshot(s, plan->locals ? &plan->wish : NULL, &snap, &e);
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        if (plan->slots[i].peer)
-            sampler_answer_threads(s, &plan->slots[i], rc == 0 ? &snap : NULL, &e);
+    size_t n_later = sampler_answer_threads(s, plan, rc == 0 ? &snap : NULL, &e, later);
     if (rc == 0)
         sampler_notify_threads(s, plan, &snap);
     if (!plan->locals) /* what one asked for does not slow the streams down */
         cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
     sampler_publish(s, rc == 0 ? &snap : NULL);
+    if (n_later)
+        complete_begin(&s->complete, later, n_later, &snap);
     model_snapshot_fini(&snap);
 }
 
@@ -416,8 +434,9 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
 
 static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     struct mailbox *m = s->mailbox;
-    *plan = (struct sampler_plan){.next_ns = SAMPLER_NEVER, .poke = m->poke};
-    m->poke = false;
+    *plan = (struct sampler_plan){.next_ns = complete_next_ns(&s->complete), .poke = m->poke};
+    plan->complete = m->nudge || plan->next_ns <= now;
+    m->poke = m->nudge = false;
     s->stretched_snapshots = false;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
         struct mailbox_slot *slot = &m->slots[i];
@@ -439,7 +458,8 @@ static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint
 }
 
 static bool sampler_is_idle(const struct sampler_plan *plan) {
-    return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke && !plan->quiet;
+    return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke && !plan->quiet &&
+           !plan->complete;
 }
 
 static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
@@ -447,7 +467,9 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
         sampler_answer_hello(s, plan);
     if (plan->threads)
         sampler_do_threads(s, plan);
-    if (plan->hello || plan->threads || plan->poke)
+    if (plan->complete)
+        complete_poll(&s->complete, s->ps);
+    if (plan->hello || plan->threads || plan->poke || plan->complete)
         s->wake(s->arg);
     if (plan->tick)
         sampler_do_tick(s, plan);
@@ -500,6 +522,7 @@ static void *sampler_main(void *arg) {
 }
 
 static void sampler_free(struct sampler *s) {
+    complete_fini(&s->complete);
     exact_disarm();
     if (s->ps)
         pystack_close(s->ps);
@@ -517,6 +540,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->mailbox = m;
     s->wake = wake;
     s->arg = arg;
+    s->complete = (struct complete){.worker = m->worker, .answer = sampler_answer_snapshot, .arg = s};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
     int rc = agent_thread_create(&s->thread, sampler_main, s, false);

@@ -13,6 +13,13 @@ void model_snapshot_keep(struct model_snapshot *s, int64_t tid) {
         i++;
     s->threads += i;
     s->n_threads = i < s->n_threads ? 1 : 0;
+    size_t from = 0, n = 0;
+    while (from < s->n_tasks && s->tasks[from].tid != tid)
+        from++;
+    while (from + n < s->n_tasks && s->tasks[from + n].tid == tid)
+        n++;
+    s->tasks = s->tasks ? s->tasks + from : NULL;
+    s->n_tasks = n;
 }
 
 void model_target_fini(struct model_target *t) {
@@ -56,6 +63,18 @@ const char *model_local_kind_name(enum model_local_kind k) {
         break;
     }
     return "variable";
+}
+
+const char *model_task_state_name(enum model_task_state s) {
+    switch (s) {
+    case MODEL_TASK_PENDING:
+        return "pending";
+    case MODEL_TASK_RUNNING:
+        return "running";
+    case MODEL_TASK_UNKNOWN:
+        break;
+    }
+    return NULL;
 }
 
 const char *model_frame_kind_name(enum model_frame_kind k) {

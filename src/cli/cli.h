@@ -72,7 +72,7 @@ extern const struct option_def cli_inject_rows[];
 
 struct cli_backtrace_options {
     struct cli_options common; /* first */
-    bool no_inject, block, locals;
+    bool no_inject, block, locals, repr, tasks;
 };
 extern const struct option_def cli_backtrace_rows[];
 

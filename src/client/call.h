@@ -32,8 +32,9 @@ int call_status(struct call *c, struct model_status *out, struct err *e);
 /* Two looks `interval_ms` apart; the second is returned, which therefore knows what was on the CPU. */
 int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e);
 
-/* The same with the locals of every frame. */
-int call_locals_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e);
+/* The same, the second with what `want` says. */
+int call_details_measured(struct call *c, const struct wire_threads *want, unsigned interval_ms,
+                          struct model_snapshot *out, struct err *e);
 
 /* Tell the agent to leave. 0 when it agreed, or -1. */
 int call_eject(struct call *c, struct err *e);

@@ -24,8 +24,8 @@ struct outside_request {
     enum wire_method method; /* threads, subscribe, unsubscribe */
     enum wire_stream stream;
     double rate_hz;
-    bool locals; /* threads: with locals, of ... */
-    int64_t tid;
+    bool details; /* threads: with more, as `want` says */
+    struct wire_threads want;
 };
 
 struct outside {
@@ -169,12 +169,12 @@ static void outside_snapshot(struct outside *o, bool asked) {
         outside_reply(o, WIRE_THREADS, &why);
 }
 
-static void outside_locals(struct outside *o, int64_t tid) {
-    struct outside_event *ev = outside_event_new(OUTSIDE_LOCALS);
+static void outside_details(struct outside *o, const struct wire_threads *want) {
+    struct outside_event *ev = outside_event_new(OUTSIDE_DETAILS);
     struct err why = {0};
     if (!ev)
         return;
-    int rc = o->reader->locals(o->arg, tid, &ev->snapshot, &why);
+    int rc = o->reader->details(o->arg, want, &ev->snapshot, &why);
     outside_tell_change(o);
     if (rc == 0) {
         outside_post(o, ev);
@@ -250,8 +250,8 @@ static void outside_set_stream(struct outside *o, enum wire_stream stream, doubl
 
 static void outside_serve(struct outside *o, const struct outside_request *r) {
     if (r->method == WIRE_THREADS) {
-        if (r->locals)
-            outside_locals(o, r->tid);
+        if (r->details)
+            outside_details(o, &r->want);
         else
             outside_snapshot(o, true);
         return;
@@ -347,8 +347,9 @@ int outside_ask_snapshot(struct outside *o, struct err *e) {
     return outside_ask(o, &(struct outside_request){.method = WIRE_THREADS}, e);
 }
 
-int outside_ask_locals(struct outside *o, int64_t tid, struct err *e) {
-    return outside_ask(o, &(struct outside_request){.method = WIRE_THREADS, .locals = true, .tid = tid}, e);
+int outside_ask_details(struct outside *o, const struct wire_threads *want, struct err *e) {
+    return outside_ask(o, &(struct outside_request){.method = WIRE_THREADS, .details = true, .want = *want},
+                       e);
 }
 
 int outside_ask_stream(struct outside *o, enum wire_stream stream, double rate_hz, struct err *e) {

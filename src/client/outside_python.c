@@ -131,12 +131,13 @@ static int outside_python_snapshot(void *arg, struct model_snapshot *out, struct
     return outside_python_look(arg, NULL, out, e);
 }
 
-static int outside_python_locals(void *arg, int64_t tid, struct model_snapshot *out, struct err *e) {
-    struct pystack_locals_wish wish = {.tid = tid};
-    if (outside_python_look(arg, &wish, out, e) != 0)
+static int outside_python_details(void *arg, const struct wire_threads *want, struct model_snapshot *out,
+                                  struct err *e) {
+    struct pystack_locals_wish wish = {.tid = want->tid};
+    if (outside_python_look(arg, want->locals ? &wish : NULL, out, e) != 0)
         return -1;
-    if (tid)
-        model_snapshot_keep(out, tid);
+    if (want->tid)
+        model_snapshot_keep(out, want->tid);
     return 0;
 }
 
@@ -182,7 +183,7 @@ const struct outside_reader outside_python_reader = {
     .open = outside_python_open,
     .changed = outside_python_changed,
     .snapshot = outside_python_snapshot,
-    .locals = outside_python_locals,
+    .details = outside_python_details,
     .tick = outside_python_tick,
     .pending = outside_python_pending,
     .take = outside_python_take,

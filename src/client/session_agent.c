@@ -27,7 +27,7 @@ static const double session_backoff_s[] = {0.25, 0.5, 1.0, 2.0, 5.0};
 struct session_pending {
     uint32_t id; /* 0: free */
     enum wire_method method;
-    bool locals; /* of threads: with locals */
+    bool details; /* of threads: with locals or tasks */
     uint64_t deadline_ns;
 };
 
@@ -195,7 +195,7 @@ static uint32_t session_expect(struct session_agent *s, enum wire_method m, stru
             continue;
         p->id = ++s->next_id ? s->next_id : ++s->next_id;
         p->method = m;
-        p->locals = false;
+        p->details = false;
         p->deadline_ns = clock_mono_ns() + SESSION_ANSWER_TIMEOUT_NS;
         return p->id;
     }
@@ -242,15 +242,16 @@ static int session_agent_request(struct session *base, enum wire_method m, struc
     return rc;
 }
 
-static int session_agent_ask_locals(struct session *base, int64_t tid, struct err *e) {
+static int session_agent_ask_details(struct session *base, const struct wire_threads *wanted, struct err *e) {
     struct session_agent *s = session_of(base);
-    struct wire_threads want = {.locals = true, .tid = tid, .mode = s->sampling};
+    struct wire_threads want = *wanted;
+    want.mode = s->sampling;
     if (s->state != SESSION_CONNECTED)
         return err_set(e, ERR_FAILED, "not connected");
     uint32_t id = session_expect(s, WIRE_THREADS, e);
     if (!id)
         return -1;
-    session_find_pending(s, id)->locals = true;
+    session_find_pending(s, id)->details = true;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     (void)wire_put_threads(&b, id, &want);
@@ -320,7 +321,7 @@ static void session_greet(struct session_agent *s, const struct wire_message *m)
 
 static void session_on_threads(struct session_agent *s, const struct wire_message *m, bool locals) {
     void (*handler)(void *arg, struct model_snapshot *snapshot) =
-        locals ? s->handler.on_locals : s->handler.on_snapshot;
+        locals ? s->handler.on_details : s->handler.on_snapshot;
     struct model_snapshot snapshot;
     struct err why;
     if (wire_get_snapshot(m, &snapshot, &why) != 0)
@@ -368,7 +369,7 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
     if (!p)
         return; /* an answer nobody waits for */
     enum wire_method method = p->method;
-    bool locals = p->locals;
+    bool details = p->details;
     p->id = 0;
     session_arm_timeout(s);
     enum wire_error code = WIRE_E_UNAVAILABLE;
@@ -382,7 +383,7 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
         session_greet(s, m);
         return;
     case WIRE_THREADS:
-        session_on_threads(s, m, locals);
+        session_on_threads(s, m, details);
         return;
     case WIRE_STATUS:
         session_on_status(s, m);
@@ -526,7 +527,7 @@ static const struct source session_agent_source = {
     .retry_in_s = session_agent_retry_in_s,
     .request = session_agent_request,
     .set_sampling = session_agent_set_sampling,
-    .ask_locals = session_agent_ask_locals,
+    .ask_details = session_agent_ask_details,
     .subscribe = session_agent_subscribe,
     .unsubscribe = session_agent_unsubscribe,
 };

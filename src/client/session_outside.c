@@ -50,9 +50,9 @@ static void session_outside_handle(struct session_outside *s, struct outside_eve
             h->on_target(s->arg, &ev->target);
         session_outside_set_state(s, SESSION_CONNECTED, NULL);
         return;
-    case OUTSIDE_LOCALS:
-        if (h->on_locals)
-            h->on_locals(s->arg, &ev->snapshot);
+    case OUTSIDE_DETAILS:
+        if (h->on_details)
+            h->on_details(s->arg, &ev->snapshot);
         return;
     case OUTSIDE_SNAPSHOT:
         if (h->on_snapshot)
@@ -108,9 +108,9 @@ static int session_outside_request(struct session *base, enum wire_method m, str
     return outside_ask_snapshot(s->reader, e);
 }
 
-static int session_outside_ask_locals(struct session *base, int64_t tid, struct err *e) {
+static int session_outside_ask_details(struct session *base, const struct wire_threads *want, struct err *e) {
     struct session_outside *s = session_outside_of(base);
-    return session_outside_check(s, e) == 0 ? outside_ask_locals(s->reader, tid, e) : -1;
+    return session_outside_check(s, e) == 0 ? outside_ask_details(s->reader, want, e) : -1;
 }
 
 static int session_outside_subscribe(struct session *base, enum wire_stream stream, double rate_hz,
@@ -147,7 +147,7 @@ static const struct source session_outside_source = {
     .get_state = session_outside_get_state,
     .retry_in_s = session_outside_retry_in_s,
     .request = session_outside_request,
-    .ask_locals = session_outside_ask_locals,
+    .ask_details = session_outside_ask_details,
     .subscribe = session_outside_subscribe,
     .unsubscribe = session_outside_unsubscribe,
 };

@@ -31,8 +31,8 @@ void session_set_sampling(struct session *s, enum model_sampling mode) {
         s->source->set_sampling(s, mode);
 }
 
-int session_ask_locals(struct session *s, int64_t tid, struct err *e) {
-    return s->source->ask_locals(s, tid, e);
+int session_ask_details(struct session *s, const struct wire_threads *want, struct err *e) {
+    return s->source->ask_details(s, want, e);
 }
 
 int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e) {

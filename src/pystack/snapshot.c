@@ -32,6 +32,7 @@ struct snapshot_work {
     bool interpreter_read;
     const struct pystack_locals_wish *wish; /* NULL: no locals */
     struct pystack_locals_budget locals;
+    uint64_t tstate; /* whose frames were read last */
     uint64_t now_ns;
     size_t n_clocks;
 };
@@ -126,6 +127,7 @@ static const struct pystack_thread *snapshot_find_python(const struct snapshot_w
 static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thread *p,
                                struct model_thread *t) {
     t->has_python = true;
+    w->tstate = p->tstate;
     t->ident = p->ident;
     t->name = p->name ? p->name : t->name;
     if (t->state == 'R' && w->ps->asker.read) {
@@ -151,7 +153,8 @@ static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu
     if (!w->wish || (w->wish->tid && w->wish->tid != t->tid))
         return;
     t->locals =
-        pystack_locals_read(w->ps, t->frames, t->n_frames, running, &w->out->arena, &w->locals, &moved, &cut);
+        pystack_locals_read(w->ps, w->tstate, t->frames, t->n_frames, running, &w->out->arena, &w->locals,
+                            &moved, &cut);
     if (!running && (procfs_read_stat(w->ps->pid, tid, &st) != 0 || st.state == 'R' ||
                      snapshot_thread_cpu(w->ps, tid, &st) != cpu_before))
         moved = true;

@@ -43,7 +43,7 @@ struct app_wishes {
     bool list;      /* the processes again */
     bool snapshot;  /* a snapshot now */
     bool rate;      /* delay_s changed */
-    int64_t locals; /* > 0: the locals of this thread */
+    struct wire_threads details; /* tid > 0: more of this thread */
     bool again;     /* the subscription to samples from the start, with its definitions */
     pid_t attach;   /* > 0: to this process */
 };

@@ -68,7 +68,7 @@ static void threads_select_row(struct threads_state *s, int row) {
 static void threads_want_locals(const struct threads_state *s, struct app *app) {
     const struct model_thread *t = threads_selected(s);
     if (s->locals.open && t && t->has_python && data_want_locals(&app->data, t->tid, app->now_s))
-        app->wishes.locals = t->tid;
+        app->wishes.details = (struct wire_threads){.tid = t->tid, .locals = true};
 }
 
 static void threads_rebuild(struct threads_state *s, const struct app *app) {
