@@ -68,7 +68,9 @@ static void complete_start(struct complete *c, struct complete_item *item) {
         item->values = complete_submit(
             c, item, worker_values_new(&item->snapshot, all ? 0 : tid, own, item->deadline_ns),
             complete_note_values);
-    if (tasks && !item->snapshot.tasks)
+    if (tasks && !item->snapshot.tasks && c->memory_tells_tasks)
+        complete_note_tasks(item, "what asyncio tells of them cannot be read");
+    else if (tasks && !item->snapshot.tasks)
         item->tasks =
             complete_submit(c, item, worker_tasks_new(item->deadline_ns), complete_note_tasks);
 }
@@ -114,10 +116,10 @@ static struct worker_job *complete_take(struct complete *c, struct complete_item
         return job;
     if (end == WORKER_PENDING)
         complete_explain(ps, why, sizeof why);
-    else {
-        apply(job, &item->snapshot); /* one that failed may have got some */
+    else
         memcpy(why, job->why, sizeof why);
-    }
+    if (end != WORKER_PENDING || apply == worker_values_apply)
+        apply(job, &item->snapshot); /* what there is */
     if (end != WORKER_DONE)
         note(item, why);
     worker_release(c->worker, job);

@@ -41,6 +41,7 @@ struct complete {
     struct worker *worker;
     void (*answer)(void *arg, const struct complete_ask *ask, const struct model_snapshot *s);
     void *arg;
+    bool memory_tells_tasks; /* from 3.14 on: the worker is not asked for them */
     struct complete_item items[COMPLETE_MAX];
 };
 

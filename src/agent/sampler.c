@@ -59,7 +59,7 @@ struct sampler_plan {
     bool complete; /* something that waits for the python worker is ready or late */
     bool quiet;  /* no stream is left: nothing stays armed */
     bool gentle; /* somebody wants no signals to be sent */
-    bool locals; /* someone asks for locals: */
+    bool locals; /* someone asks for locals; what is asked for beside the frames: */
     struct pystack_locals_wish wish;
     double sample_hz, snapshot_hz; /* the fastest of each stream */
     uint64_t next_ns;
@@ -265,19 +265,21 @@ static void sampler_notify_threads(struct sampler *s, const struct sampler_plan 
     queue_bytes_unref(bytes);
 }
 
-static void sampler_do_threads(struct sampler *s, const struct sampler_plan *plan) {
+static void sampler_do_threads(struct sampler *s, struct sampler_plan *plan) {
     struct model_snapshot snap;
     struct complete_ask later[COMPLETE_ASKS];
     struct err e = {0};
     uint64_t cpu = clock_self_cpu_ns();
     sampler_choose_mode(s, plan->gentle);
-    int rc = sampler_snapshot(s, plan->locals ? &plan->wish : NULL, &snap, &e);
+    plan->wish.without_locals = !plan->locals;
+    int rc = sampler_snapshot(s, plan->locals || plan->wish.tasks ? &plan->wish : NULL, &snap, &e);
     size_t n_later = sampler_answer_threads(s, plan, rc == 0 ? &snap : NULL, &e, later);
     if (rc == 0)
         sampler_notify_threads(s, plan, &snap);
-    if (!plan->locals) /* what one asked for does not slow the streams down */
+    if (!plan->locals && !plan->wish.tasks) /* what one asked for does not slow the streams down */
         cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
     sampler_publish(s, rc == 0 ? &snap : NULL);
+    s->complete.memory_tells_tasks = s->ps && pystack_tells_tasks(s->ps);
     if (n_later)
         complete_begin(&s->complete, later, n_later, &snap);
     model_snapshot_fini(&snap);
@@ -372,6 +374,7 @@ static uint64_t sampler_snapshot_interval(struct sampler *s, double rate_hz) {
 
 /* One snapshot serves all who ask: the locals of one thread, or of all when they ask for different ones. */
 static void sampler_plan_locals(struct sampler_plan *plan, const struct wire_threads *want) {
+    plan->wish.tasks = plan->wish.tasks || want->tasks;
     if (!want->locals)
         return;
     plan->wish.tid = !plan->locals || plan->wish.tid == want->tid ? want->tid : 0;
@@ -462,7 +465,7 @@ static bool sampler_is_idle(const struct sampler_plan *plan) {
            !plan->complete;
 }
 
-static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
+static void sampler_do(struct sampler *s, struct sampler_plan *plan) {
     if (plan->hello)
         sampler_answer_hello(s, plan);
     if (plan->threads)

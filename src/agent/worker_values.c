@@ -24,6 +24,7 @@ struct values_item {
 struct values_job {
     struct worker_job job; /* first */
     size_t n, next;
+    size_t done; /* items that nobody writes to any more; atomic */
     bool refreshed;
     struct pystack_living living;
     struct values_item items[];
@@ -77,6 +78,7 @@ static bool values_step(struct worker_job *base, struct worker *w) {
     item->state = pystack_place_check(worker_pystack(w), &job->living, &item->frame, &local);
     if (item->state != PYSTACK_PLACE_GONE)
         values_describe(w, item);
+    __atomic_store_n(&job->done, job->next, __ATOMIC_RELEASE);
     return job->next < job->n;
 }
 
@@ -94,30 +96,45 @@ static bool values_is_asked(const struct model_local *l, bool own) {
            strlen(l->name) < VALUES_NAME_MAX;
 }
 
-/* Fill `items` (NULL: only count) with the variables to ask for, innermost frames first. Number. */
+/* What is being collected. */
+struct values_choice {
+    int64_t tid; /* of this thread alone; 0: of all */
+    bool own;    /* those that are asked for their own repr() too, */
+    bool now;    /* which come after the others: they may take all the time */
+    struct values_item *items; /* NULL: they are only counted */
+    size_t n;
+};
+
+static void values_add(struct values_choice *c, const struct model_locals *l, size_t thread, size_t depth) {
+    for (size_t k = 0; k < l->n && c->n < WORKER_VALUES_MAX; k++) {
+        const struct model_local *v = &l->items[k];
+        if (!values_is_asked(v, c->own) || (c->own && v->place->made) != c->now)
+            continue;
+        struct values_item *item = c->items ? &c->items[c->n] : NULL;
+        c->n++;
+        if (!item)
+            continue;
+        *item = (struct values_item){.thread = (uint32_t)thread,
+                                     .depth = (uint32_t)depth,
+                                     .index = (uint32_t)k,
+                                     .own = c->now,
+                                     .frame = *l,
+                                     .place = *v->place};
+        memcpy(item->name, v->name, strlen(v->name) + 1);
+    }
+}
+
+/* The variables to ask for, innermost frames first. Number. */
 static size_t values_collect(const struct model_snapshot *s, int64_t tid, bool own, struct values_item *items) {
-    size_t n = 0;
-    for (size_t i = 0; i < s->n_threads; i++)
-        for (size_t d = 0; s->threads[i].locals && d < s->threads[i].n_frames; d++) {
-            const struct model_locals *l = s->threads[i].locals[d];
-            for (size_t k = 0; l && k < l->n && (!tid || tid == s->threads[i].tid); k++) {
-                if (!values_is_asked(&l->items[k], own))
-                    continue;
-                if (n == WORKER_VALUES_MAX)
-                    return n;
-                if (items) {
-                    items[n] = (struct values_item){.thread = (uint32_t)i,
-                                                    .depth = (uint32_t)d,
-                                                    .index = (uint32_t)k,
-                                                    .own = own && l->items[k].place->made,
-                                                    .frame = *l,
-                                                    .place = *l->items[k].place};
-                    memcpy(items[n].name, l->items[k].name, strlen(l->items[k].name) + 1);
-                }
-                n++;
-            }
-        }
-    return n;
+    struct values_choice c = {.tid = tid, .own = own, .items = items};
+    for (int pass = 0; pass <= (own ? 1 : 0); pass++) {
+        c.now = pass == 1;
+        for (size_t i = 0; i < s->n_threads; i++)
+            for (size_t d = 0; s->threads[i].locals && d < s->threads[i].n_frames; d++)
+                if (s->threads[i].locals[d] && (!tid || tid == s->threads[i].tid))
+                    values_add(&c, s->threads[i].locals[d], i, d);
+    }
+    return c.n;
 }
 
 struct worker_job *worker_values_new(const struct model_snapshot *s, int64_t tid, bool own,
@@ -137,7 +154,8 @@ struct worker_job *worker_values_new(const struct model_snapshot *s, int64_t tid
 
 void worker_values_apply(const struct worker_job *base, struct model_snapshot *s) {
     const struct values_job *job = (const struct values_job *)(const void *)base;
-    for (size_t i = 0; i < job->n; i++) {
+    size_t done = __atomic_load_n(&job->done, __ATOMIC_ACQUIRE);
+    for (size_t i = 0; i < done; i++) {
         const struct values_item *item = &job->items[i];
         struct model_thread *t = &s->threads[item->thread];
         char *text = item->text[0] ? arena_strdup(&s->arena, item->text) : NULL;

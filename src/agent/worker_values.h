@@ -21,7 +21,7 @@
  * whose type the job has made are asked for their own repr(). */
 struct worker_job *worker_values_new(const struct model_snapshot *s, int64_t tid, bool own, uint64_t deadline_ns);
 
-/* After it was done: put the texts into the same snapshot. A thread of which a variable has gone on since is marked torn. */
+/* At any time: put the texts found so far into the same snapshot. A thread of which a variable has gone on since is marked torn. */
 void worker_values_apply(const struct worker_job *job, struct model_snapshot *s);
 
 #endif

@@ -133,9 +133,15 @@ static int outside_python_snapshot(void *arg, struct model_snapshot *out, struct
 
 static int outside_python_details(void *arg, const struct wire_threads *want, struct model_snapshot *out,
                                   struct err *e) {
-    struct pystack_locals_wish wish = {.tid = want->tid};
-    if (outside_python_look(arg, want->locals ? &wish : NULL, out, e) != 0)
+    struct outside_python *o = arg;
+    struct pystack_locals_wish wish = {
+        .tid = want->tid, .without_locals = !want->locals, .tasks = want->tasks};
+    if (outside_python_look(o, &wish, out, e) != 0)
         return -1;
+    if (want->tasks && !out->tasks)
+        out->note = pystack_tells_tasks(o->ps)
+                        ? "tasks are not known: what asyncio tells of them cannot be read"
+                        : "tasks are not known: before Python 3.14 an agent has to ask for them";
     if (want->tid)
         model_snapshot_keep(out, want->tid);
     return 0;

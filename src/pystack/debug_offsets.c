@@ -81,9 +81,9 @@ static const struct debug_word debug_words_3_14[] = {
     WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
     FIELD(tstate_frame, 8), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
     FIELD(tstate_datastack_chunk, 8), SKIP(1),
-    /* frame; stackpointer */
+    /* frame */
     WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
-    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), SKIP(1), FIELD(frame_tlbc_index, 4),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), FIELD(frame_stackpointer, 8), FIELD(frame_tlbc_index, 4),
     /* code */
     WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
     FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
@@ -96,7 +96,9 @@ static const struct debug_word debug_words_3_14[] = {
     FIELD(float_value, 8),
     /* int, bytes, str */
     WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
-    FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size)};
+    FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size),
+    /* gc; generator: gi_name */
+    SKIP(2), SIZE, SKIP(1), FIELD(gen_iframe, 8), FIELD(gen_frame_state, 1)};
 
 static const struct debug_word debug_words_3_15[] = {
     SIZE, FIELD(runtime_finalizing, 8), FIELD(runtime_interpreters_head, 8),
@@ -110,7 +112,7 @@ static const struct debug_word debug_words_3_15[] = {
     FIELD(tstate_datastack_chunk, 8), SKIP(6),
     /* frame, code, object: as 3.14 */
     WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
-    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), SKIP(1), FIELD(frame_tlbc_index, 4),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), FIELD(frame_stackpointer, 8), FIELD(frame_tlbc_index, 4),
     WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
     FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
     FIELD(code_kinds, 8), FIELD(code_bytes, 1), FIELD(code_tlbc, 8), WHOLE(off.object_size),
@@ -124,7 +126,9 @@ static const struct debug_word debug_words_3_15[] = {
     FIELD(float_value, 8),
     /* int, bytes, str */
     WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
-    FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size)};
+    FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size),
+    /* size of a compact str, gc; generator: gi_name */
+    SKIP(6), SIZE, SKIP(1), FIELD(gen_iframe, 8), FIELD(gen_frame_state, 1)};
 
 /* The form of a minor version. `words`: of the whole struct, also what follows the last one needed. */
 static const struct debug_form {

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "pystack/locals.h"
+#include "pystack/tasks.h"
 
 #define SNAPSHOT_ARENA_MAX ((size_t)48 << 20)
 
@@ -150,7 +151,7 @@ static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu
                                 struct model_thread *t) {
     struct procfs_stat st;
     bool moved = false, cut = false, running = t->state == 'R';
-    if (!w->wish || (w->wish->tid && w->wish->tid != t->tid))
+    if (!w->wish || w->wish->without_locals || (w->wish->tid && w->wish->tid != t->tid))
         return;
     t->locals =
         pystack_locals_read(w->ps, w->tstate, t->frames, t->n_frames, running, &w->out->arena, &w->locals,
@@ -218,6 +219,16 @@ static void snapshot_read_interpreter(struct snapshot_work *w) {
         }
     if (w->n_threads)
         qsort_r(w->threads, w->n_threads, sizeof *w->threads, snapshot_cmp_thread, w->ps);
+}
+
+/* Tasks of asyncio, where its own library says how they lie. */
+static void snapshot_put_tasks(struct snapshot_work *w) {
+    struct pystack_asyncio asyncio;
+    int rc = w->wish && w->wish->tasks && w->interpreter_read ? pystack_asyncio_find(w->ps, &asyncio) : -1;
+    if (rc == 0)
+        pystack_tasks_read(w->ps, &asyncio, w->threads, w->n_threads, w->out);
+    else if (rc == 1) /* there are none */
+        w->out->tasks = arena_calloc(&w->out->arena, 1, sizeof *w->out->tasks);
 }
 
 static void snapshot_put_process(struct snapshot_work *w, int64_t n_threads) {
@@ -288,6 +299,7 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
         return err_set(e, ERR_FAILED, "out of memory for a snapshot of %zu threads", ps->n_tids);
     for (size_t i = 0; i < ps->n_tids; i++)
         snapshot_add_thread(&w, &ps->tids[i]);
+    snapshot_put_tasks(&w);
     snapshot_put_process(&w, total);
     snapshot_keep_clocks(&w);
     qsort_r(out->threads, out->n_threads, sizeof *out->threads, snapshot_cmp_model, &ps->main_tid);
