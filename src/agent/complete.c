@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/agent.h"
 #include "agent/worker_tasks.h"
 #include "agent/worker_values.h"
 #include "base/clock.h"
@@ -91,6 +92,15 @@ void complete_begin(struct complete *c, const struct complete_ask *asks, size_t 
         complete_answer(c, item);
 }
 
+static bool complete_is_own(int64_t tid) {
+    int64_t own[AGENT_MAX_TIDS];
+    size_t n = agent_own_tids(own, AGENT_MAX_TIDS);
+    for (size_t i = 0; i < n; i++)
+        if (own[i] == tid)
+            return true;
+    return false;
+}
+
 /* Why a job that has not ended yet was waited for in vain. */
 static void complete_explain(struct pystack *ps, char *why, size_t cap) {
     struct pystack_gate gate;
@@ -98,6 +108,8 @@ static void complete_explain(struct pystack *ps, char *why, size_t cap) {
         (void)snprintf(why, cap, "the GIL was not had within %d ms", COMPLETE_LIMIT_MS);
     else if (gate.finalizing)
         (void)snprintf(why, cap, "the interpreter is ending");
+    else if (gate.held && complete_is_own(gate.holder_tid))
+        (void)snprintf(why, cap, "a repr() of the job needs more than %d ms", COMPLETE_LIMIT_MS);
     else if (gate.held && gate.holder_tid)
         (void)snprintf(why, cap, "the GIL was not had within %d ms: thread %lld holds it", COMPLETE_LIMIT_MS,
                        (long long)gate.holder_tid);

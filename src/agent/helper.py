@@ -41,7 +41,7 @@ def default(o, depth=0):
 def attributes(o):
     for t in Type_mro(type(o)):
         d = Type_dict(t).get('__dict__')
-        if type(d) is Getset:
+        if type(d) is Getset or type(d) is Member:
             return d.__get__(o)
     return {}
 
@@ -197,7 +197,7 @@ library_kinds = (('collections', 'deque', in_deque), ('functools', 'partial', in
     ('datetime', 'timedelta', plain), ('datetime', 'timezone', plain), ('decimal', 'Decimal', small),
     ('fractions', 'Fraction', in_fraction), ('uuid', 'UUID', plain), ('pathlib', 'PosixPath', plain),
     ('pathlib', 'PurePosixPath', plain), ('pathlib._local', 'PosixPath', plain), ('re', 'Pattern', plain),
-    ('re', 'Match', plain), ('_thread', 'LockType', plain), ('_thread', 'lock', plain), ('_thread', 'RLock', plain),
+    ('re', 'Match', plain), ('re', '_pattern_type', plain), ('_thread', 'LockType', plain), ('_thread', 'lock', plain), ('_thread', 'RLock', plain),
     ('types', 'SimpleNamespace', namespace), ('types', 'CoroutineType', plain), ('types', 'GeneratorType', plain),
     ('types', 'AsyncGeneratorType', plain), ('types', 'TracebackType', plain), ('types', 'FrameType', plain),
     ('_io', 'TextIOWrapper', in_file), ('_io', 'BufferedReader', in_file), ('_io', 'BufferedWriter', in_file),

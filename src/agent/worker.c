@@ -23,7 +23,7 @@
 #include "pystack/gate.h"
 
 #define WORKER_HOLD_NS (CLOCK_NS_PER_MS / 2)     /* no further step is begun after this */
-#define WORKER_LOOK_NS (CLOCK_NS_PER_MS / 2)     /* between two looks at a GIL that is held */
+#define WORKER_LOOK_NS (CLOCK_NS_PER_MS / 4)     /* between two looks at a GIL that is held */
 #define WORKER_PAUSE_NS (CLOCK_NS_PER_MS / 2)    /* between two holds: others get it */
 #define WORKER_LEAVE_NS (300 * CLOCK_NS_PER_MS)  /* to end in */
 #define WORKER_CLEAN_NS (100 * CLOCK_NS_PER_MS)  /* to get the GIL for the last time in */

@@ -2,8 +2,12 @@
 /* gate: see gate.h. Sources: Python/ceval_gil.c (take_gil), Include/internal/pycore_frame.h. */
 #include "pystack/gate.h"
 
+#include "base/hash.h"
 #include "pystack/locals.h"
 #include "pystack/pystack_internal.h"
+
+#define GATE_MARK_FRAMES 3
+#define GATE_MARK_BYTES 256 /* of the variables of a frame */
 
 static int gate_take_main(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
     (void)ps;
@@ -16,6 +20,23 @@ static bool gate_has_none(struct pystack *ps, uint64_t gil) {
     uint32_t enabled;
     return o->gil_enabled >= 0 &&
            mem_read_u32(&ps->reader.mem, gil + (uint64_t)o->gil_enabled, &enabled) == 0 && !enabled;
+}
+
+/* A number that changes when the thread goes on in Python: of its innermost frames, what they are at and what lies in them. */
+static uint64_t gate_mark(struct pystack *ps, uint64_t tstate) {
+    struct pystack_raw_frame f;
+    uint8_t bytes[GATE_MARK_BYTES];
+    uint64_t addr, mark = 0;
+    if (pystack_read_first_frame(ps, tstate, &addr) != 0)
+        return 0;
+    for (int i = 0; i < GATE_MARK_FRAMES && addr && pystack_read_raw_frame(ps, addr, &f) == 0; i++) {
+        uint64_t words[] = {mark, addr, f.code, f.instr};
+        mark = hash_bytes(words, sizeof words);
+        if (mem_read(&ps->reader.mem, addr + (uint64_t)ps->reader.off.frame_localsplus, bytes, sizeof bytes) == 0)
+            mark ^= hash_bytes(bytes, sizeof bytes);
+        addr = f.previous;
+    }
+    return mark;
 }
 
 int pystack_gate_look(struct pystack *ps, struct pystack_gate *out) {
@@ -37,12 +58,9 @@ int pystack_gate_look(struct pystack *ps, struct pystack_gate *out) {
     if (!out->held)
         return 0;
     /* The holder may have ended meanwhile: what cannot be read of him is not known. */
-    struct pystack_raw_frame f;
     if (pystack_read_u64_at(&ps->reader, out->holder, o->tstate_thread_id, &ident) == 0)
         out->holder_tid = pystack_tid_of_ident(ps, ident);
-    if (pystack_read_first_frame(ps, out->holder, &out->frame) == 0 && out->frame &&
-        pystack_read_raw_frame(ps, out->frame, &f) == 0)
-        out->instr = f.instr;
+    out->mark = gate_mark(ps, out->holder);
     return 0;
 }
 
@@ -52,8 +70,7 @@ uint64_t pystack_gate_word(const struct pystack *ps) {
 }
 
 bool pystack_gate_moved(const struct pystack_gate *before, const struct pystack_gate *after) {
-    return before->held != after->held || before->holder != after->holder || before->frame != after->frame ||
-           before->instr != after->instr;
+    return before->held != after->held || before->holder != after->holder || before->mark != after->mark;
 }
 
 /* ---- places ---- */

@@ -23,8 +23,7 @@ struct pystack_gate {
     bool held;          /* by somebody */
     uint64_t holder;    /* address of his thread state; 0 unknown */
     int64_t holder_tid; /* 0 unknown */
-    uint64_t frame;     /* where he is: this and the next tell whether he gets on */
-    uint64_t instr;
+    uint64_t mark;      /* of his innermost frames and their variables: tells whether he gets on */
 };
 
 /* Look. 0, or -1 when the interpreter cannot be read (it may be going). */

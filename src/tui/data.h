@@ -50,10 +50,10 @@ struct data {
     uint64_t missed;              /* notifications lost by this session */
     struct meter cpu;             /* of the process, % of one core, per snapshot */
     struct meter gil;             /* 100 held, 0 free, per snapshot */
-    struct model_snapshot locals; /* the last answer to a question for locals: of one thread */
+    struct model_snapshot locals; /* the last answer to a question for more (locals, tasks): of one thread */
     double locals_asked_s;        /* when it was last asked, on the caller's clock; 0 never */
-    int64_t locals_tid;           /* of whom */
-    bool locals_awaited;          /* there is no answer yet */
+    struct wire_threads locals_want; /* for what, and of whom */
+    bool locals_awaited;             /* there is no answer yet */
     struct tally *tally;          /* NULL before the first samples */
 };
 
@@ -73,9 +73,12 @@ void data_take_locals(struct data *d, struct model_snapshot *s);
 /* The thread of the last answer with locals, or NULL when it is not of `tid`. */
 const struct model_thread *data_locals_of(const struct data *d, int64_t tid);
 
-/* Is it time to ask for the locals of `tid`? Then that is noted. They are asked for once a second at most, for another
+/* The answer with tasks of thread `tid`, or why there are none; NULL: there is no answer yet. */
+const struct model_snapshot *data_tasks_for(const struct data *d, int64_t tid);
+
+/* Is it time to ask for this? Then that is noted. It is asked for once a second at most, for something else or another
  * thread at once, and not while the view is paused. */
-bool data_want_locals(struct data *d, int64_t tid, double now_s);
+bool data_want_details(struct data *d, const struct wire_threads *want, double now_s);
 
 void data_set_state(struct data *d, enum session_state state, const struct err *why, double retry_at_s);
 

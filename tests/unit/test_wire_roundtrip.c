@@ -281,12 +281,12 @@ static void expect_same(const struct model_snapshot *out) {
 }
 
 static struct model_local some_locals[] = {
-    {"batch", "Tensor", "Tensor[32, 64] float32 cpu", MODEL_LOCAL_ARGUMENT},
-    {"größe", "str", "'主'", MODEL_LOCAL_FREE},
-    {"unknown", NULL, NULL, MODEL_LOCAL_CELL},
+    {"batch", "Tensor", "Tensor[32, 64] float32 cpu", MODEL_LOCAL_ARGUMENT, NULL},
+    {"größe", "str", "'主'", MODEL_LOCAL_FREE, NULL},
+    {"unknown", NULL, NULL, MODEL_LOCAL_CELL, NULL},
 };
-static const struct model_locals locals_of_three = {some_locals, 3, true},
-                                 locals_of_none = {some_locals, 0, false};
+static const struct model_locals locals_of_three = {some_locals, 3, true, 0, 0, 0, 0},
+                                 locals_of_none = {some_locals, 0, false, 0, 0, 0, 0};
 static const struct model_locals *some_thread_locals[] = {&locals_of_none, &locals_of_three, NULL, NULL};
 
 static void expect_locals(const struct model_thread *t) {

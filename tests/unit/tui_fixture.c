@@ -161,27 +161,49 @@ void fixture_snapshot(struct model_snapshot *s, enum fixture_kind kind, int step
 
 void fixture_locals(struct model_snapshot *s) {
     static struct model_local items[] = {
-        {"model", "Transformer", "<__main__.Transformer object>", MODEL_LOCAL_ARGUMENT},
-        {"batch", "Tensor", "Tensor[64, 512] int64 cuda:0", MODEL_LOCAL_ARGUMENT},
-        {"lr", "float", "0.0003", MODEL_LOCAL_ARGUMENT},
-        {"losses", "list", "[2.5, 2.25, 2.0, 1.75, 1.5, ... 95 more]", MODEL_LOCAL_VARIABLE},
-        {"Größe", "str", "'\346\274\242\345\255\227 \\n \360\237\230\200'", MODEL_LOCAL_VARIABLE},
-        {"evil", "Evil\033[2J", "'\033]0;title\007'", MODEL_LOCAL_CELL},
-        {"gone", NULL, NULL, MODEL_LOCAL_VARIABLE},
+        {"model", "Transformer", "<__main__.Transformer object>", MODEL_LOCAL_ARGUMENT, NULL},
+        {"batch", "Tensor", "Tensor[64, 512] int64 cuda:0", MODEL_LOCAL_ARGUMENT, NULL},
+        {"lr", "float", "0.0003", MODEL_LOCAL_ARGUMENT, NULL},
+        {"losses", "list", "[2.5, 2.25, 2.0, 1.75, 1.5, ... 95 more]", MODEL_LOCAL_VARIABLE, NULL},
+        {"Größe", "str", "'\346\274\242\345\255\227 \\n \360\237\230\200'", MODEL_LOCAL_VARIABLE, NULL},
+        {"evil", "Evil\033[2J", "'\033]0;title\007'", MODEL_LOCAL_CELL, NULL},
+        {"gone", NULL, NULL, MODEL_LOCAL_VARIABLE, NULL},
         {"a_name_that_is_much_longer_than_the_column_for_names_is_wide", "OrderedDict",
          "OrderedDict({'embedding.weight': Parameter[50257, 768] float32 cuda:0, 'block.0.attention': "
          "Tensor[768, "
          "2304] float32 cuda:0, ... 146 more})",
-         MODEL_LOCAL_FREE},
+         MODEL_LOCAL_FREE, NULL},
     };
-    static const struct model_locals train_step = {items, sizeof items / sizeof items[0], true},
-                                     none = {items, 0, false};
+    static const struct model_locals train_step = {items, sizeof items / sizeof items[0], true, 0, 0, 0, 0},
+                                     none = {items, 0, false, 0, 0, 0, 0};
     fixture_snapshot(s, FIXTURE_NORMAL, 3);
     s->n_threads = 1;
     struct model_thread *t = &s->threads[0];
     t->locals = arena_calloc(&s->arena, t->n_frames, sizeof *t->locals);
     t->locals[5] = &train_step;
     t->locals[6] = &none;
+}
+
+void fixture_tasks(struct model_snapshot *s) {
+    static struct model_frame fetch[] = {
+        {MODEL_FRAME_PYTHON, "Event.wait", "/usr/lib/python3.12/asyncio/locks.py", 212},
+        {MODEL_FRAME_PYTHON, "Prefetcher.next_batch", "/srv/train/data.py", 88},
+        {MODEL_FRAME_PYTHON, "fetch", "/srv/train/data.py", 120},
+    };
+    static struct model_frame serve[] = {{MODEL_FRAME_PYTHON, "serve", "/srv/train/metrics.py", 31}};
+    static struct model_frame evil[] = {{MODEL_FRAME_PYTHON, NULL, "\033[2J.py", 0}};
+    static uint64_t by[] = {1, 99};
+    static struct model_task tasks[] = {
+        {1, 4242, "Task-1", "serve", MODEL_TASK_RUNNING, false, serve, 1, NULL, 0},
+        {2, 4242, "prefetch \033[31m", "fetch", MODEL_TASK_PENDING, false, fetch, 3, by, 2},
+        {3, 4242, NULL, NULL, MODEL_TASK_UNKNOWN, true, evil, 1, NULL, 0},
+        {4, 4300, "another thread's", "serve", MODEL_TASK_PENDING, false, serve, 1, NULL, 0},
+    };
+    fixture_snapshot(s, FIXTURE_NORMAL, 3);
+    s->n_threads = 1;
+    s->tasks = tasks;
+    s->n_tasks = sizeof tasks / sizeof tasks[0];
+    s->incomplete = true;
 }
 
 void fixture_target(struct model_target *t, enum fixture_kind kind) {

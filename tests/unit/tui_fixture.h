@@ -37,6 +37,7 @@ struct app *fixture_picker(bool ascii);
 
 /* An answer with the locals of the main thread of FIXTURE_NORMAL. */
 void fixture_locals(struct model_snapshot *s);
+void fixture_tasks(struct model_snapshot *s);
 
 /* Press keys by name, separated by blanks; a word in quotes ("text) is typed letter by letter. */
 void fixture_press(struct app *a, const char *keys);
