@@ -41,7 +41,8 @@ static struct complete_item *complete_find_room(struct complete *c) {
 }
 
 /* Have a job done: NULL when it is not. */
-static struct worker_job *complete_submit(struct complete *c, struct complete_item *item, struct worker_job *job,
+static struct worker_job *complete_submit(struct complete *c, struct complete_item *item,
+                                          struct worker_job *job,
                                           void (*note)(struct complete_item *, const char *)) {
     struct err e = {0};
     if (!job || worker_submit(c->worker, job, &e) == 0)
@@ -72,8 +73,7 @@ static void complete_start(struct complete *c, struct complete_item *item) {
     if (tasks && !item->snapshot.tasks && c->memory_tells_tasks)
         complete_note_tasks(item, "what asyncio tells of them cannot be read");
     else if (tasks && !item->snapshot.tasks)
-        item->tasks =
-            complete_submit(c, item, worker_tasks_new(item->deadline_ns), complete_note_tasks);
+        item->tasks = complete_submit(c, item, worker_tasks_new(item->deadline_ns), complete_note_tasks);
 }
 
 void complete_begin(struct complete *c, const struct complete_ask *asks, size_t n, struct model_snapshot *s) {
@@ -81,7 +81,8 @@ void complete_begin(struct complete *c, const struct complete_ask *asks, size_t 
     bool room = item != NULL;
     if (!room)
         item = &at_once;
-    *item = (struct complete_item){.used = true, .snapshot = *s, .n_asks = n < COMPLETE_ASKS ? n : COMPLETE_ASKS};
+    *item =
+        (struct complete_item){.used = true, .snapshot = *s, .n_asks = n < COMPLETE_ASKS ? n : COMPLETE_ASKS};
     memset(s, 0, sizeof *s);
     memcpy(item->asks, asks, item->n_asks * sizeof *asks);
     if (room)
@@ -118,8 +119,8 @@ static void complete_explain(struct pystack *ps, char *why, size_t cap) {
 }
 
 /* Take what a job has found. NULL when it is over, else the job. */
-static struct worker_job *complete_take(struct complete *c, struct complete_item *item, struct worker_job *job,
-                                        struct pystack *ps, bool late,
+static struct worker_job *complete_take(struct complete *c, struct complete_item *item,
+                                        struct worker_job *job, struct pystack *ps, bool late,
                                         void (*apply)(const struct worker_job *, struct model_snapshot *),
                                         void (*note)(struct complete_item *, const char *)) {
     char why[WORKER_WHY_MAX];

@@ -62,7 +62,7 @@ struct mailbox {
     pthread_cond_t changed;
     bool made;
     bool stop, poke;
-    bool nudge; /* the python worker has something for the sampler */
+    bool nudge;            /* the python worker has something for the sampler */
     struct worker *worker; /* of this run; NULL before there is one */
     struct mailbox_slot slots[MAILBOX_SLOTS];
     struct queue_item *head, *tail; /* for the server */
@@ -96,7 +96,8 @@ void mailbox_set_server_bytes(struct mailbox *m, size_t bytes);
 void mailbox_stop(struct mailbox *m); /* the sampler's thread is to end */
 void mailbox_poke(struct mailbox *m); /* have the sampler wake the server; from any thread */
 
-void mailbox_nudge(struct mailbox *m); /* have the sampler look after what waits for the worker; from any thread */
+void mailbox_nudge(
+    struct mailbox *m); /* have the sampler look after what waits for the worker; from any thread */
 
 /* ---- the sampler's side ---- */
 

@@ -66,7 +66,8 @@ static void *pyapi_open(const Dl_info *image) {
 int pyapi_find(struct pyapi *api, uint64_t runtime, struct err *e) {
     Dl_info image;
     *api = (struct pyapi){.finalizing = NULL};
-    void *handle = dladdr((const void *)(uintptr_t)runtime, &image) && image.dli_fname ? pyapi_open(&image) : NULL;
+    void *handle =
+        dladdr((const void *)(uintptr_t)runtime, &image) && image.dli_fname ? pyapi_open(&image) : NULL;
     if (!handle)
         return err_set(e, ERR_FAILED, "this Python shows none of the functions that take the GIL");
     const char *missing = NULL;

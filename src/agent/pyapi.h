@@ -29,7 +29,7 @@ struct pyapi {
     int (*PyDict_SetItemString)(struct pyapi_object *dict, const char *key, struct pyapi_object *value);
     struct pyapi_object *(*PyDict_GetItemString)(struct pyapi_object *dict, const char *key); /* borrowed */
     struct pyapi_object *(*PyEval_GetBuiltins)(void);                                         /* borrowed */
-    struct pyapi_object *(*PyImport_GetModuleDict)(void); /* borrowed */
+    struct pyapi_object *(*PyImport_GetModuleDict)(void);                                     /* borrowed */
     struct pyapi_object *(*Py_CompileString)(const char *source, const char *file, int start);
     struct pyapi_object *(*PyEval_EvalCode)(struct pyapi_object *code, struct pyapi_object *globals,
                                             struct pyapi_object *locals);

@@ -57,9 +57,9 @@ struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
     bool complete; /* something that waits for the python worker is ready or late */
-    bool quiet;  /* no stream is left: nothing stays armed */
-    bool gentle; /* somebody wants no signals to be sent */
-    bool locals; /* someone asks for locals; what is asked for beside the frames: */
+    bool quiet;    /* no stream is left: nothing stays armed */
+    bool gentle;   /* somebody wants no signals to be sent */
+    bool locals;   /* someone asks for locals; what is asked for beside the frames: */
     struct pystack_locals_wish wish;
     double sample_hz, snapshot_hz; /* the fastest of each stream */
     uint64_t next_ns;
@@ -210,7 +210,8 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
 }
 
 /* One answer to a question for threads; see struct complete. */
-static void sampler_answer_snapshot(void *arg, const struct complete_ask *ask, const struct model_snapshot *snap) {
+static void sampler_answer_snapshot(void *arg, const struct complete_ask *ask,
+                                    const struct model_snapshot *snap) {
     struct sampler *s = arg;
     struct strbuf b;
     strbuf_init(&b, 0);

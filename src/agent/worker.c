@@ -22,12 +22,12 @@
 #include "base/mem.h"
 #include "pystack/gate.h"
 
-#define WORKER_HOLD_NS (CLOCK_NS_PER_MS / 2)     /* no further step is begun after this */
-#define WORKER_LOOK_NS (CLOCK_NS_PER_MS / 4)     /* between two looks at a GIL that is held */
-#define WORKER_PAUSE_NS (CLOCK_NS_PER_MS / 2)    /* between two holds: others get it */
-#define WORKER_LEAVE_NS (300 * CLOCK_NS_PER_MS)  /* to end in */
-#define WORKER_CLEAN_NS (100 * CLOCK_NS_PER_MS)  /* to get the GIL for the last time in */
-#define WORKER_PIECE_MAX 4096                    /* bytes of a piece of the helper */
+#define WORKER_HOLD_NS (CLOCK_NS_PER_MS / 2)    /* no further step is begun after this */
+#define WORKER_LOOK_NS (CLOCK_NS_PER_MS / 4)    /* between two looks at a GIL that is held */
+#define WORKER_PAUSE_NS (CLOCK_NS_PER_MS / 2)   /* between two holds: others get it */
+#define WORKER_LEAVE_NS (300 * CLOCK_NS_PER_MS) /* to end in */
+#define WORKER_CLEAN_NS (100 * CLOCK_NS_PER_MS) /* to get the GIL for the last time in */
+#define WORKER_PIECE_MAX 4096                   /* bytes of a piece of the helper */
 #define WORKER_ENDING "the interpreter is ending"
 
 enum worker_state {
@@ -46,7 +46,7 @@ struct worker {
     bool stop, left;
     bool orphan;   /* whoever made it is gone */
     bool joinable; /* there is a thread to be joined */
-    bool over; /* the interpreter is ending: it is never called again */
+    bool over;     /* the interpreter is ending: it is never called again */
     pthread_t thread;
     int64_t tid;
     struct worker_job *head; /* the first is being done when the state is BUSY */
@@ -81,7 +81,9 @@ static void worker_sleep(uint64_t ns) {
 }
 
 const struct pyapi *worker_api(const struct worker *w) { return &w->api; }
-struct pystack *worker_pystack(struct worker *w) { return w->ps; }
+struct pystack *worker_pystack(struct worker *w) {
+    return w->ps;
+}
 bool worker_runs_beside(const struct worker *w) { return w->no_gil; }
 
 /* ---- jobs ---- */
@@ -147,7 +149,8 @@ static void worker_explain(const struct pystack_gate *gate, char *why) {
         (void)snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time: thread %lld holds it",
                        (long long)gate->holder_tid);
     else
-        (void)snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time: a thread that is not known holds it");
+        (void)snprintf(why, WORKER_WHY_MAX,
+                       "the GIL was not had in time: a thread that is not known holds it");
 }
 
 /* Wait until the GIL can be had: 0; or -1 with `why`. Nothing of the interpreter's is waited for in here. */
@@ -177,7 +180,8 @@ static int worker_wait_for_turn(struct worker *w, const struct worker_job *job, 
 }
 
 /* Have the GIL: 0 with `*state` for worker_give, or -1 with `why`. */
-static int worker_take(struct worker *w, const struct worker_job *job, uint64_t until, int *state, char *why) {
+static int worker_take(struct worker *w, const struct worker_job *job, uint64_t until, int *state,
+                       char *why) {
     if (w->over) {
         (void)snprintf(why, WORKER_WHY_MAX, WORKER_ENDING);
         return -1;
@@ -509,7 +513,8 @@ void worker_release(struct worker *w, struct worker_job *job) {
 /* With the lock: wait until the thread has gone. */
 static bool worker_wait_gone(struct worker *w, uint64_t ns) {
     uint64_t until = clock_mono_ns() + ns;
-    struct timespec ts = {.tv_sec = (time_t)(until / CLOCK_NS_PER_S), .tv_nsec = (long)(until % CLOCK_NS_PER_S)};
+    struct timespec ts = {.tv_sec = (time_t)(until / CLOCK_NS_PER_S),
+                          .tv_nsec = (long)(until % CLOCK_NS_PER_S)};
     while (w->state == WORKER_IDLE || w->state == WORKER_BUSY)
         if (pthread_cond_timedwait(&w->changed, &w->lock, &ts) == ETIMEDOUT)
             break;

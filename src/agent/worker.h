@@ -38,7 +38,8 @@ struct worker_job {
     /* With the GIL, after the last step or when nobody waits any more: give back every reference. */
     void (*drop)(struct worker_job *job, struct worker *w);
     void (*fini)(struct worker_job *job); /* without the GIL, on any thread: free the job */
-    bool calls_job; /* a step may run code of the job's own, which is interrupted when nobody waits any more */
+    bool
+        calls_job; /* a step may run code of the job's own, which is interrupted when nobody waits any more */
     uint64_t deadline_ns;
     char why[WORKER_WHY_MAX]; /* read once it has failed */
     /* the worker's own, under its lock */

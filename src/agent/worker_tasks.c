@@ -28,7 +28,8 @@ struct tasks_job {
 static struct tasks_job *tasks_job_of(struct worker_job *job) { return (struct tasks_job *)(void *)job; }
 
 /* With the GIL: the text at place `i`; NULL when it is none. */
-static const char *tasks_take_text(const struct pyapi *api, struct pyapi_object *row, ssize_t i, struct arena *a) {
+static const char *tasks_take_text(const struct pyapi *api, struct pyapi_object *row, ssize_t i,
+                                   struct arena *a) {
     char text[TASKS_TEXT_MAX];
     struct pyapi_object *o = api->PyTuple_GetItem(row, i);
     return o && pyapi_get_text(api, o, text, sizeof text) == 0 ? arena_strdup(a, text) : NULL;

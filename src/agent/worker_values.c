@@ -98,9 +98,9 @@ static bool values_is_asked(const struct model_local *l, bool own) {
 
 /* What is being collected. */
 struct values_choice {
-    int64_t tid; /* of this thread alone; 0: of all */
-    bool own;    /* those that are asked for their own repr() too, */
-    bool now;    /* which come after the others: they may take all the time */
+    int64_t tid;               /* of this thread alone; 0: of all */
+    bool own;                  /* those that are asked for their own repr() too, */
+    bool now;                  /* which come after the others: they may take all the time */
     struct values_item *items; /* NULL: they are only counted */
     size_t n;
 };
@@ -125,7 +125,8 @@ static void values_add(struct values_choice *c, const struct model_locals *l, si
 }
 
 /* The variables to ask for, innermost frames first. Number. */
-static size_t values_collect(const struct model_snapshot *s, int64_t tid, bool own, struct values_item *items) {
+static size_t values_collect(const struct model_snapshot *s, int64_t tid, bool own,
+                             struct values_item *items) {
     struct values_choice c = {.tid = tid, .own = own, .items = items};
     for (int pass = 0; pass <= (own ? 1 : 0); pass++) {
         c.now = pass == 1;

@@ -19,7 +19,8 @@
 
 /* A job for the variables of a snapshot of which more can be told; NULL when there are none, or without memory. `own`: those
  * whose type the job has made are asked for their own repr(). */
-struct worker_job *worker_values_new(const struct model_snapshot *s, int64_t tid, bool own, uint64_t deadline_ns);
+struct worker_job *worker_values_new(const struct model_snapshot *s, int64_t tid, bool own,
+                                     uint64_t deadline_ns);
 
 /* At any time: put the texts found so far into the same snapshot. A thread of which a variable has gone on since is marked torn. */
 void worker_values_apply(const struct worker_job *job, struct model_snapshot *s);

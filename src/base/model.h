@@ -69,7 +69,7 @@ struct model_local {
 struct model_locals {
     struct model_local *items;
     size_t n;
-    bool truncated; /* a limit left some out */
+    bool truncated;                      /* a limit left some out */
     uint64_t tstate, frame, code, instr; /* as they were read, for asking more; not sent */
 };
 
@@ -94,8 +94,9 @@ struct model_task {
     const char *name; /* NULL: it has none (before 3.8), or unknown */
     const char *coro; /* qualified name of its coroutine; NULL unknown */
     enum model_task_state state;
-    bool truncated;             /* frames or tasks that await it were left out */
-    struct model_frame *frames; /* of what it awaits and that awaits ..., innermost first; its coroutine is last */
+    bool truncated; /* frames or tasks that await it were left out */
+    struct model_frame
+        *frames; /* of what it awaits and that awaits ..., innermost first; its coroutine is last */
     size_t n_frames;
     uint64_t *awaited_by; /* ids of tasks that wait for it, as far as known */
     size_t n_awaited_by;

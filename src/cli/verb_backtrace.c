@@ -171,8 +171,7 @@ static void backtrace_put_text(struct strbuf *out, const struct model_target *t,
     for (size_t i = 0; i < s->n_threads; i++)
         backtrace_put_thread(out, s, &s->threads[i], locals);
     for (size_t i = 0; i < s->n_tasks; i++)
-        if (!backtrace_has_thread(s, s->tasks[i].tid) &&
-            (i == 0 || s->tasks[i].tid != s->tasks[i - 1].tid)) {
+        if (!backtrace_has_thread(s, s->tasks[i].tid) && (i == 0 || s->tasks[i].tid != s->tasks[i - 1].tid)) {
             (void)strbuf_adds(out, "\nTasks of a loop whose thread is not known\n");
             backtrace_put_tasks(out, s, s->tasks[i].tid);
         }

@@ -95,8 +95,9 @@ static int export_look(const struct export_format *f, double duration_s, bool lo
         return 0;
     unsigned interval_ms =
         sample || duration_s <= 0 ? EXPORT_LOOK_INTERVAL_MS : (unsigned)(duration_s * 1000);
-    if (locals ? call_details_measured(c, &(struct wire_threads){.locals = true}, interval_ms, snapshot, e) != 0
-               : call_snapshot_measured(c, interval_ms, snapshot, e) != 0)
+    if (locals
+            ? call_details_measured(c, &(struct wire_threads){.locals = true}, interval_ms, snapshot, e) != 0
+            : call_snapshot_measured(c, interval_ms, snapshot, e) != 0)
         return -1;
     if (!sample && f->wants_samples && fold_add_snapshot(fold, snapshot) != 0)
         return err_set(e, ERR_FAILED, "out of memory for stacks");

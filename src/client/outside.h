@@ -45,7 +45,7 @@ enum outside_kind {
     OUTSIDE_OPENED = 0, /* target; the first of all */
     OUTSIDE_CHANGED,    /* target */
     OUTSIDE_SNAPSHOT,   /* of the stream, or asked for */
-    OUTSIDE_DETAILS,     /* snapshot, asked for */
+    OUTSIDE_DETAILS,    /* snapshot, asked for */
     OUTSIDE_SAMPLES,
     OUTSIDE_REPLY, /* to `method`; failed: error */
     OUTSIDE_ENDED, /* error says why; the last of all */

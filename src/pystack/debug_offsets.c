@@ -83,7 +83,8 @@ static const struct debug_word debug_words_3_14[] = {
     FIELD(tstate_datastack_chunk, 8), SKIP(1),
     /* frame */
     WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
-    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), FIELD(frame_stackpointer, 8), FIELD(frame_tlbc_index, 4),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), FIELD(frame_stackpointer, 8),
+    FIELD(frame_tlbc_index, 4),
     /* code */
     WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
     FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
@@ -112,11 +113,11 @@ static const struct debug_word debug_words_3_15[] = {
     FIELD(tstate_datastack_chunk, 8), SKIP(6),
     /* frame, code, object: as 3.14 */
     WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
-    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), FIELD(frame_stackpointer, 8), FIELD(frame_tlbc_index, 4),
-    WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
-    FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
-    FIELD(code_kinds, 8), FIELD(code_bytes, 1), FIELD(code_tlbc, 8), WHOLE(off.object_size),
-    FIELD(object_type, 8),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), FIELD(frame_stackpointer, 8),
+    FIELD(frame_tlbc_index, 4), WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8),
+    FIELD(code_qualname, 8), FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4),
+    FIELD(code_names, 8), FIELD(code_kinds, 8), FIELD(code_bytes, 1), FIELD(code_tlbc, 8),
+    WHOLE(off.object_size), FIELD(object_type, 8),
     /* type: tp_repr; heap type */
     SIZE, FIELD(type_name, 8), SKIP(1), FIELD(type_flags, 8), FIELD(type_basicsize, 8),
     FIELD(type_dictoffset, 8), SIZE, FIELD(type_cached_keys, 8),

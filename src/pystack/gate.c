@@ -32,7 +32,8 @@ static uint64_t gate_mark(struct pystack *ps, uint64_t tstate) {
     for (int i = 0; i < GATE_MARK_FRAMES && addr && pystack_read_raw_frame(ps, addr, &f) == 0; i++) {
         uint64_t words[] = {mark, addr, f.code, f.instr};
         mark = hash_bytes(words, sizeof words);
-        if (mem_read(&ps->reader.mem, addr + (uint64_t)ps->reader.off.frame_localsplus, bytes, sizeof bytes) == 0)
+        if (mem_read(&ps->reader.mem, addr + (uint64_t)ps->reader.off.frame_localsplus, bytes,
+                     sizeof bytes) == 0)
             mark ^= hash_bytes(bytes, sizeof bytes);
         addr = f.previous;
     }
@@ -104,7 +105,8 @@ static void gate_list_frames(struct pystack *ps, uint64_t tstate, struct pystack
     if (pystack_each_interpreter(ps, gate_find_tstate, &search) < 0 || !search.found ||
         pystack_read_first_frame(ps, tstate, &addr) != 0)
         return;
-    for (size_t i = 0; addr && i < PYSTACK_MAX_RAW && living->n < PYSTACK_MAX_FRAMES; i++, addr = f.previous) {
+    for (size_t i = 0; addr && i < PYSTACK_MAX_RAW && living->n < PYSTACK_MAX_FRAMES;
+         i++, addr = f.previous) {
         if (pystack_read_raw_frame(ps, addr, &f) != 0)
             return;
         living->frames[living->n++] = addr;

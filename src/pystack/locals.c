@@ -338,9 +338,8 @@ int pystack_locals_find_object(struct pystack *ps, uint64_t frame, const struct 
 
 const struct model_locals **pystack_locals_read(struct pystack *ps, uint64_t tstate,
                                                 const struct model_frame *frames, size_t n, bool running,
-                                                struct arena *arena,
-                                                struct pystack_locals_budget *budget, bool *moved,
-                                                bool *cut) {
+                                                struct arena *arena, struct pystack_locals_budget *budget,
+                                                bool *moved, bool *cut) {
     const struct model_locals **out = arena_calloc(arena, n ? n : 1, sizeof *out);
     struct locals_work *w = calloc(1, sizeof *w);
     struct values *values = calloc(1, sizeof *values);

@@ -30,8 +30,8 @@ struct pystack_locals_budget pystack_locals_budget(bool one_thread);
  * ended. NULL without memory. */
 const struct model_locals **pystack_locals_read(struct pystack *ps, uint64_t tstate,
                                                 const struct model_frame *frames, size_t n, bool running,
-                                                struct arena *arena,
-                                                struct pystack_locals_budget *budget, bool *moved, bool *cut);
+                                                struct arena *arena, struct pystack_locals_budget *budget,
+                                                bool *moved, bool *cut);
 
 /* With the GIL held, of a frame that lives: the object that a variable of its refers to now. 0 or -1. */
 int pystack_locals_find_object(struct pystack *ps, uint64_t frame, const struct model_local *local,

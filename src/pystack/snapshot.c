@@ -153,9 +153,8 @@ static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu
     bool moved = false, cut = false, running = t->state == 'R';
     if (!w->wish || w->wish->without_locals || (w->wish->tid && w->wish->tid != t->tid))
         return;
-    t->locals =
-        pystack_locals_read(w->ps, w->tstate, t->frames, t->n_frames, running, &w->out->arena, &w->locals,
-                            &moved, &cut);
+    t->locals = pystack_locals_read(w->ps, w->tstate, t->frames, t->n_frames, running, &w->out->arena,
+                                    &w->locals, &moved, &cut);
     if (!running && (procfs_read_stat(w->ps->pid, tid, &st) != 0 || st.state == 'R' ||
                      snapshot_thread_cpu(w->ps, tid, &st) != cpu_before))
         moved = true;

@@ -13,12 +13,12 @@
 #include "pystack/values_internal.h"
 
 #define TASKS_ATTEMPTS 3
-#define TASKS_STRUCT_MAX 4096           /* no task is larger */
-#define TASKS_STATE_MAX (1 << 20)       /* nor is a thread's or an interpreter's state */
-#define TASKS_FRAMES_MAX 64             /* of one task */
-#define TASKS_AWAITERS_MAX 16           /* of one task */
-#define TASKS_FUTURES_MAX 4             /* between a task and one that awaits it */
-#define TASKS_SET_SLOTS 256             /* of a set's table that are looked at */
+#define TASKS_STRUCT_MAX 4096     /* no task is larger */
+#define TASKS_STATE_MAX (1 << 20) /* nor is a thread's or an interpreter's state */
+#define TASKS_FRAMES_MAX 64       /* of one task */
+#define TASKS_AWAITERS_MAX 16     /* of one task */
+#define TASKS_FUTURES_MAX 4       /* between a task and one that awaits it */
+#define TASKS_SET_SLOTS 256       /* of a set's table that are looked at */
 #define TASKS_FLAG(x) ((x) != 0)
 
 /* ---- what is published ---- */
@@ -104,9 +104,9 @@ static uint64_t tasks_find_awaited(struct tasks_work *w, uint64_t generator, uin
     const struct pystack_offsets *o = &r->off;
     int8_t state;
     uint64_t top, object;
-    if (mem_read(&r->mem, generator + (uint64_t)o->gen_frame_state, &state, 1) != 0 || state != o->gen_awaits ||
-        pystack_read_u64_at(r, frame, o->frame_stackpointer, &top) != 0 || !pystack_is_pointer(top) ||
-        top <= frame + (uint64_t)o->frame_localsplus ||
+    if (mem_read(&r->mem, generator + (uint64_t)o->gen_frame_state, &state, 1) != 0 ||
+        state != o->gen_awaits || pystack_read_u64_at(r, frame, o->frame_stackpointer, &top) != 0 ||
+        !pystack_is_pointer(top) || top <= frame + (uint64_t)o->frame_localsplus ||
         mem_read_u64(&r->mem, top - 8 * (uint64_t)o->gen_awaited_words, &object) != 0)
         return 0;
     return object & ~(uint64_t)o->tag_bits;
@@ -148,19 +148,21 @@ static void tasks_reverse(struct model_frame *frames, size_t n) {
 }
 
 /* Frames of a task from its coroutine inwards, then turned round. */
-static void tasks_put_frames(struct tasks_work *w, uint64_t coroutine, uint64_t running_in, struct model_task *t) {
+static void tasks_put_frames(struct tasks_work *w, uint64_t coroutine, uint64_t running_in,
+                             struct model_task *t) {
     struct pystack *ps = w->ps;
     uint64_t generator = tasks_find_generator(w, coroutine);
     int32_t iframe = ps->reader.off.gen_iframe;
     size_t n = 0;
-    bool inside = running_in && generator && tasks_put_running(w, running_in, generator + (uint64_t)iframe, &n);
+    bool inside =
+        running_in && generator && tasks_put_running(w, running_in, generator + (uint64_t)iframe, &n);
     if (!inside) {
         n = 0;
         for (size_t i = 0; generator && i < TASKS_FRAMES_MAX; i++) {
             if (!tasks_put_frame(w, generator + (uint64_t)iframe, &n))
                 break;
-            generator = tasks_find_generator(
-                w, tasks_find_awaited(w, generator, generator + (uint64_t)iframe));
+            generator =
+                tasks_find_generator(w, tasks_find_awaited(w, generator, generator + (uint64_t)iframe));
         }
         tasks_reverse(ps->frames, n);
     }
@@ -327,8 +329,8 @@ static int tasks_compare(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-void pystack_tasks_read(struct pystack *ps, const struct pystack_asyncio *a, const struct pystack_thread *threads,
-                        size_t n, struct model_snapshot *out) {
+void pystack_tasks_read(struct pystack *ps, const struct pystack_asyncio *a,
+                        const struct pystack_thread *threads, size_t n, struct model_snapshot *out) {
     struct tasks_work *w = calloc(1, sizeof *w);
     struct values *values = calloc(1, sizeof *values);
     struct model_task *items = arena_calloc(&out->arena, PYSTACK_TASKS_MAX, sizeof *items);

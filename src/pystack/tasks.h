@@ -34,7 +34,7 @@ int pystack_asyncio_find(struct pystack *ps, struct pystack_asyncio *out);
 
 /* Put the tasks of these thread states into a snapshot that is being made (pystack_codes_begin), as `a` says: sorted by thread.
  * `out->tasks` stays NULL without memory. */
-void pystack_tasks_read(struct pystack *ps, const struct pystack_asyncio *a, const struct pystack_thread *threads,
-                        size_t n, struct model_snapshot *out);
+void pystack_tasks_read(struct pystack *ps, const struct pystack_asyncio *a,
+                        const struct pystack_thread *threads, size_t n, struct model_snapshot *out);
 
 #endif

@@ -54,7 +54,7 @@ struct data {
     double locals_asked_s;        /* when it was last asked, on the caller's clock; 0 never */
     struct wire_threads locals_want; /* for what, and of whom */
     bool locals_awaited;             /* there is no answer yet */
-    struct tally *tally;          /* NULL before the first samples */
+    struct tally *tally;             /* NULL before the first samples */
 };
 
 void data_init(struct data *d);

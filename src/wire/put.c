@@ -362,8 +362,7 @@ static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s,
             out->failed = true;
             return -1;
         }
-        p = (struct put_snapshot){
-            .s = s, .with_locals = locals, .with_extras = extras, .depth = p.depth / 2};
+        p = (struct put_snapshot){.s = s, .with_locals = locals, .with_extras = extras, .depth = p.depth / 2};
         out->len = from;
     }
 }

@@ -78,10 +78,10 @@ const char *wire_stream_name(enum wire_stream s);
 
 /* What is wanted of `threads`. All zero: every thread, without locals. */
 struct wire_threads {
-    bool locals;              /* locals of the frames too */
-    bool repr;                /* the same, by their own repr() where the job has made one: runs code of the job */
-    bool tasks;               /* tasks of asyncio too */
-    int64_t tid;              /* only this thread; 0: all */
+    bool locals; /* locals of the frames too */
+    bool repr;   /* the same, by their own repr() where the job has made one: runs code of the job */
+    bool tasks;  /* tasks of asyncio too */
+    int64_t tid; /* only this thread; 0: all */
     enum model_sampling mode; /* how threads that run are looked at; what is not known is exact */
 };
 

@@ -99,7 +99,8 @@ static int fake_take(void *arg, struct model_sample_batch *out) {
     return out->samples ? 0 : -1;
 }
 
-static int fake_details(void *arg, const struct wire_threads *want, struct model_snapshot *out, struct err *e) {
+static int fake_details(void *arg, const struct wire_threads *want, struct model_snapshot *out,
+                        struct err *e) {
     if (want->tid < 0)
         return err_set(e, ERR_FAILED, "no such thread");
     if (fake_snapshot(arg, out, e) != 0)
@@ -275,10 +276,12 @@ static void check_locals(void **state) {
     struct err e = {0};
     start(&s, &f, 0);
     run_until(&s, is_connected);
-    assert_int_equal(session_ask_details(s.session, &(struct wire_threads){.locals = true, .tid = 77}, &e), 0);
+    assert_int_equal(session_ask_details(s.session, &(struct wire_threads){.locals = true, .tid = 77}, &e),
+                     0);
     run_until(&s, has_locals);
     assert_true(s.locals_tid == 77 && s.snapshots == 0);
-    assert_int_equal(session_ask_details(s.session, &(struct wire_threads){.locals = true, .tid = -1}, &e), 0);
+    assert_int_equal(session_ask_details(s.session, &(struct wire_threads){.locals = true, .tid = -1}, &e),
+                     0);
     run_until(&s, has_replies);
     assert_string_equal(s.refused.text, "no such thread");
     finish(&s, &f);

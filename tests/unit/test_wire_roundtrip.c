@@ -339,10 +339,14 @@ static void check_threads_wanted(void **state) {
     (void)state;
     struct strbuf b;
     struct err e = {0};
-    const struct wire_threads wants[] = {{false, 0, MODEL_SAMPLING_EXACT},
-                                         {true, 0, MODEL_SAMPLING_GENTLE},
-                                         {true, 4242, MODEL_SAMPLING_EXACT},
-                                         {false, INT64_MAX, MODEL_SAMPLING_GENTLE}};
+    const struct wire_threads wants[] = {
+        {.locals = false},
+        {.locals = true, .mode = MODEL_SAMPLING_GENTLE},
+        {.locals = true, .tid = 4242},
+        {.tid = INT64_MAX, .mode = MODEL_SAMPLING_GENTLE},
+        {.locals = true, .repr = true},
+        {.tasks = true, .tid = 7},
+    };
     strbuf_init(&b, 0);
     for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
         struct wire_threads out;
@@ -350,6 +354,7 @@ static void check_threads_wanted(void **state) {
         struct wire_message *m = parse(&b);
         assert_int_equal(wire_get_threads(m, &out, &e), 0);
         assert_true(out.locals == wants[i].locals && out.tid == wants[i].tid && out.mode == wants[i].mode);
+        assert_true(out.repr == wants[i].repr && out.tasks == wants[i].tasks);
         wire_message_free(m);
     }
 }

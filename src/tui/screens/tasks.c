@@ -90,7 +90,8 @@ void tasks_draw(struct locals_pane *p, const struct data *d, const struct model_
     enum theme_role role = p->focused ? ROLE_TITLE_FOCUS : ROLE_TITLE;
     list_fit(&p->list, tasks_lines(&v), area.rows - 1);
     grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
-    int col = v.n ? grid_printf(g, area, 0, 0, role, " Tasks: %zu ", v.n) : grid_text(g, area, 0, 0, role, " Tasks ");
+    int col = v.n ? grid_printf(g, area, 0, 0, role, " Tasks: %zu ", v.n)
+                  : grid_text(g, area, 0, 0, role, " Tasks ");
     if (v.answer && v.answer->incomplete)
         (void)grid_text(g, area, 0, col, ROLE_STATUS_ON, " some left out ");
     if (v.n == 0)

@@ -314,7 +314,8 @@ static void threads_show_locals(struct threads_state *s, struct app *app, bool t
     s->locals.list.selected = s->locals.list.top = 0;
     bool is_drawn = s->table_area.rows + s->stack_area.rows > 0;
     if (s->locals.open && is_drawn && s->stack_area.rows < 2 * LOCALS_MIN_ROWS)
-        app_message(app, false, "no room for %s here: Tab and w give the stack the whole body", tasks ? "tasks" : "the variables");
+        app_message(app, false, "no room for %s here: Tab and w give the stack the whole body",
+                    tasks ? "tasks" : "the variables");
 }
 
 /* The columns that the pane with the keys is scrolled by. */
@@ -365,8 +366,9 @@ static bool threads_do(struct threads_state *s, struct app *app, enum action act
         return true;
     case ACTION_REPR:
         s->repr = !s->repr;
-        app_message(app, false, s->repr ? "variables: by the repr() of the job's own classes, which is run in it"
-                                        : "variables: without running code of the job");
+        app_message(app, false,
+                    s->repr ? "variables: by the repr() of the job's own classes, which is run in it"
+                            : "variables: without running code of the job");
         return true;
     case ACTION_OPEN_STACK:
         s->in_stack = true;
