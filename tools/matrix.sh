@@ -87,7 +87,7 @@ test_row() { # suite python minor
         return
     fi
     PROBING_TEST_PYTHONS=$launcher PROBING_TEST_REQUIRE=py$3,ptrace "$here/tests/run" --build "$build" --part functional \
-        --match "(test_pystack or test_way_stacks) and $3" -- "${arguments[@]}"
+        --match "(test_pystack or test_way_stacks or test_worker or test_tasks) and $3" -- "${arguments[@]}"
 }
 
 run_all() {

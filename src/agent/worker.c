@@ -192,9 +192,10 @@ static int worker_take(struct worker *w, const struct worker_job *job, uint64_t 
     return 0;
 }
 
-static void worker_give(struct worker *w, int state, uint64_t since) {
+/* Give it back. `cpu_ns`: our clock when we got it; the time that passes counts what others did meanwhile, too. */
+static void worker_give(struct worker *w, int state, uint64_t cpu_ns) {
     w->api.PyErr_Clear();
-    uint64_t held = clock_mono_ns() - since;
+    uint64_t held = clock_self_cpu_ns() - cpu_ns;
     w->api.PyGILState_Release(state);
     worker_lock(w);
     w->holds++;
@@ -302,10 +303,10 @@ static void worker_do(struct worker *w, struct worker_job *job) {
                 return;
             continue;
         }
-        uint64_t since = clock_mono_ns();
-        ended = worker_do_for_a_while(w, job, since);
+        uint64_t cpu = clock_self_cpu_ns();
+        ended = worker_do_for_a_while(w, job, clock_mono_ns());
         __atomic_store_n(&worker_interrupt.wanted, 0, __ATOMIC_RELEASE);
-        worker_give(w, state, since);
+        worker_give(w, state, cpu);
         if (!ended)
             worker_sleep(WORKER_PAUSE_NS);
     }
@@ -380,10 +381,10 @@ static void worker_close(struct worker *w) {
     w->stop = false; /* the last wait is not cut short */
     worker_unlock(w);
     if (worker_take(w, NULL, clock_mono_ns() + WORKER_CLEAN_NS, &state, why) == 0) {
-        uint64_t since = clock_mono_ns();
+        uint64_t cpu = clock_self_cpu_ns();
         w->api.Py_DecRef(w->globals);
         w->globals = NULL;
-        worker_give(w, state, since);
+        worker_give(w, state, cpu);
     }
     worker_lock(w);
     w->stop = stop;

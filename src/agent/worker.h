@@ -5,7 +5,7 @@
  * Started by the first job, ended by worker_leave. Nobody else waits for it: a job has a deadline, and its asker goes on at
  * that whatever the worker does. A wait for the GIL cannot be given up, so it is only begun when the GIL is free or its
  * holder is seen to get on (pystack/gate.h); while he does not, the worker looks and sleeps. Work is done in steps; the GIL
- * is given back after a millisecond and asked for again. Once the interpreter is being finalised nothing is called any
+ * is given back after half a millisecond and asked for again. Once the interpreter is being finalised nothing is called any
  * more; a wait that began before may end the thread (up to 3.13) or stop it for ever (from 3.14 on): both are survived.
  * All functions may be called by any thread of the agent, but by the worker itself only those under "in a step".
  */
@@ -52,7 +52,7 @@ struct worker_job {
 struct worker_status {
     bool running;     /* the thread is there */
     uint64_t holds;   /* how often it had the GIL */
-    double mean_us;   /* how long it kept it; NAN never */
+    double mean_us;   /* CPU time it used while it had it; NAN never */
     double max_us;    /* and at most */
     uint64_t refused; /* jobs that did not get it in time */
 };

@@ -238,7 +238,7 @@ struct model_status {
     double us_per_signal;       /* spent in the handler, on the job's threads; NAN before the first */
     uint64_t gil_holds;         /* how often the python worker had the GIL */
     uint64_t gil_refused;       /* what it was asked for and did not do, mostly for want of the GIL */
-    double us_per_gil_hold;     /* how long it kept the GIL; NAN never */
+    double us_per_gil_hold;     /* CPU time it used while it had the GIL; NAN never */
     double us_longest_gil_hold; /* and at most */
     double overhead_pct;        /* CPU of the agent, of one core, over the last seconds; NAN unknown */
     double budget_pct;          /* what the sampler may cost at most */

@@ -4,7 +4,6 @@
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 
@@ -92,13 +91,14 @@ def locals_of(result, func):
 
 def read_locals(probing, pid, func, *options):
     """The same, read again while the machine is too slow for the worker's deadline."""
-    for _ in range(20):
+    deadline = time.monotonic() + 90
+    while True:
         seen, note = locals_of(probing(pid, "backtrace", "--locals", "--json", *options), func)
         if note is None:
             return seen
         if "runs without a GIL" in note:
             pytest.skip(note)
-    raise AssertionError(note)
+        assert time.monotonic() < deadline, note
 
 
 def test_values_of_any_type(each_python, ptrace, target, probing, tmp_path):
@@ -170,7 +170,7 @@ def test_a_repr_that_does_not_end_is_ended(each_python, ptrace, target, probing,
         if frame["func"] == "values":
             assert frame["locals"]["stuck"]["repr"].startswith("<__main__.Stuck object")
     # The repr was interrupted: the worker is free again, and may leave.
-    wait_until(lambda: probing(job.pid, "eject").status == 0, 20, "the worker to be free")
+    wait_until(lambda: probing(job.pid, "eject").status == 0, 60, "the worker to be free")
     assert job.alive() and job.output() == ""
 
 
@@ -230,23 +230,15 @@ def hog(target, build_dir, tmp_path):
     return make
 
 
-def is_hogging(job):
-    """Its innermost frame is the one that calls the hog, and does not move: nothing else is to be seen from outside."""
-    with open(f"/proc/{job.pid}/stat", encoding="utf-8") as stat:
-        return stat.read().rpartition(")")[2].split()[0] == "R"
-
-
 def test_without_the_gil_there_is_an_answer_in_time(each_python, ptrace, hog, probing, wait_until):
     job = hog(each_python)
     assert read_locals(probing, job.pid, "work")["thing"].startswith("<__main__.Other object at 0x")
     job.flags.set(0)
 
     def refused():
-        began = time.monotonic()
         document = probing(job.pid, "backtrace", "--locals", "--tasks", "--json").ok().json()
-        return document["note"] and (document, time.monotonic() - began)
-    document, _ = wait_until(refused, 20, "the GIL to be held for ever")
-    assert f"thread {job.pid} holds it" in document["note"]
+        return f"thread {job.pid} holds it" in (document["note"] or "") and document
+    document = wait_until(refused, 60, "the GIL to be held for ever")
     assert "values of types made in Python" in document["note"]
     assert document["threads"][0]["frames"], "what memory tells is told"
     status = probing(job.pid, "status", "--json").ok().json()
@@ -257,7 +249,7 @@ def test_without_the_gil_there_is_an_answer_in_time(each_python, ptrace, hog, pr
         assert "waits for the GIL" in ejected.stderr
     job.flags.set(8)
     wait_until(lambda: not any(n.startswith("probing-") for n in job.thread_names().values())
-               or probing(job.pid, "eject").status == 0, 20, "the agent to be gone")
+               or probing(job.pid, "eject").status == 0, 60, "the agent to be gone")
     assert job.alive() and job.output() == ""
 
 
@@ -272,8 +264,8 @@ def test_eject_while_the_worker_cannot_end(ptrace, hog, probing, wait_until):
     assert probing(job.pid, "backtrace", "--json").ok().json()["threads"][0]["frames"]
     assert probing(job.pid, "backtrace", "--locals", "--json").ok().json()["note"]
     job.flags.set(8)
-    wait_until(lambda: probing(job.pid, "eject").status == 0, 20, "the hog to end")
-    wait_until(lambda: not any(n.startswith("probing-") for n in job.thread_names().values()), 20, "our threads to end")
+    wait_until(lambda: probing(job.pid, "eject").status == 0, 60, "the hog to end")
+    wait_until(lambda: not any(n.startswith("probing-") for n in job.thread_names().values()), 60, "our threads to end")
     assert job.alive() and job.output() == ""
 
 
@@ -299,12 +291,12 @@ for _ in range(2):
     threading.Thread(target=busy, daemon=True).start()
 atexit.register(at_the_end)
 os.write(int(os.environ["READY_FD"]), b"ready\n")
-sys.stdin.read() if False else time.sleep(float(sys.argv[1]))
+time.sleep(float(sys.argv[1]))
 sys.exit(7)
 '''
 
 
-@pytest.mark.parametrize("life", [0.4, 0.7, 1.1])
+@pytest.mark.parametrize("life", [0.4, 0.9])
 def test_a_job_that_ends_meanwhile_ends_as_it_would(each_python, ptrace, target, probing, life):
     job = target(ENDING, life, python=each_python)
     while job.alive():
@@ -312,10 +304,11 @@ def test_a_job_that_ends_meanwhile_ends_as_it_would(each_python, ptrace, target,
     assert job.process.returncode == 7 and job.output() == ""
 
 
-EMBEDDED_END = r'''
+INTERRUPTED = r'''
 import os, signal, time
-os.write(int(os.environ["READY_FD"]), b"ready\n")
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
+    os.write(int(os.environ["READY_FD"]), b"ready\n")
     time.sleep(3600)
 except KeyboardInterrupt:
     pass
@@ -323,17 +316,16 @@ except KeyboardInterrupt:
 
 
 def test_an_interrupt_still_ends_the_job(each_python, ptrace, target, probing):
-    job = target(EMBEDDED_END, python=each_python)
+    job = target(INTERRUPTED, python=each_python)
     probing(job.pid, "backtrace", "--locals").ok()
     os.kill(job.pid, signal.SIGINT)
-    assert job.process.wait(timeout=20) == 0 and job.output() == ""
+    assert job.process.wait(timeout=60) == 0 and job.output() == ""
 
 
 # ---- what it leaves ----
 
 LOOK = ("[len(__import__('gc').get_objects()), len(os.listdir('/proc/self/task')), "
         "len(threading.enumerate()), len(sys._current_frames()), len(sys.modules)]")
-THINGS = "(lambda: [globals().setdefault('things', [threading.Event() for _ in range(50)]), None][1])()"
 
 
 def test_a_thousand_requests_leave_nothing(job, python_for):  # noqa: F811
@@ -372,7 +364,7 @@ def test_the_worker_is_there_only_when_it_is_needed(job, python_for, wait_until)
     assert j.do("[t.name for t in threading.enumerate()]") == ["MainThread"]
     assert j.do("len(sys._current_frames())") == 1
     client.call("eject")
-    wait_until(lambda: not j.agent_threads(), 20, "our threads to end")
+    wait_until(lambda: not j.agent_threads(), 60, "our threads to end")
     client.close()
 
 
