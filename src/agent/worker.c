@@ -25,7 +25,7 @@
 #define WORKER_HOLD_NS (CLOCK_NS_PER_MS / 2)    /* no further step is begun after this */
 #define WORKER_LOOK_NS (CLOCK_NS_PER_MS / 4)    /* between two looks at a GIL that is held */
 #define WORKER_PAUSE_NS (CLOCK_NS_PER_MS / 2)   /* between two holds: others get it */
-#define WORKER_LEAVE_NS (300 * CLOCK_NS_PER_MS) /* to end in */
+#define WORKER_LEAVE_NS CLOCK_NS_PER_S          /* to end in */
 #define WORKER_CLEAN_NS (100 * CLOCK_NS_PER_MS) /* to get the GIL for the last time in */
 #define WORKER_PIECE_MAX 4096                   /* bytes of a piece of the helper */
 #define WORKER_ENDING "the interpreter is ending"

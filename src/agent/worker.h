@@ -69,7 +69,7 @@ enum worker_end worker_get_end(struct worker *w, struct worker_job *job);
 void worker_release(struct worker *w, struct worker_job *job);
 
 /* End the thread, and take no more jobs. 0; -1 with the error when it cannot end now, because it waits for the GIL or runs
- * code of the job: then all is as it was before. Waits for a third of a second at most. */
+ * code of the job: then all is as it was before. Waits for a second at most. */
 int worker_leave(struct worker *w, struct err *e);
 
 /* The same, and free it. What still waits for the GIL then is left to itself, and ends when it has it. */

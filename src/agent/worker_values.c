@@ -9,6 +9,8 @@
 #include "pystack/values.h"
 
 #define VALUES_NAME_MAX 128
+#define VALUES_TAKEN                                                                                         \
+    8 /* objects that are looked for at once: the frames of their thread are followed once then */
 
 /* One variable: where it is in the snapshot, where in memory, and what was found. */
 struct values_item {
@@ -23,8 +25,8 @@ struct values_item {
 
 struct values_job {
     struct worker_job job; /* first */
-    size_t n, next;
-    size_t done; /* items that nobody writes to any more; atomic */
+    size_t n, next, taken; /* there are references to the objects of those from `next` to `taken` */
+    size_t done;           /* items that nobody writes to any more; atomic */
     bool refreshed;
     struct pystack_living living;
     struct values_item items[];
@@ -32,15 +34,12 @@ struct values_job {
 
 static struct values_job *values_job_of(struct worker_job *job) { return (struct values_job *)(void *)job; }
 
-/* With the GIL: ask the helper for the text of an object that was just found where it was. */
+/* With the GIL: ask the helper for the text of an object that we have a reference to. */
 static void values_describe(struct worker *w, struct values_item *item) {
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *object = (struct pyapi_object *)(uintptr_t)item->place.object;
     struct pyapi_object *describe = worker_helper(w, "describe");
-    if (!describe)
-        return;
-    api->Py_IncRef(object); /* before anything else: other code may run in the helper */
-    struct pyapi_object *own = api->PyLong_FromLong(item->own);
+    struct pyapi_object *own = describe ? api->PyLong_FromLong(item->own) : NULL;
     struct pyapi_object *text = own ? api->PyObject_CallFunctionObjArgs(describe, object, own, NULL) : NULL;
     if (text && pyapi_get_text(api, text, item->text, sizeof item->text - 3) == 0 &&
         strlen(item->text) + 4 >= sizeof item->text - 3)
@@ -49,7 +48,25 @@ static void values_describe(struct worker *w, struct values_item *item) {
         api->Py_DecRef(text);
     if (own)
         api->Py_DecRef(own);
-    api->Py_DecRef(object);
+}
+
+/* With the GIL, and without running anything in between: take references to the next few objects that are still there. */
+static void values_take(struct values_job *job, struct worker *w) {
+    job->living.tstate = 0; /* others may have run since */
+    for (size_t i = 0; i < VALUES_TAKEN && job->taken < job->n; i++) {
+        struct values_item *item = &job->items[job->taken++];
+        struct model_local local = {.name = item->name, .place = &item->place};
+        item->state = pystack_place_check(worker_pystack(w), &job->living, &item->frame, &local);
+        if (item->state != PYSTACK_PLACE_GONE)
+            worker_api(w)->Py_IncRef((struct pyapi_object *)(uintptr_t)item->place.object);
+    }
+}
+
+/* With the GIL: give the reference to the next object back. */
+static void values_give(struct values_job *job, struct worker *w) {
+    struct values_item *item = &job->items[job->next++];
+    if (item->state != PYSTACK_PLACE_GONE)
+        worker_api(w)->Py_DecRef((struct pyapi_object *)(uintptr_t)item->place.object);
 }
 
 /* With the GIL: have the helper look what is imported by now. */
@@ -72,19 +89,22 @@ static bool values_step(struct worker_job *base, struct worker *w) {
         job->refreshed = true;
         return true;
     }
-    struct values_item *item = &job->items[job->next++];
-    struct model_local local = {.name = item->name, .place = &item->place};
-    job->living.tstate = 0; /* the helper may have let others run meanwhile */
-    item->state = pystack_place_check(worker_pystack(w), &job->living, &item->frame, &local);
+    if (job->next == job->taken) {
+        values_take(job, w);
+        return true;
+    }
+    struct values_item *item = &job->items[job->next];
     if (item->state != PYSTACK_PLACE_GONE)
         values_describe(w, item);
+    values_give(job, w);
     __atomic_store_n(&job->done, job->next, __ATOMIC_RELEASE);
     return job->next < job->n;
 }
 
 static void values_drop(struct worker_job *base, struct worker *w) {
-    (void)base; /* no reference outlives a step */
-    (void)w;
+    struct values_job *job = values_job_of(base);
+    while (job->next < job->taken)
+        values_give(job, w);
 }
 
 static void values_fini(struct worker_job *base) { free(values_job_of(base)); }

@@ -3,7 +3,7 @@
  * worker_values: a job of the python worker: texts of values that memory alone does not tell.
  *
  * For each variable: is it still what it was, in a frame that lives? Then a reference is taken, the helper asked, and the
- * reference given back, all in one step. Where there is no GIL none of this is certain, and nothing is asked.
+ * reference given back; there are never more than eight. Where there is no GIL none of this is certain, and nothing is asked.
  */
 #ifndef AGENT_WORKER_VALUES_H
 #define AGENT_WORKER_VALUES_H
