@@ -12,6 +12,9 @@ import pytest
 from agent_job import job  # noqa: F401
 from agent_wire import Client
 
+# On a machine that does other things too an answer may have to be asked for again.
+pytestmark = pytest.mark.timeout(300)
+
 # Each text is what repr() says, where the test says nothing else.
 VALUES = r'''
 import collections, datetime, decimal, enum, fractions, functools, json, os, pathlib, re, sys, threading, time, types, uuid
