@@ -6,13 +6,14 @@
 #   make deps                third-party libraries from pinned source into build/deps (once)
 #   make demo test lint asan bench soak fuzz-smoke check-agent compdb fresh matrix install clean
 #
-# Variables: BUILD (build), DEPS (build/deps) and VENV (build/venv, a Python with torch) shared by every BUILD,
-# CC, CFLAGS (-O2 -g), LDFLAGS, PREFIX, DESTDIR,
+# Variables: BUILD (build), DEPS (build/deps), VENV (build/venv, a Python with torch) and GREENLETS (build/greenlets, a module
+# for tests) shared by every BUILD, CC, CFLAGS (-O2 -g), LDFLAGS, PREFIX, DESTDIR,
 # V=1 shows commands, WERROR=1 makes warnings errors, SAN=address,undefined builds with sanitisers.
 
 BUILD ?= build
 DEPS ?= build/deps
 VENV ?= build/venv
+GREENLETS ?= build/greenlets
 PREFIX ?= /usr/local
 DESTDIR ?=
 CFLAGS ?= -O2 -g

@@ -25,8 +25,17 @@ TEST_LIBS := $(if $(SUPPORT_OBJECTS),$(BUILD)/lib/libtestsupport.a) $(LIBS) $(WE
 # The agent's way of sampling, without its budget, for the program whose stacks are known.
 KNOWN := $(BUILD)/tests/known/known.so
 
-tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS) $(KNOWN)
+# Inputs for fuzz targets that are made, beside those that are kept in tests/fuzz/corpus.
+SEEDS := $(BUILD)/tests/seeds/stamp
+
+tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS) $(KNOWN) $(SEEDS)
 .PHONY: tests
+
+$(SEEDS): tests/fuzz/seeds.py
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)$(PYTHON3) tests/fuzz/seeds.py $(@D)
+	$(Q)touch $@
 
 $(BUILD)/lib/libtestsupport.a: $(SUPPORT_OBJECTS)
 
@@ -73,11 +82,13 @@ $(TARGETS): $(BUILD)/tests/targets/%.so: tests/targets/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g $(WARNINGS) -D_GNU_SOURCE -fPIC -shared -pthread -o $@ $<
 
-# `make test` finds (or makes) a Python with torch for the functional tests; without one they are skipped with a reason.
+# `make test` finds (or makes) a Python with torch, and the module greenlet for each Python, for the functional tests; without
+# them those that want them are skipped with a reason.
 TEST_ARGS ?=
 
 test: all tests
-	@PROBING_TEST_TORCH_PYTHON="$${PROBING_TEST_TORCH_PYTHON:-$$(tools/python_with_torch.sh $(VENV))}" \
+	@PROBING_TEST_GREENLETS="$${PROBING_TEST_GREENLETS:-$$(tools/greenlets.sh $(GREENLETS))}" \
+	    PROBING_TEST_TORCH_PYTHON="$${PROBING_TEST_TORCH_PYTHON:-$$(tools/python_with_torch.sh $(VENV))}" \
 	    tests/run --build $(BUILD) $(TEST_ARGS)
 
 asan:
@@ -95,7 +106,7 @@ fuzz-smoke:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz DEPS=$(DEPS) CC=clang SAN=fuzzer-no-link,address,undefined fuzzers
 	@tools/fuzz_smoke.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
 
-fuzzers: $(FUZZERS)
+fuzzers: $(FUZZERS) $(SEEDS)
 
 # Programs built from bench/*.c, and scripts bench/*.py; each prints JSON.
 bench: all $(BENCHES) $(KNOWN)
@@ -105,6 +116,7 @@ bench: all $(BENCHES) $(KNOWN)
 soak: all tests
 	@bench/known_answer.py --build $(BUILD) --samples 1000000
 	@PROBING_EINTR_SECONDS=60 tests/run --build $(BUILD) --part functional --match no_call_is_interrupted
+	@PROBING_RACE_SECONDS=120 tests/run --build $(BUILD) --part functional --match test_everything_at_once
 
 demo: all
 	@BUILD=$(BUILD) VENV=$(VENV) tools/demo.sh

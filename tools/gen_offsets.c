@@ -332,6 +332,20 @@ static void put_values(void) {
     AT("exception_args", PyBaseExceptionObject, args);
 }
 
+/* Who has had the GIL, and whether garbage is being collected: up to 3.6 static variables. */
+static void put_facts(void) {
+#if PY_VERSION_HEX < 0x03070000
+    put("gc_place", 2);
+#elif PY_VERSION_HEX < 0x03090000
+    AT("gil_switches", struct _gil_runtime_state, switch_number);
+    put("gc_place", 1);
+    AT("gc_collecting", _PyRuntimeState, gc.collecting);
+#else
+    AT("gil_switches", struct _gil_runtime_state, switch_number);
+    AT("gc_collecting", PyInterpreterState, gc.collecting);
+#endif
+}
+
 #ifdef GEN_PUBLISHED
 /* What an interpreter of these headers publishes of itself, as one row of tests/unit/pystack_published.txt. */
 #include "internal/pycore_ceval.h"
@@ -368,6 +382,7 @@ int main(void) {
     put_objects();
     put_dict();
     put_values();
+    put_facts();
     printf("}");
     return 0;
 }

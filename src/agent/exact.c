@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/rewind.h"
+#include "agent/room.h"
 #include "base/clock.h"
 #include "base/procfs.h"
 
@@ -18,7 +19,9 @@
 #define EXACT_END_NS (500 * CLOCK_NS_PER_MS) /* a handler that has begun ends within this */
 #define EXACT_SPIN_NS (60 * CLOCK_NS_PER_US) /* an answer usually comes within this */
 #define EXACT_STATUS_NS CLOCK_NS_PER_S /* how long what the kernel said of a thread's mask is believed */
-#define EXACT_BLOCKED_NS (50 * CLOCK_NS_PER_MS)     /* and when it blocks: it may be creating a thread */
+#define EXACT_BLOCKED_NS (50 * CLOCK_NS_PER_MS) /* and when it blocks: it may be creating a thread */
+#define EXACT_LOOK_NS (15 * CLOCK_NS_PER_US)    /* a look at a stack takes less than one */
+#define EXACT_LOOKS 3
 #define EXACT_TOUCHED (sizeof(struct pystack_self)) /* counted as memory of ours, for each slot in use */
 
 enum exact_state {
@@ -37,6 +40,8 @@ struct exact_slot {
     uint64_t status_ns; /* when its mask was looked at; 0 never */
     bool counted_late, blocked;
     bool unwanted;             /* nobody waits for the answer any more */
+    bool filtered;             /* it may not read memory as the handler does */
+    struct room_stack stack;   /* its own */
     struct pystack_self *self; /* in the pool; NULL before its first use */
 };
 
@@ -155,6 +160,7 @@ void exact_disarm(void) {
         else
             *slot = (struct exact_slot){0};
     }
+    room_forget();
     if (!busy) {
         (void)munmap(exact.pool, EXACT_SLOTS * sizeof *exact.pool);
         exact.pool = NULL;
@@ -186,7 +192,7 @@ void exact_in_child(void) {
 }
 
 size_t exact_bytes(void) {
-    size_t n = 0;
+    size_t n = room_bytes();
     for (size_t i = 0; i < EXACT_SLOTS; i++)
         n += exact.slots[i].self ? EXACT_TOUCHED : 0;
     return n;
@@ -227,9 +233,9 @@ static struct exact_slot *exact_take(const struct pystack_thread *t, uint64_t no
     return slot;
 }
 
-/* May the thread be sent the signal? One that blocks it would answer at some later time; one with a stricter seccomp filter
- * than ours might be killed for what the handler does. */
-static bool exact_may_ask(struct exact_slot *slot, uint64_t now) {
+/* Would the thread take the signal, and survive it? One that blocks it would answer at some later time; one with other
+ * seccomp filters than ours might be killed for what the handler does. */
+static bool exact_takes_it(struct exact_slot *slot, uint64_t now) {
     struct procfs_status status, own;
     uint64_t believed = slot->blocked ? EXACT_BLOCKED_NS : EXACT_STATUS_NS;
     if (slot->status_ns && now - slot->status_ns < believed)
@@ -237,8 +243,27 @@ static bool exact_may_ask(struct exact_slot *slot, uint64_t now) {
     slot->status_ns = now;
     slot->blocked = procfs_read_status(0, (pid_t)slot->tid, &status) != 0 ||
                     procfs_read_status(0, (pid_t)syscall(SYS_gettid), &own) != 0 ||
-                    (status.sig_blocked >> (EXACT_SIGNAL - 1) & 1) || status.seccomp != own.seccomp;
+                    (status.sig_blocked >> (EXACT_SIGNAL - 1) & 1) || status.seccomp != own.seccomp ||
+                    status.seccomp_filters != own.seccomp_filters;
     return !slot->blocked;
+}
+
+static bool exact_may_ask(struct exact_slot *slot, const struct pystack_thread *t, uint64_t now) {
+    return !slot->filtered && exact_takes_it(slot, now) &&
+           (slot->stack.high || room_find(t->tid, t->ident, t->seen_ns, &slot->stack));
+}
+
+/* Send the signal right after it was seen that there is room for it. When we were put off the CPU in between, the thread may
+ * have gone a long way: look again. 0, or -1 when it is not sent. */
+static int exact_send(const struct exact_slot *slot) {
+    for (int i = 0; i < EXACT_LOOKS; i++) {
+        uint64_t before = clock_mono_ns();
+        if (!room_is_enough(&slot->stack))
+            return -1;
+        if (clock_mono_ns() - before < EXACT_LOOK_NS)
+            return (int)syscall(SYS_tgkill, exact.pid, (pid_t)slot->tid, EXACT_SIGNAL);
+    }
+    return -1;
 }
 
 bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct pystack_known *known) {
@@ -248,7 +273,7 @@ bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct 
         exact_release(t);
     if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != EXACT_FREE)
         return false;
-    if (!exact_may_ask(slot, now)) {
+    if (!exact_may_ask(slot, t, now)) {
         exact.stats->refused++;
         return false;
     }
@@ -256,7 +281,7 @@ bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct 
     slot->counted_late = slot->unwanted = false;
     pystack_self_prepare(ps, slot->self, t, known);
     __atomic_store_n(&slot->state, EXACT_SENT, __ATOMIC_RELEASE);
-    if (syscall(SYS_tgkill, exact.pid, (pid_t)t->tid, EXACT_SIGNAL) != 0) {
+    if (exact_send(slot) != 0) {
         __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);
         exact.stats->refused++;
         return false;
@@ -312,8 +337,10 @@ enum exact_answer exact_wait(const struct pystack_thread *t, uint64_t until_ns,
 
 void exact_release(const struct pystack_thread *t) {
     struct exact_slot *slot = exact_find(t);
-    if (slot && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == EXACT_DONE)
-        __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);
+    if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != EXACT_DONE)
+        return;
+    slot->filtered = slot->filtered || slot->self->end == PYSTACK_SELF_REFUSED;
+    __atomic_store_n(&slot->state, EXACT_FREE, __ATOMIC_RELEASE);
 }
 
 void exact_forget(const struct pystack_thread *t) {

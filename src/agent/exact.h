@@ -20,8 +20,9 @@
 
 struct exact_stats {
     uint64_t sent;
-    uint64_t late;       /* not answered by the next tick */
-    uint64_t refused;    /* threads not asked: they block the signal, or the kernel did not take it */
+    uint64_t late; /* not answered by the next tick */
+    uint64_t
+        refused; /* threads not asked: they block it, might not survive it, or the kernel did not take it */
     uint64_t restarted;  /* system calls interrupted and made to begin again */
     uint64_t eintr;      /* interrupted, and the caller was told */
     uint64_t handler_ns; /* spent within the handler, all threads together */

@@ -2,16 +2,13 @@
 /* listener: see listener.h. Ways of unix(7) sockets and their credentials (SO_PEERCRED). */
 #include "agent/listener.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LISTENER_BACKLOG 16
@@ -59,27 +56,6 @@ static int listener_clear_path(const char *path, struct err *e) {
     return 0;
 }
 
-/* Take away what processes that are gone have left. Whoever is alive answers, in another pid namespace too. */
-static void listener_sweep(const char *dir) {
-    DIR *d = opendir(dir);
-    int left = LISTENER_SWEEP;
-    for (struct dirent *entry; d && left > 0 && (entry = readdir(d));) {
-        char path[ENDPOINT_PATH_MAX], *end;
-        struct stat st;
-        long pid = strtol(entry->d_name, &end, 10);
-        int n = snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
-        if (pid <= 0 || strcmp(end, ".sock") != 0 || n < 0 || (size_t)n >= sizeof path)
-            continue;
-        left--;
-        if (kill((pid_t)pid, 0) == 0 || errno != ESRCH || lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode))
-            continue;
-        if (time(NULL) - st.st_mtime > LISTENER_SWEEP_AGE_S && endpoint_probe(path) == 0)
-            (void)unlink(path);
-    }
-    if (d)
-        (void)closedir(d);
-}
-
 static int listener_listen(struct listener *l, struct err *e) {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     memcpy(sa.sun_path, l->path, strlen(l->path));
@@ -109,7 +85,7 @@ static int listener_try(struct listener *l, struct err *e) {
         return err_set_errno(e, ERR_FAILED, errno, "path of the agent's socket");
     if (listener_check_dir(l->dir, e) != 0 || listener_clear_path(l->path, e) != 0)
         return -1;
-    listener_sweep(l->dir);
+    (void)endpoint_sweep(l->dir, LISTENER_SWEEP, LISTENER_SWEEP_AGE_S);
     return listener_listen(l, e);
 }
 

@@ -9,7 +9,7 @@
 
 int mailbox_init(struct mailbox *m) {
     pthread_condattr_t attr;
-    *m = (struct mailbox){.status = {.us_per_sample = NAN, .us_per_signal = NAN}};
+    *m = (struct mailbox){.status = {.us_per_sample = NAN, .us_per_signal = NAN, .kept_hz = NAN}};
     if (pthread_condattr_init(&attr) != 0)
         return -1;
     int rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -106,6 +106,14 @@ void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream
         slot->rate_hz[stream] = rate_hz;
         slot->mode[stream] = mode;
     }
+    mailbox_changed(m);
+}
+
+void mailbox_set_budget(struct mailbox *m, uint32_t peer, enum wire_stream stream, double budget_pct) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (slot)
+        slot->budget_pct[stream] = budget_pct;
     mailbox_changed(m);
 }
 

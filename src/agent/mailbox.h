@@ -38,7 +38,8 @@ struct mailbox_slot {
     size_t n_asks;
     double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
     enum model_sampling mode[WIRE_STREAM_COUNT];
-    uint64_t due_ns;        /* of its next snapshot */
+    double budget_pct[WIRE_STREAM_COUNT]; /* 0: no wish */
+    uint64_t due_ns;                      /* of its next snapshot */
     struct queue_mark sent; /* definitions that were sent; its generation is that of the subscription */
     size_t
         first_sample; /* where its own begin in the batch being collected; MAILBOX_NEXT_SAMPLE: not set yet */
@@ -52,7 +53,8 @@ struct mailbox_status {
     uint64_t exact, unknown_frames;
     uint64_t signals_sent, signals_late, signals_refused, calls_restarted, calls_interrupted;
     bool stretched;
-    size_t bytes; /* held by the sampler */
+    double budget_pct, kept_hz; /* kept_hz: NAN nobody samples */
+    size_t bytes;               /* held by the sampler */
     char discovery[64];
     char note[256]; /* "" nothing is turned off */
 };
@@ -84,6 +86,8 @@ int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method,
 int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_threads *want);
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
                        enum model_sampling mode); /* 0 Hz ends it */
+/* What a stream may cost at most, in percent of a core, while it runs; 0: the client does not mind. */
+void mailbox_set_budget(struct mailbox *m, uint32_t peer, enum wire_stream stream, double budget_pct);
 /* Batches of samples were lost: begin again at `mark`. */
 void mailbox_rollback(struct mailbox *m, uint32_t peer, const struct queue_mark *mark);
 /* Is `generation` that of the client's subscription to samples? */

@@ -110,7 +110,8 @@ static void server_fill_status(void *arg, struct model_status *out) {
     out->unknown_frames = m.unknown_frames;
     out->us_per_signal = m.us_per_signal;
     out->overhead_pct = cost_meter_add(&s->meter, now, cpu);
-    out->budget_pct = COST_BUDGET_PCT;
+    out->budget_pct = m.budget_pct;
+    out->kept_hz = m.kept_hz;
     out->stretched = m.stretched;
     out->snapshots = m.snapshots;
     out->read_errors = m.read_errors;

@@ -109,6 +109,7 @@ static enum peer_verdict peer_subscribe(struct peer *p, const struct peer_reques
         s.rate_hz = WIRE_MIN_HZ;
     if (s.rate_hz > fastest[s.stream])
         s.rate_hz = fastest[s.stream];
+    mailbox_set_budget(p->mailbox, p->id, s.stream, s.budget_pct);
     mailbox_subscribe(p->mailbox, p->id, s.stream, s.rate_hz, s.mode);
     return peer_answer_ok(p, r->id);
 }

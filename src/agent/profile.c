@@ -235,12 +235,13 @@ static void profile_new_epoch(struct profile *p) {
 }
 
 /* Number of a stack, TRIE_FULL without memory. */
-static uint32_t profile_add_stack(struct profile *p, const struct model_frame *frames, size_t n) {
-    uint32_t id = trie_add(&p->trie, frames, n);
+static uint32_t profile_add_stack(struct profile *p, const struct model_frame *frames, size_t n, bool cut) {
+    uint32_t id = (cut ? trie_add_cut : trie_add)(&p->trie, frames, n);
+    p->total_cut += cut;
     if (id != TRIE_FULL)
         return id;
     profile_new_epoch(p);
-    return trie_add(&p->trie, frames, n);
+    return (cut ? trie_add_cut : trie_add)(&p->trie, frames, n);
 }
 
 static int profile_fail(struct profile *p, struct profile_thread *t) {
@@ -257,7 +258,7 @@ static int profile_look(struct profile *p, struct pystack *ps, struct profile_th
     bool torn = false, truncated = false;
     arena_init(&arena, PROFILE_ARENA_BYTES);
     ssize_t n = pystack_read_frames(ps, &t->py, &arena, &frames, &torn, &truncated);
-    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n);
+    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n, truncated);
     arena_fini(&arena);
     if (id == TRIE_FULL)
         return profile_fail(p, t);
@@ -265,6 +266,7 @@ static int profile_look(struct profile *p, struct pystack *ps, struct profile_th
     t->torn = torn;
     t->py.holds_gil = pystack_holds_gil(ps, &t->py);
     t->gil = t->py.holds_gil ? MODEL_GIL_HELD : pystack_read_gil(ps, &t->py);
+    t->gc = pystack_read_gc(ps, &t->py, t->gil);
     return 0;
 }
 
@@ -279,7 +281,8 @@ static void profile_record(struct profile *p, const struct profile_thread *t, do
                                                        .stack_id = t->stack_id,
                                                        .on_cpu = on_cpu,
                                                        .torn = t->torn,
-                                                       .gil = t->gil};
+                                                       .gil = t->gil,
+                                                       .gc = t->gc};
     p->total_samples++;
     p->total_torn += t->torn;
 }
@@ -292,7 +295,7 @@ static void profile_take_copy(struct profile *p, struct pystack *ps, struct prof
     bool truncated = false;
     arena_init(&arena, PROFILE_ARENA_BYTES);
     ssize_t n = pystack_self_decode(ps, copy, p->known, &arena, &frames, &truncated, &p->unknown_frames);
-    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n);
+    uint32_t id = n < 0 ? TRIE_FULL : profile_add_stack(p, frames, (size_t)n, truncated);
     arena_fini(&arena);
     if (id == TRIE_FULL) {
         (void)profile_fail(p, t);
@@ -302,6 +305,7 @@ static void profile_take_copy(struct profile *p, struct pystack *ps, struct prof
     t->torn = false;
     t->looked = true;
     t->gil = copy->gil_state;
+    t->gc = copy->gc_state;
     p->total_exact++;
     profile_record(p, t, t->asked_at, 1);
 }

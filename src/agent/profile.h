@@ -36,6 +36,7 @@ struct profile_thread {
     bool late;       /* asked, and read from here meanwhile: the answer is not needed any more */
     double asked_at; /* timestamp */
     enum model_gil gil;
+    int8_t gc;
     uint32_t stack_id;
     char *name; /* owned; NULL unknown */
     char native_name[16];
@@ -60,6 +61,7 @@ struct profile {
     bool exact;                                 /* threads that run are asked */
     struct pystack_known *known;
     uint64_t total_samples, total_torn, total_exact, total_retried, unknown_frames, read_errors;
+    uint64_t total_cut;       /* stacks read whose outermost frames were left out */
     void (*flush)(void *arg); /* send what is collected; then profile_clear_batch is called */
     void *arg;
 };

@@ -9,9 +9,10 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+#include "base/mem.h"
 
 #define REWIND_WINDOW 64 /* bytes before the instruction in which the number must be loaded */
 #define REWIND_SYSCALL 2 /* length of `syscall` */
@@ -178,24 +179,25 @@ int rewind_find_argument(const uint8_t *code, size_t n) {
     return call ? rewind_find_load(code, n - call, 7) : -1;
 }
 
-/* The bytes that end before `end`, as many as can be read up to `cap`, ending at buf + cap. Their number. */
-static size_t rewind_read_code(uint64_t end, uint8_t *buf, size_t cap) {
-    struct iovec local = {.iov_base = buf, .iov_len = cap};
-    struct iovec remote = {.iov_base = (void *)(uintptr_t)(end - cap), .iov_len = cap};
-    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)cap ? cap : 0;
+/* Our own memory, as a handler reads it. 0 or -1. */
+static int rewind_read(uint64_t addr, void *buf, size_t len, bool *refused) {
+    struct mem process, m;
+    mem_init_process(&process, getpid());
+    mem_init_handler(&m, &process);
+    int rc = mem_read(&m, addr, buf, len);
+    *refused = rc != 0 && mem_is_refused(&m);
+    return rc;
 }
 
 /* Number of the interrupted call: from the code before it, or from that of the caller of syscall(3). */
 static int rewind_number(const ucontext_t *uc, const uint8_t *code, size_t n) {
     uint8_t before[REWIND_WINDOW];
     uint64_t back;
-    struct iovec local = {.iov_base = &back, .iov_len = sizeof back};
-    struct iovec remote = {.iov_base = (void *)(uintptr_t)uc->uc_mcontext.gregs[REG_RSP],
-                           .iov_len = sizeof back};
+    bool refused;
     if (memcmp(code + n - sizeof rewind_wrapper, rewind_wrapper, sizeof rewind_wrapper) != 0)
         return rewind_find_number(code, n);
-    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)sizeof back ||
-        rewind_read_code(back, before, sizeof before) == 0)
+    if (rewind_read((uint64_t)uc->uc_mcontext.gregs[REG_RSP], &back, sizeof back, &refused) != 0 ||
+        rewind_read(back - sizeof before, before, sizeof before, &refused) != 0)
         return -1;
     return rewind_find_argument(before, sizeof before);
 }
@@ -217,8 +219,10 @@ enum rewind_result rewind_interrupted(int sig, void *context) {
     uint8_t code[REWIND_WINDOW + REWIND_SYSCALL];
     if (g[REG_RAX] != -EINTR)
         return REWIND_NOTHING;
-    if (rewind_read_code((uint64_t)g[REG_RIP], code, sizeof code) == 0 || code[REWIND_WINDOW] != 0x0f ||
-        code[REWIND_WINDOW + 1] != 0x05)
+    bool refused;
+    if (rewind_read((uint64_t)g[REG_RIP] - sizeof code, code, sizeof code, &refused) != 0)
+        return refused ? REWIND_LEFT : REWIND_NOTHING;
+    if (code[REWIND_WINDOW] != 0x0f || code[REWIND_WINDOW + 1] != 0x05)
         return REWIND_NOTHING;
     int number = rewind_number(uc, code, REWIND_WINDOW);
     if (number < 0 || !rewind_is_repeatable(number) || rewind_is_wanted(sig, uc))

@@ -14,8 +14,10 @@
 #include "agent/agent.h"
 #include "agent/complete.h"
 #include "agent/exact.h"
+#include "agent/presence.h"
 #include "agent/profile.h"
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/cost.h"
 #include "pystack/pystack.h"
 #include "version.h"
@@ -34,6 +36,7 @@ struct sampler {
     pthread_t thread;
     struct pystack *ps;
     uint64_t opened_ns; /* last try */
+    struct presence presence;
     struct err ps_error;
     struct profile profile;
     struct complete complete;
@@ -50,6 +53,10 @@ struct sampler {
         exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
     struct err exact_error;
     bool stretched_snapshots, stretched_samples;
+    struct config config; /* as the job's environment has it */
+    struct err config_error;
+    double budget_pct; /* for everything this thread and the handlers do */
+    struct cost_meter own_meter;
 };
 
 /* What there is to do now, copied from the mailbox. */
@@ -71,15 +78,6 @@ static const struct pystack_info *sampler_info(const struct sampler *s) {
     return s->ps ? pystack_get_info(s->ps) : NULL;
 }
 
-static struct pystack *sampler_pystack(struct sampler *s) {
-    uint64_t now = clock_mono_ns();
-    if (s->ps || (s->opened_ns && now - s->opened_ns < SAMPLER_RETRY_NS))
-        return s->ps;
-    s->opened_ns = now;
-    s->ps = pystack_open(0, &s->ps_error);
-    return s->ps;
-}
-
 static size_t sampler_bytes(const struct sampler *s, const struct model_snapshot *snap) {
     return account_stack_bytes() + sizeof *s + profile_bytes(&s->profile) + exact_bytes() +
            (snap ? snap->arena.used : 0);
@@ -98,6 +96,8 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     st->us_per_sample =
         s->profile.total_samples ? (double)s->profile_cpu_ns / (double)s->profile.total_samples / 1e3 : NAN;
     st->stretched = s->stretched_snapshots || s->stretched_samples;
+    st->kept_hz =
+        s->tick_due_ns != SAMPLER_NEVER && s->profile.period_us > 0 ? 1e6 / s->profile.period_us : NAN;
     st->bytes = bytes;
     (void)snprintf(st->discovery, sizeof st->discovery, "%s", info ? info->discovery : "");
     st->exact = s->profile.total_exact;
@@ -116,8 +116,34 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
         (void)snprintf(st->note, sizeof st->note, "running threads are read as in gentle mode: %s",
                        s->exact_error.text);
     else
-        (void)snprintf(st->note, sizeof st->note, "%s", s->ps ? "" : s->ps_error.text);
+        (void)snprintf(st->note, sizeof st->note, "%s", s->ps ? s->config_error.text : s->ps_error.text);
     (void)pthread_mutex_unlock(&s->mailbox->lock);
+}
+
+static void sampler_flush(void *arg);
+
+/* The interpreter is gone: finalised, or unloaded. Another one may come, in the same place or elsewhere. */
+static void sampler_lose(struct sampler *s) {
+    exact_disarm();
+    sampler_flush(s);
+    profile_pause(&s->profile);
+    pystack_close(s->ps);
+    s->ps = NULL;
+    s->opened_ns = 0;
+    s->read_errors++;
+    presence_note_file(&s->presence, s->ps);
+}
+
+static struct pystack *sampler_pystack(struct sampler *s) {
+    uint64_t now = clock_mono_ns();
+    if (presence_is_lost(&s->presence, s->ps, now))
+        sampler_lose(s);
+    if (s->ps || (s->opened_ns && now - s->opened_ns < SAMPLER_RETRY_NS))
+        return s->ps;
+    s->opened_ns = now;
+    s->ps = pystack_open(0, &s->ps_error);
+    sampler_publish(s, NULL);
+    return s->ps;
 }
 
 /* Have the signal's handler installed as long as it is wanted and the job does not object. */
@@ -127,6 +153,13 @@ static void sampler_choose_mode(struct sampler *s, bool gentle) {
         (void)err_set(&s->exact_error, ERR_FAILED, "threads of Python %s cannot be asked", info->version);
         s->exact_off = true;
     }
+    if (info && pystack_own_file(s->ps) >= 0) {
+        (void)err_set(
+            &s->exact_error, ERR_FAILED,
+            "process_vm_readv is refused in this process (a seccomp filter); /proc/self/mem is read");
+        s->exact_off = true;
+    }
+    presence_note_file(&s->presence, s->ps);
     if (gentle || s->exact_off) {
         exact_disarm();
     } else if ((exact_is_armed() ? exact_check(&s->exact_error) : exact_arm(&s->signals, &s->exact_error)) !=
@@ -138,7 +171,8 @@ static void sampler_choose_mode(struct sampler *s, bool gentle) {
 
 /* Frames of a thread that runs, from itself. See struct pystack_asker. */
 static ssize_t sampler_ask_frames(void *arg, const struct pystack_thread *t, struct arena *arena,
-                                  struct model_frame **out, bool *truncated, enum model_gil *gil) {
+                                  struct model_frame **out, bool *truncated, enum model_gil *gil,
+                                  int8_t *gc) {
     struct sampler *s = arg;
     const struct pystack_self *copy;
     if (!exact_is_armed() || clock_mono_ns() >= s->answers_until_ns ||
@@ -147,6 +181,7 @@ static ssize_t sampler_ask_frames(void *arg, const struct pystack_thread *t, str
     ssize_t n =
         pystack_self_decode(s->ps, copy, s->profile.known, arena, out, truncated, &s->profile.unknown_frames);
     *gil = copy->gil_state;
+    *gc = copy->gc_state;
     exact_release(t);
     return n;
 }
@@ -170,6 +205,7 @@ static int sampler_snapshot(struct sampler *s, const struct pystack_locals_wish 
         return -1;
     }
     out->seq = ++s->snapshots;
+    out->sampling = exact_is_armed() ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
     s->limit_hits += out->incomplete;
     out->process.agent_cpu_pct = cost_meter_add(&s->meter, clock_mono_ns(), agent_cpu_ns());
     (void)pthread_mutex_lock(&s->mailbox->lock);
@@ -288,6 +324,11 @@ static void sampler_do_threads(struct sampler *s, struct sampler_plan *plan) {
 
 /* ---- samples ---- */
 
+/* CPU of this thread and of the handlers, of one core, over the last seconds. */
+static double sampler_cost_pct(struct sampler *s) {
+    return cost_meter_add(&s->own_meter, clock_mono_ns(), clock_self_cpu_ns() + s->signals.handler_ns);
+}
+
 static void sampler_send_batch(struct sampler *s, size_t slot_number) {
     struct mailbox *m = s->mailbox;
     struct model_sample_batch batch;
@@ -301,6 +342,9 @@ static void sampler_send_batch(struct sampler *s, size_t slot_number) {
         return;
     strbuf_init(&b, 0);
     int rc = profile_get_batch(&s->profile, &slot.sent, slot.first_sample, &batch, &now);
+    batch.mode = s->profile.exact ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
+    batch.budget_pct = s->budget_pct;
+    batch.cost_pct = sampler_cost_pct(s);
     if (rc == 0)
         (void)wire_put_samples_notify_open(&b, &batch);
     struct queue_item *item = queue_item_new(rc == 0 ? queue_bytes_new(&b) : NULL, QUEUE_SAMPLES, slot.peer);
@@ -335,8 +379,8 @@ static void sampler_flush(void *arg) {
 /* CPU that ticks may use: what snapshots leave of the budget. */
 static double sampler_tick_budget(const struct sampler *s, double snapshot_hz) {
     double snapshots = s->snapshot_cost.run_ns * snapshot_hz / 1e9 * 100.0;
-    double left = COST_BUDGET_PCT - snapshots;
-    double least = COST_BUDGET_PCT * SAMPLER_LEAST_SHARE;
+    double left = s->budget_pct - snapshots;
+    double least = s->budget_pct * SAMPLER_LEAST_SHARE;
     return left > least ? left : least;
 }
 
@@ -366,7 +410,7 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
 static uint64_t sampler_snapshot_interval(struct sampler *s, double rate_hz) {
     uint64_t wanted = (uint64_t)(1e9 / rate_hz);
     bool stretched;
-    uint64_t interval = cost_interval_ns(&s->snapshot_cost, wanted, COST_BUDGET_PCT, &stretched);
+    uint64_t interval = cost_interval_ns(&s->snapshot_cost, wanted, s->budget_pct, &stretched);
     s->stretched_snapshots |= stretched;
     if (interval > SAMPLER_SLOWEST_NS && interval > wanted)
         interval = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
@@ -422,6 +466,8 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
         }
         s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
         s->stretched_samples = false;
+        s->mailbox->status.stretched = s->stretched_snapshots;
+        s->mailbox->status.kept_hz = NAN;
         return;
     }
     if (s->tick_due_ns == SAMPLER_NEVER) {
@@ -436,12 +482,28 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
         plan->next_ns = s->flush_due_ns;
 }
 
+/* The smallest wish counts; none is granted above what the job's environment says. */
+static double sampler_choose_budget(const struct sampler *s, const struct mailbox *m) {
+    double configured = s->config.values[CONFIG_BUDGET], least = 0;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; k < WIRE_STREAM_COUNT; k++) {
+            double wish = m->slots[i].budget_pct[k];
+            if (m->slots[i].peer && m->slots[i].rate_hz[k] > 0 && wish > 0 && (least == 0 || wish < least))
+                least = wish;
+        }
+    const struct config_def *d = &config_defs[CONFIG_BUDGET];
+    if (least == 0 || (s->config.given[CONFIG_BUDGET] && least > configured))
+        return configured;
+    return least < d->min ? d->min : least > d->max ? d->max : least;
+}
+
 static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     struct mailbox *m = s->mailbox;
     *plan = (struct sampler_plan){.next_ns = complete_next_ns(&s->complete), .poke = m->poke};
     plan->complete = m->nudge || plan->next_ns <= now;
     m->poke = m->nudge = false;
     s->stretched_snapshots = false;
+    m->status.budget_pct = s->budget_pct = sampler_choose_budget(s, m);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
         struct mailbox_slot *slot = &m->slots[i];
         if (!slot->peer)
@@ -528,6 +590,7 @@ static void *sampler_main(void *arg) {
 static void sampler_free(struct sampler *s) {
     complete_fini(&s->complete);
     exact_disarm();
+    presence_note_file(&s->presence, NULL);
     if (s->ps)
         pystack_close(s->ps);
     profile_fini(&s->profile);
@@ -546,6 +609,10 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->arg = arg;
     s->complete = (struct complete){.worker = m->worker, .answer = sampler_answer_snapshot, .arg = s};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
+    config_init(&s->config);
+    (void)config_read_environ(&s->config, 0, &s->config_error);
+    m->status.budget_pct = s->budget_pct =
+        s->config.values[CONFIG_BUDGET]; /* nobody else knows the mailbox yet */
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
     int rc = agent_thread_create(&s->thread, sampler_main, s, false);
     if (rc == 0)

@@ -2,11 +2,17 @@
 /* endpoint: see endpoint.h. */
 #include "base/endpoint.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/procfs.h"
@@ -73,4 +79,41 @@ int endpoint_probe(const char *path) {
     if (rc == 0 || saved == EAGAIN || saved == EINPROGRESS)
         return 1;
     return saved == ENOENT || saved == ECONNREFUSED || saved == ENOTDIR ? 0 : -1;
+}
+
+/* Is the entry `name` of the folder a socket that a process has left behind? Whoever is alive answers, in another pid namespace too. */
+static bool endpoint_is_dead(const char *dir, const char *name, int age_s) {
+    char path[ENDPOINT_PATH_MAX], *end;
+    struct stat st;
+    long pid = strtol(name, &end, 10);
+    int n = snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (pid <= 0 || strcmp(end, ".sock") != 0 || n < 0 || (size_t)n >= sizeof path)
+        return false;
+    if (kill((pid_t)pid, 0) == 0 || errno != ESRCH)
+        return false;
+    if (lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode))
+        return false;
+    /* One that is just being made is not listened at yet. */
+    return time(NULL) - st.st_mtime >= age_s && endpoint_probe(path) == 0;
+}
+
+int endpoint_sweep(const char *dir, int most, int age_s) {
+    struct stat st;
+    int removed = 0, fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    DIR *d = fstat(fd, &st) == 0 && st.st_uid == geteuid() ? fdopendir(fd) : NULL;
+    if (!d) {
+        (void)close(fd);
+        return 0;
+    }
+    for (struct dirent *entry; most > 0 && (entry = readdir(d));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        most--;
+        if (endpoint_is_dead(dir, entry->d_name, age_s) && unlinkat(fd, entry->d_name, 0) == 0)
+            removed++;
+    }
+    (void)closedir(d);
+    return removed;
 }

@@ -1,18 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem: see mem.h. */
+/* mem: see mem.h. process_vm_readv(2); proc(5) for /proc/PID/mem. */
 #include "base/mem.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/uio.h>
+#include <unistd.h>
 
 #define MEM_PAGE 4096ULL
 
-static int mem_read_process(struct mem *m, uint64_t addr, void *buf, size_t len) {
-    struct iovec local = {.iov_base = buf, .iov_len = len};
-    struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
-    ssize_t n = process_vm_readv(m->pid, &local, 1, &remote, 1, 0);
-    return n >= 0 && (size_t)n == len ? 0 : -1;
+static ssize_t mem_bytes(const struct iovec *pieces, size_t n) {
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += pieces[i].iov_len;
+    return total <= SSIZE_MAX ? (ssize_t)total : -1;
 }
+
+/* ---- process_vm_readv ---- */
+
+/* Bytes read, or -1 with m->error. */
+static ssize_t mem_call(struct mem *m, const struct iovec *remote, size_t n, void *buf, size_t len) {
+    struct iovec local = {.iov_base = buf, .iov_len = len};
+    ssize_t got = process_vm_readv(m->pid, &local, 1, remote, n, 0);
+    m->error = got < 0 ? errno : EFAULT;
+    return got;
+}
+
+static int mem_read_handler(struct mem *m, uint64_t addr, void *buf, size_t len) {
+    struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
+    return mem_call(m, &remote, 1, buf, len) == (ssize_t)len ? 0 : -1;
+}
+
+/* ---- /proc/PID/mem, where that call is refused ---- */
+
+static void mem_open_file(struct mem *m) {
+    char path[32] = "/proc/self/mem";
+    if (m->pid != getpid())
+        (void)snprintf(path, sizeof path, "/proc/%d/mem", (int)m->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    m->file = fd < 0 ? -1 : fd + 1;
+}
+
+static ssize_t mem_read_file(const struct mem *m, const struct iovec *pieces, size_t n, void *buf) {
+    size_t done = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = pieces[i].iov_len;
+        ssize_t got = pread(m->file - 1, (char *)buf + done, len, (off_t)(uintptr_t)pieces[i].iov_base);
+        if (got > 0)
+            done += (size_t)got;
+        if (got < 0 || (size_t)got < len)
+            break;
+    }
+    return (ssize_t)done;
+}
+
+static ssize_t mem_read_process_many(struct mem *m, const struct iovec *pieces, size_t n, void *buf,
+                                     size_t len) {
+    if (m->file <= 0) {
+        ssize_t got = mem_call(m, pieces, n, buf, len);
+        if (got >= 0 || !mem_is_refused(m) || m->file < 0)
+            return got;
+        int refused = errno;
+        mem_open_file(m);
+        if (m->file < 0) {
+            errno = refused; /* the better reason */
+            return -1;
+        }
+    }
+    m->error = EFAULT; /* what a failure means from now on */
+    return mem_read_file(m, pieces, n, buf);
+}
+
+static int mem_read_process(struct mem *m, uint64_t addr, void *buf, size_t len) {
+    struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
+    return mem_read_process_many(m, &remote, 1, buf, len) == (ssize_t)len ? 0 : -1;
+}
+
+/* ---- a buffer ---- */
 
 static int mem_read_buffer(struct mem *m, uint64_t addr, void *buf, size_t len) {
     if (addr < m->base || addr - m->base > m->size || len > m->size - (addr - m->base))
@@ -21,10 +87,63 @@ static int mem_read_buffer(struct mem *m, uint64_t addr, void *buf, size_t len) 
     return 0;
 }
 
-void mem_init_process(struct mem *m, pid_t pid) { *m = (struct mem){.read = mem_read_process, .pid = pid}; }
+static ssize_t mem_read_buffer_many(struct mem *m, const struct iovec *pieces, size_t n, void *buf,
+                                    size_t len) {
+    size_t done = 0;
+    for (size_t i = 0; i < n && pieces[i].iov_len <= len - done; i++) {
+        if (mem_read_buffer(m, (uint64_t)(uintptr_t)pieces[i].iov_base, (char *)buf + done,
+                            pieces[i].iov_len) != 0)
+            break;
+        done += pieces[i].iov_len;
+    }
+    return (ssize_t)done;
+}
+
+/* ---- the seam ---- */
+
+void mem_init_process(struct mem *m, pid_t pid) {
+    *m = (struct mem){.read = mem_read_process, .read_many = mem_read_process_many, .pid = pid};
+}
+
+void mem_init_handler(struct mem *m, const struct mem *from) {
+    *m = *from;
+    if (from->read != mem_read_process)
+        return;
+    m->read = mem_read_handler;
+    m->read_many = mem_call;
+    m->file = 0;
+}
 
 void mem_init_buffer(struct mem *m, const void *bytes, size_t size, uint64_t base) {
-    *m = (struct mem){.read = mem_read_buffer, .bytes = bytes, .size = size, .base = base};
+    *m = (struct mem){.read = mem_read_buffer,
+                      .read_many = mem_read_buffer_many,
+                      .bytes = bytes,
+                      .size = size,
+                      .base = base};
+}
+
+void mem_fini(struct mem *m) {
+    if (mem_is_file(m))
+        (void)close(m->file - 1);
+    *m = (struct mem){.pid = 0};
+}
+
+bool mem_is_file(const struct mem *m) { return m->read == mem_read_process && m->file > 0; }
+
+bool mem_is_refused(const struct mem *m) {
+    return m->error == EPERM || m->error == ENOSYS || m->error == EACCES;
+}
+
+size_t mem_read_many(struct mem *m, const struct iovec *pieces, size_t n, void *buf) {
+    ssize_t len = mem_bytes(pieces, n), got = len > 0 ? m->read_many(m, pieces, n, buf, (size_t)len) : -1;
+    size_t whole = 0, end = 0;
+    for (; whole < n && got > 0; whole++) {
+        end += pieces[whole].iov_len;
+        if (end > (size_t)got)
+            break;
+    }
+    m->reads += got > 0;
+    return whole;
 }
 
 int mem_read(struct mem *m, uint64_t addr, void *buf, size_t len) {

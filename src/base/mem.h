@@ -3,34 +3,57 @@
  * mem: the one seam through which foreign memory is read.
  *
  * The same readers work on this process (the agent), on another process, on a buffer (tests) and on noise (fuzzers).
- * A read never faults and installs no signal handler: live memory goes through process_vm_readv, on ourselves too.
- * A mem may be used by one thread at a time.
+ * A read never faults and installs no signal handler: live memory goes through process_vm_readv, on ourselves too, and
+ * through /proc/PID/mem where a seccomp filter refuses that call. A mem may be used by one thread at a time.
  */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 struct mem {
     /* Copy `len` bytes at `addr` of the target to `buf`. 0 when all were read, else -1; never a part. */
     int (*read)(struct mem *m, uint64_t addr, void *buf, size_t len);
+    /* The same of `n` pieces, one after the other to `buf`: bytes read, up to the first that cannot be, or -1. */
+    ssize_t (*read_many)(struct mem *m, const struct iovec *pieces, size_t n, void *buf, size_t len);
     pid_t pid;            /* live process, for mem_init_process */
+    int file;             /* descriptor of /proc/PID/mem + 1; 0 not needed so far, -1 cannot be opened */
+    int error;            /* errno of the last read of a live process that failed */
     const uint8_t *bytes; /* image, for mem_init_buffer */
     size_t size;
     uint64_t base;
     uint64_t reads; /* successful reads so far, for cost figures */
 };
 
-/* Read the memory of process `pid` (which may be our own) with process_vm_readv. */
+/* Read the memory of process `pid` (which may be our own) with process_vm_readv. When that call is refused, by a filter of ours or
+ * because there is no such call, /proc/PID/mem is opened, which mem_fini closes. */
 void mem_init_process(struct mem *m, pid_t pid);
+
+/* The same memory as `from`, our own, for a signal handler: async-signal-safe, and never through a descriptor, because the
+ * thread the handler runs on may have another table of them. Needs no mem_fini. */
+void mem_init_handler(struct mem *m, const struct mem *from);
+
+/* Close what reading has opened. The mem may not be used any more. */
+void mem_fini(struct mem *m);
+
+/* Is the memory read through /proc/PID/mem? */
+bool mem_is_file(const struct mem *m);
+
+/* Did the last read fail because the call itself was refused, whatever the address? */
+bool mem_is_refused(const struct mem *m);
 
 /* Read from `size` bytes that stand for the addresses from `base` on. The bytes stay the caller's. */
 void mem_init_buffer(struct mem *m, const void *bytes, size_t size, uint64_t base);
 
 /* Read through the seam; 0 or -1. */
 int mem_read(struct mem *m, uint64_t addr, void *buf, size_t len);
+
+/* Read `n` pieces with one call, one after the other to `buf`. How many of the first ones came whole. */
+size_t mem_read_many(struct mem *m, const struct iovec *pieces, size_t n, void *buf);
 
 /* Typed reads; 0 or -1, `*out` untouched on failure. */
 int mem_read_u64(struct mem *m, uint64_t addr, uint64_t *out);

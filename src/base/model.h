@@ -111,6 +111,8 @@ struct model_thread {
     char state;              /* R S D T t Z X I as the kernel says; '?' unknown */
     int8_t on_cpu;           /* 1 its CPU clock advanced since the last look, 0 not, MODEL_UNKNOWN */
     enum model_gil gil;
+    double gil_for_us;          /* waiting or held: for at least so long, see pystack_snapshot; NAN unknown */
+    int8_t gc;                  /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
     double cpu_pct;             /* of one core, since the last look; NAN unknown (the first look) */
     bool has_python;            /* it has a Python thread state */
     bool torn;                  /* it moved while it was read: the frames may mix two moments */
@@ -135,10 +137,13 @@ struct model_process {
 
 /* All threads at one moment. */
 struct model_snapshot {
-    double timestamp; /* seconds since the epoch, UTC */
-    uint64_t seq;     /* counts up within one agent */
-    int64_t gil_tid;  /* holder's tid; 0 nobody; MODEL_UNKNOWN */
-    double cost_us;   /* how long taking this snapshot took; NAN unknown */
+    double timestamp;             /* seconds since the epoch, UTC */
+    uint64_t seq;                 /* counts up within one agent */
+    int64_t gil_tid;              /* holder's tid; 0 nobody; MODEL_UNKNOWN */
+    int8_t gil_enabled;           /* 0: this Python has none, or it is turned off; MODEL_UNKNOWN */
+    int8_t gc_running;            /* 1 garbage is being collected, 0 not, MODEL_UNKNOWN */
+    enum model_sampling sampling; /* how stacks of threads that run were got */
+    double cost_us;               /* how long taking this snapshot took; NAN unknown */
     struct model_process process;
     struct model_thread *threads; /* the agent's own threads are left out; main thread first, then by tid */
     size_t n_threads;
@@ -197,6 +202,7 @@ struct model_sample {
     int8_t on_cpu;
     bool torn;
     enum model_gil gil;
+    int8_t gc; /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
 };
 
 /* What a subscriber to samples gets at once. Definitions come before the samples that use them. */
@@ -204,6 +210,9 @@ struct model_sample_batch {
     uint32_t epoch; /* ids of different epochs are unrelated: the receiver forgets all ids when it changes */
     double period_us; /* mean time between two looks at a thread in this batch: the weight of a sample */
     uint64_t dropped; /* samples lost to this session since it subscribed */
+    enum model_sampling mode; /* how stacks of threads that run were got */
+    double cost_pct;          /* what it costs, of one core, over the last seconds; NAN unknown */
+    double budget_pct;        /* and what it may cost; NAN unknown */
     struct model_frame_def *frames;
     size_t n_frames;
     struct model_stack_def *stacks;
@@ -224,6 +233,7 @@ struct model_status {
     int64_t clients;
     /* sampler */
     double rate_hz; /* asked for now; 0 when nobody samples */
+    double kept_hz; /* and kept; NAN nobody samples, or not known yet */
     uint64_t samples;
     uint64_t torn;
     uint64_t dropped;

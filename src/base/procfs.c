@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
 #define PROCFS_FILE_MAX ((size_t)16 * 1024)
+#define PROCFS_GROUPS_MAX 256
 
 static void procfs_path(char *buf, size_t cap, pid_t pid, pid_t tid, const char *name) {
     char who[16] = "self";
@@ -118,6 +120,7 @@ int procfs_parse_status(const char *text, struct procfs_status *out) {
     out->rss_bytes = rss_kib < 0 || rss_kib > INT64_MAX / 1024 ? -1 : rss_kib * 1024;
     out->threads = procfs_field_int(text, "Threads", -1);
     out->seccomp = (int)procfs_field_int(text, "Seccomp", -1);
+    out->seccomp_filters = procfs_field_int(text, "Seccomp_filters", -1);
     out->sig_blocked = procfs_field_hex(text, "SigBlk");
     out->sig_pending = procfs_field_hex(text, "SigPnd");
     out->sig_shared_pending = procfs_field_hex(text, "ShdPnd");
@@ -319,4 +322,70 @@ int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out) {
     if (rc < 0)
         errno = EPROTO;
     return rc;
+}
+
+/* Is the option there, and what is its value ("" none)? Options are separated by commas. */
+static bool procfs_option(const char *options, const char *name, char *value, size_t cap) {
+    size_t n = strlen(name);
+    for (const char *p = options; *p && *p != '\n'; p += *p == ',') {
+        size_t len = strcspn(p, ",\n");
+        if (len >= n && strncmp(p, name, n) == 0 && (len == n || p[n] == '=')) {
+            size_t from = len == n ? n : n + 1;
+            (void)snprintf(value, cap, "%.*s", (int)(len - from), p + from);
+            return true;
+        }
+        p += len;
+    }
+    return false;
+}
+
+/* One line of mountinfo: does it say how /proc is mounted? Then the options of the file system. */
+static const char *procfs_proc_options(const char *line) {
+    int at = 0;
+    size_t len = strcspn(line, "\n");
+    if (sscanf(line, "%*d %*d %*u:%*u %*s /proc %n", &at) < 0 || at == 0 || line[at - 1] != ' ' ||
+        (size_t)at > len)
+        return NULL;
+    const char *rest = strstr(line + at, " - proc ");
+    if (!rest || rest >= line + len)
+        return NULL;
+    rest += strlen(" - proc ");
+    rest += strcspn(rest, " \n"); /* what is mounted */
+    return *rest == ' ' ? rest + 1 : "";
+}
+
+enum procfs_hiding procfs_parse_hiding(const char *mountinfo, uid_t uid, const gid_t *groups,
+                                       size_t n_groups) {
+    const char *options = NULL;
+    char value[32];
+    for (const char *line = mountinfo; line && *line;
+         line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        const char *found = procfs_proc_options(line);
+        options = found ? found : options; /* the last one lies over the others */
+    }
+    if (!options)
+        return PROCFS_HIDES_ALL;
+    if (uid == 0 || !procfs_option(options, "hidepid", value, sizeof value) || strcmp(value, "0") == 0 ||
+        strcmp(value, "off") == 0)
+        return PROCFS_HIDES_NOTHING;
+    bool ptraceable = strcmp(value, "4") == 0 || strcmp(value, "ptraceable") == 0;
+    if (!ptraceable && procfs_option(options, "gid", value, sizeof value))
+        for (size_t i = 0; i < n_groups; i++)
+            if ((unsigned long)groups[i] == strtoul(value, NULL, 10))
+                return PROCFS_HIDES_NOTHING;
+    return PROCFS_HIDES_OTHERS;
+}
+
+enum procfs_hiding procfs_hiding(void) {
+    gid_t groups[PROCFS_GROUPS_MAX];
+    struct strbuf text;
+    struct stat st;
+    strbuf_init(&text, (size_t)1024 * 1024);
+    int n = getgroups(PROCFS_GROUPS_MAX - 1, groups + 1);
+    groups[0] = getegid();
+    enum procfs_hiding how = stat("/proc/self", &st) == 0 ? PROCFS_HIDES_NOTHING : PROCFS_HIDES_ALL;
+    if (how == PROCFS_HIDES_NOTHING && strbuf_read_file(&text, "/proc/self/mountinfo") == 0 && text.len)
+        how = procfs_parse_hiding(strbuf_str(&text), geteuid(), groups, 1 + (n > 0 ? (size_t)n : 0));
+    strbuf_fini(&text);
+    return how;
 }

@@ -25,8 +25,9 @@ struct procfs_status {
     int64_t ns_pid;     /* pid in the innermost namespace it lives in (last of NSpid) */
     int64_t rss_bytes;
     int64_t threads;
-    int seccomp;       /* 0 off, 1 strict, 2 filter, -1 unknown */
-    bool shadow_stack; /* x86_Thread_features names shstk */
+    int seccomp;             /* 0 off, 1 strict, 2 filter, -1 unknown */
+    int64_t seccomp_filters; /* how many; -1 unknown (before Linux 5.9) */
+    bool shadow_stack;       /* x86_Thread_features names shstk */
     uint64_t sig_blocked, sig_pending, sig_shared_pending;
 };
 
@@ -88,6 +89,18 @@ struct procfs_syscall {
     uint64_t sp, pc;
 };
 int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out);
+
+/* What /proc keeps from this user. */
+enum procfs_hiding {
+    PROCFS_HIDES_NOTHING = 0,
+    PROCFS_HIDES_OTHERS, /* processes of other users: it is mounted with hidepid */
+    PROCFS_HIDES_ALL,    /* it is not mounted here */
+};
+enum procfs_hiding procfs_hiding(void);
+
+/* The same by the text of /proc/self/mountinfo, for a user with these groups. */
+enum procfs_hiding procfs_parse_hiding(const char *mountinfo, uid_t uid, const gid_t *groups,
+                                       size_t n_groups);
 
 /* Parsers of the files' contents, for tests and fuzzing: 0 or -1. */
 int procfs_parse_stat(const char *text, struct procfs_stat *out);

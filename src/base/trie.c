@@ -187,8 +187,7 @@ static uint32_t trie_find_stack(struct trie *t, uint32_t parent, uint32_t frame)
     return trie_add_stack(t, parent, frame);
 }
 
-uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n) {
-    uint32_t node = 0;
+static uint32_t trie_add_below(struct trie *t, uint32_t node, const struct model_frame *frames, size_t n) {
     for (size_t i = n; i-- > 0;) {
         uint32_t frame = trie_find_frame(t, &frames[i]);
         if (frame == TRIE_FULL)
@@ -198,4 +197,14 @@ uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n) {
             return TRIE_FULL;
     }
     return node;
+}
+
+uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n) {
+    return trie_add_below(t, 0, frames, n);
+}
+
+uint32_t trie_add_cut(struct trie *t, const struct model_frame *frames, size_t n) {
+    static const struct model_frame mark = {.kind = MODEL_FRAME_PYTHON, .func = TRIE_CUT};
+    uint32_t root = trie_add_below(t, 0, &mark, 1);
+    return root == TRIE_FULL ? TRIE_FULL : trie_add_below(t, root, frames, n);
 }

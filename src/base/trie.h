@@ -15,6 +15,7 @@
 #include "base/model.h"
 
 #define TRIE_FULL UINT32_MAX
+#define TRIE_CUT "(frames left out)"
 
 /* Hash table of numbers: 0 is a free slot. */
 struct trie_index {
@@ -44,6 +45,9 @@ void trie_reset(struct trie *t);
 /* Number of the stack of `n` frames, innermost first; strings are copied. 0 when n is 0; TRIE_FULL when a limit or memory
  * is reached (call trie_reset; numbers given before are still valid until then). */
 uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n);
+
+/* The same of a stack the outermost frames of which were left out: a frame named TRIE_CUT stands for them. */
+uint32_t trie_add_cut(struct trie *t, const struct model_frame *frames, size_t n);
 
 /* Memory held. */
 size_t trie_bytes(const struct trie *t);

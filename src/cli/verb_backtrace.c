@@ -34,18 +34,44 @@ static void backtrace_put_name(struct strbuf *out, const char *name) {
     (void)strbuf_adds(out, clean);
 }
 
-static void backtrace_put_gil(struct strbuf *out, const struct model_snapshot *s) {
-    if (s->gil_tid == MODEL_UNKNOWN || s->gil_tid == 0) {
-        (void)strbuf_adds(out, s->gil_tid == 0 ? ", GIL held by nobody\n" : ", GIL holder unknown\n");
-        return;
-    }
+static void backtrace_put_holder(struct strbuf *out, const struct model_snapshot *s) {
     const char *name = NULL;
     for (size_t i = 0; i < s->n_threads && !name; i++)
         if (s->threads[i].tid == s->gil_tid)
             name = s->threads[i].name ? s->threads[i].name : s->threads[i].native_name;
-    (void)strbuf_adds(out, ", GIL held by ");
+    (void)strbuf_adds(out, "held by ");
     backtrace_put_name(out, name);
-    (void)strbuf_addf(out, " (%" PRId64 ")\n", s->gil_tid);
+    (void)strbuf_addf(out, " (%" PRId64 ")", s->gil_tid);
+}
+
+static void backtrace_put_gil(struct strbuf *out, const struct model_snapshot *s) {
+    if (s->gil_enabled == 0) {
+        (void)strbuf_adds(out, ", no GIL");
+    } else if (s->gil_tid == MODEL_UNKNOWN || s->gil_tid == 0) {
+        (void)strbuf_adds(out, s->gil_tid == 0 ? ", GIL held by nobody" : ", GIL holder unknown");
+    } else {
+        (void)strbuf_adds(out, ", GIL ");
+        backtrace_put_holder(out, s);
+    }
+    (void)strbuf_adds(out, s->gc_running == 1 ? ", collecting garbage\n" : "\n");
+}
+
+/* A thread and the GIL: for how long it has waited for it, and who has it; or for how long nobody else has had it. */
+static void backtrace_put_thread_gil(struct strbuf *out, const struct model_snapshot *s,
+                                     const struct model_thread *t) {
+    const char *name = model_gil_name(t->gil);
+    if (!t->has_python || s->gil_enabled == 0)
+        return;
+    if (t->gil == MODEL_GIL_WAITING)
+        (void)strbuf_adds(out, ", waiting for the GIL");
+    else
+        (void)strbuf_addf(out, ", GIL %s", name ? name : "unknown");
+    if (t->gil_for_us > 0 && (t->gil == MODEL_GIL_WAITING || t->gil == MODEL_GIL_HELD))
+        (void)strbuf_addf(out, " for at least %.1f s", t->gil_for_us / 1e6);
+    if (t->gil == MODEL_GIL_WAITING && s->gil_tid > 0 && s->gil_tid != t->tid) {
+        (void)strbuf_adds(out, ", ");
+        backtrace_put_holder(out, s);
+    }
 }
 
 static void backtrace_put_head(struct strbuf *out, const struct model_target *t,
@@ -61,6 +87,8 @@ static void backtrace_put_head(struct strbuf *out, const struct model_target *t,
     if (t->rank != MODEL_UNKNOWN)
         (void)strbuf_addf(out, ", rank %" PRId64, t->rank);
     backtrace_put_gil(out, s);
+    if (s->sampling == MODEL_SAMPLING_GENTLE)
+        (void)strbuf_adds(out, "Stacks of running threads may be torn; those that are say so\n");
     if (t->mode == MODEL_MODE_READONLY) {
         (void)strbuf_adds(out, "Read from outside: ");
         backtrace_put_name(out, t->mode_reason);
@@ -137,8 +165,9 @@ static void backtrace_put_thread(struct strbuf *out, const struct model_snapshot
     (void)strbuf_adds(out, "\nThread ");
     backtrace_put_name(out, t->name ? t->name : t->native_name);
     (void)strbuf_addf(out, " (%" PRId64 ") %c", t->tid, t->state ? t->state : '?');
-    if (t->has_python)
-        (void)strbuf_addf(out, ", GIL %s", model_gil_name(t->gil) ? model_gil_name(t->gil) : "unknown");
+    backtrace_put_thread_gil(out, s, t);
+    if (t->gc == 1)
+        (void)strbuf_adds(out, ", collecting garbage");
     if (!isnan(t->cpu_pct))
         (void)strbuf_addf(out, ", CPU %.0f%%", t->cpu_pct);
     if (t->torn)

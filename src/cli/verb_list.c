@@ -126,17 +126,22 @@ static void list_put_table(struct strbuf *out, const struct target_process *list
 int cli_run_list(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                  struct err *e) {
     (void)addr;
+    char hidden[TARGET_HIDDEN_MAX];
     struct target_process *list;
+    target_sweep();
+    target_hidden(hidden, sizeof hidden);
     ssize_t n = target_list(&list, e);
     if (n < 0)
         return -1;
     if (o->json) {
         struct json j;
         json_init(&j, out, 2);
-        document_put_processes(&j, list, (size_t)n);
+        document_put_processes(&j, list, (size_t)n, hidden);
         (void)strbuf_addc(out, '\n');
     } else {
         list_put_table(out, list, (size_t)n);
+        if (hidden[0])
+            (void)strbuf_addf(out, "(%s)\n", hidden);
     }
     target_list_free(list, (size_t)n);
     return 0;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -27,6 +28,15 @@ static void status_put_number(struct strbuf *out, const char *key, double v, int
         (void)strbuf_addf(out, "%-*s %.*f%s\n", STATUS_WIDTH, key, decimals, v, unit);
 }
 
+/* The rate asked for, and the one that is kept. */
+static void status_put_rate(struct strbuf *out, const struct model_status *s) {
+    char kept[48] = "";
+    if (!isnan(s->kept_hz))
+        (void)snprintf(kept, sizeof kept, ", kept %.1f Hz", s->kept_hz);
+    (void)strbuf_addf(out, "%-*s %.1f Hz%s%s\n", STATUS_WIDTH, "sampling at", s->rate_hz, kept,
+                      s->stretched ? ", stretched to stay within the budget" : "");
+}
+
 static void status_put_text(struct strbuf *out, const struct model_target *t, const struct model_status *s) {
     char text[96];
     (void)strbuf_addf(out, "%-*s %" PRId64 "\n", STATUS_WIDTH, "process", t->pid);
@@ -46,11 +56,15 @@ static void status_put_text(struct strbuf *out, const struct model_target *t, co
     status_put_line(out, "agent memory", text);
     status_put_number(out, "agent cost", s->overhead_pct, 3, " % of a core");
     (void)strbuf_addf(out, "%-*s %" PRId64 "\n", STATUS_WIDTH, "clients", s->clients);
-    status_put_number(out, "sampling at", s->rate_hz, 1,
-                      s->stretched ? " Hz, stretched to stay within the budget" : " Hz");
+    status_put_rate(out, s);
+    (void)strbuf_addf(out, "%-*s %g %% of a core\n", STATUS_WIDTH, "budget", s->budget_pct);
     (void)strbuf_addf(out, "%-*s %" PRIu64 ", torn %" PRIu64 ", dropped %" PRIu64 "\n", STATUS_WIDTH,
                       "samples", s->samples, s->torn, s->dropped);
-    status_put_line(out, "mode", s->sampling ? s->sampling : "nobody samples");
+    (void)snprintf(text, sizeof text, "%s%s", s->sampling ? s->sampling : "nobody samples",
+                   s->sampling && strcmp(s->sampling, model_sampling_name(MODEL_SAMPLING_GENTLE)) == 0
+                       ? ": stacks of running threads may be torn"
+                       : "");
+    status_put_line(out, "mode", text);
     (void)strbuf_addf(out, "%-*s %" PRIu64 ", late %" PRIu64 ", refused %" PRIu64 "\n", STATUS_WIDTH,
                       "signals", s->signals_sent, s->signals_late, s->signals_refused);
     (void)strbuf_addf(out, "%-*s %" PRIu64 " times by the agent, refused %" PRIu64 "\n", STATUS_WIDTH,

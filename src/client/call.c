@@ -231,6 +231,8 @@ int call_eject(struct call *c, struct err *e) {
 
 void call_set_sampling(struct call *c, enum model_sampling mode) { session_set_sampling(c->session, mode); }
 
+void call_set_budget(struct call *c, double budget_pct) { session_set_budget(c->session, budget_pct); }
+
 int call_sample(struct call *c, double rate_hz, double duration_s,
                 int (*fn)(void *arg, struct model_sample_batch *batch), void *arg, double *elapsed_s,
                 struct err *e) {

@@ -42,6 +42,9 @@ int call_eject(struct call *c, struct err *e);
 /* How running threads are looked at; exact unless told. */
 void call_set_sampling(struct call *c, enum model_sampling mode);
 
+/* What sampling may cost at most, in percent of a core; 0: as the agent has it. */
+void call_set_budget(struct call *c, double budget_pct);
+
 /* Take samples at `rate_hz` for `duration_s` and hand each batch to `fn` (which does not own it) until it returns non-zero.
  * `*elapsed_s` is how long samples came. 0, or -1 with the error (ERR_LOST: the target ended; batches so far were handed
  * over). */

@@ -2,6 +2,8 @@
 /* document: see document.h. */
 #include "client/document.h"
 
+#include <math.h>
+
 #define DOCUMENT_MAX_FRAMES 2048 /* of an aggregated stack, the outermost ones */
 
 static void document_put_known(struct json *j, const char *key, int64_t v) {
@@ -140,6 +142,9 @@ static void document_put_thread(struct json *j, const struct model_snapshot *s, 
     json_kv_string(j, "state", t->state == '?' || !t->state ? NULL : state);
     document_put_flag(j, "on_cpu", t->on_cpu);
     json_kv_string(j, "gil", model_gil_name(t->gil));
+    json_kv_number(j, "gil_wait_us", t->gil == MODEL_GIL_WAITING ? t->gil_for_us : NAN, 0);
+    json_kv_number(j, "gil_held_us", t->gil == MODEL_GIL_HELD ? t->gil_for_us : NAN, 0);
+    document_put_flag(j, "gc", t->gc);
     json_kv_number(j, "cpu_pct", t->cpu_pct, 1);
     json_kv_bool(j, "has_python", t->has_python);
     json_kv_bool(j, "torn", t->torn);
@@ -166,6 +171,7 @@ static void document_put_sample(struct json *j, const struct fold *fold, const s
     json_kv_string(j, "thread", fold_thread_name(fold, entry->tid));
     json_kv_uint(j, "samples", entry->samples);
     json_kv_uint(j, "on_cpu_samples", entry->on_cpu);
+    json_kv_uint(j, "gc_samples", entry->gc);
     json_kv_number(j, "duration_us", entry->us, 0);
     json_kv_bool(j, "truncated", depth > cap);
     json_key(j, "frames");
@@ -184,6 +190,10 @@ static void document_put_samples(struct json *j, const struct fold *fold, double
     json_kv_uint(j, "samples", totals->samples);
     json_kv_uint(j, "torn", totals->torn);
     json_kv_uint(j, "dropped", totals->dropped + totals->undefined);
+    json_kv_string(j, "mode", model_sampling_name(totals->mode));
+    json_kv_number(j, "kept_hz", totals->kept_hz, 1);
+    json_kv_number(j, "cost_pct", totals->cost_pct, 3);
+    json_kv_number(j, "budget_pct", totals->budget_pct, 3);
     json_object_end(j);
     json_key(j, "samples");
     json_array_begin(j);
@@ -202,6 +212,9 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
     document_put_target(j, target);
     document_put_process(j, &snapshot->process);
     document_put_known(j, "gil_holder_tid", snapshot->gil_tid); /* 0: nobody holds it */
+    json_kv_string(j, "stacks_of_running_threads", model_sampling_name(snapshot->sampling));
+    document_put_flag(j, "gil_enabled", snapshot->gil_enabled);
+    document_put_flag(j, "gc_running", snapshot->gc_running);
     json_kv_bool(j, "incomplete", snapshot->incomplete);
     json_kv_number(j, "cost_us", snapshot->cost_us, 0);
     json_key(j, "threads");
@@ -222,6 +235,7 @@ static void document_put_sampler(struct json *j, const struct model_status *s) {
     json_key(j, "sampler");
     json_object_begin(j);
     json_kv_number(j, "rate_hz", s->rate_hz, 1);
+    json_kv_number(j, "kept_hz", s->kept_hz, 1);
     json_kv_uint(j, "samples", s->samples);
     json_kv_uint(j, "torn", s->torn);
     json_kv_uint(j, "dropped", s->dropped);
@@ -285,9 +299,10 @@ void document_put_status(struct json *j, const struct model_target *target, cons
 
 static const char *document_or_null(const char *s) { return s[0] ? s : NULL; }
 
-void document_put_processes(struct json *j, const struct target_process *list, size_t n) {
+void document_put_processes(struct json *j, const struct target_process *list, size_t n, const char *hidden) {
     json_object_begin(j);
     json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    json_kv_string(j, "not_visible", hidden[0] ? hidden : NULL);
     json_key(j, "processes");
     json_array_begin(j);
     for (size_t i = 0; i < n; i++) {

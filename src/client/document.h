@@ -26,7 +26,7 @@ void document_put_status(struct json *j, const struct model_target *target,
                          const struct model_status *status);
 
 /* `list --json`. */
-void document_put_processes(struct json *j, const struct target_process *list, size_t n);
+void document_put_processes(struct json *j, const struct target_process *list, size_t n, const char *hidden);
 
 /* `inject --json`. */
 void document_put_injection(struct json *j, pid_t pid, const struct inject_result *result);

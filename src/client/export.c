@@ -104,20 +104,21 @@ static int export_look(const struct export_format *f, double duration_s, bool lo
     return 0;
 }
 
-/* From outside, stacks that changed while they were read are left out, and more of those of threads that run than of those
+/* From outside or without signals, stacks that changed while they were read are left out, and more of those of threads that run than of those
  * that sleep: a share that is not small has to be said where the format has no place for it. */
 static void export_note_torn(const struct export_request *r, const struct model_target *target,
                              const struct fold *fold) {
     const struct fold_totals *totals = fold_get_totals(fold);
     uint64_t all = totals->samples + totals->torn;
-    if (!r->note || target->mode != MODEL_MODE_READONLY || totals->torn * EXPORT_TORN_SHARE <= all)
+    bool outside = target->mode == MODEL_MODE_READONLY;
+    if (!r->note || (!outside && totals->mode != MODEL_SAMPLING_GENTLE) ||
+        totals->torn * EXPORT_TORN_SHARE <= all)
         return;
     (void)strbuf_addf(
-        r->note,
-        "%" PRIu64 " of %" PRIu64
-        " samples were left out: the threads ran while they were read from outside; --block stops them "
-        "for the moment",
-        totals->torn, all);
+        r->note, "%" PRIu64 " of %" PRIu64 " samples were left out: the threads ran while they were read%s",
+        totals->torn, all,
+        outside ? " from outside; --block stops them for the moment"
+                : "; without --gentle they copy their own stacks");
 }
 
 static int export_attached(const struct export_request *r, const struct export_format *f, double duration_s,
@@ -155,6 +156,7 @@ int export_run(const struct export_request *request, struct err *e) {
     if (!c)
         return -1;
     call_set_sampling(c, request->gentle ? MODEL_SAMPLING_GENTLE : MODEL_SAMPLING_EXACT);
+    call_set_budget(c, request->budget_pct);
     struct strbuf out;
     strbuf_init(&out, EXPORT_OUTPUT_MAX);
     int rc = export_attached(request, f, duration_s, c, &out, e);

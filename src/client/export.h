@@ -38,6 +38,7 @@ struct export_request {
     bool process;          /* folded: a frame for the process */
     bool gentle;           /* no signals to threads that run */
     bool locals;           /* json: locals of the frames */
+    double budget_pct;     /* what sampling may cost, of one core; 0: the usual */
     bool by_function;      /* folded: functions, not lines */
     enum export_unit unit; /* folded: weight */
     struct strbuf *note;   /* where a line goes that the user should see though all is well; NULL nowhere */

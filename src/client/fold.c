@@ -6,6 +6,7 @@
 #include "client/fold.h"
 
 #include <stdbool.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,6 +170,7 @@ struct fold *fold_new(void) {
     for (int i = 0; i < FOLD_KINDS; i++)
         f->tables[i].item_size = sizes[i];
     arena_init(&f->strings, FOLD_STRINGS_MAX);
+    f->totals.kept_hz = f->totals.cost_pct = f->totals.budget_pct = NAN;
     return f;
 }
 
@@ -216,7 +218,7 @@ static int fold_put_thread(struct fold *f, int64_t tid, const char *name, const 
     return f->strings.failed ? -1 : 0;
 }
 
-static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double us, bool on_cpu) {
+static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double us, bool on_cpu, bool gc) {
     bool added;
     struct fold_entry e = {.tid = tid, .stack = stack};
     int64_t at = fold_put(f, FOLD_ENTRIES, &e, &added);
@@ -227,6 +229,10 @@ static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double
     mine->on_cpu += on_cpu;
     mine->us += us;
     mine->on_cpu_us += on_cpu ? us : 0;
+    mine->gc += gc;
+    mine->gc_us += gc ? us : 0;
+    mine->gc_on_cpu += gc && on_cpu;
+    mine->gc_on_cpu_us += gc && on_cpu ? us : 0;
     f->totals.samples++;
     return 0;
 }
@@ -292,6 +298,11 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
     if (b->dropped < f->totals.dropped - f->dropped_before)
         f->dropped_before = f->totals.dropped; /* a new subscription counts from 0 */
     f->totals.dropped = f->dropped_before + b->dropped;
+    f->totals.mode = b->mode;
+    f->totals.cost_pct = b->cost_pct;
+    f->totals.budget_pct = b->budget_pct;
+    if (b->n_samples)
+        f->totals.kept_hz = b->period_us > 0 ? 1e6 / b->period_us : NAN;
     double period_us = b->period_us > 0 && b->period_us < FOLD_MAX_PERIOD_US ? b->period_us : 0;
     for (size_t i = 0; i < b->n_samples; i++) {
         const struct model_sample *s = &b->samples[i];
@@ -300,7 +311,7 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
             f->totals.torn++;
         else if (s->stack_id && !stack)
             f->totals.undefined++;
-        else if (fold_count_sample(f, s->tid, stack, period_us, s->on_cpu == 1) != 0)
+        else if (fold_count_sample(f, s->tid, stack, period_us, s->on_cpu == 1, s->gc == 1) != 0)
             return -1;
     }
     return 0;
@@ -319,9 +330,10 @@ int fold_add_snapshot(struct fold *f, const struct model_snapshot *s) {
         }
         if (fold_put_thread(f, t->tid, t->name, t->native_name) != 0)
             return -1;
+        f->totals.mode = s->sampling;
         if (t->torn)
             f->totals.torn++;
-        else if (fold_count_sample(f, t->tid, stack, 0, t->on_cpu == 1) != 0)
+        else if (fold_count_sample(f, t->tid, stack, 0, t->on_cpu == 1, t->gc == 1) != 0)
             return -1;
     }
     return 0;

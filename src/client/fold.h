@@ -27,6 +27,10 @@ struct fold_entry {
     uint64_t on_cpu;  /* of these, how many were on the CPU */
     double us;        /* time the samples stand for */
     double on_cpu_us; /* of it, what those on the CPU stand for */
+    uint64_t gc;      /* samples in which the thread collected garbage */
+    double gc_us;
+    uint64_t gc_on_cpu; /* and was on the CPU */
+    double gc_on_cpu_us;
 };
 
 struct fold_totals {
@@ -34,6 +38,11 @@ struct fold_totals {
     uint64_t torn;      /* left out: two moments mixed */
     uint64_t undefined; /* left out: unknown ids */
     uint64_t dropped;   /* lost on the way, as the agent says */
+    /* Of the newest batch. */
+    enum model_sampling mode; /* gentle: stacks of threads that run may be torn */
+    double kept_hz;           /* looks a second; NAN unknown */
+    double cost_pct;          /* what they cost, of one core; NAN unknown */
+    double budget_pct;        /* and may cost; NAN unknown */
 };
 
 struct fold *fold_new(void); /* NULL without memory */

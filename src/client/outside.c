@@ -40,11 +40,14 @@ struct outside {
     struct outside_event *head, *tail;
     size_t n_batches;
     uint64_t lost_snapshots; /* of the stream, since the last that was queued */
-    int event_fd;            /* ---- the reader's thread alone ---- */
+    double wanted_budget_pct;
+    int event_fd; /* ---- the reader's thread alone ---- */
     double rate_hz[WIRE_STREAM_COUNT];
     uint64_t snapshot_due_ns, tick_due_ns, flush_due_ns; /* OUTSIDE_NEVER: nobody wants it */
     uint64_t dropped;                                    /* samples, since they were subscribed to */
     struct cost snapshot_cost, tick_cost;
+    struct cost_meter meter;
+    double budget_pct;
     struct cost_pace pace;
     bool ended;
 };
@@ -197,6 +200,8 @@ static void outside_flush(void *arg) {
     struct outside_event *ev = n && room ? outside_event_new(OUTSIDE_SAMPLES) : NULL;
     if (ev && o->reader->take(o->arg, &ev->batch) == 0) {
         ev->batch.dropped = o->dropped;
+        ev->batch.budget_pct = o->budget_pct;
+        ev->batch.cost_pct = cost_meter_add(&o->meter, clock_mono_ns(), clock_self_cpu_ns());
         outside_post(o, ev);
     } else if (n) {
         outside_event_free(ev);
@@ -207,10 +212,10 @@ static void outside_flush(void *arg) {
 }
 
 /* Time between two runs of what costs `cost`, within the budget. */
-static uint64_t outside_interval(const struct cost *cost, double rate_hz) {
+static uint64_t outside_interval(const struct outside *o, const struct cost *cost, double rate_hz) {
     bool stretched;
     uint64_t wanted = (uint64_t)(1e9 / rate_hz);
-    uint64_t interval = cost_interval_ns(cost, wanted, OUTSIDE_BUDGET_PCT, &stretched);
+    uint64_t interval = cost_interval_ns(cost, wanted, o->budget_pct, &stretched);
     uint64_t most = wanted > OUTSIDE_SLOWEST_NS ? wanted : OUTSIDE_SLOWEST_NS;
     return interval < most ? interval : most;
 }
@@ -227,7 +232,7 @@ static void outside_tick(struct outside *o) {
         outside_end(o, &why);
         return;
     }
-    o->tick_due_ns = clock_mono_ns() + cost_pace_next_ns(&o->pace, outside_interval(&o->tick_cost, rate));
+    o->tick_due_ns = clock_mono_ns() + cost_pace_next_ns(&o->pace, outside_interval(o, &o->tick_cost, rate));
 }
 
 static void outside_set_stream(struct outside *o, enum wire_stream stream, double rate_hz) {
@@ -265,7 +270,7 @@ static void outside_work(struct outside *o) {
     uint64_t now = clock_mono_ns();
     if (!o->ended && o->snapshot_due_ns <= now) {
         outside_snapshot(o, false);
-        uint64_t interval = outside_interval(&o->snapshot_cost, o->rate_hz[WIRE_STREAM_THREADS]);
+        uint64_t interval = outside_interval(o, &o->snapshot_cost, o->rate_hz[WIRE_STREAM_THREADS]);
         o->snapshot_due_ns = (o->snapshot_due_ns + interval > now ? o->snapshot_due_ns : now) + interval;
     }
     if (!o->ended && o->tick_due_ns <= now)
@@ -302,6 +307,7 @@ static void outside_loop(struct outside *o) {
         }
         memcpy(now, o->asked, n * sizeof *now);
         o->n_asked = 0;
+        o->budget_pct = o->wanted_budget_pct;
         (void)pthread_mutex_unlock(&o->lock);
         for (size_t i = 0; i < n && !o->ended; i++)
             outside_serve(o, &now[i]);
@@ -359,6 +365,12 @@ int outside_ask_stream(struct outside *o, enum wire_stream stream, double rate_h
     return outside_ask(o, &r, e);
 }
 
+void outside_set_budget(struct outside *o, double budget_pct) {
+    (void)pthread_mutex_lock(&o->lock);
+    o->wanted_budget_pct = budget_pct > 0 ? budget_pct : OUTSIDE_BUDGET_PCT;
+    (void)pthread_mutex_unlock(&o->lock);
+}
+
 static void outside_free(struct outside *o) {
     for (struct outside_event *ev = o->head; ev;) {
         struct outside_event *next = ev->next;
@@ -390,6 +402,7 @@ struct outside *outside_start(const struct outside_reader *reader, void *arg, st
     }
     o->reader = reader;
     o->arg = arg;
+    o->budget_pct = o->wanted_budget_pct = OUTSIDE_BUDGET_PCT;
     o->snapshot_due_ns = o->tick_due_ns = o->flush_due_ns = OUTSIDE_NEVER;
     cost_pace_init(&o->pace, clock_mono_ns() ^ (uint64_t)getpid());
     outside_init_lock(o);

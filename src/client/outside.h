@@ -17,7 +17,7 @@
 #include "wire/wire.h"
 
 /* Reading from outside costs the machine more than the agent does, but it is not the job that pays. */
-#define OUTSIDE_BUDGET_PCT 5.0 /* of one core */
+#define OUTSIDE_BUDGET_PCT 5.0 /* of one core, unless told */
 #define OUTSIDE_MAX_BATCHES 64 /* waiting for the loop */
 #define OUTSIDE_MAX_ASKED 16   /* requests waiting for the reader */
 
@@ -76,6 +76,9 @@ void outside_stop(struct outside *o);
 
 /* Readable while there are results. */
 int outside_fd(const struct outside *o);
+
+/* What it may cost at most, in percent of a core, from now on; 0: OUTSIDE_BUDGET_PCT. */
+void outside_set_budget(struct outside *o, double budget_pct);
 
 /* The results so far, oldest first; NULL none. */
 struct outside_event *outside_take(struct outside *o);

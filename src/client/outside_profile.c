@@ -35,6 +35,7 @@ struct outside_profile_thread {
     bool named;                      /* its names are on their way, or sent */
     bool torn;
     enum model_gil gil;
+    int8_t gc;
     uint32_t stack_id;
     char *name; /* owned; NULL unknown */
     char native_name[16];
@@ -187,11 +188,13 @@ static int outside_profile_look(struct outside_profile *p, struct pystack *ps,
     bool torn = false, truncated = false;
     arena_init(&arena, OUTSIDE_PROFILE_ARENA);
     t->gil = pystack_read_gil(ps, &t->py);
+    t->gc = pystack_read_gc(ps, &t->py, t->gil);
     ssize_t n = pystack_read_frames(ps, &t->py, &arena, &frames, &torn, &truncated);
-    uint32_t id = n < 0 ? 0 : trie_add(&p->trie, frames, (size_t)n);
+    uint32_t (*add)(struct trie *, const struct model_frame *, size_t) = truncated ? trie_add_cut : trie_add;
+    uint32_t id = n < 0 ? 0 : add(&p->trie, frames, (size_t)n);
     if (id == TRIE_FULL) {
         outside_profile_new_epoch(p);
-        id = trie_add(&p->trie, frames, (size_t)n);
+        id = add(&p->trie, frames, (size_t)n);
     }
     arena_fini(&arena);
     t->looked = n >= 0 && id != TRIE_FULL;
@@ -252,7 +255,8 @@ static void outside_profile_sample(struct outside_profile *p, struct pystack *ps
                                                        .stack_id = t->stack_id,
                                                        .on_cpu = first ? MODEL_UNKNOWN : ran,
                                                        .torn = t->torn,
-                                                       .gil = t->gil};
+                                                       .gil = t->gil,
+                                                       .gc = t->gc};
 }
 
 int outside_profile_tick(struct outside_profile *p, struct pystack *ps, uint64_t wanted_ns) {

@@ -119,6 +119,7 @@ static int outside_python_look(struct outside_python *o, const struct pystack_lo
                                struct model_snapshot *out, struct err *e) {
     if (pystack_snapshot_locals(o->ps, NULL, 0, wish, out, e) != 0)
         return -1;
+    out->sampling = o->addr.block ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
     bool any = false;
     for (size_t i = 0; i < out->n_threads && !any; i++)
         any = out->threads[i].has_python;
@@ -165,7 +166,11 @@ static size_t outside_python_pending(void *arg) {
 }
 
 static int outside_python_take(void *arg, struct model_sample_batch *out) {
-    return outside_profile_take(&((struct outside_python *)arg)->profile, out);
+    struct outside_python *o = arg;
+    if (outside_profile_take(&o->profile, out) != 0)
+        return -1;
+    out->mode = o->addr.block ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
+    return 0;
 }
 
 static void outside_python_drop(void *arg) { outside_profile_drop(&((struct outside_python *)arg)->profile); }

@@ -69,6 +69,8 @@ int session_ask_details(struct session *s, const struct wire_threads *want, stru
 int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
 /* How running threads are looked at, from the next subscription on. */
 void session_set_sampling(struct session *s, enum model_sampling mode);
+/* What streams may cost at most, in percent of a core, from the next subscription on; 0: as the other side has it. */
+void session_set_budget(struct session *s, double budget_pct);
 int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e);
 
 #endif

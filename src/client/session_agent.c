@@ -52,6 +52,7 @@ struct session_agent {
     struct session_pending pending[SESSION_PENDING_MAX];
     struct session_subscription streams[WIRE_STREAM_COUNT];
     enum model_sampling sampling;
+    double budget_pct; /* 0: no wish */
     struct wire_assembler assembler;
     bool greeted;   /* a hello was answered once: there is an agent */
     unsigned tries; /* since the last hello */
@@ -267,7 +268,8 @@ static int session_send_stream(struct session_agent *s, enum wire_stream stream,
         return -1;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    struct wire_subscribe ask = {.stream = stream, .rate_hz = sub->rate_hz, .mode = s->sampling};
+    struct wire_subscribe ask = {
+        .stream = stream, .rate_hz = sub->rate_hz, .mode = s->sampling, .budget_pct = s->budget_pct};
     if (sub->wanted)
         (void)wire_put_subscribe(&b, id, &ask);
     else
@@ -288,6 +290,10 @@ static int session_agent_subscribe(struct session *base, enum wire_stream stream
 
 static void session_agent_set_sampling(struct session *base, enum model_sampling mode) {
     session_of(base)->sampling = mode;
+}
+
+static void session_agent_set_budget(struct session *base, double budget_pct) {
+    session_of(base)->budget_pct = budget_pct;
 }
 
 static int session_agent_unsubscribe(struct session *base, enum wire_stream stream, struct err *e) {
@@ -528,6 +534,7 @@ static const struct source session_agent_source = {
     .request = session_agent_request,
     .set_sampling = session_agent_set_sampling,
     .ask_details = session_agent_ask_details,
+    .set_budget = session_agent_set_budget,
     .subscribe = session_agent_subscribe,
     .unsubscribe = session_agent_unsubscribe,
 };

@@ -142,12 +142,19 @@ static void session_outside_free(struct session *base) {
     free(s);
 }
 
+static void session_outside_set_budget(struct session *base, double budget_pct) {
+    struct session_outside *s = session_outside_of(base);
+    if (s->reader)
+        outside_set_budget(s->reader, budget_pct);
+}
+
 static const struct source session_outside_source = {
     .free = session_outside_free,
     .get_state = session_outside_get_state,
     .retry_in_s = session_outside_retry_in_s,
     .request = session_outside_request,
     .ask_details = session_outside_ask_details,
+    .set_budget = session_outside_set_budget,
     .subscribe = session_outside_subscribe,
     .unsubscribe = session_outside_unsubscribe,
 };

@@ -31,6 +31,8 @@ void session_set_sampling(struct session *s, enum model_sampling mode) {
         s->source->set_sampling(s, mode);
 }
 
+void session_set_budget(struct session *s, double budget_pct) { s->source->set_budget(s, budget_pct); }
+
 int session_ask_details(struct session *s, const struct wire_threads *want, struct err *e) {
     return s->source->ask_details(s, want, e);
 }

@@ -19,6 +19,7 @@ struct source {
     int (*request)(struct session *s, enum wire_method m, struct err *e);
     void (*set_sampling)(struct session *s, enum model_sampling mode); /* NULL: there is nothing to choose */
     int (*ask_details)(struct session *s, const struct wire_threads *want, struct err *e);
+    void (*set_budget)(struct session *s, double budget_pct);
     int (*subscribe)(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
     int (*unsubscribe)(struct session *s, enum wire_stream stream, struct err *e);
 };

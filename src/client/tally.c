@@ -50,13 +50,23 @@ static void tally_count_add(struct tally_count *to, const struct tally_count *c)
     to->on_cpu += c->on_cpu;
     to->us += c->us;
     to->on_cpu_us += c->on_cpu_us;
+    to->gc += c->gc;
+    to->gc_us += c->gc_us;
+    to->gc_on_cpu += c->gc_on_cpu;
+    to->gc_on_cpu_us += c->gc_on_cpu_us;
 }
 
 /* What an entry has got since `from`. */
 static struct tally_count tally_since(const struct tally *t, size_t entry, const struct tally_count *from) {
     const struct fold_entry *e = fold_get(t->fold, entry);
-    return (struct tally_count){e->samples - from->samples, e->on_cpu - from->on_cpu, e->us - from->us,
-                                e->on_cpu_us - from->on_cpu_us};
+    return (struct tally_count){.samples = e->samples - from->samples,
+                                .on_cpu = e->on_cpu - from->on_cpu,
+                                .us = e->us - from->us,
+                                .on_cpu_us = e->on_cpu_us - from->on_cpu_us,
+                                .gc = e->gc - from->gc,
+                                .gc_us = e->gc_us - from->gc_us,
+                                .gc_on_cpu = e->gc_on_cpu - from->gc_on_cpu,
+                                .gc_on_cpu_us = e->gc_on_cpu_us - from->gc_on_cpu_us};
 }
 
 static void tally_forget_ring(struct tally *t) {
@@ -85,7 +95,8 @@ static void tally_clear(struct tally *t) {
     free(t->function_slot);
     free(t->recurs);
     memset(t, 0, sizeof *t);
-    t->health = (struct tally_health){.got_hz = NAN, .since_s = NAN, .newest_s = NAN};
+    t->health = (struct tally_health){
+        .got_hz = NAN, .since_s = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
 }
 
 struct tally *tally_new(void) {
@@ -340,6 +351,9 @@ void tally_get_health(const struct tally *t, struct tally_health *out) {
     out->torn = now->torn - t->before.torn;
     out->undefined = now->undefined - t->before.undefined;
     out->dropped = now->dropped - t->before.dropped;
+    out->mode = now->mode;
+    out->cost_pct = now->cost_pct;
+    out->budget_pct = now->budget_pct;
 }
 
 const struct fold *tally_fold(const struct tally *t) { return t->fold; }

@@ -27,16 +27,22 @@ struct tally_count {
     uint64_t on_cpu;
     double us;
     double on_cpu_us;
+    uint64_t gc;
+    double gc_us;
+    uint64_t gc_on_cpu;
+    double gc_on_cpu_us;
 };
 
 /* About the stream, since the start or the last reset. */
 struct tally_health {
     uint64_t samples; /* that were counted */
     uint64_t torn, undefined, dropped, left_out;
-    double got_hz;     /* looks a second at every thread, in the newest batch; NAN unknown */
-    double since_s;    /* caller's clock: when counting began; NAN before the first batch */
-    double newest_s;   /* and when the newest batch came; NAN the same */
-    uint32_t restarts; /* how often it was full and started anew */
+    double got_hz;               /* looks a second at every thread, in the newest batch; NAN unknown */
+    enum model_sampling mode;    /* of the newest batch too: gentle: stacks of threads that run may be torn */
+    double cost_pct, budget_pct; /* what sampling costs and may cost, of one core; NAN unknown */
+    double since_s;              /* caller's clock: when counting began; NAN before the first batch */
+    double newest_s;             /* and when the newest batch came; NAN the same */
+    uint32_t restarts;           /* how often it was full and started anew */
 };
 
 struct tally;

@@ -70,9 +70,12 @@ static int table_count_stacks(struct tally_table *t, const struct tally *tally) 
         if (t->query.tid && t->query.tid != e->tid)
             continue;
         if (t->query.on_cpu)
-            c = (struct tally_count){.samples = c.on_cpu, .us = c.on_cpu_us};
+            c = (struct tally_count){
+                .samples = c.on_cpu, .us = c.on_cpu_us, .gc = c.gc_on_cpu, .gc_us = c.gc_on_cpu_us};
         table_add(&t->own[e->stack], &c);
         t->us += c.us;
+        t->gc_us += c.gc_us;
+        t->gc += c.gc;
         t->samples += c.samples;
     }
     free(counts);

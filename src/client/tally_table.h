@@ -46,6 +46,8 @@ struct tally_table {
     size_t n;
     double us; /* of all samples in question: what is 100 % */
     uint64_t samples;
+    double gc_us; /* and of them, those in which the thread collected garbage */
+    uint64_t gc;
     int64_t *tids; /* threads that have samples in the window, ascending */
     size_t n_tids;
     struct tally_count *below; /* per stack, from 1: with what it calls */

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,11 +31,28 @@ static bool target_all_digits(const char *s, size_t n) {
     return n > 0;
 }
 
+/* Is there such a process, though /proc does not show it? Then the error says so. */
+static bool target_is_hidden(pid_t pid, struct err *e) {
+    enum procfs_hiding hiding = procfs_hiding();
+    if (hiding == PROCFS_HIDES_NOTHING || (kill(pid, 0) != 0 && errno != EPERM))
+        return false;
+    (void)err_set(
+        e, ERR_ATTACH,
+        hiding == PROCFS_HIDES_ALL
+            ? "process %d cannot be looked at: /proc is not mounted here ('mount -t proc proc /proc' as root)"
+            : "process %d is not visible: /proc is mounted with hidepid: run this as root or its user",
+        (int)pid);
+    return true;
+}
+
 static int target_resolve_pid(const char *text, struct session_address *addr, struct err *e) {
     struct procfs_status st;
     errno = 0;
     long pid = strtol(text, NULL, 10);
-    if (errno || pid <= 0 || pid > INT_MAX || procfs_read_status((pid_t)pid, 0, &st) != 0)
+    bool may_be = errno == 0 && pid > 0 && pid <= INT_MAX;
+    if (may_be && procfs_read_status((pid_t)pid, 0, &st) != 0 && target_is_hidden((pid_t)pid, e))
+        return -1;
+    if (!may_be || procfs_read_status((pid_t)pid, 0, &st) != 0)
         return err_set(e, ERR_ATTACH, "no process %s: 'probing list' shows the Python processes", text);
     if (st.tgid > 0 && st.tgid != pid)
         return err_set(e, ERR_ATTACH, "%ld is a thread of process %lld: give that pid", pid,

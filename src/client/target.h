@@ -38,6 +38,14 @@ struct target_process {
 ssize_t target_list(struct target_process **out, struct err *e);
 void target_list_free(struct target_process *list, size_t n);
 
+#define TARGET_HIDDEN_MAX 160
+
+/* One line about processes that this user cannot see, and so are not in the list; "" when there is no such reason. */
+void target_hidden(char *buf, size_t cap);
+
+/* Take away sockets that agents of this user have left when their processes were killed. */
+void target_sweep(void);
+
 /* What TARGET names: fills `addr` (path empty when the process must be injected into first). 0, or -1 with the error:
  * no such process, several of that name (they are named), not a target. */
 int target_resolve(const char *text, struct session_address *addr, struct err *e);

@@ -26,6 +26,8 @@
 
 #define TARGET_MAX_PIDS 65536
 #define TARGET_CMDLINE_MAX 4096
+#define TARGET_SWEEP 4096     /* sockets looked at */
+#define TARGET_SWEEP_AGE_S 10 /* one just being made is not dead */
 
 /* "3.11" out of a path that names a version, such as .../libpython3.11.so.1.0 or .../lib/python3.11/lib-dynload/x.so. */
 static int target_version_in(const char *path, char *out, size_t cap) {
@@ -134,7 +136,7 @@ static ssize_t target_all_pids(pid_t **out, struct err *e) {
 ssize_t target_list(struct target_process **out, struct err *e) {
     *out = NULL;
     pid_t *pids = NULL;
-    ssize_t n_pids = target_all_pids(&pids, e);
+    ssize_t n_pids = procfs_hiding() == PROCFS_HIDES_ALL ? 0 : target_all_pids(&pids, e);
     if (n_pids < 0)
         return -1;
     struct target_process *list = NULL;
@@ -163,6 +165,27 @@ no_memory:
     free(pids);
     target_list_free(list, n);
     return err_set(e, ERR_FAILED, "out of memory for the list of processes");
+}
+
+void target_hidden(char *buf, size_t cap) {
+    const char *why = "";
+    switch (procfs_hiding()) {
+    case PROCFS_HIDES_NOTHING:
+        break;
+    case PROCFS_HIDES_OTHERS:
+        why = "processes of other users are not visible: /proc is mounted with hidepid; root sees them";
+        break;
+    case PROCFS_HIDES_ALL:
+        why = "no process is visible: /proc is not mounted here; 'mount -t proc proc /proc' as root";
+        break;
+    }
+    (void)snprintf(buf, cap, "%s", why);
+}
+
+void target_sweep(void) {
+    char dir[ENDPOINT_PATH_MAX];
+    if (endpoint_dir(dir, sizeof dir, geteuid()) == 0)
+        (void)endpoint_sweep(dir, TARGET_SWEEP, TARGET_SWEEP_AGE_S);
 }
 
 void target_list_free(struct target_process *list, size_t n) {

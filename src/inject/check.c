@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -75,6 +77,17 @@ static void check_read_elf(struct check_facts *f) {
     (void)close(fd);
 }
 
+/* The agent's bytes are opened through /proc, as the process itself sees it. */
+static void check_read_proc(struct check_facts *f) {
+    char path[64];
+    struct statfs fs;
+    (void)snprintf(path, sizeof path, "/proc/%d/root/proc", (int)f->pid);
+    if (statfs(path, &fs) == 0)
+        f->no_proc = fs.f_type != PROC_SUPER_MAGIC;
+    else
+        f->no_proc = errno == ENOENT;
+}
+
 static void check_read_maps(struct check_facts *f) {
     struct target t;
     struct err ignored;
@@ -106,6 +119,7 @@ void check_gather(pid_t pid, struct check_facts *f) {
     f->ptrace_scope = check_ptrace_scope();
     f->descendant = check_is_descendant(pid);
     check_read_elf(f);
+    check_read_proc(f);
     if (!f->kernel_thread)
         check_read_maps(f);
 }
@@ -190,6 +204,12 @@ static int check_judge_program(const struct check_facts *f, struct err *e) {
                        "process %d is statically linked (it has no C library that can load an agent): it can "
                        "only be looked at from outside",
                        pid);
+    if (f->no_proc)
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d has no /proc in its container, which loading an agent needs: mount it there; "
+            "it can only be looked at from outside",
+            pid);
     if (f->status.seccomp == 1)
         return err_set(e, ERR_ATTACH,
                        "process %d is in strict seccomp mode and would be killed by any new system call",

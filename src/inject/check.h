@@ -32,6 +32,7 @@ struct check_facts {
     bool descendant; /* of this process */
     bool elf_known;  /* elf_class and elf_machine were read */
     int elf_class, elf_machine;
+    bool no_proc; /* in its mount namespace /proc is not mounted */
     bool maps_known;
     enum check_libc libc;
     int64_t our_uid;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "inject/filter.h"
 #include "inject/unwind.h"
 
 #define MOMENT_MAX_TIDS 4096
@@ -33,6 +34,7 @@ enum moment_refusal {
     MOMENT_NO_STATE,
     MOMENT_WRONG_CALL,
     MOMENT_NOT_TRACEABLE,
+    MOMENT_FILTERED,
     MOMENT_REFUSALS
 };
 
@@ -53,6 +55,7 @@ static const char *const moment_refusal_text[MOMENT_REFUSALS] = {
     [MOMENT_NO_STATE] = "not readable",
     [MOMENT_WRONG_CALL] = "in a call that must not be interrupted",
     [MOMENT_NOT_TRACEABLE] = "not traceable",
+    [MOMENT_FILTERED] = "under a seccomp filter that would kill it for what the agent does",
 };
 
 struct moment_candidate {
@@ -313,10 +316,20 @@ static bool moment_accept(struct moment *m, const struct unwind_result *r) {
     return true;
 }
 
+/* The thread stands still: would its filters kill it, or the threads it starts? Let go of then. */
+static bool moment_is_filtered(struct moment *m, struct thread *th) {
+    long nr;
+    if (filter_judge_thread(th->tid, &nr) != FILTER_KILLS)
+        return false;
+    moment_refuse(m, MOMENT_FILTERED);
+    moment_let_go(m, th, &m->copy->regs);
+    return true;
+}
+
 static int moment_try_sleeping(struct moment *m, struct thread *th) {
     struct unwind_result r;
     struct user_regs_struct now;
-    if (moment_stop(m, th, &m->copy->regs) != 0)
+    if (moment_stop(m, th, &m->copy->regs) != 0 || moment_is_filtered(m, th))
         return -1;
     moment_let_go(m, th, &m->copy->regs);
     if (moment_copy_stack(m, m->copy) != 0) {
@@ -337,7 +350,7 @@ static int moment_try_sleeping(struct moment *m, struct thread *th) {
 
 static int moment_try_running(struct moment *m, struct thread *th) {
     struct unwind_result r = {0};
-    if (moment_stop(m, th, &m->copy->regs) != 0)
+    if (moment_stop(m, th, &m->copy->regs) != 0 || moment_is_filtered(m, th))
         return -1;
     if (thread_in_rseq(th)) {
         moment_refuse(m, MOMENT_IN_RSEQ);
@@ -460,7 +473,7 @@ static int moment_search(struct moment *m, struct thread *out, uint64_t deadline
             rc = err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)m->t->pid);
         else if (stop_asked())
             rc = err_set(e, ERR_FAILED, "interrupted; process %d is as it was", (int)m->t->pid);
-        else if (clock_mono_ns() >= deadline)
+        else if (clock_mono_ns() >= deadline || (n && m->refusals[MOMENT_FILTERED] >= n))
             rc = moment_explain(m, clock_mono_ns() - start, e);
         else
             moment_pause(round);

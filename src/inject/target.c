@@ -132,6 +132,7 @@ int target_init(struct target *t, pid_t pid, struct err *e) {
 }
 
 void target_fini(struct target *t) {
+    mem_fini(&t->mem);
     free(t->maps);
     free(t->images);
     t->maps = NULL;

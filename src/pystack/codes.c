@@ -225,11 +225,11 @@ static char *codes_print_text(const struct pystack_offsets *o, const struct pyst
     return strndup((const char *)p->data, (size_t)p->length);
 }
 
-/* The file, from any other code object of the same. */
+/* The file, from any other code object of the same. (The entry that is being made has none yet.) */
 static char *codes_find_file(const struct pystack_codes *c, const struct pystack_code_key *key) {
     for (size_t i = 0; i < (size_t)PYSTACK_CODES_SETS * PYSTACK_CODES_WAYS; i++) {
         const struct pystack_code *code = c->slots[i];
-        if (code && code->key.filename == key->filename &&
+        if (code && code->file && code->key.filename == key->filename &&
             codes_same_print(&code->key.file_print, &key->file_print))
             return strdup(code->file);
     }

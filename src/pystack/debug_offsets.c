@@ -28,6 +28,7 @@ struct debug_work {
     struct pystack_offsets off;
     int32_t unused;
     int32_t gil_state, gil_enabled, gil_locked, gil_holder;
+    int32_t interp_gc, gc_collecting;
     int32_t str_size, ascii_size;
 };
 
@@ -47,8 +48,8 @@ struct debug_work {
 
 static const struct debug_word debug_words_3_13[] = {
     SIZE, FIELD(runtime_finalizing, 8), FIELD(runtime_interpreters_head, 8),
-    /* interpreter; gc is not needed, nor are builtins */
-    SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), SKIP(1),
+    /* interpreter; builtins are not needed */
+    SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), FIELD_TO(interp_gc, 8),
     FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8), FIELD_TO(gil_state, 8),
     FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8),
     /* thread state; status */
@@ -69,14 +70,17 @@ static const struct debug_word debug_words_3_13[] = {
     FIELD(dict_values, 8), SIZE, FIELD(float_value, 8),
     /* int, bytes, str */
     WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
-    FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size)};
+    FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size),
+    /* gc */
+    SIZE, FIELD_TO(gc_collecting, 4)};
 
 static const struct debug_word debug_words_3_14[] = {
     SIZE, FIELD(runtime_finalizing, 8), FIELD(runtime_interpreters_head, 8),
-    /* interpreter; threads_main, gc; builtins; at its end the generations of code and of its copies */
-    SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), SKIP(2),
-    FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8), FIELD_TO(gil_state, 8),
-    FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8), SKIP(2),
+    /* interpreter; threads_main; builtins; at its end the generations of code and of its copies */
+    SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), SKIP(1),
+    FIELD_TO(interp_gc, 8), FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8),
+    FIELD_TO(gil_state, 8), FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8),
+    SKIP(2),
     /* thread state; status */
     WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
     FIELD(tstate_frame, 8), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
@@ -99,14 +103,15 @@ static const struct debug_word debug_words_3_14[] = {
     WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
     FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size),
     /* gc; generator: gi_name */
-    SKIP(2), SIZE, SKIP(1), FIELD(gen_iframe, 8), FIELD(gen_frame_state, 1)};
+    SIZE, FIELD_TO(gc_collecting, 4), SIZE, SKIP(1), FIELD(gen_iframe, 8), FIELD(gen_frame_state, 1)};
 
 static const struct debug_word debug_words_3_15[] = {
     SIZE, FIELD(runtime_finalizing, 8), FIELD(runtime_interpreters_head, 8),
     /* interpreter: as 3.14 */
-    SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), SKIP(2),
-    FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8), FIELD_TO(gil_state, 8),
-    FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8), SKIP(2),
+    SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), SKIP(1),
+    FIELD_TO(interp_gc, 8), FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8),
+    FIELD_TO(gil_state, 8), FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8),
+    SKIP(2),
     /* thread state; base_frame and last profiled ones; status, holds_gil, gil_requested, exceptions; err_stackitem */
     WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
     FIELD(tstate_frame, 8), SKIP(3), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
@@ -128,8 +133,9 @@ static const struct debug_word debug_words_3_15[] = {
     /* int, bytes, str */
     WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
     FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size),
-    /* size of a compact str, gc; generator: gi_name */
-    SKIP(6), SIZE, SKIP(1), FIELD(gen_iframe, 8), FIELD(gen_frame_state, 1)};
+    /* size of a string that is not ASCII; gc; generator: gi_name */
+    SKIP(1), SIZE, FIELD_TO(gc_collecting, 4), SKIP(3), SIZE, SKIP(1), FIELD(gen_iframe, 8),
+    FIELD(gen_frame_state, 1)};
 
 /* The form of a minor version. `words`: of the whole struct, also what follows the last one needed. */
 static const struct debug_form {
@@ -198,6 +204,8 @@ static int debug_derive(const struct pystack_offsets *row, struct debug_work *w)
         return -1;
     off->gil_locked = w->gil_locked - w->gil_state;
     off->gil_last_holder = w->gil_holder - w->gil_state;
+    off->gil_switches = row->gil_switches + off->gil_locked - row->gil_locked;
+    off->gc_collecting = w->interp_gc + w->gc_collecting;
     /* Unlike the others it counts from the GIL's struct, and there is none but in free-threaded builds. */
     off->gil_enabled = row->free_threaded ? w->gil_enabled : -1;
     if (w->ascii_size > w->str_size || w->ascii_size % 8 != 0)

@@ -60,6 +60,12 @@ static void static_find_gil(struct pystack *ps, int fd, uint64_t bias) {
     ps->reader.off.gil_size = (int32_t)(high - low + STATIC_PRIMITIVE);
 }
 
+/* The run-time address of a variable, by the symbols of the file; 0 not there. */
+static uint64_t static_find(int fd, const char *name, uint64_t bias) {
+    uint64_t addr;
+    return elf_find_file_symbol(fd, name, &addr) == 0 ? addr + bias : 0;
+}
+
 /* The variables by the symbol table that a debugger would use. */
 int discover_by_interp_head(struct discover *d) {
     for (size_t i = 0; i < d->n_named; i++) {
@@ -75,6 +81,8 @@ int discover_by_interp_head(struct discover *d) {
         if (found) {
             d->ps->tstate_current = current;
             static_find_gil(d->ps, fd, img.bias);
+            d->ps->static_switches = static_find(fd, "gil_switch_number", img.bias);
+            d->ps->static_collecting = static_find(fd, "collecting", img.bias);
         }
         (void)close(fd);
         if (found)

@@ -27,6 +27,13 @@ enum pystack_gil_place {
     PYSTACK_GIL_STATIC = 2, /* static variables, looked for by discovery (up to 3.6) */
 };
 
+/* Where it is said that garbage is being collected. */
+enum pystack_gc_place {
+    PYSTACK_GC_INTERPRETER = 0, /* `gc_collecting` is an offset in the interpreter (from 3.9 on) */
+    PYSTACK_GC_RUNTIME = 1,     /* in the runtime (3.7, 3.8) */
+    PYSTACK_GC_STATIC = 2,      /* a static variable, looked for by discovery (up to 3.6) */
+};
+
 /* Form of the line table of a code object. */
 enum pystack_line_style {
     PYSTACK_LINE_LNOTAB = 0,    /* 3.6 to 3.9 */
@@ -91,6 +98,8 @@ struct pystack_offsets {
     int32_t cell_value, float_value, list_items, tuple_items;
     int32_t dict_used, set_used, set_mask, set_table;
     int32_t function_qualname, method_function, builtin_def, exception_args;
+    int32_t gil_switches; /* in the GIL: how often it has changed hands; 0: a static variable */
+    int32_t gc_place, gc_collecting;
     /* Coroutines (from 3.14 on; 0 before): their frame, its state and the value of it that means "awaits"; what is awaited
      * lies so many words below the frame's stack pointer. */
     int32_t gen_iframe, gen_frame_state, gen_awaits, gen_awaited_words, frame_stackpointer;

@@ -21,7 +21,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .str_compact_data = 72, .str_legacy_data = 72, .long_tag = 16, .long_digits = 24, .long_size_shift = 0,
      .long_digit_bits = 30, .module_dict = 16, .type_flags = 168, .type_basicsize = 32, .type_dictoffset = 288,
      .type_cached_keys = 816, .dict_keys = 24, .dict_values = 32, .keys_style = 2, .keys_size = 8,
-     .values_data = 0, .keys_nentries = 24, .keys_indices = 32, .attr_style = 0},
+     .values_data = 0, .keys_nentries = 24, .keys_indices = 32, .attr_style = 0, .gc_place = 2},
     {/* CPython 3.5.10 */
      .major = 3, .minor = 5, .runtime_interpreters_head = 0, .runtime_finalizing = -1, .interp_next = 0,
      .interp_id = -1, .interp_sysdict = 32, .interp_threads_head = 8, .interp_modules = 16, .gil_place = 2,
@@ -34,7 +34,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .str_compact_data = 72, .str_legacy_data = 72, .long_tag = 16, .long_digits = 24, .long_size_shift = 0,
      .long_digit_bits = 30, .module_dict = 16, .type_flags = 168, .type_basicsize = 32, .type_dictoffset = 288,
      .type_cached_keys = 856, .dict_keys = 24, .dict_values = 32, .keys_style = 2, .keys_size = 8,
-     .values_data = 0, .keys_nentries = 24, .keys_indices = 32, .attr_style = 0},
+     .values_data = 0, .keys_nentries = 24, .keys_indices = 32, .attr_style = 0, .gc_place = 2},
     {/* CPython 3.6.15 */
      .major = 3, .minor = 6, .runtime_interpreters_head = 0, .runtime_finalizing = -1, .interp_next = 0,
      .interp_id = -1, .interp_sysdict = 32, .interp_threads_head = 8, .interp_modules = 16, .gil_place = 2,
@@ -52,7 +52,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_argcount = 16, .code_kwonlyargcount = 20, .type_name = 24, .type_base = 256, .type_dict = 264,
      .type_qualname = 848, .cell_value = 16, .float_value = 16, .list_items = 24, .tuple_items = 24,
      .dict_used = 16, .set_used = 24, .set_mask = 32, .set_table = 40, .function_qualname = 104,
-     .method_function = 16, .builtin_def = 16, .exception_args = 24},
+     .method_function = 16, .builtin_def = 16, .exception_args = 24, .gc_place = 2},
     {/* CPython 3.7.16 */
      .major = 3, .minor = 7, .runtime_interpreters_head = 24, .runtime_finalizing = 8, .interp_next = 0,
      .interp_id = 16, .interp_sysdict = 56, .interp_threads_head = 8, .interp_modules = 40, .gil_place = 0,
@@ -70,7 +70,8 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_cellvars = 80, .code_freevars = 72, .code_flags = 32, .code_argcount = 16, .code_kwonlyargcount = 20,
      .type_name = 24, .type_base = 256, .type_dict = 264, .type_qualname = 848, .cell_value = 16,
      .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24, .set_mask = 32,
-     .set_table = 40, .function_qualname = 104, .method_function = 16, .builtin_def = 16, .exception_args = 24},
+     .set_table = 40, .function_qualname = 104, .method_function = 16, .builtin_def = 16, .exception_args = 24,
+     .gil_switches = 24, .gc_place = 1, .gc_collecting = 632},
     {/* CPython 3.8.18 */
      .major = 3, .minor = 8, .runtime_interpreters_head = 32, .runtime_finalizing = 16, .interp_next = 0,
      .interp_id = 16, .interp_sysdict = 72, .interp_threads_head = 8, .interp_modules = 56, .gil_place = 0,
@@ -88,7 +89,8 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_cellvars = 88, .code_freevars = 80, .code_flags = 36, .code_argcount = 16, .code_kwonlyargcount = 24,
      .type_name = 24, .type_base = 256, .type_dict = 264, .type_qualname = 864, .cell_value = 16,
      .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24, .set_mask = 32,
-     .set_table = 40, .function_qualname = 104, .method_function = 16, .builtin_def = 16, .exception_args = 24},
+     .set_table = 40, .function_qualname = 104, .method_function = 16, .builtin_def = 16, .exception_args = 24,
+     .gil_switches = 24, .gc_place = 1, .gc_collecting = 544},
     {/* CPython 3.9.18 */
      .major = 3, .minor = 9, .runtime_interpreters_head = 32, .runtime_finalizing = 16, .interp_next = 0,
      .interp_id = 24, .interp_sysdict = 872, .interp_threads_head = 8, .interp_modules = 856, .gil_place = 0,
@@ -106,7 +108,8 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_cellvars = 88, .code_freevars = 80, .code_flags = 36, .code_argcount = 16, .code_kwonlyargcount = 24,
      .type_name = 24, .type_base = 256, .type_dict = 264, .type_qualname = 856, .cell_value = 16,
      .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24, .set_mask = 32,
-     .set_table = 40, .function_qualname = 104, .method_function = 16, .builtin_def = 16, .exception_args = 24},
+     .set_table = 40, .function_qualname = 104, .method_function = 16, .builtin_def = 16, .exception_args = 24,
+     .gil_switches = 24, .gc_collecting = 816},
     {/* CPython 3.10.13 */
      .major = 3, .minor = 10, .runtime_interpreters_head = 32, .runtime_finalizing = 16, .interp_next = 0,
      .interp_id = 24, .interp_sysdict = 872, .interp_threads_head = 8, .interp_modules = 856, .gil_place = 0,
@@ -124,7 +127,8 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_cellvars = 88, .code_freevars = 80, .code_flags = 36, .code_argcount = 16, .code_kwonlyargcount = 24,
      .type_name = 24, .type_base = 256, .type_dict = 264, .type_qualname = 864, .cell_value = 16,
      .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24, .set_mask = 32,
-     .set_table = 40, .function_qualname = 40, .method_function = 16, .builtin_def = 16, .exception_args = 24},
+     .set_table = 40, .function_qualname = 40, .method_function = 16, .builtin_def = 16, .exception_args = 24,
+     .gil_switches = 24, .gc_collecting = 816},
     {/* CPython 3.11.7 */
      .major = 3, .minor = 11, .runtime_interpreters_head = 40, .runtime_finalizing = 24, .interp_next = 0,
      .interp_id = 48, .interp_sysdict = 904, .interp_threads_head = 16, .interp_modules = 888, .gil_place = 0,
@@ -146,7 +150,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_kwonlyargcount = 64, .type_name = 24, .type_base = 256, .type_dict = 264, .type_qualname = 864,
      .cell_value = 16, .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24,
      .set_mask = 32, .set_table = 40, .function_qualname = 40, .method_function = 16, .builtin_def = 16,
-     .exception_args = 24},
+     .exception_args = 24, .gil_switches = 24, .gc_collecting = 848},
     {/* CPython 3.12.1 */
      .major = 3, .minor = 12, .runtime_interpreters_head = 40, .runtime_finalizing = 24, .interp_next = 0,
      .interp_id = 8, .interp_sysdict = 352, .interp_threads_head = 72, .interp_modules = 944, .gil_place = 1,
@@ -168,7 +172,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_kwonlyargcount = 60, .type_name = 24, .type_base = 256, .type_dict = 264, .type_qualname = 872,
      .cell_value = 16, .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24,
      .set_mask = 32, .set_table = 40, .function_qualname = 40, .method_function = 16, .builtin_def = 16,
-     .exception_args = 24},
+     .exception_args = 24, .gil_switches = 24, .gc_collecting = 312},
     {/* CPython 3.13.0 */
      .major = 3, .minor = 13, .runtime_interpreters_head = 632, .runtime_finalizing = 608, .interp_next = 7264,
      .interp_id = 7272, .interp_sysdict = 7640, .interp_threads_head = 7344, .interp_modules = 7656,
@@ -190,7 +194,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_kwonlyargcount = 60, .type_name = 24, .type_base = 256, .type_dict = 264, .type_qualname = 872,
      .cell_value = 16, .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24,
      .set_mask = 32, .set_table = 40, .function_qualname = 40, .method_function = 16, .builtin_def = 16,
-     .exception_args = 24},
+     .exception_args = 24, .gil_switches = 24, .gc_collecting = 7600},
     {/* CPython 3.13.0 */
      .major = 3, .minor = 13, .free_threaded = 1, .runtime_interpreters_head = 632, .runtime_finalizing = 608,
      .interp_next = 7264, .interp_id = 7272, .interp_sysdict = 7648, .interp_threads_head = 7344,
@@ -212,7 +216,8 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_flags = 64, .code_argcount = 68, .code_kwonlyargcount = 76, .type_name = 40, .type_base = 272,
      .type_dict = 280, .type_qualname = 888, .cell_value = 32, .float_value = 32, .list_items = 40,
      .tuple_items = 40, .dict_used = 32, .set_used = 40, .set_mask = 48, .set_table = 56,
-     .function_qualname = 56, .method_function = 32, .builtin_def = 32, .exception_args = 40},
+     .function_qualname = 56, .method_function = 32, .builtin_def = 32, .exception_args = 40, .gil_switches = 32,
+     .gc_collecting = 7600},
     {/* CPython 3.14.10 */
      .major = 3, .minor = 14, .runtime_interpreters_head = 808, .runtime_finalizing = 784, .interp_next = 7272,
      .interp_id = 7280, .interp_sysdict = 7672, .interp_threads_head = 7344, .interp_modules = 7688,
@@ -235,7 +240,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_kwonlyargcount = 60, .type_name = 24, .type_base = 256, .type_dict = 264, .type_qualname = 872,
      .cell_value = 16, .float_value = 16, .list_items = 24, .tuple_items = 32, .dict_used = 16, .set_used = 24,
      .set_mask = 32, .set_table = 40, .function_qualname = 40, .method_function = 16, .builtin_def = 16,
-     .exception_args = 24},
+     .exception_args = 24, .gil_switches = 24, .gc_collecting = 7600},
     {/* CPython 3.14.10 */
      .major = 3, .minor = 14, .free_threaded = 1, .runtime_interpreters_head = 808, .runtime_finalizing = 784,
      .interp_next = 7272, .interp_id = 7280, .interp_sysdict = 7696, .interp_threads_head = 7344,
@@ -259,7 +264,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_kwonlyargcount = 76, .type_name = 40, .type_base = 272, .type_dict = 280, .type_qualname = 888,
      .cell_value = 32, .float_value = 32, .list_items = 40, .tuple_items = 48, .dict_used = 32, .set_used = 40,
      .set_mask = 48, .set_table = 56, .function_qualname = 56, .method_function = 32, .builtin_def = 32,
-     .exception_args = 40},
+     .exception_args = 40, .gil_switches = 32, .gc_collecting = 7600},
     {/* CPython 3.15.2 */
      .major = 3, .minor = 15, .runtime_interpreters_head = 936, .runtime_finalizing = 912, .interp_next = 7264,
      .interp_id = 7272, .interp_sysdict = 7576, .interp_threads_head = 7336, .interp_modules = 7592,
@@ -282,7 +287,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_kwonlyargcount = 60, .type_name = 24, .type_base = 256, .type_dict = 264, .type_qualname = 880,
      .cell_value = 16, .float_value = 16, .list_items = 24, .tuple_items = 32, .dict_used = 16, .set_used = 24,
      .set_mask = 32, .set_table = 40, .function_qualname = 40, .method_function = 16, .builtin_def = 16,
-     .exception_args = 24},
+     .exception_args = 24, .gil_switches = 24, .gc_collecting = 7512},
     {/* CPython 3.15.2 */
      .major = 3, .minor = 15, .free_threaded = 1, .runtime_interpreters_head = 936, .runtime_finalizing = 912,
      .interp_next = 7264, .interp_id = 7272, .interp_sysdict = 7576, .interp_threads_head = 7336,
@@ -306,7 +311,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .code_kwonlyargcount = 76, .type_name = 40, .type_base = 272, .type_dict = 280, .type_qualname = 896,
      .cell_value = 32, .float_value = 32, .list_items = 40, .tuple_items = 48, .dict_used = 32, .set_used = 40,
      .set_mask = 48, .set_table = 56, .function_qualname = 56, .method_function = 32, .builtin_def = 32,
-     .exception_args = 40},
+     .exception_args = 40, .gil_switches = 32, .gc_collecting = 7512},
 };
 /* clang-format on */
 

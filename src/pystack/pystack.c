@@ -81,6 +81,7 @@ struct pystack *pystack_open_memory(const struct mem *mem, const struct pystack_
 void pystack_close(struct pystack *ps) {
     if (!ps)
         return;
+    mem_fini(&ps->reader.mem);
     pystack_names_fini(&ps->names);
     pystack_codes_fini(&ps->codes);
     free(ps->frames);
@@ -98,3 +99,7 @@ void pystack_close(struct pystack *ps) {
 void pystack_set_asker(struct pystack *ps, const struct pystack_asker *asker) { ps->asker = *asker; }
 
 const struct pystack_info *pystack_get_info(const struct pystack *ps) { return &ps->info; }
+
+int pystack_own_file(const struct pystack *ps) {
+    return mem_is_file(&ps->reader.mem) ? ps->reader.mem.file - 1 : -1;
+}

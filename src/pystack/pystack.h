@@ -43,10 +43,20 @@ struct pystack_thread {
     uint64_t ident;  /* pthread_self */
     int64_t tid;     /* OS thread as the target numbers it; 0 unknown */
     int64_t interpreter;
-    uint64_t interp; /* its address */
+    uint64_t interp;  /* its address */
+    uint64_t seen_ns; /* monotonic: it was there then */
     bool holds_gil;
-    const char *name; /* threading.Thread.name; NULL unknown; owned by the arena given */
+    /* Of its interpreter, read just before `holds_gil`. */
+    bool gil_counted;      /* gil_switches is known */
+    uint64_t gil_switches; /* how often the GIL has gone to another thread */
+    uint64_t gil_holder;   /* thread state that holds it; 0 nobody, or not known */
+    int8_t gil_enabled;    /* 0: there is none, or it is turned off */
+    int8_t collecting;     /* 1 garbage is being collected, 0 not, MODEL_UNKNOWN */
+    const char *name;      /* threading.Thread.name; NULL unknown; owned by the arena given */
 };
+
+/* Is memory read through /proc/PID/mem, because process_vm_readv is refused? Then its descriptor, else -1. */
+int pystack_own_file(const struct pystack *ps);
 
 /* Discover the interpreter of process `pid` (0: this process). NULL with the error: ERR_ATTACH "not Python", "Python 3.x is
  * not supported", "not initialised", "permission", ERR_LOST when it died. Freed by pystack_close. */
@@ -54,6 +64,9 @@ struct pystack *pystack_open(pid_t pid, struct err *e);
 void pystack_close(struct pystack *ps);
 
 const struct pystack_info *pystack_get_info(const struct pystack *ps);
+
+/* Is the interpreter still there, as far as one look can tell? Cheap. It may have been finalised, or its library unloaded. */
+bool pystack_is_there(struct pystack *ps);
 
 /* Is there a CPython in process `pid`, judged by its mappings alone (cheap; no memory is read)? 1 yes, 0 no, -1 with errno. */
 int pystack_is_python(pid_t pid);
@@ -95,11 +108,15 @@ int pystack_refresh_tids(struct pystack *ps);
  * /proc/PID/task/TID/syscall), none, or unknown when that file may not be read. */
 enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread *t);
 
+/* Does the thread collect garbage? 1 while its interpreter does and the thread, which has the GIL in this state `gil`, holds it
+ * (while a finalizer or callback of the collection lets go of the GIL, whoever has it then); 0 not; MODEL_UNKNOWN. */
+int8_t pystack_read_gc(struct pystack *ps, const struct pystack_thread *t, enum model_gil gil);
+
 /* Has a thread that runs copy its own frames (self.h). Number, innermost first, or -1: they are not to be had, and are then
  * read from here. */
 struct pystack_asker {
     ssize_t (*read)(void *arg, const struct pystack_thread *t, struct arena *arena, struct model_frame **out,
-                    bool *truncated, enum model_gil *gil);
+                    bool *truncated, enum model_gil *gil, int8_t *gc);
     void *arg;
 };
 
@@ -108,7 +125,8 @@ void pystack_set_asker(struct pystack *ps, const struct pystack_asker *asker);
 
 /* Everything at once: every OS thread but those in `skip`, with names, state, CPU, GIL and frames; process facts too.
  * `out` is initialised by this call and owned by the caller (model_snapshot_fini), on failure too. CPU figures are against
- * the previous call on the same pystack. 0, or -1 with the error (ERR_LOST when the process is gone). */
+ * the previous call on the same pystack, and so is how long a thread has waited for the GIL or held it: since the first of the
+ * calls in a row that saw it so, between which the GIL did not go to any other thread. 0, or -1 with the error (ERR_LOST when the process is gone). */
 int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out,
                      struct err *e);
 

@@ -44,6 +44,9 @@ struct pystack_clock {
     pid_t tid; /* as we number it */
     uint64_t cpu_ns;
     uint64_t started; /* clock ticks since boot: tells a thread from its successor of the same number */
+    enum model_gil gil;
+    uint64_t gil_since_ns; /* it waits for or holds the GIL at least since then; 0 unknown */
+    uint64_t gil_switches, gil_tstate;
 };
 
 /* An OS thread of the target: our number for it and its own. They differ only across pid namespaces. */
@@ -70,12 +73,13 @@ struct pystack {
     struct pystack_info info;
     pid_t pid; /* for procfs: 0 is ourselves */
     bool self;
-    bool other_namespace;    /* the target numbers its threads otherwise than we do */
-    uint64_t tstate_current; /* 3.6: addresses of _PyThreadState_Current, */
-    uint64_t static_gil;     /* of the first of the GIL's primitives (0 not known), */
-    uint64_t static_other;   /* and of the other variable that may be interp_head; 0 none */
-    int pthread_tries;       /* searches for the offset so far */
-    int32_t pthread_tid;     /* offset of the thread id in struct pthread; -1 not found (yet) */
+    bool other_namespace;                        /* the target numbers its threads otherwise than we do */
+    uint64_t tstate_current;                     /* 3.6: addresses of _PyThreadState_Current, */
+    uint64_t static_gil;                         /* of the first of the GIL's primitives (0 not known), */
+    uint64_t static_switches, static_collecting; /* of gil_switch_number and collecting (0 not known), */
+    uint64_t static_other; /* and of the other variable that may be interp_head; 0 none */
+    int pthread_tries;     /* searches for the offset so far */
+    int32_t pthread_tid;   /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
     struct pystack_hold hold;      /* stop NULL: none */
@@ -93,6 +97,8 @@ struct pystack {
         holder_unlisted; /* the last list of threads lacks one that holds a GIL, or whether one is held is not known */
     struct pystack_mark marks[PYSTACK_MAX_MARKS]; /* as of the last list of threads */
     size_t n_marks;                               /* 0: they would not fit */
+    uint64_t unborn,
+        unborn_ns; /* a thread state whose thread had not begun in the last list (0 none), since when */
     /* previous snapshot */
     uint64_t seq;
     uint64_t clocks_ns;                         /* when; 0 none */
@@ -117,6 +123,18 @@ int pystack_find_gil(struct pystack *ps, uint64_t interp, uint64_t *gil);
 
 /* threads.c: the number that tells a thread state from a later one in the same place. 0 or -1. */
 int pystack_read_serial(struct pystack *ps, const struct pystack_thread *t, uint64_t *serial);
+
+/* gil.c: how often the GIL at `gil` has gone to another thread. 0, or -1: it is not known. */
+int pystack_read_gil_switches(struct pystack *ps, uint64_t gil, uint64_t *switches);
+
+/* gil.c: is there a GIL at `gil` that is in use? 1, 0 or MODEL_UNKNOWN. */
+int8_t pystack_read_gil_enabled(struct pystack *ps, uint64_t gil);
+
+/* gil.c: where the interpreter at `interp` says whether it collects garbage; 0 not known. */
+uint64_t pystack_find_collecting(const struct pystack *ps, uint64_t interp);
+
+/* gil.c: does the interpreter collect garbage? 1, 0 or MODEL_UNKNOWN. */
+int8_t pystack_read_collecting(struct pystack *ps, uint64_t interp);
 
 /* gil.c: thread state that holds the GIL at `gil`: its address, 0 nobody. 0 or -1. */
 int pystack_read_gil_holder(struct pystack *ps, uint64_t gil, uint64_t *tstate);

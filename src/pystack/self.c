@@ -9,7 +9,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "pystack/pystack_internal.h"
@@ -20,7 +19,8 @@
     (2 * SELF_PAGE)   /* at the end of `bytes`: the place of the region that is replaced when all are used */
 #define SELF_TSTATE 0 /* regions with a fixed meaning */
 #define SELF_GIL 1
-#define SELF_FIXED 2
+#define SELF_GC 2
+#define SELF_FIXED 3
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
 
 bool pystack_self_supports(const struct pystack_info *info) {
@@ -33,22 +33,17 @@ bool pystack_self_supports(const struct pystack_info *info) {
 /* Ask for the first `n` regions at once; keeps those that came whole. */
 static void self_read_all(struct pystack_self *s, size_t n) {
     size_t total = 0;
-    if (n == 0)
-        return;
     for (size_t i = 0; i < n; i++) {
         struct pystack_self_region *r = &s->regions[i];
         r->at = (uint32_t)total;
         total += r->len;
         s->remote[i] = (struct iovec){.iov_base = (void *)(uintptr_t)r->addr, .iov_len = r->len};
     }
-    struct iovec local = {.iov_base = s->bytes, .iov_len = total};
-    ssize_t got = process_vm_readv(s->reader.mem.pid, &local, 1, s->remote, n, 0);
+    s->n_regions = mem_read_many(&s->reader.mem, s->remote, n, s->bytes);
     s->reads++;
-    s->n_regions = s->n_bytes = 0;
-    for (size_t i = 0; i < n && got > 0 && s->regions[i].at + s->regions[i].len <= (size_t)got; i++) {
-        s->n_regions++;
+    s->n_bytes = 0;
+    for (size_t i = 0; i < s->n_regions; i++)
         s->n_bytes += s->regions[i].len;
-    }
 }
 
 /* Read one more region; when all are used, the last one is replaced. NULL when it cannot be read. */
@@ -146,6 +141,7 @@ static bool self_follow(struct pystack_self *s, uint64_t first, uint64_t expecte
         }
         const uint8_t *bytes = addr == remembered ? NULL : self_bytes(s, addr, (size_t)o->frame_size);
         if (!bytes) {
+            s->cyclic = addr == remembered;
             s->end = PYSTACK_SELF_BROKEN;
             return false;
         }
@@ -202,7 +198,8 @@ static void self_follow_cframes(struct pystack_self *s, uint64_t cframe) {
     if (self_follow_cframe(s, cframe, &outer))
         return;
     s->n_keys = 0;
-    if (!outer || self_is_root(s, outer) || !self_follow_cframe(s, outer, &beyond))
+    /* What has not been filled yet leads astray, not in circles. */
+    if (s->cyclic || !outer || self_is_root(s, outer) || !self_follow_cframe(s, outer, &beyond))
         s->end = PYSTACK_SELF_BROKEN;
 }
 
@@ -220,11 +217,14 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
     s->thread = *t;
     s->known = known;
     if (!same) {
-        s->reader = ps->reader;
-        s->reader.mem.pid = getpid();
+        s->reader.off = ps->reader.off;
+        mem_init_handler(&s->reader.mem, &ps->reader.mem);
         s->gil = 0;
-        if (pystack_find_gil(ps, t->interp, &s->gil) != 0)
+        if (o->gil_place == PYSTACK_GIL_STATIC)
+            s->gil = ps->tstate_current;
+        else if (pystack_find_gil(ps, t->interp, &s->gil) != 0)
             s->gil = 0;
+        s->gc = pystack_find_collecting(ps, t->interp);
     }
     int32_t low = o->gil_last_holder < o->gil_locked ? o->gil_last_holder : o->gil_locked;
     s->regions[SELF_TSTATE] =
@@ -233,6 +233,7 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
     s->regions[SELF_GIL] = (struct pystack_self_region){
         .addr = s->gil ? s->gil + (uint64_t)low : t->tstate,
         .len = s->gil ? (uint32_t)(o->gil_last_holder + o->gil_locked - 2 * low + 8) : 8};
+    s->regions[SELF_GC] = (struct pystack_self_region){.addr = s->gc ? s->gc : t->tstate, .len = 8};
 }
 
 static enum model_gil self_gil(const struct pystack_self *s) {
@@ -241,28 +242,46 @@ static enum model_gil self_gil(const struct pystack_self *s) {
     const uint8_t *bytes = s->bytes + s->regions[SELF_GIL].at;
     if (!s->gil || s->n_regions <= SELF_GIL)
         return MODEL_GIL_UNKNOWN;
+    if (o->gil_place == PYSTACK_GIL_STATIC)
+        return pystack_get_u64(bytes, 0) == s->thread.tstate ? MODEL_GIL_HELD : MODEL_GIL_NONE;
     bool held = pystack_get_i32(bytes, o->gil_locked - low) == 1 &&
                 pystack_get_u64(bytes, o->gil_last_holder - low) == s->thread.tstate;
     return held ? MODEL_GIL_HELD : MODEL_GIL_NONE;
+}
+
+/* Does the thread collect garbage? See pystack_read_gc. */
+static int8_t self_gc(const struct pystack_self *s) {
+    bool known = s->gc && s->n_regions > SELF_GC;
+    int32_t collecting = known ? pystack_get_i32(s->bytes, (int32_t)s->regions[SELF_GC].at) : MODEL_UNKNOWN;
+    bool has_gil = s->reader.off.gil_enabled < 0;
+    if (s->gil_state == MODEL_GIL_NONE && has_gil)
+        return 0;
+    if (collecting == 0 || (collecting == 1 && s->gil_state == MODEL_GIL_HELD))
+        return (int8_t)collecting;
+    return MODEL_UNKNOWN;
 }
 
 void pystack_self_copy(struct pystack_self *s) {
     const struct pystack_offsets *o = &s->reader.off;
     s->taken_ns = clock_mono_ns();
     s->n_frames = s->n_keys = s->last = 0;
-    s->spilled = false;
+    s->spilled = s->cyclic = false;
     s->used = 0;
     s->reads = 0;
     s->gil_state = MODEL_GIL_UNKNOWN;
+    s->gc_state = MODEL_UNKNOWN;
     s->end = PYSTACK_SELF_GONE;
     self_read_all(s, s->n_regions);
-    if (s->n_regions == 0)
+    if (s->n_regions <= SELF_TSTATE) {
+        s->end = mem_is_refused(&s->reader.mem) ? PYSTACK_SELF_REFUSED : PYSTACK_SELF_GONE;
         return;
+    }
     const uint8_t *tstate = s->bytes + s->regions[SELF_TSTATE].at;
     if (pystack_get_u64(tstate, o->tstate_thread_id) != (uint64_t)pthread_self() ||
         (o->tstate_id >= 0 && pystack_get_u64(tstate, o->tstate_id) != s->thread.serial))
         return; /* before 3.7 thread states have no number: that it is this thread's says enough */
     s->gil_state = self_gil(s);
+    s->gc_state = self_gc(s);
     uint64_t first = pystack_get_u64(tstate, o->tstate_frame);
     if (o->frame_style == PYSTACK_FRAME_CFRAME)
         self_follow_cframes(s, first);
@@ -308,7 +327,7 @@ ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, st
     size_t n = 0;
     *out = NULL;
     *truncated = s->end == PYSTACK_SELF_TRUNCATED;
-    if (s->end == PYSTACK_SELF_GONE || s->end == PYSTACK_SELF_BROKEN)
+    if (s->end != PYSTACK_SELF_WHOLE && s->end != PYSTACK_SELF_TRUNCATED)
         return -1;
     pystack_codes_begin(&ps->codes, arena);
     for (size_t i = 0; i < s->n_frames; i++)

@@ -43,6 +43,7 @@ enum pystack_self_end {
     PYSTACK_SELF_TRUNCATED, /* the outermost frames are missing */
     PYSTACK_SELF_BROKEN,    /* a link that makes no sense */
     PYSTACK_SELF_GONE,      /* the thread state is not this thread's any more */
+    PYSTACK_SELF_REFUSED, /* this thread may not read memory through the kernel: a seccomp filter of its own */
 };
 
 /* Can threads of this Python copy themselves? Later ones have frames and code in places that the copy does not know. */
@@ -59,11 +60,13 @@ struct pystack_self {
     /* set before */
     struct pystack_reader reader; /* of this process, this copy's own */
     struct pystack_thread thread;
-    uint64_t gil; /* address of the GIL; 0 unknown */
+    uint64_t gil; /* address of the GIL (3.6: of _PyThreadState_Current); 0 unknown */
+    uint64_t gc;  /* and of what says that garbage is being collected; 0 unknown */
     const struct pystack_known *known;
     /* the copy */
     enum pystack_self_end end;
     enum model_gil gil_state; /* held, none or unknown: who runs does not wait */
+    int8_t gc_state;          /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
     uint64_t taken_ns;        /* monotonic */
     size_t n_frames;
     size_t n_keys;
@@ -72,6 +75,7 @@ struct pystack_self {
     uint64_t used;                             /* a bit for each region that was looked into */
     bool spilled;                              /* the last region is in use: it is replaced again and again */
     struct iovec remote[PYSTACK_SELF_REGIONS]; /* here, and not on the stack of the thread */
+    bool cyclic;                               /* frames led back to one of them */
     uint64_t reads;                            /* calls of the kernel */
     struct pystack_self_region regions[PYSTACK_SELF_REGIONS];
     struct pystack_code_key keys[PYSTACK_SELF_KEYS];

@@ -36,6 +36,7 @@ struct snapshot_work {
     uint64_t tstate; /* whose frames were read last */
     uint64_t now_ns;
     size_t n_clocks;
+    const struct pystack_clock *before; /* of the thread at hand; NULL it was not there */
 };
 
 static uint64_t snapshot_read_schedstat(pid_t pid, pid_t tid) {
@@ -105,7 +106,8 @@ static void snapshot_put_cpu(struct snapshot_work *w, pid_t tid, const struct pr
     if (ps->clocks_ns)
         before = bsearch(&now, ps->clocks, ps->n_clocks, sizeof now, snapshot_cmp_clock);
     ps->clocks_next[w->n_clocks++] = now;
-    if (!before || before->started != now.started)
+    w->before = before && before->started == now.started ? before : NULL;
+    if (!w->before)
         return;
     t->cpu_pct = snapshot_pct(before->cpu_ns, now.cpu_ns, w->now_ns - ps->clocks_ns);
     t->on_cpu = now.cpu_ns > before->cpu_ns;
@@ -124,6 +126,44 @@ static const struct pystack_thread *snapshot_find_python(const struct snapshot_w
     return low < w->n_threads && w->threads[low].tid == tid ? &w->threads[low] : NULL;
 }
 
+/* Has the GIL gone to no other thread since the look before, at which this one waited for it or held it? */
+static bool snapshot_gil_stayed(const struct snapshot_work *w, const struct pystack_thread *p,
+                                enum model_gil gil) {
+    const struct pystack_clock *before = w->before;
+    return p->gil_counted && before && before->gil == gil && before->gil_tstate == p->tstate &&
+           before->gil_switches == p->gil_switches;
+}
+
+/* For how long the thread has waited for the GIL, or held it, as far as it is certain: in `p` is what was read before its state.
+ * Who waits while another holds the GIL still waits as long as it goes to nobody else, also when it is awake for a moment
+ * to ask for it: counted are the changes of its holder. For the holder the same says that nobody else has had it. */
+static void snapshot_put_gil_for(struct snapshot_work *w, const struct pystack_thread *p,
+                                 struct model_thread *t) {
+    struct pystack_clock *now = &w->ps->clocks_next[w->n_clocks - 1];
+    bool still_waits = t->gil != MODEL_GIL_HELD && snapshot_gil_stayed(w, p, MODEL_GIL_WAITING);
+    if (still_waits) {
+        t->gil = MODEL_GIL_WAITING;
+        t->gc = 0;
+    }
+    bool waits =
+        t->gil == MODEL_GIL_WAITING && (still_waits || (p->gil_holder && p->gil_holder != p->tstate));
+    bool holds = t->gil == MODEL_GIL_HELD && p->holds_gil;
+    t->gil_for_us = NAN;
+    now->gil = MODEL_GIL_UNKNOWN;
+    if (!p->gil_counted || !(waits || holds))
+        return;
+    now->gil = t->gil;
+    now->gil_tstate = p->tstate;
+    now->gil_switches = p->gil_switches;
+    now->gil_since_ns = clock_mono_ns();
+    t->gil_for_us = 0;
+    if (!snapshot_gil_stayed(w, p, t->gil))
+        return;
+    now->gil_since_ns = w->before->gil_since_ns;
+    if (w->now_ns > now->gil_since_ns)
+        t->gil_for_us = (double)(w->now_ns - now->gil_since_ns) / (double)CLOCK_NS_PER_US;
+}
+
 /* What one thread state says. False when it has no frames. */
 static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thread *p,
                                struct model_thread *t) {
@@ -132,13 +172,16 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
     t->ident = p->ident;
     t->name = p->name ? p->name : t->name;
     if (t->state == 'R' && w->ps->asker.read) {
-        ssize_t own =
-            w->ps->asker.read(w->ps->asker.arg, p, &w->out->arena, &t->frames, &t->truncated, &t->gil);
+        ssize_t own = w->ps->asker.read(w->ps->asker.arg, p, &w->out->arena, &t->frames, &t->truncated,
+                                        &t->gil, &t->gc);
         t->n_frames = own > 0 ? (size_t)own : 0;
+        snapshot_put_gil_for(w, p, t);
         if (own >= 0)
             return own != 0;
     }
     t->gil = pystack_read_gil(w->ps, p);
+    t->gc = pystack_read_gc(w->ps, p, t->gil);
+    snapshot_put_gil_for(w, p, t);
     ssize_t n = pystack_walk_held(w->ps, p, &w->out->arena, &t->frames, &t->torn, &t->truncated, true);
     t->stopped_us += (pystack_stopped_ns(w->ps) + CLOCK_NS_PER_US - 1) / CLOCK_NS_PER_US;
     t->n_frames = n > 0 ? (size_t)n : 0;
@@ -168,6 +211,7 @@ static void snapshot_put_python(struct snapshot_work *w, struct model_thread *t)
         return;
     if (!p) {
         t->gil = MODEL_GIL_NONE; /* no thread state: it can neither hold nor want it */
+        t->gc = 0;
         return;
     }
     /* One that runs nothing has no frames; then another may have. */
@@ -195,12 +239,24 @@ static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_ti
     *t = (struct model_thread){.tid = id->inner,
                                .state = st.state,
                                .on_cpu = MODEL_UNKNOWN,
+                               .gc = MODEL_UNKNOWN,
+                               .gil_for_us = NAN,
                                .cpu_pct = NAN,
                                .native_name = arena_strdup(&out->arena, st.comm)};
     snapshot_put_cpu(w, id->outer, &st, t);
     uint64_t cpu = w->ps->clocks_next[w->n_clocks - 1].cpu_ns;
     snapshot_put_python(w, t);
+    if (t->gc == 1) /* a thread's own copy may be of a later moment */
+        out->gc_running = 1;
     snapshot_put_locals(w, id->outer, cpu, t);
+}
+
+/* A GIL in use and a collection of any interpreter are the process's. */
+static void snapshot_put_facts(struct model_snapshot *out, const struct pystack_thread *t) {
+    if (t->gil_enabled > out->gil_enabled)
+        out->gil_enabled = t->gil_enabled;
+    if (t->collecting > out->gc_running)
+        out->gc_running = t->collecting;
 }
 
 static void snapshot_read_interpreter(struct snapshot_work *w) {
@@ -211,11 +267,13 @@ static void snapshot_read_interpreter(struct snapshot_work *w) {
     if (n < 0 || n >= PYSTACK_MAX_THREADS)
         w->out->incomplete = true;
     int64_t best = INT64_MAX; /* with a GIL for each interpreter, the first one's holder is told */
-    for (size_t i = 0; i < w->n_threads; i++)
+    for (size_t i = 0; i < w->n_threads; i++) {
+        snapshot_put_facts(w->out, &w->threads[i]);
         if (w->threads[i].holds_gil && w->threads[i].interpreter < best) {
             best = w->threads[i].interpreter;
             w->out->gil_tid = w->threads[i].tid ? w->threads[i].tid : MODEL_UNKNOWN;
         }
+    }
     if (w->n_threads)
         qsort_r(w->threads, w->n_threads, sizeof *w->threads, snapshot_cmp_thread, w->ps);
 }
@@ -268,6 +326,8 @@ static void snapshot_keep_clocks(struct snapshot_work *w) {
 }
 
 static int snapshot_lost(const struct pystack *ps, struct err *e) {
+    if (ps->self) /* it is us, so it has not */
+        return err_set_errno(e, ERR_FAILED, errno, "/proc does not show the threads of this process");
     return err_set(e, ERR_LOST, "process %d has ended", (int)(ps->pid ? ps->pid : getpid()));
 }
 
@@ -285,6 +345,7 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
     struct procfs_stat st;
     *out = (struct model_snapshot){
         .timestamp = clock_epoch_s(), .seq = ++ps->seq, .gil_tid = MODEL_UNKNOWN, .cost_us = NAN};
+    out->gil_enabled = out->gc_running = MODEL_UNKNOWN;
     arena_init(&out->arena, SNAPSHOT_ARENA_MAX);
     if (procfs_read_stat(ps->pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
         return snapshot_lost(ps, e);

@@ -7,7 +7,11 @@
  */
 #include "pystack/pystack_internal.h"
 
+#include "base/clock.h"
+
 #define THREADS_ATTEMPTS 4
+#define THREADS_YOUNG 64                /* thread states at the head of a list that may not have begun */
+#define THREADS_BIRTH_NS CLOCK_NS_PER_S /* one that has not begun within this may never do so */
 
 /* The newest interpreter, at the head of the list. */
 static int threads_first_interpreter(struct pystack *ps, uint64_t *interp) {
@@ -62,6 +66,7 @@ struct threads_list {
     struct pystack_thread *items;
     size_t n, cap;
     bool strict; /* a predecessor that does not fit spoils the list */
+    uint64_t now_ns;
 };
 
 static struct pystack_thread *threads_add(struct threads_list *l) {
@@ -147,14 +152,33 @@ int pystack_read_serial(struct pystack *ps, const struct pystack_thread *t, uint
     return 0;
 }
 
+/* What is the same for all threads of an interpreter. */
+static void threads_read_facts(struct pystack *ps, struct pystack_thread *facts) {
+    uint64_t gil;
+    facts->gil_enabled = MODEL_UNKNOWN;
+    facts->collecting = pystack_read_collecting(ps, facts->interp);
+    if (pystack_find_gil(ps, facts->interp, &gil) != 0) {
+        ps->holder_unlisted = true;
+        return;
+    }
+    facts->gil_enabled = pystack_read_gil_enabled(ps, gil);
+    /* In this order: while the count stays as it is, the holder read after it has not given the GIL to another. */
+    facts->gil_counted = pystack_read_gil_switches(ps, gil, &facts->gil_switches) == 0;
+    if (pystack_read_gil_holder(ps, gil, &facts->gil_holder) != 0) {
+        facts->gil_holder = 0;
+        ps->holder_unlisted = true;
+    }
+}
+
 static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
     struct threads_list *l = arg;
     const struct pystack_offsets *o = &ps->reader.off;
-    uint64_t tstate, gil, holder = 0, previous = 0;
+    struct pystack_thread facts = {.interpreter = id, .interp = interp, .seen_ns = l->now_ns};
+    uint64_t tstate, holder, previous = 0;
     if (pystack_read_u64_at(&ps->reader, interp, o->interp_threads_head, &tstate) != 0)
         return -1;
-    if (pystack_find_gil(ps, interp, &gil) != 0 || pystack_read_gil_holder(ps, gil, &holder) != 0)
-        ps->holder_unlisted = true;
+    threads_read_facts(ps, &facts);
+    holder = facts.gil_holder;
     bool found = holder == 0;
     for (int i = 0; tstate && i < PYSTACK_MAX_THREADS; i++) {
         uint8_t bytes[PYSTACK_STRUCT_MAX] = {0};
@@ -167,14 +191,11 @@ static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t
         if (!t)
             return 1;
         uint64_t ident = pystack_get_u64(bytes, o->tstate_thread_id);
-        *t = (struct pystack_thread){
-            .tstate = tstate,
-            .ident = ident,
-            .tid = threads_tid(ps, bytes, ident),
-            .interpreter = id,
-            .interp = interp,
-            .holds_gil = tstate == holder,
-        };
+        *t = facts;
+        t->tstate = tstate;
+        t->ident = ident;
+        t->tid = threads_tid(ps, bytes, ident);
+        t->holds_gil = tstate == holder;
         t->serial = o->tstate_id >= 0 ? pystack_get_u64(bytes, o->tstate_id) : (uint64_t)t->tid;
         found = found || tstate == holder;
         previous = tstate;
@@ -184,11 +205,47 @@ static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t
     return 0;
 }
 
+/* ---- threads that have not begun ---- */
+
+/* A thread state is made by the thread that starts another: until that one has begun it has no thread of its own (3.12 on: none
+ * at all; before: its creator's) and no frame. Source: Modules/_threadmodule.c (thread_run), Python/pystate.c. */
+static bool threads_is_unborn(struct pystack *ps, const struct threads_list *l, size_t i) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    const struct pystack_thread *t = &l->items[i];
+    uint64_t frame;
+    if (t->ident == 0)
+        return true;
+    for (size_t k = i + 1; k < l->n && l->items[k].interp == t->interp; k++)
+        if (l->items[k].ident == t->ident)
+            return pystack_read_u64_at(&ps->reader, t->tstate, o->tstate_frame, &frame) == 0 &&
+                   (frame == 0 || frame - t->tstate < (uint64_t)o->tstate_size);
+    return false;
+}
+
+/* Their threads are not known yet; the list has to be read again, for a while. */
+static void threads_judge_young(struct pystack *ps, struct threads_list *l) {
+    uint64_t unborn = 0;
+    size_t age = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        age = i > 0 && l->items[i - 1].interp == l->items[i].interp ? age + 1 : 0;
+        if (age >= THREADS_YOUNG || !threads_is_unborn(ps, l, i))
+            continue;
+        l->items[i].tid = 0;
+        unborn = l->items[i].serial + 1;
+    }
+    if (unborn != ps->unborn)
+        ps->unborn_ns = l->now_ns;
+    ps->unborn = unborn;
+    if (unborn && l->now_ns - ps->unborn_ns < THREADS_BIRTH_NS)
+        ps->n_marks = 0;
+}
+
 ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pystack_thread **out) {
     struct threads_list l = {.arena = arena};
     int rc = -1;
     for (int i = 0; i < THREADS_ATTEMPTS && rc < 0; i++) {
         l.n = 0;
+        l.now_ns = clock_mono_ns();
         ps->holder_unlisted = false;
         l.strict = i + 1 < THREADS_ATTEMPTS;
         rc = pystack_each_interpreter(ps, threads_read_interpreter, &l);
@@ -197,7 +254,26 @@ ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pys
     if (rc < 0)
         return -1;
     threads_put_marks(ps, &l);
+    threads_judge_young(ps, &l);
     pystack_names_put(ps, l.items, l.n, arena);
     *out = l.items;
     return (ssize_t)l.n;
+}
+
+static int threads_check_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    uint64_t tstate, back;
+    (void)id;
+    if (pystack_read_u64_at(&ps->reader, interp, o->interp_threads_head, &tstate) != 0 ||
+        (tstate &&
+         (!pystack_is_pointer(tstate) ||
+          pystack_read_u64_at(&ps->reader, tstate, o->tstate_interp, &back) != 0 || back != interp)))
+        return -1;
+    *(bool *)arg = true;
+    return 0;
+}
+
+bool pystack_is_there(struct pystack *ps) {
+    bool found = false;
+    return pystack_each_interpreter(ps, threads_check_interpreter, &found) == 0 && found;
 }

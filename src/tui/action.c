@@ -86,7 +86,7 @@ const struct action_def action_table[] = {
      2,
      "who calls it and whom it calls; there: go to that one"},
     {ACTION_BY_LINE, "by-line", TOP, {"L"}, "Lines", 6, "add up lines, or functions"},
-    {ACTION_ON_CPU, "on-cpu", TOP, {"a"}, "OnCPU", 5, "only samples of threads that ran, or all"},
+    {ACTION_ON_CPU, "on-cpu", TOP, {"a"}, "OnCPU", 2, "time on the CPU only, or all time, waits too"},
     {ACTION_WINDOW, "window", TOP, {"W"}, "Window", 6, "the last 10 s, the last 60 s, or all"},
     {ACTION_ZERO, "zero", TOP, {"0"}, "Zero", 6, "count from zero"},
     {ACTION_THRESHOLD_UP, "threshold-up", TOP, {"+"}, NULL, 0, "hide more of the small ones (by %TOTAL)"},

@@ -159,11 +159,12 @@ void app_set_state(struct app *a, enum session_state state, const struct err *wh
     app_update_screens(a);
 }
 
-void app_take_processes(struct app *a, struct target_process *list, size_t n) {
+void app_take_processes(struct app *a, struct target_process *list, size_t n, const char *hidden) {
     target_list_free(a->processes, a->n_processes);
     a->processes = list;
     a->n_processes = n;
     a->has_processes = true;
+    (void)snprintf(a->hidden, sizeof a->hidden, "%s", hidden);
     app_update_screens(a);
 }
 

@@ -81,7 +81,8 @@ struct app {
     struct target_process *processes; /* of the picker */
     size_t n_processes;
     bool has_processes;
-    pid_t attaching; /* > 0: an attach is under way */
+    char hidden[160]; /* why some cannot be seen; "" no reason is known */
+    pid_t attaching;  /* > 0: an attach is under way */
 
     struct app_wishes wishes;
     bool dirty;
@@ -103,8 +104,8 @@ void app_take_samples(struct app *a, const struct model_sample_batch *b);
 void app_take_locals(struct app *a, struct model_snapshot *s); /* moved out of *s */
 void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s);
 
-/* Processes for the picker; the list is owned by the app from here. */
-void app_take_processes(struct app *a, struct target_process *list, size_t n);
+/* Processes for the picker; the list is owned by the app from here. `hidden`: why some are missing; "" none. */
+void app_take_processes(struct app *a, struct target_process *list, size_t n, const char *hidden);
 
 /* The attach that was wished for ended: NULL well, else why not. */
 void app_attach_done(struct app *a, const struct err *why);

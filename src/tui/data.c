@@ -109,8 +109,20 @@ static void data_compare(struct data_shot *shot, const struct data_shot *before)
     }
 }
 
+size_t data_gil_waiters(const struct model_snapshot *s, double *longest_us) {
+    size_t n = 0;
+    *longest_us = 0;
+    for (size_t i = 0; i < s->n_threads; i++) {
+        const struct model_thread *t = &s->threads[i];
+        n += t->gil == MODEL_GIL_WAITING;
+        if (t->gil == MODEL_GIL_WAITING && t->gil_for_us > *longest_us)
+            *longest_us = t->gil_for_us;
+    }
+    return n;
+}
+
 double data_gil_level(const struct model_snapshot *s) {
-    return s->gil_tid == MODEL_UNKNOWN ? NAN : s->gil_tid ? 100.0 : 0.0;
+    return s->gil_tid == MODEL_UNKNOWN || s->gil_enabled == 0 ? NAN : s->gil_tid ? 100.0 : 0.0;
 }
 
 void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s) {
@@ -119,8 +131,15 @@ void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s) 
     data_compare(&shot, &d->live);
     d->received++;
     d->missed = shot.snapshot.dropped;
+    for (size_t i = 0; i < shot.snapshot.n_threads; i++) {
+        const struct model_thread *t = &shot.snapshot.threads[i];
+        d->ran += t->has_python && (t->state == 'R' || t->torn);
+        d->torn += t->torn;
+    }
     meter_add(&d->cpu, shot.snapshot.process.cpu_pct);
     meter_add(&d->gil, data_gil_level(&shot.snapshot));
+    int8_t gc = shot.snapshot.gc_running;
+    meter_add(&d->gc, gc == MODEL_UNKNOWN ? NAN : gc ? 100 : 0);
     if (d->paused && !d->held.valid)
         d->held = d->live;
     else

@@ -44,12 +44,14 @@ struct data {
     bool paused;
     unsigned pauses; /* how often it was frozen or let go */
     enum session_state state;
-    struct err why;               /* the reason of the last change of state */
-    double retry_at_s;            /* while reconnecting: when the next try is due, on the caller's clock */
-    uint64_t received;            /* snapshots so far */
-    uint64_t missed;              /* notifications lost by this session */
-    struct meter cpu;             /* of the process, % of one core, per snapshot */
-    struct meter gil;             /* 100 held, 0 free, per snapshot */
+    struct err why;     /* the reason of the last change of state */
+    double retry_at_s;  /* while reconnecting: when the next try is due, on the caller's clock */
+    uint64_t received;  /* snapshots so far */
+    uint64_t missed;    /* notifications lost by this session */
+    uint64_t ran, torn; /* stacks of running threads that were read so far, and how many of them moved */
+    struct meter cpu;   /* of the process, % of one core, per snapshot */
+    struct meter gil;   /* 100 held, 0 free, per snapshot */
+    struct meter gc;    /* 100 garbage is being collected, 0 not, per snapshot */
     struct model_snapshot locals; /* the last answer to a question for more (locals, tasks): of one thread */
     double locals_asked_s;        /* when it was last asked, on the caller's clock; 0 never */
     struct wire_threads locals_want; /* for what, and of whom */
@@ -95,7 +97,10 @@ double data_stack_age(const struct data_shot *shot, size_t thread);
  * in which it waited for it. 0 to 100; NAN unknown. */
 void data_gil_share(const struct data_shot *shot, size_t thread, double *held, double *waiting);
 
-/* 100 when the GIL is held in a snapshot, 0 when it is free; NAN unknown. */
+/* Threads that wait for the GIL in a snapshot; `*longest_us` is the longest time that one is known to wait. */
+size_t data_gil_waiters(const struct model_snapshot *s, double *longest_us);
+
+/* 100 when the GIL is held in a snapshot, 0 when it is free; NAN unknown, or there is none. */
 double data_gil_level(const struct model_snapshot *s);
 
 /* Name of a thread for people: Python's, else the kernel's, else "?". */

@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "base/option.h"
 #include "base/text.h"
 #include "client/export.h"
@@ -31,7 +32,7 @@
 #define MAIN_MAX_PATH 4096
 
 struct main_options {
-    const char *delay, *theme, *color, *filter, *export, *output, *unit;
+    const char *delay, *theme, *color, *filter, *export, *output, *unit, *budget;
     bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, gentle, locals, version,
         help;
     double duration_s;
@@ -68,6 +69,8 @@ static const struct option_def main_table[] = {
     {"unit", 0, OPTION_STRING, AT(unit), "UNIT", "with --export folded: samples, or us", 0, 0},
     {"gentle", 0, OPTION_FLAG, AT(gentle), NULL,
      "send no signals: stacks of threads that run may be torn, and are marked", 0, 0},
+    {"budget", 0, OPTION_STRING, AT(budget), "PCT",
+     "what looking may cost the machine, in percent of a core (an agent: 1)", 0, 0},
     {"list-keys", 0, OPTION_FLAG, AT(list_keys), NULL, "print every key and what it does", 0, 0},
     {"version", 'V', OPTION_FLAG, AT(version), NULL, "print the version", 0, 0},
     {"help", 'h', OPTION_FLAG, AT(help), NULL, "print this", 0, 0},
@@ -101,6 +104,19 @@ static int main_parse_delay(const char *text, double *out, struct err *e) {
                        "not '%s'",
                        text);
     *out = v * unit;
+    return 0;
+}
+
+/* The wish of --budget, 0 when there is none. */
+static int main_parse_budget(const char *text, double *out, struct err *e) {
+    struct config wish;
+    *out = 0;
+    config_init(&wish);
+    if (!text)
+        return 0;
+    if (config_set(&wish, CONFIG_BUDGET, "--budget", text, e) != 0)
+        return -1;
+    *out = wish.values[CONFIG_BUDGET];
     return 0;
 }
 
@@ -150,7 +166,8 @@ static int main_export(const struct main_options *o, const char *target, struct 
         .screen = &screen,
         .how = {.no_inject = o->no_inject, .block = o->block},
     };
-    if (o->unit && export_parse_unit(o->unit, &request.unit, e) != 0)
+    if ((o->unit && export_parse_unit(o->unit, &request.unit, e) != 0) ||
+        main_parse_budget(o->budget, &request.budget_pct, e) != 0)
         return -1;
     struct strbuf note;
     strbuf_init(&note, 4096);
@@ -223,7 +240,8 @@ static int main_screens(const struct main_options *o, const char *target, struct
     config.app.ascii = o->ascii || !term_is_utf8();
     config.term.color = o->no_color ? "never" : o->color;
     config.term.no_color = getenv("NO_COLOR");
-    if (o->delay && main_parse_delay(o->delay, &config.app.delay_s, e) != 0)
+    if ((o->delay && main_parse_delay(o->delay, &config.app.delay_s, e) != 0) ||
+        main_parse_budget(o->budget, &config.budget_pct, e) != 0)
         return -1;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return err_set(e, ERR_USAGE, "this is no terminal: use --export txt --once%s",

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "client/loop.h"
 #include "tui/attach.h"
+#include "tui/lister.h"
 #include "tui/term/term.h"
 
 #define RUNNER_FRAME_US 33000ULL  /* least time between a painting and one for new data */
@@ -32,7 +33,8 @@ struct runner {
     struct grid grid;
     struct session *session;
     struct loop_timer *paint, *open, *tick, *list;
-    struct loop_watch *input, *signals, *attaching;
+    struct loop_watch *input, *signals, *attaching, *listed;
+    struct lister *lister; /* NULL: a target was named */
     struct attach attach;
     int signal_fd;
     bool sampling;         /* samples are subscribed to */
@@ -240,6 +242,7 @@ static int runner_open_session(struct runner *r, const struct session_address *a
     if (!r->session)
         return -1;
     session_set_sampling(r->session, r->config->sampling);
+    session_set_budget(r->session, r->config->budget_pct);
     runner_subscribe(r);
     return 0;
 }
@@ -247,14 +250,24 @@ static int runner_open_session(struct runner *r, const struct session_address *a
 /* ---- picking a process ---- */
 
 static void runner_list(struct runner *r) {
-    struct target_process *list = NULL;
     struct err e;
-    ssize_t n = target_list(&list, &e);
-    if (n < 0)
+    if (lister_start(r->lister, &e) != 0)
         app_message(r->app, true, "%s", e.text);
-    else
-        app_take_processes(r->app, list, (size_t)n);
     loop_timer_set(r->list, RUNNER_LIST_US);
+}
+
+static void runner_on_listed(void *arg) {
+    struct runner *r = arg;
+    struct target_process *list;
+    char hidden[TARGET_HIDDEN_MAX];
+    struct err e;
+    ssize_t n = lister_take(r->lister, &list, hidden, sizeof hidden, &e);
+    if (n == -1)
+        app_message(r->app, true, "%s", e.text);
+    else if (n >= 0)
+        app_take_processes(r->app, list, (size_t)n, hidden);
+    runner_set_time(r);
+    runner_want_paint(r);
 }
 
 static void runner_on_list(void *arg) {
@@ -324,7 +337,7 @@ static void runner_grant(struct runner *r) {
         (void)session_request(r->session, WIRE_THREADS, NULL);
     if (w.attach > 0)
         runner_attach(r, w.attach);
-    if (w.list)
+    if (w.list && r->lister)
         runner_list(r);
 }
 
@@ -405,6 +418,10 @@ static int runner_init(struct runner *r, struct err *e) {
     if (r->config->greeting)
         app_message(r->app, false, "%s", r->config->greeting);
     if (!r->config->address) {
+        r->lister = lister_new(e);
+        r->listed = r->lister ? loop_watch_fd(r->loop, lister_fd(r->lister), runner_on_listed, r, e) : NULL;
+        if (!r->listed)
+            return -1;
         runner_open_term(r);
         runner_grant(r);
         return 0;
@@ -419,6 +436,8 @@ static void runner_fini(struct runner *r) {
     loop_unwatch(r->input);
     loop_unwatch(r->signals);
     loop_unwatch(r->attaching);
+    loop_unwatch(r->listed);
+    lister_free(r->lister);
     loop_timer_free(r->paint);
     loop_timer_free(r->open);
     loop_timer_free(r->tick);

@@ -18,6 +18,7 @@ struct runner_config {
     struct term_config term;
     const struct session_address *address; /* NULL: the user picks a process */
     enum model_sampling sampling;          /* how threads that run are looked at */
+    double budget_pct;                     /* what looking may cost, of one core; 0: the usual */
     const char *greeting;                  /* a message to begin with; NULL none */
     struct target_options how;             /* to look at the one that is picked */
 };

@@ -53,9 +53,14 @@ static const struct field field_process[] = {
 TABLE(FIELD_PROCESS, struct model_process, "process", field_process);
 
 static const struct field field_snapshot[] = {
-    F(struct model_snapshot, timestamp, "timestamp"),   F(struct model_snapshot, seq, "seq"),
-    F(struct model_snapshot, gil_tid, "gil_tid"),       F(struct model_snapshot, cost_us, "cost_us"),
+    F(struct model_snapshot, timestamp, "timestamp"),
+    F(struct model_snapshot, seq, "seq"),
+    F(struct model_snapshot, gil_tid, "gil_tid"),
+    F(struct model_snapshot, cost_us, "cost_us"),
     F(struct model_snapshot, incomplete, "incomplete"),
+    F(struct model_snapshot, gil_enabled, "gil_enabled"),
+    F(struct model_snapshot, gc_running, "gc_running"),
+    F_ENUM(struct model_snapshot, sampling, "sampling", MODEL_SAMPLING_GENTLE),
 };
 TABLE(FIELD_SNAPSHOT, struct model_snapshot, "snapshot", field_snapshot);
 
@@ -71,6 +76,8 @@ static const struct field field_threads[] = {
     F(struct model_thread, has_python, "has_python"),
     F(struct model_thread, torn, "torn"),
     F(struct model_thread, truncated, "truncated"),
+    F(struct model_thread, gil_for_us, "gil_for_us"),
+    F(struct model_thread, gc, "gc"),
 };
 TABLE(FIELD_THREADS, struct model_thread, "threads", field_threads);
 
@@ -111,6 +118,9 @@ TABLE(FIELD_TASKS, struct model_task, "tasks", field_tasks);
 static const struct field field_batch[] = {
     F(struct model_sample_batch, epoch, "epoch"),
     F(struct model_sample_batch, period_us, "period_us"),
+    F_ENUM(struct model_sample_batch, mode, "mode", MODEL_SAMPLING_GENTLE),
+    F(struct model_sample_batch, cost_pct, "cost_pct"),
+    F(struct model_sample_batch, budget_pct, "budget_pct"),
 };
 TABLE(FIELD_BATCH, struct model_sample_batch, "samples", field_batch);
 
@@ -138,9 +148,13 @@ static const struct field field_thread_defs[] = {
 TABLE(FIELD_THREAD_DEFS, struct model_thread_def, "threads", field_thread_defs);
 
 static const struct field field_samples[] = {
-    F(struct model_sample, timestamp, "timestamp"), F(struct model_sample, tid, "tid"),
-    F(struct model_sample, stack_id, "stack"),      F(struct model_sample, on_cpu, "on_cpu"),
-    F(struct model_sample, torn, "torn"),           F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
+    F(struct model_sample, timestamp, "timestamp"),
+    F(struct model_sample, tid, "tid"),
+    F(struct model_sample, stack_id, "stack"),
+    F(struct model_sample, on_cpu, "on_cpu"),
+    F(struct model_sample, torn, "torn"),
+    F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
+    F(struct model_sample, gc, "gc"),
 };
 TABLE(FIELD_SAMPLES, struct model_sample, "samples", field_samples);
 
@@ -151,6 +165,7 @@ static const struct field field_status[] = {
     F(struct model_status, rss_bytes, "rss_bytes"),
     F(struct model_status, clients, "clients"),
     F(struct model_status, rate_hz, "rate_hz"),
+    F(struct model_status, kept_hz, "kept_hz"),
     F(struct model_status, samples, "samples"),
     F(struct model_status, torn, "torn"),
     F(struct model_status, dropped, "dropped"),

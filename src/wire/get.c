@@ -121,22 +121,32 @@ static int get_stream(const struct wire_message *m, enum wire_stream *out, struc
     return err_set(e, ERR_FAILED, "there is no such stream: ask for 'threads' or 'samples'");
 }
 
-int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out, struct err *e) {
-    static const char *const key = "rate_hz";
+/* A number above 0 under `key`: 1, 0 when it is not there (`*out` untouched), -1 when it is something else. */
+static int get_positive(const struct wire_message *m, const char *key, double *out) {
     struct codec_cursor value;
     struct codec_token t;
+    if (codec_find(m->body, &key, 1, &value) != 0 || !value.at)
+        return 0;
+    if (codec_read(&value, &t) != 0 || (t.type != CODEC_DOUBLE && t.type != CODEC_UINT))
+        return -1;
+    double v = t.type == CODEC_DOUBLE ? t.f : (double)t.u;
+    if (!isfinite(v) || v <= 0)
+        return -1;
+    *out = v;
+    return 1;
+}
+
+int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out, struct err *e) {
     *out = (struct wire_subscribe){.stream = WIRE_STREAM_UNKNOWN};
     if (get_expect(m, wire_message_method(m) == WIRE_SUBSCRIBE, "subscription", e) != 0 ||
         get_stream(m, &out->stream, e) != 0)
         return -1;
-    if (codec_find(m->body, &key, 1, &value) != 0 || !value.at || codec_read(&value, &t) != 0)
-        return field_fail(e, "subscribe", key);
-    if (t.type == CODEC_DOUBLE)
-        out->rate_hz = t.f;
-    else if (t.type == CODEC_UINT)
-        out->rate_hz = (double)t.u;
+    if (get_positive(m, "rate_hz", &out->rate_hz) <= 0)
+        return field_fail(e, "subscribe", "rate_hz");
+    if (get_positive(m, "budget_pct", &out->budget_pct) < 0)
+        return field_fail(e, "subscribe", "budget_pct");
     out->mode = get_sampling(m);
-    return isfinite(out->rate_hz) && out->rate_hz > 0 ? 0 : field_fail(e, "subscribe", key);
+    return 0;
 }
 
 int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, struct err *e) {

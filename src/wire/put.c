@@ -87,12 +87,16 @@ int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads 
 
 int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s) {
     put_request_head(out, id, WIRE_SUBSCRIBE);
-    codec_write_map(out, s->mode == MODEL_SAMPLING_EXACT ? 2 : 3);
+    codec_write_map(out, 2U + (s->mode == MODEL_SAMPLING_EXACT ? 0U : 1U) + (s->budget_pct > 0 ? 1U : 0U));
     codec_write_str(out, "stream");
     codec_write_str(out, wire_stream_name(s->stream));
     codec_write_str(out, "rate_hz");
     codec_write_double(out, s->rate_hz);
     put_mode(out, s->mode);
+    if (s->budget_pct > 0) {
+        codec_write_str(out, "budget_pct");
+        codec_write_double(out, s->budget_pct);
+    }
     return put_done(out);
 }
 

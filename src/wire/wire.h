@@ -89,6 +89,7 @@ struct wire_subscribe {
     enum wire_stream stream;
     double rate_hz;
     enum model_sampling mode; /* how threads that run are looked at; what is not known is exact */
+    double budget_pct;        /* what it may cost at most, of one core; 0: as the agent has it */
 };
 
 int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version);

@@ -143,18 +143,18 @@ class Job:
 
 @pytest.fixture
 def job(target, tmp_path, build_dir):
-    """A factory of jobs: job(python=None)."""
+    """A factory of jobs: job(python=None, env=None)."""
     agent = os.path.join(build_dir, "libprobing.so")
     if not os.path.exists(agent):
         pytest.fail(f"{agent} is not built")
     opened = []
 
-    def make(python=None):
+    def make(python=None, env=None):
         paths = [str(tmp_path / f"{name}_{len(opened)}") for name in ("commands", "answers")]
         for path in paths:
             os.mkfifo(path)
         fds = [os.open(path, os.O_RDWR | os.O_CLOEXEC) for path in paths]
-        env = {"AGENT": agent, "COMMANDS": paths[0], "ANSWERS": paths[1]}
+        env = dict(env or {}, AGENT=agent, COMMANDS=paths[0], ANSWERS=paths[1])
         made = Job(target(JOB, env=env, name="job.py", python=python), *fds)
         opened.append(made)
         return made

@@ -242,7 +242,7 @@ def test_golden_bytes_are_what_they_say(source_dir):
         with open(os.path.join(folder, name), "rb") as file:
             messages[name.partition(".")[0]] = agent_wire.unpack(file.read())
     assert messages["hello"] == [0, 1, "hello", {"version": 1, "client": "0.1.0"}]
-    assert messages["subscribe"] == [0, 3, "subscribe", {"stream": "samples", "rate_hz": 100.0}]
+    assert messages["subscribe"] == [0, 3, "subscribe", {"stream": "samples", "rate_hz": 100.0, "budget_pct": 0.5}]
     assert messages["error"] == [1, 5, {"code": 2, "message": "the first request must be hello"}, None]
     assert messages["target"][3]["target"]["rank"] is None
     main, autograd = threads_of(messages["threads_notify"][2])

@@ -85,7 +85,7 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
     s.keys("Tab", "G")
     s.wait_for("<module>")
     s.keys("Tab")
-    s.type("<<<<<<")  # an order that does not change by itself
+    s.type("<<<<<<<")  # an order that does not change by itself
     s.wait_for("sorted by TID")
     s.type("]")
     s.wait_gone("Stack of MainThread")
@@ -237,7 +237,10 @@ def test_top(screen, target, probing_top, probing, ptrace, wait_until):
     assert probing(str(job.pid), "status", "--json").ok().json()["sampler"]["rate_hz"] == 0
     s.type("4")
     s.wait_for("of 100 Hz")
+    s.wait_for("time ON CPU")  # who waits does not lead the list
     s.wait_for("busy_a")
+    s.type("a")
+    s.wait_for("time WALL")
     wait_until(lambda: sampled(1200), 60, "1200 samples")
     shares = top_shares(s.text())
     busy = shares["busy_a"][0] + shares["busy_b"][0]
@@ -246,7 +249,7 @@ def test_top(screen, target, probing_top, probing, ptrace, wait_until):
     assert abs(shares["work"][1] - busy) < 3 and shares["doze"][0] > 40, shares
     assert max(total for _, total in shares.values()) <= 100
     s.type("a")
-    s.wait_for("on CPU")
+    s.wait_for("time ON CPU")
     wait_until(lambda: top_shares(s.text()).get("busy_a", (0, 0))[0] > 50, 15, "shares of what ran")
     assert top_shares(s.text()).get("doze", (0, 0))[0] < 5
     s.type("/busy_b")

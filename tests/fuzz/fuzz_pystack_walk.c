@@ -64,9 +64,12 @@ static void fuzz_read(struct pystack *ps) {
     struct pystack_thread *threads;
     arena_init(&arena, (size_t)4 << 20);
     ssize_t n = pystack_read_threads(ps, &arena, &threads);
+    (void)pystack_threads_changed(ps);
+    (void)pystack_is_there(ps);
     for (ssize_t i = 0; i < n && i < 4; i++) {
         struct model_frame *frames;
         bool torn, truncated;
+        (void)pystack_holds_gil(ps, &threads[i]);
         ssize_t count = pystack_read_frames(ps, &threads[i], &arena, &frames, &torn, &truncated);
         if (count > PYSTACK_MAX_FRAMES || (count > 0 && !frames) || n > PYSTACK_MAX_THREADS)
             abort();

@@ -57,10 +57,15 @@ __attribute__((visibility("default"))) int known_start(const char *path, const c
 struct known_profile_result {
     uint64_t samples, exact, torn, retried, unknown_frames, read_errors, ticks;
     uint64_t sent, late, refused, restarted, eintr, handled, handler_ns, cpu_ns;
+    uint64_t cut;
 };
 
 __attribute__((visibility("default"))) int known_profile_start(double hz, const char *mode);
 __attribute__((visibility("default"))) void known_profile_stop(struct known_profile_result *out);
+
+/* Counters as of the sampler's last tick, for those who wait for it: ticks made, threads not asked. */
+__attribute__((visibility("default"))) uint64_t known_profile_ticks(void);
+__attribute__((visibility("default"))) uint64_t known_profile_refused(void);
 
 static void known_count(const struct model_frame *frames, size_t n, bool torn) {
     struct strbuf b;
@@ -260,7 +265,7 @@ static void *known_profile_main(void *arg) {
     while (!__atomic_load_n(&known_profile.stop, __ATOMIC_RELAXED)) {
         known_profile.profile.exact = exact_is_armed() && exact_check(&e) == 0;
         profile_tick(&known_profile.profile, known_profile.ps, mean);
-        known_profile.ticks++;
+        (void)__atomic_add_fetch(&known_profile.ticks, 1, __ATOMIC_RELAXED);
         if (known_profile.warm_ticks == 0 && clock_mono_ns() > warm_ns) {
             known_profile.warm_ticks = known_profile.ticks;
             known_profile.warm_cpu_ns = clock_self_cpu_ns();
@@ -296,6 +301,12 @@ int known_profile_start(double hz, const char *mode) {
     return rc;
 }
 
+uint64_t known_profile_ticks(void) { return __atomic_load_n(&known_profile.ticks, __ATOMIC_RELAXED); }
+
+uint64_t known_profile_refused(void) {
+    return __atomic_load_n(&known_profile.stats.refused, __ATOMIC_RELAXED);
+}
+
 void known_profile_stop(struct known_profile_result *out) {
     __atomic_store_n(&known_profile.stop, true, __ATOMIC_RELAXED);
     (void)pthread_join(known_profile.thread, NULL);
@@ -315,7 +326,8 @@ void known_profile_stop(struct known_profile_result *out) {
                                          .eintr = x->eintr,
                                          .handled = x->handled - known_profile.warm.handled,
                                          .handler_ns = x->handler_ns - known_profile.warm.handler_ns,
-                                         .cpu_ns = known_profile.cpu_ns - known_profile.warm_cpu_ns};
+                                         .cpu_ns = known_profile.cpu_ns - known_profile.warm_cpu_ns,
+                                         .cut = p->total_cut};
     profile_fini(&known_profile.profile);
     pystack_close(known_profile.ps);
 }

@@ -55,6 +55,8 @@ static void dump_thread(struct json *j, const struct model_thread *t) {
     json_kv_string(j, "state", state);
     json_kv_int(j, "on_cpu", t->on_cpu);
     json_kv_string(j, "gil", model_gil_name(t->gil));
+    json_kv_number(j, "gil_for_us", t->gil_for_us, 0);
+    json_kv_int(j, "gc", t->gc);
     json_kv_number(j, "cpu_pct", t->cpu_pct, 2);
     json_kv_bool(j, "has_python", t->has_python);
     json_kv_bool(j, "torn", t->torn);
@@ -95,6 +97,8 @@ static int dump_snapshot(struct pystack *ps, const char *torch, bool locals) {
     json_kv_uint(&j, "seq", s.seq);
     json_kv_number(&j, "timestamp", s.timestamp, 6);
     json_kv_int(&j, "gil_tid", s.gil_tid);
+    json_kv_int(&j, "gil_enabled", s.gil_enabled);
+    json_kv_int(&j, "gc_running", s.gc_running);
     json_kv_number(&j, "cost_us", s.cost_us, 1);
     json_kv_bool(&j, "incomplete", s.incomplete);
     dump_process(&j, &s);

@@ -34,6 +34,22 @@ static void describe(const struct trie *t, uint32_t id, char *buf, size_t cap) {
     }
 }
 
+static void check_trie_marks_what_was_cut(void **state) {
+    (void)state;
+    struct trie t;
+    char text[128];
+    trie_init(&t, 5, 1 << 20);
+    struct model_frame a[] = {frame("leaf", 3), frame("deep", 1)};
+    uint32_t whole = trie_add(&t, a, 2), cut = trie_add_cut(&t, a, 2);
+    assert_true(cut && cut != whole);
+    describe(&t, cut, text, sizeof text);
+    assert_string_equal(text, "leaf:3 deep:1 " TRIE_CUT ":0 ");
+    assert_int_equal(trie_add_cut(&t, a, 2), cut);
+    a[1].line = 2;
+    assert_int_equal(trie_add_cut(&t, a, 2), TRIE_FULL);
+    trie_reset(&t);
+}
+
 static void check_trie_shares_callers(void **state) {
     (void)state;
     struct trie t;
@@ -449,6 +465,7 @@ static void check_pace_is_poisson(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_trie_shares_callers),
+        cmocka_unit_test(check_trie_marks_what_was_cut),
         cmocka_unit_test(check_trie_parents_come_first),
         cmocka_unit_test(check_trie_is_bounded),
         cmocka_unit_test(check_queue_drops_the_oldest_notification),

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
@@ -249,6 +250,95 @@ static void test_endpoint_probe_tells_live_from_dead(void **state) {
     assert_int_equal(e.code, ERR_ATTACH);
 }
 
+/* A socket at DIR/NAME at which nobody listens (`live`: somebody does); its descriptor, or -1. */
+static int put_socket(const char *dir, const char *name, int live) {
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    (void)snprintf(sa.sun_path, sizeof sa.sun_path, "%s/%s", dir, name);
+    int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(s, (struct sockaddr *)&sa, sizeof sa), 0);
+    if (live)
+        assert_int_equal(listen(s, 1), 0);
+    else
+        assert_int_equal(close(s), 0);
+    return live ? s : -1;
+}
+
+static int is_there(const char *dir, const char *name) {
+    char path[128];
+    struct stat st;
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    return lstat(path, &st) == 0;
+}
+
+/* Taken away is only what is old, dead, a socket, and named after a process that is not there. */
+static void test_dead_sockets_are_swept(void **state) {
+    char dir[] = "/tmp/probing-sweep-XXXXXX", ours[32], path[128], link[64];
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(ours, sizeof ours, "%d.sock", (int)getpid());
+    (void)put_socket(dir, "1073741801.sock", 0);
+    (void)put_socket(dir, "1073741802.txt", 0);
+    (void)put_socket(dir, "x.sock", 0);
+    (void)put_socket(dir, ours, 0);
+    int live = put_socket(dir, "1073741803.sock", 1);
+    (void)snprintf(path, sizeof path, "%s/1073741804.sock", dir);
+    int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(file >= 0);
+    (void)close(file);
+    assert_int_equal(endpoint_sweep(dir, 100, 3600), 0); /* too young */
+    assert_int_equal(endpoint_sweep(dir, 0, 0), 0);
+    (void)snprintf(link, sizeof link, "%s-link", dir);
+    assert_int_equal(symlink(dir, link), 0);
+    assert_int_equal(endpoint_sweep(link, 100, 0), 0); /* no folder of ours: who knows whose */
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(endpoint_sweep("/nonexistent", 100, 0), 0);
+    assert_int_equal(endpoint_sweep(dir, 100, 0), 1);
+    assert_false(is_there(dir, "1073741801.sock"));
+    const char *const kept[] = {"1073741802.txt", "x.sock", ours, "1073741803.sock", "1073741804.sock"};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        assert_true(is_there(dir, kept[i]));
+        (void)snprintf(path, sizeof path, "%s/%s", dir, kept[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    (void)close(live);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+#define MOUNT(options)                                                                                       \
+    "22 28 0:20 / /sys rw,nosuid - sysfs sysfs rw\n41 39 0:38 / /proc rw,relatime - proc proc " options "\n"
+
+static void test_what_proc_hides(void **state) {
+    static const struct {
+        const char *text;
+        uid_t uid;
+        enum procfs_hiding hiding;
+    } cases[] = {
+        {MOUNT("rw"), 1000, PROCFS_HIDES_NOTHING},
+        {MOUNT("rw,hidepid=off"), 1000, PROCFS_HIDES_NOTHING},
+        {MOUNT("rw,hidepid=0"), 1000, PROCFS_HIDES_NOTHING},
+        {MOUNT("rw,gid=5,hidepid=invisible"), 1000, PROCFS_HIDES_OTHERS},
+        {MOUNT("rw,hidepid=2"), 1000, PROCFS_HIDES_OTHERS},
+        {MOUNT("rw,hidepid=1"), 1000, PROCFS_HIDES_OTHERS},
+        {MOUNT("rw,hidepid=2"), 0, PROCFS_HIDES_NOTHING},
+        {MOUNT("rw,hidepid=invisible,gid=77"), 1000, PROCFS_HIDES_NOTHING}, /* a group of this user's */
+        {MOUNT("rw,hidepid=ptraceable,gid=77"), 1000, PROCFS_HIDES_OTHERS},
+        {MOUNT("rw,xhidepid=2"), 1000, PROCFS_HIDES_NOTHING},
+        {MOUNT("rw,hidepid=2") MOUNT("rw"), 1000, PROCFS_HIDES_NOTHING}, /* one over the other */
+        {MOUNT("rw") MOUNT("rw,hidepid=2"), 1000, PROCFS_HIDES_OTHERS},
+        {"41 39 0:38 / /proc rw - tmpfs proc hidepid=2\n", 0, PROCFS_HIDES_ALL},
+        {"41 39 0:38 / /proc/sys rw - proc proc hidepid=2\n", 0, PROCFS_HIDES_ALL},
+        {"41 39 0:38 / /proc\n - proc proc rw", 0, PROCFS_HIDES_ALL},
+        {"", 1000, PROCFS_HIDES_ALL},
+        {"41", 1000, PROCFS_HIDES_ALL},
+        {"41 39 0:38 / /proc rw shared:5 master:1 - proc proc rw,hidepid", 1000, PROCFS_HIDES_OTHERS},
+    };
+    static const gid_t groups[] = {1000, 77};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (procfs_parse_hiding(cases[i].text, cases[i].uid, groups, 2) != cases[i].hiding)
+            fail_msg("case %zu: %s", i, cases[i].text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stat_with_hostile_comm),
@@ -261,6 +351,8 @@ int main(void) {
         cmocka_unit_test(test_elf_sections_of_a_file),
         cmocka_unit_test(test_mem_never_faults),
         cmocka_unit_test(test_endpoint_probe_tells_live_from_dead),
+        cmocka_unit_test(test_dead_sockets_are_swept),
+        cmocka_unit_test(test_what_proc_hides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

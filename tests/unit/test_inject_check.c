@@ -48,6 +48,13 @@ static void refused(const struct check_facts *f, const char *why, const char *re
     assert_null(strchr(e.text, '\n'));
 }
 
+static void test_no_proc(void **state) {
+    struct check_facts f = fine();
+    (void)state;
+    f.no_proc = true;
+    refused(&f, "has no /proc", "only be looked at from outside");
+}
+
 static void test_fine(void **state) {
     struct check_facts f = fine();
     struct err e = {0};
@@ -159,8 +166,9 @@ static void test_a_zombie(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fine),     cmocka_unit_test(test_states),    cmocka_unit_test(test_permissions),
-        cmocka_unit_test(test_programs), cmocka_unit_test(test_ourselves), cmocka_unit_test(test_a_zombie),
+        cmocka_unit_test(test_fine),        cmocka_unit_test(test_no_proc),  cmocka_unit_test(test_states),
+        cmocka_unit_test(test_permissions), cmocka_unit_test(test_programs), cmocka_unit_test(test_ourselves),
+        cmocka_unit_test(test_a_zombie),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,12 +129,64 @@ static void check_no_gil(struct fixture *f, const struct pystack_offsets *off) {
     image_put_u32(&f->img, f->py.gil, off->gil_enabled, 0);
     assert_int_equal(fixture_frames(f), 0);
     assert_false(f->threads[0].holds_gil || f->ps->holder_unlisted);
+    assert_int_equal(f->threads[0].gil_enabled, 0);
+    /* Without a GIL it cannot be told which thread collects garbage. */
+    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_NONE), 0);
+    image_put_u32(&f->img, f->py.interp, off->gc_collecting, 1);
+    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_NONE), MODEL_UNKNOWN);
     fixture_end(f);
 }
 
 static void test_a_gil_that_is_off(void **state) {
     (void)state;
     for_each_version(check_no_gil);
+}
+
+static void read_facts(struct fixture *f, uint64_t switches, uint64_t collecting) {
+    f->ps->static_switches = switches;
+    f->ps->static_collecting = collecting;
+    arena_fini(&f->arena);
+    arena_init(&f->arena, (size_t)8 << 20);
+    assert_int_equal(pystack_read_threads(f->ps, &f->arena, &f->threads), 1);
+}
+
+/* How often the GIL has changed hands, and whether garbage is collected: by whoever holds it then. */
+static void check_facts(struct fixture *f, const struct pystack_offsets *off) {
+    fixture_begin(f, off, "x");
+    bool is_static = off->gc_place == PYSTACK_GC_STATIC;
+    uint64_t at = image_alloc(&f->img, 16), gc = at + 8;
+    if (!is_static) {
+        at = f->py.gil + (uint64_t)off->gil_switches;
+        gc = (off->gc_place == PYSTACK_GC_RUNTIME ? f->py.runtime : f->py.interp) +
+             (uint64_t)off->gc_collecting;
+    }
+    image_set_holder(&f->img, &f->py, 1);
+    image_put_u64(&f->img, at, 0, 42);
+    image_put_u32(&f->img, gc, 0, 1);
+    (void)fixture_frames(f);
+    if (is_static) { /* where they are is not known */
+        assert_false(f->threads[0].gil_counted);
+        assert_int_equal(f->threads[0].collecting, MODEL_UNKNOWN);
+        assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HELD), MODEL_UNKNOWN);
+    }
+    read_facts(f, at, gc);
+    assert_true(f->threads[0].gil_counted && f->threads[0].gil_switches == 42);
+    assert_true(f->threads[0].holds_gil && f->threads[0].gil_holder == f->py.tstate);
+    assert_int_equal(f->threads[0].gil_enabled, 1);
+    assert_int_equal(f->threads[0].collecting, 1);
+    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HELD), 1);
+    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_WAITING), 0);
+    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_UNKNOWN), MODEL_UNKNOWN);
+    image_put_u32(&f->img, gc, 0, 0);
+    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HELD), 0);
+    image_put_u32(&f->img, gc, 0, 7); /* no truth value */
+    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HELD), MODEL_UNKNOWN);
+    fixture_end(f);
+}
+
+static void test_facts(void **state) {
+    (void)state;
+    for_each_version(check_facts);
 }
 
 /* A thread's own copy of the code, number `index` of `n`. */
@@ -398,6 +450,7 @@ int main(void) {
         cmocka_unit_test(test_the_last_holder_is_not_the_holder),
         cmocka_unit_test(test_frames_that_are_not_shown),
         cmocka_unit_test(test_a_gil_that_is_off),
+        cmocka_unit_test(test_facts),
         cmocka_unit_test(test_copies_of_code),
         cmocka_unit_test(test_a_cycle_ends),
         cmocka_unit_test(test_what_makes_no_sense_is_torn),

@@ -290,7 +290,9 @@ static void check_published(const struct published *p, const struct pystack_offs
     /* What is published replaces whatever stood there before. */
     off.tstate_frame = off.frame_instr = off.code_name = off.interp_modules = off.str_state = off.dict_keys =
         0;
-    off.gil_locked = off.gil_last_holder = off.frame_tlbc_index = 0;
+    off.gil_last_holder = off.frame_tlbc_index = off.gc_collecting = 0;
+    off.gil_locked += 8;
+    off.gil_switches += 8;
     off.tstate_datastack_chunk += 8;
     off.tstate_id += 8;
     assert_int_equal(pystack_debug_offsets_apply((const uint8_t *)p->words, p->n, &off), 0);

@@ -330,17 +330,41 @@ static void test_help_runs_entries(void **state) {
     app_free(a);
 }
 
+/* A filter that is typed before the processes are there holds for them. */
+static void test_picker_filters_what_comes_later(void **state) {
+    struct app_config config = {.delay_s = 0.25, .mouse = true, .pick = true};
+    struct app *a = app_new(&config);
+    size_t n = 0;
+    (void)state;
+    assert_non_null(a);
+    fixture_press(a, "\\ \"notebook Enter");
+    assert_shows(a, "FILTER notebook");
+    assert_hides(a, "nothing matches");
+    struct target_process *list = fixture_processes(&n);
+    app_take_processes(a, list, n, "");
+    assert_shows(a, "python -m notebook");
+    assert_hides(a, "train.py");
+    app_free(a);
+}
+
 static void test_picker(void **state) {
     struct app *a = fixture_picker(false);
     (void)state;
     assert_shows(a, "[agent] python train");
+    app_take_processes(a, NULL, 0, "processes of other users are not visible");
+    assert_shows(a, "processes of other users are not visible");
+    assert_shows(a, "no Python process is running");
+    size_t again = 0;
+    struct target_process *first = fixture_processes(&again);
+    app_take_processes(a, first, again, "");
+    assert_hides(a, "not visible");
     assert_true(app_take_wishes(a).list);
     fixture_press(a, "j");
     size_t n = 0;
     struct target_process *list =
         fixture_processes(&n); /* the list comes anew; the selection stays on its process */
     list[1].cpu_pct = 0;
-    app_take_processes(a, list, n);
+    app_take_processes(a, list, n, "");
     fixture_press(a, "Enter");
     assert_int_equal(app_take_wishes(a).attach, 5001);
     assert_int_equal(a->attaching, 5001);
@@ -368,6 +392,41 @@ static void test_ages(void **state) {
     assert_true(data_stack_age(shot, 1) == 2.0); /* the feeder has not moved in nine looks */
     assert_true(data_stack_age(shot, 0) == 0.0); /* the main thread's line changes */
     assert_true(data_stack_age(shot, 3) != data_stack_age(shot, 3)); /* no frames: unknown */
+    app_free(a);
+}
+
+/* For how long one waits, that garbage is collected, and that there may be no GIL at all. */
+static void test_gil_facts(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct model_snapshot s;
+    (void)state;
+    assert_non_null(strstr(draw(a, 30, 100), "held by MainThread (4242)  1 wait 1.3s"));
+    assert_non_null(strstr(draw(a, 30, 100), "Stack of MainThread (4242)  9 frames, collecting garbage"));
+    assert_non_null(strstr(draw(a, 30, 100), "GC 33%"));
+    fixture_press(a, "] ]");
+    assert_non_null(strstr(draw(a, 30, 100), "5 frames, waiting for the GIL for at least 1.3 s"));
+    fixture_snapshot(&s, FIXTURE_NORMAL, 4);
+    s.gil_enabled = 0;
+    s.gil_tid = 0;
+    for (size_t i = 0; i < s.n_threads; i++)
+        s.threads[i].gil = MODEL_GIL_NONE;
+    app_take_snapshot(a, &s);
+    assert_non_null(strstr(draw(a, 30, 100), "held by nobody: this Python has none"));
+    assert_non_null(strstr(draw(a, 30, 100), "4242 MainThread      R  none                      98.5"));
+    app_free(a);
+}
+
+/* Gentle and from outside: the screen says that stacks may be torn, and how many were. */
+static void test_torn_stacks_are_told(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct model_snapshot s;
+    (void)state;
+    assert_hides(a, "may be torn");
+    fixture_snapshot(&s, FIXTURE_NORMAL, 3);
+    s.sampling = MODEL_SAMPLING_GENTLE;
+    app_take_snapshot(a, &s);
+    /* In each of four snapshots two threads with Python ran: of one it is known because its stack is torn. */
+    assert_non_null(strstr(draw(a, 24, 80), "running stacks may be torn: 4 of 8 were"));
     app_free(a);
 }
 
@@ -504,8 +563,11 @@ int main(void) {
         cmocka_unit_test(test_mouse),
         cmocka_unit_test(test_help_runs_entries),
         cmocka_unit_test(test_picker),
+        cmocka_unit_test(test_picker_filters_what_comes_later),
         cmocka_unit_test(test_ages),
         cmocka_unit_test(test_gil_shares),
+        cmocka_unit_test(test_gil_facts),
+        cmocka_unit_test(test_torn_stacks_are_told),
         cmocka_unit_test(test_late_data_are_told),
         cmocka_unit_test(test_rows_sort_stably),
         cmocka_unit_test(test_anything),

@@ -141,7 +141,7 @@ static struct app *scene_picker_refused(bool ascii) {
 
 static struct app *scene_picker_empty(bool ascii) {
     struct app *a = fixture_picker(ascii);
-    app_take_processes(a, NULL, 0);
+    app_take_processes(a, NULL, 0, "");
     return a;
 }
 

@@ -42,10 +42,11 @@ static void assert_hides(struct app *a, const char *what) {
         fail_msg("'%s' is on the screen:\n%s", what, screen);
 }
 
+/* All time: what a key more shows than at first. */
 static struct app *top_app(int batches) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     assert_non_null(a);
-    fixture_press(a, "4");
+    fixture_press(a, "4 a");
     fixture_samples(a, batches);
     return a;
 }
@@ -228,13 +229,44 @@ static void test_less_is_shown(void **state) {
     assert_hides(a, "train_step");
     assert_shows(a, "FILTER !train.py");
     fixture_press(a, "a");
-    assert_shows(a, "on CPU");
+    assert_shows(a, "time ON CPU");
     assert_hides(a, "(no Python frame)");
     fixture_press(a, "A");
     assert_shows(a, "Functions 12 ");
-    assert_shows(a, "wall");
+    assert_shows(a, "time WALL");
     fixture_press(a, "\\ \"nonsense Enter");
     assert_shows(a, "nothing matches: A shows all");
+    app_free(a);
+}
+
+/* Who waits does not lead the list before that is asked for. */
+static void test_waits_come_on_request(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    (void)state;
+    fixture_press(a, "4");
+    fixture_samples(a, 40);
+    assert_shows(a, "time ON CPU");
+    assert_shows(a, "GC 4.0%"); /* of 25 samples of a batch that were on the CPU, one */
+    assert_hides(a, "(no Python frame)");
+    fixture_press(a, "a");
+    assert_shows(a, "time WALL");
+    assert_shows(a, "GC 1.4%");
+    assert_shows(a, "(no Python frame)");
+    app_free(a);
+}
+
+/* What sampling costs and may cost, and that running threads are read as they run. */
+static void test_what_sampling_costs(void **state) {
+    struct app *a = top_app(16);
+    struct model_sample_batch b = {.epoch = 1, .mode = MODEL_SAMPLING_GENTLE, .budget_pct = 0.5};
+    (void)state;
+    assert_shows(a, "cost 0.42 of 1%");
+    assert_shows(a, "torn 2 (0.17%)");
+    b.cost_pct = 0.25;
+    app_take_samples(a, &b);
+    assert_shows(a, "cost 0.25 of 0.5%");
+    assert_shows(a, "may tear: 2 did (0.17%)");
+    assert_non_null(strstr(draw(a, 24, 80), "may tear: 2 did"));
     app_free(a);
 }
 
@@ -324,6 +356,8 @@ int main(void) {
         cmocka_unit_test(test_pause_of_both_screens),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_less_is_shown),
+        cmocka_unit_test(test_waits_come_on_request),
+        cmocka_unit_test(test_what_sampling_costs),
         cmocka_unit_test(test_zero_and_windows),
         cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_mouse),

@@ -30,6 +30,8 @@ static struct model_thread golden_threads[] = {
      .state = 'R',
      .on_cpu = 1,
      .gil = MODEL_GIL_HELD,
+     .gil_for_us = 1500.0,
+     .gc = 1,
      .cpu_pct = 98.5,
      .has_python = true,
      .torn = true,
@@ -40,6 +42,7 @@ static struct model_thread golden_threads[] = {
      .state = 'S',
      .on_cpu = MODEL_UNKNOWN,
      .cpu_pct = NAN,
+     .gil_for_us = NAN,
      .truncated = true,
      .frames = golden_frames + 2,
      .n_frames = 1},
@@ -49,6 +52,8 @@ static const struct model_snapshot golden_snapshot = {
     .timestamp = 1700000000.25,
     .seq = 7,
     .gil_tid = 4001,
+    .gil_enabled = 1,
+    .gc_running = 1,
     .cost_us = 250.5,
     .threads = golden_threads,
     .n_threads = 2,
@@ -66,7 +71,8 @@ static int put_hello(struct strbuf *b) { return wire_put_hello(b, 1, "0.1.0"); }
 static int put_threads(struct strbuf *b) { return wire_put_request(b, 2, WIRE_THREADS); }
 
 static int put_subscribe(struct strbuf *b) {
-    return wire_put_subscribe(b, 3, &(struct wire_subscribe){.stream = WIRE_STREAM_SAMPLES, .rate_hz = 100});
+    return wire_put_subscribe(
+        b, 3, &(struct wire_subscribe){.stream = WIRE_STREAM_SAMPLES, .rate_hz = 100, .budget_pct = 0.5});
 }
 
 static int put_unsubscribe(struct strbuf *b) { return wire_put_unsubscribe(b, 4, WIRE_STREAM_THREADS); }
@@ -100,6 +106,7 @@ static int put_status(struct strbuf *b) {
                                    .rss_bytes = 400000,
                                    .clients = 2,
                                    .rate_hz = 100,
+                                   .kept_hz = 62.5,
                                    .samples = 12345,
                                    .torn = 2,
                                    .dropped = 1,
@@ -126,7 +133,7 @@ static int put_samples(struct strbuf *b) {
     struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}};
     struct model_thread_def threads[] = {{.tid = 4001, .name = "MainThread", .native_name = "python"}};
     struct model_sample samples[] = {
-        {.timestamp = 1700000000.5, .tid = 4001, .stack_id = 2, .on_cpu = 1, .gil = MODEL_GIL_HELD},
+        {.timestamp = 1700000000.5, .tid = 4001, .stack_id = 2, .on_cpu = 1, .gil = MODEL_GIL_HELD, .gc = 1},
         {.timestamp = 1700000000.75, .tid = 4001, .stack_id = 1, .on_cpu = MODEL_UNKNOWN, .torn = true}};
     const struct model_sample_batch batch = {.epoch = 1,
                                              .period_us = 10000,
@@ -311,6 +318,8 @@ static void check_other_releases(void **state) {
     assert_int_equal(s.threads[1].n_frames, 0);
     assert_true(isnan(s.timestamp) && isnan(s.threads[0].cpu_pct));
     assert_int_equal(s.gil_tid, MODEL_UNKNOWN);
+    assert_true(s.gil_enabled == MODEL_UNKNOWN && s.gc_running == MODEL_UNKNOWN);
+    assert_true(isnan(s.threads[0].gil_for_us) && s.threads[0].gc == MODEL_UNKNOWN);
     model_snapshot_fini(&s);
     wire_message_free(m);
 }

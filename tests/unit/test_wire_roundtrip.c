@@ -56,7 +56,8 @@ static void check_streams(void **state) {
     for (unsigned i = 0; i < WIRE_STREAM_COUNT; i++) {
         struct wire_subscribe in = {.stream = (enum wire_stream)i,
                                     .rate_hz = 0.5 + i,
-                                    .mode = (enum model_sampling)i},
+                                    .mode = (enum model_sampling)i,
+                                    .budget_pct = 0.25 * i},
                               out;
         assert_int_equal(wire_put_subscribe(&b, 3, &in), 0);
         struct wire_message *m = parse(&b);
@@ -64,6 +65,7 @@ static void check_streams(void **state) {
         assert_int_equal(out.stream, i);
         assert_true(out.rate_hz == in.rate_hz);
         assert_int_equal(out.mode, in.mode);
+        assert_true(out.budget_pct == in.budget_pct); /* 0: no wish */
         wire_message_free(m);
 
         enum wire_stream s;
@@ -83,6 +85,12 @@ static void check_streams(void **state) {
         assert_non_null(strstr(e.text, "rate_hz"));
         wire_message_free(m);
     }
+    struct wire_subscribe endless = {.stream = WIRE_STREAM_THREADS, .rate_hz = 1, .budget_pct = INFINITY};
+    assert_int_equal(wire_put_subscribe(&b, 3, &endless), 0);
+    struct wire_message *unbounded = parse(&b);
+    assert_int_equal(wire_get_subscribe(unbounded, &endless, &e), -1);
+    assert_non_null(strstr(e.text, "budget_pct"));
+    wire_message_free(unbounded);
     struct wire_subscribe nowhere = {.stream = WIRE_STREAM_UNKNOWN, .rate_hz = 1}, out;
     assert_int_equal(wire_put_subscribe(&b, 3, &nowhere), 0);
     struct wire_message *m = parse(&b);
@@ -163,6 +171,7 @@ static void check_status(void **state) {
                               .rss_bytes = INT64_MAX,
                               .clients = 3,
                               .rate_hz = 100,
+                              .kept_hz = 62.5,
                               .samples = UINT64_MAX,
                               .torn = 1,
                               .dropped = 2,
@@ -184,7 +193,7 @@ static void check_status(void **state) {
     assert_int_equal(wire_put_status(&b, 1, &in), 0);
     struct wire_message *m = parse(&b);
     assert_int_equal(wire_get_status(m, &out, &e), 0);
-    assert_true(out.samples == UINT64_MAX);
+    assert_true(out.samples == UINT64_MAX && out.kept_hz == 62.5);
     assert_true(out.rss_bytes == INT64_MAX);
     assert_true(isnan(out.us_per_sample));
     assert_string_equal(out.sampling, "gentle");
@@ -226,6 +235,8 @@ static struct model_thread some_threads[] = {
      .state = 'S',
      .on_cpu = 0,
      .gil = MODEL_GIL_HELD,
+     .gil_for_us = 12.5e6,
+     .gc = 1,
      .cpu_pct = 12.5,
      .has_python = true,
      .torn = true,
@@ -236,12 +247,17 @@ static struct model_thread some_threads[] = {
      .state = '?',
      .on_cpu = MODEL_UNKNOWN,
      .gil = MODEL_GIL_UNKNOWN,
+     .gil_for_us = NAN,
+     .gc = MODEL_UNKNOWN,
      .cpu_pct = NAN,
      .truncated = true},
 };
 static const struct model_snapshot some_snapshot = {.timestamp = 1.7e9,
                                                     .seq = 8,
                                                     .gil_tid = 100,
+                                                    .gil_enabled = 1,
+                                                    .gc_running = MODEL_UNKNOWN,
+                                                    .sampling = MODEL_SAMPLING_GENTLE,
                                                     .cost_us = NAN,
                                                     .threads = some_threads,
                                                     .n_threads = 2,
@@ -256,7 +272,8 @@ static const struct model_snapshot some_snapshot = {.timestamp = 1.7e9,
 
 static void expect_same(const struct model_snapshot *out) {
     assert_true(out->timestamp == some_snapshot.timestamp && isnan(out->cost_us) && out->seq == 8 &&
-                out->gil_tid == 100);
+                out->gil_tid == 100 && out->gil_enabled == 1 && out->gc_running == MODEL_UNKNOWN &&
+                out->sampling == MODEL_SAMPLING_GENTLE);
     assert_true(out->dropped == 4 && out->incomplete);
     assert_true(isnan(out->process.cpu_pct) && out->process.rss_bytes == MODEL_UNKNOWN &&
                 out->process.n_threads == 9);
@@ -265,6 +282,7 @@ static void expect_same(const struct model_snapshot *out) {
     const struct model_thread *t = out->threads;
     assert_true(t->ident == UINT64_MAX && t->on_cpu == 0 && t->gil == MODEL_GIL_HELD && t->cpu_pct == 12.5);
     assert_true(t->has_python && t->torn && !t->truncated && t->state == 'S');
+    assert_true(t->gil_for_us == 12.5e6 && t->gc == 1 && isnan(t[1].gil_for_us) && t[1].gc == MODEL_UNKNOWN);
     assert_string_equal(t->name, "MainThread");
     assert_int_equal(t->n_frames, 4);
     assert_string_equal(t->frames[0].func, "Träumer.schläft");
@@ -386,11 +404,19 @@ static void check_samples(void **state) {
                                        {2, {.func = "step", .file = "a.py", .line = 9}}};
     struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}};
     struct model_thread_def threads[] = {{.tid = 7, .name = "MainThread", .native_name = NULL}};
-    struct model_sample samples[] = {
-        {.timestamp = 5.25, .tid = 7, .stack_id = 2, .on_cpu = 1, .torn = true, .gil = MODEL_GIL_NONE},
-        {.timestamp = 5.5, .tid = 7, .stack_id = 0, .on_cpu = MODEL_UNKNOWN}};
+    struct model_sample samples[] = {{.timestamp = 5.25,
+                                      .tid = 7,
+                                      .stack_id = 2,
+                                      .on_cpu = 1,
+                                      .torn = true,
+                                      .gil = MODEL_GIL_NONE,
+                                      .gc = 1},
+                                     {.timestamp = 5.5, .tid = 7, .stack_id = 0, .on_cpu = MODEL_UNKNOWN}};
     struct model_sample_batch in = {.epoch = 2,
                                     .period_us = 10000,
+                                    .mode = MODEL_SAMPLING_GENTLE,
+                                    .cost_pct = NAN,
+                                    .budget_pct = 0.5,
                                     .dropped = 11,
                                     .frames = frames,
                                     .n_frames = 2,
@@ -406,6 +432,7 @@ static void check_samples(void **state) {
     assert_int_equal(wire_message_notification(m), WIRE_N_SAMPLES);
     assert_int_equal(wire_get_samples(m, &out, &e), 0);
     assert_true(out.epoch == 2 && out.period_us == 10000 && out.dropped == 11);
+    assert_true(out.mode == MODEL_SAMPLING_GENTLE && isnan(out.cost_pct) && out.budget_pct == 0.5);
     assert_int_equal(out.n_frames, 2);
     assert_string_equal(out.frames[1].frame.func, "step");
     assert_int_equal(out.frames[1].frame_id, 2);
@@ -415,7 +442,7 @@ static void check_samples(void **state) {
     assert_null(out.threads[0].native_name);
     assert_int_equal(out.n_samples, 2);
     assert_true(out.samples[0].timestamp == 5.25 && out.samples[0].torn &&
-                out.samples[0].gil == MODEL_GIL_NONE);
+                out.samples[0].gil == MODEL_GIL_NONE && out.samples[0].gc == 1);
     assert_true(out.samples[1].on_cpu == MODEL_UNKNOWN && out.samples[1].stack_id == 0);
     model_sample_batch_fini(&out);
     wire_message_free(m);

@@ -38,7 +38,8 @@ static const struct fixture_frame fixture_feeder[] = {
 static struct model_thread *fixture_thread(struct model_snapshot *s, int64_t tid, const char *name,
                                            const char *native, char state, double cpu_pct) {
     struct model_thread *t = &s->threads[s->n_threads++];
-    *t = (struct model_thread){.tid = tid, .state = state, .cpu_pct = cpu_pct, .on_cpu = cpu_pct > 0 ? 1 : 0};
+    *t = (struct model_thread){
+        .tid = tid, .state = state, .cpu_pct = cpu_pct, .on_cpu = cpu_pct > 0 ? 1 : 0, .gil_for_us = NAN};
     t->name = arena_strdup(&s->arena, name);
     t->native_name = arena_strdup(&s->arena, native);
     t->has_python = name != NULL;
@@ -62,9 +63,13 @@ static void fixture_normal(struct model_snapshot *s, int step) {
     FRAMES(s, t, fixture_main);
     t->frames[0].line += step % 4;
     t->gil = MODEL_GIL_HELD;
+    t->gil_for_us = 1.4e6;
+    t->gc = step % 8 == 2;
+    s->gc_running = t->gc;
     t = fixture_thread(s, 4251, "QueueFeederThread", "python", 'S', 0.4);
     FRAMES(s, t, fixture_feeder);
     t->gil = MODEL_GIL_WAITING;
+    t->gil_for_us = 1.32e6;
     t = fixture_thread(s, 4252, "Thread-1 (_pin_memory_loop)", "python", 'D', 0);
     FRAMES(s, t, fixture_feeder);
     t->frames[0] = (struct model_frame){MODEL_FRAME_PYTHON, "Connection._recv",
@@ -129,6 +134,7 @@ static void fixture_unknown(struct model_snapshot *s) {
         t->has_python = i == 0;
     }
     s->gil_tid = MODEL_UNKNOWN;
+    s->gil_enabled = s->gc_running = MODEL_UNKNOWN;
 }
 
 void fixture_snapshot(struct model_snapshot *s, enum fixture_kind kind, int step) {
@@ -138,6 +144,7 @@ void fixture_snapshot(struct model_snapshot *s, enum fixture_kind kind, int step
     s->seq = (uint64_t)step + 1;
     s->threads = arena_calloc(&s->arena, 256, sizeof *s->threads);
     s->cost_us = 312.5;
+    s->gil_enabled = 1;
     s->process = (struct model_process){.cpu_pct = 186.4 - 40 * (step % 5),
                                         .uptime_s = 7384 + step * 0.25,
                                         .rss_bytes = 1288490189,
@@ -297,8 +304,10 @@ void fixture_samples(struct app *a, int batches) {
                 samples[n++] = (struct model_sample){.tid = fixture_shares[k].tid,
                                                      .stack_id = fixture_shares[k].stack,
                                                      .on_cpu = j < fixture_shares[k].on_cpu,
+                                                     .gc = k == 1 && j == 0,
                                                      .torn = i % 8 == 7 && k == 0 && j == 3};
-        struct model_sample_batch b = {.epoch = 1, .period_us = 10416, .dropped = (uint64_t)i / 8};
+        struct model_sample_batch b = {
+            .epoch = 1, .period_us = 10416, .dropped = (uint64_t)i / 8, .cost_pct = 0.42, .budget_pct = 1};
         b.frames = fixture_frame_defs;
         b.n_frames = COUNT(fixture_frame_defs);
         b.stacks = fixture_stack_defs;
@@ -338,7 +347,7 @@ struct app *fixture_picker(bool ascii) {
         return NULL;
     app_set_time(a, FIXTURE_NOW_S, FIXTURE_EPOCH_S);
     struct target_process *list = fixture_processes(&n);
-    app_take_processes(a, list, n);
+    app_take_processes(a, list, n, "");
     return a;
 }
 

@@ -15,7 +15,8 @@
 
 #define OVERVIEW_FULL_ROWS 20 /* screens with fewer rows get the short header */
 #define OVERVIEW_GAP 2
-#define OVERVIEW_MEAN 40 /* snapshots that the GIL's share is taken over */
+#define OVERVIEW_MEAN 40    /* snapshots that the shares of GIL and garbage collection are taken over */
+#define OVERVIEW_MUCH_GC 20 /* percent of the time that deserve a look */
 
 int overview_rows(const struct app *app, int screen_rows) {
     if (app->screens[0].def == &screen_picker || app->folded)
@@ -121,6 +122,10 @@ static void overview_facts(const struct app *a, struct grid *g, struct rect area
         overview_fact(g, area, row, &col, "threads", ROLE_VALUE, "%zu", d->live.snapshot.n_threads);
     text_human_bytes(text, sizeof text, p ? p->rss_bytes : MODEL_UNKNOWN);
     overview_fact(g, area, row, &col, "RSS", ROLE_VALUE, "%s", text);
+    double gc = meter_mean(&d->gc, OVERVIEW_MEAN);
+    if (!isnan(gc))
+        overview_fact(g, area, row, &col, "GC", gc >= OVERVIEW_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE,
+                      "%.0f%%", gc);
     if (d->has_target && d->target.host)
         overview_fact(g, area, row, &col, "on", ROLE_MUTED, "%s", d->target.host);
 }
@@ -128,6 +133,10 @@ static void overview_facts(const struct app *a, struct grid *g, struct rect area
 /* Who holds the GIL, as text; its role. */
 static enum theme_role overview_gil(const struct data *d, char *buf, size_t cap) {
     int64_t tid = d->live.valid ? d->live.snapshot.gil_tid : MODEL_UNKNOWN;
+    if (d->live.valid && d->live.snapshot.gil_enabled == 0) {
+        (void)snprintf(buf, cap, "nobody: this Python has none");
+        return ROLE_VALUE;
+    }
     if (tid == MODEL_UNKNOWN) {
         (void)snprintf(buf, cap, "?");
         return ROLE_VALUE;
@@ -171,6 +180,14 @@ static void overview_meters(const struct app *a, struct grid *g, struct rect are
     }
     enum theme_role role = overview_gil(d, text, sizeof text);
     overview_fact(g, area, row, &col, "held by", role, "%s", text);
+    double longest_us;
+    size_t waiters = d->live.valid ? data_gil_waiters(&d->live.snapshot, &longest_us) : 0;
+    if (!waiters)
+        return;
+    if (longest_us > 0)
+        overview_fact(g, area, row, &col, "", ROLE_GIL_WAITING, "%zu wait %.1fs", waiters, longest_us / 1e6);
+    else
+        overview_fact(g, area, row, &col, "", ROLE_GIL_WAITING, "%zu wait", waiters);
 }
 
 /* What we cost and how fresh the data are. */
@@ -193,6 +210,9 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
         overview_fact(g, area, row, &col, "no agent", ROLE_VALUE, "%s",
                       d->target.blocking ? "running threads are stopped while they are read"
                                          : "read from outside");
+    if (p && d->live.snapshot.sampling == MODEL_SAMPLING_GENTLE)
+        overview_fact(g, area, row, &col, "running stacks may be torn:", ROLE_CONN_WAIT, "%llu of %llu were",
+                      (unsigned long long)d->torn, (unsigned long long)d->ran);
     if (p && !isnan(d->live.snapshot.cost_us))
         overview_fact(g, area, row, &col, "snapshot", ROLE_VALUE, "%.2f ms", d->live.snapshot.cost_us / 1000);
     if (a->config.delay_s <= 0)

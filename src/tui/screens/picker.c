@@ -181,6 +181,8 @@ static void picker_draw(void *state, struct app *app, struct grid *g, struct rec
     struct picker_state *s = state;
     (void)grid_text(g, area, 0, 1, ROLE_TEXT,
                     "Which Python process? Enter attaches; the job is not disturbed.");
+    if (*app->hidden)
+        grid_text_fit(g, area, 1, 1, area.cols - 1, ROLE_CONN_WAIT, GRID_LEFT, app->hidden);
     area.row += 2;
     area.rows -= 2;
     s->area = area;
@@ -238,7 +240,7 @@ static bool picker_typed(void *state, struct app *app, enum action what, const c
     if (what == ACTION_SEARCH)
         return !s->search.active || picker_search(s, s->list.selected, 1);
     picker_update(s, app);
-    return s->n > 0;
+    return s->n > 0 || !app->has_processes; /* what is not there yet may match */
 }
 
 static const char *picker_typed_before(const void *state, enum action what) {

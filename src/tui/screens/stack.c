@@ -63,6 +63,20 @@ void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int
     (void)grid_text(g, area, row, col + (width < room ? width : room), ROLE_LINE, line);
 }
 
+/* What the thread has to do with the GIL, if it is worth a word. */
+static bool stack_gil_text(const struct model_thread *t, char *buf, size_t cap) {
+    double s = t->gil_for_us / 1e6;
+    if (t->gc == 1)
+        (void)snprintf(buf, cap, ", collecting garbage");
+    else if (t->gil == MODEL_GIL_WAITING && s > 0)
+        (void)snprintf(buf, cap, ", waiting for the GIL for at least %.1f s", s);
+    else if (t->gil == MODEL_GIL_WAITING)
+        (void)snprintf(buf, cap, ", waiting for the GIL");
+    else
+        return false;
+    return true;
+}
+
 static void stack_draw_title(const struct stack_pane *p, const struct model_thread *t, bool focused,
                              struct grid *g, struct rect area) {
     enum theme_role role = focused ? ROLE_TITLE_FOCUS : ROLE_TITLE;
@@ -77,6 +91,9 @@ static void stack_draw_title(const struct stack_pane *p, const struct model_thre
     int col = grid_printf(g, area, 0, 0, role, " Stack of %s (%lld) ", name, (long long)t->tid);
     col += grid_printf(g, area, 0, col, ROLE_TABLE_HEAD, " %zu frame%s", t->n_frames,
                        t->n_frames == 1 ? "" : "s");
+    char gil[64];
+    if (stack_gil_text(t, gil, sizeof gil))
+        col += grid_text(g, area, 0, col, ROLE_TABLE_HEAD, gil);
     if (t->torn)
         col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " moved while it was read ");
     if (t->truncated)

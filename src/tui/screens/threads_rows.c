@@ -67,9 +67,14 @@ static int thread_compare_state(const void *a, const void *b) {
 }
 
 static void thread_cell_gil(const void *row, struct table_cell *c) {
+    if (((const struct thread_row *)row)->no_gil) {
+        (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->has_python ? "none" : "");
+        c->role = ROLE_MUTED;
+        return;
+    }
     switch (thread_of(row)->gil) {
     case MODEL_GIL_HELD:
-        (void)snprintf(c->text, sizeof c->text, "held");
+        (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->gc == 1 ? "GC" : "held");
         c->role = ROLE_GIL_HELD;
         break;
     case MODEL_GIL_WAITING:
@@ -90,9 +95,36 @@ static int thread_compare_gil(const void *a, const void *b) {
     return (int)thread_of(a)->gil - (int)thread_of(b)->gil;
 }
 
+static void thread_put_time(struct table_cell *c, double s) {
+    if (s < 60)
+        (void)snprintf(c->text, sizeof c->text, "%.1fs", s);
+    else
+        text_human_duration(c->text, sizeof c->text, s);
+}
+
+/* For how long it waits for the GIL or holds it; NAN it does neither, or it is not known. */
+static double thread_gil_for(const void *row) {
+    const struct model_thread *t = thread_of(row);
+    bool has = t->gil == MODEL_GIL_WAITING || t->gil == MODEL_GIL_HELD;
+    return has && t->gil_for_us > 0 ? t->gil_for_us / 1e6 : NAN;
+}
+
+static void thread_cell_gil_for(const void *row, struct table_cell *c) {
+    double s = thread_gil_for(row);
+    c->role = thread_of(row)->gil == MODEL_GIL_WAITING ? ROLE_GIL_WAITING : ROLE_MUTED;
+    if (!isnan(s))
+        thread_put_time(c, s);
+}
+
+static int thread_compare_gil_for(const void *a, const void *b) {
+    return thread_compare_double(thread_gil_for(a), thread_gil_for(b));
+}
+
 static void thread_cell_share(const void *row, double v, struct table_cell *c) {
     c->role = isnan(v) || v < 0.5 ? ROLE_MUTED : ROLE_TEXT;
-    if (isnan(v))
+    if (((const struct thread_row *)row)->no_gil)
+        c->text[0] = '\0';
+    else if (isnan(v))
         (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->has_python ? "?" : "");
     else
         (void)snprintf(c->text, sizeof c->text, "%.0f", v);
@@ -136,10 +168,8 @@ static void thread_cell_age(const void *row, struct table_cell *c) {
     c->role = ROLE_MUTED;
     if (isnan(age))
         (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->n_frames ? "?" : "");
-    else if (age < 60)
-        (void)snprintf(c->text, sizeof c->text, "%.1fs", age);
     else
-        text_human_duration(c->text, sizeof c->text, age);
+        thread_put_time(c, age);
 }
 
 static int thread_compare_age(const void *a, const void *b) {
@@ -181,7 +211,7 @@ static int thread_compare_file(const void *a, const void *b) {
     return order ? order : (x ? x->line : 0) - (y ? y->line : 0);
 }
 
-#define CPU_COLUMN 6
+#define CPU_COLUMN 7
 
 const struct table_column thread_columns[] = {
     {"TID",
@@ -206,22 +236,29 @@ const struct table_column thread_columns[] = {
      thread_cell_state,
      thread_compare_state},
     {"GIL",
-     "held, wait (for it), or neither; ? unknown",
+     "held, wait (for it), GC (held, and collecting garbage), or neither; none: there is no GIL; ? unknown",
      {4, 0, 0},
      GRID_LEFT,
      true,
      thread_cell_gil,
      thread_compare_gil},
+    {"FOR",
+     "how long, at least, it has waited for the GIL; or, held, nobody else has had it",
+     {6, 0, 4},
+     GRID_RIGHT,
+     true,
+     thread_cell_gil_for,
+     thread_compare_gil_for},
     {"GIL%",
      "share of the newest snapshots in which it held the GIL",
-     {5, 0, 4},
+     {5, 0, 5},
      GRID_RIGHT,
      true,
      thread_cell_gil_pct,
      thread_compare_gil_pct},
     {"WAIT%",
      "share of the newest snapshots in which it waited for the GIL",
-     {6, 0, 5},
+     {6, 0, 6},
      GRID_RIGHT,
      true,
      thread_cell_wait_pct,
@@ -299,7 +336,8 @@ void thread_rows_build(struct thread_rows *r, const struct data_shot *shot,
         if (!thread_is_shown(t, filter))
             continue;
         struct thread_row *row = &r->rows[r->n];
-        *row = (struct thread_row){.thread = t, .age_s = data_stack_age(shot, i)};
+        *row = (struct thread_row){
+            .thread = t, .age_s = data_stack_age(shot, i), .no_gil = shot->snapshot.gil_enabled == 0};
         data_gil_share(shot, i, &row->gil_pct, &row->wait_pct);
         r->order[r->n] = &r->rows[r->n];
         r->n++;

@@ -14,6 +14,7 @@ struct thread_row {
     const struct model_thread *thread; /* in the shot */
     double age_s;                      /* NAN unknown */
     double gil_pct, wait_pct;          /* shares of the newest snapshots; NAN unknown */
+    bool no_gil;                       /* this Python has none */
 };
 
 /* What is left out. */

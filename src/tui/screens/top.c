@@ -109,6 +109,7 @@ static void top_update(void *state, struct app *app) {
 static void top_init(void *state, struct app *app) {
     struct top_state *s = state;
     s->sort = (struct table_sort){0, true};
+    s->query.on_cpu = true; /* threads that wait would lead the list */
     if (app->config.filter)
         match_set(&s->filter, app->config.filter, true);
     top_rebuild(s, app);

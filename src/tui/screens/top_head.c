@@ -9,6 +9,7 @@
 
 #define TOP_STRETCHED 0.9 /* below so much of the rate asked for, the agent keeps its budget */
 #define TOP_SILENT_S 2
+#define TOP_MUCH_GC 10.0 /* percent of the time that deserve a look */
 
 /* "label value" at *col, which moves on past a gap. Left out when it does not fit whole. */
 static void top_fact(struct grid *g, struct rect area, int row, int *col, const char *label,
@@ -37,7 +38,7 @@ static void top_draw_query(const struct tally_table *t, const struct tally_query
         (void)snprintf(text, sizeof text, "all (%zu)", t->n_tids);
     top_fact(g, area, row, col, q->tid ? "thread" : "threads", ROLE_VALUE, text);
     top_fact(g, area, row, col, "by", ROLE_VALUE, q->by_line ? "line" : "function");
-    top_fact(g, area, row, col, "", ROLE_VALUE, q->on_cpu ? "on CPU" : "wall");
+    top_fact(g, area, row, col, "time", ROLE_STATUS_ON, q->on_cpu ? "ON CPU" : "WALL");
     struct tally_health health = {.since_s = NAN};
     if (tally)
         tally_get_health(tally, &health);
@@ -47,11 +48,38 @@ static void top_draw_query(const struct tally_table *t, const struct tally_query
         top_fact(g, area, row, col, "", ROLE_VALUE, q->window ? windows[q->window] : text);
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)t->samples);
     top_fact(g, area, row, col, "samples", ROLE_VALUE, text);
+    double gc = tally_table_share(t, t->gc_us, t->gc);
+    (void)snprintf(text, sizeof text, "%.1f%%", gc);
+    if (!isnan(gc))
+        top_fact(g, area, row, col, "GC", gc >= TOP_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE, text);
+}
+
+/* What sampling costs of what it may cost. */
+static void top_draw_cost(const struct tally_health *h, struct grid *g, struct rect area, int row, int *col) {
+    char text[64], cost[24] = "?";
+    if (isnan(h->budget_pct))
+        return;
+    if (!isnan(h->cost_pct))
+        (void)snprintf(cost, sizeof cost, "%.2f", h->cost_pct);
+    (void)snprintf(text, sizeof text, "%s of %g%%", cost, h->budget_pct);
+    top_fact(g, area, row, col, "cost", ROLE_VALUE, text);
+}
+
+/* Stacks that were rejected because their threads moved while they were read. */
+static void top_draw_torn(const struct tally_health *h, struct grid *g, struct rect area, int row, int *col) {
+    char text[64] = "?";
+    bool may = h->mode == MODEL_SAMPLING_GENTLE;
+    uint64_t seen = h->samples + h->torn + h->undefined;
+    if (seen)
+        (void)snprintf(text, sizeof text, may ? "%llu did (%.2f%%)" : "%llu (%.2f%%)",
+                       (unsigned long long)h->torn, (double)h->torn / (double)seen * 100);
+    top_fact(g, area, row, col, may ? "may tear:" : "torn", h->torn || may ? ROLE_CONN_WAIT : ROLE_VALUE,
+             text);
 }
 
 /* How good the stream is. Always the newest, also while paused. */
 static void top_draw_health(const struct app *app, struct grid *g, struct rect area, int row, int *col) {
-    struct tally_health h = {.got_hz = NAN, .newest_s = NAN};
+    struct tally_health h = {.got_hz = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
     char text[64];
     if (app->data.tally)
         tally_get_health(app->data.tally, &h);
@@ -69,9 +97,8 @@ static void top_draw_health(const struct app *app, struct grid *g, struct rect a
     top_fact(g, area, row, col, "sampling", ROLE_VALUE, text);
     if (h.got_hz < APP_SAMPLE_HZ * TOP_STRETCHED)
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "STRETCHED");
-    uint64_t seen = h.samples + h.torn + h.undefined;
-    (void)snprintf(text, sizeof text, seen ? "%.2f%%" : "?", seen ? (double)h.torn / (double)seen * 100 : 0);
-    top_fact(g, area, row, col, "torn", h.torn ? ROLE_CONN_WAIT : ROLE_VALUE, text);
+    top_draw_torn(&h, g, area, row, col);
+    top_draw_cost(&h, g, area, row, col);
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)(h.dropped + h.undefined + h.left_out));
     top_fact(g, area, row, col, "lost", h.dropped + h.undefined + h.left_out ? ROLE_CONN_WAIT : ROLE_VALUE,
              text);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * room: see room.h. mincore(2), getauxval(3) for AT_MINSIGSTKSZ, mmap(2) for the gap below a stack that grows. The C library's
+ * own struct, which pthread_self points to, lies at the upper end of a thread's stack (glibc: nptl/allocatestack.c; musl:
+ * src/thread/pthread_create.c), so it names the mapping.
+ */
+#include "agent/room.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/procfs.h"
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51 /* since Linux 5.14: asm/auxvec.h */
+#endif
+#define ROOM_FRAME_UNKNOWN 16384U /* with every state a processor has, AMX included */
+#define ROOM_LEAST 65536U /* for the handler, and for what the thread does until the signal is there */
+#define ROOM_MOST ((uint64_t)512 * 1024)
+#define ROOM_SHARE 8 /* of a stack */
+#define ROOM_PAGE 4096U
+#define ROOM_GAP ((uint64_t)1 << 20) /* the kernel keeps it free below a stack that grows */
+#define ROOM_PAUSE 20                /* times what reading the mappings took, until they are read again */
+#define ROOM_MAX 16384               /* mappings */
+
+/* A private writable mapping of memory alone, and where the one below it ends. */
+struct room_map {
+    uint64_t start, end, below;
+    bool is_main;
+};
+
+static struct room_maps {
+    struct room_map *items; /* by address */
+    size_t n, cap;
+    uint64_t end; /* of the last mapping seen */
+    uint64_t read_ns, took_ns;
+} room;
+
+void room_forget(void) {
+    free(room.items);
+    room = (struct room_maps){.n = 0};
+}
+
+size_t room_bytes(void) { return room.cap * sizeof *room.items; }
+
+static int room_note(const struct procfs_map *map, void *arg) {
+    (void)arg;
+    uint64_t below = room.end;
+    room.end = map->end;
+    if (map->perms[0] != 'r' || map->perms[1] != 'w' || map->perms[3] != 'p' ||
+        (map->path[0] && map->path[0] != '['))
+        return 0;
+    if (room.n == room.cap) {
+        size_t cap = room.cap ? 2 * room.cap : 128;
+        struct room_map *items = cap <= ROOM_MAX ? realloc(room.items, cap * sizeof *items) : NULL;
+        if (!items)
+            return 1;
+        room.items = items;
+        room.cap = cap;
+    }
+    room.items[room.n++] = (struct room_map){
+        .start = map->start, .end = map->end, .below = below, .is_main = strcmp(map->path, "[stack]") == 0};
+    return 0;
+}
+
+/* Have the mappings as they were at `since` or later. False when they were read a short while before. */
+static bool room_read(uint64_t since) {
+    uint64_t now = clock_mono_ns();
+    if (room.read_ns && room.read_ns >= since)
+        return true;
+    if (room.read_ns && now - room.read_ns < ROOM_PAUSE * room.took_ns)
+        return false;
+    room.n = 0;
+    room.end = 0;
+    room.read_ns = now;
+    (void)procfs_each_map(0, room_note, NULL);
+    room.took_ns = clock_mono_ns() - now;
+    return true;
+}
+
+static const struct room_map *room_map_of(uint64_t addr, bool is_main) {
+    for (size_t i = 0; i < room.n; i++)
+        if (is_main ? room.items[i].is_main : addr >= room.items[i].start && addr < room.items[i].end)
+            return &room.items[i];
+    return NULL;
+}
+
+/* How far down the main thread's stack may grow. */
+static uint64_t room_main_low(const struct room_map *map) {
+    struct rlimit limit;
+    uint64_t low = map->below ? map->below + ROOM_GAP : 0;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0)
+        return map->start; /* not known: as if it were at its end */
+    if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < map->end && map->end - limit.rlim_cur > low)
+        low = map->end - limit.rlim_cur;
+    return low < map->start ? low : map->start;
+}
+
+bool room_find(int64_t tid, uint64_t ident, uint64_t seen_ns, struct room_stack *out) {
+    *out = (struct room_stack){.low = 0};
+    if (!room_read(seen_ns))
+        return false;
+    bool is_main = tid == (int64_t)getpid();
+    const struct room_map *map = room_map_of(ident, is_main);
+    if (!map)
+        return false;
+    *out = (struct room_stack){.low = is_main ? room_main_low(map) : map->start,
+                               .high = is_main ? map->end : ident,
+                               .grows = is_main};
+    return true;
+}
+
+uint64_t room_needed(uint64_t size, uint64_t frame) {
+    uint64_t need = ROOM_LEAST + (frame + ROOM_PAGE - 1) / ROOM_PAGE * ROOM_PAGE;
+    uint64_t share = size / ROOM_SHARE / ROOM_PAGE * ROOM_PAGE;
+    return share > ROOM_MOST ? ROOM_MOST : share > need ? share : need;
+}
+
+bool room_is_enough(const struct room_stack *stack) {
+    unsigned char there[ROOM_MOST / ROOM_PAGE];
+    uint64_t frame = getauxval(AT_MINSIGSTKSZ), size = stack->high - stack->low;
+    uint64_t need = room_needed(size, frame ? frame : ROOM_FRAME_UNKNOWN);
+    uint64_t from = (stack->low + ROOM_PAGE - 1) / ROOM_PAGE * ROOM_PAGE;
+    if (stack->high <= stack->low || size <= need + ROOM_PAGE)
+        return false;
+    if (stack->grows) /* it is mapped from its upper end on: is the last page of those that we want mapped? */
+        return mincore((void *)(uintptr_t)(from + need - ROOM_PAGE), ROOM_PAGE, there) != 0 &&
+               errno == ENOMEM;
+    if (mincore((void *)(uintptr_t)from, need, there) != 0)
+        return false;
+    for (uint64_t i = 0; i < need / ROOM_PAGE; i++)
+        if (there[i] & 1)
+            return false;
+    return true;
+}

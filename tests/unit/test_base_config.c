@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configuration: every key has a row that makes sense, values are checked, and the environment of a process is taken. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/config.h"
+
+/* The variable's name is the key's, in capitals. */
+static void check_name(const struct config_def *d) {
+    char name[64] = "PROBING_";
+    assert_int_equal(strncmp(d->key, "probing.", 8), 0);
+    for (const char *p = d->key + 8; *p; p++) {
+        size_t n = strlen(name);
+        name[n] = *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : '_';
+        name[n + 1] = '\0';
+    }
+    assert_string_equal(d->env, name);
+}
+
+static void check_rows(void **state) {
+    struct config c;
+    (void)state;
+    config_init(&c);
+    for (size_t i = 0; i < CONFIG_KEYS; i++) {
+        const struct config_def *d = &config_defs[i];
+        check_name(d);
+        assert_true(d->help && *d->help && d->unit);
+        assert_true(d->min <= d->otherwise && d->otherwise <= d->max);
+        assert_true(c.values[i] == d->otherwise && !c.given[i]);
+    }
+}
+
+static void check_values(void **state) {
+    static const char *const refused[] = {"", "abc", "1%", "0", "-1", "101", "nan", "inf", "1e999", "1 2"};
+    struct config c;
+    struct err e;
+    (void)state;
+    config_init(&c);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        assert_int_equal(config_set(&c, CONFIG_BUDGET, "--budget", refused[i], &e), -1);
+        assert_int_equal(e.code, ERR_USAGE);
+        assert_int_equal(strncmp(e.text, "--budget takes a number from 0.01 to 100", 40), 0);
+        assert_true(c.values[CONFIG_BUDGET] == 1 && !c.given[CONFIG_BUDGET]);
+    }
+    assert_int_equal(config_set(&c, CONFIG_BUDGET, "--budget", "0.25", &e), 0);
+    assert_true(c.values[CONFIG_BUDGET] == 0.25 && c.given[CONFIG_BUDGET]);
+}
+
+/* A process that was started with PROBING_BUDGET=`value` in its environment (NULL: without); it ends when `*end` is closed. */
+static pid_t start_with(const char *value, int *end) {
+    char variable[64];
+    char *argv[] = {(char *)(uintptr_t) "cat", NULL}, *envp[] = {NULL, NULL};
+    int pipes[2];
+    assert_int_equal(pipe(pipes), 0);
+    (void)snprintf(variable, sizeof variable, "PROBING_BUDGET=%s", value ? value : "");
+    envp[0] = value ? variable : NULL;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)dup2(pipes[0], 0);
+        (void)close(pipes[0]);
+        (void)close(pipes[1]);
+        (void)execve("/bin/cat", argv, envp);
+        _exit(127);
+    }
+    (void)close(pipes[0]);
+    /* Until it has become the other program, what is there is our own environment. */
+    char path[64], name[64] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    for (int i = 0; i < 1000 && strcmp(name, "cat\n") != 0; i++) {
+        FILE *f = fopen(path, "re");
+        if (!f || !fgets(name, sizeof name, f))
+            name[0] = '\0';
+        if (f)
+            (void)fclose(f);
+        (void)usleep(10000);
+    }
+    assert_string_equal(name, "cat\n");
+    *end = pipes[1];
+    return pid;
+}
+
+static void check_environment(void **state) {
+    static const struct {
+        const char *value;
+        double budget;
+        bool given;
+        int rc;
+    } cases[] = {{NULL, 1, false, 0}, {"", 1, false, 0}, {"0.5", 0.5, true, 0}, {"much", 1, false, -1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config c;
+        struct err e = {0};
+        int end;
+        pid_t pid = start_with(cases[i].value, &end);
+        config_init(&c);
+        int rc = config_read_environ(&c, pid, &e);
+        (void)close(end);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        assert_int_equal(rc, cases[i].rc);
+        assert_true(c.values[CONFIG_BUDGET] == cases[i].budget && c.given[CONFIG_BUDGET] == cases[i].given);
+        assert_true(rc == 0 || strstr(e.text, "PROBING_BUDGET takes a number"));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_rows),
+        cmocka_unit_test(check_values),
+        cmocka_unit_test(check_environment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
