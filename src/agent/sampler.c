@@ -12,6 +12,7 @@
 
 #include "agent/account.h"
 #include "agent/agent.h"
+#include "agent/answer.h"
 #include "agent/complete.h"
 #include "agent/exact.h"
 #include "agent/presence.h"
@@ -217,14 +218,6 @@ static int sampler_snapshot(struct sampler *s, const struct pystack_locals_wish 
 
 /* ---- answers ---- */
 
-static void sampler_answer_error(struct sampler *s, uint32_t peer, uint32_t id, const struct err *e) {
-    struct strbuf b;
-    strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
-    (void)mailbox_post(s->mailbox, queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, peer));
-    strbuf_fini(&b);
-}
-
 static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *plan) {
     struct model_target target;
     (void)sampler_pystack(s);
@@ -233,30 +226,10 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
     target.agent_version = PROBING_VERSION;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; k < plan->slots[i].n_asks; k++) {
-            struct strbuf b;
-            if (plan->slots[i].asks[k].method != WIRE_HELLO)
-                continue;
-            strbuf_init(&b, WIRE_MAX_MESSAGE);
-            (void)wire_put_target(&b, plan->slots[i].asks[k].id, &target);
-            (void)mailbox_post(s->mailbox,
-                               queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, plan->slots[i].peer));
-            strbuf_fini(&b);
+            if (plan->slots[i].asks[k].method == WIRE_HELLO)
+                answer_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &target);
         }
     model_target_fini(&target);
-}
-
-/* One answer to a question for threads; see struct complete. */
-static void sampler_answer_snapshot(void *arg, const struct complete_ask *ask,
-                                    const struct model_snapshot *snap) {
-    struct sampler *s = arg;
-    struct strbuf b;
-    strbuf_init(&b, 0);
-    (void)wire_put_snapshot_wanted_open(&b, ask->id, snap, &ask->want);
-    struct queue_item *item = queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, ask->peer);
-    if (item)
-        item->open = true;
-    (void)mailbox_post(s->mailbox, item);
-    strbuf_fini(&b);
 }
 
 /* Answer all who asked but those who want what the python worker may have to tell: they are put into `later`. Their number. */
@@ -271,11 +244,11 @@ static size_t sampler_answer_threads(struct sampler *s, const struct sampler_pla
             if (ask->method != WIRE_THREADS)
                 continue;
             if (!snap)
-                sampler_answer_error(s, who.peer, who.id, e);
+                answer_error(s->mailbox, who.peer, who.id, e);
             else if ((ask->want.locals || ask->want.tasks) && n < COMPLETE_ASKS)
                 later[n++] = who;
             else
-                sampler_answer_snapshot(s, &who, snap);
+                answer_snapshot(s->mailbox, &who, snap);
         }
     return n;
 }
@@ -607,7 +580,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->mailbox = m;
     s->wake = wake;
     s->arg = arg;
-    s->complete = (struct complete){.worker = m->worker, .answer = sampler_answer_snapshot, .arg = s};
+    s->complete = (struct complete){.worker = m->worker, .answer = answer_snapshot, .arg = m};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     config_init(&s->config);
     (void)config_read_environ(&s->config, 0, &s->config_error);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer: answers of the sampler's thread, encoded and handed to the server. One that finds no room or memory is lost. */
+#ifndef AGENT_ANSWER_H
+#define AGENT_ANSWER_H
+
+#include "agent/complete.h"
+#include "agent/mailbox.h"
+#include "base/err.h"
+#include "base/model.h"
+
+void answer_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e);
+
+/* To hello. */
+void answer_target(struct mailbox *m, uint32_t peer, uint32_t id, const struct model_target *t);
+
+/* To threads; `mailbox` is a struct mailbox (see struct complete). */
+void answer_snapshot(void *mailbox, const struct complete_ask *ask, const struct model_snapshot *s);
+
+#endif
