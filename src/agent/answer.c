@@ -34,3 +34,11 @@ void answer_snapshot(void *mailbox, const struct complete_ask *ask, const struct
     (void)wire_put_snapshot_wanted_open(&b, ask->id, s, &ask->want);
     answer_post(mailbox, ask->peer, &b, true);
 }
+
+void answer_threads(struct mailbox *m, const struct complete_ask *ask, const struct model_snapshot *s,
+                    const struct err *e) {
+    if (s)
+        answer_snapshot(m, ask, s);
+    else
+        answer_error(m, ask->peer, ask->id, e);
+}

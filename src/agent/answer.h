@@ -13,6 +13,10 @@ void answer_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct er
 /* To hello. */
 void answer_target(struct mailbox *m, uint32_t peer, uint32_t id, const struct model_target *t);
 
+/* To threads: the snapshot, or, NULL, the error. */
+void answer_threads(struct mailbox *m, const struct complete_ask *ask, const struct model_snapshot *s,
+                    const struct err *e);
+
 /* To threads; `mailbox` is a struct mailbox (see struct complete). */
 void answer_snapshot(void *mailbox, const struct complete_ask *ask, const struct model_snapshot *s);
 

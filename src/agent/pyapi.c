@@ -47,7 +47,7 @@ static bool pyapi_is_within(const void *symbol, const void *base) {
     return symbol && dladdr(symbol, &info) && info.dli_fbase == base;
 }
 
-/* Something to look names up in; closing it again takes nothing away, for the library was there before. */
+/* Something to look names up in. */
 static void *pyapi_open(const Dl_info *image) {
     const char *probe = "PyGILState_Ensure";
     void *handle = dlopen(NULL, RTLD_NOW | RTLD_NOLOAD);
@@ -61,6 +61,12 @@ static void *pyapi_open(const Dl_info *image) {
     if (handle)
         (void)dlclose(handle);
     return NULL;
+}
+
+void pyapi_close(struct pyapi *api) {
+    if (api->library)
+        (void)dlclose(api->library);
+    api->library = NULL;
 }
 
 int pyapi_find(struct pyapi *api, uint64_t runtime, struct err *e) {
@@ -78,7 +84,9 @@ int pyapi_find(struct pyapi *api, uint64_t runtime, struct err *e) {
         memcpy((char *)api + pyapi_names[i].offset, &symbol, sizeof symbol);
     }
     api->finalizing = dlsym(handle, "_Py_Finalizing");
-    (void)dlclose(handle);
+    api->library = handle;
+    if (missing)
+        pyapi_close(api);
     return missing ? err_set(e, ERR_FAILED, "this Python shows no %s", missing) : 0;
 }
 

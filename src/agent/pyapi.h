@@ -45,6 +45,7 @@ struct pyapi {
     int (*Py_AddPendingCall)(int (*fn)(void *arg), void *arg);
     int (*PyThreadState_SetAsyncExc)(unsigned long ident, struct pyapi_object *exception);
     struct pyapi_object **PyExc_KeyboardInterrupt;
+    void *library;        /* kept open: its code cannot be unloaded while it may be called */
     uint64_t *finalizing; /* 3.6, which keeps it outside of _PyRuntime: the variable; else NULL */
 };
 
@@ -52,6 +53,9 @@ struct pyapi {
 
 /* Find them in the library that address `runtime` lies in. 0, or -1 with the error. May wait for the loader's lock. */
 int pyapi_find(struct pyapi *api, uint64_t runtime, struct err *e);
+
+/* Let go of the library. */
+void pyapi_close(struct pyapi *api);
 
 /* Text of a str object, as UTF-8, cut to `cap` at a character. 0, or -1 (no exception is left set). With the GIL. */
 int pyapi_get_text(const struct pyapi *api, struct pyapi_object *o, char *buf, size_t cap);

@@ -122,10 +122,10 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
 }
 
 static void sampler_flush(void *arg);
-
 /* The interpreter is gone: finalised, or unloaded. Another one may come, in the same place or elsewhere. */
 static void sampler_lose(struct sampler *s) {
     exact_disarm();
+    worker_lose(s->mailbox->worker);
     sampler_flush(s);
     profile_pause(&s->profile);
     pystack_close(s->ps);
@@ -225,30 +225,26 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
     target.mode = MODEL_MODE_AGENT;
     target.agent_version = PROBING_VERSION;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        for (size_t k = 0; k < plan->slots[i].n_asks; k++) {
+        for (size_t k = 0; k < plan->slots[i].n_asks; k++)
             if (plan->slots[i].asks[k].method == WIRE_HELLO)
                 answer_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &target);
-        }
     model_target_fini(&target);
 }
 
-/* Answer all who asked but those who want what the python worker may have to tell: they are put into `later`. Their number. */
-static size_t sampler_answer_threads(struct sampler *s, const struct sampler_plan *plan,
-                                     const struct model_snapshot *snap, const struct err *e,
-                                     struct complete_ask *later) {
+/* Answer all who asked but those who want what the python worker may tell: they are put into `later`. Number. */
+static size_t sampler_answer_asks(struct sampler *s, const struct sampler_plan *plan,
+                                  const struct model_snapshot *snap, const struct err *e,
+                                  struct complete_ask *later) {
     size_t n = 0;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
             const struct mailbox_ask *ask = &plan->slots[i].asks[k];
             struct complete_ask who = {.peer = plan->slots[i].peer, .id = ask->id, .want = ask->want};
-            if (ask->method != WIRE_THREADS)
-                continue;
-            if (!snap)
-                answer_error(s->mailbox, who.peer, who.id, e);
-            else if ((ask->want.locals || ask->want.tasks) && n < COMPLETE_ASKS)
+            bool waits = (ask->want.locals || ask->want.tasks) && n < COMPLETE_ASKS;
+            if (ask->method == WIRE_THREADS && snap && waits)
                 later[n++] = who;
-            else
-                answer_snapshot(s->mailbox, &who, snap);
+            else if (ask->method == WIRE_THREADS)
+                answer_threads(s->mailbox, &who, snap, e);
         }
     return n;
 }
@@ -283,7 +279,7 @@ static void sampler_do_threads(struct sampler *s, struct sampler_plan *plan) {
     sampler_choose_mode(s, plan->gentle);
     plan->wish.without_locals = !plan->locals;
     int rc = sampler_snapshot(s, plan->locals || plan->wish.tasks ? &plan->wish : NULL, &snap, &e);
-    size_t n_later = sampler_answer_threads(s, plan, rc == 0 ? &snap : NULL, &e, later);
+    size_t n_later = sampler_answer_asks(s, plan, rc == 0 ? &snap : NULL, &e, later);
     if (rc == 0)
         sampler_notify_threads(s, plan, &snap);
     if (!plan->locals && !plan->wish.tasks) /* what one asked for does not slow the streams down */

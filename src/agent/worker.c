@@ -392,6 +392,7 @@ static void worker_close(struct worker *w) {
 }
 
 static void worker_destroy(struct worker *w) {
+    pyapi_close(&w->api);
     if (w->ps)
         pystack_close(w->ps);
     (void)pthread_mutex_destroy(&w->lock);
@@ -498,6 +499,12 @@ int worker_submit(struct worker *w, struct worker_job *job, struct err *e) {
     }
     worker_unlock(w);
     return rc;
+}
+
+void worker_lose(struct worker *w) {
+    worker_lock(w);
+    w->over = true;
+    worker_unlock(w);
 }
 
 void worker_release(struct worker *w, struct worker_job *job) {

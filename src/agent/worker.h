@@ -68,6 +68,9 @@ enum worker_end worker_get_end(struct worker *w, struct worker_job *job);
 /* The asker has what he wants, or waits no longer; not to be touched by him after this. NULL is nothing to do. */
 void worker_release(struct worker *w, struct worker_job *job);
 
+/* The interpreter that was there is gone: it is not called any more. */
+void worker_lose(struct worker *w);
+
 /* End the thread, and take no more jobs. 0; -1 with the error when it cannot end now, because it waits for the GIL or runs
  * code of the job: then all is as it was before. Waits for a second at most. */
 int worker_leave(struct worker *w, struct err *e);
