@@ -3,7 +3,8 @@
  * locals: arguments and local variables of frames, by name, with short texts of their values.
  *
  * Read after the frames, from the same memory. Each frame is looked at before and after: one that has gone on meanwhile
- * gives no values (or, if only its own instruction moved, values of about the same moment) and marks its thread as torn.
+ * gives no values (or, if only its own instruction moved, values of about the same moment) and marks its thread as torn. This keeps
+ * values of another moment rare, but proves nothing of a thread that ran meanwhile: the caller marks such a one.
  * Used by the pystack's thread.
  */
 #ifndef PYSTACK_LOCALS_H

@@ -191,7 +191,10 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
     return n != 0;
 }
 
-/* A thread that has not been on a processor meanwhile has the values that were read. */
+/* A thread that has not been on a processor meanwhile has the values that were read. Of one that has, nothing else is proof: a
+ * frame that was left keeps its bytes, a variable its address, and the memory of an object that went is soon another's. The clock
+ * of another process's thread does not go on while it runs (it is brought up to date at the next tick), so it does not say that
+ * one that runs has stood still. */
 static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu_before,
                                 struct model_thread *t) {
     struct procfs_stat st;
@@ -200,10 +203,9 @@ static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu
         return;
     t->locals = pystack_locals_read(w->ps, w->tstate, t->frames, t->n_frames, running, &w->out->arena,
                                     &w->locals, &moved, &cut);
-    if (!running && (procfs_read_stat(w->ps->pid, tid, &st) != 0 || st.state == 'R' ||
-                     snapshot_thread_cpu(w->ps, tid, &st) != cpu_before))
-        moved = true;
-    t->torn = t->torn || moved;
+    bool ran = procfs_read_stat(w->ps->pid, tid, &st) != 0 || (!running && st.state == 'R') ||
+               (running && !w->ps->self) || snapshot_thread_cpu(w->ps, tid, &st) != cpu_before;
+    t->torn = t->torn || moved || ran;
     w->out->incomplete = w->out->incomplete || cut;
 }
 
