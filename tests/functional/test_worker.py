@@ -104,6 +104,43 @@ def read_locals(probing, pid, func, *options):
         assert time.monotonic() < deadline, note
 
 
+def test_everything_in_one_answer(ptrace, target, probing, tmp_path, wait_until):
+    """Native frames, values that only the worker can tell, and tasks; each variable stays with its frame."""
+    job = target(VALUES, tmp_path / "evil")
+
+    def told():
+        document = probing(job.pid, "backtrace", "--native", "--locals", "--tasks", "--json", timeout=90).ok().json()
+        thread = document["threads"][0]
+        # Not at rest yet, or the machine was too slow for the worker's deadline.
+        return document if document["note"] is None and thread["native_merge"] == "merged" else None
+    document = wait_until(told, 90, "an answer with everything")
+    assert document["threads"][0]["tasks"] == []
+    frames = document["threads"][0]["frames"]
+    assert any(f["kind"] == "native" for f in frames)
+    assert all(f["locals"] is None for f in frames if f["kind"] == "native")
+    values = [f for f in frames if f["func"] == "values"]
+    assert len(values) == 1 and values[0]["locals"]["queue"]["repr"] == "deque([1, 'x'], maxlen=4)"
+    assert values[0]["locals"]["number"]["repr"] == "(1+2j)"
+
+
+def test_each_who_asks_gets_what_it_asked_for(job):  # noqa: F811
+    """Questions that one look answers: native frames and values go to those who want them, and to nobody else."""
+    with Client(job().start()) as client:
+        for _ in range(20):
+            wants = [{"native": True}, {}, {"native": True, "locals": True}, {"locals": True}, {"tasks": True}]
+            asked = {client.send("threads", want): want for want in wants}
+            while asked:
+                message = client.message()
+                if message[0] != 1:
+                    continue
+                want = asked.pop(message[1])
+                assert message[2] is None, message[2]
+                kinds = set(message[3]["frames"]["kind"])
+                assert (1 in kinds) == want.get("native", False) and (kinds <= {0} or "native" in want), (want, kinds)
+                assert want.get("locals") or "locals" not in message[3]
+                assert want.get("tasks") or "tasks" not in message[3]
+
+
 def test_values_of_any_type(each_python, ptrace, target, probing, tmp_path):
     marker = tmp_path / "evil"
     job = target(VALUES, marker, python=each_python)
