@@ -188,6 +188,13 @@ static void put_frame(void) {
 #if PY_VERSION_HEX >= 0x030b0000
     put("owner_generator", FRAME_OWNED_BY_GENERATOR);
 #endif
+#if PY_VERSION_HEX >= 0x030e0000
+    AT("gen_iframe", PyGenObject, gi_iframe);
+    AT("gen_frame_state", PyGenObject, gi_frame_state);
+    put("gen_awaits", FRAME_SUSPENDED_YIELD_FROM);
+    put("gen_awaited_words", PY_VERSION_HEX >= 0x030f0000 ? 2 : 1); /* Objects/genobject.c: _PyGen_yf */
+    AT("frame_stackpointer", _PyInterpreterFrame, stackpointer);
+#endif
 }
 
 static void put_code(void) {

@@ -162,7 +162,7 @@ test_row() { # suite python minor
         return
     fi
     # What is tried on each Python; of sampling also what is tried on one that is at hand, and several threads at once.
-    local match="(test_pystack or test_way or test_locals or test_outside) and $3" known=$build/tests/known/known.so
+    local match="(test_pystack or test_way or test_locals or test_outside or test_worker or test_tasks) and $3" known=$build/tests/known/known.so
     if "$launcher" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$known" 2>/dev/null; then
         match="($match) or (test_exact and $3) or (test_exact and not [3.)"
         "$here/bench/known_answer.py" --build "$build" --samples "$samples" --seconds 60 --threads 4 --mode exact \

@@ -126,6 +126,14 @@ void agent_thread_begin(const char *name) {
     agent_unlock();
 }
 
+void agent_thread_forget(int64_t tid) {
+    agent_lock();
+    for (size_t i = 0; i < AGENT_MAX_TIDS; i++)
+        if (agent_life.tids[i] == tid)
+            agent_life.tids[i] = 0;
+    agent_unlock();
+}
+
 void agent_thread_end(void) {
     int64_t self = syscall(SYS_gettid);
     agent_lock();

@@ -28,6 +28,9 @@ int agent_thread_create(pthread_t *thread, void *(*fn)(void *), void *arg, bool 
 void agent_thread_begin(const char *name);
 void agent_thread_end(void);
 
+/* Another thread of ours will never get to its last call. */
+void agent_thread_forget(int64_t tid);
+
 /* OS ids of our threads and of the one that is just bringing us in. Number stored. */
 size_t agent_own_tids(int64_t *tids, size_t cap);
 

@@ -18,6 +18,7 @@ struct ask_work {
 };
 
 void ask_join(struct ask_wishes *w, const struct wire_threads *want) {
+    w->of.tasks = w->of.tasks || want->tasks;
     if (want->locals) {
         w->of.tid = !w->locals || w->of.tid == want->tid ? want->tid : 0;
         w->locals = true;
@@ -77,7 +78,9 @@ int ask_snapshot(struct pystack *ps, struct profile *p, const struct ask_wishes 
     pystack_set_asker(ps, &(struct pystack_asker){.read = ask_frames, .native = ask_native, .arg = &work});
     (void)pystack_want_native(ps, &w->native);
     exact_set_native(w->native.wanted || p->native);
-    int rc = pystack_snapshot_locals(ps, own, n_own, w->locals ? &w->of : NULL, out, e);
+    struct pystack_locals_wish of = w->of;
+    of.without_locals = !w->locals;
+    int rc = pystack_snapshot_locals(ps, own, n_own, w->locals || of.tasks ? &of : NULL, out, e);
     pystack_set_asker(ps, &(struct pystack_asker){.read = NULL});
     (void)pystack_want_native(ps, NULL);
     exact_set_native(p->native);

@@ -16,7 +16,7 @@
 
 /* What those who wait for the same snapshot want of it. */
 struct ask_wishes {
-    bool locals; /* somebody asks for locals: */
+    bool locals; /* somebody asks for locals; what is asked for beside the frames: */
     struct pystack_locals_wish of;
     struct native_wish native;
 };

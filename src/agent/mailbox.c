@@ -201,6 +201,12 @@ void mailbox_poke(struct mailbox *m) {
     mailbox_changed(m);
 }
 
+void mailbox_nudge(struct mailbox *m) {
+    mailbox_lock(m);
+    m->nudge = true;
+    mailbox_changed(m);
+}
+
 int mailbox_post(struct mailbox *m, struct queue_item *item) {
     if (!item)
         return -1;

@@ -24,6 +24,8 @@
 #define MAILBOX_NEXT_SAMPLE SIZE_MAX
 #define MAILBOX_MAX_NOTE_BYTES ((size_t)8 * 1024 * 1024)
 
+struct worker;
+
 struct mailbox_ask {
     enum wire_method method;  /* WIRE_HELLO or WIRE_THREADS */
     uint32_t id;              /* of the request */
@@ -65,6 +67,8 @@ struct mailbox {
     bool asleep;
     bool made;
     bool stop, poke;
+    bool nudge;            /* the python worker has something for the sampler */
+    struct worker *worker; /* of this run; NULL before there is one */
     struct mailbox_slot slots[MAILBOX_SLOTS];
     struct queue_item *head, *tail; /* for the server */
     size_t n_notes, note_bytes;
@@ -100,6 +104,9 @@ void mailbox_get_status(struct mailbox *m, struct mailbox_status *out, double *r
 void mailbox_set_server_bytes(struct mailbox *m, size_t bytes);
 void mailbox_stop(struct mailbox *m); /* the sampler's thread is to end */
 void mailbox_poke(struct mailbox *m); /* have the sampler wake the server; from any thread */
+
+void mailbox_nudge(
+    struct mailbox *m); /* have the sampler look after what waits for the worker; from any thread */
 
 /* ---- the sampler's side ---- */
 

@@ -24,6 +24,7 @@
 #include "agent/mailbox.h"
 #include "agent/peer.h"
 #include "agent/sampler.h"
+#include "agent/worker.h"
 #include "base/clock.h"
 #include "base/cost.h"
 #include "version.h"
@@ -86,6 +87,7 @@ static size_t server_bytes(const struct server *s) {
 static void server_fill_status(void *arg, struct model_status *out) {
     struct server *s = arg;
     struct mailbox_status m;
+    struct worker_status worker;
     uint64_t now = clock_mono_ns(), cpu = agent_cpu_ns();
     mailbox_get_status(&s->mailbox, &m, &out->rate_hz);
     out->agent_version = PROBING_VERSION;
@@ -114,6 +116,11 @@ static void server_fill_status(void *arg, struct model_status *out) {
     out->snapshots = m.snapshots;
     out->read_errors = m.read_errors;
     out->arena_limit_hits = m.arena_limit_hits;
+    worker_get_status(s->mailbox.worker, &worker);
+    out->gil_holds = worker.holds;
+    out->gil_refused = worker.refused;
+    out->us_per_gil_hold = worker.mean_us;
+    out->us_longest_gil_hold = worker.max_us;
     out->discovery = m.discovery[0] ? arena_strdup(&out->arena, m.discovery) : NULL;
     out->endpoint = s->endpoint;
     out->note = m.note[0] ? arena_strdup(&out->arena, m.note) : NULL;
@@ -400,6 +407,8 @@ static int server_open_context(struct server *s, struct err *e) {
     return 0;
 }
 
+static void server_nudge(void *arg) { mailbox_nudge(arg); }
+
 struct server *server_new(struct err *e) {
     struct server *s = calloc(1, sizeof *s);
     if (!s) {
@@ -411,7 +420,8 @@ struct server *server_new(struct err *e) {
     strbuf_init(&s->frame, WIRE_MAX_MESSAGE + LWS_PRE);
     if (mailbox_init(&s->mailbox) != 0)
         (void)err_set(e, ERR_FAILED, "no lock for the server");
-    else if (listener_open(&s->listener, e) == 0 && server_open_context(s, e) == 0)
+    else if ((s->mailbox.worker = worker_new(server_nudge, &s->mailbox, e)) != NULL &&
+             listener_open(&s->listener, e) == 0 && server_open_context(s, e) == 0)
         s->sampler = sampler_start(&s->mailbox, server_wake, s, e);
     if (!s->sampler) {
         server_free(s);
@@ -442,6 +452,7 @@ void server_free(struct server *s) {
     server_current = NULL;
     listener_remove(&s->listener);
     sampler_stop(s->sampler);
+    worker_free(s->mailbox.worker);
     if (s->context)
         lws_context_destroy(s->context);
     server_close_waker(s);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/worker.h"
 #include "wire/wire.h"
 
 #define PEER_KEEP_BYTES WIRE_MAX_MESSAGE /* a buffer larger than this is given back after use */
@@ -137,7 +138,11 @@ static enum peer_verdict peer_status(struct peer *p, const struct peer_request *
     return peer_answer(p, &b);
 }
 
+/* The python worker goes first: it may be held up in the interpreter, and then all stays as it is. */
 static enum peer_verdict peer_eject(struct peer *p, const struct peer_request *r) {
+    struct err e = {0};
+    if (p->mailbox->worker && worker_leave(p->mailbox->worker, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, e.text);
     enum peer_verdict v = peer_answer_ok(p, r->id);
     return v == PEER_OK ? PEER_EJECT : v;
 }

@@ -133,6 +133,20 @@ static void profile_keep_ended(struct profile *p) {
     }
 }
 
+/* Take our own threads out of a list: the python worker has a thread state while it works. Number of what is left. */
+static size_t profile_leave_out_own(struct pystack_thread *list, size_t n) {
+    int64_t own[AGENT_MAX_TIDS];
+    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS), kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool is_own = false;
+        for (size_t k = 0; k < n_own; k++)
+            is_own = is_own || own[k] == list[i].tid;
+        if (!is_own)
+            list[kept++] = list[i];
+    }
+    return kept;
+}
+
 /* Read the list of Python threads anew. 0 or -1 (the old one stays). */
 static int profile_list(struct profile *p, struct pystack *ps, uint64_t now) {
     struct arena arena;
@@ -146,6 +160,7 @@ static int profile_list(struct profile *p, struct pystack *ps, uint64_t now) {
         p->read_errors++;
         return -1;
     }
+    n = (ssize_t)profile_leave_out_own(list, (size_t)n);
     for (size_t i = 0; i < (size_t)n; i++) {
         struct profile_thread *t = &threads[i];
         profile_keep(p, t, &list[i], i);

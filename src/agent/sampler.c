@@ -12,8 +12,10 @@
 
 #include "agent/account.h"
 #include "agent/agent.h"
+#include "agent/answer.h"
 #include "agent/ask.h"
 #include "agent/budget.h"
+#include "agent/complete.h"
 #include "agent/exact.h"
 #include "agent/presence.h"
 #include "agent/profile.h"
@@ -40,6 +42,7 @@ struct sampler {
     struct presence presence;
     struct err ps_error;
     struct profile profile;
+    struct complete complete;
     struct cost snapshot_cost;
     struct spending spending; /* on samples */
     struct cost_meter meter;
@@ -61,6 +64,7 @@ struct sampler {
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
+    bool complete;            /* something that waits for the python worker is ready or late */
     bool quiet;               /* no stream is left: nothing stays armed */
     bool gentle;              /* somebody wants no signals to be sent */
     struct ask_wishes wishes; /* for the snapshot */
@@ -125,10 +129,10 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
 }
 
 static void sampler_flush(void *arg);
-
 /* The interpreter is gone: finalised, or unloaded. Another one may come, in the same place or elsewhere. */
 static void sampler_lose(struct sampler *s) {
     exact_disarm();
+    worker_lose(s->mailbox->worker);
     sampler_flush(s);
     profile_pause(&s->profile);
     pystack_close(s->ps);
@@ -202,14 +206,6 @@ static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, 
 
 /* ---- answers ---- */
 
-static void sampler_answer_error(struct sampler *s, uint32_t peer, uint32_t id, const struct err *e) {
-    struct strbuf b;
-    strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
-    (void)mailbox_post(s->mailbox, queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, peer));
-    strbuf_fini(&b);
-}
-
 static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *plan) {
     struct model_target target;
     (void)sampler_pystack(s);
@@ -217,53 +213,39 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
     target.mode = MODEL_MODE_AGENT;
     target.agent_version = PROBING_VERSION;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        for (size_t k = 0; k < plan->slots[i].n_asks; k++) {
-            struct strbuf b;
-            if (plan->slots[i].asks[k].method != WIRE_HELLO)
-                continue;
-            strbuf_init(&b, WIRE_MAX_MESSAGE);
-            (void)wire_put_target(&b, plan->slots[i].asks[k].id, &target);
-            (void)mailbox_post(s->mailbox,
-                               queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, plan->slots[i].peer));
-            strbuf_fini(&b);
-        }
+        for (size_t k = 0; k < plan->slots[i].n_asks; k++)
+            if (plan->slots[i].asks[k].method == WIRE_HELLO)
+                answer_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &target);
     model_target_fini(&target);
 }
 
-static void sampler_answer_threads(struct sampler *s, const struct mailbox_slot *slot,
-                                   const struct model_snapshot *snap, bool native, const struct err *e) {
-    for (size_t k = 0; k < slot->n_asks; k++) {
-        struct strbuf b;
-        if (slot->asks[k].method != WIRE_THREADS || slot->asks[k].want.native != native)
-            continue;
-        if (!snap) {
-            sampler_answer_error(s, slot->peer, slot->asks[k].id, e);
-            continue;
+/* Answer all who asked but those who want what the python worker may tell: they are put into `later`. Number. */
+static size_t sampler_answer_asks(struct sampler *s, const struct sampler_plan *plan,
+                                  const struct model_snapshot *snap, const struct err *e,
+                                  struct complete_ask *later) {
+    size_t n = 0;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
+            const struct mailbox_ask *ask = &plan->slots[i].asks[k];
+            struct complete_ask who = {.peer = plan->slots[i].peer, .id = ask->id, .want = ask->want};
+            bool waits = (ask->want.locals || ask->want.tasks) && n < COMPLETE_ASKS;
+            if (ask->method == WIRE_THREADS && snap && waits)
+                later[n++] = who;
+            else if (ask->method == WIRE_THREADS)
+                answer_threads(s->mailbox, &who, snap, e);
         }
-        strbuf_init(&b, 0);
-        (void)wire_put_snapshot_wanted_open(&b, slot->asks[k].id, snap, &slot->asks[k].want);
-        struct queue_item *item = queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, slot->peer);
-        if (item)
-            item->open = true;
-        (void)mailbox_post(s->mailbox, item);
-        strbuf_fini(&b);
-    }
+    return n;
 }
 
 /* Encoded once for all whose stream is due. */
 static void sampler_notify_threads(struct sampler *s, const struct sampler_plan *plan,
                                    const struct model_snapshot *snap) {
-    struct strbuf b;
     struct queue_bytes *bytes = NULL;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
         if (!plan->slots[i].peer || plan->slots[i].rate_hz[WIRE_STREAM_THREADS] <= 0)
             continue;
-        if (!bytes) {
-            strbuf_init(&b, 0);
-            (void)wire_put_threads_notify_open(&b, snap);
-            bytes = queue_bytes_new(&b);
-            strbuf_fini(&b);
-        }
+        if (!bytes)
+            bytes = answer_stream(snap);
         if (!bytes)
             return;
         (void)mailbox_post(s->mailbox,
@@ -274,25 +256,22 @@ static void sampler_notify_threads(struct sampler *s, const struct sampler_plan 
 
 static void sampler_do_threads(struct sampler *s, const struct sampler_plan *plan) {
     struct model_snapshot snap;
+    struct complete_ask later[COMPLETE_ASKS];
     struct err e = {0};
     uint64_t cpu = clock_self_cpu_ns();
     sampler_choose_mode(s, plan->gentle);
     int rc = sampler_snapshot(s, plan, &snap, &e);
-    /* Those who want native frames first: the others get what remains without them. */
-    for (int native = plan->wishes.native.wanted; native >= 0; native--) {
-        if (!native && plan->wishes.native.wanted)
-            model_snapshot_strip_native(&snap);
-        for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-            if (plan->slots[i].peer)
-                sampler_answer_threads(s, &plan->slots[i], rc == 0 ? &snap : NULL, native, &e);
-    }
+    size_t n_later = sampler_answer_asks(s, plan, rc == 0 ? &snap : NULL, &e, later);
     if (rc == 0)
         sampler_notify_threads(s, plan, &snap);
-    spending_elsewhere(&s->spending, cpu);
-    if (!plan->wishes.locals &&
-        !plan->wishes.native.wanted) /* what one asked for does not slow the streams down */
+    /* what one asked for does not slow the streams down */
+    if (!plan->wishes.locals && !plan->wishes.native.wanted && !plan->wishes.of.tasks)
         cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
     sampler_publish(s, rc == 0 ? &snap : NULL);
+    s->complete.memory_tells_tasks = s->ps && pystack_tells_tasks(s->ps);
+    if (n_later)
+        complete_begin(&s->complete, later, n_later, &snap);
+    spending_elsewhere(&s->spending, cpu);
     model_snapshot_fini(&snap);
 }
 
@@ -452,7 +431,7 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
         memset(slot->rate_hz, 0, sizeof slot->rate_hz);
     }
     plan->hello = plan->threads = plan->tick = plan->flush = plan->poke = plan->quiet = plan->gentle =
-        plan->native_samples = false;
+        plan->complete = plan->native_samples = false;
     plan->wishes = (struct ask_wishes){0};
     plan->sample_hz = plan->snapshot_hz = 0;
     plan->next_ns = SAMPLER_NEVER;
@@ -461,8 +440,10 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
 static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     struct mailbox *m = s->mailbox;
     sampler_clear_plan(plan);
+    plan->next_ns = complete_next_ns(&s->complete);
+    plan->complete = m->nudge || plan->next_ns <= now;
     plan->poke = m->poke;
-    m->poke = false;
+    m->poke = m->nudge = false;
     s->stretched_snapshots = false;
     m->status.budget_pct = s->budget_pct = budget_choose(&s->config, m);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
@@ -486,18 +467,21 @@ static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint
 }
 
 static bool sampler_is_idle(const struct sampler_plan *plan) {
-    return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke && !plan->quiet;
+    return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke && !plan->quiet &&
+           !plan->complete;
 }
 
 static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
-    uint64_t cpu = plan->hello ? clock_self_cpu_ns() : 0;
-    if (plan->hello) {
+    uint64_t cpu = plan->hello || plan->complete ? clock_self_cpu_ns() : 0;
+    if (plan->complete)
+        complete_poll(&s->complete, s->ps);
+    if (plan->hello)
         sampler_answer_hello(s, plan);
+    if (plan->hello || plan->complete)
         spending_elsewhere(&s->spending, cpu);
-    }
     if (plan->threads)
         sampler_do_threads(s, plan);
-    if (plan->hello || plan->threads || plan->poke)
+    if (plan->hello || plan->threads || plan->poke || plan->complete)
         s->wake(s->arg);
     if (plan->tick)
         sampler_do_tick(s, plan);
@@ -540,6 +524,7 @@ static void *sampler_main(void *arg) {
 }
 
 static void sampler_free(struct sampler *s) {
+    complete_fini(&s->complete);
     exact_disarm();
     presence_note_file(&s->presence, NULL);
     if (s->ps)
@@ -558,6 +543,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->mailbox = m;
     s->wake = wake;
     s->arg = arg;
+    s->complete = (struct complete){.worker = m->worker, .answer = answer_snapshot, .arg = m};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     config_init(&s->config);
     (void)config_read_environ(&s->config, 0, &s->config_error);

@@ -2,6 +2,8 @@
 /* model: see model.h. */
 #include "base/model.h"
 
+#include <string.h>
+
 void model_snapshot_fini(struct model_snapshot *s) {
     arena_fini(&s->arena);
     *s = (struct model_snapshot){.arena = s->arena};
@@ -13,6 +15,13 @@ void model_snapshot_keep(struct model_snapshot *s, int64_t tid) {
         i++;
     s->threads += i;
     s->n_threads = i < s->n_threads ? 1 : 0;
+    size_t from = 0, n = 0;
+    while (from < s->n_tasks && s->tasks[from].tid != tid)
+        from++;
+    while (from + n < s->n_tasks && s->tasks[from + n].tid == tid)
+        n++;
+    s->tasks = s->tasks ? s->tasks + from : NULL;
+    s->n_tasks = n;
 }
 
 void model_target_fini(struct model_target *t) {
@@ -78,8 +87,51 @@ void model_snapshot_strip_native(struct model_snapshot *s) {
     }
 }
 
+bool model_snapshot_has_native(const struct model_snapshot *s) {
+    for (size_t i = 0; i < s->n_threads; i++)
+        for (size_t k = 0; k < s->threads[i].n_frames; k++)
+            if (s->threads[i].frames[k].kind != MODEL_FRAME_PYTHON)
+                return true;
+    return false;
+}
+
+int model_snapshot_copy_python(const struct model_snapshot *s, struct model_snapshot *out) {
+    *out = *s;
+    arena_init(&out->arena, s->arena.limit);
+    out->threads = arena_calloc(&out->arena, s->n_threads + 1, sizeof *out->threads);
+    for (size_t i = 0; out->threads && i < s->n_threads; i++) {
+        const struct model_thread *from = &s->threads[i];
+        struct model_thread *t = &out->threads[i];
+        *t = *from;
+        t->frames = arena_calloc(&out->arena, from->n_frames + 1, sizeof *t->frames);
+        if (from->locals)
+            t->locals = arena_calloc(&out->arena, from->n_frames + 1, sizeof *t->locals);
+        if (out->arena.failed)
+            return -1;
+        memcpy(t->frames, from->frames, from->n_frames * sizeof *t->frames);
+        if (from->locals)
+            memcpy(t->locals, from->locals, from->n_frames * sizeof *t->locals);
+    }
+    if (!out->threads)
+        return -1;
+    model_snapshot_strip_native(out);
+    return 0;
+}
+
 const char *model_native_name(enum model_native n) {
     return n == MODEL_NATIVE_MERGED ? "merged" : n == MODEL_NATIVE_APART ? "apart" : NULL;
+}
+
+const char *model_task_state_name(enum model_task_state s) {
+    switch (s) {
+    case MODEL_TASK_PENDING:
+        return "pending";
+    case MODEL_TASK_RUNNING:
+        return "running";
+    case MODEL_TASK_UNKNOWN:
+        break;
+    }
+    return NULL;
 }
 
 const char *model_frame_kind_name(enum model_frame_kind k) {

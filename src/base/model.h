@@ -56,19 +56,30 @@ enum model_local_kind {
     MODEL_LOCAL_FREE, /* of a function around it */
 };
 
+/* Where the object that a variable refers to lies: for asking more about it. Addresses of the target. */
+struct model_place {
+    uint64_t slot;   /* of the variable; 0: it is in the dict of its frame, under its name */
+    uint64_t cell;   /* that the variable refers to, with the object in it; 0: to the object itself */
+    uint64_t object; /* what it refers to */
+    bool told;       /* the text says what it is; else that it is an object of its type */
+    bool made;       /* its type was made by the program: it may have a repr of its own */
+};
+
 /* An argument or local variable that has a value. */
 struct model_local {
     const char *name;
     const char *type; /* name of its type; NULL unknown */
     const char *text; /* its value in short, as repr() would have it; NULL unknown */
     enum model_local_kind kind;
+    const struct model_place *place; /* NULL: there is no more to ask; not sent */
 };
 
 /* Those of one frame, in the order of the code. */
 struct model_locals {
     struct model_local *items;
     size_t n;
-    bool truncated; /* a limit left some out */
+    bool truncated;                      /* a limit left some out */
+    uint64_t tstate, frame, code, instr; /* as they were read, for asking more; not sent */
 };
 
 /* One frame of a stack. */
@@ -81,6 +92,27 @@ struct model_frame {
     uint64_t
         address; /* native: of the instruction, as the module's file counts; without a module, in memory. 0: unknown,
                            and unknown is what called the frame before */
+};
+
+enum model_task_state {
+    MODEL_TASK_UNKNOWN = 0,
+    MODEL_TASK_PENDING, /* it waits for something, or for its turn */
+    MODEL_TASK_RUNNING, /* its loop is in it now */
+};
+
+/* A task of asyncio that is not done. */
+struct model_task {
+    uint64_t id;      /* its address: another task's once it is gone */
+    int64_t tid;      /* the thread that runs its loop; MODEL_UNKNOWN */
+    const char *name; /* NULL: it has none (before 3.8), or unknown */
+    const char *coro; /* qualified name of its coroutine; NULL unknown */
+    enum model_task_state state;
+    bool truncated; /* frames or tasks that await it were left out */
+    struct model_frame
+        *frames; /* of what it awaits and that awaits ..., innermost first; its coroutine is last */
+    size_t n_frames;
+    uint64_t *awaited_by; /* ids of tasks that wait for it, as far as known */
+    size_t n_awaited_by;
 };
 
 /* One OS thread of the target, with its Python stack if it has one. */
@@ -130,8 +162,11 @@ struct model_snapshot {
     struct model_process process;
     struct model_thread *threads; /* the agent's own threads are left out; main thread first, then by tid */
     size_t n_threads;
+    struct model_task *tasks; /* one thread's after the other's; NULL: not asked for, or not known */
+    size_t n_tasks;
+    const char *note; /* what was asked for and could not be had, and why; NULL nothing */
     uint64_t dropped; /* notifications this session lost before this one */
-    bool incomplete;  /* a limit cut threads or frames off */
+    bool incomplete;  /* a limit cut threads, frames or tasks off */
     struct arena arena;
 };
 
@@ -228,6 +263,10 @@ struct model_status {
     uint64_t calls_interrupted; /* the same, and their callers saw EINTR */
     uint64_t unknown_frames;    /* of exact samples: the code was gone before it was read */
     double us_per_signal;       /* spent in the handler, on the job's threads; NAN before the first */
+    uint64_t gil_holds;         /* how often the python worker had the GIL */
+    uint64_t gil_refused;       /* what it was asked for and did not do, mostly for want of the GIL */
+    double us_per_gil_hold;     /* CPU time it used while it had the GIL; NAN never */
+    double us_longest_gil_hold; /* and at most */
     double overhead_pct;        /* CPU of the agent, of one core, over the last seconds; NAN unknown */
     double budget_pct;          /* what the sampler may cost at most */
     bool stretched;             /* the interval is longer than asked for, to stay within the budget */
@@ -246,7 +285,7 @@ void model_target_fini(struct model_target *t);
 void model_sample_batch_fini(struct model_sample_batch *b);
 void model_status_fini(struct model_status *s);
 
-/* Leave thread `tid` in a snapshot as the only one; none when it is not there. */
+/* Leave thread `tid` in a snapshot as the only one, with its tasks; none when it is not there. */
 void model_snapshot_keep(struct model_snapshot *s, int64_t tid);
 
 /* "held", "waiting", "none", or NULL when unknown. */
@@ -258,11 +297,21 @@ const char *model_local_kind_name(enum model_local_kind k);
 /* Take native frames and entries out of all stacks: Python frames remain. */
 void model_snapshot_strip_native(struct model_snapshot *s);
 
+/* Are there native frames or entries? */
+bool model_snapshot_has_native(const struct model_snapshot *s);
+
+/* The same snapshot without native frames and entries. `out` has lists of its own, in its own arena; all else is that of `s` and
+ * lives as long. 0, or -1 without memory; `out` is to be given back by model_snapshot_fini in either case. */
+int model_snapshot_copy_python(const struct model_snapshot *s, struct model_snapshot *out);
+
 /* The same of one list; number of frames that remain. `locals` (of each frame; NULL: none) is kept in step. */
 size_t model_frames_strip_native(struct model_frame *frames, size_t n, const struct model_locals **locals);
 
 /* "merged", "apart", or NULL when there are no native frames. */
 const char *model_native_name(enum model_native n);
+
+/* "pending", "running", or NULL when unknown. */
+const char *model_task_state_name(enum model_task_state s);
 
 /* "python" or "native". */
 const char *model_frame_kind_name(enum model_frame_kind k);

@@ -89,7 +89,7 @@ extern const struct option_def cli_launch_rows[];
 
 struct cli_backtrace_options {
     struct cli_options common; /* first */
-    bool no_inject, block, locals, native;
+    bool no_inject, block, locals, repr, tasks, native;
 };
 extern const struct option_def cli_backtrace_rows[];
 

@@ -24,6 +24,10 @@ const struct option_def cli_backtrace_rows[] = {
      "arguments and local variables of every frame, with their values", 0, 0},
     {"native", 'n', OPTION_FLAG, offsetof(struct cli_backtrace_options, native), NULL,
      "C and C++ frames too, in the order of the calls", 0, 0},
+    {"repr", 'r', OPTION_FLAG, offsetof(struct cli_backtrace_options, repr), NULL,
+     "the same, by the repr() of the job's own classes: runs code of the job", 0, 0},
+    {"tasks", 'a', OPTION_FLAG, offsetof(struct cli_backtrace_options, tasks), NULL,
+     "tasks of asyncio, with what each awaits, below the thread of their loop", 0, 0},
     {.name = NULL},
 };
 
@@ -149,6 +153,52 @@ static void backtrace_put_native_frame(struct strbuf *out, const struct model_fr
     (void)strbuf_adds(out, "]\n");
 }
 
+static void backtrace_put_frame(struct strbuf *out, const char *indent, const struct model_frame *f) {
+    (void)strbuf_adds(out, indent);
+    backtrace_put_name(out, f->func);
+    (void)strbuf_adds(out, " (");
+    backtrace_put_name(out, f->file);
+    if (f->line > 0)
+        (void)strbuf_addf(out, ":%d", f->line);
+    (void)strbuf_adds(out, ")\n");
+}
+
+/* Names of the tasks that wait for one; those that are done by now have none. */
+static void backtrace_put_awaiters(struct strbuf *out, const struct model_snapshot *s,
+                                   const struct model_task *t) {
+    for (size_t i = 0; i < t->n_awaited_by; i++) {
+        const struct model_task *by = NULL;
+        for (size_t k = 0; k < s->n_tasks && !by; k++)
+            if (s->tasks[k].id == t->awaited_by[i])
+                by = &s->tasks[k];
+        (void)strbuf_adds(out, i ? ", " : ", awaited by ");
+        backtrace_put_name(out, by ? by->name ? by->name : by->coro : NULL);
+    }
+}
+
+/* The tasks of the loop that thread `tid` runs. */
+static void backtrace_put_tasks(struct strbuf *out, const struct model_snapshot *s, int64_t tid) {
+    for (size_t i = 0; i < s->n_tasks; i++) {
+        const struct model_task *t = &s->tasks[i];
+        const char *state = model_task_state_name(t->state);
+        if (t->tid != tid)
+            continue;
+        (void)strbuf_adds(out, "    Task ");
+        if (t->name) {
+            backtrace_put_name(out, t->name);
+            (void)strbuf_addc(out, ' ');
+        }
+        backtrace_put_name(out, t->coro);
+        (void)strbuf_addf(out, ", %s", state ? state : "state unknown");
+        backtrace_put_awaiters(out, s, t);
+        (void)strbuf_addc(out, '\n');
+        for (size_t k = 0; k < t->n_frames; k++)
+            backtrace_put_frame(out, "        ", &t->frames[k]);
+        if (t->truncated)
+            (void)strbuf_adds(out, "        ... (more left out)\n");
+    }
+}
+
 static void backtrace_put_thread(struct strbuf *out, const struct model_snapshot *s,
                                  const struct model_thread *t, bool locals) {
     (void)strbuf_adds(out, "\nThread ");
@@ -173,18 +223,20 @@ static void backtrace_put_thread(struct strbuf *out, const struct model_snapshot
             backtrace_put_native_frame(out, f);
             continue;
         }
-        (void)strbuf_adds(out, "    ");
-        backtrace_put_name(out, f->func);
-        (void)strbuf_adds(out, " (");
-        backtrace_put_name(out, f->file);
-        if (f->line > 0)
-            (void)strbuf_addf(out, ":%d", f->line);
-        (void)strbuf_adds(out, ")\n");
+        backtrace_put_frame(out, "    ", f);
         if (locals && f->kind == MODEL_FRAME_PYTHON)
             backtrace_put_locals(out, t->locals ? t->locals[i] : NULL);
     }
     if (t->truncated)
         (void)strbuf_adds(out, "    ... (outer frames left out)\n");
+    backtrace_put_tasks(out, s, t->tid);
+}
+
+static bool backtrace_has_thread(const struct model_snapshot *s, int64_t tid) {
+    for (size_t i = 0; i < s->n_threads; i++)
+        if (s->threads[i].tid == tid)
+            return true;
+    return false;
 }
 
 static void backtrace_put_text(struct strbuf *out, const struct model_target *t,
@@ -192,8 +244,18 @@ static void backtrace_put_text(struct strbuf *out, const struct model_target *t,
     backtrace_put_head(out, t, s);
     for (size_t i = 0; i < s->n_threads; i++)
         backtrace_put_thread(out, s, &s->threads[i], locals);
+    for (size_t i = 0; i < s->n_tasks; i++)
+        if (!backtrace_has_thread(s, s->tasks[i].tid) && (i == 0 || s->tasks[i].tid != s->tasks[i - 1].tid)) {
+            (void)strbuf_adds(out, "\nTasks of a loop whose thread is not known\n");
+            backtrace_put_tasks(out, s, s->tasks[i].tid);
+        }
+    if (s->note) {
+        (void)strbuf_adds(out, "\n(");
+        backtrace_put_name(out, s->note);
+        (void)strbuf_adds(out, ")\n");
+    }
     if (s->incomplete)
-        (void)strbuf_adds(out, "\n(a limit left threads or frames out)\n");
+        (void)strbuf_adds(out, "\n(a limit left threads, frames or tasks out)\n");
 }
 
 int cli_run_backtrace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
@@ -211,20 +273,20 @@ int cli_run_backtrace(const struct cli_options *o, struct session_address *addr,
     if (!c)
         return -1;
     struct model_snapshot snapshot;
-    int rc;
-    if (mine->native)
-        rc = call_native_measured(c, BACKTRACE_LOOK_INTERVAL_MS, mine->locals, &snapshot, e);
-    else if (mine->locals)
-        rc = call_locals_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
-    else
-        rc = call_snapshot_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
+    struct wire_threads want = {.locals = mine->locals || mine->repr,
+                                .repr = mine->repr,
+                                .tasks = mine->tasks,
+                                .native = mine->native};
+    int rc = want.locals || want.tasks || want.native
+                 ? call_details_measured(c, &want, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e)
+                 : call_snapshot_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
     if (rc == 0 && o->json) {
         struct json j;
         json_init(&j, out, 2);
-        document_put_backtrace(&j, call_get_target(c), &snapshot, mine->locals, NULL, 0);
+        document_put_backtrace(&j, call_get_target(c), &snapshot, &want, NULL, 0);
         (void)strbuf_addc(out, '\n');
     } else if (rc == 0) {
-        backtrace_put_text(out, call_get_target(c), &snapshot, mine->locals);
+        backtrace_put_text(out, call_get_target(c), &snapshot, want.locals);
     }
     model_snapshot_fini(&snapshot);
     call_close(c);

@@ -67,6 +67,9 @@ static void status_put_text(struct strbuf *out, const struct model_target *t, co
     status_put_line(out, "mode", text);
     (void)strbuf_addf(out, "%-*s %" PRIu64 ", late %" PRIu64 ", refused %" PRIu64 "\n", STATUS_WIDTH,
                       "signals", s->signals_sent, s->signals_late, s->signals_refused);
+    (void)strbuf_addf(out, "%-*s %" PRIu64 " times by the agent, refused %" PRIu64 "\n", STATUS_WIDTH,
+                      "GIL taken", s->gil_holds, s->gil_refused);
+    status_put_number(out, "longest held", s->us_longest_gil_hold, 0, " us");
     status_put_number(out, "per signal", s->us_per_signal, 2, " us");
     status_put_number(out, "per sample", s->us_per_sample, 2, " us");
     (void)strbuf_addf(out, "%-*s %" PRIu64 ", read errors %" PRIu64 "\n", STATUS_WIDTH, "snapshots",

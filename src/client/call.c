@@ -109,7 +109,7 @@ static const struct session_handler call_handler = {
     .on_state = call_on_state,
     .on_target = call_on_target,
     .on_snapshot = call_on_snapshot,
-    .on_locals = call_on_snapshot,
+    .on_details = call_on_snapshot,
     .on_samples = call_on_samples,
     .on_status = call_on_status,
     .on_reply = call_on_reply,
@@ -206,25 +206,15 @@ int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_sn
     return call_look_first(c, interval_ms, out, e) == 0 ? call_snapshot(c, out, e) : -1;
 }
 
-int call_locals_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
+int call_details_measured(struct call *c, const struct wire_threads *want, unsigned interval_ms,
+                          struct model_snapshot *out, struct err *e) {
     if (call_look_first(c, interval_ms, out, e) != 0)
         return -1;
     memset(out, 0, sizeof *out);
     c->snapshot = out;
-    if (session_ask_locals(c->session, 0, e) != 0)
+    if (session_ask_details(c->session, want, e) != 0)
         return -1;
-    return call_wait(c, CALL_SNAPSHOT, CALL_TIMEOUT_MS / 1000.0, e);
-}
-
-int call_native_measured(struct call *c, unsigned interval_ms, bool locals, struct model_snapshot *out,
-                         struct err *e) {
-    if (call_look_first(c, interval_ms, out, e) != 0)
-        return -1;
-    memset(out, 0, sizeof *out);
-    c->snapshot = out;
-    if (session_ask_native(c->session, 0, locals, e) != 0)
-        return -1;
-    return call_wait(c, CALL_SNAPSHOT, CALL_NATIVE_S, e);
+    return call_wait(c, CALL_SNAPSHOT, want->native ? CALL_NATIVE_S : CALL_TIMEOUT_MS / 1000.0, e);
 }
 
 int call_set_native(struct call *c, bool native, struct err *e) {

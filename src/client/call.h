@@ -32,12 +32,9 @@ int call_status(struct call *c, struct model_status *out, struct err *e);
 /* Two looks `interval_ms` apart; the second is returned, which therefore knows what was on the CPU. */
 int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e);
 
-/* The same with the locals of every frame. */
-int call_locals_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e);
-
-/* The same with native frames, and, if `locals`, with locals. */
-int call_native_measured(struct call *c, unsigned interval_ms, bool locals, struct model_snapshot *out,
-                         struct err *e);
+/* The same, the second with what `want` says. */
+int call_details_measured(struct call *c, const struct wire_threads *want, unsigned interval_ms,
+                          struct model_snapshot *out, struct err *e);
 
 /* Samples have native frames. 0, or -1: they are not to be had. */
 int call_set_native(struct call *c, bool native, struct err *e);

@@ -97,7 +97,54 @@ static void document_put_frame(struct json *j, const struct model_frame *f, size
     json_object_end(j);
 }
 
-static void document_put_thread(struct json *j, const struct model_thread *t, bool locals) {
+/* Is it of the loop that thread `t` runs? NULL: of one that no thread of the snapshot is known to run? */
+static bool document_is_task_of(const struct model_snapshot *s, const struct model_task *task,
+                                const struct model_thread *t) {
+    if (t)
+        return task->tid == t->tid;
+    for (size_t i = 0; i < s->n_threads; i++)
+        if (s->threads[i].tid == task->tid)
+            return false;
+    return true;
+}
+
+static void document_put_task(struct json *j, const struct model_task *t) {
+    json_object_begin(j);
+    json_kv_uint(j, "id", t->id);
+    json_kv_string(j, "name", t->name);
+    json_kv_string(j, "coro", t->coro);
+    json_kv_string(j, "state", model_task_state_name(t->state));
+    json_key(j, "awaited_by");
+    json_array_begin(j);
+    for (size_t i = 0; i < t->n_awaited_by; i++)
+        json_uint(j, t->awaited_by[i]);
+    json_array_end(j);
+    json_kv_bool(j, "truncated", t->truncated);
+    json_key(j, "frames");
+    json_array_begin(j);
+    for (size_t i = 0; i < t->n_frames; i++)
+        document_put_frame(j, &t->frames[i], i, false, NULL);
+    json_array_end(j);
+    json_object_end(j);
+}
+
+/* Null when they are not known. */
+static void document_put_tasks(struct json *j, const char *key, const struct model_snapshot *s,
+                               const struct model_thread *t) {
+    json_key(j, key);
+    if (!s->tasks) {
+        json_null(j);
+        return;
+    }
+    json_array_begin(j);
+    for (size_t i = 0; i < s->n_tasks; i++)
+        if (document_is_task_of(s, &s->tasks[i], t))
+            document_put_task(j, &s->tasks[i]);
+    json_array_end(j);
+}
+
+static void document_put_thread(struct json *j, const struct model_snapshot *s, const struct model_thread *t,
+                                bool locals, bool tasks) {
     char state[2] = {t->state, '\0'};
     json_object_begin(j);
     json_kv_int(j, "tid", t->tid);
@@ -122,6 +169,8 @@ static void document_put_thread(struct json *j, const struct model_thread *t, bo
     for (size_t i = 0; i < t->n_frames; i++)
         document_put_frame(j, &t->frames[i], i, locals, t->locals ? t->locals[i] : NULL);
     json_array_end(j);
+    if (tasks)
+        document_put_tasks(j, "tasks", s, t);
     json_object_end(j);
 }
 
@@ -168,8 +217,9 @@ static void document_put_samples(struct json *j, const struct fold *fold, double
 }
 
 void document_put_backtrace(struct json *j, const struct model_target *target,
-                            const struct model_snapshot *snapshot, bool locals, const struct fold *fold,
-                            double elapsed_s) {
+                            const struct model_snapshot *snapshot, const struct wire_threads *want,
+                            const struct fold *fold, double elapsed_s) {
+    bool locals = want && want->locals, tasks = want && want->tasks;
     json_object_begin(j);
     json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
     json_kv_number(j, "timestamp", snapshot->timestamp, 6);
@@ -184,8 +234,12 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
     json_key(j, "threads");
     json_array_begin(j);
     for (size_t i = 0; i < snapshot->n_threads; i++)
-        document_put_thread(j, &snapshot->threads[i], locals);
+        document_put_thread(j, snapshot, &snapshot->threads[i], locals, tasks);
     json_array_end(j);
+    if (tasks)
+        document_put_tasks(j, "other_tasks", snapshot, NULL);
+    if (want)
+        json_kv_string(j, "note", snapshot->note);
     if (fold)
         document_put_samples(j, fold, elapsed_s);
     json_object_end(j);
@@ -215,6 +269,17 @@ static void document_put_sampler(struct json *j, const struct model_status *s) {
     json_object_end(j);
 }
 
+/* What the python worker had the GIL for. */
+static void document_put_gil(struct json *j, const struct model_status *s) {
+    json_key(j, "gil");
+    json_object_begin(j);
+    json_kv_uint(j, "holds", s->gil_holds);
+    json_kv_uint(j, "refused", s->gil_refused);
+    json_kv_number(j, "us_per_hold", s->us_per_gil_hold, 1);
+    json_kv_number(j, "us_longest_hold", s->us_longest_gil_hold, 1);
+    json_object_end(j);
+}
+
 static void document_put_nothing(struct json *j, const char *key) {
     json_key(j, key);
     json_array_begin(j);
@@ -232,6 +297,7 @@ void document_put_status(struct json *j, const struct model_target *target, cons
     document_put_known(j, "rss_bytes", s->rss_bytes);
     json_kv_int(j, "clients", s->clients);
     document_put_sampler(j, s);
+    document_put_gil(j, s);
     json_kv_uint(j, "snapshots", s->snapshots);
     json_kv_uint(j, "read_errors", s->read_errors);
     json_kv_uint(j, "arena_limit_hits", s->arena_limit_hits);

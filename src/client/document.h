@@ -11,14 +11,15 @@
 #include "base/model.h"
 #include "client/fold.h"
 #include "client/target.h"
+#include "wire/wire.h"
 
 #define DOCUMENT_SCHEMA_VERSION 1
 
-/* Threads with their stacks: `backtrace --json` and `--export json`. `locals`: with those of the frames, as far
- * as the snapshot has them. `fold` adds "samples"; NULL without. */
+/* Threads with their stacks: `backtrace --json` and `--export json`. `want`: what was asked for
+ * beside (locals, tasks), as far as the snapshot has it; NULL nothing. `fold` adds "samples"; NULL without. */
 void document_put_backtrace(struct json *j, const struct model_target *target,
-                            const struct model_snapshot *snapshot, bool locals, const struct fold *fold,
-                            double elapsed_s);
+                            const struct model_snapshot *snapshot, const struct wire_threads *want,
+                            const struct fold *fold, double elapsed_s);
 
 /* `status --json`: the agent about itself. */
 void document_put_status(struct json *j, const struct model_target *target,

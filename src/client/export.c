@@ -105,9 +105,9 @@ static int export_look(const struct export_format *f, double duration_s, const s
         return 0;
     unsigned interval_ms =
         sample || duration_s <= 0 ? EXPORT_LOOK_INTERVAL_MS : (unsigned)(duration_s * 1000);
-    int rc = r->native   ? call_native_measured(c, interval_ms, r->locals, snapshot, e)
-             : r->locals ? call_locals_measured(c, interval_ms, snapshot, e)
-                         : call_snapshot_measured(c, interval_ms, snapshot, e);
+    struct wire_threads want = {.locals = r->locals, .native = r->native};
+    int rc = want.locals || want.native ? call_details_measured(c, &want, interval_ms, snapshot, e)
+                                        : call_snapshot_measured(c, interval_ms, snapshot, e);
     if (rc != 0)
         return -1;
     if (!sample && f->wants_samples && fold_add_snapshot(fold, snapshot) != 0)

@@ -8,8 +8,9 @@
 int export_render_json(const struct export_data *data, struct strbuf *out, struct err *e) {
     struct json j;
     json_init(&j, out, 2);
-    document_put_backtrace(&j, data->target, data->snapshot, data->request->locals,
-                           data->elapsed_s > 0 ? data->fold : NULL, data->elapsed_s);
+    struct wire_threads want = {.locals = data->request->locals};
+    document_put_backtrace(&j, data->target, data->snapshot, &want, data->elapsed_s > 0 ? data->fold : NULL,
+                           data->elapsed_s);
     (void)strbuf_addc(out, '\n');
     if (json_finish(&j) != 0 || out->failed)
         return err_set(e, ERR_FAILED, "out of memory for the JSON document");

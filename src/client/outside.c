@@ -24,9 +24,8 @@ struct outside_request {
     enum wire_method method; /* threads, subscribe, unsubscribe */
     enum wire_stream stream;
     double rate_hz;
-    bool locals; /* threads: with locals, of ... */
-    bool native; /* threads: with native frames, of ... */
-    int64_t tid;
+    bool details; /* threads: with more, as `want` says */
+    struct wire_threads want;
 };
 
 struct outside {
@@ -173,21 +172,12 @@ static void outside_snapshot(struct outside *o, bool asked) {
         outside_reply(o, WIRE_THREADS, &why);
 }
 
-static int outside_read_wanted(struct outside *o, const struct outside_request *r, struct model_snapshot *out,
-                               struct err *e) {
-    if (!r->native)
-        return o->reader->locals(o->arg, r->tid, out, e);
-    if (!o->reader->native)
-        return err_set(e, ERR_FAILED, "native frames cannot be read from outside");
-    return o->reader->native(o->arg, r->tid, r->locals, out, e);
-}
-
-static void outside_locals(struct outside *o, const struct outside_request *r) {
-    struct outside_event *ev = outside_event_new(OUTSIDE_LOCALS);
+static void outside_details(struct outside *o, const struct wire_threads *want) {
+    struct outside_event *ev = outside_event_new(OUTSIDE_DETAILS);
     struct err why = {0};
     if (!ev)
         return;
-    int rc = outside_read_wanted(o, r, &ev->snapshot, &why);
+    int rc = o->reader->details(o->arg, want, &ev->snapshot, &why);
     outside_tell_change(o);
     if (rc == 0) {
         outside_post(o, ev);
@@ -265,8 +255,8 @@ static void outside_set_stream(struct outside *o, enum wire_stream stream, doubl
 
 static void outside_serve(struct outside *o, const struct outside_request *r) {
     if (r->method == WIRE_THREADS) {
-        if (r->locals || r->native)
-            outside_locals(o, r);
+        if (r->details)
+            outside_details(o, &r->want);
         else
             outside_snapshot(o, true);
         return;
@@ -363,13 +353,9 @@ int outside_ask_snapshot(struct outside *o, struct err *e) {
     return outside_ask(o, &(struct outside_request){.method = WIRE_THREADS}, e);
 }
 
-int outside_ask_locals(struct outside *o, int64_t tid, struct err *e) {
-    return outside_ask(o, &(struct outside_request){.method = WIRE_THREADS, .locals = true, .tid = tid}, e);
-}
-
-int outside_ask_native(struct outside *o, int64_t tid, bool locals, struct err *e) {
-    struct outside_request r = {.method = WIRE_THREADS, .locals = locals, .native = true, .tid = tid};
-    return outside_ask(o, &r, e);
+int outside_ask_details(struct outside *o, const struct wire_threads *want, struct err *e) {
+    return outside_ask(o, &(struct outside_request){.method = WIRE_THREADS, .details = true, .want = *want},
+                       e);
 }
 
 int outside_ask_stream(struct outside *o, enum wire_stream stream, double rate_hz, struct err *e) {

@@ -27,10 +27,8 @@ struct outside_reader {
     /* Has it become another target (after execve) since the last call? Then `out` says which. */
     bool (*changed)(void *arg, struct model_target *out);
     int (*snapshot)(void *arg, struct model_snapshot *out, struct err *e);
-    /* The same with locals of thread `tid`, which is then the only one, or of all (0). */
-    int (*locals)(void *arg, int64_t tid, struct model_snapshot *out, struct err *e);
-    /* The same with native frames, named and merged, and, if `locals`, with locals; NULL: it has none. */
-    int (*native)(void *arg, int64_t tid, bool locals, struct model_snapshot *out, struct err *e);
+    /* The same with what `want` says, of its one thread or of all. */
+    int (*details)(void *arg, const struct wire_threads *want, struct model_snapshot *out, struct err *e);
     /* Look at every thread; `wanted_ns` is the mean time between looks. Calls `flush` when it can hold no more. */
     int (*tick)(void *arg, uint64_t wanted_ns, void (*flush)(void *flush_arg), void *flush_arg,
                 struct err *e);
@@ -47,7 +45,7 @@ enum outside_kind {
     OUTSIDE_OPENED = 0, /* target; the first of all */
     OUTSIDE_CHANGED,    /* target */
     OUTSIDE_SNAPSHOT,   /* of the stream, or asked for */
-    OUTSIDE_LOCALS,     /* snapshot, asked for */
+    OUTSIDE_DETAILS,    /* snapshot, asked for */
     OUTSIDE_SAMPLES,
     OUTSIDE_REPLY, /* to `method`; failed: error */
     OUTSIDE_ENDED, /* error says why; the last of all */
@@ -89,8 +87,8 @@ void outside_event_free(struct outside_event *ev);
 /* Ask for a snapshot (answered by OUTSIDE_SNAPSHOT, or OUTSIDE_REPLY with an error), for a stream at `rate_hz`, or, with 0, for
  * no more of it (answered by OUTSIDE_REPLY). 0, or -1 with the error: too much is waiting. */
 int outside_ask_snapshot(struct outside *o, struct err *e);
-int outside_ask_locals(struct outside *o, int64_t tid, struct err *e); /* answered by OUTSIDE_LOCALS */
-int outside_ask_native(struct outside *o, int64_t tid, bool locals, struct err *e); /* the same */
+/* Answered by OUTSIDE_DETAILS. */
+int outside_ask_details(struct outside *o, const struct wire_threads *want, struct err *e);
 int outside_ask_stream(struct outside *o, enum wire_stream stream, double rate_hz, struct err *e);
 
 #endif

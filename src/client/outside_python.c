@@ -164,30 +164,34 @@ static int outside_python_snapshot(void *arg, struct model_snapshot *out, struct
     return outside_python_look(arg, NULL, out, e);
 }
 
-static int outside_python_locals(void *arg, int64_t tid, struct model_snapshot *out, struct err *e) {
-    struct pystack_locals_wish wish = {.tid = tid};
-    if (outside_python_look(arg, &wish, out, e) != 0)
-        return -1;
-    if (tid)
-        model_snapshot_keep(out, tid);
-    return 0;
-}
-
-static int outside_python_native(void *arg, int64_t tid, bool locals, struct model_snapshot *out,
-                                 struct err *e) {
-    struct outside_python *o = arg;
-    struct pystack_locals_wish wish = {.tid = tid};
+static int outside_python_want_native(struct outside_python *o, int64_t tid, struct err *e) {
     if (!o->names)
         o->names = native_names_new(o->addr.pid);
-    if (!o->names || pystack_want_native(o->ps, &(struct native_wish){.wanted = true, .tid = tid}) != 0)
-        return err_set(e, ERR_FAILED, "out of memory for native frames");
-    int rc = outside_python_look(o, locals ? &wish : NULL, out, e);
-    (void)pystack_want_native(o->ps, NULL);
+    if (o->names && pystack_want_native(o->ps, &(struct native_wish){.wanted = true, .tid = tid}) == 0)
+        return 0;
+    return err_set(e, ERR_FAILED, "out of memory for native frames");
+}
+
+static int outside_python_details(void *arg, const struct wire_threads *want, struct model_snapshot *out,
+                                  struct err *e) {
+    struct outside_python *o = arg;
+    struct pystack_locals_wish wish = {
+        .tid = want->tid, .without_locals = !want->locals, .tasks = want->tasks};
+    if (want->native && outside_python_want_native(o, want->tid, e) != 0)
+        return -1;
+    int rc = outside_python_look(o, want->locals || want->tasks ? &wish : NULL, out, e);
+    if (want->native)
+        (void)pystack_want_native(o->ps, NULL);
     if (rc != 0)
         return -1;
-    if (tid)
-        model_snapshot_keep(out, tid);
-    (void)native_names_snapshot(o->names, out);
+    if (want->tasks && !out->tasks)
+        out->note = pystack_tells_tasks(o->ps)
+                        ? "tasks are not known: what asyncio tells of them cannot be read"
+                        : "tasks are not known: before Python 3.14 an agent has to ask for them";
+    if (want->tid)
+        model_snapshot_keep(out, want->tid);
+    if (want->native)
+        (void)native_names_snapshot(o->names, out);
     return 0;
 }
 
@@ -238,8 +242,7 @@ const struct outside_reader outside_python_reader = {
     .open = outside_python_open,
     .changed = outside_python_changed,
     .snapshot = outside_python_snapshot,
-    .locals = outside_python_locals,
-    .native = outside_python_native,
+    .details = outside_python_details,
     .tick = outside_python_tick,
     .pending = outside_python_pending,
     .take = outside_python_take,

@@ -34,8 +34,8 @@ struct session_handler {
     void (*on_state)(void *arg, enum session_state state, const struct err *why);
     void (*on_target)(void *arg, struct model_target *target);
     void (*on_snapshot)(void *arg, struct model_snapshot *snapshot);
-    /* The answer to session_ask_locals and session_ask_native. */
-    void (*on_locals)(void *arg, struct model_snapshot *snapshot);
+    /* The answer to session_ask_details. */
+    void (*on_details)(void *arg, struct model_snapshot *snapshot);
     void (*on_samples)(void *arg, struct model_sample_batch *batch);
     void (*on_status)(void *arg, struct model_status *status);
     void (*on_reply)(void *arg, enum wire_method method,
@@ -63,11 +63,9 @@ double session_retry_in_s(const struct session *s);
 
 /* Ask; answers come by the handlers. Streams are asked for again after a reconnect. 0 or -1. */
 int session_request(struct session *s, enum wire_method m, struct err *e); /* threads, status, eject */
-/* Ask for the threads with locals of their frames, of thread `tid` alone (none when it is not there) or of all (0). The answer
- * comes by on_locals, a refusal by on_reply. 0 or -1. */
-int session_ask_locals(struct session *s, int64_t tid, struct err *e);
-/* The same with native frames, named and merged, and, if `locals`, with locals. */
-int session_ask_native(struct session *s, int64_t tid, bool locals, struct err *e);
+/* Ask for the threads with what `want` says (locals, tasks, native frames, which are then named and merged; its mode is the session's), of one thread alone (none when it is
+ * not there) or of all (tid 0). The answer comes by on_details, a refusal by on_reply. 0 or -1. */
+int session_ask_details(struct session *s, const struct wire_threads *want, struct err *e);
 int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
 /* How running threads are looked at, from the next subscription on. */
 void session_set_sampling(struct session *s, enum model_sampling mode);

@@ -28,8 +28,8 @@ static const double session_backoff_s[] = {0.25, 0.5, 1.0, 2.0, 5.0};
 struct session_pending {
     uint32_t id; /* 0: free */
     enum wire_method method;
-    bool locals; /* of threads: with locals, or native frames */
-    bool native; /* of threads: with native frames */
+    bool details; /* of threads: with locals, tasks or native frames */
+    bool native;  /* of threads: with native frames */
     uint64_t deadline_ns;
 };
 
@@ -200,7 +200,7 @@ static uint32_t session_expect(struct session_agent *s, enum wire_method m, stru
             continue;
         p->id = ++s->next_id ? s->next_id : ++s->next_id;
         p->method = m;
-        p->locals = p->native = false;
+        p->details = p->native = false;
         p->deadline_ns = clock_mono_ns() + SESSION_ANSWER_TIMEOUT_NS;
         return p->id;
     }
@@ -247,31 +247,25 @@ static int session_agent_request(struct session *base, enum wire_method m, struc
     return rc;
 }
 
-static int session_ask_wanted(struct session_agent *s, const struct wire_threads *want, struct err *e) {
+static int session_agent_ask_details(struct session *base, const struct wire_threads *wanted, struct err *e) {
+    struct session_agent *s = session_of(base);
+    struct wire_threads want = *wanted;
+    want.mode = s->sampling;
+    if (want.native && session_native_start(&s->native, e) != 0)
+        return -1;
     if (s->state != SESSION_CONNECTED)
         return err_set(e, ERR_FAILED, "not connected");
     uint32_t id = session_expect(s, WIRE_THREADS, e);
     if (!id)
         return -1;
-    session_find_pending(s, id)->locals = true;
-    session_find_pending(s, id)->native = want->native;
+    session_find_pending(s, id)->details = true;
+    session_find_pending(s, id)->native = want.native;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_threads(&b, id, want);
+    (void)wire_put_threads(&b, id, &want);
     int rc = session_send(s, id, &b, e);
     strbuf_fini(&b);
     return rc;
-}
-
-static int session_agent_ask_locals(struct session *base, int64_t tid, struct err *e) {
-    struct session_agent *s = session_of(base);
-    return session_ask_wanted(s, &(struct wire_threads){.locals = true, .tid = tid, .mode = s->sampling}, e);
-}
-
-static int session_agent_ask_native(struct session *base, int64_t tid, bool locals, struct err *e) {
-    struct session_agent *s = session_of(base);
-    struct wire_threads want = {.locals = locals, .native = true, .tid = tid, .mode = s->sampling};
-    return session_native_start(&s->native, e) == 0 ? session_ask_wanted(s, &want, e) : -1;
 }
 
 static int session_agent_set_native(struct session *base, bool native, struct err *e) {
@@ -347,10 +341,10 @@ static void session_greet(struct session_agent *s, const struct wire_message *m)
             (void)session_send_stream(s, (enum wire_stream)i, NULL);
 }
 
-static void session_on_threads(struct session_agent *s, const struct wire_message *m, bool locals,
+static void session_on_threads(struct session_agent *s, const struct wire_message *m, bool details,
                                bool native) {
     void (*handler)(void *arg, struct model_snapshot *snapshot) =
-        locals ? s->handler.on_locals : s->handler.on_snapshot;
+        details ? s->handler.on_details : s->handler.on_snapshot;
     struct model_snapshot snapshot;
     struct err why;
     if (wire_get_snapshot(m, &snapshot, &why) != 0)
@@ -402,7 +396,7 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
     if (!p)
         return; /* an answer nobody waits for */
     enum wire_method method = p->method;
-    bool locals = p->locals, native = p->native;
+    bool details = p->details, native = p->native;
     p->id = 0;
     session_arm_timeout(s);
     enum wire_error code = WIRE_E_UNAVAILABLE;
@@ -416,7 +410,7 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
         session_greet(s, m);
         return;
     case WIRE_THREADS:
-        session_on_threads(s, m, locals, native);
+        session_on_threads(s, m, details, native);
         return;
     case WIRE_STATUS:
         session_on_status(s, m);
@@ -560,9 +554,8 @@ static const struct source session_agent_source = {
     .retry_in_s = session_agent_retry_in_s,
     .request = session_agent_request,
     .set_sampling = session_agent_set_sampling,
+    .ask_details = session_agent_ask_details,
     .set_budget = session_agent_set_budget,
-    .ask_locals = session_agent_ask_locals,
-    .ask_native = session_agent_ask_native,
     .set_native = session_agent_set_native,
     .subscribe = session_agent_subscribe,
     .unsubscribe = session_agent_unsubscribe,

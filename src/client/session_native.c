@@ -13,8 +13,8 @@ static void session_native_handle(struct session_native *n, struct native_work *
     const struct session_handler *h = n->handler;
     switch (work->kind) {
     case NATIVE_WORK_SNAPSHOT:
-        if (h->on_locals)
-            h->on_locals(n->arg, &work->snapshot);
+        if (h->on_details)
+            h->on_details(n->arg, &work->snapshot);
         return;
     case NATIVE_WORK_BATCH:
         n->dropped += work->failed ? work->batch.n_samples : 0;

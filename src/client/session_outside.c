@@ -50,9 +50,9 @@ static void session_outside_handle(struct session_outside *s, struct outside_eve
             h->on_target(s->arg, &ev->target);
         session_outside_set_state(s, SESSION_CONNECTED, NULL);
         return;
-    case OUTSIDE_LOCALS:
-        if (h->on_locals)
-            h->on_locals(s->arg, &ev->snapshot);
+    case OUTSIDE_DETAILS:
+        if (h->on_details)
+            h->on_details(s->arg, &ev->snapshot);
         return;
     case OUTSIDE_SNAPSHOT:
         if (h->on_snapshot)
@@ -108,22 +108,17 @@ static int session_outside_request(struct session *base, enum wire_method m, str
     return outside_ask_snapshot(s->reader, e);
 }
 
-static int session_outside_ask_locals(struct session *base, int64_t tid, struct err *e) {
-    struct session_outside *s = session_outside_of(base);
-    return session_outside_check(s, e) == 0 ? outside_ask_locals(s->reader, tid, e) : -1;
-}
-
-static int session_outside_ask_native(struct session *base, int64_t tid, bool locals, struct err *e) {
+static int session_outside_ask_details(struct session *base, const struct wire_threads *want, struct err *e) {
     struct session_outside *s = session_outside_of(base);
     if (session_outside_check(s, e) != 0)
         return -1;
-    if (!s->addr.block)
+    if (want->native && !s->addr.block)
         return err_set(
             e, ERR_ATTACH,
             "process %d is read from outside, where the native frames of a thread are known only while "
             "it is stopped: add --no-inject --block",
             (int)s->addr.pid);
-    return outside_ask_native(s->reader, tid, locals, e);
+    return outside_ask_details(s->reader, want, e);
 }
 
 static int session_outside_set_native(struct session *base, bool native, struct err *e) {
@@ -175,9 +170,8 @@ static const struct source session_outside_source = {
     .get_state = session_outside_get_state,
     .retry_in_s = session_outside_retry_in_s,
     .request = session_outside_request,
+    .ask_details = session_outside_ask_details,
     .set_budget = session_outside_set_budget,
-    .ask_locals = session_outside_ask_locals,
-    .ask_native = session_outside_ask_native,
     .set_native = session_outside_set_native,
     .subscribe = session_outside_subscribe,
     .unsubscribe = session_outside_unsubscribe,

@@ -33,12 +33,8 @@ void session_set_sampling(struct session *s, enum model_sampling mode) {
 
 void session_set_budget(struct session *s, double budget_pct) { s->source->set_budget(s, budget_pct); }
 
-int session_ask_locals(struct session *s, int64_t tid, struct err *e) {
-    return s->source->ask_locals(s, tid, e);
-}
-
-int session_ask_native(struct session *s, int64_t tid, bool locals, struct err *e) {
-    return s->source->ask_native(s, tid, locals, e);
+int session_ask_details(struct session *s, const struct wire_threads *want, struct err *e) {
+    return s->source->ask_details(s, want, e);
 }
 
 int session_set_native(struct session *s, bool native, struct err *e) {

@@ -18,9 +18,8 @@ struct source {
     double (*retry_in_s)(const struct session *s);
     int (*request)(struct session *s, enum wire_method m, struct err *e);
     void (*set_sampling)(struct session *s, enum model_sampling mode); /* NULL: there is nothing to choose */
+    int (*ask_details)(struct session *s, const struct wire_threads *want, struct err *e);
     void (*set_budget)(struct session *s, double budget_pct);
-    int (*ask_locals)(struct session *s, int64_t tid, struct err *e);
-    int (*ask_native)(struct session *s, int64_t tid, bool locals, struct err *e);
     int (*set_native)(struct session *s, bool native, struct err *e);
     int (*subscribe)(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
     int (*unsubscribe)(struct session *s, enum wire_stream stream, struct err *e);

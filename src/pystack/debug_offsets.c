@@ -85,9 +85,10 @@ static const struct debug_word debug_words_3_14[] = {
     WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
     FIELD(tstate_frame, 8), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
     FIELD(tstate_datastack_chunk, 8), SKIP(1),
-    /* frame; stackpointer */
+    /* frame */
     WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
-    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), SKIP(1), FIELD(frame_tlbc_index, 4),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), FIELD(frame_stackpointer, 8),
+    FIELD(frame_tlbc_index, 4),
     /* code */
     WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
     FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
@@ -101,8 +102,8 @@ static const struct debug_word debug_words_3_14[] = {
     /* int, bytes, str */
     WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
     FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size),
-    /* gc */
-    SIZE, FIELD_TO(gc_collecting, 4)};
+    /* gc; generator: gi_name */
+    SIZE, FIELD_TO(gc_collecting, 4), SIZE, SKIP(1), FIELD(gen_iframe, 8), FIELD(gen_frame_state, 1)};
 
 static const struct debug_word debug_words_3_15[] = {
     SIZE, FIELD(runtime_finalizing, 8), FIELD(runtime_interpreters_head, 8),
@@ -117,11 +118,11 @@ static const struct debug_word debug_words_3_15[] = {
     FIELD(tstate_datastack_chunk, 8), SKIP(6),
     /* frame, code, object: as 3.14 */
     WHOLE(off.frame_size), FIELD(frame_previous, 8), FIELD(frame_code, 8), FIELD(frame_instr, 8),
-    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), SKIP(1), FIELD(frame_tlbc_index, 4),
-    WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8), FIELD(code_qualname, 8),
-    FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4), FIELD(code_names, 8),
-    FIELD(code_kinds, 8), FIELD(code_bytes, 1), FIELD(code_tlbc, 8), WHOLE(off.object_size),
-    FIELD(object_type, 8),
+    FIELD(frame_localsplus, 8), FIELD(frame_owner, 1), FIELD(frame_stackpointer, 8),
+    FIELD(frame_tlbc_index, 4), WHOLE(off.code_size), FIELD(code_filename, 8), FIELD(code_name, 8),
+    FIELD(code_qualname, 8), FIELD(code_linetable, 8), FIELD(code_firstlineno, 4), FIELD(code_argcount, 4),
+    FIELD(code_names, 8), FIELD(code_kinds, 8), FIELD(code_bytes, 1), FIELD(code_tlbc, 8),
+    WHOLE(off.object_size), FIELD(object_type, 8),
     /* type: tp_repr; heap type */
     SIZE, FIELD(type_name, 8), SKIP(1), FIELD(type_flags, 8), FIELD(type_basicsize, 8),
     FIELD(type_dictoffset, 8), SIZE, FIELD(type_cached_keys, 8),
@@ -132,8 +133,9 @@ static const struct debug_word debug_words_3_15[] = {
     /* int, bytes, str */
     WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
     FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size),
-    /* size of a string that is not ASCII; gc */
-    SKIP(1), SIZE, FIELD_TO(gc_collecting, 4)};
+    /* size of a string that is not ASCII; gc; generator: gi_name */
+    SKIP(1), SIZE, FIELD_TO(gc_collecting, 4), SKIP(3), SIZE, SKIP(1), FIELD(gen_iframe, 8),
+    FIELD(gen_frame_state, 1)};
 
 /* The form of a minor version. `words`: of the whole struct, also what follows the last one needed. */
 static const struct debug_form {

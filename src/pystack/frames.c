@@ -82,6 +82,15 @@ static int frames_read(struct pystack *ps, uint64_t addr, int look, struct pysta
     return 0;
 }
 
+int pystack_read_first_frame(struct pystack *ps, uint64_t tstate, uint64_t *frame) {
+    return frames_first(ps, tstate, frame);
+}
+
+int pystack_read_raw_frame(struct pystack *ps, uint64_t addr, struct pystack_raw_frame *f) {
+    ps->chunk_len = 0; /* not from a copy */
+    return frames_read(ps, addr, 0, f);
+}
+
 /* Follow the links into ps->raw. A cycle is found by comparing with a frame remembered at every power of two (Brent). */
 static void frames_follow(struct frames_walk *w, uint64_t first) {
     struct pystack *ps = w->ps;

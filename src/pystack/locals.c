@@ -24,6 +24,7 @@
 #define LOCALS_CO_VARKEYWORDS 0x8U
 #define LOCALS_CELL 0x40U /* CO_FAST_CELL, CO_FAST_FREE: Include/internal/pycore_code.h */
 #define LOCALS_FREE 0x80U
+#define LOCALS_TAG_INT 3U /* Py_INT_TAG: Include/internal/pycore_stackref.h */
 
 /* Where a code object keeps its names. */
 struct locals_code {
@@ -39,6 +40,7 @@ struct locals_code {
 struct locals_work {
     struct pystack *ps;
     struct values *values;
+    uint64_t tstate;
     struct arena *arena;
     struct pystack_locals_budget *budget;
     struct locals_code code;
@@ -109,16 +111,18 @@ static int locals_read_name(struct pystack_reader *r, const struct locals_code *
 
 /* ---- values ---- */
 
-/* The object that a variable refers to: 0 none (it is unbound). 0, or -1 when that cannot be read. */
-static int locals_get_object(struct locals_work *w, uint64_t slot, uint8_t kind, uint64_t *object) {
+/* The object that the variable at `slot` refers to: 0 none (it is unbound). 0, or -1 when that cannot be read. */
+static int locals_get_object(struct locals_work *w, uint64_t slot, uint8_t kind, struct model_place *at) {
     struct pystack_reader *r = &w->ps->reader;
-    uint64_t word;
+    uint64_t word, *object = &at->object;
+    *at = (struct model_place){.slot = slot};
     if (mem_read_u64(&r->mem, slot, &word) != 0)
         return -1;
     *object = word & ~(uint64_t)r->off.tag_bits;
     /* The cell of an argument is made by the first instructions: until then the argument itself is there. */
     if (*object && (kind & (LOCALS_CELL | LOCALS_FREE)) &&
         values_kind_of(w->values, *object) == VALUES_CELL) {
+        at->cell = *object;
         if (pystack_read_u64_at(r, *object, r->off.cell_value, object) != 0)
             return -1;
         *object &= ~(uint64_t)r->off.tag_bits;
@@ -131,9 +135,22 @@ static bool locals_is_definition(struct values *v, uint64_t object) {
     return kind == VALUES_MODULE || kind == VALUES_FUNCTION || kind == VALUES_BUILTIN || kind == VALUES_TYPE;
 }
 
+/* Where to ask more about an object: NULL when there is no more to be known of it. */
+static const struct model_place *locals_place(struct locals_work *w, const struct model_place *at,
+                                              const char *text) {
+    bool made, told = values_is_told(w->values, at->object, text, &made);
+    if (told && !made)
+        return NULL;
+    struct model_place *p = arena_alloc(w->arena, sizeof *p);
+    if (p)
+        *p = (struct model_place){
+            .slot = at->slot, .cell = at->cell, .object = at->object, .told = told, .made = made};
+    return p;
+}
+
 /* Add a variable. A NULL text: there is one, but its value is not known. False when there is no room. */
 static bool locals_add(struct locals_work *w, const char *name, const char *type, const char *text,
-                       enum model_local_kind kind) {
+                       enum model_local_kind kind, const struct model_place *at) {
     size_t bytes = strlen(name) + (text ? strlen(text) : 0) + 2;
     if (w->n == LOCALS_PER_FRAME) {
         w->full = true;
@@ -147,6 +164,7 @@ static bool locals_add(struct locals_work *w, const char *name, const char *type
     if (text) {
         l.type = arena_strdup(w->arena, type);
         l.text = arena_strdup(w->arena, text);
+        l.place = locals_place(w, at, text);
     }
     if (w->arena->failed) {
         w->full = w->cut = true;
@@ -174,7 +192,7 @@ static bool locals_read_value(struct locals_work *w, uint64_t object, char *type
 static bool locals_put_slot(struct locals_work *w, uint64_t slot, size_t index) {
     char name[LOCALS_NAME_MAX], type[VALUES_TYPE_MAX], text[VALUES_TEXT_MAX];
     uint8_t bits = w->code.kinds[index];
-    uint64_t object, after;
+    struct model_place at, after;
     bool known = false;
     enum model_local_kind kind = index < w->code.n_arguments ? MODEL_LOCAL_ARGUMENT
                                  : bits & LOCALS_FREE        ? MODEL_LOCAL_FREE
@@ -182,18 +200,18 @@ static bool locals_put_slot(struct locals_work *w, uint64_t slot, size_t index) 
                                                              : MODEL_LOCAL_VARIABLE;
     if (locals_read_name(&w->ps->reader, &w->code, index, name, sizeof name) != 0 || name[0] == '.')
         return true; /* one that the compiler made */
-    if (locals_get_object(w, slot, bits, &object) != 0)
+    if (locals_get_object(w, slot, bits, &at) != 0)
         return true;
-    for (int i = 0; i < LOCALS_RETRIES && object && !known; i++) {
-        known = locals_read_value(w, object, type, text);
-        if (locals_get_object(w, slot, bits, &after) != 0 || after != object) {
+    for (int i = 0; i < LOCALS_RETRIES && at.object && !known; i++) {
+        known = locals_read_value(w, at.object, type, text);
+        if (locals_get_object(w, slot, bits, &after) != 0 || after.object != at.object) {
             w->moved = true;
             known = false;
-            object = after;
+            at = after;
         } else if (!known)
             break;
     }
-    return !object || locals_add(w, name, type, known ? text : NULL, kind);
+    return !at.object || locals_add(w, name, type, known ? text : NULL, kind, &at);
 }
 
 static void locals_put_slots(struct locals_work *w, uint64_t frame) {
@@ -216,7 +234,10 @@ static int locals_put_entry(struct pystack_reader *r, uint32_t index, uint64_t k
         locals_is_definition(w->values, value))
         return 0;
     bool known = locals_read_value(w, value, type, text);
-    return locals_add(w, name, type, known ? text : NULL, MODEL_LOCAL_VARIABLE) ? 0 : 1;
+    return locals_add(w, name, type, known ? text : NULL, MODEL_LOCAL_VARIABLE,
+                      &(struct model_place){.object = value})
+               ? 0
+               : 1;
 }
 
 static void locals_put_dict(struct locals_work *w, uint64_t frame) {
@@ -255,13 +276,19 @@ static bool locals_is_frame_of(struct pystack *ps, const struct model_frame *f, 
 }
 
 /* The variables found, in the arena; NULL without memory. */
-static struct model_locals *locals_keep(struct locals_work *w) {
+static struct model_locals *locals_keep(struct locals_work *w, uint64_t frame, const struct locals_mark *m) {
     struct model_locals *out = arena_calloc(w->arena, 1, sizeof *out);
     struct model_local *items = arena_calloc(w->arena, w->n ? w->n : 1, sizeof *items);
     if (!out || !items)
         return NULL;
     memcpy(items, w->items, w->n * sizeof *items);
-    *out = (struct model_locals){.items = items, .n = w->n, .truncated = w->full};
+    *out = (struct model_locals){.items = items,
+                                 .n = w->n,
+                                 .truncated = w->full,
+                                 .tstate = w->tstate,
+                                 .frame = frame,
+                                 .code = m->code,
+                                 .instr = m->instr};
     return out;
 }
 
@@ -285,19 +312,41 @@ static const struct model_locals *locals_read_frame(struct locals_work *w, const
     bool there = locals_read_mark(ps, addr, &after) == 0 && after.code == before.code &&
                  after.previous == before.previous;
     w->moved = w->moved || !there || after.instr != before.instr;
-    return there ? locals_keep(w) : NULL;
+    return there ? locals_keep(w, addr, &after) : NULL;
 }
 
-const struct model_locals **pystack_locals_read(struct pystack *ps, const struct model_frame *frames,
-                                                size_t n, bool running, struct arena *arena,
-                                                struct pystack_locals_budget *budget, bool *moved,
-                                                bool *cut) {
+int pystack_locals_find_object(struct pystack *ps, uint64_t frame, const struct model_local *local,
+                               uint64_t *object) {
+    struct pystack_reader *r = &ps->reader;
+    uint64_t tags = (uint64_t)r->off.tag_bits, word, dict;
+    if (local->place->slot == 0) {
+        if (pystack_read_u64_at(r, frame, r->off.frame_locals, &dict) != 0 ||
+            pystack_dict_find(r, dict & ~tags, local->name, NULL, &word) != 0)
+            return -1;
+        *object = word;
+        return 0;
+    }
+    if (mem_read_u64(&r->mem, local->place->slot, &word) != 0 ||
+        (tags == LOCALS_TAG_INT && (word & tags) == LOCALS_TAG_INT))
+        return -1; /* a number, not an object */
+    if (local->place->cell && ((word & ~tags) != local->place->cell ||
+                               pystack_read_u64_at(r, local->place->cell, r->off.cell_value, &word) != 0))
+        return -1;
+    *object = word & ~tags;
+    return 0;
+}
+
+const struct model_locals **pystack_locals_read(struct pystack *ps, uint64_t tstate,
+                                                const struct model_frame *frames, size_t n, bool running,
+                                                struct arena *arena, struct pystack_locals_budget *budget,
+                                                bool *moved, bool *cut) {
     const struct model_locals **out = arena_calloc(arena, n ? n : 1, sizeof *out);
     struct locals_work *w = calloc(1, sizeof *w);
     struct values *values = calloc(1, sizeof *values);
     if (out && w && values) {
         w->ps = ps;
         w->values = values;
+        w->tstate = tstate;
         w->running = running;
         w->arena = arena;
         w->budget = budget;

@@ -3,7 +3,8 @@
  * locals: arguments and local variables of frames, by name, with short texts of their values.
  *
  * Read after the frames, from the same memory. Each frame is looked at before and after: one that has gone on meanwhile
- * gives no values (or, if only its own instruction moved, values of about the same moment) and marks its thread as torn.
+ * gives no values (or, if only its own instruction moved, values of about the same moment) and marks its thread as torn. This keeps
+ * values of another moment rare, but proves nothing of a thread that ran meanwhile: the caller marks such a one.
  * Used by the pystack's thread.
  */
 #ifndef PYSTACK_LOCALS_H
@@ -25,11 +26,16 @@ struct pystack_locals_budget {
 /* The budget for one thread alone, or for all. */
 struct pystack_locals_budget pystack_locals_budget(bool one_thread);
 
-/* The locals of the frames that were walked last, within the same call (pystack_codes_begin): one for each frame, NULL where
+/* The locals of the frames of thread state `tstate` that were walked last, within the same call (pystack_codes_begin): one for each frame, NULL where
  * they cannot be read. Of a thread that is `running` every value is read twice. `*moved` is set when a frame was not any more what it had been, `*cut` when the budget or memory
  * ended. NULL without memory. */
-const struct model_locals **pystack_locals_read(struct pystack *ps, const struct model_frame *frames,
-                                                size_t n, bool running, struct arena *arena,
-                                                struct pystack_locals_budget *budget, bool *moved, bool *cut);
+const struct model_locals **pystack_locals_read(struct pystack *ps, uint64_t tstate,
+                                                const struct model_frame *frames, size_t n, bool running,
+                                                struct arena *arena, struct pystack_locals_budget *budget,
+                                                bool *moved, bool *cut);
+
+/* With the GIL held, of a frame that lives: the object that a variable of its refers to now. 0 or -1. */
+int pystack_locals_find_object(struct pystack *ps, uint64_t frame, const struct model_local *local,
+                               uint64_t *object);
 
 #endif

@@ -100,6 +100,9 @@ struct pystack_offsets {
     int32_t function_qualname, method_function, builtin_def, exception_args;
     int32_t gil_switches; /* in the GIL: how often it has changed hands; 0: a static variable */
     int32_t gc_place, gc_collecting;
+    /* Coroutines (from 3.14 on; 0 before): their frame, its state and the value of it that means "awaits"; what is awaited
+     * lies so many words below the frame's stack pointer. */
+    int32_t gen_iframe, gen_frame_state, gen_awaits, gen_awaited_words, frame_stackpointer;
 };
 
 /* The row of a version and build, or NULL. */

@@ -132,9 +132,11 @@ void pystack_set_asker(struct pystack *ps, const struct pystack_asker *asker);
 int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, struct model_snapshot *out,
                      struct err *e);
 
-/* Whose locals a snapshot is to read. */
+/* What a snapshot is to read beside the frames. */
 struct pystack_locals_wish {
-    int64_t tid; /* of this thread, as the target numbers it; 0: of all */
+    int64_t tid;         /* locals of this thread, as the target numbers it; 0: of all */
+    bool without_locals; /* or of none */
+    bool tasks;          /* tasks of asyncio: from 3.14 on; out->tasks stays NULL where they cannot be read */
 };
 
 /* The same with locals of frames: at most 64 of a frame, texts of 200 bytes; of all together 16,384 and a megabyte, of one
@@ -143,6 +145,9 @@ struct pystack_locals_wish {
 int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
                             const struct pystack_locals_wish *wish, struct model_snapshot *out,
                             struct err *e);
+
+/* Can tasks be read from memory in this version, as far as asyncio is loaded? */
+bool pystack_tells_tasks(const struct pystack *ps);
 
 /* What process `pid` (0: this one) is, with what `info` says of its interpreter (NULL: not found). `out` is initialised by this
  * call and owned by the caller (model_target_fini); what cannot be found out is unknown; mode and agent are left to the caller. */

@@ -163,6 +163,10 @@ bool pystack_in_other_namespace(pid_t pid);
 ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 
+/* frames.c: the innermost frame of a thread state (0: none); the frame at `addr`. 0 or -1. */
+int pystack_read_first_frame(struct pystack *ps, uint64_t tstate, uint64_t *frame);
+int pystack_read_raw_frame(struct pystack *ps, uint64_t addr, struct pystack_raw_frame *f);
+
 /* The frame whose bytes these are; `addr` is not touched. Async-signal-safe. */
 static inline void pystack_parse_frame(const struct pystack_offsets *o, const uint8_t *bytes,
                                        struct pystack_raw_frame *f) {

@@ -113,7 +113,7 @@ int pystack_read_int(struct pystack_reader *r, uint64_t addr, uint64_t *out) {
     if (!pystack_is_pointer(addr) || pystack_read_u64_at(r, addr, o->long_tag, &tag) != 0)
         return -1;
     uint64_t n = tag >> o->long_size_shift;
-    uint64_t sign = tag & ((1ULL << o->long_size_shift) - 1);
+    uint64_t sign = o->long_size_shift ? tag & 3 : 0; /* bit 2: a small number that lives for ever (3.14) */
     if (n > READER_DIGITS_MAX ||
         sign > 1) /* 3.12 on: sign 0 positive, 1 zero, 2 negative; before, n is then huge */
         return -1;

@@ -19,6 +19,7 @@
 #include "base/procfs.h"
 #include "pystack/locals.h"
 #include "pystack/native_snapshot.h"
+#include "pystack/tasks.h"
 
 #define SNAPSHOT_ARENA_MAX ((size_t)48 << 20)
 #define SNAPSHOT_NATIVE_TRIES 3 /* looks at a thread that wakes up while its native frames are copied */
@@ -34,6 +35,7 @@ struct snapshot_work {
     bool interpreter_read;
     const struct pystack_locals_wish *wish; /* NULL: no locals */
     struct pystack_locals_budget locals;
+    uint64_t tstate; /* whose frames were read last */
     uint64_t now_ns;
     size_t n_clocks;
     const struct pystack_clock *before; /* of the thread at hand; NULL it was not there */
@@ -168,6 +170,7 @@ static void snapshot_put_gil_for(struct snapshot_work *w, const struct pystack_t
 static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thread *p,
                                struct model_thread *t) {
     t->has_python = true;
+    w->tstate = p->tstate;
     t->ident = p->ident;
     t->name = p->name ? p->name : t->name;
     if (t->state == 'R' && w->ps->asker.read) {
@@ -188,19 +191,21 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
     return n != 0;
 }
 
-/* A thread that has not been on a processor meanwhile has the values that were read. */
+/* A thread that has not been on a processor meanwhile has the values that were read. Of one that has, nothing else is proof: a
+ * frame that was left keeps its bytes, a variable its address, and the memory of an object that went is soon another's. The clock
+ * of another process's thread does not go on while it runs (it is brought up to date at the next tick), so it does not say that
+ * one that runs has stood still. */
 static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu_before,
                                 struct model_thread *t) {
     struct procfs_stat st;
     bool moved = false, cut = false, running = t->state == 'R';
-    if (!w->wish || (w->wish->tid && w->wish->tid != t->tid))
+    if (!w->wish || w->wish->without_locals || (w->wish->tid && w->wish->tid != t->tid))
         return;
-    t->locals =
-        pystack_locals_read(w->ps, t->frames, t->n_frames, running, &w->out->arena, &w->locals, &moved, &cut);
-    if (!running && (procfs_read_stat(w->ps->pid, tid, &st) != 0 || st.state == 'R' ||
-                     snapshot_thread_cpu(w->ps, tid, &st) != cpu_before))
-        moved = true;
-    t->torn = t->torn || moved;
+    t->locals = pystack_locals_read(w->ps, w->tstate, t->frames, t->n_frames, running, &w->out->arena,
+                                    &w->locals, &moved, &cut);
+    bool ran = procfs_read_stat(w->ps->pid, tid, &st) != 0 || (!running && st.state == 'R') ||
+               (running && !w->ps->self) || snapshot_thread_cpu(w->ps, tid, &st) != cpu_before;
+    t->torn = t->torn || moved || ran;
     w->out->incomplete = w->out->incomplete || cut;
 }
 
@@ -295,6 +300,16 @@ static void snapshot_read_interpreter(struct snapshot_work *w) {
         qsort_r(w->threads, w->n_threads, sizeof *w->threads, snapshot_cmp_thread, w->ps);
 }
 
+/* Tasks of asyncio, where its own library says how they lie. */
+static void snapshot_put_tasks(struct snapshot_work *w) {
+    struct pystack_asyncio asyncio;
+    int rc = w->wish && w->wish->tasks && w->interpreter_read ? pystack_asyncio_find(w->ps, &asyncio) : -1;
+    if (rc == 0)
+        pystack_tasks_read(w->ps, &asyncio, w->threads, w->n_threads, w->out);
+    else if (rc == 1) /* there are none */
+        w->out->tasks = arena_calloc(&w->out->arena, 1, sizeof *w->out->tasks);
+}
+
 static void snapshot_put_process(struct snapshot_work *w, int64_t n_threads) {
     struct pystack *ps = w->ps;
     struct model_process *p = &w->out->process;
@@ -366,6 +381,7 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
         return err_set(e, ERR_FAILED, "out of memory for a snapshot of %zu threads", ps->n_tids);
     for (size_t i = 0; i < ps->n_tids; i++)
         snapshot_add_thread(&w, &ps->tids[i]);
+    snapshot_put_tasks(&w);
     snapshot_put_process(&w, total);
     snapshot_keep_clocks(&w);
     qsort_r(out->threads, out->n_threads, sizeof *out->threads, snapshot_cmp_model, &ps->main_tid);

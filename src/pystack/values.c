@@ -391,6 +391,17 @@ enum values_kind values_kind_of(struct values *v, uint64_t addr) {
     return values_get_type_of(v, addr, &type) == 0 ? type.kind : VALUES_UNKNOWN;
 }
 
+bool values_is_told(struct values *v, uint64_t addr, const char *text, bool *made) {
+    struct values_type type;
+    *made = false;
+    if (values_get_type_of(v, addr, &type) != 0)
+        return true; /* it is gone: nothing can be asked of it */
+    *made = type.heap && type.kind != VALUES_TENSOR;
+    size_t n = strlen(text);
+    bool tensor_known = type.kind != VALUES_TENSOR || n < 2 || strcmp(text + n - 2, "?>") != 0;
+    return type.kind != VALUES_UNKNOWN && type.kind != VALUES_CELL && tensor_known;
+}
+
 int values_read(struct values *v, uint64_t addr, char *type, char *text) {
     struct values_type found;
     struct values_text t;

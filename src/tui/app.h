@@ -40,14 +40,12 @@ struct app_wishes {
     bool repaint; /* of the whole terminal, as after garbage */
     bool suspend;
     bool toggle_mouse;
-    bool list;      /* the processes again */
-    bool snapshot;  /* a snapshot now */
-    bool rate;      /* delay_s changed */
-    int64_t locals; /* > 0: the locals of this thread, */
-    bool native;    /* or its native frames, */
-    bool both;      /* or both */
-    bool again;     /* the subscription to samples from the start, with its definitions */
-    pid_t attach;   /* > 0: to this process */
+    bool list;                   /* the processes again */
+    bool snapshot;               /* a snapshot now */
+    bool rate;                   /* delay_s changed */
+    struct wire_threads details; /* tid > 0: more of this thread */
+    bool again;                  /* the subscription to samples from the start, with its definitions */
+    pid_t attach;                /* > 0: to this process */
 };
 
 /* One open screen. */

@@ -218,16 +218,20 @@ const struct model_thread *data_native_of(const struct data *d, int64_t tid) {
     return t && t->native != MODEL_NATIVE_NONE ? t : NULL;
 }
 
-void data_renew_locals(struct data *d) { d->locals_asked_s = 0; }
+const struct model_snapshot *data_tasks_for(const struct data *d, int64_t tid) {
+    return data_locals_of(d, tid) && (d->locals.tasks || d->locals.note) ? &d->locals : NULL;
+}
 
-bool data_want_locals(struct data *d, int64_t tid, double now_s) {
+bool data_want_details(struct data *d, const struct wire_threads *want, double now_s) {
+    const struct wire_threads *had = &d->locals_want;
     double since = now_s - d->locals_asked_s;
-    bool is_new = !d->locals_asked_s || d->locals_tid != tid;
+    bool is_new = !d->locals_asked_s || had->tid != want->tid || had->locals != want->locals ||
+                  had->repr != want->repr || had->tasks != want->tasks || had->native != want->native;
     if (d->paused || d->state != SESSION_CONNECTED ||
         (!is_new && since < (d->locals_awaited ? DATA_LOCALS_LOST_S : DATA_LOCALS_AGE_S)))
         return false;
     d->locals_asked_s = now_s;
-    d->locals_tid = tid;
+    d->locals_want = *want;
     d->locals_awaited = true;
     return true;
 }

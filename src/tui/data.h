@@ -72,12 +72,12 @@ struct data {
     struct meter cpu;   /* of the process, % of one core, per snapshot */
     struct meter gil;   /* 100 held, 0 free, per snapshot */
     struct meter gc;    /* 100 garbage is being collected, 0 not, per snapshot */
-    struct model_snapshot locals; /* the last answer to a question for locals: of one thread */
+    struct model_snapshot locals; /* the last answer to a question for more (locals, tasks): of one thread */
     double locals_asked_s;        /* when it was last asked, on the caller's clock; 0 never */
-    int64_t locals_tid;           /* of whom */
-    bool locals_awaited;          /* there is no answer yet */
-    bool native_refused;          /* native frames are not to be had from this source */
-    struct tally *tally;          /* NULL before the first samples */
+    struct wire_threads locals_want; /* for what, and of whom */
+    bool locals_awaited;             /* there is no answer yet */
+    bool native_refused;             /* native frames are not to be had from this source */
+    struct tally *tally;             /* NULL before the first samples */
 };
 
 void data_init(struct data *d);
@@ -105,12 +105,12 @@ const struct model_thread *data_locals_of(const struct data *d, int64_t tid);
 /* The same, if it has native frames or says why not. */
 const struct model_thread *data_native_of(const struct data *d, int64_t tid);
 
-/* What is wanted with the next answer is not what was: it is asked for at once. */
-void data_renew_locals(struct data *d);
+/* The answer with tasks of thread `tid`, or why there are none; NULL: there is no answer yet. */
+const struct model_snapshot *data_tasks_for(const struct data *d, int64_t tid);
 
-/* Is it time to ask for the locals of `tid`? Then that is noted. They are asked for once a second at most, for another
+/* Is it time to ask for this? Then that is noted. It is asked for once a second at most, for something else or another
  * thread at once, and not while the view is paused. */
-bool data_want_locals(struct data *d, int64_t tid, double now_s);
+bool data_want_details(struct data *d, const struct wire_threads *want, double now_s);
 
 void data_set_state(struct data *d, enum session_state state, const struct err *why, double retry_at_s);
 

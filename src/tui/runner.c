@@ -180,19 +180,15 @@ static void runner_follow_samples(struct runner *r, bool again) {
     r->sampling = wanted;
 }
 
-/* What the pane with the variables shows. */
-static void runner_ask_locals(struct runner *r) {
+/* What the panes with variables and tasks show. */
+static void runner_ask_details(struct runner *r) {
     struct err e;
-    int64_t tid = r->app->wishes.locals;
-    bool native = r->app->wishes.native, both = r->app->wishes.both;
-    r->app->wishes.locals = 0;
-    if (tid <= 0 || !r->session)
-        return;
-    int rc = native ? session_ask_native(r->session, tid, both, &e) : session_ask_locals(r->session, tid, &e);
-    if (rc == 0)
+    struct wire_threads want = r->app->wishes.details;
+    r->app->wishes.details.tid = 0;
+    if (want.tid <= 0 || !r->session || session_ask_details(r->session, &want, &e) == 0)
         return;
     app_message(r->app, true, "%s", e.text);
-    if (native) {
+    if (want.native) {
         r->app->data.native_refused = true;
         r->app->dirty = true;
     }
@@ -202,7 +198,7 @@ static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct runner *r = arg;
     runner_set_time(r);
     app_take_snapshot(r->app, snapshot);
-    runner_ask_locals(r);
+    runner_ask_details(r);
     runner_follow_samples(r, false);
     runner_open_term(r);
     runner_want_paint(r);
@@ -220,7 +216,7 @@ static void runner_on_samples(void *arg, struct model_sample_batch *batch) {
     runner_want_paint(r);
 }
 
-static void runner_on_locals(void *arg, struct model_snapshot *snapshot) {
+static void runner_on_details(void *arg, struct model_snapshot *snapshot) {
     struct runner *r = arg;
     runner_set_time(r);
     app_take_locals(r->app, snapshot);
@@ -274,7 +270,7 @@ static int runner_open_session(struct runner *r, const struct session_address *a
         .on_state = runner_on_state,
         .on_target = runner_on_target,
         .on_snapshot = runner_on_snapshot,
-        .on_locals = runner_on_locals,
+        .on_details = runner_on_details,
         .on_samples = runner_on_samples,
         .on_reply = runner_on_reply,
     };
@@ -363,7 +359,7 @@ static void runner_suspend(struct runner *r) {
 
 /* Do what the app asks for. */
 static void runner_grant(struct runner *r) {
-    runner_ask_locals(r);
+    runner_ask_details(r);
     struct app_wishes w = app_take_wishes(r->app);
     if (w.quit) {
         runner_stop(r);

@@ -114,6 +114,16 @@ static const struct field field_locals[] = {
 };
 TABLE(FIELD_LOCALS, struct model_local, "locals", field_locals);
 
+static const struct field field_tasks[] = {
+    F(struct model_task, id, "id"),
+    F(struct model_task, tid, "tid"),
+    F(struct model_task, name, "name"),
+    F(struct model_task, coro, "coro"),
+    F_ENUM(struct model_task, state, "state", MODEL_TASK_RUNNING),
+    F(struct model_task, truncated, "truncated"),
+};
+TABLE(FIELD_TASKS, struct model_task, "tasks", field_tasks);
+
 static const struct field field_batch[] = {
     F(struct model_sample_batch, epoch, "epoch"),
     F(struct model_sample_batch, period_us, "period_us"),
@@ -181,6 +191,10 @@ static const struct field field_status[] = {
     F(struct model_status, calls_interrupted, "calls_interrupted"),
     F(struct model_status, unknown_frames, "unknown_frames"),
     F(struct model_status, us_per_signal, "us_per_signal"),
+    F(struct model_status, gil_holds, "gil_holds"),
+    F(struct model_status, gil_refused, "gil_refused"),
+    F(struct model_status, us_per_gil_hold, "us_per_gil_hold"),
+    F(struct model_status, us_longest_gil_hold, "us_longest_gil_hold"),
     F(struct model_status, overhead_pct, "overhead_pct"),
     F(struct model_status, budget_pct, "budget_pct"),
     F(struct model_status, stretched, "stretched"),

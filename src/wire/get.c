@@ -98,23 +98,26 @@ static int get_flag(const struct wire_message *m, const char *key, bool *out) {
 
 /* Params of a newer client that are not known are passed over; of a wrong type they are refused. */
 int wire_get_threads(const struct wire_message *m, struct wire_threads *out, struct err *e) {
-    static const char *const keys[] = {"locals", "tid"};
-    struct codec_cursor value[2];
+    static const char *const keys[] = {"tid", "locals", "repr", "tasks", "native"};
+    bool *const flags[] = {NULL, &out->locals, &out->repr, &out->tasks, &out->native};
+    struct codec_cursor value[5];
     struct codec_token t;
     *out = (struct wire_threads){.locals = false};
     if (get_expect(m, wire_message_method(m) == WIRE_THREADS, "question for threads", e) != 0)
         return -1;
     out->mode = get_sampling(m);
-    if (!m->body.at || codec_find(m->body, keys, 2, value) != 0)
+    if (!m->body.at || codec_find(m->body, keys, 5, value) != 0)
         return 0;
-    if (value[0].at) {
-        if (codec_read(&value[0], &t) != 0 || t.type != CODEC_BOOL)
-            return field_fail(e, "threads", keys[0]);
-        out->locals = t.b;
+    for (size_t i = 1; i < 5; i++) {
+        if (!value[i].at)
+            continue;
+        if (codec_read(&value[i], &t) != 0 || t.type != CODEC_BOOL)
+            return field_fail(e, "threads", keys[i]);
+        *flags[i] = t.b;
     }
-    if (value[1].at && (codec_read(&value[1], &t) != 0 || codec_token_int(&t, 0, INT64_MAX, &out->tid) != 0))
-        return field_fail(e, "threads", keys[1]);
-    return get_flag(m, "native", &out->native) == 0 ? 0 : field_fail(e, "threads", "native");
+    if (value[0].at && (codec_read(&value[0], &t) != 0 || codec_token_int(&t, 0, INT64_MAX, &out->tid) != 0))
+        return field_fail(e, "threads", keys[0]);
+    return 0;
 }
 
 static int get_stream(const struct wire_message *m, enum wire_stream *out, struct err *e) {
@@ -249,9 +252,79 @@ static int get_locals(struct codec_cursor map, const struct field_strings *strin
     return 0;
 }
 
+/* The frames that one task awaits. */
+static int get_task_stack(struct codec_cursor *stacks, struct model_task *task, struct arena *arena,
+                          const struct model_frame *frames, size_t n_frames, struct err *e) {
+    size_t depth;
+    struct codec_token t;
+    if (codec_read_array(stacks, &depth) != 0)
+        return field_fail(e, "tasks", "stack");
+    task->frames = arena_calloc(arena, depth, sizeof *task->frames);
+    if (!task->frames)
+        return field_fail_memory(e, "tasks");
+    for (size_t d = 0; d < depth; d++) {
+        if (codec_read(stacks, &t) != 0 || t.type != CODEC_UINT || t.u >= n_frames)
+            return field_fail(e, "tasks", "stack");
+        task->frames[d] = frames[t.u];
+    }
+    task->n_frames = depth;
+    return 0;
+}
+
+static int get_task_awaiters(struct codec_cursor *ids, struct model_task *task, struct arena *arena,
+                             struct err *e) {
+    size_t n;
+    struct codec_token t;
+    if (codec_read_array(ids, &n) != 0)
+        return field_fail(e, "tasks", "awaited_by");
+    task->awaited_by = arena_calloc(arena, n, sizeof *task->awaited_by);
+    if (!task->awaited_by)
+        return field_fail_memory(e, "tasks");
+    for (size_t k = 0; k < n; k++) {
+        if (codec_read(ids, &t) != 0 || t.type != CODEC_UINT)
+            return field_fail(e, "tasks", "awaited_by");
+        task->awaited_by[k] = t.u;
+    }
+    task->n_awaited_by = n;
+    return 0;
+}
+
+static int get_tasks(struct codec_cursor map, const struct field_strings *strings, struct model_snapshot *out,
+                     const struct model_frame *frames, size_t n_frames, struct err *e) {
+    static const char *const keys[] = {"stack", "awaited_by"};
+    struct codec_cursor part[2];
+    void *tasks;
+    size_t n[2];
+    if (!map.at)
+        return 0;
+    if (field_read_columns(map, &FIELD_TASKS, strings, &out->arena, &tasks, &out->n_tasks, e) != 0)
+        return -1;
+    out->tasks = tasks;
+    if (codec_find(map, keys, 2, part) != 0)
+        return field_fail(e, "tasks", keys[0]);
+    for (size_t i = 0; i < 2; i++)
+        if (!part[i].at || codec_read_array(&part[i], &n[i]) != 0 || n[i] != out->n_tasks)
+            return field_fail(e, "tasks", keys[i]);
+    for (size_t i = 0; i < out->n_tasks; i++)
+        if (get_task_stack(&part[0], &out->tasks[i], &out->arena, frames, n_frames, e) != 0 ||
+            get_task_awaiters(&part[1], &out->tasks[i], &out->arena, e) != 0)
+            return -1;
+    return 0;
+}
+
+static int get_note(struct codec_cursor value, struct model_snapshot *out, struct err *e) {
+    struct codec_token t;
+    if (!value.at)
+        return 0;
+    if (codec_read(&value, &t) != 0 || t.type != CODEC_STR)
+        return field_fail(e, "snapshot", "note");
+    out->note = arena_strndup(&out->arena, t.bytes, t.count);
+    return out->note ? 0 : field_fail_memory(e, "note");
+}
+
 int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, struct err *e) {
-    static const char *const keys[] = {"process", "strings", "frames", "threads", "locals"};
-    struct codec_cursor part[5];
+    static const char *const keys[] = {"process", "strings", "frames", "threads", "locals", "tasks", "note"};
+    struct codec_cursor part[7];
     struct field_strings strings;
     void *frames, *threads;
     size_t n_frames;
@@ -261,7 +334,7 @@ int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, 
     arena_init(&out->arena, GET_MAX_SNAPSHOT);
     if (get_expect(m, expected, "threads", e) != 0)
         return -1;
-    if (codec_find(m->body, keys, 5, part) != 0)
+    if (codec_find(m->body, keys, 7, part) != 0)
         return field_fail(e, "snapshot", "threads");
     if (field_read_pairs(m->body, &FIELD_SNAPSHOT, out, &out->arena, e) != 0 ||
         field_read_pairs(part[0], &FIELD_PROCESS, &out->process, &out->arena, e) != 0 ||
@@ -271,7 +344,10 @@ int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, 
         return -1;
     (void)get_uint(m, "dropped", UINT64_MAX, &out->dropped);
     out->threads = threads;
-    return get_stacks(part[3], out, frames, n_frames, e) == 0 ? get_locals(part[4], &strings, out, e) : -1;
+    return get_stacks(part[3], out, frames, n_frames, e) == 0 && get_locals(part[4], &strings, out, e) == 0 &&
+                   get_tasks(part[5], &strings, out, frames, n_frames, e) == 0
+               ? get_note(part[6], out, e)
+               : -1;
 }
 
 /* ---- samples ---- */

@@ -71,14 +71,20 @@ static void put_native(struct strbuf *out, bool native) {
 
 int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads *t) {
     put_request_head(out, id, WIRE_THREADS);
-    codec_write_map(out, (t->locals ? 1U : 0U) + (t->native ? 1U : 0U) + (t->tid ? 1U : 0U) +
-                             (t->mode == MODEL_SAMPLING_EXACT ? 0U : 1U));
+    const struct {
+        const char *key;
+        bool on;
+    } flags[] = {{"native", t->native}, {"locals", t->locals}, {"repr", t->repr}, {"tasks", t->tasks}};
+    unsigned n = (t->tid ? 1U : 0U) + (t->mode == MODEL_SAMPLING_EXACT ? 0U : 1U);
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        n += flags[i].on;
+    codec_write_map(out, n);
     put_mode(out, t->mode);
-    put_native(out, t->native);
-    if (t->locals) {
-        codec_write_str(out, "locals");
-        codec_write_bool(out, true);
-    }
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (flags[i].on) {
+            codec_write_str(out, flags[i].key);
+            codec_write_bool(out, true);
+        }
     if (t->tid) {
         codec_write_str(out, "tid");
         codec_write_int(out, t->tid);
@@ -191,6 +197,9 @@ struct put_snapshot {
     size_t n_locals_frames;
     struct model_local *locals; /* of all of them */
     size_t n_locals;
+    bool with_extras; /* tasks and the note */
+    size_t n_tasks;
+    uint32_t *task_stacks; /* each frame's number, one task after the other */
 };
 
 static size_t put_depth_of(const struct put_snapshot *p, size_t thread) {
@@ -237,6 +246,23 @@ static int put_prepare_locals(struct put_snapshot *p) {
     return 0;
 }
 
+/* Number the frames of tasks. */
+static int put_prepare_tasks(struct put_snapshot *p) {
+    size_t total = 0;
+    p->n_tasks = p->with_extras && p->s->tasks ? p->s->n_tasks : 0;
+    for (size_t i = 0; i < p->n_tasks; i++)
+        total += p->s->tasks[i].n_frames;
+    p->task_stacks = malloc((total + 1) * sizeof *p->task_stacks);
+    if (!p->task_stacks)
+        return -1;
+    uint32_t *at = p->task_stacks;
+    for (size_t i = 0; i < p->n_tasks; i++)
+        for (size_t d = 0; d < p->s->tasks[i].n_frames; d++)
+            *at++ = intern_frame(&p->in, &p->s->tasks[i].frames[d]);
+    field_intern_columns(&FIELD_TASKS, p->s->tasks, p->n_tasks, &p->in);
+    return 0;
+}
+
 static int put_snapshot_prepare(struct put_snapshot *p) {
     if (intern_init(&p->in) != 0)
         return -1;
@@ -253,7 +279,7 @@ static int put_snapshot_prepare(struct put_snapshot *p) {
             *at++ = intern_frame(&p->in, &p->s->threads[i].frames[d]);
     }
     field_intern_columns(&FIELD_THREADS, p->threads, n, &p->in);
-    return put_prepare_locals(p) != 0 || p->in.failed ? -1 : 0;
+    return put_prepare_locals(p) != 0 || put_prepare_tasks(p) != 0 || p->in.failed ? -1 : 0;
 }
 
 static void put_snapshot_fini(struct put_snapshot *p) {
@@ -262,6 +288,27 @@ static void put_snapshot_fini(struct put_snapshot *p) {
     free(p->threads);
     free(p->locals_frames);
     free(p->locals);
+    free(p->task_stacks);
+}
+
+static void put_tasks(struct strbuf *out, struct put_snapshot *p) {
+    const uint32_t *at = p->task_stacks;
+    codec_write_str(out, "tasks");
+    field_write_columns(out, &FIELD_TASKS, p->s->tasks, p->n_tasks, &p->in, 2);
+    codec_write_str(out, "stack");
+    codec_write_array(out, p->n_tasks);
+    for (size_t i = 0; i < p->n_tasks; i++) {
+        codec_write_array(out, p->s->tasks[i].n_frames);
+        for (size_t d = 0; d < p->s->tasks[i].n_frames; d++)
+            codec_write_uint(out, *at++);
+    }
+    codec_write_str(out, "awaited_by");
+    codec_write_array(out, p->n_tasks);
+    for (size_t i = 0; i < p->n_tasks; i++) {
+        codec_write_array(out, p->s->tasks[i].n_awaited_by);
+        for (size_t k = 0; k < p->s->tasks[i].n_awaited_by; k++)
+            codec_write_uint(out, p->s->tasks[i].awaited_by[k]);
+    }
 }
 
 static void put_locals(struct strbuf *out, struct put_snapshot *p) {
@@ -277,7 +324,8 @@ static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p) {
     struct model_snapshot head = *p->s;
     for (size_t i = 0; i < head.n_threads; i++)
         head.incomplete |= put_depth_of(p, i) < head.threads[i].n_frames;
-    codec_write_map(out, FIELD_SNAPSHOT.n + 5 + (p->n_locals_frames > 0));
+    bool tasks = p->with_extras && head.tasks, note = p->with_extras && head.note;
+    codec_write_map(out, FIELD_SNAPSHOT.n + 5 + (p->n_locals_frames > 0) + tasks + note);
     field_write_pairs(out, &FIELD_SNAPSHOT, &head);
     codec_write_str(out, "process");
     codec_write_map(out, FIELD_PROCESS.n);
@@ -297,11 +345,17 @@ static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p) {
     }
     if (p->n_locals_frames > 0)
         put_locals(out, p);
+    if (tasks)
+        put_tasks(out, p);
+    if (note) {
+        codec_write_str(out, "note");
+        codec_write_str(out, head.note);
+    }
 }
 
 /* The body, as many frames of it as fit: a message that a reader must refuse is of no use to it. */
-static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s, bool locals) {
-    struct put_snapshot p = {.s = s, .with_locals = locals};
+static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s, bool locals, bool extras) {
+    struct put_snapshot p = {.s = s, .with_locals = locals, .with_extras = extras};
     size_t from = out->len;
     for (size_t i = 0; i < s->n_threads; i++)
         if (s->threads[i].n_frames > p.depth)
@@ -321,7 +375,7 @@ static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s,
             out->failed = true;
             return -1;
         }
-        p = (struct put_snapshot){.s = s, .with_locals = locals, .depth = p.depth / 2};
+        p = (struct put_snapshot){.s = s, .with_locals = locals, .with_extras = extras, .depth = p.depth / 2};
         out->len = from;
     }
 }
@@ -334,7 +388,7 @@ int wire_put_dropped(struct strbuf *out, uint64_t dropped) {
 
 int wire_put_snapshot_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s) {
     put_response_head(out, id);
-    return put_snapshot_body(out, s, true);
+    return put_snapshot_body(out, s, true, true);
 }
 
 int wire_put_snapshot_wanted_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s,
@@ -342,13 +396,15 @@ int wire_put_snapshot_wanted_open(struct strbuf *out, uint32_t id, const struct 
     struct model_snapshot part = *s;
     if (want->tid)
         model_snapshot_keep(&part, want->tid);
+    if (!want->tasks)
+        part.tasks = NULL;
     put_response_head(out, id);
-    return put_snapshot_body(out, &part, want->locals);
+    return put_snapshot_body(out, &part, want->locals, want->locals || want->tasks);
 }
 
 int wire_put_threads_notify_open(struct strbuf *out, const struct model_snapshot *s) {
     put_notify_head(out, WIRE_N_THREADS);
-    return put_snapshot_body(out, s, false);
+    return put_snapshot_body(out, s, false, false);
 }
 
 int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s) {

@@ -79,6 +79,8 @@ const char *wire_stream_name(enum wire_stream s);
 /* What is wanted of `threads`. All zero: every thread, without locals. */
 struct wire_threads {
     bool locals; /* locals of the frames too */
+    bool repr;   /* the same, by their own repr() where the job has made one: runs code of the job */
+    bool tasks;  /* tasks of asyncio too */
     bool native; /* native frames too, before the Python frames and entries; see struct model_thread */
     int64_t tid; /* only this thread; 0: all */
     enum model_sampling mode; /* how threads that run are looked at; what is not known is exact */
@@ -101,11 +103,11 @@ int wire_put_unsubscribe(struct strbuf *out, uint32_t id, enum wire_stream s);
 int wire_put_error(struct strbuf *out, uint32_t id, enum wire_error code, const char *text);
 int wire_put_ok(struct strbuf *out, uint32_t id);                                   /* an empty result */
 int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *t); /* answer to hello */
-/* Answer to threads; locals go with the frames that have them. A snapshot that would not fit into WIRE_MAX_ASSEMBLED loses the outermost frames of the deepest
+/* Answer to threads; locals go with the frames that have them, tasks and a note if there are some. A snapshot that would not fit into WIRE_MAX_ASSEMBLED loses the outermost frames of the deepest
  * stacks (its thread is then `truncated`, the snapshot `incomplete`). */
 int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s);
 int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *s);
-/* A notification never carries locals. */
+/* A notification never carries locals, tasks or a note. */
 int wire_put_threads_notify(struct strbuf *out, const struct model_snapshot *s);
 int wire_put_samples_notify(struct strbuf *out, const struct model_sample_batch *b);
 int wire_put_bye(struct strbuf *out, const char *reason);

@@ -272,17 +272,20 @@ def legal(name, kind, text):
 
 def test_values_of_a_running_thread_are_its_own_or_unknown(each_python, ptrace, target, dump):
     job = target(BUSY, python=each_python)
-    looked, known = 0, 0
+    looked, known, strange = 0, 0, 0
     for snapshot in dump(job.pid, 200, 1):
         for thread in snapshot["threads"]:
+            # What runs while it is read may have the values of two moments, and memory that is another's by now.
+            assert thread["torn"] or thread["state"] != "R" or not thread["frames"], thread
             for frame in thread["frames"]:
                 if frame["func"] in ("spin", "turn"):
                     for name, kind, text, _ in frame["locals"] or []:
                         looked += 1
                         known += text is not None
                         if not legal(name, kind, text):
+                            strange += 1
                             assert thread["torn"], (name, kind, text)
-    assert looked > 200 and known > looked / 2
+    assert looked > 200 and known > looked / 2 and strange < looked / 5
     assert job.alive()
 
 

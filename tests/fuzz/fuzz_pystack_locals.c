@@ -70,7 +70,7 @@ static void fuzz_read(struct pystack *ps) {
         if (count <= 0)
             continue;
         const struct model_locals **locals =
-            pystack_locals_read(ps, frames, (size_t)count, true, &arena, &budget, &moved, &cut);
+            pystack_locals_read(ps, 0, frames, (size_t)count, true, &arena, &budget, &moved, &cut);
         for (ssize_t k = 0; locals && k < count; k++)
             fuzz_check(locals[k]);
     }

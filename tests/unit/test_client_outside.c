@@ -99,12 +99,13 @@ static int fake_take(void *arg, struct model_sample_batch *out) {
     return out->samples ? 0 : -1;
 }
 
-static int fake_locals(void *arg, int64_t tid, struct model_snapshot *out, struct err *e) {
-    if (tid < 0)
+static int fake_details(void *arg, const struct wire_threads *want, struct model_snapshot *out,
+                        struct err *e) {
+    if (want->tid < 0)
         return err_set(e, ERR_FAILED, "no such thread");
     if (fake_snapshot(arg, out, e) != 0)
         return -1;
-    out->gil_tid = tid; /* to be seen on the other side */
+    out->gil_tid = want->tid; /* to be seen on the other side */
     return 0;
 }
 
@@ -124,7 +125,7 @@ static const struct outside_reader fake_reader = {
     .open = fake_open,
     .changed = fake_changed,
     .snapshot = fake_snapshot,
-    .locals = fake_locals,
+    .details = fake_details,
     .tick = fake_tick,
     .pending = fake_pending,
     .take = fake_take,
@@ -185,7 +186,7 @@ static void on_snapshot(void *arg, struct model_snapshot *snapshot) {
     look(s);
 }
 
-static void on_locals(void *arg, struct model_snapshot *snapshot) {
+static void on_details(void *arg, struct model_snapshot *snapshot) {
     struct seen *s = arg;
     s->locals++;
     s->locals_tid = snapshot->gil_tid;
@@ -213,7 +214,7 @@ static const struct session_handler handler = {
     .on_state = on_state,
     .on_target = on_target,
     .on_snapshot = on_snapshot,
-    .on_locals = on_locals,
+    .on_details = on_details,
     .on_samples = on_samples,
     .on_reply = on_reply,
 };
@@ -275,10 +276,12 @@ static void check_locals(void **state) {
     struct err e = {0};
     start(&s, &f, 0);
     run_until(&s, is_connected);
-    assert_int_equal(session_ask_locals(s.session, 77, &e), 0);
+    assert_int_equal(session_ask_details(s.session, &(struct wire_threads){.locals = true, .tid = 77}, &e),
+                     0);
     run_until(&s, has_locals);
     assert_true(s.locals_tid == 77 && s.snapshots == 0);
-    assert_int_equal(session_ask_locals(s.session, -1, &e), 0);
+    assert_int_equal(session_ask_details(s.session, &(struct wire_threads){.locals = true, .tid = -1}, &e),
+                     0);
     run_until(&s, has_replies);
     assert_string_equal(s.refused.text, "no such thread");
     finish(&s, &f);

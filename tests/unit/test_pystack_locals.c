@@ -39,7 +39,7 @@ static void read_locals(struct fixture *f, struct pystack_locals_budget budget) 
     assert_true(f->n > 0);
     f->moved = f->cut = false;
     f->locals =
-        pystack_locals_read(f->ps, f->frames, (size_t)f->n, true, &f->arena, &budget, &f->moved, &f->cut);
+        pystack_locals_read(f->ps, 0, f->frames, (size_t)f->n, true, &f->arena, &budget, &f->moved, &f->cut);
     assert_non_null(f->locals);
 }
 
@@ -193,7 +193,7 @@ static void check_moved(struct fixture *f, const struct pystack_offsets *off) {
     image_put_u64(&f->img, frame, off->frame_code, image_code(&f->img, "other", "/x/z.py", 1, 20, 2));
     struct pystack_locals_budget budget = pystack_locals_budget(true);
     const struct model_locals **again =
-        pystack_locals_read(f->ps, f->frames, (size_t)f->n, true, &f->arena, &budget, &f->moved, &f->cut);
+        pystack_locals_read(f->ps, 0, f->frames, (size_t)f->n, true, &f->arena, &budget, &f->moved, &f->cut);
     assert_true(again && !again[0] && f->moved && !f->cut);
     end(f);
 }

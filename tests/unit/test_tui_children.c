@@ -49,8 +49,12 @@ static void test_children(void **state) {
     assert_shows(a, "process 4301: python train.py");
     assert_shows(a, "Stack of MainThread");
     fixture_press(a, "v");
-    assert_int_equal(app_take_wishes(a).locals, 0); /* nobody there would answer */
-    fixture_press(a, "v j");
+    assert_int_equal(app_take_wishes(a).details.tid, 0); /* nobody there would answer */
+    assert_shows(a, "the variables of a child process: C opens it");
+    fixture_press(a, "t");
+    assert_int_equal(app_take_wishes(a).details.tid, 0);
+    assert_shows(a, "the tasks of a child process: C opens it");
+    fixture_press(a, "t j");
     fixture_children(&l, 1); /* the selection stays with its thread */
     app_take_children(a, &l);
     assert_shows(a, "Stack of QueueFeederThread");

@@ -56,22 +56,22 @@ static void answer(struct app *a) {
 static void test_values_are_asked_for_while_they_are_shown(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
     (void)state;
-    assert_int_equal(app_take_wishes(a).locals, 0);
+    assert_int_equal(app_take_wishes(a).details.tid, 0);
     fixture_press(a, "v");
-    assert_int_equal(app_take_wishes(a).locals, 4242);
+    assert_int_equal(app_take_wishes(a).details.tid, 4242);
     assert_shows(a, "reading ...");
     answer(a);
     look_again(a, FIXTURE_NOW_S + 0.5, 5);
-    assert_int_equal(app_take_wishes(a).locals, 0);
+    assert_int_equal(app_take_wishes(a).details.tid, 0);
     look_again(a, FIXTURE_NOW_S + 1.1, 6);
-    assert_int_equal(app_take_wishes(a).locals, 4242);
+    assert_int_equal(app_take_wishes(a).details.tid, 4242);
     look_again(a, FIXTURE_NOW_S + 2.2, 7); /* the answer is still under way */
-    assert_int_equal(app_take_wishes(a).locals, 0);
+    assert_int_equal(app_take_wishes(a).details.tid, 0);
     look_again(a, FIXTURE_NOW_S + 6, 8); /* it is lost */
-    assert_int_equal(app_take_wishes(a).locals, 4242);
+    assert_int_equal(app_take_wishes(a).details.tid, 4242);
     fixture_press(a, "v");
     look_again(a, FIXTURE_NOW_S + 20, 9);
-    assert_int_equal(app_take_wishes(a).locals, 0);
+    assert_int_equal(app_take_wishes(a).details.tid, 0);
     assert_hides(a, "Locals");
     app_free(a);
 }
@@ -83,12 +83,12 @@ static void test_another_thread_is_asked_for_at_once(void **state) {
     (void)app_take_wishes(a);
     answer(a);
     fixture_press(a, "]");
-    int64_t wanted = app_take_wishes(a).locals;
+    int64_t wanted = app_take_wishes(a).details.tid;
     assert_true(wanted != 4242);
     assert_hides(a, "Transformer object");
     fixture_press(a, "]");
     if (wanted == 0) /* a native thread has none */
-        assert_true(app_take_wishes(a).locals != 4242);
+        assert_true(app_take_wishes(a).details.tid != 4242);
     app_free(a);
 }
 
@@ -96,12 +96,12 @@ static void test_nothing_is_read_while_paused(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
     (void)state;
     fixture_press(a, "Space v");
-    assert_int_equal(app_take_wishes(a).locals, 0);
+    assert_int_equal(app_take_wishes(a).details.tid, 0);
     assert_shows(a, "paused: values are read while the view moves");
     look_again(a, FIXTURE_NOW_S + 5, 6);
-    assert_int_equal(app_take_wishes(a).locals, 0);
+    assert_int_equal(app_take_wishes(a).details.tid, 0);
     fixture_press(a, "Space");
-    assert_int_equal(app_take_wishes(a).locals, 4242);
+    assert_int_equal(app_take_wishes(a).details.tid, 4242);
     app_free(a);
 }
 
@@ -129,6 +129,65 @@ static void test_values_are_those_of_the_selected_frame(void **state) {
     assert_shows(a, "Locals of train_step, line 203");
     fixture_press(a, "g");
     assert_shows(a, "this frame was not there any more");
+    app_free(a);
+}
+
+/* The same pane shows tasks, by a question of its own; variables and tasks take turns. */
+static void test_tasks_are_asked_for_while_they_are_shown(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
+    struct model_snapshot s;
+    (void)state;
+    fixture_press(a, "t");
+    struct wire_threads want = app_take_wishes(a).details;
+    assert_true(want.tid == 4242 && want.tasks && !want.locals && !want.repr);
+    assert_shows(a, "reading ...");
+    fixture_tasks(&s);
+    app_take_locals(a, &s);
+    assert_shows(a, "Tasks: 3  some left out");
+    assert_shows(a, "awaited by Task-1, ?");
+    assert_hides(a, "another thread's");
+    fixture_press(a, "v");
+    want = app_take_wishes(a).details;
+    assert_true(want.tid == 4242 && want.locals && !want.tasks);
+    assert_hides(a, "Tasks:");
+    fixture_press(a, "t t");
+    assert_hides(a, "Tasks");
+    app_free(a);
+}
+
+static void test_what_could_not_be_had_is_said(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
+    struct model_snapshot s;
+    (void)state;
+    fixture_press(a, "t");
+    fixture_snapshot(&s, FIXTURE_NORMAL, 3);
+    s.n_threads = 1;
+    s.note = "tasks are not known: thread 7 holds it";
+    app_take_locals(a, &s);
+    assert_shows(a, "tasks are not known: thread 7 holds it");
+    fixture_tasks(&s);
+    s.n_tasks = 0;
+    app_take_locals(a, &s);
+    assert_shows(a, "it runs no loop with tasks");
+    fixture_press(a, "Enter v j j j j j w");
+    fixture_locals(&s);
+    s.note = "values are only named: thread 7 holds it";
+    app_take_locals(a, &s);
+    assert_shows(a, "values are only named: thread 7 holds it");
+    app_free(a);
+}
+
+/* The job's own repr() is called only after it was asked for. */
+static void test_own_reprs_are_asked_for_by_a_key(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
+    (void)state;
+    fixture_press(a, "v");
+    assert_false(app_take_wishes(a).details.repr);
+    fixture_press(a, "r");
+    assert_true(app_take_wishes(a).details.repr);
+    fixture_press(a, "r");
+    struct wire_threads want = app_take_wishes(a).details;
+    assert_true(want.tid == 4242 && want.locals && !want.repr);
     app_free(a);
 }
 
@@ -164,6 +223,9 @@ int main(void) {
         cmocka_unit_test(test_another_thread_is_asked_for_at_once),
         cmocka_unit_test(test_nothing_is_read_while_paused),
         cmocka_unit_test(test_values_are_those_of_the_selected_frame),
+        cmocka_unit_test(test_tasks_are_asked_for_while_they_are_shown),
+        cmocka_unit_test(test_what_could_not_be_had_is_said),
+        cmocka_unit_test(test_own_reprs_are_asked_for_by_a_key),
         cmocka_unit_test(test_the_keys_go_round_three_panes),
         cmocka_unit_test(test_a_small_screen_says_so),
     };

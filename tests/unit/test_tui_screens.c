@@ -71,6 +71,15 @@ static struct app *scene_native(bool ascii) {
     return a;
 }
 
+static struct app *scene_tasks(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, ascii);
+    struct model_snapshot s;
+    fixture_press(a, "Enter t");
+    fixture_tasks(&s);
+    app_take_locals(a, &s);
+    return a;
+}
+
 static struct app *scene_empty(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 0, ascii);
     return a;
@@ -174,6 +183,7 @@ static const struct scene scenes[] = {
     {"stack", scene_stack},
     {"locals", scene_locals},
     {"native", scene_native},
+    {"tasks", scene_tasks},
     {"empty", scene_empty},
     {"reconnecting", scene_reconnecting},
     {"gone", scene_gone},

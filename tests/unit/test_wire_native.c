@@ -83,11 +83,44 @@ static void test_a_snapshot_there_and_back(void **state) {
         assert_int_equal(f->address, g->address);
         assert_true(same_text(f->module, g->module) && same_text(f->func, g->func));
     }
+    struct model_snapshot python;
+    assert_true(model_snapshot_has_native(&got));
+    assert_int_equal(model_snapshot_copy_python(&got, &python), 0);
+    assert_false(model_snapshot_has_native(&python));
+    assert_int_equal(python.threads[0].n_frames, 2);
+    assert_string_equal(python.threads[0].frames[0].func, "f");
+    model_snapshot_fini(&python);
+    assert_int_equal(got.threads[0].n_frames, N_FRAMES); /* the other still has them */
     model_snapshot_strip_native(&got);
     assert_int_equal(got.threads[0].n_frames, 2);
     assert_string_equal(got.threads[0].frames[1].func, "f");
     wire_message_free(m);
     model_snapshot_fini(&got);
+}
+
+/* Values stay with their frames. */
+static void test_a_copy_without_native_frames(void **state) {
+    const struct model_locals of_first = {.n = 0}, of_second = {.truncated = true};
+    const struct model_locals *locals[N_FRAMES] = {[4] = &of_first, [6] = &of_second};
+    struct model_thread threads[] = {
+        {.tid = 7, .frames = test_frames, .n_frames = N_FRAMES, .locals = locals},
+        {.tid = 8},
+    };
+    struct model_snapshot s = {.threads = threads, .n_threads = 2, .seq = 5}, python;
+    (void)state;
+    arena_init(&s.arena, 1 << 20);
+    assert_int_equal(model_snapshot_copy_python(&s, &python), 0);
+    assert_int_equal(python.n_threads, 2);
+    assert_int_equal(python.seq, 5);
+    assert_int_equal(python.threads[0].n_frames, 2);
+    assert_ptr_equal(python.threads[0].locals[0], &of_first);
+    assert_ptr_equal(python.threads[0].locals[1], &of_second);
+    assert_null(python.threads[1].locals);
+    assert_ptr_equal(locals[4], &of_first);
+    model_snapshot_fini(&python);
+    s.arena.limit = 1; /* no memory: said, and nothing is left */
+    assert_int_equal(model_snapshot_copy_python(&s, &python), -1);
+    model_snapshot_fini(&python);
 }
 
 static void test_samples_there_and_back(void **state) {
@@ -134,6 +167,7 @@ static void test_others_do_not_pay_for_them(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_wants_them_says_so),
+        cmocka_unit_test(test_a_copy_without_native_frames),
         cmocka_unit_test(test_a_snapshot_there_and_back),
         cmocka_unit_test(test_samples_there_and_back),
         cmocka_unit_test(test_others_do_not_pay_for_them),

@@ -299,12 +299,12 @@ static void expect_same(const struct model_snapshot *out) {
 }
 
 static struct model_local some_locals[] = {
-    {"batch", "Tensor", "Tensor[32, 64] float32 cpu", MODEL_LOCAL_ARGUMENT},
-    {"größe", "str", "'主'", MODEL_LOCAL_FREE},
-    {"unknown", NULL, NULL, MODEL_LOCAL_CELL},
+    {"batch", "Tensor", "Tensor[32, 64] float32 cpu", MODEL_LOCAL_ARGUMENT, NULL},
+    {"größe", "str", "'主'", MODEL_LOCAL_FREE, NULL},
+    {"unknown", NULL, NULL, MODEL_LOCAL_CELL, NULL},
 };
-static const struct model_locals locals_of_three = {some_locals, 3, true},
-                                 locals_of_none = {some_locals, 0, false};
+static const struct model_locals locals_of_three = {some_locals, 3, true, 0, 0, 0, 0},
+                                 locals_of_none = {some_locals, 0, false, 0, 0, 0, 0};
 static const struct model_locals *some_thread_locals[] = {&locals_of_none, &locals_of_three, NULL, NULL};
 
 static void expect_locals(const struct model_thread *t) {
@@ -357,10 +357,14 @@ static void check_threads_wanted(void **state) {
     (void)state;
     struct strbuf b;
     struct err e = {0};
-    const struct wire_threads wants[] = {{false, 0, MODEL_SAMPLING_EXACT},
-                                         {true, 0, MODEL_SAMPLING_GENTLE},
-                                         {true, 4242, MODEL_SAMPLING_EXACT},
-                                         {false, INT64_MAX, MODEL_SAMPLING_GENTLE}};
+    const struct wire_threads wants[] = {
+        {.locals = false},
+        {.locals = true, .mode = MODEL_SAMPLING_GENTLE},
+        {.locals = true, .tid = 4242},
+        {.tid = INT64_MAX, .mode = MODEL_SAMPLING_GENTLE},
+        {.locals = true, .repr = true},
+        {.tasks = true, .tid = 7},
+    };
     strbuf_init(&b, 0);
     for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
         struct wire_threads out;
@@ -368,6 +372,7 @@ static void check_threads_wanted(void **state) {
         struct wire_message *m = parse(&b);
         assert_int_equal(wire_get_threads(m, &out, &e), 0);
         assert_true(out.locals == wants[i].locals && out.tid == wants[i].tid && out.mode == wants[i].mode);
+        assert_true(out.repr == wants[i].repr && out.tasks == wants[i].tasks);
         wire_message_free(m);
     }
 }

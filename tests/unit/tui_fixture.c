@@ -168,21 +168,21 @@ void fixture_snapshot(struct model_snapshot *s, enum fixture_kind kind, int step
 
 void fixture_locals(struct model_snapshot *s) {
     static struct model_local items[] = {
-        {"model", "Transformer", "<__main__.Transformer object>", MODEL_LOCAL_ARGUMENT},
-        {"batch", "Tensor", "Tensor[64, 512] int64 cuda:0", MODEL_LOCAL_ARGUMENT},
-        {"lr", "float", "0.0003", MODEL_LOCAL_ARGUMENT},
-        {"losses", "list", "[2.5, 2.25, 2.0, 1.75, 1.5, ... 95 more]", MODEL_LOCAL_VARIABLE},
-        {"Größe", "str", "'\346\274\242\345\255\227 \\n \360\237\230\200'", MODEL_LOCAL_VARIABLE},
-        {"evil", "Evil\033[2J", "'\033]0;title\007'", MODEL_LOCAL_CELL},
-        {"gone", NULL, NULL, MODEL_LOCAL_VARIABLE},
+        {"model", "Transformer", "<__main__.Transformer object>", MODEL_LOCAL_ARGUMENT, NULL},
+        {"batch", "Tensor", "Tensor[64, 512] int64 cuda:0", MODEL_LOCAL_ARGUMENT, NULL},
+        {"lr", "float", "0.0003", MODEL_LOCAL_ARGUMENT, NULL},
+        {"losses", "list", "[2.5, 2.25, 2.0, 1.75, 1.5, ... 95 more]", MODEL_LOCAL_VARIABLE, NULL},
+        {"Größe", "str", "'\346\274\242\345\255\227 \\n \360\237\230\200'", MODEL_LOCAL_VARIABLE, NULL},
+        {"evil", "Evil\033[2J", "'\033]0;title\007'", MODEL_LOCAL_CELL, NULL},
+        {"gone", NULL, NULL, MODEL_LOCAL_VARIABLE, NULL},
         {"a_name_that_is_much_longer_than_the_column_for_names_is_wide", "OrderedDict",
          "OrderedDict({'embedding.weight': Parameter[50257, 768] float32 cuda:0, 'block.0.attention': "
          "Tensor[768, "
          "2304] float32 cuda:0, ... 146 more})",
-         MODEL_LOCAL_FREE},
+         MODEL_LOCAL_FREE, NULL},
     };
-    static const struct model_locals train_step = {items, sizeof items / sizeof items[0], true},
-                                     none = {items, 0, false};
+    static const struct model_locals train_step = {items, sizeof items / sizeof items[0], true, 0, 0, 0, 0},
+                                     none = {items, 0, false, 0, 0, 0, 0};
     fixture_snapshot(s, FIXTURE_NORMAL, 3);
     s->n_threads = 1;
     struct model_thread *t = &s->threads[0];
@@ -221,6 +221,36 @@ void fixture_native(struct model_snapshot *s, enum model_native how) {
     t->frames = frames;
     t->n_frames += n;
     t->native = how;
+}
+
+void fixture_tasks(struct model_snapshot *s) {
+    static struct model_frame fetch[] = {
+        {.kind = MODEL_FRAME_PYTHON,
+         .func = "Event.wait",
+         .file = "/usr/lib/python3.12/asyncio/locks.py",
+         .line = 212},
+        {.kind = MODEL_FRAME_PYTHON,
+         .func = "Prefetcher.next_batch",
+         .file = "/srv/train/data.py",
+         .line = 88},
+        {.kind = MODEL_FRAME_PYTHON, .func = "fetch", .file = "/srv/train/data.py", .line = 120},
+    };
+    static struct model_frame serve[] = {
+        {.kind = MODEL_FRAME_PYTHON, .func = "serve", .file = "/srv/train/metrics.py", .line = 31}};
+    static struct model_frame evil[] = {
+        {.kind = MODEL_FRAME_PYTHON, .func = NULL, .file = "\033[2J.py", .line = 0}};
+    static uint64_t by[] = {1, 99};
+    static struct model_task tasks[] = {
+        {1, 4242, "Task-1", "serve", MODEL_TASK_RUNNING, false, serve, 1, NULL, 0},
+        {2, 4242, "prefetch \033[31m", "fetch", MODEL_TASK_PENDING, false, fetch, 3, by, 2},
+        {3, 4242, NULL, NULL, MODEL_TASK_UNKNOWN, true, evil, 1, NULL, 0},
+        {4, 4300, "another thread's", "serve", MODEL_TASK_PENDING, false, serve, 1, NULL, 0},
+    };
+    fixture_snapshot(s, FIXTURE_NORMAL, 3);
+    s->n_threads = 1;
+    s->tasks = tasks;
+    s->n_tasks = sizeof tasks / sizeof tasks[0];
+    s->incomplete = true;
 }
 
 void fixture_target(struct model_target *t, enum fixture_kind kind) {
@@ -280,19 +310,39 @@ static const struct fixture_share {
                       {4242, 10, 6, 6}, {4251, 12, 24, 1}, {4252, 0, 24, 0}, {4253, 14, 1, 1}};
 
 static struct model_frame_def fixture_frame_defs[] = {
-    {1, {MODEL_FRAME_PYTHON, "<module>", "/home/ada/jobs/train.py", 291}},
-    {2, {MODEL_FRAME_PYTHON, "main", "/home/ada/jobs/train.py", 287}},
-    {3, {MODEL_FRAME_PYTHON, "train_step", "/home/ada/jobs/train.py", 203}},
+    {1, {.kind = MODEL_FRAME_PYTHON, .func = "<module>", .file = "/home/ada/jobs/train.py", .line = 291}},
+    {2, {.kind = MODEL_FRAME_PYTHON, .func = "main", .file = "/home/ada/jobs/train.py", .line = 287}},
+    {3, {.kind = MODEL_FRAME_PYTHON, .func = "train_step", .file = "/home/ada/jobs/train.py", .line = 203}},
     {4,
      {MODEL_FRAME_PYTHON, "Module._call_impl", "/usr/lib/python3/dist-packages/torch/nn/modules/module.py",
       1773}},
-    {5, {MODEL_FRAME_PYTHON, "Block.forward", "/home/ada/jobs/train.py", 88}},
-    {6, {MODEL_FRAME_PYTHON, "linear", "/usr/lib/python3/dist-packages/torch/nn/functional.py", 125}},
-    {7, {MODEL_FRAME_PYTHON, "train_step", "/home/ada/jobs/train.py", 207}},
-    {8, {MODEL_FRAME_PYTHON, "AdamW.step", "/usr/lib/python3/dist-packages/torch/optim/adamw.py", 77}},
-    {9, {MODEL_FRAME_PYTHON, "Queue._feed", "/usr/lib/python3.11/multiprocessing/queues.py", 231}},
-    {10, {MODEL_FRAME_PYTHON, "Condition.wait", "/usr/lib/python3.11/threading.py", 327}},
-    {11, {MODEL_FRAME_PYTHON, "evil\033[2J\xff 訓練する", "/tmp/\033]0;t\007\n.py", 7}},
+    {5, {.kind = MODEL_FRAME_PYTHON, .func = "Block.forward", .file = "/home/ada/jobs/train.py", .line = 88}},
+    {6,
+     {.kind = MODEL_FRAME_PYTHON,
+      .func = "linear",
+      .file = "/usr/lib/python3/dist-packages/torch/nn/functional.py",
+      .line = 125}},
+    {7, {.kind = MODEL_FRAME_PYTHON, .func = "train_step", .file = "/home/ada/jobs/train.py", .line = 207}},
+    {8,
+     {.kind = MODEL_FRAME_PYTHON,
+      .func = "AdamW.step",
+      .file = "/usr/lib/python3/dist-packages/torch/optim/adamw.py",
+      .line = 77}},
+    {9,
+     {.kind = MODEL_FRAME_PYTHON,
+      .func = "Queue._feed",
+      .file = "/usr/lib/python3.11/multiprocessing/queues.py",
+      .line = 231}},
+    {10,
+     {.kind = MODEL_FRAME_PYTHON,
+      .func = "Condition.wait",
+      .file = "/usr/lib/python3.11/threading.py",
+      .line = 327}},
+    {11,
+     {.kind = MODEL_FRAME_PYTHON,
+      .func = "evil\033[2J\xff 訓練する",
+      .file = "/tmp/\033]0;t\007\n.py",
+      .line = 7}},
     {12, {MODEL_FRAME_PYTHON, NULL, NULL, 0}},
 };
 

@@ -37,6 +37,7 @@ struct app *fixture_picker(bool ascii);
 
 /* An answer with the locals of the main thread of FIXTURE_NORMAL. */
 void fixture_locals(struct model_snapshot *s);
+void fixture_tasks(struct model_snapshot *s);
 
 /* An answer with native frames of the same thread: merged, apart, or not known. */
 void fixture_native(struct model_snapshot *s, enum model_native how);

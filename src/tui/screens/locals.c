@@ -119,10 +119,14 @@ static void locals_draw_row(const struct model_local *l, int name_cols, int type
 
 void locals_draw(struct locals_pane *p, const struct data *d, const struct model_thread *t, bool of_child,
                  int depth, const struct match *search, struct grid *g, struct rect area) {
-    struct locals_view v = {.why = "the variables of a child process: c opens it"};
+    struct locals_view v = {.why = "the variables of a child process: C opens it"};
     if (!of_child)
         v = locals_find(d, t, depth);
-    list_fit(&p->list, v.locals ? (int)v.locals->n : 0, area.rows - 1);
+    /* What could not be had is said in the last line. */
+    const char *note = v.frame && area.rows >= 2 * LOCALS_MIN_ROWS ? d->locals.note : NULL;
+    list_fit(&p->list, v.locals ? (int)v.locals->n : 0, area.rows - 1 - (note != NULL));
+    if (note)
+        (void)grid_text(g, area, area.rows - 1, 1, ROLE_MUTED, note);
     locals_draw_title(p, &v, g, area);
     if (v.why)
         (void)grid_text(g, area, 1, 1, ROLE_MUTED, v.why);

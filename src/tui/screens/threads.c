@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "tui/screens/locals.h"
 #include "tui/screens/stack.h"
+#include "tui/screens/tasks.h"
 #include "tui/screens/threads_rows.h"
 #include "tui/widgets/layout.h"
 #include "tui/widgets/list.h"
@@ -36,6 +37,8 @@ struct threads_state {
     bool native;               /* the stack has native frames too */
     bool in_stack;             /* the keys go to the stack pane */
     struct locals_pane locals; /* below the stack; it has the keys only when the stack has them */
+    bool tasks;                /* it shows tasks, not variables */
+    bool repr;                 /* variables by the repr() of the job's own classes */
     bool zoomed;               /* the pane with the keys has the whole body */
     int scroll;
     int widths[TABLE_MAX_COLUMNS];
@@ -84,15 +87,19 @@ static void threads_select_row(struct threads_state *s, int row) {
     stack_follow(&s->stack, threads_shown(s));
 }
 
-/* Ask for what the pane with the variables shows, if it is time. */
-static void threads_want_locals(const struct threads_state *s, struct app *app) {
+/* Ask for what the pane with variables or tasks shows, if it is time. */
+static void threads_want_details(const struct threads_state *s, struct app *app) {
     const struct model_thread *t = threads_selected(s);
-    bool wanted = t && !threads_child(s) && (s->native || (s->locals.open && t->has_python));
-    if (!wanted || !data_want_locals(&app->data, t->tid, app->now_s))
+    bool open = s->locals.open && t && t->has_python;
+    if (!t || threads_child(s) || !(s->native || open))
         return;
-    app->wishes.locals = t->tid;
-    app->wishes.native = s->native;
-    app->wishes.both = s->native && s->locals.open;
+    struct wire_threads want = {.tid = t->tid,
+                                .locals = open && !s->tasks,
+                                .repr = open && s->repr && !s->tasks,
+                                .tasks = open && s->tasks,
+                                .native = s->native};
+    if (data_want_details(&app->data, &want, app->now_s))
+        app->wishes.details = want;
 }
 
 static void threads_rebuild(struct threads_state *s, const struct app *app) {
@@ -109,7 +116,7 @@ static void threads_update(void *state, struct app *app) {
     struct threads_state *s = state;
     s->native = s->native && !app->data.native_refused;
     threads_rebuild(s, app);
-    threads_want_locals(s, app);
+    threads_want_details(s, app);
 }
 
 static void threads_init(void *state, struct app *app) {
@@ -185,9 +192,12 @@ static void threads_draw(void *state, struct app *app, struct grid *g, struct re
         (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
     if (stack.rows > 0)
         stack_draw(&s->stack, threads_shown(s), &s->search, s->in_stack && !s->locals.focused, g, stack);
-    if (s->locals_area.rows > 0)
-        locals_draw(&s->locals, &app->data, threads_shown(s), threads_child(s) != NULL,
-                    s->stack.list.selected, &s->search, g, s->locals_area);
+    bool of_child = threads_child(s) != NULL;
+    if (s->locals_area.rows > 0 && s->tasks)
+        tasks_draw(&s->locals, &app->data, threads_shown(s), of_child, &s->search, g, s->locals_area);
+    else if (s->locals_area.rows > 0)
+        locals_draw(&s->locals, &app->data, threads_shown(s), of_child, s->stack.list.selected, &s->search, g,
+                    s->locals_area);
 }
 
 static void threads_status(const void *state, const struct app *app, struct strbuf *out) {
@@ -331,20 +341,22 @@ static void threads_next_pane(struct threads_state *s) {
     s->locals.focused = to_locals;
 }
 
-static void threads_show_locals(struct threads_state *s, struct app *app) {
-    s->locals.open = !s->locals.open;
+/* Open the pane below the stack with variables or tasks; what is shown already is hidden. */
+static void threads_show_locals(struct threads_state *s, struct app *app, bool tasks) {
+    s->locals.open = !s->locals.open || s->tasks != tasks;
+    s->tasks = tasks;
     s->locals.focused = false;
     s->locals.scroll = 0;
-    data_renew_locals(&app->data);
+    s->locals.list.selected = s->locals.list.top = 0;
     bool is_drawn = s->table_area.rows + s->stack_area.rows > 0;
     if (s->locals.open && is_drawn && s->stack_area.rows < 2 * LOCALS_MIN_ROWS)
-        app_message(app, false, "no room for the variables here: Tab and w give the stack the whole body");
+        app_message(app, false, "no room for %s here: Tab and w give the stack the whole body",
+                    tasks ? "tasks" : "the variables");
 }
 
 static void threads_show_native(struct threads_state *s, struct app *app) {
     s->native = !s->native;
     app->data.native_refused = false;
-    data_renew_locals(&app->data);
     threads_settle(s);
     if (s->native && app->data.paused)
         app_message(app, false, "paused: native frames are read while the view moves");
@@ -390,7 +402,7 @@ static void threads_open_child(struct threads_state *s, struct app *app) {
     if (app->attaching)
         return;
     if (pid <= 0) {
-        app_message(app, false, "this thread is the target's own: c is for those of its child processes");
+        app_message(app, false, "this thread is the target's own: C is for those of its child processes");
         return;
     }
     app->attaching = app->wishes.attach = pid;
@@ -407,7 +419,14 @@ static bool threads_do(struct threads_state *s, struct app *app, enum action act
         threads_next_pane(s);
         return true;
     case ACTION_LOCALS:
-        threads_show_locals(s, app);
+    case ACTION_TASKS:
+        threads_show_locals(s, app, action == ACTION_TASKS);
+        return true;
+    case ACTION_REPR:
+        s->repr = !s->repr;
+        app_message(app, false,
+                    s->repr ? "variables: by the repr() of the job's own classes, which is run in it"
+                            : "variables: without running code of the job");
         return true;
     case ACTION_NATIVE:
         threads_show_native(s, app);
@@ -453,7 +472,7 @@ static bool threads_do(struct threads_state *s, struct app *app, enum action act
 
 static bool threads_act(void *state, struct app *app, enum action action) {
     bool done = threads_do(state, app, action);
-    threads_want_locals(state, app);
+    threads_want_details(state, app);
     return done;
 }
 

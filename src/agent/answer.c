@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer: see answer.h. */
+#include "agent/answer.h"
+
+#include "wire/wire.h"
+
+/* Hand over what was written; `open`: the number of dropped notifications is added when it is sent. */
+static void answer_post(struct mailbox *m, uint32_t peer, struct strbuf *b, bool open) {
+    struct queue_item *item = queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer);
+    if (item)
+        item->open = open;
+    (void)mailbox_post(m, item);
+    strbuf_fini(b);
+}
+
+void answer_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
+    answer_post(m, peer, &b, false);
+}
+
+void answer_target(struct mailbox *m, uint32_t peer, uint32_t id, const struct model_target *t) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_target(&b, id, t);
+    answer_post(m, peer, &b, false);
+}
+
+/* What goes to those who did not ask for native frames: `s` itself, or a copy, which is then in `*copy`. NULL without memory. */
+static const struct model_snapshot *answer_python(const struct model_snapshot *s,
+                                                  struct model_snapshot *copy) {
+    *copy = (struct model_snapshot){0};
+    if (!model_snapshot_has_native(s))
+        return s;
+    return model_snapshot_copy_python(s, copy) == 0 ? copy : NULL;
+}
+
+struct queue_bytes *answer_stream(const struct model_snapshot *s) {
+    struct model_snapshot copy;
+    struct queue_bytes *bytes = NULL;
+    struct strbuf b;
+    const struct model_snapshot *python = answer_python(s, &copy);
+    strbuf_init(&b, 0);
+    if (python && wire_put_threads_notify_open(&b, python) == 0)
+        bytes = queue_bytes_new(&b);
+    strbuf_fini(&b);
+    model_snapshot_fini(&copy);
+    return bytes;
+}
+
+void answer_snapshot(void *mailbox, const struct complete_ask *ask, const struct model_snapshot *s) {
+    struct model_snapshot copy = {0};
+    struct err e;
+    struct strbuf b;
+    const struct model_snapshot *wanted = ask->want.native ? s : answer_python(s, &copy);
+    if (wanted) {
+        strbuf_init(&b, 0);
+        (void)wire_put_snapshot_wanted_open(&b, ask->id, wanted, &ask->want);
+        answer_post(mailbox, ask->peer, &b, true);
+    } else {
+        (void)err_set(&e, ERR_FAILED, "no memory for an answer");
+        answer_error(mailbox, ask->peer, ask->id, &e);
+    }
+    model_snapshot_fini(&copy);
+}
+
+void answer_threads(struct mailbox *m, const struct complete_ask *ask, const struct model_snapshot *s,
+                    const struct err *e) {
+    if (s)
+        answer_snapshot(m, ask, s);
+    else
+        answer_error(m, ask->peer, ask->id, e);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer: answers of the sampler's thread, encoded and handed to the server. One that finds no room or memory is lost. */
+#ifndef AGENT_ANSWER_H
+#define AGENT_ANSWER_H
+
+#include "agent/complete.h"
+#include "agent/mailbox.h"
+#include "agent/queue.h"
+#include "base/err.h"
+#include "base/model.h"
+
+void answer_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e);
+
+/* To hello. */
+void answer_target(struct mailbox *m, uint32_t peer, uint32_t id, const struct model_target *t);
+
+/* To threads: the snapshot, or, NULL, the error. */
+void answer_threads(struct mailbox *m, const struct complete_ask *ask, const struct model_snapshot *s,
+                    const struct err *e);
+
+/* For streams of threads, encoded once for all; NULL without memory. */
+struct queue_bytes *answer_stream(const struct model_snapshot *s);
+
+/* To threads, with native frames only if they were asked for; `mailbox` is a struct mailbox (see struct complete). */
+void answer_snapshot(void *mailbox, const struct complete_ask *ask, const struct model_snapshot *s);
+
+#endif

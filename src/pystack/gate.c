@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gate: see gate.h. Sources: Python/ceval_gil.c (take_gil), Include/internal/pycore_frame.h. */
+#include "pystack/gate.h"
+
+#include "base/hash.h"
+#include "pystack/locals.h"
+#include "pystack/pystack_internal.h"
+
+#define GATE_MARK_FRAMES 3
+#define GATE_MARK_BYTES 256 /* of the variables of a frame */
+
+static int gate_take_main(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
+    (void)ps;
+    *(uint64_t *)arg = interp;
+    return id == 0; /* the first interpreter is the main one; it is last in the list */
+}
+
+static bool gate_has_none(struct pystack *ps, uint64_t gil) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    uint32_t enabled;
+    return o->gil_enabled >= 0 &&
+           mem_read_u32(&ps->reader.mem, gil + (uint64_t)o->gil_enabled, &enabled) == 0 && !enabled;
+}
+
+/* A number that changes when the thread goes on in Python: of its innermost frames, what they are at and what lies in them. */
+static uint64_t gate_mark(struct pystack *ps, uint64_t tstate) {
+    struct pystack_raw_frame f;
+    uint8_t bytes[GATE_MARK_BYTES];
+    uint64_t addr, mark = 0;
+    if (pystack_read_first_frame(ps, tstate, &addr) != 0)
+        return 0;
+    for (int i = 0; i < GATE_MARK_FRAMES && addr && pystack_read_raw_frame(ps, addr, &f) == 0; i++) {
+        uint64_t words[] = {mark, addr, f.code, f.instr};
+        mark = hash_bytes(words, sizeof words);
+        if (mem_read(&ps->reader.mem, addr + (uint64_t)ps->reader.off.frame_localsplus, bytes,
+                     sizeof bytes) == 0)
+            mark ^= hash_bytes(bytes, sizeof bytes);
+        addr = f.previous;
+    }
+    return mark;
+}
+
+int pystack_gate_look(struct pystack *ps, struct pystack_gate *out) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    uint64_t interp = 0, gil, finalizing = 0, ident;
+    *out = (struct pystack_gate){.finalizing = false};
+    if (o->runtime_finalizing >= 0 &&
+        pystack_read_u64_at(&ps->reader, ps->info.runtime, o->runtime_finalizing, &finalizing) != 0)
+        return -1;
+    out->finalizing = finalizing != 0;
+    if (out->finalizing)
+        return 0;
+    if (pystack_each_interpreter(ps, gate_take_main, &interp) != 1 || pystack_find_gil(ps, interp, &gil) != 0)
+        return -1;
+    out->none = gate_has_none(ps, gil);
+    if (pystack_read_gil_holder(ps, gil, &out->holder) != 0)
+        return -1;
+    out->held = out->holder != 0;
+    if (!out->held)
+        return 0;
+    /* The holder may have ended meanwhile: what cannot be read of him is not known. */
+    if (pystack_read_u64_at(&ps->reader, out->holder, o->tstate_thread_id, &ident) == 0)
+        out->holder_tid = pystack_tid_of_ident(ps, ident);
+    out->mark = gate_mark(ps, out->holder);
+    return 0;
+}
+
+uint64_t pystack_gate_word(const struct pystack *ps) {
+    int32_t at = ps->reader.off.runtime_finalizing;
+    return at >= 0 ? ps->info.runtime + (uint64_t)at : 0;
+}
+
+bool pystack_gate_moved(const struct pystack_gate *before, const struct pystack_gate *after) {
+    return before->held != after->held || before->holder != after->holder || before->mark != after->mark;
+}
+
+/* ---- places ---- */
+
+/* What is looked for in the lists of thread states. */
+struct gate_search {
+    uint64_t tstate;
+    bool found;
+};
+
+static int gate_find_tstate(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
+    struct gate_search *s = arg;
+    uint64_t tstate;
+    if (id != 0 || pystack_read_u64_at(&ps->reader, interp, ps->reader.off.interp_threads_head, &tstate) != 0)
+        return 0;
+    for (int i = 0; pystack_is_pointer(tstate) && i < PYSTACK_MAX_THREADS && !s->found; i++) {
+        s->found = tstate == s->tstate;
+        if (pystack_read_u64_at(&ps->reader, tstate, ps->reader.off.tstate_next, &tstate) != 0)
+            break;
+    }
+    return 1;
+}
+
+/* The frames of a thread state that lives, into `living`; none when it does not. */
+static void gate_list_frames(struct pystack *ps, uint64_t tstate, struct pystack_living *living) {
+    struct gate_search search = {.tstate = tstate};
+    struct pystack_raw_frame f;
+    uint64_t addr;
+    living->tstate = tstate;
+    living->n = 0;
+    if (pystack_each_interpreter(ps, gate_find_tstate, &search) < 0 || !search.found ||
+        pystack_read_first_frame(ps, tstate, &addr) != 0)
+        return;
+    for (size_t i = 0; addr && i < PYSTACK_MAX_RAW && living->n < PYSTACK_MAX_FRAMES;
+         i++, addr = f.previous) {
+        if (pystack_read_raw_frame(ps, addr, &f) != 0)
+            return;
+        living->frames[living->n++] = addr;
+    }
+}
+
+static bool gate_lives(struct pystack *ps, struct pystack_living *living, uint64_t tstate, uint64_t frame) {
+    if (living->tstate != tstate)
+        gate_list_frames(ps, tstate, living);
+    for (size_t i = 0; i < living->n; i++)
+        if (living->frames[i] == frame)
+            return true;
+    return false;
+}
+
+enum pystack_place_state pystack_place_check(struct pystack *ps, struct pystack_living *living,
+                                             const struct model_locals *l, const struct model_local *local) {
+    struct pystack_raw_frame f;
+    uint64_t object = 0;
+    if (!local->place || !gate_lives(ps, living, l->tstate, l->frame) ||
+        pystack_read_raw_frame(ps, l->frame, &f) != 0 || f.code != l->code ||
+        pystack_locals_find_object(ps, l->frame, local, &object) != 0 || object != local->place->object)
+        return PYSTACK_PLACE_GONE;
+    return f.instr == l->instr ? PYSTACK_PLACE_SAME : PYSTACK_PLACE_MOVED;
+}
