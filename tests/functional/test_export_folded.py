@@ -83,10 +83,13 @@ def test_duration_and_flags(job, probing_top):
     assert dozing and all(frames[-1] == "doze (folded_job.py)" for frames in dozing)
 
 
-def test_microseconds(job, probing_top):
-    folded = parse_folded(probing_top("--export", "folded", "--duration", "1", "--unit", "us", str(job.pid)).ok().stdout)
-    main = sum(weight for frames, weight in folded if frames[1:2] == ["work (folded_job.py:10)"])
-    assert 0.5e6 <= main <= 1.5e6
+def test_microseconds(job, probing_top, wait_until):
+    def spent():
+        text = probing_top("--export", "folded", "--duration", "1", "--unit", "us", str(job.pid)).ok().stdout
+        main = sum(weight for frames, weight in parse_folded(text) if frames[1:2] == ["work (folded_job.py:10)"])
+        assert 0 < main <= 1.5e6
+        return main >= 0.5e6
+    wait_until(spent, 90, "a second with most of its samples")  # a busy machine takes fewer
 
 
 def test_json_with_duration(job, probing_top):
