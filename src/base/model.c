@@ -108,8 +108,9 @@ int model_snapshot_copy_python(const struct model_snapshot *s, struct model_snap
             t->locals = arena_calloc(&out->arena, from->n_frames + 1, sizeof *t->locals);
         if (out->arena.failed)
             return -1;
-        memcpy(t->frames, from->frames, from->n_frames * sizeof *t->frames);
-        if (from->locals)
+        if (from->n_frames)
+            memcpy(t->frames, from->frames, from->n_frames * sizeof *t->frames);
+        if (from->n_frames && from->locals)
             memcpy(t->locals, from->locals, from->n_frames * sizeof *t->locals);
     }
     if (!out->threads)
