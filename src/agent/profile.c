@@ -444,15 +444,19 @@ static bool profile_ask(struct profile *p, struct pystack *ps, struct profile_th
     return true;
 }
 
-/* A thread that has run since the last look. 0 it was read, 1 it was asked, -1. */
+/* A thread that has run since the last look; `*on_cpu` becomes 0 when it does not run any more: a sample is of a moment, and
+ * one that wakes up often for an instant would else have all the time between two looks. 0 it was read, 1 it was asked, -1. */
 static int profile_look_moved(struct profile *p, struct pystack *ps, struct profile_thread *t,
-                              double timestamp) {
+                              double timestamp, int8_t *on_cpu) {
     if (t->asked)
         return profile_look_late(p, ps, t);
     if (profile_ask(p, ps, t, timestamp))
         return 1;
+    bool asleep = !exact_is_running(t->py.tid, t->cpu_now_ns);
     if (profile_look(p, ps, t) != 0)
         return -1;
+    if (asleep && *on_cpu == 1)
+        *on_cpu = 0;
     if (!p->exact || clock_thread_cpu_ns((pid_t)t->py.tid) == t->cpu_now_ns)
         return 0; /* asleep before and after, and not moved in between: it is whole */
     if (profile_ask(p, ps, t, timestamp))
@@ -466,7 +470,7 @@ static void profile_tick_thread(struct profile *p, struct pystack *ps, struct pr
     int8_t on_cpu = t->cpu_ns ? t->moved : MODEL_UNKNOWN;
     if (t->cpu_now_ns == 0)
         t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
-    int rc = t->moved || !t->looked ? profile_look_moved(p, ps, t, timestamp) : 0;
+    int rc = t->moved || !t->looked ? profile_look_moved(p, ps, t, timestamp, &on_cpu) : 0;
     if (rc < 0)
         return;
     t->cpu_ns = t->cpu_now_ns;

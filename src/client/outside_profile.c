@@ -253,7 +253,7 @@ static void outside_profile_sample(struct outside_profile *p, struct pystack *ps
     p->samples[p->n_samples++] = (struct model_sample){.timestamp = timestamp,
                                                        .tid = t->py.tid,
                                                        .stack_id = t->stack_id,
-                                                       .on_cpu = first ? MODEL_UNKNOWN : ran,
+                                                       .on_cpu = first ? MODEL_UNKNOWN : ran && !t->asleep,
                                                        .torn = t->torn,
                                                        .gil = t->gil,
                                                        .gc = t->gc};
