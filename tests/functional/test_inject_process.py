@@ -48,12 +48,22 @@ def test_every_python(job, inject, agent, each_python):
     running.goes_on()
 
 
+def is_asleep(target):
+    """In one and the same call, now and a little later."""
+    def look():
+        with open(f"/proc/{target.pid}/syscall", encoding="ascii") as call:
+            return target.state() == "S" and call.read()
+    before = look()
+    time.sleep(0.05)
+    return before and look() == before
+
+
 # The kernel writes the time that is left into the caller's memory whenever such a call is interrupted, by us too.
 @pytest.mark.parametrize("call", ["select.select([], [], [], 1000)", "time.sleep(1000)", "select.poll().poll(1000000)",
                                   "signal.sigtimedwait([signal.SIGUSR1], 1000)", "threading.Event().wait(1000)"])
 def test_a_job_that_only_waits_for_a_time(job, inject, agent, each_python, call):
     running = job(f"import select, signal, threading, time\nready()\n{call}\n", python=each_python)
-    wait_until(lambda: running.target.state() == "S", 30, "the job to sleep")
+    wait_until(lambda: is_asleep(running.target), 30, "the job to sleep")
     result = inject(running.pid, agent).ok().json()
     assert not result["already"] and result["moment"].startswith("asleep in ")
     wait_until(lambda: running.target.state() == "S", 30, "the job to sleep on")
