@@ -125,8 +125,19 @@ static int exact_map(struct err *e) {
     return 0;
 }
 
+static void exact_unmap(void) {
+    (void)munmap(exact.pool, EXACT_SLOTS * sizeof *exact.pool);
+    if (exact.native)
+        (void)munmap(exact.native, EXACT_SLOTS * sizeof *exact.native);
+    exact.pool = NULL;
+    exact.native = NULL;
+    exact.native_wanted = false;
+}
+
+/* Nothing is mapped while no handler is installed: exact_disarm would not take it away. */
 void exact_set_native(bool wanted) {
     size_t size = EXACT_SLOTS * sizeof *exact.native;
+    wanted = wanted && exact.armed;
     if (wanted && !exact.native) {
         void *p =
             mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -164,8 +175,6 @@ int exact_arm(struct exact_stats *stats, struct err *e) {
     struct sigaction sa = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     if (exact.armed)
         return 0;
-    if (exact_map(e) != 0)
-        return -1;
     exact.pid = getpid();
     exact.stats = stats;
     if (sigaction(EXACT_SIGNAL, NULL, &exact.before) != 0)
@@ -173,10 +182,17 @@ int exact_arm(struct exact_stats *stats, struct err *e) {
     if ((exact.before.sa_flags & SA_SIGINFO) ||
         (exact.before.sa_handler != SIG_DFL && exact.before.sa_handler != SIG_IGN))
         return err_set(e, ERR_FAILED, "the job has a handler for SIGURG");
+    bool mapped_now = !exact.pool; /* else a handler that had no end may still copy there */
+    if (exact_map(e) != 0)
+        return -1;
     sa.sa_sigaction = exact_handler;
     (void)sigfillset(&sa.sa_mask);
-    if (sigaction(EXACT_SIGNAL, &sa, NULL) != 0)
-        return err_set_errno(e, ERR_FAILED, errno, "no handler for SIGURG can be installed");
+    if (sigaction(EXACT_SIGNAL, &sa, NULL) != 0) {
+        (void)err_set_errno(e, ERR_FAILED, errno, "no handler for SIGURG can be installed");
+        if (mapped_now)
+            exact_unmap();
+        return -1;
+    }
     exact.armed = true;
     if (!exact.deliver_ns)
         exact.deliver_ns = exact_measure_delivery();
@@ -216,14 +232,8 @@ void exact_disarm(void) {
     }
     exact.asked = exact.used = 0;
     room_forget();
-    if (!busy) {
-        (void)munmap(exact.pool, EXACT_SLOTS * sizeof *exact.pool);
-        if (exact.native)
-            (void)munmap(exact.native, EXACT_SLOTS * sizeof *exact.native);
-        exact.pool = NULL;
-        exact.native = NULL;
-        exact.native_wanted = false;
-    }
+    if (!busy)
+        exact_unmap();
 }
 
 bool exact_is_armed(void) { return exact.armed; }

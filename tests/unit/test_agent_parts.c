@@ -2,6 +2,7 @@
 /* The agent's parts that need no process around them: the trie of stacks, the queue to a client, costs. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,11 +12,13 @@
 
 #include <cmocka.h>
 
+#include "agent/exact.h"
 #include "agent/mailbox.h"
 #include "agent/peer.h"
 #include "agent/queue.h"
 #include "base/clock.h"
 #include "base/cost.h"
+#include "base/procfs.h"
 #include "base/trie.h"
 
 /* ---- trie ---- */
@@ -475,8 +478,42 @@ static void check_pace_is_poisson(void **state) {
     assert_true(fabs((double)below / n - 0.5) < 0.01);                   /* median ln 2 */
 }
 
+static void own_handler(int sig) { (void)sig; }
+
+static int add_size(const struct procfs_map *map, void *arg) {
+    *(uint64_t *)arg += map->end - map->start;
+    return 0;
+}
+
+static uint64_t mapped_bytes(void) {
+    uint64_t n = 0;
+    assert_int_equal(procfs_each_map(0, add_size, &n), 0);
+    return n;
+}
+
+/* Where the job has a handler of its own nothing is installed, and nothing stays mapped either. */
+static void check_exact_leaves_no_memory(void **state) {
+    struct exact_stats stats = {0};
+    struct sigaction own = {.sa_handler = own_handler}, before;
+    struct err e;
+    (void)state;
+    uint64_t at_first = mapped_bytes();
+    assert_int_equal(sigaction(SIGURG, &own, &before), 0);
+    assert_int_equal(exact_arm(&stats, &e), -1);
+    exact_set_native(true);
+    exact_disarm();
+    assert_int_equal(sigaction(SIGURG, &before, NULL), 0);
+    assert_true(mapped_bytes() == at_first);
+    assert_int_equal(exact_arm(&stats, &e), 0);
+    exact_set_native(true);
+    assert_true(mapped_bytes() > at_first);
+    exact_disarm();
+    assert_true(mapped_bytes() == at_first);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_exact_leaves_no_memory),
         cmocka_unit_test(check_trie_shares_callers),
         cmocka_unit_test(check_trie_marks_what_was_cut),
         cmocka_unit_test(check_trie_parents_come_first),

@@ -217,6 +217,25 @@ static void test_a_small_screen_says_so(void **state) {
     app_free(a);
 }
 
+/* One pane takes the place of the other: where there was room for the one, there is for the other. */
+static void test_the_panes_change_places(void **state) {
+    int shown = 0;
+    (void)state;
+    for (int rows = 12; rows <= 30; rows++) {
+        struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
+        (void)draw(a, rows);
+        fixture_press(a, "v");
+        (void)draw(a, rows);
+        fixture_press(a, "t");
+        const char *text = draw(a, rows);
+        bool there = strstr(text, " Tasks"), refused = strstr(text, "no room");
+        assert_true(there != refused);
+        shown += there;
+        app_free(a);
+    }
+    assert_in_range(shown, 1, 18); /* of 19 sizes */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_are_asked_for_while_they_are_shown),
@@ -228,6 +247,7 @@ int main(void) {
         cmocka_unit_test(test_own_reprs_are_asked_for_by_a_key),
         cmocka_unit_test(test_the_keys_go_round_three_panes),
         cmocka_unit_test(test_a_small_screen_says_so),
+        cmocka_unit_test(test_the_panes_change_places),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -349,7 +349,8 @@ static void threads_show_locals(struct threads_state *s, struct app *app, bool t
     s->locals.scroll = 0;
     s->locals.list.selected = s->locals.list.top = 0;
     bool is_drawn = s->table_area.rows + s->stack_area.rows > 0;
-    if (s->locals.open && is_drawn && s->stack_area.rows < 2 * LOCALS_MIN_ROWS)
+    int rows = s->stack_area.rows + s->locals_area.rows; /* one of the two may be there already */
+    if (s->locals.open && is_drawn && rows < 2 * LOCALS_MIN_ROWS)
         app_message(app, false, "no room for %s here: Tab and w give the stack the whole body",
                     tasks ? "tasks" : "the variables");
 }
