@@ -66,8 +66,8 @@ int endpoint_path(char *buf, size_t cap, uid_t uid, pid_t pid) {
     return endpoint_path_in(buf, cap, endpoint_places[0], uid, pid);
 }
 
-/* The uid the target itself sees: /proc/PID/uid_map maps (inside outside count); identity when it cannot be read. */
-static unsigned endpoint_inner_uid(pid_t pid, unsigned outer) {
+/* /proc/PID/uid_map maps (inside outside count). */
+unsigned endpoint_inner_uid(pid_t pid, unsigned outer) {
     char path[64];
     (void)snprintf(path, sizeof path, "/proc/%d/uid_map", (int)pid);
     FILE *f = fopen(path, "re");

@@ -31,6 +31,9 @@ int endpoint_path(char *buf, size_t cap, uid_t uid, pid_t pid);
 /* Socket of process `pid` as this process reaches it: the one that is there, or where it would be usually. 0, or -1 with the error (ERR_ATTACH: no such process). */
 int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e);
 
+/* User `outer` of this machine as process `pid` itself sees it: the same when that cannot be read. */
+unsigned endpoint_inner_uid(pid_t pid, unsigned outer);
+
 /* Take sockets out of `dir`, which must be this user's, whose processes are gone: at which nobody listens, that are at least
  * `age_s` seconds old, and the pid of which is nobody's. Looks at `most` of them. Number of those removed. */
 int endpoint_sweep(const char *dir, int most, int age_s);

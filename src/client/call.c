@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "client/loop.h"
 
-#define CALL_NATIVE_S 60              /* large libraries are read for their symbols */
+#define CALL_NATIVE_S 60 /* large libraries are read for their symbols */
+#define CALL_STOP_LOOK_US (20 * 1000ULL)
 #define CALL_GRACE_US (500 * 1000ULL) /* for the reason behind a broken connection */
 
 enum call_await { CALL_NOTHING = 0, CALL_CONNECTED, CALL_SNAPSHOT, CALL_STATUS, CALL_REPLY, CALL_TIME };
@@ -31,6 +32,9 @@ struct call {
     struct model_status *status;
     int (*on_batch)(void *arg, struct model_sample_batch *batch);
     void *batch_arg;
+    struct loop_timer *look; /* asks `stop`; NULL nobody wants it */
+    bool (*stop)(void *arg);
+    void *stop_arg;
 };
 
 static void call_arrive(struct call *c, enum call_await what) {
@@ -130,13 +134,28 @@ static void call_on_deadline(void *arg) {
     call_fail(c, &why);
 }
 
+static void call_on_look(void *arg) {
+    struct call *c = arg;
+    struct err why;
+    if (c->stop && c->stop(c->stop_arg)) {
+        (void)err_set(&why, ERR_FAILED, "interrupted");
+        call_fail(c, &why);
+    } else if (c->stop) {
+        loop_timer_set(c->look, CALL_STOP_LOOK_US);
+    }
+}
+
 static int call_wait(struct call *c, enum call_await what, double timeout_s, struct err *e) {
     c->await = what;
     c->arrived = false;
     c->in_time = what == CALL_TIME;
     loop_timer_set(c->deadline, c->broken ? CALL_GRACE_US : (uint64_t)(timeout_s * 1e6));
+    if (c->look)
+        loop_timer_set(c->look, CALL_STOP_LOOK_US);
     if (!c->failed)
         loop_run(c->loop);
+    if (c->look)
+        loop_timer_cancel(c->look);
     loop_timer_cancel(c->deadline);
     c->await = CALL_NOTHING;
     if (c->arrived)
@@ -178,10 +197,18 @@ void call_close(struct call *c) {
     if (!c)
         return;
     session_free(c->session);
+    loop_timer_free(c->look);
     loop_timer_free(c->deadline);
     loop_free(c->loop);
     model_target_fini(&c->target);
     free(c);
+}
+
+void call_set_stop(struct call *c, bool (*stop)(void *arg), void *arg) {
+    c->stop = stop;
+    c->stop_arg = arg;
+    if (!c->look)
+        c->look = loop_timer_new(c->loop, call_on_look, c, NULL);
 }
 
 const struct model_target *call_get_target(const struct call *c) { return &c->target; }
@@ -206,15 +233,17 @@ int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_sn
     return call_look_first(c, interval_ms, out, e) == 0 ? call_snapshot(c, out, e) : -1;
 }
 
-int call_details_measured(struct call *c, const struct wire_threads *want, unsigned interval_ms,
-                          struct model_snapshot *out, struct err *e) {
-    if (call_look_first(c, interval_ms, out, e) != 0)
-        return -1;
+int call_details(struct call *c, const struct wire_threads *want, struct model_snapshot *out, struct err *e) {
     memset(out, 0, sizeof *out);
     c->snapshot = out;
     if (session_ask_details(c->session, want, e) != 0)
         return -1;
     return call_wait(c, CALL_SNAPSHOT, want->native ? CALL_NATIVE_S : CALL_TIMEOUT_MS / 1000.0, e);
+}
+
+int call_details_measured(struct call *c, const struct wire_threads *want, unsigned interval_ms,
+                          struct model_snapshot *out, struct err *e) {
+    return call_look_first(c, interval_ms, out, e) == 0 ? call_details(c, want, out, e) : -1;
 }
 
 int call_set_native(struct call *c, bool native, struct err *e) {

@@ -22,12 +22,18 @@ struct call;
 struct call *call_open(const struct session_address *addr, struct err *e);
 void call_close(struct call *c);
 
+/* From here on, whoever waits gives up when `stop` says so; it is asked often, and may be given NULL. The error is ERR_FAILED then. */
+void call_set_stop(struct call *c, bool (*stop)(void *arg), void *arg);
+
 /* What the agent said of its target; owned by the call. */
 const struct model_target *call_get_target(const struct call *c);
 
 /* One snapshot, the status. `out` is initialised here and owned by the caller (…_fini), on failure too. 0 or -1. */
 int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e);
 int call_status(struct call *c, struct model_status *out, struct err *e);
+
+/* One snapshot with what `want` says; as call_snapshot. */
+int call_details(struct call *c, const struct wire_threads *want, struct model_snapshot *out, struct err *e);
 
 /* Two looks `interval_ms` apart; the second is returned, which therefore knows what was on the CPU. */
 int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e);

@@ -51,12 +51,7 @@ static void document_put_process(struct json *j, const struct model_process *p) 
 }
 
 /* By name; null when they are not known. */
-static void document_put_locals(struct json *j, const struct model_locals *l) {
-    json_key(j, "locals");
-    if (!l) {
-        json_null(j);
-        return;
-    }
+void document_put_variables(struct json *j, const struct model_locals *l) {
     json_object_begin(j);
     for (size_t i = 0; i < l->n; i++) {
         json_key(j, l->items[i].name);
@@ -67,6 +62,15 @@ static void document_put_locals(struct json *j, const struct model_locals *l) {
         json_object_end(j);
     }
     json_object_end(j);
+}
+
+static void document_put_locals(struct json *j, const struct model_locals *l) {
+    json_key(j, "locals");
+    if (!l) {
+        json_null(j);
+        return;
+    }
+    document_put_variables(j, l);
     json_kv_bool(j, "locals_truncated", l->truncated);
 }
 

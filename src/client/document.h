@@ -21,6 +21,9 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
                             const struct model_snapshot *snapshot, const struct wire_threads *want,
                             const struct fold *fold, double elapsed_s);
 
+/* Variables of a frame by name, each with type, repr and kind. */
+void document_put_variables(struct json *j, const struct model_locals *l);
+
 /* `status --json`: the agent about itself. */
 void document_put_status(struct json *j, const struct model_target *target,
                          const struct model_status *status);

@@ -49,6 +49,7 @@ struct session_address {
     enum model_mode mode; /* MODEL_MODE_READONLY: read process `pid` from outside */
     bool block;           /* the same, stopping each running thread while it is read */
     char why[256];        /* the same: why it is read from outside */
+    char recorded[512];   /* folder with the tables of a process that has ended; "" it lives */
 };
 
 /* Start connecting. NULL on failure. Freed by session_free, from outside callbacks. */

@@ -306,6 +306,20 @@ int sql_add_target(struct sql *s, const struct sql_target *t, struct err *e) {
     return sql_declare_all(s, e);
 }
 
+size_t sql_target_count(const struct sql *s) { return s->n_targets; }
+
+int sql_set_ring_dir(struct sql *s, size_t target, const char *ring_dir, uid_t owner, struct err *e) {
+    if (s->running || target >= s->n_targets)
+        return err_set(e, ERR_FAILED, s->running ? "a query is running" : "no such target");
+    char *copy = strdup(ring_dir);
+    if (!copy)
+        return err_set(e, ERR_FAILED, "out of memory");
+    free(s->targets[target]->ring_dir);
+    s->targets[target]->ring_dir = copy;
+    s->targets[target]->owner = owner;
+    return sql_scan_folder(s, s->targets[target], e) == 0 ? sql_declare_all(s, e) : -1;
+}
+
 int sql_refresh(struct sql *s, struct err *e) {
     if (s->running)
         return err_set(e, ERR_FAILED, "a query is running");

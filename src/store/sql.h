@@ -63,6 +63,11 @@ void sql_close(struct sql *s);
 /* Add a target. Files that cannot be read are left out; sql_note says why. 0, or -1 with the error. */
 int sql_add_target(struct sql *s, const struct sql_target *t, struct err *e);
 
+size_t sql_target_count(const struct sql *s);
+
+/* Where the files of target `target` (from 0, in the order they were added) lie now. 0, or -1 with the error. */
+int sql_set_ring_dir(struct sql *s, size_t target, const char *ring_dir, uid_t owner, struct err *e);
+
 /* Look for ring files that have come or were made anew since. 0, or -1 with the error. */
 int sql_refresh(struct sql *s, struct err *e);
 

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* database: see database.h. */
+#include "client/database.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/procfs.h"
+#include "client/live_tables.h"
+#include "client/rings.h"
+#include "store/ring_reader.h"
+#include "store/ring_tables.h"
+
+struct database_target {
+    struct live_target live;
+    struct sql_provider tables[LIVE_TABLES_MAX];
+    struct rings_place place;
+    size_t number; /* of the SQL session's target */
+    bool has_place;
+    bool in_memory; /* its tables have no files */
+};
+
+struct database {
+    struct sql *sql;
+    struct database_target **targets;
+    size_t n_targets;
+    size_t n_living;
+    atomic_bool cancelled;
+    char note[640];
+};
+
+struct database *database_open(struct err *e) {
+    struct database *d = calloc(1, sizeof *d);
+    if (!d) {
+        (void)err_set(e, ERR_FAILED, "out of memory for a database");
+        return NULL;
+    }
+    d->sql = sql_open(e);
+    if (!d->sql) {
+        free(d);
+        return NULL;
+    }
+    return d;
+}
+
+void database_close(struct database *d) {
+    if (!d)
+        return;
+    sql_close(d->sql);
+    for (size_t i = 0; i < d->n_targets; i++)
+        free(d->targets[i]);
+    free(d->targets);
+    free(d);
+}
+
+struct sql *database_sql(struct database *d) {
+    return d->sql;
+}
+
+/* The past has a time of its own, if there is nothing else. */
+static void database_set_now(struct database *d) {
+    sql_set_now(d->sql, d->n_living ? NAN : sql_newest(d->sql));
+}
+
+bool database_is_past(const struct database *d) { return d->n_targets > 0 && d->n_living == 0; }
+
+/* RANK in the environment, as torchrun sets it. */
+static int64_t database_rank(pid_t pid) {
+    char text[32], *end;
+    if (pid <= 0 || procfs_read_environ(pid, "RANK", text, sizeof text) != 0)
+        return RING_INT_NULL;
+    long rank = strtol(text, &end, 10);
+    return end == text || *end || rank < 0 ? RING_INT_NULL : rank;
+}
+
+static int database_add_living(struct database *d, struct database_target *t, struct err *e) {
+    pid_t pid = t->live.addr.pid;
+    struct procfs_status st;
+    char host[256] = "";
+    int fds[RING_TABLE_KEPT];
+    struct sql_target target = {.pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = RING_ANY_UID};
+    if (pid > 0) {
+        t->has_place = rings_find(pid, &t->place);
+        if (!t->has_place)
+            target.n_ring_fds = rings_open_memory(pid, fds, RING_TABLE_KEPT);
+        target.pid = procfs_read_status(pid, 0, &st) == 0 && st.ns_pid > 0 ? st.ns_pid : pid;
+        target.rank = database_rank(pid);
+        if (gethostname(host, sizeof host - 1) == 0)
+            target.host = host;
+    }
+    t->in_memory = target.n_ring_fds > 0;
+    target.ring_fds = fds;
+    target.ring_dir = t->has_place ? t->place.path : NULL;
+    target.owner = t->has_place ? t->place.owner : RING_ANY_UID;
+    target.providers = t->tables;
+    target.n_providers = live_tables_fill(&t->live, t->tables);
+    d->n_living++;
+    return sql_add_target(d->sql, &target, e);
+}
+
+static int database_add_past(struct database *d, struct database_target *t, struct err *e) {
+    int there = rings_look_at(t->live.addr.recorded, &t->place, e);
+    if (there <= 0)
+        return there < 0
+                   ? -1
+                   : err_set(e, ERR_ATTACH, "%s: no tables of a process lie there", t->live.addr.recorded);
+    t->has_place = true;
+    struct sql_target target = {
+        .pid = RING_INT_NULL, .rank = RING_INT_NULL, .ring_dir = t->place.path, .owner = t->place.owner};
+    return sql_add_target(d->sql, &target, e);
+}
+
+int database_add(struct database *d, const struct session_address *addr, struct err *e) {
+    struct database_target **more = realloc(d->targets, (d->n_targets + 1) * sizeof *more);
+    if (more)
+        d->targets = more;
+    struct database_target *t = calloc(1, sizeof *t);
+    if (!more || !t) {
+        free(t);
+        return err_set(e, ERR_FAILED, "out of memory for a target");
+    }
+    /* Kept in any case: SQL may refer to it. */
+    d->targets[d->n_targets++] = t;
+    t->live.addr = *addr;
+    t->number = sql_target_count(d->sql);
+    int rc = addr->recorded[0] ? database_add_past(d, t, e) : database_add_living(d, t, e);
+    if (rc == 0)
+        database_set_now(d);
+    return rc;
+}
+
+/* Tables that a target has now and did not have before: it was injected into, or its agent began anew elsewhere. */
+static int database_look_again(struct database *d, struct database_target *t, struct err *e) {
+    struct rings_place place;
+    if (t->live.addr.recorded[0] || t->live.addr.pid <= 0 || !rings_find(t->live.addr.pid, &place))
+        return 0;
+    if (t->has_place && strcmp(place.path, t->place.path) == 0)
+        return 0;
+    t->has_place = true;
+    t->in_memory = false;
+    t->place = place;
+    return sql_set_ring_dir(d->sql, t->number, place.path, place.owner, e);
+}
+
+int database_refresh(struct database *d, struct err *e) {
+    for (size_t i = 0; i < d->n_targets; i++)
+        if (database_look_again(d, d->targets[i], e) != 0)
+            return -1;
+    if (sql_refresh(d->sql, e) != 0)
+        return -1;
+    database_set_now(d);
+    return 0;
+}
+
+const char *database_note(struct database *d) {
+    const struct database_target *none = NULL;
+    for (size_t i = 0; i < d->n_targets && !none; i++)
+        if (!d->targets[i]->has_place && !d->targets[i]->in_memory)
+            none = d->targets[i];
+    if (sql_note(d->sql)[0] || !none)
+        return sql_note(d->sql);
+    (void)snprintf(d->note, sizeof d->note, "no history of process %d: %s; tables of what is now can be read",
+                   (int)none->live.addr.pid,
+                   none->live.addr.mode == MODEL_MODE_READONLY ? "no agent collects it"
+                                                               : "its tables cannot be reached");
+    return d->note;
+}
+
+void database_arm(struct database *d) { atomic_store(&d->cancelled, false); }
+
+void database_cancel(struct database *d) {
+    atomic_store(&d->cancelled, true);
+    sql_interrupt(d->sql);
+}
+
+bool database_cancelled(const struct database *d) { return atomic_load(&d->cancelled); }
+
+struct sql_result *database_begin(struct database *d, const char *text, const struct sql_query *q,
+                                  const char **tail, struct sql_error *where, struct err *e) {
+    for (size_t i = 0; i < d->n_targets; i++)
+        d->targets[i]->live.failure.code = ERR_OK;
+    struct sql_result *r = sql_begin(d->sql, text, q, tail, where, e);
+    /* sql_begin takes back what came before it. */
+    if (atomic_load(&d->cancelled))
+        sql_interrupt(d->sql);
+    return r;
+}
+
+void database_explain(const struct database *d, struct err *e) {
+    for (size_t i = 0; i < d->n_targets; i++) {
+        const struct err *why = &d->targets[i]->live.failure;
+        if (why->code != ERR_OK && strcmp(why->text, e->text) == 0)
+            e->code = why->code;
+    }
+}
