@@ -16,7 +16,7 @@ BENCHES := $(BENCH_SOURCES:bench/%.c=$(BUILD)/bench/%)
 TOOLS := $(TOOL_SOURCES:tests/tools/%.c=$(BUILD)/tests/tools/%)
 
 SUPPORT_OBJECTS := $(TEST_SUPPORT:%.c=$(BUILD)/obj/%.o)
-TEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_SOURCES) $(TEST_SUPPORT) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(TOOL_SOURCES) tests/known/known.c)
+TEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_SOURCES) $(TEST_SUPPORT) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(TOOL_SOURCES) tests/known/known.c tests/known/stacks.c tests/known/outside.c)
 ifneq ($(FUZZ_SOURCES),)
 TEST_OBJECTS += $(BUILD)/obj/tests/fuzz/replay.o
 endif
@@ -24,11 +24,13 @@ TEST_LIBS := $(if $(SUPPORT_OBJECTS),$(BUILD)/lib/libtestsupport.a) $(LIBS) $(WE
 
 # The agent's way of sampling, without its budget, for the program whose stacks are known.
 KNOWN := $(BUILD)/tests/known/known.so
+# The same from another process.
+KNOWN_OUTSIDE := $(BUILD)/tests/known/outside
 
 # Inputs for fuzz targets that are made, beside those that are kept in tests/fuzz/corpus.
 SEEDS := $(BUILD)/tests/seeds/stamp
 
-tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS) $(KNOWN) $(SEEDS)
+tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS) $(KNOWN) $(KNOWN_OUTSIDE) $(SEEDS)
 .PHONY: tests
 
 $(SEEDS): tests/fuzz/seeds.py
@@ -68,10 +70,13 @@ $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/obj/tests/fuzz/%.o $(TEST_LIBS) $(BUILD
 $(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(call lib_of,inject pystack base) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call link_test)
 
-$(KNOWN): $(BUILD)/obj/tests/known/known.o $(BUILD)/obj/tests/known/native.o $(call lib_of,agent pystack wire base) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
+$(KNOWN): $(BUILD)/obj/tests/known/known.o $(BUILD)/obj/tests/known/native.o $(BUILD)/obj/tests/known/stacks.o $(call lib_of,agent pystack wire base) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o,$^) $(call link_libs)
+
+$(KNOWN_OUTSIDE): $(BUILD)/obj/tests/known/outside.o $(BUILD)/obj/tests/known/stacks.o $(call lib_of,inject pystack base) $(UNWIND_LIBS) $(BUILD)/link-flags
+	$(call link_test)
 
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(TEST_LIBS) $(BUILD)/link-flags
 	$(call link_test)
@@ -109,14 +114,17 @@ fuzz-smoke:
 fuzzers: $(FUZZERS) $(SEEDS)
 
 # Programs built from bench/*.c, and scripts bench/*.py; each prints JSON.
-bench: all $(BENCHES) $(KNOWN)
+bench: all $(BENCHES) $(KNOWN) $(KNOWN_OUTSIDE)
 	@VENV=$(VENV) tools/bench.sh $(BUILD) $(BENCHES) $(wildcard bench/*.py)
 
-# What takes minutes: a million samples of every Python on the machine, blocking calls for a minute.
+# What takes minutes or hours: the parts in tests/soak, and a table of them at the end. How much of it (see tests/soak/run):
+# ONLY=known,eintr SAMPLES=1000000 SECONDS=60 N=10000 PYTHONS=3.9,3.11
+SOAK_ARGS = $(if $(ONLY),--only $(ONLY)) $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(SECONDS),--seconds $(SECONDS)) \
+    $(if $(N),--cycles $(N)) $(if $(PYTHONS),--pythons $(PYTHONS))
+
 soak: all tests
-	@bench/known_answer.py --build $(BUILD) --samples 1000000
-	@PROBING_EINTR_SECONDS=60 tests/run --build $(BUILD) --part functional --match no_call_is_interrupted
-	@PROBING_RACE_SECONDS=120 tests/run --build $(BUILD) --part functional --match test_everything_at_once
+	@PROBING_TEST_TORCH_PYTHON="$${PROBING_TEST_TORCH_PYTHON:-$$(tools/python_with_torch.sh $(VENV))}" \
+	    tests/soak/run --build $(BUILD) $(SOAK_ARGS)
 
 demo: all
 	@BUILD=$(BUILD) VENV=$(VENV) tools/demo.sh

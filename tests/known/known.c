@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,19 +22,11 @@
 #include "agent/profile.h"
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/hash.h"
-#include "base/strbuf.h"
+#include "known/stacks.h"
 #include "pystack/pystack.h"
 
-#define KNOWN_STACKS (1U << 17)
 #define KNOWN_ANSWER_NS (200 * CLOCK_NS_PER_MS)
-#define KNOWN_PAUSE_NS 20000 /* on average, between two samples */
 #define KNOWN_THREADS 32
-
-struct known_stack {
-    char *text;
-    uint64_t seen, torn;
-};
 
 static struct known {
     char path[512];
@@ -48,10 +39,7 @@ static struct known {
     size_t n_threads;
     struct pystack_known codes;
     struct exact_stats stats;
-    struct known_stack *stacks;
-    size_t n_stacks;
     uint64_t unanswered, undecoded, unknown, handler_ns, reads, broken;
-    uint64_t random;
 } known;
 
 __attribute__((visibility("default"))) int known_start(const char *path, const char *mode, long samples,
@@ -73,25 +61,6 @@ __attribute__((visibility("default"))) void known_profile_stop(struct known_prof
 /* Counters as of the sampler's last tick, for those who wait for it: ticks made, threads not asked. */
 __attribute__((visibility("default"))) uint64_t known_profile_ticks(void);
 __attribute__((visibility("default"))) uint64_t known_profile_refused(void);
-
-static void known_count(const struct model_frame *frames, size_t n, bool torn) {
-    struct strbuf b;
-    strbuf_init(&b, 1 << 20);
-    for (size_t i = n; i-- > 0;)
-        (void)strbuf_addf(&b, "\t%s\t%s\t%d", frames[i].func ? frames[i].func : "?",
-                          frames[i].file ? frames[i].file : "?", frames[i].line);
-    const char *text = strbuf_str(&b);
-    size_t at = hash_bytes(text, strlen(text)) % KNOWN_STACKS;
-    while (known.stacks[at].text && strcmp(known.stacks[at].text, text) != 0)
-        at = (at + 1) % KNOWN_STACKS;
-    if (!known.stacks[at].text && known.n_stacks < KNOWN_STACKS / 2) {
-        known.stacks[at].text = strdup(text);
-        known.n_stacks++;
-    }
-    known.stacks[at].seen++;
-    known.stacks[at].torn += torn;
-    strbuf_fini(&b);
-}
 
 static bool known_find(void) {
     struct arena arena;
@@ -152,7 +121,7 @@ static void known_take(const struct pystack_thread *t, struct arena *arena) {
     if (n < 0)
         known.undecoded++;
     else
-        known_count(frames, (size_t)n, false);
+        stacks_count(frames, (size_t)n, false);
     exact_release(t);
 }
 
@@ -192,16 +161,9 @@ static size_t known_sample_gentle(struct arena *arena) {
         if (n < 0)
             known.undecoded++;
         else
-            known_count(frames, (size_t)n, torn);
+            stacks_count(frames, (size_t)n, torn);
     }
     return known.n_threads;
-}
-
-static void known_pause(void) {
-    known.random = hash_mix(known.random + 1);
-    uint64_t until = clock_mono_ns() + known.random % (2 * KNOWN_PAUSE_NS);
-    while (clock_mono_ns() < until) {
-    }
 }
 
 static void known_write(void) {
@@ -217,32 +179,8 @@ static void known_write(void) {
         known.stats.handled ? (double)known.stats.handler_ns / (double)known.stats.handled / 1e3 : 0,
         known.stats.handled ? (double)known.reads / (double)known.stats.handled : 0,
         (unsigned long long)known.broken);
-    for (size_t i = 0; i < KNOWN_STACKS; i++)
-        if (known.stacks[i].text)
-            (void)fprintf(f, "stack %llu %llu%s\n", (unsigned long long)known.stacks[i].seen,
-                          (unsigned long long)known.stacks[i].torn, known.stacks[i].text);
+    stacks_write(f);
     (void)fclose(f);
-}
-
-/* Sampler and target on two CPUs: on one they never run at the same time, and nothing can go wrong. */
-static void known_pin(void) {
-    cpu_set_t all, one;
-    int first = -1, second = -1;
-    if (sched_getaffinity(0, sizeof all, &all) != 0)
-        return;
-    for (int i = 0; i < CPU_SETSIZE && second < 0; i++)
-        if (CPU_ISSET(i, &all)) {
-            second = first >= 0 ? i : -1;
-            first = first >= 0 ? first : i;
-        }
-    if (second < 0)
-        return;
-    CPU_ZERO(&one);
-    CPU_SET(first, &one);
-    (void)sched_setaffinity(known.tid, sizeof one, &one);
-    CPU_ZERO(&one);
-    CPU_SET(second, &one);
-    (void)sched_setaffinity(0, sizeof one, &one);
 }
 
 static void *known_main(void *arg) {
@@ -252,7 +190,7 @@ static void *known_main(void *arg) {
     if (!known_find())
         _exit(3);
     if (known.n_threads == 1)
-        known_pin();
+        stacks_pin(known.tid);
     uint64_t began = clock_mono_ns();
     for (long taken = 0;
          taken < known.samples && (known.for_ns == 0 || clock_mono_ns() - began < known.for_ns);) {
@@ -260,7 +198,7 @@ static void *known_main(void *arg) {
         arena_init(&arena, 1 << 22);
         taken += (long)(known.exact ? known_sample_exact(&arena) : known_sample_gentle(&arena));
         arena_fini(&arena);
-        known_pause();
+        stacks_pause();
     }
     known_write();
     exact_disarm();
@@ -276,9 +214,8 @@ int known_start(const char *path, const char *mode, long samples, double seconds
     known.samples = samples;
     known.for_ns = (uint64_t)(seconds * 1e9);
     known.tid = (pid_t)syscall(SYS_gettid);
-    known.stacks = calloc(KNOWN_STACKS, sizeof *known.stacks);
     known.ps = pystack_open(0, &e);
-    if (!known.stacks || !known.ps || (known.exact && exact_arm(&known.stats, &e) != 0)) {
+    if (stacks_init() != 0 || !known.ps || (known.exact && exact_arm(&known.stats, &e) != 0)) {
         (void)fprintf(stderr, "%s\n", e.text);
         return -1;
     }

@@ -2,7 +2,8 @@
 """A program all of whose stacks are known.
 
 It calls itself in every way Python has, for ever, in as many threads as its fifth argument says. A comment `# -> name, name` says which functions that line may call;
-there is no other call in the program (up to 3.9 the end of a with block is on its last line). classify.py holds stacks against that. Run by bench/known_answer.py.
+there is no other call in the program (up to 3.9 the end of a with block is on its last line). classify.py holds stacks against that. Run by bench/known_answer.py,
+with the library that samples it, or "-" when it is sampled from another process.
 """
 
 import _thread
@@ -317,10 +318,13 @@ def thread_root():
 
 
 if __name__ == "__main__":
-    library = ctypes.CDLL(sys.argv[1])
     for _ in range(int(sys.argv[5]) - 1):
         _thread.start_new_thread(thread_root, ())
-    library.known_start.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long, ctypes.c_double]
-    if library.known_start(sys.argv[2].encode(), sys.argv[3].encode(), int(sys.argv[4]), float(sys.argv[6])) != 0:
-        sys.exit("the sampler did not start")
+    if sys.argv[1] == "-":
+        print("ready", flush=True)
+    else:
+        library = ctypes.CDLL(sys.argv[1])
+        library.known_start.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long, ctypes.c_double]
+        if library.known_start(sys.argv[2].encode(), sys.argv[3].encode(), int(sys.argv[4]), float(sys.argv[6])) != 0:
+            sys.exit("the sampler did not start")
     loop()  # -> loop
