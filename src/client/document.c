@@ -361,6 +361,7 @@ void document_put_injection(struct json *j, pid_t pid, const struct inject_resul
         json_kv_int(j, "borrowed_tid", r->borrowed_tid);
     else
         json_kv_null(j, "borrowed_tid");
+    json_kv_string(j, "strategy", r->strategy);
     json_kv_string(j, "moment", document_or_null(r->moment));
     json_object_end(j);
 }

@@ -139,9 +139,11 @@ static int inject_run(struct inject_job *job) {
     }
     uint64_t now = clock_mono_ns();
     uint64_t moment_end = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 * 3 : now;
-    if (moment_find(t, &thread, moment_end, inject_stop_asked, job->out->moment, sizeof job->out->moment,
-                    job->e) != 0)
+    struct moment_found found = {0};
+    if (moment_find(t, &thread, moment_end, inject_stop_asked, &found, job->e) != 0)
         return -1;
+    job->out->strategy = found.strategy;
+    memcpy(job->out->moment, found.how, sizeof job->out->moment);
     int rc = inject_create_thread(job, &thread);
     if (rc == 0)
         rc = load_agent(t, job->borrow.params_at, job->bytes, job->size, job->deadline_ns, &answer, job->e);

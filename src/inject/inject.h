@@ -27,8 +27,9 @@ struct inject_result {
     bool reused;         /* a parked agent was started again, nothing was loaded */
     uint64_t stopped_us; /* how long the borrowed thread was stopped, all stops together */
     uint64_t total_us;
-    int64_t borrowed_tid;             /* 0 when already */
-    char moment[64];                  /* which strategy found the moment, e.g. "asleep in clock_nanosleep" */
+    int64_t borrowed_tid;             /* 0 none */
+    const char *strategy;             /* which of the ways in it was, a literal; NULL when already */
+    char moment[64];                  /* what the thread was found doing, e.g. "asleep in clock_nanosleep" */
     char endpoint[ENDPOINT_PATH_MAX]; /* as reached from outside */
 };
 

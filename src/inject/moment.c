@@ -15,8 +15,6 @@
 #include "inject/unwind.h"
 
 #define MOMENT_MAX_TIDS 4096
-#define MOMENT_SLEEPING_PER_ROUND 32
-#define MOMENT_RUNNING_PER_ROUND 8
 #define MOMENT_TIME_PLACES 2
 #define MOMENT_STOP_NS (500 * CLOCK_NS_PER_MS)
 #define MOMENT_BUDGET_NS (2 * CLOCK_NS_PER_MS)
@@ -401,8 +399,27 @@ static int moment_explain(struct moment *m, uint64_t waited_ns, struct err *e) {
                    total ? text : "no thread was found");
 }
 
-static int moment_describe(const struct moment_candidate *c, enum target_place seen, char *how, size_t cap) {
-    char name[32];
+/* The ways to catch a thread, in the order in which they are tried in every round. */
+static const struct moment_strategy {
+    const char *name;
+    unsigned per_round; /* threads tried at most */
+    int (*catch)(struct moment *m, struct thread *th);
+} moment_strategies[] = {
+    {"a thread asleep in a system call", 32, moment_try_sleeping},
+    {"a thread at a safe point", 8, moment_try_running},
+};
+
+#define MOMENT_STRATEGIES (sizeof moment_strategies / sizeof moment_strategies[0])
+
+static size_t moment_strategy_of(const struct moment_candidate *c) {
+    return c->rank >= MOMENT_RANK_RUNNING ? 1 : 0;
+}
+
+static int moment_describe(const struct moment_candidate *c, enum target_place seen,
+                           struct moment_found *found) {
+    char name[32], *how = found->how;
+    size_t cap = sizeof found->how;
+    found->strategy = moment_strategies[moment_strategy_of(c)].name;
     moment_call_name(name, sizeof name, c->nr);
     if (c->nr >= 0 && c->rank < MOMENT_RANK_RUNNING)
         (void)snprintf(how, cap, "asleep in %s", name);
@@ -415,16 +432,15 @@ static int moment_describe(const struct moment_candidate *c, enum target_place s
 
 /* Try the candidates of one round. 0 with a thread stopped in `out`, 1 none, -1 when one is stuck in our stop. */
 static int moment_round(struct moment *m, struct thread *out, struct moment_candidate *list, size_t n,
-                        uint64_t deadline, char *how, size_t how_cap) {
-    unsigned sleeping = 0, running = 0;
+                        uint64_t deadline, struct moment_found *found) {
+    unsigned tried[MOMENT_STRATEGIES] = {0};
     for (size_t i = 0; i < n && (i == 0 || clock_mono_ns() < deadline); i++) {
-        bool runs = list[i].rank >= MOMENT_RANK_RUNNING;
-        if (runs ? running++ >= MOMENT_RUNNING_PER_ROUND : sleeping++ >= MOMENT_SLEEPING_PER_ROUND)
+        size_t k = moment_strategy_of(&list[i]);
+        if (tried[k]++ >= moment_strategies[k].per_round)
             continue;
         *out = (struct thread){.pid = m->t->pid, .tid = list[i].tid};
-        int rc = runs ? moment_try_running(m, out) : moment_try_sleeping(m, out);
-        if (rc == 0)
-            return moment_describe(&list[i], m->seen, how, how_cap);
+        if (moment_strategies[k].catch(m, out) == 0)
+            return moment_describe(&list[i], m->seen, found);
         if (out->seized)
             return -1;
     }
@@ -451,7 +467,7 @@ static void moment_pause(unsigned round) {
 }
 
 static int moment_search(struct moment *m, struct thread *out, uint64_t deadline, bool (*stop_asked)(void),
-                         char *how, size_t how_cap, struct err *e) {
+                         struct moment_found *found, struct err *e) {
     uint64_t start = clock_mono_ns();
     pid_t *tids = calloc(MOMENT_MAX_TIDS, sizeof *tids);
     struct moment_candidate *list = calloc(MOMENT_MAX_TIDS, sizeof *list);
@@ -461,7 +477,7 @@ static int moment_search(struct moment *m, struct thread *out, uint64_t deadline
     for (unsigned round = 0; rc == 1; round++) {
         m->limit = moment_limit(m, round, start, deadline);
         size_t n = moment_list(m, list, tids);
-        rc = moment_round(m, out, list, n, deadline, how, how_cap);
+        rc = moment_round(m, out, list, n, deadline, found);
         if (rc == -1)
             (void)err_set(e, ERR_ATTACH,
                           "process %d: thread %d does not stop: it is in a system call that cannot be "
@@ -484,14 +500,14 @@ static int moment_search(struct moment *m, struct thread *out, uint64_t deadline
 }
 
 int moment_find(struct target *t, struct thread *out, uint64_t deadline_ns, bool (*stop_asked)(void),
-                char *how, size_t how_cap, struct err *e) {
+                struct moment_found *found, struct err *e) {
     struct moment m = {.t = t};
     m.unwinder = unwinder_new(t);
     m.copy = malloc(sizeof *m.copy);
     m.again = malloc(UNWIND_STACK_MAX);
     int rc;
     if (m.unwinder && m.copy && m.again)
-        rc = moment_search(&m, out, deadline_ns, stop_asked, how, how_cap, e);
+        rc = moment_search(&m, out, deadline_ns, stop_asked, found, e);
     else
         rc = err_set(e, ERR_FAILED, "out of memory");
     out->stopped_ns += m.stopped_ns;

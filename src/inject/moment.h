@@ -26,9 +26,15 @@ int moment_rank_call(long nr, const char *file);
 /* Name of a system call for people: "futex", "clock_nanosleep", or "system call 123". */
 void moment_call_name(char *buf, size_t cap, long nr);
 
-/* Find one: `out` is then stopped and may be borrowed; `how` says where it was found. Until `deadline_ns`. 0, or -1 with
- * the error that says what stood in the way. `stop_asked` is asked now and then whether to give up. */
+/* Where a thread was found. */
+struct moment_found {
+    const char *strategy; /* a literal */
+    char how[64];         /* "asleep in futex", "running, holding a stream's lock" */
+};
+
+/* Find one: `out` is then stopped and may be borrowed. Until `deadline_ns`. 0, or -1 with the error that says what stood in
+ * the way. `stop_asked` is asked now and then whether to give up. */
 int moment_find(struct target *t, struct thread *out, uint64_t deadline_ns, bool (*stop_asked)(void),
-                char *how, size_t how_cap, struct err *e);
+                struct moment_found *found, struct err *e);
 
 #endif

@@ -30,6 +30,7 @@ def test_the_job_goes_on(job, inject, agent, body):
     first = inject(running.pid, agent).ok().json()
     assert not first["already"] and not first["reused"]
     assert first["borrowed_tid"] in tids and first["moment"]
+    assert first["strategy"] == {"a": "a thread asleep in a system call", "r": "a thread at a safe point"}[first["moment"][0]]
     endpoint_of(first)
     running.goes_on()
     assert running.masks(tids) == masks

@@ -36,8 +36,8 @@ int main(int argc, char **argv) {
     if (inject_process(&req, &r, &e) != 0)
         return fail(&e);
     (void)printf("{\"already\":%s,\"reused\":%s,\"stopped_us\":%" PRIu64 ",\"total_us\":%" PRIu64
-                 ",\"borrowed_tid\":%" PRId64 ",\"moment\":\"%s\",\"endpoint\":\"%s\"}\n",
+                 ",\"borrowed_tid\":%" PRId64 ",\"strategy\":\"%s\",\"moment\":\"%s\",\"endpoint\":\"%s\"}\n",
                  r.already ? "true" : "false", r.reused ? "true" : "false", r.stopped_us, r.total_us,
-                 r.borrowed_tid, r.moment, r.endpoint);
+                 r.borrowed_tid, r.strategy ? r.strategy : "", r.moment, r.endpoint);
     return 0;
 }
