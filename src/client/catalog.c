@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* catalog: see catalog.h. */
+#include "client/catalog.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+#include "store/ring_tables.h"
+
+#define CATALOG_BYTES ((size_t)4 * 1024 * 1024)
+#define CATALOG_COMMON 3
+
+static const struct catalog_column catalog_common[CATALOG_COMMON] = {
+    {"rank", "", "rank of the process in its job; NULL unknown", RING_INT64},
+    {"host", "", "machine it runs on", RING_TEXT},
+    {"pid", "", "process", RING_INT64},
+};
+
+static struct catalog *catalog_new(size_t n_tables) {
+    struct catalog *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    arena_init(&c->arena, CATALOG_BYTES);
+    c->tables = arena_calloc(&c->arena, n_tables ? n_tables : 1, sizeof *c->tables);
+    return c;
+}
+
+void catalog_free(struct catalog *c) {
+    if (!c)
+        return;
+    arena_fini(&c->arena);
+    free(c);
+}
+
+static const char *catalog_text(struct catalog *c, const char *s) {
+    const char *copy = arena_strdup(&c->arena, s ? s : "");
+    return copy ? copy : "";
+}
+
+/* Columns of a table with the common ones before them. */
+static struct catalog_column *catalog_columns(struct catalog *c, struct catalog_table *t, size_t n) {
+    struct catalog_column *columns = arena_calloc(&c->arena, n + CATALOG_COMMON, sizeof *columns);
+    if (!columns)
+        return NULL;
+    memcpy(columns, catalog_common, sizeof catalog_common);
+    t->columns = columns;
+    t->n_columns = n + CATALOG_COMMON;
+    return columns + CATALOG_COMMON;
+}
+
+static int catalog_compare(const void *a, const void *b) {
+    return strcmp(((const struct catalog_table *)a)->name, ((const struct catalog_table *)b)->name);
+}
+
+static struct catalog *catalog_finish(struct catalog *c) {
+    if (c && (c->arena.failed || !c->tables)) {
+        catalog_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+struct catalog *catalog_of_definitions(void) {
+    struct catalog *c = catalog_new(RING_TABLE_COUNT);
+    for (size_t i = 0; c && c->tables && i < RING_TABLE_COUNT; i++) {
+        const struct ring_table_def *def = &RING_TABLES[i];
+        struct catalog_table *t = &c->tables[c->n_tables++];
+        size_t n = 0;
+        *t = (struct catalog_table){.cost = def->cost, .oldest = NAN, .newest = NAN};
+        t->name = catalog_text(c, def->name);
+        t->alias = catalog_text(c, def->alias);
+        t->help = catalog_text(c, def->help);
+        while (def->columns[n].name)
+            n++;
+        struct catalog_column *out = catalog_columns(c, t, n);
+        for (size_t k = 0; out && k < n; k++) {
+            const struct ring_column_def *from = &def->columns[k];
+            out[k] = (struct catalog_column){catalog_text(c, from->name), catalog_text(c, from->unit),
+                                             catalog_text(c, from->help), from->type};
+        }
+    }
+    if (c && c->tables)
+        qsort(c->tables, c->n_tables, sizeof *c->tables, catalog_compare);
+    return catalog_finish(c);
+}
+
+struct catalog *catalog_of_session(struct sql *s) {
+    size_t n_tables = sql_table_count(s);
+    struct catalog *c = catalog_new(n_tables);
+    for (size_t i = 0; c && c->tables && i < n_tables; i++) {
+        struct sql_table_info info;
+        struct catalog_table *t = &c->tables[c->n_tables++];
+        sql_table_info(s, i, &info);
+        *t = (struct catalog_table){.cost = info.cost,
+                                    .rows = info.rows,
+                                    .bytes = info.bytes,
+                                    .oldest = info.oldest,
+                                    .newest = info.newest};
+        t->name = catalog_text(c, info.name);
+        t->alias = catalog_text(c, info.alias);
+        t->help = catalog_text(c, info.help);
+        struct catalog_column *out = catalog_columns(c, t, info.n_columns);
+        for (size_t k = 0; out && k < info.n_columns; k++) {
+            const struct sql_column_info *from = &info.columns[k];
+            out[k] = (struct catalog_column){catalog_text(c, from->name), catalog_text(c, from->unit),
+                                             catalog_text(c, from->help), from->type};
+        }
+    }
+    return catalog_finish(c);
+}
+
+const struct catalog_table *catalog_find(const struct catalog *c, const char *name, size_t len) {
+    for (size_t i = 0; i < c->n_tables; i++) {
+        const struct catalog_table *t = &c->tables[i];
+        if ((strlen(t->name) == len && strncasecmp(t->name, name, len) == 0) ||
+            (len > 0 && strlen(t->alias) == len && strncasecmp(t->alias, name, len) == 0))
+            return t;
+    }
+    return NULL;
+}
+
+/* ---- as rows ---- */
+
+static const char *catalog_cost_text(enum ring_cost cost) {
+    switch (cost) {
+    case RING_COST_ALWAYS:
+        return "always collected";
+    case RING_COST_STEPS:
+        return "collected each step";
+    case RING_COST_PROBE:
+        return "collected on request";
+    case RING_COST_NOW:
+        break;
+    }
+    return "made when read";
+}
+
+static const char *catalog_type_text(enum ring_type type) {
+    switch (type) {
+    case RING_TIMESTAMP:
+        return "timestamp";
+    case RING_DOUBLE:
+        return "real";
+    case RING_TEXT:
+    case RING_ENUM:
+        return "text";
+    case RING_BOOL:
+        return "boolean";
+    case RING_INT64:
+    case RING_INT32:
+    case RING_UINT32:
+    case RING_ID:
+        break;
+    }
+    return "integer";
+}
+
+static int catalog_put(struct rowset *r, size_t column, const char *text) {
+    return rowset_put_text(r, column, SQL_TEXT, text, strlen(text));
+}
+
+static struct rowset *catalog_rows(const char *const *names, const char *const *types, size_t n,
+                                   size_t n_rows) {
+    struct rowset *r = rowset_new(n, n_rows ? n_rows : 1, CATALOG_BYTES);
+    for (size_t i = 0; r && i < n; i++)
+        if (rowset_name_column(r, i, names[i], types[i]) != 0) {
+            rowset_unref(r);
+            return NULL;
+        }
+    return r;
+}
+
+struct rowset *catalog_list_tables(const struct catalog *c) {
+    static const char *const names[] = {"table", "rows", "size", "oldest", "newest", "cost", "one row is"};
+    static const char *const types[] = {"text", "integer", "", "timestamp", "timestamp", "text", "text"};
+    struct rowset *r = catalog_rows(names, types, 7, c->n_tables);
+    for (size_t i = 0; r && i < c->n_tables; i++) {
+        const struct catalog_table *t = &c->tables[i];
+        char size[32];
+        if (rowset_add_row(r) != 0)
+            break;
+        if (t->cost != RING_COST_NOW) {
+            text_human_bytes(size, sizeof size, (int64_t)t->bytes);
+            rowset_put_int(r, 1, (int64_t)t->rows);
+            if (catalog_put(r, 2, size) != 0)
+                break;
+        }
+        rowset_put_real(r, 3, t->oldest);
+        rowset_put_real(r, 4, t->newest);
+        if (catalog_put(r, 0, t->name) != 0 || catalog_put(r, 5, catalog_cost_text(t->cost)) != 0 ||
+            catalog_put(r, 6, t->help) != 0)
+            break;
+    }
+    return r;
+}
+
+struct rowset *catalog_list_columns(const struct catalog_table *t) {
+    static const char *const names[] = {"column", "type", "unit", "what it is"};
+    static const char *const types[] = {"text", "text", "text", "text"};
+    struct rowset *r = catalog_rows(names, types, 4, t->n_columns);
+    for (size_t i = 0; r && i < t->n_columns; i++) {
+        const struct catalog_column *c = &t->columns[i];
+        if (rowset_add_row(r) != 0 || catalog_put(r, 0, c->name) != 0 ||
+            catalog_put(r, 1, catalog_type_text(c->type)) != 0 || catalog_put(r, 2, c->unit) != 0 ||
+            catalog_put(r, 3, c->help) != 0)
+            break;
+    }
+    return r;
+}
