@@ -10,7 +10,7 @@ MODE:N is for another number of samples. Sampler and program are on two CPUs.
 One JSON object a Python and mode: samples, impossible (a caller that does not call that function), wrong_lines, torn (seen
 to be torn, and not counted as impossible), unknown_frames (the code was gone), unanswered, broken (asked again). The table of
 all of them, on stderr, has a row a Python and a column a mode: of the samples that are shown as whole, how many are wrong, and
-how many more are shown as torn. Exit status 1 when an exact sample is wrong.
+how many more are shown as torn. Exit status 1 when an exact sample, or one of a thread that is stopped, is wrong.
 """
 
 import argparse
@@ -29,7 +29,7 @@ import classify  # noqa: E402
 
 INSIDE = ("exact", "gentle")
 OUTSIDE = ("no-inject", "block")
-SAFE = ("exact",)  # no stack may be wrong
+SAFE = ("exact", "block")  # no stack may be wrong
 
 
 def pythons(minors=""):

@@ -161,8 +161,13 @@ test_row() { # suite python minor
             --part functional --match test_a_debug_build -- "${arguments[@]}"
         return
     fi
-    # What is tried on each Python; of sampling also what is tried on one that is at hand, and several threads at once.
-    local match="(test_pystack or test_way or test_locals or test_outside or test_worker or test_tasks) and $3" known=$build/tests/known/known.so
+    # What is tried on each Python; of sampling also what is tried on one that is at hand, and several threads at once; and the
+    # root as a container's, with the C library in it.
+    local known=$build/tests/known/known.so modules="test_pystack or test_way or test_locals or test_outside or test_worker"
+    local match="(($modules or test_tasks or test_native) and $3) or another_system"
+    export PROBING_TEST_ROOTS=$root=/usr/bin/$2
+    "$here/bench/known_answer.py" --build "$build" --samples "$samples" --seconds 60 --mode no-inject,block --python "$launcher" ||
+        return 1
     if "$launcher" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$known" 2>/dev/null; then
         match="($match) or (test_exact and $3) or (test_exact and not [3.)"
         "$here/bench/known_answer.py" --build "$build" --samples "$samples" --seconds 60 --threads 4 --mode exact \
@@ -170,7 +175,7 @@ test_row() { # suite python minor
     else
         say "$2 of Debian $1: its C library is too old for what the tests load into jobs; sampling is not tried"
     fi
-    PROBING_TEST_REQUIRE=py$3,ptrace "$here/tests/run" --build "$build" --part functional --match "$match" -- \
+    PROBING_TEST_REQUIRE=py$3,ptrace,roots "$here/tests/run" --build "$build" --part functional --match "$match" -- \
         "${arguments[@]}"
 }
 

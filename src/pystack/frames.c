@@ -211,8 +211,30 @@ static int frames_decode(struct frames_walk *w, const struct pystack_raw_frame *
     return rc == 0 ? pystack_put_entry(ps, f, &w->n) : rc;
 }
 
+/* Does a stack that stands still hold together? In 3.11 and 3.12 (3.13 has no more of these) tstate leads to _PyCFrame {...,
+ * current_frame, previous}, one for each entry into the interpreter's loop, the first within the thread state. The newest may be
+ * linked before it is filled: then its first entry frame does not lead to where its predecessor stands. */
+static bool frames_fit_cframes(const struct frames_walk *w) {
+    struct pystack *ps = w->ps;
+    const struct pystack_offsets *o = &ps->reader.off;
+    uint64_t newest, before, expected;
+    size_t i = 0;
+    if (pystack_read_u64_at(&ps->reader, w->tstate, o->tstate_frame, &newest) != 0)
+        return false;
+    if (newest - w->tstate < (uint64_t)o->tstate_size)
+        return true;
+    if (pystack_read_u64_at(&ps->reader, newest, o->cframe_current_frame + 8, &before) != 0 ||
+        !pystack_is_pointer(before) ||
+        pystack_read_u64_at(&ps->reader, before, o->cframe_current_frame, &expected) != 0)
+        return false;
+    while (i < w->n_raw && !pystack_ends_entry(o, &ps->raw[i]))
+        i++;
+    return i == w->n_raw ? w->truncated : ps->raw[i].previous == expected;
+}
+
 static enum frames_end frames_attempt(struct frames_walk *w) {
     struct pystack *ps = w->ps;
+    const struct pystack_offsets *o = &ps->reader.off;
     uint64_t first;
     *w = (struct frames_walk){.ps = ps, .tstate = w->tstate};
     if (frames_first(ps, w->tstate, &first) != 0)
@@ -221,6 +243,8 @@ static enum frames_end frames_attempt(struct frames_walk *w) {
     frames_follow(w, first);
     if (!frames_unmoved(w, first))
         w->moved = true;
+    if (ps->standing && o->frame_style == PYSTACK_FRAME_CFRAME && !frames_fit_cframes(w))
+        w->broken = true;
     for (size_t i = 0; i < w->n_raw; i++) {
         int rc = frames_decode(w, &ps->raw[i]);
         if (rc == 0)

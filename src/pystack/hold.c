@@ -15,6 +15,7 @@
 #include "base/procfs.h"
 
 #define HOLD_MARK_MAX 96
+#define HOLD_TRIES 3
 
 /* What changes whenever the thread is put on a processor. */
 struct hold_mark {
@@ -58,9 +59,15 @@ ssize_t pystack_walk_held(struct pystack *ps, const struct pystack_thread *t, st
         if (marked ? hold_read_mark(ps, tid, &after) && memcmp(&before, &after, sizeof after) == 0 : !*torn)
             return n;
     }
-    bool held = tid && ps->hold.stop(ps->hold.arg, tid) == 0;
-    ssize_t n = pystack_walk_frames(ps, t, arena, out, torn, truncated, retry_moved && !held);
-    if (held)
-        ps->stopped_ns = ps->hold.go(ps->hold.arg);
-    return n;
+    for (int i = 0;; i++) {
+        bool held = tid && ps->hold.stop(ps->hold.arg, tid) == 0;
+        ps->standing = held;
+        ssize_t n = pystack_walk_frames(ps, t, arena, out, torn, truncated, retry_moved && !held);
+        ps->standing = false;
+        if (held)
+            ps->stopped_ns += ps->hold.go(ps->hold.arg);
+        /* It may stand where a frame is linked and not yet filled: some instructions later it does not. */
+        if (!held || (n >= 0 && !*torn) || i == HOLD_TRIES - 1)
+            return n;
+    }
 }

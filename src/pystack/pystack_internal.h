@@ -84,8 +84,10 @@ struct pystack {
     int32_t pthread_tid;   /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
-    struct pystack_hold hold;      /* stop NULL: none */
-    uint64_t stopped_ns;           /* of the thread read last */
+    struct pystack_hold hold; /* stop NULL: none */
+    uint64_t stopped_ns;      /* of the thread read last */
+    bool
+        standing; /* the thread that is read was stopped where it ran, perhaps within a change of its frames */
     struct model_frame *frames;    /* PYSTACK_MAX_FRAMES */
     uint64_t *places;              /* where each of them lies */
     struct pystack_raw_frame *raw; /* PYSTACK_MAX_RAW */

@@ -21,6 +21,15 @@ def in_the_container():
 in_the_container()
 """
 
+BUSY = """
+import os
+def in_the_container():
+    os.write(int(os.environ["READY_FD"]), b"%d\\n" % os.getpid())
+    while True:
+        sum(range(100))
+in_the_container()
+"""
+
 HIDE_TMP = "mount -t tmpfs -o mode=1777 tmpfs /tmp"
 READ_ONLY = "for d in {}; do mount -t tmpfs -o ro tmpfs $d; done"
 
@@ -37,6 +46,20 @@ done
 {more}
 mount -o remount,ro $root
 """
+
+
+# A root that is another system, with C library and Python of its own, as make matrix has them: nothing of ours is in there.
+OTHER_SYSTEM = """
+root={root}
+mount --bind $root $root
+mount -t proc proc $root/proc
+mount -t tmpfs tmpfs $root/dev
+for d in null urandom; do touch $root/dev/$d; mount --bind /dev/$d $root/dev/$d; done
+{more}
+mount -o remount,bind,ro $root
+"""
+OWN_SHM = "mkdir $root/dev/shm; mount -t tmpfs tmpfs $root/dev/shm"
+OWN_TMP = "mount -t tmpfs tmpfs $root/tmp"
 
 
 class Container:
@@ -61,11 +84,11 @@ def container(any_python, tmp_path):
     started = []
     unshare = shutil.which("unshare")
 
-    def start(options, setup="", root=None, uid=None, job_python=None):
+    def start(options, setup="", root=None, uid=None, job_python=None, source=JOB):
         options = options.split()
         if not unshare or subprocess.run([unshare, *options, "true"], capture_output=True).returncode != 0:
             pytest.skip(f"needs namespaces: unshare {' '.join(options)} is not allowed")
-        python = " ".join(map(shlex.quote, (job_python or any_python, "-c", JOB)))
+        python = " ".join(map(shlex.quote, (job_python or any_python, "-c", source)))
         where = f"chroot {root} " if root else ""
         script = f"set -e\n{setup}\ncd /\nexec {where}{python}\n"
         reader, writer = os.pipe()
@@ -196,3 +219,37 @@ def test_nowhere_to_listen(container, probing, ptrace):
     document = probing(str(job.pid), "backtrace", "--json").ok().json()
     assert document["target"]["mode"] == "readonly" and "Read-only" in document["target"]["mode_reason"]
     assert job.process.poll() is None
+
+
+def other_systems():
+    """(root, path of a Python in it): $PROBING_TEST_ROOTS is ROOT=PYTHON:ROOT=PYTHON (make matrix)"""
+    return [tuple(entry.split("=")) for entry in os.environ.get("PROBING_TEST_ROOTS", "").split(":") if entry]
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("options", ["-m -n -p -f", "-U -r -m -n -p -f"], ids=["root", "user"])
+@pytest.mark.parametrize("more, place", [(OWN_TMP, "/tmp/"), (OWN_SHM, "/dev/shm/"), (OWN_SHM + "\n" + OWN_TMP, "/tmp/")],
+                         ids=["no-dev-shm", "no-tmp", "both"])
+def test_another_system(container, probing, ptrace, options, more, place):
+    """Another C library, older or newer than ours, in all namespaces; what of it can be written to differs."""
+    if not other_systems():
+        pytest.skip("needs roots: PROBING_TEST_ROOTS names none")
+    for root, python in other_systems():
+        job = container(options, OTHER_SYSTEM.format(root=root, more=more), root, job_python=python)
+        assert job.inner_pid != job.pid
+        injected = check_all(probing, job)
+        assert f"/root{place}probing-" in injected["endpoint"]
+
+
+def test_samples_of_another_system(container, probing, probing_top, ptrace):
+    """A thread that computes is asked for its stack, in that C library."""
+    if not other_systems():
+        pytest.skip("needs roots: PROBING_TEST_ROOTS names none")
+    for root, python in other_systems():
+        job = container("-m -n -p -f", OTHER_SYSTEM.format(root=root, more=OWN_TMP), root, job_python=python, source=BUSY)
+        inject_in_time(probing, job.pid)
+        folded = probing_top("--export", "folded", "--duration", "500ms", str(job.pid)).ok().stdout
+        assert "in_the_container (" in folded
+        assert probing(str(job.pid), "status", "--json").ok().json()["sampler"]["signals_sent"] > 0
+        probing(str(job.pid), "eject").ok()
+        assert job.process.poll() is None

@@ -22,7 +22,7 @@
 #define OUTSIDE_FAILURES 1000 /* in a row: the program is gone */
 
 struct outside_counts {
-    uint64_t samples, failed, held, stopped_ns;
+    uint64_t samples, failed, held, stopped_ns, refused;
     uint64_t failed_in_a_row;
 };
 
@@ -60,18 +60,20 @@ static void outside_sample(struct pystack *ps, struct stop *stop, uint64_t sampl
     while (c->samples < samples && c->failed_in_a_row < OUTSIDE_FAILURES &&
            (seconds <= 0 || clock_mono_ns() < until)) {
         outside_look(ps, c);
-        (void)stop_tend(stop);
+        /* On a busy machine it may be late to stop; while it is, no other look could stop it. */
+        while (stop_tend(stop))
+            (void)usleep(1000);
         stacks_pause();
     }
-    while (stop_tend(stop))
-        (void)usleep(1000);
+    c->refused = stop->refused;
 }
 
 static int outside_write(const char *path, const struct outside_counts *c) {
     FILE *f = fopen(path, "w");
     if (!f)
         return 1;
-    (void)fprintf(f, "unread %" PRIu64 "\nheld %" PRIu64 "\nstopped_us %.1f\n", c->failed, c->held,
+    (void)fprintf(f, "unread %" PRIu64 "\nheld %" PRIu64 "\nrefused %" PRIu64 "\nstopped_us %.1f\n",
+                  c->failed, c->held, c->refused,
                   c->held ? (double)c->stopped_ns / 1e3 / (double)c->held : 0);
     stacks_write(f);
     return fclose(f) == 0 && c->failed_in_a_row < OUTSIDE_FAILURES ? 0 : 1;
