@@ -121,6 +121,11 @@ void json_number(struct json *j, double v, int decimals) {
     strbuf_addf(j->out, "%.*f", decimals, v);
 }
 
+void json_literal(struct json *j, const char *text) {
+    json_separate(j);
+    strbuf_adds(j->out, text);
+}
+
 void json_bool(struct json *j, bool v) {
     json_separate(j);
     strbuf_adds(j->out, v ? "true" : "false");

@@ -41,6 +41,7 @@ void json_string(struct json *j, const char *s); /* NULL writes null */
 void json_int(struct json *j, int64_t v);
 void json_uint(struct json *j, uint64_t v);
 void json_number(struct json *j, double v, int decimals); /* NAN, INFINITY write null */
+void json_literal(struct json *j, const char *text);      /* valid JSON, as it is */
 void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
 

@@ -59,6 +59,14 @@ static int option_store(const struct option_def *d, void *into, const char *valu
         *(const char **)(void *)field = value;
         return 0;
     }
+    if (d->kind == OPTION_LIST) {
+        struct option_list *list = (struct option_list *)(void *)field;
+        if (list->n == OPTION_LIST_MAX)
+            return err_set(e, ERR_USAGE, "--%s %s: given more than %d times", d->name, value,
+                           OPTION_LIST_MAX);
+        list->items[list->n++] = value;
+        return 0;
+    }
     if (d->kind == OPTION_SECONDS) {
         double s;
         if (option_parse_seconds(value, &s) != 0)
@@ -170,6 +178,11 @@ static int option_take_letters(struct option_cursor *c, struct err *e) {
     return 0;
 }
 
+/* A text that begins with a comment of SQL is no option: no option has a space in its name. */
+static bool option_is_operand(const char *arg) {
+    return arg[0] != '-' || arg[1] == '\0' || (arg[1] == '-' && isspace((unsigned char)arg[2]));
+}
+
 int option_parse(const struct option_def *table, void *into, int argc, char **argv, const char **operands,
                  bool stop_at_operand, struct err *e) {
     struct option_cursor c = {.table = table, .into = into, .argc = argc, .argv = argv};
@@ -177,7 +190,7 @@ int option_parse(const struct option_def *table, void *into, int argc, char **ar
     bool only_operands = false;
     for (c.at = 1; c.at < argc; c.at++) {
         const char *arg = argv[c.at];
-        if (only_operands || arg[0] != '-' || arg[1] == '\0') {
+        if (only_operands || option_is_operand(arg)) {
             operands[n++] = arg;
             only_operands |= stop_at_operand;
         } else if (strcmp(arg, "--") == 0)

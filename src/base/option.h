@@ -14,13 +14,22 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 
-enum option_kind { OPTION_FLAG, OPTION_STRING, OPTION_INT, OPTION_SECONDS };
+enum option_kind { OPTION_FLAG, OPTION_STRING, OPTION_INT, OPTION_SECONDS, OPTION_LIST };
+
+#define OPTION_LIST_MAX 256
+
+/* Of an option that may be given several times: its values, in order. */
+struct option_list {
+    const char *items[OPTION_LIST_MAX];
+    size_t n;
+};
 
 struct option_def {
     const char *name; /* long name without dashes */
     char letter;      /* 0 none */
     enum option_kind kind;
-    size_t offset;    /* of the field in the caller's struct: bool, const char *, long, double (seconds) */
+    size_t
+        offset; /* of the field in the caller's struct: bool, const char *, long, double (seconds), struct option_list */
     const char *arg;  /* name of the value in help; NULL for a flag */
     const char *help; /* one line */
     double min, max;  /* range of numbers; both 0 = any */

@@ -14,11 +14,13 @@
 #include "base/err.h"
 #include "base/option.h"
 #include "base/strbuf.h"
+#include "client/database.h"
 #include "client/session.h"
 
 /* Options every verb has. A verb with options of its own has a struct that begins with this one. */
 struct cli_options {
-    const char *target;
+    struct option_list targets; /* as typed; more than one only of a verb that takes many */
+    const char *operand;        /* of a verb that takes one; NULL none */
     bool json;
     bool help;
     char *const *command; /* of a verb that takes one: its words, ended by NULL; in argv */
@@ -28,11 +30,15 @@ struct cli_verb {
     const char *name;
     const char *help; /* one line */
     bool needs_target;
+    bool many_targets;   /* it may be given several */
+    const char *operand; /* what its operand is, for help: "[SQL]"; NULL it takes none */
     bool
         takes_command; /* the first operand begins a command, whose words are not ours to read; it becomes that */
     const struct option_def *options; /* rows of its own, offsets in its own struct; NULL none */
     size_t options_size;              /* of its own struct; 0 = struct cli_options */
-    /* Append what is to be printed. `addr` is the resolved target, not attached to yet; NULL without one. 0 or -1. */
+    const void *options_default;      /* the struct when nothing is given; NULL all zero */
+    /* Append what is to be printed. `addr` is the resolved target, not attached to yet; NULL without one; of
+     * many, the first of options->targets.n. 0 or -1. */
     int (*run)(const struct cli_options *options, struct session_address *addr, struct strbuf *out,
                struct err *e);
 };
@@ -43,7 +49,7 @@ extern const struct cli_verb cli_verbs[];
 /* What was typed, taken apart. */
 struct cli_line {
     const struct cli_verb *verb; /* NULL: only help or version is asked for */
-    const char *target;          /* NULL none */
+    struct option_list targets;
     bool help, version;
     struct cli_options *options; /* of the verb, owned; NULL without one */
 };
@@ -54,6 +60,13 @@ void cli_line_fini(struct cli_line *line);
 
 /* Help of the program, or of one verb. */
 void cli_put_help(struct strbuf *out, const struct cli_verb *verb);
+
+/* A database over all targets of the options, which are reached first. 0, or -1 with the error. */
+int cli_open_database(const struct cli_options *o, struct session_address *addr, bool no_inject,
+                      struct database **out, struct err *e);
+
+/* What cannot be seen, as a line on stderr, if there is such. */
+void cli_note_database(struct database *d);
 
 /* The verbs, one file each. */
 int cli_run_list(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
@@ -68,6 +81,9 @@ int cli_run_backtrace(const struct cli_options *o, struct session_address *addr,
                       struct err *e);
 int cli_run_status(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e);
+
+int cli_run_query(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e);
 
 struct cli_inject_options {
     struct cli_options common; /* first */
@@ -92,5 +108,15 @@ struct cli_backtrace_options {
     bool no_inject, block, locals, repr, tasks, native;
 };
 extern const struct option_def cli_backtrace_rows[];
+
+struct cli_query_options {
+    struct cli_options common; /* first */
+    const char *file, *format;
+    long limit;
+    double timeout_s, watch_s;
+    bool no_inject;
+};
+extern const struct option_def cli_query_rows[];
+extern const struct cli_query_options cli_query_default;
 
 #endif

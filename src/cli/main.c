@@ -3,6 +3,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -13,9 +14,23 @@
 
 #define MAIN_OUTPUT_MAX ((size_t)1 << 30)
 
+/* Resolve what was typed, and do what the verb does. */
+static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct err *e) {
+    size_t n = line->targets.n;
+    if (!line->verb->needs_target)
+        return line->verb->run(line->options, NULL, out, e);
+    struct session_address *addr = calloc(n, sizeof *addr);
+    int rc = addr ? 0 : err_set(e, ERR_FAILED, "out of memory for %zu targets", n);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = target_resolve(line->targets.items[i], &addr[i], e);
+    if (rc == 0)
+        rc = line->verb->run(line->options, addr, out, e);
+    free(addr);
+    return rc;
+}
+
 static int main_run(int argc, char **argv, struct strbuf *out, struct err *e) {
     struct cli_line line;
-    struct session_address addr;
     int rc = cli_parse(argc, argv, &line, e);
     if (rc != 0 || !line.options || !line.options->command) /* a command inherits what is set here */
         (void)signal(SIGPIPE, SIG_IGN);                     /* a reader that left is seen as EPIPE */
@@ -23,10 +38,8 @@ static int main_run(int argc, char **argv, struct strbuf *out, struct err *e) {
         (void)strbuf_addf(out, "probing %s\n", PROBING_VERSION);
     else if (rc == 0 && line.help)
         cli_put_help(out, line.verb);
-    else if (rc == 0 && line.verb->needs_target)
-        rc = target_resolve(line.target, &addr, e) == 0 ? line.verb->run(line.options, &addr, out, e) : -1;
     else if (rc == 0)
-        rc = line.verb->run(line.options, NULL, out, e);
+        rc = main_run_verb(&line, out, e);
     cli_line_fini(&line);
     return rc == 0 ? output_write(NULL, out, e) : -1;
 }

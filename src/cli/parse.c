@@ -14,13 +14,13 @@
 #define PARSE_MAX_VERBS 64
 
 struct parse_global {
-    const char *target;
+    struct option_list targets;
     bool help, version;
 };
 
 static const struct option_def parse_global_rows[] = {
-    {"target", 't', OPTION_STRING, offsetof(struct parse_global, target), "TARGET",
-     "the process to look into", 0, 0},
+    {"target", 't', OPTION_LIST, offsetof(struct parse_global, targets), "TARGET", "the process to look into",
+     0, 0},
     {"help", 'h', OPTION_FLAG, offsetof(struct parse_global, help), NULL,
      "this help; after a verb, its options", 0, 0},
     {"version", 'V', OPTION_FLAG, offsetof(struct parse_global, version), NULL, "the version", 0, 0},
@@ -28,7 +28,7 @@ static const struct option_def parse_global_rows[] = {
 };
 
 static const struct option_def parse_common_rows[] = {
-    {"target", 't', OPTION_STRING, offsetof(struct cli_options, target), "TARGET", "the process to look into",
+    {"target", 't', OPTION_LIST, offsetof(struct cli_options, targets), "TARGET", "the process to look into",
      0, 0},
     {"json", 0, OPTION_FLAG, offsetof(struct cli_options, json), NULL, "print JSON", 0, 0},
     {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), NULL, "this help", 0, 0},
@@ -73,12 +73,46 @@ static void parse_verb_rows(const struct cli_verb *v, struct option_def *rows) {
 
 /* What is left of the line, `n` words, is a command. */
 static int parse_command(int n, int argc, char **argv, struct cli_line *line, struct err *e) {
-    if (line->target)
+    if (line->targets.n)
         return err_set(e, ERR_USAGE, "%s takes no target", line->verb->name);
     if (n == 0)
         return err_set(e, ERR_USAGE, "%s needs a command: probing %s [OPTION...] COMMAND [ARGUMENT...]",
                        line->verb->name, line->verb->name);
     line->options->command = argv + argc - n;
+    return 0;
+}
+
+static int parse_operands(int n, const char **operands, struct cli_line *line, struct err *e) {
+    const struct cli_verb *v = line->verb;
+    bool known = line->targets.n || line->options->targets.n;
+    if (n > (v->operand != NULL) && v->needs_target && !known)
+        return err_set(e, ERR_USAGE, "the target comes before the verb: probing %s %s", operands[0], v->name);
+    if (n > 0 && !v->operand)
+        return err_set(e, ERR_USAGE, "'%s' after %s: it takes no operand", operands[0], v->name);
+    if (n > 1)
+        return err_set(e, ERR_USAGE, "'%s' after %s: it takes one operand, %s; quote it", operands[1],
+                       v->name, v->operand);
+    line->options->operand = n ? operands[0] : NULL;
+    return 0;
+}
+
+/* Those before and after the verb. */
+static int parse_targets(struct cli_line *line, struct err *e) {
+    const struct cli_verb *v = line->verb;
+    struct option_list *all = &line->targets, *mine = &line->options->targets;
+    if (all->n + mine->n > OPTION_LIST_MAX)
+        return err_set(e, ERR_USAGE, "more than %d targets", OPTION_LIST_MAX);
+    for (size_t i = 0; i < mine->n; i++)
+        all->items[all->n++] = mine->items[i];
+    *mine = *all;
+    if (all->n > 1 && v->needs_target && !v->many_targets)
+        return err_set(e, ERR_USAGE, "two targets, %s and %s: give one", all->items[0], all->items[1]);
+    if (v->needs_target && !all->n)
+        return err_set(e, ERR_USAGE,
+                       "%s needs a target: probing TARGET %s; 'probing list' shows what there is", v->name,
+                       v->name);
+    if (!v->needs_target && all->n)
+        return err_set(e, ERR_USAGE, "%s takes no target", v->name);
     return 0;
 }
 
@@ -90,6 +124,8 @@ static int parse_verb(int argc, char **argv, const char **operands, struct cli_l
     line->options = calloc(1, v->options_size ? v->options_size : sizeof *line->options);
     if (!line->options)
         return err_set(e, ERR_FAILED, "out of memory for the options");
+    if (v->options_default)
+        memcpy(line->options, v->options_default, v->options_size);
     int n = option_parse(rows, line->options, argc, argv, operands, v->takes_command, e);
     if (n < 0)
         return -1;
@@ -98,22 +134,7 @@ static int parse_verb(int argc, char **argv, const char **operands, struct cli_l
         return 0;
     if (v->takes_command)
         return parse_command(n, argc, argv, line, e);
-    if (n > 0 && v->needs_target && !line->target && !line->options->target)
-        return err_set(e, ERR_USAGE, "the target comes before the verb: probing %s %s", operands[0], v->name);
-    if (n > 0)
-        return err_set(e, ERR_USAGE, "'%s' after %s: it takes no operand", operands[0], v->name);
-    if (line->options->target && line->target)
-        return err_set(e, ERR_USAGE, "two targets, %s and %s: give one", line->target, line->options->target);
-    if (line->options->target)
-        line->target = line->options->target;
-    line->options->target = line->target;
-    if (v->needs_target && !line->target)
-        return err_set(e, ERR_USAGE,
-                       "%s needs a target: probing TARGET %s; 'probing list' shows what there is", v->name,
-                       v->name);
-    if (!v->needs_target && line->target)
-        return err_set(e, ERR_USAGE, "%s takes no target", v->name);
-    return 0;
+    return parse_operands(n, operands, line, e) == 0 ? parse_targets(line, e) : -1;
 }
 
 static int parse_line(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e) {
@@ -125,7 +146,7 @@ static int parse_line(int argc, char **argv, const char **operands, struct cli_l
             return -1;
         line->help = global.help;
         line->version = global.version;
-        line->target = global.target;
+        line->targets = global.targets;
         if (n == 0) {
             if (line->help || line->version)
                 return 0;
@@ -135,9 +156,10 @@ static int parse_line(int argc, char **argv, const char **operands, struct cli_l
         line->verb = parse_find_verb(argv[at]);
         if (line->verb || line->help || line->version)
             break;
-        if (global.target || n == 1)
+        if (global.targets.n || n == 1)
             return parse_unknown_verb(argv[at], e);
-        global.target = argv[at]; /* TARGET VERB: what follows is looked at again */
+        global.targets.items[global.targets.n++] =
+            argv[at]; /* TARGET VERB: what follows is looked at again */
     }
     return line->verb && !line->version ? parse_verb(argc - at, argv + at, operands, line, e) : 0;
 }
@@ -159,12 +181,14 @@ void cli_line_fini(struct cli_line *line) {
 
 static void parse_put_verb_help(struct strbuf *out, const struct cli_verb *v) {
     struct option_def rows[PARSE_MAX_ROWS];
+    const char *operand = v->operand ? v->operand : "";
     parse_verb_rows(v, rows);
     (void)strbuf_addf(out, "probing %s: %s\n\n", v->name, v->help);
     if (v->needs_target)
-        (void)strbuf_addf(out,
-                          "usage: probing TARGET %s [OPTION...]\n       probing -t TARGET %s [OPTION...]\n",
-                          v->name, v->name);
+        (void)strbuf_addf(
+            out, "usage: probing TARGET %s [OPTION...]%s%s\n       probing -t TARGET%s %s [OPTION...]%s%s\n",
+            v->name, operand[0] ? " " : "", operand, v->many_targets ? " [-t TARGET...]" : "", v->name,
+            operand[0] ? " " : "", operand);
     else
         (void)strbuf_addf(out, "usage: probing %s [OPTION...]%s\n", v->name,
                           v->takes_command ? " COMMAND [ARGUMENT...]" : "");

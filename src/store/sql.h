@@ -106,10 +106,11 @@ void sql_table_info(struct sql *s, size_t i, struct sql_table_info *out);
 struct sql_query {
     uint64_t max_rows; /* 0: no limit */
     double timeout_s;  /* 0: no limit */
+    const char *whole; /* what the text is the rest of, to say in errors where in it; NULL: it is all */
 };
 
 struct sql_error {
-    long at; /* byte of the text; -1 unknown */
+    long at; /* byte of the text (of the whole, if there is one); -1 unknown */
 };
 
 struct sql_result;

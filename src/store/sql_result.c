@@ -12,6 +12,8 @@
 
 struct sql_result {
     struct sql *s;
+    const char *before; /* of the text: the statements that were there already; only while it is begun */
+    size_t n_before;
     sqlite3_stmt *stmt;
     char *text;    /* as SQLite has it */
     size_t offset; /* of the statement in the caller's text */
@@ -23,16 +25,21 @@ struct sql_result {
     bool done, truncated, has_row;
 };
 
-/* Line and column, from 1, of a byte. */
-static void sql_place(const char *text, size_t at, size_t *line, size_t *column) {
-    *line = *column = 1;
-    for (size_t i = 0; i < at && text[i]; i++) {
+static void sql_walk(const char *text, size_t n, size_t *line, size_t *column) {
+    for (size_t i = 0; i < n && text[i]; i++) {
         ++*column;
         if (text[i] == '\n') {
             ++*line;
             *column = 1;
         }
     }
+}
+
+/* Line and column, from 1, of a byte. */
+static void sql_place(const struct sql_result *r, size_t at, size_t *line, size_t *column) {
+    *line = *column = 1;
+    sql_walk(r->before, r->n_before, line, column);
+    sql_walk(r->text, at, line, column);
 }
 
 /* Where SQLite says that the last error is; -1 when it does not. */
@@ -45,14 +52,15 @@ static long sql_error_at(struct sql *s) {
 #endif
 }
 
-static int sql_explain(struct sql *s, const char *text, int rc, long at, double timeout_s, struct err *e) {
+static int sql_explain(const struct sql_result *r, int rc, long at, struct err *e) {
+    struct sql *s = r->s;
     size_t line, column;
     if (s->denied[0])
         return err_set(e, ERR_FAILED, "%s", s->denied);
     if (rc == SQLITE_INTERRUPT && !atomic_load(&s->interrupted))
         return err_set(e, ERR_FAILED,
                        "the query was ended after %g s; give it more time or a narrower condition",
-                       timeout_s);
+                       r->timeout_s);
     if (rc == SQLITE_INTERRUPT)
         return err_set(e, ERR_FAILED, "the query was interrupted");
     if (s->failure[0])
@@ -63,7 +71,7 @@ static int sql_explain(struct sql *s, const char *text, int rc, long at, double 
                        (long long)(SQL_MAX_MEMORY / (1024 * 1024)));
     if (at < 0)
         return err_set(e, ERR_FAILED, "%s", sqlite3_errmsg(s->db));
-    sql_place(text, (size_t)at, &line, &column);
+    sql_place(r, (size_t)at, &line, &column);
     return err_set(e, ERR_FAILED, "%s (line %zu, column %zu)", sqlite3_errmsg(s->db), line, column);
 }
 
@@ -96,8 +104,8 @@ static int sql_prepare(struct sql_result *r, size_t *used, struct sql_error *whe
     if (sql_rewrite(r->text, len, &at, e) != 0) {
         size_t line, column;
         char text[sizeof e->text];
-        where->at = (long)at;
-        sql_place(r->text, at, &line, &column);
+        where->at = (long)(r->n_before + at);
+        sql_place(r, at, &line, &column);
         if (e) {
             (void)snprintf(text, sizeof text, "%s", e->text);
             (void)err_set(e, ERR_FAILED, "%.400s (line %zu, column %zu)", text, line, column);
@@ -110,8 +118,9 @@ static int sql_prepare(struct sql_result *r, size_t *used, struct sql_error *whe
         int rc = sqlite3_prepare_v2(s->db, from, -1, &r->stmt, &tail);
         if (rc != SQLITE_OK) {
             long place = sql_error_at(s);
-            where->at = place < 0 ? -1 : place + (from - r->text);
-            return sql_explain(s, r->text, rc, where->at, r->timeout_s, e);
+            place = place < 0 ? -1 : place + (from - r->text);
+            where->at = place < 0 ? -1 : place + (long)r->n_before;
+            return sql_explain(r, rc, place, e);
         }
     } while (!r->stmt && *tail);
     *used = (size_t)(tail - r->text);
@@ -143,6 +152,8 @@ struct sql_result *sql_begin(struct sql *s, const char *text, const struct sql_q
     }
     sql_start(s, q);
     r->s = s;
+    r->before = q->whole ? q->whole : text;
+    r->n_before = (size_t)(text - r->before);
     r->max_rows = q->max_rows;
     r->timeout_s = q->timeout_s;
     r->began_ns = clock_mono_ns();
@@ -180,7 +191,7 @@ int sql_next(struct sql_result *r, struct err *e) {
     r->truncated = rc == SQLITE_ROW;
     if (rc == SQLITE_ROW || rc == SQLITE_DONE)
         return 0;
-    return sql_explain(r->s, r->text, rc, -1, r->timeout_s, e);
+    return sql_explain(r, rc, -1, e);
 }
 
 void sql_end(struct sql_result *r) {

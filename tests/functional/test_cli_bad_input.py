@@ -58,7 +58,7 @@ def test_usage(probing):
     refused(probing(), 2, "no verb given: 'probing --help' lists the verbs")
     refused(probing("bactrace", "1"), 2, "unknown verb '1': 'probing --help' lists the verbs")
     refused(probing("1", "bactrace"), 2, "unknown verb 'bactrace': did you mean 'backtrace'?")
-    refused(probing("1", "query", "SELECT 1"), 2, "unknown verb 'query': 'probing --help' lists the verbs")
+    refused(probing("1", "flamegraph", "x"), 2, "unknown verb 'flamegraph': 'probing --help' lists the verbs")
     refused(probing("--nonsense"), 2, "unknown option --nonsense: --help lists the options")
     refused(probing("1", "backtrace", "--jsn"), 2, "unknown option --jsn: did you mean --json?")
     refused(probing("backtrace"), 2,
@@ -79,7 +79,7 @@ def test_help_and_version(probing):
     for verb in ("list", "inject", "eject", "backtrace", "status"):
         assert f"\n  {verb} " in text
         assert f"probing {verb}: " in probing(verb, "--help").ok().stdout
-    assert "query" not in text
+    assert "flamegraph" not in text
 
 
 # --- targets that cannot be -------------------------------------------------------------------------------------

@@ -56,6 +56,8 @@ static void test_spellings(void **state) {
     assert_string_equal(op[0], "one");
     assert_string_equal(op[1], "two");
     assert_string_equal(op[2], "-x");
+    assert_int_equal(parse(&s, &e, op, false, ARGS("-- a comment\nSELECT 1")), 1);
+    assert_string_equal(op[0], "-- a comment\nSELECT 1");
     assert_int_equal(parse(&s, &e, op, false, ARGS("-of", "--count=3", "--delay", "1m", "-")), 1);
     assert_string_equal(s.output, "f");
     assert_true(s.delay == 60);

@@ -36,9 +36,8 @@ static void accepts(const char *text, const char *verb, const char *target, bool
         fail_msg("%s: %s", text, e.text);
     assert_string_equal(line.verb->name, verb);
     if (target)
-        assert_string_equal(line.target, target);
-    else
-        assert_null(line.target);
+        assert_string_equal(line.targets.items[0], target);
+    assert_int_equal(line.targets.n, target ? 1 : 0);
     assert_int_equal(line.options->json, json);
     cli_line_fini(&line);
 }
@@ -63,6 +62,30 @@ static void check_orders(void **state) {
     accepts("list", "list", NULL, false);
     accepts("list --json", "list", NULL, true);
     accepts("-t list status", "status", "list", false); /* a process named as a verb */
+}
+
+static void check_operands_and_many_targets(void **state) {
+    (void)state;
+    struct cli_line line;
+    struct err e;
+    assert_int_equal(parse("-t 1 -t 2 query -t 3 SELECT --limit 5", &line, &e), 0);
+    const struct cli_query_options *o = (const void *)line.options;
+    assert_int_equal(line.targets.n, 3);
+    assert_string_equal(o->common.targets.items[2], "3");
+    assert_string_equal(o->common.operand, "SELECT");
+    assert_int_equal(o->limit, 5);
+    assert_true(o->timeout_s == 60);
+    cli_line_fini(&line);
+    assert_int_equal(parse("1 query --timeout 0", &line, &e), 0);
+    o = (const void *)line.options;
+    assert_null(o->common.operand);
+    assert_int_equal(o->limit, 100000);
+    assert_true(o->timeout_s == 0);
+    cli_line_fini(&line);
+    refuses("1 query SELECT 1", "'1' after query: it takes one operand, [SQL]; quote it");
+    refuses("query 1 SELECT", "the target comes before the verb: probing 1 query");
+    refuses("query SELECT", "query needs a target: probing TARGET query; 'probing list' shows what there is");
+    refuses("-t 1 -t 2 status", "two targets, 1 and 2: give one");
 }
 
 static void check_mistakes(void **state) {
@@ -104,7 +127,7 @@ static void check_command(void **state) {
     assert_int_equal(parse("launch -r python -r -t 5 --json train.py", &line, &e), 0);
     const struct cli_launch_options *o = (const void *)line.options;
     assert_true(o->recursive);
-    assert_null(line.target);
+    assert_int_equal(line.targets.n, 0);
     assert_string_equal(o->common.command[0], "python");
     assert_string_equal(o->common.command[1], "-r");
     assert_string_equal(o->common.command[5], "train.py");
@@ -149,8 +172,11 @@ static void check_help(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_orders),      cmocka_unit_test(check_mistakes),
-        cmocka_unit_test(check_own_options), cmocka_unit_test(check_command),
+        cmocka_unit_test(check_operands_and_many_targets),
+        cmocka_unit_test(check_orders),
+        cmocka_unit_test(check_mistakes),
+        cmocka_unit_test(check_own_options),
+        cmocka_unit_test(check_command),
         cmocka_unit_test(check_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

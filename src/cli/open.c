@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* open: what verbs that read tables begin with: a database over their targets, and what cannot be seen in it. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+#include "base/text.h"
+#include "client/target.h"
+
+int cli_open_database(const struct cli_options *o, struct session_address *addr, bool no_inject,
+                      struct database **out, struct err *e) {
+    struct target_options how = {.no_inject = no_inject};
+    struct database *d = database_open(e);
+    int rc = d ? 0 : -1;
+    for (size_t i = 0; rc == 0 && i < o->targets.n; i++)
+        rc = target_reach(&addr[i], &how, e) == 0 ? database_add(d, &addr[i], e) : -1;
+    if (rc != 0) {
+        database_close(d);
+        d = NULL;
+    }
+    *out = d;
+    return rc;
+}
+
+void cli_note_database(struct database *d) {
+    char clean[1024];
+    if (!database_note(d)[0])
+        return;
+    (void)text_sanitize(clean, sizeof clean, database_note(d));
+    (void)fprintf(stderr, "probing: %s\n", clean);
+}

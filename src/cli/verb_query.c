@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verb_query: SQL over one or many targets, printed as a table or for programs; once, or again and again.
+ *
+ * ^C ends the query that runs, and then this program, as a signal does.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "client/database.h"
+#include "client/output.h"
+#include "client/rows.h"
+
+#define QUERY_MAX_TEXT ((size_t)1024 * 1024)
+#define QUERY_LINE_MAX 512 /* of a statement shown with its error */
+
+const struct cli_query_options cli_query_default = {.limit = 100000, .timeout_s = 60};
+
+const struct option_def cli_query_rows[] = {
+    {"file", 'f', OPTION_STRING, offsetof(struct cli_query_options, file), "FILE",
+     "read the statements from FILE; - is standard input", 0, 0},
+    {"format", 0, OPTION_STRING, offsetof(struct cli_query_options, format), "FORMAT",
+     "table, json, ndjson or csv", 0, 0},
+    {"limit", 0, OPTION_INT, offsetof(struct cli_query_options, limit), "ROWS",
+     "at most so many rows of a statement (100000); 0 all", 0, 1e15},
+    {"timeout", 0, OPTION_SECONDS, offsetof(struct cli_query_options, timeout_s), "TIME",
+     "end a statement that takes longer (60s); 0 never", 0, 1e6},
+    {"watch", 0, OPTION_SECONDS, offsetof(struct cli_query_options, watch_s), "TIME",
+     "run it again and again, so long after the end of each", 0.05, 86400},
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_query_options, no_inject), NULL,
+     "put no agent into the target: read it from outside", 0, 0},
+    {.name = NULL},
+};
+
+/* What ^C ends. One query a program. */
+static struct database *query_running;
+
+static void query_on_signal(int number) {
+    (void)number;
+    if (query_running)
+        database_cancel(query_running);
+}
+
+/* ---- the statements ---- */
+
+static int query_read_stdin(struct strbuf *text, struct err *e) {
+    char buf[4096];
+    for (;;) {
+        ssize_t n = read(STDIN_FILENO, buf, sizeof buf);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set_errno(e, ERR_FAILED, errno, "standard input cannot be read");
+        if (n == 0)
+            return 0;
+        if (strbuf_add(text, buf, (size_t)n) != 0)
+            return err_set(e, ERR_FAILED, "standard input: more than %zu bytes are no query", QUERY_MAX_TEXT);
+    }
+}
+
+/* From the operand, the file, or standard input if somebody writes there. */
+static int query_get_text(const struct cli_query_options *o, struct strbuf *text, struct err *e) {
+    const char *operand = o->common.operand;
+    if (operand && o->file)
+        return err_set(e, ERR_USAGE, "a statement and --file: give one");
+    if (operand && strbuf_adds(text, operand) != 0)
+        return err_set(e, ERR_USAGE, "the statement is longer than %zu bytes", QUERY_MAX_TEXT);
+    if (operand)
+        return 0;
+    if (!o->file && isatty(STDIN_FILENO))
+        return err_set(
+            e, ERR_USAGE,
+            "query needs a statement: probing TARGET query \"SELECT ...\", -f FILE, or standard input");
+    if (output_is_stdout(o->file)) /* the same name for both */
+        return query_read_stdin(text, e);
+    if (strbuf_read_file(text, o->file) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "%s cannot be read", o->file);
+    return 0;
+}
+
+/* The line of the statement that the error is in, and a mark below its place; for people alone. */
+static void query_show_place(const char *text, long at) {
+    char line[QUERY_LINE_MAX], clean[3 * QUERY_LINE_MAX + 1];
+    size_t len = strlen(text), end = at < 0 ? 0 : (size_t)at, begin;
+    if (at < 0 || (size_t)at > len || !isatty(STDERR_FILENO))
+        return;
+    for (begin = end; begin > 0 && text[begin - 1] != '\n' && end - begin < QUERY_LINE_MAX / 2; begin--)
+        ;
+    size_t before = end - begin;
+    (void)snprintf(line, sizeof line, "%.*s", (int)before, text + begin);
+    (void)text_sanitize(clean, sizeof clean, line);
+    int column = text_width(clean);
+    (void)snprintf(line, sizeof line, "%.*s", (int)(before + strcspn(text + end, "\n")), text + begin);
+    (void)text_sanitize(clean, sizeof clean, line);
+    (void)fprintf(stderr, "  %s\n  %*s^\n", clean, column > 0 ? column : 0, "");
+}
+
+/* ---- one round ---- */
+
+static void query_note_limits(const struct cli_query_options *o, const struct rows *rows) {
+    if (rows->truncated)
+        (void)fprintf(stderr, "probing: there are more than %ld rows: --limit 0 shows all\n", o->limit);
+    if (rows->lost)
+        (void)fprintf(stderr, "probing: %" PRIu64 " pieces of tables were overwritten while they were read\n",
+                      rows->lost);
+}
+
+static int query_statement(const struct cli_query_options *o, struct database *d, const struct rows_format *f,
+                           const char *whole, const char *text, const char **tail, struct strbuf *out,
+                           struct err *e) {
+    struct sql_query q = {.max_rows = (uint64_t)o->limit, .timeout_s = o->timeout_s, .whole = whole};
+    struct sql_error where = {.at = -1};
+    struct sql_result *r = database_begin(d, text, &q, tail, &where, e);
+    if (!r) {
+        if (e->code != ERR_OK)
+            query_show_place(whole, where.at);
+        return e->code == ERR_OK ? 0 : -1;
+    }
+    struct rows rows;
+    int rc = rows_take(&rows, r, e);
+    sql_end(r);
+    if (rc == 0 && rows.n_columns > 0) {
+        f->put(&rows, isatty(STDOUT_FILENO), out);
+        query_note_limits(o, &rows);
+    }
+    rows_fini(&rows);
+    if (rc == 0 && out->failed)
+        return err_set(e, ERR_FAILED, "the answer is too large: ask for fewer rows");
+    if (rc != 0)
+        database_explain(d, e);
+    return rc == 0 ? 1 : -1;
+}
+
+/* All statements of the text, in order. */
+static int query_round(const struct cli_query_options *o, struct database *d, const struct rows_format *f,
+                       const char *text, struct strbuf *out, struct err *e) {
+    int rc = database_refresh(d, e) == 0 ? 1 : -1, ran = 0;
+    for (const char *rest = text; rc > 0;) {
+        rc = query_statement(o, d, f, text, rest, &rest, out, e);
+        ran += rc > 0;
+    }
+    return rc == 0 && ran == 0 ? err_set(e, ERR_USAGE, "there is no statement in the text") : rc;
+}
+
+/* ---- again and again ---- */
+
+/* Has whoever reads our output gone? */
+static bool query_reader_left(void) {
+    struct pollfd p = {.fd = STDOUT_FILENO};
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLNVAL));
+}
+
+/* Let time pass, or ^C come. */
+static void query_wait(double seconds, struct database *d) {
+    sigset_t interrupt, before;
+    struct timespec t = {.tv_sec = (time_t)seconds,
+                         .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    (void)sigemptyset(&interrupt);
+    (void)sigaddset(&interrupt, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &interrupt, &before);
+    if (!database_cancelled(d))
+        (void)ppoll(NULL, 0, &t, &before);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+static int query_watch(const struct cli_query_options *o, struct database *d, const struct rows_format *f,
+                       const char *text, struct strbuf *out, struct err *e) {
+    int rc = 0;
+    while (rc == 0 && !query_reader_left()) {
+        rc = query_round(o, d, f, text, out, e);
+        if (rc == 0)
+            rc = output_write(NULL, out, e);
+        strbuf_clear(out);
+        if (rc == 0)
+            query_wait(o->watch_s, d);
+        if (database_cancelled(d))
+            return -1;
+    }
+    return rc;
+}
+
+/* ---- the verb ---- */
+
+/* As a program that was interrupted ends: by the signal, so that a script which runs it ends, too. */
+static void query_end_by_signal(void) {
+    (void)signal(SIGINT, SIG_DFL);
+    (void)raise(SIGINT);
+}
+
+static int query_run(const struct cli_query_options *o, struct database *d, const struct rows_format *f,
+                     const char *text, struct strbuf *out, struct err *e) {
+    struct sigaction action = {.sa_handler = query_on_signal, .sa_flags = (int)SA_RESETHAND};
+    (void)sigemptyset(&action.sa_mask);
+    query_running = d;
+    (void)sigaction(SIGINT, &action, NULL);
+    int rc = o->watch_s > 0 ? query_watch(o, d, f, text, out, e) : query_round(o, d, f, text, out, e);
+    (void)signal(SIGINT, SIG_DFL);
+    query_running = NULL;
+    if (database_cancelled(d))
+        query_end_by_signal();
+    return rc;
+}
+
+int cli_run_query(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e) {
+    struct cli_query_options mine = *(const struct cli_query_options *)(const void *)o;
+    const struct rows_format *f = rows_find_format(mine.format ? mine.format : o->json ? "json" : "table", e);
+    struct strbuf text;
+    struct database *d = NULL;
+    if (!f)
+        return -1;
+    if (mine.format && o->json && strcmp(mine.format, "json") != 0)
+        return err_set(e, ERR_USAGE, "--json and --format %s: give one", mine.format);
+    strbuf_init(&text, QUERY_MAX_TEXT);
+    int rc = query_get_text(&mine, &text, e);
+    if (rc == 0)
+        rc = cli_open_database(o, addr, mine.no_inject, &d, e);
+    if (rc == 0)
+        rc = query_run(&mine, d, f, strbuf_str(&text), out, e);
+    if (rc == 0)
+        cli_note_database(d);
+    database_close(d);
+    strbuf_fini(&text);
+    return rc;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rows: the answer to a query, kept in memory, and the forms in which it is written.
+ *
+ * One row of rows_formats is one form: for people, for programs. Values are those of SQL; unknown is NULL. Made by the thread that runs the
+ * query, then plain data.
+ */
+#ifndef CLIENT_ROWS_H
+#define CLIENT_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "store/sql.h"
+
+struct rows_column {
+    const char *name; /* no two are the same */
+    const char *type; /* "timestamp", "integer", ..; of an expression what its values are; "" unknown */
+};
+
+struct rows_cell {
+    enum sql_kind kind;
+    uint32_t len; /* of a text or blob */
+    union {
+        int64_t i;
+        double f;
+        const char *s; /* ends with a NUL, too */
+    };
+};
+
+/* All zero is a valid, empty one. */
+struct rows {
+    struct rows_column *columns;
+    size_t n_columns;
+    struct rows_cell *cells; /* row after row */
+    size_t n, cap;
+    bool truncated; /* there were more */
+    uint64_t lost;  /* pieces of tables that were overwritten while they were read */
+    double elapsed_s;
+    struct arena arena;
+};
+
+/* Take all rows of a result. `out` is initialised here and given back by rows_fini, on failure too. 0, or -1 with the error. */
+int rows_take(struct rows *out, struct sql_result *r, struct err *e);
+void rows_fini(struct rows *rows);
+
+const struct rows_cell *rows_at(const struct rows *rows, size_t row, size_t column);
+
+/* The value as text, without units, for people and CSV: "" for NULL, hexadecimal digits for a blob. */
+void rows_put_text(const struct rows_cell *c, struct strbuf *out);
+
+struct rows_format {
+    const char *name;
+    const char *help;
+    /* `terminal`: it is drawn: no control characters. */
+    void (*put)(const struct rows *rows, bool terminal, struct strbuf *out);
+};
+
+/* All; the last row has no name. The first is for people. */
+extern const struct rows_format rows_formats[];
+
+/* The row, or NULL with ERR_USAGE and a suggestion. */
+const struct rows_format *rows_find_format(const char *name, struct err *e);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers in memory and the forms in which they are written: values of every kind, names that are the same twice, what may not be drawn,
+ * limits that are said.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/rows.h"
+
+static struct rows take(struct sql *s, const char *text, uint64_t limit) {
+    struct err e = {.text = ""};
+    struct sql_query q = {.max_rows = limit};
+    struct rows rows;
+    struct sql_result *r = sql_begin(s, text, &q, NULL, NULL, &e);
+    if (!r || rows_take(&rows, r, &e) != 0)
+        fail_msg("%s: %s", text, e.text);
+    sql_end(r);
+    return rows;
+}
+
+/* What a form makes of a query, up to where the time that it took begins. */
+static void expect(const char *format, bool terminal, const char *text, uint64_t limit, const char *written) {
+    struct err e;
+    struct strbuf out;
+    struct sql *s = sql_open(&e);
+    assert_non_null(s);
+    struct rows rows = take(s, text, limit);
+    strbuf_init(&out, 0);
+    rows_find_format(format, &e)->put(&rows, terminal, &out);
+    assert_false(out.failed);
+    size_t n = strlen(written);
+    if (strncmp(strbuf_str(&out), written, n) != 0)
+        fail_msg("%s as %s:\n%s\nnot:\n%s", text, format, strbuf_str(&out), written);
+    strbuf_fini(&out);
+    rows_fini(&rows);
+    sql_close(s);
+}
+
+#define KINDS "SELECT 1 AS i, 0.1 AS f, 2.0 AS g, 'x,\"y\"' AS t, NULL AS n, x'00ff' AS b"
+
+static void values_of_every_kind(void **state) {
+    (void)state;
+    expect("csv", false, KINDS, 0, "i,f,g,t,n,b\n1,0.1,2.0,\"x,\"\"y\"\"\",,00ff\n");
+    expect("csv", false, "SELECT '' AS a, NULL AS b", 0, "a,b\n\"\",\n");
+    expect("ndjson", false, KINDS, 0,
+           "{\"i\":1,\"f\":0.1,\"g\":2.0,\"t\":\"x,\\\"y\\\"\",\"n\":null,\"b\":\"00ff\"}\n");
+    expect("json", false, KINDS, 0,
+           "{\"schema_version\":1,\"columns\":[{\"name\":\"i\",\"type\":\"integer\"},{\"name\":\"f\","
+           "\"type\":\"double\"},"
+           "{\"name\":\"g\",\"type\":\"double\"},{\"name\":\"t\",\"type\":\"text\"},{\"name\":\"n\",\"type\":"
+           "null},"
+           "{\"name\":\"b\",\"type\":\"blob\"}],\"rows\":[{\"i\":1,\"f\":0.1,\"g\":2.0,\"t\":\"x,\\\"y\\\"\","
+           "\"n\":null,"
+           "\"b\":\"00ff\"}],\"truncated\":false,\"lost_chunks\":0,\"elapsed_ms\":");
+    expect("table", true, KINDS, 0,
+           "i |   f |   g | t     |    n | b\n"
+           "--+-----+-----+-------+------+-----\n"
+           "1 | 0.1 | 2.0 | x,\"y\" | NULL | 00ff\n"
+           "(1 row, ");
+}
+
+static void numbers_are_read_back_as_they_were(void **state) {
+    (void)state;
+    expect("csv", false, "SELECT 1700000000.123456, 0.1 + 0.2, -9223372036854775808, 1e300 * 1e300", 0,
+           "1700000000.123456,0.1 + 0.2,-9223372036854775808,1e300 * 1e300\n"
+           "1700000000.123456,0.30000000000000004,-9223372036854775808,inf\n");
+    expect("ndjson", false, "SELECT 1e300 * 1e300 AS x", 0, "{\"x\":null}\n");
+}
+
+static void names_are_told_apart(void **state) {
+    (void)state;
+    expect("csv", false, "SELECT 1 AS a, 2 AS a, 3 AS a", 0, "a,a:2,a:3\n1,2,3\n");
+}
+
+static void a_limit_is_said(void **state) {
+    (void)state;
+    expect("table", false, "SELECT 1 AS a UNION ALL SELECT 2", 1, "a\n-\n1\n(1 row, and more, ");
+    expect("json", false, "SELECT 1 AS a UNION ALL SELECT 2", 1,
+           "{\"schema_version\":1,\"columns\":[{\"name\":\"a\",\"type\":\"integer\"}],\"rows\":[{\"a\":1}],"
+           "\"truncated\":true,");
+    expect("table", false, "SELECT 1 AS a UNION ALL SELECT 2", 2, "a\n-\n1\n2\n(2 rows, ");
+    expect("table", false, "SELECT 1 AS a WHERE 0", 2, "a\n-\n(0 rows, ");
+}
+
+static void nothing_that_moves_the_cursor_is_drawn(void **state) {
+    (void)state;
+    expect("table", true, "SELECT char(27) || '[2J' || char(10) || 'b' AS a", 0,
+           "a\n------\n\xef\xbf\xbd[2J b\n(1 row, ");
+    expect("csv", true, "SELECT char(27) || 'b' AS a", 0,
+           "a\n\xef\xbf\xbd"
+           "b\n");
+    expect("csv", false, "SELECT char(27) || 'b' AS a", 0,
+           "a\n\x1b"
+           "b\n");
+}
+
+static void a_time_is_drawn_as_one(void **state) {
+    (void)state;
+    struct err e;
+    struct strbuf out;
+    struct rows_column columns[] = {{"at", "timestamp"}, {"n", "double"}};
+    struct rows_cell cells[] = {{.kind = SQL_REAL, .f = 1700000000.25},
+                                {.kind = SQL_REAL, .f = 1700000000.25},
+                                {.kind = SQL_REAL, .f = 1e18},
+                                {.kind = SQL_NULL}};
+    struct rows rows = {.columns = columns, .n_columns = 2, .cells = cells, .n = 2};
+    strbuf_init(&out, 0);
+    rows_find_format("table", &e)->put(&rows, false, &out);
+    assert_string_equal(strbuf_str(&out), "                         at |             n\n"
+                                          "----------------------------+--------------\n"
+                                          "2023-11-14 22:13:20.250000Z | 1700000000.25\n"
+                                          "                      1e+18 |          NULL\n"
+                                          "(2 rows, 0 ms)\n");
+    strbuf_fini(&out);
+}
+
+static void a_wide_value_is_whole(void **state) {
+    (void)state;
+    struct err e;
+    struct strbuf out;
+    struct sql *s = sql_open(&e);
+    assert_non_null(s);
+    struct rows rows = take(s, "SELECT printf('%.*c', 300000, 'x') AS a", 0);
+    strbuf_init(&out, 0);
+    rows_find_format("table", &e)->put(&rows, true, &out);
+    assert_false(out.failed);
+    assert_true(out.len > 600000 && out.len < 600100);
+    strbuf_fini(&out);
+    rows_fini(&rows);
+    sql_close(s);
+}
+
+static void an_unknown_form_is_refused(void **state) {
+    struct err e;
+    (void)state;
+    assert_null(rows_find_format("jsn", &e));
+    assert_int_equal(e.code, ERR_USAGE);
+    assert_string_equal(e.text, "unknown format 'jsn': did you mean 'json'?");
+    assert_null(rows_find_format("spreadsheet", &e));
+    assert_string_equal(e.text, "unknown format 'spreadsheet': give one of table, json, ndjson, csv");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_of_every_kind),
+        cmocka_unit_test(numbers_are_read_back_as_they_were),
+        cmocka_unit_test(names_are_told_apart),
+        cmocka_unit_test(a_limit_is_said),
+        cmocka_unit_test(nothing_that_moves_the_cursor_is_drawn),
+        cmocka_unit_test(a_time_is_drawn_as_one),
+        cmocka_unit_test(a_wide_value_is_whole),
+        cmocka_unit_test(an_unknown_form_is_refused),
+    };
+    return cmocka_run_group_tests_name("client_rows", tests, NULL, NULL);
+}
