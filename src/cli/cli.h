@@ -30,7 +30,7 @@ struct cli_verb {
     const char *name;
     const char *help; /* one line */
     bool needs_target;
-    bool many_targets;   /* it may be given several */
+    bool many_targets;   /* it may be given several; or none, when it needs none */
     const char *operand; /* what its operand is, for help: "[SQL]"; NULL it takes none */
     bool
         takes_command; /* the first operand begins a command, whose words are not ours to read; it becomes that */
@@ -85,6 +85,11 @@ int cli_run_status(const struct cli_options *o, struct session_address *addr, st
 int cli_run_query(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                   struct err *e);
 
+int cli_run_tables(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e);
+int cli_run_memory(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e);
+
 struct cli_inject_options {
     struct cli_options common; /* first */
     double timeout_s;          /* 0: the injector's own */
@@ -116,6 +121,13 @@ struct cli_query_options {
     double timeout_s, watch_s;
     bool no_inject;
 };
+/* Of verbs that only read: tables, memory. */
+struct cli_read_options {
+    struct cli_options common; /* first */
+    bool no_inject;
+};
+extern const struct option_def cli_read_rows[];
+
 extern const struct option_def cli_query_rows[];
 extern const struct cli_query_options cli_query_default;
 

@@ -17,7 +17,7 @@
 /* Resolve what was typed, and do what the verb does. */
 static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct err *e) {
     size_t n = line->targets.n;
-    if (!line->verb->needs_target)
+    if (n == 0)
         return line->verb->run(line->options, NULL, out, e);
     struct session_address *addr = calloc(n, sizeof *addr);
     int rc = addr ? 0 : err_set(e, ERR_FAILED, "out of memory for %zu targets", n);

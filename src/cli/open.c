@@ -7,6 +7,12 @@
 #include "base/text.h"
 #include "client/target.h"
 
+const struct option_def cli_read_rows[] = {
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_read_options, no_inject), NULL,
+     "put no agent into the target: read it from outside", 0, 0},
+    {.name = NULL},
+};
+
 int cli_open_database(const struct cli_options *o, struct session_address *addr, bool no_inject,
                       struct database **out, struct err *e) {
     struct target_options how = {.no_inject = no_inject};

@@ -111,7 +111,7 @@ static int parse_targets(struct cli_line *line, struct err *e) {
         return err_set(e, ERR_USAGE,
                        "%s needs a target: probing TARGET %s; 'probing list' shows what there is", v->name,
                        v->name);
-    if (!v->needs_target && all->n)
+    if (!v->needs_target && !v->many_targets && all->n)
         return err_set(e, ERR_USAGE, "%s takes no target", v->name);
     return 0;
 }
@@ -190,8 +190,9 @@ static void parse_put_verb_help(struct strbuf *out, const struct cli_verb *v) {
             v->name, operand[0] ? " " : "", operand, v->many_targets ? " [-t TARGET...]" : "", v->name,
             operand[0] ? " " : "", operand);
     else
-        (void)strbuf_addf(out, "usage: probing %s [OPTION...]%s\n", v->name,
-                          v->takes_command ? " COMMAND [ARGUMENT...]" : "");
+        (void)strbuf_addf(out, "usage: probing%s %s [OPTION...]%s%s\n",
+                          v->many_targets ? " [-t TARGET...]" : "", v->name, operand[0] ? " " : "",
+                          v->takes_command ? " COMMAND [ARGUMENT...]" : operand);
     (void)strbuf_adds(out, "\noptions:\n");
     option_format_help(rows, out);
 }

@@ -197,22 +197,31 @@ static int live_scan_threads(void *arg, uint64_t columns, struct sql_sink *sink,
     return 0;
 }
 
+static const struct {
+    enum ring_table table;
+    int (*scan)(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
+    bool by_pid; /* it needs to be a process of this machine */
+} live_tables[] = {
+    {RING_BACKTRACE, live_scan_backtrace, false},
+    {RING_THREADS, live_scan_threads, false},
+    {RING_PROCESS, live_scan_process, true},
+    {RING_SYSTEM_THREADS, live_scan_system_threads, true},
+};
+#define LIVE_TABLES (sizeof live_tables / sizeof live_tables[0])
+_Static_assert(LIVE_TABLES <= LIVE_TABLES_MAX, "room for the tables");
+
 size_t live_tables_fill(struct live_target *t, struct sql_provider *out) {
-    static const struct {
-        enum ring_table table;
-        int (*scan)(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
-        bool by_pid;
-    } tables[] = {
-        {RING_BACKTRACE, live_scan_backtrace, false},
-        {RING_THREADS, live_scan_threads, false},
-        {RING_PROCESS, live_scan_process, true},
-        {RING_SYSTEM_THREADS, live_scan_system_threads, true},
-    };
-    _Static_assert(sizeof tables / sizeof tables[0] <= LIVE_TABLES_MAX, "room for the tables");
     size_t n = 0;
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
-        if (!tables[i].by_pid || t->addr.pid > 0)
-            out[n++] =
-                (struct sql_provider){.def = &RING_TABLES[tables[i].table], .scan = tables[i].scan, .arg = t};
+    for (size_t i = 0; i < LIVE_TABLES; i++)
+        if (!live_tables[i].by_pid || t->addr.pid > 0)
+            out[n++] = (struct sql_provider){
+                .def = &RING_TABLES[live_tables[i].table], .scan = live_tables[i].scan, .arg = t};
     return n;
+}
+
+bool live_tables_have(const struct ring_table_def *def) {
+    for (size_t i = 0; i < LIVE_TABLES; i++)
+        if (&RING_TABLES[live_tables[i].table] == def)
+            return true;
+    return false;
 }

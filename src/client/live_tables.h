@@ -8,6 +8,7 @@
 #ifndef CLIENT_LIVE_TABLES_H
 #define CLIENT_LIVE_TABLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -24,6 +25,9 @@ struct live_target {
 
 /* Its tables into `out` (room for LIVE_TABLES_MAX); `t` must outlive them. How many. */
 size_t live_tables_fill(struct live_target *t, struct sql_provider *out);
+
+/* Is it a table that living targets have? */
+bool live_tables_have(const struct ring_table_def *def);
 
 /* Scans, each of one table; see struct sql_provider. `arg` is the struct live_target. live_proc.c: */
 int live_scan_process(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_memory: memory of a target as its tables have it: now, at most, and by how much it has been growing. */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "client/rows.h"
+
+#define MEMORY_SCHEMA_VERSION 1
+#define MEMORY_MIB (1024.0 * 1024.0)
+#define MEMORY_WINDOW "600" /* seconds that the trend is taken over */
+#define MEMORY_TREND_S 10.0 /* a trend needs so much time at least */
+#define MEMORY_QUERY_S 20.0
+#define MEMORY_LABEL 16
+
+/* The newest row of each target, what the last ten minutes had, and its cgroup. */
+static const char memory_history[] =
+    "SELECT m.pid AS pid, m.rank AS rank, m.host AS host, m.timestamp AS timestamp, m.memory_mb AS memory_mb,"
+    " m.rss_mb AS rss_mb, m.gpu_allocated_mb AS gpu_allocated_mb, m.gpu_reserved_mb AS gpu_reserved_mb,"
+    " m.gc_objects AS gc_objects, t.most AS max_memory_mb, t.slope AS trend_mb_per_min, t.span AS "
+    "trend_over_s,"
+    " p.pss_bytes AS pss_bytes, p.swap_bytes AS swap_bytes, p.cgroup_memory_bytes AS cgroup_memory_bytes,"
+    " p.cgroup_limit_bytes AS cgroup_limit_bytes"
+    " FROM (SELECT *, max(timestamp) FROM python.memory GROUP BY host, pid) m"
+    " JOIN (SELECT host, pid, max(memory_mb) AS most, 60 * regr_slope(memory_mb, timestamp) AS slope,"
+    "  max(timestamp) - min(timestamp) AS span FROM python.memory WHERE timestamp > now() - " MEMORY_WINDOW
+    "  GROUP BY host, pid) t ON t.pid = m.pid AND t.host IS m.host"
+    " LEFT JOIN (SELECT *, max(timestamp) FROM system.process_history GROUP BY host, pid) p"
+    "  ON p.pid = m.pid AND p.host IS m.host ORDER BY m.rank, m.host, m.pid";
+
+/* What the kernel says now, where nobody collects. */
+static const char memory_now[] =
+    "SELECT pid, rank, host, now() AS timestamp, NULL AS memory_mb, rss_mb, NULL AS gpu_allocated_mb,"
+    " NULL AS gpu_reserved_mb, NULL AS gc_objects, NULL AS max_memory_mb, NULL AS trend_mb_per_min,"
+    " NULL AS trend_over_s, NULL AS pss_bytes, NULL AS swap_bytes, NULL AS cgroup_memory_bytes,"
+    " NULL AS cgroup_limit_bytes FROM system.process ORDER BY rank, host, pid";
+
+/* Columns of both. */
+enum memory_column {
+    MEMORY_PID = 0,
+    MEMORY_RANK,
+    MEMORY_HOST,
+    MEMORY_TIMESTAMP,
+    MEMORY_ALL,
+    MEMORY_RSS,
+    MEMORY_GPU_ALLOCATED,
+    MEMORY_GPU_RESERVED,
+    MEMORY_GC_OBJECTS,
+    MEMORY_MOST,
+    MEMORY_TREND,
+    MEMORY_TREND_S_COLUMN,
+    MEMORY_PSS,
+    MEMORY_SWAP,
+    MEMORY_CGROUP,
+    MEMORY_CGROUP_LIMIT
+};
+
+static int memory_ask(struct database *d, const char *text, struct rows *rows, struct err *e) {
+    struct sql_query q = {.timeout_s = MEMORY_QUERY_S};
+    struct sql_result *r = database_begin(d, text, &q, NULL, NULL, e);
+    if (!r)
+        return -1;
+    int rc = rows_take(rows, r, e);
+    sql_end(r);
+    if (rc != 0) {
+        rows_fini(rows);
+        database_explain(d, e);
+    }
+    return rc;
+}
+
+static double memory_number(const struct rows *rows, size_t row, size_t column) {
+    const struct rows_cell *c = rows_at(rows, row, column);
+    return c->kind == SQL_INTEGER ? (double)c->i : c->kind == SQL_REAL ? c->f : NAN;
+}
+
+/* By how much it grows; unknown while there is too little of the past. */
+static double memory_trend(const struct rows *rows, size_t row) {
+    return memory_number(rows, row, MEMORY_TREND_S_COLUMN) >= MEMORY_TREND_S
+               ? memory_number(rows, row, MEMORY_TREND)
+               : NAN;
+}
+
+static void memory_put_json(const struct rows *rows, struct strbuf *out) {
+    struct json j;
+    json_init(&j, out, 2);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", MEMORY_SCHEMA_VERSION);
+    json_key(&j, "targets");
+    json_array_begin(&j);
+    for (size_t row = 0; row < rows->n; row++) {
+        json_object_begin(&j);
+        for (size_t i = 0; i < rows->n_columns; i++) {
+            const struct rows_cell *c = rows_at(rows, row, i);
+            json_key(&j, rows->columns[i].name);
+            if (i == MEMORY_TREND)
+                json_number(&j, memory_trend(rows, row), 3);
+            else if (c->kind == SQL_INTEGER)
+                json_int(&j, c->i);
+            else if (c->kind == SQL_REAL)
+                json_number(&j, c->f, 3);
+            else
+                json_string(&j, c->kind == SQL_TEXT ? c->s : NULL);
+        }
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    (void)strbuf_addc(out, '\n');
+}
+
+static void memory_put_size(struct strbuf *out, const char *label, double bytes, const char *what) {
+    char size[32] = "unknown";
+    if (!isnan(bytes))
+        text_human_bytes(size, sizeof size, (int64_t)bytes);
+    (void)strbuf_addf(out, "  %-*s %-12s %s\n", MEMORY_LABEL, label, size, what);
+}
+
+static void memory_put_trend(struct strbuf *out, const struct rows *rows, size_t row) {
+    char span[32];
+    double trend = memory_trend(rows, row);
+    if (isnan(trend)) {
+        (void)strbuf_addf(out, "  %-*s %-12s %s\n", MEMORY_LABEL, "trend", "unknown",
+                          "too little of the past is known");
+        return;
+    }
+    text_human_duration(span, sizeof span, memory_number(rows, row, MEMORY_TREND_S_COLUMN));
+    (void)strbuf_addf(out, "  %-*s %+.2f MiB a minute, over %s\n", MEMORY_LABEL, "trend", trend, span);
+}
+
+static void memory_put_text(const struct rows *rows, struct strbuf *out) {
+    for (size_t row = 0; row < rows->n; row++) {
+        char host[256], limit[64] = "";
+        const struct rows_cell *name = rows_at(rows, row, MEMORY_HOST),
+                               *rank = rows_at(rows, row, MEMORY_RANK);
+        double most = memory_number(rows, row, MEMORY_CGROUP_LIMIT),
+               objects = memory_number(rows, row, MEMORY_GC_OBJECTS);
+        (void)text_sanitize(host, sizeof host, name->kind == SQL_TEXT ? name->s : "?");
+        (void)strbuf_addf(out, "%sProcess %" PRId64 " on %s", row ? "\n" : "",
+                          rows_at(rows, row, MEMORY_PID)->i, host);
+        if (rank->kind == SQL_INTEGER)
+            (void)strbuf_addf(out, ", rank %" PRId64, rank->i);
+        (void)strbuf_addc(out, '\n');
+        memory_put_size(out, "memory", memory_number(rows, row, MEMORY_ALL) * MEMORY_MIB,
+                        "in RAM and swapped out");
+        memory_put_size(out, "in RAM", memory_number(rows, row, MEMORY_RSS) * MEMORY_MIB, "");
+        memory_put_size(out, "its share", memory_number(rows, row, MEMORY_PSS),
+                        "in RAM, shared pages divided among their users");
+        memory_put_size(out, "at most", memory_number(rows, row, MEMORY_MOST) * MEMORY_MIB,
+                        "in the last 10 minutes");
+        memory_put_trend(out, rows, row);
+        memory_put_size(out, "GPU tensors", memory_number(rows, row, MEMORY_GPU_ALLOCATED) * MEMORY_MIB, "");
+        memory_put_size(out, "GPU reserved", memory_number(rows, row, MEMORY_GPU_RESERVED) * MEMORY_MIB,
+                        "by torch's allocator");
+        if (isnan(objects))
+            (void)strbuf_addf(out, "  %-*s unknown\n", MEMORY_LABEL, "Python objects");
+        else
+            (void)strbuf_addf(out, "  %-*s %-12.0f that the garbage collector knows\n", MEMORY_LABEL,
+                              "Python objects", objects);
+        if (!isnan(most)) {
+            char size[32];
+            text_human_bytes(size, sizeof size, (int64_t)most);
+            (void)snprintf(limit, sizeof limit, "of %s that it may use", size);
+        } else if (rows_at(rows, row, MEMORY_CGROUP)->kind != SQL_NULL) {
+            (void)snprintf(limit, sizeof limit, "without a limit");
+        }
+        memory_put_size(out, "cgroup", memory_number(rows, row, MEMORY_CGROUP), limit);
+    }
+}
+
+int cli_run_memory(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e) {
+    const struct cli_read_options *mine = (const struct cli_read_options *)(const void *)o;
+    struct database *d;
+    struct rows rows;
+    if (cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
+        return -1;
+    int rc = memory_ask(d, memory_history, &rows, e);
+    if (rc == 0 && rows.n == 0 && !database_is_past(d)) {
+        rows_fini(&rows);
+        rc = memory_ask(d, memory_now, &rows, e);
+    }
+    if (rc == 0 && o->json)
+        memory_put_json(&rows, out);
+    else if (rc == 0)
+        memory_put_text(&rows, out);
+    if (rc == 0) {
+        cli_note_database(d);
+        rows_fini(&rows);
+    }
+    database_close(d);
+    return rc;
+}
