@@ -238,7 +238,8 @@ def test_stacks_that_never_keep_still(each_python, ptrace, target, dump):
         legal = names[:1] == ["<module>"] and names[1:] == [f"{letter}{n}" for n in range(1, len(names))]
         count["legal" if legal else "impossible", "torn" if thread["torn"] else "whole"] += 1
     assert sum(count.values()) == 3000
-    assert count["impossible", "whole"] <= 30, count
+    # A reader that loses its CPU between its looks may find the same frames again.
+    assert count["impossible", "whole"] <= 90, count
     assert job.alive()
 
 

@@ -61,6 +61,8 @@ def environment(tmp_path, agent_file):
         if made.returncode != 0:
             pytest.skip(f"needs venv: {made.stderr.strip() or made.stdout.strip()}")
         inside = str(home / "bin" / "python")
+        if not os.path.exists(inside):  # a link to what is in another root
+            pytest.skip(f"needs venv: one of {python} is of no use here")
         done = install(inside, agent_file)
         assert done.status == 0, done
         if folders:
