@@ -170,6 +170,33 @@ def test_namespaces(container, probing, ptrace, options, setup):
     check_all(probing, job)
 
 
+def test_from_inside_and_from_outside(container, probing, ptrace):
+    """Whoever puts it in from inside the container has other numbers there, for the job and for itself; outside it is found."""
+    nsenter = shutil.which("nsenter")
+    if not nsenter:
+        pytest.skip("needs nsenter: not installed")
+    job = container("-m -n -p -f --mount-proc")
+    enter = [nsenter, "-t", str(job.pid), "-m", "-n", "-p", probing.path]
+    answers = []
+
+    def inside(*args):
+        return subprocess.run([*enter, *args], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+
+    def injected():
+        answers.append(inside(str(job.inner_pid), "inject", "--timeout", "30s"))
+        assert answers[-1].returncode == 0 or "overloaded" in answers[-1].stderr or "try again" in answers[-1].stderr, answers
+        return answers[-1].returncode == 0
+    wait_until(injected, 60, "the agent")
+    seen = inside(str(job.inner_pid), "backtrace")
+    assert seen.returncode == 0 and "in_the_container" in seen.stdout, seen
+    document = probing(str(job.pid), "backtrace", "--json").ok().json()
+    assert (document["target"]["mode"], document["target"]["pid"]) == ("agent", job.inner_pid)
+    assert inject_in_time(probing, job.pid)["already"]
+    probing(str(job.pid), "eject").ok()
+    wait_until(lambda: not any(thread.startswith("probing-") for thread in names(job.pid)), 10, "the agent to leave")
+    assert job.process.poll() is None
+
+
 def test_a_user_namespace_of_another_user(container, probing, ptrace, any_python):
     """Rootless: root in there is nobody out here, and we are root."""
     if os.geteuid() != 0:
