@@ -11,12 +11,16 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "inject/again.h"
 
 #define BORROW_STACK ((uint64_t)64 * 1024)
 #define BORROW_PAGE ((uint64_t)4096)
+#define BORROW_SYSCALL_LEN 2U
 #define BORROW_EFLAGS_TRAP 0x100ULL
 #define BORROW_EFLAGS_DIRECTION 0x400ULL
 #define BORROW_EVENT_NS (500 * CLOCK_NS_PER_MS)
+#define BORROW_TAKEBACK_NS (250 * CLOCK_NS_PER_MS) /* how long the thread waits to be put back */
+#define BORROW_OUT_EVENTS (offsetof(struct stub_params, out) + offsetof(struct stub_out, events))
 #define BORROW_GRACE_NS (2000 * CLOCK_NS_PER_MS)
 
 static uint64_t borrow_round(uint64_t n) { return (n + BORROW_PAGE - 1) & ~(BORROW_PAGE - 1); }
@@ -34,25 +38,26 @@ static uint64_t borrow_mask(void) {
 int borrow_begin(struct borrow *b, struct target *target, struct thread *thread, struct err *e) {
     b->target = target;
     b->thread = thread;
+    b->settled = thread->settled;
     b->masked = b->left = false;
     b->region = b->region_size = b->params_at = 0;
     pid_t pid = target->pid;
+    struct chain *c = &b->chain;
     ssize_t n = thread_get_xstate(thread, b->xstate, sizeof b->xstate);
     if (thread_get_regs(thread, &b->regs) != 0 || thread_get_mask(thread, &b->mask) != 0 || n < 0)
         return err_set(e, ERR_FAILED, "process %d: the state of thread %d cannot be saved", (int)pid,
                        (int)thread->tid);
     b->xstate_len = (size_t)n;
-    b->frame_at = frame_place(b->regs.rsp, b->xstate_len);
-    b->frame_len = frame_size(b->xstate_len);
     struct user_regs_struct resume = b->regs;
-    (void)thread_rewind_eintr(thread, &resume);
-    thread_resolve_restart(&resume);
-    if (frame_build(b->frame, b->frame_at, &resume, b->xstate, b->xstate_len, b->mask,
-                    target->sym.sigreturn) != 0 ||
-        mem_read(&target->mem, b->frame_at, b->under, b->frame_len) != 0 ||
-        thread_write(pid, b->frame_at, b->frame, b->frame_len) != 0)
+    again_resolve(&target->mem, thread->call, &resume);
+    if (chain_place(c, b->regs.rsp, b->xstate_len, target->sym.syscall_ret, target->sym.sigreturn) != 0 ||
+        chain_put_back(c, &resume, b->xstate, b->xstate_len, b->mask) != 0 ||
+        mem_read(&target->mem, c->at, b->under, c->len) != 0 ||
+        thread_write(pid, c->back, c->bytes + CHAIN_HEAD, c->len - CHAIN_HEAD) != 0)
         return err_set(e, ERR_FAILED, "process %d: thread %d has no room left on its stack", (int)pid,
                        (int)thread->tid);
+    c->mask = borrow_mask();
+    b->way_back = c->back;
     return 0;
 }
 
@@ -63,17 +68,13 @@ static int borrow_set_regs(struct borrow *b, struct user_regs_struct *r, uint64_
     r->rbp = 0;
     r->orig_rax = (unsigned long long)-1;
     r->eflags &= ~(BORROW_EFLAGS_TRAP | BORROW_EFLAGS_DIRECTION);
+    b->thread->settled = false;
     if (thread_set_regs(b->thread, r) != 0)
         return -1;
-    if (!b->masked && thread_set_mask(b->thread, borrow_mask()) != 0)
+    if (!b->masked && thread_set_mask(b->thread, b->chain.mask) != 0)
         return -1;
     b->masked = true;
     return 0;
-}
-
-static bool borrow_is_fault(int sig) {
-    return sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE || sig == SIGSYS ||
-           sig == SIGTRAP;
 }
 
 /* Let it run until the next system call stop. 0 or -1. */
@@ -86,9 +87,8 @@ static int borrow_to_syscall(struct borrow *b) {
         case THREAD_SYSCALL:
             return 0;
         case THREAD_SIGNAL:
-            if (borrow_is_fault(b->thread->signal))
+            if (!thread_defer_signal(b->thread))
                 return -1;
-            b->thread->owed_signal = b->thread->signal;
             break;
         case THREAD_STOPPED: /* the job is being stopped meanwhile: finish first */
             break;
@@ -100,21 +100,38 @@ static int borrow_to_syscall(struct borrow *b) {
     return -1;
 }
 
-/* One system call on the borrowed thread. 0 with its result, or -1. */
+/* One system call on the borrowed thread. 0 with its result, or -1. It sets out for a call that does nothing, and gets what it
+ * is to do at the entry: from there it is not a moment to the end, before which we might die and leave something behind. */
 static int borrow_syscall(struct borrow *b, long nr, const uint64_t args[6], int64_t *result) {
     struct user_regs_struct r = b->regs;
-    r.rax = (unsigned long long)nr;
+    r.rax = SYS_gettid;
+    if (borrow_set_regs(b, &r, b->target->sym.syscall_ret, b->way_back) != 0 || borrow_to_syscall(b) != 0 ||
+        thread_get_regs(b->thread, &r) != 0)
+        return -1;
+    r.orig_rax = (unsigned long long)nr;
     r.rdi = args[0];
     r.rsi = args[1];
     r.rdx = args[2];
     r.r10 = args[3];
     r.r8 = args[4];
     r.r9 = args[5];
-    if (borrow_set_regs(b, &r, b->target->sym.syscall_ret, b->frame_at) != 0 || borrow_to_syscall(b) != 0 ||
-        borrow_to_syscall(b) != 0 || thread_get_regs(b->thread, &r) != 0)
+    if (thread_set_regs(b->thread, &r) != 0 || borrow_to_syscall(b) != 0 ||
+        thread_get_regs(b->thread, &r) != 0)
         return -1;
     *result = (int64_t)r.rax;
     return 0;
+}
+
+/* The region is there: from now on the way back leads through unmapping it. 0 or -1. */
+static int borrow_arm_release(struct borrow *b) {
+    struct chain *c = &b->chain;
+    struct user_regs_struct r = b->regs;
+    chain_put_head(c, &b->regs, b->region, b->region_size, BORROW_TAKEBACK_NS);
+    if (thread_write(b->target->pid, c->at, c->bytes, CHAIN_HEAD) != 0)
+        return -1;
+    b->way_back = c->release;
+    r.rax = 0;
+    return borrow_set_regs(b, &r, c->syscall_ret + BORROW_SYSCALL_LEN, b->way_back); /* at the "ret" */
 }
 
 static int borrow_call_failed(struct borrow *b, const char *what, int64_t result, struct err *e) {
@@ -144,9 +161,13 @@ int borrow_make_region(struct borrow *b, struct stub_params *params, struct err 
     b->params_at = b->region + code_size + BORROW_STACK;
     params->region = b->region;
     params->region_size = size;
-    params->frame = b->frame_at;
+    params->syscall_ret = b->chain.syscall_ret;
+    params->chain_time = b->chain.time;
+    params->out = (struct stub_out){.fd = -1, .here = 1};
+    params->chain_release = b->chain.release;
+    params->chain_back = b->chain.back;
     params->thread_fn = b->region + (uint64_t)(inject_stub_thread - __start_inject_stub);
-    if (thread_write(pid, b->region, __start_inject_stub, code_len) != 0 ||
+    if (borrow_arm_release(b) != 0 || thread_write(pid, b->region, __start_inject_stub, code_len) != 0 ||
         thread_write(pid, b->params_at, params, sizeof *params) != 0)
         return err_set(e, ERR_FAILED, "process %d: its memory cannot be written to", (int)pid);
     if (borrow_syscall(b, SYS_mprotect, (uint64_t[6]){b->region, code_size, PROT_READ | PROT_EXEC, 0, 0, 0},
@@ -160,6 +181,7 @@ void borrow_drop_region(struct borrow *b) {
     int64_t rc;
     if (!b->region || !b->thread->seized)
         return;
+    b->way_back = b->chain.back;
     if (borrow_syscall(b, SYS_munmap, (uint64_t[6]){b->region, b->region_size, 0, 0, 0, 0}, &rc) == 0 &&
         rc == 0)
         b->region = 0;
@@ -180,14 +202,12 @@ static int borrow_serve_event(struct borrow *b, struct err *e) {
     case THREAD_GONE:
         return err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)pid);
     case THREAD_SIGNAL:
-        if (borrow_is_fault(b->thread->signal)) {
-            (void)thread_get_regs(b->thread, &r);
-            return err_set(e, ERR_FAILED,
-                           "process %d: creating a thread failed with signal %d at 0x%llx; it was put back",
-                           (int)pid, b->thread->signal, (unsigned long long)r.rip);
-        }
-        b->thread->owed_signal = b->thread->signal;
-        break;
+        if (thread_defer_signal(b->thread))
+            break;
+        (void)thread_get_regs(b->thread, &r);
+        return err_set(e, ERR_FAILED,
+                       "process %d: creating a thread failed with signal %d at 0x%llx; it was put back",
+                       (int)pid, b->thread->signal, (unsigned long long)r.rip);
     case THREAD_STOPPED: /* the job is being stopped: what was begun has to be finished, libc's locks may be held */
     case THREAD_SYSCALL:
         break;
@@ -201,6 +221,39 @@ static void borrow_cancel(struct borrow *b) {
     int32_t cancel = 1;
     (void)thread_write(b->target->pid, b->params_at + offsetof(struct stub_params, cancel), &cancel,
                        sizeof cancel);
+}
+
+static bool borrow_is_out(struct borrow *b) {
+    uint32_t events;
+    return mem_read_u32(&b->target->mem, b->params_at + BORROW_OUT_EVENTS, &events) == 0 && events >> 16 == 0;
+}
+
+/* Only when it will run no instruction of the region any more. */
+static void borrow_set_out(struct borrow *b) {
+    struct stub_out out = {.fd = -1};
+    (void)thread_write(b->target->pid, b->params_at + offsetof(struct stub_params, out), &out, sizeof out);
+}
+
+/* Interrupt the thread, which is leaving the region or has left it. Unless it went back meanwhile it is to be taken back. */
+static void borrow_catch(struct borrow *b) {
+    uint64_t until = clock_mono_ns() + BORROW_GRACE_NS, mask = 0;
+    struct user_regs_struct r;
+    long nap_ns = 0;
+    for (;;) {
+        if (thread_interrupt(b->thread, BORROW_GRACE_NS) != 0 || thread_get_regs(b->thread, &r) != 0 ||
+            thread_get_mask(b->thread, &mask) != 0 || clock_mono_ns() > until)
+            break;
+        if (chain_holds(&b->chain, &r, mask))
+            return;
+        if (r.rip - b->region >= b->region_size) {
+            borrow_set_out(b);
+            break;
+        }
+        if (thread_run(b->thread, PTRACE_CONT) != 0)
+            break;
+        thread_nap(&nap_ns);
+    }
+    b->left = true;
 }
 
 int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e) {
@@ -220,7 +273,7 @@ int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e) 
         }
         if (clock_mono_ns() > deadline_ns) {
             /* It waits for a lock, or holds one: it must not be torn away. It finishes alone and goes back through
-             * its frame; the new thread sees that it is not wanted. */
+             * its frames; the new thread sees that it is not wanted. */
             borrow_cancel(b);
             b->left = true;
             (void)err_set(e, ERR_ATTACH,
@@ -231,21 +284,16 @@ int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e) 
         }
         thread_nap(&nap_ns);
     }
-    if (thread_interrupt(b->thread, BORROW_GRACE_NS) != 0) {
-        b->left = true;
+    borrow_catch(b);
+    if (!b->thread->seized)
         return borrow_call_failed(b, "pthread_create", 0, e), -2;
-    }
-    if (borrow_read_i32(b->target, b->params_at, offsetof(struct stub_params, leaving)) != 0) {
-        /* We came too late: it is putting itself back, and the new thread may have waited long enough too. */
-        borrow_cancel(b);
-        b->left = true;
-        return 1;
-    }
     int32_t rc = borrow_read_i32(b->target, b->params_at, offsetof(struct stub_params, create_errno));
-    if (rc != 0)
-        return err_set_errno(e, ERR_ATTACH, rc,
-                             "process %d cannot create a thread (limit of threads or memory?)", (int)pid);
-    return 0;
+    if (rc == 0)
+        return 0;
+    if (b->left)
+        b->region = 0; /* unmapped on its way */
+    return err_set_errno(e, ERR_ATTACH, rc > 0 ? rc : EAGAIN,
+                         "process %d cannot create a thread (limit of threads or memory?)", (int)pid);
 }
 
 void borrow_end(struct borrow *b) {
@@ -257,21 +305,20 @@ void borrow_end(struct borrow *b) {
         return;
     }
     /* Only from this kind of stop does the kernel look again at how an interrupted system call goes on. */
-    if (b->masked && thread_interrupt(t, BORROW_GRACE_NS) != 0) {
+    if (b->masked && !t->at_rest && thread_interrupt(t, BORROW_GRACE_NS) != 0) {
         thread_release(t);
         return;
     }
-    struct user_regs_struct regs = b->regs;
+    /* Registers last: until then it goes back through its frames, whatever mask and vectors it has. */
     if (b->masked) {
-        (void)thread_set_mask(t, b->mask);
         (void)thread_set_xstate(t, b->xstate, b->xstate_len);
+        (void)thread_set_mask(t, b->mask);
     }
-    (void)thread_rewind_eintr(t, &regs);
-    (void)thread_set_regs(t, &regs);
-    if (b->region) {
-        int32_t users = 1; /* the borrowed thread is out of the region */
-        (void)thread_write(t->pid, b->params_at + offsetof(struct stub_params, users), &users, sizeof users);
-    }
-    (void)thread_write(t->pid, b->frame_at, b->under, b->frame_len);
+    (void)thread_set_regs(t, &b->regs);
+    t->settled = b->settled;
+    if (b->region && !borrow_is_out(b))
+        borrow_set_out(
+            b); /* it was taken out of the middle: the created thread, if there is one, may unmap it */
+    (void)thread_write(t->pid, b->chain.at, b->under, b->chain.len);
     thread_release(t);
 }

@@ -2,8 +2,8 @@
 /*
  * borrow: run something on a stopped thread and put it back, bit for bit.
  *
- * From borrow_begin on the thread has a signal frame on its own stack through which it puts itself back if we die; every
- * thing run on it ends there. borrow_end restores registers, vector state, mask and the stack bytes, and lets it go.
+ * From borrow_begin on the thread has frames on its own stack (chain.h) through which it puts itself back if we die;
+ * everything run on it ends there. borrow_end restores registers, vector state, mask and the stack bytes, and lets it go.
  */
 #ifndef INJECT_BORROW_H
 #define INJECT_BORROW_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "inject/frame.h"
+#include "inject/chain.h"
 #include "inject/stub.h"
 #include "inject/target.h"
 #include "inject/thread.h"
@@ -23,28 +23,28 @@ struct borrow {
     struct user_regs_struct regs;
     uint64_t mask;
     size_t xstate_len;
-    uint64_t frame_at;
-    size_t frame_len;
+    uint64_t way_back;                       /* the stack pointer from which what we run returns */
+    bool settled;                            /* of the thread, as it came */
     bool masked;                             /* the thread has our signal mask */
-    bool left;                               /* it put itself back: nothing to restore */
+    bool left;                               /* it puts or has put itself back: nothing to restore */
     uint64_t region, region_size, params_at; /* 0: no region */
     uint8_t xstate[THREAD_XSTATE_MAX];
-    uint8_t frame[FRAME_MAX];
-    uint8_t under[FRAME_MAX]; /* what was where the frame is */
+    uint8_t under[CHAIN_MAX]; /* what was where the frames are */
+    struct chain chain;
 };
 
 /* Prepare. 0, or -1 with the error; then the thread is as it was (still stopped). */
 int borrow_begin(struct borrow *b, struct target *target, struct thread *thread, struct err *e);
 
-/* Make the region and fill it: code, stack, `params` (whose region and frame fields are filled here). 0 or -1. */
+/* Make the region and fill it: code, stack, `params` (whose region and chain fields are filled here). 0 or -1. */
 int borrow_make_region(struct borrow *b, struct stub_params *params, struct err *e);
 
 /* Unmap the region again. Only when nothing runs in it. */
 void borrow_drop_region(struct borrow *b);
 
 /* Run the stub's first part: create the thread. Until `deadline_ns` (CLOCK_MONOTONIC). 0 when the thread was created,
- * 1 when we were too slow and all was taken back, -1 with the error when it was not created (the region is of no use any
- * more), -2 with the error when it may still be: then the region has to stay. */
+ * -1 with the error when it was not (the region is of no use any more), -2 with the error when it may still be: then the
+ * region has to stay. */
 int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e);
 
 /* Put everything back and let the thread go. */

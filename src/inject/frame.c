@@ -4,6 +4,7 @@
 #include "inject/frame.h"
 
 #include <cpuid.h>
+#include <stddef.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -107,4 +108,21 @@ int frame_build(uint8_t *buf, uint64_t at, const struct user_regs_struct *regs, 
     uint32_t magic2 = FRAME_FP_XSTATE_MAGIC2;
     memcpy(area + sw.xstate_size, &magic2, sizeof magic2);
     return 0;
+}
+
+/* What the kernel reads of a frame ends with the mask; its own ucontext is shorter than libc's. */
+size_t frame_call_size(void) {
+    size_t end = offsetof(struct frame_head, uc) + offsetof(ucontext_t, uc_sigmask) + sizeof(uint64_t);
+    return (end + 15) & ~(size_t)15;
+}
+
+void frame_build_call(uint8_t *buf, const struct user_regs_struct *regs, uint64_t mask, uint64_t sigreturn) {
+    struct frame_head head;
+    memset(&head, 0, sizeof head);
+    head.pretcode = sigreturn;
+    head.uc.uc_flags = FRAME_UC_SIGCONTEXT_SS | FRAME_UC_STRICT_RESTORE_SS;
+    head.uc.uc_stack.ss_flags = FRAME_NO_ALTSTACK;
+    frame_put_regs(&head.uc.uc_mcontext, regs);
+    memcpy(&head.uc.uc_sigmask, &mask, sizeof mask);
+    memcpy(buf, &head, frame_call_size());
 }

@@ -28,4 +28,9 @@ uint64_t frame_place(uint64_t sp, size_t xstate_len);
 int frame_build(uint8_t *buf, uint64_t at, const struct user_regs_struct *regs, const void *xstate,
                 size_t xstate_len, uint64_t mask, uint64_t sigreturn);
 
+/* The same with nothing but registers and mask, which then makes a call: vector state is reset on the way. `buf` has room for
+ * frame_call_size bytes. */
+size_t frame_call_size(void);
+void frame_build_call(uint8_t *buf, const struct user_regs_struct *regs, uint64_t mask, uint64_t sigreturn);
+
 #endif

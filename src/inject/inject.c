@@ -29,8 +29,7 @@
 
 #define INJECT_TIMEOUT_MS 2000U
 #define INJECT_THREAD_STACK ((uint64_t)1024 * 1024)
-#define INJECT_GO_WAIT_NS (3 * CLOCK_NS_PER_S)
-#define INJECT_TAKEBACK_WAIT_NS (250 * CLOCK_NS_PER_MS)
+#define INJECT_GO_WAIT_NS (500 * CLOCK_NS_PER_MS) /* without a sign of life */
 #define INJECT_RETRY_NS 5000000L
 #define INJECT_RETRY_STEP_NS 2000000L
 #define INJECT_TIMER_SLACK_NS 1000UL
@@ -76,18 +75,16 @@ static void inject_fill_params(const struct inject_job *job, struct stub_params 
         .fn_dlerror = s->dlerror,
         .fn_dlclose = s->dlclose,
         .entry = job->entry,
-        .users = 2,
         .stack_size = INJECT_THREAD_STACK,
         .go_wait_ns = INJECT_GO_WAIT_NS,
-        .takeback_wait_ns = INJECT_TAKEBACK_WAIT_NS,
         .thread_name = INJECT_THREAD_NAME,
         .file_name = AGENT_MEMFD_NAME,
         .symbol = AGENT_ENTRY,
     };
 }
 
-/* Borrow the stopped thread for creating another. 0 with the region in job->borrow, 1 when it has to be tried again, or
- * -1 with the error; the thread is let go in any case. */
+/* Borrow the stopped thread for creating another. 0 with the region in job->borrow, or -1 with the error; the thread is let
+ * go in any case. */
 static int inject_create_thread(struct inject_job *job, struct thread *thread) {
     struct borrow *b = &job->borrow;
     struct stub_params params;
@@ -105,7 +102,7 @@ static int inject_create_thread(struct inject_job *job, struct thread *thread) {
     }
     job->out->stopped_us = thread->stopped_ns / CLOCK_NS_PER_US;
     job->out->borrowed_tid = thread->tid;
-    return rc < 0 ? -1 : rc;
+    return rc < 0 ? -1 : 0;
 }
 
 /* What the agent calls its socket, as we reach it. */
@@ -145,8 +142,14 @@ static int inject_run(struct inject_job *job) {
     job->out->strategy = found.strategy;
     memcpy(job->out->moment, found.how, sizeof job->out->moment);
     int rc = inject_create_thread(job, &thread);
-    if (rc == 0)
-        rc = load_agent(t, job->borrow.params_at, job->bytes, job->size, job->deadline_ns, &answer, job->e);
+    if (rc == 0) {
+        struct load_request load = {.params_at = job->borrow.params_at,
+                                    .bytes = job->bytes,
+                                    .size = job->size,
+                                    .deadline_ns = job->deadline_ns,
+                                    .stop_asked = inject_stop_asked};
+        rc = load_agent(t, &load, &answer, job->e);
+    }
     if (rc != 0)
         return rc;
     job->out->already = answer.result == STUB_ALREADY;
@@ -188,7 +191,7 @@ static void *inject_work(void *arg) {
     struct inject_job *job = arg;
     (void)prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0); /* short waits are to be short */
     uint64_t now = clock_mono_ns();
-    uint64_t patience = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 : now;
+    uint64_t patience = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 * 3 : now;
     for (;;) {
         job->rc = inject_try(job);
         if (job->rc != 1 || clock_mono_ns() > patience || inject_stop_asked())

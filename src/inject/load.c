@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,35 +20,41 @@
 #define LOAD_LOOK_NS (1 * CLOCK_NS_PER_MS)
 #define LOAD_START_GRACE_NS (2000 * CLOCK_NS_PER_MS) /* for an agent that is in its entry already */
 #define LOAD_GONE_NS (500 * CLOCK_NS_PER_MS)
+#define LOAD_LATE_NS                                                                                         \
+    (100 * CLOCK_NS_PER_MS) /* over the time limit: a loader that is busy may be so for ever */
 
 static void load_set(struct target *t, uint64_t params_at, size_t field) {
     int32_t one = 1;
     (void)thread_write(t->pid, params_at + field, &one, sizeof one);
 }
 
+/* The params are gone: with the process, -1; or with the thread, which has given us up, 1. */
 static int load_lost(struct target *t, struct err *e) {
     struct procfs_stat st;
     if (procfs_read_stat(t->pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
         return err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)t->pid);
-    return err_set(e, ERR_FAILED, "process %d: the thread made in it cannot be read any more", (int)t->pid);
+    return 1;
 }
 
-/* Wait until the thread's phase is at least `phase`. The phase, or -1 when the params are gone, or 0 at the deadline. */
-static int32_t load_wait(struct target *t, uint64_t params_at, int32_t phase, uint64_t deadline_ns) {
+/* Wait until the thread's phase is at least `phase`, and show it that we live. The phase, or -1 when the params are gone, or 0
+ * at the deadline or when `stop_asked` says so. */
+static int32_t load_wait(struct target *t, uint64_t params_at, int32_t phase, uint64_t deadline_ns,
+                         bool (*stop_asked)(void)) {
     long nap_ns = 0;
-    for (;;) {
+    for (int32_t pulse = 1;; pulse++) {
         int32_t now = borrow_read_i32(t, params_at, offsetof(struct stub_params, phase));
         if (now < 0 || now >= phase)
             return now;
-        if (clock_mono_ns() > deadline_ns)
+        if (clock_mono_ns() > deadline_ns || (stop_asked && stop_asked()))
             return 0;
+        (void)thread_write(t->pid, params_at + offsetof(struct stub_params, pulse), &pulse, sizeof pulse);
         thread_nap(&nap_ns);
     }
 }
 
 /* The params vanish with the region: then nothing of ours is left. */
-static void load_wait_gone(struct target *t, uint64_t params_at) {
-    uint64_t until = clock_mono_ns() + LOAD_GONE_NS;
+static void load_wait_gone(struct target *t, uint64_t params_at, uint64_t wait_ns) {
+    uint64_t until = clock_mono_ns() + wait_ns;
     long nap_ns = 0;
     while (borrow_read_i32(t, params_at, offsetof(struct stub_params, phase)) >= 0 && clock_mono_ns() < until)
         thread_nap(&nap_ns);
@@ -99,18 +104,20 @@ static int load_explain(struct target *t, const struct stub_params *p, struct er
     case STUB_NO_ENTRY:
         return err_set(e, ERR_ATTACH, "process %d loaded the agent but did not find %s in it", pid,
                        AGENT_ENTRY);
-    case STUB_CANCELLED:
-        return err_set(e, ERR_ATTACH, "process %d was too slow to load the agent; try again", pid);
     default:
         return err_set(e, ERR_ATTACH, "process %d: the agent answered %d", pid, (int)p->result);
     }
 }
 
-static int load_too_late(struct target *t, uint64_t params_at, struct err *e) {
+static int load_too_late(struct target *t, const struct load_request *req, struct err *e) {
     struct procfs_stat st;
-    int32_t phase = borrow_read_i32(t, params_at, offsetof(struct stub_params, phase));
+    int32_t phase = borrow_read_i32(t, req->params_at, offsetof(struct stub_params, phase));
     if (procfs_read_stat(t->pid, 0, &st) != 0 || st.state == 'Z')
         return load_lost(t, e);
+    if (phase < 0 && !req->stop_asked())
+        return 1;
+    if (req->stop_asked())
+        return err_set(e, ERR_FAILED, "interrupted; process %d is as it was", (int)t->pid);
     const char *where = phase == STUB_LOADING
                             ? "waiting for its dynamic loader, which is busy loading something else"
                         : phase == STUB_STARTING ? "starting the agent"
@@ -120,18 +127,25 @@ static int load_too_late(struct target *t, uint64_t params_at, struct err *e) {
                    (int)t->pid, where);
 }
 
-/* Wait for the last word. On the deadline the thread is told to take it back, except when the agent is being started. */
-static int load_wait_done(struct target *t, uint64_t params_at, uint64_t deadline_ns, struct err *e) {
-    int32_t phase = load_wait(t, params_at, STUB_DONE, deadline_ns);
+/* Wait for the last word: 0, or what load_agent returns. On the deadline the thread is told to take it back, except when the
+ * agent is being started. */
+static int load_wait_done(struct target *t, const struct load_request *req, struct err *e) {
+    uint64_t at = req->params_at;
+    int32_t phase = load_wait(t, at, STUB_DONE, req->deadline_ns, req->stop_asked);
     if (phase == STUB_DONE)
         return 0;
     if (phase < 0)
         return load_lost(t, e);
-    load_set(t, params_at, offsetof(struct stub_params, cancel));
-    phase = load_wait(t, params_at, STUB_STARTING, clock_mono_ns() + LOAD_LOOK_NS);
+    load_set(t, at, offsetof(struct stub_params, cancel));
+    phase = load_wait(t, at, STUB_STARTING, clock_mono_ns() + LOAD_LOOK_NS, NULL);
     if (phase == STUB_STARTING)
-        phase = load_wait(t, params_at, STUB_DONE, clock_mono_ns() + LOAD_START_GRACE_NS);
-    return phase == STUB_DONE ? 0 : load_too_late(t, params_at, e);
+        phase = load_wait(t, at, STUB_DONE, clock_mono_ns() + LOAD_START_GRACE_NS, NULL);
+    if (phase == STUB_DONE)
+        return 0;
+    (void)load_too_late(t, req, e);
+    if (phase != STUB_STARTING)
+        load_wait_gone(t, at, LOAD_LATE_NS);
+    return -1;
 }
 
 static int load_match_map(const struct procfs_map *map, void *arg) {
@@ -156,31 +170,40 @@ static bool load_is_alone(struct target *t, int32_t our_fd) {
     return alone && procfs_each_map(t->pid, load_match_map, NULL) == 0;
 }
 
-int load_agent(struct target *t, uint64_t params_at, const uint8_t *bytes, size_t size, uint64_t deadline_ns,
-               struct stub_params *out, struct err *e) {
-    int32_t phase = load_wait(t, params_at, bytes ? STUB_WAITING : STUB_BORN, deadline_ns);
+/* Hand the thread what it waits for. 0, 1 when somebody else is at it, or -1 with the error. */
+static int load_hand_over(struct target *t, const struct load_request *req, struct err *e) {
+    int32_t phase = load_wait(t, req->params_at, req->bytes ? STUB_WAITING : STUB_BORN, req->deadline_ns,
+                              req->stop_asked);
     if (phase < 0)
         return load_lost(t, e);
-    int failed = phase == 0 ? load_too_late(t, params_at, e) : 0;
-    if (phase == STUB_WAITING &&
-        !load_is_alone(t, borrow_read_i32(t, params_at, offsetof(struct stub_params, fd))))
-        failed = 1;
-    else if (phase == STUB_WAITING)
-        failed = load_write_file(t, params_at, bytes, size, e);
+    if (phase == 0)
+        return load_too_late(t, req, e);
+    if (phase != STUB_WAITING)
+        return 0;
+    if (!load_is_alone(t, borrow_read_i32(t, req->params_at, offsetof(struct stub_params, fd))))
+        return 1;
+    return load_write_file(t, req->params_at, req->bytes, req->size, e);
+}
+
+int load_agent(struct target *t, const struct load_request *req, struct stub_params *out, struct err *e) {
+    int failed = load_hand_over(t, req, e);
     if (failed)
-        load_set(t, params_at, offsetof(struct stub_params, cancel));
-    load_set(t, params_at, offsetof(struct stub_params, go));
+        load_set(t, req->params_at, offsetof(struct stub_params, cancel));
+    load_set(t, req->params_at, offsetof(struct stub_params, go));
     if (failed) {
-        load_wait_gone(t, params_at);
+        load_wait_gone(t, req->params_at, LOAD_GONE_NS);
         return failed;
     }
-    if (load_wait_done(t, params_at, deadline_ns, e) != 0)
-        return -1;
-    if (mem_read(&t->mem, params_at, out, sizeof *out) != 0)
+    failed = load_wait_done(t, req, e);
+    if (failed)
+        return failed;
+    if (mem_read(&t->mem, req->params_at, out, sizeof *out) != 0)
         return load_lost(t, e);
-    load_set(t, params_at, offsetof(struct stub_params, ack));
+    load_set(t, req->params_at, offsetof(struct stub_params, ack));
     if (out->result == STUB_STARTED)
         return 0;
-    load_wait_gone(t, params_at);
+    load_wait_gone(t, req->params_at, LOAD_GONE_NS);
+    if (out->result == STUB_CANCELLED)
+        return req->stop_asked() ? load_too_late(t, req, e) : 1;
     return out->result == STUB_ALREADY ? 0 : load_explain(t, out, e);
 }

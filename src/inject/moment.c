@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "inject/again.h"
 #include "inject/filter.h"
 #include "inject/unwind.h"
 
@@ -83,7 +84,7 @@ struct moment_call {
 };
 
 /* 0: restarted by the kernel as if nothing happened. 1: restarted, with what is left of its time. 2: called again by us
- * (thread_rewind_eintr), its time starts anew. */
+ * (again_rewind), its time starts anew. */
 static const struct moment_call moment_calls[] = {
     {SYS_futex, 0, "futex"},
     {SYS_read, 0, "read"},
@@ -200,10 +201,7 @@ static size_t moment_list(struct moment *m, struct moment_candidate *out, pid_t 
 /* --- one thread ------------------------------------------------------------------------------------------------ */
 
 /* Let go of a thread that was only looked at. */
-static void moment_let_go(struct moment *m, struct thread *th, const struct user_regs_struct *regs) {
-    struct user_regs_struct r = *regs;
-    if (thread_rewind_eintr(th, &r))
-        (void)thread_set_regs(th, &r);
+static void moment_let_go(struct moment *m, struct thread *th) {
     thread_release(th);
     m->stopped_ns += th->stopped_ns;
     th->stopped_ns = 0;
@@ -292,12 +290,13 @@ static int moment_stop(struct moment *m, struct thread *th, struct user_regs_str
         moment_refuse(m, th->seized ? MOMENT_UNINTERRUPTIBLE : MOMENT_NOT_TRACEABLE);
         return -1;
     }
-    if (th->signal != SIGTRAP || thread_get_regs(th, regs) != 0) {
-        moment_refuse(m, th->signal != SIGTRAP ? MOMENT_STOPPED : MOMENT_NO_STATE);
-        thread_release(th);
-        return -1;
+    if (th->signal == SIGTRAP && !th->deliver && thread_get_regs(th, regs) == 0) {
+        again_settle(th, regs);
+        return 0;
     }
-    return 0;
+    moment_refuse(m, th->deliver ? MOMENT_MOVED : th->signal != SIGTRAP ? MOMENT_STOPPED : MOMENT_NO_STATE);
+    moment_let_go(m, th);
+    return -1;
 }
 
 /* Does what the unwinder saw allow the thread to be borrowed? */
@@ -320,7 +319,7 @@ static bool moment_is_filtered(struct moment *m, struct thread *th) {
     if (filter_judge_thread(th->tid, &nr) != FILTER_KILLS)
         return false;
     moment_refuse(m, MOMENT_FILTERED);
-    moment_let_go(m, th, &m->copy->regs);
+    moment_let_go(m, th);
     return true;
 }
 
@@ -329,7 +328,8 @@ static int moment_try_sleeping(struct moment *m, struct thread *th) {
     struct user_regs_struct now;
     if (moment_stop(m, th, &m->copy->regs) != 0 || moment_is_filtered(m, th))
         return -1;
-    moment_let_go(m, th, &m->copy->regs);
+    moment_let_go(m, th);
+    th->call = (int64_t)m->copy->regs.orig_rax > 0 ? (long)m->copy->regs.orig_rax : 0;
     if (moment_copy_stack(m, m->copy) != 0) {
         moment_refuse(m, MOMENT_NO_STATE);
         return -1;
@@ -342,7 +342,7 @@ static int moment_try_sleeping(struct moment *m, struct thread *th) {
     if (moment_is_same(m, &now, r.stack_used) && target_loader_is_consistent(m->t))
         return 0;
     moment_refuse(m, MOMENT_MOVED);
-    moment_let_go(m, th, &now);
+    moment_let_go(m, th);
     return -1;
 }
 
@@ -352,7 +352,7 @@ static int moment_try_running(struct moment *m, struct thread *th) {
         return -1;
     if (thread_in_rseq(th)) {
         moment_refuse(m, MOMENT_IN_RSEQ);
-        moment_let_go(m, th, &m->copy->regs);
+        moment_let_go(m, th);
         return -1;
     }
     int copied = moment_copy_stack(m, m->copy);
@@ -361,7 +361,7 @@ static int moment_try_running(struct moment *m, struct thread *th) {
         if (!r.out_of_time && moment_accept(m, &r))
             return 0;
     }
-    moment_let_go(m, th, &m->copy->regs);
+    moment_let_go(m, th);
     if (copied != 0)
         moment_refuse(m, MOMENT_NO_STATE);
     if (r.out_of_time) {

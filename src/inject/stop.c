@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stop: see stop.h. ptrace(2): a seized thread leaves no trace of its stop when it is let go, but for the calls that
- * thread_rewind_eintr knows.
+ * again_rewind knows.
  */
 #include "inject/stop.h"
 
@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "inject/again.h"
 
 #define STOP_WAIT_NS (50 * CLOCK_NS_PER_MS) /* a thread that waits for a processor must get it to stop */
 
@@ -52,23 +53,18 @@ int stop_check(pid_t pid, struct err *e) {
     return 0;
 }
 
-/* Undo what the stop did to an interrupted call, and let the thread go on. */
-static void stop_let_go(struct thread *t) {
-    struct user_regs_struct regs;
-    if (t->seized && t->stopped && !t->deliver && thread_get_regs(t, &regs) == 0 &&
-        thread_rewind_eintr(t, &regs))
-        (void)thread_set_regs(t, &regs);
-    thread_release(t);
-}
-
-/* Has it come to a stop within `wait_ns`? One that is about to take a signal stands just as still; it takes it when it is let
+/* Has it come to a stop within `wait_ns`? What the stop did to an interrupted call is undone at once. One that is about to take a signal stands just as still; it takes it when it is let
  * go. 1 stopped, 0 not yet, -1 gone. */
 static int stop_wait(struct thread *t, uint64_t wait_ns) {
+    struct user_regs_struct regs;
     switch (thread_wait(t, wait_ns)) {
     case THREAD_SIGNAL:
         t->deliver = t->signal;
         return 1;
     case THREAD_STOPPED:
+        if (thread_get_regs(t, &regs) == 0)
+            again_settle(t, &regs);
+        return 1;
     case THREAD_SYSCALL:
         return 1;
     case THREAD_TIMEOUT:
@@ -100,7 +96,7 @@ int stop_thread(struct stop *s, pid_t tid) {
 }
 
 uint64_t stop_release(struct stop *s) {
-    stop_let_go(&s->thread);
+    thread_release(&s->thread);
     return s->thread.stopped_ns;
 }
 
@@ -112,7 +108,7 @@ bool stop_tend(struct stop *s) {
         if (rc == 0)
             s->late[kept++] = t;
         else if (rc == 1)
-            stop_let_go(&t);
+            thread_release(&t);
     }
     s->n_late = kept;
     return kept > 0;

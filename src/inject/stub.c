@@ -7,6 +7,7 @@
  */
 #include "inject/stub.h"
 
+#include <poll.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 
@@ -20,6 +21,7 @@
 #define STUB_RTLD_NOW 2
 #define STUB_POLL_NS 200000L
 #define STUB_EINVAL 22
+#define STUB_OUT_NS 10000000000ULL
 
 #define STUB_CODE __attribute__((section("inject_stub"), used, noinline))
 #define STUB_INLINE static inline __attribute__((always_inline))
@@ -27,16 +29,23 @@
 _Static_assert(offsetof(struct stub_params, region) == 0, "used by the assembly below");
 _Static_assert(offsetof(struct stub_params, region_size) == 8, "used by the assembly below");
 _Static_assert(offsetof(struct stub_params, fn_munmap) == 16, "used by the assembly below");
-_Static_assert(offsetof(struct stub_params, frame) == 24, "used by the assembly below");
+_Static_assert(offsetof(struct stub_params, syscall_ret) == 24, "used by the assembly below");
+_Static_assert(offsetof(struct stub_params, chain_time) == 32, "used by the assembly below");
+_Static_assert(offsetof(struct stub_params, out) == 40, "used by the assembly below");
+_Static_assert(SYS_ppoll == 271, "used by the assembly below");
+_Static_assert(sizeof(struct stub_out) == sizeof(struct pollfd) &&
+                   offsetof(struct stub_out, here) == offsetof(struct pollfd, revents),
+               "the kernel writes it");
 
 /*
- * inject_stub_borrowed(params): entered on the stack in the region. At the end it switches to the borrowed thread's own
- * stack, to the frame laid out there, whose first word is the address of libc's rt_sigreturn.
+ * inject_stub_borrowed(params): entered on the stack in the region. At the end it switches to the frames on the borrowed
+ * thread's own stack and jumps to libc's "syscall; ret" with ppoll(&out, 1, chain_time, NULL, 8). There it sleeps until the
+ * injector interrupts it; the kernel then clears `out.here`, when no instruction of the region will be run by this thread
+ * any more. Nobody comes: it returns into its frames. ppoll leaves no restart state behind, as nanosleep would: the
+ * thread's own interrupted call has to find what it left there.
  *
- * inject_stub_thread(params): start routine of the created thread.
- *
- * The last to leave a region that is not the agent's jumps to libc's munmap with a return address outside of it on the
- * stack: no instruction runs here after the pages are gone.
+ * inject_stub_thread(params): start routine of the created thread. When the region is not the agent's it jumps to libc's
+ * munmap with a return address outside of it on the stack: no instruction runs here after the pages are gone.
  */
 __asm__(".pushsection inject_stub, \"ax\", @progbits\n"
         ".globl inject_stub_borrowed\n"
@@ -46,14 +55,15 @@ __asm__(".pushsection inject_stub, \"ax\", @progbits\n"
         "    cld\n"
         "    mov %rdi, %rbx\n"
         "    call stub_borrow\n"
-        "    mov 24(%rbx), %rsp\n"
-        "    test %eax, %eax\n"
-        "    jz 1f\n"
-        "    mov 0(%rbx), %rdi\n"
-        "    mov 8(%rbx), %rsi\n"
-        "    mov 16(%rbx), %rax\n"
-        "    jmp *%rax\n"
-        "1:  ret\n"
+        "    mov %rax, %rsp\n"
+        "    mov $271, %eax\n"
+        "    lea 40(%rbx), %rdi\n"
+        "    mov $1, %esi\n"
+        "    mov 32(%rbx), %rdx\n"
+        "    xor %r10d, %r10d\n"
+        "    mov $8, %r8d\n"
+        "    mov 24(%rbx), %rcx\n"
+        "    jmp *%rcx\n"
         ".globl inject_stub_thread\n"
         ".hidden inject_stub_thread\n"
         "inject_stub_thread:\n"
@@ -73,7 +83,7 @@ __asm__(".pushsection inject_stub, \"ax\", @progbits\n"
         "    ret\n"
         ".popsection\n");
 
-int stub_borrow(struct stub_params *p) __attribute__((visibility("hidden")));
+uint64_t stub_borrow(struct stub_params *p) __attribute__((visibility("hidden")));
 int stub_thread(struct stub_params *p) __attribute__((visibility("hidden")));
 
 STUB_INLINE long stub_syscall(long nr, long a, long b, long c, long d) {
@@ -82,17 +92,6 @@ STUB_INLINE long stub_syscall(long nr, long a, long b, long c, long d) {
     __asm__ volatile("syscall"
                      : "=a"(ret)
                      : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
-                     : "rcx", "r11", "memory");
-    return ret;
-}
-
-STUB_INLINE long stub_syscall5(long nr, long a, long b, long c, long d, long e) {
-    long ret;
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    __asm__ volatile("syscall"
-                     : "=a"(ret)
-                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
                      : "rcx", "r11", "memory");
     return ret;
 }
@@ -160,13 +159,9 @@ STUB_INLINE void stub_copy_error(struct stub_params *p, const char *text) {
     *to = 0;
 }
 
-STUB_INLINE int stub_leave(struct stub_params *p) {
-    return __atomic_sub_fetch(&p->users, 1, __ATOMIC_ACQ_REL) == 0;
-}
-
-/* On the borrowed thread: create the other one, then wait to be put back. When nobody comes: 1 if this
- * thread is the last here and has to unmap the region. */
-STUB_CODE int stub_borrow(struct stub_params *p) {
+/* On the borrowed thread: create the other one. Then the region is that one's, and the way back of this one does not lead
+ * through unmapping it. The stack pointer for leaving. */
+STUB_CODE uint64_t stub_borrow(struct stub_params *p) {
     int *(*errno_location)(void) = (int *(*)(void))p->fn_errno_location;
     int (*attr_init)(void *) = (int (*)(void *))p->fn_attr_init;
     int (*attr_setstacksize)(void *, unsigned long) = (int (*)(void *, unsigned long))p->fn_attr_setstacksize;
@@ -183,27 +178,33 @@ STUB_CODE int stub_borrow(struct stub_params *p) {
     }
     *where = kept;
     p->create_errno = rc;
-    if (rc != 0)
-        (void)stub_leave(p); /* for the thread that does not exist */
     stub_set(&p->created, 1);
-    /* Asleep until the injector interrupts it. ppoll leaves no restart state behind, as nanosleep would: the thread's own
-     * interrupted call has to find what it left there. */
-    struct {
-        long sec, nsec;
-    } wait;
-    wait.sec = 0;
-    wait.nsec = (long)p->takeback_wait_ns;
-    stub_syscall5(SYS_ppoll, 0, 0, (long)&wait, 0, 8);
-    stub_set(&p->leaving, 1);
-    return stub_leave(p);
+    return rc == 0 ? p->chain_back : p->chain_release;
 }
 
-/* Wait for the injector to set `flag`. 0, or -1 when it cancelled or never came. */
+/* On the created thread: until the borrowed one is out of the region. 0, or -1 when it does not leave. */
+STUB_INLINE int stub_await_out(struct stub_params *p) {
+    uint64_t until = stub_now() + STUB_OUT_NS;
+    while (__atomic_load_n(&p->out.here, __ATOMIC_ACQUIRE)) {
+        if (stub_now() > until)
+            return -1;
+        stub_pause();
+    }
+    return 0;
+}
+
+/* Wait for the injector to set `flag`. 0, or -1 when it cancelled or gives no sign of life. */
 STUB_INLINE int stub_await(struct stub_params *p, const int32_t *flag) {
     uint64_t until = stub_now() + p->go_wait_ns;
+    int32_t pulse = stub_get(&p->pulse);
     while (!stub_get(flag)) {
-        if (stub_get(&p->cancel) || stub_now() > until)
+        uint64_t now = stub_now();
+        if (stub_get(&p->cancel) || now > until)
             return -1;
+        if (stub_get(&p->pulse) != pulse) {
+            pulse = stub_get(&p->pulse);
+            until = now + p->go_wait_ns;
+        }
         stub_pause();
     }
     return stub_get(&p->cancel) ? -1 : 0;
@@ -259,13 +260,17 @@ STUB_INLINE int stub_load(struct stub_params *p) {
     return entry ? STUB_CANCELLED : STUB_NO_ENTRY;
 }
 
-/* On the created thread. 1 when the caller has to unmap the region, 0 when the agent or the borrowed thread will. */
+/* On the created thread. 1 when the caller has to unmap the region, 0 when the agent will. */
 STUB_CODE int stub_thread(struct stub_params *p) {
     int (*detach)(uint64_t) = (int (*)(uint64_t))p->fn_pthread_detach;
     uint64_t (*self)(void) = (uint64_t(*)(void))p->fn_pthread_self;
     stub_syscall(SYS_prctl, STUB_PR_SET_NAME, (long)p->thread_name, 0, 0);
     p->fd = -1;
     p->tid = (int32_t)stub_syscall(SYS_gettid, 0, 0, 0, 0);
+    if (stub_await_out(p) != 0) {
+        detach(self());
+        return 0; /* somebody is still in the region, held by a debugger: it stays */
+    }
     stub_set(&p->phase, STUB_BORN);
     int result;
     if (!p->entry)
@@ -283,5 +288,5 @@ STUB_CODE int stub_thread(struct stub_params *p) {
     if (p->fd >= 0)
         stub_syscall(SYS_close, p->fd, 0, 0, 0);
     detach(self());
-    return stub_leave(p);
+    return 1;
 }

@@ -3,9 +3,10 @@
  * stub: the code that runs in the target, and the one struct through which it and the injector talk.
  *
  * The bytes of the section inject_stub are copied into the target as they are. They run in two threads:
- *   - the borrowed one, which only calls pthread_create and then waits to be put back. When nobody does (the injector
- *     was killed) it puts itself back, through the signal frame that was laid out on its own stack;
- *   - the created one, which makes a memory file, waits for the agent's bytes in it, loads it and calls its entry.
+ *   - the borrowed one, which only calls pthread_create and leaves at once, through the frames that were laid out on its
+ *     own stack (chain.h): there it waits to be put back, and goes back by itself when nobody comes;
+ *   - the created one, which makes a memory file, waits for the agent's bytes in it, loads it and calls its entry. From its
+ *     birth on the region is its own, once the borrowed one is out.
  * Fields written by one side are only read by the other; every wait has an end.
  */
 #ifndef INJECT_STUB_H
@@ -36,19 +37,29 @@ enum stub_result {
     STUB_NO_ENTRY = 6,  /* no entry in what was loaded */
 };
 
+/* A struct pollfd: the borrowed thread leaves the region by a ppoll of libc's on it, whose end clears `here`. */
+struct stub_out {
+    int32_t fd; /* -1 */
+    int16_t events;
+    int16_t here; /* not 0: an instruction of the region may still be run by it */
+};
+
 struct stub_params {
     uint64_t region, region_size; /* the whole mapping; fixed places, stub.c's assembly uses them */
     uint64_t fn_munmap;
-    uint64_t frame; /* signal frame on the borrowed thread's own stack */
+    uint64_t syscall_ret; /* libc's "syscall; ret" */
+    uint64_t chain_time;  /* how long the borrowed thread waits to be put back */
+    struct stub_out out;
+
+    uint64_t chain_release, chain_back; /* its stack pointer when it leaves: alone in the region, or not */
 
     uint64_t fn_pthread_create, fn_attr_init, fn_attr_setstacksize, fn_attr_destroy;
     uint64_t fn_pthread_self, fn_pthread_detach, fn_errno_location;
     uint64_t fn_dlopen, fn_dlsym, fn_dlerror, fn_dlclose;
-    uint64_t entry;            /* of an agent that is loaded already; 0: load one */
-    uint64_t thread_fn;        /* address of the created thread's first instruction */
-    uint64_t stack_size;       /* of the created thread */
-    uint64_t go_wait_ns;       /* how long the created thread waits for `go` and `ack` */
-    uint64_t takeback_wait_ns; /* how long the borrowed thread waits to be put back */
+    uint64_t entry;      /* of an agent that is loaded already; 0: load one */
+    uint64_t thread_fn;  /* address of the created thread's first instruction */
+    uint64_t stack_size; /* of the created thread */
+    uint64_t go_wait_ns; /* how long the created thread waits for `go` and `ack` without a sign of life */
     char thread_name[16];
     char file_name[32];
     char symbol[32];
@@ -58,12 +69,9 @@ struct stub_params {
     /* borrowed thread -> injector */
     int32_t created; /* 1 once create_errno is final */
     int32_t create_errno;
-    int32_t leaving; /* 1: it puts itself back */
-    int32_t
-        users; /* threads in the region; who leaves last unmaps it. The injector takes one off for a thread it put
-                      * back. */
 
     /* injector -> created thread */
+    int32_t pulse; /* changes: the injector lives */
     int32_t go;
     int32_t cancel;
     int32_t ack;

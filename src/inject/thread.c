@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thread: see thread.h. ptrace(2); restart codes: Linux include/linux/errno.h, arch/x86/kernel/signal.c. */
+/* thread: see thread.h. ptrace(2). */
 #include "inject/thread.h"
 
 #include <elf.h>
@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,12 +15,8 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "inject/again.h"
 
-#define THREAD_ERESTARTSYS 512
-#define THREAD_ERESTARTNOINTR 513
-#define THREAD_ERESTARTNOHAND 514
-#define THREAD_ERESTART_RESTARTBLOCK 516
-#define THREAD_SYSCALL_LEN 2
 #define THREAD_SPIN_NS (20 * CLOCK_NS_PER_US)
 #define THREAD_BREATH_NS 50000L
 #define THREAD_NAP_MIN_NS 20000L
@@ -65,7 +60,8 @@ enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
             }
             t->stopped = t->caught = true;
             t->signal = WSTOPSIG(status);
-            if (status >> 16 == PTRACE_EVENT_STOP)
+            t->at_rest = status >> 16 == PTRACE_EVENT_STOP;
+            if (t->at_rest)
                 return THREAD_STOPPED;
             if (t->signal == (SIGTRAP | 0x80))
                 return THREAD_SYSCALL;
@@ -86,16 +82,25 @@ enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
 }
 
 int thread_run(struct thread *t, int request) {
-    if (ptrace((enum __ptrace_request)request, t->tid, 0, 0) != 0)
+    if (ptrace((enum __ptrace_request)request, t->tid, 0, (long)t->deliver) != 0)
         return -1;
-    t->stopped = false;
+    t->stopped = t->at_rest = false;
+    t->deliver = 0;
     return 0;
 }
 
-/* A signal on its way to the thread is taken out and owed: nothing of the job's may run on it while it is ours. */
-static void thread_owe(struct thread *t) {
-    if (t->signal != SIGTRAP)
-        t->owed_signal = t->signal;
+bool thread_defer_signal(struct thread *t) {
+    uint64_t mask;
+    siginfo_t info;
+    if (ptrace(PTRACE_GETSIGINFO, t->tid, 0, &info) != 0)
+        return false;
+    if (info.si_code > 0 && (t->signal == SIGSEGV || t->signal == SIGBUS || t->signal == SIGILL ||
+                             t->signal == SIGFPE || t->signal == SIGTRAP || t->signal == SIGSYS))
+        return false;
+    if (thread_get_mask(t, &mask) == 0)
+        (void)thread_set_mask(t, mask | 1ULL << (t->signal - 1));
+    t->deliver = t->signal;
+    return true;
 }
 
 int thread_interrupt(struct thread *t, uint64_t wait_ns) {
@@ -110,7 +115,7 @@ int thread_interrupt(struct thread *t, uint64_t wait_ns) {
         case THREAD_STOPPED:
             return 0;
         case THREAD_SIGNAL:
-            thread_owe(t);
+            (void)thread_defer_signal(t);
             break;
         case THREAD_SYSCALL:
             break;
@@ -144,15 +149,19 @@ int thread_seize(struct thread *t, struct err *e) {
         return thread_explain(t, saved, e);
     }
     t->seized = true;
-    t->stopped = t->caught = false;
-    t->owed_signal = t->deliver = 0;
+    t->stopped = t->caught = t->at_rest = t->settled = false;
+    t->deliver = 0;
     return 0;
 }
 
 int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
     if (thread_seize(t, e) != 0)
         return -1;
-    if (thread_interrupt(t, wait_ns) == 0)
+    enum thread_event event =
+        ptrace(PTRACE_INTERRUPT, t->tid, 0, 0) == 0 ? thread_wait(t, wait_ns) : THREAD_TIMEOUT;
+    if (event == THREAD_SIGNAL)
+        t->deliver = t->signal;
+    if (event == THREAD_SIGNAL || event == THREAD_STOPPED)
         return 0;
     thread_hurry(false);
     if (!t->seized)
@@ -163,6 +172,8 @@ int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
 }
 
 void thread_release(struct thread *t) {
+    if (t->seized && t->stopped)
+        again_unsettle(t);
     if (t->seized)
         (void)ptrace(PTRACE_DETACH, t->tid, 0, (long)t->deliver);
     uint64_t now = clock_mono_ns();
@@ -171,10 +182,8 @@ void thread_release(struct thread *t) {
         return;
     if (t->caught)
         t->stopped_ns += now - t->since_ns;
-    if (t->owed_signal)
-        (void)syscall(SYS_tgkill, t->pid, t->tid, t->owed_signal);
-    t->owed_signal = t->deliver = 0;
-    t->seized = t->stopped = false;
+    t->deliver = 0;
+    t->seized = t->stopped = t->settled = false;
 }
 
 int thread_get_regs(struct thread *t, struct user_regs_struct *regs) {
@@ -226,62 +235,4 @@ int thread_write(pid_t pid, uint64_t addr, const void *bytes, size_t len) {
     struct iovec from = {(void *)(uintptr_t)bytes, len};
     struct iovec to = {(void *)(uintptr_t)addr, len};
     return process_vm_writev(pid, &from, 1, &to, 1, 0) == (ssize_t)len ? 0 : -1;
-}
-
-/* System calls that the kernel ends with EINTR after any stop: "Interruption ... by stop signals" in signal(7), and the
- * socket calls with a time limit. connect is not here: calling it twice is not the same. */
-static bool thread_call_sees_eintr(long nr) {
-    switch (nr) {
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-#ifdef SYS_epoll_pwait2
-    case SYS_epoll_pwait2:
-#endif
-    case SYS_recvfrom:
-    case SYS_recvmsg:
-    case SYS_recvmmsg:
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_sendto:
-    case SYS_sendmsg:
-    case SYS_read:
-    case SYS_rt_sigtimedwait:
-    case SYS_semop:
-    case SYS_semtimedop:
-    case SYS_io_getevents:
-        return true;
-    default:
-        return false;
-    }
-}
-
-bool thread_rewind_eintr(struct thread *t, struct user_regs_struct *regs) {
-    struct procfs_status st;
-    if ((int64_t)regs->rax != -EINTR || (int64_t)regs->orig_rax < 0 ||
-        !thread_call_sees_eintr((long)regs->orig_rax))
-        return false;
-    if (procfs_read_status(t->pid, t->tid, &st) != 0 ||
-        ((st.sig_pending | st.sig_shared_pending) & ~st.sig_blocked))
-        return false; /* a signal is there: EINTR is the truth */
-    regs->rip -= THREAD_SYSCALL_LEN;
-    regs->rax = regs->orig_rax;
-    regs->orig_rax = (unsigned long long)-1;
-    return true;
-}
-
-void thread_resolve_restart(struct user_regs_struct *regs) {
-    if ((int64_t)regs->orig_rax < 0)
-        return;
-    switch (-(int64_t)regs->rax) {
-    case THREAD_ERESTARTSYS:
-    case THREAD_ERESTARTNOINTR:
-    case THREAD_ERESTARTNOHAND:
-    case THREAD_ERESTART_RESTARTBLOCK:
-        regs->rip -= THREAD_SYSCALL_LEN;
-        regs->rax = regs->orig_rax;
-        break;
-    default:
-        break;
-    }
-    regs->orig_rax = (unsigned long long)-1;
 }

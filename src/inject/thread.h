@@ -28,10 +28,13 @@ struct thread {
     pid_t pid, tid;
     bool seized;
     bool stopped;
-    bool caught;     /* it has stopped once since it was seized: it counts as stopped until it is released */
-    int signal;      /* of THREAD_SIGNAL */
-    int owed_signal; /* taken from the thread while it was borrowed, sent to it again when it is let go */
-    int deliver;     /* the signal it stopped for instead, which takes its course when it is let go; 0 none */
+    bool caught; /* it has stopped once since it was seized: it counts as stopped until it is released */
+    bool
+        at_rest; /* stopped by an interruption, where the kernel looks again at how an interrupted call goes on */
+    bool settled; /* by again_settle */
+    int signal;   /* of THREAD_SIGNAL */
+    long call;    /* the system call that it was found in, 0 not known; later it may be restart_syscall */
+    int deliver;  /* the signal it stopped for, which takes its course when it runs or is let go; 0 none */
     uint64_t since_ns;   /* when the stop was asked for */
     uint64_t stopped_ns; /* all stops together */
 };
@@ -41,8 +44,9 @@ struct thread {
 int thread_seize(struct thread *t, struct err *e);
 void thread_relax(void);
 
-/* Seize and stop. 0, or -1 with the error (not permitted, gone, did not stop within `wait_ns`: then it stays seized
- * until the calling task ends, which lets it go). */
+/* Seize and stop: it stands still, or before a signal (`deliver`) which it takes when it is let go, then it must not be
+ * borrowed. 0, or -1 with the error (not permitted, gone, did not stop within `wait_ns`: then it stays seized until the
+ * calling task ends, which lets it go). */
 int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e);
 
 /* Wait a little, each time longer (from 20 to 300 us; `nap_ns` starts at 0): who polls without rest on a busy machine keeps
@@ -52,13 +56,19 @@ void thread_nap(long *nap_ns);
 /* Wait for the next event of a thread that was made to run. */
 enum thread_event thread_wait(struct thread *t, uint64_t wait_ns);
 
-/* Let it run, still seized: PTRACE_CONT or PTRACE_SYSCALL. 0 or -1. */
+/* Let it run, still seized: PTRACE_CONT or PTRACE_SYSCALL. What is to be delivered is. 0 or -1. */
 int thread_run(struct thread *t, int request);
 
-/* Ask a running seized thread to stop and wait until it stands in an interruption stop. 0 or -1. */
+/* The borrowed thread stands before a signal. One that its own code has raised has to be dealt with by the caller: false.
+ * Any other is blocked and handed on when it runs: the kernel then puts it back among the pending ones, as it was (Linux
+ * kernel/signal.c, ptrace_signal), whether we live or die. */
+bool thread_defer_signal(struct thread *t);
+
+/* Ask a borrowed thread to stop and wait until it stands in an interruption stop. A signal of its own making is dropped. 0
+ * or -1. */
 int thread_interrupt(struct thread *t, uint64_t wait_ns);
 
-/* Give it back: with the registers as they are. What is to be delivered is, owed signals are sent again. */
+/* Give it back: with the registers as they are. What is to be delivered is. */
 void thread_release(struct thread *t);
 
 int thread_get_regs(struct thread *t, struct user_regs_struct *regs);
@@ -77,14 +87,5 @@ bool thread_in_rseq(struct thread *t);
 
 /* Write to the target's memory; 0 or -1. Read-only pages are not written to. */
 int thread_write(pid_t pid, uint64_t addr, const void *bytes, size_t len);
-
-/* A system call that was interrupted by our stop with EINTR, though no signal came (epoll_wait and others are not
- * restarted by the kernel): registers that make it be called again. False when nothing is to be done. Measured: see
- * "The EINTR rewind" in docs/decisions.md. */
-bool thread_rewind_eintr(struct thread *t, struct user_regs_struct *regs);
-
-/* The registers that continue where `regs` would after the kernel dealt with an interrupted system call: for going on
- * through a signal frame, where the kernel no longer does. */
-void thread_resolve_restart(struct user_regs_struct *regs);
 
 #endif

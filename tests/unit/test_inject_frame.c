@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "inject/again.h"
 #include "inject/frame.h"
 #include "inject/thread.h"
 
@@ -106,6 +107,7 @@ static void go_astray(struct thread *t, const struct user_regs_struct *regs, con
 static void test_the_way_back(void **state) {
     static uint8_t buf[FRAME_MAX], xstate[THREAD_XSTATE_MAX], after[THREAD_XSTATE_MAX];
     struct user_regs_struct regs, back;
+    struct mem mem;
     uint64_t mask, mask_after;
     struct thread t;
     int stop = 0, status = 0;
@@ -117,7 +119,8 @@ static void test_the_way_back(void **state) {
     assert_int_equal(thread_get_mask(&t, &mask), 0);
     uint64_t at = frame_place(regs.rsp, (size_t)n);
     struct user_regs_struct resume = regs;
-    thread_resolve_restart(&resume);
+    mem_init_process(&mem, t.pid);
+    again_resolve(&mem, 0, &resume);
     assert_int_equal(
         frame_build(buf, at, &resume, xstate, (size_t)n, mask, (uint64_t)(uintptr_t)frame_test_sigreturn), 0);
     assert_int_equal(thread_write(t.pid, at, buf, frame_size((size_t)n)), 0);

@@ -42,34 +42,11 @@ static void test_names(void **state) {
     assert_string_equal(name, "system call 4000");
 }
 
-/* As the kernel would do it: x86 rewinds over the two bytes of the syscall instruction. */
-static void test_restart(void **state) {
-    static const int codes[] = {512, 513, 514, 516};
-    (void)state;
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        struct user_regs_struct r = {
-            .rip = 0x1002, .rax = (unsigned long long)-codes[i], .orig_rax = SYS_poll};
-        thread_resolve_restart(&r);
-        assert_int_equal(r.rip, 0x1000);
-        assert_int_equal(r.rax, SYS_poll);
-        assert_int_equal((int64_t)r.orig_rax, -1);
-    }
-    struct user_regs_struct ended = {.rip = 0x1002, .rax = (unsigned long long)-EINTR, .orig_rax = SYS_poll};
-    thread_resolve_restart(&ended);
-    assert_int_equal(ended.rip, 0x1002);
-    assert_int_equal((int64_t)ended.rax, -EINTR);
-    struct user_regs_struct running = {.rip = 0x1002, .rax = (unsigned long long)-512, .orig_rax = ~0ULL};
-    thread_resolve_restart(&running);
-    assert_int_equal(running.rip, 0x1002); /* not in a system call: the value is the program's own */
-    assert_int_equal((int64_t)running.rax, -512);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_names),
-        cmocka_unit_test(test_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stub, copied to other pages of this process and run there: it needs nothing outside itself, and the last to leave
- * unmaps the region.
+ * The stub, copied to other pages of this process and run there: it needs nothing outside itself, and unmaps the region when
+ * nobody runs in it any more.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -55,7 +55,7 @@ static struct stub_params *make_region(void) {
         .fn_dlerror = (uint64_t)dlerror,
         .fn_dlclose = (uint64_t)dlclose,
         .go_wait_ns = WAIT_NS,
-        .users = 1,
+        .out = {.fd = -1},
         .thread_name = "stub-test",
         .file_name = "libprobing.so",
         .symbol = AGENT_ENTRY,
@@ -166,23 +166,41 @@ static void test_a_started_agent_owns_the_region(void **state) {
     assert_true(reaches(p, STUB_DONE));
     assert_int_equal(p->result, STUB_STARTED);
     assert_int_equal(pthread_join((pthread_t)start_seen.thread, NULL), 0);
-    assert_int_equal(p->users, 1); /* still mapped: ours to unmap, as the agent does */
+    assert_int_equal(p->result, STUB_STARTED); /* still mapped: ours to unmap, as the agent does */
     assert_int_equal(munmap((void *)start_seen.region, start_seen.region_size), 0);
 }
 
-/* One of two leaves: the pages stay for the other. */
+/* Nobody else may still run an instruction in it. */
 static void test_the_region_stays_while_somebody_is_in_it(void **state) {
     (void)state;
     struct stub_params *p = make_region();
-    p->users = 2;
+    uint64_t region = p->region, until = clock_mono_ns() + 20 * CLOCK_NS_PER_MS;
+    p->out.here = 1;
     p->cancel = 1;
     run(p);
-    assert_true(reaches(p, STUB_DONE));
-    uint64_t until = clock_mono_ns() + WAIT_NS;
-    while (__atomic_load_n(&p->users, __ATOMIC_ACQUIRE) != 1 && clock_mono_ns() < until)
+    while (clock_mono_ns() < until) {
+        assert_int_equal(__atomic_load_n(&p->phase, __ATOMIC_ACQUIRE), STUB_NOT_BORN);
         usleep(200);
-    assert_int_equal(p->users, 1);
-    assert_int_equal(munmap((void *)p->region, p->region_size), 0);
+    }
+    p->out.here = 0;
+    assert_true(goes_away(region));
+}
+
+/* Whoever gives signs of life is waited for. */
+static void test_a_pulse(void **state) {
+    (void)state;
+    struct stub_params *p = make_region();
+    uint64_t region = p->region, until = clock_mono_ns() + 200 * CLOCK_NS_PER_MS;
+    p->go_wait_ns = 50 * CLOCK_NS_PER_MS;
+    run(p);
+    assert_true(reaches(p, STUB_WAITING));
+    for (int32_t pulse = 1; clock_mono_ns() < until; pulse++) {
+        __atomic_store_n(&p->pulse, pulse, __ATOMIC_RELEASE);
+        if (__atomic_load_n(&p->phase, __ATOMIC_ACQUIRE) != STUB_WAITING)
+            break; /* held up ourselves for so long, on a busy machine */
+        usleep(200);
+    }
+    assert_true(goes_away(region));
 }
 
 int main(void) {
@@ -193,6 +211,7 @@ int main(void) {
         cmocka_unit_test(test_an_agent_that_is_loaded),
         cmocka_unit_test(test_a_started_agent_owns_the_region),
         cmocka_unit_test(test_the_region_stays_while_somebody_is_in_it),
+        cmocka_unit_test(test_a_pulse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

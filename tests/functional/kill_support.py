@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs whose one thread waits in a call of a given kind, or runs, and checks itself; and an injector that is sent a signal at
+a step of one's choice. For test_inject_kill.py."""
+
+import json
+import os
+import struct
+import subprocess
+
+from conftest import wait_until
+from inject_support import BUSY, COUNTER, VECTORS, Job
+
+KINDS = ("poll", "clock_nanosleep", "futex", "epoll", "read", "nanosleep")
+
+WAITING = """
+native = ctypes.CDLL(sys.argv[2])
+ready()
+native.waiting_run(ctypes.byref(cell), int(sys.argv[3]))
+"""
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Victim(Job):
+    """A job, and what it was like before anything was done to it."""
+
+    def __init__(self, target, path, kind):
+        super().__init__(target, path)
+        self.kind = kind
+        wait_until(lambda: self.cell()[0] > 0, 30, f"the first step of {kind}")
+        self.before = self.look()
+
+    def look(self):
+        tids = self.target.tids()
+        return {"threads": tids, "descriptors": self.target.fds(), "code": self.code(), "masks": self.masks(tids)}
+
+    def pages(self):
+        """Everything that is mapped, in pages."""
+        with open(f"/proc/{self.pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[0])
+
+    def interrupted(self):
+        with open(self.path, "rb") as file:
+            return struct.unpack("QQQ", file.read(24))[2]
+
+    def settle(self, what):
+        """The job goes on, and everything is as it was before."""
+        self.goes_on()
+        wait_until(lambda: self.same() is None, 30, f"{self.kind}, {what}: as before, but {self.same()}")
+
+    def same(self):
+        """What is not as before, or None."""
+        try:
+            now = self.look()
+        except (OSError, AttributeError):
+            return "a thread that comes or goes"
+        for key, value in self.before.items():
+            if now[key] != value:
+                return f"{key}: {value} became {now[key]}"
+        return None
+
+
+def start_victim(target, tmp_path, build_dir, vectors, kind, number=0):
+    path = str(tmp_path / f"cell-{kind}-{number}")
+    with open(path, "wb") as file:
+        file.write(bytes(64))
+    waiting = os.path.join(build_dir, "tests", "targets", "waiting.so")
+    if kind in KINDS:
+        job = target(COUNTER + WAITING, path, waiting, str(KINDS.index(kind)))
+    elif kind == "registers":
+        job = target(COUNTER + VECTORS, path, vectors)
+    else:
+        job = target(COUNTER + BUSY, path)
+    return Victim(job, path, kind)
+
+
+class Stepper:
+    """The injector, sent `signal` before, after or in the middle of its step `number`."""
+
+    def __init__(self, build_dir):
+        self.path = os.path.join(build_dir, "tests", "tools", "inject_step")
+
+    def __call__(self, victim, agent, when="after", number=0, signal=0, timeout_ms=8000):
+        done = subprocess.run([self.path, when, str(number), str(int(signal)), str(victim.pid), agent, str(timeout_ms)],
+                              capture_output=True, text=True, timeout=60)
+        return done
+
+    def steps(self, victim, agent):
+        """The names of all steps of an injection into this job."""
+        done = self(victim, agent)
+        assert done.stdout, done
+        return [name for name, _ in json.loads(done.stdout)["steps"]]
