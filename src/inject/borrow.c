@@ -25,13 +25,13 @@
 
 static uint64_t borrow_round(uint64_t n) { return (n + BORROW_PAGE - 1) & ~(BORROW_PAGE - 1); }
 
-/* Everything but what the kernel raises for a fault of the thread itself: raising a blocked one would reset the job's
- * handler to the default. */
+/* Everything but what the kernel raises for a fault of the thread itself (raising a blocked one would reset the job's handler
+ * to the default) and what cannot be blocked: as the kernel will tell it. */
 static uint64_t borrow_mask(void) {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+    static const int open[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGKILL, SIGSTOP};
     uint64_t mask = ~0ULL;
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        mask &= ~(1ULL << (faults[i] - 1));
+    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)
+        mask &= ~(1ULL << (open[i] - 1));
     return mask;
 }
 

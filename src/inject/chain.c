@@ -7,6 +7,8 @@
 
 #define CHAIN_SYSCALL_RET_LEN 3U
 #define CHAIN_SIGRETURN_LEN 9U
+#define CHAIN_LIBC_SIGNALS                                                                                   \
+    (3ULL << 31) /* 32 and 33: pthread_create lets libc's own through, whatever was blocked */
 
 _Static_assert(CHAIN_HEAD % FRAME_ALIGN == 0, "`back` holds vector state, which is aligned");
 
@@ -45,5 +47,6 @@ bool chain_holds(const struct chain *c, const struct user_regs_struct *regs, uin
     bool call = regs->rip - c->syscall_ret < CHAIN_SYSCALL_RET_LEN;
     bool back = regs->rip - c->sigreturn < CHAIN_SIGRETURN_LEN;
     uint64_t above = regs->rsp - (regs->rsp < c->back ? c->release : c->back);
-    return (call || back) && mask == c->mask && (above == 0 || above == sizeof(uint64_t));
+    bool masked = (c->mask & ~mask & ~CHAIN_LIBC_SIGNALS) == 0;
+    return (call || back) && masked && (above == 0 || above == sizeof(uint64_t));
 }

@@ -74,6 +74,29 @@ def start_victim(target, tmp_path, build_dir, vectors, kind, number=0):
     return Victim(job, path, kind)
 
 
+class Injection:
+    """What became of an injection that was sent a signal: the steps it had begun by then, how it ended."""
+
+    def __init__(self, done, when):
+        self.status, self.stderr = done.returncode, done.stderr
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.signalled = bool(lines) and "signalled" in lines[0]
+        self.result = lines[-1] if lines and not lines[-1].get("signalled") else None
+        self.steps = [name for name, _ in lines[0]["steps"]] if lines else []
+        if self.signalled and when == "before":
+            self.steps.pop()  # it was not taken
+
+    def may_leave_a_mapping(self):
+        """From the entry of mmap, where it gets what it is to do, until the frames know its result: see docs/decisions.md."""
+        first = self.steps.index("SETSIGMASK") if "SETSIGMASK" in self.steps else len(self.steps)
+        return self.steps[first + 1:][:3] == ["SYSCALL", "GETREGSET", "SETREGSET"] and len(self.steps) - first <= 7
+
+    def may_interrupt(self):
+        """From a stop until the registers that call again are set."""
+        last = max((i for i, name in enumerate(self.steps) if name == "INTERRUPT"), default=-1)
+        return last >= 0 and "SETREGSET" not in self.steps[last:] and "SETSIGMASK" not in self.steps
+
+
 class Stepper:
     """The injector, sent `signal` before, after or in the middle of its step `number`."""
 
@@ -81,12 +104,5 @@ class Stepper:
         self.path = os.path.join(build_dir, "tests", "tools", "inject_step")
 
     def __call__(self, victim, agent, when="after", number=0, signal=0, timeout_ms=8000):
-        done = subprocess.run([self.path, when, str(number), str(int(signal)), str(victim.pid), agent, str(timeout_ms)],
-                              capture_output=True, text=True, timeout=60)
-        return done
-
-    def steps(self, victim, agent):
-        """The names of all steps of an injection into this job."""
-        done = self(victim, agent)
-        assert done.stdout, done
-        return [name for name, _ in json.loads(done.stdout)["steps"]]
+        command = [self.path, when, str(number), str(int(signal)), str(victim.pid), agent, str(timeout_ms)]
+        return Injection(subprocess.run(command, capture_output=True, text=True, timeout=60), when)

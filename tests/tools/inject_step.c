@@ -4,7 +4,8 @@
  *
  * A step is whatever the injector does to the target: a ptrace request, a write to its memory or to its memory file, a
  * signal. The linker's --wrap leads the library's calls through here (mk/test.mk), so the library itself has no such door.
- * `half` lets a write stop in the middle. Step 0 is none: then the steps are printed, with the time since the first.
+ * `half` lets a write stop in the middle. Step 0 is none. The steps until then, or all, are printed as one line of JSON, each
+ * with the time since the first in microseconds; what came of it follows on a line of its own.
  *
  * usage: inject_step before|after|half STEP SIGNAL PID AGENT [TIMEOUT_MS]
  */
@@ -70,7 +71,21 @@ static const char *step_ptrace_name(int request) {
     }
 }
 
+static void step_print(void) {
+    const struct step_plan *p = &step_plan;
+    int n = p->done < STEP_MAX ? p->done : STEP_MAX;
+    (void)printf("\"steps\":[");
+    for (int i = 0; i < n; i++)
+        (void)printf("%s[\"%s\",%" PRIu64 "]", i ? "," : "", p->seen[i].name,
+                     (p->seen[i].at_ns - p->seen[0].at_ns) / 1000);
+    (void)printf("]}\n");
+}
+
+/* Says what was done so far; a deadly signal leaves no time for it afterwards. */
 static void step_signal(void) {
+    (void)printf("{\"signalled\":true,");
+    step_print();
+    (void)fflush(stdout);
     (void)syscall(SYS_kill, getpid(), step_plan.signal); /* SIGKILL: this thread does not come back from it */
 }
 
@@ -116,16 +131,6 @@ ssize_t __wrap_write(int fd, const void *buf, size_t n) {
     ssize_t done = __real_write(fd, buf, n);
     step_end();
     return done;
-}
-
-static void step_print(void) {
-    const struct step_plan *p = &step_plan;
-    int n = p->done < STEP_MAX ? p->done : STEP_MAX;
-    (void)printf("\"steps\":[");
-    for (int i = 0; i < n; i++)
-        (void)printf("%s[\"%s\",%" PRIu64 "]", i ? "," : "", p->seen[i].name,
-                     (p->seen[i].at_ns - p->seen[0].at_ns) / 1000);
-    (void)printf("]}\n");
 }
 
 int main(int argc, char **argv) {
