@@ -53,8 +53,8 @@ int stop_check(pid_t pid, struct err *e) {
     return 0;
 }
 
-/* Has it come to a stop within `wait_ns`? What the stop did to an interrupted call is undone at once. One that is about to take a signal stands just as still; it takes it when it is let
- * go. 1 stopped, 0 not yet, -1 gone. */
+/* Has it come to a stop within `wait_ns`? What the stop did to an interrupted call is undone at once. One that is about to
+ * take a signal stands just as still; it takes it when it is let go. 1 stopped, 0 not yet, -1 gone. */
 static int stop_wait(struct thread *t, uint64_t wait_ns) {
     struct user_regs_struct regs;
     switch (thread_wait(t, wait_ns)) {
