@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include <inttypes.h>
+#include <signal.h>
 
 #include "base/json.h"
 #include "client/document.h"
@@ -26,10 +27,22 @@ static void inject_put_text(struct strbuf *out, pid_t pid, const struct inject_r
         r->borrowed_tid, r->moment, (double)r->stopped_us / 1000.0);
 }
 
+/* Who is asked to end finishes what it has begun in the target, says so, and ends then: the injector looks for these among
+ * the pending. */
+static void cli_defer_signals(void) {
+    sigset_t asked;
+    (void)sigemptyset(&asked);
+    (void)sigaddset(&asked, SIGINT);
+    (void)sigaddset(&asked, SIGTERM);
+    (void)sigaddset(&asked, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, &asked, NULL);
+}
+
 int cli_run_inject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e) {
     const struct cli_inject_options *mine = (const struct cli_inject_options *)(const void *)o;
     struct inject_result result;
+    cli_defer_signals();
     if (target_attach(addr, (unsigned)(mine->timeout_s * 1000), &result, e) != 0)
         return -1;
     if (!o->json) {

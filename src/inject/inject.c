@@ -25,6 +25,7 @@
 #include "inject/check.h"
 #include "inject/load.h"
 #include "inject/moment.h"
+#include "inject/stub.h"
 #include "inject/target.h"
 
 #define INJECT_TIMEOUT_MS 2000U
@@ -33,7 +34,6 @@
 #define INJECT_RETRY_NS 5000000L
 #define INJECT_RETRY_STEP_NS 2000000L
 #define INJECT_TIMER_SLACK_NS 1000UL
-#define INJECT_THREAD_NAME "probing-start"
 
 struct inject_job {
     const struct inject_request *req;
@@ -59,6 +59,10 @@ static bool inject_stop_asked(void) {
             sigismember(&pending, SIGHUP) == 1 || sigismember(&pending, SIGQUIT) == 1);
 }
 
+static int inject_interrupted(const struct inject_job *job) {
+    return err_set(job->e, ERR_FAILED, "interrupted; process %d is as it was", (int)job->req->pid);
+}
+
 static void inject_fill_params(const struct inject_job *job, struct stub_params *p) {
     const struct target_symbols *s = &job->target.sym;
     *p = (struct stub_params){
@@ -77,7 +81,7 @@ static void inject_fill_params(const struct inject_job *job, struct stub_params 
         .entry = job->entry,
         .stack_size = INJECT_THREAD_STACK,
         .go_wait_ns = INJECT_GO_WAIT_NS,
-        .thread_name = INJECT_THREAD_NAME,
+        .thread_name = STUB_THREAD_NAME,
         .file_name = AGENT_MEMFD_NAME,
         .symbol = AGENT_ENTRY,
     };
@@ -89,7 +93,7 @@ static int inject_create_thread(struct inject_job *job, struct thread *thread) {
     struct borrow *b = &job->borrow;
     struct stub_params params;
     inject_fill_params(job, &params);
-    int rc = borrow_begin(b, &job->target, thread, job->e);
+    int rc = inject_stop_asked() ? inject_interrupted(job) : borrow_begin(b, &job->target, thread, job->e);
     if (rc == 0) {
         rc = borrow_make_region(b, &params, job->e);
         if (rc == 0)
@@ -179,6 +183,8 @@ static int inject_try(struct inject_job *job) {
     target_fini(&job->target);
     free(job->bytes);
     job->bytes = NULL;
+    if (rc == 1 && inject_stop_asked())
+        return inject_interrupted(job);
     if (rc == 1)
         (void)err_set(
             job->e, ERR_ATTACH,

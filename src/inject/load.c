@@ -17,6 +17,7 @@
 #include "inject/thread.h"
 
 #define LOAD_FILE_LINK "/memfd:" AGENT_MEMFD_NAME
+#define LOAD_MAX_TIDS 1024
 #define LOAD_LOOK_NS (1 * CLOCK_NS_PER_MS)
 #define LOAD_START_GRACE_NS (2000 * CLOCK_NS_PER_MS) /* for an agent that is in its entry already */
 #define LOAD_GONE_NS (500 * CLOCK_NS_PER_MS)
@@ -52,11 +53,23 @@ static int32_t load_wait(struct target *t, uint64_t params_at, int32_t phase, ui
     }
 }
 
-/* The params vanish with the region: then nothing of ours is left. */
+/* The params vanish with the region, the thread a moment later: then nothing of ours is left. */
+static bool load_is_gone(struct target *t, uint64_t params_at) {
+    pid_t tids[LOAD_MAX_TIDS];
+    char name[sizeof STUB_THREAD_NAME + 1];
+    if (borrow_read_i32(t, params_at, offsetof(struct stub_params, phase)) >= 0)
+        return false;
+    ssize_t n = procfs_list_tids(t->pid, tids, LOAD_MAX_TIDS);
+    for (ssize_t i = 0; i < n && i < LOAD_MAX_TIDS; i++)
+        if (procfs_read_comm(t->pid, tids[i], name, sizeof name) == 0 && strcmp(name, STUB_THREAD_NAME) == 0)
+            return false;
+    return true;
+}
+
 static void load_wait_gone(struct target *t, uint64_t params_at, uint64_t wait_ns) {
     uint64_t until = clock_mono_ns() + wait_ns;
     long nap_ns = 0;
-    while (borrow_read_i32(t, params_at, offsetof(struct stub_params, phase)) >= 0 && clock_mono_ns() < until)
+    while (!load_is_gone(t, params_at) && clock_mono_ns() < until)
         thread_nap(&nap_ns);
 }
 
@@ -176,7 +189,7 @@ static int load_hand_over(struct target *t, const struct load_request *req, stru
                               req->stop_asked);
     if (phase < 0)
         return load_lost(t, e);
-    if (phase == 0)
+    if (phase == 0 || req->stop_asked())
         return load_too_late(t, req, e);
     if (phase != STUB_WAITING)
         return 0;

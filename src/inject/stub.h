@@ -16,6 +16,8 @@
 
 #include "base/agent_abi.h"
 
+#define STUB_THREAD_NAME "probing-start" /* of the created thread */
+
 /* How far the created thread is. */
 enum stub_phase {
     STUB_NOT_BORN = 0,

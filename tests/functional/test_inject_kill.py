@@ -3,11 +3,14 @@
 on, with its registers, results, threads, descriptors, code and masks; and a new injector can do its work."""
 
 import os
+import re
 import signal
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from conftest import wait_until
 from inject_support import agent, broken_agent, compile_agent, inject, tool, vectors
 from kill_support import KINDS, PAGE, Stepper, start_victim
 
@@ -67,3 +70,62 @@ def test_killed_after_every_step(victims, stepper, inject, broken_agent, agent):
         inject(victim.pid, agent).ok()
         victim.goes_on()
     in_parallel(matrix, victims)
+
+
+ASKED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def ask_everywhere(stepper, victim, agent_path):
+    """Asks it to end at every step. How many times that was in time."""
+    in_time = 0
+    for number in range(1, MOST_STEPS):
+        interrupted = victim.interrupted()
+        done = stepper(victim, agent_path, "after", number, ASKED[number % len(ASKED)])
+        what = f"{victim.kind}, asked after step {number}: {done.steps}: {done.stderr}"
+        assert done.stderr.count("\n") == 1, what
+        assert victim.same() is None, f"{what}: {victim.same()}"  # at once: it has not left anything to be done
+        victim.settle(what)
+        assert victim.interrupted() == interrupted, what
+        said = f"interrupted; process {victim.pid} is as it was\n"
+        assert (done.status, done.stderr) == (1, said) or (done.status == 3 and "could not load" in done.stderr), what
+        in_time += done.status == 1
+        if not done.signalled:
+            return in_time
+    raise AssertionError(f"more than {MOST_STEPS} steps")
+
+
+@pytest.mark.timeout(240)
+def test_asked_to_end_after_every_step(victims, stepper, broken_agent):
+    def matrix(victim):
+        stepper(victim, broken_agent)
+        victim.settle("the first")
+        size = victim.pages()
+        in_time = ask_everywhere(stepper, victim, broken_agent)
+        assert in_time > FEWEST_STEPS, f"{victim.kind}: {in_time}"
+        assert victim.kind == "python" or victim.pages() == size
+    in_parallel(matrix, victims)
+
+
+@pytest.mark.parametrize("sig", ASKED)
+def test_the_verb_is_asked_to_end(target, tmp_path, build_dir, vectors, ptrace, sig):
+    """`probing inject`: one line, and the status of something that was not done; or it was done already."""
+    victim = start_victim(target, tmp_path, build_dir, vectors, "futex")
+    verb = subprocess.Popen([os.path.join(build_dir, "probing"), str(victim.pid), "inject"], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, start_new_session=True)
+    wait_until(lambda: asked_at(verb.pid, sig) or verb.poll() is not None, 20, "the verb to be ready for signals")
+    verb.send_signal(sig)
+    out, err = verb.communicate(timeout=30)
+    assert (verb.returncode, err) == (3, f"probing: interrupted; process {victim.pid} is as it was\n") or (
+        verb.returncode == 0 and "injected" in out), (verb.returncode, out, err)
+    victim.goes_on()
+    if verb.returncode == 3:
+        assert victim.same() is None
+
+
+def asked_at(pid, sig):
+    """Does it hold this signal back?"""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
+            return int(re.search(r"^SigBlk:\s*(\S+)", status.read(), re.M).group(1), 16) >> (sig - 1) & 1
+    except (OSError, AttributeError):
+        return False

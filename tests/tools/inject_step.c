@@ -10,6 +10,7 @@
  * usage: inject_step before|after|half STEP SIGNAL PID AGENT [TIMEOUT_MS]
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -146,6 +147,12 @@ int main(int argc, char **argv) {
     struct inject_request req = {.pid = (pid_t)atoi(argv[4]), .agent_path = argv[5]};
     if (argc > 6)
         req.timeout_ms = (unsigned)atoi(argv[6]);
+    sigset_t asked;
+    (void)sigemptyset(&asked);
+    (void)sigaddset(&asked, SIGINT);
+    (void)sigaddset(&asked, SIGTERM);
+    (void)sigaddset(&asked, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &asked, NULL); /* as the verb does: they stay pending until the end */
     if (inject_process(&req, &r, &e) != 0) {
         (void)fprintf(stderr, "%s\n", e.text);
         if (step_plan.number)
