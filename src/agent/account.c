@@ -7,9 +7,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ACCOUNT_MAX_PAGES 2048U
+#include "base/clock.h"
 
-size_t account_stack_bytes(void) {
+#define ACCOUNT_MAX_PAGES 2048U
+#define ACCOUNT_FRESH_NS (5 * CLOCK_NS_PER_S) /* so long a count is believed */
+
+static size_t account_count_stack(void) {
     pthread_attr_t attr;
     void *start = NULL;
     size_t size = 0;
@@ -27,4 +30,11 @@ size_t account_stack_bytes(void) {
     for (size_t i = 0; i < pages; i++)
         resident += there[i] & 1U;
     return resident * page;
+}
+
+size_t account_stack_bytes(struct account_stack *a) {
+    uint64_t now = clock_mono_ns();
+    if (a->at_ns == 0 || now - a->at_ns > ACCOUNT_FRESH_NS)
+        *a = (struct account_stack){.at_ns = now, .bytes = account_count_stack()};
+    return a->bytes;
 }

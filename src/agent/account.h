@@ -4,8 +4,15 @@
 #define AGENT_ACCOUNT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-/* Bytes of the calling thread's stack that are in memory; 0 when it cannot be told. */
-size_t account_stack_bytes(void);
+/* A thread's last count; zeros: none yet. */
+struct account_stack {
+    uint64_t at_ns;
+    size_t bytes;
+};
+
+/* Bytes of the calling thread's stack that are in memory, as counted within the last seconds; 0 when it cannot be told. */
+size_t account_stack_bytes(struct account_stack *a);
 
 #endif

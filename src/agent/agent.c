@@ -156,19 +156,29 @@ size_t agent_own_tids(int64_t *tids, size_t cap) {
     return n;
 }
 
-/* The caller's own clock, which runs meanwhile, is read last: whoever compares the sum with another clock reads that next. */
-uint64_t agent_cpu_ns(void) {
+static uint64_t agent_sum_cpu(bool *own) {
     int64_t self = syscall(SYS_gettid);
-    bool own = false;
+    *own = false;
     agent_lock();
     uint64_t sum = agent_life.ended_cpu_ns;
     for (size_t i = 0; i < AGENT_MAX_TIDS; i++) {
-        own = own || agent_life.tids[i] == self;
+        *own = *own || agent_life.tids[i] == self;
         if (agent_life.tids[i] && agent_life.tids[i] != self)
             sum += clock_thread_cpu_ns((pid_t)agent_life.tids[i]);
     }
     agent_unlock();
-    return own ? sum + clock_self_cpu_ns() : sum;
+    return sum;
+}
+
+uint64_t agent_cpu_ns(void) {
+    bool own;
+    uint64_t others = agent_sum_cpu(&own);
+    return own ? others + clock_self_cpu_ns() : others;
+}
+
+uint64_t agent_others_cpu_ns(void) {
+    bool own;
+    return agent_sum_cpu(&own);
 }
 
 /* ---- the guest ---- */

@@ -37,6 +37,9 @@ size_t agent_own_tids(int64_t *tids, size_t cap);
 /* CPU time of this run's threads so far, ended ones included. */
 uint64_t agent_cpu_ns(void);
 
+/* The same without the calling thread. */
+uint64_t agent_others_cpu_ns(void);
+
 /* ---- for the server ---- */
 
 /* The run is ending: whoever starts an agent now waits until it has. */

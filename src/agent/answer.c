@@ -20,6 +20,13 @@ void answer_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct er
     answer_post(m, peer, &b, false);
 }
 
+void answer_ok(struct mailbox *m, uint32_t peer, uint32_t id) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_ok(&b, id);
+    answer_post(m, peer, &b, false);
+}
+
 void answer_target(struct mailbox *m, uint32_t peer, uint32_t id, const struct model_target *t) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);

@@ -11,6 +11,9 @@
 
 void answer_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e);
 
+/* To what needs no more than that. */
+void answer_ok(struct mailbox *m, uint32_t peer, uint32_t id);
+
 /* To hello. */
 void answer_target(struct mailbox *m, uint32_t peer, uint32_t id, const struct model_target *t);
 

@@ -107,15 +107,48 @@ void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, peer);
     if (slot) {
-        if (stream == WIRE_STREAM_SAMPLES && slot->rate_hz[stream] == 0) {
+        if (stream == WIRE_STREAM_SAMPLES && (slot->rate_hz[stream] == 0 || slot->leaving)) {
             slot->sent = (struct queue_mark){.generation = slot->sent.generation + 1};
             slot->first_sample = MAILBOX_NEXT_SAMPLE;
+            slot->began = slot->sent.generation;
+            slot->leaving = false;
         }
         if (stream == WIRE_STREAM_THREADS)
             slot->due_ns = 0;
         slot->rate_hz[stream] = rate_hz;
         slot->mode[stream] = mode;
     }
+    mailbox_changed(m);
+}
+
+int mailbox_leave(struct mailbox *m, uint32_t peer, uint32_t id) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (!slot || slot->n_asks == MAILBOX_MAX_ASKS) {
+        mailbox_unlock(m);
+        return -1;
+    }
+    slot->asks[slot->n_asks++] = (struct mailbox_ask){.method = WIRE_UNSUBSCRIBE, .id = id};
+    slot->leaving = true;
+    mailbox_changed(m);
+    return 0;
+}
+
+void mailbox_end_samples(struct mailbox *m, uint32_t peer) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (slot && slot->leaving) {
+        slot->rate_hz[WIRE_STREAM_SAMPLES] = slot->batch_s = 0;
+        slot->leaving = slot->native = false;
+    }
+    mailbox_changed(m);
+}
+
+void mailbox_set_batch(struct mailbox *m, uint32_t peer, double batch_s) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (slot)
+        slot->batch_s = batch_s;
     mailbox_changed(m);
 }
 
@@ -150,12 +183,14 @@ void mailbox_rollback(struct mailbox *m, uint32_t peer, const struct queue_mark 
     mailbox_unlock(m);
 }
 
-bool mailbox_is_current(struct mailbox *m, uint32_t peer, uint32_t generation) {
+enum mailbox_batch mailbox_judge(struct mailbox *m, uint32_t peer, uint32_t generation) {
     mailbox_lock(m);
     const struct mailbox_slot *slot = mailbox_find(m, peer);
-    bool current = slot && slot->sent.generation == generation;
+    enum mailbox_batch batch = slot && slot->sent.generation == generation ? MAILBOX_CURRENT : MAILBOX_LOST;
+    if (slot && generation < slot->began)
+        batch = MAILBOX_OVER;
     mailbox_unlock(m);
-    return current;
+    return batch;
 }
 
 struct queue_item *mailbox_take(struct mailbox *m) {

@@ -27,7 +27,7 @@
 struct worker;
 
 struct mailbox_ask {
-    enum wire_method method;  /* WIRE_HELLO or WIRE_THREADS */
+    enum wire_method method;  /* WIRE_HELLO, WIRE_THREADS or WIRE_UNSUBSCRIBE: the end of samples */
     uint32_t id;              /* of the request */
     struct wire_threads want; /* of threads */
 };
@@ -39,6 +39,9 @@ struct mailbox_slot {
     double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
     enum model_sampling mode[WIRE_STREAM_COUNT];
     bool native;                          /* samples: with native frames */
+    double batch_s;                       /* samples: between two batches; 0: no wish */
+    bool leaving;                         /* it wants no more samples; the sampler has not heard yet */
+    uint32_t began;                       /* generation of `sent` with which the subscription began */
     double budget_pct[WIRE_STREAM_COUNT]; /* 0: no wish */
     uint64_t due_ns;                      /* of its next snapshot */
     struct queue_mark sent; /* definitions that were sent; its generation is that of the subscription */
@@ -89,14 +92,24 @@ int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method,
 int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_threads *want);
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
                        enum model_sampling mode); /* 0 Hz ends it */
+/* The client wants no more samples: the sampler ends the stream, sends what there is and answers then. 0, or -1: too many. */
+int mailbox_leave(struct mailbox *m, uint32_t peer, uint32_t id);
+/* How often samples are sent, in seconds between two batches; 0: the client does not mind. */
+void mailbox_set_batch(struct mailbox *m, uint32_t peer, double batch_s);
 /* From now on samples with native frames, or without; until the stream ends. */
 void mailbox_set_native(struct mailbox *m, uint32_t peer, bool native);
 /* What a stream may cost at most, in percent of a core, while it runs; 0: the client does not mind. */
 void mailbox_set_budget(struct mailbox *m, uint32_t peer, enum wire_stream stream, double budget_pct);
 /* Batches of samples were lost: begin again at `mark`. */
 void mailbox_rollback(struct mailbox *m, uint32_t peer, const struct queue_mark *mark);
-/* Is `generation` that of the client's subscription to samples? */
-bool mailbox_is_current(struct mailbox *m, uint32_t peer, uint32_t generation);
+enum mailbox_batch {
+    MAILBOX_CURRENT = 0,
+    MAILBOX_LOST, /* it builds on definitions that were lost */
+    MAILBOX_OVER, /* it is of a subscription that the client has ended since: nothing is lost with it */
+};
+
+/* What a batch of samples is worth that was made when the client's marks were of `generation`. */
+enum mailbox_batch mailbox_judge(struct mailbox *m, uint32_t peer, uint32_t generation);
 /* Everything for the server so far, oldest first; the caller owns the items. */
 struct queue_item *mailbox_take(struct mailbox *m);
 void mailbox_count_dropped(struct mailbox *m, uint64_t samples);
@@ -114,6 +127,9 @@ void mailbox_nudge(
 
 /* With the lock held, which is given up meanwhile: until something is wanted, or the monotonic time. May return early. */
 void mailbox_sleep(struct mailbox *m, uint64_t until_ns);
+
+/* The client that wanted to leave has been sent its last samples. Nothing when it has come back meanwhile. */
+void mailbox_end_samples(struct mailbox *m, uint32_t peer);
 
 /* Hand an item to the server, or free it: when its client is gone, or too many notifications wait. 0 handed over, -1 not. */
 int mailbox_post(struct mailbox *m, struct queue_item *item);

@@ -32,6 +32,7 @@
 #define SERVER_MAX_FDS 64
 #define SERVER_MAX_CONNECTIONS (MAILBOX_SLOTS + 8) /* some may still be shaking hands */
 #define SERVER_RX_BYTES 4096
+#define SERVER_TX_BYTES (256 * 1024) /* in one call of the kernel at most; else it would be as SERVER_RX_BYTES */
 #define SERVER_HANDSHAKE_S 5                /* to become a WebSocket, and then to say hello */
 #define SERVER_BYE_US (500 * LWS_US_PER_MS) /* for goodbyes to be read */
 #define SERVER_REAP_US (5 * LWS_US_PER_MS)
@@ -55,6 +56,7 @@ struct server {
     lws_sorted_usec_list_t deadline, reap, pause;
     uint64_t started_ns;
     struct cost_meter meter;
+    struct account_stack stack;
     struct strbuf frame; /* LWS_PRE bytes of room, then what is being written */
 };
 
@@ -77,8 +79,8 @@ static struct server *server_of(struct lws *wsi) { return lws_context_user(lws_g
 
 /* ---- status ---- */
 
-static size_t server_bytes(const struct server *s) {
-    size_t n = account_stack_bytes() + sizeof *s + lws_get_allocated_heap() + s->frame.cap;
+static size_t server_bytes(struct server *s) {
+    size_t n = account_stack_bytes(&s->stack) + sizeof *s + lws_get_allocated_heap() + s->frame.cap;
     for (const struct server_link *l = s->links; l; l = l->next)
         n += peer_bytes(&l->peer);
     return n;
@@ -352,7 +354,8 @@ static const struct lws_protocols server_protocols[] = {
     {.name = WIRE_PROTOCOL,
      .callback = server_callback,
      .per_session_data_size = sizeof(struct server_link),
-     .rx_buffer_size = SERVER_RX_BYTES},
+     .rx_buffer_size = SERVER_RX_BYTES,
+     .tx_packet_size = SERVER_TX_BYTES},
     {.name = SERVER_LISTEN, .callback = server_listen_callback},
     {0},
 };

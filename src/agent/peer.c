@@ -111,8 +111,10 @@ static enum peer_verdict peer_subscribe(struct peer *p, const struct peer_reques
         s.rate_hz = fastest[s.stream];
     mailbox_set_budget(p->mailbox, p->id, s.stream, s.budget_pct);
     mailbox_subscribe(p->mailbox, p->id, s.stream, s.rate_hz, s.mode);
-    if (s.stream == WIRE_STREAM_SAMPLES)
+    if (s.stream == WIRE_STREAM_SAMPLES) {
         mailbox_set_native(p->mailbox, p->id, s.native);
+        mailbox_set_batch(p->mailbox, p->id, s.batch_s);
+    }
     return peer_answer_ok(p, r->id);
 }
 
@@ -121,9 +123,9 @@ static enum peer_verdict peer_unsubscribe(struct peer *p, const struct peer_requ
     enum wire_stream stream;
     if (wire_get_unsubscribe(r->m, &stream, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
-    mailbox_subscribe(p->mailbox, p->id, stream, 0, MODEL_SAMPLING_EXACT);
     if (stream == WIRE_STREAM_SAMPLES)
-        mailbox_set_native(p->mailbox, p->id, false);
+        return peer_asked(p, r, mailbox_leave(p->mailbox, p->id, r->id));
+    mailbox_subscribe(p->mailbox, p->id, stream, 0, MODEL_SAMPLING_EXACT);
     return peer_answer_ok(p, r->id);
 }
 
@@ -198,15 +200,16 @@ static void peer_drop_samples(struct peer *p, struct queue_item *first) {
     mailbox_count_dropped(p->mailbox, lost);
 }
 
-/* Was it made for a subscription, or upon definitions, that no longer hold? */
-static bool peer_is_stale(struct peer *p, const struct queue_item *item) {
-    return item->kind == QUEUE_SAMPLES && !mailbox_is_current(p->mailbox, p->id, item->mark.generation);
-}
 
 enum peer_verdict peer_accept(struct peer *p, struct queue_item *item) {
-    if (peer_is_stale(p, item)) {
+    enum mailbox_batch batch = MAILBOX_CURRENT;
+    if (item->kind == QUEUE_SAMPLES)
+        batch = mailbox_judge(p->mailbox, p->id, item->mark.generation);
+    if (batch == MAILBOX_LOST) {
         p->dropped_samples += item->mark.n_samples;
         mailbox_count_dropped(p->mailbox, item->mark.n_samples);
+    }
+    if (batch != MAILBOX_CURRENT) {
         queue_item_free(item);
         return PEER_OK;
     }

@@ -19,9 +19,10 @@
 #define PROFILE_LIST_NS                                                                                      \
     (5 * CLOCK_NS_PER_S)        /* longest time the list of threads is believed, for names: this, */
 #define PROFILE_LIST_SHARE 5000 /* or so many times what reading it takes */
-#define PROFILE_FEW_IDLE 6      /* so many clocks are read one by one */
 #define PROFILE_MANY_IDLE 48    /* so many are not looked at at every tick, */
-#define PROFILE_WAIT_NS (50 * CLOCK_NS_PER_MS) /* but as often as this */
+#define PROFILE_MARKS_NS (100 * CLOCK_NS_PER_MS) /* the list's marks are looked at as often as this in any case, */
+#define PROFILE_RESTLESS_NS (5 * CLOCK_NS_PER_S) /* and at every tick for so long after it was another */
+#define PROFILE_REST_NS (2 * CLOCK_NS_PER_S) /* nobody has run for so long: nobody runs in a moment, as a rule */
 #define PROFILE_IDLE_NS 1500 /* CPU time that no thread can wake up, run Python and sleep again in */
 #define PROFILE_NAME_NS (5 * CLOCK_NS_PER_S) /* the same of a native name */
 
@@ -49,7 +50,7 @@ void profile_pause(struct profile *p) {
     profile_free_threads(p->threads, p->n_threads);
     p->threads = NULL;
     p->n_threads = p->n_pending = 0;
-    p->listed_ns = p->last_tick_ns = 0;
+    p->listed_ns = p->last_tick_ns = p->marked_ns = p->restless_ns = 0;
     profile_clear_batch(p);
 }
 
@@ -186,42 +187,46 @@ static void profile_read_clock(struct profile_thread *t) {
     t->moved = t->cpu_now_ns != t->cpu_ns;
 }
 
-/* CPU time of the process but for our own threads. Theirs is read first and the process's at once after it, so that what is
- * spent in between, which is all that is counted too much, is one call of the kernel. */
-static uint64_t profile_job_cpu(void) {
-    uint64_t own = agent_cpu_ns(), process = clock_process_cpu_ns();
-    return process > own ? process - own : 0;
-}
-
-/* The part of `job_ns` that is not of active threads, the clocks of which were read just before. */
-static uint64_t profile_idle_cpu(const struct profile *p, uint64_t job_ns) {
-    uint64_t active = 0;
+/* CPU time of all that is neither ours nor of an active thread; the clocks of these were read just before. Our own clock is
+ * read first and the process's at once after it, so that what is spent in between, which is all that is counted too much, is
+ * one call of the kernel. The agent's other threads count as of the last time that they were looked at. */
+static uint64_t profile_idle_cpu(const struct profile *p) {
+    uint64_t known = p->others_cpu_ns + clock_self_cpu_ns(), process = clock_process_cpu_ns();
     for (size_t i = 0; i < p->n_threads; i++)
-        active += p->threads[i].active ? p->threads[i].cpu_now_ns : 0;
-    return job_ns > active ? job_ns - active : 0;
+        known += p->threads[i].active ? p->threads[i].cpu_now_ns : 0;
+    return process > known ? process - known : 0;
 }
 
-/* Has none of the threads that were idle run since? All clocks need not be read to know: together they would have moved. */
-static bool profile_idle_are_idle(struct profile *p, uint64_t job_ns) {
-    uint64_t idle = profile_idle_cpu(p, job_ns);
+/* CPU time of the agent's other threads since the last call. */
+static uint64_t profile_others_cpu(struct profile *p) {
+    uint64_t before = p->others_cpu_ns, now = agent_others_cpu_ns();
+    p->others_cpu_ns = now > before ? now : before;
+    return p->others_cpu_ns - before;
+}
+
+/* Has no thread run but those that are active? All clocks need not be read to know: together they would have moved. */
+static bool profile_idle_are_idle(struct profile *p) {
+    uint64_t idle = profile_idle_cpu(p);
+    if (idle >= p->idle_cpu_ns + PROFILE_IDLE_NS) {
+        uint64_t ours = profile_others_cpu(p);
+        idle = idle > ours ? idle - ours : 0;
+    }
     if (idle < p->idle_cpu_ns)
         p->idle_cpu_ns = idle;
-    return idle - p->idle_cpu_ns < PROFILE_IDLE_NS;
+    return idle < p->idle_cpu_ns + PROFILE_IDLE_NS;
 }
 
 /* Read the clocks of threads that were idle, and see which of all are active now. */
-static void profile_read_idle(struct profile *p, bool few) {
+static void profile_read_idle(struct profile *p) {
     for (size_t i = 0; i < p->n_threads; i++)
         if (!p->threads[i].active)
             profile_read_clock(&p->threads[i]);
     for (size_t i = 0; i < p->n_threads; i++)
         p->threads[i].active = p->threads[i].moved || !p->threads[i].looked;
     p->total_swept++;
-    p->idle_cpu_ns = 0;
-    if (few)
-        return;
+    (void)profile_others_cpu(p);
     /* Too large a value would hide a thread's next run, so of two the smaller. */
-    uint64_t once = profile_idle_cpu(p, profile_job_cpu()), again = profile_idle_cpu(p, profile_job_cpu());
+    uint64_t once = profile_idle_cpu(p), again = profile_idle_cpu(p);
     p->idle_cpu_ns = once < again ? once : again;
 }
 
@@ -259,7 +264,7 @@ static void profile_record_pending(struct profile *p) {
 }
 
 /* Read the clocks of active threads. Number of the others. */
-static size_t profile_read_active(struct profile *p) {
+static size_t profile_read_active(struct profile *p, uint64_t now) {
     size_t n_idle = 0;
     for (size_t i = 0; i < p->n_threads; i++) {
         struct profile_thread *t = &p->threads[i];
@@ -268,22 +273,44 @@ static size_t profile_read_active(struct profile *p) {
         if (t->active)
             profile_read_clock(t);
         n_idle += !t->active;
+        if (t->moved || !t->looked)
+            p->moved_ns = now;
     }
     return n_idle;
 }
 
-/* Have idle threads run? `all`: look at each of them in any case. */
-static void profile_look_idle(struct profile *p, size_t n_idle, bool all) {
-    bool few = n_idle < PROFILE_FEW_IDLE;
-    if (all || few || !profile_idle_are_idle(p, profile_job_cpu()))
-        profile_read_idle(p, few);
+/* Have others run than those that are active? `all`: each of them is looked at in any case. */
+static bool profile_look_idle(struct profile *p, bool all, uint64_t now) {
+    bool ran = !profile_idle_are_idle(p);
+    if (ran)
+        p->moved_ns = now;
+    if (all || ran)
+        profile_read_idle(p);
     p->idle_looked_ns = clock_mono_ns();
     profile_record_pending(p);
+    return ran;
 }
 
 void profile_settle(struct profile *p) {
-    if (p->n_pending)
-        profile_look_idle(p, profile_read_active(p), false);
+    uint64_t now = clock_mono_ns();
+    if (!p->n_pending)
+        return;
+    (void)profile_read_active(p, now);
+    (void)profile_look_idle(p, false, now);
+}
+
+/* Are there other threads than in the list? Nothing of it has changed while nobody ran but threads that are in it, unless one of
+ * these has left its thread state for another: that is seen a little later, and then looked after all the time. */
+static bool profile_marks_changed(struct profile *p, struct pystack *ps, uint64_t now) {
+    p->marked_ns = now;
+    if (!pystack_threads_changed(ps))
+        return false;
+    p->restless_ns = now;
+    return true;
+}
+
+static bool profile_is_restless(const struct profile *p, uint64_t now) {
+    return p->restless_ns && now - p->restless_ns < PROFILE_RESTLESS_NS;
 }
 
 /* Read the clocks. Does the list of threads have to be read again? It is read now and then too, for names. */
@@ -292,15 +319,17 @@ static bool profile_read_clocks(struct profile *p, struct pystack *ps, uint64_t 
     uint64_t believed = PROFILE_LIST_NS;
     if (PROFILE_LIST_SHARE * p->list_cpu_ns > believed)
         believed = PROFILE_LIST_SHARE * p->list_cpu_ns;
-    size_t n_idle = profile_read_active(p);
+    size_t n_idle = profile_read_active(p, now);
     bool stale = p->n_threads == 0 || now - p->listed_ns > believed;
+    bool due = now - p->marked_ns >= PROFILE_MARKS_NS || profile_is_restless(p, now);
+    bool rests = n_idle < p->n_threads && now - p->moved_ns > PROFILE_REST_NS;
     p->waiting = !stale && n_idle >= PROFILE_MANY_IDLE && p->n_pending < PROFILE_PENDING &&
                  now + wanted_ns - p->idle_looked_ns < PROFILE_WAIT_NS;
-    stale = stale || (!p->waiting && pystack_threads_changed(ps));
+    stale = stale || (!p->waiting && due && profile_marks_changed(p, ps, now));
     if (p->waiting)
         p->pending[p->n_pending++] = timestamp;
-    else
-        profile_look_idle(p, n_idle, stale);
+    else if (profile_look_idle(p, stale || rests, now) && !due)
+        stale = stale || profile_marks_changed(p, ps, now);
     for (size_t i = 0; i < p->n_threads; i++)
         stale |= p->threads[i].cpu_now_ns == 0;
     if (stale)
@@ -319,6 +348,12 @@ static void profile_new_epoch(struct profile *p) {
         p->threads[i].looked = false;
 }
 
+/* A thread's stack is much like its last one. */
+static uint32_t profile_add(struct profile *p, uint32_t last, const struct model_frame *frames, size_t n,
+                            bool cut) {
+    return cut ? trie_add_cut(&p->trie, frames, n) : trie_add_like(&p->trie, last, frames, n);
+}
+
 /* Number a stack, with native frames if these were unwound; `cut`: its outermost frames are missing. 0, or -1 without memory. */
 static int profile_add_stack(struct profile *p, struct pystack *ps, struct profile_thread *t,
                              struct model_frame *frames, size_t n, bool cut) {
@@ -327,8 +362,8 @@ static int profile_add_stack(struct profile *p, struct pystack *ps, struct profi
     n = p->native ? model_frames_strip_native(frames, n, NULL) : n;
     p->total_cut += cut;
     for (int try = 0; try < 2; try++) {
-        t->stack_id = (cut ? trie_add_cut : trie_add)(&p->trie, frames, n);
-        t->native_id = native.n ? (cut ? trie_add_cut : trie_add)(&p->trie, native.frames, native.n) : 0;
+        t->stack_id = profile_add(p, t->stack_id, frames, n, cut);
+        t->native_id = native.n ? profile_add(p, t->native_id, native.frames, native.n, cut) : 0;
         if (t->stack_id != TRIE_FULL && t->native_id != TRIE_FULL)
             return 0;
         profile_new_epoch(p);
@@ -341,6 +376,7 @@ static int profile_fail(struct profile *p, struct profile_thread *t) {
     t->looked = false;
     t->stack_id = t->native_id = 0;
     p->listed_ns = 0; /* it may be another's thread state by now */
+    p->restless_ns = clock_mono_ns();
     return -1;
 }
 
@@ -493,6 +529,26 @@ void profile_tick(struct profile *p, struct pystack *ps, uint64_t wanted_ns) {
     for (size_t i = 0; i < p->n_threads; i++)
         if (p->threads[i].py.tid && !(p->waiting && p->threads[i].rested))
             profile_tick_thread(p, ps, &p->threads[i], timestamp);
+}
+
+bool profile_rests(const struct profile *p) {
+    uint64_t now = clock_mono_ns();
+    if (p->n_threads == 0 || p->n_pending || now - p->moved_ns < PROFILE_REST_NS ||
+        profile_is_restless(p, now))
+        return false;
+    for (size_t i = 0; i < p->n_threads; i++)
+        if (p->threads[i].active || p->threads[i].asked || !p->threads[i].looked || !p->threads[i].py.tid)
+            return false;
+    return true;
+}
+
+void profile_pass(struct profile *p, double timestamp) {
+    if (p->n_pending == PROFILE_PENDING)
+        profile_settle(p);
+    for (size_t i = 0; p->n_pending == 0 && i < p->n_threads; i++)
+        p->threads[i].rested = !p->threads[i].active;
+    p->pending[p->n_pending++] = timestamp;
+    p->n_ticks++;
 }
 
 /* ---- a batch ---- */

@@ -17,11 +17,13 @@
 #include <stdint.h>
 
 #include "agent/queue.h"
+#include "base/clock.h"
 #include "base/model.h"
 #include "base/trie.h"
 #include "pystack/pystack.h"
 
-#define PROFILE_PENDING 4  /* ticks in a row at which nobody looks whether idle threads ran */
+#define PROFILE_PENDING 4  /* ticks in a row at which nobody looks whether idle threads ran, */
+#define PROFILE_WAIT_NS (50 * CLOCK_NS_PER_MS) /* and the time that they may take */
 #define PROFILE_BATCH 8000 /* samples */
 
 struct profile_thread {
@@ -60,6 +62,9 @@ struct profile {
     struct model_sample *samples;
     size_t n_samples;
     uint64_t idle_cpu_ns;    /* CPU time of all that is not active, as of the last look at every clock */
+    uint64_t others_cpu_ns;  /* of the agent's other threads, as of the last look at theirs */
+    uint64_t moved_ns;       /* when one had run last that we looked at */
+    uint64_t marked_ns, restless_ns; /* when the list's marks were looked at last, and were others than before */
     uint64_t idle_looked_ns; /* when that was compared last */
     double pending[PROFILE_PENDING]; /* timestamps of ticks since, at which idle threads have no sample yet */
     size_t n_pending;
@@ -89,6 +94,12 @@ void profile_set_native(struct profile *p, struct pystack *ps, bool wanted);
 
 /* Look at all Python threads, `wanted_ns` being the mean time between ticks. */
 void profile_tick(struct profile *p, struct pystack *ps, uint64_t wanted_ns);
+
+/* Has nobody run for a while? Then ticks may be slept through, which profile_pass notes afterwards. */
+bool profile_rests(const struct profile *p);
+
+/* A tick at which nobody looked, before the next profile_tick. */
+void profile_pass(struct profile *p, double timestamp);
 
 /* Look whether idle threads ran at the ticks that are pending, and record those. Before a batch is sent. */
 void profile_settle(struct profile *p);

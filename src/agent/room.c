@@ -146,7 +146,10 @@ uint64_t room_needed(uint64_t size, uint64_t frame) {
 
 bool room_is_enough(const struct room_stack *stack) {
     unsigned char there[ROOM_MOST / ROOM_PAGE];
-    uint64_t frame = getauxval(AT_MINSIGSTKSZ), size = stack->high - stack->low;
+    static uint64_t frame; /* the calls are all made by one thread */
+    if (!frame)
+        frame = getauxval(AT_MINSIGSTKSZ);
+    uint64_t size = stack->high - stack->low;
     uint64_t need = room_needed(size, frame ? frame : ROOM_FRAME_UNKNOWN);
     uint64_t from = (stack->low + ROOM_PAGE - 1) / ROOM_PAGE * ROOM_PAGE;
     if (stack->high <= stack->low || size <= need + ROOM_PAGE)

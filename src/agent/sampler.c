@@ -19,6 +19,7 @@
 #include "agent/exact.h"
 #include "agent/presence.h"
 #include "agent/profile.h"
+#include "agent/sampler_internal.h"
 #include "agent/spending.h"
 #include "base/clock.h"
 #include "base/config.h"
@@ -26,52 +27,7 @@
 #include "pystack/pystack.h"
 #include "version.h"
 
-#define SAMPLER_BATCH_NS (500 * CLOCK_NS_PER_MS)
-#define SAMPLER_FIRST_BATCH_NS (100 * CLOCK_NS_PER_MS)
-#define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
-#define SAMPLER_RETRY_NS CLOCK_NS_PER_S   /* between two tries to find the interpreter */
-#define SAMPLER_NEVER MAILBOX_FOREVER
-
-struct sampler {
-    struct mailbox *mailbox;
-    void (*wake)(void *arg);
-    void *arg;
-    pthread_t thread;
-    struct pystack *ps;
-    uint64_t opened_ns; /* last try */
-    struct presence presence;
-    struct err ps_error;
-    struct profile profile;
-    struct complete complete;
-    struct cost snapshot_cost;
-    struct spending spending; /* on samples */
-    struct cost_meter meter;
-    struct cost_pace pace;
-    uint64_t tick_due_ns, flush_due_ns; /* SAMPLER_NEVER when nobody samples */
-    uint64_t snapshots, read_errors, limit_hits;
-    struct exact_stats signals;
-    bool
-        exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
-    struct err exact_error;
-    bool stretched_snapshots, stretched_samples;
-    struct config config; /* as the job's environment has it */
-    struct err config_error;
-    double budget_pct; /* for everything this thread and the handlers do */
-    struct cost_meter own_meter;
-};
-
-/* What there is to do now, copied from the mailbox. */
-struct sampler_plan {
-    struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
-    bool hello, threads, tick, flush, poke;
-    bool complete;            /* something that waits for the python worker is ready or late */
-    bool quiet;               /* no stream is left: nothing stays armed */
-    bool gentle;              /* somebody wants no signals to be sent */
-    struct ask_wishes wishes; /* for the snapshot */
-    bool native_samples;
-    double sample_hz, snapshot_hz; /* the fastest of each stream */
-    uint64_t next_ns;
-};
+#define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
 
 /* ---- reading ---- */
 
@@ -79,8 +35,8 @@ static const struct pystack_info *sampler_info(const struct sampler *s) {
     return s->ps ? pystack_get_info(s->ps) : NULL;
 }
 
-static size_t sampler_bytes(const struct sampler *s, const struct model_snapshot *snap) {
-    return account_stack_bytes() + sizeof *s + profile_bytes(&s->profile) + exact_bytes() +
+static size_t sampler_bytes(struct sampler *s, const struct model_snapshot *snap) {
+    return account_stack_bytes(&s->stack) + sizeof *s + profile_bytes(&s->profile) + exact_bytes() +
            (snap ? snap->arena.used : 0) + (s->ps ? pystack_native_bytes(s->ps) : 0);
 }
 
@@ -321,7 +277,7 @@ static void sampler_send_batch(struct sampler *s, size_t slot_number) {
 static void sampler_flush(void *arg) {
     struct sampler *s = arg;
     uint64_t cpu = clock_self_cpu_ns();
-    s->flush_due_ns = clock_mono_ns() + SAMPLER_BATCH_NS;
+    s->flush_due_ns = clock_mono_ns() + s->batch_ns;
     if (s->profile.n_samples == 0)
         return;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
@@ -331,6 +287,32 @@ static void sampler_flush(void *arg) {
     spending_batch(&s->spending, cpu);
 }
 
+/* Note the ticks that were slept through so far. */
+static void sampler_pass_ticks(struct sampler *s) {
+    uint64_t now = clock_mono_ns();
+    double epoch = clock_epoch_s();
+    size_t n = 0;
+    while (n < s->n_passed && s->passed_ns[n] <= now)
+        profile_pass(&s->profile, epoch - (double)(now - s->passed_ns[n++]) / 1e9);
+    s->n_passed -= n;
+    memmove(s->passed_ns, s->passed_ns + n, s->n_passed * sizeof s->passed_ns[0]);
+}
+
+/* When the next ticks are. While nobody runs, several share a look: that is the same, and waking up is what costs. */
+static void sampler_draw_ticks(struct sampler *s, uint64_t mean_ns) {
+    uint64_t now = clock_mono_ns(), next = now + cost_pace_next_ns(&s->pace, mean_ns);
+    bool rests = profile_rests(&s->profile);
+    s->n_passed = 0;
+    s->tick_due_ns = next;
+    while (rests && s->n_passed < PROFILE_PENDING - 1) {
+        next += cost_pace_next_ns(&s->pace, mean_ns);
+        if (next - now > PROFILE_WAIT_NS)
+            return;
+        s->passed_ns[s->n_passed++] = s->tick_due_ns;
+        s->tick_due_ns = next;
+    }
+}
+
 static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) {
     uint64_t wanted = (uint64_t)(1e9 / plan->sample_hz);
     struct pystack *ps = sampler_pystack(s);
@@ -338,6 +320,7 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
     if (ps)
         sampler_choose_mode(s, plan->gentle);
     if (ps) {
+        sampler_pass_ticks(s);
         profile_set_native(&s->profile, ps, plan->native_samples);
         exact_set_native(s->profile.native);
         profile_tick(&s->profile, ps, wanted);
@@ -345,130 +328,23 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
     spending_tick(&s->spending, sampler_signals_ns(s));
     double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
     double budget =
-        budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, SAMPLER_BATCH_NS));
+        budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, s->batch_ns));
     uint64_t mean = cost_interval_ns(&s->spending.tick, wanted, budget, &s->stretched_samples);
     if (mean > SAMPLER_SLOWEST_NS && mean > wanted)
         mean = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
-    s->tick_due_ns = clock_mono_ns() + cost_pace_next_ns(&s->pace, mean);
+    sampler_draw_ticks(s, mean);
 }
 
-/* ---- the plan; called with the mailbox locked ---- */
-
-/* Time between two snapshots of a stream. */
-static uint64_t sampler_snapshot_interval(struct sampler *s, double rate_hz) {
-    uint64_t wanted = (uint64_t)(1e9 / rate_hz);
-    bool stretched;
-    uint64_t interval = cost_interval_ns(&s->snapshot_cost, wanted, s->budget_pct, &stretched);
-    s->stretched_snapshots |= stretched;
-    if (interval > SAMPLER_SLOWEST_NS && interval > wanted)
-        interval = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
-    return interval;
-}
-
-static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *copy,
-                              struct sampler_plan *plan) {
-    memcpy(copy->asks, slot->asks, slot->n_asks * sizeof copy->asks[0]);
-    copy->n_asks = slot->n_asks;
-    slot->n_asks = 0;
-    for (size_t k = 0; k < copy->n_asks; k++) {
-        plan->hello |= copy->asks[k].method == WIRE_HELLO;
-        plan->threads |= copy->asks[k].method == WIRE_THREADS;
-        plan->gentle |= copy->asks[k].want.mode == MODEL_SAMPLING_GENTLE;
-        ask_join(&plan->wishes, &copy->asks[k].want);
-    }
-    if (copy->n_asks)
-        copy->peer = slot->peer;
-}
-
-static void sampler_plan_threads(struct sampler *s, struct mailbox_slot *slot, struct mailbox_slot *copy,
-                                 struct sampler_plan *plan, uint64_t now) {
-    double rate = slot->rate_hz[WIRE_STREAM_THREADS];
-    if (rate <= 0)
-        return;
-    uint64_t interval = sampler_snapshot_interval(s, rate);
-    /* One that is nearly due joins in when another is taken: one snapshot serves both. */
-    if (slot->due_ns <= now + (plan->threads ? interval / 8 : 0)) {
-        plan->threads = true;
-        copy->peer = slot->peer;
-        copy->rate_hz[WIRE_STREAM_THREADS] = rate;
-        slot->due_ns = (slot->due_ns + interval > now ? slot->due_ns : now) + interval;
-    }
-    if (slot->due_ns < plan->next_ns)
-        plan->next_ns = slot->due_ns;
-}
-
-static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
-    if (plan->sample_hz <= 0) {
-        if (s->tick_due_ns != SAMPLER_NEVER) {
-            s->mailbox->status.sampling = NULL;
-            profile_pause(&s->profile);
-        }
-        s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
-        s->stretched_samples = false;
-        s->mailbox->status.stretched = s->stretched_snapshots;
-        s->mailbox->status.kept_hz = NAN;
-        return;
-    }
-    if (s->tick_due_ns == SAMPLER_NEVER) {
-        s->spending.ticked_ns = 0;
-        s->tick_due_ns = now;
-        s->flush_due_ns = now + SAMPLER_FIRST_BATCH_NS;
-    }
-    plan->tick = s->tick_due_ns <= now;
-    plan->flush = s->flush_due_ns <= now;
-    if (s->tick_due_ns < plan->next_ns)
-        plan->next_ns = s->tick_due_ns;
-    if (s->flush_due_ns < plan->next_ns)
-        plan->next_ns = s->flush_due_ns;
-}
-
-/* The slots are large: of one without a peer and questions nothing else is looked at. */
-static void sampler_clear_plan(struct sampler_plan *plan) {
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
-        struct mailbox_slot *slot = &plan->slots[i];
-        slot->peer = 0;
-        slot->n_asks = 0;
-        memset(slot->rate_hz, 0, sizeof slot->rate_hz);
-    }
-    plan->hello = plan->threads = plan->tick = plan->flush = plan->poke = plan->quiet = plan->gentle =
-        plan->complete = plan->native_samples = false;
-    plan->wishes = (struct ask_wishes){0};
-    plan->sample_hz = plan->snapshot_hz = 0;
-    plan->next_ns = SAMPLER_NEVER;
-}
-
-static void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
-    struct mailbox *m = s->mailbox;
-    sampler_clear_plan(plan);
-    plan->next_ns = complete_next_ns(&s->complete);
-    plan->complete = m->nudge || plan->next_ns <= now;
-    plan->poke = m->poke;
-    m->poke = m->nudge = false;
-    s->stretched_snapshots = false;
-    m->status.budget_pct = s->budget_pct = budget_choose(&s->config, m);
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
-        struct mailbox_slot *slot = &m->slots[i];
-        if (!slot->peer)
-            continue;
-        sampler_plan_asks(slot, &plan->slots[i], plan);
-        if (slot->first_sample == MAILBOX_NEXT_SAMPLE)
-            slot->first_sample = s->profile.n_samples;
-        plan->sample_hz = fmax(plan->sample_hz, slot->rate_hz[WIRE_STREAM_SAMPLES]);
-        for (size_t k = 0; k < WIRE_STREAM_COUNT; k++)
-            plan->gentle |= slot->rate_hz[k] > 0 && slot->mode[k] == MODEL_SAMPLING_GENTLE;
-        plan->native_samples |= slot->rate_hz[WIRE_STREAM_SAMPLES] > 0 && slot->native;
-        plan->snapshot_hz = fmax(plan->snapshot_hz, slot->rate_hz[WIRE_STREAM_THREADS]);
-    }
+/* Behind the last batch: whoever has this answer has all samples. */
+static void sampler_answer_leave(struct sampler *s, const struct sampler_plan *plan) {
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        if (m->slots[i].peer)
-            sampler_plan_threads(s, &m->slots[i], &plan->slots[i], plan, now);
-    sampler_plan_samples(s, plan, now);
-    plan->quiet = plan->sample_hz <= 0 && plan->snapshot_hz <= 0 && (exact_is_armed() || s->exact_off);
-}
-
-static bool sampler_is_idle(const struct sampler_plan *plan) {
-    return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke && !plan->quiet &&
-           !plan->complete;
+        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
+            if (plan->slots[i].asks[k].method != WIRE_UNSUBSCRIBE)
+                continue;
+            mailbox_end_samples(s->mailbox, plan->slots[i].peer);
+            answer_ok(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id);
+        }
+    s->wake(s->arg);
 }
 
 static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
@@ -488,10 +364,15 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     if (plan->flush) {
         if (s->ps)
             profile_collect(&s->profile, s->ps);
+        sampler_pass_ticks(s);
         profile_settle(&s->profile);
         sampler_flush(s);
         profile_clear_batch(&s->profile);
     }
+    if (plan->leave)
+        sampler_answer_leave(s, plan);
+    if (plan->hello || plan->threads || plan->complete || plan->quiet || plan->leave)
+        s->replan = true;
     if (plan->quiet) {
         exact_disarm();
         s->exact_off = false;
@@ -545,6 +426,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->arg = arg;
     s->complete = (struct complete){.worker = m->worker, .answer = answer_snapshot, .arg = m};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
+    s->replan = true;
     config_init(&s->config);
     (void)config_read_environ(&s->config, 0, &s->config_error);
     m->status.budget_pct = s->budget_pct =

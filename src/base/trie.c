@@ -7,6 +7,8 @@
 
 #include "base/hash.h"
 
+#define TRIE_LIKE 512 /* frames: deeper stacks are looked up as any */
+
 void trie_init(struct trie *t, size_t max_stacks, size_t max_bytes) {
     *t = (struct trie){.max_stacks = max_stacks, .max_bytes = max_bytes};
     arena_init(&t->text, max_bytes);
@@ -205,6 +207,49 @@ static uint32_t trie_add_below(struct trie *t, uint32_t node, const struct model
 
 uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n) {
     return trie_add_below(t, 0, frames, n);
+}
+
+/* ---- a stack that is nearly another ---- */
+
+static bool trie_same_text(const char *own, const char *given) {
+    return own && given ? strcmp(own, given) == 0 : own == given;
+}
+
+/* Is number `id` the frame `f`? `outer`: its caller, which is number `outer_id`; NULL: none. Of a recursion the texts are compared once. */
+static bool trie_is_frame(const struct trie *t, uint32_t id, const struct model_frame *f, uint32_t outer_id,
+                          const struct model_frame *outer) {
+    const struct model_frame *own = &t->frames[id - 1].frame;
+    const struct model_frame *before = outer ? &t->frames[outer_id - 1].frame : NULL;
+    if (own->line != f->line || own->kind != f->kind || own->address != f->address ||
+        !trie_same_text(own->module, f->module))
+        return false;
+    bool recursion = before && own->func == before->func && own->file == before->file &&
+                     f->func == outer->func && f->file == outer->file;
+    return recursion || (trie_same_text(own->func, f->func) && trie_same_text(own->file, f->file));
+}
+
+/* The nodes of a stack, innermost first. Their number, 0 when they are too many. */
+static size_t trie_get_path(const struct trie *t, uint32_t stack, uint32_t *path) {
+    size_t n = 0;
+    for (; stack && stack <= t->n_stacks; stack = t->stacks[stack - 1].parent_id) {
+        if (n == TRIE_LIKE)
+            return 0;
+        path[n++] = stack;
+    }
+    return n;
+}
+
+uint32_t trie_add_like(struct trie *t, uint32_t like, const struct model_frame *frames, size_t n) {
+    uint32_t path[TRIE_LIKE], node = 0, outer = 0;
+    size_t depth = trie_get_path(t, like, path), left = n;
+    for (; depth && left; depth--, left--) {
+        uint32_t id = t->stacks[path[depth - 1] - 1].frame_id;
+        if (!trie_is_frame(t, id, &frames[left - 1], outer, left < n ? &frames[left] : NULL))
+            break;
+        node = path[depth - 1];
+        outer = id;
+    }
+    return trie_add_below(t, node, frames, left);
 }
 
 uint32_t trie_add_cut(struct trie *t, const struct model_frame *frames, size_t n) {

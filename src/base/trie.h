@@ -46,6 +46,9 @@ void trie_reset(struct trie *t);
  * is reached (call trie_reset; numbers given before are still valid until then). */
 uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n);
 
+/* The same, quicker where the stack numbered `like` has the same outer frames; 0, or a number that was forgotten: none has. */
+uint32_t trie_add_like(struct trie *t, uint32_t like, const struct model_frame *frames, size_t n);
+
 /* The same of a stack the outermost frames of which were left out: a frame named TRIE_CUT stands for them. */
 uint32_t trie_add_cut(struct trie *t, const struct model_frame *frames, size_t n);
 

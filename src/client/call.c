@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "client/loop.h"
 
+#define CALL_BATCH_S 1.0 /* nobody looks at samples as they come, and each batch costs the job some */
 #define CALL_NATIVE_S 60 /* large libraries are read for their symbols */
 #define CALL_STOP_LOOK_US (20 * 1000ULL)
 #define CALL_GRACE_US (500 * 1000ULL) /* for the reason behind a broken connection */
@@ -276,6 +277,7 @@ int call_sample(struct call *c, double rate_hz, double duration_s,
     /* Before asking: the first batch may come right behind the answer. */
     c->on_batch = fn;
     c->batch_arg = arg;
+    session_set_batch(c->session, CALL_BATCH_S);
     int rc = session_subscribe(c->session, WIRE_STREAM_SAMPLES, rate_hz, e);
     rc = rc == 0 ? 0 : call_not_taken(c, e);
     if (rc == 0)

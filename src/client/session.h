@@ -74,6 +74,9 @@ void session_set_sampling(struct session *s, enum model_sampling mode);
 int session_set_native(struct session *s, bool native, struct err *e);
 /* What streams may cost at most, in percent of a core, from the next subscription on; 0: as the other side has it. */
 void session_set_budget(struct session *s, double budget_pct);
+/* How often samples are to be sent, in seconds between two batches, from the next subscription on; 0: as the other side has it. */
+void session_set_batch(struct session *s, double batch_s);
+/* The answer comes after the last of the stream. */
 int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e);
 
 #endif

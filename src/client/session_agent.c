@@ -30,6 +30,7 @@ struct session_pending {
     enum wire_method method;
     bool details; /* of threads: with locals, tasks or native frames */
     bool native;  /* of threads: with native frames */
+    bool samples; /* a subscription to them */
     uint64_t deadline_ns;
 };
 
@@ -57,6 +58,7 @@ struct session_agent {
     bool native_samples; /* wanted, from the next subscription on */
     struct session_native native;
     double budget_pct; /* 0: no wish */
+    double batch_s;    /* the same */
     struct wire_assembler assembler;
     bool greeted;   /* a hello was answered once: there is an agent */
     unsigned tries; /* since the last hello */
@@ -200,7 +202,7 @@ static uint32_t session_expect(struct session_agent *s, enum wire_method m, stru
             continue;
         p->id = ++s->next_id ? s->next_id : ++s->next_id;
         p->method = m;
-        p->details = p->native = false;
+        p->details = p->native = p->samples = false;
         p->deadline_ns = clock_mono_ns() + SESSION_ANSWER_TIMEOUT_NS;
         return p->id;
     }
@@ -279,11 +281,13 @@ static int session_send_stream(struct session_agent *s, enum wire_stream stream,
     uint32_t id = session_expect(s, sub->wanted ? WIRE_SUBSCRIBE : WIRE_UNSUBSCRIBE, e);
     if (!id)
         return -1;
+    session_find_pending(s, id)->samples = sub->wanted && stream == WIRE_STREAM_SAMPLES;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     struct wire_subscribe ask = {
         .stream = stream, .rate_hz = sub->rate_hz, .mode = s->sampling, .budget_pct = s->budget_pct};
     ask.native = s->native_samples && stream == WIRE_STREAM_SAMPLES;
+    ask.batch_s = stream == WIRE_STREAM_SAMPLES ? s->batch_s : 0;
     if (sub->wanted && ask.native)
         session_native_forget(&s->native);
     if (sub->wanted)
@@ -311,6 +315,8 @@ static void session_agent_set_sampling(struct session *base, enum model_sampling
 static void session_agent_set_budget(struct session *base, double budget_pct) {
     session_of(base)->budget_pct = budget_pct;
 }
+
+static void session_agent_set_batch(struct session *base, double s) { session_of(base)->batch_s = s; }
 
 static int session_agent_unsubscribe(struct session *base, enum wire_stream stream, struct err *e) {
     struct session_agent *s = session_of(base);
@@ -359,6 +365,9 @@ static void session_on_threads(struct session_agent *s, const struct wire_messag
 static void session_on_samples(struct session_agent *s, const struct wire_message *m) {
     struct model_sample_batch batch;
     struct err why;
+    for (size_t i = 0; i < SESSION_PENDING_MAX; i++)
+        if (s->pending[i].id && s->pending[i].samples)
+            return; /* of the subscription before */
     if (wire_get_samples(m, &batch, &why) != 0)
         session_break_protocol(s, why.text);
     else if (s->native_samples)
@@ -556,6 +565,7 @@ static const struct source session_agent_source = {
     .set_sampling = session_agent_set_sampling,
     .ask_details = session_agent_ask_details,
     .set_budget = session_agent_set_budget,
+    .set_batch = session_agent_set_batch,
     .set_native = session_agent_set_native,
     .subscribe = session_agent_subscribe,
     .unsubscribe = session_agent_unsubscribe,

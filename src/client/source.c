@@ -33,6 +33,11 @@ void session_set_sampling(struct session *s, enum model_sampling mode) {
 
 void session_set_budget(struct session *s, double budget_pct) { s->source->set_budget(s, budget_pct); }
 
+void session_set_batch(struct session *s, double batch_s) {
+    if (s->source->set_batch)
+        s->source->set_batch(s, batch_s);
+}
+
 int session_ask_details(struct session *s, const struct wire_threads *want, struct err *e) {
     return s->source->ask_details(s, want, e);
 }

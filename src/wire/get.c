@@ -158,6 +158,8 @@ int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out,
         return field_fail(e, "subscribe", "rate_hz");
     if (get_positive(m, "budget_pct", &out->budget_pct) < 0)
         return field_fail(e, "subscribe", "budget_pct");
+    if (get_positive(m, "batch_s", &out->batch_s) < 0)
+        return field_fail(e, "subscribe", "batch_s");
     out->mode = get_sampling(m);
     return get_flag(m, "native", &out->native) == 0 ? 0 : field_fail(e, "subscribe", "native");
 }

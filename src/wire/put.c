@@ -95,7 +95,7 @@ int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads 
 int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s) {
     put_request_head(out, id, WIRE_SUBSCRIBE);
     codec_write_map(out, 2U + (s->native ? 1U : 0U) + (s->mode == MODEL_SAMPLING_EXACT ? 0U : 1U) +
-                             (s->budget_pct > 0 ? 1U : 0U));
+                             (s->budget_pct > 0 ? 1U : 0U) + (s->batch_s > 0 ? 1U : 0U));
     codec_write_str(out, "stream");
     codec_write_str(out, wire_stream_name(s->stream));
     codec_write_str(out, "rate_hz");
@@ -105,6 +105,10 @@ int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscr
     if (s->budget_pct > 0) {
         codec_write_str(out, "budget_pct");
         codec_write_double(out, s->budget_pct);
+    }
+    if (s->batch_s > 0) {
+        codec_write_str(out, "batch_s");
+        codec_write_double(out, s->batch_s);
     }
     return put_done(out);
 }

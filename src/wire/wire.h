@@ -92,6 +92,7 @@ struct wire_subscribe {
     bool native;              /* samples: stacks with native frames too */
     enum model_sampling mode; /* how threads that run are looked at; what is not known is exact */
     double budget_pct;        /* what it may cost at most, of one core; 0: as the agent has it */
+    double batch_s;           /* samples: seconds between two batches; 0: as the agent has it */
 };
 
 int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version);

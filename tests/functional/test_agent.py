@@ -171,6 +171,24 @@ def test_a_second_subscriber_gets_all_definitions(job):
     assert two.samples and again.samples
 
 
+def test_the_end_of_samples_is_answered_behind_the_last(job):
+    j = job()
+    j.do("spawn('hot', hot_loop)")
+    with Client(j.start()) as client:
+        client.call("subscribe", {"stream": "samples", "rate_hz": 200.0, "batch_s": 10.0})
+        deadline = time.monotonic() + 60
+        while client.call("status")["samples"] < 150 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert client.call("unsubscribe", {"stream": "samples"}) == {}
+        profile = Profile()
+        for message in client.notifications:
+            profile.feed(message[2])
+        status = client.call("status")
+        assert len(client.notifications) <= 12  # one at the beginning, then one every ten seconds
+        assert len(profile.samples) == status["samples"] >= 150 and status["dropped"] == 0
+        assert client.call("unsubscribe", {"stream": "samples"}) == {}  # of no stream
+
+
 def test_cost_stays_within_the_budget(job):
     j = job()
     for n in range(20):

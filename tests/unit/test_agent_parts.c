@@ -53,6 +53,38 @@ static void check_trie_marks_what_was_cut(void **state) {
     trie_reset(&t);
 }
 
+/* Stacks that share outer frames with the one before, or with none, or differ in one thing, are the same numbers either way. */
+static void check_trie_finds_a_stack_by_a_like_one(void **state) {
+    (void)state;
+    static const char *const names[] = {"main", "train", "step", "forward", NULL};
+    struct trie plain, quick;
+    uint32_t like = 0, dice = 1;
+    trie_init(&plain, 100000, 1 << 24);
+    trie_init(&quick, 100000, 1 << 24);
+    for (int round = 0; round < 3000; round++) {
+        struct model_frame frames[600] = {{0}};
+        dice = dice * 1103515245U + 12345U;
+        size_t n = round % 500 == 499 ? 600 : (dice >> 16) % 12, outer = 0;
+        for (size_t i = n; i-- > 0;) {
+            dice = dice * 1103515245U + 12345U;
+            unsigned pick = dice >> 16;
+            frames[i] = frame(names[pick % 5], (int)(pick >> 3 & 1));
+            frames[i].file = pick & 64 ? "/job/a.py" : pick & 128 ? "/job/b.py" : NULL;
+            frames[i].kind = pick % 31 == 0 ? MODEL_FRAME_ENTRY : MODEL_FRAME_PYTHON;
+            if (i + 1 < n && outer++ < 6 && pick & 256)
+                frames[i] = frames[i + 1]; /* a recursion */
+        }
+        uint32_t wanted = trie_add(&plain, frames, n);
+        uint32_t got = trie_add_like(&quick, like, frames, n);
+        assert_int_equal(got, wanted);
+        assert_int_equal(trie_add_like(&quick, wanted, frames, n), wanted);
+        like = round % 7 == 0 ? 0 : round % 11 == 0 ? 1000000 : got;
+    }
+    assert_true(plain.n_stacks > 1000 && plain.n_stacks == quick.n_stacks);
+    trie_reset(&plain);
+    trie_reset(&quick);
+}
+
 static void check_trie_shares_callers(void **state) {
     (void)state;
     struct trie t;
@@ -389,6 +421,44 @@ static void check_lost_samples_are_begun_again(void **state) {
     mailbox_fini(&m);
 }
 
+/* The end of samples is answered by the sampler, behind the last of them, unless the client has come back meanwhile. */
+static void check_who_leaves_is_answered_last(void **state) {
+    (void)state;
+    struct mailbox m;
+    struct peer p;
+    struct strbuf b;
+    open_peer(&p, &m);
+    subscribe(&p, WIRE_STREAM_SAMPLES);
+    uint32_t generation = m.slots[0].sent.generation;
+    m.slots[0].n_asks = 0; /* hello */
+    strbuf_init(&b, 0);
+    for (int back = 0; back < 2; back++) {
+        assert_int_equal(wire_put_unsubscribe(&b, 6, WIRE_STREAM_SAMPLES), 0);
+        assert_int_equal(say(&p, &b), PEER_OK);
+        assert_null(next_message(&p)); /* nothing is said yet, */
+        assert_true(m.slots[0].rate_hz[WIRE_STREAM_SAMPLES] > 0); /* and the stream goes on */
+        assert_int_equal(m.slots[0].n_asks, 1);
+        assert_int_equal(m.slots[0].asks[0].method, WIRE_UNSUBSCRIBE);
+        assert_int_equal(m.slots[0].asks[0].id, 6);
+        m.slots[0].n_asks = 0; /* the sampler has taken it */
+        if (!back)
+            subscribe(&p, WIRE_STREAM_SAMPLES);
+        mailbox_end_samples(&m, p.id);
+        assert_int_equal(m.slots[0].rate_hz[WIRE_STREAM_SAMPLES] > 0, !back);
+        assert_int_equal(m.slots[0].sent.generation, generation + 1); /* a new stream has all definitions */
+        assert_true(m.slots[0].first_sample == MAILBOX_NEXT_SAMPLE);
+    }
+    /* What was under way when it came back is of no use to it, and no loss either. */
+    struct queue_item *old = samples_item(&m, 7, 0);
+    old->mark.generation = generation;
+    assert_int_equal(peer_accept(&p, old), PEER_OK);
+    assert_null(p.queue.head);
+    assert_int_equal(p.dropped_samples, 0);
+    strbuf_fini(&b);
+    peer_fini(&p);
+    mailbox_fini(&m);
+}
+
 static void check_mailbox_is_bounded(void **state) {
     (void)state;
     struct mailbox m;
@@ -516,6 +586,7 @@ int main(void) {
         cmocka_unit_test(check_exact_leaves_no_memory),
         cmocka_unit_test(check_trie_shares_callers),
         cmocka_unit_test(check_trie_marks_what_was_cut),
+        cmocka_unit_test(check_trie_finds_a_stack_by_a_like_one),
         cmocka_unit_test(check_trie_parents_come_first),
         cmocka_unit_test(check_trie_is_bounded),
         cmocka_unit_test(check_queue_drops_the_oldest_notification),
@@ -527,6 +598,7 @@ int main(void) {
         cmocka_unit_test(check_peer_tells_what_was_dropped),
         cmocka_unit_test(check_lost_samples_are_begun_again),
         cmocka_unit_test(check_mailbox_is_bounded),
+        cmocka_unit_test(check_who_leaves_is_answered_last),
         cmocka_unit_test(check_interval_keeps_the_budget),
         cmocka_unit_test(check_cost_forgives_one_and_believes_many),
         cmocka_unit_test(check_meter_looks_at_the_last_seconds),

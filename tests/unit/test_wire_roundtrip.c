@@ -57,7 +57,8 @@ static void check_streams(void **state) {
         struct wire_subscribe in = {.stream = (enum wire_stream)i,
                                     .rate_hz = 0.5 + i,
                                     .mode = (enum model_sampling)i,
-                                    .budget_pct = 0.25 * i},
+                                    .budget_pct = 0.25 * i,
+                                    .batch_s = 1.5 * i},
                               out;
         assert_int_equal(wire_put_subscribe(&b, 3, &in), 0);
         struct wire_message *m = parse(&b);
@@ -66,6 +67,7 @@ static void check_streams(void **state) {
         assert_true(out.rate_hz == in.rate_hz);
         assert_int_equal(out.mode, in.mode);
         assert_true(out.budget_pct == in.budget_pct); /* 0: no wish */
+        assert_true(out.batch_s == in.batch_s);
         wire_message_free(m);
 
         enum wire_stream s;
@@ -90,6 +92,12 @@ static void check_streams(void **state) {
     struct wire_message *unbounded = parse(&b);
     assert_int_equal(wire_get_subscribe(unbounded, &endless, &e), -1);
     assert_non_null(strstr(e.text, "budget_pct"));
+    wire_message_free(unbounded);
+    struct wire_subscribe never = {.stream = WIRE_STREAM_SAMPLES, .rate_hz = 1, .batch_s = INFINITY};
+    assert_int_equal(wire_put_subscribe(&b, 3, &never), 0);
+    unbounded = parse(&b);
+    assert_int_equal(wire_get_subscribe(unbounded, &never, &e), -1);
+    assert_non_null(strstr(e.text, "batch_s"));
     wire_message_free(unbounded);
     struct wire_subscribe nowhere = {.stream = WIRE_STREAM_UNKNOWN, .rate_hz = 1}, out;
     assert_int_equal(wire_put_subscribe(&b, 3, &nowhere), 0);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sampler_internal: what sampler.c and sampler_plan.c share: the sampler, and what there is for it to do.
+ *
+ * Everything belongs to the sampler's thread.
+ */
+#ifndef AGENT_SAMPLER_INTERNAL_H
+#define AGENT_SAMPLER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/account.h"
+#include "agent/ask.h"
+#include "agent/complete.h"
+#include "agent/exact.h"
+#include "agent/mailbox.h"
+#include "agent/presence.h"
+#include "agent/profile.h"
+#include "agent/spending.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/cost.h"
+#include "base/err.h"
+#include "pystack/pystack.h"
+
+#define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
+#define SAMPLER_NEVER MAILBOX_FOREVER
+
+struct sampler {
+    struct mailbox *mailbox;
+    void (*wake)(void *arg);
+    void *arg;
+    pthread_t thread;
+    struct pystack *ps;
+    uint64_t opened_ns; /* last try */
+    struct presence presence;
+    struct err ps_error;
+    struct profile profile;
+    struct complete complete;
+    struct cost snapshot_cost;
+    struct spending spending; /* on samples */
+    struct cost_meter meter;
+    struct cost_pace pace;
+    uint64_t tick_due_ns, flush_due_ns; /* SAMPLER_NEVER when nobody samples */
+    uint64_t batch_ns;                  /* time between two batches */
+    uint64_t passed_ns[PROFILE_PENDING - 1]; /* ticks before that at tick_due_ns, at which nobody looks */
+    size_t n_passed;
+    uint32_t planned;                   /* the mailbox's count of changes at the last whole plan, */
+    bool replan;                        /* which does not hold any more for a reason of our own */
+    struct account_stack stack;
+    uint64_t snapshots, read_errors, limit_hits;
+    struct exact_stats signals;
+    bool
+        exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
+    struct err exact_error;
+    bool stretched_snapshots, stretched_samples;
+    struct config config; /* as the job's environment has it */
+    struct err config_error;
+    double budget_pct; /* for everything this thread and the handlers do */
+    struct cost_meter own_meter;
+};
+
+/* What there is to do now, copied from the mailbox. */
+struct sampler_plan {
+    struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
+    bool hello, threads, tick, flush, poke;
+    bool complete;            /* something that waits for the python worker is ready or late */
+    bool quiet;               /* no stream is left: nothing stays armed */
+    bool leave;               /* somebody wants no more samples */
+    bool gentle;              /* somebody wants no signals to be sent */
+    struct ask_wishes wishes; /* for the snapshot */
+    bool native_samples;
+    double sample_hz, snapshot_hz; /* the fastest of each stream */
+    double batch_s;                /* the shortest time between batches that is wanted; 0: nobody minds */
+    uint64_t next_ns;
+};
+
+/* What there is to do at `now`, and when there is something next. With the mailbox locked; `plan` is the last one. */
+void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t now);
+bool sampler_is_idle(const struct sampler_plan *plan);
+
+#endif
