@@ -32,8 +32,9 @@
 #define SERVER_MAX_FDS 64
 #define SERVER_MAX_CONNECTIONS (MAILBOX_SLOTS + 8) /* some may still be shaking hands */
 #define SERVER_RX_BYTES 4096
-#define SERVER_TX_BYTES (256 * 1024) /* in one call of the kernel at most; else it would be as SERVER_RX_BYTES */
-#define SERVER_HANDSHAKE_S 5                /* to become a WebSocket, and then to say hello */
+#define SERVER_TX_BYTES                                                                                      \
+    (256 * 1024)             /* in one call of the kernel at most; else it would be as SERVER_RX_BYTES */
+#define SERVER_HANDSHAKE_S 5 /* to become a WebSocket, and then to say hello */
 #define SERVER_BYE_US (500 * LWS_US_PER_MS) /* for goodbyes to be read */
 #define SERVER_REAP_US (5 * LWS_US_PER_MS)
 #define SERVER_PAUSE_US LWS_US_PER_SEC /* after accept failed for want of descriptors or memory */

@@ -200,7 +200,6 @@ static void peer_drop_samples(struct peer *p, struct queue_item *first) {
     mailbox_count_dropped(p->mailbox, lost);
 }
 
-
 enum peer_verdict peer_accept(struct peer *p, struct queue_item *item) {
     enum mailbox_batch batch = MAILBOX_CURRENT;
     if (item->kind == QUEUE_SAMPLES)

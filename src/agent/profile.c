@@ -20,9 +20,11 @@
     (5 * CLOCK_NS_PER_S)        /* longest time the list of threads is believed, for names: this, */
 #define PROFILE_LIST_SHARE 5000 /* or so many times what reading it takes */
 #define PROFILE_MANY_IDLE 48    /* so many are not looked at at every tick, */
-#define PROFILE_MARKS_NS (100 * CLOCK_NS_PER_MS) /* the list's marks are looked at as often as this in any case, */
+#define PROFILE_MARKS_NS                                                                                     \
+    (100 * CLOCK_NS_PER_MS) /* the list's marks are looked at as often as this in any case, */
 #define PROFILE_RESTLESS_NS (5 * CLOCK_NS_PER_S) /* and at every tick for so long after it was another */
-#define PROFILE_REST_NS (2 * CLOCK_NS_PER_S) /* nobody has run for so long: nobody runs in a moment, as a rule */
+#define PROFILE_REST_NS                                                                                      \
+    (2 * CLOCK_NS_PER_S)     /* nobody has run for so long: nobody runs in a moment, as a rule */
 #define PROFILE_IDLE_NS 1500 /* CPU time that no thread can wake up, run Python and sleep again in */
 #define PROFILE_NAME_NS (5 * CLOCK_NS_PER_S) /* the same of a native name */
 

@@ -22,9 +22,9 @@
 #include "base/trie.h"
 #include "pystack/pystack.h"
 
-#define PROFILE_PENDING 4  /* ticks in a row at which nobody looks whether idle threads ran, */
+#define PROFILE_PENDING 4 /* ticks in a row at which nobody looks whether idle threads ran, */
 #define PROFILE_WAIT_NS (50 * CLOCK_NS_PER_MS) /* and the time that they may take */
-#define PROFILE_BATCH 8000 /* samples */
+#define PROFILE_BATCH 8000                     /* samples */
 
 struct profile_thread {
     struct pystack_thread py; /* name is NULL: see below */
@@ -61,10 +61,11 @@ struct profile {
     size_t n_ended, cap_ended;
     struct model_sample *samples;
     size_t n_samples;
-    uint64_t idle_cpu_ns;    /* CPU time of all that is not active, as of the last look at every clock */
-    uint64_t others_cpu_ns;  /* of the agent's other threads, as of the last look at theirs */
-    uint64_t moved_ns;       /* when one had run last that we looked at */
-    uint64_t marked_ns, restless_ns; /* when the list's marks were looked at last, and were others than before */
+    uint64_t idle_cpu_ns;   /* CPU time of all that is not active, as of the last look at every clock */
+    uint64_t others_cpu_ns; /* of the agent's other threads, as of the last look at theirs */
+    uint64_t moved_ns;      /* when one had run last that we looked at */
+    uint64_t marked_ns,
+        restless_ns;         /* when the list's marks were looked at last, and were others than before */
     uint64_t idle_looked_ns; /* when that was compared last */
     double pending[PROFILE_PENDING]; /* timestamps of ticks since, at which idle threads have no sample yet */
     size_t n_pending;

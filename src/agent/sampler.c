@@ -327,8 +327,7 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
     }
     spending_tick(&s->spending, sampler_signals_ns(s));
     double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
-    double budget =
-        budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, s->batch_ns));
+    double budget = budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, s->batch_ns));
     uint64_t mean = cost_interval_ns(&s->spending.tick, wanted, budget, &s->stretched_samples);
     if (mean > SAMPLER_SLOWEST_NS && mean > wanted)
         mean = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;

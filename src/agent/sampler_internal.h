@@ -44,12 +44,12 @@ struct sampler {
     struct spending spending; /* on samples */
     struct cost_meter meter;
     struct cost_pace pace;
-    uint64_t tick_due_ns, flush_due_ns; /* SAMPLER_NEVER when nobody samples */
-    uint64_t batch_ns;                  /* time between two batches */
+    uint64_t tick_due_ns, flush_due_ns;      /* SAMPLER_NEVER when nobody samples */
+    uint64_t batch_ns;                       /* time between two batches */
     uint64_t passed_ns[PROFILE_PENDING - 1]; /* ticks before that at tick_due_ns, at which nobody looks */
     size_t n_passed;
-    uint32_t planned;                   /* the mailbox's count of changes at the last whole plan, */
-    bool replan;                        /* which does not hold any more for a reason of our own */
+    uint32_t planned; /* the mailbox's count of changes at the last whole plan, */
+    bool replan;      /* which does not hold any more for a reason of our own */
     struct account_stack stack;
     uint64_t snapshots, read_errors, limit_hits;
     struct exact_stats signals;

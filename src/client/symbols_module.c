@@ -12,6 +12,7 @@
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,6 +277,22 @@ static size_t module_inlined(struct symbols_file *f, uint64_t at, struct symbol 
     return n;
 }
 
+/* Is there code at the file's own `address`? What a linker has thrown away keeps its lines, which are then said to be at 0. */
+static bool module_has_code_at(const struct symbols_file *f, uint64_t address) {
+    GElf_Addr bias;
+    Elf *elf = dwfl_module_getelf(f->module, &bias);
+    size_t n = 0;
+    if (!elf || elf_getphdrnum(elf, &n) != 0)
+        return false;
+    for (size_t i = 0; i < n && i <= INT_MAX; i++) {
+        GElf_Phdr segment;
+        if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_LOAD && (segment.p_flags & PF_X) &&
+            address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_memsz)
+            return true;
+    }
+    return false;
+}
+
 size_t symbols_module_find(struct symbols_module *m, uint64_t address, struct symbol *list,
                            struct arena *text, enum native_role *role) {
     struct symbols_file *f = m->file;
@@ -293,7 +310,7 @@ size_t symbols_module_find(struct symbols_module *m, uint64_t address, struct sy
         list[0].func = module_keep_name(symbol, text);
         return 1; /* its place in the source says nothing */
     }
-    Dwfl_Line *where = dwfl_module_getsrc(f->module, at);
+    Dwfl_Line *where = module_has_code_at(f, address) ? dwfl_module_getsrc(f->module, at) : NULL;
     if (where)
         file = arena_strdup(text, dwfl_lineinfo(where, NULL, &line, NULL, NULL, NULL));
     size_t n = where ? module_inlined(f, at, list, text, &file, &line) : 0;
