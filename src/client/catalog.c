@@ -127,15 +127,15 @@ const struct catalog_table *catalog_find(const struct catalog *c, const char *na
 static const char *catalog_cost_text(enum ring_cost cost) {
     switch (cost) {
     case RING_COST_ALWAYS:
-        return "always collected";
+        return "always";
     case RING_COST_STEPS:
-        return "collected each step";
+        return "each step";
     case RING_COST_PROBE:
-        return "collected on request";
+        return "on request";
     case RING_COST_NOW:
         break;
     }
-    return "made when read";
+    return "when read";
 }
 
 static const char *catalog_type_text(enum ring_type type) {
@@ -174,8 +174,8 @@ static struct rowset *catalog_rows(const char *const *names, const char *const *
 }
 
 struct rowset *catalog_list_tables(const struct catalog *c) {
-    static const char *const names[] = {"table", "rows", "size", "oldest", "newest", "cost", "one row is"};
-    static const char *const types[] = {"text", "integer", "", "timestamp", "timestamp", "text", "text"};
+    static const char *const names[] = {"table", "one row is", "made", "rows", "size", "oldest", "newest"};
+    static const char *const types[] = {"text", "text", "text", "integer", "", "timestamp", "timestamp"};
     struct rowset *r = catalog_rows(names, types, 7, c->n_tables);
     for (size_t i = 0; r && i < c->n_tables; i++) {
         const struct catalog_table *t = &c->tables[i];
@@ -184,14 +184,14 @@ struct rowset *catalog_list_tables(const struct catalog *c) {
             break;
         if (t->cost != RING_COST_NOW) {
             text_human_bytes(size, sizeof size, (int64_t)t->bytes);
-            rowset_put_int(r, 1, (int64_t)t->rows);
-            if (catalog_put(r, 2, size) != 0)
+            rowset_put_int(r, 3, (int64_t)t->rows);
+            if (catalog_put(r, 4, size) != 0)
                 break;
         }
-        rowset_put_real(r, 3, t->oldest);
-        rowset_put_real(r, 4, t->newest);
-        if (catalog_put(r, 0, t->name) != 0 || catalog_put(r, 5, catalog_cost_text(t->cost)) != 0 ||
-            catalog_put(r, 6, t->help) != 0)
+        rowset_put_real(r, 5, t->oldest);
+        rowset_put_real(r, 6, t->newest);
+        if (catalog_put(r, 0, t->name) != 0 || catalog_put(r, 2, catalog_cost_text(t->cost)) != 0 ||
+            catalog_put(r, 1, t->help) != 0)
             break;
     }
     return r;

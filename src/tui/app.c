@@ -19,6 +19,7 @@ struct app *app_new(const struct app_config *config) {
     a->mouse = config->mouse;
     a->cursor_row = a->footer_row = -1;
     data_init(&a->data);
+    app_query_init(&a->query);
     app_push(a, config->pick ? &screen_picker : &screen_threads);
     if (a->n_screens == 0) {
         app_free(a);
@@ -35,6 +36,7 @@ void app_free(struct app *a) {
     app_drop_screens(a);
     target_list_free(a->processes, a->n_processes);
     data_fini(&a->data);
+    app_query_fini(&a->query);
     free(a);
 }
 
@@ -110,7 +112,7 @@ void app_message(struct app *a, bool is_bad, const char *fmt, ...) {
     a->dirty = true;
 }
 
-static void app_update_screens(struct app *a) {
+void app_update_screens(struct app *a) {
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->update)
             a->screens[i].def->update(a->screens[i].state, a);
@@ -145,6 +147,7 @@ void app_set_pid(struct app *a, pid_t pid) {
     a->came_from = started == pid ? 0 : before;
     data_fini(&a->data);
     data_init(&a->data);
+    app_query_forget(&a->query);
     app_update_screens(a);
 }
 
@@ -203,7 +206,15 @@ struct app_wishes app_take_wishes(struct app *a) {
 
 int app_exit_status(const struct app *a) { return data_is_over(&a->data) ? ERR_LOST : 0; }
 
+void app_tick(struct app *a) {
+    for (int i = 0; i < a->n_screens; i++)
+        if (a->screens[i].def->tick)
+            a->screens[i].def->tick(a->screens[i].state, a);
+}
+
 bool app_needs_tick(const struct app *a) {
+    if (app_query_needs_tick(a))
+        return true;
     if (a->n_screens && a->screens[0].def == &screen_picker)
         return false;
     if (data_is_over(&a->data))
@@ -228,15 +239,20 @@ void app_step_delay(struct app *a, int step) {
 
 /* ---- actions ---- */
 
+void app_prompt(struct app *a, enum action what, const char *label, const char *text) {
+    prompt_start(&a->prompt, label, text);
+    a->prompt_for = what;
+    a->prompt_failed = false;
+    a->dirty = true;
+}
+
 static void app_open_prompt(struct app *a, enum action what) {
     struct app_screen *s = app_top(a);
     if (!s->def->typed)
         return;
     const char *before = s->def->typed_before ? s->def->typed_before(s->state, what) : "";
-    prompt_start(&a->prompt,
-                 what == ACTION_FILTER ? "Filter: " : "Search: ", what == ACTION_FILTER ? before : "");
-    a->prompt_for = what;
-    a->prompt_failed = false;
+    bool is_filter = what == ACTION_FILTER;
+    app_prompt(a, what, is_filter ? "Filter: " : "Search: ", is_filter ? before : "");
 }
 
 static void app_close(struct app *a) {
@@ -302,6 +318,9 @@ void app_act(struct app *a, enum action action) {
         return;
     for (const struct screen_opening *o = screen_openings; o->action; o++)
         if (o->action == action) {
+            /* Screens with a number stand side by side over the first one; as it was left, each. */
+            while (o->def->is_kept && a->n_screens > 1)
+                app_pop(a);
             app_push(a, o->def);
             return;
         }
@@ -328,17 +347,29 @@ static void app_prompt_result(struct app *a, enum prompt_result result) {
 
 void app_key(struct app *a, uint32_t key) {
     a->dirty = true;
+    struct app_screen *s = app_top(a);
+    enum action action = action_find(screen_context(s->def, s->state), key);
     if (a->prompt_for && !a->too_small) {
-        app_prompt_result(a, prompt_key(&a->prompt, key));
+        enum action what = a->prompt_for;
+        if (action == what && key > INPUT_SPECIAL) {
+            bool found = s->def->typed(s->state, a, what, a->prompt.text, SCREEN_AGAIN);
+            a->prompt_failed = !found && *a->prompt.text;
+        } else
+            app_prompt_result(a, prompt_key(&a->prompt, key));
         return;
     }
     a->message[0] = '\0';
-    struct app_screen *s = app_top(a);
-    enum action action = action_find(screen_context(s->def, s->state), key);
+    if (a->too_small &&
+        (key == 'q' || key == INPUT_CTRL + 'c')) { /* it says so, whatever the letter means elsewhere */
+        a->wishes.quit = true;
+        return;
+    }
     if (action) {
         app_act(a, action);
         return;
     }
+    if (s->def->key && !a->too_small && s->def->key(s->state, a, key))
+        return;
     char name[32];
     input_key_name(key, name, sizeof name);
     app_message(a, false, "%s does nothing here: press ? for the keys", name);
@@ -367,8 +398,13 @@ void app_input(struct app *a, const struct input_event *e) {
         app_mouse(a, e);
         break;
     case INPUT_EVENT_PASTE:
-        if (!a->prompt_for)
-            break; /* pasted text is no keys */
+        if (!a->prompt_for) { /* pasted text is no keys */
+            struct app_screen *s = app_top(a);
+            if (s->def->paste && !a->too_small)
+                s->def->paste(s->state, a, e->text);
+            a->dirty = true;
+            break;
+        }
         prompt_paste(&a->prompt, e->text);
         app_prompt_result(a, PROMPT_CHANGED);
         a->dirty = true;

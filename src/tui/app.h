@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "client/target.h"
+#include "tui/app_query.h"
 #include "tui/data.h"
 #include "tui/input.h"
 #include "tui/screen.h"
@@ -86,6 +87,8 @@ struct app {
     pid_t pid;        /* of the target, as seen from here; 0 unknown */
     pid_t came_from;  /* > 0: the process that the target was opened from, as its child */
 
+    struct app_query query;
+
     struct app_wishes wishes;
     bool dirty;
 };
@@ -126,6 +129,15 @@ void app_draw(struct app *a, struct grid *g);
 
 /* Does what is drawn change by time alone (an age, a countdown)? */
 bool app_needs_tick(const struct app *a);
+
+/* Time went by: what is due is done. */
+void app_tick(struct app *a);
+
+/* Ask for a line, beginning with `text`; the screen gets it by `typed`. */
+void app_prompt(struct app *a, enum action what, const char *label, const char *text);
+
+/* All open screens look at the data again. */
+void app_update_screens(struct app *a);
 
 /* Is the stream of samples to come now? */
 bool app_wants_samples(const struct app *a);

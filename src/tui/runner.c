@@ -15,6 +15,7 @@
 #include "client/loop.h"
 #include "tui/attach.h"
 #include "tui/lister.h"
+#include "tui/runner_query.h"
 #include "tui/term/term.h"
 
 #define RUNNER_FRAME_US 33000ULL  /* least time between a painting and one for new data */
@@ -38,6 +39,7 @@ struct runner {
     struct lister *lister;     /* NULL: a target was named */
     struct children *children; /* of the target */
     struct attach attach;
+    struct runner_query query;
     int signal_fd;
     bool sampling;         /* samples are subscribed to */
     bool moved;            /* the target is another than the one it began with */
@@ -121,6 +123,14 @@ static void runner_on_tick(void *arg) {
     runner_set_time(r);
     if (app_needs_tick(r->app))
         r->app->dirty = true;
+    app_tick(r->app);
+    runner_query_grant(&r->query);
+    runner_want_paint(r);
+}
+
+static void runner_on_answer(void *arg) {
+    struct runner *r = arg;
+    runner_set_time(r);
     runner_want_paint(r);
 }
 
@@ -275,6 +285,7 @@ static int runner_open_session(struct runner *r, const struct session_address *a
         .on_reply = runner_on_reply,
     };
     app_set_pid(r->app, addr->pid);
+    runner_query_set_target(&r->query, addr);
     r->session = session_new(r->loop, addr, &handler, r, e);
     if (!r->session)
         return -1;
@@ -360,6 +371,7 @@ static void runner_suspend(struct runner *r) {
 /* Do what the app asks for. */
 static void runner_grant(struct runner *r) {
     runner_ask_details(r);
+    runner_query_grant(&r->query);
     struct app_wishes w = app_take_wishes(r->app);
     if (w.quit) {
         runner_stop(r);
@@ -410,12 +422,10 @@ static void runner_on_signal(void *arg) {
         case SIGTSTP:
             runner_suspend(r);
             break;
-        case SIGINT:
-            if (r->app->prompt_for) {
-                app_key(r->app, INPUT_CTRL + 'c');
-                break;
-            }
-            runner_stop(r);
+        case SIGINT: /* the terminal makes it of ctrl-c */
+            runner_set_time(r);
+            app_key(r->app, INPUT_CTRL + 'c');
+            runner_grant(r);
             break;
         default: /* TERM, HUP */
             runner_stop(r);
@@ -450,6 +460,7 @@ static int runner_init(struct runner *r, struct err *e) {
     r->loop = loop_new(e);
     if (!r->loop)
         return -1;
+    r->query = (struct runner_query){.loop = r->loop, .app = r->app, .answered = runner_on_answer, .arg = r};
     r->paint = loop_timer_new(r->loop, runner_on_paint, r, e);
     r->open = r->paint ? loop_timer_new(r->loop, runner_on_open, r, e) : NULL;
     r->tick = r->open ? loop_timer_new(r->loop, runner_on_tick, r, e) : NULL;
@@ -473,6 +484,7 @@ static int runner_init(struct runner *r, struct err *e) {
 
 static void runner_fini(struct runner *r) {
     term_close(r->term);
+    runner_query_set_target(&r->query, NULL);
     runner_close_session(r);
     loop_unwatch(r->input);
     loop_unwatch(r->signals);

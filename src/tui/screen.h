@@ -20,8 +20,8 @@
 
 struct app;
 
-/* How a typed line reaches a screen. */
-enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL };
+/* How a typed line reaches a screen. SCREEN_AGAIN: the key that opened the prompt was pressed in it. */
+enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL, SCREEN_AGAIN };
 
 struct screen_def {
     const char *name;                           /* as in docs and tests */
@@ -42,13 +42,22 @@ struct screen_def {
     /* Do an action; false when it is not for this screen. */
     bool (*act)(void *state, struct app *app, enum action action);
 
+    /* A key that is no action there: text that is typed. False when it is nothing. */
+    bool (*key)(void *state, struct app *app, uint32_t key);
+
+    /* Text that is pasted while no prompt is open. */
+    void (*paste)(void *state, struct app *app, const char *text);
+
+    /* Time went by. */
+    void (*tick)(void *state, struct app *app);
+
     /* A click or wheel inside the area last drawn; false when it means nothing there. */
     bool (*mouse)(void *state, struct app *app, const struct input_event *e);
 
     /* The data changed. */
     void (*update)(void *state, struct app *app);
 
-    /* Search (ACTION_SEARCH) or filter (ACTION_FILTER) text; true when something matches. */
+    /* Text of a prompt: search (ACTION_SEARCH), filter (ACTION_FILTER), or what the screen asked for; true when something matches. */
     bool (*typed)(void *state, struct app *app, enum action what, const char *text, enum screen_typed phase);
 
     /* What the prompt starts with when the filter is edited. */

@@ -57,6 +57,13 @@
     X(ROLE_BANNER, "banner", "a line across the screen that must be seen")                                   \
     X(ROLE_FOOTER_KEY, "footer.key", "keys in the last line")                                                \
     X(ROLE_FOOTER_LABEL, "footer.label", "what they do")                                                     \
+    X(ROLE_SQL_KEYWORD, "sql.keyword", "SELECT, FROM, ...")                                                  \
+    X(ROLE_SQL_FUNCTION, "sql.function", "a function in a query")                                            \
+    X(ROLE_SQL_STRING, "sql.string", "a text in a query")                                                    \
+    X(ROLE_SQL_NUMBER, "sql.number", "a number in a query")                                                  \
+    X(ROLE_SQL_COMMENT, "sql.comment", "a comment in a query")                                               \
+    X(ROLE_SQL_ERROR, "sql.error", "where a query is wrong")                                                 \
+    X(ROLE_SQL_NULL, "sql.null", "a value that is not there")                                                \
     X(ROLE_PROMPT, "prompt", "the line that is typed")                                                       \
     X(ROLE_PROMPT_FAILED, "prompt.failed", "the same when nothing matches")                                  \
     X(ROLE_HELP_GROUP, "help.group", "headings of the help")                                                 \

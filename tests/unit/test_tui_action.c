@@ -113,10 +113,14 @@ static void test_every_key_is_dispatched(void **state) {
             for (size_t i = 0; (d->contexts & ACTION_IN(c)) && i < ACTION_MAX_KEYS && d->keys[i]; i++) {
                 struct app *a =
                     c == CONTEXT_PICKER ? fixture_picker(false) : fixture_app(FIXTURE_NORMAL, 3, false);
-                fixture_press(a, c == CONTEXT_STACK  ? "Enter"
-                                 : c == CONTEXT_TOP  ? "4"
-                                 : c == CONTEXT_HELP ? "?"
-                                                     : "");
+                fixture_press(a, c == CONTEXT_STACK          ? "Enter"
+                                 : c == CONTEXT_TOP          ? "4"
+                                 : c == CONTEXT_SQL_EDIT     ? "7"
+                                 : c == CONTEXT_SQL_COMPLETE ? "7 Tab"
+                                 : c == CONTEXT_SQL_SHEET    ? "7 F4"
+                                 : c == CONTEXT_HELP         ? "?"
+                                                             : "");
+                assert_int_equal(screen_context(app_top(a)->def, app_top(a)->state), c);
                 fixture_press(a, d->keys[i]);
                 assert_null(strstr(a->message, "does nothing"));
                 app_free(a);

@@ -18,6 +18,7 @@
 #include "unit/tui_capture.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_sql.h"
 
 struct scene {
     const char *name;
@@ -141,6 +142,63 @@ static struct app *scene_top_empty(bool ascii) {
     return a;
 }
 
+static struct app *scene_sql(bool ascii) { return sql_fixture_app(ascii); }
+
+static struct app *scene_sql_result(bool ascii) {
+    struct app *a = sql_fixture_app(ascii);
+    sql_fixture_paste(a,
+                      "SELECT timestamp, tid, thread, share, fold(stack_id) AS stack\nFROM python.samples\n"
+                      "WHERE thread <> 'loader-1' LIMIT 40; -- the newest");
+    fixture_press(a, "Enter");
+    sql_fixture_answer(a, sql_fixture_rows(40), 0.0123);
+    fixture_press(a, "Esc j j Right Right Right s b");
+    return a;
+}
+
+static struct app *scene_sql_complete(bool ascii) {
+    struct app *a = sql_fixture_app(ascii);
+    sql_fixture_paste(a, "SELECT * FROM python.samples WHERE t");
+    fixture_press(a, "Tab Down");
+    return a;
+}
+
+static struct app *scene_sql_error(bool ascii) {
+    struct app *a = sql_fixture_app(ascii);
+    sql_fixture_paste(a, "SELECT thread, count(*)\nFROM python.samples\nGROUP BY thred;");
+    fixture_press(a, "Enter");
+    sql_fixture_fail(a, "no such column: thred (line 3, column 10)", 53);
+    return a;
+}
+
+static struct app *scene_sql_vertical(bool ascii) {
+    struct app *a = scene_sql_result(ascii);
+    fixture_press(a, "x / \"evil Enter");
+    return a;
+}
+
+static struct app *scene_sql_figures(bool ascii) {
+    struct app *a = scene_sql_result(ascii);
+    fixture_press(a, "F");
+    return a;
+}
+
+static struct app *scene_sql_saved(bool ascii) {
+    struct app *a = sql_fixture_app(ascii);
+    fixture_press(a, "F2 j j");
+    return a;
+}
+
+static struct app *scene_sql_gone(bool ascii) {
+    struct app *a = scene_sql_result(ascii);
+    struct err why = {ERR_LOST, "process 4242 has ended"};
+    app_set_state(a, SESSION_LOST, &why, 0);
+    (void)snprintf(a->query.note, sizeof a->query.note,
+                   "no history of process 4242: no agent collects it; "
+                   "tables of what is now can be read");
+    a->query.answer.is_past = true;
+    return a;
+}
+
 static struct app *scene_picker(bool ascii) { return fixture_picker(ascii); }
 
 static struct app *scene_picker_refused(bool ascii) {
@@ -195,6 +253,14 @@ static const struct scene scenes[] = {
     {"top-calls", scene_top_calls},
     {"top-lines", scene_top_lines},
     {"top-empty", scene_top_empty},
+    {"sql", scene_sql},
+    {"sql-result", scene_sql_result},
+    {"sql-complete", scene_sql_complete},
+    {"sql-error", scene_sql_error},
+    {"sql-vertical", scene_sql_vertical},
+    {"sql-figures", scene_sql_figures},
+    {"sql-saved", scene_sql_saved},
+    {"sql-gone", scene_sql_gone},
     {"picker", scene_picker},
     {"picker-refused", scene_picker_refused},
     {"picker-empty", scene_picker_empty},
@@ -228,6 +294,11 @@ static const struct look looks[] = {
     {"100x30", "xterm-256color", NULL, NULL, false, 30, 100, "top"},
     {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "top"},
     {"40x12-mono", "xterm-256color", "never", NULL, false, 12, 40, "top"},
+    {"80x24-16", "xterm-256color", "16", NULL, false, 24, 80, "sql-result"},
+    {"80x24-light", "xterm-256color", NULL, "light", false, 24, 80, "sql-result"},
+    {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "sql-result"},
+    {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "sql-result"},
+    {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "sql-complete"},
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "picker"},
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "help"},
 };

@@ -13,7 +13,7 @@
 #include "tui/screens/top_rows.h"
 #include "tui/widgets/list.h"
 
-#define HELP_MAX_LINES 160
+#define HELP_MAX_LINES 320
 #define HELP_KEY_COLS 20
 #define HELP_WHEEL 3
 

@@ -112,6 +112,8 @@ static uint32_t term_key_escape(struct term_keys *k) {
         return INPUT_ESC;
     if (rc == OK && ch > ' ' && ch != 127)
         return INPUT_ALT | ch;
+    if (rc == OK && (ch == '\r' || ch == '\n' || ch == 127 || ch == 8))
+        return INPUT_ALT | term_key_char(ch);
     k->has_next = true;
     k->next = ch;
     k->next_rc = rc;

@@ -50,6 +50,8 @@ enum glyph {
     GLYPH_SORT_UP,
     GLYPH_UNKNOWN,
     GLYPH_CURSOR,
+    GLYPH_BAR,
+    GLYPH_BAR_HALF,
     GLYPH_METER, /* nine steps from here */
     GLYPH_COUNT = GLYPH_METER + 9,
 };

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saved: see saved.h. */
+#include "client/saved.h"
+
+#include <string.h>
+
+#define SAVED_BYTES ((size_t)256 * 1024)
+
+const struct saved_query saved_queries[] = {
+    {"hot functions", "Which functions did most of the work in the last minute?",
+     "SELECT f.func, f.file, count(*) AS samples,\n"
+     "       round(100.0 * count(*) / sum(count(*)) OVER (), 1) AS percent\n"
+     "FROM python.samples s\n"
+     "JOIN python.stacks k ON k.stack_id = s.stack_id\n"
+     "JOIN python.frames f ON f.frame_id = k.frame_id\n"
+     "WHERE s.on_cpu AND s.timestamp > now() - interval '1 minute'\n"
+     "GROUP BY f.func, f.file ORDER BY samples DESC LIMIT 50;"},
+    {"hot lines", "Which lines?",
+     "SELECT f.func, f.file, f.lineno, count(*) AS samples\n"
+     "FROM python.samples s\n"
+     "JOIN python.stacks k ON k.stack_id = s.stack_id\n"
+     "JOIN python.frames f ON f.frame_id = k.frame_id\n"
+     "WHERE s.on_cpu AND s.timestamp > now() - interval '1 minute'\n"
+     "GROUP BY f.func, f.file, f.lineno ORDER BY samples DESC LIMIT 50;"},
+    {"stacks", "Which whole stacks were seen most in the last minute?",
+     "SELECT count(*) AS samples, thread, fold(stack_id) AS stack\n"
+     "FROM python.samples\n"
+     "WHERE timestamp > now() - interval '1 minute'\n"
+     "GROUP BY thread, stack_id ORDER BY samples DESC LIMIT 50;"},
+    {"busy threads", "Which threads run, and which wait for the GIL?",
+     "SELECT thread, tid, count(*) AS samples,\n"
+     "       round(100.0 * sum(on_cpu) / count(*), 1) AS on_cpu_percent,\n"
+     "       round(100.0 * sum(gil = 'held') / count(*), 1) AS gil_percent,\n"
+     "       round(100.0 * sum(gil = 'waiting') / count(*), 1) AS gil_wait_percent\n"
+     "FROM python.samples\n"
+     "WHERE timestamp > now() - interval '1 minute'\n"
+     "GROUP BY tid, thread ORDER BY on_cpu_percent DESC;"},
+    {"now", "What is every thread doing this moment?",
+     "SELECT thread, tid, depth, func, file, lineno\n"
+     "FROM python.backtrace ORDER BY tid, depth;"},
+    {"threads", "Which threads are there, and in which state?",
+     "SELECT name, native_name, tid, state, on_cpu, gil, cpu_pct, func, file, lineno\n"
+     "FROM python.threads ORDER BY cpu_pct DESC;"},
+    {"native threads", "What do the threads without Python do?",
+     "SELECT native_name, tid, state, cpu_pct, wchan\n"
+     "FROM system.threads ORDER BY cpu_pct DESC;"},
+    {"memory", "How did its memory grow in the last hour, minute by minute?",
+     "SELECT date_trunc('minute', timestamp) AS minute, round(avg(rss_mb), 1) AS rss_mb,\n"
+     "       round(max(memory_mb), 1) AS most_mb, max(gc_objects) AS gc_objects\n"
+     "FROM memory_usage\n"
+     "WHERE timestamp > now() - interval '1 hour'\n"
+     "GROUP BY minute ORDER BY minute;"},
+    {"leak", "By how many MB an hour does its memory grow?",
+     "SELECT round(regr_slope(rss_mb, timestamp) * 3600, 2) AS mb_an_hour,\n"
+     "       round(min(rss_mb), 1) AS least_mb, round(max(rss_mb), 1) AS most_mb,\n"
+     "       human_time(max(timestamp) - min(timestamp)) AS seen_for\n"
+     "FROM memory_usage WHERE timestamp > now() - interval '30 minutes';"},
+    {"process", "What did it use, second by second, in the last five minutes?",
+     "SELECT timestamp, cpu_pct, human_bytes(rss_bytes) AS rss, threads, fds,\n"
+     "       read_bytes, written_bytes, throttled_s\n"
+     "FROM system.process_history\n"
+     "WHERE timestamp > now() - interval '5 minutes' ORDER BY timestamp DESC;"},
+    {"throttling", "Was it kept from running, or short of memory, by its cgroup?",
+     "SELECT max(throttled_s) - min(throttled_s) AS throttled_s,\n"
+     "       human_bytes(max(cgroup_memory_bytes)) AS used, human_bytes(max(cgroup_limit_bytes)) AS "
+     "may_use,\n"
+     "       human_bytes(max(swap_bytes)) AS swapped, max(major_faults) - min(major_faults) AS major_faults\n"
+     "FROM system.process_history WHERE timestamp > now() - interval '1 hour';"},
+    {"switches", "Which threads lost their CPU to others in the last minute?",
+     "SELECT coalesce(name, native_name) AS thread, tid,\n"
+     "       max(involuntary_switches) - min(involuntary_switches) AS taken_away,\n"
+     "       max(voluntary_switches) - min(voluntary_switches) AS given_up,\n"
+     "       round(avg(cpu_pct), 1) AS cpu_pct\n"
+     "FROM system.threads_history\n"
+     "WHERE timestamp > now() - interval '1 minute'\n"
+     "GROUP BY tid, name, native_name ORDER BY taken_away DESC;"},
+    {"garbage", "What does the garbage collector cost?",
+     "SELECT generation, count(*) AS collections, round(sum(duration_ms), 2) AS total_ms,\n"
+     "       round(avg(duration_ms), 3) AS mean_ms, round(max(duration_ms), 2) AS longest_ms,\n"
+     "       sum(collected) AS freed\n"
+     "FROM python.gc WHERE timestamp > now() - interval '10 minutes'\n"
+     "GROUP BY generation ORDER BY generation;"},
+    {"agent", "What does looking cost the job?",
+     "SELECT timestamp, round(overhead_pct, 3) AS overhead_pct, rate_hz, samples, torn, dropped,\n"
+     "       us_per_sample, human_bytes(rss_bytes) AS memory, clients\n"
+     "FROM probing.status ORDER BY timestamp DESC LIMIT 60;"},
+    {.name = NULL},
+};
+
+struct rowset *saved_list(void) {
+    static const char *const names[] = {"name", "answers", "query"};
+    struct rowset *r = rowset_new(3, 1000, SAVED_BYTES);
+    for (size_t i = 0; r && i < 3; i++)
+        if (rowset_name_column(r, i, names[i], "text") != 0) {
+            rowset_unref(r);
+            return NULL;
+        }
+    for (const struct saved_query *q = saved_queries; r && q->name; q++) {
+        const char *texts[] = {q->name, q->answers, q->sql};
+        if (rowset_add_row(r) != 0)
+            break;
+        for (size_t i = 0; i < 3; i++)
+            (void)rowset_put_text(r, i, SQL_TEXT, texts[i], strlen(texts[i]));
+    }
+    return r;
+}

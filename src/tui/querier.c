@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* querier: see querier.h. Between an ask and its answer, everything but `lock`, `open` and `stop` belongs to the thread. */
+#include "tui/querier.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "client/database.h"
+#include "tui/querier_export.h"
+
+#define QUERIER_STOP_S 1
+
+struct querier {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t asked;
+    bool has_thread, has_lock;
+    int fd;
+    bool busy;             /* of the caller: asked and not yet answered */
+    bool wanted, stop;     /* under the lock */
+    atomic_bool ending;    /* cancelled */
+    struct database *open; /* under the lock, for querier_cancel */
+    /* of what is under way */
+    enum querier_kind kind;
+    char *text;
+    struct querier_export exported;
+    struct querier_answer answer;
+    /* of the thread */
+    bool has_address;
+    struct session_address address;
+    struct database *db;
+};
+
+void querier_answer_fini(struct querier_answer *a) {
+    rowset_unref(a->rows);
+    catalog_free(a->catalog);
+    memset(a, 0, sizeof *a);
+}
+
+void querier_export_fini(struct querier_export *x) {
+    rowset_unref(x->rows);
+    free(x->order);
+    free(x->hidden);
+    memset(x, 0, sizeof *x);
+}
+
+/* ---- the thread ---- */
+
+static void querier_publish(struct querier *q, struct database *db) {
+    (void)pthread_mutex_lock(&q->lock);
+    q->open = db;
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
+/* Open the database if that is still to be done. 0, or -1 with the error. */
+static int querier_open(struct querier *q, struct err *e) {
+    if (q->db)
+        return 0;
+    q->db = database_open(e);
+    if (!q->db)
+        return -1;
+    if (q->has_address && database_add(q->db, &q->address, e) != 0) {
+        database_close(q->db);
+        q->db = NULL;
+        return -1;
+    }
+    querier_publish(q, q->db);
+    return 0;
+}
+
+/* Two columns of one name: the second is called NAME:2, as in exports. */
+static int querier_name_columns(struct rowset *rows, const struct sql_result *r) {
+    for (size_t i = 0; i < rows->n_columns; i++) {
+        char name[1024];
+        (void)snprintf(name, sizeof name, "%s", sql_result_name(r, i));
+        for (size_t k = 0, n = 2; k < i; k++)
+            if (strcmp(rows->columns[k].name, name) == 0) {
+                (void)snprintf(name, sizeof name, "%.900s:%zu", sql_result_name(r, i), n++);
+                k = (size_t)-1;
+            }
+        if (rowset_name_column(rows, i, name, sql_result_type(r, i)) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Take in the rows of one statement. */
+static int querier_read(struct querier *q, struct sql_result *r, struct err *e) {
+    struct querier_answer *a = &q->answer;
+    struct rowset *rows = rowset_new(sql_result_columns(r), QUERIER_MAX_ROWS, QUERIER_MAX_BYTES);
+    if (!rows || querier_name_columns(rows, r) != 0) {
+        rowset_unref(rows);
+        return err_set(e, ERR_FAILED, "out of memory for the result");
+    }
+    int rc;
+    while ((rc = sql_next(r, e)) > 0)
+        if (rowset_add_result(rows, r) != 0)
+            break;
+    a->truncated = rows->full;
+    a->lost += sql_result_lost(r);
+    if (rc < 0 || rows->n_columns == 0) {
+        rowset_unref(rows);
+        return rc < 0 ? -1 : 0;
+    }
+    rowset_unref(a->rows);
+    a->rows = rows;
+    return 0;
+}
+
+/* What was run becomes blanks: so that places in error messages are those of the whole text. */
+static void querier_blank(char *from, const char *to) {
+    for (; from < to; from++)
+        if (*from != '\n')
+            *from = ' ';
+}
+
+static int querier_run_all(struct querier *q, struct err *e) {
+    struct sql_query limits = {0};
+    struct querier_answer *a = &q->answer;
+    for (const char *tail = q->text; *tail; querier_blank(q->text, tail)) {
+        struct sql_error where = {.at = -1};
+        e->code = ERR_OK;
+        struct sql_result *r = database_begin(q->db, q->text, &limits, &tail, &where, e);
+        if (!r && e->code == ERR_OK)
+            break; /* blanks and comments */
+        int rc = r ? querier_read(q, r, e) : -1;
+        if (r)
+            sql_end(r);
+        if (rc != 0) {
+            a->error_at = where.at;
+            return -1;
+        }
+        a->statements++;
+    }
+    if (a->statements == 0)
+        return err_set(e, ERR_USAGE, "there is no statement to run");
+    return 0;
+}
+
+static void querier_work(struct querier *q) {
+    struct querier_answer *a = &q->answer;
+    uint64_t began = clock_mono_ns();
+    memset(a, 0, sizeof *a);
+    a->kind = q->kind;
+    a->error_at = -1;
+    if (q->kind == QUERIER_EXPORT) {
+        a->exported = q->exported.rows->n_rows;
+        if (querier_export_write(&q->exported, &q->ending, &a->error) == 0)
+            a->error.code = ERR_OK;
+    } else if (querier_open(q, &a->error) == 0 && database_refresh(q->db, &a->error) == 0) {
+        a->error.code = ERR_OK;
+        if (q->kind == QUERIER_RUN && !atomic_load(&q->ending) && querier_run_all(q, &a->error) == 0)
+            a->error.code = ERR_OK;
+        database_explain(q->db, &a->error);
+        a->catalog = catalog_of_session(database_sql(q->db));
+        a->is_past = database_is_past(q->db);
+        (void)snprintf(a->note, sizeof a->note, "%s", database_note(q->db));
+    }
+    a->cancelled = atomic_load(&q->ending);
+    if (a->error.code != ERR_OK || a->cancelled) { /* half a result is none */
+        rowset_unref(a->rows);
+        a->rows = NULL;
+    }
+    a->elapsed_s = (double)(clock_mono_ns() - began) / 1e9;
+}
+
+static void *querier_main(void *arg) {
+    struct querier *q = arg;
+    (void)pthread_mutex_lock(&q->lock);
+    for (;;) {
+        while (!q->wanted && !q->stop)
+            (void)pthread_cond_wait(&q->asked, &q->lock);
+        if (q->stop)
+            break;
+        q->wanted = false;
+        (void)pthread_mutex_unlock(&q->lock);
+        querier_work(q);
+        uint64_t one = 1;
+        ssize_t n = write(q->fd, &one, sizeof one);
+        (void)n; /* a counter that is full is readable already */
+        (void)pthread_mutex_lock(&q->lock);
+    }
+    q->open = NULL;
+    (void)pthread_mutex_unlock(&q->lock);
+    database_close(q->db);
+    q->db = NULL;
+    return NULL;
+}
+
+/* ---- the caller ---- */
+
+struct querier *querier_new(const struct session_address *addr, struct err *e) {
+    struct querier *q = calloc(1, sizeof *q);
+    sigset_t all, kept;
+    if (!q) {
+        (void)err_set(e, ERR_FAILED, "out of memory for queries");
+        return NULL;
+    }
+    q->has_address = addr != NULL;
+    if (addr)
+        q->address = *addr;
+    q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int rc = q->fd < 0 ? errno : pthread_mutex_init(&q->lock, NULL);
+    if (rc == 0) {
+        (void)pthread_cond_init(&q->asked, NULL);
+        q->has_lock = true;
+        (void)sigfillset(&all); /* signals are the loop's */
+        (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
+        rc = pthread_create(&q->thread, NULL, querier_main, q);
+        (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+    }
+    q->has_thread = rc == 0;
+    if (rc != 0) {
+        (void)err_set_errno(e, ERR_FAILED, rc, "cannot run queries");
+        querier_free(q);
+        return NULL;
+    }
+    return q;
+}
+
+int querier_fd(const struct querier *q) { return q->fd; }
+
+bool querier_is_busy(const struct querier *q) { return q->busy; }
+
+static int querier_ask(struct querier *q, enum querier_kind kind, const char *text, struct err *e) {
+    if (q->busy)
+        return err_set(e, ERR_FAILED, "a query runs: ctrl-c ends it");
+    free(q->text);
+    q->text = strdup(text);
+    if (!q->text)
+        return err_set(e, ERR_FAILED, "out of memory for the query");
+    q->kind = kind;
+    q->busy = true;
+    atomic_store(&q->ending, false);
+    (void)pthread_mutex_lock(&q->lock);
+    if (q->open)
+        database_arm(q->open);
+    q->wanted = true;
+    (void)pthread_cond_signal(&q->asked);
+    (void)pthread_mutex_unlock(&q->lock);
+    return 0;
+}
+
+int querier_look(struct querier *q, struct err *e) { return querier_ask(q, QUERIER_LOOK, "", e); }
+
+int querier_run(struct querier *q, const char *text, struct err *e) {
+    return querier_ask(q, QUERIER_RUN, text, e);
+}
+
+int querier_write(struct querier *q, struct querier_export *x, struct err *e) {
+    if (q->busy) {
+        querier_export_fini(x);
+        return err_set(e, ERR_FAILED, "a query runs: ctrl-c ends it");
+    }
+    querier_export_fini(&q->exported);
+    q->exported = *x;
+    memset(x, 0, sizeof *x);
+    return querier_ask(q, QUERIER_EXPORT, "", e);
+}
+
+void querier_cancel(struct querier *q) {
+    if (!q->busy)
+        return;
+    atomic_store(&q->ending, true);
+    (void)pthread_mutex_lock(&q->lock);
+    if (q->open)
+        database_cancel(q->open);
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
+bool querier_take(struct querier *q, struct querier_answer *out) {
+    uint64_t count;
+    if (!q->busy || read(q->fd, &count, sizeof count) != (ssize_t)sizeof count)
+        return false;
+    q->busy = false;
+    *out = q->answer;
+    memset(&q->answer, 0, sizeof q->answer);
+    querier_export_fini(&q->exported);
+    return true;
+}
+
+void querier_free(struct querier *q) {
+    struct timespec until;
+    if (!q)
+        return;
+    querier_cancel(q);
+    if (q->has_thread) {
+        (void)pthread_mutex_lock(&q->lock);
+        q->stop = true;
+        (void)pthread_cond_signal(&q->asked);
+        (void)pthread_mutex_unlock(&q->lock);
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += QUERIER_STOP_S;
+        if (pthread_timedjoin_np(q->thread, NULL, &until) != 0) {
+            (void)pthread_detach(q->thread);
+            return; /* what it still uses is left with it */
+        }
+    }
+    if (q->has_lock) {
+        (void)pthread_cond_destroy(&q->asked);
+        (void)pthread_mutex_destroy(&q->lock);
+    }
+    if (q->fd >= 0)
+        (void)close(q->fd);
+    querier_answer_fini(&q->answer);
+    querier_export_fini(&q->exported);
+    free(q->text);
+    free(q);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * querier: runs queries and writes exports on a thread of its own, for the SQL screen.
+ *
+ * The loop never waits: it asks, a descriptor becomes readable, it takes the answer. One thing at a time. The database is opened, used
+ * and closed by that thread alone. A thread that cannot be ended in time when the querier is freed is left to itself.
+ */
+#ifndef TUI_QUERIER_H
+#define TUI_QUERIER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "client/catalog.h"
+#include "client/rowset.h"
+#include "client/session.h"
+
+#define QUERIER_MAX_ROWS ((size_t)100000)
+#define QUERIER_MAX_BYTES ((size_t)64 * 1024 * 1024)
+
+enum querier_kind { QUERIER_LOOK = 0, QUERIER_RUN, QUERIER_EXPORT };
+
+/* What came of it. */
+struct querier_answer {
+    enum querier_kind kind;
+    struct rowset *rows; /* of the last statement that has any; NULL none. Owned */
+    struct err error;    /* ERR_OK: it went well */
+    long error_at;       /* byte of the text; -1 unknown */
+    double elapsed_s;
+    uint64_t lost;           /* chunks that were overwritten while they were read */
+    bool truncated;          /* there were more rows */
+    bool cancelled;          /* by querier_cancel */
+    size_t statements;       /* that were run */
+    size_t exported;         /* rows, of QUERIER_EXPORT */
+    bool is_past;            /* the target has ended: now() is its last moment */
+    char note[640];          /* what cannot be seen and why; "" nothing */
+    struct catalog *catalog; /* the tables; NULL unknown. Owned */
+};
+
+/* Give back what an answer owns. */
+void querier_answer_fini(struct querier_answer *a);
+
+/* A result as it is shown, to be written to a file. */
+struct querier_export {
+    struct rowset *rows; /* one reference */
+    uint32_t *order;     /* numbers of the rows, owned; NULL: as they came */
+    uint8_t *hidden;     /* a column each: it is left out; owned, NULL none is */
+    char format[16];
+    char path[512];
+};
+
+void querier_export_fini(struct querier_export *x);
+
+struct querier;
+
+/* For the target at `addr`, which is copied; NULL: none, and all tables are empty. NULL with the error. */
+struct querier *querier_new(const struct session_address *addr, struct err *e);
+void querier_free(struct querier *q);
+
+/* Readable when an answer is there; until querier_take. */
+int querier_fd(const struct querier *q);
+
+/* Something is under way: nothing else can be asked for. */
+bool querier_is_busy(const struct querier *q);
+
+/* What tables are there; run all statements of a text; write a result (which is moved out of *x, in any case). 0, or -1 with the
+ * error. */
+int querier_look(struct querier *q, struct err *e);
+int querier_run(struct querier *q, const char *text, struct err *e);
+int querier_write(struct querier *q, struct querier_export *x, struct err *e);
+
+/* End what is under way; its answer comes all the same, soon. */
+void querier_cancel(struct querier *q);
+
+/* The answer; the caller's from here on. False: there is none yet. */
+bool querier_take(struct querier *q, struct querier_answer *out);
+
+#endif

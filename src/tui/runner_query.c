@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner_query: see runner_query.h. */
+#include "tui/runner_query.h"
+
+#include "tui/querier.h"
+
+static void runner_query_on_answer(void *arg) {
+    struct runner_query *r = arg;
+    struct querier_answer answer;
+    if (!querier_take(r->querier, &answer))
+        return;
+    app_take_answer(r->app, &answer);
+    r->answered(r->arg);
+}
+
+void runner_query_set_target(struct runner_query *r, const struct session_address *addr) {
+    loop_unwatch(r->watch);
+    querier_free(r->querier);
+    r->watch = NULL;
+    r->querier = NULL;
+    r->has_address = addr != NULL;
+    if (addr)
+        r->address = *addr;
+}
+
+static int runner_query_open(struct runner_query *r, struct err *e) {
+    if (r->querier)
+        return 0;
+    r->querier = querier_new(r->has_address ? &r->address : NULL, e);
+    if (r->querier)
+        r->watch = loop_watch_fd(r->loop, querier_fd(r->querier), runner_query_on_answer, r, e);
+    if (r->watch)
+        return 0;
+    querier_free(r->querier);
+    r->querier = NULL;
+    return -1;
+}
+
+/* What was run before, from the first time that the screen is looked at. */
+static void runner_query_open_history(struct runner_query *r) {
+    char path[512];
+    struct err e;
+    if (r->has_history)
+        return;
+    r->has_history = true;
+    history_default_path(path, sizeof path);
+    history_fini(&r->app->query.history);
+    if (history_open(&r->app->query.history, path, &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+}
+
+static int runner_query_begin(struct runner_query *r, enum app_query_wish wish, struct err *e) {
+    struct app_query *q = &r->app->query;
+    if (runner_query_open(r, e) != 0)
+        return -1;
+    if (wish == APP_QUERY_EXPORT) {
+        struct querier_export moved = q->exported;
+        q->exported.rows = NULL;
+        q->exported.order = NULL;
+        q->exported.hidden = NULL; /* its name stays, for the message */
+        return querier_write(r->querier, &moved, e);
+    }
+    return wish == APP_QUERY_RUN ? querier_run(r->querier, q->text, e) : querier_look(r->querier, e);
+}
+
+void runner_query_grant(struct runner_query *r) {
+    struct app_query *q = &r->app->query;
+    enum app_query_wish wish = q->wish;
+    struct err e;
+    q->wish = APP_QUERY_NONE;
+    if (wish != APP_QUERY_NONE)
+        runner_query_open_history(r);
+    if (wish != APP_QUERY_NONE && runner_query_begin(r, wish, &e) != 0) {
+        struct querier_answer answer = {.error = e, .error_at = -1};
+        answer.kind = wish == APP_QUERY_RUN      ? QUERIER_RUN
+                      : wish == APP_QUERY_EXPORT ? QUERIER_EXPORT
+                                                 : QUERIER_LOOK;
+        app_take_answer(r->app, &answer);
+    }
+    if (q->cancel && r->querier)
+        querier_cancel(r->querier);
+    q->cancel = false;
+}

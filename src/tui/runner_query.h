@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner_query: the querier on the runner's loop: what the SQL screen asks for is done, what came of it is given back. One thread. */
+#ifndef TUI_RUNNER_QUERY_H
+#define TUI_RUNNER_QUERY_H
+
+#include <stdbool.h>
+
+#include "client/loop.h"
+#include "client/session.h"
+#include "tui/app.h"
+
+struct runner_query {
+    struct loop *loop;
+    struct app *app;
+    void (*answered)(void *arg); /* the app took an answer */
+    void *arg;
+    struct querier *querier; /* NULL until something is asked for */
+    struct loop_watch *watch;
+    struct session_address address;
+    bool has_address, has_history;
+};
+
+/* The target is another from here on; NULL none. What ran over the one before is ended. */
+void runner_query_set_target(struct runner_query *r, const struct session_address *addr);
+
+/* Do what the app asks for. */
+void runner_query_grant(struct runner_query *r);
+
+#endif

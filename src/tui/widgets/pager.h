@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pager: a text to read: broken at its own line ends and at the width there is, scrolled by lines. Pure.
+ */
+#ifndef TUI_WIDGETS_PAGER_H
+#define TUI_WIDGETS_PAGER_H
+
+#include <stddef.h>
+
+#include "tui/widgets/grid.h"
+#include "tui/widgets/list.h"
+#include "tui/widgets/match.h"
+
+#define PAGER_MAX ((size_t)1024 * 1024) /* what is longer is cut, and the last line says so */
+
+struct pager {
+    char *text;      /* owned */
+    size_t len;      /* of what is shown */
+    size_t left_out; /* bytes that are not */
+    struct list list;
+    struct match search;
+};
+
+/* Show a copy of `len` bytes. 0, or -1: out of memory. */
+int pager_init(struct pager *p, const char *text, size_t len);
+void pager_fini(struct pager *p);
+void pager_draw(struct pager *p, struct grid *g, struct rect area);
+
+/* Scroll to the next line that matches, in steps of 1 or -1; 0: from the one on top. For an area as last drawn. */
+bool pager_find(struct pager *p, int cols, int step);
+
+#endif
