@@ -139,7 +139,9 @@ const char *model_frame_kind_name(enum model_frame_kind k) {
     return k == MODEL_FRAME_NATIVE ? "native" : "python";
 }
 
-const char *model_mode_name(enum model_mode m) { return m == MODEL_MODE_READONLY ? "readonly" : "agent"; }
+const char *model_mode_name(enum model_mode m) {
+    return m == MODEL_MODE_READONLY ? "readonly" : m == MODEL_MODE_RECORDED ? "recorded" : "agent";
+}
 
 const char *model_sampling_name(enum model_sampling s) {
     return s == MODEL_SAMPLING_GENTLE ? "gentle" : "exact";

@@ -41,6 +41,7 @@ enum model_native {
 enum model_mode {
     MODEL_MODE_AGENT = 0, /* the agent in the target reports */
     MODEL_MODE_READONLY,  /* read from outside, nothing injected */
+    MODEL_MODE_RECORDED,  /* it has ended: read from what it left */
 };
 
 /* How threads that run are sampled. */
@@ -182,7 +183,9 @@ struct model_target {
     int64_t rank;       /* from RANK in the environment; MODEL_UNKNOWN */
     double started_at;  /* seconds since the epoch; NAN unknown */
     enum model_mode mode;
-    const char *mode_reason;   /* read-only: why; NULL unknown or not */
+    const char *mode_reason;   /* read-only, recorded: why, how it ended; NULL unknown or not */
+    double seen_until;         /* recorded: time of the last that is known, seconds since the epoch */
+    double seen_s;             /* recorded: time that the samples of its last minute cover */
     bool blocking;             /* read-only: running threads are stopped while they are looked at */
     const char *agent_version; /* NULL without an agent */
     const char *discovery;     /* name of the strategy that found the interpreter */
@@ -319,7 +322,7 @@ const char *model_frame_kind_name(enum model_frame_kind k);
 /* "exact" or "gentle". */
 const char *model_sampling_name(enum model_sampling s);
 
-/* "agent" or "readonly". */
+/* "agent", "readonly" or "recorded". */
 const char *model_mode_name(enum model_mode m);
 
 #endif

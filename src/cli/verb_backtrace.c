@@ -92,6 +92,11 @@ static void backtrace_put_head(struct strbuf *out, const struct model_target *t,
     backtrace_put_gil(out, s);
     if (s->sampling == MODEL_SAMPLING_GENTLE)
         (void)strbuf_adds(out, "Stacks of running threads may be torn; those that are say so\n");
+    if (t->mode == MODEL_MODE_RECORDED) {
+        (void)strbuf_adds(out, "As it was last: ");
+        backtrace_put_name(out, t->mode_reason);
+        (void)strbuf_addc(out, '\n');
+    }
     if (t->mode == MODEL_MODE_READONLY) {
         (void)strbuf_adds(out, "Read from outside: ");
         backtrace_put_name(out, t->mode_reason);

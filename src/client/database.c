@@ -111,7 +111,12 @@ static int database_add_past(struct database *d, struct database_target *t, stru
     t->has_place = true;
     struct sql_target target = {
         .pid = RING_INT_NULL, .rank = RING_INT_NULL, .ring_dir = t->place.path, .owner = t->place.owner};
-    return sql_add_target(d->sql, &target, e);
+    if (sql_add_target(d->sql, &target, e) != 0)
+        return -1;
+    /* Damage of some of it is a note; of all of it, an error. */
+    if (!sql_has_files(d->sql, t->number))
+        return err_set(e, ERR_FAILED, "%s", sql_note(d->sql));
+    return 0;
 }
 
 int database_add(struct database *d, const struct session_address *addr, struct err *e) {

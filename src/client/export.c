@@ -96,15 +96,18 @@ static int export_on_batch(void *arg, struct model_sample_batch *batch) { return
 static int export_look(const struct export_format *f, double duration_s, const struct export_request *r,
                        struct call *c, struct model_snapshot *snapshot, struct fold *fold, double *elapsed_s,
                        struct err *e) {
-    bool sample = duration_s > 0 && f->wants_samples;
+    bool sample = duration_s > 0 && f->wants_samples, past = call_get_target(c)->mode == MODEL_MODE_RECORDED;
     if (sample && r->native && call_set_native(c, true, e) != 0)
         return -1;
-    if (sample && call_sample(c, EXPORT_RATE_HZ, duration_s, export_on_batch, fold, elapsed_s, e) != 0)
+    if (sample &&
+        call_sample(c, EXPORT_RATE_HZ, past ? 0 : duration_s, export_on_batch, fold, elapsed_s, e) != 0)
         return -1;
+    if (sample && past)
+        *elapsed_s = call_get_target(c)->seen_s; /* what there is, however long it was asked for */
     if (sample && !f->wants_snapshot)
         return 0;
     unsigned interval_ms =
-        sample || duration_s <= 0 ? EXPORT_LOOK_INTERVAL_MS : (unsigned)(duration_s * 1000);
+        sample || past || duration_s <= 0 ? EXPORT_LOOK_INTERVAL_MS : (unsigned)(duration_s * 1000);
     struct wire_threads want = {.locals = r->locals, .native = r->native};
     int rc = want.locals || want.native ? call_details_measured(c, &want, interval_ms, snapshot, e)
                                         : call_snapshot_measured(c, interval_ms, snapshot, e);

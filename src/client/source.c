@@ -8,6 +8,8 @@
 
 struct session *session_new(struct loop *l, const struct session_address *addr,
                             const struct session_handler *h, void *arg, struct err *e) {
+    if (addr->recorded[0])
+        return session_recorded_new(l, addr, h, arg, e);
     if (addr->mode == MODEL_MODE_READONLY)
         return session_outside_new(l, addr, h, arg, e);
     return session_agent_new(l, addr, h, arg, e);

@@ -31,11 +31,14 @@ struct session {
     const struct source *source;
 };
 
-/* Sessions of the two kinds; as session_new. */
+/* Sessions of each kind; as session_new. */
 struct session *session_agent_new(struct loop *l, const struct session_address *addr,
                                   const struct session_handler *h, void *arg, struct err *e);
 struct session *session_outside_new(struct loop *l, const struct session_address *addr,
                                     const struct session_handler *h, void *arg, struct err *e);
+
+struct session *session_recorded_new(struct loop *l, const struct session_address *addr,
+                                     const struct session_handler *h, void *arg, struct err *e);
 
 /* A session with a target that `reader` reads; its close is called in any case. */
 struct session *session_outside_with(struct loop *l, const struct session_address *addr,

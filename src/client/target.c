@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@
 #include "base/model.h"
 #include "base/procfs.h"
 #include "base/strbuf.h"
+#include "client/ended.h"
+#include "client/rings.h"
 #include "pystack/pystack.h"
 
 #define TARGET_AGENT_FILE "libprobing.so"
@@ -45,11 +48,27 @@ static bool target_is_hidden(pid_t pid, struct err *e) {
     return true;
 }
 
+/* The target is what lies at `place`; `pid` is its number as from here, 0 unknown. */
+static int target_use_past(const struct rings_place *place, pid_t pid, struct session_address *addr,
+                           struct err *e) {
+    char how[sizeof addr->why];
+    if (strlen(place->path) >= sizeof addr->recorded)
+        return err_set(e, ERR_FAILED, "%s: the path is too long", place->path);
+    *addr = (struct session_address){.mode = MODEL_MODE_RECORDED};
+    (void)snprintf(addr->recorded, sizeof addr->recorded, "%s", place->path);
+    ended_explain(place, pid, how, sizeof how);
+    (void)snprintf(addr->why, sizeof addr->why, "%s", how);
+    return 0;
+}
+
 static int target_resolve_pid(const char *text, struct session_address *addr, struct err *e) {
     struct procfs_status st;
     errno = 0;
     long pid = strtol(text, NULL, 10);
     bool may_be = errno == 0 && pid > 0 && pid <= INT_MAX;
+    struct rings_place past;
+    if (may_be && ended_is_gone((pid_t)pid) && rings_find_dead(pid, &past))
+        return target_use_past(&past, (pid_t)pid, addr, e);
     if (may_be && procfs_read_status((pid_t)pid, 0, &st) != 0 && target_is_hidden((pid_t)pid, e))
         return -1;
     if (!may_be || procfs_read_status((pid_t)pid, 0, &st) != 0)
@@ -180,6 +199,25 @@ static int target_resolve_name(const char *name, struct session_address *addr, s
     return rc;
 }
 
+/* Does it name what a process has left, not one by its script? */
+static bool target_is_past(const char *text) {
+    struct stat st;
+    return stat(text, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A folder of tables, by its path. */
+static int target_resolve_past(const char *path, struct session_address *addr, struct err *e) {
+    struct rings_place place;
+    int there = rings_look_at(path, &place, e);
+    if (there == 0)
+        (void)err_set(e, ERR_ATTACH, "%s: no tables of a process lie there", path);
+    if (there <= 0) {
+        e->code = ERR_ATTACH;
+        return -1;
+    }
+    return target_use_past(&place, 0, addr, e);
+}
+
 int target_resolve(const char *text, struct session_address *addr, struct err *e) {
     *addr = (struct session_address){.pid = 0};
     if (!text || !text[0])
@@ -188,6 +226,8 @@ int target_resolve(const char *text, struct session_address *addr, struct err *e
         return target_resolve_pid(text, addr, e);
     if (strncmp(text, "unix:", 5) == 0)
         return target_resolve_socket(text + 5, addr, e);
+    if (target_is_past(text))
+        return target_resolve_past(text, addr, e);
     if (target_is_host_port(text))
         return err_set(
             e, ERR_ATTACH,
@@ -230,7 +270,18 @@ int target_find_agent(char *buf, size_t cap, struct err *e) {
         TARGET_AGENT_FILE, PROBING_LIBDIR);
 }
 
+/* Whoever asks for an agent is told that there is none any more. */
+static int target_no_agent(const struct session_address *addr, struct err *e) {
+    return err_set(
+        e, ERR_LOST,
+        "the process of %s has ended (%s): only its tables are left, which backtrace, query, tables and "
+        "memory read",
+        addr->recorded, addr->why);
+}
+
 int target_find_endpoint(struct session_address *addr, struct err *e) {
+    if (addr->recorded[0])
+        return target_no_agent(addr, e);
     if (!addr->path[0] && endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, e) != 0)
         return -1;
     int there = endpoint_probe(addr->path);
@@ -278,6 +329,8 @@ static int target_attach_or(struct session_address *addr, unsigned timeout_ms, s
     struct inject_result result = {.already = true};
     uint64_t began = clock_mono_ns();
     *refused = false;
+    if (addr->recorded[0])
+        return target_no_agent(addr, e);
     if (!addr->path[0]) {
         if (endpoint_path_from_outside(result.endpoint, sizeof result.endpoint, addr->pid, e) != 0)
             return -1;
@@ -333,6 +386,10 @@ int target_reach(struct session_address *addr, const struct target_options *o, s
     struct err ignored, why;
     bool refused;
     e = e ? e : &ignored;
+    if (addr->recorded[0] && o->block)
+        return err_set(e, ERR_USAGE, "--block stops threads: the process of %s has ended", addr->recorded);
+    if (addr->recorded[0])
+        return 0;
     if (o->no_inject || o->block) {
         const char *option = o->block ? "--block" : "--no-inject";
         if (addr->path[0])

@@ -2,7 +2,7 @@
 /*
  * target: from what the user typed to an agent that answers.
  *
- * TARGET = pid | name of a process | unix:PATH. Finds processes, injects or reuses, tells why not.
+ * TARGET = pid | name of a process | unix:PATH | folder of tables. Finds processes, living and dead, injects or reuses, tells why not.
  */
 #ifndef CLIENT_TARGET_H
 #define CLIENT_TARGET_H
@@ -47,7 +47,8 @@ void target_hidden(char *buf, size_t cap);
 /* Take away sockets that agents of this user have left when their processes were killed. */
 void target_sweep(void);
 
-/* What TARGET names: fills `addr` (path empty when the process must be injected into first). 0, or -1 with the error:
+/* What TARGET names: fills `addr` (path empty when the process must be injected into first; `recorded` when it has ended and left
+ * tables, or they are named by their folder). 0, or -1 with the error:
  * no such process, several of that name (they are named), not a target. */
 int target_resolve(const char *text, struct session_address *addr, struct err *e);
 

@@ -308,6 +308,14 @@ int sql_add_target(struct sql *s, const struct sql_target *t, struct err *e) {
 
 size_t sql_target_count(const struct sql *s) { return s->n_targets; }
 
+bool sql_has_files(const struct sql *s, size_t target) {
+    for (size_t i = 0; i < s->n_tables; i++)
+        for (size_t k = 0; k < s->tables[i]->n_sources; k++)
+            if (s->tables[i]->sources[k].target->index == target && s->tables[i]->sources[k].reader)
+                return true;
+    return false;
+}
+
 int sql_set_ring_dir(struct sql *s, size_t target, const char *ring_dir, uid_t owner, struct err *e) {
     if (s->running || target >= s->n_targets)
         return err_set(e, ERR_FAILED, s->running ? "a query is running" : "no such target");

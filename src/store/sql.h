@@ -68,6 +68,9 @@ size_t sql_target_count(const struct sql *s);
 /* Where the files of target `target` (from 0, in the order they were added) lie now. 0, or -1 with the error. */
 int sql_set_ring_dir(struct sql *s, size_t target, const char *ring_dir, uid_t owner, struct err *e);
 
+/* Is there a file of it that can be read? */
+bool sql_has_files(const struct sql *s, size_t target);
+
 /* Look for ring files that have come or were made anew since. 0, or -1 with the error. */
 int sql_refresh(struct sql *s, struct err *e);
 

@@ -217,7 +217,7 @@ bool app_needs_tick(const struct app *a) {
         return true;
     if (a->n_screens && a->screens[0].def == &screen_picker)
         return false;
-    if (data_is_over(&a->data))
+    if (data_is_over(&a->data) || data_is_past(&a->data))
         return false; /* the time of the last snapshot is shown, not its age */
     bool is_late = a->data.live.valid && a->now_s - a->data.live.arrived_s > 2 * a->config.delay_s;
     return a->data.state != SESSION_CONNECTED || a->data.paused || is_late;

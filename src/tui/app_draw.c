@@ -17,11 +17,10 @@ bool app_banner(const struct app *a, char *buf, size_t cap) {
     if (a->screens[0].def == &screen_picker)
         return false;
     if (!data_is_over(d)) {
-        const char *why =
-            d->has_target && d->target.mode == MODEL_MODE_READONLY ? d->target.mode_reason : NULL;
+        const char *why = d->has_target && d->target.mode != MODEL_MODE_AGENT ? d->target.mode_reason : NULL;
         if (!why || strncmp(why, "--", 2) == 0)
             return false;
-        (void)snprintf(buf, cap, "READ-ONLY: %s", why);
+        (void)snprintf(buf, cap, "%s: %s", data_is_past(d) ? "ENDED" : "READ-ONLY", why);
         return true;
     }
     char when[64] = "";

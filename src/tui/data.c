@@ -188,6 +188,17 @@ const struct data_children *data_shown_children(const struct data *d) {
     return d->paused && d->holds_children ? &d->held_children : &d->children;
 }
 
+bool data_is_past(const struct data *d) { return d->has_target && d->target.mode == MODEL_MODE_RECORDED; }
+
+/* Samples of the past come all at once: each second of theirs is put where it lies before their end. */
+static double data_sample_time(struct data *d, const struct model_sample_batch *b, double now_s) {
+    if (!data_is_past(d) || b->n_samples == 0)
+        return now_s;
+    if (d->past_at_s == 0)
+        d->past_at_s = now_s;
+    return d->past_at_s + b->samples[b->n_samples - 1].timestamp - d->target.seen_until;
+}
+
 bool data_take_samples(struct data *d, const struct model_sample_batch *b, double now_s) {
     if (!d->tally) {
         d->tally = tally_new();
@@ -196,7 +207,7 @@ bool data_take_samples(struct data *d, const struct model_sample_batch *b, doubl
         if (d->paused)
             (void)tally_hold(d->tally, true);
     }
-    return tally_add(d->tally, b, now_s);
+    return tally_add(d->tally, b, data_sample_time(d, b, now_s));
 }
 
 void data_take_locals(struct data *d, struct model_snapshot *s) {

@@ -78,6 +78,7 @@ struct data {
     bool locals_awaited;             /* there is no answer yet */
     bool native_refused;             /* native frames are not to be had from this source */
     struct tally *tally;             /* NULL before the first samples */
+    double past_at_s; /* the end of a recorded target's time, on the caller's clock; 0 not yet known */
 };
 
 void data_init(struct data *d);
@@ -144,6 +145,9 @@ enum theme_role data_frame_role(const struct model_frame *f);
 
 /* Thread with that tid in a shot, or NULL. */
 const struct model_thread *data_find_thread(const struct data_shot *shot, int64_t tid);
+
+/* It had ended before it was looked at: all there is of it is what it left. */
+bool data_is_past(const struct data *d);
 
 /* The connection ended for good. */
 bool data_is_over(const struct data *d);

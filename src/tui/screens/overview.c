@@ -58,8 +58,8 @@ static enum theme_role overview_connection(const struct app *a, char *buf, size_
         (void)snprintf(buf, cap, "CONNECTING");
         return ROLE_CONN_WAIT;
     case SESSION_CONNECTED:
-        (void)snprintf(buf, cap, "CONNECTED");
-        return ROLE_CONN_OK;
+        (void)snprintf(buf, cap, data_is_past(d) ? "ENDED" : "CONNECTED");
+        return data_is_past(d) ? ROLE_CONN_LOST : ROLE_CONN_OK;
     case SESSION_RECONNECTING: {
         double left = d->retry_at_s - a->now_s;
         if (left > 0)
@@ -209,13 +209,14 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
     else
         overview_fact(g, area, row, &col, "no agent", ROLE_VALUE, "%s",
                       d->target.blocking ? "running threads are stopped while they are read"
+                      : data_is_past(d)  ? "read from what it left"
                                          : "read from outside");
     if (p && d->live.snapshot.sampling == MODEL_SAMPLING_GENTLE)
         overview_fact(g, area, row, &col, "running stacks may be torn:", ROLE_CONN_WAIT, "%llu of %llu were",
                       (unsigned long long)d->torn, (unsigned long long)d->ran);
     if (p && !isnan(d->live.snapshot.cost_us))
         overview_fact(g, area, row, &col, "snapshot", ROLE_VALUE, "%.2f ms", d->live.snapshot.cost_us / 1000);
-    if (a->config.delay_s <= 0)
+    if (a->config.delay_s <= 0 || data_is_past(d))
         return; /* a single look */
     overview_fact(g, area, row, &col, "every", ROLE_VALUE, "%g s", a->config.delay_s);
     overview_fact(g, area, row, &col, "lost", d->missed ? ROLE_CONN_WAIT : ROLE_VALUE, "%llu",

@@ -100,7 +100,9 @@ static void top_update(void *state, struct app *app) {
     if (!app->data.tally)
         return;
     tally_get_health(app->data.tally, &health);
-    bool is_early = health.samples < TOP_EARLY_SAMPLES && health.samples != s->built_samples;
+    /* Those of the past come once, and all together. */
+    bool is_early = (health.samples < TOP_EARLY_SAMPLES || data_is_past(&app->data)) &&
+                    health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
     if (health.restarts != s->restarts || app->data.pauses != s->pauses || is_early || is_due)
         top_rebuild(s, app);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ended: how a process ended, as far as it can be known afterwards. Nothing is guessed: what leaves no trace is said to be unknown.
+ */
+#ifndef CLIENT_ENDED_H
+#define CLIENT_ENDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/rings.h"
+
+/* Is there no process `pid` any more, or only what its parent has not asked for yet? */
+bool ended_is_gone(pid_t pid);
+
+/* A line about the end of the process whose tables lie at `place`; `pid` is its number as from here, 0 unknown. */
+void ended_explain(const struct rings_place *place, pid_t pid, char *buf, size_t cap);
+
+/* The same of the kernel's log (a record of /dev/kmsg): does it say that process `pid` was killed for want of memory? `*at_s` is when,
+ * in seconds since boot. Its parser, for tests. */
+bool ended_parse_kmsg(const char *record, pid_t pid, double *at_s);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* past_make: see past.h. Snapshots and batches of samples, as a living target would send them. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/past.h"
+
+#define PAST_SNAPSHOT_MEMORY ((size_t)64 * 1024 * 1024)
+#define PAST_BATCH_MEMORY ((size_t)512 * 1024 * 1024)
+#define PAST_MAX_DEPTH 2048
+#define PAST_TIME_MAX 1e11 /* what a calendar can say */
+
+static const struct model_stack_def *past_find_stack(const struct past *p, uint32_t id) {
+    size_t low = 0, high = p->n_stacks;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->stacks[middle].stack_id == id)
+            return &p->stacks[middle];
+        if (p->stacks[middle].stack_id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static const struct model_frame *past_find_frame(const struct past *p, uint32_t id) {
+    size_t low = 0, high = p->n_frames;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->frames[middle].frame_id == id)
+            return &p->frames[middle].frame;
+        if (p->frames[middle].frame_id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static void past_copy_frame(struct arena *a, struct model_frame *to, const struct model_frame *f) {
+    *to = f ? *f : (struct model_frame){.kind = MODEL_FRAME_PYTHON};
+    to->func = arena_strdup(a, to->func);
+    to->file = arena_strdup(a, to->file);
+    to->module = arena_strdup(a, to->module);
+}
+
+/* Frames of a stack, innermost first. What was overwritten is left out, and the thread says so. */
+static void past_put_stack(const struct past *p, uint32_t stack_id, struct arena *a, struct model_thread *t) {
+    size_t n = 0;
+    uint32_t id = stack_id;
+    const struct model_stack_def *s;
+    for (; n < PAST_MAX_DEPTH && id != 0 && (s = past_find_stack(p, id)); id = s->parent_id)
+        n++;
+    t->truncated = id != 0;
+    t->frames = arena_calloc(a, n + 1, sizeof *t->frames);
+    id = stack_id;
+    for (size_t i = 0; t->frames && i < n; i++) {
+        s = past_find_stack(p, id);
+        past_copy_frame(a, &t->frames[i], past_find_frame(p, s->frame_id));
+        id = s->parent_id;
+    }
+    t->n_frames = t->frames ? n : 0;
+}
+
+int past_make_snapshot(const struct past *p, struct model_snapshot *out) {
+    *out = (struct model_snapshot){.timestamp = p->seen_until,
+                                   .gil_tid = MODEL_UNKNOWN,
+                                   .gil_enabled = MODEL_UNKNOWN,
+                                   .gc_running = MODEL_UNKNOWN,
+                                   .cost_us = NAN,
+                                   .process = p->process};
+    arena_init(&out->arena, PAST_SNAPSHOT_MEMORY);
+    out->threads = arena_calloc(&out->arena, p->n_threads + 1, sizeof *out->threads);
+    for (int pass = 0; out->threads && pass < 2; pass++)
+        for (size_t i = 0; i < p->n_threads; i++) {
+            const struct past_thread *from = &p->threads[i];
+            bool main = from->thread.tid == p->pid;
+            if (main != (pass == 0))
+                continue;
+            struct model_thread *t = &out->threads[out->n_threads++];
+            *t = from->thread;
+            t->name = arena_strdup(&out->arena, from->thread.name);
+            t->native_name = arena_strdup(&out->arena, from->thread.native_name);
+            past_put_stack(p, from->stack_id, &out->arena, t);
+            if (t->gil == MODEL_GIL_HELD)
+                out->gil_tid = t->tid;
+            if (t->gc == 1)
+                out->gc_running = 1;
+        }
+    return out->threads && !out->arena.failed ? 0 : -1;
+}
+
+size_t past_seconds(const struct past *p) {
+    return p->n_samples ? (size_t)(p->samples[p->n_samples - 1].timestamp - p->from) + 1 : 0;
+}
+
+static int past_define(const struct past *p, struct model_sample_batch *b) {
+    b->frames = arena_calloc(&b->arena, p->n_frames + 1, sizeof *b->frames);
+    b->stacks = arena_calloc(&b->arena, p->n_stacks + 1, sizeof *b->stacks);
+    b->threads = arena_calloc(&b->arena, p->n_threads + 1, sizeof *b->threads);
+    if (!b->frames || !b->stacks || !b->threads)
+        return -1;
+    for (size_t i = 0; i < p->n_frames; i++) {
+        b->frames[i].frame_id = p->frames[i].frame_id;
+        past_copy_frame(&b->arena, &b->frames[i].frame, &p->frames[i].frame);
+    }
+    memcpy(b->stacks, p->stacks, p->n_stacks * sizeof *b->stacks);
+    for (size_t i = 0; i < p->n_threads; i++)
+        b->threads[i] = (struct model_thread_def){
+            .tid = p->threads[i].thread.tid,
+            .name = arena_strdup(&b->arena, p->threads[i].thread.name),
+            .native_name = arena_strdup(&b->arena, p->threads[i].thread.native_name)};
+    b->n_frames = p->n_frames;
+    b->n_stacks = p->n_stacks;
+    b->n_threads = p->n_threads;
+    return 0;
+}
+
+int past_make_batch(const struct past *p, size_t i, bool define, struct model_sample_batch *out) {
+    size_t from = 0, to;
+    *out = (struct model_sample_batch){
+        .epoch = 1, .period_us = p->period_us, .cost_pct = NAN, .budget_pct = NAN};
+    arena_init(&out->arena, PAST_BATCH_MEMORY);
+    while (from < p->n_samples && p->samples[from].timestamp < p->from + (double)i)
+        from++;
+    for (to = from; to < p->n_samples && p->samples[to].timestamp < p->from + (double)(i + 1);)
+        to++;
+    if (define && past_define(p, out) != 0)
+        return -1;
+    out->samples = arena_calloc(&out->arena, to - from + 1, sizeof *out->samples);
+    if (!out->samples || out->arena.failed)
+        return -1;
+    memcpy(out->samples, p->samples + from, (to - from) * sizeof *out->samples);
+    out->n_samples = to - from;
+    return 0;
+}
+
+/* "ended, last seen 2026-11-20 12:40:01Z: WHY" */
+static const char *past_describe(const struct past *p, const char *why, struct arena *a) {
+    char at[40] = "at an unknown time", text[600];
+    time_t t = (time_t)p->seen_until;
+    struct tm tm;
+    if (p->seen_until > 0 && p->seen_until < PAST_TIME_MAX && gmtime_r(&t, &tm))
+        (void)strftime(at, sizeof at, "%Y-%m-%d %H:%M:%SZ", &tm);
+    (void)snprintf(text, sizeof text, "last seen %s; %s", at, why);
+    return arena_strdup(a, text);
+}
+
+int past_make_target(const struct past *p, const char *why, struct model_target *out) {
+    *out =
+        (struct model_target){.pid = p->pid,
+                              .uid = MODEL_UNKNOWN,
+                              .rank = p->rank,
+                              .started_at = NAN,
+                              .mode = MODEL_MODE_RECORDED,
+                              .seen_until = p->seen_until,
+                              .seen_s = p->n_samples ? p->samples[p->n_samples - 1].timestamp - p->from : 0};
+    arena_init(&out->arena, PAST_SNAPSHOT_MEMORY);
+    out->host = arena_strdup(&out->arena, p->host);
+    out->mode_reason = past_describe(p, why, &out->arena);
+    return out->arena.failed ? -1 : 0;
+}

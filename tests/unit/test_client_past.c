@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process has left: its last state and the samples of its last minute, as a session gives them; how it ended.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "client/call.h"
+#include "client/ended.h"
+#include "client/past.h"
+#include "client/target.h"
+#include "store/ring_dir.h"
+#include "unit/store_job.h"
+
+#define T0 1700000000.0
+#define SAMPLES 12000 /* 120 s, of which half is too old */
+#define LAST (T0 + (SAMPLES - 1) * 0.01)
+
+static struct job job;
+
+static void put_threads(double at, const char *name, int64_t tid, int state) {
+    static struct ring *r;
+    if (!r)
+        r = job_table(&job, &RING_TABLES[RING_THREAD_HISTORY], 64 * 1024);
+    union ring_value v[RING_THREAD_COUNT];
+    for (int i = 0; i < RING_THREAD_COUNT; i++)
+        v[i].i = RING_INT_NULL;
+    v[RING_THREAD_TIMESTAMP].f = at;
+    v[RING_THREAD_TID].i = tid;
+    v[RING_THREAD_NAME].s = NULL;
+    v[RING_THREAD_NATIVE_NAME].s = name;
+    v[RING_THREAD_STATE].i = state;
+    v[RING_THREAD_CPU_PCT].f = 12.5;
+    v[RING_THREAD_WCHAN].s = NULL;
+    assert_int_equal(ring_append(r, v), 0);
+    assert_int_equal(ring_flush(r), 0);
+}
+
+static int make_job(void **state) {
+    (void)state;
+    job_make(&job, 100, 2);
+    job_samples(&job, T0, SAMPLES);
+    put_threads(LAST - 20, "gone", 105, 1);
+    put_threads(LAST - 0.5, "python", 100, 0);
+    put_threads(LAST - 0.5, "native", 104, 1);
+    return 0;
+}
+
+static int remove_job(void **state) {
+    (void)state;
+    job_remove(&job);
+    return 0;
+}
+
+static struct call *open_call(void) {
+    struct err e = {.text = ""};
+    struct session_address addr;
+    if (target_resolve(job.dir, &addr, &e) != 0)
+        fail_msg("%s", e.text);
+    struct call *c = call_open(&addr, &e);
+    if (!c)
+        fail_msg("%s", e.text);
+    return c;
+}
+
+static void the_target_says_that_it_is_past(void **state) {
+    (void)state;
+    struct call *c = open_call();
+    const struct model_target *t = call_get_target(c);
+    assert_int_equal(t->mode, MODEL_MODE_RECORDED);
+    assert_string_equal(model_mode_name(t->mode), "recorded");
+    assert_int_equal(t->pid, 100);
+    assert_int_equal(t->rank, 2);
+    assert_string_equal(t->host, "here");
+    assert_true(fabs(t->seen_until - LAST) < 1e-3);
+    assert_string_equal(
+        t->mode_reason,
+        "last seen 2023-11-14 22:15:19Z; how it ended is not known: it is gone without a trace");
+    call_close(c);
+}
+
+static const struct model_thread *find(const struct model_snapshot *s, int64_t tid) {
+    for (size_t i = 0; i < s->n_threads; i++)
+        if (s->threads[i].tid == tid)
+            return &s->threads[i];
+    return NULL;
+}
+
+static void the_last_state_is_a_snapshot(void **state) {
+    (void)state;
+    struct err e;
+    struct model_snapshot s;
+    struct call *c = open_call();
+    assert_int_equal(call_snapshot(c, &s, &e), 0);
+    assert_true(fabs(s.timestamp - LAST) < 1e-3);
+    assert_int_equal(s.n_threads, 5);
+    assert_null(find(&s, 105)); /* it had ended before */
+    const struct model_thread *main = find(&s, 100), *last = find(&s, 103), *native = find(&s, 104);
+    assert_ptr_equal(main, &s.threads[0]);
+    assert_string_equal(main->name, "MainThread");
+    assert_string_equal(main->native_name, "python");
+    assert_int_equal(main->state, 'R');
+    assert_true(main->cpu_pct == 12.5);
+    /* Sample 11999 is of thread 103 and stack 5; 11996 of thread 100 and stack 2. */
+    assert_int_equal(last->n_frames, 5);
+    assert_string_equal(last->frames[0].func, "f5");
+    assert_int_equal(last->frames[0].line, 50);
+    assert_string_equal(last->frames[4].func, "f1");
+    assert_null(last->name);
+    assert_int_equal(last->state, '?');
+    assert_int_equal(main->n_frames, 2);
+    assert_true(main->has_python && !main->truncated);
+    assert_false(native->has_python);
+    assert_int_equal(native->n_frames, 0);
+    assert_int_equal(native->gil, MODEL_GIL_UNKNOWN);
+    model_snapshot_fini(&s);
+    /* Again, and of one thread: nothing is used up. */
+    struct wire_threads want = {.tid = 103, .locals = true};
+    assert_int_equal(call_details(c, &want, &s, &e), 0);
+    assert_int_equal(s.n_threads, 1);
+    assert_null(s.threads[0].locals);
+    assert_non_null(strstr(s.note, "not kept"));
+    model_snapshot_fini(&s);
+    call_close(c);
+}
+
+struct counted {
+    size_t batches, samples, frames, stacks;
+    double first, last, period_us;
+};
+
+static int count_batch(void *arg, struct model_sample_batch *b) {
+    struct counted *n = arg;
+    n->batches++;
+    n->samples += b->n_samples;
+    n->frames += b->n_frames;
+    n->stacks += b->n_stacks;
+    n->period_us = b->period_us;
+    if (b->n_samples) {
+        n->first = n->first > 0 ? n->first : b->samples[0].timestamp;
+        assert_true(b->samples[0].timestamp >= n->last);
+        n->last = b->samples[b->n_samples - 1].timestamp;
+        assert_true(n->last - b->samples[0].timestamp < 1);
+    }
+    return 0;
+}
+
+static void the_last_minute_is_a_stream(void **state) {
+    (void)state;
+    struct err e;
+    struct counted n = {0};
+    double elapsed;
+    struct call *c = open_call();
+    assert_int_equal(call_sample(c, 100, 0, count_batch, &n, &elapsed, &e), 0);
+    assert_int_equal(n.samples, 6000);
+    assert_int_equal(n.frames, 5);
+    assert_int_equal(n.stacks, 5);
+    assert_in_range(n.batches, 60, 61);
+    assert_true(fabs(n.last - LAST) < 1e-3);
+    assert_true(n.last - n.first <= 60);
+    assert_true(fabs(n.period_us - 40000) < 100); /* each of four threads every 40 ms */
+    call_close(c);
+}
+
+static void agents_are_not_to_be_had(void **state) {
+    (void)state;
+    struct err e;
+    struct session_address addr;
+    struct target_options block = {.block = true}, none = {0};
+    assert_int_equal(target_resolve(job.dir, &addr, &e), 0);
+    assert_int_equal(target_reach(&addr, &none, &e), 0);
+    assert_int_equal(target_attach(&addr, 0, NULL, &e), -1);
+    assert_int_equal(e.code, ERR_LOST);
+    assert_int_equal(target_find_endpoint(&addr, &e), -1);
+    assert_non_null(strstr(e.text, "has ended"));
+    assert_int_equal(target_reach(&addr, &block, &e), -1);
+    assert_int_equal(e.code, ERR_USAGE);
+    struct model_status status;
+    struct call *c = open_call();
+    assert_int_equal(call_status(c, &status, &e), -1);
+    assert_int_equal(e.code, ERR_LOST);
+    call_close(c);
+    struct job empty;
+    job_make(&empty, 1, 0);
+    assert_int_equal(target_resolve(empty.dir, &addr, &e), -1);
+    assert_int_equal(e.code, ERR_ATTACH);
+    job_remove(&empty);
+}
+
+static void a_damaged_folder_is_told_in_a_line(void **state) {
+    (void)state;
+    struct job bad;
+    struct err e = {.text = ""};
+    struct session_address addr;
+    char path[128];
+    job_make(&bad, 1, 0);
+    (void)snprintf(path, sizeof path, "%s/python.samples%s", bad.dir, RING_DIR_SUFFIX);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fputs("no table", f);
+    (void)fclose(f);
+    assert_int_equal(target_resolve(bad.dir, &addr, &e), 0);
+    struct call *c = call_open(&addr, &e);
+    if (c)
+        fail_msg("opened");
+    assert_non_null(strstr(e.text, "python.samples"));
+    job_remove(&bad);
+}
+
+static void the_kernel_may_know_how_it_ended(void **state) {
+    (void)state;
+    double at = 0;
+    assert_true(ended_parse_kmsg("3,1234,98765432,-;Out of memory: Killed process 42 (python) total-vm:1kB",
+                                 42, &at));
+    assert_true(at == 98.765432);
+    assert_false(ended_parse_kmsg("3,1234,98765432,-;Out of memory: Killed process 421 (python)", 42, &at));
+    assert_false(ended_parse_kmsg("Killed process 42 (python)", 42, &at));
+    assert_false(ended_parse_kmsg("", 42, &at));
+    struct rings_place place = {.modified_at = 1};
+    char text[256];
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            (void)pause();
+    assert_true(pid > 0);
+    assert_false(ended_is_gone(pid));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0); /* it stays a zombie */
+    assert_true(ended_is_gone(pid));
+    ended_explain(&place, pid, text, sizeof text);
+    assert_string_equal(text, "killed by signal 9 (Killed)");
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    ended_explain(&place, pid, text, sizeof text);
+    assert_non_null(strstr(text, "not known"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_target_says_that_it_is_past),
+        cmocka_unit_test(the_last_state_is_a_snapshot),
+        cmocka_unit_test(the_last_minute_is_a_stream),
+        cmocka_unit_test(agents_are_not_to_be_had),
+        cmocka_unit_test(a_damaged_folder_is_told_in_a_line),
+        cmocka_unit_test(the_kernel_may_know_how_it_ended),
+    };
+    return cmocka_run_group_tests_name("client_past", tests, make_job, remove_job);
+}
