@@ -177,6 +177,17 @@ class StepCounter:
             os.pwrite(self.fd, b"%020d\n" % step, 0)
 
 
+class LossLog:
+    """Writes the loss of every step to a file, exactly (hexadecimal), so that two runs can be compared bit for bit."""
+
+    def __init__(self, path):
+        self.file = open(path, "w", encoding="ascii", buffering=1) if path else None
+
+    def write(self, loss):
+        if self.file:
+            self.file.write(loss.hex() + "\n")
+
+
 class StopFlag:
     """Set by SIGTERM and SIGINT: the loop ends after the step that is running."""
 
@@ -217,12 +228,13 @@ def endless(loader):
 def train(model, loader, held_out, args, stop, on_evaluate):
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=0.01)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, learning_rate)
-    counter = StepCounter(args.counter)
+    counter, losses = StepCounter(args.counter), LossLog(args.losses)
     step, tokens, since = 0, 0, time.monotonic()
     for batch in endless(loader):
         loss = train_step(model, optimizer, scheduler, batch)
         step += 1
         tokens += batch[0].numel()
+        losses.write(loss)
         counter.write(step)
         if step == 1 or step % args.print_every == 0:
             now = time.monotonic()
@@ -249,6 +261,7 @@ def parse_arguments():
     parser.add_argument("--eval-every", type=int, default=500, help="steps between evaluations")
     parser.add_argument("--seed", type=int, default=1, help="seed of the text, the model and the order")
     parser.add_argument("--counter", metavar="FILE", help="keep the number of finished steps in FILE")
+    parser.add_argument("--losses", metavar="FILE", help="write the loss of every step to FILE, exactly")
     return parser.parse_args()
 
 

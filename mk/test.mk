@@ -27,10 +27,14 @@ KNOWN := $(BUILD)/tests/known/known.so
 # The same from another process.
 KNOWN_OUTSIDE := $(BUILD)/tests/known/outside
 
+# The hostile target of tests/torture: native threads, and a library that they load and unload.
+TORTURE_SOURCES := $(filter-out tests/torture/plugin.c,$(wildcard tests/torture/*.c))
+TORTURE := $(BUILD)/tests/torture/torture.so $(BUILD)/tests/torture/plugin.so
+
 # Inputs for fuzz targets that are made, beside those that are kept in tests/fuzz/corpus.
 SEEDS := $(BUILD)/tests/seeds/stamp
 
-tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS) $(KNOWN) $(KNOWN_OUTSIDE) $(SEEDS)
+tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS) $(KNOWN) $(KNOWN_OUTSIDE) $(TORTURE) $(SEEDS)
 .PHONY: tests
 
 $(SEEDS): tests/fuzz/seeds.py
@@ -89,6 +93,24 @@ $(TARGETS): $(BUILD)/tests/targets/%.so: tests/targets/%.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g $(WARNINGS) -D_GNU_SOURCE -fPIC -shared -pthread -o $@ $<
+
+# Bound when it is loaded: a child of a fork must not wait for the loader.
+$(BUILD)/tests/torture/torture.so: $(TORTURE_SOURCES) $(wildcard tests/torture/*.h) $(BUILD)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARNINGS) -D_GNU_SOURCE -fPIC -shared -pthread -Wl,-z,now -o $@ $(TORTURE_SOURCES) -ldl -lm
+
+$(BUILD)/tests/torture/plugin.so: tests/torture/plugin.c $(BUILD)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARNINGS) -fPIC -shared -o $@ $<
+
+# N times in and out of a hostile target: make torture N=1000 PYTHON=python3.13
+TORTURE_ARGS ?=
+
+torture: all $(TORTURE)
+	@tests/torture/run.py --build $(BUILD) --cycles $(or $(N),1000) $(if $(PYTHON),--python '$(PYTHON)') $(TORTURE_ARGS)
+.PHONY: torture
 
 # `make test` finds (or makes) a Python with torch, and the module greenlet for each Python, for the functional tests; without
 # them those that want them are skipped with a reason.

@@ -48,11 +48,17 @@ struct exact_slot {
     struct pystack_self *self; /* in the pool; NULL before its first use */
 };
 
+/* A disposition as the kernel keeps it (its struct sigaction): libc adds a flag to each that goes through it, and what is put
+ * back is to be what was there. */
+struct exact_action {
+    uint64_t handler, flags, restorer, mask;
+};
+
 /* Lives as long as the library is loaded: a handler may find it at any time. */
 static struct exact_control {
     bool armed; /* the handler is installed */
     pid_t pid;
-    struct sigaction before;
+    struct exact_action before;
     struct pystack_self *pool;  /* EXACT_SLOTS; mapped by the first exact_arm */
     struct native_copy *native; /* EXACT_SLOTS; mapped when they are first wanted */
     bool native_wanted;
@@ -148,8 +154,19 @@ void exact_set_native(bool wanted) {
     exact.native_wanted = wanted && exact.native;
 }
 
+static int exact_get_action(struct exact_action *out) {
+    return (int)syscall(SYS_rt_sigaction, EXACT_SIGNAL, NULL, out, sizeof out->mask);
+}
+
 static bool exact_is_ours(const struct sigaction *sa) {
     return (sa->sa_flags & SA_SIGINFO) && sa->sa_sigaction == exact_handler;
+}
+
+/* Async-signal-safe. */
+static void exact_put_back(void) {
+    struct sigaction now;
+    if (sigaction(EXACT_SIGNAL, NULL, &now) == 0 && exact_is_ours(&now))
+        (void)syscall(SYS_rt_sigaction, EXACT_SIGNAL, &exact.before, NULL, sizeof exact.before.mask);
 }
 
 /* What a signal costs its thread beside the handler: the kernel's frame and the way back. The calling thread sends itself
@@ -177,23 +194,23 @@ int exact_arm(struct exact_stats *stats, struct err *e) {
         return 0;
     exact.pid = getpid();
     exact.stats = stats;
-    if (sigaction(EXACT_SIGNAL, NULL, &exact.before) != 0)
+    if (exact_get_action(&exact.before) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "the disposition of SIGURG cannot be read");
-    if ((exact.before.sa_flags & SA_SIGINFO) ||
-        (exact.before.sa_handler != SIG_DFL && exact.before.sa_handler != SIG_IGN))
+    if (exact.before.handler != (uintptr_t)SIG_DFL && exact.before.handler != (uintptr_t)SIG_IGN)
         return err_set(e, ERR_FAILED, "the job has a handler for SIGURG");
     bool mapped_now = !exact.pool; /* else a handler that had no end may still copy there */
     if (exact_map(e) != 0)
         return -1;
     sa.sa_sigaction = exact_handler;
     (void)sigfillset(&sa.sa_mask);
+    exact.armed = true; /* before it is: the child of a fork right after must know */
     if (sigaction(EXACT_SIGNAL, &sa, NULL) != 0) {
+        exact.armed = false;
         (void)err_set_errno(e, ERR_FAILED, errno, "no handler for SIGURG can be installed");
         if (mapped_now)
             exact_unmap();
         return -1;
     }
-    exact.armed = true;
     if (!exact.deliver_ns)
         exact.deliver_ns = exact_measure_delivery();
     return 0;
@@ -215,14 +232,12 @@ static void exact_quiet(void) {
 }
 
 void exact_disarm(void) {
-    struct sigaction now;
     bool busy = false;
     if (!exact.armed)
         return;
     exact_quiet();
+    exact_put_back();
     exact.armed = false;
-    if (sigaction(EXACT_SIGNAL, NULL, &now) == 0 && exact_is_ours(&now))
-        (void)sigaction(EXACT_SIGNAL, &exact.before, NULL);
     for (size_t i = 0; i < EXACT_SLOTS; i++) {
         struct exact_slot *slot = &exact.slots[i];
         if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == EXACT_RUNNING)
@@ -253,11 +268,7 @@ int exact_check(struct err *e) {
 }
 
 void exact_in_child(void) {
-    struct sigaction now;
-    if (!exact.armed)
-        return;
-    if (sigaction(EXACT_SIGNAL, NULL, &now) == 0 && exact_is_ours(&now))
-        (void)sigaction(EXACT_SIGNAL, &exact.before, NULL);
+    exact_put_back(); /* even if it is not armed any more: fork copies dispositions before it copies memory */
     exact = (struct exact_control){0};
 }
 

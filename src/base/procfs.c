@@ -124,6 +124,8 @@ int procfs_parse_status(const char *text, struct procfs_status *out) {
     out->sig_blocked = procfs_field_hex(text, "SigBlk");
     out->sig_pending = procfs_field_hex(text, "SigPnd");
     out->sig_shared_pending = procfs_field_hex(text, "ShdPnd");
+    out->sig_ignored = procfs_field_hex(text, "SigIgn");
+    out->sig_caught = procfs_field_hex(text, "SigCgt");
     long long real = -1, effective = -1;
     const char *uid = procfs_field(text, "Uid");
     if (uid && sscanf(uid, "%lld %lld", &real, &effective) == 2)
@@ -204,6 +206,12 @@ int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap) {
         return -1;
     buf[strcspn(buf, "\n")] = '\0';
     return 0;
+}
+
+int procfs_has_children(pid_t pid, pid_t tid) {
+    char buf[16];
+    ssize_t n = procfs_slurp(pid, tid, "children", buf, sizeof buf);
+    return n < 0 ? -1 : n > 0;
 }
 
 int procfs_read_cmdline(pid_t pid, struct strbuf *out) {

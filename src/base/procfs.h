@@ -29,6 +29,7 @@ struct procfs_status {
     int64_t seccomp_filters; /* how many; -1 unknown (before Linux 5.9) */
     bool shadow_stack;       /* x86_Thread_features names shstk */
     uint64_t sig_blocked, sig_pending, sig_shared_pending;
+    uint64_t sig_ignored, sig_caught; /* of the process: SIG_IGN, a handler */
 };
 
 /* From /proc/PID[/task/TID]/stat. */
@@ -59,6 +60,9 @@ int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out);     /* tid 
 
 /* comm of a thread, newline removed. 0 or -1 with errno. */
 int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap);
+
+/* Has the thread children? 1, 0, or -1: not known, a kernel may be built without the list. */
+int procfs_has_children(pid_t pid, pid_t tid);
 
 /* Arguments joined by single spaces; empty for a kernel thread or zombie. 0 or -1 with errno. */
 int procfs_read_cmdline(pid_t pid, struct strbuf *out);

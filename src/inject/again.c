@@ -3,11 +3,10 @@
 #include "inject/again.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
-
-#include "base/procfs.h"
 
 #define AGAIN_ERESTARTSYS 512
 #define AGAIN_ERESTARTNOINTR 513
@@ -43,11 +42,18 @@ static bool again_sees_eintr(long nr) {
     }
 }
 
+uint64_t again_wanted_signals(const struct procfs_status *st) {
+    static const int harmless[] = {SIGCHLD, SIGURG, SIGWINCH, SIGCONT};
+    uint64_t ignored = st->sig_ignored;
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+        ignored |= (1ULL << (harmless[i] - 1)) & ~st->sig_caught;
+    return (st->sig_pending | st->sig_shared_pending) & ~st->sig_blocked & ~ignored;
+}
+
 /* Is there a signal that the thread will take? Then EINTR is the truth. */
 static bool again_has_signal(const struct thread *t) {
     struct procfs_status st;
-    return procfs_read_status(t->pid, t->tid, &st) != 0 ||
-           ((st.sig_pending | st.sig_shared_pending) & ~st.sig_blocked);
+    return procfs_read_status(t->pid, t->tid, &st) != 0 || again_wanted_signals(&st);
 }
 
 bool again_rewind(struct thread *t, struct user_regs_struct *regs) {

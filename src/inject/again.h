@@ -11,10 +11,16 @@
 #define INJECT_AGAIN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/user.h>
 
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "inject/thread.h"
+
+/* The pending signals of a thread that it will take and that do something, as bits (1 << number - 1). What is ignored is dropped
+ * by the kernel when it is sent, but kept for a thread that is traced. */
+uint64_t again_wanted_signals(const struct procfs_status *st);
 
 /* A call that ended with EINTR, though no signal came: registers that make it be called again; its time starts anew. False
  * when nothing is to be done. Measured: "The EINTR rewind" in docs/decisions.md. */

@@ -22,6 +22,7 @@
 #define MOMENT_PAUSE_NS 2000000L
 #define MOMENT_PAUSE_MAX_NS 20000000L
 #define MOMENT_RANK_RUNNING 100
+#define MOMENT_RANK_PARENT 10 /* after others that do the same: see moment_calls */
 
 /* Why a thread was not taken; the first ones are places in the code. */
 enum moment_refusal {
@@ -84,12 +85,14 @@ struct moment_call {
 };
 
 /* 0: restarted by the kernel as if nothing happened. 1: restarted, with what is left of its time. 2: called again by us
- * (again_rewind), its time starts anew. */
+ * (again_rewind), its time starts anew. From MOMENT_RANK_PARENT on, a parent's: the end of a child may fall into our
+ * stop, and its SIGCHLD, which the kernel drops where it is ignored, is kept for a parent that is traced: it wakes another
+ * thread, and a call of that one may end with EINTR. */
 static const struct moment_call moment_calls[] = {
     {SYS_futex, 0, "futex"},
     {SYS_read, 0, "read"},
-    {SYS_wait4, 0, "wait4"},
-    {SYS_waitid, 0, "waitid"},
+    {SYS_wait4, 13, "wait4"},
+    {SYS_waitid, 13, "waitid"},
     {SYS_pause, 0, "pause"},
     {SYS_write, 0, "write"},
     {SYS_clock_nanosleep, 1, "clock_nanosleep"},
@@ -192,6 +195,8 @@ static size_t moment_list(struct moment *m, struct moment_candidate *out, pid_t 
             moment_refuse(m, MOMENT_STOPPED);
             continue;
         }
+        if (procfs_has_children(pid, c.tid) > 0)
+            c.rank += MOMENT_RANK_PARENT;
         out[count++] = c;
     }
     qsort(out, count, sizeof *out, moment_cmp);

@@ -97,6 +97,19 @@ def test_vector_registers_survive(job, inject, broken_agent, vectors):
     running.goes_on()
 
 
+def test_signals_arrive_once_and_in_turn(job, inject, broken_agent, build_dir):
+    """The thread to borrow takes thousands of signals a second, each with a number."""
+    running = job("""
+native = ctypes.PyDLL(sys.argv[2])
+ready()
+native.queued_run(ctypes.byref(cell))
+""", os.path.join(build_dir, "tests", "targets", "queued.so"))
+    running.goes_on()
+    for _ in range(150):
+        assert "could not load the agent" in inject(running.pid, broken_agent).stderr
+    running.goes_on()
+
+
 @pytest.mark.parametrize("call", ["epoll", "nanosleep", "recv", "sigtimedwait", "semtimedop"])
 def test_calls_see_no_eintr(job, inject, broken_agent, vectors, call):
     """The only thread sits in a call that the kernel ends with EINTR after a stop."""

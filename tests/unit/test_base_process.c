@@ -17,10 +17,12 @@
 #include <link.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,7 +58,7 @@ static void test_status_fields(void **state) {
         procfs_parse_status(
             "Name:\tx y\nState:\tT (stopped)\nTgid:\t7\nPPid:\t1\nTracerPid:\t55\n"
             "Uid:\t1000\t1001\t1002\t1003\nNSpid:\t7\t3\nVmRSS:\t  2048 kB\nThreads:\t4\nSigPnd:\t00000001\n"
-            "ShdPnd:\t2\nSigBlk:\tff\nSeccomp:\t2\nx86_Thread_features:\tshstk \n",
+            "ShdPnd:\t2\nSigBlk:\tff\nSigIgn:\t10\nSigCgt:\t20\nSeccomp:\t2\nx86_Thread_features:\tshstk \n",
             &st),
         0);
     assert_string_equal(st.name, "x y");
@@ -67,6 +69,8 @@ static void test_status_fields(void **state) {
     assert_int_equal(st.rss_bytes, 2048 * 1024);
     assert_int_equal(st.seccomp, 2);
     assert_int_equal(st.sig_blocked, 0xff);
+    assert_int_equal(st.sig_ignored, 0x10);
+    assert_int_equal(st.sig_caught, 0x20);
     assert_true(st.shadow_stack);
     assert_int_equal(procfs_parse_status("nothing", &st), -1);
 }
@@ -339,6 +343,26 @@ static void test_what_proc_hides(void **state) {
             fail_msg("case %zu: %s", i, cases[i].text);
 }
 
+static void test_children_of_a_thread(void **state) {
+    (void)state;
+    pid_t tid = (pid_t)syscall(SYS_gettid);
+    if (procfs_has_children(0, tid) < 0) {
+        print_message("needs proc-children: this kernel keeps no list of a thread's children\n");
+        skip();
+    }
+    assert_int_equal(procfs_has_children(0, tid), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    assert_true(child > 0);
+    assert_int_equal(procfs_has_children(0, tid), 1);
+    (void)kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(procfs_has_children(0, tid), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stat_with_hostile_comm),
@@ -353,6 +377,7 @@ int main(void) {
         cmocka_unit_test(test_endpoint_probe_tells_live_from_dead),
         cmocka_unit_test(test_dead_sockets_are_swept),
         cmocka_unit_test(test_what_proc_hides),
+        cmocka_unit_test(test_children_of_a_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * syscall instruction. And when a thread is on its way through the frames, when back already. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -122,10 +123,32 @@ static void test_on_the_way_back(void **state) {
     assert_int_equal(chain_place(&c, 0x7fff00001234, FRAME_MAX, 0x401000, 0x402000), -1);
 }
 
+static uint64_t bit(int sig) { return 1ULL << (sig - 1); }
+
+/* A call that our stop has ended goes on unless a signal came that does something. */
+static void test_wanted_signals(void **state) {
+    (void)state;
+    struct procfs_status st = {.sig_pending = bit(SIGUSR1)};
+    assert_int_equal(again_wanted_signals(&st), bit(SIGUSR1));
+    st.sig_blocked = bit(SIGUSR1);
+    assert_int_equal(again_wanted_signals(&st), 0);
+    st = (struct procfs_status){.sig_pending = bit(SIGUSR1), .sig_ignored = bit(SIGUSR1)};
+    assert_int_equal(again_wanted_signals(&st), 0);
+    st = (struct procfs_status){.sig_shared_pending = bit(SIGCHLD) | bit(SIGWINCH) | bit(SIGURG)};
+    assert_int_equal(again_wanted_signals(&st), 0);
+    st.sig_caught = bit(SIGCHLD);
+    assert_int_equal(again_wanted_signals(&st), bit(SIGCHLD));
+    st = (struct procfs_status){.sig_shared_pending = bit(SIGTSTP) | bit(SIGTERM)};
+    assert_int_equal(again_wanted_signals(&st), bit(SIGTSTP) | bit(SIGTERM));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls_are_made_again),  cmocka_unit_test(test_what_has_ended_is_not_made_again),
-        cmocka_unit_test(test_a_second_interruption), cmocka_unit_test(test_the_time_that_is_left),
+        cmocka_unit_test(test_wanted_signals),
+        cmocka_unit_test(test_calls_are_made_again),
+        cmocka_unit_test(test_what_has_ended_is_not_made_again),
+        cmocka_unit_test(test_a_second_interruption),
+        cmocka_unit_test(test_the_time_that_is_left),
         cmocka_unit_test(test_on_the_way_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
