@@ -2,9 +2,19 @@
 /* saved: see saved.h. */
 #include "client/saved.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define SAVED_BYTES ((size_t)256 * 1024)
+#include "base/strbuf.h"
+#include "client/output.h"
+
+#define SAVED_BYTES ((size_t)16 * 1024 * 1024)
 
 const struct saved_query saved_queries[] = {
     {"hot functions", "Which functions did most of the work in the last minute?",
@@ -87,20 +97,114 @@ const struct saved_query saved_queries[] = {
     {.name = NULL},
 };
 
-struct rowset *saved_list(void) {
+void saved_default_dir(char *buf, size_t cap) {
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    bool has_config = config && config[0] == '/', has_home = home && home[0] == '/';
+    int n = has_config ? snprintf(buf, cap, "%s/probing-top/queries", config)
+            : has_home ? snprintf(buf, cap, "%s/.config/probing-top/queries", home)
+                       : -1;
+    if (n < 0 || (size_t)n >= cap)
+        buf[0] = '\0';
+}
+
+static int saved_add(struct rowset *r, const char *name, const char *answers, const char *sql) {
+    const char *texts[] = {name, answers, sql};
+    if (rowset_add_row(r) != 0)
+        return -1;
+    for (size_t i = 0; i < 3; i++)
+        if (rowset_put_text(r, i, SQL_TEXT, texts[i], strlen(texts[i])) != 0)
+            return -1;
+    return 0;
+}
+
+static int saved_is_query(const struct dirent *d) {
+    size_t len = strlen(d->d_name);
+    return d->d_name[0] != '.' && len > 4 && strcmp(d->d_name + len - 4, ".sql") == 0;
+}
+
+/* The text of a file, if it is one that can be a query. 0 or -1. */
+static int saved_read(const char *path, struct strbuf *out) {
+    struct stat st;
+    char buf[8192];
+    ssize_t n;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= (off_t)SAVED_MAX_BYTES;
+    while (ok && (n = read(fd, buf, sizeof buf)) > 0)
+        ok = strbuf_add(out, buf, (size_t)n) == 0;
+    (void)close(fd);
+    return ok && out->len > 0 && !memchr(out->data, '\0', out->len) ? 0 : -1;
+}
+
+static void saved_add_file(struct rowset *r, const char *dir, const char *file) {
+    char path[1024], name[256], answers[256] = "yours";
+    struct strbuf text;
+    strbuf_init(&text, SAVED_MAX_BYTES + 1);
+    int n = snprintf(path, sizeof path, "%s/%s", dir, file);
+    (void)snprintf(name, sizeof name, "%.*s", (int)strlen(file) - 4, file);
+    if (n > 0 && (size_t)n < sizeof path && saved_read(path, &text) == 0) {
+        const char *first = strbuf_str(&text);
+        if (strncmp(first, "-- ", 3) == 0)
+            (void)snprintf(answers, sizeof answers, "%.*s", (int)strcspn(first + 3, "\n"), first + 3);
+        (void)saved_add(r, name, answers, first);
+    }
+    strbuf_fini(&text);
+}
+
+struct rowset *saved_list(const char *dir) {
     static const char *const names[] = {"name", "answers", "query"};
+    struct dirent **files = NULL;
     struct rowset *r = rowset_new(3, 1000, SAVED_BYTES);
     for (size_t i = 0; r && i < 3; i++)
         if (rowset_name_column(r, i, names[i], "text") != 0) {
             rowset_unref(r);
             return NULL;
         }
-    for (const struct saved_query *q = saved_queries; r && q->name; q++) {
-        const char *texts[] = {q->name, q->answers, q->sql};
-        if (rowset_add_row(r) != 0)
-            break;
-        for (size_t i = 0; i < 3; i++)
-            (void)rowset_put_text(r, i, SQL_TEXT, texts[i], strlen(texts[i]));
+    int n = r && *dir ? scandir(dir, &files, saved_is_query, alphasort) : 0;
+    for (int i = 0; i < n; i++) {
+        if (i < SAVED_MAX_FILES)
+            saved_add_file(r, dir, files[i]->d_name);
+        free(files[i]);
     }
+    free(files);
+    for (const struct saved_query *q = saved_queries; r && q->name; q++)
+        (void)saved_add(r, q->name, q->answers, q->sql);
     return r;
+}
+
+/* A name that is a file's name everywhere. */
+static bool saved_is_name(const char *name) {
+    size_t len = strlen(name);
+    for (const char *p = name; *p; p++)
+        if (*p == '/' || (unsigned char)*p < ' ' || (unsigned char)*p == 0x7f)
+            return false;
+    return len > 0 && len <= 60 && name[0] != '.' && name[0] != '-';
+}
+
+int saved_write(const char *dir, const char *name, const char *sql, struct err *e) {
+    char path[1024];
+    struct strbuf text;
+    if (!saved_is_name(name))
+        return err_set(e, ERR_USAGE, "a name has 1 to 60 characters, no /, and does not begin with . or -");
+    if (!*dir)
+        return err_set(e, ERR_FAILED, "there is no place to keep queries in: set HOME or XDG_CONFIG_HOME");
+    int n = snprintf(path, sizeof path, "%s/", dir);
+    for (char *p = path + 1; n > 0 && (size_t)n < sizeof path && *p; p++)
+        if (*p == '/') {
+            *p = '\0';
+            (void)mkdir(path, 0700);
+            *p = '/';
+        }
+    n = snprintf(path, sizeof path, "%s/%s.sql", dir, name);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return err_set(e, ERR_FAILED, "the name of the folder is too long: %.200s", dir);
+    strbuf_init(&text, SAVED_MAX_BYTES);
+    (void)strbuf_adds(&text, sql);
+    if (text.len && text.data[text.len - 1] != '\n')
+        (void)strbuf_addc(&text, '\n');
+    int rc = text.failed ? err_set(e, ERR_FAILED, "the query is too long to be kept: 64 KiB at most")
+                         : output_write(path, &text, e);
+    strbuf_fini(&text);
+    return rc;
 }

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* saved: queries that are often of use. One row is one query: its name, the question it answers, its text. */
+/*
+ * saved: queries that are often of use. One row is one query: its name, the question it answers, its text.
+ *
+ * Those of the user are files NAME.sql in a folder, to be edited, copied and given away like any other; their first line, if it
+ * is a comment, is the question. What is no such file is passed over.
+ */
 #ifndef CLIENT_SAVED_H
 #define CLIENT_SAVED_H
 
+#include "base/err.h"
 #include "client/rowset.h"
+
+#define SAVED_MAX_FILES 200
+#define SAVED_MAX_BYTES ((size_t)64 * 1024) /* of one */
 
 struct saved_query {
     const char *name;
@@ -14,7 +23,13 @@ struct saved_query {
 /* Ends with a NULL name. */
 extern const struct saved_query saved_queries[];
 
-/* A row a query: name, question, text. NULL: out of memory. */
-struct rowset *saved_list(void);
+/* $XDG_CONFIG_HOME/probing-top/queries, else ~/.config/...; "" when neither is known. */
+void saved_default_dir(char *buf, size_t cap);
+
+/* A row a query: name, question, text; those of the folder first ("" none), by their names. NULL: out of memory. */
+struct rowset *saved_list(const char *dir);
+
+/* Keep a query under a name, in place of one that has it; makes the folder. 0, or -1 with the error. */
+int saved_write(const char *dir, const char *name, const char *sql, struct err *e);
 
 #endif

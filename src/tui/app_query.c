@@ -21,10 +21,13 @@ void app_query_fini(struct app_query *q) {
 
 void app_query_forget(struct app_query *q) {
     struct history kept = q->history;
+    char dir[sizeof q->saved_dir];
+    memcpy(dir, q->saved_dir, sizeof dir);
     unsigned answers = q->answers, catalogs = q->catalogs;
     memset(&q->history, 0, sizeof q->history);
     app_query_fini(q);
     q->history = kept;
+    memcpy(q->saved_dir, dir, sizeof dir);
     q->answers = answers;
     q->catalogs = catalogs + 1;
 }

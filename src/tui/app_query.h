@@ -28,8 +28,9 @@ struct app_query {
     unsigned catalogs;              /* how many there were */
     char note[640];                 /* what cannot be seen and why */
     struct history history;
-    double watch_s; /* > 0: the query is run again and again */
-    double due_s;   /* when next, on the caller's clock */
+    char saved_dir[512]; /* where the user's queries are kept; "" nowhere */
+    double watch_s;      /* > 0: the query is run again and again */
+    double due_s;        /* when next, on the caller's clock */
 };
 
 struct app;

@@ -2,6 +2,7 @@
 /* runner_query: see runner_query.h. */
 #include "tui/runner_query.h"
 
+#include "client/saved.h"
 #include "tui/querier.h"
 
 static void runner_query_on_answer(void *arg) {
@@ -44,6 +45,7 @@ static void runner_query_open_history(struct runner_query *r) {
         return;
     r->has_history = true;
     history_default_path(path, sizeof path);
+    saved_default_dir(r->app->query.saved_dir, sizeof r->app->query.saved_dir);
     history_fini(&r->app->query.history);
     if (history_open(&r->app->query.history, path, &e) != 0)
         app_message(r->app, true, "%s", e.text);

@@ -177,7 +177,7 @@ static void test_saved_queries(void **state) {
         }
         querier_answer_fini(&a);
     }
-    struct rowset *list = saved_list();
+    struct rowset *list = saved_list("");
     assert_true(list && list->n_rows >= 12);
     rowset_unref(list);
 }

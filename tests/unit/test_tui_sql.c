@@ -7,8 +7,12 @@
 #include <cmocka.h>
 #include <locale.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "client/saved.h"
 #include "unit/tui_capture.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_sql.h"
@@ -288,6 +292,48 @@ static void test_export(void **state) {
     app_free(a);
 }
 
+static void test_save(void **state) {
+    struct app *a = sql_fixture_app(false);
+    char dir[] = "/tmp/test_saved.XXXXXX", path[128];
+    struct strbuf text;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(a->query.saved_dir, sizeof a->query.saved_dir, "%s/a/b", dir);
+    fixture_press(a, "alt-x \"save Space \"x Enter");
+    assert_shown(a, "there is nothing to save", true);
+    sql_fixture_paste(a, "-- What is one?\nSELECT 1;");
+    fixture_press(a, "alt-x \"save Space \"../x Enter");
+    assert_shown(a, "no /", true);
+    fixture_press(a, "alt-x \"save Space \"my Space \"one Enter");
+    assert_shown(a, "saved: F2 has it", true);
+    fixture_press(a, "ctrl-c F2");
+    assert_shown(a, "my one", true);
+    assert_shown(a, "What is one?", true);
+    assert_shown(a, "hot functions", true);
+    fixture_press(a, "Enter");
+    assert_query(a, "-- What is one?\nSELECT 1;\n");
+    (void)snprintf(path, sizeof path, "%s/a/b/my one.sql", dir);
+    strbuf_init(&text, 100);
+    assert_int_equal(strbuf_read_file(&text, path), 0);
+    assert_string_equal(strbuf_str(&text), "-- What is one?\nSELECT 1;\n");
+    strbuf_fini(&text);
+    /* What is no query: a folder, a link to a device, something empty, something huge. */
+    (void)snprintf(path, sizeof path, "%s/a/b/dir.sql", dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    (void)snprintf(path, sizeof path, "%s/a/b/zero.sql", dir);
+    assert_int_equal(symlink("/dev/zero", path), 0);
+    struct rowset *rows = saved_list(a->query.saved_dir), *shipped = saved_list("");
+    assert_int_equal(rows->n_rows, shipped->n_rows + 1);
+    rowset_unref(rows);
+    rowset_unref(shipped);
+    static const char *const left[] = {"a/b/zero.sql", "a/b/my one.sql", "a/b/dir.sql", "a/b", "a", ""};
+    for (size_t i = 0; i < sizeof left / sizeof left[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", dir, left[i]);
+        assert_int_equal(remove(path), 0);
+    }
+    app_free(a);
+}
+
 static void test_truncated(void **state) {
     struct app *a = sql_fixture_app(false);
     (void)state;
@@ -384,6 +430,7 @@ int main(void) {
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_export),
+        cmocka_unit_test(test_save),
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_note_and_other_target),
         cmocka_unit_test(test_too_small),

@@ -139,7 +139,7 @@ static bool sql_act(void *state, struct app *app, enum action action) {
         return true;
     case ACTION_SQL_SAVED:
         sql_close_completion(s);
-        sql_open_saved(s);
+        sql_open_saved(s, app);
         return true;
     case ACTION_SQL_TABLES:
         sql_close_completion(s);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "client/saved.h"
 #include "tui/querier_export.h"
 #include "tui/screens/sql_state.h"
 
@@ -103,6 +104,16 @@ static void sql_watch_command(struct sql_state *s, struct app *app, const char *
     sql_watch(s, app, every);
 }
 
+static void sql_save(struct sql_state *s, struct app *app, const char *name) {
+    struct err e;
+    if (!s->editor.text[strspn(s->editor.text, " \t\n")])
+        app_message(app, true, "there is nothing to save: type a query");
+    else if (saved_write(app->query.saved_dir, name, s->editor.text, &e) != 0)
+        app_message(app, true, "%s", e.text);
+    else
+        app_message(app, false, "saved: F2 has it; it is %s/%s.sql", app->query.saved_dir, name);
+}
+
 static void sql_quit_command(struct sql_state *s, struct app *app, const char *text) {
     (void)s;
     (void)text;
@@ -115,6 +126,7 @@ static const struct {
 } sql_commands[] = {
     {"export", sql_export},
     {"watch", sql_watch_command},
+    {"save", sql_save},
     {"q", sql_quit_command},
 };
 
@@ -133,6 +145,6 @@ void sql_command(struct sql_state *s, struct app *app, const char *line) {
             sql_commands[i].run(s, app, word);
             return;
         }
-    app_message(app, true, "there is no command '%.*s': export FILE, watch SECONDS, q",
+    app_message(app, true, "there is no command '%.*s': export FILE, watch SECONDS, save NAME, q",
                 (int)(len < 40 ? len : 40), line);
 }

@@ -66,7 +66,7 @@ void sql_drop_views(struct sql_state *s);
 void sql_take_answer(struct sql_state *s, struct app *app);
 
 /* Open a list over what is shown; the keys go there. */
-void sql_open_saved(struct sql_state *s);
+void sql_open_saved(struct sql_state *s, struct app *app);
 void sql_open_tables(struct sql_state *s, struct app *app);
 
 /* An action of the view on top; false when it is none. */

@@ -162,10 +162,10 @@ static bool sql_close_same(struct sql_state *s, enum sql_view_kind kind) {
     return true;
 }
 
-void sql_open_saved(struct sql_state *s) {
+void sql_open_saved(struct sql_state *s, struct app *app) {
     if (sql_close_same(s, SQL_VIEW_SAVED))
         return;
-    struct rowset *rows = saved_list();
+    struct rowset *rows = saved_list(app->query.saved_dir);
     struct sql_view *v =
         rows ? sql_push_view(s, SQL_VIEW_SAVED, rows, "Saved queries: Enter runs one") : NULL;
     if (!v)
