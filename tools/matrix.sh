@@ -164,7 +164,7 @@ test_row() { # suite python minor
     # What is tried on each Python; of sampling also what is tried on one that is at hand, and several threads at once; and the
     # root as a container's, with the C library in it.
     local known=$build/tests/known/known.so modules="test_pystack or test_way or test_locals or test_outside or test_worker"
-    local match="(($modules or test_tasks or test_native) and $3) or another_system"
+    local match="(($modules or test_tasks or test_native or test_inject_door) and $3) or another_system"
     export PROBING_TEST_ROOTS=$root=/usr/bin/$2
     "$here/bench/known_answer.py" --build "$build" --samples "$samples" --seconds 60 --mode no-inject,block --python "$launcher" ||
         return 1

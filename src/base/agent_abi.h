@@ -36,4 +36,15 @@ enum agent_start_result {
     AGENT_FAILED = 2,  /* error says why; nothing of the agent runs */
 };
 
+/* The other way in: the interpreter imports the agent as a module of this name (PyInit__probing), which starts it on a thread of
+ * its own and gives no module. What became of that is in a struct agent_door of this name. */
+#define AGENT_DOOR_MODULE "_probing"
+#define AGENT_DOOR_SYMBOL "probing_door"
+
+struct agent_door {
+    int32_t done;   /* 1: the rest is final */
+    int32_t result; /* enum agent_start_result */
+    struct agent_start start;
+};
+
 #endif

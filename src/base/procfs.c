@@ -102,6 +102,13 @@ static uint64_t procfs_field_hex(const char *text, const char *key) {
     return v ? strtoull(v, NULL, 16) : 0;
 }
 
+/* The second of the ids of a user or group: the effective one. */
+static int64_t procfs_field_effective(const char *text, const char *key) {
+    long long real, effective;
+    const char *v = procfs_field(text, key);
+    return v && sscanf(v, "%lld %lld", &real, &effective) == 2 ? effective : -1;
+}
+
 int procfs_parse_status(const char *text, struct procfs_status *out) {
     *out = (struct procfs_status){.state = '?'};
     const char *name = procfs_field(text, "Name");
@@ -126,12 +133,8 @@ int procfs_parse_status(const char *text, struct procfs_status *out) {
     out->sig_shared_pending = procfs_field_hex(text, "ShdPnd");
     out->sig_ignored = procfs_field_hex(text, "SigIgn");
     out->sig_caught = procfs_field_hex(text, "SigCgt");
-    long long real = -1, effective = -1;
-    const char *uid = procfs_field(text, "Uid");
-    if (uid && sscanf(uid, "%lld %lld", &real, &effective) == 2)
-        out->uid = effective;
-    else
-        out->uid = -1;
+    out->uid = procfs_field_effective(text, "Uid");
+    out->gid = procfs_field_effective(text, "Gid");
     out->ns_pid = out->tgid;
     const char *ns = procfs_field(text, "NSpid");
     for (const char *p = ns; p && *p && *p != '\n';) {

@@ -21,7 +21,7 @@ struct procfs_status {
     char state; /* R S D T t Z X I, '?' */
     int64_t tgid, ppid;
     int64_t tracer_pid; /* 0 nobody */
-    int64_t uid;        /* effective */
+    int64_t uid, gid;   /* effective */
     int64_t ns_pid;     /* pid in the innermost namespace it lives in (last of NSpid) */
     int64_t rss_bytes;
     int64_t threads;

@@ -22,6 +22,11 @@ static void inject_put_text(struct strbuf *out, pid_t pid, const struct inject_r
     }
     (void)strbuf_addf(out, "process %d: agent %s in %.1f ms, at unix:%s\n", (int)pid,
                       r->reused ? "started again" : "injected", (double)r->total_us / 1000.0, r->endpoint);
+    if (!r->borrowed_tid) {
+        (void)strbuf_addf(out, "by %s: its main thread was asked to load it; no thread was stopped\n",
+                          r->strategy);
+        return;
+    }
     (void)strbuf_addf(
         out, "thread %" PRId64 " was borrowed (%s) and stopped for %.2f ms; no other thread was touched\n",
         r->borrowed_tid, r->moment, (double)r->stopped_us / 1000.0);

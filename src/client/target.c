@@ -23,6 +23,7 @@
 #include "base/strbuf.h"
 #include "client/ended.h"
 #include "client/rings.h"
+#include "pystack/door.h"
 #include "pystack/pystack.h"
 
 #define TARGET_AGENT_FILE "libprobing.so"
@@ -294,33 +295,57 @@ int target_find_endpoint(struct session_address *addr, struct err *e) {
     return err_set_errno(e, ERR_ATTACH, saved, "the agent's socket %s cannot be reached", addr->path);
 }
 
+/* For the injector, which cannot read an interpreter itself. */
+static int target_find_door(void *arg, struct inject_door *out, struct err *e) {
+    struct pystack *python = arg;
+    struct pystack_door door;
+    if (pystack_find_door(python, &door, e) != 0)
+        return -1;
+    *out = (struct inject_door){.path = door.path,
+                                .path_size = door.path_size,
+                                .pending = door.pending,
+                                .breaker = door.breaker,
+                                .breaker_set = door.breaker_set};
+    if (pystack_refresh_tids(python) == 0)
+        out->tid = pystack_outer_tid(python, door.tid);
+    return 0;
+}
+
 /* Look before touching: may we, is it a Python this project reads, is the agent's file there. `*refused` is set when it is
  * the injecting that cannot be, not the reading. */
 static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *result, bool *refused,
                          struct err *e) {
     char agent[PATH_MAX];
+    struct err barred = {0};
     *refused = true;
-    if (inject_check(pid, e) != 0)
-        return -1;
+    int may = inject_check(pid, &barred);
+    if (may < 0)
+        return *e = barred, -1;
     *refused = false;
     struct pystack *python = pystack_open(pid, e);
     if (!python)
         return -1;
-    bool ending = pystack_get_info(python)->finalizing;
-    pystack_close(python);
-    if (ending) {
+    struct inject_request request = {.pid = pid, .agent_path = agent};
+    request.timeout_ms = timeout_ms ? timeout_ms : TARGET_ATTACH_TIMEOUT_MS;
+    if (pystack_has_door(python)) {
+        request.find_door = target_find_door;
+        request.find_door_arg = python;
+    }
+    int rc = -1;
+    if (pystack_get_info(python)->finalizing) {
         *refused = true;
-        return err_set(
+        (void)err_set(
             e, ERR_ATTACH,
             "process %d is ending: its Python is being shut down, and can only be looked at from outside",
             (int)pid);
+    } else if (may == INJECT_ONLY_BY_DOOR && !request.find_door) {
+        *refused = true;
+        *e = barred;
+    } else if (target_find_agent(agent, sizeof agent, e) == 0) {
+        rc = inject_process(&request, result, e);
+        *refused = rc != 0 && e->code != ERR_LOST;
     }
-    if (target_find_agent(agent, sizeof agent, e) != 0)
-        return -1;
-    struct inject_request request = {.pid = pid, .agent_path = agent};
-    request.timeout_ms = timeout_ms ? timeout_ms : TARGET_ATTACH_TIMEOUT_MS;
-    int rc = inject_process(&request, result, e);
-    *refused = rc != 0 && e->code != ERR_LOST;
+    pystack_close(python);
     return rc;
 }
 

@@ -156,11 +156,7 @@ static int check_judge_state(const struct check_facts *f, struct err *e) {
         return err_set(e, ERR_ATTACH,
                        "process %d (%s) is a thread of the kernel: give the pid of a Python process", pid,
                        f->name);
-    if (f->status.tracer_pid > 0)
-        return err_set(e, ERR_ATTACH,
-                       "process %d is being traced by process %" PRId64 "%s%s%s: end that one first", pid,
-                       f->status.tracer_pid, f->tracer[0] ? " (" : "", f->tracer, f->tracer[0] ? ")" : "");
-    if (state == 'T' || state == 't')
+    if (f->status.tracer_pid <= 0 && (state == 'T' || state == 't'))
         return err_set(e, ERR_ATTACH, "process %d is stopped: let it go on with 'kill -CONT %d' first", pid,
                        pid);
     return 0;
@@ -249,6 +245,16 @@ static int check_judge_program(const struct check_facts *f, struct err *e) {
         return err_set(e, ERR_ATTACH,
                        "process %d is in strict seccomp mode and would be killed by any new system call",
                        pid);
+    return 0;
+}
+
+/* What forbids only that a thread is borrowed. */
+static int check_judge_threads(const struct check_facts *f, struct err *e) {
+    int pid = (int)f->pid;
+    if (f->status.tracer_pid > 0)
+        return err_set(e, ERR_ATTACH,
+                       "process %d is being traced by process %" PRId64 "%s%s%s: end that one first", pid,
+                       f->status.tracer_pid, f->tracer[0] ? " (" : "", f->tracer, f->tracer[0] ? ")" : "");
     if (f->status.shadow_stack)
         return err_set(e, ERR_ATTACH,
                        "process %d runs with a shadow stack (x86 CET), which does not allow a thread to be "
@@ -258,9 +264,18 @@ static int check_judge_program(const struct check_facts *f, struct err *e) {
 }
 
 int check_judge(const struct check_facts *f, struct err *e) {
-    if (check_judge_state(f, e) != 0 || check_judge_permission(f, e) != 0)
+    struct err other;
+    if (check_judge_state(f, e) != 0)
         return -1;
-    return check_judge_program(f, e);
+    int borrow = check_judge_threads(f, e);
+    if (borrow != 0 && f->status.tracer_pid > 0) { /* who else is at it is the better reason */
+        bool runs = f->status.state != 't' && f->status.state != 'T';
+        bool rest = check_judge_permission(f, &other) == 0 && check_judge_program(f, &other) == 0;
+        return runs && rest && f->readable ? INJECT_ONLY_BY_DOOR : -1;
+    }
+    if (check_judge_permission(f, e) != 0 || check_judge_program(f, e) != 0)
+        return -1;
+    return borrow != 0 ? INJECT_ONLY_BY_DOOR : 0;
 }
 
 int inject_check(pid_t pid, struct err *e) {

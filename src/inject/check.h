@@ -47,7 +47,7 @@ struct check_facts {
 
 void check_gather(pid_t pid, struct check_facts *f);
 
-/* 0, or -1 with the one line that says why not. */
+/* 0; or with the one line that says why not -1 or INJECT_ONLY_BY_DOOR. */
 int check_judge(const struct check_facts *f, struct err *e);
 
 #endif

@@ -23,6 +23,7 @@
 #include "inject/agentfile.h"
 #include "inject/borrow.h"
 #include "inject/check.h"
+#include "inject/door.h"
 #include "inject/load.h"
 #include "inject/moment.h"
 #include "inject/stub.h"
@@ -34,6 +35,13 @@
 #define INJECT_RETRY_NS 5000000L
 #define INJECT_RETRY_STEP_NS 2000000L
 #define INJECT_TIMER_SLACK_NS 1000UL
+#define INJECT_DOOR_STRATEGY "the interpreter's own door"
+
+/* What became of a way in, beside 0 and -1. */
+enum inject_outcome {
+    INJECT_AGAIN = 1,  /* may be tried again: somebody else was at it at this moment */
+    INJECT_BARRED = 2, /* no thread may be borrowed; the error says why */
+};
 
 struct inject_job {
     const struct inject_request *req;
@@ -45,6 +53,7 @@ struct inject_job {
     uint64_t entry; /* of a mapped agent */
     struct target target;
     struct borrow borrow;
+    bool traced; /* by somebody else, when last looked at */
     int rc;
 };
 
@@ -110,10 +119,10 @@ static int inject_create_thread(struct inject_job *job, struct thread *thread) {
 }
 
 /* What the agent calls its socket, as we reach it. */
-static int inject_note_endpoint(struct inject_job *job, const struct stub_params *p) {
+static int inject_note_endpoint(struct inject_job *job, const struct agent_start *start) {
     char inside[ENDPOINT_PATH_MAX];
     int pid = (int)job->req->pid;
-    memcpy(inside, p->start.endpoint, sizeof inside - 1);
+    memcpy(inside, start->endpoint, sizeof inside - 1);
     inside[sizeof inside - 1] = '\0';
     if (inside[0] != '/')
         return 0; /* the usual place, filled before */
@@ -123,7 +132,7 @@ static int inject_note_endpoint(struct inject_job *job, const struct stub_params
     return 0;
 }
 
-/* 0 done, 1 when it may be tried again (somebody else is doing the same at this moment), -1 with the error. */
+/* 0 done, INJECT_AGAIN when somebody else is doing the same at this moment, INJECT_BARRED or -1 with the error. */
 static int inject_run(struct inject_job *job) {
     struct target *t = &job->target;
     struct thread thread = {0};
@@ -142,7 +151,7 @@ static int inject_run(struct inject_job *job) {
     uint64_t moment_end = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 * 3 : now;
     struct moment_found found = {0};
     if (moment_find(t, &thread, moment_end, inject_stop_asked, &found, job->e) != 0)
-        return -1;
+        return found.is_barred ? INJECT_BARRED : -1;
     job->out->strategy = found.strategy;
     memcpy(job->out->moment, found.how, sizeof job->out->moment);
     int rc = inject_create_thread(job, &thread);
@@ -157,7 +166,7 @@ static int inject_run(struct inject_job *job) {
     if (rc != 0)
         return rc;
     job->out->already = answer.result == STUB_ALREADY;
-    return inject_note_endpoint(job, &answer);
+    return inject_note_endpoint(job, &answer.start);
 }
 
 /* Is somebody answering already? 1 yes, 0 no, -1 with the error. */
@@ -167,8 +176,8 @@ static int inject_is_there(struct inject_job *job) {
     return endpoint_probe(job->out->endpoint) == 1;
 }
 
-/* One try. 0 done, 1 when somebody else is tracing it at this moment (another of us, most likely, whose agent will do),
- * -1 with the error. */
+/* One try. 0 done, INJECT_AGAIN when somebody else is tracing it at this moment (another of us, most likely, whose agent will
+ * do), INJECT_BARRED or -1 with the error. */
 static int inject_try(struct inject_job *job) {
     struct check_facts facts;
     int rc = inject_is_there(job);
@@ -177,15 +186,19 @@ static int inject_try(struct inject_job *job) {
     if (rc != 0)
         return rc == 1 ? 0 : -1;
     check_gather(job->req->pid, &facts);
-    if (check_judge(&facts, job->e) != 0)
-        return facts.exists && facts.status.tracer_pid > 0 ? 1 : -1;
+    rc = check_judge(&facts, job->e);
+    job->traced = facts.exists && facts.status.tracer_pid > 0;
+    if (rc == INJECT_ONLY_BY_DOOR && job->req->find_door)
+        return INJECT_BARRED;
+    if (rc != 0)
+        return job->traced ? INJECT_AGAIN : -1;
     rc = inject_run(job);
     target_fini(&job->target);
     free(job->bytes);
     job->bytes = NULL;
-    if (rc == 1 && inject_stop_asked())
+    if (rc == INJECT_AGAIN && inject_stop_asked())
         return inject_interrupted(job);
-    if (rc == 1)
+    if (rc == INJECT_AGAIN)
         (void)err_set(
             job->e, ERR_ATTACH,
             "process %d is busy: another program is attaching to it, or the machine is overloaded; try again",
@@ -193,20 +206,54 @@ static int inject_try(struct inject_job *job) {
     return rc;
 }
 
-static void *inject_work(void *arg) {
-    struct inject_job *job = arg;
-    (void)prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0); /* short waits are to be short */
-    uint64_t now = clock_mono_ns();
-    uint64_t patience = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 * 3 : now;
+/* By one of its threads. 0, INJECT_BARRED or -1. */
+static int inject_by_thread(struct inject_job *job) {
+    uint64_t start = clock_mono_ns();
+    uint64_t span = job->deadline_ns > start ? job->deadline_ns - start : 0;
     for (;;) {
-        job->rc = inject_try(job);
-        if (job->rc != 1 || clock_mono_ns() > patience || inject_stop_asked())
-            return NULL;
+        int rc = inject_try(job);
+        /* A debugger stays; another of us is gone in a moment. */
+        uint64_t patience = rc == INJECT_AGAIN                   ? span / 4 * 3
+                            : rc == INJECT_BARRED && job->traced ? span / 16
+                                                                 : 0;
+        if (clock_mono_ns() - start >= patience || inject_stop_asked())
+            return rc == INJECT_AGAIN ? -1 : rc;
         *job->out = (struct inject_result){0};
         /* Two that gave way to each other must not meet again. */
         (void)nanosleep(&(struct timespec){0, INJECT_RETRY_NS + INJECT_RETRY_STEP_NS * (getpid() % 16)},
                         NULL);
     }
+}
+
+/* By its interpreter's own door, after all threads were barred for the reason in job->e. 0 or -1. */
+static int inject_by_door(struct inject_job *job) {
+    struct door_result in;
+    struct err why = *job->e, other;
+    int pid = (int)job->req->pid;
+    if (!job->req->find_door)
+        return -1;
+    if (agentfile_read(job->req->agent_path, &job->bytes, &job->size, job->e) != 0)
+        return -1;
+    int rc = door_enter(job->req, job->bytes, job->size, job->deadline_ns, inject_stop_asked, &in, &other);
+    free(job->bytes);
+    job->bytes = NULL;
+    if (rc != 0 && other.code == ERR_LOST)
+        return err_set(job->e, ERR_LOST, "process %d ended while it was being attached to", pid);
+    if (rc != 0)
+        return err_set(job->e, other.code, "%s; nor did its Python let us in: %s", why.text, other.text);
+    job->out->already = in.agent.result == AGENT_ALREADY;
+    job->out->reused = in.reused;
+    job->out->strategy = INJECT_DOOR_STRATEGY;
+    return inject_note_endpoint(job, &in.agent.start);
+}
+
+static void *inject_work(void *arg) {
+    struct inject_job *job = arg;
+    (void)prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0); /* short waits are to be short */
+    job->rc = inject_by_thread(job);
+    if (job->rc == INJECT_BARRED)
+        job->rc = inject_by_door(job);
+    return NULL;
 }
 
 int inject_process(const struct inject_request *req, struct inject_result *out, struct err *e) {

@@ -10,22 +10,36 @@
 #define INJECT_INJECT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/endpoint.h"
 #include "base/err.h"
 
+/* Where the interpreter of the target takes a script to run (PEP 768): addresses in the target. */
+struct inject_door {
+    uint64_t path; /* bytes, NUL-terminated */
+    size_t path_size;
+    uint64_t pending; /* int32: 1 asks for the script */
+    uint64_t breaker; /* the byte that makes it look, and what is stored there */
+    uint8_t breaker_set;
+    pid_t tid; /* of the thread that will run it, as we number it; 0 unknown */
+};
+
 struct inject_request {
     pid_t pid;
     const char *agent_path; /* file of libprobing.so */
     unsigned timeout_ms;    /* over all; 0 = 2000 */
+    /* Asked where no thread may be borrowed. 0, or -1 with the reason as a clause. NULL: this interpreter has no door. */
+    int (*find_door)(void *arg, struct inject_door *out, struct err *e);
+    void *find_door_arg;
 };
 
 struct inject_result {
     bool already;        /* an agent was there and answers at the endpoint */
     bool reused;         /* a parked agent was started again, nothing was loaded */
-    uint64_t stopped_us; /* how long the borrowed thread was stopped, all stops together */
+    uint64_t stopped_us; /* how long the borrowed thread was stopped, all stops together; 0 none was */
     uint64_t total_us;
     int64_t borrowed_tid;             /* 0 none */
     const char *strategy;             /* which of the ways in it was, a literal; NULL when already */
@@ -33,7 +47,9 @@ struct inject_result {
     char endpoint[ENDPOINT_PATH_MAX]; /* as reached from outside */
 };
 
-/* Can `pid` be injected into? Looks only. 0, or -1 with ERR_ATTACH and the reason. */
+/* Can `pid` be injected into? Looks only. 0; or with ERR_ATTACH and the reason -1; or 1: no thread of it may be borrowed, but its
+ * memory may be written to, so an interpreter with a door can be asked. */
+#define INJECT_ONLY_BY_DOOR 1
 int inject_check(pid_t pid, struct err *e);
 
 /* Inject. 0 with the result, or -1 with the error; the target is as before. */

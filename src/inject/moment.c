@@ -378,15 +378,17 @@ static int moment_try_running(struct moment *m, struct thread *th) {
 
 /* --- all threads ----------------------------------------------------------------------------------------------- */
 
-static int moment_explain(struct moment *m, uint64_t waited_ns, struct err *e) {
+static int moment_explain(struct moment *m, uint64_t waited_ns, struct moment_found *found, struct err *e) {
     char text[256] = "";
     unsigned total = 0, kinds = 0;
     for (unsigned i = 0; i < MOMENT_REFUSALS; i++) {
         total += m->refusals[i];
         kinds += m->refusals[i] != 0;
     }
-    if (m->first_error.code != ERR_OK && m->refusals[MOMENT_NOT_TRACEABLE] == total)
+    if (m->first_error.code != ERR_OK && m->refusals[MOMENT_NOT_TRACEABLE] == total) {
+        found->is_barred = true;
         return *e = m->first_error, -1;
+    }
     for (unsigned i = 0; i < MOMENT_REFUSALS; i++) {
         size_t used = strlen(text);
         if (!m->refusals[i] || used + 1 >= sizeof text)
@@ -471,6 +473,15 @@ static void moment_pause(unsigned round) {
     (void)nanosleep(&(struct timespec){0, ns < MOMENT_PAUSE_MAX_NS ? ns : MOMENT_PAUSE_MAX_NS}, NULL);
 }
 
+/* Nothing that may pass stands in the way of all `n` threads: no need to wait for the end of the time. Another of us may be
+ * tracing them at this moment, but not for an eighth of it. */
+static bool moment_is_hopeless(const struct moment *m, size_t n, uint64_t start, uint64_t deadline) {
+    if (n && m->refusals[MOMENT_FILTERED] >= n)
+        return true;
+    return n && m->first_error.code == ERR_ATTACH && m->refusals[MOMENT_NOT_TRACEABLE] >= n &&
+           clock_mono_ns() > start + (deadline - start) / 8;
+}
+
 static int moment_search(struct moment *m, struct thread *out, uint64_t deadline, bool (*stop_asked)(void),
                          struct moment_found *found, struct err *e) {
     uint64_t start = clock_mono_ns();
@@ -494,8 +505,8 @@ static int moment_search(struct moment *m, struct thread *out, uint64_t deadline
             rc = err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)m->t->pid);
         else if (stop_asked())
             rc = err_set(e, ERR_FAILED, "interrupted; process %d is as it was", (int)m->t->pid);
-        else if (clock_mono_ns() >= deadline || (n && m->refusals[MOMENT_FILTERED] >= n))
-            rc = moment_explain(m, clock_mono_ns() - start, e);
+        else if (clock_mono_ns() >= deadline || moment_is_hopeless(m, n, start, deadline))
+            rc = moment_explain(m, clock_mono_ns() - start, found, e);
         else
             moment_pause(round);
     }

@@ -30,6 +30,7 @@ void moment_call_name(char *buf, size_t cap, long nr);
 struct moment_found {
     const char *strategy; /* a literal */
     char how[64];         /* "asleep in futex", "running, holding a stream's lock" */
+    bool is_barred;       /* none was: no thread may be traced */
 };
 
 /* Find one: `out` is then stopped and may be borrowed. Until `deadline_ns`. 0, or -1 with the error that says what stood in

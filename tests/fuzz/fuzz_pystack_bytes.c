@@ -8,6 +8,7 @@
 
 #include "pystack/debug_offsets.h"
 #include "pystack/discover.h"
+#include "pystack/door.h"
 #include "pystack/lines.h"
 
 #define FUZZ_BASE 0x10000ULL
@@ -60,6 +61,11 @@ static void fuzz_debug_offsets(const uint8_t *data, size_t size) {
     memcpy(bytes + 8, &version, sizeof version);
     memcpy(bytes + 16, &free_threaded, sizeof free_threaded);
     memcpy(bytes + 24, data, size < sizeof bytes - 24 ? size : sizeof bytes - 24);
+    struct pystack_door_offsets door;
+    if (pystack_door_parse(bytes, sizeof bytes, &off, &door) == 0 &&
+        (door.path + door.path_size > PYSTACK_STRUCT_MAX || door.pending + 4 > PYSTACK_STRUCT_MAX ||
+         door.breaker + 8 > PYSTACK_STRUCT_MAX || door.enabled > 1U << 20 || door.threads_main > 1U << 20))
+        abort();
     if (pystack_debug_offsets_apply(bytes, sizeof bytes, &off) != 0)
         return;
     /* Whatever was accepted must stay within the buffers of the readers. */

@@ -37,15 +37,24 @@ static struct check_facts fine(void) {
     return f;
 }
 
-/* The judgement of `f` is a refusal whose one line has both words. */
-static void refused(const struct check_facts *f, const char *why, const char *remedy) {
+static void judged(const struct check_facts *f, int verdict, const char *why, const char *remedy) {
     struct err e = {0};
-    assert_int_equal(check_judge(f, &e), -1);
+    assert_int_equal(check_judge(f, &e), verdict);
     assert_int_equal(e.code, ERR_ATTACH);
     assert_non_null(strstr(e.text, "4242"));
     assert_non_null(strstr(e.text, why));
     assert_non_null(strstr(e.text, remedy));
     assert_null(strchr(e.text, '\n'));
+}
+
+/* The judgement of `f` is a refusal whose one line has both words. */
+static void refused(const struct check_facts *f, const char *why, const char *remedy) {
+    judged(f, -1, why, remedy);
+}
+
+/* No thread may be borrowed, and that is all. */
+static void barred(const struct check_facts *f, const char *why, const char *remedy) {
+    judged(f, INJECT_ONLY_BY_DOOR, why, remedy);
 }
 
 static void test_no_proc(void **state) {
@@ -90,6 +99,28 @@ static void test_states(void **state) {
     refused(&f, "traced by process 99 (gdb)", "end that one first");
 }
 
+/* What forbids to borrow a thread forbids no more than that, if nothing else is the matter. */
+static void test_only_by_door(void **state) {
+    (void)state;
+    struct check_facts f = fine();
+    f.status.tracer_pid = 99;
+    barred(&f, "traced by process 99", "end that one first");
+    f.readable = false;
+    refused(&f, "traced by process 99", "end that one first");
+    f.readable = true;
+    f.libc = CHECK_LIBC_MUSL;
+    refused(&f, "traced by process 99", "end that one first");
+    f = fine();
+    f.status.shadow_stack = true;
+    barred(&f, "shadow stack", "from outside");
+    f.readable = false;
+    refused(&f, "not allowed", "SYS_PTRACE");
+    f = fine();
+    f.status.shadow_stack = true;
+    f.libc = CHECK_LIBC_NONE;
+    refused(&f, "statically linked", "from outside");
+}
+
 static void test_permissions(void **state) {
     (void)state;
     struct check_facts f = fine();
@@ -132,9 +163,6 @@ static void test_programs(void **state) {
     f = fine();
     f.status.seccomp = 1;
     refused(&f, "strict seccomp", "killed");
-    f = fine();
-    f.status.shadow_stack = true;
-    refused(&f, "shadow stack", "from outside");
 }
 
 static void test_ourselves(void **state) {
@@ -166,9 +194,10 @@ static void test_a_zombie(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fine),        cmocka_unit_test(test_no_proc),  cmocka_unit_test(test_states),
-        cmocka_unit_test(test_permissions), cmocka_unit_test(test_programs), cmocka_unit_test(test_ourselves),
-        cmocka_unit_test(test_a_zombie),
+        cmocka_unit_test(test_fine),     cmocka_unit_test(test_no_proc),
+        cmocka_unit_test(test_states),   cmocka_unit_test(test_permissions),
+        cmocka_unit_test(test_programs), cmocka_unit_test(test_ourselves),
+        cmocka_unit_test(test_a_zombie), cmocka_unit_test(test_only_by_door),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

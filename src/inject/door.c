@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* door: see door.h. Protocol: PEP 768; Python/remote_debugging.c. struct link_map, struct r_debug: glibc elf/link.h. */
+#include "inject/door.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/procfs.h"
+#include "base/text.h"
+#include "inject/agentfile.h"
+#include "inject/door_files.h"
+#include "inject/moment.h"
+#include "inject/target.h"
+#include "inject/thread.h"
+
+#define DOOR_LOADED_MAX 512
+#define DOOR_LINKS_MAX 65536
+#define DOOR_RUN_NS (2 * CLOCK_NS_PER_S)   /* for a script that has begun when the time is up */
+#define DOOR_START_NS (3 * CLOCK_NS_PER_S) /* for an agent that is being started then */
+#define DOOR_GRACE_NS                                                                                        \
+    (100 * CLOCK_NS_PER_MS) /* for a thread that took the path just before it was taken back */
+#define DOOR_LOADED "#loaded"
+#define DOOR_SAID_MAX 256
+
+struct door {
+    const struct inject_request *req;
+    struct inject_door at;
+    struct door_files files;
+    struct mem mem;
+    uint64_t deadline_ns;
+    bool (*stop_asked)(void);
+    char loaded[DOOR_LOADED_MAX]; /* what the loader calls an agent that is mapped already; "" none */
+};
+
+/* --- memory ---------------------------------------------------------------------------------------------------- */
+
+/* By the call, or, where a filter of ours forbids that one, by the file. 0, or -1 with errno. */
+static int door_write(pid_t pid, uint64_t addr, const void *bytes, size_t len) {
+    char path[32];
+    if (thread_write(pid, addr, bytes, len) == 0)
+        return 0;
+    if (errno != EPERM && errno != EACCES && errno != ENOSYS)
+        return -1;
+    (void)snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = pwrite(fd, bytes, len, (off_t)addr);
+    int saved = n < 0 ? errno : EIO;
+    (void)close(fd);
+    errno = saved;
+    return n == (ssize_t)len ? 0 : -1;
+}
+
+/* The flag: 1 waits, 0 taken, -1 cannot be read. */
+static int door_read_pending(struct door *d) {
+    uint32_t v;
+    return mem_read_u32(&d->mem, d->at.pending, &v) == 0 ? v != 0 : -1;
+}
+
+/* --- an agent that is mapped ----------------------------------------------------------------------------------- */
+
+/* The name under which the target's loader has opened the image at [base, end). 0 or -1. */
+static int door_find_name(struct target *t, uint64_t base, uint64_t end, char *buf, size_t cap) {
+    struct elf_image loader;
+    uint64_t r_debug, map;
+    if (t->loader < 0 || elf_open_memory(&loader, &t->mem, t->images[t->loader].base) != 0 ||
+        elf_find_symbol(&loader, "_r_debug", &r_debug, NULL) != 0 ||
+        mem_read_u64(&t->mem, r_debug + 8, &map) != 0)
+        return -1;
+    for (int i = 0; map && i < DOOR_LINKS_MAX; i++) {
+        uint64_t link[4]; /* l_addr, l_name, l_ld, l_next */
+        if (mem_read(&t->mem, map, link, sizeof link) != 0)
+            return -1;
+        if (link[2] >= base && link[2] < end)
+            return mem_read_cstr(&t->mem, link[1], buf, cap) > 0 ? 0 : -1;
+        map = link[3];
+    }
+    return -1;
+}
+
+/* Is there an agent of ours, parked? Then d->loaded names it. 0, or -1 with the error. */
+static int door_look_for_agent(struct door *d, struct err *e) {
+    struct target t;
+    uint64_t entry;
+    int rc = target_init(&t, d->req->pid, e);
+    if (rc == 0 && t.agent >= 0) {
+        rc = agentfile_find_mapped(&t, &entry, e);
+        if (rc == 0 && door_find_name(&t, t.images[t.agent].base, t.images[t.agent].end, d->loaded,
+                                      sizeof d->loaded) != 0)
+            rc = err_set(e, ERR_ATTACH, "the agent that it has loaded cannot be found by name");
+    }
+    target_fini(&t);
+    return rc;
+}
+
+/* What the loaded agent says: 1 with its answer, 0 not yet, -1 it is not there. */
+static int door_read_answer(struct door *d, struct agent_door *out) {
+    struct target t;
+    struct elf_image img;
+    struct err ignored;
+    uint64_t at;
+    int rc = -1;
+    if (target_init(&t, d->req->pid, &ignored) == 0 && t.agent >= 0 &&
+        elf_open_memory(&img, &t.mem, t.images[t.agent].base) == 0 &&
+        elf_find_symbol(&img, AGENT_DOOR_SYMBOL, &at, NULL) == 0 &&
+        mem_read(&t.mem, at, out, sizeof *out) == 0)
+        rc = out->done == 1;
+    target_fini(&t);
+    return rc;
+}
+
+/* --- the request ----------------------------------------------------------------------------------------------- */
+
+/* Take the request back. True when it was still there; if it was taken just before, what is read is a script that does nothing. */
+static bool door_take_back(struct door *d) {
+    int32_t zero = 0;
+    char nothing = '\0', said[8];
+    bool there = door_read_pending(d) == 1;
+    if (there) {
+        (void)door_write(d->req->pid, d->at.pending, &zero, sizeof zero);
+        (void)door_write(d->req->pid, d->at.path, &nothing, sizeof nothing);
+    }
+    door_files_disarm(&d->files);
+    uint64_t until = clock_mono_ns() + DOOR_GRACE_NS;
+    for (long nap_ns = 0; clock_mono_ns() < until && !door_files_read(&d->files, said, sizeof said);)
+        thread_nap(&nap_ns);
+    return there;
+}
+
+static int door_ask(struct door *d, struct err *e) {
+    const struct inject_door *at = &d->at;
+    int32_t one = 1;
+    size_t len = strlen(d->files.path) + 1;
+    /* As late as can be: where things are may have changed while the files were made. */
+    if (d->req->find_door(d->req->find_door_arg, &d->at, e) != 0)
+        return -1;
+    if (len > at->path_size)
+        return err_set(e, ERR_ATTACH, "its Python has no room for the path of a script");
+    if (door_write(d->req->pid, at->path, d->files.path, len) == 0 &&
+        door_write(d->req->pid, at->pending, &one, sizeof one) == 0) {
+        if (door_write(d->req->pid, at->breaker, &at->breaker_set, sizeof at->breaker_set) == 0)
+            return 0;
+        int saved = errno;
+        (void)door_take_back(d);
+        errno = saved;
+    }
+    return err_set_errno(e, ERR_ATTACH, errno, "its memory may not be written to");
+}
+
+/* What the thread that should have come is in, for people. */
+static void door_describe_thread(const struct door *d, char *buf, size_t cap) {
+    struct procfs_stat st;
+    struct procfs_syscall sc;
+    char name[32];
+    pid_t tid = d->at.tid ? d->at.tid : d->req->pid;
+    if (procfs_read_stat(d->req->pid, tid, &st) != 0)
+        (void)snprintf(buf, cap, "it has ended");
+    else if (st.state == 'S' && procfs_read_syscall(d->req->pid, tid, &sc) == 0) {
+        moment_call_name(name, sizeof name, sc.nr);
+        (void)snprintf(buf, cap, "it is asleep in %s", name);
+    } else
+        (void)snprintf(buf, cap,
+                       st.state == 'R' ? "it runs code that is not Python's"
+                                       : "it is stopped or in an uninterruptible wait");
+}
+
+static int door_give_up(struct door *d, uint64_t waited_ns, struct err *e) {
+    char what[80];
+    unsigned ms = (unsigned)(waited_ns / CLOCK_NS_PER_MS);
+    door_describe_thread(d, what, sizeof what);
+    if (door_take_back(d))
+        return err_set(e, ERR_ATTACH, "its main thread came to no safe point within %u ms (%s)", ms, what);
+    return err_set(e, ERR_ATTACH, "its main thread took the request and did not run it within %u ms (%s)", ms,
+                   what);
+}
+
+/* Wait for the script's word. 0, or -1 with the error and everything taken back. */
+static int door_wait(struct door *d, char *said, size_t cap, struct err *e) {
+    uint64_t start = clock_mono_ns(), until = d->deadline_ns;
+    bool taken = false;
+    for (long nap_ns = 0;;) {
+        size_t n = door_files_read(&d->files, said, cap);
+        if (n >= 2)
+            return 0;
+        int pending = taken ? 0 : door_read_pending(d);
+        if (pending < 0)
+            return err_set(e, ERR_LOST, "it has ended");
+        if (pending == 0 && !taken) {
+            taken = true;
+            until = clock_mono_ns() + DOOR_RUN_NS > until ? clock_mono_ns() + DOOR_RUN_NS : until;
+        }
+        if (d->stop_asked() && !taken)
+            return (void)door_take_back(d), err_set(e, ERR_FAILED, "interrupted; it is as it was");
+        if (clock_mono_ns() > until)
+            return door_give_up(d, clock_mono_ns() - start, e);
+        thread_nap(&nap_ns);
+    }
+}
+
+/* The script has loaded it: wait until it runs, or says why not. */
+static int door_wait_for_agent(struct door *d, struct agent_door *out, struct err *e) {
+    uint64_t until = clock_mono_ns() + DOOR_START_NS;
+    long nap_ns = 0;
+    int rc;
+    while ((rc = door_read_answer(d, out)) == 0 && clock_mono_ns() < until)
+        thread_nap(&nap_ns);
+    if (rc < 0)
+        return err_set(e, ERR_ATTACH, "what it has loaded is not our agent");
+    if (rc == 0)
+        return err_set(e, ERR_ATTACH, "the agent was not up in time");
+    if (out->result == AGENT_STARTED || out->result == AGENT_ALREADY)
+        return 0;
+    char text[sizeof out->start.error];
+    out->start.error[sizeof out->start.error - 1] = '\0';
+    (void)text_sanitize(text, sizeof text, out->start.error);
+    return err_set(e, ERR_ATTACH, "the agent could not start: %s", text);
+}
+
+static int door_run(struct door *d, const uint8_t *bytes, size_t size, struct agent_door *out,
+                    struct err *e) {
+    char said[DOOR_SAID_MAX], text[DOOR_SAID_MAX];
+    bool loaded = d->loaded[0] != '\0';
+    if (door_files_make(&d->files, d->req->pid, loaded ? NULL : bytes, size, loaded ? d->loaded : NULL, e) !=
+            0 ||
+        door_ask(d, e) != 0 || door_wait(d, said, sizeof said, e) != 0)
+        return -1;
+    if (strcmp(said, DOOR_LOADED) == 0)
+        return door_wait_for_agent(d, out, e);
+    (void)text_sanitize(text, sizeof text, said + 1);
+    return err_set(e, ERR_ATTACH, "it could not load the agent: %s", text);
+}
+
+int door_enter(const struct inject_request *req, const uint8_t *bytes, size_t size, uint64_t deadline_ns,
+               bool (*stop_asked)(void), struct door_result *out, struct err *e) {
+    struct door d = {.req = req, .deadline_ns = deadline_ns, .stop_asked = stop_asked};
+    d.files = (struct door_files){.place = -1, .folder = -1, .script = -1};
+    *out = (struct door_result){.reused = false};
+    mem_init_process(&d.mem, req->pid);
+    int rc = req->find_door(req->find_door_arg, &d.at, e);
+    if (rc == 0)
+        rc = door_look_for_agent(&d, e);
+    if (rc == 0)
+        rc = door_run(&d, bytes, size, &out->agent, e);
+    out->reused = d.loaded[0] != '\0';
+    door_files_remove(&d.files);
+    mem_fini(&d.mem);
+    return rc;
+}

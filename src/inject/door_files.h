@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * door_files: what the interpreter of a target is given to run, as files that it sees.
+ *
+ * A folder of random name, in the first place of the target's own file system where one can be made, with the script and the
+ * agent's bytes. Everything belongs to the target's user and can be read by nobody else. The script takes all of it away as
+ * the first thing it does; if it never runs, door_files_remove does.
+ */
+#ifndef INJECT_DOOR_FILES_H
+#define INJECT_DOOR_FILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#define DOOR_FILES_SCRIPT_MAX 4096
+
+struct door_files {
+    int place, folder, script; /* descriptors; -1 none */
+    char name[40];             /* of the folder in the place */
+    char path[96];             /* of the script, as the target sees it */
+    size_t script_len;
+};
+
+/* The script: for the folder `inside`, which loads its agent, or, where `loaded` is not NULL, what the target's loader knows by
+ * that name. Length, or -1 when it does not fit. Pure. */
+ssize_t door_files_compose(char *buf, size_t cap, const char *inside, const char *loaded);
+
+/* Make them for process `pid`. `bytes` of the agent, with `loaded` NULL; or none and the name. 0, or -1 with the reason as a clause;
+ * door_files_remove also after a failure. */
+int door_files_make(struct door_files *f, pid_t pid, const uint8_t *bytes, size_t size, const char *loaded,
+                    struct err *e);
+
+/* What the script has said so far. Length; 0 nothing. */
+size_t door_files_read(const struct door_files *f, char *buf, size_t cap);
+
+/* Make a script that may yet be opened do nothing. */
+void door_files_disarm(const struct door_files *f);
+
+/* Take away what is still there. */
+void door_files_remove(struct door_files *f);
+
+#endif
