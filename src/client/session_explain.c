@@ -3,6 +3,7 @@
 #include "client/session_explain.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/endpoint.h"
@@ -20,8 +21,17 @@ static const char *session_what(const struct session_address *addr, char *buf, s
 
 void session_explain_silence(const struct session_address *addr, bool greeted, struct err *why) {
     struct procfs_stat st;
+    struct procfs_status status;
     char what[320];
-    if (addr->pid > 0 && procfs_read_stat(addr->pid, 0, &st) == 0 && (st.state == 'T' || st.state == 't'))
+    bool stopped =
+        addr->pid > 0 && procfs_read_stat(addr->pid, 0, &st) == 0 && (st.state == 'T' || st.state == 't');
+    if (stopped && procfs_read_status(addr->pid, 0, &status) == 0 && status.tracer_pid > 0)
+        (void)err_set(
+            why, ERR_ATTACH,
+            "process %d is stopped by process %lld, which traces it, so its agent cannot answer: let "
+            "it go on there",
+            (int)addr->pid, (long long)status.tracer_pid);
+    else if (stopped)
         (void)err_set(why, ERR_ATTACH,
                       "process %d is stopped, so its agent cannot answer: continue it (kill -CONT %d)",
                       (int)addr->pid, (int)addr->pid);

@@ -407,6 +407,12 @@ static bool target_is_stopped(pid_t pid) {
     return pid > 0 && procfs_read_stat(pid, 0, &st) == 0 && (st.state == 'T' || st.state == 't');
 }
 
+/* Then it is stopped by somebody, who has to let it go on. */
+static bool target_is_traced(pid_t pid) {
+    struct procfs_status st;
+    return procfs_read_status(pid, 0, &st) == 0 && st.tracer_pid > 0;
+}
+
 int target_reach(struct session_address *addr, const struct target_options *o, struct err *e) {
     struct err ignored, why;
     bool refused;
@@ -423,9 +429,10 @@ int target_reach(struct session_address *addr, const struct target_options *o, s
         return target_read_only(addr, o->block, option, e);
     }
     if (!addr->path[0] && target_is_stopped(addr->pid)) {
-        (void)err_set(e, ERR_ATTACH,
-                      "process %d is stopped, so no agent can answer: continue it (kill -CONT %d)",
-                      (int)addr->pid, (int)addr->pid);
+        if (!target_is_traced(addr->pid) || inject_check(addr->pid, e) == 0)
+            (void)err_set(e, ERR_ATTACH,
+                          "process %d is stopped, so no agent can answer: continue it (kill -CONT %d)",
+                          (int)addr->pid, (int)addr->pid);
         return target_read_only(addr, false, e->text, &why);
     }
     if (target_attach_or(addr, 0, NULL, &refused, e) == 0)

@@ -128,7 +128,8 @@ void check_gather(pid_t pid, struct check_facts *f) {
     (void)text_sanitize(f->name, sizeof f->name, f->status.name);
     if (f->status.tracer_pid > 0 && procfs_read_comm((pid_t)f->status.tracer_pid, 0, raw, sizeof raw) == 0)
         (void)text_sanitize(f->tracer, sizeof f->tracer, raw);
-    (void)snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    /* The folder is its user's always; what lies in it is root's then (proc(5)). */
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     f->dumpable = stat(path, &st) == 0 && (int64_t)st.st_uid == f->status.uid;
     check_read_ours(f);
     f->descendant = check_is_descendant(pid);
@@ -157,8 +158,11 @@ static int check_judge_state(const struct check_facts *f, struct err *e) {
                        "process %d (%s) is a thread of the kernel: give the pid of a Python process", pid,
                        f->name);
     if (f->status.tracer_pid <= 0 && (state == 'T' || state == 't'))
-        return err_set(e, ERR_ATTACH, "process %d is stopped: let it go on with 'kill -CONT %d' first", pid,
-                       pid);
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d is stopped: let it go on with 'kill -CONT %d' first; until then it can only be "
+            "looked at from outside",
+            pid, pid);
     return 0;
 }
 
@@ -242,9 +246,11 @@ static int check_judge_program(const struct check_facts *f, struct err *e) {
             "it can only be looked at from outside",
             pid);
     if (f->status.seccomp == 1)
-        return err_set(e, ERR_ATTACH,
-                       "process %d is in strict seccomp mode and would be killed by any new system call",
-                       pid);
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d is in strict seccomp mode and would be killed by any new system call: it can "
+            "only be looked at from outside",
+            pid);
     return 0;
 }
 
@@ -253,8 +259,10 @@ static int check_judge_threads(const struct check_facts *f, struct err *e) {
     int pid = (int)f->pid;
     if (f->status.tracer_pid > 0)
         return err_set(e, ERR_ATTACH,
-                       "process %d is being traced by process %" PRId64 "%s%s%s: end that one first", pid,
-                       f->status.tracer_pid, f->tracer[0] ? " (" : "", f->tracer, f->tracer[0] ? ")" : "");
+                       "process %d is being traced by process %" PRId64
+                       "%s%s%s: end that one first; until then it can only be looked at from outside",
+                       pid, f->status.tracer_pid, f->tracer[0] ? " (" : "", f->tracer,
+                       f->tracer[0] ? ")" : "");
     if (f->status.shadow_stack)
         return err_set(e, ERR_ATTACH,
                        "process %d runs with a shadow stack (x86 CET), which does not allow a thread to be "

@@ -29,7 +29,7 @@ struct check_facts {
     char tracer[64]; /* name of the tracer, sanitised; "" none or not seen */
     bool kernel_thread;
     bool readable;   /* its memory may be read: the same permission that ptrace asks for */
-    bool dumpable;   /* /proc/PID belongs to its user */
+    bool dumpable;   /* what is in /proc/PID belongs to its user */
     bool descendant; /* of this process */
     bool elf_known;  /* elf_class and elf_machine were read */
     int elf_class, elf_machine;

@@ -4,12 +4,17 @@
 import os
 import shutil
 import signal
+import struct
 import subprocess
+import sys
+import tempfile
 
 import pytest
 
-from conftest import wait_until
+from conftest import effective_capabilities, run_command, wait_until
 from inject_support import (SLEEP, agent, check_nothing_left, compile_agent, inject, job, snapshot, tool)
+
+CAP_SYS_ADMIN = 21
 
 __all__ = ["agent", "compile_agent", "inject", "job", "tool"]  # fixtures
 
@@ -115,6 +120,141 @@ def test_a_static_program(inject, agent, tmp_path):
         process.wait()
 
 
+@pytest.fixture
+def begun():
+    """begun(command, **options): a program, until the test has ended."""
+    processes = []
+
+    def start(command, **options):
+        processes.append(subprocess.Popen(command, **options))
+        return processes[-1]
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def compiled(folder, name, source, *flags):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("needs cc: no C compiler found")
+    path = os.path.join(str(folder), name)
+    with open(path + ".c", "w", encoding="ascii") as file:
+        file.write(source)
+    subprocess.run([compiler, "-O1", *flags, "-o", path, path + ".c"], check=True)
+    return path
+
+
+def calls(pid, number):
+    """Is it asleep in that system call?"""
+    with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+        return file.read().split()[0] == str(number)
+
+
+def test_a_32_bit_program(inject, agent, begun, tmp_path):
+    """Two instructions: pause (29), for ever."""
+    code = bytes([0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7])
+    where = 0x8048000
+    head = b"\x7fELF\x01\x01\x01" + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, where + 84, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    load = struct.pack("<IIIIIIII", 1, 0, where, where, 84 + len(code), 84 + len(code), 5, 0x1000)
+    program = tmp_path / "old"
+    program.write_bytes(head + load + code)
+    program.chmod(0o755)
+    try:
+        process = begun([str(program)])
+    except OSError as error:
+        pytest.skip(f"needs ia32: the kernel runs no 32-bit programs: {error}")
+    wait_until(lambda: open(f"/proc/{process.pid}/comm", encoding="ascii").read() == "old\n", 10, "the program")
+    refusal(inject(process.pid, agent), 3, "is a 32-bit program", "use one made for it")
+    assert process.poll() is None
+
+
+PAUSE = """
+__attribute__((used)) void _start(void) {
+    for (;;) {
+        long rc;
+        __asm__ volatile("syscall" : "=a"(rc) : "a"(34L) : "rcx", "r11", "memory");
+    }
+}
+"""
+
+
+def test_a_program_that_has_only_just_begun(inject, agent, begun, tmp_path):
+    """Its loader is there, and has not come to the C library; here it never will."""
+    flags = ["-nostdlib", "-fPIC", "-shared", "-Wl,-e,_start"]
+    loader = compiled(tmp_path, "ld-linux-x86-64.so.2", PAUSE, *flags)
+    program = compiled(tmp_path, "early", PAUSE, "-nostdlib", "-fPIE", "-pie", f"-Wl,--dynamic-linker={loader}")
+    process = begun([program])
+    wait_until(lambda: calls(process.pid, 34), 10, "the loader to pause")
+    refusal(inject(process.pid, agent), 3, "has only just begun", "try again")
+    assert process.poll() is None
+
+
+def test_a_program_that_is_not_dumpable(tool, agent, ptrace, begun):
+    if os.geteuid() != 0:
+        pytest.skip("needs root: to be another user")
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = compiled(folder, "secret", """
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void) { prctl(PR_SET_DUMPABLE, 0); for (;;) pause(); }
+""")
+        copy = shutil.copy(tool, folder)
+        process = begun([program], **nobody)
+        wait_until(lambda: calls(process.pid, 34), 10, "the program to pause")
+        done = subprocess.run([copy, str(process.pid), agent], capture_output=True, text=True, **nobody)
+    assert done.returncode == 3 and done.stderr.count("\n") == 1, done
+    assert "does not let itself be looked at (it is not dumpable): run this as root" in done.stderr
+    assert process.poll() is None
+
+
+def test_under_a_debugger(job, probing, ptrace, begun):
+    """gdb has stopped it: who that is is said, and it is read from outside."""
+    if not shutil.which("gdb"):
+        pytest.skip("needs gdb: not installed")
+    running = job(SLEEP)
+    gdb = begun(["gdb", "-nx", "-q", "-p", str(running.pid)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL)
+    wait_until(lambda: running.status(running.pid, "TracerPid") != "0" and running.target.state() == "t", 60, "gdb to attach")
+    done = probing(str(running.pid), "inject")
+    refusal(done, 3, f"is being traced by process {gdb.pid} (gdb)", "end that one first", "from outside")
+    document = probing(str(running.pid), "backtrace", "--json").ok().json()
+    assert document["target"]["mode"] == "readonly" and "gdb" in document["target"]["mode_reason"]
+    assert any(thread["frames"] for thread in document["threads"])
+    gdb.stdin.close()
+    gdb.wait()
+    running.goes_on()
+
+
+def test_strict_seccomp(job, probing, ptrace):
+    """read, write and exit are all that it may call: it is read from outside, and goes on reading."""
+    running = job("""
+reader, writer = os.pipe()
+ready()
+assert ctypes.CDLL(None).prctl(22, 1, 0, 0, 0) == 0
+os.read(reader, 1)
+""")
+    wait_until(lambda: running.status(running.pid, "Seccomp") == "1" and calls(running.pid, 0), 10, "the strict mode")
+    refusal(probing(str(running.pid), "inject"), 3, "strict seccomp mode", "from outside")
+    document = probing(str(running.pid), "backtrace", "--json").ok().json()
+    assert document["target"]["mode"] == "readonly" and "strict seccomp" in document["target"]["mode_reason"]
+    assert any(thread["frames"] for thread in document["threads"])
+    assert running.target.alive() and calls(running.pid, 0)
+
+
+def test_from_a_sandbox_of_our_own(job, probing, any_python, ptrace):
+    """A filter forbids ptrace to us: nothing is borrowed, and the job is read from outside, by the same program."""
+    running = job(SLEEP)
+    shut_in = [sys.executable, "-c", without_ptrace(), probing.path, str(running.pid)]
+    refusal(run_command([*shut_in, "inject"]), 3, "a seccomp filter that this runs under", "seccomp=unconfined", "from outside")
+    document = run_command([*shut_in, "backtrace", "--json"]).ok().json()
+    assert document["target"]["mode"] == "readonly" and "seccomp" in document["target"]["mode_reason"]
+    assert any(frame["func"] == "<module>" for thread in document["threads"] for frame in thread["frames"])
+    running.goes_on()
+
+
 @pytest.mark.parametrize("content,words", [(None, ["cannot open"]), (b"", ["not the agent"]),
                                            (b"#!/bin/sh\n" * 100, ["no 64-bit x86 shared library"]),
                                            (b"\x7fELF\x02\x01\x01" + bytes(200), ["no 64-bit x86 shared library"])],
@@ -213,17 +353,22 @@ def test_from_an_inner_user_namespace(job, tool, agent):
 # Refuses one system call by an errno, to this process and what it starts (seccomp(2), BPF by hand).
 FORBID = """
 import errno, platform
-def forbid(number, error):
+def forbid(number, error, action=0x50000):
     libc = ctypes.CDLL(None, use_errno=True)
     class Filter(ctypes.Structure):
         _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint)]
     class Program(ctypes.Structure):
         _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.POINTER(Filter))]
-    code = (Filter * 4)(Filter(0x20, 0, 0, 0), Filter(0x15, 0, 1, number), Filter(6, 0, 0, 0x50000 | error),
+    code = (Filter * 4)(Filter(0x20, 0, 0, 0), Filter(0x15, 0, 1, number), Filter(6, 0, 0, action | error),
                         Filter(6, 0, 0, 0x7fff0000))
     assert libc.prctl(38, 1, 0, 0, 0) == 0
     assert libc.prctl(22, 2, ctypes.byref(Program(4, code)), 0, 0) == 0
 """
+
+
+def without_ptrace():
+    """A program for Python that becomes another one, its arguments, which may not call ptrace."""
+    return "import ctypes, os, sys\n" + FORBID + "forbid(101, 1)\nos.execv(sys.argv[1], sys.argv[1:])\n"
 
 
 @pytest.mark.parametrize("number,words", [(319, ["cannot make a memory file", "Operation not permitted"]),
@@ -239,6 +384,22 @@ forbid({number}, 1)
     check_nothing_left(running, before)
     document = probing(str(running.pid), "backtrace", "--json").ok().json()
     assert document["target"]["mode"] == "readonly" and words[-1] in document["target"]["mode_reason"]
+
+
+def test_a_sandbox_that_kills(job, inject, agent, probing):
+    """For making a memory file, of which the job itself makes none: that is seen before."""
+    if not effective_capabilities() & (1 << CAP_SYS_ADMIN):
+        pytest.skip("needs root: filters may be read by who has CAP_SYS_ADMIN")
+    running = job(FORBID + """
+threading.Thread(target=time.sleep, args=(0.01,)).start()
+forbid(319, 0, 0x80000000)
+""" + SLEEP)
+    running.goes_on()
+    before = snapshot(running)
+    refusal(inject(running.pid, agent), 3, "under a seccomp filter that would kill it")
+    check_nothing_left(running, before)
+    document = probing(str(running.pid), "backtrace", "--json").ok().json()
+    assert document["target"]["mode"] == "readonly" and "would kill it" in document["target"]["mode_reason"]
 
 
 @pytest.mark.parametrize("minor", ["3.9", "3.11", "3.12", "3.13"])

@@ -172,7 +172,7 @@ static pid_t lay_out(const struct proc_case *c) {
     if (symlink("/proc/folder", path) != 0)
         return -1;
     path[n] = '\0';
-    if (chown(path, c->owner ? (uid_t)c->owner : (uid_t)c->uid, 0) != 0)
+    if (chown(path, (uid_t)c->uid, 0) != 0) /* also of one that is not dumpable */
         return -1;
     (void)snprintf(path + n, sizeof path - (size_t)n, "/status");
     put(path,
@@ -181,6 +181,8 @@ static pid_t lay_out(const struct proc_case *c) {
         "CapPrm:\t%s\nSeccomp:\t%d\nx86_Thread_features:\t%s\n",
         or (c->state, "S (sleeping)"), (int)pid, (int)pid, c->tracer, c->uid, c->uid, c->uid, c->uid,
         (int)pid, or (c->caps, "0000000000000000"), c->seccomp, or (c->features, ""));
+    if (chown(path, c->owner ? (uid_t)c->owner : (uid_t)c->uid, 0) != 0)
+        return -1;
     (void)snprintf(path + n, sizeof path - (size_t)n, "/stat");
     put(path, "%d (python3) S %d 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 1 1\n", (int)pid,
         c->has_parent ? (int)getpid() : 1);
