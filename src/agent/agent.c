@@ -47,6 +47,7 @@ static struct agent_life {
     bool made;     /* changed is initialised */
     bool fork_set; /* the handler of fork is registered; stays so for ever */
     bool give_up;  /* whoever started it no longer waits */
+    bool invited;  /* see agent_start */
     enum agent_state state;
     char error[256];
     char endpoint[128];
@@ -284,9 +285,10 @@ static int agent_wait_while(enum agent_state state, uint64_t limit_ns) {
 }
 
 /* Under the lock, parked. */
-static int agent_begin(struct agent_start *args) {
+static int agent_begin(struct agent_start *args, bool invited) {
     pthread_t thread;
     agent_life.state = AGENT_STARTING;
+    agent_life.invited = invited;
     int rc = agent_thread_create(&thread, agent_main, NULL, true);
     if (rc != 0) {
         agent_life.state = AGENT_PARKED;
@@ -305,7 +307,14 @@ static int agent_begin(struct agent_start *args) {
     return AGENT_STARTED;
 }
 
-int agent_start(struct agent_start *args) {
+bool agent_is_invited(void) {
+    agent_lock();
+    bool invited = agent_life.invited;
+    agent_unlock();
+    return invited;
+}
+
+int agent_start(struct agent_start *args, bool invited) {
     int result;
     agent_lock();
     if (agent_make() != 0)
@@ -316,7 +325,7 @@ int agent_start(struct agent_start *args) {
     else if (agent_life.state == AGENT_RUNNING)
         result = AGENT_ALREADY;
     else
-        result = agent_begin(args);
+        result = agent_begin(args, invited);
     if (result != AGENT_FAILED)
         (void)snprintf(args->endpoint, sizeof args->endpoint, "%s", agent_life.endpoint);
     agent_unlock();

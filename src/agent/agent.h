@@ -16,8 +16,12 @@
 
 #define AGENT_MAX_TIDS 8
 
-/* What probing_start does; see base/agent_abi.h. `args` has been checked. */
-int agent_start(struct agent_start *args);
+/* What probing_start does; see base/agent_abi.h. `args` has been checked. `invited`: a client is about to connect and say what it
+ * wants. */
+int agent_start(struct agent_start *args, bool invited);
+
+/* Was it, in this run? */
+bool agent_is_invited(void);
 
 /* ---- for the agent's own threads ---- */
 

@@ -46,10 +46,10 @@ static void autostart_nap(uint64_t ns) {
 /* Nobody comes back to try it again: so a machine that is too busy at this moment gets a few seconds. */
 static int autostart_start(char *error, size_t cap) {
     struct agent_start args = {.size = sizeof args, .abi_version = AGENT_ABI_VERSION, .fd = -1};
-    int rc = agent_start(&args);
+    int rc = agent_start(&args, false);
     for (int tries = 1; rc == AGENT_FAILED && tries < AUTOSTART_TRIES; tries++) {
         autostart_nap(AUTOSTART_NAP_MAX_NS);
-        rc = agent_start(&args);
+        rc = agent_start(&args, false);
     }
     if (rc == AGENT_FAILED && cap)
         (void)snprintf(error, cap, "%s", args.error);

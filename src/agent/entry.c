@@ -21,5 +21,5 @@ int probing_start(struct agent_start *args) {
             probing_version, AGENT_ABI_VERSION, args->abi_version);
         return AGENT_FAILED;
     }
-    return agent_start(args);
+    return agent_start(args, true);
 }

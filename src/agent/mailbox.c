@@ -13,7 +13,13 @@
 #include "base/clock.h"
 
 int mailbox_init(struct mailbox *m) {
-    *m = (struct mailbox){.status = {.us_per_sample = NAN, .us_per_signal = NAN, .kept_hz = NAN}};
+    *m = (struct mailbox){.status = {.us_per_sample = NAN,
+                                     .us_per_signal = NAN,
+                                     .kept_hz = NAN,
+                                     .collect_pct = NAN,
+                                     .collect_us_per_s = NAN,
+                                     .collect_threads_s = NAN}};
+    config_init(&m->config);
     if (pthread_mutex_init(&m->lock, NULL) != 0)
         return -1;
     m->made = true;
@@ -90,6 +96,10 @@ static int mailbox_add_ask(struct mailbox *m, uint32_t peer, const struct mailbo
         return -1;
     }
     slot->asks[slot->n_asks++] = *ask;
+    if (ask->method == WIRE_THREADS) {
+        m->spoken = true;
+        m->spoken_mode = ask->want.mode;
+    }
     mailbox_changed(m);
     return 0;
 }
@@ -117,6 +127,8 @@ void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream
             slot->due_ns = 0;
         slot->rate_hz[stream] = rate_hz;
         slot->mode[stream] = mode;
+        m->spoken |= rate_hz > 0;
+        m->spoken_mode = rate_hz > 0 ? mode : m->spoken_mode;
     }
     mailbox_changed(m);
 }
@@ -240,6 +252,12 @@ void mailbox_nudge(struct mailbox *m) {
     mailbox_lock(m);
     m->nudge = true;
     mailbox_changed(m);
+}
+
+void mailbox_set_first(struct mailbox *m, size_t n) {
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        if (m->slots[i].first_sample == MAILBOX_NEXT_SAMPLE)
+            m->slots[i].first_sample = n;
 }
 
 int mailbox_post(struct mailbox *m, struct queue_item *item) {

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "agent/queue.h"
+#include "base/config.h"
 #include "base/model.h"
 #include "wire/wire.h"
 
@@ -22,6 +23,7 @@
 #define MAILBOX_MAX_ASKS 8   /* requests of one client that are not answered yet */
 #define MAILBOX_MAX_NOTES 64 /* notifications that the server has not taken yet */
 #define MAILBOX_NEXT_SAMPLE SIZE_MAX
+#define MAILBOX_TABLES 16
 #define MAILBOX_MAX_NOTE_BYTES ((size_t)8 * 1024 * 1024)
 
 struct worker;
@@ -61,7 +63,12 @@ struct mailbox_status {
     double budget_pct, kept_hz; /* kept_hz: NAN nobody samples */
     size_t bytes;               /* held by the sampler */
     char discovery[64];
-    char note[256]; /* "" nothing is turned off */
+    char note[256];                            /* "" nothing is turned off */
+    struct model_table tables[MAILBOX_TABLES]; /* names are static */
+    size_t n_tables;
+    double always_hz, collect_pct, collect_us_per_s, collect_threads_s; /* as struct model_status */
+    uint64_t collect_missed;
+    char data_dir[256], collect_note[256];
 };
 
 struct mailbox {
@@ -77,6 +84,10 @@ struct mailbox {
     size_t n_notes, note_bytes;
     struct mailbox_status status;
     size_t server_bytes; /* held by the server's thread, as it last said */
+    struct config config;
+    uint32_t config_changes;         /* counts */
+    bool spoken;                     /* a client has said how it wants threads to be looked at */
+    enum model_sampling spoken_mode; /* the last that did */
 };
 
 int mailbox_init(struct mailbox *m); /* 0 or -1 */
@@ -130,6 +141,9 @@ void mailbox_sleep(struct mailbox *m, uint64_t until_ns);
 
 /* The client that wanted to leave has been sent its last samples. Nothing when it has come back meanwhile. */
 void mailbox_end_samples(struct mailbox *m, uint32_t peer);
+
+/* With the lock held: samples of clients that have just subscribed begin at number `n` of the batch. */
+void mailbox_set_first(struct mailbox *m, size_t n);
 
 /* Hand an item to the server, or free it: when its client is gone, or too many notifications wait. 0 handed over, -1 not. */
 int mailbox_post(struct mailbox *m, struct queue_item *item);

@@ -127,6 +127,16 @@ static void server_fill_status(void *arg, struct model_status *out) {
     out->discovery = m.discovery[0] ? arena_strdup(&out->arena, m.discovery) : NULL;
     out->endpoint = s->endpoint;
     out->note = m.note[0] ? arena_strdup(&out->arena, m.note) : NULL;
+    out->always_hz = m.always_hz;
+    out->data_dir = m.data_dir[0] ? arena_strdup(&out->arena, m.data_dir) : NULL;
+    out->collect_note = m.collect_note[0] ? arena_strdup(&out->arena, m.collect_note) : NULL;
+    out->collect_pct = m.collect_pct;
+    out->collect_us_per_s = m.collect_us_per_s;
+    out->collect_threads_s = m.collect_threads_s;
+    out->collect_missed = m.collect_missed;
+    out->tables = arena_calloc(&out->arena, m.n_tables, sizeof *out->tables);
+    for (size_t i = 0; out->tables && i < m.n_tables; i++)
+        out->tables[out->n_tables++] = m.tables[i];
 }
 
 /* ---- the end ---- */

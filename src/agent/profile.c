@@ -339,8 +339,7 @@ static bool profile_read_clocks(struct profile *p, struct pystack *ps, uint64_t 
     return stale;
 }
 
-/* All numbers are forgotten: send what uses them, and look at every stack again. */
-static void profile_new_epoch(struct profile *p) {
+void profile_new_epoch(struct profile *p) {
     profile_settle(p);
     p->flush(p->arg);
     profile_clear_batch(p);

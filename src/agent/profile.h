@@ -93,6 +93,9 @@ void profile_pause(struct profile *p);
 /* Collect stacks with native frames too, or not any more. */
 void profile_set_native(struct profile *p, struct pystack *ps, bool wanted);
 
+/* Begin with no stacks: what is collected is sent, all numbers are forgotten, every stack is looked at again. */
+void profile_new_epoch(struct profile *p);
+
 /* Look at all Python threads, `wanted_ns` being the mean time between ticks. */
 void profile_tick(struct profile *p, struct pystack *ps, uint64_t wanted_ns);
 

@@ -37,7 +37,8 @@ static const struct pystack_info *sampler_info(const struct sampler *s) {
 
 static size_t sampler_bytes(struct sampler *s, const struct model_snapshot *snap) {
     return account_stack_bytes(&s->stack) + sizeof *s + profile_bytes(&s->profile) + exact_bytes() +
-           (snap ? snap->arena.used : 0) + (s->ps ? pystack_native_bytes(s->ps) : 0);
+           record_bytes(&s->always.record) + (snap ? snap->arena.used : 0) +
+           (s->ps ? pystack_native_bytes(s->ps) : 0);
 }
 
 /* What signals have cost the job's threads. */
@@ -235,7 +236,33 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
 
 /* CPU of this thread and of the handlers, of one core, over the last seconds. */
 static double sampler_cost_pct(struct sampler *s) {
-    return cost_meter_add(&s->own_meter, clock_mono_ns(), clock_self_cpu_ns() + sampler_signals_ns(s));
+    return cost_meter_add(&s->own_meter, clock_mono_ns(),
+                          clock_self_cpu_ns() - s->always.record.cost_ns + sampler_signals_ns(s));
+}
+
+/* Write new samples into the tables; what that costs is not sampling's. */
+static void sampler_record(struct sampler *s) {
+    uint64_t before = s->always.record.cost_ns;
+    s->always.outgrown |= record_take(&s->always.record, &s->profile);
+    s->spending.elsewhere_ns += s->always.record.cost_ns - before;
+}
+
+static void sampler_do_second(struct sampler *s) {
+    struct record_view view;
+    uint64_t cpu = clock_self_cpu_ns();
+    s->replan |= !s->always.record.begun;
+    record_begin(&s->always.record);
+    size_t server = always_view(&s->always, s->mailbox, &view);
+    view.cpu_ns = agent_cpu_ns();
+    view.overhead_pct =
+        cost_meter_add(&s->always.meter, clock_mono_ns(), view.cpu_ns + sampler_signals_ns(s));
+    view.rate_hz = s->always.hz;
+    view.samples = s->profile.total_samples;
+    view.torn = s->profile.total_torn;
+    view.rss_bytes = (int64_t)(sampler_bytes(s, NULL) + server);
+    record_second(&s->always.record, &s->profile, &view);
+    always_publish(&s->always, s->mailbox);
+    spending_elsewhere(&s->spending, cpu);
 }
 
 static void sampler_send_batch(struct sampler *s, size_t slot_number) {
@@ -276,6 +303,7 @@ static void sampler_send_batch(struct sampler *s, size_t slot_number) {
 
 static void sampler_flush(void *arg) {
     struct sampler *s = arg;
+    sampler_record(s);
     uint64_t cpu = clock_self_cpu_ns();
     s->flush_due_ns = clock_mono_ns() + s->batch_ns;
     if (s->profile.n_samples == 0)
@@ -328,6 +356,7 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
     spending_tick(&s->spending, sampler_signals_ns(s));
     double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
     double budget = budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, s->batch_ns));
+    sampler_record(s);
     uint64_t mean = cost_interval_ns(&s->spending.tick, wanted, budget, &s->stretched_samples);
     if (mean > SAMPLER_SLOWEST_NS && mean > wanted)
         mean = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
@@ -346,7 +375,31 @@ static void sampler_answer_leave(struct sampler *s, const struct sampler_plan *p
     s->wake(s->arg);
 }
 
+/* What has been collected of samples so far goes out. */
+static void sampler_end_batch(struct sampler *s) {
+    if (s->ps)
+        profile_collect(&s->profile, s->ps);
+    sampler_pass_ticks(s);
+    profile_settle(&s->profile);
+    sampler_flush(s);
+    profile_clear_batch(&s->profile);
+}
+
+static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
+    if (plan->always.configure)
+        record_configure(&s->always.record, &s->always.config);
+    if (plan->always.retune) {
+        sampler_end_batch(s);
+        s->profile.last_tick_ns = 0;
+    }
+    if (plan->always.fresh) /* what was refused before may not be any more */
+        s->exact_off = false;
+    if (always_wants_epoch(&s->always, &s->profile, &plan->always))
+        profile_new_epoch(&s->profile);
+}
+
 static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
+    sampler_retune(s, plan);
     uint64_t cpu = plan->hello || plan->complete ? clock_self_cpu_ns() : 0;
     if (plan->complete)
         complete_poll(&s->complete, s->ps);
@@ -360,14 +413,11 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
         s->wake(s->arg);
     if (plan->tick)
         sampler_do_tick(s, plan);
-    if (plan->flush) {
-        if (s->ps)
-            profile_collect(&s->profile, s->ps);
-        sampler_pass_ticks(s);
-        profile_settle(&s->profile);
-        sampler_flush(s);
-        profile_clear_batch(&s->profile);
-    }
+    if (plan->flush)
+        sampler_end_batch(s);
+    if (plan->always.second)
+        sampler_do_second(s);
+    record_flush(&s->always.record);
     if (plan->leave)
         sampler_answer_leave(s, plan);
     if (plan->hello || plan->threads || plan->complete || plan->quiet || plan->leave)
@@ -410,6 +460,7 @@ static void sampler_free(struct sampler *s) {
     if (s->ps)
         pystack_close(s->ps);
     profile_fini(&s->profile);
+    record_end(&s->always.record, true);
     free(s);
 }
 
@@ -426,10 +477,9 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->complete = (struct complete){.worker = m->worker, .answer = answer_snapshot, .arg = m};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     s->replan = true;
-    config_init(&s->config);
-    (void)config_read_environ(&s->config, 0, &s->config_error);
-    m->status.budget_pct = s->budget_pct =
-        s->config.values[CONFIG_BUDGET]; /* nobody else knows the mailbox yet */
+    (void)config_read_environ(&m->config, 0, &s->config_error); /* nobody else knows the mailbox yet */
+    m->status.budget_pct = s->budget_pct = m->config.values[CONFIG_BUDGET];
+    always_init(&s->always, m, agent_is_invited());
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
     int rc = agent_thread_create(&s->thread, sampler_main, s, false);
     if (rc == 0)

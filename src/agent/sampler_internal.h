@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "agent/account.h"
+#include "agent/always.h"
 #include "agent/ask.h"
 #include "agent/complete.h"
 #include "agent/exact.h"
@@ -57,9 +58,9 @@ struct sampler {
         exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
     struct err exact_error;
     bool stretched_snapshots, stretched_samples;
-    struct config config; /* as the job's environment has it */
-    struct err config_error;
-    double budget_pct; /* for everything this thread and the handlers do */
+    struct always always;
+    struct err config_error; /* of the job's environment */
+    double budget_pct;       /* for everything this thread and the handlers do */
     struct cost_meter own_meter;
 };
 
@@ -67,6 +68,7 @@ struct sampler {
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
+    struct always_plan always;
     bool complete;            /* something that waits for the python worker is ready or late */
     bool quiet;               /* no stream is left: nothing stays armed */
     bool leave;               /* somebody wants no more samples */

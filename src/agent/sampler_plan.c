@@ -64,7 +64,21 @@ static void sampler_plan_batches(struct sampler *s, const struct sampler_plan *p
         s->flush_due_ns = now + s->batch_ns;
 }
 
+/* Looks are taken for the tables too, at least so often. */
+static void sampler_plan_always(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
+    bool listened = plan->sample_hz > 0;
+    double always = always_rate(&s->always, s->mailbox, now, &plan->next_ns);
+    plan->gentle |=
+        !listened && plan->snapshot_hz <= 0 && always > 0 && always_gentle(&s->always, s->mailbox);
+    plan->sample_hz = fmax(plan->sample_hz, always);
+    always_tune(&s->always, plan->sample_hz, listened, &plan->always);
+    /* Where a batch ends now, samples of those who have just subscribed begin with the next. */
+    if (!plan->always.retune)
+        mailbox_set_first(s->mailbox, s->profile.n_samples);
+}
+
 static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
+    bool listened = s->always.listened;
     if (plan->sample_hz <= 0) {
         if (s->tick_due_ns != SAMPLER_NEVER) {
             s->mailbox->status.sampling = NULL;
@@ -79,14 +93,18 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
     }
     if (s->tick_due_ns == SAMPLER_NEVER) {
         s->spending.ticked_ns = 0;
+        plan->always.soon = true;
+    }
+    if (plan->always.soon) {
         s->tick_due_ns = now;
         s->flush_due_ns = now + SAMPLER_FIRST_BATCH_NS;
     }
     plan->tick = s->tick_due_ns <= now;
-    plan->flush = s->flush_due_ns <= now || plan->leave;
+    /* When nobody waits for a batch it ends at a tick: no need to wake up for that. */
+    plan->flush = (s->flush_due_ns <= now && (listened || plan->tick)) || plan->leave;
     if (s->tick_due_ns < plan->next_ns)
         plan->next_ns = s->tick_due_ns;
-    if (s->flush_due_ns < plan->next_ns)
+    if (listened && s->flush_due_ns < plan->next_ns)
         plan->next_ns = s->flush_due_ns;
 }
 
@@ -100,6 +118,7 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
     }
     plan->hello = plan->threads = plan->tick = plan->flush = plan->poke = plan->quiet = plan->gentle =
         plan->complete = plan->native_samples = plan->leave = false;
+    plan->always = (struct always_plan){.configure = false};
     plan->wishes = (struct ask_wishes){0};
     plan->sample_hz = plan->snapshot_hz = plan->batch_s = 0;
     plan->next_ns = SAMPLER_NEVER;
@@ -110,16 +129,16 @@ static bool sampler_plan_again(struct sampler *s, struct sampler_plan *plan, uin
     if (s->replan || s->planned != s->mailbox->changes || plan->sample_hz <= 0 || plan->snapshot_hz > 0)
         return false;
     plan->hello = plan->threads = plan->poke = plan->quiet = plan->complete = plan->leave = false;
+    plan->always = (struct always_plan){.configure = false};
     plan->next_ns = SAMPLER_NEVER;
     sampler_plan_samples(s, plan, now);
+    always_plan_second(&s->always, plan->tick, true, now, &plan->always, &plan->next_ns);
     return true;
 }
 
-static void sampler_plan_slot(struct sampler *s, struct mailbox_slot *slot, struct mailbox_slot *copy,
+static void sampler_plan_slot(struct mailbox_slot *slot, struct mailbox_slot *copy,
                               struct sampler_plan *plan) {
     sampler_plan_asks(slot, copy, plan);
-    if (slot->first_sample == MAILBOX_NEXT_SAMPLE)
-        slot->first_sample = s->profile.n_samples;
     for (size_t k = 0; k < WIRE_STREAM_COUNT; k++)
         plan->gentle |= slot->rate_hz[k] > 0 && slot->mode[k] == MODEL_SAMPLING_GENTLE;
     plan->snapshot_hz = fmax(plan->snapshot_hz, slot->rate_hz[WIRE_STREAM_THREADS]);
@@ -142,20 +161,25 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
     plan->poke = m->poke;
     m->poke = m->nudge = false;
     s->stretched_snapshots = false;
-    m->status.budget_pct = s->budget_pct = budget_choose(&s->config, m);
+    always_read(&s->always, m, &plan->always);
+    plan->gentle = s->always.config.values[CONFIG_GENTLE] != 0;
+    m->status.budget_pct = s->budget_pct = budget_choose(&m->config, m);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer)
-            sampler_plan_slot(s, &m->slots[i], &plan->slots[i], plan);
+            sampler_plan_slot(&m->slots[i], &plan->slots[i], plan);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer)
             sampler_plan_threads(s, &m->slots[i], &plan->slots[i], plan, now);
+    sampler_plan_always(s, plan, now);
     sampler_plan_batches(s, plan, now);
     sampler_plan_samples(s, plan, now);
+    always_plan_second(&s->always, plan->tick, plan->sample_hz > 0, now, &plan->always, &plan->next_ns);
     s->replan = complete_next_ns(&s->complete) != UINT64_MAX || plan->leave;
     plan->quiet = plan->sample_hz <= 0 && plan->snapshot_hz <= 0 && (exact_is_armed() || s->exact_off);
 }
 
 bool sampler_is_idle(const struct sampler_plan *plan) {
     return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke && !plan->quiet &&
-           !plan->complete && !plan->leave;
+           !plan->complete && !plan->leave && !plan->always.configure && !plan->always.retune &&
+           !plan->always.second;
 }

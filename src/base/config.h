@@ -2,8 +2,9 @@
 /*
  * config: what can be set, one row a key: name, variable of the environment, range, default, help.
  *
- * Keys are "probing.NAME", their variables PROBING_NAME. A row's number is its place in struct config. Values are numbers,
- * checked against the row's range wherever they come from. Plain data; whoever owns a struct config uses it.
+ * Keys are "probing.NAME", their variables PROBING_NAME. A row's number is its place in struct config. Values are numbers, with or
+ * without a unit ("64MB", "250ms", "5%"), or texts, checked against the row wherever they come from. Plain data; whoever owns a
+ * struct config uses it.
  */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
@@ -14,9 +15,28 @@
 
 #include "base/err.h"
 
+#define CONFIG_TEXT_MAX 256 /* of a value as text, with its NUL */
+
 enum config_key {
     CONFIG_BUDGET = 0,
+    CONFIG_SAMPLE_RATE,
+    CONFIG_GENTLE,
+    CONFIG_MAX_MEMORY,
+    CONFIG_RETENTION,
+    CONFIG_RETENTION_DAYS,
+    CONFIG_DATA_DIR,
     CONFIG_KEYS,
+};
+
+enum config_type {
+    CONFIG_NUMBER = 0,
+    CONFIG_PERCENT, /* "5%" */
+    CONFIG_RATE,    /* "10Hz" */
+    CONFIG_BYTES,   /* "64MB", units of 1024 */
+    CONFIG_SECONDS, /* "250ms", "2h" */
+    CONFIG_DAYS,    /* "7d", "12h" */
+    CONFIG_SWITCH,  /* "on", "off" */
+    CONFIG_TEXT,
 };
 
 struct config_def {
@@ -26,6 +46,9 @@ struct config_def {
     const char *help; /* one line */
     double otherwise; /* the default */
     double min, max;
+    enum config_type type;
+    const char *text; /* CONFIG_TEXT: the default */
+    bool at_start;    /* what is running does not take it any more */
 };
 
 /* CONFIG_KEYS rows. */
@@ -34,14 +57,21 @@ extern const struct config_def config_defs[];
 struct config {
     double values[CONFIG_KEYS];
     bool given[CONFIG_KEYS]; /* somebody has set it: it is not the default */
+    char data_dir[CONFIG_TEXT_MAX];
 };
 
 /* Everything as by default. */
 void config_init(struct config *c);
 
+/* The number of a key, known by "probing.NAME" or NAME. Or -1 with ERR_USAGE, which suggests the nearest one. */
+int config_find(const char *name, struct err *e);
+
 /* Set a key to what `text` says. 0, or -1 with ERR_USAGE, which begins with `name` (what the user knows it by): it is no number,
  * or out of range; then nothing is changed. */
 int config_set(struct config *c, enum config_key key, const char *name, const char *text, struct err *e);
+
+/* A key's value as text that config_set takes: "32MB", "0.5", "on". `def`: the default instead. */
+void config_format(const struct config *c, enum config_key key, bool def, char *buf, size_t cap);
 
 /* Take what the environment of process `pid` (0: this one) said when it was started, not what it says now: reading that while
  * another thread changes it is not safe. Values that are refused are left as they are. 0, or -1 with the error of the first. */

@@ -244,6 +244,16 @@ struct model_sample_batch {
     struct arena arena;
 };
 
+/* A table of the agent. */
+struct model_table {
+    const char *name; /* "python.samples" */
+    uint64_t rows;    /* that are kept */
+    uint64_t bytes;   /* that it takes, used or not */
+    uint64_t lost;    /* rows that could not be written */
+    double oldest,
+        newest; /* times of the rows kept, seconds since the epoch; NAN none, or they have no time */
+};
+
 /* The agent about itself. */
 struct model_status {
     const char *agent_version;
@@ -279,6 +289,18 @@ struct model_status {
     const char *discovery;
     const char *endpoint;
     const char *note; /* a feature that turned itself off and why; NULL none */
+    /* tables */
+    double always_hz;         /* looks a second that are taken whether or not somebody asks; 0 none */
+    const char *data_dir;     /* folder of the tables; NULL: they are in memory only, or there are none */
+    const char *collect_note; /* what of the tables could not be done and why; NULL none */
+    double
+        collect_pct; /* CPU of writing them, of one core, over the last seconds, beside sampling; NAN unknown */
+    double collect_us_per_s; /* the same since the agent began */
+    double
+        collect_threads_s; /* time between two looks at all threads, where that is more than a second; NAN not */
+    uint64_t collect_missed;    /* samples that are in no table */
+    struct model_table *tables; /* in the arena */
+    size_t n_tables;
     struct arena arena;
 };
 

@@ -19,6 +19,7 @@
 
 #define PROCFS_FILE_MAX ((size_t)16 * 1024)
 #define PROCFS_GROUPS_MAX 256
+#define PROCFS_STAT_FIELDS 40 /* of /proc/PID/stat, as far as they are read; number 0 is none */
 
 static void procfs_path(char *buf, size_t cap, pid_t pid, pid_t tid, const char *name) {
     char who[16] = "self";
@@ -30,8 +31,7 @@ static void procfs_path(char *buf, size_t cap, pid_t pid, pid_t tid, const char 
         (void)snprintf(buf, cap, "/proc/%s/%s", who, name);
 }
 
-/* Up to cap - 1 bytes of a /proc file, NUL-terminated. Bytes read or -1 with errno. */
-static ssize_t procfs_slurp(pid_t pid, pid_t tid, const char *name, char *buf, size_t cap) {
+ssize_t procfs_read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t cap) {
     char path[96];
     procfs_path(path, sizeof path, pid, tid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -75,12 +75,28 @@ int procfs_parse_stat(const char *text, struct procfs_stat *out) {
         n = sizeof out->comm - 1;
     memcpy(out->comm, open + 1, n);
     out->comm[n] = '\0';
-    int got = sscanf(close + 1,
-                     " %c %" SCNd64 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
-                     " %*d %*d %*d %*d %" SCNd64 " %*d %" SCNu64 " %*u %" SCNd64,
-                     &out->state, &out->ppid, &out->utime_ticks, &out->stime_ticks, &out->threads,
-                     &out->start_ticks, &out->rss_pages);
-    return got == 7 ? 0 : -1;
+    const char *p = close + 1 + strspn(close + 1, " ");
+    out->state = *p ? *p++ : '?';
+    uint64_t fields[PROCFS_STAT_FIELDS] = {0};
+    size_t last = 3; /* numbered as in proc(5) */
+    for (char *end; last + 1 < PROCFS_STAT_FIELDS; p = end) {
+        fields[last + 1] = strtoull(p, &end, 10);
+        if (end == p)
+            break;
+        last++;
+    }
+    if (last < 24)
+        return -1;
+    out->ppid = (int64_t)fields[4];
+    out->minor_faults = (int64_t)fields[10];
+    out->major_faults = (int64_t)fields[12];
+    out->utime_ticks = fields[14];
+    out->stime_ticks = fields[15];
+    out->threads = (int64_t)fields[20];
+    out->start_ticks = fields[22];
+    out->rss_pages = (int64_t)fields[24];
+    out->cpu = last < 39 ? -1 : (int64_t)fields[39];
+    return 0;
 }
 
 /* The text after "Key:\t", or NULL. */
@@ -125,6 +141,10 @@ int procfs_parse_status(const char *text, struct procfs_status *out) {
     out->tracer_pid = procfs_field_int(text, "TracerPid", 0);
     int64_t rss_kib = procfs_field_int(text, "VmRSS", -1);
     out->rss_bytes = rss_kib < 0 || rss_kib > INT64_MAX / 1024 ? -1 : rss_kib * 1024;
+    int64_t swap_kib = procfs_field_int(text, "VmSwap", -1);
+    out->swap_bytes = swap_kib < 0 || swap_kib > INT64_MAX / 1024 ? -1 : swap_kib * 1024;
+    out->voluntary = procfs_field_int(text, "voluntary_ctxt_switches", -1);
+    out->involuntary = procfs_field_int(text, "nonvoluntary_ctxt_switches", -1);
     out->threads = procfs_field_int(text, "Threads", -1);
     out->seccomp = (int)procfs_field_int(text, "Seccomp", -1);
     out->seccomp_filters = procfs_field_int(text, "Seccomp_filters", -1);
@@ -183,7 +203,7 @@ int procfs_parse_syscall(const char *text, struct procfs_syscall *out) {
 
 int procfs_read_status(pid_t pid, pid_t tid, struct procfs_status *out) {
     char buf[PROCFS_FILE_MAX];
-    if (procfs_slurp(pid, tid, "status", buf, sizeof buf) < 0)
+    if (procfs_read_file(pid, tid, "status", buf, sizeof buf) < 0)
         return -1;
     if (procfs_parse_status(buf, out) != 0) {
         errno = ESRCH;
@@ -194,7 +214,7 @@ int procfs_read_status(pid_t pid, pid_t tid, struct procfs_status *out) {
 
 int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out) {
     char buf[1024];
-    if (procfs_slurp(pid, tid, "stat", buf, sizeof buf) < 0)
+    if (procfs_read_file(pid, tid, "stat", buf, sizeof buf) < 0)
         return -1;
     if (procfs_parse_stat(buf, out) != 0) {
         errno = ESRCH;
@@ -204,7 +224,7 @@ int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out) {
 }
 
 int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap) {
-    ssize_t n = procfs_slurp(pid, tid, "comm", buf, cap);
+    ssize_t n = procfs_read_file(pid, tid, "comm", buf, cap);
     if (n < 0)
         return -1;
     buf[strcspn(buf, "\n")] = '\0';
@@ -339,7 +359,7 @@ int procfs_each_map(pid_t pid, int (*fn)(const struct procfs_map *map, void *arg
 
 int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out) {
     char buf[512];
-    if (procfs_slurp(pid, tid, "syscall", buf, sizeof buf) < 0)
+    if (procfs_read_file(pid, tid, "syscall", buf, sizeof buf) < 0)
         return -1;
     int rc = procfs_parse_syscall(buf, out);
     if (rc < 0)

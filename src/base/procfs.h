@@ -23,11 +23,12 @@ struct procfs_status {
     int64_t tracer_pid; /* 0 nobody */
     int64_t uid, gid;   /* effective */
     int64_t ns_pid;     /* pid in the innermost namespace it lives in (last of NSpid) */
-    int64_t rss_bytes;
+    int64_t rss_bytes, swap_bytes;
     int64_t threads;
-    int seccomp;             /* 0 off, 1 strict, 2 filter, -1 unknown */
-    int64_t seccomp_filters; /* how many; -1 unknown (before Linux 5.9) */
-    bool shadow_stack;       /* x86_Thread_features names shstk */
+    int64_t voluntary, involuntary; /* context switches of this thread */
+    int seccomp;                    /* 0 off, 1 strict, 2 filter, -1 unknown */
+    int64_t seccomp_filters;        /* how many; -1 unknown (before Linux 5.9) */
+    bool shadow_stack;              /* x86_Thread_features names shstk */
     uint64_t sig_blocked, sig_pending, sig_shared_pending;
     uint64_t sig_ignored, sig_caught; /* of the process: SIG_IGN, a handler */
 };
@@ -41,6 +42,8 @@ struct procfs_stat {
     uint64_t start_ticks;              /* since boot */
     int64_t threads;
     int64_t rss_pages;
+    int64_t minor_faults, major_faults;
+    int64_t cpu; /* that it ran on last; -1 unknown */
 };
 
 /* One line of /proc/PID/maps; `path` is "" for anonymous memory. */
@@ -57,6 +60,9 @@ long procfs_page_size(void);
 /* Read one file of the process: 0, or -1 with errno (ENOENT or ESRCH: no such process or thread). */
 int procfs_read_status(pid_t pid, pid_t tid, struct procfs_status *out); /* tid 0: the process itself */
 int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out);     /* tid 0: the process itself */
+
+/* What is written in one file of a process or thread, up to cap - 1 bytes, NUL-terminated. Bytes read, or -1 with errno. */
+ssize_t procfs_read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t cap);
 
 /* comm of a thread, newline removed. 0 or -1 with errno. */
 int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap);

@@ -37,6 +37,32 @@ static void status_put_rate(struct strbuf *out, const struct model_status *s) {
                       s->stretched ? ", stretched to stay within the budget" : "");
 }
 
+static void status_put_tables(struct strbuf *out, const struct model_status *s) {
+    char size[32], span[32];
+    (void)strbuf_addf(out, "%-*s %.1f Hz always, for the tables\n", STATUS_WIDTH, "kept", s->always_hz);
+    status_put_line(out, "tables in", s->data_dir ? s->data_dir : s->n_tables ? "memory only" : "none");
+    status_put_number(out, "their cost", s->collect_pct, 4, " % of a core, beside sampling");
+    if (!isnan(s->collect_threads_s))
+        status_put_number(out, "threads every", s->collect_threads_s, 1, " s, for what a look at all costs");
+    if (s->collect_missed)
+        (void)strbuf_addf(out, "%-*s %" PRIu64 " samples are in no table\n", STATUS_WIDTH, "missed",
+                          s->collect_missed);
+    if (s->collect_note)
+        status_put_line(out, "tables note", s->collect_note);
+    for (size_t i = 0; i < s->n_tables; i++) {
+        const struct model_table *t = &s->tables[i];
+        text_human_bytes(size, sizeof size, (int64_t)t->bytes);
+        (void)strbuf_addf(out, "  %-24s %10" PRIu64 " rows, %s", t->name, t->rows, size);
+        if (t->newest >= t->oldest) {
+            text_human_duration(span, sizeof span, t->newest - t->oldest);
+            (void)strbuf_addf(out, ", over %s", span);
+        }
+        if (t->lost)
+            (void)strbuf_addf(out, ", lost %" PRIu64, t->lost);
+        (void)strbuf_addc(out, '\n');
+    }
+}
+
 static void status_put_text(struct strbuf *out, const struct model_target *t, const struct model_status *s) {
     char text[96];
     (void)strbuf_addf(out, "%-*s %" PRId64 "\n", STATUS_WIDTH, "process", t->pid);
@@ -76,6 +102,7 @@ static void status_put_text(struct strbuf *out, const struct model_target *t, co
                       s->snapshots, s->read_errors);
     if (s->note)
         status_put_line(out, "note", s->note);
+    status_put_tables(out, s);
 }
 
 /* The socket of an agent that is there. */

@@ -290,6 +290,34 @@ static void document_put_nothing(struct json *j, const char *key) {
     json_array_end(j);
 }
 
+/* The tables, and what writing them costs beside sampling. */
+static void document_put_tables(struct json *j, const struct model_status *s) {
+    json_key(j, "collection");
+    json_object_begin(j);
+    json_kv_string(j, "data_dir", s->data_dir);
+    json_kv_number(j, "rate_hz", s->always_hz, 1);
+    json_kv_number(j, "overhead_pct", s->collect_pct, 4);
+    json_kv_number(j, "us_per_s", s->collect_us_per_s, 1);
+    json_kv_number(j, "threads_every_s", isnan(s->collect_threads_s) ? 1 : s->collect_threads_s, 1);
+    json_kv_uint(j, "missed", s->collect_missed);
+    json_kv_string(j, "note", s->collect_note);
+    json_object_end(j);
+    json_key(j, "tables");
+    json_array_begin(j);
+    for (size_t i = 0; i < s->n_tables; i++) {
+        const struct model_table *t = &s->tables[i];
+        json_object_begin(j);
+        json_kv_string(j, "name", t->name);
+        json_kv_uint(j, "rows", t->rows);
+        json_kv_uint(j, "bytes", t->bytes);
+        json_kv_uint(j, "lost", t->lost);
+        json_kv_number(j, "oldest", t->oldest, 6);
+        json_kv_number(j, "newest", t->newest, 6);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
 void document_put_status(struct json *j, const struct model_target *target, const struct model_status *s) {
     json_object_begin(j);
     json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
@@ -308,8 +336,8 @@ void document_put_status(struct json *j, const struct model_target *target, cons
     json_kv_string(j, "discovery", s->discovery);
     json_kv_bool(j, "python_untested", target->python_untested);
     json_kv_string(j, "note", s->note);
-    /* This agent keeps no tables, arms no hooks and grants no leases. */
-    document_put_nothing(j, "tables");
+    document_put_tables(j, s);
+    /* This agent arms no hooks and grants no leases. */
     document_put_nothing(j, "hooks");
     document_put_nothing(j, "leases");
     json_object_end(j);

@@ -349,11 +349,23 @@ void ring_get_counts(const struct ring *r, struct ring_counts *out) {
     *out = r->counts;
     out->rows = r->seq + r->rows;
     out->oldest_seq = r->seq;
-    for (uint32_t i = 0; i < r->h.n_chunks; i++)
-        if (r->entries[i].rows > 0 && r->entries[i].first_seq < out->oldest_seq)
-            out->oldest_seq = r->entries[i].first_seq;
+    int64_t min_us = r->rows ? r->min_us : INT64_MAX, max_us = r->rows ? r->max_us : INT64_MIN;
+    for (uint32_t i = 0; i < r->h.n_chunks; i++) {
+        const struct ring_entry *entry = &r->entries[i];
+        if (entry->rows == 0)
+            continue;
+        if (entry->first_seq < out->oldest_seq)
+            out->oldest_seq = entry->first_seq;
+        min_us = entry->min_us < min_us ? entry->min_us : min_us;
+        max_us = entry->max_us > max_us ? entry->max_us : max_us;
+    }
+    bool timed = r->h.time_column != RING_NO_COLUMN && min_us <= max_us;
+    out->oldest_at = timed ? (double)min_us / RING_US : NAN;
+    out->newest_at = timed ? (double)max_us / RING_US : NAN;
     out->memory_bytes = sizeof *r + r->memory + r->h.head_bytes;
 }
+
+int ring_file(const struct ring *r) { return r->fd; }
 
 /* Everything that grows with the table, in one private mapping that children do not inherit. */
 static int ring_map(struct ring *r) {

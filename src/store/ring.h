@@ -100,10 +100,11 @@ int ring_flush(struct ring *r);
 void ring_expire(struct ring *r, double before);
 
 struct ring_counts {
-    uint64_t rows;       /* appended since ring_create: the sequence number of the next one */
-    uint64_t oldest_seq; /* of the first row that is kept */
-    uint64_t lost;       /* appended, but the file could not be written */
-    uint64_t refused;    /* not appended: without a timestamp */
+    uint64_t rows;               /* appended since ring_create: the sequence number of the next one */
+    uint64_t oldest_seq;         /* of the first row that is kept */
+    double oldest_at, newest_at; /* least and largest time of those kept; NAN none, or no time column */
+    uint64_t lost;               /* appended, but the file could not be written */
+    uint64_t refused;            /* not appended: without a timestamp */
     uint64_t cut;        /* strings longer than RING_MAX_TEXT or their share of a chunk; once a chunk each */
     uint64_t repaired;   /* times the file was found cut short by someone, and made whole again */
     uint64_t file_bytes; /* reserved */
@@ -111,6 +112,9 @@ struct ring_counts {
 };
 
 void ring_get_counts(const struct ring *r, struct ring_counts *out);
+
+/* The descriptor of its file, which stays the ring's. */
+int ring_file(const struct ring *r);
 
 /* Flush, close, free. NULL is allowed. */
 void ring_close(struct ring *r);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -121,13 +122,14 @@ int ring_dir_alive(const char *path) {
     return rc;
 }
 
-static void ring_dir_newest(int dir, const char *name, void *arg) {
-    double *newest = arg;
+static void ring_dir_add(int dir, const char *name, void *arg) {
+    struct ring_dir_entry *entry = arg;
     struct stat st;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return;
     double at = (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9;
-    *newest = at > *newest ? at : *newest;
+    entry->modified_at = at > entry->modified_at ? at : entry->modified_at;
+    entry->bytes += (uint64_t)st.st_blocks * 512;
 }
 
 /* Fill from a folder's name and state. Whether it is one of ours. */
@@ -145,7 +147,7 @@ static bool ring_dir_look(const char *base, const char *name, uid_t uid, struct 
     bool ours = fstat(dir, &st) == 0 && st.st_uid == uid;
     if (ours) {
         out->modified_at = (double)st.st_mtim.tv_sec;
-        ring_dir_tables(dir, ring_dir_newest, &out->modified_at);
+        ring_dir_tables(dir, ring_dir_add, out);
         out->alive = ring_dir_lock(dir, LOCK_SH) != 0;
     }
     (void)close(dir);
@@ -168,29 +170,51 @@ int ring_dir_each(const char *base, uid_t uid, int (*fn)(const struct ring_dir_e
 }
 
 struct ring_dir_pruning {
-    double before;
-    int removed;
+    struct ring_dir_entry *dead;
+    size_t n;
 };
 
-static int ring_dir_prune_one(const struct ring_dir_entry *entry, void *arg) {
+static int ring_dir_note_dead(const struct ring_dir_entry *entry, void *arg) {
     struct ring_dir_pruning *p = arg;
-    if (entry->alive || entry->modified_at >= p->before)
-        return 0;
-    int dir = ring_dir_open_own(entry->path);
-    /* Only with the lock: a new writer may just have taken it over. */
-    if (dir >= 0 && ring_dir_lock(dir, LOCK_EX) == 0) {
-        ring_dir_remove(dir, entry->path);
-        p->removed++;
-    }
-    if (dir >= 0)
-        (void)close(dir);
-    return 0;
+    if (!entry->alive)
+        p->dead[p->n++] = *entry;
+    return p->n == RING_DIR_MAX_PRUNED;
 }
 
-int ring_dir_prune(const char *base, uid_t uid, double before) {
-    struct ring_dir_pruning p = {.before = before};
-    (void)ring_dir_each(base, uid, ring_dir_prune_one, &p);
-    return p.removed;
+static int ring_dir_newer_first(const void *a, const void *b) {
+    const struct ring_dir_entry *x = a, *y = b;
+    return (x->modified_at < y->modified_at) - (x->modified_at > y->modified_at);
+}
+
+/* Whether it was removed. */
+static bool ring_dir_prune_one(const struct ring_dir_entry *entry) {
+    int dir = ring_dir_open_own(entry->path);
+    /* Only with the lock: a new writer may just have taken it over. */
+    bool removed = dir >= 0 && ring_dir_lock(dir, LOCK_EX) == 0;
+    if (removed)
+        ring_dir_remove(dir, entry->path);
+    if (dir >= 0)
+        (void)close(dir);
+    return removed;
+}
+
+int ring_dir_prune(const char *base, uid_t uid, double before, uint64_t keep_bytes) {
+    struct ring_dir_pruning p = {.dead = calloc(RING_DIR_MAX_PRUNED, sizeof *p.dead)};
+    uint64_t kept = 0;
+    int removed = 0;
+    if (!p.dead)
+        return 0;
+    (void)ring_dir_each(base, uid, ring_dir_note_dead, &p);
+    qsort(p.dead, p.n, sizeof *p.dead, ring_dir_newer_first);
+    for (size_t i = 0; i < p.n; i++) {
+        bool old = p.dead[i].modified_at < before || p.dead[i].bytes > keep_bytes - kept;
+        if (!old)
+            kept += p.dead[i].bytes;
+        else
+            removed += ring_dir_prune_one(&p.dead[i]);
+    }
+    free(p.dead);
+    return removed;
 }
 
 uint64_t ring_dir_room(const char *base) {

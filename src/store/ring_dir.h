@@ -19,6 +19,7 @@
 #define RING_DIR_BASES 3
 #define RING_DIR_PATH 512
 #define RING_DIR_SUFFIX ".ring"
+#define RING_DIR_MAX_PRUNED 512
 
 /* BASE number `i` into `buf` (room for RING_DIR_PATH). 0, or -1: there is none of that number (data_dir NULL or "", or too long). */
 int ring_dir_base(char *buf, int i, const char *data_dir, uid_t uid);
@@ -42,6 +43,7 @@ struct ring_dir_entry {
     uint64_t start_ticks;
     double modified_at; /* when a table in it was written last; seconds since the epoch */
     bool alive;
+    uint64_t bytes; /* that its tables take */
     char path[RING_DIR_PATH];
 };
 
@@ -49,8 +51,9 @@ struct ring_dir_entry {
 int ring_dir_each(const char *base, uid_t uid, int (*fn)(const struct ring_dir_entry *entry, void *arg),
                   void *arg);
 
-/* Remove folders of dead writers that nobody has written to since `before` (seconds since the epoch). How many. */
-int ring_dir_prune(const char *base, uid_t uid, double before);
+/* Remove folders of dead writers that nobody has written to since `before` (seconds since the epoch), and of the others the oldest
+ * until they take no more than `keep_bytes`. At most RING_DIR_MAX_PRUNED folders are looked at. How many were removed. */
+int ring_dir_prune(const char *base, uid_t uid, double before, uint64_t keep_bytes);
 
 /* Bytes that rings below `base` (which must exist) may take: a quarter of what is free. 0 unknown. */
 uint64_t ring_dir_room(const char *base);

@@ -138,6 +138,14 @@ struct ring *ring_set_get(const struct ring_set *s, size_t i) {
     return i < s->n ? s->rings[i] : NULL;
 }
 
+void ring_set_each_fd(const struct ring_set *s, void (*fn)(int fd)) {
+    for (size_t i = 0; i < s->n; i++)
+        if (s->rings[i])
+            fn(ring_file(s->rings[i]));
+    if (s->dir >= 0)
+        fn(s->dir);
+}
+
 const char *ring_set_path(const struct ring_set *s) { return s->path; }
 
 const char *ring_set_note(const struct ring_set *s) { return s->note; }

@@ -28,6 +28,9 @@ struct ring_set *ring_set_open(const struct ring_table_def *tables, size_t n, co
 /* The ring of table `i` of those given to ring_set_open; NULL when it could not be made. */
 struct ring *ring_set_get(const struct ring_set *s, size_t i);
 
+/* Call `fn` for every descriptor of the set: the files and the folder. They stay the set's. */
+void ring_set_each_fd(const struct ring_set *s, void (*fn)(int fd));
+
 /* The folder; "" when the tables are in memory only. */
 const char *ring_set_path(const struct ring_set *s);
 

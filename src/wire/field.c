@@ -204,8 +204,22 @@ static const struct field field_status[] = {
     F(struct model_status, discovery, "discovery"),
     F(struct model_status, endpoint, "endpoint"),
     F(struct model_status, note, "note"),
+    F(struct model_status, always_hz, "always_hz"),
+    F(struct model_status, data_dir, "data_dir"),
+    F(struct model_status, collect_note, "collect_note"),
+    F(struct model_status, collect_pct, "collect_pct"),
+    F(struct model_status, collect_us_per_s, "collect_us_per_s"),
+    F(struct model_status, collect_threads_s, "collect_threads_s"),
+    F(struct model_status, collect_missed, "collect_missed"),
 };
 TABLE(FIELD_STATUS, struct model_status, "status", field_status);
+
+static const struct field field_table_rows[] = {
+    F(struct model_table, rows, "rows"),     F(struct model_table, bytes, "bytes"),
+    F(struct model_table, lost, "lost"),     F(struct model_table, oldest, "oldest"),
+    F(struct model_table, newest, "newest"), F(struct model_table, name, "name"),
+};
+TABLE(FIELD_TABLES, struct model_table, "tables", field_table_rows);
 
 /* ---- errors ---- */
 

@@ -63,11 +63,23 @@ int wire_get_target(const struct wire_message *m, struct model_target *out, stru
 }
 
 int wire_get_status(const struct wire_message *m, struct model_status *out, struct err *e) {
+    static const char *const keys[] = {"strings", "tables"};
+    struct codec_cursor part[2];
+    struct field_strings strings;
+    void *tables = NULL;
     *out = (struct model_status){0};
     arena_init(&out->arena, GET_MAX_SMALL);
     if (get_expect(m, m->type == WIRE_RESPONSE && m->body.at, "status", e) != 0)
         return -1;
-    return field_read_pairs(m->body, &FIELD_STATUS, out, &out->arena, e);
+    if (field_read_pairs(m->body, &FIELD_STATUS, out, &out->arena, e) != 0)
+        return -1;
+    if (codec_find(m->body, keys, 2, part) != 0)
+        return field_fail(e, "status", "tables");
+    int rc = field_read_strings(part[0], &strings, &out->arena, e);
+    if (rc == 0)
+        rc = field_read_columns(part[1], &FIELD_TABLES, &strings, &out->arena, &tables, &out->n_tables, e);
+    out->tables = tables;
+    return rc;
 }
 
 /* The mode; what is missing or not known is exact. */

@@ -165,11 +165,27 @@ int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *
     return put_done(out);
 }
 
+static void put_strings(struct strbuf *out, const struct intern *in) {
+    codec_write_str(out, "strings");
+    codec_write_array(out, in->n_strings);
+    for (size_t i = 0; i < in->n_strings; i++)
+        codec_write_str(out, in->strings[i]);
+}
+
 int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *s) {
+    struct intern strings;
+    if (intern_init(&strings) != 0)
+        return -1;
+    field_intern_columns(&FIELD_TABLES, s->tables, s->n_tables, &strings);
     put_response_head(out, id);
-    codec_write_map(out, FIELD_STATUS.n);
+    codec_write_map(out, FIELD_STATUS.n + 2);
     field_write_pairs(out, &FIELD_STATUS, s);
-    return put_done(out);
+    put_strings(out, &strings);
+    codec_write_str(out, "tables");
+    field_write_columns(out, &FIELD_TABLES, s->tables, s->n_tables, &strings, 0);
+    bool failed = strings.failed;
+    intern_fini(&strings);
+    return failed ? -1 : put_done(out);
 }
 
 int wire_put_bye(struct strbuf *out, const char *reason) {
@@ -178,13 +194,6 @@ int wire_put_bye(struct strbuf *out, const char *reason) {
     codec_write_str(out, "reason");
     codec_write_str(out, reason);
     return put_done(out);
-}
-
-static void put_strings(struct strbuf *out, const struct intern *in) {
-    codec_write_str(out, "strings");
-    codec_write_array(out, in->n_strings);
-    for (size_t i = 0; i < in->n_strings; i++)
-        codec_write_str(out, in->strings[i]);
 }
 
 /* ---- snapshots ---- */

@@ -18,6 +18,7 @@ import select
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -67,6 +68,22 @@ def pytest_runtest_call(item):
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, previous)
+
+
+# --- where agents keep their tables -------------------------------------------------------------------------------
+
+@pytest.fixture(scope="session", autouse=True)
+def data_dir():
+    """Tables of all jobs of the tests: jobs that are killed leave them behind."""
+    path = tempfile.mkdtemp(prefix="probing-tables-")
+    before = os.environ.get("PROBING_DATA_DIR")
+    os.environ["PROBING_DATA_DIR"] = path
+    yield path
+    if before is None:
+        del os.environ["PROBING_DATA_DIR"]
+    else:
+        os.environ["PROBING_DATA_DIR"] = before
+    shutil.rmtree(path, ignore_errors=True)
 
 
 # --- the programs under test ------------------------------------------------------------------------------------

@@ -211,8 +211,8 @@ def test_cost_stays_within_the_budget(job):
     assert pct < 3  # the clock of /proc counts in hundredths of a second
 
 
-def test_nobody_asks_nothing_happens(job):
-    j = job()
+def test_nobody_asks_and_nothing_is_kept_nothing_happens(job):
+    j = job(env={"PROBING_MAX_MEMORY": "0"})
     with Client(j.start()) as client:
         client.subscribe("samples", 100)
         client.notification("samples")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration: every key has a row that makes sense, values are checked, and the environment of a process is taken. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,11 +37,15 @@ static void check_rows(void **state) {
         assert_true(d->help && *d->help && d->unit);
         assert_true(d->min <= d->otherwise && d->otherwise <= d->max);
         assert_true(c.values[i] == d->otherwise && !c.given[i]);
+        assert_true((d->type == CONFIG_TEXT) == (d->text != NULL));
+        assert_int_equal(config_find(d->key, NULL), i);
+        assert_int_equal(config_find(d->key + 8, NULL), i);
     }
 }
 
 static void check_values(void **state) {
-    static const char *const refused[] = {"", "abc", "1%", "0", "-1", "101", "nan", "inf", "1e999", "1 2"};
+    static const char *const refused[] = {"",    "abc", "1 %%", "1s",    "0",  "-1",
+                                          "101", "nan", "inf",  "1e999", "1 2"};
     struct config c;
     struct err e;
     (void)state;
@@ -53,6 +58,88 @@ static void check_values(void **state) {
     }
     assert_int_equal(config_set(&c, CONFIG_BUDGET, "--budget", "0.25", &e), 0);
     assert_true(c.values[CONFIG_BUDGET] == 0.25 && c.given[CONFIG_BUDGET]);
+}
+
+static void check_units(void **state) {
+    static const struct {
+        enum config_key key;
+        const char *text;
+        double value; /* NAN: refused */
+        const char *printed;
+    } cases[] = {
+        {CONFIG_BUDGET, "5%", 5, "5"},
+        {CONFIG_BUDGET, "0.5 %", 0.5, "0.5"},
+        {CONFIG_SAMPLE_RATE, "20", 20, "20"},
+        {CONFIG_SAMPLE_RATE, "20Hz", 20, "20"},
+        {CONFIG_SAMPLE_RATE, "0", 0, "0"},
+        {CONFIG_SAMPLE_RATE, "2kHz", NAN, NULL},
+        {CONFIG_MAX_MEMORY, "64MB", 67108864, "64M"},
+        {CONFIG_MAX_MEMORY, "1 GiB", 1073741824, "1G"},
+        {CONFIG_MAX_MEMORY, "1.5g", 1610612736, "1536M"},
+        {CONFIG_MAX_MEMORY, "2000000", 2000000, "2000000B"},
+        {CONFIG_MAX_MEMORY, "0", 0, "0B"},
+        {CONFIG_MAX_MEMORY, "-1", NAN, NULL},
+        {CONFIG_MAX_MEMORY, "1TB", NAN, NULL},
+        {CONFIG_RETENTION, "2h", 7200, "2h"},
+        {CONFIG_RETENTION, "90", 90, "90s"},
+        {CONFIG_RETENTION, "250ms", 0.25, "0.25s"},
+        {CONFIG_RETENTION, "0", 0, "0s"},
+        {CONFIG_RETENTION, "-1", NAN, NULL},
+        {CONFIG_RETENTION_DAYS, "12h", 0.5, "0.5"},
+        {CONFIG_RETENTION_DAYS, "2w", 14, "14"},
+        {CONFIG_GENTLE, "on", 1, "on"},
+        {CONFIG_GENTLE, "False", 0, "off"},
+        {CONFIG_GENTLE, "2", NAN, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config c;
+        struct err e = {0};
+        char text[CONFIG_TEXT_MAX];
+        config_init(&c);
+        int rc = config_set(&c, cases[i].key, "KEY", cases[i].text, &e);
+        if (!cases[i].printed) {
+            assert_int_equal(rc, -1);
+            assert_int_equal(e.code, ERR_USAGE);
+            assert_false(c.given[cases[i].key]);
+            continue;
+        }
+        assert_int_equal(rc, 0);
+        assert_true(c.values[cases[i].key] == cases[i].value);
+        config_format(&c, cases[i].key, false, text, sizeof text);
+        assert_string_equal(text, cases[i].printed);
+        /* What is printed is understood, and means the same. */
+        assert_int_equal(config_set(&c, cases[i].key, "KEY", text, &e), 0);
+        assert_true(c.values[cases[i].key] == cases[i].value);
+    }
+}
+
+static void check_text(void **state) {
+    char text[CONFIG_TEXT_MAX], longer[CONFIG_TEXT_MAX + 2];
+    struct config c;
+    struct err e;
+    (void)state;
+    config_init(&c);
+    assert_int_equal(config_set(&c, CONFIG_DATA_DIR, "KEY", "here", &e), -1);
+    assert_string_equal(e.text, "KEY takes an absolute path, not 'here'");
+    memset(longer, '/', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    assert_int_equal(config_set(&c, CONFIG_DATA_DIR, "KEY", longer, &e), -1);
+    assert_int_equal(config_set(&c, CONFIG_DATA_DIR, "KEY", "/here", &e), 0);
+    config_format(&c, CONFIG_DATA_DIR, false, text, sizeof text);
+    assert_string_equal(text, "/here");
+    config_format(&c, CONFIG_DATA_DIR, true, text, sizeof text);
+    assert_string_equal(text, "");
+}
+
+static void check_unknown_keys(void **state) {
+    struct err e;
+    (void)state;
+    assert_int_equal(config_find("probing.bugdet", &e), -1);
+    assert_int_equal(e.code, ERR_USAGE);
+    assert_string_equal(e.text, "there is no key 'probing.bugdet': did you mean probing.budget?");
+    assert_int_equal(config_find("nothing.like.it", &e), -1);
+    assert_non_null(strstr(e.text, "lists them"));
 }
 
 /* A process that was started with PROBING_BUDGET=`value` in its environment (NULL: without); it ends when `*end` is closed. */
@@ -114,9 +201,9 @@ static void check_environment(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_rows),
-        cmocka_unit_test(check_values),
-        cmocka_unit_test(check_environment),
+        cmocka_unit_test(check_rows),         cmocka_unit_test(check_values),
+        cmocka_unit_test(check_units),        cmocka_unit_test(check_text),
+        cmocka_unit_test(check_unknown_keys), cmocka_unit_test(check_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

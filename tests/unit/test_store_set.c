@@ -41,7 +41,7 @@ static int make_base(void **state) {
 
 static int remove_base(void **state) {
     (void)state;
-    (void)ring_dir_prune(base, geteuid(), 1e18);
+    (void)ring_dir_prune(base, geteuid(), 1e18, UINT64_MAX);
     return rmdir(base);
 }
 
@@ -122,14 +122,40 @@ static void a_folder_is_alive_as_long_as_its_writer(void **state) {
     assert_string_not_equal(ring_set_path(other), path);
     assert_int_equal(rows_of(file), 10);
     ring_set_close(other, true);
-    assert_int_equal(ring_dir_prune(base, geteuid(), 1e18), 0);
+    assert_int_equal(ring_dir_prune(base, geteuid(), 1e18, UINT64_MAX), 0);
     ring_set_close(s, false);
     assert_int_equal(ring_dir_alive(path), 0);
     assert_int_equal(rows_of(file), 10);
-    /* Not yet old; then old. */
-    assert_int_equal(ring_dir_prune(base, geteuid(), 1000), 0);
-    assert_int_equal(ring_dir_prune(base, geteuid(), 1e18), 1);
+    /* Not yet old, and not too large; then old. */
+    assert_int_equal(ring_dir_prune(base, geteuid(), 1000, UINT64_MAX), 0);
+    assert_int_equal(ring_dir_prune(base, geteuid(), 1000, 2 << 20), 0);
+    assert_int_equal(ring_dir_prune(base, geteuid(), 1e18, UINT64_MAX), 1);
     assert_int_equal(access(path, F_OK), -1);
+}
+
+/* Of dead ones the newest stay, as many as may take that much. */
+static void the_dead_take_no_more_than_they_may(void **state) {
+    (void)state;
+    char paths[3][RING_DIR_PATH];
+    for (int i = 0; i < 3; i++) {
+        struct ring_owner other = owner;
+        struct err e;
+        other.start_ticks += (uint64_t)i + 1;
+        struct ring_set *s = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &other, base, 1 << 20, &e);
+        assert_non_null(s);
+        (void)snprintf(paths[i], RING_DIR_PATH, "%s", ring_set_path(s));
+        ring_set_close(s, false);
+        for (size_t k = 0; k < RING_TABLE_KEPT; k++) {
+            char file[RING_DIR_PATH + 64];
+            struct timespec at[2] = {{.tv_sec = 2000000000 + i}, {.tv_sec = 2000000000 + i}};
+            (void)snprintf(file, sizeof file, "%s/%s.ring", paths[i], RING_TABLES[k].name);
+            assert_int_equal(utimensat(AT_FDCWD, file, at, 0), 0);
+        }
+    }
+    assert_int_equal(ring_dir_prune(base, geteuid(), 1000, 7 << 18), 1);
+    assert_int_equal(access(paths[0], F_OK), -1);
+    assert_int_equal(access(paths[1], F_OK) + access(paths[2], F_OK), 0);
+    assert_int_equal(ring_dir_prune(base, geteuid(), 1000, 0), 2);
 }
 
 static void a_new_agent_in_the_same_process_begins_anew(void **state) {
@@ -172,7 +198,7 @@ static void folders_are_found(void **state) {
     assert_int_equal(seen, 1);
     assert_int_equal(ring_dir_each("/nonexistent", geteuid(), count_one, &seen), 0);
     (void)rmdir(odd);
-    (void)ring_dir_prune(base, geteuid(), 1e18);
+    (void)ring_dir_prune(base, geteuid(), 1e18, UINT64_MAX);
 }
 
 static void a_folder_of_others_or_a_link_is_not_used(void **state) {
@@ -411,6 +437,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_tables_stay_within_the_limit),
         cmocka_unit_test(a_folder_is_alive_as_long_as_its_writer),
+        cmocka_unit_test(the_dead_take_no_more_than_they_may),
         cmocka_unit_test(a_new_agent_in_the_same_process_begins_anew),
         cmocka_unit_test(folders_are_found),
         cmocka_unit_test(a_folder_of_others_or_a_link_is_not_used),

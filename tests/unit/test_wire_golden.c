@@ -100,6 +100,9 @@ static int put_target(struct strbuf *b) {
 }
 
 static int put_status(struct strbuf *b) {
+    struct model_table tables[] = {
+        {.name = "python.samples", .rows = 40, .bytes = 65536, .oldest = 1700000000, .newest = 1700000002.5},
+        {.name = "python.frames", .rows = 7, .bytes = 32768, .lost = 1, .oldest = NAN, .newest = NAN}};
     const struct model_status s = {.agent_version = "0.1.0",
                                    .uptime_s = 12.5,
                                    .cpu_s = 0.25,
@@ -120,7 +123,14 @@ static int put_status(struct strbuf *b) {
                                    .stretched = true,
                                    .snapshots = 40,
                                    .discovery = "symbol",
-                                   .endpoint = "/tmp/probing-1000/4001.sock"};
+                                   .endpoint = "/tmp/probing-1000/4001.sock",
+                                   .always_hz = 10,
+                                   .data_dir = "/dev/shm/probing-1000/4001-99",
+                                   .collect_pct = 0.125,
+                                   .collect_us_per_s = 1250,
+                                   .collect_threads_s = NAN,
+                                   .tables = tables,
+                                   .n_tables = 2};
     return wire_put_status(b, 8, &s);
 }
 

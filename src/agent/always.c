@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* always: see always.h. */
+#include "agent/always.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "base/clock.h"
+#include "version.h"
+
+#define ALWAYS_PATIENCE_NS (3 * CLOCK_NS_PER_S)
+#define ALWAYS_AFTER_NS (150 * CLOCK_NS_PER_MS) /* the client is answered first, then the tables are made */
+#define ALWAYS_LATE_NS (300 * CLOCK_NS_PER_MS)  /* so long rows wait for a tick */
+#define ALWAYS_EPOCH_NS (10 * CLOCK_NS_PER_S)   /* least time between two epochs begun for the tables */
+#define ALWAYS_MANY_STACKS 20000
+
+void always_init(struct always *a, struct mailbox *m, bool invited) {
+    *a = (struct always){.config = m->config, .config_changes = m->config_changes};
+    a->patient_until_ns = invited ? clock_mono_ns() + ALWAYS_PATIENCE_NS : 0;
+    record_init(&a->record, &m->config);
+    a->record.second_due_ns += invited ? ALWAYS_AFTER_NS : 0;
+}
+
+void always_read(struct always *a, const struct mailbox *m, struct always_plan *plan) {
+    plan->configure = m->config_changes != a->config_changes;
+    if (!plan->configure)
+        return;
+    a->config = m->config;
+    a->config_changes = m->config_changes;
+}
+
+double always_rate(const struct always *a, const struct mailbox *m, uint64_t now_ns, uint64_t *next_ns) {
+    if (!a->record.set)
+        return 0;
+    if (m->spoken || now_ns >= a->patient_until_ns)
+        return a->config.values[CONFIG_SAMPLE_RATE];
+    if (a->patient_until_ns < *next_ns)
+        *next_ns = a->patient_until_ns;
+    return 0;
+}
+
+bool always_gentle(const struct always *a, const struct mailbox *m) {
+    (void)a;
+    return m->spoken && m->spoken_mode == MODEL_SAMPLING_GENTLE;
+}
+
+void always_tune(struct always *a, double hz, bool listened, struct always_plan *plan) {
+    plan->retune = a->hz > 0 && hz > 0 && (hz != a->hz || listened != a->listened);
+    plan->fresh = listened && !a->listened;
+    plan->soon = hz > a->hz || plan->fresh;
+    a->hz = hz;
+    a->listened = listened;
+}
+
+void always_plan_second(const struct always *a, bool tick, bool ticking, uint64_t now_ns,
+                        struct always_plan *plan, uint64_t *next_ns) {
+    uint64_t due = record_due_ns(&a->record);
+    if (due == RECORD_NEVER)
+        return;
+    uint64_t latest = ticking ? due + ALWAYS_LATE_NS : due;
+    plan->second = latest <= now_ns || (tick && due <= now_ns);
+    if (latest < *next_ns)
+        *next_ns = latest;
+}
+
+void always_publish(const struct always *a, struct mailbox *m) {
+    struct mailbox_status *st = &m->status;
+    const struct record *r = &a->record;
+    uint64_t up = clock_mono_ns() - r->began_ns;
+    _Static_assert(MAILBOX_TABLES >= RING_TABLE_KEPT, "there are more tables than status has room for");
+    (void)pthread_mutex_lock(&m->lock);
+    st->n_tables = record_list(r, st->tables);
+    st->always_hz = r->set ? a->config.values[CONFIG_SAMPLE_RATE] : 0;
+    st->collect_pct = r->cost_pct;
+    st->collect_us_per_s = up ? (double)r->cost_ns * 1e6 / (double)up : NAN;
+    st->collect_threads_s = r->collect.threads_stretched
+                                ? (double)(r->collect.threads_due_ns - r->collect.threads_ns) / 1e9 + 0.5
+                                : NAN;
+    st->collect_missed = r->missed;
+    (void)snprintf(st->data_dir, sizeof st->data_dir, "%s", r->set ? ring_set_path(r->set) : "");
+    (void)snprintf(st->collect_note, sizeof st->collect_note, "%s", r->note);
+    (void)pthread_mutex_unlock(&m->lock);
+}
+
+size_t always_view(const struct always *a, struct mailbox *m, struct record_view *view) {
+    (void)a;
+    (void)pthread_mutex_lock(&m->lock);
+    *view = (struct record_view){.dropped = m->status.dropped, .us_per_sample = m->status.us_per_sample};
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        view->clients += m->slots[i].peer != 0;
+    size_t bytes = m->server_bytes;
+    (void)pthread_mutex_unlock(&m->lock);
+    return bytes;
+}
+
+bool always_wants_epoch(struct always *a, const struct profile *p, const struct always_plan *plan) {
+    uint64_t now_ns = clock_mono_ns();
+    bool many = plan->retune && plan->fresh && p->trie.n_stacks > ALWAYS_MANY_STACKS;
+    bool due = a->outgrown && now_ns - a->epoch_ns > ALWAYS_EPOCH_NS;
+    if (due)
+        a->epoch_ns = now_ns;
+    a->outgrown = a->outgrown && !due;
+    return many || due;
+}

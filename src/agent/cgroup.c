@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup: see cgroup.h. Files: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst; mountinfo: proc(5). */
+#include "agent/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/model.h"
+#include "base/strbuf.h"
+
+#define CGROUP_LEVELS 32
+#define CGROUP_FILE 4096
+#define CGROUP_NO_LIMIT (INT64_MAX / 2) /* version 1 says so with the largest number of whole pages */
+
+/* ---- files ---- */
+
+/* Read a file of the folder. 0, or -1. */
+static int cgroup_read_file(const char *folder, const char *name, char *buf, size_t cap) {
+    char path[CGROUP_PATH + 64];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n;
+    do
+        n = read(fd, buf, cap - 1);
+    while (n < 0 && errno == EINTR);
+    (void)close(fd);
+    buf[n > 0 ? n : 0] = '\0';
+    return n > 0 ? 0 : -1;
+}
+
+/* A file with one number. MODEL_UNKNOWN when there is none: "max", too. */
+static int64_t cgroup_read_number(const char *folder, const char *name) {
+    char text[64], *end;
+    if (!folder[0] || cgroup_read_file(folder, name, text, sizeof text) != 0)
+        return MODEL_UNKNOWN;
+    int64_t v = strtoll(text, &end, 10);
+    return end == text || v < 0 ? MODEL_UNKNOWN : v;
+}
+
+/* ---- where it is ---- */
+
+/* Is `name` one of the words of `list`, which are separated by commas and end at a space, colon or newline? */
+static bool cgroup_has_word(const char *list, const char *name) {
+    size_t n = strlen(name);
+    for (const char *p = list; *p && !strchr(" :\n", *p); p += *p == ',') {
+        size_t len = strcspn(p, ", :\n");
+        if (len == n && strncmp(p, name, n) == 0)
+            return true;
+        p += len;
+    }
+    return false;
+}
+
+/* The path of the process in the hierarchy of a controller; version 2 has no names. Into `buf`. 0, or -1. */
+static int cgroup_own_path(const char *text, const char *controller, char *buf, size_t cap) {
+    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+        if (!path || path > line + strcspn(line, "\n"))
+            continue;
+        bool found = controller ? cgroup_has_word(names + 1, controller) : path == names + 1;
+        size_t len = strcspn(path + 1, "\n");
+        if (!found || len >= cap)
+            continue;
+        memcpy(buf, path + 1, len);
+        buf[len] = '\0';
+        return 0;
+    }
+    return -1;
+}
+
+/* One line of mountinfo: where a hierarchy is mounted, and which part of it. */
+struct cgroup_mount {
+    char root[CGROUP_PATH], point[CGROUP_PATH];
+};
+
+/* 0, or -1: the line is of something else. */
+static int cgroup_parse_mount(const char *line, const char *controller, struct cgroup_mount *out) {
+    size_t len = strcspn(line, "\n");
+    const char *kind = controller ? " - cgroup " : " - cgroup2 ";
+    const char *rest = memmem(line, len, kind, strlen(kind));
+    if (!rest || sscanf(line, "%*d %*d %*u:%*u %511s %511s", out->root, out->point) != 2)
+        return -1;
+    if (!controller)
+        return 0;
+    rest += strlen(kind);
+    rest += strcspn(rest, " \n"); /* what is mounted */
+    return *rest == ' ' && cgroup_has_word(rest + 1, controller) ? 0 : -1;
+}
+
+/* Folders from the process's own group up to where the hierarchy is mounted: the longest path in `leaf`, the length of the
+ * shortest one returned; 0: there is none. */
+static size_t cgroup_find_leaf(const char *groups, const char *mounts, const char *controller, char *leaf) {
+    char own[CGROUP_PATH];
+    struct cgroup_mount m;
+    if (cgroup_own_path(groups, controller, own, sizeof own) != 0)
+        return 0;
+    for (const char *line = mounts; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        if (cgroup_parse_mount(line, controller, &m) != 0)
+            continue;
+        /* What is mounted may be a part of the hierarchy: a container's own. */
+        size_t root = strcmp(m.root, "/") == 0 ? 0 : strlen(m.root);
+        bool within = strncmp(own, m.root, root) == 0 && (own[root] == '/' || own[root] == '\0');
+        const char *below = within && strcmp(own + root, "/") != 0 && !strstr(own, "/..") ? own + root : "";
+        if (snprintf(leaf, CGROUP_PATH, "%s%s", m.point, below) < CGROUP_PATH &&
+            (access(leaf, X_OK) == 0 || snprintf(leaf, CGROUP_PATH, "%s", m.point) > 0))
+            return strlen(m.point);
+    }
+    return 0;
+}
+
+/* The folder around `path`, no shorter than `least`. False: there is none. */
+static bool cgroup_up(char *path, size_t least) {
+    char *slash = strrchr(path, '/');
+    if (!slash || (size_t)(slash - path) < least || strlen(path) <= least)
+        return false;
+    *slash = '\0';
+    return true;
+}
+
+static const char *cgroup_used_name(const struct cgroup *g) {
+    return g->unified ? "memory.current" : "memory.usage_in_bytes";
+}
+
+static const char *cgroup_limit_name(const struct cgroup *g) {
+    return g->unified ? "memory.max" : "memory.limit_in_bytes";
+}
+
+static void cgroup_find_memory(struct cgroup *g, const char *leaf, size_t least) {
+    char path[CGROUP_PATH];
+    int64_t best = INT64_MAX;
+    memcpy(g->memory, leaf, strlen(leaf) + 1);
+    memcpy(path, leaf, strlen(leaf) + 1);
+    for (int i = 0; i < CGROUP_LEVELS; i++) {
+        int64_t used = cgroup_read_number(path, cgroup_used_name(g));
+        int64_t limit = cgroup_read_number(path, cgroup_limit_name(g));
+        if (used >= 0 && limit >= 0 && limit < CGROUP_NO_LIMIT && limit - used < best) {
+            best = limit - used;
+            memcpy(g->memory, path, strlen(path) + 1);
+        }
+        if (!cgroup_up(path, least))
+            return;
+    }
+}
+
+/* Has the group a limit of CPU time? */
+static bool cgroup_has_quota(const struct cgroup *g, const char *folder) {
+    return cgroup_read_number(folder, g->unified ? "cpu.max" : "cpu.cfs_quota_us") > 0;
+}
+
+static void cgroup_find_cpu(struct cgroup *g, const char *leaf, size_t least) {
+    char path[CGROUP_PATH];
+    memcpy(g->cpu, leaf, strlen(leaf) + 1);
+    memcpy(path, leaf, strlen(leaf) + 1);
+    for (int i = 0; i < CGROUP_LEVELS; i++) {
+        if (cgroup_has_quota(g, path)) {
+            memcpy(g->cpu, path, strlen(path) + 1);
+            return;
+        }
+        if (!cgroup_up(path, least))
+            return;
+    }
+}
+
+void cgroup_find(struct cgroup *g, const char *proc) {
+    char path[CGROUP_PATH], leaf[CGROUP_PATH];
+    struct strbuf groups, mounts;
+    *g = (struct cgroup){.unified = false};
+    strbuf_init(&groups, (size_t)64 * 1024);
+    strbuf_init(&mounts, (size_t)1024 * 1024);
+    (void)snprintf(path, sizeof path, "%s/cgroup", proc);
+    int rc = strbuf_read_file(&groups, path);
+    (void)snprintf(path, sizeof path, "%s/mountinfo", proc);
+    if (rc == 0 && strbuf_read_file(&mounts, path) == 0) {
+        const char *own = strbuf_str(&groups), *where = strbuf_str(&mounts);
+        size_t least = cgroup_find_leaf(own, where, "memory", leaf);
+        /* Where both versions are in use the second one has no controllers. */
+        g->unified = least == 0 && cgroup_find_leaf(own, where, "cpu", leaf) == 0;
+        least = cgroup_find_leaf(own, where, g->unified ? NULL : "memory", leaf);
+        if (least)
+            cgroup_find_memory(g, leaf, least);
+        least = cgroup_find_leaf(own, where, g->unified ? NULL : "cpu", leaf);
+        if (least)
+            cgroup_find_cpu(g, leaf, least);
+    }
+    strbuf_fini(&groups);
+    strbuf_fini(&mounts);
+}
+
+/* ---- what it says ---- */
+
+void cgroup_read_memory(const struct cgroup *g, int64_t *used, int64_t *limit) {
+    *used = cgroup_read_number(g->memory, cgroup_used_name(g));
+    *limit = cgroup_read_number(g->memory, cgroup_limit_name(g));
+    if (*limit >= CGROUP_NO_LIMIT)
+        *limit = MODEL_UNKNOWN;
+}
+
+double cgroup_read_throttled_s(const struct cgroup *g) {
+    const char *key = g->unified ? "throttled_usec " : "throttled_time ";
+    char text[CGROUP_FILE], *end;
+    if (!g->cpu[0] || cgroup_read_file(g->cpu, "cpu.stat", text, sizeof text) != 0)
+        return NAN;
+    const char *at = strncmp(text, key, strlen(key)) == 0 ? text : strstr(text, key);
+    if (!at || (at > text && at[-1] != '\n'))
+        return NAN;
+    double v = strtod(at + strlen(key), &end);
+    return end == at + strlen(key) || v < 0 ? NAN : v / (g->unified ? 1e6 : 1e9);
+}

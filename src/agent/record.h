@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record: writes the tables: what the sampler sees, and once a second what the kernel says of the job.
+ *
+ * Ids in the tables are unique over the agent's life: those of the sampler's trie, which begin anew when it is full, and an
+ * offset that grows then. A stack is written when the first sample has it. Once a second's rows are written at a tick of the sampler
+ * if there is one, so that the thread wakes up no oftener. What this costs is counted apart from the sampler's work. All functions
+ * are called by the sampler's thread.
+ */
+#ifndef AGENT_RECORD_H
+#define AGENT_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/collect.h"
+#include "agent/profile.h"
+#include "base/config.h"
+#include "base/model.h"
+#include "store/ring_set.h"
+#include "store/ring_tables.h"
+
+#define RECORD_NEVER UINT64_MAX
+
+/* Which numbers of the trie have been written. */
+struct record_seen {
+    uint8_t *bits;
+    size_t n; /* numbers there is room for */
+};
+
+/* From numbers of the trie to those of the tables. */
+struct record_ids {
+    uint32_t epoch;
+    uint64_t stack_base, frame_base; /* added to the trie's */
+    uint64_t stack_last, frame_last; /* the largest number of this epoch */
+    struct record_seen stacks, frames;
+    uint64_t stack_rows, frame_rows; /* written before this epoch */
+};
+
+struct record {
+    struct ring_set *set; /* NULL: not begun, or not possible */
+    bool begun;
+    uint64_t began_ns;
+    struct config config;
+    char note[256]; /* what could not be done, and why; "" nothing */
+    uint64_t second_due_ns, flushed_ns, expired_ns;
+    bool unflushed;
+    struct record_ids ids;
+    uint64_t taken;  /* samples of the profile, since it began, that were looked at */
+    uint64_t missed; /* samples that were gone before they were taken, or whose stack could not be written */
+    size_t thread_guess;
+    struct collect collect;
+    uint64_t cost_ns; /* CPU time of all this so far */
+    struct cost_meter meter;
+    double cost_pct; /* of a core, over the last seconds; NAN unknown */
+};
+
+/* What only the sampler knows, for the table of status. */
+struct record_view {
+    double overhead_pct, us_per_sample, rate_hz;
+    uint64_t samples, torn, dropped;
+    int64_t rss_bytes, clients;
+    uint64_t cpu_ns;
+};
+
+void record_init(struct record *r, const struct config *config);
+
+/* Make the tables, when that was not done yet. */
+void record_begin(struct record *r);
+
+/* Flush and close; `remove`: the files too. */
+void record_end(struct record *r, bool remove);
+
+/* Take in what was set. Another limit of memory begins the tables anew. */
+void record_configure(struct record *r, const struct config *config);
+
+/* When once a second's rows are due; RECORD_NEVER without tables. */
+uint64_t record_due_ns(const struct record *r);
+
+/* Write the samples that the profile has collected since the last call. Before it clears a batch. True: the tables no longer hold
+ * the definitions of all stacks of this epoch, so a new one should begin. */
+bool record_take(struct record *r, const struct profile *p);
+
+/* Write what is due now. */
+void record_second(struct record *r, const struct profile *p, const struct record_view *view);
+
+/* Make it visible to readers, if there is something and it is time. */
+void record_flush(struct record *r);
+
+/* For status; table names are static. Number of tables, at most RING_TABLE_KEPT. */
+size_t record_list(const struct record *r, struct model_table *out);
+
+/* Memory held beside the tables. */
+size_t record_bytes(const struct record *r);
+
+/* ---- within record*.c ---- */
+
+void record_ids_fini(struct record_ids *ids);
+
+/* The table's id of a stack of the trie, written if it was not; RING_INT_NULL when it has none or memory is short. */
+int64_t record_stack(struct record *r, const struct trie *t, uint32_t stack_id);
+
+/* Begin with the numbers of the trie's epoch. */
+void record_epoch(struct record *r, const struct profile *p);
+
+/* Are definitions of this epoch gone from their tables? */
+bool record_outgrown(const struct record *r);
+
+void record_process(struct record *r, uint64_t now_ns, double timestamp);
+void record_threads(struct record *r, const struct profile *p, uint64_t now_ns, double timestamp);
+void record_status(struct record *r, const struct record_view *view, uint64_t now_ns, double timestamp);
+
+/* Append a row to a table, if it is there. */
+void record_append(struct record *r, enum ring_table table, const union ring_value *row);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is written into the tables, read back: ids over several epochs of the trie, definitions before use, tables that are too small. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/record.h"
+#include "base/clock.h"
+#include "store/ring_dir.h"
+#include "store/ring_reader.h"
+
+#define MAX_IDS 100000
+
+static char base[64];
+static struct config config;
+
+static int make_base(void **state) {
+    (void)state;
+    (void)snprintf(base, sizeof base, "/tmp/record-XXXXXX");
+    config_init(&config);
+    return mkdtemp(base) && config_set(&config, CONFIG_DATA_DIR, "", base, NULL) == 0 ? 0 : -1;
+}
+
+static int remove_base(void **state) {
+    char command[128];
+    (void)state;
+    (void)snprintf(command, sizeof command, "rm -rf '%s'", base);
+    return system(command);
+}
+
+static void ignore_flush(void *arg) { (void)arg; }
+
+/* A sample of thread 7 with this stack, `depth` functions deep. */
+static void sample(struct profile *p, const char *leaf, int line, int depth) {
+    struct model_frame frames[64] = {{.func = leaf, .file = "f.py", .line = line}};
+    char names[64][16];
+    for (int i = 1; i < depth; i++) {
+        (void)snprintf(names[i], sizeof names[i], "outer%d", i);
+        frames[i] = (struct model_frame){.func = names[i], .file = "f.py", .line = i};
+    }
+    p->samples[p->n_samples++] = (struct model_sample){.timestamp = clock_epoch_s(),
+                                                       .tid = 7,
+                                                       .stack_id = trie_add(&p->trie, frames, (size_t)depth),
+                                                       .on_cpu = 1,
+                                                       .gil = MODEL_GIL_HELD,
+                                                       .gc = MODEL_UNKNOWN};
+    p->total_samples++;
+}
+
+static struct ring_reader *open_table(const struct record *r, enum ring_table table) {
+    char path[RING_DIR_PATH + 64];
+    struct err e;
+    (void)snprintf(path, sizeof path, "%s/%s.ring", ring_set_path(r->set), RING_TABLES[table].name);
+    struct ring_reader *reader = ring_reader_open(path, geteuid(), &e);
+    if (!reader)
+        fail_msg("%s", e.text);
+    assert_int_equal(ring_reader_refresh(reader, &e), 0);
+    return reader;
+}
+
+/* Call `fn` for each row. Number of rows. */
+static size_t each_row(const struct record *r, enum ring_table table,
+                       void (*fn)(const struct ring_block *b, uint32_t row, void *arg), void *arg) {
+    struct ring_reader *reader = open_table(r, table);
+    struct ring_block b = {.data = NULL};
+    size_t n, rows = 0;
+    const struct ring_chunk *chunks = ring_reader_chunks(reader, &n);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(ring_reader_load(reader, &chunks[i], UINT64_MAX, &b), 1);
+        for (uint32_t row = 0; row < b.rows; row++, rows++)
+            fn(&b, row, arg);
+    }
+    ring_block_fini(&b);
+    ring_reader_close(reader);
+    return rows;
+}
+
+struct ids {
+    int64_t stack_frame[MAX_IDS], parent[MAX_IDS], line[MAX_IDS];
+    bool frame_seen[MAX_IDS], stack_seen[MAX_IDS];
+    size_t samples, undefined;
+    int64_t last_line;
+};
+
+static int64_t number(const struct ring_block *b, size_t column, uint32_t row) {
+    struct ring_cell cell;
+    ring_block_get(b, column, row, &cell);
+    return cell.kind == RING_CELL_INT ? cell.i : RING_INT_NULL;
+}
+
+static void note_frame(const struct ring_block *b, uint32_t row, void *arg) {
+    struct ids *ids = arg;
+    int64_t id = number(b, RING_FRAMES_ID, row);
+    assert_true(id > 0 && id < MAX_IDS && !ids->frame_seen[id]);
+    ids->frame_seen[id] = true;
+    ids->line[id] = number(b, RING_FRAMES_LINENO, row);
+}
+
+static void note_stack(const struct ring_block *b, uint32_t row, void *arg) {
+    struct ids *ids = arg;
+    int64_t id = number(b, RING_STACKS_ID, row), parent = number(b, RING_STACKS_PARENT, row);
+    int64_t frame = number(b, RING_STACKS_FRAME, row), depth = number(b, RING_STACKS_DEPTH, row);
+    assert_true(id > 0 && id < MAX_IDS && !ids->stack_seen[id]);
+    ids->stack_seen[id] = true;
+    assert_true((parent == RING_INT_NULL) == (depth == 0));
+    ids->stack_frame[id] = frame;
+    ids->parent[id] = parent;
+}
+
+static void note_sample(const struct ring_block *b, uint32_t row, void *arg) {
+    struct ids *ids = arg;
+    int64_t id = number(b, RING_SAMPLES_STACK_ID, row);
+    ids->samples++;
+    assert_int_equal(number(b, RING_SAMPLES_TID, row), 7);
+    assert_int_equal(number(b, RING_SAMPLES_GC, row), RING_INT_NULL);
+    for (int64_t at = id; at != RING_INT_NULL; at = ids->parent[at])
+        if (!ids->stack_seen[at] || !ids->frame_seen[ids->stack_frame[at]]) {
+            ids->undefined++;
+            return;
+        }
+    ids->last_line = ids->line[ids->stack_frame[id]];
+}
+
+static void make_all_due(struct record *r) {
+    r->flushed_ns = 0;
+    record_flush(r);
+}
+
+static void ids_are_unique_over_epochs(void **state) {
+    struct profile p;
+    struct record r;
+    struct ids *ids = calloc(1, sizeof *ids);
+    (void)state;
+    assert_int_equal(profile_init(&p, ignore_flush, NULL), 0);
+    record_init(&r, &config);
+    record_begin(&r);
+    assert_true(ids && r.set);
+    sample(&p, "a", 1, 3);
+    sample(&p, "b", 2, 3);
+    sample(&p, "a", 1, 3);
+    assert_false(record_take(&r, &p));
+    assert_false(record_take(&r, &p)); /* nothing new */
+    sample(&p, "c", 3, 40);
+    (void)record_take(&r, &p);
+    profile_clear_batch(&p);
+    trie_reset(&p.trie);
+    p.epoch++;
+    sample(&p, "a", 1, 3);
+    sample(&p, "d", 4, 3);
+    (void)record_take(&r, &p);
+    make_all_due(&r);
+    /* a and b share their callers; c has more of them; then all over again. */
+    assert_int_equal(each_row(&r, RING_FRAMES, note_frame, ids), 2 + 2 + 1 + 37 + 2 + 2);
+    assert_int_equal(each_row(&r, RING_STACKS, note_stack, ids), 2 + 2 + 40 + 2 + 2);
+    assert_int_equal(each_row(&r, RING_SAMPLES, note_sample, ids), 6);
+    assert_int_equal(ids->undefined, 0);
+    assert_int_equal(ids->last_line, 4);
+    char path[RING_DIR_PATH];
+    (void)snprintf(path, sizeof path, "%s", ring_set_path(r.set));
+    record_end(&r, true);
+    assert_int_equal(access(path, F_OK), -1);
+    profile_fini(&p);
+    free(ids);
+}
+
+/* When a table has no room for all definitions, it is time for a new epoch; then those in use are written again. */
+static void what_is_gone_is_noticed(void **state) {
+    struct config small = config;
+    struct profile p;
+    struct record r;
+    struct ids *ids = calloc(1, sizeof *ids);
+    (void)state;
+    assert_int_equal(config_set(&small, CONFIG_MAX_MEMORY, "", "1M", NULL), 0);
+    assert_int_equal(profile_init(&p, ignore_flush, NULL), 0);
+    record_init(&r, &small);
+    record_begin(&r);
+    assert_true(ids && r.set);
+    bool outgrown = false;
+    for (int i = 1; i < 50000 && !outgrown; i++) {
+        sample(&p, "f", i, 2);
+        outgrown = record_take(&r, &p);
+        profile_clear_batch(&p);
+    }
+    assert_true(outgrown);
+    trie_reset(&p.trie);
+    p.epoch++;
+    sample(&p, "last", 77, 2);
+    assert_false(record_take(&r, &p));
+    make_all_due(&r);
+    (void)each_row(&r, RING_FRAMES, note_frame, ids);
+    (void)each_row(&r, RING_STACKS, note_stack, ids);
+    (void)each_row(&r, RING_SAMPLES, note_sample, ids);
+    assert_int_equal(ids->last_line, 77);
+    struct model_table tables[RING_TABLE_KEPT];
+    assert_int_equal(record_list(&r, tables), RING_TABLE_KEPT);
+    assert_string_equal(tables[RING_SAMPLES].name, "python.samples");
+    assert_int_equal(tables[RING_SAMPLES].rows, ids->samples);
+    assert_true(tables[RING_SAMPLES].newest >= tables[RING_SAMPLES].oldest &&
+                isnan(tables[RING_STACKS].oldest));
+    record_end(&r, true);
+    profile_fini(&p);
+    free(ids);
+}
+
+static void once_a_second(void **state) {
+    struct profile p;
+    struct record r;
+    struct record_view view = {.overhead_pct = NAN, .us_per_sample = NAN, .clients = 1};
+    struct model_table tables[RING_TABLE_KEPT];
+    (void)state;
+    assert_int_equal(profile_init(&p, ignore_flush, NULL), 0);
+    record_init(&r, &config);
+    assert_true(record_due_ns(&r) <= clock_mono_ns());
+    record_begin(&r);
+    for (int i = 0; i < 3; i++) {
+        uint64_t due = record_due_ns(&r);
+        record_second(&r, &p, &view);
+        assert_true(record_due_ns(&r) >= due + CLOCK_NS_PER_S);
+    }
+    assert_true(r.cost_ns > 0);
+    (void)record_list(&r, tables);
+    assert_int_equal(tables[RING_PROCESS_HISTORY].rows, 3);
+    assert_int_equal(tables[RING_MEMORY].rows, 3);
+    assert_int_equal(tables[RING_STATUS].rows, 3);
+    assert_int_equal(tables[RING_THREAD_HISTORY].rows, 1); /* a second had not passed */
+    /* Another limit begins them anew; rows that are too old go. */
+    struct config more = config;
+    assert_int_equal(config_set(&more, CONFIG_MAX_MEMORY, "", "4M", NULL), 0);
+    record_configure(&r, &more);
+    (void)record_list(&r, tables);
+    assert_int_equal(tables[RING_PROCESS_HISTORY].rows, 0);
+    assert_true(tables[RING_SAMPLES].bytes < 4 << 20);
+    assert_int_equal(config_set(&more, CONFIG_MAX_MEMORY, "", "0", NULL), 0);
+    record_configure(&r, &more);
+    assert_null(r.set);
+    assert_true(record_due_ns(&r) == RECORD_NEVER);
+    assert_int_equal(record_list(&r, tables), 0);
+    assert_non_null(strstr(r.note, "probing.max_memory"));
+    record_second(&r, &p, &view);
+    record_end(&r, true);
+    profile_fini(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_are_unique_over_epochs),
+        cmocka_unit_test(what_is_gone_is_noticed),
+        cmocka_unit_test(once_a_second),
+    };
+    return cmocka_run_group_tests(tests, make_base, remove_base);
+}

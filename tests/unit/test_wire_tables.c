@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages about tables survive the wire: status with its tables. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "wire/wire.h"
+
+static struct wire_message *parse(struct strbuf *b) {
+    struct err e = {0};
+    struct wire_message *m = wire_parse(b->data, b->len, &e);
+    strbuf_fini(b);
+    if (!m)
+        fail_msg("%s", e.text);
+    return m;
+}
+
+static void status_has_tables(void **state) {
+    struct model_table tables[] = {{.name = "a", .rows = 1, .bytes = UINT64_MAX, .oldest = 1, .newest = 2.5},
+                                   {.name = "b", .lost = 3, .oldest = NAN, .newest = NAN}};
+    struct model_status out, in = {.tables = tables,
+                                   .n_tables = 2,
+                                   .always_hz = 10,
+                                   .data_dir = "/d",
+                                   .collect_pct = 0.5,
+                                   .collect_us_per_s = NAN,
+                                   .collect_missed = 9};
+    struct strbuf b;
+    struct err e;
+    (void)state;
+    for (size_t n = 2; n <= 2; n -= 2) { /* with tables, and without */
+        in.n_tables = n;
+        strbuf_init(&b, 0);
+        assert_int_equal(wire_put_status(&b, 1, &in), 0);
+        struct wire_message *m = parse(&b);
+        assert_int_equal(wire_get_status(m, &out, &e), 0);
+        assert_int_equal(out.n_tables, n);
+        if (n) {
+            assert_string_equal(out.tables[0].name, "a");
+            assert_true(out.tables[0].rows == 1 && out.tables[0].bytes == UINT64_MAX);
+            assert_true(out.tables[0].newest == 2.5);
+            assert_true(out.tables[1].lost == 3 && isnan(out.tables[1].oldest));
+        }
+        assert_true(out.always_hz == 10 && out.collect_pct == 0.5 && isnan(out.collect_us_per_s));
+        assert_true(out.collect_missed == 9 && !out.collect_note);
+        assert_string_equal(out.data_dir, "/d");
+        model_status_fini(&out);
+        wire_message_free(m);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(status_has_tables),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
