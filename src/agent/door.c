@@ -21,7 +21,7 @@ static void *door_start(void *arg) {
     struct agent_start *start = &probing_door.start;
     (void)arg;
     agent_thread_begin("probing-start");
-    int result = agent_start(start);
+    int result = agent_start(start, true);
     agent_thread_end();
     door_answer(result);
     return NULL;
