@@ -233,7 +233,7 @@ int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap) {
 
 int procfs_has_children(pid_t pid, pid_t tid) {
     char buf[16];
-    ssize_t n = procfs_slurp(pid, tid, "children", buf, sizeof buf);
+    ssize_t n = procfs_read_file(pid, tid, "children", buf, sizeof buf);
     return n < 0 ? -1 : n > 0;
 }
 
