@@ -24,6 +24,9 @@ void fds_forget(int fd);
  * table is our own (it goes with our threads), or when it cannot be told for sure. */
 int fds_find_eventfd(void (*bump)(void *arg), void *arg);
 
+/* Is there no eventfd in the table, which is our own? False when that cannot be told. */
+bool fds_lack_eventfd(void);
+
 /* In the child of a fork: close what is noted. Async-signal-safe. */
 void fds_close_in_child(void);
 

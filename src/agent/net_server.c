@@ -356,6 +356,22 @@ static int server_listen_callback(struct lws *wsi, enum lws_callback_reasons rea
 
 /* ---- life ---- */
 
+/* The library makes its tables without looking whether it got memory for each (lws_create_vhost), and would fall over the
+ * missing one later. One server at a time is made, by its own thread. */
+static bool server_out_of_memory;
+
+static void *server_realloc(void *at, size_t size, const char *reason) {
+    (void)reason;
+    if (!size) {
+        free(at);
+        return NULL;
+    }
+    void *got = realloc(at, size);
+    if (!got)
+        server_out_of_memory = true;
+    return got;
+}
+
 static void server_log_nowhere(int level, const char *line) {
     (void)level;
     (void)line;
@@ -386,7 +402,7 @@ static void server_find_waker(struct server *s) {
 }
 
 static void server_close_waker(struct server *s) {
-    if (s->waker < 0)
+    if (s->waker < 0 && fds_lack_eventfd()) /* the library goes on without: nobody could wake it */
         return;
     fds_forget(s->waker);
     (void)close(s->waker);
@@ -407,12 +423,16 @@ static int server_open_context(struct server *s, struct err *e) {
                    LWS_SERVER_OPTION_DISABLE_IPV6,
     };
     lws_set_log_level(0, server_log_nowhere);
+    lws_set_allocator(server_realloc);
+    server_out_of_memory = false;
     s->context = lws_create_context(&info);
     if (!s->context)
         return err_set(e, ERR_FAILED, "the WebSocket library refused to start (no memory or descriptors?)");
     server_find_waker(s);
+    if (s->waker < 0 && fds_lack_eventfd()) /* the library goes on without: nobody could wake it */
+        return err_set(e, ERR_FAILED, "no descriptor for waking the server");
     s->vhost = lws_create_vhost(s->context, &info);
-    if (!s->vhost)
+    if (!s->vhost || server_out_of_memory)
         return err_set(e, ERR_FAILED, "the WebSocket library refused its settings");
     lws_sock_file_fd_type fd = {.filefd = s->listener.fd};
     s->listening = lws_adopt_descriptor_vhost(s->vhost, LWS_ADOPT_RAW_FILE_DESC, fd, SERVER_LISTEN, NULL);
