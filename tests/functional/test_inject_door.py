@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from conftest import inject_in_time, run_command, wait_until
+from conftest import inject_in_time, is_free_threaded, run_command, wait_until
 from inject_support import SLEEP, job
 
 __all__ = ["job"]  # fixtures
@@ -122,7 +122,9 @@ def test_a_traced_job(job, probing, ptrace, new_python, tmp_path):
     running.goes_on()
     (tmp_path / "end").touch()
     assert running.target.process.wait(60) == 0
-    assert running.target.output() == "[] [] [] 0\n"
+    # Without a GIL code objects are left to the collector, whoever made them.
+    garbage = r"\d+" if is_free_threaded(new_python) else "0"
+    assert re.fullmatch(r"\[\] \[\] \[\] " + garbage + "\n", running.target.output()), running.target.output()
 
 
 def test_a_job_of_many_threads(job, probing, ptrace, new_python):

@@ -10,6 +10,9 @@ import subprocess
 import pytest
 
 from conftest import ROOT, inject_in_time, run_command, wait_until
+from test_tui_tmux import screen
+
+__all__ = ["screen"]  # a fixture
 
 # Says on its ready line what it sees of itself, then waits.
 WAITS = """
@@ -109,6 +112,19 @@ def check_found(probing, pid, python=None):
         assert "memfd:libprobing" not in maps.read()
 
 
+def check_opened(screen, probing_top, pid):
+    """A person opens it by its pid, and sees where it trains, through the agent that is there."""
+    s = screen(columns=120, rows=40)
+    s.shell(f"{probing_top.path} {pid}; echo status=$?")
+    s.wait_for("CONNECTED", 60)
+    s.wait_for("Stack of MainThread", 60)
+    s.wait_for("train.py:", 60)
+    s.keys("q")
+    s.wait_for("status=0", 60)
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        assert "memfd:libprobing" not in maps.read()
+
+
 # --- preloaded ----------------------------------------------------------------------------------------------------
 
 def test_preloaded(target, probing, agent_file, some_python):
@@ -152,11 +168,12 @@ def test_preloaded_into_what_is_no_python(agent_file, wish):
     assert done.stdout.startswith(agent_file + "\n") and "\nThreads:\t1\n" in done.stdout
 
 
-def test_preloaded_training(target, probing, torch_python, agent_file):
+def test_preloaded_training(target, probing, probing_top, screen, torch_python, agent_file):
     job = target(os.path.join(ROOT, "examples", "train.py"), python=torch_python, env={"LD_PRELOAD": agent_file},
                  ready=r"step +\d+ ", timeout=120.0)
     check_found(probing, job.pid)
     assert f" {job.pid} " in " " + probing("list").ok().stdout.replace("\n", " ")
+    check_opened(screen, probing_top, job.pid)
 
 
 # --- by probing.pth -----------------------------------------------------------------------------------------------
@@ -185,12 +202,13 @@ def test_names_and_patterns_by_environment(target, environment, any_python, wish
     assert ("probing-smp" in thread_names(job.pid)) == started
 
 
-def test_training_by_environment(target, probing, environment, torch_python):
+def test_training_by_environment(target, probing, probing_top, screen, environment, torch_python):
     where = subprocess.run([torch_python, "-c", "import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))"],
                            capture_output=True, text=True, check=True).stdout.strip()
     job = target(os.path.join(ROOT, "examples", "train.py"), python=environment(torch_python, where),
                  env={"PROBING": "1"}, ready=r"step +\d+ ", timeout=120.0)
     check_found(probing, job.pid)
+    check_opened(screen, probing_top, job.pid)
 
 
 @pytest.mark.parametrize("wish, agent, said", [
