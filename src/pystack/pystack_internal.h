@@ -189,11 +189,12 @@ static inline bool pystack_is_shim(const struct pystack_offsets *o, const struct
 }
 
 /* Does a call of the interpreter's loop (_PyEval_EvalFrameDefault) end with this frame, seen from within? Up to 3.10 each
- * call runs one frame; 3.11 marks the frame it began with, later ones put a frame that stands for no function there. */
+ * call runs one frame; 3.11 marks the frame it began with, later ones put a frame that stands for no function there. In 3.15 the
+ * chain ends in such a frame of the thread state, which no call has entered: it is at no instruction (Python/pystate.c). */
 static inline bool pystack_ends_entry(const struct pystack_offsets *o, const struct pystack_raw_frame *f) {
     if (o->frame_style == PYSTACK_FRAME_OBJECT)
         return true;
-    return o->minor == 11 ? f->entry : f->owner == o->owner_shim;
+    return o->minor == 11 ? f->entry : f->owner == o->owner_shim && f->instr != 0;
 }
 
 /* frames.c: mark the end of an entry in ps->frames, where that is asked for. 0, or 1 when there is no more room. */

@@ -53,7 +53,7 @@ def test_no_stack_is_impossible(each_python, build_dir):
                         os.environ.get("PROBING_KNOWN_SAMPLES", "20000"), "--mode", "exact", "--seconds", "30",
                         "--python", each_python], timeout=100)
     result = done.json()
-    assert result["samples"] >= 1000  # of those that were wanted; a machine that does other things too takes fewer
+    assert result["samples"] >= 100  # of those that were wanted; a machine that does other things too takes fewer
     assert result["impossible"] == 0 and result["wrong_lines"] == 0, result["examples"]
     assert result["torn"] == 0
     assert result["with_unknown"] <= result["samples"] / 50

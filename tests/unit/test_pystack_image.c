@@ -445,6 +445,38 @@ static void test_a_stack_of_two_moments_is_torn(void **state) {
     for_each_version(check_moving);
 }
 
+/* Each call of the interpreter's loop ends once, and nothing else does: the frame at the bottom of 3.15 was never called. */
+static void check_ends_of_calls(struct fixture *f, const struct pystack_offsets *off) {
+    bool object = off->frame_style == PYSTACK_FRAME_OBJECT, shims = !object && off->minor > 11;
+    fixture_begin(f, off, "x");
+    uint64_t outer = image_code(&f->img, "outer", "/x/y.py", 7, 20, 2);
+    uint64_t leaf = image_code(&f->img, "leaf", "/x/y.py", 9, 20, 2), nothing = image_ascii(&f->img, "None");
+    uint64_t frame = off->minor < 15 ? 0 : image_frame(&f->img, 0, nothing, 0, (uint8_t)off->owner_shim);
+    if (frame)
+        image_put_u64(&f->img, frame, off->frame_instr, 0);
+    for (int i = 0; i < 2; i++) {
+        if (shims)
+            frame = image_frame(&f->img, frame, nothing, 3, (uint8_t)off->owner_shim);
+        frame = image_frame(&f->img, frame, i ? leaf : outer, 5, 0);
+        if (!object && !shims)
+            image_put_u8(&f->img, frame, off->frame_owner - 1, 1); /* is_entry */
+    }
+    image_set_frame(&f->img, &f->py, frame);
+    assert_int_equal(fixture_frames(f), 2);
+    f->ps->entries = true;
+    assert_int_equal(pystack_read_frames(f->ps, f->threads, &f->arena, &f->frames, &f->torn, &f->truncated),
+                     4);
+    assert_false(f->torn);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(f->frames[i].kind, i % 2 ? MODEL_FRAME_ENTRY : MODEL_FRAME_PYTHON);
+    fixture_end(f);
+}
+
+static void test_ends_of_calls(void **state) {
+    (void)state;
+    for_each_version(check_ends_of_calls);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_thread),
@@ -460,6 +492,7 @@ int main(void) {
         cmocka_unit_test(test_which_variable_is_the_list),
         cmocka_unit_test(test_code_in_a_place_used_again),
         cmocka_unit_test(test_a_stack_of_two_moments_is_torn),
+        cmocka_unit_test(test_ends_of_calls),
     };
     return cmocka_run_group_tests_name("pystack_image", tests, NULL, NULL);
 }
