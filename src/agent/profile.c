@@ -209,13 +209,14 @@ static uint64_t profile_others_cpu(struct profile *p) {
 /* Has no thread run but those that are active? All clocks need not be read to know: together they would have moved. */
 static bool profile_idle_are_idle(struct profile *p) {
     uint64_t idle = profile_idle_cpu(p);
-    if (idle >= p->idle_cpu_ns + PROFILE_IDLE_NS) {
-        uint64_t ours = profile_others_cpu(p);
-        idle = idle > ours ? idle - ours : 0;
-    }
     if (idle < p->idle_cpu_ns)
         p->idle_cpu_ns = idle;
-    return idle < p->idle_cpu_ns + PROFILE_IDLE_NS;
+    if (idle < p->idle_cpu_ns + PROFILE_IDLE_NS)
+        return true;
+    /* Or was it the agent, or the time between the two clocks, which were cold? That is always counted too much, never too little. */
+    uint64_t ours = profile_others_cpu(p), again = profile_idle_cpu(p);
+    idle = idle > ours ? idle - ours : 0;
+    return (idle < again ? idle : again) < p->idle_cpu_ns + PROFILE_IDLE_NS;
 }
 
 /* Read the clocks of threads that were idle, and see which of all are active now. */

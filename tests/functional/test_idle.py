@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many threads that sleep: they are looked at now and then for several ticks at once, and nothing is lost or made up by that."""
 
+import os
+import time
 from collections import defaultdict
 
 from agent_job import job  # noqa: F401
@@ -42,3 +44,37 @@ def test_many_idle_threads_have_a_sample_of_every_tick(job):  # noqa: F811
     assert all("wait_for_ever" in s["frames"] for s in samples if s["thread"] in waiters)
     # One that wakes up is seen to work.
     assert any(s["on_cpu"] and "hot_inner" in s["frames"] for s in samples if s["thread"] == "napper")
+
+
+def wakes(pid):
+    """How often the sampler's thread has gone to sleep so far."""
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/status", encoding="utf-8") as status:
+            fields = dict(line.split(":", 1) for line in status)
+        if fields["Name"].strip() == "probing-smp":
+            return int(fields["voluntary_ctxt_switches"])
+    raise AssertionError("the agent has no sampler")
+
+
+def test_while_nobody_runs_ticks_are_slept_through(job):  # noqa: F811
+    j = job()
+    j.do("spawn('waiter', wait_for_ever)")
+    with Client(j.start(), timeout=60) as client:
+        client.call("subscribe", {"stream": "samples", "rate_hz": 100.0, "batch_s": 1.0, "budget_pct": 50.0})
+        deadline, ratio, profile = time.monotonic() + 90, 1, Profile()
+        while ratio > 0.6 and time.monotonic() < deadline:
+            before, slept, seen = client.call("status")["samples"], wakes(j.pid), 0
+            while seen < 300:  # of two threads
+                batch = client.notification("samples")
+                profile.feed(batch)
+                seen = client.call("status")["samples"] - before
+            ratio = (wakes(j.pid) - slept) / (seen / 2)
+        assert ratio <= 0.6
+        # It runs again, and is seen to.
+        j.do("spawn('hot', hot_loop)")
+        while not any(s["on_cpu"] and s["thread"] == "hot" for s in profile.samples[-200:]) and time.monotonic() < deadline + 60:
+            profile.feed(client.notification("samples"))
+    waiting = [s for s in profile.samples if s["thread"] == "waiter"]
+    assert not any(s["torn"] or s["on_cpu"] for s in waiting)  # True or unknown would be more than was seen
+    assert len({s["timestamp"] for s in waiting}) == len(waiting) and all("wait_for_ever" in s["frames"] for s in waiting)
+    assert any(s["on_cpu"] and "hot_inner" in s["frames"] for s in profile.samples if s["thread"] == "hot")
