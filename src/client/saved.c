@@ -55,7 +55,8 @@ const struct saved_query saved_queries[] = {
      "SELECT native_name, tid, state, cpu_pct, wchan\n"
      "FROM system.threads ORDER BY cpu_pct DESC;"},
     {"memory", "How did its memory grow in the last hour, minute by minute?",
-     "SELECT date_trunc('minute', timestamp) AS minute, round(avg(rss_mb), 1) AS rss_mb,\n"
+     "SELECT datetime(date_trunc('minute', timestamp), 'unixepoch') AS minute, round(avg(rss_mb), 1) AS "
+     "rss_mb,\n"
      "       round(max(memory_mb), 1) AS most_mb, max(gc_objects) AS gc_objects\n"
      "FROM memory_usage\n"
      "WHERE timestamp > now() - interval '1 hour'\n"
@@ -77,13 +78,13 @@ const struct saved_query saved_queries[] = {
      "       human_bytes(max(swap_bytes)) AS swapped, max(major_faults) - min(major_faults) AS major_faults\n"
      "FROM system.process_history WHERE timestamp > now() - interval '1 hour';"},
     {"switches", "Which threads lost their CPU to others in the last minute?",
-     "SELECT coalesce(name, native_name) AS thread, tid,\n"
+     "SELECT coalesce(max(name), max(native_name)) AS thread, tid,\n"
      "       max(involuntary_switches) - min(involuntary_switches) AS taken_away,\n"
      "       max(voluntary_switches) - min(voluntary_switches) AS given_up,\n"
      "       round(avg(cpu_pct), 1) AS cpu_pct\n"
      "FROM system.threads_history\n"
      "WHERE timestamp > now() - interval '1 minute'\n"
-     "GROUP BY tid, name, native_name ORDER BY taken_away DESC;"},
+     "GROUP BY tid ORDER BY taken_away DESC;"},
     {"garbage", "What does the garbage collector cost?",
      "SELECT generation, count(*) AS collections, round(sum(duration_ms), 2) AS total_ms,\n"
      "       round(avg(duration_ms), 3) AS mean_ms, round(max(duration_ms), 2) AS longest_ms,\n"

@@ -165,6 +165,8 @@ static void runner_on_state(void *arg, enum session_state state, const struct er
         runner_fail(r, why);
         return;
     }
+    if (state == SESSION_LOST)
+        runner_query_end_target(&r->query);
     runner_set_time(r);
     app_set_state(r->app, state, why, r->session ? session_retry_in_s(r->session) : 0);
     runner_want_paint(r);

@@ -2,7 +2,10 @@
 /* runner_query: see runner_query.h. */
 #include "tui/runner_query.h"
 
+#include <stdio.h>
+
 #include "client/saved.h"
+#include "client/target.h"
 #include "tui/querier.h"
 
 static void runner_query_on_answer(void *arg) {
@@ -19,9 +22,30 @@ void runner_query_set_target(struct runner_query *r, const struct session_addres
     querier_free(r->querier);
     r->watch = NULL;
     r->querier = NULL;
+    r->ended = false;
+    if (r->app->query.running && r->app->query.wish == APP_QUERY_NONE) { /* nobody answers it now */
+        struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
+        (void)err_set(&answer.error, ERR_FAILED, "the target is another one now: run the query again");
+        app_take_answer(r->app, &answer);
+    }
     r->has_address = addr != NULL;
     if (addr)
         r->address = *addr;
+}
+
+void runner_query_end_target(struct runner_query *r) { r->ended = r->has_address && !r->address.recorded[0]; }
+
+/* Its tables may lie there still; then now() is their last moment. */
+static void runner_query_go_to_past(struct runner_query *r) {
+    struct session_address past;
+    char pid[24];
+    struct err e;
+    if (!r->ended || (r->querier && querier_is_busy(r->querier)))
+        return;
+    r->ended = false;
+    (void)snprintf(pid, sizeof pid, "%ld", (long)r->address.pid);
+    if (target_resolve(pid, &past, &e) == 0 && past.recorded[0])
+        runner_query_set_target(r, &past);
 }
 
 static int runner_query_open(struct runner_query *r, struct err *e) {
@@ -69,9 +93,11 @@ void runner_query_grant(struct runner_query *r) {
     struct app_query *q = &r->app->query;
     enum app_query_wish wish = q->wish;
     struct err e;
-    q->wish = APP_QUERY_NONE;
-    if (wish != APP_QUERY_NONE)
+    if (wish != APP_QUERY_NONE) {
         runner_query_open_history(r);
+        runner_query_go_to_past(r);
+    }
+    q->wish = APP_QUERY_NONE;
     if (wish != APP_QUERY_NONE && runner_query_begin(r, wish, &e) != 0) {
         struct querier_answer answer = {.error = e, .error_at = -1};
         answer.kind = wish == APP_QUERY_RUN      ? QUERIER_RUN

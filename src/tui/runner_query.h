@@ -18,10 +18,14 @@ struct runner_query {
     struct loop_watch *watch;
     struct session_address address;
     bool has_address, has_history;
+    bool ended; /* the target: from the next query on its tables are the past */
 };
 
 /* The target is another from here on; NULL none. What ran over the one before is ended. */
 void runner_query_set_target(struct runner_query *r, const struct session_address *addr);
+
+/* The target has ended: what it left is asked from the next query on. */
+void runner_query_end_target(struct runner_query *r);
 
 /* Do what the app asks for. */
 void runner_query_grant(struct runner_query *r);
