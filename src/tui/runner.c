@@ -424,7 +424,7 @@ static void runner_on_signal(void *arg) {
         case SIGTSTP:
             runner_suspend(r);
             break;
-        case SIGINT: /* the terminal makes it of ctrl-c */
+        case SIGINT: /* from elsewhere: the terminal gives ctrl-c as a key */
             runner_set_time(r);
             app_key(r->app, INPUT_CTRL + 'c');
             runner_grant(r);

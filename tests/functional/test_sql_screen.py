@@ -41,7 +41,7 @@ def sql_screen(tmux, tmp_path, wait_until, plain_training, probing_top, ptrace):
         s = Screen(tmux, folder, columns, rows, wait_until)
         opened.append(s)
         state = tmp_path / "state"
-        s.shell(f"XDG_STATE_HOME={state} {probing_top.path} {pid or plain_training.pid}; echo status=$?")
+        s.shell(f"XDG_STATE_HOME={state} XDG_CONFIG_HOME={state} {probing_top.path} {pid or plain_training.pid}; echo status=$?")
         s.wait_for("Stack of MainThread", 30)
         s.type("7")
         s.wait_for("SELECT ... ; and Enter runs it")
@@ -187,17 +187,23 @@ def test_pasted_text_is_no_keys(sql_screen, tmp_path):
     s.wait_for("status=0")
 
 
-def test_a_job_that_ends(sql_screen, plain_training):
-    """What can still be asked is answered, what cannot is said in a line."""
+def test_a_job_that_ends(sql_screen, plain_training, wait_until):
+    """What it left can be asked for, at its last moment; nobody is there to say what is now, and a line says so."""
     s = sql_screen(100, 30)
-    type_query(s, "SELECT 6 * 7 AS answer;")
-    s.keys("Enter")
-    s.wait_for("1 row in")
+
+    def counted():
+        s.keys("F5")
+        return re.search(r"^ *([1-9]\d*) +\d", s.text(), re.M)
+    type_query(s, "SELECT count(*) AS n, now() - max(timestamp) AS age FROM python.samples")
+    wait_until(counted, 30, "samples", interval=0.5)
     plain_training.end()
     s.wait_for("TARGET GONE")
+    s.keys("F5")
+    s.wait_for("the past: now() is the last moment there is")
+    wait_until(lambda: re.search(r"^ *[1-9]\d* +0(\.0+)?\s*(\S.*)?$", s.text(), re.M), 15, "an age of nothing")
     s.keys("C-c")
-    type_query(s, "SELECT 6 * 9 AS other;")
+    type_query(s, "SELECT * FROM python.threads;")
     s.keys("Enter")
-    s.wait_for("54")
+    s.wait_for("\n Error")
     s.keys("F10")
     s.wait_for("status=4")

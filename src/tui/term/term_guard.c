@@ -99,6 +99,8 @@ bool term_guard_set_raw(void) {
     raw.c_oflag &= ~(tcflag_t)(ONLCR);
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ECHONL | IEXTEN);
     raw.c_lflag |= ISIG;
+    /* ctrl-c is a key, in its place among the others: as a signal it would overtake them and throw them away. */
+    raw.c_cc[VINTR] = _POSIX_VDISABLE;
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
     return tcsetattr(guard.fd, TCSANOW, &raw) == 0;
