@@ -244,9 +244,9 @@ os.read(reader, 1)
     assert running.target.alive() and calls(running.pid, 0)
 
 
-def test_from_a_sandbox_of_our_own(job, probing, any_python, ptrace):
+def test_from_a_sandbox_of_our_own(job, probing, ptrace):
     """A filter forbids ptrace to us: nothing is borrowed, and the job is read from outside, by the same program."""
-    running = job(SLEEP)
+    running = job(SLEEP, env={"PYTHON_DISABLE_REMOTE_DEBUG": "1"})
     shut_in = [sys.executable, "-c", without_ptrace(), probing.path, str(running.pid)]
     refusal(run_command([*shut_in, "inject"]), 3, "a seccomp filter that this runs under", "seccomp=unconfined", "from outside")
     document = run_command([*shut_in, "backtrace", "--json"]).ok().json()
