@@ -129,12 +129,17 @@ static int load_too_late(struct target *t, const struct load_request *req, struc
         return load_lost(t, e);
     if (phase < 0 && !req->stop_asked())
         return 1;
+    if (phase == STUB_STARTING) /* nobody can call it back from there */
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d: the agent is still being started, which takes too long: it will be there soon "
+            "or end by itself; try again",
+            (int)t->pid);
     if (req->stop_asked())
         return err_set(e, ERR_FAILED, "interrupted; process %d is as it was", (int)t->pid);
     const char *where = phase == STUB_LOADING
                             ? "waiting for its dynamic loader, which is busy loading something else"
-                        : phase == STUB_STARTING ? "starting the agent"
-                                                 : "waiting for a processor";
+                            : "waiting for a processor";
     return err_set(e, ERR_ATTACH,
                    "process %d: the agent was not up in time (still %s); it is taken back, try again",
                    (int)t->pid, where);

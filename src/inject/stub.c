@@ -231,7 +231,12 @@ STUB_INLINE int stub_start(struct stub_params *p, uint64_t entry) {
     p->start.region_size = p->region_size;
     p->start.thread = self();
     p->start.fd = p->fd;
-    stub_set(&p->phase, STUB_STARTING);
+    /* Whoever cancels looks at the phase afterwards; we look the other way round, so one of us sees the other: what was
+     * cancelled before it was starting never starts. */
+    __atomic_store_n(&p->phase, STUB_STARTING, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (stub_get(&p->cancel))
+        return STUB_CANCELLED;
     int rc = start(&p->start);
     return rc == AGENT_STARTED ? STUB_STARTED : rc == AGENT_ALREADY ? STUB_ALREADY : STUB_REFUSED;
 }
@@ -254,10 +259,10 @@ STUB_INLINE int stub_load(struct stub_params *p) {
         return STUB_NO_LOAD;
     }
     uint64_t entry = (uint64_t)sym(handle, p->symbol);
-    if (entry && !stub_get(&p->cancel))
-        return stub_start(p, entry);
-    close(handle); /* nothing of it ran */
-    return entry ? STUB_CANCELLED : STUB_NO_ENTRY;
+    int result = entry ? stub_start(p, entry) : STUB_NO_ENTRY;
+    if (!entry || result == STUB_CANCELLED)
+        close(handle); /* nothing of it ran */
+    return result;
 }
 
 /* On the created thread. 1 when the caller has to unmap the region, 0 when the agent will. */

@@ -157,6 +157,24 @@ def test_an_agent_that_does_not_load(job, inject, broken_agent):
     check_nothing_left(running, before)
 
 
+def test_an_agent_that_is_slow_to_start(job, inject, compile_agent):
+    """It cannot be called back any more: that is said, and who tries again finds it."""
+    running = job(SLEEP)
+    slow = compile_agent("slow", "-DAGENT_TEST_SLOW=8")
+    result = inject(running.pid, slow, timeout_ms=3000)
+    assert result.status == 3 and "try again" in result.stderr
+    assert "still being started" in result.stderr or "taken back" in result.stderr  # a busy machine did not get so far
+    found = []
+
+    def there():
+        again = inject(running.pid, slow, timeout_ms=3000)
+        found.append(again.json() if again.status == 0 else None)
+        return found[-1]
+    wait_until(there, 60, "the agent")
+    assert found[-1]["already"]
+    running.goes_on()
+
+
 def test_an_agent_that_refuses(job, inject, compile_agent):
     running = job(SLEEP)
     tids, fds = running.target.tids(), running.target.fds()

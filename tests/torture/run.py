@@ -34,6 +34,7 @@ INJECT_TIMEOUT = "2s"
 MOST_REFUSED = 0.2   # of all cycles; a thread that is singled out is often one that must not be borrowed, which counts apart
 SINGLED_OUT = 0.4    # of all cycles: one thread is at work, all others rest where they cannot be borrowed
 TRIES_OF_EJECT = 20
+START_SECONDS = 30     # an agent that is late is there or gone after that
 CHILDREN_CHANGE = 10  # cycles with child processes, then as many without
 
 
@@ -59,7 +60,7 @@ class Torturer:
         self.moments, self.deeds = {}, {}
         self.notes = []
         self.started = time.monotonic()
-        self.before = self.first = self.last = None
+        self.before = self.first = self.last = self.last_refusal = None
 
     # --- the two verbs ---
 
@@ -82,10 +83,22 @@ class Torturer:
             self.moments[moment] = self.moments.get(moment, 0) + 1
             self.injected += 1
             return result
+        self.last_refusal = f"cycle {self.cycles}: {done.stderr.strip()}"[:300]
         why = re.sub(r"\d+", "N", done.stderr.strip())[:200]
         counts = self.refused_alone if alone else self.refused
         counts[why] = counts.get(why, 0) + 1
+        if "still being started" in why:
+            self.take_back()
         return None
+
+    def take_back(self):
+        """It was too late to call it back: it comes, and is ejected, or it ends by itself."""
+        deadline = time.monotonic() + START_SECONDS
+        while self.target.odd_threads()[1]:
+            self.run("eject", "--json")
+            if time.monotonic() > deadline:
+                raise Harm("left", f"threads of an agent that was not up in time: {self.target.odd_threads()[1]}")
+            time.sleep(0.1)
 
     def eject(self, endpoint):
         """By the program, or by asking the agent; until it is gone."""
@@ -223,7 +236,7 @@ def torture(args, report):
         report["threads"] = describe_stuck(target.pid)
         raise
     finally:
-        report.update(torturer.summary(), moments=torturer.moments, deeds=torturer.deeds, last=torturer.last,
+        report.update(torturer.summary(), moments=torturer.moments, deeds=torturer.deeds, last=torturer.last, last_refusal=torturer.last_refusal,
                       reasons=torturer.refused, reasons_alone=torturer.refused_alone, notes=torturer.notes[:20])
         first, last = torturer.first, torturer.before
         if first:

@@ -127,6 +127,31 @@ static void test_cancelled(void **state) {
     assert_true(goes_away(region));
 }
 
+static struct stub_params *late;
+
+/* What the stub calls last before it starts the agent. */
+static uint64_t cancel_at_the_last_moment(void) {
+    int32_t phase = __atomic_load_n(&late->phase, __ATOMIC_SEQ_CST);
+    if (phase < STUB_STARTING)
+        __atomic_store_n(&late->cancel, 1, __ATOMIC_SEQ_CST);
+    return (uint64_t)pthread_self();
+}
+
+/* Who sees after cancelling that it was not starting yet can rely on it that it never will. */
+static void test_cancelled_at_the_last_moment(void **state) {
+    (void)state;
+    late = make_region();
+    uint64_t region = late->region;
+    late->entry = (uint64_t)start_agent;
+    late->fn_pthread_self = (uint64_t)cancel_at_the_last_moment;
+    late->go = 1;
+    start_answer = AGENT_FAILED;
+    start_seen.size = 0;
+    run(late);
+    assert_true(goes_away(region));
+    assert_int_equal(start_seen.size, 0); /* it was not called */
+}
+
 static void test_nobody_comes(void **state) {
     (void)state;
     struct stub_params *p = make_region();
@@ -207,6 +232,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_file_that_is_no_library),
         cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_cancelled_at_the_last_moment),
         cmocka_unit_test(test_nobody_comes),
         cmocka_unit_test(test_an_agent_that_is_loaded),
         cmocka_unit_test(test_a_started_agent_owns_the_region),

@@ -4,7 +4,7 @@
  * its endpoint (so that a second injection finds it) and gives back region, thread and descriptor.
  *
  * -DAGENT_TEST_VERSION="..." its version; -DAGENT_TEST_FAILS: probing_start refuses; -DAGENT_TEST_UNDEFINED: cannot be
- * loaded; -DAGENT_TEST_NO_ENTRY: exports nothing. When the variable below is set to 1 through the socket, it parks:
+ * loaded; -DAGENT_TEST_NO_ENTRY: exports nothing; -DAGENT_TEST_SLOW=N: takes N seconds to start. When the variable below is set to 1 through the socket, it parks:
  * closes its socket and ends its thread, the code stays.
  */
 #include <pthread.h>
@@ -116,6 +116,9 @@ EXPORTED int probing_start(struct agent_start *start) {
 #ifdef AGENT_TEST_FAILS
     (void)snprintf(start->error, sizeof start->error, "the test says no");
     return AGENT_FAILED;
+#endif
+#ifdef AGENT_TEST_SLOW
+    (void)sleep(AGENT_TEST_SLOW);
 #endif
     (void)pthread_mutex_lock(&agent_lock);
     int result = agent_runs ? AGENT_ALREADY : agent_begin(start);
