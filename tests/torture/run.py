@@ -58,25 +58,39 @@ class Torturer:
         self.stopped_us, self.total_us = [], []
         self.refused, self.refused_alone = {}, {}
         self.moments, self.deeds = {}, {}
-        self.notes = []
+        self.notes, self.longest = [], {}
         self.started = time.monotonic()
         self.before = self.first = self.last = self.last_refusal = None
 
     # --- the two verbs ---
 
     def run(self, *args, timeout=120):
+        began = time.monotonic()
         try:
             return subprocess.run([self.probing, str(self.target.pid), *args], stdin=subprocess.DEVNULL, capture_output=True,
                                   text=True, errors="replace", timeout=timeout)
         except subprocess.TimeoutExpired as error:
             raise Harm("hung", f"probing {' '.join(args)} did not end within {timeout} s") from error
+        finally:
+            took = round(time.monotonic() - began, 3)
+            if took > self.longest.get(args[0], (0, 0))[0]:
+                self.longest[args[0]] = (took, self.cycles)
+
+    @staticmethod
+    def read(done):
+        """What it printed."""
+        try:
+            return json.loads(done.stdout)
+        except ValueError as error:
+            raise Harm("check", f"{' '.join(done.args)} ended with {done.returncode} and printed {done.stdout!r} {done.stderr!r}") \
+                from error
 
     def inject(self, alone):
         """The result, or None when it was refused."""
         done = self.run("inject", "--json", "--timeout", INJECT_TIMEOUT)
         self.target.check_alive()
         if done.returncode == 0:
-            result = json.loads(done.stdout)
+            result = self.read(done)
             self.stopped_us.append(result["stopped_us"])
             self.total_us.append(result["total_us"])
             moment = result["moment"] or "already there"
@@ -161,7 +175,7 @@ class Torturer:
 
     def do_inject_twice(self, endpoint):
         done = self.run("inject", "--json")
-        if done.returncode != 0 or not json.loads(done.stdout)["already"]:
+        if done.returncode != 0 or not self.read(done)["already"]:
             raise Harm("left", f"a second injection did not find the first: {done.stdout}{done.stderr}")
         self.run("status", "--json")
         self.eject(endpoint)
@@ -237,7 +251,7 @@ def torture(args, report):
         raise
     finally:
         report.update(torturer.summary(), moments=torturer.moments, deeds=torturer.deeds, last=torturer.last, last_refusal=torturer.last_refusal,
-                      reasons=torturer.refused, reasons_alone=torturer.refused_alone, notes=torturer.notes[:20])
+                      reasons=torturer.refused, reasons_alone=torturer.refused_alone, notes=torturer.notes[:20], longest_s=torturer.longest)
         first, last = torturer.first, torturer.before
         if first:
             report["rss_kb"] = {"before": last.rss_kb, "first": first.rss_kb}
