@@ -16,18 +16,20 @@
 #define SYS_epoll_pwait2 441 /* the same number on every architecture */
 #endif
 #define QUEUED_SIGNAL (SIGRTMIN + 6)
+#define QUEUED_MOST                                                                                          \
+    64 /* at once: all processes of a user together may have so many signals waiting and no more */
 
 /* Never returns. cell[0]: signals taken, cell[1]: those that were not the next one. */
 void queued_run(volatile uint64_t cell[2]);
 
 static volatile uint64_t *queued_cell;
-static int queued_last;
+static int queued_last; /* atomic */
 
 static void queued_take(int sig, siginfo_t *info, void *context) {
     (void)sig, (void)context;
     int number = info->si_value.sival_int;
     queued_cell[1] += info->si_code != SI_QUEUE || number != queued_last + 1;
-    queued_last = number;
+    __atomic_store_n(&queued_last, number, __ATOMIC_RELEASE);
     queued_cell[0]++;
 }
 
@@ -39,7 +41,8 @@ static void *queued_send(void *arg) {
         struct timespec pause = {.tv_nsec = 20000};
         siginfo_t info = {.si_signo = QUEUED_SIGNAL, .si_code = SI_QUEUE};
         info.si_value.sival_int = number;
-        if (syscall(SYS_rt_tgsigqueueinfo, getpid(), receiver, QUEUED_SIGNAL, &info) == 0)
+        if (number - __atomic_load_n(&queued_last, __ATOMIC_ACQUIRE) < QUEUED_MOST &&
+            syscall(SYS_rt_tgsigqueueinfo, getpid(), receiver, QUEUED_SIGNAL, &info) == 0)
             number++;
         if (syscall(SYS_epoll_pwait2, fd, &event, 1, &pause, NULL, (size_t)8) != 0 && errno == ENOSYS)
             (void)nanosleep(&pause, NULL);

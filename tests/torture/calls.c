@@ -29,8 +29,10 @@
 #define CALLS_TIMER_VALUE 1234
 #define CALLS_ALTSTACK ((size_t)64 * 1024)
 #define CALLS_EARLY_NS 100000
+#define CALLS_MOST_QUEUED 32 /* a user's processes together may have so many signals waiting and no more */
 
 int64_t torture_signals_tid;
+static int calls_taken; /* the last queued signal that has arrived */
 
 static const struct timespec calls_limit = {.tv_nsec = CALLS_LIMIT_NS};
 
@@ -255,6 +257,7 @@ static void calls_on_signal(int sig, siginfo_t *info, void *context) {
         torture_check(s->slot, info->si_value.sival_int == s->queued + 1,
                       "a queued signal was lost, doubled or came out of turn");
         s->queued = info->si_value.sival_int;
+        __atomic_store_n(&calls_taken, s->queued, __ATOMIC_RELEASE);
     } else {
         s->alarms++;
     }
@@ -324,7 +327,8 @@ void *torture_queue(void *arg) {
         siginfo_t info = {.si_signo = TORTURE_QUEUED_SIGNAL, .si_code = SI_QUEUE};
         info.si_pid = getpid();
         info.si_uid = getuid();
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 3 && number - __atomic_load_n(&calls_taken, __ATOMIC_ACQUIRE) < CALLS_MOST_QUEUED;
+             i++) {
             info.si_value.sival_int = number + 1;
             if (syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)torture_signals_tid, TORTURE_QUEUED_SIGNAL,
                         &info) == 0)
