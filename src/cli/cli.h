@@ -87,6 +87,8 @@ int cli_run_query(const struct cli_options *o, struct session_address *addr, str
 
 int cli_run_tables(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e);
+int cli_run_record(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e);
 int cli_run_memory(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e);
 
@@ -127,6 +129,14 @@ struct cli_read_options {
     bool no_inject;
 };
 extern const struct option_def cli_read_rows[];
+
+struct cli_record_options {
+    struct cli_options common; /* first */
+    const char *output;
+    double duration_s;
+    bool no_inject;
+};
+extern const struct option_def cli_record_rows[];
 
 extern const struct option_def cli_query_rows[];
 extern const struct cli_query_options cli_query_default;

@@ -12,6 +12,7 @@
 #include "base/procfs.h"
 #include "client/live_tables.h"
 #include "client/rings.h"
+#include "store/archive.h"
 #include "store/ring_reader.h"
 #include "store/ring_tables.h"
 
@@ -102,7 +103,27 @@ static int database_add_living(struct database *d, struct database_target *t, st
     return sql_add_target(d->sql, &target, e);
 }
 
+/* A recording may be of several targets; they are one of ours, which is not looked at again. */
+static int database_add_recording(struct database *d, struct database_target *t, struct err *e) {
+    int fds[RING_MAX_COLUMNS * 4];
+    struct archive *a = archive_open(t->live.addr.recorded, e);
+    int rc = a ? 0 : -1;
+    for (size_t i = 0; rc == 0 && i < archive_targets(a); i++) {
+        struct sql_target target = {.pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = RING_ANY_UID};
+        target.n_ring_fds = archive_take_rings(a, i, fds, sizeof fds / sizeof fds[0]);
+        target.ring_fds = fds;
+        rc = sql_add_target(d->sql, &target, e);
+    }
+    if (rc == 0 && archive_note(a)[0])
+        (void)snprintf(d->note, sizeof d->note, "%s", archive_note(a));
+    t->in_memory = true;
+    archive_close(a);
+    return rc;
+}
+
 static int database_add_past(struct database *d, struct database_target *t, struct err *e) {
+    if (archive_is_one(t->live.addr.recorded))
+        return database_add_recording(d, t, e);
     int there = rings_look_at(t->live.addr.recorded, &t->place, e);
     if (there <= 0)
         return there < 0
@@ -167,7 +188,7 @@ const char *database_note(struct database *d) {
         if (!d->targets[i]->has_place && !d->targets[i]->in_memory)
             none = d->targets[i];
     if (sql_note(d->sql)[0] || !none)
-        return sql_note(d->sql);
+        return d->note[0] && !none ? d->note : sql_note(d->sql);
     (void)snprintf(d->note, sizeof d->note, "no history of process %d: %s; tables of what is now can be read",
                    (int)none->live.addr.pid,
                    none->live.addr.mode == MODEL_MODE_READONLY ? "no agent collects it"

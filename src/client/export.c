@@ -21,11 +21,14 @@
 #define EXPORT_OUTPUT_MAX ((size_t)1 << 30)
 
 const struct export_format export_formats[] = {
-    {"json", "threads with their stacks; with --duration also the samples, added up per stack", 0, true, true,
-     export_render_json},
-    {"folded", "sampled stacks, one line each, for flame graph programs", 5, true, false,
+    {"json", "threads with their stacks; with --duration also the samples, added up per stack; rows of --sql",
+     0, true, true, true, export_render_json},
+    {"ndjson", "rows of --sql, a JSON object a line", 0, false, false, true, NULL},
+    {"csv", "rows of --sql, separated by commas", 0, false, false, true, NULL},
+    {"sqlite", "a recording: what all tables hold, as an SQLite file", 0, false, false, false, NULL},
+    {"folded", "sampled stacks, one line each, for flame graph programs", 5, true, false, false,
      export_render_folded},
-    {"txt", "the screen", 0, false, true, export_render_txt},
+    {"txt", "the screen", 0, false, true, false, export_render_txt},
     {.name = NULL},
 };
 
@@ -70,6 +73,10 @@ static int export_check(const struct export_request *r, const struct export_form
                         struct err *e) {
     if (!r->target)
         return err_set(e, ERR_USAGE, "--export needs a TARGET: a pid, a name of a process, or unix:PATH");
+    if (r->sql && !f->takes_sql)
+        return err_set(e, ERR_USAGE, "--sql is for --export json, ndjson and csv, not for %s", f->name);
+    if (!r->sql && f->takes_sql && !f->render)
+        return err_set(e, ERR_USAGE, "--export %s needs --sql QUERY", f->name);
     if (isnan(duration_s) || duration_s < 0)
         return err_set(e, ERR_USAGE, "--duration must be positive");
     if (r->once && r->duration_s > 0)
@@ -166,13 +173,20 @@ int export_run(const struct export_request *request, struct err *e) {
     struct session_address addr;
     if (target_resolve(request->target, &addr, e) != 0 || target_reach(&addr, &request->how, e) != 0)
         return -1;
+    struct strbuf out;
+    strbuf_init(&out, EXPORT_OUTPUT_MAX);
+    if (request->sql || !f->render) {
+        int rc = export_run_tables(request, duration_s, &addr, &out, e);
+        if (rc == 0)
+            rc = output_write(request->output, &out, e);
+        strbuf_fini(&out);
+        return rc;
+    }
     struct call *c = call_open(&addr, e);
     if (!c)
         return -1;
     call_set_sampling(c, request->gentle ? MODEL_SAMPLING_GENTLE : MODEL_SAMPLING_EXACT);
     call_set_budget(c, request->budget_pct);
-    struct strbuf out;
-    strbuf_init(&out, EXPORT_OUTPUT_MAX);
     int rc = export_attached(request, f, duration_s, c, &out, e);
     if (rc == 0)
         rc = output_write(request->output, &out, e);

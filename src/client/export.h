@@ -32,6 +32,7 @@ struct export_request {
     struct target_options how;
     const char *format;    /* name of a row of export_formats */
     bool once;             /* one look, whatever the format's own duration */
+    const char *sql;       /* json, ndjson, csv: rows of this query; NULL none */
     double duration_s;     /* how long to look; 0 = the format's own */
     const char *output;    /* file; NULL or "-" = standard output */
     bool threads;          /* folded: a frame for the thread */
@@ -62,7 +63,9 @@ struct export_format {
     double duration_s;   /* how long it looks unless told; 0 = once */
     bool wants_samples;  /* with a duration it needs the stream of samples */
     bool wants_snapshot; /* it shows a look at the end even so */
-    int (*render)(const struct export_data *data, struct strbuf *out, struct err *e);
+    bool takes_sql;      /* --sql gives it rows */
+    int (*render)(const struct export_data *data, struct strbuf *out,
+                  struct err *e); /* NULL: it is made of tables alone */
 };
 
 /* All formats; the last row has no name. */

@@ -14,4 +14,8 @@ int export_render_json(const struct export_data *data, struct strbuf *out, struc
 int export_render_folded(const struct export_data *data, struct strbuf *out, struct err *e);
 int export_render_txt(const struct export_data *data, struct strbuf *out, struct err *e);
 
+/* A format without a renderer, or with --sql: of the target at `addr`, which was reached. */
+int export_run_tables(const struct export_request *request, double duration_s, struct session_address *addr,
+                      struct strbuf *out, struct err *e);
+
 #endif

@@ -227,6 +227,10 @@ int past_load(struct past *out, struct database *d, struct err *e) {
                                      .agent_cpu_pct = NAN,
                                      .agent_rss_bytes = MODEL_UNKNOWN}};
     arena_init(&out->arena, PAST_MEMORY);
+    if (sql_target_count(database_sql(d)) > 1)
+        return err_set(e, ERR_FAILED,
+                       "the recording is of %zu processes: 'probing -t FILE query' asks them all",
+                       sql_target_count(database_sql(d)));
     for (size_t i = 0; i < sizeof past_steps / sizeof past_steps[0]; i++)
         if (past_run(out, d, past_steps[i].text, past_steps[i].take, e) != 0)
             return -1;

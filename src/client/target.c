@@ -25,6 +25,7 @@
 #include "client/rings.h"
 #include "pystack/door.h"
 #include "pystack/pystack.h"
+#include "store/archive.h"
 
 #define TARGET_AGENT_FILE "libprobing.so"
 
@@ -203,12 +204,20 @@ static int target_resolve_name(const char *name, struct session_address *addr, s
 /* Does it name what a process has left, not one by its script? */
 static bool target_is_past(const char *text) {
     struct stat st;
-    return stat(text, &st) == 0 && S_ISDIR(st.st_mode);
+    return stat(text, &st) == 0 && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && archive_is_one(text)));
 }
 
-/* A folder of tables, by its path. */
+/* A folder of tables, or a recording, by its path. */
 static int target_resolve_past(const char *path, struct session_address *addr, struct err *e) {
     struct rings_place place;
+    if (archive_is_one(path)) {
+        *addr = (struct session_address){.mode = MODEL_MODE_RECORDED};
+        if (strlen(path) >= sizeof addr->recorded)
+            return err_set(e, ERR_ATTACH, "%s: the path is too long", path);
+        (void)snprintf(addr->recorded, sizeof addr->recorded, "%s", path);
+        (void)snprintf(addr->why, sizeof addr->why, "a recording");
+        return 0;
+    }
     int there = rings_look_at(path, &place, e);
     if (there == 0)
         (void)err_set(e, ERR_ATTACH, "%s: no tables of a process lie there", path);

@@ -32,7 +32,7 @@
 #define MAIN_MAX_PATH 4096
 
 struct main_options {
-    const char *delay, *theme, *color, *filter, *export, *output, *unit, *budget;
+    const char *delay, *theme, *color, *filter, *export, *output, *unit, *sql, *budget;
     bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, gentle, locals, native,
         version, help;
     double duration_s;
@@ -59,6 +59,8 @@ static const struct option_def main_table[] = {
     {"export", 0, OPTION_STRING, AT(export), "FORMAT", "write this instead of opening screens", 0, 0},
     {"output", 'o', OPTION_STRING, AT(output), "FILE", "with --export: write there; - is standard output", 0,
      0},
+    {"sql", 0, OPTION_STRING, AT(sql), "QUERY", "with --export json, ndjson or csv: the rows of this query",
+     0, 0},
     {"once", 0, OPTION_FLAG, AT(once), NULL, "with --export: one look", 0, 0},
     {"duration", 0, OPTION_SECONDS, AT(duration_s), "TIME", "with --export: look for so long", 0.001, 86400},
     {"threads", 0, OPTION_FLAG, AT(threads), NULL, "with --export folded: a frame for the thread", 0, 0},
@@ -126,6 +128,7 @@ static int main_parse_budget(const char *text, double *out, struct err *e) {
 static int main_check(const struct main_options *o, struct err *e) {
     enum theme_depth depth;
     const char *stray = o->output            ? "--output"
+                        : o->sql             ? "--sql"
                         : o->once            ? "--once"
                         : o->duration_s != 0 ? "--duration"
                         : o->unit            ? "--unit"
@@ -159,6 +162,7 @@ static int main_export(const struct main_options *o, const char *target, struct 
         .target = target,
         .format = o->export,
         .once = o->once,
+        .sql = o->sql,
         .duration_s = o->duration_s,
         .output = o->output,
         .threads = o->threads,

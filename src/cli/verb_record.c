@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verb_record: what targets' tables hold, and what comes for a while, into an SQLite file that opens like a live job.
+ *
+ * The file has its name from the beginning on and is whole after every few seconds; ^C ends the recording as its time does.
+ */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "client/output.h"
+#include "store/archive.h"
+
+#define RECORD_SCHEMA_VERSION 1
+#define RECORD_EVERY_S 2.0
+
+const struct option_def cli_record_rows[] = {
+    {"output", 'o', OPTION_STRING, offsetof(struct cli_record_options, output), "FILE", "the recording", 0,
+     0},
+    {"duration", 0, OPTION_SECONDS, offsetof(struct cli_record_options, duration_s), "TIME",
+     "go on for so long, or until ^C; otherwise what there is now", 0.001, 1e7},
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_record_options, no_inject), NULL,
+     "put no agent into the target: read it from outside", 0, 0},
+    {.name = NULL},
+};
+
+static volatile sig_atomic_t record_told_to_end;
+
+static void record_on_signal(int number) {
+    (void)number;
+    record_told_to_end = 1;
+}
+
+/* Let time pass, until `end_ns` at most, or ^C comes. */
+static void record_wait(uint64_t end_ns) {
+    uint64_t now = clock_mono_ns(), left = end_ns > now ? end_ns - now : 0;
+    uint64_t most = (uint64_t)(RECORD_EVERY_S * 1e9);
+    left = left < most ? left : most;
+    struct timespec t = {.tv_sec = (time_t)(left / CLOCK_NS_PER_S), .tv_nsec = (long)(left % CLOCK_NS_PER_S)};
+    if (!record_told_to_end)
+        (void)nanosleep(&t, NULL);
+}
+
+/* What the tables hold until the time is over. What is now is added at the end, while there is somebody to be asked. */
+static int record_run(const struct cli_record_options *o, struct database *d, struct archive_writer *w,
+                      struct err *e) {
+    uint64_t end_ns = clock_mono_ns() + (uint64_t)(o->duration_s * 1e9);
+    for (;;) {
+        bool last = record_told_to_end || clock_mono_ns() >= end_ns;
+        if (database_refresh(d, e) != 0 || archive_append(w, database_sql(d), false, e) != 0)
+            return -1;
+        if (last)
+            break;
+        record_wait(end_ns);
+    }
+    struct err gone;
+    (void)archive_append(w, database_sql(d), true, &gone);
+    return 0;
+}
+
+static void record_put(const struct cli_record_options *o, uint64_t rows, double seconds,
+                       struct strbuf *out) {
+    struct json j;
+    if (!o->common.json) {
+        (void)strbuf_addf(out, "%s: %" PRIu64 " rows in %.1f s; 'probing-top %s' opens it, as does sqlite3\n",
+                          o->output, rows, seconds, o->output);
+        return;
+    }
+    json_init(&j, out, 2);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", RECORD_SCHEMA_VERSION);
+    json_kv_string(&j, "file", o->output);
+    json_kv_uint(&j, "rows", rows);
+    json_kv_number(&j, "duration_s", seconds, 3);
+    json_object_end(&j);
+    (void)strbuf_addc(out, '\n');
+}
+
+int cli_run_record(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e) {
+    const struct cli_record_options *mine = (const struct cli_record_options *)(const void *)o;
+    struct sigaction action = {.sa_handler = record_on_signal, .sa_flags = (int)SA_RESETHAND};
+    struct database *d;
+    if (!mine->output || output_is_stdout(mine->output))
+        return err_set(e, ERR_USAGE, "record needs the name of a file: -o run.db");
+    if (output_check(mine->output, e) != 0 || cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
+        return -1;
+    struct archive_writer *w = archive_create(mine->output, e);
+    uint64_t began = clock_mono_ns(), rows = 0;
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    int rc = w ? record_run(mine, d, w, e) : -1;
+    if (w) {
+        struct err late;
+        rows = archive_rows(w);
+        int closed = archive_finish(w, rc == 0 ? e : &late);
+        rc = rc == 0 ? closed : rc;
+    }
+    (void)signal(SIGINT, SIG_DFL);
+    (void)signal(SIGTERM, SIG_DFL);
+    if (rc == 0) {
+        record_put(mine, rows, (double)(clock_mono_ns() - began) / 1e9, out);
+        cli_note_database(d);
+    }
+    database_close(d);
+    return rc;
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * archive_read: see archive.h. An SQLite file into tables in memory, one target after the other.
+ *
+ * Only tables are read, by names that are checked; views, triggers and functions of the file are not run. What SQLite finds damaged ends
+ * the table there, and is told.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "store/archive.h"
+#include "store/archive_internal.h"
+#include "store/ring.h"
+
+#define ARCHIVE_COMMON 3
+#define ARCHIVE_MAX_TABLES 256
+#define ARCHIVE_MAX_BYTES ((size_t)2 * 1024 * 1024 * 1024) /* of one table in memory */
+#define ARCHIVE_TEXT_PERCENT 40
+#define ARCHIVE_MAGIC "SQLite format 3"
+
+struct archive_def {
+    struct ring_table_def def;
+    char name[RING_MAX_NAME], alias[RING_MAX_NAME], help[512];
+    struct ring_column_def columns[RING_MAX_COLUMNS];
+    char names[RING_MAX_COLUMNS][RING_MAX_NAME];
+    char units[RING_MAX_COLUMNS][24];
+    char helps[RING_MAX_COLUMNS][256];
+    size_t n;
+};
+
+struct archive_target {
+    int64_t pid, rank; /* RING_INT_NULL */
+    char host[256];    /* "" unknown */
+    int fds[ARCHIVE_MAX_TABLES];
+    size_t n_fds;
+};
+
+struct archive {
+    sqlite3 *db;
+    struct archive_target targets[ARCHIVE_MAX_TARGETS];
+    size_t n_targets;
+    char note[512];
+};
+
+const char *archive_type(enum ring_type type) {
+    switch (type) {
+    case RING_TIMESTAMP:
+    case RING_DOUBLE:
+        return "REAL";
+    case RING_TEXT:
+    case RING_ENUM:
+        return "TEXT";
+    case RING_INT64:
+    case RING_INT32:
+    case RING_UINT32:
+    case RING_ID:
+    case RING_BOOL:
+        break;
+    }
+    return "INTEGER";
+}
+
+bool archive_is_one(const char *path) {
+    char head[sizeof ARCHIVE_MAGIC];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head);
+    if (fd >= 0)
+        (void)close(fd);
+    return n == (ssize_t)sizeof head && memcmp(head, ARCHIVE_MAGIC, sizeof head) == 0;
+}
+
+static void archive_add_note(struct archive *a, const char *what) {
+    if (!a->note[0])
+        (void)snprintf(a->note, sizeof a->note,
+                       "the recording is damaged or was cut: what can be read of it is shown: %s: %s", what,
+                       sqlite3_errmsg(a->db));
+}
+
+static void archive_copy_text(char *buf, size_t cap, sqlite3_stmt *st, int column) {
+    const char *text = (const char *)sqlite3_column_text(st, column);
+    (void)snprintf(buf, cap, "%s", text ? text : "");
+}
+
+/* Begin a statement made by sqlite3_mprintf, which is freed. NULL: it cannot be. */
+static sqlite3_stmt *archive_ask(struct archive *a, char *text) {
+    sqlite3_stmt *st = NULL;
+    if (text && sqlite3_prepare_v2(a->db, text, -1, &st, NULL) != SQLITE_OK) {
+        (void)sqlite3_finalize(st);
+        st = NULL;
+    }
+    sqlite3_free(text);
+    return st;
+}
+
+/* ---- definitions ---- */
+
+static bool archive_is_table(struct archive *a, const char *name) {
+    sqlite3_stmt *st = archive_ask(
+        a, sqlite3_mprintf("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = %Q", name));
+    bool is = st && sqlite3_step(st) == SQLITE_ROW;
+    (void)sqlite3_finalize(st);
+    return is;
+}
+
+static void archive_read_columns(struct archive *a, struct archive_def *d) {
+    sqlite3_stmt *st = archive_ask(
+        a, sqlite3_mprintf(
+               "SELECT name, type, unit, help FROM probing_columns WHERE table_name = %Q ORDER BY position",
+               d->name));
+    bool timed = false;
+    while (st && d->n + 1 + ARCHIVE_COMMON < RING_MAX_COLUMNS && sqlite3_step(st) == SQLITE_ROW) {
+        int type = sqlite3_column_int(st, 1);
+        size_t i = d->n;
+        archive_copy_text(d->names[i], sizeof d->names[i], st, 0);
+        archive_copy_text(d->units[i], sizeof d->units[i], st, 2);
+        archive_copy_text(d->helps[i], sizeof d->helps[i], st, 3);
+        if (!d->names[i][0] || type < RING_TIMESTAMP || type > RING_BOOL || (type == RING_TIMESTAMP && timed))
+            continue;
+        timed = timed || type == RING_TIMESTAMP;
+        d->columns[d->n++] =
+            (struct ring_column_def){.name = d->names[i],
+                                     .type = type == RING_ENUM ? RING_TEXT : (enum ring_type)type,
+                                     .unit = d->units[i],
+                                     .help = d->helps[i]};
+    }
+    (void)sqlite3_finalize(st);
+}
+
+static bool archive_read_def(struct archive *a, sqlite3_stmt *st, struct archive_def *d) {
+    *d = (struct archive_def){.n = 0};
+    archive_copy_text(d->name, sizeof d->name, st, 0);
+    archive_copy_text(d->alias, sizeof d->alias, st, 1);
+    archive_copy_text(d->help, sizeof d->help, st, 2);
+    int cost = sqlite3_column_int(st, 3);
+    archive_read_columns(a, d);
+    d->def = (struct ring_table_def){
+        .name = d->name,
+        .alias = d->alias[0] ? d->alias : NULL,
+        .help = d->help,
+        .cost = cost >= RING_COST_NOW && cost <= RING_COST_PROBE ? (enum ring_cost)cost : RING_COST_ALWAYS,
+        .weight = 1,
+        .retention_s = sqlite3_column_double(st, 4),
+        .text_percent = ARCHIVE_TEXT_PERCENT,
+        .columns = d->columns};
+    return d->name[0] && d->n > 0;
+}
+
+/* ---- rows ---- */
+
+static union ring_value archive_value(sqlite3_stmt *st, int column, enum ring_type type) {
+    bool null = sqlite3_column_type(st, column) == SQLITE_NULL;
+    switch (type) {
+    case RING_TIMESTAMP:
+    case RING_DOUBLE:
+        return (union ring_value){.f = null ? NAN : sqlite3_column_double(st, column)};
+    case RING_TEXT:
+    case RING_ENUM:
+        return (union ring_value){.s = null ? NULL : (const char *)sqlite3_column_text(st, column)};
+    case RING_ID: /* of several targets made different by what is above */
+        return (union ring_value){.i = null ? RING_INT_NULL : sqlite3_column_int64(st, column) & UINT32_MAX};
+    case RING_INT64:
+    case RING_INT32:
+    case RING_UINT32:
+    case RING_BOOL:
+        break;
+    }
+    return (union ring_value){.i = null ? RING_INT_NULL : sqlite3_column_int64(st, column)};
+}
+
+static sqlite3_stmt *archive_select(struct archive *a, const struct archive_def *d,
+                                    const struct archive_target *t, bool count) {
+    char stored[2 * RING_MAX_NAME];
+    archive_table_name(d->name, stored, sizeof stored);
+    if (!archive_is_table(a, stored))
+        return NULL;
+    sqlite3_str *s = sqlite3_str_new(a->db);
+    sqlite3_str_appendf(s, "SELECT %s", count ? "count(*)" : "");
+    for (size_t i = 0; !count && i < d->n; i++)
+        sqlite3_str_appendf(s, "%s\"%w\"", i ? ", " : "", d->names[i]);
+    sqlite3_str_appendf(s, " FROM \"%w\" WHERE pid IS ?1 AND rank IS ?2 AND host IS ?3", stored);
+    if (!count)
+        sqlite3_str_appendf(s, " ORDER BY rowid");
+    sqlite3_stmt *st = archive_ask(a, sqlite3_str_finish(s));
+    if (!st)
+        return NULL;
+    if (t->pid != RING_INT_NULL)
+        (void)sqlite3_bind_int64(st, 1, t->pid);
+    if (t->rank != RING_INT_NULL)
+        (void)sqlite3_bind_int64(st, 2, t->rank);
+    if (t->host[0])
+        (void)sqlite3_bind_text(st, 3, t->host, -1, SQLITE_STATIC);
+    return st;
+}
+
+/* All rows into a ring of `bytes`. A descriptor; -1 they do not fit, or there is no memory; -2 there is nothing to be read. */
+static int archive_fill(struct archive *a, const struct archive_def *d, const struct archive_target *t,
+                        size_t bytes) {
+    struct ring_owner owner = {
+        .pid = t->pid, .rank = t->rank, .host = t->host[0] ? t->host : NULL, .started_at = NAN};
+    union ring_value row[RING_MAX_COLUMNS];
+    sqlite3_stmt *st = archive_select(a, d, t, false);
+    int rc, kept = -1;
+    if (!st)
+        return -2;
+    int fd = (int)syscall(SYS_memfd_create, d->name, MFD_CLOEXEC);
+    int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    struct ring *r = fd < 0 ? NULL : ring_create(fd, &d->def, &owner, bytes, NULL);
+    while (r && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+        for (size_t i = 0; i < d->n; i++)
+            row[i] = archive_value(st, (int)i, d->columns[i].type);
+        (void)ring_append(r, row);
+    }
+    if (r) {
+        struct ring_counts counts;
+        if (rc != SQLITE_DONE)
+            archive_add_note(a, d->name);
+        (void)ring_flush(r);
+        ring_get_counts(r, &counts);
+        kept = counts.oldest_seq == 0 && counts.lost == 0 ? 0 : -1;
+    }
+    ring_close(r);
+    (void)sqlite3_finalize(st);
+    if (kept == 0)
+        return copy;
+    if (copy >= 0)
+        (void)close(copy);
+    return -1;
+}
+
+static void archive_load_table(struct archive *a, const struct archive_def *d, struct archive_target *t) {
+    sqlite3_stmt *st = archive_select(a, d, t, true);
+    /* Of a damaged file, the number is what the rest of it may be. */
+    int64_t rows = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : st ? 1024 : 0;
+    (void)sqlite3_finalize(st);
+    size_t bytes = RING_MIN_BYTES * 4 + (size_t)(rows < (1 << 28) ? rows : 1 << 28) * (8 + 4 * d->n);
+    for (int fd = -1; fd == -1 && bytes <= ARCHIVE_MAX_BYTES; bytes *= 2) {
+        fd = archive_fill(a, d, t, bytes);
+        if (fd >= 0)
+            t->fds[t->n_fds++] = fd;
+        if (fd == -1 && bytes * 2 > ARCHIVE_MAX_BYTES)
+            (void)snprintf(a->note, sizeof a->note, "%s: too large to be read", d->name);
+    }
+}
+
+/* ---- targets ---- */
+
+static void archive_add_target(struct archive *a, sqlite3_stmt *st) {
+    struct archive_target t = {.pid = RING_INT_NULL, .rank = RING_INT_NULL};
+    if (sqlite3_column_type(st, 0) == SQLITE_INTEGER)
+        t.pid = sqlite3_column_int64(st, 0);
+    if (sqlite3_column_type(st, 1) == SQLITE_INTEGER)
+        t.rank = sqlite3_column_int64(st, 1);
+    archive_copy_text(t.host, sizeof t.host, st, 2);
+    for (size_t i = 0; i < a->n_targets; i++)
+        if (a->targets[i].pid == t.pid && a->targets[i].rank == t.rank &&
+            strcmp(a->targets[i].host, t.host) == 0)
+            return;
+    if (a->n_targets < ARCHIVE_MAX_TARGETS)
+        a->targets[a->n_targets++] = t;
+}
+
+static void archive_find_targets(struct archive *a, const struct archive_def *d) {
+    char stored[2 * RING_MAX_NAME];
+    archive_table_name(d->name, stored, sizeof stored);
+    if (!archive_is_table(a, stored))
+        return;
+    sqlite3_stmt *st = archive_ask(a, sqlite3_mprintf("SELECT DISTINCT pid, rank, host FROM \"%w\"", stored));
+    while (st && sqlite3_step(st) == SQLITE_ROW)
+        archive_add_target(a, st);
+    (void)sqlite3_finalize(st);
+}
+
+static void archive_each(struct archive *a, bool load) {
+    struct archive_def *d = malloc(sizeof *d);
+    sqlite3_stmt *st = archive_ask(
+        a, sqlite3_mprintf("SELECT name, alias, help, cost, retention_s FROM probing_tables ORDER BY name"));
+    for (int n = 0; d && st && n < ARCHIVE_MAX_TABLES && sqlite3_step(st) == SQLITE_ROW; n++) {
+        if (!archive_read_def(a, st, d))
+            continue;
+        if (!load)
+            archive_find_targets(a, d);
+        for (size_t i = 0; load && i < a->n_targets; i++)
+            archive_load_table(a, d, &a->targets[i]);
+    }
+    (void)sqlite3_finalize(st);
+    free(d);
+}
+
+static int archive_check(struct archive *a, const char *path, struct err *e) {
+    sqlite3_stmt *st =
+        archive_ask(a, sqlite3_mprintf("SELECT value FROM probing_recording WHERE key = 'schema_version'"));
+    int version = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int(st, 0) : 0;
+    (void)sqlite3_finalize(st);
+    if (version == ARCHIVE_SCHEMA_VERSION)
+        return 0;
+    if (version > ARCHIVE_SCHEMA_VERSION)
+        return err_set(e, ERR_FAILED, "%s: a recording of a newer version (%d): read it with that", path,
+                       version);
+    return err_set(e, ERR_FAILED, "%s: no recording of this program: %s", path, sqlite3_errmsg(a->db));
+}
+
+/* `cut`: the file is shorter than it says. SQLite reads such a one only for those who could repair it (btree.c, lockBtree). */
+static int archive_connect(struct archive *a, const char *path, int flags, bool cut) {
+    int rc = sqlite3_open_v2(path, &a->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    (void)sqlite3_db_config(a->db, SQLITE_DBCONFIG_DEFENSIVE, !cut, NULL);
+    (void)sqlite3_db_config(a->db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, cut, NULL);
+    (void)sqlite3_db_config(a->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    (void)sqlite3_db_config(a->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    (void)sqlite3_db_config(a->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    (void)sqlite3_busy_timeout(a->db, 1000);
+    rc = sqlite3_exec(a->db, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
+    return rc;
+}
+
+struct archive *archive_open(const char *path, struct err *e) {
+    /* Who was killed while writing left a journal, which has to be played back; where that cannot be, the file is read as it is. */
+    static const struct {
+        int flags;
+        bool cut;
+    } ways[] = {{SQLITE_OPEN_READWRITE, false}, {SQLITE_OPEN_READONLY, false}, {SQLITE_OPEN_READONLY, true}};
+    struct archive *a = calloc(1, sizeof *a);
+    int rc = SQLITE_ERROR;
+    if (!a) {
+        (void)err_set(e, ERR_FAILED, "%s: out of memory", path);
+        return NULL;
+    }
+    for (size_t i = 0; rc != SQLITE_OK && i < sizeof ways / sizeof ways[0]; i++) {
+        (void)sqlite3_close(a->db);
+        rc = archive_connect(a, path, ways[i].flags, ways[i].cut);
+        if (rc == SQLITE_OK && ways[i].cut)
+            (void)snprintf(a->note, sizeof a->note,
+                           "%s is damaged or was cut: what can be read of it is shown", path);
+    }
+    if (rc != SQLITE_OK)
+        (void)err_set(e, ERR_FAILED, "%s: %s", path, sqlite3_errmsg(a->db));
+    if (rc != SQLITE_OK || archive_check(a, path, e) != 0) {
+        archive_close(a);
+        return NULL;
+    }
+    archive_each(a, false);
+    archive_each(a, true);
+    (void)sqlite3_close(a->db);
+    a->db = NULL;
+    return a;
+}
+
+void archive_close(struct archive *a) {
+    if (!a)
+        return;
+    for (size_t i = 0; i < a->n_targets; i++)
+        for (size_t k = 0; k < a->targets[i].n_fds; k++)
+            (void)close(a->targets[i].fds[k]);
+    (void)sqlite3_close(a->db);
+    free(a);
+}
+
+size_t archive_targets(const struct archive *a) { return a->n_targets; }
+
+size_t archive_take_rings(struct archive *a, size_t i, int *fds, size_t cap) {
+    struct archive_target *t = &a->targets[i];
+    size_t n = 0;
+    while (n < cap && t->n_fds > 0)
+        fds[n++] = t->fds[--t->n_fds];
+    return n;
+}
+
+const char *archive_note(const struct archive *a) { return a->note; }

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* archive_write: see archive.h. Tables of a session into an SQLite file. */
+#include <errno.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/archive.h"
+#include "store/archive_internal.h"
+#include "store/ring.h"
+
+#define ARCHIVE_COMMON 3 /* rank, host, pid */
+#define ARCHIVE_MAX_TABLES 512
+#define ARCHIVE_ROW_BITS 48 /* of a rowid: its number within its target (sql_vtab.c) */
+#define ARCHIVE_LATE_S 5.0  /* rows are not quite in the order of their times */
+
+/* How far a table of a target was written. */
+struct archive_mark {
+    uint64_t next; /* number of the first row that was not */
+    bool any;
+};
+
+struct archive_table {
+    char name[RING_MAX_NAME * 2];
+    struct archive_mark *marks; /* per target */
+    size_t n_marks;
+    double newest; /* NAN */
+};
+
+struct archive_writer {
+    sqlite3 *db;
+    struct archive_table tables[ARCHIVE_MAX_TABLES];
+    size_t n_tables;
+    uint64_t rows;
+};
+
+static int archive_fail(struct archive_writer *w, struct err *e) {
+    return err_set(e, ERR_FAILED, "the recording cannot be written: %s", sqlite3_errmsg(w->db));
+}
+
+static int archive_exec(struct archive_writer *w, const char *text, struct err *e) {
+    return sqlite3_exec(w->db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : archive_fail(w, e);
+}
+
+void archive_table_name(const char *full, char *buf, size_t cap) {
+    (void)snprintf(buf, cap, "%s", full);
+    for (char *p = buf; *p; p++)
+        if (*p == '.')
+            *p = '_';
+}
+
+struct archive_writer *archive_create(const char *path, struct err *e) {
+    static const char schema[] =
+        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA page_size = 8192; BEGIN;"
+        "CREATE TABLE probing_recording(key TEXT PRIMARY KEY, value);"
+        "CREATE TABLE probing_tables(name TEXT PRIMARY KEY, stored_as TEXT, alias TEXT, help TEXT, cost "
+        "INTEGER,"
+        " retention_s REAL);"
+        "CREATE TABLE probing_columns(table_name TEXT, position INTEGER, name TEXT, type INTEGER, unit TEXT, "
+        "help TEXT);";
+    struct stat st;
+    struct archive_writer *w = calloc(1, sizeof *w);
+    char text[128];
+    if (!w || lstat(path, &st) == 0) {
+        (void)err_set(e, ERR_FAILED, w ? "%s is there already: give another name" : "%s: out of memory",
+                      path);
+        free(w);
+        return NULL;
+    }
+    (void)snprintf(text, sizeof text,
+                   "INSERT INTO probing_recording VALUES ('schema_version', %d), ('began_at', %.6f); COMMIT",
+                   ARCHIVE_SCHEMA_VERSION, clock_epoch_s());
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    if (sqlite3_open_v2(path, &w->db, flags, NULL) != SQLITE_OK) {
+        (void)err_set(e, ERR_FAILED, "%s cannot be written: %s", path, sqlite3_errmsg(w->db));
+    } else if (archive_exec(w, schema, e) == 0 && archive_exec(w, text, e) == 0) {
+        return w;
+    }
+    (void)sqlite3_close(w->db);
+    free(w);
+    return NULL;
+}
+
+/* ---- tables ---- */
+
+static int archive_describe(struct archive_writer *w, const struct sql_table_info *t, const char *stored,
+                            struct err *e) {
+    char *text = sqlite3_mprintf("INSERT OR REPLACE INTO probing_tables VALUES (%Q, %Q, %Q, %Q, %d, %f);"
+                                 "DELETE FROM probing_columns WHERE table_name = %Q",
+                                 t->name, stored, t->alias[0] ? t->alias : NULL, t->help, (int)t->cost,
+                                 t->retention_s, t->name);
+    int rc = text ? archive_exec(w, text, e) : err_set(e, ERR_FAILED, "out of memory");
+    sqlite3_free(text);
+    for (size_t i = 0; rc == 0 && i < t->n_columns; i++) {
+        const struct sql_column_info *c = &t->columns[i];
+        text = sqlite3_mprintf("INSERT INTO probing_columns VALUES (%Q, %d, %Q, %d, %Q, %Q)", t->name, (int)i,
+                               c->name, (int)c->type, c->unit, c->help);
+        rc = text ? archive_exec(w, text, e) : err_set(e, ERR_FAILED, "out of memory");
+        sqlite3_free(text);
+    }
+    return rc;
+}
+
+/* The table, with the columns that it has now; one of an earlier time may have had fewer. */
+static int archive_make_table(struct archive_writer *w, const struct sql_table_info *t, struct err *e) {
+    char stored[RING_MAX_NAME * 2];
+    archive_table_name(t->name, stored, sizeof stored);
+    sqlite3_str *s = sqlite3_str_new(w->db);
+    sqlite3_str_appendf(s, "CREATE TABLE IF NOT EXISTS \"%w\"(rank INTEGER, host TEXT, pid INTEGER", stored);
+    for (size_t i = 0; i < t->n_columns; i++)
+        sqlite3_str_appendf(s, ", \"%w\" %s", t->columns[i].name, archive_type(t->columns[i].type));
+    sqlite3_str_appendf(s, ")");
+    if (t->alias[0])
+        sqlite3_str_appendf(s, "; CREATE VIEW IF NOT EXISTS \"%w\" AS SELECT * FROM \"%w\"", t->alias,
+                            stored);
+    char *text = sqlite3_str_finish(s);
+    int rc = text ? archive_exec(w, text, e) : err_set(e, ERR_FAILED, "out of memory");
+    sqlite3_free(text);
+    for (size_t i = 0; rc == 0 && i < t->n_columns; i++) {
+        /* It fails where the column is there: so it does mostly. */
+        text = sqlite3_mprintf("ALTER TABLE \"%w\" ADD COLUMN \"%w\" %s", stored, t->columns[i].name,
+                               archive_type(t->columns[i].type));
+        int known = sqlite3_table_column_metadata(w->db, NULL, stored, t->columns[i].name, NULL, NULL, NULL,
+                                                  NULL, NULL);
+        if (text && known != SQLITE_OK)
+            rc = archive_exec(w, text, e);
+        sqlite3_free(text);
+    }
+    return rc == 0 ? archive_describe(w, t, stored, e) : -1;
+}
+
+static struct archive_table *archive_find(struct archive_writer *w, const char *name) {
+    for (size_t i = 0; i < w->n_tables; i++)
+        if (strcmp(w->tables[i].name, name) == 0)
+            return &w->tables[i];
+    if (w->n_tables == ARCHIVE_MAX_TABLES)
+        return NULL;
+    struct archive_table *t = &w->tables[w->n_tables++];
+    (void)snprintf(t->name, sizeof t->name, "%s", name);
+    t->newest = NAN;
+    return t;
+}
+
+/* Is the row new? Then it is noted as written. */
+static bool archive_is_new(struct archive_table *t, int64_t rowid) {
+    size_t target = (size_t)((uint64_t)rowid >> ARCHIVE_ROW_BITS);
+    uint64_t number = (uint64_t)rowid & ((1ULL << ARCHIVE_ROW_BITS) - 1);
+    if (target >= t->n_marks) {
+        struct archive_mark *more = realloc(t->marks, (target + 1) * sizeof *more);
+        if (!more)
+            return false;
+        memset(more + t->n_marks, 0, (target + 1 - t->n_marks) * sizeof *more);
+        t->marks = more;
+        t->n_marks = target + 1;
+    }
+    struct archive_mark *m = &t->marks[target];
+    if (m->any && number < m->next)
+        return false;
+    m->any = true;
+    m->next = number + 1;
+    return true;
+}
+
+static void archive_bind(sqlite3_stmt *st, int at, const struct sql_result *r, size_t i) {
+    size_t len;
+    switch (sql_result_kind(r, i)) {
+    case SQL_INTEGER:
+        (void)sqlite3_bind_int64(st, at, sql_result_int(r, i));
+        break;
+    case SQL_REAL:
+        (void)sqlite3_bind_double(st, at, sql_result_real(r, i));
+        break;
+    case SQL_TEXT: {
+        const char *text = sql_result_text(r, i, &len);
+        (void)sqlite3_bind_text(st, at, text, (int)len, SQLITE_TRANSIENT);
+        break;
+    }
+    case SQL_BLOB:
+    case SQL_NULL:
+        (void)sqlite3_bind_null(st, at);
+        break;
+    }
+}
+
+/* Columns of the result after the rowid, in their order, into the table of the same columns. */
+static int archive_copy_rows(struct archive_writer *w, struct archive_table *t,
+                             const struct sql_table_info *info, bool kept, struct sql_result *r,
+                             struct err *e) {
+    char stored[RING_MAX_NAME * 2];
+    archive_table_name(info->name, stored, sizeof stored);
+    sqlite3_str *s = sqlite3_str_new(w->db);
+    sqlite3_str_appendf(s, "INSERT INTO \"%w\"(rank, host, pid", stored);
+    for (size_t i = 0; i < info->n_columns; i++)
+        sqlite3_str_appendf(s, ", \"%w\"", info->columns[i].name);
+    sqlite3_str_appendf(s, ") VALUES (?1");
+    for (size_t i = 1; i < info->n_columns + ARCHIVE_COMMON; i++)
+        sqlite3_str_appendf(s, ", ?%d", (int)i + 1);
+    sqlite3_str_appendf(s, ")");
+    char *text = sqlite3_str_finish(s);
+    sqlite3_stmt *st = NULL;
+    int rc = text && sqlite3_prepare_v2(w->db, text, -1, &st, NULL) == SQLITE_OK ? 0 : archive_fail(w, e),
+        more = 0;
+    while (rc == 0 && (more = sql_next(r, e)) == 1) {
+        if (kept && !archive_is_new(t, sql_result_int(r, 0)))
+            continue;
+        for (size_t i = 0; i < info->n_columns + ARCHIVE_COMMON; i++)
+            archive_bind(st, (int)i + 1, r, i + 1);
+        rc = sqlite3_step(st) == SQLITE_DONE ? 0 : archive_fail(w, e);
+        (void)sqlite3_reset(st);
+        w->rows += rc == 0;
+    }
+    (void)sqlite3_finalize(st);
+    sqlite3_free(text);
+    return rc == 0 && more == 0 ? 0 : -1;
+}
+
+static bool archive_has_time(const struct sql_table_info *t) {
+    for (size_t i = 0; i < t->n_columns; i++)
+        if (t->columns[i].type == RING_TIMESTAMP && strcmp(t->columns[i].name, "timestamp") == 0)
+            return true;
+    return false;
+}
+
+static int archive_add_table(struct archive_writer *w, struct sql *s, const struct sql_table_info *info,
+                             struct err *e) {
+    static const struct sql_query unlimited;
+    bool kept = info->cost != RING_COST_NOW, timed = archive_has_time(info);
+    struct archive_table *t = archive_find(w, info->name);
+    if (!t || archive_make_table(w, info, e) != 0)
+        return t ? -1 : err_set(e, ERR_FAILED, "too many tables for a recording");
+    sqlite3_str *q = sqlite3_str_new(w->db);
+    sqlite3_str_appendf(q, "SELECT %s, rank, host, pid", kept ? "rowid" : "0");
+    for (size_t i = 0; i < info->n_columns; i++)
+        sqlite3_str_appendf(q, ", \"%w\"", info->columns[i].name);
+    sqlite3_str_appendf(q, " FROM %s", info->name);
+    if (kept && timed && !isnan(t->newest))
+        sqlite3_str_appendf(q, " WHERE timestamp > %.6f", t->newest - ARCHIVE_LATE_S);
+    t->newest = info->newest;
+    char *text = sqlite3_str_finish(q);
+    struct sql_result *r = text ? sql_begin(s, text, &unlimited, NULL, NULL, e) : NULL;
+    int rc = r ? archive_copy_rows(w, t, info, kept, r, e) : -1;
+    sql_end(r);
+    sqlite3_free(text);
+    return rc;
+}
+
+int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err *e) {
+    int rc = archive_exec(w, "BEGIN", e);
+    for (size_t i = 0; rc == 0 && i < sql_table_count(s); i++) {
+        struct sql_table_info info;
+        sql_table_info(s, i, &info);
+        if (info.cost != RING_COST_NOW || now)
+            rc = archive_add_table(w, s, &info, e);
+    }
+    if (rc == 0)
+        rc = archive_exec(w, "COMMIT", e);
+    else
+        (void)sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
+uint64_t archive_rows(const struct archive_writer *w) { return w->rows; }
+
+int archive_finish(struct archive_writer *w, struct err *e) {
+    char text[96];
+    if (!w)
+        return 0;
+    (void)snprintf(text, sizeof text, "INSERT INTO probing_recording VALUES ('ended_at', %.6f)",
+                   clock_epoch_s());
+    int rc = archive_exec(w, text, e);
+    if (sqlite3_close(w->db) != SQLITE_OK && rc == 0)
+        rc = err_set(e, ERR_FAILED, "the recording cannot be closed");
+    for (size_t i = 0; i < w->n_tables; i++)
+        free(w->tables[i].marks);
+    free(w);
+    return rc;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recordings: what is written is what the tables hold, to SQLite itself and to a session over the recording; more of it later, once each;
+ * files that were cut, that are something else, that are damaged.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "store/archive.h"
+#include "store/ring_reader.h"
+#include "unit/store_job.h"
+
+#define T0 1700000000.0
+#define ROWS 5000
+
+static char path[] = "/tmp/archive-test-XXXXXX/run.db";
+static struct job job, other;
+
+static int make_jobs(void **state) {
+    (void)state;
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    char *made = mkdtemp(path);
+    *slash = '/';
+    job_make(&job, 4711, 0);
+    job_make(&other, 4712, RING_INT_NULL);
+    job_samples(&job, T0, ROWS);
+    job_samples(&other, T0 + 10, 200);
+    return made ? 0 : -1;
+}
+
+static int remove_jobs(void **state) {
+    (void)state;
+    job_remove(&job);
+    job_remove(&other);
+    (void)unlink(path);
+    *strrchr(path, '/') = '\0';
+    return rmdir(path);
+}
+
+static void write_both(void) {
+    struct err e = {.text = ""};
+    struct job both[2] = {job, other};
+    struct sql *s = job_session(both, 2, NAN);
+    (void)unlink(path);
+    struct archive_writer *w = archive_create(path, &e);
+    if (!w || archive_append(w, s, true, &e) != 0 || archive_append(w, s, true, &e) != 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(archive_rows(w), ROWS + 200 + 2 * 10);
+    assert_int_equal(archive_finish(w, &e), 0);
+    sql_close(s);
+}
+
+/* A session over the recording. */
+static struct sql *open_recording(char *note, size_t cap) {
+    struct err e = {.text = ""};
+    struct sql *s = sql_open(&e);
+    struct archive *a = s ? archive_open(path, &e) : NULL;
+    if (!a)
+        fail_msg("%s", e.text);
+    for (size_t i = 0; i < archive_targets(a); i++) {
+        int fds[64];
+        struct sql_target t = {.pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = RING_ANY_UID};
+        t.n_ring_fds = archive_take_rings(a, i, fds, 64);
+        t.ring_fds = fds;
+        assert_int_equal(sql_add_target(s, &t, &e), 0);
+    }
+    (void)snprintf(note, cap, "%s", archive_note(a));
+    archive_close(a);
+    return s;
+}
+
+static void the_recording_answers_as_the_job_does(void **state) {
+    (void)state;
+    static const char *const queries[] = {
+        "SELECT pid, rank, host, count(*), sum(tid), min(timestamp), max(timestamp) FROM python.samples "
+        "GROUP BY pid ORDER BY pid",
+        "SELECT thread, gil, gc, on_cpu, torn, count(*) FROM python.samples GROUP BY 1, 2, 3, 4, 5 ORDER BY "
+        "1, 2, 3, 4, 5",
+        "SELECT pid, fold(stack_id), count(*) FROM python.samples GROUP BY 1, 2 ORDER BY 1, 2",
+        "SELECT func, file, lineno, kind, pid FROM python.frames ORDER BY frame_id",
+        "SELECT s.pid, f.func, count(*) FROM python.samples s JOIN python.stacks USING (stack_id) JOIN "
+        "python.frames f USING "
+        "(frame_id) GROUP BY 1, 2 ORDER BY 1, 2",
+    };
+    char note[256];
+    write_both();
+    struct job both[2] = {job, other};
+    struct sql *live = job_session(both, 2, NAN), *past = open_recording(note, sizeof note);
+    assert_string_equal(note, "");
+    for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++) {
+        char *rows = job_rows(live, queries[i]);
+        job_expect(past, queries[i], rows);
+        free(rows);
+    }
+    job_expect(past, "SELECT count(*) FROM memory_usage", "0\n");
+    sql_close(live);
+    sql_close(past);
+}
+
+/* One number that SQLite itself finds in the file. */
+static int64_t ask(const char *text) {
+    sqlite3 *db;
+    sqlite3_stmt *st;
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    if (sqlite3_prepare_v2(db, text, -1, &st, NULL) != SQLITE_OK || sqlite3_step(st) != SQLITE_ROW)
+        fail_msg("%s: %s", text, sqlite3_errmsg(db));
+    int64_t n = sqlite3_column_int64(st, 0);
+    (void)sqlite3_finalize(st);
+    (void)sqlite3_close(db);
+    return n;
+}
+
+static void it_is_an_ordinary_database(void **state) {
+    (void)state;
+    write_both();
+    assert_int_equal(ask("SELECT count(*) FROM python_samples"), ROWS + 200);
+    assert_int_equal(
+        ask("SELECT count(*) FROM python_samples WHERE pid = 4712 AND rank IS NULL AND host = 'here'"), 200);
+    /* Stacks of two jobs have different numbers: a join needs no more. */
+    assert_int_equal(ask("SELECT count(*) FROM python_samples JOIN python_stacks USING (stack_id)"),
+                     ROWS + 200);
+    assert_int_equal(ask("SELECT count(*) FROM memory_usage"), 0);
+    assert_int_equal(ask("SELECT count(*) FROM probing_columns WHERE table_name = 'python.samples'"),
+                     RING_SAMPLES_COUNT);
+    assert_int_equal(ask("SELECT value FROM probing_recording WHERE key = 'schema_version'"),
+                     ARCHIVE_SCHEMA_VERSION);
+}
+
+static void what_comes_later_is_added_once(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    struct job j;
+    job_make(&j, 1, 0);
+    struct ring *gc = job_table(&j, &RING_TABLES[RING_GC], 64 * 1024);
+    struct sql *s = job_session(&j, 1, NAN);
+    (void)unlink(path);
+    struct archive_writer *w = archive_create(path, &e);
+    assert_non_null(w);
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < 10; i++) {
+            union ring_value v[RING_GC_COUNT] = {
+                {.f = T0 + round * 10 + i}, {.i = 2}, {.f = 1}, {.i = i}, {.i = round}};
+            assert_int_equal(ring_append(gc, v), 0);
+        }
+        assert_int_equal(ring_flush(gc), 0);
+        assert_int_equal(archive_append(w, s, false, &e), 0);
+        /* What is there may be read at any time. */
+        assert_int_equal(ask("SELECT count(*) FROM python_gc"), 10 * (round + 1));
+        assert_int_equal(archive_rows(w), 10 * (round + 1));
+    }
+    assert_int_equal(archive_finish(w, &e), 0);
+    assert_int_equal(ask("SELECT count(DISTINCT timestamp) FROM python_gc"), 50);
+    ring_close(gc);
+    sql_close(s);
+    job_remove(&j);
+}
+
+static void a_cut_recording_opens_with_what_it_holds(void **state) {
+    (void)state;
+    char note[256];
+    struct stat st;
+    write_both();
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, st.st_size * 6 / 10), 0);
+    struct sql *s = open_recording(note, sizeof note);
+    assert_non_null(strstr(note, "damaged or was cut"));
+    char *rows = job_rows(s, "SELECT count(*) FROM python.samples");
+    assert_in_range(atol(rows), 1, ROWS + 199);
+    free(rows);
+    sql_close(s);
+}
+
+static void refused(const char *why) {
+    struct err e = {.text = ""};
+    struct archive *a = archive_open(path, &e);
+    assert_null(a);
+    if (!strstr(e.text, why))
+        fail_msg("says: %s", e.text);
+    assert_null(strchr(e.text, '\n'));
+}
+
+static void other_files_are_refused_in_a_line(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    sqlite3 *db;
+    (void)unlink(path);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "CREATE TABLE t(a)", NULL, NULL, NULL), SQLITE_OK);
+    (void)sqlite3_close(db);
+    assert_true(archive_is_one(path));
+    refused("no recording of this program");
+    write_both();
+    assert_int_equal(truncate(path, 600), 0);
+    refused("run.db: ");
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fputs("import torch", f);
+    (void)fclose(f);
+    assert_false(archive_is_one(path));
+    refused("run.db: ");
+    assert_null(archive_create(path, &e));
+    assert_non_null(strstr(e.text, "is there already"));
+}
+
+/* Views with the names of tables, columns of other types, texts where numbers should be: nothing is run, nothing is believed. */
+static void a_made_up_recording_harms_nobody(void **state) {
+    (void)state;
+    char note[256];
+    sqlite3 *db;
+    write_both();
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(
+            db,
+            "UPDATE python_samples SET timestamp = 'x', stack_id = -5, tid = 1e300 WHERE pid = 4712;"
+            "DROP TABLE python_stacks; CREATE VIEW python_stacks AS SELECT * FROM python_samples;"
+            "UPDATE probing_columns SET type = 77 WHERE name = 'gil';"
+            "INSERT INTO probing_columns VALUES ('python.samples', 99, 'x\"; DROP', 3, '', '');"
+            "INSERT INTO probing_tables VALUES ('a.b.c', 'x', 'y', 'z', 9, -1), ('', '', '', '', 0, 0)",
+            NULL, NULL, NULL),
+        SQLITE_OK);
+    (void)sqlite3_close(db);
+    struct sql *s = open_recording(note, sizeof note);
+    job_expect(s, "SELECT count(*) FROM python.stacks", "0\n");
+    sql_close(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_recording_answers_as_the_job_does),
+        cmocka_unit_test(it_is_an_ordinary_database),
+        cmocka_unit_test(what_comes_later_is_added_once),
+        cmocka_unit_test(a_cut_recording_opens_with_what_it_holds),
+        cmocka_unit_test(other_files_are_refused_in_a_line),
+        cmocka_unit_test(a_made_up_recording_harms_nobody),
+    };
+    return cmocka_run_group_tests_name("store_archive", tests, make_jobs, remove_jobs);
+}
