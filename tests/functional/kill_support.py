@@ -4,6 +4,7 @@ a step of one's choice. For test_inject_kill.py."""
 
 import json
 import os
+import signal
 import struct
 import subprocess
 
@@ -14,10 +15,12 @@ KINDS = ("poll", "clock_nanosleep", "futex", "epoll", "read", "nanosleep")
 
 WAITING = """
 native = ctypes.CDLL(sys.argv[2])
+native.waiting_take(ctypes.byref(cell), int(sys.argv[4]))
 ready()
 native.waiting_run(ctypes.byref(cell), int(sys.argv[3]))
 """
 
+SIGNAL = signal.SIGRTMIN + 3  # which those that wait in a call count
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -43,6 +46,11 @@ class Victim(Job):
         with open(self.path, "rb") as file:
             return struct.unpack("QQQ", file.read(24))[2]
 
+    def signals(self):
+        """How many arrived whole, the sum of what they carried, how many did not."""
+        with open(self.path, "rb") as file:
+            return struct.unpack("QQQQQQ", file.read(48))[3:]
+
     def settle(self, what):
         """The job goes on, and everything is as it was before."""
         self.goes_on()
@@ -66,7 +74,7 @@ def start_victim(target, tmp_path, build_dir, vectors, kind, number=0):
         file.write(bytes(64))
     waiting = os.path.join(build_dir, "tests", "targets", "waiting.so")
     if kind in KINDS:
-        job = target(COUNTER + WAITING, path, waiting, str(KINDS.index(kind)))
+        job = target(COUNTER + WAITING, path, waiting, str(KINDS.index(kind)), str(int(SIGNAL)))
     elif kind == "registers":
         job = target(COUNTER + VECTORS, path, vectors)
     else:
@@ -103,6 +111,7 @@ class Stepper:
     def __init__(self, build_dir):
         self.path = os.path.join(build_dir, "tests", "tools", "inject_step")
 
-    def __call__(self, victim, agent, when="after", number=0, signal=0, timeout_ms=8000):
+    def __call__(self, victim, agent, when="after", number=0, signal=0, timeout_ms=8000, to_job=0):
         command = [self.path, when, str(number), str(int(signal)), str(victim.pid), agent, str(timeout_ms)]
-        return Injection(subprocess.run(command, capture_output=True, text=True, timeout=60), when)
+        return Injection(subprocess.run(command, capture_output=True, text=True, timeout=60,
+                                        env=dict(os.environ, STEP_TO_JOB=str(int(to_job)))), when)

@@ -82,7 +82,7 @@ def same(running, before):
     running.goes_on()
 
 
-@pytest.mark.timeout(1500 if FULL else 120)
+@pytest.mark.timeout(1500 if FULL else 300)
 @pytest.mark.parametrize("every", [False, True], ids=["one", "all-after-it"])
 @pytest.mark.parametrize("kinds", [MEMORY, FILES, THREADS], ids=["memory", "descriptors", "threads"])
 def test_a_call_of_the_agent_fails(target, tmp_path, build_dir, inject, real_agent, kinds, every):

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import wait_until
 from inject_support import agent, broken_agent, compile_agent, inject, tool, vectors
-from kill_support import KINDS, PAGE, Stepper, start_victim
+from kill_support import KINDS, PAGE, SIGNAL, Stepper, start_victim
 
 __all__ = ["agent", "broken_agent", "compile_agent", "inject", "tool", "vectors"]  # fixtures
 
@@ -103,6 +103,29 @@ def test_asked_to_end_after_every_step(victims, stepper, broken_agent):
         in_time = ask_everywhere(stepper, victim, broken_agent)
         assert in_time > FEWEST_STEPS, f"{victim.kind}: {in_time}"
         assert victim.kind == "python" or victim.pages() == size
+    in_parallel(matrix, victims)
+
+
+@pytest.mark.timeout(300)
+def test_a_signal_for_the_job_at_every_step(target, tmp_path, build_dir, vectors, stepper, broken_agent):
+    """It arrives once, with all that it carries, whether the injector lives or dies at that moment."""
+    victims = [start_victim(target, tmp_path, build_dir, vectors, kind, number)
+               for kind in ("futex", "read", "epoll") for number in range(2)]
+
+    def matrix(victim):
+        ends = signal.SIGKILL if victims.index(victim) % 2 else 0
+        sent = carried = 0
+        for number in range(1, MOST_STEPS):
+            done = stepper(victim, broken_agent, "after", number, ends, to_job=SIGNAL)
+            what = f"{victim.kind}, step {number}: {done.steps}"
+            sent, carried = sent + done.signalled, carried + done.signalled * number
+            wait_until(lambda: victim.signals()[0] >= sent, 20, f"{what}: signal {sent}, {victim.signals()}")
+            assert victim.signals() == (sent, carried, 0), what
+            victim.settle(what)
+            if not done.signalled:
+                assert number > FEWEST_STEPS
+                return
+        raise AssertionError(f"more than {MOST_STEPS} steps")
     in_parallel(matrix, victims)
 
 

@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,9 +19,10 @@
 
 #define WAITING_NS 40000000L
 
-/* Calls made, things that were not as they should be, calls that ended with EINTR. */
+/* Calls made, things that were not as they should be, calls that ended with EINTR; signals that arrived whole, the sum of what
+ * they carried, signals that did not. */
 struct waiting_cell {
-    volatile uint64_t steps, wrong, interrupted;
+    volatile uint64_t steps, wrong, interrupted, signals, carried, broken;
 };
 
 struct waiting_call {
@@ -29,6 +32,9 @@ struct waiting_call {
 
 /* Calls kind 0 to 5 for ever: poll, clock_nanosleep, futex with a time, epoll_wait, read, nanosleep without a remainder. */
 void waiting_run(struct waiting_cell *cell, int kind);
+
+/* Count the signals `sig` in `cell`. */
+void waiting_take(struct waiting_cell *cell, int sig);
 
 static uint64_t waiting_now(void) {
     struct timespec t;
@@ -148,6 +154,28 @@ static void waiting_fill(struct waiting_call *c, int kind, void *memory) {
         *c = (struct waiting_call){SYS_nanosleep, {(long)(intptr_t)&wait, 0}, 0};
         break;
     }
+}
+
+static struct waiting_cell *waiting_signals;
+
+static void waiting_on_signal(int sig, siginfo_t *info, void *context) {
+    struct waiting_cell *cell = waiting_signals;
+    sigset_t now, expected;
+    (void)context;
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &now);
+    (void)sigemptyset(&expected);
+    (void)sigaddset(&expected, sig); /* what the handler asked for, nothing of anybody else's */
+    bool whole = info->si_code == SI_QUEUE && info->si_pid > 0 && info->si_pid != getpid() &&
+                 memcmp(&now, &expected, sizeof(uint64_t)) == 0;
+    cell->signals += whole;
+    cell->broken += !whole;
+    cell->carried += (uint64_t)info->si_value.sival_int;
+}
+
+void waiting_take(struct waiting_cell *cell, int sig) {
+    struct sigaction sa = {.sa_sigaction = waiting_on_signal, .sa_flags = SA_SIGINFO};
+    waiting_signals = cell;
+    (void)sigaction(sig, &sa, NULL);
 }
 
 void waiting_run(struct waiting_cell *cell, int kind) {

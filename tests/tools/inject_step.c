@@ -5,7 +5,8 @@
  * A step is whatever the injector does to the target: a ptrace request, a write to its memory or to its memory file, a
  * signal. The linker's --wrap leads the library's calls through here (mk/test.mk), so the library itself has no such door.
  * `half` lets a write stop in the middle. Step 0 is none. The steps until then, or all, are printed as one line of JSON, each
- * with the time since the first in microseconds; what came of it follows on a line of its own.
+ * with the time since the first in microseconds; what came of it follows on a line of its own. STEP_TO_JOB in the environment
+ * is a signal that the job is sent at that step before.
  *
  * usage: inject_step before|after|half STEP SIGNAL PID AGENT [TIMEOUT_MS]
  */
@@ -31,6 +32,8 @@ enum step_when { STEP_BEFORE, STEP_AFTER, STEP_HALF };
 static struct step_plan {
     enum step_when when;
     int number, signal;
+    int to_job; /* a signal that the job gets then, too, with the number of the step */
+    pid_t pid;
     int done;
     struct {
         char name[32];
@@ -84,6 +87,8 @@ static void step_print(void) {
 
 /* Says what was done so far; a deadly signal leaves no time for it afterwards. */
 static void step_signal(void) {
+    if (step_plan.to_job)
+        (void)sigqueue(step_plan.pid, step_plan.to_job, (union sigval){.sival_int = step_plan.number});
     (void)printf("{\"signalled\":true,");
     step_print();
     (void)fflush(stdout);
@@ -144,6 +149,8 @@ int main(int argc, char **argv) {
     step_plan.when = argv[1][0] == 'b' ? STEP_BEFORE : argv[1][0] == 'a' ? STEP_AFTER : STEP_HALF;
     step_plan.number = atoi(argv[2]);
     step_plan.signal = atoi(argv[3]);
+    step_plan.pid = (pid_t)atoi(argv[4]);
+    step_plan.to_job = getenv("STEP_TO_JOB") ? atoi(getenv("STEP_TO_JOB")) : 0;
     struct inject_request req = {.pid = (pid_t)atoi(argv[4]), .agent_path = argv[5]};
     if (argc > 6)
         req.timeout_ms = (unsigned)atoi(argv[6]);
