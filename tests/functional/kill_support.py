@@ -111,7 +111,11 @@ class Stepper:
     def __init__(self, build_dir):
         self.path = os.path.join(build_dir, "tests", "tools", "inject_step")
 
-    def __call__(self, victim, agent, when="after", number=0, signal=0, timeout_ms=8000, to_job=0):
+    def __call__(self, victim, agent, when="after", number=0, signal=0, timeout_ms=20000, to_job=0):
         command = [self.path, when, str(number), str(int(signal)), str(victim.pid), agent, str(timeout_ms)]
-        return Injection(subprocess.run(command, capture_output=True, text=True, timeout=60,
-                                        env=dict(os.environ, STEP_TO_JOB=str(int(to_job)))), when)
+        env = dict(os.environ, STEP_TO_JOB=str(int(to_job)))
+        for _ in range(20):
+            done = Injection(subprocess.run(command, capture_output=True, text=True, timeout=120, env=env), when)
+            if done.signalled or "try again" not in done.stderr:
+                break  # else the machine was too busy for that step to be come to
+        return done

@@ -59,7 +59,7 @@ def kill_everywhere(stepper, victim, agent_path, when):
     raise AssertionError(f"more than {MOST_STEPS} steps")
 
 
-@pytest.mark.timeout(1500 if FULL else 240)
+@pytest.mark.timeout(1500 if FULL else 600)
 def test_killed_after_every_step(victims, stepper, inject, broken_agent, agent):
     def matrix(victim):
         stepper(victim, broken_agent)
@@ -67,7 +67,7 @@ def test_killed_after_every_step(victims, stepper, inject, broken_agent, agent):
         for when in ("before", "half", "after") if FULL else ("after",):
             mappings, interruptions = kill_everywhere(stepper, victim, broken_agent, when)
             print(f"{victim.kind}, {when}: {mappings} mappings left, {interruptions} calls interrupted")
-        inject(victim.pid, agent).ok()
+        inject(victim.pid, agent, 30000).ok()
         victim.goes_on()
     in_parallel(matrix, victims)
 
@@ -94,7 +94,7 @@ def ask_everywhere(stepper, victim, agent_path):
     raise AssertionError(f"more than {MOST_STEPS} steps")
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_asked_to_end_after_every_step(victims, stepper, broken_agent):
     def matrix(victim):
         stepper(victim, broken_agent)
@@ -106,7 +106,7 @@ def test_asked_to_end_after_every_step(victims, stepper, broken_agent):
     in_parallel(matrix, victims)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_signal_for_the_job_at_every_step(target, tmp_path, build_dir, vectors, stepper, broken_agent):
     """It arrives once, with all that it carries, whether the injector lives or dies at that moment."""
     victims = [start_victim(target, tmp_path, build_dir, vectors, kind, number)
