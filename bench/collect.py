@@ -5,7 +5,7 @@
 usage: bench/collect.py [--build DIR] [--seconds S] [--python PYTHON]
 
 Parts, each with the agent put in by `probing inject` and nobody connected while it is measured:
-  train     examples/train.py (bench/jobs/threads.py where torch is not there): the agent's own account, from `probing status`, of what
+  train     examples/train.py (bench/jobs/sampler_job.py where torch is not there): the agent's own account, from `probing status`, of what
             collecting costs and what sampling does, and the kernel's of its threads
   apart     the same job with PROBING_SAMPLE_RATE=0, so that the kernel's account of the agent's threads is of the collecting alone
   memory    a Python that sleeps: what it has in RAM more than before, rings' files not counted, which no process has mapped
@@ -35,7 +35,7 @@ SLEEPER = "import sys, time\nprint('ready', flush=True)\ntime.sleep(1e6)"
 class Job:
     def __init__(self, command, data_dir, **env):
         self.data_dir = data_dir
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                         env=dict(os.environ, PROBING_DATA_DIR=data_dir, **env))
         if not self.process.stdout.readline():
             raise SystemExit(f"collect: {' '.join(command)} did not start")
@@ -94,7 +94,7 @@ def measure_memory(build, python, data_dir, seconds):
 def job_command(python):
     if subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
         return "examples/train.py", [python, "-u", os.path.join(ROOT, "examples", "train.py")]
-    return "bench/jobs/threads.py", [python, "-u", os.path.join(ROOT, "bench", "jobs", "threads.py"), "10"]
+    return "bench/jobs/sampler_job.py", [python, "-u", os.path.join(ROOT, "bench", "jobs", "sampler_job.py"), "8", "2"]
 
 
 def main():

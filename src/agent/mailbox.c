@@ -156,6 +156,20 @@ void mailbox_end_samples(struct mailbox *m, uint32_t peer) {
     mailbox_changed(m);
 }
 
+int mailbox_configure(struct mailbox *m, const char *key, const char *value, struct err *e) {
+    int k = config_find(key, e);
+    if (k < 0)
+        return -1;
+    if (config_defs[k].at_start)
+        return err_set(e, ERR_USAGE, "%s is taken when an agent starts: set %s for the job",
+                       config_defs[k].key, config_defs[k].env);
+    mailbox_lock(m);
+    int rc = config_set(&m->config, (enum config_key)k, config_defs[k].key, value, e);
+    m->config_changes += rc == 0;
+    mailbox_changed(m);
+    return rc;
+}
+
 void mailbox_set_batch(struct mailbox *m, uint32_t peer, double batch_s) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, peer);

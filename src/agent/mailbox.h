@@ -105,6 +105,8 @@ void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream
                        enum model_sampling mode); /* 0 Hz ends it */
 /* The client wants no more samples: the sampler ends the stream, sends what there is and answers then. 0, or -1: too many. */
 int mailbox_leave(struct mailbox *m, uint32_t peer, uint32_t id);
+/* Set something of the configuration. 0, or -1 with the error: there is no such key, or it does not take that. */
+int mailbox_configure(struct mailbox *m, const char *key, const char *value, struct err *e);
 /* How often samples are sent, in seconds between two batches; 0: the client does not mind. */
 void mailbox_set_batch(struct mailbox *m, uint32_t peer, double batch_s);
 /* From now on samples with native frames, or without; until the stream ends. */

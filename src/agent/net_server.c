@@ -87,6 +87,28 @@ static size_t server_bytes(struct server *s) {
     return n;
 }
 
+/* What is set now. */
+static void server_fill_settings(struct server *s, struct model_status *out) {
+    struct config config;
+    (void)pthread_mutex_lock(&s->mailbox.lock);
+    config = s->mailbox.config;
+    (void)pthread_mutex_unlock(&s->mailbox.lock);
+    out->settings = arena_calloc(&out->arena, CONFIG_KEYS, sizeof *out->settings);
+    for (size_t i = 0; out->settings && i < CONFIG_KEYS; i++) {
+        char value[CONFIG_TEXT_MAX], otherwise[CONFIG_TEXT_MAX];
+        const struct config_def *d = &config_defs[i];
+        config_format(&config, (enum config_key)i, false, value, sizeof value);
+        config_format(&config, (enum config_key)i, true, otherwise, sizeof otherwise);
+        out->settings[out->n_settings++] =
+            (struct model_setting){.key = d->key,
+                                   .unit = d->unit,
+                                   .help = d->help,
+                                   .value = arena_strdup(&out->arena, value),
+                                   .otherwise = arena_strdup(&out->arena, otherwise),
+                                   .given = config.given[i]};
+    }
+}
+
 static void server_fill_status(void *arg, struct model_status *out) {
     struct server *s = arg;
     struct mailbox_status m;
@@ -137,6 +159,7 @@ static void server_fill_status(void *arg, struct model_status *out) {
     out->tables = arena_calloc(&out->arena, m.n_tables, sizeof *out->tables);
     for (size_t i = 0; out->tables && i < m.n_tables; i++)
         out->tables[out->n_tables++] = m.tables[i];
+    server_fill_settings(s, out);
 }
 
 /* ---- the end ---- */

@@ -129,6 +129,14 @@ static enum peer_verdict peer_unsubscribe(struct peer *p, const struct peer_requ
     return peer_answer_ok(p, r->id);
 }
 
+static enum peer_verdict peer_config(struct peer *p, const struct peer_request *r) {
+    struct err e = {0};
+    struct wire_config c;
+    if (wire_get_config(r->m, &c, &e) != 0 || mailbox_configure(p->mailbox, c.key, c.value, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    return peer_answer_ok(p, r->id);
+}
+
 static enum peer_verdict peer_status(struct peer *p, const struct peer_request *r) {
     struct model_status status = {0};
     struct strbuf b;
@@ -154,6 +162,7 @@ static enum peer_verdict (*const peer_methods[WIRE_METHOD_COUNT])(struct peer *,
     [WIRE_HELLO] = peer_hello,         [WIRE_THREADS] = peer_threads,
     [WIRE_SUBSCRIBE] = peer_subscribe, [WIRE_UNSUBSCRIBE] = peer_unsubscribe,
     [WIRE_STATUS] = peer_status,       [WIRE_EJECT] = peer_eject,
+    [WIRE_CONFIG] = peer_config,
 };
 
 static enum peer_verdict peer_dispatch(struct peer *p, const struct peer_request *r) {

@@ -254,6 +254,13 @@ struct model_table {
         newest; /* times of the rows kept, seconds since the epoch; NAN none, or they have no time */
 };
 
+/* Something that can be set. */
+struct model_setting {
+    const char *key, *value, *otherwise; /* "probing.budget", "1", and what it is when nobody sets it */
+    const char *unit, *help;
+    bool given; /* somebody has set it */
+};
+
 /* The agent about itself. */
 struct model_status {
     const char *agent_version;
@@ -301,6 +308,8 @@ struct model_status {
     uint64_t collect_missed;    /* samples that are in no table */
     struct model_table *tables; /* in the arena */
     size_t n_tables;
+    struct model_setting *settings; /* in the arena */
+    size_t n_settings;
     struct arena arena;
 };
 

@@ -65,6 +65,9 @@ void cli_put_help(struct strbuf *out, const struct cli_verb *verb);
 int cli_open_database(const struct cli_options *o, struct session_address *addr, bool no_inject,
                       struct database **out, struct err *e);
 
+/* The socket of an agent that is there; the error says how to have one. */
+int cli_find_agent(struct session_address *addr, struct err *e);
+
 /* What cannot be seen, as a line on stderr, if there is such. */
 void cli_note_database(struct database *d);
 
@@ -90,6 +93,9 @@ int cli_run_tables(const struct cli_options *o, struct session_address *addr, st
 int cli_run_record(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e);
 int cli_run_memory(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e);
+
+int cli_run_config(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e);
 
 struct cli_inject_options {

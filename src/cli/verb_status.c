@@ -105,8 +105,7 @@ static void status_put_text(struct strbuf *out, const struct model_target *t, co
     status_put_tables(out, s);
 }
 
-/* The socket of an agent that is there. */
-static int status_find_agent(struct session_address *addr, struct err *e) {
+int cli_find_agent(struct session_address *addr, struct err *e) {
     int there = target_find_endpoint(addr, e);
     if (there == 0)
         return err_set(e, ERR_ATTACH, "process %d has no agent: 'probing %d inject' puts one there",
@@ -116,7 +115,7 @@ static int status_find_agent(struct session_address *addr, struct err *e) {
 
 int cli_run_status(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e) {
-    if (status_find_agent(addr, e) != 0)
+    if (cli_find_agent(addr, e) != 0)
         return -1;
     struct call *c = call_open(addr, e);
     if (!c)

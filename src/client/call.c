@@ -260,6 +260,12 @@ int call_status(struct call *c, struct model_status *out, struct err *e) {
     return call_wait(c, CALL_STATUS, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
+int call_configure(struct call *c, const struct wire_config *config, struct err *e) {
+    if (session_configure(c->session, config, e) != 0)
+        return call_not_taken(c, e);
+    return call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
+}
+
 int call_eject(struct call *c, struct err *e) {
     if (session_request(c->session, WIRE_EJECT, e) != 0)
         return call_not_taken(c, e);

@@ -45,6 +45,9 @@ int call_details_measured(struct call *c, const struct wire_threads *want, unsig
 /* Samples have native frames. 0, or -1: they are not to be had. */
 int call_set_native(struct call *c, bool native, struct err *e);
 
+/* Set something of the agent's. 0, or -1 with the error. */
+int call_configure(struct call *c, const struct wire_config *config, struct err *e);
+
 /* Tell the agent to leave. 0 when it agreed, or -1. */
 int call_eject(struct call *c, struct err *e);
 

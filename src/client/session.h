@@ -64,6 +64,8 @@ double session_retry_in_s(const struct session *s);
 
 /* Ask; answers come by the handlers. Streams are asked for again after a reconnect. 0 or -1. */
 int session_request(struct session *s, enum wire_method m, struct err *e); /* threads, status, eject */
+/* Set something. The answer comes by on_reply. 0 or -1. */
+int session_configure(struct session *s, const struct wire_config *c, struct err *e);
 /* Ask for the threads with what `want` says (locals, tasks, native frames, which are then named and merged; its mode is the session's), of one thread alone (none when it is
  * not there) or of all (tid 0). The answer comes by on_details, a refusal by on_reply. 0 or -1. */
 int session_ask_details(struct session *s, const struct wire_threads *want, struct err *e);

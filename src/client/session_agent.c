@@ -57,8 +57,8 @@ struct session_agent {
     enum model_sampling sampling;
     bool native_samples; /* wanted, from the next subscription on */
     struct session_native native;
-    double budget_pct; /* 0: no wish */
-    double batch_s;    /* the same */
+    double budget_pct, batch_s; /* 0: no wish */
+    struct wire_config config;  /* what the next request sets */
     struct wire_assembler assembler;
     bool greeted;   /* a hello was answered once: there is an agent */
     unsigned tries; /* since the last hello */
@@ -217,13 +217,14 @@ static struct session_pending *session_find_pending(struct session_agent *s, uin
     return NULL;
 }
 
-static int session_send(struct session_agent *s, uint32_t id, const struct strbuf *message, struct err *e) {
-    if (!s->link || net_link_send(s->link, message) != 0) {
-        struct session_pending *p = session_find_pending(s, id);
-        if (p)
-            p->id = 0;
+static int session_send(struct session_agent *s, uint32_t id, struct strbuf *message, struct err *e) {
+    bool sent = s->link && net_link_send(s->link, message) == 0;
+    struct session_pending *p = sent ? NULL : session_find_pending(s, id);
+    strbuf_fini(message);
+    if (p)
+        p->id = 0;
+    if (!sent)
         return err_set(e, ERR_FAILED, "not connected");
-    }
     session_arm_timeout(s);
     return 0;
 }
@@ -242,11 +243,11 @@ static int session_agent_request(struct session *base, enum wire_method m, struc
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     if (m == WIRE_THREADS)
         (void)wire_put_threads(&b, id, &(struct wire_threads){.mode = s->sampling});
+    else if (m == WIRE_CONFIG)
+        (void)wire_put_config(&b, id, &s->config);
     else
         (void)wire_put_request(&b, id, m);
-    int rc = session_send(s, id, &b, e);
-    strbuf_fini(&b);
-    return rc;
+    return session_send(s, id, &b, e);
 }
 
 static int session_agent_ask_details(struct session *base, const struct wire_threads *wanted, struct err *e) {
@@ -265,9 +266,7 @@ static int session_agent_ask_details(struct session *base, const struct wire_thr
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     (void)wire_put_threads(&b, id, &want);
-    int rc = session_send(s, id, &b, e);
-    strbuf_fini(&b);
-    return rc;
+    return session_send(s, id, &b, e);
 }
 
 static int session_agent_set_native(struct session *base, bool native, struct err *e) {
@@ -294,9 +293,7 @@ static int session_send_stream(struct session_agent *s, enum wire_stream stream,
         (void)wire_put_subscribe(&b, id, &ask);
     else
         (void)wire_put_unsubscribe(&b, id, stream);
-    int rc = session_send(s, id, &b, e);
-    strbuf_fini(&b);
-    return rc;
+    return session_send(s, id, &b, e);
 }
 
 static int session_agent_subscribe(struct session *base, enum wire_stream stream, double rate_hz,
@@ -314,6 +311,10 @@ static void session_agent_set_sampling(struct session *base, enum model_sampling
 
 static void session_agent_set_budget(struct session *base, double budget_pct) {
     session_of(base)->budget_pct = budget_pct;
+}
+
+static void session_agent_set_config(struct session *base, const struct wire_config *c) {
+    session_of(base)->config = *c;
 }
 
 static void session_agent_set_batch(struct session *base, double s) { session_of(base)->batch_s = s; }
@@ -503,7 +504,6 @@ static void session_on_link_open(void *arg) {
     uint32_t id = session_expect(s, WIRE_HELLO, NULL);
     (void)wire_put_hello(&b, id, PROBING_VERSION);
     (void)session_send(s, id, &b, NULL);
-    strbuf_fini(&b);
 }
 
 /* ---- life ---- */
@@ -566,6 +566,7 @@ static const struct source session_agent_source = {
     .ask_details = session_agent_ask_details,
     .set_budget = session_agent_set_budget,
     .set_batch = session_agent_set_batch,
+    .set_config = session_agent_set_config,
     .set_native = session_agent_set_native,
     .subscribe = session_agent_subscribe,
     .unsubscribe = session_agent_unsubscribe,

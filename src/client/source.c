@@ -40,6 +40,13 @@ void session_set_batch(struct session *s, double batch_s) {
         s->source->set_batch(s, batch_s);
 }
 
+int session_configure(struct session *s, const struct wire_config *c, struct err *e) {
+    if (!s->source->set_config)
+        return err_set(e, ERR_FAILED, "there is no agent whose settings could be changed");
+    s->source->set_config(s, c);
+    return s->source->request(s, WIRE_CONFIG, e);
+}
+
 int session_ask_details(struct session *s, const struct wire_threads *want, struct err *e) {
     return s->source->ask_details(s, want, e);
 }

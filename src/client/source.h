@@ -20,7 +20,8 @@ struct source {
     void (*set_sampling)(struct session *s, enum model_sampling mode); /* NULL: there is nothing to choose */
     int (*ask_details)(struct session *s, const struct wire_threads *want, struct err *e);
     void (*set_budget)(struct session *s, double budget_pct);
-    void (*set_batch)(struct session *s, double batch_s); /* NULL: it costs nothing */
+    void (*set_config)(struct session *s, const struct wire_config *c); /* NULL: there is nothing to set */
+    void (*set_batch)(struct session *s, double batch_s);               /* NULL: it costs nothing */
     int (*set_native)(struct session *s, bool native, struct err *e);
     int (*subscribe)(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
     int (*unsubscribe)(struct session *s, enum wire_stream stream, struct err *e);

@@ -221,6 +221,13 @@ static const struct field field_table_rows[] = {
 };
 TABLE(FIELD_TABLES, struct model_table, "tables", field_table_rows);
 
+static const struct field field_setting_rows[] = {
+    F(struct model_setting, given, "given"),         F(struct model_setting, key, "key"),
+    F(struct model_setting, value, "value"),         F(struct model_setting, unit, "unit"),
+    F(struct model_setting, otherwise, "otherwise"), F(struct model_setting, help, "help"),
+};
+TABLE(FIELD_SETTINGS, struct model_setting, "settings", field_setting_rows);
+
 /* ---- errors ---- */
 
 int field_fail(struct err *e, const char *table, const char *key) {

@@ -63,23 +63,50 @@ int wire_get_target(const struct wire_message *m, struct model_target *out, stru
 }
 
 int wire_get_status(const struct wire_message *m, struct model_status *out, struct err *e) {
-    static const char *const keys[] = {"strings", "tables"};
-    struct codec_cursor part[2];
+    static const char *const keys[] = {"strings", "tables", "settings"};
+    struct codec_cursor part[3];
     struct field_strings strings;
-    void *tables = NULL;
+    void *tables = NULL, *settings = NULL;
     *out = (struct model_status){0};
     arena_init(&out->arena, GET_MAX_SMALL);
     if (get_expect(m, m->type == WIRE_RESPONSE && m->body.at, "status", e) != 0)
         return -1;
     if (field_read_pairs(m->body, &FIELD_STATUS, out, &out->arena, e) != 0)
         return -1;
-    if (codec_find(m->body, keys, 2, part) != 0)
+    if (codec_find(m->body, keys, 3, part) != 0)
         return field_fail(e, "status", "tables");
     int rc = field_read_strings(part[0], &strings, &out->arena, e);
     if (rc == 0)
         rc = field_read_columns(part[1], &FIELD_TABLES, &strings, &out->arena, &tables, &out->n_tables, e);
+    if (rc == 0)
+        rc = field_read_columns(part[2], &FIELD_SETTINGS, &strings, &out->arena, &settings, &out->n_settings,
+                                e);
     out->tables = tables;
+    out->settings = settings;
     return rc;
+}
+
+/* A string of at most cap - 1 bytes, without NULs. 0 or -1. */
+static int get_text(struct codec_cursor value, char *buf, size_t cap) {
+    struct codec_token t;
+    if (!value.at || codec_read(&value, &t) != 0 || t.type != CODEC_STR || t.count >= cap ||
+        memchr(t.bytes, 0, t.count))
+        return -1;
+    memcpy(buf, t.bytes, t.count);
+    buf[t.count] = '\0';
+    return 0;
+}
+
+int wire_get_config(const struct wire_message *m, struct wire_config *out, struct err *e) {
+    static const char *const keys[] = {"key", "value"};
+    struct codec_cursor value[2] = {{.at = NULL}};
+    *out = (struct wire_config){.key = ""};
+    if (get_expect(m, wire_message_method(m) == WIRE_CONFIG, "wish to set something", e) != 0)
+        return -1;
+    if (!m->body.at || codec_find(m->body, keys, 2, value) != 0 ||
+        get_text(value[0], out->key, sizeof out->key) != 0)
+        return field_fail(e, "config", "key");
+    return get_text(value[1], out->value, sizeof out->value) == 0 ? 0 : field_fail(e, "config", "value");
 }
 
 /* The mode; what is missing or not known is exact. */

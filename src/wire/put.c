@@ -55,6 +55,16 @@ int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m) {
     return put_done(out);
 }
 
+int wire_put_config(struct strbuf *out, uint32_t id, const struct wire_config *c) {
+    put_request_head(out, id, WIRE_CONFIG);
+    codec_write_map(out, 2);
+    codec_write_str(out, "key");
+    codec_write_str(out, c->key);
+    codec_write_str(out, "value");
+    codec_write_str(out, c->value);
+    return put_done(out);
+}
+
 static void put_mode(struct strbuf *out, enum model_sampling mode) {
     if (mode == MODEL_SAMPLING_EXACT)
         return;
@@ -177,12 +187,15 @@ int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *
     if (intern_init(&strings) != 0)
         return -1;
     field_intern_columns(&FIELD_TABLES, s->tables, s->n_tables, &strings);
+    field_intern_columns(&FIELD_SETTINGS, s->settings, s->n_settings, &strings);
     put_response_head(out, id);
-    codec_write_map(out, FIELD_STATUS.n + 2);
+    codec_write_map(out, FIELD_STATUS.n + 3);
     field_write_pairs(out, &FIELD_STATUS, s);
     put_strings(out, &strings);
     codec_write_str(out, "tables");
     field_write_columns(out, &FIELD_TABLES, s->tables, s->n_tables, &strings, 0);
+    codec_write_str(out, "settings");
+    field_write_columns(out, &FIELD_SETTINGS, s->settings, s->n_settings, &strings, 0);
     bool failed = strings.failed;
     intern_fini(&strings);
     return failed ? -1 : put_done(out);

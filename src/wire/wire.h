@@ -35,7 +35,8 @@
     X(WIRE_SUBSCRIBE, "subscribe", "start a stream at a rate: 'threads' or 'samples'")                       \
     X(WIRE_UNSUBSCRIBE, "unsubscribe", "end a stream")                                                       \
     X(WIRE_STATUS, "status", "the agent about itself: cost, counters, clients")                              \
-    X(WIRE_EJECT, "eject", "end the agent: threads, socket and hooks go, the code stays parked")
+    X(WIRE_EJECT, "eject", "end the agent: threads, socket and hooks go, the code stays parked")             \
+    X(WIRE_CONFIG, "config", "set 'key' to 'value', at once; what is set now is part of status")
 
 /* Notifications. */
 #define WIRE_NOTIFICATIONS(X)                                                                                \
@@ -95,6 +96,12 @@ struct wire_subscribe {
     double batch_s;           /* samples: seconds between two batches; 0: as the agent has it */
 };
 
+/* What `config` sets: text, as a person writes it (base/config.h). */
+struct wire_config {
+    char key[64], value[256];
+};
+
+int wire_put_config(struct strbuf *out, uint32_t id, const struct wire_config *c);
 int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version);
 int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m); /* a method without params */
 int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads *t);
@@ -154,6 +161,7 @@ int wire_get_status(const struct wire_message *m, struct model_status *out, stru
 int wire_get_threads(const struct wire_message *m, struct wire_threads *out, struct err *e);
 int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out, struct err *e);
 int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, struct err *e);
+int wire_get_config(const struct wire_message *m, struct wire_config *out, struct err *e);
 int wire_get_bye(const struct wire_message *m, char *reason, size_t cap);
 
 /* Puts chunks together; other messages may come in between, a second chunked one may not. */

@@ -238,3 +238,31 @@ def test_clients_and_tables_share_what_is_seen(job, data_dir):  # noqa: F811
         client.call("unsubscribe", {"stream": "samples"})
     after = wait_until(lambda: [r for r in ring_file.read(folder, "probing.status") if r["rate_hz"] == 20][-1:], 30, "the rate to fall")
     assert after
+
+
+def test_what_is_set_is_done_at_once(job, data_dir, probing):  # noqa: F811
+    j = job(env=ALWAYS)
+    j.start()
+    folder = begun(j, data_dir)
+
+    def config(*words, status=0):
+        done = probing("-t", str(j.pid), "config", *words)
+        assert done.status == status, done
+        return done
+
+    assert config("probing.sample_rate").stdout == "20\n"
+    listed = {c["key"]: c for c in config("--json").json()["config"]}
+    assert listed["probing.max_memory"] == dict(listed["probing.max_memory"], value="2M", default="32M", set=True)
+    assert config("sample_rate=50Hz").stdout == "50\n"
+    wait_until(lambda: ring_file.read(folder, "probing.status")[-1]["rate_hz"] == 50, 30, "the new rate")
+    assert config("probing.sample_rate=0").stdout == "0\n"
+    wait_until(lambda: ring_file.read(folder, "probing.status")[-1]["rate_hz"] == 0, 30, "the end of looks")
+    samples = len(ring_file.read(folder, "python.samples"))
+    assert config("max_memory=0").stdout == "0B\n"
+    wait_until(lambda: not os.path.exists(folder), 30, "the tables to go")
+    assert config("max_memory=3MB").stdout == "3M\n"
+    wait_until(lambda: folder_of(data_dir, j.pid) and samples, 30, "tables again")
+    for words, said in (("max_memroy=1G", "did you mean probing.max_memory?"), ("budget=200%", "from 0.01 to 100"),
+                        ("gentle=perhaps", "takes on or off"), ("data_dir=/tmp", "PROBING_DATA_DIR")):
+        refused = config(words, status=2)
+        assert said in refused.stderr and refused.stdout == "" and refused.stderr.count("\n") == 1

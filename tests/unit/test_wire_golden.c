@@ -99,6 +99,10 @@ static int put_target(struct strbuf *b) {
     return wire_put_target(b, 1, &t);
 }
 
+static int put_config(struct strbuf *b) {
+    return wire_put_config(b, 9, &(struct wire_config){.key = "probing.budget", .value = "0.5%"});
+}
+
 static int put_status(struct strbuf *b) {
     struct model_table tables[] = {
         {.name = "python.samples", .rows = 40, .bytes = 65536, .oldest = 1700000000, .newest = 1700000002.5},
@@ -174,6 +178,7 @@ static const struct golden {
     {"bye", put_bye},
     {"target", put_target},
     {"status", put_status},
+    {"config", put_config},
     {"snapshot", put_snapshot},
     {"threads_notify", put_threads_notify},
     {"samples", put_samples},

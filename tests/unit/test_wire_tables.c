@@ -53,9 +53,54 @@ static void status_has_tables(void **state) {
     }
 }
 
+static void settings_travel(void **state) {
+    struct model_setting settings[] = {
+        {.key = "probing.a", .value = "1", .otherwise = "2", .unit = "%", .help = "what", .given = true},
+        {.key = "probing.b", .value = ""}};
+    struct model_status out, in = {.settings = settings, .n_settings = 2};
+    const struct wire_config wish = {.key = "probing.a", .value = "64MB"};
+    struct wire_config got;
+    struct strbuf b;
+    struct err e;
+    (void)state;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_status(&b, 1, &in), 0);
+    struct wire_message *m = parse(&b);
+    assert_int_equal(wire_get_status(m, &out, &e), 0);
+    assert_int_equal(out.n_settings, 2);
+    assert_string_equal(out.settings[0].key, "probing.a");
+    assert_string_equal(out.settings[0].otherwise, "2");
+    assert_true(out.settings[0].given && !out.settings[1].given && !out.settings[1].help);
+    assert_string_equal(out.settings[1].value, "");
+    assert_int_equal(wire_get_config(m, &got, &e), -1); /* it is another message */
+    model_status_fini(&out);
+    wire_message_free(m);
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_config(&b, 2, &wish), 0);
+    m = parse(&b);
+    assert_int_equal(wire_get_config(m, &got, &e), 0);
+    assert_string_equal(got.key, wish.key);
+    assert_string_equal(got.value, wish.value);
+    wire_message_free(m);
+    /* Without a key, with a text that does not fit, with a NUL in it. */
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_request(&b, 3, WIRE_CONFIG), 0);
+    m = parse(&b);
+    assert_int_equal(wire_get_config(m, &got, &e), -1);
+    wire_message_free(m);
+    static const char nul[] = "\x94\x00\x01\xa6"
+                              "config\x82\xa3key\xa2"
+                              "a\0\xa5value\xa1x";
+    m = wire_parse(nul, sizeof nul - 1, &e);
+    assert_non_null(m);
+    assert_int_equal(wire_get_config(m, &got, &e), -1);
+    wire_message_free(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(status_has_tables),
+        cmocka_unit_test(settings_travel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
