@@ -185,7 +185,7 @@ static void check_folded_names(void **state) {
 static void check_formats(void **state) {
     (void)state;
     struct err e = {0};
-    assert_string_equal(export_format_names(), "json|folded|txt");
+    assert_string_equal(export_format_names(), "json|ndjson|csv|sqlite|folded|txt");
     assert_string_equal(export_find("folded", &e)->name, "folded");
     assert_null(export_find("jsom", &e));
     assert_int_equal(e.code, ERR_USAGE);
