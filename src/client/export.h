@@ -74,7 +74,7 @@ extern const struct export_format export_formats[];
 /* The row, or NULL with ERR_USAGE and a suggestion. */
 const struct export_format *export_find(const char *name, struct err *e);
 
-/* "json|folded|txt" for help; owned by the call's static buffer. */
+/* "json|ndjson|.." for help; owned by the call's static buffer. */
 const char *export_format_names(void);
 
 /* Unit by name ("samples", "us"). 0, or -1 with ERR_USAGE. */
