@@ -76,6 +76,7 @@ static void record_open(struct record *r) {
         return;
     }
     record_owner(&owner, host, sizeof host);
+    r->facts = (struct record_facts){.told = false};
     r->set = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &owner, r->config.data_dir, record_limit(r), &e);
     (void)snprintf(r->note, sizeof r->note, "%s", r->set ? ring_set_note(r->set) : e.text);
     if (r->set)
@@ -195,6 +196,7 @@ void record_second(struct record *r, const struct profile *p, const struct recor
     double now = clock_epoch_s();
     if (!r->set)
         return;
+    record_facts(r, view->python, now_ns, now);
     record_process(r, now_ns, now);
     record_threads(r, p, now_ns, now);
     record_status(r, view, now_ns, now);

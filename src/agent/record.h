@@ -38,6 +38,14 @@ struct record_ids {
     uint64_t stack_rows, frame_rows; /* written before this epoch */
 };
 
+/* What the table of facts says now. */
+struct record_facts {
+    bool told;       /* those that do not change */
+    char python[64]; /* "": no interpreter, or one that is not known */
+    char torch[64];  /* "" not seen */
+    uint64_t torch_due_ns, torch_every_ns;
+};
+
 struct record {
     struct ring_set *set; /* NULL: not begun, or not possible */
     bool begun;
@@ -51,6 +59,7 @@ struct record {
     uint64_t missed; /* samples that were gone before they were taken, or whose stack could not be written */
     size_t thread_guess;
     struct collect collect;
+    struct record_facts facts;
     uint64_t cost_ns; /* CPU time of all this so far */
     struct cost_meter meter;
     double cost_pct; /* of a core, over the last seconds; NAN unknown */
@@ -62,6 +71,7 @@ struct record_view {
     uint64_t samples, torn, dropped;
     int64_t rss_bytes, clients;
     uint64_t cpu_ns;
+    const char *python; /* version of the interpreter; NULL: there is none */
 };
 
 void record_init(struct record *r, const struct config *config);
@@ -107,6 +117,7 @@ void record_epoch(struct record *r, const struct profile *p);
 /* Are definitions of this epoch gone from their tables? */
 bool record_outgrown(const struct record *r);
 
+void record_facts(struct record *r, const char *python, uint64_t now_ns, double timestamp);
 void record_process(struct record *r, uint64_t now_ns, double timestamp);
 void record_threads(struct record *r, const struct profile *p, uint64_t now_ns, double timestamp);
 void record_status(struct record *r, const struct record_view *view, uint64_t now_ns, double timestamp);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/rows.h"
+#include "store/ring_tables.h"
 
 #define PAST_MEMORY ((size_t)512 * 1024 * 1024)
 #define PAST_QUERY_S 60.0
@@ -45,6 +46,31 @@ static int past_take_process(struct past *p, const struct rows *r) {
         p->process.rss_bytes = past_int(r, 0, 1, MODEL_UNKNOWN);
         p->process.n_threads = past_int(r, 0, 2, MODEL_UNKNOWN);
     }
+    return 0;
+}
+
+/* Rows in the order of their times: what comes later counts. */
+static int past_take_facts(struct past *p, const struct rows *r) {
+    const struct {
+        const char *key, **value;
+    } known[] = {{RING_FACT_CMD, &p->cmdline},
+                 {RING_FACT_EXE, &p->exe},
+                 {RING_FACT_PYTHON, &p->python},
+                 {RING_FACT_TORCH, &p->torch},
+                 {RING_FACT_AGENT, &p->agent}};
+    for (size_t i = 0; i < r->n; i++) {
+        const struct rows_cell *key = rows_at(r, i, 0);
+        bool is_known = rows_at(r, i, 1)->kind == SQL_TEXT;
+        for (size_t k = 0; key->kind == SQL_TEXT && is_known && k < sizeof known / sizeof known[0]; k++)
+            if (strcmp(key->s, known[k].key) == 0)
+                *known[k].value = past_text(p, r, i, 1);
+        if (key->kind == SQL_TEXT && strcmp(key->s, RING_FACT_PYTHON) == 0)
+            p->finalized = !is_known;
+        if (key->kind == SQL_TEXT && strcmp(key->s, RING_FACT_STARTED_AT) == 0)
+            p->started_at = past_real(r, i, 2);
+    }
+    if (p->seen_until > p->started_at)
+        p->process.uptime_s = p->seen_until - p->started_at;
     return 0;
 }
 
@@ -145,6 +171,7 @@ static const struct {
     {"SELECT cpu_pct, rss_bytes, threads, max(timestamp) FROM system.process_history WHERE timestamp > now() "
      "- " PAST_TEXT_RECENT,
      past_take_process},
+    {"SELECT key, value, CAST(value AS REAL) FROM probing.facts ORDER BY timestamp", past_take_facts},
     {"SELECT frame_id, func, file, lineno, kind FROM python.frames GROUP BY frame_id ORDER BY frame_id",
      past_take_frames},
     {"SELECT stack_id, parent_id, frame_id FROM python.stacks GROUP BY stack_id ORDER BY stack_id",
@@ -220,6 +247,7 @@ int past_load(struct past *out, struct database *d, struct err *e) {
                          .seen_until = sql_newest(database_sql(d)),
                          .from = NAN,
                          .period_us = NAN,
+                         .started_at = NAN,
                          .process = {.cpu_pct = NAN,
                                      .uptime_s = NAN,
                                      .rss_bytes = MODEL_UNKNOWN,

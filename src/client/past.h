@@ -8,6 +8,7 @@
 #ifndef CLIENT_PAST_H
 #define CLIENT_PAST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -29,6 +30,9 @@ struct past {
     double from;       /* time of the first sample of the window; NAN none */
     double period_us;  /* mean time between two looks at a thread */
     struct model_process process;
+    const char *cmdline, *exe, *python, *torch, *agent; /* NULL unknown */
+    bool finalized;                                     /* its interpreter had ended before it did */
+    double started_at;                                  /* NAN unknown */
     struct past_thread *threads;
     size_t n_threads;
     struct model_frame_def *frames; /* in the order of their ids, each once; so stacks */

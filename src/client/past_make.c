@@ -145,7 +145,8 @@ static const char *past_describe(const struct past *p, const char *why, struct a
     struct tm tm;
     if (p->seen_until > 0 && p->seen_until < PAST_TIME_MAX && gmtime_r(&t, &tm))
         (void)strftime(at, sizeof at, "%Y-%m-%d %H:%M:%SZ", &tm);
-    (void)snprintf(text, sizeof text, "last seen %s; %s", at, why);
+    (void)snprintf(text, sizeof text, "last seen %s; %s%s", at, why,
+                   p->finalized ? "; its interpreter had ended by then" : "");
     return arena_strdup(a, text);
 }
 
@@ -154,12 +155,17 @@ int past_make_target(const struct past *p, const char *why, struct model_target 
         (struct model_target){.pid = p->pid,
                               .uid = MODEL_UNKNOWN,
                               .rank = p->rank,
-                              .started_at = NAN,
+                              .started_at = p->started_at,
                               .mode = MODEL_MODE_RECORDED,
                               .seen_until = p->seen_until,
                               .seen_s = p->n_samples ? p->samples[p->n_samples - 1].timestamp - p->from : 0};
     arena_init(&out->arena, PAST_SNAPSHOT_MEMORY);
     out->host = arena_strdup(&out->arena, p->host);
+    out->cmdline = arena_strdup(&out->arena, p->cmdline);
+    out->exe = arena_strdup(&out->arena, p->exe);
+    out->python = arena_strdup(&out->arena, p->python);
+    out->torch = arena_strdup(&out->arena, p->torch);
+    out->agent_version = arena_strdup(&out->arena, p->agent);
     out->mode_reason = past_describe(p, why, &out->arena);
     return out->arena.failed ? -1 : 0;
 }

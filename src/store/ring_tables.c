@@ -124,6 +124,16 @@ static const struct ring_column_def ring_status[] = {
 };
 _Static_assert(sizeof ring_status / sizeof ring_status[0] == RING_STATUS_COUNT + 1, "columns of status");
 
+static const struct ring_column_def ring_facts[] = {
+    RING_TIME,
+    {"key", RING_TEXT, NULL,
+     "cmd, exe, started_at (seconds since the epoch), agent, python, torch (versions)", NULL},
+    {"value", RING_TEXT, NULL, "what it is; NULL: it is so no longer, as python's when it was finalised",
+     NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_facts / sizeof ring_facts[0] == RING_FACTS_COUNT + 1, "columns of facts");
+
 /* ---- made when they are read ---- */
 
 static const struct ring_column_def ring_backtrace[] = {
@@ -200,6 +210,8 @@ const struct ring_table_def RING_TABLES[RING_TABLE_COUNT] = {
     [RING_GC] = {"python.gc", NULL, "a garbage collection", RING_COST_ALWAYS, 3, 24 * RING_HOURS, 0, ring_gc},
     [RING_STATUS] = {"probing.status", NULL, "the agent about itself, once a second", RING_COST_ALWAYS, 3,
                      24 * RING_HOURS, 0, ring_status},
+    [RING_FACTS] = {"probing.facts", NULL, "something that the process is, since it is known",
+                    RING_COST_ALWAYS, 1, 0, 60, ring_facts},
     [RING_BACKTRACE] = {"python.backtrace", NULL, "a frame of a thread, now", RING_COST_NOW, 0, 0, 0,
                         ring_backtrace},
     [RING_THREADS] = {"python.threads", NULL, "a Python thread, now", RING_COST_NOW, 0, 0, 0, ring_threads},

@@ -20,6 +20,7 @@ enum ring_table {
     RING_MEMORY,
     RING_GC,
     RING_STATUS,
+    RING_FACTS,
     RING_TABLE_KEPT, /* so many have a ring */
     /* made when they are read */
     RING_BACKTRACE = RING_TABLE_KEPT,
@@ -131,6 +132,21 @@ enum ring_status_column {
     RING_STATUS_CLIENTS,
     RING_STATUS_COUNT
 };
+
+enum ring_facts_column {
+    RING_FACTS_TIMESTAMP = 0,
+    RING_FACTS_KEY, /* RING_FACT_... */
+    RING_FACTS_VALUE,
+    RING_FACTS_COUNT
+};
+
+/* Keys of probing.facts. The newest row of a key is what is true; without a value: no longer. */
+#define RING_FACT_CMD "cmd"
+#define RING_FACT_EXE "exe"
+#define RING_FACT_STARTED_AT "started_at"
+#define RING_FACT_AGENT "agent"
+#define RING_FACT_PYTHON "python"
+#define RING_FACT_TORCH "torch"
 
 /* Value of a state column for the kernel's letter; -1 unknown. */
 int ring_state_label(char state);

@@ -16,7 +16,7 @@ from conftest import wait_until
 
 ALWAYS = {"PROBING_SAMPLE_RATE": "20", "PROBING_MAX_MEMORY": "2MB"}
 KEPT = {"python.samples", "python.stacks", "python.frames", "python.memory", "python.gc", "system.process_history",
-        "system.threads_history", "probing.status"}
+        "system.threads_history", "probing.status", "probing.facts"}
 
 
 def folder_of(data_dir, pid):
@@ -72,6 +72,12 @@ def test_what_is_written(job, data_dir):  # noqa: F811
     threads = [t for t in ring_file.read(folder, "system.threads_history") if t["timestamp"] == process["timestamp"]]
     assert {t["tid"]: t["name"] for t in threads} == names  # the agent's own are not the job's
     assert {t["name"]: t["state"] for t in threads}["waiter"] == "S"
+    facts = {row["key"]: row["value"] for row in ring_file.read(folder, "probing.facts")}
+    with open(f"/proc/{j.pid}/cmdline", encoding="utf-8") as f:
+        assert facts["cmd"] == f.read().rstrip("\0").replace("\0", " ")
+    assert facts["exe"] == os.readlink(f"/proc/{j.pid}/exe") and facts["agent"] and "torch" not in facts
+    assert facts["python"].split(".")[:2] == [str(n) for n in j.do("list(sys.version_info[:2])")]
+    assert abs(float(facts["started_at"]) - before) < 600
     own = ring_file.read(folder, "probing.status")[-1]
     assert own["rate_hz"] == 20 and own["samples"] > 0 and own["clients"] == 0
 

@@ -210,6 +210,67 @@ static void what_is_gone_is_noticed(void **state) {
     free(ids);
 }
 
+struct facts {
+    char text[2048];
+};
+
+static void note_fact(const struct ring_block *b, uint32_t row, void *arg) {
+    struct facts *f = arg;
+    struct ring_cell key, value;
+    size_t used = strlen(f->text);
+    ring_block_get(b, RING_FACTS_KEY, row, &key);
+    ring_block_get(b, RING_FACTS_VALUE, row, &value);
+    assert_int_equal(key.kind, RING_CELL_TEXT);
+    if (value.kind == RING_CELL_TEXT)
+        (void)snprintf(f->text + used, sizeof f->text - used, "%.*s=%.*s\n", (int)key.len, key.s,
+                       (int)value.len, value.s);
+    else
+        (void)snprintf(f->text + used, sizeof f->text - used, "%.*s is gone\n", (int)key.len, key.s);
+}
+
+/* Each once, and again when it changes. */
+static void facts_are_told_once(void **state) {
+    struct profile p;
+    struct record r;
+    struct record_view view = {.overhead_pct = NAN, .us_per_sample = NAN};
+    struct facts facts = {.text = ""};
+    const char *const python[] = {NULL, "3.11.2", "3.11.2", NULL, NULL, "3.12.0"};
+    char exe[1024], line[1100];
+    (void)state;
+    assert_int_equal(profile_init(&p, ignore_flush, NULL), 0);
+    record_init(&r, &config);
+    record_begin(&r);
+    for (size_t i = 0; i < sizeof python / sizeof python[0]; i++) {
+        view.python = python[i];
+        record_second(&r, &p, &view);
+    }
+    make_all_due(&r);
+    (void)each_row(&r, RING_FACTS, note_fact, &facts);
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    assert_true(n > 0);
+    exe[n] = '\0';
+    (void)snprintf(line, sizeof line, "exe=%s\n", exe);
+    assert_non_null(strstr(facts.text, line));
+    assert_ptr_equal(strstr(facts.text, "cmd="), facts.text);
+    assert_non_null(strstr(facts.text, "\nstarted_at=1"));
+    assert_non_null(strstr(facts.text, "\nagent="));
+    const char *changes = strstr(facts.text, "\npython=");
+    assert_non_null(changes);
+    assert_string_equal(changes, "\npython=3.11.2\npython is gone\npython=3.12.0\n");
+    /* Tables that begin anew know it too. */
+    struct config more = config;
+    assert_int_equal(config_set(&more, CONFIG_MAX_MEMORY, "", "5M", NULL), 0);
+    record_configure(&r, &more);
+    record_second(&r, &p, &view);
+    make_all_due(&r);
+    facts.text[0] = '\0';
+    (void)each_row(&r, RING_FACTS, note_fact, &facts);
+    assert_non_null(strstr(facts.text, line));
+    assert_non_null(strstr(facts.text, "\npython=3.12.0\n"));
+    record_end(&r, true);
+    profile_fini(&p);
+}
+
 static void once_a_second(void **state) {
     struct profile p;
     struct record r;
@@ -253,6 +314,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_unique_over_epochs),
         cmocka_unit_test(what_is_gone_is_noticed),
+        cmocka_unit_test(facts_are_told_once),
         cmocka_unit_test(once_a_second),
     };
     return cmocka_run_group_tests(tests, make_base, remove_base);

@@ -47,10 +47,34 @@ static void put_threads(double at, const char *name, int64_t tid, int state) {
     assert_int_equal(ring_flush(r), 0);
 }
 
+static void put_fact(struct ring *r, double at, const char *key, const char *value) {
+    union ring_value v[RING_FACTS_COUNT];
+    v[RING_FACTS_TIMESTAMP].f = at;
+    v[RING_FACTS_KEY].s = key;
+    v[RING_FACTS_VALUE].s = value;
+    assert_int_equal(ring_append(r, v), 0);
+    assert_int_equal(ring_flush(r), 0);
+}
+
+static void put_facts(void) {
+    struct ring *r = job_table(&job, &RING_TABLES[RING_FACTS], 64 * 1024);
+    put_fact(r, T0, RING_FACT_CMD, "python train.py --lr 1");
+    put_fact(r, T0, RING_FACT_EXE, "/usr/bin/python3");
+    put_fact(r, T0, RING_FACT_STARTED_AT, "1699999990.500");
+    put_fact(r, T0, RING_FACT_AGENT, "9.8.7");
+    put_fact(r, T0 + 1, RING_FACT_PYTHON, "3.10.0");
+    put_fact(r, T0 + 2, RING_FACT_PYTHON, NULL);
+    put_fact(r, T0 + 3, RING_FACT_PYTHON, "3.11.2");
+    put_fact(r, T0 + 4, "of a later release", "1");
+    put_fact(r, LAST - 1, RING_FACT_PYTHON, NULL);
+    ring_close(r);
+}
+
 static int make_job(void **state) {
     (void)state;
     job_make(&job, 100, 2);
     job_samples(&job, T0, SAMPLES);
+    put_facts();
     put_threads(LAST - 20, "gone", 105, 1);
     put_threads(LAST - 0.5, "python", 100, 0);
     put_threads(LAST - 0.5, "native", 104, 1);
@@ -84,9 +108,15 @@ static void the_target_says_that_it_is_past(void **state) {
     assert_int_equal(t->rank, 2);
     assert_string_equal(t->host, "here");
     assert_true(fabs(t->seen_until - LAST) < 1e-3);
-    assert_string_equal(
-        t->mode_reason,
-        "last seen 2023-11-14 22:15:19Z; how it ended is not known: it is gone without a trace");
+    assert_string_equal(t->mode_reason, "last seen 2023-11-14 22:15:19Z; how it ended is not known: it is "
+                                        "gone without a trace; its interpreter had "
+                                        "ended by then");
+    assert_string_equal(t->cmdline, "python train.py --lr 1");
+    assert_string_equal(t->exe, "/usr/bin/python3");
+    assert_string_equal(t->python, "3.11.2");
+    assert_null(t->torch);
+    assert_string_equal(t->agent_version, "9.8.7");
+    assert_true(fabs(t->started_at - 1699999990.5) < 1e-6);
     call_close(c);
 }
 

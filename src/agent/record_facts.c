@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record_facts: what the process is, for those who look at its tables when it is gone; see record.h. A fact is written when it becomes known, and
+ * when it changes; without a value when it is true no longer. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/record.h"
+#include "base/clock.h"
+#include "base/procfs.h"
+#include "base/strbuf.h"
+#include "pystack/pystack.h"
+#include "version.h"
+
+#define RECORD_CMDLINE ((size_t)64 * 1024)
+/* Between two looks for a torch, which may be imported late: each reads the list of what is mapped. */
+#define RECORD_TORCH_NS (4 * CLOCK_NS_PER_S)
+#define RECORD_TORCH_MAX_NS (64 * CLOCK_NS_PER_S)
+
+static void record_fact(struct record *r, double timestamp, const char *key, const char *value) {
+    union ring_value v[RING_FACTS_COUNT];
+    v[RING_FACTS_TIMESTAMP].f = timestamp;
+    v[RING_FACTS_KEY].s = key;
+    v[RING_FACTS_VALUE].s = value;
+    record_append(r, RING_FACTS, v);
+}
+
+/* What does not change. */
+static void record_process_facts(struct record *r, double timestamp) {
+    char text[4096];
+    struct strbuf cmdline;
+    double started = procfs_started_at(0);
+    strbuf_init(&cmdline, RECORD_CMDLINE);
+    if (procfs_read_cmdline(0, &cmdline) == 0 && strbuf_str(&cmdline)[0])
+        record_fact(r, timestamp, RING_FACT_CMD, strbuf_str(&cmdline));
+    strbuf_fini(&cmdline);
+    if (procfs_read_exe(0, text, sizeof text) == 0)
+        record_fact(r, timestamp, RING_FACT_EXE, text);
+    if (isfinite(started)) {
+        (void)snprintf(text, sizeof text, "%.3f", started);
+        record_fact(r, timestamp, RING_FACT_STARTED_AT, text);
+    }
+    record_fact(r, timestamp, RING_FACT_AGENT, PROBING_VERSION);
+}
+
+void record_facts(struct record *r, const char *python, uint64_t now_ns, double timestamp) {
+    struct record_facts *f = &r->facts;
+    if (!f->told)
+        record_process_facts(r, timestamp);
+    f->told = true;
+    if (strcmp(f->python, python ? python : "") != 0) {
+        (void)snprintf(f->python, sizeof f->python, "%s", python ? python : "");
+        record_fact(r, timestamp, RING_FACT_PYTHON, python);
+    }
+    if (f->torch[0] || now_ns < f->torch_due_ns)
+        return;
+    f->torch_every_ns = f->torch_every_ns ? f->torch_every_ns * 2 : RECORD_TORCH_NS;
+    if (f->torch_every_ns > RECORD_TORCH_MAX_NS)
+        f->torch_every_ns = RECORD_TORCH_MAX_NS;
+    f->torch_due_ns = now_ns + f->torch_every_ns;
+    if (pystack_find_torch(0, f->torch, sizeof f->torch) == 0)
+        record_fact(r, timestamp, RING_FACT_TORCH, f->torch);
+    else
+        f->torch[0] = '\0';
+}
