@@ -37,4 +37,4 @@ int err_set_errno(struct err *e, enum err_code code, int errnum, const char *fmt
     return -1;
 }
 
-int err_exit_status(const struct err *e) { return e->code == ERR_OK ? 0 : (int)e->code; }
+int err_exit_status(const struct err *e) { return (int)(e->code == ERR_OK ? ERR_FAILED : e->code); }

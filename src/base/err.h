@@ -28,7 +28,8 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...) __attribute
 int err_set_errno(struct err *e, enum err_code code, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Exit status for an error code (DESIGN contract: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 target lost). */
+/* Exit status of a program that failed, for the error's code (DESIGN contract: 1 failed, 2 usage, 3 cannot attach, 4 target
+ * lost). An error that nobody has filled is a failure all the same. */
 int err_exit_status(const struct err *e);
 
 #endif

@@ -18,7 +18,7 @@
 #define BORROW_SYSCALL_LEN 2U
 #define BORROW_EFLAGS_TRAP 0x100ULL
 #define BORROW_EFLAGS_DIRECTION 0x400ULL
-#define BORROW_EVENT_NS (500 * CLOCK_NS_PER_MS)
+#define BORROW_EVENT_NS (500 * CLOCK_NS_PER_MS)    /* at least, for a processor to take the thread up */
 #define BORROW_TAKEBACK_NS (250 * CLOCK_NS_PER_MS) /* how long the thread waits to be put back */
 #define BORROW_OUT_EVENTS (offsetof(struct stub_params, out) + offsetof(struct stub_out, events))
 #define BORROW_GRACE_NS (2000 * CLOCK_NS_PER_MS)
@@ -35,9 +35,11 @@ static uint64_t borrow_mask(void) {
     return mask;
 }
 
-int borrow_begin(struct borrow *b, struct target *target, struct thread *thread, struct err *e) {
+int borrow_begin(struct borrow *b, struct target *target, struct thread *thread, uint64_t deadline_ns,
+                 struct err *e) {
     b->target = target;
     b->thread = thread;
+    b->deadline_ns = deadline_ns;
     b->settled = thread->settled;
     b->masked = b->left = false;
     b->region = b->region_size = b->params_at = 0;
@@ -74,16 +76,20 @@ static int borrow_set_regs(struct borrow *b, struct user_regs_struct *r, uint64_
     if (!b->masked && thread_set_mask(b->thread, b->chain.mask) != 0)
         return -1;
     b->masked = true;
+    b->thread->blocked = b->chain.mask;
     return 0;
 }
 
-/* Let it run until the next system call stop. 0 or -1. */
+/* Let it run until the next system call stop. 0 or -1; then it may be running. To give up early gains nothing: to be
+ * stopped it has to run too. */
 static int borrow_to_syscall(struct borrow *b) {
-    uint64_t until = clock_mono_ns() + BORROW_EVENT_NS;
+    uint64_t now = clock_mono_ns(), until = now + BORROW_EVENT_NS;
+    if (until < b->deadline_ns)
+        until = b->deadline_ns;
     do {
         if (thread_run(b->thread, PTRACE_SYSCALL) != 0)
             return -1;
-        switch (thread_wait(b->thread, BORROW_EVENT_NS)) {
+        switch (thread_wait(b->thread, until - now)) {
         case THREAD_SYSCALL:
             return 0;
         case THREAD_SIGNAL:
@@ -96,8 +102,17 @@ static int borrow_to_syscall(struct borrow *b) {
         case THREAD_TIMEOUT:
             return -1;
         }
-    } while (clock_mono_ns() < until);
+    } while ((now = clock_mono_ns()) < until);
     return -1;
+}
+
+/* Out of time while the thread runs to the end of a system call: nothing may stay in it that we do not know of. Stopped, it
+ * is behind the call, since a stop comes before the next instruction. 0 or -1. */
+static int borrow_end_syscall(struct borrow *b, struct user_regs_struct *r) {
+    if (!b->thread->seized || b->thread->stopped || thread_interrupt(b->thread, BORROW_GRACE_NS) != 0 ||
+        thread_get_regs(b->thread, r) != 0)
+        return -1;
+    return r->rip == b->target->sym.syscall_ret + BORROW_SYSCALL_LEN ? 0 : -1;
 }
 
 /* One system call on the borrowed thread. 0 with its result, or -1. It sets out for a call that does nothing, and gets what it
@@ -105,8 +120,11 @@ static int borrow_to_syscall(struct borrow *b) {
 static int borrow_syscall(struct borrow *b, long nr, const uint64_t args[6], int64_t *result) {
     struct user_regs_struct r = b->regs;
     r.rax = SYS_gettid;
-    if (borrow_set_regs(b, &r, b->target->sym.syscall_ret, b->way_back) != 0 || borrow_to_syscall(b) != 0 ||
-        thread_get_regs(b->thread, &r) != 0)
+    if (borrow_set_regs(b, &r, b->target->sym.syscall_ret, b->way_back) != 0 || borrow_to_syscall(b) != 0) {
+        (void)borrow_end_syscall(b, &r); /* what takes it back needs it stopped */
+        return -1;
+    }
+    if (thread_get_regs(b->thread, &r) != 0)
         return -1;
     r.orig_rax = (unsigned long long)nr;
     r.rdi = args[0];
@@ -115,8 +133,9 @@ static int borrow_syscall(struct borrow *b, long nr, const uint64_t args[6], int
     r.r10 = args[3];
     r.r8 = args[4];
     r.r9 = args[5];
-    if (thread_set_regs(b->thread, &r) != 0 || borrow_to_syscall(b) != 0 ||
-        thread_get_regs(b->thread, &r) != 0)
+    if (thread_set_regs(b->thread, &r) != 0)
+        return -1;
+    if (borrow_to_syscall(b) != 0 ? borrow_end_syscall(b, &r) != 0 : thread_get_regs(b->thread, &r) != 0)
         return -1;
     *result = (int64_t)r.rax;
     return 0;
@@ -140,7 +159,11 @@ static int borrow_call_failed(struct borrow *b, const char *what, int64_t result
         return err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)pid);
     if (result < 0)
         return err_set_errno(e, ERR_ATTACH, (int)-result, "process %d refused %s", (int)pid, what);
-    return err_set(e, ERR_FAILED, "process %d: %s could not be called in it", (int)pid, what);
+    return err_set(
+        e, ERR_ATTACH,
+        "process %d: %s could not be called in it: thread %d got no processor in time (the machine is "
+        "overloaded); it was put back, try again",
+        (int)pid, what, (int)b->thread->tid);
 }
 
 int borrow_make_region(struct borrow *b, struct stub_params *params, struct err *e) {
@@ -256,7 +279,7 @@ static void borrow_catch(struct borrow *b) {
     b->left = true;
 }
 
-int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e) {
+int borrow_create_thread(struct borrow *b, struct err *e) {
     struct user_regs_struct r = b->regs;
     pid_t pid = b->target->pid;
     long nap_ns = 0;
@@ -271,7 +294,7 @@ int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e) 
             borrow_cancel(b);
             return -2; /* whether the thread exists is not known */
         }
-        if (clock_mono_ns() > deadline_ns) {
+        if (clock_mono_ns() > b->deadline_ns) {
             /* It waits for a lock, or holds one: it must not be torn away. It finishes alone and goes back through
              * its frames; the new thread sees that it is not wanted. */
             borrow_cancel(b);
@@ -296,6 +319,15 @@ int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e) 
                          "process %d cannot create a thread (limit of threads or memory?)", (int)pid);
 }
 
+/* The thread stands still: does it run what we let it run, or has it put itself back, on time that we had no processor in? */
+static bool borrow_is_ours(struct borrow *b) {
+    struct user_regs_struct r;
+    uint64_t mask;
+    if (thread_get_regs(b->thread, &r) != 0 || thread_get_mask(b->thread, &mask) != 0)
+        return false;
+    return chain_holds(&b->chain, &r, mask) || r.rsp - b->region < b->region_size;
+}
+
 void borrow_end(struct borrow *b) {
     struct thread *t = b->thread;
     if (t->seized && b->left && !t->stopped)
@@ -306,6 +338,10 @@ void borrow_end(struct borrow *b) {
     }
     /* Only from this kind of stop does the kernel look again at how an interrupted system call goes on. */
     if (b->masked && !t->at_rest && thread_interrupt(t, BORROW_GRACE_NS) != 0) {
+        thread_release(t);
+        return;
+    }
+    if (b->masked && !borrow_is_ours(b)) {
         thread_release(t);
         return;
     }

@@ -22,6 +22,7 @@ struct borrow {
     struct thread *thread; /* stopped, clean */
     struct user_regs_struct regs;
     uint64_t mask;
+    uint64_t deadline_ns; /* CLOCK_MONOTONIC */
     size_t xstate_len;
     uint64_t way_back;                       /* the stack pointer from which what we run returns */
     bool settled;                            /* of the thread, as it came */
@@ -33,8 +34,10 @@ struct borrow {
     struct chain chain;
 };
 
-/* Prepare. 0, or -1 with the error; then the thread is as it was (still stopped). */
-int borrow_begin(struct borrow *b, struct target *target, struct thread *thread, struct err *e);
+/* Prepare; all is to be done by `deadline_ns` (CLOCK_MONOTONIC). 0, or -1 with the error; then the thread is as it was (still
+ * stopped). */
+int borrow_begin(struct borrow *b, struct target *target, struct thread *thread, uint64_t deadline_ns,
+                 struct err *e);
 
 /* Make the region and fill it: code, stack, `params` (whose region and chain fields are filled here). 0 or -1. */
 int borrow_make_region(struct borrow *b, struct stub_params *params, struct err *e);
@@ -42,10 +45,10 @@ int borrow_make_region(struct borrow *b, struct stub_params *params, struct err 
 /* Unmap the region again. Only when nothing runs in it. */
 void borrow_drop_region(struct borrow *b);
 
-/* Run the stub's first part: create the thread. Until `deadline_ns` (CLOCK_MONOTONIC). 0 when the thread was created,
+/* Run the stub's first part: create the thread. 0 when the thread was created,
  * -1 with the error when it was not (the region is of no use any more), -2 with the error when it may still be: then the
  * region has to stay. */
-int borrow_create_thread(struct borrow *b, uint64_t deadline_ns, struct err *e);
+int borrow_create_thread(struct borrow *b, struct err *e);
 
 /* Put everything back and let the thread go. */
 void borrow_end(struct borrow *b);

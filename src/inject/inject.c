@@ -102,11 +102,12 @@ static int inject_create_thread(struct inject_job *job, struct thread *thread) {
     struct borrow *b = &job->borrow;
     struct stub_params params;
     inject_fill_params(job, &params);
-    int rc = inject_stop_asked() ? inject_interrupted(job) : borrow_begin(b, &job->target, thread, job->e);
+    int rc = inject_stop_asked() ? inject_interrupted(job)
+                                 : borrow_begin(b, &job->target, thread, job->deadline_ns, job->e);
     if (rc == 0) {
         rc = borrow_make_region(b, &params, job->e);
         if (rc == 0)
-            rc = borrow_create_thread(b, job->deadline_ns, job->e);
+            rc = borrow_create_thread(b, job->e);
         if (rc == -1)
             borrow_drop_region(b);
         borrow_end(b);

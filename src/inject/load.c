@@ -160,10 +160,10 @@ static int load_wait_done(struct target *t, const struct load_request *req, stru
         phase = load_wait(t, at, STUB_DONE, clock_mono_ns() + LOAD_START_GRACE_NS, NULL);
     if (phase == STUB_DONE)
         return 0;
-    (void)load_too_late(t, req, e);
+    int rc = load_too_late(t, req, e);
     if (phase != STUB_STARTING)
         load_wait_gone(t, at, LOAD_LATE_NS);
-    return -1;
+    return rc;
 }
 
 static int load_match_map(const struct procfs_map *map, void *arg) {

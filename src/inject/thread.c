@@ -99,6 +99,10 @@ int thread_run(struct thread *t, int request) {
 bool thread_defer_signal(struct thread *t) {
     uint64_t mask;
     siginfo_t info;
+    if (t->blocked >> (t->signal - 1) & 1) {
+        t->deliver = t->signal;
+        return true;
+    }
     if (ptrace(PTRACE_GETSIGINFO, t->tid, 0, &info) != 0)
         return false;
     if (info.si_code > 0 && (t->signal == SIGSEGV || t->signal == SIGBUS || t->signal == SIGILL ||
@@ -130,7 +134,8 @@ int thread_interrupt(struct thread *t, uint64_t wait_ns) {
         case THREAD_TIMEOUT:
             return -1;
         }
-        if (thread_run(t, PTRACE_CONT) != 0)
+        /* Any stop takes the interruption's place (Linux kernel/signal.c, ptrace_stop): it has to be asked for again. */
+        if (ptrace(PTRACE_INTERRUPT, t->tid, 0, 0) != 0 || thread_run(t, PTRACE_CONT) != 0)
             return -1;
     }
 }

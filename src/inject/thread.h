@@ -31,10 +31,11 @@ struct thread {
     bool caught; /* it has stopped once since it was seized: it counts as stopped until it is released */
     bool
         at_rest; /* stopped by an interruption, where the kernel looks again at how an interrupted call goes on */
-    bool settled; /* by again_settle */
-    int signal;   /* of THREAD_SIGNAL */
-    long call;    /* the system call that it was found in, 0 not known; later it may be restart_syscall */
-    int deliver;  /* the signal it stopped for, which takes its course when it runs or is let go; 0 none */
+    bool settled;     /* by again_settle */
+    int signal;       /* of THREAD_SIGNAL */
+    long call;        /* the system call that it was found in, 0 not known; later it may be restart_syscall */
+    uint64_t blocked; /* the signals that are blocked while it is borrowed; 0 before */
+    int deliver; /* the signal it stopped for, which takes its course when it runs or is let go; 0 none */
     uint64_t since_ns;   /* when the stop was asked for */
     uint64_t stopped_ns; /* all stops together */
 };
@@ -61,7 +62,8 @@ int thread_run(struct thread *t, int request);
 
 /* The borrowed thread stands before a signal. One that its own code has raised has to be dealt with by the caller: false.
  * Any other is blocked and handed on when it runs: the kernel then puts it back among the pending ones, as it was (Linux
- * kernel/signal.c, ptrace_signal), whether we live or die. */
+ * kernel/signal.c, ptrace_signal), whether we live or die. One that was blocked while it is borrowed says that it has put
+ * itself back: that is the job's, and takes its course. */
 bool thread_defer_signal(struct thread *t);
 
 /* Ask a borrowed thread to stop and wait until it stands in an interruption stop. A signal of its own making is dropped. 0

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time limit over all: what stood in the way is named, and nothing is left behind."""
 
+import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from conftest import wait_until
-from inject_support import SLEEP, agent, check_nothing_left, compile_agent, inject, job, snapshot, tool
+from inject_support import (SLEEP, agent, broken_agent, check_nothing_left, compile_agent, inject, job, snapshot,
+                            tool)
 
-__all__ = ["agent", "compile_agent", "inject", "job", "tool"]  # fixtures
+__all__ = ["agent", "broken_agent", "compile_agent", "inject", "job", "tool"]  # fixtures
 
 HOLD = """
 #include <link.h>
@@ -89,3 +92,28 @@ ctypes.CDLL(sys.argv[2]).hold_vfork()
     assert running.target.state() == "D"
     path.unlink()
     check_nothing_left(running, before)
+
+
+@pytest.mark.timeout(240)
+def test_a_job_that_hardly_gets_a_processor(job, inject, broken_agent):
+    """It runs only when nobody else wants its processor, and somebody always does: for as long as it takes, a borrowed thread
+    waits to be put back as it was, and where the time ends in the middle, what was made in it goes again."""
+    running = job(SLEEP)
+    inject(running.pid, broken_agent)
+    before = snapshot(running)
+    processor = {min(os.sched_getaffinity(0))}
+    hog = subprocess.Popen([sys.executable, "-c", "while True: pass"],
+                           preexec_fn=lambda: os.sched_setaffinity(0, processor))
+    try:
+        for tid in running.target.tids():
+            os.sched_setaffinity(tid, processor)
+            os.sched_setscheduler(tid, os.SCHED_IDLE, os.sched_param(0))
+        for timeout_ms in (250, 500, 1000, 2000, 4000, 8000):
+            refused = inject(running.pid, broken_agent, timeout_ms)
+            assert refused.status == 3 and refused.stderr.count("\n") == 1, refused
+            assert "could not load the agent" in refused.stderr or "try again" in refused.stderr, refused
+    finally:
+        hog.kill()
+        hog.wait()
+    check_nothing_left(running, before)
+    assert not running.memory_files()

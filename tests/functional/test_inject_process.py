@@ -136,7 +136,8 @@ def test_two_hundred_times(job, inject, broken_agent):
     deadline = time.monotonic() + 20
     times = 0
     while times < 200 and time.monotonic() < deadline:
-        assert "could not load the agent" in inject(running.pid, broken_agent).stderr
+        refused = inject(running.pid, broken_agent).stderr
+        assert "could not load the agent" in refused or "try again" in refused  # on a machine that has no processor for it
         times += 1
     assert times >= 20
     running.goes_on()

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A borrowed thread on a machine that has no processor for it: what is in the way of a stop does not lose it, and who has put
+ * himself back in the meantime is not put back once more. The child counts, from its registers, and sees a number twice.
+ */
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "inject/borrow.h"
+
+#define ROUNDS 20
+#define LONGEST_NS (20 * CLOCK_NS_PER_S)
+
+struct shared {
+    atomic_ulong steps, bad, signals;
+};
+
+static struct shared *shared;
+static struct target target;
+static struct thread thread;
+static struct borrow borrow;
+
+static void nap(void) { (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+
+static void on_signal(int number) {
+    (void)number;
+    (void)atomic_fetch_add(&shared->signals, 1);
+}
+
+static void count(void) {
+    for (unsigned long own = 0;; own++) {
+        if (atomic_exchange(&shared->steps, own + 1) != own)
+            (void)atomic_fetch_add(&shared->bad, 1);
+        (void)poll(NULL, 0, 2);
+    }
+}
+
+static pid_t counting_child(void) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)signal(SIGUSR1, on_signal);
+        count();
+    }
+    return pid;
+}
+
+static void await_more(atomic_ulong *what, unsigned long than) {
+    uint64_t until = clock_mono_ns() + LONGEST_NS;
+    while (atomic_load(what) <= than) {
+        assert_true(clock_mono_ns() < until);
+        nap();
+    }
+}
+
+static int set_up(void **state) {
+    (void)state;
+    struct err e;
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return -1;
+    pid_t pid = counting_child();
+    thread = (struct thread){.pid = pid, .tid = pid};
+    if (pid < 0 || target_init(&target, pid, &e) != 0 || target_find_symbols(&target, &e) != 0)
+        return -1;
+    await_more(&shared->steps, 0);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    int status;
+    (void)kill(thread.pid, SIGKILL);
+    (void)waitpid(thread.pid, &status, __WALL);
+    target_fini(&target);
+    return munmap(shared, sizeof *shared);
+}
+
+/* Nothing but its own counting has happened to it. */
+static void check_goes_on(void) {
+    await_more(&shared->steps, atomic_load(&shared->steps));
+    assert_int_equal(atomic_load(&shared->bad), 0);
+    assert_int_equal(kill(thread.pid, 0), 0);
+}
+
+static void stop(void) {
+    struct err e = {.code = ERR_OK};
+    if (thread_stop(&thread, LONGEST_NS, &e) == 0)
+        return;
+    if (e.code == ERR_ATTACH)
+        skip(); /* no ptrace here */
+    fail_msg("%s", e.text);
+}
+
+static void begin(void) {
+    struct err e = {.code = ERR_OK};
+    stop();
+    assert_int_equal(borrow_begin(&borrow, &target, &thread, clock_mono_ns() + LONGEST_NS, &e), 0);
+}
+
+/* The interruption ends its system call, whose end is a stop too: that comes first, and takes the interruption's place. */
+static void test_a_stop_in_the_way(void **state) {
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        stop();
+        for (int call = 0; call < i % 3; call++) {
+            assert_int_equal(thread_run(&thread, PTRACE_SYSCALL), 0);
+            assert_int_equal(thread_wait(&thread, LONGEST_NS), THREAD_SYSCALL);
+        }
+        assert_int_equal(thread_run(&thread, PTRACE_SYSCALL), 0);
+        assert_int_equal(thread_interrupt(&thread, LONGEST_NS), 0);
+        assert_true(thread.stopped && thread.at_rest);
+        thread_release(&thread);
+    }
+    check_goes_on();
+}
+
+static void test_borrowed_and_put_back(void **state) {
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct stub_params params = {.entry = 0};
+        struct err e;
+        begin();
+        assert_int_equal(borrow_make_region(&borrow, &params, &e), 0);
+        borrow_drop_region(&borrow);
+        assert_int_equal(borrow.region, 0);
+        borrow_end(&borrow);
+    }
+    check_goes_on();
+}
+
+/* Nobody has come for so long that it went back through its frames; then we come. */
+static void test_who_has_put_himself_back_stays(void **state) {
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct stub_params params = {.entry = 0};
+        struct err e;
+        begin();
+        assert_int_equal(borrow_make_region(&borrow, &params, &e), 0);
+        unsigned long steps = atomic_load(&shared->steps);
+        assert_int_equal(thread_run(&thread, PTRACE_CONT), 0);
+        await_more(&shared->steps, steps + 2);
+        /* A signal that comes now is the job's. */
+        unsigned long signals = atomic_load(&shared->signals);
+        assert_int_equal(kill(thread.pid, SIGUSR1), 0);
+        borrow_end(&borrow);
+        await_more(&shared->signals, signals);
+        check_goes_on();
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_stop_in_the_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_borrowed_and_put_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_has_put_himself_back_stays, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
