@@ -7,14 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "client/live_tables.h"
 #include "client/rings.h"
 #include "store/archive.h"
 #include "store/ring_reader.h"
 #include "store/ring_tables.h"
+
+#define DATABASE_YOUNG_S 2.0 /* an agent that has listened for less may still be about to make its tables */
+#define DATABASE_POLL_NS (20 * (long)CLOCK_NS_PER_MS)
 
 struct database_target {
     struct live_target live;
@@ -78,6 +84,29 @@ static int64_t database_rank(pid_t pid) {
     return end == text || *end || rank < 0 ? RING_INT_NULL : rank;
 }
 
+/* Has the agent begun only now? */
+static bool database_is_young(const struct session_address *addr) {
+    struct stat st;
+    if (addr->mode != MODEL_MODE_AGENT || !addr->path[0] || stat(addr->path, &st) != 0)
+        return false;
+    double age_s = clock_epoch_s() - (double)st.st_ctim.tv_sec - (double)st.st_ctim.tv_nsec / 1e9;
+    return age_s >= 0 && age_s < DATABASE_YOUNG_S;
+}
+
+/* Where the tables of a living process are; descriptors of those in memory into `fds` (RING_TABLE_KEPT), their number. An agent makes them
+ * when it has answered its first client: one that has begun only now is given the time. */
+static size_t database_find_rings(struct database *d, struct database_target *t, int *fds) {
+    const struct timespec pause = {.tv_nsec = DATABASE_POLL_NS};
+    for (;;) {
+        bool wait = database_is_young(&t->live.addr) && !database_cancelled(d);
+        t->has_place = rings_find(t->live.addr.pid, &t->place);
+        size_t n = t->has_place ? 0 : rings_open_memory(t->live.addr.pid, fds, RING_TABLE_KEPT);
+        if (t->has_place || n || !wait)
+            return n;
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
 static int database_add_living(struct database *d, struct database_target *t, struct err *e) {
     pid_t pid = t->live.addr.pid;
     struct procfs_status st;
@@ -85,9 +114,7 @@ static int database_add_living(struct database *d, struct database_target *t, st
     int fds[RING_TABLE_KEPT];
     struct sql_target target = {.pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = RING_ANY_UID};
     if (pid > 0) {
-        t->has_place = rings_find(pid, &t->place);
-        if (!t->has_place)
-            target.n_ring_fds = rings_open_memory(pid, fds, RING_TABLE_KEPT);
+        target.n_ring_fds = database_find_rings(d, t, fds);
         target.pid = procfs_read_status(pid, 0, &st) == 0 && st.ns_pid > 0 ? st.ns_pid : pid;
         target.rank = database_rank(pid);
         if (gethostname(host, sizeof host - 1) == 0)
@@ -191,8 +218,10 @@ const char *database_note(struct database *d) {
         return d->note[0] && !none ? d->note : sql_note(d->sql);
     (void)snprintf(d->note, sizeof d->note, "no history of process %d: %s; tables of what is now can be read",
                    (int)none->live.addr.pid,
-                   none->live.addr.mode == MODEL_MODE_READONLY ? "no agent collects it"
-                                                               : "its tables cannot be reached");
+                   none->live.addr.mode == MODEL_MODE_READONLY
+                       ? "no agent collects it"
+                       : "its agent keeps no tables, or they cannot be reached "
+                         "('probing status' says more)");
     return d->note;
 }
 

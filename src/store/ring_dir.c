@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#define RING_DIR_NEW ".new" /* behind the name of a table that is being made */
 #define RING_DIR_SAME_PID 9 /* folders for one pid and start: of other pid namespaces */
 
 int ring_dir_base(char *buf, int i, const char *data_dir, uid_t uid) {
@@ -41,12 +42,17 @@ static int ring_dir_open_own(const char *path) {
     return fd;
 }
 
-static bool ring_dir_is_table(const char *name) {
-    size_t n = strlen(name), suffix = strlen(RING_DIR_SUFFIX);
-    return n > suffix && strcmp(name + n - suffix, RING_DIR_SUFFIX) == 0;
+static bool ring_dir_ends_with(const char *name, const char *suffix) {
+    size_t n = strlen(name), length = strlen(suffix);
+    return n > length && strcmp(name + n - length, suffix) == 0;
 }
 
-/* Call `fn` for every table of the folder. */
+static bool ring_dir_is_table(const char *name) {
+    return ring_dir_ends_with(name, RING_DIR_SUFFIX) ||
+           ring_dir_ends_with(name, RING_DIR_SUFFIX RING_DIR_NEW);
+}
+
+/* Call `fn` for every table of the folder, finished or not. */
 static void ring_dir_tables(int dir, void (*fn)(int dir, const char *name, void *arg), void *arg) {
     int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = again < 0 ? NULL : fdopendir(again);
@@ -93,10 +99,17 @@ int ring_dir_create(const char *base, int64_t pid, uint64_t start_ticks, char *p
     return err_set_errno(e, ERR_FAILED, problem, "%s: is used by another", path);
 }
 
-int ring_dir_create_file(int dir, const char *table) {
+int ring_dir_begin_file(int dir, const char *table) {
     char name[128];
-    (void)snprintf(name, sizeof name, "%s%s", table, RING_DIR_SUFFIX);
+    (void)snprintf(name, sizeof name, "%s%s%s", table, RING_DIR_SUFFIX, RING_DIR_NEW);
     return openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+int ring_dir_finish_file(int dir, const char *table) {
+    char name[128], begun[128 + sizeof RING_DIR_NEW];
+    (void)snprintf(name, sizeof name, "%s%s", table, RING_DIR_SUFFIX);
+    (void)snprintf(begun, sizeof begun, "%s%s", name, RING_DIR_NEW);
+    return renameat(dir, begun, dir, name);
 }
 
 void ring_dir_remove(int dir, const char *path) {

@@ -28,8 +28,10 @@ int ring_dir_base(char *buf, int i, const char *data_dir, uid_t uid);
  * path in `path` (RING_DIR_PATH); or -1 with the error. Tables that lay there are removed. */
 int ring_dir_create(const char *base, int64_t pid, uint64_t start_ticks, char *path, struct err *e);
 
-/* Make an empty file for a table in the folder. The descriptor, or -1 with errno. */
-int ring_dir_create_file(int dir, const char *table);
+/* Make an empty file for a table in the folder: a descriptor. Readers see it when it is finished, which is when its head was written
+ * (ring_create); 0. -1 with errno. */
+int ring_dir_begin_file(int dir, const char *table);
+int ring_dir_finish_file(int dir, const char *table);
 
 /* Remove the tables and the folder. */
 void ring_dir_remove(int dir, const char *path);

@@ -51,11 +51,16 @@ static void ring_set_make(struct ring_set *s, const struct ring_owner *owner, si
     for (size_t i = 0; i < s->n; i++) {
         struct err why = {.code = ERR_OK};
         const char *name = s->tables[i].name;
-        int fd = s->dir >= 0 ? ring_dir_create_file(s->dir, name) : ring_set_memory_file(name);
+        int fd = s->dir >= 0 ? ring_dir_begin_file(s->dir, name) : ring_set_memory_file(name);
         if (fd < 0)
             (void)err_set_errno(&why, ERR_FAILED, errno, "table %s: cannot be made", name);
         else
             s->rings[i] = ring_create(fd, &s->tables[i], owner, ring_set_share(s, i, total), &why);
+        if (s->rings[i] && s->dir >= 0 && ring_dir_finish_file(s->dir, name) != 0) {
+            (void)err_set_errno(&why, ERR_FAILED, errno, "table %s: cannot be made", name);
+            ring_close(s->rings[i]);
+            s->rings[i] = NULL;
+        }
         if (!s->rings[i])
             ring_set_add_note(s, &why);
     }

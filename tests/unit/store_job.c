@@ -91,7 +91,8 @@ struct ring *job_table(const struct job *j, const struct ring_table_def *def, si
     struct ring_owner o = {
         .pid = j->pid, .start_ticks = 1, .rank = j->rank, .host = "here", .started_at = NAN};
     int dir = open(j->dir, O_RDONLY | O_DIRECTORY);
-    int fd = ring_dir_create_file(dir, def->name);
+    int fd = ring_dir_begin_file(dir, def->name);
+    assert_int_equal(ring_dir_finish_file(dir, def->name), 0);
     close(dir);
     struct ring *r = fd < 0 ? NULL : ring_create(fd, def, &o, bytes, &e);
     if (!r)

@@ -182,7 +182,8 @@ static void folders_are_found_by_pid(void **state) {
     assert_true(place.alive);
     assert_int_equal(place.start_ticks, 17);
     assert_int_equal(rings_look_at(path, &place, &e), 0);
-    int fd = ring_dir_create_file(dir, "python.gc");
+    int fd = ring_dir_begin_file(dir, "python.gc");
+    assert_int_equal(ring_dir_finish_file(dir, "python.gc"), 0);
     assert_true(fd >= 0);
     assert_int_equal(close(fd), 0);
     assert_int_equal(rings_look_at(path, &place, &e), 1);

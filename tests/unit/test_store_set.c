@@ -433,8 +433,26 @@ static void without_any_place_there_is_memory(void **state) {
     run_in_tmpfs("size=16m,mode=700", in_memory_only);
 }
 
+/* One that a writer did not live to finish is nobody's table, and goes with the folder. */
+static void an_unfinished_table_is_none(void **state) {
+    char path[RING_DIR_PATH], name[RING_DIR_PATH + 64];
+    struct err e;
+    (void)state;
+    int dir = ring_dir_create(base, 4244, 1, path, &e);
+    assert_true(dir >= 0);
+    int fd = ring_dir_begin_file(dir, "python.gc");
+    assert_true(fd >= 0);
+    assert_int_equal(close(fd), 0);
+    (void)snprintf(name, sizeof name, "%s/python.gc%s", path, RING_DIR_SUFFIX);
+    assert_int_equal(access(name, F_OK), -1);
+    ring_dir_remove(dir, path);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(close(dir), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_unfinished_table_is_none),
         cmocka_unit_test(all_tables_stay_within_the_limit),
         cmocka_unit_test(a_folder_is_alive_as_long_as_its_writer),
         cmocka_unit_test(the_dead_take_no_more_than_they_may),
