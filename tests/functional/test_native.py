@@ -335,6 +335,8 @@ def test_samples_have_native_frames(probing_top, target, native_calls, ptrace):
 def test_sampling_leaves_the_job_as_it_was(probing, probing_top, plain_training, wait_until, ptrace):
     job = plain_training
     start = job.counter()
+    probing(job.pid, "inject").ok()
+    probing(job.pid, "config", "sample_rate=0").ok()  # nothing is looked at for the tables
     exported = probing_top("--export", "folded", "--native", "--duration", "4", job.pid, timeout=90).ok().stdout
     assert len(exported.splitlines()) > 3
     wait_until(lambda: job.counter() > start + 1, 60, "the job's steps")
