@@ -327,6 +327,30 @@ def test_a_thread_that_must_not_be_borrowed(job, inject, agent, compile_hold, na
     wait_until(asleep_in_pause, 5, "the thread to sleep on")
 
 
+def test_while_a_library_is_being_loaded(job, inject, agent):
+    """What the loader says about itself (r_debug) is enough, wherever the threads are."""
+    running = job("""
+state = ctypes.c_int.from_address(ctypes.addressof(ctypes.c_int.in_dll(ctypes.CDLL(None), "_r_debug")) + 24)
+assert state.value == 0
+def follow():
+    while True:
+        state.value = os.path.exists(sys.argv[1] + ".loading")
+        time.sleep(0.01)
+state.value = 1
+open(sys.argv[1] + ".loading", "w").close()
+threading.Thread(target=follow, daemon=True).start()
+""" + SLEEP)
+    refusal(inject(running.pid, agent, 600), 3, "no safe moment", "a library is being loaded")
+    running.goes_on()
+    os.unlink(running.path + ".loading")
+
+    def injected():
+        result = inject(running.pid, agent)
+        return result.status == 0 or None
+    wait_until(injected, 30, "the agent to be let in")
+    running.goes_on()
+
+
 def test_another_thread_is_borrowed_instead(job, inject, agent, compile_hold):
     running = job("""
 threading.Thread(target=ctypes.CDLL(sys.argv[2]).hold, args=(0,), daemon=True).start()

@@ -140,6 +140,10 @@ static void test_borrowed_and_put_back(void **state) {
         borrow_drop_region(&borrow);
         assert_int_equal(borrow.region, 0);
         borrow_end(&borrow);
+        /* Its own calls do not get so deep: what is there is what was there. */
+        uint8_t now[CHAIN_MAX];
+        assert_int_equal(mem_read(&target.mem, borrow.chain.at, now, borrow.chain.len), 0);
+        assert_memory_equal(now, borrow.under, borrow.chain.len);
     }
     check_goes_on();
 }
