@@ -34,6 +34,28 @@ void answer_target(struct mailbox *m, uint32_t peer, uint32_t id, const struct m
     answer_post(m, peer, &b, false);
 }
 
+void answer_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_table *tables, size_t n) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_ASSEMBLED);
+    (void)wire_put_tables(&b, id, tables, n);
+    answer_post(m, peer, &b, false);
+}
+
+void answer_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pulled *p,
+                 const struct err *e) {
+    struct strbuf b;
+    strbuf_init(&b, 0);
+    if (p)
+        (void)wire_put_pulled(&b, id, p);
+    else
+        (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
+    struct queue_item *item = queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, peer);
+    if (item)
+        item->pulled = true;
+    (void)mailbox_post(m, item);
+    strbuf_fini(&b);
+}
+
 /* What goes to those who did not ask for native frames: `s` itself, or a copy, which is then in `*copy`. NULL without memory. */
 static const struct model_snapshot *answer_python(const struct model_snapshot *s,
                                                   struct model_snapshot *copy) {

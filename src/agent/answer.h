@@ -8,6 +8,7 @@
 #include "agent/queue.h"
 #include "base/err.h"
 #include "base/model.h"
+#include "wire/wire.h"
 
 void answer_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e);
 
@@ -16,6 +17,13 @@ void answer_ok(struct mailbox *m, uint32_t peer, uint32_t id);
 
 /* To hello. */
 void answer_target(struct mailbox *m, uint32_t peer, uint32_t id, const struct model_target *t);
+
+/* To tables. */
+void answer_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_table *tables, size_t n);
+
+/* To pull: the rows, or, NULL, the error. */
+void answer_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pulled *p,
+                 const struct err *e);
 
 /* To threads: the snapshot, or, NULL, the error. */
 void answer_threads(struct mailbox *m, const struct complete_ask *ask, const struct model_snapshot *s,

@@ -112,6 +112,18 @@ int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const str
     return mailbox_add_ask(m, peer, &(struct mailbox_ask){.method = WIRE_THREADS, .id = id, .want = *want});
 }
 
+int mailbox_ask_pull(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pull *want) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    bool waits = false;
+    for (size_t k = 0; slot && k < slot->n_asks; k++)
+        waits |= slot->asks[k].method == WIRE_PULL;
+    if (slot && !waits)
+        slot->pull = *want;
+    mailbox_unlock(m);
+    return waits ? -1 : mailbox_add_ask(m, peer, &(struct mailbox_ask){.method = WIRE_PULL, .id = id});
+}
+
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
                        enum model_sampling mode) {
     mailbox_lock(m);

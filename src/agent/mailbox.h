@@ -29,7 +29,7 @@
 struct worker;
 
 struct mailbox_ask {
-    enum wire_method method;  /* WIRE_HELLO, WIRE_THREADS or WIRE_UNSUBSCRIBE: the end of samples */
+    enum wire_method method;  /* those of the sampler; WIRE_UNSUBSCRIBE: the end of samples */
     uint32_t id;              /* of the request */
     struct wire_threads want; /* of threads */
 };
@@ -38,6 +38,7 @@ struct mailbox_slot {
     uint32_t peer; /* 0 free */
     struct mailbox_ask asks[MAILBOX_MAX_ASKS];
     size_t n_asks;
+    struct wire_pull pull;             /* what the ask for rows wants: a client has one at a time */
     double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
     enum model_sampling mode[WIRE_STREAM_COUNT];
     bool native;                          /* samples: with native frames */
@@ -101,6 +102,8 @@ int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method,
                 uint32_t id); /* 0, or -1: too many */
 /* The same for threads. */
 int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_threads *want);
+/* The same for rows of a table; -1 too when the client has asked for some already. */
+int mailbox_ask_pull(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pull *want);
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
                        enum model_sampling mode); /* 0 Hz ends it */
 /* The client wants no more samples: the sampler ends the stream, sends what there is and answers then. 0, or -1: too many. */

@@ -137,6 +137,20 @@ static enum peer_verdict peer_config(struct peer *p, const struct peer_request *
     return peer_answer_ok(p, r->id);
 }
 
+/* One at a time: so what waits to be read by a client that does not read stays little. */
+static enum peer_verdict peer_pull(struct peer *p, const struct peer_request *r) {
+    struct err e = {0};
+    struct wire_pull want;
+    if (wire_get_pull(r->m, &want, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    if (p->pulling)
+        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
+                                 "the answer to the last 'pull' was not read yet");
+    int rc = mailbox_ask_pull(p->mailbox, p->id, r->id, &want);
+    p->pulling = rc == 0;
+    return peer_asked(p, r, rc);
+}
+
 static enum peer_verdict peer_status(struct peer *p, const struct peer_request *r) {
     struct model_status status = {0};
     struct strbuf b;
@@ -162,7 +176,8 @@ static enum peer_verdict (*const peer_methods[WIRE_METHOD_COUNT])(struct peer *,
     [WIRE_HELLO] = peer_hello,         [WIRE_THREADS] = peer_threads,
     [WIRE_SUBSCRIBE] = peer_subscribe, [WIRE_UNSUBSCRIBE] = peer_unsubscribe,
     [WIRE_STATUS] = peer_status,       [WIRE_EJECT] = peer_eject,
-    [WIRE_CONFIG] = peer_config,
+    [WIRE_CONFIG] = peer_config,       [WIRE_TABLES] = peer_ask,
+    [WIRE_PULL] = peer_pull,
 };
 
 static enum peer_verdict peer_dispatch(struct peer *p, const struct peer_request *r) {
@@ -258,6 +273,7 @@ static int peer_load(struct peer *p) {
     if (item->open)
         (void)wire_put_dropped(&p->sending,
                                item->kind == QUEUE_SAMPLES ? p->dropped_samples : p->dropped_snapshots);
+    p->pulling &= !item->pulled;
     queue_item_free(item);
     if (p->sending.failed)
         return -1;

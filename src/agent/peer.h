@@ -36,6 +36,7 @@ struct peer {
     size_t chunk, chunks;  /* the next piece of it and how many there are; 0 of 0: nothing is being sent */
     uint32_t chunked;      /* number of the last message that was cut up */
     uint64_t dropped_snapshots, dropped_samples;
+    bool pulling; /* the answer to a pull has not been begun to be sent */
 };
 
 /* 0, or -1 when there are too many clients. */

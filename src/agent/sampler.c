@@ -19,6 +19,7 @@
 #include "agent/exact.h"
 #include "agent/presence.h"
 #include "agent/profile.h"
+#include "agent/pull.h"
 #include "agent/sampler_internal.h"
 #include "agent/spending.h"
 #include "base/clock.h"
@@ -376,6 +377,22 @@ static void sampler_answer_leave(struct sampler *s, const struct sampler_plan *p
     s->wake(s->arg);
 }
 
+/* Tables, and rows of them. Behind everything else: a client that copies may wait, the job's samples may not. */
+static void sampler_answer_tables(struct sampler *s, const struct sampler_plan *plan) {
+    const struct record *r = &s->always.record;
+    uint64_t cpu = clock_self_cpu_ns();
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
+            const struct mailbox_slot *slot = &plan->slots[i];
+            if (slot->asks[k].method == WIRE_TABLES)
+                pull_answer_tables(r, s->mailbox, slot->peer, slot->asks[k].id);
+            else if (slot->asks[k].method == WIRE_PULL)
+                pull_answer_rows(r, s->mailbox, slot->peer, slot->asks[k].id, &slot->pull);
+        }
+    spending_elsewhere(&s->spending, cpu);
+    s->wake(s->arg);
+}
+
 /* What has been collected of samples so far goes out. */
 static void sampler_end_batch(struct sampler *s) {
     if (s->ps)
@@ -421,7 +438,9 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     record_flush(&s->always.record);
     if (plan->leave)
         sampler_answer_leave(s, plan);
-    if (plan->hello || plan->threads || plan->complete || plan->quiet || plan->leave)
+    if (plan->tables)
+        sampler_answer_tables(s, plan);
+    if (plan->tables || plan->hello || plan->threads || plan->complete || plan->quiet || plan->leave)
         s->replan = true;
     if (plan->quiet) {
         exact_disarm();

@@ -72,6 +72,7 @@ struct sampler_plan {
     bool complete;            /* something that waits for the python worker is ready or late */
     bool quiet;               /* no stream is left: nothing stays armed */
     bool leave;               /* somebody wants no more samples */
+    bool tables;              /* somebody wants the tables, or rows of one */
     bool gentle;              /* somebody wants no signals to be sent */
     struct ask_wishes wishes; /* for the snapshot */
     bool native_samples;

@@ -27,11 +27,13 @@ static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *co
                               struct sampler_plan *plan) {
     memcpy(copy->asks, slot->asks, slot->n_asks * sizeof copy->asks[0]);
     copy->n_asks = slot->n_asks;
+    copy->pull = slot->pull;
     slot->n_asks = 0;
     for (size_t k = 0; k < copy->n_asks; k++) {
         plan->hello |= copy->asks[k].method == WIRE_HELLO;
         plan->threads |= copy->asks[k].method == WIRE_THREADS;
         plan->leave |= copy->asks[k].method == WIRE_UNSUBSCRIBE;
+        plan->tables |= copy->asks[k].method == WIRE_TABLES || copy->asks[k].method == WIRE_PULL;
         plan->gentle |= copy->asks[k].want.mode == MODEL_SAMPLING_GENTLE;
         ask_join(&plan->wishes, &copy->asks[k].want);
     }
@@ -117,7 +119,7 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
         memset(slot->rate_hz, 0, sizeof slot->rate_hz);
     }
     plan->hello = plan->threads = plan->tick = plan->flush = plan->poke = plan->quiet = plan->gentle =
-        plan->complete = plan->native_samples = plan->leave = false;
+        plan->complete = plan->native_samples = plan->leave = plan->tables = false;
     plan->always = (struct always_plan){.configure = false};
     plan->wishes = (struct ask_wishes){0};
     plan->sample_hz = plan->snapshot_hz = plan->batch_s = 0;
@@ -128,7 +130,8 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
 static bool sampler_plan_again(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     if (s->replan || s->planned != s->mailbox->changes || plan->sample_hz <= 0 || plan->snapshot_hz > 0)
         return false;
-    plan->hello = plan->threads = plan->poke = plan->quiet = plan->complete = plan->leave = false;
+    plan->hello = plan->threads = plan->poke = plan->quiet = plan->complete = plan->leave = plan->tables =
+        false;
     plan->always = (struct always_plan){.configure = false};
     plan->next_ns = SAMPLER_NEVER;
     sampler_plan_samples(s, plan, now);
@@ -174,12 +177,12 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
     sampler_plan_batches(s, plan, now);
     sampler_plan_samples(s, plan, now);
     always_plan_second(&s->always, plan->tick, plan->sample_hz > 0, now, &plan->always, &plan->next_ns);
-    s->replan = complete_next_ns(&s->complete) != UINT64_MAX || plan->leave;
+    s->replan = complete_next_ns(&s->complete) != UINT64_MAX || plan->leave || plan->tables;
     plan->quiet = plan->sample_hz <= 0 && plan->snapshot_hz <= 0 && (exact_is_armed() || s->exact_off);
 }
 
 bool sampler_is_idle(const struct sampler_plan *plan) {
     return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke && !plan->quiet &&
-           !plan->complete && !plan->leave && !plan->always.configure && !plan->always.retune &&
-           !plan->always.second;
+           !plan->complete && !plan->leave && !plan->tables && !plan->always.configure &&
+           !plan->always.retune && !plan->always.second;
 }

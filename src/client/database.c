@@ -13,11 +13,15 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "client/copies.h"
 #include "client/live_tables.h"
 #include "client/rings.h"
 #include "store/archive.h"
 #include "store/ring_reader.h"
 #include "store/ring_tables.h"
+#include "wire/wire.h"
+
+#define DATABASE_COPY_S 2.0 /* for copying tables before a query, at most */
 
 #define DATABASE_YOUNG_S 2.0 /* an agent that has listened for less may still be about to make its tables */
 #define DATABASE_POLL_NS (20 * (long)CLOCK_NS_PER_MS)
@@ -28,7 +32,9 @@ struct database_target {
     struct rings_place place;
     size_t number; /* of the SQL session's target */
     bool has_place;
-    bool in_memory; /* its tables have no files */
+    bool in_memory;        /* its tables have no files */
+    struct copies *copies; /* of tables whose files cannot be opened; NULL none */
+    struct err uncopied;   /* why there are none, or no newer ones; ERR_OK */
 };
 
 struct database {
@@ -38,6 +44,7 @@ struct database {
     size_t n_living;
     atomic_bool cancelled;
     char note[640];
+    char recording[640]; /* a note of a recording's own */
 };
 
 struct database *database_open(struct err *e) {
@@ -58,8 +65,10 @@ void database_close(struct database *d) {
     if (!d)
         return;
     sql_close(d->sql);
-    for (size_t i = 0; i < d->n_targets; i++)
+    for (size_t i = 0; i < d->n_targets; i++) {
+        copies_free(d->targets[i]->copies);
         free(d->targets[i]);
+    }
     free(d->targets);
     free(d);
 }
@@ -107,6 +116,40 @@ static size_t database_find_rings(struct database *d, struct database_target *t,
     }
 }
 
+static bool database_stop(void *arg) { return database_cancelled(arg); }
+
+/* Copy what has come since. What cannot be is no error of a query: the note says it. */
+static void database_copy(struct database *d, struct database_target *t) {
+    t->uncopied.code = ERR_OK;
+    if (!t->copies)
+        t->copies = copies_new(t->live.addr.path, &t->uncopied);
+    if (t->copies && copies_update(t->copies, DATABASE_COPY_S, database_stop, d, &t->uncopied) == 0)
+        t->uncopied.code = ERR_OK;
+}
+
+/* Have the queries read them. 0, or -1 with the error. */
+static int database_use_copies(struct database *d, struct database_target *t, struct err *e) {
+    int fds[WIRE_MAX_TABLES];
+    size_t n = copies_take(t->copies, fds, WIRE_MAX_TABLES);
+    return n ? sql_add_files(d->sql, t->number, fds, n, e) : 0;
+}
+
+/* An agent is asked for its tables when there is no other way to them. */
+static bool database_must_copy(const struct database_target *t) {
+    return !t->has_place && !t->in_memory && t->live.addr.path[0] && t->live.addr.mode == MODEL_MODE_AGENT;
+}
+
+/* Whoever serves the socket may be no more than its door (a tunnel to elsewhere): then what /proc says here is not of the target. */
+static void database_copy_first(struct database *d, struct database_target *t, struct sql_target *target) {
+    database_copy(d, t);
+    if (!t->copies || copies_pid(t->copies) == 0 || copies_pid(t->copies) == target->pid)
+        return;
+    target->pid = copies_pid(t->copies);
+    target->rank = RING_INT_NULL;
+    target->host = NULL;
+    t->live.addr.pid = 0;
+}
+
 static int database_add_living(struct database *d, struct database_target *t, struct err *e) {
     pid_t pid = t->live.addr.pid;
     struct procfs_status st;
@@ -121,13 +164,20 @@ static int database_add_living(struct database *d, struct database_target *t, st
             target.host = host;
     }
     t->in_memory = target.n_ring_fds > 0;
+    if (database_must_copy(t))
+        database_copy_first(d, t, &target);
     target.ring_fds = fds;
     target.ring_dir = t->has_place ? t->place.path : NULL;
     target.owner = t->has_place ? t->place.owner : RING_ANY_UID;
     target.providers = t->tables;
     target.n_providers = live_tables_fill(&t->live, t->tables);
     d->n_living++;
-    return sql_add_target(d->sql, &target, e);
+    if (sql_add_target(d->sql, &target, e) != 0)
+        return -1;
+    /* Files that are there and may not be opened, or not by this user. */
+    if (t->has_place && t->live.addr.path[0] && !sql_has_files(d->sql, t->number))
+        database_copy(d, t);
+    return t->copies ? database_use_copies(d, t, e) : 0;
 }
 
 /* A recording may be of several targets; they are one of ours, which is not looked at again. */
@@ -142,7 +192,7 @@ static int database_add_recording(struct database *d, struct database_target *t,
         rc = sql_add_target(d->sql, &target, e);
     }
     if (rc == 0 && archive_note(a)[0])
-        (void)snprintf(d->note, sizeof d->note, "%s", archive_note(a));
+        (void)snprintf(d->recording, sizeof d->recording, "%s", archive_note(a));
     t->in_memory = true;
     archive_close(a);
     return rc;
@@ -196,33 +246,66 @@ static int database_look_again(struct database *d, struct database_target *t, st
     t->has_place = true;
     t->in_memory = false;
     t->place = place;
+    copies_free(t->copies);
+    t->copies = NULL;
     return sql_set_ring_dir(d->sql, t->number, place.path, place.owner, e);
 }
 
 int database_refresh(struct database *d, struct err *e) {
-    for (size_t i = 0; i < d->n_targets; i++)
-        if (database_look_again(d, d->targets[i], e) != 0)
+    for (size_t i = 0; i < d->n_targets; i++) {
+        struct database_target *t = d->targets[i];
+        if (database_look_again(d, t, e) != 0)
             return -1;
+        if (t->copies || database_must_copy(t))
+            database_copy(d, t);
+        if (t->copies && database_use_copies(d, t, e) != 0)
+            return -1;
+    }
     if (sql_refresh(d->sql, e) != 0)
         return -1;
     database_set_now(d);
     return 0;
 }
 
+/* What of a target's tables cannot be seen. Is there something to say? */
+static bool database_note_target(struct database *d, const struct database_target *t) {
+    bool files = sql_has_files(d->sql, t->number);
+    int64_t pid = t->live.addr.pid > 0 || !t->copies ? t->live.addr.pid : copies_pid(t->copies);
+    if (t->copies && files) {
+        if (t->uncopied.code != ERR_OK)
+            (void)snprintf(d->note, sizeof d->note, "process %lld: nothing newer could be copied: %s",
+                           (long long)pid, t->uncopied.text);
+        else if (copies_behind(t->copies))
+            (void)snprintf(d->note, sizeof d->note,
+                           "process %lld: not all of its tables have been copied yet: ask again",
+                           (long long)pid);
+        else if (copies_missing(t->copies) > 0)
+            (void)snprintf(d->note, sizeof d->note,
+                           "process %lld: %llu rows were overwritten before they could be copied",
+                           (long long)pid, (unsigned long long)copies_missing(t->copies));
+        else
+            return false;
+        return true;
+    }
+    if (t->has_place || t->in_memory)
+        return false;
+    const char *why =
+        t->live.addr.mode == MODEL_MODE_READONLY ? "no agent collects it"
+        : t->uncopied.code != ERR_OK
+            ? t->uncopied.text
+            : "its agent keeps no tables, or they cannot be reached ('probing status' says more)";
+    (void)snprintf(d->note, sizeof d->note,
+                   "no history of process %lld: %s; tables of what is now can be read", (long long)pid, why);
+    return true;
+}
+
 const char *database_note(struct database *d) {
-    const struct database_target *none = NULL;
-    for (size_t i = 0; i < d->n_targets && !none; i++)
-        if (!d->targets[i]->has_place && !d->targets[i]->in_memory)
-            none = d->targets[i];
-    if (sql_note(d->sql)[0] || !none)
-        return d->note[0] && !none ? d->note : sql_note(d->sql);
-    (void)snprintf(d->note, sizeof d->note, "no history of process %d: %s; tables of what is now can be read",
-                   (int)none->live.addr.pid,
-                   none->live.addr.mode == MODEL_MODE_READONLY
-                       ? "no agent collects it"
-                       : "its agent keeps no tables, or they cannot be reached "
-                         "('probing status' says more)");
-    return d->note;
+    if (sql_note(d->sql)[0])
+        return sql_note(d->sql);
+    for (size_t i = 0; i < d->n_targets; i++)
+        if (database_note_target(d, d->targets[i]))
+            return d->note;
+    return d->recording;
 }
 
 void database_arm(struct database *d) { atomic_store(&d->cancelled, false); }

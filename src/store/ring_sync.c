@@ -2,7 +2,17 @@
 /* ring_sync: see ring_sync.h. The sender; the receiver is ring_replica.c. */
 #include "store/ring_sync.h"
 
+#include <string.h>
+
 #include "store/ring_format.h"
+
+uint32_t ring_sync_making(const void *head, size_t len) {
+    struct ring_file_head h;
+    if (len < sizeof h)
+        return 0;
+    memcpy(&h, head, sizeof h);
+    return h.checksum;
+}
 
 void ring_piece_span(const struct ring_column_info *c, uint32_t from, uint32_t to, size_t *at,
                      size_t *bytes) {
@@ -52,7 +62,9 @@ int ring_sync_next(struct ring_reader *r, struct ring_mark *have, size_t max_byt
                            .min_us = c->min_us,
                            .max_us = c->max_us,
                            .row_from = more ? have->rows : 0,
-                           .heap_from = more ? have->heap_used : 0,
+                           .heap_from = !more                            ? 0
+                                        : have->heap_used < c->heap_used ? have->heap_used
+                                                                         : c->heap_used,
                            .heap_to = c->heap_used};
     p.row_to = ring_sync_rows(info, &p, c->rows, max_bytes);
     (void)strbuf_add(out, &p, sizeof p);

@@ -24,9 +24,12 @@ struct ring_mark {
     uint32_t rows, heap_used;
 };
 
+/* Which making of a table a description is of: a table that was made anew has another number. */
+uint32_t ring_sync_making(const void *head, size_t len);
+
 /* ---- sending ---- */
 
-/* Append the next piece after `have`, which is moved on, of the chunks that the reader's last refresh found; at most about
+/* Append the next piece after `have` (believed only as far as it can be: it may come from a peer), which is moved on, of the chunks that the reader's last refresh found; at most about
  * `max_bytes` (RING_SYNC_MIN or more). 1 a piece, 0 there is nothing more, -1 without memory. */
 int ring_sync_next(struct ring_reader *r, struct ring_mark *have, size_t max_bytes, struct strbuf *out);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "store/ring_dir.h"
 #include "store/ring_tables.h"
@@ -326,6 +327,18 @@ int sql_set_ring_dir(struct sql *s, size_t target, const char *ring_dir, uid_t o
     s->targets[target]->ring_dir = copy;
     s->targets[target]->owner = owner;
     return sql_scan_folder(s, s->targets[target], e) == 0 ? sql_declare_all(s, e) : -1;
+}
+
+int sql_add_files(struct sql *s, size_t target, const int *fds, size_t n, struct err *e) {
+    bool can = !s->running && target < s->n_targets;
+    for (size_t i = 0; i < n; i++)
+        if (can)
+            sql_use_descriptor(s, s->targets[target], fds[i]);
+        else
+            (void)close(fds[i]);
+    if (!can)
+        return err_set(e, ERR_FAILED, s->running ? "a query is running" : "no such target");
+    return sql_declare_all(s, e);
 }
 
 int sql_refresh(struct sql *s, struct err *e) {

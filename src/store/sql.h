@@ -68,6 +68,10 @@ size_t sql_target_count(const struct sql *s);
 /* Where the files of target `target` (from 0, in the order they were added) lie now. 0, or -1 with the error. */
 int sql_set_ring_dir(struct sql *s, size_t target, const char *ring_dir, uid_t owner, struct err *e);
 
+/* More open ring files of target `target`, which then belong to the session; one of a table that is there replaces what it was read
+ * from. 0, or -1 with the error. */
+int sql_add_files(struct sql *s, size_t target, const int *fds, size_t n, struct err *e);
+
 /* Is there a file of it that can be read? */
 bool sql_has_files(const struct sql *s, size_t target);
 

@@ -210,6 +210,75 @@ int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, st
     return get_stream(m, out, e);
 }
 
+/* ---- tables ---- */
+
+int wire_get_tables(const struct wire_message *m, struct wire_table *out, size_t cap, size_t *n,
+                    struct err *e) {
+    static const char *const key = "tables", *const keys[] = {"name", "head"};
+    struct codec_cursor list = {.at = NULL}, value[2];
+    struct codec_token t;
+    size_t count;
+    *n = 0;
+    if (get_expect(m, m->type == WIRE_RESPONSE && m->body.at, "tables", e) != 0)
+        return -1;
+    if (codec_find(m->body, &key, 1, &list) != 0 || !list.at || codec_read_array(&list, &count) != 0)
+        return field_fail(e, "tables", key);
+    for (; count > 0 && *n < cap; count--) {
+        struct wire_table *table = &out[*n];
+        if (codec_find(list, keys, 2, value) != 0 || codec_skip(&list) != 0)
+            return field_fail(e, "tables", key);
+        if (get_text(value[0], table->name, sizeof table->name) != 0)
+            return field_fail(e, "tables", keys[0]);
+        if (!value[1].at || codec_read(&value[1], &t) != 0 || t.type != CODEC_BIN)
+            return field_fail(e, "tables", keys[1]);
+        table->head = t.bytes;
+        table->head_len = t.count;
+        ++*n;
+    }
+    return 0;
+}
+
+int wire_get_pull(const struct wire_message *m, struct wire_pull *out, struct err *e) {
+    static const char *const key = "table";
+    struct codec_cursor table = {.at = NULL};
+    uint64_t making, rows, heap_used;
+    *out = (struct wire_pull){.table = ""};
+    if (get_expect(m, wire_message_method(m) == WIRE_PULL, "wish for rows", e) != 0)
+        return -1;
+    if (!m->body.at || codec_find(m->body, &key, 1, &table) != 0 ||
+        get_text(table, out->table, sizeof out->table) != 0)
+        return field_fail(e, "pull", key);
+    if (get_uint(m, "making", UINT32_MAX, &making) != 0)
+        return field_fail(e, "pull", "making");
+    if (get_uint(m, "first_seq", UINT64_MAX, &out->first_seq) != 0)
+        return field_fail(e, "pull", "first_seq");
+    if (get_uint(m, "rows", UINT32_MAX, &rows) != 0)
+        return field_fail(e, "pull", "rows");
+    if (get_uint(m, "heap_used", UINT32_MAX, &heap_used) != 0)
+        return field_fail(e, "pull", "heap_used");
+    out->making = (uint32_t)making;
+    out->rows = (uint32_t)rows;
+    out->heap_used = (uint32_t)heap_used;
+    return 0;
+}
+
+int wire_get_pulled(const struct wire_message *m, struct wire_pulled *out, struct err *e) {
+    static const char *const key = "pieces";
+    struct codec_cursor pieces = {.at = NULL};
+    struct codec_token t;
+    *out = (struct wire_pulled){.pieces = NULL};
+    if (get_expect(m, m->type == WIRE_RESPONSE && m->body.at, "rows of a table", e) != 0)
+        return -1;
+    if (codec_find(m->body, &key, 1, &pieces) != 0 || !pieces.at || codec_read(&pieces, &t) != 0 ||
+        t.type != CODEC_BIN)
+        return field_fail(e, "pull", key);
+    out->pieces = t.bytes;
+    out->len = t.count;
+    if (get_flag(m, "more", &out->more) != 0)
+        return field_fail(e, "pull", "more");
+    return get_flag(m, "anew", &out->anew) == 0 ? 0 : field_fail(e, "pull", "anew");
+}
+
 int wire_get_bye(const struct wire_message *m, char *reason, size_t cap) {
     static const char *const key = "reason";
     struct codec_cursor value;

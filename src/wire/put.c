@@ -65,6 +65,22 @@ int wire_put_config(struct strbuf *out, uint32_t id, const struct wire_config *c
     return put_done(out);
 }
 
+int wire_put_pull(struct strbuf *out, uint32_t id, const struct wire_pull *p) {
+    put_request_head(out, id, WIRE_PULL);
+    codec_write_map(out, 5);
+    codec_write_str(out, "table");
+    codec_write_str(out, p->table);
+    codec_write_str(out, "making");
+    codec_write_uint(out, p->making);
+    codec_write_str(out, "first_seq");
+    codec_write_uint(out, p->first_seq);
+    codec_write_str(out, "rows");
+    codec_write_uint(out, p->rows);
+    codec_write_str(out, "heap_used");
+    codec_write_uint(out, p->heap_used);
+    return put_done(out);
+}
+
 static void put_mode(struct strbuf *out, enum model_sampling mode) {
     if (mode == MODEL_SAMPLING_EXACT)
         return;
@@ -199,6 +215,33 @@ int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *
     bool failed = strings.failed;
     intern_fini(&strings);
     return failed ? -1 : put_done(out);
+}
+
+int wire_put_tables(struct strbuf *out, uint32_t id, const struct wire_table *tables, size_t n) {
+    put_response_head(out, id);
+    codec_write_map(out, 1);
+    codec_write_str(out, "tables");
+    codec_write_array(out, n);
+    for (size_t i = 0; i < n; i++) {
+        codec_write_map(out, 2);
+        codec_write_str(out, "name");
+        codec_write_str(out, tables[i].name);
+        codec_write_str(out, "head");
+        codec_write_bin(out, tables[i].head, tables[i].head_len);
+    }
+    return put_done(out);
+}
+
+int wire_put_pulled(struct strbuf *out, uint32_t id, const struct wire_pulled *p) {
+    put_response_head(out, id);
+    codec_write_map(out, 3);
+    codec_write_str(out, "more");
+    codec_write_bool(out, p->more);
+    codec_write_str(out, "anew");
+    codec_write_bool(out, p->anew);
+    codec_write_str(out, "pieces");
+    codec_write_bin(out, p->pieces, p->len);
+    return put_done(out);
 }
 
 int wire_put_bye(struct strbuf *out, const char *reason) {

@@ -36,7 +36,9 @@
     X(WIRE_UNSUBSCRIBE, "unsubscribe", "end a stream")                                                       \
     X(WIRE_STATUS, "status", "the agent about itself: cost, counters, clients")                              \
     X(WIRE_EJECT, "eject", "end the agent: threads, socket and hooks go, the code stays parked")             \
-    X(WIRE_CONFIG, "config", "set 'key' to 'value', at once; what is set now is part of status")
+    X(WIRE_CONFIG, "config", "set 'key' to 'value', at once; what is set now is part of status")             \
+    X(WIRE_TABLES, "tables", "the tables that are kept: what the file of each begins with")                  \
+    X(WIRE_PULL, "pull", "rows of a table that a copy of it does not have yet")
 
 /* Notifications. */
 #define WIRE_NOTIFICATIONS(X)                                                                                \
@@ -101,7 +103,33 @@ struct wire_config {
     char key[64], value[256];
 };
 
+#define WIRE_MAX_TABLES 64
+
+/* A table, as it describes itself (store/ring_reader.h). */
+struct wire_table {
+    char name[64];
+    const void *head; /* borrowed; of a message that was read: lives as long as it */
+    size_t head_len;
+};
+
+/* What `pull` asks for: what comes after the mark of a copy (struct ring_mark of store/ring_sync.h). */
+struct wire_pull {
+    char table[64];
+    uint32_t making; /* which table of that name: ring_sync_making */
+    uint64_t first_seq;
+    uint32_t rows, heap_used;
+};
+
+/* The answer. `anew`: the table was made anew since its description was asked for, so there are no pieces. */
+struct wire_pulled {
+    const void *pieces; /* borrowed, as in struct wire_table */
+    size_t len;
+    bool more; /* there are rows after those */
+    bool anew;
+};
+
 int wire_put_config(struct strbuf *out, uint32_t id, const struct wire_config *c);
+int wire_put_pull(struct strbuf *out, uint32_t id, const struct wire_pull *p);
 int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version);
 int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m); /* a method without params */
 int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads *t);
@@ -115,6 +143,8 @@ int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *
  * stacks (its thread is then `truncated`, the snapshot `incomplete`). */
 int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s);
 int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *s);
+int wire_put_tables(struct strbuf *out, uint32_t id, const struct wire_table *tables, size_t n);
+int wire_put_pulled(struct strbuf *out, uint32_t id, const struct wire_pulled *p);
 /* A notification never carries locals, tasks or a note. */
 int wire_put_threads_notify(struct strbuf *out, const struct model_snapshot *s);
 int wire_put_samples_notify(struct strbuf *out, const struct model_sample_batch *b);
@@ -163,6 +193,11 @@ int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out,
 int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, struct err *e);
 int wire_get_config(const struct wire_message *m, struct wire_config *out, struct err *e);
 int wire_get_bye(const struct wire_message *m, char *reason, size_t cap);
+/* At most `cap` tables into `out`; `*n` how many. */
+int wire_get_tables(const struct wire_message *m, struct wire_table *out, size_t cap, size_t *n,
+                    struct err *e);
+int wire_get_pull(const struct wire_message *m, struct wire_pull *out, struct err *e);
+int wire_get_pulled(const struct wire_message *m, struct wire_pulled *out, struct err *e);
 
 /* Puts chunks together; other messages may come in between, a second chunked one may not. */
 struct wire_assembler {

@@ -271,4 +271,8 @@ def test_golden_bytes_are_what_they_say(source_dir):
     profile.feed(messages["samples"][2])
     assert profile.samples[0]["frames"] == ["Trainer.step", "<module>"]
     assert messages["chunk"][2]["data"] == b"a short one"
-    assert struct.pack(">B", len(messages)) == b"\x0d"
+    assert messages["tables"][3]["tables"][0] == {"name": "python.samples", "head": b"the head"}
+    assert messages["pull"][2:] == ["pull", {"table": "python.samples", "making": 4000000000, "first_seq": 5000000000,
+                                             "rows": 7, "heap_used": 300}]
+    assert messages["pulled"][3] == {"more": True, "anew": False, "pieces": b"rows"}
+    assert struct.pack(">B", len(messages)) == b"\x11"

@@ -46,6 +46,25 @@ static void get_samples(const struct wire_message *m) {
     model_sample_batch_fini(&s);
 }
 
+static void get_tables(const struct wire_message *m) {
+    struct wire_table tables[WIRE_MAX_TABLES];
+    struct wire_config config;
+    struct wire_pull pull;
+    struct wire_pulled pulled;
+    struct strbuf b;
+    struct err e;
+    size_t n;
+    strbuf_init(&b, 0);
+    if (wire_get_tables(m, tables, WIRE_MAX_TABLES, &n, &e) == 0)
+        check_again(&b, wire_put_tables(&b, 1, tables, n));
+    if (wire_get_config(m, &config, &e) == 0)
+        check_again(&b, wire_put_config(&b, 1, &config));
+    if (wire_get_pull(m, &pull, &e) == 0)
+        check_again(&b, wire_put_pull(&b, 1, &pull));
+    if (wire_get_pulled(m, &pulled, &e) == 0)
+        check_again(&b, wire_put_pulled(&b, 1, &pulled));
+}
+
 static void get_small(const struct wire_message *m) {
     struct model_target target;
     struct model_status status;
@@ -83,6 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     get_snapshot(m);
     get_samples(m);
     get_small(m);
+    get_tables(m);
     wire_assembler_init(&a);
     for (int i = 0; i < 3; i++)
         (void)wire_assembler_feed(&a, m, &e);

@@ -180,6 +180,8 @@ static int fake_answer(struct fake_agent *a, int fd, const struct wire_message *
     enum wire_method method = wire_message_method(m);
     struct strbuf b;
     strbuf_init(&b, 0);
+    if (a->options.answer && a->options.answer(a->options.arg, m, &b))
+        return fake_send(fd, &b);
     switch (method) {
     case WIRE_HELLO:
         if (a->options.manner == FAKE_OLD)

@@ -39,6 +39,9 @@ struct fake_options {
     bool mute_after_hello; /* answer nothing but hello */
     const struct model_snapshot
         *snapshot; /* answered to threads, and notified after subscribe; NULL a small one */
+    bool (*answer)(void *arg, const struct wire_message *m,
+                   struct strbuf *out); /* NULL none; false: as always */
+    void *arg;
     const struct model_sample_batch *batch; /* notified after a subscribe to samples; NULL none */
 };
 

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "agent/answer.h"
 #include "agent/exact.h"
 #include "agent/mailbox.h"
 #include "agent/peer.h"
@@ -182,6 +183,42 @@ static void check_peer_bounds_requests(void **state) {
     assert_int_equal(v, PEER_CLOSE);
     assert_true(n >= MAILBOX_MAX_ASKS && n < 100);
     expect_error(&p, WIRE_E_UNAVAILABLE);
+    peer_fini(&p);
+    mailbox_fini(&m);
+}
+
+/* A client has one answer full of rows under way, whatever it asks for. */
+static void check_peer_pulls_one_at_a_time(void **state) {
+    (void)state;
+    static const struct wire_pull want = {.table = "t", .making = 1};
+    struct mailbox m;
+    struct peer p;
+    struct strbuf b;
+    struct err e = {.code = ERR_FAILED, .text = "why"};
+    open_peer(&p, &m);
+    for (uint32_t round = 0; round < 3; round++) {
+        strbuf_init(&b, 0);
+        assert_int_equal(wire_put_pull(&b, 10, &want), 0);
+        assert_int_equal(say(&p, &b), PEER_OK);
+        assert_null(next_message(&p));
+        for (int again = 0; again < 2; again++) { /* while it is made, and while it waits to be sent */
+            if (again)
+                answer_rows(&m, 1, 10, round % 2 ? NULL : &(struct wire_pulled){.pieces = "rows", .len = 4},
+                            &e);
+            if (again)
+                assert_int_equal(peer_accept(&p, mailbox_take(&m)), PEER_OK);
+            strbuf_init(&b, 0);
+            assert_int_equal(wire_put_pull(&b, 11, &want), 0);
+            assert_int_equal(say(&p, &b), PEER_OK);
+            if (!again)
+                expect_error(&p, WIRE_E_UNAVAILABLE);
+        }
+        struct wire_message *answer = next_message(&p);
+        assert_int_equal(wire_message_id(answer), 10);
+        wire_message_free(answer);
+        expect_error(&p, WIRE_E_UNAVAILABLE);
+        m.slots[0].n_asks = 0; /* taken */
+    }
     peer_fini(&p);
     mailbox_fini(&m);
 }
@@ -436,6 +473,7 @@ int main(void) {
         cmocka_unit_test(check_peer_wants_hello_first),
         cmocka_unit_test(check_peer_bounds_what_comes_in),
         cmocka_unit_test(check_peer_bounds_requests),
+        cmocka_unit_test(check_peer_pulls_one_at_a_time),
         cmocka_unit_test(check_peer_tells_what_was_dropped),
         cmocka_unit_test(check_lost_samples_are_begun_again),
         cmocka_unit_test(check_mailbox_is_bounded),

@@ -103,6 +103,25 @@ static int put_config(struct strbuf *b) {
     return wire_put_config(b, 9, &(struct wire_config){.key = "probing.budget", .value = "0.5%"});
 }
 
+static int put_tables(struct strbuf *b) {
+    const struct wire_table tables[] = {{.name = "python.samples", .head = "the head", .head_len = 8},
+                                        {.name = "python.gc", .head = "", .head_len = 0}};
+    return wire_put_tables(b, 10, tables, 2);
+}
+
+static int put_pull(struct strbuf *b) {
+    return wire_put_pull(b, 11,
+                         &(struct wire_pull){.table = "python.samples",
+                                             .making = 4000000000,
+                                             .first_seq = 5000000000,
+                                             .rows = 7,
+                                             .heap_used = 300});
+}
+
+static int put_pulled(struct strbuf *b) {
+    return wire_put_pulled(b, 11, &(struct wire_pulled){.pieces = "rows", .len = 4, .more = true});
+}
+
 static int put_status(struct strbuf *b) {
     struct model_table tables[] = {
         {.name = "python.samples", .rows = 40, .bytes = 65536, .oldest = 1700000000, .newest = 1700000002.5},
@@ -179,6 +198,9 @@ static const struct golden {
     {"target", put_target},
     {"status", put_status},
     {"config", put_config},
+    {"tables", put_tables},
+    {"pull", put_pull},
+    {"pulled", put_pulled},
     {"snapshot", put_snapshot},
     {"threads_notify", put_threads_notify},
     {"samples", put_samples},

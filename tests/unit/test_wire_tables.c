@@ -97,10 +97,109 @@ static void settings_travel(void **state) {
     wire_message_free(m);
 }
 
+/* A message of text that a program of another kind may have written. */
+static struct wire_message *parse_text(const char *bytes, size_t len) {
+    struct err e = {.text = ""};
+    struct wire_message *m = wire_parse(bytes, len, &e);
+    if (!m)
+        fail_msg("%s", e.text);
+    return m;
+}
+
+static void tables_travel(void **state) {
+    const struct wire_table in[] = {{.name = "a", .head = "one\0two", .head_len = 7},
+                                    {.name = "b", .head = ""}};
+    struct wire_table out[2];
+    struct strbuf b;
+    struct err e;
+    size_t n;
+    (void)state;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_tables(&b, 1, in, 2), 0);
+    struct wire_message *m = parse(&b);
+    assert_int_equal(wire_get_tables(m, out, 2, &n, &e), 0);
+    assert_int_equal(n, 2);
+    assert_string_equal(out[0].name, "a");
+    assert_int_equal(out[0].head_len, 7);
+    assert_memory_equal(out[0].head, "one\0two", 7);
+    assert_string_equal(out[1].name, "b");
+    assert_int_equal(out[1].head_len, 0);
+    assert_int_equal(wire_get_tables(m, out, 1, &n, &e), 0); /* no more than there is room for */
+    assert_int_equal(n, 1);
+    wire_message_free(m);
+    static const char no_list[] = "\x94\x01\x01\xc0\x81\xa6"
+                                  "tables\x07";
+    static const char no_head[] = "\x94\x01\x01\xc0\x81\xa6"
+                                  "tables\x91\x81\xa4name\xa1x";
+    static const char text_head[] = "\x94\x01\x01\xc0\x81\xa6"
+                                    "tables\x91\x82\xa4name\xa1x\xa4head\xa1y";
+    static const char no_map[] = "\x94\x01\x01\xc0\x81\xa6"
+                                 "tables\x91\x07";
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } bad[] = {{no_list, sizeof no_list - 1},
+               {no_head, sizeof no_head - 1},
+               {text_head, sizeof text_head - 1},
+               {no_map, sizeof no_map - 1}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        m = parse_text(bad[i].bytes, bad[i].len);
+        assert_int_equal(wire_get_tables(m, out, 2, &n, &e), -1);
+        wire_message_free(m);
+    }
+}
+
+static void rows_travel(void **state) {
+    const struct wire_pull wish = {.table = "python.samples",
+                                   .making = UINT32_MAX,
+                                   .first_seq = UINT64_MAX,
+                                   .rows = UINT32_MAX,
+                                   .heap_used = 5};
+    const struct wire_pulled answers[] = {{.pieces = "p\0q", .len = 3, .more = true},
+                                          {.pieces = "", .anew = true}};
+    struct wire_pull got;
+    struct wire_pulled out;
+    struct strbuf b;
+    struct err e;
+    (void)state;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_pull(&b, 1, &wish), 0);
+    struct wire_message *m = parse(&b);
+    assert_int_equal(wire_get_pull(m, &got, &e), 0);
+    assert_string_equal(got.table, wish.table);
+    assert_true(got.making == wish.making && got.first_seq == wish.first_seq && got.rows == wish.rows &&
+                got.heap_used == wish.heap_used);
+    assert_int_equal(wire_get_pulled(m, &out, &e), -1); /* it is another message */
+    wire_message_free(m);
+    for (size_t i = 0; i < 2; i++) {
+        strbuf_init(&b, 0);
+        assert_int_equal(wire_put_pulled(&b, 1, &answers[i]), 0);
+        m = parse(&b);
+        assert_int_equal(wire_get_pulled(m, &out, &e), 0);
+        assert_int_equal(out.len, answers[i].len);
+        assert_memory_equal(out.pieces, answers[i].pieces, out.len);
+        assert_true(out.more == answers[i].more && out.anew == answers[i].anew);
+        assert_int_equal(wire_get_pull(m, &got, &e), -1);
+        wire_message_free(m);
+    }
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_request(&b, 3, WIRE_PULL), 0); /* without anything */
+    m = parse(&b);
+    assert_int_equal(wire_get_pull(m, &got, &e), -1);
+    wire_message_free(m);
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_ok(&b, 3), 0);
+    m = parse(&b);
+    assert_int_equal(wire_get_pulled(m, &out, &e), -1);
+    wire_message_free(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(status_has_tables),
         cmocka_unit_test(settings_travel),
+        cmocka_unit_test(tables_travel),
+        cmocka_unit_test(rows_travel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * copies: tables of an agent whose files cannot be opened from here, copied over the wire (store/ring_sync.h).
+ *
+ * A connection and a loop of its own behind blocking functions, bounded in time; what was copied stays when the connection goes. What
+ * was overwritten before it could be copied is counted. Belongs to one thread, which may wait.
+ */
+#ifndef CLIENT_COPIES_H
+#define CLIENT_COPIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct copies;
+
+/* Of the agent at unix socket `path`; nothing is asked yet. NULL with the error. */
+struct copies *copies_new(const char *path, struct err *e);
+void copies_free(struct copies *c);
+
+/* Take in what has come since, for about `limit_s`; `stop` (NULL: nobody does) is asked often and ends it. 0, also when there is more
+ * (copies_behind); -1 with the error: it does not answer, has no tables, or lies. The next call begins with a new connection then. */
+int copies_update(struct copies *c, double limit_s, bool (*stop)(void *arg), void *arg, struct err *e);
+
+/* The process as its agent sees it; 0 before the first answer. */
+int64_t copies_pid(const struct copies *c);
+
+/* New descriptors, for sql_add_files, of tables that were made or made anew since the last call; at most `cap`. How many. */
+size_t copies_take(struct copies *c, int *fds, size_t cap);
+
+/* There are rows that were not taken in yet. */
+bool copies_behind(const struct copies *c);
+
+/* Rows that were overwritten before they could be copied, of all tables together. */
+uint64_t copies_missing(const struct copies *c);
+
+#endif
