@@ -34,12 +34,13 @@ void app_query_forget(struct app_query *q) {
 
 static bool app_begin(struct app *a, enum app_query_wish wish) {
     struct app_query *q = &a->query;
-    if (q->running) {
+    if (q->running && !(q->looking && q->wish <= APP_QUERY_LOOK)) {
         app_message(a, true,
                     q->exporting ? "an export is being written: ctrl-c ends it"
                                  : "a query runs: ctrl-c ends it");
         return false;
     }
+    q->looking = wish == APP_QUERY_LOOK || (q->looking && q->wish == APP_QUERY_NONE);
     q->wish = wish;
     q->running = true;
     q->exporting = wish == APP_QUERY_EXPORT;
@@ -93,7 +94,11 @@ static void app_take_export(struct app *a, const struct querier_answer *answer, 
 
 void app_take_answer(struct app *a, struct querier_answer *answer) {
     struct app_query *q = &a->query;
-    q->running = q->exporting = q->cancel = false;
+    bool waits = q->wish != APP_QUERY_NONE && answer->kind == QUERIER_LOOK && !answer->cancelled;
+    q->wish = waits ? q->wish : APP_QUERY_NONE;
+    q->running = waits;
+    q->exporting = waits && q->exporting;
+    q->looking = q->cancel = false;
     if (answer->catalog) {
         catalog_free(q->catalog);
         q->catalog = answer->catalog;
@@ -112,7 +117,8 @@ void app_take_answer(struct app *a, struct querier_answer *answer) {
         q->answers++;
         q->due_s = a->now_s + q->watch_s;
     }
-    querier_export_fini(&q->exported);
+    if (!waits)
+        querier_export_fini(&q->exported);
     querier_answer_fini(answer);
     app_update_screens(a);
 }

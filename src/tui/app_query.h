@@ -15,12 +15,13 @@
 enum app_query_wish { APP_QUERY_NONE = 0, APP_QUERY_LOOK, APP_QUERY_RUN, APP_QUERY_EXPORT };
 
 struct app_query {
-    enum app_query_wish wish;       /* what is to be done; cleared by who does it */
+    enum app_query_wish wish;       /* what is to be done; cleared by who does it, when nothing runs */
     char *text;                     /* of the query that runs, or ran last; owned */
     struct querier_export exported; /* with APP_QUERY_EXPORT */
     bool cancel;                    /* end what runs; cleared by who does it */
     bool running;                   /* asked for, and not answered */
     bool exporting;                 /* what runs is an export */
+    bool looking;                   /* what runs is a look at the tables: a wish may wait for its end */
     double began_s;                 /* since when, on the caller's clock */
     struct querier_answer answer;   /* of the last query */
     unsigned answers;               /* how many queries were answered */

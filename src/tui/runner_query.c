@@ -14,6 +14,7 @@ static void runner_query_on_answer(void *arg) {
     if (!querier_take(r->querier, &answer))
         return;
     app_take_answer(r->app, &answer);
+    runner_query_grant(r); /* what waited for the end of a look */
     r->answered(r->arg);
 }
 
@@ -93,11 +94,13 @@ void runner_query_grant(struct runner_query *r) {
     struct app_query *q = &r->app->query;
     enum app_query_wish wish = q->wish;
     struct err e;
+    if (r->querier && querier_is_busy(r->querier))
+        wish = APP_QUERY_NONE; /* it waits */
     if (wish != APP_QUERY_NONE) {
         runner_query_open_history(r);
         runner_query_go_to_past(r);
+        q->wish = APP_QUERY_NONE;
     }
-    q->wish = APP_QUERY_NONE;
     if (wish != APP_QUERY_NONE && runner_query_begin(r, wish, &e) != 0) {
         struct querier_answer answer = {.error = e, .error_at = -1};
         answer.kind = wish == APP_QUERY_RUN      ? QUERIER_RUN

@@ -55,6 +55,35 @@ static void test_run(void **state) {
     app_free(a);
 }
 
+/* What is asked while the tables are looked at is not lost; it is run after that, once. */
+static void test_run_while_tables_are_looked_at(void **state) {
+    struct querier_answer look = {.kind = QUERIER_LOOK, .error_at = -1};
+    struct app *a = sql_fixture_app(false);
+    (void)state;
+    app_look(a);
+    assert_int_equal(a->query.wish, APP_QUERY_LOOK);
+    a->query.wish = APP_QUERY_NONE; /* it is under way */
+    sql_fixture_paste(a, "SELECT 1");
+    fixture_press(a, "F5");
+    assert_query(a, "SELECT 1");
+    assert_shown(a, "a query runs", false);
+    fixture_press(a, "F5");
+    assert_shown(a, "a query runs", true);
+    app_take_answer(a, &look);
+    assert_query(a, "SELECT 1");
+    assert_true(a->query.running);
+    sql_fixture_answer(a, sql_fixture_rows(3), 0.001);
+    assert_shown(a, "3 rows in", true);
+    app_look(a);
+    a->query.wish = APP_QUERY_NONE;
+    fixture_press(a, "F5 ctrl-c"); /* neither is wanted any more */
+    look = (struct querier_answer){.kind = QUERIER_LOOK, .cancelled = true, .error_at = -1};
+    app_take_answer(a, &look);
+    assert_int_equal(a->query.wish, APP_QUERY_NONE);
+    assert_false(a->query.running);
+    app_free(a);
+}
+
 static void test_enter_needs_a_statement(void **state) {
     struct app *a = sql_fixture_app(false);
     (void)state;
@@ -420,6 +449,7 @@ static void test_random(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run),
+        cmocka_unit_test(test_run_while_tables_are_looked_at),
         cmocka_unit_test(test_enter_needs_a_statement),
         cmocka_unit_test(test_error),
         cmocka_unit_test(test_completion),
