@@ -12,6 +12,10 @@ int compat_stat(const char *path, struct stat *st) {
 
 int compat_fstat(int fd, struct stat *st) { return (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH); }
 
+int compat_fstatat(int dir, const char *path, struct stat *st, int flags) {
+    return (int)syscall(SYS_newfstatat, dir, path, st, flags);
+}
+
 int compat_lstat(const char *path, struct stat *st) {
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
 }

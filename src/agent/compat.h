@@ -10,9 +10,10 @@
 
 #include <sys/stat.h>
 
-/* As stat(2), fstat(2), lstat(2). */
+/* As stat(2), fstat(2), lstat(2), fstatat(2). */
 int compat_stat(const char *path, struct stat *st);
 int compat_fstat(int fd, struct stat *st);
 int compat_lstat(const char *path, struct stat *st);
+int compat_fstatat(int dir, const char *path, struct stat *st, int flags);
 
 #endif

@@ -21,8 +21,8 @@
 #define EXPORT_OUTPUT_MAX ((size_t)1 << 30)
 
 const struct export_format export_formats[] = {
-    {"json", "threads with their stacks; with --duration also the samples, added up per stack; rows of --sql",
-     0, true, true, true, export_render_json},
+    {"json", "threads with their stacks; with --duration samples, added up per stack; rows of --sql", 0, true,
+     true, true, export_render_json},
     {"ndjson", "rows of --sql, a JSON object a line", 0, false, false, true, NULL},
     {"csv", "rows of --sql, separated by commas", 0, false, false, true, NULL},
     {"sqlite", "a recording: what all tables hold, as an SQLite file", 0, false, false, false, NULL},
