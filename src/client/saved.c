@@ -85,12 +85,10 @@ const struct saved_query saved_queries[] = {
      "FROM system.threads_history\n"
      "WHERE timestamp > now() - interval '1 minute'\n"
      "GROUP BY tid ORDER BY taken_away DESC;"},
-    {"garbage", "What does the garbage collector cost?",
-     "SELECT generation, count(*) AS collections, round(sum(duration_ms), 2) AS total_ms,\n"
-     "       round(avg(duration_ms), 3) AS mean_ms, round(max(duration_ms), 2) AS longest_ms,\n"
-     "       sum(collected) AS freed\n"
-     "FROM python.gc WHERE timestamp > now() - interval '10 minutes'\n"
-     "GROUP BY generation ORDER BY generation;"},
+    {"garbage", "Who collects garbage, and for what share of the time?",
+     "SELECT thread, tid, round(100.0 * avg(gc), 2) AS gc_pct, sum(gc) AS collecting, count(*) AS samples\n"
+     "FROM python.samples WHERE timestamp > now() - interval '10 minutes'\n"
+     "GROUP BY tid ORDER BY gc_pct DESC;"},
     {"agent", "What does looking cost the job?",
      "SELECT timestamp, round(overhead_pct, 3) AS overhead_pct, rate_hz, samples, torn, dropped,\n"
      "       us_per_sample, human_bytes(rss_bytes) AS memory, clients\n"

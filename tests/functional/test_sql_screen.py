@@ -27,7 +27,7 @@ SAVED = {
     "process": "read_bytes",
     "throttling": "swapped",
     "switches": "taken_away",
-    "garbage": "collections",
+    "garbage": "gc_pct",
     "agent": "overhead_pct",
 }
 
