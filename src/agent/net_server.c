@@ -425,7 +425,7 @@ static void server_find_waker(struct server *s) {
 }
 
 static void server_close_waker(struct server *s) {
-    if (s->waker < 0 && fds_lack_eventfd()) /* the library goes on without: nobody could wake it */
+    if (s->waker < 0)
         return;
     fds_forget(s->waker);
     (void)close(s->waker);
