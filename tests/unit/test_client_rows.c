@@ -19,7 +19,7 @@
 static struct rows take(struct sql *s, const char *text, uint64_t limit) {
     struct err e = {.text = ""};
     struct sql_query q = {.max_rows = limit};
-    struct rows rows;
+    struct rows rows = {0};
     struct sql_result *r = sql_begin(s, text, &q, NULL, NULL, &e);
     if (!r || rows_take(&rows, r, &e) != 0)
         fail_msg("%s: %s", text, e.text);
