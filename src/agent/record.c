@@ -209,13 +209,16 @@ void record_second(struct record *r, const struct profile *p, const struct recor
     r->cost_pct = cost_meter_add(&r->meter, now_ns, r->cost_ns);
 }
 
+bool record_is_due(const struct record *r) {
+    return r->set && clock_mono_ns() - r->flushed_ns >= RECORD_FLUSH_NS;
+}
+
 void record_flush(struct record *r) {
-    uint64_t now_ns = clock_mono_ns();
-    if (!r->set || !r->unflushed || now_ns - r->flushed_ns < RECORD_FLUSH_NS)
+    if (!r->unflushed || !record_is_due(r))
         return;
     uint64_t cpu = clock_self_cpu_ns();
     r->unflushed = ring_set_flush(r->set) != 0;
-    r->flushed_ns = now_ns;
+    r->flushed_ns = clock_mono_ns();
     r->cost_ns += clock_self_cpu_ns() - cpu;
 }
 

@@ -95,7 +95,10 @@ bool record_take(struct record *r, const struct profile *p);
 /* Write what is due now. */
 void record_second(struct record *r, const struct profile *p, const struct record_view *view);
 
-/* Make it visible to readers, if there is something and it is time. */
+/* Is it time to make what there is visible to readers? */
+bool record_is_due(const struct record *r);
+
+/* Make it visible, if there is something and it is time. */
 void record_flush(struct record *r);
 
 /* For status; table names are static. Number of tables, at most RING_TABLE_KEPT. */

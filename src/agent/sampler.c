@@ -358,7 +358,6 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
     spending_tick(&s->spending, sampler_signals_ns(s));
     double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
     double budget = budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, s->batch_ns));
-    sampler_record(s);
     uint64_t mean = cost_interval_ns(&s->spending.tick, wanted, budget, &s->stretched_samples);
     if (mean > SAMPLER_SLOWEST_NS && mean > wanted)
         mean = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
@@ -435,7 +434,10 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
         sampler_end_batch(s);
     if (plan->always.second)
         sampler_do_second(s);
-    record_flush(&s->always.record);
+    if (record_is_due(&s->always.record)) { /* several ticks at once: not each in caches that are cold */
+        sampler_record(s);
+        record_flush(&s->always.record);
+    }
     if (plan->leave)
         sampler_answer_leave(s, plan);
     if (plan->tables)

@@ -13,12 +13,14 @@
 #define CODES_FILE_MAX 4096
 #define CODES_FRESH_NS                                                                                       \
     (2 * CLOCK_NS_PER_S) /* how long an entry is believed without reading its strings again */
-#define CODES_SETTLED_NS (250 * CLOCK_NS_PER_MS)
+#define CODES_PROOFS 8   /* looks at a code object, each at a moment of its own, until it counts as settled */
+#define CODES_PROOF_NS (30 * CLOCK_NS_PER_MS) /* least time between two of them */
 #define CODES_TRUST 8 /* an object of 8 s is believed for a second without a look at it */
 #define CODES_MEMO 4
 #define CODES_STRUCT_MAX 320         /* of a code object, without its code */
 #define CODES_HEAD_MAX 128           /* of a str or bytes object */
 #define CODES_UNITS_MAX (1ULL << 28) /* code units of one object */
+#define CODES_ADDRESSES (1ULL << 32) /* objects are beyond */
 #define CODES_SPAN_MAX 65536         /* first traceable instruction: prologues are short */
 
 struct pystack_code {
@@ -26,6 +28,8 @@ struct pystack_code {
     uint64_t since_ns;   /* the key has been the same at every look since */
     bool changes;        /* there was another code object at this address before */
     uint64_t seen_ns;    /* when its key was last read and the same */
+    uint64_t proved_ns;  /* when it was last found alive, */
+    unsigned proofs;     /* and how often so far */
     uint64_t checked_ns; /* when its strings and table were read */
     uint64_t used_call, checked_call;
     char *func, *file;
@@ -132,6 +136,17 @@ static int codes_read_bytes_print(struct pystack_reader *r, uint64_t addr, struc
     return codes_parse_bytes(&r->off, buf, have, p);
 }
 
+/* Of an object that is freed nothing changes, as a rule, but its first word, the count of references: it is 0 then, or leads to the next
+ * free block (Objects/obmalloc.c; malloc(3) writes over the type too). A count is never like an address, with the flags of 3.14 in its
+ * upper bits neither. A free-threaded build has two counts behind its first word, and both have become 0 (Include/object.h: ob_ref_local,
+ * and ob_ref_shared above two bits). */
+static bool codes_is_alive(const struct pystack_offsets *o, const uint8_t *bytes) {
+    uint64_t count = pystack_get_u64(bytes, o->object_type - 8);
+    if (o->gil_enabled >= 0)
+        return pystack_get_i32(bytes, o->object_type - 12) != 0 || count >> 2 != 0;
+    return count != 0 && (count < CODES_ADDRESSES || count >> 47);
+}
+
 /* What the struct of the code object itself says. 0, or -1 when it is none. */
 static int codes_parse_struct(const struct pystack_offsets *o, uint64_t addr, const uint8_t *bytes,
                               struct pystack_code_key *key) {
@@ -148,7 +163,7 @@ static int codes_parse_struct(const struct pystack_offsets *o, uint64_t addr, co
         key->size = pystack_get_u64(bytes, o->var_size);
         key->firsttraceable = pystack_get_i32(bytes, o->code_firsttraceable);
     }
-    bool ok = pystack_is_pointer(key->type) && pystack_is_pointer(key->name) &&
+    bool ok = codes_is_alive(o, bytes) && pystack_is_pointer(key->type) && pystack_is_pointer(key->name) &&
               pystack_is_pointer(key->filename) && pystack_is_pointer(key->table) &&
               (!o->code_qualname || pystack_is_pointer(key->qualname)) && key->firsttraceable >= 0 &&
               key->firsttraceable <= CODES_SPAN_MAX && key->size <= CODES_UNITS_MAX;
@@ -392,6 +407,27 @@ static struct pystack_code **codes_find(struct pystack_code **set, const struct 
     return victim;
 }
 
+/* The object was there a moment ago, by itself: not because a thread that runs it says so. */
+static void codes_prove(struct pystack_code *code, uint64_t now_ns) {
+    if (code->proofs >= CODES_PROOFS || now_ns - code->proved_ns < CODES_PROOF_NS)
+        return;
+    code->proofs++;
+    code->proved_ns = now_ns;
+}
+
+/* Code that is made, run and dropped again and again is seen where it runs, always the same, for as long as one likes; but at other
+ * moments another object is there, or none. So one that is new is looked at in between, and only if it is there each time it is
+ * one that stays. */
+static void codes_look_again(struct pystack_codes *c, struct pystack_reader *r, struct pystack_code *code) {
+    struct pystack_code_key now;
+    if (code->changes || code->proofs >= CODES_PROOFS || c->now_ns - code->proved_ns < CODES_PROOF_NS)
+        return;
+    if (pystack_codes_read_key(r, code->key.addr, &now) == 0 && codes_same_key(&now, &code->key))
+        codes_prove(code, c->now_ns);
+    else
+        code->changes = true;
+}
+
 /* Entry of `addr` that was checked within this call. */
 static struct pystack_code *codes_find_checked(const struct pystack_codes *c, struct pystack_code **set,
                                                uint64_t addr) {
@@ -413,18 +449,22 @@ struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_r
     code = *slot && codes_same_key(&(*slot)->key, &key) ? *slot : NULL;
     if (!code || c->now_ns - code->checked_ns > CODES_FRESH_NS) {
         /* An entry that shared its address with another one was not there all the time. */
-        uint64_t since = code && !changes ? code->since_ns : 0;
+        uint64_t since = code && !changes ? code->since_ns : 0, proved = since ? code->proved_ns : 0;
+        unsigned proofs = since ? code->proofs : 0;
         changes = changes || (code && code->changes);
         if (c->bytes > CODES_BYTES_MAX)
             codes_drop_all(c);
         codes_drop(c, slot);
         code = codes_load(c, r, &key, slot);
-        if (code && since)
-            code->since_ns = since;
-        if (code)
+        if (code) {
+            code->since_ns = since ? since : code->since_ns;
+            code->proofs = proofs;
+            code->proved_ns = proved;
             code->changes = changes;
+        }
     }
     if (code) {
+        codes_prove(code, c->now_ns);
         code->used_call = code->checked_call = c->call;
         code->seen_ns = c->now_ns;
     }
@@ -436,7 +476,8 @@ static struct pystack_code *codes_find_settled(const struct pystack_codes *c, ui
     struct pystack_code **set = codes_set_of((struct pystack_codes *)(uintptr_t)c, addr);
     for (size_t i = 0; i < PYSTACK_CODES_WAYS; i++) {
         struct pystack_code *code = set[i];
-        if (!code || code->key.addr != addr || code->changes || code->seen_ns < code->since_ns)
+        if (!code || code->key.addr != addr || !pystack_code_is_settled(code) ||
+            code->seen_ns < code->since_ns)
             continue;
         uint64_t trust = (code->seen_ns - code->since_ns) / CODES_TRUST;
         if (c->now_ns - code->seen_ns > (trust < CODES_FRESH_NS ? trust : CODES_FRESH_NS))
@@ -462,6 +503,7 @@ static struct pystack_code *codes_get_described(struct pystack_codes *c, struct 
         (*slot)->changes = true;
     }
     (*slot)->used_call = c->call;
+    codes_look_again(c, r, *slot);
     if (!(*slot)->changes && taken_ns > (*slot)->seen_ns)
         (*slot)->seen_ns = taken_ns;
     return *slot;
@@ -479,7 +521,7 @@ struct pystack_code *pystack_codes_get_past(struct pystack_codes *c, struct pyst
 }
 
 bool pystack_code_is_settled(const struct pystack_code *code) {
-    return !code->changes && code->seen_ns > code->since_ns + CODES_SETTLED_NS;
+    return !code->changes && code->proofs >= CODES_PROOFS;
 }
 
 static void codes_copy(struct pystack_codes *c, struct pystack_code *code) {

@@ -177,6 +177,8 @@ uint64_t image_code(struct image *img, const char *name, const char *file, int l
             left -= length;
         }
     }
+    image_put_u64(img, code, o->object_type - 8,
+                  1 << 2); /* of a free-threaded build the shared count, above two bits */
     image_put_u64(img, code, o->object_type, img->type_type);
     image_put_u64(img, code, o->code_name, image_ascii(img, name));
     image_put_u64(img, code, o->code_filename, image_ascii(img, file));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What names code objects, read of many at once: the same as of each by itself, whatever is among them. */
+/* What names code objects: read of many at once, the same as of each by itself; and which of them are there to stay. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "pystack/codes.h"
 #include "pystack/pystack_internal.h"
 #include "support/pystack_image.h"
@@ -94,10 +95,72 @@ static void test_memory_that_ends(void **state) {
     free(k);
 }
 
+/* What is at the place of a code object while its thread does something else. */
+enum between {
+    ITSELF,
+    FREED_LAST, /* the end of a list of free blocks, */
+    FREED,      /* or not its end */
+    ANOTHER,
+    ANOTHER_ONCE,
+};
+
+/* Have a code object described every 40 ms of a second, as a thread does that runs it. Does the cache believe in the end that it stays? */
+static bool keys_stays(struct image *img, uint64_t addr, enum between between) {
+    struct pystack_reader r = {.off = *img->off};
+    struct pystack_codes codes;
+    struct pystack_code_key key;
+    struct pystack_code *code = NULL;
+    uint64_t began = clock_mono_ns(), other = image_ascii(img, "other");
+    int32_t name = img->off->code_qualname ? img->off->code_qualname : img->off->code_name;
+    struct arena arena;
+    arena_init(&arena, 65536);
+    assert_int_equal(pystack_codes_init(&codes), 0);
+    mem_init_buffer(&r.mem, img->bytes, img->used, IMAGE_BASE);
+    assert_int_equal(pystack_codes_read_key(&r, addr, &key), 0);
+    for (uint64_t i = 0; i < 25; i++) {
+        uint8_t *there = img->bytes + (addr - IMAGE_BASE), before[512];
+        memcpy(before, there, sizeof before);
+        if (between == FREED_LAST || between == FREED)
+            image_put_u64(img, addr, img->off->gil_enabled >= 0 ? img->off->object_type - 8 : 0,
+                          between == FREED && img->off->gil_enabled < 0 ? 0x7f1234567890 : 0);
+        if (between == ANOTHER || (between == ANOTHER_ONCE && i == 3))
+            image_put_u64(img, addr, name, other);
+        pystack_codes_begin(&codes, &arena);
+        codes.now_ns = began + i * 40 * CLOCK_NS_PER_MS;
+        code = pystack_codes_get_past(&codes, &r, addr, &key, codes.now_ns - CLOCK_NS_PER_MS);
+        assert_non_null(code);
+        assert_string_equal(pystack_code_func(&codes, code), "function");
+        assert_false(i < 5 && pystack_code_is_settled(code));
+        memcpy(there, before, sizeof before);
+    }
+    bool stays = pystack_code_is_settled(code);
+    pystack_codes_fini(&codes);
+    arena_fini(&arena);
+    return stays;
+}
+
+/* Code that is made, run and dropped again and again looks the same whenever it runs. */
+static void test_only_what_is_there_in_between_stays(void **state) {
+    size_t n;
+    const struct pystack_offsets *rows = pystack_offsets_all(&n);
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        struct image img;
+        image_init(&img, &rows[i]);
+        uint64_t addr = image_code(&img, "function", "/job/module.py", 1, 20, 2);
+        (void)image_alloc(&img, 512); /* what is saved may reach beyond */
+        for (int between = ITSELF; between <= ANOTHER_ONCE; between++)
+            if (keys_stays(&img, addr, (enum between)between) != (between == ITSELF))
+                fail_msg("row %zu (3.%d%s), case %d", i, rows[i].minor, rows[i].gil_enabled >= 0 ? "t" : "",
+                         between);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_are_as_one),
         cmocka_unit_test(test_memory_that_ends),
+        cmocka_unit_test(test_only_what_is_there_in_between_stays),
     };
     return cmocka_run_group_tests_name("pystack_keys", tests, NULL, NULL);
 }
