@@ -146,8 +146,8 @@ static int ring_mark(struct ring *r) {
 static int ring_write_columns(struct ring *r) {
     for (uint32_t i = 0; i < r->h.n_columns; i++) {
         const struct ring_column *c = &r->columns[i];
-        uint64_t from = (uint64_t)r->written * c->bits /
-                        8; /* half a byte is written again: its other half is as it was */
+        /* A byte that rows share is written again: those that it had are as they were. */
+        uint64_t from = (uint64_t)r->written * c->bits / 8;
         uint64_t to = ((uint64_t)r->rows * c->bits + 7) / 8;
         uint64_t at = r->h.chunk_at + (uint64_t)r->slot * r->h.chunk_bytes + (uint64_t)(c->data - r->chunk);
         if (ring_write_at(r, c->data + from, to - from, at + from) != 0)
@@ -237,9 +237,11 @@ static uint16_t ring_intern(struct ring *r, struct ring_column *c, const char *s
 
 /* ---- a row ---- */
 
-static void ring_put_nibble(struct ring_column *c, uint32_t row, int64_t v, int64_t max) {
-    uint8_t nibble = v < 0 || v > max ? RING_NULL_NIBBLE : (uint8_t)v, *at = c->data + row / 2;
-    *at = row % 2 ? (uint8_t)((*at & 0x0f) | nibble << 4) : nibble;
+/* `max` is less than all bits set, which is unknown. Above the row's bits the byte has what an older chunk left: it goes. */
+static void ring_put_bits(struct ring_column *c, uint32_t row, int64_t v, unsigned max) {
+    unsigned bit = row * c->bits, shift = bit % 8, unknown = (1U << c->bits) - 1;
+    uint8_t *at = c->data + bit / 8, below = (uint8_t)(*at & ((1U << shift) - 1));
+    *at = (uint8_t)(below | (v < 0 || v > max ? unknown : (unsigned)v) << shift);
 }
 
 static void ring_put_value(struct ring_column *c, uint32_t row, const union ring_value *v, int64_t us) {
@@ -264,10 +266,10 @@ static void ring_put_value(struct ring_column *c, uint32_t row, const union ring
         memcpy(c->data + (size_t)row * 4, &u32, 4);
         break;
     case RING_ENUM:
-        ring_put_nibble(c, row, v->i, RING_MAX_LABELS - 1);
+        ring_put_bits(c, row, v->i, (1U << c->bits) - 2);
         break;
     case RING_BOOL:
-        ring_put_nibble(c, row, v->i, 1);
+        ring_put_bits(c, row, v->i, 1);
         break;
     case RING_TEXT: /* the caller has the number */
         break;
@@ -393,7 +395,7 @@ static void ring_find_columns(struct ring *r) {
         struct ring_file_column c;
         memcpy(&c, (const char *)r->head + r->h.column_at + (size_t)i * r->h.column_stride, sizeof c);
         r->columns[i] = (struct ring_column){
-            .data = r->chunk + c.data_at, .type = (enum ring_type)c.type, .bits = c.bits};
+            .data = r->chunk + c.data_at, .type = (enum ring_type)ring_column_type(c.type), .bits = c.bits};
         texts += c.type == RING_TEXT;
     }
     /* So long may a string be that one row's always fit into an empty chunk. */

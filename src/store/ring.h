@@ -35,8 +35,9 @@ enum ring_type {
     RING_UINT32 = 5, /* .i, 32 bits */
     RING_ID = 6,     /* .i, 32 bits: a number that means something within its process only (stack_id) */
     RING_TEXT = 7,   /* .s, 16 bits and its bytes once a chunk */
-    RING_ENUM = 8,   /* .i index of a label, 4 bits */
-    RING_BOOL = 9,   /* .i, 4 bits */
+    RING_ENUM = 8,   /* .i index of a label, 4 bits; 2 with three labels or fewer */
+    RING_BOOL = 9,   /* .i, 2 bits */
+    /* 10 and 11 are the file's: ring_format.h */
 };
 
 struct ring_column_def {

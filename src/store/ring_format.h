@@ -25,7 +25,7 @@
 #define RING_MAGIC "PRBRING\n"
 #define RING_BYTE_ORDER 0x01020304U
 #define RING_MAJOR 1
-#define RING_MINOR 0
+#define RING_MINOR 1 /* 1: columns of RING_FILE_FEW and RING_FILE_FLAG */
 
 #define RING_MAX_HEAD ((uint32_t)64 * 1024)
 #define RING_MAX_CHUNKS 4096U
@@ -38,7 +38,13 @@
 #define RING_NULL_INT32 INT32_MIN
 #define RING_NULL_UINT32 UINT32_MAX
 #define RING_NULL_TEXT 0
-#define RING_NULL_NIBBLE 15
+/* Of an enum or a bool: all its bits set. */
+
+/* What a file calls columns that are half as wide as RING_ENUM and RING_BOOL, 2 bits: types of their own, which a reader that does not know
+ * them passes over. Readers give them out as what they are: enums and bools. */
+#define RING_FILE_FEW 10  /* an enum of RING_FEW labels at most */
+#define RING_FILE_FLAG 11 /* a bool */
+#define RING_FEW 3
 
 struct ring_file_head {
     char magic[8];
@@ -95,12 +101,18 @@ struct ring_piece {
 
 _Static_assert(sizeof(struct ring_piece) == 48, "the layout of a piece is fixed");
 
-/* Whole bytes of a column that hold rows `from` to `to`: where they begin in it and how many they are. Half-byte columns share a
- * byte at an odd row. */
+/* Whole bytes of a column that hold rows `from` to `to`: where they begin in it and how many they are. Columns narrower
+ * than a byte share one where rows end within it. */
 void ring_piece_span(const struct ring_column_info *c, uint32_t from, uint32_t to, size_t *at, size_t *bytes);
 
-/* Bits of a value in the file; 0 for a type this version does not know. */
-unsigned ring_type_bits(enum ring_type t);
+/* What the file calls a column of this definition. */
+unsigned ring_file_type(const struct ring_column_def *c);
+
+/* Bits of a value of a file's type; 0 for one that this version does not know. */
+unsigned ring_file_bits(unsigned file_type);
+
+/* The enum ring_type that a file's type is; itself when this version does not know it. */
+unsigned ring_column_type(unsigned file_type);
 
 /* FNV-1a over 32-bit words, of `len` bytes (a multiple of 4). */
 uint32_t ring_checksum(const void *data, size_t len);

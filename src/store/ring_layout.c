@@ -13,8 +13,21 @@
 #define RING_CHUNK_MAX ((uint32_t)128 * 1024)
 #define RING_CHUNK_MIN ((uint32_t)8 * 1024)
 
-unsigned ring_type_bits(enum ring_type t) {
-    switch (t) {
+unsigned ring_file_type(const struct ring_column_def *c) {
+    size_t labels = 0;
+    if (c->type == RING_BOOL)
+        return RING_FILE_FLAG;
+    while (c->type == RING_ENUM && labels <= RING_FEW && c->labels && c->labels[labels])
+        labels++;
+    return c->type == RING_ENUM && labels <= RING_FEW ? RING_FILE_FEW : c->type;
+}
+
+unsigned ring_column_type(unsigned file_type) {
+    return file_type == RING_FILE_FEW ? RING_ENUM : file_type == RING_FILE_FLAG ? RING_BOOL : file_type;
+}
+
+unsigned ring_file_bits(unsigned file_type) {
+    switch (file_type) {
     case RING_DOUBLE:
     case RING_INT64:
         return 64;
@@ -26,8 +39,11 @@ unsigned ring_type_bits(enum ring_type t) {
     case RING_TEXT:
         return 16;
     case RING_ENUM:
-    case RING_BOOL:
+    case RING_BOOL: /* of minor 0 */
         return 4;
+    case RING_FILE_FEW:
+    case RING_FILE_FLAG:
+        return 2;
     }
     return 0;
 }
@@ -97,7 +113,7 @@ static int ring_check_def(const struct ring_table_def *def, size_t *n, unsigned 
     *row_bits = 0;
     *text = false;
     for (const struct ring_column_def *c = def->columns; c->name; c++) {
-        unsigned bits = ring_type_bits(c->type);
+        unsigned bits = ring_file_bits(ring_file_type(c));
         if (bits == 0 || strlen(c->name) >= RING_MAX_NAME || ++*n > RING_MAX_COLUMNS)
             return err_set(e, ERR_FAILED, "table %s: column %s cannot be stored", def->name, c->name);
         *row_bits += bits;
@@ -149,8 +165,8 @@ static void ring_put_columns(struct ring_writer_head *w, struct ring_file_head *
             .help_at = ring_put_text(w, c->help),
             .labels_at = c->type == RING_ENUM ? ring_put_labels(w, c->labels) : 0,
             .data_at = at,
-            .type = (uint8_t)c->type,
-            .bits = (uint8_t)ring_type_bits(c->type),
+            .type = (uint8_t)ring_file_type(c),
+            .bits = (uint8_t)ring_file_bits(ring_file_type(c)),
         };
         if (c->type == RING_TIMESTAMP)
             h->time_column = i;
@@ -251,7 +267,7 @@ static bool ring_name_ok(const char *s, bool table) {
 static bool ring_column_ok(const char *bytes, const struct ring_file_head *h,
                            const struct ring_file_column *c) {
     uint32_t len = h->head_bytes;
-    unsigned bits = ring_type_bits((enum ring_type)c->type);
+    unsigned bits = ring_file_bits(c->type);
     if (!c->name_at || !ring_text_ok(bytes, len, c->name_at, RING_MAX_NAME) ||
         !ring_name_ok(bytes + c->name_at, false))
         return false;

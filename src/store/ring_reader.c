@@ -85,11 +85,11 @@ static void ring_fill_info(struct ring_reader *r) {
             .name = ring_head_text(r, c.name_at),
             .unit = ring_head_text(r, c.unit_at),
             .help = ring_head_text(r, c.help_at),
-            .type = c.type,
+            .type = ring_column_type(c.type),
             .bits = c.bits,
             .data_at = c.data_at,
         };
-        if (c.type == RING_ENUM)
+        if (i->columns[k].type == RING_ENUM)
             ring_split_labels(&i->columns[k], ring_head_text(r, c.labels_at));
     }
 }
@@ -316,14 +316,18 @@ static void ring_get_text(const struct ring_block *b, uint32_t number, struct ri
     out->len = len;
 }
 
-static void ring_get_nibble(const struct ring_column_info *c, unsigned nibble, struct ring_cell *out) {
-    if (c->type == RING_BOOL && nibble <= 1) {
+/* An enum or a bool, 2 or 4 bits wide (ring_layout_check has seen to that). */
+static void ring_get_bits(const struct ring_column_info *c, const uint8_t *data, uint32_t row,
+                          struct ring_cell *out) {
+    uint32_t bit = row * c->bits, unknown = (1U << c->bits) - 1;
+    uint32_t v = (uint32_t)data[bit / 8] >> bit % 8 & unknown;
+    if (c->type == RING_BOOL && v <= 1) {
         out->kind = RING_CELL_INT;
-        out->i = nibble;
-    } else if (c->type == RING_ENUM && nibble < c->n_labels) {
+        out->i = v;
+    } else if (c->type == RING_ENUM && v < c->n_labels && v != unknown) {
         out->kind = RING_CELL_TEXT;
-        out->s = c->labels[nibble];
-        out->len = (uint32_t)c->label_len[nibble];
+        out->s = c->labels[v];
+        out->len = (uint32_t)c->label_len[v];
     }
 }
 
@@ -382,7 +386,7 @@ void ring_block_get(const struct ring_block *b, size_t column, uint32_t row, str
         return;
     case RING_ENUM:
     case RING_BOOL:
-        ring_get_nibble(c, data[row / 2] >> (row % 2 * 4) & 15U, out);
+        ring_get_bits(c, data, row, out);
         return;
     default: /* of a newer version */
         return;

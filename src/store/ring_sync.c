@@ -34,7 +34,8 @@ static const struct ring_chunk *ring_sync_chunk(const struct ring_reader *r, con
 /* Rows that fit, all strings of the chunk going with the first. */
 static uint32_t ring_sync_rows(const struct ring_info *info, const struct ring_piece *p, uint32_t rows,
                                size_t max_bytes) {
-    size_t bits = 0, fixed = sizeof *p + (p->heap_to - p->heap_from) + info->n_columns;
+    /* Two bytes of a narrow column may be shared with rows that do not go. */
+    size_t bits = 0, fixed = sizeof *p + (p->heap_to - p->heap_from) + 2 * info->n_columns;
     for (size_t i = 0; i < info->n_columns; i++)
         bits += info->columns[i].bits;
     size_t fit = max_bytes > fixed ? (max_bytes - fixed) * 8 / (bits ? bits : 1) : 0;

@@ -8,7 +8,7 @@ import struct
 HEAD = struct.Struct("<8sIHHIIIIIIIIIIIIQQqQqdddIIIIII")
 COLUMN = struct.Struct("<IIIIIBBH")
 ENTRY = struct.Struct("<QQqqqII12xI")
-TIMESTAMP, DOUBLE, INT64, INT32, UINT32, ID, TEXT, ENUM, BOOL = range(1, 10)
+TIMESTAMP, DOUBLE, INT64, INT32, UINT32, ID, TEXT, ENUM, BOOL, FEW, FLAG = range(1, 12)
 NO_COLUMN = 0xFFFFFFFF
 
 
@@ -60,11 +60,11 @@ class Ring:
 
     def read_chunk(self, chunk, entry):
         heap = chunk[self.heap_at:][:entry[6]]
-        values = [self.read_column(chunk[at:], kind, entry, heap, labels) for _, kind, _, at, labels in self.columns]
+        values = [self.read_column(chunk[at:], kind, bits, entry, heap, labels) for _, kind, bits, at, labels in self.columns]
         return [dict(zip((c[0] for c in self.columns), row)) for row in zip(*values)]
 
     @staticmethod
-    def read_column(data, kind, entry, heap, labels):
+    def read_column(data, kind, bits, entry, heap, labels):
         n, base_us = entry[5], entry[2]
         def wide(code, unknown):
             return [None if v == unknown else v for v in struct.unpack_from(f"<{n}{code}", data)]
@@ -84,10 +84,12 @@ class Ring:
                 size = struct.unpack_from("<H", heap, 2 * v)[0] if v else 0
                 out.append(heap[2 * v + 2:2 * v + 2 + size].decode() if v else None)
             return out
-        nibbles = [data[i // 2] >> 4 * (i % 2) & 15 for i in range(n)]
-        if kind == BOOL:
-            return [None if v == 15 else v for v in nibbles]
-        return [None if v == 15 else labels[v] for v in nibbles]
+        assert bits == {ENUM: 4, BOOL: 4, FEW: 2, FLAG: 2}[kind]
+        unknown = (1 << bits) - 1
+        narrow = [data[i * bits // 8] >> i * bits % 8 & unknown for i in range(n)]
+        if kind in (BOOL, FLAG):
+            return [None if v == unknown else v for v in narrow]
+        return [None if v == unknown else labels[v] for v in narrow]
 
 
 def folders(data_dir, pid):

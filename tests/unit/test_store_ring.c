@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
+#include "store/ring_tables.h"
 #include "unit/store_rows.h"
 
 /* A sanitised process takes several times as long to begin. */
@@ -69,7 +70,7 @@ static void what_is_not_flushed_is_not_there(void **state) {
     (void)ring_flush(r);
     assert_int_equal(ring_reader_refresh(in, NULL), 0);
     assert_int_equal(look_at(in).rows, 7);
-    (void)append(r, 7); /* an odd number of rows: half of a byte is written twice */
+    (void)append(r, 7); /* part of a byte is written twice */
     (void)append(r, 8);
     (void)ring_flush(r);
     assert_int_equal(ring_reader_refresh(in, NULL), 0);
@@ -145,6 +146,100 @@ static void rows_expire_by_chunk(void **state) {
     l = look_at(in);
     assert_int_equal(l.bad + l.unordered, 0);
     assert_int_equal(l.next, 9000);
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+}
+
+/* ---- narrow columns ---- */
+
+static const char *const one_label[] = {"only", NULL};
+static const char *const three_labels[] = {"a", "b", "c", NULL};
+static const char *const four_labels[] = {"a", "b", "c", "d", NULL};
+static const char *const most_labels[] = {"a", "b", "c", "d", "e", "f", "g", "h",
+                                          "i", "j", "k", "l", "m", "n", "o", NULL};
+static const struct ring_column_def narrow_columns[] = {
+    {"flag", RING_BOOL, NULL, NULL, NULL},          {"one", RING_ENUM, NULL, NULL, one_label},
+    {"three", RING_ENUM, NULL, NULL, three_labels}, {"four", RING_ENUM, NULL, NULL, four_labels},
+    {"most", RING_ENUM, NULL, NULL, most_labels},   {.name = NULL}};
+static const struct { unsigned bits, values; } narrow[] = {{2, 2}, {2, 1}, {2, 3}, {4, 4}, {4, 15}};
+#define NARROW (sizeof narrow / sizeof narrow[0])
+
+/* Of row `n`: a value of the column, or how many there are: unknown. */
+static int64_t narrow_value(size_t column, uint64_t n) {
+    return (int64_t)(hash_mix(n * NARROW + column) % (narrow[column].values + 1));
+}
+
+static void expect_narrow(struct ring_reader *in, uint64_t rows) {
+    struct ring_block b = {.data = NULL};
+    size_t n;
+    uint64_t seen = 0;
+    assert_int_equal(ring_reader_refresh(in, NULL), 0);
+    const struct ring_chunk *chunks = ring_reader_chunks(in, &n);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(ring_reader_load(in, &chunks[i], UINT64_MAX, &b), 1);
+        for (uint32_t row = 0; row < b.rows; row++, seen++)
+            for (size_t k = 0; k < NARROW; k++) {
+                struct ring_cell c;
+                int64_t v = narrow_value(k, b.first_seq + row);
+                ring_block_get(&b, k, row, &c);
+                if (v == narrow[k].values)
+                    assert_int_equal(c.kind, RING_CELL_NULL);
+                else if (k == 0)
+                    assert_true(c.kind == RING_CELL_INT && c.i == v);
+                else
+                    assert_true(text_is(&c, k == 1 ? "only" : most_labels[v]));
+            }
+    }
+    assert_int_equal(seen, rows);
+    ring_block_fini(&b);
+}
+
+/* Flushed after every number of rows up to a byte's and more, so that each way of sharing a byte is written and written again. */
+static void few_values_take_two_bits(void **state) {
+    (void)state;
+    const struct ring_table_def def = {.name = "test.narrow", .columns = narrow_columns};
+    struct err e;
+    int fd = memory_file();
+    struct ring *r = ring_create(dup(fd), &def, &owner, RING_MIN_BYTES * 4, &e);
+    struct ring_reader *in = read_back(fd);
+    const struct ring_info *info = ring_reader_info(in);
+    assert_non_null(r);
+    for (size_t k = 0; k < NARROW; k++) {
+        assert_int_equal(info->columns[k].bits, narrow[k].bits);
+        assert_int_equal(info->columns[k].type, narrow_columns[k].type);
+    }
+    union ring_value v[NARROW];
+    uint64_t n = 0;
+    for (uint64_t batch = 1; batch < 20; batch++) {
+        for (uint64_t i = 0; i < batch; i++, n++) {
+            for (size_t k = 0; k < NARROW; k++) {
+                v[k].i = narrow_value(k, n);
+                if (v[k].i == narrow[k].values)
+                    v[k].i = n % 3 == 0 ? RING_INT_NULL : n % 3 == 1 ? -1 : 16 + (int64_t)n;
+            }
+            assert_int_equal(ring_append(r, v), 0);
+        }
+        assert_int_equal(ring_flush(r), 0);
+        expect_narrow(in, n);
+    }
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+}
+
+/* What a budget of 16 bytes a sample in the file, with everything beside the rows, is made of. */
+static void a_sample_takes_fifteen_bytes(void **state) {
+    (void)state;
+    struct err e;
+    int fd = memory_file();
+    struct ring *r = ring_create(dup(fd), &RING_TABLES[RING_SAMPLES], &owner, 1 << 20, &e);
+    struct ring_reader *in = read_back(fd);
+    const struct ring_info *info = ring_reader_info(in);
+    unsigned bits = 0;
+    for (size_t i = 0; i < info->n_columns; i++)
+        bits += info->columns[i].bits;
+    assert_int_equal(bits, 15 * 8);
     ring_reader_close(in);
     ring_close(r);
     close(fd);
@@ -433,6 +528,8 @@ int main(void) {
         cmocka_unit_test(what_is_not_flushed_is_not_there),
         cmocka_unit_test(the_oldest_rows_make_room),
         cmocka_unit_test(rows_expire_by_chunk),
+        cmocka_unit_test(few_values_take_two_bits),
+        cmocka_unit_test(a_sample_takes_fifteen_bytes),
         cmocka_unit_test(unknown_values_stay_unknown),
         cmocka_unit_test(extreme_values_fit),
         cmocka_unit_test(a_clock_set_back_or_far_ahead_loses_nothing),

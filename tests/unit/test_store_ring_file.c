@@ -119,6 +119,67 @@ static void a_newer_minor_version_is_read(void **state) {
     free(newer.bytes);
 }
 
+/* A column of a chunk, widened from 2 bits to 4, as the first version wrote it; unknown stays all bits. */
+static void widen(const uint8_t *from, uint8_t *to, uint32_t rows) {
+    for (uint32_t i = 0; i < rows; i++) {
+        unsigned v = from[i / 4] >> i % 4 * 2 & 3U;
+        to[i / 2] = (uint8_t)(to[i / 2] | (v == 3 ? 15U : v) << i % 2 * 4);
+    }
+}
+
+/* As minor 0 wrote it: bools and enums of 4 bits. They lie after what the chunks had. */
+static struct image older_image(const struct image *now) {
+    static const unsigned narrow[] = {COLOUR, ODD};
+    struct ring_file_head h;
+    memcpy(&h, now->bytes, sizeof h);
+    uint32_t chunk = h.chunk_bytes, room = h.chunk_rows / 2;
+    struct image out = {.n = (size_t)h.chunk_at + (size_t)h.n_chunks * (chunk + 2 * room)};
+    out.bytes = calloc(1, out.n);
+    assert_non_null(out.bytes);
+    assert_int_equal(room % 8 + chunk % 8, 0);
+    memcpy(out.bytes, now->bytes, (size_t)h.chunk_at);
+    h.minor = 0;
+    h.chunk_bytes = chunk + 2 * room;
+    for (uint32_t k = 0; k < 2; k++) {
+        struct ring_file_column c;
+        uint8_t *at = out.bytes + h.column_at + (size_t)narrow[k] * h.column_stride;
+        memcpy(&c, at, sizeof c);
+        assert_int_equal(c.bits, 2);
+        for (uint32_t i = 0; i < h.n_chunks; i++)
+            widen(now->bytes + h.chunk_at + (size_t)i * chunk + c.data_at,
+                  out.bytes + h.chunk_at + (size_t)i * h.chunk_bytes + chunk + (size_t)k * room,
+                  h.chunk_rows);
+        c.type = narrow[k] == ODD ? RING_BOOL : RING_ENUM;
+        c.bits = 4;
+        c.data_at = chunk + k * room;
+        memcpy(at, &c, sizeof c);
+    }
+    for (uint32_t i = 0; i < h.n_chunks; i++)
+        memcpy(out.bytes + h.chunk_at + (size_t)i * h.chunk_bytes,
+               now->bytes + h.chunk_at + (size_t)i * chunk, chunk);
+    memcpy(out.bytes, &h, sizeof h);
+    seal_head(out.bytes);
+    return out;
+}
+
+static void wider_columns_of_the_first_version_are_read(void **state) {
+    (void)state;
+    struct image now = written_image(), older = older_image(&now);
+    int fd = file_of(now.bytes, now.n), old_fd = file_of(older.bytes, older.n);
+    struct ring_reader *in = read_back(fd), *old = read_back(old_fd);
+    struct look wanted = look_at(in), have = look_at(old);
+    assert_int_equal(ring_reader_info(old)->columns[ODD].bits, 4);
+    assert_int_equal(ring_reader_info(old)->columns[COLOUR].type, RING_ENUM);
+    assert_int_equal(have.bad + have.unordered, 0);
+    assert_true(have.rows > 1000 && have.rows == wanted.rows);
+    ring_reader_close(in);
+    ring_reader_close(old);
+    close(fd);
+    close(old_fd);
+    free(now.bytes);
+    free(older.bytes);
+}
+
 static void expect_refused(const uint8_t *bytes, size_t n, const char *why) {
     struct err e = {.code = ERR_OK};
     struct ring_reader *in = ring_reader_open_fd(file_of(bytes, n), "a.ring", &e);
@@ -151,6 +212,28 @@ static void foreign_files_are_refused_in_one_line(void **state) {
     i.bytes[h.help_at] ^= 1;
     memset(i.bytes, 'x', 8);
     expect_refused(i.bytes, i.n, "not a ring table");
+    free(i.bytes);
+}
+
+/* A column is as wide as its type says, or the file is not believed. */
+static void columns_of_a_wrong_width_are_refused(void **state) {
+    (void)state;
+    struct image i = written_image();
+    struct ring_file_head h;
+    struct ring_file_column was, c;
+    memcpy(&h, i.bytes, sizeof h);
+    uint8_t *at = i.bytes + h.column_at + (size_t)ODD * h.column_stride;
+    memcpy(&was, at, sizeof was);
+    static const uint8_t wrong[][2] = {
+        {RING_BOOL, 2}, {RING_ENUM, 2}, {RING_FILE_FLAG, 4}, {RING_FILE_FEW, 1}, {RING_FILE_FLAG, 0}};
+    for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {
+        c = was;
+        c.type = wrong[k][0];
+        c.bits = wrong[k][1];
+        memcpy(at, &c, sizeof c);
+        seal_head(i.bytes);
+        expect_refused(i.bytes, i.n, "damaged");
+    }
     free(i.bytes);
 }
 
@@ -272,6 +355,8 @@ static void a_file_cut_under_the_writer_is_made_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_newer_minor_version_is_read),
+        cmocka_unit_test(wider_columns_of_the_first_version_are_read),
+        cmocka_unit_test(columns_of_a_wrong_width_are_refused),
         cmocka_unit_test(foreign_files_are_refused_in_one_line),
         cmocka_unit_test(lying_descriptions_are_refused),
         cmocka_unit_test(damaged_chunks_are_left_out),
