@@ -332,6 +332,27 @@ static void put_values(void) {
     AT("exception_args", PyBaseExceptionObject, args);
 }
 
+/* Counters of the garbage collector: a struct a generation, from 3.15 on several of each, behind a pointer. */
+static void put_collections(void) {
+#if PY_VERSION_HEX < 0x03070000
+    put("gc_item_size", 24); /* Modules/gcmodule.c: struct gc_generation_stats */
+#else
+    put("gc_item_size", sizeof(struct gc_generation_stats));
+    AT("gc_item_collections", struct gc_generation_stats, collections);
+#endif
+#if PY_VERSION_HEX >= 0x03070000 && PY_VERSION_HEX < 0x03090000
+    AT("gc_stats", _PyRuntimeState, gc.generation_stats);
+#elif PY_VERSION_HEX >= 0x03090000
+    AT("gc_stats", PyInterpreterState, gc.generation_stats);
+#endif
+#if PY_VERSION_HEX >= 0x030f0000
+    put("gc_stats_size", sizeof(struct gc_stats));
+    AT("gc_item_duration", struct gc_generation_stats, duration);
+    put("gc_young_items", GC_YOUNG_STATS_SIZE);
+    put("gc_old_items", GC_OLD_STATS_SIZE);
+#endif
+}
+
 /* Who has had the GIL, and whether garbage is being collected: up to 3.6 static variables. */
 static void put_facts(void) {
 #if PY_VERSION_HEX < 0x03070000
@@ -383,6 +404,7 @@ int main(void) {
     put_dict();
     put_values();
     put_facts();
+    put_collections();
     printf("}");
     return 0;
 }

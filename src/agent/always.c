@@ -80,7 +80,9 @@ void always_publish(const struct always *a, struct mailbox *m) {
                                 : NAN;
     st->collect_missed = r->missed;
     (void)snprintf(st->data_dir, sizeof st->data_dir, "%s", r->set ? ring_set_path(r->set) : "");
-    (void)snprintf(st->collect_note, sizeof st->collect_note, "%s", r->note);
+    const char *gc = r->set && r->gc.note ? r->gc.note : "";
+    (void)snprintf(st->collect_note, sizeof st->collect_note, "%s%s%s%s", r->note,
+                   r->note[0] && gc[0] ? "; " : "", gc[0] ? "python.gc: " : "", gc);
     (void)pthread_mutex_unlock(&m->lock);
 }
 

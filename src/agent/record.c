@@ -77,6 +77,7 @@ static void record_open(struct record *r) {
     }
     record_owner(&owner, host, sizeof host);
     r->facts = (struct record_facts){.told = false};
+    r->gc = (struct record_gc){.begun = false};
     r->set = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &owner, r->config.data_dir, record_limit(r), &e);
     (void)snprintf(r->note, sizeof r->note, "%s", r->set ? ring_set_note(r->set) : e.text);
     if (r->set)
@@ -200,6 +201,7 @@ void record_second(struct record *r, const struct profile *p, const struct recor
     record_process(r, now_ns, now);
     record_threads(r, p, now_ns, now);
     record_status(r, view, now_ns, now);
+    record_gc(r, view->pystack, now);
     record_expire(r, now_ns, now);
     /* On a grid, so that there is a row for each second; after a stop it begins anew. */
     r->second_due_ns += RECORD_SECOND_NS;

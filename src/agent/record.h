@@ -46,6 +46,20 @@ struct record_facts {
     uint64_t torch_due_ns, torch_every_ns;
 };
 
+/* What was told of an interpreter's garbage collector. */
+struct record_gc_seen {
+    struct pystack_gc at;
+    unsigned waited; /* looks in a row at which a collection was going on */
+};
+
+struct record_gc {
+    bool begun; /* what was counted before is known */
+    unsigned waited;
+    struct record_gc_seen seen[PYSTACK_MAX_COUNTERS];
+    size_t n;
+    const char *note; /* why there are no rows, or some are missing; NULL */
+};
+
 struct record {
     struct ring_set *set; /* NULL: not begun, or not possible */
     bool begun;
@@ -60,6 +74,7 @@ struct record {
     size_t thread_guess;
     struct collect collect;
     struct record_facts facts;
+    struct record_gc gc;
     uint64_t cost_ns; /* CPU time of all this so far */
     struct cost_meter meter;
     double cost_pct; /* of a core, over the last seconds; NAN unknown */
@@ -71,7 +86,8 @@ struct record_view {
     uint64_t samples, torn, dropped;
     int64_t rss_bytes, clients;
     uint64_t cpu_ns;
-    const char *python; /* version of the interpreter; NULL: there is none */
+    const char *python;      /* version of the interpreter; NULL: there is none */
+    struct pystack *pystack; /* reads it; NULL: there is none */
 };
 
 void record_init(struct record *r, const struct config *config);
@@ -121,6 +137,12 @@ void record_epoch(struct record *r, const struct profile *p);
 bool record_outgrown(const struct record *r);
 
 void record_facts(struct record *r, const char *python, uint64_t now_ns, double timestamp);
+/* What garbage collectors have counted since the last time; `ps` NULL: there are none. */
+void record_gc(struct record *r, struct pystack *ps, double timestamp);
+
+/* The same of counters that were read: `n` interpreters', the last time's being in r->gc. */
+void record_gc_counts(struct record *r, const struct pystack_gc *now, size_t n, double timestamp);
+
 void record_process(struct record *r, uint64_t now_ns, double timestamp);
 void record_threads(struct record *r, const struct profile *p, uint64_t now_ns, double timestamp);
 void record_status(struct record *r, const struct record_view *view, uint64_t now_ns, double timestamp);

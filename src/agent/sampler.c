@@ -259,6 +259,7 @@ static void sampler_do_second(struct sampler *s) {
         cost_meter_add(&s->always.meter, clock_mono_ns(), view.cpu_ns + sampler_signals_ns(s));
     view.rate_hz = s->always.hz;
     view.python = sampler_info(s) ? sampler_info(s)->version : NULL;
+    view.pystack = s->ps;
     view.samples = s->profile.total_samples;
     view.torn = s->profile.total_torn;
     view.rss_bytes = (int64_t)(sampler_bytes(s, NULL) + server);

@@ -14,6 +14,7 @@ enum debug_kind {
     DEBUG_SIZE,  /* size of a struct: the offsets that follow are in it */
     DEBUG_WHOLE, /* the same of a struct that is read into a buffer, in which its fields must lie then */
     DEBUG_FIELD, /* offset of a field */
+    DEBUG_OTHER, /* size of a struct elsewhere; the offsets that follow are still in the one before */
     DEBUG_SKIP,  /* `width` words that are not needed */
 };
 
@@ -29,6 +30,7 @@ struct debug_work {
     int32_t unused;
     int32_t gil_state, gil_enabled, gil_locked, gil_holder;
     int32_t interp_gc, gc_collecting;
+    int32_t gc_stats, gc_stats_size; /* the latter 0: not published */
     int32_t str_size, ascii_size;
 };
 
@@ -43,6 +45,8 @@ struct debug_work {
     { DEBUG_FIELD, width, WORK(off.name) }
 #define FIELD_TO(name, width)                                                                                \
     { DEBUG_FIELD, width, WORK(name) }
+#define OTHER_TO(name)                                                                                       \
+    { DEBUG_OTHER, 0, WORK(name) }
 #define SKIP(n)                                                                                              \
     { DEBUG_SKIP, n, 0 }
 
@@ -133,9 +137,9 @@ static const struct debug_word debug_words_3_15[] = {
     /* int, bytes, str */
     WHOLE(unused), FIELD(long_tag, 8), FIELD(long_digits, 4), WHOLE(unused), FIELD(var_size, 8),
     FIELD(bytes_data, 1), WHOLE(str_size), FIELD(str_state, 4), FIELD(str_length, 8), SIZE_TO(ascii_size),
-    /* size of a string that is not ASCII; gc; generator: gi_name */
-    SKIP(1), SIZE, FIELD_TO(gc_collecting, 4), SKIP(3), SIZE, SKIP(1), FIELD(gen_iframe, 8),
-    FIELD(gen_frame_state, 1)};
+    /* size of a string that is not ASCII; gc: frame; generator: gi_name */
+    SKIP(1), SIZE, FIELD_TO(gc_collecting, 4), SKIP(1), OTHER_TO(gc_stats_size), FIELD_TO(gc_stats, 8), SIZE,
+    SKIP(1), FIELD(gen_iframe, 8), FIELD(gen_frame_state, 1)};
 
 /* The form of a minor version. `words`: of the whole struct, also what follows the last one needed. */
 static const struct debug_form {
@@ -184,7 +188,7 @@ static int debug_take_words(const uint8_t *bytes, size_t n, const struct debug_f
         } else {
             if (value == 0 || value > (word->kind == DEBUG_WHOLE ? PYSTACK_STRUCT_MAX : DEBUG_SIZE_MAX))
                 return -1;
-            size = value;
+            size = word->kind == DEBUG_OTHER ? size : value;
         }
         int32_t number = (int32_t)value;
         memcpy((char *)w + word->to, &number, sizeof number);
@@ -206,6 +210,10 @@ static int debug_derive(const struct pystack_offsets *row, struct debug_work *w)
     off->gil_last_holder = w->gil_holder - w->gil_state;
     off->gil_switches = row->gil_switches + off->gil_locked - row->gil_locked;
     off->gc_collecting = w->interp_gc + w->gc_collecting;
+    off->gc_stats = w->gc_stats_size ? w->interp_gc + w->gc_stats
+                                     : row->gc_stats + off->gc_collecting - row->gc_collecting;
+    if (w->gc_stats_size && w->gc_stats_size != row->gc_stats_size)
+        off->gc_item_size = 0; /* other counters than those we know */
     /* Unlike the others it counts from the GIL's struct, and there is none but in free-threaded builds. */
     off->gil_enabled = row->free_threaded ? w->gil_enabled : -1;
     if (w->ascii_size > w->str_size || w->ascii_size % 8 != 0)

@@ -83,6 +83,7 @@ int discover_by_interp_head(struct discover *d) {
             static_find_gil(d->ps, fd, img.bias);
             d->ps->static_switches = static_find(fd, "gil_switch_number", img.bias);
             d->ps->static_collecting = static_find(fd, "collecting", img.bias);
+            d->ps->static_gc_stats = static_find(fd, "generation_stats", img.bias);
         }
         (void)close(fd);
         if (found)

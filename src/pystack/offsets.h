@@ -100,6 +100,10 @@ struct pystack_offsets {
     int32_t function_qualname, method_function, builtin_def, exception_args;
     int32_t gil_switches; /* in the GIL: how often it has changed hands; 0: a static variable */
     int32_t gc_place, gc_collecting;
+    /* The collector's counters, from where `gc_collecting` counts: an item a generation; or (gc_stats_size > 0) a pointer to so many
+     * bytes, in which each generation has several items and a word, the latest item being the one with most collections. */
+    int32_t gc_stats, gc_stats_size, gc_item_size /* 0: not known */, gc_item_collections,
+        gc_item_duration /* 0: not kept */, gc_young_items, gc_old_items;
     /* Coroutines (from 3.14 on; 0 before): their frame, its state and the value of it that means "awaits"; what is awaited
      * lies so many words below the frame's stack pointer. */
     int32_t gen_iframe, gen_frame_state, gen_awaits, gen_awaited_words, frame_stackpointer;

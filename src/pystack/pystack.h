@@ -112,6 +112,25 @@ enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread 
  * (while a finalizer or callback of the collection lets go of the GIL, whoever has it then); 0 not; MODEL_UNKNOWN. */
 int8_t pystack_read_gc(struct pystack *ps, const struct pystack_thread *t, enum model_gil gil);
 
+#define PYSTACK_GENERATIONS 3
+#define PYSTACK_MAX_COUNTERS 16 /* interpreters whose collectors' counters are read */
+
+/* What the garbage collector counts, since it began, as gc.get_stats() tells it. */
+struct pystack_gc_generation {
+    int64_t collections, collected, uncollectable;
+    double duration_s; /* of all of them together; NAN: not counted (up to 3.14) */
+};
+
+struct pystack_gc {
+    int64_t interpreter;
+    bool settled; /* no collection was going on: all of what was counted belongs together */
+    struct pystack_gc_generation generations[PYSTACK_GENERATIONS]; /* the youngest first */
+};
+
+/* The counters of each interpreter (up to 3.8 there are some of the process only, as interpreter 0): PYSTACK_MAX_COUNTERS of them at
+ * most. Number; -1: they cannot be read, now (`*why` is NULL), or in this Python (`*why` says why, a static text). */
+ssize_t pystack_read_gc_stats(struct pystack *ps, struct pystack_gc *out, const char **why);
+
 /* Has a thread that runs copy its own frames (self.h). Number, innermost first, or -1: they are not to be had, and are then
  * read from here. */
 struct pystack_asker {

@@ -79,6 +79,7 @@ struct pystack {
     uint64_t tstate_current;                     /* 3.6: addresses of _PyThreadState_Current, */
     uint64_t static_gil;                         /* of the first of the GIL's primitives (0 not known), */
     uint64_t static_switches, static_collecting; /* of gil_switch_number and collecting (0 not known), */
+    uint64_t static_gc_stats;                    /* of generation_stats (0 not known), */
     uint64_t static_other; /* and of the other variable that may be interp_head; 0 none */
     int pthread_tries;     /* searches for the offset so far */
     int32_t pthread_tid;   /* offset of the thread id in struct pthread; -1 not found (yet) */

@@ -101,9 +101,12 @@ _Static_assert(sizeof ring_memory / sizeof ring_memory[0] == RING_MEMORY_COUNT +
 static const struct ring_column_def ring_gc[] = {
     RING_TIME,
     {"generation", RING_INT32, NULL, "0 young, 1, 2 everything", NULL},
-    {"duration_ms", RING_DOUBLE, "ms", "how long it took", NULL},
-    {"collected", RING_INT64, NULL, "objects freed", NULL},
-    {"step", RING_INT64, NULL, "the training step it fell into", NULL},
+    {"duration_ms", RING_DOUBLE, "ms", "how long they took together; NULL: not counted (up to Python 3.14)",
+     NULL},
+    {"collected", RING_INT64, NULL, "objects freed by them together", NULL},
+    {"step", RING_INT64, NULL, "the training step they fell into; NULL unknown", NULL},
+    {"collections", RING_INT64, NULL, "how many they were since the look before", NULL},
+    {"uncollectable", RING_INT64, NULL, "objects found that cannot be freed", NULL},
     RING_END,
 };
 _Static_assert(sizeof ring_gc / sizeof ring_gc[0] == RING_GC_COUNT + 1, "columns of gc");
@@ -207,8 +210,8 @@ const struct ring_table_def RING_TABLES[RING_TABLE_COUNT] = {
                               6, 24 * RING_HOURS, 0, ring_process_history},
     [RING_MEMORY] = {"python.memory", "memory_usage", "memory, once a second", RING_COST_ALWAYS, 4,
                      24 * RING_HOURS, 0, ring_memory},
-    [RING_GC] = {"python.gc", NULL, "a garbage collection; none is recorded yet", RING_COST_ALWAYS, 3,
-                 24 * RING_HOURS, 0, ring_gc},
+    [RING_GC] = {"python.gc", NULL, "garbage collections of a generation in a second that had some",
+                 RING_COST_ALWAYS, 3, 24 * RING_HOURS, 0, ring_gc},
     [RING_STATUS] = {"probing.status", NULL, "the agent about itself, once a second", RING_COST_ALWAYS, 3,
                      24 * RING_HOURS, 0, ring_status},
     [RING_FACTS] = {"probing.facts", NULL, "something that the process is, since it is known",

@@ -66,6 +66,10 @@ static void fuzz_read(struct pystack *ps) {
     ssize_t n = pystack_read_threads(ps, &arena, &threads);
     (void)pystack_threads_changed(ps);
     (void)pystack_is_there(ps);
+    struct pystack_gc counters[PYSTACK_MAX_COUNTERS];
+    const char *why;
+    if (pystack_read_gc_stats(ps, counters, &why) > PYSTACK_MAX_COUNTERS)
+        abort();
     for (ssize_t i = 0; i < n && i < 4; i++) {
         struct model_frame *frames;
         bool torn, truncated;

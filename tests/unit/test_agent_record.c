@@ -271,6 +271,114 @@ static void facts_are_told_once(void **state) {
     profile_fini(&p);
 }
 
+/* ---- garbage collections ---- */
+
+struct collections {
+    int64_t collections[3], collected[3], uncollectable[3];
+    double duration_ms;
+    size_t rows, without_duration;
+};
+
+static void note_collections(const struct ring_block *b, uint32_t row, void *arg) {
+    struct collections *sum = arg;
+    struct ring_cell duration;
+    int64_t g = number(b, RING_GC_GENERATION, row), n = number(b, RING_GC_COLLECTIONS, row);
+    assert_true(g >= 0 && g < 3 && n > 0);
+    sum->rows++;
+    sum->collections[g] += n;
+    sum->collected[g] += number(b, RING_GC_COLLECTED, row);
+    sum->uncollectable[g] += number(b, RING_GC_UNCOLLECTABLE, row);
+    ring_block_get(b, RING_GC_DURATION_MS, row, &duration);
+    if (duration.kind == RING_CELL_REAL)
+        sum->duration_ms += duration.f;
+    else
+        sum->without_duration++;
+    assert_int_equal(number(b, RING_GC_STEP, row), RING_INT_NULL);
+}
+
+/* Of the oldest generation, one for ten of the youngest, each of which has left two objects. */
+static void look_at_gc(struct record *r, int64_t young, int64_t collected, bool settled) {
+    struct pystack_gc gc = {.interpreter = 0, .settled = settled};
+    for (int g = 0; g < 3; g++)
+        gc.generations[g].duration_s = NAN;
+    gc.generations[0].collections = young;
+    gc.generations[0].collected = collected;
+    gc.generations[2].collections = young / 10;
+    gc.generations[2].uncollectable = young / 10 * 2;
+    record_gc_counts(r, &gc, 1, clock_epoch_s());
+}
+
+static struct collections told(struct record *r) {
+    struct collections sum = {.rows = 0};
+    r->unflushed = true;
+    make_all_due(r);
+    (void)each_row(r, RING_GC, note_collections, &sum);
+    return sum;
+}
+
+static void collections_are_told_once(void **state) {
+    struct record r;
+    (void)state;
+    record_init(&r, &config);
+    record_begin(&r);
+    look_at_gc(&r, 100, 5000, true); /* what was before is not told */
+    look_at_gc(&r, 100, 5000, true);
+    assert_int_equal(told(&r).rows, 0);
+    look_at_gc(&r, 107, 5003, true);
+    struct collections sum = told(&r);
+    assert_int_equal(sum.rows, 1); /* of the others there was none */
+    assert_int_equal(sum.without_duration, 1);
+    assert_int_equal(sum.collections[0], 7);
+    assert_int_equal(sum.collected[0], 3);
+    /* One goes on: its counters may be half written. */
+    look_at_gc(&r, 108, 5003, false);
+    look_at_gc(&r, 108, 5003, false);
+    assert_int_equal(told(&r).rows, 1);
+    look_at_gc(&r, 112, 5009, true);
+    sum = told(&r);
+    assert_int_equal(sum.rows, 3);
+    assert_int_equal(sum.collections[0], 12);
+    assert_int_equal(sum.collected[0], 9);
+    assert_int_equal(sum.collections[2], 1);
+    assert_int_equal(sum.uncollectable[2], 2);
+    /* In a job that does nothing else they are told nevertheless, and what comes late is not lost. */
+    for (int i = 0; i < 4; i++)
+        look_at_gc(&r, 113, 5009, false);
+    assert_int_equal(told(&r).collections[0], 13);
+    look_at_gc(&r, 114, 5020, true);
+    sum = told(&r);
+    assert_int_equal(sum.collections[0], 14);
+    assert_int_equal(sum.collected[0], 20);
+    assert_null(r.gc.note);
+    record_end(&r, true);
+}
+
+static void collections_of_other_interpreters(void **state) {
+    struct record r;
+    struct pystack_gc two[2] = {{.interpreter = 0, .settled = true}, {.interpreter = 5, .settled = true}};
+    (void)state;
+    record_init(&r, &config);
+    record_begin(&r);
+    record_gc_counts(&r, two, 1, clock_epoch_s());
+    two[1].generations[1] = (struct pystack_gc_generation){3, 30, 0, 0.25};
+    record_gc_counts(&r, two, 2, clock_epoch_s()); /* it has begun since then: all it counted is new */
+    struct collections sum = told(&r);
+    assert_int_equal(sum.rows, 1);
+    assert_true(sum.collections[1] == 3 && sum.collected[1] == 30 && sum.duration_ms == 250.0);
+    two[1].generations[1].collected = 29; /* that cannot be: another interpreter of that number */
+    two[1].generations[1].collections = 9;
+    record_gc_counts(&r, two, 2, clock_epoch_s());
+    assert_int_equal(told(&r).rows, 1);
+    assert_true(r.gc.note && strstr(r.gc.note, "went back"));
+    two[1].generations[1].collections = 10;
+    record_gc_counts(&r, two, 2, clock_epoch_s());
+    assert_int_equal(told(&r).collections[1], 4);
+    record_gc(&r, NULL, clock_epoch_s()); /* no Python any more */
+    assert_false(r.gc.begun);
+    assert_null(r.gc.note);
+    record_end(&r, true);
+}
+
 static void once_a_second(void **state) {
     struct profile p;
     struct record r;
@@ -315,6 +423,8 @@ int main(void) {
         cmocka_unit_test(ids_are_unique_over_epochs),
         cmocka_unit_test(what_is_gone_is_noticed),
         cmocka_unit_test(facts_are_told_once),
+        cmocka_unit_test(collections_are_told_once),
+        cmocka_unit_test(collections_of_other_interpreters),
         cmocka_unit_test(once_a_second),
     };
     return cmocka_run_group_tests(tests, make_base, remove_base);

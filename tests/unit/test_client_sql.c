@@ -344,11 +344,12 @@ static void test_complete_columns(void **state) {
     assert_offered("SELECT s.ti| FROM python.samples AS s", "timestamp tid");
     assert_offered("SELECT samples.ti| FROM python.samples", "timestamp tid");
     assert_offered("SELECT * FROM python.gc WHERE dur|", "duration_ms");
-    assert_offered("SELECT * FROM python.gc WHERE | ",
-                   "timestamp generation duration_ms collected step rank host pid ...");
+    assert_offered(
+        "SELECT * FROM python.gc WHERE | ",
+        "timestamp generation duration_ms collected step collections uncollectable rank host pid ...");
     assert_offered("SELECT * FROM python.stacks s JOIN python.frames f ON s.frame_id = f.fr|", "frame_id");
     assert_offered("SELECT python.samples.to| FROM python.samples", "torn");
-    assert_offered("SELECT coll|", "collected collate");
+    assert_offered("SELECT coll|", "collected collections collate uncollectable");
 }
 
 static void test_complete_words(void **state) {

@@ -477,6 +477,104 @@ static void test_ends_of_calls(void **state) {
     for_each_version(check_ends_of_calls);
 }
 
+/* ---- what the garbage collector counts ---- */
+
+/* An item in which a generation has had `n` collections. */
+static void put_counters(struct fixture *f, uint64_t item, int64_t n) {
+    const struct pystack_offsets *off = f->img.off;
+    double duration = (double)n / 8;
+    uint64_t bits;
+    memcpy(&bits, &duration, sizeof bits);
+    for (int k = 0; k < 3; k++)
+        image_put_u64(&f->img, item, off->gc_item_collections + 8 * k, (uint64_t)(n * (k + 1)));
+    if (off->gc_item_duration)
+        image_put_u64(&f->img, item, off->gc_item_duration, bits);
+}
+
+/* Where items are: `at` of the generations' first ones, of each `items[g]`. */
+static void place_counters(struct fixture *f, uint64_t *at, int32_t *items) {
+    const struct pystack_offsets *off = f->img.off;
+    uint64_t from =
+        (off->gc_place == PYSTACK_GC_RUNTIME ? f->py.runtime : f->py.interp) + (uint64_t)off->gc_stats;
+    if (off->gc_place == PYSTACK_GC_STATIC)
+        from = image_alloc(&f->img, 3 * (size_t)off->gc_item_size);
+    if (off->gc_stats_size) {
+        uint64_t stats = image_alloc(&f->img, (size_t)off->gc_stats_size);
+        image_put_u64(&f->img, from, 0, stats);
+        from = stats;
+    }
+    for (int g = 0; g < 3; g++) {
+        items[g] = !off->gc_stats_size ? 1 : g == 0 ? off->gc_young_items : off->gc_old_items;
+        at[g] = from;
+        from += (uint64_t)(items[g] * off->gc_item_size + (off->gc_stats_size ? 8 : 0));
+    }
+}
+
+static void expect_counters(struct fixture *f, int64_t young, bool settled) {
+    struct pystack_gc gc[PYSTACK_MAX_COUNTERS];
+    const char *why;
+    assert_int_equal(pystack_read_gc_stats(f->ps, gc, &why), 1);
+    assert_null(why);
+    assert_true(gc[0].settled == settled);
+    for (int g = 0; g < 3; g++) {
+        int64_t n = g == 0 ? young : 10 * (g + 1);
+        assert_int_equal(gc[0].generations[g].collections, n);
+        assert_int_equal(gc[0].generations[g].collected, 2 * n);
+        assert_int_equal(gc[0].generations[g].uncollectable, 3 * n);
+        double duration = gc[0].generations[g].duration_s;
+        assert_true(f->img.off->gc_item_duration ? duration == (double)n / 8 : duration != duration);
+    }
+}
+
+static void expect_no_counters(struct fixture *f, const char *reason) {
+    struct pystack_gc gc[PYSTACK_MAX_COUNTERS];
+    const char *why;
+    assert_int_equal(pystack_read_gc_stats(f->ps, gc, &why), -1);
+    assert_true(why && strstr(why, reason));
+}
+
+static void check_counters(struct fixture *f, const struct pystack_offsets *off) {
+    uint64_t at[3], collecting;
+    int32_t items[3];
+    fixture_begin(f, off, "x");
+    if (off->gc_item_size == 0) {
+        assert_true(off->minor < 6);
+        (void)fixture_frames(f);
+        expect_no_counters(f, "not known");
+        fixture_end(f);
+        return;
+    }
+    place_counters(f, at, items);
+    for (int g = 0; g < 3; g++)
+        for (int i = 0; i < items[g]; i++) /* the latest is the last of them */
+            put_counters(f, at[g] + (uint64_t)(i * off->gc_item_size), 10 * (g + 1) - (i + 1) % items[g]);
+    (void)fixture_frames(f);
+    collecting =
+        (off->gc_place == PYSTACK_GC_RUNTIME ? f->py.runtime : f->py.interp) + (uint64_t)off->gc_collecting;
+    if (off->gc_place == PYSTACK_GC_STATIC) {
+        expect_no_counters(f, "not known");
+        collecting = image_alloc(&f->img, 8);
+        f->ps->static_gc_stats = at[0];
+        f->ps->static_collecting = collecting;
+    }
+    image_put_u32(&f->img, collecting, 0, 0);
+    expect_counters(f, 10, true);
+    image_put_u32(&f->img, collecting, 0, 1);
+    expect_counters(f, 10, false);
+    put_counters(f, at[0], 17); /* the first of them may be the latest, too */
+    expect_counters(f, 17, false);
+    put_counters(f, at[0], -1);
+    expect_no_counters(f, "no sense");
+    put_counters(f, at[0], (int64_t)1 << 50);
+    expect_no_counters(f, "no sense");
+    fixture_end(f);
+}
+
+static void test_counters_of_the_collector(void **state) {
+    (void)state;
+    for_each_version(check_counters);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_thread),
@@ -493,6 +591,7 @@ int main(void) {
         cmocka_unit_test(test_code_in_a_place_used_again),
         cmocka_unit_test(test_a_stack_of_two_moments_is_torn),
         cmocka_unit_test(test_ends_of_calls),
+        cmocka_unit_test(test_counters_of_the_collector),
     };
     return cmocka_run_group_tests_name("pystack_image", tests, NULL, NULL);
 }

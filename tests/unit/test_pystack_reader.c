@@ -291,6 +291,7 @@ static void check_published(const struct published *p, const struct pystack_offs
     off.tstate_frame = off.frame_instr = off.code_name = off.interp_modules = off.str_state = off.dict_keys =
         0;
     off.gil_last_holder = off.frame_tlbc_index = off.gc_collecting = 0;
+    off.gc_stats -= row->gc_collecting; /* its distance is kept, or it is published */
     off.gil_locked += 8;
     off.gil_switches += 8;
     off.tstate_datastack_chunk += 8;

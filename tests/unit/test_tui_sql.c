@@ -251,9 +251,9 @@ static void test_lists(void **state) {
     struct app *a = sql_fixture_app(false);
     (void)state;
     fixture_press(a, "F4 / \"python.gc Enter");
-    assert_shown(a, "a garbage collection", true);
+    assert_shown(a, "garbage collections", true);
     fixture_press(a, "Enter");
-    assert_shown(a, "how long it took", true);
+    assert_shown(a, "how long they took", true);
     fixture_press(a, "Enter"); /* types a name */
     assert_shown(a, "rank", true);
     fixture_press(a, "ctrl-c F2");

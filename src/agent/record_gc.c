@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record_gc: the rows of python.gc; see record.h.
+ *
+ * The collector's own counters are read once a second; a row tells by how much those of a generation have grown since the last row of
+ * it. So sums over rows are what gc.get_stats() says, and a collection is told once it has ended. While one goes on
+ * the counters are left for the next second, a few times: they may be half written. On the sampler's thread.
+ */
+#include <math.h>
+
+#include "agent/record.h"
+
+#define RECORD_GC_WAITS 3 /* seconds: in a job that does nothing but collect garbage */
+
+static const struct record_gc_seen *gc_find(const struct record_gc *gc, int64_t interpreter) {
+    for (size_t i = 0; i < gc->n; i++)
+        if (gc->seen[i].at.interpreter == interpreter)
+            return &gc->seen[i];
+    return NULL;
+}
+
+static bool gc_went_back(const struct pystack_gc *before, const struct pystack_gc *now) {
+    for (size_t g = 0; g < PYSTACK_GENERATIONS; g++) {
+        const struct pystack_gc_generation *b = &before->generations[g], *n = &now->generations[g];
+        if (n->collections < b->collections || n->collected < b->collected ||
+            n->uncollectable < b->uncollectable || n->duration_s < b->duration_s)
+            return true;
+    }
+    return false;
+}
+
+/* A row for each generation that has had a collection; what was told is then `told`. */
+static void gc_tell(struct record *r, struct pystack_gc *told, const struct pystack_gc *now,
+                    double timestamp) {
+    for (size_t g = 0; g < PYSTACK_GENERATIONS; g++) {
+        struct pystack_gc_generation *b = &told->generations[g];
+        const struct pystack_gc_generation *n = &now->generations[g];
+        union ring_value v[RING_GC_COUNT];
+        if (n->collections == b->collections)
+            continue;
+        v[RING_GC_TIMESTAMP].f = timestamp;
+        v[RING_GC_GENERATION].i = (int64_t)g;
+        v[RING_GC_DURATION_MS].f = (n->duration_s - b->duration_s) * 1e3;
+        v[RING_GC_COLLECTED].i = n->collected - b->collected;
+        v[RING_GC_STEP].i = RING_INT_NULL;
+        v[RING_GC_COLLECTIONS].i = n->collections - b->collections;
+        v[RING_GC_UNCOLLECTABLE].i = n->uncollectable - b->uncollectable;
+        record_append(r, RING_GC, v);
+        *b = *n;
+    }
+}
+
+/* What was counted up to now is not told, for nobody knows when it happened. */
+static void gc_begin(struct record_gc *gc, const struct pystack_gc *now, size_t n) {
+    bool settled = true;
+    for (size_t i = 0; i < n; i++)
+        settled = settled && now[i].settled;
+    if (!settled && gc->waited++ < RECORD_GC_WAITS)
+        return;
+    for (size_t i = 0; i < n; i++)
+        gc->seen[i] = (struct record_gc_seen){.at = now[i]};
+    gc->n = n;
+    gc->begun = true;
+}
+
+void record_gc_counts(struct record *r, const struct pystack_gc *now, size_t n, double timestamp) {
+    struct record_gc next = {.begun = true, .note = r->gc.note};
+    if (!r->gc.begun) {
+        gc_begin(&r->gc, now, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct record_gc_seen *before = gc_find(&r->gc, now[i].interpreter);
+        /* One that was not there has counted from 0 since the last look. */
+        struct record_gc_seen *s = &next.seen[next.n++];
+        *s = before ? *before : (struct record_gc_seen){.at = {.interpreter = now[i].interpreter}};
+        for (size_t g = 0; !before && g < PYSTACK_GENERATIONS; g++)
+            s->at.generations[g].duration_s = isnan(now[i].generations[g].duration_s) ? NAN : 0;
+        if (!now[i].settled && s->waited++ < RECORD_GC_WAITS)
+            continue;
+        s->waited = 0;
+        if (gc_went_back(&s->at, &now[i])) {
+            s->at = now[i];
+            next.note = "the garbage collector's counters went back: collections of that second are missing";
+        } else {
+            gc_tell(r, &s->at, &now[i], timestamp);
+        }
+    }
+    r->gc = next;
+}
+
+void record_gc(struct record *r, struct pystack *ps, double timestamp) {
+    struct pystack_gc now[PYSTACK_MAX_COUNTERS];
+    const char *why = NULL;
+    ssize_t n = ps ? pystack_read_gc_stats(ps, now, &why) : 0;
+    if (!ps || why)
+        r->gc = (struct record_gc){.note = why}; /* should it be known again, it is from then on */
+    else if (n >= 0)
+        record_gc_counts(r, now, (size_t)n, timestamp);
+}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python.gc: sums over its rows are what gc.get_stats() says."""
+
+import ring_file
+from agent_job import job  # noqa: F401
+from agent_wire import Client
+from conftest import wait_until
+
+ALWAYS = {"PROBING_SAMPLE_RATE": "20", "PROBING_MAX_MEMORY": "2MB"}
+KEYS = ("collections", "collected", "uncollectable")
+
+PREPARE = """
+import gc
+gc.disable()
+def cycles(n):
+    for i in range(n):
+        a = []
+        a.append(a)
+def many_cycles():
+    for i in range(20000):
+        cycles(3)
+def freeze():
+    if hasattr(gc, "freeze"):
+        gc.freeze()
+def stats():
+    return [[g[k] for k in ("collections", "collected", "uncollectable")] for g in gc.get_stats()]
+"""
+
+# What a job may do with its collector.
+ACTS = ["gc.collect(0)", "gc.collect(1)", "gc.collect(2)", "cycles(50)", "gc.collect(0)", "freeze()", "cycles(7)", "gc.collect()",
+        "gc.enable()", "many_cycles()", "gc.disable()", "cycles(5)", "gc.collect(1)"]
+
+
+def rows(data_dir, j, table):
+    folders = ring_file.folders(data_dir, j.pid)
+    return ring_file.read(folders[-1], table) if folders else []
+
+
+def wait_for_seconds(data_dir, j, n):
+    """So many more of the agent's looks, each of which is a row of this table."""
+    before = len(rows(data_dir, j, "probing.status"))
+    wait_until(lambda: len(rows(data_dir, j, "probing.status")) >= before + n, timeout=60, what=f"{n} seconds", interval=0.1)
+
+
+def sums(data_dir, j):
+    out = [[0, 0, 0] for _ in range(3)]
+    for row in rows(data_dir, j, "python.gc"):
+        assert row["collections"] > 0 and row["step"] is None and (row["duration_ms"] is None or row["duration_ms"] >= 0)
+        for i, key in enumerate(KEYS):
+            out[row["generation"]][i] += row[key]
+    return out
+
+
+def test_sums_are_what_python_says(job, each_python, data_dir):  # noqa: F811
+    j = job(python=each_python, env=ALWAYS)
+    assert j.do(f"exec({PREPARE!r}, globals())") is None
+    j.do("cycles(100)")
+    j.do("gc.collect()")  # before the agent: nobody knows when
+    with Client(j.start()) as client:
+        wait_for_seconds(data_dir, j, 3)
+        note = client.call("status")["collect_note"]
+    if note:  # static variables, whose symbols may have been stripped
+        assert "python.gc" in note and j.do("sys.version_info < (3, 7)"), note
+        assert rows(data_dir, j, "python.gc") == []
+        return
+    assert sums(data_dir, j) == [[0, 0, 0]] * 3
+    before = j.do("stats()")
+    for act in ACTS:
+        answer = j.do(act)
+        assert answer is None or (act.startswith("gc.collect") and isinstance(answer, int)), (act, answer)
+    after = j.do("stats()")
+    wanted = [[b - a for a, b in zip(x, y)] for x, y in zip(before, after)]
+    assert all(g[0] > 0 for g in wanted) and sum(g[1] for g in wanted) > 50, wanted
+    wait_until(lambda: sums(data_dir, j) == wanted, timeout=60, what=f"rows that make {wanted}", interval=0.2)
+    wait_for_seconds(data_dir, j, 2)
+    assert sums(data_dir, j) == wanted and j.do("stats()") == after
