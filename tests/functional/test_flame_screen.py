@@ -82,7 +82,7 @@ def test_widths_are_where_the_time_goes(flame_screen, target):
     s.keys("Escape")
     s.wait_gone("/busy_b")
     s.keys("BSpace")
-    s.wait_gone("ZOOM ")
+    s.wait_gone("ZOOM busy_b")
     s.type("0")
     s.wait_for("counting from zero")
     s.type("2")
