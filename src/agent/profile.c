@@ -53,6 +53,7 @@ void profile_pause(struct profile *p) {
     p->threads = NULL;
     p->n_threads = p->n_pending = 0;
     p->listed_ns = p->last_tick_ns = p->marked_ns = p->restless_ns = 0;
+    profile_native_pause(p);
     profile_clear_batch(p);
 }
 
@@ -63,14 +64,13 @@ void profile_fini(struct profile *p) {
     free(p->samples);
     free(p->known);
     free(p->ended);
-    free(p->joined);
+    profile_native_fini(p);
     *p = (struct profile){0};
 }
 
 size_t profile_bytes(const struct profile *p) {
-    return (p->joined ? PROFILE_NATIVE_FRAMES * sizeof *p->joined : 0) + trie_bytes(&p->trie) +
-           PROFILE_BATCH * sizeof *p->samples + sizeof *p->known +
-           (p->n_threads + p->cap_ended) * sizeof *p->threads;
+    return profile_native_bytes(p) + trie_bytes(&p->trie) + PROFILE_BATCH * sizeof *p->samples +
+           sizeof *p->known + (p->n_threads + p->cap_ended) * sizeof *p->threads;
 }
 
 void profile_clear_batch(struct profile *p) {
@@ -243,6 +243,7 @@ static void profile_record(struct profile *p, const struct profile_thread *t, do
                                                        .tid = t->py.tid,
                                                        .stack_id = t->stack_id,
                                                        .native_id = t->native_id,
+                                                       .merged_id = t->merged_id,
                                                        .on_cpu = on_cpu,
                                                        .torn = t->torn,
                                                        .gil = t->gil,
@@ -360,13 +361,15 @@ static uint32_t profile_add(struct profile *p, uint32_t last, const struct model
 static int profile_add_stack(struct profile *p, struct pystack *ps, struct profile_thread *t,
                              struct model_frame *frames, size_t n, bool cut) {
     struct profile_native native = {0};
-    profile_native_join(p, ps, frames, n, &native);
+    profile_native_join(p, ps, frames, n, cut, &native);
     n = p->native ? model_frames_strip_native(frames, n, NULL) : n;
     p->total_cut += cut;
     for (int try = 0; try < 2; try++) {
         t->stack_id = profile_add(p, t->stack_id, frames, n, cut);
         t->native_id = native.n ? profile_add(p, t->native_id, native.frames, native.n, cut) : 0;
-        if (t->stack_id != TRIE_FULL && t->native_id != TRIE_FULL)
+        t->merged_id =
+            native.n_merged ? profile_add(p, t->merged_id, native.merged, native.n_merged, cut) : 0;
+        if (t->stack_id != TRIE_FULL && t->native_id != TRIE_FULL && t->merged_id != TRIE_FULL)
             return 0;
         profile_new_epoch(p);
     }
@@ -376,7 +379,7 @@ static int profile_add_stack(struct profile *p, struct pystack *ps, struct profi
 static int profile_fail(struct profile *p, struct profile_thread *t) {
     p->read_errors++;
     t->looked = false;
-    t->stack_id = t->native_id = 0;
+    t->stack_id = t->native_id = t->merged_id = 0;
     p->listed_ns = 0; /* it may be another's thread state by now */
     p->restless_ns = clock_mono_ns();
     return -1;

@@ -43,8 +43,8 @@ struct profile_thread {
     enum model_gil gil;
     int8_t gc;
     uint32_t stack_id;
-    uint32_t native_id; /* as struct model_sample */
-    char *name;         /* owned; NULL unknown */
+    uint32_t native_id, merged_id; /* as struct model_sample */
+    char *name;                    /* owned; NULL unknown */
     char native_name[16];
     uint64_t names_at_ns; /* when the native name was read */
     uint64_t names;       /* value of profile.names when a name changed last */
@@ -73,8 +73,11 @@ struct profile {
     uint64_t last_tick_ns, elapsed_ns, n_ticks; /* of this batch */
     double period_us;                           /* mean time between its ticks */
     bool exact;                                 /* threads that run are asked */
-    bool native;                                /* stacks with native frames are collected too */
+    bool native;                                /* native frames are collected too: */
+    bool native_sent;                           /* as they are, for those who can merge them, */
+    bool native_kept;                           /* and merged, for the tables */
     struct model_frame *joined;                 /* PROFILE_NATIVE_FRAMES; NULL: they never were */
+    struct profile_merge *merge;                /* NULL: nothing was ever merged */
     struct pystack_known *known;
     uint64_t total_samples, total_torn, total_exact, total_retried, unknown_frames, read_errors;
     uint64_t total_cut;       /* stacks read whose outermost frames were left out */
@@ -90,8 +93,8 @@ void profile_fini(struct profile *p);
 /* Nobody samples any more: forget the threads and the batch, keep the numbers. */
 void profile_pause(struct profile *p);
 
-/* Collect stacks with native frames too, or not any more. */
-void profile_set_native(struct profile *p, struct pystack *ps, bool wanted);
+/* Collect stacks with native frames too, to be sent or to be kept, or not any more. */
+void profile_set_native(struct profile *p, struct pystack *ps, bool sent, bool kept);
 
 /* Begin with no stacks: what is collected is sent, all numbers are forgotten, every stack is looked at again. */
 void profile_new_epoch(struct profile *p);

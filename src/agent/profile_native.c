@@ -6,18 +6,68 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "pystack/native_label.h"
 
 #define PROFILE_NATIVE_MAPS_NS (10 * CLOCK_NS_PER_S) /* an address that is not known has them read sooner */
 
-void profile_set_native(struct profile *p, struct pystack *ps, bool wanted) {
+struct profile_merge {
+    struct native_labels *labels;
+    enum native_role roles[NATIVE_MAX_FRAMES];
+    uint32_t order[PROFILE_NATIVE_FRAMES];
+    struct model_frame list[PROFILE_NATIVE_FRAMES + 1];
+};
+
+void profile_native_pause(struct profile *p) {
+    if (p->merge)
+        native_labels_forget(p->merge->labels);
+}
+
+void profile_native_fini(struct profile *p) {
+    if (p->merge)
+        native_labels_free(p->merge->labels);
+    free(p->merge);
+    free(p->joined);
+    p->merge = NULL;
+    p->joined = NULL;
+}
+
+size_t profile_native_bytes(const struct profile *p) {
+    return (p->joined ? PROFILE_NATIVE_FRAMES * sizeof *p->joined : 0) +
+           (p->merge ? sizeof *p->merge + native_labels_bytes(p->merge->labels) : 0);
+}
+
+/* What merging takes. Is it there? */
+static bool profile_native_can_merge(struct profile *p) {
+    if (p->merge)
+        return true;
+    struct profile_merge *merge = calloc(1, sizeof *merge);
+    if (merge && !(merge->labels = native_labels_new())) {
+        free(merge);
+        return false;
+    }
+    p->merge = merge;
+    return merge;
+}
+
+void profile_set_native(struct profile *p, struct pystack *ps, bool sent, bool kept) {
+    bool wanted = sent || kept;
     if (wanted && !p->joined)
         p->joined = calloc(PROFILE_NATIVE_FRAMES, sizeof *p->joined);
     if (wanted && (!p->joined || pystack_want_native(ps, &(struct native_wish){.wanted = true}) != 0))
         wanted = false;
     (void)pystack_want_native(ps, NULL);
-    for (size_t i = 0; wanted && !p->native && i < p->n_threads; i++)
-        p->threads[i].looked = false; /* what was seen so far had no native frames */
-    p->native = wanted;
+    sent = wanted && sent;
+    kept = wanted && kept && profile_native_can_merge(p);
+    bool more = (sent && !p->native_sent) || (kept && !p->native_kept);
+    for (size_t i = 0; i < p->n_threads; i++) {
+        if (more)
+            p->threads[i].looked = false; /* what was seen so far had no such frames */
+        if (!kept)
+            p->threads[i].merged_id = 0;
+    }
+    p->native_sent = sent;
+    p->native_kept = kept;
+    p->native = sent || kept;
 }
 
 static void profile_native_want(struct pystack *ps) {
@@ -58,8 +108,30 @@ void profile_native_stop(struct profile *p, struct pystack *ps) {
     (void)pystack_want_native(ps, NULL);
 }
 
+/* In the order of the calls, for the tables: a native frame is a function of a library. */
+static void profile_native_merge(struct profile *p, struct pystack *ps, size_t n_native, size_t n, bool cut,
+                                 struct profile_native *out) {
+    struct profile_merge *m = p->merge;
+    enum model_native how;
+    native_label(m->labels, pystack_native_maps(ps), p->joined, n_native, m->roles);
+    size_t shown = native_merge(p->joined, n, m->roles, n_native, cut, m->order, &how);
+    for (size_t i = 0; i < shown; i++) {
+        const struct model_frame *f = &p->joined[m->order[i]];
+        bool native = f->kind == MODEL_FRAME_NATIVE;
+        m->list[i] = *f;
+        if (native)
+            m->list[i] = (struct model_frame){.kind = f->kind, .func = f->func, .file = f->module};
+    }
+    if (how == MODEL_NATIVE_APART)
+        m->list[shown++] = (struct model_frame){.kind = MODEL_FRAME_NATIVE, .func = NATIVE_MERGE_APART};
+    out->merged = m->list;
+    out->n_merged = shown;
+    for (size_t i = 0; i < n_native; i++)
+        p->joined[i].func = NULL; /* clients have better names */
+}
+
 void profile_native_join(struct profile *p, struct pystack *ps, const struct model_frame *frames, size_t n,
-                         struct profile_native *out) {
+                         bool cut, struct profile_native *out) {
     size_t n_native = 0;
     *out = (struct profile_native){.n = 0};
     if (!p->native)
@@ -70,5 +142,10 @@ void profile_native_join(struct profile *p, struct pystack *ps, const struct mod
     memcpy(p->joined, native, n_native * sizeof *native);
     if (n)
         memcpy(p->joined + n_native, frames, n * sizeof *frames);
-    *out = (struct profile_native){.frames = p->joined, .n = n_native + n};
+    if (p->native_kept)
+        profile_native_merge(p, ps, n_native, n_native + n, cut, out);
+    if (p->native_sent) {
+        out->frames = p->joined;
+        out->n = n_native + n;
+    }
 }

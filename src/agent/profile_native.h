@@ -3,7 +3,7 @@
  * profile_native: native frames of the stacks that profile collects. Private to it.
  *
  * Python frames and native frames become one list: native ones first, then Python frames with their entries; clients put them in
- * order. A thread that sleeps has what was copied only if its CPU clock stood still meanwhile. The sampler's thread.
+ * order. For the tables, which must be readable without the process, that is done here, with the names that modules export. A thread that sleeps has what was copied only if its CPU clock stood still meanwhile. The sampler's thread.
  */
 #ifndef AGENT_PROFILE_NATIVE_H
 #define AGENT_PROFILE_NATIVE_H
@@ -19,7 +19,9 @@
 
 struct profile_native {
     const struct model_frame *frames; /* borrowed until the next call */
-    size_t n;                         /* 0: native frames are not known */
+    size_t n;                         /* 0: native frames are not known, or nobody wants them */
+    const struct model_frame *merged; /* in the order of the calls, with names; likewise */
+    size_t n_merged;
 };
 
 /* Before and after the frames of `t` are read from here. */
@@ -30,8 +32,13 @@ void profile_native_end(struct profile *p, struct pystack *ps, const struct prof
 void profile_native_copied(struct profile *p, struct pystack *ps, const struct pystack_self *copy);
 void profile_native_stop(struct profile *p, struct pystack *ps);
 
-/* The Python frames just read or decoded, joined with native ones. */
+/* The Python frames just read or decoded, joined with native ones; `cut`: the outermost are missing. */
 void profile_native_join(struct profile *p, struct pystack *ps, const struct model_frame *frames, size_t n,
-                         struct profile_native *out);
+                         bool cut, struct profile_native *out);
+
+/* Nobody samples any more, or the interpreter is gone. */
+void profile_native_pause(struct profile *p);
+void profile_native_fini(struct profile *p);
+size_t profile_native_bytes(const struct profile *p);
 
 #endif

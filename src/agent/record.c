@@ -151,7 +151,7 @@ static void record_sample(struct record *r, const struct profile *p, const struc
     v[RING_SAMPLES_TIMESTAMP].f = s->timestamp;
     v[RING_SAMPLES_TID].i = s->tid;
     v[RING_SAMPLES_THREAD].s = record_sample_name(r, p, s->tid);
-    v[RING_SAMPLES_STACK_ID].i = record_stack(r, &p->trie, s->stack_id);
+    v[RING_SAMPLES_STACK_ID].i = record_stack(r, &p->trie, s->merged_id ? s->merged_id : s->stack_id);
     v[RING_SAMPLES_ON_CPU].i = s->on_cpu;
     v[RING_SAMPLES_GIL].i = (int64_t)s->gil - 1;
     v[RING_SAMPLES_GC].i = s->gc;

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "agent/record.h"
+#include "pystack/native.h"
 
-#define RECORD_MAX_DEPTH ((size_t)PYSTACK_MAX_FRAMES + 8)
+#define RECORD_MAX_DEPTH ((size_t)PYSTACK_MAX_FRAMES + NATIVE_MAX_FRAMES + 8)
 #define RECORD_MAX_ID ((uint64_t)UINT32_MAX - 1) /* what a column holds */
 
 static bool record_is_seen(const struct record_seen *s, uint32_t number) {

@@ -352,7 +352,7 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
         sampler_choose_mode(s, plan->gentle);
     if (ps) {
         sampler_pass_ticks(s);
-        profile_set_native(&s->profile, ps, plan->native_samples);
+        profile_set_native(&s->profile, ps, plan->native_samples, plan->native_kept);
         exact_set_native(s->profile.native);
         profile_tick(&s->profile, ps, wanted);
     }

@@ -69,15 +69,15 @@ struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
     struct always_plan always;
-    bool complete;            /* something that waits for the python worker is ready or late */
-    bool quiet;               /* no stream is left: nothing stays armed */
-    bool leave;               /* somebody wants no more samples */
-    bool tables;              /* somebody wants the tables, or rows of one */
-    bool gentle;              /* somebody wants no signals to be sent */
-    struct ask_wishes wishes; /* for the snapshot */
-    bool native_samples;
-    double sample_hz, snapshot_hz; /* the fastest of each stream */
-    double batch_s;                /* the shortest time between batches that is wanted; 0: nobody minds */
+    bool complete;                    /* something that waits for the python worker is ready or late */
+    bool quiet;                       /* no stream is left: nothing stays armed */
+    bool leave;                       /* somebody wants no more samples */
+    bool tables;                      /* somebody wants the tables, or rows of one */
+    bool gentle;                      /* somebody wants no signals to be sent */
+    struct ask_wishes wishes;         /* for the snapshot */
+    bool native_samples, native_kept; /* with native frames: somebody's stream, the tables */
+    double sample_hz, snapshot_hz;    /* the fastest of each stream */
+    double batch_s;                   /* the shortest time between batches that is wanted; 0: nobody minds */
     uint64_t next_ns;
 };
 

@@ -72,6 +72,7 @@ static void sampler_plan_always(struct sampler *s, struct sampler_plan *plan, ui
     double always = always_rate(&s->always, s->mailbox, now, &plan->next_ns);
     plan->gentle |=
         !listened && plan->snapshot_hz <= 0 && always > 0 && always_gentle(&s->always, s->mailbox);
+    plan->native_kept = always > 0 && s->always.config.values[CONFIG_NATIVE] != 0;
     plan->sample_hz = fmax(plan->sample_hz, always);
     always_tune(&s->always, plan->sample_hz, listened, &plan->always);
     /* Where a batch ends now, samples of those who have just subscribed begin with the next. */

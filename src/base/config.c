@@ -26,6 +26,10 @@ const struct config_def config_defs[] = {
     [CONFIG_GENTLE] = {"probing.gentle", "PROBING_GENTLE", "on or off",
                        "on: these looks send no signals; stacks of running threads may be torn", 0, 0, 1,
                        CONFIG_SWITCH, NULL, false},
+    [CONFIG_NATIVE] = {"probing.native", "PROBING_NATIVE", "on or off",
+                       "on: stacks that are kept have C and C++ frames among those of Python; a look costs "
+                       "about twice as much",
+                       0, 0, 1, CONFIG_SWITCH, NULL, false},
     [CONFIG_MAX_MEMORY] = {"probing.max_memory", "PROBING_MAX_MEMORY", "bytes",
                            "what the tables may take at most, 0: there are none; a change begins them anew",
                            32 * CONFIG_MIB, 0, 16384 * CONFIG_MIB, CONFIG_BYTES, NULL, false},

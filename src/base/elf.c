@@ -3,6 +3,7 @@
 #include "base/elf.h"
 
 #include <elf.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -178,6 +179,67 @@ int elf_find_symbol(const struct elf_image *img, const char *name, uint64_t *add
     if (img->gnu_hash && elf_find_gnu(img, name, addr, size) == 0)
         return 0;
     return img->hash ? elf_find_sysv(img, name, addr, size) : -1;
+}
+
+/* Number of symbols: only the hash tables know it. 0 unknown. */
+static uint64_t elf_count_symbols(const struct elf_image *img) {
+    uint32_t head[4], block[128], last = 0, entry = 0;
+    if (img->hash && mem_read(img->mem, img->hash, head, 2 * sizeof head[0]) == 0)
+        return head[1];
+    if (!img->gnu_hash || mem_read(img->mem, img->gnu_hash, head, sizeof head) != 0 ||
+        head[0] > ELF_MAX_FILE_SYMBOLS)
+        return 0;
+    uint64_t buckets = img->gnu_hash + sizeof head + (uint64_t)head[2] * 8;
+    for (uint32_t i = 0; i < head[0]; i += 128) {
+        uint32_t n = head[0] - i < 128 ? head[0] - i : 128;
+        if (mem_read(img->mem, buckets + (uint64_t)i * 4, block, n * sizeof block[0]) != 0)
+            return 0;
+        for (uint32_t k = 0; k < n; k++)
+            last = block[k] > last ? block[k] : last;
+    }
+    if (last < head[1])
+        return 0;
+    /* The chain of the last bucket ends with the last symbol. */
+    for (uint32_t steps = 0; steps < ELF_MAX_CHAIN && !(entry & 1U); steps++, last++)
+        if (mem_read_u32(img->mem, buckets + (uint64_t)head[0] * 4 + (uint64_t)(last - head[1]) * 4,
+                         &entry) != 0)
+            return 0;
+    return last;
+}
+
+/* Rank of a function among those at the same place, public ones first; -1: it is none, or has no name. */
+static int elf_rank_function(const struct elf_image *img, const Elf64_Sym *s) {
+    unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
+    if (s->st_shndx == SHN_UNDEF || s->st_name == 0 || s->st_name >= img->strsz || s->st_size == 0 ||
+        (type != STT_FUNC && type != STT_GNU_IFUNC))
+        return -1;
+    return bind == STB_GLOBAL ? 0 : bind == STB_WEAK ? 1 : 2;
+}
+
+void elf_find_functions(const struct elf_image *img, struct elf_function *list, size_t n) {
+    Elf64_Sym block[128];
+    uint64_t count = img->symtab && img->strtab ? elf_count_symbols(img) : 0;
+    uint64_t low = UINT64_MAX, high = 0;
+    for (size_t i = 0; i < n; i++) {
+        list[i].name = 0;
+        low = list[i].addr < low ? list[i].addr : low;
+        high = list[i].addr > high ? list[i].addr : high;
+    }
+    for (uint64_t i = 0; n && i < count && i < ELF_MAX_FILE_SYMBOLS; i += 128) {
+        uint64_t some = count - i < 128 ? count - i : 128;
+        if (mem_read(img->mem, img->symtab + i * sizeof block[0], block, some * sizeof block[0]) != 0)
+            return;
+        for (uint64_t k = 0; k < some; k++) {
+            uint64_t at = block[k].st_value + img->bias;
+            bool within = at <= high && (at >= low || low - at < block[k].st_size);
+            int rank = within ? elf_rank_function(img, &block[k]) : -1;
+            for (size_t l = 0; rank >= 0 && l < n; l++)
+                if (list[l].addr - at < block[k].st_size && (!list[l].name || rank < list[l].rank)) {
+                    list[l].name = img->strtab + block[k].st_name;
+                    list[l].rank = rank;
+                }
+        }
+    }
 }
 
 static int elf_pread(int fd, void *buf, size_t len, uint64_t at) {

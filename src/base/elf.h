@@ -30,6 +30,16 @@ int elf_open_memory(struct elf_image *img, struct mem *mem, uint64_t base);
 /* Run-time address (and size, if `size` is not NULL) of an exported, defined symbol. 0, or -1 when it is not there. */
 int elf_find_symbol(const struct elf_image *img, const char *name, uint64_t *addr, uint64_t *size);
 
+/* The exported function that holds an address. */
+struct elf_function {
+    uint64_t addr; /* run-time; of the caller */
+    uint64_t name; /* run-time address of its name; 0: none holds it */
+    int rank;      /* of several at one place the lowest counts */
+};
+
+/* Find the functions of `n` addresses, in one look at all symbols of the image. */
+void elf_find_functions(const struct elf_image *img, struct elf_function *list, size_t n);
+
 /* A section of the file behind `fd`: its link-time address, size and file offset. 0 or -1. */
 struct elf_section {
     uint64_t addr, size, offset;

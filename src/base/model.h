@@ -219,6 +219,8 @@ struct model_sample {
     uint32_t stack_id; /* 0: no Python frame */
     uint32_t
         native_id; /* the stack with native frames before the Python frames and their entries; 0: not known */
+    uint32_t
+        merged_id; /* within the agent: the stack with native frames where they belong; 0: there is none */
     int8_t on_cpu;
     bool torn;
     enum model_gil gil;
@@ -294,6 +296,7 @@ struct model_status {
     uint64_t read_errors; /* reads of the interpreter that were refused or inconsistent */
     uint64_t arena_limit_hits;
     const char *discovery;
+    const char *strategy; /* by which way the agent came in; NULL unknown */
     const char *endpoint;
     const char *note; /* a feature that turned itself off and why; NULL none */
     /* tables */

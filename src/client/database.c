@@ -16,6 +16,7 @@
 #include "client/copies.h"
 #include "client/live_tables.h"
 #include "client/rings.h"
+#include "client/symbols.h"
 #include "store/archive.h"
 #include "store/ring_reader.h"
 #include "store/ring_tables.h"
@@ -58,6 +59,7 @@ struct database *database_open(struct err *e) {
         free(d);
         return NULL;
     }
+    sql_set_demangle(d->sql, symbols_demangle);
     return d;
 }
 

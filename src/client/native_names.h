@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/model.h"
 #include "base/trie.h"
-#include "client/native_merge.h"
+#include "pystack/native_merge.h"
 #include "client/symbols.h"
 
 struct native_stream_frame {

@@ -19,8 +19,7 @@
 #define STREAM_BATCH_MAX ((size_t)128 * 1024 * 1024)
 #define STREAM_MAX_DEPTH 8192 /* frames of one stack */
 
-static const struct model_frame stream_apart = {.kind = MODEL_FRAME_NATIVE,
-                                                .func = "(native and Python frames do not fit together)"};
+static const struct model_frame stream_apart = {.kind = MODEL_FRAME_NATIVE, .func = NATIVE_MERGE_APART};
 
 void native_stream_init(struct native_stream *s) {
     *s = (struct native_stream){.own_epoch = 1};

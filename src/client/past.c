@@ -262,6 +262,8 @@ int past_load(struct past *out, struct database *d, struct err *e) {
     for (size_t i = 0; i < sizeof past_steps / sizeof past_steps[0]; i++)
         if (past_run(out, d, past_steps[i].text, past_steps[i].take, e) != 0)
             return -1;
+    if (past_strip_native(out) != 0)
+        return err_set(e, ERR_FAILED, "out of memory for what the tables hold");
     if (out->n_samples > 0)
         out->from = out->samples[0].timestamp;
     past_add_stacks(out);

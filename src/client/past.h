@@ -48,6 +48,10 @@ struct past {
 int past_load(struct past *out, struct database *d, struct err *e);
 void past_fini(struct past *p);
 
+/* Take native frames (probing.native) out of the stacks: those who want none see stacks as they are without. 0, or -1 without
+ * memory. Part of past_load. */
+int past_strip_native(struct past *p);
+
 /* The last state. `out` is the caller's, on failure too. 0, or -1 without memory. */
 int past_make_snapshot(const struct past *p, struct model_snapshot *out);
 

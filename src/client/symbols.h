@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "client/native_merge.h"
+#include "pystack/native_merge.h"
 
 #define SYMBOLS_MAX_INLINED 16 /* functions at one address, one within the other */
 

@@ -5,28 +5,12 @@
 
 #include <string.h>
 
+#include "pystack/native_merge.h"
+
 #define LOOP_MAX ((uint64_t)1024 * 1024) /* bytes of the function */
 #define LOOP_MAX_HEADERS 64
 #define LOOP_HEAD 12 /* bytes before the table of .eh_frame_hdr */
 #define LOOP_ENTRY 8
-
-bool symbols_loop_jumps(const uint8_t *code, size_t size, uint64_t start, uint64_t from, uint64_t to) {
-    uint64_t first = 0;
-    for (size_t i = 0; i + 6 <= size; i++) {
-        size_t skip = code[i] == 0xe9 ? 1 : code[i] == 0x0f && code[i + 1] >> 4 == 8 ? 2 : 0;
-        int32_t offset;
-        if (!skip)
-            continue;
-        memcpy(&offset, code + i + skip, sizeof offset);
-        uint64_t target = start + i + skip + sizeof offset + (uint64_t)(int64_t)offset;
-        if (target <= from || target >= to)
-            continue;
-        if (first && target != first)
-            return true;
-        first = target;
-    }
-    return false;
-}
 
 /* Where the file holds what is loaded at `addr`, its own address. 0, or -1. */
 static int loop_file_offset(Elf *elf, uint64_t addr, uint64_t size, int64_t *offset) {
@@ -51,7 +35,7 @@ static bool loop_jumps(Dwfl_Module *module, uint64_t start, uint64_t size, uint6
     if (!elf || size > LOOP_MAX || loop_file_offset(elf, start - bias, size, &offset) != 0)
         return false;
     Elf_Data *code = elf_getdata_rawchunk(elf, offset, size, ELF_T_BYTE);
-    return code && code->d_buf && symbols_loop_jumps(code->d_buf, code->d_size, start, from, to);
+    return code && code->d_buf && native_code_jumps(code->d_buf, code->d_size, start, from, to);
 }
 
 /* The function (or part of one) at `at`, the file's own address: from its beginning to that of the next, as the sorted table of

@@ -17,7 +17,4 @@
 /* Is the code at `at` of another part of the function from `start` on, `size` bytes? Addresses are those of libdwfl. */
 bool symbols_loop_has(Dwfl_Module *module, uint64_t start, uint64_t size, uint64_t at);
 
-/* The same of bytes: do two or more jumps of `code`, which lies at `start`, lead to places within (from, to)? */
-bool symbols_loop_jumps(const uint8_t *code, size_t size, uint64_t start, uint64_t from, uint64_t to);
-
 #endif

@@ -212,6 +212,10 @@ void native_refresh(struct native *n, uint64_t max_age_ns) {
 
 const struct native_stats *native_get_stats(const struct native *n) { return &n->stats; }
 
+struct native_maps *native_get_maps(struct native *n) {
+    return &n->maps;
+}
+
 size_t native_bytes(const struct native *n) {
     return n ? sizeof *n + sizeof(struct native_copy) + native_maps_bytes(&n->maps) : 0;
 }

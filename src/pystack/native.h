@@ -76,6 +76,10 @@ const struct native_stats *native_get_stats(const struct native *n);
 /* Bytes held. */
 size_t native_bytes(const struct native *n);
 
+/* What is mapped, as it was seen last; for native_label. */
+struct native_maps;
+struct native_maps *native_get_maps(struct native *n);
+
 /* Whose native frames a snapshot is to have. */
 struct native_wish {
     bool wanted;
@@ -111,6 +115,9 @@ const struct model_frame *pystack_native_end(struct pystack *ps, size_t *n);
 
 /* Bytes held for native frames. */
 size_t pystack_native_bytes(const struct pystack *ps);
+
+/* The module list of native frames; NULL: they were never asked for. */
+struct native_maps *pystack_native_maps(struct pystack *ps);
 
 /* Place for a copy, to be filled while a thread is held; NULL: native frames were never asked for. */
 struct native_copy *pystack_native_copy(struct pystack *ps);

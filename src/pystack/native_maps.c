@@ -178,15 +178,25 @@ static void maps_find_table(struct native_maps *m, struct native_module *module)
     module->n_table = count;
 }
 
-struct native_module *native_maps_module(struct native_maps *m, uint64_t addr) {
-    const struct native_map *map = native_maps_at(m, addr);
-    if (!map || !map->executable || map->module < 0)
-        return NULL;
-    struct native_module *module = &m->modules[map->module];
+static struct native_module *maps_opened(struct native_maps *m, struct native_module *module) {
     if (!module->opened) {
         module->opened = elf_open_memory(&module->elf, m->mem, module->base) == 0 ? 1 : -1;
         if (module->opened == 1)
             maps_find_table(m, module);
     }
     return module->opened == 1 ? module : NULL;
+}
+
+struct native_module *native_maps_module(struct native_maps *m, uint64_t addr) {
+    const struct native_map *map = native_maps_at(m, addr);
+    if (!map || !map->executable || map->module < 0)
+        return NULL;
+    return maps_opened(m, &m->modules[map->module]);
+}
+
+struct native_module *native_maps_find(struct native_maps *m, const char *path) {
+    for (size_t i = 0; i < m->n_modules; i++)
+        if (m->modules[i].path == path)
+            return maps_opened(m, &m->modules[i]);
+    return NULL;
 }

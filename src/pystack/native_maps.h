@@ -61,6 +61,9 @@ const struct native_map *native_maps_at(const struct native_maps *m, uint64_t ad
 /* The module whose code holds `addr`, opened; NULL when there is none or it is no usable ELF. */
 struct native_module *native_maps_module(struct native_maps *m, uint64_t addr);
 
+/* The module with this path (the very pointer that frames have), opened; NULL as above. */
+struct native_module *native_maps_find(struct native_maps *m, const char *path);
+
 size_t native_maps_bytes(const struct native_maps *m);
 
 #endif

@@ -45,6 +45,10 @@ struct native_copy *pystack_native_copy(struct pystack *ps) {
 
 size_t pystack_native_bytes(const struct pystack *ps) { return native_bytes(ps->native); }
 
+struct native_maps *pystack_native_maps(struct pystack *ps) {
+    return ps->native ? native_get_maps(ps->native) : NULL;
+}
+
 void pystack_put_native(struct pystack *ps, struct native_copy *c) {
     if (!ps->native_wish.wanted)
         return;

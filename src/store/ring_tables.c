@@ -39,9 +39,9 @@ _Static_assert(sizeof ring_stacks / sizeof ring_stacks[0] == RING_STACKS_COUNT +
 static const struct ring_column_def ring_frames[] = {
     {"frame_id", RING_ID, NULL, "number of the frame", NULL},
     {"func", RING_TEXT, NULL, "function, with the names around it where the interpreter keeps them", NULL},
-    {"file", RING_TEXT, NULL, "file, as the interpreter has it", NULL},
-    {"lineno", RING_INT32, NULL, "current line, not the function's first", NULL},
-    {"kind", RING_ENUM, NULL, "python or native", ring_kind_labels},
+    {"file", RING_TEXT, NULL, "file, as the interpreter has it; the library of a native frame", NULL},
+    {"lineno", RING_INT32, NULL, "current line, not the function's first; NULL for a native frame", NULL},
+    {"kind", RING_ENUM, NULL, "python; native where probing.native is on", ring_kind_labels},
     RING_END,
 };
 _Static_assert(sizeof ring_frames / sizeof ring_frames[0] == RING_FRAMES_COUNT + 1, "columns of frames");

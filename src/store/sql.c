@@ -45,6 +45,7 @@ static bool sql_split_name(const char *full, struct sql_table *t) {
     if (strlen(full) >= RING_MAX_NAME)
         return false;
     (void)snprintf(t->full, sizeof t->full, "%s", full);
+    t->symbols = strcmp(full, RING_TABLES[RING_FRAMES].name) == 0;
     (void)snprintf(t->name, sizeof t->name, "%s", dot ? dot + 1 : full);
     if (strncmp(t->name, "sqlite_", 7) == 0 || strcmp(t->name, "probing_table") == 0)
         return false;
@@ -395,6 +396,10 @@ struct sql *sql_open(struct err *e) {
         return NULL;
     }
     return s;
+}
+
+void sql_set_demangle(struct sql *s, void (*demangle)(const char *symbol, char *out, size_t cap)) {
+    s->demangle = demangle;
 }
 
 void sql_close(struct sql *s) {

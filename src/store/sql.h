@@ -60,6 +60,9 @@ struct sql_target {
 struct sql *sql_open(struct err *e);
 void sql_close(struct sql *s);
 
+/* Functions of python.frames may have names as linkers know them: `demangle` makes of one what people write, into `out`, cut to `cap`. */
+void sql_set_demangle(struct sql *s, void (*demangle)(const char *symbol, char *out, size_t cap));
+
 /* Add a target. Files that cannot be read are left out; sql_note says why. 0, or -1 with the error. */
 int sql_add_target(struct sql *s, const struct sql_target *t, struct err *e);
 

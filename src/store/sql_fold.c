@@ -73,14 +73,13 @@ static void sql_fold_cell(const struct sql_fold_row *r, int column, struct ring_
 }
 
 /* A name as part of a line: drawable, without the separator; "?" unknown. */
-static void sql_fold_name(struct strbuf *out, const struct ring_cell *c, bool file) {
+static void sql_fold_name(const struct sql *s, struct strbuf *out, const struct ring_cell *c, bool file) {
     char name[RING_MAX_TEXT + 1], clean[RING_MAX_TEXT + 1];
     if (c->kind != RING_CELL_TEXT || c->len > RING_MAX_TEXT) {
         (void)strbuf_addc(out, '?');
         return;
     }
-    memcpy(name, c->s, c->len);
-    name[c->len] = '\0';
+    sql_demangle(s, c, name);
     (void)text_sanitize(clean, sizeof clean, file ? path_short(name) : name);
     for (char *p = clean; *p; p++)
         if (*p == ';')
@@ -98,9 +97,9 @@ static void sql_fold_frame(struct sql *s, struct sql_table *frames, int64_t id, 
     sql_fold_cell(&r, RING_FRAMES_FUNC, &func);
     sql_fold_cell(&r, RING_FRAMES_FILE, &file);
     sql_fold_cell(&r, RING_FRAMES_LINENO, &line);
-    sql_fold_name(out, &func, false);
+    sql_fold_name(s, out, &func, false);
     (void)strbuf_adds(out, " (");
-    sql_fold_name(out, &file, true);
+    sql_fold_name(s, out, &file, true);
     if (line.kind == RING_CELL_INT && line.i > 0)
         (void)strbuf_addf(out, ":%d", (int)line.i);
     (void)strbuf_addc(out, ')');

@@ -73,6 +73,7 @@ struct sql_table {
     size_t n_sources;
     bool changed; /* SQLite must be told */
     bool known;   /* there without a source too */
+    bool symbols; /* it is python.frames */
     /* of one query */
     uint64_t query;
     struct sql_index *indexes[SQL_INDEXES];
@@ -96,6 +97,7 @@ struct sql {
     uint64_t lost;
     struct sql_fold *fold;
     struct sql_result *running;
+    void (*demangle)(const char *symbol, char *out, size_t cap); /* NULL: names stay as they are */
 };
 
 /* sql_vtab.c: make the module known; tell SQLite about tables that changed. 0 or -1. */
@@ -105,6 +107,9 @@ int sql_vtab_declare(struct sql *s, struct sql_table *t, struct err *e);
 /* sql_value.c: a column that every table has; a cell of a ring; a value of a provider's definition. `id`: a RING_ID. */
 void sql_put_common(sqlite3_context *x, const struct sql_target_state *t, int column);
 void sql_put_cell(sqlite3_context *x, const struct sql_target_state *t, bool id, const struct ring_cell *c);
+/* The same of a function's name in python.frames. `out` has room for RING_MAX_TEXT + 1. */
+void sql_put_symbol(const struct sql *s, sqlite3_context *x, const struct ring_cell *c);
+void sql_demangle(const struct sql *s, const struct ring_cell *c, char *out);
 void sql_put_value(sqlite3_context *x, const struct sql_target_state *t, const struct ring_column_def *def,
                    const union ring_value *v);
 

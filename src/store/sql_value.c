@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sql_value: a value of a table, given to SQLite. What is unknown stays NULL, which is what a result is that nobody sets. */
+#include <string.h>
+
 #include "store/sql_internal.h"
 
 void sql_put_common(sqlite3_context *x, const struct sql_target_state *t, int column) {
@@ -11,6 +13,32 @@ void sql_put_common(sqlite3_context *x, const struct sql_target_state *t, int co
     int64_t n = column == SQL_RANK ? t->rank : t->pid;
     if (n != RING_INT_NULL)
         sqlite3_result_int64(x, n);
+}
+
+/* Is it a name that a C++ or Rust compiler has made? */
+static bool sql_is_mangled(const struct ring_cell *c) {
+    return c->kind == RING_CELL_TEXT && c->len > 2 && c->len <= RING_MAX_TEXT && c->s[0] == '_' &&
+           (c->s[1] == 'Z' || c->s[1] == 'R');
+}
+
+void sql_demangle(const struct sql *s, const struct ring_cell *c, char *out) {
+    char name[RING_MAX_TEXT + 1];
+    memcpy(name, c->s, c->len);
+    name[c->len] = '\0';
+    if (s->demangle && sql_is_mangled(c))
+        s->demangle(name, out, RING_MAX_TEXT + 1);
+    else
+        memcpy(out, name, c->len + 1);
+}
+
+void sql_put_symbol(const struct sql *s, sqlite3_context *x, const struct ring_cell *c) {
+    char plain[RING_MAX_TEXT + 1];
+    if (!s->demangle || !sql_is_mangled(c)) {
+        sql_put_cell(x, NULL, false, c);
+        return;
+    }
+    sql_demangle(s, c, plain);
+    sqlite3_result_text(x, plain, -1, SQLITE_TRANSIENT);
 }
 
 void sql_put_cell(sqlite3_context *x, const struct sql_target_state *t, bool id, const struct ring_cell *c) {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/ring_tables.h"
 #include "store/sql_internal.h"
 
 #define SQL_US 1e6
@@ -511,7 +512,10 @@ static int sql_column(sqlite3_vtab_cursor *base, sqlite3_context *x, int column)
     if (c->at) {
         struct ring_cell cell;
         ring_block_get(c->at, (size_t)from, c->row, &cell);
-        sql_put_cell(x, src->target, v->t->columns[column].type == RING_ID, &cell);
+        if (v->t->symbols && column == RING_FRAMES_FUNC)
+            sql_put_symbol(v->s, x, &cell);
+        else
+            sql_put_cell(x, src->target, v->t->columns[column].type == RING_ID, &cell);
     } else {
         sql_put_value(x, src->target, &src->provider->def->columns[from],
                       &src->rows.values[(size_t)c->row * src->rows.n_columns + (size_t)from]);

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "pystack/native.h"
+#include "pystack/native_label.h"
 
 #define FUZZ_BASE 0x400000ULL
 #define FUZZ_STACK 0x7000000000ULL
@@ -31,6 +32,7 @@ static uint64_t fuzz_word(const uint8_t *data) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct native_copy copy;
     static struct model_frame frames[NATIVE_MAX_FRAMES];
+    static enum native_role roles[NATIVE_MAX_FRAMES];
     uint16_t words;
     if (size < 8 * NATIVE_REGS + sizeof words)
         return 0;
@@ -64,6 +66,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 (frames[i].module && strcmp(frames[i].module, "memory") != 0))
                 abort();
     }
+    struct native_labels *labels = native_labels_new();
+    size_t got = labels ? native_unwind(n, &copy, frames, NATIVE_MAX_FRAMES) : 0;
+    for (int again = 0; labels && again < 2; again++)
+        native_label(labels, native_get_maps(n), frames, got, roles);
+    native_labels_free(labels);
     native_free(n);
     return 0;
 }

@@ -16,7 +16,7 @@
 #include "client/native.h"
 #include "client/native_worker.h"
 #include "client/symbols.h"
-#include "client/symbols_loop.h"
+#include "pystack/native_merge.h"
 
 __attribute__((noinline)) int test_native_landmark(int x);
 
@@ -109,14 +109,14 @@ static void test_parts_of_one_function(void **state) {
     code[3] = 0x0f;
     code[4] = 0x84;
     memcpy(code + 5, &(int32_t){0x2000 - 0x1009 + 0x10}, 4); /* 0x2010 */
-    assert_false(symbols_loop_jumps(code, sizeof code, 0x1000, 0x2000, 0x2100));
+    assert_false(native_code_jumps(code, sizeof code, 0x1000, 0x2000, 0x2100));
     code[20] = 0xe9;
     memcpy(code + 21, &(int32_t){0x2000 - 0x1019 + 0x20}, 4); /* 0x2020 */
-    assert_true(symbols_loop_jumps(code, sizeof code, 0x1000, 0x2000, 0x2100));
+    assert_true(native_code_jumps(code, sizeof code, 0x1000, 0x2000, 0x2100));
     memcpy(code + 21, &(int32_t){0x2000 - 0x1019}, 4); /* 0x2000: as any function is called */
-    assert_false(symbols_loop_jumps(code, sizeof code, 0x1000, 0x2000, 0x2100));
-    assert_false(symbols_loop_jumps(code, 3, 0x1000, 0x2000, 0x2100));
-    assert_false(symbols_loop_jumps(code, 0, 0x1000, 0x2000, 0x2100));
+    assert_false(native_code_jumps(code, sizeof code, 0x1000, 0x2000, 0x2100));
+    assert_false(native_code_jumps(code, 3, 0x1000, 0x2000, 0x2100));
+    assert_false(native_code_jumps(code, 0, 0x1000, 0x2000, 0x2100));
 }
 
 /* ---- stacks ---- */

@@ -276,13 +276,35 @@ static void the_kernel_may_know_how_it_ended(void **state) {
     assert_non_null(strstr(text, "not known"));
 }
 
+/* main calls C, which calls back: f below it; the same without C; and a stack whose caller was overwritten. */
+static void native_frames_are_left_out(void **state) {
+    struct model_frame_def frames[] = {
+        {1, {.func = "main"}}, {2, {.kind = MODEL_FRAME_NATIVE, .func = "qsort"}}, {3, {.func = "f"}}};
+    struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}, {3, 2, 3}, {4, 3, 2},
+                                       {5, 1, 3}, {6, 0, 2}, {9, 8, 3}, {10, 9, 2}};
+    struct model_sample samples[] = {{.stack_id = 1}, {.stack_id = 2}, {.stack_id = 3},  {.stack_id = 4},
+                                     {.stack_id = 5}, {.stack_id = 6}, {.stack_id = 10}, {.stack_id = 77}};
+    static const uint32_t expected[] = {1, 1, 3, 3, 3, 0, 9, 77};
+    struct past p = {
+        .frames = frames, .n_frames = 3, .stacks = stacks, .n_stacks = 8, .samples = samples, .n_samples = 8};
+    (void)state;
+    assert_int_equal(past_strip_native(&p), 0);
+    for (size_t i = 0; i < p.n_samples; i++)
+        assert_int_equal(p.samples[i].stack_id, expected[i]);
+    assert_int_equal(p.n_stacks, 3);
+    assert_true(stacks[0].stack_id == 1 && stacks[0].parent_id == 0);
+    assert_true(stacks[1].stack_id == 3 && stacks[1].parent_id == 1 && stacks[1].frame_id == 3);
+    assert_true(stacks[2].stack_id == 9 && stacks[2].parent_id == 8);
+    frames[1].frame.kind = MODEL_FRAME_PYTHON; /* nothing to do */
+    assert_int_equal(past_strip_native(&p), 0);
+    assert_int_equal(p.n_stacks, 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_target_says_that_it_is_past),
-        cmocka_unit_test(the_last_state_is_a_snapshot),
-        cmocka_unit_test(the_last_minute_is_a_stream),
-        cmocka_unit_test(agents_are_not_to_be_had),
-        cmocka_unit_test(a_damaged_folder_is_told_in_a_line),
+        cmocka_unit_test(the_target_says_that_it_is_past),    cmocka_unit_test(the_last_state_is_a_snapshot),
+        cmocka_unit_test(the_last_minute_is_a_stream),        cmocka_unit_test(agents_are_not_to_be_had),
+        cmocka_unit_test(a_damaged_folder_is_told_in_a_line), cmocka_unit_test(native_frames_are_left_out),
         cmocka_unit_test(the_kernel_may_know_how_it_ended),
     };
     return cmocka_run_group_tests_name("client_past", tests, make_job, remove_job);

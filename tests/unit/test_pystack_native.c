@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -18,6 +19,7 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "pystack/native.h"
+#include "pystack/native_label.h"
 
 #define DEPTH 12
 #define WAIT_NS (20 * CLOCK_NS_PER_S)
@@ -207,6 +209,69 @@ static void test_a_deep_stack_in_little_room(void **state) {
     native_free(native);
 }
 
+/* ---- names ---- */
+
+static struct model_frame frame_of(struct native_maps *maps, uint64_t addr) {
+    const struct native_module *m = native_maps_module(maps, addr);
+    assert_non_null(m);
+    return (struct model_frame){.kind = MODEL_FRAME_NATIVE, .module = m->path, .address = addr - m->elf.bias};
+}
+
+static void test_what_is_exported_has_a_name(void **state) {
+    enum native_role roles[4];
+    struct native *n = native_new(0);
+    struct native_labels *labels = native_labels_new();
+    (void)state;
+    assert_non_null(n);
+    assert_non_null(labels);
+    native_refresh(n, 0);
+    struct native_maps *maps = native_get_maps(n);
+    uint64_t at = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "strtol");
+    for (int again = 0; again < 3; again++) { /* found, remembered, found again */
+        struct model_frame list[] = {frame_of(maps, at + 2),
+                                     frame_of(maps, at),
+                                     {.kind = MODEL_FRAME_NATIVE},
+                                     {.kind = MODEL_FRAME_NATIVE, .address = 4096}};
+        native_label(labels, maps, list, 4, roles);
+        assert_non_null(list[0].func);
+        assert_non_null(strstr(list[0].func, "strtol"));
+        assert_string_equal(list[0].func, list[1].func);
+        assert_true(roles[0] == NATIVE_ROLE_PLAIN && roles[1] == NATIVE_ROLE_PLAIN);
+        assert_true(roles[2] == NATIVE_ROLE_CUT && !list[2].func);
+        assert_true(roles[3] == NATIVE_ROLE_PLAIN && !list[3].func);
+        if (again == 1)
+            native_labels_forget(labels);
+    }
+    struct model_frame private = frame_of(maps, (uint64_t)(uintptr_t)&frame_of);
+    native_label(labels, maps, &private, 1, roles);
+    assert_null(private.func);
+    assert_true(native_labels_bytes(labels) > 0);
+    native_labels_free(labels);
+    native_free(n);
+}
+
+static void test_more_addresses_than_are_remembered(void **state) {
+    enum native_role roles[NATIVE_MAX_FRAMES];
+    struct native *n = native_new(0);
+    struct native_labels *labels = native_labels_new();
+    (void)state;
+    native_refresh(n, 0);
+    struct native_maps *maps = native_get_maps(n);
+    uint64_t at = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "strtol");
+    size_t bytes = 0;
+    for (uint64_t round = 0; round < 64; round++) {
+        for (uint64_t i = 0; i < NATIVE_MAX_FRAMES; i++)
+            frames[i] = frame_of(maps, at + round * NATIVE_MAX_FRAMES + i);
+        native_label(labels, maps, frames, NATIVE_MAX_FRAMES, roles);
+        bytes = native_labels_bytes(labels) > bytes ? native_labels_bytes(labels) : bytes;
+        if (round == 0)
+            assert_non_null(frames[0].func);
+    }
+    assert_true(bytes < (size_t)2 * 1024 * 1024);
+    native_labels_free(labels);
+    native_free(n);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_thread_that_runs),
@@ -215,6 +280,8 @@ int main(void) {
         cmocka_unit_test(test_what_cannot_be_followed),
         cmocka_unit_test(test_a_bad_stack_pointer_is_not_read),
         cmocka_unit_test(test_a_deep_stack_in_little_room),
+        cmocka_unit_test(test_what_is_exported_has_a_name),
+        cmocka_unit_test(test_more_addresses_than_are_remembered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
