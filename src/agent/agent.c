@@ -48,6 +48,7 @@ static struct agent_life {
     bool fork_set; /* the handler of fork is registered; stays so for ever */
     bool give_up;  /* whoever started it no longer waits */
     bool invited;  /* see agent_start */
+    uint32_t way;  /* enum agent_way of this run */
     enum agent_state state;
     char error[256];
     char endpoint[128];
@@ -289,6 +290,7 @@ static int agent_begin(struct agent_start *args, bool invited) {
     pthread_t thread;
     agent_life.state = AGENT_STARTING;
     agent_life.invited = invited;
+    agent_life.way = args->way;
     int rc = agent_thread_create(&thread, agent_main, NULL, true);
     if (rc != 0) {
         agent_life.state = AGENT_PARKED;
@@ -312,6 +314,13 @@ bool agent_is_invited(void) {
     bool invited = agent_life.invited;
     agent_unlock();
     return invited;
+}
+
+uint32_t agent_came_by(void) {
+    agent_lock();
+    uint32_t way = agent_life.way;
+    agent_unlock();
+    return way;
 }
 
 int agent_start(struct agent_start *args, bool invited) {

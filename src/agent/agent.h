@@ -23,6 +23,9 @@ int agent_start(struct agent_start *args, bool invited);
 /* Was it, in this run? */
 bool agent_is_invited(void);
 
+/* enum agent_way: how the agent that runs came in. */
+uint32_t agent_came_by(void);
+
 /* ---- for the agent's own threads ---- */
 
 /* A thread with all signals blocked and a small stack. 0 or an errno value. */

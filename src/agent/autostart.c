@@ -44,8 +44,8 @@ static void autostart_nap(uint64_t ns) {
 }
 
 /* Nobody comes back to try it again: so a machine that is too busy at this moment gets a few seconds. */
-static int autostart_start(char *error, size_t cap) {
-    struct agent_start args = {.size = sizeof args, .abi_version = AGENT_ABI_VERSION, .fd = -1};
+static int autostart_start(enum agent_way way, char *error, size_t cap) {
+    struct agent_start args = {.size = sizeof args, .abi_version = AGENT_ABI_VERSION, .fd = -1, .way = way};
     int rc = agent_start(&args, false);
     for (int tries = 1; rc == AGENT_FAILED && tries < AUTOSTART_TRIES; tries++) {
         autostart_nap(AUTOSTART_NAP_MAX_NS);
@@ -73,7 +73,7 @@ static void *autostart_preloaded(void *arg) {
     (void)arg;
     agent_thread_begin("probing-wait");
     if (autostart_wait_for_python())
-        (void)autostart_start(NULL, 0);
+        (void)autostart_start(AGENT_WAY_PRELOADED, NULL, 0);
     agent_thread_end();
     __atomic_store_n(&autostart.waiting, false, __ATOMIC_RELAXED);
     return NULL;
@@ -85,7 +85,7 @@ static void *autostart_forked(void *arg) {
     agent_thread_begin("probing-wait");
     autostart_nap(AUTOSTART_CHILD_NS);
     if (!Py_IsInitialized || Py_IsInitialized())
-        (void)autostart_start(NULL, 0);
+        (void)autostart_start(AGENT_WAY_FORKED, NULL, 0);
     agent_thread_end();
     __atomic_store_n(&autostart.waiting, false, __ATOMIC_RELAXED);
     return NULL;
@@ -121,7 +121,7 @@ int probing_autostart(const char *value, char *error, size_t cap) {
     int wish = autostart_judge(value, &e);
     if (wish < 0 && cap)
         (void)snprintf(error, cap, "%s", e.text);
-    return wish <= 0 ? wish : autostart_start(error, cap);
+    return wish <= 0 ? wish : autostart_start(AGENT_WAY_PTH, error, cap);
 }
 
 /* ---- preloaded ---- */

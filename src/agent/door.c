@@ -33,7 +33,8 @@ void *PyInit__probing(void) {
     if (__atomic_exchange_n(&door_busy, 1, __ATOMIC_ACQ_REL))
         return NULL;
     __atomic_store_n(&probing_door.done, 0, __ATOMIC_RELEASE);
-    *start = (struct agent_start){.size = sizeof *start, .abi_version = AGENT_ABI_VERSION, .fd = -1};
+    *start = (struct agent_start){
+        .size = sizeof *start, .abi_version = AGENT_ABI_VERSION, .fd = -1, .way = AGENT_WAY_DOOR};
     int rc = agent_thread_create(&thread, door_start, NULL, true);
     if (rc != 0) {
         (void)snprintf(start->error, sizeof start->error, "no thread for it: %s", strerror(rc));

@@ -25,6 +25,7 @@
 #include "agent/peer.h"
 #include "agent/sampler.h"
 #include "agent/worker.h"
+#include "base/agent_abi.h"
 #include "base/clock.h"
 #include "base/cost.h"
 #include "version.h"
@@ -147,6 +148,7 @@ static void server_fill_status(void *arg, struct model_status *out) {
     out->us_per_gil_hold = worker.mean_us;
     out->us_longest_gil_hold = worker.max_us;
     out->discovery = m.discovery[0] ? arena_strdup(&out->arena, m.discovery) : NULL;
+    out->strategy = agent_way_name(agent_came_by());
     out->endpoint = s->endpoint;
     out->note = m.note[0] ? arena_strdup(&out->arena, m.note) : NULL;
     out->always_hz = m.always_hz;

@@ -15,6 +15,21 @@
 #define AGENT_VERSION_SYMBOL "probing_version" /* const char probing_version[]: version of the agent file */
 #define AGENT_MEMFD_NAME "libprobing.so"       /* shows in /proc/PID/maps as /memfd:libprobing.so (deleted) */
 
+/* How an agent came into its process. */
+enum agent_way {
+    AGENT_WAY_UNKNOWN = 0,
+    AGENT_WAY_ASLEEP,     /* injected: a thread that slept in a system call was borrowed */
+    AGENT_WAY_SAFE_POINT, /* injected: a thread that ran was caught where nothing was half done */
+    AGENT_WAY_DOOR,       /* the interpreter was asked to import it (PEP 768) */
+    AGENT_WAY_PRELOADED,  /* LD_PRELOAD, 'probing launch' */
+    AGENT_WAY_PTH,        /* probing.pth */
+    AGENT_WAY_FORKED, /* the process was forked from one that had an agent and wished its children to have one */
+    AGENT_WAYS,
+};
+
+/* As people read it; NULL unknown. */
+const char *agent_way_name(uint32_t way);
+
 struct agent_start {
     uint32_t size;        /* in: sizeof(struct agent_start) */
     uint32_t abi_version; /* in: AGENT_ABI_VERSION */
@@ -23,7 +38,7 @@ struct agent_start {
     uint64_t
         thread; /* in: pthread_t of the calling thread, joinable: the agent joins it, then unmaps `region` */
     int32_t fd; /* in: memfd the agent was loaded from, to be closed by the agent; -1 none */
-    int32_t reserved;
+    uint32_t way;       /* in: enum agent_way */
     char error[256];    /* out: one line when probing_start returned non-zero */
     char endpoint[128]; /* out: path of the unix socket, as the target sees it */
 };

@@ -74,6 +74,7 @@ static void status_put_text(struct strbuf *out, const struct model_target *t, co
     if (t->torch)
         status_put_line(out, "torch", t->torch);
     status_put_line(out, "agent", s->agent_version);
+    status_put_line(out, "came in by", s->strategy);
     status_put_line(out, "endpoint", s->endpoint);
     text_human_duration(text, sizeof text, s->uptime_s);
     status_put_line(out, "agent up", text);

@@ -334,6 +334,7 @@ void document_put_status(struct json *j, const struct model_target *target, cons
     json_kv_uint(j, "read_errors", s->read_errors);
     json_kv_uint(j, "arena_limit_hits", s->arena_limit_hits);
     json_kv_string(j, "discovery", s->discovery);
+    json_kv_string(j, "strategy", s->strategy);
     json_kv_bool(j, "python_untested", target->python_untested);
     json_kv_string(j, "note", s->note);
     document_put_tables(j, s);
@@ -367,6 +368,7 @@ void document_put_processes(struct json *j, const struct target_process *list, s
         document_put_known(j, "threads", p->threads);
         json_kv_bool(j, "agent", p->attached);
         json_kv_bool(j, "inspectable", p->inspectable);
+        json_kv_bool(j, "by_door", p->by_door);
         json_kv_bool(j, "readable", p->readable);
         json_kv_string(j, "why_not", document_or_null(p->why_not));
         json_kv_string(j, "cmdline", p->cmdline);

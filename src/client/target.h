@@ -30,9 +30,10 @@ struct target_process {
     char python[32];   /* "3.11" from its mappings; "" unknown */
     char torch[32];    /* "" not loaded */
     bool attached;     /* an agent answers */
-    bool inspectable;  /* this user may attach */
+    bool inspectable;  /* this user may attach, */
+    bool by_door;      /* though only by the interpreter's own door: no thread of it may be borrowed */
     bool readable;     /* this user may read it from outside, whether or not */
-    char why_not[160]; /* when not inspectable */
+    char why_not[320]; /* when not inspectable */
 };
 
 /* All Python processes that can be seen, by pid; `*out` is freed by target_list_free. Number, or -1 with the error. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target_list: the Python processes of this machine, from procfs alone.
+ * target_list: the Python processes of this machine, from procfs.
  *
- * Nothing is attached to and no memory is read: versions come from the names of mapped files. A process that ends while
- * it is looked at is left out.
+ * Nothing is attached to, and no memory is read but of those whose threads may not be borrowed: an interpreter may have a door of its
+ * own. Versions come from the names of mapped files. A process that ends while it is looked at is left out.
  */
 #include "client/target.h"
 
@@ -22,6 +22,8 @@
 #include "base/model.h"
 #include "base/procfs.h"
 #include "base/strbuf.h"
+#include "inject/inject.h"
+#include "pystack/door.h"
 #include "pystack/pystack.h"
 
 #define TARGET_MAX_PIDS 65536
@@ -86,12 +88,27 @@ static bool target_may_read(pid_t pid) {
     return fd >= 0;
 }
 
+/* Would injecting go by the interpreter's own door, as no thread may be borrowed (`why`)? `why` is extended when it is shut. */
+static bool target_has_door(pid_t pid, struct err *why) {
+    struct pystack_door door;
+    struct err barred = *why, shut;
+    struct pystack *ps = pystack_open(pid, &shut);
+    bool has = ps && !pystack_get_info(ps)->finalizing && pystack_has_door(ps);
+    bool open = has && pystack_find_door(ps, &door, &shut) == 0;
+    pystack_close(ps);
+    if (has && !open)
+        (void)err_set(why, barred.code, "%s; nor would its Python let us in: %s", barred.text, shut.text);
+    return open;
+}
+
 static void target_fill_agent(struct target_process *p) {
     char path[ENDPOINT_PATH_MAX];
     struct err why;
     p->attached =
         endpoint_path_from_outside(path, sizeof path, p->pid, NULL) == 0 && endpoint_probe(path) == 1;
-    p->inspectable = inject_check(p->pid, &why) == 0;
+    int may = inject_check(p->pid, &why);
+    p->by_door = may == INJECT_ONLY_BY_DOOR && target_has_door(p->pid, &why);
+    p->inspectable = may == 0 || p->by_door;
     p->readable = target_may_read(p->pid);
     if (!p->inspectable)
         (void)snprintf(p->why_not, sizeof p->why_not, "%.*s", (int)sizeof p->why_not - 1, why.text);

@@ -35,7 +35,6 @@
 #define INJECT_RETRY_NS 5000000L
 #define INJECT_RETRY_STEP_NS 2000000L
 #define INJECT_TIMER_SLACK_NS 1000UL
-#define INJECT_DOOR_STRATEGY "the interpreter's own door"
 
 /* What became of a way in, beside 0 and -1. */
 enum inject_outcome {
@@ -53,7 +52,8 @@ struct inject_job {
     uint64_t entry; /* of a mapped agent */
     struct target target;
     struct borrow borrow;
-    bool traced; /* by somebody else, when last looked at */
+    enum agent_way way; /* once a thread is found */
+    bool traced;        /* by somebody else, when last looked at */
     int rc;
 };
 
@@ -93,6 +93,7 @@ static void inject_fill_params(const struct inject_job *job, struct stub_params 
         .thread_name = STUB_THREAD_NAME,
         .file_name = AGENT_MEMFD_NAME,
         .symbol = AGENT_ENTRY,
+        .start = {.way = job->way},
     };
 }
 
@@ -153,7 +154,8 @@ static int inject_run(struct inject_job *job) {
     struct moment_found found = {0};
     if (moment_find(t, &thread, moment_end, inject_stop_asked, &found, job->e) != 0)
         return found.is_barred ? INJECT_BARRED : -1;
-    job->out->strategy = found.strategy;
+    job->out->strategy = agent_way_name(found.way);
+    job->way = found.way;
     memcpy(job->out->moment, found.how, sizeof job->out->moment);
     int rc = inject_create_thread(job, &thread);
     if (rc == 0) {
@@ -244,7 +246,7 @@ static int inject_by_door(struct inject_job *job) {
         return err_set(job->e, other.code, "%s; nor did its Python let us in: %s", why.text, other.text);
     job->out->already = in.agent.result == AGENT_ALREADY;
     job->out->reused = in.reused;
-    job->out->strategy = INJECT_DOOR_STRATEGY;
+    job->out->strategy = agent_way_name(AGENT_WAY_DOOR);
     return inject_note_endpoint(job, &in.agent.start);
 }
 

@@ -408,12 +408,12 @@ static int moment_explain(struct moment *m, uint64_t waited_ns, struct moment_fo
 
 /* The ways to catch a thread, in the order in which they are tried in every round. */
 static const struct moment_strategy {
-    const char *name;
+    enum agent_way way;
     unsigned per_round; /* threads tried at most */
     int (*catch)(struct moment *m, struct thread *th);
 } moment_strategies[] = {
-    {"a thread asleep in a system call", 32, moment_try_sleeping},
-    {"a thread at a safe point", 8, moment_try_running},
+    {AGENT_WAY_ASLEEP, 32, moment_try_sleeping},
+    {AGENT_WAY_SAFE_POINT, 8, moment_try_running},
 };
 
 #define MOMENT_STRATEGIES (sizeof moment_strategies / sizeof moment_strategies[0])
@@ -426,7 +426,7 @@ static int moment_describe(const struct moment_candidate *c, enum target_place s
                            struct moment_found *found) {
     char name[32], *how = found->how;
     size_t cap = sizeof found->how;
-    found->strategy = moment_strategies[moment_strategy_of(c)].name;
+    found->way = moment_strategies[moment_strategy_of(c)].way;
     moment_call_name(name, sizeof name, c->nr);
     if (c->nr >= 0 && c->rank < MOMENT_RANK_RUNNING)
         (void)snprintf(how, cap, "asleep in %s", name);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/agent_abi.h"
 #include "base/err.h"
 #include "base/procfs.h"
 #include "inject/target.h"
@@ -28,9 +29,9 @@ void moment_call_name(char *buf, size_t cap, long nr);
 
 /* Where a thread was found. */
 struct moment_found {
-    const char *strategy; /* a literal */
-    char how[64];         /* "asleep in futex", "running, holding a stream's lock" */
-    bool is_barred;       /* none was: no thread may be traced */
+    enum agent_way way;
+    char how[64];   /* "asleep in futex", "running, holding a stream's lock" */
+    bool is_barred; /* none was: no thread may be traced */
 };
 
 /* Find one: `out` is then stopped and may be borrowed. Until `deadline_ns`. 0, or -1 with the error that says what stood in

@@ -202,6 +202,7 @@ static const struct field field_status[] = {
     F(struct model_status, read_errors, "read_errors"),
     F(struct model_status, arena_limit_hits, "arena_limit_hits"),
     F(struct model_status, discovery, "discovery"),
+    F(struct model_status, strategy, "strategy"),
     F(struct model_status, endpoint, "endpoint"),
     F(struct model_status, note, "note"),
     F(struct model_status, always_hz, "always_hz"),

@@ -82,6 +82,10 @@ def check_nothing_of_ours(running):
     assert not files_left(running.pid) and not running.memory_files()
 
 
+def listed(probing, pid):
+    return {row["pid"]: row for row in probing("list", "--json").ok().json()["processes"]}[pid]
+
+
 # Says at its end what has come into its interpreter since it was ready.
 WATCHED = """
 import builtins, gc
@@ -102,12 +106,16 @@ def test_a_traced_job(job, probing, ptrace, new_python, tmp_path):
     running = job(WATCHED, str(tmp_path / "end"), python=new_python)
     fds = running.target.fds()
     with traced(running.pid) as tracer:
+        # The list says what injecting does.
+        row = listed(probing, running.pid)
+        assert (row["inspectable"], row["by_door"], row["why_not"]) == (True, True, None)
         result = inject_in_time(probing, running.pid)
         assert result["strategy"] == DOOR and not result["already"] and not result["reused"]
         assert result["stopped_us"] == 0 and result["borrowed_tid"] is None
         assert running.status(running.pid, "TracerPid") == str(tracer)
         document = probing(str(running.pid), "backtrace", "--json").ok().json()
         assert document["target"]["mode"] == "agent"
+        assert probing(str(running.pid), "status", "--json").ok().json()["strategy"] == DOOR
         assert probing(str(running.pid), "inject", "--json").ok().json()["already"]
         probing(str(running.pid), "eject").ok()
         check_nothing_of_ours(running)
@@ -119,6 +127,7 @@ def test_a_traced_job(job, probing, ptrace, new_python, tmp_path):
     # Without the tracer a thread is borrowed, and the same agent begins again.
     last = inject_in_time(probing, running.pid)
     assert last["strategy"].startswith("a thread ") and last["reused"]
+    assert probing(str(running.pid), "status", "--json").ok().json()["strategy"] == last["strategy"]
     running.goes_on()
     (tmp_path / "end").touch()
     assert running.target.process.wait(60) == 0
@@ -178,6 +187,8 @@ def test_turned_off(job, probing, ptrace, new_python):
             done = probing(str(running.pid), "inject")
             assert done.status == 3 and done.stderr.count("\n") == 1, done
             assert f"traced by process {tracer}" in done.stderr and "PYTHON_DISABLE_REMOTE_DEBUG" in done.stderr
+            row = listed(probing, running.pid)
+            assert (row["inspectable"], row["by_door"]) == (False, False) and "nor would its Python let us in" in row["why_not"]
             document = probing(str(running.pid), "backtrace", "--json").ok().json()
             assert document["target"]["mode"] == "readonly"
         check_nothing_of_ours(running)

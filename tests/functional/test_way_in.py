@@ -100,13 +100,14 @@ def has_agent_threads(pid):
     return any(name.startswith("probing-") for name in thread_names(pid))
 
 
-def check_found(probing, pid, python=None):
-    """It is listed as having an agent, and answers through it; nothing was injected."""
+def check_found(probing, pid, strategy):
+    """It is listed as having an agent, and answers through it; nothing was injected, and the agent says how it came in."""
     wait_for_agent(pid)
     rows = {row["pid"]: row for row in probing("list", "--json").ok().json()["processes"]}
     assert rows[pid]["agent"] is True
     document = probing(str(pid), "backtrace", "--json").ok().json()
     assert document["target"]["mode"] == "agent"
+    assert probing(str(pid), "status", "--json").ok().json()["strategy"] == strategy
     assert any(frame["func"] == "<module>" for thread in document["threads"] for frame in thread["frames"])
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
         assert "memfd:libprobing" not in maps.read()
@@ -129,7 +130,8 @@ def check_opened(screen, probing_top, pid):
 
 def test_preloaded(target, probing, agent_file, some_python):
     job = target(WAITS, python=some_python, env={"LD_PRELOAD": agent_file})
-    check_found(probing, job.pid)
+    check_found(probing, job.pid, "preloaded")
+    assert "came in by     preloaded\n" in probing(str(job.pid), "status").ok().stdout
     seen = json.loads(job.ready)
     assert seen["LD_PRELOAD"] == agent_file  # who preloads means the children, too
 
@@ -141,6 +143,7 @@ def test_preloaded_and_ejected_and_injected_again(target, probing, agent_file, p
     wait_until(lambda: not has_agent_threads(job.pid), 10, "the agent's threads to be gone")
     result = inject_in_time(probing, job.pid)
     assert result["reused"] and not result["already"]
+    assert probing(str(job.pid), "status", "--json").ok().json()["strategy"] == result["strategy"]
     assert "probing-smp" in thread_names(job.pid)
 
 
@@ -171,7 +174,7 @@ def test_preloaded_into_what_is_no_python(agent_file, wish):
 def test_preloaded_training(target, probing, probing_top, screen, torch_python, agent_file):
     job = target(os.path.join(ROOT, "examples", "train.py"), python=torch_python, env={"LD_PRELOAD": agent_file},
                  ready=r"step +\d+ ", timeout=120.0)
-    check_found(probing, job.pid)
+    check_found(probing, job.pid, "preloaded")
     assert f" {job.pid} " in " " + probing("list").ok().stdout.replace("\n", " ")
     check_opened(screen, probing_top, job.pid)
 
@@ -181,7 +184,7 @@ def test_preloaded_training(target, probing, probing_top, screen, torch_python, 
 def test_probing_1_by_environment(target, probing, environment, some_python):
     python = environment(some_python)
     job = target(WAITS, python=python, env={"PROBING": "1"})
-    check_found(probing, job.pid)
+    check_found(probing, job.pid, "probing.pth")
     assert json.loads(job.ready)["PROBING"] is None
 
 
@@ -207,7 +210,7 @@ def test_training_by_environment(target, probing, probing_top, screen, environme
                            capture_output=True, text=True, check=True).stdout.strip()
     job = target(os.path.join(ROOT, "examples", "train.py"), python=environment(torch_python, where),
                  env={"PROBING": "1"}, ready=r"step +\d+ ", timeout=120.0)
-    check_found(probing, job.pid)
+    check_found(probing, job.pid, "probing.pth")
     check_opened(screen, probing_top, job.pid)
 
 
@@ -264,9 +267,11 @@ def test_children_of_2_have_one(target, probing, agent_file, environment, some_p
             env["LD_PRELOAD"] = agent_file
         job = target(PARENT, env=env, **options)
         wait_for_agent(job.pid)
-        for child in map(int, job.ready.split()):
+        own = "preloaded" if "LD_PRELOAD" in env else "probing.pth"
+        for child, strategy in zip(map(int, job.ready.split()), (own, "forked from a process with an agent")):
             wait_for_agent(child)
             assert probing(str(child), "backtrace", "--json").ok().json()["target"]["mode"] == "agent"
+            assert probing(str(child), "status", "--json").ok().json()["strategy"] == strategy
         job.end()
 
 
@@ -320,7 +325,7 @@ def written(tmp_path, source, name="job.py"):
 
 def test_launch_a_python(launched, probing, some_python, tmp_path):
     process = launched(some_python, written(tmp_path, WAITS))
-    check_found(probing, process.pid)
+    check_found(probing, process.pid, "preloaded")
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == -signal.SIGTERM
 
@@ -331,7 +336,7 @@ def test_launch_by_a_script_of_the_shell(launched, probing, any_python, tmp_path
     os.chmod(script, 0o755)
     job = written(tmp_path, WAITS.replace('"threads"', '"pid": os.getpid(), "threads"'))
     process = launched(script, job)
-    check_found(probing, json.loads(process.ready)["pid"])
+    check_found(probing, json.loads(process.ready)["pid"], "preloaded")
 
 
 @pytest.mark.parametrize("recursive", [False, True], ids=["alone", "recursive"])

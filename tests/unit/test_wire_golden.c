@@ -146,6 +146,7 @@ static int put_status(struct strbuf *b) {
                                    .stretched = true,
                                    .snapshots = 40,
                                    .discovery = "symbol",
+                                   .strategy = "a thread asleep in a system call",
                                    .endpoint = "/tmp/probing-1000/4001.sock",
                                    .always_hz = 10,
                                    .data_dir = "/dev/shm/probing-1000/4001-99",

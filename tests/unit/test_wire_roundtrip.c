@@ -185,6 +185,7 @@ static void check_status(void **state) {
                               .read_errors = 6,
                               .arena_limit_hits = 7,
                               .discovery = "symbol",
+                              .strategy = "preloaded",
                               .endpoint = "/tmp/x.sock",
                               .note = NULL};
     struct model_status out;
@@ -199,6 +200,7 @@ static void check_status(void **state) {
     assert_true(out.overhead_pct == in.overhead_pct && out.budget_pct == 1 && out.stretched);
     assert_int_equal(out.arena_limit_hits, 7);
     assert_string_equal(out.endpoint, in.endpoint);
+    assert_string_equal(out.strategy, in.strategy);
     assert_null(out.note);
     model_status_fini(&out);
     wire_message_free(m);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent_abi: see agent_abi.h. Names of the ways in, one a row; 'probing inject' and 'probing status' say the same. Pure data, any
+ * thread.
+ */
+#include "base/agent_abi.h"
+
+#include <stddef.h>
+
+static const char *const agent_way_names[AGENT_WAYS] = {
+    [AGENT_WAY_ASLEEP] = "a thread asleep in a system call",
+    [AGENT_WAY_SAFE_POINT] = "a thread at a safe point",
+    [AGENT_WAY_DOOR] = "the interpreter's own door",
+    [AGENT_WAY_PRELOADED] = "preloaded",
+    [AGENT_WAY_PTH] = "probing.pth",
+    [AGENT_WAY_FORKED] = "forked from a process with an agent",
+};
+
+const char *agent_way_name(uint32_t way) { return way < AGENT_WAYS ? agent_way_names[way] : NULL; }
