@@ -53,7 +53,7 @@ struct children {
     pthread_t thread;
     pthread_mutex_t lock; /* of what is up to the line */
     pthread_cond_t changed;
-    bool stop;
+    bool stop, paused;
     struct children_list list;
     bool is_new; /* ---- the thread's alone ---- */
     struct children_known known[CHILDREN_MAX_BELOW];
@@ -315,11 +315,21 @@ static bool children_publish(struct children *c, struct children_list *l, uint64
     ssize_t n = write(c->event_fd, &one, sizeof one);
     (void)n; /* a counter that is full is readable already */
     (void)pthread_mutex_lock(&c->lock);
-    while (!c->stop && pthread_cond_timedwait(&c->changed, &c->lock, &ts) != ETIMEDOUT) {
+    while (!c->stop && (c->paused ? pthread_cond_wait(&c->changed, &c->lock)
+                                  : pthread_cond_timedwait(&c->changed, &c->lock, &ts)) != ETIMEDOUT) {
     }
     bool stop = c->stop;
     (void)pthread_mutex_unlock(&c->lock);
     return stop;
+}
+
+void children_pause(struct children *c, bool paused) {
+    if (!c)
+        return;
+    (void)pthread_mutex_lock(&c->lock);
+    c->paused = paused;
+    (void)pthread_cond_signal(&c->changed);
+    (void)pthread_mutex_unlock(&c->lock);
 }
 
 static void *children_main(void *arg) {

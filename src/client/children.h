@@ -47,6 +47,9 @@ struct children *children_start(pid_t pid, struct err *e);
 /* End it. A thread that is stuck is left to itself after two seconds. NULL is nothing. */
 void children_stop(struct children *c);
 
+/* Stand still, so that nothing wakes up, or go on. NULL is nothing. */
+void children_pause(struct children *c, bool paused);
+
 /* Readable when there is a list that nobody took. */
 int children_fd(const struct children *c);
 

@@ -219,8 +219,10 @@ bool app_needs_tick(const struct app *a) {
         return false;
     if (data_is_over(&a->data) || data_is_past(&a->data))
         return false; /* the time of the last snapshot is shown, not its age */
+    if (a->data.paused && a->data.state == SESSION_CONNECTED)
+        return false; /* what is shown stands still */
     bool is_late = a->data.live.valid && a->now_s - a->data.live.arrived_s > 2 * a->config.delay_s;
-    return a->data.state != SESSION_CONNECTED || a->data.paused || is_late;
+    return a->data.state != SESSION_CONNECTED || is_late;
 }
 
 void app_step_delay(struct app *a, int step) {

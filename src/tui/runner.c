@@ -22,6 +22,7 @@
 #define RUNNER_ANSWER_US 14000ULL /* and one for a key */
 #define RUNNER_OPEN_US 200000ULL  /* a target that says nothing for so long: show that we wait */
 #define RUNNER_TICK_US 1000000ULL /* ages and countdowns */
+#define RUNNER_PAUSED_S 5.0 /* while the view is paused: time between two snapshots, and batches of samples */
 #define RUNNER_RETRY_US                                                                                      \
     20000ULL /* a terminal that takes nothing: first, and with doubling longest, time to wait */
 #define RUNNER_RETRY_MAX_US 500000ULL
@@ -42,6 +43,7 @@ struct runner {
     struct runner_query query;
     int signal_fd;
     bool sampling;         /* samples are subscribed to */
+    bool slowed;           /* the view is paused, and the streams are slow */
     bool moved;            /* the target is another than the one it began with */
     uint64_t painted_ns;   /* the last frame */
     uint64_t paint_due_ns; /* when the paint timer ends; 0: it is not set */
@@ -206,6 +208,12 @@ static void runner_ask_details(struct runner *r) {
     }
 }
 
+/* Time between two snapshots: nobody looks at those that come while the view is paused, but for the header. */
+static double runner_delay_s(const struct runner *r) {
+    double delay_s = r->app->config.delay_s;
+    return r->slowed && delay_s < RUNNER_PAUSED_S ? RUNNER_PAUSED_S : delay_s;
+}
+
 static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct runner *r = arg;
     runner_set_time(r);
@@ -214,7 +222,7 @@ static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     runner_follow_samples(r, false);
     runner_open_term(r);
     runner_want_paint(r);
-    uint64_t late_us = (uint64_t)(r->app->config.delay_s * 2.1e6);
+    uint64_t late_us = (uint64_t)(runner_delay_s(r) * 2.1e6);
     loop_timer_set(r->tick, late_us > RUNNER_TICK_US ? late_us : RUNNER_TICK_US);
 }
 
@@ -245,7 +253,23 @@ static void runner_on_reply(void *arg, enum wire_method method, const struct err
 
 static void runner_subscribe(struct runner *r) {
     struct err e;
-    if (r->session && session_subscribe(r->session, WIRE_STREAM_THREADS, 1 / r->app->config.delay_s, &e) != 0)
+    if (r->session && session_subscribe(r->session, WIRE_STREAM_THREADS, 1 / runner_delay_s(r), &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+}
+
+/* While the view is paused data come seldom, samples in large batches, and children are not read; nothing of the history is lost. */
+static void runner_follow_pause(struct runner *r) {
+    struct err e;
+    bool slow = r->session && r->app->data.paused && !data_is_past(&r->app->data);
+    if (slow == r->slowed)
+        return;
+    r->slowed = slow;
+    if (!r->session)
+        return;
+    children_pause(r->children, slow);
+    session_set_batch(r->session, slow ? RUNNER_PAUSED_S : 0);
+    runner_subscribe(r);
+    if (r->sampling && session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
         app_message(r->app, true, "%s", e.text);
 }
 
@@ -266,7 +290,7 @@ static void runner_close_session(struct runner *r) {
     r->children_watch = NULL;
     r->children = NULL;
     r->session = NULL;
-    r->sampling = false;
+    r->sampling = r->slowed = false;
 }
 
 /* What the target has started is a help, not what was asked for: without it the screen is as good. */
@@ -387,6 +411,7 @@ static void runner_grant(struct runner *r) {
         term_set_mouse(r->term, r->app->mouse);
     if (w.rate)
         runner_subscribe(r);
+    runner_follow_pause(r);
     runner_follow_samples(r, w.again);
     if (w.snapshot && r->session)
         (void)session_request(r->session, WIRE_THREADS, NULL);

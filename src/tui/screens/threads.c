@@ -12,7 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/text.h"
 #include "tui/screens/locals.h"
 #include "tui/screens/stack.h"
 #include "tui/screens/tasks.h"
@@ -209,13 +208,7 @@ static void threads_status(const void *state, const struct app *app, struct strb
         struct tm tm;
         if (localtime_r(&t, &tm))
             (void)strftime(when, sizeof when, "%H:%M:%S", &tm);
-        (void)strbuf_addf(out, "at %s", when);
-        double age = app->epoch_s - shot->snapshot.timestamp;
-        char text[32];
-        text_human_duration(text, sizeof text, age > 0 ? age : 0);
-        if (!data_is_over(&app->data))
-            (void)strbuf_addf(out, ", %s ago", text);
-        (void)strbuf_adds(out, "   ");
+        (void)strbuf_addf(out, "at %s   ", when); /* no age: nothing wakes up to keep it true */
     }
     const struct data_child *child = threads_child(s);
     if (child) {
