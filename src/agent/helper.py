@@ -292,9 +292,20 @@ def task_current():
 
 def task_awaits(task, edges):
     waiter = task._fut_waiter
-    for f in [waiter] + list(getattr(waiter, '_children', ())):
-        if f is not None:
-            edges.setdefault(id(f), []).append(id(task))
+    pairs = [(f, task) for f in [waiter] + list(getattr(waiter, '_children', ()))] + [(task, task_parent(task))]
+    for awaited, by in pairs:
+        if awaited is not None and by is not None and id(by) not in edges.setdefault(id(awaited), []):
+            edges[id(awaited)].append(id(by))
+
+
+def task_parent(task):
+    kind = named('asyncio.taskgroups', 'TaskGroup')
+    for entry in task._callbacks or () if kind is not None else ():
+        callback = entry[0]
+        group = callback.__self__ if type(callback) is Method else None
+        if kind in Type_mro(type(group)) and callback.__func__ is Type_dict(kind).get('_on_task_done'):
+            return attributes(group).get('_parent_task')
+    return None
 
 
 def task_next(c):

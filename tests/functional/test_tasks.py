@@ -159,6 +159,51 @@ def test_from_outside_they_are_read_or_it_is_said_why_not(each_python, ptrace, t
         assert all(t["tasks"] is None for t in document["threads"])
 
 
+GROUPS = r'''
+import asyncio, json, os
+
+async def sleeper():
+    await asyncio.sleep(3600)
+
+class Group(asyncio.TaskGroup):
+    pass
+
+async def at_the_end():
+    async with asyncio.TaskGroup() as group:
+        made = [group.create_task(sleeper(), name="end %d" % i) for i in range(3)]
+        made[0].add_done_callback(print)
+
+async def in_the_block():
+    async with Group() as group:
+        made = group.create_task(at_the_end(), name="inner group")
+        await made
+
+async def main():
+    async with asyncio.TaskGroup() as group:
+        group.create_task(in_the_block(), name="block")
+        alone = asyncio.create_task(sleeper(), name="alone")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        asyncio.get_running_loop().call_later(0.2, os.write, int(os.environ["READY_FD"]), b"ready\n")
+        await asyncio.sleep(3600)
+
+asyncio.run(main())
+'''
+
+
+@pytest.mark.parametrize("minor", ["3.11", "3.12", "3.13", "3.14"])
+def test_tasks_of_a_group_are_awaited_by_its_parent(python_for, ptrace, target, probing, minor):
+    job = target(GROUPS, python=python_for(minor))
+    document = read_tasks(probing, job.pid)
+    tasks = {t["name"]: t for t in document["threads"][0]["tasks"]}
+    names = {t["id"]: t["name"] for t in tasks.values()}
+    awaited_by = {name: [names[i] for i in t["awaited_by"]] for name, t in tasks.items()}
+    main = next(name for name, t in tasks.items() if t["coro"] == "main")
+    assert awaited_by == {main: [], "block": [main], "inner group": ["block"], "alone": [],
+                          "end 0": ["inner group"], "end 1": ["inner group"], "end 2": ["inner group"]}
+    assert job.alive() and job.output() == ""
+
+
 RUNNING = r'''
 import asyncio, os, time
 
