@@ -156,6 +156,10 @@ static enum peer_verdict peer_status(struct peer *p, const struct peer_request *
     struct strbuf b;
     arena_init(&status.arena, WIRE_MAX_MESSAGE);
     r->status(r->arg, &status);
+    if (status.arena.failed) { /* what is missing would be taken for a mistake in the message */
+        model_status_fini(&status);
+        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, "out of memory for the status");
+    }
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     (void)wire_put_status(&b, r->id, &status);
     model_status_fini(&status);

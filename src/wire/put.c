@@ -200,8 +200,10 @@ static void put_strings(struct strbuf *out, const struct intern *in) {
 
 int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *s) {
     struct intern strings;
-    if (intern_init(&strings) != 0)
+    if (intern_init(&strings) != 0) {
+        out->failed = true;
         return -1;
+    }
     field_intern_columns(&FIELD_TABLES, s->tables, s->n_tables, &strings);
     field_intern_columns(&FIELD_SETTINGS, s->settings, s->n_settings, &strings);
     put_response_head(out, id);
@@ -212,9 +214,9 @@ int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *
     field_write_columns(out, &FIELD_TABLES, s->tables, s->n_tables, &strings, 0);
     codec_write_str(out, "settings");
     field_write_columns(out, &FIELD_SETTINGS, s->settings, s->n_settings, &strings, 0);
-    bool failed = strings.failed;
+    out->failed |= strings.failed; /* numbers that mean nothing must not be sent */
     intern_fini(&strings);
-    return failed ? -1 : put_done(out);
+    return put_done(out);
 }
 
 int wire_put_tables(struct strbuf *out, uint32_t id, const struct wire_table *tables, size_t n) {
