@@ -28,6 +28,9 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...) __attribute
 int err_set_errno(struct err *e, enum err_code code, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The line to show. Of an error that nobody has filled: that nothing is known of it. */
+const char *err_text(const struct err *e);
+
 /* Exit status of a program that failed, for the error's code (DESIGN contract: 1 failed, 2 usage, 3 cannot attach, 4 target
  * lost). An error that nobody has filled is a failure all the same. */
 int err_exit_status(const struct err *e);

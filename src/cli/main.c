@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     if (rc == 0)
         return 0;
     char text[2 * sizeof e.text];
-    (void)text_sanitize(text, sizeof text, e.text);
+    (void)text_sanitize(text, sizeof text, err_text(&e));
     (void)fprintf(stderr, "probing: %s\n", text);
     return err_exit_status(&e);
 }

@@ -12,17 +12,10 @@
 #include "base/text.h"
 #include "client/live_tables.h"
 #include "store/ring_tables.h"
+#include "store/ring_words.h"
 
 #define TABLES_SCHEMA_VERSION 1
 #define TABLES_MAX 512
-
-/* Columns that every table has, before its own. */
-static const struct sql_column_info tables_common[] = {
-    {"rank", "", "the target's RANK; NULL when it has none", RING_INT64},
-    {"host", "", "the machine it runs on", RING_TEXT},
-    {"pid", "", "the target, as it numbers itself", RING_INT64},
-};
-#define TABLES_COMMON (sizeof tables_common / sizeof tables_common[0])
 
 /* Those of the database, and those that only a living target has. */
 struct tables {
@@ -31,46 +24,14 @@ struct tables {
     size_t n;
 };
 
-static const char *tables_cost(enum ring_cost cost) {
-    switch (cost) {
-    case RING_COST_ALWAYS:
-        return "collected always, at most 0.1 % of a core";
-    case RING_COST_STEPS:
-        return "collected at every step, at most 0.5 % of a core";
-    case RING_COST_PROBE:
-        return "collected while somebody asks for it";
-    case RING_COST_NOW:
-        break;
-    }
-    return "made when it is read: one look";
+static struct sql_column_info tables_column(const struct ring_column_def *c) {
+    return (struct sql_column_info){c->name, c->unit ? c->unit : "", c->help ? c->help : "", c->type};
 }
 
-static const char *tables_cost_name(enum ring_cost cost) {
-    static const char *const names[] = {[RING_COST_NOW] = "now",
-                                        [RING_COST_ALWAYS] = "always",
-                                        [RING_COST_STEPS] = "steps",
-                                        [RING_COST_PROBE] = "probe"};
-    return names[cost];
-}
-
-static const char *tables_type(enum ring_type type) {
-    switch (type) {
-    case RING_TIMESTAMP:
-        return "timestamp";
-    case RING_DOUBLE:
-        return "double";
-    case RING_TEXT:
-    case RING_ENUM:
-        return "text";
-    case RING_BOOL:
-        return "boolean";
-    case RING_INT64:
-    case RING_INT32:
-    case RING_UINT32:
-    case RING_ID:
-        break;
-    }
-    return "integer";
+/* Columns that every table has, before its own. */
+static void tables_fill_common(struct sql_column_info *out) {
+    for (size_t i = 0; i < RING_COMMON_COLUMNS; i++)
+        out[i] = tables_column(&ring_common_columns[i]);
 }
 
 static void tables_add_known(struct tables *t, size_t table) {
@@ -87,8 +48,7 @@ static void tables_add_known(struct tables *t, size_t table) {
                                     .newest = NAN,
                                     .columns = t->columns[table]};
     for (const struct ring_column_def *c = def->columns; c->name; c++)
-        t->columns[table][info->n_columns++] =
-            (struct sql_column_info){c->name, c->unit ? c->unit : "", c->help ? c->help : "", c->type};
+        t->columns[table][info->n_columns++] = tables_column(c);
     t->n++;
 }
 
@@ -132,7 +92,7 @@ static void tables_put_columns(struct json *j, const struct sql_column_info *col
     for (size_t i = 0; i < n; i++) {
         json_object_begin(j);
         json_kv_string(j, "name", columns[i].name);
-        json_kv_string(j, "type", tables_type(columns[i].type));
+        json_kv_string(j, "type", ring_type_name(columns[i].type));
         json_kv_string(j, "unit", columns[i].unit[0] ? columns[i].unit : NULL);
         json_kv_string(j, "help", columns[i].help);
         json_object_end(j);
@@ -140,11 +100,12 @@ static void tables_put_columns(struct json *j, const struct sql_column_info *col
 }
 
 static void tables_put_object(struct json *j, const struct sql_table_info *t) {
+    struct sql_column_info common[RING_COMMON_COLUMNS];
     json_object_begin(j);
     json_kv_string(j, "name", t->name);
     json_kv_string(j, "alias", t->alias[0] ? t->alias : NULL);
     json_kv_string(j, "help", t->help);
-    json_kv_string(j, "cost", tables_cost_name(t->cost));
+    json_kv_string(j, "cost", ring_cost_words(t->cost)->name);
     json_kv_number(j, "retention_s", t->retention_s > 0 ? t->retention_s : NAN, 0);
     json_key(j, "rows");
     if (t->cost == RING_COST_NOW)
@@ -156,7 +117,8 @@ static void tables_put_object(struct json *j, const struct sql_table_info *t) {
     json_kv_number(j, "newest", t->newest, 6);
     json_key(j, "columns");
     json_array_begin(j);
-    tables_put_columns(j, tables_common, TABLES_COMMON);
+    tables_fill_common(common);
+    tables_put_columns(j, common, RING_COMMON_COLUMNS);
     tables_put_columns(j, t->columns, t->n_columns);
     json_array_end(j);
     json_object_end(j);
@@ -212,15 +174,16 @@ static void tables_put_rows(const struct sql_column_info *columns, size_t n, str
         (void)text_sanitize(name, sizeof name, columns[i].name);
         (void)text_sanitize(unit, sizeof unit, columns[i].unit);
         (void)text_sanitize(help, sizeof help, columns[i].help);
-        (void)strbuf_addf(out, "  %-22s %-10s %-7s %s\n", name, tables_type(columns[i].type), unit, help);
+        (void)strbuf_addf(out, "  %-22s %-10s %-7s %s\n", name, ring_type_name(columns[i].type), unit, help);
     }
 }
 
 static void tables_put_one(const struct sql_table_info *t, struct strbuf *out) {
+    struct sql_column_info common[RING_COMMON_COLUMNS];
     char kept[32], help[256];
     (void)text_sanitize(help, sizeof help, t->help);
     (void)strbuf_addf(out, "%s%s%s: %s\n%s", t->name, t->alias[0] ? ", also " : "", t->alias, help,
-                      tables_cost(t->cost));
+                      ring_cost_words(t->cost)->text);
     if (t->retention_s > 0) {
         text_human_duration(kept, sizeof kept, t->retention_s);
         (void)strbuf_addf(out, "; kept for %s while there is room", kept);
@@ -230,7 +193,8 @@ static void tables_put_one(const struct sql_table_info *t, struct strbuf *out) {
         (void)strbuf_addf(out, "; %llu rows in %s", (unsigned long long)t->rows, kept);
     }
     (void)strbuf_addf(out, "\n\n  %-22s %-10s %-7s %s\n", "COLUMN", "TYPE", "UNIT", "SAYS");
-    tables_put_rows(tables_common, TABLES_COMMON, out);
+    tables_fill_common(common);
+    tables_put_rows(common, RING_COMMON_COLUMNS, out);
     tables_put_rows(t->columns, t->n_columns, out);
 }
 

@@ -161,6 +161,8 @@ static int call_wait(struct call *c, enum call_await what, double timeout_s, str
     c->await = CALL_NOTHING;
     if (c->arrived)
         return 0;
+    if (!c->failed)
+        return err_set(e, ERR_FAILED, "the event loop ended before there was an answer");
     if (e)
         *e = c->error;
     return -1;

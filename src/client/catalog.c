@@ -9,15 +9,9 @@
 
 #include "base/text.h"
 #include "store/ring_tables.h"
+#include "store/ring_words.h"
 
 #define CATALOG_BYTES ((size_t)4 * 1024 * 1024)
-#define CATALOG_COMMON 3
-
-static const struct catalog_column catalog_common[CATALOG_COMMON] = {
-    {"rank", "", "rank of the process in its job; NULL unknown", RING_INT64},
-    {"host", "", "machine it runs on", RING_TEXT},
-    {"pid", "", "process", RING_INT64},
-};
 
 static struct catalog *catalog_new(size_t n_tables) {
     struct catalog *c = calloc(1, sizeof *c);
@@ -42,13 +36,15 @@ static const char *catalog_text(struct catalog *c, const char *s) {
 
 /* Columns of a table with the common ones before them. */
 static struct catalog_column *catalog_columns(struct catalog *c, struct catalog_table *t, size_t n) {
-    struct catalog_column *columns = arena_calloc(&c->arena, n + CATALOG_COMMON, sizeof *columns);
+    struct catalog_column *columns = arena_calloc(&c->arena, n + RING_COMMON_COLUMNS, sizeof *columns);
     if (!columns)
         return NULL;
-    memcpy(columns, catalog_common, sizeof catalog_common);
+    for (size_t i = 0; i < RING_COMMON_COLUMNS; i++)
+        columns[i] = (struct catalog_column){ring_common_columns[i].name, "", ring_common_columns[i].help,
+                                             ring_common_columns[i].type};
     t->columns = columns;
-    t->n_columns = n + CATALOG_COMMON;
-    return columns + CATALOG_COMMON;
+    t->n_columns = n + RING_COMMON_COLUMNS;
+    return columns + RING_COMMON_COLUMNS;
 }
 
 static int catalog_compare(const void *a, const void *b) {
@@ -124,40 +120,6 @@ const struct catalog_table *catalog_find(const struct catalog *c, const char *na
 
 /* ---- as rows ---- */
 
-static const char *catalog_cost_text(enum ring_cost cost) {
-    switch (cost) {
-    case RING_COST_ALWAYS:
-        return "always";
-    case RING_COST_STEPS:
-        return "each step";
-    case RING_COST_PROBE:
-        return "on request";
-    case RING_COST_NOW:
-        break;
-    }
-    return "when read";
-}
-
-static const char *catalog_type_text(enum ring_type type) {
-    switch (type) {
-    case RING_TIMESTAMP:
-        return "timestamp";
-    case RING_DOUBLE:
-        return "real";
-    case RING_TEXT:
-    case RING_ENUM:
-        return "text";
-    case RING_BOOL:
-        return "boolean";
-    case RING_INT64:
-    case RING_INT32:
-    case RING_UINT32:
-    case RING_ID:
-        break;
-    }
-    return "integer";
-}
-
 static int catalog_put(struct rowset *r, size_t column, const char *text) {
     return rowset_put_text(r, column, SQL_TEXT, text, strlen(text));
 }
@@ -190,7 +152,7 @@ struct rowset *catalog_list_tables(const struct catalog *c) {
         }
         rowset_put_real(r, 5, t->oldest);
         rowset_put_real(r, 6, t->newest);
-        if (catalog_put(r, 0, t->name) != 0 || catalog_put(r, 2, catalog_cost_text(t->cost)) != 0 ||
+        if (catalog_put(r, 0, t->name) != 0 || catalog_put(r, 2, ring_cost_words(t->cost)->brief) != 0 ||
             catalog_put(r, 1, t->help) != 0)
             break;
     }
@@ -204,7 +166,7 @@ struct rowset *catalog_list_columns(const struct catalog_table *t) {
     for (size_t i = 0; r && i < t->n_columns; i++) {
         const struct catalog_column *c = &t->columns[i];
         if (rowset_add_row(r) != 0 || catalog_put(r, 0, c->name) != 0 ||
-            catalog_put(r, 1, catalog_type_text(c->type)) != 0 || catalog_put(r, 2, c->unit) != 0 ||
+            catalog_put(r, 1, ring_type_name(c->type)) != 0 || catalog_put(r, 2, c->unit) != 0 ||
             catalog_put(r, 3, c->help) != 0)
             break;
     }
