@@ -42,6 +42,8 @@ struct fold_map {
 struct fold {
     struct fold_table tables[FOLD_KINDS];
     struct fold_map frame_ids, stack_ids;
+    uint32_t *changed; /* entries, each once */
+    size_t n_changed, cap_changed;
     bool has_epoch;
     uint32_t epoch;
     uint64_t dropped_before; /* lost in earlier sessions */
@@ -185,6 +187,7 @@ void fold_free(struct fold *f) {
     }
     free(f->frame_ids.to);
     free(f->stack_ids.to);
+    free(f->changed);
     arena_fini(&f->strings);
     free(f);
 }
@@ -221,11 +224,35 @@ static int fold_put_thread(struct fold *f, int64_t tid, const char *name, const 
     return f->strings.failed ? -1 : 0;
 }
 
-static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double us, bool on_cpu, bool gc) {
-    bool added;
+static int fold_note_change(struct fold *f, size_t entry) {
+    struct fold_entry *e = fold_item(f, FOLD_ENTRIES, entry);
+    if (e->is_changed)
+        return 0;
+    if (f->n_changed == f->cap_changed) {
+        size_t cap = f->cap_changed ? f->cap_changed * 2 : 64;
+        uint32_t *changed = realloc(f->changed, cap * sizeof *changed);
+        if (!changed)
+            return -1;
+        f->changed = changed;
+        f->cap_changed = cap;
+    }
+    f->changed[f->n_changed++] = (uint32_t)entry;
+    e->is_changed = true;
+    return 0;
+}
+
+/* What a sample says beside its thread and stack. */
+struct fold_look {
+    double us;
+    bool on_cpu, gc, gil;
+};
+
+static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, struct fold_look look) {
+    bool added, on_cpu = look.on_cpu, gc = look.gc;
+    double us = look.us;
     struct fold_entry e = {.tid = tid, .stack = stack};
     int64_t at = fold_put(f, FOLD_ENTRIES, &e, &added);
-    if (at < 0)
+    if (at < 0 || fold_note_change(f, (size_t)at) != 0)
         return -1;
     struct fold_entry *mine = fold_item(f, FOLD_ENTRIES, (size_t)at);
     mine->samples++;
@@ -236,6 +263,8 @@ static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, double
     mine->gc_us += gc ? us : 0;
     mine->gc_on_cpu += gc && on_cpu;
     mine->gc_on_cpu_us += gc && on_cpu ? us : 0;
+    mine->gil += look.gil;
+    mine->gil_us += look.gil ? us : 0;
     f->totals.samples++;
     return 0;
 }
@@ -314,7 +343,9 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
             f->totals.torn++;
         else if (s->stack_id && !stack)
             f->totals.undefined++;
-        else if (fold_count_sample(f, s->tid, stack, period_us, s->on_cpu == 1, s->gc == 1) != 0)
+        else if (fold_count_sample(f, s->tid, stack,
+                                   (struct fold_look){period_us, s->on_cpu == 1, s->gc == 1,
+                                                      s->gil == MODEL_GIL_HELD}) != 0)
             return -1;
     }
     return 0;
@@ -336,7 +367,9 @@ int fold_add_snapshot(struct fold *f, const struct model_snapshot *s) {
         f->totals.mode = s->sampling;
         if (t->torn)
             f->totals.torn++;
-        else if (fold_count_sample(f, t->tid, stack, 0, t->on_cpu == 1, t->gc == 1) != 0)
+        else if (fold_count_sample(
+                     f, t->tid, stack,
+                     (struct fold_look){0, t->on_cpu == 1, t->gc == 1, t->gil == MODEL_GIL_HELD}) != 0)
             return -1;
     }
     return 0;
@@ -349,6 +382,17 @@ const struct fold_totals *fold_get_totals(const struct fold *f) { return &f->tot
 size_t fold_count(const struct fold *f) { return f->tables[FOLD_ENTRIES].n; }
 
 const struct fold_entry *fold_get(const struct fold *f, size_t i) { return fold_item(f, FOLD_ENTRIES, i); }
+
+size_t fold_changed(const struct fold *f, const uint32_t **entries) {
+    *entries = f->changed;
+    return f->n_changed;
+}
+
+void fold_forget_changed(struct fold *f) {
+    for (size_t i = 0; i < f->n_changed; i++)
+        ((struct fold_entry *)fold_item(f, FOLD_ENTRIES, f->changed[i]))->is_changed = false;
+    f->n_changed = 0;
+}
 
 size_t fold_stacks(const struct fold *f) { return f->tables[FOLD_STACKS].n; }
 

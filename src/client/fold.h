@@ -9,6 +9,7 @@
 #ifndef CLIENT_FOLD_H
 #define CLIENT_FOLD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,9 @@ struct fold_entry {
     double gc_us;
     uint64_t gc_on_cpu; /* and was on the CPU */
     double gc_on_cpu_us;
+    uint64_t gil; /* samples in which it held the GIL */
+    double gil_us;
+    bool is_changed; /* it is among fold_changed */
 };
 
 struct fold_totals {
@@ -57,6 +61,10 @@ const struct fold_totals *fold_get_totals(const struct fold *f);
 /* Entries in order of their first sample. */
 size_t fold_count(const struct fold *f);
 const struct fold_entry *fold_get(const struct fold *f, size_t i);
+
+/* Entries whose counts have changed since they were last forgotten, each once; valid until the next call that adds. */
+size_t fold_changed(const struct fold *f, const uint32_t **entries);
+void fold_forget_changed(struct fold *f);
 
 /* Stacks are a forest: each is a frame called by the stack above it, which has a smaller number. Numbers count from 1
  * (stacks) and 0 (frames), and are never given anew. */

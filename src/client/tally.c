@@ -27,23 +27,37 @@ struct tally_slice {
 
 struct tally {
     struct fold *fold;
-    struct tally_count *base;   /* per entry: the fold's count at the last reset */
-    struct tally_count *closed; /* and at the end of the newest slice */
+    struct tally_count *base[TALLY_WINDOWS]; /* per entry: the fold's count where a window begins */
+    struct tally_count *closed;              /* and at the end of the newest slice */
+    bool *is_touched;                        /* per entry: it has changed since then */
     size_t n_entries, cap_entries;
+    uint32_t *touched; /* the entries that have */
+    size_t n_touched, cap_touched;
     uint32_t *function;      /* per frame */
     uint32_t *function_slot; /* open addressing: 1 + frame that stands for a function; 0 free */
     size_t n_frames, cap_frames, n_slots;
     unsigned char *recurs; /* per stack, from 1 */
     size_t n_stacks, cap_stacks;
     struct tally_slice ring[TALLY_SECONDS];
-    size_t next; /* slice to be written */
+    uint64_t n_slices;              /* closed so far; slice k is at k % TALLY_SECONDS */
+    uint64_t oldest[TALLY_WINDOWS]; /* slice that a window begins with */
     int64_t second;
     bool has_second;
     struct tally_count *held[TALLY_WINDOWS]; /* NULL: not held */
     size_t n_held;
     struct fold_totals before;
     struct tally_health health;
+    struct tally_mark mark;
+    uint32_t changes[TALLY_CHANGES]; /* entries; change k is at k % TALLY_CHANGES */
 };
+
+static const int64_t tally_seconds[TALLY_WINDOWS] = {[TALLY_10S] = 10, [TALLY_60S] = TALLY_SECONDS};
+
+/* For marks that are never given twice. */
+static uint64_t tally_next_mark(void) {
+    static uint64_t given;
+    return ++given;
+}
 
 static void tally_count_add(struct tally_count *to, const struct tally_count *c) {
     to->samples += c->samples;
@@ -54,6 +68,8 @@ static void tally_count_add(struct tally_count *to, const struct tally_count *c)
     to->gc_us += c->gc_us;
     to->gc_on_cpu += c->gc_on_cpu;
     to->gc_on_cpu_us += c->gc_on_cpu_us;
+    to->gil += c->gil;
+    to->gil_us += c->gil_us;
 }
 
 /* What an entry has got since `from`. */
@@ -66,14 +82,20 @@ static struct tally_count tally_since(const struct tally *t, size_t entry, const
                                 .gc = e->gc - from->gc,
                                 .gc_us = e->gc_us - from->gc_us,
                                 .gc_on_cpu = e->gc_on_cpu - from->gc_on_cpu,
-                                .gc_on_cpu_us = e->gc_on_cpu_us - from->gc_on_cpu_us};
+                                .gc_on_cpu_us = e->gc_on_cpu_us - from->gc_on_cpu_us,
+                                .gil = e->gil - from->gil,
+                                .gil_us = e->gil_us - from->gil_us};
 }
 
 static void tally_forget_ring(struct tally *t) {
     for (size_t i = 0; i < TALLY_SECONDS; i++)
         free(t->ring[i].deltas);
     memset(t->ring, 0, sizeof t->ring);
-    t->next = 0;
+    memset(t->oldest, 0, sizeof t->oldest);
+    for (size_t i = 0; i < t->n_touched; i++)
+        t->is_touched[t->touched[i]] = false;
+    t->n_touched = 0;
+    t->n_slices = 0;
     t->has_second = false;
 }
 
@@ -83,18 +105,23 @@ static void tally_let_go(struct tally *t) {
         t->held[i] = NULL;
     }
     t->n_held = 0;
+    t->mark.counts = tally_next_mark();
 }
 
 static void tally_clear(struct tally *t) {
     tally_forget_ring(t);
     tally_let_go(t);
     fold_free(t->fold);
-    free(t->base);
+    for (int w = 0; w < TALLY_WINDOWS; w++)
+        free(t->base[w]);
     free(t->closed);
+    free(t->is_touched);
+    free(t->touched);
     free(t->function);
     free(t->function_slot);
     free(t->recurs);
     memset(t, 0, sizeof *t);
+    t->mark.ids = t->mark.counts = tally_next_mark();
     t->health = (struct tally_health){
         .got_hz = NAN, .since_s = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
 }
@@ -135,17 +162,22 @@ static void *tally_grow(void *items, size_t item_size, size_t n, size_t *cap) {
 }
 
 static int tally_grow_entries(struct tally *t) {
-    size_t n = fold_count(t->fold), cap = t->cap_entries;
-    struct tally_count *base = tally_grow(t->base, sizeof *base, n, &cap);
-    if (!base)
+    size_t n = fold_count(t->fold), cap = t->cap_entries, more = n - t->n_entries;
+    struct tally_count **counts[] = {&t->base[TALLY_ALL], &t->base[TALLY_10S], &t->base[TALLY_60S],
+                                     &t->closed};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        cap = t->cap_entries;
+        struct tally_count *grown = tally_grow(*counts[i], sizeof *grown, n, &cap);
+        if (!grown)
+            return -1;
+        *counts[i] = grown;
+        memset(grown + t->n_entries, 0, more * sizeof *grown);
+    }
+    bool *is_touched = tally_grow(t->is_touched, sizeof *is_touched, n, &t->cap_entries);
+    if (!is_touched)
         return -1;
-    t->base = base;
-    struct tally_count *closed = tally_grow(t->closed, sizeof *closed, n, &t->cap_entries);
-    if (!closed)
-        return -1;
-    t->closed = closed;
-    memset(t->base + t->n_entries, 0, (n - t->n_entries) * sizeof *t->base);
-    memset(t->closed + t->n_entries, 0, (n - t->n_entries) * sizeof *t->closed);
+    t->is_touched = is_touched;
+    memset(is_touched + t->n_entries, 0, more * sizeof *is_touched);
     t->n_entries = n;
     return 0;
 }
@@ -234,38 +266,72 @@ static int tally_grow_stacks(struct tally *t) {
 
 /* ---- the ring ---- */
 
+static void tally_tell_change(struct tally *t, uint32_t entry) {
+    t->changes[t->mark.changes++ % TALLY_CHANGES] = entry;
+}
+
+/* A window begins one slice later: what was in it is in the window no more. */
+static void tally_leave_slice(struct tally *t, int window) {
+    const struct tally_slice *slice = &t->ring[t->oldest[window]++ % TALLY_SECONDS];
+    for (size_t i = 0; i < slice->n; i++) {
+        tally_count_add(&t->base[window][slice->deltas[i].entry], &slice->deltas[i].count);
+        tally_tell_change(t, slice->deltas[i].entry);
+    }
+}
+
+/* Slices that are older than a window leave it. */
+static void tally_slide(struct tally *t) {
+    for (int w = TALLY_ALL + 1; w < TALLY_WINDOWS; w++)
+        while (t->oldest[w] < t->n_slices &&
+               t->ring[t->oldest[w] % TALLY_SECONDS].second <= t->second - tally_seconds[w])
+            tally_leave_slice(t, w);
+}
+
 /* Put what changed since the newest slice into one of its own. */
 static int tally_close_slice(struct tally *t) {
-    size_t n = 0;
-    for (size_t i = 0; i < t->n_entries; i++)
-        n += fold_get(t->fold, i)->samples != t->closed[i].samples;
-    struct tally_slice *slice = &t->ring[t->next];
-    struct tally_delta *deltas = n ? calloc(n, sizeof *deltas) : NULL;
-    if (n && !deltas)
+    struct tally_slice *slice = &t->ring[t->n_slices % TALLY_SECONDS];
+    struct tally_delta *deltas = t->n_touched ? calloc(t->n_touched, sizeof *deltas) : NULL;
+    if (t->n_touched && !deltas)
         return -1;
+    for (int w = TALLY_ALL + 1; w < TALLY_WINDOWS; w++)
+        while (t->oldest[w] + TALLY_SECONDS <= t->n_slices)
+            tally_leave_slice(t, w);
     free(slice->deltas);
     *slice = (struct tally_slice){.second = t->second, .deltas = deltas};
-    t->next = (t->next + 1) % TALLY_SECONDS;
-    for (size_t i = 0; i < t->n_entries; i++) {
-        struct tally_count c = tally_since(t, i, &t->closed[i]);
-        if (!c.samples)
-            continue;
-        slice->deltas[slice->n++] = (struct tally_delta){(uint32_t)i, c};
-        tally_count_add(&t->closed[i], &c);
+    t->n_slices++;
+    for (size_t i = 0; i < t->n_touched; i++) {
+        uint32_t entry = t->touched[i];
+        struct tally_count c = tally_since(t, entry, &t->closed[entry]);
+        t->is_touched[entry] = false;
+        slice->deltas[slice->n++] = (struct tally_delta){entry, c};
+        tally_count_add(&t->closed[entry], &c);
     }
+    t->n_touched = 0;
     return 0;
 }
 
 /* Add up a window that ends with the newest batch. */
 static void tally_sum(const struct tally *t, enum tally_window window, struct tally_count *out) {
-    int64_t seconds = window == TALLY_10S ? 10 : TALLY_SECONDS;
     for (size_t i = 0; i < t->n_entries; i++)
-        out[i] = tally_since(t, i, window == TALLY_ALL ? &t->base[i] : &t->closed[i]);
-    for (size_t k = 0; window != TALLY_ALL && k < TALLY_SECONDS; k++) {
-        const struct tally_slice *slice = &t->ring[k];
-        for (size_t i = 0; i < slice->n && slice->second > t->second - seconds; i++)
-            tally_count_add(&out[slice->deltas[i].entry], &slice->deltas[i].count);
+        out[i] = tally_since(t, i, &t->base[window][i]);
+}
+
+/* Note which entries a batch has changed. */
+static int tally_note_changes(struct tally *t) {
+    const uint32_t *entries;
+    size_t n = fold_changed(t->fold, &entries);
+    uint32_t *touched = tally_grow(t->touched, sizeof *touched, t->n_touched + n, &t->cap_touched);
+    if (!touched)
+        return -1;
+    t->touched = touched;
+    for (size_t i = 0; i < n; i++) {
+        tally_tell_change(t, entries[i]);
+        if (!t->is_touched[entries[i]])
+            touched[t->n_touched++] = entries[i];
+        t->is_touched[entries[i]] = true;
     }
+    fold_forget_changed(t->fold);
+    return 0;
 }
 
 /* ---- counting ---- */
@@ -293,10 +359,14 @@ static int tally_take(struct tally *t, const struct model_sample_batch *b, doubl
         return -1;
     t->second = second;
     t->has_second = true;
+    tally_slide(t);
     if (fold_add_batch(t->fold, b) != 0)
         return -1;
     /* In this order: whatever is counted as there refers only to what is counted as there. */
-    return tally_grow_frames(t) == 0 && tally_grow_stacks(t) == 0 && tally_grow_entries(t) == 0 ? 0 : -1;
+    return tally_grow_frames(t) == 0 && tally_grow_stacks(t) == 0 && tally_grow_entries(t) == 0 &&
+                   tally_note_changes(t) == 0
+               ? 0
+               : -1;
 }
 
 bool tally_add(struct tally *t, const struct model_sample_batch *b, double now_s) {
@@ -319,7 +389,9 @@ bool tally_add(struct tally *t, const struct model_sample_batch *b, double now_s
 void tally_reset(struct tally *t, double now_s) {
     for (size_t i = 0; i < t->n_entries; i++) {
         struct tally_count none = {0};
-        t->base[i] = t->closed[i] = tally_since(t, i, &none);
+        t->closed[i] = tally_since(t, i, &none);
+        for (int w = 0; w < TALLY_WINDOWS; w++)
+            t->base[w][i] = t->closed[i];
     }
     tally_forget_ring(t);
     tally_let_go(t);
@@ -370,6 +442,18 @@ void tally_get_counts(const struct tally *t, enum tally_window window, struct ta
     else
         tally_sum(t, window, out);
 }
+
+struct tally_count tally_get_count(const struct tally *t, enum tally_window window, size_t entry) {
+    if (entry >= tally_count_entries(t))
+        return (struct tally_count){0};
+    return t->held[window] ? t->held[window][entry] : tally_since(t, entry, &t->base[window][entry]);
+}
+
+struct tally_mark tally_get_mark(const struct tally *t) {
+    return t->mark;
+}
+
+uint32_t tally_get_change(const struct tally *t, uint64_t at) { return t->changes[at % TALLY_CHANGES]; }
 
 uint32_t tally_function(const struct tally *t, uint32_t frame) { return t->function[frame]; }
 

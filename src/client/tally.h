@@ -3,8 +3,8 @@
  * tally: the stream of samples as it comes in, with a memory: what was counted since the start or the last reset, and in
  * the last seconds.
  *
- * A fold holds frames, stacks and running counts; once a second what changed is put into a ring, from which windows are
- * added up. Held, the counts that are read stand still while samples go on being counted. Bounded: when there is no room
+ * A fold holds frames, stacks and running counts; once a second what changed is put into a ring, from which it is taken off
+ * a window when its time is over: a window slides at the cost of what comes and goes. Held, the counts that are read stand still while samples go on being counted. Bounded: when there is no room
  * for more stacks it starts anew and says so. Time is what the caller says it is. One thread.
  */
 #ifndef CLIENT_TALLY_H
@@ -20,6 +20,8 @@
 #define TALLY_SECONDS 60                    /* the longest window */
 #define TALLY_MAX_ENTRIES ((size_t)1 << 18) /* of each kind; then it starts anew */
 
+#define TALLY_CHANGES ((size_t)1 << 15) /* kept for readers of changes */
+
 enum tally_window { TALLY_ALL = 0, TALLY_10S, TALLY_60S, TALLY_WINDOWS };
 
 struct tally_count {
@@ -31,6 +33,16 @@ struct tally_count {
     double gc_us;
     uint64_t gc_on_cpu;
     double gc_on_cpu_us;
+    uint64_t gil; /* the thread held the GIL */
+    double gil_us;
+};
+
+/* For readers that keep what they made of the counts. When `ids` differs from what it was, numbers of frames, stacks and
+ * entries mean others now; when `counts` does, any count may have changed; else only those of the entries told by
+ * tally_get_change for the changes from the old `changes` on, of which the last TALLY_CHANGES are kept. Never the same for
+ * two tallies. */
+struct tally_mark {
+    uint64_t ids, counts, changes;
 };
 
 /* About the stream, since the start or the last reset. */
@@ -71,6 +83,14 @@ size_t tally_count_stacks(const struct tally *t);
 /* Counts of all entries in a window; `out` has room for tally_count_entries. */
 size_t tally_count_entries(const struct tally *t);
 void tally_get_counts(const struct tally *t, enum tally_window window, struct tally_count *out);
+
+/* The same of one entry, if it is one of them. */
+struct tally_count tally_get_count(const struct tally *t, enum tally_window window, size_t entry);
+
+/* Where counting is; and the entry that a change was of, some more than once: mark.changes - TALLY_CHANGES <= at <
+ * mark.changes. */
+struct tally_mark tally_get_mark(const struct tally *t);
+uint32_t tally_get_change(const struct tally *t, uint64_t at);
 
 /* Number of the frame that stands for a frame's function: the first one seen of the same function, file and kind. */
 uint32_t tally_function(const struct tally *t, uint32_t frame);

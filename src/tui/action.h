@@ -18,6 +18,7 @@ enum action_context {
     CONTEXT_THREADS = 0,
     CONTEXT_STACK,
     CONTEXT_TOP,
+    CONTEXT_FLAME,
     CONTEXT_PICKER,
     CONTEXT_HELP,
     CONTEXT_SQL_EDIT,     /* a query is typed: letters are letters */
@@ -63,6 +64,10 @@ enum action {
     ACTION_SHOW_THREADS,
     ACTION_SHOW_TOP,
     ACTION_OPEN_CALLS,
+    ACTION_SHOW_FLAME,
+    ACTION_FLAME_ZOOM,
+    ACTION_FLAME_OUT,
+    ACTION_FLAME_FLIP,
     ACTION_BY_LINE,
     ACTION_ON_CPU,
     ACTION_WINDOW,

@@ -64,6 +64,17 @@
     X(ROLE_SQL_COMMENT, "sql.comment", "a comment in a query")                                               \
     X(ROLE_SQL_ERROR, "sql.error", "where a query is wrong")                                                 \
     X(ROLE_SQL_NULL, "sql.null", "a value that is not there")                                                \
+    X(ROLE_FLAME_OWN_1, "flame.own.1", "a cell of the job's own code; which of the three goes by its name")  \
+    X(ROLE_FLAME_OWN_2, "flame.own.2", "another")                                                            \
+    X(ROLE_FLAME_OWN_3, "flame.own.3", "and another")                                                        \
+    X(ROLE_FLAME_LIBRARY_1, "flame.library.1", "a cell of a library's code, the same")                       \
+    X(ROLE_FLAME_LIBRARY_2, "flame.library.2", "another")                                                    \
+    X(ROLE_FLAME_LIBRARY_3, "flame.library.3", "and another")                                                \
+    X(ROLE_FLAME_NATIVE, "flame.native", "a cell of native code")                                            \
+    X(ROLE_FLAME_OUTER, "flame.outer", "a cell around the others: all threads, callers of what is zoomed")   \
+    X(ROLE_FLAME_SMALL, "flame.small", "a cell of frames that are too small to see")                         \
+    X(ROLE_FLAME_SELECTION, "flame.selection", "the selected cell")                                          \
+    X(ROLE_FLAME_MATCH, "flame.match", "a cell that was searched for")                                       \
     X(ROLE_PROMPT, "prompt", "the line that is typed")                                                       \
     X(ROLE_PROMPT_FAILED, "prompt.failed", "the same when nothing matches")                                  \
     X(ROLE_HELP_GROUP, "help.group", "headings of the help")                                                 \

@@ -115,6 +115,7 @@ static void test_every_key_is_dispatched(void **state) {
                     c == CONTEXT_PICKER ? fixture_picker(false) : fixture_app(FIXTURE_NORMAL, 3, false);
                 fixture_press(a, c == CONTEXT_STACK          ? "Enter"
                                  : c == CONTEXT_TOP          ? "4"
+                                 : c == CONTEXT_FLAME        ? "3"
                                  : c == CONTEXT_SQL_EDIT     ? "7"
                                  : c == CONTEXT_SQL_COMPLETE ? "7 Tab"
                                  : c == CONTEXT_SQL_SHEET    ? "7 F4"

@@ -142,6 +142,48 @@ static struct app *scene_top_empty(bool ascii) {
     return a;
 }
 
+static struct app *scene_flame(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    fixture_press(a, "3");
+    fixture_samples(a, 40);
+    return a;
+}
+
+/* Deep in the tree, flipped, all time, by line, with what was searched for. */
+static struct app *scene_flame_zoom(bool ascii) {
+    struct app *a = scene_flame(ascii);
+    fixture_press(a, "a L / \"forward Enter k Enter j j i");
+    return a;
+}
+
+static struct app *scene_flame_thread(bool ascii) {
+    struct app *a = scene_flame(ascii);
+    fixture_press(a, "a W ] ] G");
+    return a;
+}
+
+/* The view stands, whatever comes; names that nobody should draw as they are, in stacks that match. */
+static struct app *scene_flame_paused(bool ascii) {
+    struct app *a = scene_flame(ascii);
+    fixture_press(a, "a \\ \"evil|AdamW Enter Space j j l");
+    fixture_samples(a, 40);
+    return a;
+}
+
+/* Modules that are below a tenth share a cell, where one of them is selected. */
+static struct app *scene_flame_modules(bool ascii) {
+    struct app *a = scene_flame(ascii);
+    fixture_press(a, "a a + + + + + + L L j l l");
+    fixture_press(a, "a a");
+    return a;
+}
+
+static struct app *scene_flame_empty(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    fixture_press(a, "3");
+    return a;
+}
+
 static struct app *scene_sql(bool ascii) { return sql_fixture_app(ascii); }
 
 static struct app *scene_sql_result(bool ascii) {
@@ -253,6 +295,12 @@ static const struct scene scenes[] = {
     {"top-calls", scene_top_calls},
     {"top-lines", scene_top_lines},
     {"top-empty", scene_top_empty},
+    {"flame", scene_flame},
+    {"flame-zoom", scene_flame_zoom},
+    {"flame-thread", scene_flame_thread},
+    {"flame-paused", scene_flame_paused},
+    {"flame-modules", scene_flame_modules},
+    {"flame-empty", scene_flame_empty},
     {"sql", scene_sql},
     {"sql-result", scene_sql_result},
     {"sql-complete", scene_sql_complete},
@@ -294,6 +342,15 @@ static const struct look looks[] = {
     {"100x30", "xterm-256color", NULL, NULL, false, 30, 100, "top"},
     {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "top"},
     {"40x12-mono", "xterm-256color", "never", NULL, false, 12, 40, "top"},
+    {"200x50-mono", "tmux-256color", "never", NULL, false, 50, 200, "flame"},
+    {"80x24-16", "xterm-256color", "16", NULL, false, 24, 80, "flame"},
+    {"80x24-16", "xterm-256color", "16", NULL, false, 24, 80, "flame-zoom"},
+    {"80x24-8", "linux", NULL, NULL, false, 24, 80, "flame-zoom"},
+    {"80x24-light", "xterm-256color", NULL, "light", false, 24, 80, "flame-zoom"},
+    {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "flame"},
+    {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "flame-zoom"},
+    {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "flame"},
+    {"40x12-mono", "xterm-256color", "never", NULL, false, 12, 40, "flame"},
     {"80x24-16", "xterm-256color", "16", NULL, false, 24, 80, "sql-result"},
     {"80x24-light", "xterm-256color", NULL, "light", false, 24, 80, "sql-result"},
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "sql-result"},

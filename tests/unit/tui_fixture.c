@@ -364,6 +364,7 @@ void fixture_samples(struct app *a, int batches) {
                 samples[n++] = (struct model_sample){.tid = fixture_shares[k].tid,
                                                      .stack_id = fixture_shares[k].stack,
                                                      .on_cpu = j < fixture_shares[k].on_cpu,
+                                                     .gil = k < 2 ? MODEL_GIL_HELD : MODEL_GIL_NONE,
                                                      .gc = k == 1 && j == 0,
                                                      .torn = i % 8 == 7 && k == 0 && j == 3};
         struct model_sample_batch b = {

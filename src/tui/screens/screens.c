@@ -5,6 +5,7 @@
 const struct screen_opening screen_openings[] = {
     {ACTION_HELP, &screen_help},
     {ACTION_SHOW_TOP, &screen_top},
+    {ACTION_SHOW_FLAME, &screen_flame},
     {ACTION_SHOW_SQL, &screen_sql},
     {ACTION_NONE, NULL},
 };

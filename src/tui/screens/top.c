@@ -45,7 +45,7 @@ struct top_state {
     bool calls_open, in_calls, zoomed;
     double built_s;         /* when the table was made; with no samples: not yet */
     uint64_t built_samples; /* of the stream then */
-    uint32_t restarts;
+    uint64_t ids;           /* of the tally that the numbers are of; 0 none */
     unsigned pauses;
     int widths[TABLE_MAX_COLUMNS], call_widths[TABLE_MAX_COLUMNS];
     struct rect table_area, calls_area; /* as last drawn; no rows: not drawn */
@@ -82,11 +82,12 @@ static void top_rebuild(struct top_state *s, const struct app *app) {
     top_rows_fini(&s->rows);
     tally_table_fini(&s->table);
     s->pauses = app->data.pauses;
+    uint64_t ids = tally ? tally_get_mark(tally).ids : 0;
+    if (ids != s->ids)
+        s->has_id = false; /* numbers of functions are others now */
+    s->ids = ids;
     if (tally) {
         tally_get_health(tally, &health);
-        if (health.restarts != s->restarts)
-            s->has_id = false; /* numbers of functions are others now */
-        s->restarts = health.restarts;
         s->built_samples = health.samples;
         s->built_s = app->now_s;
         (void)tally_table_build(&s->table, tally, &s->query);
@@ -97,14 +98,17 @@ static void top_rebuild(struct top_state *s, const struct app *app) {
 static void top_update(void *state, struct app *app) {
     struct top_state *s = state;
     struct tally_health health;
-    if (!app->data.tally)
+    if (!app->data.tally) {
+        if (s->ids) /* another target, of which nothing is known yet */
+            top_rebuild(s, app);
         return;
+    }
     tally_get_health(app->data.tally, &health);
     /* Those of the past come once, and all together. */
     bool is_early = (health.samples < TOP_EARLY_SAMPLES || data_is_past(&app->data)) &&
                     health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
-    if (health.restarts != s->restarts || app->data.pauses != s->pauses || is_early || is_due)
+    if (tally_get_mark(app->data.tally).ids != s->ids || app->data.pauses != s->pauses || is_early || is_due)
         top_rebuild(s, app);
 }
 
@@ -144,9 +148,9 @@ static int top_thread_at(const struct top_state *s) {
 
 static void top_empty_text(const struct top_state *s, const struct app *app, char *buf, size_t cap) {
     struct tally_health h = {0};
+    const char *text = NULL;
     if (app->data.tally)
         tally_get_health(app->data.tally, &h);
-    const char *text = "sampling ...";
     if (s->table.n && s->table.samples >= TOP_FIRST_SAMPLES)
         text = "nothing matches: A shows all";
     else if (app->data.paused)
@@ -155,16 +159,10 @@ static void top_empty_text(const struct top_state *s, const struct app *app, cha
         text = "this thread has no samples in this time: ] and [ go to others";
     else if (h.samples >= TOP_FIRST_SAMPLES && s->query.on_cpu)
         text = "next to nothing was on the CPU: a shows all samples";
-    else if (app->data.state == SESSION_CONNECTING)
-        text = "connecting to the agent ...";
-    else if (app->data.state == SESSION_RECONNECTING)
-        text = "the connection broke; trying again ...";
-    else if (app->data.state != SESSION_CONNECTED)
-        text = "nothing was sampled";
-    (void)snprintf(buf, cap, "%s", text);
-    if (app->data.state == SESSION_CONNECTED && h.samples && h.samples < TOP_FIRST_SAMPLES)
-        (void)snprintf(buf, cap, "sampling ... %llu of the first %d samples", (unsigned long long)h.samples,
-                       TOP_FIRST_SAMPLES);
+    top_head_empty(app, TOP_FIRST_SAMPLES, buf, cap);
+    bool is_early = app->data.state == SESSION_CONNECTED && *buf;
+    if (!is_early && (text || !*buf))
+        (void)snprintf(buf, cap, "%s", text ? text : "sampling ...");
 }
 
 static void top_draw_table(struct top_state *s, struct app *app, struct grid *g, struct rect area) {
@@ -221,7 +219,14 @@ static void top_draw_calls(struct top_state *s, struct grid *g, struct rect area
 static void top_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct top_state *s = state;
     int head = area.rows >= TOP_TWO_LINES ? 2 : 1;
-    top_head_draw(&s->table, &s->query, app, g, (struct rect){area.row, area.col, head, area.cols});
+    struct top_head facts = {.tid = s->query.tid,
+                             .n_tids = s->table.n_tids,
+                             .by = s->query.by_line ? "line" : "function",
+                             .time = s->query.on_cpu ? "ON CPU" : "WALL",
+                             .window = s->query.window,
+                             .samples = s->table.samples,
+                             .gc_pct = tally_table_share(&s->table, s->table.gc_us, s->table.gc)};
+    top_head_draw(&facts, app, g, (struct rect){area.row, area.col, head, area.cols});
     area.row += head;
     area.rows -= head;
     struct rect table = area, calls = area, line = area;

@@ -22,8 +22,8 @@ static void top_fact(struct grid *g, struct rect area, int row, int *col, const 
 }
 
 /* Which samples are added up, and how. */
-static void top_draw_query(const struct tally_table *t, const struct tally_query *q, const struct app *app,
-                           struct grid *g, struct rect area, int row, int *col) {
+static void top_draw_query(const struct top_head *q, const struct app *app, struct grid *g, struct rect area,
+                           int row, int *col) {
     static const char *const windows[] = {
         [TALLY_ALL] = "", [TALLY_10S] = "last 10 s", [TALLY_60S] = "last 60 s"};
     const struct tally *tally = app->data.tally;
@@ -35,10 +35,10 @@ static void top_draw_query(const struct tally_table *t, const struct tally_query
         clean[text_fit(clean, 24)] = '\0';
         (void)snprintf(text, sizeof text, "%s (%lld)", clean, (long long)q->tid);
     } else
-        (void)snprintf(text, sizeof text, "all (%zu)", t->n_tids);
+        (void)snprintf(text, sizeof text, "all (%zu)", q->n_tids);
     top_fact(g, area, row, col, q->tid ? "thread" : "threads", ROLE_VALUE, text);
-    top_fact(g, area, row, col, "by", ROLE_VALUE, q->by_line ? "line" : "function");
-    top_fact(g, area, row, col, "time", ROLE_STATUS_ON, q->on_cpu ? "ON CPU" : "WALL");
+    top_fact(g, area, row, col, "by", ROLE_VALUE, q->by);
+    top_fact(g, area, row, col, "time", ROLE_STATUS_ON, q->time);
     struct tally_health health = {.since_s = NAN};
     if (tally)
         tally_get_health(tally, &health);
@@ -46,12 +46,11 @@ static void top_draw_query(const struct tally_table *t, const struct tally_query
     (void)snprintf(text, sizeof text, "over %s", time);
     if (!isnan(health.since_s))
         top_fact(g, area, row, col, "", ROLE_VALUE, q->window ? windows[q->window] : text);
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)t->samples);
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)q->samples);
     top_fact(g, area, row, col, "samples", ROLE_VALUE, text);
-    double gc = tally_table_share(t, t->gc_us, t->gc);
-    (void)snprintf(text, sizeof text, "%.1f%%", gc);
-    if (!isnan(gc))
-        top_fact(g, area, row, col, "GC", gc >= TOP_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE, text);
+    (void)snprintf(text, sizeof text, "%.1f%%", q->gc_pct);
+    if (!isnan(q->gc_pct))
+        top_fact(g, area, row, col, "GC", q->gc_pct >= TOP_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE, text);
 }
 
 /* What sampling costs of what it may cost. */
@@ -109,11 +108,26 @@ static void top_draw_health(const struct app *app, struct grid *g, struct rect a
         top_fact(g, area, row, col, "too many stacks, begun anew", ROLE_CONN_WAIT, text);
 }
 
-void top_head_draw(const struct tally_table *t, const struct tally_query *q, const struct app *app,
-                   struct grid *g, struct rect area) {
+void top_head_draw(const struct top_head *head, const struct app *app, struct grid *g, struct rect area) {
     int col = 1;
-    top_draw_query(t, q, app, g, area, 0, &col);
+    top_draw_query(head, app, g, area, 0, &col);
     if (area.rows > 1)
         col = 1;
     top_draw_health(app, g, area, area.rows - 1, &col);
+}
+
+void top_head_empty(const struct app *app, unsigned first, char *buf, size_t cap) {
+    struct tally_health h = {0};
+    if (app->data.tally)
+        tally_get_health(app->data.tally, &h);
+    buf[0] = '\0';
+    if (app->data.state == SESSION_CONNECTED && h.samples && h.samples < first)
+        (void)snprintf(buf, cap, "sampling ... %llu of the first %u samples", (unsigned long long)h.samples,
+                       first);
+    else if (app->data.state == SESSION_CONNECTING)
+        (void)snprintf(buf, cap, "connecting to the agent ...");
+    else if (app->data.state == SESSION_RECONNECTING)
+        (void)snprintf(buf, cap, "the connection broke; trying again ...");
+    else if (app->data.state != SESSION_CONNECTED)
+        (void)snprintf(buf, cap, "nothing was sampled");
 }

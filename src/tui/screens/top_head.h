@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * top_head: the first lines of the Top screen: which samples are added up and how, and how good the stream is. Pure.
+ * top_head: the first lines of the Top and Flame screens: which samples are added up and how, and how good the stream is.
+ * Pure.
  */
 #ifndef TUI_SCREENS_TOP_HEAD_H
 #define TUI_SCREENS_TOP_HEAD_H
 
-#include "client/tally_table.h"
+#include "client/tally.h"
 #include "tui/app.h"
 #include "tui/widgets/grid.h"
 
+/* Which samples, and how many there are. */
+struct top_head {
+    int64_t tid;      /* 0: all threads */
+    size_t n_tids;    /* that were sampled */
+    const char *by;   /* "function", ... */
+    const char *time; /* "ON CPU", ... */
+    enum tally_window window;
+    uint64_t samples;
+    double gc_pct; /* share in which garbage was collected; NAN unknown, or not said here */
+};
+
 /* Draw one or two lines; a fact that does not fit whole is left out. */
-void top_head_draw(const struct tally_table *t, const struct tally_query *q, const struct app *app,
-                   struct grid *g, struct rect area);
+void top_head_draw(const struct top_head *head, const struct app *app, struct grid *g, struct rect area);
+
+/* What stands where rows would be when there are none because of the stream or the connection; "" it is neither.
+ * `first` samples are waited for. */
+void top_head_empty(const struct app *app, unsigned first, char *buf, size_t cap);
 
 #endif

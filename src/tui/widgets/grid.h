@@ -52,7 +52,10 @@ enum glyph {
     GLYPH_CURSOR,
     GLYPH_BAR,
     GLYPH_BAR_HALF,
-    GLYPH_METER, /* nine steps from here */
+    GLYPH_CELL,      /* left border of a cell */
+    GLYPH_CELL_THIN, /* all of one that is a column wide */
+    GLYPH_CELL_END,  /* right border; "" none is needed */
+    GLYPH_METER,     /* nine steps from here */
     GLYPH_COUNT = GLYPH_METER + 9,
 };
 

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flame_draw: the picture of the Flame screen: head, cells, what is known of the selected frame; see flame_state.h.
+ *
+ * A cell begins with a border, so that neighbours can be told apart without colours; in ASCII it ends with one too.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tui/screens/flame_state.h"
+#include "tui/screens/top_head.h"
+
+#define FLAME_TWO_LINES 10 /* rows from which the head takes two, and what is known of a frame too */
+#define FLAME_COLORS 3     /* of each kind of frame */
+#define FLAME_NAME 256
+
+static const char *const flame_bys[] = {
+    [FLAME_BY_FUNCTION] = "function", [FLAME_BY_LINE] = "line", [FLAME_BY_MODULE] = "module"};
+static const char *const flame_times[] = {
+    [FLAME_ON_CPU] = "ON CPU", [FLAME_ALL_TIME] = "WALL", [FLAME_GIL_HELD] = "GIL HELD"};
+
+/* ---- names ---- */
+
+static const char *flame_base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "torch.nn.modules.module" of a file in the folders that Python keeps libraries in, else the file's name. */
+static void flame_module_name(const struct model_frame *f, char *buf, size_t cap) {
+    static const char *const folders[] = {"/site-packages/", "/dist-packages/", "/lib/python",
+                                          "/lib64/python"};
+    const char *path = f->kind == MODEL_FRAME_NATIVE && f->module ? f->module : f->file, *inside = NULL;
+    for (size_t i = 0; path && !inside && i < sizeof folders / sizeof folders[0]; i++) {
+        const char *at = strstr(path, folders[i]);
+        inside = at ? at + strlen(folders[i]) : NULL;
+        if (inside && folders[i][strlen(folders[i]) - 1] != '/') /* the version is in the folder's name */
+            inside = strchr(inside, '/') ? strchr(inside, '/') + 1 : NULL;
+    }
+    if (!inside || f->kind == MODEL_FRAME_NATIVE) {
+        (void)snprintf(buf, cap, "%s", path ? flame_base_name(path) : "?");
+        return;
+    }
+    (void)snprintf(buf, cap, "%s", inside);
+    static const char *const ends[] = {".py", "/__init__"};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t len = strlen(buf), end = strlen(ends[i]);
+        if (len > end && strcmp(buf + len - end, ends[i]) == 0)
+            buf[len - end] = '\0';
+    }
+    for (char *p = buf; *p; p++)
+        *p = *p == '/' ? '.' : *p;
+}
+
+void flame_label(const struct flame_state *s, const struct app *app, uint32_t node, char *buf, size_t cap) {
+    const struct model_frame *f = flame_frame(s->flame, node);
+    char raw[FLAME_NAME];
+    const char *thread = NULL;
+    if (node == FLAME_ROOT && s->query.tid && app->data.tally) {
+        thread = fold_thread_name(tally_fold(app->data.tally), s->query.tid);
+        (void)snprintf(raw, sizeof raw, "thread %s", thread ? thread : "?");
+    } else if (!f)
+        (void)snprintf(raw, sizeof raw, "%s", node == FLAME_ROOT ? "all threads" : "(no Python frame)");
+    else if (s->query.by == FLAME_BY_MODULE)
+        flame_module_name(f, raw, sizeof raw);
+    else if (s->query.by == FLAME_BY_LINE && f->line > 0)
+        (void)snprintf(raw, sizeof raw, "%s:%d", f->func ? f->func : "?", f->line);
+    else
+        (void)snprintf(raw, sizeof raw, "%s", f->func ? f->func : "?");
+    (void)text_sanitize(buf, cap, raw);
+}
+
+/* Where a frame is, as far as the granularity says it. */
+static void flame_place(const struct flame_state *s, uint32_t node, char *buf, size_t cap) {
+    const struct model_frame *f = flame_frame(s->flame, node);
+    const char *path = f ? (f->file ? f->file : f->module) : NULL;
+    if (path && s->query.by == FLAME_BY_LINE && f->line > 0)
+        (void)snprintf(buf, cap, "%s:%d", path, f->line);
+    else
+        (void)snprintf(buf, cap, "%s", path ? path : "");
+}
+
+/* ---- cells ---- */
+
+static uint64_t flame_hash(uint64_t h, const char *text) {
+    for (; text && *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001B3ULL; /* FNV-1a */
+    return (h ^ 0xff) * 0x100000001B3ULL;
+}
+
+/* The same for a function, or a module, whenever and wherever it is drawn. */
+static enum theme_role flame_color(const struct flame_state *s, const struct model_frame *f) {
+    uint64_t h = flame_hash(0xcbf29ce484222325ULL, f->file ? f->file : f->module);
+    if (s->query.by != FLAME_BY_MODULE)
+        h = flame_hash(h, f->func);
+    enum theme_role kind = data_frame_role(f);
+    if (kind == ROLE_FUNC_NATIVE)
+        return ROLE_FLAME_NATIVE;
+    int first = kind == ROLE_FUNC_LIBRARY ? ROLE_FLAME_LIBRARY_1 : ROLE_FLAME_OWN_1;
+    return (enum theme_role)(first + (int)((h ^ (h >> 32)) % FLAME_COLORS));
+}
+
+static enum theme_role flame_role(const struct flame_state *s, const struct flame_cell *c) {
+    if (c->node == FLAME_NO_NODE)
+        return ROLE_FLAME_SMALL;
+    const struct model_frame *f = flame_frame(s->flame, c->node);
+    if (flame_is_hit(s, c->node))
+        return ROLE_FLAME_MATCH;
+    if (!f || flame_node(s->flame, c->node)->depth < flame_node(s->flame, s->zoom)->depth)
+        return ROLE_FLAME_OUTER;
+    return flame_color(s, f);
+}
+
+/* What a cell says: its name, and its share where there is room for it. */
+static void flame_cell_text(const struct flame_state *s, const struct app *app, const struct grid *g,
+                            const struct flame_cell *c, int room, char *buf, size_t cap) {
+    if (c->node == FLAME_NO_NODE) {
+        (void)snprintf(buf, cap, "+%u", c->n);
+        return;
+    }
+    char share[32];
+    flame_label(s, app, c->node, buf, cap);
+    double pct = flame_share(s, c->weight, flame_node(s->flame, FLAME_ROOT)->total);
+    (void)snprintf(share, sizeof share, "  %.1f%%", pct);
+    size_t used = strlen(buf);
+    if (!isnan(pct) && grid_text_width(g, buf) + (int)strlen(share) <= room && used + sizeof share < cap)
+        (void)snprintf(buf + used, cap - used, "%s", share);
+}
+
+static void flame_draw_cell(const struct flame_state *s, const struct app *app, struct grid *g,
+                            const struct flame_cell *c, bool is_selected) {
+    int row = s->flipped ? s->area.rows - 1 - c->row : c->row;
+    struct rect cell = {s->area.row + row, s->area.col + c->col, 1, c->width};
+    enum theme_role role = is_selected ? ROLE_FLAME_SELECTION : flame_role(s, c);
+    const char *end = glyph(g, GLYPH_CELL_END);
+    int borders = *end && c->width > 1 ? 2 : 1, room = c->width - borders;
+    char text[FLAME_NAME + 64];
+    grid_fill(g, cell, role);
+    (void)grid_text(g, cell, 0, 0, role, c->width > 1 ? glyph(g, GLYPH_CELL) : glyph(g, GLYPH_CELL_THIN));
+    if (borders == 2)
+        (void)grid_text(g, cell, 0, c->width - 1, role, end);
+    if (room <= 0)
+        return;
+    flame_cell_text(s, app, g, c, room, text, sizeof text);
+    if (room < 3) /* a mark for what is cut would take too much of it */
+        grid_text_skip(g, cell, 0, 1, room, 0, role, text);
+    else
+        grid_text_fit(g, cell, 0, 1, room, role, GRID_LEFT, text);
+}
+
+static void flame_draw_cells(struct flame_state *s, const struct app *app, struct grid *g) {
+    struct flame_view view = {.zoom = s->zoom,
+                              .cols = s->area.cols,
+                              .top = s->top,
+                              .rows = s->area.rows,
+                              .permille = (int)(flame_threshold_pct(s) * 10 + 0.5)};
+    if (flame_layout_build(&s->layout, s->flame, &view) != 0)
+        return;
+    const struct flame_cell *selected = flame_layout_find(&s->layout, s->flame, s->selected);
+    for (size_t i = 0; i < s->layout.n; i++)
+        flame_draw_cell(s, app, g, &s->layout.cells[i], &s->layout.cells[i] == selected);
+}
+
+static void flame_empty_text(const struct flame_state *s, const struct app *app, char *buf, size_t cap) {
+    static const char *const none[] = {
+        [FLAME_ON_CPU] = "next to nothing was on the CPU: a shows all time",
+        [FLAME_ALL_TIME] = "no samples in this time",
+        [FLAME_GIL_HELD] = "nobody was seen holding the GIL: a shows time on the CPU",
+    };
+    struct tally_health h = {0};
+    const char *text = NULL;
+    if (app->data.tally)
+        tally_get_health(app->data.tally, &h);
+    if (!s->flame)
+        text = "out of memory";
+    else if (s->filter.active && h.samples >= FLAME_FIRST_SAMPLES)
+        text = "nothing matches: A shows all";
+    else if (app->data.paused)
+        text = "paused before there was anything: Space shows the newest";
+    else if (h.samples >= FLAME_FIRST_SAMPLES && s->query.tid)
+        text = "nothing of this thread: ] and [ go to others, a shows other time";
+    else if (h.samples >= FLAME_FIRST_SAMPLES)
+        text = none[s->query.time];
+    top_head_empty(app, FLAME_FIRST_SAMPLES, buf, cap);
+    bool is_early = app->data.state == SESSION_CONNECTED && *buf;
+    if (!is_early && (text || !*buf))
+        (void)snprintf(buf, cap, "%s", text ? text : "sampling ...");
+}
+
+/* ---- the selected frame ---- */
+
+static void flame_put_time(const struct flame_state *s, struct flame_weight w, char *buf, size_t cap) {
+    double seconds = (double)w.ns / 1e9;
+    if (flame_node(s->flame, FLAME_ROOT)->total.ns <= 0)
+        (void)snprintf(buf, cap, "%lld samples", (long long)w.samples);
+    else if (seconds < 1000)
+        (void)snprintf(buf, cap, "%.2fs", seconds);
+    else
+        text_human_duration(buf, cap, seconds);
+}
+
+/* "label value" at *col, which moves on past a gap. Left out when it does not fit whole. */
+static void flame_fact(struct grid *g, struct rect area, int row, int *col, const char *label,
+                       const char *value) {
+    int need = grid_text_width(g, label) + 1 + grid_text_width(g, value);
+    if (*col + need > area.cols)
+        return;
+    *col += grid_text(g, area, row, *col, ROLE_LABEL, label) + 1;
+    *col += grid_text(g, area, row, *col, ROLE_VALUE, value) + 2;
+}
+
+static void flame_fact_weight(const struct flame_state *s, struct grid *g, struct rect area, int row,
+                              int *col, const char *label, struct flame_weight w) {
+    char text[96], time[48];
+    flame_put_time(s, w, time, sizeof time);
+    (void)snprintf(text, sizeof text, "%.1f%% %s", flame_share(s, w, flame_node(s->flame, FLAME_ROOT)->total),
+                   time);
+    flame_fact(g, area, row, col, label, text);
+}
+
+static void flame_draw_facts(struct flame_state *s, struct grid *g, struct rect area, int row, int col) {
+    const struct flame_node *n = flame_node(s->flame, s->selected);
+    char text[64];
+    unsigned callees = 0;
+    flame_fact_weight(s, g, area, row, &col, "total", n->total);
+    flame_fact_weight(s, g, area, row, &col, "self", n->self);
+    if (s->zoom != FLAME_ROOT && flame_is_above(s->flame, s->zoom, s->selected)) {
+        (void)snprintf(text, sizeof text, "%.1f%%",
+                       flame_share(s, n->total, flame_node(s->flame, s->zoom)->total));
+        flame_fact(g, area, row, &col, "of zoom", text);
+    }
+    (void)snprintf(text, sizeof text, "%lld", (long long)n->total.samples);
+    flame_fact(g, area, row, &col, "samples", text);
+    for (uint32_t c = n->child; c != FLAME_NO_NODE; c = flame_node(s->flame, c)->next)
+        callees += flame_amount(s->flame, flame_node(s->flame, c)->total) > 0;
+    (void)snprintf(text, sizeof text, "%u", callees);
+    flame_fact(g, area, row, &col, "calls", text);
+    (void)snprintf(text, sizeof text, "%u", n->depth);
+    flame_fact(g, area, row, &col, "depth", text);
+}
+
+/* One or two lines: which frame it is, and how much of the time it has. */
+static void flame_draw_selected(struct flame_state *s, const struct app *app, struct grid *g,
+                                struct rect area) {
+    char name[FLAME_NAME], place[1024];
+    struct rect title = {area.row, area.col, 1, area.cols};
+    flame_label(s, app, s->selected, name, sizeof name);
+    flame_place(s, s->selected, place, sizeof place);
+    name[text_fit(name, area.cols / 2)] = '\0';
+    grid_fill(g, title, ROLE_TABLE_HEAD);
+    int col = 1 + grid_text(g, title, 0, 1, ROLE_TITLE, name) + 2;
+    if (area.rows < 2) {
+        flame_draw_facts(s, g, title, 0, col);
+        return;
+    }
+    if (*place && col < area.cols)
+        grid_text_fit(g, title, 0, col, area.cols - col, ROLE_TABLE_HEAD, GRID_TAIL, place);
+    flame_draw_facts(s, g, area, 1, 1);
+}
+
+/* ---- the screen ---- */
+
+static void flame_draw_head(const struct flame_state *s, const struct app *app, struct grid *g,
+                            struct rect area) {
+    struct top_head facts = {.tid = s->query.tid,
+                             .by = flame_bys[s->query.by],
+                             .time = flame_times[s->query.time],
+                             .window = s->query.window,
+                             .gc_pct = NAN};
+    size_t n = 0;
+    const struct flame_thread *threads = s->flame ? flame_threads(s->flame, &n) : NULL;
+    for (size_t i = 0; i < n; i++)
+        facts.n_tids += threads[i].samples > 0;
+    if (flame_is_there(s))
+        facts.samples = (uint64_t)flame_node(s->flame, FLAME_ROOT)->total.samples;
+    top_head_draw(&facts, app, g, area);
+}
+
+void flame_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct flame_state *s = state;
+    int two = area.rows >= FLAME_TWO_LINES ? 2 : 1;
+    flame_draw_head(s, app, g, (struct rect){area.row, area.col, two, area.cols});
+    bool is_shown = flame_is_there(s) && s->built_samples >= FLAME_FIRST_SAMPLES &&
+                    flame_node(s->flame, FLAME_ROOT)->total.samples > 0;
+    s->area = (struct rect){area.row + two, area.col, area.rows - 2 * two, area.cols};
+    s->layout.n = 0;
+    if (!is_shown) {
+        char text[128];
+        flame_empty_text(s, app, text, sizeof text);
+        (void)grid_text(g, s->area, s->area.rows > 1 ? 1 : 0, 2, ROLE_MUTED, text);
+        return;
+    }
+    flame_select(s, s->selected); /* the room may be another now */
+    flame_draw_cells(s, app, g);
+    flame_draw_selected(s, app, g, (struct rect){s->area.row + s->area.rows, area.col, two, area.cols});
+}
+
+void flame_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct flame_state *s = state;
+    if (!flame_is_there(s))
+        return;
+    const struct flame_node *zoom = flame_node(s->flame, s->zoom);
+    char name[FLAME_NAME];
+    flame_label(s, app, s->zoom, name, sizeof name);
+    name[text_fit(name, 32)] = '\0';
+    if (s->zoom != FLAME_ROOT)
+        (void)strbuf_addf(out, "ZOOM %s %.1f%%", name,
+                          flame_share(s, zoom->total, flame_node(s->flame, FLAME_ROOT)->total));
+    else
+        (void)strbuf_adds(out, "Flame");
+    if (s->threshold)
+        (void)strbuf_addf(out, "   from %g%%", flame_threshold_pct(s));
+    if (s->filter.active)
+        (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
+    if (s->search.active)
+        (void)strbuf_addf(out, "   /%s: %zu, %.1f%% of the %s", s->search.text, s->hits.n,
+                          s->hits.n ? flame_share(s, s->hits.covered, zoom->total) : 0.0,
+                          s->zoom == FLAME_ROOT ? "time" : "zoom");
+    if (s->layout.has_more)
+        (void)strbuf_adds(out, s->flipped ? "   more above" : "   more below");
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flame_state: what the files of the Flame screen share: its state, and what each of them does.
+ */
+#ifndef TUI_SCREENS_FLAME_STATE_H
+#define TUI_SCREENS_FLAME_STATE_H
+
+#include "client/flame.h"
+#include "client/flame_layout.h"
+#include "tui/app.h"
+#include "tui/widgets/match.h"
+
+#define FLAME_FIRST_SAMPLES 10 /* from here on there is something to show */
+
+/* Frames that were searched for, in the zoomed part of the tree. */
+struct flame_hits {
+    unsigned char *known; /* per frame of the fold: FLAME_HIT_... */
+    size_t cap;
+    size_t n;                    /* nodes */
+    struct flame_weight covered; /* of them together, what is below one of them once */
+};
+
+struct flame_state {
+    struct flame *flame; /* NULL: there was no memory */
+    struct flame_query query;
+    struct match filter, search;
+    uint32_t selected, zoom;
+    uint32_t trail; /* what was selected before going up: down leads back */
+    int top;        /* first depth shown */
+    bool flipped;   /* the root is at the bottom */
+    int threshold;
+    struct flame_layout layout;
+    struct rect area; /* of the cells, as last drawn; no rows: not drawn */
+    struct flame_hits hits;
+    double built_s;         /* when the tree was last brought up to date; with no samples: not yet */
+    uint64_t built_samples; /* of the stream then */
+    uint64_t ids;           /* of the tally that the tree is of; 0 none */
+    unsigned pauses;
+};
+
+/* ---- flame.c ---- */
+
+/* Is there a tree to be looked at? */
+bool flame_is_there(const struct flame_state *s);
+
+/* Weight of a node as time or samples, and as a share of another's: 0 to 100, NAN of nothing. */
+double flame_share(const struct flame_state *s, struct flame_weight part, struct flame_weight whole);
+
+/* Threshold in % of what is zoomed; 0 none. */
+double flame_threshold_pct(const struct flame_state *s);
+
+/* Bring the tree up to date. */
+void flame_rebuild(struct flame_state *s, const struct app *app);
+
+/* ---- flame_move.c ---- */
+
+/* Select a node; what is too deep to be shown is scrolled to. */
+void flame_select(struct flame_state *s, uint32_t node);
+
+/* Make a node the one with the whole width. */
+void flame_zoom_to(struct flame_state *s, uint32_t node);
+
+/* To the nearest caller that has more than what is zoomed; false at the root. */
+bool flame_zoom_out(struct flame_state *s);
+
+/* Motion actions; false when the action is none. */
+bool flame_move(struct flame_state *s, enum action action);
+
+bool flame_mouse(void *state, struct app *app, const struct input_event *e);
+
+/* ---- flame_search.c ---- */
+
+/* Is a node what is searched for? */
+bool flame_is_hit(const struct flame_state *s, uint32_t node);
+
+/* Look again at all nodes that are zoomed. */
+void flame_find_hits(struct flame_state *s);
+
+/* What is searched for is another text now. */
+void flame_forget_hits(struct flame_state *s);
+
+/* Select the next one (`step` 1) or the one before (-1); or (0) stay where one is. False when there is none. */
+bool flame_search_step(struct flame_state *s, int step);
+
+/* Does a stack's frame match the filter? `arg` is a struct match. */
+bool flame_filter_matches(const void *arg, const struct model_frame *frame);
+
+/* ---- flame_draw.c ---- */
+
+void flame_draw(void *state, struct app *app, struct grid *g, struct rect area);
+void flame_status(const void *state, const struct app *app, struct strbuf *out);
+
+/* Name of a node as a cell has it, cleaned. */
+void flame_label(const struct flame_state *s, const struct app *app, uint32_t node, char *buf, size_t cap);
+
+#endif
