@@ -22,7 +22,8 @@
 
 #define ARCHIVE_COMMON 3
 #define ARCHIVE_MAX_TABLES 256
-#define ARCHIVE_MAX_BYTES ((size_t)2 * 1024 * 1024 * 1024) /* of one table in memory */
+#define ARCHIVE_MAX_BYTES ((size_t)2 * 1024 * 1024 * 1024) /* of all tables in memory */
+#define ARCHIVE_MAX_REAL 256                               /* columns of a table of the file */
 #define ARCHIVE_TEXT_PERCENT 40
 #define ARCHIVE_MAGIC "SQLite format 3"
 
@@ -36,6 +37,12 @@ struct archive_def {
     size_t n;
 };
 
+/* What the file's table really has, whatever is said of it elsewhere. */
+struct archive_real {
+    char names[ARCHIVE_MAX_REAL][RING_MAX_NAME];
+    size_t n;
+};
+
 struct archive_target {
     int64_t pid, rank; /* RING_INT_NULL */
     char host[256];    /* "" unknown */
@@ -45,6 +52,8 @@ struct archive_target {
 
 struct archive {
     sqlite3 *db;
+    struct archive_guard guard;
+    size_t bytes; /* of all tables in memory */
     struct archive_target targets[ARCHIVE_MAX_TARGETS];
     size_t n_targets;
     char note[512];
@@ -77,11 +86,15 @@ bool archive_is_one(const char *path) {
     return n == (ssize_t)sizeof head && memcmp(head, ARCHIVE_MAGIC, sizeof head) == 0;
 }
 
-static void archive_add_note(struct archive *a, const char *what) {
+/* The first is kept. */
+static void archive_say(struct archive *a, const char *text, const char *name, const char *why) {
     if (!a->note[0])
-        (void)snprintf(a->note, sizeof a->note,
-                       "the recording is damaged or was cut: what can be read of it is shown: %s: %s", what,
-                       sqlite3_errmsg(a->db));
+        (void)snprintf(a->note, sizeof a->note, "%s: %s%s%s", text, name, why[0] ? ": " : "", why);
+}
+
+static void archive_add_note(struct archive *a, const char *what) {
+    archive_say(a, "the recording is damaged or was cut: what can be read of it is shown", what,
+                a->guard.operations ? sqlite3_errmsg(a->db) : "reading it does not end");
 }
 
 static void archive_copy_text(char *buf, size_t cap, sqlite3_stmt *st, int column) {
@@ -110,11 +123,47 @@ static bool archive_is_table(struct archive *a, const char *name) {
     return is;
 }
 
-static void archive_read_columns(struct archive *a, struct archive_def *d) {
-    sqlite3_stmt *st = archive_ask(
-        a, sqlite3_mprintf(
-               "SELECT name, type, unit, help FROM probing_columns WHERE table_name = %Q ORDER BY position",
-               d->name));
+/* Its columns, as far as they are values in the file (one that is computed is code), and may be ours. */
+static void archive_read_real(struct archive *a, const char *stored, struct archive_real *out) {
+    sqlite3_stmt *st = archive_is_table(a, stored)
+                           ? archive_ask(a, sqlite3_mprintf("PRAGMA table_xinfo(%Q)", stored))
+                           : NULL;
+    out->n = 0;
+    while (st && out->n < ARCHIVE_MAX_REAL && sqlite3_step(st) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(st, 1);
+        if (sqlite3_column_int(st, 6) != 0) { /* hidden or computed: of such a table nothing is read */
+            out->n = 0;
+            break;
+        }
+        if (name && strlen(name) < RING_MAX_NAME && ring_name_ok(name, false))
+            (void)snprintf(out->names[out->n++], RING_MAX_NAME, "%s", name);
+    }
+    (void)sqlite3_finalize(st);
+}
+
+static bool archive_has(const struct archive_real *real, const char *name) {
+    for (size_t i = 0; i < real->n; i++)
+        if (sqlite3_stricmp(real->names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool archive_is_common(const char *name) {
+    return sqlite3_stricmp(name, "rank") == 0 || sqlite3_stricmp(name, "host") == 0 ||
+           sqlite3_stricmp(name, "pid") == 0;
+}
+
+static bool archive_is_told(const struct archive_def *d, const char *name) {
+    for (size_t i = 0; i < d->n; i++)
+        if (sqlite3_stricmp(d->names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void archive_read_columns(struct archive *a, struct archive_def *d, const struct archive_real *real) {
+    sqlite3_stmt *st = archive_ask(a, sqlite3_mprintf("SELECT name, type, unit, help FROM probing_columns "
+                                                      "NOT INDEXED WHERE table_name = %Q ORDER BY rowid",
+                                                      d->name));
     bool timed = false;
     while (st && d->n + 1 + ARCHIVE_COMMON < RING_MAX_COLUMNS && sqlite3_step(st) == SQLITE_ROW) {
         int type = sqlite3_column_int(st, 1);
@@ -122,7 +171,9 @@ static void archive_read_columns(struct archive *a, struct archive_def *d) {
         archive_copy_text(d->names[i], sizeof d->names[i], st, 0);
         archive_copy_text(d->units[i], sizeof d->units[i], st, 2);
         archive_copy_text(d->helps[i], sizeof d->helps[i], st, 3);
-        if (!d->names[i][0] || type < RING_TIMESTAMP || type > RING_BOOL || (type == RING_TIMESTAMP && timed))
+        if (!archive_has(real, d->names[i]) || archive_is_common(d->names[i]) ||
+            archive_is_told(d, d->names[i]) || type < RING_TIMESTAMP || type > RING_BOOL ||
+            (type == RING_TIMESTAMP && timed))
             continue;
         timed = timed || type == RING_TIMESTAMP;
         d->columns[d->n++] =
@@ -135,22 +186,28 @@ static void archive_read_columns(struct archive *a, struct archive_def *d) {
 }
 
 static bool archive_read_def(struct archive *a, sqlite3_stmt *st, struct archive_def *d) {
+    struct archive_real real;
+    char stored[2 * RING_MAX_NAME];
     *d = (struct archive_def){.n = 0};
     archive_copy_text(d->name, sizeof d->name, st, 0);
     archive_copy_text(d->alias, sizeof d->alias, st, 1);
     archive_copy_text(d->help, sizeof d->help, st, 2);
     int cost = sqlite3_column_int(st, 3);
-    archive_read_columns(a, d);
+    archive_table_name(d->name, stored, sizeof stored);
+    archive_read_real(a, stored, &real);
+    if (archive_has(&real, "rank") && archive_has(&real, "host") && archive_has(&real, "pid"))
+        archive_read_columns(a, d, &real);
+    double retention_s = sqlite3_column_double(st, 4);
     d->def = (struct ring_table_def){
         .name = d->name,
-        .alias = d->alias[0] ? d->alias : NULL,
+        .alias = ring_name_ok(d->alias, true) ? d->alias : NULL,
         .help = d->help,
         .cost = cost >= RING_COST_NOW && cost <= RING_COST_PROBE ? (enum ring_cost)cost : RING_COST_ALWAYS,
         .weight = 1,
-        .retention_s = sqlite3_column_double(st, 4),
+        .retention_s = retention_s >= 0 && retention_s < 1e12 ? retention_s : 0,
         .text_percent = ARCHIVE_TEXT_PERCENT,
         .columns = d->columns};
-    return d->name[0] && d->n > 0;
+    return ring_name_ok(d->name, true) && d->n > 0;
 }
 
 /* ---- rows ---- */
@@ -185,7 +242,7 @@ static sqlite3_stmt *archive_select(struct archive *a, const struct archive_def 
     sqlite3_str_appendf(s, "SELECT %s", count ? "count(*)" : "");
     for (size_t i = 0; !count && i < d->n; i++)
         sqlite3_str_appendf(s, "%s\"%w\"", i ? ", " : "", d->names[i]);
-    sqlite3_str_appendf(s, " FROM \"%w\" WHERE pid IS ?1 AND rank IS ?2 AND host IS ?3", stored);
+    sqlite3_str_appendf(s, " FROM \"%w\" NOT INDEXED WHERE pid IS ?1 AND rank IS ?2 AND host IS ?3", stored);
     if (!count)
         sqlite3_str_appendf(s, " ORDER BY rowid");
     sqlite3_stmt *st = archive_ask(a, sqlite3_str_finish(s));
@@ -241,12 +298,19 @@ static void archive_load_table(struct archive *a, const struct archive_def *d, s
     int64_t rows = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : st ? 1024 : 0;
     (void)sqlite3_finalize(st);
     size_t bytes = RING_MIN_BYTES * 4 + (size_t)(rows < (1 << 28) ? rows : 1 << 28) * (8 + 4 * d->n);
-    for (int fd = -1; fd == -1 && bytes <= ARCHIVE_MAX_BYTES; bytes *= 2) {
+    int fd = -1;
+    while (fd == -1 && bytes <= ARCHIVE_MAX_BYTES - a->bytes && a->guard.operations > 0) {
         fd = archive_fill(a, d, t, bytes);
-        if (fd >= 0)
-            t->fds[t->n_fds++] = fd;
-        if (fd == -1 && bytes * 2 > ARCHIVE_MAX_BYTES)
-            (void)snprintf(a->note, sizeof a->note, "%s: too large to be read", d->name);
+        if (fd == -1)
+            bytes *= 2;
+    }
+    if (fd >= 0) {
+        t->fds[t->n_fds++] = fd;
+        a->bytes += bytes;
+    } else if (fd == -1 && a->guard.operations > 0) {
+        archive_say(a, "not all of the recording is shown", d->name, "too large to be read");
+    } else {
+        archive_add_note(a, d->name);
     }
 }
 
@@ -259,6 +323,10 @@ static void archive_add_target(struct archive *a, sqlite3_stmt *st) {
     if (sqlite3_column_type(st, 1) == SQLITE_INTEGER)
         t.rank = sqlite3_column_int64(st, 1);
     archive_copy_text(t.host, sizeof t.host, st, 2);
+    if (sqlite3_column_bytes(st, 2) != (int)strlen(t.host)) {
+        archive_say(a, "not all of the recording is shown", "host", "a name that can be none");
+        return;
+    }
     for (size_t i = 0; i < a->n_targets; i++)
         if (a->targets[i].pid == t.pid && a->targets[i].rank == t.rank &&
             strcmp(a->targets[i].host, t.host) == 0)
@@ -272,31 +340,66 @@ static void archive_find_targets(struct archive *a, const struct archive_def *d)
     archive_table_name(d->name, stored, sizeof stored);
     if (!archive_is_table(a, stored))
         return;
-    sqlite3_stmt *st = archive_ask(a, sqlite3_mprintf("SELECT DISTINCT pid, rank, host FROM \"%w\"", stored));
+    sqlite3_stmt *st =
+        archive_ask(a, sqlite3_mprintf("SELECT DISTINCT pid, rank, host FROM \"%w\" NOT INDEXED LIMIT %d",
+                                       stored, ARCHIVE_MAX_TARGETS));
     while (st && sqlite3_step(st) == SQLITE_ROW)
         archive_add_target(a, st);
     (void)sqlite3_finalize(st);
 }
 
-static void archive_each(struct archive *a, bool load) {
+/* Take the table's targets, or its rows of each target. Whether that could be done. */
+static bool archive_take(struct archive *a, const struct archive_def *d, bool load) {
+    archive_guard_begin(&a->guard);
+    if (!load)
+        archive_find_targets(a, d);
+    for (size_t i = 0; load && i < a->n_targets; i++)
+        archive_load_table(a, d, &a->targets[i]);
+    if (a->guard.operations == 0)
+        archive_add_note(a, d->name);
+    bool done = a->guard.operations > 0;
+    archive_guard_begin(&a->guard);
+    return done;
+}
+
+static bool archive_was_seen(char (*seen)[RING_MAX_NAME], size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(seen[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The targets of all tables, or all tables; but those to `skip`, whose rows have no end. */
+static void archive_each(struct archive *a, bool load, bool *skip) {
     struct archive_def *d = malloc(sizeof *d);
+    char(*seen)[RING_MAX_NAME] = calloc(ARCHIVE_MAX_TABLES, sizeof *seen);
     sqlite3_stmt *st = archive_ask(
-        a, sqlite3_mprintf("SELECT name, alias, help, cost, retention_s FROM probing_tables ORDER BY name"));
-    for (int n = 0; d && st && n < ARCHIVE_MAX_TABLES && sqlite3_step(st) == SQLITE_ROW; n++) {
-        if (!archive_read_def(a, st, d))
-            continue;
-        if (!load)
-            archive_find_targets(a, d);
-        for (size_t i = 0; load && i < a->n_targets; i++)
-            archive_load_table(a, d, &a->targets[i]);
+        a, sqlite3_mprintf(
+               "SELECT name, alias, help, cost, retention_s FROM probing_tables NOT INDEXED ORDER BY rowid"));
+    for (size_t n = 0; d && seen && st && n < ARCHIVE_MAX_TABLES && sqlite3_step(st) == SQLITE_ROW; n++) {
+        bool whole = archive_read_def(a, st, d);
+        if (!whole || archive_was_seen(seen, n, d->name))
+            archive_say(a, "not all of the recording is shown", d->name,
+                        whole ? "there are two of that name" : "not a table as this program writes it");
+        else if (!skip[n])
+            skip[n] = !archive_take(a, d, load);
+        (void)snprintf(seen[n], sizeof seen[n], "%s", whole ? d->name : "");
     }
     (void)sqlite3_finalize(st);
+    free(seen);
     free(d);
 }
 
 static int archive_check(struct archive *a, const char *path, struct err *e) {
-    sqlite3_stmt *st =
-        archive_ask(a, sqlite3_mprintf("SELECT value FROM probing_recording WHERE key = 'schema_version'"));
+    static const char *const tables[] = {"probing_recording", "probing_tables", "probing_columns"};
+    struct archive_real real;
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        archive_read_real(a, tables[i], &real);
+        if (real.n == 0)
+            return err_set(e, ERR_FAILED, "%s: no recording of this program: no table %s", path, tables[i]);
+    }
+    sqlite3_stmt *st = archive_ask(
+        a, sqlite3_mprintf("SELECT value FROM probing_recording NOT INDEXED WHERE key = 'schema_version'"));
     int version = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int(st, 0) : 0;
     (void)sqlite3_finalize(st);
     if (version == ARCHIVE_SCHEMA_VERSION)
@@ -307,19 +410,13 @@ static int archive_check(struct archive *a, const char *path, struct err *e) {
     return err_set(e, ERR_FAILED, "%s: no recording of this program: %s", path, sqlite3_errmsg(a->db));
 }
 
-/* `cut`: the file is shorter than it says. SQLite reads such a one only for those who could repair it (btree.c, lockBtree). */
+/* `cut`: the file is shorter than it says. */
 static int archive_connect(struct archive *a, const char *path, int flags, bool cut) {
     int rc = sqlite3_open_v2(path, &a->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK)
         return rc;
-    (void)sqlite3_db_config(a->db, SQLITE_DBCONFIG_DEFENSIVE, !cut, NULL);
-    (void)sqlite3_db_config(a->db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, cut, NULL);
-    (void)sqlite3_db_config(a->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    (void)sqlite3_db_config(a->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    (void)sqlite3_db_config(a->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-    (void)sqlite3_busy_timeout(a->db, 1000);
-    rc = sqlite3_exec(a->db, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
-    return rc;
+    archive_guard_install(&a->guard, a->db, path, cut);
+    return sqlite3_exec(a->db, "SELECT name FROM sqlite_master LIMIT 1", NULL, NULL, NULL);
 }
 
 struct archive *archive_open(const char *path, struct err *e) {
@@ -334,7 +431,8 @@ struct archive *archive_open(const char *path, struct err *e) {
         (void)err_set(e, ERR_FAILED, "%s: out of memory", path);
         return NULL;
     }
-    for (size_t i = 0; rc != SQLITE_OK && i < sizeof ways / sizeof ways[0]; i++) {
+    for (size_t i = archive_journal_is_foreign(path); rc != SQLITE_OK && i < sizeof ways / sizeof ways[0];
+         i++) {
         (void)sqlite3_close(a->db);
         rc = archive_connect(a, path, ways[i].flags, ways[i].cut);
         if (rc == SQLITE_OK && ways[i].cut)
@@ -347,8 +445,9 @@ struct archive *archive_open(const char *path, struct err *e) {
         archive_close(a);
         return NULL;
     }
-    archive_each(a, false);
-    archive_each(a, true);
+    bool skip[ARCHIVE_MAX_TABLES] = {false};
+    archive_each(a, false, skip);
+    archive_each(a, true, skip);
     (void)sqlite3_close(a->db);
     a->db = NULL;
     return a;

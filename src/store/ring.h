@@ -68,6 +68,9 @@ struct ring_table_def {
     const struct ring_column_def *columns; /* ends with a NULL name */
 };
 
+/* Can this be the name of a column, or of a table (with one dot at most)? One that needs no quotes in a query. */
+bool ring_name_ok(const char *s, bool table);
+
 union ring_value {
     int64_t i;
     double f;

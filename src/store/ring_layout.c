@@ -250,8 +250,7 @@ static int ring_check_head(const struct ring_file_head *h, size_t have, const ch
     return ok ? 0 : err_set(e, ERR_FAILED, "%s: its description is damaged", path);
 }
 
-/* A name that can be written in a query without quotes, with a dot in it for a table. */
-static bool ring_name_ok(const char *s, bool table) {
+bool ring_name_ok(const char *s, bool table) {
     size_t dots = 0, i = 0;
     for (; s[i]; i++) {
         bool letter = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') || s[i] == '_';

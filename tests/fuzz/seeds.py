@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes inputs to begin fuzzing with that are better made than kept: small ELF files, in FOLDER/TARGET/NAME.
+"""Writes inputs to begin fuzzing with that are better made than kept: small ELF files and recordings, in FOLDER/TARGET/NAME.
 
 usage: tests/fuzz/seeds.py FOLDER
 """
 
 import os
+import sqlite3
 import struct
 import sys
+import tempfile
 
 NAMES = [b"probing_start", b"probing_version", b"_PyRuntime", b"interp_head"]
 SECTIONS = [b"", b".PyRuntime", b".symtab", b".strtab", b".shstrtab"]
@@ -81,11 +83,105 @@ def library(with_gnu_hash):
     return head + body
 
 
+RECORDING = """
+PRAGMA page_size = 1024;
+CREATE TABLE probing_recording(key TEXT PRIMARY KEY, value);
+CREATE TABLE probing_tables(name TEXT PRIMARY KEY, stored_as TEXT, alias TEXT, help TEXT, cost INTEGER, retention_s REAL);
+CREATE TABLE probing_columns(table_name TEXT, position INTEGER, name TEXT, type INTEGER, unit TEXT, help TEXT);
+INSERT INTO probing_recording VALUES ('schema_version', 1), ('began_at', 1e9), ('ended_at', 1.1e9);
+INSERT INTO probing_tables VALUES ('python.gc', 'python_gc', NULL, 'collections', 1, 3600), ('python.zoo', 'python_zoo', 'other', 'all types', 1, 0);
+INSERT INTO probing_columns VALUES ('python.gc', 0, 'timestamp', 1, 's', 'when'), ('python.gc', 1, 'generation', 4, '', ''),
+    ('python.zoo', 0, 'd', 2, '', ''), ('python.zoo', 1, 'i', 3, '', ''), ('python.zoo', 2, 'u', 5, '', ''), ('python.zoo', 3, 'id', 6, '', ''), ('python.zoo', 4, 't', 7, '', ''),
+    ('python.zoo', 5, 'e', 8, '', ''), ('python.zoo', 6, 'b', 9, '', '');
+CREATE TABLE python_gc(rank INTEGER, host TEXT, pid INTEGER, timestamp REAL, generation INTEGER);
+CREATE TABLE python_zoo(rank INTEGER, host TEXT, pid INTEGER, d REAL, i INTEGER, u INTEGER, id INTEGER, t TEXT, e TEXT, b INTEGER);
+CREATE VIEW other AS SELECT * FROM python_zoo;
+WITH n(i) AS (VALUES(0) UNION ALL SELECT i + 1 FROM n WHERE i < 60)
+    INSERT INTO python_gc SELECT 0, 'here', 7 + i % 2, 1e9 + i, i % 3 FROM n;
+INSERT INTO python_zoo VALUES (NULL, NULL, 7, 0.5, -1, 2, 3, 'text', 'R', 1), (NULL, NULL, 7, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+"""
+
+# What a recording may be that nobody has recorded.
+HOSTILE = {
+    "types": "UPDATE python_gc SET timestamp = CASE generation WHEN 0 THEN 'x' WHEN 1 THEN 9e999 ELSE x'00ff' END, generation = 1e300;"
+             "UPDATE python_zoo SET i = x'ff', t = x'c3280000', b = 'maybe', u = -9e18, id = 'nine'; UPDATE probing_tables SET cost = 'much', retention_s = -9e999",
+    "view": "DROP TABLE python_gc; CREATE VIEW python_gc AS SELECT * FROM python_zoo",
+    "trigger": "CREATE TRIGGER t AFTER INSERT ON python_zoo BEGIN DELETE FROM python_gc; END",
+    "index": "CREATE INDEX i ON python_gc(pid, rank, host); CREATE INDEX j ON python_zoo(abs(i)) WHERE pid IS NOT NULL",
+    "computed": "DROP TABLE python_zoo; CREATE TABLE python_zoo(rank, host, pid, d REAL, t TEXT AS (hex(zeroblob(pid * 1000000)))); INSERT INTO python_zoo VALUES (0, '', 7, 1)",
+    "no_rowid": "DROP TABLE python_zoo; CREATE TABLE python_zoo(rank, host, pid PRIMARY KEY, t) WITHOUT ROWID; INSERT INTO python_zoo VALUES (0, '', 7, 'x')",
+    "virtual": "DROP TABLE python_zoo; PRAGMA writable_schema = ON; INSERT INTO sqlite_master VALUES ('table', 'python_zoo', 'python_zoo', 0, 'CREATE VIRTUAL TABLE python_zoo USING fts3(t)')",
+    "text": "UPDATE python_zoo SET t = hex(zeroblob(200000)), e = t; INSERT INTO probing_columns SELECT 'python.zoo', 9, hex(zeroblob(50000)), 7, hex(zeroblob(50000)), 'x'",
+    "columns": "INSERT INTO probing_columns SELECT 'python.zoo', p.position + 10 * c.position, p.name || c.position, p.type, '', '' FROM probing_columns p, probing_columns c;"
+               "INSERT INTO probing_columns VALUES ('python.zoo', 99, 'pid', 3, '', ''), ('python.zoo', 98, 't', 7, '', ''), ('python.zoo', 97, 'missing', 7, '', ''), ('python.zoo', 96, 'd', 77, '', '')",
+    "names": "INSERT INTO probing_tables SELECT 'python.zoo' || char(0) || cost || alias, '', '\"; DROP', char(10, 27, 0, 7), 3, 0 FROM probing_tables;"
+             "INSERT INTO probing_tables VALUES ('', '', '', '', 0, 0), ('a.b.c', '', '', '', 0, 0), (x'00', '', '', '', 0, 0), ('sqlite.master', '', '', '', 0, 0);"
+             "UPDATE probing_tables SET help = char(27) || '[2J' WHERE name = 'python.gc'",
+    "hosts": "UPDATE python_gc SET host = 'a' || char(0) || 'b' || generation",
+    "targets": "WITH n(i) AS (VALUES(0) UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO python_gc SELECT i, 'h' || i, i * 1e15, i, i FROM n",
+}
+
+
+def recording(change, encoding="UTF-8"):
+    """The bytes of a recording, after this change to it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "run.db")
+        database = sqlite3.connect(path)
+        database.executescript(f"PRAGMA encoding = '{encoding}';" + RECORDING)
+        database.executescript(change)
+        database.commit()
+        database.close()
+        with open(path, "rb") as file:
+            return file.read()
+
+
+def varint(value):
+    return bytes([0x80 | value >> 7, value & 0x7F]) if value > 127 else bytes([value])
+
+
+def endless(levels=12, wide=100):
+    """A recording whose table has pages that all point at the same next one: few bytes, rows without end."""
+    data = bytearray(recording(""))
+    size = struct.unpack_from(">H", data, 16)[0]
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        database = sqlite3.connect(file.name)
+        root = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'python_zoo'").fetchone()[0]
+        database.close()
+    leaf = bytes(data[(root - 1) * size:root * size])
+    pages = len(data) // size
+    chain = [root] + list(range(pages + 1, pages + levels + 1))
+    for here, below in zip(chain, chain[1:]):  # an interior page: cells of a page's number and a key
+        cells = [struct.pack(">I", below) + varint(key + 1) for key in range(wide)]
+        page, end = bytearray(size), size
+        struct.pack_into(">BHHHBI", page, 0, 5, 0, wide, size - sum(map(len, cells)), 0, below)
+        for i, cell in enumerate(cells):
+            end -= len(cell)
+            page[end:end + len(cell)] = cell
+            struct.pack_into(">H", page, 12 + 2 * i, end)
+        data[(here - 1) * size:here * size] = page
+    data[(chain[-1] - 1) * size:chain[-1] * size] = leaf
+    struct.pack_into(">I", data, 28, len(data) // size)
+    return bytes(data)
+
+
+def recordings():
+    whole = recording("")
+    seeds = {"whole": whole, "cut": whole[:len(whole) * 6 // 10], "header": whole[:100], "utf16": recording("", "UTF-16le"), "endless": endless()}
+    seeds.update((name, recording(change)) for name, change in HOSTILE.items())
+    for bit in range(0, len(whole) * 8, len(whole) * 8 // 24 | 1):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        seeds[f"flipped_{bit}"] = bytes(flipped)
+    return {f"store_archive/{name}": data for name, data in seeds.items()}
+
+
 def main():
     folder = sys.argv[1]
     new, old = library(True), library(False)
     seeds = {"base/elf": b"\0" + new, "base_elf/gnu": new, "base_elf/sysv": old, "base_elf/header": new[:HEADER],
-             "inject_agentfile/agent": new, "inject_agentfile/sysv": old, "inject_agentfile/header": new[:HEADER]}
+             "inject_agentfile/agent": new, "inject_agentfile/sysv": old, "inject_agentfile/header": new[:HEADER], **recordings()}
     for name, data in seeds.items():
         path = os.path.join(folder, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
