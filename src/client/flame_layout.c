@@ -128,6 +128,10 @@ static int flame_layout_callers(struct flame_layer *y) {
         uint32_t node = v->zoom;
         if ((int)depth < v->top && depth < zoomed)
             continue;
+        if ((int)depth >= v->top + v->rows) { /* what is zoomed is below */
+            y->layout->has_more = true;
+            return 0;
+        }
         while (flame_node(y->flame, node)->depth > depth)
             node = flame_node(y->flame, node)->parent;
         y->next.n = 0;
