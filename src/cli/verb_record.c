@@ -90,11 +90,12 @@ int cli_run_record(const struct cli_options *o, struct session_address *addr, st
         return err_set(e, ERR_USAGE, "record needs the name of a file: -o run.db");
     if (output_check(mine->output, e) != 0 || cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
         return -1;
-    struct archive_writer *w = archive_create(mine->output, e);
-    uint64_t began = clock_mono_ns(), rows = 0;
+    /* Before there is a file: from then on ^C ends it in order. */
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
+    struct archive_writer *w = archive_create(mine->output, e);
+    uint64_t began = clock_mono_ns(), rows = 0;
     int rc = w ? record_run(mine, d, w, e) : -1;
     if (w) {
         struct err late;

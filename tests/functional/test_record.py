@@ -3,6 +3,7 @@
 
 import csv
 import io
+import linecache
 import os
 import re
 import signal
@@ -28,9 +29,18 @@ SHIPPED = [
 ]
 
 
+def is_at_rest(probing, pid):
+    """Is each of the job's threads at the call in which it stays? From then on all looks see the same."""
+    rows = probing(pid, "query", "--no-inject", "--json", "SELECT thread, file, lineno FROM python.backtrace WHERE depth = 0").ok().json()["rows"]
+    calls = {row["thread"]: linecache.getline(row["file"], row["lineno"]) for row in rows}
+    return "time.sleep(" in calls.get("MainThread", "") and ".acquire(" in calls.get("waiter", "")
+
+
 @pytest.fixture
-def job(target, ptrace):
-    return target(JOB, name="job.py")
+def job(target, ptrace, probing, wait_until):
+    made = target(JOB, name="job.py")
+    wait_until(lambda: is_at_rest(probing, made.pid), 60, "the job's threads to have come to rest")
+    return made
 
 
 @pytest.fixture
