@@ -212,6 +212,16 @@ void app_tick(struct app *a) {
             a->screens[i].def->tick(a->screens[i].state, a);
 }
 
+double app_delay_s(const struct app *a) {
+    bool slow = a->data.paused && a->config.delay_s < APP_PAUSED_S;
+    return slow ? APP_PAUSED_S : a->config.delay_s;
+}
+
+bool app_is_late(const struct app *a) {
+    return !data_is_over(&a->data) && !data_is_past(&a->data) && a->data.live.valid &&
+           a->now_s - a->data.live.arrived_s > 2 * app_delay_s(a);
+}
+
 bool app_needs_tick(const struct app *a) {
     if (app_query_needs_tick(a))
         return true;
@@ -221,8 +231,7 @@ bool app_needs_tick(const struct app *a) {
         return false; /* the time of the last snapshot is shown, not its age */
     if (a->data.paused && a->data.state == SESSION_CONNECTED)
         return false; /* what is shown stands still */
-    bool is_late = a->data.live.valid && a->now_s - a->data.live.arrived_s > 2 * a->config.delay_s;
-    return a->data.state != SESSION_CONNECTED || is_late;
+    return a->data.state != SESSION_CONNECTED || app_is_late(a);
 }
 
 void app_step_delay(struct app *a, int step) {

@@ -24,7 +24,8 @@
 #define APP_MAX_SCREENS 8
 #define APP_MIN_DELAY_S 0.05
 #define APP_MAX_DELAY_S 60.0
-#define APP_SAMPLE_HZ 100.0  /* asked for where a screen needs samples */
+#define APP_PAUSED_S 5.0    /* while the view is paused: time between two snapshots, and batches of samples */
+#define APP_SAMPLE_HZ 100.0 /* asked for where a screen needs samples */
 #define APP_SAMPLE_STAY_S 10 /* they go on so long when it is left: who comes back soon has no gap */
 
 struct app_config {
@@ -126,6 +127,12 @@ bool app_banner(const struct app *a, char *buf, size_t cap);
 
 /* Draw everything into `g`. */
 void app_draw(struct app *a, struct grid *g);
+
+/* Time between two snapshots as it is now: while the view is paused nobody looks at those that come, but for the header. */
+double app_delay_s(const struct app *a);
+
+/* Should a snapshot have come by now? */
+bool app_is_late(const struct app *a);
 
 /* Does what is drawn change by time alone (an age, a countdown)? */
 bool app_needs_tick(const struct app *a);

@@ -22,7 +22,6 @@
 #define RUNNER_ANSWER_US 14000ULL /* and one for a key */
 #define RUNNER_OPEN_US 200000ULL  /* a target that says nothing for so long: show that we wait */
 #define RUNNER_TICK_US 1000000ULL /* ages and countdowns */
-#define RUNNER_PAUSED_S 5.0 /* while the view is paused: time between two snapshots, and batches of samples */
 #define RUNNER_RETRY_US                                                                                      \
     20000ULL /* a terminal that takes nothing: first, and with doubling longest, time to wait */
 #define RUNNER_RETRY_MAX_US 500000ULL
@@ -208,12 +207,6 @@ static void runner_ask_details(struct runner *r) {
     }
 }
 
-/* Time between two snapshots: nobody looks at those that come while the view is paused, but for the header. */
-static double runner_delay_s(const struct runner *r) {
-    double delay_s = r->app->config.delay_s;
-    return r->slowed && delay_s < RUNNER_PAUSED_S ? RUNNER_PAUSED_S : delay_s;
-}
-
 static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct runner *r = arg;
     runner_set_time(r);
@@ -222,7 +215,7 @@ static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     runner_follow_samples(r, false);
     runner_open_term(r);
     runner_want_paint(r);
-    uint64_t late_us = (uint64_t)(runner_delay_s(r) * 2.1e6);
+    uint64_t late_us = (uint64_t)(app_delay_s(r->app) * 2.1e6);
     loop_timer_set(r->tick, late_us > RUNNER_TICK_US ? late_us : RUNNER_TICK_US);
 }
 
@@ -253,7 +246,7 @@ static void runner_on_reply(void *arg, enum wire_method method, const struct err
 
 static void runner_subscribe(struct runner *r) {
     struct err e;
-    if (r->session && session_subscribe(r->session, WIRE_STREAM_THREADS, 1 / runner_delay_s(r), &e) != 0)
+    if (r->session && session_subscribe(r->session, WIRE_STREAM_THREADS, 1 / app_delay_s(r->app), &e) != 0)
         app_message(r->app, true, "%s", e.text);
 }
 
@@ -267,7 +260,7 @@ static void runner_follow_pause(struct runner *r) {
     if (!r->session)
         return;
     children_pause(r->children, slow);
-    session_set_batch(r->session, slow ? RUNNER_PAUSED_S : 0);
+    session_set_batch(r->session, slow ? APP_PAUSED_S : 0);
     runner_subscribe(r);
     if (r->sampling && session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
         app_message(r->app, true, "%s", e.text);

@@ -197,7 +197,7 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
     char cost[32], memory[32] = "?";
     int col = 1;
     double age = d->live.valid ? a->now_s - d->live.arrived_s : 0;
-    if (app_needs_tick(a) && age >= 1) {
+    if ((app_needs_tick(a) || app_is_late(a)) && age >= 1) {
         text_human_duration(cost, sizeof cost, age);
         overview_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "DATA %s OLD", cost);
     }
