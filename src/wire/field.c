@@ -8,227 +8,6 @@
 
 #include "base/model.h"
 
-/* ---- the tables ---- */
-
-/* Enumerators have a row form of their own (F_ENUM), because an enum is an int to the compiler. */
-#define F(type, member, name)                                                                                            \
-    {                                                                                                                    \
-        .key = (name), .offset = offsetof(type, member),                                                               \
-        .kind = _Generic(((type *)0)->member, bool : FIELD_BOOL, char : FIELD_CHAR, int8_t : FIELD_INT8, int : FIELD_INT, \
-                         int64_t : FIELD_INT64, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64, double : FIELD_DOUBLE,  \
-                         const char * : FIELD_STR) \
-    }
-#define F_ENUM(type, member, name, largest)                                                                  \
-    { .key = (name), .offset = offsetof(type, member), .kind = FIELD_ENUM, .max = (largest) }
-/* A member that most messages have no use for. */
-#define F_SPARSE(type, member, name)                                                                                     \
-    {                                                                                                                    \
-        .key = (name), .offset = offsetof(type, member), .sparse = true,                                               \
-        .kind = _Generic(((type *)0)->member, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64,                          \
-                         const char * : FIELD_STR) \
-    }
-#define TABLE(id, type, text, rows)                                                                          \
-    const struct field_table id = {                                                                          \
-        .name = (text), .fields = (rows), .n = sizeof(rows) / sizeof *(rows), .stride = sizeof(type)};       \
-    _Static_assert(sizeof(rows) / sizeof *(rows) <= FIELD_MAX, "a table is longer than FIELD_MAX")
-
-static const struct field field_target[] = {
-    F(struct model_target, pid, "pid"),
-    F(struct model_target, uid, "uid"),
-    F(struct model_target, host, "host"),
-    F(struct model_target, cmdline, "cmdline"),
-    F(struct model_target, exe, "exe"),
-    F(struct model_target, python, "python"),
-    F(struct model_target, torch, "torch"),
-    F(struct model_target, rank, "rank"),
-    F(struct model_target, started_at, "started_at"),
-    F_ENUM(struct model_target, mode, "mode", MODEL_MODE_READONLY),
-    F(struct model_target, agent_version, "agent_version"),
-    F(struct model_target, discovery, "discovery"),
-    F(struct model_target, python_untested, "python_untested"),
-};
-TABLE(FIELD_TARGET, struct model_target, "target", field_target);
-
-static const struct field field_process[] = {
-    F(struct model_process, cpu_pct, "cpu_pct"),
-    F(struct model_process, uptime_s, "uptime_s"),
-    F(struct model_process, rss_bytes, "rss_bytes"),
-    F(struct model_process, n_threads, "n_threads"),
-    F(struct model_process, agent_cpu_pct, "agent_cpu_pct"),
-    F(struct model_process, agent_rss_bytes, "agent_rss_bytes"),
-};
-TABLE(FIELD_PROCESS, struct model_process, "process", field_process);
-
-static const struct field field_snapshot[] = {
-    F(struct model_snapshot, timestamp, "timestamp"),
-    F(struct model_snapshot, seq, "seq"),
-    F(struct model_snapshot, gil_tid, "gil_tid"),
-    F(struct model_snapshot, cost_us, "cost_us"),
-    F(struct model_snapshot, incomplete, "incomplete"),
-    F(struct model_snapshot, gil_enabled, "gil_enabled"),
-    F(struct model_snapshot, gc_running, "gc_running"),
-    F_ENUM(struct model_snapshot, sampling, "sampling", MODEL_SAMPLING_GENTLE),
-};
-TABLE(FIELD_SNAPSHOT, struct model_snapshot, "snapshot", field_snapshot);
-
-static const struct field field_threads[] = {
-    F(struct model_thread, tid, "tid"),
-    F(struct model_thread, ident, "ident"),
-    F(struct model_thread, name, "name"),
-    F(struct model_thread, native_name, "native_name"),
-    F(struct model_thread, state, "state"),
-    F(struct model_thread, on_cpu, "on_cpu"),
-    F_ENUM(struct model_thread, gil, "gil", MODEL_GIL_HELD),
-    F(struct model_thread, cpu_pct, "cpu_pct"),
-    F(struct model_thread, has_python, "has_python"),
-    F(struct model_thread, torn, "torn"),
-    F(struct model_thread, truncated, "truncated"),
-    F(struct model_thread, gil_for_us, "gil_for_us"),
-    F(struct model_thread, gc, "gc"),
-};
-TABLE(FIELD_THREADS, struct model_thread, "threads", field_threads);
-
-static const struct field field_frames[] = {
-    F(struct model_frame, func, "func"),
-    F(struct model_frame, file, "file"),
-    F(struct model_frame, line, "line"),
-    F_ENUM(struct model_frame, kind, "kind", MODEL_FRAME_ENTRY),
-    F_SPARSE(struct model_frame, module, "module"),
-    F_SPARSE(struct model_frame, address, "address"),
-};
-TABLE(FIELD_FRAMES, struct model_frame, "frames", field_frames);
-
-static const struct field field_locals_frames[] = {
-    F(struct field_locals, thread, "thread"),
-    F(struct field_locals, depth, "depth"),
-    F(struct field_locals, count, "count"),
-    F(struct field_locals, truncated, "truncated"),
-};
-TABLE(FIELD_LOCALS_FRAMES, struct field_locals, "locals", field_locals_frames);
-
-static const struct field field_locals[] = {
-    F(struct model_local, name, "name"),
-    F(struct model_local, type, "type"),
-    F(struct model_local, text, "text"),
-    F_ENUM(struct model_local, kind, "kind", MODEL_LOCAL_FREE),
-};
-TABLE(FIELD_LOCALS, struct model_local, "locals", field_locals);
-
-static const struct field field_tasks[] = {
-    F(struct model_task, id, "id"),
-    F(struct model_task, tid, "tid"),
-    F(struct model_task, name, "name"),
-    F(struct model_task, coro, "coro"),
-    F_ENUM(struct model_task, state, "state", MODEL_TASK_RUNNING),
-    F(struct model_task, truncated, "truncated"),
-};
-TABLE(FIELD_TASKS, struct model_task, "tasks", field_tasks);
-
-static const struct field field_batch[] = {
-    F(struct model_sample_batch, epoch, "epoch"),
-    F(struct model_sample_batch, period_us, "period_us"),
-    F_ENUM(struct model_sample_batch, mode, "mode", MODEL_SAMPLING_GENTLE),
-    F(struct model_sample_batch, cost_pct, "cost_pct"),
-    F(struct model_sample_batch, budget_pct, "budget_pct"),
-};
-TABLE(FIELD_BATCH, struct model_sample_batch, "samples", field_batch);
-
-static const struct field field_frame_defs[] = {
-    F(struct model_frame_def, frame_id, "id"),
-    F(struct model_frame_def, frame.func, "func"),
-    F(struct model_frame_def, frame.file, "file"),
-    F(struct model_frame_def, frame.line, "line"),
-    F_ENUM(struct model_frame_def, frame.kind, "kind", MODEL_FRAME_ENTRY),
-    F_SPARSE(struct model_frame_def, frame.module, "module"),
-    F_SPARSE(struct model_frame_def, frame.address, "address"),
-};
-TABLE(FIELD_FRAME_DEFS, struct model_frame_def, "frames", field_frame_defs);
-
-static const struct field field_stack_defs[] = {
-    F(struct model_stack_def, stack_id, "id"),
-    F(struct model_stack_def, parent_id, "parent"),
-    F(struct model_stack_def, frame_id, "frame"),
-};
-TABLE(FIELD_STACK_DEFS, struct model_stack_def, "stacks", field_stack_defs);
-
-static const struct field field_thread_defs[] = {
-    F(struct model_thread_def, tid, "tid"),
-    F(struct model_thread_def, name, "name"),
-    F(struct model_thread_def, native_name, "native_name"),
-};
-TABLE(FIELD_THREAD_DEFS, struct model_thread_def, "threads", field_thread_defs);
-
-static const struct field field_samples[] = {
-    F(struct model_sample, timestamp, "timestamp"),
-    F(struct model_sample, tid, "tid"),
-    F(struct model_sample, stack_id, "stack"),
-    F_SPARSE(struct model_sample, native_id, "native"),
-    F(struct model_sample, on_cpu, "on_cpu"),
-    F(struct model_sample, torn, "torn"),
-    F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
-    F(struct model_sample, gc, "gc"),
-};
-TABLE(FIELD_SAMPLES, struct model_sample, "samples", field_samples);
-
-static const struct field field_status[] = {
-    F(struct model_status, agent_version, "agent_version"),
-    F(struct model_status, uptime_s, "uptime_s"),
-    F(struct model_status, cpu_s, "cpu_s"),
-    F(struct model_status, rss_bytes, "rss_bytes"),
-    F(struct model_status, clients, "clients"),
-    F(struct model_status, rate_hz, "rate_hz"),
-    F(struct model_status, kept_hz, "kept_hz"),
-    F(struct model_status, samples, "samples"),
-    F(struct model_status, torn, "torn"),
-    F(struct model_status, dropped, "dropped"),
-    F(struct model_status, us_per_sample, "us_per_sample"),
-    F(struct model_status, sampling, "sampling"),
-    F(struct model_status, exact, "exact"),
-    F(struct model_status, signals_sent, "signals_sent"),
-    F(struct model_status, signals_late, "signals_late"),
-    F(struct model_status, signals_refused, "signals_refused"),
-    F(struct model_status, calls_restarted, "calls_restarted"),
-    F(struct model_status, calls_interrupted, "calls_interrupted"),
-    F(struct model_status, unknown_frames, "unknown_frames"),
-    F(struct model_status, us_per_signal, "us_per_signal"),
-    F(struct model_status, gil_holds, "gil_holds"),
-    F(struct model_status, gil_refused, "gil_refused"),
-    F(struct model_status, us_per_gil_hold, "us_per_gil_hold"),
-    F(struct model_status, us_longest_gil_hold, "us_longest_gil_hold"),
-    F(struct model_status, overhead_pct, "overhead_pct"),
-    F(struct model_status, budget_pct, "budget_pct"),
-    F(struct model_status, stretched, "stretched"),
-    F(struct model_status, snapshots, "snapshots"),
-    F(struct model_status, read_errors, "read_errors"),
-    F(struct model_status, arena_limit_hits, "arena_limit_hits"),
-    F(struct model_status, discovery, "discovery"),
-    F(struct model_status, strategy, "strategy"),
-    F(struct model_status, endpoint, "endpoint"),
-    F(struct model_status, note, "note"),
-    F(struct model_status, always_hz, "always_hz"),
-    F(struct model_status, data_dir, "data_dir"),
-    F(struct model_status, collect_note, "collect_note"),
-    F(struct model_status, collect_pct, "collect_pct"),
-    F(struct model_status, collect_us_per_s, "collect_us_per_s"),
-    F(struct model_status, collect_threads_s, "collect_threads_s"),
-    F(struct model_status, collect_missed, "collect_missed"),
-};
-TABLE(FIELD_STATUS, struct model_status, "status", field_status);
-
-static const struct field field_table_rows[] = {
-    F(struct model_table, rows, "rows"),     F(struct model_table, bytes, "bytes"),
-    F(struct model_table, lost, "lost"),     F(struct model_table, oldest, "oldest"),
-    F(struct model_table, newest, "newest"), F(struct model_table, name, "name"),
-};
-TABLE(FIELD_TABLES, struct model_table, "tables", field_table_rows);
-
-static const struct field field_setting_rows[] = {
-    F(struct model_setting, given, "given"),         F(struct model_setting, key, "key"),
-    F(struct model_setting, value, "value"),         F(struct model_setting, unit, "unit"),
-    F(struct model_setting, otherwise, "otherwise"), F(struct model_setting, help, "help"),
-};
-TABLE(FIELD_SETTINGS, struct model_setting, "settings", field_setting_rows);
-
 /* ---- errors ---- */
 
 int field_fail(struct err *e, const char *table, const char *key) {
@@ -428,6 +207,170 @@ static int field_read(struct codec_cursor *c, const struct field *f, void *row,
     }
 }
 
+/* ---- columns that repeat themselves ----
+ *
+ * A column whose values are mostly those of the row `lag` rows before travels as {"lag": k, "runs": [...], "values": [...]}: in turn
+ * so many new values and so many that are as k rows before. */
+
+#define FIELD_SHORTER 4           /* such a column is written when it is so many times shorter */
+#define FIELD_CYCLE_MAX 4096      /* rows between two of a thread */
+#define FIELD_ROWS_MAX (1U << 16) /* rows that a column of a few bytes may stand for */
+
+struct field_column {
+    const struct field *f;
+    const char *rows;
+    size_t stride, n, lag;
+};
+
+static size_t field_size(const struct field *f) {
+    switch (f->kind) {
+    case FIELD_BOOL:
+        return sizeof(bool);
+    case FIELD_CHAR:
+    case FIELD_INT8:
+        return 1;
+    case FIELD_INT:
+    case FIELD_UINT32:
+    case FIELD_ENUM:
+        return 4;
+    case FIELD_INT64:
+    case FIELD_UINT64:
+    case FIELD_DOUBLE:
+        return 8;
+    case FIELD_STR:
+        return sizeof(const char *);
+    }
+    return 0;
+}
+
+/* Rows from `at` on that are as the rows `lag` before, or (`same` false) are not. */
+static size_t field_run(const struct field_column *c, size_t at, bool same) {
+    size_t size = field_size(c->f), begin = at;
+    const char *p = c->rows + c->f->offset;
+    for (; at < c->n; at++)
+        if ((at >= c->lag && memcmp(p + at * c->stride, p + (at - c->lag) * c->stride, size) == 0) != same)
+            break;
+    return at - begin;
+}
+
+/* Rows from the first to the next with the same tid; 0 there is none. */
+static size_t field_find_cycle(const struct field_table *t, const void *rows, size_t n) {
+    const struct field *f = &t->fields[t->cycle];
+    const char *p = (const char *)rows + f->offset;
+    for (size_t i = 1; i < n && i <= FIELD_CYCLE_MAX; i++)
+        if (memcmp(p, p + i * t->stride, field_size(f)) == 0)
+            return i;
+    return 0;
+}
+
+/* Values that have to be written, two of a run counted as one. */
+static size_t field_cost(const struct field_column *c) {
+    size_t cost = 0;
+    for (size_t at = 0; at < c->n; cost++) {
+        size_t fresh = field_run(c, at, false);
+        cost += fresh;
+        at += fresh;
+        at += field_run(c, at, true);
+    }
+    return cost;
+}
+
+/* Set the lag with which the column gets much shorter. False when there is none. */
+static bool field_choose_lag(struct field_column *c, size_t cycle) {
+    const size_t lags[] = {1, cycle};
+    for (size_t i = 0; i < 2; i++) {
+        c->lag = lags[i];
+        if (c->lag && field_cost(c) < c->n / FIELD_SHORTER)
+            return true;
+    }
+    return false;
+}
+
+static void field_write_all(struct strbuf *out, const struct field_column *c, struct intern *strings) {
+    codec_write_array(out, c->n);
+    for (size_t r = 0; r < c->n; r++)
+        field_write(out, c->f, c->rows + r * c->stride, strings);
+}
+
+static void field_write_repeats(struct strbuf *out, const struct field_column *c, struct intern *strings) {
+    size_t runs = 0, values = 0;
+    for (size_t at = 0; at < c->n; runs += 2) {
+        size_t fresh = field_run(c, at, false);
+        values += fresh;
+        at += fresh + field_run(c, at + fresh, true);
+    }
+    codec_write_map(out, 3);
+    codec_write_str(out, "lag");
+    codec_write_uint(out, c->lag);
+    codec_write_str(out, "runs");
+    codec_write_array(out, runs);
+    for (size_t at = 0; at < c->n;) {
+        size_t fresh = field_run(c, at, false), same = field_run(c, at + fresh, true);
+        codec_write_uint(out, fresh);
+        codec_write_uint(out, same);
+        at += fresh + same;
+    }
+    codec_write_str(out, "values");
+    codec_write_array(out, values);
+    for (size_t at = 0; at < c->n; at += field_run(c, at, true))
+        for (size_t fresh = field_run(c, at, false); fresh > 0; fresh--)
+            field_write(out, c->f, c->rows + at++ * c->stride, strings);
+}
+
+/* A column on its way in: an array, or what field_write_repeats makes. */
+struct field_source {
+    struct codec_cursor values, runs;
+    size_t n_values, n_runs, lag; /* lag 0: an array */
+};
+
+/* Open a column and find how many rows it has. 0, or -1. */
+static int field_open(struct codec_cursor at, struct field_source *s, size_t *count) {
+    static const char *const keys[] = {"lag", "runs", "values"};
+    struct codec_cursor part[3];
+    struct codec_token t;
+    uint64_t lag, n;
+    *s = (struct field_source){.values = at};
+    if (codec_read_array(&s->values, &s->n_values) == 0) {
+        *count = s->n_values;
+        return 0;
+    }
+    if (codec_find(at, keys, 3, part) != 0 || !part[0].at || !part[1].at || !part[2].at ||
+        codec_read(&part[0], &t) != 0 || codec_token_uint(&t, FIELD_ROWS_MAX, &lag) != 0 || lag == 0 ||
+        codec_read_array(&part[1], &s->n_runs) != 0 || codec_read_array(&part[2], &s->n_values) != 0)
+        return -1;
+    s->lag = (size_t)lag;
+    s->runs = part[1];
+    s->values = part[2];
+    *count = 0;
+    for (size_t i = 0; i < s->n_runs; i++) {
+        if (codec_read(&part[1], &t) != 0 || codec_token_uint(&t, FIELD_ROWS_MAX, &n) != 0 ||
+            *count + n > FIELD_ROWS_MAX || (i % 2 && n && *count < s->lag))
+            return -1;
+        *count += (size_t)n;
+    }
+    return 0;
+}
+
+/* Read `count` rows' values of a column that was opened. 0, or -1. */
+static int field_read_source(struct field_source *s, const struct field_column *to, char *rows,
+                             const struct field_strings *strings, struct arena *arena) {
+    size_t size = field_size(to->f), left = s->n_values;
+    struct codec_token t;
+    for (size_t r = 0, run = 0; r < to->n; run++) {
+        uint64_t n = to->n;
+        if (s->lag && (codec_read(&s->runs, &t) != 0 || codec_token_uint(&t, to->n - r, &n) != 0))
+            return -1;
+        for (; n > 0; n--, r++) {
+            char *row = rows + r * to->stride;
+            if (s->lag && run % 2)
+                memcpy(row + to->f->offset, row + to->f->offset - s->lag * to->stride, size);
+            else if (left-- == 0 || field_read(&s->values, to->f, row, strings, arena) != 0)
+                return -1;
+        }
+    }
+    return left == 0 ? 0 : -1;
+}
+
 /* ---- structs and columns ---- */
 
 void field_write_pairs(struct strbuf *out, const struct field_table *t, const void *row) {
@@ -457,14 +400,17 @@ void field_write_columns(struct strbuf *out, const struct field_table *t, const 
         left_out[i] = t->fields[i].sparse && !field_any_known(&t->fields[i], t->stride, rows, n);
         columns += !left_out[i];
     }
+    size_t cycle = t->repeats ? field_find_cycle(t, rows, n) : 0;
     codec_write_map(out, columns + extra);
     for (size_t i = 0; i < t->n; i++) {
+        struct field_column c = {&t->fields[i], rows, t->stride, n, 0};
         if (left_out[i])
             continue;
         codec_write_str(out, t->fields[i].key);
-        codec_write_array(out, n);
-        for (size_t r = 0; r < n; r++)
-            field_write(out, &t->fields[i], (const char *)rows + r * t->stride, strings);
+        if (t->repeats && field_choose_lag(&c, cycle))
+            field_write_repeats(out, &c, strings);
+        else
+            field_write_all(out, &c, strings);
     }
 }
 
@@ -536,23 +482,20 @@ int field_read_columns(struct codec_cursor map, const struct field_table *t,
         return 0;
     if (field_find(map, t, columns, e) != 0)
         return -1;
-    struct codec_cursor first = columns[0];
-    if (!first.at || codec_read_array(&first, &count) != 0)
+    struct field_source source;
+    if (!columns[0].at || field_open(columns[0], &source, &count) != 0)
         return field_fail(e, t->name, t->fields[0].key);
     char *list = arena_calloc(arena, count, t->stride);
     if (!list)
         return field_fail_memory(e, t->name);
     for (size_t i = 0; i < t->n; i++) {
-        const struct field *f = &t->fields[i];
+        struct field_column to = {&t->fields[i], list, t->stride, count, 0};
         size_t len = count;
-        if (columns[i].at && (codec_read_array(&columns[i], &len) != 0 || len != count))
-            return field_fail(e, t->name, f->key);
-        for (size_t r = 0; r < count; r++) {
-            if (!columns[i].at)
-                field_set_unknown(f, list + r * t->stride);
-            else if (field_read(&columns[i], f, list + r * t->stride, strings, arena) != 0)
-                return field_fail(e, t->name, f->key);
-        }
+        if (columns[i].at && (field_open(columns[i], &source, &len) != 0 || len != count ||
+                              field_read_source(&source, &to, list, strings, arena) != 0))
+            return field_fail(e, t->name, to.f->key);
+        for (size_t r = 0; !columns[i].at && r < count; r++)
+            field_set_unknown(to.f, list + r * t->stride);
     }
     *rows = list;
     *n = count;

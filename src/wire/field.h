@@ -49,6 +49,8 @@ struct field_table {
     const struct field *fields;
     size_t n;
     size_t stride; /* size of the struct */
+    bool repeats;  /* rows are much like earlier ones, mostly those of the same value in field `cycle` */
+    size_t cycle;
 };
 
 /* Whose locals follow in a snapshot: `count` of them, of the frame `depth` of thread number `thread`. */

@@ -258,9 +258,22 @@ class Client:
 
 # --- what messages mean -----------------------------------------------------------------------------------------
 
+def column(written):
+    """A column's values: an array, or in turn so many new ones and so many that are as `lag` rows before."""
+    if isinstance(written, list):
+        return written
+    out, fresh = [], iter(written["values"])
+    for i, n in enumerate(written["runs"]):
+        for _ in range(n):
+            out.append(out[-written["lag"]] if i % 2 else next(fresh))
+    assert next(fresh, None) is None
+    return out
+
+
 def rows(columns, strings=(), text=()):
     """A map of columns as a list of dicts; those named in `text` are numbers of strings."""
     names = list(columns)
+    columns = {name: column(written) for name, written in columns.items()}
     out = [dict(zip(names, values)) for values in zip(*(columns[name] for name in names))]
     for row in out:
         for name in text:

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* field_tables: which members of the model travel, under which names; see field.h. */
+#include "base/model.h"
+#include "wire/field.h"
+
+/* Enumerators have a row form of their own (F_ENUM), because an enum is an int to the compiler. */
+#define F(type, member, name)                                                                                            \
+    {                                                                                                                    \
+        .key = (name), .offset = offsetof(type, member),                                                               \
+        .kind = _Generic(((type *)0)->member, bool : FIELD_BOOL, char : FIELD_CHAR, int8_t : FIELD_INT8, int : FIELD_INT, \
+                         int64_t : FIELD_INT64, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64, double : FIELD_DOUBLE,  \
+                         const char * : FIELD_STR) \
+    }
+#define F_ENUM(type, member, name, largest)                                                                  \
+    { .key = (name), .offset = offsetof(type, member), .kind = FIELD_ENUM, .max = (largest) }
+/* A member that most messages have no use for. */
+#define F_SPARSE(type, member, name)                                                                                     \
+    {                                                                                                                    \
+        .key = (name), .offset = offsetof(type, member), .sparse = true,                                               \
+        .kind = _Generic(((type *)0)->member, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64,                          \
+                         const char * : FIELD_STR) \
+    }
+#define TABLE(id, type, text, rows)                                                                          \
+    const struct field_table id = {                                                                          \
+        .name = (text), .fields = (rows), .n = sizeof(rows) / sizeof *(rows), .stride = sizeof(type)};       \
+    _Static_assert(sizeof(rows) / sizeof *(rows) <= FIELD_MAX, "a table is longer than FIELD_MAX")
+
+static const struct field field_target[] = {
+    F(struct model_target, pid, "pid"),
+    F(struct model_target, uid, "uid"),
+    F(struct model_target, host, "host"),
+    F(struct model_target, cmdline, "cmdline"),
+    F(struct model_target, exe, "exe"),
+    F(struct model_target, python, "python"),
+    F(struct model_target, torch, "torch"),
+    F(struct model_target, rank, "rank"),
+    F(struct model_target, started_at, "started_at"),
+    F_ENUM(struct model_target, mode, "mode", MODEL_MODE_READONLY),
+    F(struct model_target, agent_version, "agent_version"),
+    F(struct model_target, discovery, "discovery"),
+    F(struct model_target, python_untested, "python_untested"),
+};
+TABLE(FIELD_TARGET, struct model_target, "target", field_target);
+
+static const struct field field_process[] = {
+    F(struct model_process, cpu_pct, "cpu_pct"),
+    F(struct model_process, uptime_s, "uptime_s"),
+    F(struct model_process, rss_bytes, "rss_bytes"),
+    F(struct model_process, n_threads, "n_threads"),
+    F(struct model_process, agent_cpu_pct, "agent_cpu_pct"),
+    F(struct model_process, agent_rss_bytes, "agent_rss_bytes"),
+};
+TABLE(FIELD_PROCESS, struct model_process, "process", field_process);
+
+static const struct field field_snapshot[] = {
+    F(struct model_snapshot, timestamp, "timestamp"),
+    F(struct model_snapshot, seq, "seq"),
+    F(struct model_snapshot, gil_tid, "gil_tid"),
+    F(struct model_snapshot, cost_us, "cost_us"),
+    F(struct model_snapshot, incomplete, "incomplete"),
+    F(struct model_snapshot, gil_enabled, "gil_enabled"),
+    F(struct model_snapshot, gc_running, "gc_running"),
+    F_ENUM(struct model_snapshot, sampling, "sampling", MODEL_SAMPLING_GENTLE),
+};
+TABLE(FIELD_SNAPSHOT, struct model_snapshot, "snapshot", field_snapshot);
+
+static const struct field field_threads[] = {
+    F(struct model_thread, tid, "tid"),
+    F(struct model_thread, ident, "ident"),
+    F(struct model_thread, name, "name"),
+    F(struct model_thread, native_name, "native_name"),
+    F(struct model_thread, state, "state"),
+    F(struct model_thread, on_cpu, "on_cpu"),
+    F_ENUM(struct model_thread, gil, "gil", MODEL_GIL_HELD),
+    F(struct model_thread, cpu_pct, "cpu_pct"),
+    F(struct model_thread, has_python, "has_python"),
+    F(struct model_thread, torn, "torn"),
+    F(struct model_thread, truncated, "truncated"),
+    F(struct model_thread, gil_for_us, "gil_for_us"),
+    F(struct model_thread, gc, "gc"),
+};
+TABLE(FIELD_THREADS, struct model_thread, "threads", field_threads);
+
+static const struct field field_frames[] = {
+    F(struct model_frame, func, "func"),
+    F(struct model_frame, file, "file"),
+    F(struct model_frame, line, "line"),
+    F_ENUM(struct model_frame, kind, "kind", MODEL_FRAME_ENTRY),
+    F_SPARSE(struct model_frame, module, "module"),
+    F_SPARSE(struct model_frame, address, "address"),
+};
+TABLE(FIELD_FRAMES, struct model_frame, "frames", field_frames);
+
+static const struct field field_locals_frames[] = {
+    F(struct field_locals, thread, "thread"),
+    F(struct field_locals, depth, "depth"),
+    F(struct field_locals, count, "count"),
+    F(struct field_locals, truncated, "truncated"),
+};
+TABLE(FIELD_LOCALS_FRAMES, struct field_locals, "locals", field_locals_frames);
+
+static const struct field field_locals[] = {
+    F(struct model_local, name, "name"),
+    F(struct model_local, type, "type"),
+    F(struct model_local, text, "text"),
+    F_ENUM(struct model_local, kind, "kind", MODEL_LOCAL_FREE),
+};
+TABLE(FIELD_LOCALS, struct model_local, "locals", field_locals);
+
+static const struct field field_tasks[] = {
+    F(struct model_task, id, "id"),
+    F(struct model_task, tid, "tid"),
+    F(struct model_task, name, "name"),
+    F(struct model_task, coro, "coro"),
+    F_ENUM(struct model_task, state, "state", MODEL_TASK_RUNNING),
+    F(struct model_task, truncated, "truncated"),
+};
+TABLE(FIELD_TASKS, struct model_task, "tasks", field_tasks);
+
+static const struct field field_batch[] = {
+    F(struct model_sample_batch, epoch, "epoch"),
+    F(struct model_sample_batch, period_us, "period_us"),
+    F_ENUM(struct model_sample_batch, mode, "mode", MODEL_SAMPLING_GENTLE),
+    F(struct model_sample_batch, cost_pct, "cost_pct"),
+    F(struct model_sample_batch, budget_pct, "budget_pct"),
+};
+TABLE(FIELD_BATCH, struct model_sample_batch, "samples", field_batch);
+
+static const struct field field_frame_defs[] = {
+    F(struct model_frame_def, frame_id, "id"),
+    F(struct model_frame_def, frame.func, "func"),
+    F(struct model_frame_def, frame.file, "file"),
+    F(struct model_frame_def, frame.line, "line"),
+    F_ENUM(struct model_frame_def, frame.kind, "kind", MODEL_FRAME_ENTRY),
+    F_SPARSE(struct model_frame_def, frame.module, "module"),
+    F_SPARSE(struct model_frame_def, frame.address, "address"),
+};
+TABLE(FIELD_FRAME_DEFS, struct model_frame_def, "frames", field_frame_defs);
+
+static const struct field field_stack_defs[] = {
+    F(struct model_stack_def, stack_id, "id"),
+    F(struct model_stack_def, parent_id, "parent"),
+    F(struct model_stack_def, frame_id, "frame"),
+};
+TABLE(FIELD_STACK_DEFS, struct model_stack_def, "stacks", field_stack_defs);
+
+static const struct field field_thread_defs[] = {
+    F(struct model_thread_def, tid, "tid"),
+    F(struct model_thread_def, name, "name"),
+    F(struct model_thread_def, native_name, "native_name"),
+};
+TABLE(FIELD_THREAD_DEFS, struct model_thread_def, "threads", field_thread_defs);
+
+static const struct field field_samples[] = {
+    F(struct model_sample, timestamp, "timestamp"),
+    F(struct model_sample, tid, "tid"),
+    F(struct model_sample, stack_id, "stack"),
+    F_SPARSE(struct model_sample, native_id, "native"),
+    F(struct model_sample, on_cpu, "on_cpu"),
+    F(struct model_sample, torn, "torn"),
+    F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
+    F(struct model_sample, gc, "gc"),
+};
+const struct field_table FIELD_SAMPLES = {.name = "samples",
+                                          .fields = field_samples,
+                                          .n = sizeof field_samples / sizeof *field_samples,
+                                          .stride = sizeof(struct model_sample),
+                                          .repeats = true,
+                                          .cycle = 1};
+
+static const struct field field_status[] = {
+    F(struct model_status, agent_version, "agent_version"),
+    F(struct model_status, uptime_s, "uptime_s"),
+    F(struct model_status, cpu_s, "cpu_s"),
+    F(struct model_status, rss_bytes, "rss_bytes"),
+    F(struct model_status, clients, "clients"),
+    F(struct model_status, rate_hz, "rate_hz"),
+    F(struct model_status, kept_hz, "kept_hz"),
+    F(struct model_status, samples, "samples"),
+    F(struct model_status, torn, "torn"),
+    F(struct model_status, dropped, "dropped"),
+    F(struct model_status, us_per_sample, "us_per_sample"),
+    F(struct model_status, sampling, "sampling"),
+    F(struct model_status, exact, "exact"),
+    F(struct model_status, signals_sent, "signals_sent"),
+    F(struct model_status, signals_late, "signals_late"),
+    F(struct model_status, signals_refused, "signals_refused"),
+    F(struct model_status, calls_restarted, "calls_restarted"),
+    F(struct model_status, calls_interrupted, "calls_interrupted"),
+    F(struct model_status, unknown_frames, "unknown_frames"),
+    F(struct model_status, us_per_signal, "us_per_signal"),
+    F(struct model_status, gil_holds, "gil_holds"),
+    F(struct model_status, gil_refused, "gil_refused"),
+    F(struct model_status, us_per_gil_hold, "us_per_gil_hold"),
+    F(struct model_status, us_longest_gil_hold, "us_longest_gil_hold"),
+    F(struct model_status, overhead_pct, "overhead_pct"),
+    F(struct model_status, budget_pct, "budget_pct"),
+    F(struct model_status, stretched, "stretched"),
+    F(struct model_status, snapshots, "snapshots"),
+    F(struct model_status, read_errors, "read_errors"),
+    F(struct model_status, arena_limit_hits, "arena_limit_hits"),
+    F(struct model_status, discovery, "discovery"),
+    F(struct model_status, strategy, "strategy"),
+    F(struct model_status, endpoint, "endpoint"),
+    F(struct model_status, note, "note"),
+    F(struct model_status, always_hz, "always_hz"),
+    F(struct model_status, data_dir, "data_dir"),
+    F(struct model_status, collect_note, "collect_note"),
+    F(struct model_status, collect_pct, "collect_pct"),
+    F(struct model_status, collect_us_per_s, "collect_us_per_s"),
+    F(struct model_status, collect_threads_s, "collect_threads_s"),
+    F(struct model_status, collect_missed, "collect_missed"),
+};
+TABLE(FIELD_STATUS, struct model_status, "status", field_status);
+
+static const struct field field_table_rows[] = {
+    F(struct model_table, rows, "rows"),     F(struct model_table, bytes, "bytes"),
+    F(struct model_table, lost, "lost"),     F(struct model_table, oldest, "oldest"),
+    F(struct model_table, newest, "newest"), F(struct model_table, name, "name"),
+};
+TABLE(FIELD_TABLES, struct model_table, "tables", field_table_rows);
+
+static const struct field field_setting_rows[] = {
+    F(struct model_setting, given, "given"),         F(struct model_setting, key, "key"),
+    F(struct model_setting, value, "value"),         F(struct model_setting, unit, "unit"),
+    F(struct model_setting, otherwise, "otherwise"), F(struct model_setting, help, "help"),
+};
+TABLE(FIELD_SETTINGS, struct model_setting, "settings", field_setting_rows);
