@@ -19,6 +19,7 @@ COUNTER = """
 import ctypes, mmap, os, struct, sys, threading, time
 _file = open(sys.argv[1], "r+b")
 _page = mmap.mmap(_file.fileno(), 64)
+_file.close()
 class Cell(ctypes.Structure):
     _fields_ = [("steps", ctypes.c_uint64), ("bad", ctypes.c_uint64)]
 cell = Cell.from_buffer(_page)

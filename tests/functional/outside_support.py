@@ -13,6 +13,7 @@ CALLS = """
 import mmap, os, struct, sys
 _file = open(sys.argv[1], "r+b")
 _page = mmap.mmap(_file.fileno(), 64)
+_file.close()
 def a6(): pass
 def a5(): a6()
 def a4(): a5()
