@@ -43,10 +43,24 @@ static void record_process_facts(struct record *r, double timestamp) {
     record_fact(r, timestamp, RING_FACT_AGENT, PROBING_VERSION);
 }
 
+/* Variables of the environment, as it was when the process began, that somebody has named; there may be secrets among the others. */
+static void record_allowed(struct record *r, double timestamp) {
+    char key[CONFIG_TEXT_MAX + sizeof RING_FACT_ENV], value[RING_MAX_TEXT + 1];
+    for (const char *p = r->config.env_allow; *p;) {
+        int n = (int)strcspn(p, ",");
+        (void)snprintf(key, sizeof key, "%s%.*s", RING_FACT_ENV, n, p);
+        if (procfs_read_environ(0, key + strlen(RING_FACT_ENV), value, sizeof value) == 0)
+            record_fact(r, timestamp, key, value);
+        p += n + (p[n] == ',');
+    }
+}
+
 void record_facts(struct record *r, const char *python, uint64_t now_ns, double timestamp) {
     struct record_facts *f = &r->facts;
-    if (!f->told)
+    if (!f->told) {
         record_process_facts(r, timestamp);
+        record_allowed(r, timestamp);
+    }
     f->told = true;
     if (strcmp(f->python, python ? python : "") != 0) {
         (void)snprintf(f->python, sizeof f->python, "%s", python ? python : "");

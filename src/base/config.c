@@ -41,7 +41,10 @@ const struct config_def config_defs[] = {
                                3650, CONFIG_DAYS, NULL, true},
     [CONFIG_DATA_DIR] = {"probing.data_dir", "PROBING_DATA_DIR", "path",
                          "where the tables lie; else below /dev/shm, else /tmp, else in memory", 0, 0, 0,
-                         CONFIG_TEXT, "", true},
+                         CONFIG_PATH, "", true},
+    [CONFIG_ENV_ALLOW] = {"probing.env_allow", "PROBING_ENV_ALLOW", "names",
+                          "variables of the job's environment that probing.facts tells, as 'A,B'; else none",
+                          0, 0, 0, CONFIG_NAMES, "", true},
 };
 _Static_assert(sizeof config_defs / sizeof config_defs[0] == CONFIG_KEYS, "a key has no row");
 
@@ -105,13 +108,36 @@ static int config_parse(enum config_type type, const char *text, double *out) {
     return 0;
 }
 
+static bool config_is_text(enum config_type type) { return type == CONFIG_PATH || type == CONFIG_NAMES; }
+
+static char *config_text(struct config *c, enum config_key key) {
+    return key == CONFIG_ENV_ALLOW ? c->env_allow : c->data_dir;
+}
+
+/* Names that a shell could have set, with commas between them; or nothing. */
+static bool config_are_names(const char *text) {
+    bool first = true;
+    for (const char *p = text; *p; p++) {
+        bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_';
+        bool digit = *p >= '0' && *p <= '9';
+        if (!letter && (first || (!digit && *p != ',')))
+            return false;
+        first = *p == ',';
+    }
+    return !first || !text[0];
+}
+
 static int config_set_text(struct config *c, enum config_key key, const char *name, const char *text,
                            struct err *e) {
-    if (text[0] && text[0] != '/')
+    enum config_type type = config_defs[key].type;
+    if (type == CONFIG_PATH && text[0] && text[0] != '/')
         return err_set(e, ERR_USAGE, "%s takes an absolute path, not '%s'", name, text);
-    if (strlen(text) >= sizeof c->data_dir)
-        return err_set(e, ERR_USAGE, "%s takes at most %zu bytes", name, sizeof c->data_dir - 1);
-    memcpy(c->data_dir, text, strlen(text) + 1);
+    if (type == CONFIG_NAMES && !config_are_names(text))
+        return err_set(e, ERR_USAGE, "%s takes names of variables with commas between them, not '%s'", name,
+                       text);
+    if (strlen(text) >= CONFIG_TEXT_MAX)
+        return err_set(e, ERR_USAGE, "%s takes at most %d bytes", name, CONFIG_TEXT_MAX - 1);
+    memcpy(config_text(c, key), text, strlen(text) + 1);
     c->given[key] = true;
     return 0;
 }
@@ -139,7 +165,7 @@ int config_find(const char *name, struct err *e) {
 int config_set(struct config *c, enum config_key key, const char *name, const char *text, struct err *e) {
     const struct config_def *d = &config_defs[key];
     double v;
-    if (d->type == CONFIG_TEXT)
+    if (config_is_text(d->type))
         return config_set_text(c, key, name, text, e);
     int rc = config_parse(d->type, text, &v);
     if (d->type == CONFIG_SWITCH && rc != 0)
@@ -168,8 +194,8 @@ static const struct config_unit *config_best_unit(const struct config_unit *unit
 void config_format(const struct config *c, enum config_key key, bool def, char *buf, size_t cap) {
     const struct config_def *d = &config_defs[key];
     double v = def ? d->otherwise : c->values[key];
-    if (d->type == CONFIG_TEXT) {
-        (void)snprintf(buf, cap, "%s", def ? d->text : c->data_dir);
+    if (config_is_text(d->type)) {
+        (void)snprintf(buf, cap, "%s", def ? d->text : key == CONFIG_ENV_ALLOW ? c->env_allow : c->data_dir);
     } else if (d->type == CONFIG_SWITCH) {
         (void)snprintf(buf, cap, "%s", v != 0 ? "on" : "off");
     } else if (d->type == CONFIG_BYTES || d->type == CONFIG_SECONDS) {
@@ -181,7 +207,7 @@ void config_format(const struct config *c, enum config_key key, bool def, char *
 }
 
 int config_read_environ(struct config *c, pid_t pid, struct err *e) {
-    char text[CONFIG_TEXT_MAX];
+    char text[CONFIG_TEXT_MAX * 2]; /* one that is too long is seen to be */
     int rc = 0;
     for (size_t i = 0; i < CONFIG_KEYS; i++)
         if (procfs_read_environ(pid, config_defs[i].env, text, sizeof text) == 0 && text[0] &&

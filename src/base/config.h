@@ -26,6 +26,7 @@ enum config_key {
     CONFIG_RETENTION,
     CONFIG_RETENTION_DAYS,
     CONFIG_DATA_DIR,
+    CONFIG_ENV_ALLOW,
     CONFIG_KEYS,
 };
 
@@ -37,7 +38,8 @@ enum config_type {
     CONFIG_SECONDS, /* "250ms", "2h" */
     CONFIG_DAYS,    /* "7d", "12h" */
     CONFIG_SWITCH,  /* "on", "off" */
-    CONFIG_TEXT,
+    CONFIG_PATH,    /* absolute */
+    CONFIG_NAMES,   /* of variables of the environment: "A,B" */
 };
 
 struct config_def {
@@ -48,7 +50,7 @@ struct config_def {
     double otherwise; /* the default */
     double min, max;
     enum config_type type;
-    const char *text; /* CONFIG_TEXT: the default */
+    const char *text; /* CONFIG_PATH, CONFIG_NAMES: the default */
     bool at_start;    /* what is running does not take it any more */
 };
 
@@ -59,6 +61,7 @@ struct config {
     double values[CONFIG_KEYS];
     bool given[CONFIG_KEYS]; /* somebody has set it: it is not the default */
     char data_dir[CONFIG_TEXT_MAX];
+    char env_allow[CONFIG_TEXT_MAX];
 };
 
 /* Everything as by default. */

@@ -130,7 +130,9 @@ _Static_assert(sizeof ring_status / sizeof ring_status[0] == RING_STATUS_COUNT +
 static const struct ring_column_def ring_facts[] = {
     RING_TIME,
     {"key", RING_TEXT, NULL,
-     "cmd, exe, started_at (seconds since the epoch), agent, python, torch (versions)", NULL},
+     "cmd, exe, started_at (seconds since the epoch), agent, python, torch (versions), env.NAME (what "
+     "probing.env_allow names)",
+     NULL},
     {"value", RING_TEXT, NULL, "what it is; NULL: it is so no longer, as python's when it was finalised",
      NULL},
     RING_END,

@@ -149,6 +149,7 @@ enum ring_facts_column {
 #define RING_FACT_AGENT "agent"
 #define RING_FACT_PYTHON "python"
 #define RING_FACT_TORCH "torch"
+#define RING_FACT_ENV "env." /* and a name of CONFIG_ENV_ALLOW */
 
 /* Value of a state column for the kernel's letter; -1 unknown. */
 int ring_state_label(char state);

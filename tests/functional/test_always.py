@@ -82,6 +82,19 @@ def test_what_is_written(job, data_dir):  # noqa: F811
     assert own["rate_hz"] == 20 and own["samples"] > 0 and own["clients"] == 0
 
 
+def test_no_secrets(job, data_dir):  # noqa: F811
+    """Of the environment the tables tell what somebody has named, and nothing else."""
+    j = job(env=dict(ALWAYS, PROBING_ENV_ALLOW="JOB_NAME,JOB_ABSENT,JOB_EMPTY", JOB_NAME="vision-7", JOB_EMPTY="", JOB_TOKEN="hunter2-secret"))
+    j.start()
+    folder = begun(j, data_dir, "system.process_history", 2)
+    told = {row["key"]: row["value"] for row in ring_file.read(folder, "probing.facts") if row["key"].startswith("env.")}
+    assert told == {"env.JOB_NAME": "vision-7", "env.JOB_EMPTY": ""}
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), "rb") as file:
+            data = file.read()
+        assert b"hunter2" not in data and b"JOB_TOKEN" not in data, name
+
+
 def test_it_outlives_a_kill(job, data_dir):  # noqa: F811
     j = job(env=ALWAYS)
     j.do("spawn('hot', hot_loop)")

@@ -37,7 +37,7 @@ static void check_rows(void **state) {
         assert_true(d->help && *d->help && d->unit);
         assert_true(d->min <= d->otherwise && d->otherwise <= d->max);
         assert_true(c.values[i] == d->otherwise && !c.given[i]);
-        assert_true((d->type == CONFIG_TEXT) == (d->text != NULL));
+        assert_true((d->type == CONFIG_PATH || d->type == CONFIG_NAMES) == (d->text != NULL));
         assert_int_equal(config_find(d->key, NULL), i);
         assert_int_equal(config_find(d->key + 8, NULL), i);
     }
@@ -132,6 +132,27 @@ static void check_text(void **state) {
     assert_string_equal(text, "");
 }
 
+static void check_names(void **state) {
+    static const struct {
+        const char *text;
+        bool fits;
+    } cases[] = {{"", true},      {"A", true},   {"RANK,_x9", true}, {"A,", false},  {",A", false},
+                 {"A,,B", false}, {"9A", false}, {"A B", false},     {"A=1", false}, {"*", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[CONFIG_TEXT_MAX];
+        struct config c;
+        struct err e = {0};
+        config_init(&c);
+        assert_int_equal(config_set(&c, CONFIG_ENV_ALLOW, "KEY", cases[i].text, &e), cases[i].fits ? 0 : -1);
+        config_format(&c, CONFIG_ENV_ALLOW, false, text, sizeof text);
+        assert_string_equal(text, cases[i].fits ? cases[i].text : "");
+        assert_true(c.given[CONFIG_ENV_ALLOW] == cases[i].fits && c.data_dir[0] == '\0');
+        if (!cases[i].fits)
+            assert_ptr_equal(strstr(e.text, "KEY takes names of variables"), e.text);
+    }
+}
+
 static void check_unknown_keys(void **state) {
     struct err e;
     (void)state;
@@ -201,9 +222,10 @@ static void check_environment(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_rows),         cmocka_unit_test(check_values),
-        cmocka_unit_test(check_units),        cmocka_unit_test(check_text),
-        cmocka_unit_test(check_unknown_keys), cmocka_unit_test(check_environment),
+        cmocka_unit_test(check_rows),        cmocka_unit_test(check_values),
+        cmocka_unit_test(check_units),       cmocka_unit_test(check_text),
+        cmocka_unit_test(check_names),       cmocka_unit_test(check_unknown_keys),
+        cmocka_unit_test(check_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
