@@ -408,6 +408,9 @@ static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
         record_configure(&s->always.record, &s->always.config);
     if (plan->always.retune) {
         sampler_end_batch(s);
+        (void)pthread_mutex_lock(&s->mailbox->lock);
+        mailbox_set_first(s->mailbox, 0); /* also of a batch that had no samples and so was not sent */
+        (void)pthread_mutex_unlock(&s->mailbox->lock);
         s->profile.last_tick_ns = 0;
     }
     if (plan->always.fresh) /* what was refused before may not be any more */

@@ -11,7 +11,7 @@ import pytest
 
 import ring_file
 from agent_job import job  # noqa: F401
-from agent_wire import Client
+from agent_wire import Client, rows
 from conftest import wait_until
 
 ALWAYS = {"PROBING_SAMPLE_RATE": "20", "PROBING_MAX_MEMORY": "2MB"}
@@ -30,6 +30,12 @@ def begun(j, data_dir, table="python.samples", rows=20):
         folder = folder_of(data_dir, j.pid)
         return folder if folder and len(ring_file.read(folder, table)) >= rows else None
     return wait_until(look, timeout=60, what=f"{rows} rows of {table}", interval=0.1)
+
+
+def written_since(folder, since, least):
+    """Times of the samples in the tables since then, once there are so many."""
+    found = [r["timestamp"] for r in ring_file.read(folder, "python.samples") if r["timestamp"] > since + 0.002]
+    return found if len(found) >= least else None
 
 
 def ended(target):
@@ -257,6 +263,23 @@ def test_clients_and_tables_share_what_is_seen(job, data_dir):  # noqa: F811
         client.call("unsubscribe", {"stream": "samples"})
     after = wait_until(lambda: [r for r in ring_file.read(folder, "probing.status") if r["rate_hz"] == 20][-1:], 30, "the rate to fall")
     assert after
+
+
+def test_a_client_is_sent_all_that_was_seen_for_it(job, data_dir):  # noqa: F811
+    """Also where the batch before its own had no samples, and its own ends only with its stream."""
+    j = job(env=dict(ALWAYS, PROBING_SAMPLE_RATE="1"))
+    j.do("spawn('hot', hot_loop)")
+    with Client(j.start()) as client:
+        folder = begun(j, data_dir, rows=2)
+        for _ in range(6):
+            client.call("subscribe", {"stream": "samples", "rate_hz": 100.0, "batch_s": 10.0})
+            since = time.time()
+            written = wait_until(lambda: written_since(folder, since, 60), 60, "60 samples")
+            client.call("unsubscribe", {"stream": "samples"})
+            batches = [m[2] for m in client.notifications if m[:2] == [2, "samples"]]
+            client.notifications.clear()
+            sent = {round(s["timestamp"], 3) for b in batches for s in rows(b["samples"])}
+            assert all(sent & {round(at + d, 3) for d in (-0.001, 0, 0.001)} for at in written), (sorted(sent), written)
 
 
 def test_what_is_set_is_done_at_once(job, data_dir, probing):  # noqa: F811
