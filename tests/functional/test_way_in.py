@@ -270,7 +270,9 @@ def test_children_of_2_have_one(target, probing, agent_file, environment, some_p
         own = "preloaded" if "LD_PRELOAD" in env else "probing.pth"
         for child, strategy in zip(map(int, job.ready.split()), (own, "forked from a process with an agent")):
             wait_for_agent(child)
-            assert probing(str(child), "backtrace", "--json").ok().json()["target"]["mode"] == "agent"
+            # An interpreter that is just being made cannot be read yet, and is looked at again a second later.
+            read = wait_until(lambda pid=str(child): (r := probing(pid, "backtrace", "--json")).status == 0 and r.json(), 30, "a readable Python")
+            assert read["target"]["mode"] == "agent"
             assert probing(str(child), "status", "--json").ok().json()["strategy"] == strategy
         job.end()
 

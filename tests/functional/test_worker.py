@@ -281,8 +281,9 @@ def test_without_the_gil_there_is_an_answer_in_time(each_python, ptrace, hog, pr
     document = wait_until(refused, 60, "the GIL to be held for ever")
     assert "values of types made in Python" in document["note"]
     assert document["threads"][0]["frames"], "what memory tells is told"
-    status = probing(job.pid, "status", "--json").ok().json()
-    assert status["gil"]["refused"] >= 1 and status["gil"]["holds"] >= 1
+    # The answer does not wait until the worker has given up.
+    status = wait_until(lambda: (s := probing(job.pid, "status", "--json").ok().json())["gil"]["refused"] and s, 30, "the refusal to be counted")
+    assert status["gil"]["holds"] >= 1
     # Nothing waits in the interpreter: the agent can leave, GIL or not. One that was just then let in waits for it.
     ejected = probing(job.pid, "eject")
     if ejected.status != 0:
