@@ -220,6 +220,7 @@ struct field_column {
     const struct field *f;
     const char *rows;
     size_t stride, n, lag;
+    size_t runs, values; /* numbers and values to be written with this lag */
 };
 
 static size_t field_size(const struct field *f) {
@@ -243,13 +244,27 @@ static size_t field_size(const struct field *f) {
     return 0;
 }
 
-/* Rows from `at` on that are as the rows `lag` before, or (`same` false) are not. */
-static size_t field_run(const struct field_column *c, size_t at, bool same) {
-    size_t size = field_size(c->f), begin = at;
-    const char *p = c->rows + c->f->offset;
-    for (; at < c->n; at++)
-        if ((at >= c->lag && memcmp(p + at * c->stride, p + (at - c->lag) * c->stride, size) == 0) != same)
-            break;
+/* As memcmp; the sizes are written out because this is asked of each value of each sample. */
+static bool field_differs(const char *a, const char *b, size_t size) {
+    if (size == 8)
+        return memcmp(a, b, 8) != 0;
+    if (size == 4)
+        return memcmp(a, b, 4) != 0;
+    return *a != *b;
+}
+
+/* Rows from `at` on, at most up to `end`, that are as the rows `lag` before, or (`same` false) are not. */
+static size_t field_run(const struct field_column *c, size_t at, size_t end, bool same) {
+    size_t size = field_size(c->f), begin = at, back = c->lag * c->stride;
+    const char *p = c->rows + c->f->offset + at * c->stride;
+    if (at < c->lag) { /* nothing is before */
+        if (same)
+            return 0;
+        at = c->lag < end ? c->lag : end;
+        p = c->rows + c->f->offset + at * c->stride;
+    }
+    for (; at < end && field_differs(p, p - back, size) != same; p += c->stride)
+        at++;
     return at - begin;
 }
 
@@ -263,27 +278,26 @@ static size_t field_find_cycle(const struct field_table *t, const void *rows, si
     return 0;
 }
 
-/* Values that have to be written, two of a run counted as one. */
-static size_t field_cost(const struct field_column *c) {
-    size_t cost = 0;
-    for (size_t at = 0; at < c->n; cost++) {
-        size_t fresh = field_run(c, at, false);
-        cost += fresh;
+/* Find what has to be written with this lag, two runs counted as a value. False as soon as that is no longer much less than all. */
+static bool field_is_shorter(struct field_column *c) {
+    size_t most = c->n / FIELD_SHORTER;
+    c->runs = c->values = 0;
+    for (size_t at = 0; at < c->n && c->runs / 2 + c->values <= most; c->runs += 2) {
+        size_t end = at + most + 1 < c->n ? at + most + 1 : c->n, fresh = field_run(c, at, end, false);
+        c->values += fresh;
         at += fresh;
-        at += field_run(c, at, true);
+        at += field_run(c, at, c->n, true);
     }
-    return cost;
+    return c->runs / 2 + c->values <= most;
 }
 
 /* Set the lag with which the column gets much shorter. False when there is none. */
 static bool field_choose_lag(struct field_column *c, size_t cycle) {
-    const size_t lags[] = {1, cycle};
-    for (size_t i = 0; i < 2; i++) {
-        c->lag = lags[i];
-        if (c->lag && field_cost(c) < c->n / FIELD_SHORTER)
-            return true;
-    }
-    return false;
+    c->lag = 1;
+    if (field_is_shorter(c))
+        return true;
+    c->lag = cycle;
+    return cycle && field_is_shorter(c);
 }
 
 static void field_write_all(struct strbuf *out, const struct field_column *c, struct intern *strings) {
@@ -293,27 +307,21 @@ static void field_write_all(struct strbuf *out, const struct field_column *c, st
 }
 
 static void field_write_repeats(struct strbuf *out, const struct field_column *c, struct intern *strings) {
-    size_t runs = 0, values = 0;
-    for (size_t at = 0; at < c->n; runs += 2) {
-        size_t fresh = field_run(c, at, false);
-        values += fresh;
-        at += fresh + field_run(c, at + fresh, true);
-    }
     codec_write_map(out, 3);
     codec_write_str(out, "lag");
     codec_write_uint(out, c->lag);
     codec_write_str(out, "runs");
-    codec_write_array(out, runs);
+    codec_write_array(out, c->runs);
     for (size_t at = 0; at < c->n;) {
-        size_t fresh = field_run(c, at, false), same = field_run(c, at + fresh, true);
+        size_t fresh = field_run(c, at, c->n, false), same = field_run(c, at + fresh, c->n, true);
         codec_write_uint(out, fresh);
         codec_write_uint(out, same);
         at += fresh + same;
     }
     codec_write_str(out, "values");
-    codec_write_array(out, values);
-    for (size_t at = 0; at < c->n; at += field_run(c, at, true))
-        for (size_t fresh = field_run(c, at, false); fresh > 0; fresh--)
+    codec_write_array(out, c->values);
+    for (size_t at = 0; at < c->n; at += field_run(c, at, c->n, true))
+        for (size_t fresh = field_run(c, at, c->n, false); fresh > 0; fresh--)
             field_write(out, c->f, c->rows + at++ * c->stride, strings);
 }
 
@@ -403,7 +411,7 @@ void field_write_columns(struct strbuf *out, const struct field_table *t, const 
     size_t cycle = t->repeats ? field_find_cycle(t, rows, n) : 0;
     codec_write_map(out, columns + extra);
     for (size_t i = 0; i < t->n; i++) {
-        struct field_column c = {&t->fields[i], rows, t->stride, n, 0};
+        struct field_column c = {.f = &t->fields[i], .rows = rows, .stride = t->stride, .n = n};
         if (left_out[i])
             continue;
         codec_write_str(out, t->fields[i].key);
@@ -489,7 +497,7 @@ int field_read_columns(struct codec_cursor map, const struct field_table *t,
     if (!list)
         return field_fail_memory(e, t->name);
     for (size_t i = 0; i < t->n; i++) {
-        struct field_column to = {&t->fields[i], list, t->stride, count, 0};
+        struct field_column to = {.f = &t->fields[i], .rows = list, .stride = t->stride, .n = count};
         size_t len = count;
         if (columns[i].at && (field_open(columns[i], &source, &len) != 0 || len != count ||
                               field_read_source(&source, &to, list, strings, arena) != 0))
