@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 #define FLAME_NO_FRAME UINT32_MAX
 
 /* What an entry of the tally has put into the tree. */
@@ -65,23 +67,6 @@ void flame_free(struct flame *f) {
     free(f);
 }
 
-/* Room for `n` items in the array that a pointer at `where` points to; without memory it stays as it is. */
-static int flame_grow(void *where, size_t item_size, size_t n, size_t *cap) {
-    void *items;
-    size_t want = *cap ? *cap : 256;
-    while (want < n)
-        want *= 2;
-    if (want == *cap)
-        return 0;
-    memcpy(&items, where, sizeof items);
-    items = realloc(items, want * item_size);
-    if (!items)
-        return -1;
-    memcpy(where, &items, sizeof items);
-    *cap = want;
-    return 0;
-}
-
 /* ---- modules ---- */
 
 static const char *flame_module_text(const struct model_frame *f) {
@@ -123,7 +108,7 @@ static int flame_grow_module_slots(struct flame *f, const struct fold *fold, siz
 static int flame_grow_modules(struct flame *f) {
     const struct fold *fold = tally_fold(f->tally);
     size_t n = tally_count_frames(f->tally);
-    if (flame_grow(&f->module, sizeof *f->module, n, &f->cap_module) != 0 ||
+    if (grow_array(&f->module, sizeof *f->module, n, &f->cap_module) != 0 ||
         flame_grow_module_slots(f, fold, n) != 0)
         return -1;
     for (size_t i = f->n_frames; i < n; i++) {
@@ -183,7 +168,7 @@ static uint32_t flame_put_node(struct flame *f, uint32_t parent, uint32_t frame,
 
 /* Node of a frame below `parent`, made when it is new; FLAME_NO_NODE without memory. */
 static uint32_t flame_child(struct flame *f, uint32_t parent, uint32_t frame, uint32_t stack) {
-    if (flame_grow(&f->nodes, sizeof *f->nodes, f->n_nodes + 1, &f->cap_nodes) != 0 ||
+    if (grow_array(&f->nodes, sizeof *f->nodes, f->n_nodes + 1, &f->cap_nodes) != 0 ||
         flame_grow_slots(f) != 0)
         return FLAME_NO_NODE;
     uint32_t *slot = flame_slot(f, parent, frame);
@@ -194,7 +179,7 @@ static uint32_t flame_child(struct flame *f, uint32_t parent, uint32_t frame, ui
 
 /* The root, and the node of what has no frame. */
 static int flame_plant(struct flame *f) {
-    if (flame_grow(&f->nodes, sizeof *f->nodes, 2, &f->cap_nodes) != 0)
+    if (grow_array(&f->nodes, sizeof *f->nodes, 2, &f->cap_nodes) != 0)
         return -1;
     (void)flame_put_node(f, FLAME_NO_NODE, FLAME_NO_FRAME, FOLD_NO_STACK);
     return flame_child(f, FLAME_ROOT, FLAME_NO_FRAME, FOLD_NO_STACK) == FLAME_FRAMELESS ? 0 : -1;
@@ -216,8 +201,8 @@ static int flame_grow_stacks(struct flame *f) {
     const struct fold *fold = tally_fold(f->tally);
     const struct flame_filter *filter = &f->query.filter;
     size_t n = tally_count_stacks(f->tally);
-    if (flame_grow(&f->stack_node, sizeof *f->stack_node, n + 1, &f->cap_stack_node) != 0 ||
-        flame_grow(&f->stack_matches, sizeof *f->stack_matches, n + 1, &f->cap_stack_matches) != 0)
+    if (grow_array(&f->stack_node, sizeof *f->stack_node, n + 1, &f->cap_stack_node) != 0 ||
+        grow_array(&f->stack_matches, sizeof *f->stack_matches, n + 1, &f->cap_stack_matches) != 0)
         return -1;
     f->stack_node[FOLD_NO_STACK] = FLAME_FRAMELESS;
     f->stack_matches[FOLD_NO_STACK] = false;
@@ -254,7 +239,7 @@ static int flame_count_thread(struct flame *f, int64_t tid, int64_t more) {
     }
     if (!more)
         return 0;
-    if (flame_grow(&f->threads, sizeof *f->threads, f->n_threads + 1, &f->cap_threads) != 0)
+    if (grow_array(&f->threads, sizeof *f->threads, f->n_threads + 1, &f->cap_threads) != 0)
         return -1;
     size_t at = f->n_threads++;
     for (; at > 0 && f->threads[at - 1].tid > tid; at--)
@@ -304,7 +289,7 @@ static int flame_take_entry(struct flame *f, size_t entry, bool up) {
 
 static int flame_grow_parts(struct flame *f) {
     size_t n = tally_count_entries(f->tally);
-    if (flame_grow(&f->parts, sizeof *f->parts, n, &f->cap_parts) != 0)
+    if (grow_array(&f->parts, sizeof *f->parts, n, &f->cap_parts) != 0)
         return -1;
     if (n > f->n_parts) {
         memset(f->parts + f->n_parts, 0, (n - f->n_parts) * sizeof *f->parts);

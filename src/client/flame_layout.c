@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 /* A frame that is as wide as it is drawn, and where its time begins, counted from where that of the zoomed one does. */
 struct flame_span {
     uint32_t node;
@@ -29,21 +31,6 @@ void flame_layout_fini(struct flame_layout *l) {
     memset(l, 0, sizeof *l);
 }
 
-/* Room for `n` items in the array that a pointer at `where` points to. */
-static int flame_layout_room(void *where, size_t item_size, size_t n, size_t *cap) {
-    void *items;
-    if (n <= *cap)
-        return 0;
-    size_t want = *cap ? 2 * *cap : 128;
-    memcpy(&items, where, sizeof items);
-    items = realloc(items, want * item_size);
-    if (!items)
-        return -1;
-    memcpy(where, &items, sizeof items);
-    *cap = want;
-    return 0;
-}
-
 /* The column that a place in the zoomed node's time falls into: the nearest border between two. */
 static int flame_layout_col(const struct flame_layer *y, int64_t place) {
     __int128 cols = y->layout->view.cols;
@@ -66,14 +53,14 @@ static int flame_layout_put(struct flame_layout *l, int depth, struct flame_cell
         l->has_more = true;
     if (cell.row < 0 || cell.row >= l->view.rows)
         return 0;
-    if (flame_layout_room(&l->cells, sizeof *l->cells, l->n + 1, &l->cap) != 0)
+    if (grow_array(&l->cells, sizeof *l->cells, l->n + 1, &l->cap) != 0)
         return -1;
     l->cells[l->n++] = cell;
     return 0;
 }
 
 static int flame_layout_put_span(struct flame_layer *y, int depth, struct flame_span span) {
-    if (flame_layout_room(&y->next.spans, sizeof *y->next.spans, y->next.n + 1, &y->next.cap) != 0)
+    if (grow_array(&y->next.spans, sizeof *y->next.spans, y->next.n + 1, &y->next.cap) != 0)
         return -1;
     y->next.spans[y->next.n++] = span;
     const struct flame_node *n = flame_node(y->flame, span.node);

@@ -17,23 +17,6 @@
 #include "tui/screens/threads_rows.h"
 #include "unit/tui_fixture.h"
 
-/* The screen as text, a line a row. */
-static const char *draw(struct app *a, int rows, int cols) {
-    static char text[200000];
-    struct grid g;
-    size_t used = 0;
-    assert_int_equal(grid_init(&g, rows, cols), 0);
-    app_draw(a, &g);
-    for (int y = 0; y < rows; y++) {
-        grid_row_text(&g, grid_rect(&g), y, text + used, sizeof text - used - 1, NULL);
-        used += strlen(text + used);
-        text[used++] = '\n';
-    }
-    text[used] = '\0';
-    grid_fini(&g);
-    return text;
-}
-
 static void next_snapshot(struct app *a, enum fixture_kind kind, int step) {
     struct model_snapshot s;
     fixture_snapshot(&s, kind, step);
@@ -41,13 +24,13 @@ static void next_snapshot(struct app *a, enum fixture_kind kind, int step) {
 }
 
 static void assert_shows(struct app *a, const char *what) {
-    const char *screen = draw(a, 24, 80);
+    const char *screen = fixture_draw(a, 24, 80);
     if (!strstr(screen, what))
         fail_msg("'%s' is not on the screen:\n%s", what, screen);
 }
 
 static void assert_hides(struct app *a, const char *what) {
-    const char *screen = draw(a, 24, 80);
+    const char *screen = fixture_draw(a, 24, 80);
     if (strstr(screen, what))
         fail_msg("'%s' is on the screen:\n%s", what, screen);
 }
@@ -297,7 +280,7 @@ static void test_wishes(void **state) {
 static void test_mouse(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     (void)state;
-    (void)draw(a, 24, 80);
+    (void)fixture_draw(a, 24, 80);
     struct input_event click = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_CLICK, .row = 7, .col = 10};
     app_input(a, &click);
     assert_shows(a, "Stack of QueueFeederThread");
@@ -400,19 +383,21 @@ static void test_gil_facts(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     struct model_snapshot s;
     (void)state;
-    assert_non_null(strstr(draw(a, 30, 100), "held by MainThread (4242)  1 wait 1.3s"));
-    assert_non_null(strstr(draw(a, 30, 100), "Stack of MainThread (4242)  9 frames, collecting garbage"));
-    assert_non_null(strstr(draw(a, 30, 100), "GC 33%"));
+    assert_non_null(strstr(fixture_draw(a, 30, 100), "held by MainThread (4242)  1 wait 1.3s"));
+    assert_non_null(
+        strstr(fixture_draw(a, 30, 100), "Stack of MainThread (4242)  9 frames, collecting garbage"));
+    assert_non_null(strstr(fixture_draw(a, 30, 100), "GC 33%"));
     fixture_press(a, "] ]");
-    assert_non_null(strstr(draw(a, 30, 100), "5 frames, waiting for the GIL for at least 1.3 s"));
+    assert_non_null(strstr(fixture_draw(a, 30, 100), "5 frames, waiting for the GIL for at least 1.3 s"));
     fixture_snapshot(&s, FIXTURE_NORMAL, 4);
     s.gil_enabled = 0;
     s.gil_tid = 0;
     for (size_t i = 0; i < s.n_threads; i++)
         s.threads[i].gil = MODEL_GIL_NONE;
     app_take_snapshot(a, &s);
-    assert_non_null(strstr(draw(a, 30, 100), "held by nobody: this Python has none"));
-    assert_non_null(strstr(draw(a, 30, 100), "4242 MainThread      R  none                      98.5"));
+    assert_non_null(strstr(fixture_draw(a, 30, 100), "held by nobody: this Python has none"));
+    assert_non_null(
+        strstr(fixture_draw(a, 30, 100), "4242 MainThread      R  none                      98.5"));
     app_free(a);
 }
 
@@ -426,7 +411,7 @@ static void test_torn_stacks_are_told(void **state) {
     s.sampling = MODEL_SAMPLING_GENTLE;
     app_take_snapshot(a, &s);
     /* In each of four snapshots two threads with Python ran: of one it is known because its stack is torn. */
-    assert_non_null(strstr(draw(a, 24, 80), "running stacks may be torn: 4 of 8 were"));
+    assert_non_null(strstr(fixture_draw(a, 24, 80), "running stacks may be torn: 4 of 8 were"));
     app_free(a);
 }
 
@@ -455,7 +440,7 @@ static void test_gil_shares(void **state) {
     data_gil_share(data_shown(&a->data), 0, &held, &waiting);
     assert_true(held == 100 && waiting == 0); /* what is long past is forgotten */
     assert_hides(a, "WAIT%");
-    assert_non_null(strstr(draw(a, 30, 100), "GIL%  WAIT%"));
+    assert_non_null(strstr(fixture_draw(a, 30, 100), "GIL%  WAIT%"));
     app_free(a);
 }
 

@@ -17,38 +17,21 @@
 #include "tui/screens/screens.h"
 #include "unit/tui_fixture.h"
 
-/* The screen as text, a line a row. */
-static const char *draw(struct app *a, int rows, int cols) {
-    static char text[200000];
-    struct grid g;
-    size_t used = 0;
-    assert_int_equal(grid_init(&g, rows, cols), 0);
-    app_draw(a, &g);
-    for (int y = 0; y < rows; y++) {
-        grid_row_text(&g, grid_rect(&g), y, text + used, sizeof text - used - 1, NULL);
-        used += strlen(text + used);
-        text[used++] = '\n';
-    }
-    text[used] = '\0';
-    grid_fini(&g);
-    return text;
-}
-
 static void assert_shows(struct app *a, const char *what) {
-    const char *screen = draw(a, 40, 120);
+    const char *screen = fixture_draw(a, 40, 120);
     if (!strstr(screen, what))
         fail_msg("'%s' is not on the screen:\n%s", what, screen);
 }
 
 static void assert_hides(struct app *a, const char *what) {
-    const char *screen = draw(a, 40, 120);
+    const char *screen = fixture_draw(a, 40, 120);
     if (strstr(screen, what))
         fail_msg("'%s' is on the screen:\n%s", what, screen);
 }
 
 /* Where in the body a text begins: row and column of the screen. */
 static void find_on_screen(struct app *a, const char *what, int *row, int *col) {
-    const char *screen = draw(a, 40, 120), *at = strstr(screen, what), *line = screen;
+    const char *screen = fixture_draw(a, 40, 120), *at = strstr(screen, what), *line = screen;
     assert_non_null(at);
     *row = 0;
     for (const char *p = screen; p < at; p++)
@@ -70,7 +53,7 @@ static struct app *flame_app(int batches) {
     assert_non_null(a);
     fixture_press(a, "3 a");
     fixture_samples(a, batches);
-    (void)draw(a, 40, 120);
+    (void)fixture_draw(a, 40, 120);
     return a;
 }
 
@@ -113,7 +96,7 @@ static void test_shares_are_those_of_top(void **state) {
     (void)state;
     fixture_press(a, "/ \"AdamW Enter");
     assert_shows(a, "AdamW.step  ");
-    const char *screen = draw(a, 40, 120), *at = strstr(screen, "total ");
+    const char *screen = fixture_draw(a, 40, 120), *at = strstr(screen, "total ");
     char share[16];
     assert_non_null(at);
     assert_int_equal(sscanf(at, "total %15[0-9.]", share), 1);
@@ -165,6 +148,11 @@ static void test_a_frame_that_is_gone(void **state) {
     assert_shows(a, "Condition.wait  100.0%");
     fixture_press(a, "k j");
     assert_shows(a, "AdamW.step  /usr/lib");
+    fixture_press(a, "Enter"); /* of nothing there is no share */
+    assert_shows(a, "ZOOM AdamW.step 0.0%");
+    assert_shows(a, "of zoom ?");
+    fixture_press(a, "0");
+    assert_hides(a, "nan");
     app_free(a);
 }
 
@@ -281,9 +269,9 @@ static void test_pause(void **state) {
     (void)state;
     fixture_press(a, "Space");
     char before[40 * 1000];
-    (void)snprintf(before, sizeof before, "%s", strstr(draw(a, 40, 120), "\u258fall threads"));
+    (void)snprintf(before, sizeof before, "%s", strstr(fixture_draw(a, 40, 120), "\u258fall threads"));
     fixture_samples(a, 5);
-    assert_string_equal(strstr(draw(a, 40, 120), "\u258fall threads"), before);
+    assert_string_equal(strstr(fixture_draw(a, 40, 120), "\u258fall threads"), before);
     assert_shows(a, "samples 583");
     fixture_press(a, "L W"); /* the same samples, looked at in another way */
     assert_shows(a, "samples 583");
@@ -394,7 +382,7 @@ static void test_random_keys(void **state) {
         if (at % 5 == 0)
             fixture_samples(a, 1);
         if (at % 3 == 0)
-            (void)draw(a, 12 + (int)(at >> 8) % 40, 60 + (int)(at >> 16) % 150);
+            (void)fixture_draw(a, 12 + (int)(at >> 8) % 40, 60 + (int)(at >> 16) % 150);
     }
     app_free(a);
 }

@@ -13,31 +13,14 @@
 #include "tui/screens/screens.h"
 #include "unit/tui_fixture.h"
 
-/* The screen as text, a line a row. */
-static const char *draw(struct app *a, int rows, int cols) {
-    static char text[200000];
-    struct grid g;
-    size_t used = 0;
-    assert_int_equal(grid_init(&g, rows, cols), 0);
-    app_draw(a, &g);
-    for (int y = 0; y < rows; y++) {
-        grid_row_text(&g, grid_rect(&g), y, text + used, sizeof text - used - 1, NULL);
-        used += strlen(text + used);
-        text[used++] = '\n';
-    }
-    text[used] = '\0';
-    grid_fini(&g);
-    return text;
-}
-
 static void assert_shows(struct app *a, const char *what) {
-    const char *screen = draw(a, 40, 100);
+    const char *screen = fixture_draw(a, 40, 100);
     if (!strstr(screen, what))
         fail_msg("'%s' is not on the screen:\n%s", what, screen);
 }
 
 static void assert_hides(struct app *a, const char *what) {
-    const char *screen = draw(a, 40, 100);
+    const char *screen = fixture_draw(a, 40, 100);
     if (strstr(screen, what))
         fail_msg("'%s' is on the screen:\n%s", what, screen);
 }
@@ -169,13 +152,13 @@ static void test_pause(void **state) {
     char before[20000], *table;
     (void)state;
     fixture_press(a, "Space");
-    (void)snprintf(before, sizeof before, "%s", draw(a, 40, 100));
+    (void)snprintf(before, sizeof before, "%s", fixture_draw(a, 40, 100));
     table = strstr(before, " %OWN");
     assert_non_null(table);
     fixture_samples(a, 20);
-    assert_non_null(strstr(draw(a, 40, 100), table));
+    assert_non_null(strstr(fixture_draw(a, 40, 100), table));
     fixture_press(a, "] ["); /* going round while it is frozen changes nothing */
-    assert_non_null(strstr(draw(a, 40, 100), table));
+    assert_non_null(strstr(fixture_draw(a, 40, 100), table));
     assert_shows(a, "samples 583");
     fixture_press(a, "Space");
     assert_shows(a, "samples 2041");
@@ -266,7 +249,7 @@ static void test_what_sampling_costs(void **state) {
     app_take_samples(a, &b);
     assert_shows(a, "cost 0.25 of 0.5%");
     assert_shows(a, "may tear: 2 did (0.17%)");
-    assert_non_null(strstr(draw(a, 24, 80), "may tear: 2 did"));
+    assert_non_null(strstr(fixture_draw(a, 24, 80), "may tear: 2 did"));
     app_free(a);
 }
 
@@ -303,7 +286,7 @@ static void test_mouse(void **state) {
     struct app *a = top_app(8);
     struct input_event e = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_CLICK};
     (void)state;
-    (void)draw(a, 40, 100);
+    (void)fixture_draw(a, 40, 100);
     e.row = 6;
     e.col = 10;
     app_input(a, &e);
@@ -340,7 +323,7 @@ static void test_anything(void **state) {
         if (rand() % 5 == 0)
             next_snapshot(a, i);
         const int *size = sizes[(size_t)rand() % (sizeof sizes / sizeof sizes[0])];
-        assert_true(strlen(draw(a, size[0], size[1])) > 0);
+        assert_true(strlen(fixture_draw(a, size[0], size[1])) > 0);
     }
     app_free(a);
 }

@@ -3,9 +3,15 @@
 #include "unit/tui_fixture.h"
 
 #include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "base/text.h"
 
@@ -426,4 +432,20 @@ void fixture_press(struct app *a, const char *keys) {
             app_key(a, cp);
         }
     }
+}
+
+const char *fixture_draw(struct app *a, int rows, int cols) {
+    static char text[200000];
+    struct grid g;
+    size_t used = 0;
+    assert_int_equal(grid_init(&g, rows, cols), 0);
+    app_draw(a, &g);
+    for (int y = 0; y < rows; y++) {
+        grid_row_text(&g, grid_rect(&g), y, text + used, sizeof text - used - 1, NULL);
+        used += strlen(text + used);
+        text[used++] = '\n';
+    }
+    text[used] = '\0';
+    grid_fini(&g);
+    return text;
 }

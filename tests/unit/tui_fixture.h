@@ -42,6 +42,9 @@ void fixture_tasks(struct model_snapshot *s);
 /* An answer with native frames of the same thread: merged, apart, or not known. */
 void fixture_native(struct model_snapshot *s, enum model_native how);
 
+/* The screen as text, a line a row. Valid until the next call. */
+const char *fixture_draw(struct app *a, int rows, int cols);
+
 /* Press keys by name, separated by blanks; a word in quotes ("text) is typed letter by letter. */
 void fixture_press(struct app *a, const char *keys);
 

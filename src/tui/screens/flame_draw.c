@@ -211,12 +211,22 @@ static void flame_fact(struct grid *g, struct rect area, int row, int *col, cons
     *col += grid_text(g, area, row, *col, ROLE_VALUE, value) + 2;
 }
 
+/* A share in percent; '?' of a whole that has nothing. */
+static void flame_put_share(const struct flame_state *s, struct flame_weight part, struct flame_weight whole,
+                            char *buf, size_t cap) {
+    double pct = flame_share(s, part, whole);
+    if (isnan(pct))
+        (void)snprintf(buf, cap, "?");
+    else
+        (void)snprintf(buf, cap, "%.1f%%", pct);
+}
+
 static void flame_fact_weight(const struct flame_state *s, struct grid *g, struct rect area, int row,
                               int *col, const char *label, struct flame_weight w) {
-    char text[96], time[48];
+    char text[96], time[48], share[32];
     flame_put_time(s, w, time, sizeof time);
-    (void)snprintf(text, sizeof text, "%.1f%% %s", flame_share(s, w, flame_node(s->flame, FLAME_ROOT)->total),
-                   time);
+    flame_put_share(s, w, flame_node(s->flame, FLAME_ROOT)->total, share, sizeof share);
+    (void)snprintf(text, sizeof text, "%s %s", share, time);
     flame_fact(g, area, row, col, label, text);
 }
 
@@ -227,8 +237,7 @@ static void flame_draw_facts(struct flame_state *s, struct grid *g, struct rect 
     flame_fact_weight(s, g, area, row, &col, "total", n->total);
     flame_fact_weight(s, g, area, row, &col, "self", n->self);
     if (s->zoom != FLAME_ROOT && flame_is_above(s->flame, s->zoom, s->selected)) {
-        (void)snprintf(text, sizeof text, "%.1f%%",
-                       flame_share(s, n->total, flame_node(s->flame, s->zoom)->total));
+        flame_put_share(s, n->total, flame_node(s->flame, s->zoom)->total, text, sizeof text);
         flame_fact(g, area, row, &col, "of zoom", text);
     }
     (void)snprintf(text, sizeof text, "%lld", (long long)n->total.samples);
@@ -302,22 +311,22 @@ void flame_status(const void *state, const struct app *app, struct strbuf *out) 
     if (!flame_is_there(s))
         return;
     const struct flame_node *zoom = flame_node(s->flame, s->zoom);
-    char name[FLAME_NAME];
+    char name[FLAME_NAME], share[32];
     flame_label(s, app, s->zoom, name, sizeof name);
     name[text_fit(name, 32)] = '\0';
+    flame_put_share(s, zoom->total, flame_node(s->flame, FLAME_ROOT)->total, share, sizeof share);
     if (s->zoom != FLAME_ROOT)
-        (void)strbuf_addf(out, "ZOOM %s %.1f%%", name,
-                          flame_share(s, zoom->total, flame_node(s->flame, FLAME_ROOT)->total));
+        (void)strbuf_addf(out, "ZOOM %s %s", name, share);
     else
         (void)strbuf_adds(out, "Flame");
     if (s->threshold)
         (void)strbuf_addf(out, "   from %g%%", flame_threshold_pct(s));
     if (s->filter.active)
         (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
+    flame_put_share(s, s->hits.covered, zoom->total, share, sizeof share);
     if (s->search.active)
-        (void)strbuf_addf(out, "   /%s: %zu, %.1f%% of the %s", s->search.text, s->hits.n,
-                          s->hits.n ? flame_share(s, s->hits.covered, zoom->total) : 0.0,
-                          s->zoom == FLAME_ROOT ? "time" : "zoom");
+        (void)strbuf_addf(out, "   /%s: %zu, %s of the %s", s->search.text, s->hits.n,
+                          s->hits.n ? share : "0.0%", s->zoom == FLAME_ROOT ? "time" : "zoom");
     if (s->layout.has_more)
         (void)strbuf_adds(out, s->flipped ? "   more above" : "   more below");
 }

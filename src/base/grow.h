@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * grow: arrays that get longer, of the programs' own memory (nothing in a job uses it). Each doubles, so that putting one item
+ * after the other costs as much as their number. Any thread, each with arrays of its own.
+ */
+#ifndef BASE_GROW_H
+#define BASE_GROW_H
+
+#include <stddef.h>
+
+/* Have room for `n` items in the array that the pointer at `where` points to, of which `*cap` have room now. New room is not
+ * cleared. The caller frees it. 0, or -1 without memory: then all is as it was. */
+int grow_array(void *where, size_t item_size, size_t n, size_t *cap);
+
+#endif
