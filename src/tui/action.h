@@ -3,7 +3,7 @@
  * action: everything a key can do, in one table.
  *
  * The table feeds the dispatcher, the footer, the help screen and --list-keys; a key is bound once in a context, which a
- * test holds. To add an action: a line in ACTION_LIST's order in the enum, a row in action.c, and the screen's answer.
+ * test holds. To add an action: a line in ACTION_LIST's order in the enum, a row in action_table.c, and the screen's answer.
  */
 #ifndef TUI_ACTION_H
 #define TUI_ACTION_H

@@ -38,7 +38,7 @@ def test_adding_a_screen(build_dir, tmp_path):
     insert(tmp_path / "tui" / "action.h", r"^ *CONTEXT_COUNT,", "CONTEXT_COMMAND,")
     assert "CONTEXT_COMMAND" in (tmp_path / "tui" / "action.h").read_text(encoding="utf-8")
     insert(tmp_path / "tui" / "action.c", r"^ *\[CONTEXT_HELP\] = ", context)
-    insert(tmp_path / "tui" / "action.c", r"^ *\{ACTION_NONE, NULL", action)
+    insert(tmp_path / "tui" / "action_table.c", r"^ *\{ACTION_NONE, NULL", action)
 
     program = tmp_path / "keys.c"
     program.write_text('#include <stdio.h>\n#include "tui/action.h"\nint main(void) {\n    struct strbuf b;\n    strbuf_init(&b, 1 << 20);\n'
@@ -48,7 +48,7 @@ def test_adding_a_screen(build_dir, tmp_path):
     done = subprocess.run([compiler, *flags, "-fsyntax-only", *compiled], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     keys = tmp_path / "keys"
-    done = subprocess.run([compiler, *flags, "-o", keys, program, tmp_path / "tui" / "action.c", tmp_path / "tui" / "input.c",
+    done = subprocess.run([compiler, *flags, "-o", keys, program, tmp_path / "tui" / "action.c", tmp_path / "tui" / "action_table.c", tmp_path / "tui" / "input.c",
                            f"{ROOT}/src/base/strbuf.c", f"{ROOT}/src/base/text.c", "-lm"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     listed = subprocess.run([keys], capture_output=True, text=True, check=True).stdout
