@@ -20,6 +20,7 @@ struct app *app_new(const struct app_config *config) {
     a->cursor_row = a->footer_row = -1;
     data_init(&a->data);
     app_query_init(&a->query);
+    a->log = log_new();
     app_push(a, config->pick ? &screen_picker : &screen_threads);
     if (a->n_screens == 0) {
         app_free(a);
@@ -37,6 +38,7 @@ void app_free(struct app *a) {
     target_list_free(a->processes, a->n_processes);
     data_fini(&a->data);
     app_query_fini(&a->query);
+    log_free(a->log);
     free(a);
 }
 
@@ -109,6 +111,17 @@ void app_message(struct app *a, bool is_bad, const char *fmt, ...) {
     (void)vsnprintf(a->message, sizeof a->message, fmt, ap);
     va_end(ap);
     a->message_is_bad = is_bad;
+    a->dirty = true;
+    if (is_bad)
+        log_add(a->log, a->epoch_s, LOG_LEVEL_BAD, "%s", a->message);
+}
+
+void app_refuse(struct app *a, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(a->message, sizeof a->message, fmt, ap);
+    va_end(ap);
+    a->message_is_bad = true;
     a->dirty = true;
 }
 
@@ -353,7 +366,7 @@ static void app_prompt_result(struct app *a, enum prompt_result result) {
     bool found = s->def->typed(s->state, a, what, a->prompt.text, phase);
     a->prompt_failed = !found && *a->prompt.text;
     if (result == PROMPT_ACCEPTED && a->prompt_failed)
-        app_message(a, true, "nothing matches '%s'", a->prompt.text);
+        app_refuse(a, "nothing matches '%s'", a->prompt.text);
 }
 
 void app_key(struct app *a, uint32_t key) {

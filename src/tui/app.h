@@ -17,6 +17,7 @@
 #include "tui/app_query.h"
 #include "tui/data.h"
 #include "tui/input.h"
+#include "tui/log.h"
 #include "tui/screen.h"
 #include "tui/widgets/grid.h"
 #include "tui/widgets/prompt.h"
@@ -79,6 +80,7 @@ struct app {
 
     char message[256];
     bool message_is_bad;
+    struct log *log; /* what happened */
 
     struct target_process *processes; /* of the picker */
     size_t n_processes;
@@ -152,8 +154,11 @@ bool app_wants_samples(const struct app *a);
 /* What is wished for; cleared. */
 struct app_wishes app_take_wishes(struct app *a);
 
-/* A line for the user, until the next key. */
+/* A line for the user, until the next key. What is bad is in the log, too. */
 void app_message(struct app *a, bool is_bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same about what was typed a moment ago and led to nothing: no event to be remembered. */
+void app_refuse(struct app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Open a screen over the others, close the topmost. */
 void app_push(struct app *a, const struct screen_def *def);

@@ -148,8 +148,8 @@ static void flame_search_on(struct flame_state *s, struct app *app, int step) {
     if (!s->search.active)
         app_message(app, false, "nothing was searched for: / searches");
     else if (!flame_search_step(s, step))
-        app_message(app, true, "nothing %smatches '%s'", s->zoom == FLAME_ROOT ? "" : "in the zoomed part ",
-                    s->search.text);
+        app_refuse(app, "nothing %smatches '%s'", s->zoom == FLAME_ROOT ? "" : "in the zoomed part ",
+                   s->search.text);
 }
 
 /* ---- actions ---- */

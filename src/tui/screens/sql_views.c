@@ -276,7 +276,7 @@ static void sql_search_on(const struct match *search, struct app *app, bool foun
     if (!search->active)
         app_message(app, false, "nothing was searched for: / searches");
     else if (!found)
-        app_message(app, true, "nothing matches '%s'", search->text);
+        app_refuse(app, "nothing matches '%s'", search->text);
 }
 
 static bool sql_act_pager(struct sql_state *s, struct app *app, struct sql_view *v, enum action action) {

@@ -272,7 +272,7 @@ static void threads_search_on(struct threads_state *s, struct app *app, int step
     }
     int from = s->in_stack ? s->stack.list.selected : s->list.selected;
     if (!threads_search(s, from + step, step))
-        app_message(app, true, "nothing matches '%s'", s->search.text);
+        app_refuse(app, "nothing matches '%s'", s->search.text);
 }
 
 static bool threads_typed(void *state, struct app *app, enum action what, const char *text,

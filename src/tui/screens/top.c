@@ -309,7 +309,7 @@ static void top_search_on(struct top_state *s, struct app *app, int step) {
     if (!s->search.active)
         app_message(app, false, "nothing was searched for: / searches");
     else if (!top_search(s, app, s->list.selected + step, step))
-        app_message(app, true, "nothing matches '%s'", s->search.text);
+        app_refuse(app, "nothing matches '%s'", s->search.text);
 }
 
 /* One step back; false when there is none. */
