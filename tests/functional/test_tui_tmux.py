@@ -110,7 +110,7 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
     s.tmux("resize-window", "-x", "160", "-y", "40")
     s.wait_for("\u2502")
     s.tmux("resize-window", "-x", "20", "-y", "5")
-    s.wait_for("needs 60x12")
+    s.wait_for("needs 40x12")
     s.tmux("resize-window", "-x", "80", "-y", "24")
     s.wait_for("F10Quit")
     s.type("?")

@@ -222,10 +222,11 @@ static void test_layout_columns(void **state) {
 
 static void test_layout_panes(void **state) {
     (void)state;
-    for (int cols = LAYOUT_MIN_COLS; cols < 300; cols += 7)
+    for (int cols = LAYOUT_PANES_COLS; cols < 300; cols += 7)
         for (int rows = 8; rows < 80; rows += 3)
             for (int want = 1; want < 100; want += 9) {
                 struct rect body = {5, 0, rows, cols}, a, b, line;
+                assert_true(layout_has_panes(body));
                 layout_panes(body, want, &a, &b, &line);
                 assert_int_equal(a.rows * a.cols + b.rows * b.cols + line.rows * line.cols, rows * cols);
                 assert_true(a.rows > 1 && b.rows > 1 && a.cols > 40 && b.cols > 40);

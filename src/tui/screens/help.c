@@ -8,13 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "tui/screens/table.h"
 #include "tui/screens/threads_rows.h"
 #include "tui/screens/top_rows.h"
+#include "tui/widgets/layout.h"
 #include "tui/widgets/list.h"
 
 #define HELP_MAX_LINES 320
 #define HELP_KEY_COLS 20
+#define HELP_NARROW_KEY_COLS 11 /* where the text of the selected line stands below in full */
+#define HELP_WHOLE_ROWS 2
 #define HELP_WHEEL 3
 
 struct help_line {
@@ -71,6 +75,7 @@ static void help_init(void *state, struct app *app) {
 }
 
 static void help_draw_line(const struct help_line *l, struct grid *g, struct rect area, int row) {
+    int key_cols = layout_has_panes(area) ? HELP_KEY_COLS : HELP_NARROW_KEY_COLS;
     if (l->heading) {
         (void)grid_text(g, area, row, 1, ROLE_HELP_GROUP, l->heading);
         return;
@@ -78,13 +83,35 @@ static void help_draw_line(const struct help_line *l, struct grid *g, struct rec
     char keys[64];
     if (l->def)
         action_keys_text(l->def, keys, sizeof keys);
-    grid_text_fit(g, area, row, 2, HELP_KEY_COLS, ROLE_HELP_KEY, GRID_LEFT, l->def ? keys : l->name);
-    (void)grid_text(g, area, row, HELP_KEY_COLS + 3, ROLE_TEXT, l->def ? l->def->help : l->text);
+    grid_text_fit(g, area, row, 2, key_cols, ROLE_HELP_KEY, GRID_LEFT, l->def ? keys : l->name);
+    grid_text_fit(g, area, row, key_cols + 3, area.cols - key_cols - 3, ROLE_TEXT, GRID_LEFT,
+                  l->def ? l->def->help : l->text);
+}
+
+/* The text of a line that is cut in the list, broken at blanks. */
+static void help_draw_whole(const struct help_line *l, struct grid *g, struct rect area) {
+    const char *text = l->def ? l->def->help : l->text;
+    grid_fill(g, area, ROLE_STATUS);
+    for (int row = 0; text && *text && row < area.rows; row++) {
+        char line[160];
+        size_t n = text_fit(text, area.cols - 2);
+        while (text[n] && n > 0 && text[n] != ' ')
+            n--;
+        n = n ? n : text_fit(text, area.cols - 2);
+        (void)snprintf(line, sizeof line, "%.*s", (int)n, text);
+        (void)grid_text(g, area, row, 1, ROLE_STATUS, line);
+        text += n + (text[n] == ' ');
+    }
 }
 
 static void help_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct help_state *s = state;
     (void)app;
+    if (!layout_has_panes(area)) {
+        area.rows -= HELP_WHOLE_ROWS;
+        help_draw_whole(&s->lines[s->list.selected], g,
+                        (struct rect){area.row + area.rows, area.col, HELP_WHOLE_ROWS, area.cols});
+    }
     s->area = area;
     list_fit(&s->list, s->n, area.rows);
     for (int i = 0; i < s->list.page && s->list.top + i < s->n; i++) {

@@ -9,8 +9,10 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
+#include "tui/widgets/layout.h"
 #include "version.h"
 
 #define OVERVIEW_FULL_ROWS 20 /* screens with fewer rows get the short header */
@@ -161,7 +163,8 @@ static void overview_meters(const struct app *a, struct grid *g, struct rect are
     if (width > 60)
         width = 60;
     overview_percent(text, sizeof text, d->live.valid ? d->live.snapshot.process.cpu_pct : NAN);
-    overview_fact(g, area, row, &col, "CPU", ROLE_VALUE, "%6s", text);
+    bool narrow = !layout_has_panes(area);
+    overview_fact(g, area, row, &col, "CPU", ROLE_VALUE, "%*s", narrow ? 0 : 6, text);
     if (width > 3) {
         double full = ceil(meter_max(&d->cpu, width, 1) / 100) * 100;
         meter_draw(&d->cpu, g, area, row, col - 1, width, full, ROLE_METER_CPU);
@@ -173,12 +176,15 @@ static void overview_meters(const struct app *a, struct grid *g, struct rect are
         (void)snprintf(share, sizeof share, "?");
     else
         (void)snprintf(share, sizeof share, "%.0f%%", mean);
-    overview_fact(g, area, row, &col, "GIL", ROLE_VALUE, "%4s", share);
+    overview_fact(g, area, row, &col, "GIL", ROLE_VALUE, "%*s", narrow ? 0 : 4, share);
     if (width > 3) {
         meter_draw(&d->gil, g, area, row, col - 1, width, 100, ROLE_METER_GIL);
         col += width + 1;
     }
     enum theme_role role = overview_gil(d, text, sizeof text);
+    char *tid = narrow ? strrchr(text, '(') : NULL; /* the name will do */
+    if (tid && tid > text)
+        tid[-1] = '\0';
     overview_fact(g, area, row, &col, "held by", role, "%s", text);
     double longest_us;
     size_t waiters = d->live.valid ? data_gil_waiters(&d->live.snapshot, &longest_us) : 0;
@@ -246,7 +252,7 @@ void overview_draw(const struct app *app, struct grid *g, struct rect area) {
 void toosmall_draw(const struct app *app, struct grid *g) {
     struct rect all = grid_rect(g);
     (void)grid_printf(g, all, 0, 0, ROLE_VALUE, "too small: %dx%d", g->cols, g->rows);
-    (void)grid_text(g, all, 1, 0, ROLE_TEXT, "needs 60x12");
+    (void)grid_printf(g, all, 1, 0, ROLE_TEXT, "needs %dx%d", LAYOUT_MIN_COLS, LAYOUT_MIN_ROWS);
     (void)grid_text(g, all, 2, 0, ROLE_MUTED, "q quits");
     if (app->data.has_target && g->rows > 4)
         (void)grid_printf(g, all, 4, 0, ROLE_MUTED, "pid %lld", (long long)app->data.target.pid);

@@ -134,12 +134,12 @@ static int picker_compare_command(const void *a, const void *b) {
 
 static const struct table_column picker_columns[] = {
     {"PID", "", {7, 0, 0}, GRID_RIGHT, false, picker_cell_pid, picker_compare_pid},
-    {"USER", "", {8, 0, 2}, GRID_LEFT, false, picker_cell_user, picker_compare_user},
+    {"USER", "", {8, 0, 4}, GRID_LEFT, false, picker_cell_user, picker_compare_user},
     [PICKER_CPU_COLUMN] = {"CPU%", "", {5, 0, 0}, GRID_RIGHT, true, picker_cell_cpu, picker_compare_cpu},
-    {"RSS", "", {8, 0, 0}, GRID_RIGHT, true, picker_cell_rss, picker_compare_rss},
-    {"PYTHON", "", {7, 0, 1}, GRID_LEFT, false, picker_cell_python, picker_compare_python},
-    {"TORCH", "", {10, 0, 3}, GRID_LEFT, true, picker_cell_torch, picker_compare_torch},
-    {"UP", "", {7, 0, 0}, GRID_RIGHT, true, picker_cell_uptime, picker_compare_uptime},
+    {"RSS", "", {8, 0, 1}, GRID_RIGHT, true, picker_cell_rss, picker_compare_rss},
+    {"PYTHON", "", {7, 0, 3}, GRID_LEFT, false, picker_cell_python, picker_compare_python},
+    {"TORCH", "", {10, 0, 5}, GRID_LEFT, true, picker_cell_torch, picker_compare_torch},
+    {"UP", "", {7, 0, 2}, GRID_RIGHT, true, picker_cell_uptime, picker_compare_uptime},
     {"COMMAND", "", {16, 1, 0}, GRID_LEFT, false, picker_cell_command, picker_compare_command},
 };
 #define PICKER_COLUMNS ((int)(sizeof picker_columns / sizeof picker_columns[0]))
@@ -219,7 +219,8 @@ static void picker_fini(void *state) {
 static void picker_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct picker_state *s = state;
     (void)grid_text(g, area, 0, 1, ROLE_TEXT,
-                    "Which Python process? Enter attaches; the job is not disturbed.");
+                    layout_has_panes(area) ? "Which Python process? Enter attaches; the job is not disturbed."
+                                           : "Which Python process? Enter attaches.");
     if (*app->hidden)
         grid_text_fit(g, area, 1, 1, area.cols - 1, ROLE_CONN_WAIT, GRID_LEFT, app->hidden);
     area.row += 2;

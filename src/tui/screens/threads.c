@@ -177,7 +177,7 @@ static void threads_draw(void *state, struct app *app, struct grid *g, struct re
     struct threads_state *s = state;
     struct rect table, stack, line;
     layout_panes(area, (int)s->rows.n + 1, &table, &stack, &line);
-    if (s->zoomed) {
+    if (s->zoomed || !layout_has_panes(area)) {
         table = stack = area;
         (s->in_stack ? &table : &stack)->rows = 0;
         line.rows = 0;

@@ -231,7 +231,7 @@ static void top_draw(void *state, struct app *app, struct grid *g, struct rect a
     area.rows -= head;
     struct rect table = area, calls = area, line = area;
     calls.rows = line.rows = 0;
-    if (s->calls_open && s->zoomed) {
+    if (s->calls_open && (s->zoomed || !layout_has_panes(area))) {
         calls.rows = s->in_calls ? area.rows : 0;
         table.rows = s->in_calls ? 0 : area.rows;
     } else if (s->calls_open)

@@ -110,10 +110,10 @@ const struct table_column top_columns[] = {
      true,
      top_cell_total_pct,
      top_compare_total},
-    {"OWN", "%OWN as time of the threads", {8, 0, 1}, GRID_RIGHT, true, top_cell_own, top_compare_own},
-    {"TOTAL", "%TOTAL as time", {8, 0, 2}, GRID_RIGHT, true, top_cell_total, top_compare_total},
+    {"OWN", "%OWN as time of the threads", {8, 0, 2}, GRID_RIGHT, true, top_cell_own, top_compare_own},
+    {"TOTAL", "%TOTAL as time", {8, 0, 3}, GRID_RIGHT, true, top_cell_total, top_compare_total},
     {"FUNCTION", "the Python function", {16, 4, 0}, GRID_LEFT, false, top_cell_func, top_compare_func},
-    {"FILE", "where it is; by line: the line", {14, 5, 0}, GRID_TAIL, false, top_cell_file, top_compare_file},
+    {"FILE", "where it is; by line: the line", {14, 5, 1}, GRID_TAIL, false, top_cell_file, top_compare_file},
     {NULL, NULL, {0, 0, 0}, GRID_LEFT, false, NULL, NULL},
 };
 const int top_n_columns = (int)(sizeof top_columns / sizeof top_columns[0]) - 1;
@@ -144,9 +144,9 @@ static void top_call_cell_file(const void *row, struct table_cell *c) {
 const struct table_column top_call_columns[] = {
     {"", "", {9, 0, 0}, GRID_LEFT, false, top_call_cell_way, NULL},
     {"%", "", {6, 0, 0}, GRID_RIGHT, true, top_call_cell_pct, NULL},
-    {"TIME", "", {8, 0, 1}, GRID_RIGHT, true, top_call_cell_time, NULL},
+    {"TIME", "", {8, 0, 2}, GRID_RIGHT, true, top_call_cell_time, NULL},
     {"FUNCTION", "", {16, 4, 0}, GRID_LEFT, false, top_call_cell_func, NULL},
-    {"FILE", "", {14, 5, 0}, GRID_TAIL, false, top_call_cell_file, NULL},
+    {"FILE", "", {14, 5, 1}, GRID_TAIL, false, top_call_cell_file, NULL},
     {NULL, NULL, {0, 0, 0}, GRID_LEFT, false, NULL, NULL},
 };
 const int top_n_call_columns = (int)(sizeof top_call_columns / sizeof top_call_columns[0]) - 1;

@@ -41,6 +41,8 @@ void layout_columns(const struct layout_column *want, int n, int cols, int gap, 
     }
 }
 
+bool layout_has_panes(struct rect body) { return body.cols >= LAYOUT_PANES_COLS; }
+
 void layout_panes(struct rect body, int rows, struct rect *first, struct rect *second, struct rect *line) {
     *first = *second = *line = body;
     if (body.cols >= LAYOUT_WIDE_COLS) {

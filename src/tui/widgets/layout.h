@@ -5,10 +5,13 @@
 #ifndef TUI_WIDGETS_LAYOUT_H
 #define TUI_WIDGETS_LAYOUT_H
 
+#include <stdbool.h>
+
 #include "tui/widgets/grid.h"
 
-#define LAYOUT_MIN_COLS 60
+#define LAYOUT_MIN_COLS 40
 #define LAYOUT_MIN_ROWS 12
+#define LAYOUT_PANES_COLS 60 /* below, one pane at a time is shown: the one with the keys */
 #define LAYOUT_WIDE_COLS 140 /* from here panes stand side by side */
 
 /* What a column wants. */
@@ -22,7 +25,10 @@ struct layout_column {
  * and gaps together are `cols`, or less only when `cols` does not hold the columns that are never left out. */
 void layout_columns(const struct layout_column *want, int n, int cols, int gap, int *widths);
 
-/* Two panes in `body`: side by side with a column between them when it is wide, else one above the other. The first gets
+/* Is there room for two panes? */
+bool layout_has_panes(struct rect body);
+
+/* Two panes in `body`, which has room for them: side by side with a column between them when it is wide, else one above the other. The first gets
  * what its `rows` need (title row included), at least a third and at most half when stacked. */
 void layout_panes(struct rect body, int rows, struct rect *first, struct rect *second, struct rect *line);
 
