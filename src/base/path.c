@@ -21,3 +21,12 @@ const char *path_short(const char *path) {
         base--;
     return base;
 }
+
+bool path_is_library(const char *path) {
+    static const char *const folders[] = {"/site-packages/", "/dist-packages/", "/lib/python",
+                                          "/lib64/python"};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        if (strstr(path, folders[i]))
+            return true;
+    return *path == '<';
+}

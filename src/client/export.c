@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/option.h"
 #include "client/call.h"
 #include "client/export_formats.h"
@@ -20,15 +21,22 @@
 #define EXPORT_TORN_SHARE 50 /* more than one in so many is said */
 #define EXPORT_OUTPUT_MAX ((size_t)1 << 30)
 
+/* What formats take that are made of stacks, added up. */
+#define EXPORT_TAKES_STACKS                                                                                  \
+    (EXPORT_TAKES_DURATION | EXPORT_TAKES_THREADS | EXPORT_TAKES_PROCESS | EXPORT_TAKES_BY_FUNCTION |        \
+     EXPORT_TAKES_UNIT | EXPORT_TAKES_NATIVE)
+
 const struct export_format export_formats[] = {
     {"json", "threads with their stacks; with --duration samples, added up per stack; rows of --sql", 0, true,
-     true, true, export_render_json},
-    {"ndjson", "rows of --sql, a JSON object a line", 0, false, false, true, NULL},
-    {"csv", "rows of --sql, separated by commas", 0, false, false, true, NULL},
-    {"sqlite", "a recording: what all tables hold, as an SQLite file", 0, false, false, false, NULL},
+     true, true, export_render_json, EXPORT_TAKES_DURATION | EXPORT_TAKES_LOCALS | EXPORT_TAKES_NATIVE},
+    {"ndjson", "rows of --sql, a JSON object a line", 0, false, false, true, NULL, 0},
+    {"csv", "rows of --sql, separated by commas", 0, false, false, true, NULL, 0},
+    {"sqlite", "a recording: what all tables hold, as an SQLite file", 0, false, false, false, NULL,
+     EXPORT_TAKES_DURATION},
     {"folded", "sampled stacks, one line each, for flame graph programs", 5, true, false, false,
-     export_render_folded},
-    {"txt", "the screen", 0, false, true, false, export_render_txt},
+     export_render_folded, EXPORT_TAKES_STACKS},
+    {"txt", "the screen", 0, false, true, false, export_render_txt,
+     EXPORT_TAKES_DURATION | EXPORT_TAKES_SCREEN},
     {.name = NULL},
 };
 
@@ -69,6 +77,72 @@ int export_parse_unit(const char *name, enum export_unit *out, struct err *e) {
     return 0;
 }
 
+static const struct {
+    enum export_option option;
+    const char *name;
+} export_options[] = {
+    {EXPORT_TAKES_DURATION, "--duration"},       {EXPORT_TAKES_THREADS, "--threads"},
+    {EXPORT_TAKES_PROCESS, "--process"},         {EXPORT_TAKES_UNIT, "--unit"},
+    {EXPORT_TAKES_BY_FUNCTION, "--by-function"}, {EXPORT_TAKES_LOCALS, "--locals"},
+    {EXPORT_TAKES_NATIVE, "--native"},           {EXPORT_TAKES_SCREEN, "--filter"},
+};
+
+#define EXPORT_N_OPTIONS (sizeof export_options / sizeof export_options[0])
+
+/* Those that the request has; what is of a screen is checked where screens are. */
+static unsigned export_given(const struct export_request *r) {
+    return (r->duration_s != 0 ? EXPORT_TAKES_DURATION : 0U) | (r->threads ? EXPORT_TAKES_THREADS : 0U) |
+           (r->process ? EXPORT_TAKES_PROCESS : 0U) | (r->unit ? EXPORT_TAKES_UNIT : 0U) |
+           (r->by_function ? EXPORT_TAKES_BY_FUNCTION : 0U) | (r->locals ? EXPORT_TAKES_LOCALS : 0U) |
+           (r->native ? EXPORT_TAKES_NATIVE : 0U);
+}
+
+void export_put_options(const struct export_format *f, struct strbuf *out) {
+    const char *before = f->takes_sql ? "--sql" : "";
+    (void)strbuf_adds(out, before);
+    for (size_t i = 0; i < EXPORT_N_OPTIONS; i++)
+        if (f->takes & export_options[i].option) {
+            (void)strbuf_addf(out, "%s%s", *before ? " " : "", export_options[i].name);
+            before = " ";
+        }
+    if (!*before)
+        (void)strbuf_adds(out, "no options of its own");
+}
+
+int export_check_option(const struct export_format *f, enum export_option option, const char *name,
+                        struct err *e) {
+    char formats[256] = "";
+    size_t n = 0, left = 0;
+    if (f->takes & option)
+        return 0;
+    for (const struct export_format *g = export_formats; g->name; g++)
+        left += (g->takes & option) != 0;
+    for (const struct export_format *g = export_formats; g->name && n < sizeof formats; g++)
+        if (g->takes & option) {
+            left--;
+            n += (size_t)snprintf(formats + n, sizeof formats - n, "%s%s", g->name,
+                                  left > 1    ? ", "
+                                  : left == 1 ? " and "
+                                              : "");
+        }
+    return err_set(e, ERR_USAGE, "%s is for --export %s, not for %s", name, formats, f->name);
+}
+
+static int export_check_options(const struct export_request *r, const struct export_format *f,
+                                struct err *e) {
+    unsigned given = export_given(r);
+    for (size_t i = 0; i < EXPORT_N_OPTIONS; i++) {
+        if (!(given & export_options[i].option))
+            continue;
+        if (export_check_option(f, export_options[i].option, export_options[i].name, e) != 0)
+            return -1;
+        if (r->sql)
+            return err_set(e, ERR_USAGE, "%s changes nothing about the rows of --sql: leave one out",
+                           export_options[i].name);
+    }
+    return 0;
+}
+
 static int export_check(const struct export_request *r, const struct export_format *f, double duration_s,
                         struct err *e) {
     if (!r->target)
@@ -83,10 +157,8 @@ static int export_check(const struct export_request *r, const struct export_form
         return err_set(e, ERR_USAGE, "--once and --duration exclude each other");
     if (r->unit == EXPORT_US && duration_s == 0)
         return err_set(e, ERR_USAGE, "--unit us needs a --duration: one look has no length");
-    if (r->locals && f->render != export_render_json)
-        return err_set(e, ERR_USAGE, "--locals is for --export json: %s has no place for values", f->name);
-    if (r->native && f->render == export_render_txt)
-        return err_set(e, ERR_USAGE, "--native is for --export folded and json, not for %s", f->name);
+    if (export_check_options(r, f, e) != 0)
+        return -1;
     if (r->native && r->how.no_inject && !r->how.block)
         return err_set(
             e, ERR_USAGE,
@@ -153,6 +225,7 @@ static int export_attached(const struct export_request *r, const struct export_f
     if (rc == 0) {
         struct export_data data = {.request = r, .target = call_get_target(c), .snapshot = &snapshot};
         data.elapsed_s = elapsed_s;
+        data.until_s = data.target->mode == MODEL_MODE_RECORDED ? data.target->seen_until : clock_epoch_s();
         data.fold = fold;
         rc = f->render(&data, out, e);
         if (rc == 0 && sampled && !f->wants_snapshot)

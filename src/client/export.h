@@ -18,7 +18,20 @@
 
 struct fold;
 
-enum export_unit { EXPORT_SAMPLES = 0, EXPORT_US };
+/* What weights are counted in; unless told, as the format does it. */
+enum export_unit { EXPORT_UNIT_OWN = 0, EXPORT_SAMPLES, EXPORT_US };
+
+/* Options that say something to some formats; to others they are refused by name. */
+enum export_option {
+    EXPORT_TAKES_DURATION = 1 << 0,
+    EXPORT_TAKES_THREADS = 1 << 1,
+    EXPORT_TAKES_PROCESS = 1 << 2,
+    EXPORT_TAKES_BY_FUNCTION = 1 << 3,
+    EXPORT_TAKES_UNIT = 1 << 4,
+    EXPORT_TAKES_LOCALS = 1 << 5,
+    EXPORT_TAKES_NATIVE = 1 << 6,
+    EXPORT_TAKES_SCREEN = 1 << 7, /* which screen, of what size, of which rows */
+};
 
 /* Draws the screen as text; 0, or -1 with the error. */
 struct export_renderer {
@@ -35,14 +48,14 @@ struct export_request {
     const char *sql;       /* json, ndjson, csv: rows of this query; NULL none */
     double duration_s;     /* how long to look; 0 = the format's own */
     const char *output;    /* file; NULL or "-" = standard output */
-    bool threads;          /* folded: a frame for the thread */
-    bool process;          /* folded: a frame for the process */
+    bool threads;          /* a frame for the thread */
+    bool process;          /* a frame for the process */
     bool gentle;           /* no signals to threads that run */
-    bool locals;           /* json: locals of the frames */
-    bool native;           /* json, folded: native frames too */
+    bool locals;           /* locals of the frames */
+    bool native;           /* native frames too */
     double budget_pct;     /* what sampling may cost, of one core; 0: the usual */
-    bool by_function;      /* folded: functions, not lines */
-    enum export_unit unit; /* folded: weight */
+    bool by_function;      /* functions, not lines */
+    enum export_unit unit; /* weight */
     struct strbuf *note;   /* where a line goes that the user should see though all is well; NULL nowhere */
     const struct export_renderer
         *screen; /* draws 'txt'; NULL: this program has no screens, 'txt' is refused */
@@ -55,6 +68,7 @@ struct export_data {
     const struct model_snapshot *snapshot; /* the last look; empty when the format sampled and wants none */
     const struct fold *fold;               /* samples added up; of one look, each thread once */
     double elapsed_s;                      /* of the sampling; 0 with one look */
+    double until_s;                        /* when that ended, seconds since the epoch; NAN unknown */
 };
 
 struct export_format {
@@ -66,6 +80,7 @@ struct export_format {
     bool takes_sql;      /* --sql gives it rows */
     int (*render)(const struct export_data *data, struct strbuf *out,
                   struct err *e); /* NULL: it is made of tables alone */
+    unsigned takes;               /* EXPORT_TAKES_...: of the options that not all formats take */
 };
 
 /* All formats; the last row has no name. */
@@ -79,6 +94,13 @@ const char *export_format_names(void);
 
 /* Unit by name ("samples", "us"). 0, or -1 with ERR_USAGE. */
 int export_parse_unit(const char *name, enum export_unit *out, struct err *e);
+
+/* The options of a format, as they are typed: "--duration --threads". */
+void export_put_options(const struct export_format *f, struct strbuf *out);
+
+/* ERR_USAGE unless the format takes the option, which is called `name` where it was given. 0 or -1. */
+int export_check_option(const struct export_format *f, enum export_option option, const char *name,
+                        struct err *e);
 
 /* Do it. 0, or -1 with the error; then nothing was written. */
 int export_run(const struct export_request *request, struct err *e);

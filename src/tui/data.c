@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
+
 #define DATA_LOCALS_AGE_S 1.0  /* between two questions for the locals of a thread */
 #define DATA_LOCALS_LOST_S 4.0 /* an answer is not waited for any longer */
 
@@ -287,14 +289,9 @@ const char *data_thread_name(const struct model_thread *t) {
 }
 
 enum theme_role data_frame_role(const struct model_frame *f) {
-    static const char *const folders[] = {"/site-packages/", "/dist-packages/", "/lib/python",
-                                          "/lib64/python"};
     if (f->kind == MODEL_FRAME_NATIVE)
         return ROLE_FUNC_NATIVE;
-    for (size_t i = 0; f->file && i < sizeof folders / sizeof folders[0]; i++)
-        if (strstr(f->file, folders[i]))
-            return ROLE_FUNC_LIBRARY;
-    return f->file && *f->file == '<' ? ROLE_FUNC_LIBRARY : ROLE_FUNC; /* <frozen importlib._bootstrap> */
+    return f->file && path_is_library(f->file) ? ROLE_FUNC_LIBRARY : ROLE_FUNC;
 }
 
 const char *data_short_command(const char *cmdline) {

@@ -63,14 +63,13 @@ static const struct option_def main_table[] = {
      0, 0},
     {"once", 0, OPTION_FLAG, AT(once), NULL, "with --export: one look", 0, 0},
     {"duration", 0, OPTION_SECONDS, AT(duration_s), "TIME", "with --export: look for so long", 0.001, 86400},
-    {"threads", 0, OPTION_FLAG, AT(threads), NULL, "with --export folded: a frame for the thread", 0, 0},
-    {"process", 0, OPTION_FLAG, AT(process), NULL, "with --export folded: a frame for the process", 0, 0},
-    {"by-function", 0, OPTION_FLAG, AT(by_function), NULL, "with --export folded: functions, not lines", 0,
-     0},
-    {"locals", 0, OPTION_FLAG, AT(locals), NULL, "with --export json: variables of every frame", 0, 0},
-    {"native", 'n', OPTION_FLAG, AT(native), NULL,
-     "with --export json or folded: C and C++ frames too, as they were called", 0, 0},
-    {"unit", 0, OPTION_STRING, AT(unit), "UNIT", "with --export folded: samples, or us", 0, 0},
+    {"threads", 0, OPTION_FLAG, AT(threads), NULL, "with --export: a frame for the thread", 0, 0},
+    {"process", 0, OPTION_FLAG, AT(process), NULL, "with --export: a frame for the process", 0, 0},
+    {"by-function", 0, OPTION_FLAG, AT(by_function), NULL, "with --export: functions, not lines", 0, 0},
+    {"locals", 0, OPTION_FLAG, AT(locals), NULL, "with --export: variables of every frame", 0, 0},
+    {"native", 'n', OPTION_FLAG, AT(native), NULL, "with --export: C and C++ frames too, as they were called",
+     0, 0},
+    {"unit", 0, OPTION_STRING, AT(unit), "UNIT", "with --export: samples, or us", 0, 0},
     {"gentle", 0, OPTION_FLAG, AT(gentle), NULL,
      "send no signals: stacks of threads that run may be torn, and are marked", 0, 0},
     {"budget", 0, OPTION_STRING, AT(budget), "PCT",
@@ -89,8 +88,11 @@ static void main_put_help(struct strbuf *out) {
              "from.\n\n");
     option_format_help(main_table, out);
     (void)strbuf_adds(out, "\nFORMAT is\n");
-    for (const struct export_format *f = export_formats; f->name; f++)
-        (void)strbuf_addf(out, "  %-10s %s\n", f->name, f->help);
+    for (const struct export_format *f = export_formats; f->name; f++) {
+        (void)strbuf_addf(out, "  %-10s %s\n  %-10s takes ", f->name, f->help, "");
+        export_put_options(f, out);
+        (void)strbuf_addc(out, '\n');
+    }
     (void)strbuf_adds(out,
                       "\nIn the screens ? shows the keys and q quits.\n"
                       "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
@@ -141,6 +143,10 @@ static int main_check(const struct main_options *o, struct err *e) {
     if (stray && !o->export)
         return err_set(e, ERR_USAGE, "%s is for --export: add --export %s", stray,
                        o->unit || o->threads ? "folded" : "json");
+    const struct export_format *format = o->export ? export_find(o->export, e) : NULL;
+    if (o->export &&
+        (!format || (o->filter && export_check_option(format, EXPORT_TAKES_SCREEN, "--filter", e) != 0)))
+        return -1;
     return theme_choose_depth(o->color, NULL, 256, &depth, e);
 }
 

@@ -28,6 +28,8 @@ def test_usage_errors(probing_top):
         (["--once", "1"], "--once is for --export"),
         (["--export", "yaml", "1"], "yaml"),
         (["--export", "json"], "needs a TARGET"),
+        (["--export", "json", "--threads", "1"], "--threads is for --export folded"),
+        (["--export", "csv", "--sql", "SELECT 1", "--filter", "main", "1"], "--filter is for --export txt, not for csv"),
         (["--color=pink"], "--color takes"),
     ):
         done = probing_top(*args)

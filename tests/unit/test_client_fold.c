@@ -226,12 +226,38 @@ static void check_requests(void **state) {
     assert_int_equal(e.code, ERR_FAILED);
 }
 
+/* An option that says nothing to a format is refused by its name, with those that it is for. */
+static void check_options(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct strbuf text;
+    struct export_request r = {.target = "1", .format = "json", .threads = true};
+    assert_int_equal(export_run(&r, &e), -1);
+    assert_int_equal(e.code, ERR_USAGE);
+    assert_non_null(strstr(e.text, "--threads is for --export "));
+    assert_non_null(strstr(e.text, "folded"));
+    assert_non_null(strstr(e.text, ", not for json"));
+    r = (struct export_request){.target = "1", .format = "csv", .sql = "SELECT 1", .duration_s = 2};
+    assert_int_equal(export_run(&r, &e), -1);
+    assert_non_null(strstr(e.text, "--duration is for --export json, sqlite"));
+    r = (struct export_request){.target = "1", .format = "json", .sql = "SELECT 1", .locals = true};
+    assert_int_equal(export_run(&r, &e), -1);
+    assert_string_equal(e.text, "--locals changes nothing about the rows of --sql: leave one out");
+    assert_int_equal(export_check_option(export_find("txt", &e), EXPORT_TAKES_SCREEN, "--filter", &e), 0);
+    assert_int_equal(export_check_option(export_find("csv", &e), EXPORT_TAKES_SCREEN, "--filter", &e), -1);
+    assert_string_equal(e.text, "--filter is for --export txt, not for csv");
+    strbuf_init(&text, 0);
+    export_put_options(export_find("json", &e), &text);
+    assert_string_equal(strbuf_str(&text), "--sql --duration --locals --native");
+    strbuf_fini(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_fold),         cmocka_unit_test(check_foreign_ids),
         cmocka_unit_test(check_many_stacks),  cmocka_unit_test(check_folded),
         cmocka_unit_test(check_folded_names), cmocka_unit_test(check_formats),
-        cmocka_unit_test(check_requests),
+        cmocka_unit_test(check_requests),     cmocka_unit_test(check_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
