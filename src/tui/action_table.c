@@ -13,6 +13,7 @@
 #define TYPING (EDIT | COMPLETE)
 #define SHEET ACTION_IN(CONTEXT_SQL_SHEET)
 #define SQL (EDIT | SHEET)
+#define TABS (VIEWS | SHEET)              /* screens with a number */
 #define ALL (ACTION_EVERYWHERE & ~TYPING) /* where letters are keys */
 
 /* clang-format off */
@@ -57,21 +58,11 @@ const struct action_def action_table[] = {
     {ACTION_PAUSE, "pause", VIEWS, {"Space", "z", "Z"}, "Pause", 5,
      "freeze the view; data go on, Space shows the newest"},
     {ACTION_FOCUS, "focus", PANES, {"Tab", "o", "S-Tab"}, "Pane", 6, "go to the other pane"},
-    {ACTION_SHOW_TOP, "top", THREADS, {"4"}, "Top", 7,
-     "the Top screen: functions by their share of the time"},
-    {ACTION_SHOW_TOP, "top", TOP, {"4"}, NULL, 0, "this screen"},
-    {ACTION_SHOW_TOP, "top", FLAME, {"4"}, "Top", 3, "the Top screen: functions by their share of the time"},
-    {ACTION_SHOW_FLAME, "flame", PANES, {"3"}, "Flame", 7,
+    {ACTION_SHOW_THREADS, "threads", TABS, {"2"}, NULL, 0, "the Threads screen: what each thread does"},
+    {ACTION_SHOW_FLAME, "flame", TABS, {"3"}, NULL, 0,
      "the Flame screen: calls as wide as their share of time"},
-    {ACTION_SHOW_FLAME, "flame", FLAME, {"3"}, NULL, 0, "this screen"},
-    {ACTION_SHOW_FLAME, "flame", SHEET, {"3"}, NULL, 0, "the Flame screen"},
-    {ACTION_SHOW_SQL, "sql", VIEWS, {"7"}, "SQL", 7,
-     "the SQL screen: queries over what the job did and does"},
-    {ACTION_SHOW_SQL, "sql", SHEET, {"7"}, NULL, 0, "this screen"},
-    {ACTION_SHOW_TOP, "top", SHEET, {"4"}, NULL, 0, "the Top screen"},
-    {ACTION_SHOW_THREADS, "threads", SHEET, {"2"}, "Threads", 5, "the Threads screen"},
-    {ACTION_SHOW_THREADS, "threads", TOP | FLAME, {"2"}, "Threads", 2, "the Threads screen"},
-    {ACTION_SHOW_THREADS, "threads", THREADS, {"2"}, NULL, 0, "this screen"},
+    {ACTION_SHOW_TOP, "top", TABS, {"4"}, NULL, 0, "the Top screen: functions by their share of the time"},
+    {ACTION_SHOW_SQL, "sql", TABS, {"7"}, NULL, 0, "the SQL screen: queries over what the job did and does"},
     {ACTION_OPEN_CALLS, "open-calls", TOP, {"Enter"}, "Calls", 2,
      "who calls it and whom it calls; there: go to that one"},
     {ACTION_FLAME_ZOOM, "zoom-in", FLAME, {"Enter"}, "Zoom", 1, "give the selected frame the whole width"},

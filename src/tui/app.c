@@ -10,6 +10,7 @@
 #include "tui/action.h"
 #include "tui/footer.h"
 #include "tui/screens/screens.h"
+#include "tui/tabs.h"
 
 struct app *app_new(const struct app_config *config) {
     struct app *a = calloc(1, sizeof *a);
@@ -316,10 +317,6 @@ static bool app_act_common(struct app *a, enum action action) {
     case ACTION_FASTER:
         app_step_delay(a, -1);
         return true;
-    case ACTION_SHOW_THREADS:
-        while (a->n_screens > 1)
-            app_pop(a);
-        return true;
     case ACTION_BACK:
         if (a->n_screens > 1)
             app_pop(a);
@@ -343,9 +340,10 @@ void app_act(struct app *a, enum action action) {
     for (const struct screen_opening *o = screen_openings; o->action; o++)
         if (o->action == action) {
             /* Screens with a number stand side by side over the first one; as it was left, each. */
-            while (o->def->is_kept && a->n_screens > 1)
+            while (o->def->number && a->n_screens > 1)
                 app_pop(a);
-            app_push(a, o->def);
+            if (app_top(a)->def != o->def)
+                app_push(a, o->def);
             return;
         }
     (void)app_act_common(a, action);
@@ -407,6 +405,11 @@ static void app_mouse(struct app *a, const struct input_event *e) {
         enum action action = footer_at(a, e->col);
         if (action)
             app_act(a, action);
+        return;
+    }
+    enum action tab = e->button == INPUT_CLICK ? tabs_at(a, e->row, e->col) : ACTION_NONE;
+    if (tab) {
+        app_act(a, tab);
         return;
     }
     if (s->def->mouse && s->def->mouse(s->state, a, e))

@@ -57,6 +57,12 @@ struct app_screen {
     void *state;
 };
 
+/* Where the names of the screens were drawn. */
+struct app_tabs {
+    int row, col; /* row -1: they were not */
+    bool brief;   /* numbers alone */
+};
+
 struct app {
     struct app_config config;
     struct data data;
@@ -69,7 +75,8 @@ struct app {
     double samples_until_s; /* while no open screen needs samples: when they may end */
     struct rect body;       /* where the top screen was drawn */
     int footer_row;         /* -1: not drawn */
-    bool folded;            /* the header takes one line */
+    struct app_tabs tabs;
+    bool folded; /* the header takes one line */
     bool too_small;
     bool mouse;
 

@@ -10,6 +10,7 @@
 
 #include "tui/footer.h"
 #include "tui/screens/screens.h"
+#include "tui/tabs.h"
 #include "tui/widgets/layout.h"
 
 bool app_banner(const struct app *a, char *buf, size_t cap) {
@@ -53,7 +54,7 @@ static struct rect app_cut(struct rect *from, int rows) {
 
 void app_draw(struct app *a, struct grid *g) {
     a->dirty = false;
-    a->cursor_row = a->footer_row = -1;
+    a->cursor_row = a->footer_row = a->tabs.row = -1;
     g->ascii = a->config.ascii;
     grid_clear(g);
     a->too_small = g->cols < LAYOUT_MIN_COLS || g->rows < LAYOUT_MIN_ROWS;
@@ -63,8 +64,11 @@ void app_draw(struct app *a, struct grid *g) {
     }
     struct rect rest = grid_rect(g);
     footer_draw(a, g, app_cut(&rest, -1));
-    footer_draw_status(a, g, app_cut(&rest, -1));
+    struct rect status = app_cut(&rest, -1);
     overview_draw(a, g, app_cut(&rest, overview_rows(a, g->rows)));
+    if (tabs_rows(a, g->rows))
+        tabs_draw(a, g, app_cut(&rest, 1));
+    footer_draw_status(a, g, status);
     char banner[512];
     if (app_banner(a, banner, sizeof banner)) {
         struct rect line = app_cut(&rest, 1);

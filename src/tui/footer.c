@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "tui/action.h"
+#include "tui/tabs.h"
 
 #define FOOTER_MAX 24
 
@@ -97,6 +98,7 @@ void footer_draw_status(struct app *a, struct grid *g, struct rect area) {
     }
     struct app_screen *s = app_top(a);
     int col = 0;
+    area.cols -= tabs_draw_folded(a, g, area);
     if (a->data.paused)
         col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " PAUSED ");
     struct strbuf text;

@@ -24,11 +24,12 @@ struct app;
 enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL, SCREEN_AGAIN };
 
 struct screen_def {
-    const char *name;                           /* as in docs and tests */
-    const char *title;                          /* in the status line */
-    bool needs_samples;                         /* the stream of samples comes while it is open */
-    bool is_kept;                               /* opened again, it is as it was left */
-    size_t state_size;                          /* of the struct that `state` points to; zeroed before init */
+    const char *name;   /* as in docs and tests */
+    const char *title;  /* in the line of tabs */
+    char number;        /* the key that shows it, '1' to '9': it is one of the tabs; 0 it lies over another */
+    bool needs_samples; /* the stream of samples comes while it is open */
+    bool is_kept;       /* opened again, it is as it was left */
+    size_t state_size;  /* of the struct that `state` points to; zeroed before init */
     void (*init)(void *state, struct app *app); /* may be NULL, like all functions but draw */
     void (*fini)(void *state);
 

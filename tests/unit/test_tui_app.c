@@ -15,6 +15,7 @@
 #include "tui/screens/screens.h"
 #include "tui/screens/stack.h"
 #include "tui/screens/threads_rows.h"
+#include "tui/tabs.h"
 #include "unit/tui_fixture.h"
 
 static void next_snapshot(struct app *a, enum fixture_kind kind, int step) {
@@ -281,10 +282,10 @@ static void test_mouse(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     (void)state;
     (void)fixture_draw(a, 24, 80);
-    struct input_event click = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_CLICK, .row = 7, .col = 10};
+    struct input_event click = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_CLICK, .row = 8, .col = 10};
     app_input(a, &click);
     assert_shows(a, "Stack of QueueFeederThread");
-    click.row = 4; /* the head: sort by name */
+    click.row = 5; /* the head: sort by name */
     app_input(a, &click);
     assert_shows(a, "sorted by NAME");
     app_input(a, &click);
@@ -299,6 +300,30 @@ static void test_mouse(void **state) {
     struct input_event wheel = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_WHEEL_DOWN, .row = 10, .col = 10};
     app_input(a, &wheel);
     assert_shows(a, "Help   line");
+    app_free(a);
+}
+
+/* The line of tabs: which screen is shown, what lies over it, and a click on another. */
+static void test_tabs(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    struct input_event click = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_CLICK, .row = 4};
+    (void)state;
+    assert_non_null(strstr(fixture_draw(a, 24, 80), "[2 Threads]  3 Flame  4 Top"));
+    while (tabs_at(a, 4, click.col) != ACTION_SHOW_TOP && click.col < 79)
+        click.col++;
+    app_input(a, &click);
+    assert_string_equal(app_top(a)->def->name, "top");
+    assert_shows(a, "[4 Top]");
+    fixture_press(a, "?");
+    assert_shows(a, "[4 Top]");
+    assert_shows(a, "> Help");
+    fixture_press(a, "q 2");
+    assert_shows(a, "[2 Threads]");
+    assert_int_equal(a->n_screens, 1);
+    assert_non_null(strstr(fixture_draw(a, 20, 80), "[2 Threads] 3 4 7"));
+    assert_int_equal(tabs_at(a, 18, 0), ACTION_NONE);
+    fixture_press(a, "#"); /* the folded header takes its line */
+    assert_non_null(strstr(fixture_draw(a, 24, 80), "[2 Threads] 3 4 7"));
     app_free(a);
 }
 
@@ -546,6 +571,7 @@ int main(void) {
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_wishes),
         cmocka_unit_test(test_mouse),
+        cmocka_unit_test(test_tabs),
         cmocka_unit_test(test_help_runs_entries),
         cmocka_unit_test(test_picker),
         cmocka_unit_test(test_picker_filters_what_comes_later),

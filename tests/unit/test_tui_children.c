@@ -17,7 +17,7 @@ static void assert_shows(struct app *a, const char *what) {
     static char text[24 * 80 * 16];
     struct grid g;
     size_t used = 0;
-    assert_int_equal(grid_init(&g, 24, 80), 0);
+    assert_int_equal(grid_init(&g, 25, 80), 0);
     app_draw(a, &g);
     for (int y = 0; y < g.rows; y++) {
         grid_row_text(&g, grid_rect(&g), y, text + used, sizeof text - used - 1, NULL);

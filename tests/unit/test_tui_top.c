@@ -287,11 +287,11 @@ static void test_mouse(void **state) {
     struct input_event e = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_CLICK};
     (void)state;
     (void)fixture_draw(a, 40, 100);
-    e.row = 6;
+    e.row = 7; /* the head */
     e.col = 10;
     app_input(a, &e);
     assert_shows(a, "sorted by %TOTAL");
-    e.row = 8; /* the second row */
+    e.row = 9; /* the second row */
     app_input(a, &e);
     fixture_press(a, "Enter");
     assert_shows(a, "Calls of (no Python frame)");

@@ -292,6 +292,7 @@ static bool flame_is_on(const void *state, const struct app *app, enum action ac
 const struct screen_def screen_flame = {
     .name = "flame",
     .title = "Flame",
+    .number = '3',
     .needs_samples = true,
     .is_kept = true,
     .state_size = sizeof(struct flame_state),

@@ -2,13 +2,16 @@
 /* screens: which action opens which screen; see screens.h. */
 #include "tui/screens/screens.h"
 
+/* clang-format off */
 const struct screen_opening screen_openings[] = {
     {ACTION_HELP, &screen_help},
-    {ACTION_SHOW_TOP, &screen_top},
+    {ACTION_SHOW_THREADS, &screen_threads},
     {ACTION_SHOW_FLAME, &screen_flame},
+    {ACTION_SHOW_TOP, &screen_top},
     {ACTION_SHOW_SQL, &screen_sql},
     {ACTION_NONE, NULL},
 };
+/* clang-format on */
 
 enum action_context screen_context(const struct screen_def *def, const void *state) {
     return def->context ? def->context(state) : def->keys;

@@ -235,6 +235,7 @@ static bool sql_is_on(const void *state, const struct app *app, enum action acti
 const struct screen_def screen_sql = {
     .name = "sql",
     .title = "SQL",
+    .number = '7',
     .is_kept = true,
     .state_size = sizeof(struct sql_state),
     .init = sql_init,

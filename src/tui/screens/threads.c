@@ -521,6 +521,7 @@ static bool threads_mouse(void *state, struct app *app, const struct input_event
 const struct screen_def screen_threads = {
     .name = "threads",
     .title = "Threads",
+    .number = '2',
     .state_size = sizeof(struct threads_state),
     .init = threads_init,
     .fini = threads_fini,

@@ -513,6 +513,7 @@ static bool top_mouse(void *state, struct app *app, const struct input_event *e)
 const struct screen_def screen_top = {
     .name = "top",
     .title = "Top",
+    .number = '4',
     .needs_samples = true,
     .is_kept = true,
     .state_size = sizeof(struct top_state),
