@@ -171,6 +171,7 @@ readme-versions: $(BUILD)/tests/tools/pystack_versions
 .PHONY: readme-versions
 
 # The pictures of the screens (tests/screens) as they are drawn now; read the difference before committing it.
-golden-update: $(BUILD)/tests/test_tui_screens
+golden-update: $(BUILD)/tests/test_tui_screens $(BUILD)/tests/test_tui_matrix
 	UPDATE_GOLDEN=1 $(BUILD)/tests/test_tui_screens
+	UPDATE_GOLDEN=1 $(BUILD)/tests/test_tui_matrix
 .PHONY: golden-update

@@ -25,8 +25,8 @@ def test_adding_a_screen(build_dir, tmp_path):
     if not compiler:
         pytest.skip("needs cc: no C compiler")
     with open(os.path.join(ROOT, "docs", "adding-a-screen.md"), encoding="utf-8") as file:
-        source, declaration, opening, context, action = re.findall(r"^```c\n(.*?)^```", file.read(), re.M | re.S)
-    added = [line for line in (source + declaration + opening + context + action).splitlines() if line.strip()]
+        source, declaration, opening, context, action, row = re.findall(r"^```c\n(.*?)^```", file.read(), re.M | re.S)
+    added = [line for line in (source + declaration + opening + context + action + row).splitlines() if line.strip()]
     assert len(added) + 2 <= 20, "with the two names in the enums it is longer than promised"
 
     shutil.copytree(os.path.join(ROOT, "src", "tui"), tmp_path / "tui")
@@ -40,11 +40,14 @@ def test_adding_a_screen(build_dir, tmp_path):
     insert(tmp_path / "tui" / "action.c", r"^ *\[CONTEXT_HELP\] = ", context)
     insert(tmp_path / "tui" / "action_table.c", r"^ *\{ACTION_NONE, NULL", action)
 
+    shutil.copytree(os.path.join(ROOT, "tests", "unit"), tmp_path / "unit")
+    insert(tmp_path / "unit" / "tui_matrix.c", r"^ *\{NULL, NULL, NULL", row)
+
     program = tmp_path / "keys.c"
     program.write_text('#include <stdio.h>\n#include "tui/action.h"\nint main(void) {\n    struct strbuf b;\n    strbuf_init(&b, 1 << 20);\n'
                        "    action_list_keys(&b);\n    puts(strbuf_str(&b));\n    strbuf_fini(&b);\n    return 0;\n}\n", encoding="utf-8")
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", f"-I{tmp_path}", f"-I{ROOT}/src", f"-I{build_dir}/gen"]
-    compiled = [screens / "command.c", screens / "screens.c", tmp_path / "tui" / "app.c"]
+    compiled = [screens / "command.c", screens / "screens.c", tmp_path / "tui" / "app.c", tmp_path / "unit" / "tui_matrix.c"]
     done = subprocess.run([compiler, *flags, "-fsyntax-only", *compiled], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     keys = tmp_path / "keys"

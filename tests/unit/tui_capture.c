@@ -30,14 +30,19 @@ static void capture_color(char *buf, size_t cap, const VTermColor *c, bool is_de
         (void)snprintf(buf, cap, "#%02x%02x%02x", c->rgb.red, c->rgb.green, c->rgb.blue);
 }
 
-/* Letter of a cell's style; '.' is plain. */
-static char capture_style(struct capture *c, const VTermScreenCell *cell) {
-    char fg[16], bg[16], text[64];
+static void capture_put_style(const VTermScreenCell *cell, char *buf, size_t cap) {
+    char fg[16], bg[16];
     capture_color(fg, sizeof fg, &cell->fg, VTERM_COLOR_IS_DEFAULT_FG(&cell->fg));
     capture_color(bg, sizeof bg, &cell->bg, VTERM_COLOR_IS_DEFAULT_BG(&cell->bg));
-    (void)snprintf(text, sizeof text, "%s on %s%s%s%s%s", fg, bg, cell->attrs.bold ? " bold" : "",
+    (void)snprintf(buf, cap, "%s on %s%s%s%s%s", fg, bg, cell->attrs.bold ? " bold" : "",
                    cell->attrs.reverse ? " reverse" : "", cell->attrs.underline ? " underline" : "",
                    cell->attrs.italic ? " italic" : "");
+}
+
+/* Letter of a cell's style; '.' is plain. */
+static char capture_style(struct capture *c, const VTermScreenCell *cell) {
+    char text[64];
+    capture_put_style(cell, text, sizeof text);
     if (strcmp(text, "- on -") == 0)
         return '.';
     int i = 0;
@@ -89,11 +94,11 @@ static void capture_put_styles(struct capture *c, struct strbuf *out) {
                           c->styles[i]);
 }
 
-/* Paint the app on a terminal at the far end of a pipe and feed libvterm with what comes out. */
-static bool capture_paint(struct app *a, const struct capture_config *config, struct capture *c) {
+/* Paint cells on a terminal at the far end of a pipe and feed libvterm with what comes out. */
+static bool capture_paint(const struct grid *g, int cursor_row, int cursor_col,
+                          const struct capture_config *config, struct capture *c) {
     int out[2], in[2];
     struct err e;
-    struct grid g;
     if (pipe2(out, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(in, O_CLOEXEC) != 0)
         return false;
     (void)fcntl(out[1], F_SETPIPE_SZ, 1 << 20);
@@ -105,11 +110,9 @@ static bool capture_paint(struct app *a, const struct capture_config *config, st
                              .color = config->color,
                              .theme = config->theme};
     struct term *t = term_open(&tc, &e);
-    bool ok = t && grid_init(&g, config->rows, config->cols) == 0;
+    bool ok = t != NULL;
     if (ok) {
-        app_draw(a, &g);
-        ok = term_paint(t, &g, a->cursor_row, a->cursor_col) && term_flush(t);
-        grid_fini(&g);
+        ok = term_paint(t, g, cursor_row, cursor_col) && term_flush(t);
         char buf[65536];
         ssize_t n;
         while ((n = read(out[0], buf, sizeof buf)) > 0)
@@ -124,14 +127,46 @@ static bool capture_paint(struct app *a, const struct capture_config *config, st
     return ok;
 }
 
+static void capture_init(struct capture *c, int rows, int cols) {
+    *c = (struct capture){.vt = vterm_new(rows, cols), .rows = rows, .cols = cols};
+    vterm_set_utf8(c->vt, 1);
+    c->screen = vterm_obtain_screen(c->vt);
+    vterm_screen_enable_altscreen(c->screen, 1);
+    vterm_screen_reset(c->screen, 1);
+}
+
+bool capture_grid(const struct grid *g, const struct capture_config *config,
+                  void (*cell)(void *arg, int row, int col, const char *text, const char *style), void *arg) {
+    struct capture c;
+    capture_init(&c, g->rows, g->cols);
+    bool ok = capture_paint(g, -1, -1, config, &c);
+    for (int y = 0; ok && y < g->rows; y++)
+        for (int x = 0; x < g->cols; x++) {
+            VTermScreenCell at;
+            char text[4 * VTERM_MAX_CHARS_PER_CELL + 1] = " ", style[64];
+            size_t n = 0;
+            if (!vterm_screen_get_cell(c.screen, (VTermPos){y, x}, &at))
+                continue;
+            for (int i = 0; i < VTERM_MAX_CHARS_PER_CELL && at.chars[i]; i++)
+                n += text_utf8_put(at.chars[i], text + n);
+            text[n ? n : 1] = '\0';
+            capture_put_style(&at, style, sizeof style);
+            cell(arg, y, x, text, style);
+            x += at.width > 1 ? at.width - 1 : 0;
+        }
+    vterm_free(c.vt);
+    return ok;
+}
+
 static bool capture_run(struct app *a, const struct capture_config *config, bool styles, struct strbuf *out) {
-    struct capture c = {
-        .vt = vterm_new(config->rows, config->cols), .rows = config->rows, .cols = config->cols};
-    vterm_set_utf8(c.vt, 1);
-    c.screen = vterm_obtain_screen(c.vt);
-    vterm_screen_enable_altscreen(c.screen, 1);
-    vterm_screen_reset(c.screen, 1);
-    bool ok = capture_paint(a, config, &c);
+    struct capture c;
+    struct grid g;
+    if (grid_init(&g, config->rows, config->cols) != 0)
+        return false;
+    capture_init(&c, config->rows, config->cols);
+    app_draw(a, &g);
+    bool ok = capture_paint(&g, a->cursor_row, a->cursor_col, config, &c);
+    grid_fini(&g);
     if (ok)
         capture_put_text(&c, out);
     if (ok && styles)

@@ -20,6 +20,11 @@ struct capture_config {
  * the terminal could not be opened. */
 bool capture_app(struct app *a, const struct capture_config *config, struct strbuf *out);
 
+/* What a terminal shows of cells that are drawn: every cell, row by row, what stands in it (" " nothing) and how: "15 on 4 bold". The
+ * right half of a wide character is left out. False when the terminal could not be opened. */
+bool capture_grid(const struct grid *g, const struct capture_config *config,
+                  void (*cell)(void *arg, int row, int col, const char *text, const char *style), void *arg);
+
 /* The text alone, of a 256-colour terminal. */
 bool capture_text(struct app *a, int rows, int cols, struct strbuf *out);
 

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tui_matrix: see tui_matrix.h. */
+#include "unit/tui_matrix.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "tui/screens/screens.h"
+#include "unit/tui_fixture.h"
+#include "unit/tui_samples.h"
+#include "unit/tui_sql.h"
+
+#define MATRIX_BATCHES 40
+
+static const char *const matrix_names[] = {
+    [MATRIX_NORMAL] = "normal",
+    [MATRIX_PAUSED] = "paused",
+    [MATRIX_FILTERED] = "filtered",
+    [MATRIX_EMPTY] = "empty",
+    [MATRIX_DISCONNECTED] = "disconnected",
+    [MATRIX_HUGE] = "huge",
+    [MATRIX_HOSTILE] = "hostile",
+};
+
+const char *matrix_state_name(enum matrix_state state) { return matrix_names[state]; }
+
+bool matrix_has(const struct matrix_row *row, enum matrix_state state) {
+    unsigned states = row->states ? row->states : MATRIX_ALL;
+    return (states & MATRIX_IN(state)) && (state != MATRIX_FILTERED || row->filter);
+}
+
+static enum fixture_kind matrix_kind(enum matrix_state state) {
+    return state == MATRIX_HUGE ? FIXTURE_HUGE : state == MATRIX_HOSTILE ? FIXTURE_NAMES : FIXTURE_NORMAL;
+}
+
+static void matrix_feed(struct app *a, enum fixture_kind kind, int step) {
+    struct model_snapshot s;
+    samples_feed(a, kind, MATRIX_BATCHES);
+    fixture_snapshot(&s, kind, step);
+    app_take_snapshot(a, &s);
+}
+
+static void matrix_end(struct app *a) {
+    struct err why = {ERR_LOST, "process 4242 has ended"};
+    app_set_state(a, SESSION_LOST, &why, 0);
+}
+
+/* A target, some snapshots, the screen opened, samples for those that want them. */
+static struct app *matrix_make_plain(const struct matrix_row *row, enum matrix_state state, bool ascii) {
+    enum fixture_kind kind = matrix_kind(state);
+    struct app *a = fixture_app(kind, state == MATRIX_EMPTY ? 0 : 3, ascii);
+    assert_non_null(a);
+    fixture_press(a, row->keys);
+    if (state == MATRIX_EMPTY)
+        return a;
+    matrix_feed(a, kind, 40);
+    if (state == MATRIX_FILTERED)
+        fixture_press(a, row->filter);
+    if (state == MATRIX_PAUSED) {
+        app_set_paused(a, true);
+        matrix_feed(a, kind, 80);
+    }
+    if (state == MATRIX_DISCONNECTED)
+        matrix_end(a);
+    return a;
+}
+
+static struct app *matrix_make_picker(enum matrix_state state, bool ascii) {
+    struct app *a = fixture_picker(ascii);
+    assert_non_null(a);
+    if (state == MATRIX_FILTERED)
+        fixture_press(a, "\\ \"python Enter j");
+    if (state == MATRIX_EMPTY)
+        app_take_processes(a, NULL, 0, "");
+    return a;
+}
+
+static struct app *matrix_make_sql(enum matrix_state state, bool ascii) {
+    struct app *a = sql_fixture_app(ascii);
+    assert_non_null(a);
+    if (state == MATRIX_EMPTY)
+        return a;
+    sql_fixture_paste(a, "SELECT timestamp, tid, thread, share, fold(stack_id) AS stack\n"
+                         "FROM python.samples WHERE thread <> '\xe8\xa8\x93\xe7\xb7\xb4' LIMIT 40;");
+    fixture_press(a, "Enter");
+    sql_fixture_answer(a, sql_fixture_rows(state == MATRIX_HUGE ? 100000 : 40), 0.0123);
+    fixture_press(a, "Esc j j Right Right Right s b");
+    if (state == MATRIX_FILTERED)
+        fixture_press(a, "/ \"evil Enter");
+    if (state == MATRIX_DISCONNECTED)
+        matrix_end(a);
+    return a;
+}
+
+#define SCREEN(name) #name, &screen_##name
+
+/* A screen that is not here fails the test. */
+const struct matrix_row matrix_rows[] = {
+    {SCREEN(threads), "", "\\ \"queue|OMP|\xe6\x95\xb0 Enter", 0, NULL},
+    {SCREEN(top), "4", "\\ \"train Enter", 0, NULL},
+    {SCREEN(flame), "3", "\\ \"AdamW|evil Enter j j", 0, NULL},
+    {SCREEN(help), "?", "/ \"sort Enter", MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED), NULL},
+    {SCREEN(sql), "7", "/", MATRIX_ALL & ~MATRIX_IN(MATRIX_PAUSED), matrix_make_sql},
+    {SCREEN(picker), "", "\\",
+     MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), matrix_make_picker},
+    {NULL, NULL, NULL, NULL, 0, NULL},
+};
+
+struct app *matrix_make(const struct matrix_row *row, enum matrix_state state, bool ascii) {
+    struct app *a = row->make ? row->make(state, ascii) : matrix_make_plain(row, state, ascii);
+    if (app_top(a)->def != row->screen)
+        fail_msg("the keys '%s' of the row '%s' open the screen '%s'", row->keys, row->symbol,
+                 app_top(a)->def->name);
+    return a;
+}
