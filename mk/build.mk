@@ -52,6 +52,9 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/st
 # Source that the agent runs in the job is built in as it is.
 $(BUILD)/obj/src/agent/helper.o: src/agent/helper.py
 
+# So are style and script of the flame graph that is written as SVG.
+$(BUILD)/obj/src/client/export_svg_files.o: src/client/export_svg.css src/client/export_svg.js
+
 link_libs = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(MSGPACK_LIBS) $(1) -lm -ldl
 
 $(BUILD)/probing-top: $(BUILD)/obj/src/tui/main.o $(TUI_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags

@@ -35,6 +35,8 @@ const struct export_format export_formats[] = {
      EXPORT_TAKES_DURATION},
     {"folded", "sampled stacks, one line each, for flame graph programs", 5, true, false, false,
      export_render_folded, EXPORT_TAKES_STACKS},
+    {"svg", "sampled stacks as a flame graph: a picture, with zoom and search in a browser", 5, true, false,
+     false, export_render_svg, EXPORT_TAKES_STACKS},
     {"txt", "the screen", 0, false, true, false, export_render_txt,
      EXPORT_TAKES_DURATION | EXPORT_TAKES_SCREEN},
     {.name = NULL},

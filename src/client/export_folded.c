@@ -54,7 +54,7 @@ static void folded_put_native(struct strbuf *out, const struct model_frame *f, b
     (void)strbuf_addc(out, ')');
 }
 
-static void folded_put_frame(struct strbuf *out, const struct model_frame *f, bool by_function) {
+void export_put_frame(struct strbuf *out, const struct model_frame *f, bool by_function) {
     if (f->kind == MODEL_FRAME_NATIVE) {
         folded_put_native(out, f, by_function);
         return;
@@ -67,22 +67,33 @@ static void folded_put_frame(struct strbuf *out, const struct model_frame *f, bo
     (void)strbuf_addc(out, ')');
 }
 
+void export_put_process(struct strbuf *out, const struct export_data *d) {
+    (void)strbuf_addf(out, "process %" PRId64, d->target->pid);
+}
+
+void export_put_thread(struct strbuf *out, const struct export_data *d, int64_t tid) {
+    const char *name = fold_thread_name(d->fold, tid);
+    (void)strbuf_adds(out, "thread ");
+    folded_put_name(out, name ? name : "?");
+    (void)strbuf_addf(out, " (%" PRId64 ")", tid);
+}
+
 static void folded_put_stack(struct strbuf *out, const struct export_data *d,
                              const struct fold_entry *entry) {
     const struct export_request *r = d->request;
     const struct model_frame *frames[FOLDED_MAX_FRAMES];
     size_t depth = fold_path(d->fold, entry->stack, frames, FOLDED_MAX_FRAMES);
     size_t have = depth < FOLDED_MAX_FRAMES ? depth : FOLDED_MAX_FRAMES;
-    if (r->process)
-        (void)strbuf_addf(out, "process %" PRId64 ";", d->target->pid);
+    if (r->process) {
+        export_put_process(out, d);
+        (void)strbuf_addc(out, ';');
+    }
     if (r->threads) {
-        const char *name = fold_thread_name(d->fold, entry->tid);
-        (void)strbuf_adds(out, "thread ");
-        folded_put_name(out, name ? name : "?");
-        (void)strbuf_addf(out, " (%" PRId64 ");", entry->tid);
+        export_put_thread(out, d, entry->tid);
+        (void)strbuf_addc(out, ';');
     }
     for (size_t i = 0; i < have; i++) {
-        folded_put_frame(out, frames[i], r->by_function);
+        export_put_frame(out, frames[i], r->by_function);
         (void)strbuf_addc(out, ';');
     }
     if (depth > have)
