@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLD_MAX_PERIOD_US 1e9 /* a longer time between looks, or none, is nonsense and counts as no time */
+#include "base/grow.h"
+
 #define FOLD_STRINGS_MAX ((size_t)256 * 1024 * 1024)
 
 enum fold_kind { FOLD_FRAMES, FOLD_STACKS, FOLD_ENTRIES, FOLD_THREADS, FOLD_KINDS };
@@ -44,6 +45,8 @@ struct fold {
     struct fold_map frame_ids, stack_ids;
     uint32_t *changed; /* entries, each once */
     size_t n_changed, cap_changed;
+    uint32_t *batch_entries; /* per sample of the newest batch */
+    size_t cap_batch_entries;
     bool has_epoch;
     uint32_t epoch;
     uint64_t dropped_before; /* lost in earlier sessions */
@@ -188,6 +191,7 @@ void fold_free(struct fold *f) {
     free(f->frame_ids.to);
     free(f->stack_ids.to);
     free(f->changed);
+    free(f->batch_entries);
     arena_fini(&f->strings);
     free(f);
 }
@@ -247,7 +251,8 @@ struct fold_look {
     bool on_cpu, gc, gil;
 };
 
-static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, struct fold_look look) {
+/* Entry that it was counted as, or -1. */
+static int64_t fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, struct fold_look look) {
     bool added, on_cpu = look.on_cpu, gc = look.gc;
     double us = look.us;
     struct fold_entry e = {.tid = tid, .stack = stack};
@@ -266,7 +271,7 @@ static int fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, struct
     mine->gil += look.gil;
     mine->gil_us += look.gil ? us : 0;
     f->totals.samples++;
-    return 0;
+    return at;
 }
 
 /* ---- batches ---- */
@@ -336,17 +341,23 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
     if (b->n_samples)
         f->totals.kept_hz = b->period_us > 0 ? 1e6 / b->period_us : NAN;
     double period_us = b->period_us > 0 && b->period_us < FOLD_MAX_PERIOD_US ? b->period_us : 0;
+    if (grow_array(&f->batch_entries, sizeof *f->batch_entries, b->n_samples, &f->cap_batch_entries) != 0)
+        return -1;
     for (size_t i = 0; i < b->n_samples; i++) {
         const struct model_sample *s = &b->samples[i];
         uint32_t stack = s->stack_id ? fold_map_get(&f->stack_ids, s->stack_id) : FOLD_NO_STACK;
-        if (s->torn)
-            f->totals.torn++;
-        else if (s->stack_id && !stack)
-            f->totals.undefined++;
-        else if (fold_count_sample(f, s->tid, stack,
-                                   (struct fold_look){period_us, s->on_cpu == 1, s->gc == 1,
-                                                      s->gil == MODEL_GIL_HELD}) != 0)
+        f->batch_entries[i] = FOLD_NO_ENTRY;
+        if (s->torn || (s->stack_id && !stack)) {
+            f->totals.torn += s->torn;
+            f->totals.undefined += !s->torn;
+            continue;
+        }
+        int64_t at = fold_count_sample(
+            f, s->tid, stack,
+            (struct fold_look){period_us, s->on_cpu == 1, s->gc == 1, s->gil == MODEL_GIL_HELD});
+        if (at < 0)
             return -1;
+        f->batch_entries[i] = (uint32_t)at;
     }
     return 0;
 }
@@ -369,7 +380,7 @@ int fold_add_snapshot(struct fold *f, const struct model_snapshot *s) {
             f->totals.torn++;
         else if (fold_count_sample(
                      f, t->tid, stack,
-                     (struct fold_look){0, t->on_cpu == 1, t->gc == 1, t->gil == MODEL_GIL_HELD}) != 0)
+                     (struct fold_look){0, t->on_cpu == 1, t->gc == 1, t->gil == MODEL_GIL_HELD}) < 0)
             return -1;
     }
     return 0;
@@ -393,6 +404,8 @@ void fold_forget_changed(struct fold *f) {
         ((struct fold_entry *)fold_item(f, FOLD_ENTRIES, f->changed[i]))->is_changed = false;
     f->n_changed = 0;
 }
+
+const uint32_t *fold_batch_entries(const struct fold *f) { return f->batch_entries; }
 
 size_t fold_stacks(const struct fold *f) { return f->tables[FOLD_STACKS].n; }
 

@@ -17,6 +17,8 @@
 
 #define FOLD_MAX_ENTRIES ((size_t)1 << 22) /* of each kind */
 #define FOLD_NO_STACK 0U                   /* a thread without a Python frame */
+#define FOLD_NO_ENTRY UINT32_MAX
+#define FOLD_MAX_PERIOD_US 1e9 /* a longer time between looks, or none, is nonsense and counts as no time */
 
 struct fold;
 
@@ -65,6 +67,10 @@ const struct fold_entry *fold_get(const struct fold *f, size_t i);
 /* Entries whose counts have changed since they were last forgotten, each once; valid until the next call that adds. */
 size_t fold_changed(const struct fold *f, const uint32_t **entries);
 void fold_forget_changed(struct fold *f);
+
+/* Entries that the samples of the newest batch were counted as, in their order; FOLD_NO_ENTRY: left out. Valid until the
+ * next call that adds. */
+const uint32_t *fold_batch_entries(const struct fold *f);
 
 /* Stacks are a forest: each is a frame called by the stack above it, which has a smaller number. Numbers count from 1
  * (stacks) and 0 (frames), and are never given anew. */

@@ -9,52 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/tally_state.h"
+
 #define TALLY_MAX_WALK 2048 /* callers looked at for recursion: as many as an agent sends of a stack */
 #define TALLY_RECURS_LINE 1U
 #define TALLY_RECURS_FUNCTION 2U
 
-/* What was added to an entry in one second. */
-struct tally_delta {
-    uint32_t entry;
-    struct tally_count count;
-};
+static const int64_t tally_seconds[TALLY_SLIDING_END] = {[TALLY_10S] = 10, [TALLY_60S] = TALLY_SECONDS};
 
-struct tally_slice {
-    int64_t second; /* of the caller's clock */
-    struct tally_delta *deltas;
-    size_t n;
-};
-
-struct tally {
-    struct fold *fold;
-    struct tally_count *base[TALLY_WINDOWS]; /* per entry: the fold's count where a window begins */
-    struct tally_count *closed;              /* and at the end of the newest slice */
-    bool *is_touched;                        /* per entry: it has changed since then */
-    size_t n_entries, cap_entries;
-    uint32_t *touched; /* the entries that have */
-    size_t n_touched, cap_touched;
-    uint32_t *function;      /* per frame */
-    uint32_t *function_slot; /* open addressing: 1 + frame that stands for a function; 0 free */
-    size_t n_frames, cap_frames, n_slots;
-    unsigned char *recurs; /* per stack, from 1 */
-    size_t n_stacks, cap_stacks;
-    struct tally_slice ring[TALLY_SECONDS];
-    uint64_t n_slices;              /* closed so far; slice k is at k % TALLY_SECONDS */
-    uint64_t oldest[TALLY_WINDOWS]; /* slice that a window begins with */
-    int64_t second;
-    bool has_second;
-    struct tally_count *held[TALLY_WINDOWS]; /* NULL: not held */
-    size_t n_held;
-    struct fold_totals before;
-    struct tally_health health;
-    struct tally_mark mark;
-    uint32_t changes[TALLY_CHANGES]; /* entries; change k is at k % TALLY_CHANGES */
-};
-
-static const int64_t tally_seconds[TALLY_WINDOWS] = {[TALLY_10S] = 10, [TALLY_60S] = TALLY_SECONDS};
-
-/* For marks that are never given twice. */
-static uint64_t tally_next_mark(void) {
+uint64_t tally_next_mark(void) {
     static uint64_t given;
     return ++given;
 }
@@ -72,8 +35,7 @@ static void tally_count_add(struct tally_count *to, const struct tally_count *c)
     to->gil_us += c->gil_us;
 }
 
-/* What an entry has got since `from`. */
-static struct tally_count tally_since(const struct tally *t, size_t entry, const struct tally_count *from) {
+struct tally_count tally_since(const struct tally *t, size_t entry, const struct tally_count *from) {
     const struct fold_entry *e = fold_get(t->fold, entry);
     return (struct tally_count){.samples = e->samples - from->samples,
                                 .on_cpu = e->on_cpu - from->on_cpu,
@@ -112,8 +74,11 @@ static void tally_clear(struct tally *t) {
     tally_forget_ring(t);
     tally_let_go(t);
     fold_free(t->fold);
-    for (int w = 0; w < TALLY_WINDOWS; w++)
+    for (int w = 0; w < TALLY_BASES; w++)
         free(t->base[w]);
+    for (int i = 0; i < TALLY_SPANS; i++)
+        tally_span_clear(&t->spans[i]);
+    tracks_free(t->tracks);
     free(t->closed);
     free(t->is_touched);
     free(t->touched);
@@ -121,6 +86,7 @@ static void tally_clear(struct tally *t) {
     free(t->function_slot);
     free(t->recurs);
     memset(t, 0, sizeof *t);
+    t->marked_s = t->held_look_s = NAN;
     t->mark.ids = t->mark.counts = tally_next_mark();
     t->health = (struct tally_health){
         .got_hz = NAN, .since_s = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
@@ -132,8 +98,9 @@ struct tally *tally_new(void) {
         return NULL;
     tally_clear(t);
     t->fold = fold_new();
-    if (!t->fold) {
-        free(t);
+    t->tracks = tracks_new();
+    if (!t->fold || !t->tracks) {
+        tally_free(t);
         return NULL;
     }
     return t;
@@ -164,8 +131,9 @@ static void *tally_grow(void *items, size_t item_size, size_t n, size_t *cap) {
 static int tally_grow_entries(struct tally *t) {
     size_t n = fold_count(t->fold), cap = t->cap_entries, more = n - t->n_entries;
     struct tally_count **counts[] = {&t->base[TALLY_ALL], &t->base[TALLY_10S], &t->base[TALLY_60S],
-                                     &t->closed};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+                                     &t->closed, &t->base[TALLY_MARK]};
+    size_t n_counts = sizeof counts / sizeof counts[0] - !t->base[TALLY_MARK];
+    for (size_t i = 0; i < n_counts; i++) {
         cap = t->cap_entries;
         struct tally_count *grown = tally_grow(*counts[i], sizeof *grown, n, &cap);
         if (!grown)
@@ -281,7 +249,7 @@ static void tally_leave_slice(struct tally *t, int window) {
 
 /* Slices that are older than a window leave it. */
 static void tally_slide(struct tally *t) {
-    for (int w = TALLY_ALL + 1; w < TALLY_WINDOWS; w++)
+    for (int w = TALLY_ALL + 1; w < TALLY_SLIDING_END; w++)
         while (t->oldest[w] < t->n_slices &&
                t->ring[t->oldest[w] % TALLY_SECONDS].second <= t->second - tally_seconds[w])
             tally_leave_slice(t, w);
@@ -293,7 +261,7 @@ static int tally_close_slice(struct tally *t) {
     struct tally_delta *deltas = t->n_touched ? calloc(t->n_touched, sizeof *deltas) : NULL;
     if (t->n_touched && !deltas)
         return -1;
-    for (int w = TALLY_ALL + 1; w < TALLY_WINDOWS; w++)
+    for (int w = TALLY_ALL + 1; w < TALLY_SLIDING_END; w++)
         while (t->oldest[w] + TALLY_SECONDS <= t->n_slices)
             tally_leave_slice(t, w);
     free(slice->deltas);
@@ -310,10 +278,20 @@ static int tally_close_slice(struct tally *t) {
     return 0;
 }
 
+/* An entry in a window that goes on. */
+static struct tally_count tally_now(const struct tally *t, enum tally_window window, size_t entry) {
+    if (window >= TALLY_SPAN) {
+        const struct tally_span *s = &t->spans[window - TALLY_SPAN];
+        return entry < s->n ? s->counts[entry] : (struct tally_count){0};
+    }
+    const struct tally_count *base = t->base[window] ? t->base[window] : t->base[TALLY_ALL];
+    return tally_since(t, entry, &base[entry]);
+}
+
 /* Add up a window that ends with the newest batch. */
 static void tally_sum(const struct tally *t, enum tally_window window, struct tally_count *out) {
     for (size_t i = 0; i < t->n_entries; i++)
-        out[i] = tally_since(t, i, &t->base[window][i]);
+        out[i] = tally_now(t, window, i);
 }
 
 /* Note which entries a batch has changed. */
@@ -345,10 +323,15 @@ static bool tally_is_full(const struct tally *t) {
 static void tally_restart(struct tally *t, double now_s) {
     uint32_t restarts = t->health.restarts + 1;
     struct fold *fold = fold_new();
-    if (!fold)
+    struct tracks *tracks = tracks_new();
+    if (!fold || !tracks) {
+        fold_free(fold);
+        tracks_free(tracks);
         return;
+    }
     tally_clear(t);
     t->fold = fold;
+    t->tracks = tracks;
     t->health.restarts = restarts;
     t->health.since_s = t->health.newest_s = now_s;
 }
@@ -364,7 +347,7 @@ static int tally_take(struct tally *t, const struct model_sample_batch *b, doubl
         return -1;
     /* In this order: whatever is counted as there refers only to what is counted as there. */
     return tally_grow_frames(t) == 0 && tally_grow_stacks(t) == 0 && tally_grow_entries(t) == 0 &&
-                   tally_note_changes(t) == 0
+                   tally_note_changes(t) == 0 && tally_track(t, b) == 0
                ? 0
                : -1;
 }
@@ -390,9 +373,12 @@ void tally_reset(struct tally *t, double now_s) {
     for (size_t i = 0; i < t->n_entries; i++) {
         struct tally_count none = {0};
         t->closed[i] = tally_since(t, i, &none);
-        for (int w = 0; w < TALLY_WINDOWS; w++)
-            t->base[w][i] = t->closed[i];
+        for (int w = 0; w < TALLY_BASES; w++)
+            if (t->base[w])
+                t->base[w][i] = t->closed[i];
     }
+    if (t->base[TALLY_MARK])
+        t->marked_s = now_s;
     tally_forget_ring(t);
     tally_let_go(t);
     t->before = *fold_get_totals(t->fold);
@@ -400,9 +386,17 @@ void tally_reset(struct tally *t, double now_s) {
     t->health.since_s = now_s;
 }
 
+/* Is there something of its own in a window? */
+static bool tally_has(const struct tally *t, int window) {
+    return window < TALLY_SPAN ? t->base[window] != NULL : t->spans[window - TALLY_SPAN].is_set;
+}
+
 int tally_hold(struct tally *t, bool held) {
     tally_let_go(t);
+    double newest_s = tally_newest_look_s(t);
     for (int w = 0; held && w < TALLY_WINDOWS; w++) {
+        if (w != TALLY_ALL && !tally_has(t, w))
+            continue;
         t->held[w] = calloc(t->n_entries + 1, sizeof *t->held[w]);
         if (!t->held[w]) {
             tally_let_go(t);
@@ -411,6 +405,7 @@ int tally_hold(struct tally *t, bool held) {
         tally_sum(t, (enum tally_window)w, t->held[w]);
     }
     t->n_held = held ? t->n_entries : 0;
+    t->held_look_s = newest_s;
     return 0;
 }
 
@@ -436,17 +431,28 @@ size_t tally_count_stacks(const struct tally *t) { return t->n_stacks; }
 
 size_t tally_count_entries(const struct tally *t) { return t->held[TALLY_ALL] ? t->n_held : t->n_entries; }
 
+/* What is held of a window; NULL: nothing is in it. */
+static const struct tally_count *tally_held(const struct tally *t, enum tally_window window) {
+    return t->held[window] || window >= TALLY_SPAN ? t->held[window] : t->held[TALLY_ALL];
+}
+
 void tally_get_counts(const struct tally *t, enum tally_window window, struct tally_count *out) {
-    if (t->held[window])
-        memcpy(out, t->held[window], t->n_held * sizeof *out);
-    else
+    const struct tally_count *held = tally_held(t, window);
+    if (!t->held[TALLY_ALL])
         tally_sum(t, window, out);
+    else if (held)
+        memcpy(out, held, t->n_held * sizeof *out);
+    else
+        memset(out, 0, t->n_held * sizeof *out);
 }
 
 struct tally_count tally_get_count(const struct tally *t, enum tally_window window, size_t entry) {
+    const struct tally_count *held = tally_held(t, window);
     if (entry >= tally_count_entries(t))
         return (struct tally_count){0};
-    return t->held[window] ? t->held[window][entry] : tally_since(t, entry, &t->base[window][entry]);
+    if (!t->held[TALLY_ALL])
+        return tally_now(t, window, entry);
+    return held ? held[entry] : (struct tally_count){0};
 }
 
 struct tally_mark tally_get_mark(const struct tally *t) {

@@ -22,7 +22,8 @@
 
 #define TALLY_CHANGES ((size_t)1 << 15) /* kept for readers of changes */
 
-enum tally_window { TALLY_ALL = 0, TALLY_10S, TALLY_60S, TALLY_WINDOWS };
+/* Two that slide; what came since tally_mark; and two between times that are set. */
+enum tally_window { TALLY_ALL = 0, TALLY_10S, TALLY_60S, TALLY_MARK, TALLY_SPAN, TALLY_OTHER, TALLY_WINDOWS };
 
 struct tally_count {
     uint64_t samples;
@@ -57,7 +58,15 @@ struct tally_health {
     uint32_t restarts;           /* how often it was full and started anew */
 };
 
+/* What is known of a span, on the samples' own clock. */
+struct tally_span_health {
+    double from_s, to_s;  /* as it was set */
+    double known_from_s;  /* the oldest look in it that was still known then; NAN: there was none */
+    double known_until_s; /* the newest look before its end; NAN: none came yet */
+};
+
 struct tally;
+struct tracks;
 
 struct tally *tally_new(void); /* NULL without memory */
 void tally_free(struct tally *t);
@@ -68,6 +77,28 @@ bool tally_add(struct tally *t, const struct model_sample_batch *b, double now_s
 
 /* Count from zero. What is held is let go. */
 void tally_reset(struct tally *t, double now_s);
+
+/* TALLY_MARK is what comes from now on. 0, or -1 without memory: then it is what it was. Without a mark it is as TALLY_ALL. */
+int tally_mark(struct tally *t, double now_s);
+
+/* The caller's clock then; NAN: there is no mark. */
+double tally_marked_s(const struct tally *t);
+
+/* TALLY_SPAN or TALLY_OTHER is the samples with from_s <= their time < to_s, those to come too: on the samples' own clock,
+ * model_sample.timestamp, of which the newest minutes are known. While it is held, of those that had come before. 0, or -1
+ * without memory or when from_s is not before to_s: then it is what it was. Without one, nothing is in it. */
+int tally_set_span(struct tally *t, enum tally_window which, double from_s, double to_s);
+void tally_clear_span(struct tally *t, enum tally_window which);
+
+/* False when none is set. */
+bool tally_get_span(const struct tally *t, enum tally_window which, double *from_s, double *to_s);
+bool tally_get_span_health(const struct tally *t, enum tally_window which, struct tally_span_health *out);
+
+/* Who did what when; goes on while it is held. Its entries are those of the fold. */
+const struct tracks *tally_tracks(const struct tally *t);
+
+/* Time of the newest look that may be shown: where it is held, that of then; NAN none yet. */
+double tally_newest_look_s(const struct tally *t);
 
 /* Let what is read stand still, or go on. 0, or -1 without memory: it goes on. */
 int tally_hold(struct tally *t, bool held);

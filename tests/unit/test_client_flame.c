@@ -251,7 +251,7 @@ static void check(const struct world *w, struct flame *f, const struct flame_que
 /* ---- tests ---- */
 
 static struct flame_query some_query(struct world *w) {
-    struct flame_query q = {.window = (enum tally_window)roll(w, TALLY_WINDOWS),
+    struct flame_query q = {.window = (enum tally_window)roll(w, TALLY_MARK),
                             .by = (enum flame_by)roll(w, FLAME_BYS),
                             .time = (enum flame_time)roll(w, FLAME_TIMES),
                             .tid = roll(w, 3) ? 0 : 7 + roll(w, 5)};
@@ -303,7 +303,7 @@ static void test_held(void **state) {
     assert_int_equal(tally_hold(t, true), 0);
     for (int i = 0; i < 90; i++) {
         step(w, t, 0.25, 20);
-        q.window = (enum tally_window)(i % TALLY_WINDOWS);
+        q.window = (enum tally_window)(i % TALLY_MARK);
         q.by = (enum flame_by)(i / 7 % FLAME_BYS);
         assert_int_equal(flame_update(f, t, &q), 0);
         check(then, f, &q);
@@ -355,7 +355,7 @@ static void test_numbers_stay(void **state) {
     (void)state;
     for (int i = 0; i < 200; i++) {
         step(w, t, roll(w, 40) == 0 ? 70 : 0.3, 10);
-        q.window = (enum tally_window)(i % TALLY_WINDOWS);
+        q.window = (enum tally_window)(i % TALLY_MARK);
         q.tid = i % 5 == 0 ? 8 : 0;
         assert_int_equal(flame_update(f, t, &q), 0);
         for (uint32_t k = 0; k < flame_count(f); k++) {

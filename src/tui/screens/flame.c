@@ -197,7 +197,7 @@ static bool flame_act_query(struct flame_state *s, struct app *app, enum action 
         s->query.time = (enum flame_time)((s->query.time + 1) % FLAME_TIMES);
         break;
     case ACTION_WINDOW:
-        s->query.window = (enum tally_window)((s->query.window + 1) % TALLY_WINDOWS);
+        s->query.window = (enum tally_window)((s->query.window + 1) % TALLY_MARK);
         break;
     case ACTION_ZERO:
         flame_zero(app);

@@ -389,7 +389,7 @@ static bool top_act_query(struct top_state *s, struct app *app, enum action acti
         s->query.on_cpu = !s->query.on_cpu;
         break;
     case ACTION_WINDOW:
-        s->query.window = (enum tally_window)((s->query.window + 1) % TALLY_WINDOWS);
+        s->query.window = (enum tally_window)((s->query.window + 1) % TALLY_MARK);
         break;
     case ACTION_ZERO:
         top_zero(app);
