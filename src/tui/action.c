@@ -21,14 +21,64 @@ static const struct {
     [CONTEXT_HELP] = {"help", "Help"},
 };
 
+#define ACTION_MAX_CHANGES 512
+
+/* Keys that a row has in one context instead of its own. */
+struct action_change {
+    const struct action_def *row;
+    enum action_context context;
+    int line;
+    size_t n;
+    char keys[ACTION_MAX_KEYS][ACTION_KEY_NAME];
+};
+
+static struct action_change action_changes[ACTION_MAX_CHANGES];
+static size_t action_n_changes;
+
+static struct action_change *action_find_change(const struct action_def *row, enum action_context context) {
+    for (size_t i = 0; i < action_n_changes; i++)
+        if (action_changes[i].row == row && action_changes[i].context == context)
+            return &action_changes[i];
+    return NULL;
+}
+
+void action_reset_keys(void) { action_n_changes = 0; }
+
+bool action_set_keys(const struct action_def *row, enum action_context context, const char *const *keys,
+                     size_t n, int line) {
+    struct action_change *c = action_find_change(row, context);
+    if (!c && action_n_changes == ACTION_MAX_CHANGES)
+        return false;
+    if (!c)
+        c = &action_changes[action_n_changes++];
+    struct action_change made = {.row = row, .context = context, .line = line};
+    for (size_t i = 0; i < n && i < ACTION_MAX_KEYS; i++)
+        (void)snprintf(made.keys[made.n++], ACTION_KEY_NAME, "%s", keys[i]);
+    *c = made;
+    return true;
+}
+
+int action_keys_line(const struct action_def *row, enum action_context context) {
+    const struct action_change *c = action_find_change(row, context);
+    return c ? c->line : -1;
+}
+
+const char *action_key(const struct action_def *row, enum action_context context, size_t i) {
+    const struct action_change *c = action_find_change(row, context);
+    if (c)
+        return i < c->n ? c->keys[i] : NULL;
+    return i < ACTION_MAX_KEYS ? row->keys[i] : NULL;
+}
+
 enum action action_find(enum action_context context, uint32_t key) {
     char name[32];
+    const char *own;
     input_key_name(key, name, sizeof name);
     for (const struct action_def *a = action_table; a->action; a++) {
         if (!(a->contexts & ACTION_IN(context)))
             continue;
-        for (size_t i = 0; i < ACTION_MAX_KEYS && a->keys[i]; i++)
-            if (strcmp(a->keys[i], name) == 0)
+        for (size_t i = 0; (own = action_key(a, context, i)); i++)
+            if (strcmp(own, name) == 0)
                 return a->action;
     }
     return ACTION_NONE;
@@ -45,11 +95,12 @@ const char *action_context_name(enum action_context context) { return action_con
 
 const char *action_context_title(enum action_context context) { return action_contexts[context].title; }
 
-void action_keys_text(const struct action_def *row, char *buf, size_t cap) {
+void action_keys_text(const struct action_def *row, enum action_context context, char *buf, size_t cap) {
     size_t used = 0;
+    const char *key;
     buf[0] = '\0';
-    for (size_t i = 0; i < ACTION_MAX_KEYS && row->keys[i] && used < cap; i++) {
-        int n = snprintf(buf + used, cap - used, "%s%s", used ? " " : "", row->keys[i]);
+    for (size_t i = 0; (key = action_key(row, context, i)) && used < cap; i++) {
+        int n = snprintf(buf + used, cap - used, "%s%s", used ? " " : "", key);
         if (n < 0)
             return;
         used += (size_t)n;
@@ -57,9 +108,12 @@ void action_keys_text(const struct action_def *row, char *buf, size_t cap) {
 }
 
 void action_list_keys(struct strbuf *out) {
-    for (int c = 0; c < CONTEXT_COUNT; c++)
+    for (int at = 0; at < CONTEXT_COUNT; at++) {
+        enum action_context c = (enum action_context)at;
+        const char *key;
         for (const struct action_def *a = action_table; a->action; a++)
-            for (size_t i = 0; (a->contexts & ACTION_IN(c)) && i < ACTION_MAX_KEYS && a->keys[i]; i++)
-                (void)strbuf_addf(out, "%-8s %-10s %-16s %s\n", action_context_name((enum action_context)c),
-                                  a->keys[i], a->name, a->help);
+            for (size_t i = 0; (a->contexts & ACTION_IN(c)) && (key = action_key(a, c, i)); i++)
+                (void)strbuf_addf(out, "%-8s %-10s %-16s %s\n", action_context_name(c), key, a->name,
+                                  a->help);
+    }
 }

@@ -3,11 +3,14 @@
  * action: everything a key can do, in one table.
  *
  * The table feeds the dispatcher, the footer, the help screen and --list-keys; a key is bound once in a context, which a
- * test holds. To add an action: a line in ACTION_LIST's order in the enum, a row in action_table.c, and the screen's answer.
+ * test holds. To add an action: a line in the enum, a row in action_table.c, and the screen's answer (docs/adding-a-key.md).
+ * The keys of a row are those to begin with: the user's file may give an action others in a context (action_keys.h), and
+ * from then on those are what everybody is told. Of the thread that draws.
  */
 #ifndef TUI_ACTION_H
 #define TUI_ACTION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +32,7 @@ enum action_context {
 
 #define ACTION_IN(c) (1U << (c))
 #define ACTION_EVERYWHERE (ACTION_IN(CONTEXT_COUNT) - 1U)
+#define ACTION_TYPED (ACTION_IN(CONTEXT_SQL_EDIT) | ACTION_IN(CONTEXT_SQL_COMPLETE)) /* where text is typed */
 
 enum action {
     ACTION_NONE = 0,
@@ -144,14 +148,16 @@ enum action {
 };
 
 #define ACTION_MAX_KEYS 4
+#define ACTION_KEY_NAME 16 /* of a key's name, with its NUL */
 
 struct action_def {
     enum action action;
-    const char *name;                  /* as in --list-keys */
-    unsigned contexts;                 /* ACTION_IN(...) of every context it is for */
-    const char *keys[ACTION_MAX_KEYS]; /* names (input.h); the first is the one the footer shows */
-    const char *label;                 /* in the footer; NULL: not there */
-    int rank;                          /* footer: higher ones give way first when there is no room */
+    const char *name;  /* as in --list-keys */
+    unsigned contexts; /* ACTION_IN(...) of every context it is for */
+    const char
+        *keys[ACTION_MAX_KEYS]; /* names (input.h) to begin with; the first is the one the footer shows */
+    const char *label;          /* in the footer; NULL: not there */
+    int rank;                   /* footer: higher ones give way first when there is no room */
     const char *help;
 };
 
@@ -170,8 +176,22 @@ const char *action_context_name(enum action_context context);
 /* Title of a context in the help. */
 const char *action_context_title(enum action_context context);
 
-/* Keys of a row as text: "F3 /". */
-void action_keys_text(const struct action_def *row, char *buf, size_t cap);
+/* The `i`th key that a row has in a context, or NULL: its own, or those the user gave it. */
+const char *action_key(const struct action_def *row, enum action_context context, size_t i);
+
+/* Keys of a row in a context as text: "F3 /"; "" it has none. */
+void action_keys_text(const struct action_def *row, enum action_context context, char *buf, size_t cap);
+
+/* Give a row other keys in a context: `n` names (at most ACTION_MAX_KEYS, each shorter than ACTION_KEY_NAME), copied. `line`
+ * of the user's file says so; 0: it is what another line leaves. False when there is no room for more. */
+bool action_set_keys(const struct action_def *row, enum action_context context, const char *const *keys,
+                     size_t n, int line);
+
+/* Has a row other keys in a context than its own, and by which line? -1 it has its own. */
+int action_keys_line(const struct action_def *row, enum action_context context);
+
+/* All rows have their own keys again. */
+void action_reset_keys(void);
 
 /* The text of --list-keys: a line for each context and key. */
 void action_list_keys(struct strbuf *out);

@@ -18,6 +18,7 @@ struct app *app_new(const struct app_config *config) {
         return NULL;
     a->config = *config;
     a->mouse = config->mouse;
+    settings_begin(a, config->settings);
     a->cursor_row = a->footer_row = -1;
     data_init(&a->data);
     app_query_init(&a->query);
@@ -27,6 +28,8 @@ struct app *app_new(const struct app_config *config) {
         app_free(a);
         return NULL;
     }
+    if (!config->pick)
+        settings_open_screen(a);
     return a;
 }
 
@@ -210,6 +213,7 @@ void app_attach_done(struct app *a, const struct err *why) {
     a->message[0] = '\0';
     app_drop_screens(a);
     app_push(a, &screen_threads);
+    settings_open_screen(a);
 }
 
 struct app_wishes app_take_wishes(struct app *a) {

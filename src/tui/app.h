@@ -19,6 +19,7 @@
 #include "tui/input.h"
 #include "tui/log.h"
 #include "tui/screen.h"
+#include "tui/settings.h"
 #include "tui/widgets/grid.h"
 #include "tui/widgets/prompt.h"
 
@@ -35,6 +36,11 @@ struct app_config {
     bool mouse;
     const char *filter; /* to start with; NULL none */
     bool pick;          /* start with the choice of a process */
+    bool is_utf8;       /* the locale's characters are */
+    bool hide_idle;     /* to start with */
+    const struct settings *
+        settings; /* what the user has set: delay, ascii, mouse, filter, ... are from there; NULL: as above */
+    const char *config_path; /* where settings are saved; "" or NULL nowhere */
 };
 
 /* What the app wants done. Cleared by app_take_wishes. */
@@ -49,6 +55,7 @@ struct app_wishes {
     struct wire_threads details; /* tid > 0: more of this thread */
     bool again;                  /* the subscription to samples from the start, with its definitions */
     pid_t attach;                /* > 0: to this process */
+    bool save_settings;          /* to config.config_path */
 };
 
 /* One open screen. */
@@ -65,6 +72,7 @@ struct app_tabs {
 
 struct app {
     struct app_config config;
+    struct settings settings;
     struct data data;
     double now_s;   /* the caller's clock, monotonic */
     double epoch_s; /* the time of day at now_s */

@@ -32,12 +32,13 @@ static int footer_layout(struct app *a, int cols, struct footer_item *items) {
     enum action_context context = screen_context(s->def, s->state);
     int n = 0;
     for (const struct action_def *d = action_table; d->action && n < FOOTER_MAX; d++) {
-        if (!d->label || !(d->contexts & ACTION_IN(context)))
+        const char *key = d->contexts & ACTION_IN(context) ? action_key(d, context, 0) : NULL;
+        if (!d->label || !key)
             continue;
         struct footer_item *it = &items[n++];
         *it = (struct footer_item){.def = d, .shown = true};
         bool on = s->def->is_on && s->def->is_on(s->state, a, d->action);
-        (void)snprintf(it->key, sizeof it->key, "%s", strcmp(d->keys[0], "Space") == 0 ? "Spc" : d->keys[0]);
+        (void)snprintf(it->key, sizeof it->key, "%s", strcmp(key, "Space") == 0 ? "Spc" : key);
         (void)snprintf(it->label, sizeof it->label, "%s ", d->label);
         for (char *p = it->label; on && *p; p++)
             *p = (char)toupper((unsigned char)*p);

@@ -5,9 +5,6 @@
  * Whatever can go wrong with what was typed goes wrong here, before the terminal is touched: one line on stderr and the
  * exit status of DESIGN: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 target lost.
  */
-#include <errno.h>
-#include <libgen.h>
-#include <limits.h>
 #include <locale.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -25,16 +22,14 @@
 #include "tui/attach.h"
 #include "tui/runner.h"
 #include "tui/screen_text.h"
+#include "tui/startup.h"
 #include "tui/theme.h"
 #include "version.h"
 
-#define MAIN_DEFAULT_DELAY_S 0.25
-#define MAIN_MAX_PATH 4096
-
 struct main_options {
     const char *delay, *theme, *color, *filter, *export, *output, *unit, *sql, *budget;
-    bool ascii, no_color, no_mouse, list_keys, once, threads, process, by_function, gentle, locals, native,
-        version, help;
+    bool ascii, no_color, no_mouse, list_keys, print_config, once, threads, process, by_function, gentle,
+        locals, native, version, help;
     double duration_s;
     bool no_inject, block;
 };
@@ -50,11 +45,11 @@ static const struct option_def main_table[] = {
      "time between two snapshots: 5 (tenths of a second), 250ms, 2s", 0, 0},
     {"filter", 'F', OPTION_STRING, AT(filter), "TEXT",
      "show only rows that match; !TEXT hides them, A|B either", 0, 0},
-    {"theme", 0, OPTION_STRING, AT(theme), "NAME|FILE", "colours: default, light, mono, or a theme file", 0,
-     0},
+    {"theme", 0, OPTION_STRING, AT(theme), "NAME|FILE", "colours: one of those below, or a theme file", 0, 0},
     {"color", 0, OPTION_STRING, AT(color), "WHEN", "auto, always, never, 16 or 256", 0, 0},
     {"no-color", 'C', OPTION_FLAG, AT(no_color), NULL, "no colours (as NO_COLOR in the environment)", 0, 0},
     {"ascii", 0, OPTION_FLAG, AT(ascii), NULL, "draw with ASCII characters only", 0, 0},
+    {"no-unicode", 0, OPTION_FLAG, AT(ascii), NULL, "the same", 0, 0},
     {"no-mouse", 'M', OPTION_FLAG, AT(no_mouse), NULL, "leave the mouse to the terminal", 0, 0},
     {"export", 0, OPTION_STRING, AT(export), "FORMAT", "write this instead of opening screens", 0, 0},
     {"output", 'o', OPTION_STRING, AT(output), "FILE", "with --export: write there; - is standard output", 0,
@@ -75,6 +70,8 @@ static const struct option_def main_table[] = {
     {"budget", 0, OPTION_STRING, AT(budget), "PCT",
      "what looking may cost the machine, in percent of a core (an agent: 1)", 0, 0},
     {"list-keys", 0, OPTION_FLAG, AT(list_keys), NULL, "print every key and what it does", 0, 0},
+    {"print-config", 0, OPTION_FLAG, AT(print_config), NULL,
+     "print all settings and keys as a settings file, and where each is from", 0, 0},
     {"version", 'V', OPTION_FLAG, AT(version), NULL, "print the version", 0, 0},
     {"help", 'h', OPTION_FLAG, AT(help), NULL, "print this", 0, 0},
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0},
@@ -98,27 +95,12 @@ static void main_put_help(struct strbuf *out) {
                       "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
 }
 
-/* "5" is tenths of a second, as in top and htop; with a unit it is what it says. */
-static int main_parse_delay(const char *text, double *out, struct err *e) {
-    char *end;
-    errno = 0;
-    double v = strtod(text, &end);
-    double unit = !*end ? 0.1 : strcmp(end, "ms") == 0 ? 0.001 : strcmp(end, "s") == 0 ? 1 : 0;
-    if (end == text || errno || unit == 0 || !(v * unit >= APP_MIN_DELAY_S && v * unit <= APP_MAX_DELAY_S))
-        return err_set(e, ERR_USAGE,
-                       "--delay takes tenths of a second, or a time such as 250ms or 2s, from 50ms to 60s, "
-                       "not '%s'",
-                       text);
-    *out = v * unit;
-    return 0;
-}
-
 /* The wish of --budget, 0 when there is none. */
 static int main_parse_budget(const char *text, double *out, struct err *e) {
     struct config wish;
     *out = 0;
     config_init(&wish);
-    if (!text)
+    if (!text || !*text)
         return 0;
     if (config_set(&wish, CONFIG_BUDGET, "--budget", text, e) != 0)
         return -1;
@@ -193,76 +175,61 @@ static int main_export(const struct main_options *o, const char *target, struct 
     return rc;
 }
 
-/* Where themes lie: the user's, the installed, and those beside this program. */
-struct main_themes {
-    char user[MAIN_MAX_PATH], beside[MAIN_MAX_PATH], above[MAIN_MAX_PATH];
-    struct theme_path path;
-};
-
-static void main_find_themes(struct main_themes *t) {
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    char exe[PATH_MAX];
-    size_t n = 0;
-    memset(t, 0, sizeof *t);
-    if (config && *config)
-        (void)snprintf(t->user, sizeof t->user, "%s/probing-top/themes", config);
-    else if (home && *home)
-        (void)snprintf(t->user, sizeof t->user, "%s/.config/probing-top/themes", home);
-    if (*t->user)
-        t->path.dirs[n++] = t->user;
-    ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (len > 0) {
-        exe[len] = '\0';
-        const char *dir = dirname(exe);
-        (void)snprintf(t->beside, sizeof t->beside, "%.*s/themes", MAIN_MAX_PATH - 16, dir);
-        (void)snprintf(t->above, sizeof t->above, "%.*s/../themes", MAIN_MAX_PATH - 16, dir);
-        t->path.dirs[n++] = t->beside;
-        t->path.dirs[n++] = t->above;
-    }
-    t->path.dirs[n] = PROBING_DATADIR "/themes";
+/* The settings file and the command line over it; what is wrong in the file is said at once. */
+static int main_begin(const struct main_options *o, struct startup *s, struct err *e) {
+    struct startup_options options = {
+        .delay = o->delay,
+        .theme = o->theme,
+        .color = o->color,
+        .filter = o->filter,
+        .budget = o->budget,
+        .ascii = o->ascii,
+        .no_color = o->no_color,
+        .no_mouse = o->no_mouse,
+        .gentle = o->gentle,
+    };
+    return startup_read(s, &options, e);
 }
 
-/* The theme, and what was wrong with it: printed now, and counted for the first message. */
-static int main_load_theme(const struct main_options *o, struct theme *theme, char *greeting, size_t cap,
-                           struct err *e) {
-    struct main_themes themes;
-    struct strbuf warnings;
-    main_find_themes(&themes);
-    strbuf_init(&warnings, 65536);
-    int rc = theme_load(theme, o->theme ? o->theme : "default", &themes.path, &warnings, e);
-    if (warnings.len) {
-        int lines = 0;
-        for (const char *p = strbuf_str(&warnings); *p; p++)
-            lines += *p == '\n';
-        (void)fprintf(stderr, "%s", strbuf_str(&warnings));
-        (void)snprintf(greeting, cap, "theme: %d warning%s, first: %.*s", lines, lines == 1 ? "" : "s",
-                       (int)strcspn(strbuf_str(&warnings), "\n"), strbuf_str(&warnings));
-    }
-    strbuf_fini(&warnings);
+/* Text that depends on the settings file. */
+static int main_put_settings(const struct main_options *o, struct strbuf *out, struct err *e) {
+    struct startup begun;
+    int rc = main_begin(o, &begun, e);
+    if (rc == 0 && o->list_keys)
+        action_list_keys(out);
+    else if (rc == 0)
+        config_file_print(&begun.settings, begun.config_path, out);
+    (void)fprintf(stderr, "%s", strbuf_str(&begun.warnings));
+    startup_fini(&begun);
     return rc;
 }
 
-static int main_screens(const struct main_options *o, const char *target, struct err *e) {
-    struct theme theme;
+static int main_open(const struct main_options *o, struct startup *begun, const char *target, struct err *e) {
+    const struct settings *set = &begun->settings;
     struct session_address addr;
-    char greeting[200] = "";
+    char greeting[200];
     struct runner_config config = {
-        .app = {.delay_s = MAIN_DEFAULT_DELAY_S, .filter = o->filter, .pick = !target, .mouse = !o->no_mouse},
-        .term = {.in_fd = STDIN_FILENO, .out_fd = STDOUT_FILENO, .theme = &theme, .mouse = !o->no_mouse},
+        .app = {.pick = !target,
+                .is_utf8 = term_is_utf8(),
+                .settings = set,
+                .config_path = begun->config_path},
+        .term = {.in_fd = STDIN_FILENO, .out_fd = STDOUT_FILENO, .theme = &begun->theme},
     };
-    config.sampling = o->gentle ? MODEL_SAMPLING_GENTLE : MODEL_SAMPLING_EXACT;
-    config.app.ascii = o->ascii || !term_is_utf8();
-    config.term.color = o->no_color ? "never" : o->color;
+    config.sampling = settings_is_on(set, SETTINGS_GENTLE) ? MODEL_SAMPLING_GENTLE : MODEL_SAMPLING_EXACT;
+    config.term.mouse = settings_is_on(set, SETTINGS_MOUSE);
+    config.term.color = set->values[SETTINGS_COLOR];
     config.term.no_color = getenv("NO_COLOR");
-    if ((o->delay && main_parse_delay(o->delay, &config.app.delay_s, e) != 0) ||
-        main_parse_budget(o->budget, &config.budget_pct, e) != 0)
+    if (main_parse_budget(set->values[SETTINGS_BUDGET], &config.budget_pct, e) != 0)
         return -1;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return err_set(e, ERR_USAGE, "this is no terminal: use --export txt --once%s",
                        target ? "" : " with a TARGET");
-    if (main_load_theme(o, &theme, greeting, sizeof greeting, e) != 0)
+    int rc = startup_load_theme(begun, e);
+    (void)fprintf(stderr, "%s", strbuf_str(&begun->warnings));
+    if (rc != 0)
         return -1;
     config.how = (struct target_options){.no_inject = o->no_inject, .block = o->block};
+    startup_greeting(begun, greeting, sizeof greeting);
     config.greeting = *greeting ? greeting : NULL;
     if (target) {
         struct attach attach;
@@ -271,6 +238,15 @@ static int main_screens(const struct main_options *o, const char *target, struct
         config.address = &addr;
     }
     return runner_run(&config, e);
+}
+
+static int main_screens(const struct main_options *o, const char *target, struct err *e) {
+    struct startup begun;
+    int rc = main_begin(o, &begun, e);
+    if (rc == 0)
+        rc = main_open(o, &begun, target, e);
+    startup_fini(&begun);
+    return rc;
 }
 
 /* Exit status; or -1 with the error. */
@@ -292,8 +268,8 @@ static int main_run(int argc, char **argv, struct err *e) {
         main_put_help(&out);
     else if (o.version)
         (void)strbuf_addf(&out, "probing-top %s\n", PROBING_VERSION);
-    else if (o.list_keys)
-        action_list_keys(&out);
+    else if (o.list_keys || o.print_config)
+        rc = main_put_settings(&o, &out, e);
     else if (extra)
         rc = err_set(e, ERR_USAGE, "one TARGET at a time: '%s' is too many", extra);
     else if ((rc = main_check(&o, e)) == 0)

@@ -58,6 +58,15 @@ static void test_rows_are_complete(void **state) {
         assert_true(seen[a]);
 }
 
+/* A line of the settings file names one row: an action's name is there once in a context. */
+static void test_no_name_twice_in_a_context(void **state) {
+    (void)state;
+    for (const struct action_def *a = action_table; a->action; a++)
+        for (const struct action_def *b = a + 1; b->action; b++)
+            if ((a->contexts & b->contexts) && strcmp(a->name, b->name) == 0)
+                fail_msg("two rows of one context are named %s", a->name);
+}
+
 static void test_find(void **state) {
     (void)state;
     assert_int_equal(action_find(CONTEXT_THREADS, 'q'), ACTION_QUIT);
@@ -133,6 +142,7 @@ int main(void) {
         cmocka_unit_test(test_keys_parse_and_print),
         cmocka_unit_test(test_no_key_twice_in_a_context),
         cmocka_unit_test(test_rows_are_complete),
+        cmocka_unit_test(test_no_name_twice_in_a_context),
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_key_names),
         cmocka_unit_test(test_list_keys),

@@ -24,6 +24,7 @@
 struct help_line {
     const char *heading;          /* a title, or NULL */
     const struct action_def *def; /* a key, or NULL */
+    enum action_context context;  /* where it is read */
     const char *name, *text;      /* anything else */
     bool works_below;             /* the key means this on the screen below */
 };
@@ -48,7 +49,7 @@ static void help_init(void *state, struct app *app) {
     help_add(s, (struct help_line){.heading = action_context_title(here)});
     for (const struct action_def *d = action_table; d->action; d++)
         if (d->contexts & ACTION_IN(here))
-            help_add(s, (struct help_line){.def = d, .works_below = true});
+            help_add(s, (struct help_line){.def = d, .context = here, .works_below = true});
     for (int c = 0; c < CONTEXT_COUNT; c++) {
         bool titled = false;
         for (const struct action_def *d = action_table; d->action; d++) {
@@ -58,7 +59,7 @@ static void help_init(void *state, struct app *app) {
             if (!titled)
                 help_add(s, (struct help_line){.heading = action_context_title((enum action_context)c)});
             titled = true;
-            help_add(s, (struct help_line){.def = d});
+            help_add(s, (struct help_line){.def = d, .context = (enum action_context)c});
         }
     }
     help_add(s, (struct help_line){.heading = "Columns of the threads"});
@@ -82,7 +83,7 @@ static void help_draw_line(const struct help_line *l, struct grid *g, struct rec
     }
     char keys[64];
     if (l->def)
-        action_keys_text(l->def, keys, sizeof keys);
+        action_keys_text(l->def, l->context, keys, sizeof keys);
     grid_text_fit(g, area, row, 2, key_cols, ROLE_HELP_KEY, GRID_LEFT, l->def ? keys : l->name);
     grid_text_fit(g, area, row, key_cols + 3, area.cols - key_cols - 3, ROLE_TEXT, GRID_LEFT,
                   l->def ? l->def->help : l->text);
@@ -128,7 +129,7 @@ static bool help_line_matches(const struct help_line *l, const struct match *m) 
     char keys[64];
     if (!l->def)
         return match_text(m, l->heading) || match_text(m, l->name) || match_text(m, l->text);
-    action_keys_text(l->def, keys, sizeof keys);
+    action_keys_text(l->def, l->context, keys, sizeof keys);
     return match_text(m, keys) || match_text(m, l->def->help) || match_text(m, l->def->name);
 }
 

@@ -125,6 +125,7 @@ static void threads_init(void *state, struct app *app) {
     s->sort.descends = thread_columns[s->sort.column].descends;
     if (app->config.filter)
         match_set(&s->filter.match, app->config.filter, true);
+    s->filter.hide_idle = app->config.hide_idle;
     threads_rebuild(s, app);
 }
 

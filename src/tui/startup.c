@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* startup: see startup.h. */
+#include "tui/startup.h"
+
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STARTUP_WARNINGS ((size_t)64 * 1024)
+
+/* Where themes lie: the user's, those beside this program, the installed. */
+static void startup_find_themes(struct startup *s) {
+    char exe[PATH_MAX], folder[CONFIG_FILE_PATH - 16];
+    size_t n = 0;
+    if (config_file_folder(folder, sizeof folder)) {
+        (void)snprintf(s->themes_user, sizeof s->themes_user, "%s/themes", folder);
+        s->theme_path.dirs[n++] = s->themes_user;
+    }
+    ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (len > 0) {
+        exe[len] = '\0';
+        const char *dir = dirname(exe);
+        (void)snprintf(s->themes_beside, sizeof s->themes_beside, "%.*s/themes", CONFIG_FILE_PATH - 16, dir);
+        (void)snprintf(s->themes_above, sizeof s->themes_above, "%.*s/../themes", CONFIG_FILE_PATH - 16, dir);
+        s->theme_path.dirs[n++] = s->themes_beside;
+        s->theme_path.dirs[n++] = s->themes_above;
+    }
+    s->theme_path.dirs[n] = PROBING_DATADIR "/themes";
+}
+
+static int startup_take(struct startup *s, enum settings_key key, const char *option, const char *text,
+                        struct err *e) {
+    return text ? settings_put(&s->settings, key, option, text, SETTINGS_BY_COMMAND_LINE, e) : 0;
+}
+
+static int startup_take_options(struct startup *s, const struct startup_options *o, struct err *e) {
+    if (startup_take(s, SETTINGS_DELAY, "--delay", o->delay, e) != 0 ||
+        startup_take(s, SETTINGS_THEME, "--theme", o->theme, e) != 0 ||
+        startup_take(s, SETTINGS_COLOR, "--color", o->no_color ? "never" : o->color, e) != 0 ||
+        startup_take(s, SETTINGS_FILTER, "--filter", o->filter, e) != 0 ||
+        startup_take(s, SETTINGS_BUDGET, "--budget", o->budget, e) != 0 ||
+        startup_take(s, SETTINGS_ASCII, "--ascii", o->ascii ? "on" : NULL, e) != 0 ||
+        startup_take(s, SETTINGS_MOUSE, "--no-mouse", o->no_mouse ? "off" : NULL, e) != 0)
+        return -1;
+    return startup_take(s, SETTINGS_GENTLE, "--gentle", o->gentle ? "on" : NULL, e);
+}
+
+int startup_read(struct startup *s, const struct startup_options *o, struct err *e) {
+    memset(s, 0, sizeof *s);
+    strbuf_init(&s->warnings, STARTUP_WARNINGS);
+    settings_init(&s->settings);
+    theme_init_default(&s->theme);
+    startup_find_themes(s);
+    if (config_file_path(s->config_path, sizeof s->config_path))
+        config_file_read(&s->settings, s->config_path, &s->warnings);
+    return startup_take_options(s, o, e);
+}
+
+void startup_fini(struct startup *s) { strbuf_fini(&s->warnings); }
+
+int startup_load_theme(struct startup *s, struct err *e) {
+    struct err why = {0};
+    const char *name = s->settings.values[SETTINGS_THEME];
+    if (theme_load(&s->theme, name, &s->theme_path, &s->warnings, &why) == 0)
+        return 0;
+    if (s->settings.origins[SETTINGS_THEME] == SETTINGS_BY_COMMAND_LINE)
+        return err_set(e, why.code, "%s", why.text);
+    (void)strbuf_addf(&s->warnings, "%s: theme: %s\n", s->config_path, why.text);
+    return 0;
+}
+
+void startup_greeting(const struct startup *s, char *buf, size_t cap) {
+    int lines = 0;
+    const char *text = strbuf_str(&s->warnings);
+    for (const char *p = text; *p; p++)
+        lines += *p == '\n';
+    buf[0] = '\0';
+    if (lines > 0)
+        (void)snprintf(buf, cap, "%d warning%s, first: %.*s", lines, lines == 1 ? "" : "s",
+                       (int)strcspn(text, "\n"), text);
+}

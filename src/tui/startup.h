@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * startup: what the program begins with: the settings file, the command line over it, the theme they name, and where all of
+ * these lie. What is wrong in a file is a warning; what is wrong on the command line is an error. Before the terminal is touched.
+ */
+#ifndef TUI_STARTUP_H
+#define TUI_STARTUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "tui/config_file.h"
+#include "tui/settings.h"
+#include "tui/theme.h"
+
+/* Of the command line; NULL and false: not given. */
+struct startup_options {
+    const char *delay, *theme, *color, *filter, *budget;
+    bool ascii, no_color, no_mouse, gentle;
+};
+
+struct startup {
+    struct settings settings;
+    char config_path[CONFIG_FILE_PATH]; /* "" nowhere */
+    char themes_user[CONFIG_FILE_PATH], themes_beside[CONFIG_FILE_PATH], themes_above[CONFIG_FILE_PATH];
+    struct theme_path theme_path; /* points into this struct */
+    struct theme theme;
+    struct strbuf warnings; /* a line each */
+};
+
+/* Read the file (and the keys in it), then the command line. -1 with ERR_USAGE for the latter. To be ended by startup_fini in
+ * either case. */
+int startup_read(struct startup *s, const struct startup_options *o, struct err *e);
+void startup_fini(struct startup *s);
+
+/* Load the theme. One that the command line names must be there; instead of one that the file names there is the default. */
+int startup_load_theme(struct startup *s, struct err *e);
+
+/* The warnings in a line: how many, and the first; "" there are none. */
+void startup_greeting(const struct startup *s, char *buf, size_t cap);
+
+#endif
