@@ -95,6 +95,9 @@ int cli_run_record(const struct cli_options *o, struct session_address *addr, st
 int cli_run_memory(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e);
 
+int cli_run_flamegraph(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                       struct err *e);
+
 int cli_run_config(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e);
 
@@ -143,6 +146,16 @@ struct cli_record_options {
     bool no_inject;
 };
 extern const struct option_def cli_record_rows[];
+
+#define CLI_FLAMEGRAPH_S 5.0 /* how long it samples unless told */
+
+struct cli_flamegraph_options {
+    struct cli_options common; /* first */
+    const char *format, *output, *unit;
+    double duration_s;
+    bool threads, process, by_function, native, gentle, no_inject, block;
+};
+extern const struct option_def cli_flamegraph_rows[];
 
 extern const struct option_def cli_query_rows[];
 extern const struct cli_query_options cli_query_default;

@@ -246,7 +246,11 @@ int export_run(const struct export_request *request, struct err *e) {
     if (export_check(request, f, duration_s, e) != 0)
         return -1;
     struct session_address addr;
-    if (target_resolve(request->target, &addr, e) != 0 || target_reach(&addr, &request->how, e) != 0)
+    if (request->address)
+        addr = *request->address;
+    else if (target_resolve(request->target, &addr, e) != 0)
+        return -1;
+    if (target_reach(&addr, &request->how, e) != 0)
         return -1;
     struct strbuf out;
     strbuf_init(&out, EXPORT_OUTPUT_MAX);

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/model.h"
 #include "base/strbuf.h"
+#include "client/session.h"
 #include "client/target.h"
 
 struct fold;
@@ -41,7 +42,8 @@ struct export_renderer {
 };
 
 struct export_request {
-    const char *target; /* TARGET as typed */
+    const char *target;                    /* TARGET as typed */
+    const struct session_address *address; /* what that was resolved to; NULL: not yet */
     struct target_options how;
     const char *format;    /* name of a row of export_formats */
     bool once;             /* one look, whatever the format's own duration */

@@ -58,7 +58,7 @@ def test_usage(probing):
     refused(probing(), 2, "no verb given: 'probing --help' lists the verbs")
     refused(probing("bactrace", "1"), 2, "unknown verb '1': 'probing --help' lists the verbs")
     refused(probing("1", "bactrace"), 2, "unknown verb 'bactrace': did you mean 'backtrace'?")
-    refused(probing("1", "flamegraph", "x"), 2, "unknown verb 'flamegraph': 'probing --help' lists the verbs")
+    refused(probing("1", "catch", "x"), 2, "unknown verb 'catch': 'probing --help' lists the verbs")
     refused(probing("--nonsense"), 2, "unknown option --nonsense: --help lists the options")
     refused(probing("1", "backtrace", "--jsn"), 2, "unknown option --jsn: did you mean --json?")
     refused(probing("backtrace"), 2,

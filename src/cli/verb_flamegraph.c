@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verb_flamegraph: sampled stacks of a target as a flame graph, or as another format that is made of samples.
+ *
+ * The same rows of export_formats as `probing-top --export`; this verb has them under the name that people look for.
+ */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "client/export.h"
+
+#define AT(field) offsetof(struct cli_flamegraph_options, field)
+
+const struct option_def cli_flamegraph_rows[] = {
+    {"format", 0, OPTION_STRING, AT(format), "FORMAT",
+     "svg, or another that is made of samples: folded, json, ...", 0, 0},
+    {"output", 'o', OPTION_STRING, AT(output), "FILE", "write there; - is standard output", 0, 0},
+    {"duration", 0, OPTION_SECONDS, AT(duration_s), "TIME", "sample for so long (5s)", 0.001, 86400},
+    {"threads", 0, OPTION_FLAG, AT(threads), NULL, "a frame for the thread", 0, 0},
+    {"process", 0, OPTION_FLAG, AT(process), NULL, "a frame for the process", 0, 0},
+    {"by-function", 0, OPTION_FLAG, AT(by_function), NULL, "functions, not lines", 0, 0},
+    {"native", 'n', OPTION_FLAG, AT(native), NULL, "C and C++ frames too, as they were called", 0, 0},
+    {"unit", 0, OPTION_STRING, AT(unit), "UNIT", "samples, or us", 0, 0},
+    {"gentle", 0, OPTION_FLAG, AT(gentle), NULL,
+     "send no signals: stacks of threads that run may be torn, and are left out", 0, 0},
+    {"no-inject", 0, OPTION_FLAG, AT(no_inject), NULL, "put no agent into the target: read it from outside",
+     0, 0},
+    {"block", 0, OPTION_FLAG, AT(block), NULL,
+     "the same, stopping running threads while they are read: exact stacks", 0, 0},
+    {.name = NULL},
+};
+
+/* The format, if it is one of samples. */
+static const struct export_format *flamegraph_format(const struct cli_flamegraph_options *o, struct err *e) {
+    if (o->common.json && o->format && strcmp(o->format, "json") != 0) {
+        (void)err_set(e, ERR_USAGE, "--json and --format %s exclude each other", o->format);
+        return NULL;
+    }
+    const struct export_format *f = export_find(o->common.json ? "json" : o->format ? o->format : "svg", e);
+    if (!f || f->wants_samples)
+        return f;
+    struct strbuf names;
+    strbuf_init(&names, 256);
+    for (const struct export_format *g = export_formats; g->name; g++)
+        if (g->wants_samples)
+            (void)strbuf_addf(&names, "%s%s", names.len ? "|" : "", g->name);
+    (void)err_set(e, ERR_USAGE, "%s is not made of samples: give one of %s", f->name, strbuf_str(&names));
+    strbuf_fini(&names);
+    return NULL;
+}
+
+int cli_run_flamegraph(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                       struct err *e) {
+    const struct cli_flamegraph_options *mine = (const struct cli_flamegraph_options *)(const void *)o;
+    const struct export_format *f = flamegraph_format(mine, e);
+    if (!f)
+        return -1;
+    struct strbuf note;
+    struct export_request request = {
+        .target = o->targets.items[0],
+        .address = addr,
+        .format = f->name,
+        .duration_s = mine->duration_s != 0 ? mine->duration_s : CLI_FLAMEGRAPH_S,
+        .output = mine->output,
+        .threads = mine->threads,
+        .process = mine->process,
+        .by_function = mine->by_function,
+        .native = mine->native,
+        .gentle = mine->gentle,
+        .how = {.no_inject = mine->no_inject, .block = mine->block},
+        .note = &note,
+    };
+    if (mine->unit && export_parse_unit(mine->unit, &request.unit, e) != 0)
+        return -1;
+    (void)out; /* an export is written where it is asked for, whole */
+    strbuf_init(&note, 4096);
+    int rc = export_run(&request, e);
+    if (rc == 0 && note.len) {
+        char text[4096];
+        (void)text_sanitize(text, sizeof text, strbuf_str(&note));
+        (void)fprintf(stderr, "probing: %s\n", text);
+    }
+    strbuf_fini(&note);
+    return rc;
+}
