@@ -13,12 +13,15 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 DEADLINE_S = 60.0
+# Becomes the browser, with what it was given as 3 and 4.
+PLUMB = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
 
 
 def find_browser():
@@ -34,14 +37,14 @@ class Browser:
             pytest.skip("needs browser: no chromium")
         to_read, self.to = os.pipe()
         self.back, back_write = os.pipe()
-        # Out of the way of 3 and 4, which the shell makes of them.
+        # Out of the way of 3 and 4, which PLUMB makes of them.
         theirs = [fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (to_read, back_write)]
         arguments = [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
                      "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
                      "--disable-extensions", "--window-size=1240,800", f"--user-data-dir={folder}/browser",
                      "--remote-debugging-pipe", "about:blank"]
         self.log = open(f"{folder}/browser.log", "w+b")
-        self.process = subprocess.Popen(["/bin/sh", "-c", f'exec "$@" 3<&{theirs[0]} 4>&{theirs[1]}', "sh", *arguments],
+        self.process = subprocess.Popen([sys.executable, "-c", PLUMB, *map(str, theirs), *arguments],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, pass_fds=theirs,
                                         start_new_session=True, env=dict(os.environ, HOME=str(folder)))
         for fd in (to_read, back_write, *theirs):
