@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/cgroup.h"
+#include "base/cgroup.h"
 #include "base/cost.h"
 
 #define COLLECT_MAX_THREADS 4096

@@ -14,6 +14,8 @@ static const struct {
     [CONTEXT_STACK] = {"stack", "Stack of a thread"},
     [CONTEXT_TOP] = {"top", "Top"},
     [CONTEXT_FLAME] = {"flame", "Flame"},
+    [CONTEXT_OVERVIEW] = {"overview", "Overview"},
+    [CONTEXT_LOG] = {"log", "Log"},
     [CONTEXT_PICKER] = {"picker", "Choice of a process"},
     [CONTEXT_SQL_EDIT] = {"query", "SQL: the query"},
     [CONTEXT_SQL_COMPLETE] = {"complete", "SQL: words to complete with"},

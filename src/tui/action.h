@@ -22,6 +22,8 @@ enum action_context {
     CONTEXT_STACK,
     CONTEXT_TOP,
     CONTEXT_FLAME,
+    CONTEXT_OVERVIEW,
+    CONTEXT_LOG,
     CONTEXT_PICKER,
     CONTEXT_HELP,
     CONTEXT_SQL_EDIT,     /* a query is typed: letters are letters */
@@ -65,6 +67,9 @@ enum action {
     ACTION_ZOOM,
     ACTION_OPEN_STACK,
     ACTION_OPEN_CHILD,
+    ACTION_SHOW_OVERVIEW,
+    ACTION_OPEN_LINE,
+    ACTION_SHOW_LOG,
     ACTION_SHOW_THREADS,
     ACTION_SHOW_TOP,
     ACTION_OPEN_CALLS,

@@ -5,15 +5,17 @@
 #define THREADS (ACTION_IN(CONTEXT_THREADS) | ACTION_IN(CONTEXT_STACK))
 #define TOP ACTION_IN(CONTEXT_TOP)
 #define FLAME ACTION_IN(CONTEXT_FLAME)
+#define OVERVIEW ACTION_IN(CONTEXT_OVERVIEW)
+#define LOG ACTION_IN(CONTEXT_LOG)
 #define PANES (THREADS | TOP)
-#define VIEWS (PANES | FLAME)
+#define VIEWS (PANES | FLAME | OVERVIEW)
 #define TABLES (THREADS | ACTION_IN(CONTEXT_PICKER))
 #define EDIT ACTION_IN(CONTEXT_SQL_EDIT)
 #define COMPLETE ACTION_IN(CONTEXT_SQL_COMPLETE)
 #define TYPING (EDIT | COMPLETE)
 #define SHEET ACTION_IN(CONTEXT_SQL_SHEET)
 #define SQL (EDIT | SHEET)
-#define TABS (VIEWS | SHEET)              /* screens with a number */
+#define TABS (VIEWS | SHEET | LOG)        /* screens with a number */
 #define ALL (ACTION_EVERYWHERE & ~TYPING) /* where letters are keys */
 
 /* clang-format off */
@@ -39,15 +41,16 @@ const struct action_def action_table[] = {
      "close the help and do the selected entry"},
     {ACTION_ATTACH, "attach", ACTION_IN(CONTEXT_PICKER), {"Enter"}, "Attach", 0,
      "attach to the selected process"},
-    {ACTION_SEARCH, "search", ALL, {"F3", "/"}, "Search", 2, "search; a|b finds either, capitals are exact"},
-    {ACTION_SEARCH_NEXT, "search-next", ALL, {"n"}, NULL, 0, "next match"},
-    {ACTION_SEARCH_PREV, "search-previous", ALL, {"N", "S-F3"}, NULL, 0, "previous match"},
+    {ACTION_SEARCH, "search", ALL & ~OVERVIEW, {"F3", "/"}, "Search", 2, "search; a|b finds either, capitals are exact"},
+    {ACTION_SEARCH_NEXT, "search-next", ALL & ~OVERVIEW, {"n"}, NULL, 0, "next match"},
+    {ACTION_SEARCH_PREV, "search-previous", ALL & ~OVERVIEW, {"N", "S-F3"}, NULL, 0, "previous match"},
     {ACTION_FILTER, "filter", TABLES, {"F4", "\\"}, "Filter", 3,
      "show rows that match by name, id or stack; !x hides them"},
     {ACTION_FILTER, "filter", TOP, {"F4", "\\"}, "Filter", 3,
      "show rows that match by function or file; !x hides them"},
     {ACTION_FILTER, "filter", FLAME, {"F4", "\\"}, "Filter", 3,
      "show stacks with a frame that matches; !x hides them"},
+    {ACTION_FILTER, "filter", LOG, {"F4", "\\"}, "Filter", 3, "show entries that match; !x hides them"},
     {ACTION_REFRESH, "refresh", TABLES, {"F5", "R"}, "Refresh", 8, "look again now"},
     {ACTION_SORT_NEXT, "sort-next", TABLES | TOP, {"F6", ">"}, "Sort", 4, "sort by the next column"},
     {ACTION_SORT_PREV, "sort-previous", TABLES | TOP, {"<"}, NULL, 0, "sort by the previous column"},
@@ -58,11 +61,15 @@ const struct action_def action_table[] = {
     {ACTION_PAUSE, "pause", VIEWS, {"Space", "z", "Z"}, "Pause", 5,
      "freeze the view; data go on, Space shows the newest"},
     {ACTION_FOCUS, "focus", PANES, {"Tab", "o", "S-Tab"}, "Pane", 6, "go to the other pane"},
+    {ACTION_SHOW_OVERVIEW, "overview", TABS, {"1"}, NULL, 0, "the Overview screen: what the job costs and waits for"},
     {ACTION_SHOW_THREADS, "threads", TABS, {"2"}, NULL, 0, "the Threads screen: what each thread does"},
     {ACTION_SHOW_FLAME, "flame", TABS, {"3"}, NULL, 0,
      "the Flame screen: calls as wide as their share of time"},
     {ACTION_SHOW_TOP, "top", TABS, {"4"}, NULL, 0, "the Top screen: functions by their share of the time"},
     {ACTION_SHOW_SQL, "sql", TABS, {"7"}, NULL, 0, "the SQL screen: queries over what the job did and does"},
+    {ACTION_SHOW_LOG, "log", TABS, {"8"}, NULL, 0, "the Log screen: what happened, and what failed"},
+    {ACTION_OPEN_LINE, "open-line", OVERVIEW, {"Enter"}, "Open", 1,
+     "open the screen that the line is of; a function in Flame"},
     {ACTION_OPEN_CALLS, "open-calls", TOP, {"Enter"}, "Calls", 2,
      "who calls it and whom it calls; there: go to that one"},
     {ACTION_FLAME_ZOOM, "zoom-in", FLAME, {"Enter"}, "Zoom", 1, "give the selected frame the whole width"},
@@ -101,16 +108,16 @@ const struct action_def action_table[] = {
     {ACTION_HIDE_IDLE, "hide-idle", THREADS, {"a"}, NULL, 0,
      "hide threads that did not run lately, or show them"},
     {ACTION_HIDE_NATIVE, "hide-native", THREADS, {"p"}, NULL, 0, "hide threads without Python, or show them"},
-    {ACTION_SHOW_ALL, "show-all", TABLES | TOP, {"A"}, NULL, 0, "show all rows: no filter, nothing hidden"},
+    {ACTION_SHOW_ALL, "show-all", TABLES | TOP | LOG, {"A"}, NULL, 0, "show all rows: no filter, nothing hidden"},
     {ACTION_SHOW_ALL, "show-all", FLAME, {"A"}, NULL, 0, "show all: no filter, zoom or thread, all time"},
     {ACTION_UP, "up", ALL & ~FLAME, {"Up", "k", "ctrl-p"}, NULL, 0, "up"},
     {ACTION_UP, "up", FLAME, {"Up", "k", "ctrl-p"}, NULL, 0,
      "to the frame above: the caller, or what it calls"},
     {ACTION_DOWN, "down", ALL & ~FLAME, {"Down", "j", "ctrl-n"}, NULL, 0, "down"},
     {ACTION_DOWN, "down", FLAME, {"Down", "j", "ctrl-n"}, NULL, 0, "to the frame below"},
-    {ACTION_LEFT, "left", ALL & ~FLAME, {"Left", "h", "S-Left"}, NULL, 0, "scroll long lines to the left"},
+    {ACTION_LEFT, "left", ALL & ~FLAME & ~OVERVIEW, {"Left", "h", "S-Left"}, NULL, 0, "scroll long lines to the left"},
     {ACTION_LEFT, "left", FLAME, {"Left", "h"}, NULL, 0, "to the frame on the left"},
-    {ACTION_RIGHT, "right", ALL & ~FLAME, {"Right", "l", "S-Right"}, NULL, 0,
+    {ACTION_RIGHT, "right", ALL & ~FLAME & ~OVERVIEW, {"Right", "l", "S-Right"}, NULL, 0,
      "scroll long lines to the right"},
     {ACTION_RIGHT, "right", FLAME, {"Right", "l"}, NULL, 0, "to the frame on the right"},
     {ACTION_HALF_UP, "half-page-up", ALL, {"ctrl-u"}, NULL, 0, "half a page up"},
@@ -181,7 +188,7 @@ const struct action_def action_table[] = {
     {ACTION_EDIT_REDO, "redo", TYPING, {"alt-_"}, NULL, 0, "do again what was undone"},
     {ACTION_PAGE_UP, "page-up", EDIT, {"PgUp"}, NULL, 0, "a page of the result up"},
     {ACTION_PAGE_DOWN, "page-down", EDIT, {"PgDn"}, NULL, 0, "a page of the result down"},
-    {ACTION_METERS, "meters", VIEWS | SHEET, {"#"}, NULL, 0, "fold the header to one line, or unfold it"},
+    {ACTION_METERS, "meters", TABS, {"#"}, NULL, 0, "fold the header to one line, or unfold it"},
     {ACTION_MOUSE, "mouse", ALL, {"ctrl-t"}, NULL, 0,
      "mouse on or off; off, or Shift: the terminal selects text"},
     {ACTION_REDRAW, "redraw", ALL, {"ctrl-l"}, NULL, 0, "paint the whole screen again"},

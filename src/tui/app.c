@@ -21,6 +21,7 @@ struct app *app_new(const struct app_config *config) {
     settings_begin(a, config->settings);
     a->cursor_row = a->footer_row = -1;
     data_init(&a->data);
+    a->began_s = a->data.pulse.began_s = config->began_s;
     app_query_init(&a->query);
     a->log = log_new();
     app_push(a, config->pick ? &screen_picker : &screen_threads);
@@ -76,6 +77,7 @@ void app_push(struct app *a, const struct screen_def *def) {
     if (!s.state)
         return;
     a->screens[a->n_screens++] = s;
+    a->prompt_for = ACTION_NONE; /* it was the other screen's */
     if (is_new && def->init)
         def->init(s.state, a);
     else if (!is_new && def->update)
@@ -98,6 +100,7 @@ void app_pop(struct app *a) {
     else
         app_free_screen(s);
     a->n_screens--;
+    a->prompt_for = ACTION_NONE;
     a->dirty = true;
 }
 
@@ -141,14 +144,48 @@ void app_set_paused(struct app *a, bool paused) {
     app_update_screens(a);
 }
 
+static struct pulse_place app_place(const struct app *a) {
+    return (struct pulse_place){.log = a->log, .now_s = a->now_s, .epoch_s = a->epoch_s};
+}
+
 void app_take_target(struct app *a, struct model_target *t) {
+    struct pulse_place place = app_place(a);
+    bool is_first = !a->data.has_target;
     data_take_target(&a->data, t);
+    pulse_see_target(&a->data, is_first, &place);
     app_update_screens(a);
 }
 
 void app_take_snapshot(struct app *a, struct model_snapshot *s) {
+    struct pulse_place place = app_place(a);
     data_take_snapshot(&a->data, s, a->now_s);
+    pulse_see_snapshot(&a->data, &place);
     app_update_screens(a);
+}
+
+void app_take_status(struct app *a, const struct model_status *s) {
+    pulse_see_status(&a->data, s);
+    a->dirty = true;
+}
+
+void app_take_vitals(struct app *a, const struct vitals *v) {
+    struct pulse_place place = app_place(a);
+    pulse_see_vitals(&a->data, v, &place);
+    a->dirty = true;
+}
+
+bool app_wants_vitals(const struct app *a) {
+    bool wanted = app_is_late(a);
+    for (int i = 0; i < a->n_screens; i++)
+        wanted = wanted || a->screens[i].def->needs_vitals;
+    return wanted && !data_is_past(&a->data) && !data_is_over(&a->data);
+}
+
+bool app_wants_status(const struct app *a) {
+    const struct data *d = &a->data;
+    return app_wants_vitals(a) && d->state == SESSION_CONNECTED && d->has_target &&
+           d->target.mode == MODEL_MODE_AGENT &&
+           !(d->pulse.status_at_s > 0 && a->now_s - d->pulse.status_at_s < PULSE_STATUS_S);
 }
 
 void app_take_children(struct app *a, struct children_list *l) {
@@ -159,11 +196,13 @@ void app_take_children(struct app *a, struct children_list *l) {
 void app_set_pid(struct app *a, pid_t pid) {
     pid_t before = a->pid, started = a->came_from;
     a->pid = pid;
+    a->data.pulse.began_s = a->began_s;
     if (!before || before == pid)
         return;
     a->came_from = started == pid ? 0 : before;
     data_fini(&a->data);
     data_init(&a->data);
+    a->data.pulse.began_s = a->began_s;
     app_query_forget(&a->query);
     app_update_screens(a);
 }
@@ -174,8 +213,10 @@ void app_take_locals(struct app *a, struct model_snapshot *s) {
 }
 
 void app_take_samples(struct app *a, const struct model_sample_batch *b) {
+    struct pulse_place place = app_place(a);
     if (!data_take_samples(&a->data, b, a->now_s))
         a->wishes.again = true;
+    pulse_see_samples(&a->data, b, APP_SAMPLE_HZ, &place);
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->needs_samples && a->screens[i].def->update) {
             a->screens[i].def->update(a->screens[i].state, a);
@@ -191,7 +232,10 @@ bool app_wants_samples(const struct app *a) {
 }
 
 void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s) {
+    struct pulse_place place = app_place(a);
+    enum session_state before = a->data.state;
     data_set_state(&a->data, state, why, a->now_s + retry_in_s);
+    pulse_see_state(&a->data, before, &place);
     app_update_screens(a);
 }
 
@@ -218,6 +262,8 @@ void app_attach_done(struct app *a, const struct err *why) {
 
 struct app_wishes app_take_wishes(struct app *a) {
     struct app_wishes w = a->wishes;
+    if (w.attach > 0)
+        a->began_s = a->now_s;
     memset(&a->wishes, 0, sizeof a->wishes);
     return w;
 }
@@ -225,6 +271,8 @@ struct app_wishes app_take_wishes(struct app *a) {
 int app_exit_status(const struct app *a) { return data_is_over(&a->data) ? ERR_LOST : 0; }
 
 void app_tick(struct app *a) {
+    struct pulse_place place = app_place(a);
+    pulse_see_time(&a->data, app_delay_s(a), &place);
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->tick)
             a->screens[i].def->tick(a->screens[i].state, a);

@@ -41,6 +41,7 @@ struct app_config {
     const struct settings *
         settings; /* what the user has set: delay, ascii, mouse, filter, ... are from there; NULL: as above */
     const char *config_path; /* where settings are saved; "" or NULL nowhere */
+    double began_s;          /* when attaching to the target began, on the caller's clock; 0 not known */
 };
 
 /* What the app wants done. Cleared by app_take_wishes. */
@@ -101,6 +102,7 @@ struct app {
     size_t n_processes;
     bool has_processes;
     char hidden[160]; /* why some cannot be seen; "" no reason is known */
+    double began_s;   /* when the last attach began; 0 not known */
     pid_t attaching;  /* > 0: an attach is under way */
     pid_t pid;        /* of the target, as seen from here; 0 unknown */
     pid_t came_from;  /* > 0: the process that the target was opened from, as its child */
@@ -126,6 +128,14 @@ void app_take_snapshot(struct app *a, struct model_snapshot *s); /* moved out of
 void app_take_samples(struct app *a, const struct model_sample_batch *b);
 void app_take_locals(struct app *a, struct model_snapshot *s); /* moved out of *s */
 void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s);
+
+/* The agent about itself, borrowed; and what the kernel says of the target. */
+void app_take_status(struct app *a, const struct model_status *s);
+void app_take_vitals(struct app *a, const struct vitals *v);
+
+/* Is there use for those now? For the agent's they are to be asked for, too. */
+bool app_wants_vitals(const struct app *a);
+bool app_wants_status(const struct app *a);
 
 /* Processes for the picker; the list is owned by the app from here. `hidden`: why some are missing; "" none. */
 void app_take_processes(struct app *a, struct target_process *list, size_t n, const char *hidden);

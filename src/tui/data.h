@@ -17,6 +17,7 @@
 #include "client/children.h"
 #include "client/session.h"
 #include "client/tally.h"
+#include "tui/pulse.h"
 #include "tui/widgets/meter.h"
 
 #define DATA_GIL_LOOKS 40 /* snapshots that shares of the GIL are taken over; at most 64 */
@@ -78,6 +79,7 @@ struct data {
     bool locals_awaited;             /* there is no answer yet */
     bool native_refused;             /* native frames are not to be had from this source */
     struct tally *tally;             /* NULL before the first samples */
+    struct pulse pulse;              /* its recent past in numbers, and events */
     double past_at_s; /* the end of a recorded target's time, on the caller's clock; 0 not yet known */
 };
 

@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/config.h"
 #include "base/option.h"
 #include "base/text.h"
@@ -231,6 +232,7 @@ static int main_open(const struct main_options *o, struct startup *begun, const 
     config.how = (struct target_options){.no_inject = o->no_inject, .block = o->block};
     startup_greeting(begun, greeting, sizeof greeting);
     config.greeting = *greeting ? greeting : NULL;
+    config.app.began_s = (double)clock_mono_ns() / 1e9;
     if (target) {
         struct attach attach;
         if (attach_start(&attach, target, &config.how, e) != 0 || attach_finish(&attach, &addr, e) != 0)

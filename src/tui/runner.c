@@ -16,6 +16,7 @@
 #include "tui/attach.h"
 #include "tui/lister.h"
 #include "tui/runner_query.h"
+#include "tui/runner_vitals.h"
 #include "tui/term/term.h"
 
 #define RUNNER_FRAME_US 33000ULL  /* least time between a painting and one for new data */
@@ -40,6 +41,7 @@ struct runner {
     struct children *children; /* of the target */
     struct attach attach;
     struct runner_query query;
+    struct vitals_reader vitals;
     int signal_fd;
     bool sampling;         /* samples are subscribed to */
     bool slowed;           /* the view is paused, and the streams are slow */
@@ -125,6 +127,7 @@ static void runner_on_tick(void *arg) {
     if (app_needs_tick(r->app))
         r->app->dirty = true;
     app_tick(r->app);
+    runner_vitals_look(&r->vitals, r->app, r->session);
     runner_query_grant(&r->query);
     runner_want_paint(r);
 }
@@ -211,6 +214,7 @@ static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct runner *r = arg;
     runner_set_time(r);
     app_take_snapshot(r->app, snapshot);
+    runner_vitals_look(&r->vitals, r->app, r->session);
     runner_ask_details(r);
     runner_follow_samples(r, false);
     runner_open_term(r);
@@ -233,6 +237,13 @@ static void runner_on_details(void *arg, struct model_snapshot *snapshot) {
     struct runner *r = arg;
     runner_set_time(r);
     app_take_locals(r->app, snapshot);
+    runner_want_paint(r);
+}
+
+static void runner_on_status(void *arg, struct model_status *status) {
+    struct runner *r = arg;
+    runner_set_time(r);
+    app_take_status(r->app, status);
     runner_want_paint(r);
 }
 
@@ -301,6 +312,7 @@ static int runner_open_session(struct runner *r, const struct session_address *a
         .on_snapshot = runner_on_snapshot,
         .on_details = runner_on_details,
         .on_samples = runner_on_samples,
+        .on_status = runner_on_status,
         .on_reply = runner_on_reply,
     };
     app_set_pid(r->app, addr->pid);
@@ -487,8 +499,10 @@ static int runner_init(struct runner *r, struct err *e) {
     r->list = r->tick ? loop_timer_new(r->loop, runner_on_list, r, e) : NULL;
     if (!r->list || runner_watch_signals(r, e) != 0)
         return -1;
-    if (r->config->greeting)
+    if (r->config->greeting) {
         app_message(r->app, false, "%s", r->config->greeting);
+        log_add(r->app->log, r->app->epoch_s, LOG_LEVEL_WARN, "%s", r->config->greeting);
+    }
     if (!r->config->address) {
         r->lister = lister_new(e);
         r->listed = r->lister ? loop_watch_fd(r->loop, lister_fd(r->lister), runner_on_listed, r, e) : NULL;

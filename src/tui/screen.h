@@ -28,8 +28,10 @@ struct screen_def {
     const char *title;  /* in the line of tabs */
     char number;        /* the key that shows it, '1' to '9': it is one of the tabs; 0 it lies over another */
     bool needs_samples; /* the stream of samples comes while it is open */
-    bool is_kept;       /* opened again, it is as it was left */
-    size_t state_size;  /* of the struct that `state` points to; zeroed before init */
+    bool
+        needs_vitals; /* what the kernel says of the process is read, and the agent asked about itself, while it is open */
+    bool is_kept;                               /* opened again, it is as it was left */
+    size_t state_size;                          /* of the struct that `state` points to; zeroed before init */
     void (*init)(void *state, struct app *app); /* may be NULL, like all functions but draw */
     void (*fini)(void *state);
 

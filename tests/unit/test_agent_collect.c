@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "agent/cgroup.h"
+#include "base/cgroup.h"
 #include "agent/collect.h"
 #include "base/clock.h"
 #include "base/model.h"

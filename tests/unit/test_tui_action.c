@@ -129,6 +129,8 @@ static void test_every_key_is_dispatched(void **state) {
                                  : c == CONTEXT_SQL_COMPLETE ? "7 Tab"
                                  : c == CONTEXT_SQL_SHEET    ? "7 F4"
                                  : c == CONTEXT_HELP         ? "?"
+                                 : c == CONTEXT_OVERVIEW     ? "1"
+                                 : c == CONTEXT_LOG          ? "8"
                                                              : "");
                 assert_int_equal(screen_context(app_top(a)->def, app_top(a)->state), c);
                 fixture_press(a, d->keys[i]);

@@ -184,6 +184,38 @@ static struct app *scene_flame_empty(bool ascii) {
     return a;
 }
 
+/* With what only the kernel and the agent's status tell, and some events. */
+static struct app *scene_overview(bool ascii) {
+    struct app *a = scene_normal(ascii);
+    struct vitals v = {.state = 'R', .rss_bytes = 1, .group_bytes = 15LL << 30, .limit_bytes = 16LL << 30};
+    struct model_status status = {.budget_pct = 1.0, .strategy = "a borrowed thread"};
+    fixture_press(a, "1");
+    fixture_samples(a, 40);
+    app_take_vitals(a, &v);
+    app_take_status(a, &status);
+    log_add(a->log, FIXTURE_EPOCH_S + 10, LOG_LEVEL_WARN, "garbage collection: about 90 ms in MainThread");
+    fixture_press(a, "j j");
+    return a;
+}
+
+static struct app *scene_overview_unknown(bool ascii) {
+    struct app *a = scene_unknown(ascii);
+    fixture_press(a, "1");
+    return a;
+}
+
+static struct app *scene_log(bool ascii) {
+    struct app *a = scene_overview(ascii);
+    for (int i = 0; i < 3; i++)
+        log_add(a->log, FIXTURE_EPOCH_S + 20 + i, LOG_LEVEL_INFO, "connected again");
+    log_add_of(a->log, 4301, FIXTURE_EPOCH_S + 30, LOG_LEVEL_BAD,
+               "the target is gone: process 4301 \033[2J was killed by signal 9 \xe8\xa8\x93\xe7\xb7\xb4, "
+               "and what it was doing when "
+               "that happened is on the screen still");
+    fixture_press(a, "8");
+    return a;
+}
+
 static struct app *scene_sql(bool ascii) { return sql_fixture_app(ascii); }
 
 static struct app *scene_sql_result(bool ascii) {
@@ -301,6 +333,9 @@ static const struct scene scenes[] = {
     {"flame-paused", scene_flame_paused},
     {"flame-modules", scene_flame_modules},
     {"flame-empty", scene_flame_empty},
+    {"overview", scene_overview},
+    {"overview-unknown", scene_overview_unknown},
+    {"log", scene_log},
     {"sql", scene_sql},
     {"sql-result", scene_sql_result},
     {"sql-complete", scene_sql_complete},
@@ -351,6 +386,9 @@ static const struct look looks[] = {
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "flame-zoom"},
     {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "flame"},
     {"40x12-mono", "xterm-256color", "never", NULL, false, 12, 40, "flame"},
+    {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "overview"},
+    {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "overview"},
+    {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "log"},
     {"80x24-16", "xterm-256color", "16", NULL, false, 24, 80, "sql-result"},
     {"80x24-light", "xterm-256color", NULL, "light", false, 24, 80, "sql-result"},
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "sql-result"},

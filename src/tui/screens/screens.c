@@ -5,10 +5,12 @@
 /* clang-format off */
 const struct screen_opening screen_openings[] = {
     {ACTION_HELP, &screen_help},
+    {ACTION_SHOW_OVERVIEW, &screen_overview},
     {ACTION_SHOW_THREADS, &screen_threads},
     {ACTION_SHOW_FLAME, &screen_flame},
     {ACTION_SHOW_TOP, &screen_top},
     {ACTION_SHOW_SQL, &screen_sql},
+    {ACTION_SHOW_LOG, &screen_log},
     {ACTION_NONE, NULL},
 };
 /* clang-format on */

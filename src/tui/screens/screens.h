@@ -8,12 +8,14 @@
 #include "tui/app.h"
 #include "tui/screen.h"
 
-extern const struct screen_def screen_threads; /* threads and the stack of one */
-extern const struct screen_def screen_top;     /* functions by their share of the time */
-extern const struct screen_def screen_flame;   /* the tree of calls, as wide as its share of the time */
-extern const struct screen_def screen_sql;     /* queries and their results */
-extern const struct screen_def screen_picker;  /* choice of a process */
-extern const struct screen_def screen_help;    /* keys, made from the action table */
+extern const struct screen_def screen_overview; /* meters, functions, events */
+extern const struct screen_def screen_log;      /* what happened */
+extern const struct screen_def screen_threads;  /* threads and the stack of one */
+extern const struct screen_def screen_top;      /* functions by their share of the time */
+extern const struct screen_def screen_flame;    /* the tree of calls, as wide as its share of the time */
+extern const struct screen_def screen_sql;      /* queries and their results */
+extern const struct screen_def screen_picker;   /* choice of a process */
+extern const struct screen_def screen_help;     /* keys, made from the action table */
 
 /* Screens that an action opens over the one that is shown. */
 struct screen_opening {

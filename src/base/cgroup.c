@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup: see cgroup.h. Files: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst; mountinfo: proc(5). */
-#include "agent/cgroup.h"
+#include "base/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>

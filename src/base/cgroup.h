@@ -3,10 +3,10 @@
  * cgroup: what the process's control group allows it and has taken from it, of both versions (cgroups(7)).
  *
  * Limits of the groups around it count too, as far as they can be seen from here: the one that leaves the least room is the one
- * that is told, with what is used of it. Which that is is looked up again now and then. Used by the sampler's thread.
+ * that is told, with what is used of it; whoever reads it finds it again now and then. No thread of its own; usable inside the job.
  */
-#ifndef AGENT_CGROUP_H
-#define AGENT_CGROUP_H
+#ifndef BASE_CGROUP_H
+#define BASE_CGROUP_H
 
 #include <stdbool.h>
 #include <stddef.h>

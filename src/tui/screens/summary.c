@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary: the Overview screen: what the job costs and waits for, its functions, what happened. Lines that lead somewhere are
+ * opened by Enter. Two columns where it is wide; scrolls where it is low. While the view is paused functions stand still, meters
+ * go on, as the header does.
+ */
+#include "tui/screens/screens.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/screens/log_rows.h"
+#include "tui/screens/summary_lines.h"
+#include "tui/widgets/layout.h"
+#include "tui/widgets/list.h"
+
+#define SUMMARY_PICK_S 0.9 /* between two additions of the functions */
+#define SUMMARY_LABEL_COLS 15
+#define SUMMARY_VALUE_COLS 9
+#define SUMMARY_NARROW 60 /* from here there is room for histories */
+#define SUMMARY_WHEEL 3
+
+struct summary_state {
+    struct summary_functions functions;
+    struct tally_mark mark; /* of the tally they were picked of */
+    double picked_s;
+    struct summary summary;
+    struct list list;   /* of rows in one column; of lines, where there are two, see summary_row */
+    char selected[128]; /* the function that is selected; "" none is */
+    bool is_wide;
+    struct rect area;
+};
+
+/* Row of a line: in its column, where there are two. */
+static int summary_row(const struct summary_state *s, int line) {
+    int row = 0;
+    for (int i = 0; i < line; i++)
+        row += !s->is_wide || s->summary.lines[i].is_right == s->summary.lines[line].is_right;
+    return row;
+}
+
+static void summary_update(void *state, struct app *app) {
+    struct summary_state *s = state;
+    const struct tally *tally = app->data.tally;
+    struct tally_mark mark = tally ? tally_get_mark(tally) : (struct tally_mark){0};
+    bool is_new = mark.ids != s->mark.ids || mark.counts != s->mark.counts || mark.changes != s->mark.changes;
+    bool is_due = !(app->now_s - s->picked_s < SUMMARY_PICK_S) || mark.ids != s->mark.ids;
+    if (is_new && is_due) {
+        s->mark = mark;
+        s->picked_s = app->now_s;
+        summary_pick_functions(&s->functions, tally, TALLY_ALL);
+    }
+    summary_build(&s->summary, app, &s->functions);
+}
+
+static void summary_init(void *state, struct app *app) {
+    struct summary_state *s = state;
+    s->picked_s = -INFINITY;
+    summary_update(s, app);
+}
+
+/* ---- drawing ---- */
+
+static void summary_draw_meter(const struct summary_line *l, struct grid *g, struct rect row) {
+    int col = SUMMARY_LABEL_COLS + SUMMARY_VALUE_COLS + 2, width = 0;
+    grid_text_fit(g, row, 0, 1, SUMMARY_LABEL_COLS, ROLE_LABEL, GRID_LEFT, l->label);
+    grid_text_fit(g, row, 0, 1 + SUMMARY_LABEL_COLS, SUMMARY_VALUE_COLS, l->role, GRID_RIGHT, l->value);
+    if (l->meter && row.cols >= SUMMARY_NARROW)
+        width = (row.cols - col) / 4;
+    if (width > METER_MAX)
+        width = METER_MAX;
+    if (width)
+        meter_draw(l->meter, g, row, 0, col, width, l->full, l->meter_role);
+    col += width ? width + 1 : 0;
+    if (col < row.cols)
+        grid_text_fit(g, row, 0, col, row.cols - col, ROLE_TEXT, GRID_LEFT, l->text);
+}
+
+static void summary_draw_function(const struct summary_function *f, struct grid *g, struct rect row) {
+    char own[16] = "?", total[16] = "?";
+    int file = row.cols >= SUMMARY_NARROW ? row.cols / 3 : 0, name = row.cols - 17 - (file ? file + 1 : 0);
+    if (!isnan(f->own_pct))
+        (void)snprintf(own, sizeof own, "%.1f %%", f->own_pct);
+    if (!isnan(f->total_pct))
+        (void)snprintf(total, sizeof total, "%.1f %%", f->total_pct);
+    grid_text_fit(g, row, 0, 1, 7, ROLE_VALUE, GRID_RIGHT, own);
+    grid_text_fit(g, row, 0, 9, 7, ROLE_TEXT, GRID_RIGHT, total);
+    grid_text_fit(g, row, 0, 17, name, f->role, GRID_LEFT, f->func);
+    if (file)
+        grid_text_fit(g, row, 0, row.cols - file, file, ROLE_FILE, GRID_LEFT, f->file);
+}
+
+static void summary_draw_line(const struct summary_line *l, struct grid *g, struct rect row) {
+    switch (l->kind) {
+    case SUMMARY_METER:
+        summary_draw_meter(l, g, row);
+        break;
+    case SUMMARY_TITLE:
+        grid_fill(g, row, ROLE_TABLE_HEAD);
+        (void)grid_printf(g, row, 0, 1, ROLE_TABLE_HEAD, "%s: %s", l->label, l->text);
+        break;
+    case SUMMARY_FUNCTION:
+        summary_draw_function(l->function, g, row);
+        break;
+    case SUMMARY_EVENT:
+        log_draw_entry(l->event, 0, g, row);
+        break;
+    }
+}
+
+/* The selected function is where it is now, if it still is there. */
+static void summary_settle(struct summary_state *s) {
+    for (int i = 0; *s->selected && i < s->summary.n; i++)
+        if (s->summary.lines[i].function && strcmp(s->summary.lines[i].function->func, s->selected) == 0)
+            s->list.selected = i;
+    s->list.selected = s->list.selected < s->summary.n ? s->list.selected : s->summary.n - 1;
+}
+
+static void summary_note(struct summary_state *s) {
+    const struct summary_function *f = s->summary.lines[s->list.selected].function;
+    (void)snprintf(s->selected, sizeof s->selected, "%s", f ? f->func : "");
+}
+
+/* Scroll so that the row of the selected line is seen. */
+static void summary_fit(struct summary_state *s, int page) {
+    int rows = 0, at = summary_row(s, s->list.selected);
+    for (int i = 0; i < s->summary.n; i++)
+        rows = summary_row(s, i) + 1 > rows ? summary_row(s, i) + 1 : rows;
+    s->list.count = s->summary.n;
+    s->list.page = page;
+    if (at < s->list.top)
+        s->list.top = at;
+    if (at >= s->list.top + page)
+        s->list.top = at - page + 1;
+    if (s->list.top > rows - page)
+        s->list.top = rows > page ? rows - page : 0;
+}
+
+static void summary_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct summary_state *s = state;
+    s->area = area;
+    s->is_wide = area.cols >= LAYOUT_WIDE_COLS;
+    summary_build(&s->summary, app, &s->functions);
+    summary_settle(s);
+    summary_fit(s, area.rows);
+    int left = s->is_wide ? area.cols / 2 : area.cols;
+    for (int i = 0; i < s->summary.n; i++) {
+        const struct summary_line *l = &s->summary.lines[i];
+        int row = summary_row(s, i) - s->list.top;
+        bool right = s->is_wide && l->is_right;
+        if (row < 0 || row >= area.rows)
+            continue;
+        struct rect line = {area.row + row, area.col + (right ? left + 1 : 0), 1,
+                            right ? area.cols - left - 1 : left};
+        summary_draw_line(l, g, line);
+        if (i == s->list.selected)
+            grid_restyle(g, line, ROLE_SELECTION);
+    }
+    for (int row = 0; s->is_wide && row < area.rows; row++)
+        (void)grid_text(g, area, row, left, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+}
+
+/* ---- actions ---- */
+
+/* Go where the selected line leads; a function is searched for there. */
+static void summary_open(struct summary_state *s, struct app *app) {
+    struct summary_line line = s->summary.lines[s->list.selected];
+    char func[128] = "";
+    if (!line.opens) {
+        app_message(app, false, "this line leads nowhere");
+        return;
+    }
+    if (line.function)
+        (void)snprintf(func, sizeof func, "%s", line.function->func);
+    app_act(app, line.opens); /* this screen is closed from here on */
+    struct app_screen *top = app_top(app);
+    if (*func && top->def->typed && !top->def->typed(top->state, app, ACTION_SEARCH, func, SCREEN_ACCEPT))
+        app_message(app, false, "searching for '%s': it comes with the next samples", func);
+}
+
+static bool summary_act(void *state, struct app *app, enum action action) {
+    struct summary_state *s = state;
+    switch ((int)action) {
+    case ACTION_SHOW_OVERVIEW:
+        return true;
+    case ACTION_OPEN_LINE:
+        summary_open(s, app);
+        return true;
+    case ACTION_PAUSE:
+        app_set_paused(app, !app->data.paused);
+        return true;
+    case ACTION_QUIT:
+        app->wishes.quit = true;
+        return true;
+    default:
+        if (!list_move(&s->list, action))
+            return false;
+        summary_note(s);
+        return true;
+    }
+}
+
+static bool summary_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct summary_state *s = state;
+    if (e->button != INPUT_CLICK) {
+        list_select(&s->list,
+                    s->list.selected + (e->button == INPUT_WHEEL_UP ? -SUMMARY_WHEEL : SUMMARY_WHEEL));
+        summary_note(s);
+        return true;
+    }
+    bool right = s->is_wide && e->col > s->area.col + s->area.cols / 2;
+    for (int i = 0; i < s->summary.n; i++) {
+        bool here = !s->is_wide || s->summary.lines[i].is_right == right;
+        if (!here || summary_row(s, i) - s->list.top != e->row - s->area.row)
+            continue;
+        if (s->list.selected == i)
+            summary_open(s, app);
+        else {
+            s->list.selected = i;
+            summary_note(s);
+        }
+        return true;
+    }
+    return false;
+}
+
+static bool summary_is_on(const void *state, const struct app *app, enum action action) {
+    (void)state;
+    return action == ACTION_PAUSE && app->data.paused;
+}
+
+static void summary_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct summary_state *s = state;
+    (void)strbuf_adds(out, app->data.paused ? "Overview: functions stand still, meters go on" : "Overview");
+    (void)strbuf_addf(out, "   line %d of %d", s->list.selected + 1, s->summary.n);
+}
+
+const struct screen_def screen_overview = {
+    .name = "overview",
+    .title = "Overview",
+    .number = '1',
+    .needs_samples = true,
+    .needs_vitals = true,
+    .is_kept = true,
+    .state_size = sizeof(struct summary_state),
+    .init = summary_init,
+    .keys = CONTEXT_OVERVIEW,
+    .draw = summary_draw,
+    .act = summary_act,
+    .mouse = summary_mouse,
+    .update = summary_update,
+    .is_on = summary_is_on,
+    .status = summary_status,
+};

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* summary_lines: see summary_lines.h. */
+#include "tui/screens/summary_lines.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tui/screens/summary_threads.h"
+#include "tui/screens/threads_rows.h"
+
+#define SUMMARY_MEAN 40 /* snapshots that shares are taken over */
+
+static struct summary_line *summary_add(struct summary *s, enum summary_kind kind, const char *label,
+                                        enum action opens) {
+    static struct summary_line nowhere; /* beyond the last one: the lists below are short */
+    struct summary_line *l = s->n < SUMMARY_LINES ? &s->lines[s->n++] : &nowhere;
+    *l = (struct summary_line){.kind = kind, .label = label, .role = ROLE_VALUE, .opens = opens};
+    return l;
+}
+
+static void summary_put_percent(char *buf, size_t cap, double v) {
+    if (isnan(v))
+        (void)snprintf(buf, cap, "?");
+    else
+        (void)snprintf(buf, cap, "%.*f %%", v < 99.95 ? 1 : 0, v);
+}
+
+__attribute__((format(printf, 2, 3))) static void summary_say(struct summary_line *l, const char *fmt, ...) {
+    size_t used = strlen(l->text);
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(l->text + used, sizeof l->text - used, fmt, ap);
+    va_end(ap);
+}
+
+static void summary_set_history(struct summary_line *l, const struct meter *m, double full,
+                                enum theme_role role) {
+    l->meter = m;
+    l->full = full > 0 ? full : ceil(meter_max(m, METER_MAX, 1) / 100) * 100;
+    l->meter_role = role;
+}
+
+/* ---- meters ---- */
+
+static void summary_add_cpu(struct summary *s, const struct app *app) {
+    static const struct {
+        const char *label;
+        enum pulse_meter class;
+    } classes[] = {{" main thread", PULSE_CPU_MAIN},
+                   {" Python threads", PULSE_CPU_PYTHON},
+                   {" native threads", PULSE_CPU_NATIVE}};
+    const struct data *d = &app->data;
+    const struct model_snapshot *shot = d->live.valid ? &d->live.snapshot : NULL;
+    struct summary_line *l = summary_add(s, SUMMARY_METER, "CPU", ACTION_SHOW_THREADS);
+    summary_put_percent(l->value, sizeof l->value, shot ? shot->process.cpu_pct : NAN);
+    summary_say(l, "of a core, all threads");
+    summary_set_history(l, &d->cpu, 0, ROLE_METER_CPU);
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        size_t n = 0;
+        double cpu = shot ? pulse_class_cpu(d, shot, classes[i].class, &n) : NAN;
+        l = summary_add(s, SUMMARY_METER, classes[i].label, ACTION_SHOW_THREADS);
+        summary_put_percent(l->value, sizeof l->value, cpu);
+        summary_set_history(l, &d->pulse.meters[classes[i].class], 0, ROLE_METER_CPU);
+        if (shot)
+            summary_class_text(d, shot, classes[i].class, l->text, sizeof l->text);
+    }
+}
+
+static void summary_add_gil(struct summary *s, const struct app *app) {
+    const struct data *d = &app->data;
+    const struct model_snapshot *shot = d->live.valid ? &d->live.snapshot : NULL;
+    struct summary_line *l = summary_add(s, SUMMARY_METER, "GIL held", ACTION_SHOW_THREADS);
+    double longest_us = 0;
+    size_t waiters = shot ? data_gil_waiters(shot, &longest_us) : 0;
+    if (shot && shot->gil_enabled == 0) {
+        (void)snprintf(l->value, sizeof l->value, "none");
+        summary_say(l, "this Python has no GIL");
+        return;
+    }
+    summary_put_percent(l->value, sizeof l->value, meter_mean(&d->gil, SUMMARY_MEAN));
+    summary_set_history(l, &d->gil, 100, ROLE_METER_GIL);
+    summary_say(l, "of the time; now ");
+    if (!shot || shot->gil_tid == MODEL_UNKNOWN)
+        summary_say(l, "?");
+    else if (shot->gil_tid == 0)
+        summary_say(l, "by nobody");
+    else {
+        char name[48];
+        const struct model_thread *t = data_find_thread(&d->live, shot->gil_tid);
+        text_sanitize(name, sizeof name, t ? data_thread_name(t) : "?");
+        summary_say(l, "by %s (%lld)", name, (long long)shot->gil_tid);
+    }
+    l = summary_add(s, SUMMARY_METER, "GIL waited for", ACTION_SHOW_THREADS);
+    summary_put_percent(l->value, sizeof l->value,
+                        meter_mean(&d->pulse.meters[PULSE_GIL_WAIT], SUMMARY_MEAN));
+    summary_set_history(l, &d->pulse.meters[PULSE_GIL_WAIT], 100, ROLE_METER_GIL);
+    if (waiters && longest_us > 0)
+        summary_say(l, "of the time; %zu wait now, %.1f s or more", waiters, longest_us / 1e6);
+    else
+        summary_say(l, "of the time; %zu wait now", waiters);
+}
+
+static void summary_add_memory(struct summary *s, const struct app *app) {
+    const struct data *d = &app->data;
+    const struct vitals *v = d->pulse.vitals_at_s > 0 ? &d->pulse.vitals : NULL;
+    struct summary_line *l = summary_add(s, SUMMARY_METER, "memory", ACTION_NONE);
+    int64_t rss = d->live.valid ? d->live.snapshot.process.rss_bytes : MODEL_UNKNOWN;
+    int64_t limit = v ? v->limit_bytes : MODEL_UNKNOWN;
+    char text[24], most[24];
+    if (rss == MODEL_UNKNOWN && v)
+        rss = v->rss_bytes;
+    text_human_bytes(l->value, sizeof l->value, rss);
+    double full = limit > 0 ? (double)limit : meter_max(&d->pulse.meters[PULSE_RSS], METER_MAX, 1);
+    summary_set_history(l, &d->pulse.meters[PULSE_RSS], full, ROLE_METER_CPU);
+    summary_say(l, "RAM; cgroup ");
+    if (!v || v->group_bytes == MODEL_UNKNOWN) {
+        summary_say(l, "?");
+        return;
+    }
+    text_human_bytes(text, sizeof text, v->group_bytes);
+    text_human_bytes(most, sizeof most, limit);
+    if (limit == MODEL_UNKNOWN) {
+        summary_say(l, "%s, no limit seen", text);
+        return;
+    }
+    double share = limit > 0 ? (double)v->group_bytes / (double)limit * 100 : NAN;
+    summary_say(l, "%s of %s (%.0f %%)", text, most, share);
+    l->role = share >= 90 ? ROLE_CONN_WAIT : ROLE_VALUE;
+}
+
+static void summary_add_gc(struct summary *s, const struct app *app) {
+    const struct data *d = &app->data;
+    const struct pulse *q = &d->pulse;
+    struct summary_line *l = summary_add(s, SUMMARY_METER, "GC", ACTION_SHOW_LOG);
+    summary_put_percent(l->value, sizeof l->value, meter_mean(&d->gc, SUMMARY_MEAN));
+    summary_set_history(l, &d->gc, 100, ROLE_METER_GIL);
+    if (q->gc_s > 0) {
+        char ago[24];
+        text_human_duration(ago, sizeof ago, app->epoch_s - q->gc_at_s);
+        summary_say(l, "of the time; last long one %.0f ms, %s ago", q->gc_s * 1000, ago);
+    } else
+        summary_say(l, "of the time; none seen over %.0f ms", PULSE_GC_LONG_S * 1000);
+}
+
+static void summary_add_agent(struct summary *s, const struct app *app) {
+    const struct data *d = &app->data;
+    const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
+    struct summary_line *l = summary_add(s, SUMMARY_METER, "agent", ACTION_SHOW_LOG);
+    char memory[24];
+    if (d->has_target && d->target.mode != MODEL_MODE_AGENT) {
+        (void)snprintf(l->value, sizeof l->value, "none");
+        summary_say(l, data_is_past(d) ? "read from what the process left" : "read from outside");
+        return;
+    }
+    summary_put_percent(l->value, sizeof l->value, p ? p->agent_cpu_pct : NAN);
+    summary_set_history(l, &d->pulse.meters[PULSE_AGENT], 0, ROLE_METER_CPU);
+    text_human_bytes(memory, sizeof memory, p ? p->agent_rss_bytes : MODEL_UNKNOWN);
+    if (d->pulse.budget_pct > 0)
+        summary_say(l, "of a core, at most %g %%; %s", d->pulse.budget_pct, memory);
+    else
+        summary_say(l, "of a core, at most ? %%; %s", memory);
+    if (*d->pulse.way)
+        summary_say(l, "; by %s", d->pulse.way);
+    if (p && d->pulse.budget_pct > 0 && p->agent_cpu_pct > d->pulse.budget_pct * 1.5)
+        l->role = ROLE_CONN_WAIT;
+}
+
+static void summary_add_rates(struct summary *s, const struct app *app) {
+    const struct data *d = &app->data;
+    struct tally_health h = {.got_hz = NAN, .cost_pct = NAN};
+    struct summary_line *l = summary_add(s, SUMMARY_METER, "samples", ACTION_SHOW_TOP);
+    if (d->tally)
+        tally_get_health(d->tally, &h);
+    bool is_past = data_is_past(d);
+    if (isnan(h.got_hz))
+        (void)snprintf(l->value, sizeof l->value, "?");
+    else
+        (void)snprintf(l->value, sizeof l->value, "%.0f Hz", h.got_hz);
+    summary_set_history(l, &d->pulse.meters[PULSE_RATE], APP_SAMPLE_HZ, ROLE_METER_CPU);
+    uint64_t lost = h.dropped + h.undefined + h.left_out;
+    if (is_past)
+        summary_say(l, "a thread, when it lived; %llu lost", (unsigned long long)lost);
+    else
+        summary_say(l, "of %.0f Hz a thread; %llu lost", APP_SAMPLE_HZ, (unsigned long long)lost);
+    if (h.torn)
+        summary_say(l, ", %llu torn", (unsigned long long)h.torn);
+    if (lost || (!is_past && h.got_hz < PULSE_RATE_LOW * APP_SAMPLE_HZ))
+        l->role = ROLE_CONN_WAIT;
+    l = summary_add(s, SUMMARY_METER, "snapshots", ACTION_SHOW_THREADS);
+    if (is_past)
+        (void)snprintf(l->value, sizeof l->value, "%llu", (unsigned long long)d->received);
+    else
+        (void)snprintf(l->value, sizeof l->value, "%.3g /s",
+                       app->config.delay_s > 0 ? 1 / app_delay_s(app) : 0);
+    summary_say(l, "%llu lost", (unsigned long long)d->missed);
+    if (d->live.valid && !isnan(d->live.snapshot.cost_us))
+        summary_say(l, "; %.2f ms each", d->live.snapshot.cost_us / 1000);
+    l->role = d->missed ? ROLE_CONN_WAIT : ROLE_VALUE;
+}
+
+static void summary_add_threads(struct summary *s, const struct app *app) {
+    const struct data *d = &app->data;
+    struct summary_line *l = summary_add(s, SUMMARY_METER, "threads", ACTION_SHOW_THREADS);
+    if (!d->live.valid) {
+        (void)snprintf(l->value, sizeof l->value, "?");
+        return;
+    }
+    (void)snprintf(l->value, sizeof l->value, "%zu", d->live.snapshot.n_threads);
+    summary_threads_text(&d->live.snapshot, l->text, sizeof l->text);
+}
+
+/* ---- functions and events ---- */
+
+static double summary_own(const struct tally_table *t, const struct tally_row *r) {
+    return tally_table_share(t, r->own_us, r->own);
+}
+
+/* Put a row where it belongs among the first ones. */
+static void summary_rank(const struct tally_table *t, const struct tally_row **first, int *n,
+                         const struct tally_row *row) {
+    int at = *n;
+    while (at > 0 && summary_own(t, first[at - 1]) < summary_own(t, row))
+        at--;
+    if (at == SUMMARY_FUNCTIONS)
+        return;
+    int end = *n < SUMMARY_FUNCTIONS ? (*n)++ : SUMMARY_FUNCTIONS - 1;
+    for (int i = end; i > at; i--)
+        first[i] = first[i - 1];
+    first[at] = row;
+}
+
+void summary_pick_functions(struct summary_functions *out, const struct tally *tally,
+                            enum tally_window window) {
+    const struct tally_row *first[SUMMARY_FUNCTIONS];
+    struct tally_query query = {.window = window, .on_cpu = true};
+    struct tally_table table = {0};
+    int n = 0;
+    *out = (struct summary_functions){.on_cpu = true, .window = window};
+    if (!tally)
+        return;
+    (void)tally_table_build(&table, tally, &query);
+    if (table.samples == 0) { /* nothing runs: where it waits is what there is to be seen */
+        query.on_cpu = out->on_cpu = false;
+        (void)tally_table_build(&table, tally, &query);
+    }
+    out->samples = table.samples;
+    for (size_t i = 0; i < table.n; i++)
+        if (table.rows[i].own > 0)
+            summary_rank(&table, first, &n, &table.rows[i]);
+    for (int i = 0; i < n; i++) {
+        struct summary_function *f = &out->items[out->n++];
+        const struct model_frame *frame = first[i]->id == TALLY_NO_FRAME ? NULL : first[i]->frame;
+        f->own_pct = summary_own(&table, first[i]);
+        f->total_pct = tally_table_share(&table, first[i]->total_us, first[i]->total);
+        f->role = frame ? data_frame_role(frame) : ROLE_MUTED;
+        text_sanitize(f->func, sizeof f->func,
+                      !frame        ? "(no Python frame)"
+                      : frame->func ? frame->func
+                                    : "?");
+        text_sanitize(f->file, sizeof f->file, frame && frame->file ? thread_base_name(frame->file) : "");
+    }
+    tally_table_fini(&table);
+}
+
+static void summary_add_functions(struct summary *s, const struct summary_functions *functions) {
+    struct summary_line *l = summary_add(s, SUMMARY_TITLE, "Top functions", ACTION_SHOW_TOP);
+    l->is_right = true;
+    if (functions->n == 0)
+        summary_say(l, "no samples yet");
+    else
+        summary_say(l, "%s, %llu samples",
+                    functions->on_cpu ? "own time on the CPU" : "nothing runs: own time, waits too",
+                    (unsigned long long)functions->samples);
+    for (int i = 0; i < functions->n; i++) {
+        l = summary_add(s, SUMMARY_FUNCTION, "", ACTION_SHOW_FLAME);
+        l->is_right = true;
+        l->function = &functions->items[i];
+    }
+}
+
+static void summary_add_events(struct summary *s, const struct app *app) {
+    size_t n = log_count(app->log), first = n > SUMMARY_EVENTS ? n - SUMMARY_EVENTS : 0;
+    struct summary_line *l = summary_add(s, SUMMARY_TITLE, "Events", ACTION_SHOW_LOG);
+    l->is_right = true;
+    summary_say(l, n ? "newest first" : "none yet");
+    for (size_t i = n; i > first; i--) {
+        l = summary_add(s, SUMMARY_EVENT, "", ACTION_SHOW_LOG);
+        l->is_right = true;
+        l->event = log_at(app->log, i - 1);
+    }
+}
+
+void summary_build(struct summary *out, const struct app *app, const struct summary_functions *functions) {
+    out->n = 0;
+    summary_add_cpu(out, app);
+    summary_add_gil(out, app);
+    summary_add_gc(out, app);
+    summary_add_memory(out, app);
+    summary_add_agent(out, app);
+    summary_add_rates(out, app);
+    summary_add_threads(out, app);
+    summary_add_functions(out, functions);
+    summary_add_events(out, app);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Overview and Log: known numbers in give known numbers out, unknown ones "?"; what happens is an event, once. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tui/screens/screens.h"
+#include "unit/tui_fixture.h"
+
+static void assert_shows(struct app *a, int rows, int cols, const char *what) {
+    const char *text = fixture_draw(a, rows, cols);
+    if (!strstr(text, what))
+        fail_msg("'%s' is not on the screen:\n%s", what, text);
+}
+
+static void assert_hides(struct app *a, const char *what) {
+    const char *text = fixture_draw(a, 50, 200);
+    if (strstr(text, what))
+        fail_msg("'%s' is on the screen:\n%s", what, text);
+}
+
+/* Entries of the log with that in them. */
+static int logged(const struct app *a, const char *what) {
+    int n = 0;
+    for (size_t i = 0; i < log_count(a->log); i++)
+        n += strstr(log_at(a->log, i)->text, what) ? (int)log_at(a->log, i)->times : 0;
+    return n;
+}
+
+/* ---- numbers ---- */
+
+static void cpu_of_each_class(void **state) {
+    struct app *a =
+        fixture_app(FIXTURE_NORMAL, 3, false); /* main 97.5 + 2, two with Python 0.4 + 0, native 88.1, ?, 0 */
+    const struct data *d = &a->data;
+    size_t n;
+    (void)state;
+    assert_true(fabs(pulse_class_cpu(d, &d->live.snapshot, PULSE_CPU_MAIN, &n) - 99.5) < 1e-9 && n == 1);
+    assert_true(fabs(pulse_class_cpu(d, &d->live.snapshot, PULSE_CPU_PYTHON, &n) - 0.4) < 1e-9 && n == 2);
+    assert_true(fabs(pulse_class_cpu(d, &d->live.snapshot, PULSE_CPU_NATIVE, &n) - 88.1) < 1e-9 && n == 3);
+    assert_true(fabs(meter_mean(&d->pulse.meters[PULSE_CPU_MAIN], 3) - 98.5) < 1e-9); /* 97.5, 98.5, 99.5 */
+    fixture_press(a, "1");
+    assert_shows(a, 50, 200, "main thread      99.5 %");
+    assert_shows(a, 50, 200, "linear functional.py:12");
+    assert_shows(a, 50, 200, "Python threads    0.4 %");
+    assert_shows(a, 50, 200, "native threads   88.1 %");
+    assert_shows(a, 50, 200, "3: pt_autograd 88 %, OMP worker x2 0 %");
+    assert_shows(a, 50, 200, "2 run, 1 waits for the GIL, 1 in a device, 1 sleeps, 1 stopped");
+    app_free(a);
+}
+
+static void memory_and_its_limit(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct vitals v = {.state = 'R', .rss_bytes = 1, .group_bytes = 3LL << 30, .limit_bytes = 16LL << 30};
+    (void)state;
+    fixture_press(a, "1");
+    assert_shows(a, 50, 200, "RAM; cgroup ?");
+    app_take_vitals(a, &v);
+    assert_shows(a, 50, 200, "1.20 GiB");
+    assert_shows(a, 50, 200, "cgroup 3.00 GiB of 16.0 GiB (19 %)");
+    v.limit_bytes = MODEL_UNKNOWN;
+    app_take_vitals(a, &v);
+    assert_shows(a, 50, 200, "cgroup 3.00 GiB, no limit seen");
+    app_free(a);
+}
+
+static void what_the_agent_costs(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct model_status s = {.budget_pct = 1.0, .strategy = "borrowed thread"};
+    (void)state;
+    fixture_press(a, "1");
+    assert_true(app_wants_vitals(a) && app_wants_status(a));
+    assert_shows(a, 50, 200, "of a core, at most ? %");
+    app_take_status(a, &s);
+    assert_shows(a, 50, 200, "of a core, at most 1 %; 1.90 MiB; by borrowed thread");
+    fixture_samples(a, 40);
+    assert_shows(a, 50, 200, "96 Hz");
+    assert_shows(a, 50, 200, "of 100 Hz a thread; 4 lost");
+    struct model_snapshot next;
+    fixture_snapshot(&next, FIXTURE_NORMAL, 4);
+    app_take_snapshot(a, &next);
+    fixture_press(a, "2");
+    assert_false(app_wants_vitals(a)); /* nobody looks */
+    app_free(a);
+}
+
+static void what_is_unknown(void **state) {
+    struct app *a = fixture_app(FIXTURE_UNKNOWN, 1, false);
+    (void)state;
+    fixture_press(a, "1");
+    assert_shows(a, 50, 200, "CPU                    ?");
+    assert_shows(a, 50, 200, "GIL held               ?");
+    assert_shows(a, 50, 200, "memory                 ?");
+    assert_shows(a, 50, 200, "samples                ?");
+    assert_shows(a, 50, 200, "read from outside");
+    assert_hides(a, "nan");
+    app_free(a);
+}
+
+static void functions_lead_to_flame(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    (void)state;
+    fixture_press(a, "1");
+    fixture_samples(a, 40);
+    assert_shows(a, 50, 200, "Top functions: own time on the CPU, 921 samples");
+    for (int i = 0; i < 30 && !strstr(fixture_draw(a, 50, 200), "line 15 of"); i++)
+        fixture_press(a, "j");
+    fixture_press(a, "Enter");
+    assert_string_equal(app_top(a)->def->name, "flame");
+    assert_shows(a, 50, 200, "/AdamW.step:");
+    fixture_press(a, "1"); /* as it was left */
+    assert_shows(a, 50, 200, "line 15 of");
+    fixture_press(a, "g Enter");
+    assert_string_equal(app_top(a)->def->name, "threads");
+    app_free(a);
+}
+
+static void scrolls_where_it_is_low(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, true);
+    (void)state;
+    fixture_press(a, "1");
+    fixture_samples(a, 8);
+    (void)fixture_draw(a, 12, 60);
+    fixture_press(a, "End");
+    assert_shows(a, 12, 60, "Python 3.11.7"); /* the oldest event */
+    fixture_press(a, "Home");
+    assert_shows(a, 12, 60, "CPU ");
+    app_free(a);
+}
+
+/* ---- events ---- */
+
+static struct model_sample sample(double at, int64_t tid, int gc) {
+    return (struct model_sample){.timestamp = at, .tid = tid, .stack_id = 0, .on_cpu = 1, .gc = (int8_t)gc};
+}
+
+/* Looks 10 ms apart; garbage is collected in those from `first` to `last`. */
+static void feed_gc(struct app *a, double at, int n, int first, int last) {
+    struct model_sample samples[64];
+    struct model_thread_def threads[] = {{4242, "MainThread", "python"}};
+    for (int i = 0; i < n; i++)
+        samples[i] = sample(at + i * 0.01, 4242, i >= first && i <= last);
+    struct model_sample_batch b = {.epoch = 1, .period_us = 10000, .cost_pct = NAN, .budget_pct = NAN};
+    b.threads = threads;
+    b.n_threads = 1;
+    b.samples = samples;
+    b.n_samples = (size_t)n;
+    app_take_samples(a, &b);
+}
+
+static void long_collections_are_events(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    feed_gc(a, FIXTURE_EPOCH_S, 20, 5, 7); /* 30 ms: none */
+    assert_int_equal(logged(a, "garbage"), 0);
+    feed_gc(a, FIXTURE_EPOCH_S + 1, 20, 3, 11);
+    assert_int_equal(logged(a, "garbage collection: about 90 ms in MainThread"), 1);
+    feed_gc(a, FIXTURE_EPOCH_S + 2, 20, 15, 19); /* over two batches it is one */
+    feed_gc(a, FIXTURE_EPOCH_S + 2.2, 20, 0, 4);
+    assert_int_equal(logged(a, "about 100 ms"), 1);
+    fixture_press(a, "1");
+    assert_shows(a, 50, 200, "last long one 100 ms");
+    app_free(a);
+}
+
+static void collections_are_seen_in_snapshots_too(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 0, false);
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct model_snapshot s;
+        fixture_snapshot(&s, FIXTURE_NORMAL, i);
+        s.threads[0].gc = i >= 1 && i <= 3;
+        app_take_snapshot(a, &s);
+    }
+    assert_int_equal(logged(a, "garbage collection at every look for 500 ms in MainThread"), 1);
+    app_free(a);
+}
+
+static void losses_are_added_up(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    for (int i = 1; i <= 20; i++) {
+        struct model_snapshot s;
+        fixture_snapshot(&s, FIXTURE_NORMAL, i);
+        s.dropped = (uint64_t)i;
+        app_set_time(a, FIXTURE_NOW_S + i, FIXTURE_EPOCH_S + i);
+        app_take_snapshot(a, &s);
+    }
+    assert_int_equal(logged(a, "notifications lost: 1;"), 1); /* at once, then not for a while */
+    assert_int_equal(logged(a, "notifications lost: 10;"), 1);
+    app_free(a);
+}
+
+static void pauses_of_the_job(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    struct vitals v = {.state = 'T', .rss_bytes = 1, .group_bytes = -1, .limit_bytes = -1};
+    (void)state;
+    app_take_vitals(a, &v);
+    app_take_vitals(a, &v);
+    assert_int_equal(logged(a, "the job is stopped: SIGCONT"), 1);
+    app_set_time(a, FIXTURE_NOW_S + 12, FIXTURE_EPOCH_S + 12);
+    assert_true(app_is_late(a) && app_wants_vitals(a)); /* on any screen */
+    app_tick(a);
+    app_tick(a);
+    assert_int_equal(logged(a, "no data for 5 s"), 1);
+    v.state = 'S';
+    app_take_vitals(a, &v);
+    assert_int_equal(logged(a, "it was stopped for 12.0 s"), 1);
+    struct model_snapshot s;
+    fixture_snapshot(&s, FIXTURE_NORMAL, 2);
+    app_take_snapshot(a, &s);
+    assert_int_equal(logged(a, "data again"), 1);
+    app_free(a);
+}
+
+static void slower_samples_are_told_once(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        struct model_sample s = sample(FIXTURE_EPOCH_S + i, 4242, 0);
+        struct model_sample_batch b = {.epoch = 1, .period_us = i < 25 ? 25000 : 10000};
+        b.cost_pct = 0.99;
+        b.budget_pct = 1;
+        b.samples = &s;
+        b.n_samples = 1;
+        app_take_samples(a, &b);
+    }
+    assert_int_equal(logged(a, "sampling slower: 40 of 100 Hz, it costs 0.99 % of a core and may 1.00 %"), 1);
+    assert_int_equal(logged(a, "sampling at 100 of 100 Hz again"), 1);
+    app_free(a);
+}
+
+static void the_connection(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    struct err why = {ERR_FAILED, "the connection broke"}, end = {ERR_LOST, "process 4242 has ended"};
+    (void)state;
+    assert_int_equal(logged(a, "an agent reports"), 1);
+    app_set_state(a, SESSION_RECONNECTING, &why, 1);
+    app_set_state(a, SESSION_RECONNECTING, &why, 2);
+    assert_int_equal(logged(a, "reconnecting: the connection broke"), 1);
+    app_set_state(a, SESSION_CONNECTED, NULL, 0);
+    assert_int_equal(logged(a, "connected again"), 1);
+    app_set_state(a, SESSION_LOST, &end, 0);
+    assert_int_equal(logged(a, "the target is gone: process 4242 has ended"), 1);
+    app_free(a);
+}
+
+/* ---- the Log screen ---- */
+
+static void the_log_follows_its_end(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    for (int i = 0; i < 60; i++)
+        log_add(a->log, FIXTURE_EPOCH_S + i, LOG_LEVEL_INFO, "event number %d.", i);
+    fixture_press(a, "8");
+    assert_shows(a, 24, 80, "event number 59.");
+    assert_shows(a, 24, 80, "follows what comes");
+    log_add(a->log, FIXTURE_EPOCH_S + 60, LOG_LEVEL_BAD, "event number 60.");
+    assert_shows(a, 24, 80, "22:14:20 E event number 60.");
+    fixture_press(a, "Home");
+    assert_shows(a, 24, 80, "an agent reports");
+    for (int i = 61; i < LOG_ENTRIES + 20; i++)
+        log_add(a->log, FIXTURE_EPOCH_S + i, LOG_LEVEL_INFO, "event number %d.", i);
+    assert_shows(a, 24, 80, "older ones are gone");
+    fixture_press(a, "End");
+    log_add(a->log, FIXTURE_EPOCH_S, LOG_LEVEL_INFO, "the last one");
+    assert_shows(a, 24, 80, "the last one");
+    app_free(a);
+}
+
+static void the_log_is_searched_and_filtered(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    for (int i = 0; i < 30; i++)
+        log_add(a->log, FIXTURE_EPOCH_S, i % 10 ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "event number %d.", i);
+    fixture_press(a, "8 / \"number|7. Enter");
+    fixture_press(a, "\\ \"warning Enter");
+    assert_shows(a, 24, 80, "Log 3 of 32");
+    assert_shows(a, 24, 80, "! event number 20.");
+    assert_hides(a, "event number 19.");
+    fixture_press(a, "A / \"Number Enter");
+    assert_shows(a, 24, 80, "nothing matches 'Number'");
+    fixture_press(a, "/ \"5. Enter");
+    assert_shows(a, 24, 80, "event number 25.");
+    app_free(a);
+}
+
+static void long_entries_are_written_out(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    log_add(a->log, FIXTURE_EPOCH_S, LOG_LEVEL_BAD,
+            "cannot attach: ptrace is refused by the kernel, because kernel.yama.ptrace_scope is 1 and this "
+            "process is not its parent: run as root, or with CAP_SYS_PTRACE");
+    fixture_press(a, "8");
+    assert_shows(a, 24, 80, "The selected entry");
+    assert_shows(a, 24, 80, "and this process is not its parent: run as root");
+    app_free(a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cpu_of_each_class),
+        cmocka_unit_test(memory_and_its_limit),
+        cmocka_unit_test(what_the_agent_costs),
+        cmocka_unit_test(what_is_unknown),
+        cmocka_unit_test(functions_lead_to_flame),
+        cmocka_unit_test(scrolls_where_it_is_low),
+        cmocka_unit_test(long_collections_are_events),
+        cmocka_unit_test(collections_are_seen_in_snapshots_too),
+        cmocka_unit_test(losses_are_added_up),
+        cmocka_unit_test(pauses_of_the_job),
+        cmocka_unit_test(slower_samples_are_told_once),
+        cmocka_unit_test(the_connection),
+        cmocka_unit_test(the_log_follows_its_end),
+        cmocka_unit_test(the_log_is_searched_and_filtered),
+        cmocka_unit_test(long_entries_are_written_out),
+    };
+    (void)setlocale(LC_ALL, "C.UTF-8");
+    (void)setenv("TZ", "UTC", 1);
+    tzset();
+    return cmocka_run_group_tests_name("tui_overview", tests, NULL, NULL);
+}
