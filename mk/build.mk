@@ -59,11 +59,11 @@ link_libs = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(MSGPACK_LIBS) $
 
 $(BUILD)/probing-top: $(BUILD)/obj/src/tui/main.o $(TUI_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call say,LD,$@)
-	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(NCURSES_LIBS) $(SYMBOL_LIBS) $(SQLITE_LIBS))
+	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(NCURSES_LIBS) $(SYMBOL_LIBS) $(SQLITE_LIBS) $(ZLIB_LIBS))
 
 $(BUILD)/probing: $(BUILD)/obj/src/cli/main.o $(CLI_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call say,LD,$@)
-	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(SYMBOL_LIBS) $(SQLITE_LIBS))
+	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(SYMBOL_LIBS) $(SQLITE_LIBS) $(ZLIB_LIBS))
 
 # The agent goes into the job stripped; what a debugger needs lies beside it. The job's C library may be older than this
 # system's: the agent asks for the oldest version of each name (mk/agent.symver; x86-64), and does without those of libpthread

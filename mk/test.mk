@@ -58,7 +58,7 @@ $(BUILD)/obj/bench/%.o: bench/%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS
 define link_test
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(1) $(NCURSES_LIBS) $(SYMBOL_LIBS) $(SQLITE_LIBS))
+	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(1) $(NCURSES_LIBS) $(SYMBOL_LIBS) $(SQLITE_LIBS) $(ZLIB_LIBS))
 endef
 
 $(UNIT_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(TEST_LIBS) $(BUILD)/link-flags

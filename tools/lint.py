@@ -42,6 +42,7 @@ LIBRARY_HEADERS = [
     (r"libwebsockets.*\.h", ["src/*net*.c"]),
     (r"msgpack.*\.h", ["src/wire/*"]),
     (r"sqlite3.*\.h", ["src/store/sql*", "src/store/archive*"]),
+    (r"(zlib|zconf)\.h", ["src/client/gzip.c"]),
     (r"libunwind.*\.h", ["src/inject/*", "src/pystack/native*.c"]),
     (r"(elfutils/.*|gelf|libelf|dwarf|libiberty/.*|demangle)\.h", ["src/client/symbols*"]),
     (r"Python\.h", []),

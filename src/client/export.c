@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/option.h"
@@ -32,11 +33,15 @@ const struct export_format export_formats[] = {
     {"ndjson", "rows of --sql, a JSON object a line", 0, false, false, true, NULL, 0},
     {"csv", "rows of --sql, separated by commas", 0, false, false, true, NULL, 0},
     {"sqlite", "a recording: what all tables hold, as an SQLite file", 0, false, false, false, NULL,
-     EXPORT_TAKES_DURATION},
+     EXPORT_TAKES_DURATION | EXPORT_IS_BINARY},
     {"folded", "sampled stacks, one line each, for flame graph programs", 5, true, false, false,
      export_render_folded, EXPORT_TAKES_STACKS},
     {"svg", "sampled stacks as a flame graph: a picture, with zoom and search in a browser", 5, true, false,
      false, export_render_svg, EXPORT_TAKES_STACKS},
+    {"pprof", "a profile for pprof, gzip'd: time, CPU and GIL per stack, with labels", 5, true, false, false,
+     export_render_pprof,
+     EXPORT_TAKES_DURATION | EXPORT_TAKES_BY_FUNCTION | EXPORT_TAKES_NATIVE | EXPORT_IS_BINARY |
+         EXPORT_NEEDS_TIME | EXPORT_WANTS_STATES},
     {"txt", "the screen", 0, false, true, false, export_render_txt,
      EXPORT_TAKES_DURATION | EXPORT_TAKES_SCREEN},
     {.name = NULL},
@@ -157,6 +162,11 @@ static int export_check(const struct export_request *r, const struct export_form
         return err_set(e, ERR_USAGE, "--duration must be positive");
     if (r->once && r->duration_s > 0)
         return err_set(e, ERR_USAGE, "--once and --duration exclude each other");
+    if (r->once && (f->takes & EXPORT_NEEDS_TIME))
+        return err_set(e, ERR_USAGE, "--once is not for %s: one look has no length; give a --duration",
+                       f->name);
+    if ((f->takes & EXPORT_IS_BINARY) && output_is_stdout(r->output) && isatty(STDOUT_FILENO))
+        return err_set(e, ERR_USAGE, "%s is binary and not for a terminal: give -o FILE, or a pipe", f->name);
     if (r->unit == EXPORT_US && duration_s == 0)
         return err_set(e, ERR_USAGE, "--unit us needs a --duration: one look has no length");
     if (export_check_options(r, f, e) != 0)
@@ -222,6 +232,8 @@ static int export_attached(const struct export_request *r, const struct export_f
     struct fold *fold = fold_new();
     double elapsed_s = 0;
     bool sampled = duration_s > 0 && f->wants_samples;
+    if (fold && (f->takes & EXPORT_WANTS_STATES))
+        fold_tell_apart(fold);
     int rc = fold ? export_look(f, duration_s, r, c, &snapshot, fold, &elapsed_s, e)
                   : err_set(e, ERR_FAILED, "out of memory for stacks");
     if (rc == 0) {

@@ -34,6 +34,13 @@ enum export_option {
     EXPORT_TAKES_SCREEN = 1 << 7, /* which screen, of what size, of which rows */
 };
 
+/* What else is to be known of a format; they share a word with the options. */
+enum export_trait {
+    EXPORT_IS_BINARY = 1 << 16,     /* nothing for a terminal */
+    EXPORT_NEEDS_TIME = 1 << 17,    /* one look is nothing to it */
+    EXPORT_WANTS_STATES = 1 << 18,  /* samples are added up for each state of the GIL and the garbage collector */
+};
+
 /* Draws the screen as text; 0, or -1 with the error. */
 struct export_renderer {
     int (*render)(void *arg, const struct model_target *target, const struct model_snapshot *snapshot,
@@ -82,7 +89,7 @@ struct export_format {
     bool takes_sql;      /* --sql gives it rows */
     int (*render)(const struct export_data *data, struct strbuf *out,
                   struct err *e); /* NULL: it is made of tables alone */
-    unsigned takes;               /* EXPORT_TAKES_...: of the options that not all formats take */
+    unsigned takes;               /* EXPORT_TAKES_...: of the options that not all formats take; and enum export_trait */
 };
 
 /* All formats; the last row has no name. */

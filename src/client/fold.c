@@ -47,7 +47,7 @@ struct fold {
     size_t n_changed, cap_changed;
     uint32_t *batch_entries; /* per sample of the newest batch */
     size_t cap_batch_entries;
-    bool has_epoch;
+    bool has_epoch, tells_apart;
     uint32_t epoch;
     uint64_t dropped_before; /* lost in earlier sessions */
     struct fold_totals totals;
@@ -82,7 +82,9 @@ static uint64_t fold_hash(enum fold_kind kind, const void *item) {
     case FOLD_STACKS:
         return fold_mix(fold_mix(3, stack->parent), stack->frame);
     case FOLD_ENTRIES:
-        return fold_mix(fold_mix(5, (uint64_t)entry->tid), entry->stack);
+        return fold_mix(fold_mix(5 + 8 * (uint64_t)entry->gil_state + 64 * (uint64_t)(uint8_t)entry->gc_state,
+                                 (uint64_t)entry->tid),
+                        entry->stack);
     default:
         return fold_mix(7, (uint64_t)thread->tid);
     }
@@ -103,7 +105,8 @@ static bool fold_same(enum fold_kind kind, const void *a, const void *b) {
     case FOLD_STACKS:
         return s->parent == t->parent && s->frame == t->frame;
     case FOLD_ENTRIES:
-        return x->tid == y->tid && x->stack == y->stack;
+        return x->tid == y->tid && x->stack == y->stack && x->gil_state == y->gil_state &&
+               x->gc_state == y->gc_state;
     default:
         return p->tid == q->tid;
     }
@@ -178,6 +181,7 @@ struct fold *fold_new(void) {
         f->tables[i].item_size = sizes[i];
     arena_init(&f->strings, FOLD_STRINGS_MAX);
     f->totals.kept_hz = f->totals.cost_pct = f->totals.budget_pct = NAN;
+    f->totals.first_s = f->totals.last_s = NAN;
     return f;
 }
 
@@ -248,14 +252,21 @@ static int fold_note_change(struct fold *f, size_t entry) {
 /* What a sample says beside its thread and stack. */
 struct fold_look {
     double us;
-    bool on_cpu, gc, gil;
+    int8_t on_cpu, gc;
+    enum model_gil gil;
 };
+
+void fold_tell_apart(struct fold *f) { f->tells_apart = true; }
 
 /* Entry that it was counted as, or -1. */
 static int64_t fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, struct fold_look look) {
-    bool added, on_cpu = look.on_cpu, gc = look.gc;
+    bool added, on_cpu = look.on_cpu == 1, gc = look.gc == 1, gil = look.gil == MODEL_GIL_HELD;
     double us = look.us;
-    struct fold_entry e = {.tid = tid, .stack = stack};
+    struct fold_entry e = {.tid = tid, .stack = stack, .gc_state = MODEL_UNKNOWN};
+    if (f->tells_apart) {
+        e.gil_state = (uint8_t)look.gil;
+        e.gc_state = look.gc;
+    }
     int64_t at = fold_put(f, FOLD_ENTRIES, &e, &added);
     if (at < 0 || fold_note_change(f, (size_t)at) != 0)
         return -1;
@@ -268,8 +279,8 @@ static int64_t fold_count_sample(struct fold *f, int64_t tid, uint32_t stack, st
     mine->gc_us += gc ? us : 0;
     mine->gc_on_cpu += gc && on_cpu;
     mine->gc_on_cpu_us += gc && on_cpu ? us : 0;
-    mine->gil += look.gil;
-    mine->gil_us += look.gil ? us : 0;
+    mine->gil += gil;
+    mine->gil_us += gil ? us : 0;
     f->totals.samples++;
     return at;
 }
@@ -323,6 +334,15 @@ static int fold_define(struct fold *f, const struct model_sample_batch *b) {
     return 0;
 }
 
+static void fold_note_time(struct fold *f, double s) {
+    if (!isfinite(s))
+        return;
+    if (!(f->totals.first_s <= s))
+        f->totals.first_s = s;
+    if (!(f->totals.last_s >= s))
+        f->totals.last_s = s;
+}
+
 int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
     if (!f->has_epoch || f->epoch != b->epoch) {
         fold_map_clear(&f->frame_ids);
@@ -352,12 +372,12 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
             f->totals.undefined += !s->torn;
             continue;
         }
-        int64_t at = fold_count_sample(
-            f, s->tid, stack,
-            (struct fold_look){period_us, s->on_cpu == 1, s->gc == 1, s->gil == MODEL_GIL_HELD});
+        int64_t at = fold_count_sample(f, s->tid, stack,
+                                       (struct fold_look){period_us, s->on_cpu, s->gc, s->gil});
         if (at < 0)
             return -1;
         f->batch_entries[i] = (uint32_t)at;
+        fold_note_time(f, s->timestamp);
     }
     return 0;
 }
@@ -378,11 +398,10 @@ int fold_add_snapshot(struct fold *f, const struct model_snapshot *s) {
         f->totals.mode = s->sampling;
         if (t->torn)
             f->totals.torn++;
-        else if (fold_count_sample(
-                     f, t->tid, stack,
-                     (struct fold_look){0, t->on_cpu == 1, t->gc == 1, t->gil == MODEL_GIL_HELD}) < 0)
+        else if (fold_count_sample(f, t->tid, stack, (struct fold_look){0, t->on_cpu, t->gc, t->gil}) < 0)
             return -1;
     }
+    fold_note_time(f, s->timestamp);
     return 0;
 }
 

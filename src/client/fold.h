@@ -37,6 +37,9 @@ struct fold_entry {
     uint64_t gil; /* samples in which it held the GIL */
     double gil_us;
     bool is_changed; /* it is among fold_changed */
+    /* Where they are told apart (fold_tell_apart) what all its samples say, else unknown. */
+    uint8_t gil_state; /* enum model_gil */
+    int8_t gc_state;   /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
 };
 
 struct fold_totals {
@@ -44,6 +47,8 @@ struct fold_totals {
     uint64_t torn;      /* left out: two moments mixed */
     uint64_t undefined; /* left out: unknown ids */
     uint64_t dropped;   /* lost on the way, as the agent says */
+    double first_s;     /* times of the first and the last that were counted, seconds since the epoch; NAN unknown */
+    double last_s;
     /* Of the newest batch. */
     enum model_sampling mode; /* gentle: stacks of threads that run may be torn */
     double kept_hz;           /* looks a second; NAN unknown */
@@ -53,6 +58,10 @@ struct fold_totals {
 
 struct fold *fold_new(void); /* NULL without memory */
 void fold_free(struct fold *f);
+
+/* From here on one thread in one stack is as many entries as it was in states of the GIL and of collecting garbage. Before
+ * the first batch. */
+void fold_tell_apart(struct fold *f);
 
 /* Add a batch, or one look at every thread with weight 1. 0, or -1 when memory or FOLD_MAX_ENTRIES ended. */
 int fold_add_batch(struct fold *f, const struct model_sample_batch *b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz target: batches of samples as a hostile agent could send them, through aggregation and out as folded, JSON and
- * shares of functions.
+ * Fuzz target: batches of samples as a hostile agent could send them, through aggregation and out as folded, JSON, a profile
+ * for pprof and shares of functions.
  *
  * The input is a sequence of records of four bytes: what, and three small numbers; ids collide and dangle on purpose.
  */
@@ -84,6 +84,9 @@ static void fuzz_render(const struct fold *fold) {
         strbuf_init(&out, 1 << 24);
         if (export_render_folded(&d, &out, NULL) == 0)
             fuzz_check_lines(strbuf_str(&out));
+        strbuf_clear(&out);
+        if (export_render_pprof(&d, &out, NULL) != 0)
+            __builtin_trap();
         strbuf_clear(&out);
         if (export_render_json(&d, &out, NULL) != 0)
             __builtin_trap();

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export_frames: which frames of a fold are of one function, and what frames and threads are called in a file.
+ *
+ * For formats that keep frames, functions and stacks in tables. Names come from the job: here they become valid UTF-8 without control
+ * characters, of at most EXPORT_NAME_MAX bytes. Pure but for its own memory; one thread.
+ */
+#ifndef CLIENT_EXPORT_FRAMES_H
+#define CLIENT_EXPORT_FRAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+#include "client/fold.h"
+
+#define EXPORT_NAME_MAX 4096
+
+struct export_frames {
+    uint32_t *function; /* of each frame of the fold: the number of its function, from 0 */
+    uint32_t *frame;    /* of each function: the first frame of it */
+    size_t n_functions;
+};
+
+/* Frames of one function: the same name, file, module and kind, whatever their lines are. Native ones without a name are as
+ * many as their addresses, or, `by_function`, their modules. 0, or -1 without memory; to be given back in either case. */
+int export_frames_init(struct export_frames *x, const struct fold *f, bool by_function);
+void export_frames_fini(struct export_frames *x);
+
+/* Name of a frame's function, without file and line; "module+0x12ab" of a native one that has none ("module" alone
+ * when `by_function`), "?" unknown. Replaces what is in `out`. */
+void export_name_function(struct strbuf *out, const struct model_frame *f, bool by_function);
+
+/* Name of a thread, "?" unknown. Replaces what is in `out`. */
+void export_name_thread(struct strbuf *out, const struct fold *f, int64_t tid);
+
+/* Any text. Replaces what is in `out`. */
+void export_name_text(struct strbuf *out, const char *text);
+
+#endif
