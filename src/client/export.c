@@ -13,14 +13,18 @@
 #include "base/option.h"
 #include "client/call.h"
 #include "client/export_formats.h"
+#include "client/export_lanes.h"
 #include "client/fold.h"
 #include "client/output.h"
 #include "client/target.h"
+#include "client/tracks.h"
 
 #define EXPORT_LOOK_INTERVAL_MS 100 /* between the two looks that tell what is on the CPU */
 #define EXPORT_RATE_HZ 100.0
 #define EXPORT_TORN_SHARE 50 /* more than one in so many is said */
 #define EXPORT_OUTPUT_MAX ((size_t)1 << 30)
+#define EXPORT_MAX_LOOKS ((size_t)1 << 18) /* in the order of time: 43 minutes of 100 a second */
+#define EXPORT_MAX_RUNS ((size_t)1 << 21)  /* and 24 MiB */
 
 /* What formats take that are made of stacks, added up. */
 #define EXPORT_TAKES_STACKS                                                                                  \
@@ -42,6 +46,13 @@ const struct export_format export_formats[] = {
      export_render_pprof,
      EXPORT_TAKES_DURATION | EXPORT_TAKES_BY_FUNCTION | EXPORT_TAKES_NATIVE | EXPORT_IS_BINARY |
          EXPORT_NEEDS_TIME | EXPORT_WANTS_STATES},
+    {"speedscope", "what each thread did in the order of time, for speedscope", 5, true, false, false,
+     export_render_speedscope,
+     EXPORT_TAKES_DURATION | EXPORT_TAKES_BY_FUNCTION | EXPORT_TAKES_NATIVE | EXPORT_NEEDS_TIME |
+         EXPORT_WANTS_ORDER},
+    {"perfetto", "a trace for ui.perfetto.dev: calls of each thread, the GIL, garbage collection", 5, true,
+     false, false, export_render_perfetto,
+     EXPORT_TAKES_DURATION | EXPORT_TAKES_NATIVE | EXPORT_IS_BINARY | EXPORT_NEEDS_TIME | EXPORT_WANTS_ORDER},
     {"txt", "the screen", 0, false, true, false, export_render_txt,
      EXPORT_TAKES_DURATION | EXPORT_TAKES_SCREEN},
     {.name = NULL},
@@ -181,17 +192,51 @@ static int export_check(const struct export_request *r, const struct export_form
     return output_check(r->output, e);
 }
 
-static int export_on_batch(void *arg, struct model_sample_batch *batch) { return fold_add_batch(arg, batch); }
+/* Where samples go. */
+struct export_sink {
+    struct fold *fold;
+    struct tracks *tracks; /* NULL: their order is not asked for */
+};
+
+static int export_sink_init(struct export_sink *s, const struct export_format *f) {
+    *s = (struct export_sink){.fold = fold_new()};
+    if (s->fold && (f->takes & EXPORT_WANTS_STATES))
+        fold_tell_apart(s->fold);
+    if (f->takes & EXPORT_WANTS_ORDER)
+        s->tracks = tracks_new_sized(EXPORT_MAX_LOOKS, EXPORT_MAX_RUNS);
+    return s->fold && (s->tracks || !(f->takes & EXPORT_WANTS_ORDER)) ? 0 : -1;
+}
+
+static void export_sink_fini(struct export_sink *s) {
+    tracks_free(s->tracks);
+    fold_free(s->fold);
+}
+
+static int export_on_batch(void *arg, struct model_sample_batch *batch) {
+    struct export_sink *sink = arg;
+    double us = batch->period_us > 0 && batch->period_us < FOLD_MAX_PERIOD_US ? batch->period_us : 0;
+    if (fold_add_batch(sink->fold, batch) != 0)
+        return -1;
+    const uint32_t *entries = fold_batch_entries(sink->fold);
+    for (size_t i = 0; sink->tracks && i < batch->n_samples; i++) {
+        const struct model_sample *s = &batch->samples[i];
+        uint32_t entry = entries[i] == FOLD_NO_ENTRY ? TRACKS_NO_ENTRY : entries[i];
+        struct tracks_sample sample = {s->timestamp, us, s->tid, entry, tracks_flags(s)};
+        if (tracks_add(sink->tracks, &sample) < 0)
+            return -1;
+    }
+    return 0;
+}
 
 /* Look at the target as the format wants it; fills the snapshot and the fold. */
 static int export_look(const struct export_format *f, double duration_s, const struct export_request *r,
-                       struct call *c, struct model_snapshot *snapshot, struct fold *fold, double *elapsed_s,
-                       struct err *e) {
+                       struct call *c, struct model_snapshot *snapshot, struct export_sink *sink,
+                       double *elapsed_s, struct err *e) {
     bool sample = duration_s > 0 && f->wants_samples, past = call_get_target(c)->mode == MODEL_MODE_RECORDED;
     if (sample && r->native && call_set_native(c, true, e) != 0)
         return -1;
     if (sample &&
-        call_sample(c, EXPORT_RATE_HZ, past ? 0 : duration_s, export_on_batch, fold, elapsed_s, e) != 0)
+        call_sample(c, EXPORT_RATE_HZ, past ? 0 : duration_s, export_on_batch, sink, elapsed_s, e) != 0)
         return -1;
     if (sample && past)
         *elapsed_s = call_get_target(c)->seen_s; /* what there is, however long it was asked for */
@@ -204,7 +249,7 @@ static int export_look(const struct export_format *f, double duration_s, const s
                                         : call_snapshot_measured(c, interval_ms, snapshot, e);
     if (rc != 0)
         return -1;
-    if (!sample && f->wants_samples && fold_add_snapshot(fold, snapshot) != 0)
+    if (!sample && f->wants_samples && fold_add_snapshot(sink->fold, snapshot) != 0)
         return err_set(e, ERR_FAILED, "out of memory for stacks");
     return 0;
 }
@@ -229,23 +274,25 @@ static void export_note_torn(const struct export_request *r, const struct model_
 static int export_attached(const struct export_request *r, const struct export_format *f, double duration_s,
                            struct call *c, struct strbuf *out, struct err *e) {
     struct model_snapshot snapshot = {0};
-    struct fold *fold = fold_new();
+    struct export_sink sink;
     double elapsed_s = 0;
     bool sampled = duration_s > 0 && f->wants_samples;
-    if (fold && (f->takes & EXPORT_WANTS_STATES))
-        fold_tell_apart(fold);
-    int rc = fold ? export_look(f, duration_s, r, c, &snapshot, fold, &elapsed_s, e)
-                  : err_set(e, ERR_FAILED, "out of memory for stacks");
+    int rc = export_sink_init(&sink, f) == 0
+                 ? export_look(f, duration_s, r, c, &snapshot, &sink, &elapsed_s, e)
+                 : err_set(e, ERR_FAILED, "out of memory for stacks");
     if (rc == 0) {
         struct export_data data = {.request = r, .target = call_get_target(c), .snapshot = &snapshot};
         data.elapsed_s = elapsed_s;
         data.until_s = data.target->mode == MODEL_MODE_RECORDED ? data.target->seen_until : clock_epoch_s();
-        data.fold = fold;
+        data.fold = sink.fold;
+        data.tracks = sink.tracks;
         rc = f->render(&data, out, e);
         if (rc == 0 && sampled && !f->wants_snapshot)
-            export_note_torn(r, data.target, fold);
+            export_note_torn(r, data.target, sink.fold);
+        if (rc == 0 && sink.tracks && r->note)
+            export_lanes_note(sink.tracks, sink.fold, r->note);
     }
-    fold_free(fold);
+    export_sink_fini(&sink);
     model_snapshot_fini(&snapshot);
     return rc;
 }

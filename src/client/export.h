@@ -18,6 +18,7 @@
 #include "client/target.h"
 
 struct fold;
+struct tracks;
 
 /* What weights are counted in; unless told, as the format does it. */
 enum export_unit { EXPORT_UNIT_OWN = 0, EXPORT_SAMPLES, EXPORT_US };
@@ -36,9 +37,10 @@ enum export_option {
 
 /* What else is to be known of a format; they share a word with the options. */
 enum export_trait {
-    EXPORT_IS_BINARY = 1 << 16,     /* nothing for a terminal */
-    EXPORT_NEEDS_TIME = 1 << 17,    /* one look is nothing to it */
-    EXPORT_WANTS_STATES = 1 << 18,  /* samples are added up for each state of the GIL and the garbage collector */
+    EXPORT_IS_BINARY = 1 << 16,    /* nothing for a terminal */
+    EXPORT_NEEDS_TIME = 1 << 17,   /* one look is nothing to it */
+    EXPORT_WANTS_STATES = 1 << 18, /* what states of the GIL and of collecting garbage samples are of */
+    EXPORT_WANTS_ORDER = 1 << 19,  /* what threads did when */
 };
 
 /* Draws the screen as text; 0, or -1 with the error. */
@@ -76,6 +78,7 @@ struct export_data {
     const struct model_target *target;
     const struct model_snapshot *snapshot; /* the last look; empty when the format sampled and wants none */
     const struct fold *fold;               /* samples added up; of one look, each thread once */
+    const struct tracks *tracks;           /* and in the order of time; NULL without EXPORT_WANTS_ORDER */
     double elapsed_s;                      /* of the sampling; 0 with one look */
     double until_s;                        /* when that ended, seconds since the epoch; NAN unknown */
 };
@@ -89,7 +92,7 @@ struct export_format {
     bool takes_sql;      /* --sql gives it rows */
     int (*render)(const struct export_data *data, struct strbuf *out,
                   struct err *e); /* NULL: it is made of tables alone */
-    unsigned takes;               /* EXPORT_TAKES_...: of the options that not all formats take; and enum export_trait */
+    unsigned takes; /* EXPORT_TAKES_...: of the options that not all formats take; and enum export_trait */
 };
 
 /* All formats; the last row has no name. */

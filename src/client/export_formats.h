@@ -14,6 +14,8 @@ int export_render_json(const struct export_data *data, struct strbuf *out, struc
 int export_render_folded(const struct export_data *data, struct strbuf *out, struct err *e);
 int export_render_svg(const struct export_data *data, struct strbuf *out, struct err *e);
 int export_render_pprof(const struct export_data *data, struct strbuf *out, struct err *e);
+int export_render_speedscope(const struct export_data *data, struct strbuf *out, struct err *e);
+int export_render_perfetto(const struct export_data *data, struct strbuf *out, struct err *e);
 int export_render_txt(const struct export_data *data, struct strbuf *out, struct err *e);
 
 /* Names as lines of the folded export have them, cleaned: "func (file.py:12)", "process 12", "thread NAME (TID)". */

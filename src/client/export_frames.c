@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/path.h"
 #include "base/text.h"
 
@@ -62,10 +63,29 @@ void export_frames_fini(struct export_frames *x) {
     *x = (struct export_frames){.n_functions = 0};
 }
 
+int export_path_reserve(struct export_path *path, size_t n) {
+    return grow_array(&path->at, sizeof *path->at, n, &path->cap);
+}
+
+int export_path_set(struct export_path *path, const struct fold *f, uint32_t stack, const uint32_t *map) {
+    size_t n = 0;
+    for (uint32_t s = stack; s != FOLD_NO_STACK; n++)
+        (void)fold_stack_frame(f, s, &s);
+    if (export_path_reserve(path, n) != 0)
+        return -1;
+    path->n = n;
+    while (n-- > 0) {
+        uint32_t frame = fold_stack_frame(f, stack, &stack);
+        path->at[n] = map ? map[frame] : frame;
+    }
+    return 0;
+}
+
 void export_name_text(struct strbuf *out, const char *text) {
     char clean[EXPORT_NAME_MAX];
     (void)text_sanitize(clean, sizeof clean, text);
-    strbuf_clear(out);
+    if (!out->failed)
+        strbuf_clear(out);
     (void)strbuf_adds(out, clean);
 }
 

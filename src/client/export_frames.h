@@ -28,14 +28,29 @@ struct export_frames {
 int export_frames_init(struct export_frames *x, const struct fold *f, bool by_function);
 void export_frames_fini(struct export_frames *x);
 
+/* Numbers of a stack's frames. */
+struct export_path {
+    uint32_t *at;
+    size_t n, cap;
+};
+
+/* Those of a stack, root first, in place of what was there: frames of the fold, or, with `map` (export_frames.function), what
+ * it says of each. 0, or -1 without memory; `at` is to be freed. */
+int export_path_set(struct export_path *path, const struct fold *f, uint32_t stack, const uint32_t *map);
+
+/* Room for `n`. 0, or -1 without memory. */
+int export_path_reserve(struct export_path *path, size_t n);
+
+/* ---- names, each in place of what is in `out`; whose `failed` stays ---- */
+
 /* Name of a frame's function, without file and line; "module+0x12ab" of a native one that has none ("module" alone
- * when `by_function`), "?" unknown. Replaces what is in `out`. */
+ * when `by_function`), "?" unknown. */
 void export_name_function(struct strbuf *out, const struct model_frame *f, bool by_function);
 
-/* Name of a thread, "?" unknown. Replaces what is in `out`. */
+/* Name of a thread, "?" unknown. */
 void export_name_thread(struct strbuf *out, const struct fold *f, int64_t tid);
 
-/* Any text. Replaces what is in `out`. */
+/* Any text. */
 void export_name_text(struct strbuf *out, const char *text);
 
 #endif

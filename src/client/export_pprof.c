@@ -21,6 +21,7 @@
 #include "version.h"
 
 #define PPROF_MAX_STRINGS ((size_t)1 << 22)
+#define PPROF_ADDRESS_MAX (1ULL << 48) /* of a file */
 
 enum {
     PPROF_PROFILE_SAMPLE_TYPE = 1,
@@ -215,7 +216,8 @@ static uint64_t pprof_mapping(struct pprof *p, const char *file) {
     size_t at = protobuf_begin(p->out, PPROF_PROFILE_MAPPING);
     p->mappings[name] = (uint32_t)++p->n_mappings;
     protobuf_put_uint(p->out, PPROF_MAPPING_ID, p->n_mappings);
-    protobuf_put_uint(p->out, PPROF_MAPPING_MEMORY_LIMIT, UINT64_MAX); /* addresses are those of the file */
+    protobuf_put_uint(p->out, PPROF_MAPPING_MEMORY_LIMIT,
+                      PPROF_ADDRESS_MAX); /* addresses are the file's own */
     protobuf_put_uint(p->out, PPROF_MAPPING_FILENAME, name);
     protobuf_put_uint(p->out, PPROF_MAPPING_HAS_FUNCTIONS, 1);
     protobuf_put_uint(p->out, PPROF_MAPPING_HAS_FILENAMES, 1);
@@ -286,7 +288,7 @@ static void pprof_put_number(struct pprof *p, unsigned field, double v) {
 static void pprof_put_comments(struct pprof *p) {
     const struct fold_totals *t = fold_get_totals(p->fold);
     protobuf_put_uint(p->out, PPROF_PROFILE_COMMENT, pprof_string(p, "probing-top " PROBING_VERSION));
-    strbuf_clear(&p->name);
+    export_name_text(&p->name, "");
     (void)strbuf_addf(&p->name, "%llu samples; left out: %llu torn, %llu not defined, %llu lost on the way",
                       (unsigned long long)t->samples, (unsigned long long)t->torn,
                       (unsigned long long)t->undefined, (unsigned long long)t->dropped);

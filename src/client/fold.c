@@ -372,8 +372,8 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
             f->totals.undefined += !s->torn;
             continue;
         }
-        int64_t at = fold_count_sample(f, s->tid, stack,
-                                       (struct fold_look){period_us, s->on_cpu, s->gc, s->gil});
+        int64_t at =
+            fold_count_sample(f, s->tid, stack, (struct fold_look){period_us, s->on_cpu, s->gc, s->gil});
         if (at < 0)
             return -1;
         f->batch_entries[i] = (uint32_t)at;

@@ -47,7 +47,8 @@ struct fold_totals {
     uint64_t torn;      /* left out: two moments mixed */
     uint64_t undefined; /* left out: unknown ids */
     uint64_t dropped;   /* lost on the way, as the agent says */
-    double first_s;     /* times of the first and the last that were counted, seconds since the epoch; NAN unknown */
+    double
+        first_s; /* times of the first and the last that were counted, seconds since the epoch; NAN unknown */
     double last_s;
     /* Of the newest batch. */
     enum model_sampling mode; /* gentle: stacks of threads that run may be torn */

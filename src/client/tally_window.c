@@ -5,15 +5,6 @@
 
 #include "client/tally_state.h"
 
-static uint8_t tally_flags(const struct model_sample *s) {
-    return (uint8_t)((s->on_cpu == 1 ? TRACKS_ON_CPU : 0) |
-                     (s->on_cpu != MODEL_UNKNOWN ? TRACKS_CPU_KNOWN : 0) |
-                     (s->gil == MODEL_GIL_HELD ? TRACKS_GIL_HELD : 0) |
-                     (s->gil == MODEL_GIL_WAITING ? TRACKS_GIL_WAITING : 0) |
-                     (s->gil != MODEL_GIL_UNKNOWN ? TRACKS_GIL_KNOWN : 0) | (s->gc == 1 ? TRACKS_GC : 0) |
-                     (s->gc != MODEL_UNKNOWN ? TRACKS_GC_KNOWN : 0));
-}
-
 int tally_track(struct tally *t, const struct model_sample_batch *b) {
     const uint32_t *entries = fold_batch_entries(t->fold);
     double us = b->period_us > 0 && b->period_us < FOLD_MAX_PERIOD_US ? b->period_us : 0;
@@ -23,7 +14,7 @@ int tally_track(struct tally *t, const struct model_sample_batch *b) {
                                        .us = us,
                                        .tid = s->tid,
                                        .entry = entries[i] == FOLD_NO_ENTRY ? TRACKS_NO_ENTRY : entries[i],
-                                       .flags = tally_flags(s)};
+                                       .flags = tracks_flags(s)};
         int rc = tracks_add(t->tracks, &sample);
         for (int k = 0; rc == 1 && k < TALLY_SPANS; k++)
             rc = tally_span_add(&t->spans[k], t->tracks, &sample) == 0 ? 1 : -1;

@@ -28,7 +28,8 @@ struct tracks_lane {
 };
 
 struct tracks {
-    struct tracks_look *looks; /* look k is at k % TRACKS_LOOKS */
+    struct tracks_look *looks; /* look k is at k % max_looks */
+    size_t max_looks, max_runs;
     uint32_t first, end;
     double us_before; /* of all looks before the first */
     uint32_t swept;   /* `first` when old runs were last given up */
@@ -43,14 +44,20 @@ struct tracks {
 };
 
 static struct tracks_look *tracks_at(const struct tracks *t, uint32_t look) {
-    return &t->looks[look % TRACKS_LOOKS];
+    return &t->looks[look % t->max_looks];
 }
 
 struct tracks *tracks_new(void) {
+    return tracks_new_sized(TRACKS_LOOKS, TRACKS_RUNS);
+}
+
+struct tracks *tracks_new_sized(size_t max_looks, size_t max_runs) {
     struct tracks *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
-    t->looks = calloc(TRACKS_LOOKS, sizeof *t->looks);
+    t->max_looks = max_looks;
+    t->max_runs = max_runs;
+    t->looks = calloc(max_looks, sizeof *t->looks);
     if (!t->looks) {
         free(t);
         return NULL;
@@ -64,8 +71,12 @@ void tracks_clear(struct tracks *t) {
         free(t->lanes[i].runs);
     free(t->lanes);
     free(t->slots);
-    *t = (struct tracks){
-        .looks = t->looks, .forgotten_s = NAN, .left_out = t->left_out, .identity = t->identity + 1};
+    *t = (struct tracks){.looks = t->looks,
+                         .max_looks = t->max_looks,
+                         .max_runs = t->max_runs,
+                         .forgotten_s = NAN,
+                         .left_out = t->left_out,
+                         .identity = t->identity + 1};
 }
 
 void tracks_free(struct tracks *t) {
@@ -162,11 +173,11 @@ static void tracks_forget_before(struct tracks *t, uint32_t look) {
 
 /* Room for one look more, and for a run or two. */
 static void tracks_make_room(struct tracks *t) {
-    if (t->end - t->first >= TRACKS_LOOKS)
-        tracks_forget_before(t, t->end - (uint32_t)TRACKS_LOOKS + 1);
+    if (t->end - t->first >= t->max_looks)
+        tracks_forget_before(t, t->end - (uint32_t)t->max_looks + 1);
     if (t->first - t->swept >= TRACKS_SWEEP)
         tracks_sweep(t);
-    while (t->n_runs + 2 > TRACKS_RUNS && t->end - t->first > 1) { /* an eighth of the time goes */
+    while (t->n_runs + 2 > t->max_runs && t->end - t->first > 1) { /* an eighth of the time goes */
         uint32_t n = (t->end - t->first + 7) / 8;
         tracks_forget_before(t, t->first + n);
         tracks_sweep(t);
@@ -286,6 +297,15 @@ static int tracks_leave_out(struct tracks *t, bool is_late) {
     if (t->too_late >= TRACKS_SET_BACK)
         tracks_clear(t);
     return 0;
+}
+
+uint8_t tracks_flags(const struct model_sample *s) {
+    return (uint8_t)((s->on_cpu == 1 ? TRACKS_ON_CPU : 0) |
+                     (s->on_cpu != MODEL_UNKNOWN ? TRACKS_CPU_KNOWN : 0) |
+                     (s->gil == MODEL_GIL_HELD ? TRACKS_GIL_HELD : 0) |
+                     (s->gil == MODEL_GIL_WAITING ? TRACKS_GIL_WAITING : 0) |
+                     (s->gil != MODEL_GIL_UNKNOWN ? TRACKS_GIL_KNOWN : 0) | (s->gc == 1 ? TRACKS_GC : 0) |
+                     (s->gc != MODEL_UNKNOWN ? TRACKS_GC_KNOWN : 0));
 }
 
 int tracks_add(struct tracks *t, const struct tracks_sample *s) {

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/model.h"
+
 #define TRACKS_LOOKS ((size_t)1 << 15) /* five minutes of 100 a second */
 #define TRACKS_RUNS ((size_t)1 << 18)
 #define TRACKS_LANES ((size_t)4096)
@@ -53,10 +55,16 @@ struct tracks_sample {
 struct tracks;
 
 struct tracks *tracks_new(void); /* NULL without memory */
+
+/* With other bounds than TRACKS_LOOKS and TRACKS_RUNS; at least 2 of each. */
+struct tracks *tracks_new_sized(size_t max_looks, size_t max_runs);
 void tracks_free(struct tracks *t);
 
 /* Forget all. */
 void tracks_clear(struct tracks *t);
+
+/* What a sample says of its thread, as a run has it. */
+uint8_t tracks_flags(const struct model_sample *s);
 
 /* Take a sample in. 1; 0 when it has no place (the thread was seen in this look already, it is too late, there are too many
  * threads): it is left out; -1 without memory. */

@@ -116,3 +116,92 @@ class Profile:
             labels[key] = label.signed(3) if label[2] is None else self.strings[label.number(2)]
         sample = {name: value for (name, _), value in zip(self.types, values)}
         return dict(sample, labels=labels, frames=[self.frame(self.locations[n]) for n in packed(message[1])])
+
+
+class Trace:
+    """A trace of Perfetto: .tracks are {name: [(begin, end, depth, name)]} of its slices, in nanoseconds; .processes {pid: command line}.
+
+    What the trace processor asks for is checked: one sequence whose first packet clears its state, events that say they need that state,
+    names that were interned before, tracks that were described before, and on each of them time that does not go back, ends that have
+    a beginning, and beginnings that have an end.
+    """
+
+    CLEARED, NEEDED, REALTIME, BEGIN, END = 1, 2, 1, 1, 2
+
+    def __init__(self, data):
+        self.names, self.files, self.tracks, self.processes, self.threads, self.clocks = {}, {}, {}, {}, {}, {}
+        self.parents, self.by_uuid, self.open, self.newest = {}, {}, {}, {}
+        self.n_events = 0
+        for index, (number, value) in enumerate(fields(data)):
+            assert number == 1
+            self.packet(Message(value), index == 0)
+        assert not any(self.open.values()), "a slice has no end"
+        assert all(parent in self.processes.values() for parent in self.parents.values())
+
+    def packet(self, packet, is_first):
+        assert packet[10], "a packet is of no sequence"
+        assert (packet.number(13) & self.CLEARED != 0) == is_first
+        if is_first:
+            assert packet[87] == 1 and packet.message(59)[58] == self.REALTIME
+        if packet[12]:
+            self.intern(packet.message(12))
+        if packet[6]:
+            snapshot = packet.message(6)
+            self.clocks = {clock[1]: clock[2] for clock in snapshot.messages(1)}
+            assert snapshot[2] == self.REALTIME and self.REALTIME in self.clocks
+        if packet[60]:
+            self.track(packet.message(60))
+        if packet[11]:
+            assert packet.number(13) & self.NEEDED
+            self.event(packet.message(11), packet[8])
+
+    def intern(self, interned):
+        for message in interned.messages(2):
+            assert message[1] and message[1] not in self.names
+            self.names[message[1]] = message.text(2)
+        for message in interned.messages(4):
+            self.files[message[1]] = message.text(2)
+
+    def track(self, track):
+        uuid, process, thread = track[1], track.message(3), track.message(4)
+        assert uuid and uuid not in self.by_uuid
+        if process:
+            self.processes[process[1]] = uuid
+            self.by_uuid[uuid] = None
+            return
+        self.parents[uuid] = track[5]
+        name = track.text(2)
+        if thread:
+            assert thread[1] in self.processes
+            name = thread[2]
+            self.threads[name] = thread.text(5)
+        assert name not in self.tracks
+        self.by_uuid[uuid] = name
+        self.tracks[name], self.open[uuid], self.newest[uuid] = [], [], 0
+
+    def event(self, event, at):
+        uuid = event[11]
+        self.n_events += 1
+        assert at >= self.newest[uuid], "time goes back"
+        self.newest[uuid] = at
+        if event[9] == self.BEGIN:
+            assert event[3], "a slice has no category"
+            name = event.text(23) if event[23] else self.names[event[10]]
+            if event[10]:
+                assert event[34] in self.files
+            self.open[uuid].append((at, name))
+        else:
+            assert event[9] == self.END and self.open[uuid], "an end without a beginning"
+            begin, name = self.open[uuid].pop()
+            assert at > begin
+            self.tracks[self.by_uuid[uuid]].append((begin, at, len(self.open[uuid]), name))
+
+    def self_ns(self, track):
+        """Time of each function as the innermost one."""
+        spent = {}
+        children = {}  # of slices that end later, by depth: slices come in the order of their ends
+        for begin, end, depth, name in self.tracks[track]:
+            inner = children.pop(depth + 1, 0)
+            spent[name] = spent.get(name, 0) + end - begin - inner
+            children[depth] = children.get(depth, 0) + end - begin
+        return spent

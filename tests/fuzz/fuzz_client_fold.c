@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz target: batches of samples as a hostile agent could send them, through aggregation and out as folded, JSON, a profile
- * for pprof and shares of functions.
+ * Fuzz target: batches of samples as a hostile agent could send them, through aggregation and out as folded, JSON, for pprof,
+ * speedscope and Perfetto, and as shares of functions.
  *
  * The input is a sequence of records of four bytes: what, and three small numbers; ids collide and dangle on purpose.
  */
@@ -14,6 +14,7 @@
 #include "client/export_formats.h"
 #include "client/fold.h"
 #include "client/tally_table.h"
+#include "client/tracks.h"
 
 #define FUZZ_MAX_ITEMS 256
 
@@ -62,6 +63,20 @@ static void fuzz_record(struct fuzz_batch *f, const uint8_t *r) {
             .tid = (int8_t)r[1], .stack_id = fuzz_id(r[2]), .on_cpu = (int8_t)r[3], .torn = r[3] == 7};
 }
 
+/* In the order of time, of which the bits of a sample say little. */
+static int fuzz_track(struct tracks *t, const struct fold *fold, const struct model_sample_batch *b) {
+    const uint32_t *entries = fold_batch_entries(fold);
+    double us = b->period_us > 0 ? b->period_us : 0;
+    for (size_t i = 0; i < b->n_samples; i++) {
+        const struct model_sample *s = &b->samples[i];
+        uint32_t entry = entries[i] == FOLD_NO_ENTRY ? TRACKS_NO_ENTRY : entries[i];
+        double at = (double)(uint8_t)s->on_cpu / 1e4 + (double)i / 1e3;
+        if (tracks_add(t, &(struct tracks_sample){at, us, s->tid, entry, (uint8_t)s->on_cpu}) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Every line of a folded export is a stack and a number. */
 static void fuzz_check_lines(const char *text) {
     for (const char *line = text; *line;) {
@@ -73,12 +88,13 @@ static void fuzz_check_lines(const char *text) {
     }
 }
 
-static void fuzz_render(const struct fold *fold) {
+static void fuzz_render(const struct fold *fold, const struct tracks *tracks) {
     struct model_target target = {.pid = 1, .rank = MODEL_UNKNOWN};
     struct model_snapshot snapshot = {.timestamp = 1};
     struct export_request r = {.threads = true, .process = true};
     struct export_data d = {
         .request = &r, .target = &target, .snapshot = &snapshot, .fold = fold, .elapsed_s = 1};
+    d.tracks = tracks;
     for (int i = 0; i < 2; i++) {
         struct strbuf out;
         strbuf_init(&out, 1 << 24);
@@ -86,6 +102,12 @@ static void fuzz_render(const struct fold *fold) {
             fuzz_check_lines(strbuf_str(&out));
         strbuf_clear(&out);
         if (export_render_pprof(&d, &out, NULL) != 0)
+            __builtin_trap();
+        strbuf_clear(&out);
+        if (export_render_speedscope(&d, &out, NULL) != 0)
+            __builtin_trap();
+        strbuf_clear(&out);
+        if (export_render_perfetto(&d, &out, NULL) != 0)
             __builtin_trap();
         strbuf_clear(&out);
         if (export_render_json(&d, &out, NULL) != 0)
@@ -128,8 +150,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct fuzz_batch *f = calloc(1, sizeof *f);
     struct fold *fold = fold_new();
     struct tally *tally = tally_new();
+    struct tracks *tracks = tracks_new_sized(64, 256);
     double now_s = 0;
-    int rc = f && fold && tally ? 0 : -1;
+    int rc = f && fold && tally && tracks ? 0 : -1;
     for (size_t i = 0; rc == 0 && i + 4 <= size; i += 4) {
         fuzz_record(f, data + i);
         if (data[i] < 240 && i + 8 <= size)
@@ -141,17 +164,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         f->b.stacks = f->stacks;
         f->b.threads = f->threads;
         f->b.samples = f->samples;
-        rc = fold_add_batch(fold, &f->b);
+        rc = fold_add_batch(fold, &f->b) == 0 ? fuzz_track(tracks, fold, &f->b) : -1;
         now_s += data[i + 3] / 8.0;
         if (!tally_add(tally, &f->b, now_s))
             rc = -1;
         f->b = (struct model_sample_batch){.epoch = 0};
     }
     if (rc == 0) {
-        fuzz_render(fold);
+        fuzz_render(fold, tracks);
         fuzz_check_tables(tally);
     }
     tally_free(tally);
+    tracks_free(tracks);
     fold_free(fold);
     free(f);
     return 0;

@@ -185,13 +185,14 @@ static void check_folded_names(void **state) {
 static void check_formats(void **state) {
     (void)state;
     struct err e = {0};
-    assert_string_equal(export_format_names(), "json|ndjson|csv|sqlite|folded|svg|pprof|txt");
+    assert_string_equal(export_format_names(),
+                        "json|ndjson|csv|sqlite|folded|svg|pprof|speedscope|perfetto|txt");
     assert_string_equal(export_find("folded", &e)->name, "folded");
     assert_null(export_find("jsom", &e));
     assert_int_equal(e.code, ERR_USAGE);
     assert_string_equal(e.text, "unknown export format 'jsom': did you mean 'json'?");
     assert_null(export_find("gif", &e));
-    assert_non_null(strstr(e.text, "json|ndjson|csv|sqlite|folded|svg|pprof|txt"));
+    assert_non_null(strstr(e.text, "json|ndjson|csv|sqlite|folded|svg|pprof|speedscope|perfetto|txt"));
     enum export_unit unit;
     assert_int_equal(export_parse_unit("us", &unit, &e), 0);
     assert_int_equal(unit, EXPORT_US);
