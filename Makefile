@@ -4,7 +4,7 @@
 #
 #   make                     build/probing-top, build/probing, build/libprobing.so
 #   make deps                third-party libraries from pinned source into build/deps (once)
-#   make demo test lint asan bench soak torture fuzz-smoke check-agent compdb fresh matrix install clean
+#   make demo test lint asan bench soak torture fuzz-smoke check-agent compdb fresh matrix man install clean
 #
 # Variables: BUILD (build), DEPS (build/deps), VENV (build/venv, a Python with torch) and GREENLETS (build/greenlets, a module
 # for tests) shared by every BUILD, CC, CFLAGS (-O2 -g), LDFLAGS, PREFIX, DESTDIR,
@@ -42,6 +42,7 @@ include mk/build.mk
 include mk/deps.mk
 include mk/test.mk
 include mk/check.mk
+include mk/manual.mk
 include mk/install.mk
 
 -include $(ALL_OBJECTS:.o=.d)

@@ -85,6 +85,6 @@ $(BUILD)/themes/%: themes/%
 
 clean:
 	rm -rf $(BUILD)/obj $(BUILD)/lib $(BUILD)/gen $(BUILD)/tests $(BUILD)/bench $(BUILD)/asan $(BUILD)/fuzz $(BUILD)/lint \
-	    $(BUILD)/themes $(BUILD)/flags $(BUILD)/link-flags $(BUILD)/probing $(BUILD)/probing-top $(BUILD)/libprobing.so \
+	    $(BUILD)/themes $(BUILD)/share $(BUILD)/tools $(BUILD)/flags $(BUILD)/link-flags $(BUILD)/probing $(BUILD)/probing-top $(BUILD)/libprobing.so \
 	    $(BUILD)/libprobing.so.debug
 .PHONY: clean

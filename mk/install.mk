@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-install: all
+install: all install-man
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir) $(DESTDIR)$(datadir)/themes
 	install -m 755 $(BUILD)/probing-top $(BUILD)/probing $(DESTDIR)$(bindir)
 	install -m 755 $(BUILD)/libprobing.so $(DESTDIR)$(libdir)

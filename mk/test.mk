@@ -34,7 +34,7 @@ TORTURE := $(BUILD)/tests/torture/torture.so $(BUILD)/tests/torture/plugin.so
 # Inputs for fuzz targets that are made, beside those that are kept in tests/fuzz/corpus.
 SEEDS := $(BUILD)/tests/seeds/stamp
 
-tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS) $(KNOWN) $(KNOWN_OUTSIDE) $(TORTURE) $(SEEDS)
+tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS) $(KNOWN) $(KNOWN_OUTSIDE) $(TORTURE) $(SEEDS) man
 .PHONY: tests
 
 $(SEEDS): tests/fuzz/seeds.py

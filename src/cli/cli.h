@@ -58,6 +58,11 @@ struct cli_line {
 int cli_parse(int argc, char **argv, struct cli_line *line, struct err *e);
 void cli_line_fini(struct cli_line *line);
 
+#define CLI_MAX_ROWS 32
+
+/* Options of a verb, its own before those that all have; of the program (NULL). Room for CLI_MAX_ROWS; ends with a NULL name. */
+void cli_put_rows(const struct cli_verb *v, struct option_def *rows);
+
 /* Help of the program, or of one verb. */
 void cli_put_help(struct strbuf *out, const struct cli_verb *verb);
 

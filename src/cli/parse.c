@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PARSE_MAX_ROWS 32
 #define PARSE_MAX_VERBS 64
 
 struct parse_global {
@@ -60,13 +59,14 @@ static int parse_unknown_verb(const char *word, struct err *e) {
     return err_set(e, ERR_USAGE, "unknown verb '%s': 'probing --help' lists the verbs", word);
 }
 
-/* The common rows, then the verb's. `rows` has room for PARSE_MAX_ROWS. */
-static void parse_verb_rows(const struct cli_verb *v, struct option_def *rows) {
+void cli_put_rows(const struct cli_verb *v, struct option_def *rows) {
     size_t n = 0;
-    for (const struct option_def *d = v->options; d && d->name && n + 1 < PARSE_MAX_ROWS; d++)
+    for (const struct option_def *d = v ? v->options : NULL; d && d->name && n + 1 < CLI_MAX_ROWS; d++)
         rows[n++] = *d;
-    for (const struct option_def *d = v->takes_command ? parse_command_rows : parse_common_rows;
-         d->name && n + 1 < PARSE_MAX_ROWS; d++)
+    for (const struct option_def *d = !v                 ? parse_global_rows
+                                      : v->takes_command ? parse_command_rows
+                                                         : parse_common_rows;
+         d->name && n + 1 < CLI_MAX_ROWS; d++)
         rows[n++] = *d;
     rows[n] = (struct option_def){.name = NULL};
 }
@@ -118,9 +118,9 @@ static int parse_targets(struct cli_line *line, struct err *e) {
 
 /* argv[0] is the verb. */
 static int parse_verb(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e) {
-    struct option_def rows[PARSE_MAX_ROWS];
+    struct option_def rows[CLI_MAX_ROWS];
     const struct cli_verb *v = line->verb;
-    parse_verb_rows(v, rows);
+    cli_put_rows(v, rows);
     line->options = calloc(1, v->options_size ? v->options_size : sizeof *line->options);
     if (!line->options)
         return err_set(e, ERR_FAILED, "out of memory for the options");
@@ -180,9 +180,9 @@ void cli_line_fini(struct cli_line *line) {
 }
 
 static void parse_put_verb_help(struct strbuf *out, const struct cli_verb *v) {
-    struct option_def rows[PARSE_MAX_ROWS];
+    struct option_def rows[CLI_MAX_ROWS];
     const char *operand = v->operand ? v->operand : "";
-    parse_verb_rows(v, rows);
+    cli_put_rows(v, rows);
     (void)strbuf_addf(out, "probing %s: %s\n\n", v->name, v->help);
     if (v->needs_target)
         (void)strbuf_addf(

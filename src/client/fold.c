@@ -461,3 +461,44 @@ const char *fold_thread_name(const struct fold *f, int64_t tid) {
     const uint32_t *slot = fold_slot(f, FOLD_THREADS, &t);
     return *slot ? ((const struct fold_thread *)fold_item(f, FOLD_THREADS, *slot - 1))->name : NULL;
 }
+
+/* Frames, stacks and threads under the numbers that they have. 0, or -1. */
+static int fold_copy_nodes(const struct fold *f, struct fold *out) {
+    bool added;
+    for (size_t i = 0; i < fold_frames(f); i++)
+        if (fold_put_frame(out, fold_frame(f, i)) != (int64_t)i)
+            return -1;
+    for (size_t i = 0; i < fold_stacks(f); i++)
+        if (fold_put(out, FOLD_STACKS, fold_item(f, FOLD_STACKS, i), &added) != (int64_t)i)
+            return -1;
+    for (size_t i = 0; i < f->tables[FOLD_THREADS].n; i++) {
+        const struct fold_thread *t = fold_item(f, FOLD_THREADS, i);
+        if (fold_put_thread(out, t->tid, t->name, NULL) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct fold *fold_copy(const struct fold *f, void (*count)(void *arg, size_t i, struct fold_entry *e),
+                       void *arg) {
+    struct fold *out = fold_new();
+    bool added;
+    int rc = out ? fold_copy_nodes(f, out) : -1;
+    if (out) {
+        out->totals = f->totals;
+        out->totals.samples = 0;
+    }
+    for (size_t i = 0; rc == 0 && i < fold_count(f); i++) {
+        struct fold_entry e = *fold_get(f, i);
+        e.is_changed = false;
+        count(arg, i, &e);
+        if (e.samples == 0)
+            continue;
+        out->totals.samples += e.samples;
+        rc = fold_put(out, FOLD_ENTRIES, &e, &added) < 0 ? -1 : 0;
+    }
+    if (rc == 0)
+        return out;
+    fold_free(out);
+    return NULL;
+}

@@ -94,6 +94,11 @@ uint32_t fold_stack_frame(const struct fold *f, uint32_t stack, uint32_t *above)
 /* Frames of a stack, root first, at most `cap` (the outermost). Number of frames the stack has. */
 size_t fold_path(const struct fold *f, uint32_t stack, const struct model_frame **out, size_t cap);
 
+/* The same frames, stacks and threads under the same numbers, and the entries with the counts that `count` gives them (it gets what
+ * they are here); those that have no samples then are left out. NULL without memory. */
+struct fold *fold_copy(const struct fold *f, void (*count)(void *arg, size_t i, struct fold_entry *e),
+                       void *arg);
+
 /* Name of a thread: Python's, else the native one, else NULL. */
 const char *fold_thread_name(const struct fold *f, int64_t tid);
 

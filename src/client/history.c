@@ -18,7 +18,7 @@
 #define HISTORY_LOCK_TRIES 50 /* of 4 ms: others hold it for a write */
 #define HISTORY_LOCK_MS 4
 
-void history_default_path(char *buf, size_t cap) {
+void history_path(const char *name, char *buf, size_t cap) {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     char dir[480];
     bool has_state = state && state[0] == '/', has_home = home && home[0] == '/';
@@ -35,7 +35,7 @@ void history_default_path(char *buf, size_t cap) {
             *p = '/';
         }
     (void)mkdir(dir, 0700);
-    (void)snprintf(buf, cap, "%s/history", dir);
+    (void)snprintf(buf, cap, "%s/%s", dir, name);
 }
 
 /* ---- entries in memory ---- */
@@ -143,7 +143,7 @@ static int history_check(int fd, const char *path, struct stat *st, struct err *
     if (fstat(fd, st) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot read the history %s", path);
     if (!S_ISREG(st->st_mode) || st->st_uid != geteuid())
-        return err_set(e, ERR_FAILED, "queries are not kept: %s is no file of yours", path);
+        return err_set(e, ERR_FAILED, "what is typed is not kept: %s is no file of yours", path);
     return 0;
 }
 
@@ -153,7 +153,7 @@ static int history_lock(const char *path, struct stat *st, struct err *e) {
         struct stat named;
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         if (fd < 0)
-            return err_set_errno(e, ERR_FAILED, errno, "queries are not kept: cannot open %s", path);
+            return err_set_errno(e, ERR_FAILED, errno, "what is typed is not kept: cannot open %s", path);
         if (history_check(fd, path, st, e) != 0) {
             (void)close(fd);
             return -1;
@@ -167,7 +167,7 @@ static int history_lock(const char *path, struct stat *st, struct err *e) {
         if (!locked)
             (void)poll(NULL, 0, HISTORY_LOCK_MS);
     }
-    return err_set(e, ERR_FAILED, "the query is not kept: %s is in use by someone else", path);
+    return err_set(e, ERR_FAILED, "what is typed is not kept: %s is in use by someone else", path);
 }
 
 int history_open(struct history *h, const char *path, struct err *e) {
@@ -178,7 +178,7 @@ int history_open(struct history *h, const char *path, struct err *e) {
         return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 && errno != ENOENT)
-        return err_set_errno(e, ERR_FAILED, errno, "queries are not kept: cannot open %s", path);
+        return err_set_errno(e, ERR_FAILED, errno, "what is typed is not kept: cannot open %s", path);
     if (fd >= 0) {
         strbuf_init(&text, 8 * HISTORY_MAX_BYTES);
         int rc = history_check(fd, path, &st, e);
@@ -268,7 +268,7 @@ int history_add(struct history *h, const char *text, struct err *e) {
     }
     int rc = history_append(h, fd, st.st_size, text);
     if (rc != 0)
-        (void)err_set_errno(e, ERR_FAILED, errno, "the query is not kept: cannot write %s", h->path);
+        (void)err_set_errno(e, ERR_FAILED, errno, "what is typed is not kept: cannot write %s", h->path);
     (void)close(fd);
     return rc;
 }

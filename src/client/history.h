@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * history: the queries that were run, kept from one run of the program to the next.
+ * history: the queries and commands that were run, kept from one run of the program to the next.
  *
  * A file of lines, one entry a line, newest last; a line break in an entry is written "\n", a backslash "\\". Entries are
  * appended under a lock, and what other instances appended meanwhile is taken in; the file is made shorter by a new one that takes
@@ -24,8 +24,9 @@ struct history {
     size_t bytes;
 };
 
-/* $XDG_STATE_HOME/probing-top/history, else ~/.local/state/...; "" when neither is known. Makes the folders. */
-void history_default_path(char *buf, size_t cap);
+/* $XDG_STATE_HOME/probing-top/NAME, else ~/.local/state/...; "" when neither is known. Makes the folders. "history" is that of
+ * queries, "commands" that of the command line. */
+void history_path(const char *name, char *buf, size_t cap);
 
 /* Begin with what `path` holds; "" keeps none. A file that is not there is empty. 0; -1 with the reason why entries will not be kept:
  * then the history is empty, has no file, and works. */

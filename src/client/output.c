@@ -13,6 +13,12 @@
 
 bool output_is_stdout(const char *path) { return !path || strcmp(path, "-") == 0; }
 
+bool output_expand(const char *path, char *out, size_t cap) {
+    const char *home = path[0] == '~' && path[1] == '/' ? getenv("HOME") : NULL;
+    int n = home ? snprintf(out, cap, "%s%s", home, path + 1) : snprintf(out, cap, "%s", path);
+    return n > 0 && (size_t)n < cap;
+}
+
 static int output_put(int fd, const struct strbuf *content) {
     for (size_t at = 0; at < content->len;) {
         ssize_t n = write(fd, content->data + at, content->len - at);

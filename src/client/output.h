@@ -6,12 +6,16 @@
 #define CLIENT_OUTPUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/err.h"
 #include "base/strbuf.h"
 
 /* Is `path` standard output (NULL or "-")? */
 bool output_is_stdout(const char *path);
+
+/* "~/x" is in the home folder, all else as it is. False when it is too long. */
+bool output_expand(const char *path, char *out, size_t cap);
 
 /* Can `path` be written? Asked before the work is done. Makes nothing. 0, or -1 with ERR_FAILED. */
 int output_check(const char *path, struct err *e);

@@ -115,6 +115,9 @@ size_t tally_count_stacks(const struct tally *t);
 size_t tally_count_entries(const struct tally *t);
 void tally_get_counts(const struct tally *t, enum tally_window window, struct tally_count *out);
 
+/* The samples of a window as a fold of their own, which goes its own way from here; NULL without memory. */
+struct fold *tally_copy_window(const struct tally *t, enum tally_window window);
+
 /* The same of one entry, if it is one of them. */
 struct tally_count tally_get_count(const struct tally *t, enum tally_window window, size_t entry);
 

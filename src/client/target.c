@@ -437,6 +437,13 @@ int target_reach(struct session_address *addr, const struct target_options *o, s
                            option);
         return target_read_only(addr, o->block, option, e);
     }
+    if (o->readonly && !addr->path[0]) {
+        char endpoint[ENDPOINT_PATH_MAX];
+        bool there = endpoint_path_from_outside(endpoint, sizeof endpoint, addr->pid, e) == 0 &&
+                     endpoint_probe(endpoint) == 1;
+        if (!there)
+            return target_read_only(addr, false, "--readonly", e);
+    }
     if (!addr->path[0] && target_is_stopped(addr->pid)) {
         if (!target_is_traced(addr->pid) || inject_check(addr->pid, e) == 0)
             (void)err_set(e, ERR_ATTACH,

@@ -63,6 +63,7 @@ int target_attach(struct session_address *addr, unsigned timeout_ms, struct inje
 /* How the user wants a target to be looked at. */
 struct target_options {
     bool no_inject; /* from outside, whatever is there */
+    bool readonly;  /* through an agent that is there already, else from outside: none is put into it */
     bool block;     /* the same, stopping each running thread while it is read */
 };
 

@@ -21,6 +21,8 @@ static const struct {
     [CONTEXT_SQL_COMPLETE] = {"complete", "SQL: words to complete with"},
     [CONTEXT_SQL_SHEET] = {"result", "SQL: the result"},
     [CONTEXT_HELP] = {"help", "Help"},
+    [CONTEXT_MENU] = {"menu", "Menu of a row"},
+    [CONTEXT_EXPORT] = {"export", "Export"},
 };
 
 #define ACTION_MAX_CHANGES 512
@@ -89,6 +91,13 @@ enum action action_find(enum action_context context, uint32_t key) {
 const struct action_def *action_row(enum action action, enum action_context context) {
     for (const struct action_def *a = action_table; a->action; a++)
         if (a->action == action && (a->contexts & ACTION_IN(context)))
+            return a;
+    return NULL;
+}
+
+const struct action_def *action_named(const char *name, enum action_context context) {
+    for (const struct action_def *a = action_table; a->action; a++)
+        if ((a->contexts & ACTION_IN(context)) && strcmp(a->name, name) == 0)
             return a;
     return NULL;
 }

@@ -26,6 +26,8 @@ enum action_context {
     CONTEXT_LOG,
     CONTEXT_PICKER,
     CONTEXT_HELP,
+    CONTEXT_MENU, /* of what can be done with a row */
+    CONTEXT_EXPORT,
     CONTEXT_SQL_EDIT,     /* a query is typed: letters are letters */
     CONTEXT_SQL_COMPLETE, /* the same, with a list to choose from */
     CONTEXT_SQL_SHEET,
@@ -35,6 +37,11 @@ enum action_context {
 #define ACTION_IN(c) (1U << (c))
 #define ACTION_EVERYWHERE (ACTION_IN(CONTEXT_COUNT) - 1U)
 #define ACTION_TYPED (ACTION_IN(CONTEXT_SQL_EDIT) | ACTION_IN(CONTEXT_SQL_COMPLETE)) /* where text is typed */
+#define ACTION_FOR_ROW                                                                                       \
+    (1U << 30) /* beside the contexts: it is done to the selected row, and the row's menu has it */
+#define ACTION_CHANGES (1U << 31) /* it changes the target: not with --readonly */
+
+_Static_assert(CONTEXT_COUNT <= 30, "contexts and what stands beside them share an unsigned");
 
 enum action {
     ACTION_NONE = 0,
@@ -99,6 +106,14 @@ enum action {
     ACTION_SUSPEND,
     ACTION_QUIT,
     ACTION_QUIT_NOW,
+    ACTION_COMMAND_LINE,
+    ACTION_MENU,
+    ACTION_EXPORT,
+    ACTION_COPY,
+    ACTION_COPY_ROW,
+    ACTION_EDIT_FILE,
+    ACTION_ROW_IN_FLAME,
+    ACTION_ROW_IN_TOP,
     ACTION_SHOW_SQL,
     ACTION_SQL_RUN,
     ACTION_SQL_ENTER,
@@ -108,7 +123,6 @@ enum action {
     ACTION_SQL_SAVED,
     ACTION_SQL_TABLES,
     ACTION_SQL_WATCH,
-    ACTION_SQL_COMMAND,
     ACTION_SQL_COMPLETE,
     ACTION_SQL_ACCEPT,
     ACTION_SQL_PREVIOUS,
@@ -158,7 +172,7 @@ enum action {
 struct action_def {
     enum action action;
     const char *name;  /* as in --list-keys */
-    unsigned contexts; /* ACTION_IN(...) of every context it is for */
+    unsigned contexts; /* ACTION_IN(...) of every context it is for; ACTION_FOR_ROW, ACTION_CHANGES */
     const char
         *keys[ACTION_MAX_KEYS]; /* names (input.h) to begin with; the first is the one the footer shows */
     const char *label;          /* in the footer; NULL: not there */
@@ -174,6 +188,9 @@ enum action action_find(enum action_context context, uint32_t key);
 
 /* Row of an action in a context, or NULL. */
 const struct action_def *action_row(enum action action, enum action_context context);
+
+/* Row of that name in a context, or NULL. */
+const struct action_def *action_named(const char *name, enum action_context context);
 
 /* "threads", "stack", ... */
 const char *action_context_name(enum action_context context);

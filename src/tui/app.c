@@ -24,6 +24,9 @@ struct app *app_new(const struct app_config *config) {
     a->began_s = a->data.pulse.began_s = config->began_s;
     app_query_init(&a->query);
     a->log = log_new();
+    command_line_init(&a->command);
+    hands_init(&a->hands);
+    a->hands.readonly = config->readonly;
     app_push(a, config->pick ? &screen_picker : &screen_threads);
     if (a->n_screens == 0) {
         app_free(a);
@@ -44,6 +47,8 @@ void app_free(struct app *a) {
     data_fini(&a->data);
     app_query_fini(&a->query);
     log_free(a->log);
+    command_line_fini(&a->command);
+    hands_fini(&a->hands);
     free(a);
 }
 
@@ -346,6 +351,9 @@ static bool app_act_common(struct app *a, enum action action) {
     case ACTION_FILTER:
         app_open_prompt(a, action);
         return true;
+    case ACTION_COMMAND_LINE:
+        command_line_open(a, "");
+        return true;
     case ACTION_REDRAW:
         a->wishes.repaint = true;
         return true;
@@ -380,15 +388,11 @@ static bool app_act_common(struct app *a, enum action action) {
         a->wishes.quit = true;
         return true;
     default:
-        return false;
+        return hands_act(a, action);
     }
 }
 
-void app_act(struct app *a, enum action action) {
-    struct app_screen *s = app_top(a);
-    a->dirty = true;
-    if (s->def->act && s->def->act(s->state, a, action))
-        return;
+bool app_open(struct app *a, enum action action) {
     for (const struct screen_opening *o = screen_openings; o->action; o++)
         if (o->action == action) {
             /* Screens with a number stand side by side over the first one; as it was left, each. */
@@ -396,9 +400,20 @@ void app_act(struct app *a, enum action action) {
                 app_pop(a);
             if (app_top(a)->def != o->def)
                 app_push(a, o->def);
-            return;
+            return app_top(a)->def == o->def;
         }
-    (void)app_act_common(a, action);
+    return false;
+}
+
+void app_act(struct app *a, enum action action) {
+    struct app_screen *s = app_top(a);
+    a->dirty = true;
+    if (hands_refuses(a, action))
+        return;
+    if (s->def->act && s->def->act(s->state, a, action))
+        return;
+    if (!app_open(a, action))
+        (void)app_act_common(a, action);
 }
 
 /* ---- input ---- */
@@ -423,6 +438,10 @@ void app_key(struct app *a, uint32_t key) {
     a->dirty = true;
     struct app_screen *s = app_top(a);
     enum action action = action_find(screen_context(s->def, s->state), key);
+    if (a->prompt_for == ACTION_COMMAND_LINE && !a->too_small) {
+        command_line_key(a, key);
+        return;
+    }
     if (a->prompt_for && !a->too_small) {
         enum action what = a->prompt_for;
         if (action == what && key > INPUT_SPECIAL) {
@@ -464,7 +483,9 @@ static void app_mouse(struct app *a, const struct input_event *e) {
         app_act(a, tab);
         return;
     }
-    if (s->def->mouse && s->def->mouse(s->state, a, e))
+    if (e->button == INPUT_MENU)
+        hands_open_menu_at(a, e);
+    else if (s->def->mouse && s->def->mouse(s->state, a, e))
         a->dirty = true;
 }
 
@@ -484,9 +505,13 @@ void app_input(struct app *a, const struct input_event *e) {
             a->dirty = true;
             break;
         }
+        a->dirty = true;
+        if (a->prompt_for == ACTION_COMMAND_LINE) {
+            command_line_paste(a, e->text);
+            break;
+        }
         prompt_paste(&a->prompt, e->text);
         app_prompt_result(a, PROMPT_CHANGED);
-        a->dirty = true;
         break;
     case INPUT_EVENT_NONE:
         break;

@@ -15,7 +15,9 @@
 #include "base/err.h"
 #include "client/target.h"
 #include "tui/app_query.h"
+#include "tui/command_line.h"
 #include "tui/data.h"
+#include "tui/hands.h"
 #include "tui/input.h"
 #include "tui/log.h"
 #include "tui/screen.h"
@@ -36,6 +38,7 @@ struct app_config {
     bool mouse;
     const char *filter; /* to start with; NULL none */
     bool pick;          /* start with the choice of a process */
+    bool readonly;      /* actions that change the target are refused */
     bool is_utf8;       /* the locale's characters are */
     bool hide_idle;     /* to start with */
     const struct settings *
@@ -54,6 +57,10 @@ struct app_wishes {
     bool snapshot;               /* a snapshot now */
     bool rate;                   /* delay_s changed */
     struct wire_threads details; /* tid > 0: more of this thread */
+    bool copy;                   /* hands.text, to the clipboard */
+    bool export_file;            /* hands.job, on a worker */
+    bool edit;                   /* hands.file, in an editor */
+    bool command_history;        /* the commands of before, if they were not read yet */
     bool again;                  /* the subscription to samples from the start, with its definitions */
     pid_t attach;                /* > 0: to this process */
     bool save_settings;          /* to config.config_path */
@@ -81,9 +88,10 @@ struct app {
     int n_screens;
     struct app_screen kept[APP_MAX_SCREENS]; /* closed ones that are opened again as they were */
     int n_kept;
-    double samples_until_s; /* while no open screen needs samples: when they may end */
-    struct rect body;       /* where the top screen was drawn */
-    int footer_row;         /* -1: not drawn */
+    double samples_until_s;     /* while no open screen needs samples: when they may end */
+    struct rect body;           /* where the top screen was drawn */
+    int drawn_rows, drawn_cols; /* of the whole screen, when it was last drawn */
+    int footer_row;             /* -1: not drawn */
     struct app_tabs tabs;
     bool folded; /* the header takes one line */
     bool too_small;
@@ -108,6 +116,8 @@ struct app {
     pid_t came_from;  /* > 0: the process that the target was opened from, as its child */
 
     struct app_query query;
+    struct command_line command;
+    struct hands hands;
 
     struct app_wishes wishes;
     bool dirty;
@@ -192,6 +202,9 @@ struct app_screen *app_top(struct app *a);
 
 /* Do an action as if its key had been pressed. */
 void app_act(struct app *a, enum action action);
+
+/* Open the screen of an action, as if its key had been pressed; it is the topmost then. False when it opens none. */
+bool app_open(struct app *a, enum action action);
 
 /* Freeze what all screens show, or show the newest again. */
 void app_set_paused(struct app *a, bool paused);

@@ -56,6 +56,8 @@ void app_draw(struct app *a, struct grid *g) {
     a->dirty = false;
     a->cursor_row = a->footer_row = a->tabs.row = -1;
     g->ascii = a->config.ascii;
+    a->drawn_rows = g->rows;
+    a->drawn_cols = g->cols;
     grid_clear(g);
     a->too_small = g->cols < LAYOUT_MIN_COLS || g->rows < LAYOUT_MIN_ROWS;
     if (a->too_small) {
@@ -76,6 +78,10 @@ void app_draw(struct app *a, struct grid *g) {
         grid_text_fit(g, line, 0, 1, line.cols - 1, ROLE_BANNER, GRID_LEFT, banner);
     }
     a->body = rest;
-    struct app_screen *s = app_top(a);
-    s->def->draw(s->state, a, g, rest);
+    int first = a->n_screens - 1;
+    while (first > 0 && a->screens[first].def->is_overlay)
+        first--;
+    for (int i = first; i < a->n_screens; i++)
+        a->screens[i].def->draw(a->screens[i].state, a, g, rest);
+    command_line_draw(a, g, rest);
 }

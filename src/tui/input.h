@@ -40,7 +40,8 @@ enum input_key {
 
 enum input_kind { INPUT_EVENT_NONE = 0, INPUT_EVENT_KEY, INPUT_EVENT_MOUSE, INPUT_EVENT_PASTE };
 
-enum input_button { INPUT_CLICK = 1, INPUT_WHEEL_UP, INPUT_WHEEL_DOWN };
+/* INPUT_MENU: the right one; a screen selects what is there, as with a click, and does nothing more. */
+enum input_button { INPUT_CLICK = 1, INPUT_WHEEL_UP, INPUT_WHEEL_DOWN, INPUT_MENU };
 
 struct input_event {
     enum input_kind kind;

@@ -15,6 +15,7 @@
 #include "client/loop.h"
 #include "tui/attach.h"
 #include "tui/lister.h"
+#include "tui/runner_hands.h"
 #include "tui/runner_query.h"
 #include "tui/runner_vitals.h"
 #include "tui/term/term.h"
@@ -42,6 +43,7 @@ struct runner {
     struct attach attach;
     struct runner_query query;
     struct vitals_reader vitals;
+    struct runner_hands hands;
     int signal_fd;
     bool sampling;         /* samples are subscribed to */
     bool slowed;           /* the view is paused, and the streams are slow */
@@ -94,7 +96,7 @@ static void runner_on_paint(void *arg) {
     struct runner *r = arg;
     int rows, cols;
     r->paint_due_ns = 0;
-    if (!r->term || r->stopping)
+    if (!r->term || r->stopping || runner_hands_is_editing(&r->hands))
         return;
     if (!term_flush(r->term)) {
         r->retry_us = r->retry_us ? r->retry_us * 2 : RUNNER_RETRY_US;
@@ -152,9 +154,27 @@ static void runner_open_term(struct runner *r) {
         runner_fail(r, &e);
         return;
     }
+    r->hands.term = r->term;
     r->input = loop_watch_fd(r->loop, r->config->term.in_fd, runner_on_input, r, &e);
     if (!r->input)
         runner_fail(r, &e);
+    r->app->dirty = true;
+    runner_want_paint(r);
+}
+
+/* Another program has the terminal, or (`given` false) it is ours again. */
+static void runner_on_terminal(void *arg, bool given) {
+    struct runner *r = arg;
+    struct err e;
+    if (given) {
+        loop_unwatch(r->input);
+        r->input = NULL;
+        return;
+    }
+    r->input = loop_watch_fd(r->loop, r->config->term.in_fd, runner_on_input, r, &e);
+    if (!r->input)
+        runner_fail(r, &e);
+    runner_set_time(r);
     r->app->dirty = true;
     runner_want_paint(r);
 }
@@ -395,6 +415,10 @@ static void runner_attach(struct runner *r, pid_t pid) {
 static void runner_suspend(struct runner *r) {
     if (!r->term)
         return;
+    if (runner_hands_is_editing(&r->hands)) { /* the editor stops, and we with it */
+        term_stop();
+        return;
+    }
     term_suspend(r->term);
     r->app->dirty = true;
 }
@@ -408,6 +432,7 @@ static void runner_grant(struct runner *r) {
         runner_stop(r);
         return;
     }
+    runner_hands_grant(&r->hands, &w);
     if (w.suspend)
         runner_suspend(r);
     if (w.repaint && r->term)
@@ -431,7 +456,7 @@ static void runner_on_input(void *arg) {
     struct input_event e;
     bool any = false;
     runner_set_time(r);
-    while (!r->stopping && term_read(r->term, &e)) {
+    while (!r->stopping && !runner_hands_is_editing(&r->hands) && term_read(r->term, &e)) {
         any = true;
         app_input(r->app, &e);
         runner_grant(r);
@@ -455,6 +480,8 @@ static void runner_on_signal(void *arg) {
             runner_suspend(r);
             break;
         case SIGINT: /* from elsewhere: the terminal gives ctrl-c as a key */
+            if (runner_hands_is_editing(&r->hands))
+                break; /* it was meant for the editor */
             runner_set_time(r);
             app_key(r->app, INPUT_CTRL + 'c');
             runner_grant(r);
@@ -493,6 +520,12 @@ static int runner_init(struct runner *r, struct err *e) {
     if (!r->loop)
         return -1;
     r->query = (struct runner_query){.loop = r->loop, .app = r->app, .answered = runner_on_answer, .arg = r};
+    r->hands = (struct runner_hands){.app = r->app,
+                                     .loop = r->loop,
+                                     .on_terminal = runner_on_terminal,
+                                     .changed = runner_on_answer,
+                                     .arg = r,
+                                     .editor = {.pidfd = -1}};
     r->paint = loop_timer_new(r->loop, runner_on_paint, r, e);
     r->open = r->paint ? loop_timer_new(r->loop, runner_on_open, r, e) : NULL;
     r->tick = r->open ? loop_timer_new(r->loop, runner_on_tick, r, e) : NULL;
@@ -517,6 +550,7 @@ static int runner_init(struct runner *r, struct err *e) {
 }
 
 static void runner_fini(struct runner *r) {
+    runner_hands_stop(&r->hands);
     term_close(r->term);
     runner_query_set_target(&r->query, NULL);
     runner_close_session(r);

@@ -69,7 +69,7 @@ static void runner_query_open_history(struct runner_query *r) {
     if (r->has_history)
         return;
     r->has_history = true;
-    history_default_path(path, sizeof path);
+    history_path("history", path, sizeof path);
     saved_default_dir(r->app->query.saved_dir, sizeof r->app->query.saved_dir);
     history_fini(&r->app->query.history);
     if (history_open(&r->app->query.history, path, &e) != 0)

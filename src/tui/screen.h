@@ -11,8 +11,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
+#include "base/model.h"
 #include "base/strbuf.h"
+#include "client/tally.h"
 #include "tui/action.h"
 #include "tui/input.h"
 #include "tui/widgets/grid.h"
@@ -23,10 +27,18 @@ struct app;
 /* How a typed line reaches a screen. SCREEN_AGAIN: the key that opened the prompt was pressed in it. */
 enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL, SCREEN_AGAIN };
 
+/* Something that a screen shows. */
+struct screen_pick {
+    int64_t tid;                     /* of a thread; 0 none */
+    const struct model_frame *frame; /* of a stack; NULL none. Borrowed */
+    pid_t pid; /* of the process it is of, when that is a child of the target; 0: the target */
+};
+
 struct screen_def {
     const char *name;   /* as in docs and tests */
     const char *title;  /* in the line of tabs */
     char number;        /* the key that shows it, '1' to '9': it is one of the tabs; 0 it lies over another */
+    bool is_overlay;    /* drawn over the screen below it, which is drawn too */
     bool needs_samples; /* the stream of samples comes while it is open */
     bool
         needs_vitals; /* what the kernel says of the process is read, and the agent asked about itself, while it is open */
@@ -62,6 +74,16 @@ struct screen_def {
 
     /* Text of a prompt: search (ACTION_SEARCH), filter (ACTION_FILTER), or what the screen asked for; true when something matches. */
     bool (*typed)(void *state, struct app *app, enum action what, const char *text, enum screen_typed phase);
+
+    /* Which samples are shown. */
+    enum tally_window (*window)(const void *state);
+
+    /* What is selected, and what is copied of it: the thing itself, and the row or stack with all there is. False: nothing is. */
+    bool (*pick)(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+                 struct strbuf *whole);
+
+    /* Go to what was picked elsewhere: a thread, a function. False when it is not here. */
+    bool (*show)(void *state, struct app *app, const struct screen_pick *what);
 
     /* What the prompt starts with when the filter is edited. */
     const char *(*typed_before)(const void *state, enum action what);

@@ -55,5 +55,20 @@ def test_adding_a_screen(build_dir, tmp_path):
                            f"{ROOT}/src/base/strbuf.c", f"{ROOT}/src/base/text.c", "-lm"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     listed = subprocess.run([keys], capture_output=True, text=True, check=True).stdout
-    assert re.search(r"^threads +y +command +show the whole command line$", listed, re.M)
+    assert re.search(r"^threads +B +command +show the whole command line$", listed, re.M)
     assert re.search(r"^command +q +quit ", listed, re.M)
+
+
+def test_adding_a_command(build_dir, tmp_path):
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if not compiler:
+        pytest.skip("needs cc: no C compiler")
+    with open(os.path.join(ROOT, "docs", "adding-a-command.md"), encoding="utf-8") as file:
+        function, row = re.findall(r"^```c\n(.*?)^```", file.read(), re.M | re.S)
+    shutil.copytree(os.path.join(ROOT, "src", "tui"), tmp_path / "tui")
+    table = tmp_path / "tui" / "command_table.c"
+    insert(table, r"^#define ANYWHERE", function)
+    insert(table, r"^ *\{NULL, NULL, NULL, 0", row)
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", f"-I{tmp_path}", f"-I{ROOT}/src", f"-I{build_dir}/gen"]
+    done = subprocess.run([compiler, *flags, "-fsyntax-only", table], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -180,7 +180,7 @@ bool flame_mouse(void *state, struct app *app, const struct input_event *e) {
     (void)app;
     if (!flame_is_there(s) || row < 0 || row >= s->area.rows)
         return false;
-    if (e->button != INPUT_CLICK)
+    if (e->button == INPUT_WHEEL_UP || e->button == INPUT_WHEEL_DOWN)
         return flame_move(s, e->button == INPUT_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
     if (s->flipped)
         row = s->area.rows - 1 - row;
@@ -190,7 +190,7 @@ bool flame_mouse(void *state, struct app *app, const struct input_event *e) {
                                                   : cell->node;
     if (node == FLAME_NO_NODE)
         return false;
-    if (node == s->selected)
+    if (node == s->selected && e->button == INPUT_CLICK)
         flame_zoom_to(s, node);
     else
         flame_select(s, node);

@@ -85,6 +85,13 @@ bool flame_search_step(struct flame_state *s, int step);
 /* Does a stack's frame match the filter? `arg` is a struct match. */
 bool flame_filter_matches(const void *arg, const struct model_frame *frame);
 
+/* ---- flame_pick.c ---- */
+
+bool flame_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+                struct strbuf *whole);
+enum tally_window flame_window(const void *state);
+bool flame_show(void *state, struct app *app, const struct screen_pick *what);
+
 /* ---- flame_draw.c ---- */
 
 void flame_draw(void *state, struct app *app, struct grid *g, struct rect area);

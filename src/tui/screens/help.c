@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * help: every key and what it does, made from the action table; what the columns mean, from theirs. Enter does the
- * selected entry on the screen below.
+ * help: every key and what it does, made from the action table; every command, from the command table; what the columns
+ * mean, from theirs. Enter does the selected entry on the screen below.
  */
 #include "tui/screens/screens.h"
 
@@ -9,24 +9,26 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tui/command_line.h"
 #include "tui/screens/table.h"
 #include "tui/screens/threads_rows.h"
 #include "tui/screens/top_rows.h"
 #include "tui/widgets/layout.h"
 #include "tui/widgets/list.h"
 
-#define HELP_MAX_LINES 320
+#define HELP_MAX_LINES 640
 #define HELP_KEY_COLS 20
 #define HELP_NARROW_KEY_COLS 11 /* where the text of the selected line stands below in full */
 #define HELP_WHOLE_ROWS 2
 #define HELP_WHEEL 3
 
 struct help_line {
-    const char *heading;          /* a title, or NULL */
-    const struct action_def *def; /* a key, or NULL */
-    enum action_context context;  /* where it is read */
-    const char *name, *text;      /* anything else */
-    bool works_below;             /* the key means this on the screen below */
+    const char *heading;               /* a title, or NULL */
+    const struct action_def *def;      /* a key, or NULL */
+    enum action_context context;       /* where it is read */
+    const struct command_def *command; /* behind the colon, or NULL */
+    const char *name, *text;           /* anything else */
+    bool works_below;                  /* the key or command means this on the screen below */
 };
 
 struct help_state {
@@ -68,6 +70,15 @@ static void help_init(void *state, struct app *app) {
     help_add(s, (struct help_line){.heading = "Columns of the Top screen"});
     for (int i = 0; i < top_n_columns; i++)
         help_add(s, (struct help_line){.name = top_columns[i].title, .text = top_columns[i].help});
+    help_add(s,
+             (struct help_line){.heading = "Commands, behind the colon; besides, every name of an action"});
+    for (const struct command_def *d = command_table; d->name; d++)
+        help_add(s, (struct help_line){.command = d, .works_below = (d->contexts & ACTION_IN(here)) != 0});
+    help_add(s, (struct help_line){.heading = "In the command line"});
+    help_add(s, (struct help_line){.name = "Tab",
+                                   .text = "list what may stand there; Enter takes what is selected"});
+    help_add(s, (struct help_line){.name = "Up Down",
+                                   .text = "commands of before, that begin with what is typed"});
     help_add(s, (struct help_line){.heading = "In a search or filter"});
     help_add(s, (struct help_line){.name = "Enter Esc", .text = "keep it, or drop it"});
     help_add(s, (struct help_line){.name = "ctrl-u ctrl-w", .text = "delete to the start, delete a word"});
@@ -75,23 +86,38 @@ static void help_init(void *state, struct app *app) {
     s->list.selected = 1;
 }
 
-static void help_draw_line(const struct help_line *l, struct grid *g, struct rect area, int row) {
+/* What is typed or pressed for a line. */
+static const char *help_line_keys(const struct help_line *l, char *buf, size_t cap) {
+    if (l->def)
+        action_keys_text(l->def, l->context, buf, cap);
+    else if (l->command)
+        (void)snprintf(buf, cap, ":%s %s", l->command->name, l->command->arguments);
+    else
+        return l->name;
+    return buf;
+}
+
+static const char *help_line_text(const struct help_line *l) {
+    return l->def ? l->def->help : l->command ? l->command->help : l->text;
+}
+
+static void help_draw_line(const struct help_line *l, bool readonly, struct grid *g, struct rect area,
+                           int row) {
+    char keys[64];
     int key_cols = layout_has_panes(area) ? HELP_KEY_COLS : HELP_NARROW_KEY_COLS;
     if (l->heading) {
         (void)grid_text(g, area, row, 1, ROLE_HELP_GROUP, l->heading);
         return;
     }
-    char keys[64];
-    if (l->def)
-        action_keys_text(l->def, l->context, keys, sizeof keys);
-    grid_text_fit(g, area, row, 2, key_cols, ROLE_HELP_KEY, GRID_LEFT, l->def ? keys : l->name);
-    grid_text_fit(g, area, row, key_cols + 3, area.cols - key_cols - 3, ROLE_TEXT, GRID_LEFT,
-                  l->def ? l->def->help : l->text);
+    grid_text_fit(g, area, row, 2, key_cols, ROLE_HELP_KEY, GRID_LEFT, help_line_keys(l, keys, sizeof keys));
+    grid_text_fit(g, area, row, key_cols + 3, area.cols - key_cols - 3,
+                  readonly && l->def && (l->def->contexts & ACTION_CHANGES) ? ROLE_MUTED : ROLE_TEXT,
+                  GRID_LEFT, help_line_text(l));
 }
 
 /* The text of a line that is cut in the list, broken at blanks. */
 static void help_draw_whole(const struct help_line *l, struct grid *g, struct rect area) {
-    const char *text = l->def ? l->def->help : l->text;
+    const char *text = help_line_text(l);
     grid_fill(g, area, ROLE_STATUS);
     for (int row = 0; text && *text && row < area.rows; row++) {
         char line[160];
@@ -118,7 +144,7 @@ static void help_draw(void *state, struct app *app, struct grid *g, struct rect 
     for (int i = 0; i < s->list.page && s->list.top + i < s->n; i++) {
         int at = s->list.top + i;
         struct rect row = {area.row + i, area.col, 1, area.cols};
-        help_draw_line(&s->lines[at], g, area, i);
+        help_draw_line(&s->lines[at], app->hands.readonly, g, area, i);
         if (at == s->list.selected)
             grid_restyle(g, row, ROLE_SELECTION);
         match_highlight(&s->search, g, row, 0);
@@ -127,10 +153,10 @@ static void help_draw(void *state, struct app *app, struct grid *g, struct rect 
 
 static bool help_line_matches(const struct help_line *l, const struct match *m) {
     char keys[64];
-    if (!l->def)
-        return match_text(m, l->heading) || match_text(m, l->name) || match_text(m, l->text);
-    action_keys_text(l->def, l->context, keys, sizeof keys);
-    return match_text(m, keys) || match_text(m, l->def->help) || match_text(m, l->def->name);
+    if (l->heading)
+        return match_text(m, l->heading);
+    return match_text(m, help_line_keys(l, keys, sizeof keys)) || match_text(m, help_line_text(l)) ||
+           (l->def && match_text(m, l->def->name));
 }
 
 static bool help_search(struct help_state *s, int from, int step) {
@@ -155,7 +181,15 @@ static bool help_typed(void *state, struct app *app, enum action what, const cha
 
 static void help_run(struct help_state *s, struct app *app) {
     const struct help_line *l = &s->lines[s->list.selected];
+    const struct command_def *command = l->works_below ? l->command : NULL;
     enum action action = l->def && l->works_below ? l->def->action : ACTION_NONE;
+    if (command) {
+        char line[64];
+        (void)snprintf(line, sizeof line, "%s ", command->name);
+        app_pop(app);
+        command_line_open(app, line);
+        return;
+    }
     if (!action) {
         app_message(app, false, "this line is nothing to do here");
         return;

@@ -148,9 +148,6 @@ static bool sql_act(void *state, struct app *app, enum action action) {
     case ACTION_SQL_WATCH:
         sql_watch(s, app, app->query.watch_s > 0 ? 0 : SQL_WATCH_S);
         return true;
-    case ACTION_SQL_COMMAND:
-        app_prompt(app, ACTION_SQL_COMMAND, ":", "");
-        return true;
     default:
         break;
     }
@@ -178,11 +175,6 @@ static bool sql_typed(void *state, struct app *app, enum action what, const char
                       enum screen_typed phase) {
     struct sql_state *s = state;
     struct sql_view *v = sql_top_view(s);
-    if (what == ACTION_SQL_COMMAND) {
-        if (phase == SCREEN_ACCEPT)
-            sql_command(s, app, text);
-        return true;
-    }
     if (what == ACTION_SQL_HISTORY)
         return sql_search_history(s, app, text, phase);
     if (!v)
@@ -249,6 +241,7 @@ const struct screen_def screen_sql = {
     .mouse = sql_mouse,
     .update = sql_update,
     .typed = sql_typed,
+    .pick = sql_pick,
     .is_on = sql_is_on,
     .status = sql_status,
 };

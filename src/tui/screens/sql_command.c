@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_command: running what is in the editor, again and again too, and the commands behind the colon. */
-#include <errno.h>
-#include <limits.h>
+/* sql_command: running what is in the editor, again and again too, and the commands of this screen; see sql_commands.h. */
+#include "tui/screens/sql_commands.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "client/output.h"
 #include "client/saved.h"
 #include "tui/querier_export.h"
+#include "tui/screens/screens.h"
 #include "tui/screens/sql_state.h"
 
 #define SQL_WATCH_MIN_S 1.0
@@ -44,13 +46,6 @@ void sql_watch(struct sql_state *s, struct app *app, double every_s) {
 
 /* ---- commands ---- */
 
-/* "~/x" is in the home folder. False when it is too long. */
-static bool sql_expand_path(const char *path, char *out, size_t cap) {
-    const char *home = path[0] == '~' && path[1] == '/' ? getenv("HOME") : NULL;
-    int n = home ? snprintf(out, cap, "%s%s", home, path + 1) : snprintf(out, cap, "%s", path);
-    return n > 0 && (size_t)n < cap;
-}
-
 /* What is shown: rows in their order, columns that are not hidden. 0, or -1: out of memory. */
 static int sql_copy_shown(const struct sheet *sheet, struct querier_export *x) {
     const struct rowset *r = sheet->rows;
@@ -66,7 +61,8 @@ static int sql_copy_shown(const struct sheet *sheet, struct querier_export *x) {
     return 0;
 }
 
-static void sql_export(struct sql_state *s, struct app *app, const char *path) {
+void sql_command_export(struct app *app, const char *path) {
+    struct sql_state *s = app_top(app)->state;
     struct querier_export x = {0};
     struct err e;
     struct sql_view *v = sql_top_view(s);
@@ -80,7 +76,7 @@ static void sql_export(struct sql_state *s, struct app *app, const char *path) {
         return;
     }
     (void)snprintf(x.format, sizeof x.format, "%s", format);
-    if (!sql_expand_path(path, x.path, sizeof x.path) || sql_copy_shown(&v->sheet, &x) != 0) {
+    if (!output_expand(path, x.path, sizeof x.path) || sql_copy_shown(&v->sheet, &x) != 0) {
         querier_export_fini(&x);
         app_message(app, true, "the export cannot be begun: the name is too long, or memory is short");
         return;
@@ -88,7 +84,8 @@ static void sql_export(struct sql_state *s, struct app *app, const char *path) {
     (void)app_write(app, &x);
 }
 
-static void sql_watch_command(struct sql_state *s, struct app *app, const char *text) {
+void sql_command_watch(struct app *app, const char *text) {
+    struct sql_state *s = app_top(app)->state;
     char *end;
     if (strcmp(text, "off") == 0) {
         sql_watch(s, app, 0);
@@ -104,7 +101,8 @@ static void sql_watch_command(struct sql_state *s, struct app *app, const char *
     sql_watch(s, app, every);
 }
 
-static void sql_save(struct sql_state *s, struct app *app, const char *name) {
+void sql_command_save(struct app *app, const char *name) {
+    const struct sql_state *s = app_top(app)->state;
     struct err e;
     if (!s->editor.text[strspn(s->editor.text, " \t\n")])
         app_message(app, true, "there is nothing to save: type a query");
@@ -114,37 +112,23 @@ static void sql_save(struct sql_state *s, struct app *app, const char *name) {
         app_message(app, false, "saved: F2 has it; it is %s/%s.sql", app->query.saved_dir, name);
 }
 
-static void sql_quit_command(struct sql_state *s, struct app *app, const char *text) {
-    (void)s;
-    (void)text;
-    app->wishes.quit = true;
+void sql_complete_watch(struct app *app, struct command_choices *out) {
+    (void)app;
+    command_offer(out, "off", "no more");
+    command_offer(out, "2", "every 2 s");
+    command_offer(out, "10", "every 10 s");
+    command_offer(out, "60", "every minute");
 }
 
-static const struct {
-    const char *name;
-    void (*run)(struct sql_state *s, struct app *app, const char *argument);
-} sql_commands[] = {
-    {"export", sql_export},
-    {"watch", sql_watch_command},
-    {"save", sql_save},
-    {"q", sql_quit_command},
-};
-
-void sql_command(struct sql_state *s, struct app *app, const char *line) {
-    line += strspn(line, " :");
-    size_t len = strcspn(line, " ");
-    const char *argument = line + len + strspn(line + len, " ");
-    char word[256];
-    (void)snprintf(word, sizeof word, "%s", argument);
-    for (size_t n = strlen(word); n > 0 && word[n - 1] == ' ';)
-        word[--n] = '\0';
-    if (len == 0)
+void sql_command_run(struct app *app, const char *argument) {
+    if (!*argument) {
+        app_message(app, true, "what query? :sql SELECT ..., or F2 of the SQL screen has some");
         return;
-    for (size_t i = 0; i < sizeof sql_commands / sizeof sql_commands[0]; i++)
-        if (strlen(sql_commands[i].name) == len && strncmp(sql_commands[i].name, line, len) == 0) {
-            sql_commands[i].run(s, app, word);
-            return;
-        }
-    app_message(app, true, "there is no command '%.*s': export FILE, watch SECONDS, save NAME, q",
-                (int)(len < 40 ? len : 40), line);
+    }
+    if (app_top(app)->def != &screen_sql && !app_open(app, ACTION_SHOW_SQL))
+        return;
+    struct sql_state *s = app_top(app)->state;
+    editor_set(&s->editor, argument);
+    sql_run(s, app);
+    s->in_sheet = true;
 }

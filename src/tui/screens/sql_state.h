@@ -84,11 +84,12 @@ bool sql_search_history(struct sql_state *s, struct app *app, const char *text, 
 /* sql_command.c: run what is in the editor. */
 void sql_run(struct sql_state *s, struct app *app);
 
-/* A line that begins with a name of a command. */
-void sql_command(struct sql_state *s, struct app *app, const char *line);
-
 /* Run the query again and again, so many seconds apart; 0 no more. */
 void sql_watch(struct sql_state *s, struct app *app, double every_s);
+
+/* sql_pick.c: see screen_def. */
+bool sql_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+              struct strbuf *whole);
 
 /* sql_draw.c */
 void sql_draw(void *state, struct app *app, struct grid *g, struct rect area);

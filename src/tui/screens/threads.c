@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tui/pick.h"
 #include "tui/screens/locals.h"
 #include "tui/screens/stack.h"
 #include "tui/screens/tasks.h"
@@ -465,6 +466,38 @@ static bool threads_do(struct threads_state *s, struct app *app, enum action act
     return true;
 }
 
+static bool threads_pick(const void *state, const struct app *app, struct screen_pick *what,
+                         struct strbuf *one, struct strbuf *whole) {
+    const struct threads_state *s = state;
+    const struct model_thread *t = threads_shown(s);
+    const struct data_child *child = threads_child(s);
+    int at = s->stack.list.selected;
+    (void)app;
+    if (!t)
+        return false;
+    what->tid = t->tid;
+    what->pid = child ? child->pid : 0;
+    what->frame = at >= 0 && (size_t)at < t->n_frames ? &t->frames[at] : NULL;
+    if (what->frame)
+        pick_put_frame(one, what->frame);
+    else
+        pick_put_text(one, data_thread_name(t));
+    pick_put_stack(whole, t);
+    return true;
+}
+
+static bool threads_show(void *state, struct app *app, const struct screen_pick *what) {
+    struct threads_state *s = state;
+    if (what->tid && thread_rows_find(&s->rows, what->tid) < 0) {
+        memset(&s->filter, 0, sizeof s->filter); /* it may be hidden */
+        threads_rebuild(s, app);
+    }
+    int at = what->tid ? thread_rows_find(&s->rows, what->tid) : -1;
+    if (at >= 0)
+        threads_select_row(s, at);
+    return at >= 0;
+}
+
 static bool threads_act(void *state, struct app *app, enum action action) {
     bool done = threads_do(state, app, action);
     threads_want_details(state, app);
@@ -509,6 +542,8 @@ static bool threads_mouse(void *state, struct app *app, const struct input_event
         return true;
     }
     s->in_stack = s->locals.focused = false;
+    if (e->row == s->table_area.row && e->button == INPUT_MENU)
+        return false;
     if (e->row == s->table_area.row) {
         int column = table_column_at(s->widths, thread_n_columns, e->col - s->table_area.col);
         if (column >= 0)
@@ -532,6 +567,8 @@ const struct screen_def screen_threads = {
     .mouse = threads_mouse,
     .update = threads_update,
     .typed = threads_typed,
+    .pick = threads_pick,
+    .show = threads_show,
     .typed_before = threads_typed_before,
     .is_on = threads_is_on,
     .status = threads_status,

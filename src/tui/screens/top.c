@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "client/tally_table.h"
+#include "tui/pick.h"
 #include "tui/screens/top_head.h"
 #include "tui/screens/top_rows.h"
 #include "tui/widgets/layout.h"
@@ -481,6 +482,48 @@ static bool top_act(void *state, struct app *app, enum action action) {
     return true;
 }
 
+static enum tally_window top_window(const void *state) {
+    return ((const struct top_state *)state)->query.window;
+}
+
+static bool top_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+                     struct strbuf *whole) {
+    const struct top_state *s = state;
+    const struct tally_row *row = top_selected(s);
+    size_t at = (size_t)s->calls_list.selected;
+    const struct tally_call *call = s->in_calls && at < s->n_calls ? &s->calls[at] : NULL;
+    const struct model_frame *f = call ? call->frame : row ? row->frame : NULL;
+    (void)app;
+    if (!f)
+        return false;
+    what->tid = s->query.tid;
+    what->frame = f;
+    pick_put_frame(one, f);
+    if (call)
+        pick_put_frame(whole, f);
+    else
+        top_put_row(whole, top_rows_at(&s->rows, (size_t)s->list.selected));
+    return true;
+}
+
+/* A function that is hidden by a filter or the threshold is shown again. */
+static bool top_show(void *state, struct app *app, const struct screen_pick *what) {
+    struct top_state *s = state;
+    s->query.tid = what->tid;
+    top_rebuild(s, app);
+    int at = what->frame ? top_rows_find_function(&s->rows, what->frame) : 0;
+    if (at < 0) {
+        match_clear(&s->filter);
+        s->threshold = 0;
+        s->query.on_cpu = false;
+        top_rebuild(s, app);
+        at = top_rows_find_function(&s->rows, what->frame);
+    }
+    if (at >= 0 && what->frame)
+        top_select_row(s, app, at);
+    return at >= 0;
+}
+
 static bool top_inside(struct rect r, int row, int col) {
     return row >= r.row && row < r.row + r.rows && col >= r.col && col < r.col + r.cols;
 }
@@ -500,6 +543,8 @@ static bool top_mouse(void *state, struct app *app, const struct input_event *e)
         if (row >= 0 && list->top + row < list->count)
             list_select(list, list->top + row);
     }
+    if (!wheel && !in_calls && row < 0 && e->button == INPUT_MENU)
+        return false;
     if (!wheel && !in_calls && row < 0) {
         int column = table_column_at(s->widths, top_n_columns, e->col - s->table_area.col);
         if (column >= 0)
@@ -525,6 +570,9 @@ const struct screen_def screen_top = {
     .mouse = top_mouse,
     .update = top_update,
     .typed = top_typed,
+    .window = top_window,
+    .pick = top_pick,
+    .show = top_show,
     .typed_before = top_typed_before,
     .is_on = top_is_on,
     .status = top_status,

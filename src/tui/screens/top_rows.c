@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tui/pick.h"
 #include "tui/data.h"
 
 #define TOP_HOT_PCT 20.0
@@ -197,4 +198,22 @@ int top_rows_find(const struct top_rows *r, uint32_t id) {
         if (top_rows_at(r, i)->row->id == id)
             return (int)i;
     return -1;
+}
+
+static bool top_same(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
+
+int top_rows_find_function(const struct top_rows *r, const struct model_frame *f) {
+    for (size_t i = 0; i < r->n; i++) {
+        const struct model_frame *own = top_rows_at(r, i)->row->frame;
+        if (own->kind == f->kind && top_same(own->func, f->func) && top_same(own->file, f->file))
+            return (int)i;
+    }
+    return -1;
+}
+
+void top_put_row(struct strbuf *out, const struct top_row *row) {
+    if (!row)
+        return;
+    (void)strbuf_addf(out, "own %.1f%% total %.1f%% ", row->own_pct, row->total_pct);
+    pick_put_frame(out, row->row->frame);
 }

@@ -50,6 +50,12 @@ const struct top_row *top_rows_at(const struct top_rows *r, size_t i);
 /* Row of a function or line; -1 when it is not shown. */
 int top_rows_find(const struct top_rows *r, uint32_t id);
 
+/* First row of a frame's function; -1 when it is not shown. */
+int top_rows_find_function(const struct top_rows *r, const struct model_frame *f);
+
+/* A row as text: its shares, where it is. */
+void top_put_row(struct strbuf *out, const struct top_row *row);
+
 /* Does a frame match by function or file? Negation is not looked at. */
 bool top_matches(const struct model_frame *f, const struct match *m);
 

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/strbuf.h"
+#include "tui/term/term_clipboard.h"
 #include "tui/term/term_guard.h"
 #include "tui/term/term_key.h"
 #include "tui/term/term_type.h"
@@ -41,6 +42,7 @@ struct term {
     bool mouse;
     bool cursor_shown;
     bool hung_up;
+    bool given;            /* another program has it */
     struct strbuf pending; /* bytes for the terminal, from pending_at on */
     size_t pending_at;
     struct grid last; /* what curses' window holds */
@@ -271,17 +273,16 @@ static void term_leave(struct term *t) {
 void term_close(struct term *t) {
     if (!t)
         return;
-    term_leave(t);
+    if (!t->given)
+        term_leave(t);
     term_guard_disarm();
     term_guard_release_stderr();
     term_free(t);
 }
 
-void term_suspend(struct term *t) {
+void term_stop(void) {
     sigset_t stop, before;
     struct sigaction dfl = {.sa_handler = SIG_DFL}, old;
-    term_leave(t);
-    term_guard_release_stderr();
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);
     (void)sigaction(SIGTSTP, &dfl, &old);
@@ -289,6 +290,16 @@ void term_suspend(struct term *t) {
     (void)raise(SIGTSTP);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     (void)sigaction(SIGTSTP, &old, NULL);
+}
+
+void term_give(struct term *t) {
+    term_leave(t);
+    term_guard_release_stderr();
+    t->given = true;
+}
+
+void term_take(struct term *t) {
+    t->given = false;
     (void)term_guard_set_raw();
     term_guard_hold_stderr();
     (void)strbuf_adds(&t->pending, TERM_PASTE_ON);
@@ -299,11 +310,23 @@ void term_suspend(struct term *t) {
     term_repaint(t);
 }
 
+void term_suspend(struct term *t) {
+    term_give(t);
+    term_stop();
+    term_take(t);
+}
+
+void term_copy(struct term *t, const char *text, size_t len) {
+    (void)term_clipboard_put(&t->pending, text, len);
+    (void)term_flush(t);
+}
+
 /* ---- painting ---- */
 
 void term_set_mouse(struct term *t, bool on) {
     t->mouse = on;
-    (void)mousemask(on ? BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
+    mmask_t wanted = BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON3_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED;
+    (void)mousemask(on ? wanted : 0, NULL);
 }
 
 void term_resized(struct term *t) {

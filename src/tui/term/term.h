@@ -62,6 +62,16 @@ void term_set_mouse(struct term *t, bool on);
 /* Give the terminal back, stop (as ctrl-z does), and take it again when continued. */
 void term_suspend(struct term *t);
 
+/* The two halves of it, for another program that has the terminal meanwhile: nothing may be painted or read then. */
+void term_give(struct term *t);
+void term_take(struct term *t);
+
+/* Stop as ctrl-z does, with the terminal as it is; returns when continued. */
+void term_stop(void);
+
+/* Give a text to the terminal's clipboard (term_clipboard.h). */
+void term_copy(struct term *t, const char *text, size_t len);
+
 /* Colours in use. */
 enum theme_depth term_depth(const struct term *t);
 

@@ -94,6 +94,8 @@ static void term_key_mouse(struct term_keys *k) {
         struct input_event e = {.kind = INPUT_EVENT_MOUSE, .row = m.y, .col = m.x};
         if (m.bstate & (BUTTON1_PRESSED | BUTTON1_CLICKED))
             e.button = INPUT_CLICK;
+        else if (m.bstate & (BUTTON3_PRESSED | BUTTON3_CLICKED))
+            e.button = INPUT_MENU;
         else if (m.bstate & BUTTON4_PRESSED)
             e.button = INPUT_WHEEL_UP;
         else if (m.bstate & BUTTON5_PRESSED)

@@ -10,7 +10,7 @@
 
 #include "tui/widgets/grid.h"
 
-#define PROMPT_MAX 200
+#define PROMPT_MAX 1024
 
 enum prompt_result { PROMPT_UNCHANGED, PROMPT_CHANGED, PROMPT_ACCEPTED, PROMPT_CANCELLED };
 

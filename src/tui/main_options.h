@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main_options: the options of `probing-top`, a row each: the parser, --help, the manual page and the shells' completion are
+ * made from them.
+ */
+#ifndef TUI_MAIN_OPTIONS_H
+#define TUI_MAIN_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "base/option.h"
+
+/* What was given; in the order of the help is main_table. */
+struct main_options {
+    const char *delay, *theme, *color, *filter, *export, *output, *unit, *sql, *budget;
+    bool ascii, no_color, no_mouse, list_keys, print_config, once, threads, process, by_function, gentle,
+        locals, native, version, help;
+    double duration_s;
+    bool no_inject, block, readonly;
+};
+
+/* Ends with a NULL name. */
+extern const struct option_def main_table[];
+
+#endif

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gen_manual: manual pages and the shells' completion, from the tables that the programs themselves are made of: options, verbs,
+ * keys, commands, settings and formats. Runs when it is built (`make man`).
+ *
+ * usage: gen_manual man|bash|zsh|fish probing-top|probing
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/option.h"
+#include "cli/cli.h"
+#include "client/export.h"
+#include "tui/action.h"
+#include "tui/command.h"
+#include "tui/main_options.h"
+#include "tui/settings.h"
+#include "version.h"
+
+/* ---- manual pages (man(7)) ---- */
+
+/* Text as troff takes it: a backslash, a dash and a line that begins with a dot or a quote mean something to it. */
+static void man_text(const char *s) {
+    if (*s == '.' || *s == '\'')
+        (void)fputs("\\&", stdout);
+    for (; *s; s++)
+        if (*s == '\\')
+            (void)fputs("\\e", stdout);
+        else if (*s == '-')
+            (void)fputs("\\-", stdout);
+        else if (*s == '~')
+            (void)fputs("\\(ti", stdout);
+        else if (*s == '^')
+            (void)fputs("\\(ha", stdout);
+        else if (*s == '`')
+            (void)fputs("\\(ga", stdout);
+        else if (*s == '\'')
+            (void)fputs("\\(aq", stdout);
+        else
+            (void)putchar(*s);
+}
+
+static void man_line(const char *s) {
+    man_text(s);
+    (void)putchar('\n');
+}
+
+/* A paragraph with a tag in bold, and maybe something in italics after it. */
+static void man_tag(const char *tag, const char *argument) {
+    (void)printf(".TP\n\\fB");
+    man_text(tag);
+    (void)printf("\\fR");
+    if (argument && *argument) {
+        (void)printf(" \\fI");
+        man_text(argument);
+        (void)printf("\\fR");
+    }
+    (void)putchar('\n');
+}
+
+static void man_options(const struct option_def *rows) {
+    for (const struct option_def *d = rows; d->name; d++) {
+        char tag[64];
+        if (d->letter)
+            (void)snprintf(tag, sizeof tag, "-%c, --%s", d->letter, d->name);
+        else
+            (void)snprintf(tag, sizeof tag, "--%s", d->name);
+        man_tag(tag, d->arg);
+        man_line(d->help);
+    }
+}
+
+static void man_head(const char *name, const char *what) {
+    (void)printf(".\\\" Made by tools/gen_manual.c from the program's own tables.\n");
+    (void)printf(".TH %s 1 \"\" \"", strcmp(name, "probing") == 0 ? "PROBING" : "PROBING-TOP");
+    man_text(name);
+    (void)printf(" %s\" \"User Commands\"\n.SH NAME\n", PROBING_VERSION);
+    man_text(name);
+    (void)printf(" \\- ");
+    man_line(what);
+}
+
+static void man_formats(void) {
+    (void)printf(".SH EXPORT FORMATS\n");
+    for (const struct export_format *f = export_formats; f->name; f++) {
+        man_tag(f->name, NULL);
+        man_line(f->help);
+    }
+}
+
+static void man_keys(void) {
+    (void)printf(".SH KEYS\nThe user's file of settings can give every action other keys; these are those it "
+                 "begins with.\n");
+    for (int c = 0; c < CONTEXT_COUNT; c++) {
+        (void)printf(".SS ");
+        man_line(action_context_title((enum action_context)c));
+        for (const struct action_def *d = action_table; d->action; d++) {
+            char keys[64];
+            if (!(d->contexts & ACTION_IN(c)))
+                continue;
+            action_keys_text(d, (enum action_context)c, keys, sizeof keys);
+            man_tag(keys, d->name);
+            man_line(d->help);
+        }
+    }
+}
+
+static void man_commands(void) {
+    (void)printf(".SH COMMANDS\nBehind the colon, in every screen; Tab completes. The names of the actions "
+                 "above are commands "
+                 "too, where their keys mean something.\n");
+    for (const struct command_def *d = command_table; d->name; d++) {
+        char tag[32];
+        (void)snprintf(tag, sizeof tag, ":%s", d->name);
+        man_tag(tag, d->arguments);
+        man_line(d->help);
+    }
+}
+
+static void man_settings(void) {
+    (void)printf(".SH SETTINGS\nIn the file of settings, and by \\fB:set\\fR.\n");
+    for (int i = 0; i < SETTINGS_COUNT; i++) {
+        man_tag(settings_table[i].name, settings_table[i].takes);
+        man_line(settings_table[i].help);
+    }
+}
+
+static void man_target(void) {
+    (void)printf(".PP\n\\fITARGET\\fR is a pid, the name of a process (train.py), or unix:PATH of an "
+                 "agent\\(aqs socket.\n");
+}
+
+static void man_status(void) {
+    (void)printf(".SH EXIT STATUS\n0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
+}
+
+static void man_top(void) {
+    man_head("probing-top", "what every thread of a running Python process is doing");
+    (void)printf(
+        ".SH SYNOPSIS\n.B probing\\-top\n[\\fIOPTION\\fR...] [\\fITARGET\\fR]\n.SH DESCRIPTION\nShows live "
+        "stacks of all threads of a Python process, who holds the GIL, and where the time goes. The job runs "
+        "on, "
+        "undisturbed.\n");
+    man_target();
+    (void)printf(".SH OPTIONS\n");
+    man_options(main_table);
+    man_formats();
+    man_keys();
+    man_commands();
+    man_settings();
+    (void)printf(".SH FILES\n");
+    man_tag("$XDG_CONFIG_HOME/probing-top/config", NULL);
+    man_line("settings and keys; written only when asked for");
+    man_tag("$XDG_CONFIG_HOME/probing-top/themes", NULL);
+    man_line("themes of the user's own");
+    man_tag("$XDG_STATE_HOME/probing-top/commands", NULL);
+    man_line("the commands of before; history beside it has the queries");
+    (void)printf(".SH ENVIRONMENT\n");
+    man_tag("VISUAL, EDITOR", NULL);
+    man_line("the editor that opens the file of a frame");
+    man_tag("NO_COLOR", NULL);
+    man_line("no colours, unless --color says otherwise");
+    man_status();
+    (void)printf(".SH SEE ALSO\n.BR probing (1)\n");
+}
+
+static void man_probing(void) {
+    struct option_def rows[CLI_MAX_ROWS];
+    man_head("probing", "look into running Python and PyTorch processes");
+    (void)printf(
+        ".SH SYNOPSIS\n.B probing\n\\fITARGET\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.br\n.B probing\n\\-t "
+        "\\fITARGET\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.SH DESCRIPTION\nThe same as probing\\-top shows, "
+        "for "
+        "scripts. Every verb prints JSON with \\-\\-json.\n");
+    man_target();
+    (void)printf(".SH OPTIONS\n");
+    cli_put_rows(NULL, rows);
+    man_options(rows);
+    (void)printf(".SH VERBS\n");
+    for (const struct cli_verb *v = cli_verbs; v->name; v++) {
+        (void)printf(".SS ");
+        man_text(v->name);
+        if (v->operand) {
+            (void)putchar(' ');
+            man_text(v->operand);
+        }
+        (void)putchar('\n');
+        man_line(v->help);
+        cli_put_rows(v, rows);
+        man_options(rows);
+    }
+    man_status();
+    (void)printf(".SH SEE ALSO\n.BR probing\\-top (1)\n");
+}
+
+/* ---- completion ---- */
+
+/* What may stand after an option. */
+static bool takes_format(const struct option_def *d) { return d->arg && strcmp(d->name, "export") == 0; }
+static bool takes_file(const struct option_def *d) { return d->arg && strstr(d->arg, "FILE"); }
+
+static void put_formats(const char *between) {
+    for (const struct export_format *f = export_formats; f->name; f++)
+        (void)printf("%s%s", f == export_formats ? "" : between, f->name);
+}
+
+static void put_names(const struct option_def *rows) {
+    for (const struct option_def *d = rows; d->name; d++)
+        (void)printf("%s--%s", d == rows ? "" : " ", d->name);
+}
+
+static void put_verbs(void) {
+    for (const struct cli_verb *v = cli_verbs; v->name; v++)
+        (void)printf("%s%s", v == cli_verbs ? "" : " ", v->name);
+}
+
+/* Cases of an option's argument: `$previous` is the word before. */
+static void bash_arguments(const struct option_def *rows) {
+    for (const struct option_def *d = rows; d->name; d++) {
+        if (!d->arg)
+            continue;
+        (void)printf("        --%s", d->name);
+        if (d->letter)
+            (void)printf("|-%c", d->letter);
+        (void)printf(") ");
+        if (takes_format(d)) {
+            (void)printf("COMPREPLY=($(compgen -W '");
+            put_formats(" ");
+            (void)printf("' -- \"$word\")); return ;;\n");
+        } else if (takes_file(d))
+            (void)printf("COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
+        else
+            (void)printf("return ;;\n");
+    }
+}
+
+static void bash_top(void) {
+    (void)printf("# Made by tools/gen_manual.c.\n_probing_top() {\n    local word=${COMP_WORDS[COMP_CWORD]} "
+                 "previous=${COMP_WORDS[COMP_CWORD-1]}\n    COMPREPLY=()\n    case $previous in\n");
+    bash_arguments(main_table);
+    (void)printf("    esac\n    if [[ $word == -* ]]; then\n        COMPREPLY=($(compgen -W '");
+    put_names(main_table);
+    (void)printf("' -- \"$word\"))\n    fi\n}\ncomplete -F _probing_top probing-top\n");
+}
+
+static void bash_probing(void) {
+    struct option_def rows[CLI_MAX_ROWS];
+    (void)printf(
+        "# Made by tools/gen_manual.c.\n_probing() {\n    local word=${COMP_WORDS[COMP_CWORD]} verb= i\n    "
+        "COMPREPLY=()\n    for ((i = 1; i < COMP_CWORD; i++)); do\n        case ${COMP_WORDS[i]} in\n");
+    for (const struct cli_verb *v = cli_verbs; v->name; v++)
+        (void)printf("        %s) verb=%s ;;\n", v->name, v->name);
+    (void)printf("        esac\n    done\n    case $verb in\n");
+    for (const struct cli_verb *v = cli_verbs; v->name; v++) {
+        cli_put_rows(v, rows);
+        (void)printf("    %s) COMPREPLY=($(compgen -W '", v->name);
+        put_names(rows);
+        (void)printf("' -- \"$word\")) ;;\n");
+    }
+    cli_put_rows(NULL, rows);
+    (void)printf("    *) COMPREPLY=($(compgen -W '");
+    put_names(rows);
+    (void)putchar(' ');
+    put_verbs();
+    (void)printf(
+        "' -- \"$word\")) ;;\n    esac\n    if [[ $word != -* && ${#COMPREPLY[@]} -eq 0 ]]; then\n        "
+        "COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n}\ncomplete -F _probing probing\n");
+}
+
+/* Help within single quotes, and within the brackets of _arguments. */
+static void zsh_text(const char *s) {
+    for (; *s; s++)
+        if (*s == '\'')
+            (void)fputs("'\\''", stdout);
+        else if (*s == '[' || *s == ']' || *s == ':' || *s == '\\')
+            (void)printf("\\%c", *s);
+        else
+            (void)putchar(*s);
+}
+
+static void zsh_argument(const struct option_def *d) {
+    if (!d->arg)
+        return;
+    (void)printf(":");
+    zsh_text(d->arg);
+    (void)printf(":");
+    if (takes_format(d)) {
+        (void)printf("(");
+        put_formats(" ");
+        (void)printf(")");
+    } else if (takes_file(d))
+        (void)printf("_files");
+}
+
+static void zsh_options(const struct option_def *rows, const char *indent) {
+    for (const struct option_def *d = rows; d->name; d++)
+        for (int letter = 0; letter < (d->letter ? 2 : 1); letter++) {
+            const char *more = d->kind == OPTION_LIST ? "*" : "";
+            if (letter)
+                (void)printf("%s'%s-%c%s[", indent, more, d->letter, d->arg ? "+" : "");
+            else
+                (void)printf("%s'%s--%s%s[", indent, more, d->name, d->arg ? "=" : "");
+            zsh_text(d->help);
+            (void)printf("]");
+            zsh_argument(d);
+            (void)printf("' \\\n");
+        }
+}
+
+static void zsh_top(void) {
+    (void)printf("#compdef probing-top\n# Made by tools/gen_manual.c.\n_arguments -s -S \\\n");
+    zsh_options(main_table, "    ");
+    (void)printf("    ':target:_pids'\n");
+}
+
+static void zsh_probing(void) {
+    struct option_def rows[CLI_MAX_ROWS];
+    (void)printf("#compdef probing\n# Made by tools/gen_manual.c.\nlocal verb= word\nfor word in "
+                 "${words[2,CURRENT-1]}; do\n    "
+                 "case $word in\n    ");
+    for (const struct cli_verb *v = cli_verbs; v->name; v++)
+        (void)printf("%s%s", v == cli_verbs ? "" : "|", v->name);
+    (void)printf(") verb=$word ;;\n    esac\ndone\ncase $verb in\n");
+    for (const struct cli_verb *v = cli_verbs; v->name; v++) {
+        cli_put_rows(v, rows);
+        (void)printf("%s)\n    _arguments -s -S \\\n", v->name);
+        zsh_options(rows, "        ");
+        (void)printf("        '*:argument:_files' ;;\n");
+    }
+    cli_put_rows(NULL, rows);
+    (void)printf("*)\n    _arguments -s -S \\\n");
+    zsh_options(rows, "        ");
+    (void)printf("        '*:verb:(");
+    put_verbs();
+    (void)printf(")' ;;\nesac\n");
+}
+
+static void fish_text(const char *s) {
+    for (; *s; s++) {
+        if (*s == '\'' || *s == '\\')
+            (void)putchar('\\');
+        (void)putchar(*s);
+    }
+}
+
+static void fish_options(const char *program, const char *when, const struct option_def *rows) {
+    for (const struct option_def *d = rows; d->name; d++) {
+        (void)printf("complete -c %s%s -l %s", program, when, d->name);
+        if (d->letter)
+            (void)printf(" -s %c", d->letter);
+        (void)printf(" -d '");
+        fish_text(d->help);
+        (void)printf("'");
+        if (takes_format(d)) {
+            (void)printf(" -x -a '");
+            put_formats(" ");
+            (void)printf("'");
+        } else if (d->arg)
+            (void)printf(takes_file(d) ? " -r" : " -x");
+        (void)putchar('\n');
+    }
+}
+
+static void fish_top(void) {
+    (void)printf("# Made by tools/gen_manual.c.\n");
+    fish_options("probing-top", "", main_table);
+}
+
+static void fish_probing(void) {
+    struct option_def rows[CLI_MAX_ROWS];
+    char when[128];
+    (void)printf("# Made by tools/gen_manual.c.\nset -l verbs ");
+    put_verbs();
+    (void)putchar('\n');
+    cli_put_rows(NULL, rows);
+    fish_options("probing", " -n \"not __fish_seen_subcommand_from $verbs\"", rows);
+    for (const struct cli_verb *v = cli_verbs; v->name; v++) {
+        (void)printf("complete -c probing -n \"not __fish_seen_subcommand_from $verbs\" -a %s -d '", v->name);
+        fish_text(v->help);
+        (void)printf("'\n");
+        cli_put_rows(v, rows);
+        (void)snprintf(when, sizeof when, " -n '__fish_seen_subcommand_from %s'", v->name);
+        fish_options("probing", when, rows);
+    }
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *kind;
+        void (*top)(void), (*probing)(void);
+    } kinds[] = {{"man", man_top, man_probing},
+                 {"bash", bash_top, bash_probing},
+                 {"zsh", zsh_top, zsh_probing},
+                 {"fish", fish_top, fish_probing}};
+    for (size_t i = 0; argc == 3 && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(argv[1], kinds[i].kind) == 0) {
+            (strcmp(argv[2], "probing") == 0 ? kinds[i].probing : kinds[i].top)();
+            return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
+        }
+    (void)fprintf(stderr, "usage: gen_manual man|bash|zsh|fish probing-top|probing\n");
+    return 2;
+}
