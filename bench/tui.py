@@ -1,14 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the screens of probing-top cost, on a pseudo terminal, against DESIGN's budgets. Prints one JSON object.
+"""What the screens of probing-top cost, on a pseudo terminal, against DESIGN's budgets, and htop beside it. Prints one JSON object.
 
-usage: bench/tui.py [--build DIR] [--python PATH] [--threads N] [--seconds S] [--keys N]
+usage: bench/tui.py [--build DIR] [--python PATH] [--threads N] [--depth N] [--seconds S] [--keys N] [--starts N]
 
+first_paint_ms   from the start of the program to its first byte on the terminal, on targets that have no agent yet; first_data_ms until
+                 a thread is on the screen: with the agent put in
 key_to_paint_ms  from a key (down, up) until the program writes, with the view paused so that nothing else makes it write
+key_to_paint_live_ms  the same of a key that opens or closes the help, while data come four times a second; until its text is there
 cpu_pct          of one core with four snapshots a second, all threads of probing-top, by the kernel's account
 private_mb, rss_mb   resident memory, without what it shares with other programs (libraries, its own code), and in all
-wakeups_paused   voluntary context switches a second while the view is paused
-flame, top       the same with that screen open, for which samples come in all the time, of all threads
+switches_paused  voluntary context switches a second while the view is paused: the agent is heard once in five seconds then
+wakeups_paused   the same while the job is stopped too, so that nothing is sent: what the program wakes up for by itself
+flame, top, timeline   the same with that screen open, for which samples come in all the time, of all threads; the timeline at the rate
+                 that it moves at most
+flame_graph      what BUILD/bench/flame says: a million samples, updates of a thousand, after ten million
+htop             the same of htop (where there is one), over this machine's processes
+
+--seconds 6 takes less than three minutes. Figures are of a quiet machine; `load` says whether it was.
 """
 
 import argparse
@@ -16,7 +25,10 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
+import shutil
+import signal
 import statistics
 import struct
 import subprocess
@@ -32,9 +44,10 @@ ROWS, COLUMNS = 50, 160
 
 
 class Screen:
-    """probing-top on a terminal of its own."""
+    """A program on a terminal of its own."""
 
     def __init__(self, *command):
+        self.started = time.monotonic()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ.update(TERM="xterm-256color", LC_ALL="C.UTF-8")
@@ -54,6 +67,15 @@ class Screen:
         while (left := until - time.monotonic()) > 0:
             if select.select([self.fd], [], [], left)[0]:
                 os.read(self.fd, 1 << 16)
+
+    def wait_for(self, text, seconds=30):
+        """Read until a text was written; what was, up to it."""
+        out, until = b"", time.monotonic() + seconds
+        while text not in re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", out):
+            if not select.select([self.fd], [], [], max(0, until - time.monotonic()))[0]:
+                raise SystemExit(f"tui: {text!r} did not come in {seconds} seconds")
+            out += os.read(self.fd, 1 << 16)
+        return out
 
     def type(self, text):
         os.write(self.fd, text.encode())
@@ -82,48 +104,138 @@ def memory_mb(pid):
     return round((kb["Private_Clean"] + kb["Private_Dirty"]) / 1024, 2), round(kb["Rss"] / 1024, 2)
 
 
-def key_times(screen, count):
+def summary(times):
+    times = sorted(times)
+    return {"median": round(statistics.median(times), 2), "p99": round(times[int(0.99 * (len(times) - 1))], 2), "worst": round(times[-1], 2)}
+
+
+def key_times(screen, count, keys="jk"):
     times = []
     for i in range(count):
         screen.read(0.03)
         started = time.monotonic()
-        screen.type("j" if i % 2 == 0 else "k")
+        screen.type(keys[i % 2])
         if not select.select([screen.fd], [], [], 5)[0]:
             raise SystemExit("tui: a key had no effect for five seconds")
         times.append(1e3 * (time.monotonic() - started))
-    return sorted(times)
+    return summary(times)
 
 
-def measure(args, pid, keys=""):
-    screen = Screen(f"{args.build}/probing-top", "-d", "250ms", str(pid))
-    screen.drain(3)
+def live_key_times(screen, count):
+    times = []
+    for _ in range(count):
+        started = time.monotonic()
+        screen.type("?")
+        screen.wait_for(b"show all keys")
+        times.append(1e3 * (time.monotonic() - started))
+        screen.type("q")
+        screen.drain(0.05)
+    return summary(times)
+
+
+def cpu_over(screen, seconds):
+    before, started = procs.all_cpu(screen.pid), time.monotonic()
+    screen.drain(seconds)
+    return round(100 * (procs.all_cpu(screen.pid) - before) / (time.monotonic() - started), 3)
+
+
+def measure(args, pid, keys="", delay="250ms"):
+    screen = Screen(f"{args.build}/probing-top", "-d", delay, str(pid))
+    screen.wait_for(b"CONNECTED")
+    screen.drain(1)
     if keys:
         screen.type(keys)
-        screen.drain(5)
-    before, started = procs.all_cpu(screen.pid), time.monotonic()
-    screen.drain(args.seconds)
-    out = {"cpu_pct": round(100 * (procs.all_cpu(screen.pid) - before) / (time.monotonic() - started), 3)}
+        screen.drain(4)
+    out = {"delay": delay, "cpu_pct": cpu_over(screen, args.seconds)}
     out["private_mb"], out["rss_mb"] = memory_mb(screen.pid)
+    if not keys:
+        out["key_to_paint_live_ms"] = live_key_times(screen, max(20, args.keys // 5))
     screen.type(" ")
-    screen.drain(1)
-    times = key_times(screen, args.keys)
-    out["key_to_paint_ms"] = {"median": round(statistics.median(times), 2), "p99": round(times[int(0.99 * (len(times) - 1))], 2),
-                              "worst": round(times[-1], 2)}
-    screen.drain(1)
+    screen.drain(2)
     before, cpu, started = switches(screen.pid), procs.all_cpu(screen.pid), time.monotonic()
     screen.drain(args.seconds)
     elapsed = time.monotonic() - started
-    out["wakeups_paused"] = round((switches(screen.pid) - before) / elapsed, 2)
+    out["switches_paused"] = round((switches(screen.pid) - before) / elapsed, 2)
     out["cpu_pct_paused"] = round(100 * (procs.all_cpu(screen.pid) - cpu) / elapsed, 3)
+    os.kill(pid, signal.SIGSTOP)
+    screen.drain(1)
+    before, started = switches(screen.pid), time.monotonic()
+    screen.drain(args.seconds)
+    out["wakeups_paused"] = round((switches(screen.pid) - before) / (time.monotonic() - started), 2)
+    os.kill(pid, signal.SIGCONT)
+    out["key_to_paint_ms"] = key_times(screen, args.keys)
     screen.end()
     return out
 
 
+def job_of(args, threads, depth):
+    job = subprocess.Popen([args.python, os.path.join(ROOT, "bench", "jobs", "screen_job.py"), str(threads), str(depth)],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    job.stdout.readline()
+    return job
+
+
+def end_job(job):
+    job.kill()
+    job.wait()
+
+
+def starts(args):
+    """Until something, and until a thread, is on the screen; each time with a job that has no agent."""
+    paint, data = [], []
+    for _ in range(args.starts):
+        job = job_of(args, 4, 10)
+        try:
+            screen = Screen(f"{args.build}/probing-top", str(job.pid))
+            if not select.select([screen.fd], [], [], 10)[0]:
+                raise SystemExit("tui: nothing was painted for ten seconds")
+            paint.append(1e3 * (time.monotonic() - screen.started))
+            screen.wait_for(b"MainThread")
+            data.append(1e3 * (time.monotonic() - screen.started))
+            screen.end()
+        finally:
+            end_job(job)
+    return {"first_paint_ms": summary(paint), "first_data_ms": summary(data)}
+
+
+def measure_htop(args):
+    path = shutil.which("htop")
+    if not path:
+        return None
+    screen = Screen(path, "-d", "3")
+    screen.drain(2)
+    out = {"hz": 3.3, "processes": sum(name.isdigit() for name in os.listdir("/proc")), "cpu_pct": cpu_over(screen, args.seconds)}
+    out["private_mb"], out["rss_mb"] = memory_mb(screen.pid)
+    screen.type("Z")  # it has a pause of its own
+    screen.drain(1)
+    before, started = switches(screen.pid), time.monotonic()
+    screen.drain(args.seconds)
+    out["switches_paused"] = round((switches(screen.pid) - before) / (time.monotonic() - started), 2)
+    out["key_to_paint_ms"] = key_times(screen, max(20, args.keys // 4), ("\x1b[B", "\x1b[A"))
+    screen.end()
+    return out
+
+
+def flame_graph(args):
+    program = os.path.join(args.build, "bench", "flame")
+    if not os.access(program, os.X_OK):
+        return None
+    return json.loads(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
+
+
 def verdicts(out):
-    rows = (("key to paint, ms, 99th percentile", 16, out["key_to_paint_ms"]["p99"]), ("% of a core at 4 Hz", 1, out["cpu_pct"]),
-            ("key to paint in the Flame screen, ms, 99th percentile", 16, out["flame"]["key_to_paint_ms"]["p99"]),
-            ("MB resident with the Flame screen", 20, out["flame"]["rss_mb"]),
-            ("MB resident", 20, out["rss_mb"]), ("wake-ups a second when paused", 0, out["wakeups_paused"]))
+    rows = [("first paint after the start, ms, median", 300, out["first_paint_ms"]["median"])]
+    for name, part in (("threads", out), ("flame", out["flame"]), ("top", out["top"]), ("timeline", out["timeline"])):
+        if not part:
+            continue
+        rows.append((f"{name}: key to paint, ms, 99th percentile", 16, part["key_to_paint_ms"]["p99"]))
+        if name != "timeline":
+            rows.append((f"{name}: % of a core at 4 Hz", 1, part["cpu_pct"]))
+        rows.append((f"{name}: MB resident", 20, part["rss_mb"]))
+        rows.append((f"{name}: wake-ups a second of its own when paused", 0, part["wakeups_paused"]))
+    if out["flame_graph"]:
+        rows.append(("an update of 1,000 samples after 10 million, ms, 99th percentile", 16,
+                     out["flame_graph"]["after_10m"]["update_1000_ms_p99"]))
     return [{"what": what, "budget": budget, "value": value, "kept": value <= budget} for what, budget, value in rows]
 
 
@@ -132,19 +244,24 @@ def main():
     parser.add_argument("--build", default=os.environ.get("PROBING_BUILD", os.path.join(ROOT, "build")))
     parser.add_argument("--python", default=os.environ.get("PYTHON", sys.executable))
     parser.add_argument("--threads", type=int, default=200)
+    parser.add_argument("--depth", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--keys", type=int, default=200)
+    parser.add_argument("--starts", type=int, default=5)
     args = parser.parse_args()
-    job = subprocess.Popen([args.python, os.path.join(ROOT, "bench", "jobs", "sampler_job.py"), str(args.threads - 2), "1"],
-                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    keys = subprocess.run([f"{args.build}/probing-top", "--list-keys"], capture_output=True, text=True, check=True).stdout
+    out = {"cpus": os.cpu_count(), "load": round(os.getloadavg()[0], 2), "threads": args.threads, "depth": args.depth, **starts(args)}
+    job = job_of(args, args.threads, args.depth)
     try:
-        job.stdout.readline()
-        out = {"cpus": os.cpu_count(), "load": round(os.getloadavg()[0], 2), "threads": args.threads, **measure(args, job.pid)}
+        out.update(measure(args, job.pid))
         out["flame"] = measure(args, job.pid, "3a")  # a: all time, of those that wait too
         out["top"] = measure(args, job.pid, "4a")
+        # 30 pictures a second are the most there are; the data come as fast as they can be asked for.
+        out["timeline"] = measure(args, job.pid, "9", "50ms") if re.search(r"^threads +9 ", keys, re.M) else None
     finally:
-        job.kill()
-        job.wait()
+        end_job(job)
+    out["htop"] = measure_htop(args)
+    out["flame_graph"] = flame_graph(args)
     out["verdicts"] = verdicts(out)
     print(json.dumps(out, indent=1))
 

@@ -175,3 +175,10 @@ golden-update: $(BUILD)/tests/test_tui_screens $(BUILD)/tests/test_tui_matrix
 	UPDATE_GOLDEN=1 $(BUILD)/tests/test_tui_screens
 	UPDATE_GOLDEN=1 $(BUILD)/tests/test_tui_matrix
 .PHONY: golden-update
+
+# The README's pictures, of the training job, with what is built; needs tmux and a Python with torch.
+PICTURES ?=
+
+pictures: all
+	$(PYTHON3) tools/pictures.py --build $(BUILD) --python "$$(tools/python_with_torch.sh $(VENV))" $(PICTURES)
+.PHONY: pictures

@@ -31,7 +31,8 @@ struct flame {
     size_t n_slots;
     uint32_t *stack_node; /* per stack of the fold, from 1; 0: the frameless */
     bool *stack_matches;  /* per stack: the filter finds a frame of it */
-    size_t n_stacks, cap_stack_node, cap_stack_matches;
+    bool *stack_inside;   /* per stack: it is of the module that is looked at, or called by it */
+    size_t n_stacks, cap_stack_node, cap_stack_matches, cap_stack_inside;
     uint32_t *module; /* per frame of the fold: the first one of its module */
     size_t n_frames, cap_module;
     uint32_t *module_slots; /* open addressing: 1 + frame that stands for a module; 0 free */
@@ -52,6 +53,7 @@ void flame_clear(struct flame *f) {
     free(f->slots);
     free(f->stack_node);
     free(f->stack_matches);
+    free(f->stack_inside);
     free(f->module);
     free(f->module_slots);
     free(f->parts);
@@ -202,15 +204,23 @@ static int flame_grow_stacks(struct flame *f) {
     const struct flame_filter *filter = &f->query.filter;
     size_t n = tally_count_stacks(f->tally);
     if (grow_array(&f->stack_node, sizeof *f->stack_node, n + 1, &f->cap_stack_node) != 0 ||
-        grow_array(&f->stack_matches, sizeof *f->stack_matches, n + 1, &f->cap_stack_matches) != 0)
+        grow_array(&f->stack_matches, sizeof *f->stack_matches, n + 1, &f->cap_stack_matches) != 0 ||
+        grow_array(&f->stack_inside, sizeof *f->stack_inside, n + 1, &f->cap_stack_inside) != 0)
         return -1;
     f->stack_node[FOLD_NO_STACK] = FLAME_FRAMELESS;
     f->stack_matches[FOLD_NO_STACK] = false;
+    f->stack_inside[FOLD_NO_STACK] = !f->query.module;
+    uint32_t wanted =
+        f->query.module && f->query.module <= f->n_frames ? f->module[f->query.module - 1] : FLAME_NO_FRAME;
     for (uint32_t i = (uint32_t)f->n_stacks + 1; i <= n; i++) {
         uint32_t above, frame = fold_stack_frame(fold, i, &above), mine = flame_frame_of(f, frame);
-        uint32_t parent = above == FOLD_NO_STACK ? FLAME_ROOT : f->stack_node[above];
-        bool is_same = f->query.by == FLAME_BY_MODULE && f->nodes[parent].frame == mine;
-        uint32_t node = is_same ? parent : flame_child(f, parent, mine, i);
+        uint32_t parent = f->stack_node[above] == FLAME_FRAMELESS ? FLAME_ROOT : f->stack_node[above];
+        f->stack_inside[i] = f->stack_inside[above] || f->module[frame] == wanted;
+        bool is_same =
+            !f->stack_inside[i] ||
+            (f->query.hides_native && fold_frame(fold, frame)->kind == MODEL_FRAME_NATIVE) ||
+            (f->query.by == FLAME_BY_MODULE && parent != FLAME_ROOT && f->nodes[parent].frame == mine);
+        uint32_t node = is_same ? f->stack_node[above] : flame_child(f, parent, mine, i);
         if (node == FLAME_NO_NODE)
             return -1;
         f->stack_node[i] = node;
@@ -254,7 +264,7 @@ static struct flame_part flame_weigh(const struct flame *f, size_t entry) {
     const struct flame_query *q = &f->query;
     struct tally_count c = tally_get_count(f->tally, q->window, entry);
     struct flame_part part = {.seen = (int64_t)c.samples};
-    bool is_left_out = (q->tid && q->tid != e->tid) ||
+    bool is_left_out = (q->tid && q->tid != e->tid) || !f->stack_inside[e->stack] ||
                        (q->filter.matches && f->stack_matches[e->stack] == q->filter.negated);
     if (is_left_out)
         return part;
@@ -333,11 +343,15 @@ static bool flame_same_filter(const struct flame_filter *a, const struct flame_f
            a->version == b->version;
 }
 
+static bool flame_same_nodes(const struct flame_query *a, const struct flame_query *b) {
+    return a->by == b->by && a->module == b->module && a->hides_native == b->hides_native;
+}
+
 /* Forget what was made for another query: nodes where the granularity is another, matches where the filter is. */
 static void flame_set_query(struct flame *f, const struct tally *t, const struct flame_query *q,
                             const struct tally_mark *now) {
     const struct tally *before = f->tally;
-    if (before != t || f->mark.ids != now->ids || f->query.by != q->by)
+    if (before != t || f->mark.ids != now->ids || !flame_same_nodes(&f->query, q))
         flame_clear(f);
     else if (!flame_same_filter(&f->query.filter, &q->filter))
         f->n_stacks = 0; /* their nodes are found again */
@@ -349,7 +363,7 @@ int flame_update(struct flame *f, const struct tally *t, const struct flame_quer
     struct tally_mark now = tally_get_mark(t);
     const struct flame_query old = f->query;
     bool is_known = f->tally == t && f->mark.ids == now.ids && f->mark.counts == now.counts &&
-                    now.changes - f->mark.changes <= TALLY_CHANGES && old.by == query->by &&
+                    now.changes - f->mark.changes <= TALLY_CHANGES && flame_same_nodes(&old, query) &&
                     old.window == query->window && old.time == query->time && old.tid == query->tid &&
                     flame_same_filter(&old.filter, &query->filter);
     flame_set_query(f, t, query, &now);
@@ -373,6 +387,56 @@ const struct flame_node *flame_node(const struct flame *f, uint32_t node) { retu
 const struct model_frame *flame_frame(const struct flame *f, uint32_t node) {
     uint32_t frame = f->nodes[node].frame;
     return frame == FLAME_NO_FRAME ? NULL : fold_frame(tally_fold(f->tally), frame);
+}
+
+size_t flame_count_frames(const struct flame *f) { return f->n_frames; }
+
+const struct model_frame *flame_known_frame(const struct flame *f, uint32_t frame) {
+    return fold_frame(tally_fold(f->tally), frame);
+}
+
+/* What each stack has with what it calls, from 1. */
+static struct flame_weight *flame_stack_weights(const struct flame *f) {
+    const struct fold *fold = tally_fold(f->tally);
+    struct flame_weight *below = calloc(f->n_stacks + 1, sizeof *below);
+    for (size_t i = 0; below && i < f->n_parts; i++) {
+        uint32_t stack = fold_get(fold, i)->stack;
+        if (stack <= f->n_stacks)
+            flame_weight_add(&below[stack], f->parts[i].weight);
+    }
+    for (size_t i = f->n_stacks; below && i > 0; i--) {
+        uint32_t above;
+        (void)fold_stack_frame(fold, (uint32_t)i, &above);
+        flame_weight_add(&below[above], below[i]);
+    }
+    return below;
+}
+
+int flame_lines(const struct flame *f, uint32_t frame, struct flame_line **lines, size_t *n) {
+    const struct fold *fold = tally_fold(f->tally);
+    size_t cap = 0;
+    *lines = NULL;
+    *n = 0;
+    if (f->query.by == FLAME_BY_MODULE)
+        return 0;
+    struct flame_weight *below = flame_stack_weights(f);
+    int rc = below ? 0 : -1;
+    for (uint32_t i = 1; rc == 0 && i <= f->n_stacks; i++) {
+        uint32_t above, mine = fold_stack_frame(fold, i, &above);
+        size_t at = 0;
+        if (flame_amount(f, below[i]) <= 0 ||
+            tally_function(f->tally, mine) != tally_function(f->tally, frame) ||
+            tally_recurs(f->tally, i, false))
+            continue;
+        while (at < *n && (*lines)[at].line != fold_frame(fold, mine)->line)
+            at++;
+        if (at == *n && (rc = grow_array(lines, sizeof **lines, *n + 1, &cap)) == 0)
+            (*lines)[(*n)++] = (struct flame_line){.line = fold_frame(fold, mine)->line};
+        if (rc == 0)
+            flame_weight_add(&(*lines)[at].weight, below[i]);
+    }
+    free(below);
+    return rc;
 }
 
 const struct flame_thread *flame_threads(const struct flame *f, size_t *n) {

@@ -39,6 +39,9 @@ struct flame_query {
     enum flame_by by;
     enum flame_time time;
     int64_t tid; /* 0: all threads */
+    uint32_t
+        module; /* 1 + a frame of the fold: only what its module does, from where it is entered; 0: all modules */
+    bool hides_native; /* native frames are their callers' */
     struct flame_filter filter;
 };
 
@@ -56,6 +59,12 @@ struct flame_node {
     uint32_t depth;  /* of the root 0 */
     bool is_sorted;  /* its children are */
     struct flame_weight self, total;
+};
+
+/* A line of a function. */
+struct flame_line {
+    int line;
+    struct flame_weight weight; /* of the line and what it calls */
 };
 
 /* A thread with samples in the window, whichever count. */
@@ -86,6 +95,14 @@ const struct flame_node *flame_node(const struct flame *f, uint32_t node);
 /* Function, file and line of a node; by function its line means nothing, by module neither does its function. NULL of the
  * root and the frameless. */
 const struct model_frame *flame_frame(const struct flame *f, uint32_t node);
+
+/* Frames of the fold that the tree knows: greater than the number of any frame in it; and one of them. */
+size_t flame_count_frames(const struct flame *f);
+const struct model_frame *flame_known_frame(const struct flame *f, uint32_t frame);
+
+/* The lines in which the function of a node's frame was seen, in no order; a stack in which a line recurs counts once. None where nodes
+ * are modules. The caller frees `*lines`. 0, or -1 without memory. */
+int flame_lines(const struct flame *f, uint32_t frame, struct flame_line **lines, size_t *n);
 
 /* Threads, by tid. */
 const struct flame_thread *flame_threads(const struct flame *f, size_t *n);

@@ -44,9 +44,20 @@ void native_stream_fini(struct native_stream *s) {
     free(s->path);
 }
 
+/* Begin numbers of our own anew. */
+static void stream_new_own(struct native_stream *s) {
+    trie_reset(&s->trie);
+    s->own_epoch++;
+    s->sent_frames = s->sent_stacks = 0;
+    if (s->n_stacks)
+        memset(s->own, 0, s->n_stacks * sizeof *s->own);
+}
+
 void native_names_forget(struct native_names *n) {
     stream_forget_theirs(&n->stream);
     n->stream.has_epoch = false;
+    stream_new_own(
+        &n->stream); /* whoever reads it may have read another stream meanwhile: it gets all definitions again */
 }
 
 /* ---- definitions ---- */
@@ -167,15 +178,6 @@ static uint32_t stream_own(struct native_names *names, uint32_t id) {
     return own;
 }
 
-/* Begin numbers of our own anew. */
-static void stream_new_own(struct native_stream *s) {
-    trie_reset(&s->trie);
-    s->own_epoch++;
-    s->sent_frames = s->sent_stacks = 0;
-    if (s->n_stacks)
-        memset(s->own, 0, s->n_stacks * sizeof *s->own);
-}
-
 static int stream_put_samples(struct native_names *names, const struct model_sample_batch *in,
                               struct model_sample *out) {
     for (size_t i = 0; i < in->n_samples; i++) {
@@ -227,7 +229,11 @@ static int stream_copy_threads(const struct model_sample_batch *in, struct model
 int native_names_batch(struct native_names *n, const struct model_sample_batch *in,
                        struct model_sample_batch *out) {
     struct native_stream *s = &n->stream;
-    *out = (struct model_sample_batch){.period_us = in->period_us, .dropped = in->dropped};
+    *out = (struct model_sample_batch){.period_us = in->period_us,
+                                       .dropped = in->dropped,
+                                       .mode = in->mode,
+                                       .cost_pct = in->cost_pct,
+                                       .budget_pct = in->budget_pct};
     arena_init(&out->arena, STREAM_BATCH_MAX);
     out->samples = arena_calloc(&out->arena, in->n_samples + 1, sizeof *out->samples);
     out->n_samples = in->n_samples;

@@ -271,8 +271,8 @@ static int session_agent_ask_details(struct session *base, const struct wire_thr
 
 static int session_agent_set_native(struct session *base, bool native, struct err *e) {
     struct session_agent *s = session_of(base);
-    s->native_samples = native;
-    return native ? session_native_start(&s->native, e) : 0;
+    s->native_samples = session_native_follow(&s->native, native, e) == 0 && native;
+    return native == s->native_samples ? 0 : -1;
 }
 
 static int session_send_stream(struct session_agent *s, enum wire_stream stream, struct err *e) {

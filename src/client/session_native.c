@@ -17,6 +17,8 @@ static void session_native_handle(struct session_native *n, struct native_work *
             h->on_details(n->arg, &work->snapshot);
         return;
     case NATIVE_WORK_BATCH:
+        if (n->discards)
+            return;
         n->dropped += work->failed ? work->batch.n_samples : 0;
         work->batch.dropped += n->dropped;
         if (h->on_samples && !work->failed)
@@ -57,6 +59,13 @@ void session_native_stop(struct session_native *n) {
     native_worker_stop(n->worker);
     n->watch = NULL;
     n->worker = NULL;
+}
+
+int session_native_follow(struct session_native *n, bool wanted, struct err *e) {
+    if (wanted && session_native_start(n, e) != 0)
+        return -1;
+    n->discards = !wanted;
+    return 0;
 }
 
 void session_native_snapshot(struct session_native *n, struct model_snapshot *s) {

@@ -20,11 +20,15 @@ struct session_native {
     struct native_worker *worker; /* NULL: not started */
     struct loop_watch *watch;
     uint64_t dropped; /* samples that found no room */
+    bool discards;    /* samples that still come are of a stream that has ended */
 };
 
 /* Have the thread running. 0 or -1. */
 int session_native_start(struct session_native *n, struct err *e);
 void session_native_stop(struct session_native *n);
+
+/* Samples come with native frames from here on, or without: then those that wait for names still are of no use. 0 or -1. */
+int session_native_follow(struct session_native *n, bool wanted, struct err *e);
 
 /* Find the names in what was received; it is moved out. */
 void session_native_snapshot(struct session_native *n, struct model_snapshot *s);

@@ -46,6 +46,7 @@ void app_free(struct app *a) {
     target_list_free(a->processes, a->n_processes);
     data_fini(&a->data);
     app_query_fini(&a->query);
+    app_forget_source(a);
     log_free(a->log);
     command_line_fini(&a->command);
     hands_fini(&a->hands);
@@ -209,6 +210,8 @@ void app_set_pid(struct app *a, pid_t pid) {
     data_init(&a->data);
     a->data.pulse.began_s = a->began_s;
     app_query_forget(&a->query);
+    app_forget_source(a);
+    a->native = false;
     app_update_screens(a);
 }
 

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "client/source_text.h"
 #include "client/target.h"
 #include "tui/app_query.h"
 #include "tui/command_line.h"
@@ -64,6 +65,13 @@ struct app_wishes {
     bool again;                  /* the subscription to samples from the start, with its definitions */
     pid_t attach;                /* > 0: to this process */
     bool save_settings;          /* to config.config_path */
+};
+
+/* Lines of a source file that a screen wants to show. */
+struct app_source_wish {
+    bool is_new; /* nobody reads them yet */
+    char path[1024];
+    int from;
 };
 
 /* One open screen. */
@@ -118,6 +126,10 @@ struct app {
     struct app_query query;
     struct command_line command;
     struct hands hands;
+
+    bool native; /* samples come with native frames, and are shown with them */
+    struct app_source_wish source_wish;
+    struct source_text *source; /* what was read last; NULL nothing yet */
 
     struct app_wishes wishes;
     bool dirty;
@@ -179,6 +191,13 @@ void app_tick(struct app *a);
 
 /* Ask for a line, beginning with `text`; the screen gets it by `typed`. */
 void app_prompt(struct app *a, enum action what, const char *label, const char *text);
+
+/* Have lines of a file of the target read, from line `from` on: they come to app->source. Asked for again, nothing happens. */
+void app_want_source(struct app *a, const char *path, int from);
+
+/* They were read, or could not be; taken over. */
+void app_take_source(struct app *a, struct source_text *text);
+void app_forget_source(struct app *a);
 
 /* All open screens look at the data again. */
 void app_update_screens(struct app *a);

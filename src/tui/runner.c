@@ -2,12 +2,10 @@
 /* runner: see runner.h. */
 #include "tui/runner.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,6 +15,8 @@
 #include "tui/lister.h"
 #include "tui/runner_hands.h"
 #include "tui/runner_query.h"
+#include "tui/runner_signals.h"
+#include "tui/runner_source.h"
 #include "tui/runner_vitals.h"
 #include "tui/term/term.h"
 
@@ -44,8 +44,10 @@ struct runner {
     struct runner_query query;
     struct vitals_reader vitals;
     struct runner_hands hands;
+    struct runner_source source;
     int signal_fd;
     bool sampling;         /* samples are subscribed to */
+    bool native;           /* with native frames */
     bool slowed;           /* the view is paused, and the streams are slow */
     bool moved;            /* the target is another than the one it began with */
     uint64_t painted_ns;   /* the last frame */
@@ -90,7 +92,10 @@ static void runner_paint_after(struct runner *r, uint64_t pause_us) {
     runner_paint_in(r, since_us >= pause_us ? 0 : pause_us - since_us);
 }
 
-static void runner_want_paint(struct runner *r) { runner_paint_after(r, RUNNER_FRAME_US); }
+static void runner_want_paint(struct runner *r) {
+    runner_source_grant(&r->source);
+    runner_paint_after(r, RUNNER_FRAME_US);
+}
 
 static void runner_on_paint(void *arg) {
     struct runner *r = arg;
@@ -121,6 +126,17 @@ static void runner_on_paint(void *arg) {
     }
     if (app_needs_tick(r->app))
         loop_timer_set(r->tick, RUNNER_TICK_US);
+}
+
+/* A key was pressed: paint at once, without a turn of the loop, when the last frame is long enough ago. */
+static void runner_answer(struct runner *r) {
+    bool is_due = (clock_mono_ns() - r->painted_ns) / CLOCK_NS_PER_US >= RUNNER_ANSWER_US;
+    if (!r->app->dirty || r->retry_us || !is_due) {
+        runner_paint_after(r, RUNNER_ANSWER_US);
+        return;
+    }
+    loop_timer_cancel(r->paint);
+    runner_on_paint(r);
 }
 
 static void runner_on_tick(void *arg) {
@@ -207,8 +223,13 @@ static void runner_on_target(void *arg, struct model_target *target) {
 static void runner_follow_samples(struct runner *r, bool again) {
     struct err e;
     bool wanted = app_wants_samples(r->app);
-    if (!r->session || (wanted == r->sampling && !again))
+    if (!r->session || (wanted == r->sampling && r->app->native == r->native && !again))
         return;
+    if (r->app->native != r->native && session_set_native(r->session, r->app->native, &e) != 0) {
+        app_message(r->app, true, "%s", e.text);
+        r->app->native = r->native;
+    }
+    r->native = r->app->native;
     if (r->sampling)
         (void)session_unsubscribe(r->session, WIRE_STREAM_SAMPLES, NULL);
     if (wanted && session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
@@ -314,7 +335,7 @@ static void runner_close_session(struct runner *r) {
     r->children_watch = NULL;
     r->children = NULL;
     r->session = NULL;
-    r->sampling = r->slowed = false;
+    r->sampling = r->slowed = r->native = false;
 }
 
 /* What the target has started is a help, not what was asked for: without it the screen is as good. */
@@ -427,6 +448,7 @@ static void runner_suspend(struct runner *r) {
 static void runner_grant(struct runner *r) {
     runner_ask_details(r);
     runner_query_grant(&r->query);
+    runner_source_grant(&r->source);
     struct app_wishes w = app_take_wishes(r->app);
     if (w.quit) {
         runner_stop(r);
@@ -463,14 +485,13 @@ static void runner_on_input(void *arg) {
     }
     if (!any && term_is_gone(r->term))
         runner_stop(r);
-    runner_paint_after(r, RUNNER_ANSWER_US);
+    runner_answer(r);
 }
 
 static void runner_on_signal(void *arg) {
     struct runner *r = arg;
-    struct signalfd_siginfo info;
-    while (!r->stopping && read(r->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        switch (info.ssi_signo) {
+    for (int signal; !r->stopping && (signal = runner_signals_next(r->signal_fd)) != 0;) {
+        switch (signal) {
         case SIGWINCH:
             if (r->term)
                 term_resized(r->term);
@@ -493,22 +514,6 @@ static void runner_on_signal(void *arg) {
     runner_want_paint(r);
 }
 
-static int runner_watch_signals(struct runner *r, struct err *e) {
-    static const int wanted[] = {SIGWINCH, SIGTSTP, SIGINT, SIGTERM, SIGHUP};
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
-        sigaddset(&set, wanted[i]);
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
-        return err_set_errno(e, ERR_FAILED, errno, "cannot block signals");
-    r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (r->signal_fd < 0)
-        return err_set_errno(e, ERR_FAILED, errno, "cannot watch signals");
-    r->signals = loop_watch_fd(r->loop, r->signal_fd, runner_on_signal, r, e);
-    return r->signals ? 0 : -1;
-}
-
 /* ---- life ---- */
 
 static int runner_init(struct runner *r, struct err *e) {
@@ -526,11 +531,15 @@ static int runner_init(struct runner *r, struct err *e) {
                                      .changed = runner_on_answer,
                                      .arg = r,
                                      .editor = {.pidfd = -1}};
+    r->source =
+        (struct runner_source){.loop = r->loop, .app = r->app, .answered = runner_on_answer, .arg = r};
     r->paint = loop_timer_new(r->loop, runner_on_paint, r, e);
     r->open = r->paint ? loop_timer_new(r->loop, runner_on_open, r, e) : NULL;
     r->tick = r->open ? loop_timer_new(r->loop, runner_on_tick, r, e) : NULL;
     r->list = r->tick ? loop_timer_new(r->loop, runner_on_list, r, e) : NULL;
-    if (!r->list || runner_watch_signals(r, e) != 0)
+    r->signal_fd = r->list ? runner_signals_open(e) : -1;
+    r->signals = r->signal_fd >= 0 ? loop_watch_fd(r->loop, r->signal_fd, runner_on_signal, r, e) : NULL;
+    if (!r->signals)
         return -1;
     if (r->config->greeting) {
         app_message(r->app, false, "%s", r->config->greeting);
@@ -553,6 +562,7 @@ static void runner_fini(struct runner *r) {
     runner_hands_stop(&r->hands);
     term_close(r->term);
     runner_query_set_target(&r->query, NULL);
+    runner_source_stop(&r->source);
     runner_close_session(r);
     loop_unwatch(r->input);
     loop_unwatch(r->signals);

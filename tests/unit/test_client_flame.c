@@ -32,7 +32,7 @@ static struct model_frame_def frames[N_FRAMES] = {
     {5, {MODEL_FRAME_PYTHON, "fact", "/job/b.py", 5}},
     {6, {MODEL_FRAME_PYTHON, "leaf", "/job/b.py", 6}},
     {7, {MODEL_FRAME_PYTHON, "leaf", "/job/b.py", 7}},
-    {8, {MODEL_FRAME_PYTHON, "Zebra", "/job/c.py", 1}},
+    {8, {MODEL_FRAME_NATIVE, "Zebra", "/job/c.py", 1}},
     {9, {MODEL_FRAME_PYTHON, "ask", "/job/c.py", 2}},
     {10, {MODEL_FRAME_PYTHON, NULL, NULL, 0}},
     {11, {MODEL_FRAME_PYTHON, "訓練する", "/job/訓練.py", 9}},
@@ -162,16 +162,30 @@ static bool is_filtered(const struct flame_query *q, const struct model_frame **
     return q->filter.matches && found == q->filter.negated;
 }
 
+/* The first frame of the module that alone is looked at; `n`: there is none. Frames have in the fold the number they have here. */
+static size_t module_begins(const struct flame_query *q, const struct model_frame **path, size_t n) {
+    const char *wanted = q->module ? frames[q->module - 1].frame.file : NULL;
+    size_t first = 0;
+    for (; q->module && first < n; first++)
+        if (path[first]->file == wanted ||
+            (path[first]->file && wanted && strcmp(path[first]->file, wanted) == 0))
+            break;
+    return first;
+}
+
 static void add_stack(const struct world *w, const struct flame_query *q, struct paths *p, uint32_t stack,
                       struct flame_weight weight) {
     const struct model_frame *path[MAX_STACKS];
     char text[PATH] = "", last[PATH] = "";
     size_t n = frames_of(w, stack, path), used = 0;
-    if (!weight.samples || is_filtered(q, path, n))
+    size_t first = module_begins(q, path, n);
+    if (!weight.samples || is_filtered(q, path, n) || (q->module && first == n))
         return;
     weight_add(&path_at(p, "")->total, weight);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = first; i < n; i++) {
         char key[PATH];
+        if (q->hides_native && path[i]->kind == MODEL_FRAME_NATIVE)
+            continue;
         key_of(path[i], q->by, key, sizeof key);
         if (q->by == FLAME_BY_MODULE && strcmp(key, last) == 0)
             continue;
@@ -180,7 +194,7 @@ static void add_stack(const struct world *w, const struct flame_query *q, struct
         assert_true(used < sizeof text);
         weight_add(&path_at(p, text)->total, weight);
     }
-    if (!n) {
+    if (!*text) {
         (void)snprintf(text, sizeof text, ";(none)");
         weight_add(&path_at(p, text)->total, weight);
     }
@@ -257,6 +271,8 @@ static struct flame_query some_query(struct world *w) {
                             .tid = roll(w, 3) ? 0 : 7 + roll(w, 5)};
     if (roll(w, 3) == 0)
         q.filter = (struct flame_filter){is_named, roll(w, 2) ? "work" : "leaf", roll(w, 2) == 0, 0};
+    q.module = roll(w, 3) == 0 ? 1 + roll(w, N_FRAMES) : 0;
+    q.hides_native = roll(w, 2);
     return q;
 }
 

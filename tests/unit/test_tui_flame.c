@@ -387,6 +387,111 @@ static void test_random_keys(void **state) {
     app_free(a);
 }
 
+/* What is wanted is asked for once; what was read is shown around the line with the most of the time. */
+static void give_source(struct app *a, const char *why) {
+    struct source_text *t = calloc(1, sizeof *t);
+    assert_non_null(t);
+    (void)snprintf(t->path, sizeof t->path, "%s", a->source_wish.path);
+    t->from = a->source_wish.from;
+    for (int i = 0; !why && i < SOURCE_MAX_LINES; i++)
+        (void)snprintf(t->lines[t->n++], SOURCE_LINE, "source of line %d\033[2J", t->from + i);
+    if (why)
+        (void)err_set(&t->why, ERR_FAILED, "%s", why);
+    app_take_source(a, t);
+    a->source_wish.is_new = false;
+}
+
+static void test_details(void **state) {
+    struct app *a = flame_app(40);
+    (void)state;
+    fixture_press(a, "a a o"); /* on the CPU */
+    assert_shows(a, "Called by");
+    assert_shows(a, "no frame");
+    assert_false(a->source_wish.is_new);
+    fixture_press(a, "/ \"train_step Enter");
+    assert_true(a->source_wish.is_new);
+    assert_string_equal(a->source_wish.path, "/home/ada/jobs/train.py");
+    assert_shows(a, "100.0% main");
+    assert_shows(a, "Module._call_impl  ");
+    assert_shows(a, "AdamW.step  ");
+    assert_shows(a, "reading ...");
+    give_source(a, NULL);
+    assert_shows(a, "203 "); /* in two lines of it: the shares are of the function's time */
+    assert_shows(a, "source of line 207");
+    assert_shows(a, "source of line 203");
+    assert_hides(a, "\033[2J");
+    fixture_samples(a, 4);
+    assert_false(a->source_wish.is_new); /* it is there */
+    fixture_press(a, "k");               /* to main, of the same file */
+    assert_true(a->source_wish.is_new);
+    give_source(a, "cannot read /home/ada/jobs/train.py: Permission denied");
+    assert_shows(a, "Permission denied");
+    fixture_press(a, "L L"); /* by module */
+    assert_shows(a, "lines are of functions");
+    const char *narrow = fixture_draw(a, 12, 40); /* the pane alone */
+    assert_non_null(strstr(narrow, "Called by"));
+    assert_null(strstr(narrow, "all threads  100"));
+    fixture_press(a, "Tab");
+    assert_hides(a, "Called by");
+    app_free(a);
+}
+
+static void test_one_module(void **state) {
+    struct app *a = flame_app(40);
+    (void)state;
+    fixture_press(a, "a a f");
+    assert_shows(a, "select a frame");
+    fixture_press(a, "/ \"_call_impl Enter f");
+    assert_shows(a, "module torch.nn.modules.module  100.0%");
+    assert_shows(a, "MODULE torch.nn.modules.module");
+    assert_shows(a, "Block.forward");
+    assert_hides(a, "AdamW.step");
+    assert_hides(a, "<module>  ");
+    fixture_samples(a, 8);
+    assert_shows(a, "module torch.nn.modules.module  100.0%");
+    fixture_press(a, "Esc Esc"); /* the search, then this */
+    assert_hides(a, "MODULE");
+    assert_shows(a, "AdamW.step");
+    fixture_press(a, "/ \"_call_impl Enter f A");
+    assert_hides(a, "MODULE");
+    app_free(a);
+}
+
+/* A stack with native frames: they are shown when they are asked for, and their callers' time when not. */
+static void test_native(void **state) {
+    struct app *a = flame_app(4);
+    struct model_frame_def defs[] = {
+        {1, {.kind = MODEL_FRAME_PYTHON, .func = "work", .file = "/j/a.py", .line = 3}},
+        {2, {.kind = MODEL_FRAME_NATIVE, .func = "at::addmm", .module = "/l/libtorch.so"}},
+        {3, {.kind = MODEL_FRAME_PYTHON, .func = "hook", .file = "/j/a.py", .line = 9}}};
+    struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}, {3, 2, 3}, {4, 0, 2}};
+    struct model_sample samples[] = {{.tid = 4242, .stack_id = 2, .on_cpu = 1},
+                                     {.tid = 4242, .stack_id = 3, .on_cpu = 1},
+                                     {.tid = 4242, .stack_id = 4, .on_cpu = 1}};
+    struct model_sample_batch b = {
+        .epoch = 2, .period_us = 1e6, .frames = defs, .n_frames = 3, .stacks = stacks, .n_stacks = 4};
+    (void)state;
+    b.samples = samples;
+    b.n_samples = 3;
+    wait_s(a, 0.25);
+    app_take_samples(a, &b);
+    wait_s(a, 0.25);
+    fixture_press(a, "a a");
+    assert_hides(a, "at::addmm");
+    assert_shows(a, "work  ");
+    assert_shows(a, "hook  ");
+    assert_shows(a, "(no Python frame)  ");
+    assert_false(a->native);
+    fixture_press(a, "c");
+    assert_true(a->native);
+    assert_shows(a, "at::addmm  ");
+    assert_hides(a, "(no Python frame)");
+    fixture_press(a, "c");
+    assert_false(a->native);
+    assert_hides(a, "at::addmm");
+    app_free(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_look),
@@ -403,6 +508,9 @@ int main(void) {
         cmocka_unit_test(test_small_ones),
         cmocka_unit_test(test_mouse),
         cmocka_unit_test(test_another_target),
+        cmocka_unit_test(test_details),
+        cmocka_unit_test(test_one_module),
+        cmocka_unit_test(test_native),
         cmocka_unit_test(test_random_keys),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");

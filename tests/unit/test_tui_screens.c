@@ -178,6 +178,21 @@ static struct app *scene_flame_modules(bool ascii) {
     return a;
 }
 
+/* Who calls it, whom it calls, its lines. */
+static struct app *scene_flame_details(bool ascii) {
+    struct app *a = scene_flame(ascii);
+    struct source_text *t = calloc(1, sizeof *t);
+    assert_non_null(t);
+    fixture_press(a, "o / \"train_step Enter Esc");
+    (void)snprintf(t->path, sizeof t->path, "%s", a->source_wish.path);
+    t->from = a->source_wish.from;
+    for (int i = 0; i < SOURCE_MAX_LINES; i++)
+        (void)snprintf(t->lines[t->n++], SOURCE_LINE,
+                       "        loss = step(model, %d)  # \033[2J\350\250\223\347\267\264", i);
+    app_take_source(a, t);
+    return a;
+}
+
 static struct app *scene_flame_empty(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
     fixture_press(a, "3");
@@ -332,6 +347,7 @@ static const struct scene scenes[] = {
     {"flame-thread", scene_flame_thread},
     {"flame-paused", scene_flame_paused},
     {"flame-modules", scene_flame_modules},
+    {"flame-details", scene_flame_details},
     {"flame-empty", scene_flame_empty},
     {"overview", scene_overview},
     {"overview-unknown", scene_overview_unknown},
@@ -389,6 +405,7 @@ static const struct look looks[] = {
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "overview"},
     {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "overview"},
     {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "log"},
+    {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "flame-details"},
     {"80x24-16", "xterm-256color", "16", NULL, false, 24, 80, "sql-result"},
     {"80x24-light", "xterm-256color", NULL, "light", false, 24, 80, "sql-result"},
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "sql-result"},

@@ -32,7 +32,8 @@ double flame_threshold_pct(const struct flame_state *s) { return flame_permille[
 /* Where a node of the tree before is in the one of now, another granularity maybe. */
 static uint32_t flame_again(const struct flame_state *s, uint32_t node, uint32_t stack) {
     uint32_t found = node <= FLAME_FRAMELESS ? node : flame_find_stack(s->flame, stack);
-    return found == FLAME_NO_NODE ? FLAME_ROOT : found;
+    bool is_outside = found == FLAME_FRAMELESS && s->query.module; /* of the module that is looked at */
+    return found == FLAME_NO_NODE || is_outside ? FLAME_ROOT : found;
 }
 
 /* Nothing of it is known, or it is another target's. */
@@ -42,11 +43,14 @@ static void flame_drop(struct flame_state *s) {
     s->selected = s->zoom = s->trail = FLAME_ROOT;
     s->top = 0;
     s->ids = 0;
+    s->query.module = 0; /* the number of a frame that is no more */
+    s->version++;
     flame_forget_hits(s);
 }
 
 static void flame_take(struct flame_state *s, const struct tally *tally) {
     bool was_there = flame_is_there(s);
+    s->version++;
     uint64_t before = flame_identity(s->flame);
     uint32_t selected = was_there ? flame_node(s->flame, s->selected)->stack : FOLD_NO_STACK,
              zoom = was_there ? flame_node(s->flame, s->zoom)->stack : FOLD_NO_STACK;
@@ -71,6 +75,7 @@ void flame_rebuild(struct flame_state *s, const struct app *app) {
         flame_drop(s);
     if (!s->flame || !tally)
         return;
+    s->query.hides_native = !app->native;
     struct tally_health health;
     tally_get_health(tally, &health);
     s->built_samples = health.samples;
@@ -79,8 +84,7 @@ void flame_rebuild(struct flame_state *s, const struct app *app) {
     flame_find_hits(s);
 }
 
-static void flame_update_screen(void *state, struct app *app) {
-    struct flame_state *s = state;
+static void flame_follow_tally(struct flame_state *s, struct app *app) {
     struct tally_health health;
     const struct tally *tally = app->data.tally;
     if (!tally) {
@@ -95,6 +99,11 @@ static void flame_update_screen(void *state, struct app *app) {
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
     if (tally_get_mark(tally).ids != s->ids || app->data.pauses != s->pauses || is_early || is_due)
         flame_rebuild(s, app);
+}
+
+static void flame_update_screen(void *state, struct app *app) {
+    flame_follow_tally(state, app);
+    flame_follow_details(state, app);
 }
 
 static void flame_set_filter(struct flame_state *s, const char *text) {
@@ -118,14 +127,14 @@ static void flame_fini(void *state) {
     struct flame_state *s = state;
     flame_free(s->flame);
     flame_layout_fini(&s->layout);
+    flame_calls_fini(&s->calls);
     free(s->hits.known);
 }
 
 /* ---- search and filter ---- */
 
-static bool flame_typed(void *state, struct app *app, enum action what, const char *text,
-                        enum screen_typed phase) {
-    struct flame_state *s = state;
+static bool flame_take_text(struct flame_state *s, struct app *app, enum action what, const char *text,
+                            enum screen_typed phase) {
     if (phase == SCREEN_CANCEL)
         text = "";
     if (what == ACTION_FILTER) {
@@ -137,6 +146,13 @@ static bool flame_typed(void *state, struct app *app, enum action what, const ch
     flame_forget_hits(s);
     flame_find_hits(s);
     return !s->search.active || flame_search_step(s, 0);
+}
+
+static bool flame_typed(void *state, struct app *app, enum action what, const char *text,
+                        enum screen_typed phase) {
+    bool found = flame_take_text(state, app, what, text, phase);
+    flame_follow_details(state, app);
+    return found;
 }
 
 static const char *flame_typed_before(const void *state, enum action what) {
@@ -178,11 +194,30 @@ static void flame_zero(struct app *app) {
     app_message(app, false, "counting from zero");
 }
 
+/* What the module of the selected frame does, or all of them. */
+static void flame_only_module(struct flame_state *s, struct app *app) {
+    const struct model_frame *f = flame_is_there(s) ? flame_frame(s->flame, s->selected) : NULL;
+    if (s->query.module)
+        s->query.module = 0;
+    else if (f)
+        s->query.module = flame_node(s->flame, s->selected)->frame + 1;
+    else
+        app_message(app, false, "select a frame: then only what its module does is shown");
+}
+
+static void flame_toggle_native(struct app *app) {
+    app->native = !app->native;
+    app_message(app, false,
+                app->native ? "native frames: from the samples of now on"
+                            : "native frames are their callers' time");
+}
+
 static void flame_show_all(struct flame_state *s) {
     flame_set_filter(s, "");
     s->threshold = 0;
     s->query.time = FLAME_ALL_TIME;
     s->query.tid = 0;
+    s->query.module = 0;
     s->zoom = FLAME_ROOT;
     s->top = 0;
 }
@@ -213,6 +248,12 @@ static bool flame_act_query(struct flame_state *s, struct app *app, enum action 
     case ACTION_SHOW_ALL:
         flame_show_all(s);
         break;
+    case ACTION_FLAME_MODULE:
+        flame_only_module(s, app);
+        break;
+    case ACTION_NATIVE:
+        flame_toggle_native(app);
+        break;
     default:
         return false;
     }
@@ -228,7 +269,10 @@ static void flame_back(struct flame_state *s, struct app *app) {
         flame_forget_hits(s);
     } else if (s->zoom != FLAME_ROOT && flame_is_there(s))
         flame_zoom_to(s, FLAME_ROOT);
-    else if (s->filter.active) {
+    else if (s->query.module) {
+        s->query.module = 0;
+        flame_rebuild(s, app);
+    } else if (s->filter.active) {
         flame_set_filter(s, "");
         flame_rebuild(s, app);
     }
@@ -248,6 +292,9 @@ static bool flame_act_view(struct flame_state *s, struct app *app, enum action a
     case ACTION_FLAME_FLIP:
         s->flipped = !s->flipped;
         return true;
+    case ACTION_DETAILS:
+        s->details = !s->details;
+        return true;
     case ACTION_THRESHOLD_UP:
         s->threshold += s->threshold < FLAME_N_THRESHOLDS - 1;
         return true;
@@ -263,8 +310,7 @@ static bool flame_act_view(struct flame_state *s, struct app *app, enum action a
     }
 }
 
-static bool flame_act(void *state, struct app *app, enum action action) {
-    struct flame_state *s = state;
+static bool flame_do(struct flame_state *s, struct app *app, enum action action) {
     switch ((int)action) {
     case ACTION_SHOW_FLAME:
         return true;
@@ -279,12 +325,19 @@ static bool flame_act(void *state, struct app *app, enum action action) {
     }
 }
 
+static bool flame_act(void *state, struct app *app, enum action action) {
+    bool done = flame_do(state, app, action);
+    flame_follow_details(state, app);
+    return done;
+}
+
 static bool flame_is_on(const void *state, const struct app *app, enum action action) {
     const struct flame_state *s = state;
     return (action == ACTION_FILTER && s->filter.active) || (action == ACTION_PAUSE && app->data.paused) ||
            (action == ACTION_BY_LINE && s->query.by == FLAME_BY_LINE) ||
            (action == ACTION_ON_CPU && s->query.time == FLAME_ON_CPU) ||
-           (action == ACTION_FLAME_FLIP && s->flipped) ||
+           (action == ACTION_FLAME_FLIP && s->flipped) || (action == ACTION_DETAILS && s->details) ||
+           (action == ACTION_FLAME_MODULE && s->query.module) || (action == ACTION_NATIVE && app->native) ||
            (action == ACTION_FLAME_ZOOM && s->zoom != FLAME_ROOT) ||
            (action == ACTION_WINDOW && s->query.window != TALLY_ALL);
 }

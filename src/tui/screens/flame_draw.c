@@ -29,7 +29,7 @@ static const char *flame_base_name(const char *path) {
 }
 
 /* "torch.nn.modules.module" of a file in the folders that Python keeps libraries in, else the file's name. */
-static void flame_module_name(const struct model_frame *f, char *buf, size_t cap) {
+void flame_module_name(const struct model_frame *f, char *buf, size_t cap) {
     static const char *const folders[] = {"/site-packages/", "/dist-packages/", "/lib/python",
                                           "/lib64/python"};
     const char *path = f->kind == MODEL_FRAME_NATIVE && f->module ? f->module : f->file, *inside = NULL;
@@ -54,6 +54,12 @@ static void flame_module_name(const struct model_frame *f, char *buf, size_t cap
         *p = *p == '/' ? '.' : *p;
 }
 
+/* A frame of the module that alone is looked at, or NULL. */
+static const struct model_frame *flame_module_frame(const struct flame_state *s) {
+    bool is_there = s->query.module && flame_is_there(s) && s->query.module <= flame_count_frames(s->flame);
+    return is_there ? flame_known_frame(s->flame, s->query.module - 1) : NULL;
+}
+
 void flame_label(const struct flame_state *s, const struct app *app, uint32_t node, char *buf, size_t cap) {
     const struct model_frame *f = flame_frame(s->flame, node);
     char raw[FLAME_NAME];
@@ -61,6 +67,9 @@ void flame_label(const struct flame_state *s, const struct app *app, uint32_t no
     if (node == FLAME_ROOT && s->query.tid && app->data.tally) {
         thread = fold_thread_name(tally_fold(app->data.tally), s->query.tid);
         (void)snprintf(raw, sizeof raw, "thread %s", thread ? thread : "?");
+    } else if (node == FLAME_ROOT && flame_module_frame(s)) {
+        (void)snprintf(raw, sizeof raw, "module ");
+        flame_module_name(flame_module_frame(s), raw + strlen(raw), sizeof raw - strlen(raw));
     } else if (!f)
         (void)snprintf(raw, sizeof raw, "%s", node == FLAME_ROOT ? "all threads" : "(no Python frame)");
     else if (s->query.by == FLAME_BY_MODULE)
@@ -294,6 +303,7 @@ void flame_draw(void *state, struct app *app, struct grid *g, struct rect area) 
     bool is_shown = flame_is_there(s) && s->built_samples >= FLAME_FIRST_SAMPLES &&
                     flame_node(s->flame, FLAME_ROOT)->total.samples > 0;
     s->area = (struct rect){area.row + two, area.col, area.rows - 2 * two, area.cols};
+    struct rect cells = s->area, details = flame_cut_details(s, &s->area);
     s->layout.n = 0;
     if (!is_shown) {
         char text[128];
@@ -302,8 +312,11 @@ void flame_draw(void *state, struct app *app, struct grid *g, struct rect area) 
         return;
     }
     flame_select(s, s->selected); /* the room may be another now */
-    flame_draw_cells(s, app, g);
-    flame_draw_selected(s, app, g, (struct rect){s->area.row + s->area.rows, area.col, two, area.cols});
+    if (s->area.rows > 0)
+        flame_draw_cells(s, app, g);
+    if (details.rows > 0)
+        flame_draw_details(s, app, g, details);
+    flame_draw_selected(s, app, g, (struct rect){cells.row + cells.rows, area.col, two, area.cols});
 }
 
 void flame_status(const void *state, const struct app *app, struct strbuf *out) {
@@ -319,6 +332,15 @@ void flame_status(const void *state, const struct app *app, struct strbuf *out) 
         (void)strbuf_addf(out, "ZOOM %s %s", name, share);
     else
         (void)strbuf_adds(out, "Flame");
+    if (flame_module_frame(s)) {
+        char module[FLAME_NAME];
+        flame_module_name(flame_module_frame(s), name, sizeof name);
+        (void)text_sanitize(module, sizeof module, name);
+        module[text_fit(module, 32)] = '\0';
+        (void)strbuf_addf(out, "   MODULE %s", module);
+    }
+    if (app->native)
+        (void)strbuf_adds(out, "   native");
     if (s->threshold)
         (void)strbuf_addf(out, "   from %g%%", flame_threshold_pct(s));
     if (s->filter.active)

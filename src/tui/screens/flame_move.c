@@ -177,7 +177,6 @@ static uint32_t flame_largest_small(struct flame_state *s, uint32_t parent) {
 bool flame_mouse(void *state, struct app *app, const struct input_event *e) {
     struct flame_state *s = state;
     int row = e->row - s->area.row;
-    (void)app;
     if (!flame_is_there(s) || row < 0 || row >= s->area.rows)
         return false;
     if (e->button == INPUT_WHEEL_UP || e->button == INPUT_WHEEL_DOWN)
@@ -194,5 +193,6 @@ bool flame_mouse(void *state, struct app *app, const struct input_event *e) {
         flame_zoom_to(s, node);
     else
         flame_select(s, node);
+    flame_follow_details(s, app);
     return true;
 }

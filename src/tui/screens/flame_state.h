@@ -6,6 +6,7 @@
 #define TUI_SCREENS_FLAME_STATE_H
 
 #include "client/flame.h"
+#include "client/flame_calls.h"
 #include "client/flame_layout.h"
 #include "tui/app.h"
 #include "tui/widgets/match.h"
@@ -36,6 +37,11 @@ struct flame_state {
     uint64_t built_samples; /* of the stream then */
     uint64_t ids;           /* of the tally that the tree is of; 0 none */
     unsigned pauses;
+    unsigned version;         /* another tree than before */
+    bool details;             /* what else is known of the selected frame is shown */
+    struct flame_calls calls; /* of the node ... */
+    uint32_t calls_of;
+    unsigned calls_version; /* ... in the tree of this version */
 };
 
 /* ---- flame.c ---- */
@@ -68,6 +74,15 @@ bool flame_move(struct flame_state *s, enum action action);
 
 bool flame_mouse(void *state, struct app *app, const struct input_event *e);
 
+/* ---- flame_details.c ---- */
+
+/* Take the pane's part from the cells; no rows: it is not shown. */
+struct rect flame_cut_details(const struct flame_state *s, struct rect *cells);
+void flame_draw_details(const struct flame_state *s, const struct app *app, struct grid *g, struct rect area);
+
+/* The selection or the tree may be another one. */
+void flame_follow_details(struct flame_state *s, struct app *app);
+
 /* ---- flame_search.c ---- */
 
 /* Is a node what is searched for? */
@@ -96,6 +111,9 @@ bool flame_show(void *state, struct app *app, const struct screen_pick *what);
 
 void flame_draw(void *state, struct app *app, struct grid *g, struct rect area);
 void flame_status(const void *state, const struct app *app, struct strbuf *out);
+
+/* Name of a module for people, from a frame of it. */
+void flame_module_name(const struct model_frame *f, char *buf, size_t cap);
 
 /* Name of a node as a cell has it, cleaned. */
 void flame_label(const struct flame_state *s, const struct app *app, uint32_t node, char *buf, size_t cap);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner_source: see runner_source.h. */
+#include "tui/runner_source.h"
+
+#include "tui/source_reader.h"
+
+static void runner_source_on_read(void *arg) {
+    struct runner_source *r = arg;
+    struct source_text *text = source_reader_take(r->reader);
+    if (!text)
+        return;
+    app_take_source(r->app, text);
+    runner_source_grant(r); /* another one may be wanted by now */
+    r->answered(r->arg);
+}
+
+static int runner_source_open(struct runner_source *r, struct err *e) {
+    if (r->reader)
+        return 0;
+    r->reader = source_reader_new(e);
+    if (r->reader)
+        r->watch = loop_watch_fd(r->loop, source_reader_fd(r->reader), runner_source_on_read, r, e);
+    if (r->watch)
+        return 0;
+    source_reader_free(r->reader);
+    r->reader = NULL;
+    return -1;
+}
+
+void runner_source_grant(struct runner_source *r) {
+    struct app_source_wish *w = &r->app->source_wish;
+    struct err e;
+    if (!w->is_new || (r->reader && source_reader_is_busy(r->reader)))
+        return;
+    w->is_new = false;
+    if (runner_source_open(r, &e) != 0 ||
+        source_reader_start(r->reader, r->app->pid, w->path, w->from, &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+}
+
+void runner_source_stop(struct runner_source *r) {
+    loop_unwatch(r->watch);
+    source_reader_free(r->reader);
+    r->watch = NULL;
+    r->reader = NULL;
+}

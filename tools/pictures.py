@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the README's pictures: probing-top on the training job of examples/train.py, screen after screen, as docs/img/NAME.svg.
+
+usage: tools/pictures.py [--build DIR] [--python PATH] [--out DIR] [--warm-up S] [NAME ...]
+
+The job runs for real; what stands on the screens is what it does. Needs tmux, and a Python with torch.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+COLUMNS, ROWS = 120, 36
+QUERY = ("SELECT thread, count(*) AS samples, round(100.0 * sum(on_cpu) / count(*), 1) AS on_cpu_pct, "
+         "fold(stack_id) AS stack FROM python.samples GROUP BY tid, stack_id ORDER BY samples DESC LIMIT 12;")
+
+# name: keys that lead there from Threads, what must stand on the screen then, seconds in which it fills
+PICTURES = {
+    "threads": (["2"], r"Stack of MainThread", 3),
+    "flame": (["3", "/train_step", "Enter", "Escape", "o"], r"Called by[\s\S]*\d+ +\d+\.\d%", 12),
+    "timeline": (["9"], r"Timeline", 20),
+    "sql": (["7", QUERY, "Enter", "Escape"], r"rows? in ", 2),
+}
+
+
+class Terminal:
+    """probing-top in a tmux of its own."""
+
+    def __init__(self, folder, command):
+        self.socket = os.path.join(folder, "pictures.tmux")
+        env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LINES", "COLUMNS")}
+        env.update(LC_ALL="C.UTF-8", TERM="xterm-256color", XDG_CONFIG_HOME=folder, XDG_STATE_HOME=folder)
+        subprocess.run(["tmux", "-f", "/dev/null", "-S", self.socket, "new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), *command],
+                       env=env, check=True)
+        self.tmux("set", "-g", "status", "off")
+        self.tmux("resize-window", "-x", str(COLUMNS), "-y", str(ROWS))
+
+    def tmux(self, *args):
+        return subprocess.run(["tmux", "-S", self.socket, *args], capture_output=True, text=True, check=True).stdout
+
+    def keys(self, keys):
+        for key in keys:
+            self.tmux("send-keys", *(["-l"] if len(key) > 1 and key not in ("Enter", "Escape", "Tab", "Space") else []), key)
+            time.sleep(0.3)
+
+    def wait_for(self, pattern, seconds=60):
+        until = time.monotonic() + seconds
+        while not re.search(pattern, self.tmux("capture-pane", "-p")):
+            if time.monotonic() > until:
+                raise SystemExit(f"pictures: {pattern!r} did not come; there is\n{self.tmux('capture-pane', '-p')}")
+            time.sleep(0.2)
+
+    def picture(self, path):
+        text = self.tmux("capture-pane", "-e", "-p")
+        svg = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "screenshot.py"), "--cols", str(COLUMNS)], input=text,
+                             capture_output=True, text=True, check=True).stdout
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(svg)
+
+    def end(self):
+        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True, check=False)
+
+
+def draw(args, folder, job):
+    """Each screen with a program of its own: none shows what the one before has left."""
+    for name in args.names or PICTURES:
+        keys, pattern, fills = PICTURES[name]
+        terminal = Terminal(folder, [os.path.join(args.build, "probing-top"), "-d", "250ms", str(job.pid)])
+        try:
+            terminal.wait_for(r"CONNECTED")
+            terminal.wait_for(r"Stack of MainThread")
+            terminal.keys(keys[:1])
+            time.sleep(fills)
+            terminal.keys(keys[1:])
+            terminal.wait_for(pattern)
+            time.sleep(1)
+            path = os.path.join(args.out, name + ".svg")
+            terminal.picture(path)
+            print(path)
+        finally:
+            terminal.end()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--out", default=os.path.join(ROOT, "docs", "img"))
+    parser.add_argument("--warm-up", type=float, default=15, help="seconds that the job runs before it is looked at")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of " + ", ".join(PICTURES))
+    args = parser.parse_args()
+    if not shutil.which("tmux"):
+        raise SystemExit("pictures: needs tmux")
+    for name in args.names:
+        if name not in PICTURES:
+            parser.error(f"no picture {name}; there are {', '.join(PICTURES)}")
+    args.build = os.path.abspath(args.build)
+    folder = os.path.join(args.build, "pictures")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "job.log"), "wb") as log:
+        job = subprocess.Popen([args.python, "examples/train.py"], cwd=ROOT, stdout=log, stderr=log)
+    try:
+        time.sleep(args.warm_up)
+        if job.poll() is not None:
+            raise SystemExit(f"pictures: the job has ended: see {folder}/job.log")
+        draw(args, folder, job)
+    finally:
+        job.terminate()
+        job.wait()
+
+
+if __name__ == "__main__":
+    main()
