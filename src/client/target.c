@@ -228,6 +228,34 @@ static int target_resolve_past(const char *path, struct session_address *addr, s
     return target_use_past(&place, 0, addr, e);
 }
 
+/* Is it a name, and nothing else that a target may be? */
+static bool target_is_name(const char *text) {
+    return text && text[0] && !target_all_digits(text, strlen(text)) && strncmp(text, "unix:", 5) != 0 &&
+           !target_is_past(text) && !target_is_host_port(text);
+}
+
+size_t target_named(const char *text, pid_t *pids, size_t cap) {
+    struct target_process *list;
+    struct err e;
+    size_t found = 0;
+    ssize_t n = target_is_name(text) ? target_list(&list, &e) : 0;
+    if (n <= 0)
+        return 0;
+    bool *match = calloc((size_t)n, sizeof *match);
+    for (ssize_t i = 0; match && i < n; i++)
+        match[i] = target_has_name(&list[i], text);
+    for (size_t i = 0; match && i < (size_t)n; i++) {
+        if (!match[i] || target_parent_matches(list, match, (size_t)n, i))
+            continue;
+        if (found < cap)
+            pids[found] = list[i].pid;
+        found++;
+    }
+    free(match);
+    target_list_free(list, (size_t)n);
+    return found;
+}
+
 int target_resolve(const char *text, struct session_address *addr, struct err *e) {
     *addr = (struct session_address){.pid = 0};
     if (!text || !text[0])

@@ -53,6 +53,10 @@ void target_sweep(void);
  * no such process, several of that name (they are named), not a target. */
 int target_resolve(const char *text, struct session_address *addr, struct err *e);
 
+/* Processes that go by a name: those that target_resolve would name, the first `cap` of them in `pids`. How many there are; 0 also when
+ * `text` is a pid, a socket or a folder. */
+size_t target_named(const char *text, pid_t *pids, size_t cap);
+
 #define TARGET_ATTACH_TIMEOUT_MS 5000U /* a machine that trains is a busy one */
 
 /* Find or inject the agent of `addr->pid` within `timeout_ms` (0: TARGET_ATTACH_TIMEOUT_MS); fills addr->path.

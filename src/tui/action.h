@@ -24,6 +24,7 @@ enum action_context {
     CONTEXT_FLAME,
     CONTEXT_OVERVIEW,
     CONTEXT_LOG,
+    CONTEXT_TARGETS,
     CONTEXT_PICKER,
     CONTEXT_HELP,
     CONTEXT_MENU, /* of what can be done with a row */
@@ -77,6 +78,8 @@ enum action {
     ACTION_SHOW_OVERVIEW,
     ACTION_OPEN_LINE,
     ACTION_SHOW_LOG,
+    ACTION_SHOW_TARGETS,
+    ACTION_SWITCH_TARGET,
     ACTION_SHOW_THREADS,
     ACTION_SHOW_TOP,
     ACTION_OPEN_CALLS,

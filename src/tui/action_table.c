@@ -7,6 +7,7 @@
 #define FLAME ACTION_IN(CONTEXT_FLAME)
 #define OVERVIEW ACTION_IN(CONTEXT_OVERVIEW)
 #define LOG ACTION_IN(CONTEXT_LOG)
+#define UNSEARCHED (OVERVIEW | ACTION_IN(CONTEXT_TARGETS)) /* nothing to search, no long lines */
 #define PANES (THREADS | TOP)
 #define VIEWS (PANES | FLAME | OVERVIEW)
 #define TABLES (THREADS | ACTION_IN(CONTEXT_PICKER))
@@ -48,9 +49,9 @@ const struct action_def action_table[] = {
      "close the help and do the selected entry"},
     {ACTION_ATTACH, "attach", ACTION_IN(CONTEXT_PICKER), {"Enter"}, "Attach", 0,
      "attach to the selected process"},
-    {ACTION_SEARCH, "search", ALL & ~OVERVIEW & ~EXPORT, {"F3", "/"}, "Search", 2, "search; a|b finds either, capitals are exact"},
-    {ACTION_SEARCH_NEXT, "search-next", ALL & ~OVERVIEW & ~EXPORT, {"n"}, NULL, 0, "next match"},
-    {ACTION_SEARCH_PREV, "search-previous", ALL & ~OVERVIEW & ~EXPORT, {"N", "S-F3"}, NULL, 0, "previous match"},
+    {ACTION_SEARCH, "search", ALL & ~UNSEARCHED & ~EXPORT, {"F3", "/"}, "Search", 2, "search; a|b finds either, capitals are exact"},
+    {ACTION_SEARCH_NEXT, "search-next", ALL & ~UNSEARCHED & ~EXPORT, {"n"}, NULL, 0, "next match"},
+    {ACTION_SEARCH_PREV, "search-previous", ALL & ~UNSEARCHED & ~EXPORT, {"N", "S-F3"}, NULL, 0, "previous match"},
     {ACTION_FILTER, "filter", TABLES, {"F4", "\\"}, "Filter", 3,
      "show rows that match by name, id or stack; !x hides them"},
     {ACTION_FILTER, "filter", TOP, {"F4", "\\"}, "Filter", 3,
@@ -75,6 +76,8 @@ const struct action_def action_table[] = {
     {ACTION_SHOW_TOP, "top", TABS, {"4"}, NULL, 0, "the Top screen: functions by their share of the time"},
     {ACTION_SHOW_SQL, "sql", TABS, {"7"}, NULL, 0, "the SQL screen: queries over what the job did and does"},
     {ACTION_SHOW_LOG, "log", TABS, {"8"}, NULL, 0, "the Log screen: what happened, and what failed"},
+    {ACTION_SHOW_TARGETS, "targets", TABS, {"p"}, NULL, 0, "all targets; Enter there shows another one"},
+    {ACTION_SWITCH_TARGET, "switch-target", ACTION_IN(CONTEXT_TARGETS), {"Enter"}, "Show", 0, "show the selected target"},
     {ACTION_OPEN_LINE, "open-line", OVERVIEW, {"Enter"}, "Open", 1,
      "open the screen that the line is of; a function in Flame"},
     {ACTION_OPEN_CALLS, "open-calls", TOP | ROW, {"Enter"}, "Calls", 2,
@@ -118,7 +121,7 @@ const struct action_def action_table[] = {
     {ACTION_THREAD_NEXT, "thread-next", THREADS, {"]"}, NULL, 0, "next thread, from either pane"},
     {ACTION_HIDE_IDLE, "hide-idle", THREADS, {"a"}, NULL, 0,
      "hide threads that did not run lately, or show them"},
-    {ACTION_HIDE_NATIVE, "hide-native", THREADS, {"p"}, NULL, 0, "hide threads without Python, or show them"},
+    {ACTION_HIDE_NATIVE, "hide-native", THREADS, {"H"}, NULL, 0, "hide threads without Python, or show them"},
     {ACTION_SHOW_ALL, "show-all", TABLES | TOP | LOG, {"A"}, NULL, 0, "show all rows: no filter, nothing hidden"},
     {ACTION_SHOW_ALL, "show-all", FLAME, {"A"}, NULL, 0, "show all: no filter, zoom or thread, all time"},
     {ACTION_UP, "up", ALL & ~FLAME, {"Up", "k", "ctrl-p"}, NULL, 0, "up"},
@@ -126,9 +129,9 @@ const struct action_def action_table[] = {
      "to the frame above: the caller, or what it calls"},
     {ACTION_DOWN, "down", ALL & ~FLAME, {"Down", "j", "ctrl-n"}, NULL, 0, "down"},
     {ACTION_DOWN, "down", FLAME, {"Down", "j", "ctrl-n"}, NULL, 0, "to the frame below"},
-    {ACTION_LEFT, "left", ALL & ~FLAME & ~OVERVIEW, {"Left", "h", "S-Left"}, NULL, 0, "scroll long lines to the left"},
+    {ACTION_LEFT, "left", ALL & ~FLAME & ~UNSEARCHED, {"Left", "h", "S-Left"}, NULL, 0, "scroll long lines to the left"},
     {ACTION_LEFT, "left", FLAME, {"Left", "h"}, NULL, 0, "to the frame on the left"},
-    {ACTION_RIGHT, "right", ALL & ~FLAME & ~OVERVIEW, {"Right", "l", "S-Right"}, NULL, 0,
+    {ACTION_RIGHT, "right", ALL & ~FLAME & ~UNSEARCHED, {"Right", "l", "S-Right"}, NULL, 0,
      "scroll long lines to the right"},
     {ACTION_RIGHT, "right", FLAME, {"Right", "l"}, NULL, 0, "to the frame on the right"},
     {ACTION_HALF_UP, "half-page-up", ALL, {"ctrl-u"}, NULL, 0, "half a page up"},

@@ -44,6 +44,7 @@ void app_free(struct app *a) {
         return;
     app_drop_screens(a);
     target_list_free(a->processes, a->n_processes);
+    targets_fini(a);
     data_fini(&a->data);
     app_query_fini(&a->query);
     app_forget_source(a);
@@ -151,7 +152,8 @@ void app_set_paused(struct app *a, bool paused) {
 }
 
 static struct pulse_place app_place(const struct app *a) {
-    return (struct pulse_place){.log = a->log, .now_s = a->now_s, .epoch_s = a->epoch_s};
+    pid_t pid = a->targets.n > 1 ? a->pid : 0;
+    return (struct pulse_place){.log = a->log, .pid = pid, .now_s = a->now_s, .epoch_s = a->epoch_s};
 }
 
 void app_take_target(struct app *a, struct model_target *t) {

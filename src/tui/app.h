@@ -22,6 +22,7 @@
 #include "tui/input.h"
 #include "tui/log.h"
 #include "tui/screen.h"
+#include "tui/targets.h"
 #include "tui/settings.h"
 #include "tui/widgets/grid.h"
 #include "tui/widgets/prompt.h"
@@ -64,6 +65,7 @@ struct app_wishes {
     bool command_history;        /* the commands of before, if they were not read yet */
     bool again;                  /* the subscription to samples from the start, with its definitions */
     pid_t attach;                /* > 0: to this process */
+    int show_target;             /* > 0: the target of this number, counted from 1 */
     bool save_settings;          /* to config.config_path */
 };
 
@@ -89,9 +91,10 @@ struct app_tabs {
 struct app {
     struct app_config config;
     struct settings settings;
-    struct data data;
-    double now_s;   /* the caller's clock, monotonic */
-    double epoch_s; /* the time of day at now_s */
+    struct data data;           /* of the target that is shown */
+    struct app_targets targets; /* all of them, where there are several */
+    double now_s;               /* the caller's clock, monotonic */
+    double epoch_s;             /* the time of day at now_s */
     struct app_screen screens[APP_MAX_SCREENS];
     int n_screens;
     struct app_screen kept[APP_MAX_SCREENS]; /* closed ones that are opened again as they were */

@@ -59,6 +59,7 @@ void command_run(struct app *app, const char *line) {
     (void)snprintf(argument, sizeof argument, "%s", line);
     for (size_t n = strlen(argument); n > 0 && argument[n - 1] == ' ';)
         argument[--n] = '\0';
+    log_add(app->log, app->epoch_s, LOG_LEVEL_INFO, ":%s%s%s", word, *argument ? " " : "", argument);
     const struct command_def *command = command_find(word, context);
     const struct action_def *action = command ? NULL : action_named(word, context);
     if (command && *argument && !*command->arguments)

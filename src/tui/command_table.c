@@ -47,6 +47,24 @@ static void command_filter(struct app *app, const char *argument) {
     command_typed(app, ACTION_FILTER, argument);
 }
 
+/* ---- :target ---- */
+
+static void command_target(struct app *app, const char *argument) {
+    int at = targets_named(app, argument);
+    if (at < 0)
+        app_refuse(app, "there is no target '%s': p lists them", argument);
+    else
+        app->wishes.show_target = at + 1;
+}
+
+static void command_complete_target(struct app *app, struct command_choices *out) {
+    for (int i = 0; i < app->targets.n; i++) {
+        char number[16];
+        (void)snprintf(number, sizeof number, "%d", i + 1);
+        command_offer(out, number, targets_name(app, i));
+    }
+}
+
 /* ---- :thread ---- */
 
 /* The thread that is named: by its number, by its whole name, or by a part that no other has. NULL with a message. */
@@ -240,6 +258,7 @@ const struct command_def command_table[] = {
     {"export", "FORMAT [FILE]", "write what is shown to a file, as x does", ANYWHERE,
      command_export, command_complete_export},
     {"save-screen", "[FILE]", "write the screen to a file, as text", ANYWHERE, command_save_screen, NULL},
+    {"target", "NUMBER|PID", "show another target", ANYWHERE, command_target, command_complete_target},
     {"attach", "PID", "look at another process", ANYWHERE, command_attach, NULL},
     {"help", "", "show all keys and commands", ANYWHERE, command_help, NULL},
     {"q", "", "quit; the job runs on", ANYWHERE, command_quit, NULL},

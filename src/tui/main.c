@@ -19,7 +19,7 @@
 #include "client/export.h"
 #include "client/output.h"
 #include "tui/action.h"
-#include "tui/attach.h"
+#include "tui/attach_all.h"
 #include "tui/main_options.h"
 #include "tui/runner.h"
 #include "tui/screen_text.h"
@@ -29,10 +29,11 @@
 
 static void main_put_help(struct strbuf *out) {
     (void)strbuf_adds(
-        out, "usage: probing-top [OPTION...] [TARGET]\n\n"
+        out, "usage: probing-top [OPTION...] [TARGET...]\n\n"
              "Shows what every thread of a running Python process is doing. The job runs on, undisturbed.\n"
-             "TARGET is a pid, the name of a process, or unix:PATH; without it there is a list to choose "
-             "from.\n\n");
+             "TARGET is a pid, the name of a process, or unix:PATH; of several, or a name that several have, "
+             "one is\n"
+             "shown at a time (p switches); without it there is a list to choose from.\n\n");
     option_format_help(main_table, out);
     (void)strbuf_adds(out, "\nFORMAT is\n");
     for (const struct export_format *f = export_formats; f->name; f++) {
@@ -157,12 +158,12 @@ static int main_put_settings(const struct main_options *o, struct strbuf *out, s
     return rc;
 }
 
-static int main_open(const struct main_options *o, struct startup *begun, const char *target, struct err *e) {
+static int main_open(const struct main_options *o, struct startup *begun, struct attach_all *targets,
+                     struct err *e) {
     const struct settings *set = &begun->settings;
-    struct session_address addr;
     char greeting[200];
     struct runner_config config = {
-        .app = {.pick = !target,
+        .app = {.pick = targets->n == 0,
                 .is_utf8 = term_is_utf8(),
                 .settings = set,
                 .config_path = begun->config_path},
@@ -176,7 +177,7 @@ static int main_open(const struct main_options *o, struct startup *begun, const 
         return -1;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return err_set(e, ERR_USAGE, "this is no terminal: use --export txt --once%s",
-                       target ? "" : " with a TARGET");
+                       targets->n ? "" : " with a TARGET");
     int rc = startup_load_theme(begun, e);
     (void)fprintf(stderr, "%s", strbuf_str(&begun->warnings));
     if (rc != 0)
@@ -187,21 +188,26 @@ static int main_open(const struct main_options *o, struct startup *begun, const 
     startup_greeting(begun, greeting, sizeof greeting);
     config.greeting = *greeting ? greeting : NULL;
     config.app.began_s = (double)clock_mono_ns() / 1e9;
-    if (target) {
-        struct attach attach;
-        if (attach_start(&attach, target, &config.how, e) != 0 || attach_finish(&attach, &addr, e) != 0)
-            return -1;
-        config.address = &addr;
-    }
+    if (attach_all_run(targets, &config.how, e) != 0)
+        return -1;
+    config.address = targets->n ? targets->addrs : NULL;
+    config.names = targets->names;
+    config.n_targets = targets->n;
     return runner_run(&config, e);
 }
 
-static int main_screens(const struct main_options *o, const char *target, struct err *e) {
+static int main_screens(const struct main_options *o, const char *const *typed, int n, struct err *e) {
     struct startup begun;
+    struct attach_all *targets = calloc(1, sizeof *targets);
+    if (!targets)
+        return err_set(e, ERR_FAILED, "out of memory");
     int rc = main_begin(o, &begun, e);
     if (rc == 0)
-        rc = main_open(o, &begun, target, e);
+        rc = attach_all_read(targets, typed, n, e);
+    if (rc == 0)
+        rc = main_open(o, &begun, targets, e);
     startup_fini(&begun);
+    free(targets);
     return rc;
 }
 
@@ -213,10 +219,11 @@ static int main_run(int argc, char **argv, struct err *e) {
     if (!operands)
         return err_set(e, ERR_FAILED, "out of memory");
     int n = option_parse(main_table, &o, argc, argv, operands, false, e);
-    const char *target = n > 0 ? operands[0] : NULL, *extra = n > 1 ? operands[1] : NULL;
-    free(operands);
-    if (n < 0)
+    const char *target = n > 0 ? operands[0] : NULL, *extra = n > 1 && o.export ? operands[1] : NULL;
+    if (n < 0) {
+        free(operands);
         return -1;
+    }
     struct strbuf out;
     strbuf_init(&out, 1 << 20);
     int rc = 0;
@@ -227,12 +234,13 @@ static int main_run(int argc, char **argv, struct err *e) {
     else if (o.list_keys || o.print_config)
         rc = main_put_settings(&o, &out, e);
     else if (extra)
-        rc = err_set(e, ERR_USAGE, "one TARGET at a time: '%s' is too many", extra);
+        rc = err_set(e, ERR_USAGE, "--export takes one TARGET: '%s' is too many", extra);
     else if ((rc = main_check(&o, e)) == 0)
-        rc = o.export ? main_export(&o, target, e) : main_screens(&o, target, e);
+        rc = o.export ? main_export(&o, target, e) : main_screens(&o, operands, n, e);
     if (rc == 0 && out.len)
         rc = output_write(NULL, &out, e);
     strbuf_fini(&out);
+    free(operands);
     return rc;
 }
 

@@ -9,14 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/children.h"
-#include "client/loop.h"
-#include "tui/attach.h"
-#include "tui/lister.h"
-#include "tui/runner_hands.h"
-#include "tui/runner_query.h"
+#include "tui/runner_internal.h"
 #include "tui/runner_signals.h"
-#include "tui/runner_source.h"
 #include "tui/runner_vitals.h"
 #include "tui/term/term.h"
 
@@ -27,36 +21,6 @@
 #define RUNNER_RETRY_US                                                                                      \
     20000ULL /* a terminal that takes nothing: first, and with doubling longest, time to wait */
 #define RUNNER_RETRY_MAX_US 500000ULL
-#define RUNNER_LIST_US 3000000ULL /* the list of processes is made again */
-
-struct runner {
-    const struct runner_config *config;
-    struct app *app;
-    struct loop *loop;
-    struct term *term; /* NULL until there is something to show */
-    struct grid grid;
-    struct session *session;
-    struct loop_timer *paint, *open, *tick, *list;
-    struct loop_watch *input, *signals, *attaching, *listed, *children_watch;
-    struct lister *lister;     /* NULL: a target was named */
-    struct children *children; /* of the target */
-    struct attach attach;
-    struct runner_query query;
-    struct vitals_reader vitals;
-    struct runner_hands hands;
-    struct runner_source source;
-    int signal_fd;
-    bool sampling;         /* samples are subscribed to */
-    bool native;           /* with native frames */
-    bool slowed;           /* the view is paused, and the streams are slow */
-    bool moved;            /* the target is another than the one it began with */
-    uint64_t painted_ns;   /* the last frame */
-    uint64_t paint_due_ns; /* when the paint timer ends; 0: it is not set */
-    uint64_t retry_us;     /* > 0: the terminal takes nothing, and is asked again after so long */
-    bool stopping;
-    struct err error; /* why it ends, when not by the user's wish */
-    bool failed;
-};
 
 static void runner_stop(struct runner *r) {
     r->stopping = true;
@@ -69,7 +33,7 @@ static void runner_fail(struct runner *r, const struct err *why) {
     runner_stop(r);
 }
 
-static void runner_set_time(struct runner *r) {
+void runner_set_time(struct runner *r) {
     app_set_time(r->app, (double)clock_mono_ns() / 1e9, clock_epoch_s());
 }
 
@@ -92,7 +56,7 @@ static void runner_paint_after(struct runner *r, uint64_t pause_us) {
     runner_paint_in(r, since_us >= pause_us ? 0 : pause_us - since_us);
 }
 
-static void runner_want_paint(struct runner *r) {
+void runner_want_paint(struct runner *r) {
     runner_source_grant(&r->source);
     runner_paint_after(r, RUNNER_FRAME_US);
 }
@@ -160,7 +124,7 @@ static void runner_on_answer(void *arg) {
 
 static void runner_on_input(void *arg);
 
-static void runner_open_term(struct runner *r) {
+void runner_open_term(struct runner *r) {
     struct err e;
     if (r->term || r->stopping)
         return;
@@ -201,7 +165,7 @@ static void runner_on_state(void *arg, enum session_state state, const struct er
     struct runner *r = arg;
     bool is_over = state == SESSION_LOST || state == SESSION_FAILED;
     /* Nothing was ever shown: what the user typed led nowhere, and a line says so. */
-    if (is_over && why && !r->app->data.received && r->config->address && !r->moved) {
+    if (is_over && why && !r->app->data.received && r->config->n_targets == 1 && !r->moved) {
         runner_fail(r, why);
         return;
     }
@@ -220,7 +184,7 @@ static void runner_on_target(void *arg, struct model_target *target) {
 }
 
 /* Have samples come while the app wants them, and only then; `again`: with all definitions anew. */
-static void runner_follow_samples(struct runner *r, bool again) {
+void runner_follow_samples(struct runner *r, bool again) {
     struct err e;
     bool wanted = app_wants_samples(r->app);
     if (!r->session || (wanted == r->sampling && r->app->native == r->native && !again))
@@ -296,14 +260,14 @@ static void runner_on_reply(void *arg, enum wire_method method, const struct err
     runner_want_paint(r);
 }
 
-static void runner_subscribe(struct runner *r) {
+void runner_subscribe(struct runner *r) {
     struct err e;
     if (r->session && session_subscribe(r->session, WIRE_STREAM_THREADS, 1 / app_delay_s(r->app), &e) != 0)
         app_message(r->app, true, "%s", e.text);
 }
 
 /* While the view is paused data come seldom, samples in large batches, and children are not read; nothing of the history is lost. */
-static void runner_follow_pause(struct runner *r) {
+void runner_follow_pause(struct runner *r) {
     struct err e;
     bool slow = r->session && r->app->data.paused && !data_is_past(&r->app->data);
     if (slow == r->slowed)
@@ -328,10 +292,11 @@ static void runner_on_children(void *arg) {
     runner_want_paint(r);
 }
 
-static void runner_close_session(struct runner *r) {
+void runner_close_session(struct runner *r) {
     loop_unwatch(r->children_watch);
     children_stop(r->children);
-    session_free(r->session);
+    if (!r->targets.app) /* else it is kept there */
+        session_free(r->session);
     r->children_watch = NULL;
     r->children = NULL;
     r->session = NULL;
@@ -339,26 +304,27 @@ static void runner_close_session(struct runner *r) {
 }
 
 /* What the target has started is a help, not what was asked for: without it the screen is as good. */
-static void runner_follow_children(struct runner *r, pid_t pid) {
+void runner_follow_children(struct runner *r, pid_t pid) {
     struct err e;
     r->children = pid > 0 ? children_start(pid, &e) : NULL;
     if (r->children)
         r->children_watch = loop_watch_fd(r->loop, children_fd(r->children), runner_on_children, r, &e);
 }
 
-static int runner_open_session(struct runner *r, const struct session_address *addr, struct err *e) {
-    static const struct session_handler handler = {
-        .on_state = runner_on_state,
-        .on_target = runner_on_target,
-        .on_snapshot = runner_on_snapshot,
-        .on_details = runner_on_details,
-        .on_samples = runner_on_samples,
-        .on_status = runner_on_status,
-        .on_reply = runner_on_reply,
-    };
+const struct session_handler runner_handler = {
+    .on_state = runner_on_state,
+    .on_target = runner_on_target,
+    .on_snapshot = runner_on_snapshot,
+    .on_details = runner_on_details,
+    .on_samples = runner_on_samples,
+    .on_status = runner_on_status,
+    .on_reply = runner_on_reply,
+};
+
+int runner_open_session(struct runner *r, const struct session_address *addr, struct err *e) {
     app_set_pid(r->app, addr->pid);
     runner_query_set_target(&r->query, addr);
-    r->session = session_new(r->loop, addr, &handler, r, e);
+    r->session = session_new(r->loop, addr, &runner_handler, r, e);
     if (!r->session)
         return -1;
     runner_follow_children(r, addr->pid);
@@ -366,69 +332,6 @@ static int runner_open_session(struct runner *r, const struct session_address *a
     session_set_budget(r->session, r->config->budget_pct);
     runner_subscribe(r);
     return 0;
-}
-
-/* ---- picking a process ---- */
-
-static void runner_list(struct runner *r) {
-    struct err e;
-    if (lister_start(r->lister, &e) != 0)
-        app_message(r->app, true, "%s", e.text);
-    loop_timer_set(r->list, RUNNER_LIST_US);
-}
-
-static void runner_on_listed(void *arg) {
-    struct runner *r = arg;
-    struct target_process *list;
-    char hidden[TARGET_HIDDEN_MAX];
-    struct err e;
-    ssize_t n = lister_take(r->lister, &list, hidden, sizeof hidden, &e);
-    if (n == -1)
-        app_message(r->app, true, "%s", e.text);
-    else if (n >= 0)
-        app_take_processes(r->app, list, (size_t)n, hidden);
-    runner_set_time(r);
-    runner_want_paint(r);
-}
-
-static void runner_on_list(void *arg) {
-    struct runner *r = arg;
-    if (r->session || r->attach.helper)
-        return;
-    runner_list(r);
-    runner_want_paint(r);
-}
-
-static void runner_on_attached(void *arg) {
-    struct runner *r = arg;
-    struct session_address addr;
-    struct err e;
-    loop_unwatch(r->attaching);
-    r->attaching = NULL;
-    int rc = attach_finish(&r->attach, &addr, &e);
-    if (rc == 0) {
-        r->moved = true;
-        runner_close_session(r);
-        rc = runner_open_session(r, &addr, &e);
-    }
-    runner_set_time(r);
-    app_attach_done(r->app, rc == 0 ? NULL : &e);
-    if (rc != 0 && !r->session)
-        loop_timer_set(r->list, RUNNER_LIST_US);
-    runner_want_paint(r);
-}
-
-static void runner_attach(struct runner *r, pid_t pid) {
-    char target[24];
-    struct err e;
-    (void)snprintf(target, sizeof target, "%ld", (long)pid);
-    if (attach_start(&r->attach, target, &r->config->how, &e) != 0) {
-        app_attach_done(r->app, &e);
-        return;
-    }
-    r->attaching = loop_watch_fd(r->loop, r->attach.fd, runner_on_attached, r, &e);
-    if (!r->attaching)
-        runner_on_attached(r);
 }
 
 /* ---- input and signals ---- */
@@ -469,6 +372,8 @@ static void runner_grant(struct runner *r) {
         (void)session_request(r->session, WIRE_THREADS, NULL);
     if (w.attach > 0)
         runner_attach(r, w.attach);
+    if (w.show_target > 0)
+        runner_switch(r, w.show_target - 1);
     if (w.list && r->lister)
         runner_list(r);
 }
@@ -555,7 +460,7 @@ static int runner_init(struct runner *r, struct err *e) {
         return 0;
     }
     loop_timer_set(r->open, RUNNER_OPEN_US);
-    return runner_open_session(r, r->config->address, e);
+    return r->config->n_targets > 1 ? runner_open_all(r, e) : runner_open_session(r, r->config->address, e);
 }
 
 static void runner_fini(struct runner *r) {
@@ -564,6 +469,7 @@ static void runner_fini(struct runner *r) {
     runner_query_set_target(&r->query, NULL);
     runner_source_stop(&r->source);
     runner_close_session(r);
+    runner_targets_fini(&r->targets);
     loop_unwatch(r->input);
     loop_unwatch(r->signals);
     loop_unwatch(r->attaching);

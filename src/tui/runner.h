@@ -16,11 +16,13 @@
 struct runner_config {
     struct app_config app;
     struct term_config term;
-    const struct session_address *address; /* NULL: the user picks a process */
-    enum model_sampling sampling;          /* how threads that run are looked at */
-    double budget_pct;                     /* what looking may cost, of one core; 0: the usual */
-    const char *greeting;                  /* a message to begin with; NULL none */
-    struct target_options how;             /* to look at the one that is picked */
+    const struct session_address *address; /* of each target; NULL: the user picks a process */
+    const char *const *names;              /* what each was asked for by */
+    int n_targets;
+    enum model_sampling sampling; /* how threads that run are looked at */
+    double budget_pct;            /* what looking may cost, of one core; 0: the usual */
+    const char *greeting;         /* a message to begin with; NULL none */
+    struct target_options how;    /* to look at the one that is picked */
 };
 
 /* Run until the end. Exit status 0 or 4; or -1 with the error, which is to be printed: the terminal is restored. */

@@ -17,14 +17,14 @@ def test_list_keys(probing_top):
     lines = probing_top("--list-keys").ok().stdout.splitlines()
     keys = [tuple(line.split()[:2]) for line in lines]
     assert len(keys) == len(set(keys)), "a key is listed twice in a context"
-    assert {context for context, _ in keys} == {"threads", "stack", "top", "flame", "overview", "log", "picker", "query", "complete", "result", "help"}
+    assert {context for context, _ in keys} == {"threads", "stack", "top", "flame", "overview", "log", "targets", "menu", "export", "picker", "query", "complete", "result", "help"}
     assert ("threads", "q") in keys and ("stack", "Space") in keys
 
 
 def test_usage_errors(probing_top):
     for args, text in (
         (["--no-such-option"], "no-such-option"),
-        (["1", "2"], "one TARGET at a time"),
+        (["1", "2", "--export", "json"], "--export takes one TARGET"),
         (["--once", "1"], "--once is for --export"),
         (["--export", "yaml", "1"], "yaml"),
         (["--export", "json"], "needs a TARGET"),

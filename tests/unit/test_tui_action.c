@@ -133,6 +133,7 @@ static void test_every_key_is_dispatched(void **state) {
                                  : c == CONTEXT_HELP         ? "?"
                                  : c == CONTEXT_OVERVIEW     ? "1"
                                  : c == CONTEXT_LOG          ? "8"
+                                 : c == CONTEXT_TARGETS      ? "p"
                                                              : "");
                 assert_int_equal(screen_context(app_top(a)->def, app_top(a)->state), c);
                 fixture_press(a, d->keys[i]);

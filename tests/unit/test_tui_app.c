@@ -157,7 +157,7 @@ static void test_filter(void **state) {
 static void test_hiding(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     (void)state;
-    fixture_press(a, "p");
+    fixture_press(a, "H");
     assert_shows(a, "Threads 3 of 6   native hidden");
     fixture_press(a, "a");
     assert_shows(a, "Threads 2 of 6   idle hidden   native hidden");

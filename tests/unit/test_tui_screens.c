@@ -231,6 +231,33 @@ static struct app *scene_log(bool ascii) {
     return a;
 }
 
+/* Three targets: one is shown, one goes on aside, one has ended. */
+static struct app *scene_targets(bool ascii) {
+    struct app *a = scene_normal(ascii);
+    struct err why = {ERR_LOST, "process 7002 was killed by signal 9"};
+    (void)targets_add(a, 4242, "4242");
+    for (int i = 1; i <= 2; i++) {
+        struct model_target t;
+        struct model_snapshot s;
+        (void)targets_add(a, 7000 + i, "serve");
+        fixture_target(&t, FIXTURE_NORMAL);
+        t.pid = 7000 + i;
+        t.cmdline = "python serve.py --port 8080";
+        fixture_snapshot(&s, FIXTURE_NORMAL, i);
+        targets_take_state(a, i, SESSION_CONNECTED, NULL, 0);
+        targets_take_target(a, i, &t);
+        targets_take_snapshot(a, i, &s);
+    }
+    targets_take_state(a, 2, SESSION_LOST, &why, 0);
+    return a;
+}
+
+static struct app *scene_targets_list(bool ascii) {
+    struct app *a = scene_targets(ascii);
+    fixture_press(a, "p j j");
+    return a;
+}
+
 static struct app *scene_sql(bool ascii) { return sql_fixture_app(ascii); }
 
 static struct app *scene_sql_result(bool ascii) {
@@ -352,6 +379,8 @@ static const struct scene scenes[] = {
     {"overview", scene_overview},
     {"overview-unknown", scene_overview_unknown},
     {"log", scene_log},
+    {"several", scene_targets},
+    {"several-list", scene_targets_list},
     {"sql", scene_sql},
     {"sql-result", scene_sql_result},
     {"sql-complete", scene_sql_complete},

@@ -102,6 +102,7 @@ static struct app *matrix_make_sql(enum matrix_state state, bool ascii) {
 const struct matrix_row matrix_rows[] = {
     {SCREEN(overview), "1", NULL, 0, NULL},
     {SCREEN(log), "8", "\\ \"agent|!gone Enter", 0, NULL},
+    {SCREEN(targets), "p", NULL, 0, NULL},
     {SCREEN(threads), "", "\\ \"queue|OMP|\xe6\x95\xb0 Enter", 0, NULL},
     {SCREEN(top), "4", "\\ \"train Enter", 0, NULL},
     {SCREEN(flame), "3", "\\ \"AdamW|evil Enter j j", 0, NULL},

@@ -88,6 +88,8 @@ static void overview_identity(const struct app *a, struct grid *g, struct rect a
     if (d->has_target && d->target.mode == MODEL_MODE_READONLY)
         (void)snprintf(mode, sizeof mode, "READ-ONLY ");
     int right = area.cols - text_width(connection) - text_width(mode) - 3, col = 1;
+    if (a->targets.n > 1)
+        overview_fact(g, area, row, &col, "", ROLE_TITLE_FOCUS, "%d/%d", a->targets.shown + 1, a->targets.n);
     if (d->has_target) {
         overview_fact(g, area, row, &col, "pid", ROLE_VALUE, "%lld", (long long)d->target.pid);
         const char *what = d->target.cmdline && *d->target.cmdline ? d->target.cmdline : d->target.exe;

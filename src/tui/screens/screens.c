@@ -13,6 +13,7 @@ const struct screen_opening screen_openings[] = {
     {ACTION_SHOW_LOG, &screen_log},
     {ACTION_MENU, &screen_menu},
     {ACTION_EXPORT, &screen_export},
+    {ACTION_SHOW_TARGETS, &screen_targets},
     {ACTION_NONE, NULL},
 };
 /* clang-format on */

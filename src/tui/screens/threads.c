@@ -107,6 +107,7 @@ static void threads_rebuild(struct threads_state *s, const struct app *app) {
     thread_rows_build(&s->rows, shot, &s->filter, s->sort);
     thread_rows_add_children(&s->rows, data_shown_children(&app->data), &s->filter, s->sort,
                              app->config.ascii);
+    thread_rows_add_others(&s->rows, &app->targets.rows, &s->filter, s->sort, app->config.ascii);
     if (!s->tid && shot && shot->snapshot.n_threads)
         s->tid = shot->snapshot.threads[0].tid; /* the main thread */
     threads_settle(s);
@@ -397,6 +398,10 @@ static void threads_open_child(struct threads_state *s, struct app *app) {
     pid_t pid = child ? child->pid : app->came_from;
     if (app->attaching)
         return;
+    if (targets_find(app, pid) >= 0) {
+        app->wishes.show_target = targets_find(app, pid) + 1;
+        return;
+    }
     if (pid <= 0) {
         app_message(app, false, "this thread is the target's own: C is for those of its child processes");
         return;

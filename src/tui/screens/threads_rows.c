@@ -320,6 +320,7 @@ static bool thread_is_shown(const struct model_thread *t, const struct thread_fi
 void thread_rows_fini(struct thread_rows *r) {
     free(r->rows);
     free(r->child_rows);
+    free(r->other_rows);
     free(r->order);
     memset(r, 0, sizeof *r);
 }
@@ -366,16 +367,17 @@ int thread_rows_find(const struct thread_rows *r, int64_t key) {
     return -1;
 }
 
-/* The threads of one child, after those that are there. */
-static void thread_rows_add_child(struct thread_rows *r, const struct data_child *child,
-                                  const struct thread_filter *filter, struct table_sort sort, bool ascii) {
+/* The threads of one child, after those that are there; `*free_rows` is where there is room. */
+static void thread_rows_add_child(struct thread_rows *r, struct thread_row **free_rows,
+                                  const struct data_child *child, const struct thread_filter *filter,
+                                  struct table_sort sort, bool ascii) {
     size_t first = r->n;
     r->total += child->shot.snapshot.n_threads;
     for (size_t i = 0; i < child->shot.snapshot.n_threads; i++) {
         const struct model_thread *t = &child->shot.snapshot.threads[i];
         if (!thread_is_shown(t, filter))
             continue;
-        struct thread_row *row = &r->child_rows[r->n_child_rows++];
+        struct thread_row *row = (*free_rows)++;
         *row = (struct thread_row){.thread = t,
                                    .age_s = data_stack_age(&child->shot, i),
                                    .no_gil = child->shot.snapshot.gil_enabled == 0,
@@ -393,16 +395,29 @@ static void thread_rows_add_child(struct thread_rows *r, const struct data_child
     }
 }
 
-void thread_rows_add_children(struct thread_rows *r, const struct data_children *children,
-                              const struct thread_filter *filter, struct table_sort sort, bool ascii) {
+/* The threads of all of them, in memory that the caller keeps. */
+static struct thread_row *thread_rows_add_all(struct thread_rows *r, const struct data_children *children,
+                                              const struct thread_filter *filter, struct table_sort sort,
+                                              bool ascii) {
     size_t n = 0;
     for (size_t i = 0; i < children->n; i++)
         n += children->items[i].shot.snapshot.n_threads;
     if (!r->order || n == 0)
-        return;
+        return NULL;
     const void **order = realloc(r->order, (r->n + n + 1) * sizeof *order);
     r->order = order ? order : r->order;
-    r->child_rows = calloc(n, sizeof *r->child_rows);
-    for (size_t i = 0; order && r->child_rows && i < children->n; i++)
-        thread_rows_add_child(r, &children->items[i], filter, sort, ascii);
+    struct thread_row *rows = calloc(n, sizeof *rows), *free_rows = rows;
+    for (size_t i = 0; order && rows && i < children->n; i++)
+        thread_rows_add_child(r, &free_rows, &children->items[i], filter, sort, ascii);
+    return rows;
+}
+
+void thread_rows_add_children(struct thread_rows *r, const struct data_children *children,
+                              const struct thread_filter *filter, struct table_sort sort, bool ascii) {
+    r->child_rows = thread_rows_add_all(r, children, filter, sort, ascii);
+}
+
+void thread_rows_add_others(struct thread_rows *r, const struct data_children *others,
+                            const struct thread_filter *filter, struct table_sort sort, bool ascii) {
+    r->other_rows = thread_rows_add_all(r, others, filter, sort, ascii);
 }

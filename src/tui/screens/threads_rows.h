@@ -28,8 +28,7 @@ struct thread_filter {
 
 struct thread_rows {
     struct thread_row *rows;
-    struct thread_row *child_rows;
-    size_t n_child_rows;
+    struct thread_row *child_rows, *other_rows;
     const void **order; /* of struct thread_row, sorted */
     size_t n;           /* shown */
     size_t total;       /* in the snapshot, and in those of children */
@@ -52,6 +51,10 @@ const struct thread_row *thread_rows_at(const struct thread_rows *r, size_t i);
 /* Put the threads of children below: processes in the order of the tree, the threads of each sorted. */
 void thread_rows_add_children(struct thread_rows *r, const struct data_children *children,
                               const struct thread_filter *filter, struct table_sort sort, bool ascii);
+
+/* The same with those of other targets. Once each. */
+void thread_rows_add_others(struct thread_rows *r, const struct data_children *others,
+                            const struct thread_filter *filter, struct table_sort sort, bool ascii);
 
 /* What tells a row from all others: the thread's id and, of a child, its process. */
 int64_t thread_row_key(const struct thread_row *row);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner_targets: see runner_targets.h. */
+#include "tui/runner_targets.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+
+static bool runner_target_is_shown(const struct runner_target *t) {
+    return t->index == t->all->app->targets.shown;
+}
+
+static void runner_target_set_time(const struct runner_target *t) {
+    app_set_time(t->all->app, (double)clock_mono_ns() / 1e9, clock_epoch_s());
+}
+
+static void runner_target_on_state(void *arg, enum session_state state, const struct err *why) {
+    struct runner_target *t = arg;
+    if (runner_target_is_shown(t)) {
+        t->all->shown->on_state(t->all->arg, state, why);
+        return;
+    }
+    runner_target_set_time(t);
+    targets_take_state(t->all->app, t->index, state, why, t->session ? session_retry_in_s(t->session) : 0);
+    t->all->came(t->all->arg);
+}
+
+static void runner_target_on_target(void *arg, struct model_target *target) {
+    struct runner_target *t = arg;
+    if (runner_target_is_shown(t)) {
+        t->all->shown->on_target(t->all->arg, target);
+        return;
+    }
+    runner_target_set_time(t);
+    targets_take_target(t->all->app, t->index, target);
+    t->all->came(t->all->arg);
+}
+
+static void runner_target_on_snapshot(void *arg, struct model_snapshot *snapshot) {
+    struct runner_target *t = arg;
+    if (runner_target_is_shown(t)) {
+        t->all->shown->on_snapshot(t->all->arg, snapshot);
+        return;
+    }
+    runner_target_set_time(t);
+    targets_take_snapshot(t->all->app, t->index, snapshot);
+    t->all->came(t->all->arg);
+}
+
+/* What was asked for while it was shown, and comes when it no longer is, is of no use. */
+static void runner_target_on_details(void *arg, struct model_snapshot *snapshot) {
+    struct runner_target *t = arg;
+    if (runner_target_is_shown(t))
+        t->all->shown->on_details(t->all->arg, snapshot);
+}
+
+static void runner_target_on_samples(void *arg, struct model_sample_batch *batch) {
+    struct runner_target *t = arg;
+    if (runner_target_is_shown(t))
+        t->all->shown->on_samples(t->all->arg, batch);
+}
+
+static void runner_target_on_status(void *arg, struct model_status *status) {
+    struct runner_target *t = arg;
+    if (runner_target_is_shown(t))
+        t->all->shown->on_status(t->all->arg, status);
+}
+
+static void runner_target_on_reply(void *arg, enum wire_method method, const struct err *error) {
+    struct runner_target *t = arg;
+    if (runner_target_is_shown(t))
+        t->all->shown->on_reply(t->all->arg, method, error);
+}
+
+/* A snapshot now and then, and no samples. */
+static void runner_target_slow(struct runner_target *t) {
+    struct err e;
+    if (!t->session)
+        return;
+    (void)session_set_native(t->session, false, &e);
+    (void)session_unsubscribe(t->session, WIRE_STREAM_SAMPLES, NULL);
+    (void)session_subscribe(t->session, WIRE_STREAM_THREADS, 1 / TARGETS_ASIDE_S, NULL);
+}
+
+int runner_targets_add(struct runner_targets *t, const struct session_address *addr, const char *name,
+                       struct err *e) {
+    static const struct session_handler handler = {
+        .on_state = runner_target_on_state,
+        .on_target = runner_target_on_target,
+        .on_snapshot = runner_target_on_snapshot,
+        .on_details = runner_target_on_details,
+        .on_samples = runner_target_on_samples,
+        .on_status = runner_target_on_status,
+        .on_reply = runner_target_on_reply,
+    };
+    char pid[24];
+    int there = targets_find(t->app, addr->pid);
+    if (there >= 0)
+        return there;
+    (void)snprintf(pid, sizeof pid, "%ld", (long)addr->pid);
+    int i = targets_add(t->app, addr->pid, name ? name : pid);
+    if (i < 0)
+        return err_set(e, ERR_USAGE, "no more than %d targets at a time", TARGETS_MAX);
+    struct runner_target *item = &t->items[i];
+    *item = (struct runner_target){.all = t, .index = i, .addr = *addr};
+    item->session = session_new(t->loop, &item->addr, &handler, item, e);
+    if (!item->session) {
+        runner_target_on_state(item, SESSION_FAILED, e); /* its entry says so; the others go on */
+        return i;
+    }
+    session_set_sampling(item->session, t->sampling);
+    session_set_budget(item->session, t->budget_pct);
+    if (!runner_target_is_shown(item))
+        (void)session_subscribe(item->session, WIRE_STREAM_THREADS, 1 / TARGETS_ASIDE_S, NULL);
+    return i;
+}
+
+void runner_targets_show(struct runner_targets *t, int i) {
+    int before = t->app->targets.shown;
+    if (i == before || i < 0 || i >= t->app->targets.n)
+        return;
+    runner_target_slow(&t->items[before]);
+    targets_show(t->app, i);
+}
+
+struct session *runner_targets_session(const struct runner_targets *t) {
+    return t->app->targets.n ? t->items[t->app->targets.shown].session : NULL;
+}
+
+void runner_targets_fini(struct runner_targets *t) {
+    for (int i = 0; t->app && i < t->app->targets.n; i++) {
+        session_free(t->items[i].session);
+        t->items[i].session = NULL;
+    }
+}

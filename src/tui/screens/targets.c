@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * targets: the targets that are looked at, to switch between them: what each is, how it does, whether it still is there. Enter shows the
+ * selected one.
+ */
+#include "tui/screens/screens.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tui/screens/table.h"
+#include "tui/widgets/list.h"
+
+#define TARGETS_MEAN 40 /* snapshots that shares are taken over */
+#define TARGETS_WHEEL 3
+
+/* One target as it is drawn. */
+struct targets_row {
+    int index;
+    bool is_shown;
+    pid_t pid;
+    const char *name;
+    const struct data *data;
+};
+
+struct targets_state {
+    struct targets_row rows[TARGETS_MAX];
+    int n;
+    struct list list;
+    int widths[TABLE_MAX_COLUMNS];
+    struct rect area;
+};
+
+static const struct targets_row *targets_of(const void *row) { return row; }
+
+static const struct data_shot *targets_shot(const void *row) {
+    const struct data *d = targets_of(row)->data;
+    return d->live.valid ? &d->live : NULL;
+}
+
+static void targets_cell_mark(const void *row, struct table_cell *c) {
+    (void)snprintf(c->text, sizeof c->text, "%d%s", targets_of(row)->index + 1,
+                   targets_of(row)->is_shown ? "*" : "");
+    c->role = targets_of(row)->is_shown ? ROLE_TITLE_FOCUS : ROLE_MUTED;
+}
+
+static void targets_cell_pid(const void *row, struct table_cell *c) {
+    const struct targets_row *t = targets_of(row);
+    if (t->pid > 0)
+        (void)snprintf(c->text, sizeof c->text, "%ld", (long)t->pid);
+    else if (t->data->has_target)
+        (void)snprintf(c->text, sizeof c->text, "%lld", (long long)t->data->target.pid);
+    else
+        (void)snprintf(c->text, sizeof c->text, "?");
+    c->role = ROLE_VALUE;
+}
+
+static void targets_cell_state(const void *row, struct table_cell *c) {
+    const struct data *d = targets_of(row)->data;
+    static const struct {
+        const char *text;
+        enum theme_role role;
+    } states[] = {[SESSION_CONNECTING] = {"connecting", ROLE_CONN_WAIT},
+                  [SESSION_CONNECTED] = {"connected", ROLE_CONN_OK},
+                  [SESSION_RECONNECTING] = {"reconnecting", ROLE_CONN_WAIT},
+                  [SESSION_LOST] = {"GONE", ROLE_CONN_LOST},
+                  [SESSION_FAILED] = {"NO AGENT", ROLE_CONN_LOST}};
+    bool ended = d->state == SESSION_CONNECTED && data_is_past(d);
+    (void)snprintf(c->text, sizeof c->text, "%s",
+                   ended                                               ? "ended"
+                   : d->state == SESSION_CONNECTED && d->pulse.stopped ? "STOPPED"
+                                                                       : states[d->state].text);
+    c->role = ended ? ROLE_CONN_LOST : d->pulse.stopped ? ROLE_CONN_WAIT : states[d->state].role;
+}
+
+static void targets_put_percent(struct table_cell *c, double v, enum theme_role role) {
+    if (isnan(v))
+        (void)snprintf(c->text, sizeof c->text, "?");
+    else
+        (void)snprintf(c->text, sizeof c->text, "%.*f", v < 99.95 ? 1 : 0, v);
+    c->role = isnan(v) ? ROLE_MUTED : role;
+}
+
+static void targets_cell_cpu(const void *row, struct table_cell *c) {
+    const struct data_shot *shot = targets_shot(row);
+    targets_put_percent(c, shot ? shot->snapshot.process.cpu_pct : NAN, ROLE_CPU_MID);
+}
+
+static void targets_cell_gil(const void *row, struct table_cell *c) {
+    const struct data_shot *shot = targets_shot(row);
+    targets_put_percent(c, meter_mean(&targets_of(row)->data->gil, TARGETS_MEAN), ROLE_GIL_HELD);
+    if (shot && shot->snapshot.gil_enabled == 0)
+        (void)snprintf(c->text, sizeof c->text, "none");
+}
+
+static void targets_cell_threads(const void *row, struct table_cell *c) {
+    const struct data_shot *shot = targets_shot(row);
+    if (shot)
+        (void)snprintf(c->text, sizeof c->text, "%zu", shot->snapshot.n_threads);
+    else
+        (void)snprintf(c->text, sizeof c->text, "?");
+    c->role = ROLE_TEXT;
+}
+
+static void targets_cell_mode(const void *row, struct table_cell *c) {
+    const struct data *d = targets_of(row)->data;
+    (void)snprintf(c->text, sizeof c->text, "%s",
+                   !d->has_target                          ? "?"
+                   : d->target.mode == MODEL_MODE_AGENT    ? "agent"
+                   : d->target.mode == MODEL_MODE_READONLY ? "outside"
+                                                           : "recorded");
+    c->role = ROLE_TEXT;
+}
+
+static void targets_cell_command(const void *row, struct table_cell *c) {
+    const struct data *d = targets_of(row)->data;
+    const char *what = d->has_target && d->target.cmdline ? d->target.cmdline : targets_of(row)->name;
+    (void)snprintf(c->text, sizeof c->text, "%s", *what ? data_short_command(what) : "?");
+    c->role = ROLE_TEXT;
+}
+
+static const struct table_column targets_columns[] = {
+    {"#", "", {3, 0, 0}, GRID_LEFT, false, targets_cell_mark, NULL},
+    {"PID", "", {7, 0, 0}, GRID_RIGHT, false, targets_cell_pid, NULL},
+    {"STATE", "", {12, 0, 0}, GRID_LEFT, false, targets_cell_state, NULL},
+    {"CPU%", "", {6, 0, 1}, GRID_RIGHT, true, targets_cell_cpu, NULL},
+    {"GIL%", "", {6, 0, 2}, GRID_RIGHT, true, targets_cell_gil, NULL},
+    {"THREADS", "", {7, 0, 3}, GRID_RIGHT, true, targets_cell_threads, NULL},
+    {"MODE", "", {8, 0, 4}, GRID_LEFT, false, targets_cell_mode, NULL},
+    {"COMMAND", "", {12, 1, 0}, GRID_LEFT, false, targets_cell_command, NULL},
+};
+#define TARGETS_COLUMNS ((int)(sizeof targets_columns / sizeof targets_columns[0]))
+
+static void targets_update(void *state, struct app *app) {
+    struct targets_state *s = state;
+    s->n = targets_count(app);
+    for (int i = 0; i < s->n; i++)
+        s->rows[i] = (struct targets_row){.index = i,
+                                          .is_shown = !app->targets.n || i == app->targets.shown,
+                                          .pid = targets_pid(app, i),
+                                          .name = targets_name(app, i),
+                                          .data = targets_data(app, i)};
+    list_fit(&s->list, s->n, s->list.page);
+}
+
+static void targets_init(void *state, struct app *app) {
+    struct targets_state *s = state;
+    targets_update(s, app);
+    list_select(&s->list, app->targets.shown);
+}
+
+static void targets_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct targets_state *s = state;
+    struct table_sort none = {-1, false};
+    targets_update(s, app);
+    s->area = area;
+    list_fit(&s->list, s->n, area.rows - 1);
+    table_layout(targets_columns, TARGETS_COLUMNS, area.cols, s->widths);
+    table_draw_head(targets_columns, TARGETS_COLUMNS, s->widths, none, g, area);
+    for (int i = 0; i < s->list.page && s->list.top + i < s->n; i++) {
+        struct rect row = {area.row + i + 1, area.col, 1, area.cols};
+        table_draw_row(targets_columns, TARGETS_COLUMNS, s->widths, &s->rows[s->list.top + i], 0, g, area,
+                       i + 1);
+        if (s->list.top + i == s->list.selected)
+            grid_restyle(g, row, ROLE_SELECTION);
+    }
+}
+
+static void targets_switch(const struct targets_state *s, struct app *app) {
+    app->wishes.show_target = s->rows[s->list.selected].index + 1;
+    app_pop(app); /* s is gone */
+}
+
+static bool targets_act(void *state, struct app *app, enum action action) {
+    struct targets_state *s = state;
+    if (action == ACTION_SWITCH_TARGET) {
+        targets_switch(s, app);
+        return true;
+    }
+    return action == ACTION_SHOW_TARGETS || list_move(&s->list, action);
+}
+
+static bool targets_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct targets_state *s = state;
+    int row = s->list.top + e->row - s->area.row - 1;
+    if (e->button != INPUT_CLICK)
+        list_wheel(&s->list, e->button == INPUT_WHEEL_UP ? -TARGETS_WHEEL : TARGETS_WHEEL);
+    else if (row < s->list.top || row >= s->n)
+        return false;
+    else if (row == s->list.selected)
+        targets_switch(s, app);
+    else
+        list_select(&s->list, row);
+    return true;
+}
+
+static void targets_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct targets_state *s = state;
+    const struct data *d = s->rows[s->list.selected].data;
+    (void)app;
+    (void)strbuf_addf(out, "Targets %d", s->n);
+    if (data_is_over(d) && *d->why.text)
+        (void)strbuf_addf(out, "   %s", d->why.text);
+    else if (s->n == 1)
+        (void)strbuf_adds(out, "   several are given at the start: probing-top TARGET TARGET ...");
+    else
+        (void)strbuf_adds(out, "   Enter shows the selected one");
+}
+
+const struct screen_def screen_targets = {
+    .name = "targets",
+    .title = "Targets",
+    .state_size = sizeof(struct targets_state),
+    .init = targets_init,
+    .keys = CONTEXT_TARGETS,
+    .draw = targets_draw,
+    .act = targets_act,
+    .mouse = targets_mouse,
+    .update = targets_update,
+    .status = targets_status,
+};
