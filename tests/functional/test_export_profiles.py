@@ -143,17 +143,6 @@ def test_pprof_of_a_live_job(job, probing_top, tmp_path, wait_until):
     assert hostile[1] == 'no "such"  file<>' and hostile[2] in (1, 2)
 
 
-def test_pprof_of_a_recording(recording, probing_top, tmp_path):
-    profile = read_profile(probing_top, recording, tmp_path / "run.pb.gz", "--by-function")
-    assert not any(line for s in profile.samples for _, _, line in s["frames"])
-    spent = {}
-    for sample in profile.samples:
-        leaf = name_of(sample["frames"][0])
-        spent[leaf] = spent.get(leaf, 0) + sample["wall"]
-    assert "spin" in spent
-    assert_same_times({short(name): ns / 1e3 for name, ns in spent.items()}, folded_us(probing_top, recording))
-
-
 # What https://www.speedscope.app/file-format-schema.json asks of a file, where it is of sampled profiles.
 UNITS = ("bytes", "microseconds", "milliseconds", "nanoseconds", "none", "seconds")
 
@@ -216,13 +205,6 @@ def test_speedscope_of_a_live_job(job, probing_top, wait_until):
     assert hostile and all(f["file"] == 'no "such"  file<>' and "\u202e" not in f["name"] for f in hostile)
 
 
-def test_speedscope_of_a_recording(recording, probing_top):
-    document = speedscope(probing_top, recording, "--by-function")
-    assert not any("line" in f for f in document["shared"]["frames"])
-    assert "rank 3" in document["name"]
-    assert_same_times(spent_in(document), folded_us(probing_top, recording))
-
-
 def trace(probing_top, target, out, *args):
     done = probing_top("--export", "perfetto", *args, "-o", str(out), str(target)).ok()
     assert done.stdout == ""
@@ -254,20 +236,42 @@ def test_perfetto_of_a_live_job(job, probing_top, tmp_path, wait_until):
     assert 0 <= found.clocks[1] - begin < 60e9  # of the same clock as the snapshot
 
 
-def test_perfetto_of_a_recording(recording, probing_top, tmp_path):
-    found = trace(probing_top, recording, tmp_path / "run.perfetto")
+def check_profile_times(profile, folded):
+    assert not any(line for s in profile.samples for _, _, line in s["frames"])
+    spent = {}
+    for sample in profile.samples:
+        leaf = short(name_of(sample["frames"][0]))
+        spent[leaf] = spent.get(leaf, 0) + sample["wall"] / 1e3
+    assert_same_times(spent, folded)
+
+
+def check_trace_times(found, folded):
     spent = {}
     for tid in found.threads:
         for name, ns in found.self_ns(tid).items():
             spent[short(name)] = spent.get(short(name), 0) + ns / 1e3
     assert list(found.clocks) == [1]  # of the time since its machine has started nothing is known
-    assert_same_times({name: us for name, us in spent.items() if us}, folded_us(probing_top, recording))
+    assert_same_times({name: us for name, us in spent.items() if us}, folded)
 
 
-def test_pprof_itself_reads_it(recording, probing_top, tmp_path):
-    go = shutil.which("go")
-    if not go:
-        pytest.skip("needs go: not installed")
+def test_a_recording(recording, probing_top, tmp_path):
+    """What each of them says of one recording: every function the time that folded says."""
+    folded = folded_us(probing_top, recording)
+    assert "spin" in folded
+    check_profile_times(read_profile(probing_top, recording, tmp_path / "run.pb.gz", "--by-function"), folded)
+    document = speedscope(probing_top, recording, "--by-function")
+    assert not any("line" in f for f in document["shared"]["frames"])
+    assert "rank 3" in document["name"]
+    assert_same_times(spent_in(document), folded)
+    check_trace_times(trace(probing_top, recording, tmp_path / "run.perfetto"), folded)
+
+
+@pytest.fixture
+def go():
+    return shutil.which("go") or pytest.skip("needs go: not installed")
+
+
+def test_pprof_itself_reads_it(go, recording, probing_top, tmp_path):
     out = tmp_path / "run.pb.gz"
     probing_top("--export", "pprof", "-o", str(out), str(recording)).ok()
     done = subprocess.run([go, "tool", "pprof", "-top", "-sample_index=wall", str(out)], capture_output=True, text=True, timeout=80)
