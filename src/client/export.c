@@ -102,7 +102,7 @@ static const struct {
     {EXPORT_TAKES_DURATION, "--duration"},       {EXPORT_TAKES_THREADS, "--threads"},
     {EXPORT_TAKES_PROCESS, "--process"},         {EXPORT_TAKES_UNIT, "--unit"},
     {EXPORT_TAKES_BY_FUNCTION, "--by-function"}, {EXPORT_TAKES_LOCALS, "--locals"},
-    {EXPORT_TAKES_NATIVE, "--native"},           {EXPORT_TAKES_SCREEN, "--filter"},
+    {EXPORT_TAKES_NATIVE, "--native"},           {EXPORT_TAKES_SCREEN, "--screen --rows --cols --filter"},
 };
 
 #define EXPORT_N_OPTIONS (sizeof export_options / sizeof export_options[0])
@@ -161,6 +161,12 @@ static int export_check_options(const struct export_request *r, const struct exp
     return 0;
 }
 
+/* Who wants the samples: a screen that is made of them, or NULL: they are added up. */
+static const struct export_renderer *export_screen(const struct export_format *f,
+                                                   const struct export_request *r) {
+    return f->takes & EXPORT_TAKES_SCREEN && r->screen && r->screen->take ? r->screen : NULL;
+}
+
 static int export_check(const struct export_request *r, const struct export_format *f, double duration_s,
                         struct err *e) {
     if (!r->target)
@@ -187,6 +193,8 @@ static int export_check(const struct export_request *r, const struct export_form
             e, ERR_USAGE,
             "--native with --no-inject needs --block too: native frames of a thread are known from "
             "outside only while it is stopped");
+    if (r->once && export_screen(f, r))
+        return err_set(e, ERR_USAGE, "--once is one look, and this screen is made of samples: leave it out");
     if (f->render == export_render_txt && !r->screen)
         return err_set(e, ERR_USAGE, "this program has no screen to export as txt");
     return output_check(r->output, e);
@@ -195,7 +203,9 @@ static int export_check(const struct export_request *r, const struct export_form
 /* Where samples go. */
 struct export_sink {
     struct fold *fold;
-    struct tracks *tracks; /* NULL: their order is not asked for */
+    struct tracks *tracks;                /* NULL: their order is not asked for */
+    const struct export_renderer *screen; /* that is made of them, instead; NULL none */
+    const struct model_target *target;
 };
 
 static int export_sink_init(struct export_sink *s, const struct export_format *f) {
@@ -214,6 +224,8 @@ static void export_sink_fini(struct export_sink *s) {
 
 static int export_on_batch(void *arg, struct model_sample_batch *batch) {
     struct export_sink *sink = arg;
+    if (sink->screen)
+        return sink->screen->take(sink->screen->arg, sink->target, batch);
     double us = batch->period_us > 0 && batch->period_us < FOLD_MAX_PERIOD_US ? batch->period_us : 0;
     if (fold_add_batch(sink->fold, batch) != 0)
         return -1;
@@ -232,7 +244,10 @@ static int export_on_batch(void *arg, struct model_sample_batch *batch) {
 static int export_look(const struct export_format *f, double duration_s, const struct export_request *r,
                        struct call *c, struct model_snapshot *snapshot, struct export_sink *sink,
                        double *elapsed_s, struct err *e) {
-    bool sample = duration_s > 0 && f->wants_samples, past = call_get_target(c)->mode == MODEL_MODE_RECORDED;
+    sink->screen = export_screen(f, r);
+    sink->target = call_get_target(c);
+    bool sample = duration_s > 0 && (f->wants_samples || sink->screen),
+         past = call_get_target(c)->mode == MODEL_MODE_RECORDED;
     if (sample && r->native && call_set_native(c, true, e) != 0)
         return -1;
     if (sample &&
@@ -301,7 +316,9 @@ int export_run(const struct export_request *request, struct err *e) {
     const struct export_format *f = export_find(request->format, e);
     if (!f)
         return -1;
-    double duration_s = request->once ? 0 : request->duration_s != 0 ? request->duration_s : f->duration_s;
+    const struct export_renderer *screen = export_screen(f, request);
+    double usual_s = screen ? screen->duration_s : f->duration_s;
+    double duration_s = request->once ? 0 : request->duration_s != 0 ? request->duration_s : usual_s;
     if (export_check(request, f, duration_s, e) != 0)
         return -1;
     struct session_address addr;

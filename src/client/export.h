@@ -43,10 +43,14 @@ enum export_trait {
     EXPORT_WANTS_ORDER = 1 << 19,  /* what threads did when */
 };
 
-/* Draws the screen as text; 0, or -1 with the error. */
+/* Draws a screen as text. One that is made of samples is given them first; its functions return 0, `take` not if that was
+ * enough, `render` -1 with the error. */
 struct export_renderer {
     int (*render)(void *arg, const struct model_target *target, const struct model_snapshot *snapshot,
                   struct strbuf *out, struct err *e);
+    int (*take)(void *arg, const struct model_target *target,
+                const struct model_sample_batch *batch); /* NULL: it is not made of samples */
+    double duration_s;                                   /* with `take`: how long, unless told */
     void *arg;
 };
 

@@ -231,13 +231,12 @@ static void svg_put_frame(const struct svg *s, uint32_t node, double start) {
 
 /* Callers before their callees, siblings by name. A frame that is too small is left out with all it calls. */
 static void svg_put_frames(struct svg *s) {
-    const struct export_node *nodes = s->tree.nodes;
     double *start = calloc(s->rows + 1, sizeof *start); /* where the next frame of a depth begins */
-    uint32_t at = EXPORT_TREE_ROOT;
+    uint32_t at = start ? EXPORT_TREE_ROOT : EXPORT_TREE_NONE;
     if (!start)
         s->out->failed = true;
-    while (start && at != EXPORT_TREE_NONE) {
-        const struct export_node *n = &nodes[at];
+    while (at != EXPORT_TREE_NONE) {
+        const struct export_node *n = &s->tree.nodes[at];
         bool drawn = at == EXPORT_TREE_ROOT || n->total >= s->least;
         if (drawn) {
             svg_put_frame(s, at, start[n->depth]);
@@ -245,13 +244,7 @@ static void svg_put_frames(struct svg *s) {
                 start[n->depth + 1] = start[n->depth];
         }
         start[n->depth] += n->total;
-        if (drawn && n->child != EXPORT_TREE_NONE) {
-            at = n->child;
-            continue;
-        }
-        while (at != EXPORT_TREE_NONE && nodes[at].next == EXPORT_TREE_NONE)
-            at = nodes[at].parent;
-        at = at == EXPORT_TREE_NONE ? at : nodes[at].next;
+        at = export_tree_next(&s->tree, at, !drawn);
     }
     free(start);
 }

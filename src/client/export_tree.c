@@ -176,6 +176,14 @@ int export_tree_build(struct export_tree *t, const struct export_data *data) {
     return export_tree_link(t);
 }
 
+uint32_t export_tree_next(const struct export_tree *t, uint32_t node, bool skip_callees) {
+    if (!skip_callees && t->nodes[node].child != EXPORT_TREE_NONE)
+        return t->nodes[node].child;
+    while (node != EXPORT_TREE_NONE && t->nodes[node].next == EXPORT_TREE_NONE)
+        node = t->nodes[node].parent;
+    return node == EXPORT_TREE_NONE ? node : t->nodes[node].next;
+}
+
 void export_tree_fini(struct export_tree *t) {
     for (size_t i = 0; i < t->n; i++)
         free(t->nodes[i].name);

@@ -42,6 +42,10 @@ struct export_tree {
 
 /* 0, or -1 without memory. export_tree_fini frees, on failure too. */
 int export_tree_build(struct export_tree *t, const struct export_data *data);
+
+/* Callers before their callees, siblings by name: the node after `node`, or (`skip_callees`) the one after all that it calls;
+ * EXPORT_TREE_NONE at the end. */
+uint32_t export_tree_next(const struct export_tree *t, uint32_t node, bool skip_callees);
 void export_tree_fini(struct export_tree *t);
 
 #endif

@@ -22,6 +22,7 @@
 #include "tui/attach_all.h"
 #include "tui/main_options.h"
 #include "tui/runner.h"
+#include "tui/screen_picture.h"
 #include "tui/screen_text.h"
 #include "tui/startup.h"
 #include "tui/theme.h"
@@ -41,6 +42,7 @@ static void main_put_help(struct strbuf *out) {
         export_put_options(f, out);
         (void)strbuf_addc(out, '\n');
     }
+    (void)strbuf_addf(out, "\nA screen of --export txt is one of %s.\n", screen_picture_names());
     (void)strbuf_adds(out,
                       "\nIn the screens ? shows the keys and q quits.\n"
                       "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
@@ -72,6 +74,9 @@ static int main_check(const struct main_options *o, struct err *e) {
                         : o->by_function     ? "--by-function"
                         : o->locals          ? "--locals"
                         : o->native          ? "--native"
+                        : o->screen          ? "--screen"
+                        : o->rows            ? "--rows"
+                        : o->cols            ? "--cols"
                                              : NULL;
     if (o->readonly && o->block)
         return err_set(e, ERR_USAGE,
@@ -80,26 +85,31 @@ static int main_check(const struct main_options *o, struct err *e) {
         return err_set(e, ERR_USAGE, "%s is for --export: add --export %s", stray,
                        o->unit || o->threads ? "folded" : "json");
     const struct export_format *format = o->export ? export_find(o->export, e) : NULL;
+    const char *of_screen = o->screen   ? "--screen"
+                            : o->rows   ? "--rows"
+                            : o->cols   ? "--cols"
+                            : o->filter ? "--filter"
+                                        : NULL;
     if (o->export &&
-        (!format || (o->filter && export_check_option(format, EXPORT_TAKES_SCREEN, "--filter", e) != 0)))
+        (!format || (of_screen && export_check_option(format, EXPORT_TAKES_SCREEN, of_screen, e) != 0)))
         return -1;
+    if (o->rows && !o->screen)
+        return err_set(e, ERR_USAGE, "--rows is for --screen: without it all threads are written");
     return theme_choose_depth(o->color, NULL, 256, &depth, e);
 }
 
-/* Columns of plain text: $COLUMNS, the terminal's, or 80. */
-static int main_text_cols(void) {
+/* Rows or columns of text: as told, $LINES or $COLUMNS, the terminal's, or `usual`. */
+static int main_text_size(long told, const char *variable, bool rows, int usual) {
     struct winsize w;
-    const char *env = getenv("COLUMNS");
-    long cols = env ? strtol(env, NULL, 10) : 0;
-    if (cols <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0)
-        cols = w.ws_col;
-    return cols <= 0 ? 80 : cols > 1000 ? 1000 : (int)cols;
+    const char *env = getenv(variable);
+    long n = told ? told : env ? strtol(env, NULL, 10) : 0;
+    if (n <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0)
+        n = rows ? w.ws_row : w.ws_col;
+    return n <= 0 ? usual : n > SCREEN_PICTURE_MAX ? SCREEN_PICTURE_MAX : (int)n;
 }
 
-static int main_export(const struct main_options *o, const char *target, struct err *e) {
-    struct screen_text_config text = {
-        .cols = main_text_cols(), .ascii = o->ascii || !term_is_utf8(), .filter = o->filter};
-    struct export_renderer screen = {.render = screen_text_render, .arg = &text};
+static int main_run_export(const struct main_options *o, const char *target,
+                           const struct export_renderer *screen, struct err *e) {
     struct export_request request = {
         .target = target,
         .format = o->export,
@@ -113,7 +123,7 @@ static int main_export(const struct main_options *o, const char *target, struct 
         .gentle = o->gentle,
         .locals = o->locals,
         .native = o->native,
-        .screen = &screen,
+        .screen = screen,
         .how = {.no_inject = o->no_inject, .block = o->block, .readonly = o->readonly},
     };
     if ((o->unit && export_parse_unit(o->unit, &request.unit, e) != 0) ||
@@ -126,6 +136,22 @@ static int main_export(const struct main_options *o, const char *target, struct 
     if (rc == 0 && note.len)
         (void)fprintf(stderr, "probing-top: %s\n", strbuf_str(&note));
     strbuf_fini(&note);
+    return rc;
+}
+
+static int main_export(const struct main_options *o, const char *target, struct err *e) {
+    int cols = main_text_size(o->cols, "COLUMNS", false, 80);
+    struct screen_text_config text = {
+        .cols = cols, .ascii = o->ascii || !term_is_utf8(), .filter = o->filter};
+    struct export_renderer all = {.render = screen_text_render, .arg = &text};
+    struct app_config config = {.ascii = text.ascii, .is_utf8 = !text.ascii, .filter = o->filter};
+    struct screen_picture picture = {0};
+    int rc = o->screen ? screen_picture_init(&picture, o->screen, main_text_size(o->rows, "LINES", true, 40),
+                                             cols, &config, e)
+                       : 0;
+    if (rc == 0)
+        rc = main_run_export(o, target, o->screen ? &picture.renderer : &all, e);
+    screen_picture_fini(&picture);
     return rc;
 }
 

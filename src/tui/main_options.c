@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "tui/screen_picture.h"
+
 #define AT(field) offsetof(struct main_options, field)
 
 const struct option_def main_table[] = {
@@ -37,6 +39,12 @@ const struct option_def main_table[] = {
     {"native", 'n', OPTION_FLAG, AT(native), NULL, "with --export: C and C++ frames too, as they were called",
      0, 0},
     {"unit", 0, OPTION_STRING, AT(unit), "UNIT", "with --export: samples, or us", 0, 0},
+    {"screen", 0, OPTION_STRING, AT(screen), "NAME",
+     "with --export txt: this screen, as a terminal would show it", 0, 0},
+    {"rows", 0, OPTION_INT, AT(rows), "N", "with --screen: of so many rows ($LINES, the terminal's, 40)", 1,
+     SCREEN_PICTURE_MAX},
+    {"cols", 0, OPTION_INT, AT(cols), "N", "with --export txt: columns ($COLUMNS, the terminal's, 80)", 1,
+     SCREEN_PICTURE_MAX},
     {"gentle", 0, OPTION_FLAG, AT(gentle), NULL,
      "send no signals: stacks of threads that run may be torn, and are marked", 0, 0},
     {"budget", 0, OPTION_STRING, AT(budget), "PCT",

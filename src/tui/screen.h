@@ -42,7 +42,8 @@ struct screen_def {
     bool needs_samples; /* the stream of samples comes while it is open */
     bool
         needs_vitals; /* what the kernel says of the process is read, and the agent asked about itself, while it is open */
-    bool is_kept;                               /* opened again, it is as it was left */
+    bool of_session; /* what was typed or happened while the program runs: of one look there is no picture */
+    bool is_kept;    /* opened again, it is as it was left */
     size_t state_size;                          /* of the struct that `state` points to; zeroed before init */
     void (*init)(void *state, struct app *app); /* may be NULL, like all functions but draw */
     void (*fini)(void *state);

@@ -31,6 +31,11 @@ def test_usage_errors(probing_top):
         (["--export", "json", "--threads", "1"], "--threads is for --export folded"),
         (["--export", "csv", "--sql", "SELECT 1", "--filter", "main", "1"], "--filter is for --export txt, not for csv"),
         (["--color=pink"], "--color takes"),
+        (["--screen", "flame", "1"], "--screen is for --export"),
+        (["--export", "json", "--screen", "flame", "1"], "--screen is for --export txt, not for json"),
+        (["--export", "txt", "--screen", "flme", "1"], "unknown screen 'flme': did you mean 'flame'?"),
+        (["--export", "txt", "--screen", "flame", "--once", "1"], "--once is one look"),
+        (["--export", "txt", "--rows", "20", "1"], "--rows is for --screen"),
     ):
         done = probing_top(*args)
         assert done.status == 2, done
@@ -63,3 +68,15 @@ def test_screen_as_text_filtered(probing_top, plain_training, tmp_path, ptrace):
     probing_top("--export=txt", "--once", "-F", "loader-0", "--ascii", "-o", str(out), str(plain_training.pid)).ok()
     text = out.read_text(encoding="ascii")
     assert "Stack of loader-0" in text and "Stack of MainThread" not in text
+
+
+def test_export_of_a_screen(probing_top, plain_training):
+    pid = str(plain_training.pid)
+    for name in ("threads", "flame", "top"):
+        text = probing_top("--export", "txt", "--screen", name, "--rows", "30", "--cols", "100",
+                           *(("--duration", "1") if name != "threads" else ()), pid).ok().stdout
+        lines = text.splitlines()
+        assert len(lines) == 30 and max(map(len, lines)) <= 100
+        assert f"{pid}" in lines[0] + lines[1], text
+    size = {"COLUMNS": "90", "LINES": "20", "LC_ALL": "C.UTF-8"}
+    assert len(probing_top("--export", "txt", "--screen", "threads", pid, env=size).ok().stdout.splitlines()) == 20

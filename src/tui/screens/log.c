@@ -228,6 +228,7 @@ const struct screen_def screen_log = {
     .name = "log",
     .title = "Log",
     .number = '8',
+    .of_session = true,
     .is_kept = true,
     .state_size = sizeof(struct log_state),
     .init = log_init,

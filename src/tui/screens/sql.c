@@ -228,6 +228,7 @@ const struct screen_def screen_sql = {
     .name = "sql",
     .title = "SQL",
     .number = '7',
+    .of_session = true,
     .is_kept = true,
     .state_size = sizeof(struct sql_state),
     .init = sql_init,

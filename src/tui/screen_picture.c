@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* screen_picture: see screen_picture.h. */
+#include "tui/screen_picture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/option.h"
+#include "tui/screens/screens.h"
+#include "tui/widgets/layout.h"
+
+#define SCREEN_PICTURE_NAMES 32
+#define SCREEN_PICTURE_LINE (SCREEN_PICTURE_MAX * 8)
+
+/* A screen that lies over another, or tells of the session alone, is none. */
+static bool screen_picture_is_one(const struct screen_def *def) { return def->number && !def->of_session; }
+
+const char *screen_picture_names(void) {
+    static char names[256];
+    size_t n = 0;
+    names[0] = '\0';
+    for (const struct screen_opening *o = screen_openings; o->action != ACTION_NONE && n < sizeof names; o++)
+        if (screen_picture_is_one(o->def))
+            n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? "|" : "", o->def->name);
+    return names;
+}
+
+static const struct screen_def *screen_picture_find(const char *name, struct err *e) {
+    const char *known[SCREEN_PICTURE_NAMES];
+    size_t n = 0;
+    for (const struct screen_opening *o = screen_openings; o->action != ACTION_NONE; o++) {
+        if (!screen_picture_is_one(o->def) || n + 1 == SCREEN_PICTURE_NAMES)
+            continue;
+        if (strcmp(o->def->name, name) == 0)
+            return o->def;
+        known[n++] = o->def->name;
+    }
+    known[n] = NULL;
+    const char *near = option_suggest(name, known);
+    if (near)
+        (void)err_set(e, ERR_USAGE, "unknown screen '%s': did you mean '%s'?", name, near);
+    else
+        (void)err_set(e, ERR_USAGE, "unknown screen '%s': give one of %s", name, screen_picture_names());
+    return NULL;
+}
+
+static void screen_picture_tell_time(struct screen_picture *p) {
+    app_set_time(p->app, (double)clock_mono_ns() / 1e9, clock_epoch_s());
+}
+
+/* The target stays the caller's: it is lent, and given back before the app is freed. */
+static void screen_picture_lend(struct screen_picture *p, const struct model_target *target) {
+    struct data *d = &p->app->data;
+    d->target = *target;
+    d->has_target = true;
+    d->state = SESSION_CONNECTED;
+}
+
+static void screen_picture_give_back(struct screen_picture *p) {
+    struct data *d = &p->app->data;
+    memset(&d->target, 0, sizeof d->target);
+    memset(&d->live, 0, sizeof d->live);
+    d->has_target = false;
+}
+
+static int screen_picture_take(void *arg, const struct model_target *target,
+                               const struct model_sample_batch *batch) {
+    struct screen_picture *p = arg;
+    screen_picture_lend(p, target);
+    screen_picture_tell_time(p);
+    app_take_samples(p->app, batch);
+    return 0;
+}
+
+static void screen_picture_put(const struct grid *g, int rows, struct strbuf *out) {
+    char line[SCREEN_PICTURE_LINE];
+    for (int y = 0; y < rows; y++) {
+        grid_row_text(g, grid_rect(g), y, line, sizeof line, NULL);
+        (void)strbuf_adds(out, line);
+        (void)strbuf_addc(out, '\n');
+    }
+}
+
+static int screen_picture_render(void *arg, const struct model_target *target,
+                                 const struct model_snapshot *snapshot, struct strbuf *out, struct err *e) {
+    struct screen_picture *p = arg;
+    struct data *d = &p->app->data;
+    struct grid g;
+    if (grid_init(&g, p->rows + 1, p->cols) != 0)
+        return err_set(e, ERR_FAILED, "out of memory for the screen");
+    screen_picture_lend(p, target);
+    d->live.snapshot = *snapshot;
+    d->live.valid = true;
+    d->received = 1;
+    d->missed = snapshot->dropped;
+    meter_add(&d->cpu, snapshot->process.cpu_pct);
+    meter_add(&d->gil, data_gil_level(snapshot));
+    screen_picture_tell_time(p);
+    d->live.arrived_s = p->app->now_s;
+    if (app_top(p->app)->def != p->def)
+        app_push(p->app, p->def);
+    app_update_screens(p->app);
+    app_draw(p->app, &g);
+    screen_picture_put(&g, p->rows, out); /* without the last row: keys say nothing in a file */
+    screen_picture_give_back(p);
+    grid_fini(&g);
+    return out->failed ? err_set(e, ERR_FAILED, "out of memory for the screen") : 0;
+}
+
+int screen_picture_init(struct screen_picture *p, const char *name, int rows, int cols,
+                        const struct app_config *config, struct err *e) {
+    *p = (struct screen_picture){.rows = rows < LAYOUT_MIN_ROWS ? LAYOUT_MIN_ROWS : rows,
+                                 .cols = cols < LAYOUT_MIN_COLS ? LAYOUT_MIN_COLS : cols};
+    p->def = screen_picture_find(name, e);
+    if (!p->def)
+        return -1;
+    p->app = app_new(config);
+    if (!p->app)
+        return err_set(e, ERR_FAILED, "out of memory for the screen");
+    p->renderer = (struct export_renderer){.render = screen_picture_render, .arg = p};
+    if (p->def->needs_samples) {
+        p->renderer.take = screen_picture_take;
+        p->renderer.duration_s = SCREEN_PICTURE_S;
+    }
+    return 0;
+}
+
+void screen_picture_fini(struct screen_picture *p) {
+    if (!p->app)
+        return;
+    screen_picture_give_back(p);
+    app_free(p->app);
+    p->app = NULL;
+}
