@@ -102,6 +102,8 @@ int cli_run_memory(const struct cli_options *o, struct session_address *addr, st
 
 int cli_run_flamegraph(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                        struct err *e);
+int cli_run_pprof(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e);
 
 int cli_run_config(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e);
@@ -160,7 +162,7 @@ struct cli_flamegraph_options {
     double duration_s;
     bool threads, process, by_function, native, gentle, no_inject, block;
 };
-extern const struct option_def cli_flamegraph_rows[];
+extern const struct option_def cli_flamegraph_rows[], cli_pprof_rows[];
 
 extern const struct option_def cli_query_rows[];
 extern const struct cli_query_options cli_query_default;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb_flamegraph: sampled stacks of a target as a flame graph, or as another format that is made of samples.
+ * verb_flamegraph: sampled stacks of a target as a flame graph, or as another format that is made of samples; and as pprof.
  *
- * The same rows of export_formats as `probing-top --export`; this verb has them under the name that people look for.
+ * The same rows of export_formats as `probing-top --export`; these verbs have them under the names that people look for.
  */
 #include "cli/cli.h"
 
@@ -33,10 +33,25 @@ const struct option_def cli_flamegraph_rows[] = {
     {.name = NULL},
 };
 
+/* Those that say something to the format. */
+const struct option_def cli_pprof_rows[] = {
+    {"output", 'o', OPTION_STRING, AT(output), "FILE", "write there; - is standard output", 0, 0},
+    {"duration", 0, OPTION_SECONDS, AT(duration_s), "TIME", "sample for so long (5s)", 0.001, 86400},
+    {"by-function", 0, OPTION_FLAG, AT(by_function), NULL, "functions, not lines", 0, 0},
+    {"native", 'n', OPTION_FLAG, AT(native), NULL, "C and C++ frames too, as they were called", 0, 0},
+    {"gentle", 0, OPTION_FLAG, AT(gentle), NULL,
+     "send no signals: stacks of threads that run may be torn, and are left out", 0, 0},
+    {"no-inject", 0, OPTION_FLAG, AT(no_inject), NULL, "put no agent into the target: read it from outside",
+     0, 0},
+    {"block", 0, OPTION_FLAG, AT(block), NULL,
+     "the same, stopping running threads while they are read: exact stacks", 0, 0},
+    {.name = NULL},
+};
+
 /* The format, if it is one of samples. */
 static const struct export_format *flamegraph_format(const struct cli_flamegraph_options *o, struct err *e) {
     if (o->common.json && o->format && strcmp(o->format, "json") != 0) {
-        (void)err_set(e, ERR_USAGE, "--json and --format %s exclude each other", o->format);
+        (void)err_set(e, ERR_USAGE, "--json and the format %s exclude each other", o->format);
         return NULL;
     }
     const struct export_format *f = export_find(o->common.json ? "json" : o->format ? o->format : "svg", e);
@@ -85,4 +100,11 @@ int cli_run_flamegraph(const struct cli_options *o, struct session_address *addr
     }
     strbuf_fini(&note);
     return rc;
+}
+
+int cli_run_pprof(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e) {
+    struct cli_flamegraph_options mine = *(const struct cli_flamegraph_options *)(const void *)o;
+    mine.format = "pprof";
+    return cli_run_flamegraph(&mine.common, addr, out, e);
 }

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from conftest import wait_until
+from protobuf_reader import Profile
 from test_export_folded import parse_folded
 from test_export_svg import JOB, frames_of
 
@@ -32,12 +33,23 @@ def test_other_formats(job, probing):
     assert document["sampling"]["samples"] == sum(s["samples"] for s in document["samples"]) > 0
 
 
+def test_pprof(job, probing, tmp_path):
+    out = tmp_path / "job.pb.gz"
+    for order in ((job.pid, "pprof"), ("-t", job.pid, "pprof")):
+        done = probing(*order, "--duration", "0.5", "--by-function", "-o", out).ok()
+        assert done.stdout == "" and done.stderr == ""
+        profile = Profile(out.read_bytes())
+        assert "spin" in {frame[0] for sample in profile.samples for frame in sample["frames"]}
+    refused = probing(job.pid, "pprof", "--json")
+    assert refused.status == 2 and refused.stderr == "probing: --json and the format pprof exclude each other\n"
+
+
 def test_refusals(job, probing, tmp_path):
     pid = str(job.pid)
     for args, text in (
         (["--format", "csv"], "csv is not made of samples: give one of json|folded|svg|pprof|speedscope|perfetto"),
         (["--format", "fodled"], "unknown export format 'fodled': did you mean 'folded'?"),
-        (["--json", "--format", "svg"], "--json and --format svg exclude each other"),
+        (["--json", "--format", "svg"], "--json and the format svg exclude each other"),
         (["--json", "--threads"], "--threads is for --export folded"),
         (["--unit", "ms"], "unknown unit 'ms'"),
     ):
