@@ -14,7 +14,7 @@ const struct option_def main_table[] = {
     {"block", 0, OPTION_FLAG, AT(block), NULL,
      "the same, stopping running threads while they are read: exact stacks", 0, 0},
     {"readonly", 0, OPTION_FLAG, AT(readonly), NULL,
-     "change nothing in the target: use an agent that is there, or read from outside", 0, 0},
+     "change nothing there: use an agent that is in it, or read from outside", 0, 0},
     {"delay", 'd', OPTION_STRING, AT(delay), "DELAY",
      "time between two snapshots: 5 (tenths of a second), 250ms, 2s", 0, 0},
     {"filter", 'F', OPTION_STRING, AT(filter), "TEXT",
