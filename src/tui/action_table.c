@@ -211,6 +211,7 @@ const struct action_def action_table[] = {
     {ACTION_COPY, "copy", FRAMES | ROW, {"y"}, NULL, 0,
      "copy FILE:LINE FUNCTION; within tmux: set-clipboard on"},
     {ACTION_COPY, "copy", SHEET | ROW, {"y"}, NULL, 0, "copy the value; within tmux: set-clipboard on"},
+    {ACTION_COPY, "copy", LOG, {"y"}, NULL, 0, "copy the entry; within tmux: set-clipboard on"},
     {ACTION_COPY_ROW, "copy-row", FRAMES | ROW, {"Y"}, NULL, 0, "copy the whole stack, or row, as text"},
     {ACTION_COPY_ROW, "copy-row", SHEET | ROW, {"Y"}, NULL, 0, "copy the row; tabs between the values"},
     {ACTION_EDIT_FILE, "edit", FRAMES | ROW, {"e"}, NULL, 0,

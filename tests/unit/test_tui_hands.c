@@ -83,6 +83,11 @@ static void test_copy(void **state) {
     fixture_press(a, "3 j j Y");
     assert_true(app_take_wishes(a).copy);
     assert_string_equal(a->hands.what, "the stack");
+    app_message(a, true, "what went wrong\033[2J");
+    fixture_press(a, "8 y");
+    assert_true(app_take_wishes(a).copy);
+    assert_int_equal(strncmp(a->hands.text, "what went wrong", 15), 0);
+    assert_null(strchr(a->hands.text, '\033'));
     app_free(a);
     a = fixture_app(FIXTURE_NORMAL, 0, false);
     fixture_press(a, "y");

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tui/pick.h"
 #include "tui/screens/log_rows.h"
 #include "tui/widgets/list.h"
 
@@ -66,6 +67,16 @@ static void log_settle(struct log_state *s, const struct app *app) {
     s->leaves_end = s->n > 0 && s->list.selected < s->n - 1;
     if (s->n > 0)
         s->number = log_lost(app->log) + s->rows[s->list.selected];
+}
+
+static bool log_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+                     struct strbuf *whole) {
+    const struct log_entry *e = log_selected(state, app);
+    (void)what;
+    (void)whole;
+    if (e)
+        pick_put_text(one, e->text);
+    return e != NULL;
 }
 
 static void log_update(void *state, struct app *app) {
@@ -238,6 +249,7 @@ const struct screen_def screen_log = {
     .act = log_act,
     .mouse = log_mouse,
     .update = log_update,
+    .pick = log_pick,
     .typed = log_typed,
     .typed_before = log_typed_before,
     .is_on = log_is_on,
