@@ -30,11 +30,11 @@
 
 static void main_put_help(struct strbuf *out) {
     (void)strbuf_adds(
-        out, "usage: probing-top [OPTION...] [TARGET...]\n\n"
-             "Shows what every thread of a running Python process is doing. The job runs on, undisturbed.\n"
-             "TARGET is a pid, the name of a process, or unix:PATH; of several, or a name that several have, "
-             "one is\n"
-             "shown at a time (p switches); without it there is a list to choose from.\n\n");
+        out,
+        "usage: probing-top [OPTION...] [TARGET...]\n\n"
+        "Shows what every thread of a running Python process is doing. The job runs on, undisturbed.\n"
+        "TARGET is a pid, the name of a process, or unix:PATH; of several, or a name that several have,\n"
+        "one is shown at a time (p switches); without it there is a list to choose from.\n\n");
     option_format_help(main_table, out);
     (void)strbuf_adds(out, "\nFORMAT is\n");
     for (const struct export_format *f = export_formats; f->name; f++) {
