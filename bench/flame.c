@@ -2,10 +2,12 @@
 /*
  * flame: what the flame graph costs: counting and building from a million samples, then an update of a thousand more, and
  * laying it out in 200 columns and 50 rows; the same again after ten million. And one update that counts all entries anew,
- * as a key does that asks for other samples.
+ * as a key does that asks for other samples. Beside it the timeline: an update of 200 slices of a tenth of a second, the same
+ * made anew, as after a key that moves it, and the counts of a span of 10 s.
  *
  * 20 threads in some 20,000 stacks, up to 60 deep, most of the time in few of them; a window of 10 s, so that as much
- * leaves as comes. CPU milliseconds of the thread; where there are several, median and 99th percentile. Prints JSON.
+ * leaves as comes. Every look sees another stack of every thread: nothing can be kept as one run. CPU milliseconds of the
+ * thread; where there are several, median and 99th percentile. Prints JSON.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +19,8 @@
 #include "base/strbuf.h"
 #include "client/flame.h"
 #include "client/flame_layout.h"
+#include "client/timeline.h"
+#include "client/tracks.h"
 
 #define FLAME_STACKS 20000
 #define FLAME_FRAMES 4000
@@ -24,10 +28,16 @@
 #define FLAME_BATCH 1000
 #define FLAME_BATCH_S 0.25
 #define FLAME_ROUNDS 200
+#define FLAME_THREADS 20
+#define FLAME_LOOK_S (FLAME_BATCH_S * FLAME_THREADS / FLAME_BATCH)
+#define FLAME_EPOCH_S 1700000000.0
+#define FLAME_SLICE_S 0.1
+#define FLAME_COLS 200
 
 struct flame_bench {
     struct tally *tally;
     struct flame *flame;
+    struct timeline *timeline;
     struct flame_query query;
     struct model_frame_def frames[FLAME_FRAMES];
     char names[FLAME_FRAMES][32];
@@ -66,7 +76,7 @@ static void flame_make_stacks(struct flame_bench *b) {
 
 static int flame_give(struct flame_bench *b) {
     struct model_sample_batch batch = {
-        .epoch = 1, .period_us = 10000, .samples = b->samples, .n_samples = FLAME_BATCH};
+        .epoch = 1, .period_us = FLAME_LOOK_S * 1e6, .samples = b->samples, .n_samples = FLAME_BATCH};
     if (!b->given) {
         batch.frames = b->frames;
         batch.n_frames = FLAME_FRAMES;
@@ -75,8 +85,13 @@ static int flame_give(struct flame_bench *b) {
     }
     for (size_t i = 0; i < FLAME_BATCH; i++) {
         double hot = (double)flame_roll(b, 1 << 20) / (1 << 20);
-        uint32_t stack = 1 + (uint32_t)(hot * hot * hot * (FLAME_STACKS - 1));
-        b->samples[i] = (struct model_sample){.tid = 100 + stack % 20, .stack_id = stack, .on_cpu = 1};
+        uint32_t stack = (uint32_t)(hot * hot * hot * (FLAME_STACKS / FLAME_THREADS - 1)) * FLAME_THREADS +
+                         (uint32_t)i % FLAME_THREADS + 1;
+        double look = (double)((b->given + i) / FLAME_THREADS);
+        b->samples[i] = (struct model_sample){.timestamp = FLAME_EPOCH_S + look * FLAME_LOOK_S,
+                                              .tid = 100 + stack % FLAME_THREADS,
+                                              .stack_id = stack,
+                                              .on_cpu = 1};
     }
     b->given += FLAME_BATCH;
     b->now_s += FLAME_BATCH_S;
@@ -97,9 +112,35 @@ static void flame_put(struct json *j, const char *what, double *ms) {
     json_kv_number(j, key, ms[FLAME_ROUNDS * 99 / 100], 4);
 }
 
+/* The view that ends with the newest slice. */
+static int flame_update_timeline(struct flame_bench *b, int back) {
+    double newest_s = tally_newest_look_s(b->tally);
+    struct timeline_view v = {.column_s = FLAME_SLICE_S, .cols = FLAME_COLS, .time = TIMELINE_ALL_TIME};
+    v.first = timeline_column(FLAME_SLICE_S, newest_s) - FLAME_COLS + 1 - back;
+    return timeline_update(b->timeline, b->tally, &v);
+}
+
+/* What a key costs: another part of the past, and a span as the window. */
+static int flame_measure_past(struct flame_bench *b, struct json *j) {
+    const struct tracks *t = tally_tracks(b->tally);
+    double newest_s = tally_newest_look_s(b->tally), at = flame_cpu_ms();
+    if (flame_update_timeline(b, FLAME_COLS) != 0)
+        return -1;
+    json_kv_number(j, "timeline_anew_ms", flame_cpu_ms() - at, 3);
+    at = flame_cpu_ms();
+    if (tally_set_span(b->tally, TALLY_SPAN, newest_s - 10, newest_s) != 0)
+        return -1;
+    json_kv_number(j, "span_10s_ms", flame_cpu_ms() - at, 3);
+    tally_clear_span(b->tally, TALLY_SPAN);
+    json_kv_number(j, "tracks_s", newest_s - tracks_look_time(t, tracks_first_look(t)), 1);
+    json_kv_int(j, "tracks_bytes", (int64_t)tracks_bytes(t));
+    json_kv_int(j, "tracks_left_out", (int64_t)tracks_left_out(t));
+    return 0;
+}
+
 /* Updates of a batch each, layouts, and one that begins anew. */
 static int flame_measure(struct flame_bench *b, struct json *j, const char *name) {
-    static double count[FLAME_ROUNDS], update[FLAME_ROUNDS], layout[FLAME_ROUNDS];
+    static double count[FLAME_ROUNDS], update[FLAME_ROUNDS], layout[FLAME_ROUNDS], slices[FLAME_ROUNDS];
     struct flame_layout l = {0};
     struct flame_view view = {.zoom = FLAME_ROOT, .cols = 200, .rows = 50};
     json_key(j, name);
@@ -126,6 +167,10 @@ static int flame_measure(struct flame_bench *b, struct json *j, const char *name
         if (flame_layout_build(&l, b->flame, &view) != 0)
             return -1;
         layout[i] = flame_cpu_ms() - at;
+        at = flame_cpu_ms();
+        if (flame_update_timeline(b, 0) != 0)
+            return -1;
+        slices[i] = flame_cpu_ms() - at;
     }
     json_kv_int(j, "nodes", (int64_t)flame_count(b->flame));
     json_kv_int(j, "entries", (int64_t)tally_count_entries(b->tally));
@@ -133,9 +178,11 @@ static int flame_measure(struct flame_bench *b, struct json *j, const char *name
     flame_put(j, "update_1000", update);
     flame_put(j, "layout_200x50", layout);
     json_kv_int(j, "cells", (int64_t)l.n);
+    flame_put(j, "timeline_1000", slices);
+    int rc = flame_measure_past(b, j);
     json_object_end(j);
     flame_layout_fini(&l);
-    return 0;
+    return rc;
 }
 
 static int flame_run(struct flame_bench *b, struct json *j) {
@@ -165,6 +212,7 @@ int main(void) {
     if (b) {
         b->tally = tally_new();
         b->flame = flame_new();
+        b->timeline = timeline_new();
         b->query = (struct flame_query){.window = TALLY_10S, .time = FLAME_ALL_TIME};
         b->random = 1;
         flame_make_stacks(b);
@@ -173,7 +221,7 @@ int main(void) {
     json_init(&j, &out, 2);
     json_object_begin(&j);
     json_kv_int(&j, "batch", FLAME_BATCH);
-    if (b && b->tally && b->flame)
+    if (b && b->tally && b->flame && b->timeline)
         rc = flame_run(b, &j);
     json_object_end(&j);
     if (rc == 0)
@@ -184,6 +232,7 @@ int main(void) {
     if (b) {
         tally_free(b->tally);
         flame_free(b->flame);
+        timeline_free(b->timeline);
     }
     free(b);
     return rc == 0 ? 0 : 1;

@@ -93,6 +93,15 @@ const struct saved_query saved_queries[] = {
      "SELECT timestamp, round(overhead_pct, 3) AS overhead_pct, rate_hz, samples, torn, dropped,\n"
      "       us_per_sample, human_bytes(rss_bytes) AS memory, clients\n"
      "FROM probing.status ORDER BY timestamp DESC LIMIT 60;"},
+    {"window", "What did the window of the screens hold: a span of the Timeline, the last 10 s, ..?",
+     "SELECT thread, f.func, f.file, count(*) AS samples,\n"
+     "       round(100.0 * sum(s.on_cpu) / count(*), 1) AS on_cpu_percent,\n"
+     "       round(100.0 * sum(s.gil = 'held') / count(*), 1) AS gil_percent\n"
+     "FROM python.samples s\n"
+     "JOIN python.stacks k ON k.stack_id = s.stack_id\n"
+     "JOIN python.frames f ON f.frame_id = k.frame_id\n"
+     "WHERE s.timestamp >= :from AND s.timestamp < :to\n"
+     "GROUP BY thread, f.func, f.file ORDER BY samples DESC LIMIT 50;"},
     {.name = NULL},
 };
 

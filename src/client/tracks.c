@@ -333,6 +333,14 @@ int tracks_add(struct tracks *t, const struct tracks_sample *s) {
 
 uint64_t tracks_left_out(const struct tracks *t) { return t->left_out; }
 
+size_t tracks_bytes(const struct tracks *t) {
+    size_t n = sizeof *t + TRACKS_LOOKS * sizeof *t->looks + t->cap_lanes * sizeof *t->lanes +
+               t->n_slots * sizeof *t->slots;
+    for (size_t i = 0; i < t->n_lanes; i++)
+        n += t->lanes[i].cap * sizeof *t->lanes[i].runs;
+    return n;
+}
+
 uint64_t tracks_identity(const struct tracks *t) { return t->identity; }
 
 uint32_t tracks_first_look(const struct tracks *t) { return t->first; }

@@ -73,6 +73,9 @@ int tracks_add(struct tracks *t, const struct tracks_sample *s);
 /* Samples that were left out, and those of looks that have gone. */
 uint64_t tracks_left_out(const struct tracks *t);
 
+/* Memory held, in bytes. */
+size_t tracks_bytes(const struct tracks *t);
+
 /* Another number than before: all was forgotten, numbers of looks and lanes mean others. */
 uint64_t tracks_identity(const struct tracks *t);
 

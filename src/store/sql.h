@@ -113,9 +113,17 @@ void sql_table_info(struct sql *s, size_t i, struct sql_table_info *out);
 
 /* ---- queries ---- */
 
+/* A name with a colon, and the number that it stands for. */
+struct sql_named {
+    const char *name;
+    double value;
+};
+
 struct sql_query {
-    uint64_t max_rows; /* 0: no limit */
-    double timeout_s;  /* 0: no limit */
+    uint64_t max_rows;             /* 0: no limit */
+    double timeout_s;              /* 0: no limit */
+    const struct sql_named *named; /* values of names in the text, as ":from"; those of others are NULL */
+    size_t n_named;
     const char *whole; /* what the text is the rest of, to say in errors where in it; NULL: it is all */
 };
 

@@ -127,6 +127,15 @@ static int sql_prepare(struct sql_result *r, size_t *used, struct sql_error *whe
     return r->stmt != NULL;
 }
 
+/* Names that the text does not have are passed over. */
+static void sql_bind_named(struct sql_result *r, const struct sql_query *q) {
+    for (size_t i = 0; i < q->n_named; i++) {
+        int at = sqlite3_bind_parameter_index(r->stmt, q->named[i].name);
+        if (at > 0)
+            (void)sqlite3_bind_double(r->stmt, at, q->named[i].value);
+    }
+}
+
 static void sql_free_result(struct sql_result *r) {
     (void)sqlite3_finalize(r->stmt);
     free(r->text);
@@ -165,6 +174,7 @@ struct sql_result *sql_begin(struct sql *s, const char *text, const struct sql_q
         sql_free_result(r);
         return NULL;
     }
+    sql_bind_named(r, q);
     r->n = (size_t)sqlite3_column_count(r->stmt);
     r->types = calloc(r->n + 1, sizeof *r->types);
     if (!r->types) {

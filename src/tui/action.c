@@ -17,6 +17,7 @@ static const struct {
     [CONTEXT_OVERVIEW] = {"overview", "Overview"},
     [CONTEXT_LOG] = {"log", "Log"},
     [CONTEXT_TARGETS] = {"targets", "Targets"},
+    [CONTEXT_TIMELINE] = {"timeline", "Timeline"},
     [CONTEXT_PICKER] = {"picker", "Choice of a process"},
     [CONTEXT_SQL_EDIT] = {"query", "SQL: the query"},
     [CONTEXT_SQL_COMPLETE] = {"complete", "SQL: words to complete with"},

@@ -26,6 +26,7 @@
 #include "tui/settings.h"
 #include "tui/widgets/grid.h"
 #include "tui/widgets/prompt.h"
+#include "tui/window.h"
 
 #define APP_MAX_SCREENS 8
 #define APP_MIN_DELAY_S 0.05
@@ -93,6 +94,7 @@ struct app {
     struct settings settings;
     struct data data;           /* of the target that is shown */
     struct app_targets targets; /* all of them, where there are several */
+    struct window window;       /* of time, that screens look at */
     double now_s;               /* the caller's clock, monotonic */
     double epoch_s;             /* the time of day at now_s */
     struct app_screen screens[APP_MAX_SCREENS];

@@ -240,6 +240,31 @@ static void command_complete_set(struct app *app, struct command_choices *out) {
     }
 }
 
+/* ---- :window ---- */
+
+static void command_window(struct app *app, const char *argument) {
+    struct err e;
+    char text[WINDOW_TEXT];
+    if (window_parse(app, argument, &e) != 0) {
+        app_refuse(app, "%s", e.text);
+        return;
+    }
+    window_put_text(app, text, sizeof text);
+    if (*text && !app->message[0])
+        app_message(app, false, "the window is %s", text);
+}
+
+static void command_complete_window(struct app *app, struct command_choices *out) {
+    static const char *const names[][2] = {{"10s", "the last 10 s"},
+                                           {"60s", "the last 60 s"},
+                                           {"all", "since counting began"},
+                                           {"mark", "since the mark"},
+                                           {"30s-10s", "from 30 s ago to 10 s ago; or 22:13:20-22:13:25"}};
+    (void)app;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        command_offer(out, names[i][0], names[i][1]);
+}
+
 #define ANYWHERE ACTION_EVERYWHERE
 #define SQL (ACTION_IN(CONTEXT_SQL_EDIT) | ACTION_IN(CONTEXT_SQL_SHEET) | ACTION_IN(CONTEXT_SQL_COMPLETE))
 
@@ -252,6 +277,8 @@ const struct command_def command_table[] = {
     {"sql", "QUERY", "run a query in the SQL screen", ANYWHERE, sql_command_run, NULL},
     {"thread", "TID|NAME|all", "go to a thread; in Flame and Top: its samples", ANYWHERE,
      command_thread, command_complete_thread},
+    {"window", "10s|FROM-TO", "the time that all screens look at, as W does", ANYWHERE,
+     command_window, command_complete_window},
     {"search", "TEXT", "search, as / does", ANYWHERE, command_search, NULL},
     {"filter", "[TEXT]", "show what matches, as \\ does; nothing: all", ANYWHERE, command_filter, NULL},
     {"set", "NAME[=VALUE]", "change a setting, or say what it is", ANYWHERE, command_set, command_complete_set},

@@ -3,6 +3,7 @@
 #include "tui/querier.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -32,6 +33,7 @@ struct querier {
     /* of what is under way */
     enum querier_kind kind;
     char *text;
+    double from_s, to_s;
     struct querier_export exported;
     struct querier_answer answer;
     /* of the thread */
@@ -124,7 +126,8 @@ static void querier_blank(char *from, const char *to) {
 }
 
 static int querier_run_all(struct querier *q, struct err *e) {
-    struct sql_query limits = {0};
+    const struct sql_named named[] = {{":from", q->from_s}, {":to", q->to_s}};
+    struct sql_query limits = {.named = named, .n_named = sizeof named / sizeof named[0]};
     struct querier_answer *a = &q->answer;
     for (const char *tail = q->text; *tail; querier_blank(q->text, tail)) {
         struct sql_error where = {.at = -1};
@@ -206,6 +209,7 @@ struct querier *querier_new(const struct session_address *addr, struct err *e) {
         return NULL;
     }
     q->has_address = addr != NULL;
+    q->from_s = q->to_s = NAN;
     if (addr)
         q->address = *addr;
     q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -251,6 +255,11 @@ static int querier_ask(struct querier *q, enum querier_kind kind, const char *te
 }
 
 int querier_look(struct querier *q, struct err *e) { return querier_ask(q, QUERIER_LOOK, "", e); }
+
+void querier_set_window(struct querier *q, double from_s, double to_s) {
+    q->from_s = from_s;
+    q->to_s = to_s;
+}
 
 int querier_run(struct querier *q, const char *text, struct err *e) {
     return querier_ask(q, QUERIER_RUN, text, e);

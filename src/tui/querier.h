@@ -65,6 +65,10 @@ int querier_fd(const struct querier *q);
 /* Something is under way: nothing else can be asked for. */
 bool querier_is_busy(const struct querier *q);
 
+/* What ":from" and ":to" are in the queries to come, seconds since the epoch; NAN, as at first: NULL. Not while one is under
+ * way. */
+void querier_set_window(struct querier *q, double from_s, double to_s);
+
 /* What tables are there; run all statements of a text; write a result (which is moved out of *x, in any case). 0, or -1 with the
  * error. */
 int querier_look(struct querier *q, struct err *e);

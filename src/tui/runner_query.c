@@ -2,6 +2,7 @@
 /* runner_query: see runner_query.h. */
 #include "tui/runner_query.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "client/saved.h"
@@ -87,6 +88,9 @@ static int runner_query_begin(struct runner_query *r, enum app_query_wish wish, 
         q->exported.hidden = NULL; /* its name stays, for the message */
         return querier_write(r->querier, &moved, e);
     }
+    double from_s = NAN, to_s = NAN;
+    (void)window_get_range(r->app, &from_s, &to_s);
+    querier_set_window(r->querier, from_s, to_s);
     return wish == APP_QUERY_RUN ? querier_run(r->querier, q->text, e) : querier_look(r->querier, e);
 }
 

@@ -29,6 +29,7 @@ SAVED = {
     "switches": "taken_away",
     "garbage": "gc_pct",
     "agent": "overhead_pct",
+    "window": "gil_percent",
 }
 
 

@@ -125,6 +125,7 @@ static void test_every_key_is_dispatched(void **state) {
                 fixture_press(a, c == CONTEXT_STACK          ? "Enter"
                                  : c == CONTEXT_TOP          ? "4"
                                  : c == CONTEXT_FLAME        ? "3"
+                                 : c == CONTEXT_TIMELINE     ? "9"
                                  : c == CONTEXT_SQL_EDIT     ? "7"
                                  : c == CONTEXT_SQL_COMPLETE ? "7 Tab"
                                  : c == CONTEXT_SQL_SHEET    ? "7 F4"

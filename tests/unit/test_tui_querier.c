@@ -157,6 +157,25 @@ static void test_limits(void **state) {
     querier_answer_fini(&a);
 }
 
+/* Names for the window that the screens show. */
+static void test_window(void **state) {
+    struct place *p = *state;
+    struct querier_answer a = run(p->querier, "SELECT :from, :to, :other;");
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(a.rows->columns[i].kinds[0], SQL_NULL);
+    querier_answer_fini(&a);
+    querier_set_window(p->querier, 1700000000.25, 1700000001);
+    a = run(p->querier, "SELECT :to - :from, ':from', :other; SELECT :from < :to;");
+    assert_int_equal(a.statements, 2);
+    assert_true(a.rows->columns[0].values[0].i == 1);
+    querier_answer_fini(&a);
+    a = run(p->querier, "SELECT :to - :from, ':from', :other;");
+    assert_true(a.rows->columns[0].values[0].f == 0.75);
+    assert_string_equal(a.rows->columns[1].values[0].s, ":from");
+    assert_int_equal(a.rows->columns[2].kinds[0], SQL_NULL);
+    querier_answer_fini(&a);
+}
+
 static void test_saved_queries(void **state) {
     struct place *p = *state;
     for (const struct saved_query *q = saved_queries; q->name; q++) {
@@ -248,6 +267,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_end_while_it_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_window, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_saved_queries, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_export, set_up, tear_down),
         cmocka_unit_test(test_without_a_target),

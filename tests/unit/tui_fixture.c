@@ -364,15 +364,17 @@ void fixture_samples(struct app *a, int batches) {
         {4242, "MainThread", "python"}, {4251, "QueueFeederThread", NULL}, {4253, "\033[31mred", NULL}};
     struct model_sample samples[128];
     for (int i = 0; i < batches; i++) {
-        size_t n = 0;
+        size_t n = 0, looks[8] = {0}; /* of a thread, in this batch */
         for (size_t k = 0; k < COUNT(fixture_shares); k++)
             for (int j = 0; j < fixture_shares[k].n; j++)
-                samples[n++] = (struct model_sample){.tid = fixture_shares[k].tid,
-                                                     .stack_id = fixture_shares[k].stack,
-                                                     .on_cpu = j < fixture_shares[k].on_cpu,
-                                                     .gil = k < 2 ? MODEL_GIL_HELD : MODEL_GIL_NONE,
-                                                     .gc = k == 1 && j == 0,
-                                                     .torn = i % 8 == 7 && k == 0 && j == 3};
+                samples[n++] = (struct model_sample){
+                    .timestamp = a->epoch_s + 0.010416 * (double)looks[fixture_shares[k].tid % 8]++,
+                    .tid = fixture_shares[k].tid,
+                    .stack_id = fixture_shares[k].stack,
+                    .on_cpu = j < fixture_shares[k].on_cpu,
+                    .gil = k < 2 ? MODEL_GIL_HELD : MODEL_GIL_NONE,
+                    .gc = k == 1 && j == 0,
+                    .torn = i % 8 == 7 && k == 0 && j == 3};
         struct model_sample_batch b = {
             .epoch = 1, .period_us = 10416, .dropped = (uint64_t)i / 8, .cost_pct = 0.42, .budget_pct = 1};
         b.frames = fixture_frame_defs;

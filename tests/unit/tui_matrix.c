@@ -106,6 +106,7 @@ const struct matrix_row matrix_rows[] = {
     {SCREEN(threads), "", "\\ \"queue|OMP|\xe6\x95\xb0 Enter", 0, NULL},
     {SCREEN(top), "4", "\\ \"train Enter", 0, NULL},
     {SCREEN(flame), "3", "\\ \"AdamW|evil Enter j j", 0, NULL},
+    {SCREEN(timeline), "9", "\\ \"train|AdamW Enter", 0, NULL},
     {SCREEN(help), "?", "/ \"sort Enter", MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED), NULL},
     {SCREEN(menu), "m", "/ \"copy Enter",
      MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), NULL},

@@ -71,6 +71,8 @@ static void flame_take(struct flame_state *s, const struct tally *tally) {
 void flame_rebuild(struct flame_state *s, const struct app *app) {
     const struct tally *tally = app->data.tally;
     s->pauses = app->data.pauses;
+    s->window = app->window.version;
+    s->query.window = window_which(app);
     if (!s->flame || !tally || tally_get_mark(tally).ids != s->ids)
         flame_drop(s);
     if (!s->flame || !tally)
@@ -97,7 +99,8 @@ static void flame_follow_tally(struct flame_state *s, struct app *app) {
     bool is_early = (health.samples < FLAME_EARLY_SAMPLES || data_is_past(&app->data)) &&
                     health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
-    if (tally_get_mark(tally).ids != s->ids || app->data.pauses != s->pauses || is_early || is_due)
+    if (tally_get_mark(tally).ids != s->ids || app->data.pauses != s->pauses ||
+        app->window.version != s->window || is_early || is_due)
         flame_rebuild(s, app);
 }
 
@@ -232,7 +235,7 @@ static bool flame_act_query(struct flame_state *s, struct app *app, enum action 
         s->query.time = (enum flame_time)((s->query.time + 1) % FLAME_TIMES);
         break;
     case ACTION_WINDOW:
-        s->query.window = (enum tally_window)((s->query.window + 1) % TALLY_MARK);
+        window_step(app);
         break;
     case ACTION_ZERO:
         flame_zero(app);
@@ -339,7 +342,7 @@ static bool flame_is_on(const void *state, const struct app *app, enum action ac
            (action == ACTION_FLAME_FLIP && s->flipped) || (action == ACTION_DETAILS && s->details) ||
            (action == ACTION_FLAME_MODULE && s->query.module) || (action == ACTION_NATIVE && app->native) ||
            (action == ACTION_FLAME_ZOOM && s->zoom != FLAME_ROOT) ||
-           (action == ACTION_WINDOW && s->query.window != TALLY_ALL);
+           (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
 }
 
 const struct screen_def screen_flame = {

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tui/screens/flame_color.h"
 #include "tui/screens/flame_state.h"
 #include "tui/screens/top_head.h"
 
 #define FLAME_TWO_LINES 10 /* rows from which the head takes two, and what is known of a frame too */
-#define FLAME_COLORS 3     /* of each kind of frame */
 #define FLAME_NAME 256
 
 static const char *const flame_bys[] = {
@@ -93,24 +93,6 @@ static void flame_place(const struct flame_state *s, uint32_t node, char *buf, s
 
 /* ---- cells ---- */
 
-static uint64_t flame_hash(uint64_t h, const char *text) {
-    for (; text && *text; text++)
-        h = (h ^ (unsigned char)*text) * 0x100000001B3ULL; /* FNV-1a */
-    return (h ^ 0xff) * 0x100000001B3ULL;
-}
-
-/* The same for a function, or a module, whenever and wherever it is drawn. */
-static enum theme_role flame_color(const struct flame_state *s, const struct model_frame *f) {
-    uint64_t h = flame_hash(0xcbf29ce484222325ULL, f->file ? f->file : f->module);
-    if (s->query.by != FLAME_BY_MODULE)
-        h = flame_hash(h, f->func);
-    enum theme_role kind = data_frame_role(f);
-    if (kind == ROLE_FUNC_NATIVE)
-        return ROLE_FLAME_NATIVE;
-    int first = kind == ROLE_FUNC_LIBRARY ? ROLE_FLAME_LIBRARY_1 : ROLE_FLAME_OWN_1;
-    return (enum theme_role)(first + (int)((h ^ (h >> 32)) % FLAME_COLORS));
-}
-
 static enum theme_role flame_role(const struct flame_state *s, const struct flame_cell *c) {
     if (c->node == FLAME_NO_NODE)
         return ROLE_FLAME_SMALL;
@@ -119,7 +101,7 @@ static enum theme_role flame_role(const struct flame_state *s, const struct flam
         return ROLE_FLAME_MATCH;
     if (!f || flame_node(s->flame, c->node)->depth < flame_node(s->flame, s->zoom)->depth)
         return ROLE_FLAME_OUTER;
-    return flame_color(s, f);
+    return flame_color_of(f, s->query.by == FLAME_BY_MODULE);
 }
 
 /* What a cell says: its name, and its share where there is room for it. */
@@ -282,11 +264,8 @@ static void flame_draw_selected(struct flame_state *s, const struct app *app, st
 
 static void flame_draw_head(const struct flame_state *s, const struct app *app, struct grid *g,
                             struct rect area) {
-    struct top_head facts = {.tid = s->query.tid,
-                             .by = flame_bys[s->query.by],
-                             .time = flame_times[s->query.time],
-                             .window = s->query.window,
-                             .gc_pct = NAN};
+    struct top_head facts = {
+        .tid = s->query.tid, .by = flame_bys[s->query.by], .time = flame_times[s->query.time], .gc_pct = NAN};
     size_t n = 0;
     const struct flame_thread *threads = s->flame ? flame_threads(s->flame, &n) : NULL;
     for (size_t i = 0; i < n; i++)

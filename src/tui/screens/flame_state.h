@@ -42,6 +42,7 @@ struct flame_state {
     struct flame_calls calls; /* of the node ... */
     uint32_t calls_of;
     unsigned calls_version; /* ... in the tree of this version */
+    unsigned window;        /* version of the window shown */
 };
 
 /* ---- flame.c ---- */

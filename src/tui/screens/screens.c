@@ -11,6 +11,7 @@ const struct screen_opening screen_openings[] = {
     {ACTION_SHOW_TOP, &screen_top},
     {ACTION_SHOW_SQL, &screen_sql},
     {ACTION_SHOW_LOG, &screen_log},
+    {ACTION_SHOW_TIMELINE, &screen_timeline},
     {ACTION_MENU, &screen_menu},
     {ACTION_EXPORT, &screen_export},
     {ACTION_SHOW_TARGETS, &screen_targets},

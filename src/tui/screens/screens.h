@@ -15,6 +15,7 @@ extern const struct screen_def screen_top;      /* functions by their share of t
 extern const struct screen_def screen_flame;    /* the tree of calls, as wide as its share of the time */
 extern const struct screen_def screen_sql;      /* queries and their results */
 extern const struct screen_def screen_targets;  /* several targets, to switch between */
+extern const struct screen_def screen_timeline; /* what each thread did when */
 extern const struct screen_def screen_picker;   /* choice of a process */
 extern const struct screen_def screen_menu;     /* what can be done with the selected row */
 extern const struct screen_def screen_export;   /* what is shown, to a file */

@@ -48,6 +48,7 @@ struct top_state {
     uint64_t built_samples; /* of the stream then */
     uint64_t ids;           /* of the tally that the numbers are of; 0 none */
     unsigned pauses;
+    unsigned window; /* version of the window shown */
     int widths[TABLE_MAX_COLUMNS], call_widths[TABLE_MAX_COLUMNS];
     struct rect table_area, calls_area; /* as last drawn; no rows: not drawn */
 };
@@ -83,6 +84,8 @@ static void top_rebuild(struct top_state *s, const struct app *app) {
     top_rows_fini(&s->rows);
     tally_table_fini(&s->table);
     s->pauses = app->data.pauses;
+    s->window = app->window.version;
+    s->query.window = window_which(app);
     uint64_t ids = tally ? tally_get_mark(tally).ids : 0;
     if (ids != s->ids)
         s->has_id = false; /* numbers of functions are others now */
@@ -109,7 +112,8 @@ static void top_update(void *state, struct app *app) {
     bool is_early = (health.samples < TOP_EARLY_SAMPLES || data_is_past(&app->data)) &&
                     health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
-    if (tally_get_mark(app->data.tally).ids != s->ids || app->data.pauses != s->pauses || is_early || is_due)
+    if (tally_get_mark(app->data.tally).ids != s->ids || app->data.pauses != s->pauses ||
+        app->window.version != s->window || is_early || is_due)
         top_rebuild(s, app);
 }
 
@@ -224,7 +228,6 @@ static void top_draw(void *state, struct app *app, struct grid *g, struct rect a
                              .n_tids = s->table.n_tids,
                              .by = s->query.by_line ? "line" : "function",
                              .time = s->query.on_cpu ? "ON CPU" : "WALL",
-                             .window = s->query.window,
                              .samples = s->table.samples,
                              .gc_pct = tally_table_share(&s->table, s->table.gc_us, s->table.gc)};
     top_head_draw(&facts, app, g, (struct rect){area.row, area.col, head, area.cols});
@@ -270,7 +273,7 @@ static bool top_is_on(const void *state, const struct app *app, enum action acti
     const struct top_state *s = state;
     return (action == ACTION_FILTER && s->filter.active) || (action == ACTION_PAUSE && app->data.paused) ||
            (action == ACTION_BY_LINE && s->query.by_line) || (action == ACTION_ON_CPU && s->query.on_cpu) ||
-           (action == ACTION_WINDOW && s->query.window != TALLY_ALL);
+           (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
 }
 
 /* ---- search and filter ---- */
@@ -390,8 +393,8 @@ static bool top_act_query(struct top_state *s, struct app *app, enum action acti
         s->query.on_cpu = !s->query.on_cpu;
         break;
     case ACTION_WINDOW:
-        s->query.window = (enum tally_window)((s->query.window + 1) % TALLY_MARK);
-        break;
+        window_step(app);
+        return true;
     case ACTION_ZERO:
         top_zero(app);
         break;

@@ -24,10 +24,8 @@ static void top_fact(struct grid *g, struct rect area, int row, int *col, const 
 /* Which samples are added up, and how. */
 static void top_draw_query(const struct top_head *q, const struct app *app, struct grid *g, struct rect area,
                            int row, int *col) {
-    static const char *const windows[] = {
-        [TALLY_ALL] = "", [TALLY_10S] = "last 10 s", [TALLY_60S] = "last 60 s"};
     const struct tally *tally = app->data.tally;
-    char text[160], time[32];
+    char text[160], missing[WINDOW_TEXT];
     if (q->tid) {
         const char *name = tally ? fold_thread_name(tally_fold(tally), q->tid) : NULL;
         char clean[128];
@@ -39,13 +37,12 @@ static void top_draw_query(const struct top_head *q, const struct app *app, stru
     top_fact(g, area, row, col, q->tid ? "thread" : "threads", ROLE_VALUE, text);
     top_fact(g, area, row, col, "by", ROLE_VALUE, q->by);
     top_fact(g, area, row, col, "time", ROLE_STATUS_ON, q->time);
-    struct tally_health health = {.since_s = NAN};
-    if (tally)
-        tally_get_health(tally, &health);
-    text_human_duration(time, sizeof time, health.newest_s - health.since_s);
-    (void)snprintf(text, sizeof text, "over %s", time);
-    if (!isnan(health.since_s))
-        top_fact(g, area, row, col, "", ROLE_VALUE, q->window ? windows[q->window] : text);
+    window_put_text(app, text, sizeof text);
+    window_put_missing(app, missing, sizeof missing);
+    if (*text)
+        top_fact(g, area, row, col, "", ROLE_VALUE, text);
+    if (*missing)
+        top_fact(g, area, row, col, "", ROLE_CONN_WAIT, missing);
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)q->samples);
     top_fact(g, area, row, col, "samples", ROLE_VALUE, text);
     (void)snprintf(text, sizeof text, "%.1f%%", q->gc_pct);

@@ -6,7 +6,9 @@
 #ifndef TUI_SCREENS_TOP_HEAD_H
 #define TUI_SCREENS_TOP_HEAD_H
 
-#include "client/tally.h"
+#include <stddef.h>
+#include <stdint.h>
+
 #include "tui/app.h"
 #include "tui/widgets/grid.h"
 
@@ -16,7 +18,6 @@ struct top_head {
     size_t n_tids;    /* that were sampled */
     const char *by;   /* "function", ... */
     const char *time; /* "ON CPU", ... */
-    enum tally_window window;
     uint64_t samples;
     double gc_pct; /* share in which garbage was collected; NAN unknown, or not said here */
 };

@@ -26,6 +26,7 @@ static const char *const grid_glyphs[GLYPH_COUNT][2] = {
     [GLYPH_CELL] = {"\xe2\x96\x8f", "["},      /* ▏ */
     [GLYPH_CELL_THIN] = {"\xe2\x96\x8f", "|"},
     [GLYPH_CELL_END] = {"", "]"},
+    [GLYPH_GAP] = {"\xe2\x96\x91", "?"}, /* ░ */
     [GLYPH_METER] = {" ", " "},
     [GLYPH_METER + 1] = {"\xe2\x96\x81", "."}, /* ▁ to █ */
     [GLYPH_METER + 2] = {"\xe2\x96\x82", ":"},

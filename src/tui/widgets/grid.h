@@ -55,6 +55,7 @@ enum glyph {
     GLYPH_CELL,      /* left border of a cell */
     GLYPH_CELL_THIN, /* all of one that is a column wide */
     GLYPH_CELL_END,  /* right border; "" none is needed */
+    GLYPH_GAP,       /* a slice of time of which nothing is known */
     GLYPH_METER,     /* nine steps from here */
     GLYPH_COUNT = GLYPH_METER + 9,
 };
