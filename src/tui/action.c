@@ -25,9 +25,11 @@ static const struct {
     [CONTEXT_HELP] = {"help", "Help"},
     [CONTEXT_MENU] = {"menu", "Menu of a row"},
     [CONTEXT_EXPORT] = {"export", "Export"},
+    [CONTEXT_SETUP] = {"setup", "Setup"},
+    [CONTEXT_THEMES] = {"themes", "Choice of a theme"},
 };
 
-#define ACTION_MAX_CHANGES 512
+#define ACTION_MAX_CHANGES 2048
 
 /* Keys that a row has in one context instead of its own. */
 struct action_change {

@@ -30,6 +30,8 @@ enum action_context {
     CONTEXT_HELP,
     CONTEXT_MENU, /* of what can be done with a row */
     CONTEXT_EXPORT,
+    CONTEXT_SETUP,
+    CONTEXT_THEMES,
     CONTEXT_SQL_EDIT,     /* a query is typed: letters are letters */
     CONTEXT_SQL_COMPLETE, /* the same, with a list to choose from */
     CONTEXT_SQL_SHEET,
@@ -113,6 +115,11 @@ enum action {
     ACTION_SLOWER,
     ACTION_FASTER,
     ACTION_METERS,
+    ACTION_SETUP,
+    ACTION_SETUP_CHANGE,
+    ACTION_SAVE_SETTINGS,
+    ACTION_THEMES,
+    ACTION_THEME_KEEP,
     ACTION_MOUSE,
     ACTION_BACK,
     ACTION_REDRAW,

@@ -23,6 +23,8 @@
 #define EXPORT ACTION_IN(CONTEXT_EXPORT)
 #define OVER (ACTION_IN(CONTEXT_HELP) | MENU | EXPORT)
 #define ROW ACTION_FOR_ROW
+#define SETUP ACTION_IN(CONTEXT_SETUP)
+#define THEMES ACTION_IN(CONTEXT_THEMES)
 #define ALL (ACTION_EVERYWHERE & ~TYPING) /* where letters are keys */
 
 /* clang-format off */
@@ -243,6 +245,17 @@ const struct action_def action_table[] = {
      "show it in Flame: the thread's samples, the function"},
     {ACTION_ROW_IN_TOP, "row-in-top", THREADS | FLAME | ROW, {"T"}, NULL, 0,
      "show it in Top: the thread's samples, the function"},
+    {ACTION_SETUP_CHANGE, "change", SETUP, {"Enter"}, "Change", 0,
+     "the next value (Left: the one before), or type it"},
+    {ACTION_THEME_KEEP, "keep", THEMES, {"Enter"}, "Keep", 0, "keep the theme that is shown; Esc: as it was"},
+    {ACTION_SETUP, "setup", ALL & ~(SETUP | THEMES | SQL | OVER), {"F2", "S"}, NULL, 0,
+     "what can be set, and saving it"},
+    {ACTION_SETUP, "setup", SHEET, {"S"}, NULL, 0, "what can be set, and saving it"},
+    {ACTION_THEMES, "themes", ALL & ~(THEMES | OVER), {"alt-t"}, NULL, 0,
+     "choose a theme, seeing it on the screen below"},
+    {ACTION_SAVE_SETTINGS, "save-settings", SETUP, {"F12", "s"}, "Save", 1, "write the settings to the file"},
+    {ACTION_SAVE_SETTINGS, "save-settings", ALL & ~SETUP, {"F12"}, NULL, 0,
+     "write the settings to the file, as they are now"},
     {ACTION_METERS, "meters", TABS, {"#"}, NULL, 0, "fold the header to one line, or unfold it"},
     {ACTION_MOUSE, "mouse", ALL, {"ctrl-t"}, NULL, 0,
      "mouse on or off; off, or Shift: the terminal selects text"},

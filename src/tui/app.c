@@ -258,6 +258,12 @@ void app_take_processes(struct app *a, struct target_process *list, size_t n, co
     app_update_screens(a);
 }
 
+void app_take_themes(struct app *a, char (*names)[THEME_MAX_NAME], size_t n) {
+    a->n_themes = n > APP_MAX_THEMES ? APP_MAX_THEMES : n;
+    memcpy(a->themes, names, a->n_themes * sizeof *names);
+    app_update_screens(a);
+}
+
 void app_attach_done(struct app *a, const struct err *why) {
     a->attaching = 0;
     if (why) {
@@ -372,6 +378,10 @@ static bool app_act_common(struct app *a, enum action action) {
         return true;
     case ACTION_METERS:
         a->folded = !a->folded;
+        return true;
+    case ACTION_SAVE_SETTINGS:
+        settings_sync(a);
+        a->wishes.save_settings = true;
         return true;
     case ACTION_REFRESH:
         a->wishes.snapshot = true;

@@ -29,6 +29,7 @@
 #include "tui/window.h"
 
 #define APP_MAX_SCREENS 8
+#define APP_MAX_THEMES 64
 #define APP_MIN_DELAY_S 0.05
 #define APP_MAX_DELAY_S 60.0
 #define APP_PAUSED_S 5.0    /* while the view is paused: time between two snapshots, and batches of samples */
@@ -68,6 +69,8 @@ struct app_wishes {
     pid_t attach;                /* > 0: to this process */
     int show_target;             /* > 0: the target of this number, counted from 1 */
     bool save_settings;          /* to config.config_path */
+    char theme[SETTINGS_TEXT];   /* not "": look like that theme, with the color that is set */
+    bool list_themes;            /* app_take_themes */
 };
 
 /* Lines of a source file that a screen wants to show. */
@@ -128,6 +131,9 @@ struct app {
     pid_t pid;        /* of the target, as seen from here; 0 unknown */
     pid_t came_from;  /* > 0: the process that the target was opened from, as its child */
 
+    char themes[APP_MAX_THEMES][THEME_MAX_NAME]; /* their names */
+    size_t n_themes;
+
     struct app_query query;
     struct command_line command;
     struct hands hands;
@@ -166,6 +172,9 @@ bool app_wants_status(const struct app *a);
 
 /* Processes for the picker; the list is owned by the app from here. `hidden`: why some are missing; "" none. */
 void app_take_processes(struct app *a, struct target_process *list, size_t n, const char *hidden);
+
+/* Names of the themes there are, copied. */
+void app_take_themes(struct app *a, char (*names)[THEME_MAX_NAME], size_t n);
 
 /* The target's children; moved out of `*l`. */
 void app_take_children(struct app *a, struct children_list *l);

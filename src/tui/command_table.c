@@ -192,6 +192,20 @@ static void command_save_screen(struct app *app, const char *argument) {
 
 /* ---- settings ---- */
 
+static void command_theme(struct app *app, const char *argument) {
+    struct err e;
+    if (!*argument)
+        app_act(app, ACTION_THEMES);
+    else if (settings_set(app, settings_table[SETTINGS_THEME].name, argument, &e) != 0)
+        app_refuse(app, "%s", e.text);
+}
+
+static void command_complete_theme(struct app *app, struct command_choices *out) {
+    app->wishes.list_themes = true; /* for the next time, at the latest */
+    for (size_t i = 0; i < app->n_themes; i++)
+        command_offer(out, app->themes[i], "");
+}
+
 static void command_set(struct app *app, const char *argument) {
     char name[64];
     struct err e;
@@ -282,6 +296,8 @@ const struct command_def command_table[] = {
     {"search", "TEXT", "search, as / does", ANYWHERE, command_search, NULL},
     {"filter", "[TEXT]", "show what matches, as \\ does; nothing: all", ANYWHERE, command_filter, NULL},
     {"set", "NAME[=VALUE]", "change a setting, or say what it is", ANYWHERE, command_set, command_complete_set},
+    {"theme", "[NAME|FILE]", "another theme; nothing: choose one by looking at them", ANYWHERE, command_theme,
+     command_complete_theme},
     {"export", "FORMAT [FILE]", "write what is shown to a file, as x does", ANYWHERE,
      command_export, command_complete_export},
     {"save-screen", "[FILE]", "write the screen to a file, as text", ANYWHERE, command_save_screen, NULL},

@@ -20,6 +20,7 @@
 #include "client/output.h"
 #include "tui/action.h"
 #include "tui/attach_all.h"
+#include "tui/info.h"
 #include "tui/main_options.h"
 #include "tui/runner.h"
 #include "tui/screen_picture.h"
@@ -43,6 +44,8 @@ static void main_put_help(struct strbuf *out) {
         (void)strbuf_addc(out, '\n');
     }
     (void)strbuf_addf(out, "\nA screen of --export txt is one of %s.\n", screen_picture_names());
+    (void)strbuf_adds(out, "\nTHEME, for --theme NAME, is one of\n");
+    startup_put_themes(out);
     (void)strbuf_adds(out,
                       "\nIn the screens ? shows the keys and q quits.\n"
                       "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
@@ -167,6 +170,7 @@ static int main_begin(const struct main_options *o, struct startup *s, struct er
         .no_color = o->no_color,
         .no_mouse = o->no_mouse,
         .gentle = o->gentle,
+        .readonly = o->readonly,
     };
     return startup_read(s, &options, e);
 }
@@ -177,6 +181,8 @@ static int main_put_settings(const struct main_options *o, struct strbuf *out, s
     int rc = main_begin(o, &begun, e);
     if (rc == 0 && o->list_keys)
         action_list_keys(out);
+    else if (rc == 0 && o->info)
+        info_put(&begun, out);
     else if (rc == 0)
         config_file_print(&begun.settings, begun.config_path, out);
     (void)fprintf(stderr, "%s", strbuf_str(&begun.warnings));
@@ -194,6 +200,7 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
                 .settings = set,
                 .config_path = begun->config_path},
         .term = {.in_fd = STDIN_FILENO, .out_fd = STDOUT_FILENO, .theme = &begun->theme},
+        .themes = &begun->theme_path,
     };
     config.sampling = settings_is_on(set, SETTINGS_GENTLE) ? MODEL_SAMPLING_GENTLE : MODEL_SAMPLING_EXACT;
     config.term.mouse = settings_is_on(set, SETTINGS_MOUSE);
@@ -201,6 +208,9 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
     config.term.no_color = getenv("NO_COLOR");
     if (main_parse_budget(set->values[SETTINGS_BUDGET], &config.budget_pct, e) != 0)
         return -1;
+    if (settings_is_on(set, SETTINGS_READONLY) && o->block)
+        return err_set(e, ERR_USAGE, "--block stops threads, and %s says readonly = on: give one of them",
+                       begun->config_path);
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return err_set(e, ERR_USAGE, "this is no terminal: use --export txt --once%s",
                        targets->n ? "" : " with a TARGET");
@@ -208,11 +218,12 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
     (void)fprintf(stderr, "%s", strbuf_str(&begun->warnings));
     if (rc != 0)
         return -1;
-    config.how =
-        (struct target_options){.no_inject = o->no_inject, .block = o->block, .readonly = o->readonly};
-    config.app.readonly = o->readonly;
+    config.app.readonly = settings_is_on(set, SETTINGS_READONLY);
+    config.how = (struct target_options){
+        .no_inject = o->no_inject, .block = o->block, .readonly = config.app.readonly};
     startup_greeting(begun, greeting, sizeof greeting);
     config.greeting = *greeting ? greeting : NULL;
+    config.warnings = strbuf_str(&begun->warnings);
     config.app.began_s = (double)clock_mono_ns() / 1e9;
     if (attach_all_run(targets, &config.how, e) != 0)
         return -1;
@@ -257,7 +268,7 @@ static int main_run(int argc, char **argv, struct err *e) {
         main_put_help(&out);
     else if (o.version)
         (void)strbuf_addf(&out, "probing-top %s\n", PROBING_VERSION);
-    else if (o.list_keys || o.print_config)
+    else if (o.list_keys || o.print_config || o.info)
         rc = main_put_settings(&o, &out, e);
     else if (extra)
         rc = err_set(e, ERR_USAGE, "--export takes one TARGET: '%s' is too many", extra);

@@ -52,6 +52,8 @@ const struct option_def main_table[] = {
     {"list-keys", 0, OPTION_FLAG, AT(list_keys), NULL, "print every key and what it does", 0, 0},
     {"print-config", 0, OPTION_FLAG, AT(print_config), NULL,
      "print all settings and keys as a settings file, and where each is from", 0, 0},
+    {"info", 0, OPTION_FLAG, AT(info), NULL, "print where files are, what the terminal can, what is built in",
+     0, 0},
     {"version", 'V', OPTION_FLAG, AT(version), NULL, "print the version", 0, 0},
     {"help", 'h', OPTION_FLAG, AT(help), NULL, "print this", 0, 0},
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0},

@@ -18,8 +18,7 @@
 #define RUNNER_ANSWER_US 14000ULL /* and one for a key */
 #define RUNNER_OPEN_US 200000ULL  /* a target that says nothing for so long: show that we wait */
 #define RUNNER_TICK_US 1000000ULL /* ages and countdowns */
-#define RUNNER_RETRY_US                                                                                      \
-    20000ULL /* a terminal that takes nothing: first, and with doubling longest, time to wait */
+#define RUNNER_RETRY_US 20000ULL  /* a terminal that takes nothing: first, and longest, time to wait */
 #define RUNNER_RETRY_MAX_US 500000ULL
 
 static void runner_stop(struct runner *r) {
@@ -129,7 +128,7 @@ void runner_open_term(struct runner *r) {
     if (r->term || r->stopping)
         return;
     loop_timer_cancel(r->open);
-    r->term = term_open(&r->config->term, &e);
+    r->term = runner_looks_open(&r->looks, &r->config->term, &e);
     if (!r->term) {
         runner_fail(r, &e);
         return;
@@ -352,6 +351,7 @@ static void runner_grant(struct runner *r) {
     runner_ask_details(r);
     runner_query_grant(&r->query);
     runner_source_grant(&r->source);
+    runner_looks_grant(&r->looks);
     struct app_wishes w = app_take_wishes(r->app);
     if (w.quit) {
         runner_stop(r);
@@ -360,10 +360,6 @@ static void runner_grant(struct runner *r) {
     runner_hands_grant(&r->hands, &w);
     if (w.suspend)
         runner_suspend(r);
-    if (w.repaint && r->term)
-        term_repaint(r->term);
-    if (w.toggle_mouse && r->term)
-        term_set_mouse(r->term, r->app->mouse);
     if (w.rate)
         runner_subscribe(r);
     runner_follow_pause(r);
@@ -404,6 +400,9 @@ static void runner_on_signal(void *arg) {
             break;
         case SIGTSTP:
             runner_suspend(r);
+            break;
+        case SIGUSR2:
+            runner_looks_reload(&r->looks);
             break;
         case SIGINT: /* from elsewhere: the terminal gives ctrl-c as a key */
             if (runner_hands_is_editing(&r->hands))
@@ -446,10 +445,9 @@ static int runner_init(struct runner *r, struct err *e) {
     r->signals = r->signal_fd >= 0 ? loop_watch_fd(r->loop, r->signal_fd, runner_on_signal, r, e) : NULL;
     if (!r->signals)
         return -1;
-    if (r->config->greeting) {
-        app_message(r->app, false, "%s", r->config->greeting);
-        log_add(r->app->log, r->app->epoch_s, LOG_LEVEL_WARN, "%s", r->config->greeting);
-    }
+    r->looks = (struct runner_looks){
+        .app = r->app, .loop = r->loop, .term = &r->term, .changed = runner_on_answer, .arg = r};
+    runner_looks_begin(&r->looks, r->config);
     if (!r->config->address) {
         r->lister = lister_new(e);
         r->listed = r->lister ? loop_watch_fd(r->loop, lister_fd(r->lister), runner_on_listed, r, e) : NULL;
@@ -474,6 +472,7 @@ static void runner_fini(struct runner *r) {
     loop_unwatch(r->signals);
     loop_unwatch(r->attaching);
     loop_unwatch(r->listed);
+    runner_looks_end(&r->looks);
     lister_free(r->lister);
     loop_timer_free(r->paint);
     loop_timer_free(r->open);
@@ -490,7 +489,7 @@ static void runner_fini(struct runner *r) {
 }
 
 int runner_run(const struct runner_config *config, struct err *e) {
-    struct runner r = {.config = config, .signal_fd = -1, .attach = {.fd = -1}};
+    struct runner r = {.config = config, .signal_fd = -1, .attach = {.fd = -1}, .looks = {.inotify = -1}};
     int rc = runner_init(&r, e);
     if (rc == 0 && !r.stopping)
         loop_run(r.loop);

@@ -16,12 +16,14 @@
 struct runner_config {
     struct app_config app;
     struct term_config term;
+    const struct theme_path *themes;       /* where themes are found; NULL nowhere */
     const struct session_address *address; /* of each target; NULL: the user picks a process */
     const char *const *names;              /* what each was asked for by */
     int n_targets;
     enum model_sampling sampling; /* how threads that run are looked at */
     double budget_pct;            /* what looking may cost, of one core; 0: the usual */
     const char *greeting;         /* a message to begin with; NULL none */
+    const char *warnings;         /* a line each, for the log; NULL none */
     struct target_options how;    /* to look at the one that is picked */
 };
 

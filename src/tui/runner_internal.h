@@ -12,6 +12,7 @@
 #include "tui/lister.h"
 #include "tui/runner.h"
 #include "tui/runner_hands.h"
+#include "tui/runner_looks.h"
 #include "tui/runner_query.h"
 #include "tui/runner_source.h"
 #include "tui/runner_targets.h"
@@ -33,6 +34,7 @@ struct runner {
     struct vitals_reader vitals;
     struct runner_hands hands;
     struct runner_source source;
+    struct runner_looks looks;
     int signal_fd;
     bool sampling;         /* samples are subscribed to */
     bool native;           /* with native frames */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 int runner_signals_open(struct err *e) {
-    static const int wanted[] = {SIGWINCH, SIGTSTP, SIGINT, SIGTERM, SIGHUP};
+    static const int wanted[] = {SIGWINCH, SIGTSTP, SIGUSR2, SIGINT, SIGTERM, SIGHUP};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)

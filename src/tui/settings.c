@@ -90,6 +90,11 @@ static void settings_read_delay(const struct app *a, char *value, size_t cap) {
     settings_format_time(value, cap, a->config.delay_s);
 }
 
+static void settings_apply_look(struct app *a, const char *value) {
+    (void)value;
+    (void)snprintf(a->wishes.theme, sizeof a->wishes.theme, "%s", a->settings.values[SETTINGS_THEME]);
+}
+
 static void settings_apply_ascii(struct app *a, const char *value) {
     a->config.ascii = strcmp(value, "on") == 0 || (strcmp(value, "auto") == 0 && !a->config.is_utf8);
     app_update_screens(a);
@@ -128,15 +133,15 @@ const struct settings_def settings_table[] = {
                         .otherwise = "default",
                         .takes = "a name, or a file with a / in its name",
                         .help = "colours of the screens",
-                        .at_start = true,
-                        .check = settings_check_theme},
+                        .check = settings_check_theme,
+                        .apply = settings_apply_look},
     [SETTINGS_COLOR] = {.name = "color",
                         .type = SETTINGS_CHOICE,
                         .otherwise = "auto",
                         .takes = "auto, always, never, 16 or 256",
                         .help = "how many colours; auto: by the terminal and NO_COLOR",
                         .choice = settings_color,
-                        .at_start = true},
+                        .apply = settings_apply_look},
     [SETTINGS_ASCII] = {.name = "ascii",
                         .type = SETTINGS_CHOICE,
                         .otherwise = "auto",
@@ -191,6 +196,12 @@ const struct settings_def settings_table[] = {
                          .help = "what looking may cost the machine",
                          .at_start = true,
                          .check = settings_check_budget},
+    [SETTINGS_READONLY] = {.name = "readonly",
+                           .type = SETTINGS_SWITCH,
+                           .otherwise = "off",
+                           .takes = "on or off",
+                           .help = "change nothing in a target: no agent goes into it",
+                           .at_start = true},
 };
 _Static_assert(sizeof settings_table / sizeof settings_table[0] == SETTINGS_COUNT, "a setting has no row");
 

@@ -30,6 +30,7 @@ enum settings_key {
     SETTINGS_HEADER,
     SETTINGS_GENTLE,
     SETTINGS_BUDGET,
+    SETTINGS_READONLY,
     SETTINGS_COUNT,
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define STARTUP_MAX_THEMES 64
 #define STARTUP_WARNINGS ((size_t)64 * 1024)
 
 /* Where themes lie: the user's, those beside this program, the installed. */
@@ -42,7 +43,8 @@ static int startup_take_options(struct startup *s, const struct startup_options 
         startup_take(s, SETTINGS_FILTER, "--filter", o->filter, e) != 0 ||
         startup_take(s, SETTINGS_BUDGET, "--budget", o->budget, e) != 0 ||
         startup_take(s, SETTINGS_ASCII, "--ascii", o->ascii ? "on" : NULL, e) != 0 ||
-        startup_take(s, SETTINGS_MOUSE, "--no-mouse", o->no_mouse ? "off" : NULL, e) != 0)
+        startup_take(s, SETTINGS_MOUSE, "--no-mouse", o->no_mouse ? "off" : NULL, e) != 0 ||
+        startup_take(s, SETTINGS_READONLY, "--readonly", o->readonly ? "on" : NULL, e) != 0)
         return -1;
     return startup_take(s, SETTINGS_GENTLE, "--gentle", o->gentle ? "on" : NULL, e);
 }
@@ -69,6 +71,19 @@ int startup_load_theme(struct startup *s, struct err *e) {
         return err_set(e, why.code, "%s", why.text);
     (void)strbuf_addf(&s->warnings, "%s: theme: %s\n", s->config_path, why.text);
     return 0;
+}
+
+void startup_put_themes(struct strbuf *out) {
+    char names[STARTUP_MAX_THEMES][THEME_MAX_NAME];
+    struct startup s = {.config_path = ""};
+    startup_find_themes(&s);
+    size_t n = theme_list(&s.theme_path, names, STARTUP_MAX_THEMES), cols = 0;
+    for (size_t i = 0; i < n; i++) {
+        cols = cols + strlen(names[i]) + 1 > 78 ? 0 : cols;
+        (void)strbuf_addf(out, "%s%s", cols ? " " : i ? "\n  " : "  ", names[i]);
+        cols += strlen(names[i]) + 1;
+    }
+    (void)strbuf_addc(out, '\n');
 }
 
 void startup_greeting(const struct startup *s, char *buf, size_t cap) {

@@ -18,7 +18,7 @@
 /* Of the command line; NULL and false: not given. */
 struct startup_options {
     const char *delay, *theme, *color, *filter, *budget;
-    bool ascii, no_color, no_mouse, gentle;
+    bool ascii, no_color, no_mouse, gentle, readonly;
 };
 
 struct startup {
@@ -37,6 +37,9 @@ void startup_fini(struct startup *s);
 
 /* Load the theme. One that the command line names must be there; instead of one that the file names there is the default. */
 int startup_load_theme(struct startup *s, struct err *e);
+
+/* Names of the themes that are found, for --help. */
+void startup_put_themes(struct strbuf *out);
 
 /* The warnings in a line: how many, and the first; "" there are none. */
 void startup_greeting(const struct startup *s, char *buf, size_t cap);

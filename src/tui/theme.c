@@ -3,8 +3,9 @@
  * theme: reads theme files; see theme.h.
  *
  * Lines are "key = value"; sections are [palette], [roles] and [mono]; a line that starts with # is a comment. A role's
- * value is "fg [bg] [attribute...]", "-" keeps what is inherited; "role@16" is the same for 16 colours. Bounded: a file
- * is at most THEME_MAX_FILE bytes, a palette THEME_MAX_PALETTE names, inheritance THEME_MAX_DEPTH steps.
+ * value is "fg [bg] [attribute...]", "-" keeps what is inherited; "role@16" is the same for 16 colours, and "inherit16"
+ * names a theme to take those from that are not given. Bounded: a file is at most THEME_MAX_FILE bytes, a palette
+ * THEME_MAX_PALETTE names, inheritance THEME_MAX_DEPTH steps.
  */
 #include "tui/theme.h"
 
@@ -44,6 +45,10 @@ struct theme_reader {
     enum theme_section section;
     struct theme_entry palette[THEME_MAX_PALETTE];
     size_t n_palette;
+    int n_warned;
+    bool inherits, inherits16;
+    bool own16[ROLE_COUNT];  /* given by this file for 16 colours */
+    struct theme *inherit16; /* or from this theme; NULL none is named */
 };
 
 static const struct {
@@ -74,6 +79,7 @@ const char *theme_role_name(enum theme_role role) { return theme_roles[role].nam
 const char *theme_role_help(enum theme_role role) { return theme_roles[role].help; }
 
 static void theme_warn(struct theme_reader *r, const char *what, const char *value) {
+    r->n_warned++;
     if (r->warnings)
         (void)strbuf_addf(r->warnings, "%s:%d: %s '%s'\n", r->source, r->line, what, value);
 }
@@ -159,11 +165,19 @@ static void theme_read_role(struct theme_reader *r, const char *key, char *value
         if (strncmp(theme_roles[i].name, key, len) != 0 || theme_roles[i].name[len])
             continue;
         struct theme *t = r->theme;
+        const struct theme *before = r->path ? r->path->before : NULL;
+        int warned = r->n_warned;
         if (is16 && !t->has16[i])
             t->color16[i] = t->color[i];
         theme_read_style(r, value, is16 ? &t->color16[i] : &t->color[i]);
         /* A colour of one's own makes the inherited theme's choice for 16 colours meaningless. */
         t->has16[i] = is16;
+        r->own16[i] |= is16;
+        if (before && r->n_warned != warned) {
+            t->color[i] = before->color[i];
+            t->color16[i] = before->color16[i];
+            t->has16[i] = r->own16[i] = before->has16[i];
+        }
         return;
     }
     theme_warn(r, "unknown role", key);
@@ -186,8 +200,13 @@ static void theme_read_mono(struct theme_reader *r, const char *key, char *value
 
 static void theme_read_palette(struct theme_reader *r, const char *key, const char *value) {
     struct theme_color color;
+    unsigned attrs;
     if (theme_parse_color(r, value, &color) != 0) {
         theme_warn(r, "bad colour", value);
+        return;
+    }
+    if (theme_parse_attr(key, &attrs) || strcmp(key, "-") == 0) {
+        theme_warn(r, "this name means something else in a role:", key);
         return;
     }
     size_t i = 0;
@@ -203,23 +222,58 @@ static void theme_read_palette(struct theme_reader *r, const char *key, const ch
         r->n_palette++;
 }
 
-static void theme_read_top(struct theme_reader *r, const char *key, const char *value) {
-    if (strcmp(key, "name") == 0) {
-        (void)snprintf(r->theme->name, sizeof r->theme->name, "%s", value);
-    } else if (strcmp(key, "inherit") == 0) {
-        struct theme parent;
-        struct err e;
-        char name[sizeof r->theme->name];
-        (void)snprintf(name, sizeof name, "%s", r->theme->name);
-        if (theme_load_depth(&parent, value, r->path, r->warnings, r->depth + 1, &e) != 0) {
-            theme_warn(r, "cannot inherit", value);
+static void theme_read_inherit(struct theme_reader *r, const char *value) {
+    struct theme parent;
+    struct err e;
+    char name[sizeof r->theme->name];
+    r->inherits = true;
+    (void)snprintf(name, sizeof name, "%s", r->theme->name);
+    if (theme_load_depth(&parent, value, r->path, r->warnings, r->depth + 1, &e) != 0) {
+        theme_warn(r, "cannot inherit", value);
+        if (!r->path || !r->path->before)
             return;
-        }
-        *r->theme = parent;
-        (void)snprintf(r->theme->name, sizeof r->theme->name, "%s", name);
-    } else {
-        theme_warn(r, "unknown setting", key);
+        parent = *r->path->before;
     }
+    *r->theme = parent;
+    (void)snprintf(r->theme->name, sizeof r->theme->name, "%s", name);
+}
+
+static void theme_read_inherit16(struct theme_reader *r, const char *value) {
+    struct err e;
+    struct theme *t = malloc(sizeof *t);
+    r->inherits16 = true;
+    r->inherit16 = t;
+    if (!t || theme_load_depth(t, value, r->path, r->warnings, r->depth + 1, &e) == 0)
+        return;
+    theme_warn(r, "cannot inherit", value);
+    free(t);
+    r->inherit16 = NULL;
+}
+
+/* Roles that have no colours of their own for 16 get those of the theme that was named for it. */
+static void theme_take_inherit16(struct theme_reader *r) {
+    for (int i = 0; i < ROLE_COUNT && r->inherit16; i++) {
+        if (r->own16[i])
+            continue;
+        const struct theme *from = r->inherit16;
+        r->theme->color16[i] = from->has16[i] ? from->color16[i] : from->color[i];
+        r->theme->has16[i] = true;
+    }
+    free(r->inherit16);
+    r->inherit16 = NULL;
+}
+
+static void theme_read_top(struct theme_reader *r, const char *key, const char *value) {
+    if (strcmp(key, "name") == 0)
+        (void)snprintf(r->theme->name, sizeof r->theme->name, "%s", value);
+    else if (strcmp(key, "inherit") == 0 && !r->inherits)
+        theme_read_inherit(r, value);
+    else if (strcmp(key, "inherit16") == 0 && !r->inherits16)
+        theme_read_inherit16(r, value);
+    else if (strncmp(key, "inherit", strlen("inherit")) == 0)
+        theme_warn(r, "inherited already, this is too much:", value);
+    else
+        theme_warn(r, "unknown setting", key);
 }
 
 static void theme_read_section(struct theme_reader *r, const char *line) {
@@ -298,6 +352,7 @@ static int theme_parse_into(struct theme *t, const char *text, size_t len, const
         }
         at += n + 1;
     }
+    theme_take_inherit16(r);
     free(r);
     return 0;
 }
@@ -313,6 +368,17 @@ void theme_init_default(struct theme *t) {
                            NULL, 0);
 }
 
+/* Somebody wants to know that this file was read. */
+static void theme_add_file(const struct theme_path *path, const char *file) {
+    struct theme_files *f = path ? path->files : NULL;
+    if (!f || f->n == THEME_MAX_FILES || strlen(file) >= sizeof f->paths[0])
+        return;
+    for (size_t i = 0; i < f->n; i++)
+        if (strcmp(f->paths[i], file) == 0)
+            return;
+    memcpy(f->paths[f->n++], file, strlen(file) + 1);
+}
+
 /* Read the file at `path` over the default. 0, or -1 with errno. */
 static int theme_read_file(struct theme *t, const char *file, const struct theme_path *path,
                            struct strbuf *warnings, int depth) {
@@ -322,6 +388,7 @@ static int theme_read_file(struct theme *t, const char *file, const struct theme
     int error = errno;
     if (rc == 0) {
         theme_init_default(t);
+        theme_add_file(path, file);
         rc = theme_parse_into(t, strbuf_str(&text), text.len, file, path, warnings, depth);
     }
     strbuf_fini(&text);

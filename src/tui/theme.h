@@ -126,9 +126,21 @@ void theme_init_default(struct theme *t);
 /* Text of the compiled-in theme, the same as themes/default.theme. */
 extern const char theme_default_text[];
 
+#define THEME_MAX_FILES 10
+#define THEME_MAX_FILE_NAME 1024
+#define THEME_MAX_NAME 48 /* of a theme as it is asked for, with its NUL */
+
+/* Files that a theme was read from: its own and those of what it inherits. */
+struct theme_files {
+    char paths[THEME_MAX_FILES][THEME_MAX_FILE_NAME];
+    size_t n;
+};
+
 /* How to find themes: folders tried in this order; NULL ends. Unreadable ones are passed over. */
 struct theme_path {
     const char *dirs[5];
+    struct theme_files *files;  /* gets what is read; NULL nobody wants to know */
+    const struct theme *before; /* a role whose line is wrong looks as it does here; NULL: as inherited */
 };
 
 /* Load by name or file into `t`. Warnings are appended to `warnings` (may be NULL), a line each. -1 with ERR_USAGE when
@@ -141,8 +153,11 @@ int theme_load(struct theme *t, const char *name_or_file, const struct theme_pat
 void theme_parse(struct theme *t, const char *text, size_t len, const char *source,
                  const struct theme_path *path, struct strbuf *warnings);
 
-/* The look of a role at a depth. */
+/* The look of a role at a depth. "default" in a role is the colour of the role text; in that one it is the terminal's own. */
 struct theme_look theme_look(const struct theme *t, enum theme_role role, enum theme_depth depth);
+
+/* Names of the themes in the folders, in order, each once; "default" is always one. How many there are, `cap` at most. */
+size_t theme_list(const struct theme_path *path, char (*names)[THEME_MAX_NAME], size_t cap);
 
 const char *theme_role_name(enum theme_role role);
 const char *theme_role_help(enum theme_role role);

@@ -2,6 +2,7 @@
 /*
  * theme_color: true colour made to fit terminals with 256, 16, 8 or no colours.
  *
+ * What a role leaves to the default is as in the role text, so that a theme has its own ground by giving that one a background.
  * xterm's palette: 16 named colours, a 6x6x6 cube with the levels below, 24 greys from 8 in steps of 10. Pure functions.
  */
 #include "tui/theme.h"
@@ -50,6 +51,19 @@ int theme_color_to_256(uint32_t rgb) { return theme_nearest(rgb, 16, 255); }
 
 int theme_color_to_16(uint32_t rgb) { return theme_nearest(rgb, 0, 15); }
 
+/* The style of a role; what it leaves to the default is as in text. */
+static struct theme_style theme_style_of(const struct theme *t, enum theme_role role,
+                                         enum theme_depth depth) {
+    bool few = depth < THEME_256;
+    struct theme_style s = few && t->has16[role] ? t->color16[role] : t->color[role];
+    struct theme_style text = few && t->has16[ROLE_TEXT] ? t->color16[ROLE_TEXT] : t->color[ROLE_TEXT];
+    if (s.fg.kind == THEME_COLOR_DEFAULT)
+        s.fg = text.fg;
+    if (s.bg.kind == THEME_COLOR_DEFAULT)
+        s.bg = text.bg;
+    return s;
+}
+
 static int theme_color_number(struct theme_color c, enum theme_depth depth) {
     if (c.kind == THEME_COLOR_DEFAULT)
         return -1;
@@ -64,10 +78,10 @@ struct theme_look theme_look(const struct theme *t, enum theme_role role, enum t
     struct theme_look look = {.fg = -1, .bg = -1, .attrs = t->mono[role]};
     if (depth == THEME_MONO)
         return look;
-    const struct theme_style *s = depth < THEME_256 && t->has16[role] ? &t->color16[role] : &t->color[role];
-    look.attrs = s->attrs;
-    look.fg = theme_color_number(s->fg, depth);
-    look.bg = theme_color_number(s->bg, depth);
+    struct theme_style s = theme_style_of(t, role, depth);
+    look.attrs = s.attrs;
+    look.fg = theme_color_number(s.fg, depth);
+    look.bg = theme_color_number(s.bg, depth);
     if (depth == THEME_8) {
         /* The bright half is reached by bold, for the foreground only. */
         if (look.fg >= 8) {

@@ -44,12 +44,15 @@ class Terminal:
                 return False
         return True
 
-    def wait_for(self, text, timeout=20):
+    def wait_until(self, holds, what, timeout=20):
         deadline = time.monotonic() + timeout
-        while text.encode() not in self.output:
-            assert time.monotonic() < deadline, f"{text!r} did not come; there was {self.output[-2000:]!r}"
+        while not holds():
+            assert time.monotonic() < deadline, f"{what} did not come; there was {self.output[-2000:]!r}"
             if not self.read():
-                assert text.encode() in self.output, f"it ended without {text!r}: {self.output[-2000:]!r}"
+                assert holds(), f"it ended without {what}: {self.output[-2000:]!r}"
+
+    def wait_for(self, text, timeout=20, after=0):
+        self.wait_until(lambda: text.encode() in self.output[after:], repr(text), timeout)
 
     def type(self, text):
         os.write(self.fd, text.encode())

@@ -2,6 +2,9 @@
 """The settings file as a user meets it: read at the start, overridden by the command line, written when asked for."""
 
 import os
+import re
+import signal
+import stat
 
 from test_tui_pty import terminal  # noqa: F401  (a fixture)
 
@@ -13,11 +16,11 @@ def named(path):
 def test_what_is_printed_can_be_read(probing_top, tmp_path):
     """--print-config says where each setting is from; its text is a settings file that gives the same."""
     first, second = tmp_path / "first", tmp_path / "second"
-    first.write_text("# mine\ndelay = 5\nmouse = off\n[keys]\nflame.zoom-in = x Enter\n")
+    first.write_text("# mine\ndelay = 5\nmouse = off\n[keys]\nflame.zoom-in = X Enter\n")
     printed = probing_top("--print-config", "--theme", "light", env=named(first)).ok().stdout
     assert "from: file\ndelay = 500ms\n" in printed and "from: command line\ntheme = light\n" in printed
     assert "from: default\nascii = auto\n" in printed
-    assert f"# {first}:5\nflame.zoom-in = x Enter\n" in printed
+    assert f"# {first}:5\nflame.zoom-in = X Enter\n" in printed
     second.write_text(printed)
     again = probing_top("--print-config", env=named(second)).ok()
     assert again.stderr == ""
@@ -25,6 +28,16 @@ def test_what_is_printed_can_be_read(probing_top, tmp_path):
     def pairs(text):
         return [line for line in text.splitlines() if line and not line.startswith("#")]
     assert pairs(again.stdout) == pairs(printed)
+
+
+def test_the_example(probing_top, source_dir, tmp_path):
+    """The settings in README are read without a word."""
+    with open(os.path.join(source_dir, "README.md"), encoding="utf-8") as file:
+        example = re.search(r"^ *```ini\n(.*?)^ *```", file.read(), re.M | re.S).group(1)
+    path = tmp_path / "config"
+    path.write_text(example)
+    done = probing_top("--print-config", env=named(path)).ok()
+    assert done.stderr == "" and "theme = nord\n" in done.stdout and "# " + str(path) + ":" in done.stdout
 
 
 def test_a_file_with_mistakes(probing_top, tmp_path):
@@ -51,3 +64,90 @@ def test_a_key_of_ones_own(terminal, tmp_path):
     t.type("X")
     assert os.WEXITSTATUS(t.wait()) == 0
     t.assert_restored()
+
+
+def theme_text(colour):
+    return f"name = Mine\ninherit = default\n[roles]\nfooter.label = 16 {colour}\nfooter.key = 16 {colour}\n"
+
+
+def shows(t, colour, after=0):
+    """Has it painted that ground since `after` bytes?"""
+    return f"48;5;{colour}m".encode() in t.output[after:]
+
+
+def wait_for_colour(t, colour, after=0):
+    """A terminal of 256 colours says 48;5;N for a ground."""
+    t.wait_until(lambda: shows(t, colour, after), f"the colour {colour}")
+
+
+def test_a_theme_that_is_edited(terminal, tmp_path):
+    """Saved by an editor, the theme's file is read again while it runs; a line that is wrong is named and leaves what was."""
+    theme = tmp_path / "mine.theme"
+    theme.write_text(theme_text(201))
+    t = terminal("--theme", theme, env=named(tmp_path / "none"), columns=200)
+    wait_for_colour(t, 201)
+    at = len(t.output)
+    theme.write_text(theme_text(202))  # written in place
+    wait_for_colour(t, 202, at)
+    at = len(t.output)
+    (tmp_path / "new").write_text(theme_text(203))
+    (tmp_path / "new").replace(theme)  # put in its place, as most editors do
+    wait_for_colour(t, 203, at)
+    at = len(t.output)
+    theme.write_text(theme_text(204).replace("footer.key = 16 204", "footer.key = 16 #zzz"))
+    wait_for_colour(t, 204, at)
+    t.wait_for("mine.theme:5: bad colour '#zzz'")
+    at = len(t.output)
+    os.kill(t.pid, signal.SIGUSR2)  # read again by hand
+    wait_for_colour(t, 203, at)  # what the broken line left
+    t.type("q")
+    assert os.WEXITSTATUS(t.wait()) == 0
+
+
+def test_a_theme_is_looked_at_kept_and_saved(terminal, tmp_path):
+    """Moving through the list shows each theme; Esc goes back, Enter keeps, and F12 writes the file, which the next start reads."""
+    config = tmp_path / "new" / "config"
+    folder = tmp_path / "probing-top" / "themes"
+    folder.mkdir(parents=True)
+    (folder / "aaa.theme").write_text(theme_text(201))
+    env = {**named(config), "XDG_CONFIG_HOME": str(tmp_path)}
+    t = terminal(env=env)
+    t.wait_for("F10")
+    assert not shows(t, 201)
+    t.type("\x1bt")
+    t.wait_for("(in use)")
+    t.type("g")
+    wait_for_colour(t, 201)
+    at = len(t.output)
+    t.type("\x1b")
+    wait_for_colour(t, 73, at)  # the default's
+    t.type("\x1bt")
+    t.wait_for("(in use)", after=at)
+    at = len(t.output)
+    t.type("g\r")
+    wait_for_colour(t, 201, at)
+    assert not config.exists()
+    t.type("\x1b[24~")
+    t.wait_until(config.exists, "the file")
+    t.type("q")
+    assert os.WEXITSTATUS(t.wait()) == 0
+    assert re.search(r"^theme = aaa$", config.read_text(), re.M)
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    again = terminal(env=env)
+    wait_for_colour(again, 201)
+    again.type("q")
+    assert os.WEXITSTATUS(again.wait()) == 0
+
+
+def test_info(probing_top, tmp_path):
+    """--info names the files, what the terminal can do, and what is built in."""
+    config = tmp_path / "config"
+    config.write_text("moose = on\n")
+    text = probing_top("--info", env={**named(config), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}).ok().stdout
+    assert f"settings       {config}\n" in text and "1 warning, see --print-config" in text
+    assert re.search(r"^terminal +TERM=xterm-256color$", text, re.M)
+    assert re.search(r"^colours +256 of 256 ", text, re.M) and re.search(r"^characters +UTF-8$", text, re.M)
+    assert re.search(r"^Python +3\.\d.* 3\.13t", text, re.M)
+    assert re.search(r"^themes .* default deuteranopia gruvbox high-contrast light mono nord okabe-ito solarized-light tritanopia$", text, re.M)
+    text = probing_top("--info", env={**named(config), "TERM": "", "NO_COLOR": "1", "LC_ALL": "C"}).ok().stdout
+    assert "TERM=(not set)" in text and "NO_COLOR is set" in text and "ASCII" in text

@@ -131,6 +131,8 @@ static void test_every_key_is_dispatched(void **state) {
                                  : c == CONTEXT_SQL_SHEET    ? "7 F4"
                                  : c == CONTEXT_MENU         ? "m"
                                  : c == CONTEXT_EXPORT       ? "x"
+                                 : c == CONTEXT_SETUP        ? "S"
+                                 : c == CONTEXT_THEMES       ? "alt-t"
                                  : c == CONTEXT_HELP         ? "?"
                                  : c == CONTEXT_OVERVIEW     ? "1"
                                  : c == CONTEXT_LOG          ? "8"

@@ -121,17 +121,17 @@ static void test_a_key_is_given_to_another(void **state) {
     char text[64];
     (void)state;
     (void)parse_with(
-        "[keys]\nflame.zoom-in = x Enter\nthreads.pause = CTRL-p\n",
+        "[keys]\nflame.zoom-in = X Enter\nthreads.pause = CTRL-p\n",
         "config:3: there is no key 'CTRL-p': keys are named as in --list-keys (q, Space, ctrl-l, F3)\n");
-    assert_int_equal(action_find(CONTEXT_FLAME, 'x'), ACTION_FLAME_ZOOM);
+    assert_int_equal(action_find(CONTEXT_FLAME, 'X'), ACTION_FLAME_ZOOM);
     assert_int_equal(action_find(CONTEXT_FLAME, INPUT_ENTER), ACTION_FLAME_ZOOM);
     action_keys_text(action_row(ACTION_FLAME_ZOOM, CONTEXT_FLAME), CONTEXT_FLAME, text, sizeof text);
-    assert_string_equal(text, "x Enter");
+    assert_string_equal(text, "X Enter");
     /* All who tell keys tell these. */
     struct strbuf out;
     strbuf_init(&out, 1 << 20);
     action_list_keys(&out);
-    assert_non_null(strstr(strbuf_str(&out), "flame    x          zoom-in "));
+    assert_non_null(strstr(strbuf_str(&out), "flame    X          zoom-in "));
     strbuf_fini(&out);
 }
 

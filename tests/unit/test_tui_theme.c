@@ -14,7 +14,7 @@
 #include "base/strbuf.h"
 #include "tui/theme.h"
 
-static const struct theme_path shipped = {{PROBING_SOURCE_DIR "/themes"}};
+static const struct theme_path shipped = {.dirs = {PROBING_SOURCE_DIR "/themes"}};
 
 static void parse(struct theme *t, const char *text, struct strbuf *warnings) {
     theme_init_default(t);
@@ -174,7 +174,7 @@ static void test_cycle(void **state) {
     (void)snprintf(b, sizeof b, "%s/b.theme", dir);
     write_text(a, "inherit = b\n");
     write_text(b, "inherit = a\n[roles]\nfunc = red\n");
-    struct theme_path path = {{dir}};
+    struct theme_path path = {.dirs = {dir}};
     strbuf_init(&w, 65536);
     assert_int_equal(theme_load(&t, "a", &path, &w, &e), 0);
     assert_non_null(strstr(strbuf_str(&w), "cannot inherit"));
@@ -182,6 +182,75 @@ static void test_cycle(void **state) {
     strbuf_fini(&w);
     (void)unlink(a);
     (void)unlink(b);
+    (void)rmdir(dir);
+}
+
+/* A line that is wrong leaves its role as it looked before; the others are as the file says now. */
+static void test_a_broken_line_leaves_what_was(void **state) {
+    struct theme t, before;
+    struct strbuf w;
+    (void)state;
+    parse(&before, "[palette]\nhot = #ff0000\n[roles]\ntext = hot\nfunc = #00ff00 17\nfile = #0000ff\n", &w);
+    strbuf_fini(&w);
+    struct theme_path path = {.dirs = {PROBING_SOURCE_DIR "/themes"}, .before = &before};
+    static const char broken[] =
+        "inherit = no-such\n[palette]\nhot = #ff00\n[roles]\ntext = hot\nfunc = #00fff0 #12\nfile = 21\n";
+    strbuf_init(&w, 65536);
+    theme_init_default(&t);
+    theme_parse(&t, broken, strlen(broken), "x.theme", &path, &w);
+    assert_string_equal(strbuf_str(&w), "x.theme:1: cannot inherit 'no-such'\nx.theme:3: bad colour '#ff00'\n"
+                                        "x.theme:5: bad colour 'hot'\nx.theme:6: bad colour '#12'\n");
+    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_256).fg, 196);
+    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_256).fg, 46);
+    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_256).bg, 17);
+    assert_int_equal(theme_look(&t, ROLE_FILE, THEME_256).fg, 21);
+    strbuf_fini(&w);
+}
+
+static void test_names_that_mean_something_else(void **state) {
+    struct theme t;
+    struct strbuf w;
+    (void)state;
+    parse(&t, "inherit = light\ninherit = mono\n[palette]\ndim = #ffffff\n[roles]\ntext = red\n", &w);
+    assert_string_equal(strbuf_str(&w), "x.theme:2: inherited already, this is too much: 'mono'\n"
+                                        "x.theme:4: this name means something else in a role: 'dim'\n");
+    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_256).fg, 1);
+    strbuf_fini(&w);
+}
+
+/* Which files a theme was read from is known: its own and what it inherits. */
+static void test_files_are_known(void **state) {
+    struct theme_files files = {.n = 0};
+    struct theme_path path = {.dirs = {PROBING_SOURCE_DIR "/themes"}, .files = &files};
+    struct theme t;
+    struct err e;
+    (void)state;
+    assert_int_equal(theme_load(&t, "solarized-light", &path, NULL, &e), 0);
+    assert_int_equal(files.n, 3);
+    assert_string_equal(files.paths[0], PROBING_SOURCE_DIR "/themes/solarized-light.theme");
+    assert_string_equal(files.paths[1], PROBING_SOURCE_DIR "/themes/light.theme");
+    assert_string_equal(files.paths[2], PROBING_SOURCE_DIR "/themes/default.theme");
+}
+
+static void test_list(void **state) {
+    char dir[] = "/tmp/probing-theme-XXXXXX", path[80], names[4][THEME_MAX_NAME];
+    static const char *const files[] = {"b.theme", "a.theme", ".theme", ".x.theme", "other.txt"};
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", dir, files[i]);
+        write_text(path, "");
+    }
+    struct theme_path twice = {.dirs = {dir, "/no/such/dir", dir}};
+    assert_int_equal(theme_list(&twice, names, 4), 3);
+    assert_string_equal(names[0], "a");
+    assert_string_equal(names[1], "b");
+    assert_string_equal(names[2], "default");
+    assert_int_equal(theme_list(&twice, names, 2), 2);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", dir, files[i]);
+        (void)unlink(path);
+    }
     (void)rmdir(dir);
 }
 
@@ -195,7 +264,7 @@ static void test_load_errors(void **state) {
     assert_int_equal(theme_load(&t, "/no/such/file.theme", &shipped, NULL, &e), -1);
     assert_non_null(strstr(e.text, "No such file"));
     assert_int_equal(theme_load(&t, "/tmp", &shipped, NULL, &e), -1);
-    struct theme_path nowhere = {{"/no/such/dir"}};
+    struct theme_path nowhere = {.dirs = {"/no/such/dir"}};
     assert_int_equal(theme_load(&t, "default", &nowhere, NULL, &e), 0); /* it is compiled in */
 }
 
@@ -244,6 +313,10 @@ int main(void) {
         cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_inherit),
         cmocka_unit_test(test_cycle),
+        cmocka_unit_test(test_a_broken_line_leaves_what_was),
+        cmocka_unit_test(test_names_that_mean_something_else),
+        cmocka_unit_test(test_files_are_known),
+        cmocka_unit_test(test_list),
         cmocka_unit_test(test_load_errors),
         cmocka_unit_test(test_colours),
         cmocka_unit_test(test_depth_rule),

@@ -96,6 +96,26 @@ static struct app *matrix_make_sql(enum matrix_state state, bool ascii) {
     return a;
 }
 
+static struct app *matrix_make_setup(enum matrix_state state, bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    assert_non_null(a);
+    a->config.config_path = "/home/ada/.config/probing-top/config";
+    fixture_press(a, state == MATRIX_FILTERED ? "S / \"theme Enter" : "S j j Right");
+    return a;
+}
+
+static struct app *matrix_make_themes(enum matrix_state state, bool ascii) {
+    static char names[][THEME_MAX_NAME] = {"default", "light", "mine", "mono"};
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    assert_non_null(a);
+    fixture_press(a, "alt-t");
+    if (state == MATRIX_EMPTY)
+        return a;
+    app_take_themes(a, names, sizeof names / sizeof names[0]);
+    fixture_press(a, state == MATRIX_FILTERED ? "/ \"mi Enter" : "j");
+    return a;
+}
+
 #define SCREEN(name) #name, &screen_##name
 
 /* A screen that is not here fails the test. */
@@ -114,6 +134,9 @@ const struct matrix_row matrix_rows[] = {
     {SCREEN(sql), "7", "/", MATRIX_ALL & ~MATRIX_IN(MATRIX_PAUSED), matrix_make_sql},
     {SCREEN(picker), "", "\\",
      MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), matrix_make_picker},
+    {SCREEN(setup), "S", "/", MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED), matrix_make_setup},
+    {SCREEN(themes), "alt-t", "/",
+     MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), matrix_make_themes},
     {NULL, NULL, NULL, NULL, 0, NULL},
 };
 

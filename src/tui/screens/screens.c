@@ -15,6 +15,8 @@ const struct screen_opening screen_openings[] = {
     {ACTION_MENU, &screen_menu},
     {ACTION_EXPORT, &screen_export},
     {ACTION_SHOW_TARGETS, &screen_targets},
+    {ACTION_SETUP, &screen_setup},
+    {ACTION_THEMES, &screen_themes},
     {ACTION_NONE, NULL},
 };
 /* clang-format on */

@@ -19,6 +19,8 @@ extern const struct screen_def screen_timeline; /* what each thread did when */
 extern const struct screen_def screen_picker;   /* choice of a process */
 extern const struct screen_def screen_menu;     /* what can be done with the selected row */
 extern const struct screen_def screen_export;   /* what is shown, to a file */
+extern const struct screen_def screen_setup;    /* what can be set */
+extern const struct screen_def screen_themes;   /* choice of a theme */
 extern const struct screen_def screen_help;     /* keys, made from the action table */
 
 /* Screens that an action opens over the one that is shown. */

@@ -39,6 +39,8 @@ struct term {
     int rows, cols;
     enum theme_depth depth;
     struct theme theme;
+    int colors;           /* what terminfo offers */
+    const char *no_color; /* as in struct term_config */
     bool mouse;
     bool cursor_shown;
     bool hung_up;
@@ -147,6 +149,13 @@ static void term_init_roles(struct term *t) {
     }
 }
 
+void term_set_theme(struct term *t, const struct theme *theme, const char *color) {
+    t->theme = *theme;
+    (void)theme_choose_depth(color, t->no_color, t->colors, &t->depth, NULL);
+    term_init_roles(t);
+    term_repaint(t);
+}
+
 static attr_t term_role_attrs(const struct term *t, enum theme_role role) {
     unsigned a = theme_look(&t->theme, role, t->depth).attrs;
     return ((a & THEME_BOLD) ? A_BOLD : 0) | ((a & THEME_DIM) ? A_DIM : 0) |
@@ -181,8 +190,9 @@ static int term_start_curses(struct term *t, const struct term_config *config, s
     if (!t->screen)
         return err_set(e, ERR_FAILED, "the terminal type '%s' cannot be used: try TERM=xterm-256color", type);
     (void)set_term(t->screen);
-    int colors = tigetnum("colors");
-    if (theme_choose_depth(config->color, config->no_color, colors, &t->depth, e) != 0)
+    t->colors = tigetnum("colors");
+    t->no_color = config->no_color;
+    if (theme_choose_depth(config->color, t->no_color, t->colors, &t->depth, e) != 0)
         return -1;
     term_init_roles(t);
     (void)noecho();

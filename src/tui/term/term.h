@@ -59,6 +59,9 @@ void term_repaint(struct term *t);
 
 void term_set_mouse(struct term *t, bool on);
 
+/* Another theme, and another choice of --color (NULL auto), from the next term_paint on. */
+void term_set_theme(struct term *t, const struct theme *theme, const char *color);
+
 /* Give the terminal back, stop (as ctrl-z does), and take it again when continued. */
 void term_suspend(struct term *t);
 

@@ -22,3 +22,12 @@ int term_type_check(const char *type, int fd, struct err *e) {
     (void)del_curterm(cur_term);
     return rc;
 }
+
+int term_type_colors(const char *type, int fd) {
+    int found = 0;
+    if (!type || !*type || setupterm(type, fd, &found) != OK)
+        return -2;
+    int colors = tigetnum("colors");
+    (void)del_curterm(cur_term);
+    return colors;
+}

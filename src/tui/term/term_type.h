@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_type: can a terminal of this type show our screens? Internal to term/. */
+/* term_type: can a terminal of this type show our screens? Asks terminfo, not the terminal. */
 #ifndef TUI_TERM_TERM_TYPE_H
 #define TUI_TERM_TERM_TYPE_H
 
@@ -7,5 +7,8 @@
 
 /* Asks terminfo. `fd` is where the terminal's bytes will go. 0, or -1 with the error. */
 int term_type_check(const char *type, int fd, struct err *e);
+
+/* Colours that a terminal of this type has by terminfo: -1 none, -2 the type is not known. */
+int term_type_colors(const char *type, int fd);
 
 #endif

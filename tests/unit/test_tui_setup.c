@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The setup screen and the choice of a theme: what keys change, what is shown while one chooses, and what is left afterwards. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/command.h"
+#include "tui/settings.h"
+#include "unit/tui_fixture.h"
+
+static char names[][THEME_MAX_NAME] = {"default", "light", "mono", "nord"};
+
+static void assert_shows(struct app *a, const char *what) {
+    const char *screen = fixture_draw(a, 24, 80);
+    if (!strstr(screen, what))
+        fail_msg("'%s' is not on the screen:\n%s", what, screen);
+}
+
+/* What the app wishes to look like; "" nothing new. */
+static const char *wished(struct app *a) {
+    static char name[SETTINGS_TEXT];
+    struct app_wishes w = app_take_wishes(a);
+    memcpy(name, w.theme, sizeof name);
+    return name;
+}
+
+static struct app *choosing(void) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
+    fixture_press(a, "alt-t");
+    assert_true(app_take_wishes(a).list_themes);
+    app_take_themes(a, names, sizeof names / sizeof names[0]);
+    return a;
+}
+
+static void test_moving_shows(void **state) {
+    struct app *a = choosing();
+    (void)state;
+    assert_shows(a, " default (in use)");
+    assert_shows(a, "MainThread"); /* the screen below */
+    assert_string_equal(wished(a), "");
+    fixture_press(a, "j");
+    assert_string_equal(wished(a), "light");
+    fixture_press(a, "End");
+    assert_string_equal(wished(a), "nord");
+    fixture_press(a, "/ \"mono Enter");
+    assert_string_equal(wished(a), "mono");
+    assert_string_equal(a->settings.values[SETTINGS_THEME], "default");
+    app_free(a);
+}
+
+/* Enter keeps it: it is the setting, and nothing is written yet. */
+static void test_enter_keeps(void **state) {
+    struct app *a = choosing();
+    (void)state;
+    fixture_press(a, "j j Enter");
+    assert_string_equal(wished(a), "mono");
+    assert_string_equal(a->settings.values[SETTINGS_THEME], "mono");
+    assert_int_equal(a->settings.origins[SETTINGS_THEME], SETTINGS_BY_HAND);
+    assert_string_equal(app_top(a)->def->name, "threads");
+    assert_false(app_take_wishes(a).save_settings);
+    app_free(a);
+}
+
+/* However else it is left, the look is that from before. */
+static void test_leaving_goes_back(void **state) {
+    static const char *const ways[] = {"Esc", "q"};
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct app *a = choosing();
+        struct err e;
+        assert_int_equal(settings_set(a, "theme", "light", &e), 0);
+        fixture_press(a, "End");
+        assert_string_equal(wished(a), "nord");
+        fixture_press(a, ways[i]);
+        assert_string_equal(wished(a), "light");
+        assert_string_equal(app_top(a)->def->name, "threads");
+        app_free(a);
+    }
+}
+
+/* A theme that is a file is in no folder: it is left alone until another one is chosen. */
+static void test_a_file_that_is_in_no_folder(void **state) {
+    struct app *a = choosing();
+    struct err e;
+    (void)state;
+    assert_int_equal(settings_set(a, "theme", "/x/my.theme", &e), 0);
+    (void)app_take_wishes(a);
+    fixture_press(a, "Esc alt-t");
+    app_take_themes(a, names, sizeof names / sizeof names[0]);
+    fixture_press(a, "j");
+    assert_string_equal(wished(a), "light");
+    fixture_press(a, "Esc");
+    assert_string_equal(wished(a), "/x/my.theme");
+    app_free(a);
+}
+
+/* ---- setup ---- */
+
+static void test_setup_changes_at_once(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
+    (void)state;
+    fixture_press(a, "S / \"mouse Enter Enter");
+    assert_false(a->mouse);
+    assert_shows(a, "changed, not saved");
+    assert_shows(a, "1 changed and not saved");
+    fixture_press(a, "Left");
+    assert_true(a->mouse);
+    fixture_press(a, "Esc / \"header Enter Right");
+    assert_true(a->folded);
+    fixture_press(a, "Esc g Right");
+    assert_true(a->config.delay_s > 0.25);
+    assert_true(app_take_wishes(a).rate);
+    fixture_press(a, "/ \"color Enter Right");
+    assert_string_equal(a->settings.values[SETTINGS_COLOR], "always");
+    assert_string_equal(wished(a), "default");
+    app_free(a);
+}
+
+static void test_setup_types_a_value(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
+    (void)state;
+    fixture_press(a, "F2 / \"budget Enter Esc Enter");
+    fixture_press(a, "\"lots Enter");
+    assert_shows(a, "budget takes percent of a core");
+    assert_string_equal(a->settings.values[SETTINGS_BUDGET], "");
+    fixture_press(a, "Enter \"0.5 Enter");
+    assert_string_equal(a->settings.values[SETTINGS_BUDGET], "0.5");
+    assert_shows(a, "0.5");
+    app_free(a);
+}
+
+static void test_by_command(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
+    (void)state;
+    app_take_themes(a, names, sizeof names / sizeof names[0]);
+    command_run(a, "theme light");
+    assert_string_equal(wished(a), "light");
+    assert_string_equal(a->settings.values[SETTINGS_THEME], "light");
+    command_run(a, "theme");
+    assert_string_equal(app_top(a)->def->name, "themes");
+    fixture_press(a, "Esc");
+    command_run(a, "save-settings");
+    assert_true(app_take_wishes(a).save_settings);
+    struct command_choices c;
+    command_complete(a, "theme mo", &c);
+    assert_int_equal(c.n, 1);
+    assert_string_equal(c.items[0].text, "mono");
+    command_choices_fini(&c);
+    app_free(a);
+}
+
+static void test_setup_opens_the_themes(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
+    (void)state;
+    fixture_press(a, "S / \"theme Enter Esc Enter");
+    assert_string_equal(app_top(a)->def->name, "themes");
+    app_take_themes(a, names, sizeof names / sizeof names[0]);
+    assert_shows(a, "Stack of MainThread"); /* not the setup */
+    fixture_press(a, "j Enter");
+    assert_string_equal(app_top(a)->def->name, "setup");
+    assert_shows(a, "light");
+    app_free(a);
+}
+
+/* Saving is asked for, from anywhere; where to is said. */
+static void test_saving_is_a_wish(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
+    (void)state;
+    a->config.config_path = "/home/ada/.config/probing-top/config";
+    fixture_press(a, "ctrl-t F12");
+    assert_true(app_take_wishes(a).save_settings);
+    assert_int_equal(a->settings.origins[SETTINGS_MOUSE], SETTINGS_BY_HAND);
+    fixture_press(a, "S");
+    assert_shows(a, "/home/ada/.config/probing-top/config");
+    assert_false(app_take_wishes(a).save_settings);
+    fixture_press(a, "s");
+    assert_true(app_take_wishes(a).save_settings);
+    app_free(a);
+}
+
+static struct input_event event(enum input_button button, int row, int col) {
+    return (struct input_event){.kind = INPUT_EVENT_MOUSE, .button = button, .row = row, .col = col};
+}
+
+/* A click selects, and changes what is selected; the wheel scrolls; sizes of all kinds are drawn. */
+static void test_mouse_and_sizes(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
+    (void)state;
+    fixture_press(a, "S");
+    const char *screen = fixture_draw(a, 24, 80), *line = strstr(screen, " mouse ");
+    int row = 0;
+    for (const char *p = screen; p < line; p++)
+        row += *p == '\n';
+    struct input_event click = event(INPUT_CLICK, row, 4), wheel = event(INPUT_WHEEL_DOWN, row, 4);
+    app_input(a, &click);
+    assert_true(a->mouse);
+    app_input(a, &click);
+    assert_false(a->mouse);
+    app_input(a, &wheel);
+    for (int rows = 1; rows < 40; rows += 3)
+        for (int cols = 1; cols < 120; cols += 13)
+            (void)fixture_draw(a, rows, cols);
+    fixture_press(a, "alt-t");
+    app_take_themes(a, names, sizeof names / sizeof names[0]);
+    app_input(a, &wheel);
+    for (int rows = 1; rows < 40; rows += 3)
+        for (int cols = 1; cols < 120; cols += 13)
+            (void)fixture_draw(a, rows, cols);
+    app_free(a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_moving_shows),
+        cmocka_unit_test(test_enter_keeps),
+        cmocka_unit_test(test_leaving_goes_back),
+        cmocka_unit_test(test_a_file_that_is_in_no_folder),
+        cmocka_unit_test(test_setup_changes_at_once),
+        cmocka_unit_test(test_setup_types_a_value),
+        cmocka_unit_test(test_by_command),
+        cmocka_unit_test(test_setup_opens_the_themes),
+        cmocka_unit_test(test_saving_is_a_wish),
+        cmocka_unit_test(test_mouse_and_sizes),
+    };
+    (void)setlocale(LC_ALL, "C.UTF-8");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
