@@ -95,30 +95,18 @@ void app_put_screen(struct app *app, struct strbuf *out) {
 
 /* ---- the job ---- */
 
-/* Window of the tally that the screen shows; a screen that shows none looks at all there is. */
-static enum tally_window app_export_window(const struct app *app) {
-    const struct app_screen *s = &app->screens[app->n_screens - 1];
-    while (s > app->screens && s->def->is_overlay)
-        s--;
-    return s->def->window ? s->def->window(s->state) : TALLY_ALL;
-}
-
-/* The window that is shown, and how long it is. */
+/* The samples of the window that all screens look at, and how long it is. */
 static int app_export_samples(const struct app *app, struct export_job *j) {
-    const struct tally *t = app->data.tally;
+    double from_s, to_s;
     struct tally_health h;
-    enum tally_window which = app_export_window(app);
-    tally_get_health(t, &h);
-    j->fold = tally_copy_window(t, which);
-    j->until_s = tally_newest_look_s(t);
-    double from_s = h.since_s, to_s = h.newest_s;
-    if (which == TALLY_10S || which == TALLY_60S)
-        from_s = fmax(from_s, to_s - (which == TALLY_10S ? 10 : 60));
-    else if (which == TALLY_MARK && !isnan(tally_marked_s(t)))
-        from_s = tally_marked_s(t);
-    else if (which == TALLY_SPAN && tally_get_span(t, which, &from_s, &to_s))
+    tally_get_health(app->data.tally, &h);
+    j->fold = tally_copy_window(app->data.tally, window_which(app));
+    j->until_s = tally_newest_look_s(app->data.tally);
+    if (window_get_range(app, &from_s, &to_s)) {
         j->until_s = to_s;
-    j->elapsed_s = to_s > from_s ? to_s - from_s : 0;
+        j->elapsed_s =
+            fmax(0, fmin(to_s - from_s, h.newest_s - h.since_s)); /* no longer than there are any */
+    }
     return j->fold ? 0 : -1;
 }
 

@@ -16,7 +16,6 @@
 
 #include "base/model.h"
 #include "base/strbuf.h"
-#include "client/tally.h"
 #include "tui/action.h"
 #include "tui/input.h"
 #include "tui/widgets/grid.h"
@@ -75,9 +74,6 @@ struct screen_def {
 
     /* Text of a prompt: search (ACTION_SEARCH), filter (ACTION_FILTER), or what the screen asked for; true when something matches. */
     bool (*typed)(void *state, struct app *app, enum action what, const char *text, enum screen_typed phase);
-
-    /* Which samples are shown. */
-    enum tally_window (*window)(const void *state);
 
     /* What is selected, and what is copied of it: the thing itself, and the row or stack with all there is. False: nothing is. */
     bool (*pick)(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,

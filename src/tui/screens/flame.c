@@ -360,7 +360,6 @@ const struct screen_def screen_flame = {
     .mouse = flame_mouse,
     .update = flame_update_screen,
     .typed = flame_typed,
-    .window = flame_window,
     .pick = flame_pick,
     .show = flame_show,
     .typed_before = flame_typed_before,

@@ -32,10 +32,6 @@ bool flame_pick(const void *state, const struct app *app, struct screen_pick *wh
     return true;
 }
 
-enum tally_window flame_window(const void *state) {
-    return ((const struct flame_state *)state)->query.window;
-}
-
 static bool flame_same(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
 
 /* The widest node of a frame's function; FLAME_NO_NODE when there is none. */

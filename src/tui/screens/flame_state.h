@@ -105,7 +105,6 @@ bool flame_filter_matches(const void *arg, const struct model_frame *frame);
 
 bool flame_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
                 struct strbuf *whole);
-enum tally_window flame_window(const void *state);
 bool flame_show(void *state, struct app *app, const struct screen_pick *what);
 
 /* ---- flame_draw.c ---- */

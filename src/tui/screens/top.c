@@ -485,10 +485,6 @@ static bool top_act(void *state, struct app *app, enum action action) {
     return true;
 }
 
-static enum tally_window top_window(const void *state) {
-    return ((const struct top_state *)state)->query.window;
-}
-
 static bool top_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
                      struct strbuf *whole) {
     const struct top_state *s = state;
@@ -573,7 +569,6 @@ const struct screen_def screen_top = {
     .mouse = top_mouse,
     .update = top_update,
     .typed = top_typed,
-    .window = top_window,
     .pick = top_pick,
     .show = top_show,
     .typed_before = top_typed_before,
