@@ -172,7 +172,8 @@ void app_take_snapshot(struct app *a, struct model_snapshot *s) {
 }
 
 void app_take_status(struct app *a, const struct model_status *s) {
-    pulse_see_status(&a->data, s);
+    struct pulse_place place = app_place(a);
+    pulse_see_status(&a->data, s, &place);
     a->dirty = true;
 }
 
@@ -191,9 +192,10 @@ bool app_wants_vitals(const struct app *a) {
 
 bool app_wants_status(const struct app *a) {
     const struct data *d = &a->data;
-    return app_wants_vitals(a) && d->state == SESSION_CONNECTED && d->has_target &&
-           d->target.mode == MODEL_MODE_AGENT &&
-           !(d->pulse.status_at_s > 0 && a->now_s - d->pulse.status_at_s < PULSE_STATUS_S);
+    bool has_agent = d->state == SESSION_CONNECTED && d->has_target && d->target.mode == MODEL_MODE_AGENT;
+    bool was_asked = d->pulse.status_at_s > 0;
+    bool is_due = app_wants_vitals(a) && a->now_s - d->pulse.status_at_s >= PULSE_STATUS_S;
+    return has_agent && (!was_asked || is_due);
 }
 
 void app_take_children(struct app *a, struct children_list *l) {

@@ -166,7 +166,7 @@ void app_set_state(struct app *a, enum session_state state, const struct err *wh
 void app_take_status(struct app *a, const struct model_status *s);
 void app_take_vitals(struct app *a, const struct vitals *v);
 
-/* Is there use for those now? For the agent's they are to be asked for, too. */
+/* Is there use for those now? The agent is asked once in any case: by which way it came in. */
 bool app_wants_vitals(const struct app *a);
 bool app_wants_status(const struct app *a);
 

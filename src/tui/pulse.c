@@ -72,12 +72,15 @@ void pulse_see_target(struct data *d, bool is_first, const struct pulse_place *p
         PULSE_ADD(p, LOG_LEVEL_WARN, "nobody runs tests over Python %s: what is shown may be wrong", python);
 }
 
-void pulse_see_status(struct data *d, const struct model_status *s) {
+void pulse_see_status(struct data *d, const struct model_status *s, const struct pulse_place *p) {
     struct pulse *q = &d->pulse;
     if (!isnan(s->budget_pct) && s->budget_pct > 0)
         q->budget_pct = s->budget_pct;
-    if (s->strategy)
-        text_sanitize(q->way, sizeof q->way, s->strategy);
+    if (!s->strategy)
+        return;
+    if (!*q->way)
+        PULSE_ADD(p, LOG_LEVEL_INFO, "the agent came in by %s", s->strategy);
+    text_sanitize(q->way, sizeof q->way, s->strategy);
 }
 
 /* ---- stopped, or silent ---- */

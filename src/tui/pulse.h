@@ -86,7 +86,7 @@ void pulse_see_target(struct data *d, bool is_first, const struct pulse_place *p
 void pulse_see_snapshot(struct data *d, const struct pulse_place *p);
 void pulse_see_samples(struct data *d, const struct model_sample_batch *b, double asked_hz,
                        const struct pulse_place *p);
-void pulse_see_status(struct data *d, const struct model_status *s);
+void pulse_see_status(struct data *d, const struct model_status *s, const struct pulse_place *p);
 void pulse_see_vitals(struct data *d, const struct vitals *v, const struct pulse_place *p);
 
 /* Time went by: is the target silent? `delay_s`: between two snapshots. */

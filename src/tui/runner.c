@@ -253,8 +253,7 @@ static void runner_on_status(void *arg, struct model_status *status) {
 
 static void runner_on_reply(void *arg, enum wire_method method, const struct err *error) {
     struct runner *r = arg;
-    (void)method;
-    if (error)
+    if (error && method != WIRE_STATUS) /* nobody asked for that one */
         app_message(r->app, true, "%s", error->text);
     runner_want_paint(r);
 }

@@ -4,9 +4,8 @@
 
 void runner_vitals_look(struct vitals_reader *r, struct app *a, struct session *s) {
     struct pulse *q = &a->data.pulse;
-    if (!app_wants_vitals(a))
-        return;
-    if (a->pid > 0 && !(q->vitals_at_s > 0 && a->now_s - q->vitals_at_s < RUNNER_VITALS_S)) {
+    if (app_wants_vitals(a) && a->pid > 0 &&
+        !(q->vitals_at_s > 0 && a->now_s - q->vitals_at_s < RUNNER_VITALS_S)) {
         struct vitals v;
         vitals_read(r, a->pid, &v);
         app_take_vitals(a, &v);

@@ -79,6 +79,7 @@ static void what_the_agent_costs(void **state) {
     assert_true(app_wants_vitals(a) && app_wants_status(a));
     assert_shows(a, 50, 200, "of a core, at most ? %");
     app_take_status(a, &s);
+    assert_int_equal(logged(a, "the agent came in by borrowed thread"), 1);
     assert_shows(a, 50, 200, "of a core, at most 1 %; 1.90 MiB; by borrowed thread");
     fixture_samples(a, 40);
     assert_shows(a, 50, 200, "96 Hz");
