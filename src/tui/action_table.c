@@ -106,7 +106,7 @@ const struct action_def action_table[] = {
      "time on the CPU, all time, or time the GIL was held"},
     {ACTION_ON_CPU, "on-cpu", TIMELINE, {"o"}, "OnCPU", 6,
      "colour what was on the CPU, all, or what held the GIL"},
-    {ACTION_WINDOW, "window", TOP | FLAME | TIMELINE, {"W"}, "Window", 6, "last 10 s, 60 s, all, since the mark, the span, if any"},
+    {ACTION_WINDOW, "window", TOP | FLAME | TIMELINE | OVERVIEW, {"W"}, "Window", 6, "last 10 s, 60 s, all, since the mark, the span, if any"},
     {ACTION_ZERO, "zero", TOP | FLAME, {"0"}, "Zero", 6, "count from zero"},
     {ACTION_FLAME_FLIP, "flip", FLAME, {"i"}, "Flip", 6, "callers at the bottom, or at the top"},
     {ACTION_DETAILS, "details", FLAME, {"o", "Tab"}, "Details", 5,

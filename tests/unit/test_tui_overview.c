@@ -110,7 +110,11 @@ static void functions_lead_to_flame(void **state) {
     (void)state;
     fixture_press(a, "1");
     fixture_samples(a, 40);
-    assert_shows(a, 50, 200, "Top functions: own time on the CPU, 921 samples");
+    assert_shows(a, 50, 200, "Top functions: own time on the CPU, over 9s, 921 samples");
+    fixture_press(a, "W");
+    assert_shows(a, 50, 200, "own time on the CPU, last 10 s, ");
+    fixture_press(a, "W W");
+    assert_shows(a, 50, 200, "own time on the CPU, over 9s, ");
     for (int i = 0; i < 30 && !strstr(fixture_draw(a, 50, 200), "line 15 of"); i++)
         fixture_press(a, "j");
     fixture_press(a, "Enter");

@@ -12,6 +12,7 @@
 
 #include "tui/screens/log_rows.h"
 #include "tui/screens/summary_lines.h"
+#include "tui/window.h"
 #include "tui/widgets/layout.h"
 #include "tui/widgets/list.h"
 
@@ -24,6 +25,7 @@
 struct summary_state {
     struct summary_functions functions;
     struct tally_mark mark; /* of the tally they were picked of */
+    unsigned window;        /* version of the window they are of */
     double picked_s;
     struct summary summary;
     struct list list;   /* of rows in one column; of lines, where there are two, see summary_row */
@@ -45,11 +47,13 @@ static void summary_update(void *state, struct app *app) {
     const struct tally *tally = app->data.tally;
     struct tally_mark mark = tally ? tally_get_mark(tally) : (struct tally_mark){0};
     bool is_new = mark.ids != s->mark.ids || mark.counts != s->mark.counts || mark.changes != s->mark.changes;
+    bool is_other = app->window.version != s->window;
     bool is_due = !(app->now_s - s->picked_s < SUMMARY_PICK_S) || mark.ids != s->mark.ids;
-    if (is_new && is_due) {
+    if ((is_new && is_due) || is_other) {
+        s->window = app->window.version;
         s->mark = mark;
         s->picked_s = app->now_s;
-        summary_pick_functions(&s->functions, tally, TALLY_ALL);
+        summary_pick_functions(&s->functions, tally, window_which(app));
     }
     summary_build(&s->summary, app, &s->functions);
 }
@@ -187,6 +191,9 @@ static bool summary_act(void *state, struct app *app, enum action action) {
     case ACTION_OPEN_LINE:
         summary_open(s, app);
         return true;
+    case ACTION_WINDOW:
+        window_step(app);
+        return true;
     case ACTION_PAUSE:
         app_set_paused(app, !app->data.paused);
         return true;
@@ -227,7 +234,8 @@ static bool summary_mouse(void *state, struct app *app, const struct input_event
 
 static bool summary_is_on(const void *state, const struct app *app, enum action action) {
     (void)state;
-    return action == ACTION_PAUSE && app->data.paused;
+    return (action == ACTION_PAUSE && app->data.paused) ||
+           (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
 }
 
 static void summary_status(const void *state, const struct app *app, struct strbuf *out) {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "tui/screens/summary_threads.h"
 #include "tui/screens/threads_rows.h"
+#include "tui/window.h"
 
 #define SUMMARY_MEAN 40 /* snapshots that shares are taken over */
 
@@ -239,7 +240,7 @@ void summary_pick_functions(struct summary_functions *out, const struct tally *t
     struct tally_query query = {.window = window, .on_cpu = true};
     struct tally_table table = {0};
     int n = 0;
-    *out = (struct summary_functions){.on_cpu = true, .window = window};
+    *out = (struct summary_functions){.on_cpu = true};
     if (!tally)
         return;
     (void)tally_table_build(&table, tally, &query);
@@ -266,14 +267,17 @@ void summary_pick_functions(struct summary_functions *out, const struct tally *t
     tally_table_fini(&table);
 }
 
-static void summary_add_functions(struct summary *s, const struct summary_functions *functions) {
+static void summary_add_functions(struct summary *s, const struct app *app,
+                                  const struct summary_functions *functions) {
+    char window[WINDOW_TEXT];
     struct summary_line *l = summary_add(s, SUMMARY_TITLE, "Top functions", ACTION_SHOW_TOP);
     l->is_right = true;
+    window_put_text(app, window, sizeof window);
     if (functions->n == 0)
         summary_say(l, "no samples yet");
     else
-        summary_say(l, "%s, %llu samples",
-                    functions->on_cpu ? "own time on the CPU" : "nothing runs: own time, waits too",
+        summary_say(l, "%s, %s, %llu samples",
+                    functions->on_cpu ? "own time on the CPU" : "nothing runs: own time, waits too", window,
                     (unsigned long long)functions->samples);
     for (int i = 0; i < functions->n; i++) {
         l = summary_add(s, SUMMARY_FUNCTION, "", ACTION_SHOW_FLAME);
@@ -303,6 +307,6 @@ void summary_build(struct summary *out, const struct app *app, const struct summ
     summary_add_agent(out, app);
     summary_add_rates(out, app);
     summary_add_threads(out, app);
-    summary_add_functions(out, functions);
+    summary_add_functions(out, app, functions);
     summary_add_events(out, app);
 }

@@ -34,7 +34,6 @@ struct summary_functions {
     int n;
     bool on_cpu;      /* of time on the CPU; else of all time, for nothing was on it */
     uint64_t samples; /* that shares are of */
-    enum tally_window window;
 };
 
 struct summary_line {
