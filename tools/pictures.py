@@ -27,6 +27,7 @@ PICTURES = {
     "timeline": (["9"], r"Timeline", 20),
     "sql": (["7", QUERY, "Enter", "Escape"], r"rows? in ", 2),
 }
+FLAMEGRAPH = "flamegraph"  # of `probing flamegraph`: a file of its own, no screen
 
 
 class Terminal:
@@ -69,7 +70,7 @@ class Terminal:
 
 def draw(args, folder, job):
     """Each screen with a program of its own: none shows what the one before has left."""
-    for name in args.names or PICTURES:
+    for name in (name for name in args.names or PICTURES if name != FLAMEGRAPH):
         keys, pattern, fills = PICTURES[name]
         terminal = Terminal(folder, [os.path.join(args.build, "probing-top"), "-d", "250ms", str(job.pid)])
         try:
@@ -87,19 +88,31 @@ def draw(args, folder, job):
             terminal.end()
 
 
+def draw_flamegraph(args, job):
+    """As it is written, without the folders of this machine."""
+    path = os.path.join(args.out, FLAMEGRAPH + ".svg")
+    subprocess.run([os.path.join(args.build, "probing"), str(job.pid), "flamegraph", "--by-function", "--duration", "10", "-o", path], check=True)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        text = re.sub(r"(?m)^/.*/(?=site-packages/|lib/python3)", "", text.replace(ROOT + "/", ""))
+        file.write(text.replace("?>\n", "?>\n<!-- SPDX-License-Identifier: Apache-2.0 -->\n", 1))
+    print(path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "img"))
     parser.add_argument("--warm-up", type=float, default=15, help="seconds that the job runs before it is looked at")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of " + ", ".join(PICTURES))
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of " + ", ".join((*PICTURES, FLAMEGRAPH)))
     args = parser.parse_args()
     if not shutil.which("tmux"):
         raise SystemExit("pictures: needs tmux")
     for name in args.names:
-        if name not in PICTURES:
-            parser.error(f"no picture {name}; there are {', '.join(PICTURES)}")
+        if name not in (*PICTURES, FLAMEGRAPH):
+            parser.error(f"no picture {name}; there are {', '.join((*PICTURES, FLAMEGRAPH))}")
     args.build = os.path.abspath(args.build)
     folder = os.path.join(args.build, "pictures")
     os.makedirs(folder, exist_ok=True)
@@ -110,6 +123,8 @@ def main():
         if job.poll() is not None:
             raise SystemExit(f"pictures: the job has ended: see {folder}/job.log")
         draw(args, folder, job)
+        if not args.names or FLAMEGRAPH in args.names:
+            draw_flamegraph(args, job)
     finally:
         job.terminate()
         job.wait()

@@ -30,3 +30,11 @@ bool path_is_library(const char *path) {
             return true;
     return *path == '<';
 }
+
+const char *path_short_command(const char *cmdline) {
+    size_t start = 0;
+    for (size_t i = 0; cmdline[0] == '/' && cmdline[i] && cmdline[i] != ' '; i++)
+        if (cmdline[i] == '/' && cmdline[i + 1] && cmdline[i + 1] != ' ')
+            start = i + 1;
+    return cmdline + start;
+}

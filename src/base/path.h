@@ -13,4 +13,7 @@ const char *path_short(const char *path);
  * (<frozen importlib._bootstrap>)? */
 bool path_is_library(const char *path);
 
+/* A command line without the folders of its program: "python train.py" of "/usr/bin/python train.py". Within `cmdline`. */
+const char *path_short_command(const char *cmdline);
+
 #endif

@@ -101,7 +101,7 @@ static void svg_put_time(const struct svg *s) {
 static void svg_put_name(const struct svg *s) {
     const struct model_target *t = s->data->target;
     (void)strbuf_adds(s->out, "probing-top: ");
-    svg_put_text(s->out, t->cmdline && *t->cmdline ? t->cmdline : "?", SVG_TITLE_COLS);
+    svg_put_text(s->out, t->cmdline && *t->cmdline ? path_short_command(t->cmdline) : "?", SVG_TITLE_COLS);
 }
 
 static void svg_put_target(const struct svg *s) {

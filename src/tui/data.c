@@ -294,13 +294,7 @@ enum theme_role data_frame_role(const struct model_frame *f) {
     return f->file && path_is_library(f->file) ? ROLE_FUNC_LIBRARY : ROLE_FUNC;
 }
 
-const char *data_short_command(const char *cmdline) {
-    size_t start = 0;
-    for (size_t i = 0; cmdline[0] == '/' && cmdline[i] && cmdline[i] != ' '; i++)
-        if (cmdline[i] == '/' && cmdline[i + 1] && cmdline[i + 1] != ' ')
-            start = i + 1;
-    return cmdline + start;
-}
+const char *data_short_command(const char *cmdline) { return path_short_command(cmdline); }
 
 const struct model_thread *data_find_thread(const struct data_shot *shot, int64_t tid) {
     long at = shot ? data_index(shot, tid, 0) : -1;

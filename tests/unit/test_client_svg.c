@@ -101,7 +101,7 @@ static void check_frames(void **state) {
     (void)state;
     struct fold *f = small_fold();
     struct export_request r = {.format = "svg"};
-    char *svg = render(f, &r, "python train.py"), *frames;
+    char *svg = render(f, &r, "/usr/bin/python train.py"), *frames;
     assert_true(has(svg, "<title>probing-top: python train.py</title>"));
     assert_true(has(svg, "process 123 on node7, Python 3.11.7, torch 2.13.0, rank 3; 2026-11-"));
     assert_true(has(svg, "for 2.0 s"));
