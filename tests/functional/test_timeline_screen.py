@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Timeline screen in a real terminal, on a job whose thread is known to do two things in turn, for two seconds each."""
+
+import re
+
+import pytest
+
+from test_tui_tmux import Screen
+
+pytestmark = pytest.mark.timeout(400)
+
+TURNS_JOB = """
+import os, threading, time
+
+def alpha(until):
+    while time.monotonic() < until:
+        pass
+
+def omega(until):
+    while time.monotonic() < until:
+        time.sleep(0.001)
+        sum(range(2000))
+
+def doze():
+    while True:
+        time.sleep(1000)
+
+def take_turns():
+    at = time.monotonic()
+    while True:
+        at += 2
+        alpha(at)
+        at += 2
+        omega(at)
+
+threading.Thread(target=doze, name="dozing", daemon=True).start()
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+take_turns()
+"""
+
+
+@pytest.fixture
+def timeline_screen(tmux, tmp_path, wait_until, probing_top, ptrace):
+    opened = []
+
+    class PatientScreen(Screen):
+        """On a machine that does much else."""
+
+        def wait_for(self, text, timeout=90):
+            super().wait_for(text, timeout)
+
+        def lane(self, name):
+            line = next((line for line in self.text().splitlines() if line.startswith(name)), "")
+            return line[len(name):]
+
+        def wait_lane(self, name, what, found):
+            try:
+                wait_until(lambda: found(self.lane(name)), 90, what)
+            except pytest.fail.Exception as failure:
+                pytest.fail(f"{failure.msg}:\n{self.text()}")
+
+    def start(job, columns=100, rows=30):
+        s = PatientScreen(tmux, tmp_path, columns, rows, wait_until)
+        opened.append(s)
+        state = tmp_path / "state"
+        s.shell(f"XDG_STATE_HOME={state} XDG_CONFIG_HOME={state} {probing_top.path} {job.pid}; echo status=$?")
+        s.wait_for("Stack of ")
+        s.type("9")
+        s.wait_for("slices of 100ms")
+        return s
+
+    yield start
+    for one in opened:
+        one.close()
+
+
+def turns(lane):
+    """What the lane of the main thread shows, block by block: those that are long enough to have their name."""
+    found = re.findall(r"alpha|omega", lane)
+    return [name for i, name in enumerate(found) if i == 0 or found[i - 1] != name]
+
+
+def test_turns_are_seen_in_their_order(timeline_screen, target):
+    """Blocks of one function and the other in turn; a thread that waits all the time; the span of one is the window of all screens."""
+    job = target(TURNS_JOB, name="turns_job.py")
+    s = timeline_screen(job)
+    s.type("o")  # colour all time
+    s.wait_for("time WALL")
+    s.wait_lane("MainThread", "three turns", lambda lane: len(turns(lane)) >= 3)
+    s.wait_lane("dozing", "one who waits", lambda lane: "doze" in lane and "alpha" not in lane)
+    s.wait_lane("GIL held", "the GIL held", lambda lane: "\u2588" in lane)
+
+    s.keys("Space")  # what is looked at stands
+    s.wait_for("PAUSED")
+    s.keys("Up", "Up", "Up")
+    for _ in range(70):  # back to the end of a turn of alpha
+        if re.search(r"ago  MainThread  omega", s.text()):
+            break
+        s.keys("Left")
+    for _ in range(70):
+        if re.search(r"ago  MainThread  alpha", s.text()):
+            break
+        s.keys("Left")
+    s.wait_for("MainThread  alpha")
+    s.keys("Left", "Left", "v", "Left", "Left", "Left", "Left")
+    s.wait_for("SELECT 500ms")
+    s.wait_for("MainThread  alpha")
+    s.keys("Enter")
+    s.wait_for("+500ms")
+
+    s.type("3")
+    s.wait_for("+500ms")
+    s.wait_for("alpha  ")
+    assert "omega" not in s.text()
+    s.type("4")
+    s.wait_for("+500ms")
+    s.wait_for("alpha")
+    assert "omega" not in s.text()
+
+    s.type("7")
+    s.wait_for("and Enter runs it")
+    s.type("SELECT 'did ' || group_concat(DISTINCT f.func) FROM python.samples s JOIN python.stacks k ON k.stack_id = s.stack_id "
+           "JOIN python.frames f ON f.frame_id = k.frame_id WHERE s.timestamp >= :from AND s.timestamp < :to AND f.func <> 'doze'")
+    s.keys("F5")
+    s.wait_for("did alpha")
+    assert "did alpha,omega" not in s.text()
