@@ -145,6 +145,7 @@ static void man_top(void) {
     man_target();
     (void)printf(".SH OPTIONS\n");
     man_options(main_table);
+    (void)printf(".SH THEMES\n\\fBprobing\\-top \\-\\-help\\fR lists those that are found.\n");
     man_formats();
     man_keys();
     man_commands();
