@@ -22,6 +22,7 @@
 
 /* A silent peer is asked for a sign of life, and given up when none comes. */
 static const lws_retry_bo_t net_link_validity = {.secs_since_valid_ping = 3, .secs_since_valid_hangup = 6};
+static const lws_retry_bo_t net_link_patience = {.secs_since_valid_ping = 60, .secs_since_valid_hangup = 66};
 
 struct net_link_message {
     struct net_link_message *next;
@@ -38,6 +39,7 @@ struct net_link {
     struct net_link_message *queue;
     size_t queued;
     struct strbuf received;
+    lws_retry_bo_t validity; /* one of those above; libwebsockets looks when it sets its timer */
     bool open;
     bool ended;                /* on_end is being told */
     bool *freed;               /* set when the link is freed while somebody up the stack looks */
@@ -95,7 +97,8 @@ static void net_link_connect(void *arg) {
     info.local_protocol_name = NET_LINK_LOCAL_PROTOCOL;
     info.ssl_connection = LCCSCF_HTTP_NO_FOLLOW_REDIRECT;
     info.opaque_user_data = link;
-    info.retry_and_idle_policy = &net_link_validity;
+    link->validity = net_link_validity;
+    info.retry_and_idle_policy = &link->validity;
     /* An error on the way calls back before this returns, and the link is gone then. */
     bool freed = false;
     link->freed = &freed;
@@ -151,6 +154,14 @@ int net_link_send(struct net_link *link, const struct strbuf *message) {
     link->queued++;
     (void)lws_callback_on_writable(link->wsi);
     return 0;
+}
+
+void net_link_set_patience(struct net_link *link, bool patient) {
+    if (!link)
+        return;
+    link->validity = patient ? net_link_patience : net_link_validity;
+    if (link->wsi && link->open)
+        lws_validity_confirmed(link->wsi); /* sets the timer anew */
 }
 
 size_t net_link_outstanding(const struct net_link *link) {

@@ -38,6 +38,9 @@ struct net_link *net_link_open(struct loop *l, const char *path, const struct ne
 /* Queue one message; the content of `message` is copied. 0, or -1 when the queue is full or memory ended. */
 int net_link_send(struct net_link *link, const struct strbuf *message);
 
+/* From here on a silent peer (NULL: there is none) is asked for a sign of life seldom: nobody waits for it. Or as often as before. */
+void net_link_set_patience(struct net_link *link, bool patient);
+
 /* Bytes that the peer announced and has not sent yet. */
 size_t net_link_outstanding(const struct net_link *link);
 

@@ -55,7 +55,6 @@ struct session_agent {
     struct session_pending pending[SESSION_PENDING_MAX];
     struct session_subscription streams[WIRE_STREAM_COUNT];
     enum model_sampling sampling;
-    bool native_samples; /* wanted, from the next subscription on */
     struct session_native native;
     double budget_pct, batch_s; /* 0: no wish */
     struct wire_config config;  /* what the next request sets */
@@ -270,9 +269,7 @@ static int session_agent_ask_details(struct session *base, const struct wire_thr
 }
 
 static int session_agent_set_native(struct session *base, bool native, struct err *e) {
-    struct session_agent *s = session_of(base);
-    s->native_samples = session_native_follow(&s->native, native, e) == 0 && native;
-    return native == s->native_samples ? 0 : -1;
+    return session_native_follow(&session_of(base)->native, native, e);
 }
 
 static int session_send_stream(struct session_agent *s, enum wire_stream stream, struct err *e) {
@@ -285,7 +282,7 @@ static int session_send_stream(struct session_agent *s, enum wire_stream stream,
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     struct wire_subscribe ask = {
         .stream = stream, .rate_hz = sub->rate_hz, .mode = s->sampling, .budget_pct = s->budget_pct};
-    ask.native = s->native_samples && stream == WIRE_STREAM_SAMPLES;
+    ask.native = s->native.wanted && stream == WIRE_STREAM_SAMPLES;
     ask.batch_s = stream == WIRE_STREAM_SAMPLES ? s->batch_s : 0;
     if (sub->wanted && ask.native)
         session_native_forget(&s->native);
@@ -317,7 +314,10 @@ static void session_agent_set_config(struct session *base, const struct wire_con
     session_of(base)->config = *c;
 }
 
-static void session_agent_set_batch(struct session *base, double s) { session_of(base)->batch_s = s; }
+static void session_agent_set_batch(struct session *base, double batch_s) {
+    session_of(base)->batch_s = batch_s;
+    net_link_set_patience(session_of(base)->link, batch_s > 0);
+}
 
 static int session_agent_unsubscribe(struct session *base, enum wire_stream stream, struct err *e) {
     struct session_agent *s = session_of(base);
@@ -371,7 +371,7 @@ static void session_on_samples(struct session_agent *s, const struct wire_messag
             return; /* of the subscription before */
     if (wire_get_samples(m, &batch, &why) != 0)
         session_break_protocol(s, why.text);
-    else if (s->native_samples)
+    else if (s->native.wanted)
         session_native_batch(&s->native, &batch);
     else if (s->handler.on_samples)
         s->handler.on_samples(s->arg, &batch);

@@ -17,7 +17,7 @@ static void session_native_handle(struct session_native *n, struct native_work *
             h->on_details(n->arg, &work->snapshot);
         return;
     case NATIVE_WORK_BATCH:
-        if (n->discards)
+        if (!n->wanted)
             return;
         n->dropped += work->failed ? work->batch.n_samples : 0;
         work->batch.dropped += n->dropped;
@@ -62,10 +62,8 @@ void session_native_stop(struct session_native *n) {
 }
 
 int session_native_follow(struct session_native *n, bool wanted, struct err *e) {
-    if (wanted && session_native_start(n, e) != 0)
-        return -1;
-    n->discards = !wanted;
-    return 0;
+    n->wanted = wanted && session_native_start(n, e) == 0;
+    return n->wanted == wanted ? 0 : -1;
 }
 
 void session_native_snapshot(struct session_native *n, struct model_snapshot *s) {

@@ -20,7 +20,8 @@ struct session_native {
     struct native_worker *worker; /* NULL: not started */
     struct loop_watch *watch;
     uint64_t dropped; /* samples that found no room */
-    bool discards;    /* samples that still come are of a stream that has ended */
+    bool
+        wanted; /* samples have native frames from the next subscription on; else those that still come are of no use */
 };
 
 /* Have the thread running. 0 or -1. */

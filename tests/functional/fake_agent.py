@@ -8,7 +8,7 @@ import struct
 import threading
 import time
 
-from agent_wire import BINARY, PROTOCOL, Client, pack, unpack
+from agent_wire import BINARY, PING, PONG, PROTOCOL, Client, pack, unpack
 
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 1.3
 
@@ -65,6 +65,8 @@ class FakeAgent:
             threading.Thread(target=self.flood, args=(client,), daemon=True).start()
             while True:
                 opcode, payload = self.frame(stream)
+                if opcode == PING:
+                    self.send(client, payload, PONG)
                 if opcode == BINARY:
                     _, number, method, _ = unpack(payload)
                     known = {"hello": self.hello, "subscribe": {}, "unsubscribe": {}}
@@ -94,11 +96,11 @@ class FakeAgent:
         data = stream.read(n)
         return first & 15, bytes(b ^ mask[i % 4] for i, b in enumerate(data))
 
-    def send(self, client, payload):
+    def send(self, client, payload, opcode=BINARY):
         n = len(payload)
-        head = struct.pack(">BBH", 0x80 | BINARY, 126, n) if n < 1 << 16 else struct.pack(">BBQ", 0x80 | BINARY, 127, n)
+        head = struct.pack(">BBH", 0x80 | opcode, 126, n) if n < 1 << 16 else struct.pack(">BBQ", 0x80 | opcode, 127, n)
         if n < 126:
-            head = struct.pack(">BB", 0x80 | BINARY, n)
+            head = struct.pack(">BB", 0x80 | opcode, n)
         with self.lock:
             client.sendall(head + payload)
 
@@ -108,6 +110,8 @@ class FakeAgent:
         try:
             while True:
                 now = time.monotonic()
+                if not self.rate:
+                    given = 0.0
                 given = min(given + (now - at) * self.rate, 4.0 * len(self.notification) + self.rate / 10)
                 at = now
                 while given >= len(self.notification):

@@ -130,3 +130,45 @@ def test_a_training_job(flame_screen, training):
     s.type("q")
     s.wait_for("status=0")
     assert training.alive()
+
+
+def test_what_is_known_of_a_frame(flame_screen, target):
+    """Callers, callees and source lines of the selected frame, as the job's file has them; one module alone."""
+    job = target(SPLIT_JOB, name="split_job.py")
+    s = flame_screen(job, 160, 40)
+    s.wait_share("busy_a", 40, 90)
+    s.type("/work")
+    s.keys("Enter")
+    s.type("o")
+    s.wait_for("Called by")
+    s.wait_for("busy_a(2 * length)")  # the source, with the share of the line before it
+    text = s.text()
+    assert re.search(r"100\.0% <module>", text) and re.search(r"[0-9.]+% busy_b ", text), text
+    assert re.search(r"\d+ +[0-9.]+% +busy_a\(2 \* length\)", text), text
+    s.type("f")
+    s.wait_for("module split_job.py")
+    s.type("o")
+    s.wait_gone("Called by")
+    s.keys("Escape", "Escape")
+    s.wait_for("all threads")
+
+
+def test_native_frames(flame_screen, target):
+    """Asked for, C functions stand where they belong; hidden, their time is their callers'."""
+    job = target(SPLIT_JOB, name="split_job.py")
+    s = flame_screen(job, 160, 40)
+    s.type("a")
+    s.wait_for("time WALL")
+    s.wait_share("doze", 35, 65)
+    assert "sleep" not in s.text()
+    s.type("c")
+    s.wait_for("sleep")  # time.sleep and what it calls
+    s.type("j")
+    s.wait_for("   native")
+    s.type("c")
+    s.wait_gone("sleep")
+    s.type("k")
+    s.wait_gone("   native")
+    s.wait_share("doze", 35, 65)
+    s.type("q")
+    s.wait_for("status=0")
