@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz target: batches of samples as a hostile agent could send them, through aggregation and out as folded, JSON, for pprof,
+ * Fuzz target: batches of samples as a hostile agent could send them, through aggregation and out as folded, JSON, SVG, for pprof,
  * speedscope and Perfetto, and as shares of functions.
  *
  * The input is a sequence of records of four bytes: what, and three small numbers; ids collide and dangle on purpose.
@@ -42,7 +42,8 @@ static const char *fuzz_name(uint8_t v) {
                                         "/a/b/__init__.py",
                                         "\x1b[31m",
                                         "/",
-                                        "x (y:1) 2"};
+                                        "x (y:1) 2",
+                                        "</title><script>\xEF\xBF\xBE&"};
     return names[v % (sizeof names / sizeof names[0])];
 }
 
@@ -88,6 +89,21 @@ static void fuzz_check_lines(const char *text) {
     }
 }
 
+static size_t fuzz_count(const char *text, const char *what) {
+    size_t n = 0;
+    for (; (text = strstr(text, what)); text += strlen(what))
+        n++;
+    return n;
+}
+
+/* Whatever names there are, none of them begins or ends an element. */
+static void fuzz_check_svg(const char *text) {
+    size_t frames = fuzz_count(text, "<g data-f=\"");
+    if (frames == 0 || frames != fuzz_count(text, "</text></g>\n") || fuzz_count(text, "<script") != 1 ||
+        fuzz_count(text, "<title>") != frames + 1 || fuzz_count(text, "\xEF\xBF\xBE"))
+        __builtin_trap();
+}
+
 static void fuzz_render(const struct fold *fold, const struct tracks *tracks) {
     struct model_target target = {.pid = 1, .rank = MODEL_UNKNOWN};
     struct model_snapshot snapshot = {.timestamp = 1};
@@ -100,6 +116,10 @@ static void fuzz_render(const struct fold *fold, const struct tracks *tracks) {
         strbuf_init(&out, 1 << 24);
         if (export_render_folded(&d, &out, NULL) == 0)
             fuzz_check_lines(strbuf_str(&out));
+        strbuf_clear(&out);
+        if (export_render_svg(&d, &out, NULL) != 0)
+            __builtin_trap();
+        fuzz_check_svg(strbuf_str(&out));
         strbuf_clear(&out);
         if (export_render_pprof(&d, &out, NULL) != 0)
             __builtin_trap();
