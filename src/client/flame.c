@@ -468,13 +468,16 @@ struct flame_name {
 
 static int flame_compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
 
-static int flame_compare_name(const void *a, const void *b) {
-    const struct flame_name *x = a, *y = b;
+static int flame_compare_names(const struct flame_name *x, const struct flame_name *y) {
     int order = flame_compare_text(x->first, y->first);
     if (!order)
         order = flame_compare_text(x->second, y->second);
-    if (!order)
-        order = (x->line > y->line) - (x->line < y->line);
+    return order ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+static int flame_compare_name(const void *a, const void *b) {
+    const struct flame_name *x = a, *y = b;
+    int order = flame_compare_names(x, y);
     return order ? order : (x->node > y->node) - (x->node < y->node);
 }
 
@@ -489,6 +492,11 @@ static struct flame_name flame_name_of(const struct flame *f, uint32_t node) {
     name.second = by_module ? NULL : flame_module_text(frame);
     name.line = f->query.by == FLAME_BY_LINE ? frame->line : 0;
     return name;
+}
+
+int flame_compare_nodes(const struct flame *f, uint32_t node, const struct flame *g, uint32_t other) {
+    struct flame_name x = flame_name_of(f, node), y = flame_name_of(g, other);
+    return flame_compare_names(&x, &y);
 }
 
 /* Without memory the order stays as it is. */

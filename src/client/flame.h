@@ -110,6 +110,9 @@ const struct flame_thread *flame_threads(const struct flame *f, size_t *n);
 /* First of a node's children by name; `next` leads on. */
 uint32_t flame_first_child(struct flame *f, uint32_t node);
 
+/* Order of two nodes by name, as children stand; of two trees maybe, made by the same. */
+int flame_compare_nodes(const struct flame *f, uint32_t node, const struct flame *g, uint32_t other);
+
 /* Children by name before their callees: the node after `node` below `top`, or without its callees; FLAME_NO_NODE when there
  * is none. */
 uint32_t flame_walk(struct flame *f, uint32_t top, uint32_t node, bool skip_callees);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tui/action.h"
+#include "tui/app_past.h"
 #include "tui/footer.h"
 #include "tui/screens/screens.h"
 #include "tui/tabs.h"
@@ -20,6 +21,8 @@ struct app *app_new(const struct app_config *config) {
     a->mouse = config->mouse;
     settings_begin(a, config->settings);
     a->cursor_row = a->footer_row = -1;
+    if (config->diff)
+        (void)snprintf(a->diff.wish, sizeof a->diff.wish, "%s", config->diff);
     data_init(&a->data);
     a->began_s = a->data.pulse.began_s = config->began_s;
     app_query_init(&a->query);
@@ -46,6 +49,7 @@ void app_free(struct app *a) {
     target_list_free(a->processes, a->n_processes);
     targets_fini(a);
     data_fini(&a->data);
+    app_diff_fini(&a->diff);
     app_query_fini(&a->query);
     app_forget_source(a);
     log_free(a->log);
@@ -148,6 +152,8 @@ void app_update_screens(struct app *a) {
 
 void app_set_paused(struct app *a, bool paused) {
     data_set_paused(&a->data, paused);
+    if (!paused)
+        app_past_leave(a);
     app_update_screens(a);
 }
 
@@ -213,6 +219,7 @@ void app_set_pid(struct app *a, pid_t pid) {
     data_fini(&a->data);
     data_init(&a->data);
     a->data.pulse.began_s = a->began_s;
+    app_past_leave(a);
     app_query_forget(&a->query);
     app_forget_source(a);
     a->native = false;
@@ -430,7 +437,7 @@ void app_act(struct app *a, enum action action) {
     if (s->def->act && s->def->act(s->state, a, action))
         return;
     if (!app_open(a, action))
-        (void)app_act_common(a, action);
+        (void)(app_act_past(a, action) || app_act_diff(a, action) || app_act_common(a, action));
 }
 
 /* ---- input ---- */

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "client/source_text.h"
 #include "client/target.h"
+#include "tui/app_diff.h"
 #include "tui/app_query.h"
 #include "tui/command_line.h"
 #include "tui/data.h"
@@ -37,7 +38,8 @@
 #define APP_SAMPLE_STAY_S 10 /* they go on so long when it is left: who comes back soon has no gap */
 
 struct app_config {
-    double delay_s; /* between snapshots; 0 for a single look */
+    const char *diff; /* a recording to compare with from the start; NULL none */
+    double delay_s;   /* between snapshots; 0 for a single look */
     bool ascii;
     bool mouse;
     const char *filter; /* to start with; NULL none */
@@ -92,14 +94,22 @@ struct app_tabs {
     bool brief;   /* numbers alone */
 };
 
+/* The span of samples that the user had set, while that of a past moment is shown. */
+struct app_past {
+    bool has_span, was_set;
+    double from_s, to_s;
+};
+
 struct app {
     struct app_config config;
     struct settings settings;
     struct data data;           /* of the target that is shown */
     struct app_targets targets; /* all of them, where there are several */
-    struct window window;       /* of time, that screens look at */
-    double now_s;               /* the caller's clock, monotonic */
-    double epoch_s;             /* the time of day at now_s */
+    struct app_past past;
+    struct app_diff diff;
+    struct window window; /* of time, that screens look at */
+    double now_s;         /* the caller's clock, monotonic */
+    double epoch_s;       /* the time of day at now_s */
     struct app_screen screens[APP_MAX_SCREENS];
     int n_screens;
     struct app_screen kept[APP_MAX_SCREENS]; /* closed ones that are opened again as they were */

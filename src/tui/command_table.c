@@ -143,6 +143,17 @@ static void command_attach(struct app *app, const char *argument) {
     app_message(app, false, "attaching to %ld ...", pid);
 }
 
+static void command_diff(struct app *app, const char *argument) {
+    enum action_context context = screen_context(app_top(app)->def, app_top(app)->state);
+    if (*argument) {
+        (void)snprintf(app->diff.wish, sizeof app->diff.wish, "%s", argument);
+        app_message(app, false, "reading %s ...", argument);
+    } else if (action_row(ACTION_DIFF, context))
+        app_act(app, ACTION_DIFF);
+    else
+        app_refuse(app, "with what? :diff FILE, a recording; in Top and Flame without: the time before");
+}
+
 /* ---- files ---- */
 
 static void command_write(struct app *app, const char *name, const char *path) {
@@ -302,6 +313,8 @@ const struct command_def command_table[] = {
      command_export, command_complete_export},
     {"save-screen", "[FILE]", "write the screen to a file, as text", ANYWHERE, command_save_screen, NULL},
     {"target", "NUMBER|PID", "show another target", ANYWHERE, command_target, command_complete_target},
+    {"diff", "[RECORDING]", "compare Top and Flame with a recording, or time before", ANYWHERE,
+     command_diff, NULL},
     {"attach", "PID", "look at another process", ANYWHERE, command_attach, NULL},
     {"help", "", "show all keys and commands", ANYWHERE, command_help, NULL},
     {"q", "", "quit; the job runs on", ANYWHERE, command_quit, NULL},

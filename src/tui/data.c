@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "tui/data_past.h"
 
 #define DATA_LOCALS_AGE_S 1.0  /* between two questions for the locals of a thread */
 #define DATA_LOCALS_LOST_S 4.0 /* an answer is not waited for any longer */
@@ -16,7 +17,7 @@ void data_init(struct data *d) {
     d->state = SESSION_CONNECTING;
 }
 
-static void data_shot_fini(struct data_shot *s) {
+void data_shot_fini(struct data_shot *s) {
     if (s->valid)
         model_snapshot_fini(&s->snapshot);
     free(s->stack_hash);
@@ -39,6 +40,8 @@ void data_fini(struct data *d) {
     data_children_fini(&d->held_children);
     data_shot_fini(&d->live);
     data_shot_fini(&d->held);
+    data_shot_fini(&d->stepped);
+    data_past_free(d->past);
     model_snapshot_fini(&d->locals);
     tally_free(d->tally);
     if (d->has_target)
@@ -143,6 +146,7 @@ void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s) 
     memset(s, 0, sizeof *s);
     data_compare(&shot, &d->live);
     d->received++;
+    shot.number = d->received;
     d->missed = shot.snapshot.dropped;
     for (size_t i = 0; i < shot.snapshot.n_threads; i++) {
         const struct model_thread *t = &shot.snapshot.threads[i];
@@ -158,6 +162,10 @@ void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s) 
     else
         data_shot_fini(&d->live);
     d->live = shot;
+    if (!d->past)
+        d->past = data_past_new(0, 0);
+    if (d->past)
+        data_past_add(d->past, &d->live);
 }
 
 void data_take_children(struct data *d, struct children_list *l, double now_s) {
@@ -187,6 +195,9 @@ void data_take_children(struct data *d, struct children_list *l, double now_s) {
 }
 
 const struct data_children *data_shown_children(const struct data *d) {
+    static const struct data_children unknown;
+    if (data_is_stepped(d))
+        return &unknown;
     return d->paused && d->holds_children ? &d->held_children : &d->children;
 }
 
@@ -220,7 +231,7 @@ void data_take_locals(struct data *d, struct model_snapshot *s) {
 }
 
 const struct model_thread *data_locals_of(const struct data *d, int64_t tid) {
-    for (size_t i = 0; i < d->locals.n_threads; i++)
+    for (size_t i = 0; i < d->locals.n_threads && !data_is_stepped(d); i++)
         if (d->locals.threads[i].tid == tid)
             return &d->locals.threads[i];
     return NULL;
@@ -264,13 +275,39 @@ void data_set_paused(struct data *d, bool paused) {
     if (d->tally)
         (void)tally_hold(d->tally, paused);
     if (!paused) {
+        data_shot_fini(&d->stepped);
         data_shot_fini(&d->held);
         data_children_fini(&d->held_children);
         d->holds_children = false;
     }
 }
 
+bool data_is_stepped(const struct data *d) { return d->stepped.valid; }
+
+enum data_step data_step(struct data *d, int step) {
+    const struct data_shot *shown = data_shown(d);
+    struct data_shot next;
+    uint64_t number = shown && d->past ? data_past_step(d->past, shown->number, step) : 0;
+    if (!number)
+        return DATA_STEP_END;
+    if (data_past_get(d->past, number, &next) != 0)
+        return DATA_STEP_FAILED;
+    if (!d->paused)
+        data_set_paused(d, true);
+    data_shot_fini(&d->stepped);
+    d->stepped = next;
+    d->pauses++;
+    return DATA_STEP_DONE;
+}
+
+double data_shown_age(const struct data *d) {
+    const struct data_shot *shown = data_shown(d);
+    return shown ? d->live.snapshot.timestamp - shown->snapshot.timestamp : NAN;
+}
+
 const struct data_shot *data_shown(const struct data *d) {
+    if (data_is_stepped(d))
+        return &d->stepped;
     if (d->paused && d->held.valid)
         return &d->held;
     return d->live.valid ? &d->live : NULL;

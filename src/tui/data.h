@@ -22,6 +22,8 @@
 
 #define DATA_GIL_LOOKS 40 /* snapshots that shares of the GIL are taken over; at most 64 */
 
+struct data_past;
+
 /* A thread and the GIL in the newest snapshots, a bit each, the newest lowest. */
 struct data_gil {
     uint64_t known, held, waiting;
@@ -35,6 +37,7 @@ struct data_shot {
         stack_since; /* per thread: timestamp of the first of the unbroken row of snapshots with the same stack */
     struct data_gil *gil; /* per thread */
     double arrived_s;     /* when it came, on the caller's clock */
+    uint64_t number;      /* counts up with each snapshot of the target; 0 a child's */
     bool valid;
 };
 
@@ -61,9 +64,11 @@ struct data {
     struct data_shot live; /* the newest */
     struct data_shot held; /* the one shown while paused, once a newer one came */
     struct data_children children, held_children;
-    bool holds_children; /* held_children are shown, as with held */
+    bool holds_children;      /* held_children are shown, as with held */
+    struct data_past *past;   /* snapshots of before; NULL none yet */
+    struct data_shot stepped; /* one of them, which is shown while it is valid; the view is paused then */
     bool paused;
-    unsigned pauses; /* how often it was frozen or let go */
+    unsigned pauses; /* how often it was frozen, let go, or stepped */
     enum session_state state;
     struct err why;     /* the reason of the last change of state */
     double retry_at_s;  /* while reconnecting: when the next try is due, on the caller's clock */
@@ -122,6 +127,21 @@ void data_set_paused(struct data *d, bool paused);
 
 /* What the screens show; NULL before the first snapshot. */
 const struct data_shot *data_shown(const struct data *d);
+
+/* How a step through the past ended. */
+enum data_step { DATA_STEP_DONE = 0, DATA_STEP_END, DATA_STEP_FAILED };
+
+/* Show the snapshot before (-1) or after (1) the one that is shown; the view is frozen for it. END: there is none. */
+enum data_step data_step(struct data *d, int step);
+
+/* Is a snapshot shown that was stepped to? */
+bool data_is_stepped(const struct data *d);
+
+/* Time between what is shown and the newest, in seconds; NAN unknown. */
+double data_shown_age(const struct data *d);
+
+/* Give back what a shot holds. */
+void data_shot_fini(struct data_shot *s);
 
 /* Seconds that a thread of a shot has shown the same stack; NAN unknown (first look, no frames). */
 double data_stack_age(const struct data_shot *shot, size_t thread);

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "tui/action.h"
+#include "tui/app_past.h"
 #include "tui/tabs.h"
 
 #define FOOTER_MAX 24
@@ -100,8 +101,13 @@ void footer_draw_status(struct app *a, struct grid *g, struct rect area) {
     struct app_screen *s = app_top(a);
     int col = 0;
     area.cols -= tabs_draw_folded(a, g, area);
-    if (a->data.paused)
+    if (a->data.paused) {
+        char when[80];
+        app_past_text(a, when, sizeof when);
         col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " PAUSED ");
+        if (*when)
+            col += 3 + grid_text(g, area, 0, col + 1, ROLE_STATUS, when);
+    }
     struct strbuf text;
     strbuf_init(&text, 1024);
     if (s->def->status)

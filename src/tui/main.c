@@ -23,6 +23,7 @@
 #include "tui/info.h"
 #include "tui/main_options.h"
 #include "tui/runner.h"
+#include "tui/runner_diff.h"
 #include "tui/screen_picture.h"
 #include "tui/screen_text.h"
 #include "tui/startup.h"
@@ -98,6 +99,8 @@ static int main_check(const struct main_options *o, struct err *e) {
         return -1;
     if (o->rows && !o->screen)
         return err_set(e, ERR_USAGE, "--rows is for --screen: without it all threads are written");
+    if (o->diff && o->export)
+        return err_set(e, ERR_USAGE, "--diff is for the screens, not for --export");
     return theme_choose_depth(o->color, NULL, 256, &depth, e);
 }
 
@@ -193,6 +196,7 @@ static int main_put_settings(const struct main_options *o, struct strbuf *out, s
 static int main_open(const struct main_options *o, struct startup *begun, struct attach_all *targets,
                      struct err *e) {
     const struct settings *set = &begun->settings;
+    struct session_address diff;
     char greeting[200];
     struct runner_config config = {
         .app = {.pick = targets->n == 0,
@@ -225,6 +229,9 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
     config.greeting = *greeting ? greeting : NULL;
     config.warnings = strbuf_str(&begun->warnings);
     config.app.began_s = (double)clock_mono_ns() / 1e9;
+    if (o->diff && runner_diff_resolve(o->diff, &diff, e) != 0)
+        return -1;
+    config.app.diff = o->diff;
     if (attach_all_run(targets, &config.how, e) != 0)
         return -1;
     config.address = targets->n ? targets->addrs : NULL;

@@ -444,6 +444,7 @@ static int runner_init(struct runner *r, struct err *e) {
     r->signals = r->signal_fd >= 0 ? loop_watch_fd(r->loop, r->signal_fd, runner_on_signal, r, e) : NULL;
     if (!r->signals)
         return -1;
+    runner_query_grant(&r->query); /* a recording to compare with */
     r->looks = (struct runner_looks){
         .app = r->app, .loop = r->loop, .term = &r->term, .changed = runner_on_answer, .arg = r};
     runner_looks_begin(&r->looks, r->config);
@@ -463,7 +464,7 @@ static int runner_init(struct runner *r, struct err *e) {
 static void runner_fini(struct runner *r) {
     runner_hands_stop(&r->hands);
     term_close(r->term);
-    runner_query_set_target(&r->query, NULL);
+    runner_query_stop(&r->query);
     runner_source_stop(&r->source);
     runner_close_session(r);
     runner_targets_fini(&r->targets);

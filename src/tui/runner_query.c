@@ -95,6 +95,11 @@ static int runner_query_begin(struct runner_query *r, enum app_query_wish wish, 
 }
 
 void runner_query_grant(struct runner_query *r) {
+    r->diff.app = r->app;
+    r->diff.loop = r->loop;
+    r->diff.changed = r->answered;
+    r->diff.arg = r->arg;
+    runner_diff_grant(&r->diff);
     struct app_query *q = &r->app->query;
     enum app_query_wish wish = q->wish;
     struct err e;
@@ -115,4 +120,9 @@ void runner_query_grant(struct runner_query *r) {
     if (q->cancel && r->querier)
         querier_cancel(r->querier);
     q->cancel = false;
+}
+
+void runner_query_stop(struct runner_query *r) {
+    runner_query_set_target(r, NULL);
+    runner_diff_close(&r->diff);
 }

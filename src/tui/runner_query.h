@@ -8,8 +8,10 @@
 #include "client/loop.h"
 #include "client/session.h"
 #include "tui/app.h"
+#include "tui/runner_diff.h"
 
 struct runner_query {
+    struct runner_diff diff; /* a recording that is compared with */
     struct loop *loop;
     struct app *app;
     void (*answered)(void *arg); /* the app took an answer */
@@ -29,5 +31,8 @@ void runner_query_end_target(struct runner_query *r);
 
 /* Do what the app asks for. */
 void runner_query_grant(struct runner_query *r);
+
+/* All of it ends. */
+void runner_query_stop(struct runner_query *r);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "tui/app.h"
+#include "tui/app_past.h"
 
 int targets_count(const struct app *a) { return a->targets.n ? a->targets.n : 1; }
 
@@ -92,6 +93,7 @@ void targets_show(struct app *a, int i) {
     struct app_targets *all = &a->targets;
     if (i < 0 || i >= all->n || i == all->shown)
         return;
+    app_past_leave(a);
     all->items[all->shown].data = a->data;
     a->data = all->items[i].data;
     memset(&all->items[i].data, 0, sizeof all->items[i].data);

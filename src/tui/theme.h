@@ -75,6 +75,13 @@
     X(ROLE_FLAME_SMALL, "flame.small", "a cell of frames that are too small to see")                         \
     X(ROLE_FLAME_SELECTION, "flame.selection", "the selected cell")                                          \
     X(ROLE_FLAME_MATCH, "flame.match", "a cell that was searched for")                                       \
+    X(ROLE_DIFF_MORE_1, "diff.more.1", "has a larger share than before, by less than 2 percentage points")   \
+    X(ROLE_DIFF_MORE_2, "diff.more.2", "by less than 10")                                                    \
+    X(ROLE_DIFF_MORE_3, "diff.more.3", "by 10 and more")                                                     \
+    X(ROLE_DIFF_LESS_1, "diff.less.1", "has a smaller share than before, the same three")                    \
+    X(ROLE_DIFF_LESS_2, "diff.less.2", "by less than 10")                                                    \
+    X(ROLE_DIFF_LESS_3, "diff.less.3", "by 10 and more")                                                     \
+    X(ROLE_DIFF_SAME, "diff.same", "has about the share it had")                                             \
     X(ROLE_PROMPT, "prompt", "the line that is typed")                                                       \
     X(ROLE_PROMPT_FAILED, "prompt.failed", "the same when nothing matches")                                  \
     X(ROLE_HELP_GROUP, "help.group", "headings of the help")                                                 \

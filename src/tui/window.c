@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "tui/app.h"
+#include "tui/app_past.h"
 
 #define WINDOW_SLACK_S 0.25 /* looks are not everywhere; less is not said to be missing */
 #define WINDOW_DAY_S 86400.0
@@ -155,6 +156,8 @@ bool window_get_range(const struct app *a, double *from_s, double *to_s) {
     struct tally_health h;
     if (!t)
         return false;
+    if (data_is_stepped(&a->data)) /* it ends at that moment */
+        return app_past_times(a, which, from_s, to_s);
     if (which == TALLY_SPAN)
         return tally_get_span(t, which, from_s, to_s);
     tally_get_health(t, &h);

@@ -17,6 +17,7 @@
 
 #include "unit/tui_capture.h"
 #include "unit/tui_children.h"
+#include "unit/tui_diff.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_sql.h"
 
@@ -349,6 +350,33 @@ static struct app *scene_children(bool ascii) {
     return a;
 }
 
+/* Three snapshots back, in the stack of the main thread. */
+static struct app *scene_stepped(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 9, ascii);
+    fixture_press(a, "Enter j , , ,");
+    return a;
+}
+
+static struct app *scene_compared(bool ascii, const char *keys) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    fixture_press(a, keys);
+    diff_fixture_feed(a, 10, DIFF_FIXTURE_BEFORE);
+    diff_fixture_feed(a, 10, DIFF_FIXTURE_NOW);
+    return a;
+}
+
+static struct app *scene_top_diff(bool ascii) {
+    struct app *a = scene_compared(ascii, "4 d");
+    fixture_press(a, "j");
+    return a;
+}
+
+static struct app *scene_flame_diff(bool ascii) {
+    struct app *a = scene_compared(ascii, "3 d");
+    fixture_press(a, "j");
+    return a;
+}
+
 static const struct scene scenes[] = {
     {"threads", scene_normal},
     {"paused", scene_paused},
@@ -394,6 +422,9 @@ static const struct scene scenes[] = {
     {"picker-empty", scene_picker_empty},
     {"picker-tree", scene_picker_tree},
     {"children", scene_children},
+    {"stepped", scene_stepped},
+    {"top-diff", scene_top_diff},
+    {"flame-diff", scene_flame_diff},
 };
 
 struct look {

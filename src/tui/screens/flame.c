@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tui/app_past.h"
 #include "tui/screens/flame_state.h"
 #include "tui/screens/screens.h"
 
@@ -38,6 +39,7 @@ static uint32_t flame_again(const struct flame_state *s, uint32_t node, uint32_t
 
 /* Nothing of it is known, or it is another target's. */
 static void flame_drop(struct flame_state *s) {
+    flame_compare_end(s);
     if (s->flame)
         flame_clear(s->flame);
     s->selected = s->zoom = s->trail = FLAME_ROOT;
@@ -48,16 +50,19 @@ static void flame_drop(struct flame_state *s) {
     flame_forget_hits(s);
 }
 
-static void flame_take(struct flame_state *s, const struct tally *tally) {
+static void flame_take(struct flame_state *s, struct app *app, const struct tally *tally) {
+    struct flame_query query = s->query;
+    query.window = app_past_window(app, query.window);
     bool was_there = flame_is_there(s);
     s->version++;
     uint64_t before = flame_identity(s->flame);
     uint32_t selected = was_there ? flame_node(s->flame, s->selected)->stack : FOLD_NO_STACK,
              zoom = was_there ? flame_node(s->flame, s->zoom)->stack : FOLD_NO_STACK;
-    if (flame_update(s->flame, tally, &s->query) != 0) {
+    if (flame_update(s->flame, tally, &query) != 0) {
         flame_drop(s);
         return;
     }
+    flame_compare(s, app);
     s->ids = tally_get_mark(tally).ids;
     if (flame_identity(s->flame) == before)
         return;
@@ -68,7 +73,7 @@ static void flame_take(struct flame_state *s, const struct tally *tally) {
         s->zoom = FLAME_ROOT;
 }
 
-void flame_rebuild(struct flame_state *s, const struct app *app) {
+void flame_rebuild(struct flame_state *s, struct app *app) {
     const struct tally *tally = app->data.tally;
     s->pauses = app->data.pauses;
     s->window = app->window.version;
@@ -82,7 +87,7 @@ void flame_rebuild(struct flame_state *s, const struct app *app) {
     tally_get_health(tally, &health);
     s->built_samples = health.samples;
     s->built_s = app->now_s;
-    flame_take(s, tally);
+    flame_take(s, app, tally);
     flame_find_hits(s);
 }
 
@@ -128,6 +133,7 @@ static void flame_init(void *state, struct app *app) {
 
 static void flame_fini(void *state) {
     struct flame_state *s = state;
+    flame_compare_end(s);
     flame_free(s->flame);
     flame_layout_fini(&s->layout);
     flame_calls_fini(&s->calls);
@@ -342,6 +348,7 @@ static bool flame_is_on(const void *state, const struct app *app, enum action ac
            (action == ACTION_FLAME_FLIP && s->flipped) || (action == ACTION_DETAILS && s->details) ||
            (action == ACTION_FLAME_MODULE && s->query.module) || (action == ACTION_NATIVE && app->native) ||
            (action == ACTION_FLAME_ZOOM && s->zoom != FLAME_ROOT) ||
+           (action == ACTION_DIFF && app->diff.on) ||
            (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
 }
 

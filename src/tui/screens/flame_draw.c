@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tui/screens/diff_cell.h"
 #include "tui/screens/flame_color.h"
 #include "tui/screens/flame_state.h"
 #include "tui/screens/top_head.h"
@@ -99,6 +100,8 @@ static enum theme_role flame_role(const struct flame_state *s, const struct flam
     const struct model_frame *f = flame_frame(s->flame, c->node);
     if (flame_is_hit(s, c->node))
         return ROLE_FLAME_MATCH;
+    if (s->compared)
+        return diff_role(flame_delta(s, c));
     if (!f || flame_node(s->flame, c->node)->depth < flame_node(s->flame, s->zoom)->depth)
         return ROLE_FLAME_OUTER;
     return flame_color_of(f, s->query.by == FLAME_BY_MODULE);
@@ -111,13 +114,28 @@ static void flame_cell_text(const struct flame_state *s, const struct app *app, 
         (void)snprintf(buf, cap, "+%u", c->n);
         return;
     }
-    char share[32];
+    char share[32], delta[24];
     flame_label(s, app, c->node, buf, cap);
     double pct = flame_share(s, c->weight, flame_node(s->flame, FLAME_ROOT)->total);
-    (void)snprintf(share, sizeof share, "  %.1f%%", pct);
+    diff_text(flame_delta(s, c), delta, sizeof delta);
+    if (s->compared)
+        (void)snprintf(share, sizeof share, "  %s", delta);
+    else
+        (void)snprintf(share, sizeof share, "  %.1f%%", pct);
     size_t used = strlen(buf);
     if (!isnan(pct) && grid_text_width(g, buf) + (int)strlen(share) <= room && used + sizeof share < cap)
         (void)snprintf(buf + used, cap - used, "%s", share);
+}
+
+/* What a cell begins with; where times are compared, the sign of the difference, so that it needs no colours. */
+static const char *flame_border(const struct flame_state *s, const struct grid *g, const struct flame_cell *c,
+                                char *sign) {
+    char delta = s->compared ? diff_sign(flame_delta(s, c)) : '=';
+    sign[0] = delta;
+    sign[1] = '\0';
+    if (delta == '+' || delta == '-')
+        return sign;
+    return c->width > 1 ? glyph(g, GLYPH_CELL) : glyph(g, GLYPH_CELL_THIN);
 }
 
 static void flame_draw_cell(const struct flame_state *s, const struct app *app, struct grid *g,
@@ -127,9 +145,9 @@ static void flame_draw_cell(const struct flame_state *s, const struct app *app, 
     enum theme_role role = is_selected ? ROLE_FLAME_SELECTION : flame_role(s, c);
     const char *end = glyph(g, GLYPH_CELL_END);
     int borders = *end && c->width > 1 ? 2 : 1, room = c->width - borders;
-    char text[FLAME_NAME + 64];
+    char text[FLAME_NAME + 64], sign[2];
     grid_fill(g, cell, role);
-    (void)grid_text(g, cell, 0, 0, role, c->width > 1 ? glyph(g, GLYPH_CELL) : glyph(g, GLYPH_CELL_THIN));
+    (void)grid_text(g, cell, 0, 0, role, flame_border(s, g, c, sign));
     if (borders == 2)
         (void)grid_text(g, cell, 0, c->width - 1, role, end);
     if (room <= 0)
@@ -168,6 +186,8 @@ static void flame_empty_text(const struct flame_state *s, const struct app *app,
         text = "out of memory";
     else if (s->filter.active && h.samples >= FLAME_FIRST_SAMPLES)
         text = "nothing matches: A shows all";
+    else if (data_is_stepped(&app->data))
+        text = "no samples are known of this time: they come while Flame or Top is open";
     else if (app->data.paused)
         text = "paused before there was anything: Space shows the newest";
     else if (h.samples >= FLAME_FIRST_SAMPLES && s->query.tid)
@@ -192,9 +212,7 @@ static void flame_put_time(const struct flame_state *s, struct flame_weight w, c
         text_human_duration(buf, cap, seconds);
 }
 
-/* "label value" at *col, which moves on past a gap. Left out when it does not fit whole. */
-static void flame_fact(struct grid *g, struct rect area, int row, int *col, const char *label,
-                       const char *value) {
+void flame_fact(struct grid *g, struct rect area, int row, int *col, const char *label, const char *value) {
     int need = grid_text_width(g, label) + 1 + grid_text_width(g, value);
     if (*col + need > area.cols)
         return;
@@ -252,20 +270,29 @@ static void flame_draw_selected(struct flame_state *s, const struct app *app, st
     grid_fill(g, title, ROLE_TABLE_HEAD);
     int col = 1 + grid_text(g, title, 0, 1, ROLE_TITLE, name) + 2;
     if (area.rows < 2) {
-        flame_draw_facts(s, g, title, 0, col);
+        if (s->compared)
+            flame_draw_compared(s, app, g, title, 0, col);
+        else
+            flame_draw_facts(s, g, title, 0, col);
         return;
     }
     if (*place && col < area.cols)
         grid_text_fit(g, title, 0, col, area.cols - col, ROLE_TABLE_HEAD, GRID_TAIL, place);
-    flame_draw_facts(s, g, area, 1, 1);
+    if (s->compared)
+        flame_draw_compared(s, app, g, area, 1, 1);
+    else
+        flame_draw_facts(s, g, area, 1, 1);
 }
 
 /* ---- the screen ---- */
 
 static void flame_draw_head(const struct flame_state *s, const struct app *app, struct grid *g,
                             struct rect area) {
-    struct top_head facts = {
-        .tid = s->query.tid, .by = flame_bys[s->query.by], .time = flame_times[s->query.time], .gc_pct = NAN};
+    struct top_head facts = {.tid = s->query.tid,
+                             .compared = s->compared,
+                             .by = flame_bys[s->query.by],
+                             .time = flame_times[s->query.time],
+                             .gc_pct = NAN};
     size_t n = 0;
     const struct flame_thread *threads = s->flame ? flame_threads(s->flame, &n) : NULL;
     for (size_t i = 0; i < n; i++)

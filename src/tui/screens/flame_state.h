@@ -7,6 +7,7 @@
 
 #include "client/flame.h"
 #include "client/flame_calls.h"
+#include "client/flame_diff.h"
 #include "client/flame_layout.h"
 #include "tui/app.h"
 #include "tui/widgets/match.h"
@@ -22,7 +23,10 @@ struct flame_hits {
 };
 
 struct flame_state {
-    struct flame *flame; /* NULL: there was no memory */
+    struct flame *flame;    /* NULL: there was no memory */
+    struct flame *before;   /* what it is compared with; NULL: nothing is */
+    struct flame_diff diff; /* of the two; `now` is NULL while there is nothing to compare with */
+    bool compared;
     struct flame_query query;
     struct match filter, search;
     uint32_t selected, zoom;
@@ -57,7 +61,20 @@ double flame_share(const struct flame_state *s, struct flame_weight part, struct
 double flame_threshold_pct(const struct flame_state *s);
 
 /* Bring the tree up to date. */
-void flame_rebuild(struct flame_state *s, const struct app *app);
+void flame_rebuild(struct flame_state *s, struct app *app);
+
+/* ---- flame_compare.c ---- */
+
+/* Bring up to date what the tree is compared with. */
+void flame_compare(struct flame_state *s, struct app *app);
+void flame_compare_end(struct flame_state *s);
+
+/* By how many percentage points the share of a cell differs; NAN unknown. */
+double flame_delta(const struct flame_state *s, const struct flame_cell *c);
+
+/* Lines about the selected frame in place of the usual facts: both shares, their difference, and callees that are no more. */
+void flame_draw_compared(const struct flame_state *s, const struct app *app, struct grid *g, struct rect area,
+                         int row, int col);
 
 /* ---- flame_move.c ---- */
 
@@ -117,5 +134,8 @@ void flame_module_name(const struct model_frame *f, char *buf, size_t cap);
 
 /* Name of a node as a cell has it, cleaned. */
 void flame_label(const struct flame_state *s, const struct app *app, uint32_t node, char *buf, size_t cap);
+
+/* "label value" at *col, which moves on past a gap. Left out when it does not fit whole. */
+void flame_fact(struct grid *g, struct rect area, int row, int *col, const char *label, const char *value);
 
 #endif

@@ -49,7 +49,9 @@ static struct locals_view locals_find(const struct data *d, const struct model_t
     }
     const struct model_thread *answer = data_locals_of(d, t->tid);
     if (!answer) {
-        v.why = d->paused ? "paused: values are read while the view moves" : v.why;
+        v.why = data_is_stepped(d) ? "unknown: values of that moment were not kept"
+                : d->paused        ? "paused: values are read while the view moves"
+                                   : v.why;
         return v;
     }
     int at = locals_find_frame(answer, t, depth);

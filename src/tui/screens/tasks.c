@@ -25,7 +25,9 @@ static struct tasks_view tasks_find(const struct data *d, const struct model_thr
     if (!t || !t->has_python)
         v.why = "this thread runs no Python";
     if (!s) {
-        v.why = t && t->has_python && d->paused ? "paused: tasks are read while the view moves" : v.why;
+        if (t && t->has_python && d->paused)
+            v.why = data_is_stepped(d) ? "unknown: tasks of that moment were not kept"
+                                       : "paused: tasks are read while the view moves";
         return v;
     }
     v.answer = s;

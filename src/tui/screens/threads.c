@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "tui/pick.h"
 #include "tui/screens/locals.h"
@@ -107,7 +106,8 @@ static void threads_rebuild(struct threads_state *s, const struct app *app) {
     thread_rows_build(&s->rows, shot, &s->filter, s->sort);
     thread_rows_add_children(&s->rows, data_shown_children(&app->data), &s->filter, s->sort,
                              app->config.ascii);
-    thread_rows_add_others(&s->rows, &app->targets.rows, &s->filter, s->sort, app->config.ascii);
+    if (!data_is_stepped(&app->data)) /* of another moment */
+        thread_rows_add_others(&s->rows, &app->targets.rows, &s->filter, s->sort, app->config.ascii);
     if (!s->tid && shot && shot->snapshot.n_threads)
         s->tid = shot->snapshot.threads[0].tid; /* the main thread */
     threads_settle(s);
@@ -204,15 +204,6 @@ static void threads_draw(void *state, struct app *app, struct grid *g, struct re
 
 static void threads_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct threads_state *s = state;
-    const struct data_shot *shot = data_shown(&app->data);
-    if (app->data.paused && shot) {
-        char when[32] = "?";
-        time_t t = (time_t)shot->snapshot.timestamp;
-        struct tm tm;
-        if (localtime_r(&t, &tm))
-            (void)strftime(when, sizeof when, "%H:%M:%S", &tm);
-        (void)strbuf_addf(out, "at %s   ", when); /* no age: nothing wakes up to keep it true */
-    }
     const struct data_child *child = threads_child(s);
     if (child) {
         (void)strbuf_addf(out, "process %ld%s: %s", (long)child->pid, child->attached ? " [agent]" : "",
@@ -228,6 +219,8 @@ static void threads_status(const void *state, const struct app *app, struct strb
         (void)strbuf_adds(out, "   idle hidden");
     if (s->filter.hide_native)
         (void)strbuf_adds(out, "   native hidden");
+    if (data_is_stepped(&app->data) && app->data.children.n)
+        (void)strbuf_adds(out, "   children unknown");
     (void)strbuf_addf(out, "   sorted by %s", thread_columns[s->sort.column].title);
     if (s->search.active) {
         size_t hits = 0;

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "client/tally_table.h"
 #include "tui/pick.h"
+#include "tui/screens/top_compare.h"
 #include "tui/screens/top_head.h"
 #include "tui/screens/top_rows.h"
 #include "tui/widgets/layout.h"
@@ -33,6 +33,7 @@ struct top_state {
     struct tally_query query;
     struct tally_table table;
     struct top_rows rows;
+    struct top_compare compare;
     struct match filter, search;
     struct table_sort sort;
     struct list list;
@@ -70,7 +71,11 @@ static void top_find_calls(struct top_state *s, const struct app *app) {
 }
 
 static void top_order(struct top_state *s, const struct app *app) {
-    top_rows_build(&s->rows, &s->table, top_thresholds[s->threshold], &s->filter, s->sort);
+    if (s->compare.on)
+        top_rows_build_diff(&s->rows, &s->compare.diff, s->query.by_line, top_thresholds[s->threshold],
+                            &s->filter, s->sort);
+    else
+        top_rows_build(&s->rows, &s->table, top_thresholds[s->threshold], &s->filter, s->sort);
     list_fit(&s->list, (int)s->rows.n, s->list.page);
     int at = s->has_id ? top_rows_find(&s->rows, s->id) : 0;
     if (at >= 0)
@@ -78,7 +83,7 @@ static void top_order(struct top_state *s, const struct app *app) {
     top_find_calls(s, app);
 }
 
-static void top_rebuild(struct top_state *s, const struct app *app) {
+static void top_rebuild(struct top_state *s, struct app *app) {
     struct tally_health health;
     const struct tally *tally = app->data.tally;
     top_rows_fini(&s->rows);
@@ -94,8 +99,8 @@ static void top_rebuild(struct top_state *s, const struct app *app) {
         tally_get_health(tally, &health);
         s->built_samples = health.samples;
         s->built_s = app->now_s;
-        (void)tally_table_build(&s->table, tally, &s->query);
     }
+    top_compare_build(&s->compare, app, &s->query, &s->table, &s->sort);
     top_order(s, app);
 }
 
@@ -119,7 +124,7 @@ static void top_update(void *state, struct app *app) {
 
 static void top_init(void *state, struct app *app) {
     struct top_state *s = state;
-    s->sort = (struct table_sort){0, true};
+    s->sort = s->compare.sort_other = (struct table_sort){0, true};
     s->query.on_cpu = true; /* threads that wait would lead the list */
     if (app->config.filter)
         match_set(&s->filter, app->config.filter, true);
@@ -130,6 +135,7 @@ static void top_fini(void *state) {
     struct top_state *s = state;
     top_rows_fini(&s->rows);
     tally_table_fini(&s->table);
+    top_compare_fini(&s->compare);
     free(s->calls);
 }
 
@@ -158,6 +164,8 @@ static void top_empty_text(const struct top_state *s, const struct app *app, cha
         tally_get_health(app->data.tally, &h);
     if (s->table.n && s->table.samples >= TOP_FIRST_SAMPLES)
         text = "nothing matches: A shows all";
+    else if (data_is_stepped(&app->data))
+        text = "no samples are known of this time: they come while Flame or Top is open";
     else if (app->data.paused)
         text = "paused before there was anything: Space shows the newest";
     else if (s->table.n_tids && s->query.tid && top_thread_at(s) < 0)
@@ -172,9 +180,11 @@ static void top_empty_text(const struct top_state *s, const struct app *app, cha
 
 static void top_draw_table(struct top_state *s, struct app *app, struct grid *g, struct rect area) {
     bool has_rows = s->rows.n > 0 && s->table.samples >= TOP_FIRST_SAMPLES;
+    int n_columns;
+    const struct table_column *columns = top_compare_columns(&s->compare, &n_columns);
     list_fit(&s->list, (int)s->rows.n, area.rows - 1);
-    table_layout(top_columns, top_n_columns, area.cols, s->widths);
-    table_draw_head(top_columns, top_n_columns, s->widths, s->sort, g, area);
+    table_layout(columns, n_columns, area.cols, s->widths);
+    table_draw_head(columns, n_columns, s->widths, s->sort, g, area);
     if (!has_rows) {
         char text[128];
         top_empty_text(s, app, text, sizeof text);
@@ -183,8 +193,8 @@ static void top_draw_table(struct top_state *s, struct app *app, struct grid *g,
     }
     for (int i = 0; i < s->list.page && s->list.top + i < s->list.count; i++) {
         int at = s->list.top + i;
-        table_draw_row(top_columns, top_n_columns, s->widths, top_rows_at(&s->rows, (size_t)at), s->scroll, g,
-                       area, i + 1);
+        table_draw_row(columns, n_columns, s->widths, top_rows_at(&s->rows, (size_t)at), s->scroll, g, area,
+                       i + 1);
         struct rect row = {area.row + i + 1, area.col, 1, area.cols};
         if (at == s->list.selected)
             grid_restyle(g, row, s->in_calls ? ROLE_SELECTION_OTHER : ROLE_SELECTION);
@@ -228,6 +238,7 @@ static void top_draw(void *state, struct app *app, struct grid *g, struct rect a
                              .n_tids = s->table.n_tids,
                              .by = s->query.by_line ? "line" : "function",
                              .time = s->query.on_cpu ? "ON CPU" : "WALL",
+                             .compared = s->compare.on,
                              .samples = s->table.samples,
                              .gc_pct = tally_table_share(&s->table, s->table.gc_us, s->table.gc)};
     top_head_draw(&facts, app, g, (struct rect){area.row, area.col, head, area.cols});
@@ -252,6 +263,7 @@ static void top_draw(void *state, struct app *app, struct grid *g, struct rect a
 
 static void top_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct top_state *s = state;
+    int n_columns;
     (void)app;
     (void)strbuf_addf(out, "%s %zu", s->query.by_line ? "Lines" : "Functions", s->rows.n);
     if (s->rows.n != s->rows.total)
@@ -260,7 +272,8 @@ static void top_status(const void *state, const struct app *app, struct strbuf *
         (void)strbuf_addf(out, "   from %g%%", top_thresholds[s->threshold]);
     if (s->filter.active)
         (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
-    (void)strbuf_addf(out, "   sorted by %s", top_columns[s->sort.column].title);
+    (void)strbuf_addf(out, "   sorted by %s",
+                      top_compare_columns(&s->compare, &n_columns)[s->sort.column].title);
     if (s->search.active) {
         size_t hits = 0;
         for (size_t i = 0; i < s->rows.n; i++)
@@ -273,6 +286,7 @@ static bool top_is_on(const void *state, const struct app *app, enum action acti
     const struct top_state *s = state;
     return (action == ACTION_FILTER && s->filter.active) || (action == ACTION_PAUSE && app->data.paused) ||
            (action == ACTION_BY_LINE && s->query.by_line) || (action == ACTION_ON_CPU && s->query.on_cpu) ||
+           (action == ACTION_DIFF && app->diff.on) ||
            (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
 }
 
@@ -361,7 +375,7 @@ static void top_step_thread(struct top_state *s, int step) {
 /* Lines or functions; the selected one stays in sight: a line's function, a function's first line of the order. */
 static void top_by_line(struct top_state *s, struct app *app) {
     s->query.by_line = !s->query.by_line;
-    uint32_t function = s->has_id && s->id != TALLY_NO_FRAME && app->data.tally
+    uint32_t function = s->has_id && !(s->id & TALLY_DIFF_FOREIGN) && app->data.tally
                             ? tally_function(app->data.tally, s->id)
                             : TALLY_NO_FRAME;
     top_rebuild(s, app);
@@ -369,7 +383,7 @@ static void top_by_line(struct top_state *s, struct app *app) {
         return;
     for (size_t i = 0; i < s->rows.n; i++) {
         uint32_t id = top_rows_at(&s->rows, i)->row->id;
-        if (id != TALLY_NO_FRAME && tally_function(app->data.tally, id) == function) {
+        if (!(id & TALLY_DIFF_FOREIGN) && tally_function(app->data.tally, id) == function) {
             top_select_row(s, app, (int)i);
             return;
         }
@@ -414,10 +428,12 @@ static bool top_act_query(struct top_state *s, struct app *app, enum action acti
 
 /* Actions that change which rows are shown and in what order; false when it is none of them. */
 static bool top_act_order(struct top_state *s, struct app *app, enum action action) {
+    int n_columns;
+    const struct table_column *columns = top_compare_columns(&s->compare, &n_columns);
     switch ((int)action) {
     case ACTION_SORT_NEXT:
     case ACTION_SORT_PREV:
-        table_sort_step(&s->sort, top_columns, top_n_columns, action == ACTION_SORT_NEXT ? 1 : -1);
+        table_sort_step(&s->sort, columns, n_columns, action == ACTION_SORT_NEXT ? 1 : -1);
         break;
     case ACTION_SORT_INVERT:
         s->sort.descends = !s->sort.descends;
@@ -545,9 +561,10 @@ static bool top_mouse(void *state, struct app *app, const struct input_event *e)
     if (!wheel && !in_calls && row < 0 && e->button == INPUT_MENU)
         return false;
     if (!wheel && !in_calls && row < 0) {
-        int column = table_column_at(s->widths, top_n_columns, e->col - s->table_area.col);
-        if (column >= 0)
-            table_sort_by(&s->sort, top_columns, column);
+        int n, column;
+        const struct table_column *columns = top_compare_columns(&s->compare, &n);
+        if ((column = table_column_at(s->widths, n, e->col - s->table_area.col)) >= 0)
+            table_sort_by(&s->sort, columns, column);
         top_order(s, app);
     } else if (!in_calls)
         top_select_row(s, app, s->list.selected);

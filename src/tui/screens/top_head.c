@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "tui/app_past.h"
 
 #define TOP_STRETCHED 0.9 /* below so much of the rate asked for, the agent keeps its budget */
 #define TOP_SILENT_S 2
@@ -21,11 +22,31 @@ static void top_fact(struct grid *g, struct rect area, int row, int *col, const 
     *col += grid_text(g, area, row, *col, role, value) + 2;
 }
 
+/* Which time it is of, as far as what is compared does not say so. */
+static void top_draw_window(const struct top_head *q, const struct app *app, struct grid *g, struct rect area,
+                            int row, int *col) {
+    char text[160], missing[WINDOW_TEXT];
+    if (q->compared)
+        return;
+    window_put_text(app, text, sizeof text);
+    window_put_missing(app, missing, sizeof missing);
+    (void)app_past_window_text(app, window_which(app), text, sizeof text);
+    if (*text)
+        top_fact(g, area, row, col, "", ROLE_VALUE, text);
+    if (*missing)
+        top_fact(g, area, row, col, "", ROLE_CONN_WAIT, missing);
+}
+
 /* Which samples are added up, and how. */
 static void top_draw_query(const struct top_head *q, const struct app *app, struct grid *g, struct rect area,
                            int row, int *col) {
     const struct tally *tally = app->data.tally;
-    char text[160], missing[WINDOW_TEXT];
+    char text[160];
+    if (q->compared) {
+        *col += grid_text(g, area, row, *col, ROLE_STATUS_ON, " DIFF ") + 1;
+        app_diff_text(app, window_which(app), text, sizeof text);
+        *col += grid_text(g, area, row, *col, ROLE_VALUE, text) + 2;
+    }
     if (q->tid) {
         const char *name = tally ? fold_thread_name(tally_fold(tally), q->tid) : NULL;
         char clean[128];
@@ -37,12 +58,7 @@ static void top_draw_query(const struct top_head *q, const struct app *app, stru
     top_fact(g, area, row, col, q->tid ? "thread" : "threads", ROLE_VALUE, text);
     top_fact(g, area, row, col, "by", ROLE_VALUE, q->by);
     top_fact(g, area, row, col, "time", ROLE_STATUS_ON, q->time);
-    window_put_text(app, text, sizeof text);
-    window_put_missing(app, missing, sizeof missing);
-    if (*text)
-        top_fact(g, area, row, col, "", ROLE_VALUE, text);
-    if (*missing)
-        top_fact(g, area, row, col, "", ROLE_CONN_WAIT, missing);
+    top_draw_window(q, app, g, area, row, col);
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)q->samples);
     top_fact(g, area, row, col, "samples", ROLE_VALUE, text);
     (void)snprintf(text, sizeof text, "%.1f%%", q->gc_pct);

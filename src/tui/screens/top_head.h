@@ -6,6 +6,7 @@
 #ifndef TUI_SCREENS_TOP_HEAD_H
 #define TUI_SCREENS_TOP_HEAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct top_head {
     size_t n_tids;    /* that were sampled */
     const char *by;   /* "function", ... */
     const char *time; /* "ON CPU", ... */
+    bool compared;    /* with another time; what with what is said first */
     uint64_t samples;
     double gc_pct; /* share in which garbage was collected; NAN unknown, or not said here */
 };

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "tui/pick.h"
 #include "tui/data.h"
+#include "tui/screens/diff_cell.h"
 
 #define TOP_HOT_PCT 20.0
 #define TOP_COLD_PCT 1.0
@@ -119,6 +120,82 @@ const struct table_column top_columns[] = {
 };
 const int top_n_columns = (int)(sizeof top_columns / sizeof top_columns[0]) - 1;
 
+/* ---- cells where times are compared ---- */
+
+static double top_own_delta(const void *row) { return top_of(row)->own_pct - top_of(row)->own_before; }
+static double top_total_delta(const void *row) { return top_of(row)->total_pct - top_of(row)->total_before; }
+
+/* Strength goes by what is shown: 0.04 is none. */
+static void top_put_delta(struct table_cell *c, double delta) {
+    c->role = diff_role(delta);
+    diff_text(delta, c->text, sizeof c->text);
+}
+
+static void top_cell_own_delta(const void *row, struct table_cell *c) {
+    top_put_delta(c, top_own_delta(row));
+}
+static void top_cell_own_before(const void *row, struct table_cell *c) {
+    top_put_share(c, top_of(row)->own_before);
+}
+static void top_cell_total_delta(const void *row, struct table_cell *c) {
+    top_put_delta(c, top_total_delta(row));
+}
+static void top_cell_total_before(const void *row, struct table_cell *c) {
+    top_put_share(c, top_of(row)->total_before);
+}
+
+static int top_compare_own_delta(const void *a, const void *b) {
+    int order = top_compare_double(fabs(top_own_delta(a)), fabs(top_own_delta(b)));
+    return order ? order : top_compare_double(fabs(top_total_delta(a)), fabs(top_total_delta(b)));
+}
+static int top_compare_total_delta(const void *a, const void *b) {
+    int order = top_compare_double(fabs(top_total_delta(a)), fabs(top_total_delta(b)));
+    return order ? order : top_compare_double(fabs(top_own_delta(a)), fabs(top_own_delta(b)));
+}
+static int top_compare_own_before(const void *a, const void *b) {
+    return top_compare_double(top_of(a)->own_before, top_of(b)->own_before);
+}
+static int top_compare_total_before(const void *a, const void *b) {
+    return top_compare_double(top_of(a)->total_before, top_of(b)->total_before);
+}
+
+const struct table_column top_diff_columns[] = {
+    {"DELTA",
+     "%OWN now less %OWN before",
+     {7, 0, 0},
+     GRID_RIGHT,
+     true,
+     top_cell_own_delta,
+     top_compare_own_delta},
+    {"%OWN", "share of what is shown", {6, 0, 0}, GRID_RIGHT, true, top_cell_own_pct, top_compare_own},
+    {"BEFORE",
+     "share of what it is compared with",
+     {7, 0, 1},
+     GRID_RIGHT,
+     true,
+     top_cell_own_before,
+     top_compare_own_before},
+    {"DTOTAL",
+     "%TOTAL now less %TOTAL before",
+     {7, 0, 0},
+     GRID_RIGHT,
+     true,
+     top_cell_total_delta,
+     top_compare_total_delta},
+    {"%TOTAL",
+     "as %OWN, with what it called",
+     {7, 0, 0},
+     GRID_RIGHT,
+     true,
+     top_cell_total_pct,
+     top_compare_total},
+    {"BEFORE", "the same", {7, 0, 2}, GRID_RIGHT, true, top_cell_total_before, top_compare_total_before},
+    {"FUNCTION", "the Python function", {16, 4, 0}, GRID_LEFT, false, top_cell_func, top_compare_func},
+    {"FILE", "where it is; by line: the line", {14, 5, 0}, GRID_TAIL, false, top_cell_file, top_compare_file},
+    {NULL, NULL, {0, 0, 0}, GRID_LEFT, false, NULL, NULL},
+};
+const int top_n_diff_columns = (int)(sizeof top_diff_columns / sizeof top_diff_columns[0]) - 1;
+
 /* ---- cells of calls ---- */
 
 static void top_call_cell_way(const void *row, struct table_cell *c) {
@@ -182,11 +259,40 @@ void top_rows_build(struct top_rows *r, const struct tally_table *table, double 
         r->rows[r->n] = (struct top_row){.row = row,
                                          .own_pct = tally_table_share(table, row->own_us, row->own),
                                          .total_pct = total,
+                                         .own_before = NAN,
+                                         .total_before = NAN,
                                          .by_line = table->query.by_line};
         r->order[r->n] = &r->rows[r->n];
         r->n++;
     }
     table_sort_rows(top_columns, sort, r->order, r->n);
+}
+
+void top_rows_build_diff(struct top_rows *r, const struct tally_diff *diff, bool by_line, double threshold,
+                         const struct match *filter, struct table_sort sort) {
+    top_rows_fini(r);
+    r->total = diff->n;
+    r->rows = calloc(diff->n + 1, sizeof *r->rows);
+    r->order = calloc(diff->n + 1, sizeof *r->order);
+    if (!r->rows || !r->order) {
+        top_rows_fini(r);
+        return;
+    }
+    for (size_t i = 0; i < diff->n; i++) {
+        const struct tally_diff_row *d = &diff->rows[i];
+        bool is_small = d->total_pct < threshold && d->total_before < threshold;
+        if (is_small || (filter->active && top_matches(d->row.frame, filter) == filter->negated))
+            continue;
+        r->rows[r->n] = (struct top_row){.row = &d->row,
+                                         .own_pct = d->own_pct,
+                                         .total_pct = d->total_pct,
+                                         .own_before = d->own_before,
+                                         .total_before = d->total_before,
+                                         .by_line = by_line};
+        r->order[r->n] = &r->rows[r->n];
+        r->n++;
+    }
+    table_sort_rows(top_diff_columns, sort, r->order, r->n);
 }
 
 const struct top_row *top_rows_at(const struct top_rows *r, size_t i) {

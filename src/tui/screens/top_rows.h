@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "client/tally_diff.h"
 #include "client/tally_table.h"
 #include "tui/screens/table.h"
 #include "tui/widgets/match.h"
@@ -17,6 +18,8 @@
 struct top_row {
     const struct tally_row *row; /* in the table */
     double own_pct, total_pct;   /* NAN unknown */
+    double own_before,
+        total_before; /* where times are compared: of the other; NAN unknown, or they are not */
     bool by_line;
 };
 
@@ -37,6 +40,8 @@ struct top_rows {
 /* The columns; each table ends with a NULL title. */
 extern const struct table_column top_columns[];
 extern const int top_n_columns;
+extern const struct table_column top_diff_columns[]; /* where times are compared */
+extern const int top_n_diff_columns;
 extern const struct table_column top_call_columns[];
 extern const int top_n_call_columns;
 
@@ -44,6 +49,10 @@ extern const int top_n_call_columns;
 void top_rows_build(struct top_rows *r, const struct tally_table *table, double threshold,
                     const struct match *filter, struct table_sort sort);
 void top_rows_fini(struct top_rows *r);
+
+/* The same of two tables that are compared; the threshold is met where one of the shares does. Sorted by top_diff_columns. */
+void top_rows_build_diff(struct top_rows *r, const struct tally_diff *diff, bool by_line, double threshold,
+                         const struct match *filter, struct table_sort sort);
 
 const struct top_row *top_rows_at(const struct top_rows *r, size_t i);
 

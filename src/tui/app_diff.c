@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* app_diff: see app_diff.h. */
+#include "tui/app_diff.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tui/app.h"
+#include "tui/app_past.h"
+
+#define DIFF_AGAIN_S 1.0     /* between two times that the time before moves along */
+#define DIFF_LONGEST_S 300.0 /* of the time before a mark: no more is known of it */
+
+void app_diff_fini(struct app_diff *d) {
+    tally_free(d->other);
+    memset(d, 0, sizeof *d);
+}
+
+/* ---- what is compared ---- */
+
+static bool app_diff_has_before(const struct app *a, enum tally_window chosen) {
+    return a->diff.has_other || chosen != TALLY_ALL;
+}
+
+void app_diff_toggle(struct app *a) {
+    struct app_diff *d = &a->diff;
+    d->on = !d->on;
+    d->made_to_s = 0;
+    a->window.version++; /* screens show something else now */
+    if (!d->on) {
+        if (a->data.tally && !d->has_other)
+            tally_clear_span(a->data.tally, TALLY_OTHER);
+        app_update_screens(a);
+        return;
+    }
+    if (!app_diff_has_before(a, window_which(a))) {
+        a->window.which = TALLY_10S;
+        app_message(a, false, "the last 10 s, for nothing was before all of it; W: another time");
+    }
+    app_update_screens(a);
+}
+
+static void app_diff_mark(struct app *a) {
+    if (!a->data.tally) {
+        app_message(a, false, "there are no samples yet: nothing to mark");
+        return;
+    }
+    if (a->data.paused) {
+        app_message(a, false, "paused: a mark is set while the view moves");
+        return;
+    }
+    if (tally_mark(a->data.tally, a->now_s) != 0) {
+        app_message(a, true, "out of memory for a mark");
+        return;
+    }
+    app_update_screens(a);
+    app_message(a, false, "marked: W shows what comes from now on, d compares it with what was before");
+}
+
+bool app_act_diff(struct app *a, enum action action) {
+    if (action == ACTION_MARK)
+        app_diff_mark(a);
+    else if (action == ACTION_DIFF)
+        app_diff_toggle(a);
+    return action == ACTION_MARK || action == ACTION_DIFF;
+}
+
+/* Where the time before that from `from_s` to `to_s` begins; it ends where that begins. */
+static double app_diff_begin(const struct app *a, enum tally_window chosen, double from_s, double to_s) {
+    double since_s = NAN, end_s;
+    if (chosen != TALLY_MARK)
+        return from_s - (to_s - from_s);
+    (void)app_past_times(a, TALLY_ALL, &since_s, &end_s);
+    return since_s > from_s - DIFF_LONGEST_S ? since_s : from_s - DIFF_LONGEST_S;
+}
+
+/* Bring TALLY_OTHER up to date; false when there is no such time. */
+static bool app_diff_make(struct app *a, enum tally_window chosen) {
+    struct app_diff *d = &a->diff;
+    struct tally *t = a->data.tally;
+    double from_s, to_s;
+    if (!app_diff_has_before(a, chosen) || !app_past_times(a, chosen, &from_s, &to_s))
+        return false;
+    uint64_t ids = tally_get_mark(t).ids;
+    bool is_other =
+        d->made_to_s == 0 || d->ids != ids || d->made_for != chosen || d->pauses != a->data.pauses;
+    bool is_moving = chosen == TALLY_10S || chosen == TALLY_60S;
+    bool is_due = is_moving ? fabs(to_s - d->made_to_s) >= DIFF_AGAIN_S : from_s != d->made_from_s;
+    if (!is_other && !is_due)
+        return true;
+    d->made_from_s = from_s;
+    d->made_to_s = to_s;
+    d->ids = ids;
+    d->made_for = chosen;
+    d->pauses = a->data.pauses;
+    double begin_s = app_diff_begin(a, chosen, from_s, to_s);
+    /* A look stands at the end of the time that it is of. */
+    if (begin_s < from_s &&
+        tally_set_span(t, TALLY_OTHER, nextafter(begin_s, INFINITY), nextafter(from_s, INFINITY)) == 0)
+        return true;
+    tally_clear_span(t, TALLY_OTHER);
+    return true;
+}
+
+/* The thread of a recording that has the same name; -1 there is none. */
+static int64_t app_diff_thread(const struct app *a, int64_t tid) {
+    const struct fold *mine = tally_fold(a->data.tally), *other = tally_fold(a->diff.other);
+    const char *name = fold_thread_name(mine, tid);
+    for (size_t i = 0; name && i < fold_count(other); i++) {
+        int64_t there = fold_get(other, i)->tid;
+        const char *its = fold_thread_name(other, there);
+        if (its && strcmp(its, name) == 0)
+            return there;
+    }
+    return -1;
+}
+
+bool app_diff_find(struct app *a, enum tally_window chosen, int64_t tid, struct app_diff_side *out) {
+    struct app_diff *d = &a->diff;
+    if (!d->on || !a->data.tally)
+        return false;
+    if (d->has_other) {
+        if (!d->other)
+            return false;
+        *out = (struct app_diff_side){d->other, TALLY_ALL, true, tid ? app_diff_thread(a, tid) : 0};
+        return true;
+    }
+    *out = (struct app_diff_side){a->data.tally, TALLY_OTHER, false, tid};
+    return app_diff_make(a, chosen);
+}
+
+/* ---- words ---- */
+
+static void app_diff_now_text(const struct app *a, enum tally_window chosen, char *buf, size_t cap) {
+    double from_s = 0, to_s = 0;
+    char length[32] = "?";
+    if (app_past_window_text(a, chosen, buf, cap))
+        return;
+    if (app_past_times(a, chosen, &from_s, &to_s))
+        window_put_length(to_s - from_s, length, sizeof length);
+    if (chosen == TALLY_10S || chosen == TALLY_60S)
+        (void)snprintf(buf, cap, "last %d s", chosen == TALLY_10S ? 10 : TALLY_SECONDS);
+    else if (chosen == TALLY_MARK)
+        (void)snprintf(buf, cap, "%s since mark", length);
+    else if (chosen == TALLY_SPAN)
+        (void)snprintf(buf, cap, "span of %s", length);
+    else
+        (void)snprintf(buf, cap, "all %s", length);
+}
+
+void app_diff_text(const struct app *a, enum tally_window chosen, char *buf, size_t cap) {
+    const struct app_diff *d = &a->diff;
+    char now[96], before[64], known[64], length[32] = "?";
+    double from_s, to_s;
+    app_diff_now_text(a, chosen, now, sizeof now);
+    if (d->has_other) {
+        char name[sizeof d->name];
+        text_sanitize(name, sizeof name, d->name);
+        (void)snprintf(buf, cap, "%s against recording %s%s", now, name,
+                       d->has_failed ? ": it cannot be read"
+                       : d->other    ? ""
+                                     : ": reading it ...");
+        return;
+    }
+    if (a->data.tally && tally_get_span(a->data.tally, TALLY_OTHER, &from_s, &to_s))
+        window_put_length(to_s - from_s, length, sizeof length);
+    if (chosen == TALLY_10S || chosen == TALLY_60S)
+        (void)snprintf(before, sizeof before, "the %d s before", chosen == TALLY_10S ? 10 : TALLY_SECONDS);
+    else
+        (void)snprintf(before, sizeof before, "the %s before", length);
+    app_past_known_text(a, TALLY_OTHER, known, sizeof known);
+    (void)snprintf(buf, cap, "%s against %s%s", now, before, known);
+}
+
+/* ---- a recording ---- */
+
+void app_diff_expect(struct app *a, const char *name) {
+    app_diff_fini(&a->diff);
+    a->diff.has_other = a->diff.on = true;
+    a->window.version++;
+    (void)snprintf(a->diff.name, sizeof a->diff.name, "%s", name);
+}
+
+void app_diff_take_samples(struct app *a, const struct model_sample_batch *b) {
+    struct app_diff *d = &a->diff;
+    if (!d->other)
+        d->other = tally_new();
+    if (!d->other || b->n_samples == 0)
+        return;
+    (void)tally_add(d->other, b, b->samples[b->n_samples - 1].timestamp);
+    a->window.version++;
+    a->dirty = true;
+}
+
+void app_diff_fail(struct app *a, const char *why) {
+    a->diff.has_failed = true;
+    app_message(a, true, "the recording to compare with: %s", why);
+}

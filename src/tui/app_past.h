@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * app_past: stepping through the snapshots of before, on every screen that shows what the target did. One thread.
+ */
+#ifndef TUI_APP_PAST_H
+#define TUI_APP_PAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/tally.h"
+#include "tui/action.h"
+#include "tui/app.h"
+
+/* Do an action that is about the past: older, newer, End; false when it is none of them. */
+bool app_act_past(struct app *a, enum action action);
+
+/* While the view is frozen: when what is shown was, and how far behind the newest that is. "" when it is not, or nothing is shown.
+ * Both are of data, so it is true however long nothing is drawn. */
+void app_past_text(const struct app *a, char *buf, size_t cap);
+
+/* The window of the tally to be shown where `chosen` was chosen: at a moment of the past, TALLY_SPAN, made as long as that and
+ * ending there. A span that was set is kept until then. */
+enum tally_window app_past_window(struct app *a, enum tally_window chosen);
+
+/* Where a window that is shown begins and ends, on the samples' clock; false: that is not known. */
+bool app_past_times(const struct app *a, enum tally_window chosen, double *from_s, double *to_s);
+
+/* What stands where the window is named, at a moment of the past: "10.0s until 19:03:07, 3.2s of it known". False: one is not there. */
+bool app_past_window_text(const struct app *a, enum tally_window chosen, char *buf, size_t cap);
+
+/* What of a span is not known, because its samples are gone or nobody took any: ", 3.2s of it known"; "" nothing is missing. */
+void app_past_known_text(const struct app *a, enum tally_window which, char *buf, size_t cap);
+
+/* The present is shown again, or another target. */
+void app_past_leave(struct app *a);
+
+#endif

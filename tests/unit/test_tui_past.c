@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stepping through the past: moments are what the snapshots were, what is held of them is bounded over days, and keys and
+ * status line say where one is.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tui/data_past.h"
+#include "tui/screens/screens.h"
+#include "unit/tui_children.h"
+#include "unit/tui_fixture.h"
+
+#define MIB ((size_t)1024 * 1024)
+
+static void assert_shows(struct app *a, const char *what) {
+    const char *screen = fixture_draw(a, 40, 120);
+    if (!strstr(screen, what))
+        fail_msg("'%s' is not on the screen:\n%s", what, screen);
+}
+
+static void assert_hides(struct app *a, const char *what) {
+    const char *screen = fixture_draw(a, 40, 120);
+    if (strstr(screen, what))
+        fail_msg("'%s' is on the screen:\n%s", what, screen);
+}
+
+/* ---- the ring ---- */
+
+static bool same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+static bool same_number(double a, double b) { return isnan(a) ? isnan(b) : fabs(a - b) <= fabs(a) * 1e-6; }
+
+static void assert_same_thread(const struct model_thread *a, const struct model_thread *b) {
+    assert_int_equal(a->tid, b->tid);
+    assert_true(a->ident == b->ident && a->state == b->state && a->on_cpu == b->on_cpu && a->gil == b->gil);
+    assert_true(a->gc == b->gc && a->has_python == b->has_python && a->torn == b->torn &&
+                a->truncated == b->truncated);
+    assert_true(same_text(a->name, b->name) && same_text(a->native_name, b->native_name));
+    assert_true(same_number(a->cpu_pct, b->cpu_pct) && same_number(a->gil_for_us, b->gil_for_us));
+    assert_int_equal(a->n_frames, b->n_frames);
+    for (size_t i = 0; i < a->n_frames; i++) {
+        const struct model_frame *f = &a->frames[i], *g = &b->frames[i];
+        assert_true(same_text(f->func, g->func) && same_text(f->file, g->file) && f->line == g->line &&
+                    f->kind == g->kind);
+    }
+}
+
+/* The live shot of an app's data is compared with what the ring makes of it. */
+static void assert_kept(const struct data *d) {
+    struct data_shot back;
+    const struct data_shot *live = &d->live;
+    assert_int_equal(data_past_get(d->past, live->number, &back), 0);
+    assert_true(back.snapshot.timestamp == live->snapshot.timestamp &&
+                back.snapshot.gil_tid == live->snapshot.gil_tid &&
+                back.snapshot.gc_running == live->snapshot.gc_running &&
+                back.snapshot.process.rss_bytes == live->snapshot.process.rss_bytes);
+    assert_int_equal(back.snapshot.n_threads, live->snapshot.n_threads);
+    for (size_t i = 0; i < back.snapshot.n_threads; i++) {
+        double held, waiting, held_live, waiting_live;
+        assert_same_thread(&live->snapshot.threads[i], &back.snapshot.threads[i]);
+        assert_true(same_number(data_stack_age(live, i), data_stack_age(&back, i)));
+        data_gil_share(live, i, &held_live, &waiting_live);
+        data_gil_share(&back, i, &held, &waiting);
+        assert_true(same_number(held_live, held) && same_number(waiting_live, waiting));
+    }
+    data_shot_fini(&back);
+}
+
+static void test_moments_are_what_was(void **state) {
+    static const enum fixture_kind kinds[] = {FIXTURE_NORMAL, FIXTURE_NAMES, FIXTURE_HUGE, FIXTURE_UNKNOWN};
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        struct app *a = fixture_app(kinds[k], 1, false);
+        for (int i = 2; i < 60; i++) {
+            struct model_snapshot s;
+            fixture_snapshot(&s, kinds[k], i);
+            app_take_snapshot(a, &s);
+            assert_kept(&a->data);
+        }
+        assert_int_equal(data_past_count(a->data.past), 59);
+        app_free(a);
+    }
+}
+
+#define MANY_THREADS 200
+#define MANY_FRAMES 60
+
+/* 200 threads in 60 frames each, of which `busy` are elsewhere every time, and `lines` of their frames with them. */
+static void many(struct data_shot *shot, long i, int busy, int lines) {
+    char text[64];
+    memset(shot, 0, sizeof *shot);
+    struct model_snapshot *s = &shot->snapshot;
+    arena_init(&s->arena, 64 * MIB);
+    s->timestamp = 1e9 + (double)i / 4;
+    s->n_threads = MANY_THREADS;
+    s->threads = arena_calloc(&s->arena, MANY_THREADS, sizeof *s->threads);
+    shot->stack_hash = calloc(MANY_THREADS, sizeof *shot->stack_hash);
+    shot->stack_since = calloc(MANY_THREADS, sizeof *shot->stack_since);
+    shot->gil = calloc(MANY_THREADS, sizeof *shot->gil);
+    shot->number = (uint64_t)i + 1;
+    shot->valid = true;
+    for (int t = 0; t < MANY_THREADS; t++) {
+        bool is_busy = (t * 7) % MANY_THREADS < busy;
+        struct model_thread *th = &s->threads[t];
+        (void)snprintf(text, sizeof text, "worker-%d", t);
+        *th = (struct model_thread){.tid = 1000 + t, .state = is_busy ? 'R' : 'S', .has_python = true};
+        th->name = arena_strdup(&s->arena, text);
+        th->cpu_pct = is_busy ? (double)((i * 13 + t) % 1000) / 10 : 0;
+        th->gil_for_us = NAN;
+        th->frames = arena_calloc(&s->arena, MANY_FRAMES, sizeof *th->frames);
+        th->n_frames = MANY_FRAMES;
+        shot->stack_hash[t] = 1;
+        shot->stack_since[t] = is_busy ? s->timestamp : 1e9;
+        for (int f = 0; f < MANY_FRAMES; f++) {
+            long moved = is_busy && f < lines ? (i * 31 + t) % 50 : 0;
+            (void)snprintf(text, sizeof text, "function_%d_of_%d", f, t % 20);
+            th->frames[f] = (struct model_frame){.kind = MODEL_FRAME_PYTHON, .line = (int)moved + 1};
+            th->frames[f].func = arena_strdup(&s->arena, text);
+            th->frames[f].file = "/job/train.py";
+        }
+    }
+}
+
+static void assert_ordered(const struct data_past *p) {
+    uint64_t number = 0, next;
+    size_t n = 0;
+    while ((next = data_past_step(p, number, 1))) {
+        assert_true(next > number);
+        number = next;
+        n++;
+    }
+    assert_int_equal(n, data_past_count(p));
+    while (number) {
+        number = data_past_step(p, number, -1);
+        n--;
+    }
+    assert_int_equal(n + 1, 1);
+}
+
+/* However busy the threads are, and however long it goes on. */
+static void test_memory_is_bounded(void **state) {
+    static const struct {
+        int busy, lines;
+        long n;
+        size_t least;
+    } cases[] = {{0, 0, 1000, 1000}, {10, 2, 1000, 400}, {200, 1, 500, 100}, {200, MANY_FRAMES, 100, 1}};
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct data_past *p = data_past_new(0, 0);
+        struct data_shot shot, back;
+        size_t most = 0;
+        clock_t cpu = 0;
+        assert_non_null(p);
+        for (long i = 0; i < cases[c].n; i++) {
+            many(&shot, i, cases[c].busy, cases[c].lines);
+            clock_t begin = clock();
+            data_past_add(p, &shot);
+            cpu += clock() - begin;
+            data_shot_fini(&shot);
+            most = data_past_bytes(p) > most ? data_past_bytes(p) : most;
+        }
+        if (getenv("PROBING_TEST_VERBOSE"))
+            print_message("%d busy, %d lines: %zu moments, %.2f MiB at most, %.0f us a snapshot\n",
+                          cases[c].busy, cases[c].lines, data_past_count(p), (double)most / (double)MIB,
+                          (double)cpu * 1e6 / CLOCKS_PER_SEC / (double)cases[c].n);
+        assert_true(most <= DATA_PAST_ROW_BYTES + DATA_PAST_STACK_BYTES + MIB / 4);
+        assert_true(data_past_count(p) >= cases[c].least);
+        assert_ordered(p);
+        many(&shot, cases[c].n - 1, cases[c].busy, cases[c].lines);
+        assert_int_equal(data_past_get(p, (uint64_t)cases[c].n, &back), 0);
+        for (size_t i = 0; i < MANY_THREADS; i++)
+            assert_same_thread(&shot.snapshot.threads[i], &back.snapshot.threads[i]);
+        data_shot_fini(&shot);
+        data_shot_fini(&back);
+        data_past_free(p);
+    }
+}
+
+/* A thread at a snapshot a second for a day: all of the last minutes, less and less of what was before, and the first. */
+static void test_a_day(void **state) {
+    struct data_past *p = data_past_new(0, 0);
+    struct model_frame frame = {.kind = MODEL_FRAME_PYTHON, .func = "work", .file = "/job/train.py"};
+    struct model_thread thread = {
+        .tid = 1, .name = "MainThread", .state = 'R', .frames = &frame, .n_frames = 1};
+    const long n = 86400;
+    (void)state;
+    for (long i = 0; i < n; i++) {
+        struct data_shot shot = {.number = (uint64_t)i + 1, .valid = true};
+        frame.line = (int)(i % 97) + 1;
+        thread.cpu_pct = (double)(i % 1001) / 10;
+        shot.snapshot.timestamp = 1e9 + (double)i;
+        shot.snapshot.threads = &thread;
+        shot.snapshot.n_threads = 1;
+        data_past_add(p, &shot);
+    }
+    assert_true(data_past_bytes(p) <= DATA_PAST_ROW_BYTES + DATA_PAST_STACK_BYTES + MIB / 4);
+    assert_int_equal(data_past_count(p), DATA_PAST_MOMENTS);
+    assert_true(data_past_oldest(p) == 1e9);
+    assert_ordered(p);
+    uint64_t number = (uint64_t)n, before;
+    while ((before = data_past_step(p, number, -1)) != 0) {
+        double age_s = (double)((uint64_t)n - number), gap_s = (double)(number - before);
+        if (age_s < 200)
+            assert_true(gap_s == 1);
+        assert_true(gap_s <= 1 + age_s / 20); /* nowhere is a hole */
+        number = before;
+    }
+    data_past_free(p);
+}
+
+/* Threads that come and go with new names for ever. */
+static void test_threads_that_come_and_go(void **state) {
+    struct data_past *p = data_past_new(0, 0);
+    struct model_thread threads[50];
+    char names[50][32];
+    (void)state;
+    for (long i = 0; i < 2000; i++) {
+        struct data_shot shot = {.number = (uint64_t)i + 1, .valid = true}, back;
+        for (int t = 0; t < 50; t++) {
+            (void)snprintf(names[t], sizeof names[t], "job %ld of pool", i * 50 + t);
+            threads[t] = (struct model_thread){.tid = i * 50 + t + 1, .name = names[t], .state = 'S'};
+        }
+        shot.snapshot.timestamp = 1e9 + (double)i;
+        shot.snapshot.threads = threads;
+        shot.snapshot.n_threads = 50;
+        data_past_add(p, &shot);
+        assert_int_equal(data_past_get(p, shot.number, &back), 0);
+        assert_string_equal(back.snapshot.threads[49].name, names[49]);
+        data_shot_fini(&back);
+    }
+    assert_true(data_past_bytes(p) <= DATA_PAST_ROW_BYTES + DATA_PAST_STACK_BYTES + MIB / 4);
+    assert_true(data_past_count(p) > 1);
+    assert_ordered(p);
+    data_past_free(p);
+}
+
+static void test_too_large_is_left_out(void **state) {
+    struct data_past *p = data_past_new(64 * 1024, 64 * 1024);
+    struct data_shot shot;
+    (void)state;
+    assert_int_equal(data_past_step(p, 7, -1), 0);
+    assert_int_equal(data_past_step(p, 7, 1), 0);
+    assert_int_equal(data_past_get(p, 7, &shot), -1);
+    many(&shot, 3, 200, MANY_FRAMES); /* more stacks than there is room for */
+    data_past_add(p, &shot);
+    data_shot_fini(&shot);
+    assert_int_equal(data_past_count(p), 0);
+    assert_true(isnan(data_past_oldest(p)));
+    data_past_free(p);
+}
+
+/* ---- the screens ---- */
+
+static void next_snapshot(struct app *a, int step) {
+    struct model_snapshot s;
+    fixture_snapshot(&s, FIXTURE_NORMAL, step);
+    app_set_time(a, a->now_s + 0.25, a->epoch_s + 0.25);
+    app_take_snapshot(a, &s);
+}
+
+/* Nine snapshots, steps 0 to 8: the innermost frame of the main thread is at line 125 + step % 4. */
+static struct app *past_app(void) { return fixture_app(FIXTURE_NORMAL, 9, false); }
+
+static void test_steps(void **state) {
+    struct app *a = past_app();
+    (void)state;
+    assert_shows(a, "functional.py:125");
+    fixture_press(a, ".");
+    assert_shows(a, "this is now");
+    assert_false(a->data.paused);
+    fixture_press(a, ",");
+    assert_true(a->data.paused);
+    assert_shows(a, "PAUSED  at 22:13:11, 0.2s behind");
+    assert_shows(a, "functional.py:128");
+    fixture_press(a, ", ,");
+    assert_shows(a, "0.8s behind");
+    assert_shows(a, "functional.py:126");
+    next_snapshot(a, 10); /* what comes meanwhile is kept, and does not move the view */
+    assert_shows(a, "1.2s behind");
+    assert_shows(a, "functional.py:126");
+    fixture_press(a, ". . . .");
+    assert_shows(a, "0.0s behind");
+    assert_shows(a, "functional.py:127");
+    fixture_press(a, ".");
+    assert_shows(a, "this is the newest that was taken");
+    assert_true(a->data.paused);
+    for (int i = 0; i < 9; i++)
+        fixture_press(a, ",");
+    assert_shows(a, "PAUSED  at 22:13:10, 2.5s behind");
+    assert_shows(a, "functional.py:125");
+    fixture_press(a, ",");
+    assert_shows(a, "this is the oldest that is kept");
+    fixture_press(a, "End");
+    assert_false(a->data.paused);
+    assert_hides(a, "PAUSED");
+    assert_shows(a, "functional.py:127");
+    app_free(a);
+}
+
+/* End is the last line, unless one is in the past; G always is. */
+static void test_end(void **state) {
+    struct app *a = past_app();
+    (void)state;
+    fixture_press(a, "End");
+    assert_shows(a, "Stack of OMP worker (4261)");
+    fixture_press(a, "g Space End"); /* frozen, and not stepped */
+    assert_shows(a, "Stack of OMP worker (4261)");
+    assert_shows(a, "PAUSED");
+    fixture_press(a, "g , G");
+    assert_shows(a, "Stack of OMP worker (4261)");
+    assert_shows(a, "PAUSED");
+    fixture_press(a, "g End");
+    assert_hides(a, "PAUSED");
+    assert_shows(a, "Stack of MainThread");
+    fixture_press(a, ", Space");
+    assert_hides(a, "PAUSED");
+    app_free(a);
+}
+
+/* From what is frozen, to before and after it. */
+static void test_steps_from_a_frozen_view(void **state) {
+    struct app *a = past_app();
+    (void)state;
+    fixture_press(a, "Space");
+    next_snapshot(a, 9);
+    next_snapshot(a, 10);
+    assert_shows(a, "functional.py:125");
+    assert_shows(a, "0.5s behind");
+    fixture_press(a, ".");
+    assert_shows(a, "functional.py:126");
+    fixture_press(a, ", ,");
+    assert_shows(a, "functional.py:128");
+    fixture_press(a, "Enter j j j Esc [ ]"); /* the stack pane, the next thread */
+    assert_shows(a, "functional.py:128");
+    app_free(a);
+}
+
+/* Nothing of now is shown as if it were of then. */
+static void test_unknown_is_not_shown(void **state) {
+    struct app *a = past_app();
+    struct model_snapshot s;
+    struct children_list l;
+    (void)state;
+    fixture_children(&l, 0);
+    app_take_children(a, &l);
+    fixture_press(a, "Enter j j j j j v");
+    fixture_locals(&s);
+    app_take_locals(a, &s);
+    assert_shows(a, "Locals of train_step");
+    fixture_press(a, ",");
+    assert_shows(a, "values of that moment were not kept");
+    assert_hides(a, "Locals of train_step");
+    assert_shows(a, "children unknown");
+    fixture_press(a, "t");
+    assert_shows(a, "tasks of that moment were not kept");
+    fixture_press(a, "End");
+    assert_hides(a, "not kept");
+    assert_hides(a, "children unknown");
+    app_free(a);
+}
+
+/* The job is gone; what was before can be stepped through as ever. Another target's past is not this one's. */
+static void test_after_the_end(void **state) {
+    struct app *a = past_app();
+    struct err why = {ERR_LOST, "process 4242 has ended"};
+    (void)state;
+    app_set_pid(a, 4242);
+    app_set_state(a, SESSION_LOST, &why, 0);
+    fixture_press(a, ", ,");
+    assert_shows(a, "functional.py:127");
+    assert_shows(a, "0.5s behind");
+    app_set_pid(a, 4243);
+    fixture_press(a, ",");
+    assert_shows(a, "there is no snapshot yet");
+    app_free(a);
+}
+
+static void test_a_recording_has_one_moment(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    a->data.target.mode = MODEL_MODE_RECORDED;
+    fixture_press(a, ",");
+    assert_shows(a, "has one moment: its last");
+    assert_false(a->data.paused);
+    app_free(a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_moments_are_what_was),
+        cmocka_unit_test(test_memory_is_bounded),
+        cmocka_unit_test(test_a_day),
+        cmocka_unit_test(test_threads_that_come_and_go),
+        cmocka_unit_test(test_too_large_is_left_out),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_end),
+        cmocka_unit_test(test_steps_from_a_frozen_view),
+        cmocka_unit_test(test_unknown_is_not_shown),
+        cmocka_unit_test(test_after_the_end),
+        cmocka_unit_test(test_a_recording_has_one_moment),
+    };
+    (void)setlocale(LC_ALL, "C.UTF-8");
+    (void)setenv("TZ", "UTC", 1);
+    tzset();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
