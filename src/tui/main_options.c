@@ -20,7 +20,7 @@ const struct option_def main_table[] = {
     {"filter", 'F', OPTION_STRING, AT(filter), "TEXT",
      "show only rows that match; !TEXT hides them, A|B either", 0, 0},
     {"diff", 0, OPTION_STRING, AT(diff), "TARGET",
-     "compare with the last minute of a recording or an ended process (Top, Flame: d)", 0, 0},
+     "compare with the last minute of a recording or an ended process (key d)", 0, 0},
     {"theme", 0, OPTION_STRING, AT(theme), "NAME|FILE", "colours: one of those below, or a theme file", 0, 0},
     {"color", 0, OPTION_STRING, AT(color), "WHEN", "auto, always, never, 16 or 256", 0, 0},
     {"no-color", 'C', OPTION_FLAG, AT(no_color), NULL, "no colours (as NO_COLOR in the environment)", 0, 0},
