@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/torch_spans.h"
 #include "base/clock.h"
 #include "version.h"
 
@@ -65,6 +66,17 @@ void always_plan_second(const struct always *a, bool tick, bool ticking, uint64_
         *next_ns = latest;
 }
 
+static void always_publish_steps(const struct record_steps *t, struct mailbox_status *st, const char *torch) {
+    st->steps = (uint64_t)t->steps.count;
+    st->spans = t->events;
+    st->spans_lost = t->lost;
+    st->us_per_span = torch_spans_us();
+    st->hooks[0] = '\0';
+    if (t->told)
+        (void)snprintf(st->hooks, sizeof st->hooks, "at::addGlobalCallback of torch %.24s", torch);
+    (void)snprintf(st->steps_note, sizeof st->steps_note, "%s", t->note);
+}
+
 void always_publish(const struct always *a, struct mailbox *m) {
     struct mailbox_status *st = &m->status;
     const struct record *r = &a->record;
@@ -79,6 +91,7 @@ void always_publish(const struct always *a, struct mailbox *m) {
                                 ? (double)(r->collect.threads_due_ns - r->collect.threads_ns) / 1e9 + 0.5
                                 : NAN;
     st->collect_missed = r->missed;
+    always_publish_steps(&r->steps, st, r->facts.torch);
     (void)snprintf(st->data_dir, sizeof st->data_dir, "%s", r->set ? ring_set_path(r->set) : "");
     const char *gc = r->set && r->gc.note ? r->gc.note : "";
     (void)snprintf(st->collect_note, sizeof st->collect_note, "%s%s%s%s", r->note,

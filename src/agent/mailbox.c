@@ -18,7 +18,8 @@ int mailbox_init(struct mailbox *m) {
                                      .kept_hz = NAN,
                                      .collect_pct = NAN,
                                      .collect_us_per_s = NAN,
-                                     .collect_threads_s = NAN}};
+                                     .collect_threads_s = NAN,
+                                     .us_per_span = NAN}};
     config_init(&m->config);
     if (pthread_mutex_init(&m->lock, NULL) != 0)
         return -1;

@@ -70,6 +70,9 @@ struct mailbox_status {
     double always_hz, collect_pct, collect_us_per_s, collect_threads_s; /* as struct model_status */
     uint64_t collect_missed;
     char data_dir[256], collect_note[256];
+    uint64_t steps, spans, spans_lost;
+    double us_per_span;
+    char hooks[96], steps_note[160];
 };
 
 struct mailbox {

@@ -158,6 +158,12 @@ static void server_fill_status(void *arg, struct model_status *out) {
     out->collect_us_per_s = m.collect_us_per_s;
     out->collect_threads_s = m.collect_threads_s;
     out->collect_missed = m.collect_missed;
+    out->steps = m.steps;
+    out->hooks = m.hooks[0] ? arena_strdup(&out->arena, m.hooks) : NULL;
+    out->steps_note = m.steps_note[0] ? arena_strdup(&out->arena, m.steps_note) : NULL;
+    out->spans = m.spans;
+    out->spans_lost = m.spans_lost;
+    out->us_per_span = m.us_per_span;
     out->tables = arena_calloc(&out->arena, m.n_tables, sizeof *out->tables);
     for (size_t i = 0; out->tables && i < m.n_tables; i++)
         out->tables[out->n_tables++] = m.tables[i];

@@ -85,6 +85,7 @@ static void record_open(struct record *r) {
 }
 
 static void record_close(struct record *r, bool remove) {
+    record_steps_end(r);
     if (!r->set)
         return;
     ring_set_each_fd(r->set, fds_forget);
@@ -163,9 +164,10 @@ static void record_sample(struct record *r, const struct profile *p, const struc
 bool record_take(struct record *r, const struct profile *p) {
     uint64_t fresh = p->total_samples - r->taken;
     r->taken = p->total_samples;
-    if (!r->set || fresh == 0)
+    if (!r->set || (fresh == 0 && !r->steps.told))
         return false;
     uint64_t cpu = clock_self_cpu_ns();
+    record_steps_take(r);
     if (r->ids.epoch != p->epoch)
         record_epoch(r, p);
     if (fresh > p->n_samples) {
@@ -202,6 +204,7 @@ void record_second(struct record *r, const struct profile *p, const struct recor
     record_threads(r, p, now_ns, now);
     record_status(r, view, now_ns, now);
     record_gc(r, view->pystack, now);
+    record_steps_second(r);
     record_expire(r, now_ns, now);
     /* On a grid, so that there is a row for each second; after a stop it begins anew. */
     r->second_due_ns += RECORD_SECOND_NS;

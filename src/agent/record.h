@@ -16,6 +16,7 @@
 
 #include "agent/collect.h"
 #include "agent/profile.h"
+#include "agent/steps.h"
 #include "base/config.h"
 #include "base/model.h"
 #include "store/ring_set.h"
@@ -60,6 +61,17 @@ struct record_gc {
     const char *note; /* why there are no rows, or some are missing; NULL */
 };
 
+/* What torch tells of its operations, on the way into the tables. */
+struct record_steps {
+    bool told;    /* it tells */
+    bool refused; /* it cannot: `note` says why */
+    bool looks;   /* backward passes are looked at, since look_ns; else from look_due_ns on */
+    uint64_t look_ns, look_due_ns;
+    uint64_t events, lost;
+    char note[160];
+    struct steps steps;
+};
+
 struct record {
     struct ring_set *set; /* NULL: not begun, or not possible */
     bool begun;
@@ -75,6 +87,7 @@ struct record {
     struct collect collect;
     struct record_facts facts;
     struct record_gc gc;
+    struct record_steps steps;
     uint64_t cost_ns; /* CPU time of all this so far */
     struct cost_meter meter;
     double cost_pct; /* of a core, over the last seconds; NAN unknown */
@@ -142,6 +155,11 @@ void record_gc(struct record *r, struct pystack *ps, double timestamp);
 
 /* The same of counters that were read: `n` interpreters', the last time's being in r->gc. */
 void record_gc_counts(struct record *r, const struct pystack_gc *now, size_t n, double timestamp);
+
+/* Have torch tell what it does, once it is there and as long as that is wanted; and take what it has told. */
+void record_steps_second(struct record *r);
+void record_steps_take(struct record *r);
+void record_steps_end(struct record *r);
 
 void record_process(struct record *r, uint64_t now_ns, double timestamp);
 void record_threads(struct record *r, const struct profile *p, uint64_t now_ns, double timestamp);

@@ -30,6 +30,10 @@ const struct config_def config_defs[] = {
                        "on: stacks that are kept have C and C++ frames among those of Python; a look costs "
                        "about twice as much",
                        0, 0, 1, CONFIG_SWITCH, NULL, false},
+    [CONFIG_STEPS] = {"probing.steps", "PROBING_STEPS", "on or off",
+                      "on: torch tells of its optimizer steps, batches and collectives (python.steps, "
+                      "profiling_data)",
+                      1, 0, 1, CONFIG_SWITCH, NULL, false},
     [CONFIG_MAX_MEMORY] = {"probing.max_memory", "PROBING_MAX_MEMORY", "bytes",
                            "what the tables may take at most, 0: there are none; a change begins them anew",
                            32 * CONFIG_MIB, 0, 16384 * CONFIG_MIB, CONFIG_BYTES, NULL, false},

@@ -309,6 +309,11 @@ struct model_status {
     double
         collect_threads_s; /* time between two looks at all threads, where that is more than a second; NAN not */
     uint64_t collect_missed;    /* samples that are in no table */
+    uint64_t steps;             /* training steps seen */
+    const char *hooks;          /* what tells of them, in the job; NULL nothing is armed */
+    const char *steps_note;     /* why they are not told; NULL they are, or there is no torch */
+    uint64_t spans, spans_lost; /* ends and beginnings of operations that were told, and lost */
+    double us_per_span;         /* what telling one costs a thread of the job; NAN not measured yet */
     struct model_table *tables; /* in the arena */
     size_t n_tables;
     struct model_setting *settings; /* in the arena */

@@ -101,6 +101,15 @@ static void status_put_text(struct strbuf *out, const struct model_target *t, co
     status_put_number(out, "per sample", s->us_per_sample, 2, " us");
     (void)strbuf_addf(out, "%-*s %" PRIu64 ", read errors %" PRIu64 "\n", STATUS_WIDTH, "snapshots",
                       s->snapshots, s->read_errors);
+    if (s->hooks)
+        (void)strbuf_addf(out, "%-*s %" PRIu64 ", told by %s\n", STATUS_WIDTH, "steps", s->steps, s->hooks);
+    if (s->hooks)
+        (void)strbuf_addf(out, "%-*s %" PRIu64 ", lost %" PRIu64 "\n", STATUS_WIDTH, "told", s->spans,
+                          s->spans_lost);
+    if (s->hooks)
+        status_put_number(out, "per operation", s->us_per_span, 2, " us");
+    if (s->steps_note)
+        status_put_line(out, "no steps", s->steps_note);
     if (s->note)
         status_put_line(out, "note", s->note);
     status_put_tables(out, s);

@@ -290,6 +290,29 @@ static void document_put_nothing(struct json *j, const char *key) {
     json_array_end(j);
 }
 
+/* What is armed in the job beside the sampler's signal. */
+static void document_put_hooks(struct json *j, const struct model_status *s) {
+    json_key(j, "hooks");
+    json_array_begin(j);
+    if (s->hooks) {
+        json_object_begin(j);
+        json_kv_string(j, "name", s->hooks);
+        json_kv_uint(j, "told", s->spans);
+        json_kv_uint(j, "lost", s->spans_lost);
+        json_kv_number(j, "us_per_call", s->us_per_span, 3);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_key(j, "steps");
+    json_object_begin(j);
+    if (s->hooks)
+        json_kv_uint(j, "seen", s->steps);
+    else
+        json_kv_null(j, "seen");
+    json_kv_string(j, "note", s->steps_note);
+    json_object_end(j);
+}
+
 /* The tables, and what writing them costs beside sampling. */
 static void document_put_tables(struct json *j, const struct model_status *s) {
     json_key(j, "collection");
@@ -338,9 +361,8 @@ void document_put_status(struct json *j, const struct model_target *target, cons
     json_kv_bool(j, "python_untested", target->python_untested);
     json_kv_string(j, "note", s->note);
     document_put_tables(j, s);
-    /* This agent arms no hooks and grants no leases. */
-    document_put_nothing(j, "hooks");
-    document_put_nothing(j, "leases");
+    document_put_hooks(j, s);
+    document_put_nothing(j, "leases"); /* this agent grants none */
     json_object_end(j);
 }
 

@@ -8,6 +8,8 @@ static const char *const ring_gil_labels[] = {"none", "waiting", "held", NULL};
 static const char *const ring_kind_labels[] = {"python", "native", NULL};
 static const char *const ring_state_labels[] = {"R", "S", "D", "T", "t", "Z", "X", "I", NULL};
 
+static const char *const ring_span_labels[] = {"user", "optimizer", "loader", "comm", "ddp", NULL};
+
 #define RING_TIME                                                                                            \
     { "timestamp", RING_TIMESTAMP, "s", "when, in seconds since the epoch, UTC", NULL }
 #define RING_END                                                                                             \
@@ -110,6 +112,35 @@ static const struct ring_column_def ring_gc[] = {
     RING_END,
 };
 _Static_assert(sizeof ring_gc / sizeof ring_gc[0] == RING_GC_COUNT + 1, "columns of gc");
+
+static const struct ring_column_def ring_steps[] = {
+    {"timestamp", RING_TIMESTAMP, "s", "when it ended, in seconds since the epoch, UTC", NULL},
+    {"step", RING_INT64, NULL, "its number, counted from the first that the agent saw", NULL},
+    {"duration_ms", RING_DOUBLE, "ms",
+     "from the end of the step before to the end of its last Optimizer.step; NULL of the first", NULL},
+    {"data_ms", RING_DOUBLE, "ms", "fetching batches from a DataLoader; NULL: there is none", NULL},
+    {"forward_ms", RING_DOUBLE, "ms",
+     "from the arrival of the batch to the backward pass; NULL of steps that were not looked into", NULL},
+    {"backward_ms", RING_DOUBLE, "ms", "in backward passes; NULL of steps that were not looked into", NULL},
+    {"optimizer_ms", RING_DOUBLE, "ms", "in Optimizer.step and zero_grad", NULL},
+    {"comm_ms", RING_DOUBLE, "ms",
+     "while a collective of torch.distributed went on, mostly beside other work; NULL: there was none ever",
+     NULL},
+    {"other_ms", RING_DOUBLE, "ms", "the rest; NULL where forward and backward are", NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_steps / sizeof ring_steps[0] == RING_STEPS_COUNT + 1, "columns of steps");
+
+static const struct ring_column_def ring_spans[] = {
+    {"timestamp", RING_TIMESTAMP, "s", "when it began, in seconds since the epoch, UTC", NULL},
+    {"operation_name", RING_TEXT, NULL, "as torch, or record_function of the job, names it", NULL},
+    {"duration_ms", RING_DOUBLE, "ms", "how long it took", NULL},
+    {"tid", RING_INT32, NULL, "thread that began it, as the kernel numbers it", NULL},
+    {"step", RING_INT64, NULL, "the training step that it ended in (python.steps)", NULL},
+    {"kind", RING_ENUM, NULL, "optimizer, loader, comm, ddp, or user: any other", ring_span_labels},
+    RING_END,
+};
+_Static_assert(sizeof ring_spans / sizeof ring_spans[0] == RING_SPANS_COUNT + 1, "columns of spans");
 
 static const struct ring_column_def ring_status[] = {
     RING_TIME,
@@ -214,6 +245,11 @@ const struct ring_table_def RING_TABLES[RING_TABLE_COUNT] = {
                      24 * RING_HOURS, 0, ring_memory},
     [RING_GC] = {"python.gc", NULL, "garbage collections of a generation in a second that had some",
                  RING_COST_ALWAYS, 3, 24 * RING_HOURS, 0, ring_gc},
+    [RING_STEPS] = {"python.steps", NULL, "a training step: from one optimizer step to the next",
+                    RING_COST_ALWAYS, 4, 24 * RING_HOURS, 0, ring_steps},
+    [RING_SPANS] = {"profiling_data", NULL,
+                    "an operation that torch, or the job by record_function, has named", RING_COST_ALWAYS, 8,
+                    4 * RING_HOURS, 10, ring_spans},
     [RING_STATUS] = {"probing.status", NULL, "the agent about itself, once a second", RING_COST_ALWAYS, 3,
                      24 * RING_HOURS, 0, ring_status},
     [RING_FACTS] = {"probing.facts", NULL, "something that the process is, since it is known",

@@ -19,6 +19,8 @@ enum ring_table {
     RING_PROCESS_HISTORY,
     RING_MEMORY,
     RING_GC,
+    RING_STEPS,
+    RING_SPANS,
     RING_STATUS,
     RING_FACTS,
     RING_TABLE_KEPT, /* so many have a ring */
@@ -118,6 +120,29 @@ enum ring_gc_column {
     RING_GC_COLLECTIONS,
     RING_GC_UNCOLLECTABLE,
     RING_GC_COUNT
+};
+
+enum ring_steps_column {
+    RING_STEPS_TIMESTAMP = 0,
+    RING_STEPS_STEP,
+    RING_STEPS_DURATION_MS,
+    RING_STEPS_DATA_MS,
+    RING_STEPS_FORWARD_MS,
+    RING_STEPS_BACKWARD_MS,
+    RING_STEPS_OPTIMIZER_MS,
+    RING_STEPS_COMM_MS,
+    RING_STEPS_OTHER_MS,
+    RING_STEPS_COUNT
+};
+
+enum ring_spans_column {
+    RING_SPANS_TIMESTAMP = 0,
+    RING_SPANS_NAME,
+    RING_SPANS_DURATION_MS,
+    RING_SPANS_TID,
+    RING_SPANS_STEP,
+    RING_SPANS_KIND, /* enum steps_kind */
+    RING_SPANS_COUNT
 };
 
 enum ring_status_column {

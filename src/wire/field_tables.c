@@ -210,6 +210,12 @@ static const struct field field_status[] = {
     F(struct model_status, collect_us_per_s, "collect_us_per_s"),
     F(struct model_status, collect_threads_s, "collect_threads_s"),
     F(struct model_status, collect_missed, "collect_missed"),
+    F(struct model_status, steps, "steps"),
+    F(struct model_status, hooks, "hooks"),
+    F(struct model_status, steps_note, "steps_note"),
+    F(struct model_status, spans, "spans"),
+    F(struct model_status, spans_lost, "spans_lost"),
+    F(struct model_status, us_per_span, "us_per_span"),
 };
 TABLE(FIELD_STATUS, struct model_status, "status", field_status);
 

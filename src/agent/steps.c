@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* steps: see steps.h. Names: torch/optim/optimizer.py (profile_hook_step, zero_grad), torch/utils/data/dataloader.py (__next__),
+ * torch/nn/parallel/distributed.py (forward), torch/csrc/distributed/c10d (titles of collectives: "nccl:all_reduce"). */
+#include "agent/steps.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+#define STEPS_MANY 16 /* Optimizer.step within one batch: the loader is not that of the training */
+#define STEPS_THREAD_NS (10 * CLOCK_NS_PER_S) /* so long quiet, the thread that trains may be another one */
+#define STEPS_STEP "Optimizer.step#"
+
+const char *const steps_kind_names[STEPS_KINDS + 1] = {[STEPS_USER] = "user",
+                                                       [STEPS_OPTIMIZER] = "optimizer",
+                                                       [STEPS_LOADER] = "loader",
+                                                       [STEPS_COMM] = "comm",
+                                                       [STEPS_DDP] = "ddp"};
+
+/* What a name begins with. */
+static const struct {
+    const char *prefix;
+    enum steps_kind kind;
+} steps_names[] = {
+    {STEPS_STEP, STEPS_OPTIMIZER},
+    {"Optimizer.zero_grad#", STEPS_OPTIMIZER},
+    {"enumerate(DataLoader)#", STEPS_LOADER},
+    {"DistributedDataParallel.forward", STEPS_DDP},
+    {"nccl:", STEPS_COMM},
+    {"gloo:", STEPS_COMM},
+    {"mpi:", STEPS_COMM},
+    {"ucc:", STEPS_COMM},
+    {"xccl:", STEPS_COMM},
+};
+
+static bool steps_begins(const char *name, const char *prefix) {
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static enum steps_kind steps_find_kind(const char *name) {
+    for (size_t i = 0; i < sizeof steps_names / sizeof steps_names[0]; i++)
+        if (steps_begins(name, steps_names[i].prefix))
+            return steps_names[i].kind;
+    return STEPS_USER;
+}
+
+void steps_init(struct steps *s) { *s = (struct steps){.count = 0}; }
+
+/* ---- a step ---- */
+
+static void steps_start(struct steps *s, uint64_t ns, bool whole) {
+    s->now = (struct steps_now){.whole = whole, .begin_ns = ns, .forward_from_ns = ns};
+}
+
+/* What was seen since the last Optimizer.step is this step's too. */
+static void steps_commit(struct steps_now *n) {
+    n->sums.data_ns += n->rest.data_ns;
+    n->sums.forward_ns += n->rest.forward_ns;
+    n->sums.backward_ns += n->rest.backward_ns;
+    n->sums.optimizer_ns += n->rest.optimizer_ns;
+    n->sums.comm_ns += n->rest.comm_ns;
+    n->sums.odd = n->sums.odd || n->rest.odd;
+    n->rest = (struct steps_sums){.odd = false};
+}
+
+/* Collectives that go on are counted up to `ns`. */
+static void steps_count_comm(struct steps *s, uint64_t ns) {
+    if (s->going_comm && ns > s->comm_from_ns) {
+        s->now.rest.comm_ns += (int64_t)(ns - s->comm_from_ns);
+        s->comm_from_ns = ns;
+    }
+}
+
+static void steps_fill(const struct steps *s, struct steps_step *out) {
+    const struct steps_now *n = &s->now;
+    const struct steps_sums *sums = &n->sums;
+    out->duration_ns = (int64_t)(n->optimized_ns - n->begin_ns);
+    out->optimizer_ns = sums->optimizer_ns;
+    if (s->has_loader)
+        out->data_ns = sums->data_ns;
+    if (s->has_comm)
+        out->comm_ns = sums->comm_ns;
+    if (!s->backward_since_ns || n->begin_ns < s->backward_since_ns || sums->odd || sums->backward_ns == 0)
+        return;
+    out->forward_ns = sums->forward_ns;
+    out->backward_ns = sums->backward_ns;
+    int64_t known = sums->data_ns + sums->forward_ns + sums->backward_ns + sums->optimizer_ns;
+    out->other_ns = out->duration_ns > known ? out->duration_ns - known : 0;
+}
+
+/* The step that goes on is over: it ended with its last Optimizer.step. */
+static void steps_finish(struct steps *s, const struct steps_handler *h) {
+    struct steps_now before = s->now;
+    struct steps_step out = {.step = ++s->count,
+                             .end_ns = before.optimized_ns,
+                             .duration_ns = STEPS_UNKNOWN,
+                             .data_ns = STEPS_UNKNOWN,
+                             .forward_ns = STEPS_UNKNOWN,
+                             .backward_ns = STEPS_UNKNOWN,
+                             .optimizer_ns = STEPS_UNKNOWN,
+                             .comm_ns = STEPS_UNKNOWN,
+                             .other_ns = STEPS_UNKNOWN};
+    if (before.whole)
+        steps_fill(s, &out);
+    s->has_backward =
+        s->has_backward || (before.whole && s->backward_since_ns && before.begin_ns >= s->backward_since_ns);
+    h->on_step(h->arg, &out);
+    steps_start(s, before.optimized_ns, true);
+    s->now.rest = before.rest;
+    s->now.forward_from_ns = before.forward_from_ns;
+    s->now.backward_from_ns = before.backward_from_ns;
+}
+
+/* ---- operations on the thread that trains ---- */
+
+static void steps_fetch_begins(struct steps *s, const struct steps_handler *h) {
+    s->has_loader = true;
+    if (s->now.optimized_ns && s->now.depth == 0)
+        steps_finish(s, h);
+}
+
+static void steps_optimizer_begins(struct steps *s, const struct steps_open *o,
+                                   const struct steps_handler *h) {
+    if (s->now.depth++ > 0 || !steps_begins(o->name, STEPS_STEP))
+        return;
+    if (s->now.optimizers == STEPS_MANY)
+        s->has_loader = false;
+    if (s->now.optimized_ns && !s->has_loader && strcmp(o->name, s->now.first) == 0)
+        steps_finish(s, h);
+    if (s->now.optimizers++ == 0)
+        memcpy(s->now.first, o->name, sizeof s->now.first);
+    s->now.depth = 1;
+}
+
+static void steps_optimizer_ends(struct steps *s, const struct steps_open *o, uint64_t ns) {
+    struct steps_now *n = &s->now;
+    if (n->depth == 0 || --n->depth > 0)
+        return;
+    n->forward_from_ns = ns;
+    n->rest.optimizer_ns += (int64_t)(ns - o->begin_ns);
+    if (!steps_begins(o->name, STEPS_STEP))
+        return;
+    steps_count_comm(s, ns);
+    steps_commit(n);
+    n->optimized_ns = ns;
+}
+
+static void steps_backward(struct steps *s, const struct spans_event *e) {
+    struct steps_now *n = &s->now;
+    if (e->what == SPANS_BEGIN) {
+        n->backward_from_ns = e->ns;
+        n->rest.odd = n->rest.odd || n->depth > 0;
+        if (e->ns > n->forward_from_ns)
+            n->rest.forward_ns += (int64_t)(e->ns - n->forward_from_ns);
+    } else if (n->backward_from_ns) {
+        n->rest.backward_ns += e->ns > n->backward_from_ns ? (int64_t)(e->ns - n->backward_from_ns) : 0;
+        n->forward_from_ns = e->ns;
+        n->backward_from_ns = 0;
+    }
+}
+
+/* ---- operations of any thread ---- */
+
+static struct steps_open *steps_find(struct steps *s, uint64_t key) {
+    for (size_t i = 0; i < STEPS_OPEN; i++)
+        if (s->open[i].key == key)
+            return &s->open[i];
+    return NULL;
+}
+
+/* A place for one more; the oldest gives way. */
+static struct steps_open *steps_make_room(struct steps *s) {
+    struct steps_open *oldest = &s->open[0];
+    for (size_t i = 0; i < STEPS_OPEN; i++) {
+        if (!s->open[i].key)
+            return &s->open[i];
+        if (s->open[i].begin_ns < oldest->begin_ns)
+            oldest = &s->open[i];
+    }
+    return oldest;
+}
+
+/* Is it done by the thread that trains? The first Optimizer.step says which that is. */
+static bool steps_is_ours(struct steps *s, const struct steps_open *o) {
+    bool is_new = !s->tid || (s->tid != o->tid && o->begin_ns > s->seen_ns + STEPS_THREAD_NS);
+    if (is_new && steps_begins(o->name, STEPS_STEP)) {
+        s->tid = o->tid;
+        s->has_loader = false;
+        steps_start(s, o->begin_ns, false);
+    }
+    if (s->tid == o->tid)
+        s->seen_ns = o->begin_ns;
+    return s->tid == o->tid;
+}
+
+static void steps_begin(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
+    struct steps_open *o = steps_find(s, e->key);
+    if (o)
+        steps_lose(s); /* the end of the one before never came */
+    o = steps_make_room(s);
+    *o = (struct steps_open){
+        .key = e->key, .begin_ns = e->ns, .tid = e->tid, .kind = steps_find_kind(e->name)};
+    memcpy(o->name, e->name, sizeof o->name);
+    if (o->kind == STEPS_COMM) {
+        s->has_comm = true;
+        if (s->going_comm++ == 0)
+            s->comm_from_ns = e->ns;
+    } else if (o->kind == STEPS_LOADER && steps_is_ours(s, o)) {
+        steps_fetch_begins(s, h);
+    } else if (o->kind == STEPS_OPTIMIZER && steps_is_ours(s, o)) {
+        steps_optimizer_begins(s, o, h);
+    }
+}
+
+static void steps_end(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
+    struct steps_open *o = steps_find(s, e->key);
+    if (!o)
+        return; /* it began before we came */
+    if (o->kind == STEPS_COMM && s->going_comm) {
+        steps_count_comm(s, e->ns);
+        s->going_comm--;
+    }
+    if (o->kind == STEPS_OPTIMIZER && o->tid == s->tid)
+        steps_optimizer_ends(s, o, e->ns);
+    if (o->kind == STEPS_LOADER && o->tid == s->tid) {
+        s->now.rest.data_ns += (int64_t)(e->ns - o->begin_ns);
+        s->now.forward_from_ns = e->ns;
+    }
+    struct steps_span span = {
+        .begin_ns = o->begin_ns, .end_ns = e->ns, .step = s->count + 1, .tid = o->tid, .kind = o->kind};
+    memcpy(span.name, o->name, sizeof span.name);
+    o->key = 0;
+    h->on_span(h->arg, &span);
+}
+
+void steps_take(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
+    if (e->key == STEPS_BACKWARD)
+        steps_backward(s, e);
+    else if (e->what == SPANS_BEGIN)
+        steps_begin(s, e, h);
+    else
+        steps_end(s, e, h);
+}
+
+void steps_lose(struct steps *s) {
+    memset(s->open, 0, sizeof s->open);
+    s->going_comm = 0;
+    steps_start(s, 0, false);
+}
+
+void steps_settle(struct steps *s, uint64_t ns, const struct steps_handler *h) {
+    if (s->now.optimized_ns && s->now.depth == 0 && ns > s->now.optimized_ns &&
+        ns - s->now.optimized_ns > STEPS_SETTLE_NS)
+        steps_finish(s, h);
+}
+
+void steps_look_backward(struct steps *s, uint64_t ns) {
+    s->backward_since_ns = ns;
+    s->has_backward = false;
+    s->now.backward_from_ns = 0;
+}
+
+bool steps_has_backward(const struct steps *s) { return s->has_backward; }
