@@ -94,7 +94,7 @@ static void check_mistakes(void **state) {
     refuses("12", "unknown verb '12': 'probing --help' lists the verbs");
     refuses("12 bactrace", "unknown verb 'bactrace': did you mean 'backtrace'?");
     refuses("-t 12 stauts", "unknown verb 'stauts': did you mean 'status'?");
-    refuses("12 flamegraph", "unknown verb 'flamegraph': 'probing --help' lists the verbs");
+    refuses("12 tensorboard", "unknown verb 'tensorboard': 'probing --help' lists the verbs");
     refuses("backtrace",
             "backtrace needs a target: probing TARGET backtrace; 'probing list' shows what there is");
     refuses("backtrace 12", "the target comes before the verb: probing 12 backtrace");

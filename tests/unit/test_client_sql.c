@@ -330,7 +330,7 @@ static void test_complete_tables(void **state) {
     assert_offered("SELECT * FROM sam|", "python.samples");
     assert_offered("select * from mem|", "memory_usage python.memory");
     assert_offered("SELECT * FROM system.|", "process process_history threads threads_history");
-    assert_offered("SELECT * FROM python.samples s JOIN python.st|", "stacks");
+    assert_offered("SELECT * FROM python.samples s JOIN python.st|", "stacks steps");
     assert_offered("SELECT * FROM python.samples, python.ga|", "");
     assert_offered("SELECT * FROM python.samples, python.g|", "gc");
     assert_offered("SELECT 1; SELECT * FROM probing.st|", "status");

@@ -85,7 +85,7 @@ static uint64_t rows_of(const char *path) {
 
 static void all_tables_stay_within_the_limit(void **state) {
     (void)state;
-    static const size_t limits[] = {(size_t)640 * 1024, (size_t)1024 * 1024, (size_t)5000000,
+    static const size_t limits[] = {RING_TABLE_KEPT * (size_t)65536, (size_t)1024 * 1024, (size_t)5000000,
                                     RING_SET_DEFAULT_BYTES, (size_t)256 * 1024 * 1024};
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         struct ring_set *s = open_set(limits[i]);

@@ -153,6 +153,10 @@ static int put_status(struct strbuf *b) {
                                    .collect_pct = 0.125,
                                    .collect_us_per_s = 1250,
                                    .collect_threads_s = NAN,
+                                   .steps = 1200,
+                                   .hooks = "at::addGlobalCallback of torch 2.13.0",
+                                   .spans = 7200,
+                                   .us_per_span = 1.25,
                                    .tables = tables,
                                    .n_tables = 2};
     return wire_put_status(b, 8, &s);
