@@ -158,7 +158,7 @@ def test_what_people_type(training, ask, probing, source_dir):
     for table in probing("-t", job.pid, "tables", "--json").ok().json()["tables"]:
         there.update(name for name in (table["name"], table.get("alias")) if name)
     asked = [statement for statement in statements(source_dir) if table_of(statement) in there]
-    assert {table_of(statement) for statement in asked} == {"python.backtrace", "memory_usage"}
+    assert {table_of(statement) for statement in asked} == {"python.backtrace", "memory_usage", "profiling_data"}
     with open(f"/proc/{job.pid}/statm", encoding="ascii") as statm:
         rss_mb = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
     for statement in asked:
@@ -171,6 +171,9 @@ def test_what_people_type(training, ask, probing, source_dir):
                 main = [row for row in rows if row["tid"] == job.pid]
                 assert [row["depth"] for row in main] == list(range(len(main)))
                 assert "train" in [row["func"] for row in main] and main[-1]["file"] == job.script
+        elif table_of(statement) == "profiling_data":
+            counts = {row["operation_name"]: row["count(*)"] for row in rows}
+            assert counts["Optimizer.step#AdamW.step"] > 0 and all(row["avg(duration_ms)"] > 0 for row in rows)
         elif "hour(" in statement:
             values = [list(row.values()) for row in rows]
             assert {value[0] for value in values} <= {before, time.gmtime().tm_hour}
