@@ -13,19 +13,19 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLUMNS, ROWS = 120, 36
-QUERY = ("SELECT thread, count(*) AS samples, round(100.0 * sum(on_cpu) / count(*), 1) AS on_cpu_pct, "
-         "fold(stack_id) AS stack FROM python.samples GROUP BY tid, stack_id ORDER BY samples DESC LIMIT 12;")
+QUERY = "SELECT thread, count(*) AS samples, fold(stack_id) AS stack FROM python.samples GROUP BY tid, stack_id ORDER BY samples DESC LIMIT 12;"
 
 # name: keys that lead there from Threads, what must stand on the screen then, seconds in which it fills
 PICTURES = {
     "threads": (["2"], r"Stack of MainThread", 3),
     "flame": (["3", "/train_step", "Enter", "Escape", "o"], r"Called by[\s\S]*\d+ +\d+\.\d%", 12),
     "timeline": (["9"], r"Timeline", 20),
-    "sql": (["7", QUERY, "Enter", "Escape"], r"rows? in ", 2),
+    "sql": (["7", QUERY, "F5"], r"rows? in ", 2),
 }
 FLAMEGRAPH = "flamegraph"  # of `probing flamegraph`: a file of its own, no screen
 
@@ -33,8 +33,8 @@ FLAMEGRAPH = "flamegraph"  # of `probing flamegraph`: a file of its own, no scre
 class Terminal:
     """probing-top in a tmux of its own."""
 
-    def __init__(self, folder, command):
-        self.socket = os.path.join(folder, "pictures.tmux")
+    def __init__(self, folder, name, command):
+        self.socket = os.path.join(folder, name + ".tmux")
         env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LINES", "COLUMNS")}
         env.update(LC_ALL="C.UTF-8", TERM="xterm-256color", XDG_CONFIG_HOME=folder, XDG_STATE_HOME=folder)
         subprocess.run(["tmux", "-f", "/dev/null", "-S", self.socket, "new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), *command],
@@ -47,7 +47,7 @@ class Terminal:
 
     def keys(self, keys):
         for key in keys:
-            self.tmux("send-keys", *(["-l"] if len(key) > 1 and key not in ("Enter", "Escape", "Tab", "Space") else []), key)
+            self.tmux("send-keys", *(["-l"] if len(key) > 1 and key not in ("Enter", "Escape", "F5") else []), key)
             time.sleep(0.3)
 
     def wait_for(self, pattern, seconds=60):
@@ -57,8 +57,10 @@ class Terminal:
                 raise SystemExit(f"pictures: {pattern!r} did not come; there is\n{self.tmux('capture-pane', '-p')}")
             time.sleep(0.2)
 
-    def picture(self, path):
+    def picture(self, path, places):
         text = self.tmux("capture-pane", "-e", "-p")
+        for place, name in places:  # where this machine keeps its libraries is of no interest; what stands behind stays in its column
+            text = re.sub(re.escape(place) + r"(/[^\s\x1b]*)", lambda m, n=name, p=place: n + m[1] + " " * (len(p) - len(n)), text)
         svg = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "screenshot.py"), "--cols", str(COLUMNS)], input=text,
                              capture_output=True, text=True, check=True).stdout
         with open(path, "w", encoding="utf-8") as file:
@@ -68,11 +70,18 @@ class Terminal:
         subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True, check=False)
 
 
-def draw(args, folder, job):
+def library_places(python):
+    """[(folder, name in the picture)] of what is installed and of Python's own."""
+    code = "import sysconfig as s; print(s.get_path('purelib')); print(s.get_path('stdlib')); print(s.get_python_version())"
+    installed, own, version = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    return [(installed, f"/usr/local/lib/python{version}/site-packages"), (own, f"/usr/lib/python{version}")]
+
+
+def draw(args, folder, job, places):
     """Each screen with a program of its own: none shows what the one before has left."""
     for name in (name for name in args.names or PICTURES if name != FLAMEGRAPH):
         keys, pattern, fills = PICTURES[name]
-        terminal = Terminal(folder, [os.path.join(args.build, "probing-top"), "-d", "250ms", str(job.pid)])
+        terminal = Terminal(folder, name, [os.path.join(args.build, "probing-top"), "-d", "250ms", str(job.pid)])
         try:
             terminal.wait_for(r"CONNECTED")
             terminal.wait_for(r"Stack of MainThread")
@@ -82,7 +91,7 @@ def draw(args, folder, job):
             terminal.wait_for(pattern)
             time.sleep(1)
             path = os.path.join(args.out, name + ".svg")
-            terminal.picture(path)
+            terminal.picture(path, places)
             print(path)
         finally:
             terminal.end()
@@ -117,12 +126,15 @@ def main():
     folder = os.path.join(args.build, "pictures")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "job.log"), "wb") as log:
-        job = subprocess.Popen([args.python, "examples/train.py"], cwd=ROOT, stdout=log, stderr=log)
+        place = os.path.join(tempfile.gettempdir(), "training")  # it is in the pictures
+        os.makedirs(place, exist_ok=True)
+        shutil.copy(os.path.join(ROOT, "examples", "train.py"), place)
+        job = subprocess.Popen([args.python, "train.py"], cwd=place, stdout=log, stderr=log)
     try:
         time.sleep(args.warm_up)
         if job.poll() is not None:
             raise SystemExit(f"pictures: the job has ended: see {folder}/job.log")
-        draw(args, folder, job)
+        draw(args, folder, job, library_places(args.python))
         if not args.names or FLAMEGRAPH in args.names:
             draw_flamegraph(args, job)
     finally:
