@@ -59,6 +59,26 @@ def timeline_screen(tmux, tmp_path, wait_until, probing_top, ptrace):
             except pytest.fail.Exception as failure:
                 pytest.fail(f"{failure.msg}:\n{self.text()}")
 
+        def clock(self):
+            """Of the selected slice."""
+            found = re.search(r"^(\d\d:\d\d:\d\d\.\d) +\S+ ago", self.text(), re.M)
+            return found and found[1]
+
+        def step_back(self):
+            before = self.clock()
+            self.keys("Left")
+            wait_until(lambda: self.clock() not in (before, None), 60, "the slice before")
+
+        def back_to(self, function):
+            for _ in range(70):
+                if re.search(rf"ago  MainThread  {function}", self.text()):
+                    return
+                self.step_back()
+            pytest.fail(f"no {function}:\n{self.text()}")
+
+        def wait_gone(self, text, timeout=90):
+            super().wait_gone(text, timeout)
+
     def start(job, columns=100, rows=30):
         s = PatientScreen(tmux, tmp_path, columns, rows, wait_until)
         opened.append(s)
@@ -93,29 +113,21 @@ def test_turns_are_seen_in_their_order(timeline_screen, target):
     s.keys("Space")  # what is looked at stands
     s.wait_for("PAUSED")
     s.keys("Up", "Up", "Up")
-    for _ in range(70):  # back to the end of a turn of alpha
-        if re.search(r"ago  MainThread  omega", s.text()):
-            break
-        s.keys("Left")
-    for _ in range(70):
-        if re.search(r"ago  MainThread  alpha", s.text()):
-            break
-        s.keys("Left")
-    s.wait_for("MainThread  alpha")
-    s.keys("Left", "Left", "v", "Left", "Left", "Left", "Left")
+    s.back_to("omega")
+    s.back_to("alpha")  # the end of a turn of it, which is twenty slices long
+    s.step_back()
+    s.step_back()
+    s.keys("v", "Left", "Left", "Left", "Left")
     s.wait_for("SELECT 500ms")
-    s.wait_for("MainThread  alpha")
     s.keys("Enter")
     s.wait_for("+500ms")
 
-    s.type("3")
-    s.wait_for("+500ms")
-    s.wait_for("alpha  ")
-    assert "omega" not in s.text()
-    s.type("4")
-    s.wait_for("+500ms")
-    s.wait_for("alpha")
-    assert "omega" not in s.text()
+    for key, name in ("3", "[3 Flame]"), ("4", "[4 Top]"):
+        s.type(key)
+        s.wait_for(name)
+        s.wait_for("+500ms")
+        s.wait_for("alpha")
+        s.wait_gone("omega")
 
     s.type("7")
     s.wait_for("and Enter runs it")
