@@ -98,6 +98,7 @@ struct app_tabs {
 struct app_past {
     bool has_span, was_set;
     double from_s, to_s;
+    bool into_span; /* the moment was stepped to because a span was made the window */
 };
 
 struct app {

@@ -62,6 +62,22 @@ bool app_act_past(struct app *a, enum action action) {
     }
 }
 
+void app_past_enter_span(struct app *a, double from_s, double to_s) {
+    enum data_step done = data_step_into(&a->data, from_s, to_s);
+    if (done == DATA_STEP_FAILED)
+        app_message(a, true, "out of memory for what was before");
+    if (done != DATA_STEP_DONE)
+        return;
+    a->past.into_span = true;
+    app_update_screens(a);
+}
+
+void app_past_leave_span(struct app *a) {
+    if (a->past.into_span && data_is_stepped(&a->data))
+        app_set_paused(a, false);
+    a->past.into_span = false;
+}
+
 /* ---- samples of then ---- */
 
 /* A time of the caller's clock on that of samples and snapshots. */
@@ -125,7 +141,7 @@ void app_past_leave(struct app *a) {
         if (!p->was_set || tally_set_span(a->data.tally, TALLY_SPAN, p->from_s, p->to_s) != 0)
             tally_clear_span(a->data.tally, TALLY_SPAN);
     }
-    p->has_span = false;
+    p->has_span = p->into_span = false;
 }
 
 static void app_past_clock(double epoch_s, char *buf, size_t cap) {

@@ -32,6 +32,10 @@ bool app_past_window_text(const struct app *a, enum tally_window chosen, char *b
 /* What of a span is not known, because its samples are gone or nobody took any: ", 3.2s of it known"; "" nothing is missing. */
 void app_past_known_text(const struct app *a, enum tally_window which, char *buf, size_t cap);
 
+/* A span was made the window: what shows moments shows the last one of it, if one is kept. And it was let go. */
+void app_past_enter_span(struct app *a, double from_s, double to_s);
+void app_past_leave_span(struct app *a);
+
 /* The present is shown again, or another target. */
 void app_past_leave(struct app *a);
 

@@ -284,6 +284,14 @@ void data_set_paused(struct data *d, bool paused) {
 
 bool data_is_stepped(const struct data *d) { return d->stepped.valid; }
 
+static void data_show_stepped(struct data *d, const struct data_shot *shot) {
+    if (!d->paused)
+        data_set_paused(d, true);
+    data_shot_fini(&d->stepped);
+    d->stepped = *shot;
+    d->pauses++;
+}
+
 enum data_step data_step(struct data *d, int step) {
     const struct data_shot *shown = data_shown(d);
     struct data_shot next;
@@ -292,11 +300,22 @@ enum data_step data_step(struct data *d, int step) {
         return DATA_STEP_END;
     if (data_past_get(d->past, number, &next) != 0)
         return DATA_STEP_FAILED;
-    if (!d->paused)
-        data_set_paused(d, true);
-    data_shot_fini(&d->stepped);
-    d->stepped = next;
-    d->pauses++;
+    data_show_stepped(d, &next);
+    return DATA_STEP_DONE;
+}
+
+enum data_step data_step_into(struct data *d, double from_s, double to_s) {
+    struct data_shot next;
+    uint64_t number = d->past ? data_past_find(d->past, to_s) : 0;
+    if (!number)
+        return DATA_STEP_END;
+    if (data_past_get(d->past, number, &next) != 0)
+        return DATA_STEP_FAILED;
+    if (next.snapshot.timestamp < from_s) {
+        data_shot_fini(&next);
+        return DATA_STEP_END;
+    }
+    data_show_stepped(d, &next);
     return DATA_STEP_DONE;
 }
 

@@ -134,6 +134,9 @@ enum data_step { DATA_STEP_DONE = 0, DATA_STEP_END, DATA_STEP_FAILED };
 /* Show the snapshot before (-1) or after (1) the one that is shown; the view is frozen for it. END: there is none. */
 enum data_step data_step(struct data *d, int step);
 
+/* The same to the newest snapshot of some time, in seconds since the epoch; DATA_STEP_END: there is none. */
+enum data_step data_step_into(struct data *d, double from_s, double to_s);
+
 /* Is a snapshot shown that was stepped to? */
 bool data_is_stepped(const struct data *d);
 

@@ -423,6 +423,18 @@ uint64_t data_past_step(const struct data_past *p, uint64_t number, int step) {
     return at < p->n ? p->moments[at]->number : 0;
 }
 
+uint64_t data_past_find(const struct data_past *p, double time_s) {
+    size_t low = 0, high = p->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->moments[middle]->head.timestamp <= time_s)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? p->moments[low - 1]->number : 0;
+}
+
 /* Frames by their numbers, copied where somebody has them: texts go into the snapshot's own memory, for the stacks may be
  * sorted out while it is shown. */
 struct past_copies {

@@ -31,6 +31,9 @@ void data_past_add(struct data_past *p, const struct data_shot *shot);
 /* Number of the moment before (`step` -1) or after (1) that number, whether or not it is kept itself; 0: there is none. */
 uint64_t data_past_step(const struct data_past *p, uint64_t number, int step);
 
+/* Number of the newest moment that is not after a time, in seconds since the epoch; 0: there is none. */
+uint64_t data_past_find(const struct data_past *p, double time_s);
+
 /* Make the snapshot of a moment again; given back by data_shot_fini. 0, or -1: it is not kept, or there is no memory. */
 int data_past_get(const struct data_past *p, uint64_t number, struct data_shot *out);
 

@@ -62,6 +62,7 @@ bool window_select(struct app *a, double from_s, double to_s) {
         app_message(a, false,
                     "nothing is known of that time: the samples in memory begin later, or have not come");
     window_show(a, TALLY_SPAN);
+    app_past_enter_span(a, from_s, to_s);
     return true;
 }
 
@@ -69,6 +70,7 @@ void window_let_go(struct app *a) {
     if (a->data.tally)
         tally_clear_span(a->data.tally, TALLY_SPAN);
     window_show(a, a->window.before);
+    app_past_leave_span(a);
 }
 
 /* ---- texts typed ---- */

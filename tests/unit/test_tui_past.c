@@ -17,6 +17,7 @@
 
 #include "tui/data_past.h"
 #include "tui/screens/screens.h"
+#include "tui/window.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
 
@@ -307,6 +308,34 @@ static void test_steps(void **state) {
 }
 
 /* End is the last line, unless one is in the past; G always is. */
+/* A span of the Timeline is the time of Threads too: the last moment in it. Where none is kept in it the view goes on. */
+static void test_a_span_is_stepped_into(void **state) {
+    struct app *a = past_app();
+    (void)state;
+    fixture_samples(a, 20);
+    double newest = a->data.live.snapshot.timestamp;
+    assert_true(window_select(a, newest - 1.1, newest - 0.4));
+    assert_true(data_is_stepped(&a->data) && a->data.paused);
+    assert_true(data_shown(&a->data)->snapshot.timestamp == newest - 0.5);
+    assert_int_equal(window_which(a), TALLY_SPAN);
+    window_let_go(a);
+    assert_false(a->data.paused || data_is_stepped(&a->data));
+    assert_int_equal(window_which(a), TALLY_ALL);
+
+    assert_true(window_select(a, newest - 0.45, newest - 0.3)); /* between two moments */
+    assert_false(a->data.paused || data_is_stepped(&a->data));
+    assert_true(window_select(a, newest - 3000, newest - 2000));
+    assert_false(a->data.paused);
+    assert_true(window_select(a, newest - 1, newest + 5));
+    assert_true(data_shown(&a->data)->snapshot.timestamp == newest);
+    fixture_press(a, "Space");
+    assert_false(a->data.paused);
+    fixture_press(a, "Space");
+    window_let_go(a); /* the user has frozen it himself since */
+    assert_true(a->data.paused);
+    app_free(a);
+}
+
 static void test_end(void **state) {
     struct app *a = past_app();
     (void)state;
@@ -404,6 +433,7 @@ int main(void) {
         cmocka_unit_test(test_steps),
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_steps_from_a_frozen_view),
+        cmocka_unit_test(test_a_span_is_stepped_into),
         cmocka_unit_test(test_unknown_is_not_shown),
         cmocka_unit_test(test_after_the_end),
         cmocka_unit_test(test_a_recording_has_one_moment),

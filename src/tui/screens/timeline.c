@@ -109,7 +109,8 @@ static void timeline_enter(struct timeline_state *s, struct app *app) {
     s->selecting = false;
     char text[WINDOW_TEXT];
     window_put_text(app, text, sizeof text);
-    app_message(app, false, "%s: the window of Flame, Top and SQL (:from, :to); Esc lets it go", text);
+    app_message(app, false, "%s: the window of Flame, Top and SQL (:from, :to)%s; Esc lets it go", text,
+                data_is_stepped(&app->data) ? "; Threads shows its last moment" : "");
 }
 
 /* One step back; false when there is none. */
