@@ -306,7 +306,7 @@ size_t symbols_module_find(struct symbols_module *m, uint64_t address, struct sy
     *role = native_role_of(symbol);
     if (!symbol && f->loop && symbols_loop_has(f->module, f->loop, f->loop_size, at))
         *role = NATIVE_ROLE_LOOP;
-    if (*role != NATIVE_ROLE_PLAIN) {
+    if (*role == NATIVE_ROLE_LOOP || *role == NATIVE_ROLE_LOOP_PART) {
         list[0].func = module_keep_name(symbol, text);
         return 1; /* its place in the source says nothing */
     }

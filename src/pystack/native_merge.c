@@ -10,6 +10,10 @@
 #define MERGE_LOOP "_PyEval_EvalFrameDefault"
 #define MERGE_TAIL_CALL "_TAIL_CALL_"
 
+/* Up to 3.10 _PyEval_EvalFrameDefault asks for the depth of the recursion before it links its frame, and has the result checked after it has
+ * unlinked it (Python/ceval.c: Py_EnterRecursiveCall, exit_eval_frame). */
+static const char *const merge_edges[] = {"_Py_CheckFunctionResult", "_Py_CheckRecursiveCall"};
+
 /* A merge in progress. */
 struct merge {
     const struct model_frame *frames;
@@ -27,6 +31,9 @@ enum native_role native_role_of(const char *symbol) {
         return NATIVE_ROLE_PLAIN;
     if (strncmp(symbol, MERGE_TAIL_CALL, sizeof MERGE_TAIL_CALL - 1) == 0)
         return NATIVE_ROLE_LOOP_PART;
+    for (size_t i = 0; i < sizeof merge_edges / sizeof merge_edges[0]; i++)
+        if (strcmp(symbol, merge_edges[i]) == 0)
+            return NATIVE_ROLE_EDGE;
     if (strncmp(symbol, MERGE_LOOP, len) != 0 || (symbol[len] && symbol[len] != '.'))
         return NATIVE_ROLE_PLAIN;
     return strncmp(symbol + len, ".part.", 6) == 0 ? NATIVE_ROLE_LOOP_PART : NATIVE_ROLE_LOOP;
@@ -89,9 +96,14 @@ static size_t merge_count_groups(const struct merge *m, bool *open) {
     return n + *open;
 }
 
-/* Is the loop the innermost native frame? Then it may just have begun, or be about to end: its Python frame is not there. */
+/* Is the loop the innermost native frame, or has it called what it calls at its edges? Then it may just have begun, or be about to end:
+ * its Python frame is not there. */
 static bool merge_begins_with_call(const struct merge *m) {
-    size_t i = 0;
+    size_t i = 0, edge = 0;
+    while (edge < m->n_native && m->roles[edge] == NATIVE_ROLE_PLAIN)
+        edge++;
+    if (edge < m->n_native && m->roles[edge] == NATIVE_ROLE_EDGE)
+        i = edge + 1;
     while (i < m->n_native && m->roles[i] == NATIVE_ROLE_LOOP_PART && !merge_is_call(m, i))
         i++;
     return i < m->n_native && merge_is_call(m, i);
@@ -124,7 +136,7 @@ size_t native_merge(const struct model_frame *frames, size_t n, const enum nativ
         return merge_apart(&m);
     }
     for (size_t i = 0; i < n_native; i++) {
-        if (roles[i] == NATIVE_ROLE_PLAIN || roles[i] == NATIVE_ROLE_CUT)
+        if (roles[i] == NATIVE_ROLE_PLAIN || roles[i] == NATIVE_ROLE_EDGE || roles[i] == NATIVE_ROLE_CUT)
             order[m.done++] = (uint32_t)i;
         else if (merge_is_call(&m, i) && !skip_first)
             merge_put_python(&m);

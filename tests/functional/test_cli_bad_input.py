@@ -79,7 +79,7 @@ def test_help_and_version(probing):
     for verb in ("list", "inject", "eject", "backtrace", "status"):
         assert f"\n  {verb} " in text
         assert f"probing {verb}: " in probing(verb, "--help").ok().stdout
-    assert "flamegraph" not in text
+    assert "tensorboard" not in text
 
 
 # --- targets that cannot be -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@
 
 #define MAX 64
 
-/* Letters: n native, L loop, P part of the loop, ? cut or gap; then a-z (not n) Python frames, | an entry. Merged is what comes out,
+/* Letters: n native, L loop, P part of the loop, e what it calls at its edges, ? cut or gap; then a-z (not n) Python frames, | an entry. Merged is what comes out,
  * innermost first, with the kind of merge in front. */
 static const char *merge(const char *text, bool truncated) {
     static char out[MAX + 8];
@@ -22,10 +22,11 @@ static const char *merge(const char *text, bool truncated) {
     uint32_t order[MAX];
     enum model_native how;
     size_t n = strlen(text), n_native = 0, used;
-    while (n_native < n && strchr("nmkLP?", text[n_native])) {
+    while (n_native < n && strchr("nmkeLP?", text[n_native])) {
         frames[n_native].kind = MODEL_FRAME_NATIVE;
         roles[n_native] = text[n_native] == 'L'   ? NATIVE_ROLE_LOOP
                           : text[n_native] == 'P' ? NATIVE_ROLE_LOOP_PART
+                          : text[n_native] == 'e' ? NATIVE_ROLE_EDGE
                           : text[n_native] == '?' ? NATIVE_ROLE_CUT
                                                   : NATIVE_ROLE_PLAIN;
         n_native++;
@@ -96,6 +97,21 @@ static void test_a_call_that_begins(void **state) {
     check("nLmL"
           "ab|",
           "apart nLmLab"); /* it called something: it must have a frame */
+    check("nneLmL"
+          "ab|",
+          "merged nnemab"); /* its frame has left: the result is checked */
+    check("eLmL"
+          "|ab|",
+          "merged emab");
+    check("eLL"
+          "a|b|",
+          "merged eab"); /* of what it has called itself */
+    check("enLmL"
+          "ab|",
+          "apart enLmLab");
+    check("nLeL"
+          "ab|",
+          "apart nLeLab");
 }
 
 /* Instructions of a tail-call interpreter, and parts the compiler split off, are of the loop below them. */
@@ -176,6 +192,7 @@ static void test_roles_by_name(void **state) {
     assert_int_equal(native_role_of("_PyEval_EvalFrameDefaultish"), NATIVE_ROLE_PLAIN);
     assert_int_equal(native_role_of("_PyEval_EvalFrame"), NATIVE_ROLE_PLAIN);
     assert_int_equal(native_role_of("PyEval_EvalCode"), NATIVE_ROLE_PLAIN);
+    assert_int_equal(native_role_of("_Py_CheckFunctionResult"), NATIVE_ROLE_EDGE);
     assert_int_equal(native_role_of(""), NATIVE_ROLE_PLAIN);
     assert_int_equal(native_role_of(NULL), NATIVE_ROLE_PLAIN);
 }
