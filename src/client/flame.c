@@ -310,7 +310,8 @@ static int flame_grow_parts(struct flame *f) {
 
 /* All entries anew: each at its node, then what is below each. */
 static int flame_recount(struct flame *f) {
-    memset(f->parts, 0, f->n_parts * sizeof *f->parts);
+    if (f->n_parts)
+        memset(f->parts, 0, f->n_parts * sizeof *f->parts);
     f->n_threads = 0;
     for (size_t i = 0; i < f->n_nodes; i++)
         f->nodes[i].self = f->nodes[i].total = (struct flame_weight){0, 0};
