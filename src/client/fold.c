@@ -27,9 +27,12 @@ struct fold_thread {
     const char *name;
 };
 
+#define FOLD_BLOCK                                                                                           \
+    256 /* items; where they are they stay: screens keep pointers to frames between two batches */
+
 struct fold_table {
-    void *items;
-    size_t item_size, n, cap;
+    char **blocks;
+    size_t item_size, n, n_blocks, cap_blocks;
     uint32_t *slots; /* 1 + position; 0 free */
     size_t n_slots;
 };
@@ -113,7 +116,8 @@ static bool fold_same(enum fold_kind kind, const void *a, const void *b) {
 }
 
 static void *fold_item(const struct fold *f, enum fold_kind kind, size_t i) {
-    return (char *)f->tables[kind].items + i * f->tables[kind].item_size;
+    const struct fold_table *t = &f->tables[kind];
+    return t->blocks[i / FOLD_BLOCK] + i % FOLD_BLOCK * t->item_size;
 }
 
 /* The slot that holds an equal item, or the free one where it belongs. */
@@ -130,13 +134,13 @@ static int fold_grow(struct fold *f, enum fold_kind kind) {
     struct fold_table *t = &f->tables[kind];
     if (t->n >= FOLD_MAX_ENTRIES)
         return -1;
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? t->cap * 2 : 64;
-        void *items = realloc(t->items, cap * t->item_size);
-        if (!items)
+    if (t->n == t->n_blocks * FOLD_BLOCK) {
+        if (grow_array(&t->blocks, sizeof *t->blocks, t->n_blocks + 1, &t->cap_blocks) != 0)
             return -1;
-        t->items = items;
-        t->cap = cap;
+        t->blocks[t->n_blocks] = calloc(FOLD_BLOCK, t->item_size);
+        if (!t->blocks[t->n_blocks])
+            return -1;
+        t->n_blocks++;
     }
     if (t->n * 2 < t->n_slots)
         return 0;
@@ -189,7 +193,9 @@ void fold_free(struct fold *f) {
     if (!f)
         return;
     for (int i = 0; i < FOLD_KINDS; i++) {
-        free(f->tables[i].items);
+        for (size_t k = 0; k < f->tables[i].n_blocks; k++)
+            free(f->tables[i].blocks[k]);
+        free(f->tables[i].blocks);
         free(f->tables[i].slots);
     }
     free(f->frame_ids.to);

@@ -84,6 +84,7 @@ const uint32_t *fold_batch_entries(const struct fold *f);
 
 /* Stacks are a forest: each is a frame called by the stack above it, which has a smaller number. Numbers count from 1
  * (stacks) and 0 (frames), and are never given anew. */
+/* What is pointed to stays where it is as long as the fold. */
 size_t fold_stacks(const struct fold *f);
 size_t fold_frames(const struct fold *f);
 const struct model_frame *fold_frame(const struct fold *f, size_t frame);

@@ -253,12 +253,39 @@ static void check_options(void **state) {
     strbuf_fini(&text);
 }
 
+/* Screens keep what they are given while more comes. */
+static void check_places_stay(void **state) {
+    enum { MANY = 3000 };
+    static struct model_frame_def frames[MANY];
+    static struct model_stack_def stacks[MANY];
+    struct fold *f = fold_new();
+    (void)state;
+    add_first(f);
+    const struct model_frame *frame = fold_frame(f, 0);
+    const struct fold_entry *entry = fold_get(f, 0);
+    const char *func = frame->func;
+    for (int i = 0; i < MANY; i++) {
+        frames[i] = frame_def((uint32_t)i + 10, "another", "/job/more.py", i);
+        stacks[i] = (struct model_stack_def){(uint32_t)i + 10, 0, (uint32_t)i + 10};
+    }
+    struct model_sample_batch b = {
+        .epoch = 1, .frames = frames, .n_frames = MANY, .stacks = stacks, .n_stacks = MANY};
+    assert_int_equal(fold_add_batch(f, &b), 0);
+    assert_int_equal(fold_frames(f), MANY + 4);
+    assert_ptr_equal(fold_frame(f, 0), frame);
+    assert_ptr_equal(fold_get(f, 0), entry);
+    assert_ptr_equal(frame->func, func);
+    assert_int_equal(fold_frame(f, MANY + 3)->line, MANY - 1);
+    fold_free(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_fold),         cmocka_unit_test(check_foreign_ids),
         cmocka_unit_test(check_many_stacks),  cmocka_unit_test(check_folded),
         cmocka_unit_test(check_folded_names), cmocka_unit_test(check_formats),
         cmocka_unit_test(check_requests),     cmocka_unit_test(check_options),
+        cmocka_unit_test(check_places_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
