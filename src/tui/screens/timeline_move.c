@@ -134,7 +134,9 @@ bool timeline_refresh(struct timeline_state *s, const struct app *app, int cols)
     view.first = timeline_right(s, app) - view.cols + 1;
     if (!s->timeline || !tally)
         return false;
-    if (s->view.cols && !s->is_stale && s->tally == tally && timeline_is_same(&view, &s->view))
+    /* Another tally may lie where the one before did: it is known by its ids. */
+    bool is_same = s->tally == tally && s->ids == tally_get_mark(tally).ids;
+    if (s->view.cols && !s->is_stale && is_same && timeline_is_same(&view, &s->view))
         return true;
     s->is_stale = false;
     s->tally = tally;
