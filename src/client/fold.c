@@ -437,7 +437,7 @@ size_t fold_stacks(const struct fold *f) { return f->tables[FOLD_STACKS].n; }
 size_t fold_frames(const struct fold *f) { return f->tables[FOLD_FRAMES].n; }
 
 const struct model_frame *fold_frame(const struct fold *f, size_t frame) {
-    return fold_item(f, FOLD_FRAMES, frame);
+    return frame < fold_frames(f) ? fold_item(f, FOLD_FRAMES, frame) : NULL;
 }
 
 uint32_t fold_stack_frame(const struct fold *f, uint32_t stack, uint32_t *above) {

@@ -87,6 +87,7 @@ const uint32_t *fold_batch_entries(const struct fold *f);
 /* What is pointed to stays where it is as long as the fold. */
 size_t fold_stacks(const struct fold *f);
 size_t fold_frames(const struct fold *f);
+/* NULL: there is no such frame. */
 const struct model_frame *fold_frame(const struct fold *f, size_t frame);
 
 /* Frame of a stack (1 <= stack <= fold_stacks); `*above` is its caller's stack, FOLD_NO_STACK for an outermost one. */
