@@ -4,10 +4,10 @@
 #
 #   make                     build/probing-top, build/probing, build/libprobing.so
 #   make deps                third-party libraries from pinned source into build/deps (once)
-#   make demo test lint asan bench soak torture fuzz-smoke check-agent compdb fresh matrix man install clean
+#   make demo test lint asan bench soak torture fuzz fuzz-record fuzz-smoke check-agent compdb fresh matrix man install clean
 #
-# Variables: BUILD (build), DEPS (build/deps), VENV (build/venv, a Python with torch) and GREENLETS (build/greenlets, a module
-# for tests) shared by every BUILD, CC, CFLAGS (-O2 -g), LDFLAGS, PREFIX, DESTDIR,
+# Variables: BUILD (build), DEPS (build/deps), VENV (build/venv, a Python with torch), GREENLETS (build/greenlets, a module
+# for tests) and READERS (build/readers, what tests read exports by) shared by every BUILD, CC, CFLAGS (-O2 -g), LDFLAGS, PREFIX, DESTDIR,
 # ONLY, SAMPLES, SECONDS, N and PYTHONS choose what `make soak` does and how much,
 # V=1 shows commands, WERROR=1 makes warnings errors, SAN=address,undefined builds with sanitisers.
 
@@ -15,6 +15,7 @@ BUILD ?= build
 DEPS ?= build/deps
 VENV ?= build/venv
 GREENLETS ?= build/greenlets
+READERS ?= build/readers
 PREFIX ?= /usr/local
 DESTDIR ?=
 CFLAGS ?= -O2 -g

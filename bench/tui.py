@@ -14,10 +14,13 @@ switches_paused  voluntary context switches a second while the view is paused: t
 wakeups_paused   the same with an agent that has nothing to say: what the program wakes up for by itself
 flame, top, timeline   the same with that screen open, for which samples come in all the time, of all threads; the timeline at the rate
                  that it moves at most
+timeline_4hz     the same screen at four snapshots a second
+overview, steps, tensors, modules, loader   the same with that screen open, which ask the tables every one to five seconds, on the training
+                 example (null: there is no torch)
 flame_graph      what BUILD/bench/flame says: a million samples, updates of a thousand, after ten million
 htop             the same of htop (where there is one), over this machine's processes
 
---seconds 6 takes less than three minutes. Figures are of a quiet machine; `load` says whether it was.
+--seconds 6 takes about five minutes. Figures are of a quiet machine; `load` says whether it was.
 """
 
 import argparse
@@ -44,6 +47,7 @@ import procs  # noqa: E402
 from fake_agent import FakeAgent, observe  # noqa: E402
 
 ROWS, COLUMNS = 50, 160
+TRAINING_SCREENS = {"overview": "1", "steps": "E", "tensors": "5", "modules": "6", "loader": "K"}
 
 
 class Screen:
@@ -65,11 +69,12 @@ class Screen:
         return out
 
     def drain(self, seconds):
-        """Read on for so long: a program that cannot write stands still."""
-        until = time.monotonic() + seconds
+        """Read on for so long: a program that cannot write stands still. How many pictures were painted meanwhile."""
+        until, pictures = time.monotonic() + seconds, 0
         while (left := until - time.monotonic()) > 0:
             if select.select([self.fd], [], [], left)[0]:
-                os.read(self.fd, 1 << 16)
+                pictures += os.read(self.fd, 1 << 16).count(b"\x1b[?2026h")
+        return pictures
 
     def wait_for(self, text, seconds=30):
         """Read until a text was written; what was, up to it."""
@@ -139,19 +144,25 @@ def live_key_times(screen, count):
 
 
 def cpu_over(screen, seconds):
+    return cpu_and_pictures(screen, seconds)["cpu_pct"]
+
+
+def cpu_and_pictures(screen, seconds):
     before, started = procs.all_cpu(screen.pid), time.monotonic()
-    screen.drain(seconds)
-    return round(100 * (procs.all_cpu(screen.pid) - before) / (time.monotonic() - started), 3)
+    pictures = screen.drain(seconds)
+    elapsed, cpu = time.monotonic() - started, procs.all_cpu(screen.pid) - before
+    return {"cpu_pct": round(100 * cpu / elapsed, 3), "pictures_per_s": round(pictures / elapsed, 1),
+            "ms_per_picture": round(1e3 * cpu / pictures, 2) if pictures else None}
 
 
-def measure(args, pid, keys="", delay="250ms"):
-    screen = Screen(f"{args.build}/probing-top", "-d", delay, str(pid))
+def measure(args, pid, keys="", delay="250ms", *options):
+    screen = Screen(f"{args.build}/probing-top", "-d", delay, *options, str(pid))
     screen.wait_for(b"CONNECTED")
     screen.drain(1)
     if keys:
         screen.type(keys)
         screen.drain(4)
-    out = {"delay": delay, "cpu_pct": cpu_over(screen, args.seconds)}
+    out = {"delay": delay, **cpu_and_pictures(screen, args.seconds)}
     out["private_mb"], out["rss_mb"] = memory_mb(screen.pid)
     if not keys:
         out["key_to_paint_live_ms"] = live_key_times(screen, max(20, args.keys // 5))
@@ -197,7 +208,7 @@ def starts(args):
     return {"first_paint_ms": summary(paint), "first_data_ms": summary(data)}
 
 
-def wakeups(args, pid):
+def wakeups(args, pid, keys=""):
     """Of a paused screen whose agent is one of the tests' own, with a snapshot of the job, and then silent."""
     done = subprocess.run([f"{args.build}/probing", str(pid), "inject", "--json"], capture_output=True, text=True, check=True)
     with tempfile.TemporaryDirectory() as folder, FakeAgent(f"{folder}/s", *observe(json.loads(done.stdout)["endpoint"])) as agent:
@@ -205,6 +216,9 @@ def wakeups(args, pid):
         screen = Screen(f"{args.build}/probing-top", agent.target)
         screen.wait_for(b"CONNECTED")
         screen.drain(1)
+        if keys:
+            screen.type(keys)
+            screen.drain(2)
         screen.type(" ")
         screen.drain(1)
         agent.rate = 0
@@ -241,16 +255,36 @@ def flame_graph(args):
     return json.loads(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
 
 
+def measure_training(args):
+    """Screens about training, on a job that trains."""
+    out = dict.fromkeys(TRAINING_SCREENS)
+    if subprocess.run([args.torch_python, "-c", "import torch"], capture_output=True, check=False).returncode:
+        return out
+    job = subprocess.Popen([args.torch_python, os.path.join(ROOT, "examples", "train.py")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                           env=dict(os.environ, OMP_NUM_THREADS="1", PYTHONUNBUFFERED="1"))
+    try:
+        while "loss" not in job.stdout.readline():
+            pass
+        for name, key in TRAINING_SCREENS.items():
+            out[name] = measure(args, job.pid, key)
+            out[name]["wakeups_paused"] = wakeups(args, job.pid, key)
+    finally:
+        end_job(job)
+    return out
+
+
 def verdicts(out):
     rows = [("first paint after the start, ms, median", 300, out["first_paint_ms"]["median"])]
-    for name, part in (("threads", out), ("flame", out["flame"]), ("top", out["top"]), ("timeline", out["timeline"])):
+    for name in ("threads", "flame", "top", "timeline", "timeline_4hz", *TRAINING_SCREENS):
+        part = out if name == "threads" else out[name]
         if not part:
             continue
         rows.append((f"{name}: key to paint, ms, 99th percentile", 16, part["key_to_paint_ms"]["p99"]))
         if name != "timeline":
             rows.append((f"{name}: % of a core at 4 Hz", 1, part["cpu_pct"]))
         rows.append((f"{name}: MB resident", 20, part["rss_mb"]))
-    rows.append(("wake-ups a second of its own when paused", 0, out["wakeups_paused"]))
+        if "wakeups_paused" in part:
+            rows.append((f"{name}: wake-ups a second of its own when paused", 0, part["wakeups_paused"]))
     if out["flame_graph"]:
         rows.append(("an update of 1,000 samples after 10 million, ms, 99th percentile", 16,
                      out["flame_graph"]["after_10m"]["update_1000_ms_p99"]))
@@ -261,13 +295,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=os.environ.get("PROBING_BUILD", os.path.join(ROOT, "build")))
     parser.add_argument("--python", default=os.environ.get("PYTHON", sys.executable))
+    parser.add_argument("--torch-python", default=os.environ.get("PROBING_TEST_TORCH_PYTHON", sys.executable), help="an interpreter with torch")
     parser.add_argument("--threads", type=int, default=200)
     parser.add_argument("--depth", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--keys", type=int, default=200)
     parser.add_argument("--starts", type=int, default=5)
     args = parser.parse_args()
-    keys = subprocess.run([f"{args.build}/probing-top", "--list-keys"], capture_output=True, text=True, check=True).stdout
     out = {"cpus": os.cpu_count(), "load": round(os.getloadavg()[0], 2), "threads": args.threads, "depth": args.depth, **starts(args)}
     job = job_of(args, args.threads, args.depth)
     try:
@@ -275,10 +309,14 @@ def main():
         out["wakeups_paused"] = wakeups(args, job.pid)
         out["flame"] = measure(args, job.pid, "3a")  # a: all time, of those that wait too
         out["top"] = measure(args, job.pid, "4a")
-        # 30 pictures a second are the most there are; the data come as fast as they can be asked for.
-        out["timeline"] = measure(args, job.pid, "9", "50ms") if re.search(r"^threads +9 ", keys, re.M) else None
+        # 30 pictures a second are the most there are: snapshots and samples come as often, if the agent may spend so much.
+        out["timeline"] = measure(args, job.pid, "9", "33ms", "--budget", "50")
+        out["timeline_4hz"] = measure(args, job.pid, "9")
+        for name, key in (("flame", "3"), ("top", "4"), ("timeline_4hz", "9")):
+            out[name]["wakeups_paused"] = wakeups(args, job.pid, key)
     finally:
         end_job(job)
+    out.update(measure_training(args))
     out["htop"] = measure_htop(args)
     out["flame_graph"] = flame_graph(args)
     out["verdicts"] = verdicts(out)

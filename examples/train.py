@@ -6,7 +6,9 @@ schedule and a DataLoader with two worker processes. It runs until it is told to
 """
 
 import argparse
+import atexit
 import math
+import multiprocessing
 import os
 import random
 import signal
@@ -206,7 +208,15 @@ def start_worker(worker_id):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
+def end_workers():
+    """When the program ends: the traceback of an exception keeps the loader, and that the workers, which leave SIGTERM to us."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # torch's own takes their end for a failure
+    for worker in multiprocessing.active_children():
+        worker.kill()
+
+
 def make_loader(data, args):
+    atexit.register(end_workers)
     order = torch.Generator().manual_seed(args.seed)
     return DataLoader(
         TextWindows(data, args.length),

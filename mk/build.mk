@@ -50,7 +50,7 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/st
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Source that the agent runs in the job is built in as it is.
-$(BUILD)/obj/src/agent/helper.o: src/agent/helper.py
+$(BUILD)/obj/src/agent/helper.o: $(wildcard src/agent/python/*.py)
 
 # So are style and script of the flame graph that is written as SVG.
 $(BUILD)/obj/src/client/export_svg_files.o: src/client/export_svg.css src/client/export_svg.js
@@ -63,7 +63,7 @@ $(BUILD)/probing-top: $(BUILD)/obj/src/tui/main.o $(TUI_LIBS) $(WEBSOCKETS_LIBS)
 
 $(BUILD)/probing: $(BUILD)/obj/src/cli/main.o $(CLI_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call say,LD,$@)
-	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(SYMBOL_LIBS) $(SQLITE_LIBS) $(ZLIB_LIBS))
+	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(SYMBOL_LIBS) $(SQLITE_LIBS) $(ZLIB_LIBS) $(EDIT_LIBS))
 
 # The agent goes into the job stripped; what a debugger needs lies beside it. The job's C library may be older than this
 # system's: the agent asks for the oldest version of each name (mk/agent.symver; x86-64), and does without those of libpthread

@@ -7,16 +7,18 @@ check-agent: $(BUILD)/libprobing.so
 
 LINT_MAKE = $(MAKE) --no-print-directory DEPS=$(DEPS) WERROR=1
 LINT_CLANG := $(shell command -v clang 2>/dev/null)
+# What was built with warnings as errors need not be built again to find them.
+LINT_GCC := $(if $(filter 1,$(WERROR)),$(BUILD),$(BUILD)/lint/gcc)
 
 lint: $(DEPS)/stamp $(BUILD)/gen/version.h
 	@tools/lint.py --cc '$(CC)' --cflags '$(TEST_CFLAGS)'
-	@$(LINT_MAKE) BUILD=$(BUILD)/lint/gcc CC=gcc all tests
+	@$(LINT_MAKE) BUILD=$(LINT_GCC) CC=gcc all tests
 ifneq ($(LINT_CLANG),)
 	@$(LINT_MAKE) BUILD=$(BUILD)/lint/clang CC=clang all tests
 else
 	@echo 'lint: clang is not installed, only gcc was tried'
 endif
-	@$(LINT_MAKE) BUILD=$(BUILD)/lint/gcc CC=gcc check-agent
+	@$(LINT_MAKE) BUILD=$(LINT_GCC) CC=gcc check-agent
 
 format:
 	clang-format -i $(shell git ls-files '*.c' '*.h')

@@ -54,6 +54,8 @@ SQLITE_ARCHIVE := $(filter /%,$(shell $(CC) -print-file-name=libsqlite3.a 2>/dev
 SQLITE_LIBS ?= $(or $(SQLITE_ARCHIVE),-lsqlite3)
 ZLIB_ARCHIVE := $(filter /%,$(shell $(CC) -print-file-name=libz.a 2>/dev/null))
 ZLIB_LIBS ?= $(or $(ZLIB_ARCHIVE),-lz)
+# The line editor of `probing TARGET repl`.
+EDIT_LIBS ?= $(or $(shell pkg-config --libs libedit 2>/dev/null),-ledit)
 WEBSOCKETS_LIBS := $(DEPS)/lib/libwebsockets.a
 # Symbols of native frames, in the programs alone: elfutils, and a demangler for C++ and Rust.
 SYMBOL_LIBS := -ldw -lelf -l:libiberty.a
@@ -61,7 +63,7 @@ UNWIND_LIBS := $(DEPS)/lib/libunwind-ptrace.a $(DEPS)/lib/libunwind-$(ARCH).a $(
 
 # Objects are rebuilt when any of this changes.
 export PROBING_FLAGS := $(CC) $(ALL_CFLAGS) | $(STUB_CFLAGS) | $(TEST_CFLAGS)
-export PROBING_LINK_FLAGS := $(CC) $(EXE_LDFLAGS) | $(AGENT_LDFLAGS) | $(NCURSES_LIBS) $(MSGPACK_LIBS) $(SYMBOL_LIBS) $(SQLITE_LIBS) $(ZLIB_LIBS)
+export PROBING_LINK_FLAGS := $(CC) $(EXE_LDFLAGS) | $(AGENT_LDFLAGS) | $(NCURSES_LIBS) $(MSGPACK_LIBS) $(SYMBOL_LIBS) $(SQLITE_LIBS) $(ZLIB_LIBS) $(EDIT_LIBS)
 
 write_if_changed = mkdir -p $(@D) && { printf '%s\n' $(1) | cmp -s - $@ || printf '%s\n' $(1) >$@; }
 

@@ -154,13 +154,65 @@ logged() { # log command...
 
 common_flags='-fPIC -fvisibility=hidden -ffunction-sections -fdata-sections'
 
-# 4.3.5 goes on using a connection that it freed when the peer closes before the handshake is written: the caller is
-# told "alive" (0) instead of "gone" (-1).
-mend_libwebsockets() {
-    file=$dest/work/libwebsockets/lib/roles/http/client/client-http.c
-    sed '/"cws");/{n;s/return 0;/return -1;/;}' "$file" >"$file.new"
-    cmp -s "$file" "$file.new" && die "client-http.c of libwebsockets is not the one this script mends"
+# What 4.3.5 does wrongly, mended in its source; a place that is not found is another version's, and ends the build.
+mend() { # file, how many lines say so then, sed script
+    file=$dest/work/libwebsockets/lib/$1
+    sed -E "$3" "$file" >"$file.new"
+    [ "$(grep -c 'mended' "$file.new")" = "$2" ] || die "$1 of libwebsockets is not the one this script mends"
     mv "$file.new" "$file"
+}
+
+mend_libwebsockets() {
+    # It goes on using a connection that it freed when the peer closes before the handshake is written: the caller is told "alive" (0)
+    # instead of "gone" (-1).
+    mend roles/http/client/client-http.c 1 '/"cws"\);/{n;s|return 0;|return -1; /* mended */|;}'
+    # A server must close where a frame comes without a mask (RFC 6455, 5.1); it reads them.
+    mend roles/ws/ops-ws.c 1 '/this_frame_masked = !!\(c & 0x80\);/a\
+		if (!wsi->ws->this_frame_masked) { /* mended */\
+			lws_close_reason(wsi, LWS_CLOSE_STATUS_PROTOCOL_ERR, (uint8_t *)"no mask", 7);\
+			return -1;\
+		}'
+    # What turns out to be no HTTP is given to another protocol, but only from the read in which that was seen: what came in pieces
+    # lacked its beginning. It is kept, as far as it may still be the beginning of HTTP; who has said more is closed.
+    mend roles/http/private-lib-roles-http.h 1 '/^struct allocated_headers \{/a\
+	uint8_t said[64]; /* mended */\
+	size_t n_said;'
+    mend roles/http/parsers.c 1 '/^_lws_header_table_reset/,/^}/s|^	ah->unk_pos = 0;|&\
+	ah->n_said = 0; /* mended */|'
+    mend roles/http/server/server.c 1 '/^int$/{N;/\nlws_handshake_server/i\
+/* mended */\
+static void\
+lws_http_keep_said(struct allocated_headers *ah, const unsigned char *buf, size_t len)\
+{\
+	if (ah->n_said > sizeof(ah->said) || len > sizeof(ah->said) - ah->n_said) {\
+		ah->n_said = sizeof(ah->said) + 1;\
+		return;\
+	}\
+	memcpy(ah->said + ah->n_said, buf, len);\
+	ah->n_said += len;\
+}\
+\
+static int\
+lws_http_to_fallback_whole(struct lws *wsi, unsigned char *obuf, size_t olen)\
+{\
+	unsigned char whole[sizeof(wsi->http.ah->said) + 8192];\
+	size_t n = wsi->http.ah->n_said;\
+\
+	if (n > sizeof(wsi->http.ah->said) || n + olen > sizeof(whole))\
+		return 1;\
+	memcpy(whole, wsi->http.ah->said, n);\
+	memcpy(whole + n, obuf, olen);\
+	return lws_http_to_fallback(wsi, whole, n + olen);\
+}\
+
+    }'
+    mend roles/http/server/server.c 3 '/^lws_handshake_server/,/^}/{
+        s/if \(lws_http_to_fallback\(wsi, obuf, olen\)\) \{/if (lws_http_to_fallback_whole(wsi, obuf, olen)) { \/* mended *\//
+        /parser_state != WSI_PARSING_COMPLETE\)/{N;s/\n.*continue;/ { \/* mended *\/\
+			lws_http_keep_said(wsi->http.ah, obuf, olen);\
+			continue;\
+		}/;}
+    }'
 }
 
 # In the target process: no TLS, no plugins, no proxy from the environment, no netlink socket, SIGPIPE left alone.

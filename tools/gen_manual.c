@@ -12,6 +12,7 @@
 #include "base/option.h"
 #include "cli/cli.h"
 #include "client/export.h"
+#include "client/magic.h"
 #include "tui/action.h"
 #include "tui/command.h"
 #include "tui/main_options.h"
@@ -118,6 +119,17 @@ static void man_commands(void) {
     }
 }
 
+/* What lines with % do, in the prompt that `where` says. */
+static void man_magics(const char *where) {
+    (void)printf(".SH LINES WITH %%\n%s, beside code of the job. Tab completes them, and SQL and code behind "
+                 "them.\n",
+                 where);
+    for (const struct magic_def *m = magics; m->name; m++) {
+        man_tag(m->name, m->operand);
+        man_line(m->help);
+    }
+}
+
 static void man_settings(void) {
     (void)printf(".SH SETTINGS\nIn the file of settings, and by \\fB:set\\fR.\n");
     for (int i = 0; i < SETTINGS_COUNT; i++) {
@@ -149,6 +161,7 @@ static void man_top(void) {
     man_formats();
     man_keys();
     man_commands();
+    man_magics("In the Repl screen (J)");
     man_settings();
     (void)printf(".SH FILES\n");
     man_tag("$XDG_CONFIG_HOME/probing-top/config", NULL);
@@ -173,7 +186,7 @@ static void man_probing(void) {
         ".SH SYNOPSIS\n.B probing\n\\fITARGET\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.br\n.B probing\n\\-t "
         "\\fITARGET\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.SH DESCRIPTION\nThe same as probing\\-top shows, "
         "for "
-        "scripts. Every verb prints JSON with \\-\\-json.\n");
+        "scripts. Every verb but repl prints JSON with \\-\\-json.\n");
     man_target();
     (void)printf(".SH OPTIONS\n");
     cli_put_rows(NULL, rows);
@@ -188,9 +201,15 @@ static void man_probing(void) {
         }
         (void)putchar('\n');
         man_line(v->help);
+        if (v->example) {
+            (void)printf(".PP\n.EX\n    ");
+            man_line(v->example);
+            (void)printf(".EE\n");
+        }
         cli_put_rows(v, rows);
         man_options(rows);
     }
+    man_magics("At the prompt of repl, and from its pipe");
     man_status();
     (void)printf(".SH SEE ALSO\n.BR probing\\-top (1)\n");
 }

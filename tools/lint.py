@@ -43,6 +43,7 @@ LIBRARY_HEADERS = [
     (r"msgpack.*\.h", ["src/wire/*"]),
     (r"sqlite3.*\.h", ["src/store/sql*", "src/store/archive*"]),
     (r"(zlib|zconf)\.h", ["src/client/gzip.c"]),
+    (r"(histedit|editline/.*|readline/.*)\.h", ["src/cli/line.c"]),
     (r"libunwind.*\.h", ["src/inject/*", "src/pystack/native*.c"]),
     (r"(elfutils/.*|gelf|libelf|dwarf|libiberty/.*|demangle)\.h", ["src/client/symbols*"]),
     (r"Python\.h", []),

@@ -24,7 +24,11 @@ QUERY = "SELECT thread, count(*) AS samples, fold(stack_id) AS stack FROM python
 PICTURES = {
     "threads": (["2"], r"Stack of MainThread", 3),
     "flame": (["3", "/train_step", "Enter", "Escape", "o"], r"Called by[\s\S]*\d+ +\d+\.\d%", 12),
+    "overview": (["1"], r"COMPUTE-BOUND|steps/s", 15),
+    "steps": (["E"], r"steps/s", 30),
     "timeline": (["9"], r"Timeline", 20),
+    "tensors": (["5", "*"], r"[1-9]\d* tensors +\S+ \S+ in", 8),
+    "modules": (["6", "*"], r"\d+ modules +\S+ parameters", 8),
     "sql": (["7", QUERY, "F5"], r"rows? in ", 2),
 }
 FLAMEGRAPH = "flamegraph"  # of `probing flamegraph`: a file of its own, no screen

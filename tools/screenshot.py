@@ -104,6 +104,15 @@ def runs(line, style, paper, ink):
     return out
 
 
+def wide(text):
+    return sum(width(c) for c in text)
+
+
+def words(text):
+    """(column, text) of what stands between two spaces or more: not every browser keeps these, and a text would be stretched over them."""
+    return [(wide(text[:m.start()]), m.group()) for m in re.finditer(r"\S+(?: \S+)*", text)]
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--cols", type=int, default=80)
@@ -115,7 +124,7 @@ def main():
     print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">')
     print("<!-- SPDX-License-Identifier: Apache-2.0 -->")
     print(f'<rect width="100%" height="100%" rx="6" fill="{args.paper}"/>')
-    print(f'<g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{SIZE}" xml:space="preserve">')
+    print(f'<g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{SIZE}">')
     style = Style()
     for row, line in enumerate(lines):
         y = 10 + row * CELL_H
@@ -123,11 +132,11 @@ def main():
             x = 10 + col * CELL_W
             if bg != args.paper:
                 print(f'<rect x="{x:.1f}" y="{y}" width="{cols * CELL_W:.1f}" height="{CELL_H}" fill="{bg}"/>')
-            if text.strip():
+            for at, word in words(text):
                 extra = (' font-weight="bold"' if bold else "") + (' opacity="0.65"' if dim else "")
                 extra += ' text-decoration="underline"' if underline else ""
-                print(f'<text x="{x:.1f}" y="{y + 13.5}" fill="{fg}" textLength="{cols * CELL_W:.1f}"'
-                      f' lengthAdjust="spacingAndGlyphs"{extra}>{html.escape(text)}</text>')
+                print(f'<text x="{x + at * CELL_W:.1f}" y="{y + 13.5}" fill="{fg}" textLength="{wide(word) * CELL_W:.1f}"'
+                      f' lengthAdjust="spacingAndGlyphs"{extra}>{html.escape(word)}</text>')
     print("</g></svg>")
 
 

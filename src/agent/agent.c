@@ -15,15 +15,27 @@
 
 #include "agent/autostart.h"
 #include "agent/exact.h"
+#include "agent/fatal.h"
 #include "agent/fds.h"
+#include "agent/gil_holds.h"
+#include "agent/held.h"
+#include "agent/looks.h"
+#include "agent/module_hooks.h"
+#include "agent/nursery.h"
+#include "agent/opened.h"
+#include "agent/pause.h"
+#include "agent/profiler.h"
 #include "agent/server.h"
+#include "agent/tell.h"
+#include "agent/torch_spans.h"
 #include "base/clock.h"
 #include "base/err.h"
 
 #define AGENT_STACK_BYTES ((size_t)512 * 1024)
-#define AGENT_START_NS (1500 * CLOCK_NS_PER_MS) /* until the socket must listen */
-#define AGENT_END_NS (3 * CLOCK_NS_PER_S)       /* until a run that is ending must have ended */
-#define AGENT_REAP_TRIES 1000                   /* of 5 ms each, at the end of a run */
+#define AGENT_DEEP_STACK_BYTES ((size_t)8 * 1024 * 1024) /* of address space; memory as far as it is used */
+#define AGENT_START_NS (1500 * CLOCK_NS_PER_MS)          /* until the socket must listen */
+#define AGENT_END_NS (3 * CLOCK_NS_PER_S)                /* until a run that is ending must have ended */
+#define AGENT_REAP_TRIES 1000                            /* of 5 ms each, at the end of a run */
 
 enum agent_state {
     AGENT_PARKED = 0,
@@ -69,7 +81,17 @@ static void agent_unlock(void) { (void)pthread_mutex_unlock(&agent_life.lock); }
 static void agent_in_child(void) {
     bool had_agent = agent_life.state == AGENT_RUNNING || agent_life.state == AGENT_STARTING;
     fds_close_in_child();
+    nursery_in_child();
     exact_in_child();
+    fatal_in_child();
+    torch_spans_in_child();
+    looks_in_child();
+    tell_in_child();
+    module_window_set_child(true);
+    profiler_in_child();
+    opened_in_child();
+    pause_in_child();
+    held_in_child();
     agent_life = (struct agent_life){.lock = PTHREAD_MUTEX_INITIALIZER, .fork_set = true};
     autostart_in_child(had_agent);
 }
@@ -93,7 +115,7 @@ static int agent_make(void) {
 
 /* ---- threads ---- */
 
-int agent_thread_create(pthread_t *thread, void *(*fn)(void *), void *arg, bool detached) {
+static int agent_create(pthread_t *thread, void *(*fn)(void *), void *arg, bool detached, size_t stack) {
     sigset_t all, before;
     pthread_attr_t attr;
     int rc = pthread_attr_init(&attr);
@@ -104,7 +126,7 @@ int agent_thread_create(pthread_t *thread, void *(*fn)(void *), void *arg, bool 
     if (rc == 0) {
         (void)pthread_attr_setdetachstate(&attr,
                                           detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
-        (void)pthread_attr_setstacksize(&attr, AGENT_STACK_BYTES);
+        (void)pthread_attr_setstacksize(&attr, stack);
         rc = pthread_create(thread, &attr, fn, arg);
         /* Thread-local storage lies on the stack; a job may have more of it than our stacks are large. */
         for (size_t size = 4 * AGENT_STACK_BYTES; rc == EINVAL && size <= 64 * AGENT_STACK_BYTES; size *= 4) {
@@ -115,6 +137,15 @@ int agent_thread_create(pthread_t *thread, void *(*fn)(void *), void *arg, bool 
     }
     (void)pthread_attr_destroy(&attr);
     return rc;
+}
+
+int agent_thread_create(pthread_t *thread, void *(*fn)(void *), void *arg, bool detached) {
+    return agent_create(thread, fn, arg, detached, AGENT_STACK_BYTES);
+}
+
+int agent_thread_create_deep(pthread_t *thread, void *(*fn)(void *), void *arg, bool detached) {
+    int rc = agent_create(thread, fn, arg, detached, AGENT_DEEP_STACK_BYTES);
+    return rc == 0 ? 0 : agent_create(thread, fn, arg, detached, AGENT_STACK_BYTES);
 }
 
 void agent_thread_begin(const char *name) {
@@ -213,6 +244,7 @@ bool agent_reap(void) {
 /* ---- a run ---- */
 
 void agent_set_ending(void) {
+    opened_end();
     agent_lock();
     agent_life.state = AGENT_ENDING;
     agent_unlock();
@@ -255,12 +287,16 @@ static void *agent_main(void *arg) {
     struct err e = {0};
     (void)arg;
     agent_thread_begin("probing-srv");
+    gil_holds_clear();
+    (void)nursery_begin();
     (void)fds_make_private();
     struct server *server = server_new(&e);
     if (server && agent_announce(server_endpoint(server)))
         server_run(server);
     agent_set_ending();
+    fatal_disarm();
     server_free(server);
+    nursery_end();
     agent_reap_last();
     agent_thread_end();
     agent_park(server ? NULL : e.text);

@@ -31,6 +31,9 @@ uint32_t agent_came_by(void);
 /* A thread with all signals blocked and a small stack. 0 or an errno value. */
 int agent_thread_create(pthread_t *thread, void *(*fn)(void *), void *arg, bool detached);
 
+/* The same with a stack as large as the job's own threads have: code of the job runs on it. */
+int agent_thread_create_deep(pthread_t *thread, void *(*fn)(void *), void *arg, bool detached);
+
 /* First and last call of each: name it, count its CPU time, leave it out of snapshots. */
 void agent_thread_begin(const char *name);
 void agent_thread_end(void);

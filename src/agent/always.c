@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/looks.h"
 #include "agent/torch_spans.h"
 #include "base/clock.h"
+#include "pystack/scalars.h"
 #include "version.h"
 
 #define ALWAYS_PATIENCE_NS (3 * CLOCK_NS_PER_S)
@@ -77,6 +79,26 @@ static void always_publish_steps(const struct record_steps *t, struct mailbox_st
     (void)snprintf(st->steps_note, sizeof st->steps_note, "%s", t->note);
 }
 
+static void always_publish_hooks(const struct record *r, struct mailbox_status *st) {
+    st->looks_on = r->hooks.on && r->steps.told;
+    st->gc_on = r->hooks.gc;
+    st->returns_on = r->hooks.functions > 0;
+    if (st->looks_on && !r->hooks.note[0] && !pystack_scalar_knows_torch(r->facts.torch))
+        (void)snprintf(
+            st->hooks_note, sizeof st->hooks_note,
+            "losses and values that are tensors of torch %.24s: how these lie in memory is not known",
+            r->facts.torch);
+    else if (st->looks_on && !r->hooks.note[0] && looks_skipped() > looks_count() / 10)
+        (void)snprintf(
+            st->hooks_note, sizeof st->hooks_note,
+            "loss and the like are read at %.3g %% of steps so far: they may take %.3g %% of the job's "
+            "time (probing.look_share)",
+            100 * (double)looks_count() / (double)(looks_count() + looks_skipped()),
+            r->config.values[CONFIG_LOOK_SHARE]);
+    else
+        (void)snprintf(st->hooks_note, sizeof st->hooks_note, "%s", r->hooks.note);
+}
+
 void always_publish(const struct always *a, struct mailbox *m) {
     struct mailbox_status *st = &m->status;
     const struct record *r = &a->record;
@@ -92,6 +114,7 @@ void always_publish(const struct always *a, struct mailbox *m) {
                                 : NAN;
     st->collect_missed = r->missed;
     always_publish_steps(&r->steps, st, r->facts.torch);
+    always_publish_hooks(r, st);
     (void)snprintf(st->data_dir, sizeof st->data_dir, "%s", r->set ? ring_set_path(r->set) : "");
     const char *gc = r->set && r->gc.note ? r->gc.note : "";
     (void)snprintf(st->collect_note, sizeof st->collect_note, "%s%s%s%s", r->note,

@@ -41,6 +41,15 @@ void answer_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct w
     answer_post(m, peer, &b, false);
 }
 
+/* Hand over what a client waits for that asks for one such thing at a time. */
+static void answer_pulled(struct mailbox *m, uint32_t peer, struct strbuf *b) {
+    struct queue_item *item = queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer);
+    if (item)
+        item->pulled = true;
+    (void)mailbox_post(m, item);
+    strbuf_fini(b);
+}
+
 void answer_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pulled *p,
                  const struct err *e) {
     struct strbuf b;
@@ -49,11 +58,28 @@ void answer_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wir
         (void)wire_put_pulled(&b, id, p);
     else
         (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
-    struct queue_item *item = queue_item_new(queue_bytes_new(&b), QUEUE_ANSWER, peer);
-    if (item)
-        item->pulled = true;
-    (void)mailbox_post(m, item);
-    strbuf_fini(&b);
+    answer_pulled(m, peer, &b);
+}
+
+void answer_made(void *mailbox, uint32_t peer, uint32_t id, const struct wire_rows *r, const struct err *e) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_ASSEMBLED);
+    if (r)
+        (void)wire_put_rows(&b, id, r);
+    else
+        (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
+    answer_pulled(mailbox, peer, &b);
+}
+
+void answer_evaluated(void *mailbox, uint32_t peer, uint32_t id, const struct wire_evaluated *v,
+                      const struct err *e) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_ASSEMBLED);
+    if (v)
+        (void)wire_put_evaluated(&b, id, v);
+    else
+        (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
+    answer_pulled(mailbox, peer, &b);
 }
 
 /* What goes to those who did not ask for native frames: `s` itself, or a copy, which is then in `*copy`. NULL without memory. */

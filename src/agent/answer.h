@@ -25,6 +25,13 @@ void answer_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct w
 void answer_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pulled *p,
                  const struct err *e);
 
+/* To rows: what was made, or, NULL, the error; `mailbox` is a struct mailbox (see struct made). */
+void answer_made(void *mailbox, uint32_t peer, uint32_t id, const struct wire_rows *r, const struct err *e);
+
+/* To eval: what became of the code, or, NULL, the error; `mailbox` is a struct mailbox (see struct evals). */
+void answer_evaluated(void *mailbox, uint32_t peer, uint32_t id, const struct wire_evaluated *v,
+                      const struct err *e);
+
 /* To threads: the snapshot, or, NULL, the error. */
 void answer_threads(struct mailbox *m, const struct complete_ask *ask, const struct model_snapshot *s,
                     const struct err *e);

@@ -68,6 +68,20 @@ static void ask_native(void *arg, int64_t tid) {
     exact_release(&t);
 }
 
+/* Threads of ours that began while the others were read. */
+static void ask_leave_out_own(struct model_snapshot *s) {
+    int64_t own[AGENT_MAX_TIDS];
+    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS), kept = 0;
+    for (size_t i = 0; i < s->n_threads; i++) {
+        bool is_own = false;
+        for (size_t k = 0; k < n_own; k++)
+            is_own = is_own || own[k] == s->threads[i].tid;
+        if (!is_own)
+            s->threads[kept++] = s->threads[i];
+    }
+    s->n_threads = kept;
+}
+
 int ask_snapshot(struct pystack *ps, struct profile *p, const struct ask_wishes *w,
                  struct model_snapshot *out, struct err *e) {
     int64_t own[AGENT_MAX_TIDS];
@@ -84,5 +98,7 @@ int ask_snapshot(struct pystack *ps, struct profile *p, const struct ask_wishes 
     pystack_set_asker(ps, &(struct pystack_asker){.read = NULL});
     (void)pystack_want_native(ps, NULL);
     exact_set_native(p->native);
+    if (rc == 0)
+        ask_leave_out_own(out);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/gil_late.h"
 #include "agent/worker_tasks.h"
 #include "agent/worker_values.h"
 #include "base/clock.h"
@@ -109,6 +110,8 @@ static void complete_explain(struct pystack *ps, char *why, size_t cap) {
         (void)snprintf(why, cap, "the GIL was not had within %d ms", COMPLETE_LIMIT_MS);
     else if (gate.finalizing)
         (void)snprintf(why, cap, "the interpreter is ending");
+    else if (gil_late_is_owed())
+        (void)snprintf(why, cap, GIL_LATE_WHY);
     else if (gate.held && complete_is_own(gate.holder_tid))
         (void)snprintf(why, cap, "a repr() of the job needs more than %d ms", COMPLETE_LIMIT_MS);
     else if (gate.held && gate.holder_tid)

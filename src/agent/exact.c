@@ -66,6 +66,7 @@ static struct exact_control {
     uint64_t restarted, eintr, handler_ns, handled; /* written by handlers */
     /* A bit for each slot that a question was sent from and not taken back, so that a handler looks into no others. */
     uint64_t asked;
+    int64_t left_out;    /* see exact_leave_out */
     uint64_t used;       /* a bit for each slot that belongs to a thread */
     uint64_t deliver_ns; /* what the kernel spends on a signal around the handler; 0 not measured yet */
     struct exact_slot slots[EXACT_SLOTS];
@@ -354,7 +355,7 @@ static int exact_send(const struct exact_slot *slot) {
 
 bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct pystack_known *known) {
     uint64_t now = clock_mono_ns();
-    struct exact_slot *slot = exact.armed ? exact_take(t, now) : NULL;
+    struct exact_slot *slot = exact.armed && t->tid != exact.left_out ? exact_take(t, now) : NULL;
     if (slot && slot->unwanted)
         exact_release(t);
     if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != EXACT_FREE)
@@ -425,6 +426,8 @@ enum exact_answer exact_wait(const struct pystack_thread *t, uint64_t until_ns,
     }
     return answer;
 }
+
+void exact_leave_out(int64_t tid) { exact.left_out = tid; }
 
 void exact_release(const struct pystack_thread *t) {
     struct exact_slot *slot = exact_find(t);

@@ -57,6 +57,9 @@ void exact_set_native(bool wanted);
 /* Ask the thread for its frames. True when the signal is on its way. */
 bool exact_ask(struct pystack *ps, const struct pystack_thread *t, const struct pystack_known *known);
 
+/* This thread is asked no more (0: all are): it waits within a handler of another signal. */
+void exact_leave_out(int64_t tid);
+
 /* What has come of it. READY: `*copy` is the thread's until exact_release. */
 void exact_count_late(const struct pystack_thread *t); /* once for each question */
 enum exact_answer exact_get(const struct pystack_thread *t, const struct pystack_self **copy);

@@ -94,10 +94,15 @@ static int listener_try(struct listener *l, const char *place, struct err *e) {
     return listener_listen(l, e);
 }
 
-/* Can a folder be made here at all? What else is wrong there (a folder of somebody else's) is not gone round but said. */
+/* Can a folder be made here at all? One that is somebody else's is gone round: the user cannot take it away. What else is
+ * wrong there is said. */
 static bool listener_may_make(const char *place) {
-    return access(place, W_OK | X_OK) == 0 ||
-           (errno != EROFS && errno != ENOENT && errno != EACCES && errno != ENOTDIR);
+    char dir[ENDPOINT_PATH_MAX];
+    struct stat st;
+    if (access(place, W_OK | X_OK) != 0)
+        return errno != EROFS && errno != ENOENT && errno != EACCES && errno != ENOTDIR;
+    return endpoint_dir_in(dir, sizeof dir, place, geteuid()) != 0 || lstat(dir, &st) != 0 ||
+           st.st_uid == geteuid();
 }
 
 int listener_open(struct listener *l, struct err *e) {
@@ -123,6 +128,16 @@ void listener_remove(struct listener *l) {
     if (l->dir[0])
         (void)rmdir(l->dir);
     l->path[0] = l->dir[0] = '\0';
+}
+
+int listener_who(int fd, int64_t *uid, int64_t *pid) {
+    struct ucred who;
+    socklen_t len = sizeof who;
+    if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
+        return -1;
+    *uid = who.uid;
+    *pid = who.pid > 0 ? who.pid : -1;
+    return 0;
 }
 
 int listener_accept(const struct listener *l) {

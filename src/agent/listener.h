@@ -8,6 +8,8 @@
 #ifndef AGENT_LISTENER_H
 #define AGENT_LISTENER_H
 
+#include <stdint.h>
+
 #include "base/endpoint.h"
 #include "base/err.h"
 
@@ -27,5 +29,8 @@ void listener_remove(struct listener *l);
 /* Accept a connection and ask who it is. Its descriptor (non-blocking, close-on-exec); -1 nobody is there (errno EAGAIN), it
  * failed, or it was a stranger, who is turned away (errno EACCES). */
 int listener_accept(const struct listener *l);
+
+/* User and process (-1: not of our namespace) at the other end of a connection. 0, or -1: that is not known. */
+int listener_who(int fd, int64_t *uid, int64_t *pid);
 
 #endif

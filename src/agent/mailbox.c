@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/opened.h"
 #include "base/clock.h"
 
 int mailbox_init(struct mailbox *m) {
@@ -34,6 +35,8 @@ void mailbox_fini(struct mailbox *m) {
         next = item->next;
         queue_item_free(item);
     }
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        free(m->slots[i].eval);
     (void)pthread_mutex_destroy(&m->lock);
     *m = (struct mailbox){0};
 }
@@ -49,6 +52,12 @@ static void mailbox_changed(struct mailbox *m) {
     mailbox_unlock(m);
     if (asleep)
         (void)syscall(SYS_futex, &m->changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* Without the lock: one that is just going to sleep may miss it. */
+void mailbox_wake(struct mailbox *m) {
+    (void)__atomic_add_fetch(&m->changes, 1, __ATOMIC_RELEASE);
+    (void)syscall(SYS_futex, &m->changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* A condition of the C library would do, but whoever wakes from one holds the mutex as if others waited for it, so giving it
@@ -76,7 +85,7 @@ int mailbox_attach(struct mailbox *m, uint32_t peer) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, 0);
     if (slot)
-        *slot = (struct mailbox_slot){.peer = peer};
+        *slot = (struct mailbox_slot){.peer = peer, .uid = -1, .pid = -1};
     mailbox_unlock(m);
     return slot ? 0 : -1;
 }
@@ -84,9 +93,29 @@ int mailbox_attach(struct mailbox *m, uint32_t peer) {
 void mailbox_detach(struct mailbox *m, uint32_t peer) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, peer);
-    if (slot)
+    if (slot) {
+        free(slot->eval);
         *slot = (struct mailbox_slot){0};
+        m->nudge = true; /* what is kept for it can go */
+    }
     mailbox_changed(m);
+}
+
+void mailbox_introduce(struct mailbox *m, uint32_t peer, int64_t uid, int64_t pid) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (slot) {
+        slot->uid = uid;
+        slot->pid = pid;
+    }
+    mailbox_unlock(m);
+}
+
+bool mailbox_has(struct mailbox *m, uint32_t peer) {
+    mailbox_lock(m);
+    bool there = mailbox_find(m, peer) != NULL;
+    mailbox_unlock(m);
+    return there;
 }
 
 static int mailbox_add_ask(struct mailbox *m, uint32_t peer, const struct mailbox_ask *ask) {
@@ -113,16 +142,81 @@ int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const str
     return mailbox_add_ask(m, peer, &(struct mailbox_ask){.method = WIRE_THREADS, .id = id, .want = *want});
 }
 
+/* With the lock: the client's slot, unless it waits for an answer of that kind already; NULL. */
+static struct mailbox_slot *mailbox_find_free(struct mailbox *m, uint32_t peer, enum wire_method method) {
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    for (size_t k = 0; slot && k < slot->n_asks; k++)
+        if (slot->asks[k].method == method)
+            return NULL;
+    return slot;
+}
+
+int mailbox_ask_arm(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id,
+                    const struct wire_arm *want) {
+    return mailbox_add_ask(m, peer, &(struct mailbox_ask){.method = method, .id = id, .arm = *want});
+}
+
 int mailbox_ask_pull(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pull *want) {
     mailbox_lock(m);
-    struct mailbox_slot *slot = mailbox_find(m, peer);
-    bool waits = false;
-    for (size_t k = 0; slot && k < slot->n_asks; k++)
-        waits |= slot->asks[k].method == WIRE_PULL;
-    if (slot && !waits)
+    struct mailbox_slot *slot = mailbox_find_free(m, peer, WIRE_PULL);
+    if (slot)
         slot->pull = *want;
     mailbox_unlock(m);
-    return waits ? -1 : mailbox_add_ask(m, peer, &(struct mailbox_ask){.method = WIRE_PULL, .id = id});
+    return slot ? mailbox_ask(m, peer, WIRE_PULL, id) : -1;
+}
+
+int mailbox_ask_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_rows_ask *want) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find_free(m, peer, WIRE_ROWS);
+    if (slot)
+        slot->rows = *want;
+    mailbox_unlock(m);
+    return slot ? mailbox_ask(m, peer, WIRE_ROWS, id) : -1;
+}
+
+int mailbox_ask_eval(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_eval *want) {
+    struct wire_eval *copy = malloc(sizeof *copy + want->code_len + 1);
+    if (!copy)
+        return -1;
+    *copy = *want;
+    memcpy(copy + 1, want->code, want->code_len);
+    copy->code = (const char *)(copy + 1);
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find_free(m, peer, WIRE_EVAL);
+    if (slot && !slot->eval) {
+        slot->eval = copy;
+        slot->interrupt = false;
+    }
+    bool taken = slot && slot->eval == copy;
+    mailbox_unlock(m);
+    if (taken && mailbox_ask(m, peer, WIRE_EVAL, id) == 0)
+        return 0;
+    mailbox_lock(m);
+    slot = mailbox_find(m, peer);
+    if (slot && slot->eval == copy)
+        slot->eval = NULL;
+    mailbox_unlock(m);
+    free(copy);
+    return -1;
+}
+
+void mailbox_interrupt(struct mailbox *m, uint32_t peer) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (slot)
+        slot->interrupt = true;
+    mailbox_unlock(m);
+    mailbox_nudge(m);
+}
+
+bool mailbox_take_interrupt(struct mailbox *m, uint32_t peer) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    bool is = slot && slot->interrupt;
+    if (is)
+        slot->interrupt = false;
+    mailbox_unlock(m);
+    return is;
 }
 
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
@@ -179,8 +273,21 @@ int mailbox_configure(struct mailbox *m, const char *key, const char *value, str
     mailbox_lock(m);
     int rc = config_set(&m->config, (enum config_key)k, config_defs[k].key, value, e);
     m->config_changes += rc == 0;
+    bool eval = m->config.values[CONFIG_EVAL] != 0;
     mailbox_changed(m);
+    opened_set_eval(eval);
     return rc;
+}
+
+bool mailbox_would_allow_eval(struct mailbox *m, const char *key, const char *value) {
+    struct config scratch;
+    config_init(&scratch);
+    if (config_find(key, NULL) != CONFIG_EVAL || config_set(&scratch, CONFIG_EVAL, key, value, NULL) != 0)
+        return false;
+    mailbox_lock(m);
+    bool off = m->config.values[CONFIG_EVAL] == 0;
+    mailbox_unlock(m);
+    return off && scratch.values[CONFIG_EVAL] != 0;
 }
 
 void mailbox_set_batch(struct mailbox *m, uint32_t peer, double batch_s) {
@@ -279,6 +386,25 @@ void mailbox_nudge(struct mailbox *m) {
     mailbox_lock(m);
     m->nudge = true;
     mailbox_changed(m);
+}
+
+void mailbox_note_refusal(struct mailbox *m, uint32_t peer, int64_t uid, const char *text) {
+    uint64_t now = clock_mono_ns();
+    mailbox_lock(m);
+    const struct mailbox_slot *slot = peer ? mailbox_find(m, peer) : NULL;
+    bool due = refusals_note(&m->refusals, now, slot ? slot->uid : uid, slot ? slot->pid : -1, text);
+    m->nudge |= due;
+    if (due)
+        mailbox_changed(m);
+    else
+        mailbox_unlock(m);
+}
+
+bool mailbox_take_refusal(struct mailbox *m, struct refusals *out) {
+    mailbox_lock(m);
+    bool taken = refusals_take(&m->refusals, out);
+    mailbox_unlock(m);
+    return taken;
 }
 
 void mailbox_set_first(struct mailbox *m, size_t n) {

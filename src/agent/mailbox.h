@@ -14,7 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/lease.h"
 #include "agent/queue.h"
+#include "agent/refusals.h"
 #include "base/config.h"
 #include "base/model.h"
 #include "wire/wire.h"
@@ -32,6 +34,7 @@ struct mailbox_ask {
     enum wire_method method;  /* those of the sampler; WIRE_UNSUBSCRIBE: the end of samples */
     uint32_t id;              /* of the request */
     struct wire_threads want; /* of threads */
+    struct wire_arm arm;      /* of arm and disarm */
 };
 
 struct mailbox_slot {
@@ -39,6 +42,10 @@ struct mailbox_slot {
     struct mailbox_ask asks[MAILBOX_MAX_ASKS];
     size_t n_asks;
     struct wire_pull pull;             /* what the ask for rows wants: a client has one at a time */
+    struct wire_rows_ask rows;         /* the same for rows that Python makes */
+    struct wire_eval *eval;            /* and for code to be run, owned; NULL there is none */
+    bool interrupt;                    /* the code that it asked for last is to end */
+    int64_t uid, pid;                  /* of the client; -1 not known */
     double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
     enum model_sampling mode[WIRE_STREAM_COUNT];
     bool native;                          /* samples: with native frames */
@@ -72,7 +79,13 @@ struct mailbox_status {
     char data_dir[256], collect_note[256];
     uint64_t steps, spans, spans_lost;
     double us_per_span;
-    char hooks[96], steps_note[160];
+    char hooks[96], steps_note[160], hooks_note[160];
+    bool looks_on, gc_on, returns_on; /* as struct model_status */
+    struct mailbox_lease {
+        struct model_lease lease; /* its texts are static, or `note` and `file` */
+        char note[400], file[512];
+    } leases[LEASE_KIND_COUNT];
+    size_t n_leases;
 };
 
 struct mailbox {
@@ -81,15 +94,18 @@ struct mailbox {
     bool asleep;
     bool made;
     bool stop, poke;
-    bool nudge;            /* the python worker has something for the sampler */
-    struct worker *worker; /* of this run; NULL before there is one */
+    bool evaluating;          /* atomic: code that a client has asked for is run, or is to be */
+    bool nudge;               /* the python worker has something for the sampler */
+    struct worker *worker;    /* of this run; NULL before there is one */
+    struct worker *evaluator; /* the one that runs what clients want run */
     struct mailbox_slot slots[MAILBOX_SLOTS];
     struct queue_item *head, *tail; /* for the server */
     size_t n_notes, note_bytes;
     struct mailbox_status status;
     size_t server_bytes; /* held by the server's thread, as it last said */
     struct config config;
-    uint32_t config_changes;         /* counts */
+    uint32_t config_changes; /* counts */
+    struct refusals refusals;
     bool spoken;                     /* a client has said how it wants threads to be looked at */
     enum model_sampling spoken_mode; /* the last that did */
 };
@@ -101,18 +117,36 @@ void mailbox_fini(struct mailbox *m);
 
 int mailbox_attach(struct mailbox *m, uint32_t peer); /* 0, or -1: no slot is free */
 void mailbox_detach(struct mailbox *m, uint32_t peer);
+/* Whose client it is, as far as that is known. */
+void mailbox_introduce(struct mailbox *m, uint32_t peer, int64_t uid, int64_t pid);
+bool mailbox_has(struct mailbox *m, uint32_t peer); /* is it still there? From any thread. */
+/* Somebody was turned away, or a client refused what it wanted (`peer`; 0: none): for the table of events. */
+void mailbox_note_refusal(struct mailbox *m, uint32_t peer, int64_t uid, const char *text);
 int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method,
                 uint32_t id); /* 0, or -1: too many */
 /* The same for threads. */
 int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_threads *want);
+/* The same for what is to be armed, or no longer. */
+int mailbox_ask_arm(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id,
+                    const struct wire_arm *want);
 /* The same for rows of a table; -1 too when the client has asked for some already. */
 int mailbox_ask_pull(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pull *want);
+/* The same for rows that Python makes. */
+int mailbox_ask_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_rows_ask *want);
+/* The same for code to be run; copied. */
+int mailbox_ask_eval(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_eval *want);
+
+/* A client wants its code ended; what it asks for later is not meant. Whether that is so, once. */
+void mailbox_interrupt(struct mailbox *m, uint32_t peer);
+bool mailbox_take_interrupt(struct mailbox *m, uint32_t peer);
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
                        enum model_sampling mode); /* 0 Hz ends it */
 /* The client wants no more samples: the sampler ends the stream, sends what there is and answers then. 0, or -1: too many. */
 int mailbox_leave(struct mailbox *m, uint32_t peer, uint32_t id);
 /* Set something of the configuration. 0, or -1 with the error: there is no such key, or it does not take that. */
 int mailbox_configure(struct mailbox *m, const char *key, const char *value, struct err *e);
+/* Would that switch probing.eval on, which is off? */
+bool mailbox_would_allow_eval(struct mailbox *m, const char *key, const char *value);
 /* How often samples are sent, in seconds between two batches; 0: the client does not mind. */
 void mailbox_set_batch(struct mailbox *m, uint32_t peer, double batch_s);
 /* From now on samples with native frames, or without; until the stream ends. */
@@ -137,12 +171,18 @@ void mailbox_set_server_bytes(struct mailbox *m, size_t bytes);
 void mailbox_stop(struct mailbox *m); /* the sampler's thread is to end */
 void mailbox_poke(struct mailbox *m); /* have the sampler wake the server; from any thread */
 
+/* Have the sampler look whether there is something for it that is not in here. Async-signal-safe. */
+void mailbox_wake(struct mailbox *m);
+
 void mailbox_nudge(
     struct mailbox *m); /* have the sampler look after what waits for the worker; from any thread */
 
 /* ---- the sampler's side ---- */
 
 #define MAILBOX_FOREVER UINT64_MAX
+
+/* The row that tells of somebody who was refused; whether there is one. */
+bool mailbox_take_refusal(struct mailbox *m, struct refusals *out);
 
 /* With the lock held, which is given up meanwhile: until something is wanted, or the monotonic time. May return early. */
 void mailbox_sleep(struct mailbox *m, uint64_t until_ns);

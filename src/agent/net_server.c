@@ -9,8 +9,8 @@
 #include "agent/server.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,13 +22,20 @@
 #include "agent/fds.h"
 #include "agent/listener.h"
 #include "agent/mailbox.h"
+#include "agent/net_door.h"
+#include "agent/net_library.h"
+#include "agent/net_text.h"
+#include "agent/net_web.h"
+#include "agent/opened.h"
 #include "agent/peer.h"
 #include "agent/sampler.h"
+#include "agent/server_status.h"
 #include "agent/worker.h"
 #include "base/agent_abi.h"
 #include "base/clock.h"
 #include "base/cost.h"
-#include "version.h"
+#include "base/endpoint.h"
+#include "base/strbuf.h"
 
 #define SERVER_MAX_FDS 64
 #define SERVER_MAX_CONNECTIONS (MAILBOX_SLOTS + 8) /* some may still be shaking hands */
@@ -40,6 +47,8 @@
 #define SERVER_REAP_US (5 * LWS_US_PER_MS)
 #define SERVER_PAUSE_US LWS_US_PER_SEC /* after accept failed for want of descriptors or memory */
 
+#define SERVER_CLOSE_CODES 5000 /* there are fewer than that */
+
 #define SERVER_LISTEN "listen" /* name of the listening descriptor's protocol */
 
 struct server {
@@ -49,10 +58,11 @@ struct server {
     struct lws *listening;
     struct listener listener;
     char endpoint[ENDPOINT_PATH_MAX];
+    struct net_door *door; /* NULL: there was no memory */
     struct mailbox mailbox;
     struct sampler *sampler;
     struct server_link *links; /* clients */
-    size_t n_connections;      /* theirs, and those still shaking hands */
+    size_t n_connections;      /* by the unix socket: theirs, and those still shaking hands */
     uint32_t last_peer;
     bool ending, done;
     lws_sorted_usec_list_t deadline, reap, pause;
@@ -60,114 +70,51 @@ struct server {
     struct cost_meter meter;
     struct account_stack stack;
     struct strbuf frame; /* LWS_PRE bytes of room, then what is being written */
+    struct net_house *web;
 };
 
 /* A client; lives in the memory the library keeps for each session. */
 struct server_link {
     struct server_link *next;
     struct lws *wsi;
+    struct net_connection *connection;
     struct peer peer;
-    bool attached; /* it is in server->links */
-};
-
-/* What a connection carries from accept to its end. */
-struct server_connection {
-    int fd;
+    bool attached;    /* it is in server->links */
+    int64_t uid, pid; /* whose it is; pid -1: by TCP, or not known */
 };
 
 static struct server *server_current; /* while it runs; see server_poke */
 
 static struct server *server_of(struct lws *wsi) { return lws_context_user(lws_get_context(wsi)); }
 
-/* ---- status ---- */
-
 static size_t server_bytes(struct server *s) {
     size_t n = account_stack_bytes(&s->stack) + sizeof *s + lws_get_allocated_heap() + s->frame.cap;
     for (const struct server_link *l = s->links; l; l = l->next)
         n += peer_bytes(&l->peer);
-    return n;
+    return n + net_web_bytes(s->web);
 }
 
-/* What is set now. */
-static void server_fill_settings(struct server *s, struct model_status *out) {
-    struct config config;
-    (void)pthread_mutex_lock(&s->mailbox.lock);
-    config = s->mailbox.config;
-    (void)pthread_mutex_unlock(&s->mailbox.lock);
-    out->settings = arena_calloc(&out->arena, CONFIG_KEYS, sizeof *out->settings);
-    for (size_t i = 0; out->settings && i < CONFIG_KEYS; i++) {
-        char value[CONFIG_TEXT_MAX], otherwise[CONFIG_TEXT_MAX];
-        const struct config_def *d = &config_defs[i];
-        config_format(&config, (enum config_key)i, false, value, sizeof value);
-        config_format(&config, (enum config_key)i, true, otherwise, sizeof otherwise);
-        out->settings[out->n_settings++] =
-            (struct model_setting){.key = d->key,
-                                   .unit = d->unit,
-                                   .help = d->help,
-                                   .value = arena_strdup(&out->arena, value),
-                                   .otherwise = arena_strdup(&out->arena, otherwise),
-                                   .given = config.given[i]};
-    }
+/* Is no link behind it in the list of the same process? One client may have several connections. */
+static bool server_is_first(const struct server_link *link) {
+    for (const struct server_link *l = link->next; l; l = l->next)
+        if (l->uid == link->uid && l->pid == link->pid && l->connection->tcp == link->connection->tcp)
+            return false;
+    return true;
 }
 
-static void server_fill_status(void *arg, struct model_status *out) {
+static void server_on_status(void *arg, struct model_status *out) {
     struct server *s = arg;
-    struct mailbox_status m;
-    struct worker_status worker;
-    uint64_t now = clock_mono_ns(), cpu = agent_cpu_ns();
-    mailbox_get_status(&s->mailbox, &m, &out->rate_hz);
-    out->agent_version = PROBING_VERSION;
-    out->uptime_s = (double)(now - s->started_ns) / 1e9;
-    out->cpu_s = (double)cpu / 1e9;
-    out->rss_bytes = (int64_t)(m.bytes + server_bytes(s));
-    for (const struct server_link *l = s->links; l; l = l->next)
-        out->clients++;
-    out->samples = m.samples;
-    out->torn = m.torn;
-    out->dropped = m.dropped;
-    out->us_per_sample = m.us_per_sample;
-    out->sampling = m.sampling;
-    out->exact = m.exact;
-    out->signals_sent = m.signals_sent;
-    out->signals_late = m.signals_late;
-    out->signals_refused = m.signals_refused;
-    out->calls_restarted = m.calls_restarted;
-    out->calls_interrupted = m.calls_interrupted;
-    out->unknown_frames = m.unknown_frames;
-    out->us_per_signal = m.us_per_signal;
-    out->overhead_pct = cost_meter_add(&s->meter, now, cpu + m.signals_ns);
-    out->budget_pct = m.budget_pct;
-    out->kept_hz = m.kept_hz;
-    out->stretched = m.stretched;
-    out->snapshots = m.snapshots;
-    out->read_errors = m.read_errors;
-    out->arena_limit_hits = m.arena_limit_hits;
-    worker_get_status(s->mailbox.worker, &worker);
-    out->gil_holds = worker.holds;
-    out->gil_refused = worker.refused;
-    out->us_per_gil_hold = worker.mean_us;
-    out->us_longest_gil_hold = worker.max_us;
-    out->discovery = m.discovery[0] ? arena_strdup(&out->arena, m.discovery) : NULL;
-    out->strategy = agent_way_name(agent_came_by());
-    out->endpoint = s->endpoint;
-    out->note = m.note[0] ? arena_strdup(&out->arena, m.note) : NULL;
-    out->always_hz = m.always_hz;
-    out->data_dir = m.data_dir[0] ? arena_strdup(&out->arena, m.data_dir) : NULL;
-    out->collect_note = m.collect_note[0] ? arena_strdup(&out->arena, m.collect_note) : NULL;
-    out->collect_pct = m.collect_pct;
-    out->collect_us_per_s = m.collect_us_per_s;
-    out->collect_threads_s = m.collect_threads_s;
-    out->collect_missed = m.collect_missed;
-    out->steps = m.steps;
-    out->hooks = m.hooks[0] ? arena_strdup(&out->arena, m.hooks) : NULL;
-    out->steps_note = m.steps_note[0] ? arena_strdup(&out->arena, m.steps_note) : NULL;
-    out->spans = m.spans;
-    out->spans_lost = m.spans_lost;
-    out->us_per_span = m.us_per_span;
-    out->tables = arena_calloc(&out->arena, m.n_tables, sizeof *out->tables);
-    for (size_t i = 0; out->tables && i < m.n_tables; i++)
-        out->tables[out->n_tables++] = m.tables[i];
-    server_fill_settings(s, out);
+    struct server_facts facts = {.mailbox = &s->mailbox,
+                                 .meter = &s->meter,
+                                 .started_ns = s->started_ns,
+                                 .endpoint = s->endpoint,
+                                 .bytes = server_bytes(s)};
+    for (const struct server_link *l = s->links; l; l = l->next) {
+        facts.clients++;
+        facts.processes += server_is_first(l);
+    }
+    server_status_fill(&facts, out);
+    net_door_fill(s->door, out);
 }
 
 /* ---- the end ---- */
@@ -182,6 +129,7 @@ static void server_begin_ending(struct server *s, const char *reason) {
         return;
     s->ending = true;
     agent_set_ending();
+    net_door_stop(s->door);
     listener_remove(&s->listener);
     if (s->listening)
         lws_set_timeout(s->listening, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
@@ -194,11 +142,35 @@ static void server_begin_ending(struct server *s, const char *reason) {
 
 /* ---- clients ---- */
 
+/* Who the client is, for the record. */
+static void server_introduce(struct server *s, struct lws *wsi, struct server_link *link) {
+    link->uid = link->connection->uid;
+    link->pid = -1;
+    if (link->connection->tcp || listener_who(lws_get_socket_fd(wsi), &link->uid, &link->pid) == 0)
+        mailbox_introduce(&s->mailbox, link->peer.id, link->uid, link->pid);
+}
+
+/* A client on this machine wants a TCP door, or none. */
+static int server_listen(void *arg, const struct wire_listen *want, struct wire_listening *out,
+                         struct err *e) {
+    struct server *s = arg;
+    if (strcmp(want->address, "off") != 0)
+        return net_door_open(s->door, want, s->endpoint, out, e);
+    net_door_close(s->door);
+    return 0;
+}
+
 static int server_on_open(struct server *s, struct lws *wsi, struct server_link *link) {
-    if (s->ending)
+    struct net_connection *connection = lws_get_opaque_user_data(wsi);
+    if (s->ending || !connection || (connection->tcp && !connection->entered))
         return -1;
     if (peer_init(&link->peer, ++s->last_peer, &s->mailbox) != 0)
         return -1;
+    link->connection = connection;
+    link->peer.may = connection->tcp ? connection->may : WIRE_OWNS;
+    link->peer.listen = server_listen;
+    link->peer.listen_arg = s;
+    server_introduce(s, wsi, link);
     link->wsi = wsi;
     link->next = s->links;
     link->attached = true;
@@ -220,18 +192,41 @@ static void server_on_close(struct server *s, struct server_link *link) {
     s->done |= s->ending && !s->links;
 }
 
+/* What the library takes and the protocol does not know: texts, and bits that no extension has given a meaning (RFC 6455 §5.2). */
+static bool server_refuses_frame(struct lws *wsi) {
+    if (!lws_get_reserved_bits(wsi) && lws_frame_is_binary(wsi))
+        return false;
+    lws_close_reason(wsi,
+                     lws_get_reserved_bits(wsi) ? LWS_CLOSE_STATUS_PROTOCOL_ERR
+                                                : LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE,
+                     NULL, 0);
+    return true;
+}
+
+/* A client closes: the library gives back what it said, also where that is nothing that may be said (RFC 6455 §5.5.1, §7.4). */
+static int server_on_peer_close(struct lws *wsi, const void *said, size_t len) {
+    const unsigned char *code = said;
+    if (len == 0 || (len > 1 && (code[0] << 8 | code[1]) < SERVER_CLOSE_CODES))
+        return 0;
+    lws_close_reason(wsi, LWS_CLOSE_STATUS_PROTOCOL_ERR, NULL, 0);
+    return -1;
+}
+
 static int server_on_receive(struct server *s, struct lws *wsi, struct server_link *link, const void *data,
                              size_t len) {
     bool last = lws_is_final_fragment(wsi) && lws_remaining_packet_payload(wsi) == 0;
-    if (!link->attached || !lws_frame_is_binary(wsi))
+    if (!link->attached || server_refuses_frame(wsi))
         return -1;
-    enum peer_verdict v = peer_receive(&link->peer, data, len, last, server_fill_status, s);
+    enum peer_verdict v = peer_receive(&link->peer, data, len, last, server_on_status, s);
     if (v == PEER_CLOSE) {
         lws_close_reason(wsi, LWS_CLOSE_STATUS_POLICY_VIOLATION, NULL, 0);
         return -1;
     }
     if (link->peer.said_hello)
         lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
+    link->connection->greeted = link->peer.said_hello;
+    if (last)
+        net_door_count_message(link->connection);
     if (v == PEER_EJECT)
         server_begin_ending(s, "ejected");
     if (peer_has_output(&link->peer))
@@ -262,20 +257,26 @@ static int server_on_writable(struct server *s, struct lws *wsi, struct server_l
     return 0;
 }
 
+static void server_give(struct server_link *link, struct queue_item *item) {
+    if (peer_accept(&link->peer, item) == PEER_OK)
+        (void)lws_callback_on_writable(link->wsi);
+    else
+        lws_set_timeout(link->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
+}
+
 /* The sampler has something for us. */
 static void server_on_wake(struct server *s) {
+    opened_write(); /* before anybody is told of it */
     struct queue_item *item = mailbox_take(&s->mailbox);
     while (item) {
         struct queue_item *next = item->next;
         struct server_link *link = s->links;
         while (link && link->peer.id != item->peer)
             link = link->next;
-        if (!link)
+        if (link)
+            server_give(link, item);
+        else if (!net_web_accept(s->web, item))
             queue_item_free(item);
-        else if (peer_accept(&link->peer, item) == PEER_OK)
-            (void)lws_callback_on_writable(link->wsi);
-        else
-            lws_set_timeout(link->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
         item = next;
     }
     mailbox_set_server_bytes(&s->mailbox, server_bytes(s));
@@ -288,12 +289,39 @@ static void server_on_reap(lws_sorted_usec_list_t *sul) {
         lws_sul_schedule(s->context, 0, &s->reap, server_on_reap, SERVER_REAP_US);
 }
 
+/* Who comes by the unix socket was known before a byte was read. */
+static int server_on_http(struct server *s, struct lws *wsi, enum lws_callback_reasons reason, void *in,
+                          size_t len) {
+    struct net_connection *c = lws_get_opaque_user_data(wsi);
+    bool asks = reason == LWS_CALLBACK_HTTP || reason == LWS_CALLBACK_HTTP_CONFIRM_UPGRADE;
+    if (!c || s->ending || (asks && net_door_judge(s->door, c, wsi) != 0))
+        return -1;
+    return reason == LWS_CALLBACK_HTTP_CONFIRM_UPGRADE ? 0 : net_web_on(s->web, c, wsi, reason, in, len);
+}
+
+static void server_on_destroy(struct server *s, struct net_connection *c) {
+    if (!c)
+        return;
+    fds_forget(c->fd);
+    net_web_forget(s->web, c);
+    if (c->tcp)
+        net_door_forget(s->door, c);
+    else
+        s->n_connections--;
+    free(c);
+}
+
 static int server_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
                            size_t len) {
     struct server *s = server_of(wsi);
     struct server_link *link = user;
-    struct server_connection *connection;
     switch (reason) {
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
+    case LWS_CALLBACK_HTTP:
+    case LWS_CALLBACK_HTTP_BODY:
+    case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+    case LWS_CALLBACK_HTTP_WRITEABLE:
+        return server_on_http(s, wsi, reason, in, len);
     case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
         /* Who names no subprotocol would be given this one. */
         return lws_hdr_total_length(wsi, WSI_TOKEN_PROTOCOL) > 0 ? 0 : -1;
@@ -301,6 +329,8 @@ static int server_callback(struct lws *wsi, enum lws_callback_reasons reason, vo
         return server_on_open(s, wsi, link);
     case LWS_CALLBACK_RECEIVE:
         return server_on_receive(s, wsi, link, in, len);
+    case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
+        return server_on_peer_close(wsi, in, len);
     case LWS_CALLBACK_SERVER_WRITEABLE:
         return server_on_writable(s, wsi, link);
     case LWS_CALLBACK_CLOSED:
@@ -311,12 +341,7 @@ static int server_callback(struct lws *wsi, enum lws_callback_reasons reason, vo
         server_on_reap(&s->reap);
         return 0;
     case LWS_CALLBACK_WSI_DESTROY:
-        connection = lws_get_opaque_user_data(wsi);
-        if (connection) {
-            fds_forget(connection->fd);
-            free(connection);
-            s->n_connections--;
-        }
+        server_on_destroy(s, lws_get_opaque_user_data(wsi));
         return 0;
     default:
         return lws_callback_http_dummy(wsi, reason, user, in, len);
@@ -332,7 +357,7 @@ static void server_on_pause_over(lws_sorted_usec_list_t *sul) {
 }
 
 static void server_adopt(struct server *s, int fd) {
-    struct server_connection *connection = s->ending ? NULL : malloc(sizeof *connection);
+    struct net_connection *connection = s->ending ? NULL : calloc(1, sizeof *connection);
     if (!connection || s->n_connections >= SERVER_MAX_CONNECTIONS) {
         free(connection);
         (void)close(fd);
@@ -385,28 +410,30 @@ static int server_listen_callback(struct lws *wsi, enum lws_callback_reasons rea
     return 0;
 }
 
+static int server_door_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+                                size_t len) {
+    (void)user;
+    (void)in;
+    (void)len;
+    return net_door_on_listening(server_of(wsi)->door, wsi, reason);
+}
+
+/* Who says nothing that HTTP begins with. */
+static int server_text_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+                                size_t len) {
+    struct server *s = server_of(wsi);
+    struct net_connection *c = lws_get_opaque_user_data(wsi);
+    (void)user;
+    if (reason == LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION)
+        return -1; /* it is no subprotocol to be asked for */
+    if (reason == LWS_CALLBACK_WSI_DESTROY)
+        server_on_destroy(s, c);
+    else if (c)
+        return s->ending ? -1 : net_web_on_text(s->web, c, wsi, (int)reason, in, len);
+    return 0;
+}
+
 /* ---- life ---- */
-
-/* The library makes its tables without looking whether it got memory for each (lws_create_vhost), and would fall over the
- * missing one later. One server at a time is made, by its own thread. */
-static bool server_out_of_memory;
-
-static void *server_realloc(void *at, size_t size, const char *reason) {
-    (void)reason;
-    if (!size) {
-        free(at);
-        return NULL;
-    }
-    void *got = realloc(at, size);
-    if (!got)
-        server_out_of_memory = true;
-    return got;
-}
-
-static void server_log_nowhere(int level, const char *line) {
-    (void)level;
-    (void)line;
-}
 
 static const struct lws_protocols server_protocols[] = {
     {.name = WIRE_PROTOCOL,
@@ -415,13 +442,12 @@ static const struct lws_protocols server_protocols[] = {
      .rx_buffer_size = SERVER_RX_BYTES,
      .tx_packet_size = SERVER_TX_BYTES},
     {.name = SERVER_LISTEN, .callback = server_listen_callback},
+    {.name = NET_DOOR_PROTOCOL, .callback = server_door_callback},
+    {.name = NET_TEXT_PROTOCOL, .callback = server_text_callback},
     {0},
 };
 
-static void server_wake(void *arg) {
-    struct server *s = arg;
-    lws_cancel_service(s->context);
-}
+static void server_wake(void *arg) { lws_cancel_service(((struct server *)arg)->context); }
 
 /* This version of the library leaves the eventfd that wakes it open when it goes. Where descriptors are the job's, that
  * would be one more with each start. */
@@ -447,15 +473,16 @@ static int server_open_context(struct server *s, struct err *e) {
         .uid = (uid_t)-1,
         .user = s,
         .fd_limit_per_thread = SERVER_MAX_FDS,
-        .max_http_header_pool = SERVER_MAX_CONNECTIONS + 1,
+        .max_http_header_pool = SERVER_MAX_CONNECTIONS + NET_DOOR_MAX + 1,
         .timeout_secs = SERVER_HANDSHAKE_S,
         .vhost_name = "agent",
         .options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_SKIP_SERVER_CANONICAL_NAME |
-                   LWS_SERVER_OPTION_DISABLE_IPV6,
+                   LWS_SERVER_OPTION_DISABLE_IPV6 | LWS_SERVER_OPTION_VALIDATE_UTF8 |
+                   LWS_SERVER_OPTION_FALLBACK_TO_APPLY_LISTEN_ACCEPT_CONFIG,
+        .listen_accept_role = "raw-skt",
+        .listen_accept_protocol = NET_TEXT_PROTOCOL,
     };
-    lws_set_log_level(0, server_log_nowhere);
-    lws_set_allocator(server_realloc);
-    server_out_of_memory = false;
+    net_library_begin();
     s->context = lws_create_context(&info);
     if (!s->context)
         return err_set(e, ERR_FAILED, "the WebSocket library refused to start (no memory or descriptors?)");
@@ -463,13 +490,28 @@ static int server_open_context(struct server *s, struct err *e) {
     if (s->waker < 0 && fds_lack_eventfd()) /* the library goes on without: nobody could wake it */
         return err_set(e, ERR_FAILED, "no descriptor for waking the server");
     s->vhost = lws_create_vhost(s->context, &info);
-    if (!s->vhost || server_out_of_memory)
+    if (!s->vhost || net_library_lacks_memory())
         return err_set(e, ERR_FAILED, "the WebSocket library refused its settings");
     lws_sock_file_fd_type fd = {.filefd = s->listener.fd};
     s->listening = lws_adopt_descriptor_vhost(s->vhost, LWS_ADOPT_RAW_FILE_DESC, fd, SERVER_LISTEN, NULL);
     if (!s->listening)
         return err_set(e, ERR_FAILED, "the WebSocket library did not take the listening socket");
+    s->door = net_door_new(s->context, s->vhost, &s->mailbox);
+    struct web_house of = {.mailbox = &s->mailbox, .status = server_on_status, .status_arg = s};
+    s->web = net_house_new(s->context, &of, s->door, &s->last_peer, &s->frame);
+    if (!s->web)
+        return err_set(e, ERR_FAILED, "no memory for the server");
     return 0;
+}
+
+/* As the environment says. That it cannot be opened is told by the status. */
+static void server_open_door(struct server *s) {
+    struct wire_listen want = {.looking = false};
+    struct err e;
+    (void)snprintf(want.address, sizeof want.address, "%.*s", (int)sizeof want.address - 1,
+                   s->mailbox.config.address);
+    if (want.address[0])
+        (void)net_door_open(s->door, &want, s->endpoint, NULL, &e);
 }
 
 static void server_nudge(void *arg) { mailbox_nudge(arg); }
@@ -485,7 +527,8 @@ struct server *server_new(struct err *e) {
     strbuf_init(&s->frame, WIRE_MAX_MESSAGE + LWS_PRE);
     if (mailbox_init(&s->mailbox) != 0)
         (void)err_set(e, ERR_FAILED, "no lock for the server");
-    else if ((s->mailbox.worker = worker_new(server_nudge, &s->mailbox, e)) != NULL &&
+    else if ((s->mailbox.worker = worker_new(server_nudge, &s->mailbox, false, e)) != NULL &&
+             (s->mailbox.evaluator = worker_new(server_nudge, &s->mailbox, true, e)) != NULL &&
              listener_open(&s->listener, e) == 0 && server_open_context(s, e) == 0)
         s->sampler = sampler_start(&s->mailbox, server_wake, s, e);
     if (!s->sampler) {
@@ -494,6 +537,8 @@ struct server *server_new(struct err *e) {
     }
     fds_note(s->listener.fd);
     memcpy(s->endpoint, s->listener.path, sizeof s->endpoint);
+    server_open_door(s);
+    opened_begin(s->endpoint, s->mailbox.config.values[CONFIG_EVAL] != 0, server_nudge, &s->mailbox);
     (void)cost_meter_add(&s->meter, s->started_ns, agent_cpu_ns());
     server_current = s;
     return s;
@@ -515,11 +560,15 @@ void server_free(struct server *s) {
     if (!s)
         return;
     server_current = NULL;
+    net_door_stop(s->door);
     listener_remove(&s->listener);
     sampler_stop(s->sampler);
     worker_free(s->mailbox.worker);
+    worker_free(s->mailbox.evaluator);
     if (s->context)
         lws_context_destroy(s->context);
+    net_door_free(s->door);
+    net_house_free(s->web);
     server_close_waker(s);
     if (s->listener.fd >= 0) {
         fds_forget(s->listener.fd);

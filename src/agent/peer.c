@@ -5,13 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/probes.h"
 #include "agent/worker.h"
 #include "wire/wire.h"
 
 #define PEER_KEEP_BYTES WIRE_MAX_MESSAGE /* a buffer larger than this is given back after use */
 
+#define PEER_ONLY_LOOKS "who came in as you did may only look: this reads values of the job, or changes it"
+
 int peer_init(struct peer *p, uint32_t id, struct mailbox *m) {
-    *p = (struct peer){.id = id, .mailbox = m};
+    *p = (struct peer){.id = id, .mailbox = m, .may = WIRE_OWNS};
     strbuf_init(&p->in, WIRE_MAX_MESSAGE);
     strbuf_init(&p->sending, WIRE_MAX_ASSEMBLED);
     return mailbox_attach(m, id);
@@ -63,6 +66,14 @@ struct peer_request {
     void *arg;
 };
 
+/* It may not do that; there is a row of it in the table of events, too. */
+static enum peer_verdict peer_deny(struct peer *p, const struct peer_request *r, const char *why) {
+    char text[REFUSALS_TEXT];
+    (void)snprintf(text, sizeof text, "'%s': %s", wire_method_name(wire_message_method(r->m)), why);
+    mailbox_note_refusal(p->mailbox, p->id, -1, text);
+    return peer_answer_error(p, r->id, WIRE_E_NOT_ALLOWED, why);
+}
+
 /* To be answered by the sampler. */
 static enum peer_verdict peer_asked(struct peer *p, const struct peer_request *r, int rc) {
     if (rc == 0)
@@ -79,6 +90,8 @@ static enum peer_verdict peer_threads(struct peer *p, const struct peer_request 
     struct wire_threads want;
     if (wire_get_threads(r->m, &want, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    if (p->may < (want.repr ? WIRE_CHANGES : want.locals ? WIRE_VALUES : WIRE_LOOKS))
+        return peer_deny(p, r, PEER_ONLY_LOOKS);
     return peer_asked(p, r, mailbox_ask_threads(p->mailbox, p->id, r->id, &want));
 }
 
@@ -132,7 +145,13 @@ static enum peer_verdict peer_unsubscribe(struct peer *p, const struct peer_requ
 static enum peer_verdict peer_config(struct peer *p, const struct peer_request *r) {
     struct err e = {0};
     struct wire_config c;
-    if (wire_get_config(r->m, &c, &e) != 0 || mailbox_configure(p->mailbox, c.key, c.value, &e) != 0)
+    if (wire_get_config(r->m, &c, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    if (p->may < WIRE_OWNS && mailbox_would_allow_eval(p->mailbox, c.key, c.value))
+        return peer_deny(p, r,
+                         "probing.eval is off, and is not switched on again from afar: use the "
+                         "agent's own socket");
+    if (mailbox_configure(p->mailbox, c.key, c.value, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
     return peer_answer_ok(p, r->id);
 }
@@ -145,10 +164,64 @@ static enum peer_verdict peer_pull(struct peer *p, const struct peer_request *r)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
     if (p->pulling)
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
-                                 "the answer to the last 'pull' was not read yet");
+                                 "the answer to the last 'pull' or 'rows' was not read yet");
     int rc = mailbox_ask_pull(p->mailbox, p->id, r->id, &want);
     p->pulling = rc == 0;
     return peer_asked(p, r, rc);
+}
+
+static enum peer_verdict peer_rows(struct peer *p, const struct peer_request *r) {
+    struct err e = {0};
+    struct wire_rows_ask want;
+    if (wire_get_rows_ask(r->m, &want, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    if (p->pulling)
+        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
+                                 "the answer to the last 'pull' or 'rows' was not read yet");
+    int rc = mailbox_ask_rows(p->mailbox, p->id, r->id, &want);
+    p->pulling = rc == 0;
+    return peer_asked(p, r, rc);
+}
+
+static enum peer_verdict peer_eval(struct peer *p, const struct peer_request *r) {
+    struct err e = {0};
+    struct wire_eval want;
+    if (wire_get_eval(r->m, &want, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    if (p->pulling)
+        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
+                                 "the answer to the last 'pull', 'rows' or 'eval' was not read yet");
+    int rc = mailbox_ask_eval(p->mailbox, p->id, r->id, &want);
+    p->pulling = rc == 0;
+    return peer_asked(p, r, rc);
+}
+
+static enum peer_verdict peer_interrupt(struct peer *p, const struct peer_request *r) {
+    mailbox_interrupt(p->mailbox, p->id);
+    return peer_answer_ok(p, r->id);
+}
+
+static enum peer_verdict peer_listen(struct peer *p, const struct peer_request *r) {
+    struct err e = {0};
+    struct wire_listen want;
+    struct wire_listening got = {.address = ""};
+    struct strbuf b;
+    if (wire_get_listen(r->m, &want, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    if (!p->listen || p->listen(p->listen_arg, &want, &got, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
+                                 p->listen ? e.text : "there are no doors here");
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_listening(&b, r->id, &got);
+    return peer_answer(p, &b);
+}
+
+static enum peer_verdict peer_arm(struct peer *p, const struct peer_request *r) {
+    struct err e = {0};
+    struct wire_arm want;
+    if (wire_get_arm(r->m, &want, &e) != 0 || lease_find(want.what, &e) < 0)
+        return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    return peer_asked(p, r, mailbox_ask_arm(p->mailbox, p->id, wire_message_method(r->m), r->id, &want));
 }
 
 static enum peer_verdict peer_status(struct peer *p, const struct peer_request *r) {
@@ -169,7 +242,14 @@ static enum peer_verdict peer_status(struct peer *p, const struct peer_request *
 /* The python worker goes first: it may be held up in the interpreter, and then all stays as it is. */
 static enum peer_verdict peer_eject(struct peer *p, const struct peer_request *r) {
     struct err e = {0};
+    if (__atomic_load_n(&p->mailbox->evaluating, __ATOMIC_ACQUIRE))
+        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
+                                 "code that a client has had run in the job has not ended yet: try again");
+    if (p->mailbox->worker && probes_leave(p->mailbox->worker, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, e.text);
     if (p->mailbox->worker && worker_leave(p->mailbox->worker, &e) != 0)
+        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, e.text);
+    if (p->mailbox->evaluator && worker_leave(p->mailbox->evaluator, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, e.text);
     enum peer_verdict v = peer_answer_ok(p, r->id);
     return v == PEER_OK ? PEER_EJECT : v;
@@ -177,11 +257,22 @@ static enum peer_verdict peer_eject(struct peer *p, const struct peer_request *r
 
 static enum peer_verdict (*const peer_methods[WIRE_METHOD_COUNT])(struct peer *,
                                                                   const struct peer_request *) = {
-    [WIRE_HELLO] = peer_hello,         [WIRE_THREADS] = peer_threads,
-    [WIRE_SUBSCRIBE] = peer_subscribe, [WIRE_UNSUBSCRIBE] = peer_unsubscribe,
-    [WIRE_STATUS] = peer_status,       [WIRE_EJECT] = peer_eject,
-    [WIRE_CONFIG] = peer_config,       [WIRE_TABLES] = peer_ask,
+    [WIRE_HELLO] = peer_hello,
+    [WIRE_THREADS] = peer_threads,
+    [WIRE_SUBSCRIBE] = peer_subscribe,
+    [WIRE_UNSUBSCRIBE] = peer_unsubscribe,
+    [WIRE_STATUS] = peer_status,
+    [WIRE_EJECT] = peer_eject,
+    [WIRE_CONFIG] = peer_config,
+    [WIRE_TABLES] = peer_ask,
     [WIRE_PULL] = peer_pull,
+    [WIRE_ROWS] = peer_rows,
+    [WIRE_ARM] = peer_arm,
+    [WIRE_DISARM] = peer_arm,
+    [WIRE_EVAL] = peer_eval,
+    [WIRE_COMPLETE] = peer_eval,
+    [WIRE_INTERRUPT] = peer_interrupt,
+    [WIRE_LISTEN] = peer_listen,
 };
 
 static enum peer_verdict peer_dispatch(struct peer *p, const struct peer_request *r) {
@@ -192,6 +283,10 @@ static enum peer_verdict peer_dispatch(struct peer *p, const struct peer_request
         return peer_answer_error(p, r->id, WIRE_E_UNKNOWN_METHOD, "this agent knows no such method");
     if (!p->said_hello && method != WIRE_HELLO)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, "the first request must be hello");
+    if (wire_method_access(method) > p->may)
+        return peer_deny(p, r,
+                         p->may >= WIRE_CHANGES ? "that is done by the agent's own socket alone: give its pid"
+                                                : PEER_ONLY_LOOKS);
     return peer_methods[method](p, r);
 }
 
@@ -303,4 +398,10 @@ int peer_next_frame(struct peer *p, struct strbuf *frame) {
     if (p->sending.cap > PEER_KEEP_BYTES)
         strbuf_fini(&p->sending);
     return 1;
+}
+
+const struct strbuf *peer_next_message(struct peer *p) {
+    bool there = peer_load(p) > 0;
+    p->chunk = p->chunks = 0;
+    return there ? &p->sending : NULL;
 }

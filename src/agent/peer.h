@@ -26,9 +26,16 @@ enum peer_verdict {
 /* Fills a status that the mailbox does not know all of. */
 typedef void peer_status_fn(void *arg, struct model_status *out);
 
+/* Opens or closes the TCP door. 0, or -1 with the error. */
+typedef int peer_listen_fn(void *arg, const struct wire_listen *want, struct wire_listening *out,
+                           struct err *e);
+
 struct peer {
     uint32_t id;
     struct mailbox *mailbox;
+    enum wire_access may;   /* the most that it may do; everything unless it came by TCP */
+    peer_listen_fn *listen; /* NULL: there are no doors */
+    void *listen_arg;
     bool said_hello;
     struct queue queue;
     struct strbuf in;      /* a message coming in */
@@ -36,7 +43,7 @@ struct peer {
     size_t chunk, chunks;  /* the next piece of it and how many there are; 0 of 0: nothing is being sent */
     uint32_t chunked;      /* number of the last message that was cut up */
     uint64_t dropped_snapshots, dropped_samples;
-    bool pulling; /* the answer to a pull has not been begun to be sent */
+    bool pulling; /* the answer to a pull, or to rows, has not been begun to be sent */
 };
 
 /* 0, or -1 when there are too many clients. */
@@ -57,6 +64,9 @@ bool peer_has_output(const struct peer *p);
 
 /* Append the next WebSocket message to `frame`. 1, 0 when there is none, -1 without memory. */
 int peer_next_frame(struct peer *p, struct strbuf *frame);
+
+/* The next message as a whole, instead of pieces for the library; NULL there is none, or no memory. Valid until the next call. */
+const struct strbuf *peer_next_message(struct peer *p);
 
 /* Memory held. */
 size_t peer_bytes(const struct peer *p);

@@ -137,9 +137,8 @@ static void profile_keep_ended(struct profile *p) {
 }
 
 /* Take our own threads out of a list: the python worker has a thread state while it works. Number of what is left. */
-static size_t profile_leave_out_own(struct pystack_thread *list, size_t n) {
-    int64_t own[AGENT_MAX_TIDS];
-    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS), kept = 0;
+static size_t profile_leave_out_own(struct pystack_thread *list, size_t n, const int64_t *own, size_t n_own) {
+    size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
         bool is_own = false;
         for (size_t k = 0; k < n_own; k++)
@@ -155,15 +154,18 @@ static int profile_list(struct profile *p, struct pystack *ps, uint64_t now) {
     struct arena arena;
     struct pystack_thread *list = NULL;
     uint64_t cpu = clock_self_cpu_ns();
+    int64_t own[2 * AGENT_MAX_TIDS]; /* as well those that end meanwhile as those that begin */
+    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
     arena_init(&arena, PROFILE_ARENA_BYTES);
     ssize_t n = pystack_read_threads(ps, &arena, &list);
+    n_own += agent_own_tids(own + n_own, AGENT_MAX_TIDS);
     struct profile_thread *threads = n > 0 ? calloc((size_t)n, sizeof *threads) : NULL;
     if (n < 0 || (n > 0 && !threads)) {
         arena_fini(&arena);
         p->read_errors++;
         return -1;
     }
-    n = (ssize_t)profile_leave_out_own(list, (size_t)n);
+    n = (ssize_t)profile_leave_out_own(list, (size_t)n, own, n_own);
     for (size_t i = 0; i < (size_t)n; i++) {
         struct profile_thread *t = &threads[i];
         profile_keep(p, t, &list[i], i);

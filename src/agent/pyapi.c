@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#define PYAPI_DICT_SUBCLASS (1UL << 29) /* Py_TPFLAGS_... (Include/object.h), the same in all versions */
+
 #define PYAPI_NAME(name)                                                                                     \
     { #name, offsetof(struct pyapi, name) }
 
@@ -34,11 +36,51 @@ static const struct pyapi_name {
     PYAPI_NAME(PyTuple_GetItem),
     PYAPI_NAME(PyLong_AsLongLong),
     PYAPI_NAME(PyLong_FromLong),
+    PYAPI_NAME(PyUnicode_FromString),
     PYAPI_NAME(PyUnicode_AsEncodedString),
     PYAPI_NAME(PyBytes_AsStringAndSize),
+    PYAPI_NAME(PyCFunction_NewEx),
+    PYAPI_NAME(PyGILState_GetThisThreadState),
+    PYAPI_NAME(PyUnicode_CompareWithASCIIString),
+    PYAPI_NAME(PyType_GetFlags),
+    PYAPI_NAME(PyObject_GetAttrString),
+    PYAPI_NAME(PyObject_SetItem),
+    PYAPI_NAME(PyObject_DelItem),
+    PYAPI_NAME(PyDict_Values),
+    PYAPI_NAME(PyWeakref_NewRef),
+    PYAPI_NAME(PyErr_ExceptionMatches),
+    PYAPI_NAME(PyExc_AttributeError),
+    PYAPI_NAME(PyExc_TypeError),
     PYAPI_NAME(Py_AddPendingCall),
     PYAPI_NAME(PyThreadState_SetAsyncExc),
+    PYAPI_NAME(PyObject_Type),
+    PYAPI_NAME(PyFloat_AsDouble),
+    PYAPI_NAME(PyLong_FromLongLong),
+    PYAPI_NAME(PyUnicode_FromStringAndSize),
+    PYAPI_NAME(PyList_New),
+    PYAPI_NAME(PyList_Append),
+    PYAPI_NAME(Py_BuildValue),
+    PYAPI_NAME(_Py_NoneStruct),
+    PYAPI_NAME(_Py_TrueStruct),
+    PYAPI_NAME(_Py_FalseStruct),
+    PYAPI_NAME(PyLong_Type),
+    PYAPI_NAME(PyFloat_Type),
+    PYAPI_NAME(PyUnicode_Type),
+    PYAPI_NAME(PyTuple_Type),
+    PYAPI_NAME(PyList_Type),
+    PYAPI_NAME(PyList_Size),
+    PYAPI_NAME(PyList_GetItem),
     PYAPI_NAME(PyExc_KeyboardInterrupt),
+    PYAPI_NAME(PyObject_GenericGetAttr),
+    PYAPI_NAME(PyDict_Next),
+    PYAPI_NAME(PyType_IsSubtype),
+    PYAPI_NAME(PyEval_GetFrame),
+    PYAPI_NAME(PyErr_Fetch),
+    PYAPI_NAME(PyErr_Restore),
+    PYAPI_NAME(PyErr_NormalizeException),
+    PYAPI_NAME(PySys_GetObject),
+    PYAPI_NAME(PySys_SetObject),
+    PYAPI_NAME(PyBytes_FromStringAndSize),
 };
 
 /* Does the symbol belong to the image that begins at `base`? */
@@ -84,6 +126,17 @@ int pyapi_find(struct pyapi *api, uint64_t runtime, struct err *e) {
         memcpy((char *)api + pyapi_names[i].offset, &symbol, sizeof symbol);
     }
     api->finalizing = dlsym(handle, "_Py_Finalizing");
+    void *made = api->finalizing ? dlsym(handle, "PyEval_ThreadsInitialized") : NULL;
+    void *make = made ? dlsym(handle, "PyEval_InitThreads") : NULL;
+    if (made && make) {
+        memcpy(&api->PyEval_ThreadsInitialized, &made, sizeof made);
+        memcpy(&api->PyEval_InitThreads, &make, sizeof make);
+    }
+    void *disable = dlsym(handle, "PyGC_Disable"), *enable = dlsym(handle, "PyGC_Enable");
+    if (disable && enable) {
+        memcpy(&api->PyGC_Disable, &disable, sizeof disable);
+        memcpy(&api->PyGC_Enable, &enable, sizeof enable);
+    }
     api->library = handle;
     if (missing)
         pyapi_close(api);
@@ -118,4 +171,20 @@ int64_t pyapi_get_int(const struct pyapi *api, struct pyapi_object *tuple, ssize
         v = 0;
     }
     return v;
+}
+
+struct pyapi_object *pyapi_get_own(const struct pyapi *api, struct pyapi_object *o, const char *name) {
+    struct pyapi_object *key = api->PyUnicode_FromString("__dict__");
+    struct pyapi_object *d = key ? api->PyObject_GenericGetAttr(o, key) : NULL;
+    struct pyapi_object *type = d ? api->PyObject_Type(d) : NULL;
+    bool is_dict = type && api->PyType_GetFlags(type) & PYAPI_DICT_SUBCLASS;
+    struct pyapi_object *found = is_dict ? api->PyDict_GetItemString(d, name) : NULL;
+    if (found)
+        api->Py_IncRef(found);
+    struct pyapi_object *const all[] = {type, d, key};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i])
+            api->Py_DecRef(all[i]);
+    api->PyErr_Clear();
+    return found;
 }

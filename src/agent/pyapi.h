@@ -39,12 +39,54 @@ struct pyapi {
     struct pyapi_object *(*PyTuple_GetItem)(struct pyapi_object *tuple, ssize_t i); /* borrowed */
     long long (*PyLong_AsLongLong)(struct pyapi_object *o);
     struct pyapi_object *(*PyLong_FromLong)(long v);
+    struct pyapi_object *(*PyUnicode_FromString)(const char *text);
     struct pyapi_object *(*PyUnicode_AsEncodedString)(struct pyapi_object *o, const char *encoding,
                                                       const char *errors);
     int (*PyBytes_AsStringAndSize)(struct pyapi_object *o, char **text, ssize_t *size);
+    struct pyapi_object *(*PyCFunction_NewEx)(void *method, struct pyapi_object *self,
+                                              struct pyapi_object *module);
+    void *(*PyGILState_GetThisThreadState)(void);
+    int (*PyUnicode_CompareWithASCIIString)(struct pyapi_object *o, const char *text);
+    unsigned long (*PyType_GetFlags)(struct pyapi_object *type);
+    struct pyapi_object *(*PyObject_GetAttrString)(struct pyapi_object *o, const char *name);
+    int (*PyObject_SetItem)(struct pyapi_object *o, struct pyapi_object *key, struct pyapi_object *value);
+    int (*PyObject_DelItem)(struct pyapi_object *o, struct pyapi_object *key);
+    struct pyapi_object *(*PyDict_Values)(struct pyapi_object *dict);
+    struct pyapi_object *(*PyWeakref_NewRef)(struct pyapi_object *o, struct pyapi_object *callback);
+    int (*PyErr_ExceptionMatches)(struct pyapi_object *exception);
+    struct pyapi_object **PyExc_AttributeError, **PyExc_TypeError;
     int (*Py_AddPendingCall)(int (*fn)(void *arg), void *arg);
     int (*PyThreadState_SetAsyncExc)(unsigned long ident, struct pyapi_object *exception);
+    struct pyapi_object *(*PyObject_Type)(struct pyapi_object *o);
+    double (*PyFloat_AsDouble)(struct pyapi_object *o);
+    struct pyapi_object *(*PyLong_FromLongLong)(long long v);
+    struct pyapi_object *(*PyUnicode_FromStringAndSize)(const char *text, ssize_t size);
+    struct pyapi_object *(*PyList_New)(ssize_t size);
+    int (*PyList_Append)(struct pyapi_object *list, struct pyapi_object *o);
+    struct pyapi_object *(*Py_BuildValue)(const char *format, ...);
+    struct pyapi_object *_Py_NoneStruct, *_Py_TrueStruct,
+        *_Py_FalseStruct; /* themselves, as are the types: */
+    struct pyapi_object *PyLong_Type, *PyFloat_Type, *PyUnicode_Type, *PyTuple_Type, *PyList_Type;
+    ssize_t (*PyList_Size)(struct pyapi_object *list);
+    struct pyapi_object *(*PyList_GetItem)(struct pyapi_object *list, ssize_t i); /* borrowed */
     struct pyapi_object **PyExc_KeyboardInterrupt;
+    struct pyapi_object *(*PyObject_GenericGetAttr)(struct pyapi_object *o, struct pyapi_object *name);
+    int (*PyDict_Next)(struct pyapi_object *dict, ssize_t *at, struct pyapi_object **key, /* borrowed */
+                       struct pyapi_object **value);
+    int (*PyType_IsSubtype)(struct pyapi_object *type, struct pyapi_object *of);
+    struct pyapi_object *(*PyEval_GetFrame)(void); /* borrowed; NULL: no Python runs on this thread */
+    int (*PyGC_Disable)(void);                     /* from 3.10 on, as is the next; else NULL */
+    void (*PyErr_Fetch)(struct pyapi_object **type, struct pyapi_object **value, struct pyapi_object **tb);
+    void (*PyErr_Restore)(struct pyapi_object *type, struct pyapi_object *value,
+                          struct pyapi_object *tb); /* steals */
+    void (*PyErr_NormalizeException)(struct pyapi_object **type, struct pyapi_object **value,
+                                     struct pyapi_object **tb);
+    struct pyapi_object *(*PySys_GetObject)(const char *name); /* borrowed */
+    int (*PySys_SetObject)(const char *name, struct pyapi_object *value);
+    struct pyapi_object *(*PyBytes_FromStringAndSize)(const char *bytes, ssize_t size);
+    int (*PyGC_Enable)(void);
+    int (*PyEval_ThreadsInitialized)(void); /* 3.6, which makes its GIL late; else NULL, as is the next */
+    void (*PyEval_InitThreads)(void);
     void *library;        /* kept open: its code cannot be unloaded while it may be called */
     uint64_t *finalizing; /* 3.6, which keeps it outside of _PyRuntime: the variable; else NULL */
 };
@@ -62,5 +104,9 @@ int pyapi_get_text(const struct pyapi *api, struct pyapi_object *o, char *buf, s
 
 /* The int at place `i` of a tuple; 0 when there is none. With the GIL. */
 int64_t pyapi_get_int(const struct pyapi *api, struct pyapi_object *tuple, ssize_t i);
+
+/* What an object itself has under that name, past what its class makes of it: a new reference, or NULL (no exception is left set). With the
+ * GIL. */
+struct pyapi_object *pyapi_get_own(const struct pyapi *api, struct pyapi_object *o, const char *name);
 
 #endif

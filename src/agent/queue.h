@@ -52,7 +52,7 @@ struct queue_item {
     struct queue_bytes *bytes; /* a reference */
     enum queue_kind kind;
     bool open;     /* the pair "dropped" is to be added at the end */
-    bool pulled;   /* answers a pull */
+    bool pulled;   /* answers a pull, or rows */
     uint32_t peer; /* whom it is for */
     struct queue_mark mark;
 };

@@ -26,7 +26,7 @@ void record_init(struct record *r, const struct config *config) {
 }
 
 size_t record_bytes(const struct record *r) {
-    return (r->ids.stacks.n + r->ids.frames.n) / 8 + collect_bytes(&r->collect);
+    return (r->ids.stacks.n + r->ids.frames.n) / 8 + collect_bytes(&r->collect) + saves_bytes(&r->saves);
 }
 
 void record_append(struct record *r, enum ring_table table, const union ring_value *row) {
@@ -44,7 +44,7 @@ static void record_prune(const struct record *r) {
     double before = clock_epoch_s() - r->config.values[CONFIG_RETENTION_DAYS] * RECORD_DAY_S;
     char base[RING_DIR_PATH];
     for (int i = 0; i < RING_DIR_BASES; i++)
-        if (ring_dir_base(base, i, r->config.data_dir, geteuid()) == 0)
+        if (ring_dir_base(base, i, r->config.data_dir, geteuid(), 0) == 0)
             (void)ring_dir_prune(base, geteuid(), before, RECORD_KEEP_DEAD * (uint64_t)record_limit(r));
 }
 
@@ -85,6 +85,7 @@ static void record_open(struct record *r) {
 }
 
 static void record_close(struct record *r, bool remove) {
+    hooks_end(&r->hooks);
     record_steps_end(r);
     if (!r->set)
         return;
@@ -109,6 +110,7 @@ void record_end(struct record *r, bool remove) {
     record_close(r, remove);
     record_ids_fini(&r->ids);
     collect_fini(&r->collect);
+    saves_fini(&r->saves);
 }
 
 void record_configure(struct record *r, const struct config *config) {
@@ -159,12 +161,13 @@ static void record_sample(struct record *r, const struct profile *p, const struc
     v[RING_SAMPLES_TORN].i = s->torn;
     r->missed += s->stack_id && v[RING_SAMPLES_STACK_ID].i == RING_INT_NULL;
     record_append(r, RING_SAMPLES, v);
+    record_saves_sample(r, p, s);
 }
 
 bool record_take(struct record *r, const struct profile *p) {
     uint64_t fresh = p->total_samples - r->taken;
     r->taken = p->total_samples;
-    if (!r->set || (fresh == 0 && !r->steps.told))
+    if (!r->set || (fresh == 0 && !r->steps.told && !r->hooks.on))
         return false;
     uint64_t cpu = clock_self_cpu_ns();
     record_steps_take(r);
@@ -199,12 +202,19 @@ void record_second(struct record *r, const struct profile *p, const struct recor
     double now = clock_epoch_s();
     if (!r->set)
         return;
-    record_facts(r, view->python, now_ns, now);
+    record_facts(r, view->python, view->pystack, now_ns, now);
     record_process(r, now_ns, now);
     record_threads(r, p, now_ns, now);
     record_status(r, view, now_ns, now);
     record_gc(r, view->pystack, now);
+    hooks_second(&r->hooks, view->worker,
+                 &(struct hooks_wish){.steps = r->config.values[CONFIG_STEPS] != 0,
+                                      .look_share = r->config.values[CONFIG_LOOK_SHARE] / 100,
+                                      .torch = r->facts.torch,
+                                      .watch = r->config.torch_profiling});
     record_steps_second(r);
+    record_saves_second(r, p, now);
+    record_loaders_second(r, view->pystack, now_ns);
     record_expire(r, now_ns, now);
     /* On a grid, so that there is a row for each second; after a stop it begins anew. */
     r->second_due_ns += RECORD_SECOND_NS;

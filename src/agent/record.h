@@ -15,14 +15,18 @@
 #include <stdint.h>
 
 #include "agent/collect.h"
+#include "agent/hooks.h"
 #include "agent/profile.h"
+#include "agent/saves.h"
 #include "agent/steps.h"
 #include "base/config.h"
 #include "base/model.h"
+#include "pystack/loaders.h"
 #include "store/ring_set.h"
 #include "store/ring_tables.h"
 
 #define RECORD_NEVER UINT64_MAX
+#define RECORD_STEP_ENDS 256
 
 /* Which numbers of the trie have been written. */
 struct record_seen {
@@ -44,6 +48,8 @@ struct record_facts {
     bool told;       /* those that do not change */
     char python[64]; /* "": no interpreter, or one that is not known */
     char torch[64];  /* "" not seen */
+    struct pystack_modules modules;
+    bool torch_module; /* Python has one */
     uint64_t torch_due_ns, torch_every_ns;
 };
 
@@ -53,12 +59,20 @@ struct record_gc_seen {
     unsigned waited; /* looks in a row at which a collection was going on */
 };
 
+/* Collections of a generation that were told one by one, and that the counters have not been seen to count yet. */
+struct record_gc_told {
+    int64_t collections, collected, uncollectable;
+    double duration_s;
+    unsigned waited; /* looks in a row at which more were counted than told */
+};
+
 struct record_gc {
     bool begun; /* what was counted before is known */
     unsigned waited;
     struct record_gc_seen seen[PYSTACK_MAX_COUNTERS];
     size_t n;
-    const char *note; /* why there are no rows, or some are missing; NULL */
+    struct record_gc_told told[PYSTACK_GENERATIONS]; /* of the main interpreter */
+    const char *note;                                /* why there are no rows, or some are missing; NULL */
 };
 
 /* What torch tells of its operations, on the way into the tables. */
@@ -67,9 +81,33 @@ struct record_steps {
     bool refused; /* it cannot: `note` says why */
     bool looks;   /* backward passes are looked at, since look_ns; else from look_due_ns on */
     uint64_t look_ns, look_due_ns;
+    bool hold; /* and are to be, for somebody who looks at modules */
     uint64_t events, lost;
+    struct record_step_end {
+        uint64_t end_ns;
+        int64_t step;
+    } ends[RECORD_STEP_ENDS]; /* of the last steps, by their numbers */
     char note[160];
     struct steps steps;
+};
+
+/* An iterator of a DataLoader. */
+struct record_loader {
+    uint64_t addr;
+    int64_t yielded; /* at the last look; MODEL_UNKNOWN: there was none */
+    bool processes;
+};
+
+struct record_waits {
+    uint64_t ns, n;
+};
+
+struct record_loaders {
+    struct record_loader known[PYSTACK_LOADERS];
+    size_t n;
+    uint64_t found_ns;            /* when they were looked for */
+    bool used;                    /* batches were fetched since we came */
+    struct record_waits waits[2]; /* in this second, for loaders without and with worker processes */
 };
 
 struct record {
@@ -88,6 +126,9 @@ struct record {
     struct record_facts facts;
     struct record_gc gc;
     struct record_steps steps;
+    struct saves saves;
+    struct hooks hooks;
+    struct record_loaders loaders;
     uint64_t cost_ns; /* CPU time of all this so far */
     struct cost_meter meter;
     double cost_pct; /* of a core, over the last seconds; NAN unknown */
@@ -101,6 +142,7 @@ struct record_view {
     uint64_t cpu_ns;
     const char *python;      /* version of the interpreter; NULL: there is none */
     struct pystack *pystack; /* reads it; NULL: there is none */
+    struct worker *worker;   /* has the GIL at times */
 };
 
 void record_init(struct record *r, const struct config *config);
@@ -149,17 +191,46 @@ void record_epoch(struct record *r, const struct profile *p);
 /* Are definitions of this epoch gone from their tables? */
 bool record_outgrown(const struct record *r);
 
-void record_facts(struct record *r, const char *python, uint64_t now_ns, double timestamp);
+/* `ps` reads the interpreter; NULL: there is none. */
+void record_facts(struct record *r, const char *python, struct pystack *ps, uint64_t now_ns,
+                  double timestamp);
+/* Something that a client has had done; kept at once. `uid`, `pid` of the client; -1 not known. */
+void record_event(struct record *r, const char *kind, int64_t uid, int64_t pid, const char *text);
+
 /* What garbage collectors have counted since the last time; `ps` NULL: there are none. */
 void record_gc(struct record *r, struct pystack *ps, double timestamp);
 
 /* The same of counters that were read: `n` interpreters', the last time's being in r->gc. */
 void record_gc_counts(struct record *r, const struct pystack_gc *now, size_t n, double timestamp);
 
+/* A collection that was told; `begin_s`: when it began, seconds since the epoch. */
+void record_gc_event(struct record *r, const struct spans_gc *g, double begin_s, int64_t step);
+
+/* A value that is watched; `e` is of the kind SPANS_VALUE. */
+void record_value(struct record *r, const struct spans_event *e, double timestamp, int64_t step);
+
 /* Have torch tell what it does, once it is there and as long as that is wanted; and take what it has told. */
 void record_steps_second(struct record *r);
 void record_steps_take(struct record *r);
 void record_steps_end(struct record *r);
+
+/* Checkpoints that are being saved, as samples show them: one of them; and once a second. */
+void record_saves_sample(struct record *r, const struct profile *p, const struct model_sample *s);
+void record_saves_second(struct record *r, const struct profile *p, double now);
+
+/* DataLoaders: a fetch that has ended; and once a second. */
+void record_loaders_span(struct record *r, const struct steps_span *s);
+void record_loaders_second(struct record *r, struct pystack *ps, uint64_t now_ns);
+
+/* Durations of the last steps that began at `since_ns` or later and have ended by `until_ns`, monotonic, the latest first; as many
+ * as there are and `cap` lets. Those between which a step is missing are left out. */
+size_t record_steps_durations(const struct record *r, uint64_t since_ns, uint64_t until_ns, double *ns,
+                              size_t cap);
+
+/* The step that ended at `ns`, monotonic, or the next that did after that or will: then it is the one that goes on. -1: not known. */
+int64_t record_steps_at(const struct record *r, uint64_t ns);
+/* The same, or, as far as can be told, the number of the step that went on then and has not ended. */
+int64_t record_steps_during(const struct record *r, uint64_t ns);
 
 void record_process(struct record *r, uint64_t now_ns, double timestamp);
 void record_threads(struct record *r, const struct profile *p, uint64_t now_ns, double timestamp);

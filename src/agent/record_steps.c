@@ -23,6 +23,8 @@ struct record_steps_to {
     double epoch_s; /* what to add to the monotonic clock */
 };
 
+_Static_assert((int)RING_SPAN_PROFILER == (int)STEPS_KINDS, "kinds of profiling_data");
+
 static double steps_ms(int64_t ns) { return ns == STEPS_UNKNOWN ? NAN : (double)ns / 1e6; }
 
 static void steps_on_span(void *arg, const struct steps_span *s) {
@@ -34,7 +36,21 @@ static void steps_on_span(void *arg, const struct steps_span *s) {
     v[RING_SPANS_TID].i = s->tid;
     v[RING_SPANS_STEP].i = s->step;
     v[RING_SPANS_KIND].i = (int64_t)s->kind;
+    v[RING_SPANS_CALLS].i = RING_INT_NULL;
     record_append(to->record, RING_SPANS, v);
+    if (s->kind == STEPS_LOADER)
+        record_loaders_span(to->record, s);
+}
+
+/* Losses and norms that are no finite numbers are told by a column of their own: enum of ring_nonfinite_labels. */
+static void steps_put_look(union ring_value *v, const struct spans_look *l) {
+    bool loss = l->has_loss && !isfinite(l->loss), norm = l->has_grad_norm && !isfinite(l->grad_norm);
+    v[RING_STEPS_LOSS].f = l->has_loss && !loss ? l->loss : NAN;
+    v[RING_STEPS_LR].f = l->has_lr ? l->lr : NAN;
+    v[RING_STEPS_GRAD_NORM].f = l->has_grad_norm && !norm ? l->grad_norm : NAN;
+    v[RING_STEPS_NONFINITE].i =
+        l->has_loss || l->has_grad_norm ? (loss ? 1 : 0) + (norm ? 2 : 0) : RING_INT_NULL;
+    v[RING_STEPS_EPOCH].i = l->has_epoch ? l->epoch : RING_INT_NULL;
 }
 
 static void steps_on_step(void *arg, const struct steps_step *s) {
@@ -49,7 +65,47 @@ static void steps_on_step(void *arg, const struct steps_step *s) {
     v[RING_STEPS_OPTIMIZER_MS].f = steps_ms(s->optimizer_ns);
     v[RING_STEPS_COMM_MS].f = steps_ms(s->comm_ns);
     v[RING_STEPS_OTHER_MS].f = steps_ms(s->other_ns);
+    v[RING_STEPS_GC_MS].f = steps_ms(s->gc_ns);
+    steps_put_look(v, &s->look);
     record_append(to->record, RING_STEPS, v);
+    to->record->steps.ends[s->step % RECORD_STEP_ENDS] = (struct record_step_end){s->end_ns, s->step};
+}
+
+int64_t record_steps_at(const struct record *r, uint64_t ns) {
+    const struct record_step_end *found = NULL;
+    for (size_t i = 0; i < RECORD_STEP_ENDS; i++) {
+        const struct record_step_end *end = &r->steps.ends[i];
+        if (end->step && end->end_ns >= ns && (!found || end->end_ns < found->end_ns))
+            found = end;
+    }
+    return found ? found->step : r->steps.told && r->steps.steps.count ? r->steps.steps.count + 1 : -1;
+}
+
+size_t record_steps_durations(const struct record *r, uint64_t since_ns, uint64_t until_ns, double *ns,
+                              size_t cap) {
+    const struct record_step_end *ends = r->steps.ends;
+    int64_t step = r->steps.steps.count;
+    size_t n = 0;
+    for (; step > 1 && r->steps.steps.count - step < RECORD_STEP_ENDS - 1 && n < cap; step--) {
+        const struct record_step_end *end = &ends[step % RECORD_STEP_ENDS],
+                                     *before = &ends[(step - 1) % RECORD_STEP_ENDS];
+        if (end->step != step || before->step != step - 1 || end->end_ns > until_ns)
+            continue;
+        if (before->end_ns < since_ns)
+            break;
+        ns[n++] = (double)(end->end_ns - before->end_ns);
+    }
+    return n;
+}
+
+int64_t record_steps_during(const struct record *r, uint64_t ns) {
+    const struct steps *s = &r->steps.steps;
+    int64_t step = record_steps_at(r, ns);
+    if (step >= 0 || !r->steps.told || !s->tid || s->per_step != 1)
+        return step;
+    bool is_next =
+        s->now.ended > 0 && s->now.optimized_ns < ns; /* of the one before the end is not told yet */
+    return s->count + 1 + is_next;
 }
 
 static void steps_rest(struct record_steps *t, uint64_t now_ns) {
@@ -62,9 +118,10 @@ static void steps_rest(struct record_steps *t, uint64_t now_ns) {
 
 /* Begin or end to look at backward passes. */
 static void steps_plan_look(struct record_steps *t, uint64_t now_ns) {
-    if (t->looks && (steps_has_backward(&t->steps) || now_ns - t->look_ns > RECORD_LOOK_MAX_NS))
+    if (t->looks && !t->hold && (steps_has_backward(&t->steps) || now_ns - t->look_ns > RECORD_LOOK_MAX_NS))
         steps_rest(t, now_ns);
-    else if (!t->looks && now_ns >= t->look_due_ns && t->steps.count > 0 && torch_spans_look_backward(true)) {
+    else if (!t->looks && (t->hold || now_ns >= t->look_due_ns) && t->steps.count > 0 &&
+             torch_spans_look_backward(true)) {
         t->looks = true;
         t->look_ns = now_ns;
         steps_look_backward(&t->steps, now_ns);
@@ -73,22 +130,30 @@ static void steps_plan_look(struct record_steps *t, uint64_t now_ns) {
 
 void record_steps_take(struct record *r) {
     struct record_steps *t = &r->steps;
-    if (!t->told)
+    if (!t->told && !r->hooks.on)
         return;
     uint64_t now_ns = clock_mono_ns();
-    struct record_steps_to to = {r, clock_epoch_s() - (double)now_ns / 1e9};
+    struct record_steps_to to = {r, clock_mono_to_epoch_s()};
     struct steps_handler handler = {steps_on_span, steps_on_step, &to};
     struct spans_event e;
     size_t n = 0;
-    uint64_t lost = spans_lost();
-    for (; n < RECORD_MANY_SPANS && spans_take(&e); n++)
+    steps_look_gc(&t->steps, r->hooks.gc ? r->hooks.gc_since_ns : 0);
+    for (; n < RECORD_MANY_SPANS && spans_take(&e); n++) {
+        int64_t step = t->told && t->steps.tid ? t->steps.count + 1 : RING_INT_NULL;
+        if (e.what == SPANS_GC)
+            record_gc_event(r, &e.gc, to.epoch_s + (double)(e.ns - e.gc.duration_ns) / 1e9, step);
+        else if (e.what == SPANS_VALUE)
+            record_value(r, &e, to.epoch_s + (double)e.ns / 1e9, step);
         steps_take(&t->steps, &e, &handler);
+    }
     t->events += n;
-    if (lost != t->lost)
-        steps_lose(&t->steps);
-    t->lost = lost;
-    if (n == 0)
+    t->lost = spans_lost();
+    if (!t->told)
+        return;
+    if (n == 0) {
+        steps_lose(&t->steps, t->lost);
         steps_settle(&t->steps, now_ns, &handler);
+    }
     steps_plan_look(t, now_ns);
 }
 
@@ -96,16 +161,18 @@ static void steps_begin_telling(struct record *r) {
     struct record_steps *t = &r->steps;
     struct spans_event old;
     struct err e = {.text = ""};
-    bool known = torch_spans_begin(r->facts.torch, &e) == 0;
-    (void)snprintf(t->note, sizeof t->note, "%s", known ? "" : e.text);
-    t->told = known;
-    t->refused = !known;
-    if (!known)
+    int rc = torch_spans_begin(r->facts.torch, &e);
+    (void)snprintf(t->note, sizeof t->note, "%s", rc == 0 ? "" : e.text);
+    t->told = rc == 0;
+    t->refused = rc < 0;
+    if (!t->told)
         return;
     steps_init(&t->steps);
-    for (size_t n = 0; n < SPANS_CAP && spans_take(&old); n++)
-        ; /* of the last time */
+    for (size_t n = 0; n < SPANS_CAP && spans_take(&old); n++) /* of the last time */
+        if (old.what == SPANS_VALUE)
+            record_value(r, &old, NAN, RING_INT_NULL);
     t->lost = spans_lost();
+    steps_expect(&t->steps, t->lost);
     t->look_due_ns = clock_mono_ns();
 }
 
@@ -117,6 +184,12 @@ void record_steps_end(struct record *r) {
 
 void record_steps_second(struct record *r) {
     bool wanted = r->set && r->config.values[CONFIG_STEPS] != 0;
+    bool unknown = wanted && !r->steps.told && !r->steps.refused && !r->facts.torch[0];
+    if (unknown) /* its operations are told by functions of which the version says how they are called */
+        (void)snprintf(r->steps.note, sizeof r->steps.note, "%s",
+                       r->facts.torch_module
+                           ? "torch is imported, but no file of it was found that says its version"
+                           : "");
     if (!wanted && (r->steps.told || r->steps.refused))
         record_steps_end(r);
     else if (wanted && !r->steps.told && !r->steps.refused && r->facts.torch[0])

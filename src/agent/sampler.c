@@ -17,6 +17,7 @@
 #include "agent/budget.h"
 #include "agent/complete.h"
 #include "agent/exact.h"
+#include "agent/fatal.h"
 #include "agent/presence.h"
 #include "agent/profile.h"
 #include "agent/pull.h"
@@ -91,6 +92,8 @@ static void sampler_flush(void *arg);
 static void sampler_lose(struct sampler *s) {
     exact_disarm();
     worker_lose(s->mailbox->worker);
+    if (s->mailbox->evaluator)
+        worker_lose(s->mailbox->evaluator);
     sampler_flush(s);
     profile_pause(&s->profile);
     pystack_close(s->ps);
@@ -100,7 +103,7 @@ static void sampler_lose(struct sampler *s) {
     presence_note_file(&s->presence, s->ps);
 }
 
-static struct pystack *sampler_pystack(struct sampler *s) {
+struct pystack *sampler_pystack(struct sampler *s) {
     uint64_t now = clock_mono_ns();
     if (presence_is_lost(&s->presence, s->ps, now))
         sampler_lose(s);
@@ -260,11 +263,13 @@ static void sampler_do_second(struct sampler *s) {
     view.rate_hz = s->always.hz;
     view.python = sampler_info(s) ? sampler_info(s)->version : NULL;
     view.pystack = s->ps;
+    view.worker = s->mailbox->worker;
     view.samples = s->profile.total_samples;
     view.torn = s->profile.total_torn;
     view.rss_bytes = (int64_t)(sampler_bytes(s, NULL) + server);
     record_second(&s->always.record, &s->profile, &view);
     always_publish(&s->always, s->mailbox);
+    probes_second(&s->probes);
     spending_elsewhere(&s->spending, cpu);
 }
 
@@ -321,10 +326,10 @@ static void sampler_flush(void *arg) {
 /* Note the ticks that were slept through so far. */
 static void sampler_pass_ticks(struct sampler *s) {
     uint64_t now = clock_mono_ns();
-    double epoch = clock_epoch_s();
+    double epoch_s = s->n_passed ? clock_mono_to_epoch_s() : 0;
     size_t n = 0;
     while (n < s->n_passed && s->passed_ns[n] <= now)
-        profile_pass(&s->profile, epoch - (double)(now - s->passed_ns[n++]) / 1e9);
+        profile_pass(&s->profile, epoch_s + (double)s->passed_ns[n++] / 1e9);
     s->n_passed -= n;
     memmove(s->passed_ns, s->passed_ns + n, s->n_passed * sizeof s->passed_ns[0]);
 }
@@ -393,6 +398,25 @@ static void sampler_answer_tables(struct sampler *s, const struct sampler_plan *
     s->wake(s->arg);
 }
 
+/* What clients want armed, and what is. */
+static void sampler_do_probes(struct sampler *s, const struct sampler_plan *plan) {
+    uint64_t cpu = clock_self_cpu_ns();
+    bool answered = false;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
+            const struct mailbox_ask *ask = &plan->slots[i].asks[k];
+            answered |= ask->method == WIRE_ARM || ask->method == WIRE_DISARM;
+            if (ask->method == WIRE_ARM || ask->method == WIRE_DISARM)
+                probes_take(&s->probes, plan->slots[i].peer, ask);
+        }
+    answered |= probes_poll(&s->probes);
+    probes_publish(&s->probes);
+    s->replan = true;
+    spending_elsewhere(&s->spending, cpu);
+    if (answered)
+        s->wake(s->arg);
+}
+
 /* What has been collected of samples so far goes out. */
 static void sampler_end_batch(struct sampler *s) {
     if (s->ps)
@@ -419,11 +443,22 @@ static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
         profile_new_epoch(&s->profile);
 }
 
+/* Of who was refused there are rows, but not of each. */
+static void sampler_record_refusal(struct sampler *s) {
+    struct refusals row;
+    if (mailbox_take_refusal(s->mailbox, &row))
+        record_event(&s->always.record, RING_EVENT_REFUSED, row.uid, row.pid, row.text);
+}
+
 static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     sampler_retune(s, plan);
     uint64_t cpu = plan->hello || plan->complete ? clock_self_cpu_ns() : 0;
-    if (plan->complete)
+    if (plan->complete) {
         complete_poll(&s->complete, s->ps);
+        made_poll(&s->made, s->ps);
+        evals_poll(&s->evals, s->ps);
+        sampler_record_refusal(s);
+    }
     if (plan->hello)
         sampler_answer_hello(s, plan);
     if (plan->hello || plan->complete)
@@ -442,11 +477,18 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
         sampler_record(s);
         record_flush(&s->always.record);
     }
+    if (plan->probes)
+        sampler_do_probes(s, plan);
     if (plan->leave)
         sampler_answer_leave(s, plan);
     if (plan->tables)
         sampler_answer_tables(s, plan);
-    if (plan->tables || plan->hello || plan->threads || plan->complete || plan->quiet || plan->leave)
+    if (plan->rows)
+        sampler_answer_made(s, plan);
+    if (plan->evals)
+        sampler_answer_evals(s, plan);
+    if (plan->tables || plan->rows || plan->evals || plan->hello || plan->threads || plan->complete ||
+        plan->quiet || plan->leave)
         s->replan = true;
     if (plan->quiet) {
         exact_disarm();
@@ -465,13 +507,18 @@ static void *sampler_main(void *arg) {
     sampler_publish(s, NULL);
     (void)pthread_mutex_lock(&m->lock);
     while (!m->stop) {
-        sampler_make_plan(s, &plan, clock_mono_ns());
-        if (sampler_is_idle(&plan)) {
+        bool fatal = fatal_is_asked();
+        if (!fatal)
+            sampler_make_plan(s, &plan, clock_mono_ns());
+        if (!fatal && sampler_is_idle(&plan)) {
             mailbox_sleep(m, plan.next_ns);
             continue;
         }
         (void)pthread_mutex_unlock(&m->lock);
-        sampler_do(s, &plan);
+        if (fatal)
+            sampler_keep_fatal(s);
+        else
+            sampler_do(s, &plan);
         (void)pthread_mutex_lock(&m->lock);
     }
     (void)pthread_mutex_unlock(&m->lock);
@@ -480,7 +527,10 @@ static void *sampler_main(void *arg) {
 }
 
 static void sampler_free(struct sampler *s) {
+    probes_fini(&s->probes);
     complete_fini(&s->complete);
+    made_fini(&s->made);
+    evals_fini(&s->evals);
     exact_disarm();
     presence_note_file(&s->presence, NULL);
     if (s->ps)
@@ -501,15 +551,21 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->wake = wake;
     s->arg = arg;
     s->complete = (struct complete){.worker = m->worker, .answer = answer_snapshot, .arg = m};
+    s->made = (struct made){.worker = m->worker, .answer = answer_made, .arg = m};
+    s->evals = (struct evals){
+        .worker = m->evaluator, .mailbox = m, .record = &s->always.record, .answer = answer_evaluated};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     s->replan = true;
     (void)config_read_environ(&m->config, 0, &s->config_error); /* nobody else knows the mailbox yet */
     m->status.budget_pct = s->budget_pct = m->config.values[CONFIG_BUDGET];
     always_init(&s->always, m, agent_is_invited());
+    probes_init(&s->probes, m->worker, m, &s->always.record);
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
     int rc = agent_thread_create(&s->thread, sampler_main, s, false);
-    if (rc == 0)
+    if (rc == 0) {
+        fatal_set_waker(sampler_note_fatal, m);
         return s;
+    }
     (void)err_set_errno(e, ERR_FAILED, rc, "no thread for the sampler");
     sampler_free(s);
     return NULL;
@@ -518,6 +574,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
 void sampler_stop(struct sampler *s) {
     if (!s)
         return;
+    fatal_set_waker(NULL, NULL);
     mailbox_stop(s->mailbox);
     (void)pthread_join(s->thread, NULL);
     sampler_free(s);

@@ -16,10 +16,13 @@
 #include "agent/always.h"
 #include "agent/ask.h"
 #include "agent/complete.h"
+#include "agent/evals.h"
 #include "agent/exact.h"
 #include "agent/mailbox.h"
 #include "agent/presence.h"
+#include "agent/probes.h"
 #include "agent/profile.h"
+#include "agent/made.h"
 #include "agent/spending.h"
 #include "base/clock.h"
 #include "base/config.h"
@@ -41,6 +44,8 @@ struct sampler {
     struct err ps_error;
     struct profile profile;
     struct complete complete;
+    struct made made;
+    struct evals evals;
     struct cost snapshot_cost;
     struct spending spending; /* on samples */
     struct cost_meter meter;
@@ -59,6 +64,7 @@ struct sampler {
     struct err exact_error;
     bool stretched_snapshots, stretched_samples;
     struct always always;
+    struct probes probes;
     struct err config_error; /* of the job's environment */
     double budget_pct;       /* for everything this thread and the handlers do */
     struct cost_meter own_meter;
@@ -73,6 +79,9 @@ struct sampler_plan {
     bool quiet;                       /* no stream is left: nothing stays armed */
     bool leave;                       /* somebody wants no more samples */
     bool tables;                      /* somebody wants the tables, or rows of one */
+    bool rows;                        /* somebody wants rows that Python makes */
+    bool evals;                       /* somebody wants code to be run */
+    bool probes;                      /* what is armed for somebody is to be looked after */
     bool gentle;                      /* somebody wants no signals to be sent */
     struct ask_wishes wishes;         /* for the snapshot */
     bool native_samples, native_kept; /* with native frames: somebody's stream, the tables */
@@ -84,5 +93,16 @@ struct sampler_plan {
 /* What there is to do at `now`, and when there is something next. With the mailbox locked; `plan` is the last one. */
 void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t now);
 bool sampler_is_idle(const struct sampler_plan *plan);
+
+/* The interpreter's reader, found anew if it has to be; NULL: there is none. */
+struct pystack *sampler_pystack(struct sampler *s);
+
+/* A fatal signal has come: keep what every thread does. Its thread waits meanwhile, for a bounded time. */
+void sampler_keep_fatal(struct sampler *s);
+void sampler_note_fatal(void *arg); /* wakes the sampler for that; async-signal-safe */
+
+/* Rows that Python makes, and code that is to be run. */
+void sampler_answer_made(struct sampler *s, const struct sampler_plan *plan);
+void sampler_answer_evals(struct sampler *s, const struct sampler_plan *plan);
 
 #endif

@@ -8,7 +8,7 @@
 #include "agent/budget.h"
 
 #define SAMPLER_BATCH_NS (500 * CLOCK_NS_PER_MS) /* unless the clients want it otherwise: */
-#define SAMPLER_BATCH_MIN_S 0.05
+#define SAMPLER_BATCH_MIN_S 0.03                 /* as often as a screen is painted */
 #define SAMPLER_BATCH_MAX_S 10.0
 #define SAMPLER_FIRST_BATCH_NS (100 * CLOCK_NS_PER_MS)
 
@@ -28,14 +28,27 @@ static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *co
     memcpy(copy->asks, slot->asks, slot->n_asks * sizeof copy->asks[0]);
     copy->n_asks = slot->n_asks;
     copy->pull = slot->pull;
+    copy->rows = slot->rows;
+    copy->eval = NULL;
+    copy->uid = slot->uid;
+    copy->pid = slot->pid;
     slot->n_asks = 0;
+    bool asks_eval = false;
     for (size_t k = 0; k < copy->n_asks; k++) {
         plan->hello |= copy->asks[k].method == WIRE_HELLO;
         plan->threads |= copy->asks[k].method == WIRE_THREADS;
         plan->leave |= copy->asks[k].method == WIRE_UNSUBSCRIBE;
         plan->tables |= copy->asks[k].method == WIRE_TABLES || copy->asks[k].method == WIRE_PULL;
+        plan->rows |= copy->asks[k].method == WIRE_ROWS;
+        asks_eval |= copy->asks[k].method == WIRE_EVAL;
+        plan->probes |= copy->asks[k].method == WIRE_ARM || copy->asks[k].method == WIRE_DISARM;
         plan->gentle |= copy->asks[k].want.mode == MODEL_SAMPLING_GENTLE;
         ask_join(&plan->wishes, &copy->asks[k].want);
+    }
+    plan->evals |= asks_eval;
+    if (asks_eval) { /* it goes with its question */
+        copy->eval = slot->eval;
+        slot->eval = NULL;
     }
     if (copy->n_asks)
         copy->peer = slot->peer;
@@ -120,7 +133,8 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
         memset(slot->rate_hz, 0, sizeof slot->rate_hz);
     }
     plan->hello = plan->threads = plan->tick = plan->flush = plan->poke = plan->quiet = plan->gentle =
-        plan->complete = plan->native_samples = plan->leave = plan->tables = false;
+        plan->complete = plan->native_samples = plan->leave = plan->tables = plan->rows = plan->evals =
+            plan->probes = false;
     plan->always = (struct always_plan){.configure = false};
     plan->wishes = (struct ask_wishes){0};
     plan->sample_hz = plan->snapshot_hz = plan->batch_s = 0;
@@ -132,7 +146,8 @@ static bool sampler_plan_again(struct sampler *s, struct sampler_plan *plan, uin
     if (s->replan || s->planned != s->mailbox->changes || plan->sample_hz <= 0 || plan->snapshot_hz > 0)
         return false;
     plan->hello = plan->threads = plan->poke = plan->quiet = plan->complete = plan->leave = plan->tables =
-        false;
+        plan->rows = false;
+    plan->probes = plan->evals = false;
     plan->always = (struct always_plan){.configure = false};
     plan->next_ns = SAMPLER_NEVER;
     sampler_plan_samples(s, plan, now);
@@ -154,13 +169,23 @@ static void sampler_plan_slot(struct mailbox_slot *slot, struct mailbox_slot *co
     plan->native_samples |= slot->native;
 }
 
+static void sampler_plan_probes(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
+    uint64_t next = probes_next_ns(&s->probes);
+    plan->probes |= next <= now || (plan->complete && probes_waits(&s->probes));
+    if (next < plan->next_ns)
+        plan->next_ns = next;
+}
+
 void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     struct mailbox *m = s->mailbox;
     if (sampler_plan_again(s, plan, now))
         return;
     s->planned = m->changes;
     sampler_clear_plan(plan);
+    uint64_t made_ns = made_next_ns(&s->made), evals_ns = evals_next_ns(&s->evals);
+    made_ns = evals_ns < made_ns ? evals_ns : made_ns;
     plan->next_ns = complete_next_ns(&s->complete);
+    plan->next_ns = made_ns < plan->next_ns ? made_ns : plan->next_ns;
     plan->complete = m->nudge || plan->next_ns <= now;
     plan->poke = m->poke;
     m->poke = m->nudge = false;
@@ -178,12 +203,15 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
     sampler_plan_batches(s, plan, now);
     sampler_plan_samples(s, plan, now);
     always_plan_second(&s->always, plan->tick, plan->sample_hz > 0, now, &plan->always, &plan->next_ns);
-    s->replan = complete_next_ns(&s->complete) != UINT64_MAX || plan->leave || plan->tables;
+    sampler_plan_probes(s, plan, now);
+    s->replan = complete_next_ns(&s->complete) != UINT64_MAX || made_ns != UINT64_MAX || plan->leave ||
+                plan->tables || plan->rows || plan->evals || plan->probes ||
+                probes_next_ns(&s->probes) != UINT64_MAX;
     plan->quiet = plan->sample_hz <= 0 && plan->snapshot_hz <= 0 && (exact_is_armed() || s->exact_off);
 }
 
 bool sampler_is_idle(const struct sampler_plan *plan) {
     return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke && !plan->quiet &&
-           !plan->complete && !plan->leave && !plan->tables && !plan->always.configure &&
-           !plan->always.retune && !plan->always.second;
+           !plan->complete && !plan->leave && !plan->tables && !plan->rows && !plan->evals && !plan->probes &&
+           !plan->always.configure && !plan->always.retune && !plan->always.second;
 }

@@ -9,13 +9,10 @@
 
 #define STEPS_MANY 16 /* Optimizer.step within one batch: the loader is not that of the training */
 #define STEPS_THREAD_NS (10 * CLOCK_NS_PER_S) /* so long quiet, the thread that trains may be another one */
-#define STEPS_STEP "Optimizer.step#"
 
-const char *const steps_kind_names[STEPS_KINDS + 1] = {[STEPS_USER] = "user",
-                                                       [STEPS_OPTIMIZER] = "optimizer",
-                                                       [STEPS_LOADER] = "loader",
-                                                       [STEPS_COMM] = "comm",
-                                                       [STEPS_DDP] = "ddp"};
+const char *const steps_kind_names[STEPS_KINDS + 1] = {
+    [STEPS_USER] = "user", [STEPS_OPTIMIZER] = "optimizer",  [STEPS_LOADER] = "loader", [STEPS_COMM] = "comm",
+    [STEPS_DDP] = "ddp",   [STEPS_CHECKPOINT] = "checkpoint"};
 
 /* What a name begins with. */
 static const struct {
@@ -46,10 +43,19 @@ static enum steps_kind steps_find_kind(const char *name) {
 
 void steps_init(struct steps *s) { *s = (struct steps){.count = 0}; }
 
+void steps_expect(struct steps *s, uint64_t lost) { s->lost = lost; }
+
 /* ---- a step ---- */
 
 static void steps_start(struct steps *s, uint64_t ns, bool whole) {
     s->now = (struct steps_now){.whole = whole, .begin_ns = ns, .forward_from_ns = ns};
+}
+
+/* Events of the step that goes on are missing. */
+static void steps_forget(struct steps *s) {
+    memset(s->open, 0, sizeof s->open);
+    s->going_comm = 0;
+    steps_start(s, 0, false);
 }
 
 /* What was seen since the last Optimizer.step is this step's too. */
@@ -59,6 +65,7 @@ static void steps_commit(struct steps_now *n) {
     n->sums.backward_ns += n->rest.backward_ns;
     n->sums.optimizer_ns += n->rest.optimizer_ns;
     n->sums.comm_ns += n->rest.comm_ns;
+    n->sums.gc_ns += n->rest.gc_ns;
     n->sums.odd = n->sums.odd || n->rest.odd;
     n->rest = (struct steps_sums){.odd = false};
 }
@@ -80,6 +87,8 @@ static void steps_fill(const struct steps *s, struct steps_step *out) {
         out->data_ns = sums->data_ns;
     if (s->has_comm)
         out->comm_ns = sums->comm_ns;
+    if (s->gc_since_ns && n->begin_ns >= s->gc_since_ns)
+        out->gc_ns = sums->gc_ns;
     if (!s->backward_since_ns || n->begin_ns < s->backward_since_ns || sums->odd || sums->backward_ns == 0)
         return;
     out->forward_ns = sums->forward_ns;
@@ -99,11 +108,14 @@ static void steps_finish(struct steps *s, const struct steps_handler *h) {
                              .backward_ns = STEPS_UNKNOWN,
                              .optimizer_ns = STEPS_UNKNOWN,
                              .comm_ns = STEPS_UNKNOWN,
-                             .other_ns = STEPS_UNKNOWN};
+                             .other_ns = STEPS_UNKNOWN,
+                             .gc_ns = STEPS_UNKNOWN,
+                             .look = before.look};
     if (before.whole)
         steps_fill(s, &out);
     s->has_backward =
         s->has_backward || (before.whole && s->backward_since_ns && before.begin_ns >= s->backward_since_ns);
+    s->per_step = before.ended;
     h->on_step(h->arg, &out);
     steps_start(s, before.optimized_ns, true);
     s->now.rest = before.rest;
@@ -119,23 +131,53 @@ static void steps_fetch_begins(struct steps *s, const struct steps_handler *h) {
         steps_finish(s, h);
 }
 
+/* An Optimizer.step of the step that goes on begins. */
+static void steps_join(struct steps *s, const char *name) {
+    if (s->now.optimizers++ == 0)
+        memcpy(s->now.first, name, sizeof s->now.first);
+    s->now.depth = 1;
+    memmove(s->now.last, name, sizeof s->now.last);
+}
+
 static void steps_optimizer_begins(struct steps *s, const struct steps_open *o,
                                    const struct steps_handler *h) {
     if (s->now.depth++ > 0 || !steps_begins(o->name, STEPS_STEP))
         return;
     if (s->now.optimizers == STEPS_MANY)
         s->has_loader = false;
-    if (s->now.optimized_ns && !s->has_loader && strcmp(o->name, s->now.first) == 0)
+    bool may_be_new = s->now.optimized_ns && !s->has_loader;
+    s->now.asks = may_be_new && s->now.n_members > 0;
+    if (may_be_new && !s->now.asks && strcmp(o->name, s->now.first) == 0)
         steps_finish(s, h);
-    if (s->now.optimizers++ == 0)
-        memcpy(s->now.first, o->name, sizeof s->now.first);
-    s->now.depth = 1;
+    steps_join(s, o->name);
 }
 
-static void steps_optimizer_ends(struct steps *s, const struct steps_open *o, uint64_t ns) {
+/* Which optimizer takes the step that goes on (0: not known): one that has taken one before begins a new step. */
+static void steps_identify(struct steps *s, uint64_t optimizer, const struct steps_handler *h) {
+    struct steps_now *n = &s->now;
+    char name[SPANS_NAME];
+    size_t i = 0;
+    while (i < n->n_members && n->members[i] != optimizer)
+        i++;
+    if (n->asks && (optimizer ? i < n->n_members : strcmp(n->last, n->first) == 0)) {
+        memcpy(name, n->last, sizeof name);
+        steps_finish(s, h);
+        steps_join(s, name);
+        i = 0;
+    }
+    n->asks = false;
+    if (optimizer && i == n->n_members && i < STEPS_MEMBERS)
+        n->members[n->n_members++] = optimizer;
+}
+
+static void steps_optimizer_ends(struct steps *s, const struct steps_open *o, uint64_t ns,
+                                 const struct steps_handler *h) {
     struct steps_now *n = &s->now;
     if (n->depth == 0 || --n->depth > 0)
         return;
+    if (n->asks)
+        steps_identify(s, 0, h);
+    n->depth = 0;
     n->forward_from_ns = ns;
     n->rest.optimizer_ns += (int64_t)(ns - o->begin_ns);
     if (!steps_begins(o->name, STEPS_STEP))
@@ -143,6 +185,7 @@ static void steps_optimizer_ends(struct steps *s, const struct steps_open *o, ui
     steps_count_comm(s, ns);
     steps_commit(n);
     n->optimized_ns = ns;
+    n->ended++;
 }
 
 static void steps_backward(struct steps *s, const struct spans_event *e) {
@@ -156,6 +199,31 @@ static void steps_backward(struct steps *s, const struct spans_event *e) {
         n->rest.backward_ns += e->ns > n->backward_from_ns ? (int64_t)(e->ns - n->backward_from_ns) : 0;
         n->forward_from_ns = e->ns;
         n->backward_from_ns = 0;
+    }
+}
+
+/* Of several optimizers the last tells the loss, and the first the learning rate. */
+static void steps_look(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
+    struct spans_look *at = &s->now.look;
+    if (e->tid != s->tid)
+        return;
+    if (s->now.depth == 1)
+        steps_identify(s, e->look.optimizer, h);
+    if (e->look.has_loss) {
+        at->loss = e->look.loss;
+        at->has_loss = true;
+    }
+    if (e->look.has_grad_norm) {
+        at->grad_norm = e->look.grad_norm;
+        at->has_grad_norm = true;
+    }
+    if (e->look.has_epoch) {
+        at->epoch = e->look.epoch;
+        at->has_epoch = true;
+    }
+    if (e->look.has_lr && !at->has_lr) {
+        at->lr = e->look.lr;
+        at->has_lr = true;
     }
 }
 
@@ -196,7 +264,7 @@ static bool steps_is_ours(struct steps *s, const struct steps_open *o) {
 static void steps_begin(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
     struct steps_open *o = steps_find(s, e->key);
     if (o)
-        steps_lose(s); /* the end of the one before never came */
+        steps_forget(s); /* the end of the one before never came */
     o = steps_make_room(s);
     *o = (struct steps_open){
         .key = e->key, .begin_ns = e->ns, .tid = e->tid, .kind = steps_find_kind(e->name)};
@@ -221,7 +289,7 @@ static void steps_end(struct steps *s, const struct spans_event *e, const struct
         s->going_comm--;
     }
     if (o->kind == STEPS_OPTIMIZER && o->tid == s->tid)
-        steps_optimizer_ends(s, o, e->ns);
+        steps_optimizer_ends(s, o, e->ns, h);
     if (o->kind == STEPS_LOADER && o->tid == s->tid) {
         s->now.rest.data_ns += (int64_t)(e->ns - o->begin_ns);
         s->now.forward_from_ns = e->ns;
@@ -233,19 +301,26 @@ static void steps_end(struct steps *s, const struct spans_event *e, const struct
     h->on_span(h->arg, &span);
 }
 
+void steps_lose(struct steps *s, uint64_t lost) {
+    if (lost != s->lost)
+        steps_forget(s);
+    s->lost = lost;
+}
+
 void steps_take(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
-    if (e->key == STEPS_BACKWARD)
+    steps_lose(s, e->lost);
+    if (e->what == SPANS_LOOK)
+        steps_look(s, e, h);
+    else if (e->what == SPANS_GC)
+        s->now.rest.gc_ns += (int64_t)e->gc.duration_ns;
+    else if (e->what == SPANS_VALUE)
+        return;
+    else if (e->key == STEPS_BACKWARD)
         steps_backward(s, e);
     else if (e->what == SPANS_BEGIN)
         steps_begin(s, e, h);
     else
         steps_end(s, e, h);
-}
-
-void steps_lose(struct steps *s) {
-    memset(s->open, 0, sizeof s->open);
-    s->going_comm = 0;
-    steps_start(s, 0, false);
 }
 
 void steps_settle(struct steps *s, uint64_t ns, const struct steps_handler *h) {
@@ -261,3 +336,5 @@ void steps_look_backward(struct steps *s, uint64_t ns) {
 }
 
 bool steps_has_backward(const struct steps *s) { return s->has_backward; }
+
+void steps_look_gc(struct steps *s, uint64_t ns) { s->gc_since_ns = ns; }

@@ -17,7 +17,11 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/gil_holds.h"
+#include "agent/gil_late.h"
+#include "agent/grads.h"
 #include "agent/helper.h"
+#include "agent/nursery.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "pystack/gate.h"
@@ -25,9 +29,10 @@
 #define WORKER_HOLD_NS (CLOCK_NS_PER_MS / 2)    /* no further step is begun after this */
 #define WORKER_LOOK_NS (CLOCK_NS_PER_MS / 4)    /* between two looks at a GIL that is held */
 #define WORKER_PAUSE_NS (CLOCK_NS_PER_MS / 2)   /* between two holds: others get it */
+#define WORKER_REST_NS (3 * CLOCK_NS_PER_MS)    /* when the job found nothing to do */
 #define WORKER_LEAVE_NS CLOCK_NS_PER_S          /* to end in */
-#define WORKER_CLEAN_NS (100 * CLOCK_NS_PER_MS) /* to get the GIL for the last time in */
-#define WORKER_PIECE_MAX 4096                   /* bytes of a piece of the helper */
+#define WORKER_CLEAN_NS (100 * CLOCK_NS_PER_MS) /* to get the GIL for the end of a job in */
+#define WORKER_CLOSE_NS (700 * CLOCK_NS_PER_MS) /* and for the last time; less than WORKER_LEAVE_NS */
 #define WORKER_ENDING "the interpreter is ending"
 
 enum worker_state {
@@ -44,6 +49,7 @@ struct worker {
     void *arg;
     enum worker_state state;
     bool stop, left;
+    bool in_job;   /* its thread has the job's descriptors */
     bool orphan;   /* whoever made it is gone */
     bool joinable; /* there is a thread to be joined */
     bool over;     /* the interpreter is ending: it is never called again */
@@ -51,14 +57,15 @@ struct worker {
     int64_t tid;
     struct worker_job *head; /* the first is being done when the state is BUSY */
     size_t n_jobs;
-    uint64_t holds, held_ns, longest_ns, refused;
+    uint64_t refused;
     /* the thread's own */
     struct pystack *ps;
     uint64_t finalizing; /* address of the word that says so; 0 unknown */
     struct pyapi api;
-    struct pyapi_object *globals; /* of the helper */
-    const char *unread;           /* the rest of its source */
+    struct helper helper;
     bool no_gil;
+    bool up;       /* the interpreter was initialised when it was looked at last */
+    bool collects; /* garbage was collected automatically when it took the GIL */
 };
 
 /* For a pending call, which may come at any later time. */
@@ -129,8 +136,11 @@ enum worker_end worker_get_end(struct worker *w, struct worker_job *job) {
 
 /* ---- the GIL ---- */
 
-static bool worker_is_ending(const struct worker *w, const struct pystack_gate *gate) {
-    return gate->finalizing || !w->api.Py_IsInitialized() || (w->api.finalizing && *w->api.finalizing);
+/* What was initialised and is not any more has ended; what was not yet is still being made. */
+static bool worker_is_ending(struct worker *w, const struct pystack_gate *gate) {
+    bool was_up = w->up;
+    w->up = w->api.Py_IsInitialized() && (was_up || pystack_has_streams(w->ps));
+    return gate->finalizing || (was_up && !w->up) || (w->api.finalizing && *w->api.finalizing);
 }
 
 /* Does nobody wait for the job any more, or is the worker to end? */
@@ -142,37 +152,27 @@ static bool worker_is_unwanted(struct worker *w, const struct worker_job *job) {
     return unwanted;
 }
 
-static void worker_explain(const struct pystack_gate *gate, char *why) {
-    if (!gate->held)
-        (void)snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time");
-    else if (gate->holder_tid)
-        (void)snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time: thread %lld holds it",
-                       (long long)gate->holder_tid);
-    else
-        (void)snprintf(why, WORKER_WHY_MAX,
-                       "the GIL was not had in time: a thread that is not known holds it");
-}
-
 /* Wait until the GIL can be had: 0; or -1 with `why`. Nothing of the interpreter's is waited for in here. */
 static int worker_wait_for_turn(struct worker *w, const struct worker_job *job, uint64_t until, char *why) {
     struct pystack_gate first, now = {.finalizing = false};
     bool looked = false;
     for (;;) {
         int rc = pystack_gate_look(w->ps, &now);
-        if (worker_is_ending(w, &now)) {
+        if (w->over || worker_is_ending(w, &now)) {
             w->over = true;
             (void)snprintf(why, WORKER_WHY_MAX, WORKER_ENDING);
             return -1;
         }
         w->no_gil = now.none;
-        if (rc == 0 && (now.none || !now.held || (looked && pystack_gate_moved(&first, &now))))
+        if (rc == 0 && w->up && gil_late_is_there(&w->api) &&
+            (now.none || !now.held || (looked && pystack_gate_moved(&first, &now))))
             return 0;
         if (rc == 0 && !looked) {
             first = now;
             looked = true;
         }
         if (clock_mono_ns() >= until || worker_is_unwanted(w, job)) {
-            worker_explain(&now, why);
+            worker_explain(&now, w->up, why);
             return -1;
         }
         worker_sleep(WORKER_LOOK_NS);
@@ -182,82 +182,54 @@ static int worker_wait_for_turn(struct worker *w, const struct worker_job *job, 
 /* Have the GIL: 0 with `*state` for worker_give, or -1 with `why`. */
 static int worker_take(struct worker *w, const struct worker_job *job, uint64_t until, int *state,
                        char *why) {
-    if (w->over) {
-        (void)snprintf(why, WORKER_WHY_MAX, WORKER_ENDING);
-        return -1;
-    }
     if (worker_wait_for_turn(w, job, until, why) != 0)
         return -1;
     *state = w->api.PyGILState_Ensure(); /* may not return: see worker_on_exit */
+    bool quiet = !w->no_gil && !(job && job->calls_job);
+    w->collects = quiet && w->api.PyGC_Disable && w->api.PyGC_Disable();
     return 0;
 }
 
-/* Give it back. `cpu_ns`: our clock when we got it; the time that passes counts what others did meanwhile, too. */
+/* Give it back. `cpu_ns`: our clock when we got it; the time that passes counts what others did meanwhile, too. 0: it was counted. */
 static void worker_give(struct worker *w, int state, uint64_t cpu_ns) {
     w->api.PyErr_Clear();
-    uint64_t held = clock_self_cpu_ns() - cpu_ns;
+    if (w->collects)
+        (void)w->api.PyGC_Enable();
+    if (cpu_ns)
+        gil_holds_add(cpu_ns);
     w->api.PyGILState_Release(state);
-    worker_lock(w);
-    w->holds++;
-    w->held_ns += held;
-    w->longest_ns = held > w->longest_ns ? held : w->longest_ns;
-    worker_unlock(w);
 }
 
-/* ---- the helper ---- */
-
-/* With the GIL: globals for the helper. */
-static int worker_begin_helper(struct worker *w) {
-    const struct pyapi *api = &w->api;
-    struct pyapi_object *builtins = api->PyEval_GetBuiltins(), *modules = api->PyImport_GetModuleDict();
-    struct pyapi_object *globals = builtins && modules ? api->PyDict_New() : NULL;
-    if (!globals)
-        return -1;
-    if (api->PyDict_SetItemString(globals, "__builtins__", builtins) != 0 ||
-        api->PyDict_SetItemString(globals, "modules", modules) != 0) {
-        api->Py_DecRef(globals);
-        return -1;
-    }
-    w->globals = globals;
-    w->unread = helper_source;
-    return 0;
-}
-
-/* With the GIL: compile and run the next piece. One that fails leaves its names unknown. */
-static void worker_read_piece(struct worker *w) {
-    const struct pyapi *api = &w->api;
-    char piece[WORKER_PIECE_MAX];
-    const char *end = strstr(w->unread, HELPER_BETWEEN);
-    size_t n = end ? (size_t)(end - w->unread) : strlen(w->unread);
-    if (n < sizeof piece) {
-        memcpy(piece, w->unread, n);
-        piece[n] = '\0';
-        struct pyapi_object *code = api->Py_CompileString(piece, "<probing>", PYAPI_FILE_INPUT);
-        struct pyapi_object *result = code ? api->PyEval_EvalCode(code, w->globals, w->globals) : NULL;
-        if (result)
-            api->Py_DecRef(result);
-        if (code)
-            api->Py_DecRef(code);
-        api->PyErr_Clear();
-    }
-    w->unread = end ? end + strlen(HELPER_BETWEEN) : NULL;
-}
+/* ---- the units ---- */
 
 struct pyapi_object *worker_helper(struct worker *w, const char *name) {
-    return w->globals ? w->api.PyDict_GetItemString(w->globals, name) : NULL;
+    return helper_get(&w->helper, &w->api, name);
 }
 
-/* With the GIL: one step of the helper or of the job. True when there is more. */
+/* With the GIL: the dict of the units, with the function of ours that they call. 0 or -1. */
+static int worker_begin_helper(struct worker *w) {
+    bool begun = w->helper.globals != NULL;
+    int rc = helper_begin(&w->helper, &w->api);
+    if (begun || rc != 0 || w->in_job) /* code of others has no use for it, and there is one of it */
+        return rc;
+    struct pyapi_object *read = grads_new(&w->api, worker_pystack(w), worker_runs_beside(w));
+    rc = read ? w->api.PyDict_SetItemString(w->helper.globals, "grads_read", read) : -1;
+    if (read)
+        w->api.Py_DecRef(read);
+    if (rc != 0)
+        helper_end(&w->helper, &w->api);
+    return rc;
+}
+
+/* With the GIL: one step of the units or of the job. True when there is more. */
 static bool worker_step(struct worker *w, struct worker_job *job) {
-    if (!w->globals && worker_begin_helper(w) != 0) {
+    if (worker_begin_helper(w) != 0) {
         w->api.PyErr_Clear();
         (void)snprintf(job->why, sizeof job->why, "no memory for the helper");
         return false;
     }
-    if (w->unread) {
-        worker_read_piece(w);
+    if (helper_read(&w->helper, &w->api, job->unit))
         return true;
-    }
     job->begun = true;
     bool more = job->step(job, w);
     w->api.PyErr_Clear();
@@ -268,20 +240,34 @@ static bool worker_step(struct worker *w, struct worker_job *job) {
 
 /* With the GIL, for one hold. True when the job has ended. */
 static bool worker_do_for_a_while(struct worker *w, struct worker_job *job, uint64_t since) {
+    uint64_t hold = job->hold_ns ? job->hold_ns : WORKER_HOLD_NS;
     bool more = true;
-    while (more && clock_mono_ns() - since < WORKER_HOLD_NS) {
+    job->rests = false;
+    while (more && !job->apart && !job->rests && clock_mono_ns() - since < hold) {
         worker_lock(w);
         bool unwanted = job->unwanted || w->stop;
         worker_unlock(w);
         if (unwanted) {
             (void)snprintf(job->why, sizeof job->why, "nobody waits for it any more");
-            more = false;
+            more = job->begun && job->wind && job->wind(job, w);
         } else
             more = worker_step(w, job);
     }
     if (!more && job->begun)
         job->drop(job, w);
     return !more;
+}
+
+/* Without the lock and the GIL. */
+static void worker_do_apart(struct worker *w, struct worker_job *job) {
+    bool unwanted = false;
+    while (job->apart && !unwanted) {
+        job->apart = job->aside(job);
+        worker_lock(w);
+        unwanted = job->unwanted || w->stop;
+        worker_unlock(w);
+    }
+    job->apart = false;
 }
 
 /* Without the lock. A job that has begun holds references: it is only left when they were given back. */
@@ -303,12 +289,17 @@ static void worker_do(struct worker *w, struct worker_job *job) {
                 return;
             continue;
         }
-        uint64_t cpu = clock_self_cpu_ns();
-        ended = worker_do_for_a_while(w, job, clock_mono_ns());
-        __atomic_store_n(&worker_interrupt.wanted, 0, __ATOMIC_RELEASE);
-        worker_give(w, state, cpu);
-        if (!ended)
-            worker_sleep(WORKER_PAUSE_NS);
+        uint64_t cpu = clock_self_cpu_ns(), now = clock_mono_ns();
+        job->since_ns = cpu;
+        ended = worker_do_for_a_while(w, job, now);
+        if (!w->in_job)
+            __atomic_store_n(&worker_interrupt.wanted, 0, __ATOMIC_RELEASE);
+        worker_give(w, state, job->since_ns);
+        job->held_ns += clock_mono_ns() - now;
+        if (!ended && job->apart)
+            worker_do_apart(w, job);
+        else if (!ended)
+            worker_sleep(job->rests ? WORKER_REST_NS : job->pause_ns ? job->pause_ns : WORKER_PAUSE_NS);
     }
 }
 
@@ -324,7 +315,8 @@ static int worker_on_pending(void *arg) {
 
 /* With the lock. */
 static void worker_interrupt_job(struct worker *w) {
-    if (w->state != WORKER_BUSY || !w->head || !w->head->calls_job || !w->head->begun || w->over)
+    const struct worker_job *job = w->state == WORKER_BUSY ? w->head : NULL;
+    if (!job || !job->calls_job || job->minded || !job->begun || w->over)
         return;
     if (!__atomic_exchange_n(&worker_interrupt.wanted, 1, __ATOMIC_ACQ_REL))
         (void)w->api.Py_AddPendingCall(worker_on_pending, NULL);
@@ -358,32 +350,38 @@ static int worker_open(struct worker *w, struct err *e) {
     w->ps = pystack_open(0, e);
     if (!w->ps)
         return -1;
-    if (pyapi_find(&w->api, pystack_get_info(w->ps)->runtime, e) != 0) {
+    bool foreign = w->in_job && pystack_own_file(w->ps) >= 0;
+    if (foreign)
+        (void)err_set(e, ERR_FAILED,
+                      "process_vm_readv is refused in this process (a seccomp filter), and no file of "
+                      "ours may be opened among the job's");
+    if (foreign || pyapi_find(&w->api, pystack_get_info(w->ps)->runtime, e) != 0) {
         pystack_close(w->ps);
         w->ps = NULL;
         return -1;
     }
     w->finalizing = w->api.finalizing ? (uint64_t)(uintptr_t)w->api.finalizing : pystack_gate_word(w->ps);
+    if (w->in_job) /* its jobs have somebody else to interrupt them */
+        return 0;
     worker_interrupt = (struct worker_interrupt){.ident = (unsigned long)pthread_self(),
                                                  .raise = w->api.PyThreadState_SetAsyncExc,
                                                  .exception = w->api.PyExc_KeyboardInterrupt};
     return 0;
 }
 
-/* Give the helper back, if the GIL is to be had. */
+/* Give the units back, if the GIL is to be had. */
 static void worker_close(struct worker *w) {
     int state;
     char why[WORKER_WHY_MAX];
-    if (!w->globals || w->over)
+    if (!w->helper.globals || w->over)
         return;
     worker_lock(w);
     bool stop = w->stop;
     w->stop = false; /* the last wait is not cut short */
     worker_unlock(w);
-    if (worker_take(w, NULL, clock_mono_ns() + WORKER_CLEAN_NS, &state, why) == 0) {
+    if (worker_take(w, NULL, clock_mono_ns() + WORKER_CLOSE_NS, &state, why) == 0) {
         uint64_t cpu = clock_self_cpu_ns();
-        w->api.Py_DecRef(w->globals);
-        w->globals = NULL;
+        helper_end(&w->helper, &w->api);
         worker_give(w, state, cpu);
     }
     worker_lock(w);
@@ -403,7 +401,7 @@ static void worker_destroy(struct worker *w) {
 static void *worker_main(void *arg) {
     struct worker *w = arg;
     struct err e = {0};
-    agent_thread_begin("probing-py");
+    agent_thread_begin(w->in_job ? "probing-eval" : "probing-py");
     (void)pthread_setspecific(worker_key, w);
     worker_lock(w);
     w->tid = syscall(SYS_gettid);
@@ -441,7 +439,7 @@ static void *worker_main(void *arg) {
 
 /* ---- from other threads ---- */
 
-struct worker *worker_new(void (*wake)(void *arg), void *arg, struct err *e) {
+struct worker *worker_new(void (*wake)(void *arg), void *arg, bool in_job, struct err *e) {
     pthread_condattr_t attr;
     struct worker *w = calloc(1, sizeof *w);
     if (w && !worker_key_made)
@@ -458,6 +456,7 @@ struct worker *worker_new(void (*wake)(void *arg), void *arg, struct err *e) {
         return NULL;
     }
     w->wake = wake;
+    w->in_job = in_job;
     w->arg = arg;
     return w;
 }
@@ -469,7 +468,8 @@ static int worker_start(struct worker *w, struct err *e) {
     if (w->joinable)
         (void)pthread_join(w->thread, NULL);
     w->joinable = false;
-    int rc = agent_thread_create(&w->thread, worker_main, w, false);
+    int rc = w->in_job ? nursery_create(&w->thread, worker_main, w)
+                       : agent_thread_create(&w->thread, worker_main, w, false);
     if (rc != 0)
         return err_set_errno(e, ERR_FAILED, rc, "no thread for the python worker");
     w->joinable = true;
@@ -588,11 +588,13 @@ void worker_free(struct worker *w) {
 }
 
 void worker_get_status(struct worker *w, struct worker_status *out) {
+    struct gil_holds holds;
+    gil_holds_get(&holds);
     worker_lock(w);
     *out = (struct worker_status){.running = w->state == WORKER_IDLE || w->state == WORKER_BUSY,
-                                  .holds = w->holds,
-                                  .mean_us = w->holds ? (double)w->held_ns / (double)w->holds / 1e3 : NAN,
-                                  .max_us = w->holds ? (double)w->longest_ns / 1e3 : NAN,
+                                  .holds = holds.n,
+                                  .mean_us = holds.n ? (double)holds.ns / (double)holds.n / 1e3 : NAN,
+                                  .max_us = holds.n ? (double)holds.longest_ns / 1e3 : NAN,
                                   .refused = w->refused};
     worker_unlock(w);
 }

@@ -70,7 +70,7 @@ static void tasks_take(struct tasks_job *job, const struct pyapi *api, struct py
 /* With the GIL: the generator. */
 static bool tasks_begin(struct tasks_job *job, struct worker *w) {
     const struct pyapi *api = worker_api(w);
-    struct pyapi_object *each = worker_helper(w, "each_task");
+    struct pyapi_object *each = worker_helper(w, "tasks_each");
     struct pyapi_object *limit = each ? api->PyLong_FromLong(WORKER_TASKS_MAX) : NULL;
     job->tasks = limit ? api->PyObject_CallFunctionObjArgs(each, limit, NULL) : NULL;
     if (limit)
@@ -122,8 +122,11 @@ struct worker_job *worker_tasks_new(uint64_t deadline_ns) {
         free(items);
         return NULL;
     }
-    job->job = (struct worker_job){
-        .step = tasks_step, .drop = tasks_drop, .fini = tasks_fini, .deadline_ns = deadline_ns};
+    job->job = (struct worker_job){.step = tasks_step,
+                                   .drop = tasks_drop,
+                                   .fini = tasks_fini,
+                                   .unit = "tasks",
+                                   .deadline_ns = deadline_ns};
     job->items = items;
     arena_init(&job->arena, TASKS_ARENA);
     return &job->job;

@@ -38,7 +38,7 @@ static struct values_job *values_job_of(struct worker_job *job) { return (struct
 static void values_describe(struct worker *w, struct values_item *item) {
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *object = (struct pyapi_object *)(uintptr_t)item->place.object;
-    struct pyapi_object *describe = worker_helper(w, "describe");
+    struct pyapi_object *describe = worker_helper(w, "values_describe");
     struct pyapi_object *own = describe ? api->PyLong_FromLong(item->own) : NULL;
     struct pyapi_object *text = own ? api->PyObject_CallFunctionObjArgs(describe, object, own, NULL) : NULL;
     if (text && pyapi_get_text(api, text, item->text, sizeof item->text - 3) == 0 &&
@@ -72,7 +72,7 @@ static void values_give(struct values_job *job, struct worker *w) {
 /* With the GIL: have the helper look what is imported by now. */
 static void values_refresh(struct worker *w) {
     const struct pyapi *api = worker_api(w);
-    struct pyapi_object *refresh = worker_helper(w, "refresh");
+    struct pyapi_object *refresh = worker_helper(w, "values_refresh");
     struct pyapi_object *result = refresh ? api->PyObject_CallFunctionObjArgs(refresh, NULL) : NULL;
     if (result)
         api->Py_DecRef(result);
@@ -168,6 +168,7 @@ struct worker_job *worker_values_new(const struct model_snapshot *s, int64_t tid
     job->job = (struct worker_job){.step = values_step,
                                    .drop = values_drop,
                                    .fini = values_fini,
+                                   .unit = "values",
                                    .calls_job = own,
                                    .deadline_ns = deadline_ns};
     return &job->job;

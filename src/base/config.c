@@ -9,9 +9,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/address.h"
 #include "base/cost.h"
 #include "base/option.h"
 #include "base/procfs.h"
+#include "base/watch.h"
 
 #define CONFIG_PREFIX "probing."
 #define CONFIG_MIB 1048576.0
@@ -34,6 +36,23 @@ const struct config_def config_defs[] = {
                       "on: torch tells of its optimizer steps, batches and collectives (python.steps, "
                       "profiling_data)",
                       1, 0, 1, CONFIG_SWITCH, NULL, false},
+    [CONFIG_LOOK_SHARE] =
+        {"probing.look_share", "PROBING_LOOK_SHARE", "% of time",
+         "what reading loss, learning rate and the like at the ends of steps may take of the "
+         "job's time: the others are left out; 100: none is, as where values are watched",
+         0.07, 0, 100, CONFIG_PERCENT, NULL, false},
+    [CONFIG_TORCH_PROFILING] =
+        {"probing.torch_profiling", "PROBING_TORCH_PROFILING", "on or off,exprs=...",
+         "what is looked at in training: on traces modules (python.torch_trace), "
+         "exprs=loss@train,model.scale watches values of variables (python.variables, training_logs)",
+         0, 0, 0, CONFIG_WATCH, "", false},
+    [CONFIG_TRACE_RATE] = {"probing.trace_rate", "PROBING_TRACE_RATE", "% of steps",
+                           "training steps that are looked into while modules are traced; fewer where that "
+                           "would take more than 0.5 % of the job's time",
+                           5, 0.1, 100, CONFIG_PERCENT, NULL, false},
+    [CONFIG_EVAL] = {"probing.eval", "PROBING_EVAL", "on or off",
+                     "off: nobody can have code run in the job (eval, execute)", 1, 0, 1, CONFIG_SWITCH, NULL,
+                     false},
     [CONFIG_MAX_MEMORY] = {"probing.max_memory", "PROBING_MAX_MEMORY", "bytes",
                            "what the tables may take at most, 0: there are none; a change begins them anew",
                            32 * CONFIG_MIB, 0, 16384 * CONFIG_MIB, CONFIG_BYTES, NULL, false},
@@ -49,6 +68,10 @@ const struct config_def config_defs[] = {
     [CONFIG_ENV_ALLOW] = {"probing.env_allow", "PROBING_ENV_ALLOW", "names",
                           "variables of the job's environment that probing.facts tells, as 'A,B'; else none",
                           0, 0, 0, CONFIG_NAMES, "", true},
+    [CONFIG_DOOR] = {"probing.addr", "PROBING_ADDR", "address",
+                     "where the agent listens for TCP, as 127.0.0.1:3344; else nowhere ('listen' opens it "
+                     "later)",
+                     0, 0, 0, CONFIG_ADDRESS, "", true},
 };
 _Static_assert(sizeof config_defs / sizeof config_defs[0] == CONFIG_KEYS, "a key has no row");
 
@@ -112,10 +135,16 @@ static int config_parse(enum config_type type, const char *text, double *out) {
     return 0;
 }
 
-static bool config_is_text(enum config_type type) { return type == CONFIG_PATH || type == CONFIG_NAMES; }
+static bool config_is_text(enum config_type type) {
+    return type == CONFIG_PATH || type == CONFIG_NAMES || type == CONFIG_ADDRESS || type == CONFIG_WATCH;
+}
 
-static char *config_text(struct config *c, enum config_key key) {
-    return key == CONFIG_ENV_ALLOW ? c->env_allow : c->data_dir;
+/* Where the text of a key is kept. */
+static size_t config_text_at(enum config_key key) {
+    return key == CONFIG_ENV_ALLOW         ? offsetof(struct config, env_allow)
+           : key == CONFIG_DOOR            ? offsetof(struct config, address)
+           : key == CONFIG_TORCH_PROFILING ? offsetof(struct config, torch_profiling)
+                                           : offsetof(struct config, data_dir);
 }
 
 /* Names that a shell could have set, with commas between them; or nothing. */
@@ -139,9 +168,15 @@ static int config_set_text(struct config *c, enum config_key key, const char *na
     if (type == CONFIG_NAMES && !config_are_names(text))
         return err_set(e, ERR_USAGE, "%s takes names of variables with commas between them, not '%s'", name,
                        text);
+    struct address where;
+    if (type == CONFIG_ADDRESS && text[0] && address_parse(&where, text, NULL) != 0)
+        return err_set(e, ERR_USAGE, "%s takes an address as 127.0.0.1:3344 or [::1]:3344, not '%s'", name,
+                       text);
     if (strlen(text) >= CONFIG_TEXT_MAX)
         return err_set(e, ERR_USAGE, "%s takes at most %d bytes", name, CONFIG_TEXT_MAX - 1);
-    memcpy(config_text(c, key), text, strlen(text) + 1);
+    if (type == CONFIG_WATCH && watch_parse(NULL, name, text, e) != 0)
+        return -1;
+    memcpy((char *)c + config_text_at(key), text, strlen(text) + 1);
     c->given[key] = true;
     return 0;
 }
@@ -199,7 +234,7 @@ void config_format(const struct config *c, enum config_key key, bool def, char *
     const struct config_def *d = &config_defs[key];
     double v = def ? d->otherwise : c->values[key];
     if (config_is_text(d->type)) {
-        (void)snprintf(buf, cap, "%s", def ? d->text : key == CONFIG_ENV_ALLOW ? c->env_allow : c->data_dir);
+        (void)snprintf(buf, cap, "%s", def ? d->text : (const char *)c + config_text_at(key));
     } else if (d->type == CONFIG_SWITCH) {
         (void)snprintf(buf, cap, "%s", v != 0 ? "on" : "off");
     } else if (d->type == CONFIG_BYTES || d->type == CONFIG_SECONDS) {

@@ -23,11 +23,16 @@ enum config_key {
     CONFIG_GENTLE,
     CONFIG_NATIVE,
     CONFIG_STEPS,
+    CONFIG_LOOK_SHARE,
+    CONFIG_TORCH_PROFILING,
+    CONFIG_TRACE_RATE,
+    CONFIG_EVAL,
     CONFIG_MAX_MEMORY,
     CONFIG_RETENTION,
     CONFIG_RETENTION_DAYS,
     CONFIG_DATA_DIR,
     CONFIG_ENV_ALLOW,
+    CONFIG_DOOR,
     CONFIG_KEYS,
 };
 
@@ -41,6 +46,8 @@ enum config_type {
     CONFIG_SWITCH,  /* "on", "off" */
     CONFIG_PATH,    /* absolute */
     CONFIG_NAMES,   /* of variables of the environment: "A,B" */
+    CONFIG_ADDRESS, /* of a TCP door: see address.h */
+    CONFIG_WATCH,   /* "on,exprs=loss@train": see watch.h */
 };
 
 struct config_def {
@@ -51,7 +58,7 @@ struct config_def {
     double otherwise; /* the default */
     double min, max;
     enum config_type type;
-    const char *text; /* CONFIG_PATH, CONFIG_NAMES: the default */
+    const char *text; /* CONFIG_PATH, CONFIG_NAMES, CONFIG_ADDRESS, CONFIG_WATCH: the default */
     bool at_start;    /* what is running does not take it any more */
 };
 
@@ -63,6 +70,8 @@ struct config {
     bool given[CONFIG_KEYS]; /* somebody has set it: it is not the default */
     char data_dir[CONFIG_TEXT_MAX];
     char env_allow[CONFIG_TEXT_MAX];
+    char address[CONFIG_TEXT_MAX];
+    char torch_profiling[CONFIG_TEXT_MAX];
 };
 
 /* Everything as by default. */

@@ -97,7 +97,10 @@ int elf_open_memory(struct elf_image *img, struct mem *mem, uint64_t base) {
             elf_note_load(img, &ph[i]);
         else if (ph[i].p_type == PT_GNU_EH_FRAME)
             img->eh_frame_hdr = ph[i].p_vaddr + img->bias;
-        else if (ph[i].p_type == PT_DYNAMIC) {
+        else if (ph[i].p_type == PT_GNU_RELRO) {
+            img->relro_start = ph[i].p_vaddr + img->bias;
+            img->relro_end = img->relro_start + ph[i].p_memsz;
+        } else if (ph[i].p_type == PT_DYNAMIC) {
             img->dynamic = ph[i].p_vaddr + img->bias;
             dyn_size = ph[i].p_memsz;
         }

@@ -18,8 +18,9 @@ struct elf_image {
     uint64_t base;                                           /* address of the ELF header */
     uint64_t bias;                                           /* what to add to the image's own addresses */
     uint64_t symtab, strtab, strsz, gnu_hash, hash, r_debug; /* run-time addresses; 0 when absent */
-    uint64_t text_start, text_end; /* of the executable segments, run-time addresses */
-    uint64_t load_end;             /* end of the last PT_LOAD, run-time address */
+    uint64_t text_start, text_end;   /* of the executable segments, run-time addresses */
+    uint64_t load_end;               /* end of the last PT_LOAD, run-time address */
+    uint64_t relro_start, relro_end; /* PT_GNU_RELRO, run-time addresses; the same when absent */
     uint64_t eh_frame_hdr, dynamic;
     int type; /* ET_EXEC or ET_DYN */
 };

@@ -45,6 +45,19 @@ static void endpoint_put_ns(char *buf, size_t cap, pid_t pid) {
                        (unsigned long long)process.start_ticks);
 }
 
+int endpoint_user_dir(char *buf, size_t cap, const char *place, uid_t uid, pid_t pid) {
+    char path[64];
+    struct stat st;
+    int n = snprintf(buf, cap, "%s/probing-%u", place, (unsigned)uid);
+    (void)snprintf(path, sizeof path, pid ? "/proc/%d/ns/user" : "/proc/self/ns/user", (int)pid);
+    if (n > 0 && (size_t)n < cap && procfs_in_inner_user_ns(pid) && stat(path, &st) == 0)
+        n += snprintf(buf + n, cap - (size_t)n, "-%llu", (unsigned long long)st.st_ino);
+    if (n > 0 && (size_t)n < cap)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
+}
+
 int endpoint_dir_in(char *buf, size_t cap, const char *place, uid_t uid) {
     char ns[ENDPOINT_NS_MAX];
     endpoint_put_ns(ns, sizeof ns, 0);
@@ -83,6 +96,15 @@ unsigned endpoint_inner_uid(pid_t pid, unsigned outer) {
     return result;
 }
 
+/* Is the folder in which the socket would be somebody else's? Anybody may make one of that name in a /tmp. */
+static bool endpoint_is_anothers(const char *socket, uid_t uid) {
+    char dir[ENDPOINT_PATH_MAX];
+    struct stat st;
+    const char *end = strrchr(socket, '/');
+    (void)snprintf(dir, sizeof dir, "%.*s", (int)(end - socket), socket);
+    return lstat(dir, &st) == 0 && st.st_uid != uid;
+}
+
 int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e) {
     struct procfs_status st;
     if (procfs_read_status(pid, 0, &st) != 0)
@@ -96,7 +118,8 @@ int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e) 
                          (int)st.ns_pid);
         if (endpoint_fits(n, cap) != 0)
             return err_set_errno(e, ERR_FAILED, errno, "socket path of process %d", (int)pid);
-        if (!*place || access(buf, F_OK) == 0 || errno == EACCES)
+        if (!*place ||
+            (!endpoint_is_anothers(buf, (uid_t)st.uid) && (access(buf, F_OK) == 0 || errno == EACCES)))
             return 0;
     }
 }
@@ -137,8 +160,26 @@ static bool endpoint_is_dead(const char *dir, const char *name, int age_s) {
     return time(NULL) - st.st_mtime >= age_s && endpoint_probe(path) == 0;
 }
 
+/* A socket's name with another end. */
+static int endpoint_beside(char *buf, size_t cap, const char *socket, const char *end) {
+    size_t n = strlen(socket), tail = strlen(".sock");
+    if (n <= tail || strcmp(socket + n - tail, ".sock") != 0)
+        return -1;
+    int used = snprintf(buf, cap, "%.*s%s", (int)(n - tail), socket, end);
+    return used > 0 && (size_t)used < cap ? 0 : -1;
+}
+
+int endpoint_door_file(char *buf, size_t cap, const char *socket) {
+    return endpoint_beside(buf, cap, socket, ".door");
+}
+
+int endpoint_opened_file(char *buf, size_t cap, const char *socket) {
+    return endpoint_beside(buf, cap, socket, ".open");
+}
+
 int endpoint_sweep(const char *dir, int most, int age_s) {
     struct stat st;
+    char beside[ENDPOINT_PATH_MAX];
     int removed = 0, fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return 0;
@@ -151,8 +192,13 @@ int endpoint_sweep(const char *dir, int most, int age_s) {
         if (entry->d_name[0] == '.')
             continue;
         most--;
-        if (endpoint_is_dead(dir, entry->d_name, age_s) && unlinkat(fd, entry->d_name, 0) == 0)
-            removed++;
+        if (!endpoint_is_dead(dir, entry->d_name, age_s) || unlinkat(fd, entry->d_name, 0) != 0)
+            continue;
+        removed++;
+        if (endpoint_door_file(beside, sizeof beside, entry->d_name) == 0)
+            (void)unlinkat(fd, beside, 0);
+        if (endpoint_opened_file(beside, sizeof beside, entry->d_name) == 0)
+            (void)unlinkat(fd, beside, 0);
     }
     (void)closedir(d);
     return removed;

@@ -3,7 +3,7 @@
  * endpoint: where an agent listens.
  *
  * A unix socket probing-<uid>/<pid>.sock under the target's /tmp, or, where nothing can be made there (a read-only root, no
- * /tmp), in the next of a few places; uid and pid as the target itself has them. From outside it is reached through
+ * /tmp, a folder of that name that is somebody else's), in the next of a few places; uid and pid as the target itself has them. From outside it is reached through
  * /proc/<pid>/root, so other mount and network namespaces work. In a user namespace of its own, whose user 0 is another one than
  * that of the machine whose /tmp it may share, the folder is the process's alone, and its name says so.
  */
@@ -28,8 +28,19 @@ int endpoint_path_in(char *buf, size_t cap, const char *place, uid_t uid, pid_t 
 int endpoint_dir(char *buf, size_t cap, uid_t uid);
 int endpoint_path(char *buf, size_t cap, uid_t uid, pid_t pid);
 
+/* Folder below `place` for what the processes of user `uid` share, as process `pid` (0: this one) sees it: probing-<uid>, and in a
+ * user namespace of its own, whose users are others than those of the machine, "-" and the number of that. 0, or -1 with errno. */
+int endpoint_user_dir(char *buf, size_t cap, const char *place, uid_t uid, pid_t pid);
+
 /* Socket of process `pid` as this process reaches it: the one that is there, or where it would be usually. 0, or -1 with the error (ERR_ATTACH: no such process). */
 int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e);
+
+/* The file beside an agent's socket that has the address and the tokens of its TCP door: PID.door for PID.sock. 0, or -1: `socket` is
+ * not named so. */
+int endpoint_door_file(char *buf, size_t cap, const char *socket);
+
+/* The file beside an agent's socket that says what else stands open in its job (agent/opened.h): PID.open for PID.sock. 0, or -1. */
+int endpoint_opened_file(char *buf, size_t cap, const char *socket);
 
 /* User `outer` of this machine as process `pid` itself sees it: the same when that cannot be read. */
 unsigned endpoint_inner_uid(pid_t pid, unsigned outer);

@@ -64,11 +64,12 @@ void json_array_begin(struct json *j) { json_open(j, '[', ']'); }
 
 void json_array_end(struct json *j) { json_close(j, ']'); }
 
-static void json_quote(struct json *j, const char *s) {
+static void json_quote(struct json *j, const char *s, size_t len) {
+    const char *end = s + len;
     strbuf_addc(j->out, '"');
-    while (*s) {
+    while (s < end) {
         uint32_t cp;
-        size_t n = text_utf8_next(s, strlen(s) < 4 ? strlen(s) : 4, &cp);
+        size_t n = text_utf8_next(s, (size_t)(end - s), &cp);
         if (cp == '"' || cp == '\\')
             strbuf_addf(j->out, "\\%c", (int)cp);
         else if (cp == '\n')
@@ -88,7 +89,7 @@ static void json_quote(struct json *j, const char *s) {
 
 void json_key(struct json *j, const char *key) {
     json_separate(j);
-    json_quote(j, key);
+    json_quote(j, key, strlen(key));
     strbuf_adds(j->out, j->indent > 0 ? ": " : ":");
     j->after_key = true;
 }
@@ -98,8 +99,12 @@ void json_string(struct json *j, const char *s) {
         json_null(j);
         return;
     }
+    json_string_of(j, s, strlen(s));
+}
+
+void json_string_of(struct json *j, const char *s, size_t len) {
     json_separate(j);
-    json_quote(j, s);
+    json_quote(j, s, len);
 }
 
 void json_int(struct json *j, int64_t v) {

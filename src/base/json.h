@@ -37,7 +37,8 @@ void json_array_end(struct json *j);
 /* Key of the next value in an object. */
 void json_key(struct json *j, const char *key);
 
-void json_string(struct json *j, const char *s); /* NULL writes null */
+void json_string(struct json *j, const char *s);                /* NULL writes null */
+void json_string_of(struct json *j, const char *s, size_t len); /* which may hold NULs */
 void json_int(struct json *j, int64_t v);
 void json_uint(struct json *j, uint64_t v);
 void json_number(struct json *j, double v, int decimals); /* NAN, INFINITY write null */

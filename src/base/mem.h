@@ -15,6 +15,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+struct recall;
+
 struct mem {
     /* Copy `len` bytes at `addr` of the target to `buf`. 0 when all were read, else -1; never a part. */
     int (*read)(struct mem *m, uint64_t addr, void *buf, size_t len);
@@ -26,7 +28,8 @@ struct mem {
     const uint8_t *bytes; /* image, for mem_init_buffer */
     size_t size;
     uint64_t base;
-    uint64_t reads; /* successful reads so far, for cost figures */
+    struct recall *recall; /* see recall.h */
+    uint64_t reads;        /* successful reads so far, for cost figures */
 };
 
 /* Read the memory of process `pid` (which may be our own) with process_vm_readv. When that call is refused, by a filter of ours or

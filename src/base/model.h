@@ -185,7 +185,8 @@ struct model_target {
     enum model_mode mode;
     const char *mode_reason;   /* read-only, recorded: why, how it ended; NULL unknown or not */
     double seen_until;         /* recorded: time of the last that is known, seconds since the epoch */
-    double seen_s;             /* recorded: time that the samples of its last minute cover */
+    double seen_s;             /* recorded: time that the samples that were read cover */
+    bool seen_is_cut;          /* recorded: there are older ones, which were too many to be read */
     bool blocking;             /* read-only: running threads are stopped while they are looked at */
     const char *agent_version; /* NULL without an agent */
     const char *discovery;     /* name of the strategy that found the interpreter */
@@ -231,6 +232,7 @@ struct model_sample {
 struct model_sample_batch {
     uint32_t epoch; /* ids of different epochs are unrelated: the receiver forgets all ids when it changes */
     double period_us; /* mean time between two looks at a thread in this batch: the weight of a sample */
+    double *us;       /* time that each of its samples stands for, where that is known; NULL: period_us */
     uint64_t dropped; /* samples lost to this session since it subscribed */
     enum model_sampling mode; /* how stacks of threads that run were got */
     double cost_pct;          /* what it costs, of one core, over the last seconds; NAN unknown */
@@ -264,12 +266,52 @@ struct model_setting {
 };
 
 /* The agent about itself. */
+/* Something that is armed in the job, or wanted, until those who want it are gone. */
+struct model_lease {
+    const char *what;
+    int64_t owners;   /* clients that want it */
+    bool by_config;   /* and the configuration */
+    double held_s;    /* since the first of them did */
+    double left_s;    /* until it ends; NAN no limit */
+    int64_t looks;    /* training steps that were looked into */
+    double cost_pct;  /* what looking has added to the job's time so far, of all of it; NAN not known yet */
+    bool armed;       /* hooks are in the job at this moment */
+    const char *note; /* what it waits for, why it cannot, or what has come of it; NULL nothing */
+    const char *file; /* that it has written; NULL none */
+};
+
+/* A debugger in the job, whoever asked for it. */
+struct model_hold {
+    const char *what; /* "debug", "pause" or "catch" */
+    const char *
+        state; /* of debug "listening"; of pause "held"; of catch "armed", or "kept": a thread that has raised */
+    const char *address; /* where it is; NULL nowhere yet */
+    const char *text;    /* of "kept": what was raised, and in which thread; NULL nothing */
+    int64_t uid, pid;    /* of the process that asked for it, as the agent sees it; -1 not known */
+    double held_s;       /* it is in that state */
+    double left_s;       /* until it ends; NAN no limit */
+    bool used;           /* somebody is connected to it */
+};
+
+/* Where clients may come in by TCP. */
+struct model_door {
+    const char *address;
+    bool looking;     /* who comes by it may look, and no more */
+    int64_t clients;  /* who have come by it and are there */
+    int64_t waiting;  /* connections that have not said yet who they are */
+    uint64_t entered; /* so far, and those turned away: */
+    uint64_t refused;
+    const char
+        *note; /* the last that was turned away, and why; or why it could not be opened; NULL nothing */
+};
+
 struct model_status {
     const char *agent_version;
     double uptime_s;
     double cpu_s;      /* CPU time of the agent's threads so far */
     int64_t rss_bytes; /* memory the agent holds; MODEL_UNKNOWN */
     int64_t clients;
+    int64_t client_processes; /* that they are of: by TCP a user counts as one; 0 not told */
     /* sampler */
     double rate_hz; /* asked for now; 0 when nobody samples */
     double kept_hz; /* and kept; NAN nobody samples, or not known yet */
@@ -314,10 +356,22 @@ struct model_status {
     const char *steps_note;     /* why they are not told; NULL they are, or there is no torch */
     uint64_t spans, spans_lost; /* ends and beginnings of operations that were told, and lost */
     double us_per_span;         /* what telling one costs a thread of the job; NAN not measured yet */
+    /* What else is told of in the job: variables at the ends of optimizer steps, garbage collections, returns of functions that are
+     * watched; how often, and what one costs its thread; NAN not measured yet. */
+    bool looks_on, gc_on, returns_on;
+    uint64_t looks, gc_told, returns_told, values_lost;
+    double us_per_look, us_per_gc, us_per_return;
+    const char *hooks_note;     /* which of it cannot be told, and why; NULL none */
     struct model_table *tables; /* in the arena */
     size_t n_tables;
     struct model_setting *settings; /* in the arena */
     size_t n_settings;
+    struct model_lease *leases; /* in the arena */
+    size_t n_leases;
+    struct model_door *doors; /* in the arena */
+    size_t n_doors;
+    struct model_hold *holds; /* in the arena */
+    size_t n_holds;
     struct arena arena;
 };
 

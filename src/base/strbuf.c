@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 void strbuf_init(struct strbuf *b, size_t limit) { *b = (struct strbuf){.limit = limit}; }
 
 void strbuf_fini(struct strbuf *b) {
@@ -77,6 +79,20 @@ int strbuf_addf(struct strbuf *b, const char *fmt, ...) {
     va_end(ap);
     b->len += (size_t)n;
     return 0;
+}
+
+int strbuf_add_clean(struct strbuf *b, const char *s, size_t len) {
+    for (size_t at = 0; at < len;) {
+        uint32_t cp;
+        size_t n = text_utf8_next(s + at, len - at, &cp);
+        bool control = (cp < 0x20 && cp != '\n' && cp != '\t') || (cp >= 0x7f && cp < 0xa0);
+        if (control || cp == TEXT_REPLACEMENT)
+            (void)strbuf_adds(b, "\xef\xbf\xbd");
+        else
+            (void)strbuf_add(b, s + at, n);
+        at += n;
+    }
+    return b->failed ? -1 : 0;
 }
 
 int strbuf_read_file(struct strbuf *b, const char *path) {

@@ -34,6 +34,10 @@ int strbuf_adds(struct strbuf *b, const char *s);
 int strbuf_addc(struct strbuf *b, char c);
 int strbuf_addf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Append UTF-8 that a terminal can be given, in lines: control characters but for ends of lines and tabs, and bytes that are no UTF-8, become
+ * U+FFFD. As above. */
+int strbuf_add_clean(struct strbuf *b, const char *s, size_t len);
+
 /* Read all of `path` (a file of unknown size, such as one under /proc) up to the limit. 0, or -1 with errno. */
 int strbuf_read_file(struct strbuf *b, const char *path);
 

@@ -22,19 +22,25 @@ struct cli_options {
     struct option_list targets; /* as typed; more than one only of a verb that takes many */
     const char *operand;        /* of a verb that takes one; NULL none */
     bool json;
+    bool readonly; /* nothing that runs code in the job or changes it: no agent is put into it either */
     bool help;
+    const char *token;    /* for agents behind a TCP port; NULL none was given */
     char *const *command; /* of a verb that takes one: its words, ended by NULL; in argv */
 };
 
 struct cli_verb {
     const char *name;
     const char *help; /* one line */
+    const char *
+        example; /* as it is typed in a shell, of the job 4242; a test runs it (tests/functional/test_verb_examples.py) */
     bool needs_target;
+    bool changes;        /* it runs code in the job, or changes it: --readonly refuses it */
     bool many_targets;   /* it may be given several; or none, when it needs none */
     const char *operand; /* what its operand is, for help: "[SQL]"; NULL it takes none */
     bool
         takes_command; /* the first operand begins a command, whose words are not ours to read; it becomes that */
     const struct option_def *options; /* rows of its own, offsets in its own struct; NULL none */
+    const struct option_def *more;    /* and that it shares with others of the same struct; NULL none */
     size_t options_size;              /* of its own struct; 0 = struct cli_options */
     const void *options_default;      /* the struct when nothing is given; NULL all zero */
     /* Append what is to be printed. `addr` is the resolved target, not attached to yet; NULL without one; of
@@ -50,7 +56,8 @@ extern const struct cli_verb cli_verbs[];
 struct cli_line {
     const struct cli_verb *verb; /* NULL: only help or version is asked for */
     struct option_list targets;
-    bool help, version;
+    bool readonly, help, version;
+    const char *token;
     struct cli_options *options; /* of the verb, owned; NULL without one */
 };
 
@@ -100,6 +107,17 @@ int cli_run_record(const struct cli_options *o, struct session_address *addr, st
 int cli_run_memory(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e);
 
+int cli_run_verdict(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                    struct err *e);
+
+int cli_run_trace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e);
+
+int cli_run_profile(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                    struct err *e);
+
+int cli_run_nan(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e);
+
 int cli_run_flamegraph(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                        struct err *e);
 int cli_run_pprof(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
@@ -108,11 +126,92 @@ int cli_run_pprof(const struct cli_options *o, struct session_address *addr, str
 int cli_run_config(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e);
 
+int cli_run_eval(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                 struct err *e);
+int cli_run_execute(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                    struct err *e);
+
+int cli_run_debug(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e);
+
+struct cli_debug_options {
+    struct cli_options common; /* first */
+    double timeout_s;
+    const char *path;
+    bool status, off, exposed;
+};
+extern const struct option_def cli_debug_rows[];
+extern const struct cli_debug_options cli_debug_default;
+
+int cli_run_pause(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e);
+
+struct cli_pause_options {
+    struct cli_options common; /* first */
+    double timeout_s, limit_s;
+    bool status, off;
+};
+extern const struct option_def cli_pause_rows[];
+extern const struct cli_pause_options cli_pause_default;
+
+int cli_run_catch(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e);
+
+struct cli_catch_options {
+    struct cli_options common; /* first */
+    double timeout_s, limit_s;
+    bool status, off;
+};
+/* As 'catch' without options, at an agent that is there; what it says in `out`, if that is not NULL. 0, or -1 with the error. */
+int cli_catch(struct session_address *addr, struct strbuf *out, struct err *e);
+extern const struct option_def cli_catch_rows[];
+extern const struct cli_catch_options cli_catch_default;
+
+/* Of verbs that run code: eval, execute, repl. */
+struct cli_eval_options {
+    struct cli_options common; /* first */
+    double timeout_s;
+    const char *frame;
+    long output_kib;
+    bool main;
+    bool keep_going; /* of repl alone */
+};
+extern const struct option_def cli_eval_rows[], cli_repl_rows[];
+extern const struct cli_eval_options cli_eval_default, cli_repl_default;
+
+/* TID:DEPTH, into `want`; NULL is no frame. 0, or -1 with ERR_USAGE. */
+int cli_eval_read_frame(const char *text, struct wire_eval *want, struct err *e);
+
+/* A text of the job: for a terminal without what would change it; for anything else as it is. */
+void cli_eval_put_text(struct strbuf *out, const struct wire_text *t, bool terminal);
+
+int cli_run_repl(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                 struct err *e);
+
 struct cli_inject_options {
     struct cli_options common; /* first */
     double timeout_s;          /* 0: the injector's own */
+    const char *address;       /* to listen at; NULL none */
+    bool listen;               /* at any */
+    bool profile, crash;
 };
 extern const struct option_def cli_inject_rows[];
+
+struct cli_listen_options {
+    struct cli_options common; /* first */
+    bool looking, off;
+};
+extern const struct option_def cli_listen_rows[];
+
+int cli_run_listen(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e);
+
+/* Have an agent that is there listen at `address` (NULL: one that is free; "off": nowhere). 0, or -1 with the error. */
+int cli_listen(const struct session_address *addr, const char *address, bool looking,
+               struct wire_listening *out, struct err *e);
+
+/* Tell a person where it does, and the tokens. */
+void cli_put_listening(struct strbuf *out, const struct wire_listening *l);
 
 struct cli_list_options {
     struct cli_options common; /* first */
@@ -146,6 +245,14 @@ struct cli_read_options {
 };
 extern const struct option_def cli_read_rows[];
 
+struct cli_verdict_options {
+    struct cli_options common; /* first */
+    double wait_s;             /* < 0: until it is known how the job gets on, and no longer than that takes */
+    bool no_inject;
+};
+extern const struct option_def cli_verdict_rows[];
+extern const struct cli_verdict_options cli_verdict_default;
+
 struct cli_record_options {
     struct cli_options common; /* first */
     const char *output;
@@ -164,7 +271,7 @@ struct cli_flamegraph_options {
 };
 extern const struct option_def cli_flamegraph_rows[], cli_pprof_rows[];
 
-extern const struct option_def cli_query_rows[];
+extern const struct option_def cli_query_rows[], cli_trace_rows[], cli_profile_rows[], cli_nan_rows[];
 extern const struct cli_query_options cli_query_default;
 
 #endif

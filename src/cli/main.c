@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "client/output.h"
 #include "client/target.h"
+#include "client/tcp.h"
 #include "version.h"
 
 #define MAIN_OUTPUT_MAX ((size_t)1 << 30)
@@ -17,6 +18,7 @@
 /* Resolve what was typed, and do what the verb does. */
 static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct err *e) {
     size_t n = line->targets.n;
+    tcp_set_token(line->options->token);
     if (n == 0)
         return line->verb->run(line->options, NULL, out, e);
     struct session_address *addr = calloc(n, sizeof *addr);

@@ -15,7 +15,7 @@ const struct option_def cli_read_rows[] = {
 
 int cli_open_database(const struct cli_options *o, struct session_address *addr, bool no_inject,
                       struct database **out, struct err *e) {
-    struct target_options how = {.no_inject = no_inject};
+    struct target_options how = {.no_inject = no_inject, .readonly = o->readonly};
     struct database *d = database_open(e);
     int rc = d ? 0 : -1;
     for (size_t i = 0; rc == 0 && i < o->targets.n; i++)

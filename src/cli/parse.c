@@ -14,12 +14,17 @@
 
 struct parse_global {
     struct option_list targets;
-    bool help, version;
+    bool readonly, help, version;
+    const char *token;
 };
 
 static const struct option_def parse_global_rows[] = {
     {"target", 't', OPTION_LIST, offsetof(struct parse_global, targets), "TARGET", "the process to look into",
      0, 0},
+    {"readonly", 0, OPTION_FLAG, offsetof(struct parse_global, readonly), NULL,
+     "change nothing in the job, run no code in it, and put no agent into it", 0, 0},
+    {"token", 0, OPTION_STRING, offsetof(struct parse_global, token), "TOKEN",
+     "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see", 0, 0},
     {"help", 'h', OPTION_FLAG, offsetof(struct parse_global, help), NULL,
      "this help; after a verb, its options", 0, 0},
     {"version", 'V', OPTION_FLAG, offsetof(struct parse_global, version), NULL, "the version", 0, 0},
@@ -30,6 +35,10 @@ static const struct option_def parse_common_rows[] = {
     {"target", 't', OPTION_LIST, offsetof(struct cli_options, targets), "TARGET", "the process to look into",
      0, 0},
     {"json", 0, OPTION_FLAG, offsetof(struct cli_options, json), NULL, "print JSON", 0, 0},
+    {"readonly", 0, OPTION_FLAG, offsetof(struct cli_options, readonly), NULL,
+     "change nothing in the job, run no code in it, and put no agent into it", 0, 0},
+    {"token", 0, OPTION_STRING, offsetof(struct cli_options, token), "TOKEN",
+     "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see", 0, 0},
     {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), NULL, "this help", 0, 0},
     {.name = NULL},
 };
@@ -62,6 +71,8 @@ static int parse_unknown_verb(const char *word, struct err *e) {
 void cli_put_rows(const struct cli_verb *v, struct option_def *rows) {
     size_t n = 0;
     for (const struct option_def *d = v ? v->options : NULL; d && d->name && n + 1 < CLI_MAX_ROWS; d++)
+        rows[n++] = *d;
+    for (const struct option_def *d = v ? v->more : NULL; d && d->name && n + 1 < CLI_MAX_ROWS; d++)
         rows[n++] = *d;
     for (const struct option_def *d = !v                 ? parse_global_rows
                                       : v->takes_command ? parse_command_rows
@@ -132,9 +143,23 @@ static int parse_verb(int argc, char **argv, const char **operands, struct cli_l
     line->help |= line->options->help;
     if (line->help)
         return 0;
+    line->options->readonly |= line->readonly;
+    if (!line->options->token)
+        line->options->token = line->token;
+    if (line->options->readonly && v->changes)
+        return err_set(e, ERR_USAGE, "--readonly: %s would run code in the job or change it", v->name);
     if (v->takes_command)
         return parse_command(n, argc, argv, line, e);
     return parse_operands(n, operands, line, e) == 0 ? parse_targets(line, e) : -1;
+}
+
+/* "help", or "help VERB", as one types it. */
+static int parse_help(int argc, char **argv, struct cli_line *line, struct err *e) {
+    line->help = true;
+    if (argc == 0)
+        return 0;
+    line->verb = parse_find_verb(argv[0]);
+    return line->verb ? 0 : parse_unknown_verb(argv[0], e);
 }
 
 static int parse_line(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e) {
@@ -147,12 +172,16 @@ static int parse_line(int argc, char **argv, const char **operands, struct cli_l
         line->help = global.help;
         line->version = global.version;
         line->targets = global.targets;
+        line->readonly = global.readonly;
+        line->token = global.token;
         if (n == 0) {
             if (line->help || line->version)
                 return 0;
             return err_set(e, ERR_USAGE, "no verb given: 'probing --help' lists the verbs");
         }
         at = argc - n;
+        if (strcmp(argv[at], "help") == 0)
+            return parse_help(n - 1, argv + at + 1, line, e);
         line->verb = parse_find_verb(argv[at]);
         if (line->verb || line->help || line->version)
             break;
@@ -193,6 +222,8 @@ static void parse_put_verb_help(struct strbuf *out, const struct cli_verb *v) {
         (void)strbuf_addf(out, "usage: probing%s %s [OPTION...]%s%s\n",
                           v->many_targets ? " [-t TARGET...]" : "", v->name, operand[0] ? " " : "",
                           v->takes_command ? " COMMAND [ARGUMENT...]" : operand);
+    if (v->example)
+        (void)strbuf_addf(out, "\nexample: %s\n", v->example);
     (void)strbuf_adds(out, "\noptions:\n");
     option_format_help(rows, out);
 }
@@ -207,13 +238,17 @@ void cli_put_help(struct strbuf *out, const struct cli_verb *verb) {
                            "       probing -t TARGET VERB [OPTION...]\n"
                            "       probing list [OPTION...]\n"
                            "       probing launch [OPTION...] COMMAND [ARGUMENT...]\n"
+                           "       probing help [VERB]\n"
                            "\nverbs:\n");
     for (const struct cli_verb *v = cli_verbs; v->name; v++)
         (void)strbuf_addf(out, "  %-12s %s\n", v->name, v->help);
     (void)strbuf_adds(out, "\noptions:\n");
     option_format_help(parse_global_rows, out);
     (void)strbuf_adds(
-        out, "\nTARGET is a pid, the name of a process (train.py), or unix:PATH of an agent's socket.\n"
-             "Every verb prints JSON with --json. 'probing VERB --help' lists the options of a verb.\n"
-             "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target ended.\n");
+        out,
+        "\nTARGET is a pid, the name of a process (train.py), HOST:PORT where an agent listens, or "
+        "unix:PATH of\n"
+        "its socket.\n"
+        "Every verb but repl prints JSON with --json. 'probing VERB --help' lists the options of a verb.\n"
+        "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target ended.\n");
 }

@@ -91,6 +91,8 @@ int cli_run_config(const struct cli_options *o, struct session_address *addr, st
     bool set = false;
     if (o->operand && config_read_operand(o->operand, &wanted, &set, e) != 0)
         return -1;
+    if (set && o->readonly)
+        return err_set(e, ERR_USAGE, "--readonly: setting %s would change the job's agent", wanted.key);
     if (cli_find_agent(addr, e) != 0)
         return -1;
     struct call *c = call_open(addr, e);

@@ -16,6 +16,7 @@
 #include "client/call.h"
 #include "client/document.h"
 #include "client/target.h"
+#include "client/tcp.h"
 
 #define EJECT_DEADLINE_NS (5 * CLOCK_NS_PER_S)
 #define EJECT_POLL_NS (10 * CLOCK_NS_PER_MS)
@@ -71,15 +72,22 @@ int cli_run_eject(const struct cli_options *o, struct session_address *addr, str
     if (ejected < 0)
         return -1;
     if (!o->json) {
-        (void)strbuf_addf(out, "process %d: %s\n", (int)addr->pid,
-                          ejected ? "agent ejected" : "no agent there");
+        const char *done = ejected ? "agent ejected" : "no agent there";
+        if (addr->pid > 0)
+            (void)strbuf_addf(out, "process %d: %s\n", (int)addr->pid, done);
+        else
+            (void)strbuf_addf(out, "%s: %s\n", tcp_name(addr->path), done);
         return 0;
     }
     struct json j;
     json_init(&j, out, 0);
     json_object_begin(&j);
     json_kv_int(&j, "schema_version", DOCUMENT_SCHEMA_VERSION);
-    json_kv_int(&j, "pid", addr->pid);
+    json_key(&j, "pid");
+    if (addr->pid > 0)
+        json_int(&j, addr->pid);
+    else
+        json_null(&j);
     json_kv_bool(&j, "ejected", ejected == 1);
     json_object_end(&j);
     (void)strbuf_addc(out, '\n');

@@ -85,7 +85,7 @@ int cli_run_flamegraph(const struct cli_options *o, struct session_address *addr
         .by_function = mine->by_function,
         .native = mine->native,
         .gentle = mine->gentle,
-        .how = {.no_inject = mine->no_inject, .block = mine->block},
+        .how = {.no_inject = mine->no_inject, .block = mine->block, .readonly = o->readonly},
         .note = &note,
     };
     if (mine->unit && export_parse_unit(mine->unit, &request.unit, e) != 0)

@@ -5,17 +5,38 @@
 #include <inttypes.h>
 #include <signal.h>
 
+#include "base/address.h"
 #include "base/json.h"
+#include "client/call.h"
 #include "client/document.h"
 #include "client/target.h"
+#include "client/tcp.h"
+
+#define INJECT_PROFILE_HZ "100" /* of each thread */
 
 const struct option_def cli_inject_rows[] = {
     {"timeout", 0, OPTION_SECONDS, offsetof(struct cli_inject_options, timeout_s), "TIME",
      "give up after that (5s); the target is as before then", 0.01, 600},
+    {"address", 'a', OPTION_STRING, offsetof(struct cli_inject_options, address), "ADDR",
+     "have it listen for TCP too, as 'listen ADDR' does", 0, 0},
+    {"background", 'b', OPTION_FLAG, offsetof(struct cli_inject_options, listen), NULL,
+     "the same; without -a at a free port of 127.0.0.1", 0, 0},
+    {"pprof", 'P', OPTION_FLAG, offsetof(struct cli_inject_options, profile), NULL,
+     "have it keep " INJECT_PROFILE_HZ " samples a second, as 'config sample_rate=" INJECT_PROFILE_HZ
+     "' does",
+     0, 0},
+    {"crash", 'c', OPTION_FLAG, offsetof(struct cli_inject_options, crash), NULL,
+     "have it keep a thread with an exception that nobody catches, as 'catch' does", 0, 0},
     {.name = NULL},
 };
 
-static void inject_put_text(struct strbuf *out, pid_t pid, const struct inject_result *r) {
+static void inject_put_text(struct strbuf *out, const struct session_address *addr,
+                            const struct inject_result *r) {
+    pid_t pid = addr->pid;
+    if (tcp_is(addr->path)) {
+        (void)strbuf_addf(out, "the agent is there already, at %s\n", tcp_name(addr->path));
+        return;
+    }
     if (r->already) {
         (void)strbuf_addf(out, "process %d: the agent is there already, at unix:%s\n", (int)pid, r->endpoint);
         return;
@@ -43,20 +64,47 @@ static void cli_defer_signals(void) {
     (void)pthread_sigmask(SIG_BLOCK, &asked, NULL);
 }
 
+static int inject_profile(const struct session_address *addr, struct err *e) {
+    const struct wire_config want = {.key = "probing.sample_rate", .value = INJECT_PROFILE_HZ};
+    struct call *c = call_open(addr, e);
+    int rc = c ? call_configure(c, &want, e) : -1;
+    call_close(c);
+    return rc;
+}
+
 int cli_run_inject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                    struct err *e) {
     const struct cli_inject_options *mine = (const struct cli_inject_options *)(const void *)o;
     struct inject_result result;
-    cli_defer_signals();
-    if (target_attach(addr, (unsigned)(mine->timeout_s * 1000), &result, e) != 0)
+    struct wire_listening door = {.address = ""};
+    struct address checked;
+    bool listen = mine->listen || mine->address;
+    if (mine->address && address_parse(&checked, mine->address, e) != 0)
         return -1;
-    if (!o->json) {
-        inject_put_text(out, addr->pid, &result);
-        return 0;
+    if (tcp_is(addr->path)) { /* is there one? */
+        struct call *c = call_open(addr, e);
+        if (!c)
+            return -1;
+        call_close(c);
     }
+    cli_defer_signals();
+    if (target_attach(addr, (unsigned)(mine->timeout_s * 1000), &result, e) != 0 ||
+        (listen && cli_listen(addr, mine->address, false, &door, e) != 0) ||
+        (mine->profile && inject_profile(addr, e) != 0))
+        return -1;
+    if (!o->json)
+        inject_put_text(out, addr, &result);
+    if (!o->json && listen)
+        cli_put_listening(out, &door);
+    if (!o->json && mine->profile)
+        (void)strbuf_adds(out, INJECT_PROFILE_HZ " samples a second of each thread are kept\n");
+    if (mine->crash && cli_catch(addr, o->json ? NULL : out, e) != 0)
+        return -1;
+    if (!o->json)
+        return 0;
     struct json j;
     json_init(&j, out, 0);
-    document_put_injection(&j, addr->pid, &result);
+    document_put_injection(&j, addr->pid, &result, listen ? &door : NULL);
     (void)strbuf_addc(out, '\n');
     return 0;
 }

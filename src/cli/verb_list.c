@@ -116,6 +116,33 @@ static void list_put_row(struct strbuf *out, const struct list_row *p, const int
     (void)strbuf_addc(out, '\n');
 }
 
+/* The doors of those that have an agent: a table below the other, where there are any. */
+static void list_put_doors(struct strbuf *out, const struct target_process *list, size_t n) {
+    int width = (int)strlen("ADDRESS");
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < list[i].doors.n; k++) {
+            int w = text_width(list[i].doors.all[k].address);
+            width = w > width ? w : width;
+            any = true;
+        }
+    if (any)
+        (void)strbuf_addf(out, "\n%7s  %-8s  %-*s  %s\n", "PID", "DOOR", width, "ADDRESS", "WHO MAY ENTER");
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < list[i].doors.n; k++) {
+            const struct doors_one *one = &list[i].doors.all[k];
+            char address[LIST_CELL_MAX];
+            (void)text_sanitize(address, sizeof address, one->address);
+            int pad = width - text_width(address);
+            (void)strbuf_addf(out, "%7d  %-8s  %s%*s  %s%s\n", (int)list[i].pid, doors_kinds[one->kind].title,
+                              address, pad > 0 ? pad : 0, "", doors_who(one),
+                              one->kind != DOORS_UNIX   ? ""
+                              : list[i].doors.eval == 0 ? "; probing.eval is off"
+                              : list[i].doors.eval < 0  ? "; what else is open is not known"
+                                                        : "");
+        }
+}
+
 /* Columns of the terminal, or 0 when the output is none: then nothing is cut. */
 static int list_screen_width(void) {
     struct winsize w;
@@ -184,6 +211,8 @@ int cli_run_list(const struct cli_options *o, struct session_address *addr, stru
         struct list_row *rows = list_make_rows(list, (size_t)n, mine->tree);
         if (rows)
             list_put_table(out, rows, (size_t)n);
+        if (rows)
+            list_put_doors(out, list, (size_t)n);
         else
             rc = err_set(e, ERR_FAILED, "out of memory for the list of processes");
         free(rows);

@@ -114,6 +114,26 @@ static void query_note_limits(const struct cli_query_options *o, const struct ro
                       rows->lost);
 }
 
+/* What could not be seen for a statement: said once, as long as it stays the same, and not before all statements have run. */
+static struct {
+    char last[1024];
+    char lines[8192];
+} query_notes;
+
+static void query_note_database(struct database *d) {
+    char clean[sizeof query_notes.last];
+    size_t n = strlen(query_notes.lines);
+    (void)text_sanitize(clean, sizeof clean, database_note(d));
+    if (clean[0] && strcmp(query_notes.last, clean) != 0)
+        (void)snprintf(query_notes.lines + n, sizeof query_notes.lines - n, "probing: %s\n", clean);
+    memcpy(query_notes.last, clean, sizeof clean);
+}
+
+static void query_tell_notes(void) {
+    (void)fputs(query_notes.lines, stderr);
+    query_notes.lines[0] = '\0';
+}
+
 static int query_statement(const struct cli_query_options *o, struct database *d, const struct rows_format *f,
                            const char *whole, const char *text, const char **tail, struct strbuf *out,
                            struct err *e) {
@@ -132,6 +152,8 @@ static int query_statement(const struct cli_query_options *o, struct database *d
         f->put(&rows, isatty(STDOUT_FILENO), out);
         query_note_limits(o, &rows);
     }
+    if (rc == 0)
+        query_note_database(d);
     rows_fini(&rows);
     if (rc == 0 && out->failed)
         return err_set(e, ERR_FAILED, "the answer is too large: ask for fewer rows");
@@ -148,6 +170,8 @@ static int query_round(const struct cli_query_options *o, struct database *d, co
         rc = query_statement(o, d, f, text, rest, &rest, out, e);
         ran += rc > 0;
     }
+    if (rc == 0)
+        query_tell_notes();
     return rc == 0 && ran == 0 ? err_set(e, ERR_USAGE, "there is no statement in the text") : rc;
 }
 
@@ -224,10 +248,12 @@ int cli_run_query(const struct cli_options *o, struct session_address *addr, str
     int rc = query_get_text(&mine, &text, e);
     if (rc == 0)
         rc = cli_open_database(o, addr, mine.no_inject, &d, e);
-    if (rc == 0)
-        rc = query_run(&mine, d, f, strbuf_str(&text), out, e);
-    if (rc == 0)
-        cli_note_database(d);
+    if (rc == 0 && (rc = query_run(&mine, d, f, strbuf_str(&text), out, e)) != 0 && out->len &&
+        !out->failed) {
+        struct err none; /* what the statements before it gave is no worse for the one that failed */
+        (void)output_write(NULL, out, &none);
+        query_tell_notes();
+    }
     database_close(d);
     strbuf_fini(&text);
     return rc;

@@ -2,7 +2,8 @@
 /*
  * verb_record: what targets' tables hold, and what comes for a while, into an SQLite file that opens like a live job.
  *
- * The file has its name from the beginning on and is whole after every few seconds; ^C ends the recording as its time does.
+ * The file has its name from the beginning on and is whole after every few seconds; ^C ends the recording as its time does, and so does
+ * the end of all targets.
  */
 #include "cli/cli.h"
 
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "client/ended.h"
 #include "client/output.h"
 #include "store/archive.h"
 
@@ -23,7 +25,7 @@ const struct option_def cli_record_rows[] = {
     {"output", 'o', OPTION_STRING, offsetof(struct cli_record_options, output), "FILE", "the recording", 0,
      0},
     {"duration", 0, OPTION_SECONDS, offsetof(struct cli_record_options, duration_s), "TIME",
-     "go on for so long, or until ^C; otherwise what there is now", 0.001, 1e7},
+     "go on for so long, until ^C or its end; otherwise what there is now", 0.001, 1e7},
     {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_record_options, no_inject), NULL,
      "put no agent into the target: read it from outside", 0, 0},
     {.name = NULL},
@@ -46,12 +48,23 @@ static void record_wait(uint64_t end_ns) {
         (void)nanosleep(&t, NULL);
 }
 
-/* What the tables hold until the time is over. What is now is added at the end, while there is somebody to be asked. */
-static int record_run(const struct cli_record_options *o, struct database *d, struct archive_writer *w,
-                      struct err *e) {
+/* Nothing will come any more. */
+static bool record_all_ended(const struct session_address *addr, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!addr[i].recorded[0] && (addr[i].pid <= 0 || !ended_is_gone(addr[i].pid)))
+            return false;
+    return true;
+}
+
+/* What the tables hold until the time is over. What is now is added at the end, while there is somebody to be asked. `*ended`: the targets
+ * have, before. */
+static int record_run(const struct cli_record_options *o, const struct session_address *addr,
+                      struct database *d, struct archive_writer *w, bool *ended, struct err *e) {
     uint64_t end_ns = clock_mono_ns() + (uint64_t)(o->duration_s * 1e9);
     for (;;) {
         bool last = record_told_to_end || clock_mono_ns() >= end_ns;
+        *ended = !last && record_all_ended(addr, o->common.targets.n);
+        last = last || *ended;
         if (database_refresh(d, e) != 0 || archive_append(w, database_sql(d), false, e) != 0)
             return -1;
         if (last)
@@ -63,12 +76,13 @@ static int record_run(const struct cli_record_options *o, struct database *d, st
     return 0;
 }
 
-static void record_put(const struct cli_record_options *o, uint64_t rows, double seconds,
+static void record_put(const struct cli_record_options *o, uint64_t rows, double seconds, bool ended,
                        struct strbuf *out) {
     struct json j;
     if (!o->common.json) {
-        (void)strbuf_addf(out, "%s: %" PRIu64 " rows in %.1f s; 'probing-top %s' opens it, as does sqlite3\n",
-                          o->output, rows, seconds, o->output);
+        (void)strbuf_addf(out,
+                          "%s: %" PRIu64 " rows in %.1f s%s; 'probing-top %s' opens it, as does sqlite3\n",
+                          o->output, rows, seconds, ended ? ", at the end of the job" : "", o->output);
         return;
     }
     json_init(&j, out, 2);
@@ -77,6 +91,7 @@ static void record_put(const struct cli_record_options *o, uint64_t rows, double
     json_kv_string(&j, "file", o->output);
     json_kv_uint(&j, "rows", rows);
     json_kv_number(&j, "duration_s", seconds, 3);
+    json_kv_bool(&j, "ended", ended);
     json_object_end(&j);
     (void)strbuf_addc(out, '\n');
 }
@@ -96,7 +111,8 @@ int cli_run_record(const struct cli_options *o, struct session_address *addr, st
     (void)sigaction(SIGTERM, &action, NULL);
     struct archive_writer *w = archive_create(mine->output, e);
     uint64_t began = clock_mono_ns(), rows = 0;
-    int rc = w ? record_run(mine, d, w, e) : -1;
+    bool ended = false;
+    int rc = w ? record_run(mine, addr, d, w, &ended, e) : -1;
     if (w) {
         struct err late;
         rows = archive_rows(w);
@@ -106,7 +122,7 @@ int cli_run_record(const struct cli_options *o, struct session_address *addr, st
     (void)signal(SIGINT, SIG_DFL);
     (void)signal(SIGTERM, SIG_DFL);
     if (rc == 0) {
-        record_put(mine, rows, (double)(clock_mono_ns() - began) / 1e9, out);
+        record_put(mine, rows, (double)(clock_mono_ns() - began) / 1e9, ended, out);
         cli_note_database(d);
     }
     database_close(d);

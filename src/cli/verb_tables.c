@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "client/live_tables.h"
+#include "client/training_logs.h"
 #include "store/ring_tables.h"
 #include "store/ring_words.h"
 
@@ -52,17 +53,27 @@ static void tables_add_known(struct tables *t, size_t table) {
     t->n++;
 }
 
+/* The one that is made of others. */
+static void tables_add_logs(struct tables *t) {
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->items[i].name, TRAINING_LOGS_OF) == 0) {
+            training_logs_info(&t->items[t->n++]);
+            return;
+        }
+}
+
 static int tables_compare(const void *a, const void *b) {
     return strcmp(((const struct sql_table_info *)a)->name, ((const struct sql_table_info *)b)->name);
 }
 
 /* Without a target: those that there may be. */
 static void tables_fill(struct tables *t, struct sql *s, size_t targets) {
-    for (size_t i = 0; i < sql_table_count(s) && t->n + RING_TABLE_COUNT < TABLES_MAX; i++)
+    for (size_t i = 0; i < sql_table_count(s) && t->n + RING_TABLE_COUNT + 1 < TABLES_MAX; i++)
         sql_table_info(s, i, &t->items[t->n++]);
     for (size_t i = 0; targets == 0 && i < RING_TABLE_COUNT; i++)
         if (i < RING_TABLE_KEPT || live_tables_have(&RING_TABLES[i]))
             tables_add_known(t, i);
+    tables_add_logs(t);
     qsort(t->items, t->n, sizeof t->items[0], tables_compare);
 }
 

@@ -10,12 +10,22 @@
 #include "base/clock.h"
 #include "client/loop.h"
 
-#define CALL_BATCH_S 1.0 /* nobody looks at samples as they come, and each batch costs the job some */
-#define CALL_NATIVE_S 60 /* large libraries are read for their symbols */
+#define CALL_READ_S 600.0 /* a large recording, a slow disk */
+#define CALL_BATCH_S 1.0  /* nobody looks at samples as they come, and each batch costs the job some */
+#define CALL_NATIVE_S 60  /* large libraries are read for their symbols */
 #define CALL_STOP_LOOK_US (20 * 1000ULL)
 #define CALL_GRACE_US (500 * 1000ULL) /* for the reason behind a broken connection */
 
-enum call_await { CALL_NOTHING = 0, CALL_CONNECTED, CALL_SNAPSHOT, CALL_STATUS, CALL_REPLY, CALL_TIME };
+enum call_await {
+    CALL_NOTHING = 0,
+    CALL_CONNECTED,
+    CALL_SNAPSHOT,
+    CALL_STATUS,
+    CALL_REPLY,
+    CALL_TIME,
+    CALL_EVALUATED,
+    CALL_LISTENING
+};
 
 struct call {
     struct loop *loop;
@@ -25,12 +35,17 @@ struct call {
     enum call_await await;
     bool arrived;
     bool failed;
+    bool refused;   /* the code is not run; `error` says why */
     bool broken;    /* the connection went; `error` says how */
     bool in_time;   /* the deadline is an end, not a failure */
+    bool recorded;  /* no agent is asked: it takes as long as reading does */
     double reply_s; /* longest time that samples may be under way when they end; 0: as any answer */
     struct err error;
     struct model_snapshot *snapshot; /* where the answer goes */
     struct model_status *status;
+    struct strbuf *keep; /* of what code gave: its texts */
+    struct wire_evaluated *what;
+    struct wire_listening *listening;
     int (*on_batch)(void *arg, struct model_sample_batch *batch);
     void *batch_arg;
     struct loop_timer *look; /* asks `stop`; NULL nobody wants it */
@@ -92,10 +107,43 @@ static void call_on_status(void *arg, struct model_status *status) {
     call_arrive(c, CALL_STATUS);
 }
 
+static void call_on_evaluated(void *arg, const struct wire_evaluated *what) {
+    struct call *c = arg;
+    if (c->await != CALL_EVALUATED || c->arrived)
+        return;
+    struct wire_text *texts[] = {&c->what->result, &c->what->output, &c->what->type, &c->what->message,
+                                 &c->what->traceback};
+    *c->what = *what;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        (void)strbuf_add(c->keep, texts[i]->s, texts[i]->len);
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; at += texts[i++]->len)
+        if (texts[i]->s)
+            texts[i]->s = strbuf_str(c->keep) + at;
+    if (c->keep->failed) {
+        struct err why;
+        (void)err_set(&why, ERR_FAILED, "out of memory for what the code gave");
+        call_fail(c, &why);
+        return;
+    }
+    call_arrive(c, CALL_EVALUATED);
+}
+
+static void call_on_listening(void *arg, const struct wire_listening *what) {
+    struct call *c = arg;
+    if (c->await != CALL_LISTENING || c->arrived)
+        return;
+    *c->listening = *what;
+    call_arrive(c, CALL_LISTENING);
+}
+
 static void call_on_reply(void *arg, enum wire_method method, const struct err *error) {
     struct call *c = arg;
-    (void)method;
-    if (error)
+    if (error && c->await == CALL_EVALUATED && (method == WIRE_EVAL || method == WIRE_COMPLETE)) {
+        c->error = *error;
+        c->refused = true;
+        loop_stop(c->loop);
+    } else if (error)
         call_fail(c, error);
     else
         call_arrive(c, CALL_REPLY);
@@ -117,6 +165,8 @@ static const struct session_handler call_handler = {
     .on_details = call_on_snapshot,
     .on_samples = call_on_samples,
     .on_status = call_on_status,
+    .on_evaluated = call_on_evaluated,
+    .on_listening = call_on_listening,
     .on_reply = call_on_reply,
 };
 
@@ -131,7 +181,10 @@ static void call_on_deadline(void *arg) {
         call_arrive(c, CALL_TIME);
         return;
     }
-    (void)err_set(&why, ERR_FAILED, "no answer from the agent within %u s", CALL_TIMEOUT_MS / 1000);
+    if (c->recorded)
+        (void)err_set(&why, ERR_FAILED, "what was recorded is not read after %.0f s", CALL_READ_S);
+    else
+        (void)err_set(&why, ERR_FAILED, "no answer from the agent within %u s", CALL_TIMEOUT_MS / 1000);
     call_fail(c, &why);
 }
 
@@ -148,8 +201,10 @@ static void call_on_look(void *arg) {
 
 static int call_wait(struct call *c, enum call_await what, double timeout_s, struct err *e) {
     c->await = what;
-    c->arrived = false;
+    c->arrived = c->refused = false;
     c->in_time = what == CALL_TIME;
+    if (c->recorded && !c->in_time)
+        timeout_s = CALL_READ_S;
     loop_timer_set(c->deadline, c->broken ? CALL_GRACE_US : (uint64_t)(timeout_s * 1e6));
     if (c->look)
         loop_timer_set(c->look, CALL_STOP_LOOK_US);
@@ -161,7 +216,7 @@ static int call_wait(struct call *c, enum call_await what, double timeout_s, str
     c->await = CALL_NOTHING;
     if (c->arrived)
         return 0;
-    if (!c->failed)
+    if (!c->failed && !c->refused)
         return err_set(e, ERR_FAILED, "the event loop ended before there was an answer");
     if (e)
         *e = c->error;
@@ -181,6 +236,7 @@ struct call *call_open(const struct session_address *addr, struct err *e) {
         (void)err_set(e, ERR_FAILED, "out of memory for a connection");
         return NULL;
     }
+    c->recorded = addr->recorded[0] != '\0';
     c->loop = loop_new(e);
     if (!c->loop)
         goto fail;
@@ -266,6 +322,40 @@ int call_configure(struct call *c, const struct wire_config *config, struct err 
     if (session_configure(c->session, config, e) != 0)
         return call_not_taken(c, e);
     return call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
+}
+
+int call_arm(struct call *c, const struct wire_arm *want, struct err *e) {
+    if (session_arm(c->session, want, e) != 0)
+        return call_not_taken(c, e);
+    return call_wait(c, CALL_REPLY, SESSION_ARM_S + CALL_TIMEOUT_MS / 1000.0, e);
+}
+
+int call_disarm(struct call *c, const struct wire_arm *want, struct err *e) {
+    if (session_disarm(c->session, want, e) != 0)
+        return call_not_taken(c, e);
+    return call_wait(c, CALL_REPLY, CALL_TIMEOUT_MS / 1000.0, e);
+}
+
+int call_rest(struct call *c, double seconds, struct err *e) { return call_wait(c, CALL_TIME, seconds, e); }
+
+int call_eval(struct call *c, const struct wire_eval *want, struct strbuf *keep, struct wire_evaluated *out,
+              struct err *e) {
+    c->keep = keep;
+    c->what = out;
+    if (session_eval(c->session, want, e) != 0)
+        return call_not_taken(c, e);
+    return call_wait(c, CALL_EVALUATED, want->timeout_s + CALL_TIMEOUT_MS / 1000.0, e);
+}
+
+bool call_is_lost(const struct call *c) { return c->failed || c->broken; }
+
+int call_interrupt(struct call *c, struct err *e) { return session_interrupt(c->session, e); }
+
+int call_listen(struct call *c, const struct wire_listen *want, struct wire_listening *out, struct err *e) {
+    c->listening = out;
+    if (session_listen(c->session, want, e) != 0)
+        return call_not_taken(c, e);
+    return call_wait(c, CALL_LISTENING, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
 int call_eject(struct call *c, struct err *e) {

@@ -3,7 +3,7 @@
  * call: a session for those who wait: one question, one answer, a deadline.
  *
  * A loop and a session of its own behind blocking functions. One thread; one call at a time. After an error the call
- * is only good for call_close.
+ * is only good for call_close, unless call_is_lost says that it is not.
  */
 #ifndef CLIENT_CALL_H
 #define CLIENT_CALL_H
@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/model.h"
+#include "base/strbuf.h"
 #include "client/session.h"
 
 #define CALL_TIMEOUT_MS 5000U
@@ -47,6 +48,28 @@ int call_set_native(struct call *c, bool native, struct err *e);
 
 /* Set something of the agent's. 0, or -1 with the error. */
 int call_configure(struct call *c, const struct wire_config *config, struct err *e);
+
+/* Have something armed in the job as long as this call is open, or no longer. 0 when it is armed, or wanted while the GIL is not had;
+ * or -1 with the error. */
+int call_arm(struct call *c, const struct wire_arm *want, struct err *e);
+int call_disarm(struct call *c, const struct wire_arm *want, struct err *e);
+
+/* Let time go by, with the connection alive. 0, or -1 with the error. */
+int call_rest(struct call *c, double seconds, struct err *e);
+
+/* Have code run in the job, within want->timeout_s. The texts of `*out` are copied into `keep`, which the caller has begun and frees. 0,
+ * or -1 with the error: it was not run. */
+int call_eval(struct call *c, const struct wire_eval *want, struct strbuf *keep, struct wire_evaluated *out,
+              struct err *e);
+
+/* Have the code ended for which call_eval waits: from its `stop`. 0 or -1. */
+int call_interrupt(struct call *c, struct err *e);
+
+/* After an error: is the connection gone? Else, and that only of call_eval, the call is as good as before. */
+bool call_is_lost(const struct call *c);
+
+/* Have the agent listen at a TCP address, or nowhere. 0, or -1 with the error. */
+int call_listen(struct call *c, const struct wire_listen *want, struct wire_listening *out, struct err *e);
 
 /* Tell the agent to leave. 0 when it agreed, or -1. */
 int call_eject(struct call *c, struct err *e);

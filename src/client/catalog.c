@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "client/training_logs.h"
 #include "store/ring_tables.h"
 #include "store/ring_words.h"
 
@@ -51,7 +52,33 @@ static int catalog_compare(const void *a, const void *b) {
     return strcmp(((const struct catalog_table *)a)->name, ((const struct catalog_table *)b)->name);
 }
 
+static void catalog_add(struct catalog *c, const struct sql_table_info *info) {
+    struct catalog_table *t = &c->tables[c->n_tables++];
+    *t = (struct catalog_table){.cost = info->cost,
+                                .rows = info->rows,
+                                .bytes = info->bytes,
+                                .oldest = info->oldest,
+                                .newest = info->newest};
+    t->name = catalog_text(c, info->name);
+    t->alias = catalog_text(c, info->alias);
+    t->help = catalog_text(c, info->help);
+    struct catalog_column *out = catalog_columns(c, t, info->n_columns);
+    for (size_t k = 0; out && k < info->n_columns; k++) {
+        const struct sql_column_info *from = &info->columns[k];
+        out[k] = (struct catalog_column){catalog_text(c, from->name), catalog_text(c, from->unit),
+                                         catalog_text(c, from->help), from->type};
+    }
+}
+
+/* With those that are made of others. */
 static struct catalog *catalog_finish(struct catalog *c) {
+    struct sql_table_info logs;
+    training_logs_info(&logs);
+    if (c && c->tables) {
+        if (catalog_find(c, TRAINING_LOGS_OF, sizeof TRAINING_LOGS_OF - 1))
+            catalog_add(c, &logs);
+        qsort(c->tables, c->n_tables, sizeof *c->tables, catalog_compare);
+    }
     if (c && (c->arena.failed || !c->tables)) {
         catalog_free(c);
         return NULL;
@@ -60,50 +87,32 @@ static struct catalog *catalog_finish(struct catalog *c) {
 }
 
 struct catalog *catalog_of_definitions(void) {
-    struct catalog *c = catalog_new(RING_TABLE_COUNT);
+    struct catalog *c = catalog_new(RING_TABLE_COUNT + 1);
     for (size_t i = 0; c && c->tables && i < RING_TABLE_COUNT; i++) {
         const struct ring_table_def *def = &RING_TABLES[i];
-        struct catalog_table *t = &c->tables[c->n_tables++];
-        size_t n = 0;
-        *t = (struct catalog_table){.cost = def->cost, .oldest = NAN, .newest = NAN};
-        t->name = catalog_text(c, def->name);
-        t->alias = catalog_text(c, def->alias);
-        t->help = catalog_text(c, def->help);
-        while (def->columns[n].name)
-            n++;
-        struct catalog_column *out = catalog_columns(c, t, n);
-        for (size_t k = 0; out && k < n; k++) {
-            const struct ring_column_def *from = &def->columns[k];
-            out[k] = (struct catalog_column){catalog_text(c, from->name), catalog_text(c, from->unit),
-                                             catalog_text(c, from->help), from->type};
-        }
+        struct sql_column_info columns[RING_MAX_COLUMNS];
+        struct sql_table_info info = {.name = def->name,
+                                      .alias = def->alias,
+                                      .help = def->help,
+                                      .cost = def->cost,
+                                      .oldest = NAN,
+                                      .newest = NAN,
+                                      .columns = columns};
+        for (const struct ring_column_def *from = def->columns; from->name; from++)
+            columns[info.n_columns++] =
+                (struct sql_column_info){from->name, from->unit, from->help, from->type};
+        catalog_add(c, &info);
     }
-    if (c && c->tables)
-        qsort(c->tables, c->n_tables, sizeof *c->tables, catalog_compare);
     return catalog_finish(c);
 }
 
 struct catalog *catalog_of_session(struct sql *s) {
     size_t n_tables = sql_table_count(s);
-    struct catalog *c = catalog_new(n_tables);
+    struct catalog *c = catalog_new(n_tables + 1);
     for (size_t i = 0; c && c->tables && i < n_tables; i++) {
         struct sql_table_info info;
-        struct catalog_table *t = &c->tables[c->n_tables++];
         sql_table_info(s, i, &info);
-        *t = (struct catalog_table){.cost = info.cost,
-                                    .rows = info.rows,
-                                    .bytes = info.bytes,
-                                    .oldest = info.oldest,
-                                    .newest = info.newest};
-        t->name = catalog_text(c, info.name);
-        t->alias = catalog_text(c, info.alias);
-        t->help = catalog_text(c, info.help);
-        struct catalog_column *out = catalog_columns(c, t, info.n_columns);
-        for (size_t k = 0; out && k < info.n_columns; k++) {
-            const struct sql_column_info *from = &info.columns[k];
-            out[k] = (struct catalog_column){catalog_text(c, from->name), catalog_text(c, from->unit),
-                                             catalog_text(c, from->help), from->type};
-        }
+        catalog_add(c, &info);
     }
     return catalog_finish(c);
 }

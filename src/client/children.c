@@ -27,6 +27,7 @@
 #include "pystack/pystack.h"
 
 #define CHILDREN_INTERVAL_NS CLOCK_NS_PER_S
+#define CHILDREN_SELDOM_NS (10 * CLOCK_NS_PER_S)
 #define CHILDREN_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter of a Python process */
 #define CHILDREN_OTHERS_NS (3 * CLOCK_NS_PER_S) /* between two looks whether another process has become one */
 #define CHILDREN_DESCRIPTION_MAX ((size_t)4096)
@@ -53,7 +54,8 @@ struct children {
     pthread_t thread;
     pthread_mutex_t lock; /* of what is up to the line */
     pthread_cond_t changed;
-    bool stop, paused;
+    bool stop;
+    enum children_pace pace;
     struct children_list list;
     bool is_new; /* ---- the thread's alone ---- */
     struct children_known known[CHILDREN_MAX_BELOW];
@@ -301,11 +303,9 @@ static void children_look(struct children *c, struct children_list *l) {
 
 /* ---- the thread ---- */
 
-/* Hand a list over; one that nobody took is replaced. Then wait. True when it is to end. */
-static bool children_publish(struct children *c, struct children_list *l, uint64_t wait_ns) {
-    uint64_t until = clock_mono_ns() + wait_ns, one = 1;
-    struct timespec ts = {.tv_sec = (time_t)(until / CLOCK_NS_PER_S),
-                          .tv_nsec = (long)(until % CLOCK_NS_PER_S)};
+/* Hand a list over; one that nobody took is replaced. */
+static void children_publish(struct children *c, struct children_list *l) {
+    uint64_t one = 1;
     (void)pthread_mutex_lock(&c->lock);
     struct children_list old = c->list;
     c->list = *l;
@@ -314,20 +314,33 @@ static bool children_publish(struct children *c, struct children_list *l, uint64
     children_list_fini(&old);
     ssize_t n = write(c->event_fd, &one, sizeof one);
     (void)n; /* a counter that is full is readable already */
+}
+
+/* Wait until it is time for the next look, by the pace of the moment. True when it is to end. */
+static bool children_wait(struct children *c, uint64_t wait_ns) {
+    uint64_t looked_ns = clock_mono_ns();
     (void)pthread_mutex_lock(&c->lock);
-    while (!c->stop && (c->paused ? pthread_cond_wait(&c->changed, &c->lock)
-                                  : pthread_cond_timedwait(&c->changed, &c->lock, &ts)) != ETIMEDOUT) {
+    while (!c->stop) {
+        uint64_t pause_ns =
+            c->pace == CHILDREN_SELDOM && wait_ns < CHILDREN_SELDOM_NS ? CHILDREN_SELDOM_NS : wait_ns;
+        uint64_t until = looked_ns + pause_ns;
+        struct timespec ts = {.tv_sec = (time_t)(until / CLOCK_NS_PER_S),
+                              .tv_nsec = (long)(until % CLOCK_NS_PER_S)};
+        if (c->pace == CHILDREN_STILL)
+            (void)pthread_cond_wait(&c->changed, &c->lock);
+        else if (pthread_cond_timedwait(&c->changed, &c->lock, &ts) == ETIMEDOUT)
+            break;
     }
     bool stop = c->stop;
     (void)pthread_mutex_unlock(&c->lock);
     return stop;
 }
 
-void children_pause(struct children *c, bool paused) {
+void children_set_pace(struct children *c, enum children_pace pace) {
     if (!c)
         return;
     (void)pthread_mutex_lock(&c->lock);
-    c->paused = paused;
+    c->pace = pace;
     (void)pthread_cond_signal(&c->changed);
     (void)pthread_mutex_unlock(&c->lock);
 }
@@ -340,8 +353,9 @@ static void *children_main(void *arg) {
         uint64_t cpu = clock_self_cpu_ns();
         children_look(c, &l);
         cost_add(&c->cost, clock_self_cpu_ns() - cpu);
-        if (children_publish(
-                c, &l, cost_interval_ns(&c->cost, CHILDREN_INTERVAL_NS, OUTSIDE_BUDGET_PCT, &stretched)))
+        children_publish(c, &l);
+        if (children_wait(c,
+                          cost_interval_ns(&c->cost, CHILDREN_INTERVAL_NS, OUTSIDE_BUDGET_PCT, &stretched)))
             return NULL;
     }
 }

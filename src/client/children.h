@@ -2,7 +2,7 @@
 /*
  * children: the Python processes that a target has started (DataLoader workers), and their threads.
  *
- * Nothing is put into them: they are read from outside by a thread of ours, once a second or as seldom as its budget demands. Reading
+ * Nothing is put into them: they are read from outside by a thread of ours, once a second or as seldom as its budget or pace demands. Reading
  * a process that hangs may hold that thread up, never the loop. One that cannot be read is there with the reason.
  */
 #ifndef CLIENT_CHILDREN_H
@@ -47,8 +47,11 @@ struct children *children_start(pid_t pid, struct err *e);
 /* End it. A thread that is stuck is left to itself after two seconds. NULL is nothing. */
 void children_stop(struct children *c);
 
-/* Stand still, so that nothing wakes up, or go on. NULL is nothing. */
-void children_pause(struct children *c, bool paused);
+/* How often they are looked at: once a second at most; seldom, while nobody sees them; never, so that nothing wakes up. */
+enum children_pace { CHILDREN_OFTEN = 0, CHILDREN_SELDOM, CHILDREN_STILL };
+
+/* At first it is CHILDREN_OFTEN. Who is due by the new pace is looked at now. NULL is nothing. */
+void children_set_pace(struct children *c, enum children_pace pace);
 
 /* Readable when there is a list that nobody took. */
 int children_fd(const struct children *c);

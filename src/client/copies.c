@@ -7,14 +7,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "client/loop.h"
-#include "client/net_link.h"
+#include "client/asker.h"
 #include "store/ring_sync.h"
-#include "version.h"
 #include "wire/wire.h"
-
-#define COPIES_ANSWER_S 5.0 /* an agent answers within that */
-#define COPIES_LOOK_US (20 * 1000ULL)
 
 struct copies_table {
     char name[64];
@@ -25,150 +20,11 @@ struct copies_table {
 };
 
 struct copies {
-    char path[256];
-    struct loop *loop;
-    struct loop_timer *look;
-    struct net_link *link; /* NULL none */
-    struct wire_assembler assembler;
-    bool open, greeted;
-    bool broken; /* `error` says how */
-    struct err error;
-    uint32_t last_id;
-    struct wire_message *answer; /* to request last_id; NULL it has not come */
-    uint64_t until_ns;           /* of the answer */
-    bool (*stop)(void *arg);
-    void *stop_arg;
-    int64_t pid;
+    struct asker *asker;
     uint64_t missing; /* of tables that were made anew since */
     struct copies_table tables[WIRE_MAX_TABLES];
     size_t n_tables;
 };
-
-/* ---- the connection ---- */
-
-static void copies_break(struct copies *c, const char *how) {
-    if (!c->broken)
-        (void)err_set(&c->error, ERR_FAILED, "%s", how);
-    c->broken = true;
-    loop_stop(c->loop);
-}
-
-static void copies_on_open(void *arg) {
-    struct copies *c = arg;
-    c->open = true;
-    loop_stop(c->loop);
-}
-
-static void copies_on_end(void *arg, enum net_link_end end, const char *why) {
-    struct copies *c = arg;
-    (void)why;
-    c->link = NULL; /* freed by itself */
-    copies_break(c, end == NET_LINK_CLOSED ? "its agent has closed the connection"
-                                           : "its agent does not answer");
-}
-
-/* A whole message: the answer that is waited for, or nothing that matters here. */
-static void copies_on_bytes(struct copies *c, const void *data, size_t len, bool whole) {
-    struct err e;
-    struct wire_message *m = wire_parse(data, len, &e);
-    if (!m) {
-        copies_break(c, e.text);
-        return;
-    }
-    bool chunk = wire_message_notification(m) == WIRE_N_CHUNK && !whole;
-    int rc = chunk ? wire_assembler_feed(&c->assembler, m, &e) : 0;
-    if (wire_message_type(m) == WIRE_RESPONSE && wire_message_id(m) == c->last_id && !c->answer) {
-        c->answer = m;
-        loop_stop(c->loop);
-        return;
-    }
-    wire_message_free(m);
-    if (rc < 0)
-        copies_break(c, e.text);
-    if (rc <= 0)
-        return;
-    struct wire_assembler all = c->assembler;
-    wire_assembler_init(&c->assembler);
-    copies_on_bytes(c, all.data.data, all.data.len, true);
-    wire_assembler_fini(&all);
-}
-
-static void copies_on_message(void *arg, const void *data, size_t len) {
-    copies_on_bytes(arg, data, len, false);
-}
-
-static const struct net_link_handler copies_handler = {
-    .on_open = copies_on_open, .on_message = copies_on_message, .on_end = copies_on_end};
-
-static void copies_on_look(void *arg) {
-    struct copies *c = arg;
-    if (c->stop && c->stop(c->stop_arg))
-        copies_break(c, "interrupted");
-    else if (clock_mono_ns() >= c->until_ns)
-        copies_break(c, "its agent does not answer");
-    else
-        loop_timer_set(c->look, COPIES_LOOK_US);
-}
-
-/* Until the connection is open (`answer` false) or the answer has come. 0, or -1 with the error. */
-static int copies_wait(struct copies *c, bool answer, struct err *e) {
-    c->until_ns = clock_mono_ns() + (uint64_t)(COPIES_ANSWER_S * 1e9);
-    loop_timer_set(c->look, COPIES_LOOK_US);
-    while (!c->broken && !(answer ? c->answer != NULL : c->open))
-        loop_run(c->loop);
-    loop_timer_cancel(c->look);
-    if (!c->broken)
-        return 0;
-    *e = c->error;
-    return -1;
-}
-
-static void copies_drop(struct copies *c) {
-    net_link_close(c->link);
-    wire_message_free(c->answer);
-    wire_assembler_fini(&c->assembler);
-    wire_assembler_init(&c->assembler);
-    c->link = NULL;
-    c->answer = NULL;
-    c->open = c->greeted = c->broken = false;
-}
-
-/* Send what was written as request last_id, and wait. The answer is the caller's; NULL with the error. */
-static struct wire_message *copies_ask(struct copies *c, struct strbuf *message, struct err *e) {
-    int rc = message->failed || !c->link ? -1 : net_link_send(c->link, message);
-    strbuf_fini(message);
-    if (rc != 0) {
-        (void)err_set(e, ERR_FAILED, "its agent is not connected");
-        return NULL;
-    }
-    rc = copies_wait(c, true, e);
-    struct wire_message *m = c->answer;
-    c->answer = NULL;
-    const char *refused = rc == 0 ? wire_message_error(m, NULL) : NULL;
-    if (refused)
-        rc = err_set(e, ERR_FAILED, "%s", refused);
-    if (rc == 0)
-        return m;
-    wire_message_free(m);
-    return NULL;
-}
-
-static int copies_greet(struct copies *c, struct err *e) {
-    struct model_target target;
-    struct strbuf b;
-    strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_hello(&b, ++c->last_id, PROBING_VERSION);
-    struct wire_message *m = copies_ask(c, &b, e);
-    if (!m)
-        return -1;
-    int rc = wire_get_target(m, &target, e);
-    if (rc == 0)
-        c->pid = target.pid;
-    c->greeted = rc == 0;
-    model_target_fini(&target);
-    wire_message_free(m);
-    return rc;
-}
 
 /* ---- the tables ---- */
 
@@ -207,8 +63,8 @@ static int copies_list(struct copies *c, struct err *e) {
     struct strbuf b;
     size_t n = 0;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_request(&b, ++c->last_id, WIRE_TABLES);
-    struct wire_message *m = copies_ask(c, &b, e);
+    (void)wire_put_request(&b, asker_next_id(c->asker), WIRE_TABLES);
+    struct wire_message *m = asker_ask(c->asker, &b, e);
     if (!m)
         return -1;
     int rc = wire_get_tables(m, tables, WIRE_MAX_TABLES, &n, e);
@@ -230,8 +86,8 @@ static int copies_pull(struct copies *c, struct copies_table *t, bool *anew, str
     want.rows = have.rows;
     want.heap_used = have.heap_used;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_pull(&b, ++c->last_id, &want);
-    struct wire_message *m = copies_ask(c, &b, e);
+    (void)wire_put_pull(&b, asker_next_id(c->asker), &want);
+    struct wire_message *m = asker_ask(c->asker, &b, e);
     if (!m)
         return -1;
     int rc = wire_get_pulled(m, &got, e);
@@ -246,8 +102,7 @@ static int copies_pull(struct copies *c, struct copies_table *t, bool *anew, str
 }
 
 static int copies_connect(struct copies *c, struct err *e) {
-    c->link = net_link_open(c->loop, c->path, &copies_handler, c, e);
-    return c->link && copies_wait(c, false, e) == 0 && copies_greet(c, e) == 0 ? copies_list(c, e) : -1;
+    return asker_connect(c->asker, e) == 0 ? copies_list(c, e) : -1;
 }
 
 /* All tables in turn, until none has more or the time is up. */
@@ -282,11 +137,8 @@ struct copies *copies_new(const char *path, struct err *e) {
         (void)err_set(e, ERR_FAILED, "out of memory for copies of tables");
         return NULL;
     }
-    (void)snprintf(c->path, sizeof c->path, "%s", path);
-    wire_assembler_init(&c->assembler);
-    c->loop = loop_new(e);
-    c->look = c->loop ? loop_timer_new(c->loop, copies_on_look, c, e) : NULL;
-    if (c->look)
+    c->asker = asker_new(path, e);
+    if (c->asker)
         return c;
     copies_free(c);
     return NULL;
@@ -295,12 +147,7 @@ struct copies *copies_new(const char *path, struct err *e) {
 void copies_free(struct copies *c) {
     if (!c)
         return;
-    copies_drop(c);
-    wire_assembler_fini(&c->assembler);
-    if (c->look)
-        loop_timer_free(c->look);
-    if (c->loop)
-        loop_free(c->loop);
+    asker_free(c->asker);
     for (size_t i = 0; i < c->n_tables; i++)
         ring_replica_close(c->tables[i].replica);
     free(c);
@@ -308,24 +155,23 @@ void copies_free(struct copies *c) {
 
 int copies_update(struct copies *c, double limit_s, bool (*stop)(void *arg), void *arg, struct err *e) {
     uint64_t until_ns = clock_mono_ns() + (uint64_t)(limit_s * 1e9);
-    bool had = c->link != NULL;
-    c->stop = stop;
-    c->stop_arg = arg;
+    bool had = asker_is_connected(c->asker);
+    asker_set_stop(c->asker, stop, arg);
     int rc = had || copies_connect(c, e) == 0 ? copies_pull_all(c, until_ns, e) : -1;
     bool stopped = stop && stop(arg);
     if (rc != 0) {
-        bool gone = had && !c->link; /* while nobody looked */
-        copies_drop(c);
+        bool gone = had && !asker_is_connected(c->asker); /* while nobody looked */
+        asker_drop(c->asker);
         if (gone && !stopped)
             rc = copies_connect(c, e) == 0 ? copies_pull_all(c, until_ns, e) : -1;
         if (rc != 0)
-            copies_drop(c);
+            asker_drop(c->asker);
     }
-    c->stop = NULL;
+    asker_set_stop(c->asker, NULL, NULL);
     return rc;
 }
 
-int64_t copies_pid(const struct copies *c) { return c->pid; }
+int64_t copies_pid(const struct copies *c) { return asker_pid(c->asker); }
 
 size_t copies_take(struct copies *c, int *fds, size_t cap) {
     size_t n = 0;

@@ -17,6 +17,7 @@
 #include "client/live_tables.h"
 #include "client/rings.h"
 #include "client/symbols.h"
+#include "client/training_logs.h"
 #include "store/archive.h"
 #include "store/ring_reader.h"
 #include "store/ring_tables.h"
@@ -69,6 +70,7 @@ void database_close(struct database *d) {
     sql_close(d->sql);
     for (size_t i = 0; i < d->n_targets; i++) {
         copies_free(d->targets[i]->copies);
+        live_loaders_free(d->targets[i]->live.loaders);
         free(d->targets[i]);
     }
     free(d->targets);
@@ -241,7 +243,9 @@ int database_add(struct database *d, const struct session_address *addr, struct 
 /* Tables that a target has now and did not have before: it was injected into, or its agent began anew elsewhere. */
 static int database_look_again(struct database *d, struct database_target *t, struct err *e) {
     struct rings_place place;
-    if (t->live.addr.recorded[0] || t->live.addr.pid <= 0 || !rings_find(t->live.addr.pid, &place))
+    bool is_written = t->has_place && ring_dir_alive(t->place.path) == 1; /* then there is no other */
+    if (t->live.addr.recorded[0] || t->live.addr.pid <= 0 || is_written ||
+        !rings_find(t->live.addr.pid, &place))
         return 0;
     if (t->has_place && strcmp(place.path, t->place.path) == 0)
         return 0;
@@ -305,6 +309,9 @@ const char *database_note(struct database *d) {
     if (sql_note(d->sql)[0])
         return sql_note(d->sql);
     for (size_t i = 0; i < d->n_targets; i++)
+        if (d->targets[i]->live.note[0])
+            return d->targets[i]->live.note;
+    for (size_t i = 0; i < d->n_targets; i++)
         if (database_note_target(d, d->targets[i]))
             return d->note;
     return d->recording;
@@ -321,8 +328,11 @@ bool database_cancelled(const struct database *d) { return atomic_load(&d->cance
 
 struct sql_result *database_begin(struct database *d, const char *text, const struct sql_query *q,
                                   const char **tail, struct sql_error *where, struct err *e) {
-    for (size_t i = 0; i < d->n_targets; i++)
+    for (size_t i = 0; i < d->n_targets; i++) {
         d->targets[i]->live.failure.code = ERR_OK;
+        d->targets[i]->live.note[0] = '\0';
+    }
+    training_logs_make(d->sql, text);
     struct sql_result *r = sql_begin(d->sql, text, q, tail, where, e);
     /* sql_begin takes back what came before it. */
     if (atomic_load(&d->cancelled))

@@ -9,11 +9,12 @@
 
 #include "base/json.h"
 #include "base/model.h"
+#include "base/model_json.h"
 #include "client/fold.h"
 #include "client/target.h"
 #include "wire/wire.h"
 
-#define DOCUMENT_SCHEMA_VERSION 1
+#define DOCUMENT_SCHEMA_VERSION MODEL_JSON_SCHEMA_VERSION
 
 /* Threads with their stacks: `backtrace --json` and `--export json`. `want`: what was asked for
  * beside (locals, tasks), as far as the snapshot has it; NULL nothing. `fold` adds "samples"; NULL without. */
@@ -21,17 +22,14 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
                             const struct model_snapshot *snapshot, const struct wire_threads *want,
                             const struct fold *fold, double elapsed_s);
 
-/* Variables of a frame by name, each with type, repr and kind. */
-void document_put_variables(struct json *j, const struct model_locals *l);
-
-/* `status --json`: the agent about itself. */
-void document_put_status(struct json *j, const struct model_target *target,
-                         const struct model_status *status);
-
 /* `list --json`. */
 void document_put_processes(struct json *j, const struct target_process *list, size_t n, const char *hidden);
 
 /* `inject --json`. */
-void document_put_injection(struct json *j, pid_t pid, const struct inject_result *result);
+void document_put_injection(struct json *j, pid_t pid, const struct inject_result *r,
+                            const struct wire_listening *door);
+
+/* The member "tcp" of a map that is open: where an agent listens, and the tokens; NULL nowhere. */
+void document_put_listening(struct json *j, const struct wire_listening *door);
 
 #endif

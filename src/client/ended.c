@@ -14,11 +14,14 @@
 #include <unistd.h>
 
 #include "base/procfs.h"
+#include "base/text.h"
+#include "store/ring_dir.h"
 
 #define ENDED_KMSG_RECORD 8192 /* the kernel's own limit is 1 KB of text and its fields */
 #define ENDED_KMSG_MOST 100000
 #define ENDED_NEAR_S 30.0 /* between the last row and the kernel's word */
 #define ENDED_STAT_EXIT 52
+#define ENDED_FATAL_HEAD 4096
 
 bool ended_is_gone(pid_t pid) {
     struct procfs_stat st;
@@ -88,12 +91,38 @@ static bool ended_for_memory(pid_t pid, double seen_s) {
     return found;
 }
 
+/* What the agent has written of a fatal signal: what and in which thread, and where that was in Python. False: nothing. */
+static bool ended_by_signal(const struct rings_place *place, char *buf, size_t cap) {
+    char path[RING_DIR_PATH + sizeof RING_DIR_FATAL], text[ENDED_FATAL_HEAD], line[ENDED_FATAL_HEAD];
+    (void)snprintf(path, sizeof path, "%s/%s", place->path, RING_DIR_FATAL);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        (void)close(fd);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    char *at = strstr(text, "\n" RING_FATAL_AT), *first = strchr(text, '\n');
+    size_t skip = strlen("\n" RING_FATAL_AT);
+    if (!first)
+        return false;
+    if (at)
+        at[skip + strcspn(at + skip, "\n")] = '\0';
+    *first = '\0';
+    (void)snprintf(line, sizeof line, "%.300s%s%.300s", text, at ? " at " : "", at ? at + skip : "");
+    (void)text_sanitize(buf, cap, line);
+    return true;
+}
+
 void ended_explain(const struct rings_place *place, pid_t pid, char *buf, size_t cap) {
     int status = pid > 0 ? ended_status(pid) : -1;
+    char fatal[232];
     if (place->alive)
         (void)snprintf(buf, cap, "its tables are still being written");
     else if (ended_for_memory(pid, place->modified_at))
         (void)snprintf(buf, cap, "the kernel killed it for want of memory, as its log says");
+    else if ((status < 0 || WIFSIGNALED(status)) && ended_by_signal(place, fatal, sizeof fatal))
+        (void)snprintf(buf, cap, "killed by %s", fatal);
     else if (status >= 0 && WIFSIGNALED(status))
         (void)snprintf(buf, cap, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (status >= 0 && WIFEXITED(status))

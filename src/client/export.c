@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/option.h"
+#include "base/text.h"
 #include "client/call.h"
 #include "client/export_formats.h"
 #include "client/export_lanes.h"
@@ -226,14 +227,14 @@ static int export_on_batch(void *arg, struct model_sample_batch *batch) {
     struct export_sink *sink = arg;
     if (sink->screen)
         return sink->screen->take(sink->screen->arg, sink->target, batch);
-    double us = batch->period_us > 0 && batch->period_us < FOLD_MAX_PERIOD_US ? batch->period_us : 0;
     if (fold_add_batch(sink->fold, batch) != 0)
         return -1;
     const uint32_t *entries = fold_batch_entries(sink->fold);
     for (size_t i = 0; sink->tracks && i < batch->n_samples; i++) {
         const struct model_sample *s = &batch->samples[i];
         uint32_t entry = entries[i] == FOLD_NO_ENTRY ? TRACKS_NO_ENTRY : entries[i];
-        struct tracks_sample sample = {s->timestamp, us, s->tid, entry, tracks_flags(s)};
+        struct tracks_sample sample = {s->timestamp, fold_sample_us(batch, i), s->tid, entry,
+                                       tracks_flags(s)};
         if (tracks_add(sink->tracks, &sample) < 0)
             return -1;
     }
@@ -286,6 +287,16 @@ static void export_note_torn(const struct export_request *r, const struct model_
                 : "; without --gentle they copy their own stacks");
 }
 
+/* A recording that is longer than what is read of it at once. */
+static void export_note_cut(const struct export_request *r, const struct model_target *target) {
+    char length[32];
+    if (!r->note || target->mode != MODEL_MODE_RECORDED || !target->seen_is_cut)
+        return;
+    text_human_duration(length, sizeof length, target->seen_s);
+    (void)strbuf_addf(r->note, "%sof the recording, its last %s: there is more, which 'query' has",
+                      r->note->len ? "; " : "", length);
+}
+
 static int export_attached(const struct export_request *r, const struct export_format *f, double duration_s,
                            struct call *c, struct strbuf *out, struct err *e) {
     struct model_snapshot snapshot = {0};
@@ -304,6 +315,8 @@ static int export_attached(const struct export_request *r, const struct export_f
         rc = f->render(&data, out, e);
         if (rc == 0 && sampled && !f->wants_snapshot)
             export_note_torn(r, data.target, sink.fold);
+        if (rc == 0 && sampled)
+            export_note_cut(r, data.target);
         if (rc == 0 && sink.tracks && r->note)
             export_lanes_note(sink.tracks, sink.fold, r->note);
     }

@@ -83,6 +83,7 @@ struct export_data {
     const struct model_snapshot *snapshot; /* the last look; empty when the format sampled and wants none */
     const struct fold *fold;               /* samples added up; of one look, each thread once */
     const struct tracks *tracks;           /* and in the order of time; NULL without EXPORT_WANTS_ORDER */
+    const char *choice;                    /* of the samples only these, in words; NULL all of them */
     double elapsed_s;                      /* of the sampling; 0 with one look */
     double until_s;                        /* when that ended, seconds since the epoch; NAN unknown */
 };

@@ -46,7 +46,7 @@ enum { INTERNED_IID = 1, INTERNED_NAME = 2 };
 enum { LOCATION_FILE_NAME = 2, LOCATION_FUNCTION_NAME = 3 };
 /* track_event/track_descriptor.proto, process_descriptor.proto, thread_descriptor.proto */
 enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT_UUID = 5 };
-enum { PROCESS_PID = 1, PROCESS_CMDLINE = 2, PROCESS_NAME = 6 };
+enum { PROCESS_PID = 1, PROCESS_CMDLINE = 2, PROCESS_NAME = 6, PROCESS_LABELS = 8 };
 enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 /* track_event/track_event.proto */
 enum {
@@ -181,6 +181,10 @@ static void perfetto_put_process(struct perfetto *p) {
         export_name_text(&p->name, "");
         (void)strbuf_addf(&p->name, "rank %lld", (long long)t->rank);
         protobuf_put_string(p->out, PROCESS_NAME, strbuf_str(&p->name));
+    }
+    if (p->data->choice) {
+        export_name_text(&p->name, p->data->choice);
+        protobuf_put_string(p->out, PROCESS_LABELS, strbuf_str(&p->name));
     }
     protobuf_end(p->out, process);
     protobuf_end(p->out, at);

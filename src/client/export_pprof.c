@@ -293,6 +293,10 @@ static void pprof_put_comments(struct pprof *p) {
                       (unsigned long long)t->samples, (unsigned long long)t->torn,
                       (unsigned long long)t->undefined, (unsigned long long)t->dropped);
     protobuf_put_uint(p->out, PPROF_PROFILE_COMMENT, pprof_name(p));
+    if (p->data->choice) {
+        export_name_text(&p->name, p->data->choice);
+        protobuf_put_uint(p->out, PPROF_PROFILE_COMMENT, pprof_name(p));
+    }
 }
 
 static int pprof_put(struct pprof *p) {

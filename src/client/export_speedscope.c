@@ -143,6 +143,8 @@ static int speedscope_put(struct speedscope *s, struct strbuf *out) {
     (void)strbuf_addf(&s->name, ": process %" PRId64, target->pid);
     if (target->rank != MODEL_UNKNOWN)
         (void)strbuf_addf(&s->name, ", rank %" PRId64, target->rank);
+    if (s->data->choice)
+        (void)strbuf_addf(&s->name, ": %s", s->data->choice);
     json_kv_string(&s->j, "name", strbuf_str(&s->name));
     speedscope_put_frames(s);
     if (speedscope_put_threads(s) != 0)

@@ -128,8 +128,8 @@ static void svg_put_sampling(const struct svg *s) {
                       totals->samples == 1 ? "" : "s", s->tree.threads, s->tree.threads == 1 ? "" : "s");
     if (d->elapsed_s > 0 && totals->kept_hz > 0)
         (void)strbuf_addf(s->out, ", each looked at %.1f times a second", totals->kept_hz);
-    (void)strbuf_adds(s->out, s->tree.in_us ? "; widths are the time of all threads, waiting too"
-                                            : "; widths are samples of all threads, waiting too");
+    (void)strbuf_adds(s->out, s->tree.in_us ? "; widths are the time of " : "; widths are samples of ");
+    svg_put_text(s->out, d->choice ? d->choice : "all threads, waiting too", 0);
     uint64_t lost = totals->dropped + totals->undefined;
     if (totals->torn)
         (void)strbuf_addf(s->out, "; %" PRIu64 " left out: moved while they were read", totals->torn);

@@ -31,8 +31,9 @@ struct flame {
     size_t n_slots;
     uint32_t *stack_node; /* per stack of the fold, from 1; 0: the frameless */
     bool *stack_matches;  /* per stack: the filter finds a frame of it */
+    bool *stack_kept;     /* per stack: it has a frame that is kept */
     bool *stack_inside;   /* per stack: it is of the module that is looked at, or called by it */
-    size_t n_stacks, cap_stack_node, cap_stack_matches, cap_stack_inside;
+    size_t n_stacks, cap_stack_node, cap_stack_matches, cap_stack_kept, cap_stack_inside;
     uint32_t *module; /* per frame of the fold: the first one of its module */
     size_t n_frames, cap_module;
     uint32_t *module_slots; /* open addressing: 1 + frame that stands for a module; 0 free */
@@ -53,6 +54,7 @@ void flame_clear(struct flame *f) {
     free(f->slots);
     free(f->stack_node);
     free(f->stack_matches);
+    free(f->stack_kept);
     free(f->stack_inside);
     free(f->module);
     free(f->module_slots);
@@ -71,7 +73,7 @@ void flame_free(struct flame *f) {
 
 /* ---- modules ---- */
 
-static const char *flame_module_text(const struct model_frame *f) {
+const char *flame_module_text(const struct model_frame *f) {
     return f->kind == MODEL_FRAME_NATIVE && f->module ? f->module : f->file;
 }
 
@@ -201,14 +203,15 @@ static uint32_t flame_frame_of(const struct flame *f, uint32_t frame) {
 /* Nodes for stacks that are new; callers have smaller numbers. */
 static int flame_grow_stacks(struct flame *f) {
     const struct fold *fold = tally_fold(f->tally);
-    const struct flame_filter *filter = &f->query.filter;
+    const struct flame_filter *filter = &f->query.filter, *kept = &f->query.kept;
     size_t n = tally_count_stacks(f->tally);
     if (grow_array(&f->stack_node, sizeof *f->stack_node, n + 1, &f->cap_stack_node) != 0 ||
         grow_array(&f->stack_matches, sizeof *f->stack_matches, n + 1, &f->cap_stack_matches) != 0 ||
+        grow_array(&f->stack_kept, sizeof *f->stack_kept, n + 1, &f->cap_stack_kept) != 0 ||
         grow_array(&f->stack_inside, sizeof *f->stack_inside, n + 1, &f->cap_stack_inside) != 0)
         return -1;
     f->stack_node[FOLD_NO_STACK] = FLAME_FRAMELESS;
-    f->stack_matches[FOLD_NO_STACK] = false;
+    f->stack_matches[FOLD_NO_STACK] = f->stack_kept[FOLD_NO_STACK] = false;
     f->stack_inside[FOLD_NO_STACK] = !f->query.module;
     uint32_t wanted =
         f->query.module && f->query.module <= f->n_frames ? f->module[f->query.module - 1] : FLAME_NO_FRAME;
@@ -226,6 +229,8 @@ static int flame_grow_stacks(struct flame *f) {
         f->stack_node[i] = node;
         f->stack_matches[i] = f->stack_matches[above] ||
                               (filter->matches && filter->matches(filter->arg, fold_frame(fold, frame)));
+        f->stack_kept[i] =
+            f->stack_kept[above] || (kept->matches && kept->matches(kept->arg, fold_frame(fold, frame)));
         f->n_stacks = i;
     }
     return 0;
@@ -265,7 +270,8 @@ static struct flame_part flame_weigh(const struct flame *f, size_t entry) {
     struct tally_count c = tally_get_count(f->tally, q->window, entry);
     struct flame_part part = {.seen = (int64_t)c.samples};
     bool is_left_out = (q->tid && q->tid != e->tid) || !f->stack_inside[e->stack] ||
-                       (q->filter.matches && f->stack_matches[e->stack] == q->filter.negated);
+                       (q->filter.matches && f->stack_matches[e->stack] == q->filter.negated) ||
+                       (q->kept.matches && !f->stack_kept[e->stack]);
     if (is_left_out)
         return part;
     uint64_t samples = q->time == FLAME_ON_CPU ? c.on_cpu : q->time == FLAME_GIL_HELD ? c.gil : c.samples;
@@ -344,6 +350,10 @@ static bool flame_same_filter(const struct flame_filter *a, const struct flame_f
            a->version == b->version;
 }
 
+static bool flame_same_choice(const struct flame_query *a, const struct flame_query *b) {
+    return flame_same_filter(&a->filter, &b->filter) && flame_same_filter(&a->kept, &b->kept);
+}
+
 static bool flame_same_nodes(const struct flame_query *a, const struct flame_query *b) {
     return a->by == b->by && a->module == b->module && a->hides_native == b->hides_native;
 }
@@ -354,7 +364,7 @@ static void flame_set_query(struct flame *f, const struct tally *t, const struct
     const struct tally *before = f->tally;
     if (before != t || f->mark.ids != now->ids || !flame_same_nodes(&f->query, q))
         flame_clear(f);
-    else if (!flame_same_filter(&f->query.filter, &q->filter))
+    else if (!flame_same_choice(&f->query, q))
         f->n_stacks = 0; /* their nodes are found again */
     f->tally = t;
     f->query = *q;
@@ -366,7 +376,7 @@ int flame_update(struct flame *f, const struct tally *t, const struct flame_quer
     bool is_known = f->tally == t && f->mark.ids == now.ids && f->mark.counts == now.counts &&
                     now.changes - f->mark.changes <= TALLY_CHANGES && flame_same_nodes(&old, query) &&
                     old.window == query->window && old.time == query->time && old.tid == query->tid &&
-                    flame_same_filter(&old.filter, &query->filter);
+                    flame_same_choice(&old, query);
     flame_set_query(f, t, query, &now);
     if ((!f->n_nodes && flame_plant(f) != 0) || flame_grow_modules(f) != 0 || flame_grow_stacks(f) != 0 ||
         flame_grow_parts(f) != 0 || (is_known ? flame_follow(f, &now) : flame_recount(f)) != 0) {

@@ -43,6 +43,7 @@ struct flame_query {
         module; /* 1 + a frame of the fold: only what its module does, from where it is entered; 0: all modules */
     bool hides_native; /* native frames are their callers' */
     struct flame_filter filter;
+    struct flame_filter kept; /* and of those only stacks that have one of these frames; never negated */
 };
 
 struct flame_weight {
@@ -99,6 +100,9 @@ const struct model_frame *flame_frame(const struct flame *f, uint32_t node);
 /* Frames of the fold that the tree knows: greater than the number of any frame in it; and one of them. */
 size_t flame_count_frames(const struct flame *f);
 const struct model_frame *flame_known_frame(const struct flame *f, uint32_t frame);
+
+/* What tells the module of a frame: its file, or for native ones the library. NULL: unknown. */
+const char *flame_module_text(const struct model_frame *f);
 
 /* The lines in which the function of a node's frame was seen, in no order; a stack in which a line recurs counts once. None where nodes
  * are modules. The caller frees `*lines`. 0, or -1 without memory. */

@@ -206,7 +206,7 @@ void fold_free(struct fold *f) {
     free(f);
 }
 
-static int64_t fold_put_frame(struct fold *f, const struct model_frame *frame) {
+int64_t fold_put_frame(struct fold *f, const struct model_frame *frame) {
     bool added;
     int64_t at = fold_put(f, FOLD_FRAMES, frame, &added);
     if (!added)
@@ -218,7 +218,7 @@ static int64_t fold_put_frame(struct fold *f, const struct model_frame *frame) {
     return f->strings.failed ? -1 : at;
 }
 
-static int64_t fold_put_stack(struct fold *f, uint32_t parent, uint32_t frame) {
+int64_t fold_put_stack(struct fold *f, uint32_t parent, uint32_t frame) {
     bool added;
     const struct fold_stack *above = parent ? fold_item(f, FOLD_STACKS, parent - 1) : NULL;
     struct fold_stack s = {.parent = parent, .frame = frame, .depth = above ? above->depth + 1 : 1};
@@ -349,6 +349,11 @@ static void fold_note_time(struct fold *f, double s) {
         f->totals.last_s = s;
 }
 
+double fold_sample_us(const struct model_sample_batch *b, size_t i) {
+    double us = b->us ? b->us[i] : b->period_us;
+    return us > 0 && us < FOLD_MAX_PERIOD_US ? us : 0;
+}
+
 int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
     if (!f->has_epoch || f->epoch != b->epoch) {
         fold_map_clear(&f->frame_ids);
@@ -366,7 +371,6 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
     f->totals.budget_pct = b->budget_pct;
     if (b->n_samples)
         f->totals.kept_hz = b->period_us > 0 ? 1e6 / b->period_us : NAN;
-    double period_us = b->period_us > 0 && b->period_us < FOLD_MAX_PERIOD_US ? b->period_us : 0;
     if (grow_array(&f->batch_entries, sizeof *f->batch_entries, b->n_samples, &f->cap_batch_entries) != 0)
         return -1;
     for (size_t i = 0; i < b->n_samples; i++) {
@@ -378,8 +382,8 @@ int fold_add_batch(struct fold *f, const struct model_sample_batch *b) {
             f->totals.undefined += !s->torn;
             continue;
         }
-        int64_t at =
-            fold_count_sample(f, s->tid, stack, (struct fold_look){period_us, s->on_cpu, s->gc, s->gil});
+        int64_t at = fold_count_sample(f, s->tid, stack,
+                                       (struct fold_look){fold_sample_us(b, i), s->on_cpu, s->gc, s->gil});
         if (at < 0)
             return -1;
         f->batch_entries[i] = (uint32_t)at;
@@ -469,42 +473,45 @@ const char *fold_thread_name(const struct fold *f, int64_t tid) {
 }
 
 /* Frames, stacks and threads under the numbers that they have. 0, or -1. */
-static int fold_copy_nodes(const struct fold *f, struct fold *out) {
-    bool added;
-    for (size_t i = 0; i < fold_frames(f); i++)
-        if (fold_put_frame(out, fold_frame(f, i)) != (int64_t)i)
-            return -1;
-    for (size_t i = 0; i < fold_stacks(f); i++)
-        if (fold_put(out, FOLD_STACKS, fold_item(f, FOLD_STACKS, i), &added) != (int64_t)i)
-            return -1;
-    for (size_t i = 0; i < f->tables[FOLD_THREADS].n; i++) {
-        const struct fold_thread *t = fold_item(f, FOLD_THREADS, i);
-        if (fold_put_thread(out, t->tid, t->name, NULL) != 0)
-            return -1;
-    }
-    return 0;
-}
 
-struct fold *fold_copy(const struct fold *f, void (*count)(void *arg, size_t i, struct fold_entry *e),
-                       void *arg) {
+/* ---- made of parts of another ---- */
+
+struct fold *fold_new_like(const struct fold *f) {
     struct fold *out = fold_new();
-    bool added;
-    int rc = out ? fold_copy_nodes(f, out) : -1;
+    for (size_t i = 0; out && i < f->tables[FOLD_THREADS].n; i++) {
+        const struct fold_thread *t = fold_item(f, FOLD_THREADS, i);
+        if (fold_put_thread(out, t->tid, t->name, NULL) != 0) {
+            fold_free(out);
+            return NULL;
+        }
+    }
     if (out) {
         out->totals = f->totals;
         out->totals.samples = 0;
     }
-    for (size_t i = 0; rc == 0 && i < fold_count(f); i++) {
-        struct fold_entry e = *fold_get(f, i);
-        e.is_changed = false;
-        count(arg, i, &e);
-        if (e.samples == 0)
-            continue;
-        out->totals.samples += e.samples;
-        rc = fold_put(out, FOLD_ENTRIES, &e, &added) < 0 ? -1 : 0;
-    }
-    if (rc == 0)
-        return out;
-    fold_free(out);
-    return NULL;
+    return out;
+}
+
+int64_t fold_put_counts(struct fold *f, const struct fold_entry *counts) {
+    struct fold_entry e = *counts;
+    bool added;
+    e.is_changed = false;
+    int64_t at = fold_put(f, FOLD_ENTRIES, &e, &added);
+    if (at < 0)
+        return -1;
+    f->totals.samples += e.samples;
+    if (added)
+        return at;
+    struct fold_entry *mine = fold_item(f, FOLD_ENTRIES, (size_t)at);
+    mine->samples += e.samples;
+    mine->on_cpu += e.on_cpu;
+    mine->us += e.us;
+    mine->on_cpu_us += e.on_cpu_us;
+    mine->gc += e.gc;
+    mine->gc_us += e.gc_us;
+    mine->gc_on_cpu += e.gc_on_cpu;
+    mine->gc_on_cpu_us += e.gc_on_cpu_us;
+    mine->gil += e.gil;
+    mine->gil_us += e.gil_us;
+    return at;
 }

@@ -68,6 +68,9 @@ void fold_tell_apart(struct fold *f);
 int fold_add_batch(struct fold *f, const struct model_sample_batch *b);
 int fold_add_snapshot(struct fold *f, const struct model_snapshot *s);
 
+/* Time that sample number `i` of a batch stands for, in microseconds; 0 where what it says is nonsense. */
+double fold_sample_us(const struct model_sample_batch *b, size_t i);
+
 const struct fold_totals *fold_get_totals(const struct fold *f);
 
 /* Entries in order of their first sample. */
@@ -96,10 +99,13 @@ uint32_t fold_stack_frame(const struct fold *f, uint32_t stack, uint32_t *above)
 /* Frames of a stack, root first, at most `cap` (the outermost). Number of frames the stack has. */
 size_t fold_path(const struct fold *f, uint32_t stack, const struct model_frame **out, size_t cap);
 
-/* The same frames, stacks and threads under the same numbers, and the entries with the counts that `count` gives them (it gets what
- * they are here); those that have no samples then are left out. NULL without memory. */
-struct fold *fold_copy(const struct fold *f, void (*count)(void *arg, size_t i, struct fold_entry *e),
-                       void *arg);
+/* One that is made of parts of another: empty, but with the names of its threads, and its totals without the samples; NULL without memory. Then
+ * a frame, a stack (of a frame called by the stack `above`, FOLD_NO_STACK for an outermost one: its number is one more than what is
+ * returned) and counts of a thread in a stack, which are added to those that it has. The number, or -1 without memory. */
+struct fold *fold_new_like(const struct fold *f);
+int64_t fold_put_frame(struct fold *f, const struct model_frame *frame);
+int64_t fold_put_stack(struct fold *f, uint32_t above, uint32_t frame);
+int64_t fold_put_counts(struct fold *f, const struct fold_entry *counts);
 
 /* Name of a thread: Python's, else the native one, else NULL. */
 const char *fold_thread_name(const struct fold *f, int64_t tid);

@@ -20,27 +20,6 @@
 #define LIVE_PROC_CMD_MAX ((size_t)64 * 1024)
 #define LIVE_PROC_MIB (1024.0 * 1024.0)
 
-enum live_process_column {
-    LIVE_PROCESS_PPID = 0,
-    LIVE_PROCESS_CMD,
-    LIVE_PROCESS_STATE,
-    LIVE_PROCESS_CPU_PCT,
-    LIVE_PROCESS_RSS_MB,
-    LIVE_PROCESS_THREADS,
-    LIVE_PROCESS_FDS,
-    LIVE_PROCESS_UPTIME_S,
-    LIVE_PROCESS_COUNT
-};
-
-enum live_system_column {
-    LIVE_SYSTEM_TID = 0,
-    LIVE_SYSTEM_NAME,
-    LIVE_SYSTEM_STATE,
-    LIVE_SYSTEM_CPU_PCT,
-    LIVE_SYSTEM_WCHAN,
-    LIVE_SYSTEM_COUNT
-};
-
 static void live_proc_pause(void) {
     struct timespec interval = {.tv_nsec = LIVE_PROC_INTERVAL_NS};
     while (nanosleep(&interval, &interval) != 0 && errno == EINTR)

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/procfs.h"
 #include "client/call.h"
+#include "base/model_json.h"
 #include "client/document.h"
 #include "store/ring_tables.h"
 
@@ -85,7 +86,7 @@ static const char *live_put_locals(struct strbuf *text, const struct model_local
         return NULL;
     strbuf_clear(text);
     json_init(&j, text, 0);
-    document_put_variables(&j, l);
+    model_json_put_variables(&j, l);
     return json_finish(&j) == 0 && !text->failed ? strbuf_str(text) : NULL;
 }
 
@@ -197,26 +198,36 @@ static int live_scan_threads(void *arg, uint64_t columns, struct sql_sink *sink,
     return 0;
 }
 
+typedef int live_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
+
 static const struct {
     enum ring_table table;
-    int (*scan)(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
-    bool by_pid; /* it needs to be a process of this machine */
+    live_scan *scan;
+    live_scan *afar; /* of a job that is no process of this machine */
+    const char *key; /* column that the query must say; NULL none */
 } live_tables[] = {
-    {RING_BACKTRACE, live_scan_backtrace, false},
-    {RING_THREADS, live_scan_threads, false},
-    {RING_PROCESS, live_scan_process, true},
-    {RING_SYSTEM_THREADS, live_scan_system_threads, true},
+    {RING_BACKTRACE, live_scan_backtrace, live_scan_backtrace, NULL},
+    {RING_THREADS, live_scan_threads, live_scan_threads, NULL},
+    {RING_PROCESS, live_scan_process, live_scan_process_afar, NULL},
+    {RING_SYSTEM_THREADS, live_scan_system_threads, live_scan_system_threads_afar, NULL},
+    {RING_MODULES, live_scan_made, live_scan_made, NULL},
+    {RING_TENSORS, live_scan_made, live_scan_made, NULL},
+    {RING_TENSOR_GROWTH, live_scan_made, live_scan_made, NULL},
+    {RING_TENSOR_STATISTICS, live_scan_made, live_scan_made, "id"},
+    {RING_TENSOR_HOLDERS, live_scan_made, live_scan_made, "id"},
+    {RING_LOADER_WORKERS, live_scan_loader_workers, live_scan_loader_workers_afar, NULL},
 };
 #define LIVE_TABLES (sizeof live_tables / sizeof live_tables[0])
 _Static_assert(LIVE_TABLES <= LIVE_TABLES_MAX, "room for the tables");
 
 size_t live_tables_fill(struct live_target *t, struct sql_provider *out) {
-    size_t n = 0;
-    for (size_t i = 0; i < LIVE_TABLES; i++)
-        if (!live_tables[i].by_pid || t->addr.pid > 0)
-            out[n++] = (struct sql_provider){
-                .def = &RING_TABLES[live_tables[i].table], .scan = live_tables[i].scan, .arg = t};
-    return n;
+    for (size_t i = 0; i < LIVE_TABLES; i++) {
+        out[i] = (struct sql_provider){.def = &RING_TABLES[live_tables[i].table],
+                                       .key = live_tables[i].key,
+                                       .scan = t->addr.pid > 0 ? live_tables[i].scan : live_tables[i].afar,
+                                       .arg = t};
+    }
+    return LIVE_TABLES;
 }
 
 bool live_tables_have(const struct ring_table_def *def) {

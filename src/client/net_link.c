@@ -16,6 +16,7 @@
 #include <libwebsockets.h>
 
 #include "client/net_loop.h"
+#include "client/tcp.h"
 #include "wire/wire.h"
 
 #define NET_LINK_QUEUE_MAX 64
@@ -44,6 +45,9 @@ struct net_link {
     bool ended;                /* on_end is being told */
     bool *freed;               /* set when the link is freed while somebody up the stack looks */
     enum net_link_end refusal; /* why we end it ourselves */
+    bool tcp;
+    char host[ADDRESS_MAX], port_host[ADDRESS_MAX]; /* of TCP: the number, and with the port */
+    int port;
     char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
 };
 
@@ -90,8 +94,9 @@ static void net_link_connect(void *arg) {
     memset(&info, 0, sizeof info);
     info.context = net_loop_context(link->loop);
     info.vhost = net_loop_vhost(link->loop);
-    info.address = link->path;
-    info.host = "localhost";
+    info.address = link->tcp ? link->host : link->path;
+    info.port = link->tcp ? link->port : 0;
+    info.host = link->tcp ? link->port_host : "localhost";
     info.path = "/";
     info.protocol = WIRE_PROTOCOL;
     info.local_protocol_name = NET_LINK_LOCAL_PROTOCOL;
@@ -111,6 +116,45 @@ static void net_link_connect(void *arg) {
         net_link_end(link, NET_LINK_UNREACHABLE, "");
 }
 
+/* The number of the host without its brackets, and what is said to be the host. */
+static int net_link_set_port(struct net_link *link, const char *path, struct err *e) {
+    struct address a;
+    if (tcp_address(path, &a, e) != 0)
+        return -1;
+    link->tcp = true;
+    link->port = (int)address_port(&a);
+    address_format(&a, link->port_host, sizeof link->port_host);
+    bool bracket = link->port_host[0] == '[';
+    (void)snprintf(link->host, sizeof link->host, "%s", link->port_host + bracket);
+    link->host[strcspn(link->host, bracket ? "]" : ":")] = '\0';
+    return 0;
+}
+
+static int net_link_set_socket(struct net_link *link, const char *path, struct err *e) {
+    int n = snprintf(link->path, sizeof link->path, "+%s", path);
+    if (n < 0 || (size_t)n >= sizeof link->path)
+        return err_set(e, ERR_ATTACH, "%s: the path of a unix socket has at most %zu bytes", path,
+                       sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+    return 0;
+}
+
+/* The token goes with the first request. 0, or -1: it does not fit. */
+static int net_link_show_token(const struct net_link *link, struct lws *wsi, unsigned char **at,
+                               size_t room) {
+    static const char head[] = "Bearer ";
+    char path[ADDRESS_MAX + 8], value[sizeof head + TCP_TOKEN_MAX];
+    if (!link->tcp)
+        return 0;
+    (void)snprintf(path, sizeof path, "tcp:%s", link->port_host);
+    memcpy(value, head, sizeof head);
+    if (tcp_find_token(path, value + strlen(head), sizeof value - strlen(head)) != 0)
+        return 0;
+    return lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, (const unsigned char *)value,
+                                        (int)strlen(value), at, *at + room)
+               ? -1
+               : 0;
+}
+
 struct net_link *net_link_open(struct loop *l, const char *path, const struct net_link_handler *h, void *arg,
                                struct err *e) {
     struct net_link *link = calloc(1, sizeof *link);
@@ -122,12 +166,9 @@ struct net_link *net_link_open(struct loop *l, const char *path, const struct ne
     link->handler = *h;
     link->arg = arg;
     strbuf_init(&link->received, WIRE_MAX_MESSAGE);
-    int n = snprintf(link->path, sizeof link->path, "+%s", path);
-    if (n < 0 || (size_t)n >= sizeof link->path) {
-        (void)err_set(e, ERR_ATTACH, "%s: the path of a unix socket has at most %zu bytes", path,
-                      sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+    int rc = tcp_is(path) ? net_link_set_port(link, path, e) : net_link_set_socket(link, path, e);
+    if (rc != 0)
         goto fail;
-    }
     link->start = loop_timer_new(l, net_link_connect, link, e);
     if (!link->start)
         goto fail;
@@ -218,8 +259,22 @@ static int net_link_check_protocol(struct lws *wsi) {
     return n > 0 && strcmp(chosen, WIRE_PROTOCOL) == 0 ? 0 : -1;
 }
 
-static void net_link_refused(struct net_link *link, const char *in, size_t len) {
+/* What an agent answers to those it does not let in. */
+static const char *net_link_said_no(int status) {
+    return status == 401
+               ? "it wants a token: give the one that 'listen' printed with --token or PROBING_TOKEN"
+           : status == 403 ? "it is not asked by that name: give its address as a number"
+           : status == 429 ? "there were too many tries with a wrong token: wait some seconds"
+                           : NULL;
+}
+
+static void net_link_refused(struct net_link *link, struct lws *wsi, const char *in, size_t len) {
     char why[128];
+    const char *no = link->tcp ? net_link_said_no((int)lws_http_client_http_response(wsi)) : NULL;
+    if (no) {
+        net_link_end(link, NET_LINK_REFUSED, no);
+        return;
+    }
     (void)snprintf(why, sizeof why, "%.*s", (int)(len < sizeof why ? len : sizeof why - 1), in ? in : "");
     /* libwebsockets' words for "nobody there" or "they hung up"; all others are about what was answered. */
     static const char *const unheard[] = {
@@ -237,8 +292,10 @@ int net_link_on_event(struct lws *wsi, int reason, void *in, size_t len) {
     switch (reason) {
     case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
         if (link)
-            net_link_refused(link, in, len);
+            net_link_refused(link, wsi, in, len);
         return 0;
+    case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
+        return link ? net_link_show_token(link, wsi, in, len) : -1;
     case LWS_CALLBACK_CLIENT_FILTER_PRE_ESTABLISH:
         return link && net_link_check_protocol(wsi) == 0 ? 0 : -1;
     case LWS_CALLBACK_CLIENT_ESTABLISHED:

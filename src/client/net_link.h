@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_link: one WebSocket connection to one unix socket; bytes of whole messages in and out.
+ * net_link: one WebSocket connection to one unix socket or TCP port; bytes of whole messages in and out.
  *
  * Opened once, closed once; a new try is a new link. A handler may close its link at any point of any callback; nothing
  * is called after that. What the peer sends is bounded: a message above WIRE_MAX_MESSAGE ends the link when its length
@@ -21,6 +21,7 @@ enum net_link_end {
     NET_LINK_NOT_AGENT,   /* something answered that does not speak the protocol */
     NET_LINK_TOO_LONG,    /* a message above the limit was announced */
     NET_LINK_NO_MEMORY,
+    NET_LINK_REFUSED, /* an agent answered that this client may not enter, `why` says what it wants */
 };
 
 struct net_link_handler {
@@ -31,7 +32,7 @@ struct net_link_handler {
 
 struct net_link;
 
-/* Start connecting to the unix socket `path`. NULL with the error. Callbacks come from the loop, never from inside this call. */
+/* Start connecting to the unix socket `path`, or to the port that it names (tcp.h). NULL with the error. Callbacks come from the loop, never from inside this call. */
 struct net_link *net_link_open(struct loop *l, const char *path, const struct net_link_handler *h, void *arg,
                                struct err *e);
 

@@ -1,56 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* past: see past.h. Reading. */
+/* past: see past.h. Reading: a row becomes an item as soon as it comes, so that a long recording is in memory once. */
 #include "client/past.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/rows.h"
+#include "base/grow.h"
 #include "store/ring_tables.h"
 
 #define PAST_MEMORY ((size_t)512 * 1024 * 1024)
 #define PAST_QUERY_S 60.0
-#define PAST_RECENT_S 3.0 /* what is older is not the last state */
+#define PAST_EVER_S 1e18 /* longer than anything lasts */
+#define PAST_HALVINGS 4  /* the time that fits is found to a sixteenth */
 
 #define PAST_TEXT_RECENT "3"
-#define PAST_TEXT_WINDOW "60"
 
-static int64_t past_int(const struct rows *r, size_t row, size_t column, int64_t unknown) {
-    const struct rows_cell *c = rows_at(r, row, column);
-    return c->kind == SQL_INTEGER ? c->i : unknown;
+/* While it is read: room of its arrays. */
+struct past_reading {
+    struct past *p;
+    size_t frames, stacks, samples, threads, names, looks, processes;
+    int64_t counted, max_rows;
+};
+
+static int64_t past_int(const struct sql_result *r, size_t column, int64_t unknown) {
+    return sql_result_kind(r, column) == SQL_INTEGER ? sql_result_int(r, column) : unknown;
 }
 
-static double past_real(const struct rows *r, size_t row, size_t column) {
-    const struct rows_cell *c = rows_at(r, row, column);
-    return c->kind == SQL_REAL ? c->f : c->kind == SQL_INTEGER ? (double)c->i : NAN;
+static double past_real(const struct sql_result *r, size_t column) {
+    enum sql_kind kind = sql_result_kind(r, column);
+    return kind == SQL_REAL      ? sql_result_real(r, column)
+           : kind == SQL_INTEGER ? (double)sql_result_int(r, column)
+                                 : NAN;
 }
 
-static const char *past_text(struct past *p, const struct rows *r, size_t row, size_t column) {
-    const struct rows_cell *c = rows_at(r, row, column);
-    return c->kind == SQL_TEXT ? arena_strdup(&p->arena, c->s) : NULL;
+/* The text itself, until the next row; "" there is none. */
+static const char *past_word(const struct sql_result *r, size_t column) {
+    size_t len;
+    const char *text = sql_result_kind(r, column) == SQL_TEXT ? sql_result_text(r, column, &len) : NULL;
+    return text ? text : "";
 }
 
-static int past_take_origin(struct past *p, const struct rows *r) {
-    if (r->n > 0) {
-        p->pid = past_int(r, 0, 0, MODEL_UNKNOWN);
-        p->rank = past_int(r, 0, 1, MODEL_UNKNOWN);
-        p->host = past_text(p, r, 0, 2);
-    }
+/* Kept; NULL unknown. */
+static const char *past_text(struct past *p, const struct sql_result *r, size_t column) {
+    return sql_result_kind(r, column) == SQL_TEXT ? arena_strdup(&p->arena, past_word(r, column)) : NULL;
+}
+
+/* Room for one item more at the end of an array. */
+static int past_grow(void *items, size_t item_size, size_t n, size_t *cap) {
+    return grow_array(items, item_size, n + 1, cap);
+}
+
+static int past_take_count(struct past_reading *l, const struct sql_result *r) {
+    l->counted = past_int(r, 0, 0);
     return 0;
 }
 
-static int past_take_process(struct past *p, const struct rows *r) {
-    if (r->n > 0) {
-        p->process.cpu_pct = past_real(r, 0, 0);
-        p->process.rss_bytes = past_int(r, 0, 1, MODEL_UNKNOWN);
-        p->process.n_threads = past_int(r, 0, 2, MODEL_UNKNOWN);
-    }
+static int past_take_origin(struct past_reading *l, const struct sql_result *r) {
+    l->p->pid = past_int(r, 0, MODEL_UNKNOWN);
+    l->p->rank = past_int(r, 1, MODEL_UNKNOWN);
+    l->p->host = past_text(l->p, r, 2);
+    return 0;
+}
+
+static int past_take_process(struct past_reading *l, const struct sql_result *r) {
+    struct model_process *process = &l->p->process;
+    process->cpu_pct = past_real(r, 0);
+    process->rss_bytes = past_int(r, 1, MODEL_UNKNOWN);
+    process->n_threads = past_int(r, 2, MODEL_UNKNOWN);
     return 0;
 }
 
 /* Rows in the order of their times: what comes later counts. */
-static int past_take_facts(struct past *p, const struct rows *r) {
+static int past_take_fact(struct past_reading *l, const struct sql_result *r) {
+    struct past *p = l->p;
     const struct {
         const char *key, **value;
     } known[] = {{RING_FACT_CMD, &p->cmdline},
@@ -58,96 +81,114 @@ static int past_take_facts(struct past *p, const struct rows *r) {
                  {RING_FACT_PYTHON, &p->python},
                  {RING_FACT_TORCH, &p->torch},
                  {RING_FACT_AGENT, &p->agent}};
-    for (size_t i = 0; i < r->n; i++) {
-        const struct rows_cell *key = rows_at(r, i, 0);
-        bool is_known = rows_at(r, i, 1)->kind == SQL_TEXT;
-        for (size_t k = 0; key->kind == SQL_TEXT && is_known && k < sizeof known / sizeof known[0]; k++)
-            if (strcmp(key->s, known[k].key) == 0)
-                *known[k].value = past_text(p, r, i, 1);
-        if (key->kind == SQL_TEXT && strcmp(key->s, RING_FACT_PYTHON) == 0)
-            p->finalized = !is_known;
-        if (key->kind == SQL_TEXT && strcmp(key->s, RING_FACT_STARTED_AT) == 0)
-            p->started_at = past_real(r, i, 2);
-    }
-    if (p->seen_until > p->started_at)
-        p->process.uptime_s = p->seen_until - p->started_at;
+    const char *key = past_word(r, 0);
+    bool is_known = sql_result_kind(r, 1) == SQL_TEXT;
+    for (size_t k = 0; is_known && k < sizeof known / sizeof known[0]; k++)
+        if (strcmp(key, known[k].key) == 0)
+            *known[k].value = past_text(p, r, 1);
+    if (strcmp(key, RING_FACT_PYTHON) == 0)
+        p->finalized = !is_known;
+    if (strcmp(key, RING_FACT_STARTED_AT) == 0)
+        p->started_at = past_real(r, 2);
     return 0;
 }
 
-static int past_take_frames(struct past *p, const struct rows *r) {
-    p->frames = arena_calloc(&p->arena, r->n + 1, sizeof *p->frames);
-    for (size_t i = 0; p->frames && i < r->n; i++) {
-        const struct rows_cell *kind = rows_at(r, i, 4);
-        bool native =
-            kind->kind == SQL_TEXT && strcmp(kind->s, model_frame_kind_name(MODEL_FRAME_NATIVE)) == 0;
-        int64_t id = past_int(r, i, 0, 0) & UINT32_MAX;
-        if (id == 0)
-            continue;
-        p->frames[p->n_frames++] =
-            (struct model_frame_def){.frame_id = (uint32_t)id,
-                                     .frame = {.kind = native ? MODEL_FRAME_NATIVE : MODEL_FRAME_PYTHON,
-                                               .func = past_text(p, r, i, 1),
-                                               .file = past_text(p, r, i, 2),
-                                               .line = (int)past_int(r, i, 3, 0)}};
-    }
-    return p->frames ? 0 : -1;
+static int past_take_frame(struct past_reading *l, const struct sql_result *r) {
+    struct past *p = l->p;
+    int64_t id = past_int(r, 0, 0) & UINT32_MAX;
+    bool native = strcmp(past_word(r, 4), model_frame_kind_name(MODEL_FRAME_NATIVE)) == 0;
+    if (id == 0)
+        return 0;
+    if (past_grow(&p->frames, sizeof *p->frames, p->n_frames, &l->frames) != 0)
+        return -1;
+    p->frames[p->n_frames++] =
+        (struct model_frame_def){.frame_id = (uint32_t)id,
+                                 .frame = {.kind = native ? MODEL_FRAME_NATIVE : MODEL_FRAME_PYTHON,
+                                           .func = past_text(p, r, 1),
+                                           .file = past_text(p, r, 2),
+                                           .line = (int)past_int(r, 3, 0)}};
+    return 0;
 }
 
-static int past_take_stacks(struct past *p, const struct rows *r) {
-    p->stacks = arena_calloc(&p->arena, r->n + 1, sizeof *p->stacks);
-    for (size_t i = 0; p->stacks && i < r->n; i++) {
-        struct model_stack_def def = {.stack_id = (uint32_t)past_int(r, i, 0, 0),
-                                      .parent_id = (uint32_t)past_int(r, i, 1, 0),
-                                      .frame_id = (uint32_t)past_int(r, i, 2, 0)};
-        if (def.stack_id != 0)
-            p->stacks[p->n_stacks++] = def;
-    }
-    return p->stacks ? 0 : -1;
+static int past_take_stack(struct past_reading *l, const struct sql_result *r) {
+    struct past *p = l->p;
+    struct model_stack_def def = {.stack_id = (uint32_t)past_int(r, 0, 0),
+                                  .parent_id = (uint32_t)past_int(r, 1, 0),
+                                  .frame_id = (uint32_t)past_int(r, 2, 0)};
+    if (def.stack_id == 0)
+        return 0;
+    if (past_grow(&p->stacks, sizeof *p->stacks, p->n_stacks, &l->stacks) != 0)
+        return -1;
+    p->stacks[p->n_stacks++] = def;
+    return 0;
 }
 
-static enum model_gil past_gil(const struct rows *r, size_t row, size_t column) {
-    const struct rows_cell *c = rows_at(r, row, column);
-    for (int gil = MODEL_GIL_NONE; c->kind == SQL_TEXT && gil <= MODEL_GIL_HELD; gil++)
-        if (strcmp(c->s, model_gil_name((enum model_gil)gil)) == 0)
+static enum model_gil past_gil(const char *word) {
+    for (int gil = MODEL_GIL_NONE; gil <= MODEL_GIL_HELD; gil++)
+        if (strcmp(word, model_gil_name((enum model_gil)gil)) == 0)
             return (enum model_gil)gil;
     return MODEL_GIL_UNKNOWN;
 }
 
-static int past_take_samples(struct past *p, const struct rows *r) {
-    p->samples = arena_calloc(&p->arena, r->n + 1, sizeof *p->samples);
-    for (size_t i = 0; p->samples && i < r->n; i++)
-        p->samples[p->n_samples++] = (struct model_sample){.timestamp = past_real(r, i, 0),
-                                                           .tid = past_int(r, i, 1, 0),
-                                                           .stack_id = (uint32_t)past_int(r, i, 2, 0),
-                                                           .on_cpu = (int8_t)past_int(r, i, 3, MODEL_UNKNOWN),
-                                                           .gil = past_gil(r, i, 4),
-                                                           .gc = (int8_t)past_int(r, i, 5, MODEL_UNKNOWN),
-                                                           .torn = past_int(r, i, 6, 0) == 1};
-    return p->samples ? 0 : -1;
-}
-
-/* Mean time between two looks, from the thread that was looked at most often. */
-static int past_take_period(struct past *p, const struct rows *r) {
-    if (r->n > 0 && past_real(r, 0, 0) > 0)
-        p->period_us = past_real(r, 0, 0) * 1e6;
+static int past_take_sample(struct past_reading *l, const struct sql_result *r) {
+    struct past *p = l->p;
+    if (past_grow(&p->samples, sizeof *p->samples, p->n_samples, &l->samples) != 0)
+        return -1;
+    p->samples[p->n_samples++] = (struct model_sample){.timestamp = past_real(r, 0),
+                                                       .tid = past_int(r, 1, 0),
+                                                       .stack_id = (uint32_t)past_int(r, 2, 0),
+                                                       .on_cpu = (int8_t)past_int(r, 3, MODEL_UNKNOWN),
+                                                       .gil = past_gil(past_word(r, 4)),
+                                                       .gc = (int8_t)past_int(r, 5, MODEL_UNKNOWN),
+                                                       .torn = past_int(r, 6, 0) == 1};
     return 0;
 }
 
-static int past_take_threads(struct past *p, const struct rows *r) {
-    p->threads = arena_calloc(&p->arena, r->n + 1, sizeof *p->threads);
-    for (size_t i = 0; p->threads && i < r->n; i++) {
-        const struct rows_cell *state = rows_at(r, i, 3);
-        struct model_thread t = {.tid = past_int(r, i, 0, 0),
-                                 .name = past_text(p, r, i, 1),
-                                 .native_name = past_text(p, r, i, 2),
-                                 .state = state->kind == SQL_TEXT && state->len ? state->s[0] : '?',
-                                 .on_cpu = MODEL_UNKNOWN,
-                                 .gil_for_us = NAN,
-                                 .gc = MODEL_UNKNOWN,
-                                 .cpu_pct = past_real(r, i, 4)};
-        p->threads[p->n_threads++].thread = t;
-    }
-    return p->threads ? 0 : -1;
+static int past_take_thread(struct past_reading *l, const struct sql_result *r) {
+    struct past *p = l->p;
+    const char *state = past_word(r, 3);
+    if (past_grow(&p->threads, sizeof *p->threads, p->n_threads, &l->threads) != 0)
+        return -1;
+    p->threads[p->n_threads++] = (struct past_thread){.thread = {.tid = past_int(r, 0, 0),
+                                                                 .name = past_text(p, r, 1),
+                                                                 .native_name = past_text(p, r, 2),
+                                                                 .state = state[0] ? state[0] : '?',
+                                                                 .on_cpu = MODEL_UNKNOWN,
+                                                                 .gil_for_us = NAN,
+                                                                 .gc = MODEL_UNKNOWN,
+                                                                 .cpu_pct = past_real(r, 4)}};
+    return 0;
+}
+
+static int past_take_name(struct past_reading *l, const struct sql_result *r) {
+    struct past *p = l->p;
+    if (past_grow(&p->names, sizeof *p->names, p->n_names, &l->names) != 0)
+        return -1;
+    p->names[p->n_names++] = (struct past_name){past_int(r, 0, 0), past_text(p, r, 1), past_text(p, r, 2)};
+    return 0;
+}
+
+static int past_take_look(struct past_reading *l, const struct sql_result *r) {
+    struct past *p = l->p;
+    const char *state = past_word(r, 2);
+    if (past_grow(&p->looks, sizeof *p->looks, p->n_looks, &l->looks) != 0)
+        return -1;
+    p->looks[p->n_looks++] = (struct past_look){.time_s = past_real(r, 0),
+                                                .tid = past_int(r, 1, 0),
+                                                .state = state[0] ? state[0] : '?',
+                                                .cpu_pct = past_real(r, 3)};
+    return 0;
+}
+
+static int past_take_second(struct past_reading *l, const struct sql_result *r) {
+    struct past *p = l->p;
+    if (past_grow(&p->processes, sizeof *p->processes, p->n_processes, &l->processes) != 0)
+        return -1;
+    p->processes[p->n_processes++] = (struct past_process){.time_s = past_real(r, 0),
+                                                           .cpu_pct = past_real(r, 1),
+                                                           .rss_bytes = past_int(r, 2, MODEL_UNKNOWN),
+                                                           .n_threads = past_int(r, 3, MODEL_UNKNOWN)};
+    return 0;
 }
 
 /* Those that stand in both tables once. */
@@ -163,7 +204,7 @@ static const char past_threads_text[] =
 
 static const struct {
     const char *text;
-    int (*take)(struct past *p, const struct rows *rows);
+    int (*take)(struct past_reading *l, const struct sql_result *r); /* a row */
 } past_steps[] = {
     {"SELECT pid, rank, host FROM python.samples UNION ALL SELECT pid, rank, host FROM system.process_history"
      " UNION ALL SELECT pid, rank, host FROM probing.status LIMIT 1",
@@ -171,47 +212,81 @@ static const struct {
     {"SELECT cpu_pct, rss_bytes, threads, max(timestamp) FROM system.process_history WHERE timestamp > now() "
      "- " PAST_TEXT_RECENT,
      past_take_process},
-    {"SELECT key, value, CAST(value AS REAL) FROM probing.facts ORDER BY timestamp", past_take_facts},
+    {"SELECT key, value, CAST(value AS REAL) FROM probing.facts ORDER BY timestamp", past_take_fact},
     {"SELECT frame_id, func, file, lineno, kind FROM python.frames GROUP BY frame_id ORDER BY frame_id",
-     past_take_frames},
+     past_take_frame},
     {"SELECT stack_id, parent_id, frame_id FROM python.stacks GROUP BY stack_id ORDER BY stack_id",
-     past_take_stacks},
+     past_take_stack},
     {"SELECT timestamp, tid, stack_id, on_cpu, gil, gc, torn FROM python.samples WHERE timestamp > now() "
-     "- " PAST_TEXT_WINDOW " ORDER BY timestamp",
-     past_take_samples},
-    {"SELECT (max(timestamp) - min(timestamp)) / (count(*) - 1) FROM python.samples WHERE timestamp > now() "
-     "- " PAST_TEXT_WINDOW " GROUP BY tid HAVING count(*) > 1 ORDER BY count(*) DESC LIMIT 1",
-     past_take_period},
-    {past_threads_text, past_take_threads},
+     "- :window ORDER BY timestamp",
+     past_take_sample},
+    {past_threads_text, past_take_thread},
+    {"SELECT tid, max(name), max(native_name) FROM (SELECT tid, name, native_name FROM system.threads_history"
+     "  WHERE timestamp > now() - :window"
+     " UNION ALL SELECT tid, thread, NULL FROM python.samples WHERE timestamp > now() - :window"
+     ") GROUP BY tid ORDER BY tid",
+     past_take_name},
+    {"SELECT timestamp, tid, state, cpu_pct FROM system.threads_history WHERE timestamp > now() "
+     "- :window ORDER BY timestamp",
+     past_take_look},
+    {"SELECT timestamp, cpu_pct, rss_bytes, threads FROM system.process_history WHERE timestamp > now() "
+     "- :window ORDER BY timestamp",
+     past_take_second},
 };
 
-static int past_run(struct past *p, struct database *d, const char *text,
-                    int (*take)(struct past *p, const struct rows *rows), struct err *e) {
-    struct sql_query q = {.timeout_s = PAST_QUERY_S};
-    struct rows rows;
+static int past_no_memory(struct err *e) {
+    return err_set(e, ERR_FAILED, "out of memory for what the tables hold");
+}
+
+static int past_run(struct past_reading *l, struct database *d, const char *text,
+                    int (*take)(struct past_reading *l, const struct sql_result *r), struct err *e) {
+    const struct sql_named window = {":window", l->p->window_s};
+    struct sql_query q = {
+        .max_rows = (uint64_t)l->max_rows, .timeout_s = PAST_QUERY_S, .named = &window, .n_named = 1};
     struct sql_result *r = database_begin(d, text, &q, NULL, NULL, e);
     if (!r)
         return -1;
-    int rc = rows_take(&rows, r, e);
+    int rc;
+    while ((rc = sql_next(r, e)) == 1)
+        if (take(l, r) != 0 || l->p->arena.failed) {
+            rc = past_no_memory(e);
+            break;
+        }
     sql_end(r);
-    if (rc == 0 && (take(p, &rows) != 0 || p->arena.failed))
-        rc = err_set(e, ERR_FAILED, "out of memory for what the tables hold");
-    rows_fini(&rows);
     return rc;
 }
 
-/* Last samples are of different moments: of those that held the GIL then, only the last did at the end. */
-static void past_keep_holder(struct past *p, const double *at) {
-    const struct past_thread *last = NULL;
-    double last_at = 0;
-    for (size_t i = 0; i < p->n_threads; i++)
-        if (p->threads[i].thread.gil == MODEL_GIL_HELD && at[i] > last_at) {
-            last = &p->threads[i];
-            last_at = at[i];
-        }
-    for (size_t i = 0; i < p->n_threads; i++)
-        if (p->threads[i].thread.gil == MODEL_GIL_HELD && &p->threads[i] != last)
-            p->threads[i].thread.gil = MODEL_GIL_UNKNOWN;
+/* Rows of a window: samples, and what the kernel said. */
+static int past_count(struct past_reading *l, struct database *d, double window_s, struct err *e) {
+    l->p->window_s = window_s;
+    return past_run(l, d,
+                    "SELECT (SELECT count(*) FROM python.samples WHERE timestamp > now() - :window)"
+                    " + (SELECT count(*) FROM system.threads_history WHERE timestamp > now() - :window)",
+                    past_take_count, e);
+}
+
+/* How much of the time before the end is read: all, or as much as is not too many rows. */
+static int past_choose_window(struct past_reading *l, struct database *d, struct err *e) {
+    double fits_s = 0, over_s = PAST_LEAST_S;
+    if (past_count(l, d, PAST_EVER_S, e) != 0)
+        return -1;
+    if (l->counted <= l->max_rows)
+        return 0;
+    l->p->is_cut = true;
+    for (; over_s < PAST_EVER_S; fits_s = over_s, over_s *= 2) {
+        if (past_count(l, d, over_s, e) != 0)
+            return -1;
+        if (l->counted > l->max_rows)
+            break;
+    }
+    for (int i = 0; i < PAST_HALVINGS; i++) {
+        double middle_s = fits_s + (over_s - fits_s) / 2;
+        if (past_count(l, d, middle_s, e) != 0)
+            return -1;
+        *(l->counted > l->max_rows ? &over_s : &fits_s) = middle_s;
+    }
+    l->p->window_s = fits_s;
+    return 0;
 }
 
 /* What its last sample says of each thread. */
@@ -231,22 +306,16 @@ static void past_add_stacks(struct past *p) {
         if (!last)
             continue;
         at[i] = last->timestamp;
-        t->stack_id = last->stack_id;
-        t->thread.has_python = true;
-        t->thread.on_cpu = last->on_cpu;
-        t->thread.gil = last->gil;
-        t->thread.gc = last->gc;
-        t->thread.torn = last->torn;
+        past_put_sample(t, last);
     }
-    past_keep_holder(p, at);
+    past_keep_holder(p->threads, p->n_threads, at);
 }
 
-int past_load(struct past *out, struct database *d, struct err *e) {
+int past_load(struct past *out, struct database *d, size_t max_rows, struct err *e) {
     *out = (struct past){.pid = MODEL_UNKNOWN,
                          .rank = MODEL_UNKNOWN,
                          .seen_until = sql_newest(database_sql(d)),
                          .from = NAN,
-                         .period_us = NAN,
                          .started_at = NAN,
                          .process = {.cpu_pct = NAN,
                                      .uptime_s = NAN,
@@ -254,23 +323,35 @@ int past_load(struct past *out, struct database *d, struct err *e) {
                                      .n_threads = MODEL_UNKNOWN,
                                      .agent_cpu_pct = NAN,
                                      .agent_rss_bytes = MODEL_UNKNOWN}};
+    struct past_reading l = {.p = out, .max_rows = max_rows ? (int64_t)max_rows : PAST_MAX_ROWS};
     arena_init(&out->arena, PAST_MEMORY);
     if (sql_target_count(database_sql(d)) > 1)
         return err_set(e, ERR_FAILED,
                        "the recording is of %zu processes: 'probing -t FILE query' asks them all",
                        sql_target_count(database_sql(d)));
+    if (past_choose_window(&l, d, e) != 0)
+        return -1;
     for (size_t i = 0; i < sizeof past_steps / sizeof past_steps[0]; i++)
-        if (past_run(out, d, past_steps[i].text, past_steps[i].take, e) != 0)
+        if (past_run(&l, d, past_steps[i].text, past_steps[i].take, e) != 0)
             return -1;
-    if (past_strip_native(out) != 0)
-        return err_set(e, ERR_FAILED, "out of memory for what the tables hold");
+    if (out->seen_until > out->started_at)
+        out->process.uptime_s = out->seen_until - out->started_at;
+    if (past_strip_native(out) != 0 || past_weigh(out) != 0)
+        return past_no_memory(e);
     if (out->n_samples > 0)
         out->from = out->samples[0].timestamp;
     past_add_stacks(out);
-    return 0;
+    return past_find_moments(out) == 0 ? 0 : past_no_memory(e);
 }
 
 void past_fini(struct past *p) {
+    free(p->frames);
+    free(p->stacks);
+    free(p->samples);
+    free(p->threads);
+    free(p->names);
+    free(p->looks);
+    free(p->processes);
     arena_fini(&p->arena);
     *p = (struct past){.n_threads = 0};
 }

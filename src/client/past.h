@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * past: the last that is known of a process from its tables: its threads with their stacks, and the samples of the minute before.
+ * past: what is known of a process from its tables: its threads with their stacks at the end and at moments before, and its samples.
  *
- * Read by SQL from a database over one target; may take a while: not for the thread that draws. Then plain data, which snapshots and batches
+ * All of the tables, or, of those that are too large, as much of the time before the end as has PAST_MAX_ROWS rows; that is said. Read by SQL
+ * from a database over one target; may take a while: not for the thread that draws. Then data of one thread, which snapshots and batches
  * are made from as often as they are wanted. What the tables do not say is unknown.
  */
 #ifndef CLIENT_PAST_H
@@ -16,19 +17,52 @@
 #include "base/model.h"
 #include "client/database.h"
 
-#define PAST_WINDOW_S 60.0 /* of samples */
+#define PAST_MAX_ROWS 2000000 /* that are read of any table: 80 MB of samples */
+#define PAST_LEAST_S 1.0      /* where a time that fits is begun to be looked for */
+#define PAST_RECENT_S 3.0     /* what is older is not the state of a moment */
+#define PAST_MOMENT_S 0.25    /* between two moments, */
+#define PAST_MOMENTS 4000     /* of which there are no more: those of a longer time are further apart */
 
 struct past_thread {
     struct model_thread thread; /* without frames */
     uint32_t stack_id;          /* 0 unknown, or none */
 };
 
+/* A thread of any time; its names. */
+struct past_name {
+    int64_t tid;
+    const char *name, *native_name; /* NULL unknown */
+};
+
+/* What the kernel said of a thread, and of the process, once a second. */
+struct past_look {
+    double time_s;
+    int64_t tid;
+    double cpu_pct;
+    char state;
+};
+struct past_process {
+    double time_s, cpu_pct;
+    int64_t rss_bytes, n_threads;
+};
+
+/* All threads at some time before the end. */
+struct past_moment {
+    double time_s;
+    struct model_process process;
+    struct past_thread *threads;
+    size_t n_threads;
+};
+
+struct past_reader;
+
 struct past {
     int64_t pid, rank; /* MODEL_UNKNOWN */
     const char *host;  /* NULL unknown */
     double seen_until; /* time of the newest row; NAN there is none */
-    double from;       /* time of the first sample of the window; NAN none */
-    double period_us;  /* mean time between two looks at a thread */
+    double window_s;   /* time before it that was read */
+    bool is_cut;       /* there was more */
+    double from;       /* time of the first sample that was read; NAN none */
     struct model_process process;
     const char *cmdline, *exe, *python, *torch, *agent; /* NULL unknown */
     bool finalized;                                     /* its interpreter had ended before it did */
@@ -41,23 +75,51 @@ struct past {
     size_t n_stacks;
     struct model_sample *samples; /* in the order of their times */
     size_t n_samples;
-    struct arena arena;
+    double *us; /* time that each sample stands for, in microseconds; NULL there are none */
+    /* In the order of their times; names in that of their ids. */
+    struct past_name *names;
+    size_t n_names;
+    struct past_look *looks;
+    size_t n_looks;
+    struct past_process *processes;
+    size_t n_processes;
+    double *moments; /* their times; the end is none */
+    size_t n_moments;
+    struct past_reader *reader; /* makes moments */
+    struct arena arena;         /* texts, and what is derived */
 };
 
-/* Read it. `out` is initialised here and given back by past_fini, on failure too. 0, or -1 with the error. */
-int past_load(struct past *out, struct database *d, struct err *e);
+/* Read it; at most so many rows of samples and threads (0: PAST_MAX_ROWS). `out` is initialised here and given back by past_fini, on
+ * failure too. 0, or -1 with the error. */
+int past_load(struct past *out, struct database *d, size_t max_rows, struct err *e);
 void past_fini(struct past *p);
 
 /* Take native frames (probing.native) out of the stacks: those who want none see stacks as they are without. 0, or -1 without
  * memory. Part of past_load. */
 int past_strip_native(struct past *p);
 
-/* The last state. `out` is the caller's, on failure too. 0, or -1 without memory. */
-int past_make_snapshot(const struct past *p, struct model_snapshot *out);
+/* Say of each sample how long it stands for: all threads are looked at together, so that is told by the times of all. A look stands for half of the
+ * time to the one before it and half of that to the one after it; a pause in which none were taken belongs to none. 0, or -1 without memory. Part of
+ * past_load. */
+int past_weigh(struct past *p);
 
-/* The samples of second number `i` of the window (from 0), with all definitions if `define`. As above. */
-int past_make_batch(const struct past *p, size_t i, bool define, struct model_sample_batch *out);
-size_t past_seconds(const struct past *p);
+/* Find the moments: the last of each quarter of a second in which something was written, or of every so many of them. 0, or -1
+ * without memory. Part of past_load, as what follows: what a sample says of its thread; and of those that held the GIL in samples of
+ * different times (`at`), only the last one did. */
+int past_find_moments(struct past *p);
+void past_put_sample(struct past_thread *t, const struct model_sample *s);
+void past_keep_holder(struct past_thread *threads, size_t n, const double *at);
+
+/* What all threads did in a moment; its threads until the next call. Those that follow each other cost what lies between them. */
+struct past_moment past_read_moment(struct past *p, size_t moment);
+
+/* The last state, or one of before. `out` is the caller's, on failure too. 0, or -1 without memory. */
+int past_make_snapshot(const struct past *p, struct model_snapshot *out);
+int past_make_moment_snapshot(struct past *p, size_t moment, struct model_snapshot *out);
+
+/* The samples from number `*next` (below p->n_samples) on that lie within a second of it, with all definitions if it is the first;
+ * `*next` becomes the one after them. As above. */
+int past_make_batch(const struct past *p, size_t *next, struct model_sample_batch *out);
 
 /* Facts of the target. As above. */
 int past_make_target(const struct past *p, const char *why, struct model_target *out);

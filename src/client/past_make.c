@@ -65,18 +65,20 @@ static void past_put_stack(const struct past *p, uint32_t stack_id, struct arena
     t->n_frames = t->frames ? n : 0;
 }
 
-int past_make_snapshot(const struct past *p, struct model_snapshot *out) {
-    *out = (struct model_snapshot){.timestamp = p->seen_until,
+/* A snapshot of some threads at a time; that of the process comes first. */
+static int past_make_state(const struct past *p, const struct past_thread *threads, size_t n, double time_s,
+                           struct model_snapshot *out) {
+    *out = (struct model_snapshot){.timestamp = time_s,
                                    .gil_tid = MODEL_UNKNOWN,
                                    .gil_enabled = MODEL_UNKNOWN,
                                    .gc_running = MODEL_UNKNOWN,
                                    .cost_us = NAN,
                                    .process = p->process};
     arena_init(&out->arena, PAST_SNAPSHOT_MEMORY);
-    out->threads = arena_calloc(&out->arena, p->n_threads + 1, sizeof *out->threads);
+    out->threads = arena_calloc(&out->arena, n + 1, sizeof *out->threads);
     for (int pass = 0; out->threads && pass < 2; pass++)
-        for (size_t i = 0; i < p->n_threads; i++) {
-            const struct past_thread *from = &p->threads[i];
+        for (size_t i = 0; i < n; i++) {
+            const struct past_thread *from = &threads[i];
             bool main = from->thread.tid == p->pid;
             if (main != (pass == 0))
                 continue;
@@ -93,47 +95,69 @@ int past_make_snapshot(const struct past *p, struct model_snapshot *out) {
     return out->threads && !out->arena.failed ? 0 : -1;
 }
 
-size_t past_seconds(const struct past *p) {
-    return p->n_samples ? (size_t)(p->samples[p->n_samples - 1].timestamp - p->from) + 1 : 0;
+int past_make_snapshot(const struct past *p, struct model_snapshot *out) {
+    return past_make_state(p, p->threads, p->n_threads, p->seen_until, out);
+}
+
+int past_make_moment_snapshot(struct past *p, size_t moment, struct model_snapshot *out) {
+    struct past_moment m = past_read_moment(p, moment);
+    int rc = past_make_state(p, m.threads, m.n_threads, m.time_s, out);
+    out->process = m.process;
+    return rc;
 }
 
 static int past_define(const struct past *p, struct model_sample_batch *b) {
     b->frames = arena_calloc(&b->arena, p->n_frames + 1, sizeof *b->frames);
     b->stacks = arena_calloc(&b->arena, p->n_stacks + 1, sizeof *b->stacks);
-    b->threads = arena_calloc(&b->arena, p->n_threads + 1, sizeof *b->threads);
+    b->threads = arena_calloc(&b->arena, p->n_names + 1, sizeof *b->threads);
     if (!b->frames || !b->stacks || !b->threads)
         return -1;
     for (size_t i = 0; i < p->n_frames; i++) {
         b->frames[i].frame_id = p->frames[i].frame_id;
         past_copy_frame(&b->arena, &b->frames[i].frame, &p->frames[i].frame);
     }
-    memcpy(b->stacks, p->stacks, p->n_stacks * sizeof *b->stacks);
-    for (size_t i = 0; i < p->n_threads; i++)
-        b->threads[i] = (struct model_thread_def){
-            .tid = p->threads[i].thread.tid,
-            .name = arena_strdup(&b->arena, p->threads[i].thread.name),
-            .native_name = arena_strdup(&b->arena, p->threads[i].thread.native_name)};
+    if (p->n_stacks)
+        memcpy(b->stacks, p->stacks, p->n_stacks * sizeof *b->stacks);
+    for (size_t i = 0; i < p->n_names; i++)
+        b->threads[i] =
+            (struct model_thread_def){.tid = p->names[i].tid,
+                                      .name = arena_strdup(&b->arena, p->names[i].name),
+                                      .native_name = arena_strdup(&b->arena, p->names[i].native_name)};
     b->n_frames = p->n_frames;
     b->n_stacks = p->n_stacks;
-    b->n_threads = p->n_threads;
+    b->n_threads = p->n_names;
     return 0;
 }
 
-int past_make_batch(const struct past *p, size_t i, bool define, struct model_sample_batch *out) {
-    size_t from = 0, to;
-    *out = (struct model_sample_batch){
-        .epoch = 1, .period_us = p->period_us, .cost_pct = NAN, .budget_pct = NAN};
+/* Mean time that looks of samples [from, to) stand for; NAN there are none. */
+static double past_mean_us(const struct past *p, size_t from, size_t to) {
+    double us = 0;
+    size_t n = 0;
+    for (size_t i = from; i < to; i++)
+        if (i == from || p->samples[i].timestamp > p->samples[i - 1].timestamp) {
+            us += p->us[i];
+            n++;
+        }
+    return n && us > 0 ? us / (double)n : NAN;
+}
+
+int past_make_batch(const struct past *p, size_t *next, struct model_sample_batch *out) {
+    size_t from = *next, to = from;
+    *out = (struct model_sample_batch){.epoch = 1, .cost_pct = NAN, .budget_pct = NAN};
     arena_init(&out->arena, PAST_BATCH_MEMORY);
-    while (from < p->n_samples && p->samples[from].timestamp < p->from + (double)i)
-        from++;
-    for (to = from; to < p->n_samples && p->samples[to].timestamp < p->from + (double)(i + 1);)
+    do
         to++;
-    if (define && past_define(p, out) != 0)
+    while (to < p->n_samples && p->samples[to].timestamp < p->samples[from].timestamp + 1);
+    *next = to;
+    if (from == 0 && past_define(p, out) != 0)
         return -1;
+    out->period_us = past_mean_us(p, from, to);
     out->samples = arena_calloc(&out->arena, to - from + 1, sizeof *out->samples);
-    if (!out->samples || out->arena.failed)
+    out->us = arena_calloc(&out->arena, to - from + 1, sizeof *out->us);
+    if (!out->samples || !out->us || out->arena.failed)
         return -1;
     memcpy(out->samples, p->samples + from, (to - from) * sizeof *out->samples);
+    memcpy(out->us, p->us + from, (to - from) * sizeof *out->us);
     out->n_samples = to - from;
     return 0;
 }
@@ -158,7 +182,8 @@ int past_make_target(const struct past *p, const char *why, struct model_target 
                               .started_at = p->started_at,
                               .mode = MODEL_MODE_RECORDED,
                               .seen_until = p->seen_until,
-                              .seen_s = p->n_samples ? p->samples[p->n_samples - 1].timestamp - p->from : 0};
+                              .seen_s = p->n_samples ? p->samples[p->n_samples - 1].timestamp - p->from : 0,
+                              .seen_is_cut = p->is_cut};
     arena_init(&out->arena, PAST_SNAPSHOT_MEMORY);
     out->host = arena_strdup(&out->arena, p->host);
     out->cmdline = arena_strdup(&out->arena, p->cmdline);

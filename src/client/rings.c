@@ -57,7 +57,7 @@ int rings_find(pid_t pid, struct rings_place *out) {
         .pid = status.ns_pid, .start_ticks = stat.start_ticks, .owner = (uid_t)status.uid, .best = out};
     for (int i = 0; i < RING_DIR_BASES; i++) {
         char base[RING_DIR_PATH], path[RING_DIR_PATH + 32];
-        if (ring_dir_base(base, i, data_dir, endpoint_inner_uid(pid, (unsigned)status.uid)) != 0)
+        if (ring_dir_base(base, i, data_dir, endpoint_inner_uid(pid, (unsigned)status.uid), pid) != 0)
             continue;
         (void)snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, base);
         (void)ring_dir_each(path, s.owner, rings_on_entry, &s);
@@ -65,6 +65,17 @@ int rings_find(pid_t pid, struct rings_place *out) {
             break;
     }
     return s.found;
+}
+
+/* Is this the name of a folder of rings, and may it belong to `owner`? In a user namespace of its own (a second number) the user is another. */
+static bool rings_is_base(const char *name, uid_t owner) {
+    unsigned uid;
+    int used = 0, more = 0;
+    if (sscanf(name, "probing-%u%n", &uid, &used) != 1)
+        return false;
+    if (!name[used])
+        return uid == owner;
+    return sscanf(name + used, "-%*u%n", &more) == 0 && more > 1 && !name[used + more];
 }
 
 /* Folders "probing-UID" in `above`: of our user, or of all when we are root. */
@@ -75,16 +86,12 @@ static void rings_search_below(const char *above, struct rings_search *s) {
     for (struct dirent *entry; (entry = readdir(d));) {
         char path[RING_DIR_PATH];
         struct stat st;
-        unsigned uid;
-        int used = 0;
-        if (sscanf(entry->d_name, "probing-%u%n", &uid, &used) != 1 || entry->d_name[used] ||
-            (geteuid() != 0 && uid != geteuid()))
-            continue;
         (void)snprintf(path, sizeof path, "%s/%.200s", above, entry->d_name);
-        if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != uid)
+        if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || !rings_is_base(entry->d_name, st.st_uid) ||
+            (geteuid() != 0 && st.st_uid != geteuid()))
             continue;
-        s->owner = uid;
-        (void)ring_dir_each(path, uid, rings_on_entry, s);
+        s->owner = st.st_uid;
+        (void)ring_dir_each(path, st.st_uid, rings_on_entry, s);
     }
     (void)closedir(d);
 }

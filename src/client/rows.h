@@ -63,6 +63,10 @@ struct rows_format {
 /* All; the last row has no name. The first is for people. */
 extern const struct rows_format rows_formats[];
 
+/* As the first of them. Where a line would be wider than `cols`, texts are cut, the widest first; where that is not enough, each value has a
+ * line of its own. 0: as wide as it is. */
+void rows_put_fitted(const struct rows *rows, int cols, struct strbuf *out);
+
 /* The row, or NULL with ERR_USAGE and a suggestion. */
 const struct rows_format *rows_find_format(const char *name, struct err *e);
 

@@ -13,6 +13,8 @@
 #include "client/rows.h"
 
 #define ROWS_SCHEMA_VERSION 1
+#define ROWS_CUT "\xe2\x80\xa6" /* an ellipsis, of one column */
+#define ROWS_CUT_LEAST 8        /* columns that a text is left with */
 
 static void rows_put_hex(const struct rows_cell *c, struct strbuf *out) {
     for (uint32_t i = 0; i < c->len; i++)
@@ -108,16 +110,37 @@ static void rows_pad(struct strbuf *out, int n, char with) {
         (void)strbuf_addc(out, with);
 }
 
+/* Of paths and dotted names the end is what tells, of all else the beginning. */
+static void rows_put_cut(struct strbuf *out, const char *text, int width) {
+    const char *end = text + strlen(text), *from = text;
+    if (!strpbrk(text, "/.") || strchr(text, ' ')) {
+        (void)strbuf_add(out, text, text_fit(text, width - 1));
+        (void)strbuf_adds(out, ROWS_CUT);
+        return;
+    }
+    while (from < end && text_width(from) > width - 1) {
+        uint32_t cp;
+        from += text_utf8_next(from, (size_t)(end - from), &cp);
+    }
+    (void)strbuf_adds(out, ROWS_CUT);
+    (void)strbuf_adds(out, from);
+}
+
 static void rows_put_padded(struct strbuf *out, const char *text, int width, bool right, bool last) {
-    int pad = width - text_width(text);
+    int is = text_width(text), pad = width - (is > width ? width : is);
     rows_pad(out, right ? pad : 0, ' ');
-    (void)strbuf_adds(out, text);
+    if (is > width)
+        rows_put_cut(out, text, width);
+    else
+        (void)strbuf_adds(out, text);
     rows_pad(out, right || last ? 0 : pad, ' ');
 }
 
 static void rows_put_foot(const struct rows *rows, struct strbuf *out) {
-    (void)strbuf_addf(out, "(%zu row%s%s, %.3g ms)\n", rows->n, rows->n == 1 ? "" : "s",
-                      rows->truncated ? ", and more" : "", rows->elapsed_s * 1000);
+    double ms = rows->elapsed_s * 1000;
+    (void)strbuf_addf(out, "(%zu row%s%s, ", rows->n, rows->n == 1 ? "" : "s",
+                      rows->truncated ? ", and more" : "");
+    (void)strbuf_addf(out, ms < 999.5 ? "%.3g ms)\n" : "%.0f ms)\n", ms);
 }
 
 static void rows_put_lines(const struct rows *rows, const int *width, const bool *right, struct rows_pen *pen,
@@ -156,15 +179,58 @@ static void rows_measure(const struct rows *rows, int *width, bool *right, struc
     }
 }
 
-static void rows_put_table(const struct rows *rows, bool terminal, struct strbuf *out) {
+/* How wide a line is when texts are no wider than `most`. */
+static long rows_line_width(const struct rows *rows, const int *width, const bool *right, int most) {
+    long sum = rows->n_columns ? 3 * ((long)rows->n_columns - 1) : 0;
+    for (size_t i = 0; i < rows->n_columns; i++)
+        sum += right[i] || width[i] < most ? width[i] : most;
+    return sum;
+}
+
+/* A row below the other, a value a line. */
+static void rows_put_vertical(const struct rows *rows, struct rows_pen *pen, struct strbuf *out) {
+    int widest = 0;
+    for (size_t i = 0; i < rows->n_columns; i++) {
+        int w = text_width(rows_draw_name(rows, i, pen));
+        widest = w > widest ? w : widest;
+    }
+    for (size_t row = 0; row < rows->n; row++) {
+        (void)strbuf_addf(out, "-- %zu --\n", row + 1);
+        for (size_t i = 0; i < rows->n_columns; i++) {
+            rows_put_padded(out, rows_draw_name(rows, i, pen), widest, false, false);
+            (void)strbuf_addf(out, " | %s\n", rows_draw_cell(rows, row, i, pen));
+        }
+    }
+}
+
+/* Make the widest texts narrower, all of them as wide, until a line fits. Numbers are not cut: they would be others. */
+static void rows_fit(const struct rows *rows, int *width, const bool *right, int cols) {
+    int least = ROWS_CUT_LEAST, most = cols;
+    while (least < most) {
+        int middle = least + (most - least + 1) / 2;
+        if (rows_line_width(rows, width, right, middle) <= cols)
+            least = middle;
+        else
+            most = middle - 1;
+    }
+    for (size_t i = 0; i < rows->n_columns; i++)
+        if (!right[i] && width[i] > least)
+            width[i] = least;
+}
+
+void rows_put_fitted(const struct rows *rows, int cols, struct strbuf *out) {
     int *width = calloc(rows->n_columns + 1, sizeof *width);
     bool *right = calloc(rows->n_columns + 1, sizeof *right);
     struct rows_pen pen = {.clean = NULL};
-    (void)terminal;
     strbuf_init(&pen.text, 0);
     if (width && right) {
         rows_measure(rows, width, right, &pen);
-        rows_put_lines(rows, width, right, &pen, out);
+        if (cols > 0)
+            rows_fit(rows, width, right, cols);
+        if (cols > 0 && rows_line_width(rows, width, right, cols) > cols)
+            rows_put_vertical(rows, &pen, out);
+        else
+            rows_put_lines(rows, width, right, &pen, out);
         rows_put_foot(rows, out);
     }
     out->failed = out->failed || !width || !right || pen.text.failed;
@@ -172,6 +238,11 @@ static void rows_put_table(const struct rows *rows, bool terminal, struct strbuf
     free(pen.clean);
     free(right);
     free(width);
+}
+
+static void rows_put_table(const struct rows *rows, bool terminal, struct strbuf *out) {
+    (void)terminal;
+    rows_put_fitted(rows, 0, out);
 }
 
 /* ---- for programs ---- */

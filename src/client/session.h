@@ -38,13 +38,16 @@ struct session_handler {
     void (*on_details)(void *arg, struct model_snapshot *snapshot);
     void (*on_samples)(void *arg, struct model_sample_batch *batch);
     void (*on_status)(void *arg, struct model_status *status);
+    /* The answer to session_eval; its texts live as long as the call. */
+    void (*on_evaluated)(void *arg, const struct wire_evaluated *what);
+    void (*on_listening)(void *arg, const struct wire_listening *what); /* the answer to session_listen */
     void (*on_reply)(void *arg, enum wire_method method,
-                     const struct err *error); /* subscribe, unsubscribe, eject */
+                     const struct err *error); /* subscribe, unsubscribe, eject, config, arm, disarm */
 };
 
 /* Where the target is. `pid` > 0 lets the session notice the target's end. */
 struct session_address {
-    char path[256]; /* unix socket of the agent */
+    char path[256]; /* unix socket of the agent, or its TCP port (tcp.h) */
     pid_t pid;
     enum model_mode mode; /* MODEL_MODE_READONLY: read process `pid` from outside */
     bool block;           /* the same, stopping each running thread while it is read */
@@ -66,9 +69,20 @@ double session_retry_in_s(const struct session *s);
 int session_request(struct session *s, enum wire_method m, struct err *e); /* threads, status, eject */
 /* Set something. The answer comes by on_reply. 0 or -1. */
 int session_configure(struct session *s, const struct wire_config *c, struct err *e);
+/* Have something armed in the job for this client, until it goes or has had enough; disarm looks at `what` alone. A connection that
+ * breaks ends it: it is not armed again. The answer comes by on_reply, when it is armed or cannot be. 0 or -1. */
+#define SESSION_ARM_S 10.0 /* so long an answer may take: it waits for the GIL */
+int session_arm(struct session *s, const struct wire_arm *want, struct err *e);
+int session_disarm(struct session *s, const struct wire_arm *want, struct err *e);
 /* Ask for the threads with what `want` says (locals, tasks, native frames, which are then named and merged; its mode is the session's), of one thread alone (none when it is
  * not there) or of all (tid 0). The answer comes by on_details, a refusal by on_reply. 0 or -1. */
 int session_ask_details(struct session *s, const struct wire_threads *want, struct err *e);
+/* Have code run in the job, which takes want->timeout_s at most. The answer comes by on_evaluated, a refusal by on_reply. 0 or -1. */
+int session_eval(struct session *s, const struct wire_eval *want, struct err *e);
+/* Have the code ended that is being run for this client; its own answer says what became of it. 0 or -1. */
+int session_interrupt(struct session *s, struct err *e);
+/* Have the agent listen at a TCP address, or nowhere. The answer comes by on_listening, a refusal by on_reply. 0 or -1. */
+int session_listen(struct session *s, const struct wire_listen *want, struct err *e);
 int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
 /* How running threads are looked at, from the next subscription on. */
 void session_set_sampling(struct session *s, enum model_sampling mode);

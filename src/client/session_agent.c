@@ -57,7 +57,6 @@ struct session_agent {
     enum model_sampling sampling;
     struct session_native native;
     double budget_pct, batch_s; /* 0: no wish */
-    struct wire_config config;  /* what the next request sets */
     struct wire_assembler assembler;
     bool greeted;   /* a hello was answered once: there is an agent */
     unsigned tries; /* since the last hello */
@@ -103,14 +102,6 @@ static void session_lost(struct session_agent *s) {
     session_finish(s, SESSION_LOST, &why);
 }
 
-/* Has the target ended? Asked when a connection breaks, where no pidfd says it. */
-static bool session_target_ended(const struct session_agent *s) {
-    struct procfs_stat st;
-    if (s->addr.pid <= 0)
-        return false;
-    return procfs_read_stat(s->addr.pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X';
-}
-
 static void session_retry_later(struct session_agent *s, const struct err *why) {
     size_t n = sizeof session_backoff_s / sizeof session_backoff_s[0];
     double delay = session_backoff_s[s->tries < n ? s->tries : n - 1];
@@ -125,7 +116,7 @@ static void session_retry_later(struct session_agent *s, const struct err *why) 
 /* The connection is of no use any more: final, or tried again. */
 static void session_broken(struct session_agent *s, enum session_state otherwise, const struct err *why) {
     session_drop_link(s);
-    if (session_target_ended(s))
+    if (source_has_ended(s->addr.pid))
         session_lost(s);
     else if (otherwise == SESSION_FAILED || !s->greeted)
         session_finish(s, SESSION_FAILED, why);
@@ -150,6 +141,9 @@ static void session_on_link_end(void *arg, enum net_link_end end, const char *ho
     struct err why;
     s->link = NULL; /* freed by the link itself */
     switch (end) {
+    case NET_LINK_REFUSED:
+        session_explain_refused(&s->addr, how, &why);
+        break;
     case NET_LINK_NOT_AGENT:
         session_break_protocol(s, how[0] ? how : "unexpected message");
         return;
@@ -158,14 +152,14 @@ static void session_on_link_end(void *arg, enum net_link_end end, const char *ho
         return;
     case NET_LINK_NO_MEMORY:
         (void)err_set(&why, ERR_FAILED, "out of memory for a message");
-        session_broken(s, SESSION_FAILED, &why);
-        return;
+        break;
     case NET_LINK_CLOSED:
     case NET_LINK_UNREACHABLE:
         session_explain_unreachable(&s->addr, s->greeted, s->farewell, &why);
         session_broken(s, SESSION_RECONNECTING, &why);
         return;
     }
+    session_broken(s, SESSION_FAILED, &why);
 }
 
 /* ---- requests ---- */
@@ -194,7 +188,8 @@ static void session_on_timeout(void *arg) {
 }
 
 /* Number of a request that is about to be sent, or 0 when too many wait for an answer. */
-static uint32_t session_expect(struct session_agent *s, enum wire_method m, struct err *e) {
+static uint32_t session_expect(struct session_agent *s, enum wire_method m, double patience_s,
+                               struct err *e) {
     for (size_t i = 0; i < SESSION_PENDING_MAX; i++) {
         struct session_pending *p = &s->pending[i];
         if (p->id)
@@ -202,7 +197,8 @@ static uint32_t session_expect(struct session_agent *s, enum wire_method m, stru
         p->id = ++s->next_id ? s->next_id : ++s->next_id;
         p->method = m;
         p->details = p->native = p->samples = false;
-        p->deadline_ns = clock_mono_ns() + SESSION_ANSWER_TIMEOUT_NS;
+        p->deadline_ns =
+            clock_mono_ns() + (patience_s > 0 ? (uint64_t)(patience_s * 1e9) : SESSION_ANSWER_TIMEOUT_NS);
         return p->id;
     }
     (void)err_set(e, ERR_FAILED, "too many requests wait for an answer");
@@ -231,22 +227,24 @@ static int session_send(struct session_agent *s, uint32_t id, struct strbuf *mes
 /* The session that a caller knows by its first part. */
 static struct session_agent *session_of(struct session *base) { return (struct session_agent *)(void *)base; }
 
-static int session_agent_request(struct session *base, enum wire_method m, struct err *e) {
+static int session_agent_ask(struct session *base, const struct source_question *q, struct err *e) {
     struct session_agent *s = session_of(base);
     if (s->state != SESSION_CONNECTED)
         return err_set(e, ERR_FAILED, "not connected");
-    uint32_t id = session_expect(s, m, e);
+    uint32_t id = session_expect(s, q->method, q->patience_s, e);
     if (!id)
         return -1;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    if (m == WIRE_THREADS)
-        (void)wire_put_threads(&b, id, &(struct wire_threads){.mode = s->sampling});
-    else if (m == WIRE_CONFIG)
-        (void)wire_put_config(&b, id, &s->config);
-    else
-        (void)wire_put_request(&b, id, m);
+    (void)(q->put ? q->put(&b, id, q->params) : wire_put_request(&b, id, q->method));
     return session_send(s, id, &b, e);
+}
+
+static int session_agent_request(struct session *base, enum wire_method m, struct err *e) {
+    const struct wire_threads plain = {.mode = session_of(base)->sampling};
+    const struct source_question q = {
+        .method = m, .put = m == WIRE_THREADS ? source_put_threads : NULL, .params = &plain};
+    return session_agent_ask(base, &q, e);
 }
 
 static int session_agent_ask_details(struct session *base, const struct wire_threads *wanted, struct err *e) {
@@ -257,7 +255,7 @@ static int session_agent_ask_details(struct session *base, const struct wire_thr
         return -1;
     if (s->state != SESSION_CONNECTED)
         return err_set(e, ERR_FAILED, "not connected");
-    uint32_t id = session_expect(s, WIRE_THREADS, e);
+    uint32_t id = session_expect(s, WIRE_THREADS, 0, e);
     if (!id)
         return -1;
     session_find_pending(s, id)->details = true;
@@ -274,7 +272,7 @@ static int session_agent_set_native(struct session *base, bool native, struct er
 
 static int session_send_stream(struct session_agent *s, enum wire_stream stream, struct err *e) {
     const struct session_subscription *sub = &s->streams[stream];
-    uint32_t id = session_expect(s, sub->wanted ? WIRE_SUBSCRIBE : WIRE_UNSUBSCRIBE, e);
+    uint32_t id = session_expect(s, sub->wanted ? WIRE_SUBSCRIBE : WIRE_UNSUBSCRIBE, 0, e);
     if (!id)
         return -1;
     session_find_pending(s, id)->samples = sub->wanted && stream == WIRE_STREAM_SAMPLES;
@@ -310,13 +308,9 @@ static void session_agent_set_budget(struct session *base, double budget_pct) {
     session_of(base)->budget_pct = budget_pct;
 }
 
-static void session_agent_set_config(struct session *base, const struct wire_config *c) {
-    session_of(base)->config = *c;
-}
-
 static void session_agent_set_batch(struct session *base, double batch_s) {
     session_of(base)->batch_s = batch_s;
-    net_link_set_patience(session_of(base)->link, batch_s > 0);
+    net_link_set_patience(session_of(base)->link, batch_s >= 1);
 }
 
 static int session_agent_unsubscribe(struct session *base, enum wire_stream stream, struct err *e) {
@@ -396,7 +390,7 @@ static void session_refused(struct session_agent *s, enum wire_method method, en
         session_broken(s, SESSION_FAILED, &why);
         return;
     }
-    (void)err_set(&why, ERR_FAILED, "the agent refuses '%s': %s", wire_method_name(method), text);
+    session_explain_denial(method, code, text, &why);
     if (s->handler.on_reply)
         s->handler.on_reply(s->arg, method, &why);
 }
@@ -409,6 +403,7 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
     bool details = p->details, native = p->native;
     p->id = 0;
     session_arm_timeout(s);
+    struct err why;
     enum wire_error code = WIRE_E_UNAVAILABLE;
     const char *text = wire_message_error(m, &code);
     if (text) {
@@ -425,13 +420,18 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
     case WIRE_STATUS:
         session_on_status(s, m);
         return;
+    case WIRE_LISTEN:
+    case WIRE_EVAL:
+    case WIRE_COMPLETE:
+        if (source_take_answer(&s->handler, s->arg, method, m, &why) != 0)
+            session_break_protocol(s, why.text);
+        return;
     default:
         session_native_reply(&s->native, method);
     }
 }
 
 static void session_on_bytes(struct session_agent *s, const void *data, size_t len);
-
 static void session_on_chunk(struct session_agent *s, const struct wire_message *m) {
     struct err why;
     int rc = wire_assembler_feed(&s->assembler, m, &why);
@@ -501,7 +501,7 @@ static void session_on_link_open(void *arg) {
     struct session_agent *s = arg;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    uint32_t id = session_expect(s, WIRE_HELLO, NULL);
+    uint32_t id = session_expect(s, WIRE_HELLO, 0, NULL);
     (void)wire_put_hello(&b, id, PROBING_VERSION);
     (void)session_send(s, id, &b, NULL);
 }
@@ -566,7 +566,7 @@ static const struct source session_agent_source = {
     .ask_details = session_agent_ask_details,
     .set_budget = session_agent_set_budget,
     .set_batch = session_agent_set_batch,
-    .set_config = session_agent_set_config,
+    .ask = session_agent_ask,
     .set_native = session_agent_set_native,
     .subscribe = session_agent_subscribe,
     .unsubscribe = session_agent_unsubscribe,

@@ -8,6 +8,7 @@
 
 #include "base/endpoint.h"
 #include "base/procfs.h"
+#include "client/tcp.h"
 #include "version.h"
 #include "wire/wire.h"
 
@@ -15,7 +16,7 @@ static const char *session_what(const struct session_address *addr, char *buf, s
     if (addr->pid > 0)
         (void)snprintf(buf, cap, "the agent in process %d", (int)addr->pid);
     else
-        (void)snprintf(buf, cap, "the agent at %s", addr->path);
+        (void)snprintf(buf, cap, "the agent at %s", tcp_name(addr->path));
     return buf;
 }
 
@@ -41,18 +42,23 @@ void session_explain_silence(const struct session_address *addr, bool greeted, s
         (void)err_set(why, ERR_ATTACH,
                       "%s accepts connections but does not answer as an agent does: it is none, or it hangs; "
                       "try again, or give a pid",
-                      addr->path);
+                      tcp_name(addr->path));
 }
 
 void session_explain_unreachable(const struct session_address *addr, bool greeted, const char *farewell,
                                  struct err *why) {
     char what[320];
-    int there = greeted ? 0 : endpoint_probe(addr->path);
+    bool tcp = tcp_is(addr->path);
+    int there = greeted || tcp ? 0 : endpoint_probe(addr->path);
     int saved = errno;
     if (greeted && farewell[0])
         (void)err_set(why, ERR_FAILED, "%s has left: %s", session_what(addr, what, sizeof what), farewell);
     else if (greeted)
         (void)err_set(why, ERR_FAILED, "the connection to %s broke", session_what(addr, what, sizeof what));
+    else if (tcp)
+        (void)err_set(why, ERR_ATTACH,
+                      "no agent answers at %s: 'probing list' shows where those of this machine listen",
+                      tcp_name(addr->path));
     else if (there == 0)
         (void)err_set(
             why, ERR_ATTACH,
@@ -71,11 +77,25 @@ void session_explain_protocol(const struct session_address *addr, bool greeted, 
     char what[320];
     (void)err_set(why, greeted ? ERR_FAILED : ERR_ATTACH,
                   "%s does not speak %s (%s): is it an agent of another version? eject it and inject again",
-                  greeted ? session_what(addr, what, sizeof what) : addr->path, WIRE_PROTOCOL, how);
+                  greeted ? session_what(addr, what, sizeof what) : tcp_name(addr->path), WIRE_PROTOCOL, how);
 }
 
 void session_explain_refusal(const struct session_address *addr, bool version, const char *text,
                              struct err *why) {
-    (void)err_set(why, ERR_ATTACH, "%s refuses this client (version %s): %s%s", addr->path, PROBING_VERSION,
-                  text, version ? ": eject it with the version that injected it, then inject again" : "");
+    (void)err_set(why, ERR_ATTACH, "%s refuses this client (version %s): %s%s", tcp_name(addr->path),
+                  PROBING_VERSION, text,
+                  version ? ": eject it with the version that injected it, then inject again" : "");
+}
+
+void session_explain_refused(const struct session_address *addr, const char *how, struct err *why) {
+    (void)err_set(why, ERR_ATTACH, "the agent at %s does not let this client in: %s", tcp_name(addr->path),
+                  how);
+}
+
+void session_explain_denial(enum wire_method method, enum wire_error code, const char *text,
+                            struct err *why) {
+    if (code == WIRE_E_NOT_ALLOWED && (method == WIRE_EVAL || method == WIRE_COMPLETE))
+        (void)err_set(why, ERR_FAILED, "no code is run: %s", text);
+    else
+        (void)err_set(why, ERR_FAILED, "the agent refuses '%s': %s", wire_method_name(method), text);
 }

@@ -25,4 +25,10 @@ void session_explain_protocol(const struct session_address *addr, bool greeted, 
 void session_explain_refusal(const struct session_address *addr, bool version, const char *text,
                              struct err *why);
 
+/* It is an agent, and does not let this client in. */
+void session_explain_refused(const struct session_address *addr, const char *how, struct err *why);
+
+/* It has refused a request with `text`. */
+void session_explain_denial(enum wire_method method, enum wire_error code, const char *text, struct err *why);
+
 #endif

@@ -3,7 +3,8 @@
  * session_recorded: a session with a process that has ended, over the tables that it left; see session.h and source.h.
  *
  * A thread of its own reads what there is, once; then the loop's side answers from memory: the last state whenever somebody asks, the
- * samples of the minute before once, second by second. Nothing changes any more, so streams end after their first answer.
+ * samples once, second by second; who subscribes to snapshots gets those of the moments before first, once. Nothing changes any
+ * more, so streams end after their first answer.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,6 +17,9 @@
 #include "client/database.h"
 #include "client/past.h"
 #include "client/source.h"
+
+#define RECORDED_MOMENTS 16   /* given in a round of the loop, */
+#define RECORDED_SAMPLES 8192 /* and so many, and the rest of their second */
 
 /* The thread and the loop's side share this until the thread has ended. */
 struct session_recorded {
@@ -37,7 +41,9 @@ struct session_recorded {
     bool want_snapshot, want_details, want_samples;
     bool want_reply[WIRE_METHOD_COUNT];
     struct wire_threads details;
-    bool sampled; /* the samples were given */
+    size_t samples_given;
+    bool want_moments;    /* snapshots of the time before, */
+    size_t moments_given; /* of which so many were given */
 };
 
 static struct session_recorded *session_recorded_of(struct session *base) {
@@ -47,7 +53,8 @@ static struct session_recorded *session_recorded_of(struct session *base) {
 static void *session_recorded_main(void *arg) {
     struct session_recorded *s = arg;
     uint64_t one = 1;
-    s->failed = database_add(s->db, &s->addr, &s->error) != 0 || past_load(&s->past, s->db, &s->error) != 0;
+    s->failed =
+        database_add(s->db, &s->addr, &s->error) != 0 || past_load(&s->past, s->db, 0, &s->error) != 0;
     ssize_t n = write(s->done_fd, &one, sizeof one);
     (void)n; /* the first write to a counter does not fail */
     return NULL;
@@ -83,32 +90,57 @@ static void session_recorded_put_snapshot(struct session_recorded *s, bool detai
         session_recorded_fail(s);
 }
 
-static void session_recorded_put_samples(struct session_recorded *s) {
-    size_t n = past_seconds(&s->past);
-    for (size_t i = 0; i < n && s->handler.on_samples; i++) {
+/* Some of the moments that are wanted; true: there are more. A few at a time, for the loop has other things to do. */
+static bool session_recorded_put_moments(struct session_recorded *s) {
+    for (int i = 0; i < RECORDED_MOMENTS && s->moments_given < s->past.n_moments; i++) {
+        struct model_snapshot snapshot;
+        int rc = past_make_moment_snapshot(&s->past, s->moments_given++, &snapshot);
+        if (rc == 0 && s->handler.on_snapshot)
+            s->handler.on_snapshot(s->arg, &snapshot);
+        model_snapshot_fini(&snapshot);
+        if (rc != 0)
+            session_recorded_fail(s);
+    }
+    return s->state == SESSION_CONNECTED && s->moments_given < s->past.n_moments;
+}
+
+/* Some of the samples, each once; true: there are more. */
+static bool session_recorded_put_samples(struct session_recorded *s) {
+    size_t until = s->samples_given + RECORDED_SAMPLES;
+    while (s->state == SESSION_CONNECTED && s->samples_given < s->past.n_samples &&
+           s->samples_given < until) {
         struct model_sample_batch batch;
-        int rc = past_make_batch(&s->past, i, i == 0, &batch);
-        if (rc == 0)
+        int rc = past_make_batch(&s->past, &s->samples_given, &batch);
+        if (rc == 0 && s->handler.on_samples)
             s->handler.on_samples(s->arg, &batch);
         model_sample_batch_fini(&batch);
         if (rc != 0)
             session_recorded_fail(s);
     }
+    return s->state == SESSION_CONNECTED && s->samples_given < s->past.n_samples;
 }
 
 static void session_recorded_answer(void *arg) {
     struct session_recorded *s = arg;
     if (s->state != SESSION_CONNECTED)
         return;
-    bool snapshot = s->want_snapshot, details = s->want_details, samples = s->want_samples && !s->sampled;
-    s->want_snapshot = s->want_details = s->want_samples = false;
-    s->sampled = s->sampled || samples;
+    if (s->want_moments && session_recorded_put_moments(s)) { /* the last state comes after them */
+        loop_timer_set(s->answer, 0);
+        return;
+    }
+    if (s->state != SESSION_CONNECTED)
+        return;
+    bool snapshot = s->want_snapshot, details = s->want_details;
+    s->want_snapshot = s->want_details = false;
     if (snapshot)
         session_recorded_put_snapshot(s, false);
     if (details)
         session_recorded_put_snapshot(s, true);
-    if (samples)
-        session_recorded_put_samples(s);
+    if (s->want_samples && session_recorded_put_samples(s)) { /* the answer to who wants them comes behind */
+        loop_timer_set(s->answer, 0);
+        return;
+    }
+    s->want_samples = false;
     for (int m = 0; m < WIRE_METHOD_COUNT; m++) {
         bool wanted = s->want_reply[m];
         s->want_reply[m] = false;
@@ -173,7 +205,7 @@ static int session_recorded_subscribe(struct session *base, enum wire_stream str
     if (stream == WIRE_STREAM_SAMPLES)
         s->want_samples = true;
     else
-        s->want_snapshot = true;
+        s->want_snapshot = s->want_moments = true;
     s->want_reply[WIRE_SUBSCRIBE] = true;
     return session_recorded_ask(s, e);
 }

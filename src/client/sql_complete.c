@@ -212,7 +212,7 @@ static void sql_add_members(struct sql_completion *out, const struct sql_context
     for (size_t i = 0; i < x->n_mentions; i++) {
         const struct sql_mention *m = &x->mentions[i];
         const char *bare = strchr(m->table->name, '.');
-        bool is_alias = m->alias_len == n && strncasecmp(m->alias, q, n) == 0;
+        bool is_alias = m->alias && m->alias_len == n && strncasecmp(m->alias, q, n) == 0;
         bool is_bare = bare && strlen(bare + 1) == n && strncasecmp(bare + 1, q, n) == 0;
         if (is_alias || is_bare || catalog_find(c, q, n) == m->table)
             sql_add_columns(out, x, m->table);

@@ -85,7 +85,10 @@ static void tally_clear(struct tally *t) {
     free(t->function);
     free(t->function_slot);
     free(t->recurs);
+    const size_t max_looks = t->max_looks, max_runs = t->max_runs;
     memset(t, 0, sizeof *t);
+    t->max_looks = max_looks;
+    t->max_runs = max_runs;
     t->marked_s = t->held_look_s = NAN;
     t->mark.ids = t->mark.counts = tally_next_mark();
     t->health = (struct tally_health){
@@ -93,12 +96,18 @@ static void tally_clear(struct tally *t) {
 }
 
 struct tally *tally_new(void) {
+    return tally_new_sized(TRACKS_LOOKS, TRACKS_RUNS);
+}
+
+struct tally *tally_new_sized(size_t max_looks, size_t max_runs) {
     struct tally *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
+    t->max_looks = max_looks;
+    t->max_runs = max_runs;
     tally_clear(t);
     t->fold = fold_new();
-    t->tracks = tracks_new();
+    t->tracks = tracks_new_sized(max_looks, max_runs);
     if (!t->fold || !t->tracks) {
         tally_free(t);
         return NULL;
@@ -323,7 +332,7 @@ static bool tally_is_full(const struct tally *t) {
 static void tally_restart(struct tally *t, double now_s) {
     uint32_t restarts = t->health.restarts + 1;
     struct fold *fold = fold_new();
-    struct tracks *tracks = tracks_new();
+    struct tracks *tracks = tracks_new_sized(t->max_looks, t->max_runs);
     if (!fold || !tracks) {
         fold_free(fold);
         tracks_free(tracks);

@@ -69,6 +69,9 @@ struct tally;
 struct tracks;
 
 struct tally *tally_new(void); /* NULL without memory */
+
+/* One with other bounds of its tracks than TRACKS_LOOKS and TRACKS_RUNS. */
+struct tally *tally_new_sized(size_t max_looks, size_t max_runs);
 void tally_free(struct tally *t);
 
 /* Count a batch that came now. False when it had to start anew: the fold is another one, what was read of it is invalid,
@@ -115,9 +118,6 @@ size_t tally_count_stacks(const struct tally *t);
 size_t tally_count_entries(const struct tally *t);
 void tally_get_counts(const struct tally *t, enum tally_window window, struct tally_count *out);
 
-/* The samples of a window as a fold of their own, which goes its own way from here; NULL without memory. */
-struct fold *tally_copy_window(const struct tally *t, enum tally_window window);
-
 /* The same of one entry, if it is one of them. */
 struct tally_count tally_get_count(const struct tally *t, enum tally_window window, size_t entry);
 
@@ -128,6 +128,9 @@ uint32_t tally_get_change(const struct tally *t, uint64_t at);
 
 /* Number of the frame that stands for a frame's function: the first one seen of the same function, file and kind. */
 uint32_t tally_function(const struct tally *t, uint32_t frame);
+
+/* The stack itself, or the nearest above it whose frame is not native; FOLD_NO_STACK there is none. */
+uint32_t tally_python_stack(const struct tally *t, uint32_t stack);
 
 /* Does a stack's frame, or (by_function) its function, occur among its callers too? */
 bool tally_recurs(const struct tally *t, uint32_t stack, bool by_function);

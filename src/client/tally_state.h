@@ -53,6 +53,7 @@ struct tally {
     double held_look_s; /* the newest look then; NAN */
     double marked_s;    /* NAN: base[TALLY_MARK] is NULL */
     struct tracks *tracks;
+    size_t max_looks, max_runs; /* of the tracks */
     struct tally_span spans[TALLY_SPANS];
     struct fold_totals before;
     struct tally_health health;

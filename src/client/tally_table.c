@@ -32,7 +32,14 @@ static void table_add(struct tally_count *to, const struct tally_count *c) {
 static uint32_t table_id(const struct tally_table *t, const struct tally *tally, uint32_t stack,
                          uint32_t *above) {
     uint32_t frame = fold_stack_frame(tally_fold(tally), stack, above);
+    if (t->query.hides_native)
+        *above = tally_python_stack(tally, *above);
     return t->query.by_line ? frame : tally_function(tally, frame);
+}
+
+/* Is it a stack of its own, or its caller's? */
+static bool table_is_folded(const struct tally_table *t, const struct tally *tally, uint32_t stack) {
+    return t->query.hides_native && tally_python_stack(tally, stack) != stack;
 }
 
 static int table_compare_tid(const void *a, const void *b) {
@@ -72,7 +79,7 @@ static int table_count_stacks(struct tally_table *t, const struct tally *tally) 
         if (t->query.on_cpu)
             c = (struct tally_count){
                 .samples = c.on_cpu, .us = c.on_cpu_us, .gc = c.gc_on_cpu, .gc_us = c.gc_on_cpu_us};
-        table_add(&t->own[e->stack], &c);
+        table_add(&t->own[t->query.hides_native ? tally_python_stack(tally, e->stack) : e->stack], &c);
         t->us += c.us;
         t->gc_us += c.gc_us;
         t->gc += c.gc;
@@ -103,6 +110,8 @@ static int table_make_rows(struct tally_table *t, const struct tally *tally) {
         return -1;
     for (size_t i = 1; i <= t->n_stacks; i++) {
         uint32_t above;
+        if (table_is_folded(t, tally, (uint32_t)i))
+            continue;
         struct tally_row *row = &t->rows[table_id(t, tally, (uint32_t)i, &above)];
         row->own += t->own[i].samples;
         row->own_us += t->own[i].us;
@@ -184,7 +193,7 @@ static void table_count_calls(const struct tally_table *t, const struct tally *t
     for (size_t i = 1; i <= t->n_stacks; i++) {
         uint32_t above, ignored, mine = table_id(t, tally, (uint32_t)i, &above);
         const struct tally_count *c = &t->below[i];
-        if (!c->samples)
+        if (!c->samples || table_is_folded(t, tally, (uint32_t)i))
             continue;
         uint32_t caller = above == FOLD_NO_STACK ? TALLY_NO_FRAME : table_id(t, tally, above, &ignored);
         if (mine != id && caller != id)

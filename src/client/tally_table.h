@@ -18,8 +18,9 @@
 struct tally_query {
     enum tally_window window;
     bool by_line;
-    bool on_cpu; /* only samples of threads on the CPU */
-    int64_t tid; /* 0: all threads */
+    bool on_cpu;       /* only samples of threads on the CPU */
+    int64_t tid;       /* 0: all threads */
+    bool hides_native; /* native frames are their callers' time */
 };
 
 struct tally_row {

@@ -7,11 +7,10 @@
 
 int tally_track(struct tally *t, const struct model_sample_batch *b) {
     const uint32_t *entries = fold_batch_entries(t->fold);
-    double us = b->period_us > 0 && b->period_us < FOLD_MAX_PERIOD_US ? b->period_us : 0;
     for (size_t i = 0; i < b->n_samples; i++) {
         const struct model_sample *s = &b->samples[i];
         struct tracks_sample sample = {.time_s = s->timestamp,
-                                       .us = us,
+                                       .us = fold_sample_us(b, i),
                                        .tid = s->tid,
                                        .entry = entries[i] == FOLD_NO_ENTRY ? TRACKS_NO_ENTRY : entries[i],
                                        .flags = tracks_flags(s)};
@@ -104,3 +103,13 @@ int tally_mark(struct tally *t, double now_s) {
 }
 
 double tally_marked_s(const struct tally *t) { return t->marked_s; }
+
+uint32_t tally_python_stack(const struct tally *t, uint32_t stack) {
+    uint32_t above;
+    for (; stack != FOLD_NO_STACK; stack = above) {
+        const struct model_frame *f = fold_frame(t->fold, fold_stack_frame(t->fold, stack, &above));
+        if (!f || f->kind != MODEL_FRAME_NATIVE)
+            break;
+    }
+    return stack;
+}

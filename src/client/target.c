@@ -23,6 +23,7 @@
 #include "base/strbuf.h"
 #include "client/ended.h"
 #include "client/rings.h"
+#include "client/tcp.h"
 #include "pystack/door.h"
 #include "pystack/pystack.h"
 #include "store/archive.h"
@@ -267,10 +268,7 @@ int target_resolve(const char *text, struct session_address *addr, struct err *e
     if (target_is_past(text))
         return target_resolve_past(text, addr, e);
     if (target_is_host_port(text))
-        return err_set(
-            e, ERR_ATTACH,
-            "%s: agents behind a TCP port are not supported by this version: give a pid of this machine",
-            text);
+        return tcp_resolve(text, addr->path, sizeof addr->path, e);
     return target_resolve_name(text, addr, e);
 }
 
@@ -312,8 +310,8 @@ int target_find_agent(char *buf, size_t cap, struct err *e) {
 static int target_no_agent(const struct session_address *addr, struct err *e) {
     return err_set(
         e, ERR_LOST,
-        "the process of %s has ended (%s): only its tables are left, which backtrace, query, tables and "
-        "memory read",
+        "the process of %s has ended (%s): only its tables are left, which backtrace, query, tables, "
+        "memory and catch --status read",
         addr->recorded, addr->why);
 }
 
@@ -322,6 +320,8 @@ int target_find_endpoint(struct session_address *addr, struct err *e) {
         return target_no_agent(addr, e);
     if (!addr->path[0] && endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, e) != 0)
         return -1;
+    if (tcp_is(addr->path))
+        return 1; /* whether it is one is seen when it is asked */
     int there = endpoint_probe(addr->path);
     if (there >= 0)
         return there;
@@ -413,11 +413,22 @@ static int target_attach_or(struct session_address *addr, unsigned timeout_ms, s
     return 0;
 }
 
+static int target_await(const struct session_address *addr, unsigned timeout_ms, struct err *e) {
+    return addr->path[0] || addr->recorded[0] ? 0 : target_await_python(addr->pid, timeout_ms, e);
+}
+
 int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
                   struct err *e) {
     struct err ignored;
     bool refused;
-    return target_attach_or(addr, timeout_ms, out, &refused, e ? e : &ignored);
+    uint64_t began = clock_mono_ns();
+    e = e ? e : &ignored;
+    timeout_ms = timeout_ms ? timeout_ms : TARGET_ATTACH_TIMEOUT_MS;
+    if (target_await(addr, timeout_ms, e) != 0)
+        return -1;
+    uint64_t waited_ms = (clock_mono_ns() - began) / CLOCK_NS_PER_MS;
+    return target_attach_or(addr, waited_ms < timeout_ms ? timeout_ms - (unsigned)waited_ms : 1, out,
+                            &refused, e);
 }
 
 /* From outside, if its interpreter can be found. */
@@ -458,6 +469,8 @@ int target_reach(struct session_address *addr, const struct target_options *o, s
         return err_set(e, ERR_USAGE, "--block stops threads: the process of %s has ended", addr->recorded);
     if (addr->recorded[0])
         return 0;
+    if (target_await(addr, TARGET_ATTACH_TIMEOUT_MS, e) != 0)
+        return -1;
     if (o->no_inject || o->block) {
         const char *option = o->block ? "--block" : "--no-inject";
         if (addr->path[0])

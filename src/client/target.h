@@ -2,7 +2,7 @@
 /*
  * target: from what the user typed to an agent that answers.
  *
- * TARGET = pid | name of a process | unix:PATH | folder of tables. Finds processes, living and dead, injects or reuses, tells why not.
+ * TARGET = pid | name of a process | HOST:PORT | unix:PATH | folder of tables. Finds processes, living and dead, injects or reuses, tells why not.
  */
 #ifndef CLIENT_TARGET_H
 #define CLIENT_TARGET_H
@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "client/doors.h"
 #include "client/session.h"
 #include "inject/inject.h"
 
@@ -27,13 +28,14 @@ struct target_process {
     double uptime_s;
     int64_t rss_bytes;
     int64_t threads;
-    char python[32];   /* "3.11" from its mappings; "" unknown */
-    char torch[32];    /* "" not loaded */
-    bool attached;     /* an agent answers */
-    bool inspectable;  /* this user may attach, */
-    bool by_door;      /* though only by the interpreter's own door: no thread of it may be borrowed */
-    bool readable;     /* this user may read it from outside, whether or not */
-    char why_not[320]; /* when not inspectable */
+    char python[32];    /* "3.11" from its mappings; "" unknown */
+    char torch[32];     /* "" not loaded */
+    bool attached;      /* an agent answers, */
+    struct doors doors; /* by which one comes in there */
+    bool inspectable;   /* this user may attach, */
+    bool by_door;       /* though only by the interpreter's own door: no thread of it may be borrowed */
+    bool readable;      /* this user may read it from outside, whether or not */
+    char why_not[320];  /* when not inspectable */
 };
 
 /* All Python processes that can be seen, by pid; `*out` is freed by target_list_free. Number, or -1 with the error. */
@@ -59,7 +61,12 @@ size_t target_named(const char *text, pid_t *pids, size_t cap);
 
 #define TARGET_ATTACH_TIMEOUT_MS 5000U /* a machine that trains is a busy one */
 
-/* Find or inject the agent of `addr->pid` within `timeout_ms` (0: TARGET_ATTACH_TIMEOUT_MS); fills addr->path.
+/* Wait, for `timeout_ms` at most, until a process that has only just begun is a Python that can be read, or it is clear that it will
+ * not be one soon: whoever looks at it next says why. An older one is not waited for. 0, or -1 with the error: the user wants us to end. */
+int target_await_python(pid_t pid, unsigned timeout_ms, struct err *e);
+
+/* Find or inject the agent of `addr->pid` within `timeout_ms` (0: TARGET_ATTACH_TIMEOUT_MS), the time included in which one that has
+ * only just begun becomes a Python; fills addr->path.
  * 0, or -1 with ERR_ATTACH and the reason. `out` may be NULL. */
 int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
                   struct err *e);

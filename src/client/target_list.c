@@ -106,6 +106,8 @@ static void target_fill_agent(struct target_process *p) {
     struct err why;
     p->attached =
         endpoint_path_from_outside(path, sizeof path, p->pid, NULL) == 0 && endpoint_probe(path) == 1;
+    if (p->attached)
+        doors_read(&p->doors, p->pid, path);
     int may = inject_check(p->pid, &why);
     p->by_door = may == INJECT_ONLY_BY_DOOR && target_has_door(p->pid, &why);
     p->inspectable = may == 0 || p->by_door;

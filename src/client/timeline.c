@@ -102,9 +102,12 @@ static uint32_t timeline_overlap(const struct timeline_slice *s, const struct tr
 }
 
 /* Innermost function of an entry, and its stack. */
-static uint32_t timeline_function(const struct tally *tally, uint32_t entry, uint32_t *stack) {
+static uint32_t timeline_function(const struct timeline *t, const struct tally *tally, uint32_t entry,
+                                  uint32_t *stack) {
     uint32_t above;
     *stack = fold_get(tally_fold(tally), entry)->stack;
+    if (t->next.view.hides_native)
+        *stack = tally_python_stack(tally, *stack);
     if (*stack == FOLD_NO_STACK)
         return TIMELINE_NO_FRAME;
     return tally_function(tally, fold_stack_frame(tally_fold(tally), *stack, &above));
@@ -161,7 +164,7 @@ static void timeline_find_most(struct timeline *t, const struct timeline_slice *
         uint32_t n = timeline_overlap(s, &s->runs[i]);
         if (!n || !timeline_counts(&s->runs[i], time, active))
             continue;
-        uint32_t f = timeline_function(s->tally, s->runs[i].entry, &stack);
+        uint32_t f = timeline_function(t, s->tally, s->runs[i].entry, &stack);
         size_t at = f == TIMELINE_NO_FRAME ? t->n_functions : f;
         uint32_t ticks = timeline_tick(&t->functions[at], stamp, n);
         (void)timeline_tick(&t->stacks[stack], stamp, n);
@@ -173,7 +176,7 @@ static void timeline_find_most(struct timeline *t, const struct timeline_slice *
     most = 0;
     for (size_t i = 0; i < s->n && s->runs[i].first < s->to; i++) {
         if (!timeline_overlap(s, &s->runs[i]) || !timeline_counts(&s->runs[i], time, active) ||
-            timeline_function(s->tally, s->runs[i].entry, &stack) != out->function ||
+            timeline_function(t, s->tally, s->runs[i].entry, &stack) != out->function ||
             t->stacks[stack].n <= most)
             continue;
         most = t->stacks[stack].n;
@@ -324,8 +327,8 @@ static int timeline_grow(struct timeline *t, const struct tally *tally) {
 static int timeline_find_kept(const struct timeline *t, int col) {
     const struct timeline_view *a = &t->now.view, *b = &t->next.view;
     int64_t at = b->first + col - a->first;
-    bool is_there =
-        a->cols > 0 && a->column_s == b->column_s && a->time == b->time && at >= 0 && at < a->cols;
+    bool is_there = a->cols > 0 && a->column_s == b->column_s && a->time == b->time &&
+                    a->hides_native == b->hides_native && at >= 0 && at < a->cols;
     return is_there && (t->now.marks[at] & TIMELINE_IS_FINAL) ? (int)at : -1;
 }
 

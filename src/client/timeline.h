@@ -56,6 +56,7 @@ struct timeline_view {
     int64_t first; /* column at the left */
     int cols;
     enum timeline_time time;
+    bool hides_native; /* native frames are their callers' */
 };
 
 /* When a column begins; the one that a time is in. Lengths of columns are whole seconds or whole parts of one: so both are

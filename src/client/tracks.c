@@ -334,7 +334,7 @@ int tracks_add(struct tracks *t, const struct tracks_sample *s) {
 uint64_t tracks_left_out(const struct tracks *t) { return t->left_out; }
 
 size_t tracks_bytes(const struct tracks *t) {
-    size_t n = sizeof *t + TRACKS_LOOKS * sizeof *t->looks + t->cap_lanes * sizeof *t->lanes +
+    size_t n = sizeof *t + t->max_looks * sizeof *t->looks + t->cap_lanes * sizeof *t->lanes +
                t->n_slots * sizeof *t->slots;
     for (size_t i = 0; i < t->n_lanes; i++)
         n += t->lanes[i].cap * sizeof *t->lanes[i].runs;
@@ -365,9 +365,57 @@ int64_t tracks_lane_tid(const struct tracks *t, size_t lane) { return t->lanes[l
 const struct tracks_run *tracks_runs(const struct tracks *t, size_t lane, size_t *n) {
     const struct tracks_lane *l = &t->lanes[lane];
     *n = l->end - l->start;
-    return l->runs + l->start;
+    return l->runs ? l->runs + l->start : NULL;
 }
 
 size_t tracks_find_run(const struct tracks *t, size_t lane, uint32_t look) {
     return tracks_search_run(&t->lanes[lane], look) - t->lanes[lane].start;
+}
+
+/* ---- a part of it ---- */
+
+static uint32_t tracks_map(const uint32_t *map, size_t n, uint32_t entry) {
+    return entry < n ? map[entry] : TRACKS_NO_ENTRY;
+}
+
+/* Runs of a lane that lie in looks [from, to), of which `from` becomes number 0. */
+static int tracks_cut_lane(struct tracks *out, const struct tracks_lane *lane, uint32_t from, uint32_t to,
+                           const uint32_t *map, size_t n) {
+    bool is_full, is_empty = true;
+    size_t first = tracks_search_run(lane, from);
+    for (size_t i = first; is_empty && i < lane->end && lane->runs[i].first < to; i++)
+        is_empty = tracks_map(map, n, lane->runs[i].entry) == TRACKS_NO_ENTRY;
+    if (is_empty)
+        return 0;
+    struct tracks_lane *mine = tracks_put_lane(out, lane->tid, &is_full);
+    for (size_t i = first; mine && i < lane->end && lane->runs[i].first < to; i++) {
+        struct tracks_run run = lane->runs[i];
+        uint32_t begin = run.first > from ? run.first : from, end = run.first + run.n;
+        if (tracks_grow_lane(mine) != 0)
+            return -1;
+        run.first = begin - from;
+        run.n = (uint16_t)((end < to ? end : to) - begin);
+        run.entry = tracks_map(map, n, run.entry);
+        mine->runs[mine->end++] = run;
+        out->n_runs++;
+    }
+    return mine ? 0 : -1;
+}
+
+struct tracks *tracks_cut(const struct tracks *t, double from_s, double to_s, const uint32_t *map, size_t n) {
+    uint32_t from = tracks_find_look(t, from_s), to = tracks_find_look(t, to_s);
+    struct tracks *out = tracks_new_sized((to > from ? to - from : 0) + 2, t->max_runs);
+    int rc = out ? 0 : -1;
+    for (uint32_t i = from; rc == 0 && i < to; i++)
+        *tracks_at(out, out->end++) =
+            (struct tracks_look){tracks_at(t, i)->time_s, tracks_look_us(t, from, i + 1)};
+    for (size_t i = 0; rc == 0 && i < t->n_lanes; i++)
+        rc = tracks_cut_lane(out, &t->lanes[i], from, to, map, n);
+    if (rc == 0) {
+        if (!isnan(t->forgotten_s) && from_s <= t->forgotten_s)
+            out->forgotten_s = t->forgotten_s;
+        return out;
+    }
+    tracks_free(out);
+    return NULL;
 }

@@ -60,6 +60,10 @@ struct tracks *tracks_new(void); /* NULL without memory */
 struct tracks *tracks_new_sized(size_t max_looks, size_t max_runs);
 void tracks_free(struct tracks *t);
 
+/* Looks of a time, from_s <= it < to_s, as tracks of their own: an entry is what `map` (of `n`) says of it, TRACKS_NO_ENTRY for what is to be
+ * left out; threads with nothing else have no lane. NULL without memory. */
+struct tracks *tracks_cut(const struct tracks *t, double from_s, double to_s, const uint32_t *map, size_t n);
+
 /* Forget all. */
 void tracks_clear(struct tracks *t);
 

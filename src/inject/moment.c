@@ -2,10 +2,12 @@
 /* moment: see moment.h. */
 #include "inject/moment.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -148,20 +150,30 @@ static void moment_refuse(struct moment *m, unsigned why) {
         m->refusals[why]++;
 }
 
+/* What the descriptor is that a call waits for, as /proc says it; "" for a pipe with a name, which waits like one without. The file
+ * system is not asked, it may be one that hangs. */
+static void moment_read_file(pid_t pid, int fd, char *file, size_t cap) {
+    char link[64];
+    struct statx st;
+    (void)snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)pid, fd);
+    ssize_t n = readlink(link, file, cap - 1);
+    file[n > 0 ? n : 0] = '\0';
+    if (file[0] == '/' && statx(AT_FDCWD, link, AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 &&
+        S_ISFIFO(st.stx_mode))
+        file[0] = '\0';
+}
+
 static int moment_rank_sleeper(pid_t pid, pid_t tid, long *nr) {
     struct procfs_syscall sc;
-    char link[64], file[128] = "";
+    char file[128] = "";
     int rc = procfs_read_syscall(pid, tid, &sc);
     if (rc < 0)
         return -1;
     if (rc > 0)
         return MOMENT_RANK_RUNNING; /* woke up meanwhile */
     *nr = sc.nr;
-    if (sc.nr == SYS_read || sc.nr == SYS_write) {
-        (void)snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)pid, (int)sc.args[0]);
-        ssize_t n = readlink(link, file, sizeof file - 1);
-        file[n > 0 ? n : 0] = '\0';
-    }
+    if (sc.nr == SYS_read || sc.nr == SYS_write)
+        moment_read_file(pid, (int)sc.args[0], file, sizeof file);
     return moment_rank_call(sc.nr, file);
 }
 

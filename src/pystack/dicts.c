@@ -11,15 +11,7 @@
 #define DICTS_FLAG_MANAGED (1U << 4)       /* Py_TPFLAGS_MANAGED_DICT, 3.11 on */
 #define DICTS_WORD 8
 
-/* Keys, and where the values are if not beside them. */
-struct dicts_table {
-    uint64_t entries;
-    uint32_t n;
-    uint32_t entry_size, key_at, value_at;
-    uint64_t values; /* array of pointers; 0: beside the keys */
-};
-
-static int dicts_read_keys(struct pystack_reader *r, uint64_t keys, struct dicts_table *t) {
+static int dicts_read_keys(struct pystack_reader *r, uint64_t keys, struct pystack_dict_table *t) {
     const struct pystack_offsets *o = &r->off;
     uint8_t head[PYSTACK_STRUCT_MAX];
     uint64_t index_bytes;
@@ -53,7 +45,7 @@ static int dicts_read_keys(struct pystack_reader *r, uint64_t keys, struct dicts
     return 0;
 }
 
-static int dicts_open(struct pystack_reader *r, uint64_t dict, struct dicts_table *t) {
+int pystack_dict_open(struct pystack_reader *r, uint64_t dict, struct pystack_dict_table *t) {
     uint64_t keys, values;
     if (!pystack_is_pointer(dict) || pystack_read_u64_at(r, dict, r->off.dict_keys, &keys) != 0 ||
         pystack_read_u64_at(r, dict, r->off.dict_values, &values) != 0 || dicts_read_keys(r, keys, t) != 0)
@@ -63,7 +55,7 @@ static int dicts_open(struct pystack_reader *r, uint64_t dict, struct dicts_tabl
 }
 
 /* Key and value of entry `i`, from the bytes of the block that starts at entry `from`. */
-static int dicts_entry(struct pystack_reader *r, const struct dicts_table *t, const uint8_t *block,
+static int dicts_entry(struct pystack_reader *r, const struct pystack_dict_table *t, const uint8_t *block,
                        uint32_t from, uint32_t i, uint64_t *key, uint64_t *value) {
     const uint8_t *e = block + (size_t)(i - from) * t->entry_size;
     *key = pystack_get_u64(e, (int32_t)t->key_at);
@@ -74,7 +66,7 @@ static int dicts_entry(struct pystack_reader *r, const struct dicts_table *t, co
     return mem_read_u64(&r->mem, t->values + (uint64_t)i * DICTS_WORD, value);
 }
 
-static int dicts_each(struct pystack_reader *r, const struct dicts_table *t,
+static int dicts_each(struct pystack_reader *r, const struct pystack_dict_table *t,
                       int (*fn)(struct pystack_reader *, uint32_t, uint64_t, uint64_t, void *), void *arg) {
     uint8_t block[DICTS_BLOCK * 3 * DICTS_WORD];
     for (uint32_t from = 0; from < t->n; from += DICTS_BLOCK) {
@@ -100,8 +92,8 @@ int pystack_dict_each(struct pystack_reader *r, uint64_t dict,
                       int (*fn)(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
                                 void *arg),
                       void *arg) {
-    struct dicts_table t;
-    return dicts_open(r, dict, &t) != 0 ? -1 : dicts_each(r, &t, fn, arg);
+    struct pystack_dict_table t;
+    return pystack_dict_open(r, dict, &t) != 0 ? -1 : dicts_each(r, &t, fn, arg);
 }
 
 struct dicts_search {
@@ -125,8 +117,9 @@ static int dicts_match(struct pystack_reader *r, uint32_t index, uint64_t key, u
     return 1;
 }
 
-static int dicts_find(struct pystack_reader *r, const struct dicts_table *t, const char *name, uint32_t *hint,
-                      uint64_t *value) {
+/* What `hint` says is tried first; a key is who it is by its text alone: another may have been made where it lay. */
+static int dicts_find(struct pystack_reader *r, const struct pystack_dict_table *t, const char *name,
+                      uint32_t *hint, uint64_t *value) {
     if (hint && *hint < t->n) {
         uint8_t entry[3 * DICTS_WORD];
         uint64_t key, found;
@@ -148,14 +141,14 @@ static int dicts_find(struct pystack_reader *r, const struct dicts_table *t, con
 
 int pystack_dict_find(struct pystack_reader *r, uint64_t dict, const char *name, uint32_t *hint,
                       uint64_t *value) {
-    struct dicts_table t;
-    return dicts_open(r, dict, &t) != 0 ? -1 : dicts_find(r, &t, name, hint, value);
+    struct pystack_dict_table t;
+    return pystack_dict_open(r, dict, &t) != 0 ? -1 : dicts_find(r, &t, name, hint, value);
 }
 
 /* Find among values kept outside a dict; their keys are shared by the type (ht_cached_keys). */
 static int dicts_find_values(struct pystack_reader *r, uint64_t type, uint64_t values, const char *name,
                              uint32_t *hint, uint64_t *value) {
-    struct dicts_table t;
+    struct pystack_dict_table t;
     uint64_t keys;
     if (pystack_read_u64_at(r, type, r->off.type_cached_keys, &keys) != 0 ||
         dicts_read_keys(r, keys, &t) != 0)

@@ -14,6 +14,17 @@
 
 #define PYSTACK_DICT_MAX 65536 /* entries of one dict that are looked at */
 
+/* Where the entries of a dict lie. */
+struct pystack_dict_table {
+    uint64_t entries;
+    uint32_t n;
+    uint32_t entry_size, key_at, value_at;
+    uint64_t values; /* array of pointers to the values; 0: they are beside the keys */
+};
+
+/* 0, or -1 when it is no readable dict. */
+int pystack_dict_open(struct pystack_reader *r, uint64_t dict, struct pystack_dict_table *t);
+
 /* Call `fn` with each entry that has a value until it returns non-zero. That value, 0 at the end, or -1 when it is no
  * readable dict. `index` is the entry's place. */
 int pystack_dict_each(struct pystack_reader *r, uint64_t dict,

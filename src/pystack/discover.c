@@ -437,18 +437,39 @@ static int discover_probe(struct discover *d) {
     return 0;
 }
 
-static int discover_run(struct discover *d, pid_t pid, const char *only, struct err *e) {
+/* What may change without anybody's doing. A program of Python's name whose library is not mapped yet is being loaded. */
+static enum pystack_lack discover_lack(const struct discover *d, int unreadable) {
+    int major, minor;
+    if (unreadable == EPERM || unreadable == EACCES)
+        return PYSTACK_LACKS_RIGHT;
+    if (unreadable)
+        return PYSTACK_LACKS_INTERPRETER;
+    switch (d->failure) {
+    case DISCOVER_UNINITIALISED:
+        return PYSTACK_LACKS_START;
+    case DISCOVER_NOTHING:
+        return pystack_version_of_name(d->exe, &major, &minor) ? PYSTACK_LACKS_START
+                                                               : PYSTACK_LACKS_INTERPRETER;
+    case DISCOVER_INCONSISTENT:
+        return PYSTACK_LACKS_INTERPRETER;
+    default:
+        return PYSTACK_LACKS_RIGHT;
+    }
+}
+
+static int discover_run(struct discover *d, pid_t pid, const char *only, enum pystack_lack *lack,
+                        struct err *e) {
     struct pystack *ps = d->ps;
     struct procfs_status st;
     if (procfs_read_status(pid, 0, &st) != 0)
         return err_set(e, ERR_ATTACH, "no process %d", (int)pid);
     if (procfs_read_exe(pid, d->exe, sizeof d->exe) != 0)
         d->exe[0] = '\0';
-    if (procfs_each_map(pid, discover_note_map, d) != 0)
-        return discover_explain_unreadable(pid, errno, e);
-    int unreadable = discover_probe(d);
-    if (unreadable)
+    int unreadable = procfs_each_map(pid, discover_note_map, d) != 0 ? errno : discover_probe(d);
+    if (unreadable) {
+        *lack = discover_lack(d, unreadable);
         return discover_explain_unreadable(pid, unreadable, e);
+    }
     for (size_t i = 0; i < sizeof discover_strategies / sizeof discover_strategies[0]; i++)
         if ((!only || strcmp(only, discover_strategies[i].name) == 0) &&
             discover_strategies[i].find(d) == 0) {
@@ -459,15 +480,17 @@ static int discover_run(struct discover *d, pid_t pid, const char *only, struct 
             return 0;
         }
     discover_judge_names(d);
+    *lack = discover_lack(d, 0);
     return discover_explain(d, pid, e);
 }
 
-int pystack_discover(struct pystack *ps, pid_t pid, const char *only, struct err *e) {
+int pystack_discover(struct pystack *ps, pid_t pid, const char *only, enum pystack_lack *lack,
+                     struct err *e) {
     struct discover *d = calloc(1, sizeof *d);
     if (!d)
         return err_set(e, ERR_FAILED, "out of memory while looking for Python in process %d", (int)pid);
     d->ps = ps;
-    int rc = discover_run(d, pid, only, e);
+    int rc = discover_run(d, pid, only, lack, e);
     free(d);
     return rc;
 }

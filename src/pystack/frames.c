@@ -291,3 +291,49 @@ ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, 
     pystack_codes_begin(&ps->codes, arena);
     return pystack_walk_held(ps, t, arena, out, torn, truncated, false);
 }
+
+/* ---- whether a function runs ---- */
+
+struct frames_search {
+    uint64_t code;
+    size_t left; /* threads that may be looked at yet */
+};
+
+/* 1, 0 or -1. */
+static int frames_run_code(struct pystack *ps, uint64_t tstate, const struct frames_search *s) {
+    struct frames_walk w = {.ps = ps, .tstate = tstate};
+    uint64_t first;
+    if (frames_first(ps, tstate, &first) != 0)
+        return -1;
+    frames_copy_chunk(ps, tstate, first, &w.moved);
+    frames_follow(&w, first);
+    for (size_t i = 0; i < w.n_raw; i++)
+        if (ps->raw[i].code == s->code)
+            return 1;
+    return w.broken || w.moved || w.truncated ? -1 : 0;
+}
+
+static int frames_search_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    struct frames_search *s = arg;
+    uint64_t tstate, back;
+    (void)id;
+    if (pystack_read_u64_at(&ps->reader, interp, o->interp_threads_head, &tstate) != 0)
+        return -1;
+    for (; tstate; s->left--) {
+        if (s->left == 0 || !pystack_is_pointer(tstate) ||
+            pystack_read_u64_at(&ps->reader, tstate, o->tstate_interp, &back) != 0 || back != interp)
+            return -1;
+        int rc = frames_run_code(ps, tstate, s);
+        if (rc != 0)
+            return rc;
+        if (pystack_read_u64_at(&ps->reader, tstate, o->tstate_next, &tstate) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int pystack_runs_code(struct pystack *ps, uint64_t code, size_t max_threads) {
+    struct frames_search s = {.code = code, .left = max_threads};
+    return pystack_each_interpreter(ps, frames_search_interpreter, &s);
+}

@@ -74,7 +74,59 @@ bool pystack_gate_moved(const struct pystack_gate *before, const struct pystack_
     return before->held != after->held || before->holder != after->holder || before->mark != after->mark;
 }
 
+/* ---- where threads are ---- */
+
+/* What is gathered of thread states. */
+struct gate_codes {
+    uint64_t but, *codes;
+    size_t n, cap;
+    bool failed;
+};
+
+/* The innermost code object of a thread state; 0: it runs none. False: it cannot be read. */
+static bool gate_innermost(struct pystack *ps, uint64_t tstate, uint64_t *code) {
+    struct pystack_raw_frame f;
+    uint64_t addr;
+    *code = 0;
+    if (pystack_read_first_frame(ps, tstate, &addr) != 0)
+        return false;
+    for (size_t i = 0; addr && !*code && i < PYSTACK_MAX_RAW; i++, addr = f.previous) {
+        if (pystack_read_raw_frame(ps, addr, &f) != 0)
+            return false;
+        *code = pystack_is_shim(&ps->reader.off, &f) ? 0 : f.code;
+    }
+    return true;
+}
+
+static int gate_gather_codes(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
+    struct gate_codes *g = arg;
+    uint64_t tstate, code = 0;
+    if (id != 0)
+        return 0;
+    if (pystack_read_u64_at(&ps->reader, interp, ps->reader.off.interp_threads_head, &tstate) != 0)
+        tstate = 1;
+    for (int i = 0; pystack_is_pointer(tstate) && i < PYSTACK_MAX_THREADS && !g->failed; i++) {
+        if (tstate != g->but && !gate_innermost(ps, tstate, &code))
+            g->failed = true;
+        else if (tstate != g->but && code && g->n < g->cap)
+            g->codes[g->n++] = code;
+        else if (tstate != g->but && code)
+            g->failed = true;
+        if (pystack_read_u64_at(&ps->reader, tstate, ps->reader.off.tstate_next, &tstate) != 0)
+            g->failed = true;
+    }
+    g->failed = g->failed || tstate != 0;
+    return 1;
+}
+
+ssize_t pystack_gate_codes(struct pystack *ps, uint64_t but, uint64_t *codes, size_t cap) {
+    struct gate_codes g = {.but = but, .codes = codes, .cap = cap};
+    return pystack_each_interpreter(ps, gate_gather_codes, &g) < 0 || g.failed ? -1 : (ssize_t)g.n;
+}
+
 /* ---- places ---- */
+
+#define GATE_TAG_INT 3U /* Py_INT_TAG: Include/internal/pycore_stackref.h */
 
 /* What is looked for in the lists of thread states. */
 struct gate_search {
@@ -122,13 +174,51 @@ static bool gate_lives(struct pystack *ps, struct pystack_living *living, uint64
     return false;
 }
 
-enum pystack_place_state pystack_place_check(struct pystack *ps, struct pystack_living *living,
-                                             const struct model_locals *l, const struct model_local *local) {
+enum pystack_place_state pystack_place_read(struct pystack *ps, struct pystack_living *living,
+                                            const struct model_locals *l, const struct model_local *local,
+                                            uint64_t *object) {
     struct pystack_raw_frame f;
-    uint64_t object = 0;
+    *object = 0;
     if (!local->place || !gate_lives(ps, living, l->tstate, l->frame) ||
         pystack_read_raw_frame(ps, l->frame, &f) != 0 || f.code != l->code ||
-        pystack_locals_find_object(ps, l->frame, local, &object) != 0 || object != local->place->object)
+        pystack_locals_find_object(ps, l->frame, local, object) != 0 || *object == 0)
         return PYSTACK_PLACE_GONE;
     return f.instr == l->instr ? PYSTACK_PLACE_SAME : PYSTACK_PLACE_MOVED;
+}
+
+enum pystack_place_state pystack_place_check(struct pystack *ps, struct pystack_living *living,
+                                             const struct model_locals *l, const struct model_local *local) {
+    uint64_t object;
+    enum pystack_place_state state = pystack_place_read(ps, living, l, local, &object);
+    return state != PYSTACK_PLACE_GONE && object != local->place->object ? PYSTACK_PLACE_GONE : state;
+}
+
+struct gate_each {
+    struct pystack *ps;
+    uint64_t frame;
+    bool (*fn)(void *arg, const char *name, uint64_t object, bool cell);
+    void *arg;
+};
+
+static bool gate_on_name(void *arg, size_t slot, const char *name, bool cell) {
+    const struct gate_each *each = arg;
+    struct pystack_reader *r = &each->ps->reader;
+    uint64_t word, tags = (uint64_t)r->off.tag_bits;
+    uint64_t at = each->frame + (uint64_t)r->off.frame_localsplus + 8 * (uint64_t)slot;
+    if (name[0] == '.' || mem_read_u64(&r->mem, at, &word) != 0) /* one that the compiler made */
+        return true;
+    bool number = tags == GATE_TAG_INT && (word & tags) == GATE_TAG_INT;
+    word &= ~tags;
+    return number || !pystack_is_pointer(word) || each->fn(each->arg, name, word, cell);
+}
+
+int pystack_place_each(struct pystack *ps, const struct model_locals *l,
+                       bool (*fn)(void *arg, const char *name, uint64_t object, bool cell), void *arg) {
+    struct pystack_living living = {.tstate = 0};
+    struct gate_each each = {.ps = ps, .frame = l->frame, .fn = fn, .arg = arg};
+    struct pystack_raw_frame f;
+    if (!gate_lives(ps, &living, l->tstate, l->frame) || pystack_read_raw_frame(ps, l->frame, &f) != 0 ||
+        f.code != l->code)
+        return -1;
+    return pystack_locals_each_name(&ps->reader, l->code, gate_on_name, &each) == 0 ? 0 : -1;
 }

@@ -35,6 +35,11 @@ uint64_t pystack_gate_word(const struct pystack *ps);
 /* Did the holder change, or get on, between two looks? Then he lets go when he is asked to. */
 bool pystack_gate_moved(const struct pystack_gate *before, const struct pystack_gate *after);
 
+/* With the GIL held: addresses of the code objects that the threads of the main interpreter are in, each thread's innermost, but not that of
+ * thread state `but`. They live as long as the GIL is held. Their number; -1: a thread could not be read, or there are more than
+ * `cap`. */
+ssize_t pystack_gate_codes(struct pystack *ps, uint64_t but, uint64_t *codes, size_t cap);
+
 enum pystack_place_state {
     PYSTACK_PLACE_GONE = 0, /* the frame is no more, or the variable refers to something else */
     PYSTACK_PLACE_MOVED,    /* still there, but the frame has gone on since */
@@ -52,5 +57,16 @@ struct pystack_living {
  * `place` are as pystack_snapshot_locals left them. */
 enum pystack_place_state pystack_place_check(struct pystack *ps, struct pystack_living *living,
                                              const struct model_locals *l, const struct model_local *local);
+
+/* The same for what the variable refers to now, whatever that is: into `*object`. Gone: its frame is, or it has no value. */
+enum pystack_place_state pystack_place_read(struct pystack *ps, struct pystack_living *living,
+                                            const struct model_locals *l, const struct model_local *local,
+                                            uint64_t *object);
+
+/* With the GIL held: call `fn` with every variable of the function in whose frame `l` was read that has a value now, until it returns
+ * false; in one that may be a cell (`cell`) there may be a cell object, with the value in it. 0, or -1: the frame is gone, or it is of
+ * a module or class. */
+int pystack_place_each(struct pystack *ps, const struct model_locals *l,
+                       bool (*fn)(void *arg, const char *name, uint64_t object, bool cell), void *arg);
 
 #endif

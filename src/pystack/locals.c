@@ -8,6 +8,7 @@
 #include "pystack/locals.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "pystack/values.h"
 
@@ -109,6 +110,37 @@ static int locals_read_name(struct pystack_reader *r, const struct locals_code *
     return pystack_read_str(r, name, buf, cap) > 0 ? 0 : -1;
 }
 
+int pystack_locals_each_name(struct pystack_reader *r, uint64_t code,
+                             bool (*fn)(void *arg, size_t slot, const char *name, bool cell), void *arg) {
+    struct locals_code c;
+    char name[LOCALS_NAME_MAX];
+    if (locals_read_code(r, code, &c) != 0)
+        return -1;
+    if (!(c.flags & LOCALS_CO_OPTIMIZED))
+        return 1;
+    for (size_t i = 0; i < c.n_all; i++)
+        if (locals_read_name(r, &c, i, name, sizeof name) == 0 &&
+            !fn(arg, i, name, c.kinds[i] & (LOCALS_CELL | LOCALS_FREE)))
+            break;
+    return 0;
+}
+
+int pystack_locals_read_name(struct pystack_reader *r, uint64_t code, size_t slot, char *buf, size_t cap) {
+    const struct pystack_offsets *o = &r->off;
+    const int32_t at[] = {o->code_names, o->code_cellvars, o->code_freevars};
+    uint64_t tuple, name;
+    for (size_t i = 0, n; i < (o->code_kinds ? 1 : 3); i++, slot -= n) {
+        if (pystack_read_u64_at(r, code, at[i], &tuple) != 0 || locals_read_tuple(r, tuple, &n) != 0)
+            return -1;
+        if (slot < n)
+            return mem_read_u64(&r->mem, tuple + (uint64_t)o->tuple_items + 8 * slot, &name) == 0 &&
+                           pystack_read_str(r, name, buf, cap) > 0
+                       ? 0
+                       : -1;
+    }
+    return -1;
+}
+
 /* ---- values ---- */
 
 /* The object that the variable at `slot` refers to: 0 none (it is unbound). 0, or -1 when that cannot be read. */
@@ -135,11 +167,17 @@ static bool locals_is_definition(struct values *v, uint64_t object) {
     return kind == VALUES_MODULE || kind == VALUES_FUNCTION || kind == VALUES_BUILTIN || kind == VALUES_TYPE;
 }
 
-/* Where to ask more about an object: NULL when there is no more to be known of it. */
+/* Does an object of this kind hold others? */
+static bool locals_is_holder(enum values_kind kind) {
+    return kind == VALUES_TUPLE || kind == VALUES_LIST || kind == VALUES_DICT || kind == VALUES_SET ||
+           kind == VALUES_TENSOR;
+}
+
+/* Where to ask more about an object: NULL when there is no more to be known of it, nor of what it holds. */
 static const struct model_place *locals_place(struct locals_work *w, const struct model_place *at,
                                               const char *text) {
     bool made, told = values_is_told(w->values, at->object, text, &made);
-    if (told && !made)
+    if (told && !made && !locals_is_holder(values_kind_of(w->values, at->object)))
         return NULL;
     struct model_place *p = arena_alloc(w->arena, sizeof *p);
     if (p)
@@ -268,11 +306,14 @@ static int locals_read_mark(struct pystack *ps, uint64_t frame, struct locals_ma
     return 0;
 }
 
-/* Is the frame of the function that the walk found it to be of? Its strings are shared within a call. */
+static bool locals_same_text(const char *a, const char *b) { return a && b && (a == b || strcmp(a, b) == 0); }
+
+/* Is the frame of the function that the walk found it to be of? Mostly its strings are the same ones, but a code object that was believed
+ * by the walk may have been read anew for this. */
 static bool locals_is_frame_of(struct pystack *ps, const struct model_frame *f, uint64_t code_addr) {
     struct pystack_code *code = pystack_codes_get(&ps->codes, &ps->reader, code_addr);
-    return code && pystack_code_func(&ps->codes, code) == f->func &&
-           pystack_code_file(&ps->codes, code) == f->file;
+    return code && locals_same_text(pystack_code_func(&ps->codes, code), f->func) &&
+           locals_same_text(pystack_code_file(&ps->codes, code), f->file);
 }
 
 /* The variables found, in the arena; NULL without memory. */

@@ -34,6 +34,14 @@ const struct model_locals **pystack_locals_read(struct pystack *ps, uint64_t tst
                                                 struct arena *arena, struct pystack_locals_budget *budget,
                                                 bool *moved, bool *cut);
 
+/* Call `fn` with each variable of the function whose code object is at `code`: its slot, name, and whether a cell may lie there, until
+ * it returns false. 0; 1: it is code whose variables lie in a dict; -1 when it is none. */
+int pystack_locals_each_name(struct pystack_reader *r, uint64_t code,
+                             bool (*fn)(void *arg, size_t slot, const char *name, bool cell), void *arg);
+
+/* The name of the variable in a slot of such a function. 0, or -1. */
+int pystack_locals_read_name(struct pystack_reader *r, uint64_t code, size_t slot, char *buf, size_t cap);
+
 /* With the GIL held, of a frame that lives: the object that a variable of its refers to now. 0 or -1. */
 int pystack_locals_find_object(struct pystack *ps, uint64_t frame, const struct model_local *local,
                                uint64_t *object);

@@ -14,6 +14,7 @@
 #define NAMES_AGE_NS CLOCK_NS_PER_S
 #define NAMES_RETRY_NS (100 * CLOCK_NS_PER_MS) /* after a failure, or when a thread is not among them */
 #define NAMES_FAILURES_MAX 10                  /* after so many in a row what was known is forgotten */
+#define NAMES_TRIES 3 /* of one name: other threads may change what it is found by meanwhile */
 
 static void names_clear(struct pystack_names *names) {
     for (size_t i = 0; i < names->n; i++)
@@ -53,36 +54,49 @@ static int names_add(struct pystack_names *names, int64_t interpreter, uint64_t 
     return 0;
 }
 
+/* threading._active of the interpreter at `interp`, or 0: it has not imported threading and has no names, which is no failure. 0 or
+ * -1. */
+static int names_find_active(struct pystack *ps, struct pystack_names *hints, uint64_t interp,
+                             uint64_t *active) {
+    struct pystack_reader *r = &ps->reader;
+    uint64_t modules, module, dict;
+    *active = 0;
+    if (pystack_read_u64_at(r, interp, r->off.interp_modules, &modules) != 0 || !pystack_is_pointer(modules))
+        return -1;
+    if (pystack_dict_find(r, modules, "threading", &hints->hint_threading, &module) != 0)
+        return 0;
+    if (pystack_read_u64_at(r, module, r->off.module_dict, &dict) != 0)
+        return -1;
+    return pystack_dict_find(r, dict, "_active", &hints->hint_active, active);
+}
+
+/* The name of the Thread object at `thread`. 0 or -1. */
+static int names_read_text(struct pystack_reader *r, struct pystack_names *hints, uint64_t thread, char *text,
+                           size_t cap) {
+    uint64_t name;
+    return pystack_attr_find(r, thread, "_name", &hints->hint_name, &name) == 0 &&
+                   pystack_read_str(r, name, text, cap) >= 0
+               ? 0
+               : -1;
+}
+
 static int names_read_entry(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
                             void *arg) {
     struct names_read *n = arg;
-    uint64_t ident, name;
+    uint64_t ident;
     char text[PYSTACK_NAME_MAX];
     (void)index;
-    if (pystack_read_int(r, key, &ident) != 0)
-        return 0;
-    if (pystack_attr_find(r, value, "_name", &n->next.hint_name, &name) != 0 ||
-        pystack_read_str(r, name, text, sizeof text) < 0)
+    if (pystack_read_int(r, key, &ident) != 0 || names_read_text(r, &n->next, value, text, sizeof text) != 0)
         return 0;
     return names_add(&n->next, n->interpreter, ident, text) == 0 ? 0 : 1;
 }
 
 static int names_read_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
     struct names_read *n = arg;
-    struct pystack_reader *r = &ps->reader;
-    uint64_t modules, module, dict, active;
+    uint64_t active;
     n->interpreter = id;
-    if (pystack_read_u64_at(r, interp, r->off.interp_modules, &modules) != 0 ||
-        !pystack_is_pointer(modules)) {
-        n->failed = true;
-        return 0;
-    }
-    /* An interpreter that has not imported threading has no names; that is no failure. */
-    if (pystack_dict_find(r, modules, "threading", &n->next.hint_threading, &module) != 0)
-        return 0;
-    if (pystack_read_u64_at(r, module, r->off.module_dict, &dict) != 0 ||
-        pystack_dict_find(r, dict, "_active", &n->next.hint_active, &active) != 0 ||
-        pystack_dict_each(r, active, names_read_entry, n) < 0)
+    if (names_find_active(ps, &n->next, interp, &active) != 0 ||
+        (active && pystack_dict_each(&ps->reader, active, names_read_entry, n) < 0))
         n->failed = true;
     return 0;
 }
@@ -138,6 +152,8 @@ static bool names_is_due(const struct pystack_names *names, const struct pystack
     return false;
 }
 
+void pystack_read_names_anew(struct pystack *ps) { ps->names.tried_ns = 0; }
+
 void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena) {
     uint64_t now = clock_mono_ns();
     if (names_is_due(&ps->names, threads, n, now)) {
@@ -146,4 +162,46 @@ void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_
     }
     for (size_t i = 0; i < n; i++)
         threads[i].name = arena_strdup(arena, names_find(&ps->names, &threads[i]));
+}
+
+/* ---- of one thread ---- */
+
+struct names_one {
+    struct pystack *ps;
+    uint64_t ident;
+    char *buf;
+    size_t cap;
+    bool found, failed;
+};
+
+static int names_match(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value, void *arg) {
+    struct names_one *one = arg;
+    uint64_t ident;
+    (void)index;
+    if (pystack_read_int(r, key, &ident) != 0 || ident != one->ident)
+        return 0;
+    one->found = names_read_text(r, &one->ps->names, value, one->buf, one->cap) == 0;
+    one->failed |= !one->found;
+    return 1;
+}
+
+/* The first interpreter, who is the last in the list, has the last word. */
+static int names_match_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
+    struct names_one *one = arg;
+    uint64_t active;
+    (void)id;
+    if (names_find_active(ps, &ps->names, interp, &active) != 0 ||
+        (active && pystack_dict_each(&ps->reader, active, names_match, one) < 0))
+        one->failed = true;
+    return 0;
+}
+
+int pystack_read_name(struct pystack *ps, uint64_t ident, char *buf, size_t cap) {
+    struct names_one one = {.ps = ps, .ident = ident, .buf = buf, .cap = cap, .failed = true};
+    for (int i = 0; i < NAMES_TRIES && one.failed && !one.found; i++) {
+        one.failed = false;
+        if (pystack_each_interpreter(ps, names_match_interpreter, &one) < 0)
+            one.failed = true;
+    }
+    return one.found ? 0 : -1;
 }

@@ -43,6 +43,9 @@ struct native_copy {
  * kernel. */
 void native_copy_context(struct native_copy *c, const void *context, pid_t pid);
 
+/* The same of the registers alone: no call of the kernel. */
+void native_copy_registers(struct native_copy *c, const void *context);
+
 /* Copy the stack of a thread that stands still, whose registers the caller has put into `c` (rsp at least). */
 void native_copy_stack(struct native_copy *c, pid_t pid);
 

@@ -40,25 +40,31 @@ void native_copy_stack(struct native_copy *c, pid_t pid) {
 }
 
 #ifdef __x86_64__
-void native_copy_context(struct native_copy *c, const void *context, pid_t pid) {
+void native_copy_registers(struct native_copy *c, const void *context) {
     static const uint8_t from[NATIVE_REGS] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
                                               REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
                                               REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
     const ucontext_t *uc = context;
-    uint64_t began = clock_mono_ns();
     for (size_t i = 0; i < NATIVE_REGS; i++)
         c->regs[i] = (uint64_t)uc->uc_mcontext.gregs[from[i]];
     c->known = (1U << NATIVE_REGS) - 1;
-    native_copy_stack(c, pid);
-    c->spent_ns = clock_mono_ns() - began;
+    c->stack_len = 0;
 }
 #else
-void native_copy_context(struct native_copy *c, const void *context, pid_t pid) {
-    (void)context, (void)pid;
+void native_copy_registers(struct native_copy *c, const void *context) {
+    (void)context;
     c->known = 0;
     c->stack_len = 0;
 }
 #endif
+
+void native_copy_context(struct native_copy *c, const void *context, pid_t pid) {
+    uint64_t began = clock_mono_ns();
+    native_copy_registers(c, context);
+    if (c->known)
+        native_copy_stack(c, pid);
+    c->spent_ns = clock_mono_ns() - began;
+}
 
 int native_copy_asleep(struct native_copy *c, pid_t pid, pid_t tid) {
     struct procfs_syscall call;

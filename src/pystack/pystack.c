@@ -37,11 +37,9 @@ static void pystack_identify(struct pystack *ps, pid_t pid) {
     ps->started_at = procfs_started_at(pid);
 }
 
-struct pystack *pystack_open(pid_t pid, struct err *e) {
-    return pystack_open_by(pid, NULL, e);
-}
-
-struct pystack *pystack_open_by(pid_t pid, const char *strategy, struct err *e) {
+static struct pystack *pystack_open_as(pid_t pid, const char *strategy, enum pystack_lack *lack,
+                                       struct err *e) {
+    *lack = PYSTACK_LACKS_RIGHT;
     if (pid == getpid())
         pid = 0;
     struct pystack *ps = calloc(1, sizeof *ps);
@@ -54,12 +52,25 @@ struct pystack *pystack_open_by(pid_t pid, const char *strategy, struct err *e) 
     ps->self = pid == 0;
     ps->pthread_tid = -1;
     mem_init_process(&ps->reader.mem, pid ? pid : getpid());
-    if (pystack_discover(ps, pid, strategy, e) != 0) {
+    if (pystack_discover(ps, pid, strategy, lack, e) != 0) {
         pystack_close(ps);
         return NULL;
     }
     pystack_identify(ps, pid);
     return ps;
+}
+
+struct pystack *pystack_open(pid_t pid, struct err *e) {
+    return pystack_open_by(pid, NULL, e);
+}
+
+struct pystack *pystack_open_by(pid_t pid, const char *strategy, struct err *e) {
+    enum pystack_lack ignored;
+    return pystack_open_as(pid, strategy, &ignored, e);
+}
+
+struct pystack *pystack_open_young(pid_t pid, enum pystack_lack *lack, struct err *e) {
+    return pystack_open_as(pid, NULL, lack, e);
 }
 
 struct pystack *pystack_open_memory(const struct mem *mem, const struct pystack_offsets *off,

@@ -61,6 +61,16 @@ int pystack_own_file(const struct pystack *ps);
 /* Discover the interpreter of process `pid` (0: this process). NULL with the error: ERR_ATTACH "not Python", "Python 3.x is
  * not supported", "not initialised", "permission", ERR_LOST when it died. Freed by pystack_close. */
 struct pystack *pystack_open(pid_t pid, struct err *e);
+
+/* What a process that could not be opened may still become. */
+enum pystack_lack {
+    PYSTACK_LACKS_RIGHT = 0, /* it may not be read, is gone, or of no version that we know: it stays so */
+    PYSTACK_LACKS_INTERPRETER, /* there is none, or none that makes sense; in one that has just begun perhaps not yet */
+    PYSTACK_LACKS_START, /* there is one that is not initialised, or no longer */
+};
+
+/* The same; which of them it is into `*lack` when it fails. */
+struct pystack *pystack_open_young(pid_t pid, enum pystack_lack *lack, struct err *e);
 void pystack_close(struct pystack *ps);
 
 const struct pystack_info *pystack_get_info(const struct pystack *ps);
@@ -85,6 +95,11 @@ bool pystack_holds_gil(struct pystack *ps, const struct pystack_thread *t);
  * makes sense, or the thread state is another thread's by now). */
 ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated);
+
+/* Does any thread run the code object at address `code`, innermost or as a caller? 1, 0, or -1: that cannot be told now (a thread
+ * moves, has too many frames, or there are more than `max_threads`). Follows links alone: a fraction of what frames cost. What it
+ * says holds as long as nothing can run, that is, with the GIL held. */
+int pystack_runs_code(struct pystack *ps, uint64_t code, size_t max_threads);
 
 /* Makes a thread of the target stand still. */
 struct pystack_hold {
@@ -111,6 +126,21 @@ enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread 
 /* Does the thread collect garbage? 1 while its interpreter does and the thread, which has the GIL in this state `gil`, holds it
  * (while a finalizer or callback of the collection lets go of the GIL, whoever has it then); 0 not; MODEL_UNKNOWN. */
 int8_t pystack_read_gc(struct pystack *ps, const struct pystack_thread *t, enum model_gil gil);
+
+/* What was seen of sys.modules. */
+struct pystack_modules {
+    uint64_t entries;
+    uint32_t n;
+    bool found;
+};
+
+/* Has the main interpreter got as far as to have made sys.stdout? Python 3.6 calls itself initialised long before; of later ones,
+ * which know better, this is always true. */
+bool pystack_has_streams(struct pystack *ps);
+
+/* Does the main interpreter have a module of that name, be it still being imported? Only what has come since the last time is
+ * read: `seen` is kept for that, zeros at first. One name for each `seen`. */
+bool pystack_has_module(struct pystack *ps, const char *name, struct pystack_modules *seen);
 
 #define PYSTACK_GENERATIONS 3
 #define PYSTACK_MAX_COUNTERS 16 /* interpreters whose collectors' counters are read */
@@ -141,6 +171,13 @@ struct pystack_asker {
     void *arg;
 };
 
+/* The next look reads the names of threads, however lately that was done. */
+void pystack_read_names_anew(struct pystack *ps);
+
+/* What threading calls the thread whose pthread_self is `ident`, read now. It takes no memory of malloc's, whose lock a thread that
+ * has crashed may have. 0, or -1: it has no name, or none that can be read. */
+int pystack_read_name(struct pystack *ps, uint64_t ident, char *buf, size_t cap);
+
 /* Snapshots ask it for the threads that run; NULL as asker->read: nobody is asked. */
 void pystack_set_asker(struct pystack *ps, const struct pystack_asker *asker);
 
@@ -164,6 +201,10 @@ struct pystack_locals_wish {
 int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
                             const struct pystack_locals_wish *wish, struct model_snapshot *out,
                             struct err *e);
+
+/* Where a thread state of this version has the pointer that it gets last when it is made; until then it is among the others, but nothing may
+ * be done to it (3.11: Python/pystate.c, init_threadstate). 0: those of this version are whole before they are found. */
+int32_t pystack_thread_made_at(const struct pystack *ps);
 
 /* Can tasks be read from memory in this version, as far as asyncio is loaded? */
 bool pystack_tells_tasks(const struct pystack *ps);

@@ -16,6 +16,8 @@ void values_begin(struct values *v, struct pystack_reader *r, pid_t pid) {
     *v = (struct values){.reader = r, .pid = pid};
 }
 
+void values_forget(struct values *v) { memset(v->types, 0, sizeof v->types); }
+
 static int values_put(struct values *v, uint64_t addr, int depth, struct values_text *t);
 
 /* An element; what cannot be read is a question mark. */

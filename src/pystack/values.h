@@ -55,6 +55,7 @@ struct values_type {
     char number;                /* VALUES_NUMPY_NUMBER: f signed i, u unsigned, b bool */
     uint8_t width;              /* and its bytes */
     bool heap;                  /* made while the program ran */
+    bool lasts;                 /* as long as the library that has it: torch.Tensor does too */
     char name[VALUES_TYPE_MAX]; /* tp_name */
 };
 
@@ -63,12 +64,22 @@ struct values {
     pid_t pid;        /* whose version of torch counts; 0 ourselves; -1 nobody's */
     bool torch_asked; /* its version was looked for */
     int torch_major, torch_minor;
+    bool doubts; /* types that the program makes are looked at each time: another may be where one was */
     unsigned reads_left; /* objects that may still be looked at for this text */
     struct values_type types[VALUES_TYPES];
 };
 
 /* Begin; types are believed until the next call of this function. */
 void values_begin(struct values *v, struct pystack_reader *r, pid_t pid);
+
+/* Types are looked at anew. */
+void values_forget(struct values *v);
+
+/* The version of torch, for one who must not look for it; "" there is none. */
+void values_set_torch(struct values *v, const char *version);
+
+/* Is it known how tensors of the version that was set lie in memory? */
+bool values_knows_torch(const struct values *v);
 
 /* Type and text of the object at `addr`. The name of its type goes to `type` (VALUES_TYPE_MAX bytes), its text to `text`
  * (VALUES_TEXT_MAX bytes). 0, or -1 when there is no object. */

@@ -10,6 +10,7 @@
 #include "pystack/pystack.h"
 #include "pystack/values_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define ARRAY_DIMS_MAX 64 /* of numpy 2; 32 before */
@@ -65,8 +66,9 @@ int values_put_array(struct values *v, uint64_t addr, struct values_text *t) {
     return 0;
 }
 
-int values_put_number(struct values *v, const struct values_type *type, uint64_t addr,
-                      struct values_text *t) {
+/* The number of `width` bytes that lies there. */
+static int array_read_number(struct values *v, uint64_t at, char kind, uint8_t width,
+                             struct values_number *out) {
     union {
         double f64;
         float f32;
@@ -76,20 +78,51 @@ int values_put_number(struct values *v, const struct values_type *type, uint64_t
         int8_t i8;
         uint64_t u;
     } n = {.u = 0};
-    if (mem_read(&v->reader->mem, addr + (uint64_t)v->reader->off.object_size, &n, type->width) != 0)
+    *out = (struct values_number){.kind = kind};
+    if (width > sizeof n || mem_read(&v->reader->mem, at, &n, width) != 0)
         return -1;
-    if (type->number == 'f' && type->width == 8)
-        values_text_float(t, n.f64);
-    else if (type->number == 'f')
-        values_text_float32(t, n.f32);
-    else if (type->number == 'b')
-        values_text_add(t, n.u ? "True" : "False");
-    else if (type->number == 'u')
-        values_text_addf(t, "%llu", (unsigned long long)n.u);
-    else {
-        int64_t value = type->width == 8 ? n.i64 : type->width == 4 ? n.i32 : type->width == 2 ? n.i16 : n.i8;
-        values_text_addf(t, "%lld", (long long)value);
-    }
+    if (kind == 'f' && width == 8) {
+        out->kind = 'd';
+        out->f = n.f64;
+    } else if (kind == 'f')
+        out->f = (double)n.f32;
+    else if (kind == 'b')
+        out->i = n.u != 0;
+    else if (kind == 'u')
+        out->u = n.u;
+    else
+        out->i = width == 8 ? n.i64 : width == 4 ? n.i32 : width == 2 ? n.i16 : n.i8;
+    return 0;
+}
+
+void values_text_number(struct values_text *t, const struct values_number *n) {
+    if (n->kind == 'd')
+        values_text_float(t, n->f);
+    else if (n->kind == 'f')
+        values_text_float32(t, (float)n->f);
+    else if (n->kind == 'b')
+        values_text_add(t, n->i ? "True" : "False");
+    else if (n->kind == 'u')
+        values_text_addf(t, "%llu", (unsigned long long)n->u);
+    else
+        values_text_addf(t, "%lld", (long long)n->i);
+}
+
+double values_number_double(const struct values_number *n) {
+    return n->kind == 'd' || n->kind == 'f' ? n->f : n->kind == 'u' ? (double)n->u : (double)n->i;
+}
+
+int values_get_number(struct values *v, const struct values_type *type, uint64_t addr,
+                      struct values_number *out) {
+    return array_read_number(v, addr + (uint64_t)v->reader->off.object_size, type->number, type->width, out);
+}
+
+int values_put_number(struct values *v, const struct values_type *type, uint64_t addr,
+                      struct values_text *t) {
+    struct values_number n;
+    if (values_get_number(v, type, addr, &n) != 0)
+        return -1;
+    values_text_number(t, &n);
     return 0;
 }
 
@@ -106,11 +139,15 @@ struct array_torch {
     int32_t flags;     /* two bytes of bit fields ... */
     uint16_t computed; /* ... that say that sizes or device are not what is stored: sizes_strides_policy_ (its
                                   * upper bit), has_symbolic_sizes_strides_, device_policy_, custom_device_, python_custom_... */
+    int32_t key_set;   /* c10::DispatchKeySet, 8 bytes; ... */
+    uint64_t plain[2]; /* ... those that all ordinary tensors of the CPU have, and those that they may have */
+    int32_t storage, offset; /* pointer to the StorageImpl, and the first element in it */
+    int32_t data;            /* in the StorageImpl: of the pointer to the first byte */
     int32_t size;
 };
 
 static const struct array_torch array_torches[] = {
-    {2, 13, 0, 48, 56, 64, 152, 160, 162, 166, 0x3a98, 168},
+    {2, 13, 0, 48, 56, 64, 152, 160, 162, 166, 0x3a98, 168, {0x10001, 0x9400010001}, 16, 144, 16, 176},
 };
 
 #define ARRAY_INLINE_DIMS 5
@@ -156,15 +193,26 @@ static const char *const array_devices[] = {
     "metal", "xpu",  "mps",    "meta",   "hpu",    "ve",    "lazy", "ipu",  "mtia", "privateuseone",
 };
 
+void values_set_torch(struct values *v, const char *version) {
+    char *end;
+    v->torch_asked = true;
+    v->torch_major = (int)strtol(version, &end, 10);
+    v->torch_minor = *end == '.' ? (int)strtol(end + 1, NULL, 10) : -1;
+}
+
+bool values_knows_torch(const struct values *v) {
+    for (size_t i = 0; i < sizeof array_torches / sizeof array_torches[0]; i++)
+        if (array_torches[i].major == v->torch_major && array_torches[i].minor == v->torch_minor)
+            return true;
+    return false;
+}
+
 static const struct array_torch *array_find_torch(struct values *v) {
     char version[64];
     if (!v->torch_asked) {
         v->torch_asked = true;
-        if (v->pid >= 0 && pystack_find_torch(v->pid, version, sizeof version) == 0) {
-            char *end;
-            v->torch_major = (int)strtol(version, &end, 10);
-            v->torch_minor = *end == '.' ? (int)strtol(end + 1, NULL, 10) : -1;
-        }
+        if (v->pid >= 0 && pystack_find_torch(v->pid, version, sizeof version) == 0)
+            values_set_torch(v, version);
     }
     for (size_t i = 0; i < sizeof array_torches / sizeof array_torches[0]; i++)
         if (array_torches[i].major == v->torch_major && array_torches[i].minor == v->torch_minor)
@@ -177,15 +225,23 @@ static bool array_is_plain_tensor(const struct values_type *type) {
     return type->heap && (strcmp(type->name, "Tensor") == 0 || strcmp(type->name, "Parameter") == 0);
 }
 
+/* The TensorImpl of a tensor. 0, or -1 when that is not what it is. */
+static int array_read_impl(struct values *v, const struct array_torch *l, uint64_t addr, uint64_t *impl,
+                           uint8_t *b) {
+    return pystack_read_u64_at(v->reader, addr, v->reader->off.object_size + l->impl, impl) == 0 &&
+                   pystack_is_pointer(*impl) && mem_read(&v->reader->mem, *impl, b, (size_t)l->size) == 0 &&
+                   pystack_get_u64(b, l->object) == addr
+               ? 0
+               : -1;
+}
+
 /* Shape, type and device; 0, or -1 when something does not agree. */
 static int array_describe_tensor(struct values *v, const struct array_torch *l, uint64_t addr,
                                  struct values_text *t) {
     uint64_t impl, product;
     uint8_t b[ARRAY_IMPL_MAX];
     int64_t dims[ARRAY_DIMS_MAX];
-    if (pystack_read_u64_at(v->reader, addr, v->reader->off.object_size + l->impl, &impl) != 0 ||
-        !pystack_is_pointer(impl) || mem_read(&v->reader->mem, impl, b, (size_t)l->size) != 0 ||
-        pystack_get_u64(b, l->object) != addr || ((b[l->flags] | b[l->flags + 1] << 8) & l->computed))
+    if (array_read_impl(v, l, addr, &impl, b) != 0 || ((b[l->flags] | b[l->flags + 1] << 8) & l->computed))
         return -1;
     uint64_t n = pystack_get_u64(b, l->ndim);
     uint64_t at = n > ARRAY_INLINE_DIMS ? pystack_get_u64(b, l->sizes) : impl + (uint64_t)l->sizes;
@@ -200,6 +256,59 @@ static int array_describe_tensor(struct values *v, const struct array_torch *l, 
     values_text_addf(t, " %s %s", array_dtypes[dtype], array_devices[device]);
     if (index >= 0)
         values_text_addf(t, ":%d", index);
+    return 0;
+}
+
+/* How elements of a type lie in memory: as numbers of numpy; h and t are the two of 16 bits. */
+static bool array_find_element(uint16_t dtype, char *kind, uint8_t *width) {
+    static const struct {
+        char kind;
+        uint8_t width;
+    } elements[] = {{'u', 1}, {'i', 1}, {'i', 2}, {'i', 4}, {'i', 8}, {'h', 2}, {'f', 4}, {'f', 8}};
+    *kind = dtype < sizeof elements / sizeof elements[0] ? elements[dtype].kind
+            : dtype == 11                                ? 'b'
+            : dtype == 15                                ? 't'
+                                                         : '\0';
+    *width = *kind == 'b' ? 1 : *kind == 't' ? 2 : *kind ? elements[dtype].width : 0;
+    return *kind != '\0';
+}
+
+/* IEEE 754 binary16. */
+static double array_half(uint16_t h) {
+    int exponent = h >> 10 & 31, mantissa = h & 1023;
+    double value = exponent == 31 ? (mantissa ? NAN : INFINITY)
+                   : exponent     ? ldexp(mantissa + 1024, exponent - 25)
+                                  : ldexp(mantissa, -24);
+    return h & 0x8000 ? -value : value;
+}
+
+int values_get_tensor(struct values *v, const struct values_type *type, uint64_t addr,
+                      struct values_number *out) {
+    const struct array_torch *l = array_is_plain_tensor(type) ? array_find_torch(v) : NULL;
+    uint64_t impl, data;
+    uint8_t b[ARRAY_IMPL_MAX], width;
+    char kind;
+    if (!l || array_read_impl(v, l, addr, &impl, b) != 0)
+        return -1;
+    uint64_t keys = pystack_get_u64(b, l->key_set);
+    uint64_t first = pystack_get_u64(b, l->offset), storage = pystack_get_u64(b, l->storage);
+    if ((keys & l->plain[0]) != l->plain[0] || (keys & ~l->plain[1]) != 0 ||
+        pystack_get_u64(b, l->numel) != 1 || b[l->device] != 0 || b[l->device + 2] != 1 ||
+        ((b[l->flags] | b[l->flags + 1] << 8) & l->computed) ||
+        !array_find_element((uint16_t)(b[l->dtype] | b[l->dtype + 1] << 8), &kind, &width) ||
+        first > UINT32_MAX || !pystack_is_pointer(storage) ||
+        pystack_read_u64_at(v->reader, storage, l->data, &data) != 0)
+        return -1;
+    bool half = kind == 'h' || kind == 't';
+    if (array_read_number(v, data + first * width, half ? 'u' : kind, width, out) != 0)
+        return -1;
+    if (half) {
+        uint32_t bits = (uint32_t)out->u << 16;
+        float f;
+        memcpy(&f, &bits, sizeof f);
+        out->f = kind == 'h' ? array_half((uint16_t)out->u) : (double)f;
+    }
+    out->kind = half || kind == 'f' ? 'd' : kind; /* Python's item() is a double */
     return 0;
 }
 

@@ -125,9 +125,10 @@ static bool types_fits(const struct pystack_offsets *o, const struct values_type
     }
 }
 
-/* What is said of the type itself, by its flags, or of the nearest base that is known. */
-static void types_classify(struct values *v, struct types_raw *raw, struct values_type *out) {
-    for (size_t i = 0; i < TYPES_BASES_MAX; i++) {
+/* What is said of the type itself, by its flags, or of the nearest base that is known. How many bases lie between. */
+static size_t types_classify(struct values *v, struct types_raw *raw, struct values_type *out) {
+    size_t i = 0;
+    for (; i < TYPES_BASES_MAX; i++) {
         if (types_find_named(raw, out))
             break;
         for (size_t k = 0; k < sizeof types_flagged / sizeof types_flagged[0] && i == 0; k++)
@@ -138,19 +139,23 @@ static void types_classify(struct values *v, struct types_raw *raw, struct value
     }
     if (!types_fits(&v->reader->off, out))
         out->kind = VALUES_UNKNOWN;
+    return i;
 }
 
 int values_get_type(struct values *v, uint64_t addr, struct values_type *out) {
     struct values_type *slot = &v->types[(addr >> 4) % VALUES_TYPES];
-    if (slot->addr != addr || !addr) {
+    if (slot->addr != addr || !addr || (v->doubts && !slot->lasts)) {
         struct types_raw raw;
-        if (types_read(v, addr, &raw) != 0)
+        if (types_read(v, addr, &raw) != 0) {
+            slot->addr = 0;
             return -1;
+        }
         struct values_type type = {
             .addr = addr, .basicsize = raw.basicsize, .dict = raw.dict, .base = raw.base};
         type.heap = raw.flags & VALUES_HEAP_TYPE;
         memcpy(type.name, raw.name, sizeof type.name);
-        types_classify(v, &raw, &type);
+        size_t bases = types_classify(v, &raw, &type);
+        type.lasts = !type.heap || (type.kind == VALUES_TENSOR && bases == 1);
         *slot = type;
     }
     *out = *slot;

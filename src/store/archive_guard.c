@@ -16,9 +16,11 @@
 #include "store/archive_internal.h"
 
 #define ARCHIVE_LONGEST (1024 * 1024) /* bytes of a value or a row */
-#define ARCHIVE_OPERATIONS_LEAST 20000000ULL
+#define ARCHIVE_OPERATIONS_LEAST 1000000ULL
 #define ARCHIVE_OPERATIONS_A_BYTE 256 /* for as many targets, each of which reads every row */
-#define ARCHIVE_OPERATIONS_SHARES 4   /* tables without end: those after them are still read */
+#define ARCHIVE_ROW_LEAST                                                                                    \
+    4U /* bytes in a page: where it begins, its length and its number (sqlite.org/fileformat.html, 1.6) */
+#define ARCHIVE_OPERATIONS_SHARES 4 /* tables without end: those after them are still read */
 #define ARCHIVE_OPERATIONS_BETWEEN_LOOKS 10000
 
 bool archive_journal_is_foreign(const char *path) {
@@ -90,6 +92,7 @@ void archive_guard_install(struct archive_guard *g, sqlite3 *db, const char *pat
     uint64_t bytes = stat(path, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
     g->share = ARCHIVE_OPERATIONS_LEAST + bytes * ARCHIVE_OPERATIONS_A_BYTE;
     g->total = ARCHIVE_OPERATIONS_SHARES * g->share;
+    g->rows = bytes / ARCHIVE_ROW_LEAST;
     archive_guard_begin(g);
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
         (void)sqlite3_limit(db, limits[i].id, limits[i].value);

@@ -23,6 +23,7 @@ struct archive_guard {
         operations; /* of SQLite's virtual machine that are left for a table; 0: what is read of it ends */
     uint64_t share; /* what a table has of them */
     uint64_t total; /* what all have */
+    uint64_t rows;  /* as many as a file of that size can hold: who comes to more goes round in it */
 };
 
 /* Has the file a journal that names another one (a super-journal)? SQLite, playing that back, could remove what it names; a recording's

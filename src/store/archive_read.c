@@ -24,6 +24,8 @@
 #define ARCHIVE_MAX_TABLES 256
 #define ARCHIVE_MAX_BYTES ((size_t)2 * 1024 * 1024 * 1024) /* of all tables in memory */
 #define ARCHIVE_MAX_REAL 256                               /* columns of a table of the file */
+#define ARCHIVE_MAX_STORED 1024                            /* tables of the file, whatever they are */
+#define ARCHIVE_NAME (2 * RING_MAX_NAME)                   /* of these */
 #define ARCHIVE_TEXT_PERCENT 40
 #define ARCHIVE_MAGIC "SQLite format 3"
 
@@ -54,6 +56,8 @@ struct archive {
     sqlite3 *db;
     struct archive_guard guard;
     size_t bytes; /* of all tables in memory */
+    char (*stored)[ARCHIVE_NAME];
+    size_t n_stored;
     struct archive_target targets[ARCHIVE_MAX_TARGETS];
     size_t n_targets;
     char note[512];
@@ -115,12 +119,20 @@ static sqlite3_stmt *archive_ask(struct archive *a, char *text) {
 
 /* ---- definitions ---- */
 
-static bool archive_is_table(struct archive *a, const char *name) {
-    sqlite3_stmt *st = archive_ask(
-        a, sqlite3_mprintf("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = %Q", name));
-    bool is = st && sqlite3_step(st) == SQLITE_ROW;
+/* Which tables there are is read once: of a damaged file that may take long. */
+static void archive_list_tables(struct archive *a) {
+    sqlite3_stmt *st = archive_ask(a, sqlite3_mprintf("SELECT name FROM sqlite_master WHERE type = 'table'"));
+    a->stored = calloc(ARCHIVE_MAX_STORED, sizeof *a->stored);
+    while (st && a->stored && a->n_stored < ARCHIVE_MAX_STORED && sqlite3_step(st) == SQLITE_ROW)
+        archive_copy_text(a->stored[a->n_stored++], sizeof *a->stored, st, 0);
     (void)sqlite3_finalize(st);
-    return is;
+}
+
+static bool archive_is_table(const struct archive *a, const char *name) {
+    for (size_t i = 0; i < a->n_stored; i++)
+        if (strcmp(a->stored[i], name) == 0)
+            return true;
+    return false;
 }
 
 /* Its columns, as far as they are values in the file (one that is computed is code), and may be ours. */
@@ -187,7 +199,7 @@ static void archive_read_columns(struct archive *a, struct archive_def *d, const
 
 static bool archive_read_def(struct archive *a, sqlite3_stmt *st, struct archive_def *d) {
     struct archive_real real;
-    char stored[2 * RING_MAX_NAME];
+    char stored[ARCHIVE_NAME];
     *d = (struct archive_def){.n = 0};
     archive_copy_text(d->name, sizeof d->name, st, 0);
     archive_copy_text(d->alias, sizeof d->alias, st, 1);
@@ -234,7 +246,7 @@ static union ring_value archive_value(sqlite3_stmt *st, int column, enum ring_ty
 
 static sqlite3_stmt *archive_select(struct archive *a, const struct archive_def *d,
                                     const struct archive_target *t, bool count) {
-    char stored[2 * RING_MAX_NAME];
+    char stored[ARCHIVE_NAME];
     archive_table_name(d->name, stored, sizeof stored);
     if (!archive_is_table(a, stored))
         return NULL;
@@ -264,17 +276,20 @@ static int archive_fill(struct archive *a, const struct archive_def *d, const st
         .pid = t->pid, .rank = t->rank, .host = t->host[0] ? t->host : NULL, .started_at = NAN};
     union ring_value row[RING_MAX_COLUMNS];
     sqlite3_stmt *st = archive_select(a, d, t, false);
-    int rc, kept = -1;
+    uint64_t rows = 0;
+    int rc = SQLITE_ERROR, kept = -1;
     if (!st)
         return -2;
     int fd = (int)syscall(SYS_memfd_create, d->name, MFD_CLOEXEC);
     int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
     struct ring *r = fd < 0 ? NULL : ring_create(fd, &d->def, &owner, bytes, NULL);
-    while (r && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+    while (r && (rc = sqlite3_step(st)) == SQLITE_ROW && rows++ < a->guard.rows) {
         for (size_t i = 0; i < d->n; i++)
             row[i] = archive_value(st, (int)i, d->columns[i].type);
         (void)ring_append(r, row);
     }
+    if (rc == SQLITE_ROW)
+        a->guard.operations = 0;
     if (r) {
         struct ring_counts counts;
         if (rc != SQLITE_DONE)
@@ -297,7 +312,9 @@ static void archive_load_table(struct archive *a, const struct archive_def *d, s
     /* Of a damaged file, the number is what the rest of it may be. */
     int64_t rows = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : st ? 1024 : 0;
     (void)sqlite3_finalize(st);
-    size_t bytes = RING_MIN_BYTES * 4 + (size_t)(rows < (1 << 28) ? rows : 1 << 28) * (8 + 4 * d->n);
+    if (rows < 0 || (uint64_t)rows > a->guard.rows)
+        rows = (int64_t)a->guard.rows;
+    size_t bytes = RING_MIN_BYTES * 4 + (size_t)rows * (8 + 4 * d->n);
     int fd = -1;
     while (fd == -1 && bytes <= ARCHIVE_MAX_BYTES - a->bytes && a->guard.operations > 0) {
         fd = archive_fill(a, d, t, bytes);
@@ -336,7 +353,7 @@ static void archive_add_target(struct archive *a, sqlite3_stmt *st) {
 }
 
 static void archive_find_targets(struct archive *a, const struct archive_def *d) {
-    char stored[2 * RING_MAX_NAME];
+    char stored[ARCHIVE_NAME];
     archive_table_name(d->name, stored, sizeof stored);
     if (!archive_is_table(a, stored))
         return;
@@ -440,7 +457,12 @@ struct archive *archive_open(const char *path, struct err *e) {
                            "%s is damaged or was cut: what can be read of it is shown", path);
     }
     if (rc != SQLITE_OK)
-        (void)err_set(e, ERR_FAILED, "%s: %s", path, sqlite3_errmsg(a->db));
+        (void)err_set(e, ERR_FAILED, "%s: %s%s", path,
+                      rc == SQLITE_CORRUPT ? "it is damaged or was cut: what tables it has cannot be read: "
+                                           : "",
+                      sqlite3_errmsg(a->db));
+    if (rc == SQLITE_OK)
+        archive_list_tables(a);
     if (rc != SQLITE_OK || archive_check(a, path, e) != 0) {
         archive_close(a);
         return NULL;
@@ -460,6 +482,7 @@ void archive_close(struct archive *a) {
         for (size_t k = 0; k < a->targets[i].n_fds; k++)
             (void)close(a->targets[i].fds[k]);
     (void)sqlite3_close(a->db);
+    free(a->stored);
     free(a);
 }
 

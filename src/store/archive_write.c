@@ -27,6 +27,7 @@ struct archive_mark {
 
 struct archive_table {
     char name[RING_MAX_NAME * 2];
+    size_t n_columns;           /* that it was made with */
     struct archive_mark *marks; /* per target */
     size_t n_marks;
     double newest; /* NAN */
@@ -231,8 +232,8 @@ static int archive_add_table(struct archive_writer *w, struct sql *s, const stru
     static const struct sql_query unlimited;
     bool kept = info->cost != RING_COST_NOW, timed = archive_has_time(info);
     struct archive_table *t = archive_find(w, info->name);
-    if (!t || archive_make_table(w, info, e) != 0)
-        return t ? -1 : err_set(e, ERR_FAILED, "too many tables for a recording");
+    if (!t)
+        return err_set(e, ERR_FAILED, "too many tables for a recording");
     sqlite3_str *q = sqlite3_str_new(w->db);
     sqlite3_str_appendf(q, "SELECT %s, rank, host, pid", kept ? "rowid" : "0");
     for (size_t i = 0; i < info->n_columns; i++)
@@ -249,18 +250,32 @@ static int archive_add_table(struct archive_writer *w, struct sql *s, const stru
     return rc;
 }
 
+/* Make the table and say what it is, unless that was done. */
+static int archive_declare(struct archive_writer *w, const struct sql_table_info *info, struct err *e) {
+    struct archive_table *t = archive_find(w, info->name);
+    if (!t)
+        return err_set(e, ERR_FAILED, "too many tables for a recording");
+    int rc = t->n_columns == info->n_columns ? 0 : archive_make_table(w, info, e);
+    t->n_columns = rc == 0 ? info->n_columns : 0;
+    return rc;
+}
+
 int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err *e) {
     int rc = archive_exec(w, "BEGIN", e);
-    for (size_t i = 0; rc == 0 && i < sql_table_count(s); i++) {
+    /* What tables there are comes before all rows in the file: without it the rest of one that was cut could not be read. */
+    for (size_t i = 0; rc == 0 && i < 2 * sql_table_count(s); i++) {
         struct sql_table_info info;
-        sql_table_info(s, i, &info);
-        if (info.cost != RING_COST_NOW || now)
-            rc = archive_add_table(w, s, &info, e);
+        sql_table_info(s, i % sql_table_count(s), &info);
+        if (info.cost == RING_COST_NOW && !now)
+            continue;
+        rc = i < sql_table_count(s) ? archive_declare(w, &info, e) : archive_add_table(w, s, &info, e);
     }
     if (rc == 0)
         rc = archive_exec(w, "COMMIT", e);
     else
         (void)sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
+    for (size_t i = 0; rc != 0 && i < w->n_tables; i++)
+        w->tables[i].n_columns = 0;
     return rc;
 }
 

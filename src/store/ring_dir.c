@@ -14,17 +14,15 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/endpoint.h"
+
 #define RING_DIR_NEW ".new" /* behind the name of a table that is being made */
 #define RING_DIR_SAME_PID 9 /* folders for one pid and start: of other pid namespaces */
 
-int ring_dir_base(char *buf, int i, const char *data_dir, uid_t uid) {
-    int n = -1;
-    if (i == 0 && data_dir && data_dir[0] == '/')
-        n = snprintf(buf, RING_DIR_PATH, "%s", data_dir);
-    else if (i == 1)
-        n = snprintf(buf, RING_DIR_PATH, "/dev/shm/probing-%u", (unsigned)uid);
-    else if (i == 2)
-        n = snprintf(buf, RING_DIR_PATH, "/tmp/probing-%u", (unsigned)uid);
+int ring_dir_base(char *buf, int i, const char *data_dir, uid_t uid, pid_t pid) {
+    if (i > 0)
+        return endpoint_user_dir(buf, RING_DIR_PATH / 2, i == 1 ? "/dev/shm" : "/tmp", uid, pid);
+    int n = data_dir && data_dir[0] == '/' ? snprintf(buf, RING_DIR_PATH, "%s", data_dir) : -1;
     return n > 0 && n < RING_DIR_PATH / 2 ? 0 : -1;
 }
 
@@ -72,6 +70,11 @@ static void ring_dir_unlink(int dir, const char *name, void *arg) {
     (void)unlinkat(dir, name, 0);
 }
 
+static void ring_dir_clear(int dir) {
+    ring_dir_tables(dir, ring_dir_unlink, NULL);
+    (void)unlinkat(dir, RING_DIR_FATAL, 0);
+}
+
 int ring_dir_create(const char *base, int64_t pid, uint64_t start_ticks, char *path, struct err *e) {
     if (mkdir(base, 0700) != 0 && errno != EEXIST)
         return err_set_errno(e, ERR_FAILED, errno, "%s: cannot be made", base);
@@ -89,7 +92,7 @@ int ring_dir_create(const char *base, int64_t pid, uint64_t start_ticks, char *p
             return err_set_errno(e, ERR_FAILED, errno, "%s: cannot be made", path);
         int dir = ring_dir_open_own(path);
         if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0) {
-            ring_dir_tables(dir, ring_dir_unlink, NULL);
+            ring_dir_clear(dir);
             return dir;
         }
         problem = errno;
@@ -113,7 +116,7 @@ int ring_dir_finish_file(int dir, const char *table) {
 }
 
 void ring_dir_remove(int dir, const char *path) {
-    ring_dir_tables(dir, ring_dir_unlink, NULL);
+    ring_dir_clear(dir);
     (void)rmdir(path);
 }
 

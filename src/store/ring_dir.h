@@ -3,7 +3,7 @@
  * ring_dir: where the rings of a process lie.
  *
  * A folder BASE/PID-STARTTIME with a file a table. BASE is $PROBING_DATA_DIR, else /dev/shm/probing-UID, else
- * /tmp/probing-UID. Folders are ours alone (0700, of our user, no links). The writer holds a lock on the folder as long as it
+ * /tmp/probing-UID (probing-UID-NUMBER in user namespace NUMBER: its user 0 must not be in root's way where they share a /tmp). Folders are ours alone (0700, of our user, no links). The writer holds a lock on the folder as long as it
  * lives, so anybody can see whether it does, in whatever namespaces they are. Usable inside the job.
  */
 #ifndef STORE_RING_DIR_H
@@ -19,10 +19,14 @@
 #define RING_DIR_BASES 3
 #define RING_DIR_PATH 512
 #define RING_DIR_SUFFIX ".ring"
+#define RING_DIR_FATAL                                                                                       \
+    "fatal.txt" /* what the agent writes when a fatal signal has come; it goes with the tables */
+#define RING_FATAL_AT "in Python at " /* a line of it begins so: where the thread was that it came to */
 #define RING_DIR_MAX_PRUNED 512
 
-/* BASE number `i` into `buf` (room for RING_DIR_PATH). 0, or -1: there is none of that number (data_dir NULL or "", or too long). */
-int ring_dir_base(char *buf, int i, const char *data_dir, uid_t uid);
+/* BASE number `i` (below RING_DIR_BASES) into `buf` (room for RING_DIR_PATH), of process `pid` (0: this one) and its user `uid`, both
+ * as the process itself has them. 0, or -1: there is none of that number (data_dir NULL or "", or too long). */
+int ring_dir_base(char *buf, int i, const char *data_dir, uid_t uid, pid_t pid);
 
 /* Make (or take over from a dead writer) the folder of a process below `base` and lock it. The descriptor of the locked folder, its
  * path in `path` (RING_DIR_PATH); or -1 with the error. Tables that lay there are removed. */

@@ -128,7 +128,7 @@ struct ring_set *ring_set_open(const struct ring_table_def *tables, size_t n, co
     s->dir = -1;
     for (int i = 0; i < RING_DIR_BASES; i++) {
         char base[RING_DIR_PATH];
-        if (ring_dir_base(base, i, data_dir, geteuid()) == 0 && ring_set_try(s, base, owner, max_bytes))
+        if (ring_dir_base(base, i, data_dir, geteuid(), 0) == 0 && ring_set_try(s, base, owner, max_bytes))
             return s;
     }
     ring_set_make(s, owner, max_bytes);

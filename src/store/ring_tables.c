@@ -4,11 +4,17 @@
 
 #include <string.h>
 
+#include "store/ring_tables_made.h"
+
 static const char *const ring_gil_labels[] = {"none", "waiting", "held", NULL};
 static const char *const ring_kind_labels[] = {"python", "native", NULL};
 static const char *const ring_state_labels[] = {"R", "S", "D", "T", "t", "Z", "X", "I", NULL};
 
-static const char *const ring_span_labels[] = {"user", "optimizer", "loader", "comm", "ddp", NULL};
+static const char *const ring_nonfinite_labels[] = {"none", "loss", "grad_norm", "both", NULL};
+static const char *const ring_span_labels[] = {"user", "optimizer",  "loader",   "comm",
+                                               "ddp",  "checkpoint", "profiler", NULL};
+static const char *const ring_stage_labels[] = {"step", "forward", "backward", NULL};
+static const char *const ring_hunt_labels[] = {"forward", "backward", "gradient", "none", NULL};
 
 #define RING_TIME                                                                                            \
     { "timestamp", RING_TIMESTAMP, "s", "when, in seconds since the epoch, UTC", NULL }
@@ -103,11 +109,12 @@ _Static_assert(sizeof ring_memory / sizeof ring_memory[0] == RING_MEMORY_COUNT +
 static const struct ring_column_def ring_gc[] = {
     RING_TIME,
     {"generation", RING_INT32, NULL, "0 young, 1, 2 everything", NULL},
-    {"duration_ms", RING_DOUBLE, "ms", "how long they took together; NULL: not counted (up to Python 3.14)",
-     NULL},
-    {"collected", RING_INT64, NULL, "objects freed by them together", NULL},
-    {"step", RING_INT64, NULL, "the training step they fell into; NULL unknown", NULL},
-    {"collections", RING_INT64, NULL, "how many they were since the look before", NULL},
+    {"duration_ms", RING_DOUBLE, "ms",
+     "how long they took; NULL: not known, of what counters tell up to Python 3.14", NULL},
+    {"collected", RING_INT64, NULL, "objects freed by it", NULL},
+    {"step", RING_INT64, NULL, "the training step it fell into; NULL: unknown, or there is none", NULL},
+    {"collections", RING_INT64, NULL,
+     "1; more: so many of a second that only the collector's counters tell of", NULL},
     {"uncollectable", RING_INT64, NULL, "objects found that cannot be freed", NULL},
     RING_END,
 };
@@ -127,6 +134,15 @@ static const struct ring_column_def ring_steps[] = {
      "while a collective of torch.distributed went on, mostly beside other work; NULL: there was none ever",
      NULL},
     {"other_ms", RING_DOUBLE, "ms", "the rest; NULL where forward and backward are", NULL},
+    {"gc_ms", RING_DOUBLE, "ms", "of all that, collecting garbage on any thread; NULL: not known", NULL},
+    {"loss", RING_DOUBLE, NULL, "the loss, where it is found; NULL: not known, or no finite number", NULL},
+    {"lr", RING_DOUBLE, NULL, "learning rate of the optimizer's first group; NULL: not known", NULL},
+    {"grad_norm", RING_DOUBLE, NULL, "norm of all gradients; NULL: not known, or no finite number", NULL},
+    {"nonfinite", RING_ENUM, NULL,
+     "loss, grad_norm or both: that was NaN or infinite; none: what is known is finite; NULL: not known",
+     ring_nonfinite_labels},
+    {"epoch", RING_INT64, NULL,
+     "the job's own number of it, from a variable of that name; NULL: there is none", NULL},
     RING_END,
 };
 _Static_assert(sizeof ring_steps / sizeof ring_steps[0] == RING_STEPS_COUNT + 1, "columns of steps");
@@ -137,10 +153,100 @@ static const struct ring_column_def ring_spans[] = {
     {"duration_ms", RING_DOUBLE, "ms", "how long it took", NULL},
     {"tid", RING_INT32, NULL, "thread that began it, as the kernel numbers it", NULL},
     {"step", RING_INT64, NULL, "the training step that it ended in (python.steps)", NULL},
-    {"kind", RING_ENUM, NULL, "optimizer, loader, comm, ddp, or user: any other", ring_span_labels},
+    {"kind", RING_ENUM, NULL,
+     "optimizer, loader, comm, ddp, checkpoint (by samples: to about the time between two), profiler (all of "
+     "a name, thread and step that torch.profiler has seen), or user: any other",
+     ring_span_labels},
+    {"calls", RING_INT64, NULL, "how many operations the row adds up; NULL: it is one", NULL},
     RING_END,
 };
 _Static_assert(sizeof ring_spans / sizeof ring_spans[0] == RING_SPANS_COUNT + 1, "columns of spans");
+
+static const struct ring_column_def ring_variables[] = {
+    {"timestamp", RING_TIMESTAMP, "s", "when it was looked at, in seconds since the epoch, UTC", NULL},
+    {"step", RING_INT64, NULL, "the training step that went on (python.steps); NULL: none was seen yet",
+     NULL},
+    {"func", RING_TEXT, NULL, "the function it is a variable of", NULL},
+    {"name", RING_TEXT, NULL, "the expression, as probing.torch_profiling says it", NULL},
+    {"value", RING_DOUBLE, NULL, "its value, if that is a finite number", NULL},
+    {"text", RING_TEXT, NULL, "its value as text; cut; NULL: it was no number, text or tensor of one number",
+     NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_variables / sizeof ring_variables[0] == RING_VARIABLES_COUNT + 1,
+               "columns of variables");
+
+static const struct ring_column_def ring_loaders[] = {
+    RING_TIME,
+    {"loader", RING_INT64, NULL, "the iterator of a DataLoader, as Python's id() numbers it", NULL},
+    {"workers", RING_INT32, NULL, "worker processes; 0: batches are made where they are asked for", NULL},
+    {"prefetch", RING_INT32, "batches", "that each worker is asked for ahead; NULL without workers", NULL},
+    {"outstanding", RING_INT64, "batches",
+     "asked for, and not yet taken out of the workers' queue; NULL without workers", NULL},
+    {"ready", RING_INT64, "batches", "made, and waiting to be given out; 0 and the training waits", NULL},
+    {"sent", RING_INT64, "batches", "asked for, since this iterator began", NULL},
+    {"received", RING_INT64, "batches", "of these, come in turn and given out", NULL},
+    {"wait_ms", RING_DOUBLE, "ms",
+     "mean wait for a batch in the second before; NULL: there was none, or several loaders of its kind",
+     NULL},
+    {"batches", RING_INT64, "batches", "given to the training in the second before", NULL},
+    {"dataset", RING_TEXT, NULL, "class of its dataset", NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_loaders / sizeof ring_loaders[0] == RING_LOADERS_COUNT + 1, "columns of loaders");
+
+static const struct ring_column_def ring_trace[] = {
+    {"timestamp", RING_TIMESTAMP, "s", "when the step began, in seconds since the epoch, UTC", NULL},
+    {"step", RING_INT64, NULL, "the training step (python.steps); NULL: not known", NULL},
+    {"seq", RING_INT32, NULL, "place of the module in the step, by its first call; 0 is the step itself",
+     NULL},
+    {"operation_name", RING_TEXT, NULL, "class of the module; 'step': all of it", NULL},
+    {"module", RING_TEXT, NULL,
+     "its path below the module that the job calls, '' for that itself; NULL: it is gone", NULL},
+    {"stage", RING_ENUM, NULL, "step, forward or backward", ring_stage_labels},
+    {"duration_ms", RING_DOUBLE, "ms",
+     "of all its calls in the step, with the modules within it, without what telling took; NULL: not known",
+     NULL},
+    {"allocated_mb", RING_DOUBLE, "MiB", "in torch's tensors on GPUs; NULL: there are none", NULL},
+    {"max_allocated_mb", RING_DOUBLE, "MiB", "the most of that so far", NULL},
+    {"cached_mb", RING_DOUBLE, "MiB", "held by torch's allocator on GPUs", NULL},
+    {"calls", RING_INT32, NULL, "how often it was called in the step", NULL},
+    {"activation_bytes", RING_INT64, "bytes", "of the tensors that it returned; NULL: not known", NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_trace / sizeof ring_trace[0] == RING_TRACE_COUNT + 1, "columns of trace");
+
+static const struct ring_column_def ring_nonfinite[] = {
+    {"timestamp", RING_TIMESTAMP, "s", "when it was there, in seconds since the epoch, UTC", NULL},
+    {"step", RING_INT64, NULL, "the training step (python.steps); NULL: not known", NULL},
+    {"module", RING_TEXT, NULL,
+     "path of the module below the one that the job calls, '' for that itself; NULL: not known, or none",
+     NULL},
+    {"class", RING_TEXT, NULL, "its class", NULL},
+    {"stage", RING_ENUM, NULL,
+     "forward; backward: gradient of what a module gave; gradient: of a parameter, when the optimizer's step "
+     "began; none: all was finite",
+     ring_hunt_labels},
+    {"what", RING_TEXT, NULL,
+     "of what: 'input 0', 'input mask' by keyword, 'output 0', 'gradient of output 0', 'weight.grad'; of "
+     "none: what was looked at",
+     NULL},
+    {"nan", RING_INT64, NULL, "numbers of it that are NaN", NULL},
+    {"inf", RING_INT64, NULL, "and that are infinite", NULL},
+    {"elements", RING_INT64, NULL, "numbers in it", NULL},
+    {"input_min", RING_DOUBLE, NULL,
+     "smallest finite number of what the module was called with; NULL: not known", NULL},
+    {"input_max", RING_DOUBLE, NULL, "and the largest", NULL},
+    {"input_nonfinite", RING_INT64, NULL, "numbers of it that are not finite; NULL: not known", NULL},
+    {"parameter", RING_TEXT, NULL,
+     "a parameter of the module itself that was not finite then; NULL: none that is known", NULL},
+    {"stack", RING_TEXT, NULL,
+     "Python stack of the thread, innermost first, without torch's own calls of modules; NULL: it had none",
+     NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_nonfinite / sizeof ring_nonfinite[0] == RING_NONFINITE_COUNT + 1,
+               "columns of nonfinite");
 
 static const struct ring_column_def ring_status[] = {
     RING_TIME,
@@ -169,6 +275,23 @@ static const struct ring_column_def ring_facts[] = {
     RING_END,
 };
 _Static_assert(sizeof ring_facts / sizeof ring_facts[0] == RING_FACTS_COUNT + 1, "columns of facts");
+
+static const struct ring_column_def ring_events[] = {
+    RING_TIME,
+    {"kind", RING_TEXT, NULL,
+     "eval: code was to be run in the job; eval refused; refused: somebody was turned away, or wanted what "
+     "they may not; uncaught exception: see probing TARGET catch",
+     NULL},
+    {"client_uid", RING_INT64, NULL, "user who asked for it; NULL: not known", NULL},
+    {"client_pid", RING_INT32, NULL, "process that asked for it, as the job numbers it; NULL: not known",
+     NULL},
+    {"text", RING_TEXT, NULL,
+     "what was asked for: the first 80 characters of the code; or who was refused, and why; of an exception "
+     "the end of its traceback",
+     NULL},
+    RING_END,
+};
+_Static_assert(sizeof ring_events / sizeof ring_events[0] == RING_EVENTS_COUNT + 1, "columns of events");
 
 /* ---- made when they are read ---- */
 
@@ -228,6 +351,21 @@ static const struct ring_column_def ring_config[] = {
     RING_END,
 };
 
+static const struct ring_column_def ring_loader_workers[] = {
+    {"loader", RING_INT64, NULL, "the iterator of a DataLoader (python.loaders)", NULL},
+    {"worker", RING_INT32, NULL, "number of the worker", NULL},
+    {"worker_pid", RING_INT32, NULL, "its process, as the target numbers it", NULL},
+    {"alive", RING_BOOL, NULL, "1: the process is there and no zombie", NULL},
+    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels},
+    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL},
+    {"rss_bytes", RING_INT64, "bytes", "memory in RAM, what it shares with the job too", NULL},
+    {"outstanding", RING_INT64, "batches", "it was asked for, and that have not been given out", NULL},
+    {"func", RING_TEXT, NULL, "innermost Python function of its main thread; NULL: it may not be read", NULL},
+    {"file", RING_TEXT, NULL, "its file", NULL},
+    {"lineno", RING_INT32, NULL, "its current line", NULL},
+    RING_END,
+};
+
 #define RING_HOURS 3600.0
 
 /* name, alias, help, cost, weight, retention in seconds, percent for strings, columns */
@@ -243,24 +381,52 @@ const struct ring_table_def RING_TABLES[RING_TABLE_COUNT] = {
                               6, 24 * RING_HOURS, 0, ring_process_history},
     [RING_MEMORY] = {"python.memory", "memory_usage", "memory, once a second", RING_COST_ALWAYS, 4,
                      24 * RING_HOURS, 0, ring_memory},
-    [RING_GC] = {"python.gc", NULL, "garbage collections of a generation in a second that had some",
+    [RING_GC] = {"python.gc", NULL,
+                 "garbage collections: each, or those of a second where only counters tell of them",
                  RING_COST_ALWAYS, 3, 24 * RING_HOURS, 0, ring_gc},
     [RING_STEPS] = {"python.steps", NULL, "a training step: from one optimizer step to the next",
-                    RING_COST_ALWAYS, 4, 24 * RING_HOURS, 0, ring_steps},
+                    RING_COST_ALWAYS, 12, 24 * RING_HOURS, 0, ring_steps},
     [RING_SPANS] = {"profiling_data", NULL,
                     "an operation that torch, or the job by record_function, has named", RING_COST_ALWAYS, 8,
                     4 * RING_HOURS, 10, ring_spans},
+    [RING_VARIABLES] = {"python.variables", NULL,
+                        "a value that is watched, at a step or when its function returns", RING_COST_ALWAYS,
+                        4, 24 * RING_HOURS, 20, ring_variables},
+    [RING_LOADERS] = {"python.loaders", NULL, "an iterator of a DataLoader, once a second", RING_COST_ALWAYS,
+                      4, 24 * RING_HOURS, 5, ring_loaders},
+    [RING_TRACE] = {"python.torch_trace", NULL,
+                    "a module in a training step that was looked into (probing.trace_rate), or the step",
+                    RING_COST_ALWAYS, 6, 24 * RING_HOURS, 10, ring_trace},
+    [RING_NONFINITE] =
+        {"python.nonfinite", NULL,
+         "the first number that was not finite in steps that were looked into (nan), or that all were",
+         RING_COST_PROBE, 2, 24 * RING_HOURS, 30, ring_nonfinite},
     [RING_STATUS] = {"probing.status", NULL, "the agent about itself, once a second", RING_COST_ALWAYS, 3,
                      24 * RING_HOURS, 0, ring_status},
     [RING_FACTS] = {"probing.facts", NULL, "something that the process is, since it is known",
                     RING_COST_ALWAYS, 1, 0, 60, ring_facts},
+    [RING_EVENTS] = {"probing.events", NULL,
+                     "something that a client has had done in the job, or has waited for", RING_COST_ALWAYS,
+                     1, 0, 60, ring_events},
     [RING_BACKTRACE] = {"python.backtrace", NULL, "a frame of a thread, now", RING_COST_NOW, 0, 0, 0,
                         ring_backtrace},
     [RING_THREADS] = {"python.threads", NULL, "a Python thread, now", RING_COST_NOW, 0, 0, 0, ring_threads},
     [RING_PROCESS] = {"system.process", NULL, "the process, now", RING_COST_NOW, 0, 0, 0, ring_process},
     [RING_SYSTEM_THREADS] = {"system.threads", NULL, "a thread of any kind, now", RING_COST_NOW, 0, 0, 0,
                              ring_system_threads},
+    [RING_LOADER_WORKERS] = {"python.loader_workers", NULL, "a worker process of a DataLoader, now",
+                             RING_COST_NOW, 0, 0, 0, ring_loader_workers},
     [RING_CONFIG] = {"probing.config", NULL, "a setting of the agent", RING_COST_NOW, 0, 0, 0, ring_config},
+    [RING_MODULES] = {"python.modules", NULL, "a module of a model, now", RING_COST_NOW, 0, 0, 0,
+                      ring_modules},
+    [RING_TENSORS] = {"python.tensors", NULL, "a tensor that the job holds, now", RING_COST_NOW, 0, 0, 0,
+                      ring_tensors},
+    [RING_TENSOR_GROWTH] = {"python.tensor_growth", NULL, "tensors alike, now and at an earlier look",
+                            RING_COST_NOW, 0, 0, 0, ring_tensor_growth},
+    [RING_TENSOR_STATISTICS] = {"python.tensor_statistics", NULL, "a tensor's numbers, now: WHERE id = ...",
+                                RING_COST_NOW, 0, 0, 0, ring_tensor_statistics},
+    [RING_TENSOR_HOLDERS] = {"python.tensor_holders", NULL, "what holds a tensor, now: WHERE id = ...",
+                             RING_COST_NOW, 0, 0, 0, ring_tensor_holders},
 };
 
 int ring_state_label(char state) {

@@ -310,6 +310,10 @@ int sql_add_target(struct sql *s, const struct sql_target *t, struct err *e) {
 
 size_t sql_target_count(const struct sql *s) { return s->n_targets; }
 
+int64_t sql_target_pid(const struct sql *s, size_t target) { return s->targets[target]->pid; }
+
+int64_t sql_target_rank(const struct sql *s, size_t target) { return s->targets[target]->rank; }
+
 bool sql_has_files(const struct sql *s, size_t target) {
     for (size_t i = 0; i < s->n_tables; i++)
         for (size_t k = 0; k < s->tables[i]->n_sources; k++)

@@ -33,8 +33,19 @@ int sql_sink_put(struct sql_sink *sink, const union ring_value *row);
 /* Should the scan end early: interrupted, or out of time? To be asked while waiting. */
 bool sql_sink_cancelled(const struct sql_sink *sink);
 
+/* The table that is scanned. */
+const struct ring_table_def *sql_sink_table(const struct sql_sink *sink);
+
+/* What the provider's key must equal in this query, in `*value`; false: the query does not say. */
+bool sql_sink_key(const struct sql_sink *sink, int64_t *value);
+
+/* The provider's key; NULL none. */
+const char *sql_sink_key_name(const struct sql_sink *sink);
+
 struct sql_provider {
     const struct ring_table_def *def;
+    const char *
+        key; /* an integer column: the rows are those of one value of it, which the scan is told; NULL none */
     /* Put all rows as they are now. `columns`: bit i says that column i of the definition is wanted. Called once a query.
      * 0, or -1 with the error, which ends the query. */
     int (*scan)(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
@@ -67,6 +78,10 @@ void sql_set_demangle(struct sql *s, void (*demangle)(const char *symbol, char *
 int sql_add_target(struct sql *s, const struct sql_target *t, struct err *e);
 
 size_t sql_target_count(const struct sql *s);
+
+/* Whose the rows of a target are, as its files say where it was not told; RING_INT_NULL unknown. */
+int64_t sql_target_pid(const struct sql *s, size_t target);
+int64_t sql_target_rank(const struct sql *s, size_t target);
 
 /* Where the files of target `target` (from 0, in the order they were added) lie now. 0, or -1 with the error. */
 int sql_set_ring_dir(struct sql *s, size_t target, const char *ring_dir, uid_t owner, struct err *e);

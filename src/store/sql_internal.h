@@ -28,6 +28,8 @@ struct sql_rows {                   /* of a provider, for one query */
     size_t n, n_columns;
     uint64_t columns; /* that were asked for */
     uint64_t query;   /* 0: none are here */
+    bool keyed;       /* they are those of one value of the provider's key: */
+    int64_t key;
     struct arena text;
     union ring_value *room;
     size_t cap;
@@ -115,7 +117,8 @@ void sql_put_value(sqlite3_context *x, const struct sql_target_state *t, const s
 
 /* sql_source.c */
 int sql_source_refresh(struct sql *s, struct sql_source *src);
-int sql_source_scan(struct sql *s, struct sql_source *src, uint64_t columns);
+/* `key`: what the provider's key must equal; NULL unknown. */
+int sql_source_scan(struct sql *s, struct sql_source *src, uint64_t columns, const int64_t *key);
 void sql_source_fini(struct sql_source *src);
 uint64_t sql_source_columns(const struct sql_source *src, uint64_t of_table);
 

@@ -34,11 +34,22 @@ int sql_source_refresh(struct sql *s, struct sql_source *src) {
 struct sql_sink {
     struct sql *s;
     struct sql_rows *rows;
+    const struct ring_table_def *table;
+    const char *key;
     const struct ring_column_def *columns;
     bool full;
 };
 
 bool sql_sink_cancelled(const struct sql_sink *sink) { return sql_cancelled(sink->s); }
+
+const struct ring_table_def *sql_sink_table(const struct sql_sink *sink) { return sink->table; }
+
+bool sql_sink_key(const struct sql_sink *sink, int64_t *value) {
+    *value = sink->rows->key;
+    return sink->rows->keyed;
+}
+
+const char *sql_sink_key_name(const struct sql_sink *sink) { return sink->key; }
 
 static bool sql_sink_grow(struct sql_sink *k) {
     struct sql_rows *r = k->rows;
@@ -82,18 +93,26 @@ static void sql_rows_clear(struct sql_rows *r) {
 }
 
 /* Ask the provider, unless it has answered this query with all of these columns (of the table). 0, or -1 with s->failure. */
-int sql_source_scan(struct sql *s, struct sql_source *src, uint64_t columns) {
+int sql_source_scan(struct sql *s, struct sql_source *src, uint64_t columns, const int64_t *key) {
     uint64_t wanted = sql_source_columns(src, columns);
     struct sql_rows *r = &src->rows;
-    if (r->query == s->query && (wanted & ~r->columns) == 0)
+    bool keyed = key && src->provider->key;
+    bool same = r->query == s->query && r->keyed == keyed && (!keyed || r->key == *key);
+    if (same && (wanted & ~r->columns) == 0)
         return 0;
-    if (r->query == s->query)
+    if (same)
         wanted |= r->columns;
     sql_rows_clear(r);
+    r->keyed = keyed;
+    r->key = keyed ? *key : 0;
     arena_init(&r->text, SQL_SINK_BYTES);
     for (const struct ring_column_def *c = src->provider->def->columns; c->name; c++)
         r->n_columns++;
-    struct sql_sink sink = {.s = s, .rows = r, .columns = src->provider->def->columns};
+    struct sql_sink sink = {.s = s,
+                            .rows = r,
+                            .table = src->provider->def,
+                            .key = src->provider->key,
+                            .columns = src->provider->def->columns};
     struct err e = {.code = ERR_OK, .text = ""};
     int rc = src->provider->scan(src->provider->arg, wanted, &sink, &e);
     r->columns = wanted;

@@ -169,6 +169,29 @@ static double sql_estimate_rows(const struct sql_vtab *v) {
     return rows + 1;
 }
 
+/* Is a column of the table what the source's provider makes its rows by? */
+static bool sql_is_key(const struct sql_source *src, int column) {
+    const struct sql_provider *p = src->provider;
+    int from = src->map[column];
+    return p && p->key && from >= 0 && strcmp(p->def->columns[from].name, p->key) == 0;
+}
+
+/* Is it made by a key? */
+static bool sql_has_key(const struct sql_table *t) {
+    for (size_t i = 0; i < t->n_sources; i++)
+        if (t->sources[i].provider && t->sources[i].provider->key)
+            return true;
+    return false;
+}
+
+/* A table that is made by a key is asked by no other column. */
+static bool sql_may_equal(const struct sql_table *t, int column) {
+    for (size_t i = 0; i < t->n_sources; i++)
+        if (t->sources[i].provider && t->sources[i].provider->key && !sql_is_key(&t->sources[i], column))
+            return false;
+    return true;
+}
+
 static int sql_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
     struct sql_vtab *v = (struct sql_vtab *)base;
     char plan[48];
@@ -179,7 +202,7 @@ static int sql_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
     for (int i = 0; i < info->nConstraint && used + 2 < sizeof plan; i++) {
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
         char how = c->usable ? sql_condition(v, c) : 0;
-        if (!how || (how == 'e' && equal >= 0))
+        if (!how || (how == 'e' && (equal >= 0 || !sql_may_equal(v->t, c->iColumn - SQL_COMMON))))
             continue;
         if (how == 'e') {
             equal = c->iColumn - SQL_COMMON;
@@ -193,6 +216,8 @@ static int sql_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
         info->aConstraintUsage[i].argvIndex = ++arguments;
         info->aConstraintUsage[i].omit = exact && strchr("<l>g=", how);
     }
+    if (equal < 0 && sql_has_key(v->t)) /* any other order of the tables is better */
+        cost = 1e15;
     plan[used] = '\0';
     info->estimatedCost = cost;
     info->estimatedRows = (sqlite3_int64)rows;
@@ -307,7 +332,8 @@ static int sql_next_source(struct sql_vtab *v, struct sql_cursor *c) {
             if (rc != 0)
                 return rc;
         } else {
-            if (sql_source_scan(v->s, src, c->columns) != 0)
+            bool keyed = c->equal_column >= 0 && sql_is_key(src, c->equal_column);
+            if (sql_source_scan(v->s, src, c->columns, keyed ? &c->equal : NULL) != 0)
                 return -1;
             c->at = NULL;
             c->row = 0;
@@ -516,7 +542,7 @@ static int sql_column(sqlite3_vtab_cursor *base, sqlite3_context *x, int column)
             sql_put_symbol(v->s, x, &cell);
         else
             sql_put_cell(x, src->target, v->t->columns[column].type == RING_ID, &cell);
-    } else {
+    } else if (c->row < src->rows.n) { /* another scan with another key may have replaced them */
         sql_put_value(x, src->target, &src->provider->def->columns[from],
                       &src->rows.values[(size_t)c->row * src->rows.n_columns + (size_t)from]);
     }

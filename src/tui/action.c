@@ -2,6 +2,7 @@
 /* action: see action.h. */
 #include "tui/action.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,10 +19,17 @@ static const struct {
     [CONTEXT_LOG] = {"log", "Log"},
     [CONTEXT_TARGETS] = {"targets", "Targets"},
     [CONTEXT_TIMELINE] = {"timeline", "Timeline"},
+    [CONTEXT_STEPS] = {"steps", "Steps"},
+    [CONTEXT_TENSORS] = {"tensors", "Tensors"},
+    [CONTEXT_MODULES] = {"modules", "Modules"},
+    [CONTEXT_LOADER] = {"loader", "Loader"},
     [CONTEXT_PICKER] = {"picker", "Choice of a process"},
     [CONTEXT_SQL_EDIT] = {"query", "SQL: the query"},
     [CONTEXT_SQL_COMPLETE] = {"complete", "SQL: words to complete with"},
     [CONTEXT_SQL_SHEET] = {"result", "SQL: the result"},
+    [CONTEXT_REPL_EDIT] = {"code", "Repl: the code"},
+    [CONTEXT_REPL_COMPLETE] = {"names", "Repl: names to complete with"},
+    [CONTEXT_REPL_OUTPUT] = {"output", "Repl: the output"},
     [CONTEXT_HELP] = {"help", "Help"},
     [CONTEXT_MENU] = {"menu", "Menu of a row"},
     [CONTEXT_EXPORT] = {"export", "Export"},
@@ -33,8 +41,6 @@ static const struct {
 
 /* Keys that a row has in one context instead of its own. */
 struct action_change {
-    const struct action_def *row;
-    enum action_context context;
     int line;
     size_t n;
     char keys[ACTION_MAX_KEYS][ACTION_KEY_NAME];
@@ -43,23 +49,35 @@ struct action_change {
 static struct action_change action_changes[ACTION_MAX_CHANGES];
 static size_t action_n_changes;
 
-static struct action_change *action_find_change(const struct action_def *row, enum action_context context) {
-    for (size_t i = 0; i < action_n_changes; i++)
-        if (action_changes[i].row == row && action_changes[i].context == context)
-            return &action_changes[i];
-    return NULL;
+/* One more than the number of a row's change in a context, which is asked for at every key that is drawn; 0 none. */
+static uint16_t action_change_at[ACTION_MAX_ROWS][CONTEXT_COUNT];
+
+static uint16_t *action_place(const struct action_def *row, enum action_context context) {
+    size_t at = (size_t)(row - action_table);
+    return at < ACTION_MAX_ROWS ? &action_change_at[at][context] : NULL;
 }
 
-void action_reset_keys(void) { action_n_changes = 0; }
+static struct action_change *action_find_change(const struct action_def *row, enum action_context context) {
+    const uint16_t *place = action_place(row, context);
+    return place && *place ? &action_changes[*place - 1] : NULL;
+}
+
+void action_reset_keys(void) {
+    memset(action_change_at, 0, sizeof action_change_at);
+    action_n_changes = 0;
+}
 
 bool action_set_keys(const struct action_def *row, enum action_context context, const char *const *keys,
                      size_t n, int line) {
     struct action_change *c = action_find_change(row, context);
-    if (!c && action_n_changes == ACTION_MAX_CHANGES)
+    uint16_t *place = action_place(row, context);
+    if (!c && (action_n_changes == ACTION_MAX_CHANGES || !place))
         return false;
-    if (!c)
+    if (!c) {
         c = &action_changes[action_n_changes++];
-    struct action_change made = {.row = row, .context = context, .line = line};
+        *place = (uint16_t)action_n_changes;
+    }
+    struct action_change made = {.line = line};
     for (size_t i = 0; i < n && i < ACTION_MAX_KEYS; i++)
         (void)snprintf(made.keys[made.n++], ACTION_KEY_NAME, "%s", keys[i]);
     *c = made;

@@ -26,6 +26,10 @@ enum action_context {
     CONTEXT_LOG,
     CONTEXT_TARGETS,
     CONTEXT_TIMELINE,
+    CONTEXT_TENSORS,
+    CONTEXT_MODULES,
+    CONTEXT_STEPS,
+    CONTEXT_LOADER,
     CONTEXT_PICKER,
     CONTEXT_HELP,
     CONTEXT_MENU, /* of what can be done with a row */
@@ -35,12 +39,18 @@ enum action_context {
     CONTEXT_SQL_EDIT,     /* a query is typed: letters are letters */
     CONTEXT_SQL_COMPLETE, /* the same, with a list to choose from */
     CONTEXT_SQL_SHEET,
+    CONTEXT_REPL_EDIT,     /* code is typed, */
+    CONTEXT_REPL_COMPLETE, /* with a list to choose from */
+    CONTEXT_REPL_OUTPUT,
     CONTEXT_COUNT,
 };
 
 #define ACTION_IN(c) (1U << (c))
 #define ACTION_EVERYWHERE (ACTION_IN(CONTEXT_COUNT) - 1U)
-#define ACTION_TYPED (ACTION_IN(CONTEXT_SQL_EDIT) | ACTION_IN(CONTEXT_SQL_COMPLETE)) /* where text is typed */
+/* Where text is typed. */
+#define ACTION_TYPED                                                                                         \
+    (ACTION_IN(CONTEXT_SQL_EDIT) | ACTION_IN(CONTEXT_SQL_COMPLETE) | ACTION_IN(CONTEXT_REPL_EDIT) |          \
+     ACTION_IN(CONTEXT_REPL_COMPLETE))
 #define ACTION_FOR_ROW                                                                                       \
     (1U << 30) /* beside the contexts: it is done to the selected row, and the row's menu has it */
 #define ACTION_CHANGES (1U << 31) /* it changes the target: not with --readonly */
@@ -83,6 +93,7 @@ enum action {
     ACTION_OPEN_CHILD,
     ACTION_SHOW_OVERVIEW,
     ACTION_OPEN_LINE,
+    ACTION_DEBUG,
     ACTION_SHOW_LOG,
     ACTION_SHOW_TARGETS,
     ACTION_SWITCH_TARGET,
@@ -91,6 +102,22 @@ enum action {
     ACTION_OPEN_CALLS,
     ACTION_SHOW_FLAME,
     ACTION_SHOW_TIMELINE,
+    ACTION_SHOW_TENSORS,
+    ACTION_SHOW_MODULES,
+    ACTION_SHOW_LOADER,
+    ACTION_OPEN_LOADER,
+    ACTION_OPEN_MODULE,
+    ACTION_SHOW_STEPS,
+    ACTION_OPEN_TENSOR,
+    ACTION_TENSOR_GROWTH,
+    ACTION_TENSOR_STATISTICS,
+    ACTION_GROUP,
+    ACTION_TREE,
+    ACTION_FOLD,
+    ACTION_UNFOLD,
+    ACTION_FOLD_ALL,
+    ACTION_SCROLL_LEFT,
+    ACTION_SCROLL_RIGHT,
     ACTION_TIME_ENTER,
     ACTION_TIME_SELECT,
     ACTION_TIME_BACK,
@@ -107,16 +134,24 @@ enum action {
     ACTION_WINDOW,
     ACTION_MARK,
     ACTION_DIFF,
+    ACTION_DIFF_BEFORE,
     ACTION_ZERO,
     ACTION_THRESHOLD_UP,
     ACTION_THRESHOLD_DOWN,
     ACTION_LOCALS,
+    ACTION_WATCH_LOCAL,
+    ACTION_TRACE,
+    ACTION_NAN_HUNT,
+    ACTION_PROFILER,
     ACTION_NATIVE,
     ACTION_REPR,
     ACTION_TASKS,
     ACTION_ATTACH,
     ACTION_RUN_ENTRY,
     ACTION_REFRESH,
+    ACTION_TAG,
+    ACTION_UNTAG,
+    ACTION_TAGGED,
     ACTION_SLOWER,
     ACTION_FASTER,
     ACTION_METERS,
@@ -139,7 +174,9 @@ enum action {
     ACTION_EDIT_FILE,
     ACTION_ROW_IN_FLAME,
     ACTION_ROW_IN_TOP,
+    ACTION_ROW_IN_THREADS,
     ACTION_SHOW_SQL,
+    ACTION_SHOW_REPL,
     ACTION_SQL_RUN,
     ACTION_SQL_ENTER,
     ACTION_SQL_CANCEL,
@@ -206,6 +243,7 @@ struct action_def {
 };
 
 /* The table; ends with ACTION_NONE. */
+#define ACTION_MAX_ROWS 512
 extern const struct action_def action_table[];
 
 /* What `key` does in `context`; ACTION_NONE nothing. */

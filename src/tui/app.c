@@ -10,8 +10,10 @@
 #include "tui/action.h"
 #include "tui/app_past.h"
 #include "tui/footer.h"
+#include "tui/headline.h"
 #include "tui/screens/screens.h"
 #include "tui/tabs.h"
+#include "tui/tagging.h"
 
 struct app *app_new(const struct app_config *config) {
     struct app *a = calloc(1, sizeof *a);
@@ -26,6 +28,7 @@ struct app *app_new(const struct app_config *config) {
     data_init(&a->data);
     a->began_s = a->data.pulse.began_s = config->began_s;
     app_query_init(&a->query);
+    app_repl_init(&a->repl);
     a->log = log_new();
     command_line_init(&a->command);
     hands_init(&a->hands);
@@ -51,10 +54,14 @@ void app_free(struct app *a) {
     data_fini(&a->data);
     app_diff_fini(&a->diff);
     app_query_fini(&a->query);
+    app_repl_fini(&a->repl);
+    app_feeds_fini(&a->feeds);
     app_forget_source(a);
     log_free(a->log);
     command_line_fini(&a->command);
     hands_fini(&a->hands);
+    tags_fini(&a->threads);
+    tags_fini(&a->functions);
     free(a);
 }
 
@@ -147,6 +154,7 @@ void app_update_screens(struct app *a) {
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->update)
             a->screens[i].def->update(a->screens[i].state, a);
+    headline_follow(a);
     a->dirty = true;
 }
 
@@ -180,6 +188,8 @@ void app_take_snapshot(struct app *a, struct model_snapshot *s) {
 void app_take_status(struct app *a, const struct model_status *s) {
     struct pulse_place place = app_place(a);
     pulse_see_status(&a->data, s, &place);
+    app_watch_take(a, s);
+    app_arm_take(a, s);
     a->dirty = true;
 }
 
@@ -200,13 +210,22 @@ bool app_wants_status(const struct app *a) {
     const struct data *d = &a->data;
     bool has_agent = d->state == SESSION_CONNECTED && d->has_target && d->target.mode == MODEL_MODE_AGENT;
     bool was_asked = d->pulse.status_at_s > 0;
-    bool is_due = app_wants_vitals(a) && a->now_s - d->pulse.status_at_s >= PULSE_STATUS_S;
-    return has_agent && (!was_asked || is_due);
+    bool is_due =
+        !d->paused && !data_is_past(d) && !data_is_over(d) &&
+        a->now_s - d->pulse.status_at_s >= (holds_stop(&d->holds) ? HOLDS_STATUS_S : PULSE_STATUS_S);
+    return has_agent && (!was_asked || is_due || app_arm_wants_status(a));
 }
 
 void app_take_children(struct app *a, struct children_list *l) {
     data_take_children(&a->data, l, a->now_s);
     app_update_screens(a);
+}
+
+bool app_shows_children(const struct app *a) {
+    int i = a->n_screens - 1;
+    while (i > 0 && !a->screens[i].def->number)
+        i--;
+    return i >= 0 && a->screens[i].def->shows_children;
 }
 
 void app_set_pid(struct app *a, pid_t pid) {
@@ -221,7 +240,13 @@ void app_set_pid(struct app *a, pid_t pid) {
     a->data.pulse.began_s = a->began_s;
     app_past_leave(a);
     app_query_forget(&a->query);
+    app_repl_forget(a);
+    app_feeds_forget(&a->feeds);
     app_forget_source(a);
+    tags_clear(&a->threads);
+    tags_clear(&a->functions);
+    if (!a->targets.n) /* else it is one of them */
+        tags_clear(&a->targets.tags);
     a->native = false;
     app_update_screens(a);
 }
@@ -244,6 +269,8 @@ void app_take_samples(struct app *a, const struct model_sample_batch *b) {
 }
 
 bool app_wants_samples(const struct app *a) {
+    if (data_is_past(&a->data)) /* they cost nobody anything, and every screen can go to a time of theirs */
+        return true;
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->needs_samples)
             return true;
@@ -255,6 +282,8 @@ void app_set_state(struct app *a, enum session_state state, const struct err *wh
     enum session_state before = a->data.state;
     data_set_state(&a->data, state, why, a->now_s + retry_in_s);
     pulse_see_state(&a->data, before, &place);
+    if (before == SESSION_CONNECTED && state != SESSION_CONNECTED)
+        app_repl_broke(a);
     app_update_screens(a);
 }
 
@@ -275,6 +304,7 @@ void app_take_themes(struct app *a, char (*names)[THEME_MAX_NAME], size_t n) {
 
 void app_attach_done(struct app *a, const struct err *why) {
     a->attaching = 0;
+    a->attaches_several = false;
     if (why) {
         app_message(a, true, "%s", why->text);
         return;
@@ -283,6 +313,15 @@ void app_attach_done(struct app *a, const struct err *why) {
     app_drop_screens(a);
     app_push(a, &screen_threads);
     settings_open_screen(a);
+}
+
+pid_t app_attach_next(struct app *a) {
+    if (a->n_attach_more == 0)
+        return 0;
+    pid_t next = a->attach_more[0];
+    a->n_attach_more--;
+    memmove(a->attach_more, a->attach_more + 1, (size_t)a->n_attach_more * sizeof next);
+    return next;
 }
 
 struct app_wishes app_take_wishes(struct app *a) {
@@ -314,7 +353,7 @@ bool app_is_late(const struct app *a) {
 }
 
 bool app_needs_tick(const struct app *a) {
-    if (app_query_needs_tick(a))
+    if (app_query_needs_tick(a) || app_repl_needs_tick(a))
         return true;
     if (a->n_screens && a->screens[0].def == &screen_picker)
         return false;
@@ -322,11 +361,24 @@ bool app_needs_tick(const struct app *a) {
         return false; /* the time of the last snapshot is shown, not its age */
     if (a->data.paused && a->data.state == SESSION_CONNECTED)
         return false; /* what is shown stands still */
-    return a->data.state != SESSION_CONNECTED || app_is_late(a);
+    return a->data.state != SESSION_CONNECTED || app_is_late(a) || holds_stop(&a->data.holds);
+}
+
+bool app_shows_native(const struct app *a, enum action_context context) {
+    return a->native && (a->native_on & ACTION_IN(context));
+}
+
+void app_toggle_native(struct app *a, enum action_context context) {
+    bool shown = app_shows_native(a, context);
+    a->native_on = (a->native ? a->native_on : 0) ^ ACTION_IN(context);
+    a->native = a->native_on != 0;
+    app_message(a, false,
+                shown ? "native frames are their callers' time"
+                      : "native frames: from the samples of now on");
 }
 
 void app_step_delay(struct app *a, int step) {
-    static const double delays[] = {0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60};
+    static const double delays[] = {APP_MIN_DELAY_S, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60};
     int n = (int)(sizeof delays / sizeof delays[0]), at = 0;
     while (at < n - 1 && delays[at] < a->config.delay_s * 0.999)
         at++;
@@ -437,7 +489,8 @@ void app_act(struct app *a, enum action action) {
     if (s->def->act && s->def->act(s->state, a, action))
         return;
     if (!app_open(a, action))
-        (void)(app_act_past(a, action) || app_act_diff(a, action) || app_act_common(a, action));
+        (void)(app_act_past(a, action) || app_act_diff(a, action) || tagging_act(a, action) ||
+               app_arm_act(a, action) || app_told_act(a, action) || app_act_common(a, action));
 }
 
 /* ---- input ---- */

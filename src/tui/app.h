@@ -15,8 +15,13 @@
 #include "base/err.h"
 #include "client/source_text.h"
 #include "client/target.h"
+#include "tui/app_arm.h"
 #include "tui/app_diff.h"
+#include "tui/app_feed.h"
 #include "tui/app_query.h"
+#include "tui/app_repl.h"
+#include "tui/app_told.h"
+#include "tui/app_watch.h"
 #include "tui/command_line.h"
 #include "tui/data.h"
 #include "tui/hands.h"
@@ -27,11 +32,13 @@
 #include "tui/settings.h"
 #include "tui/widgets/grid.h"
 #include "tui/widgets/prompt.h"
+#include "tui/widgets/tags.h"
 #include "tui/window.h"
 
 #define APP_MAX_SCREENS 8
 #define APP_MAX_THEMES 64
-#define APP_MIN_DELAY_S 0.05
+#define APP_MIN_DELAY_S 0.033 /* as often as the screen is painted */
+#define APP_FAST_S 0.25       /* who wants snapshots more often wants samples as often, too */
 #define APP_MAX_DELAY_S 60.0
 #define APP_PAUSED_S 5.0    /* while the view is paused: time between two snapshots, and batches of samples */
 #define APP_SAMPLE_HZ 100.0 /* asked for where a screen needs samples */
@@ -61,8 +68,11 @@ struct app_wishes {
     bool toggle_mouse;
     bool list;                   /* the processes again */
     bool snapshot;               /* a snapshot now */
+    bool status;                 /* the agent about itself */
     bool rate;                   /* delay_s changed */
     struct wire_threads details; /* tid > 0: more of this thread */
+    struct wire_arm arm;         /* what is not "": to be armed, */
+    bool disarm;                 /* or no longer */
     bool copy;                   /* hands.text, to the clipboard */
     bool export_file;            /* hands.job, on a worker */
     bool edit;                   /* hands.file, in an editor */
@@ -91,7 +101,7 @@ struct app_screen {
 /* Where the names of the screens were drawn. */
 struct app_tabs {
     int row, col; /* row -1: they were not */
-    bool brief;   /* numbers alone */
+    int form;     /* as they were written, see tabs.c */
 };
 
 /* The span of samples that the user had set, while that of a past moment is shown. */
@@ -129,7 +139,7 @@ struct app {
     bool prompt_failed;
     int cursor_row, cursor_col; /* of the terminal's cursor; -1 hidden */
 
-    char message[256];
+    char message[512];
     bool message_is_bad;
     struct log *log; /* what happened */
 
@@ -146,10 +156,20 @@ struct app {
     size_t n_themes;
 
     struct app_query query;
+    struct app_repl repl;
+    struct app_told told;
+    struct app_feeds feeds; /* tables that screens show */
+    struct app_watch watch;
     struct command_line command;
     struct hands hands;
+    pid_t attach_more[TARGETS_MAX]; /* that are to be attached to next: several were chosen together */
+    int n_attach_more;
+    bool attaches_several; /* the one that is attached to is one of these */
+    struct tags threads;   /* that are tagged, on all screens whose rows are threads */
+    struct tags functions; /* and lines and modules, on all screens of samples: by pick_frame_key */
 
-    bool native; /* samples come with native frames, and are shown with them */
+    bool native;        /* samples come with native frames, */
+    unsigned native_on; /* and these screens show them: ACTION_IN of their contexts */
     struct app_source_wish source_wish;
     struct source_text *source; /* what was read last; NULL nothing yet */
 
@@ -190,11 +210,17 @@ void app_take_themes(struct app *a, char (*names)[THEME_MAX_NAME], size_t n);
 /* The target's children; moved out of `*l`. */
 void app_take_children(struct app *a, struct children_list *l);
 
+/* Are they on the screen, be it under something that lies over it? */
+bool app_shows_children(const struct app *a);
+
 /* Another process is the target from here on: what was known is of the one before. */
 void app_set_pid(struct app *a, pid_t pid);
 
 /* The attach that was wished for ended: NULL well, else why not. */
 void app_attach_done(struct app *a, const struct err *why);
+
+/* The next one of several that were chosen together, taken off; 0 none is left. */
+pid_t app_attach_next(struct app *a);
 
 /* Why what is shown does not move any more, or is read from outside though nobody asked for that; false when neither is so. */
 bool app_banner(const struct app *a, char *buf, size_t cap);
@@ -252,6 +278,10 @@ bool app_open(struct app *a, enum action action);
 
 /* Freeze what all screens show, or show the newest again. */
 void app_set_paused(struct app *a, bool paused);
+
+/* Does the screen of a context show native frames? Begin with it, or end it: samples come with them while any screen does. */
+bool app_shows_native(const struct app *a, enum action_context context);
+void app_toggle_native(struct app *a, enum action_context context);
 
 /* Change the delay by a step up or down. */
 void app_step_delay(struct app *a, int step);

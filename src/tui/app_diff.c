@@ -21,7 +21,7 @@ void app_diff_fini(struct app_diff *d) {
 /* ---- what is compared ---- */
 
 static bool app_diff_has_before(const struct app *a, enum tally_window chosen) {
-    return a->diff.has_other || chosen != TALLY_ALL;
+    return a->diff.has_other || a->diff.has_span || chosen != TALLY_ALL;
 }
 
 void app_diff_toggle(struct app *a) {
@@ -64,7 +64,86 @@ bool app_act_diff(struct app *a, enum action action) {
         app_diff_mark(a);
     else if (action == ACTION_DIFF)
         app_diff_toggle(a);
-    return action == ACTION_MARK || action == ACTION_DIFF;
+    else if (action == ACTION_DIFF_BEFORE)
+        app_diff_choose_before(a);
+    return action == ACTION_MARK || action == ACTION_DIFF || action == ACTION_DIFF_BEFORE;
+}
+
+/* Compare, with something else than until now. */
+static void app_diff_begin_anew(struct app *a) {
+    a->diff.on = false;
+    app_diff_toggle(a);
+}
+
+void app_diff_say(struct app *a) {
+    char text[160];
+    struct app_diff_side side;
+    if (!a->diff.on) {
+        app_message(a, false, "nothing is compared");
+        return;
+    }
+    (void)app_diff_find(a, window_which(a), 0, &side); /* what of it is known is said */
+    app_diff_text(a, window_which(a), text, sizeof text);
+    app_message(a, false, "Flame and Top: %s", text);
+}
+
+bool app_diff_choose_span(struct app *a, double from_s, double to_s) {
+    if (!a->data.tally) {
+        app_refuse(a, "there are no samples yet: Flame (3) or Timeline (9) has them sent");
+        return false;
+    }
+    if (!(from_s < to_s)) {
+        app_refuse(a, "a span begins before it ends");
+        return false;
+    }
+    app_diff_fini(&a->diff);
+    a->diff.has_span = true;
+    a->diff.span_from_s = from_s;
+    a->diff.span_to_s = to_s;
+    app_diff_begin_anew(a);
+    app_diff_say(a);
+    return true;
+}
+
+void app_diff_choose_before(struct app *a) {
+    app_diff_fini(&a->diff);
+    app_diff_begin_anew(a);
+    app_diff_say(a);
+}
+
+/* Windows, as ":window" takes them: false when the text is none, and nothing was done. */
+static bool app_diff_windows(struct app *a, const char *argument) {
+    char first[64];
+    struct err e;
+    double from_s, to_s;
+    size_t len = strcspn(argument, " ");
+    const char *second = argument + len + strspn(argument + len, " ");
+    if (len >= sizeof first)
+        return false;
+    memcpy(first, argument, len);
+    first[len] = '\0';
+    const char *other = *second ? second : first;
+    if (!window_is_text(first) || !window_is_text(other))
+        return false;
+    if (window_parse_range(a, other, &from_s, &to_s, &e) != 0 || (*second && window_parse(a, first, &e) != 0))
+        app_refuse(a, "%s", e.text);
+    else
+        (void)app_diff_choose_span(a, from_s, to_s);
+    return true;
+}
+
+void app_diff_command(struct app *a, const char *argument) {
+    struct app_diff *d = &a->diff;
+    if (strcmp(argument, "before") == 0)
+        app_diff_choose_before(a);
+    else if (strcmp(argument, "off") == 0) {
+        if (d->on)
+            app_diff_toggle(a);
+        app_diff_say(a);
+    } else if (!app_diff_windows(a, argument)) {
+        (void)snprintf(d->wish, sizeof d->wish, "%s", argument);
+        app_message(a, false, "reading %s ...", argument);
+    }
 }
 
 /* Where the time before that from `from_s` to `to_s` begins; it ends where that begins. */
@@ -76,11 +155,29 @@ static double app_diff_begin(const struct app *a, enum tally_window chosen, doub
     return since_s > from_s - DIFF_LONGEST_S ? since_s : from_s - DIFF_LONGEST_S;
 }
 
+/* Make TALLY_OTHER the span that was chosen. */
+static bool app_diff_make_span(struct app *a) {
+    struct app_diff *d = &a->diff;
+    uint64_t ids = tally_get_mark(a->data.tally).ids;
+    double from_s, to_s;
+    bool is_made = tally_get_span(a->data.tally, TALLY_OTHER, &from_s, &to_s) && from_s == d->span_from_s &&
+                   to_s == d->span_to_s;
+    if (is_made && d->ids == ids && d->pauses == a->data.pauses)
+        return true;
+    d->ids = ids;
+    d->pauses = a->data.pauses;
+    if (tally_set_span(a->data.tally, TALLY_OTHER, d->span_from_s, d->span_to_s) != 0)
+        tally_clear_span(a->data.tally, TALLY_OTHER);
+    return true;
+}
+
 /* Bring TALLY_OTHER up to date; false when there is no such time. */
 static bool app_diff_make(struct app *a, enum tally_window chosen) {
     struct app_diff *d = &a->diff;
     struct tally *t = a->data.tally;
     double from_s, to_s;
+    if (d->has_span)
+        return app_diff_make_span(a);
     if (!app_diff_has_before(a, chosen) || !app_past_times(a, chosen, &from_s, &to_s))
         return false;
     uint64_t ids = tally_get_mark(t).ids;
@@ -164,6 +261,13 @@ void app_diff_text(const struct app *a, enum tally_window chosen, char *buf, siz
                                      : ": reading it ...");
         return;
     }
+    if (d->has_span) {
+        window_put_clock(d->span_from_s, before, sizeof before);
+        window_put_length(d->span_to_s - d->span_from_s, length, sizeof length);
+        app_past_known_text(a, TALLY_OTHER, known, sizeof known);
+        (void)snprintf(buf, cap, "%s against %s +%s%s", now, before, length, known);
+        return;
+    }
     if (a->data.tally && tally_get_span(a->data.tally, TALLY_OTHER, &from_s, &to_s))
         window_put_length(to_s - from_s, length, sizeof length);
     if (chosen == TALLY_10S || chosen == TALLY_60S)
@@ -185,6 +289,8 @@ void app_diff_expect(struct app *a, const char *name) {
 
 void app_diff_take_samples(struct app *a, const struct model_sample_batch *b) {
     struct app_diff *d = &a->diff;
+    if (!d->has_other) /* no more */
+        return;
     if (!d->other)
         d->other = tally_new();
     if (!d->other || b->n_samples == 0)
@@ -195,6 +301,8 @@ void app_diff_take_samples(struct app *a, const struct model_sample_batch *b) {
 }
 
 void app_diff_fail(struct app *a, const char *why) {
+    if (!a->diff.has_other)
+        return;
     a->diff.has_failed = true;
     app_message(a, true, "the recording to compare with: %s", why);
 }

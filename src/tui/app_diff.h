@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * app_diff: what Top and Flame compare the time they show with: the time before it, or the samples of a recording.
+ * app_diff: what Top and Flame compare the time they show with: the time before it, a span that was chosen, or the samples of a
+ * recording.
  *
  * What is compared is said in words wherever it is shown. Shares are compared, so the two may be of different length. While
- * the view moves the time before moves along, once a second. One thread.
+ * the view moves the time before moves along, once a second; a span stands still. One thread.
  */
 #ifndef TUI_APP_DIFF_H
 #define TUI_APP_DIFF_H
@@ -20,6 +21,8 @@ struct app;
 
 struct app_diff {
     bool on;
+    bool has_span;                 /* a span was chosen: it is what is compared with */
+    double span_from_s, span_to_s; /* on the samples' clock */
     bool has_other;                /* a recording was given: `other` is what is compared with */
     struct tally *other;           /* its samples; NULL: none came yet */
     char name[128];                /* as it was given */
@@ -46,6 +49,17 @@ bool app_act_diff(struct app *a, enum action action);
 
 /* Begin to compare, or end it. A window that has nothing before it is changed to one that has, and the user is told. */
 void app_diff_toggle(struct app *a);
+
+/* Tell the user what is compared with what. */
+void app_diff_say(struct app *a);
+
+/* Compare with a span, from here on; with the time before the window that is shown. False, with a message: it cannot be. */
+bool app_diff_choose_span(struct app *a, double from_s, double to_s);
+void app_diff_choose_before(struct app *a);
+
+/* ":diff" with an argument: "B", "A B" (each a window as ":window" takes it, A is shown then), "before", "off", else the name of a
+ * recording. */
+void app_diff_command(struct app *a, const char *argument);
 
 /* What to compare the window `chosen` of thread `tid` (0 all) with; brings it up to date. False: nothing is compared, or there
  * is nothing to compare with. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * app_export: what the screens show, made into a job for the exporter: the text of the screen, the snapshot that is shown, or the
- * samples of the window that is shown. No new sampling. Pure but for a look whether a file is there; one thread.
+ * samples of the window that is shown, those that the screen has chosen. No new sampling. Pure but for a look whether a file is there; one thread.
  */
 #ifndef TUI_APP_EXPORT_H
 #define TUI_APP_EXPORT_H
@@ -15,7 +15,7 @@
 struct app;
 struct export_job;
 
-/* Can the format be made of what is shown? Tables and what needs the order of time are not: NULL, or why not. */
+/* Can the format be made of what is shown? Tables are not: NULL, or why not. */
 const char *app_export_why_not(const struct app *app, const struct export_format *f);
 
 /* A name for the file: what it is of, when, and the format. */

@@ -13,14 +13,34 @@
 
 #define PAST_UNKNOWN_S 0.5 /* so much may be missing before it is said */
 
+/* Of a recording that goes further back than its moments do: for how long there are some. */
+static bool app_past_is_cut(const struct app *a, char *length, size_t cap) {
+    const struct data *d = &a->data;
+    double oldest_s = d->past ? data_past_oldest(d->past) : NAN;
+    if (!data_is_past(d) || !d->target.seen_is_cut || !d->live.valid || isnan(oldest_s))
+        return false;
+    window_put_length(d->live.snapshot.timestamp - oldest_s, length, cap);
+    return true;
+}
+
+/* The first moment that is known. */
+static void app_past_say_first(struct app *a) {
+    char length[32];
+    if (app_past_is_cut(a, length, sizeof length))
+        app_message(a, false, "what is shown here begins with this: the last %s; SQL (7) has all", length);
+    else
+        app_message(a, false, "this is the first that is known");
+}
+
 /* Why there is nothing further. */
 static void app_past_say_end(struct app *a, int step) {
     const struct data *d = &a->data;
     if (!data_shown(d))
         app_message(a, false, "there is no snapshot yet");
+    else if (data_is_past(d) && step > 0)
+        app_message(a, false, "this is the last that is known: , steps back");
     else if (data_is_past(d))
-        app_message(a, false,
-                    "a process that has ended has one moment: its last; Top and Flame show the time before");
+        app_past_say_first(a);
     else if (step > 0)
         app_message(a, false,
                     d->paused ? "this is the newest that was taken; Space goes on"
@@ -182,7 +202,7 @@ bool app_past_window_text(const struct app *a, enum tally_window chosen, char *b
 
 void app_past_text(const struct app *a, char *buf, size_t cap) {
     const struct data_shot *shot = data_shown(&a->data);
-    char when[32], age[32];
+    char when[32], age[32], length[32];
     buf[0] = '\0';
     if (!a->data.paused || !shot)
         return;
@@ -192,5 +212,7 @@ void app_past_text(const struct app *a, char *buf, size_t cap) {
         (void)snprintf(age, sizeof age, "%.1fs", behind);
     else
         text_human_duration(age, sizeof age, behind);
-    (void)snprintf(buf, cap, "at %s, %s behind", when, age);
+    bool is_cut = app_past_is_cut(a, length, sizeof length);
+    (void)snprintf(buf, cap, "at %s, %s behind%s%s", when, age, is_cut ? ", of the last " : "",
+                   is_cut ? length : "");
 }

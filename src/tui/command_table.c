@@ -145,13 +145,12 @@ static void command_attach(struct app *app, const char *argument) {
 
 static void command_diff(struct app *app, const char *argument) {
     enum action_context context = screen_context(app_top(app)->def, app_top(app)->state);
-    if (*argument) {
-        (void)snprintf(app->diff.wish, sizeof app->diff.wish, "%s", argument);
-        app_message(app, false, "reading %s ...", argument);
-    } else if (action_row(ACTION_DIFF, context))
+    if (*argument)
+        app_diff_command(app, argument);
+    else if (action_row(ACTION_DIFF, context))
         app_act(app, ACTION_DIFF);
     else
-        app_refuse(app, "with what? :diff FILE, a recording; in Top and Flame without: the time before");
+        app_refuse(app, "with what? :diff before, a window as of :window, two of them, or a recording");
 }
 
 /* ---- files ---- */
@@ -290,6 +289,38 @@ static void command_complete_window(struct app *app, struct command_choices *out
         command_offer(out, names[i][0], names[i][1]);
 }
 
+static void command_complete_diff(struct app *app, struct command_choices *out) {
+    if (!command_next_word(out)) {
+        command_offer(out, "before", "with the time before the window");
+        command_offer(out, "off", "nothing is compared");
+    }
+    command_complete_window(app, out);
+}
+
+/* ---- a debugger in the job ---- */
+
+static void command_debug(struct app *app, const char *argument) {
+    app_told_command(app, &told_debug, argument);
+}
+
+static void command_pause_job(struct app *app, const char *argument) {
+    app_told_command(app, &told_pause, argument);
+}
+
+static void command_catch(struct app *app, const char *argument) {
+    app_told_command(app, &told_catch, argument);
+}
+
+static void command_complete_debug(struct app *app, struct command_choices *out) {
+    (void)app;
+    app_told_complete(&told_debug, out);
+}
+
+static void command_complete_held(struct app *app, struct command_choices *out) {
+    (void)app;
+    app_told_complete(&told_pause, out);
+}
+
 #define ANYWHERE ACTION_EVERYWHERE
 #define SQL (ACTION_IN(CONTEXT_SQL_EDIT) | ACTION_IN(CONTEXT_SQL_SHEET) | ACTION_IN(CONTEXT_SQL_COMPLETE))
 
@@ -313,8 +344,14 @@ const struct command_def command_table[] = {
      command_export, command_complete_export},
     {"save-screen", "[FILE]", "write the screen to a file, as text", ANYWHERE, command_save_screen, NULL},
     {"target", "NUMBER|PID", "show another target", ANYWHERE, command_target, command_complete_target},
-    {"diff", "[RECORDING]", "compare Top and Flame with a recording, or time before", ANYWHERE,
-     command_diff, NULL},
+    {"diff", "[[A] B|FILE]", "compare window A with B (30s-10s), time before, FILE", ANYWHERE,
+     command_diff, command_complete_diff},
+    {"debug", "[ADDR|--off]", "debugpy listens in the job, as B does; --path DIR", ANYWHERE, command_debug,
+     command_complete_debug},
+    {"pause-job", "[ADDR]", "hold the job's threads, with pdb for nc; --off", ANYWHERE,
+     command_pause_job, command_complete_held},
+    {"catch", "[ADDR|--off]", "keep a thread that raises what nobody catches, for pdb", ANYWHERE, command_catch,
+     command_complete_held},
     {"attach", "PID", "look at another process", ANYWHERE, command_attach, NULL},
     {"help", "", "show all keys and commands", ANYWHERE, command_help, NULL},
     {"q", "", "quit; the job runs on", ANYWHERE, command_quit, NULL},

@@ -12,6 +12,10 @@
 #define DATA_LOCALS_AGE_S 1.0  /* between two questions for the locals of a thread */
 #define DATA_LOCALS_LOST_S 4.0 /* an answer is not waited for any longer */
 
+/* Of a recording as much is told as an export writes: seven hours of ten looks a second, and 24 MiB. */
+#define DATA_RECORDED_LOOKS ((size_t)1 << 18)
+#define DATA_RECORDED_RUNS ((size_t)1 << 21)
+
 void data_init(struct data *d) {
     memset(d, 0, sizeof *d);
     d->state = SESSION_CONNECTING;
@@ -163,7 +167,9 @@ void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s) 
         data_shot_fini(&d->live);
     d->live = shot;
     if (!d->past)
-        d->past = data_past_new(0, 0);
+        d->past = data_is_past(d)
+                      ? data_past_new(DATA_PAST_RECORDED_ROW_BYTES, DATA_PAST_RECORDED_STACK_BYTES)
+                      : data_past_new(0, 0);
     if (d->past)
         data_past_add(d->past, &d->live);
 }
@@ -214,10 +220,10 @@ static double data_sample_time(struct data *d, const struct model_sample_batch *
 
 bool data_take_samples(struct data *d, const struct model_sample_batch *b, double now_s) {
     if (!d->tally) {
-        d->tally = tally_new();
+        d->tally = data_is_past(d) ? tally_new_sized(DATA_RECORDED_LOOKS, DATA_RECORDED_RUNS) : tally_new();
         if (!d->tally)
             return true;
-        if (d->paused)
+        if (d->paused && !data_is_past(d)) /* what has ended stands still by itself */
             (void)tally_hold(d->tally, true);
     }
     return tally_add(d->tally, b, data_sample_time(d, b, now_s));
@@ -272,7 +278,7 @@ void data_set_state(struct data *d, enum session_state state, const struct err *
 void data_set_paused(struct data *d, bool paused) {
     d->paused = paused;
     d->pauses++;
-    if (d->tally)
+    if (d->tally && !data_is_past(d))
         (void)tally_hold(d->tally, paused);
     if (!paused) {
         data_shot_fini(&d->stepped);

@@ -17,6 +17,8 @@
 #include "client/children.h"
 #include "client/session.h"
 #include "client/tally.h"
+#include "tui/arms.h"
+#include "tui/holds.h"
 #include "tui/pulse.h"
 #include "tui/widgets/meter.h"
 
@@ -85,6 +87,8 @@ struct data {
     bool native_refused;             /* native frames are not to be had from this source */
     struct tally *tally;             /* NULL before the first samples */
     struct pulse pulse;              /* its recent past in numbers, and events */
+    struct holds holds;              /* debuggers in it */
+    struct arms arms;                /* what is armed in it */
     double past_at_s; /* the end of a recorded target's time, on the caller's clock; 0 not yet known */
 };
 

@@ -19,6 +19,10 @@
     ((size_t)1 * 1024 * 1024)  /* of stacks, and as much again while they are sorted out */
 #define DATA_PAST_MOMENTS 4096 /* at most */
 
+/* Of a recording, whose moments come all at once and do not grow: a few thousand of a hundred threads. */
+#define DATA_PAST_RECORDED_ROW_BYTES ((size_t)32 * 1024 * 1024)
+#define DATA_PAST_RECORDED_STACK_BYTES ((size_t)16 * 1024 * 1024)
+
 struct data_past;
 
 /* Without moments. `row_bytes`, `stack_bytes`: what it may hold; 0 the sizes above. NULL without memory. */

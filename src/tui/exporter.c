@@ -47,21 +47,24 @@ void export_job_free(struct export_job *j) {
     if (!j)
         return;
     strbuf_fini(&j->text);
-    fold_free(j->fold);
+    cut_fini(&j->cut);
     arena_fini(&j->target.arena);
     free(j);
 }
 
 void export_job_do(struct export_job *j) {
-    const struct export_request request = {.format = j->format->name, .duration_s = j->elapsed_s};
+    const struct export_request request = {
+        .format = j->format->name, .duration_s = j->elapsed_s, .by_function = j->by_function};
     const struct model_snapshot nothing = {0};
     const struct export_data data = {.request = &request,
                                      .target = &j->target,
                                      .snapshot = &nothing,
-                                     .fold = j->fold,
+                                     .fold = j->cut.fold,
+                                     .tracks = j->cut.tracks,
+                                     .choice = j->is_part ? j->choice : NULL,
                                      .elapsed_s = j->elapsed_s,
                                      .until_s = j->until_s};
-    int rc = j->fold ? j->format->render(&data, &j->text, &j->error) : 0;
+    int rc = j->cut.fold ? j->format->render(&data, &j->text, &j->error) : 0;
     if (rc == 0 && j->text.failed)
         rc = err_set(&j->error, ERR_FAILED, "it is too long, or memory is short");
     if (rc == 0)

@@ -17,18 +17,25 @@
 #include "base/model.h"
 #include "base/strbuf.h"
 #include "client/export.h"
-#include "client/fold.h"
+#include "client/cut.h"
 
 #define EXPORTER_MAX ((size_t)512 * 1024 * 1024) /* bytes of a file */
+
+#define EXPORTER_CHOICE 400
+#define EXPORTER_WINDOW 64
 
 struct export_job {
     const struct export_format *format;
     char path[PATH_MAX];
-    struct strbuf text;         /* the file; filled by the job itself when there is a fold */
-    struct fold *fold;          /* NULL: the text is made already */
-    struct model_target target; /* what it is of; its strings are in its own arena */
-    double elapsed_s, until_s;  /* see struct export_data */
-    struct err error;           /* when it is done: ERR_OK it is written */
+    struct strbuf text;           /* the file; filled by the job itself when there is a fold */
+    struct cut cut;               /* the samples; no fold: the text is made already */
+    bool by_function;             /* functions, not lines */
+    char choice[EXPORTER_CHOICE]; /* which samples these are, in words: see struct export_data */
+    bool is_part;                 /* not all of the window */
+    char window[EXPORTER_WINDOW]; /* and of which time */
+    struct model_target target;   /* what it is of; its strings are in its own arena */
+    double elapsed_s, until_s;    /* see struct export_data */
+    struct err error;             /* when it is done: ERR_OK it is written */
 };
 
 /* An empty one; NULL without memory. */

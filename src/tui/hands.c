@@ -10,6 +10,7 @@
 #include "tui/exporter.h"
 #include "tui/pick.h"
 #include "tui/screens/screens.h"
+#include "tui/tagging.h"
 
 void hands_init(struct hands *h) { h->menu_row = h->menu_col = -1; }
 
@@ -46,6 +47,13 @@ bool hands_can(struct app *app, const struct app_screen *s, enum action action) 
     case ACTION_ROW_IN_FLAME:
     case ACTION_ROW_IN_TOP:
         can = picked && !what.pid && (what.tid || what.frame);
+        break;
+    case ACTION_UNTAG:
+    case ACTION_TAGGED:
+        can = tagging_count(app) > 0;
+        break;
+    case ACTION_ROW_IN_THREADS:
+        can = picked && what.tid;
         break;
     case ACTION_OPEN_CHILD:
         can = what.pid > 0 || app->came_from > 0;
@@ -91,9 +99,30 @@ static bool hands_edit(struct app *app, const struct screen_pick *what) {
     return true;
 }
 
+/* Copy tagged rows; false when there are none. */
+static bool hands_copy_tagged(struct app *app, enum action action) {
+    struct tagged t;
+    struct strbuf one, whole;
+    char what[64];
+    strbuf_init(&one, PICK_MAX);
+    strbuf_init(&whole, PICK_MAX);
+    bool is_short = tagging_collect(app, &t, &one, &whole) != 0;
+    const struct strbuf *text = action == ACTION_COPY || !whole.len ? &one : &whole;
+    tagging_text(&t, what, sizeof what);
+    bool done = t.n + t.hidden > 0;
+    if (done && is_short)
+        app_message(app, true, "memory is short for %s", what);
+    else if (done && !hands_copy(app, what, text))
+        app_message(app, false, "none of the tagged rows is shown: A shows all");
+    tagged_fini(&t);
+    strbuf_fini(&one);
+    strbuf_fini(&whole);
+    return done;
+}
+
 /* Open another screen and go there to what is selected here. */
 static bool hands_show(struct app *app, const struct screen_pick *what, enum action screen) {
-    if (!what->tid && !what->frame)
+    if (!what->tid && (!what->frame || screen == ACTION_SHOW_THREADS))
         return false;
     if (what->pid) {
         app_refuse(app, "samples are of the target alone: C opens the child that this thread is of");
@@ -102,8 +131,13 @@ static bool hands_show(struct app *app, const struct screen_pick *what, enum act
     if (!app_open(app, screen))
         return true;
     struct app_screen *s = app_top(app);
+    bool is_hidden =
+        what->frame && what->frame->kind == MODEL_FRAME_NATIVE && !app_shows_native(app, s->def->keys);
     if (!s->def->show || !s->def->show(s->state, app, what))
-        app_message(app, false, "there are no samples of it yet");
+        app_message(app, false,
+                    screen == ACTION_SHOW_THREADS ? "the thread is not there any more"
+                    : is_hidden                   ? "native frames are hidden here: c shows them"
+                                                  : "there are no samples of it yet");
     return true;
 }
 
@@ -113,8 +147,10 @@ bool hands_act(struct app *app, enum action action) {
     struct strbuf one, whole;
     bool done;
     if (action != ACTION_COPY && action != ACTION_COPY_ROW && action != ACTION_EDIT_FILE &&
-        action != ACTION_ROW_IN_FLAME && action != ACTION_ROW_IN_TOP)
+        action != ACTION_ROW_IN_FLAME && action != ACTION_ROW_IN_TOP && action != ACTION_ROW_IN_THREADS)
         return false;
+    if ((action == ACTION_COPY || action == ACTION_COPY_ROW) && hands_copy_tagged(app, action))
+        return true;
     bool picked = hands_pick(app, s, &what, &one, &whole);
     if (!picked)
         done = false;
@@ -125,7 +161,10 @@ bool hands_act(struct app *app, enum action action) {
     else if (action == ACTION_EDIT_FILE)
         done = hands_edit(app, &what);
     else
-        done = hands_show(app, &what, action == ACTION_ROW_IN_FLAME ? ACTION_SHOW_FLAME : ACTION_SHOW_TOP);
+        done = hands_show(app, &what,
+                          action == ACTION_ROW_IN_FLAME ? ACTION_SHOW_FLAME
+                          : action == ACTION_ROW_IN_TOP ? ACTION_SHOW_TOP
+                                                        : ACTION_SHOW_THREADS);
     strbuf_fini(&one);
     strbuf_fini(&whole);
     if (!done)

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "client/export.h"
 #include "client/output.h"
+#include "client/tcp.h"
 #include "tui/action.h"
 #include "tui/attach_all.h"
 #include "tui/info.h"
@@ -35,8 +36,9 @@ static void main_put_help(struct strbuf *out) {
         out,
         "usage: probing-top [OPTION...] [TARGET...]\n\n"
         "Shows what every thread of a running Python process is doing. The job runs on, undisturbed.\n"
-        "TARGET is a pid, the name of a process, or unix:PATH; of several, or a name that several have,\n"
-        "one is shown at a time (p switches); without it there is a list to choose from.\n\n");
+        "TARGET is a pid, the name of a process, HOST:PORT or unix:PATH of its agent; of several, or a name\n"
+        "that several have, one is shown at a time (p switches); without it there is a list to choose "
+        "from.\n\n");
     option_format_help(main_table, out);
     (void)strbuf_adds(out, "\nFORMAT is\n");
     for (const struct export_format *f = export_formats; f->name; f++) {
@@ -268,6 +270,7 @@ static int main_run(int argc, char **argv, struct err *e) {
         free(operands);
         return -1;
     }
+    tcp_set_token(o.token);
     struct strbuf out;
     strbuf_init(&out, 1 << 20);
     int rc = 0;

@@ -12,7 +12,8 @@
 
 /* What was given; in the order of the help is main_table. */
 struct main_options {
-    const char *delay, *theme, *color, *filter, *export, *output, *unit, *sql, *budget, *screen, *diff;
+    const char *delay, *theme, *color, *filter, *export, *output, *unit, *sql, *budget, *screen, *diff,
+        *token;
     bool ascii, no_color, no_mouse, list_keys, print_config, info, once, threads, process, by_function,
         gentle, locals, native, version, help;
     double duration_s;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "tui/data.h"
 
@@ -34,6 +35,20 @@ void pick_put_frame(struct strbuf *out, const struct model_frame *f) {
         pick_put_text(out, f->func);
     } else if (!where)
         (void)strbuf_addf(out, "0x%" PRIx64, f->address);
+}
+
+static uint64_t pick_hash(uint64_t h, const char *text) {
+    return hash_mix(h ^ (text ? hash_bytes(text, strlen(text)) : 1));
+}
+
+uint64_t pick_frame_key(const struct model_frame *f, enum flame_by by) {
+    if (by == FLAME_BY_MODULE)
+        return pick_hash((uint64_t)by, flame_module_text(f));
+    uint64_t h = pick_hash(hash_mix((uint64_t)by << 8 | (uint64_t)f->kind), f->func);
+    h = pick_hash(h, f->file);
+    if (f->kind == MODEL_FRAME_NATIVE) /* what has no name is told by its place */
+        h = hash_mix(pick_hash(h, f->module) ^ (f->func ? 0 : f->address));
+    return by == FLAME_BY_LINE ? hash_mix(h ^ (uint64_t)f->line) : h;
 }
 
 void pick_put_stack(struct strbuf *out, const struct model_thread *t) {

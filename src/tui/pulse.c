@@ -72,12 +72,42 @@ void pulse_see_target(struct data *d, bool is_first, const struct pulse_place *p
         PULSE_ADD(p, LOG_LEVEL_WARN, "nobody runs tests over Python %s: what is shown may be wrong", python);
 }
 
+/* Who else is there? We are one ourselves. */
+static void pulse_see_others(struct pulse *q, const struct model_status *s, const struct pulse_place *p) {
+    int64_t others = s->client_processes > 0 ? s->client_processes - 1 : 0;
+    if (others > q->others)
+        PULSE_ADD(p, LOG_LEVEL_INFO, "somebody else is connected to the agent: %lld other process%s",
+                  (long long)others, others == 1 ? "" : "es");
+    else if (others < q->others && others == 0)
+        PULSE_ADD(p, LOG_LEVEL_INFO, "nobody else is connected to the agent any more");
+    else if (others < q->others)
+        PULSE_ADD(p, LOG_LEVEL_INFO, "of others %lld still connected to the agent", (long long)others);
+    q->others = others;
+}
+
+/* Does a debugger hold threads of the job, or no more? */
+static void pulse_see_holds(struct data *d, const struct model_status *s, const struct pulse_place *p) {
+    bool stopped = holds_stop(&d->holds);
+    char line[512];
+    holds_take(&d->holds, s, p->now_s);
+    if (!stopped && holds_put_line(&d->holds, p->now_s, line, sizeof line))
+        PULSE_ADD(p, LOG_LEVEL_WARN, "%s", line);
+    else if (stopped && !holds_stop(&d->holds))
+        PULSE_ADD(p, LOG_LEVEL_INFO, "no thread of the job is held by a debugger any more");
+}
+
 void pulse_see_status(struct data *d, const struct model_status *s, const struct pulse_place *p) {
     struct pulse *q = &d->pulse;
     if (!isnan(s->budget_pct) && s->budget_pct > 0)
         q->budget_pct = s->budget_pct;
+    pulse_see_others(q, s, p);
+    pulse_see_holds(d, s, p);
     if (!s->strategy)
         return;
+    q->holds = s->gil_holds;
+    q->hold_us = s->us_longest_gil_hold;
+    q->steps_told = s->hooks != NULL;
+    text_sanitize(q->steps_note, sizeof q->steps_note, s->steps_note ? s->steps_note : "");
     if (!*q->way)
         PULSE_ADD(p, LOG_LEVEL_INFO, "the agent came in by %s", s->strategy);
     text_sanitize(q->way, sizeof q->way, s->strategy);

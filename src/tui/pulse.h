@@ -53,6 +53,11 @@ struct pulse {
     double vitals_at_s;   /* when they were read, on the caller's clock */
     double budget_pct;    /* what looking may cost, of one core; 0 not known */
     double status_at_s;   /* when the agent was last asked about itself; 0 never */
+    int64_t others;       /* processes that are connected to the agent, too; as far as it tells */
+    bool steps_told;      /* torch tells of training steps */
+    char steps_note[160]; /* why it does not; "" it does, or that is not known */
+    uint64_t holds;       /* how often the agent had the GIL, */
+    double hold_us;       /* and for how long at most; NAN never, or not known */
     char way[64];         /* by which way the agent came in; "" not known */
     double gc_s;          /* the last long collection: how long, 0: none was seen */
     double gc_at_s;       /* and when it ended, seconds since the epoch */

@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 #include "client/database.h"
+#include "client/magic_look.h"
+#include "client/verdict.h"
 #include "tui/querier_export.h"
 
 #define QUERIER_STOP_S 1
@@ -35,16 +37,20 @@ struct querier {
     char *text;
     double from_s, to_s;
     struct querier_export exported;
+    struct magic magic;
+    int cols;
     struct querier_answer answer;
     /* of the thread */
     bool has_address;
     struct session_address address;
     struct database *db;
+    struct verdict_judge *judge; /* over it; NULL: not asked yet */
 };
 
 void querier_answer_fini(struct querier_answer *a) {
     rowset_unref(a->rows);
     catalog_free(a->catalog);
+    strbuf_fini(&a->text);
     memset(a, 0, sizeof *a);
 }
 
@@ -149,19 +155,77 @@ static int querier_run_all(struct querier *q, struct err *e) {
     return 0;
 }
 
+static int querier_put_verdict(struct rowset *rows, const struct verdict *v) {
+    const char *const texts[QUERIER_VERDICT_COLUMNS] = {[QUERIER_VERDICT_CODE] = v->rule->code,
+                                                        [QUERIER_VERDICT_TEXT] = v->text,
+                                                        [QUERIER_VERDICT_SCREEN] = v->rule->screen,
+                                                        [QUERIER_VERDICT_ADVICE] = v->rule->help,
+                                                        [QUERIER_VERDICT_BRIEF] = v->brief};
+    if (rowset_add_row(rows) != 0)
+        return -1;
+    rowset_put_int(rows, QUERIER_VERDICT_LEVEL, v->rule->level);
+    rowset_put_int(rows, QUERIER_VERDICT_STATE, v->rule->is_state);
+    for (size_t i = 0; i < QUERIER_VERDICT_COLUMNS; i++)
+        if (texts[i] && rowset_put_text(rows, i, SQL_TEXT, texts[i], strlen(texts[i])) != 0)
+            return -1;
+    return 0;
+}
+
+static int querier_judge_all(struct querier *q, struct err *e) {
+    struct verdicts said;
+    if (!q->judge)
+        q->judge = verdict_judge_new(q->db);
+    if (!q->judge)
+        return err_set(e, ERR_FAILED, "out of memory for verdicts");
+    if (verdict_judge_ask(q->judge, &said, e) != 0)
+        return -1;
+    struct rowset *rows = rowset_new(QUERIER_VERDICT_COLUMNS, QUERIER_MAX_ROWS, QUERIER_MAX_BYTES);
+    for (size_t i = 0; rows && i < said.n; i++)
+        if (querier_put_verdict(rows, &said.items[i]) != 0)
+            break;
+    verdicts_fini(&said);
+    q->answer.rows = rows;
+    return rows ? 0 : err_set(e, ERR_FAILED, "out of memory for verdicts");
+}
+
+static bool querier_is_ending(void *arg) { return atomic_load(&((struct querier *)arg)->ending); }
+
+static int querier_look_at(struct querier *q, struct err *e) {
+    struct magic_way way = {.addr = &q->address, .stop = querier_is_ending, .stop_arg = q, .cols = q->cols};
+    bool is_query = q->magic.kind == MAGIC_QUERY;
+    if (!q->has_address)
+        return err_set(e, ERR_FAILED, "there is no job to look at");
+    if (is_query && (querier_open(q, e) != 0 || database_refresh(q->db, e) != 0))
+        return -1;
+    way.database = q->db;
+    if (magic_look(&q->magic, &way, &q->answer.text, e) != 0)
+        return -1;
+    if (is_query)
+        (void)snprintf(q->answer.note, sizeof q->answer.note, "%s", database_note(q->db));
+    return 0;
+}
+
 static void querier_work(struct querier *q) {
     struct querier_answer *a = &q->answer;
     uint64_t began = clock_mono_ns();
     memset(a, 0, sizeof *a);
     a->kind = q->kind;
     a->error_at = -1;
-    if (q->kind == QUERIER_EXPORT) {
-        a->exported = q->exported.rows->n_rows;
+    strbuf_init(&a->text, QUERIER_MAX_BYTES);
+    if (q->kind == QUERIER_MAGIC) {
+        if (querier_look_at(q, &a->error) == 0)
+            a->error.code = ERR_OK;
+    } else if (q->kind == QUERIER_EXPORT) {
+        a->exported = q->exported.order ? q->exported.n_order : q->exported.rows->n_rows;
         if (querier_export_write(&q->exported, &q->ending, &a->error) == 0)
             a->error.code = ERR_OK;
     } else if (querier_open(q, &a->error) == 0 && database_refresh(q->db, &a->error) == 0) {
         a->error.code = ERR_OK;
-        if (q->kind == QUERIER_RUN && !atomic_load(&q->ending) && querier_run_all(q, &a->error) == 0)
+        bool goes_on = !atomic_load(&q->ending);
+        began = clock_mono_ns(); /* what opening took comes once */
+        if (q->kind == QUERIER_RUN && goes_on && querier_run_all(q, &a->error) == 0)
+            a->error.code = ERR_OK;
+        if (q->kind == QUERIER_JUDGE && goes_on && querier_judge_all(q, &a->error) == 0)
             a->error.code = ERR_OK;
         database_explain(q->db, &a->error);
         a->catalog = catalog_of_session(database_sql(q->db));
@@ -194,6 +258,7 @@ static void *querier_main(void *arg) {
     }
     q->open = NULL;
     (void)pthread_mutex_unlock(&q->lock);
+    verdict_judge_free(q->judge);
     database_close(q->db);
     q->db = NULL;
     return NULL;
@@ -256,6 +321,8 @@ static int querier_ask(struct querier *q, enum querier_kind kind, const char *te
 
 int querier_look(struct querier *q, struct err *e) { return querier_ask(q, QUERIER_LOOK, "", e); }
 
+int querier_judge(struct querier *q, struct err *e) { return querier_ask(q, QUERIER_JUDGE, "", e); }
+
 void querier_set_window(struct querier *q, double from_s, double to_s) {
     q->from_s = from_s;
     q->to_s = to_s;
@@ -263,6 +330,18 @@ void querier_set_window(struct querier *q, double from_s, double to_s) {
 
 int querier_run(struct querier *q, const char *text, struct err *e) {
     return querier_ask(q, QUERIER_RUN, text, e);
+}
+
+int querier_do(struct querier *q, struct magic *m, int cols, struct err *e) {
+    if (q->busy) {
+        magic_fini(m);
+        return err_set(e, ERR_FAILED, "a look is under way: ctrl-c ends it");
+    }
+    magic_fini(&q->magic);
+    q->magic = *m;
+    memset(m, 0, sizeof *m);
+    q->cols = cols;
+    return querier_ask(q, QUERIER_MAGIC, "", e);
 }
 
 int querier_write(struct querier *q, struct querier_export *x, struct err *e) {
@@ -322,6 +401,7 @@ void querier_free(struct querier *q) {
         (void)close(q->fd);
     querier_answer_fini(&q->answer);
     querier_export_fini(&q->exported);
+    magic_fini(&q->magic);
     free(q->text);
     free(q);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * querier: runs queries and writes exports on a thread of its own, for the SQL screen.
+ * querier: runs queries and writes exports on a thread of its own, for the SQL screen; looks of the Repl screen, too.
  *
  * The loop never waits: it asks, a descriptor becomes readable, it takes the answer. One thing at a time. The database is opened, used
  * and closed by that thread alone. A thread that cannot be ended in time when the querier is freed is left to itself.
@@ -14,13 +14,26 @@
 
 #include "base/err.h"
 #include "client/catalog.h"
+#include "client/magic.h"
 #include "client/rowset.h"
 #include "client/session.h"
 
 #define QUERIER_MAX_ROWS ((size_t)100000)
 #define QUERIER_MAX_BYTES ((size_t)64 * 1024 * 1024)
 
-enum querier_kind { QUERIER_LOOK = 0, QUERIER_RUN, QUERIER_EXPORT };
+enum querier_kind { QUERIER_LOOK = 0, QUERIER_RUN, QUERIER_EXPORT, QUERIER_JUDGE, QUERIER_MAGIC };
+
+/* Columns of QUERIER_JUDGE, the worst verdict first. */
+enum querier_verdict {
+    QUERIER_VERDICT_CODE = 0, /* text */
+    QUERIER_VERDICT_LEVEL,    /* enum verdict_level */
+    QUERIER_VERDICT_TEXT,     /* text, drawable */
+    QUERIER_VERDICT_SCREEN,   /* name of the screen that shows more; NULL none */
+    QUERIER_VERDICT_ADVICE,   /* text */
+    QUERIER_VERDICT_BRIEF,    /* text, drawable, short */
+    QUERIER_VERDICT_STATE,    /* 1: it says how the job gets on, 0: what is the matter */
+    QUERIER_VERDICT_COLUMNS,
+};
 
 /* What came of it. */
 struct querier_answer {
@@ -37,6 +50,7 @@ struct querier_answer {
     bool is_past;            /* the target has ended: now() is its last moment */
     char note[640];          /* what cannot be seen and why; "" nothing */
     struct catalog *catalog; /* the tables; NULL unknown. Owned */
+    struct strbuf text;      /* of QUERIER_MAGIC */
 };
 
 /* Give back what an answer owns. */
@@ -45,8 +59,9 @@ void querier_answer_fini(struct querier_answer *a);
 /* A result as it is shown, to be written to a file. */
 struct querier_export {
     struct rowset *rows; /* one reference */
-    uint32_t *order;     /* numbers of the rows, owned; NULL: as they came */
-    uint8_t *hidden;     /* a column each: it is left out; owned, NULL none is */
+    uint32_t *order;     /* numbers of the rows, owned; NULL: all, as they came */
+    size_t n_order;
+    uint8_t *hidden; /* a column each: it is left out; owned, NULL none is */
     char format[16];
     char path[512];
 };
@@ -74,6 +89,13 @@ void querier_set_window(struct querier *q, double from_s, double to_s);
 int querier_look(struct querier *q, struct err *e);
 int querier_run(struct querier *q, const char *text, struct err *e);
 int querier_write(struct querier *q, struct querier_export *x, struct err *e);
+
+/* What is to be said of the target (client/verdict.h): rows with the columns of enum querier_verdict. 0, or -1 with the error. */
+int querier_judge(struct querier *q, struct err *e);
+
+/* What a line of client/magic.h wants, where that is a look (magic_looks), for `cols` columns; *m is moved out in any case. 0, or -1 with the
+ * error. */
+int querier_do(struct querier *q, struct magic *m, int cols, struct err *e);
 
 /* End what is under way; its answer comes all the same, soon. */
 void querier_cancel(struct querier *q);

@@ -39,7 +39,8 @@ static int querier_export_rows(const struct querier_export *x, struct rows *out)
     const struct rowset *r = x->rows;
     size_t n = r->n_columns ? r->n_columns : 1;
     out->columns = calloc(n, sizeof *out->columns);
-    out->cells = calloc(r->n_rows ? r->n_rows * n : 1, sizeof *out->cells);
+    size_t n_rows = x->order ? x->n_order : r->n_rows;
+    out->cells = calloc(n_rows ? n_rows * n : 1, sizeof *out->cells);
     if (!out->columns || !out->cells)
         return -1;
     for (size_t i = 0; i < r->n_columns; i++)
@@ -47,11 +48,11 @@ static int querier_export_rows(const struct querier_export *x, struct rows *out)
             out->columns[out->n_columns++] =
                 (struct rows_column){.name = r->columns[i].name, .type = r->columns[i].type};
     struct rows_cell *cell = out->cells;
-    for (size_t at = 0; at < r->n_rows; at++)
+    for (size_t at = 0; at < n_rows; at++)
         for (size_t i = 0; i < r->n_columns; i++)
             if (!x->hidden || !x->hidden[i])
                 querier_export_cell(r, x->order ? x->order[at] : at, i, cell++);
-    out->n = r->n_rows;
+    out->n = n_rows;
     out->truncated = r->full;
     return 0;
 }

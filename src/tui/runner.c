@@ -10,11 +10,13 @@
 
 #include "base/clock.h"
 #include "tui/runner_internal.h"
+#include "tui/runner_repl.h"
 #include "tui/runner_signals.h"
 #include "tui/runner_vitals.h"
 #include "tui/term/term.h"
 
 #define RUNNER_FRAME_US 33000ULL  /* least time between a painting and one for new data */
+#define RUNNER_JOIN_US 300000ULL  /* and one for what comes again and again beside snapshots */
 #define RUNNER_ANSWER_US 14000ULL /* and one for a key */
 #define RUNNER_OPEN_US 200000ULL  /* a target that says nothing for so long: show that we wait */
 #define RUNNER_TICK_US 1000000ULL /* ages and countdowns */
@@ -113,10 +115,34 @@ static void runner_on_tick(void *arg) {
     runner_want_paint(r);
 }
 
+/* What screens want to know, of tables and of the agent. */
+static void runner_grant_questions(struct runner *r) {
+    runner_query_grant(&r->query);
+    runner_repl_grant(r->app, r->session);
+}
+
 static void runner_on_answer(void *arg) {
     struct runner *r = arg;
     runner_set_time(r);
     runner_want_paint(r);
+}
+
+/* What was typed ahead of the answer may be a question. */
+static void runner_on_looked(void *arg) {
+    runner_on_answer(arg);
+    runner_grant_questions(arg);
+}
+
+/* Something came that the picture of a moment ago is not wrong without: it is painted with the next snapshot, or soon. */
+static void runner_paint_with_next(struct runner *r) {
+    runner_source_grant(&r->source);
+    runner_paint_after(r, RUNNER_JOIN_US);
+}
+
+static void runner_on_followed(void *arg) {
+    struct runner *r = arg;
+    runner_set_time(r);
+    runner_paint_with_next(r);
 }
 
 /* ---- session ---- */
@@ -220,6 +246,7 @@ static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     app_take_snapshot(r->app, snapshot);
     runner_vitals_look(&r->vitals, r->app, r->session);
     runner_ask_details(r);
+    runner_query_grant(&r->query); /* tables that screens show, when they are due */
     runner_follow_samples(r, false);
     runner_open_term(r);
     runner_want_paint(r);
@@ -229,12 +256,16 @@ static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
 
 static void runner_on_samples(void *arg, struct model_sample_batch *batch) {
     struct runner *r = arg;
+    bool is_first = !r->app->data.tally;
     runner_set_time(r);
     app_take_samples(r->app, batch);
     bool again = r->app->wishes.again;
     r->app->wishes.again = false;
     runner_follow_samples(r, again);
-    runner_want_paint(r);
+    if (is_first || again)
+        runner_want_paint(r);
+    else
+        runner_paint_with_next(r);
 }
 
 static void runner_on_details(void *arg, struct model_snapshot *snapshot) {
@@ -244,15 +275,60 @@ static void runner_on_details(void *arg, struct model_snapshot *snapshot) {
     runner_want_paint(r);
 }
 
+/* Set what the app wants to be set in the agent. */
+static void runner_configure(struct runner *r) {
+    struct app_watch *w = &r->app->watch;
+    struct wire_config c = {.key = ""};
+    struct err e;
+    if (!w->key[0] || !r->session)
+        return;
+    (void)snprintf(c.key, sizeof c.key, "%s", w->key);
+    (void)snprintf(c.value, sizeof c.value, "%s", w->value);
+    w->key[0] = '\0';
+    if (session_configure(r->session, &c, &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+}
+
+/* Have something armed for us, or no longer. */
+static void runner_arm(struct runner *r, const struct app_wishes *w) {
+    struct err e;
+    (void)err_set(&e, ERR_FAILED, "not connected");
+    int rc = !r->session ? -1
+             : w->disarm ? session_disarm(r->session, &w->arm, &e)
+                         : session_arm(r->session, &w->arm, &e);
+    if (rc == 0)
+        return;
+    app_arm_refused(r->app, &e);
+    app_message(r->app, true, "%s", e.text);
+}
+
 static void runner_on_status(void *arg, struct model_status *status) {
     struct runner *r = arg;
     runner_set_time(r);
     app_take_status(r->app, status);
+    runner_configure(r);
+    runner_want_paint(r);
+}
+
+static void runner_on_evaluated(void *arg, const struct wire_evaluated *what) {
+    struct runner *r = arg;
+    runner_set_time(r);
+    app_repl_take(r->app, what);
+    runner_grant_questions(r);
     runner_want_paint(r);
 }
 
 static void runner_on_reply(void *arg, enum wire_method method, const struct err *error) {
     struct runner *r = arg;
+    if (error && (method == WIRE_EVAL || method == WIRE_COMPLETE)) {
+        runner_set_time(r);
+        app_repl_refused(r->app, error);
+        runner_grant_questions(r);
+        runner_want_paint(r);
+        return;
+    }
+    if (error && method == WIRE_ARM)
+        app_arm_refused(r->app, error);
     if (error && method != WIRE_STATUS) /* nobody asked for that one */
         app_message(r->app, true, "%s", error->text);
     runner_want_paint(r);
@@ -264,49 +340,35 @@ void runner_subscribe(struct runner *r) {
         app_message(r->app, true, "%s", e.text);
 }
 
-/* While the view is paused data come seldom, samples in large batches, and children are not read; nothing of the history is lost. */
+/* While the view is paused data come seldom, and samples in large batches; nothing of the history is lost. Who wants snapshots very often
+ * gets samples as often: the Timeline scrolls by them. */
 void runner_follow_pause(struct runner *r) {
     struct err e;
     bool slow = r->session && r->app->data.paused && !data_is_past(&r->app->data);
-    if (slow == r->slowed)
+    double delay_s = r->app->config.delay_s, batch_s = slow                                  ? APP_PAUSED_S
+                                                       : delay_s > 0 && delay_s < APP_FAST_S ? delay_s
+                                                                                             : 0;
+    if (slow == r->slowed && batch_s == r->batch_s)
         return;
     r->slowed = slow;
+    r->batch_s = batch_s;
     if (!r->session)
         return;
-    children_pause(r->children, slow);
-    session_set_batch(r->session, slow ? APP_PAUSED_S : 0);
+    session_set_batch(r->session, batch_s);
     runner_subscribe(r);
     if (r->sampling && session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
         app_message(r->app, true, "%s", e.text);
 }
 
-static void runner_on_children(void *arg) {
-    struct runner *r = arg;
-    struct children_list list;
-    if (!r->children || !children_take(r->children, &list))
-        return;
-    runner_set_time(r);
-    app_take_children(r->app, &list);
-    runner_want_paint(r);
-}
-
 void runner_close_session(struct runner *r) {
-    loop_unwatch(r->children_watch);
-    children_stop(r->children);
+    if (r->app)
+        runner_repl_leave(r->app, r->session);
+    runner_leave_children(r);
     if (!r->targets.app) /* else it is kept there */
         session_free(r->session);
-    r->children_watch = NULL;
-    r->children = NULL;
     r->session = NULL;
     r->sampling = r->slowed = r->native = false;
-}
-
-/* What the target has started is a help, not what was asked for: without it the screen is as good. */
-void runner_follow_children(struct runner *r, pid_t pid) {
-    struct err e;
-    r->children = pid > 0 ? children_start(pid, &e) : NULL;
-    if (r->children)
-        r->children_watch = loop_watch_fd(r->loop, children_fd(r->children), runner_on_children, r, &e);
+    r->batch_s = 0;
 }
 
 const struct session_handler runner_handler = {
@@ -316,6 +378,7 @@ const struct session_handler runner_handler = {
     .on_details = runner_on_details,
     .on_samples = runner_on_samples,
     .on_status = runner_on_status,
+    .on_evaluated = runner_on_evaluated,
     .on_reply = runner_on_reply,
 };
 
@@ -348,7 +411,7 @@ static void runner_suspend(struct runner *r) {
 /* Do what the app asks for. */
 static void runner_grant(struct runner *r) {
     runner_ask_details(r);
-    runner_query_grant(&r->query);
+    runner_grant_questions(r);
     runner_source_grant(&r->source);
     runner_looks_grant(&r->looks);
     struct app_wishes w = app_take_wishes(r->app);
@@ -362,9 +425,14 @@ static void runner_grant(struct runner *r) {
     if (w.rate)
         runner_subscribe(r);
     runner_follow_pause(r);
+    runner_pace_children(r);
     runner_follow_samples(r, w.again);
     if (w.snapshot && r->session)
         (void)session_request(r->session, WIRE_THREADS, NULL);
+    if (w.status && r->session)
+        (void)session_request(r->session, WIRE_STATUS, NULL);
+    if (w.arm.what[0])
+        runner_arm(r, &w);
     if (w.attach > 0)
         runner_attach(r, w.attach);
     if (w.show_target > 0)
@@ -427,7 +495,12 @@ static int runner_init(struct runner *r, struct err *e) {
     r->loop = loop_new(e);
     if (!r->loop)
         return -1;
-    r->query = (struct runner_query){.loop = r->loop, .app = r->app, .answered = runner_on_answer, .arg = r};
+    r->query = (struct runner_query){.loop = r->loop,
+                                     .app = r->app,
+                                     .answered = runner_on_answer,
+                                     .followed = runner_on_followed,
+                                     .looked = runner_on_looked,
+                                     .arg = r};
     r->hands = (struct runner_hands){.app = r->app,
                                      .loop = r->loop,
                                      .on_terminal = runner_on_terminal,

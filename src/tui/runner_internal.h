@@ -29,6 +29,7 @@ struct runner {
     struct loop_watch *input, *signals, *attaching, *listed, *children_watch;
     struct lister *lister;     /* NULL: a target was named */
     struct children *children; /* of the target */
+    enum children_pace children_pace;
     struct attach attach;
     struct runner_query query;
     struct vitals_reader vitals;
@@ -39,6 +40,7 @@ struct runner {
     bool sampling;         /* samples are subscribed to */
     bool native;           /* with native frames */
     bool slowed;           /* the view is paused, and the streams are slow */
+    double batch_s;        /* between two batches of samples, as it was asked for; 0: as the agent likes */
     bool moved;            /* the target is another than the one it began with */
     uint64_t painted_ns;   /* the last frame */
     uint64_t paint_due_ns; /* when the paint timer ends; 0: it is not set */
@@ -69,7 +71,15 @@ void runner_close_session(struct runner *r);
 void runner_subscribe(struct runner *r);
 void runner_follow_pause(struct runner *r);
 void runner_follow_samples(struct runner *r, bool again);
+
+/* ---- runner_children.c ---- */
+
+/* Processes that the target has started, from here on; no more. */
 void runner_follow_children(struct runner *r, pid_t pid);
+void runner_leave_children(struct runner *r);
+
+/* They are read as often as they are looked at; not at all while the view is paused. */
+void runner_pace_children(struct runner *r);
 
 /* ---- runner_open.c ---- */
 

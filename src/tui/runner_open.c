@@ -39,10 +39,14 @@ void runner_switch(struct runner *r, int i) {
     runner_take_shown(r);
 }
 
-int runner_open_all(struct runner *r, struct err *e) {
+static void runner_begin_targets(struct runner *r) {
     r->targets = (struct runner_targets){
         r->loop, r->app, &runner_handler, runner_on_came, r, r->config->sampling, r->config->budget_pct,
         {{0}}};
+}
+
+int runner_open_all(struct runner *r, struct err *e) {
+    runner_begin_targets(r);
     for (int i = 0; i < r->config->n_targets; i++)
         if (runner_targets_add(&r->targets, &r->config->address[i], r->config->names[i], e) < 0)
             return -1;
@@ -81,6 +85,40 @@ void runner_on_list(void *arg) {
     runner_want_paint(r);
 }
 
+/* One of several that were chosen together becomes a target; the first one is shown. */
+static int runner_take_chosen(struct runner *r, const struct session_address *addr, struct err *e) {
+    bool is_first = r->app->targets.n == 0;
+    if (is_first)
+        runner_begin_targets(r);
+    if (runner_targets_add(&r->targets, addr, NULL, e) < 0)
+        return -1;
+    r->moved = true;
+    if (is_first)
+        runner_take_shown(r);
+    return 0;
+}
+
+/* An attach ended. Of several the next one follows; those that failed are said, the others are looked at. */
+static void runner_end_attach(struct runner *r, int rc, const struct err *e) {
+    bool several = r->app->attaches_several;
+    pid_t next = app_attach_next(r->app);
+    runner_set_time(r);
+    if (rc != 0 && several)
+        log_add(r->app->log, r->app->epoch_s, LOG_LEVEL_BAD, "%s", e->text);
+    if (next > 0) {
+        r->app->attaching = next;
+        runner_attach(r, next);
+        return;
+    }
+    bool any = rc == 0 || (several && r->app->targets.n > 0);
+    app_attach_done(r->app, any ? NULL : e);
+    if (any && rc != 0)
+        app_message(r->app, true, "%s", e->text);
+    if (rc != 0 && !r->session)
+        loop_timer_set(r->list, RUNNER_LIST_US);
+    runner_want_paint(r);
+}
+
 static void runner_on_attached(void *arg) {
     struct runner *r = arg;
     struct session_address addr;
@@ -88,7 +126,9 @@ static void runner_on_attached(void *arg) {
     loop_unwatch(r->attaching);
     r->attaching = NULL;
     int rc = attach_finish(&r->attach, &addr, &e);
-    if (rc == 0 && r->app->targets.n) {
+    if (rc == 0 && r->app->attaches_several)
+        rc = runner_take_chosen(r, &addr, &e);
+    else if (rc == 0 && r->app->targets.n) {
         int i = runner_targets_add(&r->targets, &addr, NULL, &e);
         rc = i < 0 ? -1 : 0;
         runner_switch(r, i);
@@ -97,11 +137,7 @@ static void runner_on_attached(void *arg) {
         runner_close_session(r);
         rc = runner_open_session(r, &addr, &e);
     }
-    runner_set_time(r);
-    app_attach_done(r->app, rc == 0 ? NULL : &e);
-    if (rc != 0 && !r->session)
-        loop_timer_set(r->list, RUNNER_LIST_US);
-    runner_want_paint(r);
+    runner_end_attach(r, rc, &e);
 }
 
 void runner_attach(struct runner *r, pid_t pid) {
@@ -109,7 +145,7 @@ void runner_attach(struct runner *r, pid_t pid) {
     struct err e;
     (void)snprintf(target, sizeof target, "%ld", (long)pid);
     if (attach_start(&r->attach, target, &r->config->how, &e) != 0) {
-        app_attach_done(r->app, &e);
+        runner_end_attach(r, -1, &e);
         return;
     }
     r->attaching = loop_watch_fd(r->loop, r->attach.fd, runner_on_attached, r, &e);

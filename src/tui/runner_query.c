@@ -33,6 +33,8 @@ void runner_query_set_target(struct runner_query *r, const struct session_addres
     r->has_address = addr != NULL;
     if (addr)
         r->address = *addr;
+    runner_feed_set_target(&r->feed, addr);
+    runner_magic_set_target(&r->magic, addr);
 }
 
 void runner_query_end_target(struct runner_query *r) { r->ended = r->has_address && !r->address.recorded[0]; }
@@ -94,12 +96,29 @@ static int runner_query_begin(struct runner_query *r, enum app_query_wish wish, 
     return wish == APP_QUERY_RUN ? querier_run(r->querier, q->text, e) : querier_look(r->querier, e);
 }
 
+static void runner_query_grant_magic(struct runner_query *r) {
+    r->magic.app = r->app;
+    r->magic.loop = r->loop;
+    r->magic.answered = r->looked;
+    r->magic.arg = r->arg;
+    if (r->app->repl.wish == APP_REPL_LOOK)
+        runner_query_go_to_past(r);
+    runner_magic_grant(&r->magic);
+}
+
 void runner_query_grant(struct runner_query *r) {
     r->diff.app = r->app;
     r->diff.loop = r->loop;
     r->diff.changed = r->answered;
     r->diff.arg = r->arg;
     runner_diff_grant(&r->diff);
+    r->feed.app = r->app;
+    r->feed.loop = r->loop;
+    r->feed.answered = r->answered;
+    r->feed.followed = r->followed;
+    r->feed.arg = r->arg;
+    runner_feed_grant(&r->feed);
+    runner_query_grant_magic(r);
     struct app_query *q = &r->app->query;
     enum app_query_wish wish = q->wish;
     struct err e;

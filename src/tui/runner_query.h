@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runner_query: the querier on the runner's loop: what the SQL screen asks for is done, what came of it is given back. One thread. */
+/*
+ * runner_query: the querier on the runner's loop: what the SQL screen asks for is done, what came of it is given back; and what other
+ * screens ask for. One thread.
+ */
 #ifndef TUI_RUNNER_QUERY_H
 #define TUI_RUNNER_QUERY_H
 
@@ -9,12 +12,18 @@
 #include "client/session.h"
 #include "tui/app.h"
 #include "tui/runner_diff.h"
+#include "tui/runner_feed.h"
+#include "tui/runner_magic.h"
 
 struct runner_query {
-    struct runner_diff diff; /* a recording that is compared with */
+    struct runner_diff diff;   /* a recording that is compared with */
+    struct runner_feed feed;   /* tables that screens show */
+    struct runner_magic magic; /* looks of the Repl screen */
     struct loop *loop;
     struct app *app;
     void (*answered)(void *arg); /* the app took an answer */
+    void (*followed)(void *arg); /* the same of a table that a screen follows: the picture may wait */
+    void (*looked)(void *arg);   /* the app took what a look has found */
     void *arg;
     struct querier *querier; /* NULL until something is asked for */
     struct loop_watch *watch;

@@ -66,6 +66,12 @@ static void runner_target_on_status(void *arg, struct model_status *status) {
         t->all->shown->on_status(t->all->arg, status);
 }
 
+static void runner_target_on_evaluated(void *arg, const struct wire_evaluated *what) {
+    struct runner_target *t = arg;
+    if (runner_target_is_shown(t))
+        t->all->shown->on_evaluated(t->all->arg, what);
+}
+
 static void runner_target_on_reply(void *arg, enum wire_method method, const struct err *error) {
     struct runner_target *t = arg;
     if (runner_target_is_shown(t))
@@ -91,6 +97,7 @@ int runner_targets_add(struct runner_targets *t, const struct session_address *a
         .on_details = runner_target_on_details,
         .on_samples = runner_target_on_samples,
         .on_status = runner_target_on_status,
+        .on_evaluated = runner_target_on_evaluated,
         .on_reply = runner_target_on_reply,
     };
     char pid[24];

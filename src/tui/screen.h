@@ -16,10 +16,12 @@
 
 #include "base/model.h"
 #include "base/strbuf.h"
+#include "client/flame.h"
 #include "tui/action.h"
 #include "tui/input.h"
 #include "tui/widgets/grid.h"
 #include "tui/widgets/match.h"
+#include "tui/widgets/tags.h"
 
 struct app;
 
@@ -30,16 +32,46 @@ enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL, SCREEN_AGAIN };
 struct screen_pick {
     int64_t tid;                     /* of a thread; 0 none */
     const struct model_frame *frame; /* of a stack; NULL none. Borrowed */
+    enum flame_by by;                /* the frame's function is meant, that line, or its module */
     pid_t pid; /* of the process it is of, when that is a child of the target; 0: the target */
 };
 
+/* Rows that can be tagged, for tagging.h; all functions are there. Rows count from 0, as they are shown now. */
+struct screen_rows {
+    struct tags *(*tags)(void *state, struct app *app);
+    int (*count)(const void *state, const struct app *app);
+    int (*selected)(const void *state, const struct app *app); /* -1 none */
+
+    /* What tells it from all others, for as long as the target is looked at. */
+    uint64_t (*key)(const void *state, const struct app *app, int row);
+
+    /* What it is, and its texts, as of screen_def.pick; appended. */
+    void (*put)(const void *state, const struct app *app, int row, struct screen_pick *what,
+                struct strbuf *one, struct strbuf *whole);
+
+    bool stays; /* what was tagged stays selected: there is no next row */
+
+    /* Other rows are to be shown than before. */
+    void (*renew)(void *state, struct app *app);
+};
+
+/* Which of the samples a screen shows. */
+struct screen_choice {
+    struct flame_query query; /* its window is the caller's business */
+    const char *filter;       /* as it was typed; NULL none */
+    void (*name_module)(const struct model_frame *f, char *buf, size_t cap); /* of one that knows modules */
+};
+
 struct screen_def {
-    const char *name;   /* as in docs and tests */
-    const char *title;  /* in the line of tabs */
-    char number;        /* the key that shows it, '1' to '9': it is one of the tabs; 0 it lies over another */
+    const char *name;  /* as in docs and tests */
+    const char *title; /* in the line of tabs */
+    char
+        number; /* the key that shows it, '1' to '9' or a capital: it is one of the tabs; 0 it lies over another */
     bool is_overlay;    /* drawn over the screen below it, which is drawn too */
     bool needs_samples; /* the stream of samples comes while it is open */
     bool
+        shows_children; /* of the target, as they are now: they are read seldom while another one is looked at */
+    bool tells_arms,    /* what is armed in the job, and for whom */
         needs_vitals; /* what the kernel says of the process is read, and the agent asked about itself, while it is open */
     bool of_session; /* what was typed or happened while the program runs: of one look there is no picture */
     bool is_kept;    /* opened again, it is as it was left */
@@ -78,6 +110,11 @@ struct screen_def {
     /* What is selected, and what is copied of it: the thing itself, and the row or stack with all there is. False: nothing is. */
     bool (*pick)(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
                  struct strbuf *whole);
+
+    const struct screen_rows *rows; /* that can be tagged; NULL none */
+
+    /* Which samples it shows, for an export of them; all of the window when it does not say (`out` says that before). */
+    void (*choose)(const void *state, struct screen_choice *out);
 
     /* Go to what was picked elsewhere: a thread, a function. False when it is not here. */
     bool (*show)(void *state, struct app *app, const struct screen_pick *what);

@@ -60,7 +60,7 @@ static int settings_check_delay(char *text, size_t cap, struct err *e) {
     double s = settings_parse_time(text);
     if (!(s >= APP_MIN_DELAY_S && s <= APP_MAX_DELAY_S))
         return err_set(e, ERR_USAGE,
-                       "takes tenths of a second, or a time such as 250ms or 2s, from 50ms to 60s");
+                       "takes tenths of a second, or a time such as 250ms or 2s, from 33ms to 60s");
     settings_format_time(text, cap, s);
     return 0;
 }
@@ -123,7 +123,7 @@ const struct settings_def settings_table[] = {
     [SETTINGS_DELAY] = {.name = "delay",
                         .type = SETTINGS_TIME,
                         .otherwise = "250ms",
-                        .takes = "tenths of a second, or 250ms, 2s, ...; 50ms to 60s",
+                        .takes = "tenths of a second, or 250ms, 2s, ...; 33ms to 60s",
                         .help = "time between two snapshots",
                         .check = settings_check_delay,
                         .apply = settings_apply_delay,

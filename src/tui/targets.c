@@ -70,6 +70,7 @@ void targets_fini(struct app *a) {
     for (int i = 0; i < a->targets.n; i++)
         if (i != a->targets.shown)
             data_fini(&a->targets.items[i].data);
+    tags_fini(&a->targets.tags);
     memset(&a->targets, 0, sizeof a->targets);
 }
 
@@ -103,6 +104,7 @@ void targets_show(struct app *a, int i) {
     a->native = false; /* as with any target that is looked at anew */
     a->data.locals_awaited = false;
     app_query_forget(&a->query);
+    app_feeds_forget(&a->feeds);
     app_forget_source(a);
     targets_changed(a);
 }

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "client/session.h"
 #include "tui/data.h"
+#include "tui/widgets/tags.h"
 
 #define TARGETS_MAX 16      /* more are refused: each costs a session and what is known of it */
 #define TARGETS_ASIDE_S 2.0 /* between two snapshots of one that is not shown */
@@ -28,8 +29,9 @@ struct app_target {
 
 struct app_targets {
     struct app_target items[TARGETS_MAX];
-    int n;     /* 0: there is one target alone */
-    int shown; /* which of them */
+    int n;            /* 0: there is one target alone */
+    int shown;        /* which of them */
+    struct tags tags; /* that are tagged in the list of them, by their numbers, from 1 */
     struct data_children
         rows; /* those not shown, for Threads: shots and texts are borrowed from their data */
     struct data_child row_items[TARGETS_MAX];

@@ -31,6 +31,7 @@
     X(ROLE_SELECTION, "selection", "the selected row where the keys go")                                     \
     X(ROLE_SELECTION_OTHER, "selection.other", "the selected row of the other pane")                         \
     X(ROLE_MATCH, "match", "text that was searched for")                                                     \
+    X(ROLE_TAG, "tag", "the sign of a tagged row")                                                           \
     X(ROLE_STATE_RUN, "state.run", "a running thread")                                                       \
     X(ROLE_STATE_SLEEP, "state.sleep", "a sleeping thread")                                                  \
     X(ROLE_STATE_DISK, "state.disk", "a thread that cannot be interrupted")                                  \

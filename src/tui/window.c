@@ -125,28 +125,69 @@ static double window_now(const struct app *a) {
     return isnan(newest_s) ? a->epoch_s : newest_s;
 }
 
-int window_parse(struct app *a, const char *text, struct err *e) {
-    static const struct {
-        const char *name;
-        enum tally_window which;
-    } names[] = {{"all", TALLY_ALL}, {"10s", TALLY_10S}, {"60s", TALLY_60S}, {"mark", TALLY_MARK}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(text, names[i].name) == 0) {
-            if (!window_has(a, names[i].which))
-                return err_set(e, ERR_USAGE, "there is no mark yet: M sets it");
-            window_show(a, names[i].which);
-            return 0;
-        }
+static const struct {
+    const char *name;
+    enum tally_window which;
+} window_names[] = {{"all", TALLY_ALL}, {"10s", TALLY_10S}, {"60s", TALLY_60S}, {"mark", TALLY_MARK}};
+#define WINDOW_NAMES ((int)(sizeof window_names / sizeof window_names[0]))
+
+/* Number of a name; -1 none. */
+static int window_find_name(const char *text) {
+    for (int i = 0; i < WINDOW_NAMES; i++)
+        if (strcmp(text, window_names[i].name) == 0)
+            return i;
+    return -1;
+}
+
+/* "FROM-TO" */
+static bool window_parse_span(const char *text, double now_s, double *from_s, double *to_s) {
     const char *dash = strchr(text, '-');
-    double from_s, to_s, now_s = window_now(a);
-    if (!dash || !window_parse_time(text, (size_t)(dash - text), now_s, &from_s) ||
-        !window_parse_time(dash + 1, strlen(dash + 1), now_s, &to_s) || !(from_s < to_s))
-        return err_set(
-            e, ERR_USAGE,
-            "no window: '%.40s' (10s, 60s, all, mark, or FROM-TO as in 22:13:20-22:13:25 or 30s-10s)", text);
+    if (!dash || !window_parse_time(text, (size_t)(dash - text), now_s, from_s) ||
+        !window_parse_time(dash + 1, strlen(dash + 1), now_s, to_s))
+        return false;
+    *from_s = nextafter(*from_s, INFINITY); /* a look stands at the end of the time that it is of */
+    *to_s = nextafter(*to_s, INFINITY);
+    return true;
+}
+
+static int window_refuse(const char *text, struct err *e) {
+    return err_set(e, ERR_USAGE,
+                   "no window: '%.40s' (10s, 60s, all, mark, or FROM-TO as in 22:13:20-22:13:25 or 30s-10s)",
+                   text);
+}
+
+bool window_is_text(const char *text) {
+    double from_s, to_s;
+    return window_find_name(text) >= 0 || window_parse_span(text, WINDOW_DAY_S, &from_s, &to_s);
+}
+
+int window_parse(struct app *a, const char *text, struct err *e) {
+    double from_s, to_s;
+    int name = window_find_name(text);
+    if (name >= 0) {
+        if (!window_has(a, window_names[name].which))
+            return err_set(e, ERR_USAGE, "there is no mark yet: M sets it");
+        window_show(a, window_names[name].which);
+        return 0;
+    }
+    if (!window_parse_span(text, window_now(a), &from_s, &to_s) || !(from_s < to_s))
+        return window_refuse(text, e);
     if (!a->data.tally)
         return err_set(e, ERR_USAGE, "there are no samples yet: Flame (3) or Timeline (9) has them sent");
     (void)window_select(a, from_s, to_s);
+    return 0;
+}
+
+int window_parse_range(const struct app *a, const char *text, double *from_s, double *to_s, struct err *e) {
+    int name = window_find_name(text);
+    if (!a->data.tally)
+        return err_set(e, ERR_USAGE, "there are no samples yet: Flame (3) or Timeline (9) has them sent");
+    if (name >= 0 && !window_has(a, window_names[name].which))
+        return err_set(e, ERR_USAGE, "there is no mark yet: M sets it");
+    if (name >= 0 && !app_past_times(a, window_names[name].which, from_s, to_s))
+        return err_set(e, ERR_USAGE, "nothing is known of that time yet");
+    if (name < 0 && (!window_parse_span(text, window_now(a), from_s, to_s) || !(*from_s < *to_s)))
+        return window_refuse(text, e);
     return 0;
 }
 

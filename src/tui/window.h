@@ -42,6 +42,11 @@ void window_let_go(struct app *a);
  * now). 0, or -1 with ERR_USAGE. */
 int window_parse(struct app *a, const char *text, struct err *e);
 
+/* The same texts, for a time from when to when that stands still. And whether a text looks like one of them: the name of a file does
+ * not. */
+int window_parse_range(const struct app *a, const char *text, double *from_s, double *to_s, struct err *e);
+bool window_is_text(const char *text);
+
 /* From when to when it is; false while nothing is known. */
 bool window_get_range(const struct app *a, double *from_s, double *to_s);
 

@@ -271,6 +271,8 @@ static size_t field_run(const struct field_column *c, size_t at, size_t end, boo
 /* Rows from the first to the next with the same tid; 0 there is none. */
 static size_t field_find_cycle(const struct field_table *t, const void *rows, size_t n) {
     const struct field *f = &t->fields[t->cycle];
+    if (n == 0)
+        return 0; /* `rows` may be NULL then */
     const char *p = (const char *)rows + f->offset;
     for (size_t i = 1; i < n && i <= FIELD_CYCLE_MAX; i++)
         if (memcmp(p, p + i * t->stride, field_size(f)) == 0)

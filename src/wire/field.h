@@ -61,7 +61,8 @@ struct field_locals {
 
 extern const struct field_table FIELD_TARGET, FIELD_PROCESS, FIELD_SNAPSHOT, FIELD_THREADS, FIELD_FRAMES,
     FIELD_BATCH, FIELD_FRAME_DEFS, FIELD_STACK_DEFS, FIELD_THREAD_DEFS, FIELD_SAMPLES, FIELD_STATUS,
-    FIELD_LOCALS_FRAMES, FIELD_LOCALS, FIELD_TASKS, FIELD_TABLES, FIELD_SETTINGS;
+    FIELD_LOCALS_FRAMES, FIELD_LOCALS, FIELD_TASKS, FIELD_TABLES, FIELD_SETTINGS, FIELD_LEASES, FIELD_DOORS,
+    FIELD_HOLDS;
 
 /* Write the t->n keys and values of one struct; the caller has written the map's head. */
 void field_write_pairs(struct strbuf *out, const struct field_table *t, const void *row);

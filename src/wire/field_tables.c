@@ -174,6 +174,7 @@ static const struct field field_status[] = {
     F(struct model_status, cpu_s, "cpu_s"),
     F(struct model_status, rss_bytes, "rss_bytes"),
     F(struct model_status, clients, "clients"),
+    F(struct model_status, client_processes, "client_processes"),
     F(struct model_status, rate_hz, "rate_hz"),
     F(struct model_status, kept_hz, "kept_hz"),
     F(struct model_status, samples, "samples"),
@@ -216,6 +217,17 @@ static const struct field field_status[] = {
     F(struct model_status, spans, "spans"),
     F(struct model_status, spans_lost, "spans_lost"),
     F(struct model_status, us_per_span, "us_per_span"),
+    F(struct model_status, looks_on, "looks_on"),
+    F(struct model_status, gc_on, "gc_on"),
+    F(struct model_status, returns_on, "returns_on"),
+    F(struct model_status, looks, "looks"),
+    F(struct model_status, gc_told, "gc_told"),
+    F(struct model_status, returns_told, "returns_told"),
+    F(struct model_status, values_lost, "values_lost"),
+    F(struct model_status, us_per_look, "us_per_look"),
+    F(struct model_status, us_per_gc, "us_per_gc"),
+    F(struct model_status, us_per_return, "us_per_return"),
+    F(struct model_status, hooks_note, "hooks_note"),
 };
 TABLE(FIELD_STATUS, struct model_status, "status", field_status);
 
@@ -232,3 +244,29 @@ static const struct field field_setting_rows[] = {
     F(struct model_setting, otherwise, "otherwise"), F(struct model_setting, help, "help"),
 };
 TABLE(FIELD_SETTINGS, struct model_setting, "settings", field_setting_rows);
+
+static const struct field field_lease_rows[] = {
+    F(struct model_lease, what, "what"),           F(struct model_lease, owners, "owners"),
+    F(struct model_lease, by_config, "by_config"), F(struct model_lease, held_s, "held_s"),
+    F(struct model_lease, left_s, "left_s"),       F(struct model_lease, looks, "looks"),
+    F(struct model_lease, cost_pct, "cost_pct"),   F(struct model_lease, armed, "armed"),
+    F(struct model_lease, note, "note"),           F(struct model_lease, file, "file"),
+};
+TABLE(FIELD_LEASES, struct model_lease, "leases", field_lease_rows);
+
+static const struct field field_hold_rows[] = {
+    F(struct model_hold, what, "what"),       F(struct model_hold, state, "state"),
+    F(struct model_hold, address, "address"), F(struct model_hold, text, "text"),
+    F(struct model_hold, uid, "uid"),         F(struct model_hold, pid, "pid"),
+    F(struct model_hold, held_s, "held_s"),   F(struct model_hold, left_s, "left_s"),
+    F(struct model_hold, used, "used"),
+};
+TABLE(FIELD_HOLDS, struct model_hold, "holds", field_hold_rows);
+
+static const struct field field_door_rows[] = {
+    F(struct model_door, address, "address"), F(struct model_door, looking, "looking"),
+    F(struct model_door, clients, "clients"), F(struct model_door, waiting, "waiting"),
+    F(struct model_door, entered, "entered"), F(struct model_door, refused, "refused"),
+    F(struct model_door, note, "note"),
+};
+TABLE(FIELD_DOORS, struct model_door, "doors", field_door_rows);

@@ -63,17 +63,17 @@ int wire_get_target(const struct wire_message *m, struct model_target *out, stru
 }
 
 int wire_get_status(const struct wire_message *m, struct model_status *out, struct err *e) {
-    static const char *const keys[] = {"strings", "tables", "settings"};
-    struct codec_cursor part[3];
+    static const char *const keys[] = {"strings", "tables", "settings", "leases", "doors", "holds"};
+    struct codec_cursor part[6];
     struct field_strings strings;
-    void *tables = NULL, *settings = NULL;
+    void *tables = NULL, *settings = NULL, *leases = NULL, *doors = NULL, *holds = NULL;
     *out = (struct model_status){0};
     arena_init(&out->arena, GET_MAX_SMALL);
     if (get_expect(m, m->type == WIRE_RESPONSE && m->body.at, "status", e) != 0)
         return -1;
     if (field_read_pairs(m->body, &FIELD_STATUS, out, &out->arena, e) != 0)
         return -1;
-    if (codec_find(m->body, keys, 3, part) != 0)
+    if (codec_find(m->body, keys, 6, part) != 0)
         return field_fail(e, "status", "tables");
     int rc = field_read_strings(part[0], &strings, &out->arena, e);
     if (rc == 0)
@@ -81,8 +81,17 @@ int wire_get_status(const struct wire_message *m, struct model_status *out, stru
     if (rc == 0)
         rc = field_read_columns(part[2], &FIELD_SETTINGS, &strings, &out->arena, &settings, &out->n_settings,
                                 e);
+    if (rc == 0)
+        rc = field_read_columns(part[3], &FIELD_LEASES, &strings, &out->arena, &leases, &out->n_leases, e);
+    if (rc == 0)
+        rc = field_read_columns(part[4], &FIELD_DOORS, &strings, &out->arena, &doors, &out->n_doors, e);
+    if (rc == 0)
+        rc = field_read_columns(part[5], &FIELD_HOLDS, &strings, &out->arena, &holds, &out->n_holds, e);
     out->tables = tables;
     out->settings = settings;
+    out->leases = leases;
+    out->doors = doors;
+    out->holds = holds;
     return rc;
 }
 
@@ -236,6 +245,26 @@ int wire_get_tables(const struct wire_message *m, struct wire_table *out, size_t
         ++*n;
     }
     return 0;
+}
+
+int wire_get_arm(const struct wire_message *m, struct wire_arm *out, struct err *e) {
+    static const char *const key = "what";
+    struct codec_cursor what = {.at = NULL};
+    uint64_t steps = 0;
+    *out = (struct wire_arm){.what = ""};
+    bool is = wire_message_method(m) == WIRE_ARM || wire_message_method(m) == WIRE_DISARM;
+    if (get_expect(m, is, "wish to arm something", e) != 0)
+        return -1;
+    if (!m->body.at || codec_find(m->body, &key, 1, &what) != 0 ||
+        get_text(what, out->what, sizeof out->what) != 0)
+        return field_fail(e, "arm", "what");
+    if (get_positive(m, "limit_s", &out->limit_s) < 0)
+        return field_fail(e, "arm", "limit_s");
+    (void)get_uint(m, "steps", INT64_MAX, &steps);
+    out->steps = (int64_t)steps;
+    if (get_flag(m, "dry", &out->dry) != 0)
+        return field_fail(e, "arm", "dry");
+    return get_flag(m, "compiled", &out->compiled) == 0 ? 0 : field_fail(e, "arm", "compiled");
 }
 
 int wire_get_pull(const struct wire_message *m, struct wire_pull *out, struct err *e) {

@@ -65,6 +65,34 @@ int wire_put_config(struct strbuf *out, uint32_t id, const struct wire_config *c
     return put_done(out);
 }
 
+static int put_arm(struct strbuf *out, uint32_t id, enum wire_method method, const struct wire_arm *a) {
+    put_request_head(out, id, method);
+    codec_write_map(out, 3U + (a->limit_s > 0) + a->dry);
+    codec_write_str(out, "what");
+    codec_write_str(out, a->what);
+    if (a->limit_s > 0) {
+        codec_write_str(out, "limit_s");
+        codec_write_double(out, a->limit_s);
+    }
+    codec_write_str(out, "steps");
+    codec_write_uint(out, a->steps > 0 ? (uint64_t)a->steps : 0);
+    codec_write_str(out, "compiled");
+    codec_write_bool(out, a->compiled);
+    if (a->dry) {
+        codec_write_str(out, "dry");
+        codec_write_bool(out, true);
+    }
+    return put_done(out);
+}
+
+int wire_put_arm(struct strbuf *out, uint32_t id, const struct wire_arm *a) {
+    return put_arm(out, id, WIRE_ARM, a);
+}
+
+int wire_put_disarm(struct strbuf *out, uint32_t id, const struct wire_arm *a) {
+    return put_arm(out, id, WIRE_DISARM, a);
+}
+
 int wire_put_pull(struct strbuf *out, uint32_t id, const struct wire_pull *p) {
     put_request_head(out, id, WIRE_PULL);
     codec_write_map(out, 5);
@@ -206,14 +234,23 @@ int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *
     }
     field_intern_columns(&FIELD_TABLES, s->tables, s->n_tables, &strings);
     field_intern_columns(&FIELD_SETTINGS, s->settings, s->n_settings, &strings);
+    field_intern_columns(&FIELD_LEASES, s->leases, s->n_leases, &strings);
+    field_intern_columns(&FIELD_DOORS, s->doors, s->n_doors, &strings);
+    field_intern_columns(&FIELD_HOLDS, s->holds, s->n_holds, &strings);
     put_response_head(out, id);
-    codec_write_map(out, FIELD_STATUS.n + 3);
+    codec_write_map(out, FIELD_STATUS.n + 6);
     field_write_pairs(out, &FIELD_STATUS, s);
     put_strings(out, &strings);
     codec_write_str(out, "tables");
     field_write_columns(out, &FIELD_TABLES, s->tables, s->n_tables, &strings, 0);
     codec_write_str(out, "settings");
     field_write_columns(out, &FIELD_SETTINGS, s->settings, s->n_settings, &strings, 0);
+    codec_write_str(out, "leases");
+    field_write_columns(out, &FIELD_LEASES, s->leases, s->n_leases, &strings, 0);
+    codec_write_str(out, "doors");
+    field_write_columns(out, &FIELD_DOORS, s->doors, s->n_doors, &strings, 0);
+    codec_write_str(out, "holds");
+    field_write_columns(out, &FIELD_HOLDS, s->holds, s->n_holds, &strings, 0);
     out->failed |= strings.failed; /* numbers that mean nothing must not be sent */
     intern_fini(&strings);
     return put_done(out);

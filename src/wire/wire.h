@@ -28,17 +28,39 @@
 #define WIRE_MAX_SNAPSHOT_HZ 30.0
 #define WIRE_MAX_SAMPLE_HZ 1000.0
 
-/* Methods: name, what it does. One row to add one; handlers are found by this number on both ends. */
+/* What a method does to the job, from the least to the most; whoever may do one may do those before it. */
+enum wire_access {
+    WIRE_NOTHING = 0, /* nobody may be given less */
+    WIRE_LOOKS,       /* what the agent sees and keeps: stacks, samples, tables, status */
+    WIRE_VALUES,      /* values of the job's variables, which may be anything */
+    WIRE_CHANGES,     /* runs code of somebody's in the job, or changes the job or the agent */
+    WIRE_OWNS,        /* says who may enter: by the agent's unix socket alone */
+};
+
+/* Methods: name, what it does to the job, what it is for. One row to add one; handlers are found by this number on both ends. What a
+ * request asks for may need more than its method (locals of frames): src/agent/peer.c. */
 #define WIRE_METHODS(X)                                                                                      \
-    X(WIRE_HELLO, "hello", "versions, limits and facts of the target; the first request of a session")       \
-    X(WIRE_THREADS, "threads", "all threads with their stacks, once")                                        \
-    X(WIRE_SUBSCRIBE, "subscribe", "start a stream at a rate: 'threads' or 'samples'")                       \
-    X(WIRE_UNSUBSCRIBE, "unsubscribe", "end a stream")                                                       \
-    X(WIRE_STATUS, "status", "the agent about itself: cost, counters, clients")                              \
-    X(WIRE_EJECT, "eject", "end the agent: threads, socket and hooks go, the code stays parked")             \
-    X(WIRE_CONFIG, "config", "set 'key' to 'value', at once; what is set now is part of status")             \
-    X(WIRE_TABLES, "tables", "the tables that are kept: what the file of each begins with")                  \
-    X(WIRE_PULL, "pull", "rows of a table that a copy of it does not have yet")
+    X(WIRE_HELLO, "hello", WIRE_LOOKS,                                                                       \
+      "versions, limits and facts of the target; the first request of a session")                            \
+    X(WIRE_THREADS, "threads", WIRE_LOOKS, "all threads with their stacks, once")                            \
+    X(WIRE_SUBSCRIBE, "subscribe", WIRE_LOOKS, "start a stream at a rate: 'threads' or 'samples'")           \
+    X(WIRE_UNSUBSCRIBE, "unsubscribe", WIRE_LOOKS, "end a stream")                                           \
+    X(WIRE_STATUS, "status", WIRE_LOOKS, "the agent about itself: cost, counters, clients")                  \
+    X(WIRE_EJECT, "eject", WIRE_CHANGES,                                                                     \
+      "end the agent: threads, socket and hooks go, the code stays parked")                                  \
+    X(WIRE_CONFIG, "config", WIRE_CHANGES,                                                                   \
+      "set 'key' to 'value', at once; what is set now is part of status")                                    \
+    X(WIRE_TABLES, "tables", WIRE_LOOKS, "the tables that are kept: what the file of each begins with")      \
+    X(WIRE_PULL, "pull", WIRE_LOOKS, "rows of a table that a copy of it does not have yet")                  \
+    X(WIRE_ROWS, "rows", WIRE_VALUES, "rows of a table that Python makes in the job when it is asked")       \
+    X(WIRE_ARM, "arm", WIRE_CHANGES,                                                                         \
+      "arm 'what' in the job, until this client goes, disarms it, or its time is over")                      \
+    X(WIRE_DISARM, "disarm", WIRE_CHANGES, "this client wants 'what' no longer")                             \
+    X(WIRE_EVAL, "eval", WIRE_CHANGES, "run code in the job: what it prints and gives, or raises")           \
+    X(WIRE_COMPLETE, "complete", WIRE_CHANGES,                                                               \
+      "names that the end of code may mean; or ('whole') whether more must come")                            \
+    X(WIRE_INTERRUPT, "interrupt", WIRE_CHANGES, "end the code that this client has run, or withdraw it")    \
+    X(WIRE_LISTEN, "listen", WIRE_OWNS, "open or close the agent's TCP door; gives its address and tokens")
 
 /* Notifications. */
 #define WIRE_NOTIFICATIONS(X)                                                                                \
@@ -47,13 +69,18 @@
     X(WIRE_N_BYE, "bye", "the agent is about to close, and why")                                             \
     X(WIRE_N_CHUNK, "chunk", "a piece of a message that is longer than the limit")
 
+#define WIRE_ENUM_METHOD(id, name, access, help) id,
 #define WIRE_ENUM(id, name, help) id,
-enum wire_method { WIRE_METHODS(WIRE_ENUM) WIRE_METHOD_COUNT, WIRE_METHOD_UNKNOWN = WIRE_METHOD_COUNT };
+enum wire_method {
+    WIRE_METHODS(WIRE_ENUM_METHOD) WIRE_METHOD_COUNT,
+    WIRE_METHOD_UNKNOWN = WIRE_METHOD_COUNT
+};
 enum wire_notification {
     WIRE_NOTIFICATIONS(WIRE_ENUM) WIRE_NOTIFICATION_COUNT,
     WIRE_NOTIFICATION_UNKNOWN = WIRE_NOTIFICATION_COUNT
 };
 #undef WIRE_ENUM
+#undef WIRE_ENUM_METHOD
 
 enum wire_type { WIRE_REQUEST = 0, WIRE_RESPONSE = 1, WIRE_NOTIFY = 2 };
 
@@ -70,10 +97,12 @@ enum wire_error {
     WIRE_E_BAD_PARAMS = 2,
     WIRE_E_UNAVAILABLE = 3, /* the feature turned itself off, or cannot now */
     WIRE_E_VERSION = 4,
+    WIRE_E_NOT_ALLOWED = 5, /* who came by this door may not do that */
 };
 
 const char *wire_method_name(enum wire_method m);
 const char *wire_method_help(enum wire_method m);
+enum wire_access wire_method_access(enum wire_method m); /* WIRE_OWNS of one that is not known */
 const char *wire_notification_name(enum wire_notification n);
 const char *wire_stream_name(enum wire_stream s);
 
@@ -103,6 +132,28 @@ struct wire_config {
     char key[64], value[256];
 };
 
+/* What `arm` and `disarm` want. */
+struct wire_arm {
+    char what[32];
+    double limit_s; /* for so long; 0: until the client goes */
+    int64_t steps;  /* or until so many training steps were looked into; 0: no limit */
+    bool compiled;  /* even where torch.compile is used: the model is then compiled anew */
+    bool dry;       /* do not: tell only what it would cost, where it costs much */
+};
+
+/* What `listen` wants. */
+struct wire_listen {
+    char address[64]; /* base/address.h; "" where the agent likes, "off": nowhere */
+    bool looking;     /* nobody who comes by this door may do more than look */
+};
+
+/* The answer; all empty when the door was closed. */
+struct wire_listening {
+    char address[64];
+    char token[72], looking_token[72]; /* of those who may do all, and of those who may look */
+    char file[128];                    /* where they are kept, as the target names it */
+};
+
 #define WIRE_MAX_TABLES 64
 
 /* A table, as it describes itself (store/ring_reader.h). */
@@ -128,8 +179,107 @@ struct wire_pulled {
     bool anew;
 };
 
+#define WIRE_ROWS_ARGS 6
+
+/* What `rows` asks for: of which table, and what else it is told. */
+struct wire_rows_arg {
+    char key[32];
+    bool is_text;
+    int64_t number; /* unless it is a text */
+    char text[128];
+};
+
+struct wire_rows_ask {
+    char table[64];
+    struct wire_rows_arg args[WIRE_ROWS_ARGS];
+    size_t n_args;
+};
+
+enum wire_value_kind {
+    WIRE_VALUE_NULL = 0,
+    WIRE_VALUE_BOOL,
+    WIRE_VALUE_INT,
+    WIRE_VALUE_DOUBLE,
+    WIRE_VALUE_TEXT
+};
+
+struct wire_value {
+    enum wire_value_kind kind;
+    size_t len; /* of a text, in bytes; it has no end mark */
+    union {
+        int64_t i;
+        double f;
+        const char *s; /* borrowed */
+    };
+};
+
+/* The answer. To be written: names and rows as wire_add_row made them. As read: what wire_next_column and wire_next_row have
+ * not taken yet; lives as long as the message. */
+struct wire_rows {
+    const void *columns, *rows;
+    size_t columns_len, rows_len;
+    size_t n_columns, n_rows;
+    bool more;      /* there would have been more rows */
+    char note[512]; /* what could not be had, and why; "" nothing */
+};
+
+#define WIRE_EVAL_CODE_MAX (WIRE_MAX_MESSAGE - 1024)    /* bytes of code */
+#define WIRE_EVAL_OUTPUT_MAX ((int64_t)3 * 1024 * 1024) /* what may be asked for at most, */
+#define WIRE_EVAL_TIMEOUT_MAX_S 86400.0                 /* and how long it may take */
+
+/* Of code that is typed line by line: the result of "complete" with `whole`. */
+#define WIRE_CODE_MORE "more"   /* it is not at its end */
+#define WIRE_CODE_BLOCK "block" /* it may be: lines may follow that belong to it, as to an if or a def */
+#define WIRE_CODE_DONE "done"   /* it is, or is no code */
+
+/* Code to be run in the job; or to be completed, which runs none of it. */
+struct wire_eval {
+    const char *code; /* borrowed; of a message that was read: lives as long as it */
+    size_t code_len;
+    char name[128];       /* what tracebacks call it */
+    double timeout_s;     /* from when it is asked until its end */
+    int64_t output_bytes; /* of what it prints, and of each text of the answer, at most */
+    bool main;            /* by the main thread, else by the agent's own */
+    int64_t tid, depth;   /* with the names of this frame, read only; tid 0: of __main__ */
+    bool keep;            /* the last value, as long as the client is there: `_` is that for its code */
+    bool complete; /* as method "complete": names that begin with its end, a line each, are the result */
+    bool whole;    /* the same: but WIRE_CODE_... is */
+    bool
+        debug; /* with those of the agent's own python/debug.py, instead of those of __main__; keep: what it begins
+                      is ended when the client goes, unless somebody uses it */
+};
+
+/* A text of an answer; no NUL ends it. */
+struct wire_text {
+    const char *s; /* NULL: there is none; borrowed, as in struct wire_eval */
+    size_t len;
+};
+
+/* What became of it. */
+struct wire_evaluated {
+    struct wire_text result; /* repr of the last expression, unless that is None */
+    struct wire_text output;
+    struct wire_text type, message, traceback; /* of what it raised; type.s NULL: nothing */
+    double duration_ms;
+    bool truncated; /* one of the texts is longer than was asked for */
+    bool timed_out; /* it was interrupted at the end of its time */
+    bool unended;   /* and has not ended by that yet: nothing else is known */
+};
+
+int wire_put_eval(struct strbuf *out, uint32_t id, const struct wire_eval *w);
+int wire_put_evaluated(struct strbuf *out, uint32_t id, const struct wire_evaluated *v);
+
+int wire_put_rows_ask(struct strbuf *out, uint32_t id, const struct wire_rows_ask *a);
+/* Append a row (or the names of all columns) to `rows`, for struct wire_rows. */
+int wire_add_row(struct strbuf *rows, const struct wire_value *values, size_t n);
+int wire_put_rows(struct strbuf *out, uint32_t id, const struct wire_rows *r);
+
 int wire_put_config(struct strbuf *out, uint32_t id, const struct wire_config *c);
 int wire_put_pull(struct strbuf *out, uint32_t id, const struct wire_pull *p);
+int wire_put_arm(struct strbuf *out, uint32_t id, const struct wire_arm *a);
+int wire_put_disarm(struct strbuf *out, uint32_t id, const struct wire_arm *a);
+int wire_put_listen(struct strbuf *out, uint32_t id, const struct wire_listen *l);
+int wire_put_listening(struct strbuf *out, uint32_t id, const struct wire_listening *l);
 int wire_put_hello(struct strbuf *out, uint32_t id, const char *client_version);
 int wire_put_request(struct strbuf *out, uint32_t id, enum wire_method m); /* a method without params */
 int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads *t);
@@ -197,7 +347,18 @@ int wire_get_bye(const struct wire_message *m, char *reason, size_t cap);
 int wire_get_tables(const struct wire_message *m, struct wire_table *out, size_t cap, size_t *n,
                     struct err *e);
 int wire_get_pull(const struct wire_message *m, struct wire_pull *out, struct err *e);
+int wire_get_arm(const struct wire_message *m, struct wire_arm *out, struct err *e); /* or disarm */
 int wire_get_pulled(const struct wire_message *m, struct wire_pulled *out, struct err *e);
+int wire_get_rows_ask(const struct wire_message *m, struct wire_rows_ask *out, struct err *e);
+int wire_get_rows(const struct wire_message *m, struct wire_rows *out, struct err *e);
+int wire_get_eval(const struct wire_message *m, struct wire_eval *out, struct err *e);
+int wire_get_listen(const struct wire_message *m, struct wire_listen *out, struct err *e);
+int wire_get_listening(const struct wire_message *m, struct wire_listening *out, struct err *e);
+int wire_get_evaluated(const struct wire_message *m, struct wire_evaluated *out, struct err *e);
+/* Take the name of the next column, or the next row: its first `cap` values; those that are not there are NULL. 1; 0 there is none;
+ * -1 it is not valid. */
+int wire_next_column(struct wire_rows *r, struct wire_value *name);
+int wire_next_row(struct wire_rows *r, struct wire_value *values, size_t cap);
 
 /* Puts chunks together; other messages may come in between, a second chunked one may not. */
 struct wire_assembler {

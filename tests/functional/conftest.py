@@ -10,6 +10,7 @@ A test that needs something absent is skipped with "needs CAPABILITY: why" (see 
     python_for("3.9"), any_python, torch_python            interpreters
 """
 
+import fcntl
 import glob
 import json
 import os
@@ -50,6 +51,7 @@ def wait_until_fixture():
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "timeout(seconds): the longest this test may take")
+    config.addinivalue_line("markers", "alone: no other test runs beside this one")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -68,6 +70,31 @@ def pytest_runtest_call(item):
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, previous)
+
+
+# --- who runs beside whom -----------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="session")
+def doors(tmp_path_factory):
+    """Two files that all workers of pytest-xdist lock: the way in, and the room."""
+    folder = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        folder = folder.parent
+    with open(folder / "way-in.lock", "wb") as way, open(folder / "room.lock", "wb") as room:
+        yield way, room
+
+
+@pytest.fixture(autouse=True)
+def alone(request, doors):
+    """A test marked `alone` says what a job is slow from, or how long something took: no other test runs beside it."""
+    way, room = doors
+    fcntl.flock(way, fcntl.LOCK_EX)  # whoever waits for the room holds up all that come after
+    try:
+        fcntl.flock(room, fcntl.LOCK_EX if request.node.get_closest_marker("alone") else fcntl.LOCK_SH)
+    finally:
+        fcntl.flock(way, fcntl.LOCK_UN)
+    yield
+    fcntl.flock(room, fcntl.LOCK_UN)
 
 
 # --- where agents keep their tables -------------------------------------------------------------------------------
@@ -170,14 +197,18 @@ def probing_top(build_dir):
 
 def inject_in_time(probing, pid):
     """What `probing PID inject --json` says. A machine that is very busy refuses for want of time, and says so: try again."""
-    answer = []
+    answer, refused = [], []
 
     def tried():
         done = probing(str(pid), "inject", "--json", "--timeout", "30s", timeout=60)
+        refused[:] = [done.stderr.strip()]
         assert done.status == 0 or "overloaded" in done.stderr or "try again" in done.stderr, done
         answer.extend([done.json()] if done.status == 0 else [])
         return answer
-    return wait_until(tried, 60, f"the agent in process {pid}")[0]
+    try:
+        return wait_until(tried, 150, f"the agent in process {pid}")[0]
+    except pytest.fail.Exception as e:
+        pytest.fail(f"{e}: {refused}")
 
 
 # --- interpreters -----------------------------------------------------------------------------------------------
@@ -336,10 +367,12 @@ class Target:
 
     def end(self):
         """Ends the job and what it started (it leads a process group of its own)."""
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        # When it has been waited for, another process may have its number by now, unless somebody of its group is left.
+        if self.process.returncode is None or not os.path.exists(f"/proc/{self.pid}"):
+            try:
+                os.killpg(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         self.process.wait()
 
 
@@ -374,8 +407,13 @@ def wait_for_output(target, pattern, timeout):
     return wait_until(look, timeout, f"{pattern!r} in the output of {target.command}").group(0)
 
 
+def ended_by_itself(status):
+    """Was it neither a good end nor one that a test brings about? A test may mean its job to: asked only of one that failed."""
+    return status not in (None, 0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
+
+
 @pytest.fixture
-def target(any_python, tmp_path):
+def target(any_python, tmp_path, request):
     """Factory of running jobs.
 
     target(source, *args): source is a path to a script, or Python text, which is written to a file. The job writes a
@@ -414,6 +452,11 @@ def target(any_python, tmp_path):
 
     yield start
     for job in started:
+        if not job.alive():  # what a failed test is to be told
+            status = job.process.poll()
+            print(f"process {job.pid} has ended: {status}; its output: {job.output()[-4000:]}")
+            if ended_by_itself(status):  # tests/run then gives the test no second try
+                request.node.user_properties.append(("harm", f"process {job.pid} had ended: {status}"))
         job.end()
 
 

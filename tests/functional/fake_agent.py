@@ -3,12 +3,12 @@
 
 import base64
 import hashlib
-import socket
 import struct
 import threading
 import time
 
 from agent_wire import BINARY, PING, PONG, PROTOCOL, Client, pack, unpack
+from unix_door import Door
 
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 1.3
 
@@ -20,58 +20,34 @@ def observe(endpoint):
         return client.hello, client.notification("threads")
 
 
-class FakeAgent:
+class FakeAgent(Door):
     """`with FakeAgent(path, hello, snapshot) as agent:` the target is then unix:PATH. `agent.rate` bytes a second are sent to each client;
     `agent.sent` were, so far."""
 
     def __init__(self, path, hello, snapshot):
-        self.path = str(path)
-        self.target = "unix:" + self.path
+        super().__init__(path)
         self.hello = hello
         self.notification = pack([2, "threads", snapshot])
         self.rate = 0
         self.sent = 0
-        self.lock = threading.Lock()
-        self.sockets = []
-
-    def __enter__(self):
-        self.listening = socket.socket(socket.AF_UNIX)
-        self.listening.bind(self.path)
-        self.listening.listen(8)
-        threading.Thread(target=self.serve, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        for one in [self.listening, *self.sockets]:
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            one.close()
-
-    def serve(self):
-        while True:
-            try:
-                client, _ = self.listening.accept()
-            except OSError:
-                return
-            self.sockets.append(client)
-            threading.Thread(target=self.talk, args=(client,), daemon=True).start()
 
     def talk(self, client):
         try:
             stream = client.makefile("rb")
             self.handshake(client, stream)
-            threading.Thread(target=self.flood, args=(client,), daemon=True).start()
+            lock, flooded = threading.Lock(), False  # of what is written
             while True:
                 opcode, payload = self.frame(stream)
                 if opcode == PING:
-                    self.send(client, payload, PONG)
+                    self.send(client, lock, payload, PONG)
                 if opcode == BINARY:
-                    _, number, method, _ = unpack(payload)
+                    _, number, method, asked = unpack(payload)
                     known = {"hello": self.hello, "subscribe": {}, "unsubscribe": {}}
                     error = None if method in known else {"code": 3, "message": "this agent has only threads"}
-                    self.send(client, pack([1, number, error, known.get(method)]))
+                    self.send(client, lock, pack([1, number, error, known.get(method)]))
+                    if method == "subscribe" and asked["stream"] == "threads" and not flooded:
+                        flooded = True
+                        threading.Thread(target=self.flood, args=(client, lock), daemon=True).start()
         except (OSError, ValueError, struct.error):
             pass
 
@@ -96,15 +72,16 @@ class FakeAgent:
         data = stream.read(n)
         return first & 15, bytes(b ^ mask[i % 4] for i, b in enumerate(data))
 
-    def send(self, client, payload, opcode=BINARY):
+    @staticmethod
+    def send(client, lock, payload, opcode=BINARY):
         n = len(payload)
         head = struct.pack(">BBH", 0x80 | opcode, 126, n) if n < 1 << 16 else struct.pack(">BBQ", 0x80 | opcode, 127, n)
         if n < 126:
             head = struct.pack(">BB", 0x80 | opcode, n)
-        with self.lock:
+        with lock:
             client.sendall(head + payload)
 
-    def flood(self, client):
+    def flood(self, client, lock):
         """As many notifications as the rate says; a client that does not read holds this up, and `sent` stands still."""
         at, given = time.monotonic(), 0.0
         try:
@@ -115,7 +92,7 @@ class FakeAgent:
                 given = min(given + (now - at) * self.rate, 4.0 * len(self.notification) + self.rate / 10)
                 at = now
                 while given >= len(self.notification):
-                    self.send(client, self.notification)
+                    self.send(client, lock, self.notification)
                     given -= len(self.notification)
                     self.sent += len(self.notification)
                 time.sleep(0.01)

@@ -4,7 +4,6 @@
 import os
 import socket
 import statistics
-import struct
 import subprocess
 import threading
 import time
@@ -72,9 +71,9 @@ def test_own_threads_are_left_out(job):
     with Client(j.start()) as client:
         snapshot = client.call("threads")
         own = set(j.agent_threads().values())
-    assert len(own) == 2
+    assert len(own) == 3
     assert not own & {t["tid"] for t in threads_of(snapshot)}
-    assert snapshot["process"]["n_threads"] == len(threads_of(snapshot)) + 2
+    assert snapshot["process"]["n_threads"] == len(threads_of(snapshot)) + 3
     assert 0 < snapshot["process"]["agent_rss_bytes"] < 8 << 20
 
 
@@ -275,4 +274,16 @@ def test_golden_bytes_are_what_they_say(source_dir):
     assert messages["pull"][2:] == ["pull", {"table": "python.samples", "making": 4000000000, "first_seq": 5000000000,
                                              "rows": 7, "heap_used": 300}]
     assert messages["pulled"][3] == {"more": True, "anew": False, "pieces": b"rows"}
-    assert struct.pack(">B", len(messages)) == b"\x11"
+    assert messages["rows_ask"][2:] == ["rows", {"table": "python.modules", "args": {"root": "model", "limit": -5000000000}}]
+    assert messages["rows"][3] == {"columns": ["path", "bytes"], "rows": [["model.0", 5000000000], [None, 0.5]],
+                                   "more": True, "note": "there are more"}
+    assert messages["arm"][2:] == ["arm", {"what": "trace", "limit_s": 60.0, "steps": 5, "compiled": False}]
+    assert messages["disarm"][2:] == ["disarm", {"what": "trace", "steps": 0, "compiled": False}]
+    assert messages["eval"][2:] == ["eval", {"code": b"1 + 1\n", "name": "<eval>", "timeout_s": 2.5, "output_bytes": 65536,
+                                             "main": True, "tid": 4001, "depth": 3, "debug": True}]
+    assert messages["evaluated"][3] == {"result": None, "output": b"a\n\0\xff", "type": b"ValueError", "message": b"",
+                                        "traceback": b"ValueError\n", "duration_ms": 0.5, "truncated": True,
+                                        "timed_out": True, "unended": False}
+    assert messages["complete"][2:] == ["complete", {"code": b"if x:\n", "name": "<repl>", "timeout_s": 2.5, "output_bytes": 65536,
+                                                     "main": False, "tid": 0, "depth": 0, "keep": True, "whole": True}]
+    assert len(messages) == 26

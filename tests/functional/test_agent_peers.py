@@ -121,7 +121,7 @@ def test_many_connections(job):
         except (Closed, AssertionError):
             pass
         assert time.monotonic() < deadline
-    assert j.do("look()")["threads"] == 3
+    assert j.do("look()")["threads"] == 4
 
 
 def test_a_slow_reader_loses_and_is_told(job):

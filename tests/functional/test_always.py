@@ -16,7 +16,8 @@ from conftest import wait_until
 
 ALWAYS = {"PROBING_SAMPLE_RATE": "20", "PROBING_MAX_MEMORY": "2MB"}
 KEPT = {"python.samples", "python.stacks", "python.frames", "python.memory", "python.gc", "system.process_history",
-        "system.threads_history", "probing.status", "probing.facts", "python.steps", "profiling_data"}
+        "system.threads_history", "probing.status", "probing.facts", "python.steps", "profiling_data", "python.variables", "python.loaders",
+        "python.torch_trace", "python.nonfinite", "probing.events"}
 
 
 def folder_of(data_dir, pid):
@@ -308,3 +309,15 @@ def test_what_is_set_is_done_at_once(job, data_dir, probing):  # noqa: F811
                         ("gentle=perhaps", "takes on or off"), ("data_dir=/tmp", "PROBING_DATA_DIR")):
         refused = config(words, status=2)
         assert said in refused.stderr and refused.stdout == "" and refused.stderr.count("\n") == 1
+
+
+def test_a_torch_of_which_the_version_is_not_to_be_found(job):  # noqa: F811
+    """Status says why there are no steps; and nothing about torch where there is none."""
+    j = job(env=ALWAYS)
+    with Client(j.start()) as client:
+        wait_until(lambda: client.call("status")["tables"], timeout=60, what="the first look", interval=0.1)
+        assert client.call("status")["steps_note"] is None
+        assert j.do("sys.modules.update(torch=type(sys)('torch'))") is None
+        def said():
+            return client.call("status")["steps_note"]
+        assert wait_until(said, timeout=60, what="why there are no steps", interval=0.1) == "torch is imported, but no file of it was found that says its version"

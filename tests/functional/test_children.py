@@ -70,7 +70,7 @@ def test_the_tree(family, probing):
         marks = [branches[0], branches[0], branches[1]]
         assert all(mark in line for mark, line in zip(marks, below)), below
     # Without it, by pid.
-    pids = [int(line.split()[0]) for line in probing("list").ok().stdout.splitlines()[1:]]
+    pids = [int(line.split()[0]) for line in probing("list").ok().stdout.partition("\n\n")[0].splitlines()[1:]]
     assert pids == sorted(pids)
 
 

@@ -58,7 +58,10 @@ def test_usage(probing):
     refused(probing(), 2, "no verb given: 'probing --help' lists the verbs")
     refused(probing("bactrace", "1"), 2, "unknown verb '1': 'probing --help' lists the verbs")
     refused(probing("1", "bactrace"), 2, "unknown verb 'bactrace': did you mean 'backtrace'?")
-    refused(probing("1", "catch", "x"), 2, "unknown verb 'catch': 'probing --help' lists the verbs")
+    refused(probing("help", "bactrace"), 2, "unknown verb 'bactrace': did you mean 'backtrace'?")
+    assert probing("help").ok().stdout == probing("--help").ok().stdout
+    assert probing("help", "pause").ok().stdout == probing("pause", "--help").ok().stdout
+    refused(probing("1", "cluster", "x"), 2, "unknown verb 'cluster': 'probing --help' lists the verbs")
     refused(probing("--nonsense"), 2, "unknown option --nonsense: --help lists the options")
     refused(probing("1", "backtrace", "--jsn"), 2, "unknown option --jsn: did you mean --json?")
     refused(probing("backtrace"), 2,
@@ -91,7 +94,7 @@ def test_no_such_process(probing, verb):
             "no process 99999999999999999999: 'probing list' shows the Python processes")
     refused(probing("no-such-name", verb), 3, "no Python process is named 'no-such-name': 'probing list' shows them")
     refused(probing("127.0.0.1:3344", verb), 3,
-            "127.0.0.1:3344: agents behind a TCP port are not supported by this version: give a pid of this machine")
+            "no agent answers at 127.0.0.1:3344: 'probing list' shows where those of this machine listen")
 
 
 def test_thread_id(probing, target):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs in namespaces and roots of their own: attached to from outside as any other, or refused with the reason."""
 
+import glob
 import os
 import shlex
 import shutil
@@ -210,7 +211,24 @@ def test_a_user_namespace_of_another_user(container, probing, ptrace, any_python
             continue
     else:
         pytest.skip("needs python: one that other users may run")
-    check_all(probing, container("-U -r", uid=nobody, job_python=python))
+    job = container("-U -r", uid=nobody, job_python=python)
+    number = os.stat(f"/proc/{job.pid}/ns/user").st_ino
+    check_all(probing, job)
+    # Its user 0 is not root: what it makes where they share a /tmp and a /dev/shm bears another name than what root's jobs make there.
+    assert not [path for path in ("/tmp/probing-0", "/dev/shm/probing-0") if os.path.exists(path) and os.stat(path).st_uid == nobody]
+    inject_in_time(probing, job.pid)
+    asked = [str(job.pid), "query", "SELECT key, value FROM probing.facts", "--format", "csv"]
+    wait_until(lambda: "agent," in probing(*asked).ok().stdout, 10, "the agent's facts")
+    while_alive = probing(*asked).ok().stdout
+    rings = [path for path in (f"/dev/shm/probing-0-{number}", f"/tmp/probing-0-{number}") if os.path.exists(path)]
+    assert len(while_alive.splitlines()) > 2 and rings
+    os.kill(job.pid, signal.SIGKILL)
+    job.process.wait()
+    try:
+        assert probing(*asked).ok().stdout == while_alive, "the tables of a dead job"
+    finally:
+        for left in (*rings, *glob.glob(f"/tmp/probing-0-{number}-*")):
+            shutil.rmtree(left)
 
 
 def test_another_root(container, probing, ptrace, tmp_path):

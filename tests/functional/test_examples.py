@@ -4,6 +4,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -42,3 +44,18 @@ def test_ends_cleanly_when_told_to(example, target, wait_until, tmp_path, signum
     assert f"stopped after {int(counter.read_text())} steps" in job.output()
     with pytest.raises(ProcessLookupError):
         os.killpg(job.pid, 0)
+
+
+def test_a_client_of_ones_own(source_dir, probing, target, any_python, ptrace):
+    """The agent's messages by packages that others have written."""
+    client = os.path.join(source_dir, "examples", "client.py")
+    if subprocess.run([sys.executable, "-c", "import websockets, msgpack"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs the Python packages websockets and msgpack")
+    job = target(os.path.join(source_dir, "examples", "train_plain.py"), python=any_python, ready=r"step +\d+ ")
+    address = probing(str(job.pid), "listen", "--json").ok().json()["tcp"]["address"]
+    done = subprocess.run([sys.executable, client, address], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert rows[0][:2] == [str(job.pid), "MainThread"] and len(rows[0]) > 2 and rows[0][2] != "no", done.stdout
+    with open(client, encoding="utf-8") as file:
+        assert sum(bool(line.strip()) for line in file) <= 18

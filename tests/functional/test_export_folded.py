@@ -11,26 +11,13 @@ import subprocess
 import pytest
 
 from conftest import wait_until
+from known_job import BEGINNING
 
 LINE = re.compile(r"^(?P<stack>[^;]+(?:;[^;]+)*) (?P<weight>\d+)$")
 FRAME = re.compile(r"^(?P<func>.+) \((?P<file>[^():]+)(?::(?P<line>\d+))?\)$")
 
 # Two threads with known stacks: one computes in `spin` below `work`, one sleeps in `doze`.
-JOB = """
-import os, threading, time
-
-def spin():
-    x = 0
-    while True:
-        x += 1
-
-def work():
-    spin()
-
-def doze():
-    while True:
-        time.sleep(0.05)
-
+JOB = BEGINNING + """
 threading.Thread(target=doze, name="dozing; thread", daemon=True).start()
 os.write(int(os.environ["READY_FD"]), b"ready\\n")
 work()

@@ -11,24 +11,11 @@ import subprocess
 
 import pytest
 
+from known_job import BEGINNING
 from protobuf_reader import Profile, Trace
 
 # Stacks that are all known: `spin` computes below `work`, `doze` sleeps below `rest`; names that would break a careless writer.
-JOB = """
-import os, threading, time
-
-def spin():
-    x = 0
-    while True:
-        x += 1
-
-def work():
-    spin()
-
-def doze():
-    while True:
-        time.sleep(0.05)
-
+JOB = BEGINNING + """
 def rest():
     doze()
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Flame screen in a real terminal, on real jobs: what is wide, what is searched for, what stays while samples come in."""
 
+import json
 import re
 
 import pytest
 
+from protobuf_reader import Profile, Trace
+from test_export_profiles import check_schema, spent_in
 from test_tui_tmux import SPLIT_JOB, Screen
 
 pytestmark = pytest.mark.timeout(400)
@@ -33,6 +36,9 @@ def flame_screen(tmux, tmp_path, wait_until, probing_top, probing, ptrace):
                 wait_until(found, 90, f"{name} with {low} to {high} %")
             except pytest.fail.Exception as failure:
                 pytest.fail(f"{failure.msg}:\n{self.text()}")
+
+        def wait_samples(self, at_least):
+            wait_until(lambda: int((re.search(r"samples (\d+)", self.text()) or [0, 0])[1]) >= at_least, 90, f"{at_least} samples")
 
     def start(job, columns=100, rows=30):
         folder = tmp_path / f"screen{len(opened)}"
@@ -92,6 +98,7 @@ def test_widths_are_where_the_time_goes(flame_screen, target):
     assert job.alive() and job.state() in "RSD"
 
 
+@pytest.mark.alone
 def test_a_training_job(flame_screen, training):
     """The example: find the step, zoom into it, look at it while it goes on, frozen, flipped, in a small window."""
     s = flame_screen(training, 200, 50)
@@ -172,3 +179,60 @@ def test_native_frames(flame_screen, target):
     s.wait_share("doze", 35, 65)
     s.type("q")
     s.wait_for("status=0")
+
+
+def exported(s, kind, path):
+    """What `:export` of the kind has written."""
+    s.type(f":export {kind} {path}")
+    s.keys("Enter")
+    s.wait_for(f"wrote {kind} of ")
+    assert f"(MainThread ({s.job.pid}), waiting too, stacks with 'busy_b'; " in s.text()
+    return path.read_bytes()
+
+
+def test_exports_are_of_what_is_shown(flame_screen, target, tmp_path):
+    """One thread, the stacks with one function: in every format that is made of samples, also those in the order of time."""
+    job = target(SPLIT_JOB, name="split_job.py")
+    s = flame_screen(job, 160, 30)
+    s.job = job
+    s.wait_for("time ON CPU")
+    s.type("a")
+    s.wait_for("time WALL")
+    s.wait_for("busy_b")  # without a sample there is no thread to go to
+    s.type("]")
+    s.wait_for("thread MainThread")
+    s.wait_share("busy_b", 20, 50)
+    s.wait_samples(50)  # of some tens of calls
+    s.type("\\busy_b")
+    s.keys("Enter")
+    s.wait_for("FILTER busy_b")
+    path = ["<module>", "work", "busy_b"]
+    for line in exported(s, "folded", tmp_path / "out.folded").decode().splitlines():
+        assert [frame.partition(" (")[0] for frame in line.rpartition(" ")[0].split(";")] == path
+    assert b"widths are the time of MainThread (" in exported(s, "svg", tmp_path / "out.svg")
+
+    profile = Profile(exported(s, "pprof", tmp_path / "out.pb.gz"))
+    assert {sample["labels"]["tid"] for sample in profile.samples} == {job.pid}
+    assert all([frame[0] for frame in reversed(sample["frames"])] == path for sample in profile.samples)
+    assert any(comment.startswith(f"MainThread ({job.pid}), waiting too, stacks with 'busy_b'") for comment in profile.comments)
+
+    document = json.loads(exported(s, "speedscope", tmp_path / "out.json"))
+    check_schema(document)
+    assert [p["name"] for p in document["profiles"]] == [f"MainThread ({job.pid})"] and "stacks with 'busy_b'" in document["name"]
+    spent = spent_in(document)
+    assert set(spent) == {"busy_b"}
+    one = document["profiles"][0]
+    gaps = sum(weight for stack, weight in zip(one["samples"], one["weights"]) if not stack)
+    total = one["endValue"] - one["startValue"]
+    # The other function's time is a gap, not left out: of three parts, two.
+    assert gaps == pytest.approx(total - spent["busy_b"], rel=1e-6) and 0.4 <= gaps / total <= 0.9
+
+    trace = Trace(exported(s, "perfetto", tmp_path / "out.pftrace"))
+    assert set(trace.threads) == {job.pid}
+    assert {(depth, name) for *_, depth, name in trace.tracks[job.pid]} == set(enumerate(path))
+    # Of the samples before it and of those after it, and some of those that came in the meantime.
+    later = spent_in(json.loads(exported(s, "speedscope", tmp_path / "later.json")))
+    assert 0.7 * spent["busy_b"] <= sum(trace.self_ns(job.pid).values()) / 1e3 <= 1.3 * later["busy_b"]
+    s.type("q")
+    s.wait_for("status=0")
+    assert job.alive()

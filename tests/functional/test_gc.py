@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """python.gc: sums over its rows are what gc.get_stats() says."""
 
+import os
+import signal
+
+import pytest
 import ring_file
 from agent_job import job  # noqa: F401
 from agent_wire import Client
@@ -82,3 +86,68 @@ def test_sums_are_what_python_says(job, each_python, data_dir):  # noqa: F811
     wait_until(lambda: since() == wanted, timeout=60, what=f"rows that make {wanted}", interval=0.2)
     wait_for_seconds(data_dir, j, 2)
     assert since() == wanted and j.do("stats()") == after
+
+
+FORKS = """
+import gc
+gc.disable()
+def cycles(n):
+    for i in range(n):
+        a = []
+        a.append(a)
+def collect(sizes):
+    return [(cycles(n), gc.collect(0))[1] for n in sizes]
+def ours():
+    return [c.__name__ for c in gc.callbacks if getattr(c, "__name__", "").startswith("probing")]
+def child(before, after):
+    # Collects, gets an agent of its own, collects when it is told to, and stays.
+    answers, answer = os.pipe()
+    asked, ask = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            seen = [os.getpid(), ours(), collect(before), start()]
+            os.write(answer, json.dumps(seen).encode() + bytes([10]))
+            os.read(asked, 1)
+            collect(after)
+            os.write(answer, json.dumps(ours()).encode() + bytes([10]))
+            time.sleep(1000)
+        finally:
+            os._exit(0)
+    return answers, ask
+def read_answer(fd):
+    return json.loads(os.fdopen(os.dup(fd), closefd=True).readline())
+"""
+
+
+def told(data_dir, pid):
+    """Those that were told, each, of a process."""
+    folders = ring_file.folders(data_dir, pid)
+    return [row["collected"] for row in ring_file.read(folders[-1], "python.gc") if row["duration_ms"] is not None] if folders else []
+
+
+@pytest.mark.timeout(300)
+def test_a_child_that_has_its_parents_callback(job, torch_python, data_dir):  # noqa: F811
+    """In a child of a fork the callback is still in its list: it is silent until the child has an agent too, and tells once then."""
+    j = job(python=torch_python, env=dict(ALWAYS, OMP_NUM_THREADS="1"))
+    assert j.do("__import__('torch') and None") is None
+    assert j.do(f"exec({FORKS!r}, globals())") is None
+    with Client(j.start()) as client:
+        wait_until(lambda: j.do("ours()") and client.call("status")["gc_on"], timeout=60, what="the callback", interval=0.1)
+        assert j.do("collect([3, 4])") == [3, 4]
+        wait_until(lambda: told(data_dir, j.pid)[-2:] == [3, 4], timeout=60, what="the parent's collections", interval=0.1)
+        assert j.do("exec('said, ask = child([11, 12, 13], [21, 22])', globals())") is None
+        pid, inherited, collected, (result, error, endpoint) = j.do("read_answer(said)")
+        try:
+            assert result == 0, error
+            assert inherited == ["probing_gc"] and collected == [11, 12, 13]
+            with Client(endpoint) as of_child:
+                wait_until(lambda: of_child.call("status")["gc_on"], timeout=60, what="the child's own callback", interval=0.1)
+                j.do("os.write(ask, b'x')")
+                assert j.do("read_answer(said)") == ["probing_gc"]  # not two of them
+                wait_until(lambda: told(data_dir, pid) == [21, 22], timeout=60, what="the child's collections, each once", interval=0.1)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+        assert j.do("collect([5])") == [5]
+        wait_until(lambda: told(data_dir, j.pid)[-1:] == [5], timeout=60, what="the parent to go on", interval=0.1)
+        assert not set(told(data_dir, j.pid)) & {11, 12, 13, 21, 22}

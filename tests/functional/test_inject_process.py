@@ -71,6 +71,26 @@ def test_a_job_that_only_waits_for_a_time(job, inject, agent, each_python, call)
     assert running.target.alive()
 
 
+def test_a_job_that_waits_for_a_named_pipe(job, inject, agent, tmp_path):
+    """Its read goes on as if nothing had been; a file's, of which not all systems take an interruption well, is left alone."""
+    path = tmp_path / "commands"
+    os.mkfifo(path)
+    running = job("""
+commands = os.open(sys.argv[2], os.O_RDWR)
+ready()
+while True:
+    cell.steps += int(os.read(commands, 100))
+""", str(path))
+    wait_until(lambda: is_asleep(running.target), 30, "the job to read")
+    assert inject(running.pid, agent).ok().json()["moment"] == "asleep in read"
+    with open(path, "r+b", buffering=0) as pipe:
+        pipe.write(b"41")
+        wait_until(lambda: running.cell()[0] == 41, 30, "the job to have read")
+        pipe.write(b"1")
+        wait_until(lambda: running.cell()[0] == 42, 30, "the job to have read once more")
+    assert running.target.alive()
+
+
 def test_training_with_torch(training, inject, agent):
     before = training.counter()
     result = inject(training.pid, agent).ok().json()

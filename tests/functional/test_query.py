@@ -105,6 +105,13 @@ def test_statements_come_from_a_file_or_a_pipe(ask, tmp_path):
     assert ask("--format", "csv", "-f", "-", stdin=script.read_text()).ok().stdout == wanted
 
 
+def test_a_statement_that_fails_takes_none_with_it_that_went_before(ask):
+    done = ask("--format", "csv", "SELECT 1 AS a; SELECT 2 AS b; SELECT * FROM nowhere; SELECT 3 AS c")
+    assert (done.status, done.stdout) == (1, "a\n1\nb\n2\n") and "nowhere" in done.stderr, done
+    done = ask("--json", "SELECT 1 AS a; SELECT nothing")
+    assert done.status != 0 and done.json()["rows"] == [{"a": 1}]
+
+
 def test_an_agent_answers_too(probing, job, ptrace):
     answer = probing(job.pid, "query", "--json", "SELECT DISTINCT thread FROM python.backtrace ORDER BY 1").ok().json()
     assert [row["thread"] for row in answer["rows"]] == ["MainThread", "waiter"]
@@ -137,7 +144,7 @@ def test_limits_are_said(ask):
 
 @pytest.mark.parametrize("text, words", [
     ("SELECT x FROM python.backtrace", ["no such column: x", "(line 1, column 8)"]),
-    ("SELECT 1,\n 2;\nSELEC 2", ["syntax error", "(line 3, column 1)"]),
+    ("-- 1,\n -- 2;\nSELEC 2", ["syntax error", "(line 3, column 1)"]),
     ("SELECT * FROM python.bactrace", ["no such table: python.bactrace"]),
     ("SELECT 'open", ["unrecognized token"]),
     ("SELECT interval '5 parsecs'", ["not an interval", "(line 1, column 8)"]),
@@ -171,6 +178,15 @@ def test_the_place_is_shown_to_people(job, probing, ptrace):
 @pytest.mark.parametrize("text", [ENDLESS, EXPLODES])
 def test_what_does_not_end_is_ended(ask, text):
     refused(ask("--timeout", "300ms", text), 1, "ended after 0.3 s")
+
+
+def test_what_could_not_be_told_is_said(ask):
+    """Of each statement, of each of its tables, and once as long as it stays the same."""
+    tensors, modules = (f"python.{name}: only an agent in the process can tell, and there is none" for name in ("tensors", "modules"))
+    done = ask("SELECT count(*) FROM python.tensors; SELECT count(*) FROM python.tensors; SELECT 1;"
+               "SELECT (SELECT count(*) FROM python.tensors) + (SELECT count(*) FROM python.modules)").ok()
+    said = [line for line in done.stderr.splitlines() if "can tell" in line]
+    assert said == [f"probing: {tensors}", f"probing: {tensors}; {modules}"], done
 
 
 def test_nothing_to_do_is_a_mistake(ask, probing, job, tmp_path):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """python.steps and profiling_data: what torch tells of its operations, against what the job itself knows of them."""
 
+import os
+import signal
 import subprocess
 
 import pytest
@@ -76,8 +78,23 @@ def end():
 has_callbacks = ctypes.CDLL(torch.__path__[0] + "/lib/libtorch_cpu.so")._ZN2at12hasCallbacksEv
 has_callbacks.restype = ctypes.c_bool
 
+def child_with_an_agent(n):
+    # It takes n steps before it gets an agent of its own, and goes on.
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            steps(n, 0)
+            os.write(writer, json.dumps([os.getpid(), start()]).encode() + bytes([10]))
+            os.close(writer)
+            train_for_ever()
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        return json.loads(answer.readline())
+
 def child(n):
-    import os
     pid = os.fork()
     if pid == 0:
         steps(n, 0)
@@ -192,6 +209,83 @@ def test_names_of_the_job_and_children(torch_job, data_dir):
         assert j.do("child(3000)") == 7  # more than fit, and nobody takes them
         assert len(j.do("steps(5, 0)")) == 5
         wait_until(lambda: client.call("status")["steps"] >= 5, timeout=60, what="the parent's steps", interval=0.1)
+
+
+def test_a_child_with_an_agent_of_its_own(torch_job, data_dir):
+    """What its parent armed is silent in it until it has an agent too, whose steps are the child's alone."""
+    j = torch_job
+    with Client(j.start()) as client:
+        wait_told(client)
+        assert len(j.do("steps(5, 0)")) == 5
+        pid, (result, error, endpoint) = j.do("child_with_an_agent(3000)")  # more than fit
+        try:
+            assert result == 0, error
+            with Client(endpoint) as of_child:
+                wait_told(of_child)
+                status = wait_until(lambda: (lambda s: s["steps"] >= 20 and s)(of_child.call("status")), timeout=60, what="the child's steps", interval=0.1)
+                assert status["spans_lost"] == 0 and status["spans"] < 3000
+            rows = wait_until(lambda: ring_file.read(ring_file.folders(data_dir, pid)[-1], "python.steps"), timeout=60, what="the child's rows", interval=0.1)
+            assert rows[0]["step"] == 1 and all(r["duration_ms"] >= 12 for r in rows[1:])
+        finally:
+            os.kill(pid, signal.SIGKILL)
+        status = wait_until(lambda: (lambda s: s["steps"] == 5 and s)(client.call("status")), timeout=60, what="the parent's steps", interval=0.1)
+        assert status["spans_lost"] == 0
+        assert j.do("os.waitpid(-1, 0)[0]") == pid
+        assert len(j.do("steps(5, 0)")) == 5
+        wait_until(lambda: client.call("status")["steps"] == 10, timeout=60, what="the parent to go on", interval=0.1)
+
+
+IMPORTS = """
+import os, sys
+os.write(1, b"begun\\n")
+import torch
+torch.set_num_threads(1)
+torch.manual_seed(1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def step():
+    optimizer.zero_grad()
+    loss = model(torch.ones(4, 8)).square().sum()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+print([step() for i in range(20)], flush=True)
+for line in sys.stdin:
+    print([step() for i in range(20)], flush=True)
+"""
+
+
+def maps_of(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+@pytest.mark.timeout(600)
+def test_while_torch_is_being_imported(torch_python, ptrace, probing):
+    """An agent that comes when a library of torch's is mapped and not yet relocated, or not yet initialised: it waits until it is."""
+    moments = ["begun", "/libc10.so", "/libtorch_cpu.so", "/libtorch_cpu.so", "/libtorch_python.so", "/_C.cpython"] * int(os.environ.get("PROBING_TEST_IMPORTS", "1"))
+    told = set()
+    for moment in ["never", *moments]:
+        with subprocess.Popen([torch_python, "-c", IMPORTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+            assert run.stdout.readline() == "begun\n"
+            if moment != "never":
+                wait_until(lambda: moment == "begun" or moment in maps_of(run.pid), timeout=120, what=moment, interval=0.001)
+                inject_in_time(probing, run.pid)
+            first = run.stdout.readline()
+            if moment == moments[-1]:
+                wait_until(lambda: probing(str(run.pid), "status", "--json").ok().json()["hooks"], timeout=60, what="torch to tell", interval=0.2)
+            told.add((first, run.communicate("more\n", timeout=120)[0], run.returncode))
+    assert len(told) == 1 and told.pop()[2] == 0
+
+
+@pytest.mark.parametrize("way", ["1", "2"])
+def test_started_before_torch_is(torch_python, build_dir, way):
+    """PROBING=1 and 2: the agent is there before torch."""
+    outputs = []
+    for env in ({}, {"PROBING": way, "LD_PRELOAD": f"{build_dir}/libprobing.so"}):
+        done = subprocess.run([torch_python, "-c", IMPORTS], input="more\n" * 20, capture_output=True, text=True, env=dict(os.environ, **env), timeout=120)
+        outputs.append((done.returncode, done.stdout, done.stderr))
+    assert outputs[0] == outputs[1] and outputs[0][0] == 0
 
 
 def test_a_job_that_ends_meanwhile(torch_python, ptrace, probing, tmp_path):

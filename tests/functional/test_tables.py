@@ -40,6 +40,12 @@ def test_a_table_is_found_by_its_other_name(probing):
     assert probing("tables", "--json", "memory_usage").ok().json()["tables"][0]["name"] == "python.memory"
 
 
+def test_a_table_made_of_others_is_listed(probing):
+    one = probing("tables", "--json", "training_logs").ok().json()["tables"][0]
+    assert [column["name"] for column in one["columns"]] == ["rank", "host", "pid", "timestamp", "step", "epoch", "loss"]
+    assert "training_logs" in probing("tables").ok().stdout
+
+
 def test_what_is_listed_can_be_read(probing, job, ptrace):
     tables = probing("-t", job.pid, "tables", "--no-inject", "--json").ok().json()["tables"]
     assert {"python.backtrace", "system.process"} <= {table["name"] for table in tables}

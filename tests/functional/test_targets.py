@@ -96,6 +96,30 @@ def test_two_jobs(patient, target, probing_top, ptrace):
     assert beta.alive()
 
 
+def test_jobs_that_are_tagged(patient, target, probing_top, ptrace):
+    """Enter in the choice of a process attaches to all that are tagged; one that is gone by then is left out."""
+    jobs = [target(JOB.replace("NAME", name), name=f"{name}.py") for name in ("alpha", "beta", "gamma")]
+    s = patient()
+    s.shell(f"{probing_top.path} -F '{'|'.join(str(job.pid) for job in jobs)}'; echo status=$?")
+    s.wait_for("Python processes 3 of")
+    s.keys("Home")
+    s.type("sss")
+    s.wait_for("3 tagged")
+    os.kill(jobs[2].pid, signal.SIGKILL)
+    s.keys("Enter")
+    s.wait_for("CONNECTED")
+    s.wait_for("/2  pid ")
+    s.type("p")
+    s.wait_for("Targets 2")
+    s.type("sy")
+    s.wait_for("1 tagged")
+    s.keys("Down", "Enter")
+    s.wait_for("2/2  pid ")
+    s.type("Q")
+    s.wait_for("status=0")
+    assert jobs[0].alive() and jobs[1].alive()
+
+
 def test_collections_are_logged(patient, target, probing_top, ptrace):
     job = target(GC_JOB, name="collects.py")
     s = patient()

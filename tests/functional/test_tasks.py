@@ -204,6 +204,9 @@ def test_tasks_of_a_group_are_awaited_by_its_parent(python_for, ptrace, target, 
     assert job.alive() and job.output() == ""
 
 
+# Python 3.6 makes its GIL with the first thread, and nobody can ask a main thread that stays in C to make one (test_gil_late.py).
+HAD_A_THREAD = "import _thread\n_thread.start_new_thread(int, ())\n"
+
 RUNNING = r'''
 import asyncio, os, time
 
@@ -228,7 +231,7 @@ asyncio.new_event_loop().run_until_complete(main())
 
 
 def test_a_task_that_runs(each_python, ptrace, target, probing):
-    job = target(RUNNING, python=each_python)
+    job = target(HAD_A_THREAD + RUNNING, python=each_python)
     document = read_tasks(probing, job.pid)
     tasks = {t["coro"]: t for t in document["threads"][0]["tasks"]}
     assert tasks["runs"]["state"] == "running" and tasks["main"]["state"] == "pending"
@@ -240,7 +243,7 @@ def test_a_task_that_runs(each_python, ptrace, target, probing):
 
 def test_no_tasks(each_python, ptrace, target, probing):
     """Without asyncio there are none, which is not the same as not known."""
-    job = target('import os, time\nos.write(int(os.environ["READY_FD"]), b"ready\\n")\ntime.sleep(3600)\n',
+    job = target(HAD_A_THREAD + 'import os, time\nos.write(int(os.environ["READY_FD"]), b"ready\\n")\ntime.sleep(3600)\n',
                  python=each_python)
     document = read_tasks(probing, job.pid)
     assert [t["tasks"] for t in document["threads"]] == [[]] and document["other_tasks"] == []

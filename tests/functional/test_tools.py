@@ -3,9 +3,11 @@
 
 import importlib.machinery
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -58,6 +60,55 @@ def test_driver_fails_a_skip_of_what_is_required(driver):
 @pytest.mark.parametrize("output, status", [("1..2\nok 1 - reads\n", -11), ("1..2\nok 1 - reads\n", 0), ("", 0), ("1..1\nok 1 - reads\n", None)])
 def test_driver_fails_a_program_that_ends_early_or_badly(driver, output, status):
     assert "test_x" in count_of(driver, output, status)[1]
+
+
+UNSTEADY = """
+import os, pytest
+
+def once(name):
+    path = os.path.join(os.environ["SCRATCH"], name)
+    first = not os.path.exists(path)
+    open(path, "w").close()
+    return first
+
+def test_good():
+    pass
+
+@pytest.mark.parametrize("x", ["a b"])
+def test_of_a_busy_machine(x):
+    assert not once("busy"), "it took too long"
+
+def test_bad():
+    assert False, "it is so"
+
+def test_harms(request):
+    if once("harmed"):
+        request.node.user_properties.append(("harm", "process 7 had ended: -11"))
+        assert False, "no answer"
+"""
+
+
+def test_driver_tells_a_busy_machine_from_a_fault(driver, tmp_path, monkeypatch):
+    (tmp_path / "tests" / "functional").mkdir(parents=True)
+    (tmp_path / "tests" / "functional" / "test_a.py").write_text(UNSTEADY)
+    monkeypatch.setattr(driver, "ROOT", str(tmp_path))
+    count = driver.Count(set())
+    driver.run_functional("", dict(os.environ, SCRATCH=str(tmp_path)), [], 1, count)
+    assert count.passed == 2
+    assert [(name, "it took too long" in why) for name, why in count.unsteady] == [("test_a: test_of_a_busy_machine[a b]", True)]
+    failed = dict(count.failures)
+    assert set(failed) == {"test_a: test_bad", "test_a: test_harms"}
+    assert "process 7 had ended: -11" in failed["test_a: test_harms"] and (tmp_path / "harmed").exists()
+
+
+def test_driver_gives_many_failures_no_second_try(driver, tmp_path, monkeypatch):
+    (tmp_path / "tests" / "functional").mkdir(parents=True)
+    (tmp_path / "tests" / "functional" / "test_a.py").write_text(
+        UNSTEADY + "\n\n@pytest.mark.parametrize('n', range(6))\ndef test_many(n):\n    assert not once(f'many{n}')\n")
+    monkeypatch.setattr(driver, "ROOT", str(tmp_path))
+    count = driver.Count(set())
+    driver.run_functional("", dict(os.environ, SCRATCH=str(tmp_path)), [], 1, count)
+    assert (count.passed, len(count.failures), count.unsteady) == (1, 9, [])
 
 
 # --- tools/check_agent.sh ---------------------------------------------------------------------------------------
@@ -189,3 +240,116 @@ def test_stub_check(source_dir, compiler, tmp_path, body, complaint):
     done = subprocess.run([os.path.join(source_dir, "tools", "check_stub.sh"), obj, "copied"], capture_output=True, text=True)
     assert done.returncode == (1 if complaint else 0)
     assert (complaint or "") in done.stderr
+
+
+# --- tools/fuzz.py ----------------------------------------------------------------------------------------------
+
+FUZZER = """#!{python}
+import re, signal, sys, time
+found = next(a[len("-artifact_prefix="):] for a in sys.argv if a.startswith("-artifact_prefix="))
+runs = next((int(a[len("-runs="):]) for a in sys.argv if a.startswith("-runs=")), 0)
+print(" ".join(sys.argv[1:]))
+{body}
+print(f"stat::number_of_executed_units: {{runs}}", flush=True)
+"""
+
+FALLS = "runs = 7\nprint('Test unit written to ' + found + 'crash-1')\nprint('stat::number_of_executed_units: 7')\nsys.exit(77)"
+WAITS = "signal.signal(signal.SIGINT, lambda *_: (print('#1500\\tDONE', flush=True), sys.exit(0)))\nprint('#1234\\tpulse')\n" \
+        "open(found + 'ready', 'w').close()\nwhile True: signal.pause()"
+
+
+@pytest.fixture
+def fuzz(source_dir, tmp_path):
+    """Runs tools/fuzz.py over targets whose programs are given: what it exits with, and its lines by target."""
+    (tmp_path / "fuzzers").mkdir()
+
+    def run(programs, *args):
+        for name, body in programs.items():
+            path = tmp_path / "fuzzers" / name
+            path.write_text(FUZZER.format(python=sys.executable, body=body))
+            path.chmod(0o755)
+        done = subprocess.run([sys.executable, os.path.join(source_dir, "tools", "fuzz.py"), str(tmp_path), *args],
+                              capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, {row["target"]: row for row in map(json.loads, done.stdout.splitlines())}
+
+    return run
+
+
+def had(row):
+    return row["executions"], row["total"]
+
+
+def test_fuzz_reaches_a_number_in_pieces(fuzz, tmp_path):
+    code, rows = fuzz({"fuzz_a": "", "fuzz_b": ""}, "--runs", "100", "--only", "_a")
+    assert (code, list(rows), had(rows["fuzz_a"])) == (0, ["fuzz_a"], (100, 100))
+    code, rows = fuzz({}, "--runs", "250")
+    assert (code, had(rows["fuzz_a"]), had(rows["fuzz_b"])) == (0, (150, 250), (250, 250))
+    assert "-runs=150" in (tmp_path / "fuzz_a.log").read_text()
+    code, rows = fuzz({}, "--runs", "250")
+    assert (code, had(rows["fuzz_a"])) == (0, (0, 250)), "what has had its executions ran again"
+    counts = tmp_path / "corpus" / "executions.json"
+    kept = json.loads(counts.read_text())
+    counts.write_text(json.dumps({**kept, "fuzz_a": {**kept["fuzz_a"], "source": "of before"}}))
+    code, rows = fuzz({}, "--runs", "250")
+    assert (code, had(rows["fuzz_a"]), had(rows["fuzz_b"])) == (0, (250, 250), (0, 250)), "another target begins anew"
+    code, rows = fuzz({}, "--runs", "50", "--anew")
+    assert (code, had(rows["fuzz_a"]), had(rows["fuzz_b"])) == (0, (50, 50), (50, 50))
+
+
+def test_fuzz_counts_anew_from_a_finding(fuzz, tmp_path):
+    fuzz({"fuzz_a": ""}, "--runs", "5")
+    code, rows = fuzz({"fuzz_a": FALLS}, "--runs", "19")
+    assert (code, had(rows["fuzz_a"]), rows["fuzz_a"]["status"]) == (1, (7, 0), 77)
+    assert rows["fuzz_a"]["finding"] == str(tmp_path / "found" / "fuzz_a-crash-1")
+    code, rows = fuzz({"fuzz_a": "print('Test unit written to ' + found + 'slow-unit-1')"}, "--runs", "19")
+    assert (code, had(rows["fuzz_a"]), rows["fuzz_a"]["finding"]) == (0, (19, 19), None), "what it had before it fell counts, or what was only slow"
+
+
+def test_fuzz_record(source_dir, tmp_path, monkeypatch):
+    """What a target has had stays in the source, for as long as the target is the same, and is where the next build begins."""
+    tool = load(os.path.join(source_dir, "tools", "fuzz.py"), "probing_fuzz")
+    monkeypatch.setattr(tool, "ROOT", str(tmp_path))
+    monkeypatch.setattr(tool, "RECORD", str(tmp_path / "record.json"))
+    (tmp_path / "tests" / "fuzz").mkdir(parents=True)
+    for name in ("fuzz_a", "fuzz_b"):
+        (tmp_path / "tests" / "fuzz" / f"{name}.c").write_text(name)
+    counts = tool.Counts(str(tmp_path / "one"))
+    counts.add("fuzz_a", 30, 2, None)
+    counts.add("fuzz_b", 40, 2, None)
+    (tmp_path / "tests" / "fuzz" / "fuzz_b.c").write_text("another")
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", str(tmp_path / "one"), "--record"])
+    tool.main()
+    assert set(json.loads((tmp_path / "record.json").read_text())) == {"fuzz_a"}
+    assert tool.Counts(str(tmp_path / "two")).add("fuzz_a", 5, 1, None)["executions"] == 35
+
+
+def test_fuzz_counts_what_was_interrupted(fuzz, source_dir, tmp_path, wait_until):
+    fuzz({"fuzz_a": WAITS, "fuzz_b": ""}, "--runs", "1", "--only", "_b")
+    process = subprocess.Popen([sys.executable, os.path.join(source_dir, "tools", "fuzz.py"), str(tmp_path), "--runs", "9999"],
+                               stdout=subprocess.PIPE, text=True)
+    wait_until((tmp_path / "found" / "fuzz_a-ready").exists)
+    process.terminate()
+    rows = [json.loads(line) for line in process.communicate(timeout=60)[0].splitlines()]
+    assert [had(row) for row in rows if row["target"] == "fuzz_a"] == [(1500, 1500)]
+    assert process.returncode == 1, "not all was run that was asked for"
+    assert json.loads((tmp_path / "corpus" / "executions.json").read_text())["fuzz_a"]["executions"] == 1500
+
+
+STARVED = "import os\nunit = found + 'timeout-1'\nif sys.argv[-1] == unit: sys.exit(0)\nif not os.path.exists(found + 'was'):\n" \
+          "    open(unit, 'w').close()\n    open(found + 'was', 'w').close()\n" \
+          "    print('#40\\tpulse\\nSUMMARY: libFuzzer: timeout\\nTest unit written to ' + unit)\n    sys.exit(70)"
+
+
+def test_fuzz_goes_on_when_the_machine_was_busy(fuzz, tmp_path):
+    code, rows = fuzz({"fuzz_a": STARVED}, "--runs", "100")
+    assert (code, had(rows["fuzz_a"]), rows["fuzz_a"]["finding"]) == (0, (100, 100), None)
+    assert sorted(os.listdir(tmp_path / "found")) == ["fuzz_a-was"], "an input that is no finding was kept"
+
+
+def test_fuzz_knows_what_takes_too_long_of_a_processor(source_dir, tmp_path):
+    tool = load(os.path.join(source_dir, "tools", "fuzz.py"), "probing_fuzz")
+    tool.UNIT_S = 0.3
+    for name, body, slow in (("works", "while time.process_time() < 0.5: pass", True), ("waits", "time.sleep(0.5)", False)):
+        (tmp_path / name).write_text(f"#!{sys.executable} -IS\nimport time\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+        assert tool.is_slow(str(tmp_path / name), "unit") == slow

@@ -55,7 +55,7 @@ def test_adding_a_screen(build_dir, tmp_path):
                            f"{ROOT}/src/base/strbuf.c", f"{ROOT}/src/base/text.c", "-lm"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     listed = subprocess.run([keys], capture_output=True, text=True, check=True).stdout
-    assert re.search(r"^threads +B +command +show the whole command line$", listed, re.M)
+    assert re.search(r"^threads +X +command +show the whole command line$", listed, re.M)
     assert re.search(r"^command +q +quit ", listed, re.M)
 
 

@@ -112,6 +112,17 @@ def test_quit(terminal, plain_training, ptrace):
     assert plain_training.state() in "RSD"
 
 
+@pytest.mark.parametrize("term", ["vt100", "linux"])
+def test_quit_without_a_second_screen(terminal, plain_training, ptrace, term):
+    """What follows does not begin in the line with our keys."""
+    t = terminal(plain_training.pid, env={"TERM": term})
+    t.wait_for("Stack of MainThread")
+    t.type("q")
+    assert os.WEXITSTATUS(t.wait()) == 0
+    assert b"\x1b[?1049" not in t.output and b"\r\n" in t.output[t.output.rfind(b"\x1b[24;1H"):], t.output[-200:]
+    assert termios.tcgetattr(t.fd) == t.before
+
+
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_that_end(terminal, plain_training, ptrace, sig):
     t = terminal(plain_training.pid)

@@ -46,7 +46,7 @@ def test_a_file_with_mistakes(probing_top, tmp_path):
     path.write_text("delay = soon\nmoose = on\n[keys]\nthreads.pause = X\nthreads.locals = X\n")
     done = probing_top("--list-keys", env=named(path)).ok()
     assert done.stderr.splitlines() == [
-        f"{path}:1: delay takes tenths of a second, or a time such as 250ms or 2s, from 50ms to 60s, not 'soon'",
+        f"{path}:1: delay takes tenths of a second, or a time such as 250ms or 2s, from 33ms to 60s, not 'soon'",
         f"{path}:2: there is no setting 'moose': did you mean mouse?",
         f"{path}:5: in threads 'X' is pause already, by line 4: give locals another"]
     assert "threads  X          pause " in done.stdout and "threads  Space" not in done.stdout

@@ -12,7 +12,10 @@ import subprocess
 
 import pytest
 
+from conftest import inject_in_time
+
 NOBODY = 65534
+SOMEBODY = 54322
 JOB = """
 import os, threading, time
 threading.Thread(target=time.sleep, args=(3600,), name="sleeper", daemon=True).start()
@@ -167,3 +170,32 @@ def test_sockets_of_killed_jobs_are_taken_away(any_python, ptrace, target, probi
     assert killed.pid not in listed and listed[living.pid]["agent"] is True
     assert not os.path.exists(old) and os.path.exists(alive) and os.path.exists(new)
     os.unlink(new)
+
+
+def test_a_folder_of_that_name_that_is_somebody_elses(nobodys_python, probing, ptrace):
+    """Anybody may make /tmp/probing-UID: the agent listens elsewhere, and is found there."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a job of another user")
+    squat = f"/tmp/probing-{SOMEBODY}"
+    os.mkdir(squat, 0o700)
+    process = None
+    try:
+        reader, writer = os.pipe()
+        process = subprocess.Popen([nobodys_python, "-c", JOB], pass_fds=(writer,), user=SOMEBODY, group=SOMEBODY, extra_groups=[],
+                                   stdin=subprocess.DEVNULL, env=dict(os.environ, READY_FD=str(writer)))
+        os.close(writer)
+        with os.fdopen(reader) as ready:
+            assert ready.readline() == "ready\n"
+        socket = inject_in_time(probing, process.pid)["endpoint"]
+        assert f"/probing-{SOMEBODY}/" in socket and squat not in socket, socket
+        assert "MainThread" in names(probing(str(process.pid), "backtrace", "--json").ok().json())
+        assert inject_in_time(probing, process.pid)["already"]
+        rows = {row["pid"]: row for row in probing("list", "--json").ok().json()["processes"]}
+        assert rows[process.pid]["agent"] is True
+        probing(str(process.pid), "eject").ok()
+        assert not os.listdir(squat)
+    finally:
+        os.rmdir(squat)
+        if process:
+            process.kill()
+            process.wait()

@@ -46,7 +46,7 @@ def qualified_name(code):
 
 def stacks():
     """{tid: [function, file, line]...} of all threads but this one, innermost first."""
-    tids = {t.ident: t.native_id for t in threading.enumerate()}
+    tids = {t.ident: t.native_id for t in threading.enumerate() if hasattr(t, "native_id")}  # before 3.8: once it runs
     me = threading.get_ident()
     found = {}
     for ident, frame in sys._current_frames().items():

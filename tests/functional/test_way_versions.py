@@ -4,22 +4,9 @@
 import re
 
 from conftest import is_free_threaded
+from known_job import BEGINNING
 
-JOB = """
-import os, threading, time
-
-def spin():
-    x = 0
-    while True:
-        x += 1
-
-def work():
-    spin()
-
-def doze():
-    while True:
-        time.sleep(0.01)
-
+JOB = BEGINNING + """
 threading.Thread(target=doze, name="dozing", daemon=True).start()
 threading.Thread(target=work, name="working", daemon=True).start()
 os.write(int(os.environ["READY_FD"]), b"ready\\n")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz target: the parsers of base. The first byte chooses: ELF image in memory, /proc files, text, option words.
+ * Fuzz target: the parsers of base. The first byte chooses: ELF image in memory, /proc files, text and JSON, option words.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 
 #include "base/elf.h"
 #include "base/json.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 #include "base/option.h"
 #include "base/procfs.h"
@@ -50,6 +51,20 @@ static void fuzz_text(const char *text) {
     strbuf_fini(&b);
 }
 
+static void fuzz_json(const char *text, size_t len) {
+    struct json_field fields[] = {{.name = "t", .most = 64},
+                                  {.name = "n", .type = JSON_FIELD_NUMBER, .least = -1, .most = 1},
+                                  {.name = "i", .type = JSON_FIELD_INTEGER, .least = 0, .most = 1e9},
+                                  {.name = "f", .type = JSON_FIELD_FLAG}};
+    struct err e = {.text = ""};
+    int rc = json_read_object(text, len, fields, sizeof fields / sizeof fields[0], &e);
+    bool wrong = fields[0].text.len > 64 ||
+                 (rc == 0 && fields[1].given && !(fields[1].number >= -1 && fields[1].number <= 1));
+    if (wrong || (rc != 0 && !e.text[0]))
+        __builtin_trap();
+    strbuf_fini(&fields[0].text);
+}
+
 static void fuzz_words(const char *text) {
     static const char *const words[] = {"list", "inject", "eject", "backtrace", "status", NULL};
     (void)option_suggest(text, words);
@@ -67,10 +82,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz_elf(data + 1, size - 1);
     else if (data[0] % 4 == 1)
         fuzz_procfs(text);
-    else if (data[0] % 4 == 2)
-        fuzz_text(text);
-    else
+    else if (data[0] % 4 == 3)
         fuzz_words(text);
+    else {
+        fuzz_text(text);
+        fuzz_json(text, size - 1);
+    }
     free(text);
     return 0;
 }

@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/strbuf.h"
 #include "tui/action.h"
 #include "tui/config_file.h"
 #include "tui/settings.h"
+
+#define KEYS_MAX 512
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,18 +20,30 @@ static void check(bool holds) {
         abort();
 }
 
+/* Keys of a context, found by their hash. */
+struct key_set {
+    const char *keys[KEYS_MAX];
+    size_t n;
+};
+
+/* Is it a new one? */
+static bool add_key(struct key_set *set, const char *key) {
+    size_t at = hash_bytes(key, strlen(key)) % KEYS_MAX;
+    for (; set->keys[at]; at = (at + 1) % KEYS_MAX)
+        if (strcmp(set->keys[at], key) == 0)
+            return false;
+    set->keys[at] = key;
+    return ++set->n < KEYS_MAX;
+}
+
 static void check_keys(void) {
     for (int at = 0; at < CONTEXT_COUNT; at++) {
         enum action_context c = (enum action_context)at;
-        const char *keys[1024], *key;
-        size_t n = 0;
+        struct key_set set = {.n = 0};
+        const char *key;
         for (const struct action_def *a = action_table; a->action; a++)
-            for (size_t i = 0; (a->contexts & ACTION_IN(c)) && (key = action_key(a, c, i)); i++) {
-                for (size_t k = 0; k < n; k++)
-                    check(strcmp(keys[k], key) != 0);
-                check(n < sizeof keys / sizeof keys[0]);
-                keys[n++] = key;
-            }
+            for (size_t i = 0; (a->contexts & ACTION_IN(c)) && (key = action_key(a, c, i)); i++)
+                check(add_key(&set, key));
     }
 }
 

@@ -50,6 +50,7 @@ static void get_tables(const struct wire_message *m) {
     struct wire_table tables[WIRE_MAX_TABLES];
     struct wire_config config;
     struct wire_pull pull;
+    struct wire_arm arm;
     struct wire_pulled pulled;
     struct strbuf b;
     struct err e;
@@ -59,10 +60,67 @@ static void get_tables(const struct wire_message *m) {
         check_again(&b, wire_put_tables(&b, 1, tables, n));
     if (wire_get_config(m, &config, &e) == 0)
         check_again(&b, wire_put_config(&b, 1, &config));
+    if (wire_get_arm(m, &arm, &e) == 0)
+        check_again(&b, wire_put_arm(&b, 1, &arm));
     if (wire_get_pull(m, &pull, &e) == 0)
         check_again(&b, wire_put_pull(&b, 1, &pull));
     if (wire_get_pulled(m, &pulled, &e) == 0)
         check_again(&b, wire_put_pulled(&b, 1, &pulled));
+}
+
+static void get_rows(const struct wire_message *m) {
+    struct wire_value values[4];
+    struct wire_rows_ask ask;
+    struct wire_rows rows;
+    struct strbuf b, columns, made;
+    struct err e;
+    strbuf_init(&b, 0);
+    strbuf_init(&columns, 0);
+    strbuf_init(&made, 0);
+    if (wire_get_rows_ask(m, &ask, &e) == 0)
+        check_again(&b, wire_put_rows_ask(&b, 1, &ask));
+    if (wire_get_rows(m, &rows, &e) == 0) {
+        struct wire_rows again = {.more = rows.more, .note = ""};
+        while (wire_next_column(&rows, values) > 0)
+            ;
+        while (wire_next_row(&rows, values, 4) > 0) {
+            (void)wire_add_row(&made, values, 4);
+            again.n_rows++;
+        }
+        again.rows = made.data;
+        again.rows_len = made.len;
+        strbuf_init(&b, 0);
+        check_again(&b, wire_put_rows(&b, 1, &again));
+    }
+    strbuf_fini(&columns);
+    strbuf_fini(&made);
+}
+
+static void get_listen(const struct wire_message *m) {
+    struct wire_listen want;
+    struct wire_listening what;
+    struct err e;
+    struct strbuf b;
+    strbuf_init(&b, 0);
+    if (wire_get_listen(m, &want, &e) == 0)
+        check_again(&b, wire_put_listen(&b, 1, &want));
+    strbuf_clear(&b);
+    if (wire_get_listening(m, &what, &e) == 0)
+        check_again(&b, wire_put_listening(&b, 1, &what));
+    strbuf_fini(&b);
+}
+
+static void get_eval(const struct wire_message *m) {
+    struct wire_eval want;
+    struct wire_evaluated what;
+    struct strbuf b;
+    struct err e;
+    strbuf_init(&b, 0);
+    if (wire_get_eval(m, &want, &e) == 0)
+        check_again(&b, wire_put_eval(&b, 1, &want));
+    strbuf_init(&b, 0);
+    if (wire_get_evaluated(m, &what, &e) == 0)
+        check_again(&b, wire_put_evaluated(&b, 1, &what));
 }
 
 static void get_small(const struct wire_message *m) {
@@ -103,6 +161,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     get_samples(m);
     get_small(m);
     get_tables(m);
+    get_rows(m);
+    get_eval(m);
+    get_listen(m);
     wire_assembler_init(&a);
     for (int i = 0; i < 3; i++)
         (void)wire_assembler_feed(&a, m, &e);

@@ -122,12 +122,33 @@ HOSTILE = {
 }
 
 
-def recording(change, encoding="UTF-8"):
+# As small as one can be, for most of the fuzzer's time goes with the length: each of these is a few pages of 512 bytes.
+SMALL = """
+PRAGMA page_size = 512;
+CREATE TABLE probing_recording(key, value);
+CREATE TABLE probing_tables(name, alias, help, cost, retention_s);
+CREATE TABLE probing_columns(table_name, name, type, unit, help);
+CREATE TABLE a_b(rank, host, pid, d, t);
+INSERT INTO probing_recording VALUES ('schema_version', 1);
+INSERT INTO probing_tables VALUES ('a.b', 'c', 'h', 1, 9);
+INSERT INTO probing_columns VALUES ('a.b', 'd', {0}, '', ''), ('a.b', 't', {1}, '', '');
+INSERT INTO a_b VALUES (NULL, 'h', 7, {2}, {3}), (0, NULL, 7, NULL, NULL), (0, 'h', NULL, {3}, {2});
+"""
+VALUES = {"text": (1, 7, "1e9", "'text'"), "enum": (2, 8, "0.5", "'R'"), "int": (3, 4, "-1", "2147483648"), "id": (5, 6, "4294967296", "3"),
+          "bool": (9, 1, "2", "9e999"), "none": (0, 77, "x'c328'", "''"), "real": (1, 2, "'x'", "1e300")}
+
+
+def small(row):
+    """The bytes of a small recording of two columns: their types, and two values."""
+    return recording("", script=SMALL.format(*row))
+
+
+def recording(change, encoding="UTF-8", script=RECORDING):
     """The bytes of a recording, after this change to it."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "run.db")
         database = sqlite3.connect(path)
-        database.executescript(f"PRAGMA encoding = '{encoding}';" + RECORDING)
+        database.executescript(f"PRAGMA encoding = '{encoding}';" + script)
         database.executescript(change)
         database.commit()
         database.close()
@@ -170,6 +191,7 @@ def recordings():
     whole = recording("")
     seeds = {"whole": whole, "cut": whole[:len(whole) * 6 // 10], "header": whole[:100], "utf16": recording("", "UTF-16le"), "endless": endless()}
     seeds.update((name, recording(change)) for name, change in HOSTILE.items())
+    seeds.update((f"small_{name}", small(row)) for name, row in VALUES.items())
     for bit in range(0, len(whole) * 8, len(whole) * 8 // 24 | 1):
         flipped = bytearray(whole)
         flipped[bit // 8] ^= 1 << bit % 8

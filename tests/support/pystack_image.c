@@ -81,21 +81,23 @@ uint64_t image_int(struct image *img, uint64_t value) {
     return object;
 }
 
-/* Keys with room for 8 entries; where the entries are. */
+/* Keys with room for 8 entries, or 16; where the entries are. */
 static uint64_t image_keys(struct image *img, size_t n, int general, uint64_t *entries) {
     const struct pystack_offsets *o = img->off;
-    uint64_t keys = image_alloc(img, (size_t)o->keys_indices + 64 + 8 * 24);
-    if (n > 8)
+    uint8_t log2 = n > 8 ? 4 : 3;
+    uint64_t room = 1U << log2;
+    uint64_t keys = image_alloc(img, (size_t)o->keys_indices + 64 + room * 24);
+    if (n > room)
         abort();
     if (o->keys_style != PYSTACK_KEYS_LOG2) {
-        image_put_u64(img, keys, o->keys_size, 8);
+        image_put_u64(img, keys, o->keys_size, room);
     } else {
-        image_put_u8(img, keys, o->keys_log2_size, 3);
-        image_put_u8(img, keys, o->keys_log2_index_bytes, 3);
+        image_put_u8(img, keys, o->keys_log2_size, log2);
+        image_put_u8(img, keys, o->keys_log2_index_bytes, log2);
         image_put_u8(img, keys, o->keys_kind, general ? 0 : 1);
     }
     image_put_u64(img, keys, o->keys_nentries, n);
-    *entries = keys + (uint64_t)o->keys_indices + (o->keys_style == PYSTACK_KEYS_HASHED ? 0 : 8);
+    *entries = keys + (uint64_t)o->keys_indices + (o->keys_style == PYSTACK_KEYS_HASHED ? 0 : room);
     return keys;
 }
 
@@ -129,7 +131,8 @@ static void image_put_values(struct image *img, uint64_t type, uint64_t values,
 
 uint64_t image_instance(struct image *img, const struct image_pair *pairs, size_t n) {
     const struct pystack_offsets *o = img->off;
-    uint64_t type = image_alloc(img, 1024), object = image_alloc(img, 256) + 64, values;
+    size_t more = n > 5 ? 8 * (n - 5) : 0;
+    uint64_t type = image_alloc(img, 1024), object = image_alloc(img, 256 + more) + 64, values;
     uint64_t size = (uint64_t)o->object_size;
     image_put_u64(img, object, o->object_type, type);
     image_put_u64(img, type, o->type_basicsize, size);
@@ -139,11 +142,11 @@ uint64_t image_instance(struct image *img, const struct image_pair *pairs, size_
         image_put_u64(img, object, (int32_t)size, image_dict(img, pairs, n, 0));
         return object;
     case PYSTACK_ATTR_TWO_WORDS:
-        values = image_alloc(img, 64);
+        values = image_alloc(img, 64 + more);
         image_put_u64(img, object, -32, values);
         break;
     case PYSTACK_ATTR_TAGGED:
-        values = image_alloc(img, 64);
+        values = image_alloc(img, 64 + more);
         image_put_u64(img, object, -24, values - 1);
         break;
     case PYSTACK_ATTR_INLINE:

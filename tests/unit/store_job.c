@@ -100,9 +100,7 @@ struct ring *job_table(const struct job *j, const struct ring_table_def *def, si
     return r;
 }
 
-void job_samples(const struct job *j, double t0, size_t n) {
-    static const char *const threads[] = {"MainThread", "worker-1", "worker-2", NULL};
-    struct ring *samples = job_table(j, &RING_TABLES[RING_SAMPLES], 4096 + n * 20 + 256 * 1024);
+void job_stacks(const struct job *j) {
     struct ring *stacks = job_table(j, &RING_TABLES[RING_STACKS], 64 * 1024);
     struct ring *frames = job_table(j, &RING_TABLES[RING_FRAMES], 64 * 1024);
     for (int64_t i = 1; i <= 5; i++) {
@@ -120,6 +118,18 @@ void job_samples(const struct job *j, double t0, size_t n) {
         assert_int_equal(ring_append(stacks, stack), 0);
         assert_int_equal(ring_append(frames, frame), 0);
     }
+    ring_close(stacks);
+    ring_close(frames);
+}
+
+struct ring *job_sample_table(const struct job *j, size_t n) {
+    return job_table(j, &RING_TABLES[RING_SAMPLES], 4096 + n * 20 + 256 * 1024);
+}
+
+void job_samples(const struct job *j, double t0, size_t n) {
+    static const char *const threads[] = {"MainThread", "worker-1", "worker-2", NULL};
+    struct ring *samples = job_sample_table(j, n);
+    job_stacks(j);
     for (size_t i = 0; i < n; i++) {
         union ring_value v[RING_SAMPLES_COUNT] = {[RING_SAMPLES_TIMESTAMP].f = t0 + (double)i * 0.01,
                                                   [RING_SAMPLES_TID].i = 100 + (int64_t)(i % 4),
@@ -132,8 +142,6 @@ void job_samples(const struct job *j, double t0, size_t n) {
         assert_int_equal(ring_append(samples, v), 0);
     }
     ring_close(samples);
-    ring_close(stacks);
-    ring_close(frames);
 }
 
 struct sql *job_session(const struct job *jobs, size_t n, double now) {

@@ -27,8 +27,13 @@ void job_remove(struct job *j);
 /* A table of the job, to be filled and closed. */
 struct ring *job_table(const struct job *j, const struct ring_table_def *def, size_t bytes);
 
-/* Samples: row n at `t0` + n * 10 ms, thread 100 + n % 4, stack 1 + n % 5, on the CPU when n % 3 is not 0, GIL n % 3. Stacks 1 to 5: 1
- * is main, n below n - 1. Frames likewise: func f1..f5 in file /job/a.py, line 10 * n. */
+/* Stacks 1 to 5: 1 is main, n below n - 1. Frames likewise: func f1..f5 in file /job/a.py, line 10 * n. */
+void job_stacks(const struct job *j);
+
+/* An empty table for n samples. */
+struct ring *job_sample_table(const struct job *j, size_t n);
+
+/* Samples, and these stacks: row n at `t0` + n * 10 ms, thread 100 + n % 4, stack 1 + n % 5, on the CPU when n % 3 is not 0, GIL n % 3. */
 void job_samples(const struct job *j, double t0, size_t n);
 
 /* Definitions of tables that the project does not have yet but whose queries must run. */

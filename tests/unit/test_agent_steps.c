@@ -25,6 +25,7 @@ static struct steps steps;
 static struct steps_step done[256];
 static struct steps_span spans[1024];
 static size_t n_done, n_spans;
+static uint64_t lost; /* events, as the next one tells */
 
 static void on_span(void *arg, const struct steps_span *s) {
     (void)arg;
@@ -44,17 +45,18 @@ static int begin_anew(void **state) {
     (void)state;
     steps_init(&steps);
     n_done = n_spans = 0;
+    lost = 0;
     return 0;
 }
 
 static void begins(uint64_t key, int32_t tid, uint64_t ms, const char *name) {
-    struct spans_event e = {.ns = ms * MS, .key = key, .tid = tid, .what = SPANS_BEGIN};
+    struct spans_event e = {.ns = ms * MS, .key = key, .lost = lost, .tid = tid, .what = SPANS_BEGIN};
     (void)snprintf(e.name, sizeof e.name, "%s", name);
     steps_take(&steps, &e, &handler);
 }
 
 static void ends(uint64_t key, uint64_t ms) {
-    struct spans_event e = {.ns = ms * MS, .key = key, .what = SPANS_END};
+    struct spans_event e = {.ns = ms * MS, .key = key, .lost = lost, .what = SPANS_END};
     steps_take(&steps, &e, &handler);
 }
 
@@ -165,6 +167,7 @@ static void test_several_optimizers(void **state) {
         operation(at + 80, 6, "Optimizer.step#SGD.step");
     }
     assert_int_equal(n_done, 2);
+    assert_int_equal(steps.per_step, 2);
     assert_step(1, 2, 100, 10, -1, -1, 11, -1);
 
     (void)begin_anew(NULL);
@@ -179,6 +182,7 @@ static void test_several_optimizers(void **state) {
     for (uint64_t at = 1000; at < 1400; at += 100)
         operation(at + 40, 5, ADAM);
     assert_int_equal(n_done, 3);
+    assert_int_equal(steps.per_step, 1);
     assert_step(2, 3, 100, -1, -1, -1, 5, -1);
 }
 
@@ -249,7 +253,9 @@ static void test_lost_events(void **state) {
     ordinary(1000);
     ordinary(1100);
     operation(1200, 10, LOADER);
-    steps_lose(&steps);
+    steps_lose(&steps, 0);
+    steps_lose(&steps, 3);
+    lost = 3;
     operation(1284, 15, ADAM);
     ordinary(1300);
     ordinary(1400);
@@ -257,6 +263,30 @@ static void test_lost_events(void **state) {
     assert_step(1, 2, 100, 10, -1, -1, 17, -1);
     assert_step(2, 3, -1, -1, -1, -1, -1, -1);
     assert_step(3, 4, 100, 10, -1, -1, 17, -1);
+}
+
+/* The event that comes after those that were lost says so, in the midst of many that are taken at once: no time is made of
+ * what was before and what is after. */
+static void test_loss_is_told_by_the_next_event(void **state) {
+    (void)state;
+    lost = 7; /* of the time before */
+    steps_expect(&steps, lost);
+    steps_look_backward(&steps, 1);
+    ordinary(1000);
+    ordinary(1100);
+    begins(20, MAIN, 1200, LOADER);
+    lost = 9; /* the loader's end and the beginning of another batch */
+    ends(20, 1310);
+    operation(1384, 15, ADAM);
+    ordinary(1400);
+    ordinary(1500);
+    ordinary(1600);
+    assert_int_equal(n_done, 5);
+    assert_step(1, 2, 100, 10, 30, 40, 17, 3);
+    assert_step(2, 3, -1, -1, -1, -1, -1, -1);
+    assert_step(3, 4, 100, 10, 30, 40, 17, 3);
+    for (size_t i = 0; i < n_spans; i++)
+        assert_true(spans[i].end_ns - spans[i].begin_ns <= 15 * MS);
 }
 
 /* An end that never came, and one whose beginning was before us. */
@@ -318,7 +348,7 @@ static void test_queue_keeps_order(void **state) {
     struct spans_event e;
     char name[200];
     (void)state;
-    uint64_t lost = spans_lost();
+    uint64_t missing = spans_lost();
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
     for (int lap = 0; lap < 3; lap++) {
@@ -333,11 +363,27 @@ static void test_queue_keeps_order(void **state) {
         for (uint64_t i = 0; i < SPANS_CAP; i++) {
             assert_true(spans_take(&e));
             assert_true(e.key == i && e.what == (i % 2 ? SPANS_END : SPANS_BEGIN));
+            assert_true(e.lost == missing);
             if (e.what == SPANS_BEGIN)
                 assert_string_equal(e.name, i % 4 ? name + sizeof name - SPANS_NAME : "a??");
         }
         assert_false(spans_take(&e));
+        missing++;
     }
+}
+
+/* A child of a fork: nothing is left of what its parent told. */
+static void test_queue_begins_anew(void **state) {
+    struct spans_event e;
+    (void)state;
+    for (uint64_t i = 0; i < SPANS_CAP + 3; i++)
+        spans_end(i, i);
+    assert_true(spans_lost() > 0 && spans_take(&e));
+    spans_begin_anew();
+    assert_true(spans_lost() == 0 && !spans_take(&e));
+    spans_end(5, 6);
+    assert_true(spans_take(&e) && e.key == 5 && e.lost == 0);
+    assert_false(spans_take(&e));
 }
 
 #define WRITERS 4
@@ -356,12 +402,12 @@ static void *write_many(void *arg) {
 /* Each thread's events come in its order, whole, and every one is either had or counted as lost. */
 static void test_queue_of_many_threads(void **state) {
     pthread_t threads[WRITERS];
-    uint64_t last[WRITERS] = {0}, had = 0, lost = spans_lost();
+    uint64_t last[WRITERS] = {0}, had = 0, before = spans_lost();
     struct spans_event e;
     (void)state;
     for (uintptr_t i = 0; i < WRITERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, write_many, (void *)i), 0);
-    while (had + spans_lost() - lost < (uint64_t)WRITERS * WRITES)
+    while (had + spans_lost() - before < (uint64_t)WRITERS * WRITES)
         if (spans_take(&e)) {
             uint64_t who = e.key >> 32, i = e.key & 0xffffffff;
             assert_true(who < WRITERS && i > last[who] && i <= WRITES);
@@ -388,22 +434,165 @@ static void test_versions(void **state) {
     assert_false(torch_spans_knows(""));
 }
 
+static void looks(int32_t tid, uint64_t ms, struct spans_look look) {
+    struct spans_event e = {.ns = ms * MS, .lost = lost, .tid = tid, .what = SPANS_LOOK};
+    e.look = look;
+    steps_take(&steps, &e, &handler);
+}
+
+static void collects(uint64_t ms, uint64_t took_ms) {
+    struct spans_event e = {.ns = ms * MS, .lost = lost, .tid = 7, .what = SPANS_GC};
+    e.gc.duration_ns = took_ms * MS;
+    steps_take(&steps, &e, &handler);
+}
+
+/* Of two optimizers in a step the last tells the loss and the first the learning rate; another thread's tells nothing; garbage counts
+ * for the step that waits for it, whoever collects it. */
+static void check_looks_and_garbage(void **state) {
+    (void)state;
+    steps_look_gc(&steps, 1);
+    for (uint64_t i = 0; i < 4; i++) {
+        uint64_t at = 100 + i * 100;
+        begins(11, MAIN, at, LOADER);
+        ends(11, at + 10);
+        collects(at + 20, 5);
+        begins(12, MAIN, at + 30, ADAM);
+        looks(MAIN, at + 35, (struct spans_look){.loss = 1, .lr = 0.5, .has_loss = true, .has_lr = true});
+        looks(MAIN + 1, at + 35, (struct spans_look){.loss = 99, .has_loss = true});
+        ends(12, at + 40);
+        collects(at + 45, 2);
+        begins(12, MAIN, at + 50, "Optimizer.step#SGD.step");
+        looks(MAIN, at + 55,
+              (struct spans_look){.loss = (double)i,
+                                  .lr = 0.1,
+                                  .epoch = 3,
+                                  .has_loss = true,
+                                  .has_lr = true,
+                                  .has_epoch = true});
+        ends(12, at + 60);
+        collects(at + 70, 1); /* of the next step */
+    }
+    begins(11, MAIN, 500, LOADER);
+    assert_int_equal(n_done, 4);
+    for (size_t i = 0; i < n_done; i++) {
+        assert_true(done[i].look.has_loss && done[i].look.loss == (double)i);
+        assert_true(done[i].look.has_lr && done[i].look.lr == 0.5);
+        assert_true(done[i].look.has_epoch && done[i].look.epoch == 3 && !done[i].look.has_grad_norm);
+        /* The beginning of the first was not seen. */
+        assert_int_equal(done[i].gc_ns, i > 0 ? 8 * (int64_t)MS : STEPS_UNKNOWN);
+    }
+    ends(11, 510);
+    steps_look_gc(&steps, 0);
+    begins(12, MAIN, 530, ADAM);
+    ends(12, 540);
+    begins(11, MAIN, 550, LOADER);
+    assert_int_equal(done[4].gc_ns, STEPS_UNKNOWN);
+    assert_true(!done[4].look.has_loss && !done[4].look.has_lr);
+}
+
+/* Texts of values have a bounded number of places, which can be used again. */
+static void check_texts(void **state) {
+    char func[SPANS_FUNC], text[SPANS_TEXT], longer[2 * SPANS_TEXT];
+    int32_t places[4096];
+    size_t n = 0;
+    (void)state;
+    uint64_t before = spans_texts_lost();
+    while (n < 4096 && (places[n] = spans_put_text("train", "0.25")) >= 0)
+        n++;
+    assert_in_range(n, 100, 4095);
+    assert_int_equal(spans_texts_lost(), before + 1);
+    for (size_t i = 0; i < n; i++) {
+        spans_take_text(places[i], func, text);
+        assert_string_equal(func, "train");
+        assert_string_equal(text, "0.25");
+    }
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    int32_t place = spans_put_text(longer, longer);
+    assert_true(place >= 0);
+    spans_take_text(place, func, text);
+    assert_int_equal(strlen(func), SPANS_FUNC - 1);
+    assert_int_equal(strlen(text), SPANS_TEXT - 1);
+}
+
+/* An Optimizer.step of 5 ms that tells which optimizer takes it (0: it does not tell). */
+static void taken_by(uint64_t ms, uint64_t optimizer) {
+    struct spans_event look = {.ns = (ms + 4) * MS, .tid = MAIN, .what = SPANS_LOOK};
+    look.look.optimizer = optimizer;
+    begins(1000, MAIN, ms, ADAM);
+    if (optimizer)
+        steps_take(&steps, &look, &handler);
+    ends(1000, ms + 5);
+}
+
+static void assert_ends(const uint64_t *ms, size_t n) {
+    assert_int_equal(n_done, n);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(done[i].end_ns, ms[i] * MS);
+        assert_int_equal(done[i].step, (int64_t)i + 1);
+        assert_true(i == 0 || done[i].duration_ns == (int64_t)((ms[i] - ms[i - 1]) * MS));
+    }
+}
+
+static void test_optimizers_of_one_class_without_a_loader(void **state) {
+    (void)state;
+    static const uint64_t ends_at[] = {25, 75, 125};
+    for (uint64_t at = 0; at < 200; at += 50) {
+        operation(at + 0, 2, ZERO);
+        taken_by(at + 5, 0xd0);
+        operation(at + 12, 2, ZERO);
+        taken_by(at + 20, 0xe0);
+    }
+    assert_ends(ends_at, 3);
+    assert_int_equal(done[1].optimizer_ns, done[2].optimizer_ns);
+    assert_int_equal(done[2].optimizer_ns, (2 + 5 + 2 + 5) * (int64_t)MS);
+}
+
+/* Another optimizer takes over: it is a member of the step that goes on, and begins the next one with its second. */
+static void test_an_optimizer_that_is_made_anew(void **state) {
+    (void)state;
+    static const uint64_t ends_at[] = {5, 45, 65};
+    taken_by(0, 0xd0);
+    taken_by(20, 0xd0);
+    taken_by(40, 0xe0);
+    taken_by(60, 0xe0);
+    taken_by(80, 0xe0);
+    assert_ends(ends_at, 3);
+}
+
+static void test_an_optimizer_that_is_not_told(void **state) {
+    (void)state;
+    static const uint64_t ends_at[] = {5, 25, 45};
+    taken_by(0, 0xd0);
+    taken_by(20, 0);
+    taken_by(40, 0);
+    taken_by(60, 0xd0);
+    assert_ends(ends_at, 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(check_looks_and_garbage, begin_anew),
+        cmocka_unit_test(check_texts),
         cmocka_unit_test_setup(test_ordinary_steps, begin_anew),
         cmocka_unit_test_setup(test_not_looked_into, begin_anew),
         cmocka_unit_test_setup(test_zero_grad_afterwards, begin_anew),
         cmocka_unit_test_setup(test_gradient_accumulation, begin_anew),
         cmocka_unit_test_setup(test_several_optimizers, begin_anew),
         cmocka_unit_test_setup(test_without_a_loader, begin_anew),
+        cmocka_unit_test_setup(test_optimizers_of_one_class_without_a_loader, begin_anew),
+        cmocka_unit_test_setup(test_an_optimizer_that_is_made_anew, begin_anew),
+        cmocka_unit_test_setup(test_an_optimizer_that_is_not_told, begin_anew),
         cmocka_unit_test_setup(test_loader_of_something_else, begin_anew),
         cmocka_unit_test_setup(test_closure, begin_anew),
         cmocka_unit_test_setup(test_collectives, begin_anew),
         cmocka_unit_test_setup(test_lost_events, begin_anew),
+        cmocka_unit_test_setup(test_loss_is_told_by_the_next_event, begin_anew),
         cmocka_unit_test_setup(test_half_operations, begin_anew),
         cmocka_unit_test_setup(test_a_pause, begin_anew),
         cmocka_unit_test_setup(test_two_threads, begin_anew),
         cmocka_unit_test(test_queue_keeps_order),
+        cmocka_unit_test(test_queue_begins_anew),
         cmocka_unit_test(test_queue_of_many_threads),
         cmocka_unit_test(test_versions),
     };

@@ -37,7 +37,8 @@ static void check_rows(void **state) {
         assert_true(d->help && *d->help && d->unit);
         assert_true(d->min <= d->otherwise && d->otherwise <= d->max);
         assert_true(c.values[i] == d->otherwise && !c.given[i]);
-        assert_true((d->type == CONFIG_PATH || d->type == CONFIG_NAMES) == (d->text != NULL));
+        assert_true((d->type == CONFIG_PATH || d->type == CONFIG_NAMES || d->type == CONFIG_ADDRESS ||
+                     d->type == CONFIG_WATCH) == (d->text != NULL));
         assert_int_equal(config_find(d->key, NULL), i);
         assert_int_equal(config_find(d->key + 8, NULL), i);
     }
@@ -220,12 +221,28 @@ static void check_environment(void **state) {
     }
 }
 
+static void check_addresses(void **state) {
+    struct config c;
+    struct err e;
+    char text[CONFIG_TEXT_MAX];
+    (void)state;
+    config_init(&c);
+    assert_int_equal(config_set(&c, CONFIG_DOOR, "PROBING_ADDR", "0.0.0.0:3344", &e), 0);
+    config_format(&c, CONFIG_DOOR, false, text, sizeof text);
+    assert_string_equal(text, "0.0.0.0:3344");
+    assert_int_equal(config_set(&c, CONFIG_DOOR, "PROBING_ADDR", "node7:3344", &e), -1);
+    assert_int_equal(e.code, ERR_USAGE);
+    assert_string_equal(c.address, "0.0.0.0:3344");
+    assert_int_equal(config_set(&c, CONFIG_DOOR, "PROBING_ADDR", "", &e), 0);
+    assert_string_equal(c.address, "");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_rows),        cmocka_unit_test(check_values),
         cmocka_unit_test(check_units),       cmocka_unit_test(check_text),
         cmocka_unit_test(check_names),       cmocka_unit_test(check_unknown_keys),
-        cmocka_unit_test(check_environment),
+        cmocka_unit_test(check_environment), cmocka_unit_test(check_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -285,6 +285,9 @@ static void test_dead_sockets_are_swept(void **state) {
     (void)put_socket(dir, "x.sock", 0);
     (void)put_socket(dir, ours, 0);
     int live = put_socket(dir, "1073741803.sock", 1);
+    (void)put_socket(dir, "1073741801.door", 0); /* files beside it, whatever they are */
+    (void)put_socket(dir, "1073741801.open", 0);
+    (void)put_socket(dir, "1073741803.open", 0);
     (void)snprintf(path, sizeof path, "%s/1073741804.sock", dir);
     int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     assert_true(file >= 0);
@@ -298,7 +301,10 @@ static void test_dead_sockets_are_swept(void **state) {
     assert_int_equal(endpoint_sweep("/nonexistent", 100, 0), 0);
     assert_int_equal(endpoint_sweep(dir, 100, 0), 1);
     assert_false(is_there(dir, "1073741801.sock"));
-    const char *const kept[] = {"1073741802.txt", "x.sock", ours, "1073741803.sock", "1073741804.sock"};
+    assert_false(is_there(dir, "1073741801.door"));
+    assert_false(is_there(dir, "1073741801.open"));
+    const char *const kept[] = {"1073741802.txt",  "x.sock",          ours,
+                                "1073741803.sock", "1073741803.open", "1073741804.sock"};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         assert_true(is_there(dir, kept[i]));
         (void)snprintf(path, sizeof path, "%s/%s", dir, kept[i]);
@@ -363,6 +369,16 @@ static void test_children_of_a_thread(void **state) {
     assert_int_equal(procfs_has_children(0, tid), 0);
 }
 
+/* What is added to the one clock makes the other, also when the thread loses its CPU between its looks at them. */
+static void test_one_clock_is_made_of_the_other(void **state) {
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        double before = clock_epoch_s(), now = (double)clock_mono_ns() / 1e9, after = clock_epoch_s();
+        double made = now + clock_mono_to_epoch_s();
+        assert_true(made >= before - 1e-3 && made <= after + 1e-3);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stat_with_hostile_comm),
@@ -378,6 +394,7 @@ int main(void) {
         cmocka_unit_test(test_dead_sockets_are_swept),
         cmocka_unit_test(test_what_proc_hides),
         cmocka_unit_test(test_children_of_a_thread),
+        cmocka_unit_test(test_one_clock_is_made_of_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <locale.h>
 
+#include "base/strbuf.h"
 #include "base/text.h"
 
 static void test_utf8_rejects_what_rfc3629_forbids(void **state) {
@@ -111,6 +112,21 @@ static void test_human_numbers(void **state) {
     }
 }
 
+#define LINES "a\tb\n\xe4\xb8\xad\x1b[2J\r\x7f\xc2\x9b\xff\xe4\xb8"
+#define BAD "\xef\xbf\xbd"
+
+static void test_add_clean_leaves_lines_alone(void **state) {
+    struct strbuf b;
+    (void)state;
+    strbuf_init(&b, 0);
+    assert_int_equal(strbuf_add_clean(&b, LINES "\0!", sizeof LINES + 1), 0);
+    assert_string_equal(strbuf_str(&b), "a\tb\n\xe4\xb8\xad" BAD "[2J" BAD BAD BAD BAD BAD BAD BAD "!");
+    strbuf_fini(&b);
+    strbuf_init(&b, 4);
+    assert_int_equal(strbuf_add_clean(&b, "12345", 5), -1);
+    strbuf_fini(&b);
+}
+
 int main(void) {
     setlocale(LC_ALL, "C.UTF-8");
     const struct CMUnitTest tests[] = {
@@ -119,6 +135,7 @@ int main(void) {
         cmocka_unit_test(test_sanitize_leaves_no_control),
         cmocka_unit_test(test_sanitize_never_cuts_a_character),
         cmocka_unit_test(test_width_and_fit),
+        cmocka_unit_test(test_add_clean_leaves_lines_alone),
         cmocka_unit_test(test_human_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,7 +102,8 @@ static void check_mistakes(void **state) {
     refuses("12 backtrace -t 13", "two targets, 12 and 13: give one");
     refuses("-t 12 list", "list takes no target");
     refuses("12 backtrace --jsn", "unknown option --jsn: did you mean --json?");
-    refuses("12 inject -a 127.0.0.1:1", "unknown option -a: --help lists the options");
+    refuses("12 inject -Z 127.0.0.1:1", "unknown option -Z: --help lists the options");
+    refuses("12 inject -P 127.0.0.1:1", "'127.0.0.1:1' after inject: it takes no operand");
     refuses("--frobnicate list", "unknown option --frobnicate: --help lists the options");
     refuses("-t", "--target needs a value: --target TARGET");
     refuses("12 inject --timeout never", "--timeout never: not a duration, give for example 2s or 250ms");

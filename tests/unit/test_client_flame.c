@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "client/cut.h"
 #include "client/flame.h"
 #include "client/flame_layout.h"
 
@@ -262,6 +263,48 @@ static void check(const struct world *w, struct flame *f, const struct flame_que
     assert_int_equal(seen, p.n);
 }
 
+static void name_module(const struct model_frame *f, char *buf, size_t cap) {
+    (void)snprintf(buf, cap, "module %s", f->file ? f->file : "-");
+}
+
+/* The samples cut out for an export are the same: each path has what it has alone. */
+static void check_cut(const struct world *w, const struct tally *t, const struct flame_query *q) {
+    static struct paths want, got;
+    const struct model_frame *path[MAX_STACKS];
+    struct cut_query cut_query = {.samples = *q, .name_module = name_module};
+    struct cut cut;
+    uint64_t samples = 0;
+    assert_int_equal(cut_make(&cut, t, &cut_query), 0);
+    assert_null(cut.tracks);
+    add_up(w, q, &want);
+    got.n = 0;
+    for (size_t i = 0; i < fold_count(cut.fold); i++) {
+        const struct fold_entry *e = fold_get(cut.fold, i);
+        char text[PATH] = "";
+        size_t n = fold_path(cut.fold, e->stack, path, MAX_STACKS), used = 0;
+        for (size_t k = 0; k < n; k++) {
+            char key[PATH];
+            key_of(path[k], q->by, key, sizeof key);
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s", key);
+            assert_true(q->by != FLAME_BY_MODULE || strncmp(path[k]->func, "module ", 7) == 0);
+        }
+        weight_add(&path_at(&got, n ? text : ";(none)")->self,
+                   (struct flame_weight){llround(e->us * 1000), (int64_t)e->samples});
+        assert_true(e->samples > 0 && (!q->tid || e->tid == q->tid));
+        samples += e->samples;
+    }
+    for (size_t i = 0; i < want.n; i++) {
+        struct flame_weight a = want.items[i].self, b = {0, 0};
+        if (a.samples)
+            b = path_at(&got, want.items[i].text)->self;
+        assert_int_equal(a.samples, b.samples);
+        assert_true(llabs(a.ns - b.ns) <= 1000);
+    }
+    assert_int_equal(samples, path_at(&want, "")->total.samples);
+    assert_int_equal(samples, fold_get_totals(cut.fold)->samples);
+    cut_fini(&cut);
+}
+
 /* ---- tests ---- */
 
 static struct flame_query some_query(struct world *w) {
@@ -297,6 +340,8 @@ static void test_random_samples(void **state) {
                 continue;
             assert_int_equal(flame_update(f, t, &q), 0);
             check(w, f, &q);
+            if (roll(w, 4) == 0)
+                check_cut(w, t, &q);
         }
         flame_free(f);
         tally_free(t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process has left: its last state and the samples of its last minute, as a session gives them; how it ended.
+ * What a process has left: its last state, the moments before and its samples, as a session gives them; how it ended.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "client/call.h"
+#include "client/database.h"
 #include "client/ended.h"
 #include "client/past.h"
 #include "client/target.h"
@@ -24,7 +25,7 @@
 #include "unit/store_job.h"
 
 #define T0 1700000000.0
-#define SAMPLES 12000 /* 120 s, of which half is too old */
+#define SAMPLES 12000 /* 120 s */
 #define LAST (T0 + (SAMPLES - 1) * 0.01)
 
 static struct job job;
@@ -186,20 +187,20 @@ static int count_batch(void *arg, struct model_sample_batch *b) {
     return 0;
 }
 
-static void the_last_minute_is_a_stream(void **state) {
+static void all_samples_are_a_stream(void **state) {
     (void)state;
     struct err e;
     struct counted n = {0};
     double elapsed;
     struct call *c = open_call();
     assert_int_equal(call_sample(c, 100, 0, count_batch, &n, &elapsed, &e), 0);
-    assert_int_equal(n.samples, 6000);
+    assert_int_equal(n.samples, SAMPLES);
     assert_int_equal(n.frames, 5);
     assert_int_equal(n.stacks, 5);
-    assert_in_range(n.batches, 60, 61);
+    assert_in_range(n.batches, 120, 121);
     assert_true(fabs(n.last - LAST) < 1e-3);
-    assert_true(n.last - n.first <= 60);
-    assert_true(fabs(n.period_us - 40000) < 100); /* each of four threads every 40 ms */
+    assert_true(fabs(n.first - T0) < 1e-3);
+    assert_true(fabs(n.period_us - 10000) < 100);
     call_close(c);
 }
 
@@ -300,11 +301,157 @@ static void native_frames_are_left_out(void **state) {
     assert_int_equal(p.n_stacks, 3);
 }
 
+/* Moments, against all samples up to each of them, looked through one by one. */
+static void moments_are_what_was_then(void **state) {
+    (void)state;
+    struct err e;
+    struct past p;
+    struct session_address addr;
+    struct database *d = database_open(&e);
+    assert_int_equal(target_resolve(job.dir, &addr, &e), 0);
+    assert_int_equal(database_add(d, &addr, &e), 0);
+    assert_int_equal(past_load(&p, d, 0, &e), 0);
+    assert_in_range(p.n_moments, 478, 481);
+    assert_false(p.is_cut);
+    size_t with_gone = 0;
+    for (size_t m = 0; m < p.n_moments; m++) {
+        struct model_snapshot s;
+        assert_int_equal(past_make_moment_snapshot(&p, m, &s), 0);
+        double at = s.timestamp;
+        assert_true(m == 0 || (at > p.moments[m - 1] && at - p.moments[m - 1] < 0.5));
+        assert_true(at < LAST);
+        size_t held = 0;
+        for (int64_t tid = 100; tid < 106; tid++) {
+            const struct model_sample *last = NULL;
+            for (size_t i = 0; i < p.n_samples; i++)
+                if (p.samples[i].tid == tid && p.samples[i].timestamp <= at &&
+                    at - p.samples[i].timestamp <= PAST_RECENT_S)
+                    last = &p.samples[i];
+            const struct model_thread *t = find(&s, tid);
+            assert_int_equal(t && t->has_python, last != NULL);
+            if (last) /* stack N has N frames */
+                assert_int_equal(t->n_frames, last->stack_id);
+            held += t && t->gil == MODEL_GIL_HELD;
+        }
+        assert_true(held <= 1);
+        const struct model_thread *gone = find(&s, 105);
+        assert_int_equal(gone != NULL, at >= LAST - 20 - 1e-3 && at <= LAST - 20 + PAST_RECENT_S + 1e-3);
+        with_gone += gone != NULL;
+        if (gone) {
+            assert_string_equal(gone->native_name, "gone");
+            assert_false(gone->has_python);
+            assert_true(gone->cpu_pct == 12.5);
+        }
+        model_snapshot_fini(&s);
+    }
+    assert_in_range(with_gone, 11, 13);
+    past_fini(&p);
+    database_close(d);
+}
+
+static void open_past(struct past *p, const struct job *of, size_t max_rows, struct database **d) {
+    struct err e = {.text = ""};
+    struct session_address addr;
+    *d = database_open(&e);
+    assert_int_equal(target_resolve(of->dir, &addr, &e), 0);
+    assert_int_equal(database_add(*d, &addr, &e), 0);
+    if (past_load(p, *d, max_rows, &e) != 0)
+        fail_msg("%s", e.text);
+}
+
+/* What is too long is read from its end, and said to be. */
+static void the_end_of_what_is_too_long(void **state) {
+    enum { MAX = 3000 };
+    struct past p;
+    struct database *d;
+    struct model_target t;
+    (void)state;
+    open_past(&p, &job, MAX, &d);
+    assert_true(p.is_cut);
+    assert_true(p.n_samples <= MAX && p.n_samples > MAX * 14 / 16);
+    assert_true(fabs(p.samples[p.n_samples - 1].timestamp - LAST) < 1e-3);
+    assert_true(fabs(p.samples[0].timestamp - (LAST - (double)(p.n_samples - 1) * 0.01)) < 1e-3);
+    assert_true(fabs(p.moments[0] - p.from) < PAST_MOMENT_S);
+    assert_int_equal(past_make_target(&p, "", &t), 0);
+    assert_true(t.seen_is_cut);
+    model_target_fini(&t);
+    past_fini(&p);
+    database_close(d);
+}
+
+/* Eighteen minutes: from the first to the last, in any order; a quarter of a second apart there would be too many. */
+static void moments_of_a_long_time(void **state) {
+    enum { LONG = 110000 };
+    struct past p;
+    struct job of;
+    struct database *d;
+    (void)state;
+    job_make(&of, 100, 2);
+    job_samples(&of, T0, LONG);
+    open_past(&p, &of, 0, &d);
+    assert_false(p.is_cut);
+    assert_int_equal(p.n_samples, LONG);
+    assert_in_range(p.n_moments, 2190, PAST_MOMENTS);
+    assert_true(p.moments[0] - T0 < PAST_MOMENT_S);
+    assert_true(p.seen_until - p.moments[p.n_moments - 1] < 2 * PAST_MOMENT_S);
+    for (size_t m = 1; m < p.n_moments; m++)
+        assert_true(p.moments[m] > p.moments[m - 1] && p.moments[m] - p.moments[m - 1] < 3 * PAST_MOMENT_S);
+    const size_t order[] = {p.n_moments - 1, 7, 8, 1000, 0, 999};
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        struct model_snapshot s;
+        assert_int_equal(past_make_moment_snapshot(&p, order[i], &s), 0);
+        long row = lround((s.timestamp - T0) / 0.01); /* the newest then, of thread 100 + row % 4 */
+        for (long back = 0; back < 4 && back <= row; back++) {
+            const struct model_thread *t = find(&s, 100 + (row - back) % 4);
+            assert_int_equal(t->n_frames, 1 + (row - back) % 5);
+        }
+        model_snapshot_fini(&s);
+    }
+    past_fini(&p);
+    database_close(d);
+    job_remove(&of);
+}
+
+/* A clock that was wrong for a while: a recording with a hole of years is as short as what is in it. */
+static void a_hole_of_years(void **state) {
+    struct past p;
+    struct job of;
+    struct database *d;
+    size_t next = 0, batches = 0;
+    (void)state;
+    job_make(&of, 100, 2);
+    job_samples(&of, T0, 1000);
+    open_past(&p, &of, 0, &d);
+    for (size_t i = 0; i < 500; i++)
+        p.samples[i].timestamp -= 1e9;
+    size_t n_moments = p.n_moments;
+    p.n_moments = 0;
+    assert_int_equal(past_find_moments(&p), 0);
+    assert_in_range(p.n_moments, n_moments - 1, n_moments + 1);
+    for (; next < p.n_samples; batches++) {
+        struct model_sample_batch b;
+        assert_int_equal(past_make_batch(&p, &next, &b), 0);
+        assert_true(b.n_samples > 0);
+        model_sample_batch_fini(&b);
+    }
+    assert_in_range(batches, 10, 12);
+    past_fini(&p);
+    database_close(d);
+    job_remove(&of);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_target_says_that_it_is_past),    cmocka_unit_test(the_last_state_is_a_snapshot),
-        cmocka_unit_test(the_last_minute_is_a_stream),        cmocka_unit_test(agents_are_not_to_be_had),
-        cmocka_unit_test(a_damaged_folder_is_told_in_a_line), cmocka_unit_test(native_frames_are_left_out),
+        cmocka_unit_test(the_target_says_that_it_is_past),
+        cmocka_unit_test(the_last_state_is_a_snapshot),
+        cmocka_unit_test(moments_are_what_was_then),
+        cmocka_unit_test(the_end_of_what_is_too_long),
+        cmocka_unit_test(moments_of_a_long_time),
+        cmocka_unit_test(a_hole_of_years),
+        cmocka_unit_test(all_samples_are_a_stream),
+        cmocka_unit_test(agents_are_not_to_be_had),
+        cmocka_unit_test(a_damaged_folder_is_told_in_a_line),
+        cmocka_unit_test(native_frames_are_left_out),
         cmocka_unit_test(the_kernel_may_know_how_it_ended),
     };
     return cmocka_run_group_tests_name("client_past", tests, make_job, remove_job);

@@ -91,6 +91,46 @@ static void a_limit_is_said(void **state) {
     expect("table", false, "SELECT 1 AS a WHERE 0", 2, "a\n-\n(0 rows, ");
 }
 
+static void expect_fitted(int cols, const char *text, const char *written) {
+    struct err e;
+    struct strbuf out;
+    struct sql *s = sql_open(&e);
+    assert_non_null(s);
+    struct rows rows = take(s, text, 0);
+    strbuf_init(&out, 0);
+    rows_put_fitted(&rows, cols, &out);
+    size_t n = strlen(written);
+    if (strncmp(strbuf_str(&out), written, n) != 0)
+        fail_msg("%s in %d columns:\n%s\nnot:\n%s", text, cols, strbuf_str(&out), written);
+    strbuf_fini(&out);
+    rows_fini(&rows);
+    sql_close(s);
+}
+
+#define WIDE "SELECT 1234567890123 AS n, 'what is said of it' AS said, 'lib/python/queues.py' AS file"
+
+static void rows_are_made_to_fit(void **state) {
+    (void)state;
+    expect_fitted(0, WIDE,
+                  "            n | said               | file\n"
+                  "--------------+--------------------+---------------------\n"
+                  "1234567890123 | what is said of it | lib/python/queues.py\n(1 row, ");
+    expect_fitted(57, WIDE,
+                  "            n | said               | file\n"
+                  "--------------+--------------------+---------------------\n"
+                  "1234567890123 | what is said of it | lib/python/queues.py\n(1 row, ");
+    /* The widest texts first, all as wide; of a path the end stays; numbers are whole. */
+    expect_fitted(50, WIDE,
+                  "            n | said            | file\n"
+                  "--------------+-----------------+----------------\n"
+                  "1234567890123 | what is said o\xe2\x80\xa6 | \xe2\x80\xa6thon/queues.py\n(1 row, ");
+    /* Where that is not enough each value has its line. */
+    expect_fitted(
+        30, WIDE,
+        "-- 1 --\nn    | 1234567890123\nsaid | what is said of it\nfile | lib/python/queues.py\n(1 row, ");
+    expect_fitted(5, "SELECT 1 AS n WHERE 0", "n\n-\n(0 rows, ");
+}
+
 static void nothing_that_moves_the_cursor_is_drawn(void **state) {
     (void)state;
     expect("table", true, "SELECT char(27) || '[2J' || char(10) || 'b' AS a", 0,
@@ -155,6 +195,7 @@ int main(void) {
         cmocka_unit_test(numbers_are_read_back_as_they_were),
         cmocka_unit_test(names_are_told_apart),
         cmocka_unit_test(a_limit_is_said),
+        cmocka_unit_test(rows_are_made_to_fit),
         cmocka_unit_test(nothing_that_moves_the_cursor_is_drawn),
         cmocka_unit_test(a_time_is_drawn_as_one),
         cmocka_unit_test(a_wide_value_is_whole),

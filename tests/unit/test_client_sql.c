@@ -330,9 +330,9 @@ static void test_complete_tables(void **state) {
     assert_offered("SELECT * FROM sam|", "python.samples");
     assert_offered("select * from mem|", "memory_usage python.memory");
     assert_offered("SELECT * FROM system.|", "process process_history threads threads_history");
-    assert_offered("SELECT * FROM python.samples s JOIN python.st|", "stacks steps");
+    assert_offered("SELECT * FROM python.samples s JOIN python.st|", "stacks steps tensor_statistics");
     assert_offered("SELECT * FROM python.samples, python.ga|", "");
-    assert_offered("SELECT * FROM python.samples, python.g|", "gc");
+    assert_offered("SELECT * FROM python.samples, python.g|", "gc tensor_growth");
     assert_offered("SELECT 1; SELECT * FROM probing.st|", "status");
     assert_offered("SELECT * FROM (SELECT tid FROM python.backt|", "backtrace");
 }
@@ -358,7 +358,7 @@ static void test_complete_words(void **state) {
     assert_offered("sel|", "select");
     assert_offered("SELECT 1;\nwi|", "with");
     assert_offered("SELECT med|", "median(");
-    assert_offered("SELECT no|", "now() not notnull ...");
+    assert_offered("SELECT no|", "nonfinite now() not ...");
     assert_offered("SELECT count(*) FROM python.gc GR|", "GROUP");
     assert_offered("SELECT 'sta| FROM python.samples", "");
     assert_offered("SELECT 1 -- sta|", "");
@@ -394,13 +394,14 @@ static void test_complete_anything(void **state) {
 static void test_catalog(void **state) {
     struct catalog *c = catalog_of_definitions();
     (void)state;
-    assert_int_equal(c->n_tables, RING_TABLE_COUNT);
+    assert_int_equal(c->n_tables, RING_TABLE_COUNT + 1); /* and training_logs */
+    assert_non_null(catalog_find(c, "training_logs", 13));
     const struct catalog_table *t = catalog_find(c, "MEMORY_USAGE", 12);
     assert_non_null(t);
     assert_string_equal(t->name, "python.memory");
     struct rowset *columns = catalog_list_columns(t), *tables = catalog_list_tables(c);
     assert_int_equal(columns->n_rows, RING_MEMORY_COUNT + 3);
-    assert_int_equal(tables->n_rows, RING_TABLE_COUNT);
+    assert_int_equal(tables->n_rows, RING_TABLE_COUNT + 1);
     assert_string_equal(columns->columns[0].values[0].s, "rank");
     rowset_unref(columns);
     rowset_unref(tables);

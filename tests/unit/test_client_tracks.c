@@ -95,6 +95,35 @@ static void test_late(void **state) {
 }
 
 /* One that stays in one stack for ever, one that always changes: all of the newest time is known of both. */
+/* A part of it, under other numbers: runs are cut where it begins and ends, what is left out is there as nothing. */
+static void test_cut(void **state) {
+    static const uint32_t map[] = {[1] = 11, [2] = TRACKS_NO_ENTRY, [3] = 0, [4] = TRACKS_NO_ENTRY};
+    struct tracks *t = tracks_new();
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(put(t, i, 7, i < 4 ? 1 : 2, 0), 1);
+        assert_int_equal(put(t, i, 8, i < 9 ? 3 : 1, i == 8 ? TRACKS_GC : 0), 1);
+        assert_int_equal(put(t, i, 9, i < 9 ? 4 : 1, 0), 1); /* nothing of it is wanted but the last look */
+        assert_int_equal(put(t, i, 10, 77, 0), 1);           /* an entry that came later */
+    }
+    struct tracks *c = tracks_cut(t, T0 + 0.02, T0 + 0.09, map, 5);
+    assert_non_null(c);
+    assert_int_equal(tracks_count_lanes(c), 2);
+    assert_int_equal(tracks_end_look(c) - tracks_first_look(c), 7);
+    assert_true(tracks_look_time(c, 0) == T0 + 0.02 && tracks_look_time(c, 6) == T0 + 0.08);
+    assert_true(tracks_look_us(c, 0, 7) == 7 * PERIOD_US && tracks_look_us(c, 3, 4) == PERIOD_US);
+    assert_string_equal(runs_text(c, 7), "0+2:11/0 2+5:-1/0");
+    assert_string_equal(runs_text(c, 8), "0+6:0/0 6+1:0/32");
+    assert_int_equal(tracks_find_lane(c, 9), -1);
+    assert_true(isnan(tracks_forgotten_s(c)));
+    tracks_free(c);
+    c = tracks_cut(t, T0 + 0.2, T0 + 0.9, map, 5); /* nothing */
+    assert_int_equal(tracks_count_lanes(c), 0);
+    assert_int_equal(tracks_end_look(c), tracks_first_look(c));
+    tracks_free(c);
+    tracks_free(t);
+}
+
 static void test_forgetting(void **state) {
     struct tracks *t = tracks_new();
     enum { LOOKS = 3 * TRACKS_LOOKS };
@@ -435,7 +464,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_runs),      cmocka_unit_test(test_late),   cmocka_unit_test(test_forgetting),
         cmocka_unit_test(test_many_runs), cmocka_unit_test(test_clocks), cmocka_unit_test(test_span),
-        cmocka_unit_test(test_span_held), cmocka_unit_test(test_mark),   cmocka_unit_test(test_random),
+        cmocka_unit_test(test_span_held), cmocka_unit_test(test_mark),   cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "pystack/locals.h"
+#include "pystack/scalars.h"
 #include "pystack/values.h"
 #include "support/pystack_values.h"
 
@@ -230,6 +231,17 @@ static void test_absurd_counts_are_unknown(void **state) {
     for_each_version(check_absurd);
 }
 
+/* Numbers are read of tensors of those versions alone whose layout is known; of others they are no numbers. */
+static void test_versions_of_torch(void **state) {
+    (void)state;
+    assert_true(pystack_scalar_knows_torch("2.13.0"));
+    assert_true(pystack_scalar_knows_torch("2.13.1+cpu"));
+    const char *const others[] = {"",       "2",       "2.1",  "2.12.1", "2.130.0",
+                                  "1.13.0", "12.13.0", "3.13", "nightly"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_false(pystack_scalar_knows_torch(others[i]));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kind_in_every_version),
@@ -237,6 +249,7 @@ int main(void) {
         cmocka_unit_test(test_budgets_hold),
         cmocka_unit_test(test_a_frame_that_went_has_no_values),
         cmocka_unit_test(test_absurd_counts_are_unknown),
+        cmocka_unit_test(test_versions_of_torch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include "tui/action.h"
 #include "tui/input.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_repl.h"
 
 static void test_keys_parse_and_print(void **state) {
     (void)state;
@@ -122,22 +123,31 @@ static void test_every_key_is_dispatched(void **state) {
             for (size_t i = 0; (d->contexts & ACTION_IN(c)) && i < ACTION_MAX_KEYS && d->keys[i]; i++) {
                 struct app *a =
                     c == CONTEXT_PICKER ? fixture_picker(false) : fixture_app(FIXTURE_NORMAL, 3, false);
-                fixture_press(a, c == CONTEXT_STACK          ? "Enter"
-                                 : c == CONTEXT_TOP          ? "4"
-                                 : c == CONTEXT_FLAME        ? "3"
-                                 : c == CONTEXT_TIMELINE     ? "9"
-                                 : c == CONTEXT_SQL_EDIT     ? "7"
-                                 : c == CONTEXT_SQL_COMPLETE ? "7 Tab"
-                                 : c == CONTEXT_SQL_SHEET    ? "7 F4"
-                                 : c == CONTEXT_MENU         ? "m"
-                                 : c == CONTEXT_EXPORT       ? "x"
-                                 : c == CONTEXT_SETUP        ? "S"
-                                 : c == CONTEXT_THEMES       ? "alt-t"
-                                 : c == CONTEXT_HELP         ? "?"
-                                 : c == CONTEXT_OVERVIEW     ? "1"
-                                 : c == CONTEXT_LOG          ? "8"
-                                 : c == CONTEXT_TARGETS      ? "p"
-                                                             : "");
+                fixture_press(a, c == CONTEXT_STACK           ? "Enter"
+                                 : c == CONTEXT_TOP           ? "4"
+                                 : c == CONTEXT_FLAME         ? "3"
+                                 : c == CONTEXT_TIMELINE      ? "9"
+                                 : c == CONTEXT_TENSORS       ? "5"
+                                 : c == CONTEXT_LOADER        ? "K"
+                                 : c == CONTEXT_MODULES       ? "6"
+                                 : c == CONTEXT_STEPS         ? "E"
+                                 : c == CONTEXT_SQL_EDIT      ? "7"
+                                 : c == CONTEXT_SQL_COMPLETE  ? "7 Tab"
+                                 : c == CONTEXT_SQL_SHEET     ? "7 F4"
+                                 : c == CONTEXT_REPL_EDIT     ? "J"
+                                 : c == CONTEXT_REPL_OUTPUT   ? "J Esc"
+                                 : c == CONTEXT_REPL_COMPLETE ? "J"
+                                 : c == CONTEXT_MENU          ? "m"
+                                 : c == CONTEXT_EXPORT        ? "x"
+                                 : c == CONTEXT_SETUP         ? "S"
+                                 : c == CONTEXT_THEMES        ? "alt-t"
+                                 : c == CONTEXT_HELP          ? "?"
+                                 : c == CONTEXT_OVERVIEW      ? "1"
+                                 : c == CONTEXT_LOG           ? "8"
+                                 : c == CONTEXT_TARGETS       ? "p"
+                                                              : "");
+                if (c == CONTEXT_REPL_COMPLETE)
+                    repl_fixture_complete(a, "co", "count\ncontinue");
                 assert_int_equal(screen_context(app_top(a)->def, app_top(a)->state), c);
                 fixture_press(a, d->keys[i]);
                 assert_null(strstr(a->message, "does nothing"));

@@ -107,10 +107,29 @@ static void test_children_ages(void **state) {
     app_free(a);
 }
 
+/* They are read often where they are shown: in Threads, also under what lies over it, and on no other screen. */
+static void test_where_they_are_shown(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    assert_true(app_shows_children(a));
+    fixture_press(a, "?");
+    assert_true(app_shows_children(a));
+    fixture_press(a, "Esc 3");
+    assert_false(app_shows_children(a));
+    fixture_press(a, "?");
+    assert_false(app_shows_children(a));
+    fixture_press(a, "Esc E");
+    assert_false(app_shows_children(a));
+    fixture_press(a, "2");
+    assert_true(app_shows_children(a));
+    app_free(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_children),
         cmocka_unit_test(test_children_ages),
+        cmocka_unit_test(test_where_they_are_shown),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,17 +14,9 @@
 #include "tui/screens/screens.h"
 #include "unit/tui_fixture.h"
 
-static void assert_shows(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 24, 80);
-    if (!strstr(screen, what))
-        fail_msg("'%s' is not on the screen:\n%s", what, screen);
-}
+static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 24, 80, what); }
 
-static void assert_hides(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 24, 80);
-    if (strstr(screen, what))
-        fail_msg("'%s' is on the screen:\n%s", what, screen);
-}
+static void assert_hides(struct app *a, const char *what) { fixture_hides(a, 24, 80, what); }
 
 static void type_line(struct app *a, const char *line) {
     fixture_press(a, ":");
@@ -134,7 +126,7 @@ static void test_sql(void **state) {
     assert_int_equal(a->query.wish, APP_QUERY_RUN);
     type_line(a, "watch 0.1");
     assert_shows(a, ":watch takes seconds");
-    type_line(a, "threads");
+    type_line(a, "top");
     type_line(a, "watch 5");
     assert_shows(a, "there is no command 'watch' here");
     type_line(a, "sql");

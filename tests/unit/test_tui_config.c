@@ -87,7 +87,7 @@ static void test_warnings(void **state) {
         "query.run = r\nthreads.pause = ctrl-m\n",
         "config:1: no '=': lines are 'setting = value'\n"
         "config:2: there is no setting 'delai': did you mean delay?\n"
-        "config:3: delay takes tenths of a second, or a time such as 250ms or 2s, from 50ms to 60s, not "
+        "config:3: delay takes tenths of a second, or a time such as 250ms or 2s, from 33ms to 60s, not "
         "'soon'\n"
         "config:4: mouse takes on or off, not 'perhaps'\n"
         "config:5: color takes auto, always, never, 16 or 256, not 'pink'\n"

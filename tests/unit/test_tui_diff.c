@@ -21,17 +21,9 @@
 #include "unit/tui_diff.h"
 #include "unit/tui_fixture.h"
 
-static void assert_shows(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 40, 120);
-    if (!strstr(screen, what))
-        fail_msg("'%s' is not on the screen:\n%s", what, screen);
-}
+static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 40, 120, what); }
 
-static void assert_hides(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 40, 120);
-    if (strstr(screen, what))
-        fail_msg("'%s' is on the screen:\n%s", what, screen);
-}
+static void assert_hides(struct app *a, const char *what) { fixture_hides(a, 40, 120, what); }
 
 static void test_cells(void **state) {
     char text[32];
@@ -247,6 +239,86 @@ static void test_mark(void **state) {
     app_free(a);
 }
 
+/* Two times that were typed: they stand still, and the numbers are those of the 10 s before. */
+static void test_two_windows(void **state) {
+    struct app *a = diff_app("4");
+    (void)state;
+    fixture_press(a, ": \"diff Space \"10s-0s Space \"20s-10s Enter");
+    assert_shows(a, "DIFF  span of 10.0s against 22:1");
+    assert_shows(a, " +10.0s");
+    fixture_press(a, "Left");
+    assert_shows(a, "  +30.0   30.0     0.0   +30.0    30.0     0.0 sync");
+    assert_shows(a, "  -20.0   20.0    40.0   -20.0    20.0    40.0 load");
+    diff_fixture_feed(a, 5, DIFF_FIXTURE_BEFORE);
+    assert_shows(a, "  +30.0   30.0     0.0   +30.0    30.0     0.0 sync");
+    fixture_press(a, "3");
+    assert_shows(a, "DIFF  span of 10.0s against 22:1");
+    fixture_press(a, "Space"); /* frozen, it is the same */
+    assert_shows(a, "DIFF  span of 10.0s against 22:1");
+    fixture_press(a, "Space D");
+    assert_shows(a, "DIFF  span of 10.0s against the 10.0s before");
+    fixture_press(a, "d");
+    assert_hides(a, "DIFF");
+    fixture_press(a, ": \"diff Space \"5s-9s Enter");
+    assert_shows(a, "no window: '5s-9s'");
+    fixture_press(a, ": \"diff Space \"mark Enter");
+    assert_shows(a, "there is no mark yet");
+    fixture_press(a, ": \"diff Space \"/no/such.db Enter");
+    assert_string_equal(a->diff.wish, "/no/such.db");
+    app_free(a);
+    a = fixture_app(FIXTURE_NORMAL, 3, false);
+    fixture_press(a, ": \"diff Space \"20s-10s Enter");
+    assert_shows(a, "there are no samples yet");
+    app_free(a);
+}
+
+/* Back from a recording to the time before; what still comes of the recording is not for us. */
+static void test_back_from_a_recording(void **state) {
+    struct app *a = diff_app("4");
+    struct model_sample_batch none = {.n_samples = 0};
+    (void)state;
+    app_diff_expect(a, "old.db");
+    app_update_screens(a);
+    assert_shows(a, "against recording old.db");
+    fixture_press(a, "W D");
+    assert_shows(a, "DIFF  last 10 s against the 10 s before");
+    app_diff_take_samples(a, &none);
+    app_diff_fail(a, "late");
+    assert_null(a->diff.other);
+    assert_false(a->diff.has_failed);
+    fixture_press(a, ": \"diff Space \"off Enter");
+    assert_hides(a, "DIFF");
+    app_free(a);
+}
+
+/* A span of the Timeline is the window, another one what it is compared with. */
+static void test_spans_of_the_timeline(void **state) {
+    struct app *a = diff_app("9");
+    (void)state;
+    (void)fixture_draw(a, 40, 120);
+    for (int i = 0; i < 2; i++) { /* the last 5 s; the 5 s that end 10 s ago */
+        fixture_press(a, "End");
+        for (int k = 0; i && k < 102; k++)
+            fixture_press(a, "h");
+        fixture_press(a, "v");
+        for (int k = 0; k < 49; k++)
+            fixture_press(a, "h");
+        assert_shows(a, "SELECT 5.0s");
+        fixture_press(a, i ? "d" : "Enter");
+    }
+    assert_shows(a, "span of 5.0s against 22:1");
+    assert_hides(a, "SELECT");
+    fixture_press(a, "4 Left");
+    assert_shows(a, "DIFF  span of 5.0s against 22:1");
+    assert_shows(a, "    0.0 sync");
+    assert_shows(a, "   40.0 load");
+    fixture_press(a, "9 d");
+    assert_shows(a, "nothing is compared");
+    fixture_press(a, "d");
+    assert_shows(a, "span of 5.0s against 22:1");
+    app_free(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cells),
@@ -258,6 +330,9 @@ int main(void) {
         cmocka_unit_test(test_a_moment_of_the_past),
         cmocka_unit_test(test_a_span_is_kept),
         cmocka_unit_test(test_mark),
+        cmocka_unit_test(test_two_windows),
+        cmocka_unit_test(test_back_from_a_recording),
+        cmocka_unit_test(test_spans_of_the_timeline),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");
     (void)setenv("TZ", "UTC", 1);

@@ -17,17 +17,9 @@
 #include "tui/screens/screens.h"
 #include "unit/tui_fixture.h"
 
-static void assert_shows(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 40, 120);
-    if (!strstr(screen, what))
-        fail_msg("'%s' is not on the screen:\n%s", what, screen);
-}
+static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 40, 120, what); }
 
-static void assert_hides(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 40, 120);
-    if (strstr(screen, what))
-        fail_msg("'%s' is on the screen:\n%s", what, screen);
-}
+static void assert_hides(struct app *a, const char *what) { fixture_hides(a, 40, 120, what); }
 
 /* Where in the body a text begins: row and column of the screen. */
 static void find_on_screen(struct app *a, const char *what, int *row, int *col) {
@@ -489,6 +481,22 @@ static void test_native(void **state) {
     fixture_press(a, "c");
     assert_false(a->native);
     assert_hides(a, "at::addmm");
+    /* Top and Timeline have switches of their own. */
+    wait_s(a, 10); /* of what is older, less */
+    app_take_samples(a, &b);
+    fixture_press(a, "4 A");
+    assert_hides(a, "at::addmm");
+    assert_shows(a, "(no Python frame)");
+    fixture_press(a, "c");
+    assert_true(a->native);
+    assert_shows(a, "at::addmm");
+    fixture_press(a, "Left");
+    assert_shows(a, "native too");
+    fixture_press(a, "3");
+    assert_hides(a, "at::addmm");
+    fixture_press(a, "4 c");
+    assert_hides(a, "at::addmm");
+    assert_false(a->native);
     app_free(a);
 }
 

@@ -16,6 +16,7 @@
 #include "client/fold.h"
 #include "client/frame_file.h"
 #include "client/tally.h"
+#include "client/cut.h"
 #include "tui/app_export.h"
 #include "tui/editor_process.h"
 #include "tui/exporter.h"
@@ -25,17 +26,9 @@
 #include "tui/term/term_clipboard.h"
 #include "unit/tui_fixture.h"
 
-static void assert_shows(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 24, 80);
-    if (!strstr(screen, what))
-        fail_msg("'%s' is not on the screen:\n%s", what, screen);
-}
+static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 24, 80, what); }
 
-static void assert_hides(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 24, 80);
-    if (strstr(screen, what))
-        fail_msg("'%s' is on the screen:\n%s", what, screen);
-}
+static void assert_hides(struct app *a, const char *what) { fixture_hides(a, 24, 80, what); }
 
 static struct app *with_samples(void) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
@@ -307,10 +300,13 @@ static void test_export_window_agrees(void **state) {
     const struct tally *t = a->data.tally;
     (void)state;
     for (int w = 0; w < TALLY_WINDOWS; w++) {
-        struct fold *f = tally_copy_window(t, (enum tally_window)w);
+        struct cut_query q = {
+            .samples = {.window = (enum tally_window)w, .by = FLAME_BY_LINE, .time = FLAME_ALL_TIME}};
+        struct cut cut;
         uint64_t samples = 0, copied = 0;
         double us = 0, copied_us = 0;
-        assert_non_null(f);
+        assert_int_equal(cut_make(&cut, t, &q), 0);
+        struct fold *f = cut.fold;
         for (size_t i = 0; i < tally_count_entries(t); i++) {
             struct tally_count c = tally_get_count(t, (enum tally_window)w, i);
             samples += c.samples;
@@ -324,13 +320,7 @@ static void test_export_window_agrees(void **state) {
         }
         assert_int_equal(samples, copied);
         assert_true(us == copied_us || (us > 0 && copied_us / us > 0.999999 && copied_us / us < 1.000001));
-        assert_int_equal(fold_stacks(f), fold_stacks(tally_fold(t)));
-        for (uint32_t s = 1; s <= fold_stacks(f); s++) {
-            uint32_t up, up2;
-            assert_int_equal(fold_stack_frame(f, s, &up), fold_stack_frame(tally_fold(t), s, &up2));
-            assert_int_equal(up, up2);
-        }
-        fold_free(f);
+        cut_fini(&cut);
     }
     app_free(a);
 }
@@ -381,6 +371,79 @@ static void test_export_dialog(void **state) {
     assert_ptr_equal(app_top(a)->def, &screen_threads);
     (void)unlink(path);
     (void)rmdir(dir);
+    app_free(a);
+}
+
+/* What was chosen on the screen is what is written, and the message says so. */
+static const char *export_of(struct app *a, const char *format) {
+    char dir[] = "/tmp/probing-export-XXXXXX", path[256], keys[400];
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof path, "%s/out", dir);
+    (void)snprintf(keys, sizeof keys, ": \"export Space \"%s Space \"%s Enter", format, path);
+    fixture_press(a, keys);
+    finish_export(a);
+    const char *text = read_file(path);
+    (void)unlink(path);
+    (void)rmdir(dir);
+    return text;
+}
+
+static void assert_says(struct app *a, const char *text) {
+    if (!strstr(a->message, text))
+        fail_msg("'%s' is not in the message: %s", text, a->message);
+}
+
+static void test_export_of_what_was_chosen(void **state) {
+    struct app *a = with_samples();
+    (void)state;
+    fixture_press(a, "2");
+    assert_non_null(strstr(export_of(a, "folded"), "train_step (train.py:"));
+    assert_says(a, "all threads, waiting too; over ");
+    fixture_press(a, "3");
+    const char *text = export_of(a, "folded");
+    assert_non_null(strstr(text, "train_step (train.py) "));
+    assert_says(a, "all threads, on the CPU; ");
+    assert_null(strstr(text, "train.py:"));
+    fixture_press(a, "L");
+    assert_non_null(strstr(export_of(a, "folded"), "train_step (train.py:"));
+    fixture_press(a, "L");
+    assert_null(strstr(export_of(a, "folded"), "train_step"));
+    fixture_press(a, "L a \\ \"train_step Enter ]");
+    text = export_of(a, "svg");
+    assert_says(a, "MainThread (4242), waiting too, stacks with 'train_step'; ");
+    assert_non_null(strstr(text, "widths are the time of MainThread (4242), waiting too, stacks with "
+                                 "&#39;train_step&#39;"));
+    for (text = export_of(a, "folded"); *text; text = strchr(text, '\n') + 1)
+        if (!strstr(text, "train_step") || strstr(text, "train_step") > strchr(text, '\n'))
+            fail_msg("not filtered: %s", text);
+    text = export_of(a, "speedscope");
+    assert_says(a, "speedscope of ");
+    assert_says(a, "MainThread (4242), waiting too, stacks with 'train_step'; ");
+    assert_non_null(strstr(text, "\"name\":\"MainThread (4242)\""));
+    assert_null(strstr(text, "worker"));
+    assert_int_not_equal(*export_of(a, "perfetto"), '\0');
+    assert_int_not_equal(*export_of(a, "pprof"), '\0');
+    app_free(a);
+}
+
+/* How many samples the last message says were written. */
+static int samples_written(const struct app *a) {
+    const char *of = strstr(a->message, " of ");
+    return of ? atoi(of + 4) : -1;
+}
+
+/* Samples that came with the first answer were taken before it: formats in the order of time have them too. */
+static void test_export_of_the_first_samples(void **state) {
+    struct app *a = with_samples();
+    (void)state;
+    fixture_press(a, "3 a");
+    (void)export_of(a, "folded");
+    int all = samples_written(a);
+    assert_true(all > 1);
+    (void)export_of(a, "speedscope");
+    assert_int_equal(samples_written(a), all);
+    (void)export_of(a, "perfetto");
+    assert_int_equal(samples_written(a), all);
     app_free(a);
 }
 
@@ -454,6 +517,8 @@ int main(void) {
         cmocka_unit_test(test_show_elsewhere),
         cmocka_unit_test(test_export_window_agrees),
         cmocka_unit_test(test_export_dialog),
+        cmocka_unit_test(test_export_of_what_was_chosen),
+        cmocka_unit_test(test_export_of_the_first_samples),
         cmocka_unit_test(test_export_refuses),
         cmocka_unit_test(test_settings_by_command),
         cmocka_unit_test(test_readonly),

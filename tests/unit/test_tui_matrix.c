@@ -15,6 +15,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "tui/screens/screens.h"
+#include "unit/tui_fixture.h"
 #include "unit/tui_matrix.h"
 #include "unit/tui_picture.h"
 
@@ -108,6 +110,27 @@ static void test_all_screens_have_a_row(void **state) {
 }
 
 /* Below the least size it says so, and what would do. */
+/* Whoever holds the job's threads: whatever is looked at, it says so. The choice of a process looks at none. */
+static void test_held_is_said_everywhere(void **state) {
+    struct model_hold hold = {
+        .what = "pause", .state = "held", .address = "127.0.0.1:3344", .pid = 88, .left_s = 212};
+    struct model_status s = {.holds = &hold, .n_holds = 1, .budget_pct = 5};
+    (void)state;
+    for (const struct matrix_row *r = matrix_rows; r->symbol; r++) {
+        struct app *a = matrix_make(r, MATRIX_NORMAL, false);
+        app_take_status(a, &s);
+        print_message("%s\n", r->symbol);
+        if (r->screen == &screen_picker)
+            fixture_hides(a, 24, 80, "PAUSED by");
+        else {
+            fixture_shows(a, 24, 80, "PAUSED by process 88: pdb at 127.0.0.1:3344, 212 s left");
+            fixture_shows(a, 50, 200, "PAUSED by process 88: pdb at 127.0.0.1:3344, 212 s left");
+            fixture_shows(a, 12, 40, "PAUSED by process 88");
+        }
+        app_free(a);
+    }
+}
+
 static void test_too_small(void **state) {
     struct strbuf out;
     (void)state;
@@ -137,11 +160,12 @@ int main(void) {
     (void)setenv("TZ", "UTC", 1);
     (void)unsetenv("NO_COLOR");
     tzset();
-    for (const struct matrix_row *r = matrix_rows; r->symbol && n < MAX_TESTS - 3; r++)
+    for (const struct matrix_row *r = matrix_rows; r->symbol && n < MAX_TESTS - 4; r++)
         tests[n++] = (struct CMUnitTest){
             .name = r->symbol, .test_func = test_screen, .initial_state = (void *)(uintptr_t)r};
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_styles);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_all_screens_have_a_row);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_held_is_said_everywhere);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_too_small);
     return _cmocka_run_group_tests("tui_matrix", tests, n, NULL, NULL);
 }

@@ -7,12 +7,14 @@
 #include <cmocka.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "tui/screens/screens.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_tables.h"
 
 static void assert_shows(struct app *a, int rows, int cols, const char *what) {
     const char *text = fixture_draw(a, rows, cols);
@@ -71,6 +73,47 @@ static void memory_and_its_limit(void **state) {
     app_free(a);
 }
 
+/* Who else is connected stands in the header of every screen, and what they have armed; the log says when that changed. */
+static void who_else_is_there(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct model_lease lease = {.what = "nan", .owners = 1, .left_s = NAN, .cost_pct = NAN};
+    struct model_status s = {
+        .budget_pct = 1.0, .strategy = "borrowed thread", .clients = 4, .client_processes = 1};
+    (void)state;
+    app_take_status(a, &s); /* all of these are ours */
+    assert_hides(a, "others");
+    s.client_processes = 3;
+    s.leases = &lease;
+    s.n_leases = 1;
+    app_take_status(a, &s);
+    assert_shows(a, 24, 80, "armed nan (by others)");
+    assert_shows(a, 24, 80, "others 2");
+    assert_int_equal(logged(a, "somebody else is connected to the agent: 2 other processes"), 1);
+    app_take_status(a, &s);
+    assert_int_equal(logged(a, "somebody else is connected"), 1);
+    s.client_processes = 2;
+    lease.owners = 0;
+    lease.by_config = true;
+    app_take_status(a, &s);
+    assert_shows(a, 24, 80, "armed nan (by its settings)");
+    assert_int_equal(logged(a, "of others 1 still connected"), 1);
+    s.client_processes = 1;
+    app_take_status(a, &s);
+    assert_int_equal(logged(a, "nobody else is connected"), 1);
+    assert_hides(a, "others");
+    s.client_processes = 0; /* an agent that does not tell */
+    app_take_status(a, &s);
+    assert_hides(a, "others");
+    /* It is asked for again and again, on any screen, but not while the view stands still. */
+    a->data.pulse.status_at_s = a->now_s;
+    assert_false(app_wants_status(a));
+    a->data.pulse.status_at_s = a->now_s - PULSE_STATUS_S;
+    assert_true(app_wants_status(a));
+    app_set_paused(a, true);
+    assert_false(app_wants_status(a));
+    app_free(a);
+}
+
 static void what_the_agent_costs(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     struct model_status s = {.budget_pct = 1.0, .strategy = "borrowed thread"};
@@ -81,6 +124,15 @@ static void what_the_agent_costs(void **state) {
     app_take_status(a, &s);
     assert_int_equal(logged(a, "the agent came in by borrowed thread"), 1);
     assert_shows(a, 50, 200, "of a core, at most 1 %; 1.90 MiB; by borrowed thread");
+    assert_hides(a, "GIL by agent");
+    s.gil_holds = 12;
+    s.us_longest_gil_hold = NAN;
+    app_take_status(a, &s);
+    assert_shows(a, 50, 200, "GIL by agent           ?");
+    s.us_longest_gil_hold = 1420;
+    app_take_status(a, &s);
+    assert_shows(a, 50, 200, "GIL by agent     1.42 ms");
+    assert_shows(a, 24, 80, "at most at a time, 12 times");
     fixture_samples(a, 40);
     assert_shows(a, 50, 200, "96 Hz");
     assert_shows(a, 50, 200, "of 100 Hz a thread; 4 lost");
@@ -115,15 +167,124 @@ static void functions_lead_to_flame(void **state) {
     assert_shows(a, 50, 200, "own time on the CPU, last 10 s, ");
     fixture_press(a, "W W");
     assert_shows(a, 50, 200, "own time on the CPU, over 9s, ");
-    for (int i = 0; i < 30 && !strstr(fixture_draw(a, 50, 200), "line 15 of"); i++)
+    for (int i = 0; i < 30 && !strstr(fixture_draw(a, 50, 200), "line 16 of"); i++)
         fixture_press(a, "j");
     fixture_press(a, "Enter");
     assert_string_equal(app_top(a)->def->name, "flame");
     assert_shows(a, 50, 200, "/AdamW.step:");
     fixture_press(a, "1"); /* as it was left */
-    assert_shows(a, 50, 200, "line 15 of");
+    assert_shows(a, 50, 200, "line 16 of");
+    fixture_press(a, "g j Enter");
+    assert_string_equal(app_top(a)->def->name, "threads");
+    app_free(a);
+}
+
+/* What is the matter comes first, with its evidence; Enter goes where more of it is. */
+static void verdicts_come_first(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    (void)state;
+    fixture_press(a, "1");
+    assert_shows(a, 50, 200, "verdict        reading ...");
+    tables_answer(a, FEED_VERDICTS, tables_verdicts(TABLES_NORMAL));
+    assert_shows(a, 50, 200, "STUCK          no step for 3m12s, the longest of the 200 before took 1.2 s;");
+    assert_shows(a, 24, 80, "STUCK          no step for 3m12s, the longest of the 200 before took 1.2 s;");
+    assert_shows(a, 24, 80,
+                 "                the main thread stands in all_reduce (distributed_c10d.py:2203)");
+    assert_shows(a, 50, 200, "GIL CONTENTION the training thread");
     fixture_press(a, "g Enter");
     assert_string_equal(app_top(a)->def->name, "threads");
+    fixture_press(a, "1");
+    for (int i = 0; i < 10; i++)
+        fixture_press(a, "j");
+    char line[64];
+    const char *at = strstr(fixture_draw(a, 50, 200), "Overview   line ");
+    (void)snprintf(line, sizeof line, "%.18s ", at);
+    app_set_time(a, a->now_s + 2, a->epoch_s + 2);
+    app_update_screens(a); /* it is asked again; fewer lines above do not move what is selected */
+    tables_answer(a, FEED_VERDICTS, tables_verdicts(TABLES_NONE));
+    assert_shows(a, 50, 200, "verdict        nothing is known yet of its training");
+    assert_hides(a, "STUCK");
+    assert_hides(a, line);
+    app_set_time(a, a->now_s + 2, a->epoch_s + 2);
+    app_update_screens(a);
+    tables_fail(a, FEED_VERDICTS, "process 4242 has ended");
+    assert_shows(a, 50, 200, "verdict        process 4242 has ended");
+    app_free(a);
+}
+
+static struct app *with_verdicts(const char *const *lines) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 12, false);
+    app_update_screens(a);
+    tables_answer(a, FEED_VERDICTS, tables_rows("code|level|text|screen|advice|brief|is_state", lines));
+    return a;
+}
+
+/* The worst in few words, on whatever screen; a state with its cause. */
+static void the_header_says_what_is_the_matter(void **state) {
+    static const char *const slow[] = {"SLOW|2|x|steps|x|SLOW|1",
+                                       "INPUT-BOUND|2|x|loader|x|INPUT-BOUND, worker 2|0", NULL};
+    static const char *const fine[] = {"MOVING|0|x|steps|x|MOVING|1",
+                                       "COMPUTE-BOUND|0|x|steps|x|COMPUTE-BOUND|0", NULL};
+    static const char *const worse[] = {
+        "NAN|3|x|modules|x|NAN in model.layers.11.attention.output.dense of all|0", "SLOW|2|x|steps|x|SLOW|1",
+        NULL};
+    static const char *const screens[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9", "E", "K", "p"};
+    (void)state;
+    struct app *a = with_verdicts(slow);
+    for (size_t i = 0; i < sizeof screens / sizeof screens[0]; i++) {
+        fixture_press(a, screens[i]);
+        assert_shows(a, 24, 80, "SLOW: INPUT-BOUND, worker 2");
+        assert_shows(a, 24, 80, "agent 0.3%"); /* what must be seen is */
+        assert_shows(a, 50, 200, "SLOW: INPUT-BOUND, worker 2");
+        assert_shows(a, 50, 200, "every 0.25 s");
+    }
+    app_free(a);
+    a = with_verdicts(fine);
+    assert_hides(a, "MOVING");
+    assert_shows(a, 24, 80, "seen 12");
+    app_free(a);
+    a = with_verdicts(worse);
+    a->data.missed = 7;
+    fixture_press(a, "3");
+    assert_shows(a, 24, 80, "lost 7"); /* has its place before what is cut */
+    assert_shows(a, 24, 80, "sampling");
+    assert_shows(a, 24, 80, "NAN in model.la");
+    assert_shows(a, 12, 80, "NAN in model.la");
+    assert_hides(a, "SLOW");
+    app_set_time(a, a->now_s + 100, a->epoch_s + 100); /* it is not known any more */
+    assert_hides(a, "NAN");
+    app_free(a);
+}
+
+/* It is asked for after some snapshots, then seldom, by what an answer takes, and not while nobody looks at what is new. */
+static void the_header_asks_seldom(void **state) {
+    static const char *const none[] = {NULL};
+    struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
+    const struct app_feed *f = app_feed_get(a, FEED_VERDICTS);
+    (void)state;
+    app_update_screens(a);
+    assert_false(f->wanted);
+    app_free(a);
+    a = with_verdicts(none);
+    f = app_feed_get(a, FEED_VERDICTS);
+    app_set_time(a, a->now_s + 4, a->epoch_s + 4);
+    app_update_screens(a);
+    assert_false(f->wanted);
+    app_set_paused(a, true);
+    app_set_time(a, a->now_s + 40, a->epoch_s + 40);
+    app_update_screens(a);
+    assert_false(f->wanted);
+    app_set_paused(a, false);
+    assert_true(f->wanted);
+    struct querier_answer slow = {
+        .kind = QUERIER_JUDGE, .rows = tables_verdicts(TABLES_NONE), .elapsed_s = 0.05};
+    app_feed_take(a, FEED_VERDICTS, &slow);
+    app_set_time(a, a->now_s + 19, a->epoch_s + 19);
+    app_update_screens(a);
+    assert_false(f->wanted);
+    app_set_time(a, a->now_s + 2, a->epoch_s + 2);
+    app_update_screens(a);
+    assert_true(f->wanted);
     app_free(a);
 }
 
@@ -313,9 +474,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cpu_of_each_class),
         cmocka_unit_test(memory_and_its_limit),
+        cmocka_unit_test(who_else_is_there),
         cmocka_unit_test(what_the_agent_costs),
         cmocka_unit_test(what_is_unknown),
         cmocka_unit_test(functions_lead_to_flame),
+        cmocka_unit_test(verdicts_come_first),
+        cmocka_unit_test(the_header_says_what_is_the_matter),
+        cmocka_unit_test(the_header_asks_seldom),
         cmocka_unit_test(scrolls_where_it_is_low),
         cmocka_unit_test(long_collections_are_events),
         cmocka_unit_test(collections_are_seen_in_snapshots_too),

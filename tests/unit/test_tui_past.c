@@ -20,20 +20,13 @@
 #include "tui/window.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_samples.h"
 
 #define MIB ((size_t)1024 * 1024)
 
-static void assert_shows(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 40, 120);
-    if (!strstr(screen, what))
-        fail_msg("'%s' is not on the screen:\n%s", what, screen);
-}
+static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 40, 120, what); }
 
-static void assert_hides(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 40, 120);
-    if (strstr(screen, what))
-        fail_msg("'%s' is on the screen:\n%s", what, screen);
-}
+static void assert_hides(struct app *a, const char *what) { fixture_hides(a, 40, 120, what); }
 
 /* ---- the ring ---- */
 
@@ -413,13 +406,58 @@ static void test_after_the_end(void **state) {
     app_free(a);
 }
 
-static void test_a_recording_has_one_moment(void **state) {
-    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+/* What a recording has told of before its end is stepped through in the same way, in Threads, Top and Flame. */
+static void test_a_recording(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
     (void)state;
     a->data.target.mode = MODEL_MODE_RECORDED;
-    fixture_press(a, ",");
-    assert_shows(a, "has one moment: its last");
+    fixture_press(a, ".");
+    assert_shows(a, "this is the last that is known");
     assert_false(a->data.paused);
+    fixture_press(a, ", ,");
+    assert_shows(a, "0.5s behind");
+    fixture_press(a, "4");
+    assert_shows(a, "0.5s behind");
+    fixture_press(a, ", , ,");
+    assert_shows(a, "this is the first that is known");
+    fixture_press(a, "2");
+    assert_shows(a, "0.8s behind");
+    fixture_press(a, "End");
+    assert_hides(a, "behind");
+    app_free(a);
+    a = fixture_app(FIXTURE_NORMAL, 1, false);
+    a->data.target.mode = MODEL_MODE_RECORDED;
+    fixture_press(a, ",");
+    assert_shows(a, "this is the first that is known");
+    assert_false(a->data.paused);
+    app_free(a);
+    a = fixture_app(FIXTURE_NORMAL, 240, false); /* the end of a longer one, and that is said */
+    a->data.target.mode = MODEL_MODE_RECORDED;
+    a->data.target.seen_is_cut = true;
+    fixture_press(a, ",");
+    assert_shows(a, "s behind, of the last 59.8s");
+    for (int i = 0; i < 240; i++)
+        fixture_press(a, ",");
+    assert_shows(a, "begins with this: the last 59.8s; SQL");
+    app_free(a);
+}
+
+/* Its samples come once and late: also to who has stepped back before they were there. */
+static void test_samples_of_a_recording(void **state) {
+    struct app *a = past_app();
+    (void)state;
+    assert_false(app_wants_samples(a));
+    a->data.target.mode = MODEL_MODE_RECORDED;
+    a->data.target.seen_until = a->data.live.snapshot.timestamp;
+    assert_true(app_wants_samples(a));
+    fixture_press(a, ",");
+    assert_true(a->data.paused);
+    app_set_time(a, a->now_s, a->data.live.snapshot.timestamp - 2);
+    samples_feed(a, FIXTURE_NORMAL, 8);
+    fixture_press(a, "3");
+    assert_shows(a, "s behind");
+    assert_shows(a, "train_step");
+    assert_hides(a, "no samples are known");
     app_free(a);
 }
 
@@ -436,7 +474,8 @@ int main(void) {
         cmocka_unit_test(test_a_span_is_stepped_into),
         cmocka_unit_test(test_unknown_is_not_shown),
         cmocka_unit_test(test_after_the_end),
-        cmocka_unit_test(test_a_recording_has_one_moment),
+        cmocka_unit_test(test_a_recording),
+        cmocka_unit_test(test_samples_of_a_recording),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");
     (void)setenv("TZ", "UTC", 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that runs queries: results, errors with their place, cancelling, limits, exports. On tables that a job has left. */
+/* The thread that runs queries: results, errors with their place, cancelling, limits, exports, lines with %. On tables that a job has left. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -135,6 +135,55 @@ static void test_cancel(void **state) {
 }
 
 /* A query that runs does not keep the program from ending. */
+/* A line with %, at work. */
+static struct querier_answer look(struct querier *q, const char *line, int cols, bool cancel) {
+    struct wire_eval want = {.timeout_s = 1};
+    struct magic m;
+    struct err e;
+    assert_int_equal(magic_read(&m, line, &want, &e), 0);
+    assert_int_equal(querier_do(q, &m, cols, &e), 0);
+    if (cancel)
+        querier_cancel(q);
+    return wait_for(q);
+}
+
+static void test_lines_with_percent(void **state) {
+    struct place *p = *state;
+    struct querier_answer a = look(p->querier, "%q SELECT count(*) AS n FROM python.samples", 0, false);
+    struct magic m;
+    struct err e;
+    char line[sizeof endless + 8];
+    assert_int_equal(a.error.code, ERR_OK);
+    assert_int_equal(a.kind, QUERIER_MAGIC);
+    assert_non_null(strstr(strbuf_str(&a.text), "   n\n----\n3000\n(1 row, "));
+    querier_answer_fini(&a);
+    a = look(p->querier, "%q SELECT 'one two three four' AS said, 'five six seven' AS then_", 24, false);
+    assert_non_null(strstr(strbuf_str(&a.text), "one two t\xe2\x80\xa6 | five six \xe2\x80\xa6\n"));
+    querier_answer_fini(&a);
+    a = look(p->querier, "%q SELECT nosuch", 0, false);
+    assert_non_null(strstr(a.error.text, "no such column: nosuch"));
+    querier_answer_fini(&a);
+    a = look(p->querier, "%q -- nothing", 0, false);
+    assert_non_null(strstr(a.error.text, "no statement"));
+    querier_answer_fini(&a);
+    (void)snprintf(line, sizeof line, "%%q %s", endless);
+    a = look(p->querier, line, 0, true);
+    assert_true(a.cancelled);
+    querier_answer_fini(&a);
+    a = look(p->querier, "%bt", 0, true);
+    assert_true(a.cancelled);
+    querier_answer_fini(&a);
+    /* One thing at a time; a line that is not taken is given back all the same. */
+    struct wire_eval want = {.timeout_s = 1};
+    assert_int_equal(querier_run(p->querier, endless, &e), 0);
+    assert_int_equal(magic_read(&m, "%q SELECT 1", &want, &e), 0);
+    assert_int_equal(querier_do(p->querier, &m, 0, &e), -1);
+    assert_non_null(strstr(e.text, "ctrl-c ends it"));
+    querier_cancel(p->querier);
+    a = wait_for(p->querier);
+    querier_answer_fini(&a);
+}
+
 static void test_end_while_it_runs(void **state) {
     struct place *p = *state;
     struct err e;
@@ -213,7 +262,8 @@ static void test_export(void **state) {
     struct querier_answer a = run(p->querier, "VALUES (1, 'a,b', NULL), (2, 'c', 0.5);");
     for (int i = 0; i < 3; i++) {
         static const char *const formats[] = {"csv", "ndjson", "json"};
-        struct querier_export x = {.rows = rowset_ref(a.rows), .order = calloc(2, sizeof(uint32_t))};
+        struct querier_export x = {
+            .rows = rowset_ref(a.rows), .order = calloc(2, sizeof(uint32_t)), .n_order = 2};
         x.hidden = calloc(3, 1);
         x.order[0] = 1;
         x.hidden[2] = i == 0;
@@ -265,6 +315,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_rows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lines_with_percent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_end_while_it_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_window, set_up, tear_down),

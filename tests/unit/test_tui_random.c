@@ -22,6 +22,7 @@
 #include "unit/tui_fixture.h"
 #include "unit/tui_samples.h"
 #include "unit/tui_sql.h"
+#include "unit/tui_tables.h"
 
 #define ROUNDS 12
 #define EVENTS 700
@@ -125,6 +126,17 @@ static void answer_query(struct walk *w) {
     app_take_answer(w->app, &answer);
 }
 
+static void answer_feeds(struct walk *w) {
+    static const enum tables_kind kinds[] = {TABLES_NORMAL, TABLES_LATER, TABLES_NAMES, TABLES_NONE};
+    enum app_feed_id id = app_feed_next(w->app, (enum app_feed_id)roll(w, FEED_COUNT));
+    if (id == FEED_COUNT)
+        return;
+    if (roll(w, 5) == 0)
+        tables_fail(w->app, id, "the GIL was not had in 2 s: \033[2J holds it");
+    else
+        tables_answer_all(w->app, kinds[roll(w, 4)]);
+}
+
 static void give_children(struct walk *w) {
     struct children_list l;
     fixture_children(&l, (int)roll(w, 2));
@@ -173,6 +185,8 @@ static void happen(struct walk *w) {
         answer_query(w);
     else if (what < 93)
         give_children(w);
+    else if (what < 94)
+        answer_feeds(w);
     else if (what < 95)
         app_tick(a);
     else

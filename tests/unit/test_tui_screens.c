@@ -19,6 +19,7 @@
 #include "unit/tui_children.h"
 #include "unit/tui_diff.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_scenes.h"
 #include "unit/tui_sql.h"
 
 struct scene {
@@ -378,6 +379,20 @@ static struct app *scene_flame_diff(bool ascii) {
 }
 
 static const struct scene scenes[] = {
+    {"tagged", scenes_tagged},
+    {"tagged-timeline", scenes_tagged_timeline},
+    {"tagged-top", scenes_tagged_top},
+    {"tagged-sql", scenes_tagged_sql},
+    {"tagged-log", scenes_tagged_log},
+    {"tagged-flame", scenes_tagged_flame},
+    {"tagged-picker", scenes_tagged_picker},
+    {"tagged-modules", scenes_tagged_modules},
+    {"tagged-modules-only", scenes_tagged_modules_only},
+    {"menu-timeline", scenes_menu_timeline},
+    {"menu-overview", scenes_menu_overview},
+    {"held", scenes_held},
+    {"kept", scenes_kept},
+    {"timeline-spans", scenes_spans},
     {"threads", scene_normal},
     {"paused", scene_paused},
     {"filtered", scene_filtered},
@@ -473,6 +488,8 @@ static const struct look looks[] = {
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "sql-complete"},
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "picker"},
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "help"},
+    {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "tagged"},
+    {"80x24-16", "xterm-256color", "16", NULL, false, 24, 80, "tagged"},
 };
 
 static void load_theme(struct theme *t, const char *name) {

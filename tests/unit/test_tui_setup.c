@@ -15,11 +15,7 @@
 
 static char names[][THEME_MAX_NAME] = {"default", "light", "mono", "nord"};
 
-static void assert_shows(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 24, 80);
-    if (!strstr(screen, what))
-        fail_msg("'%s' is not on the screen:\n%s", what, screen);
-}
+static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 24, 80, what); }
 
 /* What the app wishes to look like; "" nothing new. */
 static const char *wished(struct app *a) {

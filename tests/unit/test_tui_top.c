@@ -13,17 +13,9 @@
 #include "tui/screens/screens.h"
 #include "unit/tui_fixture.h"
 
-static void assert_shows(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 40, 100);
-    if (!strstr(screen, what))
-        fail_msg("'%s' is not on the screen:\n%s", what, screen);
-}
+static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 40, 100, what); }
 
-static void assert_hides(struct app *a, const char *what) {
-    const char *screen = fixture_draw(a, 40, 100);
-    if (strstr(screen, what))
-        fail_msg("'%s' is on the screen:\n%s", what, screen);
-}
+static void assert_hides(struct app *a, const char *what) { fixture_hides(a, 40, 100, what); }
 
 /* All time: what a key more shows than at first. */
 static struct app *top_app(int batches) {

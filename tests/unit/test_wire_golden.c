@@ -103,6 +103,14 @@ static int put_config(struct strbuf *b) {
     return wire_put_config(b, 9, &(struct wire_config){.key = "probing.budget", .value = "0.5%"});
 }
 
+static int put_arm(struct strbuf *b) {
+    return wire_put_arm(b, 11, &(struct wire_arm){.what = "trace", .limit_s = 60, .steps = 5});
+}
+
+static int put_disarm(struct strbuf *b) {
+    return wire_put_disarm(b, 12, &(struct wire_arm){.what = "trace"});
+}
+
 static int put_tables(struct strbuf *b) {
     const struct wire_table tables[] = {{.name = "python.samples", .head = "the head", .head_len = 8},
                                         {.name = "python.gc", .head = "", .head_len = 0}};
@@ -122,15 +130,77 @@ static int put_pulled(struct strbuf *b) {
     return wire_put_pulled(b, 11, &(struct wire_pulled){.pieces = "rows", .len = 4, .more = true});
 }
 
+static int put_rows_ask(struct strbuf *b) {
+    const struct wire_rows_ask a = {
+        .table = "python.modules",
+        .n_args = 2,
+        .args = {{.key = "root", .is_text = true, .text = "model"}, {.key = "limit", .number = -5000000000}}};
+    return wire_put_rows_ask(b, 12, &a);
+}
+
+static int put_rows(struct strbuf *b) {
+    const struct wire_value names[] = {{.kind = WIRE_VALUE_TEXT, .s = "path", .len = 4},
+                                       {.kind = WIRE_VALUE_TEXT, .s = "bytes", .len = 5}};
+    const struct wire_value rows[2][2] = {
+        {{.kind = WIRE_VALUE_TEXT, .s = "model.0", .len = 7}, {.kind = WIRE_VALUE_INT, .i = 5000000000}},
+        {{.kind = WIRE_VALUE_NULL}, {.kind = WIRE_VALUE_DOUBLE, .f = 0.5}}};
+    struct strbuf columns, made;
+    strbuf_init(&columns, 0);
+    strbuf_init(&made, 0);
+    (void)wire_add_row(&columns, names, 2);
+    (void)wire_add_row(&made, rows[0], 2);
+    (void)wire_add_row(&made, rows[1], 2);
+    const struct wire_rows r = {.columns = columns.data,
+                                .columns_len = columns.len,
+                                .rows = made.data,
+                                .rows_len = made.len,
+                                .n_columns = 2,
+                                .n_rows = 2,
+                                .more = true,
+                                .note = "there are more"};
+    int rc = wire_put_rows(b, 12, &r);
+    strbuf_fini(&columns);
+    strbuf_fini(&made);
+    return rc;
+}
+
+/* A debugger that somebody has begun. */
+static struct model_hold golden_holds[] = {{.what = "pause",
+                                            .state = "held",
+                                            .address = "127.0.0.1:4711",
+                                            .uid = 1000,
+                                            .pid = 4242,
+                                            .held_s = 88.5,
+                                            .left_s = 211.5,
+                                            .used = true}};
+
 static int put_status(struct strbuf *b) {
+    struct model_lease leases[] = {{.what = "trace",
+                                    .owners = 1,
+                                    .held_s = 12.5,
+                                    .left_s = 47.5,
+                                    .looks = 4,
+                                    .cost_pct = 0.25,
+                                    .armed = true}};
     struct model_table tables[] = {
         {.name = "python.samples", .rows = 40, .bytes = 65536, .oldest = 1700000000, .newest = 1700000002.5},
         {.name = "python.frames", .rows = 7, .bytes = 32768, .lost = 1, .oldest = NAN, .newest = NAN}};
+    struct model_door doors[] = {{.address = "127.0.0.1:3344",
+                                  .looking = true,
+                                  .clients = 1,
+                                  .waiting = 2,
+                                  .entered = 7,
+                                  .refused = 3}};
     const struct model_status s = {.agent_version = "0.1.0",
+                                   .holds = golden_holds,
+                                   .n_holds = 1,
+                                   .doors = doors,
+                                   .n_doors = 1,
                                    .uptime_s = 12.5,
                                    .cpu_s = 0.25,
                                    .rss_bytes = 400000,
                                    .clients = 2,
+                                   .client_processes = 1,
                                    .rate_hz = 100,
                                    .kept_hz = 62.5,
                                    .samples = 12345,
@@ -158,7 +228,9 @@ static int put_status(struct strbuf *b) {
                                    .spans = 7200,
                                    .us_per_span = 1.25,
                                    .tables = tables,
-                                   .n_tables = 2};
+                                   .n_tables = 2,
+                                   .leases = leases,
+                                   .n_leases = 1};
     return wire_put_status(b, 8, &s);
 }
 
@@ -187,6 +259,53 @@ static int put_samples(struct strbuf *b) {
     return wire_put_samples_notify(b, &batch);
 }
 
+static int put_eval(struct strbuf *b) {
+    const struct wire_eval w = {.code = "1 + 1\n",
+                                .code_len = 6,
+                                .name = "<eval>",
+                                .timeout_s = 2.5,
+                                .output_bytes = 65536,
+                                .main = true,
+                                .tid = 4001,
+                                .depth = 3,
+                                .debug = true};
+    return wire_put_eval(b, 13, &w);
+}
+
+static int put_complete(struct strbuf *b) {
+    const struct wire_eval w = {.code = "if x:\n",
+                                .code_len = 6,
+                                .name = "<repl>",
+                                .timeout_s = 2.5,
+                                .output_bytes = 65536,
+                                .keep = true,
+                                .complete = true,
+                                .whole = true};
+    return wire_put_eval(b, 14, &w);
+}
+
+static int put_listen(struct strbuf *b) {
+    const struct wire_listen w = {.address = "127.0.0.1:3344", .looking = true};
+    return wire_put_listen(b, 15, &w);
+}
+
+static int put_listening(struct strbuf *b) {
+    const struct wire_listening l = {
+        .address = "[::1]:3344", .looking_token = "0a1b", .file = "/tmp/probing-1000/4001.door"};
+    return wire_put_listening(b, 15, &l);
+}
+
+static int put_evaluated(struct strbuf *b) {
+    const struct wire_evaluated v = {.output = {.s = "a\n\0\xff", .len = 4},
+                                     .type = {.s = "ValueError", .len = 10},
+                                     .message = {.s = "", .len = 0},
+                                     .traceback = {.s = "ValueError\n", .len = 11},
+                                     .duration_ms = 0.5,
+                                     .truncated = true,
+                                     .timed_out = true};
+    return wire_put_evaluated(b, 13, &v);
+}
+
 static int put_chunk(struct strbuf *b) { return wire_put_chunk(b, 1, "a short one", 11, 0); }
 
 static const struct golden {
@@ -203,9 +322,18 @@ static const struct golden {
     {"target", put_target},
     {"status", put_status},
     {"config", put_config},
+    {"arm", put_arm},
+    {"disarm", put_disarm},
     {"tables", put_tables},
     {"pull", put_pull},
     {"pulled", put_pulled},
+    {"rows_ask", put_rows_ask},
+    {"rows", put_rows},
+    {"eval", put_eval},
+    {"complete", put_complete},
+    {"evaluated", put_evaluated},
+    {"listen", put_listen},
+    {"listening", put_listening},
     {"snapshot", put_snapshot},
     {"threads_notify", put_threads_notify},
     {"samples", put_samples},

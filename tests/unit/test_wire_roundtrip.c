@@ -168,6 +168,7 @@ static void check_status(void **state) {
                               .cpu_s = 0.25,
                               .rss_bytes = INT64_MAX,
                               .clients = 3,
+                              .client_processes = 2,
                               .rate_hz = 100,
                               .kept_hz = 62.5,
                               .samples = UINT64_MAX,
@@ -192,7 +193,7 @@ static void check_status(void **state) {
     assert_int_equal(wire_put_status(&b, 1, &in), 0);
     struct wire_message *m = parse(&b);
     assert_int_equal(wire_get_status(m, &out, &e), 0);
-    assert_true(out.samples == UINT64_MAX && out.kept_hz == 62.5);
+    assert_true(out.samples == UINT64_MAX && out.kept_hz == 62.5 && out.client_processes == 2);
     assert_true(out.rss_bytes == INT64_MAX);
     assert_true(isnan(out.us_per_sample));
     assert_string_equal(out.sampling, "gentle");

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -94,6 +95,102 @@ static void settings_travel(void **state) {
     m = wire_parse(nul, sizeof nul - 1, &e);
     assert_non_null(m);
     assert_int_equal(wire_get_config(m, &got, &e), -1);
+    wire_message_free(m);
+}
+
+/* A wish for a door, what became of it, and the doors of a status. */
+static void test_doors(void **state) {
+    struct model_door doors[] = {
+        {.address = "[::1]:3344", .looking = true, .clients = 1, .refused = 3, .note = "n"}};
+    struct model_hold holds[] = {{.what = "catch", .state = "armed", .uid = 0, .pid = -1, .left_s = NAN}};
+    const struct model_status in = {.doors = doors, .n_doors = 1, .holds = holds, .n_holds = 1};
+    const struct wire_listen wish = {.address = "127.0.0.1:0", .looking = true};
+    const struct wire_listening made = {
+        .address = "127.0.0.1:5", .token = "t", .looking_token = "l", .file = "/f"};
+    struct wire_listen want;
+    struct wire_listening got;
+    struct model_status out;
+    struct strbuf b;
+    struct err e;
+    (void)state;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_status(&b, 1, &in), 0);
+    struct wire_message *m = parse(&b);
+    assert_int_equal(wire_get_status(m, &out, &e), 0);
+    assert_true(out.n_doors == 1 && out.doors[0].looking && out.doors[0].refused == 3);
+    assert_string_equal(out.doors[0].address, "[::1]:3344");
+    assert_true(out.n_holds == 1 && out.holds[0].pid == -1 && isnan(out.holds[0].left_s) &&
+                !out.holds[0].used);
+    assert_string_equal(out.holds[0].state, "armed");
+    assert_null(out.holds[0].address);
+    assert_int_equal(wire_get_listen(m, &want, &e), -1);
+    model_status_fini(&out);
+    wire_message_free(m);
+    strbuf_clear(&b);
+    assert_int_equal(wire_put_listen(&b, 2, &wish), 0);
+    m = parse(&b);
+    assert_int_equal(wire_message_method(m), WIRE_LISTEN);
+    assert_int_equal(wire_get_listen(m, &want, &e), 0);
+    assert_true(want.looking && strcmp(want.address, wish.address) == 0);
+    wire_message_free(m);
+    strbuf_clear(&b);
+    assert_int_equal(wire_put_listening(&b, 2, &made), 0);
+    m = parse(&b);
+    assert_int_equal(wire_get_listening(m, &got, &e), 0);
+    assert_string_equal(got.address, made.address);
+    assert_string_equal(got.token, made.token);
+    assert_string_equal(got.looking_token, made.looking_token);
+    assert_string_equal(got.file, made.file);
+    wire_message_free(m);
+    strbuf_fini(&b);
+}
+
+static void test_arming(void **state) {
+    struct model_lease leases[] = {
+        {.what = "trace",
+         .owners = 2,
+         .held_s = 3.5,
+         .left_s = NAN,
+         .looks = 9,
+         .cost_pct = 0.25,
+         .armed = true},
+        {.what = "other", .by_config = true, .held_s = 1, .left_s = 2, .cost_pct = NAN, .note = "why"}};
+    const struct model_status in = {.leases = leases, .n_leases = 2};
+    const struct wire_arm wish = {.what = "trace", .limit_s = 2.5, .steps = 7, .compiled = true},
+                          least = {.what = "a"};
+    struct model_status out;
+    struct wire_arm got;
+    struct strbuf b;
+    struct err e;
+    (void)state;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_status(&b, 1, &in), 0);
+    struct wire_message *m = parse(&b);
+    assert_int_equal(wire_get_status(m, &out, &e), 0);
+    assert_true(out.n_leases == 2 && out.leases[0].owners == 2 && out.leases[0].armed &&
+                isnan(out.leases[0].left_s));
+    assert_string_equal(out.leases[0].what, "trace");
+    assert_string_equal(out.leases[1].note, "why");
+    assert_true(out.leases[1].by_config && isnan(out.leases[1].cost_pct) && !out.leases[0].note);
+    assert_int_equal(wire_get_arm(m, &got, &e), -1); /* it is another message */
+    model_status_fini(&out);
+    wire_message_free(m);
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_arm(&b, 2, &wish), 0);
+    m = parse(&b);
+    assert_int_equal(wire_get_arm(m, &got, &e), 0);
+    assert_true(strcmp(got.what, "trace") == 0 && got.limit_s == 2.5 && got.steps == 7 && got.compiled);
+    wire_message_free(m);
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_disarm(&b, 2, &least), 0);
+    m = parse(&b);
+    assert_int_equal(wire_get_arm(m, &got, &e), 0);
+    assert_true(strcmp(got.what, "a") == 0 && got.limit_s == 0 && got.steps == 0 && !got.compiled);
+    wire_message_free(m);
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_request(&b, 3, WIRE_ARM), 0); /* without what */
+    m = parse(&b);
+    assert_int_equal(wire_get_arm(m, &got, &e), -1);
     wire_message_free(m);
 }
 
@@ -194,12 +291,186 @@ static void rows_travel(void **state) {
     wire_message_free(m);
 }
 
+static void a_wish_for_rows_travels(void **state) {
+    const struct wire_rows_ask ask = {
+        .table = "python.tensors",
+        .n_args = 2,
+        .args = {{.key = "id", .number = INT64_MIN}, {.key = "what", .is_text = true, .text = "a b"}}};
+    struct wire_rows_ask asked;
+    struct wire_rows rows;
+    struct strbuf b;
+    struct err e;
+    (void)state;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_rows_ask(&b, 1, &ask), 0);
+    struct wire_message *m = parse(&b);
+    assert_int_equal(wire_get_rows_ask(m, &asked, &e), 0);
+    assert_string_equal(asked.table, "python.tensors");
+    assert_int_equal(asked.n_args, 2);
+    assert_true(!asked.args[0].is_text && asked.args[0].number == INT64_MIN);
+    assert_true(asked.args[1].is_text);
+    assert_string_equal(asked.args[1].text, "a b");
+    assert_int_equal(wire_get_rows(m, &rows, &e), -1); /* it is a question */
+    wire_message_free(m);
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_request(&b, 3, WIRE_ROWS), 0); /* without a table */
+    m = parse(&b);
+    assert_int_equal(wire_get_rows_ask(m, &asked, &e), -1);
+    wire_message_free(m);
+}
+
+static void code_travels(void **state) {
+    const struct wire_eval want = {.code = "print('\0')",
+                                   .code_len = 10,
+                                   .name = "<stdin>",
+                                   .timeout_s = 0.25,
+                                   .output_bytes = 1,
+                                   .main = true,
+                                   .tid = INT32_MAX,
+                                   .depth = 7,
+                                   .debug = true};
+    struct wire_eval got;
+    struct wire_evaluated answer;
+    struct strbuf b;
+    struct err e;
+    (void)state;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_eval(&b, 1, &want), 0);
+    struct wire_message *m = parse(&b);
+    assert_int_equal(wire_get_eval(m, &got, &e), 0);
+    assert_int_equal(got.code_len, 10);
+    assert_memory_equal(got.code, want.code, 10);
+    assert_string_equal(got.name, "<stdin>");
+    assert_true(got.timeout_s == 0.25 && got.output_bytes == 1 && got.main && got.tid == INT32_MAX &&
+                got.depth == 7 && got.debug);
+    assert_false(got.keep || got.complete || got.whole);
+    assert_int_equal(wire_get_evaluated(m, &answer, &e), -1); /* it is a question */
+    wire_message_free(m);
+    struct wire_eval typed = want;
+    typed.keep = typed.complete = typed.whole = true;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_eval(&b, 2, &typed), 0);
+    m = parse(&b);
+    assert_int_equal(wire_message_method(m), WIRE_COMPLETE);
+    assert_int_equal(wire_get_eval(m, &got, &e), 0);
+    assert_true(got.keep && got.complete && got.whole && got.main && got.depth == 7);
+    wire_message_free(m);
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_request(&b, 3, WIRE_EVAL), 0); /* without code */
+    m = parse(&b);
+    assert_int_equal(wire_get_eval(m, &got, &e), -1);
+    wire_message_free(m);
+}
+
+static void code_with_wild_numbers_is_refused(void **state) {
+    const struct wire_eval good = {.code = "1", .code_len = 1, .timeout_s = 1, .output_bytes = 1};
+    struct wire_eval bad[7], got;
+    struct err e;
+    (void)state;
+    for (size_t i = 0; i < 7; i++)
+        bad[i] = good;
+    bad[0].timeout_s = -1;
+    bad[1].timeout_s = WIRE_EVAL_TIMEOUT_MAX_S * 2;
+    bad[2].output_bytes = WIRE_EVAL_OUTPUT_MAX + 1;
+    bad[3].output_bytes = -1;
+    bad[4].tid = (int64_t)INT32_MAX + 1;
+    bad[5].depth = -1;
+    bad[6].timeout_s = INFINITY;
+    for (size_t i = 0; i < 7; i++) {
+        struct strbuf b;
+        strbuf_init(&b, 0);
+        assert_int_equal(wire_put_eval(&b, 1, &bad[i]), 0);
+        struct wire_message *m = parse(&b);
+        assert_int_equal(wire_get_eval(m, &got, &e), -1);
+        wire_message_free(m);
+    }
+}
+
+static void what_became_of_code_travels(void **state) {
+    const struct wire_evaluated raised = {.output = {.s = "", .len = 0},
+                                          .type = {.s = "E", .len = 1},
+                                          .message = {.s = "a\0b", .len = 3},
+                                          .traceback = {.s = "t\n", .len = 2},
+                                          .duration_ms = 1.5,
+                                          .timed_out = true,
+                                          .unended = true};
+    const struct wire_evaluated gave = {.result = {.s = "None", .len = 4}, .output = {.s = "x", .len = 1}};
+    struct wire_evaluated got;
+    struct strbuf b;
+    struct err e;
+    (void)state;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_evaluated(&b, 1, &raised), 0);
+    struct wire_message *m = parse(&b);
+    assert_int_equal(wire_get_evaluated(m, &got, &e), 0);
+    assert_true(!got.result.s && got.output.s && got.output.len == 0 && got.duration_ms == 1.5);
+    assert_true(got.message.len == 3 && memcmp(got.message.s, "a\0b", 3) == 0);
+    assert_true(got.timed_out && got.unended && !got.truncated);
+    wire_message_free(m);
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_evaluated(&b, 1, &gave), 0);
+    m = parse(&b);
+    assert_int_equal(wire_get_evaluated(m, &got, &e), 0);
+    assert_true(got.result.len == 4 && !got.type.s && !got.message.s && !got.traceback.s);
+    wire_message_free(m);
+}
+
+static void made_rows_travel(void **state) {
+    const struct wire_value row[] = {{.kind = WIRE_VALUE_BOOL, .i = 1},
+                                     {.kind = WIRE_VALUE_INT, .i = INT64_MAX},
+                                     {.kind = WIRE_VALUE_DOUBLE, .f = -0.25},
+                                     {.kind = WIRE_VALUE_TEXT, .s = "", .len = 0},
+                                     {.kind = WIRE_VALUE_NULL}};
+    struct wire_value name = {.kind = WIRE_VALUE_TEXT, .s = "flag", .len = 4}, got[6];
+    struct wire_rows rows;
+    struct strbuf b, columns, made;
+    struct err e;
+    (void)state;
+    strbuf_init(&columns, 0);
+    strbuf_init(&made, 0);
+    assert_int_equal(wire_add_row(&columns, &name, 1), 0);
+    assert_int_equal(wire_add_row(&made, row, 5), 0);
+    assert_int_equal(wire_add_row(&made, row, 1), 0);
+    const struct wire_rows answer = {.columns = columns.data,
+                                     .columns_len = columns.len,
+                                     .rows = made.data,
+                                     .rows_len = made.len,
+                                     .n_rows = 2,
+                                     .note = "a note"};
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_rows(&b, 1, &answer), 0);
+    struct wire_message *m = parse(&b);
+    assert_int_equal(wire_get_rows(m, &rows, &e), 0);
+    assert_true(rows.n_columns == 1 && rows.n_rows == 2 && !rows.more);
+    assert_string_equal(rows.note, "a note");
+    assert_int_equal(wire_next_column(&rows, &name), 1);
+    assert_memory_equal(name.s, "flag", 4);
+    assert_int_equal(wire_next_column(&rows, &name), 0);
+    assert_int_equal(wire_next_row(&rows, got, 6), 1);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(got[i].kind, row[i].kind);
+    assert_true(got[1].i == INT64_MAX && got[2].f == -0.25 && got[3].len == 0);
+    assert_int_equal(got[5].kind, WIRE_VALUE_NULL);
+    assert_int_equal(wire_next_row(&rows, got, 0), 1); /* one that is longer than is wanted */
+    assert_int_equal(wire_next_row(&rows, got, 6), 0);
+    wire_message_free(m);
+    strbuf_fini(&columns);
+    strbuf_fini(&made);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arming),
+        cmocka_unit_test(test_doors),
         cmocka_unit_test(status_has_tables),
         cmocka_unit_test(settings_travel),
         cmocka_unit_test(tables_travel),
         cmocka_unit_test(rows_travel),
+        cmocka_unit_test(a_wish_for_rows_travels),
+        cmocka_unit_test(code_travels),
+        cmocka_unit_test(code_with_wild_numbers_is_refused),
+        cmocka_unit_test(what_became_of_code_travels),
+        cmocka_unit_test(made_rows_travel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

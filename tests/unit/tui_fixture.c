@@ -420,6 +420,18 @@ struct app *fixture_picker(bool ascii) {
     return a;
 }
 
+void fixture_shows(struct app *a, int rows, int cols, const char *what) {
+    const char *screen = fixture_draw(a, rows, cols);
+    if (!strstr(screen, what))
+        fail_msg("'%s' is not on the screen:\n%s", what, screen);
+}
+
+void fixture_hides(struct app *a, int rows, int cols, const char *what) {
+    const char *screen = fixture_draw(a, rows, cols);
+    if (strstr(screen, what))
+        fail_msg("'%s' is on the screen:\n%s", what, screen);
+}
+
 void fixture_press(struct app *a, const char *keys) {
     char copy[512], *save = NULL;
     (void)snprintf(copy, sizeof copy, "%s", keys);

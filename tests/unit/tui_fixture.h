@@ -45,6 +45,10 @@ void fixture_native(struct model_snapshot *s, enum model_native how);
 /* The screen as text, a line a row. Valid until the next call. */
 const char *fixture_draw(struct app *a, int rows, int cols);
 
+/* Fail unless it has a text on it; if it has. */
+void fixture_shows(struct app *a, int rows, int cols, const char *what);
+void fixture_hides(struct app *a, int rows, int cols, const char *what);
+
 /* Press keys by name, separated by blanks; a word in quotes ("text) is typed letter by letter. */
 void fixture_press(struct app *a, const char *keys);
 

@@ -7,12 +7,15 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tui/screens/screens.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_repl.h"
 #include "unit/tui_samples.h"
 #include "unit/tui_sql.h"
+#include "unit/tui_tables.h"
 
 #define MATRIX_BATCHES 40
 
@@ -58,6 +61,9 @@ static struct app *matrix_make_plain(const struct matrix_row *row, enum matrix_s
     if (state == MATRIX_EMPTY)
         return a;
     matrix_feed(a, kind, 40);
+    tables_answer_all(a, state == MATRIX_HUGE      ? TABLES_HUGE
+                         : state == MATRIX_HOSTILE ? TABLES_NAMES
+                                                   : TABLES_NORMAL);
     if (state == MATRIX_FILTERED)
         fixture_press(a, row->filter);
     if (state == MATRIX_PAUSED) {
@@ -116,6 +122,87 @@ static struct app *matrix_make_themes(enum matrix_state state, bool ascii) {
     return a;
 }
 
+/* A screen of a table that the job makes: the rows come by a feed. */
+static struct app *matrix_make_tables(enum matrix_state state, bool ascii, const char *keys,
+                                      const char *moves, const char *filter) {
+    struct app *a = fixture_app(matrix_kind(state), 3, ascii);
+    assert_non_null(a);
+    fixture_press(a, keys);
+    if (state == MATRIX_EMPTY)
+        return a;
+    tables_answer_all(a, state == MATRIX_HUGE      ? TABLES_HUGE
+                         : state == MATRIX_HOSTILE ? TABLES_NAMES
+                                                   : TABLES_NORMAL);
+    fixture_press(a, state == MATRIX_FILTERED ? filter : moves);
+    if (state == MATRIX_PAUSED) {
+        app_set_paused(a, true);
+        fixture_press(a, "R");
+        tables_answer_all(a, TABLES_LATER);
+    }
+    if (state == MATRIX_DISCONNECTED)
+        matrix_end(a);
+    return a;
+}
+
+static struct app *matrix_make_tensors(enum matrix_state state, bool ascii) {
+    return matrix_make_tables(state, ascii, "5", "* j j", "\\ \"layers|train Enter");
+}
+
+static struct app *matrix_make_modules(enum matrix_state state, bool ascii) {
+    return matrix_make_tables(state, ascii, "6", "* j j", "\\ \"attn|Linear Enter");
+}
+
+static struct app *matrix_make_loader(enum matrix_state state, bool ascii) {
+    return matrix_make_tables(state, ascii, "K", "j j", "\\ \"collate|Text Enter");
+}
+
+/* Long enough for the largest terminal to be full of it. */
+static const char *matrix_repl_lines(void) {
+    static char text[6000];
+    size_t used = 0;
+    for (int i = 0; i < 200; i++)
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "step %d loss %d.%d\n", i, 9 - i / 25, i % 10);
+    return text;
+}
+
+static struct app *matrix_make_repl(enum matrix_state state, bool ascii) {
+    struct app *a = fixture_app(matrix_kind(state), 3, ascii);
+    assert_non_null(a);
+    fixture_press(a, "J");
+    if (state == MATRIX_EMPTY)
+        return a;
+    repl_fixture_run(a, "model.lr * 2", NULL, "0.0006", NULL);
+    repl_fixture_look(a, "%threads", MAGIC_QUERY,
+                      " tid | name       | file\n-----+------------+-----------\n"
+                      "4242 | MainThread | \xe2\x80\xa6/train.py\n(1 row, 0.2 ms)\n",
+                      NULL);
+    repl_fixture_run(a, "for p in list(model.parameters())[:2]:\n    print(p.shape)\n",
+                     "torch.Size([512, 512])\ntorch.Size([512])\n", NULL, NULL);
+    if (state == MATRIX_HUGE)
+        repl_fixture_run(a, "print(log)", matrix_repl_lines(), NULL, NULL);
+    if (state == MATRIX_HOSTILE)
+        repl_fixture_run(a, "names", "\033[2Jevil\x01\x02\n\xe8\xa8\x93\xe7\xb7\xb4 e\xcc\x81 \xff\xfe\n",
+                         "'\x1b]0;title\x07'", NULL);
+    repl_fixture_run(a, "int('x')", NULL, NULL,
+                     "Traceback (most recent call last):\n  File \"<repl>\", line 1, in <module>\n"
+                     "ValueError: invalid literal for int() with base 10: 'x'\n");
+    if (state == MATRIX_NORMAL)
+        repl_fixture_complete(a, "model.la", "layer_norm\nlayers\nlayout");
+    if (state == MATRIX_FILTERED)
+        fixture_press(a, "Esc / \"torch Enter");
+    if (state == MATRIX_PAUSED) {
+        app_set_paused(a, true);
+        repl_fixture_paste(a, "def f(x):\n    return x");
+    }
+    if (state == MATRIX_DISCONNECTED) {
+        repl_fixture_paste(a, "import time; time.sleep(30)");
+        fixture_press(a, "F5");
+        matrix_end(a);
+    }
+    return a;
+}
+
 #define SCREEN(name) #name, &screen_##name
 
 /* A screen that is not here fails the test. */
@@ -127,11 +214,16 @@ const struct matrix_row matrix_rows[] = {
     {SCREEN(top), "4", "\\ \"train Enter", 0, NULL},
     {SCREEN(flame), "3", "\\ \"AdamW|evil Enter j j", 0, NULL},
     {SCREEN(timeline), "9", "\\ \"train|AdamW Enter", 0, NULL},
+    {SCREEN(steps), "E", "\\ \"slow Enter", 0, NULL},
+    {SCREEN(tensors), "5", "\\", 0, matrix_make_tensors},
+    {SCREEN(modules), "6", "\\", 0, matrix_make_modules},
+    {SCREEN(loader), "K", "\\", 0, matrix_make_loader},
     {SCREEN(help), "?", "/ \"sort Enter", MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED), NULL},
     {SCREEN(menu), "m", "/ \"copy Enter",
      MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), NULL},
     {SCREEN(export), "x", NULL, MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_EMPTY), NULL},
     {SCREEN(sql), "7", "/", MATRIX_ALL & ~MATRIX_IN(MATRIX_PAUSED), matrix_make_sql},
+    {SCREEN(repl), "J", "/", 0, matrix_make_repl},
     {SCREEN(picker), "", "\\",
      MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), matrix_make_picker},
     {SCREEN(setup), "S", "/", MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED), matrix_make_setup},

@@ -82,7 +82,8 @@ void flame_rebuild(struct flame_state *s, struct app *app) {
         flame_drop(s);
     if (!s->flame || !tally)
         return;
-    s->query.hides_native = !app->native;
+    flame_choose_tagged(s);
+    s->query.hides_native = !app_shows_native(app, CONTEXT_FLAME);
     struct tally_health health;
     tally_get_health(tally, &health);
     s->built_samples = health.samples;
@@ -105,7 +106,7 @@ static void flame_follow_tally(struct flame_state *s, struct app *app) {
                     health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
     if (tally_get_mark(tally).ids != s->ids || app->data.pauses != s->pauses ||
-        app->window.version != s->window || is_early || is_due)
+        app->window.version != s->window || is_early || is_due || flame_has_other_tags(s))
         flame_rebuild(s, app);
 }
 
@@ -125,6 +126,7 @@ static void flame_set_filter(struct flame_state *s, const char *text) {
 static void flame_init(void *state, struct app *app) {
     struct flame_state *s = state;
     s->flame = flame_new();
+    s->tags = &app->functions;
     s->query.time = FLAME_ON_CPU; /* threads that wait would take most of the width */
     if (app->config.filter)
         flame_set_filter(s, app->config.filter);
@@ -138,6 +140,7 @@ static void flame_fini(void *state) {
     flame_layout_fini(&s->layout);
     flame_calls_fini(&s->calls);
     free(s->hits.known);
+    free(s->shown.frames);
 }
 
 /* ---- search and filter ---- */
@@ -214,14 +217,8 @@ static void flame_only_module(struct flame_state *s, struct app *app) {
         app_message(app, false, "select a frame: then only what its module does is shown");
 }
 
-static void flame_toggle_native(struct app *app) {
-    app->native = !app->native;
-    app_message(app, false,
-                app->native ? "native frames: from the samples of now on"
-                            : "native frames are their callers' time");
-}
-
-static void flame_show_all(struct flame_state *s) {
+static void flame_show_all(struct flame_state *s, struct app *app) {
+    app->functions.only = false;
     flame_set_filter(s, "");
     s->threshold = 0;
     s->query.time = FLAME_ALL_TIME;
@@ -255,13 +252,13 @@ static bool flame_act_query(struct flame_state *s, struct app *app, enum action 
             flame_step_thread(s, action == ACTION_THREAD_NEXT ? 1 : -1);
         break;
     case ACTION_SHOW_ALL:
-        flame_show_all(s);
+        flame_show_all(s, app);
         break;
     case ACTION_FLAME_MODULE:
         flame_only_module(s, app);
         break;
     case ACTION_NATIVE:
-        flame_toggle_native(app);
+        app_toggle_native(app, CONTEXT_FLAME);
         break;
     default:
         return false;
@@ -346,7 +343,8 @@ static bool flame_is_on(const void *state, const struct app *app, enum action ac
            (action == ACTION_BY_LINE && s->query.by == FLAME_BY_LINE) ||
            (action == ACTION_ON_CPU && s->query.time == FLAME_ON_CPU) ||
            (action == ACTION_FLAME_FLIP && s->flipped) || (action == ACTION_DETAILS && s->details) ||
-           (action == ACTION_FLAME_MODULE && s->query.module) || (action == ACTION_NATIVE && app->native) ||
+           (action == ACTION_FLAME_MODULE && s->query.module) ||
+           (action == ACTION_NATIVE && app_shows_native(app, CONTEXT_FLAME)) ||
            (action == ACTION_FLAME_ZOOM && s->zoom != FLAME_ROOT) ||
            (action == ACTION_DIFF && app->diff.on) ||
            (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
@@ -368,6 +366,8 @@ const struct screen_def screen_flame = {
     .update = flame_update_screen,
     .typed = flame_typed,
     .pick = flame_pick,
+    .rows = &flame_tagged,
+    .choose = flame_choose,
     .show = flame_show,
     .typed_before = flame_typed_before,
     .is_on = flame_is_on,

@@ -146,8 +146,10 @@ static void flame_draw_cell(const struct flame_state *s, const struct app *app, 
     const char *end = glyph(g, GLYPH_CELL_END);
     int borders = *end && c->width > 1 ? 2 : 1, room = c->width - borders;
     char text[FLAME_NAME + 64], sign[2];
+    bool is_tagged = c->node != FLAME_NO_NODE && flame_is_tagged(s, c->node);
     grid_fill(g, cell, role);
-    (void)grid_text(g, cell, 0, 0, role, flame_border(s, g, c, sign));
+    (void)grid_text(g, cell, 0, 0, is_tagged ? ROLE_TAG : role,
+                    is_tagged ? glyph(g, GLYPH_TAG) : flame_border(s, g, c, sign));
     if (borders == 2)
         (void)grid_text(g, cell, 0, c->width - 1, role, end);
     if (room <= 0)
@@ -186,6 +188,8 @@ static void flame_empty_text(const struct flame_state *s, const struct app *app,
         text = "out of memory";
     else if (s->filter.active && h.samples >= FLAME_FIRST_SAMPLES)
         text = "nothing matches: A shows all";
+    else if (s->tags->only && h.samples >= FLAME_FIRST_SAMPLES)
+        text = "no stack has a frame that is tagged: A shows all";
     else if (data_is_stepped(&app->data))
         text = "no samples are known of this time: they come while Flame or Top is open";
     else if (app->data.paused)
@@ -345,12 +349,13 @@ void flame_status(const void *state, const struct app *app, struct strbuf *out) 
         module[text_fit(module, 32)] = '\0';
         (void)strbuf_addf(out, "   MODULE %s", module);
     }
-    if (app->native)
+    if (app_shows_native(app, CONTEXT_FLAME))
         (void)strbuf_adds(out, "   native");
     if (s->threshold)
         (void)strbuf_addf(out, "   from %g%%", flame_threshold_pct(s));
     if (s->filter.active)
         (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
+    tags_put_text(s->tags, out);
     flame_put_share(s, s->hits.covered, zoom->total, share, sizeof share);
     if (s->search.active)
         (void)strbuf_addf(out, "   /%s: %zu, %s of the %s", s->search.text, s->hits.n,

@@ -32,6 +32,13 @@ bool flame_pick(const void *state, const struct app *app, struct screen_pick *wh
     return true;
 }
 
+void flame_choose(const void *state, struct screen_choice *out) {
+    const struct flame_state *s = state;
+    out->query = s->query;
+    out->filter = s->filter.active ? s->filter.text : NULL;
+    out->name_module = flame_module_name;
+}
+
 static bool flame_same(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
 
 /* The widest node of a frame's function; FLAME_NO_NODE when there is none. */

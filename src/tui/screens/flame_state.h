@@ -22,6 +22,12 @@ struct flame_hits {
     struct flame_weight covered; /* of them together, what is below one of them once */
 };
 
+/* Frames of the tree that have time now, for tags. */
+struct flame_shown {
+    uint32_t *frames; /* of the fold, rising */
+    size_t n;
+};
+
 struct flame_state {
     struct flame *flame;    /* NULL: there was no memory */
     struct flame *before;   /* what it is compared with; NULL: nothing is */
@@ -47,6 +53,10 @@ struct flame_state {
     uint32_t calls_of;
     unsigned calls_version; /* ... in the tree of this version */
     unsigned window;        /* version of the window shown */
+    struct flame_shown shown;
+    const struct tags *tags; /* the app's */
+    unsigned tag_changes;    /* of the tags that the tree was made with */
+    bool tagged_only;
 };
 
 /* ---- flame.c ---- */
@@ -101,6 +111,19 @@ void flame_draw_details(const struct flame_state *s, const struct app *app, stru
 /* The selection or the tree may be another one. */
 void flame_follow_details(struct flame_state *s, struct app *app);
 
+/* ---- flame_tags.c ---- */
+
+extern const struct screen_rows flame_tagged;
+
+/* Is a node's function, line or module tagged? */
+bool flame_is_tagged(const struct flame_state *s, uint32_t node);
+
+/* Which stacks are kept for their tags, if only those are to be shown. */
+void flame_choose_tagged(struct flame_state *s);
+
+/* Were the tags others when that was done? */
+bool flame_has_other_tags(const struct flame_state *s);
+
 /* ---- flame_search.c ---- */
 
 /* Is a node what is searched for? */
@@ -122,6 +145,7 @@ bool flame_filter_matches(const void *arg, const struct model_frame *frame);
 
 bool flame_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
                 struct strbuf *whole);
+void flame_choose(const void *state, struct screen_choice *out);
 bool flame_show(void *state, struct app *app, const struct screen_pick *what);
 
 /* ---- flame_draw.c ---- */

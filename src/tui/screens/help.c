@@ -10,17 +10,16 @@
 
 #include "base/text.h"
 #include "tui/command_line.h"
+#include "tui/screens/finder.h"
 #include "tui/screens/table.h"
 #include "tui/screens/threads_rows.h"
 #include "tui/screens/top_rows.h"
 #include "tui/widgets/layout.h"
-#include "tui/widgets/list.h"
 
 #define HELP_MAX_LINES 640
 #define HELP_KEY_COLS 20
 #define HELP_NARROW_KEY_COLS 11 /* where the text of the selected line stands below in full */
 #define HELP_WHOLE_ROWS 2
-#define HELP_WHEEL 3
 
 struct help_line {
     const char *heading;               /* a title, or NULL */
@@ -34,9 +33,7 @@ struct help_line {
 struct help_state {
     struct help_line lines[HELP_MAX_LINES];
     int n;
-    struct list list;
-    struct match search;
-    struct rect area;
+    struct finder finder;
 };
 
 static void help_add(struct help_state *s, struct help_line line) {
@@ -82,8 +79,8 @@ static void help_init(void *state, struct app *app) {
     help_add(s, (struct help_line){.heading = "In a search or filter"});
     help_add(s, (struct help_line){.name = "Enter Esc", .text = "keep it, or drop it"});
     help_add(s, (struct help_line){.name = "ctrl-u ctrl-w", .text = "delete to the start, delete a word"});
-    list_fit(&s->list, s->n, 1);
-    s->list.selected = 1;
+    list_fit(&s->finder.list, s->n, 1);
+    s->finder.list.selected = 1;
 }
 
 /* What is typed or pressed for a line. */
@@ -101,16 +98,18 @@ static const char *help_line_text(const struct help_line *l) {
     return l->def ? l->def->help : l->command ? l->command->help : l->text;
 }
 
-static void help_draw_line(const struct help_line *l, bool readonly, struct grid *g, struct rect area,
-                           int row) {
+static void help_draw_line(const void *state, const struct app *app, int at, struct grid *g,
+                           struct rect area) {
+    const struct help_line *l = &((const struct help_state *)state)->lines[at];
+    bool readonly = app->hands.readonly;
     char keys[64];
     int key_cols = layout_has_panes(area) ? HELP_KEY_COLS : HELP_NARROW_KEY_COLS;
     if (l->heading) {
-        (void)grid_text(g, area, row, 1, ROLE_HELP_GROUP, l->heading);
+        (void)grid_text(g, area, 0, 1, ROLE_HELP_GROUP, l->heading);
         return;
     }
-    grid_text_fit(g, area, row, 2, key_cols, ROLE_HELP_KEY, GRID_LEFT, help_line_keys(l, keys, sizeof keys));
-    grid_text_fit(g, area, row, key_cols + 3, area.cols - key_cols - 3,
+    grid_text_fit(g, area, 0, 2, key_cols, ROLE_HELP_KEY, GRID_LEFT, help_line_keys(l, keys, sizeof keys));
+    grid_text_fit(g, area, 0, key_cols + 3, area.cols - key_cols - 3,
                   readonly && l->def && (l->def->contexts & ACTION_CHANGES) ? ROLE_MUTED : ROLE_TEXT,
                   GRID_LEFT, help_line_text(l));
 }
@@ -131,27 +130,10 @@ static void help_draw_whole(const struct help_line *l, struct grid *g, struct re
     }
 }
 
-static void help_draw(void *state, struct app *app, struct grid *g, struct rect area) {
-    struct help_state *s = state;
-    (void)app;
-    if (!layout_has_panes(area)) {
-        area.rows -= HELP_WHOLE_ROWS;
-        help_draw_whole(&s->lines[s->list.selected], g,
-                        (struct rect){area.row + area.rows, area.col, HELP_WHOLE_ROWS, area.cols});
-    }
-    s->area = area;
-    list_fit(&s->list, s->n, area.rows);
-    for (int i = 0; i < s->list.page && s->list.top + i < s->n; i++) {
-        int at = s->list.top + i;
-        struct rect row = {area.row + i, area.col, 1, area.cols};
-        help_draw_line(&s->lines[at], app->hands.readonly, g, area, i);
-        if (at == s->list.selected)
-            grid_restyle(g, row, ROLE_SELECTION);
-        match_highlight(&s->search, g, row, 0);
-    }
-}
-
-static bool help_line_matches(const struct help_line *l, const struct match *m) {
+static bool help_line_matches(const void *state, int at) {
+    const struct help_state *s = state;
+    const struct help_line *l = &s->lines[at];
+    const struct match *m = &s->finder.search;
     char keys[64];
     if (l->heading)
         return match_text(m, l->heading);
@@ -159,15 +141,16 @@ static bool help_line_matches(const struct help_line *l, const struct match *m) 
            (l->def && match_text(m, l->def->name));
 }
 
-static bool help_search(struct help_state *s, int from, int step) {
-    for (int i = 0; i < s->n; i++) {
-        int at = ((from + i * step) % s->n + s->n) % s->n;
-        if (help_line_matches(&s->lines[at], &s->search)) {
-            list_select(&s->list, at);
-            return true;
-        }
+static const struct finder_def help_finder = {help_line_matches, help_draw_line};
+
+static void help_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct help_state *s = state;
+    if (!layout_has_panes(area)) {
+        area.rows -= HELP_WHOLE_ROWS;
+        help_draw_whole(&s->lines[s->finder.list.selected], g,
+                        (struct rect){area.row + area.rows, area.col, HELP_WHOLE_ROWS, area.cols});
     }
-    return false;
+    finder_draw(&s->finder, &help_finder, s, app, g, area, s->n);
 }
 
 static bool help_typed(void *state, struct app *app, enum action what, const char *text,
@@ -175,12 +158,11 @@ static bool help_typed(void *state, struct app *app, enum action what, const cha
     struct help_state *s = state;
     (void)app;
     (void)what;
-    match_set(&s->search, phase == SCREEN_CANCEL ? "" : text, false);
-    return !s->search.active || help_search(s, s->list.selected, 1);
+    return finder_typed(&s->finder, &help_finder, s, text, phase);
 }
 
 static void help_run(struct help_state *s, struct app *app) {
-    const struct help_line *l = &s->lines[s->list.selected];
+    const struct help_line *l = &s->lines[s->finder.list.selected];
     const struct command_def *command = l->works_below ? l->command : NULL;
     enum action action = l->def && l->works_below ? l->def->action : ACTION_NONE;
     if (command) {
@@ -200,34 +182,15 @@ static void help_run(struct help_state *s, struct app *app) {
 
 static bool help_act(void *state, struct app *app, enum action action) {
     struct help_state *s = state;
-    switch ((int)action) {
-    case ACTION_RUN_ENTRY:
-        help_run(s, app);
-        return true;
-    case ACTION_SEARCH_NEXT:
-    case ACTION_SEARCH_PREV: {
-        int step = action == ACTION_SEARCH_NEXT ? 1 : -1;
-        if (!s->search.active || !help_search(s, s->list.selected + step, step))
-            app_message(app, false, "nothing was searched for, or nothing matches");
-        return true;
-    }
-    case ACTION_BACK:
-        if (!s->search.active)
-            return false;
-        match_clear(&s->search);
-        return true;
-    default:
-        return list_move(&s->list, action);
-    }
+    if (action != ACTION_RUN_ENTRY)
+        return finder_act(&s->finder, &help_finder, s, app, action);
+    help_run(s, app);
+    return true;
 }
 
 static bool help_mouse(void *state, struct app *app, const struct input_event *e) {
-    struct help_state *s = state;
     (void)app;
-    if (e->button != INPUT_CLICK)
-        list_wheel(&s->list, e->button == INPUT_WHEEL_UP ? -HELP_WHEEL : HELP_WHEEL);
-    else if (e->row >= s->area.row && e->row < s->area.row + s->area.rows)
-        list_select(&s->list, s->list.top + e->row - s->area.row);
+    (void)finder_mouse(&((struct help_state *)state)->finder, e);
     return true;
 }
 
@@ -235,7 +198,7 @@ static void help_status(const void *state, const struct app *app, struct strbuf 
     const struct help_state *s = state;
     (void)app;
     (void)strbuf_addf(out, "Help   line %d of %d   / searches, Enter does the selected entry, q closes",
-                      s->list.selected + 1, s->n);
+                      s->finder.list.selected + 1, s->n);
 }
 
 const struct screen_def screen_help = {

@@ -145,3 +145,15 @@ void locals_draw(struct locals_pane *p, const struct data *d, const struct model
         match_highlight(search, g, row, 0);
     }
 }
+
+bool locals_pick(const struct locals_pane *p, const struct data *d, const struct model_thread *t, int depth,
+                 const char **name, const char **func) {
+    struct locals_view v = locals_find(d, t, depth);
+    size_t at = (size_t)p->list.selected;
+    if (!p->open || !p->focused || !v.locals || at >= v.locals->n || !v.frame->func ||
+        !v.locals->items[at].name)
+        return false;
+    *name = v.locals->items[at].name;
+    *func = v.frame->func;
+    return true;
+}

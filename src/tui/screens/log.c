@@ -26,6 +26,7 @@ struct log_state {
     struct list list;
     bool leaves_end; /* another than the last one is selected: what comes does not move it */
     struct match filter, search;
+    struct tags tags; /* by the entries' numbers */
     int scroll;
     struct rect area;
 };
@@ -53,6 +54,8 @@ static void log_rebuild(struct log_state *s, const struct app *app) {
     for (size_t i = 0; s->rows && i < n; i++) {
         const struct log_entry *e = log_at(app->log, i);
         if (s->filter.active && log_matches(e, &s->filter) == s->filter.negated)
+            continue;
+        if (!tags_shows(&s->tags, kept_from + i))
             continue;
         if (kept_from + i <= s->number)
             selected = s->n;
@@ -87,7 +90,50 @@ static void log_update(void *state, struct app *app) {
 
 static void log_init(void *state, struct app *app) { log_rebuild(state, app); }
 
-static void log_fini(void *state) { free(((struct log_state *)state)->rows); }
+static void log_fini(void *state) {
+    struct log_state *s = state;
+    free(s->rows);
+    tags_fini(&s->tags);
+}
+
+/* ---- tagged rows ---- */
+
+static struct tags *log_tags(void *state, struct app *app) {
+    (void)app;
+    return &((struct log_state *)state)->tags;
+}
+
+static int log_count_rows(const void *state, const struct app *app) {
+    (void)app;
+    return ((const struct log_state *)state)->n;
+}
+
+static int log_selected_row(const void *state, const struct app *app) {
+    const struct log_state *s = state;
+    (void)app;
+    return s->n ? s->list.selected : -1;
+}
+
+static uint64_t log_key(const void *state, const struct app *app, int row) {
+    return log_lost(app->log) + ((const struct log_state *)state)->rows[row];
+}
+
+static void log_put(const void *state, const struct app *app, int row, struct screen_pick *what,
+                    struct strbuf *one, struct strbuf *whole) {
+    const struct log_entry *e = log_at(app->log, ((const struct log_state *)state)->rows[row]);
+    (void)what;
+    (void)whole;
+    pick_put_text(one, e->text);
+}
+
+static void log_renew(void *state, struct app *app) { log_rebuild(state, app); }
+
+static const struct screen_rows log_tagged = {.tags = log_tags,
+                                              .count = log_count_rows,
+                                              .selected = log_selected_row,
+                                              .key = log_key,
+                                              .put = log_put,
+                                              .renew = log_renew};
 
 /* ---- drawing ---- */
 
@@ -115,6 +161,7 @@ static void log_draw(void *state, struct app *app, struct grid *g, struct rect a
     area.rows -= detail ? detail + 1 : 0;
     s->area = area;
     list_fit(&s->list, s->n, area.rows);
+    tags_cut(&s->tags, &area);
     if (s->n == 0)
         (void)grid_text(g, area, 0, 1, ROLE_MUTED,
                         log_count(app->log) ? "no entry matches: A shows all" : "nothing has happened yet");
@@ -122,6 +169,7 @@ static void log_draw(void *state, struct app *app, struct grid *g, struct rect a
         const struct log_entry *e = log_at(app->log, s->rows[s->list.top + i]);
         struct rect row = {area.row + i, area.col, 1, area.cols};
         log_draw_entry(e, s->scroll, g, row);
+        tags_draw(&s->tags, log_key(s, app, s->list.top + i), g, area, i);
         if (s->list.top + i == s->list.selected)
             grid_restyle(g, row, ROLE_SELECTION);
         match_highlight(&s->search, g, row, 0);
@@ -175,6 +223,7 @@ static bool log_act(void *state, struct app *app, enum action action) {
         return true;
     case ACTION_SHOW_ALL:
         match_clear(&s->filter);
+        s->tags.only = false;
         log_rebuild(s, app);
         return true;
     case ACTION_BACK:
@@ -208,7 +257,7 @@ static bool log_act(void *state, struct app *app, enum action action) {
 static bool log_mouse(void *state, struct app *app, const struct input_event *e) {
     struct log_state *s = state;
     int row = e->row - s->area.row;
-    if (e->button != INPUT_CLICK)
+    if (e->button != INPUT_CLICK && e->button != INPUT_MENU)
         list_wheel(&s->list, e->button == INPUT_WHEEL_UP ? -LOG_WHEEL : LOG_WHEEL);
     else if (row >= 0 && row < s->area.rows && s->list.top + row < s->n)
         list_select(&s->list, s->list.top + row);
@@ -232,6 +281,7 @@ static void log_status(const void *state, const struct app *app, struct strbuf *
         (void)strbuf_addf(out, "   %llu older ones are gone", (unsigned long long)log_lost(app->log));
     if (s->filter.active)
         (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
+    tags_put_text(&s->tags, out);
     (void)strbuf_adds(out, s->leaves_end ? "   End follows what comes" : "   follows what comes");
 }
 
@@ -250,6 +300,7 @@ const struct screen_def screen_log = {
     .mouse = log_mouse,
     .update = log_update,
     .pick = log_pick,
+    .rows = &log_tagged,
     .typed = log_typed,
     .typed_before = log_typed_before,
     .is_on = log_is_on,

@@ -12,12 +12,15 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tui/headline.h"
 #include "tui/widgets/layout.h"
 #include "version.h"
 
 #define OVERVIEW_FULL_ROWS 20 /* screens with fewer rows get the short header */
 #define OVERVIEW_GAP 2
-#define OVERVIEW_MEAN 40    /* snapshots that the shares of GIL and garbage collection are taken over */
+#define OVERVIEW_MEAN 40  /* snapshots that the shares of GIL and garbage collection are taken over */
+#define OVERVIEW_LEAST 14 /* columns that a verdict needs to be of use */
+#define OVERVIEW_VERDICT 128
 #define OVERVIEW_MUCH_GC 20 /* percent of the time that deserve a look */
 
 int overview_rows(const struct app *app, int screen_rows) {
@@ -157,6 +160,19 @@ static enum theme_role overview_gil(const struct data *d, char *buf, size_t cap)
     return ROLE_GIL_HELD;
 }
 
+/* What is the matter, at the right end, from column `col` on at the earliest; the column where it begins, or the end. */
+static int overview_verdict(const struct app *a, struct grid *g, struct rect area, int row, int col) {
+    char text[OVERVIEW_VERDICT];
+    enum theme_role role = headline_get(a, text, sizeof text);
+    int room = area.cols - col - 1, width = grid_text_width(g, text);
+    if (!*text || (room < width && room < OVERVIEW_LEAST))
+        return area.cols;
+    width = width < room ? width : room;
+    int at = area.cols - 1 - width;
+    grid_text_fit(g, area, row, at, width, role, GRID_LEFT, text);
+    return at;
+}
+
 /* CPU and GIL with their recent past. */
 static void overview_meters(const struct app *a, struct grid *g, struct rect area, int row, bool history) {
     const struct data *d = &a->data;
@@ -190,12 +206,48 @@ static void overview_meters(const struct app *a, struct grid *g, struct rect are
     overview_fact(g, area, row, &col, "held by", role, "%s", text);
     double longest_us;
     size_t waiters = d->live.valid ? data_gil_waiters(&d->live.snapshot, &longest_us) : 0;
-    if (!waiters)
-        return;
-    if (longest_us > 0)
+    if (waiters && longest_us > 0)
         overview_fact(g, area, row, &col, "", ROLE_GIL_WAITING, "%zu wait %.1fs", waiters, longest_us / 1e6);
-    else
+    else if (waiters)
         overview_fact(g, area, row, &col, "", ROLE_GIL_WAITING, "%zu wait", waiters);
+    if (!history) /* it is the last line */
+        (void)overview_verdict(a, g, area, row, col);
+}
+
+/* Columns that what must be seen takes at most, beside a verdict. */
+static int overview_needed(const struct app *a) {
+    const struct data *d = &a->data;
+    char text[32];
+    int lost = snprintf(text, sizeof text, "lost %llu", (unsigned long long)d->missed);
+    return (d->missed ? lost + OVERVIEW_GAP : 0) +
+           (d->live.valid && d->live.snapshot.incomplete ? (int)strlen("INCOMPLETE") + OVERVIEW_GAP : 0) +
+           (d->state == SESSION_CONNECTED && app_wants_samples(a) ? (int)strlen("sampling") + OVERVIEW_GAP
+                                                                  : 0);
+}
+
+/* What follows the agent's cost. Where there is a verdict, what nobody must know gives way to it. */
+static void overview_service_rest(const struct app *a, struct grid *g, struct rect area, int row, int col) {
+    const struct data *d = &a->data;
+    const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
+    bool is_once = a->config.delay_s <= 0 || data_is_past(d); /* a single look */
+    int verdict = overview_verdict(a, g, area, row, col + (is_once ? 0 : overview_needed(a)));
+    bool is_said = verdict < area.cols;
+    area.cols = is_said ? verdict - 1 : area.cols;
+    struct rect other = area; /* for what gives way */
+    other.cols -= is_said && !is_once ? overview_needed(a) : 0;
+    if (p && !isnan(d->live.snapshot.cost_us))
+        overview_fact(g, other, row, &col, "snapshot", ROLE_VALUE, "%.2f ms",
+                      d->live.snapshot.cost_us / 1000);
+    if (is_once)
+        return;
+    overview_fact(g, other, row, &col, "every", ROLE_VALUE, "%g s", a->config.delay_s);
+    overview_fact(g, d->missed ? area : other, row, &col, "lost", d->missed ? ROLE_CONN_WAIT : ROLE_VALUE,
+                  "%llu", (unsigned long long)d->missed);
+    if (d->live.valid && d->live.snapshot.incomplete)
+        overview_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "INCOMPLETE");
+    overview_fact(g, other, row, &col, "seen", ROLE_VALUE, "%llu", (unsigned long long)d->received);
+    if (d->state == SESSION_CONNECTED && app_wants_samples(a))
+        overview_fact(g, area, row, &col, "", ROLE_CONN_OK, "sampling");
 }
 
 /* What we cost and how fresh the data are. */
@@ -209,7 +261,17 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
         text_human_duration(cost, sizeof cost, age);
         overview_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "DATA %s OLD", cost);
     }
+    char arms[64];
+    arms_put_names(&d->arms, arms, sizeof arms);
+    if (arms[0])
+        overview_fact(g, area, row, &col, "armed", ROLE_CONN_WAIT, "%s", arms);
+    char debuggers[160];
+    holds_put_names(&d->holds, debuggers, sizeof debuggers);
+    if (debuggers[0] && d->state == SESSION_CONNECTED)
+        overview_fact(g, area, row, &col, "debuggers", ROLE_CONN_WAIT, "%s", debuggers);
     bool has_agent = !d->has_target || d->target.mode == MODEL_MODE_AGENT;
+    if (d->pulse.others > 0 && d->state == SESSION_CONNECTED)
+        overview_fact(g, area, row, &col, "others", ROLE_CONN_WAIT, "%lld", (long long)d->pulse.others);
     overview_percent(cost, sizeof cost, p ? p->agent_cpu_pct : NAN);
     text_human_bytes(memory, sizeof memory, p ? p->agent_rss_bytes : MODEL_UNKNOWN);
     if (has_agent)
@@ -222,18 +284,7 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
     if (p && d->live.snapshot.sampling == MODEL_SAMPLING_GENTLE)
         overview_fact(g, area, row, &col, "running stacks may be torn:", ROLE_CONN_WAIT, "%llu of %llu were",
                       (unsigned long long)d->torn, (unsigned long long)d->ran);
-    if (p && !isnan(d->live.snapshot.cost_us))
-        overview_fact(g, area, row, &col, "snapshot", ROLE_VALUE, "%.2f ms", d->live.snapshot.cost_us / 1000);
-    if (a->config.delay_s <= 0 || data_is_past(d))
-        return; /* a single look */
-    overview_fact(g, area, row, &col, "every", ROLE_VALUE, "%g s", a->config.delay_s);
-    overview_fact(g, area, row, &col, "lost", d->missed ? ROLE_CONN_WAIT : ROLE_VALUE, "%llu",
-                  (unsigned long long)d->missed);
-    if (d->live.valid && d->live.snapshot.incomplete)
-        overview_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "INCOMPLETE");
-    overview_fact(g, area, row, &col, "seen", ROLE_VALUE, "%llu", (unsigned long long)d->received);
-    if (d->state == SESSION_CONNECTED && app_wants_samples(a))
-        overview_fact(g, area, row, &col, "", ROLE_CONN_OK, "sampling");
+    overview_service_rest(a, g, area, row, col);
 }
 
 void overview_draw(const struct app *app, struct grid *g, struct rect area) {

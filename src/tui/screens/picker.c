@@ -30,6 +30,7 @@ struct picker_state {
     struct list list;
     pid_t pid; /* selected */
     struct match filter, search;
+    struct tags tags; /* by pid */
     struct table_sort sort;
     int scroll;
     int widths[TABLE_MAX_COLUMNS];
@@ -185,7 +186,8 @@ static void picker_update(void *state, struct app *app) {
     s->kept = calloc(app->n_processes + 1, sizeof *s->kept);
     for (size_t i = 0; s->rows && s->kept && i < app->n_processes; i++) {
         const struct target_process *p = &app->processes[i];
-        if (s->filter.active && picker_matches(p, &s->filter) == s->filter.negated)
+        if ((s->filter.active && picker_matches(p, &s->filter) == s->filter.negated) ||
+            !tags_shows(&s->tags, (uint64_t)p->pid))
             continue;
         s->kept[s->n].process = p;
         s->rows[s->n] = &s->kept[s->n];
@@ -212,19 +214,24 @@ static void picker_init(void *state, struct app *app) {
 }
 
 static void picker_fini(void *state) {
-    free(((struct picker_state *)state)->rows);
-    free(((struct picker_state *)state)->kept);
+    struct picker_state *s = state;
+    free(s->rows);
+    free(s->kept);
+    tags_fini(&s->tags);
 }
 
 static void picker_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct picker_state *s = state;
     (void)grid_text(g, area, 0, 1, ROLE_TEXT,
-                    layout_has_panes(area) ? "Which Python process? Enter attaches; the job is not disturbed."
-                                           : "Which Python process? Enter attaches.");
+                    s->tags.n ? "Which Python processes? Enter attaches to those that are tagged."
+                    : layout_has_panes(area)
+                        ? "Which Python process? Enter attaches; the job is not disturbed."
+                        : "Which Python process? Enter attaches.");
     if (*app->hidden)
         grid_text_fit(g, area, 1, 1, area.cols - 1, ROLE_CONN_WAIT, GRID_LEFT, app->hidden);
     area.row += 2;
     area.rows -= 2;
+    tags_cut(&s->tags, &area);
     s->area = area;
     list_fit(&s->list, s->n, area.rows - 1);
     table_layout(picker_columns, PICKER_COLUMNS, area.cols, s->widths);
@@ -239,6 +246,7 @@ static void picker_draw(void *state, struct app *app, struct grid *g, struct rec
         int at = s->list.top + i;
         struct rect row = {area.row + i + 1, area.col, 1, area.cols};
         table_draw_row(picker_columns, PICKER_COLUMNS, s->widths, s->rows[at], s->scroll, g, area, i + 1);
+        tags_draw(&s->tags, (uint64_t)picker_of(s->rows[at])->pid, g, area, i + 1);
         if (at == s->list.selected)
             grid_restyle(g, row, ROLE_SELECTION);
         match_highlight(&s->search, g, row, 0);
@@ -247,10 +255,40 @@ static void picker_draw(void *state, struct app *app, struct grid *g, struct rec
 
 /* ---- actions ---- */
 
+/* To all that are tagged and may be attached to, one after the other: each becomes a target. */
+static void picker_attach_tagged(struct picker_state *s, struct app *app) {
+    app->n_attach_more = 0;
+    for (int i = 0; i < s->n; i++) {
+        const struct target_process *p = picker_of(s->rows[i]);
+        if (!tags_has(&s->tags, (uint64_t)p->pid))
+            continue;
+        if (!p->inspectable && !p->readable) {
+            app_message(app, true, "%ld: %s", (long)p->pid, p->why_not);
+            return;
+        }
+        if (app->n_attach_more == TARGETS_MAX) {
+            app_refuse(app, "no more than %d targets at a time", TARGETS_MAX);
+            return;
+        }
+        app->attach_more[app->n_attach_more++] = p->pid;
+    }
+    if (app->n_attach_more == 0) {
+        app_message(app, false, "none of the tagged rows is shown: A shows all");
+        return;
+    }
+    app_message(app, false, "attaching to %d processes ...", app->n_attach_more);
+    app->attaches_several = app->n_attach_more > 1;
+    app->attaching = app->wishes.attach = app_attach_next(app);
+}
+
 static void picker_attach(struct picker_state *s, struct app *app) {
     const struct target_process *p = picker_selected(s);
     if (!p || app->attaching)
         return;
+    if (s->tags.n > 0) {
+        picker_attach_tagged(s, app);
+        return;
+    }
     if (!p->inspectable && !p->readable) {
         app_message(app, true, "%ld: %s", (long)p->pid, p->why_not);
         return;
@@ -316,6 +354,7 @@ static bool picker_act(void *state, struct app *app, enum action action) {
         break;
     case ACTION_SHOW_ALL:
         match_clear(&s->filter);
+        s->tags.only = false;
         break;
     case ACTION_BACK:
         match_clear(s->search.active ? &s->search : &s->filter);
@@ -355,6 +394,53 @@ static bool picker_mouse(void *state, struct app *app, const struct input_event 
     return true;
 }
 
+/* ---- for other parts of the program ---- */
+
+static void picker_put(const void *state, const struct app *app, int row, struct screen_pick *what,
+                       struct strbuf *one, struct strbuf *whole) {
+    const struct picker_state *s = state;
+    (void)app;
+    *what = (struct screen_pick){.tid = 0};
+    (void)strbuf_addf(one, "%ld", (long)picker_of(s->rows[row])->pid);
+    table_put_row(picker_columns, PICKER_COLUMNS, s->rows[row], whole);
+}
+
+static bool picker_pick(const void *state, const struct app *app, struct screen_pick *what,
+                        struct strbuf *one, struct strbuf *whole) {
+    const struct picker_state *s = state;
+    if (picker_selected(s))
+        picker_put(s, app, s->list.selected, what, one, whole);
+    return picker_selected(s) != NULL;
+}
+
+static struct tags *picker_tags(void *state, struct app *app) {
+    (void)app;
+    return &((struct picker_state *)state)->tags;
+}
+
+static int picker_count_rows(const void *state, const struct app *app) {
+    (void)app;
+    return ((const struct picker_state *)state)->n;
+}
+
+static int picker_selected_row(const void *state, const struct app *app) {
+    const struct picker_state *s = state;
+    (void)app;
+    return picker_selected(s) ? s->list.selected : -1;
+}
+
+static uint64_t picker_key(const void *state, const struct app *app, int row) {
+    (void)app;
+    return (uint64_t)picker_of(((const struct picker_state *)state)->rows[row])->pid;
+}
+
+static const struct screen_rows picker_tagged = {.tags = picker_tags,
+                                                 .count = picker_count_rows,
+                                                 .selected = picker_selected_row,
+                                                 .key = picker_key,
+                                                 .put = picker_put,
+                                                 .renew = picker_update};
+
 static bool picker_is_on(const void *state, const struct app *app, enum action action) {
     (void)app;
     return action == ACTION_FILTER && ((const struct picker_state *)state)->filter.active;
@@ -368,6 +454,7 @@ static void picker_status(const void *state, const struct app *app, struct strbu
         (void)strbuf_addf(out, " of %zu", app->n_processes);
     if (s->filter.active)
         (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
+    tags_put_text(&s->tags, out);
     if (p && !p->inspectable)
         (void)strbuf_addf(out, "   %s %ld: %s", p->readable ? "only from outside" : "cannot attach to",
                           (long)p->pid, p->why_not);
@@ -386,6 +473,8 @@ const struct screen_def screen_picker = {
     .act = picker_act,
     .mouse = picker_mouse,
     .update = picker_update,
+    .pick = picker_pick,
+    .rows = &picker_tagged,
     .typed = picker_typed,
     .typed_before = picker_typed_before,
     .is_on = picker_is_on,

@@ -14,8 +14,13 @@ extern const struct screen_def screen_threads;  /* threads and the stack of one 
 extern const struct screen_def screen_top;      /* functions by their share of the time */
 extern const struct screen_def screen_flame;    /* the tree of calls, as wide as its share of the time */
 extern const struct screen_def screen_sql;      /* queries and their results */
+extern const struct screen_def screen_repl;     /* code that runs in the job */
 extern const struct screen_def screen_targets;  /* several targets, to switch between */
 extern const struct screen_def screen_timeline; /* what each thread did when */
+extern const struct screen_def screen_steps;    /* training steps, what they are spent on */
+extern const struct screen_def screen_tensors;  /* the tensors there are, in groups, and which grow */
+extern const struct screen_def screen_modules;  /* the modules of models, as trees */
+extern const struct screen_def screen_loader;   /* how the training is fed */
 extern const struct screen_def screen_picker;   /* choice of a process */
 extern const struct screen_def screen_menu;     /* what can be done with the selected row */
 extern const struct screen_def screen_export;   /* what is shown, to a file */

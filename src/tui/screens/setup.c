@@ -8,28 +8,27 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/widgets/list.h"
+#include "tui/screens/finder.h"
 
-#define SETUP_WHEEL 3
 #define SETUP_NAME 12 /* columns */
 #define SETUP_HELP 4  /* rows below the list */
 
 struct setup_state {
-    struct list list;
-    struct match search;
-    struct rect area;
+    struct finder finder;
 };
 
 static void setup_init(void *state, struct app *app) {
     struct setup_state *s = state;
     settings_sync(app);
-    list_fit(&s->list, SETTINGS_COUNT, 1);
+    list_fit(&s->finder.list, SETTINGS_COUNT, 1);
 }
 
-static void setup_draw_row(const struct app *app, int key, struct grid *g, struct rect row) {
+static void setup_draw_row(const void *state, const struct app *app, int key, struct grid *g,
+                           struct rect row) {
     const struct settings_def *d = &settings_table[key];
     enum settings_origin origin = app->settings.origins[key];
     const char *value = app->settings.values[key];
+    (void)state;
     int rest = row.cols - SETUP_NAME - 3, values = rest / 2 < 30 ? rest / 2 : 30;
     grid_text_fit(g, row, 0, 1, SETUP_NAME, ROLE_LABEL, GRID_LEFT, d->name);
     grid_text_fit(g, row, 0, SETUP_NAME + 2, values, *value ? ROLE_VALUE : ROLE_MUTED, GRID_LEFT,
@@ -54,39 +53,25 @@ static void setup_draw_help(const struct app *app, int key, struct grid *g, stru
         (void)grid_text(g, area, 2, col, ROLE_MUTED, "none: HOME is not set");
 }
 
+static bool setup_row_matches(const void *state, int at) {
+    const struct match *m = &((const struct setup_state *)state)->finder.search;
+    return match_text(m, settings_table[at].name) || match_text(m, settings_table[at].help);
+}
+
+static const struct finder_def setup_finder = {setup_row_matches, setup_draw_row};
+
 static void setup_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct setup_state *s = state;
     int help = area.rows > 2 * SETUP_HELP ? SETUP_HELP : 0;
     struct rect list = {area.row + 1, area.col, area.rows - 1 - help, area.cols};
-    s->area = list;
     grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
     grid_text_fit(g, area, 0, 1, SETUP_NAME, ROLE_TABLE_HEAD, GRID_LEFT, "SETTING");
     grid_text_fit(g, area, 0, SETUP_NAME + 2, area.cols - SETUP_NAME - 2, ROLE_TABLE_HEAD, GRID_LEFT,
                   "VALUE, AND WHERE IT IS FROM");
-    list_fit(&s->list, SETTINGS_COUNT, list.rows);
-    for (int i = 0; i < list.rows && s->list.top + i < s->list.count; i++) {
-        int at = s->list.top + i;
-        struct rect row = {list.row + i, list.col, 1, list.cols};
-        setup_draw_row(app, at, g, row);
-        if (at == s->list.selected)
-            grid_restyle(g, row, ROLE_SELECTION);
-        match_highlight(&s->search, g, row, 0);
-    }
+    finder_draw(&s->finder, &setup_finder, s, app, g, list, SETTINGS_COUNT);
     if (help)
-        setup_draw_help(app, s->list.selected, g,
+        setup_draw_help(app, s->finder.list.selected, g,
                         (struct rect){area.row + area.rows - help + 1, area.col, help - 1, area.cols});
-}
-
-static bool setup_search(struct setup_state *s, int from, int step) {
-    for (int i = 0; i < SETTINGS_COUNT; i++) {
-        int at = ((from + i * step) % SETTINGS_COUNT + SETTINGS_COUNT) % SETTINGS_COUNT;
-        if (match_text(&s->search, settings_table[at].name) ||
-            match_text(&s->search, settings_table[at].help)) {
-            list_select(&s->list, at);
-            return true;
-        }
-    }
-    return false;
 }
 
 /* A value was typed, or a search. */
@@ -95,16 +80,16 @@ static bool setup_typed(void *state, struct app *app, enum action what, const ch
     struct setup_state *s = state;
     struct err e;
     if (what == ACTION_SETUP) { /* not the key that opened it: that one ends the line */
-        if (phase == SCREEN_ACCEPT && settings_set(app, settings_table[s->list.selected].name, text, &e) != 0)
+        if (phase == SCREEN_ACCEPT &&
+            settings_set(app, settings_table[s->finder.list.selected].name, text, &e) != 0)
             app_message(app, true, "%s", e.text);
         return true;
     }
-    match_set(&s->search, phase == SCREEN_CANCEL ? "" : text, false);
-    return !s->search.active || setup_search(s, s->list.selected, 1);
+    return finder_typed(&s->finder, &setup_finder, s, text, phase);
 }
 
 static void setup_change(struct setup_state *s, struct app *app, int step) {
-    enum settings_key key = (enum settings_key)s->list.selected;
+    enum settings_key key = (enum settings_key)s->finder.list.selected;
     char label[SETUP_NAME + 8];
     if (key == SETTINGS_THEME) {
         app_act(app, ACTION_THEMES);
@@ -128,33 +113,16 @@ static bool setup_act(void *state, struct app *app, enum action action) {
     case ACTION_LEFT:
         setup_change(s, app, -1);
         return true;
-    case ACTION_SEARCH_NEXT:
-    case ACTION_SEARCH_PREV: {
-        int step = action == ACTION_SEARCH_NEXT ? 1 : -1;
-        if (!s->search.active || !setup_search(s, s->list.selected + step, step))
-            app_message(app, false, "nothing was searched for, or nothing matches");
-        return true;
-    }
-    case ACTION_BACK:
-        if (!s->search.active)
-            return false;
-        match_clear(&s->search);
-        return true;
     default:
-        return list_move(&s->list, action);
+        return finder_act(&s->finder, &setup_finder, s, app, action);
     }
 }
 
+/* A click on the selected one changes it. */
 static bool setup_mouse(void *state, struct app *app, const struct input_event *e) {
     struct setup_state *s = state;
-    bool inside = e->row >= s->area.row && e->row < s->area.row + s->area.rows;
-    int at = s->list.top + e->row - s->area.row;
-    if (e->button != INPUT_CLICK)
-        list_wheel(&s->list, e->button == INPUT_WHEEL_UP ? -SETUP_WHEEL : SETUP_WHEEL);
-    else if (inside && at == s->list.selected)
+    if (finder_mouse(&s->finder, e))
         setup_change(s, app, 1);
-    else if (inside && at < s->list.count)
-        list_select(&s->list, at);
     return true;
 }
 
@@ -163,8 +131,8 @@ static void setup_status(const void *state, const struct app *app, struct strbuf
     int unsaved = 0;
     for (int i = 0; i < SETTINGS_COUNT; i++)
         unsaved += app->settings.origins[i] == SETTINGS_BY_HAND;
-    (void)strbuf_addf(out, "Setting %d of %d   %d changed and not saved", s->list.selected + 1, s->list.count,
-                      unsaved);
+    (void)strbuf_addf(out, "Setting %d of %d   %d changed and not saved", s->finder.list.selected + 1,
+                      s->finder.list.count, unsaved);
 }
 
 const struct screen_def screen_setup = {

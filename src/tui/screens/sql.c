@@ -16,8 +16,7 @@
 
 static void sql_init(void *state, struct app *app) {
     struct sql_state *s = state;
-    (void)editor_init(&s->editor);
-    s->history_at = s->found_at = -1;
+    typing_init(&s->typing);
     s->answers = app->query.answers;
     app_look(app);
 }
@@ -26,21 +25,19 @@ static void sql_fini(void *state) {
     struct sql_state *s = state;
     sql_close_completion(s);
     sql_drop_views(s);
-    editor_fini(&s->editor);
-    free(s->draft);
-    free(s->sought);
+    typing_fini(&s->typing);
 }
 
 static void sql_update(void *state, struct app *app) {
     struct sql_state *s = state;
-    if (s->completing && s->catalogs != app->query.catalogs)
+    if (s->typing.completing && s->catalogs != app->query.catalogs)
         sql_complete_again(s, app);
     sql_take_answer(s, app);
 }
 
 static enum action_context sql_context(const void *state) {
     const struct sql_state *s = state;
-    return s->in_sheet ? CONTEXT_SQL_SHEET : s->completing ? CONTEXT_SQL_COMPLETE : CONTEXT_SQL_EDIT;
+    return s->in_sheet ? CONTEXT_SQL_SHEET : s->typing.completing ? CONTEXT_SQL_COMPLETE : CONTEXT_SQL_EDIT;
 }
 
 static void sql_tick(void *state, struct app *app) {
@@ -55,7 +52,7 @@ static void sql_tick(void *state, struct app *app) {
 
 static bool sql_key(void *state, struct app *app, uint32_t key) {
     struct sql_state *s = state;
-    if (s->in_sheet || !editor_key(&s->editor, key))
+    if (s->in_sheet || !editor_key(&s->typing.editor, key))
         return false;
     sql_edited(s, app);
     return true;
@@ -67,7 +64,7 @@ static void sql_paste(void *state, struct app *app, const char *text) {
         app_message(app, false, "i goes to the query, where text can be pasted");
         return;
     }
-    editor_paste(&s->editor, text);
+    editor_paste(&s->typing.editor, text);
     sql_close_completion(s);
     sql_edited(s, app);
 }
@@ -190,14 +187,14 @@ static bool sql_typed(void *state, struct app *app, enum action what, const char
 static bool sql_mouse(void *state, struct app *app, const struct input_event *e) {
     struct sql_state *s = state;
     struct sql_view *v = sql_top_view(s);
-    int edit_row = e->row - s->edit_area.row, view_row = e->row - s->view_area.row;
+    int edit_row = e->row - s->typing.area.row, view_row = e->row - s->view_area.row;
     int wheel = e->button == INPUT_WHEEL_UP ? -SQL_WHEEL : e->button == INPUT_WHEEL_DOWN ? SQL_WHEEL : 0;
     (void)app;
-    if (!wheel && edit_row >= 0 && edit_row < s->edit_area.rows &&
-        e->col < s->edit_area.col + s->edit_area.cols) {
+    if (!wheel && edit_row >= 0 && edit_row < s->typing.area.rows &&
+        e->col < s->typing.area.col + s->typing.area.cols) {
         struct grid as_drawn = {.ascii = app->config.ascii};
         sql_close_completion(s);
-        editor_click(&s->editor, &as_drawn, edit_row, e->col - s->edit_area.col);
+        editor_click(&s->typing.editor, &as_drawn, edit_row, e->col - s->typing.area.col);
         s->in_sheet = false;
         return true;
     }
@@ -243,6 +240,7 @@ const struct screen_def screen_sql = {
     .update = sql_update,
     .typed = sql_typed,
     .pick = sql_pick,
+    .rows = &sql_tagged,
     .is_on = sql_is_on,
     .status = sql_status,
 };

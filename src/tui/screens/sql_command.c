@@ -17,20 +17,20 @@
 #define SQL_WATCH_MAX_S 3600.0
 
 void sql_run(struct sql_state *s, struct app *app) {
-    if (!s->editor.text[strspn(s->editor.text, " \t\n")]) {
+    if (!s->typing.editor.text[strspn(s->typing.editor.text, " \t\n")]) {
         app_message(app, false, "there is nothing to run: type a query, or F2 has some");
         return;
     }
     sql_close_completion(s);
-    s->history_at = -1;
+    s->typing.history_at = -1;
     s->again = false;
-    (void)app_ask(app, s->editor.text, false);
+    (void)app_ask(app, s->typing.editor.text, false);
 }
 
 void sql_watch(struct sql_state *s, struct app *app, double every_s) {
     bool was_on = app->query.watch_s > 0;
     if (every_s > 0 && !app->query.text) {
-        if (!s->editor.len) {
+        if (!s->typing.editor.len) {
             app_message(app, false, "there is nothing to watch: run a query first");
             return;
         }
@@ -46,17 +46,20 @@ void sql_watch(struct sql_state *s, struct app *app, double every_s) {
 
 /* ---- commands ---- */
 
-/* What is shown: rows in their order, columns that are not hidden. 0, or -1: out of memory. */
+/* What is shown: rows in their order, of them those that are tagged, if some are; columns that are not hidden. 0, or -1: out of
+ * memory. */
 static int sql_copy_shown(const struct sheet *sheet, struct querier_export *x) {
     const struct rowset *r = sheet->rows;
+    size_t n = sheet_rows(sheet);
     x->hidden = calloc(r->n_columns + 1, 1);
-    x->order = sheet->order && r->n_rows ? malloc(r->n_rows * sizeof *x->order) : NULL;
-    if (!x->hidden || (sheet->order && r->n_rows && !x->order))
+    x->order = malloc((n + 1) * sizeof *x->order);
+    if (!x->hidden || !x->order)
         return -1;
+    for (size_t i = 0; i < n; i++)
+        if (!sheet->tags.n || tags_has(&sheet->tags, sheet_row(sheet, (int)i)))
+            x->order[x->n_order++] = (uint32_t)sheet_row(sheet, (int)i);
     for (size_t i = 0; i < r->n_columns; i++)
         x->hidden[i] = sheet->columns[i].hidden;
-    if (x->order)
-        memcpy(x->order, sheet->order, r->n_rows * sizeof *x->order);
     x->rows = rowset_ref(sheet->rows);
     return 0;
 }
@@ -104,9 +107,9 @@ void sql_command_watch(struct app *app, const char *text) {
 void sql_command_save(struct app *app, const char *name) {
     const struct sql_state *s = app_top(app)->state;
     struct err e;
-    if (!s->editor.text[strspn(s->editor.text, " \t\n")])
+    if (!s->typing.editor.text[strspn(s->typing.editor.text, " \t\n")])
         app_message(app, true, "there is nothing to save: type a query");
-    else if (saved_write(app->query.saved_dir, name, s->editor.text, &e) != 0)
+    else if (saved_write(app->query.saved_dir, name, s->typing.editor.text, &e) != 0)
         app_message(app, true, "%s", e.text);
     else
         app_message(app, false, "saved: F2 has it; it is %s/%s.sql", app->query.saved_dir, name);
@@ -128,7 +131,7 @@ void sql_command_run(struct app *app, const char *argument) {
     if (app_top(app)->def != &screen_sql && !app_open(app, ACTION_SHOW_SQL))
         return;
     struct sql_state *s = app_top(app)->state;
-    editor_set(&s->editor, argument);
+    editor_set(&s->typing.editor, argument);
     sql_run(s, app);
     s->in_sheet = true;
 }

@@ -9,8 +9,6 @@
 
 #define SQL_EDIT_MIN 3
 #define SQL_SCHEMA_COLS 44
-#define SQL_CHOICES 8
-#define SQL_CHOICE_COLS 28
 #define SQL_NOTE_ROWS 12 /* body rows from which there is room for a note */
 
 /* ---- the query ---- */
@@ -32,9 +30,9 @@ static void sql_draw_title(const struct sql_state *s, const struct app *app, str
 
 static void sql_draw_editor(struct sql_state *s, struct app *app, struct grid *g, struct rect area) {
     int row, col;
-    s->edit_area = area;
-    editor_draw(&s->editor, g, area, &row, &col);
-    if (s->editor.len == 0)
+    s->typing.area = area;
+    editor_draw(&s->typing.editor, g, area, &row, &col);
+    if (s->typing.editor.len == 0)
         grid_text_fit(g, area, 0, 0, area.cols, ROLE_MUTED, GRID_LEFT,
                       "SELECT ... ; and Enter runs it, Tab completes, F2 has queries, F4 the tables");
     if (!s->in_sheet && !app->prompt_for) {
@@ -117,43 +115,17 @@ static const char *sql_kind_name(enum sql_complete_kind kind) {
     return names[kind];
 }
 
-static void sql_draw_choice(const struct sql_complete_item *item, bool selected, struct grid *g,
-                            struct rect box, int row) {
-    struct rect line = {box.row + row, box.col, 1, box.cols};
-    int names = SQL_CHOICE_COLS < box.cols - 10 ? SQL_CHOICE_COLS : box.cols - 10;
-    enum theme_role role = selected ? ROLE_SELECTION : ROLE_STATUS;
-    grid_fill(g, line, role);
-    grid_text_fit(g, line, 0, 1, names, role, GRID_LEFT, item->text);
-    grid_text_fit(g, line, 0, names + 2, box.cols - names - 2, role, GRID_LEFT,
-                  *item->help ? item->help : sql_kind_name(item->kind));
-}
-
-/* Below the word, or above it where there is no room. */
-static void sql_draw_choices(struct sql_state *s, struct grid *g, struct rect area) {
-    int line, col;
-    editor_place(&s->editor, g, s->completion.from, &line, &col);
-    int at = s->edit_area.row + line - s->editor.top, below = area.row + area.rows - at - 1;
-    int rows = s->choices.count < SQL_CHOICES ? s->choices.count : SQL_CHOICES;
-    int above = at - area.row;
-    if (rows > below && rows > above)
-        rows = below > above ? below : above;
-    struct rect box = {rows <= below ? at + 1 : at - rows, 0, rows, area.cols < 76 ? area.cols : 76};
-    box.col = s->edit_area.col + col - s->editor.left - 1;
-    if (box.col + box.cols > area.col + area.cols)
-        box.col = area.col + area.cols - box.cols;
-    if (box.col < area.col)
-        box.col = area.col;
-    list_fit(&s->choices, s->choices.count, rows);
-    for (int i = 0; i < rows && s->choices.top + i < s->choices.count; i++)
-        sql_draw_choice(&s->completion.items[s->choices.top + i], s->choices.top + i == s->choices.selected,
-                        g, box, i);
+static struct typing_choice sql_choice(const void *arg, int i) {
+    const struct sql_complete_item *item = &((const struct sql_completion *)arg)->items[i];
+    return (struct typing_choice){item->text, *item->help ? item->help : sql_kind_name(item->kind)};
 }
 
 /* ---- the tables, where there is room ---- */
 
 /* Is the table's name in the query? */
 static bool sql_is_mentioned(const struct sql_state *s, const struct catalog_table *t) {
-    return strcasestr(s->editor.text, t->name) != NULL || (*t->alias && strcasestr(s->editor.text, t->alias));
+    return strcasestr(s->typing.editor.text, t->name) != NULL ||
+           (*t->alias && strcasestr(s->typing.editor.text, t->alias));
 }
 
 static void sql_draw_schema(const struct sql_state *s, const struct catalog *c, struct grid *g,
@@ -200,7 +172,7 @@ static int sql_draw_note(const char *note, struct grid *g, struct rect area) {
 }
 
 static int sql_editor_rows(const struct sql_state *s, int rows) {
-    int most = s->in_sheet ? rows / 4 : rows / 3, want = editor_lines(&s->editor) + 1;
+    int most = s->in_sheet ? rows / 4 : rows / 3, want = editor_lines(&s->typing.editor) + 1;
     if (want < SQL_EDIT_MIN)
         want = SQL_EDIT_MIN;
     return most < 1 ? 1 : want > most ? most : want;
@@ -211,7 +183,7 @@ void sql_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct rect whole = area, part = area;
     const struct catalog *c = app_catalog(app);
     if (s->in_sheet && s->zoomed && s->n_views) {
-        s->edit_area.rows = 0;
+        s->typing.area.rows = 0;
         sql_draw_view(s, app, g, area);
         return;
     }
@@ -233,8 +205,8 @@ void sql_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     sql_draw_editor(s, app, g, (struct rect){y, area.col, rows, area.cols});
     y += rows;
     sql_draw_view(s, app, g, (struct rect){y, area.col, area.row + area.rows - y, area.cols});
-    if (s->completing && !s->in_sheet)
-        sql_draw_choices(s, g, area);
+    if (s->typing.completing && !s->in_sheet)
+        typing_draw_choices(&s->typing, g, area, s->completion.from, sql_choice, &s->completion);
 }
 
 static void sql_sheet_status(const struct sheet *sheet, struct strbuf *out) {
@@ -242,10 +214,11 @@ static void sql_sheet_status(const struct sheet *sheet, struct strbuf *out) {
     char name[128];
     text_sanitize(name, sizeof name, r->columns[sheet->column].name);
     if (r->n_rows)
-        (void)strbuf_addf(out, "Row %d of %zu   ", sheet->list.selected + 1, r->n_rows);
+        (void)strbuf_addf(out, "Row %d of %zu   ", sheet->list.selected + 1, sheet_rows(sheet));
     (void)strbuf_addf(out, "%s, column %d of %zu", name, sheet->column + 1, r->n_columns);
     if (sheet_hidden(sheet))
         (void)strbuf_addf(out, " (%d hidden, + shows them)", sheet_hidden(sheet));
+    tags_put_text(&sheet->tags, out);
     if (sheet->sort_column >= 0)
         (void)strbuf_addf(out, "   sorted by %.80s", r->columns[sheet->sort_column].name);
     if (sheet->search.active)
@@ -262,17 +235,18 @@ void sql_status(const void *state, const struct app *app, struct strbuf *out) {
             (void)strbuf_adds(out, "i goes to the query, Esc goes back");
         return;
     }
-    if (s->completing) {
-        const struct sql_complete_item *item = &s->completion.items[s->choices.selected];
-        (void)strbuf_addf(out, "%d of %zu   %s   %s", s->choices.selected + 1, s->completion.n,
+    if (s->typing.completing) {
+        const struct sql_complete_item *item = &s->completion.items[s->typing.choices.selected];
+        (void)strbuf_addf(out, "%d of %zu   %s   %s", s->typing.choices.selected + 1, s->completion.n,
                           sql_kind_name(item->kind), item->help);
         return;
     }
-    int lines = editor_lines(&s->editor);
+    int lines = editor_lines(&s->typing.editor);
     if (lines > 1)
         (void)strbuf_addf(out, "%d lines   ", lines);
-    if (s->history_at >= 0)
-        (void)strbuf_addf(out, "query %ld of %zu that were run   ", s->history_at + 1, app->query.history.n);
+    if (s->typing.history_at >= 0)
+        (void)strbuf_addf(out, "query %ld of %zu that were run   ", s->typing.history_at + 1,
+                          app->query.history.n);
     if (sql_view_is_sheet(v) && sheet_is_too_wide(&v->sheet, s->view_area.cols))
         (void)strbuf_adds(out, "there are more columns: Esc, then Right, or x for a value a line");
 }

@@ -9,7 +9,7 @@
 
 #include "client/sql_complete.h"
 #include "tui/app.h"
-#include "tui/widgets/editor.h"
+#include "tui/screens/typing.h"
 #include "tui/widgets/pager.h"
 #include "tui/widgets/sheet.h"
 
@@ -35,7 +35,7 @@ struct sql_view {
 };
 
 struct sql_state {
-    struct editor editor;
+    struct typing typing;
     bool in_sheet; /* it has the keys */
     bool zoomed;   /* the view has the whole body */
     struct sql_view views[SQL_MAX_VIEWS];
@@ -43,17 +43,10 @@ struct sql_state {
     unsigned answers; /* of the app, that were looked at */
     bool again;       /* the answer that is waited for is of a query that ran before */
 
-    bool completing;
-    struct sql_completion completion;
-    struct list choices;
-    unsigned catalogs; /* of the app, that the completion was made with */
+    struct sql_completion completion; /* while typing.completing */
+    unsigned catalogs;                /* of the app, that the completion was made with */
 
-    long history_at; /* entry that is shown; -1: what was typed */
-    char *draft;     /* what was typed, while an entry is shown; owned */
-    long found_at;   /* entry that the search stands on; -1 none */
-    char *sought;    /* the text before the search; owned */
-
-    struct rect edit_area, view_area; /* as last drawn */
+    struct rect view_area; /* as last drawn */
 };
 
 /* sql_views.c: the view on top; NULL none. Whether it is a sheet with columns. */
@@ -88,6 +81,7 @@ void sql_run(struct sql_state *s, struct app *app);
 void sql_watch(struct sql_state *s, struct app *app, double every_s);
 
 /* sql_pick.c: see screen_def. */
+extern const struct screen_rows sql_tagged;
 bool sql_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
               struct strbuf *whole);
 

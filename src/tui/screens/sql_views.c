@@ -95,6 +95,7 @@ static void sql_renew(struct sheet *sheet, struct rowset *rows) {
     fresh.list.top = sheet->list.top;
     fresh.list.page = sheet->list.page;
     fresh.list.selected = sheet->list.selected;
+    sheet_take_tags(&fresh, sheet);
     list_fit(&fresh.list, fresh.list.count, fresh.list.page);
     sheet_fini(sheet);
     *sheet = fresh;
@@ -123,7 +124,7 @@ static void sql_show_error(struct sql_state *s, const struct querier_answer *ans
         s->n_views--;
     }
     sql_push_text(s, SQL_VIEW_ERROR, answer->error.text, strlen(answer->error.text), "Error");
-    editor_mark_error(&s->editor, answer->error_at);
+    editor_mark_error(&s->typing.editor, answer->error_at);
 }
 
 void sql_take_answer(struct sql_state *s, struct app *app) {
@@ -132,7 +133,7 @@ void sql_take_answer(struct sql_state *s, struct app *app) {
     if (s->answers == app->query.answers)
         return;
     s->answers = app->query.answers;
-    editor_mark_error(&s->editor, -1);
+    editor_mark_error(&s->typing.editor, -1);
     if (answer->cancelled)
         app_message(app, false, "the query was ended after %.1f s", answer->elapsed_s);
     else if (answer->error.code != ERR_OK) {
@@ -225,7 +226,7 @@ static void sql_open_row(struct sql_state *s, struct app *app, struct sql_view *
         return;
     switch (v->kind) {
     case SQL_VIEW_SAVED:
-        editor_set(&s->editor, sql_cell_text(&v->sheet, 2));
+        editor_set(&s->typing.editor, sql_cell_text(&v->sheet, 2));
         sql_pop_view(s);
         s->in_sheet = true;
         sql_run(s, app);
@@ -235,7 +236,7 @@ static void sql_open_row(struct sql_state *s, struct app *app, struct sql_view *
         return;
     case SQL_VIEW_COLUMNS: {
         const char *name = sql_cell_text(&v->sheet, 0);
-        editor_replace(&s->editor, s->editor.cursor, s->editor.cursor, name);
+        editor_replace(&s->typing.editor, s->typing.editor.cursor, s->typing.editor.cursor, name);
         s->in_sheet = false;
         return;
     }

@@ -10,14 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tui/pick.h"
 #include "tui/screens/log_rows.h"
 #include "tui/screens/summary_lines.h"
+#include "tui/screens/summary_verdicts.h"
 #include "tui/window.h"
 #include "tui/widgets/layout.h"
 #include "tui/widgets/list.h"
 
 #define SUMMARY_PICK_S 0.9 /* between two additions of the functions */
-#define SUMMARY_LABEL_COLS 15
 #define SUMMARY_VALUE_COLS 9
 #define SUMMARY_NARROW 60 /* from here there is room for histories */
 #define SUMMARY_WHEEL 3
@@ -28,6 +29,7 @@ struct summary_state {
     unsigned window;        /* version of the window they are of */
     double picked_s;
     struct summary summary;
+    int n_verdicts;     /* lines of the summary when the selection was settled */
     struct list list;   /* of rows in one column; of lines, where there are two, see summary_row */
     char selected[128]; /* the function that is selected; "" none is */
     bool is_wide;
@@ -40,6 +42,11 @@ static int summary_row(const struct summary_state *s, int line) {
     for (int i = 0; i < line; i++)
         row += !s->is_wide || s->summary.lines[i].is_right == s->summary.lines[line].is_right;
     return row;
+}
+
+/* Columns of a line on the left. */
+static int summary_cols(const struct summary_state *s) {
+    return s->is_wide ? s->area.cols / 2 : s->area.cols;
 }
 
 static void summary_update(void *state, struct app *app) {
@@ -55,7 +62,9 @@ static void summary_update(void *state, struct app *app) {
         s->picked_s = app->now_s;
         summary_pick_functions(&s->functions, tally, window_which(app));
     }
-    summary_build(&s->summary, app, &s->functions);
+    if (app_top(app)->state == state)
+        summary_verdicts_follow(app);
+    summary_build(&s->summary, app, &s->functions, summary_cols(s));
 }
 
 static void summary_init(void *state, struct app *app) {
@@ -97,6 +106,11 @@ static void summary_draw_function(const struct summary_function *f, struct grid 
 
 static void summary_draw_line(const struct summary_line *l, struct grid *g, struct rect row) {
     switch (l->kind) {
+    case SUMMARY_VERDICT:
+        grid_text_fit(g, row, 0, 1, SUMMARY_LABEL_COLS, l->role, GRID_LEFT, l->label);
+        grid_text_fit(g, row, 0, 1 + SUMMARY_LABEL_COLS, row.cols - 1 - SUMMARY_LABEL_COLS, ROLE_TEXT,
+                      GRID_LEFT, l->text);
+        break;
     case SUMMARY_METER:
         summary_draw_meter(l, g, row);
         break;
@@ -115,6 +129,10 @@ static void summary_draw_line(const struct summary_line *l, struct grid *g, stru
 
 /* The selected function is where it is now, if it still is there. */
 static void summary_settle(struct summary_state *s) {
+    int more = s->summary.n_verdicts - s->n_verdicts; /* lines below them have moved so far */
+    if (s->n_verdicts && s->list.selected >= s->n_verdicts)
+        s->list.selected += more;
+    s->n_verdicts = s->summary.n_verdicts;
     for (int i = 0; *s->selected && i < s->summary.n; i++)
         if (s->summary.lines[i].function && strcmp(s->summary.lines[i].function->func, s->selected) == 0)
             s->list.selected = i;
@@ -145,10 +163,10 @@ static void summary_draw(void *state, struct app *app, struct grid *g, struct re
     struct summary_state *s = state;
     s->area = area;
     s->is_wide = area.cols >= LAYOUT_WIDE_COLS;
-    summary_build(&s->summary, app, &s->functions);
+    summary_build(&s->summary, app, &s->functions, summary_cols(s));
     summary_settle(s);
     summary_fit(s, area.rows);
-    int left = s->is_wide ? area.cols / 2 : area.cols;
+    int left = summary_cols(s);
     for (int i = 0; i < s->summary.n; i++) {
         const struct summary_line *l = &s->summary.lines[i];
         int row = summary_row(s, i) - s->list.top;
@@ -208,9 +226,33 @@ static bool summary_act(void *state, struct app *app, enum action action) {
     }
 }
 
+/* A thread or a function that the line is about; else its text. */
+static bool summary_pick(const void *state, const struct app *app, struct screen_pick *what,
+                         struct strbuf *one, struct strbuf *whole) {
+    const struct summary_state *s = state;
+    const struct summary_line *l = &s->summary.lines[s->list.selected];
+    const struct summary_function *f = l->function;
+    bool is_same = app->data.tally && tally_get_mark(app->data.tally).ids == s->mark.ids;
+    what->tid = l->tid;
+    what->frame = f && is_same ? f->frame : NULL;
+    if (what->frame)
+        pick_put_frame(one, what->frame);
+    else if (f)
+        pick_put_text(one, f->func);
+    else
+        pick_put_text(one, l->event ? l->event->text : l->text);
+    if (f)
+        (void)strbuf_addf(whole, "own %.1f%% total %.1f%% %s", f->own_pct, f->total_pct, strbuf_str(one));
+    else if (l->event)
+        pick_put_text(whole, l->event->text);
+    else
+        (void)strbuf_addf(whole, "%s %s %s", l->label + strspn(l->label, " "), l->value, strbuf_str(one));
+    return true;
+}
+
 static bool summary_mouse(void *state, struct app *app, const struct input_event *e) {
     struct summary_state *s = state;
-    if (e->button != INPUT_CLICK) {
+    if (e->button != INPUT_CLICK && e->button != INPUT_MENU) {
         list_select(&s->list,
                     s->list.selected + (e->button == INPUT_WHEEL_UP ? -SUMMARY_WHEEL : SUMMARY_WHEEL));
         summary_note(s);
@@ -221,7 +263,7 @@ static bool summary_mouse(void *state, struct app *app, const struct input_event
         bool here = !s->is_wide || s->summary.lines[i].is_right == right;
         if (!here || summary_row(s, i) - s->list.top != e->row - s->area.row)
             continue;
-        if (s->list.selected == i)
+        if (s->list.selected == i && e->button == INPUT_CLICK)
             summary_open(s, app);
         else {
             s->list.selected = i;
@@ -251,6 +293,7 @@ const struct screen_def screen_overview = {
     .needs_samples = true,
     .needs_vitals = true,
     .is_kept = true,
+    .tells_arms = true,
     .state_size = sizeof(struct summary_state),
     .init = summary_init,
     .keys = CONTEXT_OVERVIEW,
@@ -258,6 +301,7 @@ const struct screen_def screen_overview = {
     .act = summary_act,
     .mouse = summary_mouse,
     .update = summary_update,
+    .pick = summary_pick,
     .is_on = summary_is_on,
     .status = summary_status,
 };

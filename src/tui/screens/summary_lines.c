@@ -10,10 +10,12 @@
 
 #include "base/text.h"
 #include "tui/screens/summary_threads.h"
+#include "tui/screens/summary_verdicts.h"
 #include "tui/screens/threads_rows.h"
 #include "tui/window.h"
 
-#define SUMMARY_MEAN 40 /* snapshots that shares are taken over */
+#define SUMMARY_LONG_HOLD_US 2000 /* the agent means to stay below */
+#define SUMMARY_MEAN 40           /* snapshots that shares are taken over */
 
 static struct summary_line *summary_add(struct summary *s, enum summary_kind kind, const char *label,
                                         enum action opens) {
@@ -47,6 +49,18 @@ static void summary_set_history(struct summary_line *l, const struct meter *m, d
 
 /* ---- meters ---- */
 
+/* The busiest thread of a class; 0 there is none. */
+static int64_t summary_busiest(const struct data *d, const struct model_snapshot *shot,
+                               enum pulse_meter class) {
+    const struct model_thread *best = NULL;
+    for (size_t i = 0; shot && i < shot->n_threads; i++) {
+        const struct model_thread *t = &shot->threads[i];
+        if (pulse_class(d, t) == class && (!best || !(best->cpu_pct >= t->cpu_pct)))
+            best = t;
+    }
+    return best ? best->tid : 0;
+}
+
 static void summary_add_cpu(struct summary *s, const struct app *app) {
     static const struct {
         const char *label;
@@ -64,6 +78,7 @@ static void summary_add_cpu(struct summary *s, const struct app *app) {
         size_t n = 0;
         double cpu = shot ? pulse_class_cpu(d, shot, classes[i].class, &n) : NAN;
         l = summary_add(s, SUMMARY_METER, classes[i].label, ACTION_SHOW_THREADS);
+        l->tid = summary_busiest(d, shot, classes[i].class);
         summary_put_percent(l->value, sizeof l->value, cpu);
         summary_set_history(l, &d->pulse.meters[classes[i].class], 0, ROLE_METER_CPU);
         if (shot)
@@ -94,6 +109,7 @@ static void summary_add_gil(struct summary *s, const struct app *app) {
         const struct model_thread *t = data_find_thread(&d->live, shot->gil_tid);
         text_sanitize(name, sizeof name, t ? data_thread_name(t) : "?");
         summary_say(l, "by %s (%lld)", name, (long long)shot->gil_tid);
+        l->tid = shot->gil_tid;
     }
     l = summary_add(s, SUMMARY_METER, "GIL waited for", ACTION_SHOW_THREADS);
     summary_put_percent(l->value, sizeof l->value,
@@ -170,6 +186,37 @@ static void summary_add_agent(struct summary *s, const struct app *app) {
         l->role = ROLE_CONN_WAIT;
 }
 
+/* What is armed, and what came of what was. */
+static void summary_add_arms(struct summary *s, const struct app *app) {
+    for (size_t i = 0; i < ARM_KINDS; i++) {
+        char text[SUMMARY_TEXT];
+        app_arm_put(app, (enum arm_kind)i, text, sizeof text);
+        if (!text[0])
+            continue;
+        bool is_on = arms_is_on(&app->data.arms, (enum arm_kind)i);
+        struct summary_line *l = summary_add(s, SUMMARY_METER, arm_defs[i].what,
+                                             i == ARM_TRACE ? ACTION_SHOW_MODULES : ACTION_SHOW_STEPS);
+        (void)snprintf(l->value, sizeof l->value, is_on ? "armed" : "over");
+        l->role = is_on ? ROLE_CONN_WAIT : ROLE_VALUE;
+        summary_say(l, "%s", text);
+    }
+}
+
+/* How long the job's threads waited for us, once they had to. */
+static void summary_add_holds(struct summary *s, const struct app *app) {
+    const struct pulse *q = &app->data.pulse;
+    if (!q->holds)
+        return;
+    struct summary_line *l = summary_add(s, SUMMARY_METER, "GIL by agent", ACTION_SHOW_LOG);
+    if (isnan(q->hold_us))
+        (void)snprintf(l->value, sizeof l->value, "?");
+    else
+        (void)snprintf(l->value, sizeof l->value, "%.2f ms", q->hold_us / 1000);
+    summary_say(l, "at most at a time, %llu times", (unsigned long long)q->holds);
+    if (q->hold_us > SUMMARY_LONG_HOLD_US)
+        l->role = ROLE_CONN_WAIT;
+}
+
 static void summary_add_rates(struct summary *s, const struct app *app) {
     const struct data *d = &app->data;
     struct tally_health h = {.got_hz = NAN, .cost_pct = NAN};
@@ -237,7 +284,7 @@ static void summary_rank(const struct tally_table *t, const struct tally_row **f
 void summary_pick_functions(struct summary_functions *out, const struct tally *tally,
                             enum tally_window window) {
     const struct tally_row *first[SUMMARY_FUNCTIONS];
-    struct tally_query query = {.window = window, .on_cpu = true};
+    struct tally_query query = {.window = window, .on_cpu = true, .hides_native = true};
     struct tally_table table = {0};
     int n = 0;
     *out = (struct summary_functions){.on_cpu = true};
@@ -255,6 +302,7 @@ void summary_pick_functions(struct summary_functions *out, const struct tally *t
     for (int i = 0; i < n; i++) {
         struct summary_function *f = &out->items[out->n++];
         const struct model_frame *frame = first[i]->id == TALLY_NO_FRAME ? NULL : first[i]->frame;
+        f->frame = frame;
         f->own_pct = summary_own(&table, first[i]);
         f->total_pct = tally_table_share(&table, first[i]->total_us, first[i]->total);
         f->role = frame ? data_frame_role(frame) : ROLE_MUTED;
@@ -298,13 +346,17 @@ static void summary_add_events(struct summary *s, const struct app *app) {
     }
 }
 
-void summary_build(struct summary *out, const struct app *app, const struct summary_functions *functions) {
-    out->n = 0;
+void summary_build(struct summary *out, const struct app *app, const struct summary_functions *functions,
+                   int cols) {
+    out->n = out->n_verdicts =
+        summary_verdicts_lines(app, cols - SUMMARY_LABEL_COLS - 2, out->lines, SUMMARY_VERDICT_LINES);
     summary_add_cpu(out, app);
     summary_add_gil(out, app);
     summary_add_gc(out, app);
     summary_add_memory(out, app);
     summary_add_agent(out, app);
+    summary_add_holds(out, app);
+    summary_add_arms(out, app);
     summary_add_rates(out, app);
     summary_add_threads(out, app);
     summary_add_functions(out, app, functions);

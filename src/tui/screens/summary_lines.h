@@ -12,11 +12,13 @@
 
 #define SUMMARY_FUNCTIONS 10 /* that are listed */
 #define SUMMARY_EVENTS 8     /* the same, at most */
-#define SUMMARY_LINES 48
+#define SUMMARY_LINES 56
+#define SUMMARY_LABEL_COLS 15
 #define SUMMARY_TEXT 200
 
 enum summary_kind {
-    SUMMARY_METER, /* label, value, history, text */
+    SUMMARY_VERDICT, /* label, text */
+    SUMMARY_METER,   /* label, value, history, text */
     SUMMARY_TITLE,
     SUMMARY_FUNCTION,
     SUMMARY_EVENT,
@@ -25,6 +27,7 @@ enum summary_kind {
 /* A function with its shares of the samples. */
 struct summary_function {
     char func[128], file[96];
+    const struct model_frame *frame; /* of the tally's; NULL: threads without one */
     enum theme_role role;
     double own_pct, total_pct; /* NAN unknown */
 };
@@ -47,19 +50,21 @@ struct summary_line {
     enum theme_role meter_role;
     const struct summary_function *function;
     const struct log_entry *event;
+    int64_t tid;       /* of the thread it is about; 0 none */
     enum action opens; /* what Enter does there; ACTION_NONE nothing */
 };
 
 struct summary {
     struct summary_line lines[SUMMARY_LINES];
-    int n;
+    int n, n_verdicts; /* of them, the first */
 };
 
 /* The first functions of a table by their own time. The texts are copied. */
 void summary_pick_functions(struct summary_functions *out, const struct tally *tally,
                             enum tally_window window);
 
-/* All lines, from what is known now. */
-void summary_build(struct summary *out, const struct app *app, const struct summary_functions *functions);
+/* All lines, from what is known now, for a column that is so wide. */
+void summary_build(struct summary *out, const struct app *app, const struct summary_functions *functions,
+                   int cols);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tui/pick.h"
+
 #define TABLE_GAP 1
 
 void table_layout(const struct table_column *columns, int n, int cols, int *widths) {
@@ -46,6 +48,15 @@ void table_draw_row(const struct table_column *columns, int n, const int *widths
         else
             grid_text_fit(g, area, y, col, widths[i], cell.role, columns[i].align, cell.text);
         col += widths[i] + TABLE_GAP;
+    }
+}
+
+void table_put_row(const struct table_column *columns, int n, const void *row, struct strbuf *out) {
+    for (int i = 0; i < n; i++) {
+        struct table_cell cell = {.role = ROLE_TEXT};
+        columns[i].cell(row, &cell);
+        (void)strbuf_adds(out, i ? "\t" : "");
+        pick_put_text(out, cell.text + (i ? 0 : strspn(cell.text, " ")));
     }
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/strbuf.h"
 #include "tui/widgets/grid.h"
 #include "tui/widgets/layout.h"
 
@@ -47,6 +48,9 @@ void table_draw_head(const struct table_column *columns, int n, const int *width
 /* Draw one row's cells; growing columns are scrolled by `scroll`. */
 void table_draw_row(const struct table_column *columns, int n, const int *widths, const void *row, int scroll,
                     struct grid *g, struct rect area, int y);
+
+/* The row as text, as it is copied: all its columns, a tab between them. */
+void table_put_row(const struct table_column *columns, int n, const void *row, struct strbuf *out);
 
 /* Column whose title or cells stand at `col` of the area; -1 none. */
 int table_column_at(const int *widths, int n, int col);

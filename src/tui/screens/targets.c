@@ -135,26 +135,31 @@ static const struct table_column targets_columns[] = {
 
 static void targets_update(void *state, struct app *app) {
     struct targets_state *s = state;
-    s->n = targets_count(app);
-    for (int i = 0; i < s->n; i++)
-        s->rows[i] = (struct targets_row){.index = i,
-                                          .is_shown = !app->targets.n || i == app->targets.shown,
-                                          .pid = targets_pid(app, i),
-                                          .name = targets_name(app, i),
-                                          .data = targets_data(app, i)};
+    s->n = 0;
+    for (int i = 0; i < targets_count(app); i++)
+        if (tags_shows(&app->targets.tags, (uint64_t)i + 1))
+            s->rows[s->n++] = (struct targets_row){.index = i,
+                                                   .is_shown = !app->targets.n || i == app->targets.shown,
+                                                   .pid = targets_pid(app, i),
+                                                   .name = targets_name(app, i),
+                                                   .data = targets_data(app, i)};
     list_fit(&s->list, s->n, s->list.page);
 }
 
 static void targets_init(void *state, struct app *app) {
     struct targets_state *s = state;
     targets_update(s, app);
-    list_select(&s->list, app->targets.shown);
+    int row = 0; /* when only others are shown */
+    for (int i = 0; i < s->n; i++)
+        row = s->rows[i].is_shown ? i : row;
+    list_select(&s->list, row);
 }
 
 static void targets_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct targets_state *s = state;
     struct table_sort none = {-1, false};
     targets_update(s, app);
+    tags_cut(&app->targets.tags, &area);
     s->area = area;
     list_fit(&s->list, s->n, area.rows - 1);
     table_layout(targets_columns, TARGETS_COLUMNS, area.cols, s->widths);
@@ -163,6 +168,7 @@ static void targets_draw(void *state, struct app *app, struct grid *g, struct re
         struct rect row = {area.row + i + 1, area.col, 1, area.cols};
         table_draw_row(targets_columns, TARGETS_COLUMNS, s->widths, &s->rows[s->list.top + i], 0, g, area,
                        i + 1);
+        tags_draw(&app->targets.tags, (uint64_t)s->rows[s->list.top + i].index + 1, g, area, i + 1);
         if (s->list.top + i == s->list.selected)
             grid_restyle(g, row, ROLE_SELECTION);
     }
@@ -177,6 +183,13 @@ static bool targets_act(void *state, struct app *app, enum action action) {
     struct targets_state *s = state;
     if (action == ACTION_SWITCH_TARGET) {
         targets_switch(s, app);
+        return true;
+    }
+    if (action == ACTION_SHOW_ALL) {
+        int selected = s->rows[s->list.selected].index; /* it stays selected */
+        app->targets.tags.only = false;
+        targets_update(s, app);
+        list_select(&s->list, selected);
         return true;
     }
     return action == ACTION_SHOW_TARGETS || list_move(&s->list, action);
@@ -196,14 +209,60 @@ static bool targets_mouse(void *state, struct app *app, const struct input_event
     return true;
 }
 
+/* ---- for other parts of the program ---- */
+
+static void targets_put(const void *state, const struct app *app, int row, struct screen_pick *what,
+                        struct strbuf *one, struct strbuf *whole) {
+    const struct targets_row *t = &((const struct targets_state *)state)->rows[row];
+    struct table_cell pid = {.role = ROLE_TEXT};
+    (void)app;
+    *what = (struct screen_pick){.tid = 0};
+    targets_cell_pid(t, &pid);
+    (void)strbuf_adds(one, pid.text);
+    table_put_row(targets_columns, TARGETS_COLUMNS, t, whole);
+}
+
+static bool targets_pick(const void *state, const struct app *app, struct screen_pick *what,
+                         struct strbuf *one, struct strbuf *whole) {
+    targets_put(state, app, ((const struct targets_state *)state)->list.selected, what, one, whole);
+    return true;
+}
+
+static struct tags *targets_tags(void *state, struct app *app) {
+    (void)state;
+    return &app->targets.tags;
+}
+
+static int targets_count_rows(const void *state, const struct app *app) {
+    (void)app;
+    return ((const struct targets_state *)state)->n;
+}
+
+static int targets_selected_row(const void *state, const struct app *app) {
+    (void)app;
+    return ((const struct targets_state *)state)->list.selected;
+}
+
+static uint64_t targets_key(const void *state, const struct app *app, int row) {
+    (void)app;
+    return (uint64_t)((const struct targets_state *)state)->rows[row].index + 1;
+}
+
+static const struct screen_rows targets_tagged = {.tags = targets_tags,
+                                                  .count = targets_count_rows,
+                                                  .selected = targets_selected_row,
+                                                  .key = targets_key,
+                                                  .put = targets_put,
+                                                  .renew = targets_update};
+
 static void targets_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct targets_state *s = state;
     const struct data *d = s->rows[s->list.selected].data;
-    (void)app;
-    (void)strbuf_addf(out, "Targets %d", s->n);
+    (void)strbuf_addf(out, "Targets %d", targets_count(app));
+    tags_put_text(&app->targets.tags, out);
     if (data_is_over(d) && *d->why.text)
         (void)strbuf_addf(out, "   %s", d->why.text);
-    else if (s->n == 1)
+    else if (targets_count(app) == 1)
         (void)strbuf_adds(out, "   several are given at the start: probing-top TARGET TARGET ...");
     else
         (void)strbuf_adds(out, "   Enter shows the selected one");
@@ -219,5 +278,7 @@ const struct screen_def screen_targets = {
     .act = targets_act,
     .mouse = targets_mouse,
     .update = targets_update,
+    .pick = targets_pick,
+    .rows = &targets_tagged,
     .status = targets_status,
 };

@@ -11,40 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/pick.h"
-#include "tui/screens/locals.h"
-#include "tui/screens/stack.h"
 #include "tui/screens/tasks.h"
-#include "tui/screens/threads_rows.h"
+#include "tui/screens/threads_state.h"
 #include "tui/widgets/layout.h"
-#include "tui/widgets/list.h"
 
 #define THREADS_SCROLL 8
-#define THREADS_WHEEL 3
 
-struct threads_state {
-    struct thread_rows rows;
-    struct thread_filter filter;
-    struct table_sort sort;
-    struct match search;
-    struct list list;
-    int64_t tid;        /* key of the selected row; 0 none yet */
-    int64_t tid_before; /* what was selected when a prompt was opened */
-    bool in_prompt;
-    const struct data *data; /* the app's */
-    struct stack_pane stack;
-    bool native;               /* the stack has native frames too */
-    bool in_stack;             /* the keys go to the stack pane */
-    struct locals_pane locals; /* below the stack; it has the keys only when the stack has them */
-    bool tasks;                /* it shows tasks, not variables */
-    bool repr;                 /* variables by the repr() of the job's own classes */
-    bool zoomed;               /* the pane with the keys has the whole body */
-    int scroll;
-    int widths[TABLE_MAX_COLUMNS];
-    struct rect table_area, stack_area, locals_area; /* as last drawn; no rows: not drawn */
-};
-
-static const struct thread_row *threads_row(const struct threads_state *s) {
+const struct thread_row *threads_row(const struct threads_state *s) {
     return thread_rows_at(&s->rows, (size_t)s->list.selected);
 }
 
@@ -53,14 +26,12 @@ static const struct model_thread *threads_selected(const struct threads_state *s
     return row ? row->thread : NULL;
 }
 
-/* The child that the selected thread is of; NULL none. */
-static const struct data_child *threads_child(const struct threads_state *s) {
+const struct data_child *threads_child(const struct threads_state *s) {
     const struct thread_row *row = threads_row(s);
     return row ? row->child : NULL;
 }
 
-/* The selected thread as its stack is shown: with native frames it is of an answer of its own. */
-static const struct model_thread *threads_shown(const struct threads_state *s) {
+const struct model_thread *threads_shown(const struct threads_state *s) {
     const struct model_thread *t = threads_selected(s);
     bool native_shown = s->native && t && !threads_child(s);
     const struct model_thread *native = native_shown ? data_native_of(s->data, t->tid) : NULL;
@@ -79,7 +50,7 @@ static void threads_settle(struct threads_state *s) {
     stack_follow(&s->stack, threads_shown(s));
 }
 
-static void threads_select_row(struct threads_state *s, int row) {
+void threads_select_row(struct threads_state *s, int row) {
     list_select(&s->list, row);
     const struct model_thread *t = threads_selected(s);
     s->tid = t ? thread_row_key(threads_row(s)) : s->tid;
@@ -101,8 +72,9 @@ static void threads_want_details(const struct threads_state *s, struct app *app)
         app->wishes.details = want;
 }
 
-static void threads_rebuild(struct threads_state *s, const struct app *app) {
+void threads_rebuild(struct threads_state *s, const struct app *app) {
     const struct data_shot *shot = data_shown(&app->data);
+    s->filter.tags = &app->threads;
     thread_rows_build(&s->rows, shot, &s->filter, s->sort);
     thread_rows_add_children(&s->rows, data_shown_children(&app->data), &s->filter, s->sort,
                              app->config.ascii);
@@ -158,6 +130,7 @@ static const char *threads_empty_text(const struct threads_state *s, const struc
 
 static void threads_draw_table(struct threads_state *s, struct app *app, struct grid *g, struct rect area) {
     s->table_area = area;
+    tags_cut(&app->threads, &area);
     list_fit(&s->list, (int)s->rows.n, area.rows - 1);
     table_layout(thread_columns, thread_n_columns, area.cols, s->widths);
     table_draw_head(thread_columns, thread_n_columns, s->widths, s->sort, g, area);
@@ -170,6 +143,8 @@ static void threads_draw_table(struct threads_state *s, struct app *app, struct 
         table_draw_row(thread_columns, thread_n_columns, s->widths, thread_rows_at(&s->rows, (size_t)at),
                        s->scroll, g, area, i + 1);
         struct rect row = {area.row + i + 1, area.col, 1, area.cols};
+        tags_draw(&app->threads, (uint64_t)thread_row_key(thread_rows_at(&s->rows, (size_t)at)), g, area,
+                  i + 1);
         if (at == s->list.selected)
             grid_restyle(g, row, s->in_stack ? ROLE_SELECTION_OTHER : ROLE_SELECTION);
         match_highlight(&s->search, g, row, 0);
@@ -215,6 +190,7 @@ static void threads_status(const void *state, const struct app *app, struct strb
         (void)strbuf_addf(out, " of %zu", s->rows.total);
     if (s->filter.match.active)
         (void)strbuf_addf(out, "   FILTER %s", s->filter.match.text);
+    tags_put_text(&app->threads, out);
     if (s->filter.hide_idle)
         (void)strbuf_adds(out, "   idle hidden");
     if (s->filter.hide_native)
@@ -377,6 +353,7 @@ static bool threads_act_view(struct threads_state *s, struct app *app, enum acti
         break;
     case ACTION_SHOW_ALL:
         memset(&s->filter, 0, sizeof s->filter);
+        app->threads.only = false;
         break;
     default:
         return false;
@@ -401,6 +378,16 @@ static void threads_open_child(struct threads_state *s, struct app *app) {
     }
     app->attaching = app->wishes.attach = pid;
     app_message(app, false, "attaching to %ld ...", (long)pid);
+}
+
+/* Watch the selected variable, or no more. */
+static void threads_watch(const struct threads_state *s, struct app *app) {
+    const char *name, *func;
+    bool shown = !s->tasks && !threads_child(s);
+    if (shown && locals_pick(&s->locals, &app->data, threads_shown(s), s->stack.list.selected, &name, &func))
+        app_watch_local(app, name, func);
+    else
+        app_message(app, false, "no variable is selected: v shows them, Tab goes there");
 }
 
 static bool threads_do(struct threads_state *s, struct app *app, enum action action) {
@@ -464,98 +451,21 @@ static bool threads_do(struct threads_state *s, struct app *app, enum action act
     return true;
 }
 
-static bool threads_pick(const void *state, const struct app *app, struct screen_pick *what,
-                         struct strbuf *one, struct strbuf *whole) {
-    const struct threads_state *s = state;
-    const struct model_thread *t = threads_shown(s);
-    const struct data_child *child = threads_child(s);
-    int at = s->stack.list.selected;
-    (void)app;
-    if (!t)
-        return false;
-    what->tid = t->tid;
-    what->pid = child ? child->pid : 0;
-    what->frame = at >= 0 && (size_t)at < t->n_frames ? &t->frames[at] : NULL;
-    if (what->frame)
-        pick_put_frame(one, what->frame);
-    else
-        pick_put_text(one, data_thread_name(t));
-    pick_put_stack(whole, t);
-    return true;
-}
-
-static bool threads_show(void *state, struct app *app, const struct screen_pick *what) {
-    struct threads_state *s = state;
-    if (what->tid && thread_rows_find(&s->rows, what->tid) < 0) {
-        memset(&s->filter, 0, sizeof s->filter); /* it may be hidden */
-        threads_rebuild(s, app);
-    }
-    int at = what->tid ? thread_rows_find(&s->rows, what->tid) : -1;
-    if (at >= 0)
-        threads_select_row(s, at);
-    return at >= 0;
-}
-
 static bool threads_act(void *state, struct app *app, enum action action) {
-    bool done = threads_do(state, app, action);
+    bool done = true;
+    if (action == ACTION_WATCH_LOCAL)
+        threads_watch(state, app);
+    else
+        done = threads_do(state, app, action);
     threads_want_details(state, app);
     return done;
-}
-
-static bool threads_inside(struct rect r, int row, int col) {
-    return row >= r.row && row < r.row + r.rows && col >= r.col && col < r.col + r.cols;
-}
-
-static bool threads_mouse(void *state, struct app *app, const struct input_event *e) {
-    struct threads_state *s = state;
-    int wheel = e->button == INPUT_WHEEL_UP     ? -THREADS_WHEEL
-                : e->button == INPUT_WHEEL_DOWN ? THREADS_WHEEL
-                                                : 0;
-    if (threads_inside(s->locals_area, e->row, e->col)) {
-        if (wheel)
-            list_wheel(&s->locals.list, wheel);
-        else {
-            s->in_stack = s->locals.focused = true;
-            if (e->row > s->locals_area.row)
-                list_select(&s->locals.list, s->locals.list.top + e->row - s->locals_area.row - 1);
-        }
-        return true;
-    }
-    if (threads_inside(s->stack_area, e->row, e->col)) {
-        s->locals.focused = s->locals.focused && wheel;
-        if (wheel)
-            list_wheel(&s->stack.list, wheel);
-        else {
-            s->in_stack = true;
-            if (e->row > s->stack_area.row)
-                list_select(&s->stack.list, s->stack.list.top + e->row - s->stack_area.row - 1);
-        }
-        return true;
-    }
-    if (!threads_inside(s->table_area, e->row, e->col))
-        return false;
-    if (wheel) {
-        list_wheel(&s->list, wheel);
-        threads_select_row(s, s->list.selected);
-        return true;
-    }
-    s->in_stack = s->locals.focused = false;
-    if (e->row == s->table_area.row && e->button == INPUT_MENU)
-        return false;
-    if (e->row == s->table_area.row) {
-        int column = table_column_at(s->widths, thread_n_columns, e->col - s->table_area.col);
-        if (column >= 0)
-            table_sort_by(&s->sort, thread_columns, column);
-        threads_rebuild(s, app);
-    } else if (s->list.top + e->row - s->table_area.row - 1 < s->list.count)
-        threads_select_row(s, s->list.top + e->row - s->table_area.row - 1);
-    return true;
 }
 
 const struct screen_def screen_threads = {
     .name = "threads",
     .title = "Threads",
     .number = '2',
+    .shows_children = true,
     .state_size = sizeof(struct threads_state),
     .init = threads_init,
     .fini = threads_fini,
@@ -566,6 +476,7 @@ const struct screen_def screen_threads = {
     .update = threads_update,
     .typed = threads_typed,
     .pick = threads_pick,
+    .rows = &threads_tagged,
     .show = threads_show,
     .typed_before = threads_typed_before,
     .is_on = threads_is_on,

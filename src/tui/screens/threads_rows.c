@@ -18,7 +18,7 @@ static const struct model_thread *thread_of(const void *row) {
     return ((const struct thread_row *)row)->thread;
 }
 
-static const struct model_frame *thread_top(const struct model_thread *t) {
+const struct model_frame *thread_top(const struct model_thread *t) {
     return t->n_frames ? &t->frames[0] : NULL;
 }
 
@@ -311,7 +311,14 @@ bool thread_matches(const struct model_thread *t, const struct match *m) {
 
 bool thread_is_idle(const struct model_thread *t) { return t->on_cpu == 0 && t->gil != MODEL_GIL_HELD; }
 
-static bool thread_is_shown(const struct model_thread *t, const struct thread_filter *f) {
+static int64_t thread_key(const struct model_thread *t, const struct data_child *child) {
+    return child ? (int64_t)child->pid << 32 | t->tid : t->tid;
+}
+
+static bool thread_is_shown(const struct model_thread *t, const struct data_child *child,
+                            const struct thread_filter *f) {
+    if (f->tags && !tags_shows(f->tags, (uint64_t)thread_key(t, child)))
+        return false;
     if ((f->hide_idle && thread_is_idle(t)) || (f->hide_native && !t->has_python))
         return false;
     return !f->match.active || thread_matches(t, &f->match) != f->match.negated;
@@ -340,7 +347,7 @@ void thread_rows_build(struct thread_rows *r, const struct data_shot *shot,
     }
     for (size_t i = 0; i < n; i++) {
         const struct model_thread *t = &shot->snapshot.threads[i];
-        if (!thread_is_shown(t, filter))
+        if (!thread_is_shown(t, NULL, filter))
             continue;
         struct thread_row *row = &r->rows[r->n];
         *row = (struct thread_row){
@@ -356,9 +363,7 @@ const struct thread_row *thread_rows_at(const struct thread_rows *r, size_t i) {
     return i < r->n ? r->order[i] : NULL;
 }
 
-int64_t thread_row_key(const struct thread_row *row) {
-    return row->child ? (int64_t)row->child->pid << 32 | row->thread->tid : row->thread->tid;
-}
+int64_t thread_row_key(const struct thread_row *row) { return thread_key(row->thread, row->child); }
 
 int thread_rows_find(const struct thread_rows *r, int64_t key) {
     for (size_t i = 0; i < r->n; i++)
@@ -375,7 +380,7 @@ static void thread_rows_add_child(struct thread_rows *r, struct thread_row **fre
     r->total += child->shot.snapshot.n_threads;
     for (size_t i = 0; i < child->shot.snapshot.n_threads; i++) {
         const struct model_thread *t = &child->shot.snapshot.threads[i];
-        if (!thread_is_shown(t, filter))
+        if (!thread_is_shown(t, child, filter))
             continue;
         struct thread_row *row = (*free_rows)++;
         *row = (struct thread_row){.thread = t,

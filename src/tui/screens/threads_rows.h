@@ -8,6 +8,7 @@
 #include "tui/data.h"
 #include "tui/screens/table.h"
 #include "tui/widgets/match.h"
+#include "tui/widgets/tags.h"
 
 /* A thread and what only the row of snapshots tells. */
 struct thread_row {
@@ -24,6 +25,7 @@ struct thread_filter {
     struct match match;
     bool hide_idle;
     bool hide_native;
+    const struct tags *tags; /* rows by their keys; NULL: all are shown */
 };
 
 struct thread_rows {
@@ -67,6 +69,9 @@ bool thread_matches(const struct model_thread *t, const struct match *m);
 
 /* Is it certain that the thread did not run since the last look? */
 bool thread_is_idle(const struct model_thread *t);
+
+/* The frame that stands for what the thread does; NULL none. */
+const struct model_frame *thread_top(const struct model_thread *t);
 
 /* Last part of a path. */
 const char *thread_base_name(const char *path);

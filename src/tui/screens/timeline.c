@@ -113,6 +113,18 @@ static void timeline_enter(struct timeline_state *s, struct app *app) {
                 data_is_stepped(&app->data) ? "; Threads shows its last moment" : "");
 }
 
+/* d: what is selected is what Flame and Top compare the window with; nothing is: they compare, or not. */
+static void timeline_compare(struct timeline_state *s, struct app *app) {
+    int64_t from, to;
+    if (timeline_selection(s, app, &from, &to)) {
+        double scale_s = timeline_scale_s(s);
+        s->selecting = !app_diff_choose_span(app, timeline_begin(scale_s, from), timeline_begin(scale_s, to));
+        return;
+    }
+    app_diff_toggle(app);
+    app_diff_say(app);
+}
+
 /* One step back; false when there is none. */
 static bool timeline_back(struct timeline_state *s, struct app *app) {
     if (s->selecting)
@@ -133,8 +145,9 @@ static bool timeline_back(struct timeline_state *s, struct app *app) {
 
 /* ---- actions ---- */
 
-static void timeline_show_all(struct timeline_state *s) {
+static void timeline_show_all(struct timeline_state *s, struct app *app) {
     match_clear(&s->filter);
+    app->threads.only = false;
     s->hides_idle = s->by_depth = false;
     s->time = TIMELINE_ALL_TIME;
 }
@@ -145,11 +158,14 @@ static bool timeline_act_view(struct timeline_state *s, struct app *app, enum ac
     case ACTION_ON_CPU:
         s->time = (enum timeline_time)((s->time + 1) % TIMELINE_TIMES);
         break;
+    case ACTION_NATIVE:
+        app_toggle_native(app, CONTEXT_TIMELINE);
+        break;
     case ACTION_HIDE_IDLE:
         s->hides_idle = !s->hides_idle;
         break;
     case ACTION_SHOW_ALL:
-        timeline_show_all(s);
+        timeline_show_all(s, app);
         break;
     case ACTION_PAUSE:
         app_set_paused(app, !app->data.paused);
@@ -178,6 +194,9 @@ static bool timeline_act(void *state, struct app *app, enum action action) {
     case ACTION_TIME_ENTER:
         timeline_enter(s, app);
         return true;
+    case ACTION_DIFF:
+        timeline_compare(s, app);
+        return true;
     case ACTION_SEARCH_NEXT:
     case ACTION_SEARCH_PREV:
         timeline_search_on(s, app, action == ACTION_SEARCH_NEXT ? 1 : -1);
@@ -192,8 +211,15 @@ static bool timeline_is_on(const void *state, const struct app *app, enum action
     return (action == ACTION_FILTER && s->filter.active) || (action == ACTION_PAUSE && app->data.paused) ||
            (action == ACTION_ON_CPU && s->time == TIMELINE_ON_CPU) ||
            (action == ACTION_HIDE_IDLE && s->hides_idle) || (action == ACTION_TIME_SELECT && s->selecting) ||
-           (action == ACTION_TIME_ENTER && s->by_depth) ||
+           (action == ACTION_TIME_ENTER && s->by_depth) || (action == ACTION_DIFF && app->diff.on) ||
+           (action == ACTION_NATIVE && app_shows_native(app, CONTEXT_TIMELINE)) ||
            (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
+}
+
+/* One thread's depth, or all threads; the window is that of all screens. */
+static void timeline_choose(const void *state, struct screen_choice *out) {
+    const struct timeline_state *s = state;
+    out->query.tid = s->by_depth ? s->tid : 0;
 }
 
 const struct screen_def screen_timeline = {
@@ -211,6 +237,10 @@ const struct screen_def screen_timeline = {
     .mouse = timeline_mouse,
     .update = timeline_update_screen,
     .typed = timeline_typed,
+    .pick = timeline_pick,
+    .rows = &timeline_tagged,
+    .show = timeline_show,
+    .choose = timeline_choose,
     .typed_before = timeline_typed_before,
     .is_on = timeline_is_on,
     .status = timeline_status,

@@ -117,6 +117,8 @@ static void timeline_draw_name(const struct app *app, struct grid *g, struct rec
     const char *text = fold_thread_name(tally_fold(app->data.tally), tid);
     char number[32];
     (void)snprintf(number, sizeof number, "%lld", (long long)tid);
+    tags_cut(&app->threads, &name);
+    tags_draw(&app->threads, (uint64_t)tid, g, name, 0);
     grid_text_fit(g, name, 0, 0, name.cols - 1, is_selected ? ROLE_SELECTION : ROLE_TEXT, GRID_LEFT,
                   text && *text ? text : number);
 }
@@ -147,7 +149,9 @@ static const struct model_frame *timeline_frame_at(const struct app *app, uint32
     const struct tally *tally = app->data.tally;
     uint32_t path[TIMELINE_MAX_DEPTH], above;
     int n = 0;
-    for (; stack != FOLD_NO_STACK && n < TIMELINE_MAX_DEPTH; stack = above)
+    bool hides_native = !app_shows_native(app, CONTEXT_TIMELINE);
+    for (; stack != FOLD_NO_STACK && n < TIMELINE_MAX_DEPTH;
+         stack = hides_native ? tally_python_stack(tally, above) : above)
         path[n++] = tally_function(tally, fold_stack_frame(tally_fold(tally), stack, &above));
     if (depth >= n)
         return NULL;
@@ -156,8 +160,15 @@ static const struct model_frame *timeline_frame_at(const struct app *app, uint32
 }
 
 static int timeline_depth(const struct app *app, uint32_t stack) {
-    const struct model_frame *frame;
-    return stack == FOLD_NO_STACK ? 1 : (int)fold_path(tally_fold(app->data.tally), stack, &frame, 0);
+    const struct tally *tally = app->data.tally;
+    bool hides_native = !app_shows_native(app, CONTEXT_TIMELINE);
+    uint32_t above;
+    int n = 0;
+    for (; stack != FOLD_NO_STACK; stack = hides_native ? tally_python_stack(tally, above) : above) {
+        (void)fold_stack_frame(tally_fold(tally), stack, &above);
+        n++;
+    }
+    return n ? n : 1;
 }
 
 static struct timeline_spot timeline_spot_at(const struct timeline_state *s, const struct app *app,
@@ -229,6 +240,18 @@ static void timeline_mark_span(const struct timeline_state *s, struct grid *g, s
         grid_restyle(g, (struct rect){row.row, row.col + (int)(from - left), 1, (int)(to - from)}, role);
 }
 
+/* What the window is compared with; a letter where it begins, for it is no window. */
+static void timeline_mark_other(const struct timeline_state *s, const struct app *app, struct grid *g,
+                                struct rect row) {
+    double step = s->view.column_s;
+    int64_t from = timeline_column(step, app->diff.span_from_s),
+            to = timeline_column(step, app->diff.span_to_s - step * 1e-3) + 1;
+    timeline_mark_span(s, g, row, from, to, ROLE_DIFF_LESS_2);
+    from -= s->view.first;
+    if (from >= 0 && from < row.cols)
+        (void)grid_text(g, row, 0, (int)from, ROLE_DIFF_LESS_2, "B");
+}
+
 static void timeline_draw_axis(const struct timeline_state *s, const struct app *app, struct grid *g,
                                const struct timeline_place *p) {
     struct rect row = {p->axis_row, p->cells.col, 1, p->cells.cols};
@@ -260,6 +283,8 @@ static void timeline_draw_axis(const struct timeline_state *s, const struct app 
         to = timeline_column(s->view.column_s, span_to - s->view.column_s * 1e-3) + 1;
         timeline_mark_span(s, g, row, from, to, ROLE_SELECTION_OTHER);
     }
+    if (app->diff.on && app->diff.has_span)
+        timeline_mark_other(s, app, g, row);
     if (timeline_selection(s, app, &from, &to))
         timeline_mark_span(s, g, row, from, to, ROLE_SELECTION);
     int64_t cursor = timeline_cursor(s, app) - s->view.first;
@@ -363,8 +388,9 @@ static void timeline_empty_text(const struct timeline_state *s, const struct app
     if (!s->timeline)
         text = "out of memory";
     else if (s->view.cols && timeline_count_lanes(s->timeline) && !s->n_shown)
-        text = s->filter.active || s->hides_idle ? "nothing matches: A shows all"
-                                                 : "nothing is known of this time: End goes to now";
+        text = s->filter.active || s->hides_idle || app->threads.only
+                   ? "nothing matches: A shows all"
+                   : "nothing is known of this time: End goes to now";
     else if (app->data.paused)
         text = "paused before there was anything: Space shows the newest";
     top_head_empty(app, TIMELINE_FIRST_SAMPLES, buf, cap);
@@ -446,6 +472,9 @@ void timeline_status(const void *state, const struct app *app, struct strbuf *ou
         (void)strbuf_addf(out, "   %zu threads too many", timeline_left_out(s->timeline));
     if (s->filter.active)
         (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
+    if (app_shows_native(app, CONTEXT_TIMELINE))
+        (void)strbuf_adds(out, "   native too");
+    tags_put_text(&app->threads, out);
     if (s->search.active)
         (void)strbuf_addf(out, "   /%s", s->search.text);
 }

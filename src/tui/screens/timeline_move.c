@@ -75,7 +75,7 @@ bool timeline_is_hit(const struct timeline_state *s, const struct app *app, cons
 /* Is a thread to be shown, by its name and by what it does in view? */
 static bool timeline_passes(const struct timeline_state *s, const struct app *app, size_t lane) {
     const struct timeline_lane *l = timeline_lane(s->timeline, lane);
-    if (!l->seen || (s->hides_idle && !l->ran))
+    if (!l->seen || (s->hides_idle && !l->ran) || !tags_shows(&app->threads, (uint64_t)l->tid))
         return false;
     if (!s->filter.active)
         return true;
@@ -124,21 +124,27 @@ static void timeline_select_row(struct timeline_state *s, int row) {
 /* ---- the cells ---- */
 
 static bool timeline_is_same(const struct timeline_view *a, const struct timeline_view *b) {
-    return a->column_s == b->column_s && a->first == b->first && a->cols == b->cols && a->time == b->time;
+    return a->column_s == b->column_s && a->first == b->first && a->cols == b->cols && a->time == b->time &&
+           a->hides_native == b->hides_native;
 }
 
 bool timeline_refresh(struct timeline_state *s, const struct app *app, int cols) {
     const struct tally *tally = app->data.tally;
-    struct timeline_view view = {
-        .column_s = timeline_scale_s(s), .cols = cols > 0 ? cols : 1, .time = s->time};
+    struct timeline_view view = {.column_s = timeline_scale_s(s),
+                                 .cols = cols > 0 ? cols : 1,
+                                 .time = s->time,
+                                 .hides_native = !app_shows_native(app, CONTEXT_TIMELINE)};
     view.first = timeline_right(s, app) - view.cols + 1;
     if (!s->timeline || !tally)
         return false;
     /* Another tally may lie where the one before did: it is known by its ids. */
     bool is_same = s->tally == tally && s->ids == tally_get_mark(tally).ids;
-    if (s->view.cols && !s->is_stale && is_same && timeline_is_same(&view, &s->view))
+    bool same_tags = s->tag_changes == app->threads.changes && s->tagged_only == app->threads.only;
+    if (s->view.cols && !s->is_stale && is_same && same_tags && timeline_is_same(&view, &s->view))
         return true;
     s->is_stale = false;
+    s->tag_changes = app->threads.changes;
+    s->tagged_only = app->threads.only;
     s->tally = tally;
     s->ids = tally_get_mark(tally).ids;
     s->view = view;
@@ -298,7 +304,7 @@ bool timeline_mouse(void *state, struct app *app, const struct input_event *e) {
     int row = e->row - s->area.row, col = e->col - s->area.col;
     if (row < 0 || row >= s->area.rows || !s->view.cols)
         return false;
-    if (e->button != INPUT_CLICK) {
+    if (e->button != INPUT_CLICK && e->button != INPUT_MENU) {
         int way = e->button == INPUT_WHEEL_UP ? 1 : -1;
         if (col >= 0)
             timeline_zoom(s, app, way, col);

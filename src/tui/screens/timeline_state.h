@@ -39,6 +39,8 @@ struct timeline_state {
     int top;          /* first row of them shown */
     struct rect area; /* of the cells, as last drawn; no rows: not drawn */
     unsigned pauses;
+    unsigned tag_changes; /* of the tagged threads, that the rows were made with */
+    bool tagged_only;
 };
 
 /* ---- timeline_move.c ---- */
@@ -82,6 +84,14 @@ bool timeline_is_hit(const struct timeline_state *s, const struct app *app, cons
 bool timeline_search(struct timeline_state *s, const struct app *app, int step);
 
 bool timeline_mouse(void *state, struct app *app, const struct input_event *e);
+
+/* ---- timeline_pick.c ---- */
+
+extern const struct screen_rows timeline_tagged;
+
+bool timeline_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+                   struct strbuf *whole);
+bool timeline_show(void *state, struct app *app, const struct screen_pick *what);
 
 /* ---- timeline_draw.c ---- */
 

@@ -13,15 +13,11 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/pick.h"
-#include "tui/screens/top_compare.h"
 #include "tui/screens/top_head.h"
-#include "tui/screens/top_rows.h"
+#include "tui/screens/top_state.h"
 #include "tui/widgets/layout.h"
-#include "tui/widgets/list.h"
 
 #define TOP_SCROLL 8
-#define TOP_WHEEL 3
 #define TOP_FIRST_SAMPLES 10 /* from here on there is something to show */
 #define TOP_EARLY_SAMPLES 500
 #define TOP_TWO_LINES 8 /* rows from which the head takes two */
@@ -29,32 +25,7 @@
 static const double top_thresholds[] = {0, 0.1, 0.5, 1, 2, 5, 10, 20, 50};
 #define TOP_N_THRESHOLDS ((int)(sizeof top_thresholds / sizeof top_thresholds[0]))
 
-struct top_state {
-    struct tally_query query;
-    struct tally_table table;
-    struct top_rows rows;
-    struct top_compare compare;
-    struct match filter, search;
-    struct table_sort sort;
-    struct list list;
-    bool has_id; /* the user chose a row; until then the first one is selected */
-    uint32_t id;
-    int threshold;
-    int scroll;
-    struct tally_call *calls; /* of the selected function */
-    size_t n_calls;
-    struct list calls_list;
-    bool calls_open, in_calls, zoomed;
-    double built_s;         /* when the table was made; with no samples: not yet */
-    uint64_t built_samples; /* of the stream then */
-    uint64_t ids;           /* of the tally that the numbers are of; 0 none */
-    unsigned pauses;
-    unsigned window; /* version of the window shown */
-    int widths[TABLE_MAX_COLUMNS], call_widths[TABLE_MAX_COLUMNS];
-    struct rect table_area, calls_area; /* as last drawn; no rows: not drawn */
-};
-
-static const struct tally_row *top_selected(const struct top_state *s) {
+const struct tally_row *top_selected(const struct top_state *s) {
     const struct top_row *row = top_rows_at(&s->rows, (size_t)s->list.selected);
     return row ? row->row : NULL;
 }
@@ -70,12 +41,14 @@ static void top_find_calls(struct top_state *s, const struct app *app) {
     list_fit(&s->calls_list, (int)s->n_calls, s->calls_list.page);
 }
 
-static void top_order(struct top_state *s, const struct app *app) {
+void top_order(struct top_state *s, const struct app *app) {
+    s->tagged_only = app->functions.only;
+    s->tag_changes = app->functions.changes;
+    s->filter.threshold = top_thresholds[s->threshold];
     if (s->compare.on)
-        top_rows_build_diff(&s->rows, &s->compare.diff, s->query.by_line, top_thresholds[s->threshold],
-                            &s->filter, s->sort);
+        top_rows_build_diff(&s->rows, &s->compare.diff, s->query.by_line, &s->filter, s->sort);
     else
-        top_rows_build(&s->rows, &s->table, top_thresholds[s->threshold], &s->filter, s->sort);
+        top_rows_build(&s->rows, &s->table, &s->filter, s->sort);
     list_fit(&s->list, (int)s->rows.n, s->list.page);
     int at = s->has_id ? top_rows_find(&s->rows, s->id) : 0;
     if (at >= 0)
@@ -83,7 +56,7 @@ static void top_order(struct top_state *s, const struct app *app) {
     top_find_calls(s, app);
 }
 
-static void top_rebuild(struct top_state *s, struct app *app) {
+void top_rebuild(struct top_state *s, struct app *app) {
     struct tally_health health;
     const struct tally *tally = app->data.tally;
     top_rows_fini(&s->rows);
@@ -91,9 +64,10 @@ static void top_rebuild(struct top_state *s, struct app *app) {
     s->pauses = app->data.pauses;
     s->window = app->window.version;
     s->query.window = window_which(app);
+    s->query.hides_native = !app_shows_native(app, CONTEXT_TOP);
     uint64_t ids = tally ? tally_get_mark(tally).ids : 0;
-    if (ids != s->ids)
-        s->has_id = false; /* numbers of functions are others now */
+    if (ids != s->ids) /* numbers of functions are others now */
+        s->has_id = false;
     s->ids = ids;
     if (tally) {
         tally_get_health(tally, &health);
@@ -120,6 +94,8 @@ static void top_update(void *state, struct app *app) {
     if (tally_get_mark(app->data.tally).ids != s->ids || app->data.pauses != s->pauses ||
         app->window.version != s->window || is_early || is_due)
         top_rebuild(s, app);
+    else if (app->functions.only != s->tagged_only || app->functions.changes != s->tag_changes)
+        top_order(s, app);
 }
 
 static void top_init(void *state, struct app *app) {
@@ -127,7 +103,8 @@ static void top_init(void *state, struct app *app) {
     s->sort = s->compare.sort_other = (struct table_sort){0, true};
     s->query.on_cpu = true; /* threads that wait would lead the list */
     if (app->config.filter)
-        match_set(&s->filter, app->config.filter, true);
+        match_set(&s->filter.match, app->config.filter, true);
+    s->filter.tags = &app->functions;
     top_rebuild(s, app);
 }
 
@@ -139,7 +116,7 @@ static void top_fini(void *state) {
     free(s->calls);
 }
 
-static void top_select_row(struct top_state *s, const struct app *app, int row) {
+void top_select_row(struct top_state *s, const struct app *app, int row) {
     list_select(&s->list, row);
     const struct tally_row *r = top_selected(s);
     s->has_id = r != NULL;
@@ -183,6 +160,7 @@ static void top_draw_table(struct top_state *s, struct app *app, struct grid *g,
     int n_columns;
     const struct table_column *columns = top_compare_columns(&s->compare, &n_columns);
     list_fit(&s->list, (int)s->rows.n, area.rows - 1);
+    tags_cut(&app->functions, &area);
     table_layout(columns, n_columns, area.cols, s->widths);
     table_draw_head(columns, n_columns, s->widths, s->sort, g, area);
     if (!has_rows) {
@@ -196,6 +174,9 @@ static void top_draw_table(struct top_state *s, struct app *app, struct grid *g,
         table_draw_row(columns, n_columns, s->widths, top_rows_at(&s->rows, (size_t)at), s->scroll, g, area,
                        i + 1);
         struct rect row = {area.row + i + 1, area.col, 1, area.cols};
+        if (app->functions.n)
+            tags_draw(&app->functions, top_row_key(top_rows_at(&s->rows, (size_t)at)->row, s->query.by_line),
+                      g, area, i + 1);
         if (at == s->list.selected)
             grid_restyle(g, row, s->in_calls ? ROLE_SELECTION_OTHER : ROLE_SELECTION);
         match_highlight(&s->search, g, row, 0);
@@ -268,10 +249,13 @@ static void top_status(const void *state, const struct app *app, struct strbuf *
     (void)strbuf_addf(out, "%s %zu", s->query.by_line ? "Lines" : "Functions", s->rows.n);
     if (s->rows.n != s->rows.total)
         (void)strbuf_addf(out, " of %zu", s->rows.total);
+    if (app_shows_native(app, CONTEXT_TOP))
+        (void)strbuf_adds(out, "   native too");
     if (s->threshold)
         (void)strbuf_addf(out, "   from %g%%", top_thresholds[s->threshold]);
-    if (s->filter.active)
-        (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
+    if (s->filter.match.active)
+        (void)strbuf_addf(out, "   FILTER %s", s->filter.match.text);
+    tags_put_text(&app->functions, out);
     (void)strbuf_addf(out, "   sorted by %s",
                       top_compare_columns(&s->compare, &n_columns)[s->sort.column].title);
     if (s->search.active) {
@@ -284,9 +268,10 @@ static void top_status(const void *state, const struct app *app, struct strbuf *
 
 static bool top_is_on(const void *state, const struct app *app, enum action action) {
     const struct top_state *s = state;
-    return (action == ACTION_FILTER && s->filter.active) || (action == ACTION_PAUSE && app->data.paused) ||
-           (action == ACTION_BY_LINE && s->query.by_line) || (action == ACTION_ON_CPU && s->query.on_cpu) ||
-           (action == ACTION_DIFF && app->diff.on) ||
+    return (action == ACTION_FILTER && s->filter.match.active) ||
+           (action == ACTION_PAUSE && app->data.paused) || (action == ACTION_BY_LINE && s->query.by_line) ||
+           (action == ACTION_ON_CPU && s->query.on_cpu) || (action == ACTION_DIFF && app->diff.on) ||
+           (action == ACTION_NATIVE && app_shows_native(app, CONTEXT_TOP)) ||
            (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
 }
 
@@ -309,7 +294,7 @@ static bool top_typed(void *state, struct app *app, enum action what, const char
     struct top_state *s = state;
     if (phase == SCREEN_CANCEL)
         text = "";
-    match_set(what == ACTION_FILTER ? &s->filter : &s->search, text, what == ACTION_FILTER);
+    match_set(what == ACTION_FILTER ? &s->filter.match : &s->search, text, what == ACTION_FILTER);
     if (what == ACTION_SEARCH)
         return !s->search.active || top_search(s, app, s->list.selected, 1);
     top_order(s, app);
@@ -318,7 +303,7 @@ static bool top_typed(void *state, struct app *app, enum action what, const char
 
 static const char *top_typed_before(const void *state, enum action what) {
     const struct top_state *s = state;
-    return what == ACTION_FILTER ? s->filter.text : s->search.text;
+    return what == ACTION_FILTER ? s->filter.match.text : s->search.text;
 }
 
 /* ---- actions ---- */
@@ -340,8 +325,8 @@ static bool top_back(struct top_state *s, struct app *app) {
         s->in_calls = false;
     else if (s->calls_open)
         s->calls_open = false;
-    else if (s->filter.active)
-        match_clear(&s->filter);
+    else if (s->filter.match.active)
+        match_clear(&s->filter.match);
     else
         return false;
     top_order(s, app);
@@ -409,6 +394,9 @@ static bool top_act_query(struct top_state *s, struct app *app, enum action acti
     case ACTION_WINDOW:
         window_step(app);
         return true;
+    case ACTION_NATIVE:
+        app_toggle_native(app, CONTEXT_TOP);
+        break;
     case ACTION_ZERO:
         top_zero(app);
         break;
@@ -445,7 +433,8 @@ static bool top_act_order(struct top_state *s, struct app *app, enum action acti
         s->threshold -= s->threshold > 0;
         break;
     case ACTION_SHOW_ALL:
-        match_clear(&s->filter);
+        match_clear(&s->filter.match);
+        app->functions.only = false;
         s->threshold = 0;
         s->query.on_cpu = false;
         top_rebuild(s, app);
@@ -501,74 +490,12 @@ static bool top_act(void *state, struct app *app, enum action action) {
     return true;
 }
 
-static bool top_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
-                     struct strbuf *whole) {
+/* The filter is one of rows: what a function that it hides takes is in the others' total. */
+static void top_choose(const void *state, struct screen_choice *out) {
     const struct top_state *s = state;
-    const struct tally_row *row = top_selected(s);
-    size_t at = (size_t)s->calls_list.selected;
-    const struct tally_call *call = s->in_calls && at < s->n_calls ? &s->calls[at] : NULL;
-    const struct model_frame *f = call ? call->frame : row ? row->frame : NULL;
-    (void)app;
-    if (!f)
-        return false;
-    what->tid = s->query.tid;
-    what->frame = f;
-    pick_put_frame(one, f);
-    if (call)
-        pick_put_frame(whole, f);
-    else
-        top_put_row(whole, top_rows_at(&s->rows, (size_t)s->list.selected));
-    return true;
-}
-
-/* A function that is hidden by a filter or the threshold is shown again. */
-static bool top_show(void *state, struct app *app, const struct screen_pick *what) {
-    struct top_state *s = state;
-    s->query.tid = what->tid;
-    top_rebuild(s, app);
-    int at = what->frame ? top_rows_find_function(&s->rows, what->frame) : 0;
-    if (at < 0) {
-        match_clear(&s->filter);
-        s->threshold = 0;
-        s->query.on_cpu = false;
-        top_rebuild(s, app);
-        at = top_rows_find_function(&s->rows, what->frame);
-    }
-    if (at >= 0 && what->frame)
-        top_select_row(s, app, at);
-    return at >= 0;
-}
-
-static bool top_inside(struct rect r, int row, int col) {
-    return row >= r.row && row < r.row + r.rows && col >= r.col && col < r.col + r.cols;
-}
-
-static bool top_mouse(void *state, struct app *app, const struct input_event *e) {
-    struct top_state *s = state;
-    int wheel = e->button == INPUT_WHEEL_UP ? -TOP_WHEEL : e->button == INPUT_WHEEL_DOWN ? TOP_WHEEL : 0;
-    bool in_calls = top_inside(s->calls_area, e->row, e->col);
-    if (!in_calls && !top_inside(s->table_area, e->row, e->col))
-        return false;
-    struct list *list = in_calls ? &s->calls_list : &s->list;
-    int row = e->row - (in_calls ? s->calls_area.row : s->table_area.row) - 1;
-    if (wheel)
-        list_wheel(list, wheel);
-    else {
-        s->in_calls = in_calls;
-        if (row >= 0 && list->top + row < list->count)
-            list_select(list, list->top + row);
-    }
-    if (!wheel && !in_calls && row < 0 && e->button == INPUT_MENU)
-        return false;
-    if (!wheel && !in_calls && row < 0) {
-        int n, column;
-        const struct table_column *columns = top_compare_columns(&s->compare, &n);
-        if ((column = table_column_at(s->widths, n, e->col - s->table_area.col)) >= 0)
-            table_sort_by(&s->sort, columns, column);
-        top_order(s, app);
-    } else if (!in_calls)
-        top_select_row(s, app, s->list.selected);
-    return true;
+    out->query.tid = s->query.tid;
+    out->query.time = s->query.on_cpu ? FLAME_ON_CPU : FLAME_ALL_TIME;
+    out->query.by = s->query.by_line ? FLAME_BY_LINE : FLAME_BY_FUNCTION;
 }
 
 const struct screen_def screen_top = {
@@ -587,6 +514,8 @@ const struct screen_def screen_top = {
     .update = top_update,
     .typed = top_typed,
     .pick = top_pick,
+    .rows = &top_tagged,
+    .choose = top_choose,
     .show = top_show,
     .typed_before = top_typed_before,
     .is_on = top_is_on,

@@ -241,8 +241,17 @@ void top_rows_fini(struct top_rows *r) {
     memset(r, 0, sizeof *r);
 }
 
-void top_rows_build(struct top_rows *r, const struct tally_table *table, double threshold,
-                    const struct match *filter, struct table_sort sort) {
+uint64_t top_row_key(const struct tally_row *row, bool by_line) {
+    return pick_frame_key(row->frame, by_line ? FLAME_BY_LINE : FLAME_BY_FUNCTION);
+}
+
+static bool top_passes(const struct top_filter *f, const struct tally_row *row, bool by_line) {
+    bool is_left_out = f->tags && f->tags->only && !tags_has(f->tags, top_row_key(row, by_line));
+    return !is_left_out && (!f->match.active || top_matches(row->frame, &f->match) != f->match.negated);
+}
+
+void top_rows_build(struct top_rows *r, const struct tally_table *table, const struct top_filter *filter,
+                    struct table_sort sort) {
     top_rows_fini(r);
     r->total = table->n;
     r->rows = calloc(table->n + 1, sizeof *r->rows);
@@ -254,7 +263,7 @@ void top_rows_build(struct top_rows *r, const struct tally_table *table, double 
     for (size_t i = 0; i < table->n; i++) {
         const struct tally_row *row = &table->rows[i];
         double total = tally_table_share(table, row->total_us, row->total);
-        if (total < threshold || (filter->active && top_matches(row->frame, filter) == filter->negated))
+        if (total < filter->threshold || !top_passes(filter, row, table->query.by_line))
             continue;
         r->rows[r->n] = (struct top_row){.row = row,
                                          .own_pct = tally_table_share(table, row->own_us, row->own),
@@ -268,8 +277,8 @@ void top_rows_build(struct top_rows *r, const struct tally_table *table, double 
     table_sort_rows(top_columns, sort, r->order, r->n);
 }
 
-void top_rows_build_diff(struct top_rows *r, const struct tally_diff *diff, bool by_line, double threshold,
-                         const struct match *filter, struct table_sort sort) {
+void top_rows_build_diff(struct top_rows *r, const struct tally_diff *diff, bool by_line,
+                         const struct top_filter *filter, struct table_sort sort) {
     top_rows_fini(r);
     r->total = diff->n;
     r->rows = calloc(diff->n + 1, sizeof *r->rows);
@@ -280,8 +289,8 @@ void top_rows_build_diff(struct top_rows *r, const struct tally_diff *diff, bool
     }
     for (size_t i = 0; i < diff->n; i++) {
         const struct tally_diff_row *d = &diff->rows[i];
-        bool is_small = d->total_pct < threshold && d->total_before < threshold;
-        if (is_small || (filter->active && top_matches(d->row.frame, filter) == filter->negated))
+        bool is_small = d->total_pct < filter->threshold && d->total_before < filter->threshold;
+        if (is_small || !top_passes(filter, &d->row, by_line))
             continue;
         r->rows[r->n] = (struct top_row){.row = &d->row,
                                          .own_pct = d->own_pct,

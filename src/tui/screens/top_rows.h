@@ -13,6 +13,7 @@
 #include "client/tally_table.h"
 #include "tui/screens/table.h"
 #include "tui/widgets/match.h"
+#include "tui/widgets/tags.h"
 
 /* A function or line and its shares. */
 struct top_row {
@@ -45,14 +46,24 @@ extern const int top_n_diff_columns;
 extern const struct table_column top_call_columns[];
 extern const int top_n_call_columns;
 
-/* Make the rows of a table: those of at least `threshold` % in total that match. Replaces what was there. */
-void top_rows_build(struct top_rows *r, const struct tally_table *table, double threshold,
-                    const struct match *filter, struct table_sort sort);
+/* Which rows are shown. */
+struct top_filter {
+    double threshold; /* %, of the total */
+    struct match match;
+    const struct tags *tags; /* by top_row_key; NULL: all are shown */
+};
+
+/* What tells a row from all others: functions and lines apart. */
+uint64_t top_row_key(const struct tally_row *row, bool by_line);
+
+/* Make the rows of a table that are to be shown. Replaces what was there. */
+void top_rows_build(struct top_rows *r, const struct tally_table *table, const struct top_filter *filter,
+                    struct table_sort sort);
 void top_rows_fini(struct top_rows *r);
 
 /* The same of two tables that are compared; the threshold is met where one of the shares does. Sorted by top_diff_columns. */
-void top_rows_build_diff(struct top_rows *r, const struct tally_diff *diff, bool by_line, double threshold,
-                         const struct match *filter, struct table_sort sort);
+void top_rows_build_diff(struct top_rows *r, const struct tally_diff *diff, bool by_line,
+                         const struct top_filter *filter, struct table_sort sort);
 
 const struct top_row *top_rows_at(const struct top_rows *r, size_t i);
 

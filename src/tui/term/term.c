@@ -39,8 +39,9 @@ struct term {
     int rows, cols;
     enum theme_depth depth;
     struct theme theme;
-    int colors;           /* what terminfo offers */
-    const char *no_color; /* as in struct term_config */
+    attr_t attrs[ROLE_COUNT]; /* of each role at that depth: asked for with every cell */
+    int colors;               /* what terminfo offers */
+    const char *no_color;     /* as in struct term_config */
     bool mouse;
     bool cursor_shown;
     bool hung_up;
@@ -133,14 +134,23 @@ static void term_ask_size(struct term *t) {
     }
 }
 
+static attr_t term_attrs_of(unsigned a) {
+    return ((a & THEME_BOLD) ? A_BOLD : 0) | ((a & THEME_DIM) ? A_DIM : 0) |
+           ((a & THEME_REVERSE) ? A_REVERSE : 0) | ((a & THEME_UNDERLINE) ? A_UNDERLINE : 0) |
+           ((a & THEME_ITALIC) ? A_ITALIC : 0);
+}
+
 static void term_init_roles(struct term *t) {
     bool has_default = false;
     if (t->depth != THEME_MONO) {
         (void)start_color();
         has_default = use_default_colors() == OK;
     }
-    for (int i = 0; i < ROLE_COUNT && t->depth != THEME_MONO; i++) {
+    for (int i = 0; i < ROLE_COUNT; i++) {
         struct theme_look look = theme_look(&t->theme, (enum theme_role)i, t->depth);
+        t->attrs[i] = term_attrs_of(look.attrs);
+        if (t->depth == THEME_MONO)
+            continue;
         if (!has_default) {
             look.fg = look.fg < 0 ? COLOR_WHITE : look.fg;
             look.bg = look.bg < 0 ? COLOR_BLACK : look.bg;
@@ -154,13 +164,6 @@ void term_set_theme(struct term *t, const struct theme *theme, const char *color
     (void)theme_choose_depth(color, t->no_color, t->colors, &t->depth, NULL);
     term_init_roles(t);
     term_repaint(t);
-}
-
-static attr_t term_role_attrs(const struct term *t, enum theme_role role) {
-    unsigned a = theme_look(&t->theme, role, t->depth).attrs;
-    return ((a & THEME_BOLD) ? A_BOLD : 0) | ((a & THEME_DIM) ? A_DIM : 0) |
-           ((a & THEME_REVERSE) ? A_REVERSE : 0) | ((a & THEME_UNDERLINE) ? A_UNDERLINE : 0) |
-           ((a & THEME_ITALIC) ? A_ITALIC : 0);
 }
 
 static int term_open_files(struct term *t, const struct term_config *config, struct err *e) {
@@ -269,12 +272,20 @@ struct term *term_open(const struct term_config *config, struct err *e) {
     return t;
 }
 
+/* Has the terminal a second screen, after which the first is there as it was? A console and a vt100 have none. */
+static bool term_has_second_screen(void) {
+    const char *leave = tigetstr("rmcup");
+    return leave && leave != (const char *)-1;
+}
+
 /* Everything that was switched on is off, and the settings are the old ones. */
 static void term_leave(struct term *t) {
     (void)mousemask(0, NULL);
     (void)curs_set(1);
     (void)endwin();
     term_collect(t);
+    if (!term_has_second_screen()) /* the cursor is in the last line, which is full of our keys */
+        (void)strbuf_adds(&t->pending, "\r\n");
     (void)strbuf_adds(&t->pending, TERM_PASTE_OFF);
     term_flush_or_leave(t);
     term_guard_set_saved();
@@ -363,7 +374,7 @@ static void term_put_row(struct term *t, const struct grid_cell *cells, int row)
                                             (wchar_t)cells[x].marks[1], 0};
         enum theme_role role = (enum theme_role)cells[x].role;
         short pair = t->depth == THEME_MONO ? 0 : (short)(role + 1);
-        if (setcchar(&t->line[n], text, term_role_attrs(t, role), pair, NULL) == OK)
+        if (setcchar(&t->line[n], text, t->attrs[role], pair, NULL) == OK)
             n++;
     }
     (void)mvadd_wchnstr(row, 0, t->line, n);

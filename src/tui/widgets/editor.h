@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * editor: a text of several lines that is typed, as readline's keys have it: motion by character, word and line, killing and
- * yanking, undo. Coloured as SQL. Pure.
+ * yanking, undo. Coloured as SQL unless it is plain. Pure.
  */
 #ifndef TUI_WIDGETS_EDITOR_H
 #define TUI_WIDGETS_EDITOR_H
@@ -34,6 +34,7 @@ struct editor {
     int want_col;            /* going up and down: the column to keep; -1 none */
     int top, left;           /* first line and column shown */
     long error_at;           /* byte where an error is marked; -1 none */
+    bool plain;              /* no SQL: without colours */
 };
 
 /* 0, or -1: out of memory. */

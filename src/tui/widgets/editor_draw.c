@@ -147,6 +147,10 @@ void editor_draw(struct editor *e, struct grid *g, struct rect area, int *row, i
     *col = area.col + at - e->left;
     grid_fill(g, area, ROLE_TEXT);
     line = at = 0;
+    if (e->plain) {
+        editor_draw_token(e, g, area, (struct sql_token){.kind = SQL_TOKEN_OTHER, .len = e->len}, &line, &at);
+        return;
+    }
     for (size_t i = 0; (t = sql_token_next(e->text, e->len, i)).kind != SQL_TOKEN_END; i = t.at + t.len)
         editor_draw_token(e, g, area, t, &line, &at);
     if (e->error_at >= 0)

@@ -10,6 +10,7 @@
 #include "base/text.h"
 
 #define GRID_MAX_TEXT 4096
+#define GRID_ELLIPSIS 0x2026U /* where a text was cut, before it came here */
 
 static const char *const grid_glyphs[GLYPH_COUNT][2] = {
     [GLYPH_ELLIPSIS] = {"\xe2\x80\xa6", "~"},  /* … */
@@ -26,6 +27,7 @@ static const char *const grid_glyphs[GLYPH_COUNT][2] = {
     [GLYPH_CELL] = {"\xe2\x96\x8f", "["},      /* ▏ */
     [GLYPH_CELL_THIN] = {"\xe2\x96\x8f", "|"},
     [GLYPH_CELL_END] = {"", "]"},
+    [GLYPH_TAG] = {"\xe2\x9c\x93", "+"}, /* ✓ */
     [GLYPH_GAP] = {"\xe2\x96\x91", "?"}, /* ░ */
     [GLYPH_METER] = {" ", " "},
     [GLYPH_METER + 1] = {"\xe2\x96\x81", "."}, /* ▁ to █ */
@@ -159,7 +161,7 @@ static int grid_put(struct grid *g, int y, int x, int end, int skip, enum theme_
             continue;
         }
         if (g->ascii && cp > 0x7e) {
-            cp = '?';
+            cp = cp == GRID_ELLIPSIS ? (unsigned char)grid_glyphs[GLYPH_ELLIPSIS][1][0] : '?';
             w = 1;
         }
         if (skip > 0) {
@@ -262,6 +264,10 @@ void grid_text_fit(struct grid *g, struct rect area, int row, int col, int width
             grid_put(g, y, x, end, 0, role, "#");
     } else if (align == GRID_TAIL) {
         int used = grid_put(g, y, x, end, 0, role, glyph(g, GLYPH_ELLIPSIS));
+        grid_put(g, y, x + used, end, need - (room - used), role, clean);
+    } else if (align == GRID_MIDDLE && room > 6) {
+        int used = grid_put(g, y, x, x + room / 3, 0, role, clean);
+        used += grid_put(g, y, x + used, end, 0, role, glyph(g, GLYPH_ELLIPSIS));
         grid_put(g, y, x + used, end, need - (room - used), role, clean);
     } else {
         int used = grid_put(g, y, x, end - 1, 0, role, clean);

@@ -34,9 +34,10 @@ struct rect {
 };
 
 enum grid_align {
-    GRID_LEFT,  /* too long: the end gives way */
-    GRID_RIGHT, /* numbers: too long is drawn as '#' */
-    GRID_TAIL,  /* paths: the beginning gives way */
+    GRID_LEFT,   /* too long: the end gives way */
+    GRID_RIGHT,  /* numbers: too long is drawn as '#' */
+    GRID_TAIL,   /* paths: the beginning gives way */
+    GRID_MIDDLE, /* names in a tree: what is between the beginning and the end does */
 };
 
 /* Pictures with an ASCII twin each. */
@@ -55,6 +56,7 @@ enum glyph {
     GLYPH_CELL,      /* left border of a cell */
     GLYPH_CELL_THIN, /* all of one that is a column wide */
     GLYPH_CELL_END,  /* right border; "" none is needed */
+    GLYPH_TAG,       /* of a tagged row */
     GLYPH_GAP,       /* a slice of time of which nothing is known */
     GLYPH_METER,     /* nine steps from here */
     GLYPH_COUNT = GLYPH_METER + 9,

@@ -28,10 +28,27 @@ void pager_fini(struct pager *p) {
     memset(p, 0, sizeof *p);
 }
 
+static bool pager_begins(const struct pager *p, size_t at) { return at == 0 || p->text[at - 1] == '\n'; }
+
+static enum theme_role pager_role(int mark) {
+    switch (mark) {
+    case PAGER_STRONG:
+        return ROLE_VALUE;
+    case PAGER_BAD:
+        return ROLE_PROMPT_FAILED;
+    case PAGER_MUTED:
+        return ROLE_MUTED;
+    default:
+        return ROLE_TEXT;
+    }
+}
+
 /* One line from byte `at`: sanitised to `out`. Where the next one begins; `p->len` at the end. */
 static size_t pager_line(const struct pager *p, size_t at, int cols, char *out) {
     int used = 0;
     size_t n = 0;
+    if (p->marked && pager_begins(p, at) && p->text[at] != '\n')
+        at++;
     while (at < p->len && p->text[at] != '\n') {
         char raw[8], clean[16];
         uint32_t cp;
@@ -64,12 +81,15 @@ static int pager_count(const struct pager *p, int cols) {
 void pager_draw(struct pager *p, struct grid *g, struct rect area) {
     char line[PAGER_LINE];
     int cols = area.cols > 2 ? area.cols - 2 : 1, n = pager_count(p, cols), row = 0;
+    enum theme_role role = ROLE_TEXT;
     list_fit(&p->list, n, area.rows);
     for (size_t at = 0; at < p->len && row < p->list.top + area.rows; row++) {
+        if (p->marked && pager_begins(p, at))
+            role = pager_role(p->text[at]);
         at = pager_line(p, at, cols, line);
         if (row < p->list.top)
             continue;
-        (void)grid_text(g, area, row - p->list.top, 1, ROLE_TEXT, line);
+        (void)grid_text(g, area, row - p->list.top, 1, role, line);
         match_highlight(&p->search, g, area, row - p->list.top);
     }
     if (p->left_out > 0)

@@ -13,8 +13,12 @@
 
 #define PAGER_MAX ((size_t)1024 * 1024) /* what is longer is cut, and the last line says so */
 
+enum pager_mark { PAGER_PLAIN = 1, PAGER_STRONG, PAGER_BAD, PAGER_MUTED };
+
 struct pager {
-    char *text;      /* owned */
+    char *text; /* owned */
+    bool
+        marked; /* each of its lines begins with an enum pager_mark, which is not shown but says how the line looks */
     size_t len;      /* of what is shown */
     size_t left_out; /* bytes that are not */
     struct list list;

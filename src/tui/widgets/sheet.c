@@ -23,7 +23,7 @@ static int sheet_measure(const struct sheet *s, size_t column, size_t from, size
     char text[ROWSET_CELL], clean[ROWSET_CELL];
     text_sanitize(clean, sizeof clean, s->rows->columns[column].name);
     int width = text_width(clean) + 1; /* and the mark of the order */
-    for (size_t i = from; i < to && i < s->rows->n_rows; i++) {
+    for (size_t i = from; i < to && i < sheet_rows(s); i++) {
         rowset_text(s->rows, sheet_row(s, (int)i), column, text, sizeof text);
         text_sanitize(clean, sizeof clean, text);
         int w = text_width(clean);
@@ -55,12 +55,18 @@ void sheet_fini(struct sheet *s) {
     rowset_unref(s->rows);
     free(s->columns);
     free(s->order);
+    free(s->shown);
+    tags_fini(&s->tags);
     memset(s, 0, sizeof *s);
 }
 
-size_t sheet_row(const struct sheet *s, int at) { return s->order ? s->order[at] : (size_t)at; }
+size_t sheet_rows(const struct sheet *s) { return s->shown ? s->n_shown : s->rows ? s->rows->n_rows : 0; }
 
-bool sheet_has_cell(const struct sheet *s) { return s->rows && s->rows->n_rows > 0 && sheet_count(s) > 0; }
+size_t sheet_row(const struct sheet *s, int at) {
+    return s->shown ? s->shown[at] : s->order ? s->order[at] : (size_t)at;
+}
+
+bool sheet_has_cell(const struct sheet *s) { return sheet_rows(s) > 0 && sheet_count(s) > 0; }
 
 int sheet_cell_width(const struct sheet_column *c) { return c->width + (c->bar ? SHEET_BAR + 1 : 0); }
 
@@ -88,8 +94,40 @@ static int sheet_next_column(const struct sheet *s, int from, int step) {
 
 /* ---- order ---- */
 
+/* At the top one stays there; elsewhere one stays with the row. */
+static void sheet_go_to(struct sheet *s, size_t row) {
+    for (size_t i = 0; s->list.selected > 0 && i < sheet_rows(s); i++)
+        if (sheet_row(s, (int)i) == row) {
+            list_select(&s->list, (int)i);
+            return;
+        }
+}
+
+/* The rows that are shown, anew. */
+static void sheet_choose_rows(struct sheet *s) {
+    size_t n = s->rows ? s->rows->n_rows : 0;
+    free(s->shown);
+    s->shown = NULL;
+    uint32_t *shown = s->tags.only ? malloc((s->tags.n + 1) * sizeof *shown) : NULL;
+    s->tags.only = shown != NULL;
+    size_t n_shown = 0;
+    for (size_t i = 0; shown && i < n && n_shown < s->tags.n; i++)
+        if (tags_has(&s->tags, sheet_row(s, (int)i)))
+            shown[n_shown++] = (uint32_t)sheet_row(s, (int)i);
+    s->shown = shown;
+    s->n_shown = n_shown;
+    list_fit(&s->list, (int)sheet_rows(s), s->list.page);
+}
+
+void sheet_renew_rows(struct sheet *s) {
+    bool is_there = (size_t)s->list.selected < sheet_rows(s); /* a new result may be shorter */
+    size_t row = is_there ? sheet_row(s, s->list.selected) : 0;
+    sheet_choose_rows(s);
+    sheet_go_to(s, row);
+}
+
 static void sheet_sort(struct sheet *s, int column, bool descends) {
-    if (!s->rows || s->rows->n_rows == 0)
+    if (!sheet_has_cell(s))
         return;
     size_t row = sheet_row(s, s->list.selected);
     if (!s->order)
@@ -98,12 +136,8 @@ static void sheet_sort(struct sheet *s, int column, bool descends) {
         return;
     s->sort_column = column;
     s->sort_descends = descends;
-    /* At the top one stays there; elsewhere one stays with the row. */
-    for (size_t i = 0; s->list.selected > 0 && i < s->rows->n_rows; i++)
-        if (s->order[i] == row) {
-            list_select(&s->list, (int)i);
-            return;
-        }
+    sheet_choose_rows(s);
+    sheet_go_to(s, row);
 }
 
 static bool sheet_act_order(struct sheet *s, enum action action) {
@@ -238,7 +272,7 @@ bool sheet_act(struct sheet *s, enum action action) {
 
 bool sheet_find(struct sheet *s, int step) {
     char text[ROWSET_CELL];
-    size_t columns = sheet_count(s), total = s->rows ? s->rows->n_rows * columns : 0;
+    size_t columns = sheet_count(s), total = sheet_rows(s) * columns;
     if (!s->search.active || total == 0)
         return false;
     size_t here = (size_t)s->list.selected * columns + (size_t)s->column;
@@ -280,7 +314,7 @@ void sheet_click(struct sheet *s, int row, int col) {
             list_select(&s->list, line / lines);
         return;
     }
-    int column = sheet_column_at(s, col);
+    int column = sheet_column_at(s, col - (s->tags.n ? TAGS_COLS : 0));
     if (column < 0)
         return;
     s->column = column;

@@ -14,6 +14,7 @@
 #include "tui/widgets/grid.h"
 #include "tui/widgets/list.h"
 #include "tui/widgets/match.h"
+#include "tui/widgets/tags.h"
 
 struct sheet_column {
     int width; /* of the values */
@@ -24,7 +25,10 @@ struct sheet_column {
 struct sheet {
     struct rowset *rows; /* one reference is ours */
     struct sheet_column *columns;
-    uint32_t *order; /* rows as shown; NULL: as they came */
+    uint32_t *order;  /* rows as shown; NULL: as they came */
+    struct tags tags; /* by the rows' numbers in the result */
+    uint32_t *shown;  /* rows as shown, where those are not all; NULL: they are */
+    size_t n_shown;
     struct list list;
     int column, left; /* the one selected, the first one shown */
     int sort_column;  /* -1: as they came */
@@ -38,7 +42,8 @@ struct sheet {
 int sheet_init(struct sheet *s, struct rowset *rows);
 void sheet_fini(struct sheet *s); /* a zeroed one too */
 
-/* The row of the result that stands at place `at`. */
+/* How many rows are shown; the row of the result that stands at place `at`. */
+size_t sheet_rows(const struct sheet *s);
 size_t sheet_row(const struct sheet *s, int at);
 
 /* Is there a cell that is selected? */
@@ -50,6 +55,12 @@ bool sheet_is_too_wide(const struct sheet *s, int cols);
 int sheet_hidden(const struct sheet *s);
 
 void sheet_draw(struct sheet *s, struct grid *g, struct rect area, bool focused);
+
+/* Other rows are tagged, or only those are to be shown, or no more. */
+void sheet_renew_rows(struct sheet *s);
+
+/* Tag the rows that are the same as those tagged in the result of before, which has the same columns. */
+void sheet_take_tags(struct sheet *to, const struct sheet *from);
 
 /* Motions and what is done to columns. False when it is not for the sheet. */
 bool sheet_act(struct sheet *s, enum action action);

@@ -101,6 +101,7 @@ static void sheet_draw_row(const struct sheet *s, int at, struct grid *g, struct
         }
         x += sheet_cell_width(c) + SHEET_GAP;
     }
+    tags_draw(&s->tags, row, g, area, y);
     if (at == s->list.selected) {
         grid_restyle(g, line, ROLE_SELECTION_OTHER);
         grid_restyle(g, cell, focused ? ROLE_SELECTION : ROLE_SELECTION_OTHER);
@@ -140,7 +141,8 @@ static int sheet_column_of(const struct sheet *s, int line) {
 static void sheet_draw_line(const struct sheet *s, int at, int column, int names, struct grid *g,
                             struct rect line, bool focused) {
     if (column < 0) {
-        int x = grid_printf(g, line, 0, 0, ROLE_TITLE, "row %d", at + 1);
+        bool tagged = tags_has(&s->tags, sheet_row(s, at));
+        int x = grid_printf(g, line, 0, 0, ROLE_TITLE, "row %d%s", at + 1, tagged ? ", tagged" : "");
         for (x++; x < line.cols; x++)
             (void)grid_text(g, line, 0, x, ROLE_BORDER, glyph(g, GLYPH_HLINE));
         return;
@@ -181,12 +183,13 @@ static void sheet_draw_vertical(struct sheet *s, struct grid *g, struct rect are
 void sheet_draw(struct sheet *s, struct grid *g, struct rect area, bool focused) {
     if (!s->rows || s->rows->n_columns == 0 || area.rows < 1)
         return;
-    if (s->vertical && s->rows->n_rows > 0) {
+    if (s->vertical && sheet_rows(s) > 0) {
         sheet_draw_vertical(s, g, area, focused);
         return;
     }
+    tags_cut(&s->tags, &area);
     sheet_scroll_columns(s, area.cols);
-    list_fit(&s->list, (int)s->rows->n_rows, area.rows - 1);
+    list_fit(&s->list, (int)sheet_rows(s), area.rows - 1);
     sheet_draw_head(s, g, area);
     for (int i = 0; i + 1 < area.rows && s->list.top + i < s->list.count; i++)
         sheet_draw_row(s, s->list.top + i, g, area, i + 1, focused);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * access: who comes by TCP, and whether they are listened to: no sockets, no messages.
+ *
+ * Of somebody on this machine the kernel knows the user (/proc/net/tcp); what a browser sends for a web page is told by its headers;
+ * who has tried in vain waits, longer each time. All of it is bounded. Used by the server's thread.
+ */
+#ifndef AGENT_ACCESS_H
+#define AGENT_ACCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/address.h"
+
+#define ACCESS_ROWS 64
+#define ACCESS_UNKNOWN (-1)
+#define ACCESS_NOT_NOW (-2)
+
+/* Somebody who has tried in vain. */
+struct access_row {
+    unsigned char host[16]; /* of IPv6 the network, 64 bits: who has one has all of it */
+    int64_t uid;
+    unsigned tries; /* 0: the row is free */
+    uint64_t last_ns, until_ns;
+};
+
+struct access {
+    struct access_row rows[ACCESS_ROWS];
+    uint64_t looked_ns, looks_since_ns; /* what finding out users has taken since then */
+};
+
+/* The user whose socket is at the other end, `far`, of one of ours on this machine, `near`. ACCESS_UNKNOWN, also when the kernel has
+ * too many connections to look through; ACCESS_NOT_NOW: finding out has taken too long lately, it is to be tried again. */
+int64_t access_find_uid(struct access *a, const struct address *near, const struct address *far);
+
+/* Of the lines of /proc/net/tcp or tcp6, the user of the connection from `local` to `remote` (as they stand there) that somebody
+ * holds: one whose socket was given up stands there as root's. -1: none is. `text` is cut to pieces. */
+int64_t access_uid_in(char *text, const char *local, const char *remote);
+
+/* Must they wait? And one more try in vain. Times are monotonic. */
+bool access_must_wait(const struct access *a, const struct address *far, int64_t uid, uint64_t now_ns);
+void access_note_failure(struct access *a, const struct address *far, int64_t uid, uint64_t now_ns);
+
+/* Is `host` (the header; NULL there was none) this end, `near`, by its number, or a name that is always this machine? Any other name
+ * may be one that leads here by the will of a web page (DNS rebinding). */
+bool access_is_host(const char *host, const struct address *near);
+
+/* Is `origin` (the header; NULL or "": none) a page of this very server? */
+bool access_is_origin(const char *origin, const char *host);
+
+#endif

@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Python's own pdb at a TCP address, for `nc`: it looks at the job's frames from a thread of its own, and runs what is typed there.
+# Who is at the other end is judged by functions of C (agent/pause.h). Two threads: one keeps the address and the time limit and takes
+# everything back, the other runs the debugger while somebody is connected. What is imported is imported before a thread is held:
+# a held one may have the lock of imports.
+
+
+talk_functions = {}
+talk_refused = ('step s next n until unt return r jump j break b tbreak clear cl disable enable ignore condition commands debug '
+    'interact run restart').split()
+
+
+def talk_take(possible, held, trace, threads, interrupt, token, judge, tell, fatal):
+    debug_noted[0] = held
+    talk_functions.update(possible=possible, trace=trace, threads=threads, interrupt=interrupt, token=token, judge=judge, tell=tell,
+        fatal=fatal)
+
+
+class talk_Talk:
+    def __init__(self, limit, banner, steps):
+        import time
+        self.clock, self.process = time.monotonic, types_named('posix', 'getpid')()
+        self.began, self.limit = self.clock(), limit
+        self.banner, self.steps = banner, steps
+        self.why = self.client = self.session = self.kept = self.frame = None
+        self.pending, self.known = {}, None
+        self.gate, self.done = talk_locked(), talk_locked()
+        self.server = self.address = self.token = None
+
+    def left(self):
+        return self.began + self.limit - self.clock()
+
+    def end(self, why):
+        if self.why is None:
+            self.why = why
+
+
+class talk_File:
+    encoding, errors = 'utf-8', 'backslashreplace'
+
+    def __init__(self, connection):
+        self.connection, self.rest, self.over = connection, b'', False
+
+    def readline(self, limit=65536):
+        while b'\n' not in self.rest and len(self.rest) < limit:
+            data = b'' if self.over else self.connection.recv(4096)
+            if not data:
+                self.over = True
+                break
+            self.rest += data
+        n = min(self.rest.find(b'\n') + 1 or len(self.rest), limit)
+        line, self.rest = self.rest[:n], self.rest[n:]
+        return line.replace(b'\r\n', b'\n').decode('utf-8', 'replace')
+
+    def write(self, text):
+        self.connection.sendall(text.encode('utf-8', 'backslashreplace'))
+        return len(text)
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return False
+
+
+def talk_locked():
+    lock = types_named('_thread', 'allocate_lock')()
+    lock.acquire()
+    return lock
+
+
+def talk_without_readline(do, **how):
+    missing = modules.get('readline', talk_functions)
+    modules['readline'] = None
+    try:
+        return do(**how)
+    finally:
+        if missing is talk_functions:
+            modules.pop('readline', None)
+        else:
+            modules['readline'] = missing
+
+
+def talk_import():
+    import _socket
+    import linecache
+    import pdb
+    import select
+
+
+def talk_listen(host, port):
+    if 'pdb' in modules:
+        talk_import()
+    else:
+        talk_without_readline(talk_import)
+    s = modules['_socket']
+    server = s.socket(s.AF_INET6 if ':' in host else s.AF_INET, s.SOCK_STREAM | getattr(s, 'SOCK_CLOEXEC', 0))
+    try:
+        server.setsockopt(s.SOL_SOCKET, s.SO_REUSEADDR, 1)
+        server.bind((host, port))
+        server.listen(8)
+        server.setblocking(False)
+    except BaseException:
+        server.close()
+        raise
+    return server
+
+
+def talk_say(connection, text):
+    try:
+        connection.settimeout(0)
+        connection.send(text.encode('utf-8', 'backslashreplace'))
+    except OSError:
+        pass
+
+
+def talk_put_out(connection, text):
+    talk_say(connection, text)
+    connection.close()
+
+
+def talk_enter(t, c):
+    t.pending.pop(c, None)
+    if t.client is not None:
+        talk_put_out(c, 'somebody else is connected already\n')
+        return
+    t.client = c
+    t.show(t)
+    c.settimeout(None)
+    types_named('_thread', 'start_new_thread')(talk_session, (t, c))
+
+
+def talk_judge(t, c, said):
+    may = talk_functions['judge'](c.fileno(), t.token, said)
+    if may > 0:
+        talk_enter(t, c)
+    elif may < 0:
+        t.pending.pop(c, None)
+        talk_put_out(c, 'that is not the token, or was tried too often: wait\n' if said else 'too many tries: wait\n')
+    else:
+        t.pending[c] = [b'', t.clock() + 10]
+        talk_say(c, 'token: ')
+
+
+def talk_accept(t):
+    try:
+        c = modules['_socket'].socket(fileno=t.server._accept()[0])
+        types_named('posix', 'set_inheritable')(c.fileno(), False)
+    except OSError:
+        return
+    if len(t.pending) >= 8:
+        talk_put_out(c, 'too many have come at once\n')
+    else:
+        c.settimeout(0)
+        talk_judge(t, c, '')
+
+
+def talk_hear(t, c):
+    try:
+        data = c.recv(256)
+    except (BlockingIOError, InterruptedError):
+        return
+    except OSError:
+        data = b''
+    known = t.pending[c]
+    known[0] += data
+    if b'\n' in known[0]:
+        talk_judge(t, c, known[0].split(b'\n')[0].strip().decode('latin-1') or '-')
+    elif not data or len(known[0]) > 128:
+        t.pending.pop(c).clear()
+        talk_put_out(c, 'no token was said\n')
+
+
+def talk_turn(t):
+    poll = modules['select'].poll()
+    places = {c.fileno(): c for c in [t.server] + list(t.pending)}
+    for fd in places:
+        poll.register(fd, 1)
+    for fd, event in poll.poll(50):
+        if places[fd] is t.server:
+            talk_accept(t)
+        else:
+            talk_hear(t, places[fd])
+    for c in [c for c in t.pending if t.clock() > t.pending[c][1]]:
+        t.pending.pop(c)
+        talk_put_out(c, 'no token was said\n')
+    if t.left() <= 0:
+        t.end('its time is over')
+
+
+def talk_keep(t, begin, turn, end):
+    try:
+        begin(t)
+        while t.why is None:
+            talk_turn(t)
+            turn(t)
+    except BaseException as e:
+        t.end('its debugger has failed: %s' % type(e).__name__)
+    try:
+        end(t)
+        if t.client is not None:
+            talk_say(t.client, '\n%s: %s\n' % (t.over, t.why))
+    finally:
+        t.gate.release()
+        talk_close(t)
+        t.done.release()
+
+
+def talk_close(t):
+    t.server.close()
+    for c in list(t.pending):
+        c.close()
+    if t.client is not None:
+        try:
+            t.client.shutdown(2)
+        except OSError:
+            pass
+    for i in range(100):
+        session = t.session
+        if session is None:
+            break
+        if i % 10 == 1:
+            talk_functions['interrupt'](session)
+        modules['time'].sleep(0.01)
+    if t.client is not None:
+        t.client.close()
+
+
+def talk_begin(t, host, port, begin, turn, end):
+    import time
+    t.token = talk_functions['token']() or ''
+    t.server = talk_listen(host, port)
+    t.address = t.server.getsockname()[:2]
+    try:
+        types_named('_thread', 'start_new_thread')(talk_keep, (t, begin, turn, end))
+    except RuntimeError as e:
+        t.server.close()
+        raise OSError(11, str(e))
+
+
+def talk_wait(t, seconds):
+    if t.done.acquire(True, seconds):
+        t.done.release()
+        return True
+    return False
+
+
+def talk_place(t):
+    return debug_place(t.address)
+
+
+def talk_inner(frame):
+    while frame is not None and frame.f_code.co_filename == '<probing>':
+        frame = frame.f_back
+    return frame
+
+
+def talk_is_ours(frame):
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_filename == '<probing>'
+
+
+def talk_comm(tid):
+    try:
+        with open('/proc/self/task/%d/comm' % tid, 'rb') as f:
+            return f.read()
+    except OSError:
+        return b''
+
+
+def talk_threads(t):
+    active, found = types_named('threading', '_active') or {}, []
+    for ident, frame in sys._current_frames().items():
+        thread = active.get(ident)
+        tid = t.held.get(ident) or getattr(thread, 'native_id', None) or 0
+        inner = talk_inner(frame) if ident != t.kept else t.frame
+        if inner is None or ident != t.kept and talk_is_ours(frame) or talk_comm(tid).startswith(b'probing-'):
+            continue
+        main = tid == t.process or getattr(thread, '__class__', None).__name__ == '_MainThread'
+        name = getattr(thread, '_name', None) or ('MainThread' if main else 'thread')
+        found.append((not main, tid, ident, str(name), inner))
+    return sorted(found, key=lambda one: one[:3])
+
+
+def talk_where(t, one):
+    out, tid, ident, name, frame = one
+    code = frame.f_code
+    how = 'has raised at' if ident == t.kept else 'held at' if ident in t.held else 'in C, called at' if t.holds else 'at'
+    return '%s %s:%s %s' % (how, code.co_filename, frame.f_lineno, code.co_name)
+
+
+def talk_do_threads(self, arg):
+    """threads
+    All threads of the job, and where they are; thread N is about another.
+    """
+    for i, one in enumerate(talk_threads(self.talk)):
+        self.message('%s %d  %s  %s  %s' % ('>' if one[2] == self.talk_thread else ' ', i, one[3], one[1] or '?',
+            talk_where(self.talk, one)))
+
+
+def talk_do_thread(self, arg):
+    """thread N
+    From now on the frames are those of thread N of threads.
+    """
+    found = talk_threads(self.talk)
+    if not arg.isdigit() or int(arg) >= len(found):
+        self.error('thread takes a number of threads: 0 to %d' % (len(found) - 1))
+        return
+    self.talk_thread = found[int(arg)][2]
+    self.setup(found[int(arg)][4], None)
+    self.print_stack_entry(self.stack[self.curindex])
+
+
+def talk_do_stacks(self, arg):
+    """stacks
+    The stacks of all threads, innermost frame last.
+    """
+    for one in talk_threads(self.talk):
+        self.message('%s %s: %s' % (one[3], one[1] or '?', talk_where(self.talk, one)))
+        for entry in self.get_stack(one[4], None)[0]:
+            self.message('  ' + self.format_stack_entry(entry, '\n    -> '))
+
+
+def talk_do_refuse(self, arg):
+    """Not here."""
+    self.error(self.talk.steps)
+
+
+def talk_do_continue(self, arg):
+    """c(ont(inue))
+    The job goes on, and the connection ends.
+    """
+    self.talk.end('continue')
+    return True
+
+
+def talk_do_quit(self, arg):
+    """q(uit), exit
+    The same as continue: the job goes on.
+    """
+    self.talk.end('quit')
+    return True
+
+
+def talk_do_eof(self, arg):
+    """The same as quit."""
+    self.talk.end('its client has gone')
+    return True
+
+
+def talk_entry(self, frame_lineno, lprefix='\n-> '):
+    frame, line = frame_lineno
+    code = frame.f_code
+    source = modules['linecache'].getline(code.co_filename, line, frame.f_globals).strip()
+    return '%s(%s)%s()%s' % (code.co_filename, line, code.co_name, lprefix + source if source else '')
+
+
+def talk_note(self):
+    if self.curframe is not None and self.curframe not in self.talk_seen:
+        self.talk_seen.append(self.curframe)
+
+
+def talk_after(self, stop, line):
+    talk_note(self)
+    return stop
+
+
+def talk_class():
+    import pdb
+    base = pdb.Pdb
+    own = dict(do_threads=talk_do_threads, do_thread=talk_do_thread, do_stacks=talk_do_stacks, do_EOF=talk_do_eof,
+        format_stack_entry=talk_entry, preloop=talk_note, postcmd=talk_after,
+        set_convenience_variable=lambda self, *arguments: None,
+        get_names=lambda self: [n for n in dir(type(self)) if n[3:] not in talk_refused])
+    own.update(dict.fromkeys(('do_c', 'do_cont', 'do_continue'), talk_do_continue))
+    own.update(dict.fromkeys(('do_q', 'do_quit', 'do_exit'), talk_do_quit))
+    own.update(dict.fromkeys(['do_' + n for n in talk_refused], talk_do_refuse))
+    return type('Pdb', (base,), own)
+
+
+def talk_debugger(t, f):
+    p = talk_without_readline(talk_class(), stdin=f, stdout=f, nosigint=True, readrc=False)
+    p.use_rawinput, p.prompt = False, '(Pdb) '
+    p.talk, p.talk_thread, p.talk_seen = t, None, []
+    p.reset()
+    return p
+
+
+def talk_forget(p):
+    seen, p.talk_seen[:] = list(p.talk_seen), []
+    p.forget()
+    p.curframe_locals = None
+    while seen and sys.version_info < (3, 13):
+        frame = seen.pop()
+        if frame.f_code.co_flags & 1:
+            names = frame.f_locals
+            if type(names) is dict and sys.getrefcount(names) <= 3:
+                names.clear()
+
+
+def talk_session(t, c):
+    t.session, p = eval_ident(), None
+    try:
+        f = talk_File(c)
+        p = talk_debugger(t, f)
+        f.write(t.banner(t) + '\n')
+        t.talk(t, p)
+    except BaseException:
+        pass
+    finally:
+        t.end('its client has gone')
+        try:
+            if p is not None:
+                talk_forget(p)
+        finally:
+            dummies = types_named('threading', '_active') or {}
+            if type(dummies.get(t.session)) is types_named('threading', '_DummyThread'):
+                dummies.pop(t.session, None)
+            t.session = None

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tcp_door: the TCP socket that the agent listens on when it is told to, and what goes with it: its tokens and their file.
+ *
+ * Closed unless somebody has asked for it. Used by the server's thread.
+ */
+#ifndef AGENT_TCP_DOOR_H
+#define AGENT_TCP_DOOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/token.h"
+#include "base/address.h"
+#include "base/err.h"
+
+struct tcp_door {
+    int fd;                    /* non-blocking, close-on-exec; -1 closed */
+    bool looking;              /* who comes by it may look, and no more */
+    char address[ADDRESS_MAX]; /* where it is */
+    struct token all, looker;
+    char file[ENDPOINT_PATH_MAX]; /* of the tokens; "" none */
+};
+
+/* Listen at `address` (base/address.h; "": a free port of 127.0.0.1), with new tokens in a file beside `socket`. `d` is closed. 0,
+ * or -1 with the error; nothing is left then. */
+int tcp_door_open(struct tcp_door *d, const char *address, bool looking, const char *socket, struct err *e);
+
+/* Take the file away and stop listening; the descriptor is the caller's to close. */
+void tcp_door_remove(struct tcp_door *d);
+
+/* Accept a connection: its descriptor (non-blocking, close-on-exec), which is given up when nobody is there any more; -1 with
+ * errno. */
+int tcp_door_accept(int fd);
+
+/* Both ends of a connection. 0 or -1. */
+int tcp_door_ends(int fd, struct address *near, struct address *far);
+
+#endif

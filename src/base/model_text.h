@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model_text: threads and their stacks as a person reads them.
+ *
+ * What `probing backtrace` prints, and what the agent answers who asks for text. Names come from the job and are cleaned.
+ */
+#ifndef BASE_MODEL_TEXT_H
+#define BASE_MODEL_TEXT_H
+
+#include <stdbool.h>
+
+#include "base/model.h"
+#include "base/strbuf.h"
+
+/* What the process is, and every thread with its stack; `locals`: and its variables. */
+void model_text_put_backtrace(struct strbuf *out, const struct model_target *t,
+                              const struct model_snapshot *s, bool locals);
+
+/* A line for each thread. */
+void model_text_put_threads(struct strbuf *out, const struct model_snapshot *s);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* armed: see armed.h. */
+#include "cli/armed.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define ARMED_LOOK_S 0.1 /* between two looks at how it gets on */
+#define ARMED_ABSENT 2   /* looks that do not see it: it is over */
+#define ARMED_QUERY_S 20.0
+#define ARMED_QUERY_MAX 4096
+
+static volatile sig_atomic_t armed_told_to_end;
+
+static void armed_on_signal(int number) {
+    (void)number;
+    armed_told_to_end = 1;
+}
+
+/* How the lease gets on. */
+static int armed_look(struct armed *a, struct err *e) {
+    struct model_status status;
+    bool found = false, listed = false;
+    if (call_status(a->call, &status, e) != 0) {
+        model_status_fini(&status);
+        return -1;
+    }
+    for (size_t i = 0; i < status.n_leases; i++) {
+        const struct model_lease *l = &status.leases[i];
+        if (!l->what || strcmp(l->what, a->want.what) != 0)
+            continue;
+        listed = true;
+        found = l->owners > 0 || l->by_config || l->armed;
+        a->looks = l->looks - a->before;
+        a->cost_pct = isnan(l->cost_pct) ? a->cost_pct : l->cost_pct;
+        (void)snprintf(a->note, sizeof a->note, "%s", l->note ? l->note : "");
+        (void)snprintf(a->file, sizeof a->file, "%s", l->file ? l->file : "");
+    }
+    model_status_fini(&status);
+    if (!found && !listed) /* what was said of it while there was one does not say how it ended */
+        a->note[0] = '\0';
+    /* An agent that has just agreed may not tell of it yet. */
+    a->absent = found ? 0 : a->absent + 1;
+    a->over = a->absent > 0 && (a->seen || a->absent >= ARMED_ABSENT);
+    a->seen |= found;
+    return 0;
+}
+
+int armed_begin(struct armed *a, const struct cli_options *o, struct session_address *addr,
+                const struct wire_arm *want, struct err *e) {
+    struct sigaction action = {.sa_handler = armed_on_signal, .sa_flags = (int)SA_RESETHAND};
+    *a = (struct armed){.want = *want, .cost_pct = NAN};
+    if (cli_open_database(o, addr, false, &a->database, e) != 0)
+        return -1;
+    a->call = call_open(addr, e);
+    if (!a->call || armed_look(a, e) != 0)
+        return -1;
+    a->before = a->seen ? a->looks : 0; /* somebody has it already */
+    a->seen = a->over = false;
+    a->absent = 0;
+    a->looks = 0;
+    a->note[0] = a->file[0] = '\0';
+    /* Before it is armed: from then on ^C ends it in order. */
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    a->began_s = clock_epoch_s();
+    return call_arm(a->call, want, e);
+}
+
+int armed_wait(struct armed *a, double duration_s, bool (*is_done)(struct armed *a), struct err *e) {
+    double until_s = clock_epoch_s() + duration_s;
+    for (;;) {
+        double now_s = clock_epoch_s();
+        if (armed_look(a, e) != 0)
+            return -1;
+        bool enough = a->want.steps > 0 && a->looks >= a->want.steps && !a->ends;
+        a->cut = armed_told_to_end != 0;
+        if (enough || a->over || a->cut || now_s >= until_s || (is_done && is_done(a)))
+            return 0;
+        if (call_rest(a->call, fmin(ARMED_LOOK_S, until_s - now_s), e) != 0)
+            return -1;
+    }
+}
+
+int armed_again(struct armed *a, int64_t steps, struct err *e) {
+    a->want.steps = steps;
+    a->before = a->looks = 0; /* they are counted anew for each lease */
+    a->seen = a->over = false;
+    a->absent = 0;
+    return call_arm(a->call, &a->want, e);
+}
+
+int armed_ask(struct armed *a, const char *text, struct rows *rows, struct err *e) {
+    struct sql_query q = {.timeout_s = ARMED_QUERY_S};
+    char whole[ARMED_QUERY_MAX], since[32];
+    const char *at = strstr(text, "%.6f");
+    *rows = (struct rows){.n = 0};
+    (void)snprintf(since, sizeof since, "%.6f", a->began_s);
+    (void)snprintf(whole, sizeof whole, "%.*s%s%s", at ? (int)(at - text) : 0, text, at ? since : "",
+                   at ? at + strlen("%.6f") : text);
+    if (database_refresh(a->database, e) != 0)
+        return -1;
+    struct sql_result *r = database_begin(a->database, whole, &q, NULL, NULL, e);
+    int rc = r ? rows_take(rows, r, e) : -1;
+    sql_end(r);
+    if (rc != 0)
+        database_explain(a->database, e);
+    return rc;
+}
+
+void armed_end(struct armed *a) {
+    struct err late;
+    if (a->call && a->began_s > 0 && !a->over)
+        (void)call_disarm(a->call, &a->want, &late);
+    call_close(a->call);
+    database_close(a->database);
+    (void)signal(SIGINT, SIG_DFL);
+    (void)signal(SIGTERM, SIG_DFL);
+}
+
+double armed_number(const struct rows *rows, size_t row, size_t column) {
+    const struct rows_cell *c = rows_at(rows, row, column);
+    return c->kind == SQL_INTEGER ? (double)c->i : c->kind == SQL_REAL ? c->f : NAN;
+}
+
+const char *armed_text(const struct rows *rows, size_t row, size_t column) {
+    const struct rows_cell *c = rows_at(rows, row, column);
+    return c->kind == SQL_TEXT ? c->s : NULL;
+}

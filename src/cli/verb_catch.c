@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_catch: exceptions that nobody catches keep their thread for a while, with pdb; see client/told.h. */
+#include "cli/cli.h"
+#include "cli/told_verb.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "client/database.h"
+#include "client/document.h"
+#include "client/rows.h"
+#include "store/ring_tables.h"
+
+#define CATCH_TIMEOUT_S 10.0
+#define CATCH_LIMIT_S 300.0
+#define CATCH_QUERY_S 60.0
+
+const struct cli_catch_options cli_catch_default = {.timeout_s = CATCH_TIMEOUT_S, .limit_s = CATCH_LIMIT_S};
+
+#define AT(member) offsetof(struct cli_catch_options, member)
+
+const struct option_def cli_catch_rows[] = {
+    {"limit", 0, OPTION_SECONDS, AT(limit_s), "TIME", "how long a thread is kept that has raised (5m)", 1,
+     TOLD_LIMIT_MAX_S},
+    {"status", 0, OPTION_FLAG, AT(status), NULL,
+     "only say what is caught, and of an exception the traceback and where pdb is; of a process that has "
+     "ended, what was",
+     0, 0},
+    {"off", 0, OPTION_FLAG, AT(off), NULL, "catch nothing any more; a thread that is kept goes on", 0, 0},
+    {"timeout", 0, OPTION_SECONDS, AT(timeout_s), "TIME", "for it to begin in (10s); then nothing is begun",
+     0.01, WIRE_EVAL_TIMEOUT_MAX_S},
+    {.name = NULL},
+};
+
+int cli_catch(struct session_address *addr, struct strbuf *out, struct err *e) {
+    const struct told_wish wish = {.timeout_s = CATCH_TIMEOUT_S, .limit_s = CATCH_LIMIT_S};
+    struct wire_evaluated what;
+    struct strbuf code, texts;
+    strbuf_init(&code, WIRE_EVAL_CODE_MAX);
+    strbuf_init(&texts, TOLD_TEXTS_MAX);
+    (void)strbuf_adds(&code, "catch_tell() if catch_state.get('on') else ");
+    int rc = told_catch.put_code(&code, &wish, addr->pid, e);
+    if (rc == 0)
+        rc = told_ask(addr, &code, CATCH_TIMEOUT_S, "the agent is in, but exceptions are not caught", &texts,
+                      &what, e);
+    if (rc == 0 && out)
+        told_catch.put_text(out, &what, addr->pid);
+    strbuf_fini(&texts);
+    strbuf_fini(&code);
+    return rc;
+}
+
+/* ---- of a process that has ended ---- */
+
+static const char *catch_find(const struct rows *rows, const char *kind) {
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct rows_cell *is = rows_at(rows, i, 0), *text = rows_at(rows, i, 1);
+        if (is->kind == SQL_TEXT && text->kind == SQL_TEXT && strcmp(is->s, kind) == 0)
+            return text->s;
+    }
+    return NULL;
+}
+
+static void catch_put_lines(struct strbuf *out, const char *text) {
+    char line[1024], clean[1024];
+    while (text && *text) {
+        size_t n = strcspn(text, "\n"), kept = n < sizeof line - 1 ? n : sizeof line - 1;
+        memcpy(line, text, kept);
+        line[kept] = '\0';
+        (void)text_sanitize(clean, sizeof clean, line);
+        (void)strbuf_addf(out, "%s\n", clean);
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void catch_put_past(struct strbuf *out, bool as_json, const struct rows *rows, const char *why) {
+    const char *fatal = catch_find(rows, RING_EVENT_FATAL), *stack = catch_find(rows, RING_EVENT_FATAL_STACK),
+               *uncaught = catch_find(rows, RING_EVENT_UNCAUGHT);
+    struct json j;
+    if (as_json) {
+        json_init(&j, out, 2);
+        json_object_begin(&j);
+        json_kv_int(&j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+        json_kv_bool(&j, "armed", false);
+        json_kv_bool(&j, "caught", false);
+        json_kv_string(&j, "ended", why);
+        json_kv_string(&j, "fatal_signal", fatal);
+        json_kv_string(&j, "stack", stack);
+        json_kv_string(&j, "uncaught_exception", uncaught);
+        json_object_end(&j);
+        (void)strbuf_addc(out, '\n');
+        return;
+    }
+    (void)strbuf_adds(out, "ended: ");
+    catch_put_lines(out, why);
+    catch_put_lines(out, uncaught);
+    catch_put_lines(out, fatal);
+    catch_put_lines(out, stack);
+    if (!fatal && !uncaught)
+        (void)strbuf_adds(out, "no exception and no fatal signal was caught\n");
+}
+
+/* What its tables tell, the latest of each kind. */
+static int catch_tell_past(struct session_address *addr, bool as_json, struct strbuf *out, struct err *e) {
+    static const char text[] =
+        "SELECT kind, text FROM probing.events WHERE kind IN ('" RING_EVENT_FATAL
+        "', '" RING_EVENT_FATAL_STACK "', '" RING_EVENT_UNCAUGHT "') ORDER BY timestamp DESC";
+    struct sql_query q = {.timeout_s = CATCH_QUERY_S};
+    struct rows rows = {.n = 0};
+    struct database *d = database_open(e);
+    struct sql_result *r =
+        d && database_add(d, addr, e) == 0 ? database_begin(d, text, &q, NULL, NULL, e) : NULL;
+    int rc = r ? rows_take(&rows, r, e) : -1;
+    if (r)
+        sql_end(r);
+    if (rc == 0)
+        catch_put_past(out, as_json, &rows, addr->why);
+    rows_fini(&rows);
+    if (d)
+        database_close(d);
+    return rc;
+}
+
+int cli_run_catch(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e) {
+    const struct cli_catch_options *mine = (const struct cli_catch_options *)(const void *)o;
+    const struct told_wish wish = {.address = mine->common.operand,
+                                   .timeout_s = mine->timeout_s,
+                                   .limit_s = mine->limit_s,
+                                   .status = mine->status,
+                                   .off = mine->off};
+    if (addr->recorded[0] && mine->status && !mine->off && !mine->common.operand)
+        return catch_tell_past(addr, o->json, out, e);
+    return told_verb_run(&told_catch, &wish, o->json, addr, out, e);
+}

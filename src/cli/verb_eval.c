@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verb_eval: code run in the job: eval takes it from the command line, execute also from a file or standard input.
+ *
+ * What it prints and the value of its last expression go to standard output, also if it raises something later; the traceback goes to
+ * standard error, before the line that every failure has.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/call.h"
+#include "client/document.h"
+#include "client/magic.h"
+#include "client/output.h"
+#include "client/target.h"
+#include "wire/eval_json.h"
+
+#define EVAL_TIMEOUT_S 10.0
+#define EVAL_OUTPUT_KIB 1024
+#define EVAL_TEXTS_MAX ((size_t)WIRE_EVAL_OUTPUT_MAX * 5 + 1024)
+
+const struct cli_eval_options cli_eval_default = {.timeout_s = EVAL_TIMEOUT_S, .output_kib = EVAL_OUTPUT_KIB};
+
+#define AT(member) offsetof(struct cli_eval_options, member)
+
+const struct option_def cli_eval_rows[] = {
+    {"timeout", 0, OPTION_SECONDS, AT(timeout_s), "TIME",
+     "for it to begin and to end in (10s), in repl each statement; then it is interrupted, or never begun",
+     0.01, WIRE_EVAL_TIMEOUT_MAX_S},
+    {"frame", 0, OPTION_STRING, AT(frame), "TID:DEPTH",
+     "with the names that this frame sees (see backtrace), instead of those of __main__; what it assigns to "
+     "them is forgotten",
+     0, 0},
+    {"main", 0, OPTION_FLAG, AT(main), NULL,
+     "by the job's main thread, between two instructions of its Python; else by a thread of the agent's", 0,
+     0},
+    {"max-output", 0, OPTION_INT, AT(output_kib), "KIB",
+     "cut what it prints, and its value, at so much (1024; in repl 64)", 1,
+     (double)WIRE_EVAL_OUTPUT_MAX / 1024},
+    {.name = NULL},
+};
+
+/* ---- the code ---- */
+
+static int eval_read_stdin(struct strbuf *code, struct err *e) {
+    char buf[4096];
+    for (;;) {
+        ssize_t n = read(STDIN_FILENO, buf, sizeof buf);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set_errno(e, ERR_FAILED, errno, "cannot read standard input");
+        if (n == 0)
+            return 0;
+        if (strbuf_add(code, buf, (size_t)n) != 0)
+            return err_set(e, ERR_USAGE, "code from standard input is longer than %zu bytes",
+                           WIRE_EVAL_CODE_MAX);
+    }
+}
+
+/* Is it the name of a file that should be there? Nobody writes such code. */
+static bool eval_is_name(const char *operand) {
+    size_t n = strlen(operand);
+    return n > 3 && strcmp(operand + n - 3, ".py") == 0 && !strpbrk(operand, " \t\n;()");
+}
+
+/* A file of that name; otherwise the operand is the code itself. 0, or -1 with the error. */
+static int eval_read_file(const char *operand, struct strbuf *code, bool *is_file, struct err *e) {
+    struct stat st;
+    *is_file = stat(operand, &st) == 0;
+    if (*is_file && S_ISDIR(st.st_mode))
+        return err_set(e, ERR_USAGE, "'%s' is a folder: execute takes a file, - or code", operand);
+    if (!*is_file && eval_is_name(operand))
+        return err_set(e, ERR_USAGE, "there is no file '%s'", operand);
+    if (!*is_file || strbuf_read_file(code, operand) == 0)
+        return 0;
+    if (errno == EFBIG)
+        return err_set(e, ERR_USAGE, "'%s' is longer than %zu bytes", operand, WIRE_EVAL_CODE_MAX);
+    return err_set_errno(e, ERR_FAILED, errno, "cannot read '%s'", operand);
+}
+
+static int eval_read_code(const char *operand, bool execute, struct strbuf *code, struct wire_eval *want,
+                          struct err *e) {
+    bool is_file = false;
+    const char *name = "<eval>";
+    if (!operand)
+        return err_set(e, ERR_USAGE,
+                       execute ? "execute needs a file, - for standard input, or code"
+                               : "eval needs code: probing TARGET eval 'print(1)'");
+    if (execute && strcmp(operand, "-") == 0) {
+        name = "<stdin>";
+        if (eval_read_stdin(code, e) != 0)
+            return -1;
+    } else if (execute && eval_read_file(operand, code, &is_file, e) != 0) {
+        return -1;
+    } else if (is_file)
+        name = operand;
+    else if (strbuf_adds(code, operand) != 0)
+        return err_set(e, ERR_USAGE, "the code is longer than %zu bytes", WIRE_EVAL_CODE_MAX);
+    size_t skip = strlen(name) < sizeof want->name ? 0 : strlen(name) - sizeof want->name + 1;
+    (void)snprintf(want->name, sizeof want->name, "%s", name + skip);
+    want->code = strbuf_str(code);
+    want->code_len = code->len;
+    return 0;
+}
+
+int cli_eval_read_frame(const char *text, struct wire_eval *want, struct err *e) {
+    if (!text || magic_read_frame(text, want))
+        return 0;
+    return err_set(e, ERR_USAGE, "'%s' is no frame: --frame takes TID:DEPTH, where depth 0 is the innermost",
+                   text);
+}
+
+/* ---- what became of it ---- */
+
+void cli_eval_put_text(struct strbuf *out, const struct wire_text *t, bool terminal) {
+    if (terminal)
+        (void)strbuf_add_clean(out, t->s, t->len);
+    else
+        (void)strbuf_add(out, t->s, t->len);
+}
+
+static void eval_put_errors(const struct wire_evaluated *v) {
+    struct strbuf text;
+    strbuf_init(&text, 0);
+    if (v->traceback.s)
+        cli_eval_put_text(&text, &v->traceback, isatty(STDERR_FILENO) == 1);
+    (void)fwrite(strbuf_str(&text), 1, text.len, stderr);
+    strbuf_fini(&text);
+}
+
+static int eval_fail(const struct wire_eval *want, const struct wire_evaluated *v, struct err *e) {
+    if (v->unended)
+        return err_set(
+            e, ERR_FAILED,
+            "not done within %g s, and not ended by interrupting it: it catches KeyboardInterrupt, or "
+            "is in C code; it is interrupted until it ends, and no other code is run before that",
+            want->timeout_s);
+    if (v->timed_out)
+        return err_set(e, ERR_FAILED, "not done within %g s: it was interrupted", want->timeout_s);
+    return err_set(e, ERR_FAILED, "the code has raised %.*s", (int)(v->type.len < 200 ? v->type.len : 200),
+                   v->type.s);
+}
+
+/* Prints what there is in any case: a failure of the code is none of what was printed before. */
+static int eval_put(const struct wire_eval *want, const struct wire_evaluated *v, bool json,
+                    struct strbuf *out, struct err *e) {
+    bool terminal = isatty(STDOUT_FILENO) == 1, failed = v->type.s || v->timed_out;
+    if (json) {
+        struct json j;
+        json_init(&j, out, 2);
+        wire_put_evaluated_json(&j, v);
+        (void)strbuf_addc(out, '\n');
+    } else {
+        cli_eval_put_text(out, &v->output, terminal);
+        if (v->output.len && v->result.s && v->output.s[v->output.len - 1] != '\n')
+            (void)strbuf_addc(out, '\n');
+        if (v->result.s) {
+            cli_eval_put_text(out, &v->result, terminal);
+            (void)strbuf_addc(out, '\n');
+        }
+    }
+    if (!failed && !v->truncated)
+        return 0;
+    int rc = output_write(NULL, out, e);
+    strbuf_clear(out);
+    if (rc == 0 && !json && v->type.s)
+        eval_put_errors(v);
+    if (rc == 0 && !json && v->truncated)
+        (void)fprintf(stderr, "probing: what there is was cut at %lld KiB: --max-output takes more\n",
+                      (long long)(want->output_bytes / 1024));
+    return rc == 0 && failed ? eval_fail(want, v, e) : rc;
+}
+
+static int eval_run(const struct cli_options *o, bool execute, struct session_address *addr,
+                    struct strbuf *out, struct err *e) {
+    const struct cli_eval_options *mine = (const struct cli_eval_options *)(const void *)o;
+    const struct target_options how = {.no_inject = false};
+    struct wire_eval want = {
+        .timeout_s = mine->timeout_s, .output_bytes = mine->output_kib * 1024, .main = mine->main};
+    struct wire_evaluated what;
+    struct strbuf code, texts;
+    struct call *c = NULL;
+    strbuf_init(&code, WIRE_EVAL_CODE_MAX);
+    strbuf_init(&texts, EVAL_TEXTS_MAX);
+    int rc = cli_eval_read_frame(mine->frame, &want, e);
+    if (rc == 0)
+        rc = eval_read_code(o->operand, execute, &code, &want, e);
+    if (rc == 0)
+        rc = target_reach(addr, &how, e);
+    if (rc == 0 && addr->recorded[0])
+        rc = err_set(e, ERR_LOST, "the process of %s has ended: no code can be run in it", addr->recorded);
+    else if (rc == 0 && addr->mode == MODEL_MODE_READONLY)
+        rc = err_set(e, ERR_ATTACH, "code is run by an agent, and none can be put into process %d: %s",
+                     (int)addr->pid, addr->why);
+    if (rc == 0) {
+        c = call_open(addr, e);
+        rc = c ? call_eval(c, &want, &texts, &what, e) : -1;
+    }
+    if (rc == 0)
+        rc = eval_put(&want, &what, o->json, out, e);
+    call_close(c);
+    strbuf_fini(&texts);
+    strbuf_fini(&code);
+    return rc;
+}
+
+int cli_run_eval(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                 struct err *e) {
+    return eval_run(o, false, addr, out, e);
+}
+
+int cli_run_execute(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                    struct err *e) {
+    return eval_run(o, true, addr, out, e);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_listen: have the agent listen at a TCP address, which it tells with the tokens; or at none any more. Puts an agent in. */
+#include "cli/cli.h"
+
+#include <string.h>
+
+#include "base/address.h"
+#include "base/json.h"
+#include "client/call.h"
+#include "client/document.h"
+#include "client/target.h"
+#include "client/tcp.h"
+
+const struct option_def cli_listen_rows[] = {
+    {"looking", 0, OPTION_FLAG, offsetof(struct cli_listen_options, looking), NULL,
+     "who comes in that way may look, and neither read values nor change anything", 0, 0},
+    {"off", 0, OPTION_FLAG, offsetof(struct cli_listen_options, off), NULL,
+     "listen no more, and put out who came in that way", 0, 0},
+    {.name = NULL},
+};
+
+int cli_listen(const struct session_address *addr, const char *address, bool looking,
+               struct wire_listening *out, struct err *e) {
+    struct wire_listen want = {.looking = looking};
+    struct address checked;
+    if (tcp_is(addr->path))
+        return err_set(e, ERR_USAGE, "who may enter is said on the job's machine alone: give its pid");
+    if (address && strcmp(address, "off") != 0 && address_parse(&checked, address, e) != 0)
+        return -1;
+    (void)strncat(want.address, address ? address : "", sizeof want.address - 1);
+    struct call *c = call_open(addr, e);
+    int rc = c ? call_listen(c, &want, out, e) : -1;
+    call_close(c);
+    return rc;
+}
+
+void cli_put_listening(struct strbuf *out, const struct wire_listening *l) {
+    (void)strbuf_addf(out, "listening at %s\n", l->address);
+    if (l->token[0])
+        (void)strbuf_addf(out, "token           %s\n", l->token);
+    (void)strbuf_addf(out, "token to look   %s\n", l->looking_token);
+    (void)strbuf_addf(
+        out,
+        "processes of this user on the job's machine need none; the tokens are not shown again; "
+        "they are in %s\n",
+        l->file);
+}
+
+int cli_run_listen(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                   struct err *e) {
+    const struct cli_listen_options *mine = (const struct cli_listen_options *)(const void *)o;
+    bool off = mine->off || (o->operand && strcmp(o->operand, "off") == 0);
+    struct wire_listening got = {.address = ""};
+    struct address checked;
+    if (mine->off && o->operand)
+        return err_set(e, ERR_USAGE, "--off takes no address");
+    if (!off && o->operand && address_parse(&checked, o->operand, e) != 0)
+        return -1;
+    /* Where there is no agent nothing listens. */
+    int there = off ? target_find_endpoint(addr, e) : target_attach(addr, 0, NULL, e) == 0 ? 1 : -1;
+    if (there < 0 || (there > 0 && cli_listen(addr, off ? "off" : o->operand, mine->looking, &got, e) != 0))
+        return -1;
+    if (!o->json && off)
+        (void)strbuf_adds(out, "the agent listens for TCP no more\n");
+    else if (!o->json)
+        cli_put_listening(out, &got);
+    if (!o->json)
+        return 0;
+    struct json j;
+    json_init(&j, out, 0);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    document_put_listening(&j, off ? NULL : &got);
+    json_object_end(&j);
+    (void)strbuf_addc(out, '\n');
+    return 0;
+}

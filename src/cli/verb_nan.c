@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_nan: the first value that is NaN or infinite, of what modules and gradients are in the next training steps; or that all were finite. */
+#include "cli/armed.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+
+#define NAN_SCHEMA_VERSION 1
+#define NAN_DURATION_S 600.0 /* unless told */
+#define NAN_BETWEEN " < "    /* two frames of a stack */
+#define NAN_LATE_S 6.0       /* for the row to be visible */
+
+const struct option_def cli_nan_rows[] = {
+    {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), "N",
+     "look into so many steps at most (default: 2)", 1, 20},
+    {"for", 0, OPTION_SECONDS, offsetof(struct armed_options, duration_s), "TIME",
+     "for so long at most, or until ^C (default: 10m)", 0.1, 86400},
+    {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled), NULL,
+     "even where torch.compile is used: the model is then compiled anew", 0, 0},
+    {.name = NULL},
+};
+
+static const char nan_row[] =
+    "SELECT * FROM python.nonfinite WHERE timestamp >= %.6f ORDER BY timestamp DESC LIMIT 1";
+
+/* Columns of a row that are no numbers. */
+static bool nan_is_text(const struct rows *rows, size_t column) {
+    return rows_at(rows, 0, column)->kind == SQL_TEXT;
+}
+
+static const char *nan_text(const struct rows *rows, const char *name) {
+    for (size_t i = 0; i < rows->n_columns; i++)
+        if (strcmp(rows->columns[i].name, name) == 0)
+            return armed_text(rows, 0, i);
+    return NULL;
+}
+
+static void nan_put_json(const struct armed *a, const struct rows *rows, struct strbuf *out) {
+    static const char *const ours[] = {"rank", "host", "pid", NULL};
+    struct json j;
+    json_init(&j, out, 2);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", NAN_SCHEMA_VERSION);
+    json_kv_bool(&j, "found", strcmp(nan_text(rows, "stage"), "none") != 0);
+    json_kv_string(&j, "text", a->note);
+    for (size_t i = 0; i < rows->n_columns; i++) {
+        const struct rows_cell *c = rows_at(rows, 0, i);
+        size_t k = 0;
+        while (ours[k] && strcmp(ours[k], rows->columns[i].name) != 0)
+            k++;
+        if (ours[k])
+            continue;
+        json_key(&j, rows->columns[i].name);
+        if (c->kind == SQL_INTEGER)
+            json_int(&j, c->i);
+        else if (c->kind == SQL_REAL)
+            json_number(&j, c->f, 9);
+        else
+            json_string(&j, nan_is_text(rows, i) ? c->s : NULL);
+    }
+    json_object_end(&j);
+    (void)strbuf_addc(out, '\n');
+}
+
+static double nan_number(const struct rows *rows, const char *name) {
+    for (size_t i = 0; i < rows->n_columns; i++)
+        if (strcmp(rows->columns[i].name, name) == 0)
+            return armed_number(rows, 0, i);
+    return NAN;
+}
+
+/* What was found, what went in, and the stack, a frame a line: in the table it is one text. */
+static void nan_put_text(const struct armed *a, const struct rows *rows, struct strbuf *out) {
+    char clean[1024], frame[512];
+    double low = nan_number(rows, "input_min"), high = nan_number(rows, "input_max"),
+           bad = nan_number(rows, "input_nonfinite");
+    (void)text_sanitize(clean, sizeof clean, a->note);
+    (void)strbuf_addf(out, "%s\n", clean);
+    if (!isnan(low))
+        (void)strbuf_addf(out, "inputs from %.6g to %.6g, and %.0f numbers that are not finite\n", low, high,
+                          isnan(bad) ? 0 : bad);
+    for (const char *at = nan_text(rows, "stack"); at && *at;) {
+        const char *end = strstr(at, NAN_BETWEEN);
+        (void)snprintf(frame, sizeof frame, "%.*s", (int)(end ? (size_t)(end - at) : strlen(at)), at);
+        (void)text_sanitize(clean, sizeof clean, frame);
+        (void)strbuf_addf(out, "    %s\n", clean);
+        at = end ? end + strlen(NAN_BETWEEN) : NULL;
+    }
+}
+
+/* The row, which is there some moments after the lease has ended. */
+static int nan_read(struct armed *a, struct rows *rows, struct err *e) {
+    double until_s = clock_epoch_s() + NAN_LATE_S;
+    for (;;) {
+        if (armed_ask(a, nan_row, rows, e) != 0)
+            return -1;
+        if (rows->n > 0)
+            return 0;
+        rows_fini(rows);
+        if (clock_epoch_s() >= until_s || !a->over)
+            return err_set(e, ERR_FAILED, "nothing was looked at: %s",
+                           a->note[0] ? a->note
+                                      : "no training step has ended meanwhile; --for gives it more time");
+        if (call_rest(a->call, 0.1, e) != 0)
+            return -1;
+    }
+}
+
+int cli_run_nan(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                struct err *e) {
+    const struct armed_options *mine = (const struct armed_options *)(const void *)o;
+    struct wire_arm want = {.what = "nan", .steps = mine->steps, .compiled = mine->compiled};
+    struct rows rows = {.n = 0};
+    struct armed a;
+    int rc = armed_begin(&a, o, addr, &want, e);
+    a.ends = true;
+    if (rc == 0)
+        rc = armed_wait(&a, mine->duration_s > 0 ? mine->duration_s : NAN_DURATION_S, NULL, e);
+    if (rc == 0)
+        rc = nan_read(&a, &rows, e);
+    if (rc == 0 && o->json)
+        nan_put_json(&a, &rows, out);
+    else if (rc == 0)
+        nan_put_text(&a, &rows, out);
+    rows_fini(&rows);
+    armed_end(&a);
+    return rc;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_trace: where the time of training steps goes, by module: some steps are looked into while the verb runs. */
+#include "cli/armed.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+
+#define TRACE_SCHEMA_VERSION 1
+#define TRACE_STEPS 5         /* unless told */
+#define TRACE_DURATION_S 60.0 /* the same */
+#define TRACE_LATE_S 6.0      /* rows of a step come when its number is known */
+#define TRACE_NAME 40
+#define TRACE_TYPE 20
+
+const struct option_def cli_trace_rows[] = {
+    {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), "N",
+     "until so many steps were looked into (default: 5, or all within the time)", 1, 100000},
+    {"for", 0, OPTION_SECONDS, offsetof(struct armed_options, duration_s), "TIME",
+     "for so long at most, or until ^C (default: 60s)", 0.1, 86400},
+    {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled), NULL,
+     "even where torch.compile is used: the model is then compiled anew", 0, 0},
+    {.name = NULL},
+};
+
+/* Timestamps of rows are those of the step's begin. */
+static const char trace_steps[] =
+    "SELECT count(*) AS steps, avg(duration_ms) AS step_ms, min(step) AS first, max(step) AS last"
+    " FROM python.torch_trace WHERE stage = 'step' AND timestamp >= %.6f";
+
+enum trace_steps_column { TRACE_STEPS_N = 0, TRACE_STEPS_MS, TRACE_STEPS_FIRST, TRACE_STEPS_LAST };
+
+static const char trace_modules[] =
+    "SELECT module, operation_name AS type, count(DISTINCT timestamp) AS steps,"
+    " avg(CASE stage WHEN 'forward' THEN duration_ms END) AS forward_ms,"
+    " avg(CASE stage WHEN 'backward' THEN duration_ms END) AS backward_ms,"
+    " avg(CASE stage WHEN 'forward' THEN calls END) AS calls,"
+    " avg(CASE stage WHEN 'forward' THEN activation_bytes END) AS activation_bytes"
+    " FROM python.torch_trace WHERE stage <> 'step' AND timestamp >= %.6f"
+    " GROUP BY module, operation_name ORDER BY min(seq), module";
+
+enum trace_column {
+    TRACE_MODULE = 0,
+    TRACE_OPERATION,
+    TRACE_IN,
+    TRACE_FORWARD,
+    TRACE_BACKWARD,
+    TRACE_CALLS,
+    TRACE_BYTES
+};
+
+static void trace_put_json(const struct armed *a, const struct rows *steps, const struct rows *modules,
+                           struct strbuf *out) {
+    struct json j;
+    json_init(&j, out, 2);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", TRACE_SCHEMA_VERSION);
+    json_kv_number(&j, "steps", armed_number(steps, 0, TRACE_STEPS_N), 0);
+    json_kv_number(&j, "first_step", armed_number(steps, 0, TRACE_STEPS_FIRST), 0);
+    json_kv_number(&j, "last_step", armed_number(steps, 0, TRACE_STEPS_LAST), 0);
+    json_kv_number(&j, "step_ms", armed_number(steps, 0, TRACE_STEPS_MS), 3);
+    json_kv_number(&j, "overhead_pct", a->cost_pct, 4);
+    json_key(&j, "modules");
+    json_array_begin(&j);
+    for (size_t i = 0; i < modules->n; i++) {
+        json_object_begin(&j);
+        json_kv_string(&j, "module", armed_text(modules, i, TRACE_MODULE));
+        json_kv_string(&j, "type", armed_text(modules, i, TRACE_OPERATION));
+        json_kv_number(&j, "steps", armed_number(modules, i, TRACE_IN), 0);
+        json_kv_number(&j, "forward_ms", armed_number(modules, i, TRACE_FORWARD), 4);
+        json_kv_number(&j, "backward_ms", armed_number(modules, i, TRACE_BACKWARD), 4);
+        json_kv_number(&j, "calls", armed_number(modules, i, TRACE_CALLS), 2);
+        json_kv_number(&j, "activation_bytes", armed_number(modules, i, TRACE_BYTES), 0);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    (void)strbuf_addc(out, '\n');
+}
+
+static void trace_put_ms(struct strbuf *out, double ms) {
+    if (isnan(ms))
+        (void)strbuf_addf(out, " %12s", "?");
+    else
+        (void)strbuf_addf(out, " %12.3f", ms);
+}
+
+/* Fewer steps than were asked for: why. */
+static void trace_put_fewer(const struct armed *a, int64_t wanted, struct strbuf *out) {
+    char note[ARMED_NOTE_MAX];
+    (void)text_sanitize(note, sizeof note, a->note);
+    (void)strbuf_addf(out, "\n%" PRId64 " were asked for: ", wanted);
+    if (a->over && note[0])
+        (void)strbuf_adds(out, note);
+    else
+        (void)strbuf_addf(out, "%s%s%s",
+                          a->cut ? "it was interrupted" : "the time was over; --for gives it more",
+                          note[0] ? ". " : "", note);
+}
+
+static void trace_put_text(const struct armed *a, const struct rows *steps, int64_t wanted,
+                           const struct rows *modules, struct strbuf *out) {
+    double n = armed_number(steps, 0, TRACE_STEPS_N), ms = armed_number(steps, 0, TRACE_STEPS_MS);
+    (void)strbuf_addf(out, "%.0f step%s of %.3f ms", n, n == 1 ? "" : "s", ms);
+    if (!isnan(a->cost_pct))
+        (void)strbuf_addf(out, "; looking has cost %.2f %% of the time", a->cost_pct);
+    if (n < (double)wanted)
+        trace_put_fewer(a, wanted, out);
+    (void)strbuf_addf(out, "\n\n%-*s %-*s %12s %12s %8s %7s %12s\n", TRACE_NAME, "MODULE", TRACE_TYPE, "TYPE",
+                      "FORWARD MS", "BACKWARD MS", "OF STEP", "CALLS", "ACTIVATIONS");
+    for (size_t i = 0; i < modules->n; i++) {
+        char name[512], type[128], bytes[32] = "?";
+        const char *path = armed_text(modules, i, TRACE_MODULE);
+        double forward = armed_number(modules, i, TRACE_FORWARD),
+               backward = armed_number(modules, i, TRACE_BACKWARD),
+               size = armed_number(modules, i, TRACE_BYTES);
+        (void)text_sanitize(name, sizeof name, !path ? "?" : path[0] ? path : "(model)");
+        (void)text_sanitize(type, sizeof type, armed_text(modules, i, TRACE_OPERATION));
+        if (!isnan(size))
+            text_human_bytes(bytes, sizeof bytes, (int64_t)size);
+        (void)strbuf_addf(out, "%-*s %-*s", TRACE_NAME, name, TRACE_TYPE, type);
+        trace_put_ms(out, forward);
+        trace_put_ms(out, backward);
+        if (isnan(forward))
+            (void)strbuf_addf(out, " %8s", "?");
+        else
+            (void)strbuf_addf(out, " %6.1f %%", 100 * (forward + (isnan(backward) ? 0 : backward)) / ms);
+        (void)strbuf_addf(out, " %7.4g %12s\n", armed_number(modules, i, TRACE_CALLS), bytes);
+    }
+}
+
+/* Why there is nothing to tell. */
+static int trace_explain(const struct armed *a, struct err *e) {
+    return err_set(e, ERR_FAILED, "no training step was looked into%s%s", a->note[0] ? ": " : "",
+                   a->note[0] ? a->note : ": none has ended meanwhile; --for gives it more time");
+}
+
+/* The steps, when all that were looked into are in the table. */
+static int trace_ask_steps(struct armed *a, struct rows *steps, int64_t wanted, struct err *e) {
+    double until_s = clock_epoch_s() + TRACE_LATE_S;
+    /* A lease that is over was so for its steps, if nothing is said. */
+    double awaited = a->over && wanted > 0 && !a->note[0] ? (double)wanted : (double)a->looks;
+    for (;;) {
+        if (armed_ask(a, trace_steps, steps, e) != 0)
+            return -1;
+        if (armed_number(steps, 0, TRACE_STEPS_N) >= awaited || clock_epoch_s() >= until_s)
+            return 0;
+        rows_fini(steps);
+        if (call_rest(a->call, 0.1, e) != 0)
+            return -1;
+    }
+}
+
+/* Wait for the steps. Where another client has it armed too, one that had begun before was looked into, which is not among ours, and
+ * its lease may end before we have ours: then there is more to be waited for. */
+static int trace_wait(struct armed *a, double duration_s, struct rows *steps, struct err *e) {
+    double until_s = clock_epoch_s() + duration_s;
+    int64_t wanted = a->want.steps;
+    for (;;) {
+        double left_s = until_s - clock_epoch_s();
+        if (armed_wait(a, left_s > 0 ? left_s : 0, NULL, e) != 0 || trace_ask_steps(a, steps, wanted, e) != 0)
+            return -1;
+        int64_t missing = wanted - (int64_t)armed_number(steps, 0, TRACE_STEPS_N);
+        if (missing <= 0 || a->cut || clock_epoch_s() >= until_s || (a->over && a->note[0]))
+            return 0;
+        rows_fini(steps);
+        if (!a->over)
+            a->want.steps = a->looks + missing;
+        else if (armed_again(a, missing, e) != 0)
+            return -1;
+    }
+}
+
+static int trace_tell(struct armed *a, const struct rows *steps, int64_t wanted, bool json,
+                      struct strbuf *out, struct err *e) {
+    struct rows modules = {.n = 0};
+    if (!(armed_number(steps, 0, TRACE_STEPS_N) > 0))
+        return trace_explain(a, e);
+    int rc = armed_ask(a, trace_modules, &modules, e);
+    if (rc == 0 && json)
+        trace_put_json(a, steps, &modules, out);
+    else if (rc == 0)
+        trace_put_text(a, steps, wanted, &modules, out);
+    rows_fini(&modules);
+    return rc;
+}
+
+int cli_run_trace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                  struct err *e) {
+    const struct armed_options *mine = (const struct armed_options *)(const void *)o;
+    struct wire_arm want = {.what = "trace", .compiled = mine->compiled};
+    struct armed a;
+    want.steps = mine->steps ? mine->steps : mine->duration_s > 0 ? 0 : TRACE_STEPS;
+    struct rows steps = {.n = 0};
+    int rc = armed_begin(&a, o, addr, &want, e);
+    if (rc == 0)
+        rc = trace_wait(&a, mine->duration_s > 0 ? mine->duration_s : TRACE_DURATION_S, &steps, e);
+    if (rc == 0)
+        rc = trace_tell(&a, &steps, want.steps, o->json, out, e);
+    rows_fini(&steps);
+    armed_end(&a);
+    return rc;
+}

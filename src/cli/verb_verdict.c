@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verb_verdict: what is the matter with a training job: each verdict with its evidence and what can be done about it.
+ *
+ * Of a job that was looked at only now nothing is known: it is waited for a few seconds, until it is known how the job gets on.
+ */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "client/verdict.h"
+
+#define VERDICT_SCHEMA_VERSION 1
+#define VERDICT_WAIT_S 10.0 /* for a first verdict, unless told */
+#define VERDICT_ROUND_NS (500 * (long)CLOCK_NS_PER_MS)
+#define VERDICT_CODE 14
+
+const struct cli_verdict_options cli_verdict_default = {.wait_s = -1};
+
+const struct option_def cli_verdict_rows[] = {
+    {"wait", 'w', OPTION_SECONDS, offsetof(struct cli_verdict_options, wait_s), "TIME",
+     "judge after so long; 0 at once (default: as soon as anything is known, 10s at most)", 0, 86400},
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_verdict_options, no_inject), NULL,
+     "put no agent into the target: read it from outside", 0, 0},
+    {.name = NULL},
+};
+
+/* ---- printing ---- */
+
+static void verdict_put_evidence(struct json *j, const struct verdict *v) {
+    json_key(j, "evidence");
+    json_object_begin(j);
+    for (size_t i = 0; i < v->n_values; i++) {
+        const struct verdict_value *value = &v->values[i];
+        json_key(j, value->name);
+        if (value->kind == SQL_TEXT)
+            json_string(j, value->text);
+        else if (value->kind == SQL_INTEGER)
+            json_int(j, (int64_t)value->number);
+        else
+            json_number(j, value->number, 6);
+    }
+    json_object_end(j);
+}
+
+static void verdict_put_json(const struct verdicts *v, struct strbuf *out) {
+    struct json j;
+    json_init(&j, out, 2);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", VERDICT_SCHEMA_VERSION);
+    json_key(&j, "verdicts");
+    json_array_begin(&j);
+    for (size_t i = 0; i < v->n; i++) {
+        const struct verdict *one = &v->items[i];
+        json_object_begin(&j);
+        json_kv_string(&j, "code", one->rule->code);
+        json_kv_string(&j, "level", verdict_level_name(one->rule->level));
+        json_kv_string(&j, "text", one->text);
+        json_kv_string(&j, "advice", one->rule->help);
+        json_kv_string(&j, "screen", one->rule->screen);
+        json_kv_int(&j, "pid", one->pid);
+        json_key(&j, "rank");
+        if (one->rank == RING_INT_NULL)
+            json_null(&j);
+        else
+            json_int(&j, one->rank);
+        json_kv_number(&j, "measured", one->values[0].number, 6);
+        json_kv_number(&j, "threshold", one->rule->threshold, 6);
+        verdict_put_evidence(&j, one);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    (void)strbuf_addc(out, '\n');
+}
+
+static bool verdict_is_of_many(const struct verdicts *v) {
+    for (size_t i = 1; i < v->n; i++)
+        if (v->items[i].pid != v->items[0].pid || v->items[i].rank != v->items[0].rank)
+            return true;
+    return false;
+}
+
+static void verdict_put_text(const struct verdicts *v, struct strbuf *out) {
+    bool many = verdict_is_of_many(v);
+    for (size_t i = 0; i < v->n; i++) {
+        const struct verdict *one = &v->items[i];
+        (void)strbuf_addf(out, "%-*s  ", VERDICT_CODE, one->rule->code);
+        if (many && one->rank != RING_INT_NULL)
+            (void)strbuf_addf(out, "rank %" PRId64 ", ", one->rank);
+        if (many)
+            (void)strbuf_addf(out, "process %" PRId64 ": ", one->pid);
+        (void)strbuf_addf(out, "%s\n", one->text);
+        if (one->rule->level != VERDICT_FINE)
+            (void)strbuf_addf(out, "%*s  %s\n", VERDICT_CODE, "", one->rule->help);
+    }
+    if (v->n == 0)
+        (void)strbuf_adds(out, "nothing is known yet of its training: ask again, or --wait 30s\n");
+}
+
+/* ---- judging ---- */
+
+static bool verdict_has_state(const struct verdicts *v) {
+    for (size_t i = 0; i < v->n; i++)
+        if (v->items[i].rule->is_state)
+            return true;
+    return false;
+}
+
+/* Judge until it is time; `out` is the last. */
+static int verdict_wait(struct verdict_judge *j, struct database *d, double wait_s, struct verdicts *out,
+                        struct err *e) {
+    const struct timespec pause = {.tv_nsec = VERDICT_ROUND_NS};
+    double until_s = clock_epoch_s() + (wait_s < 0 ? VERDICT_WAIT_S : wait_s);
+    for (;;) {
+        if (database_refresh(d, e) != 0 || verdict_judge_ask(j, out, e) != 0)
+            return -1;
+        bool enough = wait_s < 0 && verdict_has_state(out);
+        if (enough || database_is_past(d) || clock_epoch_s() >= until_s)
+            return 0;
+        verdicts_fini(out);
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+int cli_run_verdict(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+                    struct err *e) {
+    const struct cli_verdict_options *mine = (const struct cli_verdict_options *)(const void *)o;
+    struct database *d;
+    struct verdicts v;
+    if (cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
+        return -1;
+    struct verdict_judge *j = verdict_judge_new(d);
+    int rc = j ? 0 : err_set(e, ERR_FAILED, "out of memory for verdicts");
+    if (rc == 0)
+        rc = verdict_wait(j, d, mine->no_inject ? 0 : mine->wait_s, &v, e);
+    if (rc == 0) {
+        if (o->json)
+            verdict_put_json(&v, out);
+        else
+            verdict_put_text(&v, out);
+        cli_note_database(d);
+        verdicts_fini(&v);
+    } else
+        database_explain(d, e);
+    verdict_judge_free(j);
+    database_close(d);
+    return rc;
+}

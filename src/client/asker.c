@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* asker: see asker.h. */
+#include "client/asker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/model.h"
+#include "client/loop.h"
+#include "client/net_link.h"
+#include "version.h"
+
+#define ASKER_ANSWER_S 5.0 /* an agent answers within that */
+#define ASKER_LOOK_US (20 * 1000ULL)
+
+struct asker {
+    char path[256];
+    struct loop *loop;
+    struct loop_timer *look;
+    struct net_link *link; /* NULL none */
+    struct wire_assembler assembler;
+    bool open;
+    bool broken; /* `error` says how */
+    struct err error;
+    uint32_t last_id;
+    struct wire_message *answer; /* to request last_id; NULL it has not come */
+    uint64_t until_ns;           /* of the answer */
+    bool (*stop)(void *arg);
+    void *stop_arg;
+    int64_t pid;
+};
+
+static void asker_break(struct asker *a, const char *how) {
+    if (!a->broken)
+        (void)err_set(&a->error, ERR_FAILED, "%s", how);
+    a->broken = true;
+    loop_stop(a->loop);
+}
+
+static void asker_on_open(void *arg) {
+    struct asker *a = arg;
+    a->open = true;
+    loop_stop(a->loop);
+}
+
+static void asker_on_end(void *arg, enum net_link_end end, const char *why) {
+    struct asker *a = arg;
+    (void)why;
+    a->link = NULL; /* freed by itself */
+    asker_break(a,
+                end == NET_LINK_CLOSED ? "its agent has closed the connection" : "its agent does not answer");
+}
+
+/* A whole message: the answer that is waited for, or nothing that matters here. */
+static void asker_on_bytes(struct asker *a, const void *data, size_t len, bool whole) {
+    struct err e;
+    struct wire_message *m = wire_parse(data, len, &e);
+    if (!m) {
+        asker_break(a, e.text);
+        return;
+    }
+    bool chunk = wire_message_notification(m) == WIRE_N_CHUNK && !whole;
+    int rc = chunk ? wire_assembler_feed(&a->assembler, m, &e) : 0;
+    if (wire_message_type(m) == WIRE_RESPONSE && wire_message_id(m) == a->last_id && !a->answer) {
+        a->answer = m;
+        loop_stop(a->loop);
+        return;
+    }
+    wire_message_free(m);
+    if (rc < 0)
+        asker_break(a, e.text);
+    if (rc <= 0)
+        return;
+    struct wire_assembler all = a->assembler;
+    wire_assembler_init(&a->assembler);
+    asker_on_bytes(a, all.data.data, all.data.len, true);
+    wire_assembler_fini(&all);
+}
+
+static void asker_on_message(void *arg, const void *data, size_t len) {
+    asker_on_bytes(arg, data, len, false);
+}
+
+static const struct net_link_handler asker_handler = {
+    .on_open = asker_on_open, .on_message = asker_on_message, .on_end = asker_on_end};
+
+static void asker_on_look(void *arg) {
+    struct asker *a = arg;
+    if (a->stop && a->stop(a->stop_arg))
+        asker_break(a, "interrupted");
+    else if (clock_mono_ns() >= a->until_ns)
+        asker_break(a, "its agent does not answer");
+    else
+        loop_timer_set(a->look, ASKER_LOOK_US);
+}
+
+/* Until the connection is open (`answer` false) or the answer has come. 0, or -1 with the error. */
+static int asker_wait(struct asker *a, bool answer, struct err *e) {
+    a->until_ns = clock_mono_ns() + (uint64_t)(ASKER_ANSWER_S * 1e9);
+    loop_timer_set(a->look, ASKER_LOOK_US);
+    while (!a->broken && !(answer ? a->answer != NULL : a->open))
+        loop_run(a->loop);
+    loop_timer_cancel(a->look);
+    if (!a->broken)
+        return 0;
+    *e = a->error;
+    return -1;
+}
+
+void asker_drop(struct asker *a) {
+    net_link_close(a->link);
+    wire_message_free(a->answer);
+    wire_assembler_fini(&a->assembler);
+    wire_assembler_init(&a->assembler);
+    a->link = NULL;
+    a->answer = NULL;
+    a->open = a->broken = false;
+}
+
+/* Send what was written as request last_id, and wait. The answer is the caller's; NULL with the error. */
+struct wire_message *asker_ask(struct asker *a, struct strbuf *message, struct err *e) {
+    int rc = message->failed || !a->link ? -1 : net_link_send(a->link, message);
+    strbuf_fini(message);
+    if (rc != 0) {
+        (void)err_set(e, ERR_FAILED, "its agent is not connected");
+        return NULL;
+    }
+    rc = asker_wait(a, true, e);
+    struct wire_message *m = a->answer;
+    a->answer = NULL;
+    const char *refused = rc == 0 ? wire_message_error(m, NULL) : NULL;
+    if (refused)
+        rc = err_set(e, ERR_FAILED, "%s", refused);
+    if (rc == 0)
+        return m;
+    wire_message_free(m);
+    return NULL;
+}
+
+static int asker_greet(struct asker *a, struct err *e) {
+    struct model_target target;
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_hello(&b, ++a->last_id, PROBING_VERSION);
+    struct wire_message *m = asker_ask(a, &b, e);
+    if (!m)
+        return -1;
+    int rc = wire_get_target(m, &target, e);
+    if (rc == 0)
+        a->pid = target.pid;
+    model_target_fini(&target);
+    wire_message_free(m);
+    return rc;
+}
+
+int asker_connect(struct asker *a, struct err *e) {
+    a->link = net_link_open(a->loop, a->path, &asker_handler, a, e);
+    return a->link && asker_wait(a, false, e) == 0 ? asker_greet(a, e) : -1;
+}
+
+bool asker_is_connected(const struct asker *a) { return a->link != NULL; }
+
+uint32_t asker_next_id(struct asker *a) { return ++a->last_id; }
+
+int64_t asker_pid(const struct asker *a) { return a->pid; }
+
+void asker_set_stop(struct asker *a, bool (*stop)(void *arg), void *arg) {
+    a->stop = stop;
+    a->stop_arg = arg;
+}
+
+struct asker *asker_new(const char *path, struct err *e) {
+    struct asker *a = calloc(1, sizeof *a);
+    if (!a) {
+        (void)err_set(e, ERR_FAILED, "out of memory for a connection");
+        return NULL;
+    }
+    (void)snprintf(a->path, sizeof a->path, "%s", path);
+    wire_assembler_init(&a->assembler);
+    a->loop = loop_new(e);
+    a->look = a->loop ? loop_timer_new(a->loop, asker_on_look, a, e) : NULL;
+    if (a->look)
+        return a;
+    asker_free(a);
+    return NULL;
+}
+
+void asker_free(struct asker *a) {
+    if (!a)
+        return;
+    asker_drop(a);
+    wire_assembler_fini(&a->assembler);
+    if (a->look)
+        loop_timer_free(a->look);
+    if (a->loop)
+        loop_free(a->loop);
+    free(a);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* told: see told.h. */
+#include "client/told.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "client/call.h"
+
+void told_put_literal(struct strbuf *code, const char *text) {
+    (void)strbuf_adds(code, "b'");
+    for (const char *c = text; *c; c++) {
+        bool plain = *c > ' ' && *c < 0x7f && *c != '\'' && *c != '\\';
+        if (plain)
+            (void)strbuf_addc(code, *c);
+        else
+            (void)strbuf_addf(code, "\\x%02x", (unsigned)(unsigned char)*c);
+    }
+    (void)strbuf_adds(code, "'.decode('utf-8', 'surrogateescape')");
+}
+
+void told_put_address(struct strbuf *code, const struct address *a) {
+    char text[ADDRESS_MAX];
+    address_format(a, text, sizeof text);
+    char *colon = strrchr(text, ':'), *host = text;
+    if (colon)
+        *colon = '\0';
+    if (text[0] == '[' && colon) {
+        colon[-1] = '\0';
+        host++;
+    }
+    told_put_literal(code, host);
+    (void)strbuf_addf(code, ", %u", address_port(a));
+}
+
+const char *told_get(const struct wire_evaluated *v, const char *key, char *buf, size_t cap) {
+    size_t n = strlen(key);
+    for (size_t at = 0; v->result.s && at < v->result.len;) {
+        const char *line = v->result.s + at, *end = memchr(line, '\n', v->result.len - at);
+        size_t len = end ? (size_t)(end - line) : v->result.len - at;
+        if (len > n && line[n] == ' ' && memcmp(line, key, n) == 0) {
+            size_t take = len - n - 1 < cap - 1 ? len - n - 1 : cap - 1;
+            memcpy(buf, line + n + 1, take);
+            buf[take] = '\0';
+            return buf;
+        }
+        at += len + 1;
+    }
+    return NULL;
+}
+
+const char *told_get_clean(const struct wire_evaluated *v, const char *key, char *buf, size_t cap) {
+    char raw[1024];
+    if (!told_get(v, key, raw, sizeof raw))
+        return NULL;
+    (void)text_sanitize(buf, cap, raw);
+    return buf;
+}
+
+int told_check(const struct wire_evaluated *v, double timeout_s, const char *what, struct err *e) {
+    char raw[1024], text[1024];
+    if (v->timed_out || v->unended)
+        return err_set(e, ERR_FAILED, "%s within %g s, and was interrupted%s", what, timeout_s,
+                       v->unended ? "; it has not ended yet" : "");
+    if (v->type.s) { /* the name of a class of the job's */
+        (void)snprintf(raw, sizeof raw, "%.*s", (int)(v->type.len < 200 ? v->type.len : 200), v->type.s);
+        (void)text_sanitize(text, sizeof text, raw);
+        return err_set(e, ERR_FAILED, "%s: %s", what, text);
+    }
+    const char *error = told_get(v, "error", raw, sizeof raw);
+    if (error) {
+        (void)text_sanitize(text, sizeof text, error);
+        return err_set(e, ERR_FAILED, "%s", text);
+    }
+    return 0;
+}
+
+void told_put_place(struct strbuf *out, const struct wire_evaluated *v, pid_t pid) {
+    char address[ADDRESS_MAX];
+    (void)pid;
+    char *port = told_get_clean(v, "address", address, sizeof address) ? strrchr(address, ':') : NULL;
+    if (port) {
+        *port = ' ';
+        (void)strbuf_addf(out, "nc %s\n", address);
+    }
+}
+
+double told_left_s(const struct wire_evaluated *v) {
+    char buf[64];
+    return told_get(v, "left", buf, sizeof buf) ? strtod(buf, NULL) : 0;
+}
+
+void told_put_entry(struct strbuf *out, const struct wire_evaluated *v, pid_t pid) {
+    char token[256];
+    if (told_get_clean(v, "token", token, sizeof token) && token[0])
+        (void)strbuf_addf(out, "other users say first: %s\n", token);
+    told_put_place(out, v, pid);
+}
+
+struct wire_eval told_question(const struct strbuf *code, double timeout_s, bool leased) {
+    return (struct wire_eval){.code = strbuf_str(code),
+                              .code_len = code->len,
+                              .timeout_s = timeout_s,
+                              .output_bytes = 65536,
+                              .name = "<probing>",
+                              .debug = true,
+                              .keep = leased};
+}
+
+int told_ask(struct session_address *addr, const struct strbuf *code, double timeout_s, const char *what,
+             struct strbuf *texts, struct wire_evaluated *out, struct err *e) {
+    struct wire_eval want = told_question(code, timeout_s, false);
+    struct call *c = call_open(addr, e);
+    int rc = c ? call_eval(c, &want, texts, out, e) : -1;
+    call_close(c);
+    return rc == 0 ? told_check(out, timeout_s, what, e) : rc;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ring_tables_made: see ring_tables_made.h. The unit of Python that makes the rows names the columns: src/agent/python. */
+#include "store/ring_tables_made.h"
+
+#define RING_END                                                                                             \
+    { .name = NULL }
+
+const struct ring_column_def ring_modules[] = {
+    {"path", RING_TEXT, NULL,
+     "name of the variable it was found in, then of each module down to it; without what wraps it", NULL},
+    {"parent", RING_TEXT, NULL, "path of the module it is in; NULL for the outermost", NULL},
+    {"depth", RING_INT32, NULL, "0 for the outermost", NULL},
+    {"name", RING_TEXT, NULL, "its name in its parent", NULL},
+    {"class", RING_TEXT, NULL, "its class; torch's own without their module", NULL},
+    {"parameters", RING_INT64, NULL, "numbers in its parameters and those below it; shared ones once", NULL},
+    {"own_parameters", RING_INT64, NULL, "numbers in its own parameters", NULL},
+    {"bytes", RING_INT64, "bytes", "of parameters and buffers, its own and below it; shared ones once", NULL},
+    {"dtype", RING_TEXT, NULL, "of its parameters and those below it; 'mixed'", NULL},
+    {"device", RING_TEXT, NULL, "of its parameters and those below it; 'mixed'", NULL},
+    {"training", RING_BOOL, NULL, "1: in training mode", NULL},
+    {"compiled", RING_BOOL, NULL, "1: by torch.compile", NULL},
+    {"hooks", RING_INT32, NULL, "hooks on it, forward and backward", NULL},
+    {"forward_ms", RING_DOUBLE, "ms", "forward, in the last step in which it was traced; NULL: it was not",
+     NULL},
+    {"backward_ms", RING_DOUBLE, "ms", "backward, in that step; NULL: it was not traced", NULL},
+    {"calls", RING_INT64, NULL, "forward calls in that step; NULL: it was not traced", NULL},
+    {"activation_bytes", RING_INT64, "bytes", "of what forward returned in that step; NULL: not known", NULL},
+    {"traced_step", RING_INT64, NULL, "that step (python.steps); NULL: it was not traced", NULL},
+    {"grad_norm", RING_DOUBLE, NULL,
+     "2-norm of the gradients there are now, its own and below it, or, of a job that has dropped them, as "
+     "the "
+     "optimizer had them in traced_step; NULL: not all known, not on the CPU, too many, or not finite",
+     NULL},
+    {"nan", RING_TEXT, NULL,
+     "gradient: its own (as of grad_norm) has NaN or infinities; gradient below: one below it has; NULL: not "
+     "that is known",
+     NULL},
+    {"root", RING_TEXT, NULL,
+     "what it was found in: a variable of '__main__' or another module, or of a function that runs", NULL},
+    RING_END,
+};
+
+const struct ring_column_def ring_tensors[] = {
+    {"name", RING_TEXT, NULL,
+     "how it is reached: from its module, or from a variable of '__main__', a module, a function (x@train)",
+     NULL},
+    {"kind", RING_TEXT, NULL,
+     "parameter, buffer, gradient, optimizer, local, global, or attribute of an object", NULL},
+    {"type", RING_TEXT, NULL, "its class; torch's own without their module", NULL},
+    {"shape", RING_TEXT, NULL, "[64, 128]; NULL where it would have to be computed", NULL},
+    {"dtype", RING_TEXT, NULL, "type of its numbers", NULL},
+    {"device", RING_TEXT, NULL, "where they are", NULL},
+    {"bytes", RING_INT64, "bytes",
+     "of its numbers, as its shape has them; NULL where they are not laid out so (sparse)", NULL},
+    {"module", RING_TEXT, NULL,
+     "path of the module whose parameter, buffer or gradient it is (python.modules)", NULL},
+    {"storage_id", RING_INT64, NULL,
+     "where its numbers are kept: equal for tensors that share them; NULL: it has no memory", NULL},
+    {"storage_bytes", RING_INT64, "bytes", "of all of that memory", NULL},
+    {"shared", RING_BOOL, NULL, "1: another tensor of this table has the same storage", NULL},
+    {"requires_grad", RING_BOOL, NULL, "1: autograd follows it", NULL},
+    {"grad", RING_BOOL, NULL, "1: it has a gradient now", NULL},
+    {"first_step", RING_INT64, NULL, "step at the first look that saw it; NULL unknown", NULL},
+    {"age_s", RING_DOUBLE, "s", "since the first look that saw it; NULL unknown", NULL},
+    {"id", RING_INT64, NULL,
+     "its address: what python.tensor_statistics and python.tensor_holders are asked by", NULL},
+    RING_END,
+};
+
+const struct ring_column_def ring_tensor_growth[] = {
+    {"type", RING_TEXT, NULL, "class", NULL},
+    {"shape", RING_TEXT, NULL, "shape; NULL unknown", NULL},
+    {"dtype", RING_TEXT, NULL, "type of the numbers", NULL},
+    {"device", RING_TEXT, NULL, "where they are", NULL},
+    {"kind", RING_TEXT, NULL, "as in python.tensors", NULL},
+    {"owner", RING_TEXT, NULL,
+     "what holds them: a module, or how they are reached with [*] for any place in a container", NULL},
+    {"count", RING_INT64, NULL, "how many there are", NULL},
+    {"bytes", RING_INT64, "bytes", "of their storages, each once", NULL},
+    {"count_then", RING_INT64, NULL, "how many there were at the first of the last looks", NULL},
+    {"bytes_then", RING_INT64, "bytes", "and of how many bytes", NULL},
+    {"growth_bytes", RING_INT64, "bytes", "bytes more than then", NULL},
+    {"growth_per_step", RING_DOUBLE, "bytes", "of a step since; NULL: no steps are known", NULL},
+    {"since_step", RING_INT64, NULL, "the step at that look; NULL unknown", NULL},
+    RING_END,
+};
+
+const struct ring_column_def ring_tensor_statistics[] = {
+    {"id", RING_INT64, NULL, "of the tensor: python.tensors", NULL},
+    {"shape", RING_TEXT, NULL, "its shape", NULL},
+    {"dtype", RING_TEXT, NULL, "type of its numbers", NULL},
+    {"device", RING_TEXT, NULL, "where they are", NULL},
+    {"numel", RING_INT64, NULL, "how many numbers", NULL},
+    {"nan", RING_INT64, NULL, "that are no numbers", NULL},
+    {"inf", RING_INT64, NULL, "that are infinite", NULL},
+    {"zeros", RING_INT64, NULL, "that are 0", NULL},
+    {"min", RING_DOUBLE, NULL, "least of the finite ones", NULL},
+    {"max", RING_DOUBLE, NULL, "largest of the finite ones", NULL},
+    {"mean", RING_DOUBLE, NULL, "mean of the finite ones", NULL},
+    {"std", RING_DOUBLE, NULL, "standard deviation of the finite ones, as of a sample", NULL},
+    {"histogram", RING_TEXT, NULL, "how many of them are in each of 20 equal parts from min to max", NULL},
+    RING_END,
+};
+
+const struct ring_column_def ring_tensor_holders[] = {
+    {"id", RING_INT64, NULL, "of the tensor: python.tensors", NULL},
+    {"holder", RING_TEXT, NULL, "how it is reached, as a name of python.tensors", NULL},
+    {"kind", RING_TEXT, NULL, "as in python.tensors", NULL},
+    {"root", RING_TEXT, NULL, "where that begins: '__main__' or another module, or a function that runs",
+     NULL},
+    RING_END,
+};

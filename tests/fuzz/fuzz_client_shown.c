@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any message as the answer of an agent that is broken, or somebody else's: whatever is understood of it is shown, as text, as JSON and
+ * as exports. JSON is JSON, a text has nothing in it that a terminal obeys, native frames without a process get no names.
+ *
+ * The input is one message; what is none is the text that the agent's own Python gives for a verb (client/told.h).
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/model_json.h"
+#include "base/model_text.h"
+#include "client/told.h"
+#include "client/export_formats.h"
+#include "client/fold.h"
+#include "client/native.h"
+#include "support/fuzz_json.h"
+#include "wire/eval_json.h"
+#include "wire/wire.h"
+
+#define SHOWN_MAX ((size_t)1 << 24)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool holds, const char *what) {
+    if (!holds) {
+        fprintf(stderr, "%s\n", what);
+        abort();
+    }
+}
+
+static void check_text(struct strbuf *out) {
+    check(fuzz_text_is_plain(strbuf_str(out), out->len), "a text has what a terminal would obey");
+    strbuf_fini(out);
+}
+
+static void check_json(struct strbuf *out, const struct json *j) {
+    check(out->failed || json_finish(j) == 0, "what was begun is not ended");
+    check(out->failed || fuzz_json_is(strbuf_str(out), out->len), "what is said to be JSON is none");
+    strbuf_fini(out);
+}
+
+static void show_snapshot(const struct wire_message *m) {
+    struct model_target target = {.pid = 1, .rank = MODEL_UNKNOWN};
+    struct model_snapshot s;
+    struct strbuf out;
+    struct json j;
+    struct err e;
+    if (wire_get_snapshot(m, &s, &e) == 0) {
+        struct native_names *names = native_names_new(0);
+        if (names)
+            (void)native_names_snapshot(names, &s);
+        native_names_free(names);
+        strbuf_init(&out, SHOWN_MAX);
+        model_text_put_backtrace(&out, &target, &s, true);
+        model_text_put_threads(&out, &s);
+        check_text(&out);
+        strbuf_init(&out, SHOWN_MAX);
+        json_init(&j, &out, 2);
+        json_object_begin(&j);
+        model_json_put_backtrace(&j, &target, &s, true, true);
+        json_object_end(&j);
+        check_json(&out, &j);
+    }
+    model_snapshot_fini(&s);
+}
+
+static void show_samples(const struct wire_message *m) {
+    static const struct export_request request = {.threads = true, .process = true};
+    struct model_target target = {.pid = 1, .rank = MODEL_UNKNOWN};
+    struct model_snapshot snapshot = {.timestamp = 1};
+    struct model_sample_batch b;
+    struct strbuf out;
+    struct err e;
+    struct fold *fold = fold_new();
+    struct export_data d = {
+        .request = &request, .target = &target, .snapshot = &snapshot, .fold = fold, .elapsed_s = 1};
+    if (!fold)
+        return;
+    if (wire_get_samples(m, &b, &e) == 0 && fold_add_batch(fold, &b) == 0) {
+        strbuf_init(&out, SHOWN_MAX);
+        bool made = export_render_folded(&d, &out, &e) == 0;
+        check(!made || fuzz_text_is_plain(strbuf_str(&out), out.len),
+              "an export has what a terminal would obey");
+        strbuf_fini(&out);
+    }
+    model_sample_batch_fini(&b);
+    fold_free(fold);
+}
+
+static void show_status(const struct wire_message *m) {
+    struct model_target target = {.pid = 1, .rank = MODEL_UNKNOWN};
+    struct model_status s;
+    struct strbuf out;
+    struct json j;
+    struct err e;
+    if (wire_get_status(m, &s, &e) == 0) {
+        strbuf_init(&out, SHOWN_MAX);
+        json_init(&j, &out, 2);
+        model_json_put_status(&j, &target, &s);
+        check_json(&out, &j);
+    }
+    model_status_fini(&s);
+}
+
+/* What verbs make of it, when it is an answer. */
+static void show_told(const struct wire_evaluated *v) {
+    static const struct told_def *const defs[] = {&told_debug, &told_pause, &told_catch};
+    struct strbuf out;
+    struct err e;
+    for (size_t i = 0; i < sizeof defs / sizeof defs[0]; i++) {
+        if (told_check(v, 1, defs[i]->failed, &e) != 0 || (defs[i]->check && defs[i]->check(v, &e) != 0))
+            continue;
+        strbuf_init(&out, SHOWN_MAX);
+        defs[i]->put_text(&out, v, 0);
+        check_text(&out);
+        strbuf_init(&out, SHOWN_MAX);
+        defs[i]->put_copy(&out, v, 0);
+        check_text(&out);
+        strbuf_init(&out, SHOWN_MAX);
+        defs[i]->put_json(&out, v, 0);
+        check(fuzz_json_is(strbuf_str(&out), out.len), "what is said to be JSON is none");
+        strbuf_fini(&out);
+    }
+}
+
+static void show_evaluated(const struct wire_message *m) {
+    static const char *const keys[] = {"error", "address", "", "a b"};
+    char small[4], large[256];
+    struct wire_evaluated v;
+    struct strbuf out;
+    struct json j;
+    struct err e;
+    if (wire_get_evaluated(m, &v, &e) != 0)
+        return;
+    strbuf_init(&out, SHOWN_MAX);
+    json_init(&j, &out, 2);
+    wire_put_evaluated_json(&j, &v);
+    check_json(&out, &j);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *a = told_get(&v, keys[i], small, sizeof small);
+        const char *b = told_get(&v, keys[i], large, sizeof large);
+        check(!a == !b, "a value is there or not, whatever room there is for it");
+        check(!a || strncmp(a, b, strlen(a)) == 0, "a value is another one where there is little room");
+    }
+    show_told(&v);
+}
+
+static void show_target(const struct wire_message *m) {
+    struct model_target t;
+    struct model_snapshot snapshot = {.timestamp = 1};
+    struct strbuf out;
+    struct json j;
+    struct err e;
+    if (wire_get_target(m, &t, &e) == 0) {
+        strbuf_init(&out, SHOWN_MAX);
+        model_text_put_backtrace(&out, &t, &snapshot, false);
+        check_text(&out);
+        strbuf_init(&out, SHOWN_MAX);
+        json_init(&j, &out, 0);
+        json_object_begin(&j);
+        model_json_put_backtrace(&j, &t, &snapshot, false, false);
+        json_object_end(&j);
+        check_json(&out, &j);
+    }
+    model_target_fini(&t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct err e;
+    struct wire_message *m = wire_parse(data, size, &e);
+    if (!m) {
+        show_told(&(struct wire_evaluated){.result = {(const char *)data, size}});
+        return 0;
+    }
+    show_snapshot(m);
+    show_samples(m);
+    show_status(m);
+    show_evaluated(m);
+    show_target(m);
+    wire_message_free(m);
+    return 0;
+}

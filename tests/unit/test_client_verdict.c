@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Verdicts, over tables that are made here: each rule where it holds, just below that, and where nothing is known. A job that is fine is
+ * accused of nothing.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/verdict.h"
+#include "store/ring_tables.h"
+#include "unit/store_job.h"
+#include "unit/verdict_steps.h"
+
+#define T0 VERDICT_T0
+#define PID 4711
+#define BYTES VERDICT_BYTES
+
+/* That the agent was there until `to_s`. */
+static void add_status(const struct job *j, double to_s, double uptime_s) {
+    struct ring *r = job_table(j, &RING_TABLES[RING_STATUS], BYTES);
+    for (int i = 5; i >= 0; i--) {
+        union ring_value v[RING_STATUS_COUNT];
+        for (size_t k = 0; k < RING_STATUS_COUNT; k++)
+            v[k].i = RING_INT_NULL;
+        v[RING_STATUS_TIMESTAMP].f = to_s - i;
+        v[RING_STATUS_UPTIME_S].f = uptime_s - i;
+        v[RING_STATUS_CPU_S].f = v[RING_STATUS_OVERHEAD_PCT].f = v[RING_STATUS_RATE_HZ].f =
+            v[RING_STATUS_US_PER_SAMPLE].f = NAN;
+        assert_int_equal(ring_append(r, v), 0);
+    }
+    ring_close(r);
+}
+
+/* What samples of the last seconds say. */
+struct looks {
+    const char *file; /* that the functions are of; NULL: the job's */
+    int n;            /* of each thread, ten a second */
+    int waiting, gc;  /* of them, in which the main thread waits for the GIL, collects garbage */
+    int held;         /* in which the other thread has the GIL */
+    int functions;    /* that the main thread is in, in turn */
+    int same;         /* of the looks, in which it is in the first of them all the same */
+    bool gil_unknown;
+};
+
+static void add_frames(const struct job *j, int n, const char *file) {
+    struct ring *stacks = job_table(j, &RING_TABLES[RING_STACKS], 64 * 1024);
+    struct ring *frames = job_table(j, &RING_TABLES[RING_FRAMES], 64 * 1024);
+    for (int i = 1; i <= n; i++) {
+        char func[32];
+        (void)snprintf(func, sizeof func, "func_%d", i);
+        union ring_value stack[RING_STACKS_COUNT] = {[RING_STACKS_ID].i = i,
+                                                     [RING_STACKS_PARENT].i = RING_INT_NULL,
+                                                     [RING_STACKS_FRAME].i = i,
+                                                     [RING_STACKS_DEPTH].i = 0};
+        union ring_value frame[RING_FRAMES_COUNT] = {[RING_FRAMES_ID].i = i,
+                                                     [RING_FRAMES_FUNC].s = func,
+                                                     [RING_FRAMES_FILE].s = file,
+                                                     [RING_FRAMES_LINENO].i = 10 * i,
+                                                     [RING_FRAMES_KIND].i = 0};
+        assert_int_equal(ring_append(stacks, stack), 0);
+        assert_int_equal(ring_append(frames, frame), 0);
+    }
+    ring_close(stacks);
+    ring_close(frames);
+}
+
+/* Samples of the main thread and another one, up to `to_s`. */
+static void add_samples(const struct job *j, double to_s, struct looks l) {
+    struct ring *r = job_table(j, &RING_TABLES[RING_SAMPLES], BYTES);
+    add_frames(j, l.functions, l.file ? l.file : "/job/train.py");
+    for (int i = 0; i < l.n; i++)
+        for (int thread = 0; thread < 2; thread++) {
+            union ring_value v[RING_SAMPLES_COUNT];
+            bool is_main = thread == 0;
+            v[RING_SAMPLES_TIMESTAMP].f = to_s - (l.n - 1 - i) * 0.1;
+            v[RING_SAMPLES_TID].i = PID + thread;
+            v[RING_SAMPLES_THREAD].s = is_main ? "MainThread" : "hog";
+            v[RING_SAMPLES_STACK_ID].i = !is_main || i < l.same ? 1 : 1 + i % l.functions;
+            v[RING_SAMPLES_ON_CPU].i = 1;
+            v[RING_SAMPLES_GIL].i = is_main ? i < l.waiting ? 1 : 0 : i < l.held ? 2 : 0;
+            if (l.gil_unknown)
+                v[RING_SAMPLES_GIL].i = RING_INT_NULL;
+            v[RING_SAMPLES_GC].i = is_main && i < l.gc;
+            v[RING_SAMPLES_TORN].i = 0;
+            assert_int_equal(ring_append(r, v), 0);
+        }
+    ring_close(r);
+}
+
+/* ---- what is said ---- */
+
+static struct verdicts judge(const struct job *j) {
+    struct err e = {.text = ""};
+    struct session_address addr = {.pid = 0};
+    struct verdicts out;
+    (void)snprintf(addr.recorded, sizeof addr.recorded, "%s", j->dir);
+    struct database *d = database_open(&e);
+    struct verdict_judge *judge = d ? verdict_judge_new(d) : NULL;
+    if (!judge || database_add(d, &addr, &e) != 0 || verdict_judge_ask(judge, &out, &e) != 0)
+        fail_msg("%s", e.text);
+    verdicts_fini(&out); /* and the second time, from what it has learnt */
+    if (verdict_judge_ask(judge, &out, &e) != 0)
+        fail_msg("%s", e.text);
+    verdict_judge_free(judge);
+    database_close(d);
+    return out;
+}
+
+static const struct verdict *find(const struct verdicts *v, const char *code) {
+    for (size_t i = 0; i < v->n; i++)
+        if (strcmp(v->items[i].rule->code, code) == 0)
+            return &v->items[i];
+    return NULL;
+}
+
+static const char *text_of(const struct verdict *v) {
+    assert_true(strstr(v->brief, v->rule->code) && !strpbrk(v->brief, "?[]{}") && strlen(v->brief) < 60);
+    return v->text;
+}
+
+/* What is said of the job, as "CODE: words" a line; the job is removed. */
+static void expect(struct job *j, const char *lines) {
+    struct verdicts v = judge(j);
+    struct strbuf got;
+    strbuf_init(&got, 1 << 16);
+    for (size_t i = 0; i < v.n; i++)
+        (void)strbuf_addf(&got, "%s: %s\n", v.items[i].rule->code, text_of(&v.items[i]));
+    verdicts_fini(&v);
+    job_remove(j);
+    assert_string_equal(strbuf_str(&got), lines);
+    strbuf_fini(&got);
+}
+#define MOVES(text) "MOVING: " text "\n"
+#define USUAL "5 steps/s, 200 ms a step (median; 99 % within 200 ms; last 99 steps)"
+static struct job fresh(void) {
+    struct job j;
+    job_make(&j, PID, 0);
+    return j;
+}
+
+static void nothing_known_nothing_said(void **state) {
+    (void)state;
+    struct job j = fresh();
+    ring_close(job_table(&j, &RING_TABLES[RING_STEPS], BYTES));
+    expect(&j, "");
+}
+
+static void no_steps(void **state) {
+    (void)state;
+    struct job j = fresh();
+    add_status(&j, T0, 35);
+    expect(&j, "NO STEPS: no optimizer step seen in 35 s\n");
+    j = fresh();
+    add_status(&j, T0, 2.9); /* it is too soon to say */
+    expect(&j, "");
+    j = fresh();
+    add_status(&j, T0, 180);
+    struct ring *facts = job_table(&j, &RING_TABLES[RING_FACTS], 64 * 1024);
+    union ring_value v[RING_FACTS_COUNT] = {
+        [RING_FACTS_TIMESTAMP].f = T0 - 9, [RING_FACTS_KEY].s = "torch", [RING_FACTS_VALUE].s = "2.13.0"};
+    assert_int_equal(ring_append(facts, v), 0);
+    ring_close(facts);
+    expect(&j, "NO STEPS: no optimizer step seen in 3m00s (torch 2.13.0)\n");
+}
+
+static void a_job_that_is_fine(void **state) {
+    (void)state;
+    struct job j = fresh();
+    double end_s = some_steps(&j, 100, 200, RING_STEPS_DATA_MS, 20);
+    add_status(&j, end_s, 60);
+    add_samples(&j, end_s, (struct looks){.n = 150, .functions = 5, .waiting = 10, .gc = 3, .held = 20});
+    expect(&j, MOVES(USUAL));
+}
+
+/* One step, of which no time is known yet: no state. */
+static void one_step_is_not_enough(void **state) {
+    (void)state;
+    struct job j = fresh();
+    (void)some_steps(&j, 1, 200, -1, 0);
+    expect(&j, "");
+}
+
+static void stuck(void **state) {
+    (void)state;
+    struct job j = fresh();
+    double end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s + 30, (struct looks){.n = 200, .functions = 7, .same = 195});
+    expect(
+        &j,
+        "STUCK: no step for 30 s, the longest of the 99 before took 200 ms; the main thread stands in func_1 "
+        "(train.py:10)\n");
+    j = fresh();
+    end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s + 9.9, (struct looks){.n = 90, .functions = 1}); /* still within what may be */
+    expect(&j, MOVES(USUAL));
+    j = fresh(); /* as long, and steps that take longer */
+    end_s = some_steps(&j, 20, 12000, -1, 0);
+    add_samples(&j, end_s + 30, (struct looks){.n = 200, .functions = 1});
+    expect(&j, MOVES("5 steps/min, 12 s a step (median; 99 % within 12 s; last 19 steps)"));
+    j = fresh(); /* by our own debugger: that is no fault */
+    end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s + 30, (struct looks){.n = 200, .functions = 7, .same = 195, .file = "<probing>"});
+    expect(&j, "HELD: no step for 30 s: the main thread is held by a debugger, in func_1\n");
+}
+
+static void stuck_for_the_gil(void **state) {
+    (void)state;
+    struct job j = fresh();
+    double end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s + 200, (struct looks){.n = 300, .functions = 1, .waiting = 300, .held = 300});
+    expect(&j,
+           "STUCK: no step for 3m20s, the longest of the 99 before took 200 ms; the main thread stands in "
+           "func_1 "
+           "(train.py:10), waiting for the GIL\n"
+           "GIL CONTENTION: the training thread waits for the GIL 100 % of the time (last 20 s); hog (4712) "
+           "holds it 100 %\n");
+}
+
+/* No step ends, but it does one thing after the other: that is no standing still. Nor is it known where nothing is. */
+static void evaluation_is_not_stuck(void **state) {
+    (void)state;
+    struct job j = fresh();
+    double end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s + 30, (struct looks){.n = 200, .functions = 7, .same = 180});
+    struct verdicts v = judge(&j);
+    assert_int_equal(v.n, 1);
+    assert_string_equal(v.items[0].rule->code, "MOVING");
+    assert_int_equal(v.items[0].rule->level, VERDICT_NOTE);
+    assert_non_null(strstr(v.items[0].text, "but the main thread works: lately mostly in func_1"));
+    verdicts_fini(&v);
+    job_remove(&j);
+    j = fresh();
+    end_s = some_steps(&j, 100, 200, -1, 0);
+    add_status(&j, end_s + 30, 60);
+    v = judge(&j);
+    assert_null(find(&v, "STUCK"));
+    verdicts_fini(&v);
+    job_remove(&j);
+}
+
+/* 100 steps, the last tenth of which take `ms`. */
+static struct job slower(double ms) {
+    struct job j = fresh();
+    struct steps s = begin_steps(&j);
+    union ring_value v[RING_STEPS_COUNT];
+    no_step(v);
+    for (int i = 0; i <= 100; i++)
+        add_step(&s, v, i > 90 ? ms : 200);
+    ring_close(s.ring);
+    return j;
+}
+
+static void slow(void **state) {
+    (void)state;
+    struct job j = slower(300);
+    expect(&j, "SLOW: the last 10 steps took 300 ms each, the 90 before them 200 ms (medians)\n");
+    j = slower(295);
+    expect(&j, MOVES("4.77 steps/s, 200 ms a step (median; 99 % within 295 ms; last 100 steps)"));
+    j = fresh(); /* long ones are as often as ever */
+    struct steps s = begin_steps(&j);
+    union ring_value v[RING_STEPS_COUNT];
+    no_step(v);
+    for (int i = 0; i <= 200; i++)
+        add_step(&s, v, i % 2 || i > 190 ? 400 : 200);
+    ring_close(s.ring);
+    struct verdicts said = judge(&j);
+    assert_null(find(&said, "SLOW"));
+    verdicts_fini(&said);
+    job_remove(&j);
+}
+
+static void input_bound(void **state) {
+    (void)state;
+    struct job j = fresh();
+    (void)some_steps(&j, 100, 200, RING_STEPS_DATA_MS, 142);
+    expect(&j, "INPUT-BOUND: 71 % of a step waits for the loader (142 ms of 200 ms, last 40 steps)\n" MOVES(
+                   USUAL));
+    j = fresh();
+    (void)some_steps(&j, 100, 200, RING_STEPS_DATA_MS, 59);
+    expect(&j, MOVES(USUAL));
+    j = fresh(); /* nine steps are too few */
+    (void)some_steps(&j, 10, 200, RING_STEPS_DATA_MS, 142);
+    struct verdicts v = judge(&j);
+    assert_null(find(&v, "INPUT-BOUND"));
+    verdicts_fini(&v);
+    job_remove(&j);
+    j = fresh(); /* of an hour ago: it says nothing of now */
+    double end_s = some_steps(&j, 100, 200, RING_STEPS_DATA_MS, 142);
+    add_samples(&j, end_s + 3600, (struct looks){.n = 200, .functions = 1});
+    v = judge(&j);
+    assert_non_null(find(&v, "STUCK"));
+    assert_null(find(&v, "INPUT-BOUND"));
+    verdicts_fini(&v);
+    job_remove(&j);
+}
+
+static struct job computing(double ms) {
+    struct job j = fresh();
+    struct steps s = begin_steps(&j);
+    union ring_value v[RING_STEPS_COUNT];
+    no_step(v);
+    for (int i = 0; i < 100; i++) { /* one step in twenty is looked into */
+        bool looked = i % 20 == 19;
+        v[RING_STEPS_FORWARD_MS].f = looked ? ms : NAN;
+        v[RING_STEPS_BACKWARD_MS].f = looked ? 60 : NAN;
+        v[RING_STEPS_OPTIMIZER_MS].f = 20;
+        add_step(&s, v, 200);
+    }
+    ring_close(s.ring);
+    return j;
+}
+
+static void compute_bound(void **state) {
+    (void)state;
+    struct job j = computing(60);
+    expect(&j, MOVES(USUAL) "COMPUTE-BOUND: 70 % of a step is forward (60 ms), backward (60 ms) and "
+                            "optimizer (20 ms), "
+                            "of 5 steps that were looked into\n");
+    j = computing(59);
+    expect(&j, MOVES(USUAL));
+}
+
+/* Steps of which the thread waits for the GIL: nothing is said of them before there are looks enough to say what. */
+static void compute_bound_but_for_the_gil(void **state) {
+    (void)state;
+    struct job j = computing(60);
+    add_samples(&j, T0 + 20, (struct looks){.n = 30, .functions = 3, .waiting = 3});
+    expect(&j, MOVES(USUAL));
+    j = computing(60);
+    add_samples(&j, T0 + 20, (struct looks){.n = 30, .functions = 3, .waiting = 2});
+    struct verdicts v = judge(&j);
+    assert_non_null(find(&v, "COMPUTE-BOUND"));
+    verdicts_fini(&v);
+    job_remove(&j);
+}
+
+/* Steps of a millisecond: of the last 40 alone half the time is waiting, of those of the last seconds an eighth. */
+static void input_bound_for_a_moment(void **state) {
+    (void)state;
+    struct job j = fresh();
+    struct steps s = begin_steps(&j);
+    union ring_value v[RING_STEPS_COUNT];
+    no_step(v);
+    for (int i = 0; i < 4000; i++) {
+        v[RING_STEPS_DATA_MS].f = i < 3960 ? 0.1 : 0.5;
+        add_step(&s, v, 1);
+    }
+    ring_close(s.ring);
+    expect(&j, "MOVING: 1000 steps/s, 1 ms a step (median; 99 % within 1 ms; last 100 steps)\n");
+}
+
+static void gc_pauses(void **state) {
+    (void)state;
+    struct job j = fresh();
+    (void)some_steps(&j, 100, 200, RING_STEPS_GC_MS, 10);
+    expect(&j,
+           "GC PAUSES: 5.0 % of a step goes into collecting garbage (10 ms of 200 ms, at most 10 ms, last 40 "
+           "steps)\n" MOVES(USUAL));
+    j = fresh();
+    (void)some_steps(&j, 100, 200, RING_STEPS_GC_MS, 9.9);
+    expect(&j, MOVES(USUAL));
+    j = fresh(); /* where steps do not know it, by samples */
+    double end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s, (struct looks){.n = 100, .functions = 3, .gc = 7});
+    expect(&j,
+           "GC PAUSES: 7.0 % of the time the training thread collects garbage (last 20 s, 100 looks)\n" MOVES(
+               USUAL));
+    j = fresh();
+    end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s, (struct looks){.n = 100, .functions = 3, .gc = 6});
+    expect(&j, MOVES(USUAL));
+    j = fresh(); /* and where they do, they are right */
+    end_s = some_steps(&j, 100, 200, RING_STEPS_GC_MS, 1);
+    add_samples(&j, end_s, (struct looks){.n = 100, .functions = 3, .gc = 50});
+    expect(&j, MOVES(USUAL));
+}
+
+static void gil_contention(void **state) {
+    (void)state;
+    struct job j = fresh();
+    double end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s, (struct looks){.n = 100, .functions = 3, .waiting = 20, .held = 35});
+    expect(&j, "GIL CONTENTION: the training thread waits for the GIL 20 % of the time (last 20 s); hog "
+               "(4712) holds "
+               "it 35 %\n" MOVES(USUAL));
+    j = fresh();
+    end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s, (struct looks){.n = 100, .functions = 3, .waiting = 19, .held = 35});
+    expect(&j, MOVES(USUAL));
+    j = fresh(); /* too few looks to speak of shares */
+    end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s, (struct looks){.n = 59, .functions = 3, .waiting = 59});
+    expect(&j, MOVES(USUAL));
+    j = fresh(); /* who has it is not known, as in a free-threaded Python */
+    end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s, (struct looks){.n = 100, .functions = 3, .waiting = 99, .gil_unknown = true});
+    expect(&j, MOVES(USUAL));
+}
+
+static double creeps(int i) { return 1000 + 0.5 * i; }
+static double creeps_less(int i) { return 4000 + 0.5 * i; }
+static double steps_up(int i) { return i < 60 ? 1000 : 1200; }
+static double warms_up(int i) { return i < 40 ? 1000 + 10 * i : 1400; }
+static double unknown(int i) { return i < 0 ? 1 : NAN; }
+
+static struct job remembering(double (*mb)(int)) {
+    struct job j = fresh();
+    double end_s = some_steps(&j, 700, 200, -1, 0);
+    add_memory(&j, end_s - 119, 120, mb);
+    return j;
+}
+
+static void memory_creep(void **state) {
+    (void)state;
+    static double (*const fine[])(int) = {creeps_less, steps_up, warms_up, unknown};
+    struct job j = remembering(creeps);
+    struct verdicts v = judge(&j);
+    const struct verdict *creep = find(&v, "MEMORY CREEP");
+    assert_non_null(creep);
+    assert_string_equal(
+        creep->text,
+        "memory grows by 30.0 MiB a minute, 102 KiB a step (from 1000 MiB to 1.03 GiB in 119 s)");
+    verdicts_fini(&v);
+    job_remove(&j);
+    for (size_t i = 0; i < sizeof fine / sizeof fine[0]; i++) {
+        j = remembering(fine[i]);
+        v = judge(&j);
+        assert_null(find(&v, "MEMORY CREEP"));
+        assert_non_null(find(&v, "MOVING"));
+        verdicts_fini(&v);
+        job_remove(&j);
+    }
+}
+
+/* 100 steps, of which those from `from` on have numbers that are none. */
+static struct job without_numbers(int from, int n, int what) {
+    struct job j = fresh();
+    struct steps s = begin_steps(&j);
+    union ring_value v[RING_STEPS_COUNT];
+    no_step(v);
+    for (int i = 1; i <= 100; i++) {
+        bool bad = i >= from && i < from + n;
+        v[RING_STEPS_LOSS].f = bad && what != 2 ? NAN : 2.5;
+        v[RING_STEPS_NONFINITE].i = bad ? what : 0;
+        add_step(&s, v, 200);
+    }
+    ring_close(s.ring);
+    return j;
+}
+
+static void not_a_number(void **state) {
+    (void)state;
+    struct job j = without_numbers(41, 60, 3);
+    expect(&j, "NAN: the loss was not a finite number in 60 of the last 100 steps, first in step 41, last in "
+               "step 100\n" MOVES(USUAL));
+    j = without_numbers(77, 1, 1);
+    expect(&j, "NAN: the loss was not a finite number in 1 of the last 100 steps, first in step 77, last in "
+               "step 77\n" MOVES(USUAL));
+    j = without_numbers(81, 20, 2);
+    expect(&j,
+           "NAN: the gradients were not finite in 20 of the last 100 steps, first in step 81\n" MOVES(USUAL));
+    j = without_numbers(2, 19, 2); /* as a GradScaler has them at first */
+    expect(&j, MOVES(USUAL));
+    j = without_numbers(1, 0, 0);
+    expect(&j, MOVES(USUAL));
+    j = fresh(); /* an infinite one may be told as what it is */
+    (void)some_steps(&j, 100, 200, RING_STEPS_LOSS, INFINITY);
+    struct verdicts v = judge(&j);
+    assert_non_null(find(&v, "NAN"));
+    verdicts_fini(&v);
+    job_remove(&j);
+}
+
+static void add_found(struct job *j, const union ring_value *v) {
+    struct ring *r = job_table(j, &RING_TABLES[RING_NONFINITE], 256 * 1024);
+    assert_int_equal(ring_append(r, v), 0);
+    ring_close(r);
+}
+
+/* What the hunt for NaN has found comes before what the steps say of it, until one finds nothing. */
+static void the_first_module(void **state) {
+    (void)state;
+    struct job j = without_numbers(41, 60, 3);
+    union ring_value v[RING_NONFINITE_COUNT] = {
+        {.f = T0 + 9},     {.i = 41}, {.s = "hidden.1"}, {.s = "Linear"}, {.i = 0},
+        {.s = "output 0"}, {.i = 3},  {.i = 0},          {.i = 64},       {.f = -1.5},
+        {.f = 2},          {.i = 0},  {.s = "weight"},   {.s = NULL}};
+    add_found(&j, v);
+    expect(
+        &j,
+        "NAN: step 41: the first number that is not finite is in output 0 of hidden.1 (Linear): 3 NaN of 64; "
+        "it was called with numbers from -1.5 to 2; its weight is not finite either\n" MOVES(USUAL));
+    j = without_numbers(41, 60, 3);
+    v[RING_NONFINITE_STEP].i = v[RING_NONFINITE_INPUT_NONFINITE].i = RING_INT_NULL;
+    v[RING_NONFINITE_STAGE].i = 1;
+    v[RING_NONFINITE_MODULE].s = "";
+    v[RING_NONFINITE_WHAT].s = "gradient of output 0";
+    v[RING_NONFINITE_INF].i = 1;
+    v[RING_NONFINITE_PARAMETER].s = NULL;
+    add_found(&j, v);
+    struct verdicts found = judge(&j);
+    const struct verdict *one = find(&found, "NAN");
+    assert_true(one && one->rule->level == VERDICT_WARN);
+    assert_string_equal(
+        one->text, "the first number that is not finite is in gradient of output 0 of the model (Linear): "
+                   "3 NaN, 1 infinite of 64");
+    verdicts_fini(&found);
+    job_remove(&j);
+    j = fresh();
+    (void)some_steps(&j, 100, 200, -1, 0);
+    v[RING_NONFINITE_STAGE].i = RING_NONFINITE_NONE;
+    add_found(&j, v);
+    expect(&j, MOVES(USUAL));
+}
+
+/* Fast steps: what is read stays bounded, and it is the newest. */
+static void many_steps(void **state) {
+    (void)state;
+    struct job j = fresh();
+    struct steps s = {job_table(&j, &RING_TABLES[RING_STEPS], (size_t)16 << 20), T0, 0};
+    union ring_value v[RING_STEPS_COUNT];
+    no_step(v);
+    for (int i = 0; i < 60000; i++) {
+        v[RING_STEPS_DATA_MS].f = i < 57000 ? 0 : 0.8;
+        add_step(&s, v, 1);
+    }
+    ring_close(s.ring);
+    expect(&j, "INPUT-BOUND: 80 % of a step waits for the loader (0.8 ms of 1 ms, last 2000 steps)\n"
+               "MOVING: 1000 steps/s, 1 ms a step (median; 99 % within 1 ms; last 100 steps)\n");
+}
+
+/* Every statement can be run, over tables that are all there and empty. */
+static void rules_are_whole(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    struct database *d = database_open(&e);
+    assert_non_null(d);
+    for (const struct verdict_rule *rule = verdict_rules; rule->code; rule++) {
+        const char *const texts[] = {rule->needs ? NULL : rule->sql, rule->more_needs ? NULL : rule->more};
+        for (size_t i = 0; i < 2; i++) {
+            char *rows = texts[i] ? job_query(database_sql(d), texts[i], &e) : strdup("");
+            if (!rows)
+                fail_msg("%s: %s", rule->code, e.text);
+            free(rows);
+        }
+        assert_true(rule->help && rule->words && strlen(rule->help) < 140);
+    }
+    database_close(d);
+}
+
+static void words(void **state) {
+    (void)state;
+    const struct verdict_value values[] = {
+        {.name = "share", .kind = SQL_REAL, .number = 0.714},
+        {.name = "gone", .kind = SQL_NULL, .number = NAN},
+        {.name = "who", .kind = SQL_TEXT, .text = "/a/b/evil\033[2J.py"},
+    };
+    struct strbuf out;
+    strbuf_init(&out, 1000);
+    verdict_put_words("{share:%}[ of {gone:ms}][ by {who:file}], {gone}!", values, 3, &out);
+    assert_non_null(strstr(strbuf_str(&out), "71 % by evil"));
+    assert_null(strchr(strbuf_str(&out), '\033'));
+    assert_non_null(strstr(strbuf_str(&out), ", ?!"));
+    strbuf_fini(&out);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_known_nothing_said),
+        cmocka_unit_test(no_steps),
+        cmocka_unit_test(a_job_that_is_fine),
+        cmocka_unit_test(one_step_is_not_enough),
+        cmocka_unit_test(stuck),
+        cmocka_unit_test(stuck_for_the_gil),
+        cmocka_unit_test(evaluation_is_not_stuck),
+        cmocka_unit_test(slow),
+        cmocka_unit_test(input_bound),
+        cmocka_unit_test(compute_bound),
+        cmocka_unit_test(compute_bound_but_for_the_gil),
+        cmocka_unit_test(input_bound_for_a_moment),
+        cmocka_unit_test(gc_pauses),
+        cmocka_unit_test(gil_contention),
+        cmocka_unit_test(memory_creep),
+        cmocka_unit_test(not_a_number),
+        cmocka_unit_test(the_first_module),
+        cmocka_unit_test(many_steps),
+        cmocka_unit_test(rules_are_whole),
+        cmocka_unit_test(words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arming by a key: what is wished for, what the screens say of it, and what came of it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "unit/tui_fixture.h"
+
+/* The agent tells of one lease, or of none. */
+static void tell(struct app *a, const struct model_lease *l) {
+    struct model_lease copy = l ? *l : (struct model_lease){.what = NULL};
+    const struct model_status s = {.budget_pct = NAN, .leases = &copy, .n_leases = l != NULL};
+    app_set_time(a, a->now_s + 1, a->epoch_s + 1);
+    app_take_status(a, &s);
+}
+
+static struct model_lease lease(const char *what) {
+    return (struct model_lease){.what = what, .left_s = NAN, .held_s = 2, .cost_pct = NAN};
+}
+
+static void test_trace_is_armed_and_disarmed(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct model_lease l = lease("trace");
+    (void)state;
+    fixture_press(a, "6 a");
+    struct app_wishes w = app_take_wishes(a);
+    assert_string_equal(w.arm.what, "trace");
+    assert_false(w.disarm || w.arm.dry);
+    assert_int_equal(w.arm.steps, 0);
+    l.owners = 2;
+    l.looks = 1;
+    l.cost_pct = 0.25;
+    tell(a, &l);
+    assert_true(app_arm_wants_status(a));
+    fixture_shows(a, 40, 160,
+                  "trace: from here and by 1 other client, until disarmed; 1 step seen, costs 0.25 %");
+    fixture_shows(a, 40, 160, "armed trace");
+    fixture_press(a, "1");
+    fixture_shows(a, 40, 200, "from here and by 1 other client");
+    fixture_press(a, "6 a");
+    w = app_take_wishes(a);
+    assert_string_equal(w.arm.what, "trace");
+    assert_true(w.disarm);
+    l.owners = 0;
+    l.looks = 7;
+    l.armed = true; /* the step goes on */
+    tell(a, &l);
+    fixture_press(a, "Home");
+    fixture_shows(a, 40, 160, "trace: ending; 7 steps seen");
+    tell(a, NULL);
+    assert_string_equal(a->message, "trace: 7 steps seen");
+    fixture_hides(a, 40, 160, "armed trace");
+    fixture_press(a, "Home");
+    fixture_shows(a, 40, 160, "trace: 7 steps seen");
+    app_free(a);
+}
+
+/* Of others, and of the settings: said too, and nothing of ours. */
+static void test_armed_by_others(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct model_lease l = lease("nan");
+    (void)state;
+    l.owners = 1;
+    l.by_config = true;
+    l.left_s = 42;
+    l.note = "torch tells of no\033 steps";
+    tell(a, &l);
+    fixture_press(a, "6");
+    fixture_shows(a, 40, 160,
+                  "nan: by 1 client and by its settings, for 42s more; 0 steps seen; torch tells of no");
+    fixture_hides(a, 40, 160, "\033");
+    assert_false(arms_have_mine(&a->data.arms));
+    tell(a, NULL);
+    fixture_hides(a, 40, 160, "nan:");
+    app_free(a);
+}
+
+/* The profiler: what it costs is asked for, said, and the same key does it; not when that was long ago. */
+static void test_profiler_asks_first(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct model_lease l = lease("profiler");
+    (void)state;
+    for (int turn = 0; turn < 2; turn++) {
+        fixture_press(a, "6 P");
+        struct app_wishes w = app_take_wishes(a);
+        assert_string_equal(w.arm.what, "profiler");
+        assert_true(w.arm.dry && w.arm.steps == 3);
+        l.owners = 1;
+        l.note = NULL;
+        tell(a, &l);
+        l.owners = 0;
+        l.note = "it would take 2 s";
+        tell(a, &l);
+        assert_string_equal(a->message, "it would take 2 s; the same key again does it");
+        app_set_time(a, a->now_s + 100, a->epoch_s + 100);
+    }
+    fixture_press(a, "P");
+    assert_true(app_take_wishes(a).arm.dry);
+    l.owners = 1;
+    tell(a, &l);
+    l.owners = 0;
+    tell(a, &l);
+    fixture_press(a, "P");
+    struct app_wishes w = app_take_wishes(a);
+    assert_string_equal(w.arm.what, "profiler");
+    assert_true(!w.arm.dry && !w.disarm && w.arm.steps == 3);
+    app_free(a);
+}
+
+static void test_refused(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct model_target t;
+    struct err why;
+    (void)state;
+    fixture_press(a, "6 V");
+    assert_string_equal(app_take_wishes(a).arm.what, "nan");
+    (void)err_set(&why, ERR_FAILED, "the agent refuses 'arm': no");
+    app_arm_refused(a, &why);
+    assert_false(arms_have_mine(&a->data.arms));
+    fixture_press(a, "Home");
+    fixture_shows(a, 40, 160, "nan: the agent refuses 'arm': no");
+    a->hands.readonly = true;
+    fixture_press(a, "V");
+    assert_string_equal(app_take_wishes(a).arm.what, "");
+    assert_non_null(strstr(a->message, "--readonly: nan-hunt"));
+    a->hands.readonly = false;
+    fixture_target(&t, FIXTURE_NORMAL);
+    t.mode = MODEL_MODE_READONLY;
+    app_take_target(a, &t);
+    fixture_press(a, "a");
+    assert_string_equal(app_take_wishes(a).arm.what, "");
+    assert_non_null(strstr(a->message, "there is none"));
+    app_free(a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trace_is_armed_and_disarmed),
+        cmocka_unit_test(test_armed_by_others),
+        cmocka_unit_test(test_profiler_asks_first),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

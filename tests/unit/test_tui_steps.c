@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Steps screen: figures of known steps, what explains slow ones, where time is on the strips, zoom, freezing, filter, what is asked. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tui/screens/steps_model.h"
+#include "unit/tui_fixture.h"
+#include "unit/tui_tables.h"
+
+#define COLUMNS                                                                                              \
+    "timestamp|step|duration_ms|data_ms|forward_ms|backward_ms|optimizer_ms|comm_ms|gc_ms|other_ms|loss|lr|" \
+    "grad_norm|nonfinite"
+
+static bool near(double a, double b) { return fabs(a - b) < 1e-9 * (1 + fabs(b)); }
+
+/* Steps of 100 ms, data 10 of them, gc 0; `line` is the newest. */
+static struct steps_model model_with(const char *line, int others) {
+    const char *lines[64] = {line};
+    static char text[64][96];
+    for (int i = 1; i <= others; i++) {
+        (void)snprintf(text[i], sizeof text[i], "%.3f|%d|100|10||||| 0||||", 1000 - 0.1 * i, 100 - i);
+        (void)snprintf(text[i], sizeof text[i], "%.3f|%d|100|10|||||0|||||", 1000 - 0.1 * i, 100 - i);
+        lines[i] = text[i];
+    }
+    struct rowset *r = tables_rows(COLUMNS, lines);
+    struct steps_model m = {.rows = NULL};
+    steps_model_build(&m, r, NULL);
+    rowset_unref(r);
+    return m;
+}
+
+static void causes_are(const struct steps_model *m, const char *text) {
+    struct strbuf out;
+    strbuf_init(&out, 1000);
+    steps_put_causes(m, &out);
+    assert_string_equal(strbuf_str(&out), text);
+    strbuf_fini(&out);
+}
+
+static void figures(void **state) {
+    static const char *const lines[] = {"1000.0|5|400|||||||||||", "999.6|4|300|||||||||||",
+                                        "999.3|3|200|||||||||||",  "999.1|2|100|||||||||||",
+                                        "999.0|1||||||||||||",     NULL};
+    struct rowset *r = tables_rows(COLUMNS, lines);
+    struct steps_model m = {.rows = NULL};
+    (void)state;
+    steps_model_build(&m, r, NULL);
+    assert_int_equal(m.n, 5);
+    assert_true(near(m.rate, 4) && near(m.p50, 250) && near(m.p90, 370) && near(m.p99, 397));
+    assert_true(isnan(m.trend)); /* five are too few */
+    assert_true(isnan(m.rows[4].ms) && m.rows[4].cause == -1 && !m.has_loss && !m.has_data);
+    steps_model_fini(&m);
+    rowset_unref(r);
+    steps_model_build(&m, NULL, NULL);
+    assert_true(m.n == 0 && isnan(m.rate) && isnan(m.p50));
+    causes_are(&m, "");
+    steps_model_fini(&m);
+}
+
+/* Whatever a loss or a learning rate is, it is read in its column. */
+static void numbers_fit(void **state) {
+    static const struct {
+        double v;
+        const char *text;
+    } cases[] = {{0.31534, "0.3153"},     {3e-3, "0.003"},          {0.00052413, "0.000524"},
+                 {5.2413e-5, "5.24e-05"}, {-5.2413e-5, "-5.2e-05"}, {-1.2345e-300, "-1e-300"},
+                 {123456, "1.23e+05"},    {1e-5, "1e-05"},          {NAN, "\xe2\x80\x94"}};
+    char text[32];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        steps_put_number(text, sizeof text, cases[i].v);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+/* What is more than usual goes to what has it: garbage first, for it lies within other parts, and nothing twice. */
+static void what_explains_slow_steps(void **state) {
+    struct steps_model m;
+    (void)state;
+    m = model_with("1000|100|200|110|||||0|||||", 20); /* all of it waits for data */
+    assert_int_equal(m.slow, 1);
+    assert_true(near(m.excess_ms, 100) && near(m.causes[STEPS_DATA], 1) && near(m.causes[STEPS_REST], 0));
+    assert_int_equal(m.rows[0].cause, STEPS_DATA);
+    causes_are(&m, "1 of 21 slow (over 1.2 x median), 100 ms in all: data 100 %");
+    steps_model_fini(&m);
+    m = model_with("1000|100|200|40|||||50|||||", 20); /* 30 data, 50 garbage, 20 nobody knows */
+    assert_true(near(m.causes[STEPS_GC], 0.5) && near(m.causes[STEPS_DATA], 0.3) &&
+                near(m.causes[STEPS_REST], 0.2));
+    causes_are(&m, "1 of 21 slow (over 1.2 x median), 100 ms in all: gc 50 %, data 30 %, not known 20 %");
+    steps_model_fini(&m);
+    m = model_with("1000|100|200|110|||||100|||||", 20); /* it was collected while data was made */
+    assert_true(near(m.causes[STEPS_GC], 1) && near(m.causes[STEPS_DATA], 0));
+    assert_int_equal(m.rows[0].cause, STEPS_GC);
+    steps_model_fini(&m);
+    m = model_with("1000|100|200|||||||||||", 20); /* nothing is known of it */
+    assert_true(near(m.causes[STEPS_REST], 1));
+    causes_are(&m, "1 of 21 slow (over 1.2 x median), 100 ms in all: not known 100 %");
+    steps_model_fini(&m);
+    m = model_with("1000|100|119|29|||||0|||||", 20); /* not slow */
+    assert_int_equal(m.slow, 0);
+    causes_are(&m, "");
+    steps_model_fini(&m);
+}
+
+/* Looks belong to the step that went on then. */
+static void looks_of_steps(void **state) {
+    static const char *const lines[] = {"10.0|3|1000|||||||||||", "9.0|2|1000|||||||||||",
+                                        "8.0|1|1000|||||||||||", NULL};
+    static const char *const looks[] = {"10.5|1|0", "9.9|1|0", "9.1|0|1", "9.0|1|0",
+                                        "8.5|1|0",  "7.5||1",  "6.9|1|1", NULL};
+    struct rowset *r = tables_rows(COLUMNS, lines), *l = tables_rows("timestamp|waits|gc", looks);
+    struct steps_model m = {.rows = NULL};
+    struct steps_column c;
+    (void)state;
+    steps_model_build(&m, r, l);
+    assert_true(m.rows[0].looks == 2 && m.rows[0].waits == 1 && m.rows[0].gcs == 1);
+    assert_true(m.rows[1].looks == 2 && m.rows[1].waits == 2 && m.rows[2].looks == 0);
+    steps_model_column(&m, 0, 2, &c);
+    assert_true(c.n == 2 && near(c.gil, 0.75) && near(c.gc, 0.25) && isnan(c.data));
+    steps_model_column(&m, 2, 2, &c);
+    assert_true(c.n == 1 && isnan(c.gil));
+    steps_model_column(&m, 3, 2, &c);
+    assert_int_equal(c.n, 0);
+    steps_model_fini(&m);
+    rowset_unref(r);
+    rowset_unref(l);
+}
+
+/* ---- the screen ---- */
+
+static void assert_shows(struct app *a, int rows, int cols, const char *what) {
+    const char *text = fixture_draw(a, rows, cols);
+    if (!strstr(text, what))
+        fail_msg("'%s' is not on the screen:\n%s", what, text);
+}
+
+static struct app *opened(enum tables_kind kind) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    fixture_press(a, "E");
+    tables_answer_all(a, kind);
+    return a;
+}
+
+static void why_there_are_none(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct model_status s = {.strategy = "borrowed thread", .budget_pct = 1};
+    (void)state;
+    fixture_press(a, "E");
+    assert_shows(a, 24, 80, "reading ...");
+    tables_answer(a, FEED_STEPS, tables_steps(TABLES_NONE));
+    assert_shows(a, 24, 100, "no optimizer step seen yet: none has ended since the agent came in");
+    a->data.pulse.status_at_s = 1;
+    s.steps_note = "torch 9.9 is not known: its callbacks are left alone";
+    app_take_status(a, &s);
+    assert_shows(a, 24, 100,
+                 "no optimizer step seen yet: torch 9.9 is not known: its callbacks are left alone");
+    s.steps_note = NULL;
+    app_take_status(a, &s);
+    assert_shows(a, 24, 100, "no optimizer step seen yet: torch does not tell of them yet");
+    app_free(a);
+}
+
+static void zoom_and_selection(void **state) {
+    struct app *a = opened(TABLES_NORMAL);
+    (void)state;
+    assert_shows(a, 24, 80, "5.03 steps/s   median 184 ms  90 % 243 ms  99 % 324 ms");
+    assert_shows(a, 24, 80, "22 of 150 slow (over 1.2 x median), 2430 ms in all: data 79 %, gc 21 %");
+    fixture_press(a, "+");
+    assert_shows(a, 24, 80, "a step a column is the finest");
+    fixture_press(a, "- -");
+    assert_shows(a, 24, 80, "4 steps a column: the longest of them");
+    assert_shows(a, 24, 80, "4562"); /* all of them fit now */
+    for (int i = 0; i < 130; i++)
+        fixture_press(a, "Left");
+    assert_shows(a, 24, 80, " 4581 ");
+    fixture_press(a, "+ +");
+    assert_shows(a, 24, 80, "4581"); /* the strips go where it is */
+    fixture_press(a, "Esc");
+    assert_shows(a, 24, 80, "471^");
+    fixture_press(a, "q");
+    assert_true(a->wishes.quit);
+    app_free(a);
+}
+
+static void slow_ones_alone(void **state) {
+    struct app *a = opened(TABLES_NORMAL);
+    (void)state;
+    fixture_press(a, "\\ \"gc Enter");
+    assert_shows(a, 24, 80, "Steps 8 of 150   FILTER gc");
+    fixture_press(a, "Esc > I");
+    assert_shows(a, 24, 80, "sorted by TIME");
+    app_free(a);
+}
+
+/* What is frozen stays, though newer steps come; then they are there. */
+static void freezing(void **state) {
+    struct app *a = opened(TABLES_NORMAL);
+    (void)state;
+    fixture_press(a, "Space");
+    app_set_time(a, a->now_s + 3, a->epoch_s + 3);
+    app_update_screens(a);
+    assert_false(a->feeds.feeds[FEED_STEPS].wanted);
+    app_feed_ask(a, FEED_STEPS, "x");
+    tables_answer(a, FEED_STEPS, tables_steps(TABLES_LATER));
+    assert_shows(a, 24, 80, "  4711 ");
+    assert_shows(a, 24, 80, "Steps stand still: 150");
+    fixture_press(a, "Space");
+    assert_shows(a, 24, 80, "  4712 ");
+    app_free(a);
+}
+
+/* As many as are drawn, over a time in which there are that many. */
+static void what_is_asked(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    const struct app_feed *f = app_feed_get(a, FEED_STEPS);
+    (void)state;
+    fixture_press(a, "E");
+    assert_non_null(strstr(f->text, "now() - 64 ORDER BY timestamp DESC LIMIT 256"));
+    tables_answer_all(a, TABLES_NORMAL);
+    app_update_screens(a);
+    assert_non_null(strstr(f->text, "now() - 262144 ORDER BY timestamp DESC LIMIT 256"));
+    (void)fixture_draw(a, 24, 80);
+    fixture_press(a, "- - - -");
+    app_update_screens(a);
+    assert_non_null(strstr(f->text, "LIMIT 1024"));
+    app_free(a);
+}
+
+/* No more steps are read than are shown, about, and looks of their time alone. */
+static void how_much_is_read(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    const struct app_feed *f = app_feed_get(a, FEED_STEPS), *looks = app_feed_get(a, FEED_STEP_LOOKS);
+    static char text[300][64];
+    const char *lines[301] = {NULL};
+    (void)state;
+    for (int i = 0; i < 256; i++) { /* 5 ms each: 1.3 s */
+        (void)snprintf(text[i], sizeof text[i], "%.3f|%d|5|||||||||||", FIXTURE_EPOCH_S - 0.005 * i,
+                       1000 - i);
+        lines[i] = text[i];
+    }
+    fixture_press(a, "E");
+    assert_non_null(strstr(looks->text, "> now() - 6")); /* 60 s or 64: no older than steps */
+    for (int tries = 0; tries < 9 && f->wanted; tries++) {
+        tables_answer(a, FEED_STEPS, tables_rows(COLUMNS, lines));
+        app_update_screens(a);
+    }
+    assert_non_null(strstr(f->text, "> now() - 2 ORDER BY timestamp DESC LIMIT 256"));
+    tables_answer(a, FEED_STEP_LOOKS, tables_step_looks(TABLES_NORMAL));
+    app_set_time(a, a->now_s + 5, a->epoch_s + 5);
+    app_update_screens(a);
+    assert_non_null(strstr(looks->text, "> now() - 2 ORDER BY"));
+    app_free(a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figures),
+        cmocka_unit_test(numbers_fit),
+        cmocka_unit_test(what_explains_slow_steps),
+        cmocka_unit_test(looks_of_steps),
+        cmocka_unit_test(why_there_are_none),
+        cmocka_unit_test(zoom_and_selection),
+        cmocka_unit_test(slow_ones_alone),
+        cmocka_unit_test(freezing),
+        cmocka_unit_test(what_is_asked),
+        cmocka_unit_test(how_much_is_read),
+    };
+    (void)setlocale(LC_ALL, "C.UTF-8");
+    (void)setenv("TZ", "UTC", 1);
+    tzset();
+    return cmocka_run_group_tests_name("tui_steps", tests, NULL, NULL);
+}

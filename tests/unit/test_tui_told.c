@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A debugger asked for from probing-top: the key and the commands, what is asked of the job, what is shown, what is copied. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <locale.h>
+#include <math.h>
+#include <string.h>
+
+#include "tui/command.h"
+#include "tui/screens/screens.h"
+#include "unit/tui_fixture.h"
+#include "unit/tui_repl.h"
+
+#define BEGIN "debug_begin(b'127.0.0.1'.decode('utf-8', 'surrogateescape'), "
+#define LISTENING                                                                                            \
+    "client 0\ncwd /work\ndynamo 0\nhost 127.0.0.1\nport 5678\nstate listening\nversion 1.8\nwhere /d"
+#define PAUSED                                                                                               \
+    "address 127.0.0.1:3344\nclient 0\nleft 299.9\nstate paused\nthread0 7 1 MainThread\nthreads 1\n"        \
+    "token abcdef\nwhere0 held at /train.py:7 step"
+
+/* What is asked begins so; the rest is of this machine. Taken, as the runner does. */
+static void told_asked(struct app *a, const char *begins) {
+    struct wire_eval want = app_repl_question(a);
+    assert_int_equal(a->repl.wish, APP_REPL_TOLD);
+    assert_true(want.debug);
+    assert_memory_equal(want.code, begins, strlen(begins));
+    a->repl.wish = APP_REPL_NOTHING;
+}
+
+static void test_the_key(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    (void)state;
+    fixture_press(a, "2 B");
+    assert_ptr_equal(app_top(a)->def, &screen_repl);
+    assert_true(app_repl_question(a).keep); /* it ends with us */
+    told_asked(a, BEGIN "0, None, [");
+    repl_fixture_answer(a, NULL, LISTENING, NULL);
+    fixture_shows(a, 24, 80, "debugpy listens on 127.0.0.1:5678, no client is attached");
+    fixture_shows(a, 24, 80, "\"name\": \"probing: attach to");
+    fixture_shows(a, 24, 80, "\"port\": 5678");
+    fixture_press(a, "g");
+    fixture_shows(a, 24, 80, " :debug");
+    fixture_press(a, "y"); /* what goes into launch.json, and nothing else */
+    assert_true(a->wishes.copy);
+    assert_memory_equal(a->hands.text, "{\n  \"name\": \"probing: attach to", 30);
+    assert_non_null(strstr(a->hands.text, "\"remoteRoot\": \"/work\""));
+    fixture_press(a, "2 B");
+    told_asked(a, "debug_off()");
+    repl_fixture_answer(a, NULL, "state off\nwas 1", NULL);
+    fixture_shows(a, 24, 80, "debugpy has ended");
+    fixture_press(a, "B");
+    told_asked(a, BEGIN);
+    app_free(a);
+}
+
+static void test_the_commands(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    (void)state;
+    command_run(a, "debug 127.0.0.1:4711 --keep");
+    assert_false(app_repl_question(a).keep);
+    told_asked(a, BEGIN "4711, None, [");
+    repl_fixture_answer(a, NULL, LISTENING, NULL);
+    command_run(a, "pause-job :3344 --limit 2m");
+    told_asked(a, "pause_begin(b'127.0.0.1'.decode('utf-8', 'surrogateescape'), 3344, 120.000)");
+    repl_fixture_answer(a, NULL, PAUSED, NULL);
+    fixture_shows(a, 24, 80, "paused: 1 of 1 threads are held");
+    fixture_shows(a, 24, 80, "held at /train.py:7 step");
+    fixture_press(a, "y");
+    assert_string_equal(a->hands.text, "nc 127.0.0.1 3344\n");
+    command_run(a, "pause-job --off");
+    told_asked(a, "pause_off()");
+    repl_fixture_answer(a, NULL, "state off\nwas 1", NULL);
+    fixture_shows(a, 24, 80, "the job goes on");
+    fixture_press(a, "y");
+    assert_string_equal(a->hands.text, "the job goes on\n");
+    command_run(a, "catch");
+    told_asked(a, "catch_try(b'127.0.0.1'.decode('utf-8', 'surrogateescape'), 0, 300.000)");
+    repl_fixture_answer(a, NULL, "limit 300\nstate armed\nthreads 1", NULL);
+    fixture_shows(a, 24, 80, "an exception that nobody catches, on any thread");
+    command_run(a, "catch --status");
+    told_asked(a, "catch_tell()");
+    app_free(a);
+}
+
+static void test_refusals(void **state) {
+    static const char *const bad[][2] = {
+        {"debug nonsense", "'nonsense' is no address"},
+        {"debug 0.0.0.0:0", "--exposed if that is wanted"},
+        {"debug --off 4711", "--off goes with nothing else"},
+        {"debug 1 2", "one address, not '2' too"},
+        {"debug --of", "--off"},
+        {"pause-job --limit never", "--limit"},
+        {"catch --path /tmp", "--path"},
+    };
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        command_run(a, bad[i][0]);
+        assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+        assert_ptr_not_equal(app_top(a)->def, &screen_repl);
+        fixture_shows(a, 24, 200, bad[i][1]);
+    }
+    command_run(a, "debug");
+    command_run(a, "pause-job"); /* one at a time */
+    fixture_shows(a, 24, 80, "code runs: ctrl-c ends it");
+    told_asked(a, BEGIN);
+    fixture_press(a, "ctrl-c");
+    assert_true(a->repl.interrupt);
+    assert_false(a->wishes.quit);
+    repl_fixture_answer(a, NULL, "error debugpy listens already, on 127.0.0.1:5: debug --off ends it", NULL);
+    fixture_shows(a, 24, 80, "debugpy listens already, on 127.0.0.1:5");
+    a->hands.readonly = true;
+    fixture_press(a, "2 B");
+    fixture_shows(a, 24, 80, "--readonly: debug would run code in the job");
+    command_run(a, "catch");
+    fixture_shows(a, 24, 80, "--readonly: catch would run code in the job");
+    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    app_free(a);
+
+    a = fixture_app(FIXTURE_NORMAL, 3, false);
+    a->data.target.mode = MODEL_MODE_READONLY;
+    fixture_press(a, "B");
+    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    fixture_shows(a, 24, 80, "code is run by an agent in the job, and there is none");
+    app_free(a);
+}
+
+/* A connection that breaks has ended what was begun from here. */
+static void test_the_connection_breaks(void **state) {
+    struct err why = {ERR_FAILED, "it closed"};
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    (void)state;
+    fixture_press(a, "B");
+    told_asked(a, BEGIN);
+    repl_fixture_answer(a, NULL, LISTENING, NULL);
+    app_set_state(a, SESSION_RECONNECTING, &why, 1);
+    app_set_state(a, SESSION_CONNECTED, NULL, 0);
+    fixture_press(a, "B");
+    told_asked(a, BEGIN);
+    app_set_state(a, SESSION_RECONNECTING, &why, 1);
+    fixture_shows(a, 24, 80, "the connection broke");
+    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    app_free(a);
+}
+
+/* Whoever holds the job, every screen says it, and until when; the Log keeps it. */
+static void test_what_is_held(void **state) {
+    struct model_hold holds[] = {
+        {.what = "debug", .state = "listening", .address = "127.0.0.1:5678", .pid = 7, .left_s = NAN},
+        {.what = "pause",
+         .state = "held",
+         .address = "127.0.0.1:4711",
+         .pid = 42,
+         .left_s = 212,
+         .used = true}};
+    struct model_status s = {.holds = holds, .n_holds = 2, .budget_pct = 5};
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    (void)state;
+    app_take_status(a, &s);
+    fixture_shows(a, 24, 80, "PAUSED by process 42: pdb at 127.0.0.1:4711, 212 s left, in use");
+    fixture_shows(a, 24, 80, "debuggers debug at 127.0.0.1:5678");
+    assert_true(app_needs_tick(a));
+    app_set_time(a, a->now_s + 12, a->epoch_s + 12);
+    fixture_press(a, "1");
+    fixture_shows(a, 50, 200, "PAUSED by process 42: pdb at 127.0.0.1:4711, 200 s left, in use");
+    fixture_press(a, "B"); /* theirs is shown, not ended */
+    told_asked(a, "debug_tell()");
+    repl_fixture_answer(a, NULL, LISTENING, NULL);
+    holds[1] = (struct model_hold){.what = "catch",
+                                   .state = "kept",
+                                   .address = "127.0.0.1:9",
+                                   .pid = -1,
+                                   .text = "ValueError: boom in MainThread",
+                                   .left_s = 30};
+    app_take_status(a, &s);
+    fixture_shows(a, 24, 80, "KEPT: pdb at 127.0.0.1:9, 30 s left: ValueError: boom in MainThread");
+    holds[1] = (struct model_hold){.what = "catch", .state = "armed", .pid = -1, .left_s = NAN};
+    app_take_status(a, &s);
+    fixture_hides(a, 24, 80, "KEPT");
+    fixture_shows(a, 24, 80, "debuggers debug at 127.0.0.1:5678, catch");
+    fixture_press(a, "8");
+    fixture_shows(a, 24, 80, "PAUSED by process 42");
+    fixture_shows(a, 24, 80, "no thread of the job is held by a debugger any more");
+    s.n_holds = 0;
+    app_take_status(a, &s);
+    fixture_hides(a, 24, 80, "debuggers");
+    app_free(a);
+}
+
+static void test_completion(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct command_choices c;
+    (void)state;
+    command_complete(a, "debug 4711 --", &c);
+    assert_int_equal(c.n, 5);
+    command_choices_fini(&c);
+    command_complete(a, "pause-job --l", &c);
+    assert_int_equal(c.n, 1);
+    assert_string_equal(c.items[0].text, "--limit");
+    command_choices_fini(&c);
+    app_free(a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_key),    cmocka_unit_test(test_the_commands),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_the_connection_breaks),
+        cmocka_unit_test(test_completion), cmocka_unit_test(test_what_is_held),
+    };
+    (void)setlocale(LC_ALL, "C.UTF-8");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tui_tables: answers to the queries of the screens of tensors, modules and loaders, made by hand, always the same.
+ */
+#ifndef TESTS_TUI_TABLES_H
+#define TESTS_TUI_TABLES_H
+
+#include "tui/app.h"
+
+/* A rowset of lines whose values are separated by '|': whole numbers, numbers, text (always with a ' before it); nothing is NULL. `lines` ends with NULL. */
+struct rowset *tables_rows(const char *columns, const char *const *lines);
+
+enum tables_kind { TABLES_NORMAL, TABLES_LATER, TABLES_HUGE, TABLES_NAMES, TABLES_NONE };
+
+struct rowset *tables_tensors(enum tables_kind kind);
+struct rowset *tables_growth(enum tables_kind kind);
+struct rowset *tables_verdicts(enum tables_kind kind);
+struct rowset *tables_modules(enum tables_kind kind);
+struct rowset *tables_steps(enum tables_kind kind);
+struct rowset *tables_step_looks(enum tables_kind kind);
+struct rowset *tables_loaders(enum tables_kind kind);
+struct rowset *tables_workers(enum tables_kind kind);
+
+/* Answer a feed that was asked for, in 12 ms; `rows` are taken over. Fails when it was not. */
+void tables_answer(struct app *a, enum app_feed_id id, struct rowset *rows);
+void tables_fail(struct app *a, enum app_feed_id id, const char *why);
+
+/* Answer all that is asked for. */
+void tables_answer_all(struct app *a, enum tables_kind kind);
+
+#endif
