@@ -15,7 +15,8 @@ A unit that took too long by the clock is run again by itself: it is a finding o
 been busy with something else.
 
 What makes a target fall lies in BUILD/found, what it has learnt in BUILD/corpus, where the next run goes on; the committed corpus is
-only read. Options for libFuzzer that a target needs stand in tests/fuzz/NAME.options, "max_len = 512" a line.
+only read. Options for libFuzzer that a target needs stand in tests/fuzz/NAME.options, "max_len = 512" a line; in capitals, "FUZZ_BLOCK_MB = 2",
+is what stands in its environment (tests/fuzz/blocks.c).
 """
 
 import argparse
@@ -95,19 +96,20 @@ def folders(build, short):
 
 
 def options(name):
-    """Of libFuzzer, for this target."""
+    """Of this target: libFuzzer's, and its environment."""
     try:
         with open(os.path.join(ROOT, "tests", "fuzz", name + ".options"), encoding="utf-8") as file:
-            return [f"-{key}={value}" for key, value in re.findall(r"^(\w+) *= *(\S+)$", file.read(), re.M)]
+            rows = re.findall(r"^(\w+) *= *(\S+)$", file.read(), re.M)
     except FileNotFoundError:
-        return []
+        rows = []
+    return [f"-{key}={value}" for key, value in rows if not key.isupper()], {key: value for key, value in rows if key.isupper()}
 
 
-def execute(command, log, stop):
+def execute(command, own, log, stop):
     """The status of the command; when it is to end it is asked to, and tells what it had."""
     # Freed memory is kept back for what a few inputs use, not for 256 MB of them: those would be pages never in a cache. Who allocated
     # it is told when what was found is run again.
-    env = {"ASAN_OPTIONS": "quarantine_size_mb=2:thread_local_quarantine_size_kb=256:malloc_context_size=2", **os.environ}
+    env = {"ASAN_OPTIONS": "quarantine_size_mb=2:thread_local_quarantine_size_kb=256:malloc_context_size=2", **own, **os.environ}
     with open(log, "wb") as file, subprocess.Popen(command, stdout=file, stderr=file, env=env, start_new_session=True) as process:
         while True:
             try:
@@ -132,10 +134,11 @@ def piece(build, name, runs, seconds, stop):
     program = os.path.join(build, "fuzzers", name)
     log = os.path.join(build, name + ".log")
     # How rare an input is counts for nothing: to weigh that took up to a fifth of the time.
+    flags, own = options(name)
     command = [program, f"-timeout={UNIT_S}", "-rss_limit_mb=2048", "-print_final_stats=1", "-entropic=0",
-               f"-artifact_prefix={os.path.join(build, 'found', name)}-", *options(name)]
+               f"-artifact_prefix={os.path.join(build, 'found', name)}-", *flags]
     command += [f"-runs={runs}"] * bool(runs) + [f"-max_total_time={seconds}"] * bool(seconds)
-    status = execute(command + folders(build, name[len("fuzz_"):]), log, stop)
+    status = execute(command + folders(build, name[len("fuzz_"):]), own, log, stop)
     with open(log, encoding="utf-8", errors="replace") as file:
         text = file.read()
     # One that fell says in its statistics how many there were, or at least in the last line that it wrote about them.

@@ -5,10 +5,14 @@
  *
  * A kept block is poisoned, so that its use is found; one that nobody frees is still reachable, and no leak is told of it: those of
  * small blocks of the same owner are.
+ *
+ * FUZZ_BLOCK_MB, where it is set, is the size from which on there is no memory: SQLite gets and clears tens of megabytes for a record that
+ * only says that it is large, which is no fault of a reader's, and takes a hundred times as long as everything else.
  */
 #include <sanitizer/asan_interface.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +43,16 @@ static struct block *block_find(const void *p) {
     return NULL;
 }
 
+static bool block_refused(size_t size) {
+    static size_t limit;
+    if (!limit) {
+        const char *mb = getenv("FUZZ_BLOCK_MB");
+        unsigned long n = mb ? strtoul(mb, NULL, 10) : 0;
+        limit = n ? n << 20 : SIZE_MAX;
+    }
+    return size > limit;
+}
+
 /* NULL: there is none of that size, and no place for one more. */
 static void *block_take(size_t size) {
     struct block *empty = NULL;
@@ -59,6 +73,8 @@ static void *block_take(size_t size) {
 }
 
 void *__wrap_malloc(size_t size) {
+    if (block_refused(size))
+        return NULL;
     void *p = size >= BLOCKS_LEAST && size <= BLOCKS_MOST ? block_take(size) : NULL;
     return p ? p : __real_malloc(size);
 }
@@ -86,7 +102,7 @@ void __wrap_free(void *p) {
 void *__wrap_realloc(void *p, size_t size) {
     const struct block *b = block_find(p);
     if (!b)
-        return __real_realloc(p, size);
+        return block_refused(size) ? NULL : __real_realloc(p, size);
     void *to = __wrap_malloc(size);
     if (to) {
         memcpy(to, p, size < b->size ? size : b->size);
