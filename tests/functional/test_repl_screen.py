@@ -119,7 +119,7 @@ def test_each_line_with_percent(repl_screen, training, tmp_path):
     listed = re.findall(r"^ (%\w+) ", s.text(), re.M)
     tid = training.pid
     expected = {
-        "%help": ("%help", "Everything else is code of the job"), "%bt": (f"%bt {tid}", "| train_step"), "%q": ("%q SELECT 6 * 7 AS answer", "     42"),
+        "%help": ("%help", "Everything else is code of the job"), "%bt": (f"%bt {tid}", "| train "), "%q": ("%q SELECT 6 * 7 AS answer", "     42"),
         "%tensors": ("%tensors", "weight"), "%modules": ("%modules", "LayerNorm"), "%steps": ("%steps", "duration_ms"),
         "%threads": ("%threads", "MainThread"), "%status": ("%status", "probing.events"), "%who": ("%who", "train_step               function"),
         "%time": ("%time 21 * 2", " ms in the job"), "%timeout": ("%timeout 0.3", ""), "%frame": ("%frame off", ""),
