@@ -156,7 +156,8 @@ def test_requests_without_reading_the_answers(job):
     greedy = Client(endpoint)
     greedy.connection.socket.settimeout(20)
     with pytest.raises((Closed, socket.timeout)) as ended:
-        for _ in range(1000000):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
             greedy.send("threads")
     assert ended.type is Closed
     assert_serves(endpoint)
