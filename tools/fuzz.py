@@ -144,6 +144,8 @@ def piece(build, name, runs, seconds, stop):
     # One that fell says in its statistics how many there were, or at least in the last line that it wrote about them.
     executions = re.findall(r"stat::number_of_executed_units: (\d+)", text) or re.findall(r"^#(\d+)\t", text, re.M)
     artifact = re.findall(r"Test unit written to (\S+)", text) if status else []  # else only what took long
+    if not artifact and "libFuzzer: run interrupted" in text:
+        status = 0  # by somebody, not by an input
     finding = artifact[-1] if artifact else f"status {status}" if status else None
     if artifact and "libFuzzer: timeout" in text and not is_slow(program, finding):
         os.remove(finding)
