@@ -109,7 +109,7 @@ def execute(command, own, log, stop):
     """The status of the command; when it is to end it is asked to, and tells what it had."""
     # Freed memory is kept back for what a few inputs use, not for 256 MB of them: those would be pages never in a cache. Who allocated
     # it is told when what was found is run again.
-    env = {"ASAN_OPTIONS": "quarantine_size_mb=2:thread_local_quarantine_size_kb=256:malloc_context_size=2", **own, **os.environ}
+    env = {"ASAN_OPTIONS": "quarantine_size_mb=2:thread_local_quarantine_size_kb=256:malloc_context_size=2:intercept_strstr=0", **own, **os.environ}
     with open(log, "wb") as file, subprocess.Popen(command, stdout=file, stderr=file, env=env, start_new_session=True) as process:
         while True:
             try:
