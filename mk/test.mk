@@ -161,7 +161,7 @@ fuzz-smoke: fuzz-build
 	@$(PYTHON3) tools/fuzz.py $(BUILD)/fuzz --seconds $(FUZZ_SECONDS) --jobs $(FUZZ_JOBS)
 
 fuzz-build:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz DEPS=$(DEPS) CC=clang SAN=fuzzer-no-link,address,undefined CFLAGS='$(FUZZ_CFLAGS)' fuzzers
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz DEPS=$(DEPS) CC=clang SAN=fuzzer-no-link,address,undefined CFLAGS='$(FUZZ_CFLAGS) -DPYSTACK_MAX_THREADS=128' fuzzers
 
 fuzzers: $(FUZZERS) $(SEEDS)
 
