@@ -135,7 +135,7 @@ def piece(build, name, runs, seconds, stop):
     log = os.path.join(build, name + ".log")
     # How rare an input is counts for nothing: to weigh that took up to a fifth of the time.
     flags, own = options(name)
-    command = [program, f"-timeout={UNIT_S}", "-rss_limit_mb=2048", "-print_final_stats=1", "-entropic=0",
+    command = [program, f"-timeout={UNIT_S}", "-rss_limit_mb=2048", "-print_final_stats=1", "-entropic=0", "-reload=0",
                f"-artifact_prefix={os.path.join(build, 'found', name)}-", *flags]
     command += [f"-runs={runs}"] * bool(runs) + [f"-max_total_time={seconds}"] * bool(seconds)
     status = execute(command + folders(build, name[len("fuzz_"):]), own, log, stop)
