@@ -150,6 +150,9 @@ FUZZ_SECONDS ?= 20
 # it is worth it: FUZZ_CFLAGS='-O2 -g'.
 FUZZ_CFLAGS ?= -O2 -g -fno-sanitize-coverage=trace-cmp
 
+# Small ones are reached by small inputs, and a size that lies costs little.
+FUZZ_LIMITS := -DPYSTACK_MAX_THREADS=128 -DPYSTACK_DICT_MAX=512
+
 fuzz: fuzz-build
 	@$(PYTHON3) tools/fuzz.py $(BUILD)/fuzz $(FUZZ_ARGS)
 
@@ -161,7 +164,7 @@ fuzz-smoke: fuzz-build
 	@$(PYTHON3) tools/fuzz.py $(BUILD)/fuzz --seconds $(FUZZ_SECONDS) --jobs $(FUZZ_JOBS)
 
 fuzz-build:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz DEPS=$(DEPS) CC=clang SAN=fuzzer-no-link,address,undefined CFLAGS='$(FUZZ_CFLAGS)' fuzzers
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz DEPS=$(DEPS) CC=clang SAN=fuzzer-no-link,address,undefined CFLAGS='$(FUZZ_CFLAGS) $(FUZZ_LIMITS)' fuzzers
 
 fuzzers: $(FUZZERS) $(SEEDS)
 

@@ -109,7 +109,7 @@ def execute(command, own, log, stop):
     """The status of the command; when it is to end it is asked to, and tells what it had."""
     # Freed memory is kept back for what a few inputs use, not for 256 MB of them: those would be pages never in a cache. Who allocated
     # it is told when what was found is run again.
-    env = {"ASAN_OPTIONS": "quarantine_size_mb=2:thread_local_quarantine_size_kb=256:malloc_context_size=2", **own, **os.environ}
+    env = {"ASAN_OPTIONS": "quarantine_size_mb=2:thread_local_quarantine_size_kb=256:malloc_context_size=2:intercept_strstr=0", **own, **os.environ}
     with open(log, "wb") as file, subprocess.Popen(command, stdout=file, stderr=file, env=env, start_new_session=True) as process:
         while True:
             try:
@@ -135,7 +135,7 @@ def piece(build, name, runs, seconds, stop):
     log = os.path.join(build, name + ".log")
     # How rare an input is counts for nothing: to weigh that took up to a fifth of the time.
     flags, own = options(name)
-    command = [program, f"-timeout={UNIT_S}", "-rss_limit_mb=2048", "-print_final_stats=1", "-entropic=0",
+    command = [program, f"-timeout={UNIT_S}", "-rss_limit_mb=2048", "-print_final_stats=1", "-entropic=0", "-reload=0",
                f"-artifact_prefix={os.path.join(build, 'found', name)}-", *flags]
     command += [f"-runs={runs}"] * bool(runs) + [f"-max_total_time={seconds}"] * bool(seconds)
     status = execute(command + folders(build, name[len("fuzz_"):]), own, log, stop)
@@ -144,6 +144,8 @@ def piece(build, name, runs, seconds, stop):
     # One that fell says in its statistics how many there were, or at least in the last line that it wrote about them.
     executions = re.findall(r"stat::number_of_executed_units: (\d+)", text) or re.findall(r"^#(\d+)\t", text, re.M)
     artifact = re.findall(r"Test unit written to (\S+)", text) if status else []  # else only what took long
+    if not artifact and "libFuzzer: run interrupted" in text:
+        status = 0  # by somebody, not by an input
     finding = artifact[-1] if artifact else f"status {status}" if status else None
     if artifact and "libFuzzer: timeout" in text and not is_slow(program, finding):
         os.remove(finding)

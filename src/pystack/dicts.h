@@ -12,7 +12,9 @@
 
 #include "pystack/reader.h"
 
+#ifndef PYSTACK_DICT_MAX       /* fewer for fuzzers: mk/test.mk */
 #define PYSTACK_DICT_MAX 65536 /* entries of one dict that are looked at */
+#endif
 
 /* Where the entries of a dict lie. */
 struct pystack_dict_table {

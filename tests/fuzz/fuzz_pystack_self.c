@@ -16,8 +16,8 @@
 #include "support/pystack_image.h"
 
 #define FUZZ_PATCH 12
-#define FUZZ_PATCHES_MAX 64
-#define FUZZ_DEPTH 40
+#define FUZZ_PATCHES_MAX 33
+#define FUZZ_DEPTH 20
 #define FUZZ_ROOT 32 /* bytes before the end of the thread state */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
