@@ -19,8 +19,8 @@
 #include "base/err.h"
 #include "base/model.h"
 
-#define PYSTACK_MAX_FRAMES 2048 /* frames kept of one stack */
-#ifndef PYSTACK_MAX_THREADS     /* fewer for fuzzers, which reach the last one then: mk/test.mk */
+#define PYSTACK_MAX_FRAMES 2048  /* frames kept of one stack */
+#ifndef PYSTACK_MAX_THREADS      /* fewer for fuzzers, which reach the last one then: mk/test.mk */
 #define PYSTACK_MAX_THREADS 4096 /* threads of one process */
 #endif
 
