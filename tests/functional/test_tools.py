@@ -346,6 +346,21 @@ def test_fuzz_goes_on_when_the_machine_was_busy(fuzz, tmp_path):
     assert sorted(os.listdir(tmp_path / "found")) == ["fuzz_a-was"], "an input that is no finding was kept"
 
 
+INTERRUPTED = "import os\nif not os.path.exists(found + 'was'):\n    open(found + 'was', 'w').close()\n" \
+              "    print('==1== libFuzzer: run interrupted; exiting\\nstat::number_of_executed_units: 40')\n    sys.exit(72)"
+
+
+def test_fuzz_goes_on_when_somebody_ends_a_target(fuzz):
+    code, rows = fuzz({"fuzz_a": INTERRUPTED}, "--runs", "100")
+    assert (code, had(rows["fuzz_a"]), rows["fuzz_a"]["finding"]) == (0, (100, 100), None)
+
+
+def test_fuzz_options_are_flags_or_environment(source_dir):
+    tool = load(os.path.join(source_dir, "tools", "fuzz.py"), "probing_fuzz")
+    assert tool.options("fuzz_store_archive") == (["-max_len=6144"], {"FUZZ_BLOCK_MB": "2"})
+    assert tool.options("fuzz_none") == ([], {})
+
+
 def test_fuzz_knows_what_takes_too_long_of_a_processor(source_dir, tmp_path):
     tool = load(os.path.join(source_dir, "tools", "fuzz.py"), "probing_fuzz")
     tool.UNIT_S = 0.3
