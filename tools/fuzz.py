@@ -108,7 +108,7 @@ def options(name):
 def execute(command, own, log, stop):
     """The status of the command; when it is to end it is asked to, and tells what it had."""
     # Freed memory is kept back for what a few inputs use, not for 256 MB of them: those would be pages never in a cache. Who allocated
-    # it is told when what was found is run again.
+    # it is told when what was found is run again. A checked strstr() measures all the rest of the text at each call.
     env = {"ASAN_OPTIONS": "quarantine_size_mb=2:thread_local_quarantine_size_kb=256:malloc_context_size=2:intercept_strstr=0", **own, **os.environ}
     with open(log, "wb") as file, subprocess.Popen(command, stdout=file, stderr=file, env=env, start_new_session=True) as process:
         while True:
@@ -133,7 +133,7 @@ def piece(build, name, runs, seconds, stop):
     """A run of libFuzzer: executions, status, what was found or None, what it wrote."""
     program = os.path.join(build, "fuzzers", name)
     log = os.path.join(build, name + ".log")
-    # How rare an input is counts for nothing: to weigh that took up to a fifth of the time.
+    # How rare an input is counts for nothing: to weigh that took up to a fifth of the time. Nobody else writes to the corpus: it is read once.
     flags, own = options(name)
     command = [program, f"-timeout={UNIT_S}", "-rss_limit_mb=2048", "-print_final_stats=1", "-entropic=0", "-reload=0",
                f"-artifact_prefix={os.path.join(build, 'found', name)}-", *flags]

@@ -468,7 +468,7 @@ def test_times_are_those_of_the_profiler(make_trainer, data_dir):
             of = [key for key in theirs if key[1] == stage]
             orders.append(sorted(of, key=ours.get) == sorted(of, key=theirs.get))
     ratios = {key: (statistics.median(least[key]), statistics.median(most[key])) for key in least}
-    assert all(low > 0.95 and high < 1.25 for low, high in ratios.values()), ratios
+    assert all(low > 0.95 and high < (1.05 if stage == "forward" else 1.25) for (_, stage), (low, high) in ratios.items()), ratios
     assert all(low < 1.25 for (module, _), (low, _) in ratios.items() if module != "small"), ratios  # the call itself is short to that
     assert sum(orders) >= 0.8 * len(orders), ratios
 

@@ -6,8 +6,8 @@
  * A kept block is poisoned, so that its use is found; one that nobody frees is still reachable, and no leak is told of it: those of
  * small blocks of the same owner are.
  *
- * FUZZ_BLOCK_MB, where it is set, is the size from which on there is no memory: SQLite gets and clears tens of megabytes for a record that
- * only says that it is large, which is no fault of a reader's, and takes a hundred times as long as everything else.
+ * FUZZ_BLOCK_MB, where it is set, is the size above which there is no memory: SQLite gets and clears tens of megabytes for a record that
+ * only says that it is large, which is no fault of a reader's, and takes much longer than all the rest.
  */
 #include <sanitizer/asan_interface.h>
 #include <stdbool.h>
