@@ -83,7 +83,7 @@ $(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(call lib_of,inj
 	$(call link_test)
 
 # What the injector does to a job goes through the tool, which counts it.
-$(BUILD)/tests/tools/inject_step: EXE_LDFLAGS += -Wl,--wrap=ptrace,--wrap=process_vm_writev,--wrap=write
+$(BUILD)/tests/tools/inject_step: EXE_LDFLAGS += -Wl,--wrap=ptrace,--wrap=pwrite,--wrap=write
 
 $(KNOWN): $(BUILD)/obj/tests/known/known.o $(BUILD)/obj/tests/known/native.o $(BUILD)/obj/tests/known/stacks.o $(call lib_of,agent store pystack wire base) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call say,LD,$@)

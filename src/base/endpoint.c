@@ -124,6 +124,57 @@ int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e) 
     }
 }
 
+/* The digits at `p` are passed over; false when there are none. */
+static bool endpoint_pass_digits(const char **p) {
+    size_t n = strspn(*p, "0123456789");
+    *p += n;
+    return n > 0;
+}
+
+bool endpoint_is_name(const char *path) {
+    for (const char *const *place = endpoint_places; *place; place++) {
+        static const char folder[] = "/probing-";
+        size_t n = strlen(*place);
+        const char *p = path + n;
+        if (strncmp(path, *place, n) != 0 || strncmp(p, folder, sizeof folder - 1) != 0)
+            continue;
+        p += sizeof folder - 1;
+        bool well = endpoint_pass_digits(&p);
+        while (well && *p == '-') { /* of a user namespace: see endpoint_put_ns */
+            p++;
+            well = endpoint_pass_digits(&p);
+        }
+        if (well && *p++ == '/' && endpoint_pass_digits(&p) && strcmp(p, ".sock") == 0)
+            return true;
+    }
+    return false;
+}
+
+int endpoint_check_peer(int fd, pid_t pid, struct err *e) {
+    struct ucred who;
+    socklen_t len = sizeof who;
+    struct procfs_status st;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
+        return err_set_errno(e, ERR_ATTACH, errno, "who listens at the socket of process %d is not known",
+                             (int)pid);
+    /* 0: a process that has no number here, of a namespace outside of ours; then its user is what is known. */
+    if (who.pid != 0 && who.pid != pid)
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d does not listen at its agent's socket itself: process %d (user %u) does; nothing was "
+            "sent to it",
+            (int)pid, (int)who.pid, (unsigned)who.uid);
+    if (procfs_read_status(pid, 0, &st) != 0)
+        return err_set(e, ERR_LOST, "process %d has ended", (int)pid);
+    if ((int64_t)who.uid != st.uid && (int64_t)who.uid != st.real_uid && (int64_t)who.uid != st.saved_uid)
+        return err_set(
+            e, ERR_ATTACH,
+            "at the agent's socket of process %d user %u listens, which is not its user (%lld); nothing was "
+            "sent to it",
+            (int)pid, (unsigned)who.uid, (long long)st.uid);
+    return 0;
+}
+
 int endpoint_probe(const char *path) {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     size_t n = strlen(path);

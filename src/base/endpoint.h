@@ -10,6 +10,7 @@
 #ifndef BASE_ENDPOINT_H
 #define BASE_ENDPOINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -48,6 +49,14 @@ unsigned endpoint_inner_uid(pid_t pid, unsigned outer);
 /* Take sockets out of `dir`, which must be this user's, whose processes are gone: at which nobody listens, that are at least
  * `age_s` seconds old, and the pid of which is nobody's. Looks at `most` of them. Number of those removed. */
 int endpoint_sweep(const char *dir, int most, int age_s);
+
+/* Is `path`, as a process sees it, one at which an agent may listen: the name of a socket in the folder of a user in one of the
+ * places? */
+bool endpoint_is_name(const char *path);
+
+/* Who listens at the socket that `fd` is connected to, is it process `pid`, as its user? 0, or -1 with the one line that says who it
+ * is instead (ERR_ATTACH). Nothing is sent. The kernel keeps who it was that listened first. */
+int endpoint_check_peer(int fd, pid_t pid, struct err *e);
 
 /* Does something accept connections at `path`? 1 yes, 0 nothing there or a dead socket, -1 with errno otherwise. */
 int endpoint_probe(const char *path);

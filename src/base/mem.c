@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem: see mem.h. process_vm_readv(2); proc(5) for /proc/PID/mem. */
+/* mem: see mem.h. process_vm_readv(2); proc(5) for /proc/PID/mem; getauxval(3) for what auxv holds. */
 #include "base/mem.h"
 
 #include <errno.h>
@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/procfs.h"
 
 #define MEM_PAGE 4096ULL
 
@@ -78,6 +80,101 @@ static int mem_read_process(struct mem *m, uint64_t addr, void *buf, size_t len)
     return mem_read_process_many(m, &remote, 1, buf, len) == (ssize_t)len ? 0 : -1;
 }
 
+/* ---- an image that was opened ---- */
+
+/* Nothing can be read any more, at whatever address: the kernel says end of file, and nothing else does. */
+static ssize_t mem_image_failed(struct mem *m, ssize_t got) {
+    m->error = got < 0 ? errno : ESRCH;
+    errno = m->error;
+    return -1;
+}
+
+static ssize_t mem_read_image_many(struct mem *m, const struct iovec *pieces, size_t n, void *buf,
+                                   size_t len) {
+    size_t done = 0;
+    (void)len;
+    if (m->file <= 0) {
+        errno = m->error;
+        return -1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t want = pieces[i].iov_len;
+        ssize_t got = pread(m->file - 1, (char *)buf + done, want, (off_t)(uintptr_t)pieces[i].iov_base);
+        if (got <= 0 && want) {
+            (void)mem_image_failed(m, got);
+            return done ? (ssize_t)done : -1;
+        }
+        done += (size_t)got;
+        if ((size_t)got < want)
+            break;
+    }
+    m->error = EFAULT;
+    return (ssize_t)done;
+}
+
+static int mem_read_image(struct mem *m, uint64_t addr, void *buf, size_t len) {
+    struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
+    return mem_read_image_many(m, &remote, 1, buf, len) == (ssize_t)len ? 0 : -1;
+}
+
+void mem_open_image(struct mem *m, pid_t pid) {
+    char path[32];
+    *m = (struct mem){.read = mem_read_image, .read_many = mem_read_image_many, .pid = pid, .file = -1};
+    (void)snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    m->writable = fd >= 0;
+    if (fd < 0)
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        m->file = fd + 1;
+    else
+        m->error = errno;
+}
+
+void mem_share_image(struct mem *m, const struct mem *from) {
+    *m = *from;
+    m->shared = true;
+}
+
+int mem_write(struct mem *m, uint64_t addr, const void *bytes, size_t len) {
+    if (m->read != mem_read_image || m->file <= 0 || !m->writable) {
+        errno = m->read != mem_read_image ? EINVAL : m->file <= 0 ? m->error : EROFS;
+        return -1;
+    }
+    for (size_t done = 0; done < len;) {
+        ssize_t n = pwrite(m->file - 1, (const char *)bytes + done, len - done, (off_t)(addr + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return (int)mem_image_failed(m, n);
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+bool mem_is_gone(const struct mem *m) { return m->error == ESRCH; }
+
+/* ---- which program ---- */
+
+int mem_identify(pid_t pid, struct mem_identity *out) {
+    struct procfs_stat st;
+    *out = (struct mem_identity){.n = 0};
+    if (procfs_read_stat(pid, 0, &st) != 0)
+        return -1;
+    out->start_ticks = st.start_ticks;
+    ssize_t n = procfs_read_file(pid, 0, "auxv", (char *)out->auxv, sizeof out->auxv);
+    if (n < 0)
+        return -1;
+    out->n = (size_t)n;
+    return 0;
+}
+
+bool mem_is_same(pid_t pid, const struct mem_identity *of) {
+    struct mem_identity now;
+    return mem_identify(pid, &now) == 0 && now.start_ticks == of->start_ticks && now.n == of->n &&
+           now.n > 0 && memcmp(now.auxv, of->auxv, now.n) == 0;
+}
+
 /* ---- a buffer ---- */
 
 static int mem_read_buffer(struct mem *m, uint64_t addr, void *buf, size_t len) {
@@ -123,7 +220,7 @@ void mem_init_buffer(struct mem *m, const void *bytes, size_t size, uint64_t bas
 }
 
 void mem_fini(struct mem *m) {
-    if (mem_is_file(m))
+    if ((mem_is_file(m) || m->read == mem_read_image) && m->file > 0 && !m->shared)
         (void)close(m->file - 1);
     *m = (struct mem){.pid = 0};
 }

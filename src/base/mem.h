@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mem: the one seam through which foreign memory is read.
+ * mem: the one seam through which foreign memory is read, and written to.
  *
  * The same readers work on this process (the agent), on another process, on a buffer (tests) and on noise (fuzzers).
  * A read never faults and installs no signal handler: live memory goes through process_vm_readv, on ourselves too, and
- * through /proc/PID/mem where a seccomp filter refuses that call. A mem may be used by one thread at a time.
+ * through /proc/PID/mem where a seccomp filter refuses that call. A number names whatever runs under it at that moment: who
+ * only reads compares a mem_identity before and after; who writes opens the image (mem_open_image). A mem may be used by
+ * one thread at a time.
  */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
@@ -25,6 +27,8 @@ struct mem {
     pid_t pid;            /* live process, for mem_init_process */
     int file;             /* descriptor of /proc/PID/mem + 1; 0 not needed so far, -1 cannot be opened */
     int error;            /* errno of the last read of a live process that failed */
+    bool shared;          /* the descriptor is another mem's */
+    bool writable;        /* it may be written to */
     const uint8_t *bytes; /* image, for mem_init_buffer */
     size_t size;
     uint64_t base;
@@ -35,6 +39,35 @@ struct mem {
 /* Read the memory of process `pid` (which may be our own) with process_vm_readv. When that call is refused, by a filter of ours or
  * because there is no such call, /proc/PID/mem is opened, which mem_fini closes. */
 void mem_init_process(struct mem *m, pid_t pid);
+
+/* Open the memory that process `pid` has now. All reads and writes go through this one descriptor, which stays with that image:
+ * when the process ends or begins another program, and when its number is used again, they fail (mem_is_gone). Not permitted,
+ * they all fail with the errno of that. mem_fini closes it. */
+void mem_open_image(struct mem *m, pid_t pid);
+
+/* The same image through the same descriptor, which stays `from`'s and must outlive `m`. */
+void mem_share_image(struct mem *m, const struct mem *from);
+
+/* Write all of it, or -1 with errno (part of it may be written). Only where mem_open_image has opened the memory. The kernel writes
+ * to pages that the process itself may not write to, too: the caller knows what lies there. */
+int mem_write(struct mem *m, uint64_t addr, const void *bytes, size_t len);
+
+/* Has the image gone, with the process or by execve? Asked after a read or write that failed. */
+bool mem_is_gone(const struct mem *m);
+
+/* Which program a process runs: it changes with execve, whatever runs then, and when the number belongs to another process. */
+struct mem_identity {
+    uint64_t start_ticks;
+    size_t n;
+    uint8_t auxv[1024]; /* where the kernel has laid the program out, and with whose rights it runs */
+};
+
+/* That of process `pid` at this moment. 0, or -1 with errno. */
+int mem_identify(pid_t pid, struct mem_identity *out);
+
+/* Does `pid` still run the program that `of` is about? Another one with the same layout, rights and time of start would pass: it
+ * would be the same program, begun again without address randomisation. */
+bool mem_is_same(pid_t pid, const struct mem_identity *of);
 
 /* The same memory as `from`, our own, for a signal handler: async-signal-safe, and never through a descriptor, because the
  * thread the handler runs on may have another table of them. Needs no mem_fini. */

@@ -154,6 +154,12 @@ int procfs_parse_status(const char *text, struct procfs_status *out) {
     out->sig_ignored = procfs_field_hex(text, "SigIgn");
     out->sig_caught = procfs_field_hex(text, "SigCgt");
     out->uid = procfs_field_effective(text, "Uid");
+    long long real = -1, saved = -1;
+    const char *users = procfs_field(text, "Uid");
+    if (users && sscanf(users, "%lld %*d %lld", &real, &saved) != 2)
+        real = saved = -1;
+    out->real_uid = real;
+    out->saved_uid = saved;
     out->gid = procfs_field_effective(text, "Gid");
     out->ns_pid = out->tgid;
     const char *ns = procfs_field(text, "NSpid");

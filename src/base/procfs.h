@@ -22,7 +22,8 @@ struct procfs_status {
     int64_t tgid, ppid;
     int64_t tracer_pid; /* 0 nobody */
     int64_t uid, gid;   /* effective */
-    int64_t ns_pid;     /* pid in the innermost namespace it lives in (last of NSpid) */
+    int64_t real_uid, saved_uid;
+    int64_t ns_pid; /* pid in the innermost namespace it lives in (last of NSpid) */
     int64_t rss_bytes, swap_bytes;
     int64_t threads;
     int64_t voluntary, involuntary; /* context switches of this thread */

@@ -28,6 +28,7 @@ struct asker {
     uint64_t until_ns;           /* of the answer */
     bool (*stop)(void *arg);
     void *stop_arg;
+    pid_t target; /* that has to listen; 0 anybody */
     int64_t pid;
 };
 
@@ -155,7 +156,7 @@ static int asker_greet(struct asker *a, struct err *e) {
 }
 
 int asker_connect(struct asker *a, struct err *e) {
-    a->link = net_link_open(a->loop, a->path, &asker_handler, a, e);
+    a->link = net_link_open(a->loop, a->path, a->target, &asker_handler, a, e);
     return a->link && asker_wait(a, false, e) == 0 ? asker_greet(a, e) : -1;
 }
 
@@ -170,13 +171,14 @@ void asker_set_stop(struct asker *a, bool (*stop)(void *arg), void *arg) {
     a->stop_arg = arg;
 }
 
-struct asker *asker_new(const char *path, struct err *e) {
+struct asker *asker_new(const char *path, pid_t pid, struct err *e) {
     struct asker *a = calloc(1, sizeof *a);
     if (!a) {
         (void)err_set(e, ERR_FAILED, "out of memory for a connection");
         return NULL;
     }
     (void)snprintf(a->path, sizeof a->path, "%s", path);
+    a->target = pid;
     wire_assembler_init(&a->assembler);
     a->loop = loop_new(e);
     a->look = a->loop ? loop_timer_new(a->loop, asker_on_look, a, e) : NULL;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -16,8 +17,8 @@
 
 struct asker;
 
-/* For the agent at a unix socket. Nothing is connected yet. NULL with the error. */
-struct asker *asker_new(const char *path, struct err *e);
+/* For the agent at a unix socket, at which process `pid` has to listen (0: anybody). Nothing is connected yet. NULL with the error. */
+struct asker *asker_new(const char *path, pid_t pid, struct err *e);
 void asker_free(struct asker *a);
 
 /* From here on, whoever waits gives up when `stop` says so; it is asked often. NULL: nobody is asked. */

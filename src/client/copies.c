@@ -131,13 +131,13 @@ static int copies_pull_all(struct copies *c, uint64_t until_ns, struct err *e) {
 
 /* ---- for those who use it ---- */
 
-struct copies *copies_new(const char *path, struct err *e) {
+struct copies *copies_new(const char *path, pid_t pid, struct err *e) {
     struct copies *c = calloc(1, sizeof *c);
     if (!c) {
         (void)err_set(e, ERR_FAILED, "out of memory for copies of tables");
         return NULL;
     }
-    c->asker = asker_new(path, e);
+    c->asker = asker_new(path, pid, e);
     if (c->asker)
         return c;
     copies_free(c);

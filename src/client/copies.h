@@ -11,13 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
 struct copies;
 
-/* Of the agent at unix socket `path`; nothing is asked yet. NULL with the error. */
-struct copies *copies_new(const char *path, struct err *e);
+/* Of the agent at unix socket `path`, at which process `pid` has to listen (0: anybody); nothing is asked yet. NULL with the error. */
+struct copies *copies_new(const char *path, pid_t pid, struct err *e);
 void copies_free(struct copies *c);
 
 /* Take in what has come since, for about `limit_s`; `stop` (NULL: nobody does) is asked often and ends it. 0, also when there is more

@@ -128,7 +128,7 @@ static int live_made_read(struct live_target *t, const struct wire_message *answ
 static struct wire_message *live_made_ask(struct live_target *t, const struct wire_rows_ask *ask,
                                           struct sql_sink *sink, struct asker **asker, struct err *e) {
     struct strbuf b;
-    *asker = asker_new(t->addr.path, e);
+    *asker = asker_new(t->addr.path, t->addr.pid, e);
     if (!*asker)
         return NULL;
     asker_set_stop(*asker, live_made_stop, sink);

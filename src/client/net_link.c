@@ -15,6 +15,7 @@
 
 #include <libwebsockets.h>
 
+#include "base/endpoint.h"
 #include "client/net_loop.h"
 #include "client/tcp.h"
 #include "wire/wire.h"
@@ -45,6 +46,8 @@ struct net_link {
     bool ended;                /* on_end is being told */
     bool *freed;               /* set when the link is freed while somebody up the stack looks */
     enum net_link_end refusal; /* why we end it ourselves */
+    pid_t pid;                 /* that has to listen at the socket; 0 anybody */
+    struct err stranger;       /* who does instead */
     bool tcp;
     char host[ADDRESS_MAX], port_host[ADDRESS_MAX]; /* of TCP: the number, and with the port */
     int port;
@@ -138,6 +141,15 @@ static int net_link_set_socket(struct net_link *link, const char *path, struct e
     return 0;
 }
 
+/* Connected, and nothing sent: may something be sent to who listens there? */
+static bool net_link_knows_peer(struct net_link *link, struct lws *wsi) {
+    if (link->tcp || link->pid <= 0 ||
+        endpoint_check_peer((int)lws_get_socket_fd(wsi), link->pid, &link->stranger) == 0)
+        return true;
+    link->refusal = NET_LINK_STRANGER;
+    return false;
+}
+
 /* The token goes with the first request. 0, or -1: it does not fit. */
 static int net_link_show_token(const struct net_link *link, struct lws *wsi, unsigned char **at,
                                size_t room) {
@@ -155,8 +167,8 @@ static int net_link_show_token(const struct net_link *link, struct lws *wsi, uns
                : 0;
 }
 
-struct net_link *net_link_open(struct loop *l, const char *path, const struct net_link_handler *h, void *arg,
-                               struct err *e) {
+struct net_link *net_link_open(struct loop *l, const char *path, pid_t pid, const struct net_link_handler *h,
+                               void *arg, struct err *e) {
     struct net_link *link = calloc(1, sizeof *link);
     if (!link) {
         (void)err_set(e, ERR_FAILED, "out of memory for a connection");
@@ -165,6 +177,7 @@ struct net_link *net_link_open(struct loop *l, const char *path, const struct ne
     link->loop = l;
     link->handler = *h;
     link->arg = arg;
+    link->pid = pid;
     strbuf_init(&link->received, WIRE_MAX_MESSAGE);
     int rc = tcp_is(path) ? net_link_set_port(link, path, e) : net_link_set_socket(link, path, e);
     if (rc != 0)
@@ -270,6 +283,10 @@ static const char *net_link_said_no(int status) {
 
 static void net_link_refused(struct net_link *link, struct lws *wsi, const char *in, size_t len) {
     char why[128];
+    if (link->refusal == NET_LINK_STRANGER) {
+        net_link_end(link, NET_LINK_STRANGER, link->stranger.text);
+        return;
+    }
     const char *no = link->tcp ? net_link_said_no((int)lws_http_client_http_response(wsi)) : NULL;
     if (no) {
         net_link_end(link, NET_LINK_REFUSED, no);
@@ -295,7 +312,7 @@ int net_link_on_event(struct lws *wsi, int reason, void *in, size_t len) {
             net_link_refused(link, wsi, in, len);
         return 0;
     case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
-        return link ? net_link_show_token(link, wsi, in, len) : -1;
+        return link && net_link_knows_peer(link, wsi) ? net_link_show_token(link, wsi, in, len) : -1;
     case LWS_CALLBACK_CLIENT_FILTER_PRE_ESTABLISH:
         return link && net_link_check_protocol(wsi) == 0 ? 0 : -1;
     case LWS_CALLBACK_CLIENT_ESTABLISHED:
@@ -314,7 +331,9 @@ int net_link_on_event(struct lws *wsi, int reason, void *in, size_t len) {
             net_link_end(link, link->refusal, "");
         return 0;
     case LWS_CALLBACK_WSI_DESTROY:
-        if (link)
+        if (link && link->refusal == NET_LINK_STRANGER)
+            net_link_end(link, NET_LINK_STRANGER, link->stranger.text);
+        else if (link)
             net_link_end(link, NET_LINK_UNREACHABLE, "");
         return 0;
     default:

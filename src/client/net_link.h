@@ -10,6 +10,7 @@
 #define CLIENT_NET_LINK_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -22,6 +23,7 @@ enum net_link_end {
     NET_LINK_TOO_LONG,    /* a message above the limit was announced */
     NET_LINK_NO_MEMORY,
     NET_LINK_REFUSED, /* an agent answered that this client may not enter, `why` says what it wants */
+    NET_LINK_STRANGER, /* another process than it should be listens there, `why` is the line that says so; nothing was sent */
 };
 
 struct net_link_handler {
@@ -32,9 +34,10 @@ struct net_link_handler {
 
 struct net_link;
 
-/* Start connecting to the unix socket `path`, or to the port that it names (tcp.h). NULL with the error. Callbacks come from the loop, never from inside this call. */
-struct net_link *net_link_open(struct loop *l, const char *path, const struct net_link_handler *h, void *arg,
-                               struct err *e);
+/* Start connecting to the unix socket `path`, or to the port that it names (tcp.h). At a socket process `pid` has to listen, as the
+ * kernel says, before a byte is sent; 0: anybody may. NULL with the error. Callbacks come from the loop, never from inside this call. */
+struct net_link *net_link_open(struct loop *l, const char *path, pid_t pid, const struct net_link_handler *h,
+                               void *arg, struct err *e);
 
 /* Queue one message; the content of `message` is copied. 0, or -1 when the queue is full or memory ended. */
 int net_link_send(struct net_link *link, const struct strbuf *message);

@@ -246,7 +246,8 @@ static void outside_profile_sample(struct outside_profile *p, struct pystack *ps
         }
     }
     if (p->n_samples == OUTSIDE_PROFILE_BATCH) {
-        outside_profile_flush(p);
+        if (pystack_is_same(ps))
+            outside_profile_flush(p);
         outside_profile_drop(p);
     }
     outside_profile_tell_name(p, t);
@@ -273,7 +274,11 @@ int outside_profile_tick(struct outside_profile *p, struct pystack *ps, uint64_t
     for (size_t i = 0; i < p->n_threads; i++)
         if (p->threads[i].tid)
             outside_profile_sample(p, ps, &p->threads[i], ran, timestamp);
-    return 0;
+    /* What has not run has begun no other program. */
+    if ((!ran && !stale) || pystack_is_same(ps))
+        return 0;
+    outside_profile_drop(p);
+    return -1;
 }
 
 /* ---- a batch ---- */

@@ -45,7 +45,8 @@ struct outside_profile {
 int outside_profile_init(struct outside_profile *p, pid_t pid);
 void outside_profile_fini(struct outside_profile *p);
 
-/* Look at all Python threads, `wanted_ns` being the mean time between looks. 0, or -1: they could not be listed. */
+/* Look at all Python threads, `wanted_ns` being the mean time between looks. 0, or -1: they could not be listed, or are another
+ * program's by now; then the samples that wait are dropped. */
 int outside_profile_tick(struct outside_profile *p, struct pystack *ps, uint64_t wanted_ns);
 
 /* Move what was collected to `out`, which owns it all (model_sample_batch_fini), on failure too. 0, or -1 without memory. */

@@ -17,6 +17,7 @@
 
 #define OUTSIDE_PYTHON_REOPEN_NS CLOCK_NS_PER_S /* between two tries to find an interpreter that was lost */
 #define OUTSIDE_PYTHON_END_NS (500 * CLOCK_NS_PER_MS)
+#define OUTSIDE_PYTHON_EXEC_NS (5 * CLOCK_NS_PER_S) /* for the Python of another program to be there */
 
 struct outside_python {
     struct session_address addr;
@@ -28,6 +29,7 @@ struct outside_python {
     bool has_profile;
     bool changed;        /* it was found anew, and nobody has been told */
     uint64_t retried_ns; /* the last try to find it anew */
+    uint64_t since_ns;   /* it runs another program, whose Python was not found so far; 0: it does not */
 };
 
 void *outside_python_new(const struct session_address *addr, struct err *e) {
@@ -117,21 +119,23 @@ static int outside_python_open(void *arg, struct model_target *out, struct err *
     return 0;
 }
 
-/* What was read made no sense: another program may run in the process by now. */
+/* What was read made no sense, or is another program's, which runs in the process by now. */
 static void outside_python_find_again(struct outside_python *o) {
     uint64_t now = clock_mono_ns();
     if (now - o->retried_ns < OUTSIDE_PYTHON_REOPEN_NS)
         return;
     o->retried_ns = now;
+    bool same = pystack_is_same(o->ps);
     struct pystack *found = pystack_open(o->addr.pid, NULL);
     if (!found)
         return;
-    o->changed = pystack_get_info(found)->runtime != pystack_get_info(o->ps)->runtime ||
+    o->changed = !same || pystack_get_info(found)->runtime != pystack_get_info(o->ps)->runtime ||
                  strcmp(pystack_get_info(found)->version, pystack_get_info(o->ps)->version) != 0;
     if (!o->changed) {
         pystack_close(found);
         return;
     }
+    o->since_ns = 0;
     pystack_close(o->ps);
     o->ps = found;
     outside_python_hold(o);
@@ -147,10 +151,28 @@ static bool outside_python_changed(void *arg, struct model_target *out) {
     return true;
 }
 
+/* Reading has failed, with the error: has it ended, is another program in its place? That one is looked for, for a while. -1. */
+static int outside_python_failed(struct outside_python *o, struct err *e) {
+    uint64_t now = clock_mono_ns();
+    if (outside_python_has_ended(o))
+        return err_set(e, ERR_LOST, "process %d has ended", (int)o->addr.pid);
+    if (pystack_is_same(o->ps)) {
+        o->since_ns = 0;
+        return -1;
+    }
+    o->since_ns = o->since_ns ? o->since_ns : now;
+    outside_python_find_again(o);
+    if (o->since_ns && now - o->since_ns > OUTSIDE_PYTHON_EXEC_NS)
+        return err_set(e, ERR_LOST,
+                       "process %d runs another program now (exec), which is not a Python that can be read",
+                       (int)o->addr.pid);
+    return -1;
+}
+
 static int outside_python_look(struct outside_python *o, const struct pystack_locals_wish *wish,
                                struct model_snapshot *out, struct err *e) {
     if (pystack_snapshot_locals(o->ps, NULL, 0, wish, out, e) != 0)
-        return -1;
+        return outside_python_failed(o, e);
     out->sampling = o->addr.block ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
     bool any = false;
     for (size_t i = 0; i < out->n_threads && !any; i++)
@@ -202,10 +224,8 @@ static int outside_python_tick(void *arg, uint64_t wanted_ns, void (*flush)(void
     o->profile.flush_arg = flush_arg;
     if (outside_profile_tick(&o->profile, o->ps, wanted_ns) == 0)
         return 0;
-    if (outside_python_has_ended(o))
-        return err_set(e, ERR_LOST, "process %d has ended", (int)o->addr.pid);
-    outside_python_find_again(o);
-    return err_set(e, ERR_FAILED, "the threads of process %d cannot be read", (int)o->addr.pid);
+    (void)err_set(e, ERR_FAILED, "the threads of process %d cannot be read", (int)o->addr.pid);
+    return outside_python_failed(o, e);
 }
 
 static size_t outside_python_pending(void *arg) {

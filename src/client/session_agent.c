@@ -144,6 +144,9 @@ static void session_on_link_end(void *arg, enum net_link_end end, const char *ho
     case NET_LINK_REFUSED:
         session_explain_refused(&s->addr, how, &why);
         break;
+    case NET_LINK_STRANGER:
+        (void)err_set(&why, ERR_ATTACH, "%s", how);
+        break;
     case NET_LINK_NOT_AGENT:
         session_break_protocol(s, how[0] ? how : "unexpected message");
         return;
@@ -515,7 +518,7 @@ static const struct net_link_handler session_link_handler = {
 };
 
 static int session_connect(struct session_agent *s, struct err *e) {
-    s->link = net_link_open(s->loop, s->addr.path, &session_link_handler, s, e);
+    s->link = net_link_open(s->loop, s->addr.path, s->addr.pid, &session_link_handler, s, e);
     if (!s->link)
         return -1;
     loop_timer_set(s->timeout, SESSION_ANSWER_TIMEOUT_NS / CLOCK_NS_PER_US);

@@ -333,11 +333,14 @@ int target_find_endpoint(struct session_address *addr, struct err *e) {
 }
 
 /* For the injector, which cannot read an interpreter itself. */
-static int target_find_door(void *arg, struct inject_door *out, struct err *e) {
+static int target_find_door(void *arg, const struct mem *mem, struct inject_door *out, struct err *e) {
     struct pystack *python = arg;
     struct pystack_door door;
+    pystack_read_through(python, mem);
     if (pystack_find_door(python, &door, e) != 0)
         return -1;
+    if (!pystack_is_same(python))
+        return err_set(e, ERR_ATTACH, "it began another program (exec) meanwhile");
     *out = (struct inject_door){.path = door.path,
                                 .path_size = door.path_size,
                                 .pending = door.pending,

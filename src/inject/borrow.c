@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 
 #include "base/clock.h"
@@ -35,6 +36,41 @@ static uint64_t borrow_mask(void) {
     return mask;
 }
 
+/* The thread is gone, or we have let go of it. */
+static int borrow_lost(const struct borrow *b, struct err *e) {
+    if (b->thread->replaced)
+        return err_set(
+            e, ERR_LOST,
+            "process %d began another program (exec) while it was being attached to: nothing was done to "
+            "that one",
+            (int)b->target->pid);
+    return target_lost(b->target, e);
+}
+
+/* Lay the way back out below the stack, with a random mark in front of it, which the thread has to see at the same place. Only
+ * then does it run in the memory that was opened: not a program that has been begun meanwhile, with the rights of somebody
+ * else and addresses of the target's choice, nor one that has got the number of a thread that ended. 0 or -1. */
+static int borrow_lay_out(struct borrow *b, struct err *e) {
+    struct chain *c = &b->chain;
+    struct mem *mem = &b->target->mem;
+    uint64_t mark, seen = 0;
+    if (getrandom(&mark, sizeof mark, GRND_NONBLOCK) != (ssize_t)sizeof mark)
+        return err_set_errno(e, ERR_FAILED, errno, "no random number");
+    memcpy(c->bytes, &mark, sizeof mark);
+    if (mem_write(mem, c->at, c->bytes, c->len) != 0) {
+        if (mem_is_gone(mem))
+            return borrow_lost(b, e);
+        return err_set_errno(e, ERR_ATTACH, errno, "process %d: its memory cannot be written to",
+                             (int)b->target->pid);
+    }
+    int rc = thread_peek(b->thread, c->at, &seen);
+    if (rc == 0 && seen == mark)
+        return 0;
+    (void)mem_write(mem, c->at, b->under, c->len);
+    b->thread->replaced = rc == 0;
+    return borrow_lost(b, e);
+}
+
 int borrow_begin(struct borrow *b, struct target *target, struct thread *thread, uint64_t deadline_ns,
                  struct err *e) {
     b->target = target;
@@ -54,10 +90,15 @@ int borrow_begin(struct borrow *b, struct target *target, struct thread *thread,
     again_resolve(&target->mem, thread->call, &resume);
     if (chain_place(c, b->regs.rsp, b->xstate_len, target->sym.syscall_ret, target->sym.sigreturn) != 0 ||
         chain_put_back(c, &resume, b->xstate, b->xstate_len, b->mask) != 0 ||
-        mem_read(&target->mem, c->at, b->under, c->len) != 0 ||
-        thread_write(pid, c->back, c->bytes + CHAIN_HEAD, c->len - CHAIN_HEAD) != 0)
+        !target_has_stack(target, b->regs.rsp, c->at, c->len) ||
+        mem_read(&target->mem, c->at, b->under, c->len) != 0) {
+        if (mem_is_gone(&target->mem))
+            return borrow_lost(b, e);
         return err_set(e, ERR_FAILED, "process %d: thread %d has no room left on its stack", (int)pid,
                        (int)thread->tid);
+    }
+    if (borrow_lay_out(b, e) != 0)
+        return -1;
     c->mask = borrow_mask();
     b->way_back = c->back;
     return 0;
@@ -146,7 +187,7 @@ static int borrow_arm_release(struct borrow *b) {
     struct chain *c = &b->chain;
     struct user_regs_struct r = b->regs;
     chain_put_head(c, &b->regs, b->region, b->region_size, BORROW_TAKEBACK_NS);
-    if (thread_write(b->target->pid, c->at, c->bytes, CHAIN_HEAD) != 0)
+    if (mem_write(&b->target->mem, c->at, c->bytes, CHAIN_HEAD) != 0)
         return -1;
     b->way_back = c->release;
     r.rax = 0;
@@ -156,7 +197,7 @@ static int borrow_arm_release(struct borrow *b) {
 static int borrow_call_failed(struct borrow *b, const char *what, int64_t result, struct err *e) {
     pid_t pid = b->target->pid;
     if (!b->thread->seized)
-        return err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)pid);
+        return borrow_lost(b, e);
     if (result < 0)
         return err_set_errno(e, ERR_ATTACH, (int)-result, "process %d refused %s", (int)pid, what);
     return err_set(
@@ -190,8 +231,9 @@ int borrow_make_region(struct borrow *b, struct stub_params *params, struct err 
     params->chain_release = b->chain.release;
     params->chain_back = b->chain.back;
     params->thread_fn = b->region + (uint64_t)(inject_stub_thread - __start_inject_stub);
-    if (borrow_arm_release(b) != 0 || thread_write(pid, b->region, __start_inject_stub, code_len) != 0 ||
-        thread_write(pid, b->params_at, params, sizeof *params) != 0)
+    if (borrow_arm_release(b) != 0 ||
+        mem_write(&b->target->mem, b->region, __start_inject_stub, code_len) != 0 ||
+        mem_write(&b->target->mem, b->params_at, params, sizeof *params) != 0)
         return err_set(e, ERR_FAILED, "process %d: its memory cannot be written to", (int)pid);
     if (borrow_syscall(b, SYS_mprotect, (uint64_t[6]){b->region, code_size, PROT_READ | PROT_EXEC, 0, 0, 0},
                        &rc) != 0 ||
@@ -223,7 +265,7 @@ static int borrow_serve_event(struct borrow *b, struct err *e) {
     case THREAD_TIMEOUT:
         return 0;
     case THREAD_GONE:
-        return err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)pid);
+        return borrow_lost(b, e);
     case THREAD_SIGNAL:
         if (thread_defer_signal(b->thread))
             break;
@@ -235,15 +277,13 @@ static int borrow_serve_event(struct borrow *b, struct err *e) {
     case THREAD_SYSCALL:
         break;
     }
-    return thread_run(b->thread, PTRACE_CONT) == 0
-               ? 0
-               : err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)pid);
+    return thread_run(b->thread, PTRACE_CONT) == 0 ? 0 : borrow_lost(b, e);
 }
 
 static void borrow_cancel(struct borrow *b) {
     int32_t cancel = 1;
-    (void)thread_write(b->target->pid, b->params_at + offsetof(struct stub_params, cancel), &cancel,
-                       sizeof cancel);
+    (void)mem_write(&b->target->mem, b->params_at + offsetof(struct stub_params, cancel), &cancel,
+                    sizeof cancel);
 }
 
 static bool borrow_is_out(struct borrow *b) {
@@ -254,7 +294,7 @@ static bool borrow_is_out(struct borrow *b) {
 /* Only when it will run no instruction of the region any more. */
 static void borrow_set_out(struct borrow *b) {
     struct stub_out out = {.fd = -1};
-    (void)thread_write(b->target->pid, b->params_at + offsetof(struct stub_params, out), &out, sizeof out);
+    (void)mem_write(&b->target->mem, b->params_at + offsetof(struct stub_params, out), &out, sizeof out);
 }
 
 /* Interrupt the thread, which is leaving the region or has left it. Unless it went back meanwhile it is to be taken back. */
@@ -355,6 +395,6 @@ void borrow_end(struct borrow *b) {
     if (b->region && !borrow_is_out(b))
         borrow_set_out(
             b); /* it was taken out of the middle: the created thread, if there is one, may unmap it */
-    (void)thread_write(t->pid, b->chain.at, b->under, b->chain.len);
+    (void)mem_write(&b->target->mem, b->chain.at, b->under, b->chain.len);
     thread_release(t);
 }

@@ -102,10 +102,10 @@ static void check_read_proc(struct check_facts *f) {
         f->no_proc = errno == ENOENT;
 }
 
-static void check_read_maps(struct check_facts *f) {
+static void check_read_maps(struct check_facts *f, const struct mem *mem) {
     struct target t;
     struct err ignored;
-    if (target_init(&t, f->pid, &ignored) == 0 && t.map_count > 0) {
+    if (target_init(&t, f->pid, mem, &ignored) == 0 && t.map_count > 0) {
         uint8_t byte;
         f->maps_known = true;
         f->libc = t.musl                         ? CHECK_LIBC_MUSL
@@ -114,11 +114,12 @@ static void check_read_maps(struct check_facts *f) {
                                                  : CHECK_LIBC_NONE;
         for (size_t i = 0; i < t.map_count && !f->readable; i++)
             f->readable = t.maps[i].readable && mem_read(&t.mem, t.maps[i].start, &byte, 1) == 0;
+        f->replaced = !f->readable && mem_is_gone(&t.mem);
     }
     target_fini(&t);
 }
 
-void check_gather(pid_t pid, struct check_facts *f) {
+void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f) {
     char path[64], raw[64];
     struct stat st;
     *f = (struct check_facts){.pid = pid, .our_uid = (int64_t)geteuid()};
@@ -136,7 +137,7 @@ void check_gather(pid_t pid, struct check_facts *f) {
     check_read_elf(f);
     check_read_proc(f);
     if (!f->kernel_thread)
-        check_read_maps(f);
+        check_read_maps(f, mem);
 }
 
 /* --- judgement ------------------------------------------------------------------------------------------------- */
@@ -176,6 +177,9 @@ static int check_judge_permission(const struct check_facts *f, struct err *e) {
                        pid);
     if (f->readable)
         return 0;
+    if (f->replaced)
+        return err_set(e, ERR_LOST,
+                       "process %d ended, or began another program (exec), while it was looked at", pid);
     if (!f->our_cap_ptrace && foreign)
         return err_set(e, ERR_ATTACH,
                        "process %d belongs to another user (uid %" PRId64 "): run this as that user or root",
@@ -288,6 +292,6 @@ int check_judge(const struct check_facts *f, struct err *e) {
 
 int inject_check(pid_t pid, struct err *e) {
     struct check_facts facts;
-    check_gather(pid, &facts);
+    check_gather(pid, NULL, &facts);
     return check_judge(&facts, e);
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/procfs.h"
 
 enum check_libc {
@@ -29,6 +30,7 @@ struct check_facts {
     char tracer[64]; /* name of the tracer, sanitised; "" none or not seen */
     bool kernel_thread;
     bool readable;   /* its memory may be read: the same permission that ptrace asks for */
+    bool replaced;   /* the memory that was opened before is gone: it has begun another program, or ended */
     bool dumpable;   /* what is in /proc/PID belongs to its user */
     bool descendant; /* of this process */
     bool elf_known;  /* elf_class and elf_machine were read */
@@ -45,7 +47,8 @@ struct check_facts {
     int ptrace_scope;   /* kernel.yama.ptrace_scope; 0 when there is no Yama */
 };
 
-void check_gather(pid_t pid, struct check_facts *f);
+/* `mem`: the memory as it was opened before, or NULL. */
+void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f);
 
 /* 0; or with the one line that says why not -1 or INJECT_ONLY_BY_DOOR. */
 int check_judge(const struct check_facts *f, struct err *e);

@@ -38,24 +38,6 @@ struct door {
 
 /* --- memory ---------------------------------------------------------------------------------------------------- */
 
-/* By the call, or, where a filter of ours forbids that one, by the file. 0, or -1 with errno. */
-static int door_write(pid_t pid, uint64_t addr, const void *bytes, size_t len) {
-    char path[32];
-    if (thread_write(pid, addr, bytes, len) == 0)
-        return 0;
-    if (errno != EPERM && errno != EACCES && errno != ENOSYS)
-        return -1;
-    (void)snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t n = pwrite(fd, bytes, len, (off_t)addr);
-    int saved = n < 0 ? errno : EIO;
-    (void)close(fd);
-    errno = saved;
-    return n == (ssize_t)len ? 0 : -1;
-}
-
 /* The flag: 1 waits, 0 taken, -1 cannot be read. */
 static int door_read_pending(struct door *d) {
     uint32_t v;
@@ -87,7 +69,7 @@ static int door_find_name(struct target *t, uint64_t base, uint64_t end, char *b
 static int door_look_for_agent(struct door *d, struct err *e) {
     struct target t;
     uint64_t entry;
-    int rc = target_init(&t, d->req->pid, e);
+    int rc = target_init(&t, d->req->pid, &d->mem, e);
     if (rc == 0 && t.agent >= 0) {
         rc = agentfile_find_mapped(&t, &entry, e);
         if (rc == 0 && door_find_name(&t, t.images[t.agent].base, t.images[t.agent].end, d->loaded,
@@ -105,7 +87,7 @@ static int door_read_answer(struct door *d, struct agent_door *out) {
     struct err ignored;
     uint64_t at;
     int rc = -1;
-    if (target_init(&t, d->req->pid, &ignored) == 0 && t.agent >= 0 &&
+    if (target_init(&t, d->req->pid, &d->mem, &ignored) == 0 && t.agent >= 0 &&
         elf_open_memory(&img, &t.mem, t.images[t.agent].base) == 0 &&
         elf_find_symbol(&img, AGENT_DOOR_SYMBOL, &at, NULL) == 0 &&
         mem_read(&t.mem, at, out, sizeof *out) == 0)
@@ -122,8 +104,8 @@ static bool door_take_back(struct door *d) {
     char nothing = '\0', said[8];
     bool there = door_read_pending(d) == 1;
     if (there) {
-        (void)door_write(d->req->pid, d->at.pending, &zero, sizeof zero);
-        (void)door_write(d->req->pid, d->at.path, &nothing, sizeof nothing);
+        (void)mem_write(&d->mem, d->at.pending, &zero, sizeof zero);
+        (void)mem_write(&d->mem, d->at.path, &nothing, sizeof nothing);
     }
     door_files_disarm(&d->files);
     uint64_t until = clock_mono_ns() + DOOR_GRACE_NS;
@@ -137,13 +119,13 @@ static int door_ask(struct door *d, struct err *e) {
     int32_t one = 1;
     size_t len = strlen(d->files.path) + 1;
     /* As late as can be: where things are may have changed while the files were made. */
-    if (d->req->find_door(d->req->find_door_arg, &d->at, e) != 0)
+    if (d->req->find_door(d->req->find_door_arg, &d->mem, &d->at, e) != 0)
         return -1;
     if (len > at->path_size)
         return err_set(e, ERR_ATTACH, "its Python has no room for the path of a script");
-    if (door_write(d->req->pid, at->path, d->files.path, len) == 0 &&
-        door_write(d->req->pid, at->pending, &one, sizeof one) == 0) {
-        if (door_write(d->req->pid, at->breaker, &at->breaker_set, sizeof at->breaker_set) == 0)
+    if (mem_write(&d->mem, at->path, d->files.path, len) == 0 &&
+        mem_write(&d->mem, at->pending, &one, sizeof one) == 0) {
+        if (mem_write(&d->mem, at->breaker, &at->breaker_set, sizeof at->breaker_set) == 0)
             return 0;
         int saved = errno;
         (void)door_take_back(d);
@@ -235,19 +217,21 @@ static int door_run(struct door *d, const uint8_t *bytes, size_t size, struct ag
     return err_set(e, ERR_ATTACH, "it could not load the agent: %s", text);
 }
 
-int door_enter(const struct inject_request *req, const uint8_t *bytes, size_t size, uint64_t deadline_ns,
-               bool (*stop_asked)(void), struct door_result *out, struct err *e) {
+int door_enter(const struct inject_request *req, const struct mem *mem, const uint8_t *bytes, size_t size,
+               uint64_t deadline_ns, bool (*stop_asked)(void), struct door_result *out, struct err *e) {
     struct door d = {.req = req, .deadline_ns = deadline_ns, .stop_asked = stop_asked};
     d.files = (struct door_files){.place = -1, .folder = -1, .script = -1};
     *out = (struct door_result){.reused = false};
-    mem_init_process(&d.mem, req->pid);
-    int rc = req->find_door(req->find_door_arg, &d.at, e);
+    mem_share_image(&d.mem, mem);
+    int rc = req->find_door(req->find_door_arg, &d.mem, &d.at, e);
     if (rc == 0)
         rc = door_look_for_agent(&d, e);
     if (rc == 0)
         rc = door_run(&d, bytes, size, &out->agent, e);
     out->reused = d.loaded[0] != '\0';
     door_files_remove(&d.files);
+    if (rc != 0 && mem_is_gone(&d.mem))
+        e->code = ERR_LOST;
     mem_fini(&d.mem);
     return rc;
 }

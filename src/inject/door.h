@@ -22,9 +22,9 @@ struct door_result {
     struct agent_door agent; /* its answer: AGENT_STARTED or AGENT_ALREADY in `result` */
 };
 
-/* Bring the agent in, whose bytes these are, until `deadline_ns` (CLOCK_MONOTONIC). 0, or -1 with the reason as a clause (ERR_LOST:
+/* Bring the agent in, whose bytes these are, until `deadline_ns` (CLOCK_MONOTONIC), through `mem` (mem_open_image). 0, or -1 with the reason as a clause (ERR_LOST:
  * the target has ended). `stop_asked` is asked now and then whether to give up; `req->find_door` is not NULL. */
-int door_enter(const struct inject_request *req, const uint8_t *bytes, size_t size, uint64_t deadline_ns,
-               bool (*stop_asked)(void), struct door_result *out, struct err *e);
+int door_enter(const struct inject_request *req, const struct mem *mem, const uint8_t *bytes, size_t size,
+               uint64_t deadline_ns, bool (*stop_asked)(void), struct door_result *out, struct err *e);
 
 #endif

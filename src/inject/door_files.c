@@ -134,8 +134,13 @@ static int door_files_fill(struct door_files *f, const char *where, const uint8_
     if (mkdirat(f->place, f->name, 0700) != 0)
         return -1;
     f->folder = openat(f->place, f->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (f->folder < 0)
+    struct stat st;
+    if (f->folder < 0 || fstat(f->folder, &st) != 0)
         return -1;
+    if ((int64_t)st.st_uid != f->uid) { /* another one has been put over it */
+        errno = EPERM;
+        return -1;
+    }
     if (bytes) {
         int agent = door_files_put(f->folder, DOOR_FILES_AGENT, bytes, size);
         if (agent < 0)
@@ -161,6 +166,8 @@ int door_files_make(struct door_files *f, pid_t pid, const uint8_t *bytes, size_
             why = why ? why : errno;
             continue;
         }
+        f->uid = st.uid;
+        f->gid = st.gid;
         errno = EPERM;
         int rc = door_files_become(st.uid, st.gid);
         rc = rc == 0 ? door_files_fill(f, *where, bytes, size, loaded) : -1;
@@ -182,14 +189,22 @@ size_t door_files_read(const struct door_files *f, char *buf, size_t cap) {
 
 void door_files_disarm(const struct door_files *f) { (void)!ftruncate(f->script, 0); }
 
+/* As the target's user, as they were made: where that user has put another folder in place of ours, nothing goes that it could not
+ * take away itself. */
 void door_files_remove(struct door_files *f) {
-    if (f->folder >= 0) {
-        (void)unlinkat(f->folder, DOOR_FILES_START, 0);
-        (void)unlinkat(f->folder, DOOR_FILES_AGENT, 0);
-        (void)close(f->folder);
+    bool become = f->folder >= 0 || (f->place >= 0 && f->name[0]);
+    if (become && door_files_become(f->uid, f->gid) == 0) {
+        if (f->folder >= 0) {
+            (void)unlinkat(f->folder, DOOR_FILES_START, 0);
+            (void)unlinkat(f->folder, DOOR_FILES_AGENT, 0);
+        }
+        if (f->place >= 0 && f->name[0])
+            (void)unlinkat(f->place, f->name, AT_REMOVEDIR);
     }
-    if (f->place >= 0 && f->name[0])
-        (void)unlinkat(f->place, f->name, AT_REMOVEDIR);
+    if (become)
+        door_files_be_oneself();
+    if (f->folder >= 0)
+        (void)close(f->folder);
     if (f->script >= 0)
         (void)close(f->script);
     if (f->place >= 0)

@@ -19,6 +19,7 @@
 
 struct door_files {
     int place, folder, script; /* descriptors; -1 none */
+    int64_t uid, gid;          /* as whom they were made, and are taken away */
     char name[40];             /* of the folder in the place */
     char path[96];             /* of the script, as the target sees it */
     size_t script_len;

@@ -50,6 +50,7 @@ struct inject_job {
     uint8_t *bytes; /* of the agent; NULL when a mapped one is used */
     size_t size;
     uint64_t entry; /* of a mapped agent */
+    struct mem mem; /* of the target, from the first look to the end */
     struct target target;
     struct borrow borrow;
     enum agent_way way; /* once a thread is found */
@@ -120,14 +121,20 @@ static int inject_create_thread(struct inject_job *job, struct thread *thread) {
     return rc < 0 ? -1 : 0;
 }
 
-/* What the agent calls its socket, as we reach it. */
+/* What the agent calls its socket, as we reach it. The target's memory says so: only what an agent's socket may be called is
+ * believed. */
 static int inject_note_endpoint(struct inject_job *job, const struct agent_start *start) {
     char inside[ENDPOINT_PATH_MAX];
     int pid = (int)job->req->pid;
     memcpy(inside, start->endpoint, sizeof inside - 1);
     inside[sizeof inside - 1] = '\0';
-    if (inside[0] != '/')
+    if (inside[0] == '\0')
         return 0; /* the usual place, filled before */
+    if (!endpoint_is_name(inside))
+        return err_set(job->e, ERR_ATTACH,
+                       "process %d: what it gives for its agent's socket is not the path of one: it is not "
+                       "connected to",
+                       pid);
     int n = snprintf(job->out->endpoint, sizeof job->out->endpoint, "/proc/%d/root%s", pid, inside);
     if (n < 0 || (size_t)n >= sizeof job->out->endpoint)
         return err_set(job->e, ERR_FAILED, "process %d: the path of the agent's socket is too long", pid);
@@ -140,8 +147,8 @@ static int inject_run(struct inject_job *job) {
     struct thread thread = {0};
     struct stub_params answer;
     pid_t pid = job->req->pid;
-    if (target_init(t, pid, job->e) != 0 || target_find_symbols(t, job->e) != 0)
-        return -1;
+    if (target_init(t, pid, &job->mem, job->e) != 0 || target_find_symbols(t, job->e) != 0)
+        return mem_is_gone(&t->mem) ? target_lost(t, job->e) : -1;
     if (t->agent >= 0) {
         if (agentfile_find_mapped(t, &job->entry, job->e) != 0)
             return -1;
@@ -188,7 +195,7 @@ static int inject_try(struct inject_job *job) {
         job->out->already = true;
     if (rc != 0)
         return rc == 1 ? 0 : -1;
-    check_gather(job->req->pid, &facts);
+    check_gather(job->req->pid, &job->mem, &facts);
     rc = check_judge(&facts, job->e);
     job->traced = facts.exists && facts.status.tracer_pid > 0;
     if (rc == INJECT_ONLY_BY_DOOR && job->req->find_door)
@@ -232,16 +239,16 @@ static int inject_by_thread(struct inject_job *job) {
 static int inject_by_door(struct inject_job *job) {
     struct door_result in;
     struct err why = *job->e, other;
-    int pid = (int)job->req->pid;
     if (!job->req->find_door)
         return -1;
     if (agentfile_read(job->req->agent_path, &job->bytes, &job->size, job->e) != 0)
         return -1;
-    int rc = door_enter(job->req, job->bytes, job->size, job->deadline_ns, inject_stop_asked, &in, &other);
+    int rc = door_enter(job->req, &job->mem, job->bytes, job->size, job->deadline_ns, inject_stop_asked, &in,
+                        &other);
     free(job->bytes);
     job->bytes = NULL;
     if (rc != 0 && other.code == ERR_LOST)
-        return err_set(job->e, ERR_LOST, "process %d ended while it was being attached to", pid);
+        return target_lost(&(struct target){.pid = job->req->pid}, job->e);
     if (rc != 0)
         return err_set(job->e, other.code, "%s; nor did its Python let us in: %s", why.text, other.text);
     job->out->already = in.agent.result == AGENT_ALREADY;
@@ -253,9 +260,11 @@ static int inject_by_door(struct inject_job *job) {
 static void *inject_work(void *arg) {
     struct inject_job *job = arg;
     (void)prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0); /* short waits are to be short */
+    mem_open_image(&job->mem, job->req->pid);
     job->rc = inject_by_thread(job);
     if (job->rc == INJECT_BARRED)
         job->rc = inject_by_door(job);
+    mem_fini(&job->mem);
     return NULL;
 }
 

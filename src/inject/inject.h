@@ -16,6 +16,7 @@
 
 #include "base/endpoint.h"
 #include "base/err.h"
+#include "base/mem.h"
 
 /* Where the interpreter of the target takes a script to run (PEP 768): addresses in the target. */
 struct inject_door {
@@ -31,8 +32,9 @@ struct inject_request {
     pid_t pid;
     const char *agent_path; /* file of libprobing.so */
     unsigned timeout_ms;    /* over all; 0 = 2000 */
-    /* Asked where no thread may be borrowed. 0, or -1 with the reason as a clause. NULL: this interpreter has no door. */
-    int (*find_door)(void *arg, struct inject_door *out, struct err *e);
+    /* Asked where no thread may be borrowed: it is to read through `mem`, to which is written afterwards. 0, or -1 with the reason
+     * as a clause. NULL: this interpreter has no door. */
+    int (*find_door)(void *arg, const struct mem *mem, struct inject_door *out, struct err *e);
     void *find_door_arg;
 };
 

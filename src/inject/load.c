@@ -8,15 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/procfs.h"
 #include "base/text.h"
 #include "inject/borrow.h"
 #include "inject/thread.h"
 
 #define LOAD_FILE_LINK "/memfd:" AGENT_MEMFD_NAME
+#define LOAD_FILE_LINK_WHOLE LOAD_FILE_LINK " (deleted)" /* as /proc names a memory file that is open */
 #define LOAD_MAX_TIDS 1024
 #define LOAD_LOOK_NS (1 * CLOCK_NS_PER_MS)
 #define LOAD_START_GRACE_NS (2000 * CLOCK_NS_PER_MS) /* for an agent that is in its entry already */
@@ -26,14 +31,14 @@
 
 static void load_set(struct target *t, uint64_t params_at, size_t field) {
     int32_t one = 1;
-    (void)thread_write(t->pid, params_at + field, &one, sizeof one);
+    (void)mem_write(&t->mem, params_at + field, &one, sizeof one);
 }
 
 /* The params are gone: with the process, -1; or with the thread, which has given us up, 1. */
 static int load_lost(struct target *t, struct err *e) {
     struct procfs_stat st;
-    if (procfs_read_stat(t->pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
-        return err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)t->pid);
+    if (mem_is_gone(&t->mem) || procfs_read_stat(t->pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
+        return target_lost(t, e);
     return 1;
 }
 
@@ -48,7 +53,7 @@ static int32_t load_wait(struct target *t, uint64_t params_at, int32_t phase, ui
             return now;
         if (clock_mono_ns() > deadline_ns || (stop_asked && stop_asked()))
             return 0;
-        (void)thread_write(t->pid, params_at + offsetof(struct stub_params, pulse), &pulse, sizeof pulse);
+        (void)mem_write(&t->mem, params_at + offsetof(struct stub_params, pulse), &pulse, sizeof pulse);
         thread_nap(&nap_ns);
     }
 }
@@ -73,30 +78,124 @@ static void load_wait_gone(struct target *t, uint64_t params_at, uint64_t wait_n
         thread_nap(&nap_ns);
 }
 
+/* ---- the memory file ---- */
+
+/* Everything here is told by the target: the number of the descriptor, and what lies behind it. It may be anything at all, and
+ * another thing a moment later: a file of ours that it has named with O_PATH, a FIFO or a device, a file system that does not
+ * answer. So it is taken without being opened (O_PATH), looked at without its file system being asked (AT_STATX_DONT_SYNC), and
+ * written to only if it is an empty memory file of our name, by the target's own descriptor of that very file. */
+
+/* Size of the file, and 0; or -1 with what it is instead. */
+static int load_judge_file(int fd, const struct statx *ours, struct statx *st, const char **what) {
+    char self[32], link[64];
+    *st = (struct statx){.stx_mask = 0};
+    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(self, link, sizeof link - 1);
+    link[n > 0 ? n : 0] = '\0';
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, st) != 0)
+        *what = "it cannot be looked at";
+    else if (S_ISFIFO(st->stx_mode))
+        *what = "it is a FIFO";
+    else if (S_ISSOCK(st->stx_mode))
+        *what = "it is a socket";
+    else if (S_ISCHR(st->stx_mode) || S_ISBLK(st->stx_mode))
+        *what = "it is a device";
+    else if (!S_ISREG(st->stx_mode))
+        *what = "it is not a regular file";
+    else if (st->stx_dev_major != ours->stx_dev_major || st->stx_dev_minor != ours->stx_dev_minor ||
+             st->stx_nlink != 0)
+        *what = "it is a file of a file system"; /* all memory files are on one that only the kernel mounts */
+    else if (strcmp(link, LOAD_FILE_LINK_WHOLE) != 0)
+        *what = "it is another memory file";
+    else if (st->stx_size != 0)
+        *what = "it is not empty";
+    else
+        return 0;
+    return -1;
+}
+
+static bool load_is_same_file(const struct statx *a, const struct statx *b) {
+    return a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major &&
+           a->stx_dev_minor == b->stx_dev_minor;
+}
+
+/* The target's own descriptor, where the kernel gives it (Linux 5.6) and a filter of ours does not forbid it; else one of our own
+ * for what `taken` stands for, which was judged. Or -1 with errno. */
+static int load_get_file(const struct target *t, int number, int taken) {
+    char self[32];
+    int fd = t->process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, t->process, number, 0);
+    if (fd >= 0 || (t->process >= 0 && errno != ENOSYS && errno != EPERM))
+        return fd;
+    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", taken);
+    return open(self, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+/* A descriptor for writing to its empty memory file, or -1 with the error. */
+static int load_open_file(struct target *t, int number, struct statx *st, struct err *e) {
+    char path[64];
+    const char *what = NULL;
+    struct statx ours = {.stx_mask = 0}, now;
+    int pid = (int)t->pid, fd = -1, taken = -1;
+    int own = memfd_create("probing-look", MFD_CLOEXEC);
+    int looked = own >= 0 ? statx(own, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &ours) : -1;
+    int saved = errno;
+    if (own >= 0)
+        (void)close(own);
+    if (looked != 0)
+        return err_set_errno(e, ERR_FAILED, saved, "cannot make a memory file (memfd_create)");
+    (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, number);
+    taken = number >= 0 ? file_take(AT_FDCWD, path, FILE_LINKS_FOLLOWED) : -1;
+    if (taken < 0) {
+        return err_set_errno(e, ERR_ATTACH, number >= 0 ? errno : EBADF,
+                             "process %d: its memory file cannot be opened", pid);
+    }
+    if (load_judge_file(taken, &ours, st, &what) == 0) {
+        fd = load_get_file(t, number, taken);
+        saved = errno;
+        if (fd < 0)
+            what = "it cannot be opened for writing";
+        else if (load_judge_file(fd, &ours, &now, &what) == 0 && !load_is_same_file(st, &now))
+            what = "it was exchanged for another";
+        else if (!what && (fcntl(fd, F_GETFL) & (O_ACCMODE | O_PATH)) != O_RDWR &&
+                 (fcntl(fd, F_GETFL) & (O_ACCMODE | O_PATH)) != O_WRONLY)
+            what = "it is not open for writing";
+    }
+    (void)close(taken);
+    if (!what)
+        return fd;
+    if (fd >= 0)
+        (void)close(fd);
+    return err_set(
+        e, ERR_ATTACH,
+        "process %d: what it gives for the agent's memory file is none (%s): nothing was written to it", pid,
+        what);
+}
+
 static int load_write_file(struct target *t, uint64_t params_at, const uint8_t *bytes, size_t size,
                            struct err *e) {
-    char path[64];
+    struct statx st, now = {.stx_mask = 0};
     int32_t number = borrow_read_i32(t, params_at, offsetof(struct stub_params, fd));
-    (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)t->pid, (int)number);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = load_open_file(t, number, &st, e);
     if (fd < 0)
-        return err_set_errno(e, ERR_ATTACH, errno, "process %d: its memory file cannot be opened",
-                             (int)t->pid);
+        return -1;
     size_t done = 0;
-    while (done < size) {
+    int rc = 0;
+    while (rc == 0 && done < size) {
         ssize_t n = write(fd, bytes + done, size - done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0) {
-            int saved = n < 0 ? errno : EIO;
-            (void)close(fd);
-            return err_set_errno(e, ERR_ATTACH, saved, "process %d: the agent cannot be copied into it",
-                                 (int)t->pid);
-        }
-        done += (size_t)n;
+        if (n <= 0)
+            rc = err_set_errno(e, ERR_ATTACH, n < 0 ? errno : EIO,
+                               "process %d: the agent cannot be copied into it", (int)t->pid);
+        else
+            done += (size_t)n;
     }
+    if (rc == 0 && (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &now) != 0 ||
+                    !load_is_same_file(&st, &now) || now.stx_size != size))
+        rc = err_set(e, ERR_ATTACH, "process %d: the agent's memory file was changed while it was written to",
+                     (int)t->pid);
     (void)close(fd);
-    return 0;
+    return rc;
 }
 
 /* What the thread said when it did not start an agent. */
@@ -125,8 +224,8 @@ static int load_explain(struct target *t, const struct stub_params *p, struct er
 static int load_too_late(struct target *t, const struct load_request *req, struct err *e) {
     struct procfs_stat st;
     int32_t phase = borrow_read_i32(t, req->params_at, offsetof(struct stub_params, phase));
-    if (procfs_read_stat(t->pid, 0, &st) != 0 || st.state == 'Z')
-        return load_lost(t, e);
+    if (mem_is_gone(&t->mem) || procfs_read_stat(t->pid, 0, &st) != 0 || st.state == 'Z')
+        return target_lost(t, e);
     if (phase < 0 && !req->stop_asked())
         return 1;
     if (phase == STUB_STARTING) /* nobody can call it back from there */
@@ -173,12 +272,14 @@ static int load_match_map(const struct procfs_map *map, void *arg) {
 
 /* Is there another memory file like ours, open or mapped? Everybody makes theirs first and looks then, so of two at the
  * same time at least one sees the other. */
-static bool load_is_alone(struct target *t, int32_t our_fd) {
+static bool load_is_alone(struct target *t, const struct load_request *req, int32_t our_fd) {
     char path[64], link[64];
     bool alone = true;
     (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)t->pid);
     DIR *dir = opendir(path);
     for (struct dirent *d; dir && alone && (d = readdir(dir));) {
+        if (clock_mono_ns() > req->deadline_ns || req->stop_asked())
+            break; /* it may have as many as it likes */
         ssize_t n = readlinkat(dirfd(dir), d->d_name, link, sizeof link - 1);
         link[n > 0 ? n : 0] = '\0';
         alone = strncmp(link, LOAD_FILE_LINK, sizeof LOAD_FILE_LINK - 1) != 0 || atoi(d->d_name) == our_fd;
@@ -198,8 +299,10 @@ static int load_hand_over(struct target *t, const struct load_request *req, stru
         return load_too_late(t, req, e);
     if (phase != STUB_WAITING)
         return 0;
-    if (!load_is_alone(t, borrow_read_i32(t, req->params_at, offsetof(struct stub_params, fd))))
+    if (!load_is_alone(t, req, borrow_read_i32(t, req->params_at, offsetof(struct stub_params, fd))))
         return 1;
+    if (req->stop_asked())
+        return load_too_late(t, req, e);
     return load_write_file(t, req->params_at, req->bytes, req->size, e);
 }
 

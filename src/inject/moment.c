@@ -367,7 +367,7 @@ static int moment_try_running(struct moment *m, struct thread *th) {
     struct unwind_result r = {0};
     if (moment_stop(m, th, &m->copy->regs) != 0 || moment_is_filtered(m, th))
         return -1;
-    if (thread_in_rseq(th)) {
+    if (thread_in_rseq(th, &m->t->mem)) {
         moment_refuse(m, MOMENT_IN_RSEQ);
         moment_let_go(m, th);
         return -1;

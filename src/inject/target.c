@@ -6,13 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/agent_abi.h"
+#include "base/clock.h"
 #include "base/procfs.h"
 
 #define TARGET_MAX_MAPS ((size_t)1 << 20)
 #define TARGET_R_STATE_OFFSET 24 /* offsetof(struct r_debug, r_state) on LP64 */
 #define TARGET_SCAN_CHUNK ((size_t)64 * 1024)
+#define TARGET_END_NS (200 * CLOCK_NS_PER_MS) /* between the end of a process's memory and its own */
 
 /* --- the snapshot ---------------------------------------------------------------------------------------------- */
 
@@ -118,9 +123,14 @@ static int target_add_map(const struct procfs_map *m, void *arg) {
     return 0;
 }
 
-int target_init(struct target *t, pid_t pid, struct err *e) {
-    *t = (struct target){.pid = pid, .libc = -1, .loader = -1, .libpthread = -1, .libdl = -1, .agent = -1};
-    mem_init_process(&t->mem, pid);
+int target_init(struct target *t, pid_t pid, const struct mem *mem, struct err *e) {
+    *t = (struct target){
+        .pid = pid, .process = -1, .libc = -1, .loader = -1, .libpthread = -1, .libdl = -1, .agent = -1};
+    if (mem)
+        mem_share_image(&t->mem, mem);
+    else
+        mem_open_image(&t->mem, pid);
+    t->process = (int)syscall(SYS_pidfd_open, pid, 0);
     struct target_scan scan = {.t = t, .image = -1};
     int rc = procfs_each_map(pid, target_add_map, &scan);
     if (scan.failed)
@@ -133,11 +143,48 @@ int target_init(struct target *t, pid_t pid, struct err *e) {
 
 void target_fini(struct target *t) {
     mem_fini(&t->mem);
+    if (t->process >= 0)
+        (void)close(t->process);
+    t->process = -1;
     free(t->maps);
     free(t->images);
     t->maps = NULL;
     t->images = NULL;
     t->map_count = t->image_count = 0;
+}
+
+int target_lost(const struct target *t, struct err *e) {
+    struct procfs_stat st;
+    uint64_t until = clock_mono_ns() + TARGET_END_NS;
+    while (procfs_read_stat(t->pid, 0, &st) == 0 && st.state != 'Z' && st.state != 'X') {
+        if (clock_mono_ns() > until)
+            return err_set(
+                e, ERR_LOST,
+                "process %d began another program (exec) while it was being attached to: nothing was "
+                "done to that one",
+                (int)t->pid);
+        (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
+    }
+    return err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)t->pid);
+}
+
+struct target_span {
+    uint64_t start, end;
+};
+
+static int target_match_unwritable(const struct procfs_map *map, void *arg) {
+    const struct target_span *s = arg;
+    return map->start < s->end && map->end > s->start && map->perms[1] != 'w';
+}
+
+bool target_has_stack(const struct target *t, uint64_t sp, uint64_t at, size_t len) {
+    struct target_span s = {at, at + len};
+    if (!target_map_at(t, sp)) /* a stack made after the snapshot */
+        return procfs_each_map(t->pid, target_match_unwritable, &s) == 0;
+    for (size_t i = 0; i < t->map_count; i++)
+        if (t->maps[i].start < s.end && t->maps[i].end > s.start && !t->maps[i].writable)
+            return false;
+    return true;
 }
 
 const struct target_map *target_map_at(const struct target *t, uint64_t addr) {

@@ -2,8 +2,8 @@
 /*
  * target: what is mapped in the target and where things are in it.
  *
- * A snapshot of /proc/PID/maps, the ELF images in it, addresses of the libc functions the stub calls, and which code
- * belongs to what may not be interrupted. Read only; the injector's one thread uses it.
+ * The target's memory, opened once; a snapshot of /proc/PID/maps, the ELF images in it, addresses of the libc functions the
+ * stub calls, and which code belongs to what may not be interrupted. The injector's one thread uses it.
  */
 #ifndef INJECT_TARGET_H
 #define INJECT_TARGET_H
@@ -64,6 +64,7 @@ struct target_symbols {
 
 struct target {
     pid_t pid;
+    int process; /* a descriptor of the process (pidfd_open); -1: this kernel has none */
     struct mem mem;
     struct target_map *maps;
     size_t map_count, map_cap;
@@ -77,12 +78,21 @@ struct target {
     struct target_symbols sym;
 };
 
-/* Take the snapshot. 0, or -1 with the error; target_fini also after a failure. */
-int target_init(struct target *t, pid_t pid, struct err *e);
+/* Take the snapshot. `mem` is the memory that was opened before (mem_open_image), which must outlive `t`; NULL: it is opened
+ * here. 0, or -1 with the error; target_fini also after a failure. */
+int target_init(struct target *t, pid_t pid, const struct mem *mem, struct err *e);
 void target_fini(struct target *t);
 
 /* Find the functions needed. 0, or -1 with the error that says what is missing. */
 int target_find_symbols(struct target *t, struct err *e);
+
+/* Why the memory that was opened is gone: the process has ended, or begun another program. Returns -1 with the error
+ * (ERR_LOST). */
+int target_lost(const struct target *t, struct err *e);
+
+/* May the process itself write to what is mapped of [at, at + len), below `sp`, on a stack? The injector can write to any page,
+ * a guard page too, so it asks. */
+bool target_has_stack(const struct target *t, uint64_t sp, uint64_t at, size_t len);
 
 /* The mapping that holds `addr`, or NULL. */
 const struct target_map *target_map_at(const struct target *t, uint64_t addr);

@@ -22,6 +22,8 @@
 #define THREAD_NAP_MIN_NS 20000L
 #define THREAD_NAP_MAX_NS 300000L
 #define THREAD_PTRACE_GET_RSEQ 0x420f /* PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13 */
+#define THREAD_EXEC_NS                                                                                       \
+    (500 * CLOCK_NS_PER_MS) /* for the rest of an execve that has ended the other threads */
 #ifndef PTRACE_EVENT_STOP
 #define PTRACE_EVENT_STOP 128
 #endif
@@ -54,6 +56,27 @@ void thread_nap(long *nap_ns) {
     (void)nanosleep(&(struct timespec){0, *nap_ns}, NULL);
 }
 
+/* It stands at the beginning of another program, which is none of ours: with the rights of somebody else, it may be. */
+static void thread_leave_program(struct thread *t, pid_t tid) {
+    (void)ptrace(PTRACE_DETACH, tid, 0, 0);
+    t->replaced = true;
+    t->seized = t->stopped = false;
+}
+
+/* It is no more. One that calls execve takes the number of its process at that, and is still ours: then it is let go. */
+static void thread_gone(struct thread *t) {
+    uint64_t until = clock_mono_ns() + THREAD_EXEC_NS;
+    int status;
+    pid_t got = 0;
+    t->seized = t->stopped = false;
+    if (t->tid == t->pid)
+        return;
+    while ((got = waitpid(t->pid, &status, __WALL | WNOHANG)) == 0 && clock_mono_ns() < until)
+        (void)nanosleep(&(struct timespec){0, THREAD_NAP_MIN_NS}, NULL);
+    if (got == t->pid && WIFSTOPPED(status))
+        thread_leave_program(t, t->pid);
+}
+
 enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
     uint64_t start = clock_mono_ns(), now = start;
     long nap_ns = 0;
@@ -68,6 +91,10 @@ enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
             t->stopped = t->caught = true;
             t->signal = WSTOPSIG(status);
             t->at_rest = status >> 16 == PTRACE_EVENT_STOP;
+            if (status >> 16 == PTRACE_EVENT_EXEC) {
+                thread_leave_program(t, t->tid);
+                return THREAD_GONE;
+            }
             if (t->at_rest)
                 return THREAD_STOPPED;
             if (t->signal == (SIGTRAP | 0x80))
@@ -75,7 +102,7 @@ enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
             return THREAD_SIGNAL;
         }
         if (got < 0 && errno != EINTR) {
-            t->seized = t->stopped = false;
+            thread_gone(t);
             return THREAD_GONE;
         }
         if (!t->caught)
@@ -155,13 +182,13 @@ int thread_seize(struct thread *t, struct err *e) {
     (void)nanosleep(&(struct timespec){0, THREAD_BREATH_NS}, NULL);
     thread_hurry(true);
     t->since_ns = clock_mono_ns();
-    if (ptrace(PTRACE_SEIZE, t->tid, 0, PTRACE_O_TRACESYSGOOD) != 0) {
+    if (ptrace(PTRACE_SEIZE, t->tid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC) != 0) {
         int saved = errno;
         thread_hurry(false);
         return thread_explain(t, saved, e);
     }
     t->seized = true;
-    t->stopped = t->caught = t->at_rest = t->settled = false;
+    t->stopped = t->caught = t->at_rest = t->settled = t->replaced = false;
     t->deliver = 0;
     return 0;
 }
@@ -229,22 +256,23 @@ int thread_set_mask(struct thread *t, uint64_t mask) {
     return ptrace(PTRACE_SETSIGMASK, t->tid, sizeof mask, &mask) == 0 ? 0 : -1;
 }
 
-bool thread_in_rseq(struct thread *t) {
+bool thread_in_rseq(struct thread *t, struct mem *mem) {
     struct {
         uint64_t pointer;
         uint32_t size, signature, flags, pad;
     } conf = {0};
     if (ptrace((enum __ptrace_request)THREAD_PTRACE_GET_RSEQ, t->tid, sizeof conf, &conf) <= 0 ||
         !conf.pointer)
-        return false; /* an older kernel, or the thread has no rseq area */
-    uint64_t section = 0;
-    struct iovec to = {&section, sizeof section};
-    struct iovec from = {(void *)(uintptr_t)(conf.pointer + 8), sizeof section}; /* struct rseq, rseq_cs */
-    return process_vm_readv(t->pid, &to, 1, &from, 1, 0) != (ssize_t)sizeof section || section != 0;
+        return false;     /* an older kernel, or the thread has no rseq area */
+    uint64_t section = 0; /* struct rseq, rseq_cs */
+    return mem_read_u64(mem, conf.pointer + 8, &section) != 0 || section != 0;
 }
 
-int thread_write(pid_t pid, uint64_t addr, const void *bytes, size_t len) {
-    struct iovec from = {(void *)(uintptr_t)bytes, len};
-    struct iovec to = {(void *)(uintptr_t)addr, len};
-    return process_vm_writev(pid, &from, 1, &to, 1, 0) == (ssize_t)len ? 0 : -1;
+int thread_peek(struct thread *t, uint64_t addr, uint64_t *out) {
+    errno = 0;
+    long word = ptrace(PTRACE_PEEKDATA, t->tid, (void *)(uintptr_t)addr, NULL);
+    if (errno)
+        return -1;
+    *out = (uint64_t)word;
+    return 0;
 }

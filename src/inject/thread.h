@@ -15,12 +15,13 @@
 #include <sys/user.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 
 enum thread_event {
     THREAD_STOPPED, /* our own interruption, or the group-stop of the job */
     THREAD_SYSCALL, /* entry or exit of a system call, where asked for */
     THREAD_SIGNAL,  /* about to take a signal: thread.signal */
-    THREAD_GONE,    /* exited or killed */
+    THREAD_GONE,    /* exited, killed, or let go because it began another program */
     THREAD_TIMEOUT,
 };
 
@@ -32,6 +33,7 @@ struct thread {
     bool
         at_rest; /* stopped by an interruption, where the kernel looks again at how an interrupted call goes on */
     bool settled;     /* by again_settle */
+    bool replaced;    /* it has begun another program, and was let go at that moment */
     int signal;       /* of THREAD_SIGNAL */
     long call;        /* the system call that it was found in, 0 not known; later it may be restart_syscall */
     uint64_t blocked; /* the signals that are blocked while it is borrowed; 0 before */
@@ -84,10 +86,10 @@ int thread_set_xstate(struct thread *t, const void *buf, size_t len);
 int thread_get_mask(struct thread *t, uint64_t *mask);
 int thread_set_mask(struct thread *t, uint64_t mask);
 
-/* Is the thread inside a restartable sequence (rseq), which must not be left and entered again? */
-bool thread_in_rseq(struct thread *t);
+/* Is the thread inside a restartable sequence (rseq), which must not be left and entered again? `mem`: its memory. */
+bool thread_in_rseq(struct thread *t, struct mem *mem);
 
-/* Write to the target's memory; 0 or -1. Read-only pages are not written to. */
-int thread_write(pid_t pid, uint64_t addr, const void *bytes, size_t len);
+/* The word at `addr` as the stopped thread itself sees it, by ptrace: 0, or -1. */
+int thread_peek(struct thread *t, uint64_t addr, uint64_t *out);
 
 #endif

@@ -52,7 +52,16 @@ static struct pystack *pystack_open_as(pid_t pid, const char *strategy, enum pys
     ps->self = pid == 0;
     ps->pthread_tid = -1;
     mem_init_process(&ps->reader.mem, pid ? pid : getpid());
+    if (pid)
+        (void)mem_identify(pid, &ps->identity);
     if (pystack_discover(ps, pid, strategy, lack, e) != 0) {
+        pystack_close(ps);
+        return NULL;
+    }
+    if (!pystack_is_same(ps)) {
+        *lack = PYSTACK_LACKS_START;
+        (void)err_set(e, ERR_ATTACH, "process %d began another program (exec), or ended, while it was opened",
+                      (int)pid);
         pystack_close(ps);
         return NULL;
     }
@@ -107,6 +116,13 @@ void pystack_close(struct pystack *ps) {
     free(ps->clocks);
     free(ps->clocks_next);
     free(ps);
+}
+
+bool pystack_is_same(const struct pystack *ps) { return ps->self || mem_is_same(ps->pid, &ps->identity); }
+
+void pystack_read_through(struct pystack *ps, const struct mem *mem) {
+    mem_fini(&ps->reader.mem);
+    mem_share_image(&ps->reader.mem, mem);
 }
 
 void pystack_set_asker(struct pystack *ps, const struct pystack_asker *asker) { ps->asker = *asker; }

@@ -60,6 +60,14 @@ struct pystack_thread {
 /* Is memory read through /proc/PID/mem, because process_vm_readv is refused? Then its descriptor, else -1. */
 int pystack_own_file(const struct pystack *ps);
 
+/* Does the process still run the program that was opened? Else what has been read of it lately may be another program's: a
+ * snapshot that is taken over that fails by itself. Always true of this process. */
+bool pystack_is_same(const struct pystack *ps);
+
+/* From now on read through `mem`, which must outlive `ps`: the image that somebody is about to write to (mem_open_image). */
+struct mem;
+void pystack_read_through(struct pystack *ps, const struct mem *mem);
+
 /* Discover the interpreter of process `pid` (0: this process). NULL with the error: ERR_ATTACH "not Python", "Python 3.x is
  * not supported", "not initialised", "permission", ERR_LOST when it died. Freed by pystack_close. */
 struct pystack *pystack_open(pid_t pid, struct err *e);

@@ -75,6 +75,7 @@ struct pystack {
     struct pystack_info info;
     pid_t pid; /* for procfs: 0 is ourselves */
     bool self;
+    struct mem_identity identity;                /* of the program that was opened; of another process */
     bool other_namespace;                        /* the target numbers its threads otherwise than we do */
     uint64_t tstate_current;                     /* 3.6: addresses of _PyThreadState_Current, */
     uint64_t static_gil;                         /* of the first of the GIL's primitives (0 not known), */

@@ -387,6 +387,12 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
     qsort_r(out->threads, out->n_threads, sizeof *out->threads, snapshot_cmp_model, &ps->main_tid);
     if (total > PYSTACK_MAX_THREADS || out->arena.failed)
         out->incomplete = true;
+    if (!pystack_is_same(ps)) {
+        if (procfs_read_stat(ps->pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
+            return snapshot_lost(ps, e);
+        return err_set(e, ERR_FAILED, "process %d began another program (exec) while it was read",
+                       (int)ps->pid);
+    }
     out->cost_us = (double)(clock_mono_ns() - w.now_ns) / 1e3;
     return 0;
 }

@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -43,10 +42,8 @@ static struct step_plan {
 
 long __real_ptrace(int request, pid_t tid, void *addr, void *data);
 long __wrap_ptrace(int request, pid_t tid, void *addr, void *data);
-ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *from, unsigned long n, const struct iovec *to,
-                                 unsigned long m, unsigned long flags);
-ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *from, unsigned long n, const struct iovec *to,
-                                 unsigned long m, unsigned long flags);
+ssize_t __real_pwrite(int fd, const void *buf, size_t n, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t at);
 ssize_t __real_write(int fd, const void *buf, size_t n);
 ssize_t __wrap_write(int fd, const void *buf, size_t n);
 
@@ -120,13 +117,10 @@ long __wrap_ptrace(int request, pid_t tid, void *addr, void *data) {
     return rc;
 }
 
-ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *from, unsigned long n, const struct iovec *to,
-                                 unsigned long m, unsigned long flags) {
-    struct iovec f = from[0], t = to[0];
-    if (step_begin("memory") && n == 1 && m == 1)
-        f.iov_len = t.iov_len = f.iov_len / 2;
-    ssize_t done = n == 1 && m == 1 ? __real_process_vm_writev(pid, &f, 1, &t, 1, flags)
-                                    : __real_process_vm_writev(pid, from, n, to, m, flags);
+ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t at) {
+    if (step_begin("memory"))
+        n /= 2;
+    ssize_t done = __real_pwrite(fd, buf, n, at);
     step_end();
     return done;
 }

@@ -145,7 +145,7 @@ static void copies_follow(void **state) {
     int fd, none;
     table_open(&t);
     struct fake_agent *a = serve(&t);
-    struct copies *c = copies_new(fake_agent_path(a), &e);
+    struct copies *c = copies_new(fake_agent_path(a), getpid(), &e);
     assert_non_null(c);
     assert_int_equal(copies_pid(c), 0);
     table_add(&t, 50);
@@ -182,7 +182,7 @@ static void a_table_that_is_made_anew(void **state) {
     int fd[2];
     table_open(&t);
     struct fake_agent *a = serve(&t);
-    struct copies *c = copies_new(fake_agent_path(a), &e);
+    struct copies *c = copies_new(fake_agent_path(a), getpid(), &e);
     assert_non_null(c);
     table_add(&t, 100);
     update(c);
@@ -212,7 +212,7 @@ static void lies_are_refused(void **state) {
     int fd;
     table_open(&t);
     struct fake_agent *a = serve(&t);
-    struct copies *c = copies_new(fake_agent_path(a), &e);
+    struct copies *c = copies_new(fake_agent_path(a), getpid(), &e);
     assert_non_null(c);
     table_add(&t, 50);
     update(c);
@@ -249,7 +249,7 @@ static void those_who_do_not_answer(void **state) {
     struct err e = {.text = ""};
     for (size_t i = 0; i < sizeof manners / sizeof manners[0]; i++) {
         struct fake_agent *a = fake_agent_start(&(struct fake_options){.manner = manners[i]});
-        struct copies *c = copies_new(fake_agent_path(a), &e);
+        struct copies *c = copies_new(fake_agent_path(a), getpid(), &e);
         assert_non_null(c);
         assert_int_equal(copies_update(c, 30, NULL, NULL, &e), -1);
         assert_true(e.text[0] != '\0');
@@ -258,7 +258,7 @@ static void those_who_do_not_answer(void **state) {
     }
     /* Whoever waits for one that is mute may be stopped. */
     struct fake_agent *a = fake_agent_start(&(struct fake_options){.mute_after_hello = true});
-    struct copies *c = copies_new(fake_agent_path(a), &e);
+    struct copies *c = copies_new(fake_agent_path(a), getpid(), &e);
     assert_non_null(c);
     assert_int_equal(copies_update(c, 30, at_once, NULL, &e), -1);
     assert_string_equal(e.text, "interrupted");

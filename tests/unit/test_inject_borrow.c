@@ -76,7 +76,7 @@ static int set_up(void **state) {
         return -1;
     pid_t pid = counting_child();
     thread = (struct thread){.pid = pid, .tid = pid};
-    if (pid < 0 || target_init(&target, pid, &e) != 0 || target_find_symbols(&target, &e) != 0)
+    if (pid < 0 || target_init(&target, pid, NULL, &e) != 0 || target_find_symbols(&target, &e) != 0)
         return -1;
     await_more(&shared->steps, 0);
     return 0;

@@ -168,12 +168,12 @@ static void test_programs(void **state) {
 static void test_ourselves(void **state) {
     struct check_facts f;
     (void)state;
-    check_gather(getpid(), &f);
+    check_gather(getpid(), NULL, &f);
     assert_true(f.exists && f.readable && f.elf_known && f.maps_known);
     assert_int_equal(f.elf_class, ELFCLASS64);
     assert_int_equal(f.libc, CHECK_LIBC_GLIBC);
     assert_false(f.kernel_thread);
-    check_gather(-1, &f);
+    check_gather(-1, NULL, &f);
     assert_false(f.exists);
 }
 

@@ -102,8 +102,8 @@ static void child_main(void) {
         (void)pause();
 }
 
-static int find_door(void *arg, struct inject_door *out, struct err *e) {
-    (void)arg;
+static int find_door(void *arg, const struct mem *mem, struct inject_door *out, struct err *e) {
+    (void)arg, (void)mem;
     if (stage->refusal)
         return err_set(e, ERR_ATTACH, "%s", stage->refusal);
     *out = (struct inject_door){.path = (uint64_t)(uintptr_t)stage->path,
@@ -137,8 +137,12 @@ static pid_t begin(enum behaviour behaviour, uid_t uid) {
 static int enter(pid_t child, uint64_t limit_ns, bool (*stop_asked)(void), struct err *e) {
     struct inject_request req = {.pid = child, .find_door = find_door};
     struct door_result out;
-    return door_enter(&req, (const uint8_t *)AGENT, sizeof AGENT - 1, clock_mono_ns() + limit_ns, stop_asked,
-                      &out, e);
+    struct mem mem;
+    mem_open_image(&mem, child);
+    int rc = door_enter(&req, &mem, (const uint8_t *)AGENT, sizeof AGENT - 1, clock_mono_ns() + limit_ns,
+                        stop_asked, &out, e);
+    mem_fini(&mem);
+    return rc;
 }
 
 /* Nothing asks for anything, and the files are gone. */

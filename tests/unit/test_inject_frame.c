@@ -119,11 +119,11 @@ static void test_the_way_back(void **state) {
     assert_int_equal(thread_get_mask(&t, &mask), 0);
     uint64_t at = frame_place(regs.rsp, (size_t)n);
     struct user_regs_struct resume = regs;
-    mem_init_process(&mem, t.pid);
+    mem_open_image(&mem, t.pid);
     again_resolve(&mem, 0, &resume);
     assert_int_equal(
         frame_build(buf, at, &resume, xstate, (size_t)n, mask, (uint64_t)(uintptr_t)frame_test_sigreturn), 0);
-    assert_int_equal(thread_write(t.pid, at, buf, frame_size((size_t)n)), 0);
+    assert_int_equal(mem_write(&mem, at, buf, frame_size((size_t)n)), 0);
     go_astray(&t, &regs, xstate, (size_t)n, at);
 
     assert_int_equal(thread_get_regs(&t, &back), 0);
@@ -135,7 +135,7 @@ static void test_the_way_back(void **state) {
     assert_memory_equal(after, xstate, 464); /* x87, MXCSR, xmm */
     assert_memory_equal(after + 576, xstate + 576, (size_t)n - 576);
 
-    assert_int_equal(thread_write(t.pid, (uint64_t)(uintptr_t)&go_on, &stop, sizeof stop), 0);
+    assert_int_equal(mem_write(&mem, (uint64_t)(uintptr_t)&go_on, &stop, sizeof stop), 0);
     pid_t pid = t.pid;
     thread_release(&t);
     assert_int_equal(waitpid(pid, &status, 0), pid);

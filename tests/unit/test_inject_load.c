@@ -29,11 +29,11 @@ static bool ask(void) {
 }
 
 static void test_a_thread_that_gives_us_up_at_the_deadline(void **state) {
-    struct target t = {.pid = getpid()};
+    struct target t = {.pid = getpid(), .process = -1};
     struct stub_params out;
     struct err e = {.code = ERR_OK};
     (void)state;
-    mem_init_process(&t.mem, getpid());
+    mem_open_image(&t.mem, getpid());
     /* 1: after it was born; 2: while its last word is waited for, which ends the waiting; 3: whether that was a ^C. */
     for (goes_at = 1; goes_at <= 2; goes_at++) {
         asked = 0;

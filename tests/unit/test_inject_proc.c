@@ -188,6 +188,14 @@ static pid_t lay_out(const struct proc_case *c) {
         c->has_parent ? (int)getpid() : 1);
     (void)snprintf(path + n, sizeof path - (size_t)n, "/maps");
     put_maps(path, or (c->maps, "python3.11 ld-linux-x86-64.so.2 libc.so.6"));
+    /* Its memory is this process's own, through a /proc that tells the truth. */
+    (void)mkdir("/proc/real", 0755);
+    if (mount("proc", "/proc/real", "proc", 0, NULL) != 0)
+        return -1;
+    (void)snprintf(path + n, sizeof path - (size_t)n, "/mem");
+    (void)snprintf(link, sizeof link, "/proc/real/%d/mem", (int)pid);
+    if (!c->is_unreadable && symlink(link, path) != 0)
+        return -1;
     (void)snprintf(path + n, sizeof path - (size_t)n, "/exe");
     (void)snprintf(link, sizeof link, "/proc/program");
     put_elf(link, c->is_32_bit);
