@@ -22,6 +22,7 @@
 #include "base/procfs.h"
 #include "base/strbuf.h"
 #include "client/ended.h"
+#include "client/guard.h"
 #include "client/rings.h"
 #include "client/tcp.h"
 #include "pystack/door.h"
@@ -29,6 +30,7 @@
 #include "store/archive.h"
 
 #define TARGET_AGENT_FILE "libprobing.so"
+#define TARGET_HELD_MS 6000U /* what attaching may take over its time, to take back what it has begun */
 
 static bool target_all_digits(const char *s, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -420,13 +422,10 @@ static int target_await(const struct session_address *addr, unsigned timeout_ms,
     return addr->path[0] || addr->recorded[0] ? 0 : target_await_python(addr->pid, timeout_ms, e);
 }
 
-int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
-                  struct err *e) {
-    struct err ignored;
+static int target_attach_here(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+                              struct err *e) {
     bool refused;
     uint64_t began = clock_mono_ns();
-    e = e ? e : &ignored;
-    timeout_ms = timeout_ms ? timeout_ms : TARGET_ATTACH_TIMEOUT_MS;
     if (target_await(addr, timeout_ms, e) != 0)
         return -1;
     uint64_t waited_ms = (clock_mono_ns() - began) / CLOCK_NS_PER_MS;
@@ -464,10 +463,9 @@ static bool target_is_traced(pid_t pid) {
     return procfs_read_status(pid, 0, &st) == 0 && st.tracer_pid > 0;
 }
 
-int target_reach(struct session_address *addr, const struct target_options *o, struct err *e) {
-    struct err ignored, why;
+static int target_reach_here(struct session_address *addr, const struct target_options *o, struct err *e) {
+    struct err why;
     bool refused;
-    e = e ? e : &ignored;
     if (addr->recorded[0] && o->block)
         return err_set(e, ERR_USAGE, "--block stops threads: the process of %s has ended", addr->recorded);
     if (addr->recorded[0])
@@ -498,4 +496,75 @@ int target_reach(struct session_address *addr, const struct target_options *o, s
     if (target_attach_or(addr, 0, NULL, &refused, e) == 0)
         return 0;
     return refused ? target_read_only(addr, false, e->text, &why) : -1;
+}
+
+/* ---- whatever the target holds up ---- */
+
+struct target_work {
+    struct session_address addr;
+    struct target_options how;
+    struct inject_result result;
+    struct err error;
+    unsigned timeout_ms;
+    bool attach; /* target_attach, else target_reach */
+    int rc;
+};
+
+static void target_work(void *arg) {
+    struct target_work *w = arg;
+    w->rc = w->attach ? target_attach_here(&w->addr, w->timeout_ms, &w->result, &w->error)
+                      : target_reach_here(&w->addr, &w->how, &w->error);
+}
+
+/* In a child, unless there is nothing of the target to be looked at, or Yama lets only its parent trace it. */
+static int target_do(struct target_work *w) {
+    bool nothing = w->addr.path[0] || w->addr.recorded[0] || w->addr.pid <= 0;
+    if (nothing || inject_is_for_parents(w->addr.pid)) {
+        target_work(w);
+        return w->rc;
+    }
+    int pid = (int)w->addr.pid;
+    uint64_t began = clock_mono_ns();
+    switch (guard_run(target_work, w, sizeof *w, w->timeout_ms + TARGET_HELD_MS)) {
+    case GUARD_DONE:
+        return w->rc;
+    case GUARD_NONE:
+        return err_set_errno(&w->error, ERR_FAILED, errno, "no process can be made that attaches");
+    case GUARD_BROKEN:
+        return err_set(&w->error, ERR_ATTACH,
+                       "what attaches to process %d has crashed: nothing is known of it", pid);
+    case GUARD_INTERRUPTED:
+        return err_set(&w->error, ERR_ATTACH,
+                       "interrupted; process %d held up whoever looked at it, and was left", pid);
+    case GUARD_HELD:
+        break;
+    }
+    return err_set(
+        &w->error, ERR_ATTACH,
+        "process %d holds up whoever looks at it (its memory or its file system does not answer): given "
+        "up after %u s",
+        pid, (unsigned)((clock_mono_ns() - began) / CLOCK_NS_PER_S));
+}
+
+int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+                  struct err *e) {
+    struct target_work w = {.addr = *addr, .attach = true};
+    w.timeout_ms = timeout_ms ? timeout_ms : TARGET_ATTACH_TIMEOUT_MS;
+    int rc = target_do(&w);
+    *addr = w.addr;
+    if (rc != 0 && e)
+        *e = w.error;
+    if (rc == 0 && out)
+        *out = w.result;
+    return rc;
+}
+
+int target_reach(struct session_address *addr, const struct target_options *o, struct err *e) {
+    /* Twice: to wait for a Python that has just begun, and to attach to it. */
+    struct target_work w = {.addr = *addr, .how = *o, .timeout_ms = 2 * TARGET_ATTACH_TIMEOUT_MS};
+    int rc = target_do(&w);
+    *addr = w.addr;
+    if (rc != 0 && e)
+        *e = w.error;
+    return rc;
 }

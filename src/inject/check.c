@@ -295,3 +295,9 @@ int inject_check(pid_t pid, struct err *e) {
     check_gather(pid, NULL, &facts);
     return check_judge(&facts, e);
 }
+
+bool inject_is_for_parents(pid_t pid) {
+    return check_ptrace_scope() == 1 &&
+           (check_read_caps("self", "\nCapEff:") >> CHECK_CAP_SYS_PTRACE & 1) == 0 &&
+           check_is_descendant(pid);
+}

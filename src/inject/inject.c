@@ -132,8 +132,7 @@ static int inject_note_endpoint(struct inject_job *job, const struct agent_start
         return 0; /* the usual place, filled before */
     if (!endpoint_is_name(inside))
         return err_set(job->e, ERR_ATTACH,
-                       "process %d: what it gives for its agent's socket is not the path of one: it is not "
-                       "connected to",
+                       "process %d does not give the path of an agent's socket: nothing is connected to it",
                        pid);
     int n = snprintf(job->out->endpoint, sizeof job->out->endpoint, "/proc/%d/root%s", pid, inside);
     if (n < 0 || (size_t)n >= sizeof job->out->endpoint)

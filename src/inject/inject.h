@@ -54,6 +54,9 @@ struct inject_result {
 #define INJECT_ONLY_BY_DOOR 1
 int inject_check(pid_t pid, struct err *e);
 
+/* May `pid` be traced only by this very process, its ancestor, and by none that this one makes (Yama's ptrace_scope 1)? */
+bool inject_is_for_parents(pid_t pid);
+
 /* Inject. 0 with the result, or -1 with the error; the target is as before. */
 int inject_process(const struct inject_request *req, struct inject_result *out, struct err *e);
 

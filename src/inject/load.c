@@ -104,7 +104,7 @@ static int load_judge_file(int fd, const struct statx *ours, struct statx *st, c
         *what = "it is not a regular file";
     else if (st->stx_dev_major != ours->stx_dev_major || st->stx_dev_minor != ours->stx_dev_minor ||
              st->stx_nlink != 0)
-        *what = "it is a file of a file system"; /* all memory files are on one that only the kernel mounts */
+        *what = "it is a file on a file system"; /* all memory files are on one that only the kernel mounts */
     else if (strcmp(link, LOAD_FILE_LINK_WHOLE) != 0)
         *what = "it is another memory file";
     else if (st->stx_size != 0)
@@ -155,7 +155,7 @@ static int load_open_file(struct target *t, int number, struct statx *st, struct
         if (fd < 0)
             what = "it cannot be opened for writing";
         else if (load_judge_file(fd, &ours, &now, &what) == 0 && !load_is_same_file(st, &now))
-            what = "it was exchanged for another";
+            what = "it was replaced by another file";
         else if (!what && (fcntl(fd, F_GETFL) & (O_ACCMODE | O_PATH)) != O_RDWR &&
                  (fcntl(fd, F_GETFL) & (O_ACCMODE | O_PATH)) != O_WRONLY)
             what = "it is not open for writing";
@@ -167,7 +167,7 @@ static int load_open_file(struct target *t, int number, struct statx *st, struct
         (void)close(fd);
     return err_set(
         e, ERR_ATTACH,
-        "process %d: what it gives for the agent's memory file is none (%s): nothing was written to it", pid,
+        "process %d does not give an empty memory file for the agent (%s): nothing was written to it", pid,
         what);
 }
 

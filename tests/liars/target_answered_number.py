@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory file has a number that is no descriptor."""
+
+from lying import lie
+
+lie(number=77777)
