@@ -30,7 +30,9 @@
 #include "store/archive.h"
 
 #define TARGET_AGENT_FILE "libprobing.so"
-#define TARGET_HELD_MS 6000U /* what attaching may take over its time, to take back what it has begun */
+#define TARGET_HELD_MS 5500U /* what attaching may take over its time, to take back what it has begun */
+#define TARGET_REACH_MS                                                                                      \
+    9000U /* to wait for a Python that has just begun, to attach to it, or else to read it */
 
 static bool target_all_digits(const char *s, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -560,8 +562,7 @@ int target_attach(struct session_address *addr, unsigned timeout_ms, struct inje
 }
 
 int target_reach(struct session_address *addr, const struct target_options *o, struct err *e) {
-    /* Twice: to wait for a Python that has just begun, and to attach to it. */
-    struct target_work w = {.addr = *addr, .how = *o, .timeout_ms = 2 * TARGET_ATTACH_TIMEOUT_MS};
+    struct target_work w = {.addr = *addr, .how = *o, .timeout_ms = TARGET_REACH_MS};
     int rc = target_do(&w);
     *addr = w.addr;
     if (rc != 0 && e)
