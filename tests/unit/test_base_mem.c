@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -151,12 +152,67 @@ static void check_nobody(void **state) {
     mem_fini(&m);
 }
 
+/* The memory of a child that becomes another program: what was opened stays with the first. */
+static void check_image(void **state) {
+    (void)state;
+    static volatile uint64_t word = 0x1122334455667788;
+    static const uint8_t fixed[8] = "constant";
+    uint64_t at = (uint64_t)(uintptr_t)&word, value = 0;
+    struct mem m, shared;
+    struct mem_identity first;
+    int go[2], status = 0;
+    assert_int_equal(pipe(go), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        if (read(go[0], &byte, 1) == 1 && word == 7)
+            (void)execl("/bin/sleep", "sleep", "100", (char *)NULL);
+        _exit(1);
+    }
+    mem_open_image(&m, child);
+    mem_share_image(&shared, &m);
+    assert_int_equal(mem_read_u64(&shared, at, &value), 0);
+    assert_int_equal(value, 0x1122334455667788);
+    value = 7;
+    assert_int_equal(mem_write(&m, at, &value, sizeof value), 0);
+    assert_int_equal(word, 0x1122334455667788); /* of ours */
+    assert_int_equal(mem_read(&m, 16, &value, sizeof value), -1);
+    assert_false(mem_is_gone(&m));
+    struct iovec pieces[] = {piece(at, 8), piece((uint64_t)(uintptr_t)fixed, 8), piece(16, 8)};
+    uint8_t out[24];
+    assert_int_equal(mem_read_many(&m, pieces, 3, out), 2);
+    assert_memory_equal(out + 8, fixed, 8);
+    assert_int_equal(mem_identify(child, &first), 0);
+    assert_true(mem_is_same(child, &first));
+    assert_false(mem_is_same(getpid(), &first));
+    assert_int_equal(write(go[1], "", 1), 1);
+    for (int i = 0; i < 20000 && mem_is_same(child, &first); i++)
+        (void)usleep(1000);
+    assert_false(mem_is_same(child, &first));
+    assert_int_equal(mem_read_u64(&m, at, &value), -1);
+    assert_true(mem_is_gone(&m));
+    assert_int_equal(mem_write(&m, at, &value, sizeof value), -1);
+    assert_int_equal(mem_read_u64(&shared, at, &value), -1);
+    mem_fini(&shared);
+    mem_fini(&m);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    /* What is read only cannot be written to by who may only read. */
+    mem_init_process(&m, getpid());
+    assert_int_equal(mem_write(&m, at, &value, sizeof value), -1);
+    mem_open_image(&m, 0x7ffffff0);
+    assert_int_equal(mem_read_u64(&m, at, &value), -1);
+    mem_fini(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_many_of_a_buffer),
         cmocka_unit_test(check_many_of_ourselves),
         cmocka_unit_test(check_refused),
         cmocka_unit_test(check_nobody),
+        cmocka_unit_test(check_image),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

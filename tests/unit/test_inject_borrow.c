@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/procfs.h"
 #include "inject/borrow.h"
 
 #define ROUNDS 20
@@ -28,6 +30,7 @@
 
 struct shared {
     atomic_ulong steps, bad, signals;
+    atomic_int go; /* begin another program */
 };
 
 static struct shared *shared;
@@ -44,6 +47,10 @@ static void on_signal(int number) {
 
 static void count(void) {
     for (unsigned long own = 0;; own++) {
+        if (atomic_load(&shared->go)) {
+            (void)execl("/proc/self/exe", "another", "sleeps", (char *)NULL);
+            _exit(1);
+        }
         if (atomic_exchange(&shared->steps, own + 1) != own)
             (void)atomic_fetch_add(&shared->bad, 1);
         (void)poll(NULL, 0, 2);
@@ -168,11 +175,91 @@ static void test_who_has_put_himself_back_stays(void **state) {
     }
 }
 
-int main(void) {
+/* Does it run the other program, and not in the middle of its beginning? */
+static bool sleeps(void) {
+    struct procfs_status st;
+    struct procfs_syscall call;
+    char words[64];
+    return procfs_read_file(thread.pid, 0, "cmdline", words, sizeof words) > 8 &&
+           strcmp(words, "another") == 0 && procfs_read_status(thread.pid, 0, &st) == 0 && st.state == 'S' &&
+           procfs_read_syscall(thread.pid, thread.pid, &call) == 0 && call.nr == SYS_pause;
+}
+
+/* Another program has begun where the thread was: it is not touched, neither its memory nor its registers. */
+static void test_another_program(void **state) {
+    static struct borrow other;
+    struct user_regs_struct before, after;
+    struct err e = {.code = ERR_OK};
+    struct mem now;
+    uint64_t until = clock_mono_ns() + LONGEST_NS;
+    (void)state;
+    atomic_store(&shared->go, 1);
+    while (!sleeps()) {
+        assert_true(clock_mono_ns() < until);
+        nap();
+    }
+    thread = (struct thread){.pid = thread.pid, .tid = thread.pid};
+    assert_int_equal(thread_stop(&thread, LONGEST_NS, &e), 0);
+    assert_int_equal(thread_get_regs(&thread, &before), 0);
+    uint8_t under[4096], later[4096];
+    mem_open_image(&now, thread.pid);
+    assert_int_equal(mem_read(&now, before.rsp - sizeof under, under, sizeof under), 0);
+    assert_int_equal(borrow_begin(&other, &target, &thread, clock_mono_ns() + LONGEST_NS, &e), -1);
+    assert_int_equal(e.code, ERR_LOST);
+    assert_non_null(strstr(e.text, "began another program"));
+    assert_int_equal(thread_get_regs(&thread, &after), 0);
+    assert_memory_equal(&before, &after, sizeof before);
+    assert_int_equal(mem_read(&now, before.rsp - sizeof later, later, sizeof later), 0);
+    assert_memory_equal(under, later, sizeof under);
+    mem_fini(&now);
+    thread_release(&thread);
+    /* One that keeps the old memory alive does not change that: the mark is not seen where it was written. */
+    mem_fini(&target.mem);
+    mem_open_image(&target.mem, getpid());
+    assert_int_equal(thread_stop(&thread, LONGEST_NS, &e), 0);
+    assert_int_equal(borrow_begin(&other, &target, &thread, clock_mono_ns() + LONGEST_NS, &e), -1);
+    assert_int_equal(thread_get_regs(&thread, &after), 0);
+    assert_memory_equal(&before, &after, offsetof(struct user_regs_struct, orig_rax));
+    thread_release(&thread);
+}
+
+/* It begins while it is traced: it is let go at once, and runs as if nobody had been there. */
+static void test_another_program_while_traced(void **state) {
+    struct err e;
+    uint64_t until = clock_mono_ns() + LONGEST_NS;
+    (void)state;
+    assert_int_equal(thread_stop(&thread, LONGEST_NS, &e), 0);
+    atomic_store(&shared->go, 1);
+    enum thread_event event = THREAD_STOPPED;
+    while (event != THREAD_GONE) {
+        assert_true(clock_mono_ns() < until);
+        assert_int_equal(thread_run(&thread, PTRACE_CONT), 0);
+        event = thread_wait(&thread, LONGEST_NS);
+        assert_int_not_equal(event, THREAD_TIMEOUT);
+    }
+    assert_true(thread.replaced);
+    assert_false(thread.seized);
+    while (!sleeps()) {
+        assert_true(clock_mono_ns() < until);
+        nap();
+    }
+    struct procfs_status st;
+    assert_int_equal(procfs_read_status(thread.pid, 0, &st), 0);
+    assert_int_equal(st.tracer_pid, 0);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "sleeps") == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            (void)syscall(SYS_pause);
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_stop_in_the_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_borrowed_and_put_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_has_put_himself_back_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_program, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_program_while_traced, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

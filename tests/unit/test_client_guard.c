@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work in a child that can be left: it is done, it hangs, it crashes, it is interrupted. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "client/guard.h"
+
+#define LONG_MS 60000U
+
+struct work {
+    int number, open_files;
+    pid_t pid;
+};
+
+static void adds(void *arg) {
+    struct work *w = arg;
+    w->number++;
+    w->pid = getpid();
+    for (int fd = 3; fd < 64; fd++)
+        w->open_files += fcntl(fd, F_GETFD) >= 0;
+}
+
+static void hangs(void *arg) {
+    (void)arg;
+    for (;;)
+        (void)pause();
+}
+
+static void crashes(void *arg) {
+    (void)arg;
+    (void)kill(getpid(), SIGKILL);
+}
+
+/* As the injector does: it sees that it is asked to end. */
+static void waits_for_sigterm(void *arg) {
+    struct work *w = arg;
+    sigset_t term;
+    int got;
+    (void)sigemptyset(&term);
+    (void)sigaddset(&term, SIGTERM);
+    (void)sigwait(&term, &got);
+    w->number = got;
+}
+
+static void test_done(void **state) {
+    struct work w = {.number = 41};
+    (void)state;
+    assert_int_equal(guard_run(adds, &w, sizeof w, LONG_MS), GUARD_DONE);
+    assert_int_equal(w.number, 42);
+    assert_int_not_equal(w.pid, getpid());
+    assert_int_equal(w.open_files, 1); /* by which it answers */
+    assert_int_equal(waitpid(w.pid, NULL, WNOHANG), -1);
+}
+
+static void test_held(void **state) {
+    struct work w = {.number = 1};
+    uint64_t began = clock_mono_ns();
+    (void)state;
+    assert_int_equal(guard_run(hangs, &w, sizeof w, 100), GUARD_HELD);
+    assert_true(clock_mono_ns() - began < 20 * CLOCK_NS_PER_S);
+    assert_int_equal(w.number, 1);
+}
+
+static void test_broken(void **state) {
+    struct work w = {.number = 1};
+    (void)state;
+    assert_int_equal(guard_run(crashes, &w, sizeof w, LONG_MS), GUARD_BROKEN);
+    assert_int_equal(w.number, 1);
+}
+
+/* The signal is not lost: it is there afterwards. */
+static void asked(void (*work)(void *arg), enum guard_end end, int number) {
+    struct work w = {.number = 1};
+    sigset_t interrupt, kept;
+    (void)sigemptyset(&interrupt);
+    (void)sigaddset(&interrupt, SIGINT);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &interrupt, &kept), 0);
+    assert_int_equal(kill(getpid(), SIGINT), 0);
+    uint64_t began = clock_mono_ns();
+    assert_int_equal(guard_run(work, &w, sizeof w, LONG_MS), end);
+    assert_true(clock_mono_ns() - began < 30 * CLOCK_NS_PER_S);
+    assert_int_equal(w.number, number);
+    int got = 0;
+    assert_int_equal(sigwait(&interrupt, &got), 0);
+    assert_int_equal(got, SIGINT);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &kept, NULL), 0);
+}
+
+static void test_interrupted(void **state) {
+    (void)state;
+    asked(waits_for_sigterm, GUARD_DONE, SIGTERM);
+    asked(hangs, GUARD_INTERRUPTED, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_done),
+        cmocka_unit_test(test_held),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_interrupted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
