@@ -91,6 +91,14 @@ static void net_link_end(struct net_link *link, enum net_link_end end, const cha
     net_link_free(link);
 }
 
+/* It ended before it was open, and nothing was said of why. */
+static void net_link_fail(struct net_link *link) {
+    if (link->refusal == NET_LINK_STRANGER)
+        net_link_end(link, NET_LINK_STRANGER, link->stranger.text);
+    else
+        net_link_end(link, NET_LINK_UNREACHABLE, "");
+}
+
 static void net_link_connect(void *arg) {
     struct net_link *link = arg;
     struct lws_client_connect_info info;
@@ -116,7 +124,7 @@ static void net_link_connect(void *arg) {
     link->freed = NULL;
     link->wsi = wsi;
     if (!wsi)
-        net_link_end(link, NET_LINK_UNREACHABLE, "");
+        net_link_fail(link);
 }
 
 /* The number of the host without its brackets, and what is said to be the host. */
@@ -331,10 +339,8 @@ int net_link_on_event(struct lws *wsi, int reason, void *in, size_t len) {
             net_link_end(link, link->refusal, "");
         return 0;
     case LWS_CALLBACK_WSI_DESTROY:
-        if (link && link->refusal == NET_LINK_STRANGER)
-            net_link_end(link, NET_LINK_STRANGER, link->stranger.text);
-        else if (link)
-            net_link_end(link, NET_LINK_UNREACHABLE, "");
+        if (link)
+            net_link_fail(link);
         return 0;
     default:
         return 0;

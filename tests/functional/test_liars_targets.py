@@ -234,3 +234,38 @@ def test_it_runs_another_program_from_now_on(target, probing, tmp_path):
     assert watch.returncode in (0, 3, 4), (watch.returncode, err)
     done = run_command([probing.path, str(job.pid), "backtrace", "--no-inject"])
     assert done.status == 3 and "not a Python process" in done.stderr, done
+
+
+# ---- who listens ----
+
+LISTENS = """
+import os, socket, sys
+server = socket.socket(socket.AF_UNIX)
+os.makedirs(os.path.dirname(sys.argv[1]), 0o700, exist_ok=True)
+server.bind(sys.argv[1])
+server.listen()
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+while True:
+    peer, _ = server.accept()
+    data = peer.recv(4096)
+    if data:
+        with open(sys.argv[2], "ab") as out:
+            out.write(data)
+    peer.close()
+"""
+
+
+def test_somebody_else_listens_at_its_socket(target, probing, probing_top, tmp_path):
+    """A process of the same user at the path of the job's agent: it is sent nothing, and the line says who it is."""
+    job = target("import os, time\nos.write(int(os.environ['READY_FD']), b'ready\\n')\nwhile True:\n    time.sleep(0.1)\n")
+    path = f"/tmp/probing-{os.getuid()}/{job.pid}.sock"
+    other = target(LISTENS, path, tmp_path / "received")
+    try:
+        for done in (probing(str(job.pid), "status"), probing(str(job.pid), "backtrace"), probing(str(job.pid), "query", "SELECT * FROM python.backtrace"),
+                     probing_top("--export", "txt", "--once", str(job.pid))):
+            assert done.status == 3, done
+            assert f"process {other.pid} (user {os.getuid()}) does" in done.stderr and done.stderr.count("\n") == 1, done
+            assert done.seconds < 20
+        assert not (tmp_path / "received").exists(), (tmp_path / "received").read_bytes()
+    finally:
+        os.unlink(path)

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -422,13 +423,22 @@ static void check_path_too_long(void **state) {
 
 static void check_target_end(void **state) {
     (void)state;
-    struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 0, false, NULL, NULL});
-    struct session_address addr = address_of(a);
+    struct session_address addr = {.pid = 0};
+    int told[2];
+    assert_int_equal(pipe(told), 0);
     pid_t child = fork();
-    if (child == 0) {
-        (void)pause();
-        _exit(0);
+    if (child == 0) { /* the agent has to be the target's own */
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 0, false, NULL, NULL});
+        addr = address_of(a);
+        if (write(told[1], addr.path, sizeof addr.path) != (ssize_t)sizeof addr.path)
+            _exit(1);
+        for (;;)
+            (void)pause();
     }
+    assert_int_equal(read(told[0], addr.path, sizeof addr.path), sizeof addr.path);
+    (void)close(told[0]);
+    (void)close(told[1]);
     addr.pid = child;
     struct seen s;
     start(&s, &addr);
@@ -445,7 +455,7 @@ static void check_target_end(void **state) {
     struct err e = {0};
     assert_null(call_open(&addr, &e));
     assert_int_equal(e.code, ERR_LOST);
-    fake_agent_stop(a);
+    (void)unlink(addr.path);
 }
 
 int main(void) {
