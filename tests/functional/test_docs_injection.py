@@ -31,7 +31,7 @@ def text_of(*patterns):
 @pytest.mark.parametrize("row", rows(), ids=lambda row: re.sub(r"\W+", "-", row[1]).strip("-"))
 def test_a_row(row):
     function = row[1].strip("` ")
-    sources = text_of("src/inject/*.c", "src/agent/*.c", "src/base/err.c")
+    sources = text_of("src/inject/*.c", "src/agent/*.c", "src/base/err.c", "src/base/mem.c", "src/base/endpoint.c", "src/client/guard.c")
     assert re.search(rf"\b{function}\([^;{{]*\) {{", sources), function
     for test in re.findall(r"`(\w+)`", row[2]):
         is_program = os.path.exists(os.path.join(ROOT, "tests", "unit", test + ".c"))
