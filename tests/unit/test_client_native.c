@@ -283,7 +283,8 @@ static void test_the_worker(void **state) {
     native_worker_stop(w); /* with work under way */
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    symbols_begin(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_and_lines),
         cmocka_unit_test(test_what_has_no_name),
