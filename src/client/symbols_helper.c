@@ -73,6 +73,12 @@ void symbols_helper_free(struct symbols_helper *h) {
     free(h);
 }
 
+void symbols_helper_adopt(struct symbols_helper *h, int fd) {
+    (void)helper_end(h);
+    h->fd = fd;
+    h->number++;
+}
+
 const char *symbols_helper_take_note(struct symbols_helper *h) {
     bool has_note = h->has_note;
     h->has_note = false;
@@ -129,11 +135,11 @@ static int helper_spawn(struct symbols_helper *h, int theirs) {
     return rc;
 }
 
-unsigned symbols_helper_running(const struct symbols_helper *h) { return h->pid > 0 ? h->number : 0; }
+unsigned symbols_helper_running(const struct symbols_helper *h) { return h->fd >= 0 ? h->number : 0; }
 
 unsigned symbols_helper_start(struct symbols_helper *h) {
     int ends[2], size = HELPER_BUFFER;
-    if (h->pid > 0)
+    if (h->fd >= 0)
         return h->number;
     if (!helper_may_start || h->deaths >= HELPER_MAX_DEATHS ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
@@ -228,7 +234,7 @@ int symbols_helper_ask(struct symbols_helper *h, const struct symbols_question *
     struct symbols_want want;
     const char *path = files ? files->path : NULL;
     uint64_t until_ns = clock_mono_ns() + HELPER_ANSWER_S * UINT64_C(1000000000);
-    if (h->pid == 0)
+    if (h->fd < 0)
         return -1;
     int rc = helper_send(h, q, fd);
     for (unsigned asked = 0;; asked++) {

@@ -33,6 +33,9 @@ int symbols_helper_ask(struct symbols_helper *h, const struct symbols_question *
                        struct symbols_files *files, struct arena *text, struct symbol *list,
                        enum native_role *role);
 
+/* Ask whoever is at the other end of `fd`, a SOCK_SEQPACKET, from here on: for tests. The descriptor is taken. */
+void symbols_helper_adopt(struct symbols_helper *h, int fd);
+
 /* What became of it, if there is news: a line; else NULL. */
 const char *symbols_helper_take_note(struct symbols_helper *h);
 

@@ -39,6 +39,7 @@ static void name_out_of_time(int sig) {
 }
 
 int symbols_name_begin(void) {
+    name_timeouts = 0;
     struct sigaction sa = {.sa_handler = name_out_of_time, .sa_flags = 0};
     (void)sigemptyset(&sa.sa_mask);
     return sigaction(SIGVTALRM, &sa, NULL);
