@@ -156,8 +156,10 @@ static bool module_is_code(const GElf_Sym *sym, GElf_Word section, Elf *elf) {
 static uint8_t module_rank(const GElf_Sym *sym, const char *name) {
     unsigned bind = GELF_ST_BIND(sym->st_info);
     unsigned rank = bind == STB_GLOBAL ? 0 : bind == STB_WEAK ? 1 : 2;
-    size_t underscores = strspn(name, "_");
-    rank = rank * 8 + (underscores < 7 ? (unsigned)underscores : 7);
+    unsigned underscores = 0; /* no more are counted than count: a name may be as long as its file */
+    while (underscores < 7 && name[underscores] == '_')
+        underscores++;
+    rank = rank * 8 + underscores;
     return (uint8_t)(rank + (GELF_ST_TYPE(sym->st_info) == STT_NOTYPE ? 32 : 0));
 }
 

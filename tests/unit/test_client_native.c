@@ -248,7 +248,7 @@ static void test_a_file_that_shrinks_while_it_is_read(void **state) {
     assert_null(symbols_find(s, copy_path, landmark() + 1)->list[0].func);
     const char *note = symbols_take_note(s);
     assert_non_null(note);
-    assert_non_null(strstr(note, "signal 7"));
+    assert_non_null(strstr(note, "ended (")); /* (signal 7), where no sanitiser catches it */
     assert_non_null(strstr(note, copy_path));
     assert_null(symbols_take_note(s));
     assert_string_equal(symbols_find(s, copy_path, landmark())->list[0].func, "test_native_landmark");
