@@ -292,6 +292,27 @@ def test_a_helper_that_crashes(looking):
     assert re.fullmatch(r"probing: native names: the helper ended \(signal 11\) on /.*libjob\.so\n", err), err
 
 
+def test_a_helper_that_crashes_behind_a_screen(probing_top, slow_job):
+    from test_tui_pty import Terminal
+    screen = Terminal([probing_top.path, "--no-inject", "--block", str(slow_job.pid)], rows=40, columns=160)
+    try:
+        screen.wait_for("F10")
+        screen.type(":threads\r")
+        screen.wait_for("MainThread")
+        screen.type("c")
+        helper = helper_of(screen)
+        wait_until(lambda: screen.read(0) and is_at(helper, slow_job.command[2]), 30, "the helper to have come to the file")
+        os.kill(helper, signal.SIGSEGV)
+        wait_until(lambda: screen.read(0) and is_gone(helper), 20, "the helper to be gone")
+        screen.type(":log\r")
+        screen.wait_for("native names: the helper ended (signal 11)", timeout=40)
+        screen.type("q")
+        assert os.WEXITSTATUS(screen.wait()) == 0
+        screen.assert_restored()
+    finally:
+        screen.close()
+
+
 def test_a_helper_that_stands_still(looking):
     """The target's user may signal it: it is given up."""
     client, helper = looking
