@@ -20,6 +20,8 @@ struct symbols_files {
     unsigned next;      /* which of the places for its debug information comes next */
     char *given;        /* the last of those that was given; NULL none */
     bool given_is_ours; /* from our own /usr/lib/debug, `given` is relative to it */
+    uint64_t spent_ns;  /* on answers about it, of late */
+    uint64_t asked_ns;  /* when that was counted */
 };
 
 /* The file itself, or the vdso. A descriptor, or -1. */

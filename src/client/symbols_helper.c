@@ -19,7 +19,9 @@
 #include "client/symbols_serve.h"
 
 #define HELPER_MAX_DEATHS 3
-#define HELPER_ANSWER_S 12 /* by the clock; of processor time it has half of that */
+#define HELPER_ANSWER_S 10 /* by the clock; of processor time it has less */
+#define HELPER_FILE_S                                                                                        \
+    8 /* for all answers about one file, which comes back at a tenth of the time that passes */
 #define HELPER_BUFFER (512 * 1024)
 #define HELPER_NOBODY 65534
 
@@ -228,12 +230,20 @@ static int helper_give_up(struct symbols_helper *h, const char *why, const char 
     return -1;
 }
 
+/* Has the file taken more than its share? One that is slow with each address would hold up a stack for as long as it likes. */
+static bool helper_is_slow(struct symbols_files *files, uint64_t began_ns) {
+    uint64_t now = clock_mono_ns(), back = (now - files->asked_ns) / 10;
+    files->spent_ns = (files->spent_ns > back ? files->spent_ns - back : 0) + (now - began_ns);
+    files->asked_ns = now;
+    return files->spent_ns > HELPER_FILE_S * UINT64_C(1000000000);
+}
+
 int symbols_helper_ask(struct symbols_helper *h, const struct symbols_question *q, int fd,
                        struct symbols_files *files, struct arena *text, struct symbol *list,
                        enum native_role *role) {
     struct symbols_want want;
     const char *path = files ? files->path : NULL;
-    uint64_t until_ns = clock_mono_ns() + HELPER_ANSWER_S * UINT64_C(1000000000);
+    uint64_t began_ns = clock_mono_ns(), until_ns = began_ns + HELPER_ANSWER_S * UINT64_C(1000000000);
     if (h->fd < 0)
         return -1;
     int rc = helper_send(h, q, fd);
@@ -246,6 +256,8 @@ int symbols_helper_ask(struct symbols_helper *h, const struct symbols_question *
             continue;
         }
         int n = symbols_answer_read(h->packet, (size_t)len, text, list, role);
+        if (n >= 0 && files && helper_is_slow(files, began_ns))
+            return helper_give_up(h, "took too much time", path);
         if (n >= 0)
             return n;
         return text->failed ? -1 : helper_give_up(h, "gave an answer without sense", path);
