@@ -2,6 +2,7 @@
 /* symbols_name: see symbols_name.h. libiberty: demangle.h. */
 #include "client/symbols_name.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -10,7 +11,6 @@
 
 #include <libiberty/demangle.h>
 
-#define NAME_TIME_US 100000
 #define NAME_TIMEOUTS 20
 
 struct name_text {
@@ -21,6 +21,8 @@ struct name_text {
 static sigjmp_buf name_way_out;
 static volatile sig_atomic_t name_can_leave;
 static unsigned name_timeouts;
+static long name_time_us;
+static pthread_t name_thread;
 
 /* The functions that are given a callback keep everything on the stack, so that they can be left in the middle. (Rust's names with
  * other letters than ASCII's have a piece of memory for a moment: it is lost, which the limit of the helper's memory bounds.) */
@@ -28,18 +30,22 @@ static void name_add(const char *s, size_t len, void *arg) {
     struct name_text *t = arg;
     if (len >= SYMBOLS_PLAIN_MAX - t->len)
         siglongjmp(name_way_out, 1);
-    memcpy(t->out + t->len, s, len);
+    if (len > 0) /* nothing has no address, at times */
+        memcpy(t->out + t->len, s, len);
     t->len += len;
 }
 
 static void name_out_of_time(int sig) {
     (void)sig;
-    if (name_can_leave)
+    /* The signal is the process's: where there are others (the fuzzer's), it may have come to one of them. It comes again. */
+    if (name_can_leave && pthread_equal(pthread_self(), name_thread))
         siglongjmp(name_way_out, 2);
 }
 
-int symbols_name_begin(void) {
+int symbols_name_begin(long time_us) {
     name_timeouts = 0;
+    name_time_us = time_us;
+    name_thread = pthread_self();
     struct sigaction sa = {.sa_handler = name_out_of_time, .sa_flags = 0};
     (void)sigemptyset(&sa.sa_mask);
     return sigaction(SIGVTALRM, &sa, NULL);
@@ -62,23 +68,18 @@ static bool name_demangle(const char *symbol, struct name_text *t) {
 
 /* 1 it is done, 0 the name was not mangled or is too long, -1 it took too long. */
 static int name_try(const char *symbol, struct name_text *t) {
-    switch (sigsetjmp(name_way_out, 1)) {
-    case 0:
-        return name_demangle(symbol, t) ? 1 : 0;
-    case 1:
-        return 0;
-    default:
-        return -1;
-    }
+    int way = sigsetjmp(name_way_out, 1);
+    int rc = way == 0 ? name_demangle(symbol, t) : way == 1 ? 0 : -1;
+    name_can_leave = 0; /* before we return: then there is nothing to come back to */
+    return rc;
 }
 
 size_t symbols_name_plain(const char *symbol, char out[SYMBOLS_PLAIN_MAX]) {
     struct name_text t = {.out = out};
     if (name_timeouts >= NAME_TIMEOUTS || strlen(symbol) >= SYMBOLS_MANGLED_MAX)
         return 0;
-    name_set_timer(NAME_TIME_US);
+    name_set_timer(name_time_us);
     int rc = name_try(symbol, &t);
-    name_can_leave = 0;
     name_set_timer(0);
     name_timeouts += rc < 0;
     size_t len = rc > 0 && !memchr(out, '\0', t.len) ? t.len : 0;

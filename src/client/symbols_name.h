@@ -11,8 +11,10 @@
 
 #include "client/symbols_protocol.h"
 
-/* Catch the signal. 0 or -1. */
-int symbols_name_begin(void);
+#define SYMBOLS_NAME_TIME_US 100000
+
+/* Catch the signal; from here on a name may take `time_us` of processor time. 0 or -1. */
+int symbols_name_begin(long time_us);
 
 /* Length of the name in `out`, or 0: `symbol` stays as it is. */
 size_t symbols_name_plain(const char *symbol, char out[SYMBOLS_PLAIN_MAX]);
