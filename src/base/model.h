@@ -165,9 +165,10 @@ struct model_snapshot {
     size_t n_threads;
     struct model_task *tasks; /* one thread's after the other's; NULL: not asked for, or not known */
     size_t n_tasks;
-    const char *note; /* what was asked for and could not be had, and why; NULL nothing */
-    uint64_t dropped; /* notifications this session lost before this one */
-    bool incomplete;  /* a limit cut threads, frames or tasks off */
+    const char *note;        /* what was asked for and could not be had, and why; NULL nothing */
+    const char *native_note; /* why names of native frames are missing, when that is news; NULL nothing */
+    uint64_t dropped;        /* notifications this session lost before this one */
+    bool incomplete;         /* a limit cut threads, frames or tasks off */
     struct arena arena;
 };
 
@@ -245,6 +246,7 @@ struct model_sample_batch {
     size_t n_threads;
     struct model_sample *samples;
     size_t n_samples;
+    const char *native_note; /* why names of native frames are missing, when that is news; NULL nothing */
     struct arena arena;
 };
 

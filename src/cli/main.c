@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "client/output.h"
+#include "client/symbols.h"
 #include "client/target.h"
 #include "client/tcp.h"
 #include "version.h"
@@ -48,6 +49,7 @@ static int main_run(int argc, char **argv, struct strbuf *out, struct err *e) {
 
 int main(int argc, char **argv) {
     struct err e = {0};
+    symbols_begin(argc, argv);
     struct strbuf out;
     (void)setlocale(LC_ALL, "");
     strbuf_init(&out, MAIN_OUTPUT_MAX);

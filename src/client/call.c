@@ -4,10 +4,13 @@
  */
 #include "client/call.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "client/loop.h"
 
 #define CALL_READ_S 600.0 /* a large recording, a slow disk */
@@ -158,6 +161,13 @@ static void call_on_samples(void *arg, struct model_sample_batch *batch) {
     }
 }
 
+static void call_on_note(void *arg, const char *line) {
+    char clean[1024];
+    (void)arg;
+    (void)text_sanitize(clean, sizeof clean, line);
+    (void)fprintf(stderr, "%s: %s\n", program_invocation_short_name, clean);
+}
+
 static const struct session_handler call_handler = {
     .on_state = call_on_state,
     .on_target = call_on_target,
@@ -165,6 +175,7 @@ static const struct session_handler call_handler = {
     .on_details = call_on_snapshot,
     .on_samples = call_on_samples,
     .on_status = call_on_status,
+    .on_note = call_on_note,
     .on_evaluated = call_on_evaluated,
     .on_listening = call_on_listening,
     .on_reply = call_on_reply,

@@ -130,6 +130,7 @@ int native_names_snapshot(struct native_names *n, struct model_snapshot *s) {
         s->incomplete = true;
         rc = -1;
     }
+    s->native_note = arena_strdup(&s->arena, symbols_take_note(n->symbols));
     return rc;
 }
 

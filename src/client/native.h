@@ -20,12 +20,12 @@ struct native_names;
 struct native_names *native_names_new(pid_t pid);
 void native_names_free(struct native_names *n);
 
-/* Resolve all stacks of a snapshot, in place; thread->native says what became of each. 0, or -1 without memory (then there are Python
+/* Resolve all stacks of a snapshot, in place; thread->native says what became of each, s->native_note why names are missing. 0, or -1 without memory (then there are Python
  * frames only). */
 int native_names_snapshot(struct native_names *n, struct model_snapshot *s);
 
 /* Resolve a batch of a stream: `out` is a batch of its own (model_sample_batch_fini) with numbers of its own. Stacks that could not
- * be merged have a frame at their root that says so. 0, or -1 without memory. */
+ * be merged have a frame at their root that says so; out->native_note says why names are missing. 0, or -1 without memory. */
 int native_names_batch(struct native_names *n, const struct model_sample_batch *in,
                        struct model_sample_batch *out);
 

@@ -245,6 +245,7 @@ int native_names_batch(struct native_names *n, const struct model_sample_batch *
             return -1;
     }
     out->epoch = s->own_epoch;
+    out->native_note = arena_strdup(&out->arena, symbols_take_note(n->symbols));
     if (stream_copy_defs(s, out) != 0 || stream_copy_threads(in, out) != 0)
         return -1;
     s->sent_frames = s->trie.n_frames;

@@ -38,6 +38,8 @@ struct session_handler {
     void (*on_details)(void *arg, struct model_snapshot *snapshot);
     void (*on_samples)(void *arg, struct model_sample_batch *batch);
     void (*on_status)(void *arg, struct model_status *status);
+    /* What comes is less than was asked for, and why: a line, as it was made (not fit to be drawn). */
+    void (*on_note)(void *arg, const char *line);
     /* The answer to session_eval; its texts live as long as the call. */
     void (*on_evaluated)(void *arg, const struct wire_evaluated *what);
     void (*on_listening)(void *arg, const struct wire_listening *what); /* the answer to session_listen */

@@ -11,6 +11,11 @@ static void session_native_refuse(struct session_native *n) {
 
 static void session_native_handle(struct session_native *n, struct native_work *work) {
     const struct session_handler *h = n->handler;
+    const char *note = work->kind == NATIVE_WORK_SNAPSHOT ? work->snapshot.native_note
+                       : work->kind == NATIVE_WORK_BATCH  ? work->batch.native_note
+                                                          : NULL;
+    if (note && h->on_note)
+        h->on_note(n->arg, note);
     switch (work->kind) {
     case NATIVE_WORK_SNAPSHOT:
         if (h->on_details)

@@ -51,6 +51,8 @@ static void session_outside_handle(struct session_outside *s, struct outside_eve
         session_outside_set_state(s, SESSION_CONNECTED, NULL);
         return;
     case OUTSIDE_DETAILS:
+        if (ev->snapshot.native_note && h->on_note)
+            h->on_note(s->arg, ev->snapshot.native_note);
         if (h->on_details)
             h->on_details(s->arg, &ev->snapshot);
         return;

@@ -9,24 +9,21 @@
 #include "client/symbols_module.h"
 
 #include <dwarf.h>
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
+#include <elfutils/version.h>
 #include <gelf.h>
 #include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/symbols_loop.h"
-
-#define MODULE_NAME_MAX 2048
-#define MODULE_VDSO "[vdso]"
-#define MODULE_VDSO_MAX ((size_t)64 * 1024)
+#include "client/symbols_name.h"
+#include "client/symbols_serve.h"
 
 struct symbols_entry {
     uint64_t start, size; /* 0: up to the next one */
@@ -41,40 +38,93 @@ struct symbols_file {
     struct symbols_entry *entries;
     size_t n;
     uint64_t loop, loop_size; /* the interpreter's loop; 0: it is not in this file */
+    bool asked_alt;
 };
 
-/* ---- opening ---- */
+/* ---- debug information in other files ---- */
 
-/* The vdso is no file, but ours is the kernel's as the target's is. */
-static int module_open_vdso(void) {
-    const uint8_t *image = (const uint8_t *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
-    int fd = image ? memfd_create("vdso", MFD_CLOEXEC) : -1;
-    size_t done = 0;
-    long page = sysconf(_SC_PAGESIZE);
-    /* Page by page: a write that begins behind its end fails. */
-    while (fd >= 0 && page > 0 && done < MODULE_VDSO_MAX && write(fd, image + done, (size_t)page) == page)
-        done += (size_t)page;
-    if (fd >= 0 && done == 0) {
-        (void)close(fd);
-        return -1;
+/* The checksum of .gnu_debuglink: CRC-32 as in zlib. */
+static uint32_t module_crc(int fd) {
+    static uint32_t table[256];
+    static uint8_t piece[65536];
+    uint32_t crc = ~0U;
+    off_t at = 0;
+    ssize_t n;
+    for (uint32_t i = 0; i < 256 && !table[255]; i++) {
+        uint32_t c = i;
+        for (int bit = 0; bit < 8; bit++)
+            c = c >> 1 ^ (c & 1 ? 0xedb88320U : 0);
+        table[i] = c;
     }
-    return fd;
+    while ((n = pread(fd, piece, sizeof piece, at)) > 0) {
+        for (ssize_t i = 0; i < n; i++)
+            crc = crc >> 8 ^ table[(crc ^ piece[i]) & 0xff];
+        at += n;
+    }
+    return ~crc;
 }
 
-static int module_open_file(pid_t pid, const char *path) {
-    char name[4200];
-    struct stat st;
-    if (strcmp(path, MODULE_VDSO) == 0)
-        return module_open_vdso();
-    if (path[0] != '/' || pid <= 0)
-        return -1;
-    (void)snprintf(name, sizeof name, "/proc/%d/root%s", (int)pid, path);
-    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+/* Is it the file that was meant? */
+static bool module_is_meant(int fd, const void *id, size_t id_len, GElf_Word crc) {
+    const void *found;
+    if (id_len == 0)
+        return module_crc(fd) == crc;
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+    ssize_t len = elf ? dwelf_elf_gnu_build_id(elf, &found) : -1;
+    bool is_it = len == (ssize_t)id_len && memcmp(found, id, id_len) == 0;
+    (void)elf_end(elf);
+    return is_it;
+}
+
+/* libdwfl asks for debug information that is not in the file itself. The client finds files, and only there, by this build id or of this
+ * name; nothing is asked of any server. */
+static int module_find_debug(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
+                             const char *file, const char *link, GElf_Word crc, char **debug_name) {
+    const unsigned char *id = NULL;
+    GElf_Addr where;
+    int len = dwfl_module_build_id(mod, &id, &where);
+    size_t id_len = len > 0 ? (size_t)len : 0;
+    (void)userdata, (void)name, (void)base, (void)file;
+    *debug_name = NULL;
+    for (uint32_t number = 0; id_len || link; number++) {
+        int fd = symbols_serve_want(SYMBOLS_WANT_DEBUG, id, id_len, link, number);
+        if (fd < 0)
+            break;
+        if (module_is_meant(fd, id, id_len, crc))
+            return fd;
         (void)close(fd);
-        fd = -1;
     }
-    return fd;
+    return -1;
+}
+
+static int module_find_no_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
+                              char **file, Elf **elf) {
+    (void)mod, (void)userdata, (void)name, (void)base, (void)file, (void)elf;
+    return -1;
+}
+
+/* What several debug files share lies in a file of its own (dwz), which libdw would open itself. */
+static void module_find_alt(struct symbols_file *f) {
+    Dwarf_Addr bias;
+    const char *name;
+    const void *id, *found;
+    Dwarf *dwarf = f->asked_alt ? NULL : dwfl_module_getdwarf(f->module, &bias);
+    f->asked_alt = true;
+    ssize_t len = dwarf ? dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) : 0;
+    for (uint32_t number = 0; len > 0; number++) {
+        int fd = symbols_serve_want(SYMBOLS_WANT_ALT, id, (size_t)len, name, number);
+        if (fd < 0)
+            return;
+        Dwarf *alt = dwarf_begin(fd, DWARF_C_READ);
+        if (alt && dwelf_elf_gnu_build_id(dwarf_getelf(alt), &found) == len &&
+            memcmp(found, id, (size_t)len) == 0) {
+            dwarf_setalt(dwarf, alt);
+            return;
+        }
+        if (alt)
+            (void)dwarf_end(alt);
+        (void)close(fd);
+    }
 }
 
 /* ---- the symbol table ---- */
@@ -106,8 +156,10 @@ static bool module_is_code(const GElf_Sym *sym, GElf_Word section, Elf *elf) {
 static uint8_t module_rank(const GElf_Sym *sym, const char *name) {
     unsigned bind = GELF_ST_BIND(sym->st_info);
     unsigned rank = bind == STB_GLOBAL ? 0 : bind == STB_WEAK ? 1 : 2;
-    size_t underscores = strspn(name, "_");
-    rank = rank * 8 + (underscores < 7 ? (unsigned)underscores : 7);
+    unsigned underscores = 0; /* no more are counted than count: a name may be as long as its file */
+    while (underscores < 7 && name[underscores] == '_')
+        underscores++;
+    rank = rank * 8 + underscores;
     return (uint8_t)(rank + (GELF_ST_TYPE(sym->st_info) == STT_NOTYPE ? 32 : 0));
 }
 
@@ -133,60 +185,48 @@ static void module_read_symbols(struct symbols_file *f) {
         qsort(f->entries, f->n, sizeof *f->entries, module_compare);
 }
 
-static void module_close(struct symbols_file *f) {
-    if (f->dwfl)
-        dwfl_end(f->dwfl);
-    free(f->entries);
-    free(f);
+/* In memory that cannot be written: what is mapped then counts as the file's memory and not as ours, which has a limit. */
+static Dwfl_Module *module_report(Dwfl *dwfl, int fd) {
+#if _ELFUTILS_PREREQ(0, 188)
+    struct stat st;
+    Dwfl_Module *module = NULL;
+    char *data = fstat(fd, &st) == 0 && st.st_size > 0
+                     ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+                     : MAP_FAILED;
+    if (data != MAP_FAILED)
+        module = dwfl_report_offline_memory(dwfl, "module", "module", data, (size_t)st.st_size);
+    (void)close(fd);
+    return module;
+#else
+    Dwfl_Module *module = dwfl_report_offline(dwfl, "module", "module", fd);
+    if (!module)
+        (void)close(fd);
+    return module;
+#endif
 }
 
-static struct symbols_file *module_read(pid_t pid, const char *path) {
-    static char debug_path[] = ":.debug:/usr/lib/debug";
-    static char *debug_paths = debug_path;
-    static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
-                                             .find_debuginfo = dwfl_standard_find_debuginfo,
-                                             .section_address = dwfl_offline_section_address,
-                                             .debuginfo_path = &debug_paths};
-    int fd = module_open_file(pid, path);
-    struct symbols_file *f = fd >= 0 ? calloc(1, sizeof *f) : NULL;
-    if (!f) {
-        if (fd >= 0)
-            (void)close(fd);
+struct symbols_file *symbols_module_open(int fd) {
+    static const Dwfl_Callbacks callbacks = {.find_elf = module_find_no_elf,
+                                             .find_debuginfo = module_find_debug,
+                                             .section_address = dwfl_offline_section_address};
+    struct symbols_file *f = calloc(1, sizeof *f);
+    if (f)
+        f->dwfl = dwfl_begin(&callbacks);
+    if (!f || !f->dwfl) {
+        free(f);
+        (void)close(fd);
         return NULL;
     }
-    f->dwfl = dwfl_begin(&callbacks);
-    if (f->dwfl) {
-        dwfl_report_begin(f->dwfl);
-        f->module = dwfl_report_offline(f->dwfl, path, path, fd);
-        (void)dwfl_report_end(f->dwfl, NULL, NULL);
-    }
-    if (!f->module)
-        (void)close(fd);
+    dwfl_report_begin(f->dwfl);
+    f->module = module_report(f->dwfl, fd);
+    (void)dwfl_report_end(f->dwfl, NULL, NULL);
     if (!f->module || !dwfl_module_getelf(f->module, &f->bias)) {
-        module_close(f);
+        dwfl_end(f->dwfl);
+        free(f);
         return NULL;
     }
     module_read_symbols(f);
     return f;
-}
-
-struct symbols_module *symbols_module_open(pid_t pid, const char *path) {
-    struct symbols_module *m = calloc(1, sizeof *m);
-    if (m)
-        m->path = strdup(path);
-    if (!m || !m->path) {
-        free(m);
-        return NULL;
-    }
-    m->file = module_read(pid, path);
-    return m;
-}
-
-void symbols_module_free(struct symbols_module *m) {
-    if (m->file)
-        module_close(m->file);
-    free(m->path);
-    free(m);
 }
 
 /* ---- looking up ---- */
@@ -217,11 +257,11 @@ static const char *module_symbol(const struct symbols_file *f, uint64_t at) {
 }
 
 static const char *module_keep_name(const char *symbol, struct arena *text) {
-    char name[MODULE_NAME_MAX];
+    char name[SYMBOLS_MANGLED_MAX], plain[SYMBOLS_PLAIN_MAX];
     if (!symbol)
         return NULL;
-    symbols_demangle(symbol, name, sizeof name);
-    return arena_strdup(text, name);
+    bool is_mangled = symbols_cut_version(symbol, name, sizeof name);
+    return arena_strdup(text, is_mangled && symbols_name_plain(name, plain) ? plain : name);
 }
 
 /* The name of an inlined function: that of the linker where there is one, for its namespace. */
@@ -293,13 +333,8 @@ static bool module_has_code_at(const struct symbols_file *f, uint64_t address) {
     return false;
 }
 
-size_t symbols_module_find(struct symbols_module *m, uint64_t address, struct symbol *list,
-                           struct arena *text, enum native_role *role) {
-    struct symbols_file *f = m->file;
-    *role = NATIVE_ROLE_PLAIN;
-    list[0] = (struct symbol){.func = NULL};
-    if (!f)
-        return 1;
+size_t symbols_module_find(struct symbols_file *f, uint64_t address, struct symbol *list, struct arena *text,
+                           enum native_role *role) {
     uint64_t at = address + f->bias;
     const char *symbol = module_symbol(f, at), *file = NULL;
     int line = 0;
@@ -310,7 +345,10 @@ size_t symbols_module_find(struct symbols_module *m, uint64_t address, struct sy
         list[0].func = module_keep_name(symbol, text);
         return 1; /* its place in the source says nothing */
     }
-    Dwfl_Line *where = module_has_code_at(f, address) ? dwfl_module_getsrc(f->module, at) : NULL;
+    bool is_code = module_has_code_at(f, address);
+    if (is_code)
+        module_find_alt(f);
+    Dwfl_Line *where = is_code ? dwfl_module_getsrc(f->module, at) : NULL;
     if (where)
         file = arena_strdup(text, dwfl_lineinfo(where, NULL, &line, NULL, NULL, NULL));
     size_t n = where ? module_inlined(f, at, list, text, &file, &line) : 0;

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "client/export.h"
 #include "client/output.h"
+#include "client/symbols.h"
 #include "client/tcp.h"
 #include "tui/action.h"
 #include "tui/attach_all.h"
@@ -293,6 +294,7 @@ static int main_run(int argc, char **argv, struct err *e) {
 
 int main(int argc, char **argv) {
     struct err e = {0};
+    symbols_begin(argc, argv);
     (void)setlocale(LC_ALL, "");
     int rc = main_run(argc, argv, &e);
     if (rc >= 0)

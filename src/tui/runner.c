@@ -268,6 +268,13 @@ static void runner_on_samples(void *arg, struct model_sample_batch *batch) {
         runner_paint_with_next(r);
 }
 
+static void runner_on_note(void *arg, const char *line) {
+    struct runner *r = arg;
+    runner_set_time(r);
+    log_add(r->app->log, r->app->epoch_s, LOG_LEVEL_WARN, "%s", line);
+    runner_want_paint(r);
+}
+
 static void runner_on_details(void *arg, struct model_snapshot *snapshot) {
     struct runner *r = arg;
     runner_set_time(r);
@@ -378,6 +385,7 @@ const struct session_handler runner_handler = {
     .on_details = runner_on_details,
     .on_samples = runner_on_samples,
     .on_status = runner_on_status,
+    .on_note = runner_on_note,
     .on_evaluated = runner_on_evaluated,
     .on_reply = runner_on_reply,
 };

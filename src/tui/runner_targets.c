@@ -54,6 +54,13 @@ static void runner_target_on_details(void *arg, struct model_snapshot *snapshot)
         t->all->shown->on_details(t->all->arg, snapshot);
 }
 
+static void runner_target_on_note(void *arg, const char *line) {
+    struct runner_target *t = arg;
+    runner_target_set_time(t);
+    log_add_of(t->all->app->log, t->addr.pid, t->all->app->epoch_s, LOG_LEVEL_WARN, "%s", line);
+    t->all->came(t->all->arg);
+}
+
 static void runner_target_on_samples(void *arg, struct model_sample_batch *batch) {
     struct runner_target *t = arg;
     if (runner_target_is_shown(t))
@@ -97,6 +104,7 @@ int runner_targets_add(struct runner_targets *t, const struct session_address *a
         .on_details = runner_target_on_details,
         .on_samples = runner_target_on_samples,
         .on_status = runner_target_on_status,
+        .on_note = runner_target_on_note,
         .on_evaluated = runner_target_on_evaluated,
         .on_reply = runner_target_on_reply,
     };

@@ -10,12 +10,17 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/procfs.h"
 #include "client/native.h"
 #include "client/native_worker.h"
 #include "client/symbols.h"
+#include "client/symbols_protocol.h"
 #include "pystack/native_merge.h"
 
 __attribute__((noinline)) int test_native_landmark(int x);
@@ -99,6 +104,249 @@ static void test_names_as_people_write_them(void **state) {
     assert_string_equal(small, "_ZN2at6"); /* cut, and no name any more */
     symbols_demangle("a_long_name", small, sizeof small);
     assert_string_equal(small, "a_long_");
+}
+
+/* ---- names that are made to harm ---- */
+
+/* The number of a substitution in base 36 (C++ ABI, 5.1.10), or of a reference back in base 62 (Rust's v0). */
+static void put_number(char *out, size_t n, const char *digits, size_t base) {
+    char text[24];
+    size_t at = sizeof text - 1;
+    text[at] = '\0';
+    for (size_t left = n; left > 0; left = (left - 1) / base) {
+        text[--at] = digits[(left - 1) % base];
+        if (left <= base)
+            break;
+    }
+    strcat(out, text + at);
+}
+
+/* f<a, p<a, a>, p<p<a, a>, p<a, a>>, ...>: twice as long with each level. */
+static void make_cpp_bomb(char *out, size_t levels) {
+    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    strcpy(out, "_Z1fI1a1pIS0_S0_E");
+    for (size_t i = 0; i < levels; i++) {
+        strcat(out, "S1_I");
+        for (int k = 0; k < 2; k++) {
+            strcat(out, "S");
+            put_number(out, 3 + i, digits, 36);
+            strcat(out, "_");
+        }
+        strcat(out, "E");
+    }
+    strcat(out, "Evv");
+}
+
+static void make_rust_bomb(char *out, size_t levels) {
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    strcpy(out, "_RINvC1a1f");
+    size_t at = strlen(out) - 2;
+    strcat(out, "TyyE");
+    for (size_t i = 0; i < levels; i++) {
+        size_t next = strlen(out) - 2;
+        strcat(out, "T");
+        for (int k = 0; k < 2; k++) {
+            strcat(out, "B");
+            put_number(out, at, digits, 62);
+            strcat(out, "_");
+        }
+        strcat(out, "E");
+        at = next;
+    }
+    strcat(out, "E");
+}
+
+/* It stays as it is, at once, and the next one is a name again. */
+static void check_stays(const char *symbol) {
+    static char out[8192];
+    uint64_t began = clock_mono_ns();
+    symbols_demangle(symbol, out, sizeof out);
+    assert_true(clock_mono_ns() - began <
+                UINT64_C(10000000000)); /* an hour or the end of memory without a bound */
+    assert_string_equal(out, symbol);
+    symbols_demangle("_ZN2at6native3addERKNS_6TensorES3_", out, sizeof out);
+    assert_string_equal(out, "at::native::add");
+}
+
+static void test_names_that_stand_for_terabytes(void **state) {
+    static char name[2048], out[8192];
+    (void)state;
+    make_cpp_bomb(name, 2);
+    symbols_demangle(name, out, sizeof out);
+    assert_string_equal(
+        out, "f<a, p<a, a>, p<p<a, a>, p<a, a> >, p<p<p<a, a>, p<a, a> >, p<p<a, a>, p<a, a> > > >");
+    make_cpp_bomb(name, 40);
+    assert_true(strlen(name) <= 480);
+    check_stays(name);
+    make_cpp_bomb(name, 150);
+    check_stays(name);
+    make_rust_bomb(name, 1);
+    symbols_demangle(name, out, sizeof out);
+    assert_non_null(strstr(out, "f::<(u64, u64), ((u64, u64), (u64, u64))>"));
+    make_rust_bomb(name, 40);
+    check_stays(name);
+    make_rust_bomb(name, 180);
+    check_stays(name);
+}
+
+static void test_names_that_are_deep(void **state) {
+    static char name[2048];
+    static const char *const parts[] = {"1a", "P", "I1a", "cvT_I", "F", "M1a", "A_", "DpT_", "XplL", "N1a"};
+    (void)state;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        static char out[8192];
+        strcpy(name, i % 2 ? "_Z1f" : "_ZN");
+        while (strlen(name) + strlen(parts[i]) + 2 < sizeof name)
+            strcat(name, parts[i]);
+        symbols_demangle(name, out, sizeof out); /* whatever it is: it ends */
+        check_stays("_ZN1");
+    }
+}
+
+/* ---- files that are made to harm ---- */
+
+static char copy_path[] = "/tmp/probing-test-native-XXXXXX";
+
+/* A copy of this program; the descriptor. */
+static int copy_self(void) {
+    static char piece[65536];
+    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to;
+    ssize_t n;
+    strcpy(copy_path + sizeof copy_path - 7, "XXXXXX");
+    to = mkostemp(copy_path, O_CLOEXEC);
+    assert_true(from >= 0 && to >= 0);
+    while ((n = read(from, piece, sizeof piece)) > 0)
+        assert_int_equal(write(to, piece, (size_t)n), n);
+    (void)close(from);
+    return to;
+}
+
+/* A child of ours: a helper. One is for names alone. */
+static pid_t find_helper(pid_t but) {
+    pid_t pids[8192];
+    ssize_t n = procfs_list_pids(pids, 8192);
+    for (ssize_t i = 0; i < n && i < 8192; i++) {
+        struct procfs_stat st;
+        if (pids[i] != but && procfs_read_stat(pids[i], 0, &st) == 0 && st.ppid == getpid() &&
+            st.state != 'Z')
+            return pids[i];
+    }
+    return 0;
+}
+
+static void check_self(struct symbols *s) {
+    assert_string_equal(symbols_find(s, test_path, landmark())->list[0].func, "test_native_landmark");
+}
+
+static void test_a_file_that_shrinks_while_it_is_read(void **state) {
+    struct symbols *s = symbols_new(getpid());
+    int fd = copy_self();
+    (void)state;
+    assert_string_equal(symbols_find(s, copy_path, landmark())->list[0].func, "test_native_landmark");
+    assert_null(symbols_take_note(s));
+    assert_int_equal(ftruncate(fd, 4096), 0);
+    assert_null(symbols_find(s, copy_path, landmark() + 1)->list[0].func);
+    const char *note = symbols_take_note(s);
+    assert_non_null(note);
+    assert_non_null(strstr(note, "ended (")); /* (signal 7), where no sanitiser catches it */
+    assert_non_null(strstr(note, copy_path));
+    assert_null(symbols_take_note(s));
+    assert_string_equal(symbols_find(s, copy_path, landmark())->list[0].func, "test_native_landmark");
+    check_self(s);
+    assert_null(symbols_find(s, copy_path, landmark() + 2)->list[0].func); /* it is not tried again */
+    assert_null(symbols_take_note(s));
+    symbols_free(s);
+    (void)close(fd);
+    (void)unlink(copy_path);
+}
+
+/* Bytes changed anywhere in its tables: names may be wrong or missing, this program goes on. */
+static void test_files_with_garbage(void **state) {
+    (void)state;
+    uint64_t seed = 88172645463325252;
+    for (int i = 0; i < 24; i++) {
+        struct symbols *s = symbols_new(getpid());
+        int fd = copy_self();
+        off_t size = lseek(fd, 0, SEEK_END);
+        for (int k = 0; k < 400; k++) {
+            seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+            off_t at = (off_t)(seed % (uint64_t)size);
+            at = at < 64 ? 64 : at;
+            (void)!pwrite(fd, &seed, 8, k % 8 ? at : size - 64 - (off_t)(seed % 2048));
+        }
+        for (uint64_t a = 0; a < 8; a++)
+            assert_true(symbols_find(s, copy_path, landmark() + a * 4)->n >= 1);
+        symbols_free(s);
+        (void)close(fd);
+        (void)unlink(copy_path);
+    }
+}
+
+static void test_a_helper_that_is_killed(void **state) {
+    char others[3][4200]; /* other names of the same file */
+    pid_t names = find_helper(0);
+    struct symbols *s = symbols_new(getpid());
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        (void)snprintf(others[i], sizeof others[i], "%.*s%s", i + 1, "///", test_path);
+    check_self(s);
+    for (int i = 0; i < 3; i++) {
+        pid_t helper = find_helper(names);
+        assert_true(helper > 0);
+        assert_int_equal(kill(helper, SIGKILL), 0);
+        const char *last = i ? others[i - 1] : test_path;
+        assert_null(symbols_find(s, last, landmark() + 1)->list[0].func);
+        const char *note = symbols_take_note(s);
+        assert_non_null(note);
+        assert_non_null(strstr(note, "signal 9"));
+        assert_int_equal(strstr(note, "no other") != NULL, i == 2);
+        (void)symbols_find(s, others[i], landmark());
+        check_self(s); /* what is known stays known */
+    }
+    assert_int_equal(find_helper(names), 0); /* not for ever */
+    symbols_free(s);
+}
+
+/* ---- answers that are made to harm ---- */
+
+struct hostile {
+    struct symbols_answer head;
+    char text[64];
+};
+
+static int read_hostile(const struct hostile *h, size_t len) {
+    struct symbol list[SYMBOLS_MAX_INLINED];
+    enum native_role role;
+    struct arena text;
+    arena_init(&text, 1 << 20);
+    int n = symbols_answer_read(h, len, &text, list, &role);
+    arena_fini(&text);
+    return n;
+}
+
+static void test_answers_without_sense(void **state) {
+    struct hostile good = {.head = {.what = SYMBOLS_ANSWER, .n = 1}, .text = "name"}, h = good;
+    size_t len = sizeof good.head + 5;
+    (void)state;
+    good.head.list[0].func = 5;
+    assert_int_equal(read_hostile(&good, len), 1);
+    assert_int_equal(read_hostile(&good, len - 1), -1);
+    assert_int_equal(read_hostile(&good, len + 1), -1);
+    assert_int_equal(read_hostile(&good, 0), -1);
+    h = good, h.head.what = SYMBOLS_FILE;
+    assert_int_equal(read_hostile(&h, len), -1);
+    h = good, h.head.n = SYMBOLS_MAX_INLINED + 1;
+    assert_int_equal(read_hostile(&h, len), -1);
+    h = good, h.head.role = NATIVE_ROLE_CUT;
+    assert_int_equal(read_hostile(&h, len), -1);
+    h = good, h.head.list[0].line = -1;
+    assert_int_equal(read_hostile(&h, len), -1);
+    h = good, h.text[2] = '\0';
+    assert_int_equal(read_hostile(&h, len), -1);
+    h = good, h.text[4] = 'x';
+    assert_int_equal(read_hostile(&h, len), -1);
+    h = good, h.head.list[0].func = 60000;
+    assert_int_equal(read_hostile(&h, len), -1);
 }
 
 /* je to the middle of the other part, jmp to another place in it; and the same to its beginning only. */
@@ -283,11 +531,18 @@ static void test_the_worker(void **state) {
     native_worker_stop(w); /* with work under way */
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    symbols_begin(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_and_lines),
         cmocka_unit_test(test_what_has_no_name),
         cmocka_unit_test(test_names_as_people_write_them),
+        cmocka_unit_test(test_names_that_stand_for_terabytes),
+        cmocka_unit_test(test_names_that_are_deep),
+        cmocka_unit_test(test_a_file_that_shrinks_while_it_is_read),
+        cmocka_unit_test(test_files_with_garbage),
+        cmocka_unit_test(test_a_helper_that_is_killed),
+        cmocka_unit_test(test_answers_without_sense),
         cmocka_unit_test(test_parts_of_one_function),
         cmocka_unit_test(test_a_snapshot),
         cmocka_unit_test(test_a_stream),
