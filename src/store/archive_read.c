@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "store/archive.h"
 #include "store/archive_internal.h"
 #include "store/ring.h"
@@ -83,7 +84,7 @@ const char *archive_type(enum ring_type type) {
 
 bool archive_is_one(const char *path) {
     char head[sizeof ARCHIVE_MAGIC];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = file_open_regular(AT_FDCWD, path, FILE_LINKS_FOLLOWED, O_RDONLY, FILE_ANY_OWNER);
     ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head);
     if (fd >= 0)
         (void)close(fd);
