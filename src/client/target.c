@@ -63,10 +63,10 @@ static int target_use_past(const struct rings_place *place, pid_t pid, struct se
     /* Anybody may write tables that say they are of any process: whose word it is belongs to it. */
     if (place->owner != geteuid()) {
         target_user_name(place->owner, user, sizeof user);
-        (void)snprintf(whose, sizeof whose, "; tables of user %s", user);
+        (void)snprintf(whose, sizeof whose, "tables of user %s; ", user);
     }
-    (void)snprintf(addr->why, sizeof addr->why, "%.*s%s", (int)(sizeof addr->why - strlen(whose) - 1), how,
-                   whose);
+    (void)snprintf(addr->why, sizeof addr->why, "%s%.*s", whose, (int)(sizeof addr->why - strlen(whose) - 1),
+                   how);
     return 0;
 }
 

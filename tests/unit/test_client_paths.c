@@ -67,6 +67,12 @@ static int tear_down(void **state) {
     return system(command);
 }
 
+static mode_t mode_of(const char *path) {
+    struct stat st;
+    assert_int_equal(lstat(path, &st), 0);
+    return st.st_mode & 07777;
+}
+
 /* ---- nothing is opened ---- */
 
 static void look_at_source(const char *path) {
@@ -243,6 +249,82 @@ static void test_names_of_traces(void **state) {
         assert_null(trace_file_name(none[i], 7));
 }
 
+/* ---- moving a trace ---- */
+
+static bool stop_at_once(void) { return true; }
+
+/* A trace of our own where this process's tables would lie, of `size` bytes: its path. */
+static const char *put_trace(off_t size) {
+    static char path[128];
+    char base[64];
+    (void)snprintf(base, sizeof base, "/dev/shm/probing-%u", (unsigned)geteuid());
+    assert_true(mkdir(base, 0700) == 0 || errno == EEXIST);
+    (void)snprintf(path, sizeof path, "%s/profile-%d-1.json", base, (int)getpid());
+    (void)unlink(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, size), 0);
+    (void)close(fd);
+    return path;
+}
+
+static void test_a_trace_is_moved_within_bounds(void **state) {
+    struct stat st;
+    struct err e;
+    (void)state;
+    const char *trace = put_trace(100000);
+    assert_int_equal(trace_file_move(getpid(), trace, at("moved"), stop_at_once, &e), -1);
+    assert_non_null(strstr(e.text, "interrupted"));
+    assert_int_equal(access(at("moved"), F_OK), -1);
+    assert_int_equal(access(trace, F_OK), 0);
+    /* Another process did not write it, and one that is gone did not, either. */
+    assert_int_equal(trace_file_move(getppid(), trace, at("moved"), NULL, &e), -1);
+    assert_int_equal(trace_file_move(0, trace, at("moved"), NULL, &e), -1);
+    assert_int_equal(trace_file_move(getpid(), trace, "/nowhere/moved", NULL, &e), -1);
+    assert_int_equal(access(trace, F_OK), 0);
+    assert_int_equal(trace_file_move(getpid(), trace, at("moved"), NULL, &e), 0);
+    assert_int_equal(stat(at("moved"), &st), 0);
+    assert_int_equal(st.st_size, 100000);
+    assert_int_equal(mode_of(at("moved")), 0600);
+    assert_int_equal(access(trace, F_OK), -1);
+    /* Empty of content, but so large that it would fill a disk. */
+    trace = put_trace((off_t)3 << 30);
+    assert_int_equal(trace_file_move(getpid(), trace, at("large"), NULL, &e), -1);
+    assert_non_null(strstr(e.text, "more than is copied"));
+    assert_int_equal(access(at("large"), F_OK), -1);
+    assert_int_equal(unlink(trace), 0);
+}
+
+/* ---- recordings ---- */
+
+static void test_recordings(void **state) {
+    char path[PATH_MAX], beside[PATH_MAX + 8];
+    struct err e;
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s", at("run.db"));
+    struct archive_writer *w = archive_create(path, &e);
+    assert_non_null(w);
+    assert_int_equal(mode_of(path), 0600);
+    assert_null(archive_create(path, &e));
+    assert_non_null(strstr(e.text, "is there already"));
+    assert_int_equal(archive_finish(w, &e), 0);
+    struct archive *a = archive_open(path, &e);
+    assert_non_null(a);
+    archive_close(a);
+    /* One that asks for a log: files beside it would be made, and mapped. */
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, "\2\2", 2, 18), 2);
+    (void)close(fd);
+    assert_null(archive_open(path, &e));
+    assert_non_null(strstr(e.text, "write-ahead log"));
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(beside, sizeof beside, "%s-%s", path, i ? "shm" : "wal");
+        assert_int_equal(access(beside, F_OK), -1);
+    }
+    assert_null(archive_create(at("nowhere/run.db"), &e));
+    assert_non_null(strstr(e.text, "cannot be written"));
+}
+
 /* ---- output ---- */
 
 static const char *guarded(const char *text) {
@@ -281,12 +363,6 @@ static void test_a_terminal_is_given_nothing_that_it_obeys(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_string_equal(guarded(rows[i].text), rows[i].expected);
-}
-
-static mode_t mode_of(const char *path) {
-    struct stat st;
-    assert_int_equal(lstat(path, &st), 0);
-    return st.st_mode & 07777;
 }
 
 static void test_files_are_ours_alone(void **state) {
@@ -355,6 +431,8 @@ int main(void) {
         cmocka_unit_test(test_sources_are_read_below_the_root),
         cmocka_unit_test(test_an_editor_of_root_opens_no_file_of_others),
         cmocka_unit_test(test_names_of_traces),
+        cmocka_unit_test(test_a_trace_is_moved_within_bounds),
+        cmocka_unit_test(test_recordings),
         cmocka_unit_test(test_a_terminal_is_given_nothing_that_it_obeys),
         cmocka_unit_test(test_files_are_ours_alone),
         cmocka_unit_test(test_what_others_have_planted_is_not_followed),
