@@ -55,6 +55,12 @@ FORBIDDEN_CALLS = [
 ]
 STANDARD_STREAMS = re.compile(r"\b(stdout|stderr|stdin)\b")
 
+# Whatever the programs say goes through src/client/output.c, which makes it harmless for a terminal. The line editor is libedit's; the
+# screens write to the terminal themselves, of cells that are made harmless one by one.
+SPEAKING = ["src/cli/", "src/client/", "src/tui/"]
+SPEAKERS = ["src/client/output.c", "src/cli/line.c", "src/tui/term/*"]
+PRINTING = re.compile(r"(?<![\w.>])(v?f?printf|puts|fputs|putchar|fputc|putc|fwrite|perror|v?dprintf)\s*\(")
+
 NO_LICENCE_LINE = ["*.md", "LICENSE", "VERSION", "tests/*/golden/*", "tests/golden/*", "tests/fuzz/corpus/*", "*.json", "*.txt"]
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]) + r")\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home/\w+|Users)/")
@@ -156,6 +162,13 @@ def check_calls(path, code, findings):
             findings.add(path, number, "the job's standard streams are not ours")
 
 
+def check_printing(path, code, findings):
+    for number, line in enumerate(code.splitlines(), 1):
+        found = PRINTING.search(line)
+        if found:
+            findings.add(path, number, f"{found.group(1)}(): what people read goes through client/output.h")
+
+
 def check_documents(path, text, findings):
     for number, line in enumerate(text.splitlines(), 1):
         for match in DOCUMENTED_PATH.finditer(line):
@@ -200,6 +213,8 @@ def check_c_file(path, text, findings):
         check_includes(path, text, findings)
     if any(path.startswith(folder) for folder in INSIDE_THE_JOB):
         check_calls(path, code, findings)
+    if any(path.startswith(folder) for folder in SPEAKING) and not matches(path, SPEAKERS):
+        check_printing(path, code, findings)
 
 
 def is_python(path, text):

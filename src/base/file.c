@@ -5,14 +5,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define FILE_TAKE (O_PATH | O_CLOEXEC)
+
+/* What linux/magic.h of older kernels' headers lacks. */
+#define FILE_CONFIGFS 0x62656570
+#define FILE_FUSECTL 0x65735543
 
 static void file_close_keeping_errno(int fd) {
     int saved = errno;
@@ -38,14 +44,14 @@ static int file_walk(int folder, const char *path) {
         name[len] = '\0';
         path += len;
         path += strspn(path, "/");
-        int next = openat(at, name, FILE_TAKE | O_NOFOLLOW | (*path ? O_DIRECTORY : 0));
+        int next = openat(at, name, FILE_TAKE | O_NOFOLLOW);
         file_close_keeping_errno(at);
         at = next;
-    }
-    if (at >= 0 && fstat(at, &st) == 0 && S_ISLNK(st.st_mode)) {
-        (void)close(at);
-        errno = ELOOP;
-        return -1;
+        if (at >= 0 && (fstat(at, &st) != 0 || S_ISLNK(st.st_mode))) {
+            (void)close(at);
+            errno = ELOOP;
+            return -1;
+        }
     }
     return at;
 }
@@ -81,6 +87,29 @@ int file_take(int folder, const char *path, enum file_links links) {
     return fd;
 }
 
+/* Files of the kernel's own: to open or read some of them has effects, though their type is that of a plain file (/proc/kmsg is
+ * emptied by whoever reads it, so is trace_pipe), and none of them is what others may name. */
+static bool file_is_kernels(int taken) {
+    struct statfs fs;
+    if (fstatfs(taken, &fs) != 0)
+        return true;
+    switch ((unsigned long)fs.f_type) {
+    case PROC_SUPER_MAGIC:
+    case SYSFS_MAGIC:
+    case DEBUGFS_MAGIC:
+    case TRACEFS_MAGIC:
+    case SECURITYFS_MAGIC:
+    case BPF_FS_MAGIC:
+    case EFIVARFS_MAGIC:
+    case PSTOREFS_MAGIC:
+    case FILE_CONFIGFS:
+    case FILE_FUSECTL:
+        return true;
+    default:
+        return false;
+    }
+}
+
 int file_open_taken(int taken, int flags, int64_t owner) {
     struct stat st, now;
     char link[32];
@@ -89,9 +118,10 @@ int file_open_taken(int taken, int flags, int64_t owner) {
         file_close_keeping_errno(taken);
         return -1;
     }
-    if (!S_ISREG(st.st_mode) || (owner != FILE_ANY_OWNER && (int64_t)st.st_uid != owner)) {
+    bool plain = S_ISREG(st.st_mode) && !file_is_kernels(taken);
+    if (!plain || (owner != FILE_ANY_OWNER && (int64_t)st.st_uid != owner)) {
         (void)close(taken);
-        errno = S_ISREG(st.st_mode) ? EPERM : EINVAL;
+        errno = plain ? EPERM : EINVAL;
         return -1;
     }
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", taken);

@@ -26,7 +26,7 @@ int file_take(int folder, const char *path, enum file_links links);
 
 /* Open what `taken` stands for, if it is a regular file of user `owner` (FILE_ANY_OWNER: of anybody), with `flags`
  * (O_RDONLY ... O_RDWR). `taken` is closed in any case. A descriptor, or -1 with errno: EINVAL when it is not a regular
- * file, EPERM when it belongs to somebody else. */
+ * file, or one of /proc, /sys and their like, EPERM when it belongs to somebody else. */
 int file_open_taken(int taken, int flags, int64_t owner);
 
 /* Both. */

@@ -67,26 +67,31 @@ int strbuf_adds(struct strbuf *b, const char *s) { return strbuf_add(b, s, strle
 
 int strbuf_addc(struct strbuf *b, char c) { return strbuf_add(b, &c, 1); }
 
+int strbuf_addv(struct strbuf *b, const char *fmt, va_list ap) {
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    if (n < 0 || strbuf_reserve(b, (size_t)n) != 0)
+        return -1;
+    (void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
+    b->len += (size_t)n;
+    return 0;
+}
+
 int strbuf_addf(struct strbuf *b, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int rc = strbuf_addv(b, fmt, ap);
     va_end(ap);
-    if (n < 0 || strbuf_reserve(b, (size_t)n) != 0)
-        return -1;
-    va_start(ap, fmt);
-    (void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
-    va_end(ap);
-    b->len += (size_t)n;
-    return 0;
+    return rc;
 }
 
 int strbuf_add_clean(struct strbuf *b, const char *s, size_t len) {
     for (size_t at = 0; at < len;) {
         uint32_t cp;
         size_t n = text_utf8_next(s + at, len - at, &cp);
-        bool control = (cp < 0x20 && cp != '\n' && cp != '\t') || (cp >= 0x7f && cp < 0xa0);
-        if (control || cp == TEXT_REPLACEMENT)
+        if (text_is_control(cp) || cp == TEXT_REPLACEMENT)
             (void)strbuf_adds(b, "\xef\xbf\xbd");
         else
             (void)strbuf_add(b, s + at, n);
@@ -95,26 +100,28 @@ int strbuf_add_clean(struct strbuf *b, const char *s, size_t len) {
     return b->failed ? -1 : 0;
 }
 
-int strbuf_read_file(struct strbuf *b, const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    int rc = 0;
+int strbuf_read_fd(struct strbuf *b, int fd) {
     for (;;) {
         char buf[4096];
         ssize_t n = read(fd, buf, sizeof buf);
         if (n == 0)
-            break;
+            return 0;
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 || strbuf_add(b, buf, (size_t)n) != 0) {
-            rc = -1;
-            if (n > 0)
-                errno = EFBIG;
-            break;
+        if (n < 0)
+            return -1;
+        if (strbuf_add(b, buf, (size_t)n) != 0) {
+            errno = EFBIG;
+            return -1;
         }
     }
-    int saved = errno;
+}
+
+int strbuf_read_file(struct strbuf *b, const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    int rc = strbuf_read_fd(b, fd), saved = errno;
     (void)close(fd);
     errno = saved;
     return rc;

@@ -8,6 +8,7 @@
 #ifndef BASE_STRBUF_H
 #define BASE_STRBUF_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -33,12 +34,16 @@ int strbuf_add(struct strbuf *b, const void *data, size_t len);
 int strbuf_adds(struct strbuf *b, const char *s);
 int strbuf_addc(struct strbuf *b, char c);
 int strbuf_addf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int strbuf_addv(struct strbuf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
-/* Append UTF-8 that a terminal can be given, in lines: control characters but for ends of lines and tabs, and bytes that are no UTF-8, become
- * U+FFFD. As above. */
+/* Append UTF-8 that a terminal can be given, in lines: what a terminal obeys (text_is_control), and bytes that are no UTF-8, become U+FFFD. As
+ * above. */
 int strbuf_add_clean(struct strbuf *b, const char *s, size_t len);
 
 /* Read all of `path` (a file of unknown size, such as one under /proc) up to the limit. 0, or -1 with errno. */
 int strbuf_read_file(struct strbuf *b, const char *path);
+
+/* The same of an open file, from where it is; the descriptor stays the caller's. */
+int strbuf_read_fd(struct strbuf *b, int fd);
 
 #endif

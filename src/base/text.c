@@ -60,11 +60,15 @@ size_t text_utf8_put(uint32_t cp, char out[4]) {
     return 4;
 }
 
+bool text_is_control(uint32_t cp) {
+    return (cp < 0x20 && cp != '\t' && cp != '\n') || (cp >= 0x7f && cp < 0xa0) || cp == 0x061c ||
+           cp == 0x200e || cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
+}
+
 /* Characters that move the cursor, change direction or hide text. */
 static bool text_is_unsafe(uint32_t cp) {
-    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || (cp >= 0x200b && cp <= 0x200f) ||
-           (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff ||
-           (cp >= 0xfff9 && cp <= 0xfffb);
+    return text_is_control(cp) || (cp >= 0x200b && cp <= 0x200d) || (cp >= 0x2060 && cp <= 0x206f) ||
+           cp == 0xfeff || (cp >= 0xfff9 && cp <= 0xfffb);
 }
 
 size_t text_sanitize(char *dst, size_t cap, const char *src) {

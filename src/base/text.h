@@ -8,6 +8,7 @@
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,10 @@ size_t text_utf8_put(uint32_t cp, char out[4]);
 /* Copy `src` to `dst` (`cap` > 0 bytes with the NUL) as drawable UTF-8: controls (C0, DEL, C1), bidirectional overrides
  * and broken bytes become U+FFFD, tab and newline become a space. Never cuts a character in half. Length written. */
 size_t text_sanitize(char *dst, size_t cap, const char *src);
+
+/* Is it one that a terminal obeys, or that changes the order of what is read: C0 but tab and newline, DEL, C1, bidirectional
+ * controls, separators of lines and paragraphs? */
+bool text_is_control(uint32_t cp);
 
 /* Columns that a sanitised string takes in a terminal. */
 int text_width(const char *s);

@@ -21,6 +21,8 @@ static void armed_on_signal(int number) {
     armed_told_to_end = 1;
 }
 
+bool armed_is_cut(void) { return armed_told_to_end != 0; }
+
 /* How the lease gets on. */
 static int armed_look(struct armed *a, struct err *e) {
     struct model_status status;

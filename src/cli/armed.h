@@ -53,6 +53,9 @@ int armed_begin(struct armed *a, const struct cli_options *o, struct session_add
  * time is over, or ^C came. 0, or -1 with the error. */
 int armed_wait(struct armed *a, double duration_s, bool (*is_done)(struct armed *a), struct err *e);
 
+/* Has ^C come since it was armed? */
+bool armed_is_cut(void);
+
 /* Rows of a query over the target; rows_fini, on failure too. `text` has one %.6f for the time since when they count. */
 int armed_ask(struct armed *a, const char *text, struct rows *rows, struct err *e);
 

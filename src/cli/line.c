@@ -13,11 +13,13 @@
 #include <wchar.h>
 
 #include "base/text.h"
+#include "client/output.h"
 
 #define LINE_IDLE_MS 1000
 #define LINE_INDENT "    "
 #define LINE_WORDS_MAX ((size_t)256 * 1024)
 #define LINE_SHOWN_MAX 200 /* words listed at once */
+#define LINE_MORE_MAX 1024 /* of a word that is completed */
 
 struct line {
     struct line_hooks hooks;
@@ -114,13 +116,26 @@ static void line_list(const char *words) {
     }
     int screen = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
     int columns = screen / (widest + 2) > 0 ? screen / (widest + 2) : 1;
+    struct strbuf out;
+    struct err e;
+    strbuf_init(&out, 0);
     i = 0;
     for (const char *w = words; *w && i < LINE_SHOWN_MAX; i++) {
         w = line_word(w, word, sizeof word);
-        (void)printf("%s%s%*s", i % columns == 0 ? "\n" : "", word, widest + 2 - text_width(word), "");
+        (void)strbuf_addf(&out, "%s%s%*s", i % columns == 0 ? "\n" : "", word, widest + 2 - text_width(word),
+                          "");
     }
-    (void)fputs(i == LINE_SHOWN_MAX ? "\n...\n" : "\n", stdout);
-    (void)fflush(stdout);
+    (void)strbuf_adds(&out, i == LINE_SHOWN_MAX ? "\n...\n" : "\n");
+    (void)fflush(stdout); /* what libedit has written comes first */
+    (void)output_write(NULL, &out, &e);
+    strbuf_fini(&out);
+}
+
+/* Is there nothing in it that a terminal obeys? The line editor shows what it is given. */
+static bool line_is_clean(const char *text) {
+    char clean[3 * LINE_MORE_MAX];
+    (void)text_sanitize(clean, sizeof clean, text);
+    return strcmp(clean, text) == 0;
 }
 
 static unsigned char line_tab(EditLine *el, int key) {
@@ -141,10 +156,10 @@ static unsigned char line_tab(EditLine *el, int key) {
     if (l->hooks.complete(l->hooks.arg, before, &words, &typed) && words.len > 0) {
         const char *text = strbuf_str(&words);
         size_t common = line_common(text);
-        char more[1024];
+        char more[LINE_MORE_MAX];
         if (common > typed && common - typed < sizeof more) {
             (void)snprintf(more, sizeof more, "%.*s", (int)(common - typed), text + typed);
-            then = el_insertstr(el, more) == 0 ? CC_REFRESH : CC_ERROR;
+            then = line_is_clean(more) && el_insertstr(el, more) == 0 ? CC_REFRESH : CC_ERROR;
         } else if (strchr(text, '\n')) {
             line_list(text);
             then = CC_REDISPLAY;

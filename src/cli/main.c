@@ -59,6 +59,6 @@ int main(int argc, char **argv) {
         return 0;
     char text[2 * sizeof e.text];
     (void)text_sanitize(text, sizeof text, err_text(&e));
-    (void)fprintf(stderr, "probing: %s\n", text);
+    output_say("probing: %s\n", text);
     return err_exit_status(&e);
 }

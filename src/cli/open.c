@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "client/output.h"
 #include "client/target.h"
 
 const struct option_def cli_read_rows[] = {
@@ -33,5 +34,5 @@ void cli_note_database(struct database *d) {
     if (!database_note(d)[0])
         return;
     (void)text_sanitize(clean, sizeof clean, database_note(d));
-    (void)fprintf(stderr, "probing: %s\n", clean);
+    output_say("probing: %s\n", clean);
 }

@@ -92,7 +92,7 @@ int repl_connect(struct repl *r, struct err *e) {
     call_set_stop(r->call, repl_stop, r);
     if (r->lost.code != ERR_OK) {
         (void)text_sanitize(why, sizeof why, err_text(&r->lost));
-        (void)fprintf(stderr, "probing: connected again (%s); _ is forgotten\n", why);
+        output_say("probing: connected again (%s); _ is forgotten\n", why);
     }
     return 0;
 }
@@ -147,11 +147,11 @@ static int repl_put(const struct wire_eval *want, const struct wire_evaluated *v
     strbuf_clear(&out);
     if (v->traceback.s)
         repl_put_line(&out, &v->traceback, isatty(STDERR_FILENO) == 1);
-    (void)fwrite(strbuf_str(&out), 1, out.len, stderr);
+    output_say_text(&out);
     strbuf_fini(&out);
     if (v->truncated)
-        (void)fprintf(stderr, "probing: what there is was cut at %lld KiB: --max-output takes more\n",
-                      (long long)(want->output_bytes / 1024));
+        output_say("probing: what there is was cut at %lld KiB: --max-output takes more\n",
+                   (long long)(want->output_bytes / 1024));
     return rc;
 }
 

@@ -2,6 +2,7 @@
 /* verb_debug: debugpy in the job; see client/told.h. */
 #include "cli/cli.h"
 #include "cli/told_verb.h"
+#include "client/output.h"
 
 #include <stdio.h>
 
@@ -36,7 +37,6 @@ int cli_run_debug(const struct cli_options *o, struct session_address *addr, str
                                    .off = mine->off};
     int rc = told_verb_run(&told_debug, &wish, o->json, addr, out, e);
     if (rc == 0 && mine->exposed)
-        (void)fputs("probing: whoever reaches this address can run code in the job, without a password\n",
-                    stderr);
+        output_say("probing: whoever reaches this address can run code in the job, without a password\n");
     return rc;
 }

@@ -131,7 +131,7 @@ static void eval_put_errors(const struct wire_evaluated *v) {
     strbuf_init(&text, 0);
     if (v->traceback.s)
         cli_eval_put_text(&text, &v->traceback, isatty(STDERR_FILENO) == 1);
-    (void)fwrite(strbuf_str(&text), 1, text.len, stderr);
+    output_say_text(&text);
     strbuf_fini(&text);
 }
 
@@ -173,8 +173,8 @@ static int eval_put(const struct wire_eval *want, const struct wire_evaluated *v
     if (rc == 0 && !json && v->type.s)
         eval_put_errors(v);
     if (rc == 0 && !json && v->truncated)
-        (void)fprintf(stderr, "probing: what there is was cut at %lld KiB: --max-output takes more\n",
-                      (long long)(want->output_bytes / 1024));
+        output_say("probing: what there is was cut at %lld KiB: --max-output takes more\n",
+                   (long long)(want->output_bytes / 1024));
     return rc == 0 && failed ? eval_fail(want, v, e) : rc;
 }
 

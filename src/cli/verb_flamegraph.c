@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "client/export.h"
+#include "client/output.h"
 
 #define AT(field) offsetof(struct cli_flamegraph_options, field)
 
@@ -96,7 +97,7 @@ int cli_run_flamegraph(const struct cli_options *o, struct session_address *addr
     if (rc == 0 && note.len) {
         char text[4096];
         (void)text_sanitize(text, sizeof text, strbuf_str(&note));
-        (void)fprintf(stderr, "probing: %s\n", text);
+        output_say("probing: %s\n", text);
     }
     strbuf_fini(&note);
     return rc;

@@ -6,19 +6,15 @@
  */
 #include "cli/armed.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "client/output.h"
+#include "client/profile_text.h"
+#include "client/trace_file.h"
 
 #define PROFILE_SCHEMA_VERSION 1
 #define PROFILE_STEPS 3
@@ -26,7 +22,6 @@
 #define PROFILE_LONGEST_S 600.0 /* for the steps, and for what they were to be written */
 #define PROFILE_LATE_S 5.0
 #define PROFILE_TOP "20"
-#define PROFILE_NAME 56
 
 const struct option_def cli_profile_rows[] = {
     {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), "N", "training steps (default: 3)", 1,
@@ -47,20 +42,18 @@ static const char profile_top[] =
     " FROM profiling_data WHERE kind = 'profiler' AND timestamp >= %.6f"
     " GROUP BY operation_name ORDER BY total_ms DESC LIMIT " PROFILE_TOP;
 
-enum profile_column { PROFILE_OPERATION = 0, PROFILE_TOTAL, PROFILE_CALLS };
-
 /* ---- asking ---- */
 
 /* Is it wanted at that price? 1, 0; or -1 with the error: nobody can be asked. */
 static int profile_ask(const struct armed *a, bool yes, struct err *e) {
     char clean[2 * ARMED_NOTE_MAX], answer[16] = "";
     (void)text_sanitize(clean, sizeof clean, a->note);
-    (void)fprintf(stderr, "probing: %s\n", clean);
+    output_say("probing: %s\n", clean);
     if (yes)
         return 1;
     if (!isatty(STDIN_FILENO))
         return err_set(e, ERR_USAGE, "nobody can be asked whether it may cost that: --yes");
-    (void)fprintf(stderr, "go on? [y/N] ");
+    output_say("go on? [y/N] ");
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
@@ -78,49 +71,6 @@ static int profile_run(struct armed *a, const struct cli_options *o, struct sess
     return want->dry || a->file[0] ? 0 : err_set(e, ERR_FAILED, "%s", a->note);
 }
 
-/* ---- the file ---- */
-
-/* Copy what is read from one into the other. 0 or -1. */
-static int profile_pour(int from, int to) {
-    char block[65536];
-    for (ssize_t n; (n = read(from, block, sizeof block)) != 0;) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        for (ssize_t at = 0; n > 0 && at < n;) {
-            ssize_t put = write(to, block + at, (size_t)(n - at));
-            if (put <= 0)
-                return -1;
-            at += put;
-        }
-        if (n < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* The file that the job has written is where it sees it: below its own root. */
-static int profile_move(const struct session_address *addr, const char *file, const char *output,
-                        struct err *e) {
-    char path[640];
-    (void)snprintf(path, sizeof path, "/proc/%d/root%s", (int)addr->pid, file);
-    int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), to = -1;
-    int rc = from >= 0
-                 ? 0
-                 : err_set(e, ERR_FAILED, "%s cannot be read: %s; the trace is there", path, strerror(errno));
-    if (rc == 0)
-        to = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (rc == 0 && (to < 0 || profile_pour(from, to) != 0 || fsync(to) != 0))
-        rc = err_set(e, ERR_FAILED, "%s cannot be written: %s; the trace is in %s", output, strerror(errno),
-                     file);
-    if (to >= 0)
-        (void)close(to);
-    if (from >= 0)
-        (void)close(from);
-    if (rc == 0)
-        (void)unlink(path);
-    return rc;
-}
-
 /* ---- printing ---- */
 
 static void profile_put_json(const struct armed *a, const char *file, const struct rows *rows,
@@ -136,26 +86,14 @@ static void profile_put_json(const struct armed *a, const char *file, const stru
     json_array_begin(&j);
     for (size_t i = 0; i < rows->n; i++) {
         json_object_begin(&j);
-        json_kv_string(&j, "operation", armed_text(rows, i, PROFILE_OPERATION));
-        json_kv_number(&j, "total_ms", armed_number(rows, i, PROFILE_TOTAL), 4);
-        json_kv_number(&j, "calls", armed_number(rows, i, PROFILE_CALLS), 0);
+        json_kv_string(&j, "operation", armed_text(rows, i, PROFILE_TEXT_OPERATION));
+        json_kv_number(&j, "total_ms", armed_number(rows, i, PROFILE_TEXT_TOTAL), 4);
+        json_kv_number(&j, "calls", armed_number(rows, i, PROFILE_TEXT_CALLS), 0);
         json_object_end(&j);
     }
     json_array_end(&j);
     json_object_end(&j);
     (void)strbuf_addc(out, '\n');
-}
-
-static void profile_put_text(const struct armed *a, const char *file, const struct rows *rows,
-                             struct strbuf *out) {
-    (void)strbuf_addf(out, "%s\n%s: ui.perfetto.dev and chrome://tracing open it\n\n%-*s %12s %9s\n", a->note,
-                      file, PROFILE_NAME, "OPERATION", "TOTAL MS", "CALLS");
-    for (size_t i = 0; i < rows->n; i++) {
-        char name[256];
-        (void)text_sanitize(name, sizeof name, armed_text(rows, i, PROFILE_OPERATION));
-        (void)strbuf_addf(out, "%-*s %12.3f %9.0f\n", PROFILE_NAME, name,
-                          armed_number(rows, i, PROFILE_TOTAL), armed_number(rows, i, PROFILE_CALLS));
-    }
 }
 
 /* The rows are there some moments after the lease has ended. */
@@ -176,13 +114,13 @@ static int profile_tell(struct armed *a, const struct cli_profile_options *mine,
                         const struct session_address *addr, struct strbuf *out, struct err *e) {
     struct rows rows = {.n = 0};
     const char *file = mine->output ? mine->output : a->file;
-    int rc = mine->output ? profile_move(addr, a->file, mine->output, e) : 0;
+    int rc = mine->output ? trace_file_move(addr->pid, a->file, mine->output, armed_is_cut, e) : 0;
     if (rc == 0)
         rc = profile_read_top(a, &rows, e);
     if (rc == 0 && mine->armed.common.json)
         profile_put_json(a, file, &rows, out);
     else if (rc == 0)
-        profile_put_text(a, file, &rows, out);
+        profile_text_put(out, a->note, file, &rows);
     rows_fini(&rows);
     return rc;
 }

@@ -101,17 +101,17 @@ static void query_show_place(const char *text, long at) {
     int column = text_width(clean);
     (void)snprintf(line, sizeof line, "%.*s", (int)(before + strcspn(text + end, "\n")), text + begin);
     (void)text_sanitize(clean, sizeof clean, line);
-    (void)fprintf(stderr, "  %s\n  %*s^\n", clean, column > 0 ? column : 0, "");
+    output_say("  %s\n  %*s^\n", clean, column > 0 ? column : 0, "");
 }
 
 /* ---- one round ---- */
 
 static void query_note_limits(const struct cli_query_options *o, const struct rows *rows) {
     if (rows->truncated)
-        (void)fprintf(stderr, "probing: there are more than %ld rows: --limit 0 shows all\n", o->limit);
+        output_say("probing: there are more than %ld rows: --limit 0 shows all\n", o->limit);
     if (rows->lost)
-        (void)fprintf(stderr, "probing: %" PRIu64 " pieces of tables were overwritten while they were read\n",
-                      rows->lost);
+        output_say("probing: %" PRIu64 " pieces of tables were overwritten while they were read\n",
+                   rows->lost);
 }
 
 /* What could not be seen for a statement: said once, as long as it stays the same, and not before all statements have run. */
@@ -130,7 +130,7 @@ static void query_note_database(struct database *d) {
 }
 
 static void query_tell_notes(void) {
-    (void)fputs(query_notes.lines, stderr);
+    output_say("%s", query_notes.lines);
     query_notes.lines[0] = '\0';
 }
 

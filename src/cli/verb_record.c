@@ -22,8 +22,8 @@
 #define RECORD_EVERY_S 2.0
 
 const struct option_def cli_record_rows[] = {
-    {"output", 'o', OPTION_STRING, offsetof(struct cli_record_options, output), "FILE", "the recording", 0,
-     0},
+    {"output", 'o', OPTION_STRING, offsetof(struct cli_record_options, output), "FILE",
+     "the recording: a new file, that only you may read", 0, 0},
     {"duration", 0, OPTION_SECONDS, offsetof(struct cli_record_options, duration_s), "TIME",
      "go on for so long, until ^C or its end; otherwise what there is now", 0.001, 1e7},
     {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_record_options, no_inject), NULL,

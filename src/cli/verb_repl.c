@@ -19,6 +19,7 @@
 #include "client/database.h"
 #include "client/history.h"
 #include "client/magic.h"
+#include "client/output.h"
 #include "client/target.h"
 #include "client/tcp.h"
 
@@ -157,7 +158,7 @@ static void verb_remember(struct verb_repl *v, const char *text) {
         return;
     line_remember(v->line, text);
     if (history_add(&v->history, text, &e) != 0 && !v->warned) {
-        (void)fprintf(stderr, "probing: %s\n", e.text);
+        output_say("probing: %s\n", e.text);
         v->warned = true;
     }
 }
@@ -165,16 +166,15 @@ static void verb_remember(struct verb_repl *v, const char *text) {
 static void verb_print_error(const struct err *e) {
     char text[3 * sizeof e->text];
     (void)text_sanitize(text, sizeof text, err_text(e));
-    (void)fprintf(stderr, "probing: %s\n", text);
+    output_say("probing: %s\n", text);
 }
 
 static void verb_greet(const struct verb_repl *v) {
     const struct session_address *given = &v->repl.given;
     bool tcp = tcp_is(given->path);
-    (void)fprintf(stderr,
-                  "probing: code runs in process %lld%s%s; %%help lists what else there is, ^D leaves\n",
-                  (long long)call_get_target(v->repl.call)->pid, tcp ? ", by the agent at " : "",
-                  tcp ? tcp_name(given->path) : "");
+    output_say("probing: code runs in process %lld%s%s; %%help lists what else there is, ^D leaves\n",
+               (long long)call_get_target(v->repl.call)->pid, tcp ? ", by the agent at " : "",
+               tcp ? tcp_name(given->path) : "");
 }
 
 static int verb_type(struct verb_repl *v, struct err *e) {

@@ -16,6 +16,7 @@
 #include "client/copies.h"
 #include "client/live_tables.h"
 #include "client/rings.h"
+#include "client/target.h"
 #include "client/symbols.h"
 #include "client/training_logs.h"
 #include "store/archive.h"
@@ -218,6 +219,12 @@ static int database_add_past(struct database *d, struct database_target *t, stru
     /* Damage of some of it is a note; of all of it, an error. */
     if (!sql_has_files(d->sql, t->number))
         return err_set(e, ERR_FAILED, "%s", sql_note(d->sql));
+    if (t->place.owner != geteuid()) {
+        char user[64];
+        target_user_name(t->place.owner, user, sizeof user);
+        (void)snprintf(d->recording, sizeof d->recording, "tables of user %s: what they say is his word",
+                       user);
+    }
     return 0;
 }
 

@@ -57,7 +57,8 @@ void doors_read(struct doors *d, pid_t pid, const char *socket) {
     (void)doors_add(d, DOORS_UNIX, doors_plain_path(pid, socket));
     if (tcp_find_door(socket, address, sizeof address, &looking) == 0)
         doors_add(d, DOORS_TCP, address)->looking = looking;
-    if (endpoint_opened_file(file, sizeof file, socket) != 0 || tcp_read_own(file, text, sizeof text) != 0)
+    if (endpoint_opened_file(file, sizeof file, socket) != 0 ||
+        tcp_read_beside(socket, file, text, sizeof text) != 0)
         return;
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
         if (strlen(line) < DOORS_LINE_MAX)

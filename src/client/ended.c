@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/procfs.h"
 #include "base/text.h"
 #include "store/ring_dir.h"
@@ -95,7 +96,9 @@ static bool ended_for_memory(pid_t pid, double seen_s) {
 static bool ended_by_signal(const struct rings_place *place, char *buf, size_t cap) {
     char path[RING_DIR_PATH + sizeof RING_DIR_FATAL], text[ENDED_FATAL_HEAD], line[ENDED_FATAL_HEAD];
     (void)snprintf(path, sizeof path, "%s/%s", place->path, RING_DIR_FATAL);
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0)
+        fd = file_open_taken(fd, O_RDONLY, (int64_t)place->owner);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         (void)close(fd);

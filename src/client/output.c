@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,53 @@ bool output_expand(const char *path, char *out, size_t cap) {
     return n > 0 && (size_t)n < cap;
 }
 
-static int output_put(int fd, const struct strbuf *content) {
-    for (size_t at = 0; at < content->len;) {
-        ssize_t n = write(fd, content->data + at, content->len - at);
+/* ---- terminals ---- */
+
+/* Colours of the text and its weight: 0 to 2, 22, 30 to 37, 39, 90 to 97. None of them hides text or moves anything. */
+static bool output_is_colour(long n) {
+    return (n >= 0 && n <= 2) || n == 22 || (n >= 30 && n <= 37) || n == 39 || (n >= 90 && n <= 97);
+}
+
+/* Bytes of the sequence at `text` that sets such, "ESC [ 1 ; 31 m"; 0: it is another, or none. */
+static size_t output_colour(const char *text, size_t len) {
+    size_t at = 2;
+    if (len < 3 || text[0] != '\x1b' || text[1] != '[')
+        return 0;
+    for (;;) {
+        long n = 0;
+        size_t digits = 0;
+        for (; at < len && text[at] >= '0' && text[at] <= '9' && digits < 3; at++, digits++)
+            n = 10 * n + (text[at] - '0');
+        if (at == len || digits == 3 || !output_is_colour(n))
+            return 0;
+        if (text[at] == 'm')
+            return at + 1;
+        if (text[at++] != ';')
+            return 0;
+    }
+}
+
+int output_guard(struct strbuf *out, const char *text, size_t len) {
+    while (len > 0) {
+        const char *escape = memchr(text, '\x1b', len);
+        size_t n = escape ? (size_t)(escape - text) : len;
+        (void)strbuf_add_clean(out, text, n);
+        text += n;
+        len -= n;
+        n = output_colour(text, len);
+        if (n)
+            (void)strbuf_add(out, text, n);
+        else if (len)
+            (void)strbuf_add_clean(out, text, n = 1);
+        text += n;
+        len -= n;
+    }
+    return out->failed ? -1 : 0;
+}
+
+static int output_put_bytes(int fd, const char *data, size_t len) {
+    for (size_t at = 0; at < len;) {
+        ssize_t n = write(fd, data + at, len - at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -30,6 +75,38 @@ static int output_put(int fd, const struct strbuf *content) {
     }
     return 0;
 }
+
+static int output_put(int fd, const struct strbuf *content) {
+    struct strbuf clean;
+    if (!isatty(fd))
+        return output_put_bytes(fd, strbuf_str(content), content->len);
+    strbuf_init(&clean, 0);
+    int rc = output_guard(&clean, strbuf_str(content), content->len);
+    if (rc == 0)
+        rc = output_put_bytes(fd, strbuf_str(&clean), clean.len);
+    else
+        errno = ENOMEM;
+    int saved = errno;
+    strbuf_fini(&clean);
+    errno = saved;
+    return rc;
+}
+
+/* Where it fails nobody is left who could be told. */
+void output_say_text(const struct strbuf *text) { (void)output_put(STDERR_FILENO, text); }
+
+void output_say(const char *fmt, ...) {
+    struct strbuf text;
+    va_list ap;
+    strbuf_init(&text, 0);
+    va_start(ap, fmt);
+    (void)strbuf_addv(&text, fmt, ap);
+    va_end(ap);
+    output_say_text(&text);
+    strbuf_fini(&text);
+}
+
+/* ---- files ---- */
 
 /* Folder of `path`, for a file beside it. */
 static void output_dir(char *buf, size_t cap, const char *path) {
@@ -40,6 +117,17 @@ static void output_dir(char *buf, size_t cap, const char *path) {
         (void)snprintf(buf, cap, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
+/* Has somebody else put something there that leads on: a link, a FIFO? In a /tmp anybody may. Of root's it is expected: /dev/stdout.
+ * 0, or -1 with the error. */
+static int output_check_planted(const char *path, struct err *e) {
+    struct stat st;
+    if (lstat(path, &st) != 0 || st.st_uid == geteuid() || st.st_uid == 0 ||
+        !(S_ISLNK(st.st_mode) || S_ISFIFO(st.st_mode)))
+        return 0;
+    return err_set(e, ERR_FAILED, "%s is a %s of user %u: give another name", path,
+                   S_ISLNK(st.st_mode) ? "link" : "FIFO", (unsigned)st.st_uid);
+}
+
 int output_check(const char *path, struct err *e) {
     struct stat st;
     char dir[PATH_MAX];
@@ -48,6 +136,8 @@ int output_check(const char *path, struct err *e) {
     if (!path[0])
         return err_set(e, ERR_FAILED,
                        "the output file has no name: give -o FILE, or -o - for standard output");
+    if (output_check_planted(path, e) != 0)
+        return -1;
     bool there = stat(path, &st) == 0;
     if (there && S_ISDIR(st.st_mode))
         return err_set(e, ERR_FAILED, "%s is a folder: give the name of a file", path);
@@ -59,36 +149,55 @@ int output_check(const char *path, struct err *e) {
     return 0;
 }
 
-/* Permissions of the file that is replaced, or those of a new one. */
+/* Permissions of the file that is replaced, when it is this user's; a new one is his alone: it may hold values. */
 static mode_t output_mode(const char *path) {
     struct stat st;
-    if (stat(path, &st) == 0)
-        return st.st_mode & 07777;
-    mode_t mask = umask(0);
-    (void)umask(mask);
-    return 0666 & ~mask;
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() ? st.st_mode & 0777 : 0600;
+}
+
+int output_file_begin(struct output_file *f, const char *path, struct err *e) {
+    char real[PATH_MAX];
+    f->fd = -1;
+    /* A link is followed: what it names is replaced, not the link. */
+    int n = snprintf(f->final, sizeof f->final, "%s", realpath(path, real) ? real : path), m = -1;
+    if (n >= 0 && (size_t)n < sizeof f->final)
+        m = snprintf(f->temp, sizeof f->temp, "%s.XXXXXX", f->final);
+    if (m < 0 || (size_t)m >= sizeof f->temp)
+        return err_set_errno(e, ERR_FAILED, ENAMETOOLONG, "cannot write %s", path);
+    f->fd = mkostemp(f->temp, O_CLOEXEC);
+    return f->fd >= 0 ? 0 : err_set_errno(e, ERR_FAILED, errno, "cannot write %s", path);
+}
+
+int output_file_end(struct output_file *f, const char *path, struct err *e) {
+    int failed = fchmod(f->fd, output_mode(f->final)) != 0 ? errno : 0;
+    if (close(f->fd) != 0 && !failed)
+        failed = errno;
+    f->fd = -1;
+    if (!failed && rename(f->temp, f->final) != 0)
+        failed = errno;
+    if (!failed)
+        return 0;
+    (void)unlink(f->temp);
+    return err_set_errno(e, ERR_FAILED, failed, "cannot write %s", path);
+}
+
+void output_file_drop(struct output_file *f) {
+    if (f->fd < 0)
+        return;
+    (void)close(f->fd);
+    f->fd = -1;
+    (void)unlink(f->temp);
 }
 
 static int output_replace(const char *path, const struct strbuf *content, struct err *e) {
-    /* A link is followed: what it names is replaced, not the link. */
-    char real[PATH_MAX], temp[PATH_MAX];
-    const char *final = realpath(path, real) ? real : path;
-    int n = snprintf(temp, sizeof temp, "%s.XXXXXX", final);
-    if (n < 0 || (size_t)n >= sizeof temp)
-        return err_set_errno(e, ERR_FAILED, ENAMETOOLONG, "cannot write %s", path);
-    int fd = mkostemp(temp, O_CLOEXEC);
-    if (fd < 0)
-        return err_set_errno(e, ERR_FAILED, errno, "cannot write %s", path);
-    int failed = output_put(fd, content) != 0 || fchmod(fd, output_mode(final)) != 0 ? errno : 0;
-    if (close(fd) != 0 && !failed)
-        failed = errno;
-    if (!failed && rename(temp, final) != 0)
-        failed = errno;
-    if (failed) {
-        (void)unlink(temp);
-        return err_set_errno(e, ERR_FAILED, failed, "cannot write %s", path);
-    }
-    return 0;
+    struct output_file f;
+    if (output_file_begin(&f, path, e) != 0)
+        return -1;
+    if (output_put_bytes(f.fd, strbuf_str(content), content->len) == 0)
+        return output_file_end(&f, path, e);
+    int failed = errno;
+    output_file_drop(&f);
+    return err_set_errno(e, ERR_FAILED, failed, "cannot write %s", path);
 }
 
 int output_write(const char *path, const struct strbuf *content, struct err *e) {
@@ -99,6 +208,8 @@ int output_write(const char *path, const struct strbuf *content, struct err *e) 
         return output_put(STDOUT_FILENO, content) == 0
                    ? 0
                    : err_set_errno(e, ERR_FAILED, errno, "cannot write standard output");
+    if (output_check_planted(path, e) != 0)
+        return -1;
     if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
         return output_replace(path, content, e);
     int fd = open(path, O_WRONLY | O_CLOEXEC);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/endpoint.h"
+#include "base/file.h"
 #include "base/procfs.h"
 #include "store/ring_tables.h"
 
@@ -24,16 +25,24 @@
 struct rings_search {
     int64_t pid;
     uint64_t start_ticks; /* 0: any */
-    uid_t owner;
+    uid_t owner;          /* of the folder that is looked into */
     struct rings_place *best;
     bool found;
+    bool others; /* tables of another user than best's were found, too */
 };
 
 static int rings_on_entry(const struct ring_dir_entry *entry, void *arg) {
     struct rings_search *s = arg;
+    if (entry->pid != s->pid || (s->start_ticks && entry->start_ticks != s->start_ticks))
+        return 0;
+    /* Anybody may call a folder by any pid: our own tables come before those of others, however new these are. */
+    bool ours = s->owner == geteuid(), foreign = s->found && s->best->owner != s->owner;
     bool better = !s->found || entry->alive > s->best->alive ||
                   (entry->alive == s->best->alive && entry->modified_at > s->best->modified_at);
-    if (entry->pid != s->pid || (s->start_ticks && entry->start_ticks != s->start_ticks) || !better)
+    if (foreign)
+        better = ours;
+    s->others = (s->others || foreign) && !ours && s->best->owner != geteuid();
+    if (!better)
         return 0;
     *s->best = (struct rings_place){.pid = entry->pid,
                                     .start_ticks = entry->start_ticks,
@@ -45,19 +54,31 @@ static int rings_on_entry(const struct ring_dir_entry *entry, void *arg) {
     return 0;
 }
 
-int rings_find(pid_t pid, struct rings_place *out) {
+int rings_owner(pid_t pid, struct rings_owner *out) {
     struct procfs_status status;
     struct procfs_stat stat;
-    char data_dir[RING_DIR_PATH];
     if (procfs_read_status(pid, 0, &status) != 0 || procfs_read_stat(pid, 0, &stat) != 0)
+        return -1;
+    *out = (struct rings_owner){
+        .outer = pid, .pid = status.ns_pid, .uid = status.uid, .start_ticks = stat.start_ticks};
+    if (procfs_read_environ(pid, RINGS_VARIABLE, out->data_dir, sizeof out->data_dir) != 0)
+        out->data_dir[0] = '\0';
+    return 0;
+}
+
+int rings_base(const struct rings_owner *o, int i, char *base) {
+    return ring_dir_base(base, i, o->data_dir, endpoint_inner_uid(o->outer, (unsigned)o->uid), o->outer);
+}
+
+int rings_find(pid_t pid, struct rings_place *out) {
+    struct rings_owner owner;
+    if (rings_owner(pid, &owner) != 0)
         return 0;
-    if (procfs_read_environ(pid, RINGS_VARIABLE, data_dir, sizeof data_dir) != 0)
-        data_dir[0] = '\0';
     struct rings_search s = {
-        .pid = status.ns_pid, .start_ticks = stat.start_ticks, .owner = (uid_t)status.uid, .best = out};
+        .pid = owner.pid, .start_ticks = owner.start_ticks, .owner = (uid_t)owner.uid, .best = out};
     for (int i = 0; i < RING_DIR_BASES; i++) {
         char base[RING_DIR_PATH], path[RING_DIR_PATH + 32];
-        if (ring_dir_base(base, i, data_dir, endpoint_inner_uid(pid, (unsigned)status.uid), pid) != 0)
+        if (rings_base(&owner, i, base) != 0)
             continue;
         (void)snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, base);
         (void)ring_dir_each(path, s.owner, rings_on_entry, &s);
@@ -96,14 +117,21 @@ static void rings_search_below(const char *above, struct rings_search *s) {
     (void)closedir(d);
 }
 
-int rings_find_dead(int64_t pid, struct rings_place *out) {
+int rings_find_dead(int64_t pid, struct rings_place *out, struct err *e) {
     struct rings_search s = {.pid = pid, .owner = geteuid(), .best = out};
     const char *data_dir = getenv(RINGS_VARIABLE);
     if (data_dir && data_dir[0] == '/')
         (void)ring_dir_each(data_dir, s.owner, rings_on_entry, &s);
     rings_search_below("/dev/shm", &s);
     rings_search_below("/tmp", &s);
-    return s.found;
+    if (!s.others)
+        return s.found;
+    return err_set(
+        e, ERR_ATTACH,
+        "process %" PRId64
+        " has ended, and several users say that they have its tables: name the folder: %s, or another "
+        "probing-UID in /dev/shm or /tmp",
+        pid, out->path);
 }
 
 static bool rings_is_table(const char *name) {
@@ -153,8 +181,22 @@ static bool rings_is_memory(const char *link) {
     return def && strcmp(def->name, name) == 0;
 }
 
+/* A table's memory, from the folder of a thread's descriptors. What the kernel shows of it may be the name of any file in a root of its
+ * own: it is looked at before it is opened. A descriptor, or -1. */
+static int rings_open_fd(int folder, const char *name, int64_t owner) {
+    struct stat st;
+    int fd = openat(folder, name, O_PATH | O_CLOEXEC);
+    if (fd >= 0)
+        fd = file_open_taken(fd, O_RDONLY, owner);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_nlink != 0)) {
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
 /* Those that thread `tid` has open: the agent's threads have a table of descriptors of their own. */
-static size_t rings_open_of_thread(pid_t pid, pid_t tid, int *fds, size_t cap) {
+static size_t rings_open_of_thread(pid_t pid, pid_t tid, int64_t owner, int *fds, size_t cap) {
     char path[64], link[160];
     size_t n = 0;
     (void)snprintf(path, sizeof path, "/proc/%d/task/%d/fd", (int)pid, (int)tid);
@@ -166,7 +208,7 @@ static size_t rings_open_of_thread(pid_t pid, pid_t tid, int *fds, size_t cap) {
         if (len <= 0)
             continue;
         link[len] = '\0';
-        int fd = rings_is_memory(link) ? openat(dirfd(d), entry->d_name, O_RDONLY | O_CLOEXEC) : -1;
+        int fd = rings_is_memory(link) ? rings_open_fd(dirfd(d), entry->d_name, owner) : -1;
         if (fd >= 0)
             fds[n++] = fd;
     }
@@ -175,13 +217,16 @@ static size_t rings_open_of_thread(pid_t pid, pid_t tid, int *fds, size_t cap) {
 }
 
 size_t rings_open_memory(pid_t pid, int *fds, size_t cap) {
+    struct procfs_status st;
     pid_t *list = calloc(RINGS_MAX_TIDS, sizeof *list);
-    if (!list)
+    if (!list || procfs_read_status(pid, 0, &st) != 0) {
+        free(list);
         return 0;
+    }
     ssize_t found = procfs_list_tids(pid, list, RINGS_MAX_TIDS);
     size_t n = 0;
     for (ssize_t i = 0; n == 0 && i < found && i < RINGS_MAX_TIDS; i++)
-        n = rings_open_of_thread(pid, list[i], fds, cap);
+        n = rings_open_of_thread(pid, list[i], st.uid, fds, cap);
     free(list);
     return n;
 }

@@ -4,38 +4,50 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#define SOURCE_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+#include "base/file.h"
+
 #define SOURCE_TAB 4
 
-/* Below a folder as if it were the root, links too (openat2(2), RESOLVE_IN_ROOT, Linux 5.6). */
-static int source_open_below(int dir, const char *path) {
-    struct open_how how = {.flags = SOURCE_FLAGS, .resolve = RESOLVE_IN_ROOT};
-    int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
-    if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-        fd = openat(dir, path + strspn(path, "/"), SOURCE_FLAGS);
-    return fd;
+/* What the process sees as `path`, which is relative, from its root: into `out`. Where its root is not ours (chroot), the kernel names
+ * its folder as we see it, root and all. 0, or -1 with errno. */
+static int source_from_root(pid_t pid, const char *path, char *out, size_t cap) {
+    char link[64], root[PATH_MAX], folder[PATH_MAX];
+    (void)snprintf(link, sizeof link, "/proc/%ld/root", (long)pid);
+    ssize_t n = readlink(link, root, sizeof root - 1);
+    (void)snprintf(link, sizeof link, "/proc/%ld/cwd", (long)pid);
+    ssize_t m = readlink(link, folder, sizeof folder - 1);
+    if (n <= 0 || m <= 0)
+        return -1;
+    root[n] = folder[m] = '\0';
+    bool within = n > 1 && strncmp(folder, root, (size_t)n) == 0 && folder[n] == '/';
+    int used = snprintf(out, cap, "%s/%s", within ? folder + n : folder, path);
+    errno = ENAMETOOLONG;
+    return used > 0 && (size_t)used < cap ? 0 : -1;
 }
 
-/* A process that has ended has no root any more: then it is a file of this machine. */
+/* Links lead nowhere but below the root of the process. One that has ended has none any more: then it is a file of this machine, which
+ * whoever looks may read. What is not a plain file is not opened: a name of a device that is opened may do harm. */
 static int source_open(pid_t pid, const char *path) {
-    char folder[64];
-    (void)snprintf(folder, sizeof folder, "/proc/%ld/%s", (long)pid, *path == '/' ? "root" : "cwd");
-    int dir = pid > 0 ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (dir < 0 && *path != '/') {
+    char folder[64], whole[PATH_MAX];
+    (void)snprintf(folder, sizeof folder, "/proc/%ld/root", (long)pid);
+    int root = pid > 0 ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (root < 0 && *path != '/') {
         errno = ENOENT;
         return -1;
     }
-    if (dir < 0)
-        return open(path, SOURCE_FLAGS);
-    int fd = *path == '/' ? source_open_below(dir, path) : openat(dir, path, SOURCE_FLAGS), kept = errno;
-    (void)close(dir);
+    if (root < 0)
+        return file_open_regular(AT_FDCWD, path, FILE_LINKS_FOLLOWED, O_RDONLY, FILE_ANY_OWNER);
+    int fd = *path == '/' || source_from_root(pid, path, whole, sizeof whole) == 0
+                 ? file_open_regular(root, *path == '/' ? path : whole, FILE_LINKS_IN_ROOT, O_RDONLY,
+                                     FILE_ANY_OWNER)
+                 : -1;
+    int kept = errno;
+    (void)close(root);
     errno = kept;
     return fd;
 }
@@ -66,7 +78,6 @@ static void source_take(struct source_text *out, FILE *f, int from) {
 }
 
 int source_read(struct source_text *out, pid_t pid, const char *path, int from, struct err *e) {
-    struct stat st;
     out->from = from > 0 ? from : 1;
     out->n = 0;
     out->why = (struct err){0};
@@ -75,10 +86,10 @@ int source_read(struct source_text *out, pid_t pid, const char *path, int from, 
     int fd = *path == '<' || !*path ? -1 : source_open(pid, path), rc = -1;
     if (*path == '<' || !*path)
         (void)err_set(e, ERR_FAILED, "it is not from a file");
+    else if (fd < 0 && errno == EINVAL)
+        (void)err_set(e, ERR_FAILED, "%s is no regular file", path);
     else if (fd < 0)
         (void)err_set_errno(e, ERR_FAILED, errno, "cannot read %s", path);
-    else if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        (void)err_set(e, ERR_FAILED, "%s is no regular file", path);
     else if (!(f = fdopen(fd, "r")))
         (void)err_set_errno(e, ERR_FAILED, errno, "cannot read %s", path);
     else {

@@ -58,8 +58,10 @@ static void status_put_tables(struct strbuf *out, const struct model_status *s) 
         status_put_line(out, "tables note", s->collect_note);
     for (size_t i = 0; i < s->n_tables; i++) {
         const struct model_table *t = &s->tables[i];
+        char name[256];
+        (void)text_sanitize(name, sizeof name, t->name ? t->name : "?");
         text_human_bytes(size, sizeof size, (int64_t)t->bytes);
-        (void)strbuf_addf(out, "  %-24s %10" PRIu64 " rows, %s", t->name, t->rows, size);
+        (void)strbuf_addf(out, "  %-24s %10" PRIu64 " rows, %s", name, t->rows, size);
         if (t->newest >= t->oldest) {
             text_human_duration(span, sizeof span, t->newest - t->oldest);
             (void)strbuf_addf(out, ", over %s", span);
@@ -74,10 +76,12 @@ static void status_put_tables(struct strbuf *out, const struct model_status *s) 
 static void status_put_doors(struct strbuf *out, const struct model_status *s) {
     for (size_t i = 0; i < s->n_doors; i++) {
         const struct model_door *d = &s->doors[i];
+        char address[256];
+        (void)text_sanitize(address, sizeof address, d->address ? d->address : "");
         if (d->address)
             (void)strbuf_addf(
                 out, "%-*s %s%s, clients %" PRId64 ", entered %" PRIu64 ", turned away %" PRIu64 "\n",
-                STATUS_WIDTH, "TCP", d->address, d->looking ? " (looking only)" : "", d->clients, d->entered,
+                STATUS_WIDTH, "TCP", address, d->looking ? " (looking only)" : "", d->clients, d->entered,
                 d->refused);
         if (d->note)
             status_put_line(out, "TCP note", d->note);
@@ -88,12 +92,13 @@ static void status_put_doors(struct strbuf *out, const struct model_status *s) {
 static void status_put_holds(struct strbuf *out, const struct model_status *s) {
     for (size_t i = 0; i < s->n_holds; i++) {
         const struct model_hold *h = &s->holds[i];
-        char text[512], clean[600];
-        (void)snprintf(text, sizeof text, "%s%s%s%s%s%s", h->state, h->text ? ": " : "",
+        char text[512], clean[600], what[128];
+        (void)snprintf(text, sizeof text, "%s%s%s%s%s%s", h->state ? h->state : "?", h->text ? ": " : "",
                        h->text ? h->text : "", h->address ? ", at " : "", h->address ? h->address : "",
                        h->used ? ", somebody is connected" : "");
         (void)text_sanitize(clean, sizeof clean, text);
-        (void)strbuf_addf(out, "%-*s %s", STATUS_WIDTH, h->what, clean);
+        (void)text_sanitize(what, sizeof what, h->what ? h->what : "?");
+        (void)strbuf_addf(out, "%-*s %s", STATUS_WIDTH, what, clean);
         if (!isnan(h->left_s))
             (void)strbuf_addf(out, ", %.0f s left", h->left_s);
         if (h->pid > 0)
@@ -150,8 +155,10 @@ void status_text_put(struct strbuf *out, const struct model_target *t, const str
     status_put_number(out, "per sample", s->us_per_sample, 2, " us");
     (void)strbuf_addf(out, "%-*s %" PRIu64 ", read errors %" PRIu64 "\n", STATUS_WIDTH, "snapshots",
                       s->snapshots, s->read_errors);
-    if (s->hooks)
-        (void)strbuf_addf(out, "%-*s %" PRIu64 ", told by %s\n", STATUS_WIDTH, "steps", s->steps, s->hooks);
+    if (s->hooks) {
+        (void)text_sanitize(text, sizeof text, s->hooks);
+        (void)strbuf_addf(out, "%-*s %" PRIu64 ", told by %s\n", STATUS_WIDTH, "steps", s->steps, text);
+    }
     if (s->hooks)
         (void)strbuf_addf(out, "%-*s %" PRIu64 ", lost %" PRIu64 "\n", STATUS_WIDTH, "told", s->spans,
                           s->spans_lost);

@@ -58,13 +58,19 @@ static bool target_is_hidden(pid_t pid, struct err *e) {
 /* The target is what lies at `place`; `pid` is its number as from here, 0 unknown. */
 static int target_use_past(const struct rings_place *place, pid_t pid, struct session_address *addr,
                            struct err *e) {
-    char how[sizeof addr->why];
+    char how[sizeof addr->why], user[40], whose[64] = "";
     if (strlen(place->path) >= sizeof addr->recorded)
         return err_set(e, ERR_FAILED, "%s: the path is too long", place->path);
     *addr = (struct session_address){.mode = MODEL_MODE_RECORDED};
     (void)snprintf(addr->recorded, sizeof addr->recorded, "%s", place->path);
     ended_explain(place, pid, how, sizeof how);
-    (void)snprintf(addr->why, sizeof addr->why, "%s", how);
+    /* Anybody may write tables that say they are of any process: whose word it is belongs to it. */
+    if (place->owner != geteuid()) {
+        target_user_name(place->owner, user, sizeof user);
+        (void)snprintf(whose, sizeof whose, "tables of user %s; ", user);
+    }
+    (void)snprintf(addr->why, sizeof addr->why, "%s%.*s", whose, (int)(sizeof addr->why - strlen(whose) - 1),
+                   how);
     return 0;
 }
 
@@ -74,8 +80,9 @@ static int target_resolve_pid(const char *text, struct session_address *addr, st
     long pid = strtol(text, NULL, 10);
     bool may_be = errno == 0 && pid > 0 && pid <= INT_MAX;
     struct rings_place past;
-    if (may_be && ended_is_gone((pid_t)pid) && rings_find_dead(pid, &past))
-        return target_use_past(&past, (pid_t)pid, addr, e);
+    int left = may_be && ended_is_gone((pid_t)pid) ? rings_find_dead(pid, &past, e) : 0;
+    if (left != 0)
+        return left < 0 ? -1 : target_use_past(&past, (pid_t)pid, addr, e);
     if (may_be && procfs_read_status((pid_t)pid, 0, &st) != 0 && target_is_hidden((pid_t)pid, e))
         return -1;
     if (!may_be || procfs_read_status((pid_t)pid, 0, &st) != 0)

@@ -38,6 +38,9 @@ struct target_process {
     char why_not[320];  /* when not inspectable */
 };
 
+/* The name of a user of this machine, or his number where he has none. */
+void target_user_name(int64_t uid, char *buf, size_t cap);
+
 /* All Python processes that can be seen, by pid; `*out` is freed by target_list_free. Number, or -1 with the error. */
 ssize_t target_list(struct target_process **out, struct err *e);
 void target_list_free(struct target_process *list, size_t n);

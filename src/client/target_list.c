@@ -59,13 +59,13 @@ static void target_fill_python(struct target_process *p) {
         (void)procfs_each_map(p->pid, target_on_map, p->python);
 }
 
-static void target_fill_user(struct target_process *p) {
+void target_user_name(int64_t uid, char *buf, size_t cap) {
     struct passwd pw, *found = NULL;
-    char buf[4096];
-    if (getpwuid_r((uid_t)p->uid, &pw, buf, sizeof buf, &found) == 0 && found)
-        (void)snprintf(p->user, sizeof p->user, "%s", found->pw_name);
+    char room[4096];
+    if (getpwuid_r((uid_t)uid, &pw, room, sizeof room, &found) == 0 && found)
+        (void)snprintf(buf, cap, "%s", found->pw_name);
     else
-        (void)snprintf(p->user, sizeof p->user, "%lld", (long long)p->uid);
+        (void)snprintf(buf, cap, "%lld", (long long)uid);
 }
 
 static void target_fill_times(struct target_process *p) {
@@ -130,7 +130,7 @@ static int target_fill(struct target_process *p, pid_t pid) {
     strbuf_fini(&cmd);
     if (!p->cmdline)
         return -1;
-    target_fill_user(p);
+    target_user_name(p->uid, p->user, sizeof p->user);
     target_fill_times(p);
     target_fill_python(p);
     if (pystack_find_torch(pid, p->torch, sizeof p->torch) != 0)

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "base/endpoint.h"
+#include "base/file.h"
 
 #define TCP_PREFIX "tcp:"
 #define TCP_DOOR_FILE_MAX 512
+#define TCP_LISTENS 0x0a /* include/net/tcp_states.h */
 
 static const char *tcp_given;
 
@@ -58,12 +60,14 @@ int tcp_resolve(const char *text, char *path, size_t cap, struct err *e) {
 
 /* ---- the files that agents leave ---- */
 
-int tcp_read_own(const char *file, char *text, size_t cap) {
+/* The text of a file that belongs to user `owner`, and that nobody else may write or read. 0 or -1. */
+static int tcp_read_small(int folder, const char *name, int64_t owner, char *text, size_t cap) {
     struct stat st;
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ssize_t n = -1;
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || geteuid() == 0) &&
-        (st.st_mode & 077) == 0)
+    int fd = openat(folder, name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0)
+        fd = file_open_taken(fd, O_RDONLY, owner);
+    if (fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 077) == 0)
         n = read(fd, text, cap - 1);
     if (fd >= 0)
         (void)close(fd);
@@ -73,17 +77,21 @@ int tcp_read_own(const char *file, char *text, size_t cap) {
     return 0;
 }
 
-/* Lines of one: address, token, the token of those who may look; those that are not there are empty. 0, or -1: it is none, or not this
- * user's. */
-static int tcp_read_file(const char *file, char *text, size_t cap, const char *lines[3]) {
-    if (tcp_read_own(file, text, cap) != 0)
+int tcp_read_beside(const char *socket, const char *file, char *text, size_t cap) {
+    struct stat st;
+    /* Who serves the socket is who may speak for it; root looks at others', too. */
+    if (lstat(socket, &st) != 0 || !S_ISSOCK(st.st_mode) || (st.st_uid != geteuid() && geteuid() != 0))
         return -1;
+    return tcp_read_small(AT_FDCWD, file, st.st_uid, text, cap);
+}
+
+/* Lines of one: address, token, the token of those who may look; those that are not there are empty. */
+static void tcp_split(char *text, const char *lines[3]) {
     char *rest = text;
     for (int i = 0; i < 3; i++) {
         char *line = rest ? strsep(&rest, "\n") : NULL;
         lines[i] = line ? line : "";
     }
-    return 0;
 }
 
 /* Is it a door by which one comes to that address of this machine? */
@@ -93,20 +101,75 @@ static bool tcp_leads_to(const char *door, const struct address *wanted) {
            (address_same_host(&a, wanted) || (address_is_any(&a) && address_is_loopback(wanted)));
 }
 
-static int tcp_token_in(const char *dir, const struct address *wanted, char *buf, size_t cap) {
-    char file[512], text[TCP_DOOR_FILE_MAX];
+/* Is all that listens at that port of this machine of user `owner`? The kernel's word (proc(5), /proc/net/tcp): who has left the file may be
+ * gone, and another one have taken the port. */
+static bool tcp_listens(const struct address *wanted, int64_t owner) {
+    static const char *const tables[] = {"/proc/self/net/tcp", "/proc/self/net/tcp6"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        FILE *f = fopen(tables[i], "re");
+        char *line = NULL;
+        size_t cap = 0;
+        while (f && getline(&line, &cap, f) > 0) {
+            unsigned port, state;
+            long long uid;
+            if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %lld", &port,
+                       &state, &uid) != 3 ||
+                state != TCP_LISTENS || port != (unsigned)address_port(wanted))
+                continue;
+            found = uid == owner;
+            if (!found)
+                break;
+        }
+        bool foreign = f && !feof(f) && !found;
+        free(line);
+        if (f)
+            (void)fclose(f);
+        if (foreign)
+            return false;
+    }
+    return found;
+}
+
+/* Of a folder that is `owner`'s alone. 0 or -1. */
+static int tcp_token_in(const char *dir, int64_t owner, const struct address *wanted, char *buf, size_t cap) {
+    char text[TCP_DOOR_FILE_MAX];
     const char *lines[3];
-    int rc = -1;
-    DIR *d = opendir(dir);
+    struct stat st;
+    int rc = -1, fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool own = fd >= 0 && fstat(fd, &st) == 0 && (int64_t)st.st_uid == owner && (st.st_mode & 077) == 0;
+    DIR *d = own ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0)
+        (void)close(fd);
     for (struct dirent *entry; d && rc != 0 && (entry = readdir(d));) {
         size_t n = strlen(entry->d_name);
-        if (n < 5 || strcmp(entry->d_name + n - 5, ".door") != 0)
+        if (n < 5 || strcmp(entry->d_name + n - 5, ".door") != 0 ||
+            tcp_read_small(dirfd(d), entry->d_name, owner, text, sizeof text) != 0)
             continue;
-        (void)snprintf(file, sizeof file, "%.200s/%.200s", dir, entry->d_name);
-        if (tcp_read_file(file, text, sizeof text, lines) != 0 || !tcp_leads_to(lines[0], wanted))
+        tcp_split(text, lines);
+        if (!tcp_leads_to(lines[0], wanted) || !tcp_listens(wanted, owner))
             continue;
         (void)snprintf(buf, cap, "%s", lines[1][0] ? lines[1] : lines[2]);
         rc = 0;
+    }
+    if (d)
+        (void)closedir(d);
+    return rc;
+}
+
+/* Root, in the folders of all users below `place`: a token is shown to nobody but the user who has left it. 0 or -1. */
+static int tcp_token_of_others(const char *place, const struct address *wanted, char *buf, size_t cap) {
+    int rc = -1;
+    DIR *d = opendir(place);
+    for (struct dirent *entry; d && rc != 0 && (entry = readdir(d));) {
+        char dir[ENDPOINT_PATH_MAX];
+        unsigned uid;
+        int used = 0, n;
+        if (sscanf(entry->d_name, "probing-%u%n", &uid, &used) != 1 || entry->d_name[used])
+            continue;
+        n = snprintf(dir, sizeof dir, "%s/%s", place, entry->d_name);
+        if (n > 0 && (size_t)n < sizeof dir)
+            rc = tcp_token_in(dir, uid, wanted, buf, cap);
     }
     if (d)
         (void)closedir(d);
@@ -128,7 +191,10 @@ int tcp_find_token(const char *path, char *buf, size_t cap) {
         return -1;
     for (const char *const *place = endpoint_places; *place; place++)
         if (endpoint_dir_in(dir, sizeof dir, *place, geteuid()) == 0 &&
-            tcp_token_in(dir, &wanted, buf, cap) == 0)
+            tcp_token_in(dir, geteuid(), &wanted, buf, cap) == 0)
+            return 0;
+    for (const char *const *place = endpoint_places; *place && geteuid() == 0; place++)
+        if (tcp_token_of_others(*place, &wanted, buf, cap) == 0)
             return 0;
     return -1;
 }
@@ -137,8 +203,9 @@ int tcp_find_door(const char *socket, char *address, size_t cap, bool *looking) 
     char file[ENDPOINT_PATH_MAX + 1], text[TCP_DOOR_FILE_MAX];
     const char *lines[3];
     if (endpoint_door_file(file, sizeof file, socket) != 0 ||
-        tcp_read_file(file, text, sizeof text, lines) != 0)
+        tcp_read_beside(socket, file, text, sizeof text) != 0)
         return -1;
+    tcp_split(text, lines);
     (void)snprintf(address, cap, "%s", lines[0]);
     *looking = !lines[1][0];
     return 0;

@@ -31,14 +31,16 @@ int tcp_resolve(const char *text, char *path, size_t cap, struct err *e);
 void tcp_set_token(const char *token);
 
 /* The token for a port: the one that was given, $PROBING_TOKEN, or, of a port of this machine, what the agent of a process of this user
- * has left beside its socket. 0, or -1: there is none. */
+ * (for root: of any) has left beside its socket. One that was left is shown to a listener of the user who has left it, and to no other. 0,
+ * or -1: there is none. */
 int tcp_find_token(const char *path, char *buf, size_t cap);
 
 /* Where the agent at a unix socket listens, from the file beside it, and whether who comes in there may only look. 0, or -1: nowhere, or
  * that is not for this user to know. */
 int tcp_find_door(const char *socket, char *address, size_t cap, bool *looking);
 
-/* A small file that an agent of this user (of any, for root) has left and nobody else may write: its text. 0 or -1. */
-int tcp_read_own(const char *file, char *text, size_t cap);
+/* The text of a small `file` that the agent at `socket` has left beside it: of the socket's user, and nobody else may write it. Root may look at
+ * those of others. 0 or -1. */
+int tcp_read_beside(const char *socket, const char *file, char *text, size_t cap);
 
 #endif

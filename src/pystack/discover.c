@@ -19,6 +19,7 @@
 #include "base/elf.h"
 #include "pystack/debug_offsets.h"
 #include "pystack/discover_internal.h"
+#include "pystack/mapped.h"
 #include "pystack/versions.h"
 
 #define DISCOVER_SCAN_MAX (256ULL << 20) /* bytes searched for the cookie */
@@ -232,28 +233,8 @@ static int discover_by_embedding(struct discover *d) {
     return -1;
 }
 
-/* The file at `path` if it is the one that was mapped. */
-static int discover_open_mapped(const char *path, uint64_t inode) {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_ino != inode)) {
-        (void)close(fd); /* the file was replaced since it was mapped */
-        fd = -1;
-    }
-    return fd;
-}
-
 int discover_open_file(struct discover *d, const struct discover_image *image) {
-    char path[512], who[16] = "self";
-    if (d->ps->pid > 0)
-        (void)snprintf(who, sizeof who, "%d", (int)d->ps->pid);
-    if (image->is_exe)
-        (void)snprintf(path, sizeof path, "/proc/%s/exe", who);
-    else
-        (void)snprintf(path, sizeof path, "/proc/%s/root%s", who, image->path);
-    int fd = discover_open_mapped(path, image->inode);
-    /* The kernel names files as we see them where it can: then a root of the process's own (chroot) is part of the name. */
-    return fd >= 0 || image->is_exe ? fd : discover_open_mapped(image->path, image->inode);
+    return mapped_open(d->ps->pid, image->is_exe ? NULL : image->path, image->inode);
 }
 
 /* Link-time address that `find` gives of each named image's file. */

@@ -5,13 +5,12 @@
  */
 #include "pystack/tasks.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/elf.h"
 #include "base/procfs.h"
+#include "pystack/mapped.h"
 
 #define TASKS_SECTION ".AsyncioDebug"
 
@@ -30,26 +29,6 @@ static bool tasks_may_have(const struct tasks_search *s, const struct procfs_map
             strcmp(map->path, s->exe) == 0);
 }
 
-static int tasks_open(const char *path, uint64_t inode) {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_ino != inode)) {
-        (void)close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-static int tasks_open_map(const struct tasks_search *s, const struct procfs_map *map) {
-    char path[640];
-    if (s->ps->pid == 0)
-        (void)snprintf(path, sizeof path, "/proc/self/root%s", map->path);
-    else
-        (void)snprintf(path, sizeof path, "/proc/%d/root%s", (int)s->ps->pid, map->path);
-    int fd = tasks_open(path, map->inode);
-    return fd >= 0 ? fd : tasks_open(map->path, map->inode);
-}
-
 static int tasks_try_map(const struct procfs_map *map, void *arg) {
     struct tasks_search *s = arg;
     struct elf_image image;
@@ -57,7 +36,7 @@ static int tasks_try_map(const struct procfs_map *map, void *arg) {
     uint8_t bytes[PYSTACK_ASYNCIO_BYTES];
     if (!tasks_may_have(s, map))
         return 0;
-    int fd = tasks_open_map(s, map);
+    int fd = mapped_open(s->ps->pid, map->path, map->inode);
     s->unseen = s->unseen || fd < 0;
     if (fd < 0)
         return 0;

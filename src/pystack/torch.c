@@ -7,14 +7,12 @@
  */
 #include "pystack/pystack_internal.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/procfs.h"
 #include "base/strbuf.h"
+#include "pystack/mapped.h"
 
 #define TORCH_FILE_MAX ((size_t)64 * 1024)
 
@@ -65,23 +63,17 @@ int pystack_parse_torch_version(const char *text, char *buf, size_t cap) {
 
 int pystack_find_torch(pid_t pid, char *buf, size_t cap) {
     struct torch_search s = {.loaded = false};
-    char path[640], who[16] = "self";
     struct strbuf text;
     if (cap)
         buf[0] = '\0';
     if (procfs_each_map(pid, torch_match, &s) < 0 || !s.folder[0])
         return -1;
-    if (pid > 0)
-        (void)snprintf(who, sizeof who, "%d", (int)pid);
-    struct stat st;
-    (void)snprintf(path, sizeof path, "/proc/%s/root%s/version.py", who, s.folder);
-    /* With a root of its own (chroot) its files are named as we see them: then that root is part of the name already. */
-    if (stat(path, &st) != 0 && stat(s.file, &st) == 0 && st.st_ino == s.inode)
-        (void)snprintf(path, sizeof path, "%s/version.py", s.folder);
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
-        return -1; /* anything else could block */
+    int fd = mapped_open_beside(pid, s.folder, "version.py", s.file, s.inode);
+    if (fd < 0)
+        return -1;
     strbuf_init(&text, TORCH_FILE_MAX);
-    int rc = strbuf_read_file(&text, path);
+    int rc = strbuf_read_fd(&text, fd);
+    (void)close(fd);
     if (rc == 0)
         rc = pystack_parse_torch_version(strbuf_str(&text), buf, cap);
     strbuf_fini(&text);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "store/archive_internal.h"
 
 #define ARCHIVE_LONGEST (1024 * 1024) /* bytes of a value or a row */
@@ -30,14 +31,16 @@ bool archive_journal_is_foreign(const char *path) {
     struct stat st;
     if ((size_t)snprintf(journal, sizeof journal, "%s-journal", path) >= sizeof journal)
         return true;
-    int fd = open(journal, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    int fd = open(journal, O_PATH | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return access(journal, F_OK) == 0;
-    bool plain = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    fd = file_open_taken(fd, O_RDONLY, FILE_ANY_OWNER);
+    bool plain = fd >= 0 && fstat(fd, &st) == 0;
     off_t at = plain ? st.st_size - (off_t)sizeof end : -1;
     bool foreign = !plain || (at >= 0 && (pread(fd, end, sizeof end, at) != (ssize_t)sizeof end ||
                                           memcmp(end, magic, sizeof end) == 0));
-    (void)close(fd);
+    if (fd >= 0)
+        (void)close(fd);
     return foreign;
 }
 

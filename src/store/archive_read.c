@@ -16,10 +16,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "store/archive.h"
 #include "store/archive_internal.h"
 #include "store/ring.h"
 
+#define ARCHIVE_VERSIONS_AT 18 /* in a file: of its format, for writing and reading */
 #define ARCHIVE_COMMON 3
 #define ARCHIVE_MAX_TABLES 256
 #define ARCHIVE_MAX_BYTES ((size_t)2 * 1024 * 1024 * 1024) /* of all tables in memory */
@@ -83,11 +85,23 @@ const char *archive_type(enum ring_type type) {
 
 bool archive_is_one(const char *path) {
     char head[sizeof ARCHIVE_MAGIC];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = file_open_regular(AT_FDCWD, path, FILE_LINKS_FOLLOWED, O_RDONLY, FILE_ANY_OWNER);
     ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head);
     if (fd >= 0)
         (void)close(fd);
     return n == (ssize_t)sizeof head && memcmp(head, ARCHIVE_MAGIC, sizeof head) == 0;
+}
+
+/* Does it ask for a write-ahead log (sqlite.org/fileformat.html, 1.3.3)? SQLite would make and map files beside it then, which whoever has sent it
+ * may cut short under us. No recorder writes so. */
+static bool archive_wants_log(const char *path) {
+    unsigned char versions[2] = {0, 0};
+    int fd = file_open_regular(AT_FDCWD, path, FILE_LINKS_FOLLOWED, O_RDONLY, FILE_ANY_OWNER);
+    bool wants =
+        fd >= 0 && pread(fd, versions, 2, ARCHIVE_VERSIONS_AT) == 2 && (versions[0] > 1 || versions[1] > 1);
+    if (fd >= 0)
+        (void)close(fd);
+    return wants;
 }
 
 /* The first is kept. */
@@ -446,6 +460,14 @@ struct archive *archive_open(const char *path, struct err *e) {
     int rc = SQLITE_ERROR;
     if (!a) {
         (void)err_set(e, ERR_FAILED, "%s: out of memory", path);
+        return NULL;
+    }
+    if (archive_wants_log(path)) {
+        (void)err_set(e, ERR_FAILED,
+                      "%s: it asks for a write-ahead log, which recordings have not: sqlite3 FILE 'PRAGMA "
+                      "journal_mode = DELETE' takes that from it",
+                      path);
+        free(a);
         return NULL;
     }
     for (size_t i = archive_journal_is_foreign(path); rc != SQLITE_OK && i < sizeof ways / sizeof ways[0];

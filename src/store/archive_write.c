@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* archive_write: see archive.h. Tables of a session into an SQLite file. */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -55,6 +57,32 @@ void archive_table_name(const char *full, char *buf, size_t cap) {
             *p = '_';
 }
 
+/* A new, empty file that only this user may read: what is recorded may hold values. Nothing that is there already is taken, not by a link
+ * either. Its path without links in `real` (PATH_MAX), the file in `st`. 0, or -1 with the error. */
+static int archive_make_file(const char *path, char *real, struct stat *st, struct err *e) {
+    char dir[PATH_MAX], folder[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    (void)snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    if (!realpath(slash ? dir : ".", folder))
+        return err_set_errno(e, ERR_FAILED, errno, "%s cannot be written", path);
+    if (snprintf(real, PATH_MAX, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, name) >= PATH_MAX)
+        return err_set_errno(e, ERR_FAILED, ENAMETOOLONG, "%s cannot be written", path);
+    int fd = open(real, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST)
+        return err_set(e, ERR_FAILED, "%s is there already: give another name", path);
+    if (fd < 0)
+        return err_set_errno(e, ERR_FAILED, errno, "%s cannot be written", path);
+    int rc = fstat(fd, st);
+    (void)close(fd);
+    return rc == 0 ? 0 : err_set_errno(e, ERR_FAILED, errno, "%s cannot be written", path);
+}
+
+/* Is what SQLite has opened by name the file that was made? */
+static bool archive_is_made(const char *real, const struct stat *made) {
+    struct stat st;
+    return lstat(real, &st) == 0 && st.st_dev == made->st_dev && st.st_ino == made->st_ino;
+}
+
 struct archive_writer *archive_create(const char *path, struct err *e) {
     static const char schema[] =
         "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA page_size = 8192; BEGIN;"
@@ -64,25 +92,29 @@ struct archive_writer *archive_create(const char *path, struct err *e) {
         " retention_s REAL);"
         "CREATE TABLE probing_columns(table_name TEXT, position INTEGER, name TEXT, type INTEGER, unit TEXT, "
         "help TEXT);";
-    struct stat st;
+    struct stat made;
+    char text[128], real[PATH_MAX];
     struct archive_writer *w = calloc(1, sizeof *w);
-    char text[128];
-    if (!w || lstat(path, &st) == 0) {
-        (void)err_set(e, ERR_FAILED, w ? "%s is there already: give another name" : "%s: out of memory",
-                      path);
+    if (!w || archive_make_file(path, real, &made, e) != 0) {
+        if (!w)
+            (void)err_set(e, ERR_FAILED, "%s: out of memory", path);
         free(w);
         return NULL;
     }
     (void)snprintf(text, sizeof text,
                    "INSERT INTO probing_recording VALUES ('schema_version', %d), ('began_at', %.6f); COMMIT",
                    ARCHIVE_SCHEMA_VERSION, clock_epoch_s());
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    if (sqlite3_open_v2(path, &w->db, flags, NULL) != SQLITE_OK) {
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX;
+    if (sqlite3_open_v2(real, &w->db, flags, NULL) != SQLITE_OK) {
         (void)err_set(e, ERR_FAILED, "%s cannot be written: %s", path, sqlite3_errmsg(w->db));
+    } else if (!archive_is_made(real, &made)) {
+        (void)err_set(e, ERR_FAILED, "%s cannot be written: somebody else has put another file there", path);
     } else if (archive_exec(w, schema, e) == 0 && archive_exec(w, text, e) == 0) {
         return w;
     }
     (void)sqlite3_close(w->db);
+    if (archive_is_made(real, &made))
+        (void)unlink(real);
     free(w);
     return NULL;
 }
@@ -250,6 +282,12 @@ static int archive_add_table(struct archive_writer *w, struct sql *s, const stru
     return rc;
 }
 
+/* Is it the file that cannot be written? */
+static bool archive_is_failing(const struct archive_writer *w) {
+    int rc = sqlite3_errcode(w->db);
+    return rc != SQLITE_OK && rc != SQLITE_DONE && rc != SQLITE_ROW;
+}
+
 /* Make the table and say what it is, unless that was done. */
 static int archive_declare(struct archive_writer *w, const struct sql_table_info *info, struct err *e) {
     struct archive_table *t = archive_find(w, info->name);
@@ -269,6 +307,9 @@ int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err
         if (info.cost == RING_COST_NOW && !now)
             continue;
         rc = i < sql_table_count(s) ? archive_declare(w, &info, e) : archive_add_table(w, s, &info, e);
+        /* What is made when it is read may not be there now, or want to be asked for something: the others are kept. */
+        if (rc != 0 && info.cost == RING_COST_NOW && !archive_is_failing(w))
+            rc = 0;
     }
     if (rc == 0)
         rc = archive_exec(w, "COMMIT", e);

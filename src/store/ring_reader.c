@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "store/ring_format.h"
 
 #define RING_ENTRY_TRIES 64 /* looks at an entry that is being written; each takes longer than writing it */
@@ -136,27 +137,29 @@ struct ring_reader *ring_reader_open_fd(int fd, const char *path, struct err *e)
 
 struct ring_reader *ring_reader_open(const char *path, uid_t owner, struct err *e) {
     struct stat st;
-    /* Not to wait for a writer, should it be a FIFO. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) {
-        if (errno == ELOOP)
-            (void)err_set(e, ERR_FAILED, "%s: is a symbolic link; only the table's own file is read", path);
-        else
-            (void)err_set_errno(e, ERR_FAILED, errno, "%s", path);
+    /* Looked at before it is opened, which a FIFO holds up and a device may answer with more. */
+    int fd = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+    bool seen = fd >= 0 && fstat(fd, &st) == 0;
+    int why = errno;
+    if (seen && S_ISREG(st.st_mode) && (owner == RING_ANY_UID || st.st_uid == owner)) {
+        fd = file_open_taken(fd, O_RDONLY, FILE_ANY_OWNER);
+        if (fd >= 0)
+            return ring_reader_open_fd(fd, path, e);
+        (void)err_set_errno(e, ERR_FAILED, errno, "%s", path);
         return NULL;
     }
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+    if (!seen)
+        (void)err_set_errno(e, ERR_FAILED, why, "%s", path);
+    else if (S_ISLNK(st.st_mode))
+        (void)err_set(e, ERR_FAILED, "%s: is a symbolic link; only the table's own file is read", path);
+    else if (!S_ISREG(st.st_mode))
         (void)err_set(e, ERR_FAILED, "%s: is not a file", path);
-        (void)close(fd);
-        return NULL;
-    }
-    if (owner != RING_ANY_UID && st.st_uid != owner) {
+    else
         (void)err_set(e, ERR_FAILED, "%s: belongs to user %u, not to %u: not trusted", path,
                       (unsigned)st.st_uid, (unsigned)owner);
+    if (fd >= 0)
         (void)close(fd);
-        return NULL;
-    }
-    return ring_reader_open_fd(fd, path, e);
+    return NULL;
 }
 
 void ring_reader_close(struct ring_reader *r) {

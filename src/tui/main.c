@@ -143,7 +143,7 @@ static int main_run_export(const struct main_options *o, const char *target,
     request.note = &note;
     int rc = export_run(&request, e);
     if (rc == 0 && note.len)
-        (void)fprintf(stderr, "probing-top: %s\n", strbuf_str(&note));
+        output_say("probing-top: %s\n", strbuf_str(&note));
     strbuf_fini(&note);
     return rc;
 }
@@ -191,7 +191,7 @@ static int main_put_settings(const struct main_options *o, struct strbuf *out, s
         info_put(&begun, out);
     else if (rc == 0)
         config_file_print(&begun.settings, begun.config_path, out);
-    (void)fprintf(stderr, "%s", strbuf_str(&begun.warnings));
+    output_say("%s", strbuf_str(&begun.warnings));
     startup_fini(&begun);
     return rc;
 }
@@ -222,7 +222,7 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
         return err_set(e, ERR_USAGE, "this is no terminal: use --export txt --once%s",
                        targets->n ? "" : " with a TARGET");
     int rc = startup_load_theme(begun, e);
-    (void)fprintf(stderr, "%s", strbuf_str(&begun->warnings));
+    output_say("%s", strbuf_str(&begun->warnings));
     if (rc != 0)
         return -1;
     config.app.readonly = settings_is_on(set, SETTINGS_READONLY);
@@ -301,6 +301,6 @@ int main(int argc, char **argv) {
         return rc;
     char text[2 * sizeof e.text];
     (void)text_sanitize(text, sizeof text, err_text(&e));
-    (void)fprintf(stderr, "probing-top: %s\n", text);
+    output_say("probing-top: %s\n", text);
     return err_exit_status(&e);
 }

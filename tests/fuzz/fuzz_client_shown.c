@@ -3,7 +3,8 @@
  * Any message as the answer of an agent that is broken, or somebody else's: whatever is understood of it is shown, as text, as JSON and
  * as exports. JSON is JSON, a text has nothing in it that a terminal obeys, native frames without a process get no names.
  *
- * The input is one message; what is none is the text that the agent's own Python gives for a verb (client/told.h).
+ * The input is one message; what is none is the text that the agent's own Python gives for a verb (client/told.h). Its bytes go through the guard
+ * before a terminal, too (client/output.h).
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -16,6 +17,10 @@
 #include "client/export_formats.h"
 #include "client/fold.h"
 #include "client/native.h"
+#include "client/output.h"
+#include "client/profile_text.h"
+#include "client/status_text.h"
+#include "client/trace_file.h"
 #include "support/fuzz_json.h"
 #include "wire/eval_json.h"
 #include "wire/wire.h"
@@ -90,6 +95,47 @@ static void show_samples(const struct wire_message *m) {
     fold_free(fold);
 }
 
+/* What `profile` prints: what its lease says, and where the trace is, whose name is taken for a file's only if it is one; operations have
+ * names of the job's. */
+static void show_profile(const char *note, const char *file) {
+    const char *name = trace_file_name(file ? file : "", 1);
+    struct rows_cell cells[3] = {
+        {.kind = SQL_TEXT, .s = note ? note : ""}, {.kind = SQL_REAL, .f = 1}, {.kind = SQL_INTEGER, .i = 1}};
+    const struct rows rows = {.cells = cells, .n = 1, .n_columns = 3};
+    struct strbuf out;
+    check(!name || (!strchr(name, '/') && strncmp(name, "profile-1-", 10) == 0 && strlen(name) < 48),
+          "what is none is taken for the name of a trace");
+    strbuf_init(&out, SHOWN_MAX);
+    profile_text_put(&out, note ? note : "", file ? file : "", &rows);
+    check_text(&out);
+}
+
+/* The last guard: what it lets through holds colours alone, and nothing of it changes when it comes by again. */
+static void show_guarded(const char *text, size_t len) {
+    struct strbuf once, twice, plain;
+    strbuf_init(&once, SHOWN_MAX);
+    strbuf_init(&twice, SHOWN_MAX);
+    strbuf_init(&plain, SHOWN_MAX);
+    (void)output_guard(&once, text, len);
+    (void)output_guard(&twice, strbuf_str(&once), once.len);
+    check(once.failed ||
+              (once.len == twice.len && memcmp(strbuf_str(&once), strbuf_str(&twice), once.len) == 0),
+          "what has passed the guard does not pass it again");
+    /* Without "ESC [ digits and ; m" it is plain. */
+    for (size_t i = 0; i < once.len; i++) {
+        if (once.data[i] == '\x1b') {
+            check(once.data[i + 1] == '[', "an escape that begins no colour passes the guard");
+            i += 2 + strspn(once.data + i + 2, "0123456789;");
+            check(i < once.len && once.data[i] == 'm', "a sequence that is no colour passes the guard");
+        } else {
+            (void)strbuf_addc(&plain, once.data[i]);
+        }
+    }
+    strbuf_fini(&once);
+    strbuf_fini(&twice);
+    check_text(&plain);
+}
+
 static void show_status(const struct wire_message *m) {
     struct model_target target = {.pid = 1, .rank = MODEL_UNKNOWN};
     struct model_status s;
@@ -101,6 +147,11 @@ static void show_status(const struct wire_message *m) {
         json_init(&j, &out, 2);
         model_json_put_status(&j, &target, &s);
         check_json(&out, &j);
+        strbuf_init(&out, SHOWN_MAX);
+        status_text_put(&out, &target, &s);
+        check_text(&out);
+        for (size_t i = 0; i < s.n_leases; i++)
+            show_profile(s.leases[i].note, s.leases[i].file);
     }
     model_status_fini(&s);
 }
@@ -170,6 +221,7 @@ static void show_target(const struct wire_message *m) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct err e;
+    show_guarded((const char *)data, size);
     struct wire_message *m = wire_parse(data, size, &e);
     if (!m) {
         show_told(&(struct wire_evaluated){.result = {(const char *)data, size}});

@@ -123,7 +123,9 @@ bool fuzz_text_is_plain(const char *text, size_t len) {
     for (size_t at = 0; at < len;) {
         uint32_t cp;
         size_t n = text_utf8_next(text + at, len - at, &cp);
-        if ((cp < 0x20 && cp != '\n' && cp != '\t') || (cp >= 0x7f && cp < 0xa0) ||
+        if ((cp < 0x20 && cp != '\n' && cp != '\t') || (cp >= 0x7f && cp < 0xa0) || cp == 0x061c ||
+            (cp >= 0x200e && cp <= 0x200f) || (cp >= 0x202a && cp <= 0x202e) ||
+            (cp >= 0x2066 && cp <= 0x2069) ||
             (cp == TEXT_REPLACEMENT && memcmp(text + at, "\xef\xbf\xbd", n) != 0))
             return false;
         at += n;

@@ -13,8 +13,13 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -114,12 +119,110 @@ static void test_the_owner_is_checked(void **state) {
     assert_int_equal(errno, EPERM);
 }
 
+/* Plain by their type, but the kernel's own: some of them are changed by whoever opens or reads them. */
+static void test_files_of_the_kernel_are_not_opened(void **state) {
+    (void)state;
+    static const char *const names[] = {"/proc/self/status", "/proc/kmsg",
+                                        "/sys/kernel/mm/transparent_hugepage/enabled"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (access(names[i], F_OK) == 0) {
+            assert_int_equal(
+                file_open_regular(AT_FDCWD, names[i], FILE_LINKS_FOLLOWED, O_RDONLY, FILE_ANY_OWNER), -1);
+            assert_int_equal(errno, EINVAL);
+        }
+}
+
+/* ---- where the kernel has no openat2, or a seccomp filter says so ---- */
+
+/* From here on openat2 fails with `error` for this process. 0 or -1. */
+static int without_openat2(unsigned error) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                   prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0
+               ? 0
+               : -1;
+}
+
+static bool opens(const char *path, enum file_links links, const char *text) {
+    return strcmp(text_of(path, links, FILE_ANY_OWNER), text) == 0;
+}
+
+static bool refuses(const char *path, enum file_links links, int error) {
+    return file_open_regular(folder, path, links, O_RDONLY, FILE_ANY_OWNER) == -1 && errno == error;
+}
+
+/* Number of the first of what must hold that does not; 0 all hold. */
+static int check_walk(void) {
+    char whole[128];
+    (void)snprintf(whole, sizeof whole, "%s/in/inner", folder_path);
+    const bool holds[] = {
+        opens("plain", FILE_LINKS_REFUSED, "plain"),
+        opens("in//inner", FILE_LINKS_REFUSED, "inner"),
+        opens("./in/./inner", FILE_LINKS_REFUSED, "inner"),
+        opens(whole, FILE_LINKS_REFUSED, "inner"),
+        opens("/in/inner", FILE_LINKS_IN_ROOT, "inner"),
+        opens("in/inner", FILE_LINKS_IN_ROOT, "inner"),
+        opens("link", FILE_LINKS_FOLLOWED, "plain"),
+        refuses("link", FILE_LINKS_REFUSED, ELOOP),
+        refuses("in/out", FILE_LINKS_REFUSED, ELOOP),
+        refuses("folder-link/inner", FILE_LINKS_REFUSED, ELOOP),
+        /* The kernel cannot keep links below the folder: none is followed. */
+        refuses("/absolute", FILE_LINKS_IN_ROOT, ELOOP),
+        refuses("/in/out", FILE_LINKS_IN_ROOT, ELOOP),
+        refuses("/in/up", FILE_LINKS_IN_ROOT, ELOOP),
+        refuses("folder-link/inner", FILE_LINKS_IN_ROOT, ELOOP),
+        refuses("../etc/passwd", FILE_LINKS_REFUSED, EXDEV),
+        refuses("in/../plain", FILE_LINKS_REFUSED, EXDEV),
+        refuses("/../etc/passwd", FILE_LINKS_IN_ROOT, EXDEV),
+        refuses("in/inner/more", FILE_LINKS_REFUSED, ENOTDIR),
+        refuses("nothing", FILE_LINKS_REFUSED, ENOENT),
+        refuses("fifo", FILE_LINKS_REFUSED, EINVAL),
+        refuses("in", FILE_LINKS_REFUSED, EINVAL),
+    };
+    for (size_t i = 0; i < sizeof holds / sizeof holds[0]; i++)
+        if (!holds[i])
+            return (int)i + 1;
+    return 0;
+}
+
+static void test_where_there_is_no_openat2(void **state) {
+    (void)state;
+    static const unsigned errors[] = {ENOSYS, EPERM};
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        int status = -1;
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            (void)alarm(20); /* a FIFO that is opened waits */
+            struct open_how_probe {
+                uint64_t flags, mode, resolve;
+            } how = {O_PATH, 0, 0};
+            if (without_openat2(errors[i]) != 0)
+                _exit(99);
+            if (syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof how) != -1 || errno != (int)errors[i])
+                _exit(98);
+            _exit(check_walk());
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_regular_files_are_opened),
         cmocka_unit_test(test_links_are_refused_or_stay_below),
         cmocka_unit_test(test_what_has_effects_is_not_opened),
         cmocka_unit_test(test_the_owner_is_checked),
+        cmocka_unit_test(test_files_of_the_kernel_are_not_opened),
+        cmocka_unit_test(test_where_there_is_no_openat2),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

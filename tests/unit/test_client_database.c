@@ -174,10 +174,10 @@ static void folders_are_found_by_pid(void **state) {
     struct procfs_stat stat;
     assert_non_null(mkdtemp(base));
     assert_int_equal(setenv("PROBING_DATA_DIR", base, 1), 0);
-    assert_int_equal(rings_find_dead(0x3fffff01, &place), 0);
+    assert_int_equal(rings_find_dead(0x3fffff01, &place, &e), 0);
     int dir = ring_dir_create(base, 0x3fffff01, 17, path, &e);
     assert_true(dir >= 0);
-    assert_int_equal(rings_find_dead(0x3fffff01, &place), 1);
+    assert_int_equal(rings_find_dead(0x3fffff01, &place, &e), 1);
     assert_string_equal(place.path, path);
     assert_true(place.alive);
     assert_int_equal(place.start_ticks, 17);

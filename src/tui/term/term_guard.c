@@ -122,6 +122,17 @@ void term_guard_hold_stderr(void) {
         (void)dup2(guard.stderr_file, STDERR_FILENO);
 }
 
+/* What a terminal would obey becomes '?', byte by byte: the end may be by a signal. C1 as UTF-8 has 0xc2 before it; `*before`: the
+ * byte before these. */
+static void guard_clean(char *text, size_t n, unsigned char *before) {
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f || (*before == 0xc2 && c >= 0x80 && c < 0xa0))
+            text[i] = '?';
+        *before = c;
+    }
+}
+
 void term_guard_release_stderr(void) {
     if (guard.held_stderr >= 0) {
         (void)dup2(guard.held_stderr, STDERR_FILENO);
@@ -131,10 +142,13 @@ void term_guard_release_stderr(void) {
     if (guard.stderr_file < 0)
         return;
     char buf[4096];
+    unsigned char before = 0;
     ssize_t n;
     (void)lseek(guard.stderr_file, 0, SEEK_SET);
-    while ((n = read(guard.stderr_file, buf, sizeof buf)) > 0)
+    while ((n = read(guard.stderr_file, buf, sizeof buf)) > 0) {
+        guard_clean(buf, (size_t)n, &before);
         guard_write(STDERR_FILENO, buf, (size_t)n);
+    }
     (void)close(guard.stderr_file);
     guard.stderr_file = -1;
 }
