@@ -49,7 +49,7 @@ void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer
     _Static_assert((int)RING_TABLE_KEPT <= WIRE_MAX_TABLES, "a client takes fewer tables than there are");
     if (!r->set) {
         (void)pull_none(r, &e);
-        answer_error(m, peer, id, &e);
+        answer_tables(m, peer, id, NULL, 0, &e);
         return;
     }
     for (size_t i = 0; i < RING_TABLE_KEPT; i++) {
@@ -63,7 +63,7 @@ void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer
         tables[n].head = ring_reader_head(in[n], &tables[n].head_len);
         n++;
     }
-    answer_tables(m, peer, id, tables, n);
+    answer_tables(m, peer, id, tables, n, NULL);
     for (size_t i = 0; i < n; i++)
         pull_close(in[i], fds[i]);
 }

@@ -198,21 +198,25 @@ static size_t sampler_answer_asks(struct sampler *s, const struct sampler_plan *
     return n;
 }
 
-/* Encoded once for all whose stream is due. */
+/* Encoded once for all whose stream is due; where it is long, once more for those who may only look. */
 static void sampler_notify_threads(struct sampler *s, const struct sampler_plan *plan,
                                    const struct model_snapshot *snap) {
-    struct queue_bytes *bytes = NULL;
+    struct queue_bytes *all = NULL, *less = NULL;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
-        if (!plan->slots[i].peer || plan->slots[i].rate_hz[WIRE_STREAM_THREADS] <= 0)
+        const struct mailbox_slot *slot = &plan->slots[i];
+        if (!slot->peer || slot->rate_hz[WIRE_STREAM_THREADS] <= 0)
             continue;
-        if (!bytes)
-            bytes = answer_stream(snap);
-        if (!bytes)
-            return;
-        (void)mailbox_post(s->mailbox,
-                           queue_item_new(queue_bytes_ref(bytes), QUEUE_SNAPSHOT, plan->slots[i].peer));
+        struct queue_bytes **bytes = slot->looker ? &less : &all;
+        if (!*bytes && slot->looker && all && all->len <= MAILBOX_LOOKER_ANSWER)
+            *bytes = queue_bytes_ref(all);
+        if (!*bytes)
+            *bytes = answer_stream(snap, slot->looker ? MAILBOX_LOOKER_ANSWER : 0);
+        if (*bytes)
+            (void)mailbox_post(s->mailbox,
+                               queue_item_new(queue_bytes_ref(*bytes), QUEUE_SNAPSHOT, slot->peer));
     }
-    queue_bytes_unref(bytes);
+    queue_bytes_unref(all);
+    queue_bytes_unref(less);
 }
 
 static void sampler_do_threads(struct sampler *s, const struct sampler_plan *plan) {

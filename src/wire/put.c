@@ -462,9 +462,11 @@ static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p) {
 }
 
 /* The body, as many frames of it as fit: a message that a reader must refuse is of no use to it. */
-static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s, bool locals, bool extras) {
+static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s, bool locals, bool extras,
+                             size_t most) {
     struct put_snapshot p = {.s = s, .with_locals = locals, .with_extras = extras};
     size_t from = out->len;
+    most = most ? most : WIRE_MAX_ASSEMBLED;
     for (size_t i = 0; i < s->n_threads; i++)
         if (s->threads[i].n_frames > p.depth)
             p.depth = s->threads[i].n_frames;
@@ -477,7 +479,7 @@ static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s,
         put_snapshot_fini(&p);
         if (rc != 0)
             out->failed = true;
-        if (out->failed || out->len + PUT_TAIL <= WIRE_MAX_ASSEMBLED)
+        if (out->failed || out->len + PUT_TAIL <= most)
             return put_done(out);
         if (p.depth == 0) {
             out->failed = true;
@@ -496,7 +498,7 @@ int wire_put_dropped(struct strbuf *out, uint64_t dropped) {
 
 int wire_put_snapshot_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s) {
     put_response_head(out, id);
-    return put_snapshot_body(out, s, true, true);
+    return put_snapshot_body(out, s, true, true, 0);
 }
 
 int wire_put_snapshot_wanted_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s,
@@ -507,12 +509,16 @@ int wire_put_snapshot_wanted_open(struct strbuf *out, uint32_t id, const struct 
     if (!want->tasks)
         part.tasks = NULL;
     put_response_head(out, id);
-    return put_snapshot_body(out, &part, want->locals, want->locals || want->tasks);
+    return put_snapshot_body(out, &part, want->locals, want->locals || want->tasks, want->most_bytes);
+}
+
+int wire_put_threads_notify_most(struct strbuf *out, const struct model_snapshot *s, size_t most_bytes) {
+    put_notify_head(out, WIRE_N_THREADS);
+    return put_snapshot_body(out, s, false, false, most_bytes);
 }
 
 int wire_put_threads_notify_open(struct strbuf *out, const struct model_snapshot *s) {
-    put_notify_head(out, WIRE_N_THREADS);
-    return put_snapshot_body(out, s, false, false);
+    return wire_put_threads_notify_most(out, s, 0);
 }
 
 int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s) {

@@ -116,6 +116,7 @@ struct wire_threads {
     bool native; /* native frames too, before the Python frames and entries; see struct model_thread */
     int64_t tid; /* only this thread; 0: all */
     enum model_sampling mode; /* how threads that run are looked at; what is not known is exact */
+    size_t most_bytes;        /* of the answer; 0: as many as a message may have. Not sent: the agent's own */
 };
 
 struct wire_subscribe {
@@ -304,6 +305,8 @@ int wire_put_bye(struct strbuf *out, const char *reason);
  * adds: so one encoding serves sessions that lost different numbers of notifications or samples. */
 int wire_put_snapshot_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s);
 int wire_put_threads_notify_open(struct strbuf *out, const struct model_snapshot *s);
+/* The same of so many bytes at most (0: as above). */
+int wire_put_threads_notify_most(struct strbuf *out, const struct model_snapshot *s, size_t most_bytes);
 int wire_put_samples_notify_open(struct strbuf *out, const struct model_sample_batch *b);
 int wire_put_dropped(struct strbuf *out, uint64_t dropped);
 
@@ -315,6 +318,9 @@ int wire_put_snapshot_wanted_open(struct strbuf *out, uint32_t id, const struct 
 /* Piece `index` (from 0) of a message of `total` bytes as a chunk notification. */
 size_t wire_chunk_count(size_t total);
 int wire_put_chunk(struct strbuf *out, uint32_t message, const void *data, size_t total, size_t index);
+/* The same but for its bytes, which are to follow: `*len` from `*from` on. */
+int wire_put_chunk_head(struct strbuf *out, uint32_t message, size_t total, size_t index, size_t *from,
+                        size_t *len);
 
 /* ---- reading ---- */
 

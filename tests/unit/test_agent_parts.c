@@ -124,7 +124,7 @@ static void expect_error(struct peer *p, enum wire_error wanted) {
 static void open_peer(struct peer *p, struct mailbox *m) {
     struct strbuf b;
     assert_int_equal(mailbox_init(m), 0);
-    assert_int_equal(peer_init(p, 1, m), 0);
+    assert_int_equal(peer_init(p, 1, m, WIRE_OWNS), 0);
     strbuf_init(&b, 0);
     assert_int_equal(wire_put_hello(&b, 1, "test"), 0);
     assert_int_equal(say(p, &b), PEER_OK);
@@ -136,7 +136,7 @@ static void check_peer_wants_hello_first(void **state) {
     struct peer p;
     struct strbuf b;
     assert_int_equal(mailbox_init(&m), 0);
-    assert_int_equal(peer_init(&p, 1, &m), 0);
+    assert_int_equal(peer_init(&p, 1, &m, WIRE_OWNS), 0);
     strbuf_init(&b, 0);
     assert_int_equal(wire_put_request(&b, 1, WIRE_EJECT), 0);
     assert_int_equal(say(&p, &b), PEER_OK);
@@ -347,8 +347,8 @@ static void check_mailbox_is_bounded(void **state) {
     struct mailbox m;
     assert_int_equal(mailbox_init(&m), 0);
     for (uint32_t i = 1; i <= MAILBOX_SLOTS; i++)
-        assert_int_equal(mailbox_attach(&m, i), 0);
-    assert_int_equal(mailbox_attach(&m, 99), -1);
+        assert_int_equal(mailbox_attach(&m, i, false), 0);
+    assert_int_equal(mailbox_attach(&m, 99, false), -1);
     int posted = 0;
     while (posted < 1000 && mailbox_post(&m, snapshot_item()) == 0)
         posted++;
@@ -357,7 +357,7 @@ static void check_mailbox_is_bounded(void **state) {
     mailbox_detach(&m, 1);
     assert_int_equal(mailbox_post(&m, item(QUEUE_ANSWER, 1)), -1); /* nobody is there to be answered */
     assert_int_equal(mailbox_ask(&m, 1, WIRE_THREADS, 1), -1);
-    assert_int_equal(mailbox_attach(&m, 99), 0);
+    assert_int_equal(mailbox_attach(&m, 99, false), 0);
     mailbox_fini(&m); /* with what nobody took */
 }
 
