@@ -8,12 +8,16 @@
 #include "agent/probes.h"
 #include "agent/worker.h"
 #include "base/clock.h"
+#include "store/ring_tables.h"
 #include "wire/wire.h"
 
 #define PEER_KEEP_BYTES ((size_t)64 * 1024)     /* a buffer larger than this is given back after use */
 #define PEER_LOOKER_MESSAGE ((size_t)16 * 1024) /* of who may only look: there is no long request to look */
 
 #define PEER_ONLY_LOOKS "who came in as you did may only look: this reads values of the job, or changes it"
+
+#define PEER_WITHHELD                                                                                        \
+    "this table holds values of the job, or code that was run in it: that needs the token that may do all"
 
 bool peer_only_looks(const struct peer *p) { return p->may < WIRE_CHANGES; }
 
@@ -169,6 +173,9 @@ static enum peer_verdict peer_pull(struct peer *p, const struct peer_request *r)
     struct wire_pull want;
     if (wire_get_pull(r->m, &want, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    const struct ring_table_def *table = ring_table_find(want.table);
+    if (table && ring_table_access(table) > p->may)
+        return peer_deny(p, r, PEER_WITHHELD);
     if (p->pulling)
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
                                  "the answer to the last 'pull' or 'rows' was not read yet");
@@ -240,6 +247,7 @@ static enum peer_verdict peer_status(struct peer *p, const struct peer_request *
         model_status_fini(&status);
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, "out of memory for the status");
     }
+    wire_hide_status(&status, p->may);
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     (void)wire_put_status(&b, r->id, &status);
     model_status_fini(&status);

@@ -167,6 +167,11 @@ static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, 
 
 /* ---- answers ---- */
 
+/* What a client may see, which is all or not. */
+static enum wire_access sampler_may(const struct mailbox_slot *slot) {
+    return slot->looker ? WIRE_LOOKS : WIRE_CHANGES;
+}
+
 static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *plan) {
     struct model_target target;
     (void)sampler_pystack(s);
@@ -175,8 +180,11 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
     target.agent_version = PROBING_VERSION;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; k < plan->slots[i].n_asks; k++)
-            if (plan->slots[i].asks[k].method == WIRE_HELLO)
-                answer_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &target);
+            if (plan->slots[i].asks[k].method == WIRE_HELLO) {
+                struct model_target seen = target; /* its texts stay the target's */
+                wire_hide_target(&seen, sampler_may(&plan->slots[i]));
+                answer_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &seen);
+            }
     model_target_fini(&target);
 }
 
@@ -394,7 +402,7 @@ static void sampler_answer_tables(struct sampler *s, const struct sampler_plan *
         for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
             const struct mailbox_slot *slot = &plan->slots[i];
             if (slot->asks[k].method == WIRE_TABLES)
-                pull_answer_tables(r, s->mailbox, slot->peer, slot->asks[k].id);
+                pull_answer_tables(r, s->mailbox, slot->peer, slot->asks[k].id, sampler_may(slot));
             else if (slot->asks[k].method == WIRE_PULL)
                 pull_answer_rows(r, s->mailbox, slot->peer, slot->asks[k].id, &slot->pull);
         }

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/model.h"
 #include "base/strbuf.h"
+#include "wire/access.h"
 
 #define WIRE_PROTOCOL "probing.v1" /* WebSocket subprotocol */
 #define WIRE_VERSION 1
@@ -27,15 +28,6 @@
 #define WIRE_MIN_HZ 0.1
 #define WIRE_MAX_SNAPSHOT_HZ 30.0
 #define WIRE_MAX_SAMPLE_HZ 1000.0
-
-/* What a method does to the job, from the least to the most; whoever may do one may do those before it. */
-enum wire_access {
-    WIRE_NOTHING = 0, /* nobody may be given less */
-    WIRE_LOOKS,       /* what the agent sees and keeps: stacks, samples, tables, status */
-    WIRE_VALUES,      /* values of the job's variables, which may be anything */
-    WIRE_CHANGES,     /* runs code of somebody's in the job, or changes the job or the agent */
-    WIRE_OWNS,        /* says who may enter: by the agent's unix socket alone */
-};
 
 /* Methods: name, what it does to the job, what it is for. One row to add one; handlers are found by this number on both ends. What a
  * request asks for may need more than its method (locals of frames): src/agent/peer.c. */
@@ -160,7 +152,8 @@ struct wire_listening {
 /* A table, as it describes itself (store/ring_reader.h). */
 struct wire_table {
     char name[64];
-    const void *head; /* borrowed; of a message that was read: lives as long as it */
+    const void *
+        head; /* borrowed; of a message that was read: lives as long as it. NULL: it is there, but not for who asks */
     size_t head_len;
 };
 
@@ -287,6 +280,10 @@ int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads 
 int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s);
 int wire_put_unsubscribe(struct strbuf *out, uint32_t id, enum wire_stream s);
 
+/* What is not for somebody who may do so much becomes unknown, before it is written. */
+void wire_hide_target(struct model_target *t, enum wire_access may);
+void wire_hide_status(struct model_status *s, enum wire_access may);
+
 int wire_put_error(struct strbuf *out, uint32_t id, enum wire_error code, const char *text);
 int wire_put_ok(struct strbuf *out, uint32_t id);                                   /* an empty result */
 int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *t); /* answer to hello */
@@ -349,7 +346,7 @@ int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out,
 int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, struct err *e);
 int wire_get_config(const struct wire_message *m, struct wire_config *out, struct err *e);
 int wire_get_bye(const struct wire_message *m, char *reason, size_t cap);
-/* At most `cap` tables into `out`; `*n` how many. */
+/* At most `cap` tables into `out`, those that are withheld behind the others; `*n` how many. */
 int wire_get_tables(const struct wire_message *m, struct wire_table *out, size_t cap, size_t *n,
                     struct err *e);
 int wire_get_pull(const struct wire_message *m, struct wire_pull *out, struct err *e);
