@@ -324,3 +324,11 @@ size_t net_text_bytes(const struct net_text_house *h) {
         bytes += sizeof *t + t->in.cap + t->out.cap + (t->asking ? web_bytes(&t->web) : 0);
     return bytes;
 }
+
+const char *net_text_command(size_t i, const char **verb, const char **path) {
+    if (i >= sizeof text_commands / sizeof text_commands[0])
+        return NULL;
+    *verb = text_commands[i].verb;
+    *path = text_commands[i].path;
+    return text_commands[i].name;
+}
