@@ -147,10 +147,12 @@ def planted(job, probing, python_for):
         client.call("config", {"key": "probing.torch_profiling", "value": "on,exprs=api_key@evaluate"})
         client.call("eval", {"code": f"{SECRETS['code']} = 1".encode(), "name": "<test>"})
     owner = Visitor(endpoint, door, "owner")
-    wait_until(lambda: j.do("bool(sys.monitoring.get_tool(3) or [i for i in range(6) if sys.monitoring.get_tool(i)])"), 60, "the function to be watched")
-    j.do("evaluate()")
+    def kept(table):
+        j.do("evaluate()")  # once it is watched it has rows
+        answer = owner.ask(f"/tables/{table}")
+        return answer.status == 200 and answer.json()["rows"]
     for table in ("probing.events", "python.variables", "probing.facts", "python.samples"):
-        wait_until(lambda: owner.ask(f"/tables/{table}").json()["rows"], 60, f"rows of {table}")
+        wait_until(lambda: kept(table), 60, f"rows of {table}", 0.2)
     return endpoint, door
 
 
@@ -212,7 +214,7 @@ def columns_as_said(visitor, rows):
         hidden = {name for name, gets in columns.items() if gets == "NULL"}
         for row in got["rows"]:
             assert all(row[name] is None for name in hidden), (table, row)
-        assert bool(got["note"]) == bool(hidden) and all(name in got["note"] for name in hidden), got["note"]
+        assert ("may only look" in (got["note"] or "")) == bool(hidden) and all(name in got["note"] for name in hidden), got["note"]
         known[table] = {name for name in columns if any(row[name] is not None for row in got["rows"])}
         for form in ("csv", "ndjson"):
             assert visitor.ask(f"/tables/{table}?limit=5000&format={form}").status == 200
@@ -229,7 +231,7 @@ def routes_as_said(visitor, rows):
         body = ROUTE_BODIES.get(f"{verb} {path}")
         for form in ("", ".json", ".txt", ".folded"):
             answer = visitor.ask(path + form + ("?seconds=0.3" if "flame" in path else ""), verb, body)
-            if form and answer.status == 404:
+            if form and answer.status in (404, 405):
                 continue
             assert (answer.status == 403) == (gets[visitor.name] == "refused"), (visitor.name, route, answer.status, answer.text()[:200])
 
