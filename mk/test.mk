@@ -209,3 +209,8 @@ PICTURES ?=
 pictures: all
 	$(PYTHON3) tools/pictures.py --build $(BUILD) --python "$$(tools/python_with_torch.sh $(VENV))" $(PICTURES)
 .PHONY: pictures
+
+# docs/access.md: who may see and do what, from the tables that the agent goes by.
+access: $(BUILD)/tests/test_agent_matrix
+	$(Q)$(BUILD)/tests/test_agent_matrix --write
+.PHONY: access

@@ -4,41 +4,62 @@
 
 #include "wire/wire.h"
 
-/* Hand over what was written; `open`: the number of dropped notifications is added when it is sent. */
-static void answer_post(struct mailbox *m, uint32_t peer, struct strbuf *b, bool open) {
-    struct queue_item *item = queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer);
-    if (item)
-        item->open = open;
-    (void)mailbox_post(m, item);
+/* Hand over what was written. */
+static void answer_post(struct mailbox *m, uint32_t peer, struct strbuf *b) {
+    (void)mailbox_post(m, queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer));
     strbuf_fini(b);
+}
+
+/* The same of what mailbox_begin_look has begun. `open`: the number of dropped notifications is added when it is sent. */
+static void answer_look(struct mailbox *m, uint32_t peer, struct strbuf *b, bool open) {
+    struct queue_item *item = queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer);
+    if (item) {
+        item->open = open;
+        item->looked = true;
+    }
+    if (mailbox_post(m, item) != 0)
+        mailbox_end_look(m, peer);
+    strbuf_fini(b);
+}
+
+static void answer_look_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
+    answer_look(m, peer, &b, false);
 }
 
 void answer_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
-    answer_post(m, peer, &b, false);
+    answer_post(m, peer, &b);
 }
 
 void answer_ok(struct mailbox *m, uint32_t peer, uint32_t id) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     (void)wire_put_ok(&b, id);
-    answer_post(m, peer, &b, false);
+    answer_post(m, peer, &b);
 }
 
 void answer_target(struct mailbox *m, uint32_t peer, uint32_t id, const struct model_target *t) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     (void)wire_put_target(&b, id, t);
-    answer_post(m, peer, &b, false);
+    answer_post(m, peer, &b);
 }
 
-void answer_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_table *tables, size_t n) {
+void answer_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_table *tables, size_t n,
+                   const struct err *e) {
     struct strbuf b;
+    if (!tables) {
+        answer_look_error(m, peer, id, e);
+        return;
+    }
     strbuf_init(&b, WIRE_MAX_ASSEMBLED);
     (void)wire_put_tables(&b, id, tables, n);
-    answer_post(m, peer, &b, false);
+    answer_look(m, peer, &b, false);
 }
 
 /* Hand over what a client waits for that asks for one such thing at a time. */
@@ -46,7 +67,8 @@ static void answer_pulled(struct mailbox *m, uint32_t peer, struct strbuf *b) {
     struct queue_item *item = queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer);
     if (item)
         item->pulled = true;
-    (void)mailbox_post(m, item);
+    if (mailbox_post(m, item) != 0)
+        mailbox_end_pull(m, peer);
     strbuf_fini(b);
 }
 
@@ -91,13 +113,13 @@ static const struct model_snapshot *answer_python(const struct model_snapshot *s
     return model_snapshot_copy_python(s, copy) == 0 ? copy : NULL;
 }
 
-struct queue_bytes *answer_stream(const struct model_snapshot *s) {
+struct queue_bytes *answer_stream(const struct model_snapshot *s, size_t most_bytes) {
     struct model_snapshot copy;
     struct queue_bytes *bytes = NULL;
     struct strbuf b;
     const struct model_snapshot *python = answer_python(s, &copy);
     strbuf_init(&b, 0);
-    if (python && wire_put_threads_notify_open(&b, python) == 0)
+    if (python && wire_put_threads_notify_most(&b, python, most_bytes) == 0)
         bytes = queue_bytes_new(&b);
     strbuf_fini(&b);
     model_snapshot_fini(&copy);
@@ -112,10 +134,10 @@ void answer_snapshot(void *mailbox, const struct complete_ask *ask, const struct
     if (wanted) {
         strbuf_init(&b, 0);
         (void)wire_put_snapshot_wanted_open(&b, ask->id, wanted, &ask->want);
-        answer_post(mailbox, ask->peer, &b, true);
+        answer_look(mailbox, ask->peer, &b, true);
     } else {
         (void)err_set(&e, ERR_FAILED, "no memory for an answer");
-        answer_error(mailbox, ask->peer, ask->id, &e);
+        answer_look_error(mailbox, ask->peer, ask->id, &e);
     }
     model_snapshot_fini(&copy);
 }
@@ -125,5 +147,5 @@ void answer_threads(struct mailbox *m, const struct complete_ask *ask, const str
     if (s)
         answer_snapshot(m, ask, s);
     else
-        answer_error(m, ask->peer, ask->id, e);
+        answer_look_error(m, ask->peer, ask->id, e);
 }

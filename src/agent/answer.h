@@ -18,8 +18,9 @@ void answer_ok(struct mailbox *m, uint32_t peer, uint32_t id);
 /* To hello. */
 void answer_target(struct mailbox *m, uint32_t peer, uint32_t id, const struct model_target *t);
 
-/* To tables. */
-void answer_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_table *tables, size_t n);
+/* To tables: what there is, or, NULL, the error. */
+void answer_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_table *tables, size_t n,
+                   const struct err *e);
 
 /* To pull: the rows, or, NULL, the error. */
 void answer_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pulled *p,
@@ -36,8 +37,8 @@ void answer_evaluated(void *mailbox, uint32_t peer, uint32_t id, const struct wi
 void answer_threads(struct mailbox *m, const struct complete_ask *ask, const struct model_snapshot *s,
                     const struct err *e);
 
-/* For streams of threads, encoded once for all; NULL without memory. */
-struct queue_bytes *answer_stream(const struct model_snapshot *s);
+/* For streams of threads, encoded once for all, of so many bytes at most (0: as many as a message may have); NULL without memory. */
+struct queue_bytes *answer_stream(const struct model_snapshot *s, size_t most_bytes);
 
 /* To threads, with native frames only if they were asked for; `mailbox` is a struct mailbox (see struct complete). */
 void answer_snapshot(void *mailbox, const struct complete_ask *ask, const struct model_snapshot *s);

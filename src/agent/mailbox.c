@@ -21,6 +21,8 @@ int mailbox_init(struct mailbox *m) {
                                      .collect_us_per_s = NAN,
                                      .collect_threads_s = NAN,
                                      .us_per_span = NAN}};
+    m->rooms[0].most = MAILBOX_MOST;
+    m->rooms[1].most = MAILBOX_LOOKERS_MOST;
     config_init(&m->config);
     if (pthread_mutex_init(&m->lock, NULL) != 0)
         return -1;
@@ -81,11 +83,15 @@ static struct mailbox_slot *mailbox_find(struct mailbox *m, uint32_t peer) {
     return NULL;
 }
 
-int mailbox_attach(struct mailbox *m, uint32_t peer) {
+struct queue_room *mailbox_room(struct mailbox *m, bool looker) {
+    return &m->rooms[looker];
+}
+
+int mailbox_attach(struct mailbox *m, uint32_t peer, bool looker) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, 0);
     if (slot)
-        *slot = (struct mailbox_slot){.peer = peer, .uid = -1, .pid = -1};
+        *slot = (struct mailbox_slot){.peer = peer, .looker = looker, .uid = -1, .pid = -1};
     mailbox_unlock(m);
     return slot ? 0 : -1;
 }
@@ -98,6 +104,40 @@ void mailbox_detach(struct mailbox *m, uint32_t peer) {
         *slot = (struct mailbox_slot){0};
         m->nudge = true; /* what is kept for it can go */
     }
+    mailbox_changed(m);
+}
+
+bool mailbox_begin_look(struct mailbox *m, struct mailbox_slot *slot, enum wire_method method) {
+    bool looks = method == WIRE_THREADS || method == WIRE_TABLES;
+    if (!looks && method != WIRE_PULL)
+        return true;
+    bool others = slot->looker && (m->looked_for || m->looker_bytes > 0);
+    m->held |= others;
+    if (others || (looks && slot->looking))
+        return false;
+    slot->looking |= looks;
+    if (slot->looker)
+        m->looked_for = slot->peer;
+    return true;
+}
+
+void mailbox_end_look(struct mailbox *m, uint32_t peer) {
+    mailbox_lock(m);
+    struct mailbox_slot *slot = mailbox_find(m, peer);
+    if (m->looked_for == peer)
+        m->looked_for = 0;
+    if (slot)
+        slot->looking = false;
+    if (m->held || (slot && slot->n_asks > 0))
+        mailbox_changed(m);
+    else
+        mailbox_unlock(m);
+}
+
+void mailbox_end_pull(struct mailbox *m, uint32_t peer) {
+    mailbox_lock(m);
+    if (m->looked_for == peer)
+        m->looked_for = 0;
     mailbox_changed(m);
 }
 
@@ -343,8 +383,13 @@ struct queue_item *mailbox_take(struct mailbox *m) {
     mailbox_lock(m);
     struct queue_item *items = m->head;
     m->head = m->tail = NULL;
-    m->n_notes = m->note_bytes = 0;
-    mailbox_unlock(m);
+    m->n_notes = m->note_bytes = m->looker_bytes = 0;
+    bool held = m->held;
+    m->held = false;
+    if (held)
+        mailbox_changed(m);
+    else
+        mailbox_unlock(m);
     return items;
 }
 
@@ -420,6 +465,11 @@ int mailbox_post(struct mailbox *m, struct queue_item *item) {
     mailbox_lock(m);
     const struct mailbox_slot *slot = mailbox_find(m, item->peer);
     bool room = m->n_notes < MAILBOX_MAX_NOTES && m->note_bytes < MAILBOX_MAX_NOTE_BYTES;
+    bool looker = slot && slot->looker;
+    if (looker) /* one is taken whatever its length */
+        room = room && (m->looker_bytes == 0 || m->looker_bytes + item->bytes->len <= MAILBOX_LOOKER_ANSWER);
+    if ((item->pulled || item->looked) && m->looked_for == item->peer)
+        m->looked_for = 0;
     if (!slot || (note && !room)) {
         mailbox_unlock(m);
         queue_item_free(item);
@@ -427,6 +477,7 @@ int mailbox_post(struct mailbox *m, struct queue_item *item) {
     }
     m->n_notes += note;
     m->note_bytes += note ? item->bytes->len : 0;
+    m->looker_bytes += looker ? item->bytes->len : 0;
     if (m->tail)
         m->tail->next = item;
     else

@@ -27,6 +27,11 @@
 #define MAILBOX_NEXT_SAMPLE SIZE_MAX
 #define MAILBOX_TABLES 16
 #define MAILBOX_MAX_NOTE_BYTES ((size_t)8 * 1024 * 1024)
+/* Bytes that clients let wait, all together; the one answer in the making is not in it. Who may only look is not known, and has a
+ * part that a job does not notice. */
+#define MAILBOX_MOST ((size_t)32 * 1024 * 1024)
+#define MAILBOX_LOOKERS_MOST ((size_t)2 * 1024 * 1024)
+#define MAILBOX_LOOKER_ANSWER WIRE_MAX_MESSAGE /* one of theirs, at most */
 
 struct worker;
 
@@ -39,6 +44,9 @@ struct mailbox_ask {
 
 struct mailbox_slot {
     uint32_t peer; /* 0 free */
+    bool looker;   /* it may only look */
+    bool
+        looking; /* the answer to its last threads, or tables, has not been begun to be sent: the next waits */
     struct mailbox_ask asks[MAILBOX_MAX_ASKS];
     size_t n_asks;
     struct wire_pull pull;             /* what the ask for rows wants: a client has one at a time */
@@ -99,8 +107,12 @@ struct mailbox {
     struct worker *worker;    /* of this run; NULL before there is one */
     struct worker *evaluator; /* the one that runs what clients want run */
     struct mailbox_slot slots[MAILBOX_SLOTS];
-    struct queue_item *head, *tail; /* for the server */
-    size_t n_notes, note_bytes;
+    struct queue_item *head, *tail;           /* for the server */
+    size_t n_notes, note_bytes, looker_bytes; /* looker_bytes: all for who may only look */
+    uint32_t looked_for; /* who may only look and is being answered, one at a time of all such; 0 nobody */
+    bool held;           /* the sampler has left a request where it is until the server has taken all */
+    struct queue_room
+        rooms[2]; /* what clients let wait at the server: of those who may do more, and who may only look */
     struct mailbox_status status;
     size_t server_bytes; /* held by the server's thread, as it last said */
     struct config config;
@@ -115,7 +127,12 @@ void mailbox_fini(struct mailbox *m);
 
 /* ---- the server's side ---- */
 
-int mailbox_attach(struct mailbox *m, uint32_t peer); /* 0, or -1: no slot is free */
+int mailbox_attach(struct mailbox *m, uint32_t peer, bool looker); /* 0, or -1: no slot is free */
+struct queue_room *mailbox_room(struct mailbox *m, bool looker);
+/* The answer to threads, or tables, goes out, or will not come: the next may be made. */
+void mailbox_end_look(struct mailbox *m, uint32_t peer);
+void mailbox_end_pull(struct mailbox *m,
+                      uint32_t peer); /* the same of an answer to pull that will not come */
 void mailbox_detach(struct mailbox *m, uint32_t peer);
 /* Whose client it is, as far as that is known. */
 void mailbox_introduce(struct mailbox *m, uint32_t peer, int64_t uid, int64_t pid);
@@ -189,6 +206,10 @@ void mailbox_sleep(struct mailbox *m, uint64_t until_ns);
 
 /* The client that wanted to leave has been sent its last samples. Nothing when it has come back meanwhile. */
 void mailbox_end_samples(struct mailbox *m, uint32_t peer);
+
+/* With the lock held: may that request be answered now? Those whose answers are large are answered one at a time: of each client, and
+ * of all who may only look. It is then under way; until an answer was posted, or mailbox_end_look. */
+bool mailbox_begin_look(struct mailbox *m, struct mailbox_slot *slot, enum wire_method method);
 
 /* With the lock held: samples of clients that have just subscribed begin at number `n` of the batch. */
 void mailbox_set_first(struct mailbox *m, size_t n);

@@ -49,6 +49,8 @@
 
 #define SERVER_CLOSE_CODES 5000 /* there are fewer than that */
 
+#define SERVER_FRAGMENT ((size_t)64 * 1024)
+
 #define SERVER_LISTEN "listen" /* name of the listening descriptor's protocol */
 
 struct server {
@@ -164,10 +166,10 @@ static int server_on_open(struct server *s, struct lws *wsi, struct server_link 
     struct net_connection *connection = lws_get_opaque_user_data(wsi);
     if (s->ending || !connection || (connection->tcp && !connection->entered))
         return -1;
-    if (peer_init(&link->peer, ++s->last_peer, &s->mailbox) != 0)
+    if (peer_init(&link->peer, ++s->last_peer, &s->mailbox, connection->tcp ? connection->may : WIRE_OWNS) !=
+        0)
         return -1;
     link->connection = connection;
-    link->peer.may = connection->tcp ? connection->may : WIRE_OWNS;
     link->peer.listen = server_listen;
     link->peer.listen_arg = s;
     server_introduce(s, wsi, link);
@@ -212,12 +214,40 @@ static int server_on_peer_close(struct lws *wsi, const void *said, size_t len) {
     return -1;
 }
 
+/* It has asked and does not read. */
+static void server_put_out(struct server *s, struct server_link *link) {
+    mailbox_note_refusal(&s->mailbox, link->peer.id, link->uid, PEER_UNREAD);
+    peer_give_up(&link->peer);
+    lws_set_timeout(link->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
+}
+
+/* Of the clients of one kind, who has not taken anything for longest of what waits for them; NULL nobody. */
+static struct server_link *server_find_slowest(struct server *s, bool looker) {
+    struct server_link *slowest = NULL;
+    for (struct server_link *l = s->links; l; l = l->next)
+        if (peer_only_looks(&l->peer) == looker && l->peer.waits_ns &&
+            (!slowest || l->peer.waits_ns < slowest->peer.waits_ns))
+            slowest = l;
+    return slowest;
+}
+
+/* While more waits than may: who is slowest loses their notifications, then they are put out. */
+static void server_make_room(struct server *s) {
+    struct server_link *l;
+    for (int looker = 0; looker < 2; looker++)
+        while (queue_room_is_over(mailbox_room(&s->mailbox, looker)) &&
+               (l = server_find_slowest(s, looker)) != NULL)
+            if (!peer_shed(&l->peer))
+                server_put_out(s, l);
+}
+
 static int server_on_receive(struct server *s, struct lws *wsi, struct server_link *link, const void *data,
                              size_t len) {
     bool last = lws_is_final_fragment(wsi) && lws_remaining_packet_payload(wsi) == 0;
     if (!link->attached || server_refuses_frame(wsi))
         return -1;
     enum peer_verdict v = peer_receive(&link->peer, data, len, last, server_on_status, s);
+    server_make_room(s);
     if (v == PEER_CLOSE) {
         lws_close_reason(wsi, LWS_CLOSE_STATUS_POLICY_VIOLATION, NULL, 0);
         return -1;
@@ -234,14 +264,17 @@ static int server_on_receive(struct server *s, struct lws *wsi, struct server_li
     return 0;
 }
 
-/* One message a call, as the library wants it. */
+/* One message a call, as the library wants it; who may only look is sent a fragment (RFC 6455 §5.4): what the kernel does not take of
+ * one the library keeps until it does. */
 static int server_on_writable(struct server *s, struct lws *wsi, struct server_link *link) {
     static const char room[LWS_PRE];
+    bool first, last;
     if (!link->attached)
         return -1;
     strbuf_clear(&s->frame);
     (void)strbuf_add(&s->frame, room, sizeof room);
-    int rc = peer_next_frame(&link->peer, &s->frame);
+    int rc = peer_next_piece(&link->peer, peer_only_looks(&link->peer) ? SERVER_FRAGMENT : SIZE_MAX,
+                             &s->frame, &first, &last);
     if (rc < 0 || s->frame.failed)
         return -1;
     if (rc == 0) {
@@ -250,8 +283,12 @@ static int server_on_writable(struct server *s, struct lws *wsi, struct server_l
         return s->ending ? -1 : 0;
     }
     size_t len = s->frame.len - sizeof room;
-    if (lws_write(wsi, (unsigned char *)s->frame.data + sizeof room, len, LWS_WRITE_BINARY) < (int)len)
+    int how = (first ? LWS_WRITE_BINARY : LWS_WRITE_CONTINUATION) | (last ? 0 : LWS_WRITE_NO_FIN);
+    if (lws_write(wsi, (unsigned char *)s->frame.data + sizeof room, len, (enum lws_write_protocol)how) <
+        (int)len)
         return -1;
+    if (s->frame.cap > SERVER_TX_BYTES)
+        strbuf_fini(&s->frame);
     if (peer_has_output(&link->peer) || s->ending)
         (void)lws_callback_on_writable(wsi);
     return 0;
@@ -260,8 +297,10 @@ static int server_on_writable(struct server *s, struct lws *wsi, struct server_l
 static void server_give(struct server_link *link, struct queue_item *item) {
     if (peer_accept(&link->peer, item) == PEER_OK)
         (void)lws_callback_on_writable(link->wsi);
-    else
+    else {
+        peer_give_up(&link->peer);
         lws_set_timeout(link->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
+    }
 }
 
 /* The sampler has something for us. */
@@ -279,6 +318,7 @@ static void server_on_wake(struct server *s) {
             queue_item_free(item);
         item = next;
     }
+    server_make_room(s);
     mailbox_set_server_bytes(&s->mailbox, server_bytes(s));
 }
 

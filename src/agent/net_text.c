@@ -34,6 +34,7 @@ struct net_text {
     struct net_connection *c;
     struct strbuf in, out;
     size_t sent;
+    size_t counted[2]; /* of `out`, by web_take_count: while it may do more, and while it may only look */
     struct web web;
     bool asking; /* `web` is under way */
     bool known;  /* a command was said */
@@ -154,6 +155,7 @@ static void text_take_line(struct net_text_house *h, struct net_text *t, char *l
 static void text_take_answer(struct net_text *t) {
     if (!t->asking || !t->web.status)
         return;
+    t->counted[t->web.may < WIRE_CHANGES] += web_take_count(&t->web);
     if (t->out.len == 0) { /* as it is, without a copy */
         strbuf_fini(&t->out);
         t->out = t->web.out;
@@ -212,12 +214,20 @@ static void text_notice(struct net_text_house *h, struct net_text *t) {
     text_go_on(h, t);
 }
 
+/* Its answers were taken away. */
+static void text_uncount(struct net_text_house *h, struct net_text *t) {
+    web_uncount(h->web, WIRE_CHANGES, t->counted[0]);
+    web_uncount(h->web, WIRE_LOOKS, t->counted[1]);
+    t->counted[0] = t->counted[1] = 0;
+}
+
 static int text_write(struct net_text_house *h, struct net_text *t) {
     static const char room[LWS_PRE];
     size_t left = t->out.len - t->sent, len = left < NET_TEXT_PIECE ? left : NET_TEXT_PIECE;
     if (t->out.failed)
         return -1;
     if (left == 0) {
+        text_uncount(h, t);
         strbuf_fini(&t->out);
         strbuf_init(&t->out, WEB_MAX_ANSWER + NET_TEXT_PIECE);
         t->sent = 0;
@@ -286,6 +296,7 @@ void net_text_forget(struct net_text_house *h, struct net_connection *c) {
         if (*at == c->text) {
             struct net_text *t = *at;
             *at = t->next;
+            text_uncount(h, t);
             web_end(&t->web);
             strbuf_fini(&t->in);
             strbuf_fini(&t->out);
@@ -312,4 +323,12 @@ size_t net_text_bytes(const struct net_text_house *h) {
     for (const struct net_text *t = h->first; t; t = t->next)
         bytes += sizeof *t + t->in.cap + t->out.cap + (t->asking ? web_bytes(&t->web) : 0);
     return bytes;
+}
+
+const char *net_text_command(size_t i, const char **verb, const char **path) {
+    if (i >= sizeof text_commands / sizeof text_commands[0])
+        return NULL;
+    *verb = text_commands[i].verb;
+    *path = text_commands[i].path;
+    return text_commands[i].name;
 }

@@ -37,6 +37,9 @@ void net_text_forget(struct net_text_house *h, struct net_connection *c);
 /* Is it for one of these? Then it is theirs now. */
 bool net_text_accept(struct net_text_house *h, struct queue_item *item);
 
+/* Name of the i-th command, and the route that it is (NULL: none); NULL there are no more. */
+const char *net_text_command(size_t i, const char **verb, const char **path);
+
 size_t net_text_bytes(const struct net_text_house *h); /* held */
 
 #endif

@@ -317,7 +317,9 @@ int net_web_on(struct net_house *h, struct net_connection *c, struct lws *wsi, i
         return net_web_request(h, c, wsi, in);
     if (reason == LWS_CALLBACK_HTTP_WRITEABLE)
         return n ? net_web_write(h, n) : -1;
-    if (reason == LWS_CALLBACK_HTTP_BODY && n && n->said) /* else it was refused */
+    bool looks =
+        c->tcp && c->may < WIRE_CHANGES; /* nothing that such a one may do has a body: it is told so */
+    if (reason == LWS_CALLBACK_HTTP_BODY && n && n->said && !looks) /* else it was refused */
         (void)strbuf_add(&n->body, in, len);
     if (reason == LWS_CALLBACK_HTTP_BODY_COMPLETION && n && n->said)
         net_web_begin(h, c, n);

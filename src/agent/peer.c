@@ -7,28 +7,38 @@
 
 #include "agent/probes.h"
 #include "agent/worker.h"
+#include "base/clock.h"
+#include "store/ring_tables.h"
 #include "wire/wire.h"
 
-#define PEER_KEEP_BYTES WIRE_MAX_MESSAGE /* a buffer larger than this is given back after use */
+#define PEER_KEEP_BYTES ((size_t)64 * 1024)     /* a buffer larger than this is given back after use */
+#define PEER_LOOKER_MESSAGE ((size_t)16 * 1024) /* of who may only look: there is no long request to look */
 
 #define PEER_ONLY_LOOKS "who came in as you did may only look: this reads values of the job, or changes it"
 
-int peer_init(struct peer *p, uint32_t id, struct mailbox *m) {
-    *p = (struct peer){.id = id, .mailbox = m, .may = WIRE_OWNS};
-    strbuf_init(&p->in, WIRE_MAX_MESSAGE);
-    strbuf_init(&p->sending, WIRE_MAX_ASSEMBLED);
-    return mailbox_attach(m, id);
+#define PEER_WITHHELD                                                                                        \
+    "this table holds values of the job, or code that was run in it: that needs the token that may do all"
+
+bool peer_only_looks(const struct peer *p) { return p->may < WIRE_CHANGES; }
+
+int peer_init(struct peer *p, uint32_t id, struct mailbox *m, enum wire_access may) {
+    *p = (struct peer){.id = id, .mailbox = m, .may = may};
+    strbuf_init(&p->in, peer_only_looks(p) ? PEER_LOOKER_MESSAGE : WIRE_MAX_MESSAGE);
+    strbuf_init(&p->tail, 0);
+    strbuf_init(&p->head, 0);
+    return mailbox_attach(m, id, peer_only_looks(p));
 }
 
 void peer_fini(struct peer *p) {
     mailbox_detach(p->mailbox, p->id);
-    queue_fini(&p->queue);
+    peer_give_up(p);
     strbuf_fini(&p->in);
-    strbuf_fini(&p->sending);
+    strbuf_fini(&p->tail);
+    strbuf_fini(&p->head);
 }
 
 size_t peer_bytes(const struct peer *p) {
-    size_t n = p->in.cap + p->sending.cap;
+    size_t n = p->in.cap + p->tail.cap + p->head.cap + (p->out ? sizeof *p->out + p->out->bytes->len : 0);
     for (const struct queue_item *i = p->queue.head; i; i = i->next)
         n += sizeof *i + i->bytes->len;
     return n;
@@ -92,6 +102,7 @@ static enum peer_verdict peer_threads(struct peer *p, const struct peer_request 
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
     if (p->may < (want.repr ? WIRE_CHANGES : want.locals ? WIRE_VALUES : WIRE_LOOKS))
         return peer_deny(p, r, PEER_ONLY_LOOKS);
+    want.most_bytes = peer_only_looks(p) ? MAILBOX_LOOKER_ANSWER : 0;
     return peer_asked(p, r, mailbox_ask_threads(p->mailbox, p->id, r->id, &want));
 }
 
@@ -162,6 +173,9 @@ static enum peer_verdict peer_pull(struct peer *p, const struct peer_request *r)
     struct wire_pull want;
     if (wire_get_pull(r->m, &want, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    const struct ring_table_def *table = ring_table_find(want.table);
+    if (table && ring_table_access(table) > p->may)
+        return peer_deny(p, r, PEER_WITHHELD);
     if (p->pulling)
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
                                  "the answer to the last 'pull' or 'rows' was not read yet");
@@ -233,6 +247,7 @@ static enum peer_verdict peer_status(struct peer *p, const struct peer_request *
         model_status_fini(&status);
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, "out of memory for the status");
     }
+    wire_hide_status(&status, p->may);
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     (void)wire_put_status(&b, r->id, &status);
     model_status_fini(&status);
@@ -298,7 +313,7 @@ enum peer_verdict peer_receive(struct peer *p, const void *data, size_t len, boo
     if (!last)
         return PEER_OK;
     struct wire_message *m = wire_parse(p->in.data, p->in.len, &e);
-    if (p->in.cap > PEER_KEEP_BYTES / 16)
+    if (p->in.cap > PEER_KEEP_BYTES)
         strbuf_fini(&p->in);
     strbuf_clear(&p->in);
     if (!m)
@@ -323,6 +338,16 @@ static void peer_drop_samples(struct peer *p, struct queue_item *first) {
     mailbox_count_dropped(p->mailbox, lost);
 }
 
+/* One that was taken out of the queue. */
+static void peer_drop_note(struct peer *p, struct queue_item *item) {
+    if (item->kind == QUEUE_SAMPLES) {
+        peer_drop_samples(p, item);
+        return;
+    }
+    p->dropped_snapshots++;
+    queue_item_free(item);
+}
+
 enum peer_verdict peer_accept(struct peer *p, struct queue_item *item) {
     enum mailbox_batch batch = MAILBOX_CURRENT;
     if (item->kind == QUEUE_SAMPLES)
@@ -337,16 +362,14 @@ enum peer_verdict peer_accept(struct peer *p, struct queue_item *item) {
     }
     if (queue_push(&p->queue, item) != 0) {
         queue_item_free(item);
+        mailbox_note_refusal(p->mailbox, p->id, -1, PEER_UNREAD);
         return PEER_CLOSE;
     }
-    for (struct queue_item *old; (old = queue_overflow(&p->queue));) {
-        if (old->kind == QUEUE_SAMPLES) {
-            peer_drop_samples(p, old);
-            continue;
-        }
-        p->dropped_snapshots++;
-        queue_item_free(old);
-    }
+    queue_bytes_count(item->bytes, mailbox_room(p->mailbox, peer_only_looks(p)));
+    if (!p->waits_ns)
+        p->waits_ns = clock_mono_ns();
+    for (struct queue_item *old; (old = queue_overflow(&p->queue));)
+        peer_drop_note(p, old);
     return PEER_OK;
 }
 
@@ -358,50 +381,119 @@ void peer_say_bye(struct peer *p, const char *reason) {
     strbuf_fini(&b);
     if (item && queue_push(&p->queue, item) != 0)
         queue_item_free(item);
+    else if (item && !p->waits_ns)
+        p->waits_ns = clock_mono_ns();
 }
 
-bool peer_has_output(const struct peer *p) { return p->chunks > 0 || p->queue.head; }
+bool peer_has_output(const struct peer *p) { return p->out || p->queue.head; }
+
+/* ---- what is dropped ---- */
+
+bool peer_shed(struct peer *p) {
+    struct queue_item *item;
+    bool any = false;
+    while ((item = queue_take_note(&p->queue)) != NULL) {
+        any = true;
+        peer_drop_note(p, item);
+    }
+    p->waits_ns = peer_has_output(p) ? p->waits_ns : 0;
+    return any;
+}
+
+/* The message that goes out is over. */
+static void peer_forget_out(struct peer *p) {
+    queue_item_free(p->out);
+    p->out = NULL;
+    strbuf_clear(&p->tail);
+    p->chunk = p->chunks = p->at = p->end = 0;
+    p->begun = false;
+}
+
+void peer_give_up(struct peer *p) {
+    peer_forget_out(p);
+    queue_fini(&p->queue);
+    p->waits_ns = 0;
+}
+
+/* ---- what is sent ---- */
 
 /* Take the next message from the queue. 1, 0 when there is none, -1 without memory. */
 static int peer_load(struct peer *p) {
     struct queue_item *item = queue_pop(&p->queue);
     if (!item)
         return 0;
-    strbuf_clear(&p->sending);
-    (void)strbuf_add(&p->sending, item->bytes->data, item->bytes->len);
+    p->out = item;
+    strbuf_clear(&p->tail);
     if (item->open)
-        (void)wire_put_dropped(&p->sending,
+        (void)wire_put_dropped(&p->tail,
                                item->kind == QUEUE_SAMPLES ? p->dropped_samples : p->dropped_snapshots);
     p->pulling &= !item->pulled;
-    queue_item_free(item);
-    if (p->sending.failed)
+    if (item->looked)
+        mailbox_end_look(p->mailbox, p->id);
+    if (p->tail.failed)
         return -1;
-    p->chunk = 0;
-    p->chunks = wire_chunk_count(p->sending.len);
+    p->chunks = wire_chunk_count(item->bytes->len + p->tail.len);
     p->chunked += p->chunks > 1;
     return 1;
 }
 
-int peer_next_frame(struct peer *p, struct strbuf *frame) {
-    if (p->chunks == 0) {
+/* Begin with the next chunk of it. 0, or -1 without memory. */
+static int peer_begin_chunk(struct peer *p) {
+    size_t total = p->out->bytes->len + p->tail.len, len;
+    p->begun = true;
+    p->at = 0;
+    p->end = total;
+    strbuf_clear(&p->head);
+    if (p->chunks == 1)
+        return 0;
+    if (wire_put_chunk_head(&p->head, p->chunked, total, p->chunk, &p->at, &len) != 0)
+        return -1;
+    p->end = p->at + len;
+    return 0;
+}
+
+/* Bytes from `at` to `end` of the message with its tail. 0, or -1 without memory. */
+static int peer_add(const struct peer *p, size_t at, size_t end, struct strbuf *to) {
+    size_t len = p->out->bytes->len, in = end < len ? end : len;
+    if (at < in)
+        (void)strbuf_add(to, p->out->bytes->text.data + at, in - at);
+    if (end > len)
+        (void)strbuf_add(to, p->tail.data + (at > len ? at - len : 0), end - (at > len ? at : len));
+    return to->failed ? -1 : 0;
+}
+
+int peer_next_piece(struct peer *p, size_t cap, struct strbuf *frame, bool *first, bool *last) {
+    *first = !p->begun;
+    if (!p->out) {
         int rc = peer_load(p);
         if (rc <= 0)
             return rc;
     }
-    int rc = p->chunks == 1 ? strbuf_add(frame, p->sending.data, p->sending.len)
-                            : wire_put_chunk(frame, p->chunked, p->sending.data, p->sending.len, p->chunk);
-    if (rc != 0)
+    if (*first && (peer_begin_chunk(p) != 0 || strbuf_add(frame, p->head.data, p->head.len) != 0))
         return -1;
-    if (++p->chunk < p->chunks)
-        return 1;
-    p->chunk = p->chunks = 0;
-    if (p->sending.cap > PEER_KEEP_BYTES)
-        strbuf_fini(&p->sending);
+    size_t len = p->end - p->at < cap ? p->end - p->at : cap;
+    if (peer_add(p, p->at, p->at + len, frame) != 0)
+        return -1;
+    p->at += len;
+    *last = p->at == p->end;
+    if (*last)
+        p->begun = false;
+    if (*last && ++p->chunk == p->chunks)
+        peer_forget_out(p);
+    p->waits_ns = peer_has_output(p) ? clock_mono_ns() : 0;
     return 1;
 }
 
-const struct strbuf *peer_next_message(struct peer *p) {
-    bool there = peer_load(p) > 0;
-    p->chunk = p->chunks = 0;
-    return there ? &p->sending : NULL;
+int peer_next_frame(struct peer *p, struct strbuf *frame) {
+    bool first, last;
+    return peer_next_piece(p, SIZE_MAX, frame, &first, &last);
+}
+
+int peer_next_message(struct peer *p, struct strbuf *message) {
+    int rc = p->out ? 1 : peer_load(p);
+    if (rc > 0)
+        rc = peer_add(p, 0, p->out->bytes->len + p->tail.len, message) == 0 ? 1 : -1;
+    peer_forget_out(p);
+    p->waits_ns = peer_has_output(p) ? clock_mono_ns() : 0;
+    return rc;
 }

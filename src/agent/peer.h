@@ -3,7 +3,7 @@
  * peer: one client of the agent: what it asks, what it is sent. Knows messages, not sockets.
  *
  * A client that is slow loses its oldest notifications and is told how many; one that asks faster than it reads, or sends
- * what is no message, is closed. Belongs to the server's thread.
+ * what is no message, is closed. What waits for it is held once, whoever else waits for the same. Belongs to the server's thread.
  */
 #ifndef AGENT_PEER_H
 #define AGENT_PEER_H
@@ -16,6 +16,8 @@
 #include "agent/queue.h"
 #include "base/model.h"
 #include "base/strbuf.h"
+
+#define PEER_UNREAD "put out: what it has asked for waits, and it does not read"
 
 enum peer_verdict {
     PEER_OK = 0,
@@ -38,16 +40,24 @@ struct peer {
     void *listen_arg;
     bool said_hello;
     struct queue queue;
-    struct strbuf in;      /* a message coming in */
-    struct strbuf sending; /* a message going out, whole */
-    size_t chunk, chunks;  /* the next piece of it and how many there are; 0 of 0: nothing is being sent */
-    uint32_t chunked;      /* number of the last message that was cut up */
+    struct strbuf in;       /* a message coming in */
+    struct queue_item *out; /* the message going out; NULL none */
+    struct strbuf tail;     /* what it has behind its bytes, */
+    struct strbuf head;     /* and a chunk of it before them */
+    size_t chunk, chunks;   /* the one of it that goes out now, and how many there are */
+    size_t at, end;         /* of the message with its tail, of that chunk: what has not gone yet */
+    bool begun;             /* something of that chunk has gone */
+    uint32_t chunked;       /* number of the last message that was cut up */
+    uint64_t waits_ns;      /* since when nothing of what waits for it has been taken; 0 nothing waits */
     uint64_t dropped_snapshots, dropped_samples;
     bool pulling; /* the answer to a pull, or to rows, has not been begun to be sent */
 };
 
-/* 0, or -1 when there are too many clients. */
-int peer_init(struct peer *p, uint32_t id, struct mailbox *m);
+/* One who may do so much. 0, or -1 when there are too many clients. */
+int peer_init(struct peer *p, uint32_t id, struct mailbox *m, enum wire_access may);
+
+/* May it only look? Then what it lets wait is little, all such clients together. */
+bool peer_only_looks(const struct peer *p);
 void peer_fini(struct peer *p);
 
 /* Bytes of a message came in; `last` when it is complete. */
@@ -62,11 +72,19 @@ void peer_say_bye(struct peer *p, const char *reason);
 
 bool peer_has_output(const struct peer *p);
 
-/* Append the next WebSocket message to `frame`. 1, 0 when there is none, -1 without memory. */
+/* Drop the notifications that wait. Whether there were any. */
+bool peer_shed(struct peer *p);
+/* Drop all that waits: it is to be closed. */
+void peer_give_up(struct peer *p);
+
+/* Append the next WebSocket message to `frame`, at most `cap` bytes of it or what is left; `*first`, `*last`: its first, or last, piece.
+ * 1, 0 when there is none, -1 without memory. */
+int peer_next_piece(struct peer *p, size_t cap, struct strbuf *frame, bool *first, bool *last);
+/* All of it. */
 int peer_next_frame(struct peer *p, struct strbuf *frame);
 
-/* The next message as a whole, instead of pieces for the library; NULL there is none, or no memory. Valid until the next call. */
-const struct strbuf *peer_next_message(struct peer *p);
+/* Append the next message as a whole, instead of pieces for the library. As above. */
+int peer_next_message(struct peer *p, struct strbuf *message);
 
 /* Memory held. */
 size_t peer_bytes(const struct peer *p);

@@ -40,7 +40,8 @@ static int pull_none(const struct record *r, struct err *e) {
     return err_set(e, ERR_FAILED, "%s", r->note[0] ? r->note : "there are no tables yet");
 }
 
-void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer, uint32_t id) {
+void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer, uint32_t id,
+                        enum wire_access may) {
     struct ring_reader *in[RING_TABLE_KEPT] = {NULL};
     struct wire_table tables[RING_TABLE_KEPT];
     int fds[RING_TABLE_KEPT];
@@ -49,7 +50,7 @@ void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer
     _Static_assert((int)RING_TABLE_KEPT <= WIRE_MAX_TABLES, "a client takes fewer tables than there are");
     if (!r->set) {
         (void)pull_none(r, &e);
-        answer_error(m, peer, id, &e);
+        answer_tables(m, peer, id, NULL, 0, &e);
         return;
     }
     for (size_t i = 0; i < RING_TABLE_KEPT; i++) {
@@ -60,10 +61,11 @@ void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer
         const struct ring_info *info = ring_reader_info(in[n]);
         tables[n] = (struct wire_table){.name = ""};
         (void)strncat(tables[n].name, info->name, sizeof tables[n].name - 1);
-        tables[n].head = ring_reader_head(in[n], &tables[n].head_len);
+        if (ring_table_access(&RING_TABLES[i]) <= may)
+            tables[n].head = ring_reader_head(in[n], &tables[n].head_len);
         n++;
     }
-    answer_tables(m, peer, id, tables, n);
+    answer_tables(m, peer, id, tables, n, NULL);
     for (size_t i = 0; i < n; i++)
         pull_close(in[i], fds[i]);
 }

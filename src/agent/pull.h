@@ -14,8 +14,9 @@
 #include "agent/record.h"
 #include "wire/wire.h"
 
-/* To tables. */
-void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer, uint32_t id);
+/* To tables, of who may do so much. */
+void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer, uint32_t id,
+                        enum wire_access may);
 
 /* To pull. */
 void pull_answer_rows(const struct record *r, struct mailbox *m, uint32_t peer, uint32_t id,

@@ -5,16 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct queue_bytes *queue_bytes_new(const struct strbuf *b) {
+bool queue_room_is_over(const struct queue_room *r) {
+    return __atomic_load_n(&r->used, __ATOMIC_ACQUIRE) > r->most;
+}
+
+struct queue_bytes *queue_bytes_new(struct strbuf *b) {
     if (b->failed || b->len == 0)
         return NULL;
-    struct queue_bytes *q = malloc(sizeof *q + b->len);
+    struct queue_bytes *q = malloc(sizeof *q);
     if (!q)
         return NULL;
-    q->refs = 1;
-    q->len = b->len;
-    memcpy(q->data, b->data, b->len);
+    strbuf_fit(b);
+    *q = (struct queue_bytes){.refs = 1, .len = b->len, .text = *b};
+    *b = (struct strbuf){.limit = b->limit};
     return q;
+}
+
+void queue_bytes_count(struct queue_bytes *b, struct queue_room *room) {
+    if (b->room)
+        return;
+    b->room = room;
+    (void)__atomic_add_fetch(&room->used, b->len, __ATOMIC_ACQ_REL);
 }
 
 struct queue_bytes *queue_bytes_ref(struct queue_bytes *b) {
@@ -23,8 +34,12 @@ struct queue_bytes *queue_bytes_ref(struct queue_bytes *b) {
 }
 
 void queue_bytes_unref(struct queue_bytes *b) {
-    if (b && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0)
-        free(b);
+    if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    if (b->room)
+        (void)__atomic_sub_fetch(&b->room->used, b->len, __ATOMIC_ACQ_REL);
+    strbuf_fini(&b->text);
+    free(b);
 }
 
 struct queue_item *queue_item_new(struct queue_bytes *bytes, enum queue_kind kind, uint32_t peer) {
@@ -54,14 +69,21 @@ void queue_fini(struct queue *q) {
         queue_item_free(item);
 }
 
+/* Bytes of an answer that count: not of those a client has one of at a time, whatever its length. */
+static size_t queue_weigh(const struct queue_item *item) {
+    return item->pulled || item->looked ? 0 : item->bytes->len;
+}
+
 int queue_push(struct queue *q, struct queue_item *item) {
     if (queue_is_note(item)) {
         q->n_notes++;
         q->note_bytes += item->bytes->len;
     } else {
-        if (q->n_answers >= QUEUE_MAX_ANSWERS && item->kind != QUEUE_BYE)
+        if (item->kind != QUEUE_BYE && (q->n_answers >= QUEUE_MAX_ANSWERS ||
+                                        q->answer_bytes + queue_weigh(item) > QUEUE_MAX_ANSWER_BYTES))
             return -1;
         q->n_answers++;
+        q->answer_bytes += queue_weigh(item);
     }
     item->next = NULL;
     if (q->tail)
@@ -86,6 +108,7 @@ static struct queue_item *queue_unlink(struct queue *q, struct queue_item *befor
         q->note_bytes -= item->bytes->len;
     } else {
         q->n_answers--;
+        q->answer_bytes -= queue_weigh(item);
     }
     item->next = NULL;
     return item;
@@ -96,6 +119,14 @@ struct queue_item *queue_overflow(struct queue *q) {
         return NULL;
     struct queue_item *before = NULL;
     for (struct queue_item *i = q->head; i != q->tail; before = i, i = i->next)
+        if (queue_is_note(i))
+            return queue_unlink(q, before);
+    return NULL;
+}
+
+struct queue_item *queue_take_note(struct queue *q) {
+    struct queue_item *before = NULL;
+    for (struct queue_item *i = q->head; i; before = i, i = i->next)
         if (queue_is_note(i))
             return queue_unlink(q, before);
     return NULL;

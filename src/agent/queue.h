@@ -2,9 +2,10 @@
 /*
  * queue: messages on their way to one client, bounded.
  *
- * Answers are never dropped: a client that lets too many pile up is closed. Notifications are: the oldest goes when a new
- * one does not fit. The bytes of a message may be shared by several queues. Used by the server's thread; message_new and
- * message_unref by the sampler's too.
+ * Answers are never dropped: a client that lets too many pile up, or too many bytes, is closed. Notifications are: the oldest goes
+ * when a new one does not fit. The bytes of a message may be shared by several queues; all that wait for clients of one kind are
+ * counted in a room, each once, and the server puts out who does not read when it is full (net_server.c). Used by the server's
+ * thread; queue_bytes_... by the sampler's too.
  */
 #ifndef AGENT_QUEUE_H
 #define AGENT_QUEUE_H
@@ -16,18 +17,30 @@
 #include "base/strbuf.h"
 
 #define QUEUE_MAX_ANSWERS 32
+#define QUEUE_MAX_ANSWER_BYTES ((size_t)4 * 1024 * 1024) /* without those a client has one of at a time */
 #define QUEUE_MAX_NOTES 64
 #define QUEUE_MAX_NOTE_BYTES ((size_t)4 * 1024 * 1024) /* one is taken whatever its length */
 
-/* The bytes of a message, counted references. */
-struct queue_bytes {
-    int refs; /* atomic */
-    size_t len;
-    char data[];
+/* What all clients of one kind let wait. */
+struct queue_room {
+    size_t used; /* bytes, atomic */
+    size_t most; /* more than that only for a moment */
 };
 
-/* A copy of what was written, with one reference; NULL when writing had failed or without memory. */
-struct queue_bytes *queue_bytes_new(const struct strbuf *b);
+bool queue_room_is_over(const struct queue_room *r);
+
+/* The bytes of a message, counted references. */
+struct queue_bytes {
+    int refs;                /* atomic */
+    struct queue_room *room; /* they are counted in; NULL none yet */
+    size_t len;
+    struct strbuf text;
+};
+
+/* What was written, with one reference; `b` is empty then. NULL when writing had failed or without memory. */
+struct queue_bytes *queue_bytes_new(struct strbuf *b);
+/* They wait for a client whose room that is: counted there, unless they are counted already. */
+void queue_bytes_count(struct queue_bytes *b, struct queue_room *room);
 struct queue_bytes *queue_bytes_ref(struct queue_bytes *b);
 void queue_bytes_unref(struct queue_bytes *b); /* NULL is nothing to do */
 
@@ -53,6 +66,7 @@ struct queue_item {
     enum queue_kind kind;
     bool open;     /* the pair "dropped" is to be added at the end */
     bool pulled;   /* answers a pull, or rows */
+    bool looked;   /* answers threads, or tables */
     uint32_t peer; /* whom it is for */
     struct queue_mark mark;
 };
@@ -63,7 +77,7 @@ void queue_item_free(struct queue_item *item);
 
 struct queue {
     struct queue_item *head, *tail;
-    size_t n_answers, n_notes, note_bytes;
+    size_t n_answers, n_notes, answer_bytes, note_bytes; /* answer_bytes: see QUEUE_MAX_ANSWER_BYTES */
 };
 
 void queue_fini(struct queue *q);
@@ -73,6 +87,9 @@ int queue_push(struct queue *q, struct queue_item *item);
 
 /* Is there more to be dropped than may stay? Then the oldest notification that is not the newest item, taken out; else NULL. */
 struct queue_item *queue_overflow(struct queue *q);
+
+/* Take out the oldest notification, or NULL. */
+struct queue_item *queue_take_note(struct queue *q);
 
 /* Take out the first item of a kind, or NULL. */
 struct queue_item *queue_take_kind(struct queue *q, enum queue_kind kind);

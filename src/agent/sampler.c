@@ -167,6 +167,11 @@ static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, 
 
 /* ---- answers ---- */
 
+/* What a client may see, which is all or not. */
+static enum wire_access sampler_may(const struct mailbox_slot *slot) {
+    return slot->looker ? WIRE_LOOKS : WIRE_CHANGES;
+}
+
 static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *plan) {
     struct model_target target;
     (void)sampler_pystack(s);
@@ -175,8 +180,11 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
     target.agent_version = PROBING_VERSION;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; k < plan->slots[i].n_asks; k++)
-            if (plan->slots[i].asks[k].method == WIRE_HELLO)
-                answer_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &target);
+            if (plan->slots[i].asks[k].method == WIRE_HELLO) {
+                struct model_target seen = target; /* its texts stay the target's */
+                wire_hide_target(&seen, sampler_may(&plan->slots[i]));
+                answer_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &seen);
+            }
     model_target_fini(&target);
 }
 
@@ -198,21 +206,25 @@ static size_t sampler_answer_asks(struct sampler *s, const struct sampler_plan *
     return n;
 }
 
-/* Encoded once for all whose stream is due. */
+/* Encoded once for all whose stream is due; where it is long, once more for those who may only look. */
 static void sampler_notify_threads(struct sampler *s, const struct sampler_plan *plan,
                                    const struct model_snapshot *snap) {
-    struct queue_bytes *bytes = NULL;
+    struct queue_bytes *all = NULL, *less = NULL;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
-        if (!plan->slots[i].peer || plan->slots[i].rate_hz[WIRE_STREAM_THREADS] <= 0)
+        const struct mailbox_slot *slot = &plan->slots[i];
+        if (!slot->peer || slot->rate_hz[WIRE_STREAM_THREADS] <= 0)
             continue;
-        if (!bytes)
-            bytes = answer_stream(snap);
-        if (!bytes)
-            return;
-        (void)mailbox_post(s->mailbox,
-                           queue_item_new(queue_bytes_ref(bytes), QUEUE_SNAPSHOT, plan->slots[i].peer));
+        struct queue_bytes **bytes = slot->looker ? &less : &all;
+        if (!*bytes && slot->looker && all && all->len <= MAILBOX_LOOKER_ANSWER)
+            *bytes = queue_bytes_ref(all);
+        if (!*bytes)
+            *bytes = answer_stream(snap, slot->looker ? MAILBOX_LOOKER_ANSWER : 0);
+        if (*bytes)
+            (void)mailbox_post(s->mailbox,
+                               queue_item_new(queue_bytes_ref(*bytes), QUEUE_SNAPSHOT, slot->peer));
     }
-    queue_bytes_unref(bytes);
+    queue_bytes_unref(all);
+    queue_bytes_unref(less);
 }
 
 static void sampler_do_threads(struct sampler *s, const struct sampler_plan *plan) {
@@ -390,7 +402,7 @@ static void sampler_answer_tables(struct sampler *s, const struct sampler_plan *
         for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
             const struct mailbox_slot *slot = &plan->slots[i];
             if (slot->asks[k].method == WIRE_TABLES)
-                pull_answer_tables(r, s->mailbox, slot->peer, slot->asks[k].id);
+                pull_answer_tables(r, s->mailbox, slot->peer, slot->asks[k].id, sampler_may(slot));
             else if (slot->asks[k].method == WIRE_PULL)
                 pull_answer_rows(r, s->mailbox, slot->peer, slot->asks[k].id, &slot->pull);
         }

@@ -23,16 +23,22 @@ static uint64_t sampler_snapshot_interval(struct sampler *s, double rate_hz) {
     return interval;
 }
 
-static void sampler_plan_asks(struct mailbox_slot *slot, struct mailbox_slot *copy,
+static void sampler_plan_asks(struct mailbox *m, struct mailbox_slot *slot, struct mailbox_slot *copy,
                               struct sampler_plan *plan) {
-    memcpy(copy->asks, slot->asks, slot->n_asks * sizeof copy->asks[0]);
-    copy->n_asks = slot->n_asks;
+    size_t left = 0;
+    copy->n_asks = 0;
+    for (size_t k = 0; k < slot->n_asks; k++)
+        if (mailbox_begin_look(m, slot, slot->asks[k].method))
+            copy->asks[copy->n_asks++] = slot->asks[k];
+        else
+            slot->asks[left++] = slot->asks[k];
     copy->pull = slot->pull;
     copy->rows = slot->rows;
     copy->eval = NULL;
     copy->uid = slot->uid;
     copy->pid = slot->pid;
-    slot->n_asks = 0;
+    copy->looker = slot->looker;
+    slot->n_asks = left;
     bool asks_eval = false;
     for (size_t k = 0; k < copy->n_asks; k++) {
         plan->hello |= copy->asks[k].method == WIRE_HELLO;
@@ -64,6 +70,7 @@ static void sampler_plan_threads(struct sampler *s, struct mailbox_slot *slot, s
     if (slot->due_ns <= now + (plan->threads ? interval / 8 : 0)) {
         plan->threads = true;
         copy->peer = slot->peer;
+        copy->looker = slot->looker;
         copy->rate_hz[WIRE_STREAM_THREADS] = rate;
         slot->due_ns = (slot->due_ns + interval > now ? slot->due_ns : now) + interval;
     }
@@ -155,9 +162,9 @@ static bool sampler_plan_again(struct sampler *s, struct sampler_plan *plan, uin
     return true;
 }
 
-static void sampler_plan_slot(struct mailbox_slot *slot, struct mailbox_slot *copy,
+static void sampler_plan_slot(struct mailbox *m, struct mailbox_slot *slot, struct mailbox_slot *copy,
                               struct sampler_plan *plan) {
-    sampler_plan_asks(slot, copy, plan);
+    sampler_plan_asks(m, slot, copy, plan);
     for (size_t k = 0; k < WIRE_STREAM_COUNT; k++)
         plan->gentle |= slot->rate_hz[k] > 0 && slot->mode[k] == MODEL_SAMPLING_GENTLE;
     plan->snapshot_hz = fmax(plan->snapshot_hz, slot->rate_hz[WIRE_STREAM_THREADS]);
@@ -195,7 +202,7 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
     m->status.budget_pct = s->budget_pct = budget_choose(&m->config, m);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer)
-            sampler_plan_slot(&m->slots[i], &plan->slots[i], plan);
+            sampler_plan_slot(m, &m->slots[i], &plan->slots[i], plan);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer)
             sampler_plan_threads(s, &m->slots[i], &plan->slots[i], plan, now);

@@ -5,11 +5,10 @@
 int talk_begin(struct talk *t, uint32_t id, struct mailbox *m, enum wire_access may) {
     t->begun = true;
     t->last_id = 0;
-    if (peer_init(&t->peer, id, m) != 0) {
+    if (peer_init(&t->peer, id, m, may) != 0) {
         talk_end(t);
         return -1;
     }
-    t->peer.may = may;
     t->peer.said_hello = true; /* it is of the same version */
     return 0;
 }
@@ -31,12 +30,14 @@ int talk_send(struct talk *t, struct strbuf *message) {
 }
 
 struct wire_message *talk_take(struct talk *t) {
-    const struct strbuf *bytes;
+    struct wire_message *m = NULL;
+    struct strbuf bytes;
     struct err e;
-    while (t->begun && (bytes = peer_next_message(&t->peer)) != NULL) {
-        struct wire_message *m = wire_parse(bytes->data, bytes->len, &e);
-        if (m)
-            return m;
+    strbuf_init(&bytes, WIRE_MAX_ASSEMBLED);
+    while (!m && t->begun && peer_next_message(&t->peer, &bytes) > 0) {
+        m = wire_parse(bytes.data, bytes.len, &e);
+        strbuf_clear(&bytes);
     }
-    return NULL;
+    strbuf_fini(&bytes);
+    return m;
 }

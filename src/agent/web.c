@@ -50,10 +50,21 @@ void web_fail(struct web *w, unsigned status, const char *fmt, ...) {
 }
 
 void web_done(struct web *w) {
+    if (w->out.failed && w->out.limit < WEB_MAX_ANSWER) {
+        web_fail(w, 503,
+                 w->may < WIRE_CHANGES
+                     ? "the answer is longer than the %zu bytes that are left for those who may "
+                       "only look: try again, or with the token that may do all"
+                     : "the answer is longer than the %zu bytes that are left: try again",
+                 w->out.limit);
+        return;
+    }
     if (w->out.failed) {
         web_fail(w, 503, "the answer is longer than %zu bytes, or there is no memory for it", WEB_MAX_ANSWER);
         return;
     }
+    w->counted_bytes = w->out.len;
+    w->house->waiting[w->may < WIRE_CHANGES] += w->counted_bytes;
     w->type = web_forms[w->form].type;
     w->status = 200;
     w->due_ns = 0;
@@ -261,6 +272,24 @@ static void web_take_target(struct web *w, const struct wire_message *m) {
         w->route->begin(w);
 }
 
+/* How long an answer may be that is written now: what those have left that were not taken away yet. */
+static void web_limit(struct web *w) {
+    bool looks = w->may < WIRE_CHANGES;
+    size_t held = w->house->waiting[looks], most = looks ? WEB_LOOKERS_MOST : WEB_MOST;
+    size_t left = held < most ? most - held : 1; /* 0 is no limit */
+    w->out.limit = left < WEB_MAX_ANSWER ? left : WEB_MAX_ANSWER;
+}
+
+size_t web_take_count(struct web *w) {
+    size_t bytes = w->counted_bytes;
+    w->counted_bytes = 0;
+    return bytes;
+}
+
+void web_uncount(struct web_house *house, enum wire_access may, size_t bytes) {
+    house->waiting[may < WIRE_CHANGES] -= bytes;
+}
+
 static void web_take(struct web *w, const struct wire_message *m) {
     enum wire_error code = WIRE_E_UNAVAILABLE;
     const char *error = wire_message_type(m) == WIRE_RESPONSE ? wire_message_error(m, &code) : NULL;
@@ -274,6 +303,7 @@ static void web_take(struct web *w, const struct wire_message *m) {
 
 static void web_pump(struct web *w) {
     struct wire_message *m;
+    web_limit(w);
     while (!w->status && (m = talk_take(&w->talk)) != NULL) {
         web_take(w, m);
         wire_message_free(m);
@@ -318,6 +348,7 @@ void web_begin(struct web *w, struct web_house *house, uint32_t id, enum wire_ac
         web_choose(w, q, behind);
     if (w->status || !web_enter(w, id))
         return;
+    web_limit(w);
     w->request = q;
     if (w->route->needs_target)
         web_ask_target(w);
@@ -338,6 +369,7 @@ void web_end(struct web *w) {
     talk_end(&w->talk);
     w->house->busy -= w->counted;
     w->house->flames -= w->counted_flame;
+    web_uncount(w->house, w->may, web_take_count(w));
     w->counted = w->counted_flame = false;
     web_flame_free(w->flame);
     w->flame = NULL;

@@ -19,10 +19,12 @@
 #include "wire/wire.h"
 
 #define WEB_PARAMS 6
-#define WEB_NAME_MAX 64                          /* of what stands in a path for {name} */
-#define WEB_MAX_ANSWER ((size_t)8 * 1024 * 1024) /* bytes; a longer one is 503 */
-#define WEB_BUSY 4                               /* requests under way at a time, of all doors, */
-#define WEB_FLAMES 2                             /* and of those, flame graphs */
+#define WEB_NAME_MAX 64                            /* of what stands in a path for {name} */
+#define WEB_MAX_ANSWER ((size_t)8 * 1024 * 1024)   /* bytes; a longer one is 503 */
+#define WEB_MOST ((size_t)16 * 1024 * 1024)        /* of answers that were not taken away yet, together; */
+#define WEB_LOOKERS_MOST ((size_t)2 * 1024 * 1024) /* of those of who may only look */
+#define WEB_BUSY 4                                 /* requests under way at a time, of all doors, */
+#define WEB_FLAMES 2                               /* and of those, flame graphs */
 
 enum web_verb { WEB_GET = 0, WEB_POST, WEB_PUT, WEB_VERBS };
 
@@ -107,6 +109,8 @@ struct web_house {
     peer_status_fn *status;
     void *status_arg;
     unsigned busy, flames; /* under way */
+    size_t waiting
+        [2]; /* bytes of answers that were not taken away yet: of who may do more, and who may only look */
 };
 
 struct web {
@@ -119,6 +123,7 @@ struct web {
     char name[WEB_NAME_MAX];
     struct talk talk;
     bool counted, counted_flame, asked_target;
+    size_t counted_bytes; /* of house->waiting */
     struct model_target target;
     struct web_flame *flame;
     uint64_t due_ns; /* when something is to be done; 0 never */
@@ -143,6 +148,10 @@ void web_end(struct web *w);
 void web_accept(struct web *w, struct queue_item *item);
 /* Is it time? */
 void web_look(struct web *w, uint64_t now_ns);
+
+/* The answer leaves the request, and was taken away later: `bytes` of somebody who may do so much, as web_take_count gave them. */
+size_t web_take_count(struct web *w);
+void web_uncount(struct web_house *house, enum wire_access may, size_t bytes);
 
 size_t web_bytes(const struct web *w); /* held */
 

@@ -60,8 +60,9 @@ void web_flamegraph_begin(struct web *w) {
     struct wire_subscribe want = {
         .stream = WIRE_STREAM_SAMPLES, .rate_hz = SHOW_RATE_HZ, .batch_s = SHOW_BATCH_S};
     struct strbuf b;
-    if (w->house->flames >= WEB_FLAMES) {
-        web_fail(w, 429, "%d flame graphs are being made: try again", WEB_FLAMES);
+    unsigned most = w->may < WIRE_CHANGES ? WEB_FLAMES - 1 : WEB_FLAMES; /* who may only look leaves room */
+    if (w->house->flames >= most) {
+        web_fail(w, 429, "%u flame graphs are being made: try again", w->house->flames);
         return;
     }
     w->house->flames++;
@@ -84,6 +85,8 @@ static void web_flamegraph_show(struct web *w) {
         web_flame_put_json(w->flame, &w->target, seconds, &w->out);
     else
         web_flame_put_svg(w->flame, &w->target, seconds, &w->out);
+    web_flame_free(w->flame); /* an answer may wait to be read, with less */
+    w->flame = NULL;
     web_done(w);
 }
 

@@ -16,6 +16,7 @@
 #include "store/ring_tables.h"
 
 #define TABLE_WAIT_S 10.0
+#define TABLE_NOTE 256
 #define TABLE_MORE 4096 /* rows beyond the limit, so that those of one moment stay together */
 
 /* An answer being written. */
@@ -24,6 +25,7 @@ struct table_out {
     struct json j;
     const struct ring_table_def *def;
     const char *names[RING_MAX_COLUMNS];
+    bool hidden[RING_MAX_COLUMNS]; /* not for who asks: their cells are unknown */
     size_t n;
 };
 
@@ -171,7 +173,10 @@ static int table_put_block(struct table_out *t, const struct ring_block *b, stru
             return -1;
         }
         for (size_t i = 0; i < t->n; i++)
-            ring_block_get(b, i, row, &cells[i]);
+            if (t->hidden[i])
+                cells[i] = (struct ring_cell){.kind = RING_CELL_NULL};
+            else
+                ring_block_get(b, i, row, &cells[i]);
         table_put_row(t, cells);
         wish->last_us = at;
         wish->given++;
@@ -221,11 +226,20 @@ static void table_read(struct web *w, const struct ring_table_def *def, struct r
         return;
     }
     t.n = info->n_columns;
-    for (size_t i = 0; i < t.n; i++)
+    char note[TABLE_NOTE] = "";
+    for (size_t i = 0; i < t.n; i++) {
         t.names[i] = info->columns[i].name;
+        t.hidden[i] = ring_column_access(def, t.names[i]) > w->may;
+        size_t used = strlen(note);
+        if (t.hidden[i])
+            (void)snprintf(note + used, sizeof note - used, "%s%s", used ? ", " : "", t.names[i]);
+    }
+    size_t used = strlen(note);
+    if (used)
+        (void)snprintf(note + used, sizeof note - used, ": not for who may only look");
     table_begin(&t);
     table_put_chunks(&t, r, &wish);
-    table_end(&t, wish.full, NULL);
+    table_end(&t, wish.full, note);
 }
 
 /* Its descriptor is noted as ours meanwhile. */

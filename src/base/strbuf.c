@@ -9,15 +9,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/text.h"
 
+#define STRBUF_MAPPED ((size_t)64 * 1024) /* from here on with pages of its own */
+#define STRBUF_PAGE ((size_t)4096)
+
 void strbuf_init(struct strbuf *b, size_t limit) { *b = (struct strbuf){.limit = limit}; }
 
+static void strbuf_free(struct strbuf *b) {
+    if (b->mapped)
+        (void)munmap(b->data, b->cap);
+    else
+        free(b->data);
+}
+
 void strbuf_fini(struct strbuf *b) {
-    free(b->data);
+    strbuf_free(b);
     *b = (struct strbuf){.limit = b->limit};
+}
+
+void strbuf_fit(struct strbuf *b) {
+    size_t cap = b->len + 1;
+    char *p = b->data && !b->mapped && cap < b->cap ? realloc(b->data, cap) : NULL;
+    if (!p)
+        return; /* of pages those that were not written to take nothing */
+    b->data = p;
+    b->cap = cap;
 }
 
 void strbuf_clear(struct strbuf *b) {
@@ -28,6 +48,33 @@ void strbuf_clear(struct strbuf *b) {
 }
 
 const char *strbuf_str(const struct strbuf *b) { return b->data ? b->data : ""; }
+
+/* Pages that are not written to take no memory, so a huge one, which takes all of it at once, is not wanted. */
+static char *strbuf_map(size_t cap) {
+    void *p = mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    (void)madvise(p, cap, MADV_NOHUGEPAGE);
+    return p;
+}
+
+/* Memory of `cap` bytes with the content in it; NULL, and all is as it was. */
+static char *strbuf_move(struct strbuf *b, size_t *cap) {
+    if (*cap < STRBUF_MAPPED)
+        return realloc(b->data, *cap);
+    *cap = (*cap + STRBUF_PAGE - 1) / STRBUF_PAGE * STRBUF_PAGE;
+    if (b->mapped) {
+        void *p = mremap(b->data, b->cap, *cap, MREMAP_MAYMOVE);
+        return p == MAP_FAILED ? NULL : p;
+    }
+    char *p = strbuf_map(*cap);
+    if (p && b->data)
+        memcpy(p, b->data, b->len + 1);
+    if (p)
+        free(b->data);
+    b->mapped = p != NULL;
+    return p;
+}
 
 /* Make room for `more` bytes and a NUL. */
 static int strbuf_reserve(struct strbuf *b, size_t more) {
@@ -42,8 +89,12 @@ static int strbuf_reserve(struct strbuf *b, size_t more) {
         return 0;
     size_t cap = b->cap ? b->cap : 128;
     while (cap < need)
-        cap = cap > SIZE_MAX / 2 ? need : cap * 2;
-    char *p = realloc(b->data, cap);
+        cap = cap > SIZE_MAX / 4 ? need : cap * 2;
+    if (cap > SIZE_MAX - STRBUF_PAGE) {
+        b->failed = true;
+        return -1;
+    }
+    char *p = strbuf_move(b, &cap);
     if (!p) {
         b->failed = true;
         return -1;

@@ -2,7 +2,9 @@
 /*
  * strbuf: a growing byte string, always NUL-terminated.
  *
- * A failed allocation or the limit sets `failed` and drops what came after; callers check once, at the end.
+ * A failed allocation or the limit sets `failed` and drops what came after; callers check once, at the end. A long one has pages
+ * of its own, which go back to the system when it is freed: memory from malloc would stay with the process, and inside a job
+ * each large block that is freed also moves malloc's own limit for what it maps.
  * Embedded in its owner (init/fini). One thread at a time.
  */
 #ifndef BASE_STRBUF_H
@@ -18,10 +20,14 @@ struct strbuf {
     size_t cap;
     size_t limit; /* most bytes of content; 0 = no limit of its own */
     bool failed;
+    bool mapped; /* `data` is pages of its own, not malloc's */
 };
 
 void strbuf_init(struct strbuf *b, size_t limit);
 void strbuf_fini(struct strbuf *b);
+
+/* Give back memory that the content does not need. */
+void strbuf_fit(struct strbuf *b);
 
 /* Forget the content, keep the memory. Clears `failed`. */
 void strbuf_clear(struct strbuf *b);

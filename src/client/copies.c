@@ -24,6 +24,8 @@ struct copies {
     uint64_t missing; /* of tables that were made anew since */
     struct copies_table tables[WIRE_MAX_TABLES];
     size_t n_tables;
+    char withheld[WIRE_MAX_TABLES][64];
+    size_t n_withheld;
 };
 
 /* ---- the tables ---- */
@@ -68,8 +70,12 @@ static int copies_list(struct copies *c, struct err *e) {
     if (!m)
         return -1;
     int rc = wire_get_tables(m, tables, WIRE_MAX_TABLES, &n, e);
+    c->n_withheld = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = copies_begin(c, &tables[i], e);
+        if (tables[i].head)
+            rc = copies_begin(c, &tables[i], e);
+        else
+            memcpy(c->withheld[c->n_withheld++], tables[i].name, sizeof c->withheld[0]);
     wire_message_free(m);
     return rc;
 }
@@ -183,6 +189,10 @@ size_t copies_take(struct copies *c, int *fds, size_t cap) {
         fds[n++] = fd;
     }
     return n;
+}
+
+const char *copies_withheld(const struct copies *c, size_t i) {
+    return i < c->n_withheld ? c->withheld[i] : NULL;
 }
 
 bool copies_behind(const struct copies *c) {

@@ -31,6 +31,9 @@ int64_t copies_pid(const struct copies *c);
 /* New descriptors, for sql_add_files, of tables that were made or made anew since the last call; at most `cap`. How many. */
 size_t copies_take(struct copies *c, int *fds, size_t cap);
 
+/* Name of the i-th table that the agent has but not for who came in as this one did; NULL there are no more. */
+const char *copies_withheld(const struct copies *c, size_t i);
+
 /* There are rows that were not taken in yet. */
 bool copies_behind(const struct copies *c);
 

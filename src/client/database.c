@@ -333,11 +333,21 @@ void database_cancel(struct database *d) {
 
 bool database_cancelled(const struct database *d) { return atomic_load(&d->cancelled); }
 
+/* Does the query ask for tables that are not for who came in as we did? The note says so: their rows are not known. */
+static void database_note_withheld(struct database_target *t, const char *text) {
+    static const char values[] = "python.variables", logs[] = "training_logs"; /* made of them */
+    const char *name;
+    for (size_t i = 0; t->copies && (name = copies_withheld(t->copies, i)) != NULL; i++)
+        if (strcasestr(text, name) || (strcmp(name, values) == 0 && strcasestr(text, logs)))
+            live_made_note(&t->live, name, "not for who may only look: it needs the token that may do all");
+}
+
 struct sql_result *database_begin(struct database *d, const char *text, const struct sql_query *q,
                                   const char **tail, struct sql_error *where, struct err *e) {
     for (size_t i = 0; i < d->n_targets; i++) {
         d->targets[i]->live.failure.code = ERR_OK;
         d->targets[i]->live.note[0] = '\0';
+        database_note_withheld(d->targets[i], text);
     }
     training_logs_make(d->sql, text);
     struct sql_result *r = sql_begin(d->sql, text, q, tail, where, e);

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "wire/access.h"
 
 #define RING_MAX_COLUMNS 64
 #define RING_MAX_LABELS 15 /* values of an enum */
@@ -46,6 +47,7 @@ struct ring_column_def {
     const char *unit;          /* "s", "bytes", "%"; NULL none */
     const char *help;          /* one line */
     const char *const *labels; /* RING_ENUM: ends with NULL, at most RING_MAX_LABELS */
+    enum wire_access access;   /* what one must be allowed to see it who comes from afar */
 };
 
 /* When the rows are made, and what that costs the job. */

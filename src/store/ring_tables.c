@@ -17,57 +17,62 @@ static const char *const ring_stage_labels[] = {"step", "forward", "backward", N
 static const char *const ring_hunt_labels[] = {"forward", "backward", "gradient", "none", NULL};
 
 #define RING_TIME                                                                                            \
-    { "timestamp", RING_TIMESTAMP, "s", "when, in seconds since the epoch, UTC", NULL }
+    { "timestamp", RING_TIMESTAMP, "s", "when, in seconds since the epoch, UTC", NULL, WIRE_LOOKS }
 #define RING_END                                                                                             \
     { .name = NULL }
 
 static const struct ring_column_def ring_samples[] = {
     RING_TIME,
-    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
-    {"thread", RING_TEXT, NULL, "its name: threading.Thread.name, else the kernel's", NULL},
+    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL, WIRE_LOOKS},
+    {"thread", RING_TEXT, NULL, "its name: threading.Thread.name, else the kernel's", NULL, WIRE_LOOKS},
     {"stack_id", RING_ID, NULL, "its stack, innermost frame (python.stacks); fold(stack_id) writes it out",
-     NULL},
-    {"on_cpu", RING_BOOL, NULL, "1: its CPU clock had moved since the last look", NULL},
-    {"gil", RING_ENUM, NULL, "held, waiting or none", ring_gil_labels},
-    {"gc", RING_BOOL, NULL, "1: within a garbage collection", NULL},
-    {"torn", RING_BOOL, NULL, "1: it moved while it was read, the stack may mix two moments", NULL},
+     NULL, WIRE_LOOKS},
+    {"on_cpu", RING_BOOL, NULL, "1: its CPU clock had moved since the last look", NULL, WIRE_LOOKS},
+    {"gil", RING_ENUM, NULL, "held, waiting or none", ring_gil_labels, WIRE_LOOKS},
+    {"gc", RING_BOOL, NULL, "1: within a garbage collection", NULL, WIRE_LOOKS},
+    {"torn", RING_BOOL, NULL, "1: it moved while it was read, the stack may mix two moments", NULL,
+     WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_samples / sizeof ring_samples[0] == RING_SAMPLES_COUNT + 1, "columns of samples");
 
 static const struct ring_column_def ring_stacks[] = {
-    {"stack_id", RING_ID, NULL, "a stack is its innermost node", NULL},
-    {"parent_id", RING_ID, NULL, "the stack of its caller; NULL for the outermost frame", NULL},
-    {"frame_id", RING_ID, NULL, "the frame (python.frames)", NULL},
-    {"depth", RING_UINT32, "frames", "frames below it, 0 for the outermost", NULL},
+    {"stack_id", RING_ID, NULL, "a stack is its innermost node", NULL, WIRE_LOOKS},
+    {"parent_id", RING_ID, NULL, "the stack of its caller; NULL for the outermost frame", NULL, WIRE_LOOKS},
+    {"frame_id", RING_ID, NULL, "the frame (python.frames)", NULL, WIRE_LOOKS},
+    {"depth", RING_UINT32, "frames", "frames below it, 0 for the outermost", NULL, WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_stacks / sizeof ring_stacks[0] == RING_STACKS_COUNT + 1, "columns of stacks");
 
 static const struct ring_column_def ring_frames[] = {
-    {"frame_id", RING_ID, NULL, "number of the frame", NULL},
-    {"func", RING_TEXT, NULL, "function, with the names around it where the interpreter keeps them", NULL},
-    {"file", RING_TEXT, NULL, "file, as the interpreter has it; the library of a native frame", NULL},
-    {"lineno", RING_INT32, NULL, "current line, not the function's first; NULL for a native frame", NULL},
-    {"kind", RING_ENUM, NULL, "python; native where probing.native is on", ring_kind_labels},
+    {"frame_id", RING_ID, NULL, "number of the frame", NULL, WIRE_LOOKS},
+    {"func", RING_TEXT, NULL, "function, with the names around it where the interpreter keeps them", NULL,
+     WIRE_LOOKS},
+    {"file", RING_TEXT, NULL, "file, as the interpreter has it; the library of a native frame", NULL,
+     WIRE_LOOKS},
+    {"lineno", RING_INT32, NULL, "current line, not the function's first; NULL for a native frame", NULL,
+     WIRE_LOOKS},
+    {"kind", RING_ENUM, NULL, "python; native where probing.native is on", ring_kind_labels, WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_frames / sizeof ring_frames[0] == RING_FRAMES_COUNT + 1, "columns of frames");
 
 static const struct ring_column_def ring_thread_history[] = {
     RING_TIME,
-    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
-    {"name", RING_TEXT, NULL, "threading.Thread.name; NULL for a thread without Python", NULL},
-    {"native_name", RING_TEXT, NULL, "the kernel's name", NULL},
+    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL, WIRE_LOOKS},
+    {"name", RING_TEXT, NULL, "threading.Thread.name; NULL for a thread without Python", NULL, WIRE_LOOKS},
+    {"native_name", RING_TEXT, NULL, "the kernel's name", NULL, WIRE_LOOKS},
     {"state", RING_ENUM, NULL, "the kernel's letter: R runs or could, S sleeps, D waits for a device",
-     ring_state_labels},
-    {"cpu_pct", RING_DOUBLE, "%", "of one core, in the second before", NULL},
-    {"wchan", RING_TEXT, NULL, "where in the kernel it waits", NULL},
-    {"voluntary_switches", RING_INT64, NULL, "times it gave up its CPU since it began", NULL},
-    {"involuntary_switches", RING_INT64, NULL, "times its CPU was taken away since it began", NULL},
-    {"minor_faults", RING_INT64, NULL, "page faults without a disk since it began", NULL},
-    {"major_faults", RING_INT64, NULL, "page faults with a disk since it began", NULL},
-    {"cpu", RING_INT32, NULL, "the CPU it ran on last", NULL},
+     ring_state_labels, WIRE_LOOKS},
+    {"cpu_pct", RING_DOUBLE, "%", "of one core, in the second before", NULL, WIRE_LOOKS},
+    {"wchan", RING_TEXT, NULL, "where in the kernel it waits", NULL, WIRE_LOOKS},
+    {"voluntary_switches", RING_INT64, NULL, "times it gave up its CPU since it began", NULL, WIRE_LOOKS},
+    {"involuntary_switches", RING_INT64, NULL, "times its CPU was taken away since it began", NULL,
+     WIRE_LOOKS},
+    {"minor_faults", RING_INT64, NULL, "page faults without a disk since it began", NULL, WIRE_LOOKS},
+    {"major_faults", RING_INT64, NULL, "page faults with a disk since it began", NULL, WIRE_LOOKS},
+    {"cpu", RING_INT32, NULL, "the CPU it ran on last", NULL, WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_thread_history / sizeof ring_thread_history[0] == RING_THREAD_COUNT + 1,
@@ -75,21 +80,26 @@ _Static_assert(sizeof ring_thread_history / sizeof ring_thread_history[0] == RIN
 
 static const struct ring_column_def ring_process_history[] = {
     RING_TIME,
-    {"cpu_pct", RING_DOUBLE, "%", "of one core, all threads, in the second before", NULL},
-    {"rss_bytes", RING_INT64, "bytes", "memory in RAM", NULL},
-    {"pss_bytes", RING_INT64, "bytes", "memory in RAM, shared pages divided among their users", NULL},
-    {"swap_bytes", RING_INT64, "bytes", "memory swapped out", NULL},
-    {"threads", RING_INT32, NULL, "threads of the process", NULL},
-    {"fds", RING_INT32, NULL, "open file descriptors", NULL},
-    {"voluntary_switches", RING_INT64, NULL, "times a thread gave up its CPU since the start", NULL},
-    {"involuntary_switches", RING_INT64, NULL, "times a thread's CPU was taken away since the start", NULL},
-    {"minor_faults", RING_INT64, NULL, "page faults without a disk since the start", NULL},
-    {"major_faults", RING_INT64, NULL, "page faults with a disk since the start", NULL},
-    {"read_bytes", RING_INT64, "bytes", "read from storage since the start", NULL},
-    {"written_bytes", RING_INT64, "bytes", "written to storage since the start", NULL},
-    {"cgroup_memory_bytes", RING_INT64, "bytes", "memory that its cgroup uses", NULL},
-    {"cgroup_limit_bytes", RING_INT64, "bytes", "memory that its cgroup may use; NULL without a limit", NULL},
-    {"throttled_s", RING_DOUBLE, "s", "time its cgroup was kept from running since the start", NULL},
+    {"cpu_pct", RING_DOUBLE, "%", "of one core, all threads, in the second before", NULL, WIRE_LOOKS},
+    {"rss_bytes", RING_INT64, "bytes", "memory in RAM", NULL, WIRE_LOOKS},
+    {"pss_bytes", RING_INT64, "bytes", "memory in RAM, shared pages divided among their users", NULL,
+     WIRE_LOOKS},
+    {"swap_bytes", RING_INT64, "bytes", "memory swapped out", NULL, WIRE_LOOKS},
+    {"threads", RING_INT32, NULL, "threads of the process", NULL, WIRE_LOOKS},
+    {"fds", RING_INT32, NULL, "open file descriptors", NULL, WIRE_LOOKS},
+    {"voluntary_switches", RING_INT64, NULL, "times a thread gave up its CPU since the start", NULL,
+     WIRE_LOOKS},
+    {"involuntary_switches", RING_INT64, NULL, "times a thread's CPU was taken away since the start", NULL,
+     WIRE_LOOKS},
+    {"minor_faults", RING_INT64, NULL, "page faults without a disk since the start", NULL, WIRE_LOOKS},
+    {"major_faults", RING_INT64, NULL, "page faults with a disk since the start", NULL, WIRE_LOOKS},
+    {"read_bytes", RING_INT64, "bytes", "read from storage since the start", NULL, WIRE_LOOKS},
+    {"written_bytes", RING_INT64, "bytes", "written to storage since the start", NULL, WIRE_LOOKS},
+    {"cgroup_memory_bytes", RING_INT64, "bytes", "memory that its cgroup uses", NULL, WIRE_LOOKS},
+    {"cgroup_limit_bytes", RING_INT64, "bytes", "memory that its cgroup may use; NULL without a limit", NULL,
+     WIRE_LOOKS},
+    {"throttled_s", RING_DOUBLE, "s", "time its cgroup was kept from running since the start", NULL,
+     WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_process_history / sizeof ring_process_history[0] == RING_PROCESS_COUNT + 1,
@@ -97,80 +107,91 @@ _Static_assert(sizeof ring_process_history / sizeof ring_process_history[0] == R
 
 static const struct ring_column_def ring_memory[] = {
     RING_TIME,
-    {"memory_mb", RING_DOUBLE, "MiB", "memory of the process: in RAM and swapped out", NULL},
-    {"rss_mb", RING_DOUBLE, "MiB", "of that, in RAM", NULL},
-    {"gpu_allocated_mb", RING_DOUBLE, "MiB", "in torch's tensors on GPUs", NULL},
-    {"gpu_reserved_mb", RING_DOUBLE, "MiB", "held by torch's allocator on GPUs", NULL},
-    {"gc_objects", RING_INT64, NULL, "objects that Python's garbage collector knows", NULL},
+    {"memory_mb", RING_DOUBLE, "MiB", "memory of the process: in RAM and swapped out", NULL, WIRE_LOOKS},
+    {"rss_mb", RING_DOUBLE, "MiB", "of that, in RAM", NULL, WIRE_LOOKS},
+    {"gpu_allocated_mb", RING_DOUBLE, "MiB", "in torch's tensors on GPUs", NULL, WIRE_LOOKS},
+    {"gpu_reserved_mb", RING_DOUBLE, "MiB", "held by torch's allocator on GPUs", NULL, WIRE_LOOKS},
+    {"gc_objects", RING_INT64, NULL, "objects that Python's garbage collector knows", NULL, WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_memory / sizeof ring_memory[0] == RING_MEMORY_COUNT + 1, "columns of memory");
 
 static const struct ring_column_def ring_gc[] = {
     RING_TIME,
-    {"generation", RING_INT32, NULL, "0 young, 1, 2 everything", NULL},
+    {"generation", RING_INT32, NULL, "0 young, 1, 2 everything", NULL, WIRE_LOOKS},
     {"duration_ms", RING_DOUBLE, "ms",
-     "how long they took; NULL: not known, of what counters tell up to Python 3.14", NULL},
-    {"collected", RING_INT64, NULL, "objects freed by it", NULL},
-    {"step", RING_INT64, NULL, "the training step it fell into; NULL: unknown, or there is none", NULL},
+     "how long they took; NULL: not known, of what counters tell up to Python 3.14", NULL, WIRE_LOOKS},
+    {"collected", RING_INT64, NULL, "objects freed by it", NULL, WIRE_LOOKS},
+    {"step", RING_INT64, NULL, "the training step it fell into; NULL: unknown, or there is none", NULL,
+     WIRE_LOOKS},
     {"collections", RING_INT64, NULL,
-     "1; more: so many of a second that only the collector's counters tell of", NULL},
-    {"uncollectable", RING_INT64, NULL, "objects found that cannot be freed", NULL},
+     "1; more: so many of a second that only the collector's counters tell of", NULL, WIRE_LOOKS},
+    {"uncollectable", RING_INT64, NULL, "objects found that cannot be freed", NULL, WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_gc / sizeof ring_gc[0] == RING_GC_COUNT + 1, "columns of gc");
 
 static const struct ring_column_def ring_steps[] = {
-    {"timestamp", RING_TIMESTAMP, "s", "when it ended, in seconds since the epoch, UTC", NULL},
-    {"step", RING_INT64, NULL, "its number, counted from the first that the agent saw", NULL},
+    {"timestamp", RING_TIMESTAMP, "s", "when it ended, in seconds since the epoch, UTC", NULL, WIRE_LOOKS},
+    {"step", RING_INT64, NULL, "its number, counted from the first that the agent saw", NULL, WIRE_LOOKS},
     {"duration_ms", RING_DOUBLE, "ms",
-     "from the end of the step before to the end of its last Optimizer.step; NULL of the first", NULL},
-    {"data_ms", RING_DOUBLE, "ms", "fetching batches from a DataLoader; NULL: there is none", NULL},
+     "from the end of the step before to the end of its last Optimizer.step; NULL of the first", NULL,
+     WIRE_LOOKS},
+    {"data_ms", RING_DOUBLE, "ms", "fetching batches from a DataLoader; NULL: there is none", NULL,
+     WIRE_LOOKS},
     {"forward_ms", RING_DOUBLE, "ms",
-     "from the arrival of the batch to the backward pass; NULL of steps that were not looked into", NULL},
-    {"backward_ms", RING_DOUBLE, "ms", "in backward passes; NULL of steps that were not looked into", NULL},
-    {"optimizer_ms", RING_DOUBLE, "ms", "in Optimizer.step and zero_grad", NULL},
+     "from the arrival of the batch to the backward pass; NULL of steps that were not looked into", NULL,
+     WIRE_LOOKS},
+    {"backward_ms", RING_DOUBLE, "ms", "in backward passes; NULL of steps that were not looked into", NULL,
+     WIRE_LOOKS},
+    {"optimizer_ms", RING_DOUBLE, "ms", "in Optimizer.step and zero_grad", NULL, WIRE_LOOKS},
     {"comm_ms", RING_DOUBLE, "ms",
      "while a collective of torch.distributed went on, mostly beside other work; NULL: there was none ever",
-     NULL},
-    {"other_ms", RING_DOUBLE, "ms", "the rest; NULL where forward and backward are", NULL},
-    {"gc_ms", RING_DOUBLE, "ms", "of all that, collecting garbage on any thread; NULL: not known", NULL},
-    {"loss", RING_DOUBLE, NULL, "the loss, where it is found; NULL: not known, or no finite number", NULL},
-    {"lr", RING_DOUBLE, NULL, "learning rate of the optimizer's first group; NULL: not known", NULL},
-    {"grad_norm", RING_DOUBLE, NULL, "norm of all gradients; NULL: not known, or no finite number", NULL},
+     NULL, WIRE_LOOKS},
+    {"other_ms", RING_DOUBLE, "ms", "the rest; NULL where forward and backward are", NULL, WIRE_LOOKS},
+    {"gc_ms", RING_DOUBLE, "ms", "of all that, collecting garbage on any thread; NULL: not known", NULL,
+     WIRE_LOOKS},
+    {"loss", RING_DOUBLE, NULL, "the loss, where it is found; NULL: not known, or no finite number", NULL,
+     WIRE_LOOKS},
+    {"lr", RING_DOUBLE, NULL, "learning rate of the optimizer's first group; NULL: not known", NULL,
+     WIRE_LOOKS},
+    {"grad_norm", RING_DOUBLE, NULL, "norm of all gradients; NULL: not known, or no finite number", NULL,
+     WIRE_LOOKS},
     {"nonfinite", RING_ENUM, NULL,
      "loss, grad_norm or both: that was NaN or infinite; none: what is known is finite; NULL: not known",
-     ring_nonfinite_labels},
+     ring_nonfinite_labels, WIRE_LOOKS},
     {"epoch", RING_INT64, NULL,
-     "the job's own number of it, from a variable of that name; NULL: there is none", NULL},
+     "the job's own number of it, from a variable of that name; NULL: there is none", NULL, WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_steps / sizeof ring_steps[0] == RING_STEPS_COUNT + 1, "columns of steps");
 
 static const struct ring_column_def ring_spans[] = {
-    {"timestamp", RING_TIMESTAMP, "s", "when it began, in seconds since the epoch, UTC", NULL},
-    {"operation_name", RING_TEXT, NULL, "as torch, or record_function of the job, names it", NULL},
-    {"duration_ms", RING_DOUBLE, "ms", "how long it took", NULL},
-    {"tid", RING_INT32, NULL, "thread that began it, as the kernel numbers it", NULL},
-    {"step", RING_INT64, NULL, "the training step that it ended in (python.steps)", NULL},
+    {"timestamp", RING_TIMESTAMP, "s", "when it began, in seconds since the epoch, UTC", NULL, WIRE_LOOKS},
+    {"operation_name", RING_TEXT, NULL, "as torch, or record_function of the job, names it", NULL,
+     WIRE_LOOKS},
+    {"duration_ms", RING_DOUBLE, "ms", "how long it took", NULL, WIRE_LOOKS},
+    {"tid", RING_INT32, NULL, "thread that began it, as the kernel numbers it", NULL, WIRE_LOOKS},
+    {"step", RING_INT64, NULL, "the training step that it ended in (python.steps)", NULL, WIRE_LOOKS},
     {"kind", RING_ENUM, NULL,
      "optimizer, loader, comm, ddp, checkpoint (by samples: to about the time between two), profiler (all of "
      "a name, thread and step that torch.profiler has seen), or user: any other",
-     ring_span_labels},
-    {"calls", RING_INT64, NULL, "how many operations the row adds up; NULL: it is one", NULL},
+     ring_span_labels, WIRE_LOOKS},
+    {"calls", RING_INT64, NULL, "how many operations the row adds up; NULL: it is one", NULL, WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_spans / sizeof ring_spans[0] == RING_SPANS_COUNT + 1, "columns of spans");
 
 static const struct ring_column_def ring_variables[] = {
-    {"timestamp", RING_TIMESTAMP, "s", "when it was looked at, in seconds since the epoch, UTC", NULL},
-    {"step", RING_INT64, NULL, "the training step that went on (python.steps); NULL: none was seen yet",
-     NULL},
-    {"func", RING_TEXT, NULL, "the function it is a variable of", NULL},
-    {"name", RING_TEXT, NULL, "the expression, as probing.torch_profiling says it", NULL},
-    {"value", RING_DOUBLE, NULL, "its value, if that is a finite number", NULL},
+    {"timestamp", RING_TIMESTAMP, "s", "when it was looked at, in seconds since the epoch, UTC", NULL,
+     WIRE_LOOKS},
+    {"step", RING_INT64, NULL, "the training step that went on (python.steps); NULL: none was seen yet", NULL,
+     WIRE_LOOKS},
+    {"func", RING_TEXT, NULL, "the function it is a variable of", NULL, WIRE_LOOKS},
+    {"name", RING_TEXT, NULL, "the expression, as probing.torch_profiling says it", NULL, WIRE_VALUES},
+    {"value", RING_DOUBLE, NULL, "its value, if that is a finite number", NULL, WIRE_VALUES},
     {"text", RING_TEXT, NULL, "its value as text; cut; NULL: it was no number, text or tensor of one number",
-     NULL},
+     NULL, WIRE_VALUES},
     RING_END,
 };
 _Static_assert(sizeof ring_variables / sizeof ring_variables[0] == RING_VARIABLES_COUNT + 1,
@@ -178,71 +199,80 @@ _Static_assert(sizeof ring_variables / sizeof ring_variables[0] == RING_VARIABLE
 
 static const struct ring_column_def ring_loaders[] = {
     RING_TIME,
-    {"loader", RING_INT64, NULL, "the iterator of a DataLoader, as Python's id() numbers it", NULL},
-    {"workers", RING_INT32, NULL, "worker processes; 0: batches are made where they are asked for", NULL},
-    {"prefetch", RING_INT32, "batches", "that each worker is asked for ahead; NULL without workers", NULL},
+    {"loader", RING_INT64, NULL, "the iterator of a DataLoader, as Python's id() numbers it", NULL,
+     WIRE_LOOKS},
+    {"workers", RING_INT32, NULL, "worker processes; 0: batches are made where they are asked for", NULL,
+     WIRE_LOOKS},
+    {"prefetch", RING_INT32, "batches", "that each worker is asked for ahead; NULL without workers", NULL,
+     WIRE_LOOKS},
     {"outstanding", RING_INT64, "batches",
-     "asked for, and not yet taken out of the workers' queue; NULL without workers", NULL},
-    {"ready", RING_INT64, "batches", "made, and waiting to be given out; 0 and the training waits", NULL},
-    {"sent", RING_INT64, "batches", "asked for, since this iterator began", NULL},
-    {"received", RING_INT64, "batches", "of these, come in turn and given out", NULL},
+     "asked for, and not yet taken out of the workers' queue; NULL without workers", NULL, WIRE_LOOKS},
+    {"ready", RING_INT64, "batches", "made, and waiting to be given out; 0 and the training waits", NULL,
+     WIRE_LOOKS},
+    {"sent", RING_INT64, "batches", "asked for, since this iterator began", NULL, WIRE_LOOKS},
+    {"received", RING_INT64, "batches", "of these, come in turn and given out", NULL, WIRE_LOOKS},
     {"wait_ms", RING_DOUBLE, "ms",
-     "mean wait for a batch in the second before; NULL: there was none, or several loaders of its kind",
-     NULL},
-    {"batches", RING_INT64, "batches", "given to the training in the second before", NULL},
-    {"dataset", RING_TEXT, NULL, "class of its dataset", NULL},
+     "mean wait for a batch in the second before; NULL: there was none, or several loaders of its kind", NULL,
+     WIRE_LOOKS},
+    {"batches", RING_INT64, "batches", "given to the training in the second before", NULL, WIRE_LOOKS},
+    {"dataset", RING_TEXT, NULL, "class of its dataset", NULL, WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_loaders / sizeof ring_loaders[0] == RING_LOADERS_COUNT + 1, "columns of loaders");
 
 static const struct ring_column_def ring_trace[] = {
-    {"timestamp", RING_TIMESTAMP, "s", "when the step began, in seconds since the epoch, UTC", NULL},
-    {"step", RING_INT64, NULL, "the training step (python.steps); NULL: not known", NULL},
+    {"timestamp", RING_TIMESTAMP, "s", "when the step began, in seconds since the epoch, UTC", NULL,
+     WIRE_LOOKS},
+    {"step", RING_INT64, NULL, "the training step (python.steps); NULL: not known", NULL, WIRE_LOOKS},
     {"seq", RING_INT32, NULL, "place of the module in the step, by its first call; 0 is the step itself",
-     NULL},
-    {"operation_name", RING_TEXT, NULL, "class of the module; 'step': all of it", NULL},
+     NULL, WIRE_LOOKS},
+    {"operation_name", RING_TEXT, NULL, "class of the module; 'step': all of it", NULL, WIRE_LOOKS},
     {"module", RING_TEXT, NULL,
-     "its path below the module that the job calls, '' for that itself; NULL: it is gone", NULL},
-    {"stage", RING_ENUM, NULL, "step, forward or backward", ring_stage_labels},
+     "its path below the module that the job calls, '' for that itself; NULL: it is gone", NULL, WIRE_LOOKS},
+    {"stage", RING_ENUM, NULL, "step, forward or backward", ring_stage_labels, WIRE_LOOKS},
     {"duration_ms", RING_DOUBLE, "ms",
      "of all its calls in the step, with the modules within it, without what telling took; NULL: not known",
-     NULL},
-    {"allocated_mb", RING_DOUBLE, "MiB", "in torch's tensors on GPUs; NULL: there are none", NULL},
-    {"max_allocated_mb", RING_DOUBLE, "MiB", "the most of that so far", NULL},
-    {"cached_mb", RING_DOUBLE, "MiB", "held by torch's allocator on GPUs", NULL},
-    {"calls", RING_INT32, NULL, "how often it was called in the step", NULL},
-    {"activation_bytes", RING_INT64, "bytes", "of the tensors that it returned; NULL: not known", NULL},
+     NULL, WIRE_LOOKS},
+    {"allocated_mb", RING_DOUBLE, "MiB", "in torch's tensors on GPUs; NULL: there are none", NULL,
+     WIRE_LOOKS},
+    {"max_allocated_mb", RING_DOUBLE, "MiB", "the most of that so far", NULL, WIRE_LOOKS},
+    {"cached_mb", RING_DOUBLE, "MiB", "held by torch's allocator on GPUs", NULL, WIRE_LOOKS},
+    {"calls", RING_INT32, NULL, "how often it was called in the step", NULL, WIRE_LOOKS},
+    {"activation_bytes", RING_INT64, "bytes", "of the tensors that it returned; NULL: not known", NULL,
+     WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_trace / sizeof ring_trace[0] == RING_TRACE_COUNT + 1, "columns of trace");
 
 static const struct ring_column_def ring_nonfinite[] = {
-    {"timestamp", RING_TIMESTAMP, "s", "when it was there, in seconds since the epoch, UTC", NULL},
-    {"step", RING_INT64, NULL, "the training step (python.steps); NULL: not known", NULL},
+    {"timestamp", RING_TIMESTAMP, "s", "when it was there, in seconds since the epoch, UTC", NULL,
+     WIRE_LOOKS},
+    {"step", RING_INT64, NULL, "the training step (python.steps); NULL: not known", NULL, WIRE_LOOKS},
     {"module", RING_TEXT, NULL,
      "path of the module below the one that the job calls, '' for that itself; NULL: not known, or none",
-     NULL},
-    {"class", RING_TEXT, NULL, "its class", NULL},
+     NULL, WIRE_LOOKS},
+    {"class", RING_TEXT, NULL, "its class", NULL, WIRE_LOOKS},
     {"stage", RING_ENUM, NULL,
      "forward; backward: gradient of what a module gave; gradient: of a parameter, when the optimizer's step "
      "began; none: all was finite",
-     ring_hunt_labels},
+     ring_hunt_labels, WIRE_LOOKS},
     {"what", RING_TEXT, NULL,
      "of what: 'input 0', 'input mask' by keyword, 'output 0', 'gradient of output 0', 'weight.grad'; of "
      "none: what was looked at",
-     NULL},
-    {"nan", RING_INT64, NULL, "numbers of it that are NaN", NULL},
-    {"inf", RING_INT64, NULL, "and that are infinite", NULL},
-    {"elements", RING_INT64, NULL, "numbers in it", NULL},
+     NULL, WIRE_LOOKS},
+    {"nan", RING_INT64, NULL, "numbers of it that are NaN", NULL, WIRE_LOOKS},
+    {"inf", RING_INT64, NULL, "and that are infinite", NULL, WIRE_LOOKS},
+    {"elements", RING_INT64, NULL, "numbers in it", NULL, WIRE_LOOKS},
     {"input_min", RING_DOUBLE, NULL,
-     "smallest finite number of what the module was called with; NULL: not known", NULL},
-    {"input_max", RING_DOUBLE, NULL, "and the largest", NULL},
-    {"input_nonfinite", RING_INT64, NULL, "numbers of it that are not finite; NULL: not known", NULL},
+     "smallest finite number of what the module was called with; NULL: not known", NULL, WIRE_LOOKS},
+    {"input_max", RING_DOUBLE, NULL, "and the largest", NULL, WIRE_LOOKS},
+    {"input_nonfinite", RING_INT64, NULL, "numbers of it that are not finite; NULL: not known", NULL,
+     WIRE_LOOKS},
     {"parameter", RING_TEXT, NULL,
-     "a parameter of the module itself that was not finite then; NULL: none that is known", NULL},
+     "a parameter of the module itself that was not finite then; NULL: none that is known", NULL, WIRE_LOOKS},
     {"stack", RING_TEXT, NULL,
      "Python stack of the thread, innermost first, without torch's own calls of modules; NULL: it had none",
-     NULL},
+     NULL, WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_nonfinite / sizeof ring_nonfinite[0] == RING_NONFINITE_COUNT + 1,
@@ -250,16 +280,17 @@ _Static_assert(sizeof ring_nonfinite / sizeof ring_nonfinite[0] == RING_NONFINIT
 
 static const struct ring_column_def ring_status[] = {
     RING_TIME,
-    {"uptime_s", RING_DOUBLE, "s", "since the agent started", NULL},
-    {"cpu_s", RING_DOUBLE, "s", "CPU time of the agent's threads so far", NULL},
-    {"overhead_pct", RING_DOUBLE, "%", "CPU of the agent, of one core, over the last seconds", NULL},
-    {"rss_bytes", RING_INT64, "bytes", "memory that the agent holds", NULL},
-    {"rate_hz", RING_DOUBLE, "Hz", "samples of a thread a second, as asked for", NULL},
-    {"samples", RING_INT64, NULL, "looks at threads so far", NULL},
-    {"torn", RING_INT64, NULL, "of those, with a stack that may mix two moments", NULL},
-    {"dropped", RING_INT64, NULL, "samples that no client got", NULL},
-    {"us_per_sample", RING_DOUBLE, "us", "CPU time of one look", NULL},
-    {"clients", RING_INT32, NULL, "connected now", NULL},
+    {"uptime_s", RING_DOUBLE, "s", "since the agent started", NULL, WIRE_LOOKS},
+    {"cpu_s", RING_DOUBLE, "s", "CPU time of the agent's threads so far", NULL, WIRE_LOOKS},
+    {"overhead_pct", RING_DOUBLE, "%", "CPU of the agent, of one core, over the last seconds", NULL,
+     WIRE_LOOKS},
+    {"rss_bytes", RING_INT64, "bytes", "memory that the agent holds", NULL, WIRE_LOOKS},
+    {"rate_hz", RING_DOUBLE, "Hz", "samples of a thread a second, as asked for", NULL, WIRE_LOOKS},
+    {"samples", RING_INT64, NULL, "looks at threads so far", NULL, WIRE_LOOKS},
+    {"torn", RING_INT64, NULL, "of those, with a stack that may mix two moments", NULL, WIRE_LOOKS},
+    {"dropped", RING_INT64, NULL, "samples that no client got", NULL, WIRE_LOOKS},
+    {"us_per_sample", RING_DOUBLE, "us", "CPU time of one look", NULL, WIRE_LOOKS},
+    {"clients", RING_INT32, NULL, "connected now", NULL, WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_status / sizeof ring_status[0] == RING_STATUS_COUNT + 1, "columns of status");
@@ -269,9 +300,9 @@ static const struct ring_column_def ring_facts[] = {
     {"key", RING_TEXT, NULL,
      "cmd, exe, started_at (seconds since the epoch), agent, python, torch (versions), env.NAME (what "
      "probing.env_allow names)",
-     NULL},
+     NULL, WIRE_LOOKS},
     {"value", RING_TEXT, NULL, "what it is; NULL: it is so no longer, as python's when it was finalised",
-     NULL},
+     NULL, WIRE_VALUES},
     RING_END,
 };
 _Static_assert(sizeof ring_facts / sizeof ring_facts[0] == RING_FACTS_COUNT + 1, "columns of facts");
@@ -281,14 +312,14 @@ static const struct ring_column_def ring_events[] = {
     {"kind", RING_TEXT, NULL,
      "eval: code was to be run in the job; eval refused; refused: somebody was turned away, or wanted what "
      "they may not; uncaught exception: see probing TARGET catch",
-     NULL},
-    {"client_uid", RING_INT64, NULL, "user who asked for it; NULL: not known", NULL},
+     NULL, WIRE_LOOKS},
+    {"client_uid", RING_INT64, NULL, "user who asked for it; NULL: not known", NULL, WIRE_LOOKS},
     {"client_pid", RING_INT32, NULL, "process that asked for it, as the job numbers it; NULL: not known",
-     NULL},
+     NULL, WIRE_LOOKS},
     {"text", RING_TEXT, NULL,
      "what was asked for: the first 80 characters of the code; or who was refused, and why; of an exception "
      "the end of its traceback",
-     NULL},
+     NULL, WIRE_VALUES},
     RING_END,
 };
 _Static_assert(sizeof ring_events / sizeof ring_events[0] == RING_EVENTS_COUNT + 1, "columns of events");
@@ -296,73 +327,76 @@ _Static_assert(sizeof ring_events / sizeof ring_events[0] == RING_EVENTS_COUNT +
 /* ---- made when they are read ---- */
 
 static const struct ring_column_def ring_backtrace[] = {
-    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
-    {"thread", RING_TEXT, NULL, "its name", NULL},
-    {"depth", RING_INT32, "frames", "0 is the innermost frame", NULL},
-    {"func", RING_TEXT, NULL, "function", NULL},
-    {"file", RING_TEXT, NULL, "file, as the interpreter has it", NULL},
-    {"lineno", RING_INT32, NULL, "current line", NULL},
-    {"kind", RING_ENUM, NULL, "python or native", ring_kind_labels},
-    {"locals", RING_TEXT, NULL, "arguments and variables, as JSON; NULL when they were not asked for", NULL},
+    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL, WIRE_LOOKS},
+    {"thread", RING_TEXT, NULL, "its name", NULL, WIRE_LOOKS},
+    {"depth", RING_INT32, "frames", "0 is the innermost frame", NULL, WIRE_LOOKS},
+    {"func", RING_TEXT, NULL, "function", NULL, WIRE_LOOKS},
+    {"file", RING_TEXT, NULL, "file, as the interpreter has it", NULL, WIRE_LOOKS},
+    {"lineno", RING_INT32, NULL, "current line", NULL, WIRE_LOOKS},
+    {"kind", RING_ENUM, NULL, "python or native", ring_kind_labels, WIRE_LOOKS},
+    {"locals", RING_TEXT, NULL, "arguments and variables, as JSON; NULL when they were not asked for", NULL,
+     WIRE_VALUES},
     RING_END,
 };
 
 static const struct ring_column_def ring_threads[] = {
-    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
-    {"name", RING_TEXT, NULL, "threading.Thread.name", NULL},
-    {"native_name", RING_TEXT, NULL, "the kernel's name", NULL},
-    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels},
-    {"on_cpu", RING_BOOL, NULL, "1: its CPU clock has moved since the last look", NULL},
-    {"gil", RING_ENUM, NULL, "held, waiting or none", ring_gil_labels},
-    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL},
-    {"wchan", RING_TEXT, NULL, "where in the kernel it waits", NULL},
-    {"func", RING_TEXT, NULL, "innermost Python function", NULL},
-    {"file", RING_TEXT, NULL, "its file", NULL},
-    {"lineno", RING_INT32, NULL, "its current line", NULL},
+    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL, WIRE_LOOKS},
+    {"name", RING_TEXT, NULL, "threading.Thread.name", NULL, WIRE_LOOKS},
+    {"native_name", RING_TEXT, NULL, "the kernel's name", NULL, WIRE_LOOKS},
+    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels, WIRE_LOOKS},
+    {"on_cpu", RING_BOOL, NULL, "1: its CPU clock has moved since the last look", NULL, WIRE_LOOKS},
+    {"gil", RING_ENUM, NULL, "held, waiting or none", ring_gil_labels, WIRE_LOOKS},
+    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL, WIRE_LOOKS},
+    {"wchan", RING_TEXT, NULL, "where in the kernel it waits", NULL, WIRE_LOOKS},
+    {"func", RING_TEXT, NULL, "innermost Python function", NULL, WIRE_LOOKS},
+    {"file", RING_TEXT, NULL, "its file", NULL, WIRE_LOOKS},
+    {"lineno", RING_INT32, NULL, "its current line", NULL, WIRE_LOOKS},
     RING_END,
 };
 
 static const struct ring_column_def ring_process[] = {
-    {"ppid", RING_INT32, NULL, "parent", NULL},
-    {"cmd", RING_TEXT, NULL, "command line", NULL},
-    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels},
-    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL},
-    {"rss_mb", RING_DOUBLE, "MiB", "memory in RAM", NULL},
-    {"threads", RING_INT32, NULL, "threads of the process", NULL},
-    {"fds", RING_INT32, NULL, "open file descriptors", NULL},
-    {"uptime_s", RING_DOUBLE, "s", "since the process started", NULL},
+    {"ppid", RING_INT32, NULL, "parent", NULL, WIRE_LOOKS},
+    {"cmd", RING_TEXT, NULL, "command line", NULL, WIRE_VALUES},
+    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels, WIRE_LOOKS},
+    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL, WIRE_LOOKS},
+    {"rss_mb", RING_DOUBLE, "MiB", "memory in RAM", NULL, WIRE_LOOKS},
+    {"threads", RING_INT32, NULL, "threads of the process", NULL, WIRE_LOOKS},
+    {"fds", RING_INT32, NULL, "open file descriptors", NULL, WIRE_LOOKS},
+    {"uptime_s", RING_DOUBLE, "s", "since the process started", NULL, WIRE_LOOKS},
     RING_END,
 };
 
 static const struct ring_column_def ring_system_threads[] = {
-    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL},
-    {"native_name", RING_TEXT, NULL, "the kernel's name", NULL},
-    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels},
-    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL},
-    {"wchan", RING_TEXT, NULL, "where in the kernel it waits", NULL},
+    {"tid", RING_INT32, NULL, "thread, as the kernel numbers it", NULL, WIRE_LOOKS},
+    {"native_name", RING_TEXT, NULL, "the kernel's name", NULL, WIRE_LOOKS},
+    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels, WIRE_LOOKS},
+    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL, WIRE_LOOKS},
+    {"wchan", RING_TEXT, NULL, "where in the kernel it waits", NULL, WIRE_LOOKS},
     RING_END,
 };
 
 static const struct ring_column_def ring_config[] = {
-    {"key", RING_TEXT, NULL, "name of the setting", NULL},
-    {"value", RING_TEXT, NULL, "what it is now", NULL},
-    {"default", RING_TEXT, NULL, "what it is when nobody sets it", NULL},
-    {"help", RING_TEXT, NULL, "what it does", NULL},
+    {"key", RING_TEXT, NULL, "name of the setting", NULL, WIRE_LOOKS},
+    {"value", RING_TEXT, NULL, "what it is now", NULL, WIRE_LOOKS},
+    {"default", RING_TEXT, NULL, "what it is when nobody sets it", NULL, WIRE_LOOKS},
+    {"help", RING_TEXT, NULL, "what it does", NULL, WIRE_LOOKS},
     RING_END,
 };
 
 static const struct ring_column_def ring_loader_workers[] = {
-    {"loader", RING_INT64, NULL, "the iterator of a DataLoader (python.loaders)", NULL},
-    {"worker", RING_INT32, NULL, "number of the worker", NULL},
-    {"worker_pid", RING_INT32, NULL, "its process, as the target numbers it", NULL},
-    {"alive", RING_BOOL, NULL, "1: the process is there and no zombie", NULL},
-    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels},
-    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL},
-    {"rss_bytes", RING_INT64, "bytes", "memory in RAM, what it shares with the job too", NULL},
-    {"outstanding", RING_INT64, "batches", "it was asked for, and that have not been given out", NULL},
-    {"func", RING_TEXT, NULL, "innermost Python function of its main thread; NULL: it may not be read", NULL},
-    {"file", RING_TEXT, NULL, "its file", NULL},
-    {"lineno", RING_INT32, NULL, "its current line", NULL},
+    {"loader", RING_INT64, NULL, "the iterator of a DataLoader (python.loaders)", NULL, WIRE_LOOKS},
+    {"worker", RING_INT32, NULL, "number of the worker", NULL, WIRE_LOOKS},
+    {"worker_pid", RING_INT32, NULL, "its process, as the target numbers it", NULL, WIRE_LOOKS},
+    {"alive", RING_BOOL, NULL, "1: the process is there and no zombie", NULL, WIRE_LOOKS},
+    {"state", RING_ENUM, NULL, "the kernel's letter", ring_state_labels, WIRE_LOOKS},
+    {"cpu_pct", RING_DOUBLE, "%", "of one core", NULL, WIRE_LOOKS},
+    {"rss_bytes", RING_INT64, "bytes", "memory in RAM, what it shares with the job too", NULL, WIRE_LOOKS},
+    {"outstanding", RING_INT64, "batches", "it was asked for, and that have not been given out", NULL,
+     WIRE_LOOKS},
+    {"func", RING_TEXT, NULL, "innermost Python function of its main thread; NULL: it may not be read", NULL,
+     WIRE_LOOKS},
+    {"file", RING_TEXT, NULL, "its file", NULL, WIRE_LOOKS},
+    {"lineno", RING_INT32, NULL, "its current line", NULL, WIRE_LOOKS},
     RING_END,
 };
 
@@ -434,6 +468,20 @@ int ring_state_label(char state) {
         if (ring_state_labels[i][0] == state)
             return i;
     return -1;
+}
+
+enum wire_access ring_table_access(const struct ring_table_def *def) {
+    enum wire_access most = WIRE_LOOKS;
+    for (const struct ring_column_def *c = def->columns; c->name; c++)
+        most = c->access > most ? c->access : most;
+    return most;
+}
+
+enum wire_access ring_column_access(const struct ring_table_def *def, const char *name) {
+    for (const struct ring_column_def *c = def->columns; c->name; c++)
+        if (strcmp(c->name, name) == 0)
+            return c->access;
+    return WIRE_VALUES;
 }
 
 const struct ring_table_def *ring_table_find(const char *name) {

@@ -3,7 +3,8 @@
  * ring_tables: every table there is, with every column: what the agent writes, what the client reads and explains.
  *
  * One row a table. The order of a table's columns is the order of the values given to ring_append; the enums below name them.
- * To add a table, add a row; to add a column, add it at the end of its table: readers find columns by name.
+ * To add a table, add a row; to add a column, add it at the end of its table: readers find columns by name. Each column says who may
+ * see it (wire/access.h); after a change `make access` writes docs/access.md anew.
  */
 #ifndef STORE_RING_TABLES_H
 #define STORE_RING_TABLES_H
@@ -277,6 +278,13 @@ enum ring_facts_column {
 
 /* Value of a state column for the kernel's letter; -1 unknown. */
 int ring_state_label(char state);
+
+/* What one must be allowed to have all of the table: what the most private of its columns needs. Rows travel with all columns and
+ * all strings of a chunk, so who may see some of them gets none by `pull`. */
+enum wire_access ring_table_access(const struct ring_table_def *def);
+
+/* The same of a column, by its name; WIRE_VALUES of one that the table does not have. */
+enum wire_access ring_column_access(const struct ring_table_def *def, const char *name);
 
 /* The table of that name or alias; NULL. */
 const struct ring_table_def *ring_table_find(const char *name);

@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 const struct ring_column_def ring_common_columns[RING_COMMON_COLUMNS] = {
-    {"rank", RING_INT64, NULL, "the target's RANK; NULL when it has none", NULL},
-    {"host", RING_TEXT, NULL, "the machine it runs on", NULL},
-    {"pid", RING_INT64, NULL, "the target, as it numbers itself", NULL},
+    {"rank", RING_INT64, NULL, "the target's RANK; NULL when it has none", NULL, WIRE_LOOKS},
+    {"host", RING_TEXT, NULL, "the machine it runs on", NULL, WIRE_LOOKS},
+    {"pid", RING_INT64, NULL, "the target, as it numbers itself", NULL, WIRE_LOOKS},
 };
 
 const struct ring_cost_words *ring_cost_words(enum ring_cost cost) {

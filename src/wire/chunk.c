@@ -12,10 +12,12 @@ size_t wire_chunk_count(size_t total) {
     return total <= WIRE_MAX_MESSAGE ? 1 : (total + CHUNK_DATA - 1) / CHUNK_DATA;
 }
 
-int wire_put_chunk(struct strbuf *out, uint32_t message, const void *data, size_t total, size_t index) {
-    size_t from = index * CHUNK_DATA;
-    if (from >= total)
+int wire_put_chunk_head(struct strbuf *out, uint32_t message, size_t total, size_t index, size_t *from,
+                        size_t *len) {
+    *from = index * CHUNK_DATA;
+    if (*from >= total)
         return -1;
+    *len = total - *from < CHUNK_DATA ? total - *from : CHUNK_DATA;
     codec_write_array(out, 3);
     codec_write_uint(out, WIRE_NOTIFY);
     codec_write_str(out, wire_notification_name(WIRE_N_CHUNK));
@@ -27,8 +29,15 @@ int wire_put_chunk(struct strbuf *out, uint32_t message, const void *data, size_
     codec_write_str(out, "index");
     codec_write_uint(out, index);
     codec_write_str(out, "data");
-    codec_write_bin(out, (const char *)data + from, total - from < CHUNK_DATA ? total - from : CHUNK_DATA);
+    codec_write_bin_head(out, *len);
     return out->failed ? -1 : 0;
+}
+
+int wire_put_chunk(struct strbuf *out, uint32_t message, const void *data, size_t total, size_t index) {
+    size_t from, len;
+    if (wire_put_chunk_head(out, message, total, index, &from, &len) != 0)
+        return -1;
+    return strbuf_add(out, (const char *)data + from, len);
 }
 
 void wire_assembler_init(struct wire_assembler *a) {

@@ -86,6 +86,12 @@ void codec_write_bin(struct strbuf *out, const void *data, size_t len) {
         (void)msgpack_pack_bin_with_body(&pk, data, len);
 }
 
+void codec_write_bin_head(struct strbuf *out, size_t len) {
+    msgpack_packer pk = codec_packer(out);
+    if (codec_fits(out, len))
+        (void)msgpack_pack_bin(&pk, len);
+}
+
 void codec_write_array(struct strbuf *out, size_t n) {
     msgpack_packer pk = codec_packer(out);
     if (codec_fits(out, n))

@@ -26,8 +26,9 @@ void codec_write_double(struct strbuf *out, double v);   /* NAN is written as ni
 void codec_write_str(struct strbuf *out, const char *s); /* NULL is written as nil */
 void codec_write_strn(struct strbuf *out, const char *s, size_t len);
 void codec_write_bin(struct strbuf *out, const void *data, size_t len);
-void codec_write_array(struct strbuf *out, size_t n); /* n values follow */
-void codec_write_map(struct strbuf *out, size_t n);   /* n keys and values follow */
+void codec_write_bin_head(struct strbuf *out, size_t len); /* its bytes follow */
+void codec_write_array(struct strbuf *out, size_t n);      /* n values follow */
+void codec_write_map(struct strbuf *out, size_t n);        /* n keys and values follow */
 
 /* ---- reading ---- */
 

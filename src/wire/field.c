@@ -383,6 +383,12 @@ static int field_read_source(struct field_source *s, const struct field_column *
 
 /* ---- structs and columns ---- */
 
+void field_hide(const struct field_table *t, void *rows, size_t n, enum wire_access may) {
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t row = 0; row < n && t->fields[i].access > may; row++)
+            field_set_unknown(&t->fields[i], (char *)rows + row * t->stride);
+}
+
 void field_write_pairs(struct strbuf *out, const struct field_table *t, const void *row) {
     for (size_t i = 0; i < t->n; i++) {
         codec_write_str(out, t->fields[i].key);

@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "wire/access.h"
 #include "wire/codec.h"
 #include "wire/intern.h"
 
@@ -39,8 +40,9 @@ enum field_kind {
 struct field {
     const char *key;
     enum field_kind kind;
-    uint32_t max; /* FIELD_ENUM: largest value */
-    bool sparse;  /* the column is left out of a message in which nothing is known of it */
+    uint32_t max;            /* FIELD_ENUM: largest value */
+    bool sparse;             /* the column is left out of a message in which nothing is known of it */
+    enum wire_access access; /* what one must be allowed to see it */
     size_t offset;
 };
 
@@ -70,6 +72,9 @@ void field_write_pairs(struct strbuf *out, const struct field_table *t, const vo
 /* Write a map of t->n columns and `extra` more, which the caller writes next. */
 void field_write_columns(struct strbuf *out, const struct field_table *t, const void *rows, size_t n,
                          struct intern *strings, size_t extra);
+
+/* Make unknown what is not for somebody who may do so much. */
+void field_hide(const struct field_table *t, void *rows, size_t n, enum wire_access may);
 
 /* Intern the strings of rows that field_write_columns will write. */
 void field_intern_columns(const struct field_table *t, const void *rows, size_t n, struct intern *strings);

@@ -4,19 +4,25 @@
 #include "wire/field.h"
 
 /* Enumerators have a row form of their own (F_ENUM), because an enum is an int to the compiler. */
-#define F(type, member, name)                                                                                            \
-    {                                                                                                                    \
-        .key = (name), .offset = offsetof(type, member),                                                               \
+#define F(type, member, name) F_OF(type, member, name, WIRE_LOOKS)
+/* A member that holds, or may hold, a value of the job. */
+#define F_VALUE(type, member, name) F_OF(type, member, name, WIRE_VALUES)
+#define F_OF(type, member, name, needs)                                                                                \
+    {                                                                                                                  \
+        .key = (name), .offset = offsetof(type, member), .access = (needs),                                          \
         .kind = _Generic(((type *)0)->member, bool : FIELD_BOOL, char : FIELD_CHAR, int8_t : FIELD_INT8, int : FIELD_INT, \
                          int64_t : FIELD_INT64, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64, double : FIELD_DOUBLE,  \
                          const char * : FIELD_STR) \
     }
 #define F_ENUM(type, member, name, largest)                                                                  \
-    { .key = (name), .offset = offsetof(type, member), .kind = FIELD_ENUM, .max = (largest) }
+    {                                                                                                        \
+        .key = (name), .offset = offsetof(type, member), .kind = FIELD_ENUM, .max = (largest),               \
+        .access = WIRE_LOOKS                                                                                 \
+    }
 /* A member that most messages have no use for. */
-#define F_SPARSE(type, member, name)                                                                                     \
-    {                                                                                                                    \
-        .key = (name), .offset = offsetof(type, member), .sparse = true,                                               \
+#define F_SPARSE(type, member, name)                                                                                                           \
+    {                                                                                                                                          \
+        .key = (name), .offset = offsetof(type, member), .sparse = true, .access = WIRE_LOOKS,                                               \
         .kind = _Generic(((type *)0)->member, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64,                          \
                          const char * : FIELD_STR) \
     }
@@ -29,7 +35,7 @@ static const struct field field_target[] = {
     F(struct model_target, pid, "pid"),
     F(struct model_target, uid, "uid"),
     F(struct model_target, host, "host"),
-    F(struct model_target, cmdline, "cmdline"),
+    F_VALUE(struct model_target, cmdline, "cmdline"),
     F(struct model_target, exe, "exe"),
     F(struct model_target, python, "python"),
     F(struct model_target, torch, "torch"),
@@ -100,9 +106,9 @@ static const struct field field_locals_frames[] = {
 TABLE(FIELD_LOCALS_FRAMES, struct field_locals, "locals", field_locals_frames);
 
 static const struct field field_locals[] = {
-    F(struct model_local, name, "name"),
-    F(struct model_local, type, "type"),
-    F(struct model_local, text, "text"),
+    F_VALUE(struct model_local, name, "name"),
+    F_VALUE(struct model_local, type, "type"),
+    F_VALUE(struct model_local, text, "text"),
     F_ENUM(struct model_local, kind, "kind", MODEL_LOCAL_FREE),
 };
 TABLE(FIELD_LOCALS, struct model_local, "locals", field_locals);
@@ -256,7 +262,7 @@ TABLE(FIELD_LEASES, struct model_lease, "leases", field_lease_rows);
 
 static const struct field field_hold_rows[] = {
     F(struct model_hold, what, "what"),       F(struct model_hold, state, "state"),
-    F(struct model_hold, address, "address"), F(struct model_hold, text, "text"),
+    F(struct model_hold, address, "address"), F_VALUE(struct model_hold, text, "text"),
     F(struct model_hold, uid, "uid"),         F(struct model_hold, pid, "pid"),
     F(struct model_hold, held_s, "held_s"),   F(struct model_hold, left_s, "left_s"),
     F(struct model_hold, used, "used"),

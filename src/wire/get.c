@@ -223,7 +223,7 @@ int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, st
 
 int wire_get_tables(const struct wire_message *m, struct wire_table *out, size_t cap, size_t *n,
                     struct err *e) {
-    static const char *const key = "tables", *const keys[] = {"name", "head"};
+    static const char *const key = "tables", *const keys[] = {"name", "head"}, *const hidden = "withheld";
     struct codec_cursor list = {.at = NULL}, value[2];
     struct codec_token t;
     size_t count;
@@ -243,6 +243,16 @@ int wire_get_tables(const struct wire_message *m, struct wire_table *out, size_t
         table->head = t.bytes;
         table->head_len = t.count;
         ++*n;
+    }
+    if (codec_find(m->body, &hidden, 1, &list) != 0 || !list.at)
+        return 0;
+    if (codec_read_array(&list, &count) != 0)
+        return field_fail(e, "tables", hidden);
+    for (; count > 0 && *n < cap; count--, ++*n) {
+        out[*n] = (struct wire_table){.head = NULL};
+        struct codec_cursor name = list;
+        if (codec_skip(&list) != 0 || get_text(name, out[*n].name, sizeof out[*n].name) != 0)
+            return field_fail(e, "tables", hidden);
     }
     return 0;
 }

@@ -11,6 +11,8 @@
 /* Frames of all threads together in one snapshot: what a reader has memory for. */
 #define PUT_MAX_FRAMES ((size_t)1024 * 1024)
 
+#define PUT_FRAME                                                                                            \
+    32 /* bytes of a frame: for who may have few, no memory is spent on those that will not fit */
 #define PUT_TAIL 32 /* room for what wire_put_dropped adds */
 
 /* ---- envelopes: what comes before the params or the result ---- */
@@ -256,18 +258,42 @@ int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *
     return put_done(out);
 }
 
+void wire_hide_target(struct model_target *t, enum wire_access may) { field_hide(&FIELD_TARGET, t, 1, may); }
+
+void wire_hide_status(struct model_status *s, enum wire_access may) {
+    field_hide(&FIELD_STATUS, s, 1, may);
+    field_hide(&FIELD_TABLES, s->tables, s->n_tables, may);
+    field_hide(&FIELD_SETTINGS, s->settings, s->n_settings, may);
+    field_hide(&FIELD_LEASES, s->leases, s->n_leases, may);
+    field_hide(&FIELD_DOORS, s->doors, s->n_doors, may);
+    field_hide(&FIELD_HOLDS, s->holds, s->n_holds, may);
+}
+
+/* Names of tables that are not for who asks stand in a list of their own: a client that does not know it sees the others. */
 int wire_put_tables(struct strbuf *out, uint32_t id, const struct wire_table *tables, size_t n) {
+    size_t withheld = 0;
+    for (size_t i = 0; i < n; i++)
+        withheld += !tables[i].head;
     put_response_head(out, id);
-    codec_write_map(out, 1);
+    codec_write_map(out, 1U + (withheld > 0));
     codec_write_str(out, "tables");
-    codec_write_array(out, n);
+    codec_write_array(out, n - withheld);
     for (size_t i = 0; i < n; i++) {
+        if (!tables[i].head)
+            continue;
         codec_write_map(out, 2);
         codec_write_str(out, "name");
         codec_write_str(out, tables[i].name);
         codec_write_str(out, "head");
         codec_write_bin(out, tables[i].head, tables[i].head_len);
     }
+    if (withheld) {
+        codec_write_str(out, "withheld");
+        codec_write_array(out, withheld);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!tables[i].head)
+            codec_write_str(out, tables[i].name);
     return put_done(out);
 }
 
@@ -462,14 +488,16 @@ static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p) {
 }
 
 /* The body, as many frames of it as fit: a message that a reader must refuse is of no use to it. */
-static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s, bool locals, bool extras) {
+static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s, bool locals, bool extras,
+                             size_t most) {
     struct put_snapshot p = {.s = s, .with_locals = locals, .with_extras = extras};
     size_t from = out->len;
     for (size_t i = 0; i < s->n_threads; i++)
         if (s->threads[i].n_frames > p.depth)
             p.depth = s->threads[i].n_frames;
-    while (p.depth > 0 && put_count_frames(&p) > PUT_MAX_FRAMES)
+    while (p.depth > 0 && put_count_frames(&p) > (most ? most / PUT_FRAME : PUT_MAX_FRAMES))
         p.depth /= 2;
+    most = most ? most : WIRE_MAX_ASSEMBLED;
     for (;;) {
         int rc = put_snapshot_prepare(&p);
         if (rc == 0)
@@ -477,7 +505,7 @@ static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s,
         put_snapshot_fini(&p);
         if (rc != 0)
             out->failed = true;
-        if (out->failed || out->len + PUT_TAIL <= WIRE_MAX_ASSEMBLED)
+        if (out->failed || out->len + PUT_TAIL <= most)
             return put_done(out);
         if (p.depth == 0) {
             out->failed = true;
@@ -496,7 +524,7 @@ int wire_put_dropped(struct strbuf *out, uint64_t dropped) {
 
 int wire_put_snapshot_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s) {
     put_response_head(out, id);
-    return put_snapshot_body(out, s, true, true);
+    return put_snapshot_body(out, s, true, true, 0);
 }
 
 int wire_put_snapshot_wanted_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s,
@@ -507,12 +535,16 @@ int wire_put_snapshot_wanted_open(struct strbuf *out, uint32_t id, const struct 
     if (!want->tasks)
         part.tasks = NULL;
     put_response_head(out, id);
-    return put_snapshot_body(out, &part, want->locals, want->locals || want->tasks);
+    return put_snapshot_body(out, &part, want->locals, want->locals || want->tasks, want->most_bytes);
+}
+
+int wire_put_threads_notify_most(struct strbuf *out, const struct model_snapshot *s, size_t most_bytes) {
+    put_notify_head(out, WIRE_N_THREADS);
+    return put_snapshot_body(out, s, false, false, most_bytes);
 }
 
 int wire_put_threads_notify_open(struct strbuf *out, const struct model_snapshot *s) {
-    put_notify_head(out, WIRE_N_THREADS);
-    return put_snapshot_body(out, s, false, false);
+    return wire_put_threads_notify_most(out, s, 0);
 }
 
 int wire_put_snapshot(struct strbuf *out, uint32_t id, const struct model_snapshot *s) {

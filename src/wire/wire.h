@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/model.h"
 #include "base/strbuf.h"
+#include "wire/access.h"
 
 #define WIRE_PROTOCOL "probing.v1" /* WebSocket subprotocol */
 #define WIRE_VERSION 1
@@ -27,15 +28,6 @@
 #define WIRE_MIN_HZ 0.1
 #define WIRE_MAX_SNAPSHOT_HZ 30.0
 #define WIRE_MAX_SAMPLE_HZ 1000.0
-
-/* What a method does to the job, from the least to the most; whoever may do one may do those before it. */
-enum wire_access {
-    WIRE_NOTHING = 0, /* nobody may be given less */
-    WIRE_LOOKS,       /* what the agent sees and keeps: stacks, samples, tables, status */
-    WIRE_VALUES,      /* values of the job's variables, which may be anything */
-    WIRE_CHANGES,     /* runs code of somebody's in the job, or changes the job or the agent */
-    WIRE_OWNS,        /* says who may enter: by the agent's unix socket alone */
-};
 
 /* Methods: name, what it does to the job, what it is for. One row to add one; handlers are found by this number on both ends. What a
  * request asks for may need more than its method (locals of frames): src/agent/peer.c. */
@@ -116,6 +108,7 @@ struct wire_threads {
     bool native; /* native frames too, before the Python frames and entries; see struct model_thread */
     int64_t tid; /* only this thread; 0: all */
     enum model_sampling mode; /* how threads that run are looked at; what is not known is exact */
+    size_t most_bytes;        /* of the answer; 0: as many as a message may have. Not sent: the agent's own */
 };
 
 struct wire_subscribe {
@@ -159,7 +152,8 @@ struct wire_listening {
 /* A table, as it describes itself (store/ring_reader.h). */
 struct wire_table {
     char name[64];
-    const void *head; /* borrowed; of a message that was read: lives as long as it */
+    const void *
+        head; /* borrowed; of a message that was read: lives as long as it. NULL: it is there, but not for who asks */
     size_t head_len;
 };
 
@@ -286,6 +280,10 @@ int wire_put_threads(struct strbuf *out, uint32_t id, const struct wire_threads 
 int wire_put_subscribe(struct strbuf *out, uint32_t id, const struct wire_subscribe *s);
 int wire_put_unsubscribe(struct strbuf *out, uint32_t id, enum wire_stream s);
 
+/* What is not for somebody who may do so much becomes unknown, before it is written. */
+void wire_hide_target(struct model_target *t, enum wire_access may);
+void wire_hide_status(struct model_status *s, enum wire_access may);
+
 int wire_put_error(struct strbuf *out, uint32_t id, enum wire_error code, const char *text);
 int wire_put_ok(struct strbuf *out, uint32_t id);                                   /* an empty result */
 int wire_put_target(struct strbuf *out, uint32_t id, const struct model_target *t); /* answer to hello */
@@ -304,6 +302,8 @@ int wire_put_bye(struct strbuf *out, const char *reason);
  * adds: so one encoding serves sessions that lost different numbers of notifications or samples. */
 int wire_put_snapshot_open(struct strbuf *out, uint32_t id, const struct model_snapshot *s);
 int wire_put_threads_notify_open(struct strbuf *out, const struct model_snapshot *s);
+/* The same of so many bytes at most (0: as above). */
+int wire_put_threads_notify_most(struct strbuf *out, const struct model_snapshot *s, size_t most_bytes);
 int wire_put_samples_notify_open(struct strbuf *out, const struct model_sample_batch *b);
 int wire_put_dropped(struct strbuf *out, uint64_t dropped);
 
@@ -315,6 +315,9 @@ int wire_put_snapshot_wanted_open(struct strbuf *out, uint32_t id, const struct 
 /* Piece `index` (from 0) of a message of `total` bytes as a chunk notification. */
 size_t wire_chunk_count(size_t total);
 int wire_put_chunk(struct strbuf *out, uint32_t message, const void *data, size_t total, size_t index);
+/* The same but for its bytes, which are to follow: `*len` from `*from` on. */
+int wire_put_chunk_head(struct strbuf *out, uint32_t message, size_t total, size_t index, size_t *from,
+                        size_t *len);
 
 /* ---- reading ---- */
 
@@ -343,7 +346,7 @@ int wire_get_subscribe(const struct wire_message *m, struct wire_subscribe *out,
 int wire_get_unsubscribe(const struct wire_message *m, enum wire_stream *out, struct err *e);
 int wire_get_config(const struct wire_message *m, struct wire_config *out, struct err *e);
 int wire_get_bye(const struct wire_message *m, char *reason, size_t cap);
-/* At most `cap` tables into `out`; `*n` how many. */
+/* At most `cap` tables into `out`, those that are withheld behind the others; `*n` how many. */
 int wire_get_tables(const struct wire_message *m, struct wire_table *out, size_t cap, size_t *n,
                     struct err *e);
 int wire_get_pull(const struct wire_message *m, struct wire_pull *out, struct err *e);

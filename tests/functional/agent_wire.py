@@ -160,15 +160,23 @@ class Connection:
         self.send(head + mask + masked)
 
     def receive_frame(self):
-        """(opcode, payload); the agent never cuts its messages into fragments."""
+        """(opcode, payload) of a message; the agent cuts those for who may only look into fragments."""
+        opcode, payload, final = self.receive_fragment()
+        while not final:
+            following, more, final = self.receive_fragment()
+            assert following == 0 and len(more) <= 1 << 16
+            payload += more
+        return opcode, payload
+
+    def receive_fragment(self):
         first, second = self.receive(2)
         n = second & 127
         if n == 126:
             n = struct.unpack(">H", self.receive(2))[0]
         elif n == 127:
             n = struct.unpack(">Q", self.receive(8))[0]
-        assert first & 0x80 and not second & 0x80
-        return first & 15, self.receive(n)
+        assert not first & 0x70 and not second & 0x80
+        return first & 15, self.receive(n), bool(first & 0x80)
 
 
 class Client:

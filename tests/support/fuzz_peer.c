@@ -6,10 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/held.h"
 #include "agent/server_status.h"
 #include "agent/worker.h"
 #include "base/address.h"
 #include "base/clock.h"
+#include "store/ring_tables.h"
+
+/* What a thread has raised, as a status tells of it: not for who may only look. */
+#define FUZZ_PEER_SECRET "SECRET_OF_A_VALUE"
 
 static void fuzz_peer_fail(const char *what) {
     fprintf(stderr, "%s\n", what);
@@ -51,11 +56,12 @@ static struct worker *fuzz_peer_worker(void) {
 }
 
 void fuzz_peer_open(struct fuzz_peer *f, uint8_t how) {
-    if (mailbox_init(&f->mailbox) != 0 || peer_init(&f->peer, 1, &f->mailbox) != 0)
+    if (mailbox_init(&f->mailbox) != 0 ||
+        peer_init(&f->peer, 1, &f->mailbox, (enum wire_access)(WIRE_LOOKS + how % WIRE_OWNS)) != 0)
         fuzz_peer_fail("no client could be made");
     f->mailbox.worker = f->mailbox.evaluator = fuzz_peer_worker();
-    f->peer.may = (enum wire_access)(WIRE_LOOKS + how % WIRE_OWNS);
     f->peer.said_hello = how & 0x80;
+    held_note(HELD_CATCH, "kept", "", FUZZ_PEER_SECRET, -1, false);
     if (how & 0x40)
         (void)mailbox_configure(&f->mailbox, "probing.eval", "off", NULL);
     f->peer.listen = fuzz_peer_listen;
@@ -75,6 +81,12 @@ static void fuzz_peer_take(struct fuzz_peer *f) {
         if (ask->method == WIRE_THREADS &&
             ((ask->want.locals && may < WIRE_VALUES) || (ask->want.repr && may < WIRE_CHANGES)))
             fuzz_peer_fail("values of frames were asked for by somebody who may only look");
+        const struct ring_table_def *table =
+            ask->method == WIRE_PULL ? ring_table_find(slot->pull.table) : NULL;
+        if (table && ring_table_access(table) > may)
+            fuzz_peer_fail("rows were asked for with columns that are not for who asks");
+        if (ask->method == WIRE_THREADS && may < WIRE_CHANGES && ask->want.most_bytes == 0)
+            fuzz_peer_fail("an answer to somebody who may only look has no bound");
     }
     if ((slot->eval || slot->interrupt || f->mailbox.config_changes != f->config_changes) &&
         may < WIRE_CHANGES)
@@ -98,6 +110,9 @@ static void fuzz_peer_read(struct fuzz_peer *f) {
         struct wire_message *m = wire_parse(frame.data, frame.len, &e);
         if (!m)
             fuzz_peer_fail("own message refused");
+        if (f->peer.may < WIRE_VALUES &&
+            memmem(frame.data, frame.len, FUZZ_PEER_SECRET, strlen(FUZZ_PEER_SECRET)))
+            fuzz_peer_fail("a value was told to somebody who may only look");
         wire_message_free(m);
         strbuf_clear(&frame);
     }
@@ -115,5 +130,7 @@ int fuzz_peer_say(struct fuzz_peer *f, const void *data, size_t len) {
 
 void fuzz_peer_close(struct fuzz_peer *f) {
     peer_fini(&f->peer);
+    if (f->mailbox.rooms[0].used || f->mailbox.rooms[1].used)
+        fuzz_peer_fail("what waited is not given back");
     mailbox_fini(&f->mailbox);
 }

@@ -36,6 +36,34 @@ static struct queue_item *item(enum queue_kind kind, size_t len) {
     return i;
 }
 
+/* Of answers so many bytes, but for those that a client has one of at a time. What several wait for is counted once. */
+static void check_queue_bounds_bytes(void **state) {
+    (void)state;
+    struct queue q = {0}, other = {0};
+    struct queue_room room = {.most = 3 * 1024 * 1024};
+    struct queue_item *long_one = item(QUEUE_ANSWER, 2 * QUEUE_MAX_ANSWER_BYTES);
+    long_one->looked = true;
+    assert_int_equal(queue_push(&q, long_one), 0);
+    assert_int_equal(queue_push(&q, item(QUEUE_ANSWER, QUEUE_MAX_ANSWER_BYTES)), 0);
+    struct queue_item *more = item(QUEUE_ANSWER, 1);
+    assert_int_equal(queue_push(&q, more), -1);
+    queue_item_free(more);
+    queue_fini(&q);
+    assert_int_equal(q.answer_bytes, 0);
+    struct queue_item *shared = item(QUEUE_SNAPSHOT, 2 * 1024 * 1024);
+    struct queue_bytes *bytes = queue_bytes_ref(shared->bytes);
+    assert_int_equal(queue_push(&q, shared), 0);
+    assert_int_equal(queue_push(&other, queue_item_new(bytes, QUEUE_SNAPSHOT, 2)), 0);
+    queue_bytes_count(bytes, &room);
+    queue_bytes_count(bytes, &room);
+    assert_int_equal(room.used, 2 * 1024 * 1024);
+    assert_false(queue_room_is_over(&room));
+    queue_fini(&q);
+    assert_int_equal(room.used, 2 * 1024 * 1024);
+    queue_fini(&other);
+    assert_int_equal(room.used, 0);
+}
+
 static void check_queue_drops_the_oldest_notification(void **state) {
     (void)state;
     struct queue q = {0};
@@ -124,7 +152,7 @@ static void expect_error(struct peer *p, enum wire_error wanted) {
 static void open_peer(struct peer *p, struct mailbox *m) {
     struct strbuf b;
     assert_int_equal(mailbox_init(m), 0);
-    assert_int_equal(peer_init(p, 1, m), 0);
+    assert_int_equal(peer_init(p, 1, m, WIRE_OWNS), 0);
     strbuf_init(&b, 0);
     assert_int_equal(wire_put_hello(&b, 1, "test"), 0);
     assert_int_equal(say(p, &b), PEER_OK);
@@ -136,7 +164,7 @@ static void check_peer_wants_hello_first(void **state) {
     struct peer p;
     struct strbuf b;
     assert_int_equal(mailbox_init(&m), 0);
-    assert_int_equal(peer_init(&p, 1, &m), 0);
+    assert_int_equal(peer_init(&p, 1, &m, WIRE_OWNS), 0);
     strbuf_init(&b, 0);
     assert_int_equal(wire_put_request(&b, 1, WIRE_EJECT), 0);
     assert_int_equal(say(&p, &b), PEER_OK);
@@ -347,8 +375,8 @@ static void check_mailbox_is_bounded(void **state) {
     struct mailbox m;
     assert_int_equal(mailbox_init(&m), 0);
     for (uint32_t i = 1; i <= MAILBOX_SLOTS; i++)
-        assert_int_equal(mailbox_attach(&m, i), 0);
-    assert_int_equal(mailbox_attach(&m, 99), -1);
+        assert_int_equal(mailbox_attach(&m, i, false), 0);
+    assert_int_equal(mailbox_attach(&m, 99, false), -1);
     int posted = 0;
     while (posted < 1000 && mailbox_post(&m, snapshot_item()) == 0)
         posted++;
@@ -357,7 +385,7 @@ static void check_mailbox_is_bounded(void **state) {
     mailbox_detach(&m, 1);
     assert_int_equal(mailbox_post(&m, item(QUEUE_ANSWER, 1)), -1); /* nobody is there to be answered */
     assert_int_equal(mailbox_ask(&m, 1, WIRE_THREADS, 1), -1);
-    assert_int_equal(mailbox_attach(&m, 99), 0);
+    assert_int_equal(mailbox_attach(&m, 99, false), 0);
     mailbox_fini(&m); /* with what nobody took */
 }
 
@@ -464,10 +492,86 @@ static void check_exact_leaves_no_memory(void **state) {
     assert_true(mapped_bytes() == at_first);
 }
 
+/* Long answers are made one at a time of each client; and, of who may only look, of all of them. */
+static void check_looks_one_at_a_time(void **state) {
+    (void)state;
+    static struct mailbox m;
+    assert_int_equal(mailbox_init(&m), 0);
+    for (uint32_t i = 1; i <= 2; i++)
+        assert_int_equal(mailbox_attach(&m, i, false), 0);
+    for (uint32_t i = 3; i <= 4; i++)
+        assert_int_equal(mailbox_attach(&m, i, true), 0);
+    struct mailbox_slot *user = &m.slots[0], *looker = &m.slots[2], *other = &m.slots[3];
+    assert_true(mailbox_begin_look(&m, user, WIRE_THREADS));
+    assert_false(mailbox_begin_look(&m, user, WIRE_THREADS));
+    assert_false(mailbox_begin_look(&m, user, WIRE_TABLES));
+    assert_true(mailbox_begin_look(&m, user, WIRE_HELLO));
+    assert_true(mailbox_begin_look(&m, &m.slots[1], WIRE_THREADS));
+    mailbox_end_look(&m, 1);
+    assert_true(mailbox_begin_look(&m, user, WIRE_THREADS));
+    assert_true(mailbox_begin_look(&m, looker, WIRE_PULL));
+    assert_false(mailbox_begin_look(&m, other, WIRE_THREADS));
+    assert_true(m.held);
+    struct queue_item *answer = item(QUEUE_ANSWER, 100);
+    answer->pulled = true;
+    answer->peer = 3;
+    assert_int_equal(mailbox_post(&m, answer), 0);
+    assert_false(mailbox_begin_look(&m, other, WIRE_THREADS)); /* until the server has it */
+    queue_item_free(mailbox_take(&m));
+    assert_true(mailbox_begin_look(&m, other, WIRE_THREADS));
+    mailbox_end_look(&m, 4);
+    /* Notifications of theirs: little waits. */
+    for (int i = 0; i < 2; i++) {
+        struct queue_item *note = item(QUEUE_SNAPSHOT, MAILBOX_LOOKER_ANSWER);
+        note->peer = 3;
+        assert_int_equal(mailbox_post(&m, note), i == 0 ? 0 : -1);
+    }
+    queue_item_free(mailbox_take(&m));
+    mailbox_fini(&m);
+}
+
+/* A message in pieces is the same as whole; what was begun is not counted as waiting for ever. */
+static void check_peer_pieces(void **state) {
+    (void)state;
+    static struct mailbox m;
+    struct peer p;
+    struct strbuf whole, pieces;
+    assert_int_equal(mailbox_init(&m), 0);
+    assert_int_equal(peer_init(&p, 1, &m, WIRE_OWNS), 0);
+    strbuf_init(&whole, 0);
+    strbuf_init(&pieces, 0);
+    for (size_t cap = 1; cap <= 4096; cap = cap * 3 + 1) {
+        strbuf_clear(&whole);
+        strbuf_clear(&pieces);
+        for (int i = 0; i < 2; i++) {
+            struct queue_item *note = item(QUEUE_SNAPSHOT, 5000);
+            assert_int_equal(peer_accept(&p, note), PEER_OK);
+        }
+        assert_true(p.waits_ns > 0 && m.rooms[0].used == 10000);
+        assert_int_equal(peer_next_frame(&p, &whole), 1);
+        bool first = true, last = false;
+        for (size_t n = 0; !last; n++) {
+            assert_int_equal(peer_next_piece(&p, cap, &pieces, &first, &last), 1);
+            assert_int_equal(first, n == 0);
+        }
+        assert_int_equal(whole.len, pieces.len);
+        assert_memory_equal(whole.data, pieces.data, whole.len);
+        assert_false(peer_has_output(&p) || p.waits_ns);
+        assert_int_equal(m.rooms[0].used, 0);
+    }
+    strbuf_fini(&whole);
+    strbuf_fini(&pieces);
+    peer_fini(&p);
+    mailbox_fini(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_exact_leaves_no_memory),
         cmocka_unit_test(check_queue_drops_the_oldest_notification),
+        cmocka_unit_test(check_queue_bounds_bytes),
+        cmocka_unit_test(check_looks_one_at_a_time),
+        cmocka_unit_test(check_peer_pieces),
         cmocka_unit_test(check_queue_counts_bytes),
         cmocka_unit_test(check_queue_bounds_answers),
         cmocka_unit_test(check_peer_wants_hello_first),

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may see and do what, of all methods, routes, commands, columns and fields: docs/access.md is made of the very tables that the
+ * agent goes by, and must be what is committed. With --write it is written (`make access`). That the agent does what it says is tested
+ * against a running one: tests/functional/test_liars_lookers.py.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/net_text.h"
+#include "agent/web.h"
+#include "base/strbuf.h"
+#include "store/ring_tables.h"
+#include "wire/field.h"
+#include "wire/wire.h"
+
+#define FILE_NAME "/docs/access.md"
+
+/* Who comes, and the most that they may do. What decides it: net_server.c (unix socket), net_door.c (TCP). */
+static const struct visitor {
+    const char *name, *who;
+    enum wire_access may;
+} visitors[] = {
+    {"owner", "the job's user, or root, by the agent's unix socket", WIRE_OWNS},
+    {"token", "whoever says the token that may do all, by TCP", WIRE_CHANGES},
+    {"looker",
+     "whoever says the token to look, by TCP; by a door opened with `--looking` everybody who may enter",
+     WIRE_LOOKS},
+    {"local", "a process of the job's user, or root's, by TCP on loopback, that says no token", WIRE_CHANGES},
+    {"stranger", "everybody else", WIRE_NOTHING},
+};
+
+#define VISITORS (sizeof visitors / sizeof visitors[0])
+
+static const char *const needs[] = {[WIRE_NOTHING] = "nothing",
+                                    [WIRE_LOOKS] = "looks",
+                                    [WIRE_VALUES] = "values",
+                                    [WIRE_CHANGES] = "changes",
+                                    [WIRE_OWNS] = "owns"};
+
+/* Which door is open to whom; at each that is, one may what the row of the visitor says. */
+static const struct {
+    const char *door;
+    const char *to[VISITORS];
+} doors[] = {
+    {"unix socket: WebSocket, HTTP, text", {"yes", "-", "-", "-", "-"}},
+    {"TCP: WebSocket, HTTP, text", {"-", "yes", "yes", "yes", "-"}},
+    {"pdb of `pause` and `catch`", {"by the token that it prints", "-", "-", "-", "-"}},
+};
+
+static void put_head(struct strbuf *out, const char *first, const char *second) {
+    (void)strbuf_addf(out, "| %s | %s |", first, second);
+    for (size_t v = 0; v < VISITORS; v++)
+        (void)strbuf_addf(out, " %s |", visitors[v].name);
+    (void)strbuf_adds(out, "\n|---|---|");
+    for (size_t v = 0; v < VISITORS; v++)
+        (void)strbuf_adds(out, "---|");
+    (void)strbuf_addc(out, '\n');
+}
+
+/* A row: what those are given who may see it, and who may not but may look. */
+static void put_row(struct strbuf *out, const char *name, enum wire_access access, const char *lacks) {
+    (void)strbuf_addf(out, "| %s | %s |", name, needs[access]);
+    for (size_t v = 0; v < VISITORS; v++)
+        (void)strbuf_addf(out, " %s |",
+                          visitors[v].may >= access      ? "yes"
+                          : visitors[v].may < WIRE_LOOKS ? "-"
+                                                         : lacks);
+    (void)strbuf_addc(out, '\n');
+}
+
+static void put_methods(struct strbuf *out) {
+    char name[96];
+    (void)strbuf_adds(out, "\n## Methods\n\n");
+    put_head(out, "method", "it");
+    for (int m = 0; m < WIRE_METHOD_COUNT; m++) {
+        (void)snprintf(name, sizeof name, "`%s`", wire_method_name((enum wire_method)m));
+        put_row(out, name, wire_method_access((enum wire_method)m), "refused");
+    }
+    put_row(out, "`threads` with locals", WIRE_VALUES, "refused");
+    put_row(out, "`threads` with repr", WIRE_CHANGES, "refused");
+    put_row(out, "`config` that switches `probing.eval` on again", WIRE_OWNS, "refused");
+}
+
+static void put_routes(struct strbuf *out) {
+    char name[160];
+    const char *verb, *path, *command;
+    (void)strbuf_adds(out, "\n## Routes of HTTP\n\nEach is what its method is.\n\n");
+    put_head(out, "route", "it");
+    for (size_t i = 0; i < web_n_routes; i++) {
+        const struct web_route *r = &web_routes[i];
+        (void)snprintf(name, sizeof name, "`%s %s`: `%s`", web_verb_name(r->verb), r->path,
+                       wire_method_name(r->asks));
+        put_row(out, name, wire_method_access(r->asks), "refused");
+    }
+    put_row(out, "`GET /tables/{name}` of a table made in the job: `rows`", WIRE_VALUES, "refused");
+    (void)strbuf_adds(out, "\n## Commands of text\n\nEach is a route by another name.\n\n");
+    put_head(out, "command", "it");
+    for (size_t i = 0; (command = net_text_command(i, &verb, &path)) != NULL; i++) {
+        enum wire_access access = WIRE_LOOKS;
+        size_t len = path ? strcspn(path, ".") : 0;
+        for (size_t k = 0; path && k < web_n_routes; k++)
+            if (strcmp(web_verb_name(web_routes[k].verb), verb) == 0 &&
+                strncmp(web_routes[k].path, path, len) == 0 && !web_routes[k].path[len])
+                access = wire_method_access(web_routes[k].asks);
+        (void)snprintf(name, sizeof name, "`%s`", command);
+        put_row(out, name, access, "refused");
+    }
+}
+
+static void put_tables(struct strbuf *out) {
+    char name[160];
+    (void)strbuf_adds(out, "\n## Tables\n\nRows of a table travel with all its columns (`pull`): who may not "
+                           "see one of them is given none. By HTTP\n"
+                           "the columns that one may not see are NULL.\n\n");
+    put_head(out, "table by `pull`", "it");
+    for (size_t i = 0; i < RING_TABLE_KEPT; i++) {
+        (void)snprintf(name, sizeof name, "`%s`", RING_TABLES[i].name);
+        put_row(out, name, ring_table_access(&RING_TABLES[i]), "withheld");
+    }
+    (void)strbuf_adds(out, "\n## Columns\n\nOf tables that are kept, by HTTP; of those that Python makes in "
+                           "the job, by `rows`; of the others, which "
+                           "the client makes of answers,\nas their fields come.\n\n");
+    put_head(out, "column", "it");
+    for (size_t i = 0; i < RING_TABLE_COUNT; i++)
+        for (const struct ring_column_def *c = RING_TABLES[i].columns; c->name; c++) {
+            (void)snprintf(name, sizeof name, "`%s.%s`", RING_TABLES[i].name, c->name);
+            put_row(out, name, c->access, i >= RING_MODULES ? "refused" : "NULL");
+        }
+}
+
+static void put_fields(struct strbuf *out) {
+    static const struct field_table *const tables[] = {
+        &FIELD_TARGET,     &FIELD_STATUS,      &FIELD_TABLES,   &FIELD_SETTINGS, &FIELD_LEASES,
+        &FIELD_DOORS,      &FIELD_HOLDS,       &FIELD_SNAPSHOT, &FIELD_PROCESS,  &FIELD_THREADS,
+        &FIELD_FRAMES,     &FIELD_LOCALS,      &FIELD_TASKS,    &FIELD_BATCH,    &FIELD_FRAME_DEFS,
+        &FIELD_STACK_DEFS, &FIELD_THREAD_DEFS, &FIELD_SAMPLES};
+    static const char *const of[] = {
+        "hello, target",   "status",           "status, tables",  "status, settings", "status, leases",
+        "status, doors",   "status, holds",    "threads",         "threads, process", "threads, threads",
+        "threads, frames", "threads, locals",  "threads, tasks",  "samples",          "samples, frames",
+        "samples, stacks", "samples, threads", "samples, samples"};
+    char name[160];
+    (void)strbuf_adds(out, "\n## Fields of answers and notifications\n\n");
+    put_head(out, "field", "it");
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        for (size_t k = 0; k < tables[i]->n; k++) {
+            (void)snprintf(name, sizeof name, "%s: `%s`", of[i], tables[i]->fields[k].key);
+            put_row(out, name, tables[i]->fields[k].access,
+                    tables[i] == &FIELD_LOCALS ? "refused" : "unknown");
+        }
+}
+
+static void put_all(struct strbuf *out) {
+    (void)strbuf_adds(out, "# Who may see and do what\n\nThis page is made of the tables that the agent goes "
+                           "by (`make access`): methods (`src/wire/wire.h`), columns\n"
+                           "(`src/store/ring_tables.c`), fields (`src/wire/field_tables.c`), routes "
+                           "(`src/agent/web_routes.c`). `tests/unit/test_agent_matrix.c`\n"
+                           "holds it against them, `tests/functional/test_liars_lookers.py` against a "
+                           "running agent, for each visitor at each door.\n\n"
+                           "What something does to the job, from the least to the most: it *looks* (stacks, "
+                           "samples, tables, status); it shows *values*\n"
+                           "of the job's variables, its command line, or code that somebody has had run; it "
+                           "*changes* the job, or runs code in it; it\n"
+                           "*owns*: says who may enter. Whoever may do one may do those before it.\n\n| "
+                           "visitor | who | may |\n|---|---|---|\n");
+    for (size_t v = 0; v < VISITORS; v++)
+        (void)strbuf_addf(out, "| %s | %s | %s |\n", visitors[v].name, visitors[v].who,
+                          needs[visitors[v].may]);
+    (void)strbuf_adds(out, "\n| door |");
+    for (size_t v = 0; v < VISITORS; v++)
+        (void)strbuf_addf(out, " %s |", visitors[v].name);
+    (void)strbuf_adds(out, "\n|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof doors / sizeof doors[0]; i++) {
+        (void)strbuf_addf(out, "| %s |", doors[i].door);
+        for (size_t v = 0; v < VISITORS; v++)
+            (void)strbuf_addf(out, " %s |", doors[i].to[v]);
+        (void)strbuf_addc(out, '\n');
+    }
+    put_methods(out);
+    put_routes(out);
+    put_tables(out);
+    put_fields(out);
+}
+
+static void test_the_matrix_is_what_is_committed(void **state) {
+    struct strbuf now, kept;
+    (void)state;
+    strbuf_init(&now, 0);
+    strbuf_init(&kept, 0);
+    put_all(&now);
+    assert_int_equal(strbuf_read_file(&kept, PROBING_SOURCE_DIR FILE_NAME), 0);
+    if (strcmp(strbuf_str(&now), strbuf_str(&kept)) != 0)
+        fail_msg("docs/access.md is not what the tables say: `make access` writes it; read what has changed");
+    strbuf_fini(&now);
+    strbuf_fini(&kept);
+}
+
+/* A column, or a field, that says nothing of who may see it would be everybody's. */
+static void test_each_says_who_may_see_it(void **state) {
+    (void)state;
+    for (size_t i = 0; i < RING_TABLE_COUNT; i++)
+        for (const struct ring_column_def *c = RING_TABLES[i].columns; c->name; c++)
+            assert_in_range(c->access, WIRE_LOOKS, WIRE_VALUES);
+    for (size_t k = 0; k < FIELD_TARGET.n; k++)
+        assert_in_range(FIELD_TARGET.fields[k].access, WIRE_LOOKS, WIRE_VALUES);
+    for (size_t k = 0; k < FIELD_STATUS.n; k++)
+        assert_in_range(FIELD_STATUS.fields[k].access, WIRE_LOOKS, WIRE_VALUES);
+    assert_int_equal(ring_column_access(ring_table_find("probing.events"), "text"), WIRE_VALUES);
+    assert_int_equal(ring_column_access(ring_table_find("probing.events"), "no such"), WIRE_VALUES);
+    assert_int_equal(ring_table_access(ring_table_find("python.samples")), WIRE_LOOKS);
+}
+
+static int write_matrix(void) {
+    struct strbuf now;
+    FILE *file = fopen(PROBING_SOURCE_DIR FILE_NAME, "w");
+    strbuf_init(&now, 0);
+    put_all(&now);
+    bool done = file && fputs(strbuf_str(&now), file) >= 0;
+    done = file && fclose(file) == 0 && done;
+    strbuf_fini(&now);
+    if (!done)
+        perror("docs/access.md");
+    return done ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_matrix_is_what_is_committed),
+        cmocka_unit_test(test_each_says_who_may_see_it),
+    };
+    if (argc > 1 && strcmp(argv[1], "--write") == 0)
+        return write_matrix();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
