@@ -11,7 +11,6 @@
 
 #define PEER_KEEP_BYTES WIRE_MAX_MESSAGE /* a buffer larger than this is given back after use */
 
-#define PEER_ONLY_LOOKS "who came in as you did may only look: this reads values of the job, or changes it"
 
 int peer_init(struct peer *p, uint32_t id, struct mailbox *m) {
     *p = (struct peer){.id = id, .mailbox = m, .may = WIRE_OWNS};

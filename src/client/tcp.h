@@ -31,7 +31,7 @@ int tcp_resolve(const char *text, char *path, size_t cap, struct err *e);
 void tcp_set_token(const char *token);
 
 /* The token for a port: the one that was given, $PROBING_TOKEN, or, of a port of this machine, what the agent of a process of this user
- * has left beside its socket. 0, or -1: there is none. */
+ * has left beside its socket; for root, of the user's who listens there. 0, or -1: there is none. */
 int tcp_find_token(const char *path, char *buf, size_t cap);
 
 /* Where the agent at a unix socket listens, from the file beside it, and whether who comes in there may only look. 0, or -1: nowhere, or

@@ -76,7 +76,7 @@ static void test_loopback(void **state) {
 static int64_t uid_in(const char *lines) {
     char text[1024];
     (void)snprintf(text, sizeof text, "  sl  local_address rem_address   st\n%s", lines);
-    return access_uid_in(text, LOCAL, REMOTE);
+    return access_uid_in(text, LOCAL, REMOTE, NULL);
 }
 
 /* Who closes its socket at once is shown as root by the kernel, until the connection is gone. */
