@@ -23,7 +23,8 @@
 #define ACCESS_READ_MAX ((size_t)4 * 1024 * 1024) /* some 27000 connections */
 #define ACCESS_PIECE 16384
 #define ACCESS_NO_UID 65534 /* as a user namespace shows users that it does not know (overflowuid) */
-#define ACCESS_LOOKS_NS (100 * CLOCK_NS_PER_MS) /* of a processor, for finding out who they are, of each second */
+#define ACCESS_LOOKS_NS                                                                                      \
+    (100 * CLOCK_NS_PER_MS) /* of a processor, for finding out who they are, of each second */
 #define ACCESS_FIRST_NS (100 * CLOCK_NS_PER_MS)
 #define ACCESS_DOUBLINGS 7 /* up to 12.8 s */
 #define ACCESS_FORGET_NS (120 * CLOCK_NS_PER_S)

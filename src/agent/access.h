@@ -29,15 +29,17 @@ struct access_row {
 
 /* Who is at the other end of a connection within this machine. */
 struct access_peer {
-    int64_t uid;    /* ACCESS_UNKNOWN, also when the kernel has too many connections to look through; ACCESS_NOT_NOW: finding out has
+    int64_t
+        uid; /* ACCESS_UNKNOWN, also when the kernel has too many connections to look through; ACCESS_NOT_NOW: finding out has
                        taken too long lately, it is to be tried again */
     uint64_t inode; /* of their socket; 0 not known */
 };
 
 struct access {
     struct access_row rows[ACCESS_ROWS];
-    uint64_t looked_ns, looks_since_ns; /* what finding out who they are has taken of a processor since then */
-    int neighbour;                      /* the process that was found last; 0 none */
+    uint64_t looked_ns,
+        looks_since_ns; /* what finding out who they are has taken of a processor since then */
+    int neighbour;      /* the process that was found last; 0 none */
 };
 
 /* Whose socket is at the other end, `far`, of one of ours on this machine, `near`. */

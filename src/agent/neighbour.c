@@ -24,7 +24,8 @@ struct neighbour {
     char wanted[32]; /* what the link of a descriptor reads */
     uid_t uid;
     struct stat own[NEIGHBOUR_NS];
-    uint64_t until_ns; /* of this thread's time on a processor: a machine that is busy makes nobody a stranger */
+    uint64_t
+        until_ns; /* of this thread's time on a processor: a machine that is busy makes nobody a stranger */
 };
 
 /* Is process `pid` our user's, in our namespaces? One that we may not look at is not known to be. */
@@ -36,7 +37,8 @@ static bool neighbour_is_near(const struct neighbour *n, int proc, int pid) {
         return false;
     for (int i = 0; i < NEIGHBOUR_NS; i++) {
         (void)snprintf(path, sizeof path, "%d/ns/%s", pid, neighbour_ns[i]);
-        if (fstatat(proc, path, &st, 0) != 0 || st.st_dev != n->own[i].st_dev || st.st_ino != n->own[i].st_ino)
+        if (fstatat(proc, path, &st, 0) != 0 || st.st_dev != n->own[i].st_dev ||
+            st.st_ino != n->own[i].st_ino)
             return false;
     }
     return true;

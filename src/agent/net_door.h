@@ -18,8 +18,9 @@
 #include "wire/wire.h"
 
 #define NET_DOOR_PROTOCOL "door" /* of the listening descriptor */
-#define NET_DOOR_MAX 12      /* connections by TCP at a time; those of the unix socket are counted apart */
-#define NET_DOOR_STRANGERS 6 /* of those, who are not of the job's user or root's, and have not shown a token yet */
+#define NET_DOOR_MAX 12 /* connections by TCP at a time; those of the unix socket are counted apart */
+#define NET_DOOR_STRANGERS                                                                                   \
+    6 /* of those, who are not of the job's user or root's, and have not shown a token yet */
 
 struct lws;
 struct lws_context;
@@ -40,7 +41,7 @@ struct net_connection {
     uint64_t born_ns;
     enum wire_access may;
     struct access_peer peer; /* who they are */
-    double credit; /* requests that may come at once */
+    double credit;           /* requests that may come at once */
     uint64_t credit_ns;
     struct net_web *web;   /* a request by HTTP that is under way; NULL none */
     struct net_text *text; /* it speaks text; NULL it does not */

@@ -51,7 +51,8 @@ struct text_command {
 
 static const struct text_command text_commands[] = {
     {"help", "", "these lines", NULL, NULL, NULL, false},
-    {"token", "TOKEN", "to read values and run code; who is no user of the job's says it first", NULL, NULL, NULL, false},
+    {"token", "TOKEN", "to read values and run code; who is no user of the job's says it first", NULL, NULL,
+     NULL, false},
     {"threads", "", "a line for each thread", "GET", "/threads", NULL, false},
     {"bt", "[TID]", "every thread with its stack, or one", "GET", "/backtrace", "thread", false},
     {"py", "CODE", "run a line of Python in the job", "POST", "/eval", NULL, true},

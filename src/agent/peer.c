@@ -11,7 +11,6 @@
 
 #define PEER_KEEP_BYTES WIRE_MAX_MESSAGE /* a buffer larger than this is given back after use */
 
-
 int peer_init(struct peer *p, uint32_t id, struct mailbox *m) {
     *p = (struct peer){.id = id, .mailbox = m, .may = WIRE_OWNS};
     strbuf_init(&p->in, WIRE_MAX_MESSAGE);

@@ -19,7 +19,8 @@ const struct option_def cli_debug_rows[] = {
      0},
     {"off", 0, OPTION_FLAG, AT(off), NULL, "end it: a client is let go, threads that it holds go on", 0, 0},
     {"exposed", 0, OPTION_FLAG, AT(exposed), NULL,
-     "also where others can connect: at a HOST that they reach, beside other users, or in a job of root's; whoever connects "
+     "also where others can connect: at a HOST that they reach, beside other users, or in a job of root's; "
+     "whoever connects "
      "can run code in the job, no password is asked",
      0, 0},
     {"timeout", 0, OPTION_SECONDS, AT(timeout_s), "TIME", "for it to begin in (30s); then nothing is begun",

@@ -65,5 +65,6 @@ void doors_read(struct doors *d, pid_t pid, const char *socket) {
 }
 
 const char *doors_who(const struct doors_one *door) {
-    return door->looking ? "the job's user may look, others with the token; nobody may more" : doors_kinds[door->kind].who;
+    return door->looking ? "the job's user may look, others with the token; nobody may more"
+                         : doors_kinds[door->kind].who;
 }
