@@ -83,18 +83,17 @@ double told_left_s(const struct wire_evaluated *v) {
     return told_get(v, "left", buf, sizeof buf) ? strtod(buf, NULL) : 0;
 }
 
-/* Where to connect, as arguments of nc, and what to say there. False: there is no such place. */
+/* Where to connect, as arguments of nc, which takes [::1] without its brackets, and what to say there. False: there is no such place. */
 static bool told_get_place(const struct wire_evaluated *v, char *place, size_t cap, char *token,
                            size_t token_cap) {
-    char *port = told_get_clean(v, "address", place, cap) ? strrchr(place, ':') : NULL;
+    char address[ADDRESS_MAX];
+    char *port = told_get_clean(v, "address", address, sizeof address) ? strrchr(address, ':') : NULL;
     if (!port || !told_get_clean(v, "token", token, token_cap) ||
         strspn(token, "0123456789abcdef") != strlen(token))
         return false;
-    *port = ' ';
-    if (place[0] == '[' && port[-1] == ']') { /* nc takes [::1] without its brackets */
-        port[-1] = ' ';
-        memmove(place, place + 1, strlen(place));
-    }
+    bool bracketed = address[0] == '[' && port[-1] == ']';
+    int n = (int)(port - address) - (bracketed ? 2 : 0);
+    (void)snprintf(place, cap, "%.*s %s", n, address + (bracketed ? 1 : 0), port + 1);
     return true;
 }
 
@@ -110,7 +109,9 @@ void told_put_entry(struct strbuf *out, const struct wire_evaluated *v, pid_t pi
     char place[ADDRESS_MAX], token[128];
     if (!told_get_place(v, place, sizeof place, token, sizeof token))
         return;
-    (void)strbuf_addf(out, "its first line is the token:\nnc %s\n%s\nor, in one line:\n", place, token);
+    (void)strbuf_addf(out,
+                      "to connect, and to say the token as the first line:\nnc %s\n%s\nor, in one line:\n",
+                      place, token);
     told_put_place(out, v, pid);
 }
 

@@ -294,7 +294,7 @@ def debug_begin(host, port, given, others, exposed):
         return debug_say(error='debugpy listens already, on %s:%d: debug --off ends it' % debug_state['address'])
     crowd = None if exposed else debug_crowd()
     if crowd:
-        return debug_say(error='every user of the machine could connect, without a password, and run code as %s, and %s: '
+        return debug_say(error='every user of the machine could connect, without a password, and run code as %s (%s): '
             '--exposed if that is wanted' % (debug_as(), crowd))
     why = debug_busy()
     if why:
