@@ -190,18 +190,16 @@ static struct access_peer access_search_lists(const struct address *near, const 
 }
 
 /* Is there time left, of this second's, to find out who somebody is? */
-static bool access_may_look(struct access *a) {
+static bool access_may_look(struct access_spent *spent) {
     uint64_t now = clock_mono_ns();
-    if (now - a->looks_since_ns >= CLOCK_NS_PER_S) {
-        a->looks_since_ns = now;
-        a->looked_ns = 0;
-    }
-    return a->looked_ns < ACCESS_LOOKS_NS;
+    if (now - spent->since_ns >= CLOCK_NS_PER_S)
+        *spent = (struct access_spent){.since_ns = now};
+    return spent->ns < ACCESS_LOOKS_NS;
 }
 
 struct access_peer access_find_peer(struct access *a, const struct address *near, const struct address *far) {
     uint64_t began = clock_self_cpu_ns();
-    bool may_look = access_may_look(a);
+    bool may_look = access_may_look(&a->users);
     if (!address_is_loopback(far) || !address_is_loopback(near))
         return (struct access_peer){.uid = ACCESS_UNKNOWN};
     if (!may_look)
@@ -209,7 +207,7 @@ struct access_peer access_find_peer(struct access *a, const struct address *near
     struct access_peer peer = access_ask_kernel(near, far);
     if (peer.uid < 0)
         peer = access_search_lists(near, far);
-    a->looked_ns += clock_self_cpu_ns() - began;
+    a->users.ns += clock_self_cpu_ns() - began;
     if (peer.uid == ACCESS_NO_UID && procfs_in_inner_user_ns(0))
         peer.uid = ACCESS_UNKNOWN;
     return peer;
@@ -225,10 +223,10 @@ int access_is_neighbour(struct access *a, const struct access_peer *peer) {
         return ACCESS_NOT_NOW;
     if (peer->uid < 0 || peer->uid != (int64_t)geteuid() || peer->inode == 0)
         return 0;
-    if (!access_may_look(a))
+    if (!access_may_look(&a->neighbours))
         return ACCESS_NOT_NOW;
     int is = neighbour_holds(peer->inode, &a->neighbour) ? 1 : 0;
-    a->looked_ns += clock_self_cpu_ns() - began;
+    a->neighbours.ns += clock_self_cpu_ns() - began;
     return is;
 }
 

@@ -35,11 +35,15 @@ struct access_peer {
     uint64_t inode; /* of their socket; 0 not known */
 };
 
+/* What something has taken of a processor since then. */
+struct access_spent {
+    uint64_t ns, since_ns;
+};
+
 struct access {
     struct access_row rows[ACCESS_ROWS];
-    uint64_t looked_ns,
-        looks_since_ns; /* what finding out who they are has taken of a processor since then */
-    int neighbour;      /* the process that was found last; 0 none */
+    struct access_spent users, neighbours; /* finding them out; apart, for who is no neighbour costs most */
+    int neighbour;                         /* the process that was found last; 0 none */
 };
 
 /* Whose socket is at the other end, `far`, of one of ours on this machine, `near`. */

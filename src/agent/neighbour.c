@@ -28,7 +28,8 @@ struct neighbour {
         until_ns; /* of this thread's time on a processor: a machine that is busy makes nobody a stranger */
 };
 
-/* Is process `pid` our user's, in our namespaces? One that we may not look at is not known to be. */
+/* Is process `pid` our user's, in our namespaces? One that we may not look at is not known to be. Asked before its descriptors are read,
+ * so that those of who lives elsewhere, however many, take no time. */
 static bool neighbour_is_near(const struct neighbour *n, int proc, int pid) {
     char path[48];
     struct stat st;
@@ -56,7 +57,7 @@ static bool neighbour_has(const struct neighbour *n, int proc, int pid) {
     for (struct dirent *entry; d && !has && (entry = readdir(d));) {
         if (++seen % NEIGHBOUR_EVERY == 0 && clock_self_cpu_ns() > n->until_ns)
             break;
-        ssize_t len = readlinkat(fd, entry->d_name, link, sizeof link - 1);
+        ssize_t len = entry->d_name[0] == '.' ? 0 : readlinkat(fd, entry->d_name, link, sizeof link - 1);
         if (len <= 0)
             continue;
         link[len] = '\0';

@@ -99,12 +99,12 @@ def test_each_pause_has_a_token_of_its_own_and_nobody_else_is_told(probing, targ
     told = probing(str(job.pid), "query", "SELECT * FROM probing.events", "--json").ok().stdout + probing(str(job.pid), "status", "--json").ok().stdout
     told += probing("list", "--json").ok().stdout
     assert first["token"] not in told and second["token"] not in told
-    for folder, _, files in os.walk("/proc"):
-        if folder.count("/") == 2 and "cmdline" in files and folder.rpartition("/")[2].isdigit():
-            with open(os.path.join(folder, "cmdline"), "rb") as file:
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
                 assert second["token"].encode() not in file.read()
-        if folder.count("/") >= 2:
-            del _[:]
+        except OSError:
+            pass
     Talker(second["address"], second["token"]).leave("continue")
 
 
@@ -142,10 +142,18 @@ def test_strangers_take_no_place_at_the_door(agent):
 
 # Says what each door answers: status of HTTP requests, and lines of text.
 VISIT = r"""
-import json, os, socket, sys
+import json, os, socket, sys, time
 address, paths = sys.argv[1], json.loads(sys.argv[2])
 
 def say(data):
+    # Who comes so often that there is no time left to find out who they are is told to come again, and does.
+    for _ in range(200):
+        said = once(data)
+        if "find out who they are" not in said:
+            return said
+        time.sleep(0.1)
+
+def once(data):
     host, port = address.rsplit(":", 1)
     s = socket.create_connection((host, int(port)), timeout=60)
     s.sendall(data)
