@@ -213,6 +213,10 @@ lws_http_to_fallback_whole(struct lws *wsi, unsigned char *obuf, size_t olen)\
 			continue;\
 		}/;}
     }'
+    # Who asks for an upgrade that it does not know is answered 403, and goes on to be asked whether they may upgrade: where the connection is
+    # kept open that is done with headers that were freed (CVE-2025-11677). Nobody is kept open by us; now it is closed in any case.
+    mend roles/http/server/server.c 4 '/Unknown upgrade/,/goto bail_nuke_ah;/s|^.*goto bail_nuke_ah;|&\
+				goto bail_nuke_ah; /* mended */|'
 }
 
 # In the target process: no TLS, no plugins, no proxy from the environment, no netlink socket, SIGPIPE left alone.

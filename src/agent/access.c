@@ -16,13 +16,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/neighbour.h"
 #include "base/clock.h"
 #include "base/procfs.h"
 
 #define ACCESS_READ_MAX ((size_t)4 * 1024 * 1024) /* some 27000 connections */
 #define ACCESS_PIECE 16384
 #define ACCESS_NO_UID 65534 /* as a user namespace shows users that it does not know (overflowuid) */
-#define ACCESS_LOOKS_NS (100 * CLOCK_NS_PER_MS) /* for finding out users, of each second */
+#define ACCESS_LOOKS_NS                                                                                      \
+    (100 * CLOCK_NS_PER_MS) /* of a processor, for finding out who they are, of each second */
 #define ACCESS_FIRST_NS (100 * CLOCK_NS_PER_MS)
 #define ACCESS_DOUBLINGS 7 /* up to 12.8 s */
 #define ACCESS_FORGET_NS (120 * CLOCK_NS_PER_S)
@@ -57,7 +59,7 @@ static bool access_is_open(unsigned long state) {
 }
 
 /* The user of one line, or -1. */
-static int64_t access_uid_of(char *line, const char *local, const char *remote) {
+static int64_t access_uid_of(char *line, const char *local, const char *remote, uint64_t *inode) {
     char *fields[ACCESS_FIELDS], *rest = NULL;
     size_t n = 0;
     for (char *f = strtok_r(line, " ", &rest); f && n < ACCESS_FIELDS; f = strtok_r(NULL, " ", &rest))
@@ -66,16 +68,19 @@ static int64_t access_uid_of(char *line, const char *local, const char *remote) 
         return -1;
     char *end;
     unsigned long uid = strtoul(fields[7], &end, 10);
+    uint64_t held = strtoull(fields[9], NULL, 10);
     /* Inode 0: nobody holds it any more, and then root stands there. */
-    if (*end || !access_is_open(strtoul(fields[3], NULL, 16)) || strtoull(fields[9], NULL, 10) == 0)
+    if (*end || !access_is_open(strtoul(fields[3], NULL, 16)) || held == 0)
         return -1;
+    if (inode)
+        *inode = held;
     return (int64_t)uid;
 }
 
-int64_t access_uid_in(char *text, const char *local, const char *remote) {
+int64_t access_uid_in(char *text, const char *local, const char *remote, uint64_t *inode) {
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        int64_t uid = access_uid_of(line, local, remote);
+        int64_t uid = access_uid_of(line, local, remote, inode);
         if (uid >= 0)
             return uid;
     }
@@ -83,7 +88,7 @@ int64_t access_uid_in(char *text, const char *local, const char *remote) {
 }
 
 /* In one of the two files, a piece at a time. */
-static int64_t access_search(const char *path, const char *local, const char *remote) {
+static int64_t access_search(const char *path, const char *local, const char *remote, uint64_t *inode) {
     char piece[ACCESS_PIECE + 1];
     size_t held = 0, all = 0;
     int64_t uid = -1;
@@ -101,7 +106,7 @@ static int64_t access_search(const char *path, const char *local, const char *re
             continue;
         }
         piece[whole - 1] = '\0';
-        uid = access_uid_in(piece, local, remote);
+        uid = access_uid_in(piece, local, remote, inode);
         memmove(piece, piece + whole, held - whole);
         held -= whole;
     }
@@ -145,14 +150,14 @@ static struct access_question access_make_question(const struct address *near, c
     return q;
 }
 
-/* The user, or ACCESS_UNKNOWN: also where such questions are not answered. Nothing waits: the kernel answers before send returns. */
-static int64_t access_ask_kernel(const struct address *near, const struct address *far) {
+/* ACCESS_UNKNOWN also where such questions are not answered. Nothing waits: the kernel answers before send returns. */
+static struct access_peer access_ask_kernel(const struct address *near, const struct address *far) {
     struct access_question q = access_make_question(near, far);
     struct access_answer answer;
-    int64_t uid = ACCESS_UNKNOWN;
+    struct access_peer peer = {.uid = ACCESS_UNKNOWN};
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
     if (fd < 0)
-        return uid;
+        return peer;
     if (send(fd, &q, sizeof q, MSG_DONTWAIT) == (ssize_t)sizeof q) {
         ssize_t n = recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
         /* As in access_uid_of: one that nobody holds has no inode, and root stands there. */
@@ -161,44 +166,68 @@ static int64_t access_ask_kernel(const struct address *near, const struct addres
             answer.body.idiag_inode != 0 &&
             memcmp(&answer.body.id.idiag_sport, &q.body.id.idiag_sport, sizeof(uint16_t)) == 0 &&
             memcmp(&answer.body.id.idiag_dport, &q.body.id.idiag_dport, sizeof(uint16_t)) == 0)
-            uid = answer.body.idiag_uid;
+            peer = (struct access_peer){.uid = answer.body.idiag_uid, .inode = answer.body.idiag_inode};
     }
     (void)close(fd);
-    return uid;
+    return peer;
 }
 
 /* In the kernel's lists. */
-static int64_t access_search_lists(const struct address *near, const struct address *far) {
+static struct access_peer access_search_lists(const struct address *near, const struct address *far) {
     char local[64], remote[64];
-    int64_t uid = ACCESS_UNKNOWN;
+    struct access_peer peer = {.uid = ACCESS_UNKNOWN};
     if (far->at.any.sa_family == AF_INET) {
         access_write(far, false, local, sizeof local);
         access_write(near, false, remote, sizeof remote);
-        uid = access_search("/proc/thread-self/net/tcp", local, remote);
+        peer.uid = access_search("/proc/thread-self/net/tcp", local, remote, &peer.inode);
     }
-    if (uid < 0) { /* a socket for both kinds stands among those of IPv6 */
+    if (peer.uid < 0) { /* a socket for both kinds stands among those of IPv6 */
         access_write(far, true, local, sizeof local);
         access_write(near, true, remote, sizeof remote);
-        uid = access_search("/proc/thread-self/net/tcp6", local, remote);
+        peer.uid = access_search("/proc/thread-self/net/tcp6", local, remote, &peer.inode);
     }
-    return uid;
+    return peer;
 }
 
-int64_t access_find_uid(struct access *a, const struct address *near, const struct address *far) {
+/* Is there time left, of this second's, to find out who somebody is? */
+static bool access_may_look(struct access_spent *spent) {
     uint64_t now = clock_mono_ns();
-    if (now - a->looks_since_ns >= CLOCK_NS_PER_S) {
-        a->looks_since_ns = now;
-        a->looked_ns = 0;
-    }
+    if (now - spent->since_ns >= CLOCK_NS_PER_S)
+        *spent = (struct access_spent){.since_ns = now};
+    return spent->ns < ACCESS_LOOKS_NS;
+}
+
+struct access_peer access_find_peer(struct access *a, const struct address *near, const struct address *far) {
+    uint64_t began = clock_self_cpu_ns();
+    bool may_look = access_may_look(&a->users);
     if (!address_is_loopback(far) || !address_is_loopback(near))
-        return ACCESS_UNKNOWN;
-    if (a->looked_ns >= ACCESS_LOOKS_NS)
+        return (struct access_peer){.uid = ACCESS_UNKNOWN};
+    if (!may_look)
+        return (struct access_peer){.uid = ACCESS_NOT_NOW};
+    struct access_peer peer = access_ask_kernel(near, far);
+    if (peer.uid < 0)
+        peer = access_search_lists(near, far);
+    a->users.ns += clock_self_cpu_ns() - began;
+    if (peer.uid == ACCESS_NO_UID && procfs_in_inner_user_ns(0))
+        peer.uid = ACCESS_UNKNOWN;
+    return peer;
+}
+
+bool access_is_known(const struct access_peer *peer) {
+    return peer->uid == 0 || (peer->uid > 0 && peer->uid == (int64_t)geteuid());
+}
+
+int access_is_neighbour(struct access *a, const struct access_peer *peer) {
+    uint64_t began = clock_self_cpu_ns();
+    if (peer->uid == ACCESS_NOT_NOW)
         return ACCESS_NOT_NOW;
-    int64_t uid = access_ask_kernel(near, far);
-    if (uid < 0)
-        uid = access_search_lists(near, far);
-    a->looked_ns += clock_mono_ns() - now;
-    return uid == ACCESS_NO_UID && procfs_in_inner_user_ns(0) ? ACCESS_UNKNOWN : uid;
+    if (peer->uid < 0 || peer->uid != (int64_t)geteuid() || peer->inode == 0)
+        return 0;
+    if (!access_may_look(&a->neighbours))
+        return ACCESS_NOT_NOW;
+    int is = neighbour_holds(peer->inode, &a->neighbour) ? 1 : 0;
+    a->neighbours.ns += clock_self_cpu_ns() - began;
+    return is;
 }
 
 /* ---- tries in vain ---- */

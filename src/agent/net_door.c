@@ -10,7 +10,6 @@
 
 #include <libwebsockets.h>
 
-#include "agent/access.h"
 #include "agent/fds.h"
 #include "agent/mailbox.h"
 #include "agent/net_web.h"
@@ -107,12 +106,27 @@ static void net_door_note(struct net_door *d, const struct address *far, int64_t
     mailbox_note_refusal(d->mailbox, 0, uid, text);
 }
 
+/* How many are waited for who may be anybody. */
+static size_t net_door_strangers(const struct net_door *d) {
+    size_t n = 0;
+    for (const struct net_connection *c = d->connections; c; c = c->next)
+        n += !c->known && !c->entered;
+    return n;
+}
+
+/* Who they are is looked at first, so that strangers do not take the places of others. */
 static void net_door_adopt(struct net_door *d, int fd) {
-    struct net_connection *c = d->n < NET_DOOR_MAX ? calloc(1, sizeof *c) : NULL;
+    struct address near, far;
+    if (tcp_door_ends(fd, &near, &far) != 0) {
+        (void)close(fd);
+        return;
+    }
+    struct access_peer peer = access_find_peer(&d->access, &near, &far);
+    bool known = access_is_known(&peer);
+    bool room = d->n < NET_DOOR_MAX && (known || net_door_strangers(d) < NET_DOOR_STRANGERS);
+    struct net_connection *c = room ? calloc(1, sizeof *c) : NULL;
     if (!c) {
-        struct address near, far;
-        if (tcp_door_ends(fd, &near, &far) == 0)
-            net_door_note(d, &far, -1, "too many are connected");
+        net_door_note(d, &far, peer.uid, "too many are connected");
         (void)close(fd);
         return;
     }
@@ -121,7 +135,8 @@ static void net_door_adopt(struct net_door *d, int fd) {
                                  .fd = fd,
                                  .tcp = true,
                                  .born_ns = now,
-                                 .uid = -1,
+                                 .known = known,
+                                 .peer = peer,
                                  .credit = NET_DOOR_MESSAGES,
                                  .credit_ns = now};
     fds_note(fd);
@@ -195,7 +210,7 @@ static const char *net_door_header(struct lws *wsi, enum lws_token_indexes which
 
 static int net_door_refuse(struct net_door *d, const struct net_connection *c, unsigned status,
                            const struct address *far, const char *why) {
-    net_door_note(d, far, c->uid, why);
+    net_door_note(d, far, c->peer.uid, why);
     net_web_refuse(c->wsi, status, why);
     return -1;
 }
@@ -242,9 +257,35 @@ static enum wire_access net_door_judge_token(const struct net_door *d, struct lw
     return net_door_weigh(d, said + head);
 }
 
-/* A user of this machine who may have the agent's unix socket too needs no token. */
-static bool net_door_knows(const struct net_connection *c) {
-    return c->uid == 0 || (c->uid > 0 && c->uid == (int64_t)geteuid());
+/* Do they enter, who have shown a token that is good for `has` (WIRE_NOTHING; `tried` tells whether they have tried), or none? Whoever has
+ * one comes in, whatever others of the same address have tried before. Without one, who could have the agent's unix socket, too, may look.
+ * 0, or the status of the answer, and why not (NULL: a token is needed). */
+static unsigned net_door_weigh_up(struct net_door *d, struct net_connection *c, const struct address *near,
+                                  const struct address *far, enum wire_access has, bool tried,
+                                  const char **why) {
+    uint64_t now = clock_mono_ns();
+    if (c->peer.uid == ACCESS_NOT_NOW)
+        c->peer = access_find_peer(&d->access, near, far);
+    c->known = access_is_known(&c->peer);
+    int is = has == WIRE_NOTHING && !tried ? access_is_neighbour(&d->access, &c->peer) : 0;
+    if (has != WIRE_NOTHING || is > 0) {
+        c->may = has != WIRE_NOTHING ? has : WIRE_LOOKS;
+        c->entered = true;
+        d->accepted++;
+        return 0;
+    }
+    if (is == ACCESS_NOT_NOW) {
+        *why = "too many come at a time to find out who they are: try again";
+        return HTTP_STATUS_SERVICE_UNAVAILABLE;
+    }
+    if (!c->known && access_must_wait(&d->access, far, c->peer.uid, now)) {
+        *why = "too many tries with a wrong token, or none: wait";
+        return 429;
+    }
+    if (!c->known)
+        access_note_failure(&d->access, far, c->peer.uid, now);
+    *why = tried ? "that is not the token of this door" : NULL;
+    return HTTP_STATUS_UNAUTHORIZED;
 }
 
 int net_door_judge(struct net_door *d, struct net_connection *c, struct lws *wsi) {
@@ -253,59 +294,36 @@ int net_door_judge(struct net_door *d, struct net_connection *c, struct lws *wsi
         return 0;
     if (!d->listening || tcp_door_ends(c->fd, &near, &far) != 0)
         return -1;
-    const char *page = net_door_judge_page(wsi, &near);
-    if (page)
-        return net_door_refuse(d, c, HTTP_STATUS_FORBIDDEN, &far, page);
+    const char *why = net_door_judge_page(wsi, &near);
+    if (why)
+        return net_door_refuse(d, c, HTTP_STATUS_FORBIDDEN, &far, why);
     bool tried;
-    c->uid = access_find_uid(&d->access, &near, &far);
-    bool knows = net_door_knows(c);
-    uint64_t now = clock_mono_ns();
-    if (c->uid == ACCESS_NOT_NOW && lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_AUTHORIZATION) <= 0)
-        return net_door_refuse(d, c, HTTP_STATUS_SERVICE_UNAVAILABLE, &far,
-                               "too many come at a time to find out who they are: try again");
-    if (!knows && access_must_wait(&d->access, &far, c->uid, now))
-        return net_door_refuse(d, c, 429, &far, "too many tries with a wrong token, or none: wait");
-    c->may = net_door_judge_token(d, wsi, &tried);
-    if (c->may == WIRE_NOTHING && knows && !tried)
-        c->may = d->door.looking ? WIRE_LOOKS : WIRE_CHANGES;
-    if (c->may == WIRE_NOTHING) {
-        access_note_failure(&d->access, &far, c->uid, now);
-        return net_door_refuse(d, c, HTTP_STATUS_UNAUTHORIZED, &far,
-                               tried ? "that is not the token of this door"
-                                     : "a token is needed: Authorization: Bearer TOKEN");
-    }
-    c->entered = true;
-    d->accepted++;
+    enum wire_access has = net_door_judge_token(d, wsi, &tried);
+    unsigned status = net_door_weigh_up(d, c, &near, &far, has, tried, &why);
+    if (status)
+        return net_door_refuse(d, c, status, &far,
+                               why ? why
+                                   : "a token is needed: curl -H @FILE (probing PID listen names it), or "
+                                     "Authorization: Bearer TOKEN");
     return 0;
 }
 
 const char *net_door_judge_text(struct net_door *d, struct net_connection *c, const char *token) {
     struct address near, far;
-    const char *why = "a token is needed: token TOKEN";
-    if (!c->tcp || c->entered)
+    const char *why = NULL;
+    if (!c->tcp || (c->entered && !token))
         return NULL;
     if (!d->listening || tcp_door_ends(c->fd, &near, &far) != 0)
         return "this door is closed";
-    uint64_t now = clock_mono_ns();
-    c->uid = access_find_uid(&d->access, &near, &far);
-    bool knows = net_door_knows(c);
-    if (c->uid == ACCESS_NOT_NOW && !token)
-        return "too many come at a time to find out who they are: try again";
-    if (!knows && access_must_wait(&d->access, &far, c->uid, now)) {
-        why = "too many tries with a wrong token, or none: wait";
-    } else {
-        c->may = token ? net_door_weigh(d, token) : WIRE_NOTHING;
-        if (!token && knows)
-            c->may = d->door.looking ? WIRE_LOOKS : WIRE_CHANGES;
-        if (c->may != WIRE_NOTHING) {
-            c->entered = true;
-            d->accepted++;
-            return NULL;
-        }
-        access_note_failure(&d->access, &far, c->uid, now);
-        why = token ? "that is not the token of this door" : why;
+    enum wire_access has = token ? net_door_weigh(d, token) : WIRE_NOTHING;
+    if (c->entered && has != WIRE_NOTHING) {
+        c->may = has > c->may ? has : c->may;
+        return NULL;
     }
-    net_door_note(d, &far, c->uid, why);
+    if (net_door_weigh_up(d, c, &near, &far, has, token != NULL, &why) == 0)
+        return NULL;
+    why = why ? why : "a token is needed: token TOKEN";
+    net_door_note(d, &far, c->peer.uid, why);
     return why;
 }
 

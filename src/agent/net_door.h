@@ -12,12 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/access.h"
 #include "base/err.h"
 #include "base/model.h"
 #include "wire/wire.h"
 
 #define NET_DOOR_PROTOCOL "door" /* of the listening descriptor */
 #define NET_DOOR_MAX 12 /* connections by TCP at a time; those of the unix socket are counted apart */
+#define NET_DOOR_STRANGERS                                                                                   \
+    6 /* of those, who are not of the job's user or root's, and have not shown a token yet */
 
 struct lws;
 struct lws_context;
@@ -31,13 +34,14 @@ struct net_connection {
     struct lws *wsi;
     int fd;
     bool tcp;
-    bool entered; /* it is known who they are */
+    bool known;   /* they are of the job's user, or root's, wherever that user lives */
+    bool entered; /* it is known what they may do */
     bool greeted; /* they have said hello, */
     bool held;    /* have asked too fast, and are not read for a moment */
     uint64_t born_ns;
     enum wire_access may;
-    int64_t uid;   /* -1 not known */
-    double credit; /* requests that may come at once */
+    struct access_peer peer; /* who they are */
+    double credit;           /* requests that may come at once */
     uint64_t credit_ns;
     struct net_web *web;   /* a request by HTTP that is under way; NULL none */
     struct net_text *text; /* it speaks text; NULL it does not */
@@ -65,8 +69,8 @@ int net_door_on_listening(struct net_door *d, struct lws *wsi, int reason);
  * been told that they may not, and the connection is to be closed. */
 int net_door_judge(struct net_door *d, struct net_connection *c, struct lws *wsi);
 
-/* The same for who speaks text, by what the kernel knows of them or by the token that they have said (NULL none). NULL: they may enter;
- * else why not. */
+/* The same for who speaks text, by what the kernel knows of them or by the token that they have said (NULL none). NULL: they may enter,
+ * or are in, and by a token maybe further than they were; else why not. */
 const char *net_door_judge_text(struct net_door *d, struct net_connection *c, const char *token);
 
 /* A message has come: is there to be a pause before the next is read? */

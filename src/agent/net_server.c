@@ -146,7 +146,7 @@ static void server_begin_ending(struct server *s, const char *reason) {
 
 /* Who the client is, for the record. */
 static void server_introduce(struct server *s, struct lws *wsi, struct server_link *link) {
-    link->uid = link->connection->uid;
+    link->uid = link->connection->peer.uid;
     link->pid = -1;
     if (link->connection->tcp || listener_who(lws_get_socket_fd(wsi), &link->uid, &link->pid) == 0)
         mailbox_introduce(&s->mailbox, link->peer.id, link->uid, link->pid);

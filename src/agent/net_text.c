@@ -52,7 +52,8 @@ struct text_command {
 
 static const struct text_command text_commands[] = {
     {"help", "", "these lines", NULL, NULL, NULL, false},
-    {"token", "TOKEN", "who is no user of the job's says this first", NULL, NULL, NULL, false},
+    {"token", "TOKEN", "to read values and run code; who is no user of the job's says it first", NULL, NULL,
+     NULL, false},
     {"threads", "", "a line for each thread", "GET", "/threads", NULL, false},
     {"bt", "[TID]", "every thread with its stack, or one", "GET", "/backtrace", "thread", false},
     {"py", "CODE", "run a line of Python in the job", "POST", "/eval", NULL, true},
@@ -135,10 +136,6 @@ static void text_take_line(struct net_text_house *h, struct net_text *t, char *l
         return;
     }
     bool says_token = strcmp(command->name, "token") == 0;
-    if (says_token && t->c->entered) {
-        (void)strbuf_adds(&t->out, "you are in already\n");
-        return;
-    }
     if (!text_enters(h, t, says_token ? rest : NULL))
         return;
     t->known = t->c->greeted = true;

@@ -164,30 +164,33 @@ static object *pause_make_token(object *self, object *args) {
     return token_make(&made, &e) == 0 ? pause_python.api.PyUnicode_FromString(made.text) : pause_none();
 }
 
-/* What to do with who is at the other end of `fd`: see pause_judge. Without the GIL: finding out users may take a while. */
+/* Who is at the other end of `fd`: see pause_judge. Without the GIL: finding out users may take a while. Whoever has the token is never
+ * made to wait: nobody who has tried in vain keeps them out. */
 static int pause_look(int fd, const char *token, const char *said) {
     struct address near, far;
     struct token right = {.text = ""};
     (void)strncat(right.text, token, TOKEN_LEN);
     if (tcp_door_ends(fd, &near, &far) != 0)
         return -1;
+    if (said[0] && token_is(&right, said, strlen(said)))
+        return 1;
     (void)pthread_mutex_lock(&pause_lock);
     uint64_t now = clock_mono_ns();
-    int64_t uid = access_find_uid(&pause_access, &near, &far);
-    int may = uid == 0 || (uid > 0 && uid == (int64_t)geteuid()) ? 1 : 0;
-    if (!may && access_must_wait(&pause_access, &far, uid, now))
-        may = -1;
-    else if (!may && said[0] && token_is(&right, said, strlen(said)))
-        may = 1;
-    else if (!may && said[0]) {
-        access_note_failure(&pause_access, &far, uid, now);
-        may = -1;
+    struct access_peer who = access_find_peer(&pause_access, &near, &far);
+    int is = access_is_known(&who) ? 1 : 0;
+    if (said[0]) {
+        if (!is)
+            access_note_failure(&pause_access, &far, who.uid, now);
+        is = -1;
+    } else if (!is && access_must_wait(&pause_access, &far, who.uid, now)) {
+        is = -1;
     }
     (void)pthread_mutex_unlock(&pause_lock);
-    return may;
+    return is;
 }
 
-/* (descriptor of a connection, token, what was said, or ""): 1 they may enter, 0 they must say the token, -1 they are turned away. */
+/* (descriptor of a connection, token, what was said). "" was said: 1 it is of the job's user, or root's; 0 of somebody else; -1 they are
+ * turned away. Else 1 it is the token, -1 it is not. */
 static object *pause_judge(object *self, object *args) {
     const struct pyapi *api = &pause_python.api;
     char token[TOKEN_LEN + 1], said[2 * TOKEN_LEN + 1];
@@ -197,9 +200,9 @@ static object *pause_judge(object *self, object *args) {
         pyapi_get_text(api, api->PyTuple_GetItem(args, 2), said, sizeof said) != 0)
         return pause_number(-1);
     void *state = pause_python.save();
-    int may = pause_look(fd, token, said);
+    int is = pause_look(fd, token, said);
     pause_python.restore(state);
-    return pause_number(may);
+    return pause_number(is);
 }
 
 /* ---- telling ---- */

@@ -14,8 +14,6 @@
 #define PEER_KEEP_BYTES ((size_t)64 * 1024)     /* a buffer larger than this is given back after use */
 #define PEER_LOOKER_MESSAGE ((size_t)16 * 1024) /* of who may only look: there is no long request to look */
 
-#define PEER_ONLY_LOOKS "who came in as you did may only look: this reads values of the job, or changes it"
-
 #define PEER_WITHHELD                                                                                        \
     "this table holds values of the job, or code that was run in it: that needs the token that may do all"
 

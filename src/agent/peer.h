@@ -32,6 +32,11 @@ typedef void peer_status_fn(void *arg, struct model_status *out);
 typedef int peer_listen_fn(void *arg, const struct wire_listen *want, struct wire_listening *out,
                            struct err *e);
 
+/* What is answered to who may not: to read values or to change anything takes the token. */
+#define PEER_ONLY_LOOKS                                                                                      \
+    "who came in as you did may only look: this reads values of the job, or changes it, which takes the "    \
+    "token that listen has named"
+
 struct peer {
     uint32_t id;
     struct mailbox *mailbox;

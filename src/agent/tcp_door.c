@@ -38,9 +38,10 @@ static int tcp_door_bind(struct tcp_door *d, const char *text, struct err *e) {
     return 0;
 }
 
-/* PID.sock becomes PID.door. */
-static int tcp_door_name_file(struct tcp_door *d, const char *socket, struct err *e) {
-    if (endpoint_door_file(d->file, sizeof d->file, socket) != 0)
+/* PID.sock becomes PID.door and PID.curl. */
+static int tcp_door_name_files(struct tcp_door *d, const char *socket, struct err *e) {
+    if (endpoint_door_file(d->file, sizeof d->file, socket) != 0 ||
+        endpoint_header_file(d->header, sizeof d->header, socket) != 0)
         return err_set(e, ERR_FAILED, "no name for the file of the tokens beside %s", socket);
     return 0;
 }
@@ -53,11 +54,15 @@ int tcp_door_open(struct tcp_door *d, const char *address, bool looking, const c
     if (rc == 0)
         rc = token_make(&d->looker, e);
     if (rc == 0)
-        rc = tcp_door_name_file(d, socket, e);
+        rc = tcp_door_name_files(d, socket, e);
     if (rc == 0)
         rc = token_write(d->file, d->address, looking ? NULL : &d->all, &d->looker, e);
-    if (rc == 0)
-        return 0;
+    if (rc == 0) {
+        rc = token_write_header(d->header, looking ? &d->looker : &d->all, e);
+        if (rc == 0)
+            return 0;
+        (void)unlink(d->file);
+    }
     if (d->fd >= 0)
         (void)close(d->fd);
     *d = (struct tcp_door){.fd = -1};
@@ -67,6 +72,8 @@ int tcp_door_open(struct tcp_door *d, const char *address, bool looking, const c
 void tcp_door_remove(struct tcp_door *d) {
     if (d->file[0])
         (void)unlink(d->file);
+    if (d->header[0])
+        (void)unlink(d->header);
     if (d->fd >= 0)
         (void)shutdown(d->fd, SHUT_RDWR); /* from now on, not when the descriptor is closed at last */
     *d = (struct tcp_door){.fd = -1};

@@ -19,7 +19,8 @@ struct tcp_door {
     bool looking;              /* who comes by it may look, and no more */
     char address[ADDRESS_MAX]; /* where it is */
     struct token all, looker;
-    char file[ENDPOINT_PATH_MAX]; /* of the tokens; "" none */
+    char file[ENDPOINT_PATH_MAX];   /* of the tokens; "" none */
+    char header[ENDPOINT_PATH_MAX]; /* of the one that may do most, for curl */
 };
 
 /* Listen at `address` (base/address.h; "": a free port of 127.0.0.1), with new tokens in a file beside `socket`. `d` is closed. 0,

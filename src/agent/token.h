@@ -4,7 +4,7 @@
  * user alone can read.
  *
  * Two of them: who has the first may do what a client on the machine may, who has the second may look. The file lies beside the
- * agent's socket, PID.door: the address, the first and the second, a line each. Used by the server's thread.
+ * agent's socket, PID.door: the address, the first and the second, a line each; and PID.curl has the best of them as a header. Used by the server's thread.
  */
 #ifndef AGENT_TOKEN_H
 #define AGENT_TOKEN_H
@@ -31,5 +31,8 @@ bool token_is(const struct token *t, const char *given, size_t len);
 /* Write the file, mode 0600, in place of one that is there. `all` NULL: nobody may do all. 0, or -1 with the error. */
 int token_write(const char *path, const char *address, const struct token *all, const struct token *looking,
                 struct err *e);
+
+/* Write a file with the header of a request that has the token, for `curl -H @FILE`; mode and answer as above. */
+int token_write_header(const char *path, const struct token *t, struct err *e);
 
 #endif

@@ -338,7 +338,7 @@ void web_begin(struct web *w, struct web_house *house, uint32_t id, enum wire_ac
     if (!w->route)
         return;
     if (wire_method_access(w->route->asks) > may) {
-        web_fail(w, 403, "who came in as you did may only look: this reads values of the job, or changes it");
+        web_fail(w, 403, "%s", PEER_ONLY_LOOKS);
         return;
     }
     web_judge_body(w, q);

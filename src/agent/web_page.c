@@ -227,7 +227,7 @@ static void openapi_put_security(struct json *j) {
     json_object_end(j);
     json_object_end(j);
     json_object_end(j);
-    json_key(j, "security"); /* or none: processes of the job's user */
+    json_key(j, "security"); /* or none: processes of the job's user, who may look */
     json_array_begin(j);
     json_object_begin(j);
     json_key(j, "token");

@@ -224,6 +224,10 @@ int endpoint_door_file(char *buf, size_t cap, const char *socket) {
     return endpoint_beside(buf, cap, socket, ".door");
 }
 
+int endpoint_header_file(char *buf, size_t cap, const char *socket) {
+    return endpoint_beside(buf, cap, socket, ".curl");
+}
+
 int endpoint_opened_file(char *buf, size_t cap, const char *socket) {
     return endpoint_beside(buf, cap, socket, ".open");
 }
@@ -247,6 +251,8 @@ int endpoint_sweep(const char *dir, int most, int age_s) {
             continue;
         removed++;
         if (endpoint_door_file(beside, sizeof beside, entry->d_name) == 0)
+            (void)unlinkat(fd, beside, 0);
+        if (endpoint_header_file(beside, sizeof beside, entry->d_name) == 0)
             (void)unlinkat(fd, beside, 0);
         if (endpoint_opened_file(beside, sizeof beside, entry->d_name) == 0)
             (void)unlinkat(fd, beside, 0);

@@ -20,7 +20,10 @@ const struct option_def cli_debug_rows[] = {
      0},
     {"off", 0, OPTION_FLAG, AT(off), NULL, "end it: a client is let go, threads that it holds go on", 0, 0},
     {"exposed", 0, OPTION_FLAG, AT(exposed), NULL,
-     "a HOST that others reach, too: whoever connects can run code in the job, no password is asked", 0, 0},
+     "also where others can connect: at a HOST that they reach, beside other users, or in a job of root's; "
+     "whoever connects "
+     "can run code in the job, no password is asked",
+     0, 0},
     {"timeout", 0, OPTION_SECONDS, AT(timeout_s), "TIME", "for it to begin in (30s); then nothing is begun",
      0.01, WIRE_EVAL_TIMEOUT_MAX_S},
     {.name = NULL},
@@ -36,7 +39,7 @@ int cli_run_debug(const struct cli_options *o, struct session_address *addr, str
                                    .status = mine->status,
                                    .off = mine->off};
     int rc = told_verb_run(&told_debug, &wish, o->json, addr, out, e);
-    if (rc == 0 && mine->exposed)
+    if (rc == 0 && mine->exposed && o->json)
         output_say("probing: whoever reaches this address can run code in the job, without a password\n");
     return rc;
 }

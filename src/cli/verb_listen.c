@@ -39,11 +39,13 @@ void cli_put_listening(struct strbuf *out, const struct wire_listening *l) {
     if (l->token[0])
         (void)strbuf_addf(out, "token           %s\n", l->token);
     (void)strbuf_addf(out, "token to look   %s\n", l->looking_token);
+    const char *end = strrchr(l->file, '.');
+    int stem = end ? (int)(end - l->file) : 0;
     (void)strbuf_addf(
         out,
-        "processes of this user on the job's machine need none; the tokens are not shown again; "
-        "they are in %s\n",
-        l->file);
+        "processes of the job's user on its machine may look without one; the tokens are not shown "
+        "again; they are in %s, and for curl: -H @%.*s.curl\n",
+        l->file, stem, l->file);
 }
 
 int cli_run_listen(const struct cli_options *o, struct session_address *addr, struct strbuf *out,

@@ -13,9 +13,9 @@
 
 const struct doors_kind_row doors_kinds[DOORS_KINDS] = {
     [DOORS_UNIX] = {"unix", "unix", false, "the job's user and root"},
-    [DOORS_TCP] = {"tcp", "TCP", true, "others need a token"},
-    [DOORS_PAUSE] = {"pause", "paused", true, "pdb; others need a token"},
-    [DOORS_CATCH] = {"catch", "caught", true, "pdb; others need a token"},
+    [DOORS_TCP] = {"tcp", "TCP", true, "the job's user may look; all else takes the token"},
+    [DOORS_PAUSE] = {"pause", "paused", true, "pdb; whoever has its token"},
+    [DOORS_CATCH] = {"catch", "caught", true, "pdb; whoever has its token"},
     [DOORS_DEBUGPY] = {"debugpy", "debugpy", false, "whoever reaches the address, without a token"},
 };
 
@@ -66,5 +66,6 @@ void doors_read(struct doors *d, pid_t pid, const char *socket) {
 }
 
 const char *doors_who(const struct doors_one *door) {
-    return door->looking ? "others need a token; all may only look" : doors_kinds[door->kind].who;
+    return door->looking ? "the job's user may look, others with the token; nobody may more"
+                         : doors_kinds[door->kind].who;
 }

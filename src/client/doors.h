@@ -28,7 +28,7 @@ enum doors_kind {
 struct doors_kind_row {
     const char *name;  /* for programs, and in the agent's file; never changes */
     const char *title; /* for people */
-    bool token;        /* users other than the job's and root need the token */
+    bool token;        /* there is one, without which nobody gets further than to look */
     const char *who;   /* enters, for people */
 };
 

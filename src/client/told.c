@@ -78,25 +78,40 @@ int told_check(const struct wire_evaluated *v, double timeout_s, const char *wha
     return 0;
 }
 
-void told_put_place(struct strbuf *out, const struct wire_evaluated *v, pid_t pid) {
-    char address[ADDRESS_MAX];
-    (void)pid;
-    char *port = told_get_clean(v, "address", address, sizeof address) ? strrchr(address, ':') : NULL;
-    if (port) {
-        *port = ' ';
-        (void)strbuf_addf(out, "nc %s\n", address);
-    }
-}
-
 double told_left_s(const struct wire_evaluated *v) {
     char buf[64];
     return told_get(v, "left", buf, sizeof buf) ? strtod(buf, NULL) : 0;
 }
 
+/* Where to connect, as arguments of nc, which takes [::1] without its brackets, and what to say there. False: there is no such place. */
+static bool told_get_place(const struct wire_evaluated *v, char *place, size_t cap, char *token,
+                           size_t token_cap) {
+    char address[ADDRESS_MAX];
+    char *port = told_get_clean(v, "address", address, sizeof address) ? strrchr(address, ':') : NULL;
+    if (!port || !told_get_clean(v, "token", token, token_cap) ||
+        strspn(token, "0123456789abcdef") != strlen(token))
+        return false;
+    bool bracketed = address[0] == '[' && port[-1] == ']';
+    int n = (int)(port - address) - (bracketed ? 2 : 0);
+    (void)snprintf(place, cap, "%.*s %s", n, address + (bracketed ? 1 : 0), port + 1);
+    return true;
+}
+
+void told_put_place(struct strbuf *out, const struct wire_evaluated *v, pid_t pid) {
+    char place[ADDRESS_MAX], token[128];
+    (void)pid;
+    /* echo is the shell's own: the token is in no process's arguments. */
+    if (told_get_place(v, place, sizeof place, token, sizeof token))
+        (void)strbuf_addf(out, "(echo %s; cat) | nc %s\n", token, place);
+}
+
 void told_put_entry(struct strbuf *out, const struct wire_evaluated *v, pid_t pid) {
-    char token[256];
-    if (told_get_clean(v, "token", token, sizeof token) && token[0])
-        (void)strbuf_addf(out, "other users say first: %s\n", token);
+    char place[ADDRESS_MAX], token[128];
+    if (!told_get_place(v, place, sizeof place, token, sizeof token))
+        return;
+    (void)strbuf_addf(out,
+                      "to connect, and to say the token as the first line:\nnc %s\n%s\nor, in one line:\n",
+                      place, token);
     told_put_place(out, v, pid);
 }
 

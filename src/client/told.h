@@ -71,10 +71,10 @@ const char *told_get(const struct wire_evaluated *v, const char *key, char *buf,
 /* The same for a terminal: what an agent that is broken, or is none of ours, might have it do is left out. */
 const char *told_get_clean(const struct wire_evaluated *v, const char *key, char *buf, size_t cap);
 
-/* The line "nc HOST PORT" of an answer that has an address; as told_def.put_copy. */
+/* The line that talks to the debugger of an answer that has an address: nc, with the token as its first line; as told_def.put_copy. */
 void told_put_place(struct strbuf *out, const struct wire_evaluated *v, pid_t pid);
 
-/* The same for people: what other users have to say there comes first. */
+/* The same for people, and as two lines to paste. */
 void told_put_entry(struct strbuf *out, const struct wire_evaluated *v, pid_t pid);
 
 /* Seconds that are left of it; 0: nothing is said of that. */

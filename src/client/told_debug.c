@@ -115,7 +115,7 @@ static int debug_put_code(struct strbuf *code, const struct told_wish *o, pid_t 
     (void)strbuf_adds(code, ", [");
     if (same && !o->path)
         debug_put_own(code);
-    (void)strbuf_adds(code, "])");
+    (void)strbuf_addf(code, "], %d)", o->exposed ? 1 : 0);
     return code->failed ? err_set(e, ERR_FAILED, "no memory") : 0;
 }
 
@@ -211,6 +211,13 @@ static void debug_put_text(struct strbuf *out, const struct wire_evaluated *v, p
     const char *client = told_get(v, "client", buf, sizeof buf);
     (void)strbuf_addf(out, "debugpy listens on %s:%ld, %s\n", text, number,
                       client && client[0] == '1' ? "a client is attached" : "no client is attached");
+    char user[64];
+    (void)strbuf_addf(
+        out,
+        "every user of %s can connect to it, without a password, and run code as %s: end it when "
+        "you are done (--off)\n",
+        debug_is_loopback(host) ? "the job's machine" : "a machine that reaches it",
+        told_get_clean(v, "user", user, sizeof user) ? user : "the job's user");
     (void)strbuf_adds(out, "for .vscode/launch.json, in \"configurations\":\n");
     json_init(&j, out, 2);
     debug_put_launch(&j, host, number, pid, debug_same_files(pid) ? NULL : cwd);

@@ -29,7 +29,7 @@ struct told_line {
 static const struct option_def told_debug_rows[] = {
     TOLD_COMMON,
     {"path", 0, OPTION_STRING, AT(wish.path), "DIR", "the folder that holds debugpy", 0, 0},
-    {"exposed", 0, OPTION_FLAG, AT(wish.exposed), NULL, "at an address that others reach", 0, 0},
+    {"exposed", 0, OPTION_FLAG, AT(wish.exposed), NULL, "others may reach it, and run code in the job", 0, 0},
     {.name = NULL},
 };
 

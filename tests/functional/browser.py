@@ -6,6 +6,7 @@
         browser.evaluate("document.title")
 """
 
+import base64
 import fcntl
 import json
 import os
@@ -31,7 +32,8 @@ def find_browser():
 class Browser:
     """Chromium speaks JSON messages, each ended by a NUL, on descriptors 3 (to it) and 4 (from it)."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *more):
+        """`more`: options of its command line."""
         program = find_browser()
         if not program:
             pytest.skip("needs browser: no chromium")
@@ -42,7 +44,7 @@ class Browser:
         arguments = [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
                      "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
                      "--disable-extensions", "--window-size=1240,800", f"--user-data-dir={folder}/browser",
-                     "--remote-debugging-pipe", "about:blank"]
+                     "--remote-debugging-pipe", *more, "about:blank"]
         self.log = open(f"{folder}/browser.log", "w+b")
         self.process = subprocess.Popen([sys.executable, "-c", PLUMB, *map(str, theirs), *arguments],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, pass_fds=theirs,
@@ -96,6 +98,27 @@ class Browser:
             if answer.get("id") == self.messages:
                 assert "error" not in answer, answer
                 return answer["result"]
+
+    def send(self, method, **params):
+        """Without waiting for its answer; the number of that."""
+        self.messages += 1
+        os.write(self.to, json.dumps({"id": self.messages, "method": method, "params": params, "sessionId": self.session}).encode() + b"\0")
+        return self.messages
+
+    def open_as(self, url, html):
+        """Open a page of ours as if it had come from there: nothing is asked of that place."""
+        self.call("Fetch.enable", patterns=[{"urlPattern": url}])
+        waits = {self.send("Page.navigate", url=url)}
+        deadline = time.monotonic() + DEADLINE_S
+        while waits:
+            message = self.receive(deadline)
+            if message.get("method") == "Fetch.requestPaused":
+                waits.add(self.send("Fetch.fulfillRequest", requestId=message["params"]["requestId"], responseCode=200, body=base64.b64encode(html.encode()).decode(),
+                                    responseHeaders=[{"name": "content-type", "value": "text/html"}]))
+            assert "error" not in message, message
+            waits.discard(message.get("id"))
+        self.call("Fetch.disable")
+        self.wait_for(f"document.readyState === 'complete' && location.href === {json.dumps(url)}", url)
 
     def evaluate(self, expression):
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)

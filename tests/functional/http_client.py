@@ -60,6 +60,8 @@ def connect(address, uid=None, timeout=30.0):
 
 def request(address, path="/", verb="GET", host=None, token=None, headers=(), body=None):
     lines = [f"{verb} {path} HTTP/1.1", f"Host: {host or address}", *headers]
+    if token is None:
+        token = getattr(address, "token", None)
     if token is not None:
         lines.append(f"Authorization: Bearer {token}")
     if body is not None:

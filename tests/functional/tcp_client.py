@@ -23,6 +23,19 @@ def as_user(uid):
         os.seteuid(before)
 
 
+class Address(str):
+    """Of a door, with the token that is shown there unless another is."""
+
+    token = None
+
+
+def owner(door):
+    """Of what `listen` has told: who comes by it has the token that may do most."""
+    address = Address(door["address"])
+    address.token = door["token"] or door["looking_token"]
+    return address
+
+
 def split(address):
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
@@ -44,6 +57,8 @@ class TcpConnection(Connection):
         if upgrade:
             lines += ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
                       "Sec-WebSocket-Key: " + base64.b64encode(os.urandom(16)).decode(), "Sec-WebSocket-Protocol: " + PROTOCOL]
+        if token is None:
+            token = getattr(self.address, "token", None)
         if token is not None:
             lines.append(f"Authorization: Bearer {token}")
         try:

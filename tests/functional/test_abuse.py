@@ -14,7 +14,7 @@ from agent_wire import BINARY, PROTOCOL, Client, Closed
 from conftest import wait_until
 from hostile_support import define_in
 from http_client import ask, connect, parse, read_all, request
-from tcp_client import TcpClient, split, status_of
+from tcp_client import TcpClient, owner, split, status_of
 from test_tcp_door import door_of, listen
 
 __all__ = ["job"]
@@ -76,7 +76,7 @@ class Watch:
 def watched(job):
     j = job()
     endpoint = j.start()
-    address = listen(endpoint)["address"]
+    address = owner(listen(endpoint))  # the owner's own bytes, too, do no harm
     assert ask(address, "/status").status == 200  # whatever is allocated once is there
     return Watch(j, endpoint), address
 

@@ -69,8 +69,8 @@ def test_main_thread(probing, target, python_for, wait_until, minor):
     assert document["thread"] == "MainThread" and document["exception"] == "ValueError: it is mainmain"
     assert document["traceback"] == job.output() and document["traceback"].count("Traceback") == 1
     text = probing(str(job.pid), "catch", "--status").ok().stdout
-    assert "ValueError: it is mainmain" in text and text.splitlines()[-1] == "nc " + document["address"].replace(":", " ")
-    talker = Talker(document["address"])
+    assert "ValueError: it is mainmain" in text and f"\nnc {document['address'].replace(':', ' ')}\n{document['token']}\n" in text
+    talker = Talker(document["address"], document["token"])
     assert "ValueError: it is mainmain in MainThread" in talker.prompt()
     assert "fail()" in talker.ask("where") and talker.ask("p cause").strip() == "'mainmain'"
     assert "<module>()" in talker.ask("up") + talker.ask("up") and "not stepped" in talker.ask("next")
@@ -103,7 +103,7 @@ def test_another_thread(probing, target, python_for, wait_until, minor):
         document = caught(probing, job, wait_until)
         assert document["thread"] == "doomed" and document["traceback"].count("Traceback") == 1
         if way != "limit":
-            talker = Talker(document["address"])
+            talker = Talker(document["address"], document["token"])
             talker.prompt()
             assert talker.ask("p what").strip() == "'thread'"
             talker.leave("quit") if way == "quit" else talker.socket.close()
@@ -120,7 +120,8 @@ def test_off_and_eject_let_go(probing, target, any_python, wait_until):
     for way in ("catch", "eject"):
         arm(probing, job)
         in_thread(probing, job)
-        talker = Talker(caught(probing, job, wait_until)["address"])
+        document = caught(probing, job, wait_until)
+        talker = Talker(document["address"], document["token"])
         talker.prompt()
         probing(str(job.pid), *((way, "--off") if way == "catch" else (way,)), timeout=60).ok()
         assert "ended from outside" in talker.end()
@@ -150,7 +151,7 @@ def test_hooks_of_the_job_are_called_and_kept(probing, target, any_python, wait_
     on_main(probing, job, "lambda: fail('main')")
     document = caught(probing, job, wait_until)
     assert job.output() == "own hook\n" and value(probing, job, "said") == ["ValueError"]
-    Talker(document["address"]).leave("continue")
+    Talker(document["address"], document["token"]).leave("continue")
     wait_until(lambda: not job.alive(), 60, "it to end")
     assert job.output() == "own hook\n"
 

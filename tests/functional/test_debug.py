@@ -62,7 +62,7 @@ def debugpy_for():
 
 
 def begin(probing, job, options, **more):
-    document = probing(str(job.pid), "debug", "--json", "--timeout", "90", *options, timeout=120, **more).ok().json()
+    document = probing(str(job.pid), "debug", "--json", "--exposed", "--timeout", "90", *options, timeout=120, **more).ok().json()
     assert document["listening"] and document["host"] == "127.0.0.1" and not document["client_attached"]
     assert document["launch"]["connect"] == {"host": "127.0.0.1", "port": document["port"]}
     assert document["launch"]["request"] == "attach" and "pathMappings" not in document["launch"]
@@ -163,7 +163,7 @@ def test_ends_with_the_agent_and_with_the_job(probing, target, any_python, debug
 
 
 def begin_again(probing, job, options):
-    done = probing(str(job.pid), "debug", *options, timeout=60)
+    done = probing(str(job.pid), "debug", "--exposed", *options, timeout=60)
     assert done.status == 1 and done.stderr.count("\n") == 1, done
     return done.stderr
 

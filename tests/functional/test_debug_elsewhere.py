@@ -41,7 +41,7 @@ print(json.dumps([stopped["reason"], name, at, held["doubled"] == str(2 * int(he
 
 
 def begin(probing, job, *options):
-    done = probing(str(job.pid), "debug", "--json", "--timeout", "90", *options, timeout=120).ok()
+    done = probing(str(job.pid), "debug", "--json", "--exposed", "--timeout", "90", *options, timeout=120).ok()
     assert done.json()["listening"] and not done.json()["client_attached"]
     return done
 
@@ -98,7 +98,7 @@ def test_another_address_of_this_machine(probing, target, any_python, debugpy_fo
     with pytest.raises(ConnectionRefusedError):
         DapClient(closed.json()["port"], host="127.0.0.2")
     probing(str(job.pid), "debug", "--off", timeout=60).ok()
-    done = begin(probing, job, *options, "--exposed", "0.0.0.0:0")
+    done = begin(probing, job, *options, "0.0.0.0:0")
     document = done.json()
     assert done.stderr == "probing: whoever reaches this address can run code in the job, without a password\n"
     assert document["host"] == "0.0.0.0" and document["launch"]["connect"] == {"host": "127.0.0.1", "port": document["port"]}
@@ -146,7 +146,7 @@ def test_another_network(probing, target, any_python, debugpy_for, neighbour):
     line = line_of(job.script, "# held here")
     refused = probing(str(job.pid), "debug", address + ":0", *options, timeout=60)
     assert refused.status == 2 and "--exposed" in refused.stderr
-    document = begin(probing, job, *options, "--exposed", address + ":0").json()
+    document = begin(probing, job, *options, address + ":0").json()
     assert document["launch"]["connect"] == {"host": address, "port": document["port"]}
     for _ in range(2):
         done = subprocess.run([*inside, sys.executable, "-c", EDITOR, HERE, json.dumps(document["launch"]), job.script, str(line)],

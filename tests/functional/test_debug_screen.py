@@ -38,7 +38,7 @@ def test_a_debugger_ends_with_the_screen(repl_screen, job, probing, any_python, 
     options = " ".join(debugpy_for(any_python))
     port = free_port()
     s = repl_screen(job.pid, columns=120, rows=40)
-    command(s, f"debug {port} {options}", first=True)
+    command(s, f"debug {port} --exposed {options}", first=True)
     s.wait_for(f"debugpy listens on 127.0.0.1:{port}, no client is attached")
     s.wait_for('"name": "probing: attach to')
     hold_and_leave(port, job.script, line_of(job.script, "# held here"), "step")
@@ -46,7 +46,7 @@ def test_a_debugger_ends_with_the_screen(repl_screen, job, probing, any_python, 
     s.type("B")
     s.wait_for("debugpy has ended")
     assert not adapters(port)
-    command(s, f"debug {port} {options}")
+    command(s, f"debug {port} --exposed {options}")
     wait_until(lambda: len(adapters(port)) == 1, 60, "debugpy to listen again")
     wait_until(lambda: f":{port}, no client" in s.text().rpartition("debugpy has ended")[2], 60, "the answer")
     leave(s)
@@ -59,13 +59,13 @@ def test_a_debugger_that_is_kept_or_used(repl_screen, job, probing, any_python, 
     options = " ".join(debugpy_for(any_python))
     port = free_port()
     s = repl_screen(job.pid, columns=120, rows=40)
-    command(s, f"debug {port} --keep {options}", first=True)
+    command(s, f"debug {port} --keep --exposed {options}", first=True)
     s.wait_for("no client is attached")
     leave(s)
     assert f"127.0.0.1:{port}, no client" in probing(str(job.pid), "debug", "--status").ok().stdout
     probing(str(job.pid), "debug", "--off").ok()
     s = repl_screen(job.pid, columns=120, rows=40)
-    command(s, f"debug {port} {options}", first=True)
+    command(s, f"debug {port} --exposed {options}", first=True)
     s.wait_for("no client is attached")
     client = DapClient(port)
     client.attach({job.script: [line_of(job.script, "# held here")]})
@@ -82,8 +82,9 @@ def said(probing, job, verb):
     return probing(str(job.pid), verb, "--status", timeout=60).stdout
 
 
-def pdb(address):
+def pdb(address, token):
     s = socket.create_connection(address, timeout=60)
+    s.sendall(token.encode() + b"\n")
     text = b""
     while b"(Pdb) " not in text:
         more = s.recv(4096)
@@ -97,7 +98,8 @@ def test_pause_and_catch(repl_screen, job, probing, wait_until):  # noqa: F811
     command(s, "pause-job", first=True)
     s.wait_for("threads are held; a debugger is at")
     port = int(re.search(r"nc 127\.0\.0\.1 (\d+)", s.text()).group(1))
-    connection, banner = pdb(("127.0.0.1", port))
+    token = re.search(r"^.*\b([0-9a-f]{48})\b", s.text(), re.M).group(1)
+    connection, banner = pdb(("127.0.0.1", port), token)
     assert "is held" in banner
     connection.close()
     wait_until(lambda: "not paused" in said(probing, job, "pause"), 60, "it to go on")

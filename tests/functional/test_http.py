@@ -18,7 +18,7 @@ from agent_job import job
 from agent_wire import Client
 from browser import Browser
 from http_client import ask, connect, parse, parse_metrics, read_all, request, send_raw
-from tcp_client import STRANGER, TcpClient, split
+from tcp_client import STRANGER, TcpClient, owner, split
 from test_tcp_door import IS_ROOT, LEVELS, listen, methods
 
 __all__ = ["job"]
@@ -301,7 +301,7 @@ def test_status_and_config(job):
 def test_gil_held_for_ever(job, wait_until):
     """What needs no Python is answered; what does says that it cannot be known now."""
     j = job()
-    address = listen(j.start())["address"]
+    address = owner(listen(j.start()))
     j.tell("keep_the_gil()")
     wait_until(lambda: "keep_the_gil" in ask(address, "/backtrace").text(), what="the GIL to be held")
     answer = ask(address, "/tables/python.modules")
@@ -319,7 +319,7 @@ def run(address, code, query="", **more):
 
 def test_eval(job):
     j = job()
-    address = listen(j.start())["address"]
+    address = owner(listen(j.start()))
     answer = run(address, "import os\nprint('out')\nos.getpid()")
     assert answer.status == 200 and answer.type == "application/json"
     assert answer.json()["result"] == str(j.pid) and answer.json()["output"] == "out\n" and answer.json()["error"] is None
@@ -333,7 +333,7 @@ def test_eval(job):
 
 def test_eval_ends_in_time_and_with_its_client(job, wait_until):
     j = job()
-    address = listen(j.start())["address"]
+    address = owner(listen(j.start()))
     answer = run(address, "while True: pass", "?timeout=0.3")
     assert answer.status == 504 and answer.json()["timed_out"]
     with connect(address) as sock:
@@ -346,7 +346,7 @@ def test_eval_ends_in_time_and_with_its_client(job, wait_until):
 
 def test_eval_that_is_off(job):
     j = job(env={"PROBING_EVAL": "off"})
-    address = listen(j.start())["address"]
+    address = owner(listen(j.start()))
     answer = run(address, "1")
     assert answer.status == 403 and "probing.eval is off" in answer.text()
     answer = ask(address, "/config", "PUT", body=b"probing.eval=on")
@@ -356,7 +356,7 @@ def test_eval_that_is_off(job):
 def test_eval_while_the_gil_is_held(job, wait_until):
     """It is said, and nothing is left that runs later."""
     j = job()
-    address = listen(j.start())["address"]
+    address = owner(listen(j.start()))
     j.tell("ctypes.PyDLL(None).sleep(8)")
     wait_until(lambda: "GIL held" in ask(address, "/backtrace").text(), what="the GIL to be held")
     answer = run(address, "later = 1", "?timeout=0.5")
@@ -365,7 +365,7 @@ def test_eval_while_the_gil_is_held(job, wait_until):
 
 
 def test_settings(job):
-    address = listen(job().start())["address"]
+    address = owner(listen(job().start()))
     for body in (b"probing.budget=3", b"budget=3\n", b"probing.budget=3%\r\n"):
         assert ask(address, "/config", "PUT", body=body).text() == "set\n"
         assert "probing.budget=3\n" in ask(address, "/config.txt").text()
@@ -376,7 +376,7 @@ def test_settings(job):
 
 def test_settings_as_json(job):
     """A row of what GET /config says, changed, is what PUT takes."""
-    address = listen(job().start())["address"]
+    address = owner(listen(job().start()))
 
     def put(value):
         return ask(address, "/config", "PUT", headers=["Content-Type: application/json"], body=json.dumps(value).encode())
@@ -396,7 +396,7 @@ def test_settings_as_json(job):
 
 def test_bodies(job):
     """None but those that a page cannot send unasked, with their length, not too long, in time."""
-    address = listen(job().start())["address"]
+    address = owner(listen(job().start()))
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/x-pythonic", ""):
         assert ask(address, "/eval", "POST", body=b"1", headers=[f"Content-Type: {kind}"] if kind else []).status == 415, kind
     assert ask(address, "/eval", "POST", body=b"1", headers=["Content-Type: text/x-python; charset=utf-8"]).status == 200
@@ -420,12 +420,12 @@ def test_who_may_ask_what(job, source_dir, wait_until, looking):
     door = listen(job().start(), looking=looking)
     wait_until(lambda: ask(door["address"], "/tables/python.samples").status == 200, what="tables")
     needs = dict(methods(source_dir))
-    most = "WIRE_LOOKS" if looking else "WIRE_CHANGES"
-    visitors = [(most, {}), ("WIRE_LOOKS", {"token": door["looking_token"]}), ("WIRE_NOTHING", {"token": "0" * 48}),
+    visitors = [("WIRE_LOOKS", {}), ("WIRE_LOOKS", {"token": door["looking_token"]}), ("WIRE_NOTHING", {"token": "0" * 48}),
                 ("WIRE_NOTHING", {"headers": FOREIGN}), ("WIRE_NOTHING", {"host": "evil.example"})]
     if IS_ROOT:
         visitors += [("WIRE_NOTHING", {"uid": STRANGER}), ("WIRE_LOOKS", {"uid": STRANGER + 1, "token": door["looking_token"]})]
         if not looking:
+            visitors.append(("WIRE_CHANGES", {"token": door["token"]}))
             visitors.append(("WIRE_CHANGES", {"uid": STRANGER + 2, "token": door["token"]}))
     for level, who in visitors:
         for verb, path, method, *_ in routes(source_dir):
@@ -443,7 +443,8 @@ def test_who_may_ask_what(job, source_dir, wait_until, looking):
 def test_tables_that_hold_values_are_no_looks(job):
     door = listen(job().start())
     assert ask(door["address"], "/tables/python.modules", token=door["looking_token"]).status == 403
-    assert ask(door["address"], "/tables/python.modules").status == 200
+    assert ask(door["address"], "/tables/python.modules").status == 403
+    assert ask(door["address"], "/tables/python.modules", token=door["token"]).status == 200
 
 
 def test_a_stranger_is_told_what_is_needed(job):

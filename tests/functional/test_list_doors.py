@@ -60,7 +60,7 @@ def test_each_door(probing, target, any_python):
     assert row_of(probing, job.pid)["tcp"] == address
     address = probing(str(job.pid), "listen", "[::1]:0", "--looking", "--json").ok().json()["tcp"]["address"]
     assert doors(probing, job)["tcp"] == {"address": address, "token": True, "looking": True}
-    assert ["TCP", address, "others need a token; all may only look"] in lines(probing, job)
+    assert ["TCP", address, "the job's user may look, others with the token; nobody may more"] in lines(probing, job)
 
     probing(str(job.pid), "config", "probing.eval=off").ok()
     assert row_of(probing, job.pid)["eval"] is False
@@ -79,8 +79,8 @@ def test_paused(probing, target, any_python, wait_until):
     job = target(JOB)
     held = pause(probing, job)
     assert doors(probing, job)["pause"] == {"address": held["address"], "token": True, "looking": False}
-    assert ["paused", held["address"], "pdb; others need a token"] in lines(probing, job)
-    talker = Talker(held["address"])
+    assert ["paused", held["address"], "pdb; whoever has its token"] in lines(probing, job)
+    talker = Talker(held["address"], held["token"])
     talker.prompt()
     assert "pause" in doors(probing, job)
     talker.leave("continue")
@@ -97,14 +97,14 @@ def test_caught(probing, target, any_python, wait_until):
     in_thread(probing, job)
     address = wait_until(lambda: doors(probing, job).get("catch"), 60, "the exception")["address"]
     assert address == caught(probing, job, wait_until)["address"]
-    assert ["caught", address, "pdb; others need a token"] in lines(probing, job)
+    assert ["caught", address, "pdb; whoever has its token"] in lines(probing, job)
     probing(str(job.pid), "catch", "--off").ok()
     assert set(doors(probing, job)) == {"unix"}
 
 
 def test_debugpy(probing, target, any_python, debugpy_for):
     job = target(JOB)
-    began = probing(str(job.pid), "debug", "--json", "--timeout", "90", *debugpy_for(any_python), timeout=120).ok().json()
+    began = probing(str(job.pid), "debug", "--json", "--exposed", "--timeout", "90", *debugpy_for(any_python), timeout=120).ok().json()
     address = f"127.0.0.1:{began['port']}"
     assert doors(probing, job)["debugpy"] == {"address": address, "token": False, "looking": False}
     assert ["debugpy", address, "whoever reaches the address, without a token"] in lines(probing, job)

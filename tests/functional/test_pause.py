@@ -77,15 +77,18 @@ MORE = r'''
 
 
 class Talker:
-    """The other end of the debugger; what nc is for a person."""
+    """The other end of the debugger; what nc is for a person. `token`: said as the first line."""
 
-    def __init__(self, address, uid=None, timeout=60.0):
+    def __init__(self, address, token=None, uid=None, timeout=60.0):
         host, _, port = address.rpartition(":")
         with as_user(uid):
             self.socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
             self.socket.settimeout(timeout)
             self.socket.connect((host.strip("[]"), int(port)))
         self.rest = b""
+        if token:
+            assert self.until(b"token: ") == "token: "
+            self.socket.sendall(token.encode() + b"\n")
 
     def until(self, mark):
         while mark not in self.rest:
@@ -158,7 +161,7 @@ def test_held_and_let_go(probing, target, python_for, wait_until, minor):
         assert threads["MainThread"]["held"] and " work" in threads["MainThread"]["where"] and threads["other"]["held"]
         assert not threads["asleep"]["held"] and "in C" in threads["asleep"]["where"]
         assert minor == "3.6" or threads["MainThread"]["tid"] in (0, job.pid)
-        talker = Talker(document["address"])
+        talker = Talker(document["address"], document["token"])
         assert "2 of 3 threads" in talker.prompt()
         held = talker.ask("p count, beats")
         talker.ask("p __import__('time').sleep(0.2)")
@@ -170,7 +173,7 @@ def test_held_and_let_go(probing, target, python_for, wait_until, minor):
         assert "other()" in talker.ask("down") and "beats" in talker.ask("list") and "*** thread takes" in talker.ask("thread 99")
         assert "Documented commands" in talker.ask("help") and "not stepped" in talker.ask("next") and "not stepped" in talker.ask("debug 1")
         assert "ZeroDivisionError" in talker.ask("p 1/0") and "'wide': [1," in talker.ask("pp {'wide': [1, 2]}")
-        second = Talker(document["address"])
+        second = Talker(document["address"], document["token"])
         assert second.end() == "somebody else is connected already\n"
         assert value(probing, job, "1 + 1") == 2  # the agent goes on
         assert "the pause is over: " + way in talker.leave(way)
@@ -201,7 +204,7 @@ os.write(int(os.environ["READY_FD"]), b"ready\n")
 work()
 ''', python=python_for(minor))
     document = pause(probing, job)
-    talker = Talker(document["address"])
+    talker = Talker(document["address"], document["token"])
     talker.prompt()
     n = int(talker.ask("p n"))
     talker.ask("args")
@@ -217,7 +220,7 @@ def test_a_client_that_vanishes(probing, target, any_python, wait_until):
     job = target(JOB)
     for line in ("", "p 1\n", "while True: pass\n"):
         document = pause(probing, job, "--limit", "20s")
-        talker = Talker(document["address"])
+        talker = Talker(document["address"], document["token"])
         talker.prompt()
         talker.socket.sendall(line.encode())
         talker.socket.close()
@@ -272,7 +275,7 @@ def test_the_time_is_over(probing, target, any_python, wait_until):
     goes_on(probing, job, wait_until)
     for line in ("p 1", "while True: pass"):
         document = pause(probing, job, "--limit", "3s")
-        talker = Talker(document["address"])
+        talker = Talker(document["address"], document["token"])
         talker.prompt()
         assert "its time is over" in talker.leave(line)
         goes_on(probing, job, wait_until)
@@ -287,7 +290,7 @@ def test_off_eject_and_a_signal_let_go(probing, target, any_python, wait_until):
     assert probing(str(job.pid), "pause", "--off").ok().stdout == "the job is not paused\n"
     goes_on(probing, job, wait_until)
     document = pause(probing, job)
-    talker = Talker(document["address"])
+    talker = Talker(document["address"], document["token"])
     talker.prompt()
     probing(str(job.pid), "eject", timeout=60).ok()
     assert "the pause is over: it was ended from outside" in talker.end()
@@ -316,20 +319,20 @@ def test_a_gil_that_is_never_had(probing, target, build_dir, any_python, wait_un
 def test_another_user_says_the_token(probing, target, any_python, wait_until):
     job = target(JOB)
     document = pause(probing, job)
-    silent = Talker(document["address"], STRANGER)
+    silent = Talker(document["address"], uid=STRANGER)
     assert silent.until(b"token: ") == "token: "
     for wrong in (b"nonsense\n", b"\n"):
-        talker = Talker(document["address"], STRANGER)
+        talker = Talker(document["address"], uid=STRANGER)
         if talker.until(b": ") == "token: ":
             talker.socket.sendall(wrong)
         assert "(Pdb)" not in talker.end()
-    assert "too many tries" in Talker(document["address"], STRANGER).end()
+    assert "too many tries" in Talker(document["address"], uid=STRANGER).end()
     assert is_paused(probing, job)
     silent.socket.sendall(b"x" * 1000)
     assert "(Pdb)" not in silent.end()
 
     def enter():
-        talker = Talker(document["address"], STRANGER)
+        talker = Talker(document["address"], uid=STRANGER)
         if talker.until(b": ") == "token: ":
             talker.socket.sendall(document["token"].encode() + b"\r\n")
             talker.prompt()
@@ -365,11 +368,14 @@ def test_nc(probing, target, any_python, wait_until):
     if not program:
         pytest.skip("needs nc: no nc or ncat found")
     job = target(JOB)
-    lines = probing(str(job.pid), "pause", timeout=90).ok().stdout.splitlines()
-    assert lines[-1].startswith("nc 127.0.0.1 ")
-    done = subprocess.run([program, *lines[-1].split()[1:]], input="where\np count\ncontinue\n", capture_output=True, text=True, timeout=60, check=False)
-    assert "work()" in done.stdout and "the pause is over" in done.stdout
-    goes_on(probing, job, wait_until)
+    for how in ("two lines", "one line"):
+        lines = probing(str(job.pid), "pause", timeout=90).ok().stdout.splitlines()
+        assert lines[-4].startswith("nc 127.0.0.1 ") and re.fullmatch("[0-9a-f]{48}", lines[-3])
+        command, said = (lines[-4], lines[-3] + "\n") if how == "two lines" else (lines[-1], "")
+        done = subprocess.run(["sh", "-c", command.replace("nc ", program + " ")], input=said + "where\np count\ncontinue\n", capture_output=True,
+                              text=True, timeout=60, check=False)
+        assert "work()" in done.stdout and "the pause is over" in done.stdout
+        goes_on(probing, job, wait_until)
 
 
 def test_a_real_training_job_learns_the_same(probing, target, torch_python, tmp_path, wait_until):
@@ -382,7 +388,8 @@ def test_a_real_training_job_learns_the_same(probing, target, torch_python, tmp_
         return (tmp_path / name).read_text().splitlines()[:-1]  # of the last, half may be written
     job = train("held")
     for line in ("p loss", "stacks"):
-        talker = Talker(pause(probing, job)["address"])
+        document = pause(probing, job)
+        talker = Talker(document["address"], document["token"])
         assert "process" in talker.prompt() and "***" not in talker.ask(line).splitlines()[:1]
         steps = len(losses("held"))
         talker.leave("continue")

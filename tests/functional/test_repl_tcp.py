@@ -66,7 +66,7 @@ def test_who_may_only_look(door, probing, typed):
         done = probing("-t", address, *options, "repl", stdin="count\n", timeout=90, **more)
         assert (done.status, done.stdout) == (1, "")
         assert done.stderr == ("probing: line 1: no code is run: who came in as you did may only look: "
-                               "this reads values of the job, or changes it\n")
+                               "this reads values of the job, or changes it, which takes the token that listen has named\n")
     done = probing("-t", address, "repl", "--keep-going", "--token", token, stdin="count\n%bt\n", timeout=90)
     assert done.status == 1 and "Thread " in done.stdout
     assert "no code is run" in probing("-t", address, "--token", token, "eval", "1").stderr

@@ -28,9 +28,9 @@ def gzipped(done, folder):
 
 def paused(done, folder):
     """And then, as with nc."""
-    host, port = done.stdout.splitlines()[-1].split()[1:]
+    _, token, *_, host, port = done.stdout.splitlines()[-1].replace(";", " ").split()
     with socket.create_connection((host, int(port)), timeout=60) as s, s.makefile("rw") as file:
-        file.write("where\ncontinue\n")
+        file.write(f"{token}\nwhere\ncontinue\n")
         file.flush()
         said = file.read()
     return "threads are held" in done.stdout and " train (" in done.stdout + said.replace("train()", " train (") and "the pause is over: continue" in said

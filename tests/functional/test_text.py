@@ -38,8 +38,10 @@ def commands(source_dir):
 
 
 class Talk:
-    def __init__(self, address, uid=None):
+    def __init__(self, address, token=None, uid=None):
         self.sock = connect(address, uid)
+        if token:
+            assert self.say(f"token {token}") == ""
 
     def say(self, line):
         self.sock.sendall(line.encode() + b"\n")
@@ -67,9 +69,15 @@ class Talk:
 
 def test_what_can_be_said(job, wait_until):
     j = job(env=KEPT)
-    address = listen(j.start())["address"]
+    door = listen(j.start())
     j.do("spawn('deep', recurse, 5)")
-    with Talk(address) as talk:
+    with Talk(door["address"]) as talk:
+        assert "deep" in talk.say("threads") and "may only look" in talk.say("py 1")  # that much without the token
+        assert talk.say(f"token {door['looking_token']}") == "" and "may only look" in talk.say("py 1")
+        assert talk.say(f"token {door['token']}") == "" and talk.say("py 1") == "1\n"
+        assert talk.say(f"token {door['looking_token']}") == "" and talk.say("py 2") == "2\n"
+        assert "not the token" in talk.say("token x")
+    with Talk(door["address"], door["token"]) as talk:
         for name in ("help", "token", "threads", "bt", "py", "tables", "status", "quit"):
             assert f"\n{name} " in "\n" + talk.say("help")
         line, = [x for x in talk.say("threads").splitlines() if "deep" in x]
@@ -95,7 +103,9 @@ def test_who_may_say_what(job, source_dir, looking):
     """Who, by which door, which command: made from the tables of commands, routes and methods."""
     door = listen(job().start(), looking=looking)
     needs = dict(methods(source_dir))
-    who = [("WIRE_LOOKS" if looking else "WIRE_CHANGES", None, None), ("WIRE_LOOKS", None, door["looking_token"]), ("WIRE_NOTHING", None, "0" * 48)]
+    who = [("WIRE_LOOKS", None, None), ("WIRE_LOOKS", None, door["looking_token"]), ("WIRE_NOTHING", None, "0" * 48)]
+    if not looking:
+        who.append(("WIRE_CHANGES", None, door["token"]))
     if IS_ROOT:
         who += [("WIRE_NOTHING", STRANGER, None), ("WIRE_LOOKS", STRANGER + 1, door["looking_token"])]
         if not looking:
@@ -104,7 +114,7 @@ def test_who_may_say_what(job, source_dir, looking):
         for name, method in commands(source_dir):
             if name in ("token", "quit"):
                 continue
-            with Talk(door["address"], uid) as talk:
+            with Talk(door["address"], uid=uid) as talk:
                 said = talk.say(f"token {token}") if token else ""
                 if most == "WIRE_NOTHING":
                     said = said or talk.say(name)
@@ -122,7 +132,7 @@ def test_a_wrong_token_is_slowed(job):
     door = listen(job().start())
     seen = []
     for _ in range(20):
-        with Talk(door["address"], STRANGER) as talk:
+        with Talk(door["address"], uid=STRANGER) as talk:
             seen.append(talk.say("token wrong"))
     assert "not the token" in seen[0] and any("wait" in s for s in seen) and all(s.endswith("[closed]") for s in seen)
     with Talk(door["address"]) as talk:
@@ -130,18 +140,18 @@ def test_a_wrong_token_is_slowed(job):
 
 
 def test_eval_that_is_off(job):
-    address = listen(job(env={"PROBING_EVAL": "off"}).start())["address"]
-    with Talk(address) as talk:
+    door = listen(job(env={"PROBING_EVAL": "off"}).start())
+    with Talk(door["address"], door["token"]) as talk:
         assert "probing.eval is off" in talk.say("py 1") and talk.say("threads")
 
 
 def test_code_ends_with_who_had_it_run(job, wait_until):
     j = job()
-    address = listen(j.start())["address"]
-    with Talk(address) as talk:
+    door = listen(j.start())
+    with Talk(door["address"], door["token"]) as talk:
         talk.sock.sendall(b"py begun = True; import time; exec('while True: time.sleep(0.01)')\n")
         wait_until(lambda: j.do("globals().get('begun', False)"), what="the code to run")
-    with Talk(address) as talk:
+    with Talk(door["address"], door["token"]) as talk:
         wait_until(lambda: talk.say("py 2 + 2") == "4\n", 30, "the code to be ended")
 
 
@@ -268,9 +278,10 @@ def test_nc(job):
     program = shutil.which("nc") or shutil.which("ncat")
     if not program:
         pytest.skip("needs nc")
-    host, port = split(listen(job().start())["address"])
+    door = listen(job().start())
+    host, port = split(door["address"])
     with subprocess.Popen([program, host, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as nc:
-        nc.stdin.write(b"threads\npy 6 * 7\nquit\n")
+        nc.stdin.write(f"threads\ntoken {door['token']}\npy 6 * 7\nquit\n".encode())
         nc.stdin.flush()
         said = b""
         while not said.endswith(b"42\n" + PROMPT):
@@ -283,8 +294,9 @@ def test_nc(job):
 
 def test_who_has_said_all(job):
     """echo threads | nc -N: what is asked is answered when nothing more will come, also what takes a while, and the connection ends then."""
-    address = listen(job().start())["address"]
-    for said, wanted in ((b"threads\n", b"MainThread"), (b"threads\npy __import__('time').sleep(0.3); 6 * 7\ntables\n", b"python.samples"), (b"", b"")):
+    door = listen(job().start())
+    address, token = door["address"], f"token {door['token']}\n".encode()
+    for said, wanted in ((b"threads\n", b"MainThread"), (token + b"threads\npy __import__('time').sleep(0.3); 6 * 7\ntables\n", b"python.samples"), (b"", b"")):
         with connect(address, None) as sock:
             sock.sendall(said)
             sock.shutdown(socket.SHUT_WR)

@@ -525,7 +525,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     d.at = d.names = data + 1;
     d.end = data + size;
     d.answers = data[0] >> 4;
-    d.c = (struct net_connection){.tcp = data[0] & 4, .fd = -1, .uid = -1};
+    d.c = (struct net_connection){.tcp = data[0] & 4, .fd = -1, .peer = {.uid = ACCESS_UNKNOWN}};
     d.c.may = data[0] & 8 ? WIRE_CHANGES : WIRE_LOOKS;
     strbuf_init(&d.out, 0);
     strbuf_init(&frame, 0);

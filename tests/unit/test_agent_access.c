@@ -2,18 +2,25 @@
 /*
  * Who comes by TCP: addresses as text, users of connections, headers of web pages, tokens, and who has to wait.
  */
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "agent/access.h"
+#include "agent/neighbour.h"
 #include "agent/tcp_door.h"
 #include "agent/token.h"
 #include "base/clock.h"
@@ -76,7 +83,7 @@ static void test_loopback(void **state) {
 static int64_t uid_in(const char *lines) {
     char text[1024];
     (void)snprintf(text, sizeof text, "  sl  local_address rem_address   st\n%s", lines);
-    return access_uid_in(text, LOCAL, REMOTE);
+    return access_uid_in(text, LOCAL, REMOTE, NULL);
 }
 
 /* Who closes its socket at once is shown as root by the kernel, until the connection is gone. */
@@ -93,6 +100,41 @@ static void test_users_of_connections(void **state) {
     assert_int_equal(uid_in(LINE(REMOTE, LOCAL, "01", "1000", "4711")), -1);
     assert_int_equal(uid_in("rubbish\n   0: " LOCAL "\n"), -1);
     assert_int_equal(uid_in(LINE(REMOTE, LOCAL, "01", "7", "1") LINE(LOCAL, REMOTE, "01", "8", "2")), 8);
+}
+
+/* The inode of a socket of this process, which holds it itself; a child that shares it lives elsewhere. */
+static void test_neighbours(void **state) {
+    int pair[2], gate[2], last = 0;
+    struct stat st;
+    char byte = 0;
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+    assert_int_equal(fstat(pair[0], &st), 0);
+    assert_true(neighbour_holds(st.st_ino, &last));
+    assert_int_equal(last, getpid());
+    assert_true(neighbour_holds(st.st_ino, &last)); /* the one that was found before */
+    last = INT_MAX;
+    assert_true(neighbour_holds(st.st_ino, &last)); /* which has ended since */
+    assert_false(neighbour_holds(0, &last));
+    pid_t child = fork();
+    if (child == 0) {
+        bool away = unshare(CLONE_NEWNS) == 0;
+        (void)!write(gate[1], away ? "y" : "n", 1);
+        for (;;)
+            (void)pause();
+    }
+    assert_true(child > 0);
+    (void)close(pair[0]);
+    (void)close(gate[1]);
+    assert_int_equal(read(gate[0], &byte, 1), 1);
+    if (byte == 'y')
+        assert_false(neighbour_holds(st.st_ino, &last));
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, 0);
+    assert_false(neighbour_holds(st.st_ino, &last));
+    (void)close(pair[1]);
+    (void)close(gate[0]);
 }
 
 static void test_hosts(void **state) {
@@ -194,6 +236,7 @@ int main(void) {
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_loopback),
         cmocka_unit_test(test_users_of_connections),
+        cmocka_unit_test(test_neighbours),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_who_must_wait),

@@ -69,7 +69,7 @@ static void test_the_commands(void **state) {
     fixture_shows(a, 24, 80, "paused: 1 of 1 threads are held");
     fixture_shows(a, 24, 80, "held at /train.py:7 step");
     fixture_press(a, "y");
-    assert_string_equal(a->hands.text, "nc 127.0.0.1 3344\n");
+    assert_string_equal(a->hands.text, "(echo abcdef; cat) | nc 127.0.0.1 3344\n");
     command_run(a, "pause-job --off");
     told_asked(a, "pause_off()");
     repl_fixture_answer(a, NULL, "state off\nwas 1", NULL);

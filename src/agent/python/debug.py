@@ -260,9 +260,42 @@ def debug_say(**what):
     return debug_Text('\n'.join('%s %s' % (k, what[k]) for k in sorted(what)))
 
 
-def debug_begin(host, port, given, others):
+def debug_as():
+    uid = types_named('posix', 'geteuid')()
+    return 'user %d' % uid if uid else 'root'
+
+
+# Who else could connect, for debugpy asks nobody for a password: people have numbers from 1000 on, services lower ones. None: nobody.
+def debug_crowd(proc='/proc'):
+    import os
+    own = os.geteuid()
+    if own == 0:
+        return 'the job is root\'s'
+    try:
+        if os.readlink(proc + '/self/ns/pid') != 'pid:[4026531836]':
+            return 'it is in a container, from which nobody else is seen'
+        with open(proc + '/self/mountinfo', 'rb') as f:
+            if any((' %s ' % proc).encode() in line and b'hidepid=' in line for line in f):
+                return 'who else is on this machine is hidden from it'
+        for name in os.listdir(proc):
+            try:
+                uid = os.stat(proc + '/' + name).st_uid if name.isdigit() else 0
+            except OSError:
+                continue
+            if uid >= 1000 and uid not in (own, 65534):
+                return 'user %d has processes on this machine' % uid
+    except OSError as e:
+        return 'who else is on this machine cannot be seen: %s' % e.strerror
+    return None
+
+
+def debug_begin(host, port, given, others, exposed):
     if debug_state:
         return debug_say(error='debugpy listens already, on %s:%d: debug --off ends it' % debug_state['address'])
+    crowd = None if exposed else debug_crowd()
+    if crowd:
+        return debug_say(error='every user of the machine could connect, without a password, and run code as %s (%s): '
+            '--exposed if that is wanted' % (debug_as(), crowd))
     why = debug_busy()
     if why:
         return debug_say(error=why + ': nothing was done')
@@ -306,7 +339,7 @@ def debug_tell():
     torch = modules.get('torch._dynamo')
     return debug_say(state='listening', host=debug_state['address'][0], port=debug_state['address'][1],
         client=int(debug_state['client']), where=debug_state['where'], version=debug_state['version'],
-        dynamo=int(torch is not None), cwd=types_named('posix', 'getcwd')())
+        dynamo=int(torch is not None), user=debug_as(), cwd=types_named('posix', 'getcwd')())
 
 
 def debug_is_used():

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Python's own pdb at a TCP address, for `nc`: it looks at the job's frames from a thread of its own, and runs what is typed there.
-# Who is at the other end is judged by functions of C (agent/pause.h). Two threads: one keeps the address and the time limit and takes
+# Nobody is talked to before their first line, which is the token and nothing else: a browser, and whatever else can be made to send bytes
+# here, begins with something else, and is closed at its first byte that no token has. Who is at the other end is judged by functions of C
+# (agent/pause.h): the job's user and root have places of their own among those who are waited for. Two threads: one keeps the address and the time limit and takes
 # everything back, the other runs the debugger while somebody is connected. What is imported is imported before a thread is held:
 # a held one may have the lock of imports.
 
 
 talk_functions = {}
+TALK_PLACES = 8  # connections that have not said the token yet: of the job's user and root; and as many of everybody else
+TALK_FIRST_S = 10  # to say it in
+talk_digits = b'0123456789abcdef'
 talk_refused = ('step s next n until unt return r jump j break b tbreak clear cl disable enable ignore condition commands debug '
     'interact run restart').split()
 
@@ -39,8 +44,8 @@ class talk_Talk:
 class talk_File:
     encoding, errors = 'utf-8', 'backslashreplace'
 
-    def __init__(self, connection):
-        self.connection, self.rest, self.over = connection, b'', False
+    def __init__(self, connection, rest):
+        self.connection, self.rest, self.over = connection, rest, False
 
     def readline(self, limit=65536):
         while b'\n' not in self.rest and len(self.rest) < limit:
@@ -120,27 +125,14 @@ def talk_put_out(connection, text):
     connection.close()
 
 
-def talk_enter(t, c):
-    t.pending.pop(c, None)
+def talk_enter(t, c, rest):
     if t.client is not None:
         talk_put_out(c, 'somebody else is connected already\n')
         return
     t.client = c
     t.show(t)
     c.settimeout(None)
-    types_named('_thread', 'start_new_thread')(talk_session, (t, c))
-
-
-def talk_judge(t, c, said):
-    may = talk_functions['judge'](c.fileno(), t.token, said)
-    if may > 0:
-        talk_enter(t, c)
-    elif may < 0:
-        t.pending.pop(c, None)
-        talk_put_out(c, 'that is not the token, or was tried too often: wait\n' if said else 'too many tries: wait\n')
-    else:
-        t.pending[c] = [b'', t.clock() + 10]
-        talk_say(c, 'token: ')
+    types_named('_thread', 'start_new_thread')(talk_session, (t, c, rest))
 
 
 def talk_accept(t):
@@ -149,11 +141,21 @@ def talk_accept(t):
         types_named('posix', 'set_inheritable')(c.fileno(), False)
     except OSError:
         return
-    if len(t.pending) >= 8:
+    known = talk_functions['judge'](c.fileno(), t.token, '')
+    if known < 0:
+        talk_put_out(c, 'too many tries: wait\n')
+    elif sum(1 for one in t.pending.values() if one[2] == known) >= TALK_PLACES:
         talk_put_out(c, 'too many have come at once\n')
     else:
         c.settimeout(0)
-        talk_judge(t, c, '')
+        t.pending[c] = [b'', t.clock() + TALK_FIRST_S, known]
+        talk_say(c, 'token: ')
+
+
+# What was said so far: True it may become the token, False it is none. Spaces around it are let pass, as they come along when it is copied.
+def talk_may_be_token(said):
+    said = said.strip(b' \t\r')
+    return len(said) <= 64 and not said.strip(talk_digits)
 
 
 def talk_hear(t, c):
@@ -163,13 +165,17 @@ def talk_hear(t, c):
         return
     except OSError:
         data = b''
-    known = t.pending[c]
-    known[0] += data
-    if b'\n' in known[0]:
-        talk_judge(t, c, known[0].split(b'\n')[0].strip().decode('latin-1') or '-')
-    elif not data or len(known[0]) > 128:
-        t.pending.pop(c).clear()
-        talk_put_out(c, 'no token was said\n')
+    t.pending[c][0] += data
+    line, end, rest = t.pending[c][0].partition(b'\n')
+    if data and not end and len(line) <= 128 and talk_may_be_token(line):
+        return
+    t.pending.pop(c)
+    if talk_may_be_token(line) and end and talk_functions['judge'](c.fileno(), t.token, line.strip().decode('latin-1') or '-') > 0:
+        talk_enter(t, c, rest)
+    elif end and b'HTTP/' not in line and b'!' <= line[:1] <= b'~':
+        talk_put_out(c, 'that is not the token, which is the first line here\n')
+    else:
+        c.close()  # nothing is said to what is no person
 
 
 def talk_turn(t):
@@ -229,7 +235,9 @@ def talk_close(t):
 
 def talk_begin(t, host, port, begin, turn, end):
     import time
-    t.token = talk_functions['token']() or ''
+    t.token = talk_functions['token']()
+    if not t.token:
+        raise OSError(11, 'no token can be made: the kernel gives no random numbers')
     t.server = talk_listen(host, port)
     t.address = t.server.getsockname()[:2]
     try:
@@ -400,10 +408,10 @@ def talk_forget(p):
                 names.clear()
 
 
-def talk_session(t, c):
+def talk_session(t, c, rest):
     t.session, p = eval_ident(), None
     try:
-        f = talk_File(c)
+        f = talk_File(c, rest)
         p = talk_debugger(t, f)
         f.write(t.banner(t) + '\n')
         t.talk(t, p)
