@@ -121,13 +121,18 @@ static int liar_chunks(struct liar *a, const struct strbuf *b) {
     struct lies *l = &a->lies;
     int rc = 0;
     for (uint64_t n = 1 + lies_below(l, 6), i = 0; rc == 0 && i < n; i++) {
-        const uint64_t totals[] = {b->len, b->len * 4, WIRE_MAX_ASSEMBLED, WIRE_MAX_ASSEMBLED + 1, UINT32_MAX, UINT64_MAX, 0};
+        const uint64_t totals[] = {
+            b->len, b->len * 4, WIRE_MAX_ASSEMBLED, WIRE_MAX_ASSEMBLED + 1, UINT32_MAX, UINT64_MAX, 0};
         char head[64];
         struct strbuf piece;
         size_t len = b->len < 4096 ? b->len : 4096;
-        uint64_t numbers[] = {1 + lies_below(l, 2), totals[lies_below(l, 7)], lies_chance(l, 700) ? i : lies_below(l, 1000)};
+        uint64_t numbers[] = {1 + lies_below(l, 2), totals[lies_below(l, 7)],
+                              lies_chance(l, 700) ? i : lies_below(l, 1000)};
         strbuf_init(&piece, 0);
-        (void)strbuf_add(&piece, "\x93\x02\xa5" "chunk\x84", 9);
+        (void)strbuf_add(&piece,
+                         "\x93\x02\xa5"
+                         "chunk\x84",
+                         9);
         for (size_t k = 0; k < 3; k++) {
             (void)snprintf(head, sizeof head, "%c%s", (char)(0xa0 | strlen(keys[k])), keys[k]);
             (void)strbuf_add(&piece, head, strlen(head));
@@ -135,7 +140,10 @@ static int liar_chunks(struct liar *a, const struct strbuf *b) {
             for (int shift = 56; shift >= 0; shift -= 8)
                 (void)strbuf_addc(&piece, (char)(numbers[k] >> shift));
         }
-        (void)strbuf_add(&piece, "\xa4" "data\xc6\0\0", 8);
+        (void)strbuf_add(&piece,
+                         "\xa4"
+                         "data\xc6\0\0",
+                         8);
         (void)strbuf_addc(&piece, (char)(len >> 8));
         (void)strbuf_addc(&piece, (char)len);
         (void)strbuf_add(&piece, b->data, len);
@@ -179,15 +187,19 @@ static int liar_badly(struct liar *a, struct strbuf *b) {
     case 5: /* any bytes, as a frame or for one */
         for (size_t i = 0; i < sizeof junk; i++)
             junk[i] = (char)lies_below(l, 256);
-        return lies_chance(l, 500) ? liar_frame(a, 0x82, junk, sizeof junk, sizeof junk) : liar_write(a->fd, junk, sizeof junk);
+        return lies_chance(l, 500) ? liar_frame(a, 0x82, junk, sizeof junk, sizeof junk)
+                                   : liar_write(a->fd, junk, sizeof junk);
     case 6: /* longer than anything may be */
-        return liar_frame(a, 0x82, b->data, lies_chance(l, 500) ? UINT64_MAX : WIRE_MAX_MESSAGE + 1, b->len < 100 ? b->len : 100);
+        return liar_frame(a, 0x82, b->data, lies_chance(l, 500) ? UINT64_MAX : WIRE_MAX_MESSAGE + 1,
+                          b->len < 100 ? b->len : 100);
     case 7: /* a text, a continuation of nothing, a reserved opcode, reserved bits */
-        return liar_frame(a, (const unsigned char[]){0x81, 0x80, 0x83, 0xf2, 0x8f}[lies_below(l, 5)], b->data, b->len, b->len);
+        return liar_frame(a, (const unsigned char[]){0x81, 0x80, 0x83, 0xf2, 0x8f}[lies_below(l, 5)], b->data,
+                          b->len, b->len);
     case 8: /* in fragments, with a ping between */
         rc = liar_frame(a, 0x02, b->data, b->len / 2, b->len / 2);
         rc = rc == 0 ? liar_frame(a, 0x89, "ping", 4, 4) : -1;
-        return rc == 0 ? liar_frame(a, 0x80, b->data + b->len / 2, b->len - b->len / 2, b->len - b->len / 2) : -1;
+        return rc == 0 ? liar_frame(a, 0x80, b->data + b->len / 2, b->len - b->len / 2, b->len - b->len / 2)
+                       : -1;
     case 9: /* many pings, then the answer */
         for (rc = 0; rc == 0 && lies_chance(l, 980);)
             rc = liar_frame(a, 0x89, "ping", 4, 4);
@@ -356,11 +368,13 @@ static void *liar_run(void *arg) {
     return NULL;
 }
 
-int liar_start(int fd, uint64_t seed, int64_t pid, int64_t uid, const char *paths, unsigned slow_ppm, const char *counter) {
+int liar_start(int fd, uint64_t seed, int64_t pid, int64_t uid, const char *paths, unsigned slow_ppm,
+               const char *counter) {
     const char **list = calloc(256, sizeof *list);
     char *rest = strdup(paths);
     int file = open(counter, O_RDWR | O_CLOEXEC);
-    void *said = file >= 0 ? mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    void *said =
+        file >= 0 ? mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
     pthread_t thread;
     size_t n = 0;
     if (!list || !rest)
@@ -368,7 +382,8 @@ int liar_start(int fd, uint64_t seed, int64_t pid, int64_t uid, const char *path
     for (char *line; n < 255 && (line = strsep(&rest, "\n"));)
         if (line[0])
             list[n++] = line;
-    liar_own = (struct liar_options){.seed = seed, .pid = pid, .uid = uid, .paths = list, .slow_ppm = slow_ppm};
+    liar_own =
+        (struct liar_options){.seed = seed, .pid = pid, .uid = uid, .paths = list, .slow_ppm = slow_ppm};
     liar_own.said = said == MAP_FAILED ? NULL : (_Atomic uint64_t *)said;
     liar_listener = fd;
     return pthread_create(&thread, NULL, liar_run, &liar_own) == 0 ? 0 : -1;

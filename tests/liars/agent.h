@@ -14,9 +14,10 @@ struct liar_options {
     int64_t pid, uid;         /* of the process that it is in */
     const char *const *paths; /* of victims; ends with NULL */
     unsigned stream_ms;       /* between two notifications of a stream; 0: 20 */
-    unsigned hangup_ms;       /* a client that asks nothing for so long waits in vain: the connection ends; 0: it may wait */
-    unsigned slow_ppm;        /* of a million answers so many take as long as the client's patience */
-    _Atomic uint64_t *said;   /* lies so far are added here; NULL nobody counts */
+    unsigned
+        hangup_ms; /* a client that asks nothing for so long waits in vain: the connection ends; 0: it may wait */
+    unsigned slow_ppm;      /* of a million answers so many take as long as the client's patience */
+    _Atomic uint64_t *said; /* lies so far are added here; NULL nobody counts */
 };
 
 /* Serve one connection until it ends: number `number` of the seed. */
@@ -26,7 +27,8 @@ void liar_talk(const struct liar_options *o, uint64_t number, int fd);
 void liar_serve(const struct liar_options *o, int fd);
 
 /* The same by a thread, for Python: `paths` is a line each, `counter` a file of 8 bytes. 0 or -1. */
-__attribute__((visibility("default"))) int liar_start(int fd, uint64_t seed, int64_t pid, int64_t uid, const char *paths,
-                                                      unsigned slow_ppm, const char *counter);
+__attribute__((visibility("default"))) int liar_start(int fd, uint64_t seed, int64_t pid, int64_t uid,
+                                                      const char *paths, unsigned slow_ppm,
+                                                      const char *counter);
 
 #endif

@@ -139,7 +139,7 @@ class Box:
 
         def put(path, mode, uid=0):
             with open(path, "w", encoding="utf-8") as file:
-                file.write(f"{SECRET} of {path}\n" * 40)
+                file.write(f"{SECRET if mode == 0o600 else 'no secret'} of {path}\n" * 40)
             os.chmod(path, mode)
             os.chown(path, uid, uid)
 
@@ -261,3 +261,39 @@ class Box:
                         row.append(hashlib.sha256(file.read()).hexdigest())
             found[path] = row
         return found
+
+
+def prove():
+    """Each kind of change is seen, and what may be is not: (what, done, part of what is told; None nothing)."""
+    box = Box()
+    box.plant()
+    box.begin()
+    deeds = [
+        ("a file in its own folder", lambda: open(f"{SCRATCH}/mine", "w", encoding="utf-8").close(), None),
+        ("a FIFO that is only named", lambda: os.close(os.open(f"{VICTIMS}/fifo", os.O_PATH)), None),
+        ("a victim that is read", lambda: open(f"{VICTIMS}/secret", encoding="utf-8").close(), None),
+        ("a FIFO that is opened", lambda: os.close(os.open(f"{VICTIMS}/fifo", os.O_RDONLY | os.O_NONBLOCK)), "fifo was opened"),
+        ("a device that is opened", lambda: os.close(os.open(f"{VICTIMS}/device", os.O_RDONLY)), "device was opened"),
+        ("a victim that is opened for writing", lambda: open(f"{VICTIMS}/secret", "a", encoding="utf-8").close(), "secret was opened for writing"),
+        ("a victim that is removed", lambda: os.unlink(f"{VICTIMS}/private/secret.conf"), "secret.conf was removed"),
+        ("a file that is opened for writing", lambda: open("/etc/hostname", "r+", encoding="utf-8").close(), "/etc/hostname was"),
+        ("a file that is removed", lambda: os.unlink("/etc/passwd"), "/etc/passwd was"),
+        ("a file that is made", lambda: open("/usr/bin/liar", "w", encoding="utf-8").close(), "/usr/bin/liar was"),
+        ("another mode", lambda: os.chmod("/etc/shadow", 0o666), "/etc/shadow was"),
+        ("a folder's other mode", lambda: os.chmod("/etc", 0o777), "/etc was"),
+        ("a device that is made", lambda: os.mkfifo("/dev/liar"), "/dev/liar was"),
+    ]
+    bad = 0
+    for what, deed, told in deeds:
+        deed()
+        changes = box.changes()
+        if (told is None and changes) or (told is not None and not any(told in change for change in changes)):
+            print(f"{what}: {changes}")
+            bad += 1
+    print(f"{len(deeds)} deeds, {bad} were not told as they have to be")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    enter(sys.argv)
+    sys.exit(prove())

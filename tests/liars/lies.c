@@ -40,15 +40,21 @@ static const struct lies_said {
     const char *s;
     size_t len;
 } lies_texts[] = {
-#define T(text) {text, sizeof text - 1}
-    T("\x1b]52;c;RVZJTA==\x07"),                    /* sets the clipboard */
-    T("\x1b]0;HELD\x07"),                            /* the title */
-    T("\x1b[2J\x1b[H\x1b[31mgone"),                 /* clears the screen */
-    T("\x1b[6n\x1b[c\x1bP$q q\x1b\\"),             /* makes the terminal type */
-    T("\x9b""31mC1\x9d""52;c;RVZJTA==\x9c"),        /* the same in one byte, */
-    T("\xc2\x9b""31mC1\xc2\x9d""52;c;RVZJTA==\xc2\x9c"), /* and in UTF-8 */
-    T("\xe2\x80\xae""gnp.evil\xe2\x81\xa6"),        /* turns the writing round */
-    T("train\nprobing: 4242 was attached\r\nok"),   /* forges a line */
+#define T(text)                                                                                              \
+    { text, sizeof text - 1 }
+    T("\x1b]52;c;RVZJTA==\x07"),       /* sets the clipboard */
+    T("\x1b]0;HELD\x07"),              /* the title */
+    T("\x1b[2J\x1b[H\x1b[31mgone"),    /* clears the screen */
+    T("\x1b[6n\x1b[c\x1bP$q q\x1b\\"), /* makes the terminal type */
+    T("\x9b"
+      "31mC1\x9d"
+      "52;c;RVZJTA==\x9c"), /* the same in one byte, */
+    T("\xc2\x9b"
+      "31mC1\xc2\x9d"
+      "52;c;RVZJTA==\xc2\x9c"), /* and in UTF-8 */
+    T("\xe2\x80\xae"
+      "gnp.evil\xe2\x81\xa6"),                    /* turns the writing round */
+    T("train\nprobing: 4242 was attached\r\nok"), /* forges a line */
     T("over\rwritten\b\b\b\x7f\t\v\f"),
     T("nul\0hidden"),
     T("\xff\xfe\xc0\x80\xed\xa0\x80\xf4\x90\x80\x80"), /* is no UTF-8 */
@@ -74,8 +80,9 @@ static const struct lies_said {
 #undef T
 };
 
-static const char *const lies_plain[] = {"train_step", "MainThread", "train.py",       "python",       "3.11.7", "loss",
-                                         "exact",      "forward",    "python.samples", "127.0.0.1:80", "listening"};
+static const char *const lies_plain[] = {"train_step",     "MainThread",   "train.py", "python",
+                                         "3.11.7",         "loss",         "exact",    "forward",
+                                         "python.samples", "127.0.0.1:80", "listening"};
 
 const char *lies_text(struct lies *l, size_t *len) {
     static _Thread_local char text[LIES_LONG + 1];
@@ -117,15 +124,18 @@ const char *lies_text(struct lies *l, size_t *len) {
 }
 
 static int64_t lies_int(struct lies *l) {
-    static const int64_t ends[] = {0,         1,         -1,        INT64_MAX, INT64_MIN,       INT32_MAX, INT32_MIN,
-                                   UINT32_MAX, INT8_MIN, UINT16_MAX, 1LL << 53, (1LL << 53) + 1, 4096,      -4096};
-    return lies_chance(l, 500) ? (int64_t)lies_below(l, 100) : ends[lies_below(l, sizeof ends / sizeof ends[0])];
+    static const int64_t ends[] = {0,         1,          -1,       INT64_MAX,  INT64_MIN, INT32_MAX,
+                                   INT32_MIN, UINT32_MAX, INT8_MIN, UINT16_MAX, 1LL << 53, (1LL << 53) + 1,
+                                   4096,      -4096};
+    return lies_chance(l, 500) ? (int64_t)lies_below(l, 100)
+                               : ends[lies_below(l, sizeof ends / sizeof ends[0])];
 }
 
 static double lies_double(struct lies *l) {
-    const double ends[] = {0,       -0.0,    1,    -1,      INFINITY, -INFINITY,  DBL_MAX,
+    const double ends[] = {0,        -0.0,    1,      -1,   INFINITY, -INFINITY,    DBL_MAX,
                            -DBL_MAX, DBL_MIN, 5e-324, 1e18, 9.3e18,   1.8446744e19, 1e-9};
-    return lies_chance(l, 500) ? (double)lies_below(l, 100000) / 64 : ends[lies_below(l, sizeof ends / sizeof ends[0])];
+    return lies_chance(l, 500) ? (double)lies_below(l, 100000) / 64
+                               : ends[lies_below(l, sizeof ends / sizeof ends[0])];
 }
 
 /* ---- structs, filled by their tables ---- */
@@ -335,7 +345,8 @@ static void lies_put_samples(struct lies *l, struct strbuf *out) {
 
 /* ---- tables ---- */
 
-static void lies_ring_value(struct lies *l, const struct ring_column_def *c, union ring_value *v, struct arena *a) {
+static void lies_ring_value(struct lies *l, const struct ring_column_def *c, union ring_value *v,
+                            struct arena *a) {
     int labels = 0;
     switch (c->type) {
     case RING_TIMESTAMP:
@@ -365,7 +376,8 @@ static void lies_ring_value(struct lies *l, const struct ring_column_def *c, uni
 }
 
 static struct ring_reader *lies_make_ring(struct lies *l, const struct ring_table_def *def) {
-    struct ring_owner owner = {.pid = l->pid, .rank = RING_INT_NULL, .host = "liar", .started_at = clock_epoch_s()};
+    struct ring_owner owner = {
+        .pid = l->pid, .rank = RING_INT_NULL, .host = "liar", .started_at = clock_epoch_s()};
     int fd = memfd_create("table", MFD_CLOEXEC);
     int again = fd >= 0 ? dup(fd) : -1;
     struct err e;
@@ -537,9 +549,10 @@ static void lies_put_rows(struct lies *l, uint32_t id, const struct wire_message
 
 /* Lines as the agent's own Python gives for debug, pause and catch, with values that are none; or any text. */
 static void lies_told(struct lies *l, struct strbuf *out) {
-    static const char *const keys[] = {"address", "state",  "token",  "left",   "held",   "clients", "thread0", "where0", "thread1",
-                                       "where1",  "error",  "kept",   "text",   "python", "path",    "note",    "uid",    "version",
-                                       "armed",   "limit",  "client", "raised", "source", "debugpy", "listening"};
+    static const char *const keys[] = {
+        "address", "state", "token",  "left",   "held",   "clients", "thread0",  "where0", "thread1",
+        "where1",  "error", "kept",   "text",   "python", "path",    "note",     "uid",    "version",
+        "armed",   "limit", "client", "raised", "source", "debugpy", "listening"};
     size_t len;
     for (uint64_t n = lies_below(l, 12); n > 0; n--) {
         const char *key = keys[lies_below(l, sizeof keys / sizeof keys[0])];
@@ -628,7 +641,8 @@ static void lies_write_wrong(struct lies *l, struct strbuf *out) {
         codec_write_double(out, lies_double(l));
         break;
     case 6:
-        (void)strbuf_add(out, "\xcb\x7f\xf8\0\0\0\0\0\0", 9); /* not a number: codec_write_double would not say it */
+        (void)strbuf_add(out, "\xcb\x7f\xf8\0\0\0\0\0\0",
+                         9); /* not a number: codec_write_double would not say it */
         break;
     case 7:
         s = lies_text(l, &len);
@@ -703,7 +717,8 @@ static void lies_spoil(struct lies *l, struct strbuf *out, size_t start) {
         return;
     strbuf_init(&whole, 0);
     (void)strbuf_add(&whole, out->data + start, out->len - start);
-    struct codec_cursor c = {.at = (const uint8_t *)whole.data, .end = (const uint8_t *)whole.data + whole.len};
+    struct codec_cursor c = {.at = (const uint8_t *)whole.data,
+                             .end = (const uint8_t *)whole.data + whole.len};
     size_t n = lies_count(c), target = n ? (size_t)lies_below(l, n) : 0;
     out->len = start;
     if (lies_chance(l, 30)) { /* any bytes wrong */
@@ -786,7 +801,8 @@ void lies_notify(struct lies *l, enum wire_stream stream, struct strbuf *out) {
 }
 
 void lies_init(struct lies *l, uint64_t seed, int64_t pid, int64_t uid, const char *const *paths) {
-    *l = (struct lies){.state = seed * 0x9e3779b97f4a7c15 + 1, .pid = pid, .uid = uid, .paths = paths, .epoch = 1};
+    *l = (struct lies){
+        .state = seed * 0x9e3779b97f4a7c15 + 1, .pid = pid, .uid = uid, .paths = paths, .epoch = 1};
     while (paths[l->n_paths])
         l->n_paths++;
 }

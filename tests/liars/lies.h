@@ -21,16 +21,16 @@
 struct ring_reader;
 
 struct lies {
-    uint64_t state;            /* of the numbers that are drawn */
-    int64_t pid, uid;          /* that it claims to be, when it does not lie about it */
-    const char *const *paths;  /* of victims; ends with NULL */
+    uint64_t state;           /* of the numbers that are drawn */
+    int64_t pid, uid;         /* that it claims to be, when it does not lie about it */
+    const char *const *paths; /* of victims; ends with NULL */
     size_t n_paths;
-    bool plausible;            /* all that is said is well formed: what is wrong with it is what it says */
+    bool plausible; /* all that is said is well formed: what is wrong with it is what it says */
     uint32_t epoch;
-    char armed[32];            /* what was armed last, */
-    unsigned looks;            /* and how often the status was asked for since */
+    char armed[32]; /* what was armed last, */
+    unsigned looks; /* and how often the status was asked for since */
     struct ring_reader *rings[LIES_RINGS];
-    uint64_t said;             /* answers that hold at least one lie */
+    uint64_t said; /* answers that hold at least one lie */
 };
 
 /* `paths` is borrowed and ends with NULL. */

@@ -58,14 +58,17 @@ static void complain(const char *what, const struct strbuf *out) {
     (void)pthread_mutex_unlock(&lock);
     if (!first)
         return;
-    while (at < out->len && ((unsigned char)out->data[at] >= 32 || out->data[at] == '\n' || out->data[at] == '\t'))
+    while (at < out->len &&
+           ((unsigned char)out->data[at] >= 32 || out->data[at] == '\n' || out->data[at] == '\t'))
         at++;
     struct strbuf line;
     strbuf_init(&line, 0);
     for (size_t i = at < 60 ? 0 : at - 60; i < out->len && i < at + 60; i++)
-        (void)strbuf_addf(&line, (unsigned char)out->data[i] < 32 || (unsigned char)out->data[i] > 126 ? "\\x%02x" : "%c",
-                          (unsigned char)out->data[i]);
-    (void)fprintf(stderr, "seed %" PRIu64 ": %s is not what it has to be: %s\n", seed, what, strbuf_str(&line));
+        (void)strbuf_addf(
+            &line, (unsigned char)out->data[i] < 32 || (unsigned char)out->data[i] > 126 ? "\\x%02x" : "%c",
+            (unsigned char)out->data[i]);
+    (void)fprintf(stderr, "seed %" PRIu64 ": %s is not what it has to be: %s\n", seed, what,
+                  strbuf_str(&line));
     strbuf_fini(&line);
 }
 
@@ -157,7 +160,12 @@ static void ask_samples(struct call *c, struct err *e) {
         return;
     if (call_sample(c, 100, SESSION_SAMPLES_S, take_batch, &sink, &elapsed, e) != 0)
         error_shown(e);
-    struct export_data d = {.request = &request, .target = call_get_target(c), .snapshot = &snapshot, .fold = sink.fold, .tracks = sink.tracks, .elapsed_s = 1};
+    struct export_data d = {.request = &request,
+                            .target = call_get_target(c),
+                            .snapshot = &snapshot,
+                            .fold = sink.fold,
+                            .tracks = sink.tracks,
+                            .elapsed_s = 1};
     struct strbuf out;
     struct err why;
     strbuf_init(&out, 0);
@@ -229,7 +237,8 @@ static void ask_small(struct call *c, struct err *e) {
 }
 
 static void ask_call(const struct session_address *addr) {
-    static void (*const asks[])(struct call *, struct err *) = {ask_status, ask_threads, ask_samples, ask_told, ask_small};
+    static void (*const asks[])(struct call *, struct err *) = {ask_status, ask_threads, ask_samples,
+                                                                ask_told, ask_small};
     struct err e;
     struct call *c = call_open(addr, &e);
     if (!c) {
@@ -254,11 +263,16 @@ static void ask_copies(const char *path) {
 
 static void ask_tables(const struct session_address *addr) {
     static const char *const questions[] = {
-        "SELECT * FROM python.samples LIMIT 20",      "SELECT fold(stack_id), count(*) FROM python.samples GROUP BY 1",
-        "SELECT * FROM probing.facts",                "SELECT * FROM probing.events",
-        "SELECT * FROM python.modules LIMIT 20",      "SELECT * FROM python.tensors LIMIT 20",
-        "SELECT * FROM python.backtrace LIMIT 20",    "SELECT * FROM python.steps LIMIT 20",
-        "SELECT * FROM probing.config",               "SELECT * FROM system.process",
+        "SELECT * FROM python.samples LIMIT 20",
+        "SELECT fold(stack_id), count(*) FROM python.samples GROUP BY 1",
+        "SELECT * FROM probing.facts",
+        "SELECT * FROM probing.events",
+        "SELECT * FROM python.modules LIMIT 20",
+        "SELECT * FROM python.tensors LIMIT 20",
+        "SELECT * FROM python.backtrace LIMIT 20",
+        "SELECT * FROM python.steps LIMIT 20",
+        "SELECT * FROM probing.config",
+        "SELECT * FROM system.process",
     };
     struct err e;
     struct database *d = database_open(&e);
@@ -266,7 +280,8 @@ static void ask_tables(const struct session_address *addr) {
         struct sql_query q = {.timeout_s = 2};
         struct rows rows = {.n = 0};
         struct strbuf out;
-        struct sql_result *r = database_begin(d, questions[lies_below(&draws, sizeof questions / sizeof questions[0])], &q, NULL, NULL, &e);
+        struct sql_result *r = database_begin(
+            d, questions[lies_below(&draws, sizeof questions / sizeof questions[0])], &q, NULL, NULL, &e);
         if (r && rows_take(&rows, r, &e) == 0) {
             strbuf_init(&out, 0);
             rows_formats[0].put(&rows, true, &out);
@@ -362,7 +377,8 @@ int main(int argc, char **argv) {
         (void)pthread_join(threads[i], NULL);
     double seconds = (double)(clock_mono_ns() - began) / 1e9;
     (void)unlink(addr.path);
-    (void)printf("{\"seed\": %" PRIu64 ", \"lies\": %" PRIu64 ", \"connections\": %" PRIu64 ", \"failures\": %" PRIu64 ", \"seconds\": %.1f}\n", seed, (uint64_t)said,
-                 (uint64_t)connections, (uint64_t)failures, seconds);
+    (void)printf("{\"seed\": %" PRIu64 ", \"lies\": %" PRIu64 ", \"connections\": %" PRIu64
+                 ", \"failures\": %" PRIu64 ", \"seconds\": %.1f}\n",
+                 seed, (uint64_t)said, (uint64_t)connections, (uint64_t)failures, seconds);
     return failures ? 1 : 0;
 }
