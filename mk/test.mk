@@ -74,13 +74,18 @@ $(BUILD)/tests/test_agent_failing: EXE_LDFLAGS += -Wl,--wrap=malloc,--wrap=callo
 $(FUZZ_REPLAYS): $(BUILD)/tests/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o $(TEST_LIBS) $(BUILD)/link-flags
 	$(call link_test)
 
-# Large blocks are kept from one input to the next (tests/fuzz/blocks.c).
-$(FUZZERS): EXE_LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+# Large blocks are kept from one input to the next (tests/fuzz/blocks.c). The map says what is linked: tools/fuzz.py counts for that.
+$(FUZZERS): EXE_LDFLAGS += -Wl,-Map=$@.map -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/blocks.o $(TEST_LIBS) $(BUILD)/link-flags
 	$(call link_test)
 
 # Functions of libwebsockets that it has itself count, not the library's.
 $(BUILD)/tests/fuzz_agent_doors $(BUILD)/fuzzers/fuzz_agent_doors: EXE_LDFLAGS += -Wl,-z,muldefs
+
+# What a client does goes through the target, which says whether it may; and who answers is the target.
+ACTS_WRAPPED := open openat syscall fopen unlink unlinkat rename connect sigaction signal cli_open_database call_open call_close call_status call_arm \
+    call_disarm call_rest database_refresh database_begin database_explain
+$(BUILD)/tests/fuzz_client_acts $(BUILD)/fuzzers/fuzz_client_acts: EXE_LDFLAGS += $(ACTS_WRAPPED:%=-Wl,--wrap=%)
 
 # Programs that functional tests run.
 $(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(call lib_of,inject pystack base) $(UNWIND_LIBS) $(BUILD)/link-flags

@@ -48,7 +48,7 @@ def main():
     tables = f"/dev/shm/probing-{os.getuid()}/{os.getpid()}-{started()}"
     os.makedirs(os.path.dirname(tables), mode=0o700, exist_ok=True)
     os.makedirs(tables, mode=0o700, exist_ok=True)
-    paths = PATHS + plant(tables) + plant(folder)
+    paths = PATHS + plant(tables) + plant(os.path.dirname(tables)) + plant(folder)
     path = f"{folder}/{os.getpid()}.sock"
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
