@@ -95,7 +95,7 @@ def linked(build, name):
     """The sources and headers of all objects that are linked into a target; [] where nothing tells."""
     try:
         with open(os.path.join(build, "fuzzers", name + ".map"), encoding="utf-8", errors="replace") as file:
-            objects = set(re.findall(r"^(?:LOAD )?(\S+\.o|\S+/lib\w+\.a\(\S+\.o\))", file.read(), re.M))
+            objects = set(re.findall(r"^(?:LOAD )?(\S+/lib\w+\.a\(\S+\.o\)|\S+\.o(?=\s))", file.read(), re.M))
     except FileNotFoundError:
         return []
     lists = set()
