@@ -39,7 +39,7 @@ def test_hostile_targets(build_dir):
 
 @pytest.mark.timeout(200)
 def test_verbs_before_an_agent_that_lies(build_dir):
-    found = rows(liars(build_dir, "run", "--build", build_dir, "--only", "verbs", "--verbs", "2", "--share", "0.3", timeout=180), "round")
+    found = rows(liars(build_dir, "run", "--build", build_dir, "--only", "verbs", "--verbs", "2", "--share", "0.25", timeout=180), "round")
     assert len(found) == 2 and all(row["lies"] > 50 for row in found)
 
 

@@ -24,7 +24,6 @@
 #include "base/model_json.h"
 #include "base/model_text.h"
 #include "client/call.h"
-#include "client/copies.h"
 #include "client/database.h"
 #include "client/export_formats.h"
 #include "client/fold.h"
@@ -252,15 +251,6 @@ static void ask_call(const struct session_address *addr) {
     call_close(c);
 }
 
-static void ask_copies(const char *path) {
-    struct err e;
-    struct copies *c = copies_new(path, &e);
-    for (int i = 0; c && i < 10; i++)
-        if (copies_update(c, 0.05, NULL, NULL, &e) != 0)
-            error_shown(&e);
-    copies_free(c);
-}
-
 static void ask_tables(const struct session_address *addr) {
     static const char *const questions[] = {
         "SELECT * FROM python.samples LIMIT 20",
@@ -331,17 +321,10 @@ static void *ask(void *arg) {
     lies_init(&draws, a->seed, 1, 1, a->paths);
     while (said < a->wanted) {
         connections++;
-        switch (lies_below(&draws, 40)) {
-        case 0:
-            ask_copies(a->addr->path);
-            break;
-        case 1:
+        if (lies_below(&draws, 20) == 0)
             ask_tables(a->addr);
-            break;
-        default:
+        else
             ask_call(a->addr);
-            break;
-        }
     }
     lies_fini(&draws);
     return NULL;
