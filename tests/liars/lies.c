@@ -241,8 +241,16 @@ static void lies_keep_module(struct model_frame *f) {
         f->module = NULL;
 }
 
+static const char *lies_long_text(struct arena *a) {
+    char *text = arena_calloc(a, LIES_LONG + 1, 1);
+    return text ? memset(text, 'n', LIES_LONG) : NULL;
+}
+
 static void lies_fill_frames(struct lies *l, struct model_frame **frames, size_t *n, struct arena *a) {
     *n = lies_chance(l, 10) ? (size_t)lies_below(l, 3000) : (size_t)lies_below(l, 12);
+    bool bomb = lies_chance(l, 3); /* little to send, much to show: one long name a hundred thousand times */
+    if (bomb)
+        *n = 100000;
     *frames = lies_rows(l, &FIELD_FRAMES, 0, a);
     struct model_frame *list = arena_calloc(a, *n + 1, sizeof *list);
     if (!list) {
@@ -254,6 +262,8 @@ static void lies_fill_frames(struct lies *l, struct model_frame **frames, size_t
         some[i] = (struct model_frame){.func = NULL};
         lies_fill(l, &FIELD_FRAMES, &some[i], a);
         lies_keep_module(&some[i]);
+        if (bomb)
+            some[i].func = lies_long_text(a);
     }
     for (size_t i = 0; i < *n; i++)
         list[i] = some[i % 3];
