@@ -7,6 +7,7 @@ FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 TARGET_SOURCES := $(wildcard tests/targets/*.c)
 BENCH_SOURCES := $(wildcard bench/*.c)
 TOOL_SOURCES := $(wildcard tests/tools/*.c)
+LIARS_SOURCES := $(wildcard tests/liars/*.c)
 
 UNIT_TESTS := $(TEST_SOURCES:tests/unit/%.c=$(BUILD)/tests/%)
 FUZZ_REPLAYS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/tests/%)
@@ -16,7 +17,7 @@ BENCHES := $(BENCH_SOURCES:bench/%.c=$(BUILD)/bench/%)
 TOOLS := $(TOOL_SOURCES:tests/tools/%.c=$(BUILD)/tests/tools/%)
 
 SUPPORT_OBJECTS := $(TEST_SUPPORT:%.c=$(BUILD)/obj/%.o)
-TEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_SOURCES) $(TEST_SUPPORT) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(TOOL_SOURCES) tests/known/known.c tests/known/stacks.c tests/known/outside.c)
+TEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_SOURCES) $(TEST_SUPPORT) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(TOOL_SOURCES) $(LIARS_SOURCES) tests/known/known.c tests/known/stacks.c tests/known/outside.c)
 ifneq ($(FUZZ_SOURCES),)
 TEST_OBJECTS += $(BUILD)/obj/tests/fuzz/replay.o $(BUILD)/obj/tests/fuzz/blocks.o
 endif
@@ -27,6 +28,9 @@ KNOWN := $(BUILD)/tests/known/known.so
 # The same from another process.
 KNOWN_OUTSIDE := $(BUILD)/tests/known/outside
 
+# The hostile agent of tests/liars, within a Python; and clients within one program, in front of the same.
+LIARS := $(BUILD)/tests/liars/agent.so $(BUILD)/tests/liars/session
+
 # The hostile target of tests/torture: native threads, and a library that they load and unload.
 TORTURE_SOURCES := $(filter-out tests/torture/plugin.c,$(wildcard tests/torture/*.c))
 TORTURE := $(BUILD)/tests/torture/torture.so $(BUILD)/tests/torture/plugin.so
@@ -34,7 +38,7 @@ TORTURE := $(BUILD)/tests/torture/torture.so $(BUILD)/tests/torture/plugin.so
 # Inputs for fuzz targets that are made, beside those that are kept in tests/fuzz/corpus.
 SEEDS := $(BUILD)/tests/seeds/stamp
 
-tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS) $(KNOWN) $(KNOWN_OUTSIDE) $(TORTURE) $(SEEDS) man
+tests: $(UNIT_TESTS) $(FUZZ_REPLAYS) $(TARGETS) $(TOOLS) $(KNOWN) $(KNOWN_OUTSIDE) $(TORTURE) $(LIARS) $(SEEDS) man
 .PHONY: tests
 
 $(SEEDS): tests/fuzz/seeds.py
@@ -70,13 +74,18 @@ $(BUILD)/tests/test_agent_failing: EXE_LDFLAGS += -Wl,--wrap=malloc,--wrap=callo
 $(FUZZ_REPLAYS): $(BUILD)/tests/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o $(TEST_LIBS) $(BUILD)/link-flags
 	$(call link_test)
 
-# Large blocks are kept from one input to the next (tests/fuzz/blocks.c).
-$(FUZZERS): EXE_LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+# Large blocks are kept from one input to the next (tests/fuzz/blocks.c). The map says what is linked: tools/fuzz.py counts for that.
+$(FUZZERS): EXE_LDFLAGS += -Wl,-Map=$@.map -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/blocks.o $(TEST_LIBS) $(BUILD)/link-flags
 	$(call link_test)
 
 # Functions of libwebsockets that it has itself count, not the library's.
 $(BUILD)/tests/fuzz_agent_doors $(BUILD)/fuzzers/fuzz_agent_doors: EXE_LDFLAGS += -Wl,-z,muldefs
+
+# What a client does goes through the target, which says whether it may; and who answers is the target.
+ACTS_WRAPPED := open openat syscall fopen unlink unlinkat rename connect sigaction signal cli_open_database call_open call_close call_status call_arm \
+    call_disarm call_rest database_refresh database_begin database_explain
+$(BUILD)/tests/fuzz_client_acts $(BUILD)/fuzzers/fuzz_client_acts: EXE_LDFLAGS += $(ACTS_WRAPPED:%=-Wl,--wrap=%)
 
 # Programs that functional tests run.
 $(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(call lib_of,inject pystack base) $(UNWIND_LIBS) $(BUILD)/link-flags
@@ -91,6 +100,16 @@ $(KNOWN): $(BUILD)/obj/tests/known/known.o $(BUILD)/obj/tests/known/native.o $(B
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o,$^) $(call link_libs)
 
 $(KNOWN_OUTSIDE): $(BUILD)/obj/tests/known/outside.o $(BUILD)/obj/tests/known/stacks.o $(call lib_of,inject pystack base) $(UNWIND_LIBS) $(BUILD)/link-flags
+	$(call link_test)
+
+LIARS_AGENT := $(BUILD)/obj/tests/liars/agent.o $(BUILD)/obj/tests/liars/lies.o
+
+$(BUILD)/tests/liars/agent.so: $(LIARS_AGENT) $(call lib_of,store pystack wire base) $(WEBSOCKETS_LIBS) $(BUILD)/link-flags
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o,$^) $(call link_libs)
+
+$(BUILD)/tests/liars/session: $(BUILD)/obj/tests/liars/session.o $(LIARS_AGENT) $(TEST_LIBS) $(BUILD)/link-flags
 	$(call link_test)
 
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(TEST_LIBS) $(BUILD)/link-flags

@@ -6,10 +6,13 @@ usage: tools/fuzz.py BUILD [--runs N] [--seconds S] [--only TEXT] [--jobs N] [--
        tools/fuzz.py BUILD --record
 
 Each runs until it has had N executions in all or this run has taken S seconds, whichever is first; without --seconds, for as long as N
-takes. What a target has had since it last fell, or its source was changed, is kept in BUILD/corpus/executions.json, which begins as
-tests/fuzz/executions.json: so N may be reached in pieces, interrupted ones and those of others too; one that has had N does not run.
---anew counts from none. --record writes what there is by now back to tests/fuzz/executions.json. "executions" are those of this run,
-"total" those so far, "finding" what it fell over.
+takes. What a target has had since it last fell, or anything that is linked into it was changed, is kept in BUILD/corpus/executions.json,
+which begins as tests/fuzz/executions.json: so N may be reached in pieces, interrupted ones and those of others too; one that has had N does
+not run. --anew counts from none. --record writes what there is by now back to tests/fuzz/executions.json. "executions" are those of this
+run, "total" those so far, "finding" what it fell over, "cov" and "ft" the edges and features that were reached (libFuzzer's words).
+
+What is linked is told by the linker's map beside the program (BUILD/fuzzers/NAME.map) and the compiler's lists of what each object is made of:
+the sources and headers of all objects of ours, the product's as well as the harness's, and deps.lock for those of others.
 
 A unit that took too long by the clock is run again by itself: it is a finding only if it takes as long of a processor, for a machine may have
 been busy with something else.
@@ -22,6 +25,7 @@ is what stands in its environment (tests/fuzz/blocks.c).
 import argparse
 import concurrent.futures
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -42,6 +46,7 @@ class Counts:
 
     def __init__(self, build, anew=False):
         self.path = os.path.join(build, "corpus", "executions.json")
+        self.build, self.digests = build, {}
         self.lock = threading.Lock()
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         if anew:
@@ -51,15 +56,22 @@ class Counts:
 
     def of(self, name):
         row = read_counts(self.path).get(name, {})
-        source = digest(os.path.join(ROOT, "tests", "fuzz", name + ".c"))  # None: there is none
-        return row if row and row["source"] == source else {"source": source, "executions": 0, "seconds": 0}
+        source = self.digest(name)
+        return row if row and row["source"] == source else {"source": source, "executions": 0, "seconds": 0, "cov": 0, "ft": 0}
 
-    def add(self, name, executions, seconds, finding):
+    def digest(self, name):
+        """Of all that is linked; without a map of that the harness alone, None: there is none."""
+        if name not in self.digests:
+            self.digests[name] = digest(linked(self.build, name) or [os.path.join(ROOT, "tests", "fuzz", name + ".c")])
+        return self.digests[name]
+
+    def add(self, name, executions, seconds, finding, coverage=(0, 0)):
         with self.lock, open(self.path + ".lock", "wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # another run may count, too
             row = self.of(name)
             row["executions"] = 0 if finding else row["executions"] + executions
             row["seconds"] = 0 if finding else round(row["seconds"] + seconds)
+            row["cov"], row["ft"] = max(row.get("cov", 0), coverage[0]), max(row.get("ft", 0), coverage[1])
             self.write({**read_counts(self.path), name: row})
             return row
 
@@ -79,12 +91,42 @@ def read_counts(path):
         return {}
 
 
-def digest(path):
+def linked(build, name):
+    """The sources and headers of all objects that are linked into a target; [] where nothing tells."""
     try:
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
+        with open(os.path.join(build, "fuzzers", name + ".map"), encoding="utf-8", errors="replace") as file:
+            objects = set(re.findall(r"^(?:LOAD )?(\S+/lib\w+\.a\(\S+\.o\)|\S+\.o(?=\s))", file.read(), re.M))
     except FileNotFoundError:
-        return None
+        return []
+    lists = set()
+    for path in objects:
+        member = re.fullmatch(r".*/lib(\w+)\.a\((\S+)\.o\)", path)
+        if not member:
+            lists.add(os.path.join(ROOT, path)[:-2] + ".d")
+        else:  # folders are not told: all of that name count
+            folder = os.path.join(build, "obj", *(("tests",) if member[1] == "testsupport" else ("src", member[1])))
+            lists.update(glob.glob(os.path.join(folder, "**", member[2] + ".d"), recursive=True))
+    files = {os.path.join(ROOT, "deps.lock")}
+    for path in lists:
+        try:
+            with open(path, encoding="utf-8") as file:
+                files.update(os.path.normpath(os.path.join(ROOT, word)) for word in re.findall(r"[^\s\\:]+\.(?:[ch]|css|js|py)\b", file.read()))
+        except FileNotFoundError:
+            continue  # of a library that is not ours
+    made = os.path.abspath(build) + os.sep
+    return sorted(path for path in files if path.startswith(ROOT + os.sep) and not path.startswith(made) and os.path.exists(path))
+
+
+def digest(paths):
+    """Of the files' names and bytes; None: one is not there."""
+    whole = hashlib.sha256()
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                whole.update(os.path.relpath(path, ROOT).encode() + b"\0" + hashlib.sha256(file.read()).digest())
+        except FileNotFoundError:
+            return None
+    return whole.hexdigest()
 
 
 def folders(build, short):
@@ -130,7 +172,7 @@ def is_slow(program, unit):
 
 
 def piece(build, name, runs, seconds, stop):
-    """A run of libFuzzer: executions, status, what was found or None, what it wrote."""
+    """A run of libFuzzer: executions, status, what was found or None, what it wrote, what it reached."""
     program = os.path.join(build, "fuzzers", name)
     log = os.path.join(build, name + ".log")
     # How rare an input is counts for nothing: to weigh that took up to a fifth of the time. Nobody else writes to the corpus: it is read once.
@@ -150,7 +192,8 @@ def piece(build, name, runs, seconds, stop):
     if artifact and "libFuzzer: timeout" in text and not is_slow(program, finding):
         os.remove(finding)
         status, finding = 0, None
-    return int(executions[-1]) if executions else 0, status, finding, text
+    reached = re.findall(r"\bcov: (\d+) ft: (\d+)", text)
+    return int(executions[-1]) if executions else 0, status, finding, text, tuple(map(int, reached[-1])) if reached else (0, 0)
 
 
 def run(build, name, args, counts, stop):
@@ -163,9 +206,10 @@ def run(build, name, args, counts, stop):
         left = max(1, round(args.seconds - seconds)) if args.seconds else 0
         if args.seconds and seconds >= args.seconds:
             break
-        executions, status, finding, text = piece(build, name, max(0, args.runs - result["total"]), left, stop)
-        row = counts.add(name, executions, time.monotonic() - began - seconds, finding)
-        result.update(executions=result["executions"] + executions, total=row["executions"], status=status, finding=finding)
+        executions, status, finding, text, coverage = piece(build, name, max(0, args.runs - result["total"]), left, stop)
+        row = counts.add(name, executions, time.monotonic() - began - seconds, finding, coverage)
+        result.update(executions=result["executions"] + executions, total=row["executions"], status=status, finding=finding, cov=row["cov"],
+                      ft=row["ft"])
         if not executions:
             break
     result.update(seconds=round(time.monotonic() - began, 1), inputs=len(os.listdir(folders(build, name[len("fuzz_"):])[0])))
@@ -203,7 +247,7 @@ def main():
         counts.write({name: row for name, row in read_counts(counts.path).items() if counts.of(name) == row}, RECORD)
         return
     fuzzers = os.path.join(args.build, "fuzzers")
-    names = sorted(name for name in os.listdir(fuzzers) if name.startswith("fuzz_") and args.only in name)
+    names = sorted(name for name in os.listdir(fuzzers) if name.startswith("fuzz_") and "." not in name and args.only in name)
     if not names:
         sys.exit(f"no fuzz target in {fuzzers} is called *{args.only}*")
     if not args.runs and not args.seconds:

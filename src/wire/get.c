@@ -334,9 +334,26 @@ int wire_get_bye(const struct wire_message *m, char *reason, size_t cap) {
 
 /* ---- snapshots ---- */
 
-/* The stacks of all threads: for each an array of numbers of `frames`, innermost first. */
+/* Few bytes can name long names many times: what all stacks of a message would take when they are shown. */
+#define GET_MAX_SHOWN ((size_t)64 * 1024 * 1024)
+#define GET_FRAME_SHOWN 128 /* beside its names */
+
+/* Is there room for one more frame of those names? What a terminal would obey is shown longer than it is. */
+static bool get_room(size_t *shown, const struct model_frame *f) {
+    const char *const names[] = {f->func, f->file, f->module};
+    size_t more = GET_FRAME_SHOWN;
+    if (*shown > GET_MAX_SHOWN)
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (const char *p = names[i]; p && *p && more <= GET_MAX_SHOWN; p++)
+            more += (unsigned char)*p < ' ' || (unsigned char)*p >= 0x7f ? 6 : 1;
+    *shown += more;
+    return *shown <= GET_MAX_SHOWN;
+}
+
+/* The stacks of all threads: for each an array of numbers of `frames`, innermost first. Frames for which there is no room are left out. */
 static int get_stacks(struct codec_cursor map, struct model_snapshot *out, const struct model_frame *frames,
-                      size_t n_frames, struct err *e) {
+                      size_t n_frames, size_t *shown, struct err *e) {
     static const char *const key = "stack";
     struct codec_cursor stacks;
     size_t n;
@@ -356,9 +373,11 @@ static int get_stacks(struct codec_cursor map, struct model_snapshot *out, const
             struct codec_token t;
             if (codec_read(&stacks, &t) != 0 || t.type != CODEC_UINT || t.u >= n_frames)
                 return field_fail(e, "threads", key);
-            thread->frames[d] = frames[t.u];
+            if (thread->n_frames == d && get_room(shown, &frames[t.u]))
+                thread->frames[thread->n_frames++] = frames[t.u];
         }
-        thread->n_frames = depth;
+        thread->truncated |= thread->n_frames < depth;
+        out->incomplete |= thread->n_frames < depth;
     }
     return 0;
 }
@@ -403,7 +422,7 @@ static int get_locals(struct codec_cursor map, const struct field_strings *strin
 
 /* The frames that one task awaits. */
 static int get_task_stack(struct codec_cursor *stacks, struct model_task *task, struct arena *arena,
-                          const struct model_frame *frames, size_t n_frames, struct err *e) {
+                          const struct model_frame *frames, size_t n_frames, size_t *shown, struct err *e) {
     size_t depth;
     struct codec_token t;
     if (codec_read_array(stacks, &depth) != 0)
@@ -414,9 +433,10 @@ static int get_task_stack(struct codec_cursor *stacks, struct model_task *task, 
     for (size_t d = 0; d < depth; d++) {
         if (codec_read(stacks, &t) != 0 || t.type != CODEC_UINT || t.u >= n_frames)
             return field_fail(e, "tasks", "stack");
-        task->frames[d] = frames[t.u];
+        if (task->n_frames == d && get_room(shown, &frames[t.u]))
+            task->frames[task->n_frames++] = frames[t.u];
     }
-    task->n_frames = depth;
+    task->truncated |= task->n_frames < depth;
     return 0;
 }
 
@@ -439,7 +459,7 @@ static int get_task_awaiters(struct codec_cursor *ids, struct model_task *task, 
 }
 
 static int get_tasks(struct codec_cursor map, const struct field_strings *strings, struct model_snapshot *out,
-                     const struct model_frame *frames, size_t n_frames, struct err *e) {
+                     const struct model_frame *frames, size_t n_frames, size_t *shown, struct err *e) {
     static const char *const keys[] = {"stack", "awaited_by"};
     struct codec_cursor part[2];
     void *tasks;
@@ -455,7 +475,7 @@ static int get_tasks(struct codec_cursor map, const struct field_strings *string
         if (!part[i].at || codec_read_array(&part[i], &n[i]) != 0 || n[i] != out->n_tasks)
             return field_fail(e, "tasks", keys[i]);
     for (size_t i = 0; i < out->n_tasks; i++)
-        if (get_task_stack(&part[0], &out->tasks[i], &out->arena, frames, n_frames, e) != 0 ||
+        if (get_task_stack(&part[0], &out->tasks[i], &out->arena, frames, n_frames, shown, e) != 0 ||
             get_task_awaiters(&part[1], &out->tasks[i], &out->arena, e) != 0)
             return -1;
     return 0;
@@ -476,7 +496,7 @@ int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, 
     struct codec_cursor part[7];
     struct field_strings strings;
     void *frames, *threads;
-    size_t n_frames;
+    size_t n_frames, shown = 0;
     bool expected =
         m->body.at && (m->type == WIRE_RESPONSE || wire_message_notification(m) == WIRE_N_THREADS);
     *out = (struct model_snapshot){0};
@@ -493,8 +513,9 @@ int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, 
         return -1;
     (void)get_uint(m, "dropped", UINT64_MAX, &out->dropped);
     out->threads = threads;
-    return get_stacks(part[3], out, frames, n_frames, e) == 0 && get_locals(part[4], &strings, out, e) == 0 &&
-                   get_tasks(part[5], &strings, out, frames, n_frames, e) == 0
+    return get_stacks(part[3], out, frames, n_frames, &shown, e) == 0 &&
+                   get_locals(part[4], &strings, out, e) == 0 &&
+                   get_tasks(part[5], &strings, out, frames, n_frames, &shown, e) == 0
                ? get_note(part[6], out, e)
                : -1;
 }

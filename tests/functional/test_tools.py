@@ -306,6 +306,53 @@ def test_fuzz_counts_anew_from_a_finding(fuzz, tmp_path):
     assert (code, had(rows["fuzz_a"]), rows["fuzz_a"]["finding"]) == (0, (19, 19), None), "what it had before it fell counts, or what was only slow"
 
 
+LINKED = """Archive member included to satisfy reference by file (symbol)
+
+{build}/lib/libwire.a(codec.o)
+                              {build}/obj/tests/fuzz/fuzz_a.o (wire_parse)
+{build}/lib/libtui.a(tree.o)  {build}/lib/libwire.a(codec.o) (tree)
+/usr/lib/libc.a(printf.o)     (printf)
+
+LOAD {build}/obj/tests/fuzz/fuzz_a.o
+"""
+
+
+def test_fuzz_counts_for_what_is_linked(source_dir, tmp_path, monkeypatch):
+    """A change of the product begins the count anew, where it is linked; one of what is not linked does not."""
+    tool = load(os.path.join(source_dir, "tools", "fuzz.py"), "probing_fuzz")
+    monkeypatch.setattr(tool, "ROOT", str(tmp_path))
+    build = tmp_path / "build" / "fuzz"
+    for name, text in {"tests/fuzz/fuzz_a.c": "a", "src/wire/codec.c": "codec", "src/wire/codec.h": "head", "src/tui/widgets/tree.c": "tree",
+                       "src/wire/other.c": "other", "deps.lock": "deps", "build/fuzz/gen/version.h": "1",
+                       "build/fuzz/obj/tests/fuzz/fuzz_a.d": "build/fuzz/obj/tests/fuzz/fuzz_a.o: tests/fuzz/fuzz_a.c \\\n src/wire/codec.h\nsrc/wire/codec.h:\n",
+                       "build/fuzz/obj/src/wire/codec.d": "build/fuzz/obj/src/wire/codec.o: src/wire/codec.c src/wire/codec.h build/fuzz/gen/version.h\n",
+                       "build/fuzz/obj/src/tui/widgets/tree.d": "build/fuzz/obj/src/tui/widgets/tree.o: src/tui/widgets/tree.c\n",
+                       "build/fuzz/fuzzers/fuzz_a.map": LINKED.format(build="build/fuzz")}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert [os.path.relpath(path, tmp_path) for path in tool.linked(str(build), "fuzz_a")] == \
+        ["deps.lock", "src/tui/widgets/tree.c", "src/wire/codec.c", "src/wire/codec.h", "tests/fuzz/fuzz_a.c"]
+
+    def total():
+        return tool.Counts(str(build)).of("fuzz_a")["executions"]
+
+    tool.Counts(str(build)).add("fuzz_a", 30, 2, None, (120, 340))
+    for name, kept in {"src/wire/other.c": 30, "build/fuzz/gen/version.h": 30, "src/wire/codec.h": 0, "src/tui/widgets/tree.c": 0, "deps.lock": 0,
+                       "tests/fuzz/fuzz_a.c": 0}.items():
+        before = (tmp_path / name).read_text()
+        (tmp_path / name).write_text("another")
+        assert total() == kept, name
+        (tmp_path / name).write_text(before)
+    assert total() == 30
+    row = tool.Counts(str(build)).add("fuzz_a", 5, 2, None, (100, 400))
+    assert (row["executions"], row["cov"], row["ft"]) == (35, 120, 400), "what was reached once stays reached"
+
+
+def test_fuzz_tells_what_was_reached(fuzz):
+    code, rows = fuzz({"fuzz_a": "print('#2\\tINITED cov: 11 ft: 22 corp: 1/1b')\nprint('#9\\tDONE   cov: 13 ft: 25 corp: 2/4b')"}, "--runs", "9")
+    assert (code, rows["fuzz_a"]["cov"], rows["fuzz_a"]["ft"]) == (0, 13, 25)
+
+
 def test_fuzz_record(source_dir, tmp_path, monkeypatch):
     """What a target has had stays in the source, for as long as the target is the same, and is where the next build begins."""
     tool = load(os.path.join(source_dir, "tools", "fuzz.py"), "probing_fuzz")

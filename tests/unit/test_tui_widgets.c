@@ -275,6 +275,24 @@ static void test_prompt(void **state) {
     grid_fini(&g);
 }
 
+/* What an agent says may be any number: beyond an end it is drawn as that end. */
+static void test_meter_of_any_number(void **state) {
+    static const double values[] = {1e300, -1e300, INFINITY, -INFINITY, NAN, 101, -0.5};
+    static const int levels[] = {8, 0, 8, 0, 0, 8, 0};
+    struct grid g;
+    (void)state;
+    assert_int_equal(grid_init(&g, 1, 4), 0);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        struct meter m = {0};
+        meter_add(&m, values[i]);
+        grid_clear(&g);
+        meter_draw(&m, &g, grid_rect(&g), 0, 0, 1, 100, ROLE_METER_CPU);
+        assert_ptr_equal(glyph_level(&g, values[i] / 100), glyph(&g, (enum glyph)(GLYPH_METER + levels[i])));
+        assert_int_equal(g.cells[0].cp, levels[i] ? 0x2588 : ' '); /* the full block */
+    }
+    grid_fini(&g);
+}
+
 static void test_meter(void **state) {
     struct meter m = {0};
     struct grid g;
@@ -293,11 +311,17 @@ static void test_meter(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grid_text),      cmocka_unit_test(test_grid_hostile),
-        cmocka_unit_test(test_grid_random),    cmocka_unit_test(test_match),
-        cmocka_unit_test(test_highlight),      cmocka_unit_test(test_list),
-        cmocka_unit_test(test_layout_columns), cmocka_unit_test(test_layout_panes),
-        cmocka_unit_test(test_prompt),         cmocka_unit_test(test_meter),
+        cmocka_unit_test(test_grid_text),
+        cmocka_unit_test(test_grid_hostile),
+        cmocka_unit_test(test_grid_random),
+        cmocka_unit_test(test_match),
+        cmocka_unit_test(test_highlight),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_layout_columns),
+        cmocka_unit_test(test_layout_panes),
+        cmocka_unit_test(test_prompt),
+        cmocka_unit_test(test_meter),
+        cmocka_unit_test(test_meter_of_any_number),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -579,6 +580,35 @@ static void check_chunks(void **state) {
     strbuf_fini(&big);
 }
 
+/* A message of few bytes that names a long name many times: no more is taken of it than can be shown. */
+static void test_a_long_name_many_times(void **state) {
+    enum { DEPTH = 100000, LENGTH = 60000 };
+    struct model_frame *frames = calloc(DEPTH, sizeof *frames);
+    char *name = calloc(1, LENGTH + 1);
+    struct model_thread thread = {.tid = 1, .n_frames = DEPTH, .frames = frames};
+    struct model_snapshot s = {.timestamp = 1, .threads = &thread, .n_threads = 1}, got;
+    struct strbuf b;
+    struct err e;
+    (void)state;
+    assert_non_null(frames);
+    assert_non_null(name);
+    memset(name, 'n', LENGTH);
+    for (size_t i = 0; i < DEPTH; i++)
+        frames[i].func = name;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_snapshot(&b, 1, &s), 0);
+    struct wire_message *m = wire_parse(b.data, b.len, &e);
+    assert_non_null(m);
+    assert_int_equal(wire_get_snapshot(m, &got, &e), 0);
+    assert_in_range(got.threads[0].n_frames, 1, (64 << 20) / LENGTH);
+    assert_true(got.threads[0].truncated && got.incomplete);
+    model_snapshot_fini(&got);
+    wire_message_free(m);
+    strbuf_fini(&b);
+    free(frames);
+    free(name);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_requests),
@@ -594,6 +624,7 @@ int main(void) {
         cmocka_unit_test(check_many_deep_stacks_stay_small),
         cmocka_unit_test(check_too_many_frames_are_cut),
         cmocka_unit_test(check_limited_buffer_fails),
+        cmocka_unit_test(test_a_long_name_many_times),
         cmocka_unit_test(check_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

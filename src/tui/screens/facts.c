@@ -85,8 +85,7 @@ void facts_add_bars(struct facts *f, const struct grid *g, const char *label, co
     }
     size_t len = 0;
     for (int i = 0; i < n && most > 0; i++) {
-        int step = values[i] > 0 ? (int)ceil(values[i] / most * 8) : 0;
-        const char *bar = glyph(g, (enum glyph)(GLYPH_METER + (step > 8 ? 8 : step)));
+        const char *bar = glyph_level(g, values[i] / most);
         if (len + strlen(bar) + 1 >= sizeof text)
             break;
         len += (size_t)snprintf(text + len, sizeof text - len, "%s", bar);

@@ -106,7 +106,8 @@ static void module_cell_backward(const void *node, struct table_cell *c) {
 
 static void module_cell_bar(const void *node, struct table_cell *c) {
     const struct module_row *m = module_of(node);
-    int halves = isnan(m->share) ? 0 : (int)lround(m->share * MODULE_BAR * 2);
+    double share = m->share > 0 ? fmin(m->share, 1) : 0; /* what an agent says may be anything */
+    int halves = (int)lround(share * MODULE_BAR * 2);
     size_t len = 0;
     c->role = m->share >= MODULE_HOT_SHARE ? ROLE_CPU_HIGH : ROLE_CPU_MID;
     for (int i = 0; i + 1 < halves; i += 2)

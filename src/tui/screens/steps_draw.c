@@ -103,7 +103,7 @@ static double steps_now(const struct steps_line *l, const struct steps_column *c
 /* Eighths of a row that a value is high; at least one where it is more than nothing. */
 static int steps_level(double v, double least, double most, int rows) {
     double share = most > least ? (v - least) / (most - least) : v > 0 ? 1 : 0;
-    int level = (int)lround(share * rows * STEPS_LEVELS);
+    int level = (int)lround((share > 0 ? fmin(share, 1) : 0) * rows * STEPS_LEVELS);
     int floor_level = least > 0 || v > 0 ? 1 : 0;
     level = level < floor_level ? floor_level : level;
     return level > rows * STEPS_LEVELS ? rows * STEPS_LEVELS : level;

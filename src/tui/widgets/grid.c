@@ -2,6 +2,7 @@
 /* grid: see grid.h. */
 #include "tui/widgets/grid.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,11 @@ static const char *const grid_glyphs[GLYPH_COUNT][2] = {
 };
 
 const char *glyph(const struct grid *g, enum glyph id) { return grid_glyphs[id][g->ascii ? 1 : 0]; }
+
+const char *glyph_level(const struct grid *g, double share) {
+    int step = share >= 1 ? GLYPH_METER_STEPS : share > 0 ? (int)ceil(share * GLYPH_METER_STEPS) : 0;
+    return glyph(g, (enum glyph)(GLYPH_METER + step));
+}
 
 int grid_init(struct grid *g, int rows, int cols) {
     memset(g, 0, sizeof *g);

@@ -41,6 +41,8 @@ enum grid_align {
 };
 
 /* Pictures with an ASCII twin each. */
+#define GLYPH_METER_STEPS 8
+
 enum glyph {
     GLYPH_ELLIPSIS,
     GLYPH_VLINE,
@@ -58,8 +60,8 @@ enum glyph {
     GLYPH_CELL_END,  /* right border; "" none is needed */
     GLYPH_TAG,       /* of a tagged row */
     GLYPH_GAP,       /* a slice of time of which nothing is known */
-    GLYPH_METER,     /* nine steps from here */
-    GLYPH_COUNT = GLYPH_METER + 9,
+    GLYPH_METER,     /* nothing, and so many steps from here */
+    GLYPH_COUNT = GLYPH_METER + GLYPH_METER_STEPS + 1,
 };
 
 /* A grid of the size given; 0, or -1 when memory is short (then it is empty). */
@@ -102,5 +104,8 @@ int grid_row_length(const struct grid *g, int row);
 
 /* UTF-8 of a glyph, or its ASCII twin. */
 const char *glyph(const struct grid *g, enum glyph id);
+
+/* The bar that is `share` (0 to 1) of its cell, eighths rounded up; beyond either end as at that end, 0 when it is not known. */
+const char *glyph_level(const struct grid *g, double share);
 
 #endif

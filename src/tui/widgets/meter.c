@@ -41,11 +41,6 @@ void meter_draw(const struct meter *m, struct grid *g, struct rect area, int row
                 double full, enum theme_role role) {
     for (int i = 0; i < width; i++) {
         double v = meter_at(m, width - 1 - i);
-        int step = 0;
-        if (!isnan(v) && full > 0)
-            step = v <= 0 ? 0 : (int)ceil(v / full * 8);
-        if (step > 8)
-            step = 8;
-        (void)grid_text(g, area, row, col + i, role, glyph(g, (enum glyph)(GLYPH_METER + step)));
+        (void)grid_text(g, area, row, col + i, role, glyph_level(g, full > 0 ? v / full : 0));
     }
 }

@@ -29,7 +29,7 @@ static void sheet_draw_bar(const struct sheet_column *c, double v, struct grid *
                            int col) {
     if (!(v > 0) || !(c->high > 0))
         return;
-    int halves = (int)(v / c->high * SHEET_BAR * 2 + 0.5), x = 0;
+    int halves = (int)(fmin(v / c->high, 1) * SHEET_BAR * 2 + 0.5), x = 0;
     if (halves == 0)
         halves = 1;
     for (; halves >= 2 && x < SHEET_BAR; halves -= 2, x++)

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts a FIFO, which waits for its other end, where the injector's file in memory was."""
+
+import hostile
+
+hostile.run(hostile.swap, hostile.victim("fifo"))
