@@ -33,7 +33,10 @@ static const struct visitor {
     {"looker",
      "whoever says the token to look, by TCP; by a door opened with `--looking` everybody who may enter",
      WIRE_LOOKS},
-    {"local", "a process of the job's user, or root's, by TCP on loopback, that says no token", WIRE_CHANGES},
+    {"local",
+     "a process of the job's user in its user, pid and mount namespaces, by TCP on loopback, that says no "
+     "token",
+     WIRE_LOOKS},
     {"stranger", "everybody else", WIRE_NOTHING},
 };
 
@@ -45,14 +48,15 @@ static const char *const needs[] = {[WIRE_NOTHING] = "nothing",
                                     [WIRE_CHANGES] = "changes",
                                     [WIRE_OWNS] = "owns"};
 
-/* Which door is open to whom; at each that is, one may what the row of the visitor says. */
+/* Which door is open to whom; at each that is, one may what the row of the visitor says. At pdb, which has a token of its own for each
+ * pause, one may do all. */
 static const struct {
     const char *door;
     const char *to[VISITORS];
 } doors[] = {
     {"unix socket: WebSocket, HTTP, text", {"yes", "-", "-", "-", "-"}},
     {"TCP: WebSocket, HTTP, text", {"-", "yes", "yes", "yes", "-"}},
-    {"pdb of `pause` and `catch`", {"by the token that it prints", "-", "-", "-", "-"}},
+    {"pdb of `pause` and `catch`", {"its token", "its token", "its token", "its token", "its token"}},
 };
 
 static void put_head(struct strbuf *out, const char *first, const char *second) {
