@@ -97,9 +97,11 @@ static int listener_try(struct listener *l, const char *place, struct err *e) {
 /* Can a folder be made here at all? One that is somebody else's is gone round: the user cannot take it away. What else is
  * wrong there is said. */
 static bool listener_may_make(const char *place) {
-    char dir[ENDPOINT_PATH_MAX];
+    char dir[ENDPOINT_PATH_MAX], folder[ENDPOINT_PLACE_MAX];
     struct stat st;
-    if (access(place, W_OK | X_OK) != 0)
+    if (endpoint_place(folder, sizeof folder, place, geteuid()) != 0)
+        return false;
+    if (access(folder, W_OK | X_OK) != 0)
         return errno != EROFS && errno != ENOENT && errno != EACCES && errno != ENOTDIR;
     return endpoint_dir_in(dir, sizeof dir, place, geteuid()) != 0 || lstat(dir, &st) != 0 ||
            st.st_uid == geteuid();

@@ -27,7 +27,15 @@ static int endpoint_fits(int written, size_t cap) {
     return 0;
 }
 
-const char *const endpoint_places[] = {"/tmp", "/dev/shm", "/var/tmp", "/run", NULL};
+/* In all but the last two anybody can make a folder of a user's name before that user does; in /run only root can. */
+#define ENDPOINT_USERS "/run/user"
+const char *const endpoint_places[] = {"/tmp", "/dev/shm", "/var/tmp", "/run", ENDPOINT_USERS, NULL};
+
+int endpoint_place(char *buf, size_t cap, const char *place, uid_t uid) {
+    bool users = strcmp(place, ENDPOINT_USERS) == 0;
+    int n = users ? snprintf(buf, cap, "%s/%u", place, (unsigned)uid) : snprintf(buf, cap, "%s", place);
+    return endpoint_fits(n, cap);
+}
 
 /* What stands behind the user's number for process `pid` (0: this one): nothing, or, in a user namespace of its own, "-", the
  * namespace's number and the time of the process's start. Numbers of namespaces are used again, and what others have
@@ -61,7 +69,10 @@ int endpoint_user_dir(char *buf, size_t cap, const char *place, uid_t uid, pid_t
 int endpoint_dir_in(char *buf, size_t cap, const char *place, uid_t uid) {
     char ns[ENDPOINT_NS_MAX];
     endpoint_put_ns(ns, sizeof ns, 0);
-    return endpoint_fits(snprintf(buf, cap, "%s/probing-%u%s", place, (unsigned)uid, ns), cap);
+    if (endpoint_place(buf, cap, place, uid) != 0)
+        return -1;
+    size_t n = strlen(buf);
+    return endpoint_fits(snprintf(buf + n, cap - n, "/probing-%u%s", (unsigned)uid, ns), cap - n);
 }
 
 int endpoint_path_in(char *buf, size_t cap, const char *place, uid_t uid, pid_t pid) {
@@ -113,7 +124,8 @@ int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e) 
     char ns[ENDPOINT_NS_MAX];
     endpoint_put_ns(ns, sizeof ns, pid);
     for (const char *const *place = endpoint_places;; place++) {
-        const char *where = *place ? *place : endpoint_places[0];
+        char where[ENDPOINT_PLACE_MAX];
+        (void)endpoint_place(where, sizeof where, *place ? *place : endpoint_places[0], uid);
         int n = snprintf(buf, cap, "/proc/%d/root%s/probing-%u%s/%d.sock", (int)pid, where, uid, ns,
                          (int)st.ns_pid);
         if (endpoint_fits(n, cap) != 0)
@@ -136,7 +148,11 @@ bool endpoint_is_name(const char *path) {
         static const char folder[] = "/probing-";
         size_t n = strlen(*place);
         const char *p = path + n;
-        if (strncmp(path, *place, n) != 0 || strncmp(p, folder, sizeof folder - 1) != 0)
+        if (strncmp(path, *place, n) != 0)
+            continue;
+        bool users = strcmp(*place, ENDPOINT_USERS) == 0;
+        if ((users && (*p++ != '/' || !endpoint_pass_digits(&p))) ||
+            strncmp(p, folder, sizeof folder - 1) != 0)
             continue;
         p += sizeof folder - 1;
         bool well = endpoint_pass_digits(&p);

@@ -21,6 +21,11 @@
 /* Folders in which the agent's may be, in the order in which they are tried; the last is NULL. */
 extern const char *const endpoint_places[];
 
+#define ENDPOINT_PLACE_MAX 32
+
+/* The folder that a place is for user `uid`: itself, or the user's own below it (/run/user). 0, or -1 with errno. */
+int endpoint_place(char *buf, size_t cap, const char *place, uid_t uid);
+
 /* Directory and socket in one of the places, as the target sees them. */
 int endpoint_dir_in(char *buf, size_t cap, const char *place, uid_t uid);
 int endpoint_path_in(char *buf, size_t cap, const char *place, uid_t uid, pid_t pid);

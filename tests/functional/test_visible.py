@@ -6,6 +6,7 @@ Every /proc is mounted in a mount namespace of its own. `run` holds the program'
 
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -172,30 +173,45 @@ def test_sockets_of_killed_jobs_are_taken_away(any_python, ptrace, target, probi
     os.unlink(new)
 
 
-def test_a_folder_of_that_name_that_is_somebody_elses(nobodys_python, probing, ptrace):
+@pytest.mark.parametrize("taken", [["/tmp"], ["/tmp", "/dev/shm", "/var/tmp"]], ids=["one", "all that anybody may write to"])
+def test_a_folder_of_that_name_that_is_somebody_elses(nobodys_python, probing, ptrace, taken):
     """Anybody may make /tmp/probing-UID: the agent listens elsewhere, and is found there."""
     if os.geteuid() != 0:
         pytest.skip("needs root: a job of another user")
-    squat = f"/tmp/probing-{SOMEBODY}"
-    os.mkdir(squat, 0o700)
+    somebody = 200000 + os.getpid()  # of whom nothing is left by other tests
+    squats = [f"{place}/probing-{somebody}" for place in taken]
+    own = pathlib.Path(f"/run/user/{somebody}")  # as a login makes it
     process = None
+    made = []
     try:
+        for squat in squats:
+            os.mkdir(squat, 0o700)
+            made.append(squat)
+        for folder in [own.parent, own]:
+            if not folder.exists():
+                folder.mkdir()
+                made.append(folder)
+        os.chown(own, somebody, somebody)
         reader, writer = os.pipe()
-        process = subprocess.Popen([nobodys_python, "-c", JOB], pass_fds=(writer,), user=SOMEBODY, group=SOMEBODY, extra_groups=[],
+        process = subprocess.Popen([nobodys_python, "-c", JOB], pass_fds=(writer,), user=somebody, group=somebody, extra_groups=[],
                                    stdin=subprocess.DEVNULL, env=dict(os.environ, READY_FD=str(writer)))
         os.close(writer)
         with os.fdopen(reader) as ready:
             assert ready.readline() == "ready\n"
         socket = inject_in_time(probing, process.pid)["endpoint"]
-        assert f"/probing-{SOMEBODY}/" in socket and squat not in socket, socket
+        assert f"/probing-{somebody}/" in socket and not any(squat in socket for squat in squats), socket
         assert "MainThread" in names(probing(str(process.pid), "backtrace", "--json").ok().json())
         assert inject_in_time(probing, process.pid)["already"]
         rows = {row["pid"]: row for row in probing("list", "--json").ok().json()["processes"]}
         assert rows[process.pid]["agent"] is True
         probing(str(process.pid), "eject").ok()
-        assert not os.listdir(squat)
+        assert not any(os.listdir(squat) for squat in squats)
     finally:
-        os.rmdir(squat)
         if process:
             process.kill()
             process.wait()
+        for place in ["/dev/shm", "/tmp", own]:  # its tables
+            shutil.rmtree(f"{place}/probing-{somebody}", ignore_errors=True)
+        for folder in reversed(made):
+            if os.path.isdir(folder):
+                os.rmdir(folder)

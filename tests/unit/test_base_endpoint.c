@@ -17,9 +17,9 @@
 #include "base/endpoint.h"
 
 static void test_names(void **state) {
-    static const char *const good[] = {"/tmp/probing-0/1.sock", "/dev/shm/probing-1000/77.sock",
-                                       "/var/tmp/probing-5-4026531837-123/9.sock",
-                                       "/run/probing-65534/4194304.sock"};
+    static const char *const good[] = {
+        "/tmp/probing-0/1.sock", "/dev/shm/probing-1000/77.sock", "/var/tmp/probing-5-4026531837-123/9.sock",
+        "/run/probing-65534/4194304.sock", "/run/user/1000/probing-1000/12.sock"};
     static const char *const bad[] = {"",
                                       "/run/docker.sock",
                                       "/tmp/probing-0/1.sock/../../../run/docker.sock",
@@ -33,6 +33,9 @@ static void test_names(void **state) {
                                       "/tmp/probing-0/1.sock ",
                                       "/tmp//probing-0/1.sock",
                                       "/home/probing-0/1.sock",
+                                      "/run/user/probing-0/1.sock",
+                                      "/run/user/../probing-0/1.sock",
+                                      "/run/user/0probing-0/1.sock",
                                       "tmp/probing-0/1.sock"};
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
