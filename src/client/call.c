@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/loop.h"
+#include "client/output.h"
 
 #define CALL_READ_S 600.0 /* a large recording, a slow disk */
 #define CALL_BATCH_S 1.0  /* nobody looks at samples as they come, and each batch costs the job some */
@@ -165,7 +166,7 @@ static void call_on_note(void *arg, const char *line) {
     char clean[1024];
     (void)arg;
     (void)text_sanitize(clean, sizeof clean, line);
-    (void)fprintf(stderr, "%s: %s\n", program_invocation_short_name, clean);
+    output_say("%s: %s\n", program_invocation_short_name, clean);
 }
 
 static const struct session_handler call_handler = {
