@@ -124,9 +124,17 @@ def held(any_python, tmp_path):
 
 
 def asleep(process):
-    """It waits, and has looked before."""
-    with open(f"/proc/{process.pid}/syscall", encoding="ascii") as file:
-        return file.read().split()[0] == str(CLOCK_NANOSLEEP)
+    """Its child, which attaches, waits, and has looked before."""
+    try:
+        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+            children = file.read().split()
+        for child in children:
+            with open(f"/proc/{child}/syscall", encoding="ascii") as file:
+                if file.read().split()[0] == str(CLOCK_NANOSLEEP):
+                    return True
+    except (FileNotFoundError, ProcessLookupError):
+        pass  # it has ended meanwhile
+    return False
 
 
 def begin(probing, *words):

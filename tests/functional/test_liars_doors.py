@@ -3,10 +3,12 @@
 
 import json
 import os
+import pathlib
 import shutil
 import socket
 import stat
 import subprocess
+import tempfile
 
 import pytest
 
@@ -316,17 +318,22 @@ def test_debug_of_a_job_of_roots_is_asked_about(probing, target, any_python, deb
 
 
 @as_root
-def test_debug_beside_other_users_is_asked_about(job_of_another, probing, tmp_path):
+@pytest.fixture
+def folder_for_all():
+    """One that every user may enter: pytest's own are nobody else's."""
+    with tempfile.TemporaryDirectory(prefix="probing-test-") as name:
+        os.chmod(name, 0o755)
+        yield pathlib.Path(name)
+
+
+def test_debug_beside_other_users_is_asked_about(job_of_another, probing, folder_for_all):
     """What the job sees in /proc decides; a folder stands for it here."""
-    proc, pid = tmp_path / "proc", str(job_of_another.pid)
-    tmp_path.chmod(0o755)
+    proc, pid = folder_for_all / "proc", str(job_of_another.pid)
     for number, uid in ((1, 0), (2, 100), (3, STRANGER), (4, 65534)):
         (proc / str(number)).mkdir(parents=True)
         os.chown(proc / str(number), uid, uid)
     (proc / "self" / "ns").mkdir(parents=True)
     (proc / "self" / "mountinfo").write_text(f"22 1 0:21 / {proc} rw - proc proc rw\n")
-    for folder in (proc.parent.parent, proc.parent.parent.parent):
-        folder.chmod(0o755)
     where = proc / "self" / "ns" / "pid"
     where.symlink_to("pid:[4026531836]")
 

@@ -11,7 +11,7 @@ import pytest
 
 from agent_job import job
 from agent_wire import BINARY, CLOSE, PING, PONG, Client, Closed, Connection, pack, unpack, wait_closed
-from tcp_client import TcpConnection
+from tcp_client import TcpConnection, owner
 
 __all__ = ["job"]
 
@@ -271,7 +271,7 @@ def test_who_does_not_answer_a_close_is_put_out(job):
     """However the end came about: nobody stays connected by never saying goodbye."""
     endpoint = job().start()
     with Client(endpoint) as other:
-        address = other.call("listen", {"address": "127.0.0.1:0"})["address"]
+        address = owner(other.call("listen", {"address": "127.0.0.1:0"}))
         left = []
         for sent in (close(1000), binary(5, rsv=2), frame(3), frame(TEXT, b"x"), frame(BINARY), frame(CLOSE, b"\x03")):
             for door in (open_unix, open_tcp):
@@ -289,7 +289,7 @@ def test_cases(job, door, section):
     j = job()
     endpoint = j.start()
     with Client(endpoint) as other:
-        address = other.call("listen", {"address": "127.0.0.1:0"})["address"]
+        address = owner(other.call("listen", {"address": "127.0.0.1:0"}))
         wrong = {}
         for case, (sent, *wanted) in CASES.items():
             if section_of(case) != section:
