@@ -2,9 +2,9 @@
 /*
  * access: who comes by TCP, and whether they are listened to: no sockets, no messages.
  *
- * Of somebody on this machine the kernel knows the user (/proc/net/tcp), and whether they live in the same namespaces as we do: a user
- * alone is nobody where containers share a network, for each has a root. What a browser sends for a web page is told by its headers; who
- * has tried in vain waits, longer each time. All of it is bounded. Used by the server's thread.
+ * For a peer on this machine the kernel knows the user (/proc/net/tcp); neighbour.h finds out whether it lives in our namespaces. A uid
+ * alone identifies nobody where containers share a network, because each has its own root. Headers show what a browser sends for a web
+ * page. Peers with wrong tokens wait, longer each time. All of it is bounded. Used by the server's thread.
  */
 #ifndef AGENT_ACCESS_H
 #define AGENT_ACCESS_H

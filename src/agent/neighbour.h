@@ -2,10 +2,10 @@
 /*
  * neighbour: is a socket held by a process of our user that lives where we do: in the same user, pid and mount namespaces?
  *
- * The kernel tells the user of a socket, and no more; in a container that shares our network that user may be another one, who has
- * nothing here. So the process is looked for that holds it, among those that we see in /proc and may look at, the newest first: who types
- * curl has just begun. It is held by nobody of ours as long as it was not found: bounded in processes, descriptors and time of the
- * processor. Nothing in it blocks. Any thread.
+ * The kernel knows the user of a socket and nothing more; in a container that shares our network the same number may be somebody else.
+ * So this searches the processes that we see in /proc and may read for the one that holds the socket, the newest first, because a curl
+ * has just started. A socket that is not found counts as a stranger's. The search is bounded in processes, descriptors and CPU time.
+ * Nothing in it blocks. Any thread.
  */
 #ifndef AGENT_NEIGHBOUR_H
 #define AGENT_NEIGHBOUR_H
