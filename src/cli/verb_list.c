@@ -70,7 +70,8 @@ static void list_uptime(const struct target_process *p, char *buf, size_t cap) {
 
 static void list_agent(const struct target_process *p, char *buf, size_t cap) {
     (void)snprintf(buf, cap, "%s",
-                   p->attached      ? "yes"
+                   p->held          ? "no answer"
+                   : p->attached    ? "yes"
                    : p->inspectable ? "-"
                    : p->readable    ? "outside"
                                     : "refused");
@@ -216,6 +217,9 @@ int cli_run_list(const struct cli_options *o, struct session_address *addr, stru
         else
             rc = err_set(e, ERR_FAILED, "out of memory for the list of processes");
         free(rows);
+        for (ssize_t i = 0; i < n; i++)
+            if (list[i].held)
+                (void)strbuf_addf(out, "(%s)\n", list[i].why_not);
         if (hidden[0])
             (void)strbuf_addf(out, "(%s)\n", hidden);
     }

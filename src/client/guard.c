@@ -6,12 +6,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,6 +27,7 @@
 #define GUARD_REAP_NS (100 * CLOCK_NS_PER_MS) /* for one that was killed */
 #define GUARD_ALONE_S 10                      /* over the limit, for a child whose parent has died */
 #define GUARD_FDS_MAX 65536                   /* closed one by one where the kernel has no close_range */
+#define GUARD_HELD_MAX 64                     /* children that are held up at a time */
 
 static const int guard_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
@@ -68,24 +72,89 @@ static void guard_limit(unsigned limit_ms) {
         (void)timer_settime(timer, 0, &at, NULL);
 }
 
-static void guard_work(void (*work)(void *arg), void *arg, int fd, pid_t parent, unsigned limit_ms) {
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+int guard_explain_held(pid_t pid, const char *path, unsigned limit_ms, struct err *e) {
+    char what[128];
+    if (pid > 0)
+        (void)snprintf(what, sizeof what, "process %d", (int)pid);
+    else
+        (void)snprintf(what, sizeof what, "%s", path);
+    return err_set(e, ERR_ATTACH, "%s: its file system or its memory does not answer (%.2g s)", what,
+                   limit_ms / 1000.0);
+}
+
+/* Those that were killed and are held in the kernel all the same, and whom they looked at. No lock: a fork may come at any time. */
+static struct guard_left {
+    atomic_int child; /* 0 none, -1 it is being written */
+    atomic_int about;
+} guard_left[GUARD_HELD_MAX];
+
+static void guard_remember(pid_t child, pid_t about) {
+    for (size_t i = 0; i < GUARD_HELD_MAX; i++) {
+        int none = 0;
+        if (!atomic_compare_exchange_strong(&guard_left[i].child, &none, -1))
+            continue;
+        atomic_store(&guard_left[i].about, about);
+        atomic_store(&guard_left[i].child, child);
+        return;
+    }
+}
+
+/* How many are held up, and at that process (0: any)? Forgets those that the kernel has let go. */
+static size_t guard_count(pid_t about) {
+    size_t n = 0;
+    for (size_t i = 0; i < GUARD_HELD_MAX; i++) {
+        int child = atomic_load(&guard_left[i].child);
+        if (child > 0 && waitpid(child, NULL, WNOHANG) != 0)
+            (void)atomic_compare_exchange_strong(&guard_left[i].child, &child, 0);
+        else if (child != 0 && (about == 0 || atomic_load(&guard_left[i].about) == about))
+            n++;
+    }
+    return n;
+}
+
+bool guard_is_held(pid_t about) { return about > 0 && guard_count(about) > 0; }
+
+/* In the child; `last` is sent to it when the parent ends. */
+static void guard_begin(int fd, pid_t parent, int last, unsigned limit_ms) {
+    (void)prctl(PR_SET_PDEATHSIG, last);
     if (getppid() != parent)
-        (void)raise(SIGTERM);
+        (void)raise(last);
     guard_limit(limit_ms);
     guard_drop_files(fd);
+}
+
+/* In the child. */
+static void guard_work(void (*work)(void *arg), void *arg, int fd) {
     work(arg);
     ssize_t n = write(fd, "", 1);
     _exit(n == 1 ? 0 : 1);
 }
 
+/* 0 in the child, where no handler of ours runs: its descriptors are others. */
+static pid_t guard_fork(int fd, int last, unsigned limit_ms) {
+    sigset_t all, kept;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
+    pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        guard_begin(fd, parent, last, limit_ms);
+        return 0;
+    }
+    int saved = errno;
+    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+    errno = saved;
+    return child;
+}
+
 /* A child that has been killed: it is gone in a moment, or it is held in the kernel. */
-static void guard_reap(pid_t child, uint64_t wait_ns) {
+static void guard_reap(pid_t child, pid_t about, uint64_t wait_ns) {
     uint64_t until = clock_mono_ns() + wait_ns;
     pid_t got;
     while ((got = waitpid(child, NULL, WNOHANG)) == 0 || (got < 0 && errno == EINTR)) {
-        if (clock_mono_ns() > until)
+        if (clock_mono_ns() > until) {
+            guard_remember(child, about);
             return;
+        }
         (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
     }
 }
@@ -113,7 +182,7 @@ static enum guard_end guard_wait(pid_t child, int fd, unsigned limit_ms) {
 }
 
 enum guard_end guard_run(void (*work)(void *arg), void *arg, size_t size, unsigned limit_ms) {
-    sigset_t ours, all, kept;
+    sigset_t ours, kept;
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0)
         return GUARD_NONE;
@@ -129,14 +198,11 @@ enum guard_end guard_run(void (*work)(void *arg), void *arg, size_t size, unsign
     (void)sigemptyset(&ours);
     for (size_t i = 0; i < GUARD_SIGNALS; i++)
         (void)sigaddset(&ours, guard_signals[i]);
-    (void)sigfillset(&all); /* no handler of ours runs in the child, whose descriptors are others */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
-    pid_t parent = getpid(), child = fork();
+    (void)pthread_sigmask(SIG_BLOCK, &ours, &kept);
+    pid_t child = guard_fork(fds[1], SIGTERM, limit_ms);
     int saved = errno;
     if (child == 0)
-        guard_work(work, shared, fds[1], parent, limit_ms);
-    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
-    (void)pthread_sigmask(SIG_BLOCK, &ours, NULL);
+        guard_work(work, shared, fds[1]);
     (void)close(fds[1]);
     enum guard_end end = child < 0 ? GUARD_NONE : guard_wait(child, fds[0], limit_ms);
     (void)close(fds[0]);
@@ -145,10 +211,44 @@ enum guard_end guard_run(void (*work)(void *arg), void *arg, size_t size, unsign
     if (child > 0) {
         if (end != GUARD_DONE)
             (void)kill(child, SIGKILL);
-        guard_reap(child, end == GUARD_DONE ? GUARD_STOP_NS : GUARD_REAP_NS);
+        guard_reap(child, 0, end == GUARD_DONE ? GUARD_STOP_NS : GUARD_REAP_NS);
     }
     (void)munmap(shared, size);
     (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
     errno = saved;
     return end;
+}
+
+int guard_start(struct guard *g, void (*work)(void *arg, int fd), void *arg, pid_t about, unsigned limit_ms) {
+    int fds[2];
+    *g = (struct guard){.fd = -1};
+    if (guard_is_held(about) || guard_count(0) == GUARD_HELD_MAX) {
+        errno = EBUSY;
+        return -1;
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
+        return -1;
+    pid_t child = guard_fork(fds[1], SIGKILL, limit_ms);
+    if (child == 0) {
+        work(arg, fds[1]);
+        _exit(0);
+    }
+    int saved = errno;
+    (void)close(fds[1]);
+    if (child < 0) {
+        (void)close(fds[0]);
+        errno = saved;
+        return -1;
+    }
+    *g = (struct guard){.child = child, .fd = fds[0]};
+    return 0;
+}
+
+void guard_stop(struct guard *g, pid_t about) {
+    if (g->child <= 0)
+        return;
+    (void)close(g->fd);
+    (void)kill(g->child, SIGKILL);
+    guard_reap(g->child, about, GUARD_REAP_NS);
+    *g = (struct guard){.fd = -1};
 }

@@ -10,7 +10,9 @@
 #ifndef CLIENT_GUARD_H
 #define CLIENT_GUARD_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -27,5 +29,25 @@ enum guard_end {
  * It has no descriptors of ours, and no signals but those that it takes itself: SIGINT, SIGTERM, SIGHUP and SIGQUIT for us wait until
  * this returns, and the child finds a SIGTERM among its pending ones. */
 enum guard_end guard_run(void (*work)(void *arg), void *arg, size_t size, unsigned limit_ms);
+
+/* The one line about process `pid` (0: about `path`), which has held up a child for `limit_ms`. -1, with ERR_ATTACH. */
+int guard_explain_held(pid_t pid, const char *path, unsigned limit_ms, struct err *e);
+
+/* A child that works while its parent goes on. */
+struct guard {
+    pid_t child;
+    int fd; /* what it says, in whole messages (SOCK_SEQPACKET), and its end; to be polled */
+};
+
+/* Call `work` in a child with `fd`, the only descriptor it has, by which it says what it has found. It ends when `work` returns, when this
+ * process does, and some seconds after `limit_ms` in any case. `about` is the process that it looks at, 0 none. 0, or -1 with
+ * errno: EBUSY when somebody who looked at the same one is held up to this day, or too many are: no more are made to wait with them. */
+int guard_start(struct guard *g, void (*work)(void *arg, int fd), void *arg, pid_t about, unsigned limit_ms);
+
+/* Its time is over, or it has said all: it is killed, waited for a moment, and remembered if it is held up. */
+void guard_stop(struct guard *g, pid_t about);
+
+/* Is somebody who looked at that process held up to this day? */
+bool guard_is_held(pid_t about);
 
 #endif

@@ -4,19 +4,28 @@
  *
  * The link is the connection's opaque data. Closing takes it out first, so that whatever libwebsockets still has to say
  * about the connection finds nothing and ends it. One lws_write a WRITEABLE callback; a queue in between.
+ *
+ * A child goes the way to the agent first (net_way.h). Where it comes back with a connection, libwebsockets, which wants to connect
+ * by itself, is given a socket of our own to connect to, and the two are exchanged before anything is sent.
  */
 #include "client/net_link.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <libwebsockets.h>
 
 #include "base/endpoint.h"
 #include "client/net_loop.h"
+#include "client/net_way.h"
 #include "client/tcp.h"
 #include "wire/wire.h"
 
@@ -37,6 +46,13 @@ struct net_link {
     struct net_link_handler handler;
     void *arg;
     struct loop_timer *start;
+    struct net_way way;
+    struct guard guide; /* the child that goes it */
+    struct loop_watch *watch;
+    struct loop_timer *limit; /* of its time */
+    int place;                /* what stands for the agent's socket; -1 */
+    int connection, listener; /* or a connection to it, and what libwebsockets connects to instead; -1 */
+    char token[TCP_TOKEN_MAX];
     struct lws *wsi;
     struct net_link_message *queue;
     size_t queued;
@@ -54,6 +70,12 @@ struct net_link {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
 };
 
+static void net_link_leave_guide(struct net_link *link) {
+    loop_unwatch(link->watch);
+    link->watch = NULL;
+    guard_stop(&link->guide, link->pid);
+}
+
 static void net_link_free(struct net_link *link) {
     while (link->queue) {
         struct net_link_message *next = link->queue->next;
@@ -62,6 +84,12 @@ static void net_link_free(struct net_link *link) {
     }
     strbuf_fini(&link->received);
     loop_timer_free(link->start);
+    loop_timer_free(link->limit);
+    net_link_leave_guide(link);
+    int *fds[] = {&link->place, &link->connection, &link->listener};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (*fds[i] >= 0)
+            (void)close(*fds[i]);
     if (link->freed)
         *link->freed = true;
     free(link);
@@ -91,16 +119,41 @@ static void net_link_end(struct net_link *link, enum net_link_end end, const cha
     net_link_free(link);
 }
 
+/* Nobody could be connected to, as errno `error` says. */
+static void net_link_end_barred(struct net_link *link, int error) {
+    if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR)
+        net_link_end(link, NET_LINK_NOBODY, "");
+    else
+        net_link_end(link, NET_LINK_BARRED, strerror(error));
+}
+
+/* It was not answered, and by whom is not known: is there anybody? */
+static void net_link_end_unheard(struct net_link *link, const char *why) {
+    char path[48];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", link->place);
+    int there = link->place >= 0 ? endpoint_probe(path) : 1;
+    if (there == 1)
+        net_link_end(link, NET_LINK_UNREACHABLE, why);
+    else
+        net_link_end_barred(link, there == 0 ? ECONNREFUSED : errno);
+}
+
 /* It ended before it was open, and nothing was said of why. */
 static void net_link_fail(struct net_link *link) {
     if (link->refusal == NET_LINK_STRANGER)
         net_link_end(link, NET_LINK_STRANGER, link->stranger.text);
     else
-        net_link_end(link, NET_LINK_UNREACHABLE, "");
+        net_link_end_unheard(link, "");
 }
 
-static void net_link_connect(void *arg) {
+static void net_link_end_held(void *arg) {
     struct net_link *link = arg;
+    struct err why;
+    (void)guard_explain_held(link->pid, tcp_name(link->way.path), NET_WAY_MS, &why);
+    net_link_end(link, NET_LINK_HELD, why.text);
+}
+
+static void net_link_connect(struct net_link *link) {
     struct lws_client_connect_info info;
     memset(&info, 0, sizeof info);
     info.context = net_loop_context(link->loop);
@@ -127,6 +180,62 @@ static void net_link_connect(void *arg) {
         net_link_fail(link);
 }
 
+/* A socket of our own, at which nobody accepts, for libwebsockets to connect to. 0, or -1 with errno. */
+static int net_link_listen(struct net_link *link) {
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    socklen_t len = sizeof sa;
+    link->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* Without a name the kernel gives one that is nobody else's (unix(7), autobind). */
+    if (link->listener < 0 || bind(link->listener, (const struct sockaddr *)&sa, sizeof(sa_family_t)) != 0 ||
+        listen(link->listener, 1) != 0 || getsockname(link->listener, (struct sockaddr *)&sa, &len) != 0)
+        return -1;
+    int n = (int)(len - offsetof(struct sockaddr_un, sun_path)) - 1;
+    (void)snprintf(link->path, sizeof link->path, "+@%.*s", n, sa.sun_path + 1);
+    return 0;
+}
+
+/* The child has said something, or ended. */
+static void net_link_on_way(void *arg) {
+    struct net_link *link = arg;
+    struct net_way_found found;
+    int fd, rc = net_way_hear(&link->guide, &found, &fd);
+    loop_timer_cancel(link->limit);
+    net_link_leave_guide(link);
+    if (rc != 0 || found.kind == NET_WAY_NONE) {
+        net_link_end_barred(link, rc != 0 ? ECHILD : found.error);
+        return;
+    }
+    if (found.kind == NET_WAY_TOKEN) {
+        (void)snprintf(link->token, sizeof link->token, "%.*s", (int)sizeof found.token - 1, found.token);
+    } else if (found.kind == NET_WAY_SOCKET) {
+        link->place = fd;
+        (void)snprintf(link->path, sizeof link->path, "+/proc/self/fd/%d", fd);
+    } else {
+        link->connection = fd;
+        if (net_link_listen(link) != 0) {
+            net_link_end_barred(link, errno);
+            return;
+        }
+    }
+    net_link_connect(link);
+}
+
+static void net_link_begin(void *arg) {
+    struct net_link *link = arg;
+    if (net_way_start(&link->guide, &link->way) != 0) {
+        if (errno == EBUSY)
+            net_link_end_held(link);
+        else
+            net_link_end_barred(link, errno);
+        return;
+    }
+    link->watch = loop_watch_fd(link->loop, link->guide.fd, net_link_on_way, link, NULL);
+    if (link->watch)
+        loop_timer_set(link->limit, NET_WAY_MS * 1000ULL);
+    else
+        net_link_end_barred(link, EMFILE);
+}
+
 /* The number of the host without its brackets, and what is said to be the host. */
 static int net_link_set_port(struct net_link *link, const char *path, struct err *e) {
     struct address a;
@@ -141,12 +250,22 @@ static int net_link_set_port(struct net_link *link, const char *path, struct err
     return 0;
 }
 
-static int net_link_set_socket(struct net_link *link, const char *path, struct err *e) {
-    int n = snprintf(link->path, sizeof link->path, "+%s", path);
-    if (n < 0 || (size_t)n >= sizeof link->path)
+static int net_link_set_socket(const struct net_link *link, const char *path, struct err *e) {
+    if (strlen(path) >= sizeof link->way.path)
         return err_set(e, ERR_ATTACH, "%s: the path of a unix socket has at most %zu bytes", path,
-                       sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+                       sizeof link->way.path - 1);
     return 0;
+}
+
+/* The connection that the child made takes the place of the one to ourselves. */
+static bool net_link_exchange(struct net_link *link, struct lws *wsi) {
+    if (link->connection < 0)
+        return true;
+    bool done = dup3(link->connection, (int)lws_get_socket_fd(wsi), O_CLOEXEC) >= 0;
+    (void)close(link->connection);
+    (void)close(link->listener);
+    link->connection = link->listener = -1;
+    return done;
 }
 
 /* Connected, and nothing sent: may something be sent to who listens there? */
@@ -162,13 +281,10 @@ static bool net_link_knows_peer(struct net_link *link, struct lws *wsi) {
 static int net_link_show_token(const struct net_link *link, struct lws *wsi, unsigned char **at,
                                size_t room) {
     static const char head[] = "Bearer ";
-    char path[ADDRESS_MAX + 8], value[sizeof head + TCP_TOKEN_MAX];
-    if (!link->tcp)
+    char value[sizeof head + TCP_TOKEN_MAX];
+    if (!link->token[0])
         return 0;
-    (void)snprintf(path, sizeof path, "tcp:%s", link->port_host);
-    memcpy(value, head, sizeof head);
-    if (tcp_find_token(path, value + strlen(head), sizeof value - strlen(head)) != 0)
-        return 0;
+    (void)snprintf(value, sizeof value, "%s%s", head, link->token);
     return lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, (const unsigned char *)value,
                                         (int)strlen(value), at, *at + room)
                ? -1
@@ -186,12 +302,16 @@ struct net_link *net_link_open(struct loop *l, const char *path, pid_t pid, cons
     link->handler = *h;
     link->arg = arg;
     link->pid = pid;
+    link->guide.fd = link->place = link->connection = link->listener = -1;
     strbuf_init(&link->received, WIRE_MAX_MESSAGE);
     int rc = tcp_is(path) ? net_link_set_port(link, path, e) : net_link_set_socket(link, path, e);
     if (rc != 0)
         goto fail;
-    link->start = loop_timer_new(l, net_link_connect, link, e);
-    if (!link->start)
+    link->way.pid = pid;
+    (void)snprintf(link->way.path, sizeof link->way.path, "%s", path);
+    link->start = loop_timer_new(l, net_link_begin, link, e);
+    link->limit = link->start ? loop_timer_new(l, net_link_end_held, link, e) : NULL;
+    if (!link->limit)
         goto fail;
     loop_timer_set(link->start, 0);
     return link;
@@ -309,7 +429,10 @@ static void net_link_refused(struct net_link *link, struct lws *wsi, const char 
     for (size_t i = 0; i < sizeof unheard / sizeof unheard[0]; i++)
         if (strncmp(why, unheard[i], strlen(unheard[i])) == 0)
             end = NET_LINK_UNREACHABLE;
-    net_link_end(link, end, why);
+    if (end == NET_LINK_UNREACHABLE)
+        net_link_end_unheard(link, why);
+    else
+        net_link_end(link, end, why);
 }
 
 int net_link_on_event(struct lws *wsi, int reason, void *in, size_t len) {
@@ -320,7 +443,9 @@ int net_link_on_event(struct lws *wsi, int reason, void *in, size_t len) {
             net_link_refused(link, wsi, in, len);
         return 0;
     case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
-        return link && net_link_knows_peer(link, wsi) ? net_link_show_token(link, wsi, in, len) : -1;
+        return link && net_link_exchange(link, wsi) && net_link_knows_peer(link, wsi)
+                   ? net_link_show_token(link, wsi, in, len)
+                   : -1;
     case LWS_CALLBACK_CLIENT_FILTER_PRE_ESTABLISH:
         return link && net_link_check_protocol(wsi) == 0 ? 0 : -1;
     case LWS_CALLBACK_CLIENT_ESTABLISHED:

@@ -74,15 +74,53 @@ static int target_use_past(const struct rings_place *place, pid_t pid, struct se
     return 0;
 }
 
+/* ---- within a limit ---- */
+
+/* guard_run, and what to say of it: 0 it is done, or -1 with the error. */
+static int target_within(void (*work)(void *arg), void *arg, size_t size, pid_t pid, const char *path,
+                         struct err *e) {
+    switch (guard_run(work, arg, size, TARGET_LOOK_MS)) {
+    case GUARD_DONE:
+        return 0;
+    case GUARD_NONE:
+        return err_set_errno(e, ERR_FAILED, errno, "no process can be made that looks at others");
+    case GUARD_BROKEN:
+        return err_set(e, ERR_ATTACH, "what looked at %s has crashed", pid > 0 ? "its files" : path);
+    case GUARD_INTERRUPTED:
+    case GUARD_HELD:
+        break;
+    }
+    return guard_explain_held(pid, path, TARGET_LOOK_MS, e);
+}
+
+struct target_dead {
+    struct rings_place place;
+    struct err error;
+    pid_t pid;
+    int rc;
+};
+
+static void target_find_dead(void *arg) {
+    struct target_dead *d = arg;
+    d->rc = rings_find_dead(d->pid, &d->place, &d->error);
+}
+
 static int target_resolve_pid(const char *text, struct session_address *addr, struct err *e) {
     struct procfs_status st;
     errno = 0;
     long pid = strtol(text, NULL, 10);
     bool may_be = errno == 0 && pid > 0 && pid <= INT_MAX;
-    struct rings_place past;
-    int left = may_be && ended_is_gone((pid_t)pid) ? rings_find_dead(pid, &past, e) : 0;
-    if (left != 0)
-        return left < 0 ? -1 : target_use_past(&past, (pid_t)pid, addr, e);
+    if (may_be && ended_is_gone((pid_t)pid)) {
+        /* Anybody may have made a folder that bears our name, of a file system of his own. */
+        struct target_dead past = {.pid = (pid_t)pid};
+        if (target_within(target_find_dead, &past, sizeof past, 0, "a folder of tables in /dev/shm or /tmp",
+                          e) != 0)
+            return -1;
+        if (past.rc < 0)
+            *e = past.error;
+        if (past.rc != 0)
+            return past.rc < 0 ? -1 : target_use_past(&past.place, (pid_t)pid, addr, e);
+    }
     if (may_be && procfs_read_status((pid_t)pid, 0, &st) != 0 && target_is_hidden((pid_t)pid, e))
         return -1;
     if (!may_be || procfs_read_status((pid_t)pid, 0, &st) != 0)
@@ -112,22 +150,38 @@ static pid_t target_socket_owner(const char *path) {
     return known && peer.pid > 0 ? peer.pid : 0;
 }
 
+struct target_socket {
+    char path[ENDPOINT_PATH_MAX];
+    int there, error;
+    pid_t owner;
+};
+
+static void target_look_at_socket(void *arg) {
+    struct target_socket *s = arg;
+    s->there = endpoint_probe(s->path);
+    s->error = errno;
+    s->owner = s->there > 0 ? target_socket_owner(s->path) : 0;
+}
+
 static int target_resolve_socket(const char *path, struct session_address *addr, struct err *e) {
+    struct target_socket s = {.there = -1};
     if (!path[0])
         return err_set(e, ERR_USAGE, "'unix:' needs the path of a socket: unix:PATH");
     if (strlen(path) >= ENDPOINT_PATH_MAX)
         return err_set(e, ERR_ATTACH, "%s: the path of a unix socket has at most %d bytes", path,
                        ENDPOINT_PATH_MAX - 1);
-    int there = endpoint_probe(path);
-    if (there < 0)
-        return err_set_errno(e, ERR_ATTACH, errno, "cannot connect to %s", path);
-    if (there == 0)
+    (void)snprintf(s.path, sizeof s.path, "%s", path);
+    if (target_within(target_look_at_socket, &s, sizeof s, 0, path, e) != 0)
+        return -1;
+    if (s.there < 0)
+        return err_set_errno(e, ERR_ATTACH, s.error, "cannot connect to %s", path);
+    if (s.there == 0)
         return err_set(
             e, ERR_ATTACH,
             "nothing listens at %s: the process that made it has ended or its agent was ejected; give a pid",
             path);
     (void)snprintf(addr->path, sizeof addr->path, "%s", path);
-    addr->pid = target_socket_owner(path);
+    addr->pid = s.owner;
     return 0;
 }
 
@@ -326,21 +380,39 @@ static int target_no_agent(const struct session_address *addr, struct err *e) {
         addr->recorded, addr->why);
 }
 
-int target_find_endpoint(struct session_address *addr, struct err *e) {
-    if (addr->recorded[0])
-        return target_no_agent(addr, e);
-    if (!addr->path[0] && endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, e) != 0)
-        return -1;
-    if (tcp_is(addr->path))
-        return 1; /* whether it is one is seen when it is asked */
-    int there = endpoint_probe(addr->path);
-    if (there >= 0)
-        return there;
+struct target_finding {
+    struct session_address addr;
+    struct err error;
+    int rc;
+};
+
+static void target_find_here(void *arg) {
+    struct target_finding *f = arg;
+    struct session_address *addr = &f->addr;
+    f->rc = -1;
+    if (!addr->path[0] &&
+        endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, &f->error) != 0)
+        return;
+    f->rc = endpoint_probe(addr->path);
     int saved = errno;
     /* What keeps us from its socket keeps us from the process; that look knows the reason. */
-    if (addr->pid > 0 && inject_check(addr->pid, e) != 0)
+    if (f->rc >= 0 || (addr->pid > 0 && inject_check(addr->pid, &f->error) != 0))
+        return;
+    (void)err_set_errno(&f->error, ERR_ATTACH, saved, "the agent's socket %s cannot be reached", addr->path);
+}
+
+int target_find_endpoint(struct session_address *addr, struct err *e) {
+    struct target_finding f = {.addr = *addr};
+    if (addr->recorded[0])
+        return target_no_agent(addr, e);
+    if (tcp_is(addr->path))
+        return 1; /* whether it is one is seen when it is asked */
+    if (target_within(target_find_here, &f, sizeof f, addr->pid, addr->path, e) != 0)
         return -1;
-    return err_set_errno(e, ERR_ATTACH, saved, "the agent's socket %s cannot be reached", addr->path);
+    *addr = f.addr;
+    if (f.rc < 0 && e)
+        *e = f.error;
+    return f.rc;
 }
 
 /* For the injector, which cannot read an interpreter itself. */

@@ -35,13 +35,15 @@ struct target_process {
     bool inspectable;   /* this user may attach, */
     bool by_door;       /* though only by the interpreter's own door: no thread of it may be borrowed */
     bool readable;      /* this user may read it from outside, whether or not */
-    char why_not[320];  /* when not inspectable */
+    bool
+        held; /* it held up whoever looked, and what is known is what the kernel alone tells; why_not says it */
+    char why_not[320]; /* when not inspectable */
 };
 
 /* The name of a user of this machine, or his number where he has none. */
 void target_user_name(int64_t uid, char *buf, size_t cap);
 
-/* All Python processes that can be seen, by pid; `*out` is freed by target_list_free. Number, or -1 with the error. */
+/* All Python processes that can be seen, by pid, and all that hold up whoever looks, of which nobody knows; `*out` is freed by target_list_free. Number, or -1 with the error. */
 ssize_t target_list(struct target_process **out, struct err *e);
 void target_list_free(struct target_process *list, size_t n);
 
@@ -85,8 +87,11 @@ struct target_options {
  * wants it so, from outside: then addr->mode says so and addr->why says why. 0, or -1 with the error: neither is possible. */
 int target_reach(struct session_address *addr, const struct target_options *o, struct err *e);
 
-/* Is there an agent already? Fills addr->path where it is empty. 1 yes, 0 no, -1 with ERR_ATTACH and the reason. */
+/* Is there an agent already? Fills addr->path where it is empty. 1 yes, 0 no, -1 with ERR_ATTACH and the reason: within TARGET_LOOK_MS, for
+ * a file system that does not answer is one. */
 int target_find_endpoint(struct session_address *addr, struct err *e);
+
+#define TARGET_LOOK_MS 2000U /* what belongs to a target has to be there by then */
 
 /* File of libprobing.so: $PROBING_AGENT, beside this program, or the installed one. 0, or -1 with the error. */
 int target_find_agent(char *buf, size_t cap, struct err *e);

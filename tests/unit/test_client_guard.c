@@ -102,12 +102,49 @@ static void test_interrupted(void **state) {
     asked(hangs, GUARD_INTERRUPTED, 1);
 }
 
+static void says_two(void *arg, int fd) {
+    const int *first = arg;
+    for (int n = *first; n < *first + 2; n++)
+        (void)write(fd, &n, sizeof n);
+}
+
+static void says_nothing(void *arg, int fd) {
+    (void)fd;
+    hangs(arg);
+}
+
+/* Message by message, and then the end; it is gone when it is stopped. */
+static void test_says(void **state) {
+    struct guard g;
+    int first = 7, n;
+    (void)state;
+    assert_int_equal(guard_start(&g, says_two, &first, getpid(), LONG_MS), 0);
+    pid_t child = g.child;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(read(g.fd, &n, sizeof n), sizeof n);
+        assert_int_equal(n, first + i);
+    }
+    assert_int_equal(read(g.fd, &n, sizeof n), 0);
+    guard_stop(&g, getpid());
+    assert_int_equal(waitpid(child, NULL, WNOHANG), -1);
+    assert_int_equal(g.fd, -1);
+    guard_stop(&g, 0); /* there is none any more */
+}
+
+static void test_is_stopped(void **state) {
+    struct guard g;
+    (void)state;
+    assert_int_equal(guard_start(&g, says_nothing, NULL, getpid(), LONG_MS), 0);
+    pid_t child = g.child;
+    guard_stop(&g, getpid());
+    assert_int_equal(waitpid(child, NULL, WNOHANG), -1);
+    assert_false(guard_is_held(getpid())); /* nothing of the kernel's held it */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_done),
-        cmocka_unit_test(test_held),
-        cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_done), cmocka_unit_test(test_says),   cmocka_unit_test(test_is_stopped),
+        cmocka_unit_test(test_held), cmocka_unit_test(test_broken), cmocka_unit_test(test_interrupted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
