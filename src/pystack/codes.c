@@ -7,8 +7,10 @@
 #include "base/clock.h"
 #include "pystack/lines.h"
 
-#define CODES_TABLE_MAX ((size_t)1 << 20)  /* bytes of one line table */
-#define CODES_BYTES_MAX ((size_t)16 << 20) /* bytes of all entries */
+#define CODES_TABLE_MAX ((size_t)1 << 20)   /* bytes of one line table */
+#define CODES_TABLE_LONG ((size_t)32 << 10) /* no function that people write has a longer one, */
+#define CODES_LONG_MAX ((size_t)32 << 20)   /* and so many bytes of such are gone through in one call */
+#define CODES_BYTES_MAX ((size_t)16 << 20)  /* bytes of all entries */
 #define CODES_FUNC_MAX 1024
 #define CODES_FILE_MAX 4096
 #define CODES_FRESH_NS                                                                                       \
@@ -77,6 +79,7 @@ void pystack_codes_fini(struct pystack_codes *c) {
 void pystack_codes_begin(struct pystack_codes *c, struct arena *arena) {
     c->call++;
     c->now_ns = clock_mono_ns();
+    c->lines_left = CODES_LONG_MAX;
     c->arena = arena;
 }
 
@@ -542,10 +545,16 @@ const char *pystack_code_file(struct pystack_codes *c, struct pystack_code *code
     return code->arena_file;
 }
 
-int pystack_code_line(struct pystack_code *code, const struct pystack_reader *r, int64_t at) {
+int pystack_code_line(struct pystack_codes *c, struct pystack_code *code, const struct pystack_reader *r,
+                      int64_t at) {
     for (unsigned i = 0; at >= 0 && i < CODES_MEMO; i++)
         if (code->memo[i].at == at)
             return code->memo[i].line;
+    if (code->table_len > CODES_TABLE_LONG) {
+        if (c->lines_left < code->table_len)
+            return 0;
+        c->lines_left -= code->table_len;
+    }
     int line = pystack_find_line((enum pystack_line_style)r->off.line_style, code->table, code->table_len,
                                  code->key.firstlineno, at);
     if (at >= 0) {

@@ -44,6 +44,7 @@ struct pystack_codes {
     uint64_t call;               /* one public call: entries checked within it are believed */
     uint64_t now_ns;             /* when that call began */
     struct arena *arena;         /* strings of this call are shared within it */
+    size_t lines_left;           /* bytes of long line tables that this call may still go through */
 };
 
 /* 0, or -1 without memory. */
@@ -85,8 +86,9 @@ bool pystack_code_is_settled(const struct pystack_code *code);
 const char *pystack_code_func(struct pystack_codes *c, struct pystack_code *code);
 const char *pystack_code_file(struct pystack_codes *c, struct pystack_code *code);
 
-/* Line of the instruction at byte `at`; 0 none. */
-int pystack_code_line(struct pystack_code *code, const struct pystack_reader *r, int64_t at);
+/* Line of the instruction at byte `at`; 0 none, or it would take a call too long to find so many in tables so long. */
+int pystack_code_line(struct pystack_codes *c, struct pystack_code *code, const struct pystack_reader *r,
+                      int64_t at);
 
 /* Byte of the code before which a frame has not begun (_co_firsttraceable). */
 int64_t pystack_code_first_byte(const struct pystack_code *code);

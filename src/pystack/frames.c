@@ -185,7 +185,7 @@ int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, str
         .kind = MODEL_FRAME_PYTHON,
         .func = pystack_code_func(&ps->codes, code),
         .file = pystack_code_file(&ps->codes, code),
-        .line = pystack_code_line(code, &ps->reader, at),
+        .line = pystack_code_line(&ps->codes, code, &ps->reader, at),
     };
     return 0;
 }

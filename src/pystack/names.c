@@ -14,7 +14,9 @@
 #define NAMES_AGE_NS CLOCK_NS_PER_S
 #define NAMES_RETRY_NS (100 * CLOCK_NS_PER_MS) /* after a failure, or when a thread is not among them */
 #define NAMES_FAILURES_MAX 10                  /* after so many in a row what was known is forgotten */
-#define NAMES_TRIES 3 /* of one name: other threads may change what it is found by meanwhile */
+#define NAMES_READS 200000ULL /* reads that all names may take: an honest one takes about eight */
+#define NAMES_SHARE 20        /* of all time, one part goes into reading names */
+#define NAMES_TRIES 3         /* of one name: other threads may change what it is found by meanwhile */
 
 static void names_clear(struct pystack_names *names) {
     for (size_t i = 0; i < names->n; i++)
@@ -32,6 +34,7 @@ struct names_read {
     struct pystack *ps;
     struct pystack_names next;
     int64_t interpreter;
+    uint64_t most; /* reads, when it is left */
     bool failed;
 };
 
@@ -86,6 +89,10 @@ static int names_read_entry(struct pystack_reader *r, uint32_t index, uint64_t k
     uint64_t ident;
     char text[PYSTACK_NAME_MAX];
     (void)index;
+    if (r->mem.reads > n->most) {
+        n->failed = true;
+        return 1;
+    }
     if (pystack_read_int(r, key, &ident) != 0 || names_read_text(r, &n->next, value, text, sizeof text) != 0)
         return 0;
     return names_add(&n->next, n->interpreter, ident, text) == 0 ? 0 : 1;
@@ -95,6 +102,10 @@ static int names_read_interpreter(struct pystack *ps, uint64_t interp, int64_t i
     struct names_read *n = arg;
     uint64_t active;
     n->interpreter = id;
+    if (ps->reader.mem.reads > n->most) {
+        n->failed = true;
+        return 1;
+    }
     if (names_find_active(ps, &n->next, interp, &active) != 0 ||
         (active && pystack_dict_each(&ps->reader, active, names_read_entry, n) < 0))
         n->failed = true;
@@ -103,12 +114,13 @@ static int names_read_interpreter(struct pystack *ps, uint64_t interp, int64_t i
 
 static void names_read(struct pystack *ps, uint64_t now) {
     struct pystack_names *old = &ps->names;
-    struct names_read n = {.ps = ps};
+    struct names_read n = {.ps = ps, .most = ps->reader.mem.reads + NAMES_READS};
     n.next.hint_threading = old->hint_threading;
     n.next.hint_active = old->hint_active;
     n.next.hint_name = old->hint_name;
     old->tried_ns = now;
     bool ok = pystack_each_interpreter(ps, names_read_interpreter, &n) >= 0 && !n.failed;
+    old->took_ns = n.next.took_ns = clock_mono_ns() - now;
     if (!ok && ++old->failures < NAMES_FAILURES_MAX) {
         names_clear(&n.next);
         free(n.next.items);
@@ -142,7 +154,11 @@ static const char *names_find(const struct pystack_names *names, const struct py
 
 static bool names_is_due(const struct pystack_names *names, const struct pystack_thread *threads, size_t n,
                          uint64_t now) {
-    if (!names->tried_ns || now - names->tried_ns >= NAMES_AGE_NS)
+    if (!names->tried_ns)
+        return true;
+    if (now - names->tried_ns < NAMES_SHARE * names->took_ns)
+        return false;
+    if (now - names->tried_ns >= NAMES_AGE_NS)
         return true;
     if (now - names->tried_ns < NAMES_RETRY_NS)
         return false;
@@ -171,6 +187,7 @@ struct names_one {
     uint64_t ident;
     char *buf;
     size_t cap;
+    uint64_t most; /* reads, when it is left */
     bool found, failed;
 };
 
@@ -178,6 +195,8 @@ static int names_match(struct pystack_reader *r, uint32_t index, uint64_t key, u
     struct names_one *one = arg;
     uint64_t ident;
     (void)index;
+    if (r->mem.reads > one->most)
+        return 1;
     if (pystack_read_int(r, key, &ident) != 0 || ident != one->ident)
         return 0;
     one->found = names_read_text(r, &one->ps->names, value, one->buf, one->cap) == 0;
@@ -190,6 +209,8 @@ static int names_match_interpreter(struct pystack *ps, uint64_t interp, int64_t 
     struct names_one *one = arg;
     uint64_t active;
     (void)id;
+    if (ps->reader.mem.reads > one->most)
+        return 1;
     if (names_find_active(ps, &ps->names, interp, &active) != 0 ||
         (active && pystack_dict_each(&ps->reader, active, names_match, one) < 0))
         one->failed = true;
@@ -197,7 +218,12 @@ static int names_match_interpreter(struct pystack *ps, uint64_t interp, int64_t 
 }
 
 int pystack_read_name(struct pystack *ps, uint64_t ident, char *buf, size_t cap) {
-    struct names_one one = {.ps = ps, .ident = ident, .buf = buf, .cap = cap, .failed = true};
+    struct names_one one = {.ps = ps,
+                            .ident = ident,
+                            .buf = buf,
+                            .cap = cap,
+                            .most = ps->reader.mem.reads + NAMES_READS,
+                            .failed = true};
     for (int i = 0; i < NAMES_TRIES && one.failed && !one.found; i++) {
         one.failed = false;
         if (pystack_each_interpreter(ps, names_match_interpreter, &one) < 0)

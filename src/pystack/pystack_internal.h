@@ -36,14 +36,22 @@ struct pystack_names {
     struct pystack_name *items;
     size_t n, cap;
     uint64_t tried_ns;                               /* when they were last read or tried to be; 0 never */
+    uint64_t took_ns;                                /* to read them then */
     unsigned failures;                               /* in a row */
     uint32_t hint_threading, hint_active, hint_name; /* places in dicts, see pystack_dict_find */
+};
+
+/* CPU time at two earlier moments, the older first; at_ns 0: there was none. A rate is one of a second or more, however many look, and
+ * however often. */
+struct pystack_rate {
+    uint64_t cpu_ns[2], at_ns[2];
 };
 
 /* What was seen of an OS thread at the previous snapshot. */
 struct pystack_clock {
     pid_t tid; /* as we number it */
     uint64_t cpu_ns;
+    struct pystack_rate rate;
     uint64_t started; /* clock ticks since boot: tells a thread from its successor of the same number */
     enum model_gil gil;
     uint64_t gil_since_ns; /* it waits for or holds the GIL at least since then; 0 unknown */
@@ -107,10 +115,10 @@ struct pystack {
         unborn_ns; /* a thread state whose thread had not begun in the last list (0 none), since when */
     /* previous snapshot */
     uint64_t seq;
-    uint64_t clocks_ns;                         /* when; 0 none */
+    uint64_t until_ns;                          /* when the snapshot that is made is left as it is */
     struct pystack_clock *clocks, *clocks_next; /* PYSTACK_MAX_THREADS each */
     size_t n_clocks;
-    uint64_t process_cpu_ns;
+    struct pystack_rate process_rate;
     double started_at;
     struct pystack_asker asker;
     pid_t main_tid; /* as the target numbers it */
@@ -123,6 +131,9 @@ struct pystack {
     struct model_frame *native_frames; /* NATIVE_MAX_FRAMES; of the thread that was read last */
     size_t n_native_frames;
 };
+
+/* snapshot.c: has what is read for it taken longer than it may? */
+bool pystack_is_late(const struct pystack *ps);
 
 /* pystack.c: pystack_open by one strategy alone (NULL: all). Lets tests try each. */
 struct pystack *pystack_open_by(pid_t pid, const char *strategy, struct err *e);

@@ -22,6 +22,10 @@
 #include "pystack/tasks.h"
 
 #define SNAPSHOT_ARENA_MAX ((size_t)48 << 20)
+#define SNAPSHOT_RATE_NS                                                                                     \
+    CLOCK_NS_PER_S /* what a rate is told over, at least, as soon as there are two looks so far apart */
+#define SNAPSHOT_NS_MAX                                                                                      \
+    (2 * CLOCK_NS_PER_S) /* then it is told as far as it has come: the frames of other threads are missing */
 #define SNAPSHOT_NATIVE_TRIES 3 /* looks at a thread that wakes up while its native frames are copied */
 
 /* A snapshot being made. */
@@ -74,11 +78,20 @@ static uint64_t snapshot_process_cpu(const struct pystack *ps) {
     return procfs_read_stat(ps->pid, 0, &st) == 0 ? snapshot_ticks_ns(&st) : 0;
 }
 
-/* Share of one core, in percent, between two readings. */
-static double snapshot_pct(uint64_t before, uint64_t after, uint64_t interval_ns) {
-    if (!interval_ns || after < before)
-        return NAN;
-    return 100.0 * (double)(after - before) / (double)interval_ns;
+/* Share of one core, in percent, up to now; NAN at the first look. */
+static double snapshot_rate(struct pystack_rate *r, uint64_t cpu_ns, uint64_t now_ns) {
+    bool apart = r->at_ns[1] && now_ns - r->at_ns[1] >= SNAPSHOT_RATE_NS;
+    size_t from = apart || !r->at_ns[0] ? 1 : 0;
+    double pct = NAN;
+    if (r->at_ns[from] && now_ns > r->at_ns[from] && cpu_ns >= r->cpu_ns[from])
+        pct = 100.0 * (double)(cpu_ns - r->cpu_ns[from]) / (double)(now_ns - r->at_ns[from]);
+    if (apart || !r->at_ns[1]) {
+        r->cpu_ns[0] = r->cpu_ns[1];
+        r->at_ns[0] = r->at_ns[1];
+        r->cpu_ns[1] = cpu_ns;
+        r->at_ns[1] = now_ns;
+    }
+    return pct;
 }
 
 static int snapshot_cmp_clock(const void *a, const void *b) {
@@ -104,15 +117,15 @@ static void snapshot_put_cpu(struct snapshot_work *w, pid_t tid, const struct pr
     struct pystack *ps = w->ps;
     struct pystack_clock now = {
         .tid = tid, .cpu_ns = snapshot_thread_cpu(ps, tid, st), .started = st->start_ticks};
-    const struct pystack_clock *before = NULL;
-    if (ps->clocks_ns)
-        before = bsearch(&now, ps->clocks, ps->n_clocks, sizeof now, snapshot_cmp_clock);
-    ps->clocks_next[w->n_clocks++] = now;
+    const struct pystack_clock *before =
+        bsearch(&now, ps->clocks, ps->n_clocks, sizeof now, snapshot_cmp_clock);
     w->before = before && before->started == now.started ? before : NULL;
-    if (!w->before)
-        return;
-    t->cpu_pct = snapshot_pct(before->cpu_ns, now.cpu_ns, w->now_ns - ps->clocks_ns);
-    t->on_cpu = now.cpu_ns > before->cpu_ns;
+    if (w->before) {
+        now.rate = before->rate;
+        t->on_cpu = now.cpu_ns > before->cpu_ns;
+    }
+    t->cpu_pct = snapshot_rate(&now.rate, now.cpu_ns, w->now_ns);
+    ps->clocks_next[w->n_clocks++] = now;
 }
 
 /* The first of the thread states of an OS thread, or NULL. */
@@ -219,13 +232,15 @@ static void snapshot_put_python(struct snapshot_work *w, struct model_thread *t)
         return;
     }
     /* One that runs nothing has no frames; then another may have. */
-    while (!snapshot_put_state(w, p, t) && p + 1 < end && p[1].tid == t->tid)
+    while (!snapshot_put_state(w, p, t) && p + 1 < end && p[1].tid == t->tid && !pystack_is_late(w->ps))
         p++;
     for (; !t->name && p + 1 < end && p[1].tid == t->tid; p++)
         t->name = p[1].name;
     if (t->truncated)
         w->out->incomplete = true;
 }
+
+bool pystack_is_late(const struct pystack *ps) { return ps->until_ns && clock_mono_ns() > ps->until_ns; }
 
 static bool snapshot_is_skipped(const struct snapshot_work *w, int64_t tid) {
     for (size_t i = 0; i < w->n_skip; i++)
@@ -237,6 +252,10 @@ static bool snapshot_is_skipped(const struct snapshot_work *w, int64_t tid) {
 /* Frames of one thread. True: its native frames are not known because it did not sleep on; another look may find them. */
 static bool snapshot_look(struct snapshot_work *w, pid_t tid, uint64_t cpu, struct model_thread *t) {
     struct procfs_stat st;
+    if (pystack_is_late(w->ps)) {
+        w->out->incomplete = t->truncated = true;
+        return false;
+    }
     bool copied = pystack_native_begin(w->ps, t->tid, tid, t->state != 'R');
     snapshot_put_python(w, t);
     snapshot_put_locals(w, tid, cpu, t);
@@ -323,9 +342,8 @@ static void snapshot_put_process(struct snapshot_work *w, int64_t n_threads) {
     if (procfs_read_status(ps->pid, 0, &st) == 0)
         p->rss_bytes = st.rss_bytes;
     uint64_t cpu = snapshot_process_cpu(ps);
-    if (cpu && ps->clocks_ns && ps->process_cpu_ns)
-        p->cpu_pct = snapshot_pct(ps->process_cpu_ns, cpu, w->now_ns - ps->clocks_ns);
-    ps->process_cpu_ns = cpu;
+    if (cpu)
+        p->cpu_pct = snapshot_rate(&ps->process_rate, cpu, w->now_ns);
 }
 
 /* The main thread first, the others in the order of their numbers. */
@@ -343,7 +361,6 @@ static void snapshot_keep_clocks(struct snapshot_work *w) {
     ps->clocks = ps->clocks_next;
     ps->clocks_next = swap;
     ps->n_clocks = w->n_clocks;
-    ps->clocks_ns = w->now_ns;
     qsort(ps->clocks, ps->n_clocks, sizeof *ps->clocks, snapshot_cmp_clock);
 }
 
@@ -364,6 +381,7 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
     struct snapshot_work w = {
         .ps = ps, .out = out, .skip = skip, .n_skip = n_skip, .wish = wish, .now_ns = clock_mono_ns()};
     w.locals = pystack_locals_budget(wish && wish->tid);
+    ps->until_ns = w.now_ns + SNAPSHOT_NS_MAX;
     struct procfs_stat st;
     *out = (struct model_snapshot){
         .timestamp = clock_epoch_s(), .seq = ++ps->seq, .gil_tid = MODEL_UNKNOWN, .cost_us = NAN};

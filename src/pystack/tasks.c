@@ -19,6 +19,7 @@
 #define TASKS_AWAITERS_MAX 16     /* of one task */
 #define TASKS_FUTURES_MAX 4       /* between a task and one that awaits it */
 #define TASKS_SET_SLOTS 256       /* of a set's table that are looked at */
+#define TASKS_LOOKS_MAX 1024      /* at what awaits one task: futures may stand for futures, each for many */
 #define TASKS_FLAG(x) ((x) != 0)
 
 /* ---- what is published ---- */
@@ -196,7 +197,7 @@ static const char *tasks_get_name(struct tasks_work *w, uint64_t addr) {
 
 struct tasks_awaiters {
     uint64_t ids[TASKS_AWAITERS_MAX];
-    size_t n;
+    size_t n, looks;
     bool cut;
 };
 
@@ -205,7 +206,9 @@ static void tasks_add_awaiters(struct tasks_work *w, uint64_t future, int depth,
 /* One that awaits: a task counts, a future stands for those that await it. */
 static void tasks_add_awaiter(struct tasks_work *w, uint64_t addr, int depth, struct tasks_awaiters *out) {
     uint8_t is_task;
-    if (!pystack_is_pointer(addr) ||
+    if (out->looks++ == TASKS_LOOKS_MAX)
+        out->cut = true;
+    if (out->looks > TASKS_LOOKS_MAX || !pystack_is_pointer(addr) ||
         mem_read(&w->ps->reader.mem, addr + (uint64_t)w->a->task_is_task, &is_task, 1) != 0)
         return;
     if (!is_task) {
@@ -228,7 +231,7 @@ static void tasks_add_set(struct tasks_work *w, uint64_t set, int depth, struct 
         pystack_read_u64_at(r, set, r->off.set_mask, &mask) != 0 ||
         pystack_read_u64_at(r, set, r->off.set_table, &table) != 0 || !pystack_is_pointer(table))
         return;
-    for (uint64_t i = 0; i <= mask && i < TASKS_SET_SLOTS; i++) {
+    for (uint64_t i = 0; i <= mask && i < TASKS_SET_SLOTS && out->looks <= TASKS_LOOKS_MAX; i++) {
         if (mem_read(&r->mem, table + i * sizeof entry, entry, sizeof entry) != 0)
             return;
         if (entry[0] && entry[1] != UINT64_MAX)
@@ -316,7 +319,7 @@ static void tasks_read_list(struct tasks_work *w, uint64_t head, const struct py
     w->cut = w->cut || rc != 0;
     if (t)
         (void)pystack_read_u64_at(&w->ps->reader, t->tstate, w->a->tstate_running_task, &running);
-    for (size_t i = 0; i < w->n_seen; i++)
+    for (size_t i = 0; i < w->n_seen && !pystack_is_late(w->ps); i++)
         tasks_put(w, w->seen[i], t && t->tid ? t->tid : MODEL_UNKNOWN,
                   t && w->seen[i] == running ? t->tstate : 0);
 }
@@ -337,7 +340,7 @@ void pystack_tasks_read(struct pystack *ps, const struct pystack_asyncio *a,
     if (w && values && items) {
         *w = (struct tasks_work){.ps = ps, .a = a, .values = values, .arena = &out->arena, .items = items};
         values_begin(values, &ps->reader, ps->pid);
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n && !pystack_is_late(ps); i++) {
             tasks_read_list(w, threads[i].tstate + (uint64_t)a->tstate_tasks, &threads[i]);
             bool last = true; /* of its interpreter */
             for (size_t k = i + 1; k < n; k++)
@@ -349,7 +352,7 @@ void pystack_tasks_read(struct pystack *ps, const struct pystack_asyncio *a,
             qsort(items, w->n, sizeof *items, tasks_compare);
         out->tasks = items;
         out->n_tasks = w->n;
-        out->incomplete = out->incomplete || w->cut;
+        out->incomplete = out->incomplete || w->cut || pystack_is_late(ps);
     } else
         out->incomplete = true;
     free(values);

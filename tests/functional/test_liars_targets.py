@@ -4,6 +4,8 @@ name is neither opened nor changed, it ends in its time with one line, and what 
 
 import os
 import pathlib
+import re
+import resource
 import shutil
 import signal
 import stat
@@ -62,9 +64,9 @@ def liar(scratch, build_dir, ptrace):
     """Starts one of tests/liars, ready; it is ended after the test."""
     started = []
 
-    def start(name, **env):
+    def start(name, python=sys.executable, **env):
         path = os.path.join(LIARS, f"target_{name}.py")
-        process = subprocess.Popen([sys.executable, path, str(scratch)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        process = subprocess.Popen([python, path, str(scratch)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    start_new_session=True, env=dict(os.environ, PROBING_BUILD=build_dir, **env))
         started.append(process)
         line = process.stdout.readline()
@@ -151,6 +153,58 @@ def test_forged_libraries(liar, build_dir):
     assert status == 3 and err.count("\n") == 1, err
     status, out, err, _ = attach(build_dir, process.pid, "--export", "txt", "--once")
     assert status == 0 and "READ-ONLY" in out, err
+
+
+# ---- interpreters that lie about themselves ----
+
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+MEMORY_KB = 256 * 1024
+LOOKS = (("backtrace", "--no-inject", "--locals", "--tasks"), ("backtrace", "--locals", "--tasks"),
+         ("flamegraph", "--duration", "300ms", "--format", "folded"), ("flamegraph", "--duration", "300ms", "--format", "folded", "--no-inject"),
+         ("--export", "txt", "--once"))
+FORGED = [("frames", "all"), ("codes", "all"), ("values", "all"),
+          *(("threads", form) for form in ("itself", "circle", "empty", "deep", "idents", "stranger", "flipping", "place-1")),
+          *(("interpreters", form) for form in ("itself", "circle", "thousands", "modules", "names", "threads", "said-0", "log-41", "key-2"))]
+
+
+def busy_s(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def look_at(build_dir, process, what, allowed):
+    """One that ends in time, takes little, says one line when it cannot, writes nothing that a terminal obeys, and harms nobody."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    status, out, err, _ = attach(build_dir, process.pid, *what)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # the most that any of ours has ever taken
+    assert status in allowed and err.count("\n") <= 1, (what, status, err)
+    assert after == before or after < MEMORY_KB, (what, after)
+    assert not OBEYED.search(err) and not OBEYED.search(out), (what, err, OBEYED.findall(out)[:5])
+    assert process.poll() is None, what
+    return out
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("minor", ["3.11", "3.13"])
+@pytest.mark.parametrize("name, form", FORGED)
+def test_forged_memory(liar, build_dir, python_for, minor, name, form):
+    """Its own lists, frames, functions and values lie: what can be seen is shown, by the agent in it and from outside, and it goes on."""
+    process = liar(f"forged_{name}", python_for(minor), LIAR_FORM=form)
+    for what in LOOKS:
+        look_at(build_dir, process, what, (0,))
+    before, began = busy_s(process.pid), time.monotonic()
+    look_at(build_dir, process, ("backtrace",), (0,))
+    assert busy_s(process.pid) - before < 5 + (time.monotonic() - began if form == "flipping" else 0)
+    look_at(build_dir, process, ("eject",), (0,))
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("form", ["frame", "letters", "thread", "interpreter"])
+def test_forged_memory_that_never_answers(liar, build_dir, form):
+    process = liar("forged_silent", LIAR_FORM=form)
+    for what in (("backtrace", "--no-inject"), ("backtrace",), ("status",)):
+        look_at(build_dir, process, what, (0, 1, 3))
+    assert attach(build_dir, process.pid, "backtrace", "--no-inject", sent=signal.SIGINT)[3] < 10
 
 
 # ---- a page that does not come ----

@@ -187,10 +187,21 @@ static void lies_fill(struct lies *l, const struct field_table *t, void *row, st
         lies_fill_field(l, &t->fields[i], (char *)row + t->fields[i].offset, a);
 }
 
+static const char *lies_long_text(struct arena *a) {
+    char *text = arena_calloc(a, LIES_LONG + 1, 1);
+    return text ? memset(text, 'n', LIES_LONG) : NULL;
+}
+
+/* Of many rows sometimes all texts are one and the same long one: little to send, much to show. */
 static void *lies_rows(struct lies *l, const struct field_table *t, size_t n, struct arena *a) {
     char *rows = arena_calloc(a, n + 1, t->stride);
-    for (size_t i = 0; rows && i < n; i++)
+    const char *bomb = n > 500 && lies_chance(l, 100) ? lies_long_text(a) : NULL;
+    for (size_t i = 0; rows && i < n; i++) {
         lies_fill(l, t, rows + i * t->stride, a);
+        for (size_t k = 0; bomb && k < t->n; k++)
+            if (t->fields[k].kind == FIELD_STR)
+                *(const char **)(void *)(rows + i * t->stride + t->fields[k].offset) = bomb;
+    }
     return rows;
 }
 
@@ -239,11 +250,6 @@ static void lies_put_status(struct lies *l, uint32_t id, struct strbuf *out) {
 static void lies_keep_module(struct model_frame *f) {
     if (f->kind != MODEL_FRAME_NATIVE)
         f->module = NULL;
-}
-
-static const char *lies_long_text(struct arena *a) {
-    char *text = arena_calloc(a, LIES_LONG + 1, 1);
-    return text ? memset(text, 'n', LIES_LONG) : NULL;
 }
 
 static void lies_fill_frames(struct lies *l, struct model_frame **frames, size_t *n, struct arena *a) {

@@ -272,7 +272,7 @@ static void ask_tables(const struct session_address *addr) {
         struct strbuf out;
         struct sql_result *r = database_begin(
             d, questions[lies_below(&draws, sizeof questions / sizeof questions[0])], &q, NULL, NULL, &e);
-        if (r && rows_take(&rows, r, &e) == 0) {
+        if (r && rows_take(&rows, r, ROWS_BYTES, &e) == 0) {
             strbuf_init(&out, 0);
             rows_formats[0].put(&rows, true, &out);
             text_shown("rows", &out);

@@ -152,8 +152,11 @@ def talk_accept(t):
         talk_say(c, 'token: ')
 
 
-# What was said so far: True it may become the token, False it is none. Spaces around it are let pass, as they come along when it is copied.
+# What was said so far: True it may become the token, False it is none. Some spaces around it are let pass, as they come along when it is
+# copied. Whatever the pieces in which it comes, it is the same.
 def talk_may_be_token(said):
+    if len(said) > 128:
+        return False
     said = said.strip(b' \t\r')
     return len(said) <= 64 and not said.strip(talk_digits)
 
@@ -167,7 +170,7 @@ def talk_hear(t, c):
         data = b''
     t.pending[c][0] += data
     line, end, rest = t.pending[c][0].partition(b'\n')
-    if data and not end and len(line) <= 128 and talk_may_be_token(line):
+    if data and not end and talk_may_be_token(line):
         return
     t.pending.pop(c)
     if talk_may_be_token(line) and end and talk_functions['judge'](c.fileno(), t.token, line.strip().decode('latin-1') or '-') > 0:
