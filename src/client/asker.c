@@ -48,9 +48,9 @@ static void asker_on_open(void *arg) {
 static void asker_on_end(void *arg, enum net_link_end end, const char *why) {
     struct asker *a = arg;
     a->link = NULL; /* freed by itself */
-    asker_break(a, end == NET_LINK_STRANGER ? why
-                   : end == NET_LINK_CLOSED ? "its agent has closed the connection"
-                                            : "its agent does not answer");
+    asker_break(a, end == NET_LINK_STRANGER || end == NET_LINK_HELD ? why
+                   : end == NET_LINK_CLOSED                         ? "its agent has closed the connection"
+                                                                    : "its agent does not answer");
 }
 
 /* A whole message: the answer that is waited for, or nothing that matters here. */

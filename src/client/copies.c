@@ -5,14 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "client/asker.h"
 #include "store/ring_sync.h"
 #include "wire/wire.h"
 
+#define COPIES_BYTES                                                                                         \
+    ((size_t)128 * 1024 * 1024) /* of all copies: four times what an agent's tables take unless it is told */
+
 struct copies_table {
     char name[64];
+    size_t bytes; /* that its copy takes */
     uint32_t making;
     struct ring_replica *replica;
     bool fresh;  /* nobody has taken a descriptor of it yet */
@@ -80,6 +86,23 @@ static int copies_list(struct copies *c, struct err *e) {
     return rc;
 }
 
+/* Memory of a copy: what was written into its file. */
+static size_t copies_measure(const struct ring_replica *r) {
+    struct stat st;
+    int fd = ring_replica_open(r);
+    size_t n = fd >= 0 && fstat(fd, &st) == 0 ? (size_t)st.st_blocks * 512 : 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return n;
+}
+
+static bool copies_have_room(const struct copies *c) {
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_tables; i++)
+        n += c->tables[i].bytes;
+    return n <= COPIES_BYTES;
+}
+
 /* One request for rows. `*anew` is set when the table is another one by now. */
 static int copies_pull(struct copies *c, struct copies_table *t, bool *anew, struct err *e) {
     struct wire_pull want = {.making = t->making};
@@ -100,6 +123,7 @@ static int copies_pull(struct copies *c, struct copies_table *t, bool *anew, str
     if (rc == 0)
         rc = ring_replica_apply(t->replica, got.pieces, got.len, e);
     if (rc == 0) {
+        t->bytes = copies_measure(t->replica);
         t->behind = got.more && got.len > 0;
         *anew = *anew || got.anew;
     }
@@ -124,6 +148,8 @@ static int copies_pull_all(struct copies *c, uint64_t until_ns, struct err *e) {
                 continue;
             if (clock_mono_ns() >= until_ns)
                 return 0;
+            if (!copies_have_room(c))
+                return err_set(e, ERR_FAILED, "its tables are larger than %zu MB", COPIES_BYTES >> 20);
             if (copies_pull(c, t, &anew, e) != 0)
                 return -1;
             more = more || t->behind;

@@ -2,6 +2,7 @@
 /* database: see database.h. */
 #include "client/database.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "client/copies.h"
+#include "client/guard.h"
 #include "client/live_tables.h"
 #include "client/rings.h"
 #include "client/target.h"
@@ -107,16 +109,47 @@ static bool database_is_young(const struct session_address *addr) {
     return age_s >= 0 && age_s < DATABASE_YOUNG_S;
 }
 
-/* Where the tables of a living process are; descriptors of those in memory into `fds` (RING_TABLE_KEPT), their number. An agent makes them
- * when it has answered its first client: one that has begun only now is given the time. */
-static size_t database_find_rings(struct database *d, struct database_target *t, int *fds) {
+/* What is asked of a living process whose memory and file system may not answer, in a child (guard.h). */
+struct database_search {
+    struct session_address addr;
+    struct rings_place place;
+    bool young, found;
+    int64_t rank;
+};
+
+static void database_search(void *arg) {
+    struct database_search *s = arg;
+    s->young = database_is_young(&s->addr);
+    s->found = rings_find(s->addr.pid, &s->place);
+    s->rank = database_rank(s->addr.pid);
+}
+
+/* 0, or -1 with the error. */
+static int database_look(const struct session_address *addr, struct database_search *s, struct err *e) {
+    *s = (struct database_search){.addr = *addr};
+    enum guard_end end = guard_run(database_search, s, sizeof *s, TARGET_LOOK_MS);
+    return end == GUARD_DONE ? 0
+           : end == GUARD_NONE
+               ? err_set_errno(e, ERR_FAILED, errno, "no process can be made that looks at others")
+               : guard_explain_held(addr->pid, addr->path, TARGET_LOOK_MS, e);
+}
+
+/* Where the tables of a living process are, and its rank; descriptors of those in memory into `fds` (RING_TABLE_KEPT). Their number, or -1
+ * with the error. An agent makes them when it has answered its first client: one that has begun only now is given the time. */
+static ssize_t database_find_rings(struct database *d, struct database_target *t, int *fds, int64_t *rank,
+                                   struct err *e) {
     const struct timespec pause = {.tv_nsec = DATABASE_POLL_NS};
+    struct database_search s;
     for (;;) {
-        bool wait = database_is_young(&t->live.addr) && !database_cancelled(d);
-        t->has_place = rings_find(t->live.addr.pid, &t->place);
+        if (database_look(&t->live.addr, &s, e) != 0)
+            return -1;
+        bool wait = s.young && !database_cancelled(d);
+        *rank = s.rank;
+        t->place = s.place;
+        t->has_place = s.found;
         size_t n = t->has_place ? 0 : rings_open_memory(t->live.addr.pid, fds, RING_TABLE_KEPT);
         if (t->has_place || n || !wait)
-            return n;
+            return (ssize_t)n;
         (void)nanosleep(&pause, NULL);
     }
 }
@@ -162,9 +195,11 @@ static int database_add_living(struct database *d, struct database_target *t, st
     int fds[RING_TABLE_KEPT];
     struct sql_target target = {.pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = RING_ANY_UID};
     if (pid > 0) {
-        target.n_ring_fds = database_find_rings(d, t, fds);
+        ssize_t n = database_find_rings(d, t, fds, &target.rank, e);
+        if (n < 0)
+            return -1;
+        target.n_ring_fds = (size_t)n;
         target.pid = procfs_read_status(pid, 0, &st) == 0 && st.ns_pid > 0 ? st.ns_pid : pid;
-        target.rank = database_rank(pid);
         if (gethostname(host, sizeof host - 1) == 0)
             target.host = host;
     }
@@ -249,19 +284,20 @@ int database_add(struct database *d, const struct session_address *addr, struct 
 
 /* Tables that a target has now and did not have before: it was injected into, or its agent began anew elsewhere. */
 static int database_look_again(struct database *d, struct database_target *t, struct err *e) {
-    struct rings_place place;
+    struct database_search s;
     bool is_written = t->has_place && ring_dir_alive(t->place.path) == 1; /* then there is no other */
-    if (t->live.addr.recorded[0] || t->live.addr.pid <= 0 || is_written ||
-        !rings_find(t->live.addr.pid, &place))
+    if (t->live.addr.recorded[0] || t->live.addr.pid <= 0 || is_written)
         return 0;
-    if (t->has_place && strcmp(place.path, t->place.path) == 0)
+    if (database_look(&t->live.addr, &s, e) != 0)
+        return -1;
+    if (!s.found || (t->has_place && strcmp(s.place.path, t->place.path) == 0))
         return 0;
     t->has_place = true;
     t->in_memory = false;
-    t->place = place;
+    t->place = s.place;
     copies_free(t->copies);
     t->copies = NULL;
-    return sql_set_ring_dir(d->sql, t->number, place.path, place.owner, e);
+    return sql_set_ring_dir(d->sql, t->number, s.place.path, s.place.owner, e);
 }
 
 int database_refresh(struct database *d, struct err *e) {

@@ -41,7 +41,7 @@ static void document_put_samples(struct json *j, const struct fold *fold, double
     json_object_end(j);
     json_key(j, "samples");
     json_array_begin(j);
-    for (size_t i = 0; i < fold_count(fold); i++)
+    for (size_t i = 0; i < fold_count(fold) && !j->out->failed; i++)
         document_put_sample(j, fold, fold_get(fold, i));
     json_array_end(j);
 }

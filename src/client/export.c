@@ -23,9 +23,10 @@
 #define EXPORT_LOOK_INTERVAL_MS 100 /* between the two looks that tell what is on the CPU */
 #define EXPORT_RATE_HZ 100.0
 #define EXPORT_TORN_SHARE 50 /* more than one in so many is said */
-#define EXPORT_OUTPUT_MAX ((size_t)1 << 30)
-#define EXPORT_MAX_LOOKS ((size_t)1 << 18) /* in the order of time: 43 minutes of 100 a second */
-#define EXPORT_MAX_RUNS ((size_t)1 << 21)  /* and 24 MiB */
+#define EXPORT_OUTPUT_MAX ((size_t)112 * 1024 * 1024)
+#define EXPORT_RECORDED_MAX ((size_t)1 << 30) /* of a recording, and of tables */
+#define EXPORT_MAX_LOOKS ((size_t)1 << 18)    /* in the order of time: 43 minutes of 100 a second */
+#define EXPORT_MAX_RUNS ((size_t)1 << 21)     /* and 24 MiB */
 
 /* What formats take that are made of stacks, added up. */
 #define EXPORT_TAKES_STACKS                                                                                  \
@@ -313,6 +314,10 @@ static int export_attached(const struct export_request *r, const struct export_f
         data.fold = sink.fold;
         data.tracks = sink.tracks;
         rc = f->render(&data, out, e);
+        if (rc != 0 && out->failed)
+            (void)err_set(e, ERR_FAILED,
+                          "the export would be larger than %zu MB: take fewer seconds, or another format",
+                          out->limit >> 20);
         if (rc == 0 && sampled && !f->wants_snapshot)
             export_note_torn(r, data.target, sink.fold);
         if (rc == 0 && sampled)
@@ -342,8 +347,9 @@ int export_run(const struct export_request *request, struct err *e) {
     if (target_reach(&addr, &request->how, e) != 0)
         return -1;
     struct strbuf out;
-    strbuf_init(&out, EXPORT_OUTPUT_MAX);
-    if (request->sql || !f->render) {
+    bool tables = request->sql || !f->render;
+    strbuf_init(&out, tables || addr.recorded[0] ? EXPORT_RECORDED_MAX : EXPORT_OUTPUT_MAX);
+    if (tables) {
         int rc = export_run_tables(request, duration_s, &addr, &out, e);
         if (rc == 0)
             rc = output_write(request->output, &out, e);

@@ -18,6 +18,7 @@
 
 #define FOLDED_MAX_FRAMES 2048
 #define FOLDED_NAME_MAX 512
+#define FOLDED_LINE (sizeof(struct folded_line) + 16) /* beside its text */
 
 struct folded_line {
     char *text; /* owned */
@@ -120,8 +121,9 @@ static size_t folded_merge(struct folded_line *lines, size_t n) {
     return kept;
 }
 
-/* Lines of all entries that have something to show. Number, or -1 without memory (`*n` are made). */
-static int folded_collect(const struct export_data *d, struct folded_line *lines, size_t *n) {
+/* Lines of all entries that have something to show, `most` bytes of them. 0, or -1: there are more, or no memory (`*n` are made). */
+static int folded_collect(const struct export_data *d, size_t most, struct folded_line *lines, size_t *n) {
+    size_t bytes = 0;
     struct strbuf line;
     strbuf_init(&line, 0);
     int rc = 0;
@@ -131,7 +133,8 @@ static int folded_collect(const struct export_data *d, struct folded_line *lines
             continue;
         strbuf_clear(&line);
         folded_put_stack(&line, d, entry);
-        char *text = line.failed ? NULL : strdup(strbuf_str(&line));
+        bytes += line.len + FOLDED_LINE;
+        char *text = line.failed || bytes > most ? NULL : strdup(strbuf_str(&line));
         if (!text)
             rc = -1;
         else
@@ -145,7 +148,8 @@ static int folded_collect(const struct export_data *d, struct folded_line *lines
 int export_render_folded(const struct export_data *data, struct strbuf *out, struct err *e) {
     size_t n = 0;
     struct folded_line *lines = calloc(fold_count(data->fold) + 1, sizeof *lines);
-    int rc = lines ? folded_collect(data, lines, &n) : -1;
+    /* Half of what the export may be: there are the lines and what they are put into. */
+    int rc = lines ? folded_collect(data, out->limit ? out->limit / 2 : SIZE_MAX, lines, &n) : -1;
     if (rc == 0) {
         n = folded_merge(lines, n);
         for (size_t i = 0; i < n; i++)
@@ -154,7 +158,8 @@ int export_render_folded(const struct export_data *data, struct strbuf *out, str
     for (size_t i = 0; lines && i < n; i++)
         free(lines[i].text);
     free(lines);
-    if (rc != 0 || out->failed)
+    out->failed = out->failed || rc != 0;
+    if (out->failed)
         return err_set(e, ERR_FAILED, "out of memory for the folded stacks");
     return 0;
 }

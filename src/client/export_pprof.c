@@ -330,6 +330,7 @@ int export_render_pprof(const struct export_data *data, struct strbuf *out, stru
     p.is_used = calloc(fold_frames(data->fold) + 2, sizeof *p.is_used);
     int rc = export_frames_init(&p.frames, data->fold, data->request->by_function);
     rc = rc == 0 && p.is_used ? pprof_put(&p) : -1;
+    out->failed = out->failed || plain.failed;
     rc = rc == 0 ? gzip_pack(&plain, out, e) : err_set(e, ERR_FAILED, "out of memory for the profile");
     for (size_t i = 0; i < p.n_strings; i++)
         free(p.strings[i]);

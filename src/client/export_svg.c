@@ -300,6 +300,7 @@ int export_render_svg(const struct export_data *data, struct strbuf *out, struct
     struct svg s = {.out = out, .data = data, .threshold_pct = SVG_THRESHOLD_PCT};
     if (export_tree_build(&s.tree, data) != 0) {
         export_tree_fini(&s.tree);
+        out->failed = true;
         return err_set(e, ERR_FAILED, "out of memory for the flame graph");
     }
     while (svg_measure(&s) > SVG_MAX_FRAMES)

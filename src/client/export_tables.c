@@ -30,7 +30,7 @@ static int export_rows(const struct export_request *r, struct database *d, struc
     struct sql_result *result = f ? database_begin(d, r->sql, &q, NULL, NULL, e) : NULL;
     if (!result)
         return !f || e->code != ERR_OK ? -1 : err_set(e, ERR_USAGE, "--sql: there is no statement in it");
-    int rc = rows_take(&rows, result, e);
+    int rc = rows_take(&rows, result, ROWS_BYTES_ALL, e);
     sql_end(result);
     if (rc == 0)
         f->put(&rows, output_is_stdout(r->output) && isatty(STDOUT_FILENO), out);

@@ -11,7 +11,9 @@
 #include "client/export_formats.h"
 #include "client/fold.h"
 
-#define EXPORT_TREE_FRAMES 2048 /* of one stack, the outermost; more share one that says so */
+#define EXPORT_TREE_BYTES ((size_t)64 * 1024 * 1024)
+#define EXPORT_TREE_STEPS ((size_t)1 << 24) /* some seconds; 8,000 stacks of 2,000 frames */
+#define EXPORT_TREE_FRAMES 2048             /* of one stack, the outermost; more share one that says so */
 
 static uint32_t *export_tree_slot(const struct export_tree *t, uint32_t parent, const char *name) {
     uint64_t h = hash_mix(hash_bytes(name, strlen(name)) + parent);
@@ -47,9 +49,11 @@ static uint32_t export_tree_child(struct export_tree *t, uint32_t parent, const 
     uint32_t *slot = export_tree_slot(t, parent, name);
     if (*slot)
         return *slot - 1;
-    char *copy = strdup(name);
+    size_t more = sizeof *t->nodes + strlen(name) + 16;
+    char *copy = more <= EXPORT_TREE_BYTES - t->bytes ? strdup(name) : NULL;
     if (!copy)
         return EXPORT_TREE_NONE;
+    t->bytes += more;
     uint32_t at = (uint32_t)t->n++;
     t->nodes[at] = (struct export_node){
         .parent = parent, .child = EXPORT_TREE_NONE, .next = EXPORT_TREE_NONE, .frame = frame, .name = copy};
@@ -68,6 +72,9 @@ static uint32_t export_tree_walk(struct export_tree *t, const struct export_data
     size_t depth = fold_path(d->fold, entry->stack, frames, EXPORT_TREE_FRAMES);
     size_t have = depth < EXPORT_TREE_FRAMES ? depth : EXPORT_TREE_FRAMES;
     uint32_t at = EXPORT_TREE_ROOT;
+    t->steps += have;
+    if (t->steps > EXPORT_TREE_STEPS)
+        return EXPORT_TREE_NONE;
     for (int kind = 0; kind < 2 && at != EXPORT_TREE_NONE; kind++) {
         if (kind == 0 ? !d->request->process : !d->request->threads)
             continue;

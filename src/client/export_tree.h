@@ -32,6 +32,8 @@ struct export_node {
 struct export_tree {
     struct export_node *nodes;
     size_t n, cap;
+    size_t bytes;    /* of nodes and names, so far */
+    size_t steps;    /* frames of all stacks, so far */
     uint32_t *slots; /* number + 1, by parent and name */
     size_t n_slots;
     bool in_us;     /* weights are microseconds; else samples */

@@ -12,7 +12,7 @@
 
 #include "base/grow.h"
 
-#define FOLD_STRINGS_MAX ((size_t)256 * 1024 * 1024)
+#define FOLD_STRINGS_MAX ((size_t)32 * 1024 * 1024)
 
 enum fold_kind { FOLD_FRAMES, FOLD_STACKS, FOLD_ENTRIES, FOLD_THREADS, FOLD_KINDS };
 
@@ -53,6 +53,7 @@ struct fold {
     bool has_epoch, tells_apart;
     uint32_t epoch;
     uint64_t dropped_before; /* lost in earlier sessions */
+    size_t bytes;            /* of the tables */
     struct fold_totals totals;
     struct arena strings;
 };
@@ -130,9 +131,14 @@ static uint32_t *fold_slot(const struct fold *f, enum fold_kind kind, const void
     }
 }
 
+size_t fold_bytes(const struct fold *f) {
+    return f->bytes + f->strings.used + (f->frame_ids.n + f->stack_ids.n) * sizeof *f->frame_ids.to +
+           f->cap_changed * sizeof *f->changed + f->cap_batch_entries * sizeof *f->batch_entries;
+}
+
 static int fold_grow(struct fold *f, enum fold_kind kind) {
     struct fold_table *t = &f->tables[kind];
-    if (t->n >= FOLD_MAX_ENTRIES)
+    if (t->n >= FOLD_MAX_ENTRIES || fold_bytes(f) > FOLD_MAX_BYTES)
         return -1;
     if (t->n == t->n_blocks * FOLD_BLOCK) {
         if (grow_array(&t->blocks, sizeof *t->blocks, t->n_blocks + 1, &t->cap_blocks) != 0)
@@ -141,6 +147,7 @@ static int fold_grow(struct fold *f, enum fold_kind kind) {
         if (!t->blocks[t->n_blocks])
             return -1;
         t->n_blocks++;
+        f->bytes += FOLD_BLOCK * t->item_size;
     }
     if (t->n * 2 < t->n_slots)
         return 0;
@@ -148,6 +155,7 @@ static int fold_grow(struct fold *f, enum fold_kind kind) {
     uint32_t *slots = calloc(n_slots, sizeof *slots);
     if (!slots)
         return -1;
+    f->bytes += (n_slots - t->n_slots) * sizeof *slots;
     free(t->slots);
     t->slots = slots;
     t->n_slots = n_slots;

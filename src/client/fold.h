@@ -16,7 +16,8 @@
 #include "base/model.h"
 
 #define FOLD_MAX_ENTRIES ((size_t)1 << 22) /* of each kind */
-#define FOLD_NO_STACK 0U                   /* a thread without a Python frame */
+#define FOLD_MAX_BYTES ((size_t)64 * 1024 * 1024)
+#define FOLD_NO_STACK 0U /* a thread without a Python frame */
 #define FOLD_NO_ENTRY UINT32_MAX
 #define FOLD_MAX_PERIOD_US 1e9 /* a longer time between looks, or none, is nonsense and counts as no time */
 
@@ -64,7 +65,7 @@ void fold_free(struct fold *f);
  * the first batch. */
 void fold_tell_apart(struct fold *f);
 
-/* Add a batch, or one look at every thread with weight 1. 0, or -1 when memory or FOLD_MAX_ENTRIES ended. */
+/* Add a batch, or one look at every thread with weight 1. 0, or -1 when memory, FOLD_MAX_ENTRIES or FOLD_MAX_BYTES ended. */
 int fold_add_batch(struct fold *f, const struct model_sample_batch *b);
 int fold_add_snapshot(struct fold *f, const struct model_snapshot *s);
 
@@ -106,6 +107,9 @@ struct fold *fold_new_like(const struct fold *f);
 int64_t fold_put_frame(struct fold *f, const struct model_frame *frame);
 int64_t fold_put_stack(struct fold *f, uint32_t above, uint32_t frame);
 int64_t fold_put_counts(struct fold *f, const struct fold_entry *counts);
+
+/* Memory held, in bytes. */
+size_t fold_bytes(const struct fold *f);
 
 /* Name of a thread: Python's, else the native one, else NULL. */
 const char *fold_thread_name(const struct fold *f, int64_t tid);

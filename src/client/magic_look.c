@@ -27,7 +27,7 @@ static int magic_query(const char *sql, const struct magic_way *way, struct strb
         database_explain(way->database, e);
         return -1;
     }
-    int rc = rows_take(&rows, result, e);
+    int rc = rows_take(&rows, result, ROWS_BYTES, e);
     sql_end(result);
     if (rc == 0 && rows.n_columns > 0)
         rows_put_fitted(&rows, way->cols, out);

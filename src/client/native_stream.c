@@ -12,11 +12,11 @@
 
 #include "client/native_names.h"
 
-#define STREAM_MAX_IDS ((uint32_t)1 << 22)
-#define STREAM_TEXT_MAX ((size_t)64 * 1024 * 1024)
+#define STREAM_MAX_IDS ((uint32_t)1 << 19) /* twice as many as an agent gives before it begins a new epoch */
+#define STREAM_TEXT_MAX ((size_t)32 * 1024 * 1024)
 #define STREAM_MAX_STACKS ((size_t)2 * 1024 * 1024)
-#define STREAM_TRIE_BYTES ((size_t)256 * 1024 * 1024)
-#define STREAM_BATCH_MAX ((size_t)128 * 1024 * 1024)
+#define STREAM_TRIE_BYTES ((size_t)48 * 1024 * 1024)
+#define STREAM_BATCH_MAX ((size_t)32 * 1024 * 1024)
 #define STREAM_MAX_DEPTH 8192 /* frames of one stack */
 
 static const struct model_frame stream_apart = {.kind = MODEL_FRAME_NATIVE, .func = NATIVE_MERGE_APART};

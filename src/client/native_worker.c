@@ -22,7 +22,7 @@ struct native_worker {
     pthread_cond_t changed;
     bool stop, forget;
     struct native_work *in, *in_tail, *out, *out_tail;
-    size_t n; /* in both, and in the works */
+    size_t n, bytes; /* in both, and in the works */
     int event_fd;
 };
 
@@ -38,6 +38,13 @@ static void worker_append(struct native_work **head, struct native_work **tail, 
     work->next = NULL;
     *(*head ? &(*tail)->next : head) = work;
     *tail = work;
+}
+
+/* What it takes now. With the lock. */
+static void worker_count(struct native_worker *w, struct native_work *work) {
+    w->bytes -= work->bytes;
+    work->bytes = work->snapshot.arena.used + work->batch.arena.used;
+    w->bytes += work->bytes;
 }
 
 static void worker_do(struct native_worker *w, struct native_work *work) {
@@ -69,6 +76,7 @@ static void *worker_main(void *arg) {
             native_names_forget(w->names);
         worker_do(w, work);
         (void)pthread_mutex_lock(&w->lock);
+        worker_count(w, work);
         worker_append(&w->out, &w->out_tail, work);
         ssize_t n = write(w->event_fd, &one, sizeof one);
         (void)n; /* a counter that is full is readable already */
@@ -142,10 +150,11 @@ int native_worker_fd(const struct native_worker *w) { return w->event_fd; }
 /* Queue it, or free it when there is no room. */
 static int worker_put(struct native_worker *w, struct native_work *work) {
     (void)pthread_mutex_lock(&w->lock);
-    bool room = w->n < NATIVE_WORKER_MAX;
+    bool room = w->n < NATIVE_WORKER_MAX && w->bytes < NATIVE_WORKER_BYTES;
     if (room) {
         worker_append(&w->in, &w->in_tail, work);
         w->n++;
+        worker_count(w, work);
         (void)pthread_cond_signal(&w->changed);
     }
     (void)pthread_mutex_unlock(&w->lock);
@@ -199,8 +208,10 @@ struct native_work *native_worker_take(struct native_worker *w) {
     (void)pthread_mutex_lock(&w->lock);
     struct native_work *list = w->out;
     w->out = NULL;
-    for (const struct native_work *work = list; work; work = work->next)
+    for (const struct native_work *work = list; work; work = work->next) {
         w->n--;
+        w->bytes -= work->bytes;
+    }
     (void)pthread_mutex_unlock(&w->lock);
     return list;
 }

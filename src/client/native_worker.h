@@ -14,7 +14,8 @@
 #include "base/model.h"
 #include "wire/wire.h"
 
-#define NATIVE_WORKER_MAX 64 /* snapshots and batches under way; more are dropped */
+#define NATIVE_WORKER_MAX 64 /* snapshots and batches under way; more are dropped, */
+#define NATIVE_WORKER_BYTES ((size_t)64 * 1024 * 1024) /* and when those take so much */
 
 enum native_work_kind {
     NATIVE_WORK_SNAPSHOT = 0,
@@ -24,6 +25,7 @@ enum native_work_kind {
 
 struct native_work {
     struct native_work *next;
+    size_t bytes; /* that it takes, as far as it is counted */
     enum native_work_kind kind;
     bool failed; /* out of memory: what it holds is of no use */
     enum wire_method method;

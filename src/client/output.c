@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define OUTPUT_PIECE ((size_t)256 * 1024)
+
 bool output_is_stdout(const char *path) { return !path || strcmp(path, "-") == 0; }
 
 bool output_expand(const char *path, char *out, size_t cap) {
@@ -76,16 +78,31 @@ static int output_put_bytes(int fd, const char *data, size_t len) {
     return 0;
 }
 
+/* How much of a text is looked at at once: some lines. A line that is longer than that is cut where it may be: half a character or half a
+ * sequence is taken for none. */
+static size_t output_piece(const char *text, size_t len) {
+    size_t n = len < OUTPUT_PIECE ? len : OUTPUT_PIECE;
+    const char *end = memrchr(text, '\n', n);
+    return n == len || !end ? n : (size_t)(end - text) + 1;
+}
+
 static int output_put(int fd, const struct strbuf *content) {
     struct strbuf clean;
     if (!isatty(fd))
         return output_put_bytes(fd, strbuf_str(content), content->len);
+    const char *text = strbuf_str(content);
+    int rc = 0;
     strbuf_init(&clean, 0);
-    int rc = output_guard(&clean, strbuf_str(content), content->len);
-    if (rc == 0)
-        rc = output_put_bytes(fd, strbuf_str(&clean), clean.len);
-    else
-        errno = ENOMEM;
+    for (size_t left = content->len, n; rc == 0 && left > 0; left -= n, text += n) {
+        n = output_piece(text, left);
+        strbuf_clear(&clean);
+        if (output_guard(&clean, text, n) == 0) {
+            rc = output_put_bytes(fd, strbuf_str(&clean), clean.len);
+        } else {
+            errno = ENOMEM;
+            rc = -1;
+        }
+    }
     int saved = errno;
     strbuf_fini(&clean);
     errno = saved;

@@ -23,6 +23,7 @@
 #define OUTSIDE_PROFILE_ARENA ((size_t)4 * 1024 * 1024) /* for one stack, or the list of threads */
 #define OUTSIDE_PROFILE_OUT ((size_t)64 * 1024 * 1024)  /* for a batch */
 #define OUTSIDE_PROFILE_LIST_NS CLOCK_NS_PER_S          /* longest time the list of threads is believed */
+#define OUTSIDE_PROFILE_TICK_NS (300 * CLOCK_NS_PER_MS) /* then other threads wait for the next tick */
 #define OUTSIDE_PROFILE_MARK 96
 
 struct outside_profile_thread {
@@ -271,7 +272,7 @@ int outside_profile_tick(struct outside_profile *p, struct pystack *ps, uint64_t
     p->elapsed_ns += p->last_tick_ns ? now - p->last_tick_ns : wanted_ns;
     p->last_tick_ns = now;
     p->n_ticks++;
-    for (size_t i = 0; i < p->n_threads; i++)
+    for (size_t i = 0; i < p->n_threads && clock_mono_ns() - now < OUTSIDE_PROFILE_TICK_NS; i++)
         if (p->threads[i].tid)
             outside_profile_sample(p, ps, &p->threads[i], ran, timestamp);
     /* What has not run has begun no other program. */

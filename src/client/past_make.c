@@ -65,6 +65,19 @@ static void past_put_stack(const struct past *p, uint32_t stack_id, struct arena
     t->n_frames = t->frames ? n : 0;
 }
 
+/* Who holds the GIL: 0 when each thread that was looked at says that it has nothing to do with it. */
+static int64_t past_find_holder(const struct model_snapshot *s) {
+    bool looked = false, sure = true;
+    for (size_t i = 0; i < s->n_threads; i++) {
+        const struct model_thread *t = &s->threads[i];
+        if (t->gil == MODEL_GIL_HELD)
+            return t->tid;
+        looked = looked || t->has_python;
+        sure = sure && (!t->has_python || t->gil == MODEL_GIL_NONE);
+    }
+    return looked && sure ? 0 : MODEL_UNKNOWN;
+}
+
 /* A snapshot of some threads at a time; that of the process comes first. */
 static int past_make_state(const struct past *p, const struct past_thread *threads, size_t n, double time_s,
                            struct model_snapshot *out) {
@@ -87,11 +100,10 @@ static int past_make_state(const struct past *p, const struct past_thread *threa
             t->name = arena_strdup(&out->arena, from->thread.name);
             t->native_name = arena_strdup(&out->arena, from->thread.native_name);
             past_put_stack(p, from->stack_id, &out->arena, t);
-            if (t->gil == MODEL_GIL_HELD)
-                out->gil_tid = t->tid;
             if (t->gc == 1)
                 out->gc_running = 1;
         }
+    out->gil_tid = past_find_holder(out);
     return out->threads && !out->arena.failed ? 0 : -1;
 }
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MEMORY ((size_t)1024 * 1024 * 1024)
 #define ROWS_NAME_MAX 1024
 
 static int rows_no_memory(struct err *e) {
@@ -70,21 +69,26 @@ static bool rows_take_cell(struct rows *rows, struct rows_cell *c, const struct 
     return c->s != NULL;
 }
 
+/* Cells and texts together are bounded. */
 static bool rows_grow(struct rows *rows) {
     if (rows->n < rows->cap)
         return true;
     size_t cap = rows->cap ? rows->cap * 2 : 64, row = (rows->n_columns + 1) * sizeof *rows->cells;
-    struct rows_cell *more = cap * row <= ROWS_MEMORY ? realloc(rows->cells, cap * row) : NULL;
+    size_t grown = cap * row - rows->cap * row;
+    if (grown > rows->arena.limit || rows->arena.used > rows->arena.limit - grown)
+        return false;
+    struct rows_cell *more = realloc(rows->cells, cap * row);
     if (!more)
         return false;
+    rows->arena.limit -= grown;
     rows->cells = more;
     rows->cap = cap;
     return true;
 }
 
-int rows_take(struct rows *out, struct sql_result *r, struct err *e) {
+int rows_take(struct rows *out, struct sql_result *r, size_t most_bytes, struct err *e) {
     *out = (struct rows){.n = 0};
-    arena_init(&out->arena, ROWS_MEMORY);
+    arena_init(&out->arena, most_bytes);
     if (rows_take_columns(out, r, e) != 0)
         return -1;
     int rc;

@@ -44,8 +44,13 @@ struct rows {
     struct arena arena;
 };
 
-/* Take all rows of a result. `out` is initialised here and given back by rows_fini, on failure too. 0, or -1 with the error. */
-int rows_take(struct rows *out, struct sql_result *r, struct err *e);
+/* What the rows may take, in bytes: unless somebody has asked for all there are, and then. */
+#define ROWS_BYTES ((size_t)80 * 1024 * 1024)
+#define ROWS_BYTES_ALL ((size_t)1024 * 1024 * 1024)
+
+/* Take all rows of a result. `out` is initialised here and given back by rows_fini, on failure too. 0, or -1 with the error: there are more than
+ * so many bytes of them. */
+int rows_take(struct rows *out, struct sql_result *r, size_t most_bytes, struct err *e);
 void rows_fini(struct rows *rows);
 
 const struct rows_cell *rows_at(const struct rows *rows, size_t row, size_t column);

@@ -47,6 +47,21 @@ void rows_put_text(const struct rows_cell *c, struct strbuf *out) {
 
 /* ---- for people ---- */
 
+#define ROWS_SHORT                                                                                           \
+    8 /* a number of so many characters is drawn as it is, a longer one with the six digits that tell, */
+#define ROWS_LARGE 1e6 /* or from here on to the thousandth; JSON and CSV have them all */
+
+static void rows_put_short(double v, struct strbuf *out) {
+    struct strbuf exact;
+    char text[40] = "";
+    strbuf_init(&exact, 0);
+    rows_put_real(v, &exact);
+    if (isfinite(v) && exact.len > ROWS_SHORT)
+        (void)snprintf(text, sizeof text, fabs(v) >= ROWS_LARGE && fabs(v) < 1e15 ? "%.3f" : "%.6g", v);
+    (void)strbuf_adds(out, text[0] && strlen(text) < exact.len ? text : strbuf_str(&exact));
+    strbuf_fini(&exact);
+}
+
 static bool rows_is_time(const struct rows *rows, size_t column) {
     return strcmp(rows->columns[column].type, "timestamp") == 0;
 }
@@ -100,6 +115,8 @@ static const char *rows_draw_cell(const struct rows *rows, size_t row, size_t co
         (void)strbuf_adds(text, "NULL");
     else if (c->kind == SQL_REAL && rows_is_time(rows, column))
         rows_put_time(c->f, text);
+    else if (c->kind == SQL_REAL)
+        rows_put_short(c->f, text);
     else
         rows_put_text(c, text);
     return rows_clean(pen);

@@ -156,9 +156,15 @@ static void session_on_link_end(void *arg, enum net_link_end end, const char *ho
     case NET_LINK_NO_MEMORY:
         (void)err_set(&why, ERR_FAILED, "out of memory for a message");
         break;
+    case NET_LINK_HELD:
+        (void)err_set(&why, ERR_ATTACH, "%s", how);
+        session_broken(s, SESSION_RECONNECTING, &why);
+        return;
     case NET_LINK_CLOSED:
     case NET_LINK_UNREACHABLE:
-        session_explain_unreachable(&s->addr, s->greeted, s->farewell, &why);
+    case NET_LINK_NOBODY:
+    case NET_LINK_BARRED:
+        session_explain_unreachable(&s->addr, s->greeted, s->farewell, end, how, &why);
         session_broken(s, SESSION_RECONNECTING, &why);
         return;
     }

@@ -2,11 +2,9 @@
 /* session_explain: see session_explain.h. */
 #include "client/session_explain.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "base/endpoint.h"
 #include "base/procfs.h"
 #include "client/tcp.h"
 #include "version.h"
@@ -46,26 +44,23 @@ void session_explain_silence(const struct session_address *addr, bool greeted, s
 }
 
 void session_explain_unreachable(const struct session_address *addr, bool greeted, const char *farewell,
-                                 struct err *why) {
+                                 enum net_link_end end, const char *how, struct err *why) {
     char what[320];
-    bool tcp = tcp_is(addr->path);
-    int there = greeted || tcp ? 0 : endpoint_probe(addr->path);
-    int saved = errno;
     if (greeted && farewell[0])
         (void)err_set(why, ERR_FAILED, "%s has left: %s", session_what(addr, what, sizeof what), farewell);
     else if (greeted)
         (void)err_set(why, ERR_FAILED, "the connection to %s broke", session_what(addr, what, sizeof what));
-    else if (tcp)
+    else if (tcp_is(addr->path))
         (void)err_set(why, ERR_ATTACH,
                       "no agent answers at %s: 'probing list' shows where those of this machine listen",
                       tcp_name(addr->path));
-    else if (there == 0)
+    else if (end == NET_LINK_NOBODY)
         (void)err_set(
             why, ERR_ATTACH,
             "nothing listens at %s: the process that made it has ended or its agent was ejected; give a pid",
             addr->path);
-    else if (there < 0)
-        (void)err_set_errno(why, ERR_ATTACH, saved, "cannot connect to %s", addr->path);
+    else if (end == NET_LINK_BARRED)
+        (void)err_set(why, ERR_ATTACH, "cannot connect to %s: %s", addr->path, how);
     else
         (void)err_set(why, ERR_ATTACH,
                       "%s closes the connection unanswered: it is no agent, or it refuses this user",

@@ -8,14 +8,15 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "client/net_link.h"
 #include "client/session.h"
 
 /* Connected to but mute. `greeted`: a hello was answered before. */
 void session_explain_silence(const struct session_address *addr, bool greeted, struct err *why);
 
-/* The connection could not be made, or broke. `farewell`: what the agent said when it left; "" nothing. */
+/* The connection could not be made, or broke: `end` and `how` are the link's words. `farewell`: what the agent said when it left; "" nothing. */
 void session_explain_unreachable(const struct session_address *addr, bool greeted, const char *farewell,
-                                 struct err *why);
+                                 enum net_link_end end, const char *how, struct err *why);
 
 /* What came is not the protocol. */
 void session_explain_protocol(const struct session_address *addr, bool greeted, const char *how,

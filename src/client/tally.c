@@ -11,7 +11,8 @@
 
 #include "client/tally_state.h"
 
-#define TALLY_MAX_WALK 2048 /* callers looked at for recursion: as many as an agent sends of a stack */
+#define TALLY_MAX_WALK 2048  /* callers looked at for recursion: as many as an agent sends of a stack */
+#define TALLY_RATE_BATCHES 8 /* that a rate is told over, the newest most */
 #define TALLY_RECURS_LINE 1U
 #define TALLY_RECURS_FUNCTION 2U
 
@@ -53,6 +54,7 @@ static void tally_forget_ring(struct tally *t) {
     for (size_t i = 0; i < TALLY_SECONDS; i++)
         free(t->ring[i].deltas);
     memset(t->ring, 0, sizeof t->ring);
+    t->n_deltas = 0;
     memset(t->oldest, 0, sizeof t->oldest);
     for (size_t i = 0; i < t->n_touched; i++)
         t->is_touched[t->touched[i]] = false;
@@ -274,6 +276,7 @@ static int tally_close_slice(struct tally *t) {
         while (t->oldest[w] + TALLY_SECONDS <= t->n_slices)
             tally_leave_slice(t, w);
     free(slice->deltas);
+    t->n_deltas = t->n_deltas - slice->n + t->n_touched;
     *slice = (struct tally_slice){.second = t->second, .deltas = deltas};
     t->n_slices++;
     for (size_t i = 0; i < t->n_touched; i++) {
@@ -323,9 +326,19 @@ static int tally_note_changes(struct tally *t) {
 
 /* ---- counting ---- */
 
+/* Memory that there is, or has to be for what the fold has now. Not what reading it takes, or holding it. */
+static size_t tally_bytes(const struct tally *t) {
+    size_t counts = TALLY_BASES + 1, entries = fold_count(t->fold);
+    for (int i = 0; i < TALLY_SPANS; i++)
+        counts += t->spans[i].is_set;
+    return fold_bytes(t->fold) + tracks_bytes(t->tracks) + t->n_deltas * sizeof(struct tally_delta) +
+           entries * (counts * sizeof(struct tally_count) + sizeof *t->touched + sizeof *t->is_touched) +
+           fold_frames(t->fold) * 5 * sizeof *t->function + fold_stacks(t->fold) * sizeof *t->recurs;
+}
+
 static bool tally_is_full(const struct tally *t) {
     return fold_count(t->fold) >= TALLY_MAX_ENTRIES || fold_stacks(t->fold) >= TALLY_MAX_ENTRIES ||
-           fold_frames(t->fold) >= TALLY_MAX_ENTRIES;
+           fold_frames(t->fold) >= TALLY_MAX_ENTRIES || tally_bytes(t) > TALLY_MAX_BYTES;
 }
 
 /* With an empty fold; without memory for one the old stays and nothing is counted. */
@@ -352,13 +365,20 @@ static int tally_take(struct tally *t, const struct model_sample_batch *b, doubl
     t->second = second;
     t->has_second = true;
     tally_slide(t);
-    if (fold_add_batch(t->fold, b) != 0)
+    if (fold_add_batch(t->fold, b) != 0 || tally_bytes(t) > TALLY_MAX_BYTES)
         return -1;
     /* In this order: whatever is counted as there refers only to what is counted as there. */
     return tally_grow_frames(t) == 0 && tally_grow_stacks(t) == 0 && tally_grow_entries(t) == 0 &&
                    tally_note_changes(t) == 0 && tally_track(t, b) == 0
                ? 0
                : -1;
+}
+
+/* The looks of one batch are few, and drawn at random: a rate is one of the newest batches. */
+static void tally_see_rate(struct tally *t, double period_us) {
+    double hz = period_us > 0 ? 1e6 / period_us : NAN;
+    bool goes_on = !isnan(t->health.got_hz) && !isnan(hz);
+    t->health.got_hz = goes_on ? t->health.got_hz + (hz - t->health.got_hz) / TALLY_RATE_BATCHES : hz;
 }
 
 bool tally_add(struct tally *t, const struct model_sample_batch *b, double now_s) {
@@ -374,7 +394,7 @@ bool tally_add(struct tally *t, const struct model_sample_batch *b, double now_s
     }
     t->health.newest_s = now_s;
     if (b->n_samples)
-        t->health.got_hz = b->period_us > 0 ? 1e6 / b->period_us : NAN;
+        tally_see_rate(t, b->period_us);
     return true;
 }
 

@@ -17,8 +17,9 @@
 #include "base/model.h"
 #include "client/fold.h"
 
-#define TALLY_SECONDS 60                    /* the longest window */
-#define TALLY_MAX_ENTRIES ((size_t)1 << 18) /* of each kind; then it starts anew */
+#define TALLY_SECONDS 60                           /* the longest window */
+#define TALLY_MAX_ENTRIES ((size_t)1 << 18)        /* of each kind; then it starts anew, */
+#define TALLY_MAX_BYTES ((size_t)96 * 1024 * 1024) /* and when it takes more than that, held counts apart */
 
 #define TALLY_CHANGES ((size_t)1 << 15) /* kept for readers of changes */
 
@@ -50,7 +51,7 @@ struct tally_mark {
 struct tally_health {
     uint64_t samples; /* that were counted */
     uint64_t torn, undefined, dropped, left_out;
-    double got_hz;               /* looks a second at every thread, in the newest batch; NAN unknown */
+    double got_hz;               /* looks a second at every thread, in the newest batches; NAN unknown */
     enum model_sampling mode;    /* of the newest batch too: gentle: stacks of threads that run may be torn */
     double cost_pct, budget_pct; /* what sampling costs and may cost, of one core; NAN unknown */
     double since_s;              /* caller's clock: when counting began; NAN before the first batch */

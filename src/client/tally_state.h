@@ -44,6 +44,7 @@ struct tally {
     unsigned char *recurs; /* per stack, from 1 */
     size_t n_stacks, cap_stacks;
     struct tally_slice ring[TALLY_SECONDS];
+    size_t n_deltas;                    /* in all of them */
     uint64_t n_slices;                  /* closed so far; slice k is at k % TALLY_SECONDS */
     uint64_t oldest[TALLY_SLIDING_END]; /* slice that a window begins with */
     int64_t second;

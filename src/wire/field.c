@@ -20,6 +20,28 @@ int field_fail_memory(struct err *e, const char *table) {
     return err_set(e, ERR_FAILED, "message is too large: no memory for '%s'", table);
 }
 
+int field_fail_shown(struct err *e, const char *table) {
+    return err_set(e, ERR_FAILED, "message is not valid: '%s' would take more than %zu MB when it is shown",
+                   table, FIELD_MAX_SHOWN >> 20);
+}
+
+/* ---- what is shown ---- */
+
+size_t field_shown(const char *text) {
+    size_t n = 0;
+    for (const unsigned char *p = (const unsigned char *)text; p && *p && n <= FIELD_MAX_SHOWN; p++)
+        n += *p < ' ' || *p == 0x7f ? 6 : *p > 0x7f ? 3 : *p == '"' || *p == '\\' ? 2 : 1;
+    return n;
+}
+
+int field_show(struct field_strings *strings, size_t bytes) {
+    if (strings->shown > FIELD_MAX_SHOWN || bytes > FIELD_MAX_SHOWN)
+        strings->shown = FIELD_MAX_SHOWN + 1;
+    else
+        strings->shown += bytes;
+    return strings->shown > FIELD_MAX_SHOWN ? -1 : 0;
+}
+
 /* ---- one value ---- */
 
 static const void *field_at(const struct field *f, const void *row) { return (const char *)row + f->offset; }
@@ -115,13 +137,13 @@ static void field_set_unknown(const struct field *f, void *row) {
     }
 }
 
-static int field_take_str(const struct codec_token *t, const char **p, const struct field_strings *strings,
+static int field_take_str(const struct codec_token *t, const char **p, struct field_strings *strings,
                           struct arena *arena) {
     if (strings) {
         if (t->type != CODEC_UINT || t->u >= strings->n)
             return -1;
         *p = strings->list[t->u];
-        return 0;
+        return field_show(strings, field_shown(*p));
     }
     if (t->type != CODEC_STR)
         return -1;
@@ -175,8 +197,8 @@ static int field_take_number(const struct field *f, const struct codec_token *t,
     }
 }
 
-static int field_read(struct codec_cursor *c, const struct field *f, void *row,
-                      const struct field_strings *strings, struct arena *arena) {
+static int field_read(struct codec_cursor *c, const struct field *f, void *row, struct field_strings *strings,
+                      struct arena *arena) {
     struct codec_token t;
     void *p = (char *)row + f->offset;
     struct codec_cursor whole = *c;
@@ -361,10 +383,17 @@ static int field_open(struct codec_cursor at, struct field_source *s, size_t *co
     return 0;
 }
 
+/* The value of the row `lag` rows before. 0, or -1: a text that was named too often. */
+static int field_repeat(const struct field_source *s, const struct field_column *to, char *row,
+                        struct field_strings *strings) {
+    memcpy(row + to->f->offset, row + to->f->offset - s->lag * to->stride, field_size(to->f));
+    return to->f->kind == FIELD_STR ? field_show(strings, field_shown(field_str(to->f, row))) : 0;
+}
+
 /* Read `count` rows' values of a column that was opened. 0, or -1. */
 static int field_read_source(struct field_source *s, const struct field_column *to, char *rows,
-                             const struct field_strings *strings, struct arena *arena) {
-    size_t size = field_size(to->f), left = s->n_values;
+                             struct field_strings *strings, struct arena *arena) {
+    size_t left = s->n_values;
     struct codec_token t;
     for (size_t r = 0, run = 0; r < to->n; run++) {
         uint64_t n = to->n;
@@ -372,9 +401,8 @@ static int field_read_source(struct field_source *s, const struct field_column *
             return -1;
         for (; n > 0; n--, r++) {
             char *row = rows + r * to->stride;
-            if (s->lag && run % 2)
-                memcpy(row + to->f->offset, row + to->f->offset - s->lag * to->stride, size);
-            else if (left-- == 0 || field_read(&s->values, to->f, row, strings, arena) != 0)
+            if (s->lag && run % 2 ? field_repeat(s, to, row, strings) != 0
+                                  : left-- == 0 || field_read(&s->values, to->f, row, strings, arena) != 0)
                 return -1;
         }
     }
@@ -487,9 +515,8 @@ int field_read_strings(struct codec_cursor array, struct field_strings *out, str
     return 0;
 }
 
-int field_read_columns(struct codec_cursor map, const struct field_table *t,
-                       const struct field_strings *strings, struct arena *arena, void **rows, size_t *n,
-                       struct err *e) {
+int field_read_columns(struct codec_cursor map, const struct field_table *t, struct field_strings *strings,
+                       struct arena *arena, void **rows, size_t *n, struct err *e) {
     struct codec_cursor columns[FIELD_MAX];
     size_t count = 0;
     *rows = NULL;
@@ -501,6 +528,8 @@ int field_read_columns(struct codec_cursor map, const struct field_table *t,
     struct field_source source;
     if (!columns[0].at || field_open(columns[0], &source, &count) != 0)
         return field_fail(e, t->name, t->fields[0].key);
+    if ((t->shown && count > FIELD_MAX_SHOWN / t->shown) || field_show(strings, count * t->shown) != 0)
+        return field_fail_shown(e, t->name);
     char *list = arena_calloc(arena, count, t->stride);
     if (!list)
         return field_fail_memory(e, t->name);
@@ -509,7 +538,8 @@ int field_read_columns(struct codec_cursor map, const struct field_table *t,
         size_t len = count;
         if (columns[i].at && (field_open(columns[i], &source, &len) != 0 || len != count ||
                               field_read_source(&source, &to, list, strings, arena) != 0))
-            return field_fail(e, t->name, to.f->key);
+            return strings->shown > FIELD_MAX_SHOWN ? field_fail_shown(e, t->name)
+                                                    : field_fail(e, t->name, to.f->key);
         for (size_t r = 0; !columns[i].at && r < count; r++)
             field_set_unknown(to.f, list + r * t->stride);
     }

@@ -51,6 +51,7 @@ struct field_table {
     const struct field *fields;
     size_t n;
     size_t stride; /* size of the struct */
+    size_t shown;  /* bytes that a row takes when it is shown, beside its texts; see struct field_strings */
     bool repeats;  /* rows are much like earlier ones, mostly those of the same value in field `cycle` */
     size_t cycle;
 };
@@ -83,22 +84,34 @@ void field_intern_columns(const struct field_table *t, const void *rows, size_t 
 int field_read_pairs(struct codec_cursor map, const struct field_table *t, void *row, struct arena *arena,
                      struct err *e);
 
-/* The table of strings of a message. */
+/* Few bytes can name a long text many times: what all texts and rows of a message would take when they are shown. The largest honest
+ * answers, stacks of 4,000 threads 100 deep, take some 100 MB as JSON (tests/unit/test_wire_budget.c). */
+#define FIELD_MAX_SHOWN ((size_t)144 * 1024 * 1024)
+
+/* The table of strings of a message, and what has been named of it. */
 struct field_strings {
     const char **list;
     size_t n;
+    size_t shown; /* bytes so far; above FIELD_MAX_SHOWN the message is refused */
 };
+
+/* Bytes of a text where they are most, as JSON, counted up to FIELD_MAX_SHOWN. NULL takes none. */
+size_t field_shown(const char *text);
+
+/* One text, or so many bytes, more. 0, or -1: it is too much. */
+int field_show(struct field_strings *strings, size_t bytes);
+
 int field_read_strings(struct codec_cursor array, struct field_strings *out, struct arena *arena,
                        struct err *e);
 
 /* Allocate and fill the rows of a map of columns; an absent one has none. The first column of the table tells how many
  * rows there are, all others must agree. 0 or -1. */
-int field_read_columns(struct codec_cursor map, const struct field_table *t,
-                       const struct field_strings *strings, struct arena *arena, void **rows, size_t *n,
-                       struct err *e);
+int field_read_columns(struct codec_cursor map, const struct field_table *t, struct field_strings *strings,
+                       struct arena *arena, void **rows, size_t *n, struct err *e);
 
 /* "not valid" errors, for all of src/wire. -1. */
 int field_fail(struct err *e, const char *table, const char *key);
 int field_fail_memory(struct err *e, const char *table);
+int field_fail_shown(struct err *e, const char *table);
 
 #endif

@@ -26,9 +26,14 @@
         .kind = _Generic(((type *)0)->member, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64,                          \
                          const char * : FIELD_STR) \
     }
-#define TABLE(id, type, text, rows)                                                                          \
-    const struct field_table id = {                                                                          \
-        .name = (text), .fields = (rows), .n = sizeof(rows) / sizeof *(rows), .stride = sizeof(type)};       \
+/* `bytes`: what a row takes when it is shown, beside its texts; none where a row is no more than what others refer to. Of tasks more,
+ * since each is looked for in what awaits it. */
+#define TABLE(id, type, text, rows, bytes)                                                                   \
+    const struct field_table id = {.name = (text),                                                           \
+                                   .fields = (rows),                                                         \
+                                   .n = sizeof(rows) / sizeof *(rows),                                       \
+                                   .stride = sizeof(type),                                                   \
+                                   .shown = (bytes)};                                                        \
     _Static_assert(sizeof(rows) / sizeof *(rows) <= FIELD_MAX, "a table is longer than FIELD_MAX")
 
 static const struct field field_target[] = {
@@ -46,7 +51,7 @@ static const struct field field_target[] = {
     F(struct model_target, discovery, "discovery"),
     F(struct model_target, python_untested, "python_untested"),
 };
-TABLE(FIELD_TARGET, struct model_target, "target", field_target);
+TABLE(FIELD_TARGET, struct model_target, "target", field_target, 0);
 
 static const struct field field_process[] = {
     F(struct model_process, cpu_pct, "cpu_pct"),
@@ -56,7 +61,7 @@ static const struct field field_process[] = {
     F(struct model_process, agent_cpu_pct, "agent_cpu_pct"),
     F(struct model_process, agent_rss_bytes, "agent_rss_bytes"),
 };
-TABLE(FIELD_PROCESS, struct model_process, "process", field_process);
+TABLE(FIELD_PROCESS, struct model_process, "process", field_process, 0);
 
 static const struct field field_snapshot[] = {
     F(struct model_snapshot, timestamp, "timestamp"),
@@ -68,7 +73,7 @@ static const struct field field_snapshot[] = {
     F(struct model_snapshot, gc_running, "gc_running"),
     F_ENUM(struct model_snapshot, sampling, "sampling", MODEL_SAMPLING_GENTLE),
 };
-TABLE(FIELD_SNAPSHOT, struct model_snapshot, "snapshot", field_snapshot);
+TABLE(FIELD_SNAPSHOT, struct model_snapshot, "snapshot", field_snapshot, 0);
 
 static const struct field field_threads[] = {
     F(struct model_thread, tid, "tid"),
@@ -84,8 +89,9 @@ static const struct field field_threads[] = {
     F(struct model_thread, truncated, "truncated"),
     F(struct model_thread, gil_for_us, "gil_for_us"),
     F(struct model_thread, gc, "gc"),
+    F_SPARSE(struct model_thread, same_us, "same_us"),
 };
-TABLE(FIELD_THREADS, struct model_thread, "threads", field_threads);
+TABLE(FIELD_THREADS, struct model_thread, "threads", field_threads, 2048);
 
 static const struct field field_frames[] = {
     F(struct model_frame, func, "func"),
@@ -95,7 +101,7 @@ static const struct field field_frames[] = {
     F_SPARSE(struct model_frame, module, "module"),
     F_SPARSE(struct model_frame, address, "address"),
 };
-TABLE(FIELD_FRAMES, struct model_frame, "frames", field_frames);
+TABLE(FIELD_FRAMES, struct model_frame, "frames", field_frames, 0);
 
 static const struct field field_locals_frames[] = {
     F(struct field_locals, thread, "thread"),
@@ -103,7 +109,7 @@ static const struct field field_locals_frames[] = {
     F(struct field_locals, count, "count"),
     F(struct field_locals, truncated, "truncated"),
 };
-TABLE(FIELD_LOCALS_FRAMES, struct field_locals, "locals", field_locals_frames);
+TABLE(FIELD_LOCALS_FRAMES, struct field_locals, "locals", field_locals_frames, 0);
 
 static const struct field field_locals[] = {
     F_VALUE(struct model_local, name, "name"),
@@ -111,7 +117,7 @@ static const struct field field_locals[] = {
     F_VALUE(struct model_local, text, "text"),
     F_ENUM(struct model_local, kind, "kind", MODEL_LOCAL_FREE),
 };
-TABLE(FIELD_LOCALS, struct model_local, "locals", field_locals);
+TABLE(FIELD_LOCALS, struct model_local, "locals", field_locals, 192);
 
 static const struct field field_tasks[] = {
     F(struct model_task, id, "id"),
@@ -121,7 +127,7 @@ static const struct field field_tasks[] = {
     F_ENUM(struct model_task, state, "state", MODEL_TASK_RUNNING),
     F(struct model_task, truncated, "truncated"),
 };
-TABLE(FIELD_TASKS, struct model_task, "tasks", field_tasks);
+TABLE(FIELD_TASKS, struct model_task, "tasks", field_tasks, 2048);
 
 static const struct field field_batch[] = {
     F(struct model_sample_batch, epoch, "epoch"),
@@ -130,7 +136,7 @@ static const struct field field_batch[] = {
     F(struct model_sample_batch, cost_pct, "cost_pct"),
     F(struct model_sample_batch, budget_pct, "budget_pct"),
 };
-TABLE(FIELD_BATCH, struct model_sample_batch, "samples", field_batch);
+TABLE(FIELD_BATCH, struct model_sample_batch, "samples", field_batch, 0);
 
 static const struct field field_frame_defs[] = {
     F(struct model_frame_def, frame_id, "id"),
@@ -141,21 +147,21 @@ static const struct field field_frame_defs[] = {
     F_SPARSE(struct model_frame_def, frame.module, "module"),
     F_SPARSE(struct model_frame_def, frame.address, "address"),
 };
-TABLE(FIELD_FRAME_DEFS, struct model_frame_def, "frames", field_frame_defs);
+TABLE(FIELD_FRAME_DEFS, struct model_frame_def, "frames", field_frame_defs, 0);
 
 static const struct field field_stack_defs[] = {
     F(struct model_stack_def, stack_id, "id"),
     F(struct model_stack_def, parent_id, "parent"),
     F(struct model_stack_def, frame_id, "frame"),
 };
-TABLE(FIELD_STACK_DEFS, struct model_stack_def, "stacks", field_stack_defs);
+TABLE(FIELD_STACK_DEFS, struct model_stack_def, "stacks", field_stack_defs, 0);
 
 static const struct field field_thread_defs[] = {
     F(struct model_thread_def, tid, "tid"),
     F(struct model_thread_def, name, "name"),
     F(struct model_thread_def, native_name, "native_name"),
 };
-TABLE(FIELD_THREAD_DEFS, struct model_thread_def, "threads", field_thread_defs);
+TABLE(FIELD_THREAD_DEFS, struct model_thread_def, "threads", field_thread_defs, 0);
 
 static const struct field field_samples[] = {
     F(struct model_sample, timestamp, "timestamp"),
@@ -235,21 +241,21 @@ static const struct field field_status[] = {
     F(struct model_status, us_per_return, "us_per_return"),
     F(struct model_status, hooks_note, "hooks_note"),
 };
-TABLE(FIELD_STATUS, struct model_status, "status", field_status);
+TABLE(FIELD_STATUS, struct model_status, "status", field_status, 0);
 
 static const struct field field_table_rows[] = {
     F(struct model_table, rows, "rows"),     F(struct model_table, bytes, "bytes"),
     F(struct model_table, lost, "lost"),     F(struct model_table, oldest, "oldest"),
     F(struct model_table, newest, "newest"), F(struct model_table, name, "name"),
 };
-TABLE(FIELD_TABLES, struct model_table, "tables", field_table_rows);
+TABLE(FIELD_TABLES, struct model_table, "tables", field_table_rows, 256);
 
 static const struct field field_setting_rows[] = {
     F(struct model_setting, given, "given"),         F(struct model_setting, key, "key"),
     F(struct model_setting, value, "value"),         F(struct model_setting, unit, "unit"),
     F(struct model_setting, otherwise, "otherwise"), F(struct model_setting, help, "help"),
 };
-TABLE(FIELD_SETTINGS, struct model_setting, "settings", field_setting_rows);
+TABLE(FIELD_SETTINGS, struct model_setting, "settings", field_setting_rows, 256);
 
 static const struct field field_lease_rows[] = {
     F(struct model_lease, what, "what"),           F(struct model_lease, owners, "owners"),
@@ -258,7 +264,7 @@ static const struct field field_lease_rows[] = {
     F(struct model_lease, cost_pct, "cost_pct"),   F(struct model_lease, armed, "armed"),
     F(struct model_lease, note, "note"),           F(struct model_lease, file, "file"),
 };
-TABLE(FIELD_LEASES, struct model_lease, "leases", field_lease_rows);
+TABLE(FIELD_LEASES, struct model_lease, "leases", field_lease_rows, 512);
 
 static const struct field field_hold_rows[] = {
     F(struct model_hold, what, "what"),       F(struct model_hold, state, "state"),
@@ -267,7 +273,7 @@ static const struct field field_hold_rows[] = {
     F(struct model_hold, held_s, "held_s"),   F(struct model_hold, left_s, "left_s"),
     F(struct model_hold, used, "used"),
 };
-TABLE(FIELD_HOLDS, struct model_hold, "holds", field_hold_rows);
+TABLE(FIELD_HOLDS, struct model_hold, "holds", field_hold_rows, 512);
 
 static const struct field field_door_rows[] = {
     F(struct model_door, address, "address"), F(struct model_door, looking, "looking"),
@@ -275,4 +281,4 @@ static const struct field field_door_rows[] = {
     F(struct model_door, entered, "entered"), F(struct model_door, refused, "refused"),
     F(struct model_door, note, "note"),
 };
-TABLE(FIELD_DOORS, struct model_door, "doors", field_door_rows);
+TABLE(FIELD_DOORS, struct model_door, "doors", field_door_rows, 256);

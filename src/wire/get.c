@@ -2,6 +2,7 @@
 /* get: the bodies of messages, read; see wire.h. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "wire/codec.h"
@@ -11,8 +12,8 @@
 
 /* What one decoded message may take in memory. */
 #define GET_MAX_SMALL ((size_t)1024 * 1024)
-#define GET_MAX_BATCH ((size_t)32 * 1024 * 1024)
-#define GET_MAX_SNAPSHOT ((size_t)96 * 1024 * 1024)
+#define GET_MAX_BATCH ((size_t)16 * 1024 * 1024)
+#define GET_MAX_SNAPSHOT ((size_t)64 * 1024 * 1024)
 
 /* Is it the kind of message that has such a body? */
 static int get_expect(const struct wire_message *m, bool expected, const char *what, struct err *e) {
@@ -334,26 +335,21 @@ int wire_get_bye(const struct wire_message *m, char *reason, size_t cap) {
 
 /* ---- snapshots ---- */
 
-/* Few bytes can name long names many times: what all stacks of a message would take when they are shown. */
-#define GET_MAX_SHOWN ((size_t)64 * 1024 * 1024)
-#define GET_FRAME_SHOWN 128 /* beside its names */
+#define GET_MAX_STACKS (FIELD_MAX_SHOWN / 8 * 7) /* stacks are cut, so that the rest has room */
+#define GET_FRAME_SHOWN 160                      /* beside its names */
+#define GET_AWAITER_SHOWN 1024                   /* a name, as it is cut where it is shown */
 
-/* Is there room for one more frame of those names? What a terminal would obey is shown longer than it is. */
-static bool get_room(size_t *shown, const struct model_frame *f) {
-    const char *const names[] = {f->func, f->file, f->module};
-    size_t more = GET_FRAME_SHOWN;
-    if (*shown > GET_MAX_SHOWN)
-        return false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        for (const char *p = names[i]; p && *p && more <= GET_MAX_SHOWN; p++)
-            more += (unsigned char)*p < ' ' || (unsigned char)*p >= 0x7f ? 6 : 1;
-    *shown += more;
-    return *shown <= GET_MAX_SHOWN;
+/* Is there room for one more frame of those names? In a table of frames the name of its thread stands beside each. */
+static bool get_room(struct field_strings *strings, const struct model_frame *f, const char *thread) {
+    size_t more = GET_FRAME_SHOWN + field_shown(f->func) + field_shown(f->file) + field_shown(f->module) +
+                  field_shown(thread);
+    return strings->shown <= GET_MAX_STACKS && more <= GET_MAX_STACKS - strings->shown &&
+           field_show(strings, more) == 0;
 }
 
 /* The stacks of all threads: for each an array of numbers of `frames`, innermost first. Frames for which there is no room are left out. */
-static int get_stacks(struct codec_cursor map, struct model_snapshot *out, const struct model_frame *frames,
-                      size_t n_frames, size_t *shown, struct err *e) {
+static int get_stacks(struct codec_cursor map, struct field_strings *strings, struct model_snapshot *out,
+                      const struct model_frame *frames, size_t n_frames, struct err *e) {
     static const char *const key = "stack";
     struct codec_cursor stacks;
     size_t n;
@@ -363,6 +359,7 @@ static int get_stacks(struct codec_cursor map, struct model_snapshot *out, const
         return field_fail(e, "threads", key);
     for (size_t i = 0; i < n; i++) {
         struct model_thread *thread = &out->threads[i];
+        const char *name = thread->name ? thread->name : thread->native_name;
         size_t depth;
         if (codec_read_array(&stacks, &depth) != 0)
             return field_fail(e, "threads", key);
@@ -373,7 +370,7 @@ static int get_stacks(struct codec_cursor map, struct model_snapshot *out, const
             struct codec_token t;
             if (codec_read(&stacks, &t) != 0 || t.type != CODEC_UINT || t.u >= n_frames)
                 return field_fail(e, "threads", key);
-            if (thread->n_frames == d && get_room(shown, &frames[t.u]))
+            if (thread->n_frames == d && get_room(strings, &frames[t.u], name))
                 thread->frames[thread->n_frames++] = frames[t.u];
         }
         thread->truncated |= thread->n_frames < depth;
@@ -383,8 +380,8 @@ static int get_stacks(struct codec_cursor map, struct model_snapshot *out, const
 }
 
 /* The locals of frames that have some, in the order of their frames. */
-static int get_locals(struct codec_cursor map, const struct field_strings *strings,
-                      struct model_snapshot *out, struct err *e) {
+static int get_locals(struct codec_cursor map, struct field_strings *strings, struct model_snapshot *out,
+                      struct err *e) {
     static const char *const keys[] = {"frames", "values"};
     struct codec_cursor part[2];
     void *frames, *values;
@@ -421,8 +418,9 @@ static int get_locals(struct codec_cursor map, const struct field_strings *strin
 }
 
 /* The frames that one task awaits. */
-static int get_task_stack(struct codec_cursor *stacks, struct model_task *task, struct arena *arena,
-                          const struct model_frame *frames, size_t n_frames, size_t *shown, struct err *e) {
+static int get_task_stack(struct codec_cursor *stacks, struct field_strings *strings, struct model_task *task,
+                          struct arena *arena, const struct model_frame *frames, size_t n_frames,
+                          struct err *e) {
     size_t depth;
     struct codec_token t;
     if (codec_read_array(stacks, &depth) != 0)
@@ -433,19 +431,21 @@ static int get_task_stack(struct codec_cursor *stacks, struct model_task *task, 
     for (size_t d = 0; d < depth; d++) {
         if (codec_read(stacks, &t) != 0 || t.type != CODEC_UINT || t.u >= n_frames)
             return field_fail(e, "tasks", "stack");
-        if (task->n_frames == d && get_room(shown, &frames[t.u]))
+        if (task->n_frames == d && get_room(strings, &frames[t.u], NULL))
             task->frames[task->n_frames++] = frames[t.u];
     }
     task->truncated |= task->n_frames < depth;
     return 0;
 }
 
-static int get_task_awaiters(struct codec_cursor *ids, struct model_task *task, struct arena *arena,
-                             struct err *e) {
+static int get_task_awaiters(struct codec_cursor *ids, struct field_strings *strings, struct model_task *task,
+                             struct arena *arena, struct err *e) {
     size_t n;
     struct codec_token t;
     if (codec_read_array(ids, &n) != 0)
         return field_fail(e, "tasks", "awaited_by");
+    if (field_show(strings, n * GET_AWAITER_SHOWN) != 0)
+        return field_fail_shown(e, "tasks");
     task->awaited_by = arena_calloc(arena, n, sizeof *task->awaited_by);
     if (!task->awaited_by)
         return field_fail_memory(e, "tasks");
@@ -458,8 +458,28 @@ static int get_task_awaiters(struct codec_cursor *ids, struct model_task *task, 
     return 0;
 }
 
-static int get_tasks(struct codec_cursor map, const struct field_strings *strings, struct model_snapshot *out,
-                     const struct model_frame *frames, size_t n_frames, size_t *shown, struct err *e) {
+static int get_compare_tid(const void *a, const void *b) {
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Tasks are shown with the thread of their loop: were there many of its number, a few tasks would be shown many times. */
+static int get_check_tids(struct model_snapshot *s, struct err *e) {
+    int64_t *tids = arena_calloc(&s->arena, s->n_threads, sizeof *tids);
+    if (!tids)
+        return field_fail_memory(e, "tasks");
+    for (size_t i = 0; i < s->n_threads; i++)
+        tids[i] = s->threads[i].tid;
+    qsort(tids, s->n_threads, sizeof *tids, get_compare_tid);
+    for (size_t i = 1; i < s->n_threads; i++)
+        if (tids[i] == tids[i - 1])
+            return err_set(e, ERR_FAILED, "message is not valid: two threads have the tid %lld",
+                           (long long)tids[i]);
+    return 0;
+}
+
+static int get_tasks(struct codec_cursor map, struct field_strings *strings, struct model_snapshot *out,
+                     const struct model_frame *frames, size_t n_frames, struct err *e) {
     static const char *const keys[] = {"stack", "awaited_by"};
     struct codec_cursor part[2];
     void *tasks;
@@ -469,14 +489,16 @@ static int get_tasks(struct codec_cursor map, const struct field_strings *string
     if (field_read_columns(map, &FIELD_TASKS, strings, &out->arena, &tasks, &out->n_tasks, e) != 0)
         return -1;
     out->tasks = tasks;
+    if (out->n_tasks && get_check_tids(out, e) != 0)
+        return -1;
     if (codec_find(map, keys, 2, part) != 0)
         return field_fail(e, "tasks", keys[0]);
     for (size_t i = 0; i < 2; i++)
         if (!part[i].at || codec_read_array(&part[i], &n[i]) != 0 || n[i] != out->n_tasks)
             return field_fail(e, "tasks", keys[i]);
     for (size_t i = 0; i < out->n_tasks; i++)
-        if (get_task_stack(&part[0], &out->tasks[i], &out->arena, frames, n_frames, shown, e) != 0 ||
-            get_task_awaiters(&part[1], &out->tasks[i], &out->arena, e) != 0)
+        if (get_task_stack(&part[0], strings, &out->tasks[i], &out->arena, frames, n_frames, e) != 0 ||
+            get_task_awaiters(&part[1], strings, &out->tasks[i], &out->arena, e) != 0)
             return -1;
     return 0;
 }
@@ -496,7 +518,7 @@ int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, 
     struct codec_cursor part[7];
     struct field_strings strings;
     void *frames, *threads;
-    size_t n_frames, shown = 0;
+    size_t n_frames;
     bool expected =
         m->body.at && (m->type == WIRE_RESPONSE || wire_message_notification(m) == WIRE_N_THREADS);
     *out = (struct model_snapshot){0};
@@ -513,9 +535,9 @@ int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, 
         return -1;
     (void)get_uint(m, "dropped", UINT64_MAX, &out->dropped);
     out->threads = threads;
-    return get_stacks(part[3], out, frames, n_frames, &shown, e) == 0 &&
+    return get_stacks(part[3], &strings, out, frames, n_frames, e) == 0 &&
                    get_locals(part[4], &strings, out, e) == 0 &&
-                   get_tasks(part[5], &strings, out, frames, n_frames, &shown, e) == 0
+                   get_tasks(part[5], &strings, out, frames, n_frames, e) == 0
                ? get_note(part[6], out, e)
                : -1;
 }

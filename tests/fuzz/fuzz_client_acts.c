@@ -153,14 +153,15 @@ int __wrap_openat(int dir, const char *path, int flags, ...) {
 }
 
 long __wrap_syscall(long number, ...) {
-    long a[6];
+    /* As many as registers hold: a sixth would be read from the caller's stack, where those that pass fewer have something else. */
+    long a[5];
     va_list more;
     va_start(more, number);
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < sizeof a / sizeof a[0]; i++)
         a[i] = va_arg(more, long);
     va_end(more);
     if (number != SYS_openat2 || !inside)
-        return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+        return __real_syscall(number, a[0], a[1], a[2], a[3], a[4]);
     struct open_how how = *(const struct open_how *)a[2];
     int flags = (int)how.flags;
     if (!(flags & O_PATH))

@@ -279,13 +279,36 @@ static void check_places_stay(void **state) {
     fold_free(f);
 }
 
+/* Stacks that are others each time, with long names: it takes so much and no more. */
+static void check_what_it_may_take(void **state) {
+    enum { FRAMES = 1000, LENGTH = 4000 };
+    struct model_frame_def frames[FRAMES];
+    struct model_sample_batch b = {.epoch = 1, .period_us = 1e4, .frames = frames, .n_frames = FRAMES};
+    struct fold *f = fold_new();
+    char name[LENGTH + 1];
+    int rc = 0, turns = 0;
+    (void)state;
+    assert_non_null(f);
+    memset(name, 'n', LENGTH);
+    name[LENGTH] = '\0';
+    for (; rc == 0 && turns < 1000; turns++, b.epoch++) {
+        for (uint32_t i = 0; i < FRAMES; i++)
+            frames[i] = (struct model_frame_def){
+                i + 1, {.func = name, .file = name, .line = turns * FRAMES + (int)i + 1}};
+        rc = fold_add_batch(f, &b);
+    }
+    assert_int_equal(rc, -1);
+    assert_in_range(fold_bytes(f), (size_t)16 << 20, FOLD_MAX_BYTES + ((size_t)8 << 20));
+    fold_free(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_fold),         cmocka_unit_test(check_foreign_ids),
         cmocka_unit_test(check_many_stacks),  cmocka_unit_test(check_folded),
         cmocka_unit_test(check_folded_names), cmocka_unit_test(check_formats),
         cmocka_unit_test(check_requests),     cmocka_unit_test(check_options),
-        cmocka_unit_test(check_places_stay),
+        cmocka_unit_test(check_places_stay),  cmocka_unit_test(check_what_it_may_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

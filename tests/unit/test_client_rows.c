@@ -21,7 +21,7 @@ static struct rows take(struct sql *s, const char *text, uint64_t limit) {
     struct sql_query q = {.max_rows = limit};
     struct rows rows = {0};
     struct sql_result *r = sql_begin(s, text, &q, NULL, NULL, &e);
-    if (!r || rows_take(&rows, r, &e) != 0)
+    if (!r || rows_take(&rows, r, ROWS_BYTES, &e) != 0)
         fail_msg("%s: %s", text, e.text);
     sql_end(r);
     return rows;
@@ -163,6 +163,33 @@ static void a_time_is_drawn_as_one(void **state) {
     strbuf_fini(&out);
 }
 
+static void a_number_is_drawn_with_the_digits_that_tell(void **state) {
+    (void)state;
+    struct err e;
+    struct strbuf out;
+    struct rows_column columns[] = {{"v", "double"}};
+    static const double values[] = {5.913894900447837, 0.1, 12.5, 1e-7 / 3, 1234567.8912, 2.0 / 3 * 1e18};
+    struct rows_cell cells[6];
+    for (size_t i = 0; i < 6; i++)
+        cells[i] = (struct rows_cell){.kind = SQL_REAL, .f = values[i]};
+    struct rows rows = {.columns = columns, .n_columns = 1, .cells = cells, .n = 6};
+    strbuf_init(&out, 0);
+    rows_find_format("table", &e)->put(&rows, false, &out);
+    assert_string_equal(strbuf_str(&out), "          v\n"
+                                          "-----------\n"
+                                          "    5.91389\n"
+                                          "        0.1\n"
+                                          "       12.5\n"
+                                          "3.33333e-08\n"
+                                          "1234567.891\n"
+                                          "6.66667e+17\n"
+                                          "(6 rows, 0 ms)\n");
+    strbuf_clear(&out);
+    rows_find_format("csv", &e)->put(&rows, false, &out);
+    assert_non_null(strstr(strbuf_str(&out), "5.913894900447837"));
+    strbuf_fini(&out);
+}
+
 static void a_wide_value_is_whole(void **state) {
     (void)state;
     struct err e;
@@ -198,6 +225,7 @@ int main(void) {
         cmocka_unit_test(rows_are_made_to_fit),
         cmocka_unit_test(nothing_that_moves_the_cursor_is_drawn),
         cmocka_unit_test(a_time_is_drawn_as_one),
+        cmocka_unit_test(a_number_is_drawn_with_the_digits_that_tell),
         cmocka_unit_test(a_wide_value_is_whole),
         cmocka_unit_test(an_unknown_form_is_refused),
     };

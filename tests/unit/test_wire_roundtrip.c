@@ -600,7 +600,7 @@ static void test_a_long_name_many_times(void **state) {
     struct wire_message *m = wire_parse(b.data, b.len, &e);
     assert_non_null(m);
     assert_int_equal(wire_get_snapshot(m, &got, &e), 0);
-    assert_in_range(got.threads[0].n_frames, 1, (64 << 20) / LENGTH);
+    assert_in_range(got.threads[0].n_frames, 1, (144 << 20) / LENGTH);
     assert_true(got.threads[0].truncated && got.incomplete);
     model_snapshot_fini(&got);
     wire_message_free(m);
