@@ -98,7 +98,9 @@ int ask_snapshot(struct pystack *ps, struct profile *p, const struct ask_wishes 
     pystack_set_asker(ps, &(struct pystack_asker){.read = NULL});
     (void)pystack_want_native(ps, NULL);
     exact_set_native(p->native);
-    if (rc == 0)
+    if (rc == 0) {
         ask_leave_out_own(out);
+        profile_put_same(p, out);
+    }
     return rc;
 }

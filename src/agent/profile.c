@@ -26,7 +26,8 @@
 #define PROFILE_REST_NS                                                                                      \
     (2 * CLOCK_NS_PER_S)     /* nobody has run for so long: nobody runs in a moment, as a rule */
 #define PROFILE_IDLE_NS 1500 /* CPU time that no thread can wake up, run Python and sleep again in */
-#define PROFILE_NAME_NS (5 * CLOCK_NS_PER_S) /* the same of a native name */
+#define PROFILE_TICK_NS (300 * CLOCK_NS_PER_MS) /* then other threads wait for the next tick */
+#define PROFILE_NAME_NS (5 * CLOCK_NS_PER_S)    /* the same of a native name */
 
 int profile_init(struct profile *p, void (*flush)(void *arg), void *arg) {
     *p = (struct profile){.epoch = 1, .flush = flush, .arg = arg};
@@ -366,13 +367,17 @@ static int profile_add_stack(struct profile *p, struct pystack *ps, struct profi
     profile_native_join(p, ps, frames, n, cut, &native);
     n = p->native ? model_frames_strip_native(frames, n, NULL) : n;
     p->total_cut += cut;
+    uint32_t before = t->stack_id;
     for (int try = 0; try < 2; try++) {
         t->stack_id = profile_add(p, t->stack_id, frames, n, cut);
         t->native_id = native.n ? profile_add(p, t->native_id, native.frames, native.n, cut) : 0;
         t->merged_id =
             native.n_merged ? profile_add(p, t->merged_id, native.merged, native.n_merged, cut) : 0;
-        if (t->stack_id != TRIE_FULL && t->native_id != TRIE_FULL && t->merged_id != TRIE_FULL)
+        if (t->stack_id != TRIE_FULL && t->native_id != TRIE_FULL && t->merged_id != TRIE_FULL) {
+            if (!t->looked || t->stack_id != before)
+                t->changed_ns = clock_mono_ns();
             return 0;
+        }
         profile_new_epoch(p);
     }
     return -1;
@@ -533,7 +538,7 @@ void profile_tick(struct profile *p, struct pystack *ps, uint64_t wanted_ns) {
     p->last_tick_ns = now;
     p->n_ticks++;
     p->period_us = (double)p->elapsed_ns / (double)p->n_ticks / 1e3;
-    for (size_t i = 0; i < p->n_threads; i++)
+    for (size_t i = 0; i < p->n_threads && clock_mono_ns() - now < PROFILE_TICK_NS; i++)
         if (p->threads[i].py.tid && !(p->waiting && p->threads[i].rested))
             profile_tick_thread(p, ps, &p->threads[i], timestamp);
 }
@@ -589,4 +594,19 @@ int profile_get_batch(const struct profile *p, const struct queue_mark *seen, si
                                .stacks = p->trie.n_stacks,
                                .names = p->names};
     return 0;
+}
+
+void profile_put_same(const struct profile *p, struct model_snapshot *s) {
+    uint64_t now = clock_mono_ns();
+    size_t hint = 0;
+    for (size_t i = 0; i < s->n_threads; i++)
+        for (size_t k = 0; k < p->n_threads && s->threads[i].has_python; k++) {
+            size_t at = (hint + k) % p->n_threads; /* both lists are in much the same order */
+            const struct profile_thread *t = &p->threads[at];
+            if (t->py.tid != s->threads[i].tid || !t->looked)
+                continue;
+            s->threads[i].same_us = (now - t->changed_ns) / CLOCK_NS_PER_US + 1;
+            hint = at + 1;
+            break;
+        }
 }

@@ -43,6 +43,7 @@ struct profile_thread {
     enum model_gil gil;
     int8_t gc;
     uint32_t stack_id;
+    uint64_t changed_ns;           /* when it was first found to be this one */
     uint32_t native_id, merged_id; /* as struct model_sample */
     char *name;                    /* owned; NULL unknown */
     char native_name[16];
@@ -110,6 +111,9 @@ void profile_pass(struct profile *p, double timestamp);
 
 /* Look whether idle threads ran at the ticks that are pending, and record those. Before a batch is sent. */
 void profile_settle(struct profile *p);
+
+/* Tell in a snapshot for how long the samples of each thread have found the same stack. */
+void profile_put_same(const struct profile *p, struct model_snapshot *s);
 
 /* Record what threads that were asked have answered since. */
 void profile_collect(struct profile *p, struct pystack *ps);

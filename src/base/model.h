@@ -127,11 +127,12 @@ struct model_thread {
     enum model_gil gil;
     double gil_for_us;   /* waiting or held: for at least so long, see pystack_snapshot; NAN unknown */
     int8_t gc;           /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
-    double cpu_pct;      /* of one core, since the last look; NAN unknown (the first look) */
+    double cpu_pct;      /* of one core, over the last second or more; NAN unknown (the first look) */
     bool has_python;     /* it has a Python thread state */
     bool torn;           /* it moved while it was read: the frames may mix two moments */
     bool truncated;      /* frames beyond the limit were left out (the outermost ones) */
     uint64_t stopped_us; /* how long it was made to stand still for this look; 0: it was not */
+    uint64_t same_us;    /* each look of the sampler has found the same stack for so long; 0 not known */
     enum model_native
         native; /* see client/native.h; before, native frames stand in front of the Python frames */
     struct model_frame *frames; /* innermost first */
@@ -142,7 +143,7 @@ struct model_thread {
 
 /* The process, once per snapshot. */
 struct model_process {
-    double cpu_pct;       /* of one core, since the last look; NAN unknown */
+    double cpu_pct;       /* of one core, over the last second or more; NAN unknown (the first look) */
     double uptime_s;      /* since the process started; NAN unknown */
     int64_t rss_bytes;    /* MODEL_UNKNOWN */
     int64_t n_threads;    /* OS threads, ours included; MODEL_UNKNOWN */

@@ -108,7 +108,7 @@ int armed_ask(struct armed *a, const char *text, struct rows *rows, struct err *
     if (database_refresh(a->database, e) != 0)
         return -1;
     struct sql_result *r = database_begin(a->database, whole, &q, NULL, NULL, e);
-    int rc = r ? rows_take(rows, r, e) : -1;
+    int rc = r ? rows_take(rows, r, ROWS_BYTES, e) : -1;
     sql_end(r);
     if (rc != 0)
         database_explain(a->database, e);

@@ -14,7 +14,7 @@
 #include "client/tcp.h"
 #include "version.h"
 
-#define MAIN_OUTPUT_MAX ((size_t)1 << 30)
+#define MAIN_OUTPUT_MAX ((size_t)144 * 1024 * 1024)
 
 /* Resolve what was typed, and do what the verb does. */
 static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct err *e) {

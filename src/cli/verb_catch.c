@@ -112,7 +112,7 @@ static int catch_tell_past(struct session_address *addr, bool as_json, struct st
     struct database *d = database_open(e);
     struct sql_result *r =
         d && database_add(d, addr, e) == 0 ? database_begin(d, text, &q, NULL, NULL, e) : NULL;
-    int rc = r ? rows_take(&rows, r, e) : -1;
+    int rc = r ? rows_take(&rows, r, ROWS_BYTES, e) : -1;
     if (r)
         sql_end(r);
     if (rc == 0)

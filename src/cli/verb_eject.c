@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/endpoint.h"
 #include "base/json.h"
 #include "base/procfs.h"
 #include "client/call.h"
@@ -40,7 +39,8 @@ static size_t eject_count_threads(pid_t pid) {
 static int eject_wait_gone(const struct session_address *addr, struct err *e) {
     uint64_t deadline = clock_mono_ns() + EJECT_DEADLINE_NS;
     for (;;) {
-        bool listens = endpoint_probe(addr->path) == 1;
+        struct session_address again = *addr;
+        bool listens = target_find_endpoint(&again, NULL) == 1;
         size_t threads = addr->pid > 0 ? eject_count_threads(addr->pid) : 0;
         if (!listens && threads == 0)
             return 0;

@@ -65,7 +65,7 @@ static int memory_ask(struct database *d, const char *text, struct rows *rows, s
     struct sql_result *r = database_begin(d, text, &q, NULL, NULL, e);
     if (!r)
         return -1;
-    int rc = rows_take(rows, r, e);
+    int rc = rows_take(rows, r, ROWS_BYTES, e);
     sql_end(r);
     if (rc != 0) {
         rows_fini(rows);

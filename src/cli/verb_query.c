@@ -146,7 +146,7 @@ static int query_statement(const struct cli_query_options *o, struct database *d
         return e->code == ERR_OK ? 0 : -1;
     }
     struct rows rows;
-    int rc = rows_take(&rows, r, e);
+    int rc = rows_take(&rows, r, o->limit > 0 ? ROWS_BYTES : ROWS_BYTES_ALL, e);
     sql_end(r);
     if (rc == 0 && rows.n_columns > 0) {
         f->put(&rows, isatty(STDOUT_FILENO), out);
@@ -237,6 +237,8 @@ static int query_run(const struct cli_query_options *o, struct database *d, cons
 int cli_run_query(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                   struct err *e) {
     struct cli_query_options mine = *(const struct cli_query_options *)(const void *)o;
+    if (mine.limit == 0)
+        out->limit = ROWS_BYTES_ALL; /* who asks for all gets it */
     const struct rows_format *f = rows_find_format(mine.format ? mine.format : o->json ? "json" : "table", e);
     struct strbuf text;
     struct database *d = NULL;

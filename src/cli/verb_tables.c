@@ -201,7 +201,8 @@ static void tables_put_one(const struct sql_table_info *t, struct strbuf *out) {
     }
     if (t->cost != RING_COST_NOW) {
         text_human_bytes(kept, sizeof kept, (int64_t)t->bytes);
-        (void)strbuf_addf(out, "; %llu rows in %s", (unsigned long long)t->rows, kept);
+        (void)strbuf_addf(out, "; %llu row%s in %s", (unsigned long long)t->rows, t->rows == 1 ? "" : "s",
+                          kept);
     }
     (void)strbuf_addf(out, "\n\n  %-22s %-10s %-7s %s\n", "COLUMN", "TYPE", "UNIT", "SAYS");
     tables_fill_common(common);

@@ -89,7 +89,8 @@ static void app_take_export(struct app *a, const struct querier_answer *answer, 
     if (answer->error.code != ERR_OK)
         app_message(a, true, "%s", answer->error.text);
     else
-        app_message(a, false, "%zu rows written to %s", answer->exported, path);
+        app_message(a, false, "%zu row%s written to %s", answer->exported, answer->exported == 1 ? "" : "s",
+                    path);
 }
 
 void app_take_answer(struct app *a, struct querier_answer *answer) {

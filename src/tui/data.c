@@ -126,6 +126,10 @@ static void data_compare(struct data_shot *shot, const struct data_shot *before)
         if (old >= 0 && before->stack_hash && before->stack_since && shot->stack_hash[i] &&
             before->stack_hash[old] == shot->stack_hash[i])
             shot->stack_since[i] = before->stack_since[old];
+        /* Who samples looks more often than we ask. */
+        double same_s = (double)s->threads[i].same_us / 1e6;
+        if (same_s > 0 && s->timestamp - same_s > shot->stack_since[i])
+            shot->stack_since[i] = s->timestamp - same_s;
     }
 }
 

@@ -35,8 +35,8 @@ struct data_gil {
 struct data_shot {
     struct model_snapshot snapshot;
     uint64_t *stack_hash; /* per thread */
-    double *
-        stack_since; /* per thread: timestamp of the first of the unbroken row of snapshots with the same stack */
+    double
+        *stack_since; /* per thread: since when every snapshot, and every sample, has shown the same stack */
     struct data_gil *gil; /* per thread */
     double arrived_s;     /* when it came, on the caller's clock */
     uint64_t number;      /* counts up with each snapshot of the target; 0 a child's */

@@ -34,8 +34,11 @@ static void pulse_connected(struct data *d, const struct pulse_place *p) {
 
 void pulse_see_state(struct data *d, enum session_state before, const struct pulse_place *p) {
     const char *why = *d->why.text ? d->why.text : "the connection ended";
-    if (d->state == before)
+    /* While it tries again the reason may become another one. */
+    bool same = strncmp(why, d->pulse.reason, sizeof d->pulse.reason - 1) == 0;
+    if (d->state == before && (d->state != SESSION_RECONNECTING || same))
         return;
+    (void)snprintf(d->pulse.reason, sizeof d->pulse.reason, "%s", why);
     switch (d->state) {
     case SESSION_CONNECTING:
         break;

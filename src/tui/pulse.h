@@ -63,7 +63,8 @@ struct pulse {
     double gc_at_s;       /* and when it ended, seconds since the epoch */
     char gc_who[64];
     /* for the events */
-    double began_s; /* the attach began, on the caller's clock; 0 not known */
+    double began_s;   /* the attach began, on the caller's clock; 0 not known */
+    char reason[128]; /* why it reconnects, as last told */
     bool was_connected, silent, stopped, is_low;
     double stopped_at_s, newest_s;
     uint64_t missed, dropped;               /* as last told */

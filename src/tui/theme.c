@@ -19,6 +19,7 @@
 #define THEME_MAX_FILE ((size_t)64 * 1024)
 #define THEME_MAX_PALETTE 64
 #define THEME_MAX_DEPTH 8
+#define THEME_MAX_NAMED 32 /* in a message */
 #define THEME_MAX_LINE 512
 #define THEME_MAX_WORDS 8
 
@@ -86,6 +87,16 @@ static void theme_warn(struct theme_reader *r, const char *what, const char *val
 
 static int theme_parse_into(struct theme *t, const char *text, size_t len, const char *source,
                             const struct theme_path *path, struct strbuf *warnings, int depth);
+/* Names those that there are. */
+static int theme_fail_name(const char *name, const struct theme_path *path, struct err *e) {
+    char names[THEME_MAX_NAMED][THEME_MAX_NAME], list[384] = "";
+    size_t n = path ? theme_list(path, names, THEME_MAX_NAMED) : 0, used = 0;
+    for (size_t i = 0; i < n && used + strlen(names[i]) + 3 < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    return err_set(e, ERR_USAGE, "no theme '%.64s': give one of %s, or a file with a '/' in its name", name,
+                   n ? list : "default");
+}
+
 static int theme_load_depth(struct theme *t, const char *name, const struct theme_path *path,
                             struct strbuf *warnings, int depth, struct err *e);
 
@@ -418,8 +429,7 @@ static int theme_load_depth(struct theme *t, const char *name, const struct them
         return 0;
     if (depth == 0 && access(name, R_OK) == 0 && theme_read_file(t, name, path, warnings, depth) == 0)
         return 0;
-    return err_set(e, ERR_USAGE, "no theme '%s': give the name of one of %s/*.theme, or a file", name,
-                   path && path->dirs[0] ? path->dirs[0] : "themes");
+    return theme_fail_name(name, path, e);
 }
 
 int theme_load(struct theme *t, const char *name_or_file, const struct theme_path *path,

@@ -317,7 +317,6 @@ def test_debug_of_a_job_of_roots_is_asked_about(probing, target, any_python, deb
     probing(str(job.pid), "debug", "--off", timeout=60).ok()
 
 
-@as_root
 @pytest.fixture
 def folder_for_all():
     """One that every user may enter: pytest's own are nobody else's."""

@@ -209,7 +209,7 @@ static void flame_empty_text(const struct flame_state *s, const struct app *app,
 static void flame_put_time(const struct flame_state *s, struct flame_weight w, char *buf, size_t cap) {
     double seconds = (double)w.ns / 1e9;
     if (flame_node(s->flame, FLAME_ROOT)->total.ns <= 0)
-        (void)snprintf(buf, cap, "%lld samples", (long long)w.samples);
+        (void)snprintf(buf, cap, "%lld sample%s", (long long)w.samples, w.samples == 1 ? "" : "s");
     else if (seconds < 1000)
         (void)snprintf(buf, cap, "%.2fs", seconds);
     else

@@ -71,7 +71,8 @@ static void modules_put_totals(const struct modules_state *s, const struct app *
     app_feed_put_bytes(size, sizeof size, s->rows.bytes);
     if (s->rows.roots != 1)
         (void)strbuf_addf(out, "%zu models   ", s->rows.roots);
-    (void)strbuf_addf(out, "%zu modules   %s parameters   %s", s->rows.n, count, size);
+    (void)strbuf_addf(out, "%zu module%s   %s parameters   %s", s->rows.n, s->rows.n == 1 ? "" : "s", count,
+                      size);
     if (s->rows.n_nan)
         (void)strbuf_addf(out, "   %zu with NaN or Inf", s->rows.n_nan);
     else if (!s->rows.is_traced && !arms_is_on(&app->data.arms, ARM_TRACE))

@@ -139,7 +139,8 @@ static void sql_draw_schema(const struct sql_state *s, const struct catalog *c, 
         bool named = sql_is_mentioned(s, t);
         grid_text_fit(g, area, row, 1, 26, named ? ROLE_VALUE : ROLE_TEXT, GRID_LEFT, t->name);
         if (t->cost != RING_COST_NOW)
-            (void)grid_printf(g, area, row, 28, ROLE_MUTED, "%llu rows", (unsigned long long)t->rows);
+            (void)grid_printf(g, area, row, 28, ROLE_MUTED, "%llu row%s", (unsigned long long)t->rows,
+                              t->rows == 1 ? "" : "s");
         else
             (void)grid_text(g, area, row, 28, ROLE_MUTED, "now");
         row++;

@@ -131,7 +131,8 @@ static void summary_add_memory(struct summary *s, const struct app *app) {
     if (rss == MODEL_UNKNOWN && v)
         rss = v->rss_bytes;
     text_human_bytes(l->value, sizeof l->value, rss);
-    double full = limit > 0 ? (double)limit : meter_max(&d->pulse.meters[PULSE_RSS], METER_MAX, 1);
+    /* Without a limit there is no full: what is constant lies in the middle, what grows rises. */
+    double full = limit > 0 ? (double)limit : 2 * meter_max(&d->pulse.meters[PULSE_RSS], METER_MAX, 1);
     summary_set_history(l, &d->pulse.meters[PULSE_RSS], full, ROLE_METER_CPU);
     summary_say(l, "RAM; cgroup ");
     if (!v || v->group_bytes == MODEL_UNKNOWN) {
@@ -212,7 +213,7 @@ static void summary_add_holds(struct summary *s, const struct app *app) {
         (void)snprintf(l->value, sizeof l->value, "?");
     else
         (void)snprintf(l->value, sizeof l->value, "%.2f ms", q->hold_us / 1000);
-    summary_say(l, "at most at a time, %llu times", (unsigned long long)q->holds);
+    summary_say(l, "at most at a time, %llu time%s", (unsigned long long)q->holds, q->holds == 1 ? "" : "s");
     if (q->hold_us > SUMMARY_LONG_HOLD_US)
         l->role = ROLE_CONN_WAIT;
 }
@@ -227,7 +228,8 @@ static void summary_add_rates(struct summary *s, const struct app *app) {
     if (isnan(h.got_hz))
         (void)snprintf(l->value, sizeof l->value, "?");
     else
-        (void)snprintf(l->value, sizeof l->value, "%.0f Hz", h.got_hz);
+        (void)snprintf(l->value, sizeof l->value, "%.0f Hz",
+                       is_past ? h.got_hz : fmin(h.got_hz, APP_SAMPLE_HZ));
     summary_set_history(l, &d->pulse.meters[PULSE_RATE], APP_SAMPLE_HZ, ROLE_METER_CPU);
     uint64_t lost = h.dropped + h.undefined + h.left_out;
     if (is_past)
@@ -324,9 +326,9 @@ static void summary_add_functions(struct summary *s, const struct app *app,
     if (functions->n == 0)
         summary_say(l, "no samples yet");
     else
-        summary_say(l, "%s, %s, %llu samples",
+        summary_say(l, "%s, %s, %llu sample%s",
                     functions->on_cpu ? "own time on the CPU" : "nothing runs: own time, waits too", window,
-                    (unsigned long long)functions->samples);
+                    (unsigned long long)functions->samples, functions->samples == 1 ? "" : "s");
     for (int i = 0; i < functions->n; i++) {
         l = summary_add(s, SUMMARY_FUNCTION, "", ACTION_SHOW_FLAME);
         l->is_right = true;

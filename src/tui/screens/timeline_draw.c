@@ -353,7 +353,8 @@ static void timeline_draw_facts(const struct timeline_state *s, const struct app
     timeline_put_share(gil, sizeof gil, "GIL held", c->gil);
     timeline_put_share(waits, sizeof waits, "waited for", c->waiting);
     timeline_put_share(gc, sizeof gc, "GC", c->gc);
-    col = grid_printf(g, area, 1, 0, ROLE_VALUE, "%u looks  %s  %s  %s  %s  ", c->looks, cpu, gil, waits, gc);
+    col = grid_printf(g, area, 1, 0, ROLE_VALUE, "%u look%s  %s  %s  %s  %s  ", c->looks,
+                      c->looks == 1 ? "" : "s", cpu, gil, waits, gc);
     const char *file = f && f->file ? f->file : f && f->module ? f->module : "";
     if (*file && area.cols - col > 8)
         grid_text_fit(g, area, 1, col, area.cols - col, ROLE_FILE, GRID_TAIL, file);

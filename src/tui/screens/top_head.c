@@ -106,8 +106,8 @@ static void top_draw_health(const struct app *app, struct grid *g, struct rect a
     else if (isnan(h.got_hz))
         (void)snprintf(text, sizeof text, "? of %.0f Hz", APP_SAMPLE_HZ);
     else
-        (void)snprintf(text, sizeof text, "%.*f of %.0f Hz", h.got_hz < 9.95 ? 1 : 0, h.got_hz,
-                       APP_SAMPLE_HZ);
+        (void)snprintf(text, sizeof text, "%.*f of %.0f Hz", h.got_hz < 9.95 ? 1 : 0,
+                       fmin(h.got_hz, APP_SAMPLE_HZ), APP_SAMPLE_HZ); /* more than asked is by chance */
     top_fact(g, area, row, col, "sampling", ROLE_VALUE, text);
     if (!data_is_past(&app->data) && h.got_hz < APP_SAMPLE_HZ * TOP_STRETCHED)
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "STRETCHED");
