@@ -40,7 +40,8 @@ static int eject_wait_gone(const struct session_address *addr, struct err *e) {
     uint64_t deadline = clock_mono_ns() + EJECT_DEADLINE_NS;
     for (;;) {
         struct session_address again = *addr;
-        bool listens = target_find_endpoint(&again, NULL) == 1;
+        /* Whether an agent listens at a TCP port is not known from here: what it answered has to do. */
+        bool listens = !tcp_is(addr->path) && target_find_endpoint(&again, NULL) == 1;
         size_t threads = addr->pid > 0 ? eject_count_threads(addr->pid) : 0;
         if (!listens && threads == 0)
             return 0;
