@@ -298,19 +298,39 @@ static int archive_declare(struct archive_writer *w, const struct sql_table_info
     return rc;
 }
 
-int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err *e) {
-    int rc = archive_exec(w, "BEGIN", e);
-    /* What tables there are comes before all rows in the file: without it the rest of one that was cut could not be read. */
-    for (size_t i = 0; rc == 0 && i < 2 * sql_table_count(s); i++) {
+/* Rows of the tables that refer to others (`referring`), or of those they refer to. */
+static int archive_add_tables(struct archive_writer *w, struct sql *s, bool now, bool referring,
+                              struct err *e) {
+    int rc = 0;
+    /* Backwards, which is stacks before their frames. */
+    for (size_t i = sql_table_count(s); rc == 0 && i-- > 0;) {
         struct sql_table_info info;
-        sql_table_info(s, i % sql_table_count(s), &info);
-        if (info.cost == RING_COST_NOW && !now)
+        sql_table_info(s, i, &info);
+        bool referred = strcmp(info.name, "python.stacks") == 0 || strcmp(info.name, "python.frames") == 0;
+        if (referred == referring || (info.cost == RING_COST_NOW && !now))
             continue;
-        rc = i < sql_table_count(s) ? archive_declare(w, &info, e) : archive_add_table(w, s, &info, e);
+        rc = archive_add_table(w, s, &info, e);
         /* What is made when it is read may not be there now, or want to be asked for something: the others are kept. */
         if (rc != 0 && info.cost == RING_COST_NOW && !archive_is_failing(w))
             rc = 0;
     }
+    return rc;
+}
+
+int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err *e) {
+    int rc = archive_exec(w, "BEGIN", e);
+    /* What tables there are comes before all rows in the file: without it the rest of one that was cut could not be read. */
+    for (size_t i = 0; rc == 0 && i < sql_table_count(s); i++) {
+        struct sql_table_info info;
+        sql_table_info(s, i, &info);
+        if (info.cost != RING_COST_NOW || now)
+            rc = archive_declare(w, &info, e);
+        if (rc != 0 && info.cost == RING_COST_NOW && !archive_is_failing(w))
+            rc = 0;
+    }
+    /* The job goes on meanwhile: of a stack that a sample names nothing may be missing. */
+    rc = rc == 0 ? archive_add_tables(w, s, now, true, e) : rc;
+    rc = rc == 0 ? archive_add_tables(w, s, now, false, e) : rc;
     if (rc == 0)
         rc = archive_exec(w, "COMMIT", e);
     else
