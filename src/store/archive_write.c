@@ -298,16 +298,15 @@ static int archive_declare(struct archive_writer *w, const struct sql_table_info
     return rc;
 }
 
-/* Rows of the tables that refer to others (`referring`), or of those they refer to. */
-static int archive_add_tables(struct archive_writer *w, struct sql *s, bool now, bool referring,
-                              struct err *e) {
+/* Rows of the tables whose numbers others name (`named`: stacks, frames), or of all others. */
+static int archive_add_tables(struct archive_writer *w, struct sql *s, bool now, bool named, struct err *e) {
     int rc = 0;
     /* Backwards, which is stacks before their frames. */
     for (size_t i = sql_table_count(s); rc == 0 && i-- > 0;) {
         struct sql_table_info info;
         sql_table_info(s, i, &info);
-        bool referred = strcmp(info.name, "python.stacks") == 0 || strcmp(info.name, "python.frames") == 0;
-        if (referred == referring || (info.cost == RING_COST_NOW && !now))
+        bool is_named = strcmp(info.name, "python.stacks") == 0 || strcmp(info.name, "python.frames") == 0;
+        if (is_named != named || (info.cost == RING_COST_NOW && !now))
             continue;
         rc = archive_add_table(w, s, &info, e);
         /* What is made when it is read may not be there now, or want to be asked for something: the others are kept. */
@@ -329,8 +328,8 @@ int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err
             rc = 0;
     }
     /* The job goes on meanwhile: of a stack that a sample names nothing may be missing. */
-    rc = rc == 0 ? archive_add_tables(w, s, now, true, e) : rc;
     rc = rc == 0 ? archive_add_tables(w, s, now, false, e) : rc;
+    rc = rc == 0 ? archive_add_tables(w, s, now, true, e) : rc;
     if (rc == 0)
         rc = archive_exec(w, "COMMIT", e);
     else

@@ -4,9 +4,11 @@
  * files that were cut, that are something else, that are damaged.
  */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -167,6 +169,70 @@ static void what_comes_later_is_added_once(void **state) {
     job_remove(&j);
 }
 
+/* A job that goes on: each sample is of a stack that was not there before. */
+struct writer {
+    struct ring *frames, *stacks, *samples;
+    atomic_bool ended;
+    bool ok;
+};
+
+#define NEW_STACKS 30000
+
+static void *go_on(void *arg) {
+    struct writer *w = arg;
+    w->ok = true;
+    for (int64_t i = 1; w->ok && i <= NEW_STACKS; i++) {
+        union ring_value frame[RING_FRAMES_COUNT] = {[RING_FRAMES_ID].i = i,
+                                                     [RING_FRAMES_FUNC].s = "f",
+                                                     [RING_FRAMES_FILE].s = "/job/a.py",
+                                                     [RING_FRAMES_LINENO].i = i};
+        union ring_value stack[RING_STACKS_COUNT] = {
+            [RING_STACKS_ID].i = i, [RING_STACKS_PARENT].i = RING_INT_NULL, [RING_STACKS_FRAME].i = i};
+        union ring_value sample[RING_SAMPLES_COUNT] = {[RING_SAMPLES_TIMESTAMP].f = T0 + (double)i * 0.01,
+                                                       [RING_SAMPLES_TID].i = 100,
+                                                       [RING_SAMPLES_STACK_ID].i = i};
+        w->ok = ring_append(w->frames, frame) == 0 && ring_append(w->stacks, stack) == 0 &&
+                ring_append(w->samples, sample) == 0 && ring_flush(w->frames) == 0 &&
+                ring_flush(w->stacks) == 0 && ring_flush(w->samples) == 0;
+    }
+    atomic_store(&w->ended, true);
+    return NULL;
+}
+
+static void no_stack_is_missing_of_a_job_that_goes_on(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    struct job j;
+    job_make(&j, 1, 0);
+    struct writer writer = {.frames = job_table(&j, &RING_TABLES[RING_FRAMES], 8 << 20),
+                            .stacks = job_table(&j, &RING_TABLES[RING_STACKS], 8 << 20),
+                            .samples = job_sample_table(&j, NEW_STACKS * 4)};
+    struct sql *s = job_session(&j, 1, NAN);
+    (void)unlink(path);
+    struct archive_writer *w = archive_create(path, &e);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, go_on, &writer), 0);
+    for (bool last = false; !last;) {
+        last = atomic_load(&writer.ended);
+        assert_int_equal(archive_append(w, s, false, &e), 0);
+        assert_int_equal(ask("SELECT count(*) FROM python_samples WHERE stack_id NOT IN "
+                             "(SELECT stack_id FROM python_stacks)"),
+                         0);
+        assert_int_equal(ask("SELECT count(*) FROM python_stacks WHERE frame_id NOT IN "
+                             "(SELECT frame_id FROM python_frames)"),
+                         0);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(writer.ok);
+    assert_int_equal(ask("SELECT count(*) FROM python_samples"), NEW_STACKS);
+    assert_int_equal(archive_finish(w, &e), 0);
+    ring_close(writer.frames);
+    ring_close(writer.stacks);
+    ring_close(writer.samples);
+    sql_close(s);
+    job_remove(&j);
+}
+
 static void a_cut_recording_opens_with_what_it_holds(void **state) {
     (void)state;
     char note[256];
@@ -242,6 +308,7 @@ int main(void) {
         cmocka_unit_test(the_recording_answers_as_the_job_does),
         cmocka_unit_test(it_is_an_ordinary_database),
         cmocka_unit_test(what_comes_later_is_added_once),
+        cmocka_unit_test(no_stack_is_missing_of_a_job_that_goes_on),
         cmocka_unit_test(a_cut_recording_opens_with_what_it_holds),
         cmocka_unit_test(other_files_are_refused_in_a_line),
         cmocka_unit_test(a_made_up_recording_harms_nobody),
