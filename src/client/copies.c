@@ -14,7 +14,7 @@
 #include "wire/wire.h"
 
 #define COPIES_BYTES                                                                                         \
-    ((size_t)128 * 1024 * 1024) /* of all copies: four times what an agent's tables take unless it is told */
+    ((size_t)128 * 1024 * 1024) /* of all copies: four times what an agent's tables take by default */
 
 struct copies_table {
     char name[64];

@@ -41,13 +41,13 @@ struct guard {
 
 /* Call `work` in a child with `fd`, the only descriptor it has, by which it says what it has found. It ends when `work` returns, when this
  * process does, and some seconds after `limit_ms` in any case. `about` is the process that it looks at, 0 none. 0, or -1 with
- * errno: EBUSY when somebody who looked at the same one is held up to this day, or too many are: no more are made to wait with them. */
+ * errno: EBUSY when an earlier child is still held up at the same process, or too many are. */
 int guard_start(struct guard *g, void (*work)(void *arg, int fd), void *arg, pid_t about, unsigned limit_ms);
 
 /* Its time is over, or it has said all: it is killed, waited for a moment, and remembered if it is held up. */
 void guard_stop(struct guard *g, pid_t about);
 
-/* Is somebody who looked at that process held up to this day? */
+/* Is an earlier child still held up at that process? */
 bool guard_is_held(pid_t about);
 
 #endif

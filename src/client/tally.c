@@ -12,7 +12,7 @@
 #include "client/tally_state.h"
 
 #define TALLY_MAX_WALK 2048  /* callers looked at for recursion: as many as an agent sends of a stack */
-#define TALLY_RATE_BATCHES 8 /* that a rate is told over, the newest most */
+#define TALLY_RATE_BATCHES 8 /* that a rate is smoothed over */
 #define TALLY_RECURS_LINE 1U
 #define TALLY_RECURS_FUNCTION 2U
 

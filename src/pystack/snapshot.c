@@ -23,9 +23,9 @@
 
 #define SNAPSHOT_ARENA_MAX ((size_t)48 << 20)
 #define SNAPSHOT_RATE_NS                                                                                     \
-    CLOCK_NS_PER_S /* what a rate is told over, at least, as soon as there are two looks so far apart */
+    CLOCK_NS_PER_S /* the shortest time that a rate is taken over, as soon as two looks are so far apart */
 #define SNAPSHOT_NS_MAX                                                                                      \
-    (2 * CLOCK_NS_PER_S) /* then it is told as far as it has come: the frames of other threads are missing */
+    (2 * CLOCK_NS_PER_S)        /* then it ends incomplete: threads not reached yet have no frames */
 #define SNAPSHOT_NATIVE_TRIES 3 /* looks at a thread that wakes up while its native frames are copied */
 
 /* A snapshot being made. */

@@ -26,8 +26,8 @@
         .kind = _Generic(((type *)0)->member, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64,                          \
                          const char * : FIELD_STR) \
     }
-/* `bytes`: what a row takes when it is shown, beside its texts; none where a row is no more than what others refer to. Of tasks more,
- * since each is looked for in what awaits it. */
+/* `bytes`: what a row takes when it is shown, beside its texts; 0 where it is shown only as part of others. Tasks count more: each is
+ * looked for in what awaits it. */
 #define TABLE(id, type, text, rows, bytes)                                                                   \
     const struct field_table id = {.name = (text),                                                           \
                                    .fields = (rows),                                                         \

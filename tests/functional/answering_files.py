@@ -6,7 +6,6 @@ Lines of its standard input: "hang N" (answer N more requests, then none), "go" 
 is answered by "so". Nothing is kept by the kernel: each use of a name or of an inode's rights asks again. Exit status 77: it cannot be done here.
 """
 
-import ctypes
 import errno
 import os
 import stat
@@ -14,7 +13,8 @@ import struct
 import sys
 import threading
 
-LIBC = ctypes.CDLL(None, use_errno=True)
+from fuse_mount import mount, unmount
+
 LOOKUP, FORGET, GETATTR, SETATTR, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, OPEN, READ, WRITE, STATFS, RELEASE = 1, 2, 3, 4, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18
 FLUSH, INIT, OPENDIR, READDIR, RELEASEDIR, INTERRUPT, BATCH_FORGET, RENAME2 = 25, 26, 27, 28, 29, 36, 42, 45
 
@@ -124,15 +124,7 @@ class Server:
 
 def main():
     folder = sys.argv[1]
-    try:
-        device = os.open("/dev/fuse", os.O_RDWR)
-    except OSError as error:
-        print(f"needs /dev/fuse: {error}")
-        sys.exit(77)
-    options = f"fd={device},rootmode=41777,user_id=0,group_id=0,allow_other,default_permissions"
-    if LIBC.mount(b"answering", os.fsencode(folder), b"fuse", 6, options.encode()) != 0:  # MS_NOSUID, MS_NODEV
-        print(f"needs FUSE: mount: {os.strerror(ctypes.get_errno())}")
-        sys.exit(77)
+    device = mount(folder, "answering", "rootmode=41777,default_permissions")
     server = Server(device)
     threading.Thread(target=server.serve, daemon=True).start()
     print("ready", flush=True)
@@ -140,7 +132,7 @@ def main():
         server.obey(line.split())
         print("so", flush=True)
     server.obey(["go"])
-    LIBC.umount2(os.fsencode(folder), 2)  # MNT_DETACH
+    unmount(folder)
     os._exit(0)  # the device is closed, and whoever waits gets an error
 
 

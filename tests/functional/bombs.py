@@ -16,10 +16,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     sys.path.insert(0, HERE)
 
-from agent_wire import BINARY, PING, PONG, pack, unpack  # noqa: E402
-from fake_agent import FakeAgent  # noqa: E402
-from lying_agent import NOBODY, PYTHON, as_nobody  # noqa: E402
-from unix_door import Door  # noqa: E402
+from agent_wire import pack  # noqa: E402
+from lying_agent import LyingAgent, NOBODY, PYTHON, as_nobody  # noqa: E402
 
 MESSAGE, CHUNK, ASSEMBLED = 1 << 20, (1 << 20) - 256, 16 << 20
 ROWS = 1 << 16  # that a column of a few bytes may stand for
@@ -176,11 +174,11 @@ BOMBS = sorted([f"threads-{name}" for name in THREADS] + [f"samples-{name}" for 
                ["rows", "error"])
 
 
-class BombAgent(FakeAgent):
+class BombAgent(LyingAgent):
     """What is no bomb is answered as an agent would, shortly."""
 
     def __init__(self, path, name):
-        Door.__init__(self, path)
+        super().__init__(path, {})
         self.name, self.turn = name, 0
         kind, _, which = name.partition("-")
         target = {"pid": os.getpid(), "uid": os.getuid(), "started_at": 1.0, "host": "h", "cmdline": "job", "python": "3.11.7", "rank": None, "mode": 0,
@@ -205,20 +203,7 @@ class BombAgent(FakeAgent):
             part = {"message": 1, "total": len(data), "index": i // CHUNK, "data": data[i:i + CHUNK]}
             self.send(client, lock, pack([2, "chunk", part]))
 
-    def talk(self, client):
-        try:
-            stream, lock = client.makefile("rb"), threading.Lock()
-            self.handshake(client, stream)
-            while True:
-                opcode, payload = self.frame(stream)
-                if opcode == PING:
-                    self.send(client, lock, payload, PONG)
-                if opcode == BINARY:
-                    self.answer(client, lock, *unpack(payload)[1:4])
-        except (OSError, ValueError, struct.error):
-            pass
-
-    def answer(self, client, lock, number_, method, asked):
+    def answer(self, client, lock, number_, method, asked):  # pylint: disable=arguments-renamed
         head = b"\x94\x01" + number(number_)
         if self.long_error and method != "hello":
             self.message(client, lock, head + self.long_error + NIL)

@@ -195,6 +195,20 @@ def probing_top(build_dir):
     return program_runner(build_dir, "probing-top")
 
 
+def processes_about(word):
+    """Pids of our programs that run with this word on their command line."""
+    found = []
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{number}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if os.path.basename(words[0]) in (b"probing", b"probing-top") and os.fsencode(str(word)) in words:
+            found.append(int(number))
+    return found
+
+
 def inject_in_time(probing, pid):
     """What `probing PID inject --json` says. A machine that is very busy refuses for want of time, and says so: try again."""
     answer, refused = [], []

@@ -40,13 +40,15 @@ class LyingAgent(FakeAgent):
                 if opcode == PING:
                     self.send(client, lock, payload, PONG)
                 if opcode == BINARY:
-                    _, number, method, _ = unpack(payload)
-                    self.asked.append(method)
-                    result = self.answers.get(method)
-                    error = self.answers.get("error", {"code": 3, "message": "no"}) if result is None else None
-                    self.send(client, lock, pack([1, number, error, result]))
+                    self.answer(client, lock, *unpack(payload)[1:4])
         except (OSError, ValueError, struct.error):
             pass
+
+    def answer(self, client, lock, number, method, params):
+        self.asked.append(method)
+        result = self.answers.get(method)
+        error = self.answers.get("error", {"code": 3, "message": "no"}) if result is None else None
+        self.send(client, lock, pack([1, number, error, result]))
 
 
 def as_nobody(command):

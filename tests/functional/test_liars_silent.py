@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import ROOT, inject_in_time
+from conftest import ROOT, inject_in_time, processes_about
 from test_sql_screen import PatientScreen
 
 JOB = """
@@ -76,19 +76,6 @@ def silent(any_python, ptrace):
         yield job
     finally:
         job.end()
-
-
-def processes_about(text):
-    found = []
-    for number in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{number}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-        except OSError:
-            continue
-        if os.path.basename(words[0]) in (b"probing", b"probing-top") and os.fsencode(text) in words:
-            found.append(int(number))
-    return found
 
 
 def timed(probing, *words):

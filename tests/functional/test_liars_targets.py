@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from conftest import ROOT, run_command, wait_until
+from conftest import ROOT, processes_about, run_command, wait_until
 
 LIARS = os.path.join(ROOT, "tests", "liars")
 SECRET = "TOP-SECRET\n"
@@ -243,20 +243,6 @@ def slow(tmp_path):
     server.stdout.close()
 
 
-def ours(pid):
-    """Programs of ours that are about this process."""
-    found = []
-    for number in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{number}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-        except OSError:
-            continue
-        if os.path.basename(words[0]) in (b"probing", b"probing-top") and str(pid).encode() in words:
-            found.append(int(number))
-    return found
-
-
 @pytest.mark.timeout(120)
 def test_a_page_that_does_not_come(slow, target, build_dir, ptrace):
     """Neither the time limit nor ^C waits for it, and whoever looked is gone when it comes."""
@@ -270,7 +256,7 @@ def test_a_page_that_does_not_come(slow, target, build_dir, ptrace):
         assert seconds < 12 and "interrupted" in err, (status, out, err, seconds)
     assert attach(build_dir, job.pid, "--export", "txt", "--once", sent=signal.SIGINT)[3] < 12
     end()
-    wait_until(lambda: not ours(job.pid), 20, "those who were held to be gone")
+    wait_until(lambda: not processes_about(job.pid), 20, "those who were held to be gone")
     assert job.alive()
 
 
@@ -281,7 +267,7 @@ def test_it_runs_another_program_from_now_on(target, probing, tmp_path):
     job = target(source, tmp_path / "go")
     watch = subprocess.Popen([os.path.join(os.path.dirname(probing.path), "probing-top"), "--no-inject", "--export", "json", "--duration", "30s", str(job.pid)],
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: ours(job.pid), 10, "it to be looked at")
+    wait_until(lambda: processes_about(job.pid), 10, "it to be looked at")
     (tmp_path / "go").touch()
     out, err = watch.communicate(timeout=60)
     assert "sleep" not in out
