@@ -4,6 +4,8 @@
  *
  * sys.modules["threading"]._active maps thread identifiers to Thread objects, each with an attribute _name
  * (Lib/threading.py). Reading them takes thousands of reads, so it is done about once a second, which shows renames too.
+ * A job that never imports threading has no such names: its main thread is called as threading would call it, the others as the
+ * kernel does.
  */
 #include "pystack/pystack_internal.h"
 
@@ -16,7 +18,9 @@
 #define NAMES_FAILURES_MAX 10                  /* after so many in a row what was known is forgotten */
 #define NAMES_READS 200000ULL /* reads that all names may take: an honest one takes about eight */
 #define NAMES_SHARE 20        /* of all time, one part goes into reading names */
-#define NAMES_TRIES 3         /* of one name: other threads may change what it is found by meanwhile */
+#define NAMES_MAIN_INTERPRETER 0
+#define NAMES_FIRST_SERIAL 1 /* of the thread that initialised the interpreter (tstate->id, 3.7 on) */
+#define NAMES_TRIES 3        /* of one name: other threads may change what it is found by meanwhile */
 
 static void names_clear(struct pystack_names *names) {
     for (size_t i = 0; i < names->n; i++)
@@ -109,6 +113,8 @@ static int names_read_interpreter(struct pystack *ps, uint64_t interp, int64_t i
     if (names_find_active(ps, &n->next, interp, &active) != 0 ||
         (active && pystack_dict_each(&ps->reader, active, names_read_entry, n) < 0))
         n->failed = true;
+    else if (id == NAMES_MAIN_INTERPRETER && !active)
+        n->next.without_threading = true;
     return 0;
 }
 
@@ -152,8 +158,33 @@ static const char *names_find(const struct pystack_names *names, const struct py
     return NULL;
 }
 
-static bool names_is_due(const struct pystack_names *names, const struct pystack_thread *threads, size_t n,
+/* The thread that Python calls the main one, where threading does not say it: the oldest that is left of the main interpreter, if it
+ * was its first or is the process's own (after a fork any thread may be). 3.6 keeps the states of threads that a fork left behind and
+ * does not say which was first: there it is the process's own. NULL: it has ended. The list is newest first. */
+static const struct pystack_thread *names_find_main(const struct pystack *ps,
+                                                    const struct pystack_thread *threads, size_t n) {
+    bool numbered = ps->reader.off.tstate_id >= 0;
+    for (size_t i = n; i > 0; i--) {
+        const struct pystack_thread *t = &threads[i - 1];
+        if (t->interpreter != NAMES_MAIN_INTERPRETER)
+            continue;
+        if (t->tid == ps->main_tid || (numbered && t->serial == NAMES_FIRST_SERIAL))
+            return t;
+        if (numbered)
+            break;
+    }
+    return NULL;
+}
+
+static const char *names_find_or_main(const struct pystack *ps, const struct pystack_thread *t,
+                                      const struct pystack_thread *main_thread) {
+    const char *name = names_find(&ps->names, t);
+    return name || !ps->names.without_threading || t != main_thread ? name : "MainThread";
+}
+
+static bool names_is_due(const struct pystack *ps, const struct pystack_thread *threads, size_t n,
                          uint64_t now) {
+    const struct pystack_names *names = &ps->names;
     if (!names->tried_ns)
         return true;
     if (now - names->tried_ns < NAMES_SHARE * names->took_ns)
@@ -162,8 +193,9 @@ static bool names_is_due(const struct pystack_names *names, const struct pystack
         return true;
     if (now - names->tried_ns < NAMES_RETRY_NS)
         return false;
+    const struct pystack_thread *main_thread = names_find_main(ps, threads, n);
     for (size_t i = 0; i < n; i++)
-        if (!names_find(names, &threads[i]))
+        if (!names_find_or_main(ps, &threads[i], main_thread))
             return true;
     return false;
 }
@@ -172,12 +204,13 @@ void pystack_read_names_anew(struct pystack *ps) { ps->names.tried_ns = 0; }
 
 void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena) {
     uint64_t now = clock_mono_ns();
-    if (names_is_due(&ps->names, threads, n, now)) {
+    if (names_is_due(ps, threads, n, now)) {
         names_read(ps, now);
         names_bind(&ps->names, threads, n);
     }
+    const struct pystack_thread *main_thread = names_find_main(ps, threads, n);
     for (size_t i = 0; i < n; i++)
-        threads[i].name = arena_strdup(arena, names_find(&ps->names, &threads[i]));
+        threads[i].name = arena_strdup(arena, names_find_or_main(ps, &threads[i], main_thread));
 }
 
 /* ---- of one thread ---- */

@@ -38,6 +38,7 @@ struct pystack_names {
     uint64_t tried_ns;                               /* when they were last read or tried to be; 0 never */
     uint64_t took_ns;                                /* to read them then */
     unsigned failures;                               /* in a row */
+    bool without_threading;                          /* the main interpreter has not imported it */
     uint32_t hint_threading, hint_active, hint_name; /* places in dicts, see pystack_dict_find */
 };
 

@@ -69,16 +69,20 @@ pid_t pystack_outer_tid(const struct pystack *ps, int64_t inner) {
     return 0;
 }
 
-/* Number of the threads of the sample whose word at `at` is the id of a thread, each another; -1 when one is not. */
-static int tids_count_matches(struct pystack *ps, const uint64_t *idents, size_t n, int32_t at) {
+/* Number of the threads of the sample whose word at `at` is the id of a thread, each another; -1 when one is not. With `usual`, where a C
+ * library is known to have it, those that are not do not count against it: a fork leaves 3.6 the states of threads that are gone. */
+static int tids_count_matches(struct pystack *ps, const uint64_t *idents, size_t n, int32_t at, bool usual) {
     uint32_t seen[TIDS_SAMPLE];
     int matches = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t tid;
         if (mem_read_u32(&ps->reader.mem, idents[i] + (uint64_t)at, &tid) != 0)
             continue; /* a thread that ended */
-        if (!tids_exists(ps, tid))
+        if (!tids_exists(ps, tid)) {
+            if (usual)
+                continue;
             return -1;
+        }
         for (int j = 0; j < matches; j++)
             if (seen[j] == tid)
                 return -1;
@@ -125,12 +129,12 @@ static void tids_find_offset(struct pystack *ps) {
         s.n == 0)
         return;
     for (size_t i = 0; i < sizeof tids_usual / sizeof tids_usual[0]; i++)
-        if (tids_count_matches(ps, s.idents, s.n, tids_usual[i]) > 0) {
+        if (tids_count_matches(ps, s.idents, s.n, tids_usual[i], true) > 0) {
             ps->pthread_tid = tids_usual[i];
             return;
         }
     for (int32_t at = 0; at < TIDS_PTHREAD_BYTES; at += 4)
-        if (tids_count_matches(ps, s.idents, s.n, at) > 0) {
+        if (tids_count_matches(ps, s.idents, s.n, at, false) > 0) {
             ps->pthread_tid = at;
             return;
         }

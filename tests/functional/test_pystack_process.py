@@ -149,8 +149,17 @@ time.sleep(3600)
 '''
 
 NO_THREADING = '''
-import os, time
-os.write(int(os.environ["READY_FD"]), b"ready\\n")
+import _thread, os, time
+def second():
+    child = os.fork()
+    if child == 0:
+        child_rest()
+    os.write(int(os.environ["READY_FD"]), b"%d\\n" % child)
+    os.waitpid(child, 0)
+def child_rest():
+    while True:
+        time.sleep(3600)
+_thread.start_new_thread(second, ())
 time.sleep(3600)
 '''
 
@@ -319,11 +328,19 @@ def test_a_sub_interpreter(each_python, ptrace, target, dump, wait_until):
     assert thread["tid"] in job.tids() and thread["tid"] != job.pid
 
 
-def test_names_are_unknown_without_the_threading_module(each_python, ptrace, target, dump):
+def test_who_is_main_without_the_threading_module(each_python, ptrace, target, dump, wait_until):
     job = target(NO_THREADING, python=each_python, flags=["-S", "-E"])
-    thread = dump(job.pid)[0]["threads"][0]
-    assert thread["has_python"] and thread["frames"]
-    assert thread["name"] is None
+    child = int(job.ready)
+    threads = {t["tid"]: t for t in dump(job.pid)[0]["threads"]}
+    assert len(threads) == 2 and all(t["has_python"] and t["frames"] for t in threads.values())
+    assert {tid: t["name"] for tid, t in threads.items()} == {tid: "MainThread" if tid == job.pid else None for tid in threads}
+
+    def settled():
+        threads = dump(child)[0]["threads"]
+        return threads if threads[0]["frames"] and threads[0]["frames"][0]["func"] == "child_rest" else None
+
+    threads = wait_until(settled, 10, "the child to rest")  # of a thread that was not main: it is now
+    assert [(t["tid"], t["name"]) for t in threads] == [(child, "MainThread")]
 
 
 def test_another_pid_namespace(any_python, ptrace, dump, tmp_path, wait_until):
