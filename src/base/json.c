@@ -76,7 +76,7 @@ static void json_quote(struct json *j, const char *s, size_t len) {
             strbuf_adds(j->out, "\\n");
         else if (cp == '\t')
             strbuf_adds(j->out, "\\t");
-        else if (cp < 0x20 || (cp >= 0x7f && cp < 0xa0)) /* a terminal may obey them */
+        else if (text_is_control(cp)) /* a terminal may obey it, or a reader be misled by it */
             strbuf_addf(j->out, "\\u%04x", (unsigned)cp);
         else if (cp == TEXT_REPLACEMENT)
             strbuf_adds(j->out, "\xef\xbf\xbd");

@@ -31,14 +31,14 @@ static void test_document(void **state) {
     json_object_begin(&j);
     json_object_end(&j);
     json_array_end(&j);
-    json_kv_string(&j, "s", "q\" b\\ n\n t\t c\x01 \x7f\xc2\x9b \xc3\xa9 \xff");
+    json_kv_string(&j, "s", "q\" b\\ n\n t\t c\x01 \x7f\xc2\x9b\xe2\x80\xae\xe2\x80\x8f\xe2\x80\xa8 \xc3\xa9 \xff");
     json_kv_string(&j, "none", NULL);
     json_kv_bool(&j, "b", true);
     json_kv_uint(&j, "u", UINT64_MAX);
     json_object_end(&j);
     assert_int_equal(json_finish(&j), 0);
     assert_string_equal(out.data, "{\"a\":-1,\"list\":[1.50,null,null,{}],\"s\":\"q\\\" b\\\\ n\\n t\\t "
-                                  "c\\u0001 \\u007f\\u009b \xc3\xa9 \xef\xbf\xbd\","
+                                  "c\\u0001 \\u007f\\u009b\\u202e\\u200f\\u2028 \xc3\xa9 \xef\xbf\xbd\","
                                   "\"none\":null,\"b\":true,\"u\":18446744073709551615}");
     strbuf_fini(&out);
 }
