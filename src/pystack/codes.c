@@ -80,6 +80,7 @@ void pystack_codes_begin(struct pystack_codes *c, struct arena *arena) {
     c->call++;
     c->now_ns = clock_mono_ns();
     c->lines_left = CODES_LONG_MAX;
+    c->searches_left = PYSTACK_CODES_SEARCHES;
     c->arena = arena;
 }
 
@@ -305,12 +306,19 @@ static int codes_read_table(struct pystack_reader *r, struct pystack_code *code)
                : -1;
 }
 
-/* The entry has all it needs. */
-static void codes_settle(struct pystack_codes *c, struct pystack_code *code) {
+static uint16_t *codes_by_file(struct pystack_codes *c, uint64_t filename) {
+    uint64_t hash = (filename >> 4) * 0x9E3779B97F4A7C15ULL;
+    return &c->by_file[(hash >> 32) % PYSTACK_CODES_FILES];
+}
+
+/* The entry in `slot` has all it needs. */
+static void codes_settle(struct pystack_codes *c, struct pystack_code **slot) {
+    struct pystack_code *code = *slot;
     code->bytes = sizeof *code + strlen(code->func) + strlen(code->file) + code->table_len + 3;
     c->bytes += code->bytes;
     for (unsigned i = 0; i < CODES_MEMO; i++)
         code->memo[i].at = -1;
+    *codes_by_file(c, code->key.filename) = (uint16_t)(slot - c->slots);
 }
 
 /* Make an entry in `slot`, which is free. */
@@ -333,7 +341,7 @@ static struct pystack_code *codes_load(struct pystack_codes *c, struct pystack_r
         codes_drop(c, slot);
         return NULL;
     }
-    codes_settle(c, code);
+    codes_settle(c, slot);
     return code;
 }
 
@@ -347,14 +355,23 @@ static char *codes_print_text(const struct pystack_offsets *o, const struct pyst
     return strndup((const char *)p->data, (size_t)p->length);
 }
 
-/* The file, from any other code object of the same. (The entry that is being made has none yet.) */
-static char *codes_find_file(const struct pystack_codes *c, const struct pystack_code_key *key) {
-    for (size_t i = 0; i < (size_t)PYSTACK_CODES_SETS * PYSTACK_CODES_WAYS; i++) {
-        const struct pystack_code *code = c->slots[i];
-        if (code && code->file && code->key.filename == key->filename &&
-            codes_same_print(&code->key.file_print, &key->file_print))
-            return strdup(code->file);
-    }
+/* The entry that is being made has no file yet. */
+static bool codes_has_file(const struct pystack_code *code, const struct pystack_code_key *key) {
+    return code && code->file && code->key.filename == key->filename &&
+           codes_same_print(&code->key.file_print, &key->file_print);
+}
+
+/* The file, from any other code object of the same: the last that was made, else by a search of all, of which a call makes few. */
+static char *codes_find_file(struct pystack_codes *c, const struct pystack_code_key *key) {
+    const struct pystack_code *last = c->slots[*codes_by_file(c, key->filename)];
+    if (codes_has_file(last, key))
+        return strdup(last->file);
+    if (c->searches_left == 0)
+        return NULL;
+    c->searches_left--;
+    for (size_t i = 0; i < (size_t)PYSTACK_CODES_SETS * PYSTACK_CODES_WAYS; i++)
+        if (codes_has_file(c->slots[i], key))
+            return strdup(c->slots[i]->file);
     return NULL;
 }
 
@@ -385,7 +402,7 @@ static bool codes_rebuild(struct pystack_codes *c, const struct pystack_reader *
         codes_drop(c, slot);
         return false;
     }
-    codes_settle(c, code);
+    codes_settle(c, slot);
     return true;
 }
 

@@ -17,6 +17,8 @@
 
 #define PYSTACK_CODES_WAYS 4
 #define PYSTACK_CODES_SETS 1024
+#define PYSTACK_CODES_FILES 256
+#define PYSTACK_CODES_SEARCHES 4
 
 #define PYSTACK_CODE_PRINT 180
 
@@ -45,6 +47,9 @@ struct pystack_codes {
     uint64_t now_ns;             /* when that call began */
     struct arena *arena;         /* strings of this call are shared within it */
     size_t lines_left;           /* bytes of long line tables that this call may still go through */
+    unsigned searches_left;      /* searches of all entries for a file that it may still make */
+    /* Number of the slot of an entry that was made last of a file whose str has this hash; it may be another's by now. */
+    uint16_t by_file[PYSTACK_CODES_FILES];
 };
 
 /* 0, or -1 without memory. */

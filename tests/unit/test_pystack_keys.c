@@ -156,11 +156,73 @@ static void test_only_what_is_there_in_between_stays(void **state) {
     }
 }
 
+#define GONE 200
+
+/* The code object number `i` that is gone, as it was described: like `there`, but at an address where nothing is now. */
+static struct pystack_code *keys_get_gone(struct pystack_codes *codes, struct pystack_reader *r,
+                                          const struct pystack_code_key *there, uint64_t i) {
+    struct pystack_code_key then = *there;
+    then.addr = 0x7f00dead0000 + i * 64;
+    return pystack_codes_get_past(codes, r, then.addr, &then, codes->now_ns);
+}
+
+/* Of a file whose name is longer than what a description holds of it, the name is known from another code object. Not all of them are
+ * gone through for each that is gone, and where there is none only a few times in a call. */
+static void test_long_names_of_files_are_found_without_a_search(void **state) {
+    size_t n;
+    const struct pystack_offsets *rows = pystack_offsets_all(&n);
+    struct image *img = malloc(sizeof *img);
+    struct pystack_codes codes;
+    struct pystack_code_key there, stranger;
+    struct arena arena;
+    char file[2 * PYSTACK_CODE_PRINT];
+    (void)state;
+    assert_non_null(img);
+    image_init(img, &rows[n - 1]);
+    memset(file, 'x', sizeof file - 1);
+    file[0] = '/';
+    file[sizeof file - 1] = '\0';
+    uint64_t addr = image_code(img, "function", file, 1, 20, 2);
+    (void)image_alloc(img, 512); /* more than is read of an object */
+    struct pystack_reader r = {.off = *img->off};
+    mem_init_buffer(&r.mem, img->bytes, img->used, IMAGE_BASE);
+    arena_init(&arena, sizeof *img);
+    assert_int_equal(pystack_codes_init(&codes), 0);
+    assert_int_equal(pystack_codes_read_key(&r, addr, &there), 0);
+    pystack_codes_begin(&codes, &arena);
+    assert_non_null(pystack_codes_get(&codes, &r, addr));
+    for (uint64_t i = 0; i < GONE; i++) {
+        struct pystack_code *code = keys_get_gone(&codes, &r, &there, i);
+        assert_non_null(code);
+        assert_string_equal(pystack_code_file(&codes, code), file);
+    }
+    assert_int_equal(codes.searches_left, PYSTACK_CODES_SEARCHES);
+    /* Nobody knows this one. */
+    stranger = there;
+    stranger.filename += 16;
+    for (uint64_t i = 0; i < GONE; i++)
+        assert_null(keys_get_gone(&codes, &r, &stranger, GONE + i));
+    assert_int_equal(codes.searches_left, 0);
+    assert_non_null(keys_get_gone(&codes, &r, &there, 2 * GONE));
+    /* Where the last of its hash is of another file it is searched for once; the one that is made of it is then the last. */
+    memset(codes.by_file, 0xff, sizeof codes.by_file);
+    for (size_t i = 0; i < PYSTACK_CODES_FILES; i++)
+        codes.by_file[i] %= PYSTACK_CODES_SETS * PYSTACK_CODES_WAYS;
+    pystack_codes_begin(&codes, &arena);
+    for (uint64_t i = 0; i < GONE; i++)
+        assert_non_null(keys_get_gone(&codes, &r, &there, 3 * GONE + i));
+    assert_int_equal(codes.searches_left, PYSTACK_CODES_SEARCHES - 1);
+    pystack_codes_fini(&codes);
+    arena_fini(&arena);
+    free(img);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_are_as_one),
         cmocka_unit_test(test_memory_that_ends),
         cmocka_unit_test(test_only_what_is_there_in_between_stays),
+        cmocka_unit_test(test_long_names_of_files_are_found_without_a_search),
     };
     return cmocka_run_group_tests_name("pystack_keys", tests, NULL, NULL);
 }
