@@ -532,16 +532,17 @@ static int target_read_only(struct session_address *addr, bool block, const char
     return 0;
 }
 
-/* An agent cannot answer while the process is stopped, but it can be read. */
-static bool target_is_stopped(pid_t pid) {
-    struct procfs_stat st;
-    return pid > 0 && procfs_read_stat(pid, 0, &st) == 0 && (st.state == 'T' || st.state == 't');
-}
-
-/* Then it is stopped by somebody, who has to let it go on. */
-static bool target_is_traced(pid_t pid) {
+/* An agent cannot answer while the process is stopped, but it can be read. Then the error says so, and who traces it, who has to let it
+ * go on. Another of our programs does that in a moment. */
+static bool target_is_stopped(pid_t pid, struct err *e) {
     struct procfs_status st;
-    return procfs_read_status(pid, 0, &st) == 0 && st.tracer_pid > 0;
+    if (pid <= 0 || procfs_read_status(pid, 0, &st) != 0 || (st.state != 'T' && st.state != 't'))
+        return false;
+    if (st.tracer_pid > 0)
+        return inject_check(pid, e) < 0;
+    (void)err_set(e, ERR_ATTACH, "process %d is stopped, so no agent can answer: continue it (kill -CONT %d)",
+                  (int)pid, (int)pid);
+    return true;
 }
 
 static int target_reach_here(struct session_address *addr, const struct target_options *o, struct err *e) {
@@ -567,13 +568,8 @@ static int target_reach_here(struct session_address *addr, const struct target_o
         if (!there)
             return target_read_only(addr, false, "--readonly", e);
     }
-    if (!addr->path[0] && target_is_stopped(addr->pid)) {
-        if (!target_is_traced(addr->pid) || inject_check(addr->pid, e) == 0)
-            (void)err_set(e, ERR_ATTACH,
-                          "process %d is stopped, so no agent can answer: continue it (kill -CONT %d)",
-                          (int)addr->pid, (int)addr->pid);
+    if (!addr->path[0] && target_is_stopped(addr->pid, e))
         return target_read_only(addr, false, e->text, &why);
-    }
     if (target_attach_or(addr, 0, NULL, &refused, e) == 0)
         return 0;
     return refused ? target_read_only(addr, false, e->text, &why) : -1;

@@ -124,7 +124,7 @@ static void target_fill_agent(struct target_process *p) {
         doors_read(&p->doors, p->pid, path);
     int may = inject_check(p->pid, &why);
     p->by_door = may == INJECT_ONLY_BY_DOOR && target_has_door(p->pid, &why);
-    p->inspectable = may == 0 || p->by_door;
+    p->inspectable = may == 0 || may == INJECT_BUSY || p->by_door;
     p->readable = target_may_read(p->pid);
     if (!p->inspectable)
         (void)snprintf(p->why_not, sizeof p->why_not, "%.*s", (int)sizeof p->why_not - 1, why.text);

@@ -275,6 +275,10 @@ static int check_judge_threads(const struct check_facts *f, struct err *e) {
     return 0;
 }
 
+bool check_is_ours(const char *tracer) {
+    return strcmp(tracer, "probing") == 0 || strcmp(tracer, "probing-top") == 0;
+}
+
 int check_judge(const struct check_facts *f, struct err *e) {
     struct err other;
     if (check_judge_state(f, e) != 0)
@@ -283,6 +287,12 @@ int check_judge(const struct check_facts *f, struct err *e) {
     if (borrow != 0 && f->status.tracer_pid > 0) { /* who else is at it is the better reason */
         bool runs = f->status.state != 't' && f->status.state != 'T';
         bool rest = check_judge_permission(f, &other) == 0 && check_judge_program(f, &other) == 0;
+        if (rest && check_is_ours(f->tracer)) {
+            (void)err_set(e, ERR_ATTACH,
+                          "process %d is being traced by process %" PRId64 " (%s) at this moment: try again",
+                          (int)f->pid, f->status.tracer_pid, f->tracer);
+            return INJECT_BUSY;
+        }
         return runs && rest && f->readable ? INJECT_ONLY_BY_DOOR : -1;
     }
     if (check_judge_permission(f, e) != 0 || check_judge_program(f, e) != 0)

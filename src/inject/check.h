@@ -50,7 +50,10 @@ struct check_facts {
 /* `mem`: the memory as it was opened before, or NULL. */
 void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f);
 
-/* 0; or with the one line that says why not -1 or INJECT_ONLY_BY_DOOR. */
+/* 0; or with the one line that says why not -1, INJECT_ONLY_BY_DOOR or INJECT_BUSY. */
 int check_judge(const struct check_facts *f, struct err *e);
+
+/* Is a tracer of this name one of our programs? They attach or stop a thread to read it, and let go in a moment; a debugger stays. */
+bool check_is_ours(const char *tracer);
 
 #endif

@@ -159,7 +159,7 @@ static int inject_run(struct inject_job *job) {
     uint64_t moment_end = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 * 3 : now;
     struct moment_found found = {0};
     if (moment_find(t, &thread, moment_end, inject_stop_asked, &found, job->e) != 0)
-        return found.is_barred ? INJECT_BARRED : -1;
+        return found.is_busy ? INJECT_AGAIN : found.is_barred ? INJECT_BARRED : -1;
     job->out->strategy = agent_way_name(found.way);
     job->way = found.way;
     memcpy(job->out->moment, found.how, sizeof job->out->moment);
@@ -186,17 +186,21 @@ static int inject_is_there(struct inject_job *job) {
 }
 
 /* One try. 0 done, INJECT_AGAIN when somebody else is tracing it at this moment (another of us, most likely, whose agent will
- * do), INJECT_BARRED or -1 with the error. */
-static int inject_try(struct inject_job *job) {
+ * do), INJECT_BARRED or -1 with the error. `late`: too late to begin, but another's agent will still do. */
+static int inject_try(struct inject_job *job, bool late) {
     struct check_facts facts;
     int rc = inject_is_there(job);
     if (rc == 1)
         job->out->already = true;
     if (rc != 0)
         return rc == 1 ? 0 : -1;
+    if (late)
+        return INJECT_AGAIN;
     check_gather(job->req->pid, &job->mem, &facts);
     rc = check_judge(&facts, job->e);
     job->traced = facts.exists && facts.status.tracer_pid > 0;
+    if (rc == INJECT_BUSY)
+        return INJECT_AGAIN;
     if (rc == INJECT_ONLY_BY_DOOR && job->req->find_door)
         return INJECT_BARRED;
     if (rc != 0)
@@ -205,8 +209,6 @@ static int inject_try(struct inject_job *job) {
     target_fini(&job->target);
     free(job->bytes);
     job->bytes = NULL;
-    if (rc == INJECT_AGAIN && inject_stop_asked())
-        return inject_interrupted(job);
     if (rc == INJECT_AGAIN)
         (void)err_set(
             job->e, ERR_ATTACH,
@@ -220,11 +222,11 @@ static int inject_by_thread(struct inject_job *job) {
     uint64_t start = clock_mono_ns();
     uint64_t span = job->deadline_ns > start ? job->deadline_ns - start : 0;
     for (;;) {
-        int rc = inject_try(job);
+        int rc = inject_try(job, clock_mono_ns() - start > span / 4 * 3);
         /* A debugger stays; another of us is gone in a moment. */
-        uint64_t patience = rc == INJECT_AGAIN                   ? span / 4 * 3
-                            : rc == INJECT_BARRED && job->traced ? span / 16
-                                                                 : 0;
+        uint64_t patience = rc == INJECT_AGAIN ? span : rc == INJECT_BARRED && job->traced ? span / 16 : 0;
+        if (rc == INJECT_AGAIN && inject_stop_asked())
+            return inject_interrupted(job);
         if (clock_mono_ns() - start >= patience || inject_stop_asked())
             return rc == INJECT_AGAIN ? -1 : rc;
         *job->out = (struct inject_result){0};

@@ -49,9 +49,11 @@ struct inject_result {
     char endpoint[ENDPOINT_PATH_MAX]; /* as reached from outside */
 };
 
-/* Can `pid` be injected into? Looks only. 0; or with ERR_ATTACH and the reason -1; or 1: no thread of it may be borrowed, but its
- * memory may be written to, so an interpreter with a door can be asked. */
+/* Can `pid` be injected into? Looks only. 0; or with ERR_ATTACH and the reason -1; or INJECT_ONLY_BY_DOOR: no thread of it may be
+ * borrowed, but its memory may be written to, so an interpreter with a door can be asked; or INJECT_BUSY: another of our programs
+ * traces it, which ends in a moment, and inject_process waits for that. */
 #define INJECT_ONLY_BY_DOOR 1
+#define INJECT_BUSY 2
 int inject_check(pid_t pid, struct err *e);
 
 /* May `pid` be traced only by this very process, its ancestor, and by none that this one makes (Yama's ptrace_scope 1)? */

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "inject/again.h"
+#include "inject/check.h"
 #include "inject/filter.h"
 #include "inject/unwind.h"
 
@@ -75,7 +76,8 @@ struct moment {
     enum target_place seen;  /* the worst place of the thread accepted */
     unsigned refusals[MOMENT_REFUSALS];
     uint64_t stopped_ns;
-    struct err first_error; /* of a stop that was not permitted */
+    struct err first_error; /* of a stop that was not permitted; */
+    bool is_busy;           /* the last was because another of our programs traces the thread */
 };
 
 /* --- system calls ---------------------------------------------------------------------------------------------- */
@@ -298,6 +300,14 @@ static bool moment_is_same(struct moment *m, const struct user_regs_struct *now,
     return memcmp(c->stack, m->again, used) == 0;
 }
 
+/* Does another of our programs trace it? */
+static bool moment_is_ours(const struct thread *th) {
+    struct procfs_status st;
+    char name[64];
+    return procfs_read_status(th->pid, th->tid, &st) == 0 && st.tracer_pid > 0 &&
+           procfs_read_comm((pid_t)st.tracer_pid, 0, name, sizeof name) == 0 && check_is_ours(name);
+}
+
 /* Stop it for the first time: registers, and for a running thread the stack too. 0, or -1 with the refusal counted. */
 static int moment_stop(struct moment *m, struct thread *th, struct user_regs_struct *regs) {
     struct err e = {0};
@@ -305,6 +315,7 @@ static int moment_stop(struct moment *m, struct thread *th, struct user_regs_str
         if (e.code == ERR_ATTACH && m->first_error.code == ERR_OK)
             m->first_error = e;
         moment_refuse(m, th->seized ? MOMENT_UNINTERRUPTIBLE : MOMENT_NOT_TRACEABLE);
+        m->is_busy = !th->seized && moment_is_ours(th);
         return -1;
     }
     if (th->signal == SIGTRAP && !th->deliver && thread_get_regs(th, regs) == 0) {
@@ -399,6 +410,7 @@ static int moment_explain(struct moment *m, uint64_t waited_ns, struct moment_fo
     }
     if (m->first_error.code != ERR_OK && m->refusals[MOMENT_NOT_TRACEABLE] == total) {
         found->is_barred = true;
+        found->is_busy = m->is_busy;
         return *e = m->first_error, -1;
     }
     for (unsigned i = 0; i < MOMENT_REFUSALS; i++) {
@@ -485,12 +497,12 @@ static void moment_pause(unsigned round) {
     (void)nanosleep(&(struct timespec){0, ns < MOMENT_PAUSE_MAX_NS ? ns : MOMENT_PAUSE_MAX_NS}, NULL);
 }
 
-/* Nothing that may pass stands in the way of all `n` threads: no need to wait for the end of the time. Another of us may be
- * tracing them at this moment, but not for an eighth of it. */
+/* Nothing that may pass stands in the way of all `n` threads: no need to wait for the end of the time. Who traces them at this moment
+ * may be gone in an eighth of it; another of our programs is gone when it has been given a processor. */
 static bool moment_is_hopeless(const struct moment *m, size_t n, uint64_t start, uint64_t deadline) {
     if (n && m->refusals[MOMENT_FILTERED] >= n)
         return true;
-    return n && m->first_error.code == ERR_ATTACH && m->refusals[MOMENT_NOT_TRACEABLE] >= n &&
+    return n && m->first_error.code == ERR_ATTACH && m->refusals[MOMENT_NOT_TRACEABLE] >= n && !m->is_busy &&
            clock_mono_ns() > start + (deadline - start) / 8;
 }
 

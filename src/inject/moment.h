@@ -31,7 +31,8 @@ void moment_call_name(char *buf, size_t cap, long nr);
 struct moment_found {
     enum agent_way way;
     char how[64];   /* "asleep in futex", "running, holding a stream's lock" */
-    bool is_barred; /* none was: no thread may be traced */
+    bool is_barred; /* none was: no thread may be traced, */
+    bool is_busy;   /* because another of our programs traces them */
 };
 
 /* Find one: `out` is then stopped and may be borrowed. Until `deadline_ns`. 0, or -1 with the error that says what stood in

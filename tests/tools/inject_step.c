@@ -89,7 +89,11 @@ static void step_signal(void) {
     (void)printf("{\"signalled\":true,");
     step_print();
     (void)fflush(stdout);
-    (void)syscall(SYS_kill, getpid(), step_plan.signal); /* SIGKILL: this thread does not come back from it */
+    /* This thread does no further step: SIGKILL ends it, SIGSTOP stops it (sent to the process it might be taken by another, later). */
+    if (step_plan.signal == SIGSTOP)
+        (void)syscall(SYS_tgkill, getpid(), gettid(), SIGSTOP);
+    else
+        (void)syscall(SYS_kill, getpid(), step_plan.signal);
 }
 
 /* The next step begins. Is it to be done by half? */

@@ -99,6 +99,24 @@ static void test_states(void **state) {
     refused(&f, "traced by process 99 (gdb)", "end that one first");
 }
 
+/* Another of our programs lets go in a moment, which can be waited for, if nothing else is the matter. */
+static void test_traced_by_ours(void **state) {
+    (void)state;
+    struct check_facts f = fine();
+    f.status.tracer_pid = 99;
+    f.status.state = 't';
+    strcpy(f.tracer, "probing-top");
+    judged(&f, INJECT_BUSY, "traced by process 99 (probing-top)", "try again");
+    f.status.state = 'S';
+    strcpy(f.tracer, "probing");
+    judged(&f, INJECT_BUSY, "traced by process 99 (probing)", "try again");
+    f.libc = CHECK_LIBC_MUSL;
+    refused(&f, "traced by process 99", "end that one first");
+    f.libc = CHECK_LIBC_GLIBC;
+    strcpy(f.tracer, "probing-else");
+    barred(&f, "traced by process 99", "end that one first");
+}
+
 /* What forbids to borrow a thread forbids no more than that, if nothing else is the matter. */
 static void test_only_by_door(void **state) {
     (void)state;
@@ -194,10 +212,11 @@ static void test_a_zombie(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fine),     cmocka_unit_test(test_no_proc),
-        cmocka_unit_test(test_states),   cmocka_unit_test(test_permissions),
-        cmocka_unit_test(test_programs), cmocka_unit_test(test_ourselves),
-        cmocka_unit_test(test_a_zombie), cmocka_unit_test(test_only_by_door),
+        cmocka_unit_test(test_fine),           cmocka_unit_test(test_no_proc),
+        cmocka_unit_test(test_states),         cmocka_unit_test(test_permissions),
+        cmocka_unit_test(test_programs),       cmocka_unit_test(test_ourselves),
+        cmocka_unit_test(test_a_zombie),       cmocka_unit_test(test_only_by_door),
+        cmocka_unit_test(test_traced_by_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
