@@ -63,11 +63,21 @@
     "+ slope * z AS is_now, span, slope * (SELECT avg(duration_ms) / 1000 FROM python.steps WHERE " OF_STEPS \
     ") AS a_step, slope FROM b, q"
 
-/* Numbers that are none, among the newest steps. One gradient that is none now and then is how a GradScaler finds its scale. */
-#define STEPS_NAN                                                                                            \
-    "WITH s AS (SELECT step, coalesce(nonfinite IN ('loss', 'both') OR abs(loss) > 1.7e308, 0) AS l, "       \
-    "coalesce(nonfinite IN ('grad_norm', 'both') OR abs(grad_norm) > 1.7e308, 0) AS g FROM python.steps "    \
-    "WHERE " OF_STEPS LAST(200) ")"
+/*
+ * Numbers that are not finite, in the newest steps that there are: `n` of them, `read` with a value that was read. NULL: it was not read in
+ * that step, as most are not where steps are short. One gradient that is not finite now and then is how a GradScaler finds its scale.
+ */
+#define STEPS_NAN(column)                                                                                    \
+    "WITH s AS (SELECT step, CASE WHEN nonfinite IN ('" column "', 'both') THEN 1 ELSE abs(" column          \
+    ") > 1.7e308 END AS is_bad FROM python.steps WHERE " OF_STEPS LAST(                                      \
+        200) "), c AS (SELECT coalesce(sum(is_bad), 0) AS bad, count(is_bad) AS read, count(*) AS n, "       \
+             "min(iif(is_bad, step, NULL)) AS first, max(iif(is_bad, step, NULL)) AS last FROM s)"
+/* How many of them, in words. */
+#define STEPS_NAN_OF                                                                                         \
+    "CASE WHEN read = n THEN bad || ' of the last ' || n || ' steps' WHEN read = 1 THEN 'the only one that " \
+    "was read, of the last ' || n || ' steps' WHEN bad = read THEN 'all ' || read || ' that were read, of "  \
+    "the last ' || n || ' steps' ELSE bad || ' of ' || read || ' that were read, of the last ' || n || ' "   \
+    "steps' END AS which"
 
 /* What a hunt has found first, since the last one that found nothing. */
 #define HUNTED(stages)                                                                                       \
@@ -182,22 +192,18 @@ const struct verdict_rule verdict_rules[] = {
     {.code = "NAN",
      .level = VERDICT_BAD,
      .help = "training on is for nothing: go back to a checkpoint from before that step",
-     .sql = STEPS_NAN
-     "SELECT sum(l) AS losses, min(iif(l, step, NULL)) AS first, max(iif(l, step, NULL)) AS last, "
-     "count(*) AS n FROM s",
+     .sql = STEPS_NAN("loss") "SELECT bad AS losses, first, last, read, n, " STEPS_NAN_OF " FROM c",
      .threshold = 1,
-     .words = "the loss was not a finite number in {losses} of the last {n} steps, first in step {first}, "
-              "last in step {last}",
+     .words = "the loss was not a finite number in {which}, first in step {first}, last in step {last}",
      .brief = "NAN in the loss",
      .screen = "steps"},
     {.code = "NAN",
      .level = VERDICT_BAD,
      .help = "gradients overflow again and again: no step like this is of use",
-     .sql = STEPS_NAN
-     "SELECT CASE WHEN count(*) >= 10 THEN 1.0 * sum(g) / count(*) END AS share, sum(g) AS bad, "
-     "min(iif(g, step, NULL)) AS first, count(*) AS n FROM s",
+     .sql = STEPS_NAN("grad_norm") "SELECT CASE WHEN read >= 10 THEN 1.0 * bad / read END AS share, bad, "
+                                   "first, read, n, " STEPS_NAN_OF " FROM c",
      .threshold = 0.2,
-     .words = "the gradients were not finite in {bad} of the last {n} steps, first in step {first}",
+     .words = "the gradients were not finite in {which}, first in step {first}",
      .brief = "NAN in the gradients",
      .screen = "steps"},
     {.code = "INPUT-BOUND",

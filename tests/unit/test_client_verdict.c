@@ -448,6 +448,7 @@ static struct job without_numbers(int from, int n, int what) {
     for (int i = 1; i <= 100; i++) {
         bool bad = i >= from && i < from + n;
         v[RING_STEPS_LOSS].f = bad && what != 2 ? NAN : 2.5;
+        v[RING_STEPS_GRAD_NORM].f = bad && what != 1 ? NAN : 1.5;
         v[RING_STEPS_NONFINITE].i = bad ? what : 0;
         add_step(&s, v, 200);
     }
@@ -476,6 +477,51 @@ static void not_a_number(void **state) {
     assert_non_null(find(&v, "NAN"));
     verdicts_fini(&v);
     job_remove(&j);
+}
+
+/* 100 steps, of which every `nth` was read: those up to `good` are finite, the others not, as nonfinite says. */
+static struct job read_now_and_then(int nth, int good, int what) {
+    struct job j = fresh();
+    struct steps s = begin_steps(&j);
+    union ring_value v[RING_STEPS_COUNT];
+    for (int i = 1; i <= 100; i++) {
+        no_step(v);
+        if (i % nth == 0) {
+            v[RING_STEPS_NONFINITE].i = i <= good ? 0 : what;
+            v[RING_STEPS_LOSS].f = i <= good || what == 2 ? 2.5 : NAN;
+            v[RING_STEPS_GRAD_NORM].f = i <= good || what == 1 ? 1.5 : NAN;
+        }
+        add_step(&s, v, 200);
+    }
+    ring_close(s.ring);
+    return j;
+}
+
+/* Steps that were not read are not counted as finite. */
+static void not_a_number_where_it_was_read(void **state) {
+    (void)state;
+    struct job j = read_now_and_then(14, 0, 1);
+    expect(&j,
+           "NAN: the loss was not a finite number in all 7 that were read, of the last 100 steps, first in "
+           "step 14, last in step 98\n" MOVES(USUAL));
+    j = read_now_and_then(14, 56, 3);
+    expect(&j,
+           "NAN: the loss was not a finite number in 3 of 7 that were read, of the last 100 steps, first in "
+           "step 70, last in step 98\n" MOVES(USUAL));
+    j = read_now_and_then(60, 0, 1);
+    expect(&j, "NAN: the loss was not a finite number in the only one that was read, of the last 100 steps, "
+               "first in step 60, last in step 60\n" MOVES(USUAL));
+    j = read_now_and_then(10, 0, 2);
+    expect(
+        &j,
+        "NAN: the gradients were not finite in all 10 that were read, of the last 100 steps, first in step "
+        "10\n" MOVES(USUAL));
+    j = read_now_and_then(10, 80, 2);
+    expect(&j,
+           "NAN: the gradients were not finite in 2 of 10 that were read, of the last 100 steps, first in "
+           "step 90\n" MOVES(USUAL));
+    j = read_now_and_then(14, 0, 2); /* too few, as a GradScaler may have them at first */
+    expect(&j, MOVES(USUAL));
 }
 
 static void add_found(struct job *j, const union ring_value *v) {
@@ -589,6 +635,7 @@ int main(void) {
         cmocka_unit_test(gil_contention),
         cmocka_unit_test(memory_creep),
         cmocka_unit_test(not_a_number),
+        cmocka_unit_test(not_a_number_where_it_was_read),
         cmocka_unit_test(the_first_module),
         cmocka_unit_test(many_steps),
         cmocka_unit_test(rules_are_whole),
