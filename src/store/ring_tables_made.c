@@ -59,7 +59,9 @@ const struct ring_column_def ring_tensors[] = {
      "of its numbers, as its shape has them; NULL where they are not laid out so (sparse)", NULL,
      WIRE_VALUES},
     {"module", RING_TEXT, NULL,
-     "path of the module whose parameter, buffer or gradient it is (python.modules)", NULL, WIRE_VALUES},
+     "path of the module (python.modules) whose parameter, buffer or gradient it is, or for whose parameter "
+     "an optimizer keeps it",
+     NULL, WIRE_VALUES},
     {"storage_id", RING_INT64, NULL,
      "where its numbers are kept: equal for tensors that share them; NULL: it has no memory", NULL,
      WIRE_VALUES},

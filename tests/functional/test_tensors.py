@@ -57,6 +57,10 @@ def test_all_are_found_and_each_byte_is_counted_once(torch_job):  # noqa: F811
         by_name = {row["name"]: row for row in rows}
         assert by_name["model.0.weight"]["module"] == "model.0" and by_name["model.0.weight"]["requires_grad"] is True
         assert by_name["optimizer.state[model.0.weight]['exp_avg']"]["kind"] == "optimizer"
+        kept = {row["name"]: row["module"] for row in rows if row["kind"] == "optimizer"}
+        assert kept == {f"optimizer.state[{name}]['{key}']": name.rpartition(".")[0] for name in names(rows, "parameter")
+                        for key in ("step", "exp_avg", "exp_avg_sq")}
+        assert all(row["module"] is None for row in rows if row["kind"] in ("attribute", "global"))
         assert by_name["holder.slot[0]"]["kind"] == "attribute" and by_name["holder.slot[1]['deep'][0]"]["shape"] == "[6]"
         assert by_name["cache[1]"]["kind"] == "global"
         assert by_name["whole"]["shared"] is True and by_name["part"]["shared"] is True

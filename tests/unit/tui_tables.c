@@ -86,9 +86,9 @@ static const char *const tensors[] = {
     "model.layers.1.attn.mask|buffer|Tensor|[1, 128, "
     "128]|torch.bool|cpu|16384|model.layers.1|105|16384|0|0|0|0|612.5|1006",
     "optimizer.state[model.head.weight].exp_avg|optimizer|Tensor|[32000, "
-    "256]|torch.float32|cpu|32768000||106|32768000|0|0|0|1|611.9|1007",
+    "256]|torch.float32|cpu|32768000|model.head|106|32768000|0|0|0|1|611.9|1007",
     "optimizer.state[model.head.weight].exp_avg_sq|optimizer|Tensor|[32000, "
-    "256]|torch.float32|cpu|32768000||107|32768000|0|0|0|1|611.9|1008",
+    "256]|torch.float32|cpu|32768000|model.head|107|32768000|0|0|0|1|611.9|1008",
     "train_step.loss|local|Tensor|[]|torch.float32|cpu|4||108|4|0|1|0|4711|0.2|1009",
     "train_step.batch|local|Tensor|[8, 128]|torch.int64|cpu|8192||109|8192|0|0|0|4711|0.2|1010",
     "__main__.history[0]|global|Tensor|[8, 256]|torch.float32|cpu|8192||110|8192|0|1|0|12|598|1011",

@@ -45,7 +45,7 @@ def roots_new(args, on_module, on_tensor, on_own):
     return {'args': args, 'kinds': leaves, 'seen': [set() for _ in range(32)], 'stack': [], 'held': [], 'optimizers': [],
         'names': {}, 'looked': 0, 'met': 0, 'part': False, 'over': False, 'cut': 0, 'failed': 0, 'until': 0,
         'suffix': '', 'root': '', 'tree': 0, 'modules': on_module, 'tensors': on_tensor, 'own': on_own,
-        'again': None}
+        'again': None, 'of': None}
 
 
 def roots_is_own(t):
@@ -184,7 +184,7 @@ def roots_push(walk, o, kind, label, base, steps, where, depth):
         except TypeError:
             pass
     entry = {'object': o, 'id': id(o), 'kind': kind, 'label': label, 'base': base, 'steps': steps, 'at': 0, 'where': where,
-        'depth': depth, 'met': walk['met'], 'globals': False, 'done': False, 'enter': None, 'members': None}
+        'depth': depth, 'met': walk['met'], 'globals': False, 'done': False, 'enter': None, 'members': None, 'of': walk['of']}
     walk['stack'].append(entry)
     walk['held'].append(entry)
     return entry
@@ -258,10 +258,13 @@ def roots_chunk(walk, entry):
         where = 'attribute'
     for key, c in items:
         k = roots_kind(walk, type(c))
+        # An optimizer's state has a parameter as its key: what is below it is kept for that one.
+        walk['of'] = id(key) if where == 'optimizer' and kind == roots_DICT and id(key) in walk['names'] else entry['of']
         if k and not (kind == roots_MODULE and type(key) is str and key in ('_parameters', '_buffers', '_modules')):
             roots_visit(walk, c, k, roots_label(walk, entry, key, at), entry['base'], entry['steps'] + ((kind, at),), where,
                 entry['depth'] + 1, later)
         at += 1
+    walk['of'] = None
     walk['stack'][start:] = walk['stack'][start:][::-1]
     for m, label in reversed(later):
         roots_push(walk, m, roots_MODULE, label, None, (), 'global', 0)['enter'] = (None,)
@@ -312,6 +315,7 @@ def roots_step(walk, e, o):
     if e['object'] is None:
         e['object'] = o
         walk['held'].append(e)
+    walk['of'] = None
     try:
         if e['members'] is not None:
             roots_members(walk, e, o)

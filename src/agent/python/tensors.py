@@ -20,7 +20,7 @@ tensors_time = types_named('time', 'monotonic') or (lambda: 0.0)
 
 
 def tensors_state(args, emit):
-    state = {'args': args, 'emit': emit, 'names': set(), 'later': [], 'busy': [], 'walk': None, 'step': args.get('step'), 'now': tensors_time()}
+    state = {'args': args, 'emit': emit, 'names': set(), 'homes': {}, 'later': [], 'busy': [], 'walk': None, 'step': args.get('step'), 'now': tensors_time()}
 
     def found(module, d, label, parent):
         return tensors_of_module(state, module, d, label, parent)
@@ -30,11 +30,13 @@ def tensors_state(args, emit):
             if len(state['later']) < tensors_ROWS and not tensors_is_seen(state['walk'], t):
                 state['later'].append((roots_ref(t), label))
         else:
-            tensors_add(state, t, label, where, None)
+            tensors_add(state, t, label, where, state['homes'].get(state['walk']['of']))
 
     def own(token, kind, name, t):
         full = '%s.%s' % (token['prefix'], name)
         state['walk']['names'].setdefault(id(t), full)
+        if kind == 'parameter':
+            state['homes'].setdefault(id(t), token['path'])
         tensors_add(state, t, full, kind, token['path'])
 
     state['walk'] = roots_new(args, found, met, own)
@@ -200,7 +202,7 @@ def tensors_growth_each(args):
     groups, storages, lost = {}, set(), []
 
     def emit(t, name, kind, module, known, storage, grad):
-        owner = tensors_owner(name) if module is None else module
+        owner = tensors_owner(name) if module is None or kind == 'optimizer' else module
         key = (facts_class(type(t)), facts_shape(known[1]), known[0], known[4], kind, owner)
         group = groups.get(key)
         if group is None:
