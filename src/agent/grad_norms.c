@@ -2,10 +2,13 @@
 /* grad_norms: see grad_norms.h. */
 #include "agent/grad_norms.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 #include "agent/param_groups.h"
+#include "agent/spans.h"
 #include "agent/tensor_look.h"
+#include "base/clock.h"
 
 typedef struct pyapi_object object;
 
@@ -15,7 +18,11 @@ static struct {
     bool begun;
     struct grad_norm found[GRAD_NORMS_MAX];
     size_t n;
-    uint64_t left; /* numbers that may be read yet */
+    uint64_t left;  /* numbers that may be read yet */
+    bool is_all;    /* of the optimizer that is looked at: each gradient was read so far */
+    size_t summed;  /* how many were, */
+    double squares; /* and their squares */
+    uint64_t bad;
 } norms;
 
 void grad_norms_clear(void) {
@@ -44,20 +51,44 @@ static void norms_take(void *ctx, object *parameter, int32_t group, int32_t inde
     (void)ctx;
     (void)group;
     (void)index;
-    if (norms.n == GRAD_NORMS_MAX || !tensor_look_is_tensor(parameter))
+    object *gradient;
+    if (norms.n == GRAD_NORMS_MAX || !tensor_look_is_tensor(parameter) ||
+        tensor_look_gradient(parameter, &gradient) != 0) {
+        norms.is_all = false;
         return;
-    object *gradient = tensor_look_gradient(parameter);
+    }
     if (!gradient)
         return;
-    if (tensor_look_squares(gradient, &norms.left, &one.squares, &one.bad) == TENSOR_LOOK_NOW)
+    if (tensor_look_squares(gradient, &norms.left, &one.squares, &one.bad) == TENSOR_LOOK_NOW) {
         norms.found[norms.n++] = one;
+        norms.summed++;
+        norms.squares += one.squares;
+        norms.bad += one.bad;
+    } else {
+        norms.is_all = false;
+    }
     norms.api.Py_DecRef(gradient);
+}
+
+/* The norm of all of them together, to the step that goes on. */
+static void norms_tell(object *optimizer) {
+    struct spans_event e = {.ns = clock_mono_ns(), .what = SPANS_LOOK};
+    e.look.optimizer = (uint64_t)(uintptr_t)optimizer;
+    e.look.has_read_norm = true;
+    e.look.read_norm = norms.bad ? (double)INFINITY : sqrt(norms.squares);
+    spans_tell(&e);
 }
 
 void grad_norms_on_optimizer(object *optimizer) {
     object *guard;
     if (!norms.begun || !tensor_look_enter(&guard))
         return;
-    param_groups_each(&norms.api, optimizer, norms_take, NULL);
+    norms.is_all = true;
+    norms.summed = 0;
+    norms.squares = 0;
+    norms.bad = 0;
+    norms.is_all = param_groups_each(&norms.api, optimizer, norms_take, NULL) && norms.is_all;
     tensor_look_leave(guard);
+    if (norms.is_all && norms.summed)
+        norms_tell(optimizer);
 }

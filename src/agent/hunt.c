@@ -420,7 +420,9 @@ void hunt_on_gradient(const struct hunt_place *at, object *gradient) {
 /* A param_groups_fn; `ctx` is where its optimizer's step is. */
 static void hunt_look_at_parameter(void *ctx, object *parameter, int32_t group, int32_t index) {
     const struct hunt_place *at = ctx;
-    object *gradient = tensor_look_is_tensor(parameter) ? tensor_look_gradient(parameter) : NULL;
+    object *gradient = NULL;
+    if (tensor_look_is_tensor(parameter))
+        tensor_look_gradient(parameter, &gradient);
     if (!gradient)
         return;
     struct hunt_walk w = {.at = *at};

@@ -7,6 +7,7 @@
 #ifndef AGENT_PARAM_GROUPS_H
 #define AGENT_PARAM_GROUPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/pyapi.h"
@@ -14,8 +15,9 @@
 /* One of them, borrowed: number `index` of group `group`. */
 typedef void param_groups_fn(void *ctx, struct pyapi_object *parameter, int32_t group, int32_t index);
 
-/* Each of them in turn, of as many groups as are looked at. None where they are kept otherwise. No exception is left. */
-void param_groups_each(const struct pyapi *api, struct pyapi_object *optimizer, param_groups_fn *each,
+/* Each of them in turn, of as many groups as are looked at. None where they are kept otherwise. Whether these are all. No exception is
+ * left. */
+bool param_groups_each(const struct pyapi *api, struct pyapi_object *optimizer, param_groups_fn *each,
                        void *ctx);
 
 #endif

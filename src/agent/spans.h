@@ -19,16 +19,19 @@
 enum spans_what {
     SPANS_BEGIN = 0,
     SPANS_END,
-    SPANS_LOOK,  /* what an optimizer step left in variables; within it */
+    SPANS_LOOK,  /* what an optimizer step left in variables, or had as gradients; within it */
     SPANS_VALUE, /* of an expression that is watched */
     SPANS_GC,    /* garbage was collected */
 };
 
-/* What was found at the end of an optimizer step. NAN may be what a number is. */
+/*
+ * What was found at the end of an optimizer step. NAN may be what a number is. `grad_norm` is what the job has computed; `read_norm` is of
+ * the gradients of all of the optimizer's parameters as they were when its step began, and infinite if not all are finite.
+ */
 struct spans_look {
-    double loss, lr, grad_norm;
+    double loss, lr, grad_norm, read_norm;
     int64_t epoch;
-    bool has_loss, has_lr, has_grad_norm, has_epoch;
+    bool has_loss, has_lr, has_grad_norm, has_read_norm, has_epoch;
     uint64_t optimizer; /* which it was; 0 not known */
 };
 

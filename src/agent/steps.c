@@ -97,6 +97,14 @@ static void steps_fill(const struct steps *s, struct steps_step *out) {
     out->other_ns = out->duration_ns > known ? out->duration_ns - known : 0;
 }
 
+/* Where the job has computed no norm, it is that of the gradients that were read: those of one optimizer of several are not all. */
+static void steps_fill_norm(const struct steps_now *n, struct spans_look *out) {
+    if (out->has_grad_norm || !out->has_read_norm || n->ended != 1)
+        return;
+    out->grad_norm = out->read_norm;
+    out->has_grad_norm = true;
+}
+
 /* The step that goes on is over: it ended with its last Optimizer.step. */
 static void steps_finish(struct steps *s, const struct steps_handler *h) {
     struct steps_now before = s->now;
@@ -111,8 +119,10 @@ static void steps_finish(struct steps *s, const struct steps_handler *h) {
                              .other_ns = STEPS_UNKNOWN,
                              .gc_ns = STEPS_UNKNOWN,
                              .look = before.look};
-    if (before.whole)
+    if (before.whole) {
         steps_fill(s, &out);
+        steps_fill_norm(&before, &out.look);
+    }
     s->has_backward =
         s->has_backward || (before.whole && s->backward_since_ns && before.begin_ns >= s->backward_since_ns);
     s->per_step = before.ended;
@@ -216,6 +226,10 @@ static void steps_look(struct steps *s, const struct spans_event *e, const struc
     if (e->look.has_grad_norm) {
         at->grad_norm = e->look.grad_norm;
         at->has_grad_norm = true;
+    }
+    if (e->look.has_read_norm) {
+        at->read_norm = e->look.read_norm;
+        at->has_read_norm = true;
     }
     if (e->look.has_epoch) {
         at->epoch = e->look.epoch;

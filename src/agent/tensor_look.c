@@ -360,11 +360,13 @@ int tensor_look_read(object *later, struct tensor_numbers *out) {
     return 0;
 }
 
-object *tensor_look_gradient(object *tensor) {
-    object *gradient = look_call(TENSOR_LOOK_GET_GRAD, tensor);
-    if (gradient == look.api._Py_NoneStruct)
-        look_drop(&gradient);
-    return gradient;
+int tensor_look_gradient(object *tensor, object **out) {
+    *out = look_call(TENSOR_LOOK_GET_GRAD, tensor);
+    if (!*out)
+        return -1;
+    if (*out == look.api._Py_NoneStruct)
+        look_drop(out);
+    return 0;
 }
 
 void tensor_numbers_add(struct tensor_numbers *to, const struct tensor_numbers *more) {

@@ -90,9 +90,9 @@ enum tensor_look_found tensor_look_squares(struct pyapi_object *tensor, uint64_t
 /* Of one that was looked at later: 0, or -1. Waits for its device. `later` stays the caller's. */
 int tensor_look_read(struct pyapi_object *later, struct tensor_numbers *out);
 
-/* Its gradient: a new reference; NULL: it has none. Of a leaf alone, and on the thread that is about to use it itself: see grads.h for what
- * may happen on another. */
-struct pyapi_object *tensor_look_gradient(struct pyapi_object *tensor);
+/* Its gradient: a new reference in `out`, NULL if it has none. 0, or -1: it cannot be read. Of a leaf alone, and on the thread that is about
+ * to use it itself: see grads.h for what may happen on another. */
+int tensor_look_gradient(struct pyapi_object *tensor, struct pyapi_object **out);
 
 /* Of a class that is torch.Tensor, or derived from it. */
 bool tensor_look_is_tensor(struct pyapi_object *o);

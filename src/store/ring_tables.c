@@ -155,8 +155,10 @@ static const struct ring_column_def ring_steps[] = {
      WIRE_LOOKS},
     {"lr", RING_DOUBLE, NULL, "learning rate of the optimizer's first group; NULL: not known", NULL,
      WIRE_LOOKS},
-    {"grad_norm", RING_DOUBLE, NULL, "norm of all gradients; NULL: not known, or no finite number", NULL,
-     WIRE_LOOKS},
+    {"grad_norm", RING_DOUBLE, NULL,
+     "norm of all gradients: the variable grad_norm or total_norm; else, in traced steps with one optimizer, "
+     "of its gradients as its step began, after clipping; NULL: not known, or no finite number",
+     NULL, WIRE_LOOKS},
     {"nonfinite", RING_ENUM, NULL,
      "loss, grad_norm or both: that was NaN or infinite; none: what is known is finite; NULL: not known",
      ring_nonfinite_labels, WIRE_LOOKS},

@@ -135,6 +135,10 @@ def rows_of(data_dir, j):
     return ring_file.read(folders[-1], "python.torch_trace") if folders else []
 
 
+def steps_of(data_dir, j):
+    return ring_file.read(ring_file.folders(data_dir, j.pid)[-1], "python.steps")
+
+
 def leases(client):
     status = client.call("status")
     return rows(status["leases"], status["strings"], ("what", "note"))
@@ -370,6 +374,55 @@ def test_gradients_of_a_step_that_was_traced(make_trainer):
         assert {path: row["nan"] for path, row in table.items() if row["nan"]} == {"": "gradient below", "head": "gradient"}
         assert table[""]["grad_norm"] is None and table["head"]["grad_norm"] is None
         assert any(table["first"]["grad_norm"] == pytest.approx(of["first"], rel=1e-9) for of in told)
+
+
+# What torch says of all gradients of a step, by the number of the step.
+NORM_OF_ALL = """
+clipped = []
+kept = 1e9
+lookup = torch.nn.EmbeddingBag(4, 1, sparse=True)
+sparse = False
+def steps(n):
+    for i in range(n):
+        optimizer.zero_grad()
+        loss = model(torch.ones(4, 8) * (len(clipped) % 7 + 1)).square().mean()
+        if sparse:
+            loss = loss + lookup(torch.tensor([[0, 1]])).sum()
+        loss.backward()
+        clipped.append(torch.nn.utils.clip_grad_norm_(model.parameters(), kept).item())
+        optimizer.step()
+        losses.append(loss.item().hex())
+"""
+
+
+def test_norm_of_all_gradients_of_a_step_that_was_traced(make_trainer, data_dir):
+    """python.steps has what clip_grad_norm_ returns, for steps that were traced and no others; after clipping what is left; nothing where a gradient is not read."""
+    j = make_trainer(NORM_OF_ALL)
+    with Client(j.start()) as client:
+        def traced():
+            """(norm in python.steps, what clip_grad_norm_ has returned) of each step of four looks and those between them."""
+            since = len(j.do("clipped")) + 1  # one goes on
+            client.call("arm", {"what": "trace", "steps": 4})
+            wait_until(lambda: not leases(client), timeout=90, what="four looks", interval=0.05)
+            until = len(j.do("clipped"))
+            wait_until(lambda: steps_of(data_dir, j)[-1]["step"] >= until, timeout=60, what="the rows", interval=0.1)
+            told = j.do("clipped")
+            return [(row["grad_norm"], told[row["step"] - 1]) for row in steps_of(data_dir, j) if since < row["step"] <= until]
+        wait_told(client)
+        j.do("begin()")
+        wait_until(lambda: len(j.do("clipped")) > 2, timeout=60, what="steps", interval=0.05)
+        steps = traced()
+        read = [pair for pair in steps if pair[0] is not None]
+        assert len(read) == 4 and len(steps) > 4, steps
+        assert all(norm == pytest.approx(told, rel=1e-5) for norm, told in read) and len({told for _, told in read}) > 1, read
+        j.do("globals().update(kept=0.001)")
+        read = [pair for pair in traced() if pair[0] is not None]
+        assert len(read) == 4 and all(norm == pytest.approx(0.001, rel=1e-2) and told > 0.002 for norm, told in read), read
+        j.do("optimizer.add_param_group({'params': list(lookup.parameters())}) or globals().update(sparse=True)")
+        steps = traced()
+        assert len(steps) > 4 and all(norm is None for norm, _ in steps), steps
+        j.do("end()")
+        assert {row["path"]: row["grad_norm"] for row in made(client, "python.modules")[0]}["model.head"] is not None
 
 
 COMPILED = """

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps out of made-up operations whose times are known; and the queue that brings them, with many threads at it. */
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -490,6 +491,34 @@ static void check_looks_and_garbage(void **state) {
     assert_true(!done[4].look.has_loss && !done[4].look.has_lr);
 }
 
+/* An Optimizer.step that begins with gradients of that norm, in a step that the job may have a norm of itself. */
+static void has_norm(uint64_t ms, const char *name, double read, double own) {
+    begins(12, MAIN, ms, name);
+    looks(MAIN, ms + 1, (struct spans_look){.read_norm = read, .has_read_norm = true});
+    looks(MAIN, ms + 4, (struct spans_look){.grad_norm = own, .has_grad_norm = own != 0});
+    ends(12, ms + 5);
+}
+
+/* The norm of gradients that were read is the step's, unless the job knows better, there are others, or the step's beginning was not seen. */
+static void check_norms(void **state) {
+    (void)state;
+    for (uint64_t i = 0; i < 5; i++) {
+        uint64_t at = 100 + i * 100;
+        begins(11, MAIN, at, LOADER);
+        ends(11, at + 10);
+        has_norm(at + 30, ADAM, i == 4 ? INFINITY : 2, i == 2 ? 7 : 0);
+        if (i == 3)
+            has_norm(at + 40, "Optimizer.step#SGD.step", 3, 0);
+    }
+    begins(11, MAIN, 600, LOADER);
+    assert_int_equal(n_done, 5);
+    assert_false(done[0].look.has_grad_norm);
+    assert_true(done[1].look.has_grad_norm && done[1].look.grad_norm == 2);
+    assert_true(done[2].look.has_grad_norm && done[2].look.grad_norm == 7);
+    assert_false(done[3].look.has_grad_norm);
+    assert_true(done[4].look.has_grad_norm && isinf(done[4].look.grad_norm));
+}
+
 /* Texts of values have a bounded number of places, which can be used again. */
 static void check_texts(void **state) {
     char func[SPANS_FUNC], text[SPANS_TEXT], longer[2 * SPANS_TEXT];
@@ -573,6 +602,7 @@ static void test_an_optimizer_that_is_not_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(check_looks_and_garbage, begin_anew),
+        cmocka_unit_test_setup(check_norms, begin_anew),
         cmocka_unit_test(check_texts),
         cmocka_unit_test_setup(test_ordinary_steps, begin_anew),
         cmocka_unit_test_setup(test_not_looked_into, begin_anew),
