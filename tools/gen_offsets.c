@@ -345,6 +345,12 @@ static void put_collections(void) {
 #elif PY_VERSION_HEX >= 0x03090000
     AT("gc_stats", PyInterpreterState, gc.generation_stats);
 #endif
+/* How many objects the last full collection has left; 3.14 keeps another number. */
+#if PY_VERSION_HEX >= 0x03070000 && PY_VERSION_HEX < 0x03090000
+    AT("gc_long_lived", _PyRuntimeState, gc.long_lived_total);
+#elif PY_VERSION_HEX >= 0x03090000 && PY_VERSION_HEX < 0x030e0000
+    AT("gc_long_lived", PyInterpreterState, gc.long_lived_total);
+#endif
 #if PY_VERSION_HEX >= 0x030f0000
     put("gc_stats_size", sizeof(struct gc_stats));
     AT("gc_item_duration", struct gc_generation_stats, duration);

@@ -203,10 +203,10 @@ void record_second(struct record *r, const struct profile *p, const struct recor
     if (!r->set)
         return;
     record_facts(r, view->python, view->pystack, now_ns, now);
+    record_gc(r, view->pystack, now);
     record_process(r, now_ns, now);
     record_threads(r, p, now_ns, now);
     record_status(r, view, now_ns, now);
-    record_gc(r, view->pystack, now);
     hooks_second(&r->hooks, view->worker,
                  &(struct hooks_wish){.steps = r->config.values[CONFIG_STEPS] != 0,
                                       .look_share = r->config.values[CONFIG_LOOK_SHARE] / 100,

@@ -125,6 +125,7 @@ struct record {
     struct collect collect;
     struct record_facts facts;
     struct record_gc gc;
+    int64_t gc_objects; /* of the main interpreter (pystack.h: long_lived) */
     struct record_steps steps;
     struct saves saves;
     struct hooks hooks;

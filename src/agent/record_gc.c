@@ -147,6 +147,10 @@ void record_gc(struct record *r, struct pystack *ps, double timestamp) {
     struct pystack_gc now[PYSTACK_MAX_COUNTERS];
     const char *why = NULL;
     ssize_t n = ps ? pystack_read_gc_stats(ps, now, &why) : 0;
+    r->gc_objects = MODEL_UNKNOWN;
+    for (ssize_t i = 0; i < n; i++)
+        if (now[i].interpreter == 0)
+            r->gc_objects = now[i].long_lived;
     if (!ps || why)
         r->gc = (struct record_gc){.note = why}; /* should it be known again, it is from then on */
     else if (n >= 0)

@@ -19,7 +19,7 @@ static void record_memory(struct record *r, const struct collect_process *p, dou
     v[RING_MEMORY_MB].f = record_mib(p->rss_bytes) + record_mib(p->swap_bytes);
     v[RING_MEMORY_RSS_MB].f = record_mib(p->rss_bytes);
     v[RING_MEMORY_GPU_ALLOCATED_MB].f = v[RING_MEMORY_GPU_RESERVED_MB].f = NAN;
-    v[RING_MEMORY_GC_OBJECTS].i = RING_INT_NULL;
+    v[RING_MEMORY_GC_OBJECTS].i = record_known(r->gc_objects);
     record_append(r, RING_MEMORY, v);
 }
 

@@ -160,7 +160,7 @@ static void memory_put_text(const struct rows *rows, struct strbuf *out) {
         if (isnan(objects))
             (void)strbuf_addf(out, "  %-*s unknown\n", MEMORY_LABEL, "Python objects");
         else
-            (void)strbuf_addf(out, "  %-*s %-12.0f that the garbage collector knows\n", MEMORY_LABEL,
+            (void)strbuf_addf(out, "  %-*s %-12.0f that the last full garbage collection left\n", MEMORY_LABEL,
                               "Python objects", objects);
         if (!isnan(most)) {
             char size[32];

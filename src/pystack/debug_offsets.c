@@ -212,6 +212,8 @@ static int debug_derive(const struct pystack_offsets *row, struct debug_work *w)
     off->gc_collecting = w->interp_gc + w->gc_collecting;
     off->gc_stats = w->gc_stats_size ? w->interp_gc + w->gc_stats
                                      : row->gc_stats + off->gc_collecting - row->gc_collecting;
+    if (row->gc_long_lived)
+        off->gc_long_lived = row->gc_long_lived + off->gc_collecting - row->gc_collecting;
     if (w->gc_stats_size && w->gc_stats_size != row->gc_stats_size)
         off->gc_item_size = 0; /* other counters than those we know */
     /* Unlike the others it counts from the GIL's struct, and there is none but in free-threaded builds. */

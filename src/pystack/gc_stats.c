@@ -91,6 +91,16 @@ static int gc_stats_parse(const struct pystack_offsets *o, const uint8_t *bytes,
     return 0;
 }
 
+/* What the last full collection has left; before the first one it is 0. `stats`: where the counters are. */
+static int64_t gc_stats_long_lived(struct pystack *ps, uint64_t stats) {
+    const struct pystack_offsets *o = &ps->reader.off;
+    uint64_t n;
+    if (!o->gc_long_lived ||
+        mem_read_u64(&ps->reader.mem, stats + (uint64_t)(o->gc_long_lived - o->gc_stats), &n) != 0)
+        return MODEL_UNKNOWN;
+    return n > 0 && n < GC_STATS_COUNT_MAX ? (int64_t)n : MODEL_UNKNOWN;
+}
+
 struct gc_stats_list {
     struct pystack_gc *items;
     size_t n;
@@ -112,7 +122,7 @@ static int gc_stats_read(struct pystack *ps, uint64_t interp, int64_t id, void *
     struct pystack_gc *out = &l->items[l->n];
     int8_t before = pystack_read_collecting(ps, interp);
     size_t n = gc_stats_copy(ps, at, bytes);
-    *out = (struct pystack_gc){.interpreter = id};
+    *out = (struct pystack_gc){.interpreter = id, .long_lived = gc_stats_long_lived(ps, at)};
     if (n == 0)
         return -1;
     if (gc_stats_parse(&ps->reader.off, bytes, n, out) != 0) {

@@ -104,6 +104,8 @@ struct pystack_offsets {
      * bytes, in which each generation has several items and a word, the latest item being the one with most collections. */
     int32_t gc_stats, gc_stats_size, gc_item_size /* 0: not known */, gc_item_collections,
         gc_item_duration /* 0: not kept */, gc_young_items, gc_old_items;
+    int32_t
+        gc_long_lived; /* beside gc_stats: objects that the last full collection has left (3.7 to 3.13); 0 not kept */
     /* Coroutines (from 3.14 on; 0 before): their frame, its state and the value of it that means "awaits"; what is awaited
      * lies so many words below the frame's stack pointer. */
     int32_t gen_iframe, gen_frame_state, gen_awaits, gen_awaited_words, frame_stackpointer;

@@ -72,7 +72,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24, .set_mask = 32,
      .set_table = 40, .function_qualname = 104, .method_function = 16, .builtin_def = 16, .exception_args = 24,
      .gil_switches = 24, .gc_place = 1, .gc_collecting = 632, .gc_item_size = 24, .gc_item_collections = 0,
-     .gc_stats = 560},
+     .gc_stats = 560, .gc_long_lived = 656},
     {/* CPython 3.8.18 */
      .major = 3, .minor = 8, .runtime_interpreters_head = 32, .runtime_finalizing = 16, .interp_next = 0,
      .interp_id = 16, .interp_sysdict = 72, .interp_threads_head = 8, .interp_modules = 56, .gil_place = 0,
@@ -92,7 +92,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24, .set_mask = 32,
      .set_table = 40, .function_qualname = 104, .method_function = 16, .builtin_def = 16, .exception_args = 24,
      .gil_switches = 24, .gc_place = 1, .gc_collecting = 544, .gc_item_size = 24, .gc_item_collections = 0,
-     .gc_stats = 472},
+     .gc_stats = 472, .gc_long_lived = 568},
     {/* CPython 3.9.18 */
      .major = 3, .minor = 9, .runtime_interpreters_head = 32, .runtime_finalizing = 16, .interp_next = 0,
      .interp_id = 24, .interp_sysdict = 872, .interp_threads_head = 8, .interp_modules = 856, .gil_place = 0,
@@ -111,7 +111,8 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .type_name = 24, .type_base = 256, .type_dict = 264, .type_qualname = 856, .cell_value = 16,
      .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24, .set_mask = 32,
      .set_table = 40, .function_qualname = 104, .method_function = 16, .builtin_def = 16, .exception_args = 24,
-     .gil_switches = 24, .gc_collecting = 816, .gc_item_size = 24, .gc_item_collections = 0, .gc_stats = 744},
+     .gil_switches = 24, .gc_collecting = 816, .gc_item_size = 24, .gc_item_collections = 0, .gc_stats = 744,
+     .gc_long_lived = 840},
     {/* CPython 3.10.13 */
      .major = 3, .minor = 10, .runtime_interpreters_head = 32, .runtime_finalizing = 16, .interp_next = 0,
      .interp_id = 24, .interp_sysdict = 872, .interp_threads_head = 8, .interp_modules = 856, .gil_place = 0,
@@ -130,7 +131,8 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .type_name = 24, .type_base = 256, .type_dict = 264, .type_qualname = 864, .cell_value = 16,
      .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24, .set_mask = 32,
      .set_table = 40, .function_qualname = 40, .method_function = 16, .builtin_def = 16, .exception_args = 24,
-     .gil_switches = 24, .gc_collecting = 816, .gc_item_size = 24, .gc_item_collections = 0, .gc_stats = 744},
+     .gil_switches = 24, .gc_collecting = 816, .gc_item_size = 24, .gc_item_collections = 0, .gc_stats = 744,
+     .gc_long_lived = 840},
     {/* CPython 3.11.7 */
      .major = 3, .minor = 11, .runtime_interpreters_head = 40, .runtime_finalizing = 24, .interp_next = 0,
      .interp_id = 48, .interp_sysdict = 904, .interp_threads_head = 16, .interp_modules = 888, .gil_place = 0,
@@ -153,7 +155,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .cell_value = 16, .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24,
      .set_mask = 32, .set_table = 40, .function_qualname = 40, .method_function = 16, .builtin_def = 16,
      .exception_args = 24, .gil_switches = 24, .gc_collecting = 848, .gc_item_size = 24,
-     .gc_item_collections = 0, .gc_stats = 776},
+     .gc_item_collections = 0, .gc_stats = 776, .gc_long_lived = 872},
     {/* CPython 3.12.1 */
      .major = 3, .minor = 12, .runtime_interpreters_head = 40, .runtime_finalizing = 24, .interp_next = 0,
      .interp_id = 8, .interp_sysdict = 352, .interp_threads_head = 72, .interp_modules = 944, .gil_place = 1,
@@ -176,7 +178,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .cell_value = 16, .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24,
      .set_mask = 32, .set_table = 40, .function_qualname = 40, .method_function = 16, .builtin_def = 16,
      .exception_args = 24, .gil_switches = 24, .gc_collecting = 312, .gc_item_size = 24,
-     .gc_item_collections = 0, .gc_stats = 240},
+     .gc_item_collections = 0, .gc_stats = 240, .gc_long_lived = 336},
     {/* CPython 3.13.0 */
      .major = 3, .minor = 13, .runtime_interpreters_head = 632, .runtime_finalizing = 608, .interp_next = 7264,
      .interp_id = 7272, .interp_sysdict = 7640, .interp_threads_head = 7344, .interp_modules = 7656,
@@ -199,7 +201,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .cell_value = 16, .float_value = 16, .list_items = 24, .tuple_items = 24, .dict_used = 16, .set_used = 24,
      .set_mask = 32, .set_table = 40, .function_qualname = 40, .method_function = 16, .builtin_def = 16,
      .exception_args = 24, .gil_switches = 24, .gc_collecting = 7600, .gc_item_size = 24,
-     .gc_item_collections = 0, .gc_stats = 7528},
+     .gc_item_collections = 0, .gc_stats = 7528, .gc_long_lived = 7624},
     {/* CPython 3.13.0 */
      .major = 3, .minor = 13, .free_threaded = 1, .runtime_interpreters_head = 632, .runtime_finalizing = 608,
      .interp_next = 7264, .interp_id = 7272, .interp_sysdict = 7648, .interp_threads_head = 7344,
@@ -222,7 +224,7 @@ const struct pystack_offsets pystack_offsets_table[] = {
      .type_dict = 280, .type_qualname = 888, .cell_value = 32, .float_value = 32, .list_items = 40,
      .tuple_items = 40, .dict_used = 32, .set_used = 40, .set_mask = 48, .set_table = 56,
      .function_qualname = 56, .method_function = 32, .builtin_def = 32, .exception_args = 40, .gil_switches = 32,
-     .gc_collecting = 7600, .gc_item_size = 24, .gc_item_collections = 0, .gc_stats = 7528},
+     .gc_collecting = 7600, .gc_item_size = 24, .gc_item_collections = 0, .gc_stats = 7528, .gc_long_lived = 7624},
     {/* CPython 3.14.10 */
      .major = 3, .minor = 14, .runtime_interpreters_head = 808, .runtime_finalizing = 784, .interp_next = 7272,
      .interp_id = 7280, .interp_sysdict = 7672, .interp_threads_head = 7344, .interp_modules = 7688,

@@ -164,6 +164,8 @@ struct pystack_gc_generation {
 struct pystack_gc {
     int64_t interpreter;
     bool settled; /* no collection was going on: all of what was counted belongs together */
+    /* Objects that the last full collection has left in the oldest generation; MODEL_UNKNOWN: none was done yet, or it is not kept. */
+    int64_t long_lived;
     struct pystack_gc_generation generations[PYSTACK_GENERATIONS]; /* the youngest first */
 };
 

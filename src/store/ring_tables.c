@@ -111,7 +111,11 @@ static const struct ring_column_def ring_memory[] = {
     {"rss_mb", RING_DOUBLE, "MiB", "of that, in RAM", NULL, WIRE_LOOKS},
     {"gpu_allocated_mb", RING_DOUBLE, "MiB", "in torch's tensors on GPUs", NULL, WIRE_LOOKS},
     {"gpu_reserved_mb", RING_DOUBLE, "MiB", "held by torch's allocator on GPUs", NULL, WIRE_LOOKS},
-    {"gc_objects", RING_INT64, NULL, "objects that Python's garbage collector knows", NULL, WIRE_LOOKS},
+    {"gc_objects", RING_INT64, NULL,
+     "objects that the last full garbage collection left alive, as len(gc.get_objects(generation=2)) was "
+     "right after it; NULL: there was none yet, or this CPython does not keep the number (only 3.7 to 3.13 "
+     "do)",
+     NULL, WIRE_LOOKS},
     RING_END,
 };
 _Static_assert(sizeof ring_memory / sizeof ring_memory[0] == RING_MEMORY_COUNT + 1, "columns of memory");

@@ -151,3 +151,37 @@ def test_a_child_that_has_its_parents_callback(job, torch_python, data_dir):  # 
         assert j.do("collect([5])") == [5]
         wait_until(lambda: told(data_dir, j.pid)[-1:] == [5], timeout=60, what="the parent to go on", interval=0.1)
         assert not set(told(data_dir, j.pid)) & {11, 12, 13, 21, 22}
+
+
+KEPT = """
+import gc, sys
+gc.disable()
+kept = []
+def collect(n):
+    kept.extend([] for _ in range(n))
+    gc.collect()
+    return len(gc.get_objects())
+"""
+SOME = 500  # objects that come and go in a job that does nothing else
+
+
+def test_objects_that_the_last_full_collection_left(job, each_python, data_dir):  # noqa: F811
+    """gc_objects of python.memory follows len(gc.get_objects()) from one full collection to the next, and is NULL where CPython does not keep it."""
+    j = job(python=each_python, env=ALWAYS)
+    assert j.do(f"exec({KEPT!r}, globals())") is None
+    with Client(j.start()):
+        def last():
+            return (rows(data_dir, j, "python.memory") or [{"gc_objects": None}])[-1]["gc_objects"]
+        for n in (20000, 50000):
+            told = j.do(f"collect({n})")
+            assert told > n
+            if not (3, 7) <= tuple(j.do("sys.version_info[:2]")) <= (3, 13):
+                wait_for_seconds(data_dir, j, 2)
+                assert last() is None
+                continue
+            wait_until(lambda: last() and abs(last() - told) < SOME, timeout=60, what=f"{told} objects, not {last()}", interval=0.1)
+        j.do("kept.clear()")  # which is known when garbage is collected again
+        wait_for_seconds(data_dir, j, 2)
+        assert last() is None or abs(last() - told) < SOME
+        told = j.do("collect(0)")
+        wait_until(lambda: last() is None or abs(last() - told) < SOME, timeout=60, what=f"{told} objects", interval=0.1)

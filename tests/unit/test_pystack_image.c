@@ -526,6 +526,23 @@ static void expect_counters(struct fixture *f, int64_t young, bool settled) {
     }
 }
 
+/* What the last full collection has left; 0 is that there was none. */
+static void check_long_lived(struct fixture *f) {
+    const struct pystack_offsets *off = f->img.off;
+    static const uint64_t kept[] = {0, 1, 123456, (uint64_t)1 << 50, (uint64_t)-1};
+    static const int64_t told[] = {MODEL_UNKNOWN, 1, 123456, MODEL_UNKNOWN, MODEL_UNKNOWN};
+    uint64_t in = off->gc_place == PYSTACK_GC_RUNTIME ? f->py.runtime : f->py.interp;
+    struct pystack_gc gc[PYSTACK_MAX_COUNTERS];
+    const char *why;
+    assert_true((off->gc_long_lived != 0) == (off->minor >= 7 && off->minor <= 13));
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        if (off->gc_long_lived)
+            image_put_u64(&f->img, in, off->gc_long_lived, kept[i]);
+        assert_int_equal(pystack_read_gc_stats(f->ps, gc, &why), 1);
+        assert_int_equal(gc[0].long_lived, off->gc_long_lived ? told[i] : MODEL_UNKNOWN);
+    }
+}
+
 static void expect_no_counters(struct fixture *f, const char *reason) {
     struct pystack_gc gc[PYSTACK_MAX_COUNTERS];
     const char *why;
@@ -559,6 +576,7 @@ static void check_counters(struct fixture *f, const struct pystack_offsets *off)
     }
     image_put_u32(&f->img, collecting, 0, 0);
     expect_counters(f, 10, true);
+    check_long_lived(f);
     image_put_u32(&f->img, collecting, 0, 1);
     expect_counters(f, 10, false);
     put_counters(f, at[0], 17); /* the first of them may be the latest, too */
