@@ -19,6 +19,7 @@ void probes_hunt_begin(struct probes *p) {
                    "looks at %lld steps, which take longer: about 0.5 s for each GiB that modules take and "
                    "give, and of gradients",
                    (long long)p->wanted);
+    record_steps_keep(p->record, true);
     module_hooks_open(MODULE_LOOK_NUMBERS, (unsigned)p->wanted, p->record->steps.steps.per_step);
 }
 
@@ -131,8 +132,7 @@ bool probes_hunt_end(struct probes *p, uint64_t now_ns, bool is_late) {
     int64_t step = verdict.find ? record_steps_at(p->record, ns) : -1;
     if (verdict.find && step < 0 && !is_late)
         return false;
-    if (verdict.find && step < 0)
-        step = record_steps_during(p->record, ns);
+    record_steps_keep(p->record, false);
     p->looks[LEASE_NAN] = hunt_get_counts()->rounds;
     strbuf_init(&text, PROBES_HUNT_TEXT);
     if (verdict.find)

@@ -27,6 +27,7 @@
 
 #define RECORD_NEVER UINT64_MAX
 #define RECORD_STEP_ENDS 256
+#define RECORD_STEPS_KEPT 32
 
 /* Which numbers of the trie have been written. */
 struct record_seen {
@@ -86,7 +87,10 @@ struct record_steps {
     struct record_step_end {
         uint64_t end_ns;
         int64_t step;
-    } ends[RECORD_STEP_ENDS]; /* of the last steps, by their numbers */
+    } ends[RECORD_STEP_ENDS];                       /* of the last steps, by their numbers */
+    struct record_step_end kept[RECORD_STEPS_KEPT]; /* of the first steps since somebody wanted them kept */
+    size_t n_kept;
+    bool keeps;
     char note[160];
     struct steps steps;
 };
@@ -228,10 +232,11 @@ void record_loaders_second(struct record *r, struct pystack *ps, uint64_t now_ns
 size_t record_steps_durations(const struct record *r, uint64_t since_ns, uint64_t until_ns, double *ns,
                               size_t cap);
 
-/* The step that ended at `ns`, monotonic, or the next that did after that or will: then it is the one that goes on. -1: not known. */
+/* The step that ended at `ns`, monotonic, or the next that did after that or will: then it is the one that goes on. -1: not known, or not any
+ * more: RECORD_STEP_ENDS others have ended since. */
 int64_t record_steps_at(const struct record *r, uint64_t ns);
-/* The same, or, as far as can be told, the number of the step that went on then and has not ended. */
-int64_t record_steps_during(const struct record *r, uint64_t ns);
+/* From now on the first RECORD_STEPS_KEPT steps that end stay known, however many come after them; or no longer. */
+void record_steps_keep(struct record *r, bool on);
 
 void record_process(struct record *r, uint64_t now_ns, double timestamp);
 void record_threads(struct record *r, const struct profile *p, uint64_t now_ns, double timestamp);

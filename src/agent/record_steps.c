@@ -55,6 +55,8 @@ static void steps_put_look(union ring_value *v, const struct spans_look *l) {
 
 static void steps_on_step(void *arg, const struct steps_step *s) {
     const struct record_steps_to *to = arg;
+    struct record_steps *t = &to->record->steps;
+    const struct record_step_end end = {s->end_ns, s->step};
     union ring_value v[RING_STEPS_COUNT];
     v[RING_STEPS_TIMESTAMP].f = to->epoch_s + (double)s->end_ns / 1e9;
     v[RING_STEPS_STEP].i = s->step;
@@ -68,17 +70,43 @@ static void steps_on_step(void *arg, const struct steps_step *s) {
     v[RING_STEPS_GC_MS].f = steps_ms(s->gc_ns);
     steps_put_look(v, &s->look);
     record_append(to->record, RING_STEPS, v);
-    to->record->steps.ends[s->step % RECORD_STEP_ENDS] = (struct record_step_end){s->end_ns, s->step};
+    t->ends[s->step % RECORD_STEP_ENDS] = end;
+    if (t->keeps && t->n_kept < RECORD_STEPS_KEPT)
+        t->kept[t->n_kept++] = end;
+}
+
+static const struct record_step_end *steps_end_after(const struct record_step_end *ends, size_t n,
+                                                     uint64_t ns, const struct record_step_end *found) {
+    for (size_t i = 0; i < n; i++)
+        if (ends[i].step && ends[i].end_ns >= ns && (!found || ends[i].end_ns < found->end_ns))
+            found = &ends[i];
+    return found;
+}
+
+static bool steps_knows_end(const struct record_steps *t, int64_t step) {
+    for (size_t i = 0; i < t->n_kept; i++)
+        if (t->kept[i].step == step)
+            return true;
+    return t->ends[step % RECORD_STEP_ENDS].step == step;
 }
 
 int64_t record_steps_at(const struct record *r, uint64_t ns) {
-    const struct record_step_end *found = NULL;
-    for (size_t i = 0; i < RECORD_STEP_ENDS; i++) {
-        const struct record_step_end *end = &r->steps.ends[i];
-        if (end->step && end->end_ns >= ns && (!found || end->end_ns < found->end_ns))
-            found = end;
-    }
-    return found ? found->step : r->steps.told && r->steps.steps.count ? r->steps.steps.count + 1 : -1;
+    const struct record_steps *t = &r->steps;
+    const struct record_step_end *found = steps_end_after(t->ends, RECORD_STEP_ENDS, ns, NULL);
+    found = steps_end_after(t->kept, t->n_kept, ns, found);
+    if (found) /* steps between may have been forgotten, unless the one before it is known */
+        return found->step == 1 || steps_knows_end(t, found->step - 1) ? found->step : -1;
+    if (!t->told || !t->steps.count)
+        return -1;
+    /* A step that is over, but for what begins the next one. */
+    const struct steps_now *now = &t->steps.now;
+    bool is_next = now->ended > 0 && now->ended >= t->steps.per_step && now->optimized_ns < ns;
+    return t->steps.count + 1 + is_next;
+}
+
+void record_steps_keep(struct record *r, bool on) {
+    r->steps.keeps = on;
+    r->steps.n_kept = 0;
 }
 
 size_t record_steps_durations(const struct record *r, uint64_t since_ns, uint64_t until_ns, double *ns,
@@ -96,16 +124,6 @@ size_t record_steps_durations(const struct record *r, uint64_t since_ns, uint64_
         ns[n++] = (double)(end->end_ns - before->end_ns);
     }
     return n;
-}
-
-int64_t record_steps_during(const struct record *r, uint64_t ns) {
-    const struct steps *s = &r->steps.steps;
-    int64_t step = record_steps_at(r, ns);
-    if (step >= 0 || !r->steps.told || !s->tid || s->per_step != 1)
-        return step;
-    bool is_next =
-        s->now.ended > 0 && s->now.optimized_ns < ns; /* of the one before the end is not told yet */
-    return s->count + 1 + is_next;
 }
 
 static void steps_rest(struct record_steps *t, uint64_t now_ns) {

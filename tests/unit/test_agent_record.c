@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "agent/record.h"
+#include "agent/spans.h"
 #include "base/clock.h"
 #include "store/ring_dir.h"
 #include "store/ring_reader.h"
@@ -418,6 +419,40 @@ static void once_a_second(void **state) {
     profile_fini(&p);
 }
 
+/* An Optimizer.step that ends at that many ns. */
+static void step_ends(uint64_t ns) {
+    spans_begin(1000, "Optimizer.step#SGD.step");
+    spans_end(1000, ns);
+}
+
+/* Which step a moment was in: of those that are over, of the one that goes on, and not of those that are forgotten. */
+static void test_step_of_a_moment(void **state) {
+    struct record r;
+    (void)state;
+    record_init(&r, &config);
+    record_begin(&r);
+    r.steps.told = true;
+    for (uint64_t i = 1; i <= 400; i++) {
+        step_ends(1000 * i);
+        if (i == 100) {
+            record_steps_take(&r);
+            record_steps_keep(&r, true);
+        }
+    }
+    record_steps_take(&r);
+    assert_int_equal(record_steps_at(&r, 390 * 1000), 390);
+    assert_int_equal(record_steps_at(&r, 390 * 1000 + 1), 391);
+    /* It is over when the next begins, which it has not. */
+    assert_int_equal(record_steps_at(&r, 400 * 1000), 400);
+    assert_int_equal(record_steps_at(&r, 400 * 1000 + 1), 401);
+    assert_int_equal(record_steps_at(&r, 105 * 1000 + 1), 106); /* kept */
+    assert_int_equal(record_steps_at(&r, 140 * 1000 + 1), -1);
+    record_steps_keep(&r, false);
+    assert_int_equal(record_steps_at(&r, 105 * 1000 + 1), -1);
+    r.steps.told = false; /* torch has none to be taken back */
+    record_end(&r, true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_unique_over_epochs),
@@ -426,6 +461,7 @@ int main(void) {
         cmocka_unit_test(collections_are_told_once),
         cmocka_unit_test(collections_of_other_interpreters),
         cmocka_unit_test(once_a_second),
+        cmocka_unit_test(test_step_of_a_moment),
     };
     return cmocka_run_group_tests(tests, make_base, remove_base);
 }
