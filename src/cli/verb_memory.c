@@ -160,8 +160,8 @@ static void memory_put_text(const struct rows *rows, struct strbuf *out) {
         if (isnan(objects))
             (void)strbuf_addf(out, "  %-*s unknown\n", MEMORY_LABEL, "Python objects");
         else
-            (void)strbuf_addf(out, "  %-*s %-12.0f that the last full garbage collection left\n", MEMORY_LABEL,
-                              "Python objects", objects);
+            (void)strbuf_addf(out, "  %-*s %-12.0f that the last full garbage collection left\n",
+                              MEMORY_LABEL, "Python objects", objects);
         if (!isnan(most)) {
             char size[32];
             text_human_bytes(size, sizeof size, (int64_t)most);
