@@ -302,6 +302,82 @@ static void test_unknown(void **state) {
     app_free(a);
 }
 
+/* A snapshot a second, with the samples of the same time; another screen is shown. */
+static struct app *made_of_moments(int seconds) {
+    struct app *a = made(1);
+    fixture_press(a, "2");
+    for (int second = 1; second < seconds; second++) {
+        feed(a, second, second + 1);
+        struct model_snapshot s;
+        fixture_snapshot(&s, FIXTURE_NORMAL, second);
+        s.timestamp = FIXTURE_EPOCH_S + second + 0.95;
+        app_take_snapshot(a, &s);
+    }
+    return a;
+}
+
+/* Where an older moment is shown, the Timeline shows that one; out of the past it follows again. */
+static void test_moment(void **state) {
+    struct app *a = made_of_moments(40);
+    (void)state;
+    fixture_press(a, ", , ,");
+    assert_true(data_is_stepped(&a->data));
+    fixture_press(a, "9");
+    assert_shown(a, "22:13:56.9", true);
+    assert_shown(a, "LIVE", false);
+    fixture_press(a, "2 , 9"); /* and goes with it */
+    assert_shown(a, "22:13:55.9", true);
+    fixture_press(a, "2");
+    for (int i = 0; i < 20; i++) /* further than there is room for */
+        fixture_press(a, ",");
+    fixture_press(a, "9");
+    assert_shown(a, "22:13:35.9", true);
+    assert_line(a, "MainThread", "load");
+    fixture_press(a, "Left Left"); /* one can look around */
+    assert_shown(a, "22:13:35.7", true);
+    fixture_press(a, "2 . 9");
+    assert_shown(a, "22:13:36.9", true);
+    fixture_press(a, "Space");
+    assert_false(data_is_stepped(&a->data));
+    assert_shown(a, "LIVE", true);
+    assert_shown(a, "22:13:59.9", true);
+    app_free(a);
+}
+
+/* The first time that the Timeline is opened, too. */
+static void test_moment_of_a_new_screen(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    feed(a, 0, 3);
+    for (int second = 0; second < 3; second++) {
+        struct model_snapshot s;
+        fixture_snapshot(&s, FIXTURE_NORMAL, second);
+        s.timestamp = FIXTURE_EPOCH_S + second + 0.95;
+        app_take_snapshot(a, &s);
+    }
+    fixture_press(a, ", , 9");
+    assert_true(data_is_stepped(&a->data));
+    assert_shown(a, "22:13:20.9", true);
+    assert_shown(a, "LIVE", false);
+    fixture_press(a, "Space");
+    assert_shown(a, "LIVE", true);
+    app_free(a);
+}
+
+/* Where one had not followed, one is left where the moment was. */
+static void test_moment_of_a_view_that_stands(void **state) {
+    struct app *a = made_of_moments(8);
+    (void)state;
+    fixture_press(a, "9 Left Left");
+    assert_shown(a, "22:13:27.7", true);
+    fixture_press(a, "2 , , 9");
+    assert_shown(a, "22:13:25.9", true);
+    fixture_press(a, "Space");
+    assert_shown(a, "22:13:25.9", true);
+    assert_shown(a, "LIVE", false);
+    app_free(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes),
@@ -313,6 +389,9 @@ int main(void) {
         cmocka_unit_test(test_search_and_filter),
         cmocka_unit_test(test_mouse),
         cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_moment),
+        cmocka_unit_test(test_moment_of_a_new_screen),
+        cmocka_unit_test(test_moment_of_a_view_that_stands),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");
     (void)setenv("TZ", "UTC", 1);

@@ -16,6 +16,19 @@
 
 #define TIMELINE_FIRST_SCALE 3 /* a tenth of a second a slice */
 
+/* A moment that was stepped to stands under the cursor; out of the past the newest is followed if it was before. */
+static void timeline_follow_moment(struct timeline_state *s, const struct app *app) {
+    bool is_stepped = data_is_stepped(&app->data);
+    if (is_stepped && !s->is_stepped)
+        s->followed = s->follows;
+    if (is_stepped && (!s->is_stepped || s->pauses != app->data.pauses))
+        timeline_show_time(s, app, data_shown(&app->data)->snapshot.timestamp);
+    else if (s->is_stepped && !is_stepped && s->followed && !s->selecting)
+        s->follows = true;
+    s->is_stepped = is_stepped;
+    s->pauses = app->data.pauses;
+}
+
 static void timeline_init(void *state, struct app *app) {
     struct timeline_state *s = state;
     s->timeline = timeline_new();
@@ -23,6 +36,7 @@ static void timeline_init(void *state, struct app *app) {
     s->follows = true;
     if (app->config.filter)
         match_set(&s->filter, app->config.filter, true);
+    timeline_follow_moment(s, app);
 }
 
 static void timeline_fini(void *state) {
@@ -45,13 +59,13 @@ static void timeline_update_screen(void *state, struct app *app) {
     const struct tally *tally = app->data.tally;
     if (s->tally && s->tally != tally) { /* where one was in time means nothing for another target */
         s->follows = true;
-        s->selecting = s->by_depth = false;
+        s->selecting = s->by_depth = s->is_stepped = false;
         timeline_drop(s);
     } else if (s->tally && tally_get_mark(tally).ids != s->ids)
         timeline_drop(s);
     if (!app->data.paused || s->pauses != app->data.pauses)
         s->is_stale = true;
-    s->pauses = app->data.pauses;
+    timeline_follow_moment(s, app);
 }
 
 /* ---- search and filter ---- */

@@ -167,20 +167,29 @@ const struct timeline_cell *timeline_selected(const struct timeline_state *s, co
 /* ---- time ---- */
 
 /* Put the cursor on a slice; the view moves as far as it has to. */
+static void timeline_place(struct timeline_state *s, const struct app *app, int64_t to) {
+    int64_t right = timeline_right(s, app), cols = s->view.cols > 0 ? s->view.cols : 1;
+    right = to > right ? to : to <= right - cols ? to + cols - 1 : right;
+    s->follows = false;
+    s->right_s = timeline_middle(s, right);
+    s->cursor_s = timeline_middle(s, to);
+}
+
+void timeline_show_time(struct timeline_state *s, const struct app *app, double time_s) {
+    timeline_place(s, app, timeline_slice_of(s, time_s));
+}
+
+/* The same where something is known; at the newest slice the view follows. */
 static void timeline_go(struct timeline_state *s, const struct app *app, int64_t to) {
-    int64_t newest = timeline_newest(s, app), oldest = timeline_oldest(s, app),
-            right = timeline_right(s, app);
-    int64_t left = right - s->view.cols + 1;
+    int64_t newest = timeline_newest(s, app), oldest = timeline_oldest(s, app);
+    int64_t left = timeline_right(s, app) - s->view.cols + 1;
     oldest = oldest < left ? oldest : left; /* what is in view may be older than what is in memory */
     to = to > newest ? newest : to < oldest ? oldest : to;
     if (to == newest && !s->selecting) {
         s->follows = true;
         return;
     }
-    right = to > right ? to : to < left ? to + s->view.cols - 1 : right;
-    s->follows = false;
-    s->right_s = timeline_middle(s, right);
-    s->cursor_s = timeline_middle(s, to);
+    timeline_place(s, app, to);
 }
 
 /* Move the view, and the cursor with it. */

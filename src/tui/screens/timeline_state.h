@@ -28,9 +28,11 @@ struct timeline_state {
     double right_s, cursor_s;  /* else: a time in the slice there, and in the one selected */
     double mark_s;             /* where the selection of a span began */
     bool selecting;
-    int64_t tid;   /* the selected thread */
-    bool by_depth; /* the calls of that thread are shown, not all threads */
-    int depth_top; /* first depth shown then */
+    bool is_stepped; /* a moment of the past is shown, and was put under the cursor */
+    bool followed;   /* before that */
+    int64_t tid;     /* the selected thread */
+    bool by_depth;   /* the calls of that thread are shown, not all threads */
+    int depth_top;   /* first depth shown then */
     enum timeline_time time;
     bool hides_idle;
     struct match filter, search;
@@ -70,6 +72,9 @@ int timeline_row(const struct timeline_state *s);
 
 /* The cell under the cursor; NULL: it is not in view. */
 const struct timeline_cell *timeline_selected(const struct timeline_state *s, const struct app *app);
+
+/* Put the cursor on a time, known or not; the view moves as far as it has to. */
+void timeline_show_time(struct timeline_state *s, const struct app *app, double time_s);
 
 /* Motion in time and among rows, and zoom; false when the action is none. */
 bool timeline_move(struct timeline_state *s, const struct app *app, enum action action);
