@@ -56,6 +56,13 @@ static struct app *scene_stack(bool ascii) {
     return a;
 }
 
+/* Names and stack are scrolled sideways: signs stand where text goes on. */
+static struct app *scene_scrolled(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    fixture_press(a, "l Enter l l");
+    return a;
+}
+
 static struct app *scene_locals(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 4, ascii);
     struct model_snapshot s;
@@ -398,6 +405,7 @@ static const struct scene scenes[] = {
     {"filtered", scene_filtered},
     {"searching", scene_searching},
     {"stack", scene_stack},
+    {"scrolled", scene_scrolled},
     {"locals", scene_locals},
     {"native", scene_native},
     {"tasks", scene_tasks},

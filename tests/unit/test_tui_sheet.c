@@ -43,7 +43,7 @@ static void test_table(void **state) {
     assert_int_equal(sheet_init(&s, sql_fixture_rows(12)), 0);
     assert_int_equal(grid_init(&g, 6, 70), 0);
     draw(&s, &g);
-    assert_row(&g, 0, "timestamp                tid thread         share stack");
+    assert_row(&g, 0, "timestamp                tid thread         share stack              \xe2\x80\xba");
     assert_row(&g, 1, "2023-11-14 22:13:20.000 4242 MainThread         0 <module> (train.py:\xe2\x80\xa6");
     assert_has(&g, 2, "\xe8\xa8\x93\xe7\xb7\xb4-0");
     assert_has(&g, 3, "evil\xef\xbf\xbd[2Jname"); /* nothing of it reaches the terminal as it is */
@@ -61,6 +61,7 @@ static void test_table(void **state) {
     draw(&s, &g);
     assert_has(&g, 0, "stack");
     assert_true(s.left > 0);
+    assert_has(&g, 0, "\xe2\x80\xb9"); /* columns stand to the left */
     press(&s, ACTION_SHEET_FIRST_COLUMN, 1);
     draw(&s, &g);
     assert_int_equal(s.left, 0);

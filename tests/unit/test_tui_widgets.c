@@ -71,6 +71,45 @@ static void test_grid_text(void **state) {
     grid_fini(&g);
 }
 
+/* A sign stands at each edge beyond which a text goes on, and nowhere else. */
+static void test_grid_scroll(void **state) {
+    struct grid g;
+    (void)state;
+    assert_int_equal(grid_init(&g, 1, 8), 0);
+    struct rect all = grid_rect(&g);
+    grid_text_scroll(&g, all, 0, 1, 6, 0, ROLE_TEXT, GRID_LEFT, "abcdef");
+    assert_row(&g, 0, " abcdef");
+    grid_text_scroll(&g, all, 0, 1, 6, 0, ROLE_TEXT, GRID_LEFT, "abcdefghij");
+    assert_row(&g, 0, " abcde\xe2\x80\xba");
+    grid_text_scroll(&g, all, 0, 1, 6, 2, ROLE_TEXT, GRID_LEFT, "abcdefghij");
+    assert_row(&g, 0,
+               " \xe2\x80\xb9"
+               "defg\xe2\x80\xba");
+    grid_text_scroll(&g, all, 0, 1, 6, 4, ROLE_TEXT, GRID_TAIL, "abcdefghij");
+    assert_row(&g, 0,
+               " \xe2\x80\xb9"
+               "fghij");
+    grid_text_scroll(&g, all, 0, 1, 6, 40, ROLE_TEXT, GRID_LEFT,
+                     "abcdefghij"); /* all of it is scrolled away */
+    assert_row(&g, 0, " \xe2\x80\xb9");
+    grid_text_scroll(&g, all, 0, 1, 6, 4, ROLE_TEXT, GRID_LEFT, "");
+    assert_row(&g, 0, "");
+    grid_text_scroll(&g, all, 0, 1, 6, 1, ROLE_TEXT, GRID_LEFT,
+                     "a\xe8\xa8\x93\xe7\xb7\xb4\xe8\xa8\x93\xe7\xb7\xb4"); /* over halves of wide ones */
+    assert_row(&g, 0, " \xe2\x80\xb9 \xe7\xb7\xb4 \xe2\x80\xba");
+    assert_sound(&g);
+    grid_text_scroll(&g, all, 0, 1, 6, -1, ROLE_TEXT, GRID_LEFT, "abcdefghij"); /* does not scroll */
+    assert_row(&g, 0, " abcde\xe2\x80\xa6");
+    grid_text_scroll(&g, all, 0, 1, 6, 0, ROLE_TEXT, GRID_TAIL, "abcdefghij");
+    assert_row(&g, 0,
+               " \xe2\x80\xa6"
+               "fghij");
+    g.ascii = true;
+    grid_text_scroll(&g, all, 0, 1, 6, 2, ROLE_TEXT, GRID_LEFT, "abcdefghij");
+    assert_row(&g, 0, " <defg>");
+    grid_fini(&g);
+}
+
 static void test_grid_hostile(void **state) {
     static const char *const bad[] = {"\033[2J\033]0;x\007",
                                       "a\r\nb\tc",
@@ -117,7 +156,7 @@ static void test_grid_random(void **state) {
             grid_text_fit(&g, r, row, col, width, ROLE_FUNC, (enum grid_align)(rand() % 3), text);
             break;
         case 2:
-            grid_text_skip(&g, r, row, col, width, rand() % 6, ROLE_FILE, text);
+            grid_text_scroll(&g, r, row, col, width, rand() % 6, ROLE_FILE, GRID_LEFT, text);
             break;
         default:
             grid_fill(&g, r, ROLE_BANNER);
@@ -311,17 +350,12 @@ static void test_meter(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grid_text),
-        cmocka_unit_test(test_grid_hostile),
-        cmocka_unit_test(test_grid_random),
-        cmocka_unit_test(test_match),
-        cmocka_unit_test(test_highlight),
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_layout_columns),
-        cmocka_unit_test(test_layout_panes),
-        cmocka_unit_test(test_prompt),
-        cmocka_unit_test(test_meter),
-        cmocka_unit_test(test_meter_of_any_number),
+        cmocka_unit_test(test_grid_text),    cmocka_unit_test(test_grid_scroll),
+        cmocka_unit_test(test_grid_hostile), cmocka_unit_test(test_grid_random),
+        cmocka_unit_test(test_match),        cmocka_unit_test(test_highlight),
+        cmocka_unit_test(test_list),         cmocka_unit_test(test_layout_columns),
+        cmocka_unit_test(test_layout_panes), cmocka_unit_test(test_prompt),
+        cmocka_unit_test(test_meter),        cmocka_unit_test(test_meter_of_any_number),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);

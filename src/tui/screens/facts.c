@@ -120,7 +120,7 @@ void facts_draw(struct facts *f, const char *title, bool focused, const struct m
             at += label_cols + 1;
         }
         if (at < area.cols)
-            grid_text_skip(g, row, 0, at, area.cols - at, f->scroll, one->role, one->text);
+            grid_text_scroll(g, row, 0, at, area.cols - at, f->scroll, one->role, GRID_LEFT, one->text);
         if (focused && f->list.top + i == f->list.selected)
             grid_restyle(g, row, ROLE_SELECTION);
         match_highlight(search, g, row, 0);

@@ -115,8 +115,8 @@ static void locals_draw_row(const struct model_local *l, int name_cols, int type
     col += type_cols + 2;
     if (col >= area.cols)
         return;
-    grid_text_skip(g, area, row, col, area.cols - col, scroll, l->text ? ROLE_VALUE : ROLE_MUTED,
-                   l->text ? l->text : "?");
+    grid_text_scroll(g, area, row, col, area.cols - col, scroll, l->text ? ROLE_VALUE : ROLE_MUTED, GRID_LEFT,
+                     l->text ? l->text : "?");
 }
 
 void locals_draw(struct locals_pane *p, const struct data *d, const struct model_thread *t, bool of_child,

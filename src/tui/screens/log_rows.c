@@ -39,5 +39,5 @@ void log_draw_entry(const struct log_entry *e, int scroll, struct grid *g, struc
     int at = LOG_TEXT_AT + log_put_head(e, head, sizeof head);
     (void)grid_text(g, row, 0, LOG_TEXT_AT, ROLE_LABEL, head);
     if (at < row.cols)
-        grid_text_skip(g, row, 0, at, row.cols - at, scroll, log_level_role(e->level), e->text);
+        grid_text_scroll(g, row, 0, at, row.cols - at, scroll, log_level_role(e->level), GRID_LEFT, e->text);
 }

@@ -10,7 +10,7 @@
 
 enum theme_role log_level_role(enum log_level level);
 
-/* Draw "22:13:20 ! text" into one row; the text without its first `scroll` columns. */
+/* Draw "22:13:20 ! text" into one row; the text without its first `scroll` columns, -1 where it does not scroll. */
 void log_draw_entry(const struct log_entry *e, int scroll, struct grid *g, struct rect row);
 
 /* Columns that the text has in a row so wide. */

@@ -67,10 +67,7 @@ void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int
     int col = STACK_DEPTH_COLS + 1;
     enum theme_role role = data_frame_role(f);
     const char *func = stack_label(f, label, sizeof label);
-    if (scroll > 0)
-        grid_text_skip(g, area, row, col, func_cols, scroll, role, func);
-    else
-        grid_text_fit(g, area, row, col, func_cols, role, GRID_LEFT, func);
+    grid_text_scroll(g, area, row, col, func_cols, scroll, role, GRID_LEFT, func);
     col += func_cols + 2;
     if (f->line > 0)
         (void)snprintf(line, sizeof line, ":%d", f->line);
@@ -78,11 +75,11 @@ void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int
         (void)snprintf(line, sizeof line, f->kind == MODEL_FRAME_PYTHON ? ":?" : "");
     text_sanitize(file, sizeof file, stack_file(f));
     int room = area.cols - col - text_width(line), width = grid_text_width(g, file);
-    if (scroll > 0) {
-        grid_text_skip(g, area, row, col, room, scroll, ROLE_FILE, file);
-        width = width > scroll ? width - scroll : 0;
-    } else if (room > 0)
-        grid_text_fit(g, area, row, col, room, ROLE_FILE, GRID_TAIL, file);
+    if (room > 0)
+        grid_text_scroll(g, area, row, col, room, scroll, ROLE_FILE, GRID_TAIL, file);
+    /* Of a file that is scrolled away, the sign for it remains. */
+    if (scroll > 0 && width > 0)
+        width = width > scroll ? width - scroll : 1;
     (void)grid_text(g, area, row, col + (width < room ? width : room), ROLE_LINE, line);
 }
 

@@ -122,7 +122,7 @@ static void summary_draw_line(const struct summary_line *l, struct grid *g, stru
         summary_draw_function(l->function, g, row);
         break;
     case SUMMARY_EVENT:
-        log_draw_entry(l->event, 0, g, row);
+        log_draw_entry(l->event, -1, g, row);
         break;
     }
 }

@@ -43,10 +43,8 @@ void table_draw_row(const struct table_column *columns, int n, const int *widths
             continue;
         struct table_cell cell = {.role = ROLE_TEXT};
         columns[i].cell(row, &cell);
-        if (scroll > 0 && columns[i].size.weight > 0)
-            grid_text_skip(g, area, y, col, widths[i], scroll, cell.role, cell.text);
-        else
-            grid_text_fit(g, area, y, col, widths[i], cell.role, columns[i].align, cell.text);
+        grid_text_scroll(g, area, y, col, widths[i], columns[i].size.weight > 0 ? scroll : -1, cell.role,
+                         columns[i].align, cell.text);
         col += widths[i] + TABLE_GAP;
     }
 }

@@ -45,7 +45,7 @@ void table_layout(const struct table_column *columns, int n, int cols, int *widt
 void table_draw_head(const struct table_column *columns, int n, const int *widths, struct table_sort sort,
                      struct grid *g, struct rect area);
 
-/* Draw one row's cells; growing columns are scrolled by `scroll`. */
+/* Draw one row's cells; growing columns are scrolled by `scroll`; a table that does not scroll gives -1. */
 void table_draw_row(const struct table_column *columns, int n, const int *widths, const void *row, int scroll,
                     struct grid *g, struct rect area, int y);
 

@@ -166,7 +166,7 @@ static void targets_draw(void *state, struct app *app, struct grid *g, struct re
     table_draw_head(targets_columns, TARGETS_COLUMNS, s->widths, none, g, area);
     for (int i = 0; i < s->list.page && s->list.top + i < s->n; i++) {
         struct rect row = {area.row + i + 1, area.col, 1, area.cols};
-        table_draw_row(targets_columns, TARGETS_COLUMNS, s->widths, &s->rows[s->list.top + i], 0, g, area,
+        table_draw_row(targets_columns, TARGETS_COLUMNS, s->widths, &s->rows[s->list.top + i], -1, g, area,
                        i + 1);
         tags_draw(&app->targets.tags, (uint64_t)s->rows[s->list.top + i].index + 1, g, area, i + 1);
         if (s->list.top + i == s->list.selected)

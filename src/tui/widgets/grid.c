@@ -28,8 +28,10 @@ static const char *const grid_glyphs[GLYPH_COUNT][2] = {
     [GLYPH_CELL] = {"\xe2\x96\x8f", "["},      /* ▏ */
     [GLYPH_CELL_THIN] = {"\xe2\x96\x8f", "|"},
     [GLYPH_CELL_END] = {"", "]"},
-    [GLYPH_TAG] = {"\xe2\x9c\x93", "+"}, /* ✓ */
-    [GLYPH_GAP] = {"\xe2\x96\x91", "?"}, /* ░ */
+    [GLYPH_TAG] = {"\xe2\x9c\x93", "+"},        /* ✓ */
+    [GLYPH_GAP] = {"\xe2\x96\x91", "?"},        /* ░ */
+    [GLYPH_MORE_LEFT] = {"\xe2\x80\xb9", "<"},  /* ‹ */
+    [GLYPH_MORE_RIGHT] = {"\xe2\x80\xba", ">"}, /* › */
     [GLYPH_METER] = {" ", " "},
     [GLYPH_METER + 1] = {"\xe2\x96\x81", "."}, /* ▁ to █ */
     [GLYPH_METER + 2] = {"\xe2\x96\x82", ":"},
@@ -251,6 +253,25 @@ void grid_text_skip(struct grid *g, struct rect area, int row, int col, int widt
         return;
     text_sanitize(clean, sizeof clean, text);
     grid_put(g, y, x, end, skip, role, clean);
+}
+
+void grid_text_scroll(struct grid *g, struct rect area, int row, int col, int width, int scroll,
+                      enum theme_role role, enum grid_align align, const char *text) {
+    char clean[GRID_MAX_TEXT];
+    int y, x, end;
+    if (scroll < 0 || (scroll == 0 && align != GRID_LEFT)) {
+        grid_text_fit(g, area, row, col, width, role, align, text);
+        return;
+    }
+    grid_text_skip(g, area, row, col, width, scroll, role, text);
+    if (!grid_place(g, grid_slot(area, row, col, width), 0, 0, &y, &x, &end))
+        return;
+    text_sanitize(clean, sizeof clean, text);
+    int need = grid_text_width(g, clean);
+    if (scroll > 0 && need > 0)
+        grid_put(g, y, x, end, 0, role, glyph(g, GLYPH_MORE_LEFT));
+    if (need - scroll > end - x)
+        grid_put(g, y, end - 1, end, 0, role, glyph(g, GLYPH_MORE_RIGHT));
 }
 
 void grid_text_fit(struct grid *g, struct rect area, int row, int col, int width, enum theme_role role,

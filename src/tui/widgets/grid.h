@@ -60,7 +60,9 @@ enum glyph {
     GLYPH_CELL_END,  /* right border; "" none is needed */
     GLYPH_TAG,       /* of a tagged row */
     GLYPH_GAP,       /* a slice of time of which nothing is known */
-    GLYPH_METER,     /* nothing, and so many steps from here */
+    GLYPH_MORE_LEFT, /* scrolled sideways: text goes on to the left */
+    GLYPH_MORE_RIGHT,
+    GLYPH_METER, /* nothing, and so many steps from here */
     GLYPH_COUNT = GLYPH_METER + GLYPH_METER_STEPS + 1,
 };
 
@@ -88,6 +90,11 @@ void grid_text_fit(struct grid *g, struct rect area, int row, int col, int width
 /* The same after leaving out the first `skip` columns of the text. */
 void grid_text_skip(struct grid *g, struct rect area, int row, int col, int width, int skip,
                     enum theme_role role, const char *text);
+
+/* Text that scrolls sideways: the same, with a sign at each edge beyond which it goes on. A text that is not scrolled and is
+ * not GRID_LEFT is fitted as by grid_text_fit; so is any where `scroll` is negative, in a place that does not scroll. */
+void grid_text_scroll(struct grid *g, struct rect area, int row, int col, int width, int scroll,
+                      enum theme_role role, enum grid_align align, const char *text);
 
 /* Columns that sanitised text takes here; differs from text_width when the grid is ASCII. */
 int grid_text_width(const struct grid *g, const char *text);

@@ -60,11 +60,22 @@ static void sheet_draw_cell(const struct sheet *s, int column, size_t row, struc
         sheet_draw_bar(c, rowset_number(s->rows, row, (size_t)column), g, area, y, x + c->width + 1);
 }
 
+/* Are there columns before the first one that is drawn? */
+static bool sheet_hides_left(const struct sheet *s) {
+    for (int i = 0; i < s->left; i++)
+        if (!s->columns[i].hidden)
+            return true;
+    return false;
+}
+
+/* The names, with a sign at each edge beyond which there are columns, or a part of one. */
 static void sheet_draw_head(const struct sheet *s, struct grid *g, struct rect area) {
     struct rect line = {area.row, area.col, 1, area.cols};
-    int x = 0;
+    int x = 0, sign = sheet_hides_left(s), end = 0;
     grid_fill(g, line, ROLE_TABLE_HEAD);
-    for (int i = s->left; i < (int)s->rows->n_columns && x < area.cols; i++) {
+    if (sign)
+        (void)grid_text(g, line, 0, 0, ROLE_TABLE_HEAD, glyph(g, GLYPH_MORE_LEFT));
+    for (int i = s->left; i < (int)s->rows->n_columns; i++) {
         const struct sheet_column *c = &s->columns[i];
         char title[256];
         bool sorted = i == s->sort_column;
@@ -72,14 +83,19 @@ static void sheet_draw_head(const struct sheet *s, struct grid *g, struct rect a
             continue;
         const char *mark = sorted ? glyph(g, s->sort_descends ? GLYPH_SORT_DOWN : GLYPH_SORT_UP) : "";
         (void)snprintf(title, sizeof title, "%.200s%s", s->rows->columns[i].name, mark);
-        grid_text_fit(
-            g, line, 0, x, sheet_room(s, i, x, area.cols), sorted ? ROLE_TABLE_SORT : ROLE_TABLE_HEAD,
-            c->numeric && !c->bar && grid_text_width(g, title) <= c->width && x + c->width <= area.cols
-                ? GRID_RIGHT
-                : GRID_LEFT,
-            title);
-        x += sheet_cell_width(c) + SHEET_GAP;
+        int before = x == 0 ? sign : 0;
+        grid_text_fit(g, line, 0, x + before, sheet_room(s, i, x, area.cols) - before,
+                      sorted ? ROLE_TABLE_SORT : ROLE_TABLE_HEAD,
+                      c->numeric && !c->bar && grid_text_width(g, title) <= c->width - before &&
+                              x + c->width <= area.cols
+                          ? GRID_RIGHT
+                          : GRID_LEFT,
+                      title);
+        end = x + sheet_cell_width(c);
+        x = end + SHEET_GAP;
     }
+    if (end > area.cols)
+        (void)grid_text(g, line, 0, area.cols - 1, ROLE_TABLE_HEAD, glyph(g, GLYPH_MORE_RIGHT));
 }
 
 static void sheet_draw_row(const struct sheet *s, int at, struct grid *g, struct rect area, int y,
