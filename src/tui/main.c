@@ -200,7 +200,6 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
                      struct err *e) {
     const struct settings *set = &begun->settings;
     struct session_address diff;
-    char greeting[200];
     struct runner_config config = {
         .app = {.pick = targets->n == 0,
                 .is_utf8 = term_is_utf8(),
@@ -228,8 +227,6 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
     config.app.readonly = settings_is_on(set, SETTINGS_READONLY);
     config.how = (struct target_options){
         .no_inject = o->no_inject, .block = o->block, .readonly = config.app.readonly};
-    startup_greeting(begun, greeting, sizeof greeting);
-    config.greeting = *greeting ? greeting : NULL;
     config.warnings = strbuf_str(&begun->warnings);
     config.app.began_s = (double)clock_mono_ns() / 1e9;
     if (o->diff && runner_diff_resolve(o->diff, &diff, e) != 0)

@@ -22,8 +22,7 @@ struct runner_config {
     int n_targets;
     enum model_sampling sampling; /* how threads that run are looked at */
     double budget_pct;            /* what looking may cost, of one core; 0: the usual */
-    const char *greeting;         /* a message to begin with; NULL none */
-    const char *warnings;         /* a line each, for the log; NULL none */
+    const char *warnings;         /* of the start, a line each; NULL none */
     struct target_options how;    /* to look at the one that is picked */
 };
 

@@ -88,26 +88,24 @@ static void looks_log(struct runner_looks *l, const char *warnings) {
     }
 }
 
-/* Say what was wrong in the files: the first in the message line, which is logged, and all in the log. */
+/* Report the mistakes in the files, at the start and when they are read again: the first in the message line, all in the log. */
 static void looks_warn(struct runner_looks *l, const char *warnings) {
     size_t first = strcspn(warnings, "\n");
     bool more = warnings[first] && warnings[first + 1];
     if (!*warnings)
         return;
-    app_message(l->app, true, "%.*s%s", (int)first, warnings, more ? " (and more: see the log)" : "");
-    if (more)
-        looks_log(l, warnings + first + 1);
+    app_message(l->app, false, "%.*s%s", (int)first, warnings, more ? " (and more: see the log)" : "");
+    looks_log(l, warnings);
 }
 
-/* Load the theme `name`; `before`: what a broken line leaves as it is. False when there is none such: nothing is changed. */
-static bool looks_load(struct runner_looks *l, const char *name, const struct theme *before) {
+/* Load the theme `name`, or read the one that is shown again. When there is none such nothing is changed. */
+static void looks_load(struct runner_looks *l, const char *name) {
     struct theme_files files = {.n = 0};
     struct theme_path path = l->path;
     struct theme made;
     struct strbuf warnings;
     struct err e = {0};
     path.files = &files;
-    path.before = before;
     strbuf_init(&warnings, LOOKS_WARNINGS);
     int rc = theme_load(&made, name, &path, &warnings, &e);
     if (rc == 0) {
@@ -120,19 +118,17 @@ static bool looks_load(struct runner_looks *l, const char *name, const struct th
         looks_show(l);
     } else {
         app_message(l->app, true, "%s", e.text);
-        if (!before && strcmp(name, l->app->settings.values[SETTINGS_THEME]) == 0) {
+        if (name != l->name && strcmp(name, l->app->settings.values[SETTINGS_THEME]) == 0) {
             theme_init_default(&l->theme); /* as at the start */
             looks_show(l);
         }
     }
     strbuf_fini(&warnings);
-    return rc == 0;
 }
 
 void runner_looks_reload(struct runner_looks *l) {
-    struct theme before = l->theme;
     if (*l->name)
-        (void)looks_load(l, l->name, &before);
+        looks_load(l, l->name);
     l->changed(l->arg);
 }
 
@@ -152,10 +148,8 @@ void runner_looks_begin(struct runner_looks *l, const struct runner_config *conf
     found.files = &l->files;
     if (path && theme_load(&made, l->name, &found, NULL, &e) == 0)
         looks_watch(l);
-    if (config->greeting)
-        app_message(l->app, false, "%s", config->greeting);
     if (config->warnings)
-        looks_log(l, config->warnings);
+        looks_warn(l, config->warnings);
 }
 
 void runner_looks_end(struct runner_looks *l) {
@@ -194,7 +188,7 @@ void runner_looks_grant(struct runner_looks *l) {
         char name[SETTINGS_TEXT];
         (void)snprintf(name, sizeof name, "%s", w->theme);
         w->theme[0] = '\0';
-        (void)looks_load(l, name, NULL);
+        looks_load(l, name);
     }
     if (w->list_themes) {
         char names[APP_MAX_THEMES][THEME_MAX_NAME];

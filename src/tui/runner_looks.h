@@ -2,8 +2,8 @@
 /*
  * runner_looks: the theme on the runner's loop, how the terminal is used, and the settings file: what the app asks for is done.
  *
- * The files of the theme are watched: saved by an editor, they are read again (so they are at SIGUSR2), and a line that is wrong
- * leaves its role as it looked, with a warning. Settings are written when asked for. One thread.
+ * The files of the theme are watched: saved by an editor, they are read again (so they are at SIGUSR2). A line with a mistake is
+ * skipped with a warning, then as at the start. Settings are written when asked for. One thread.
  */
 #ifndef TUI_RUNNER_LOOKS_H
 #define TUI_RUNNER_LOOKS_H

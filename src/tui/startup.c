@@ -85,14 +85,3 @@ void startup_put_themes(struct strbuf *out) {
     }
     (void)strbuf_addc(out, '\n');
 }
-
-void startup_greeting(const struct startup *s, char *buf, size_t cap) {
-    int lines = 0;
-    const char *text = strbuf_str(&s->warnings);
-    for (const char *p = text; *p; p++)
-        lines += *p == '\n';
-    buf[0] = '\0';
-    if (lines > 0)
-        (void)snprintf(buf, cap, "%d warning%s, first: %.*s", lines, lines == 1 ? "" : "s",
-                       (int)strcspn(text, "\n"), text);
-}

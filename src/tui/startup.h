@@ -41,7 +41,4 @@ int startup_load_theme(struct startup *s, struct err *e);
 /* Names of the themes that are found, for --help. */
 void startup_put_themes(struct strbuf *out);
 
-/* The warnings in a line: how many, and the first; "" there are none. */
-void startup_greeting(const struct startup *s, char *buf, size_t cap);
-
 #endif

@@ -46,7 +46,6 @@ struct theme_reader {
     enum theme_section section;
     struct theme_entry palette[THEME_MAX_PALETTE];
     size_t n_palette;
-    int n_warned;
     bool inherits, inherits16;
     bool own16[ROLE_COUNT];  /* given by this file for 16 colours */
     struct theme *inherit16; /* or from this theme; NULL none is named */
@@ -80,7 +79,6 @@ const char *theme_role_name(enum theme_role role) { return theme_roles[role].nam
 const char *theme_role_help(enum theme_role role) { return theme_roles[role].help; }
 
 static void theme_warn(struct theme_reader *r, const char *what, const char *value) {
-    r->n_warned++;
     if (r->warnings)
         (void)strbuf_addf(r->warnings, "%s:%d: %s '%s'\n", r->source, r->line, what, value);
 }
@@ -141,8 +139,9 @@ static bool theme_parse_attr(const char *word, unsigned *attrs) {
     return false;
 }
 
-/* "fg [bg] [attribute...]" over `style`; naming any attribute replaces the inherited ones, and so does naming a colour. */
-static void theme_read_style(struct theme_reader *r, char *value, struct theme_style *style) {
+/* "fg [bg] [attribute...]" over `style`; naming any attribute replaces the inherited ones, and so does naming a colour. 0, or
+ * -1 with a warning: `style` is as it was. */
+static int theme_read_style(struct theme_reader *r, char *value, struct theme_style *style) {
     struct theme_style s = *style;
     unsigned attrs = 0;
     bool keep_attrs = true;
@@ -153,18 +152,22 @@ static void theme_read_style(struct theme_reader *r, char *value, struct theme_s
             keep_attrs = false;
         } else if (colors >= 2) {
             theme_warn(r, "unknown attribute", word);
+            return -1;
         } else {
             struct theme_color *c = colors++ == 0 ? &s.fg : &s.bg;
             if (strcmp(word, "-") == 0)
                 continue;
             keep_attrs = false;
-            if (theme_parse_color(r, word, c) != 0)
+            if (theme_parse_color(r, word, c) != 0) {
                 theme_warn(r, "bad colour", word);
+                return -1;
+            }
         }
     }
     if (!keep_attrs)
         s.attrs = attrs;
     *style = s;
+    return 0;
 }
 
 static void theme_read_role(struct theme_reader *r, const char *key, char *value) {
@@ -176,19 +179,13 @@ static void theme_read_role(struct theme_reader *r, const char *key, char *value
         if (strncmp(theme_roles[i].name, key, len) != 0 || theme_roles[i].name[len])
             continue;
         struct theme *t = r->theme;
-        const struct theme *before = r->path ? r->path->before : NULL;
-        int warned = r->n_warned;
-        if (is16 && !t->has16[i])
-            t->color16[i] = t->color[i];
-        theme_read_style(r, value, is16 ? &t->color16[i] : &t->color[i]);
+        struct theme_style style = is16 && t->has16[i] ? t->color16[i] : t->color[i];
+        if (theme_read_style(r, value, &style) != 0)
+            return;
+        *(is16 ? &t->color16[i] : &t->color[i]) = style;
         /* A colour of one's own makes the inherited theme's choice for 16 colours meaningless. */
         t->has16[i] = is16;
         r->own16[i] |= is16;
-        if (before && r->n_warned != warned) {
-            t->color[i] = before->color[i];
-            t->color16[i] = before->color16[i];
-            t->has16[i] = r->own16[i] = before->has16[i];
-        }
         return;
     }
     theme_warn(r, "unknown role", key);
@@ -201,8 +198,10 @@ static void theme_read_mono(struct theme_reader *r, const char *key, char *value
         unsigned attrs = 0;
         char *save = NULL;
         for (char *word = strtok_r(value, " \t", &save); word; word = strtok_r(NULL, " \t", &save))
-            if (!theme_parse_attr(word, &attrs))
+            if (!theme_parse_attr(word, &attrs)) {
                 theme_warn(r, "unknown attribute", word);
+                return;
+            }
         r->theme->mono[i] = attrs;
         return;
     }
@@ -241,9 +240,7 @@ static void theme_read_inherit(struct theme_reader *r, const char *value) {
     (void)snprintf(name, sizeof name, "%s", r->theme->name);
     if (theme_load_depth(&parent, value, r->path, r->warnings, r->depth + 1, &e) != 0) {
         theme_warn(r, "cannot inherit", value);
-        if (!r->path || !r->path->before)
-            return;
-        parent = *r->path->before;
+        return;
     }
     *r->theme = parent;
     (void)snprintf(r->theme->name, sizeof r->theme->name, "%s", name);

@@ -147,8 +147,7 @@ struct theme_files {
 /* How to find themes: folders tried in this order; NULL ends. Unreadable ones are passed over. */
 struct theme_path {
     const char *dirs[5];
-    struct theme_files *files;  /* gets what is read; NULL nobody wants to know */
-    const struct theme *before; /* a role whose line is wrong looks as it does here; NULL: as inherited */
+    struct theme_files *files; /* gets what is read; NULL nobody wants to know */
 };
 
 /* Load by name or file into `t`. Warnings are appended to `warnings` (may be NULL), a line each. -1 with ERR_USAGE when
@@ -156,7 +155,8 @@ struct theme_path {
 int theme_load(struct theme *t, const char *name_or_file, const struct theme_path *path,
                struct strbuf *warnings, struct err *e);
 
-/* Read a theme's text over `t`, which holds what it inherits until an "inherit" line says otherwise. `path` may be NULL:
+/* Read a theme's text over `t`, which holds what it inherits until an "inherit" line says otherwise. A line with a mistake is
+ * skipped, with a warning: what it is about stays as inherited. `path` may be NULL:
  * then nothing but "default" can be inherited. */
 void theme_parse(struct theme *t, const char *text, size_t len, const char *source,
                  const struct theme_path *path, struct strbuf *warnings);

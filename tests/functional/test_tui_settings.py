@@ -7,6 +7,7 @@ import signal
 import stat
 
 from test_tui_pty import terminal  # noqa: F401  (a fixture)
+from test_tui_tmux import Screen
 
 
 def named(path):
@@ -81,7 +82,7 @@ def wait_for_colour(t, colour, after=0):
 
 
 def test_a_theme_that_is_edited(terminal, tmp_path):
-    """Saved by an editor, the theme's file is read again while it runs; a line that is wrong is named and leaves what was."""
+    """Saved by an editor, the theme's file is read again while it runs; a line with a mistake is named and skipped."""
     theme = tmp_path / "mine.theme"
     theme.write_text(theme_text(201))
     t = terminal("--theme", theme, env=named(tmp_path / "none"), columns=200)
@@ -98,10 +99,32 @@ def test_a_theme_that_is_edited(terminal, tmp_path):
     wait_for_colour(t, 204, at)
     t.wait_for("mine.theme:5: bad colour '#zzz'")
     at = len(t.output)
+    theme.write_text(theme_text(205).replace("footer.label = 16 205", "footer.label = 16 #yyy"))
     os.kill(t.pid, signal.SIGUSR2)  # read again by hand
-    wait_for_colour(t, 203, at)  # what the broken line left
+    wait_for_colour(t, 205, at)
+    wait_for_colour(t, 73, at)  # the default's
+    t.wait_for("mine.theme:4: bad colour '#yyy'")
+    assert not shows(t, 204, at)
     t.type("q")
     assert os.WEXITSTATUS(t.wait()) == 0
+
+
+def test_a_mistake_is_the_same_at_the_start_and_later(tmux, plain_training, probing_top, tmp_path, wait_until, ptrace):
+    """Whenever a theme is read: a warning with file and line, on the screen and in the log."""
+    theme = tmp_path / "mine.theme"
+    theme.write_text("[roles]\ntext = #yyy\n")
+    s = Screen(tmux, tmp_path, 200, 50, wait_until)
+    try:
+        s.shell(f"{probing_top.path} --theme {theme} {plain_training.pid}")
+        s.wait_for("Stack of MainThread")
+        s.wait_for(f" {theme}:2: bad colour '#yyy'")
+        s.type("8")
+        s.wait_for(f"! {theme}:2: bad colour '#yyy'")
+        theme.write_text("[roles]\n\ntext = #zzz\n")
+        s.wait_for(f"! {theme}:3: bad colour '#zzz'")
+        assert f"\n {theme}:3: bad colour '#zzz'" in s.text()
+    finally:
+        s.close()
 
 
 def test_a_theme_is_looked_at_kept_and_saved(terminal, tmp_path):

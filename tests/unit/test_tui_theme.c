@@ -185,25 +185,32 @@ static void test_cycle(void **state) {
     (void)rmdir(dir);
 }
 
-/* A line that is wrong leaves its role as it looked before; the others are as the file says now. */
-static void test_a_broken_line_leaves_what_was(void **state) {
-    struct theme t, before;
+static void assert_same_look(const struct theme *a, const struct theme *b, enum theme_role role) {
+    static const enum theme_depth depths[] = {THEME_MONO, THEME_16, THEME_256};
+    for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++) {
+        struct theme_look x = theme_look(a, role, depths[i]), y = theme_look(b, role, depths[i]);
+        assert_memory_equal(&x, &y, sizeof x);
+    }
+}
+
+/* A line with a mistake is skipped as a whole: its role is as inherited; the others are as the file says. */
+static void test_a_broken_line_is_skipped(void **state) {
+    struct theme t, same;
     struct strbuf w;
     (void)state;
-    parse(&before, "[palette]\nhot = #ff0000\n[roles]\ntext = hot\nfunc = #00ff00 17\nfile = #0000ff\n", &w);
-    strbuf_fini(&w);
-    struct theme_path path = {.dirs = {PROBING_SOURCE_DIR "/themes"}, .before = &before};
-    static const char broken[] =
-        "inherit = no-such\n[palette]\nhot = #ff00\n[roles]\ntext = hot\nfunc = #00fff0 #12\nfile = 21\n";
-    strbuf_init(&w, 65536);
-    theme_init_default(&t);
-    theme_parse(&t, broken, strlen(broken), "x.theme", &path, &w);
+    theme_init_default(&same);
+    parse(&t,
+          "inherit = no-such\n[palette]\nhot = #ff00\n[roles]\ntext = hot\nfunc = #00fff0 #12\nfile = 21\n"
+          "muted = red blue loud\nmuted@16 = red #12\n[mono]\ntext = reverse sparkling\n",
+          &w);
     assert_string_equal(strbuf_str(&w), "x.theme:1: cannot inherit 'no-such'\nx.theme:3: bad colour '#ff00'\n"
-                                        "x.theme:5: bad colour 'hot'\nx.theme:6: bad colour '#12'\n");
-    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_256).fg, 196);
-    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_256).fg, 46);
-    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_256).bg, 17);
+                                        "x.theme:5: bad colour 'hot'\nx.theme:6: bad colour '#12'\n"
+                                        "x.theme:8: unknown attribute 'loud'\nx.theme:9: bad colour '#12'\n"
+                                        "x.theme:11: unknown attribute 'sparkling'\n");
     assert_int_equal(theme_look(&t, ROLE_FILE, THEME_256).fg, 21);
+    assert_same_look(&t, &same, ROLE_TEXT);
+    assert_same_look(&t, &same, ROLE_FUNC);
+    assert_same_look(&t, &same, ROLE_MUTED);
     strbuf_fini(&w);
 }
 
@@ -313,7 +320,7 @@ int main(void) {
         cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_inherit),
         cmocka_unit_test(test_cycle),
-        cmocka_unit_test(test_a_broken_line_leaves_what_was),
+        cmocka_unit_test(test_a_broken_line_is_skipped),
         cmocka_unit_test(test_names_that_mean_something_else),
         cmocka_unit_test(test_files_are_known),
         cmocka_unit_test(test_list),
