@@ -62,7 +62,7 @@ class Terminal:
             time.sleep(0.2)
 
     def picture(self, path, places):
-        text = self.tmux("capture-pane", "-e", "-p")
+        text = self.tmux("capture-pane", "-e", "-p", "-N")  # with the blanks at the end of lines: they have a background
         for place, name in places:  # where this machine keeps its libraries is of no interest; what stands behind stays in its column
             text = re.sub(re.escape(place) + r"(/[^\s\x1b]*)", lambda m, n=name, p=place: n + m[1] + " " * (len(p) - len(n)), text)
         svg = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "screenshot.py"), "--cols", str(COLUMNS)], input=text,

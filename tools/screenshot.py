@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a terminal screen as SVG: `tmux capture-pane -e -p -t PANE | tools/screenshot.py --cols 120 > docs/img/x.svg`.
+"""Draws a terminal screen as SVG: `tmux capture-pane -e -p -N -t PANE | tools/screenshot.py --cols 120 > docs/img/x.svg`.
 
 Reads text with SGR escape sequences (ECMA-48 8.3.117; 256 colours and RGB as xterm has them) and writes one <text>
 element a run of equal style. No dependency; the README's pictures are made with it.

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The project's own tools: a check that never complains is no check, so each is shown something wrong."""
 
+import html
 import importlib.machinery
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -433,3 +435,45 @@ def test_fuzz_knows_what_takes_too_long_of_a_processor(source_dir, tmp_path):
         (tmp_path / name).write_text(f"#!{sys.executable} -IS\nimport time\n{body}\n")
         (tmp_path / name).chmod(0o755)
         assert tool.is_slow(str(tmp_path / name), "unit") == slow
+
+
+# --- tools/pictures.py, tools/screenshot.py ----------------------------------------------------------------------
+
+def pictured(svg):
+    """(grounds, words) of a picture: [(row, column, columns, colour)] and [(row, column, text, colour)]."""
+    cell_w, cell_h = 8.4, 18
+    grounds = [(round((float(y) - 10) / cell_h), round((float(x) - 10) / cell_w), round(float(w) / cell_w), fill)
+               for x, y, w, fill in re.findall(r'<rect x="([\d.]+)" y="(\d+)" width="([\d.]+)" height="18" fill="(#\w+)"/>', svg)]
+    words = [(int((float(y) - 10) / cell_h), round((float(x) - 10) / cell_w), html.unescape(text), fill)
+             for x, y, fill, text in re.findall(r'<text x="([\d.]+)" y="([\d.]+)" fill="(#\w+)"[^>]*>([^<]*)</text>', svg)]
+    return grounds, words
+
+
+def test_screenshot_of_a_known_screen(source_dir):
+    """Grounds are as wide as their cells, blanks too; colours and what is reversed are those of the terminal."""
+    screen = ("plain\n"
+              "\x1b[38;5;231;48;5;24mbar  a<b  \x1b[0m|\n"
+              "\x1b[7m  \x1b[27m \x1b[48;2;1;2;3m\xe8\xa8\x93\x1b[0m\n".encode("latin-1").decode() +
+              "\x1b[44m    \n"  # and goes on
+              " \x1b[49m \n")
+    done = subprocess.run([sys.executable, os.path.join(source_dir, "tools", "screenshot.py"), "--cols", "12"], input=screen,
+                          capture_output=True, text=True, encoding="utf-8", check=True)
+    grounds, words = pictured(done.stdout)
+    assert grounds == [(1, 0, 10, "#005f87"), (2, 0, 2, "#d0d0d0"), (2, 3, 2, "#010203"), (3, 0, 4, "#3465a4"), (4, 0, 1, "#3465a4")]
+    assert words == [(0, 0, "plain", "#d0d0d0"), (1, 0, "bar", "#ffffff"), (1, 5, "a<b", "#ffffff"), (1, 10, "|", "#d0d0d0"),
+                     (2, 3, "\u8a13", "#d0d0d0")]
+
+
+def test_picture_has_the_grounds_of_the_terminal(source_dir, tmux, tmp_path):
+    """Also where a line ends in blanks."""
+    pictures = load(os.path.join(source_dir, "tools", "pictures.py"), "probing_pictures")
+    text = r"\033[48;5;24mbar    \033[0m\n\033[48;5;88mrest" + " " * (pictures.COLUMNS - 4) + r"\033[0m\ndrawn"
+    terminal = pictures.Terminal(str(tmp_path), "known", ["sh", "-c", f"printf '{text}'; read end"])
+    try:
+        terminal.wait_for("drawn")
+        terminal.picture(str(tmp_path / "known.svg"), [])
+    finally:
+        terminal.end()
+    grounds, words = pictured((tmp_path / "known.svg").read_text(encoding="utf-8"))
+    assert grounds == [(0, 0, 7, "#005f87"), (1, 0, pictures.COLUMNS, "#870000")]
+    assert [word[:3] for word in words] == [(0, 0, "bar"), (1, 0, "rest"), (2, 0, "drawn")]
