@@ -125,7 +125,7 @@ static void module_cell_grad(const void *node, struct table_cell *c) {
 /* What was no number there: "forward", "gradient"; the table may say no more than that something was. */
 static void module_cell_nan(const void *node, struct table_cell *c) {
     const struct module_row *m = module_of(node);
-    c->role = ROLE_STATUS_BAD;
+    c->role = m->is_nan > 0 ? ROLE_STATUS_BAD : ROLE_TEXT;
     (void)snprintf(c->text, sizeof c->text, "%s", m->is_nan > 0 ? (m->nan ? m->nan : "NaN") : "");
 }
 
