@@ -34,6 +34,17 @@ PICTURES = {
 FLAMEGRAPH = "flamegraph"  # of `probing flamegraph`: a file of its own, no screen
 
 
+def renamed(text, place, name):
+    """`text` with files of a folder in another one, also where the beginning is cut: what stands behind them stays in its column."""
+    cut = "|".join("\u2026" + re.escape(place[at:]) for at in range(1, len(place)))
+
+    def put(m):
+        shown = name if m[1] == place else "\u2026" + name[-(len(m[1]) - 1):]
+        return shown + m[2] + (m[3] or "") + " " * (len(m[1]) - len(shown))
+
+    return re.sub(rf"({re.escape(place)}|{cut})(/[^\s\x1b]*)((?:\x1b\[[\d;]*m)*:\d+)?", put, text)
+
+
 class Terminal:
     """probing-top in a tmux of its own."""
 
@@ -63,8 +74,8 @@ class Terminal:
 
     def picture(self, path, places):
         text = self.tmux("capture-pane", "-e", "-p", "-N")  # with the blanks at the end of lines: they have a background
-        for place, name in places:  # where this machine keeps its libraries is of no interest; what stands behind stays in its column
-            text = re.sub(re.escape(place) + r"(/[^\s\x1b]*)", lambda m, n=name, p=place: n + m[1] + " " * (len(p) - len(n)), text)
+        for place, name in places:
+            text = renamed(text, place, name)
         svg = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "screenshot.py"), "--cols", str(COLUMNS)], input=text,
                              capture_output=True, text=True, check=True).stdout
         with open(path, "w", encoding="utf-8") as file:
@@ -79,6 +90,15 @@ def library_places(python):
     code = "import sysconfig as s; print(s.get_path('purelib')); print(s.get_path('stdlib')); print(s.get_python_version())"
     installed, own, version = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     return [(installed, f"/usr/local/lib/python{version}/site-packages"), (own, f"/usr/lib/python{version}")]
+
+
+def wait_for_steps(job, log):
+    """Until the job trains: it imports torch for long where the machine is busy."""
+    until = time.monotonic() + 300
+    while not re.search(rb"(?m)^step ", open(log, "rb").read()):
+        if job.poll() is not None or time.monotonic() > until:
+            raise SystemExit(f"pictures: the job does not train: see {log}")
+        time.sleep(0.5)
 
 
 def draw(args, folder, job, places):
@@ -118,7 +138,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "img"))
-    parser.add_argument("--warm-up", type=float, default=15, help="seconds that the job runs before it is looked at")
+    parser.add_argument("--warm-up", type=float, default=15, help="seconds that the job trains before the first picture")
     parser.add_argument("names", nargs="*", metavar="NAME", help="of " + ", ".join((*PICTURES, FLAMEGRAPH)))
     args = parser.parse_args()
     if not shutil.which("tmux"):
@@ -135,9 +155,8 @@ def main():
         shutil.copy(os.path.join(ROOT, "examples", "train.py"), place)
         job = subprocess.Popen([args.python, "train.py"], cwd=place, stdout=log, stderr=log)
     try:
+        wait_for_steps(job, os.path.join(folder, "job.log"))
         time.sleep(args.warm_up)
-        if job.poll() is not None:
-            raise SystemExit(f"pictures: the job has ended: see {folder}/job.log")
         draw(args, folder, job, library_places(args.python))
         if not args.names or FLAMEGRAPH in args.names:
             draw_flamegraph(args, job)

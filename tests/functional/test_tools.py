@@ -467,13 +467,15 @@ def test_screenshot_of_a_known_screen(source_dir):
 def test_picture_has_the_grounds_of_the_terminal(source_dir, tmux, tmp_path):
     """Also where a line ends in blanks."""
     pictures = load(os.path.join(source_dir, "tools", "pictures.py"), "probing_pictures")
-    text = r"\033[48;5;24mbar    \033[0m\n\033[48;5;88mrest" + " " * (pictures.COLUMNS - 4) + r"\033[0m\ndrawn"
+    text = r"\033[48;5;24mbar    \033[0m\n\033[48;5;88mrest" + " " * (pictures.COLUMNS - 4) + r"\033[0m\n"
+    text += r"/of/this/machine/a.py\033[1m:12\033[0m end\n\342\200\246machine/a.py end\ndrawn"
     terminal = pictures.Terminal(str(tmp_path), "known", ["sh", "-c", f"printf '{text}'; read end"])
     try:
         terminal.wait_for("drawn")
-        terminal.picture(str(tmp_path / "known.svg"), [])
+        terminal.picture(str(tmp_path / "known.svg"), [("/of/this/machine", "/usr/lib")])  # what is here is nobody's business
     finally:
         terminal.end()
     grounds, words = pictured((tmp_path / "known.svg").read_text(encoding="utf-8"))
     assert grounds == [(0, 0, 7, "#005f87"), (1, 0, pictures.COLUMNS, "#870000")]
-    assert [word[:3] for word in words] == [(0, 0, "bar"), (1, 0, "rest"), (2, 0, "drawn")]
+    assert [word[:3] for word in words] == [(0, 0, "bar"), (1, 0, "rest"), (2, 0, "/usr/lib/a.py"), (2, 13, ":12"), (2, 25, "end"),
+                                             (3, 0, "\u2026usr/lib/a.py end"), (4, 0, "drawn")]
