@@ -18,20 +18,25 @@
 #define MEMORY_QUERY_S 20.0
 #define MEMORY_LABEL 16
 
-/* The newest row of each target, what the last ten minutes had, and its cgroup. */
+/* The newest row of each target, what the last ten minutes had, and its cgroup. Its share is measured more seldom than
+ * the rest: the newest that is known. */
 static const char memory_history[] =
     "SELECT m.pid AS pid, m.rank AS rank, m.host AS host, m.timestamp AS timestamp, m.memory_mb AS memory_mb,"
     " m.rss_mb AS rss_mb, m.gpu_allocated_mb AS gpu_allocated_mb, m.gpu_reserved_mb AS gpu_reserved_mb,"
     " m.gc_objects AS gc_objects, t.most AS max_memory_mb, t.slope AS trend_mb_per_min, t.span AS "
     "trend_over_s,"
-    " p.pss_bytes AS pss_bytes, p.swap_bytes AS swap_bytes, p.cgroup_memory_bytes AS cgroup_memory_bytes,"
+    " s.pss_bytes AS pss_bytes, p.swap_bytes AS swap_bytes, p.cgroup_memory_bytes AS cgroup_memory_bytes,"
     " p.cgroup_limit_bytes AS cgroup_limit_bytes"
     " FROM (SELECT *, max(timestamp) FROM python.memory GROUP BY host, pid) m"
     " JOIN (SELECT host, pid, max(memory_mb) AS most, 60 * regr_slope(memory_mb, timestamp) AS slope,"
     "  max(timestamp) - min(timestamp) AS span FROM python.memory WHERE timestamp > now() - " MEMORY_WINDOW
     "  GROUP BY host, pid) t ON t.pid = m.pid AND t.host IS m.host"
     " LEFT JOIN (SELECT *, max(timestamp) FROM system.process_history GROUP BY host, pid) p"
-    "  ON p.pid = m.pid AND p.host IS m.host ORDER BY m.rank, m.host, m.pid";
+    "  ON p.pid = m.pid AND p.host IS m.host"
+    " LEFT JOIN (SELECT host, pid, pss_bytes, max(timestamp) FROM system.process_history"
+    "  WHERE pss_bytes IS NOT NULL AND timestamp > now() - " MEMORY_WINDOW
+    "  GROUP BY host, pid) s ON s.pid = m.pid AND s.host IS m.host"
+    " ORDER BY m.rank, m.host, m.pid";
 
 /* What the kernel says now, where nobody collects. */
 static const char memory_now[] =

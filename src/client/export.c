@@ -299,7 +299,8 @@ static void export_note_cut(const struct export_request *r, const struct model_t
 }
 
 static int export_attached(const struct export_request *r, const struct export_format *f, double duration_s,
-                           struct call *c, struct strbuf *out, struct err *e) {
+                           const struct session_address *addr, struct call *c, struct strbuf *out,
+                           struct err *e) {
     struct model_snapshot snapshot = {0};
     struct export_sink sink;
     double elapsed_s = 0;
@@ -308,7 +309,8 @@ static int export_attached(const struct export_request *r, const struct export_f
                  ? export_look(f, duration_s, r, c, &snapshot, &sink, &elapsed_s, e)
                  : err_set(e, ERR_FAILED, "out of memory for stacks");
     if (rc == 0) {
-        struct export_data data = {.request = r, .target = call_get_target(c), .snapshot = &snapshot};
+        struct export_data data = {
+            .request = r, .address = addr, .target = call_get_target(c), .snapshot = &snapshot};
         data.elapsed_s = elapsed_s;
         data.until_s = data.target->mode == MODEL_MODE_RECORDED ? data.target->seen_until : clock_epoch_s();
         data.fold = sink.fold;
@@ -361,7 +363,7 @@ int export_run(const struct export_request *request, struct err *e) {
         return -1;
     call_set_sampling(c, request->gentle ? MODEL_SAMPLING_GENTLE : MODEL_SAMPLING_EXACT);
     call_set_budget(c, request->budget_pct);
-    int rc = export_attached(request, f, duration_s, c, &out, e);
+    int rc = export_attached(request, f, duration_s, &addr, c, &out, e);
     if (rc == 0)
         rc = output_write(request->output, &out, e);
     strbuf_fini(&out);

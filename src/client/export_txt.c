@@ -4,5 +4,5 @@
 
 int export_render_txt(const struct export_data *data, struct strbuf *out, struct err *e) {
     const struct export_renderer *screen = data->request->screen;
-    return screen->render(screen->arg, data->target, data->snapshot, out, e);
+    return screen->render(screen->arg, data->address, data->target, data->snapshot, out, e);
 }

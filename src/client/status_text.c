@@ -24,13 +24,15 @@ static void status_put_number(struct strbuf *out, const char *key, double v, int
         (void)strbuf_addf(out, "%-*s %.*f%s\n", STATUS_WIDTH, key, decimals, v, unit);
 }
 
-/* The rate asked for, and the one that is kept. */
+static const char *status_plural(uint64_t n) { return n == 1 ? "" : "s"; }
+
+/* The rate asked for, by somebody or for the tables, and the one that is kept. */
 static void status_put_rate(struct strbuf *out, const struct model_status *s) {
     char kept[48] = "";
     if (!isnan(s->kept_hz))
         (void)snprintf(kept, sizeof kept, ", kept %.1f Hz", s->kept_hz);
-    (void)strbuf_addf(out, "%-*s %.1f Hz%s%s\n", STATUS_WIDTH, "sampling at", s->rate_hz, kept,
-                      s->stretched ? ", stretched to stay within the budget" : "");
+    (void)strbuf_addf(out, "%-*s %.1f Hz%s%s\n", STATUS_WIDTH, "sampling at", fmax(s->rate_hz, s->always_hz),
+                      kept, s->stretched ? ", stretched to stay within the budget" : "");
 }
 
 /* What tells in the job, how often it has, and what once costs the thread. */
@@ -38,7 +40,7 @@ static void status_put_hook(struct strbuf *out, const char *what, bool on, uint6
                             double us) {
     if (!on)
         return;
-    (void)strbuf_addf(out, "%-*s %" PRIu64 " times, %s", STATUS_WIDTH, what, n, how);
+    (void)strbuf_addf(out, "%-*s %" PRIu64 " time%s, %s", STATUS_WIDTH, what, n, status_plural(n), how);
     if (!isnan(us))
         (void)strbuf_addf(out, ", %.2f us each", us);
     (void)strbuf_addf(out, "\n");
@@ -52,8 +54,8 @@ static void status_put_tables(struct strbuf *out, const struct model_status *s) 
     if (!isnan(s->collect_threads_s))
         status_put_number(out, "threads every", s->collect_threads_s, 1, " s, for what a look at all costs");
     if (s->collect_missed)
-        (void)strbuf_addf(out, "%-*s %" PRIu64 " samples are in no table\n", STATUS_WIDTH, "missed",
-                          s->collect_missed);
+        (void)strbuf_addf(out, "%-*s %" PRIu64 " sample%s in no table\n", STATUS_WIDTH, "missed",
+                          s->collect_missed, s->collect_missed == 1 ? " is" : "s are");
     if (s->collect_note)
         status_put_line(out, "tables note", s->collect_note);
     for (size_t i = 0; i < s->n_tables; i++) {
@@ -61,7 +63,8 @@ static void status_put_tables(struct strbuf *out, const struct model_status *s) 
         char name[256];
         (void)text_sanitize(name, sizeof name, t->name ? t->name : "?");
         text_human_bytes(size, sizeof size, (int64_t)t->bytes);
-        (void)strbuf_addf(out, "  %-24s %10" PRIu64 " rows, %s", name, t->rows, size);
+        (void)strbuf_addf(out, "  %-24s %10" PRIu64 " row%s, %s", name, t->rows, status_plural(t->rows),
+                          size);
         if (t->newest >= t->oldest) {
             text_human_duration(span, sizeof span, t->newest - t->oldest);
             (void)strbuf_addf(out, ", over %s", span);
@@ -148,8 +151,8 @@ void status_text_put(struct strbuf *out, const struct model_target *t, const str
     status_put_line(out, "mode", text);
     (void)strbuf_addf(out, "%-*s %" PRIu64 ", late %" PRIu64 ", refused %" PRIu64 "\n", STATUS_WIDTH,
                       "signals", s->signals_sent, s->signals_late, s->signals_refused);
-    (void)strbuf_addf(out, "%-*s %" PRIu64 " times by the agent, refused %" PRIu64 "\n", STATUS_WIDTH,
-                      "GIL taken", s->gil_holds, s->gil_refused);
+    (void)strbuf_addf(out, "%-*s %" PRIu64 " time%s by the agent, refused %" PRIu64 "\n", STATUS_WIDTH,
+                      "GIL taken", s->gil_holds, status_plural(s->gil_holds), s->gil_refused);
     status_put_number(out, "longest held", s->us_longest_gil_hold, 0, " us");
     status_put_number(out, "per signal", s->us_per_signal, 2, " us");
     status_put_number(out, "per sample", s->us_per_sample, 2, " us");

@@ -11,8 +11,9 @@
 
 #include "client/tally_state.h"
 
-#define TALLY_MAX_WALK 2048  /* callers looked at for recursion: as many as an agent sends of a stack */
-#define TALLY_RATE_BATCHES 8 /* that a rate is smoothed over */
+#define TALLY_MAX_WALK 2048     /* callers looked at for recursion: as many as an agent sends of a stack */
+#define TALLY_COVERED_MAX_S 1e9 /* samples of a batch lie no further apart, whatever it says */
+#define TALLY_RATE_BATCHES 8    /* that a rate is smoothed over */
 #define TALLY_RECURS_LINE 1U
 #define TALLY_RECURS_FUNCTION 2U
 
@@ -381,9 +382,24 @@ static void tally_see_rate(struct tally *t, double period_us) {
     t->health.got_hz = goes_on ? t->health.got_hz + (hz - t->health.got_hz) / TALLY_RATE_BATCHES : hz;
 }
 
+/* The time that samples of a batch stand for, until its last: they come when it is over. */
+static double tally_covered_s(const struct model_sample_batch *b) {
+    double first = NAN, last = NAN, weight_s = 0;
+    for (size_t i = 0; i < b->n_samples; i++) {
+        double at = b->samples[i].timestamp;
+        if (!(at >= first)) {
+            first = at;
+            weight_s = fold_sample_us(b, i) / 1e6;
+        }
+        last = at <= last ? last : at;
+    }
+    double covered_s = last - first + weight_s;
+    return covered_s >= 0 && covered_s < TALLY_COVERED_MAX_S ? covered_s : 0;
+}
+
 bool tally_add(struct tally *t, const struct model_sample_batch *b, double now_s) {
     if (isnan(t->health.since_s))
-        t->health.since_s = now_s;
+        t->health.since_s = now_s - tally_covered_s(b);
     if (tally_is_full(t) && t->held[TALLY_ALL]) {
         t->health.left_out += b->n_samples;
         return true;

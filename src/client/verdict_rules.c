@@ -153,7 +153,7 @@ const struct verdict_rule verdict_rules[] = {
          "AND quantile(new, 0.25) > quantile(old, 0.75) THEN median(new) / median(old) END AS ratio, "
          "median(new) AS new_ms, median(old) AS old_ms, count(new) AS newest, count(old) AS before FROM r",
      .threshold = 1.5,
-     .words = "the last {newest} steps took {new_ms:ms} each, the {before} before them {old_ms:ms} (medians)",
+     .words = "the last {newest:steps} took {new_ms:ms} each, the {before} before them {old_ms:ms} (medians)",
      .screen = "steps"},
     {.code = "MOVING",
      .level = VERDICT_FINE,
@@ -166,7 +166,7 @@ const struct verdict_rule verdict_rules[] = {
                                                      "0.99) AS p99, count(*) AS n, max(step) AS step, "
                                                      "max(0, now() - max(timestamp)) AS age FROM s",
      .threshold = 0,
-     .words = "{rate:rate}, {p50:ms} a step (median; 99 % within {p99:ms}; last {n} steps)",
+     .words = "{rate:rate}, {p50:ms} a step (median; 99 % within {p99:ms}; last {n:steps})",
      .screen = "steps"},
     /* ---- what is the matter ---- */
     {.code = "NAN",
@@ -228,7 +228,7 @@ const struct verdict_rule verdict_rules[] = {
              "now() - 5 AND workers = 0 LIMIT 1) AS itself FROM n",
      .more_needs = "python.loader_workers",
      .words =
-         "{share:%} of a step waits for the loader ({data_ms:ms} of {step_ms:ms}, last {n} steps)[; worker "
+         "{share:%} of a step waits for the loader ({data_ms:ms} of {step_ms:ms}, last {n:steps})[; worker "
          "{worker:n} (pid {worker_pid:n}) is the slowest, in {func}][; all {busy:n} workers are busy][; "
          "{itself}]",
      .brief = "INPUT-BOUND[, worker {worker:n}][, all {busy:n} workers]",
@@ -242,7 +242,7 @@ const struct verdict_rule verdict_rules[] = {
      .threshold = 0.05,
      .words = "{share:%} of a step goes into collecting garbage ({gc_ms:ms} of {step_ms:ms}, at most "
               "{longest_ms:ms}, "
-              "last {n} steps)",
+              "last {n:steps})",
      .screen = "steps"},
     {.code = "GC PAUSES",
      .level = VERDICT_WARN,
@@ -307,7 +307,7 @@ const struct verdict_rule verdict_rules[] = {
                     "backward_ms, avg(o) AS optimizer_ms, avg(d) AS step_ms, count(*) AS n FROM s",
      .threshold = 0.7,
      .words = "{share:%} of a step is forward ({forward_ms:ms}), backward ({backward_ms:ms}) and optimizer "
-              "({optimizer_ms:ms}), of {n} steps that were looked into",
+              "({optimizer_ms:ms}), of {n:steps} that were looked into",
      .screen = "steps"},
     {.code = NULL},
 };

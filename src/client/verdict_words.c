@@ -50,7 +50,9 @@ static void words_put_number(struct strbuf *out, const char *kind, double v) {
     else if (strcmp(kind, "MiB") == 0) {
         text_human_bytes(text, sizeof text, (int64_t)(v * WORDS_MIB));
         (void)strbuf_adds(out, text);
-    } else if (strcmp(kind, "n") == 0)
+    } else if (strcmp(kind, "steps") == 0)
+        (void)strbuf_addf(out, "%.0f step%s", v, v == 1 ? "" : "s");
+    else if (strcmp(kind, "n") == 0)
         (void)strbuf_addf(out, "%.0f", v);
     else
         (void)strbuf_addf(out, "%.6g", v);

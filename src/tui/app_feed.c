@@ -70,6 +70,13 @@ enum app_feed_id app_feed_next(const struct app *a, enum app_feed_id last) {
     return FEED_COUNT;
 }
 
+int app_feed_begin(struct app *a, enum app_feed_id id, struct querier *q, struct err *e) {
+    struct app_feed *f = &a->feeds.feeds[id];
+    f->wanted = false;
+    f->running = true;
+    return id == FEED_VERDICTS ? querier_judge(q, e) : querier_run(q, f->text, e);
+}
+
 /* No rows, and why there are none of such a table, as when the GIL was not had: an error of this answer. */
 static void app_feed_judge(struct querier_answer *answer) {
     const char *why = strstr(answer->note, ": ");

@@ -73,6 +73,9 @@ const struct app_feed *app_feed_get(const struct app *a, enum app_feed_id id);
 /* The next one that is wanted, in turn after `last`; FEED_COUNT: none is. */
 enum app_feed_id app_feed_next(const struct app *a, enum app_feed_id last);
 
+/* Have its query run. 0, or -1 with the error: the answer that app_feed_take then has to be given. */
+int app_feed_begin(struct app *a, enum app_feed_id id, struct querier *q, struct err *e);
+
 /* It is answered, or could not be begun; moved out of *answer. */
 void app_feed_take(struct app *a, enum app_feed_id id, struct querier_answer *answer);
 

@@ -44,22 +44,14 @@ static int runner_feed_open(struct runner_feed *r, struct err *e) {
     return -1;
 }
 
-static int runner_feed_begin(struct runner_feed *r, const struct app_feed *f, struct err *e) {
-    if (runner_feed_open(r, e) != 0)
-        return -1;
-    return r->id == FEED_VERDICTS ? querier_judge(r->querier, e) : querier_run(r->querier, f->text, e);
-}
-
 void runner_feed_grant(struct runner_feed *r) {
     if (r->querier && querier_is_busy(r->querier))
         return;
     for (enum app_feed_id id; (id = app_feed_next(r->app, r->id)) != FEED_COUNT;) {
-        struct app_feed *f = &r->app->feeds.feeds[id];
         struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
-        f->wanted = false;
-        f->running = true;
         r->id = id;
-        if (runner_feed_begin(r, f, &answer.error) == 0)
+        if (runner_feed_open(r, &answer.error) == 0 &&
+            app_feed_begin(r->app, id, r->querier, &answer.error) == 0)
             return;
         app_feed_take(r->app, id, &answer);
     }

@@ -2,16 +2,21 @@
 /* screen_picture: see screen_picture.h. */
 #include "tui/screen_picture.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/option.h"
+#include "tui/app_feed.h"
 #include "tui/screens/screens.h"
 #include "tui/widgets/layout.h"
 
 #define SCREEN_PICTURE_NAMES 32
 #define SCREEN_PICTURE_LINE (SCREEN_PICTURE_MAX * 8)
+#define SCREEN_PICTURE_ANSWER_S 20 /* that the answer to a query may take */
+#define SCREEN_PICTURE_ASKS                                                                                  \
+    (2 * FEED_COUNT) /* queries of a screen, at most: what one says may lead to another */
 
 /* A screen that lies over another, or tells of the session alone, is none. */
 static bool screen_picture_is_one(const struct screen_def *def) { return def->number && !def->of_session; }
@@ -82,8 +87,40 @@ static void screen_picture_put(const struct grid *g, int rows, struct strbuf *ou
     }
 }
 
-static int screen_picture_render(void *arg, const struct model_target *target,
-                                 const struct model_snapshot *snapshot, struct strbuf *out, struct err *e) {
+/* One query, to its end. */
+static void screen_picture_ask(struct screen_picture *p, struct querier *q, enum app_feed_id id) {
+    struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
+    struct pollfd fd = {.events = POLLIN};
+    uint64_t until_ns = clock_mono_ns() + (uint64_t)SCREEN_PICTURE_ANSWER_S * CLOCK_NS_PER_S;
+    bool answered = app_feed_begin(p->app, id, q, &answer.error) != 0;
+    fd.fd = querier_fd(q);
+    while (!answered && clock_mono_ns() < until_ns) {
+        (void)poll(&fd, 1, 100);
+        answered = querier_take(q, &answer);
+    }
+    if (!answered)
+        (void)err_set(&answer.error, ERR_FAILED, "no answer within %d s", SCREEN_PICTURE_ANSWER_S);
+    screen_picture_tell_time(p);
+    app_feed_take(p->app, id, &answer);
+}
+
+/* What the screen wants of the tables: all of it, as nobody looks a second time. */
+static void screen_picture_ask_all(struct screen_picture *p, const struct session_address *addr) {
+    struct querier_answer refused = {.kind = QUERIER_RUN, .error_at = -1};
+    enum app_feed_id id = app_feed_next(p->app, FEED_COUNT);
+    struct querier *q = id == FEED_COUNT ? NULL : querier_new(addr, &refused.error);
+    for (int n = 0; q && id != FEED_COUNT && n < SCREEN_PICTURE_ASKS; n++) {
+        screen_picture_ask(p, q, id);
+        id = querier_is_busy(q) ? FEED_COUNT : app_feed_next(p->app, id);
+    }
+    if (!q && id != FEED_COUNT)
+        app_feed_take(p->app, id, &refused);
+    querier_free(q);
+}
+
+static int screen_picture_render(void *arg, const struct session_address *addr,
+                                 const struct model_target *target, const struct model_snapshot *snapshot,
+                                 struct strbuf *out, struct err *e) {
     struct screen_picture *p = arg;
     struct data *d = &p->app->data;
     struct grid g;
@@ -101,6 +138,8 @@ static int screen_picture_render(void *arg, const struct model_target *target,
     if (app_top(p->app)->def != p->def)
         app_push(p->app, p->def);
     app_update_screens(p->app);
+    if (addr)
+        screen_picture_ask_all(p, addr);
     app_draw(p->app, &g);
     screen_picture_put(&g, p->rows, out); /* without the last row: keys say nothing in a file */
     screen_picture_give_back(p);

@@ -250,7 +250,7 @@ void window_put_text(const struct app *a, char *buf, size_t cap) {
         (void)snprintf(buf, cap, "%s +%s", clock, length);
     } else {
         double since_s = which == TALLY_MARK ? tally_marked_s(t) : h.since_s;
-        text_human_duration(length, sizeof length, fmax(h.newest_s - since_s, 0));
+        window_put_length(fmax(h.newest_s - since_s, 0), length, sizeof length);
         (void)snprintf(buf, cap, "%s %s", which == TALLY_MARK ? "since mark" : "over", length);
     }
 }

@@ -47,6 +47,28 @@ static void add(struct tally *t, double now_s, int64_t tid, uint32_t stack, int 
     assert_true(tally_add(t, &b, now_s));
 }
 
+/* Samples come when the time that they stand for is over: what was counted began before the first batch came. */
+static void the_first_batch_covers_time(void **state) {
+    (void)state;
+    struct tally *t = tally_new();
+    struct model_sample samples[10];
+    struct tally_health h;
+    for (int i = 0; i < 10; i++)
+        samples[i] = (struct model_sample){.tid = 7, .stack_id = 2, .timestamp = 100 + 0.1 * i};
+    struct model_thread_def thread = {7, "MainThread", NULL};
+    struct model_sample_batch b = {.epoch = 1, .period_us = 100000, .frames = frames, .stacks = stacks};
+    b.n_frames = sizeof frames / sizeof frames[0];
+    b.n_stacks = sizeof stacks / sizeof stacks[0];
+    b.threads = &thread;
+    b.n_threads = 1;
+    b.samples = samples;
+    b.n_samples = 10;
+    assert_true(tally_add(t, &b, 50));
+    tally_get_health(t, &h);
+    assert_true(fabs(h.newest_s - h.since_s - 1) < 1e-6);
+    tally_free(t);
+}
+
 static const struct tally_row *find(const struct tally_table *t, const char *func, const char *file,
                                     int line) {
     for (size_t i = 0; i < t->n; i++) {
@@ -303,6 +325,7 @@ static void test_too_many_stacks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_batch_covers_time),
         cmocka_unit_test(test_functions),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_threads_and_cpu),

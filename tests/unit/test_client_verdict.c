@@ -607,13 +607,16 @@ static void words(void **state) {
         {.name = "share", .kind = SQL_REAL, .number = 0.714},
         {.name = "gone", .kind = SQL_NULL, .number = NAN},
         {.name = "who", .kind = SQL_TEXT, .text = "/a/b/evil\033[2J.py"},
+        {.name = "one", .kind = SQL_INTEGER, .number = 1},
+        {.name = "two", .kind = SQL_INTEGER, .number = 2},
     };
     struct strbuf out;
     strbuf_init(&out, 1000);
-    verdict_put_words("{share:%}[ of {gone:ms}][ by {who:file}], {gone}!", values, 3, &out);
+    verdict_put_words("{share:%}[ of {gone:ms}][ by {who:file}], {gone}! {one:steps}, {two:steps}.", values,
+                      5, &out);
     assert_non_null(strstr(strbuf_str(&out), "71 % by evil"));
     assert_null(strchr(strbuf_str(&out), '\033'));
-    assert_non_null(strstr(strbuf_str(&out), ", ?!"));
+    assert_non_null(strstr(strbuf_str(&out), ", ?! 1 step, 2 steps."));
     strbuf_fini(&out);
 }
 

@@ -146,7 +146,7 @@ static void test_recording(void **state) {
     app_diff_expect(a, "run.db");
     fixture_press(a, "4");
     diff_fixture_feed(a, 10, DIFF_FIXTURE_NOW);
-    assert_shows(a, "DIFF  all 9.8s against recording run.db: reading it ...");
+    assert_shows(a, "DIFF  all 10.0s against recording run.db: reading it ...");
     assert_shows(a, "      ?   50.0       ?       ?    50.0       ? forward");
     diff_fixture_record(a, 10, DIFF_FIXTURE_BEFORE);
     app_update_screens(a);
@@ -230,10 +230,10 @@ static void test_mark(void **state) {
     assert_shows(a, "marked: ");
     diff_fixture_feed(a, 4, DIFF_FIXTURE_NOW);
     fixture_press(a, "W W W");
-    assert_shows(a, "since mark 4s");
+    assert_shows(a, "since mark 4.0s");
     assert_hides(a, "evaluate");
     fixture_press(a, "d Left");
-    assert_shows(a, "DIFF  4.0s since mark against the 9.8s before");
+    assert_shows(a, "DIFF  4.0s since mark against the 10.0s before");
     assert_shows(a, "  +30.0   30.0     0.0   +30.0    30.0     0.0 sync");
     assert_shows(a, "  -20.0    0.0    20.0   -20.0     0.0    20.0 evaluate");
     app_free(a);

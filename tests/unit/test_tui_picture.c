@@ -31,7 +31,7 @@ static void render(struct screen_picture *p, struct strbuf *out) {
     fixture_target(&target, FIXTURE_NORMAL);
     fixture_snapshot(&snapshot, FIXTURE_NORMAL, 1);
     strbuf_init(out, 0);
-    assert_int_equal(p->renderer.render(p->renderer.arg, &target, &snapshot, out, &e), 0);
+    assert_int_equal(p->renderer.render(p->renderer.arg, NULL, &target, &snapshot, out, &e), 0);
     model_snapshot_fini(&snapshot);
     model_target_fini(&target);
 }

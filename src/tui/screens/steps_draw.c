@@ -170,16 +170,20 @@ static void steps_draw_axis(const struct steps_state *s, struct grid *g, struct 
     if (m->n == 0)
         return;
     oldest = oldest > m->n ? m->n : oldest;
-    int from = label + s->cols - (int)((oldest - newest + s->zoom - 1) / s->zoom);
-    (void)snprintf(text, sizeof text, "%" PRId64, m->rows[oldest - 1].step);
-    (void)grid_text(g, area, 0, from, ROLE_MUTED, text);
-    (void)snprintf(text, sizeof text, "%" PRId64, m->rows[newest].step);
-    int width = (int)strlen(text);
-    if (s->cols > 3 * width)
-        (void)grid_text(g, area, 0, label + s->cols - width, ROLE_MUTED, text);
+    int from = label + s->cols - (int)((oldest - newest + s->zoom - 1) / s->zoom), to = label + s->cols;
     size_t at = steps_selected(s) / s->zoom;
-    if (at >= s->first && at < s->first + (size_t)s->cols)
-        (void)grid_text(g, area, 0, label + s->cols - 1 - (int)(at - s->first), ROLE_VALUE, "^");
+    bool in_view = at >= s->first && at < s->first + (size_t)s->cols;
+    int selected = in_view ? to - 1 - (int)(at - s->first) : -1;
+    /* The numbers make room for the mark: it takes no digit away. */
+    int width = snprintf(text, sizeof text, "%" PRId64, m->rows[oldest - 1].step);
+    from = selected >= from && selected < from + width ? selected + 1 : from;
+    (void)grid_text(g, area, 0, from, ROLE_MUTED, text);
+    width = snprintf(text, sizeof text, "%" PRId64, m->rows[newest].step);
+    to = selected >= to - width ? selected : to;
+    if (s->cols > 3 * width)
+        (void)grid_text(g, area, 0, to - width, ROLE_MUTED, text);
+    if (in_view)
+        (void)grid_text(g, area, 0, selected, ROLE_VALUE, "^");
 }
 
 /* The selected step is in view; while none was selected, the newest. */

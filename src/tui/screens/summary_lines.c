@@ -241,11 +241,10 @@ static void summary_add_rates(struct summary *s, const struct app *app) {
     if (lost || (!is_past && h.got_hz < PULSE_RATE_LOW * APP_SAMPLE_HZ))
         l->role = ROLE_CONN_WAIT;
     l = summary_add(s, SUMMARY_METER, "snapshots", ACTION_SHOW_THREADS);
-    if (is_past)
+    if (is_past || app->config.delay_s <= 0) /* no rate: there is what came */
         (void)snprintf(l->value, sizeof l->value, "%llu", (unsigned long long)d->received);
     else
-        (void)snprintf(l->value, sizeof l->value, "%.3g /s",
-                       app->config.delay_s > 0 ? 1 / app_delay_s(app) : 0);
+        (void)snprintf(l->value, sizeof l->value, "%.3g /s", 1 / app_delay_s(app));
     summary_say(l, "%llu lost", (unsigned long long)d->missed);
     if (d->live.valid && !isnan(d->live.snapshot.cost_us))
         summary_say(l, "; %.2f ms each", d->live.snapshot.cost_us / 1000);

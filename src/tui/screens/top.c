@@ -155,15 +155,19 @@ static void top_empty_text(const struct top_state *s, const struct app *app, cha
         (void)snprintf(buf, cap, "%s", text ? text : "sampling ...");
 }
 
+/* Few samples make no table, so that a line does not stand at 100 % for a moment. */
+static bool top_has_rows(const struct top_state *s) {
+    return s->rows.n > 0 && s->table.samples >= TOP_FIRST_SAMPLES;
+}
+
 static void top_draw_table(struct top_state *s, struct app *app, struct grid *g, struct rect area) {
-    bool has_rows = s->rows.n > 0 && s->table.samples >= TOP_FIRST_SAMPLES;
     int n_columns;
     const struct table_column *columns = top_compare_columns(&s->compare, &n_columns);
     list_fit(&s->list, (int)s->rows.n, area.rows - 1);
     tags_cut(&app->functions, &area);
     table_layout(columns, n_columns, area.cols, s->widths);
     table_draw_head(columns, n_columns, s->widths, s->sort, g, area);
-    if (!has_rows) {
+    if (!top_has_rows(s)) {
         char text[128];
         top_empty_text(s, app, text, sizeof text);
         (void)grid_text(g, area, area.rows > 2 ? 2 : 1, 2, ROLE_MUTED, text);
@@ -246,8 +250,9 @@ static void top_status(const void *state, const struct app *app, struct strbuf *
     const struct top_state *s = state;
     int n_columns;
     (void)app;
-    (void)strbuf_addf(out, "%s %zu", s->query.by_line ? "Lines" : "Functions", s->rows.n);
-    if (s->rows.n != s->rows.total)
+    size_t shown = top_has_rows(s) ? s->rows.n : 0;
+    (void)strbuf_addf(out, "%s %zu", s->query.by_line ? "Lines" : "Functions", shown);
+    if (shown != s->rows.total)
         (void)strbuf_addf(out, " of %zu", s->rows.total);
     if (app_shows_native(app, CONTEXT_TOP))
         (void)strbuf_adds(out, "   native too");
