@@ -426,15 +426,8 @@ def ended_by_itself(status):
     return status not in (None, 0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
 
 
-@pytest.fixture
-def target(any_python, tmp_path, request):
-    """Factory of running jobs.
-
-    target(source, *args): source is a path to a script, or Python text, which is written to a file. The job writes a
-    line to the descriptor in $READY_FD when it is ready: os.write(int(os.environ["READY_FD"]), b"ready\\n"); the line is
-    in .ready. For a program that knows nothing of this, ready="step +10 " waits for a pattern in its output instead.
-    Options: python=PATH, env={...}, name=FILE-NAME of the written script, timeout=SECONDS, flags=[interpreter options].
-    """
+def running_targets(any_python, tmp_path, request):
+    """Factory of running jobs, which end when it is asked to go on: see the fixture `target`."""
     started = []
 
     def start(source, *args, python=None, ready=None, env=None, name=None, timeout=60.0, flags=()):
@@ -472,6 +465,18 @@ def target(any_python, tmp_path, request):
             if ended_by_itself(status):  # tests/run then gives the test no second try
                 request.node.user_properties.append(("harm", f"process {job.pid} had ended: {status}"))
         job.end()
+
+
+@pytest.fixture
+def target(any_python, tmp_path, request):
+    """Factory of running jobs.
+
+    target(source, *args): source is a path to a script, or Python text, which is written to a file. The job writes a
+    line to the descriptor in $READY_FD when it is ready: os.write(int(os.environ["READY_FD"]), b"ready\\n"); the line is
+    in .ready. For a program that knows nothing of this, ready="step +10 " waits for a pattern in its output instead.
+    Options: python=PATH, env={...}, name=FILE-NAME of the written script, timeout=SECONDS, flags=[interpreter options].
+    """
+    yield from running_targets(any_python, tmp_path, request)
 
 
 @pytest.fixture

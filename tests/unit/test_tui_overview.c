@@ -162,7 +162,7 @@ static void functions_lead_to_flame(void **state) {
     (void)state;
     fixture_press(a, "1");
     fixture_samples(a, 40);
-    assert_shows(a, 50, 200, "Top functions: own time on the CPU, over 9s, 921 samples");
+    assert_shows(a, 50, 200, "Top functions: own time on the CPU, over 10.0s, 921 samples");
     fixture_press(a, "W");
     assert_shows(a, 50, 200, "own time on the CPU, last 10 s, ");
     fixture_press(a, "W W");
