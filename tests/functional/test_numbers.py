@@ -128,6 +128,10 @@ def recent(value):
     return max(2 * MIB, value / 20)
 
 
+def half_a_minute_old(value):
+    return max(4 * MIB, value / 3)
+
+
 def newest(rows):
     return rows[-1]
 
@@ -145,7 +149,7 @@ BY_THE_KERNEL = [
     ("python.memory: rss", lambda s: newest(s.history_memory)["rss_mb"] * MIB, lambda k: k["rss"], recent),
     ("memory: in RAM", lambda s: s.memory["rss_mb"] * MIB, lambda k: k["rss"], recent),
     ("memory: all", lambda s: s.memory["memory_mb"] * MIB, lambda k: k["rss"] + k["swap"], recent),
-    ("memory: its share", lambda s: s.memory["pss_bytes"], lambda k: k["pss"], 8 * MIB),
+    ("memory: its share", lambda s: s.memory["pss_bytes"], lambda k: k["pss"], half_a_minute_old),
     ("list: threads", lambda s: s.list["threads"], lambda k: k["threads"], 0),
     ("screens: threads of the process", lambda s: s.shot["process"]["threads"], lambda k: k["threads"], 0),
     ("system.process: threads", lambda s: s.process["threads"], lambda k: k["threads"], 0),
@@ -179,7 +183,6 @@ BY_ANOTHER_WAY = [
     ("agent's memory", lambda s: s.status["rss_bytes"], lambda s: newest(s.own)["rss_bytes"], MIB),
     ("samples", lambda s: s.status["sampler"]["samples"] + s.status["sampler"]["torn"],
      lambda s: next(t["rows"] for t in s.status["tables"] if t["name"] == "python.samples"), 30 * (STANDING + 1)),
-    ("overhead", lambda s: s.status["sampler"]["overhead_pct"], lambda s: newest(s.own)["overhead_pct"], 1.5),
     ("steps", lambda s: s.status.get("steps", {}).get("seen", 0) or 0, lambda s: len(s.steps), 20),
     ("most memory", lambda s: s.memory["max_memory_mb"], lambda s: max(r["memory_mb"] for r in s.history_memory), 2),
 ]

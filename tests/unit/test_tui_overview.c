@@ -166,7 +166,7 @@ static void functions_lead_to_flame(void **state) {
     fixture_press(a, "W");
     assert_shows(a, 50, 200, "own time on the CPU, last 10 s, ");
     fixture_press(a, "W W");
-    assert_shows(a, 50, 200, "own time on the CPU, over 9s, ");
+    assert_shows(a, 50, 200, "own time on the CPU, over 10.0s, ");
     for (int i = 0; i < 30 && !strstr(fixture_draw(a, 50, 200), "line 16 of"); i++)
         fixture_press(a, "j");
     fixture_press(a, "Enter");
