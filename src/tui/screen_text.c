@@ -80,8 +80,9 @@ static void screen_text_banner(const struct app *app, struct strbuf *out) {
     (void)strbuf_addf(out, " %s\n", clean);
 }
 
-int screen_text_render(void *arg, const struct model_target *target, const struct model_snapshot *snapshot,
-                       struct strbuf *out, struct err *e) {
+int screen_text_render(void *arg, const struct session_address *addr, const struct model_target *target,
+                       const struct model_snapshot *snapshot, struct strbuf *out, struct err *e) {
+    (void)addr; /* it shows nothing of the tables */
     const struct screen_text_config *config = arg;
     struct app_config app_config = {.ascii = config->ascii, .delay_s = 0};
     struct app *app = app_new(&app_config);
