@@ -292,6 +292,8 @@ static void check_published(const struct published *p, const struct pystack_offs
         0;
     off.gil_last_holder = off.frame_tlbc_index = off.gc_collecting = 0;
     off.gc_stats -= row->gc_collecting; /* its distance is kept, or it is published */
+    if (off.gc_long_lived)
+        off.gc_long_lived -= row->gc_collecting;
     off.gil_locked += 8;
     off.gil_switches += 8;
     off.tstate_datastack_chunk += 8;
