@@ -31,7 +31,8 @@ static void test_document(void **state) {
     json_object_begin(&j);
     json_object_end(&j);
     json_array_end(&j);
-    json_kv_string(&j, "s", "q\" b\\ n\n t\t c\x01 \x7f\xc2\x9b\xe2\x80\xae\xe2\x80\x8f\xe2\x80\xa8 \xc3\xa9 \xff");
+    json_kv_string(&j, "s",
+                   "q\" b\\ n\n t\t c\x01 \x7f\xc2\x9b\xe2\x80\xae\xe2\x80\x8f\xe2\x80\xa8 \xc3\xa9 \xff");
     json_kv_string(&j, "none", NULL);
     json_kv_bool(&j, "b", true);
     json_kv_uint(&j, "u", UINT64_MAX);
