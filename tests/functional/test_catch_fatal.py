@@ -169,7 +169,8 @@ def plain(text):
 
 
 def known(probing, job, wait_until):
-    """The agent has seen the job's threads."""
+    """The agent has seen the job's threads. It begins to sample when a client has said how, which a backtrace does, or after some seconds."""
+    probing(str(job.pid), "backtrace", timeout=60).ok()
     wait_until(lambda: probing(str(job.pid), "query", "SELECT 1 FROM python.samples WHERE thread = 'MainThread'", "--json",
                                timeout=60).ok().json()["rows"], 60, "the first samples")
 
