@@ -241,7 +241,7 @@ static int profiler_name(struct profiler *p, double bytes, struct err *e) {
 
 static void profiler_put_cost(struct profiler *p) {
     char bytes[32];
-    text_human_bytes(bytes, sizeof bytes, (int64_t)(p->expected * PROFILER_OP_FILE));
+    text_human_bytes(bytes, sizeof bytes, p->expected * PROFILER_OP_FILE);
     (void)snprintf(p->note, sizeof p->note,
                    "%lld step%s: about %.0f operations: the job will stand still for about %.2g s when they "
                    "end, and a file of about %s is written",

@@ -8,6 +8,10 @@
 #include <string.h>
 #include <wchar.h>
 
+/* A larger number is not a size, or not a duration (30,000 years). */
+#define TEXT_BYTES_MAX 9e18
+#define TEXT_SECONDS_MAX 1e12
+
 size_t text_utf8_next(const char *s, size_t len, uint32_t *cp) {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *u = (const unsigned char *)s;
@@ -122,13 +126,13 @@ size_t text_fit(const char *s, int cols) {
     return used;
 }
 
-void text_human_bytes(char *dst, size_t cap, int64_t bytes) {
+void text_human_bytes(char *dst, size_t cap, double bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    if (bytes < 0) {
+    if (!(bytes >= 0 && bytes <= TEXT_BYTES_MAX)) {
         (void)snprintf(dst, cap, "?");
         return;
     }
-    double v = (double)bytes;
+    double v = bytes;
     size_t u = 0;
     while (v >= 1024 && u + 1 < sizeof units / sizeof units[0]) {
         v /= 1024;
@@ -138,7 +142,7 @@ void text_human_bytes(char *dst, size_t cap, int64_t bytes) {
 }
 
 void text_human_duration(char *dst, size_t cap, double seconds) {
-    if (!isfinite(seconds) || seconds < 0) {
+    if (!(seconds >= 0 && seconds <= TEXT_SECONDS_MAX)) {
         (void)snprintf(dst, cap, "?");
         return;
     }

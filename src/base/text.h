@@ -38,10 +38,10 @@ int text_cp_width(uint32_t cp);
 /* Bytes of the longest prefix of `s` that fits into `cols` columns. */
 size_t text_fit(const char *s, int cols);
 
-/* "1.5 GiB" style: at most 4 significant places, units of 1024; "?" for a negative (unknown) number. */
-void text_human_bytes(char *dst, size_t cap, int64_t bytes);
+/* "1.5 GiB" style: at most 4 significant places, units of 1024; "?" for a number that is negative (unknown), NAN or no size. */
+void text_human_bytes(char *dst, size_t cap, double bytes);
 
-/* "2d03h", "3h07m", "4m09s", "12s"; "?" for a negative or not finite number. */
+/* "2d03h", "3h07m", "4m09s", "12s"; "?" for a number that is negative, NAN or no duration. */
 void text_human_duration(char *dst, size_t cap, double seconds);
 
 #endif

@@ -122,7 +122,7 @@ static void memory_put_json(const struct rows *rows, struct strbuf *out) {
 static void memory_put_size(struct strbuf *out, const char *label, double bytes, const char *what) {
     char size[32] = "unknown";
     if (!isnan(bytes))
-        text_human_bytes(size, sizeof size, (int64_t)bytes);
+        text_human_bytes(size, sizeof size, bytes);
     (void)strbuf_addf(out, "  %-*s %-12s %s\n", MEMORY_LABEL, label, size, what);
 }
 
@@ -169,7 +169,7 @@ static void memory_put_text(const struct rows *rows, struct strbuf *out) {
                               MEMORY_LABEL, "Python objects", objects);
         if (!isnan(most)) {
             char size[32];
-            text_human_bytes(size, sizeof size, (int64_t)most);
+            text_human_bytes(size, sizeof size, most);
             (void)snprintf(limit, sizeof limit, "of %s that it may use", size);
         } else if (rows_at(rows, row, MEMORY_CGROUP)->kind != SQL_NULL) {
             (void)snprintf(limit, sizeof limit, "without a limit");

@@ -168,7 +168,7 @@ static void tables_put_list(const struct sql_table_info *list, size_t n, struct 
         char rows[24] = "now", size[24] = "-", help[256];
         if (t->cost != RING_COST_NOW) {
             (void)snprintf(rows, sizeof rows, "%llu", (unsigned long long)t->rows);
-            text_human_bytes(size, sizeof size, (int64_t)t->bytes);
+            text_human_bytes(size, sizeof size, t->bytes);
         }
         (void)text_sanitize(help, sizeof help, t->help);
         (void)strbuf_addf(out, "%-24s %10s %10s", t->name, rows, size);
@@ -200,7 +200,7 @@ static void tables_put_one(const struct sql_table_info *t, struct strbuf *out) {
         (void)strbuf_addf(out, "; kept for %s while there is room", kept);
     }
     if (t->cost != RING_COST_NOW) {
-        text_human_bytes(kept, sizeof kept, (int64_t)t->bytes);
+        text_human_bytes(kept, sizeof kept, t->bytes);
         (void)strbuf_addf(out, "; %llu row%s in %s", (unsigned long long)t->rows, t->rows == 1 ? "" : "s",
                           kept);
     }

@@ -122,7 +122,7 @@ static void trace_put_text(const struct armed *a, const struct rows *steps, int6
         (void)text_sanitize(name, sizeof name, !path ? "?" : path[0] ? path : "(model)");
         (void)text_sanitize(type, sizeof type, armed_text(modules, i, TRACE_OPERATION));
         if (!isnan(size))
-            text_human_bytes(bytes, sizeof bytes, (int64_t)size);
+            text_human_bytes(bytes, sizeof bytes, size);
         (void)strbuf_addf(out, "%-*s %-*s", TRACE_NAME, name, TRACE_TYPE, type);
         trace_put_ms(out, forward);
         trace_put_ms(out, backward);

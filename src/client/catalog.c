@@ -154,7 +154,7 @@ struct rowset *catalog_list_tables(const struct catalog *c) {
         if (rowset_add_row(r) != 0)
             break;
         if (t->cost != RING_COST_NOW) {
-            text_human_bytes(size, sizeof size, (int64_t)t->bytes);
+            text_human_bytes(size, sizeof size, t->bytes);
             rowset_put_int(r, 3, (int64_t)t->rows);
             if (catalog_put(r, 4, size) != 0)
                 break;

@@ -62,7 +62,7 @@ static void status_put_tables(struct strbuf *out, const struct model_status *s) 
         const struct model_table *t = &s->tables[i];
         char name[256];
         (void)text_sanitize(name, sizeof name, t->name ? t->name : "?");
-        text_human_bytes(size, sizeof size, (int64_t)t->bytes);
+        text_human_bytes(size, sizeof size, t->bytes);
         (void)strbuf_addf(out, "  %-24s %10" PRIu64 " row%s, %s", name, t->rows, status_plural(t->rows),
                           size);
         if (t->newest >= t->oldest) {

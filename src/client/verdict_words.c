@@ -48,7 +48,7 @@ static void words_put_number(struct strbuf *out, const char *kind, double v) {
     else if (strcmp(kind, "rate") == 0)
         words_put_rate(out, v);
     else if (strcmp(kind, "MiB") == 0) {
-        text_human_bytes(text, sizeof text, (int64_t)(v * WORDS_MIB));
+        text_human_bytes(text, sizeof text, v * WORDS_MIB);
         (void)strbuf_adds(out, text);
     } else if (strcmp(kind, "steps") == 0)
         (void)strbuf_addf(out, "%.0f step%s", v, v == 1 ? "" : "s");

@@ -138,7 +138,7 @@ static void sql_human_bytes(sqlite3_context *c, int n, sqlite3_value **v) {
         return;
     /* A difference may be negative. */
     text[0] = '-';
-    text_human_bytes(text + 1, sizeof text - 1, (int64_t)fabs(bytes));
+    text_human_bytes(text + 1, sizeof text - 1, fabs(bytes));
     sqlite3_result_text(c, bytes < 0 ? text : text + 1, -1, SQLITE_TRANSIENT);
 }
 

@@ -318,7 +318,7 @@ static void app_export_tell(struct app *app, const struct export_job *job, const
 
 void app_export_done(struct app *app, struct export_job *job) {
     char size[32];
-    text_human_bytes(size, sizeof size, (int64_t)job->text.len);
+    text_human_bytes(size, sizeof size, job->text.len);
     if (job->error.code)
         app_message(app, true, "%s: %s", job->format->name, job->error.text);
     else if (job->cut.fold)

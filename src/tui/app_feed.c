@@ -154,11 +154,6 @@ int64_t app_feed_int(const struct rowset *rows, size_t row, int column) {
     return is_int ? rows->columns[column].values[row].i : APP_FEED_UNKNOWN;
 }
 
-void app_feed_put_bytes(char *buf, size_t cap, double bytes) {
-    bool fits = bytes >= 0 && bytes < 9e18;
-    text_human_bytes(buf, cap, fits ? (int64_t)bytes : -1);
-}
-
 void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *nothing, char *buf,
                         size_t cap) {
     const struct app_feed *f = app_feed_get(a, id);

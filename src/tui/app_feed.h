@@ -91,9 +91,6 @@ double app_feed_number(const struct rowset *rows, size_t row, int column);
 int app_feed_flag(const struct rowset *rows, size_t row, int column);
 int64_t app_feed_int(const struct rowset *rows, size_t row, int column); /* APP_FEED_UNKNOWN */
 
-/* Bytes for people; "?" unknown. */
-void app_feed_put_bytes(char *buf, size_t cap, double bytes);
-
 /* What stands where rows would be: why there are none, or `nothing`. Errors are there in full. */
 void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *nothing, char *buf, size_t cap);
 

@@ -86,7 +86,7 @@ static void test_width_and_fit(void **state) {
 static void test_human_numbers(void **state) {
     (void)state;
     static const struct {
-        int64_t bytes;
+        double bytes;
         const char *text;
     } sizes[] = {{-1, "?"},
                  {0, "0 B"},
@@ -95,7 +95,11 @@ static void test_human_numbers(void **state) {
                  {15 * 1024, "15.0 KiB"},
                  {300 * 1024, "300 KiB"},
                  {5LL << 30, "5.00 GiB"},
-                 {INT64_MAX, "8192 PiB"}};
+                 {8e18, "7105 PiB"},
+                 {(double)INT64_MAX, "?"},
+                 {1e300, "?"},
+                 {INFINITY, "?"},
+                 {NAN, "?"}};
     char out[32];
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         text_human_bytes(out, sizeof out, sizes[i].bytes);
@@ -104,8 +108,10 @@ static void test_human_numbers(void **state) {
     static const struct {
         double s;
         const char *text;
-    } times[] = {{-1, "?"},     {NAN, "?"},     {INFINITY, "?"},  {0, "0s"},
-                 {59.9, "59s"}, {249, "4m09s"}, {11220, "3h07m"}, {183600, "2d03h"}};
+    } times[] = {{-1, "?"},        {NAN, "?"},        {INFINITY, "?"},
+                 {0, "0s"},        {59.9, "59s"},     {249, "4m09s"},
+                 {11220, "3h07m"}, {183600, "2d03h"}, {1e12, "11574074d01h"},
+                 {1.67e155, "?"}};
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         text_human_duration(out, sizeof out, times[i].s);
         assert_string_equal(out, times[i].text);

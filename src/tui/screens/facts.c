@@ -41,7 +41,7 @@ static void facts_add_value(struct facts *f, const struct rowset *rows, size_t r
         return;
     }
     if (!isnan(v) && facts_ends_with(name, "bytes")) {
-        app_feed_put_bytes(text, sizeof text, v);
+        text_human_bytes(text, sizeof text, v);
         facts_add(f, name, ROLE_VALUE, "%s (%.0f)", text, v);
         return;
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "tui/pick.h"
 
 #define LOADER_MAX 64 /* that are told apart */
@@ -102,7 +103,7 @@ static void loader_cell_cpu(const void *node, struct table_cell *c) {
 static void loader_cell_rss(const void *node, struct table_cell *c) {
     c->role = ROLE_TEXT;
     if (loader_of(node)->is_worker)
-        app_feed_put_bytes(c->text, sizeof c->text, loader_of(node)->rss_bytes);
+        text_human_bytes(c->text, sizeof c->text, loader_of(node)->rss_bytes);
 }
 
 static void loader_cell_func(const void *node, struct table_cell *c) {

@@ -7,6 +7,7 @@
  */
 #include "tui/screens/screens.h"
 
+#include "base/text.h"
 #include "tui/screens/browser.h"
 #include "tui/screens/modules_rows.h"
 
@@ -68,7 +69,7 @@ static void modules_put_totals(const struct modules_state *s, const struct app *
     if (!s->rows.n)
         return;
     module_put_count(count, sizeof count, s->rows.parameters);
-    app_feed_put_bytes(size, sizeof size, s->rows.bytes);
+    text_human_bytes(size, sizeof size, s->rows.bytes);
     if (s->rows.roots != 1)
         (void)strbuf_addf(out, "%zu models   ", s->rows.roots);
     (void)strbuf_addf(out, "%zu module%s   %s parameters   %s", s->rows.n, s->rows.n == 1 ? "" : "s", count,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "tui/pick.h"
 
 #define MODULE_BAR 8         /* columns of a bar */
@@ -82,7 +83,7 @@ static void module_cell_parameters(const void *node, struct table_cell *c) {
 
 static void module_cell_bytes(const void *node, struct table_cell *c) {
     c->role = module_of(node)->bytes == 0 ? ROLE_MUTED : ROLE_VALUE;
-    app_feed_put_bytes(c->text, sizeof c->text, module_of(node)->bytes);
+    text_human_bytes(c->text, sizeof c->text, module_of(node)->bytes);
 }
 
 static void module_cell_mode(const void *node, struct table_cell *c) {
@@ -133,7 +134,7 @@ static void module_cell_activation(const void *node, struct table_cell *c) {
     c->role = ROLE_TEXT;
     c->text[0] = '\0';
     if (!isnan(module_of(node)->activation_bytes))
-        app_feed_put_bytes(c->text, sizeof c->text, module_of(node)->activation_bytes);
+        text_human_bytes(c->text, sizeof c->text, module_of(node)->activation_bytes);
 }
 
 static void module_cell_calls(const void *node, struct table_cell *c) {

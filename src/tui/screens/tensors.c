@@ -9,6 +9,7 @@
  */
 #include "tui/screens/screens.h"
 
+#include "base/text.h"
 #include "tui/screens/browser.h"
 #include "tui/screens/tensors_growth.h"
 #include "tui/screens/tensors_one.h"
@@ -121,7 +122,7 @@ static void tensors_put_totals(const struct tensors_state *s, struct strbuf *out
     }
     if (!s->table.rows)
         return;
-    app_feed_put_bytes(size, sizeof size, s->table.bytes);
+    text_human_bytes(size, sizeof size, s->table.bytes);
     (void)strbuf_addf(out, "%zu tensor%s   %s in %zu storage%s", s->table.n, s->table.n == 1 ? "" : "s", size,
                       s->table.storages, s->table.storages == 1 ? "" : "s");
     if (s->has_mark) {
@@ -141,7 +142,7 @@ static void tensors_fill_facts(struct tensors_state *s, const struct app *app, c
         facts_add_row(f, s->growth_rows.rows,
                       (size_t)((const struct growth_row *)n->row - s->growth_rows.items), tensors_not_facts);
     else if (t && t->count) {
-        app_feed_put_bytes(size, sizeof size, t->bytes);
+        text_human_bytes(size, sizeof size, t->bytes);
         facts_add(f, tensor_group_name(s->by), ROLE_VALUE, "%s", t->name);
         facts_add(f, "tensors", ROLE_VALUE, "%zu", t->count);
         facts_add(f, "bytes", ROLE_VALUE, "%s (%.0f), each storage once", size, t->bytes);

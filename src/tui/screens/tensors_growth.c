@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "tui/screens/tensors_rows.h"
 #include "tui/pick.h"
 
@@ -57,7 +58,7 @@ static void growth_cell_since(const void *node, struct table_cell *c) {
 
 static void growth_cell_bytes(const void *node, struct table_cell *c) {
     c->role = ROLE_VALUE;
-    app_feed_put_bytes(c->text, sizeof c->text, growth_of(node)->bytes);
+    text_human_bytes(c->text, sizeof c->text, growth_of(node)->bytes);
 }
 
 static void growth_put_change(struct table_cell *c, double bytes) {

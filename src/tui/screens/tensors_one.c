@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static void tensor_one_query(const char *table, int64_t id, char *buf, size_t cap) {
     (void)snprintf(buf, cap, "SELECT * FROM %s WHERE id = %lld", table, (long long)id);
 }
@@ -20,7 +22,7 @@ void tensor_one_ask(struct app *app, const struct tensor_row *t) {
         app_message(app, false, "the values of the one before are still being read");
         return;
     }
-    app_feed_put_bytes(size, sizeof size, t->bytes);
+    text_human_bytes(size, sizeof size, t->bytes);
     tensor_one_query("python.tensor_statistics", t->id, text, sizeof text);
     app_feed_ask(app, FEED_TENSOR, text);
     tensor_one_query("python.tensor_holders", t->id, text, sizeof text);
@@ -73,7 +75,7 @@ void tensor_one_add(struct facts *f, const struct app *app, const struct tensor_
     const struct app_feed *holders = tensor_one_feed(app, FEED_HOLDERS, "python.tensor_holders", t);
     char size[24];
     if (!values || !holders) {
-        app_feed_put_bytes(size, sizeof size, t->bytes);
+        text_human_bytes(size, sizeof size, t->bytes);
         facts_add(f, "", ROLE_STATUS_ON, "v reads its values (%s, in slices), and what holds it", size);
         return;
     }

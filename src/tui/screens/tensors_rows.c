@@ -30,7 +30,7 @@ void tensor_put_growth(char *buf, size_t cap, double bytes) {
         (void)snprintf(buf, cap, "?");
         return;
     }
-    app_feed_put_bytes(size, sizeof size, fabs(bytes));
+    text_human_bytes(size, sizeof size, fabs(bytes));
     (void)snprintf(buf, cap, "%s%s", bytes > 0 ? "+" : bytes < 0 ? "-" : "", bytes == 0 ? "0" : size);
 }
 
@@ -89,7 +89,7 @@ static void tensor_cell_module(const void *node, struct table_cell *c) {
 static void tensor_cell_bytes(const void *node, struct table_cell *c) {
     const struct tensor_row *t = tensor_of(node);
     c->role = ROLE_VALUE;
-    app_feed_put_bytes(c->text, sizeof c->text, t->bytes);
+    text_human_bytes(c->text, sizeof c->text, t->bytes);
 }
 
 static void tensor_cell_growth(const void *node, struct table_cell *c) {
