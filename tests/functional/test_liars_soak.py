@@ -45,5 +45,5 @@ def test_verbs_before_an_agent_that_lies(build_dir):
 
 @pytest.mark.timeout(200)
 def test_sessions_before_an_agent_that_lies(build_dir):
-    found = rows(liars(build_dir, "run", "--build", build_dir, "--only", "lies", "--lies", "20000", timeout=180), "session")
-    assert sum(row["lies"] for row in found) >= 20000
+    found = rows(liars(build_dir, "run", "--build", build_dir, "--only", "lies", "--lies", "6000", timeout=180), "session")
+    assert sum(row["lies"] for row in found) >= 6000
