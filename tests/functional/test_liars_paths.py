@@ -258,7 +258,7 @@ def test_what_an_agent_says_is_not_obeyed(observed, probing, probing_top, lie):
             assert obeyed(seen) == [], (words, status_, seen)
         exported = on_terminal([probing_top.path, "--export", "json", "--once", str(job.pid)])
         assert obeyed(exported[1]) == [], exported
-    for word in (b"entered 1", b", 2 s left", b" 1 rows", b"told by"):
+    for word in (b"entered 1", b", 2 s left", b" 1 row,", b"told by"):
         assert shown["status"][0] == 0 and word in shown["status"][1], shown["status"]
     assert b"chrome://tracing" in shown["profile --yes"][1] or shown["profile --yes"][0] == 1, shown["profile --yes"]
 

@@ -149,6 +149,12 @@ time.sleep(3600)
 '''
 
 NO_THREADING = '''
+import os, time
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+time.sleep(3600)
+'''
+
+NO_THREADING_FORKS = '''
 import _thread, os, time
 def second():
     child = os.fork()
@@ -329,7 +335,7 @@ def test_a_sub_interpreter(each_python, ptrace, target, dump, wait_until):
 
 
 def test_who_is_main_without_the_threading_module(each_python, ptrace, target, dump, wait_until):
-    job = target(NO_THREADING, python=each_python, flags=["-S", "-E"])
+    job = target(NO_THREADING_FORKS, python=each_python, flags=["-S", "-E"])
     child = int(job.ready)
     threads = {t["tid"]: t for t in dump(job.pid)[0]["threads"]}
     assert len(threads) == 2 and all(t["has_python"] and t["frames"] for t in threads.values())
