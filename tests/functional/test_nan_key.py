@@ -15,6 +15,7 @@ def nan_job(training_job):  # noqa: F811
     """In turn a step with good weights, and one with a NaN in a weight of hidden.1."""
     job = training_job("nan", "--at", "20", "--again", "2")
     job.wait_steps(30)
+    wait(lambda: len(job.rows("python.steps")) >= 3, 60, "steps that the agent has seen")  # the one before what is found is looked at, too
     return job
 
 
