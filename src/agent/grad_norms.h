@@ -39,7 +39,7 @@ void grad_norms_end(void);
 
 /* ---- the job's threads, with the GIL ---- */
 
-/* An optimizer's step begins. If the gradients of all of its parameters are read, their norm is told to the step (spans.h). */
+/* An optimizer's step begins. If the gradients of all of its parameters are read, their norm goes to the step (spans.h). */
 void grad_norms_on_optimizer(struct pyapi_object *optimizer);
 
 #endif
