@@ -57,8 +57,8 @@ def test_screen_as_text(probing_top, plain_training, ptrace):
     assert all(len(line) <= 100 for line in lines)
     assert "\x1b" not in done.stdout
     text = done.stdout
-    assert re.search(r"^ *\d+ MainThread .*", text, re.M)
-    assert re.search(r"^ +\d+ train +\S*train_plain\.py:\d+$", text, re.M)
+    assert re.search(r"^ *\d+ MainThread .*", text, re.M), text
+    assert re.search(r"^ +\d+ train +\S*train_plain\.py:\d+$", text, re.M), text
     for name in ("MainThread", "loader-0", "loader-1"):
         assert re.search(rf"^Stack of {name} \(\d+\)", text, re.M)
 
