@@ -152,7 +152,12 @@ int mem_write(struct mem *m, uint64_t addr, const void *bytes, size_t len) {
     return 0;
 }
 
-bool mem_is_gone(const struct mem *m) { return m->error == ESRCH; }
+bool mem_is_gone(const struct mem *m) {
+    uint8_t byte;
+    if (m->read != mem_read_image || m->file <= 0)
+        return m->error == ESRCH;
+    return pread(m->file - 1, &byte, 1, 0) == 0;
+}
 
 /* ---- which program ---- */
 

@@ -52,7 +52,8 @@ void mem_share_image(struct mem *m, const struct mem *from);
  * to pages that the process itself may not write to, too: the caller knows what lies there. */
 int mem_write(struct mem *m, uint64_t addr, const void *bytes, size_t len);
 
-/* Has the image gone, with the process or by execve? Asked after a read or write that failed. */
+/* Has the image gone, with the process or by execve? Of one that was opened the kernel is asked; of others it is what the last read that
+ * failed has said. */
 bool mem_is_gone(const struct mem *m);
 
 /* Which program a process runs: it changes with execve, whatever runs then, and when the number belongs to another process. */

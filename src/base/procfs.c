@@ -19,6 +19,10 @@
 
 #define PROCFS_FILE_MAX ((size_t)16 * 1024)
 #define PROCFS_GROUPS_MAX 256
+#define PROCFS_PF_EXITING 0x4 /* linux/sched.h */
+#define PROCFS_PF_KTHREAD 0x200000
+#define PROCFS_ENDING_TIDS 1024
+#define PROCFS_ENDING_NS (500 * CLOCK_NS_PER_MS) /* from the end of the first thread to that of all */
 #define PROCFS_STAT_FIELDS 40 /* of /proc/PID/stat, as far as they are read; number 0 is none */
 
 static void procfs_path(char *buf, size_t cap, pid_t pid, pid_t tid, const char *name) {
@@ -88,6 +92,7 @@ int procfs_parse_stat(const char *text, struct procfs_stat *out) {
     if (last < 24)
         return -1;
     out->ppid = (int64_t)fields[4];
+    out->flags = fields[9];
     out->minor_faults = (int64_t)fields[10];
     out->major_faults = (int64_t)fields[12];
     out->utime_ticks = fields[14];
@@ -343,6 +348,37 @@ ssize_t procfs_list_tids(pid_t pid, pid_t *tids, size_t cap) {
 }
 
 ssize_t procfs_list_pids(pid_t *pids, size_t cap) { return procfs_list_numbers("/proc", pids, cap); }
+
+static bool procfs_thread_ends(const struct procfs_stat *st) {
+    return st->state == 'Z' || st->state == 'X' || st->flags & PROCFS_PF_EXITING;
+}
+
+bool procfs_has_ended(pid_t pid) {
+    struct procfs_stat st;
+    pid_t tids[PROCFS_ENDING_TIDS];
+    if (procfs_read_stat(pid, 0, &st) != 0)
+        return true;
+    if (!procfs_thread_ends(&st))
+        return false;
+    ssize_t n = procfs_list_tids(pid, tids, PROCFS_ENDING_TIDS);
+    for (ssize_t i = 0; i < n && i < PROCFS_ENDING_TIDS; i++)
+        if (procfs_read_stat(pid, tids[i], &st) == 0 && !procfs_thread_ends(&st))
+            return false;
+    return n <= PROCFS_ENDING_TIDS;
+}
+
+bool procfs_is_ending(pid_t pid) {
+    struct procfs_stat st;
+    uint64_t until = clock_mono_ns() + PROCFS_ENDING_NS;
+    while (!procfs_has_ended(pid)) {
+        if (procfs_read_stat(pid, 0, &st) == 0 && (!procfs_thread_ends(&st) || clock_mono_ns() > until))
+            return false;
+        (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
+    }
+    return true;
+}
+
+bool procfs_is_kernel_thread(const struct procfs_stat *st) { return st->flags & PROCFS_PF_KTHREAD; }
 
 int procfs_each_map(pid_t pid, int (*fn)(const struct procfs_map *map, void *arg), void *arg) {
     char path[96];

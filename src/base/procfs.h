@@ -44,7 +44,8 @@ struct procfs_stat {
     int64_t threads;
     int64_t rss_pages;
     int64_t minor_faults, major_faults;
-    int64_t cpu; /* that it ran on last; -1 unknown */
+    int64_t cpu;    /* that it ran on last; -1 unknown */
+    uint64_t flags; /* PF_... of the kernel's linux/sched.h */
 };
 
 /* One line of /proc/PID/maps; `path` is "" for anonymous memory. */
@@ -86,6 +87,16 @@ bool procfs_in_inner_user_ns(pid_t pid);
 
 /* Seconds since the epoch when the process started; NAN when unknown. */
 double procfs_started_at(pid_t pid);
+
+/* Has the process ended? So it has when nothing is left of it but zombies and threads on their way out: its memory and its sockets go
+ * first, seconds before it is a zombie where that is much. One whose first thread alone has ended lives. */
+bool procfs_has_ended(pid_t pid);
+
+/* Is it on its way out? Waits a moment for the rest of its threads; false at once when its first thread is not. */
+bool procfs_is_ending(pid_t pid);
+
+/* Is it a thread of the kernel, which has no program? */
+bool procfs_is_kernel_thread(const struct procfs_stat *st);
 
 /* Thread ids in ascending order into `tids` (room for `cap`). Total number found (may exceed cap), or -1 with errno. */
 ssize_t procfs_list_tids(pid_t pid, pid_t *tids, size_t cap);

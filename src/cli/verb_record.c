@@ -51,7 +51,7 @@ static void record_wait(uint64_t end_ns) {
 /* Nothing will come any more. */
 static bool record_all_ended(const struct session_address *addr, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (!addr[i].recorded[0] && (addr[i].pid <= 0 || !ended_is_gone(addr[i].pid)))
+        if (!addr[i].recorded[0] && (addr[i].pid <= 0 || !procfs_has_ended(addr[i].pid)))
             return false;
     return true;
 }

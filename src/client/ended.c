@@ -24,11 +24,6 @@
 #define ENDED_STAT_EXIT 52
 #define ENDED_FATAL_HEAD 4096
 
-bool ended_is_gone(pid_t pid) {
-    struct procfs_stat st;
-    return procfs_read_stat(pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X';
-}
-
 /* What a parent would get from wait(2), from /proc/PID/stat of a zombie (proc(5), field 52); -1 unknown. */
 static int ended_status(pid_t pid) {
     char path[64], text[2048];

@@ -10,9 +10,6 @@
 
 #include "client/rings.h"
 
-/* Is there no process `pid` any more, or only what its parent has not asked for yet? */
-bool ended_is_gone(pid_t pid);
-
 /* A line about the end of the process whose tables lie at `place`; `pid` is its number as from here, 0 unknown. */
 void ended_explain(const struct rings_place *place, pid_t pid, char *buf, size_t cap);
 

@@ -16,7 +16,6 @@
 #include "pystack/pystack.h"
 
 #define OUTSIDE_PYTHON_REOPEN_NS CLOCK_NS_PER_S /* between two tries to find an interpreter that was lost */
-#define OUTSIDE_PYTHON_END_NS (500 * CLOCK_NS_PER_MS)
 #define OUTSIDE_PYTHON_EXEC_NS (5 * CLOCK_NS_PER_S) /* for the Python of another program to be there */
 
 struct outside_python {
@@ -86,28 +85,12 @@ static void outside_python_hold(struct outside_python *o) {
     pystack_set_hold(o->ps, o->addr.block ? &hold : NULL);
 }
 
-static bool outside_python_has_ended(const struct outside_python *o) {
-    struct procfs_stat st;
-    return procfs_read_stat(o->addr.pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X';
-}
-
-/* It could be read a moment ago, when it was chosen. A process that ends loses its memory first. */
-static bool outside_python_is_ending(const struct outside_python *o) {
-    uint64_t until = clock_mono_ns() + OUTSIDE_PYTHON_END_NS;
-    while (!outside_python_has_ended(o)) {
-        if (clock_mono_ns() > until)
-            return false;
-        (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
-    }
-    return true;
-}
-
 static int outside_python_open(void *arg, struct model_target *out, struct err *e) {
     struct outside_python *o = arg;
     stop_init(&o->stop, o->addr.pid);
     o->ps = pystack_open(o->addr.pid, e);
     if (!o->ps || (o->addr.block && stop_check(o->addr.pid, e) != 0)) {
-        if (outside_python_is_ending(o))
+        if (procfs_is_ending(o->addr.pid))
             (void)err_set(e, ERR_LOST, "process %d has ended", (int)o->addr.pid);
         return -1;
     }
@@ -154,7 +137,7 @@ static bool outside_python_changed(void *arg, struct model_target *out) {
 /* Reading has failed, with the error: has it ended, is another program in its place? That one is looked for, for a while. -1. */
 static int outside_python_failed(struct outside_python *o, struct err *e) {
     uint64_t now = clock_mono_ns();
-    if (outside_python_has_ended(o))
+    if (procfs_has_ended(o->addr.pid))
         return err_set(e, ERR_LOST, "process %d has ended", (int)o->addr.pid);
     if (pystack_is_same(o->ps)) {
         o->since_ns = 0;

@@ -116,7 +116,7 @@ static void session_retry_later(struct session_agent *s, const struct err *why) 
 /* The connection is of no use any more: final, or tried again. */
 static void session_broken(struct session_agent *s, enum session_state otherwise, const struct err *why) {
     session_drop_link(s);
-    if (source_has_ended(s->addr.pid))
+    if (s->addr.pid > 0 && procfs_is_ending(s->addr.pid))
         session_lost(s);
     else if (otherwise == SESSION_FAILED || !s->greeted)
         session_finish(s, SESSION_FAILED, why);

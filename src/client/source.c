@@ -143,13 +143,6 @@ int source_take_answer(const struct session_handler *h, void *arg, enum wire_met
     return method == WIRE_LISTEN ? source_take_listening(h, arg, m, e) : source_take_evaluated(h, arg, m, e);
 }
 
-bool source_has_ended(pid_t pid) {
-    struct procfs_stat st;
-    if (pid <= 0)
-        return false;
-    return procfs_read_stat(pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X';
-}
-
 int session_set_native(struct session *s, bool native, struct err *e) {
     return s->source->set_native(s, native, e);
 }

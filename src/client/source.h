@@ -63,9 +63,6 @@ struct session *session_outside_with(struct loop *l, const struct session_addres
 int source_take_answer(const struct session_handler *h, void *arg, enum wire_method method,
                        const struct wire_message *m, struct err *e);
 
-/* Has process `pid` ended? Asked when a connection breaks, where no pidfd says it. Of 0 it is not known. */
-bool source_has_ended(pid_t pid);
-
 /* Call `fn` when process `pid` has ended; nothing is watched when `pid` is 0. Kernels without pidfd_open (before 5.3) do
  * without. `*pidfd` (-1: none) and `*watch` (NULL: none) are the caller's from here. 0, or -1 with the error (ERR_LOST: it
  * has ended already). */

@@ -110,7 +110,7 @@ static int target_resolve_pid(const char *text, struct session_address *addr, st
     errno = 0;
     long pid = strtol(text, NULL, 10);
     bool may_be = errno == 0 && pid > 0 && pid <= INT_MAX;
-    if (may_be && ended_is_gone((pid_t)pid)) {
+    if (may_be && procfs_has_ended((pid_t)pid)) {
         /* Anybody may have made a folder that bears our name, of a file system of his own. */
         struct target_dead past = {.pid = (pid_t)pid};
         if (target_within(target_find_dead, &past, sizeof past, 0, "a folder of tables in /dev/shm or /tmp",
@@ -591,6 +591,10 @@ static void target_work(void *arg) {
     struct target_work *w = arg;
     w->rc = w->attach ? target_attach_here(&w->addr, w->timeout_ms, &w->result, &w->error)
                       : target_reach_here(&w->addr, &w->how, &w->error);
+    /* Whatever was found wrong with a process on its way out is no reason. It lived when it was named. */
+    if (w->rc != 0 && w->error.code == ERR_ATTACH && w->addr.pid > 0 && procfs_is_ending(w->addr.pid))
+        (void)err_set(&w->error, ERR_LOST, "process %d ended while it was being attached to",
+                      (int)w->addr.pid);
 }
 
 /* In a child, unless there is nothing of the target to be looked at, or Yama lets only its parent trace it. */

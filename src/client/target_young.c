@@ -24,8 +24,7 @@
 static bool target_may_become(pid_t pid, enum pystack_lack lack) {
     struct procfs_stat st;
     double age_s = clock_epoch_s() - procfs_started_at(pid);
-    if (procfs_read_stat(pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X' || st.state == 'T' ||
-        st.state == 't')
+    if (procfs_has_ended(pid) || procfs_read_stat(pid, 0, &st) != 0 || st.state == 'T' || st.state == 't')
         return false;
     return lack != PYSTACK_LACKS_RIGHT &&
            age_s < (lack == PYSTACK_LACKS_START ? TARGET_STARTING_S : TARGET_YOUNG_S);

@@ -210,7 +210,13 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_WARN,
      .moves = true,
      .help = "more workers, less work in Dataset.__getitem__, or data that is nearer",
-     .sql = SHARE_OF("data_ms"),
+     /* Who waits for the GIL in the loader's code would wait for it elsewhere: that is no fault of the loader's. */
+     .sql =
+         "WITH l AS (SELECT avg(gil = 'waiting') AS waits FROM python.samples WHERE " OF_THREAD " AND " LATELY
+         " AND stack_id IN (SELECT stack_id FROM python.stacks k JOIN python.frames ON "
+         "python.frames.frame_id = k.frame_id WHERE file LIKE '%/torch/utils/data/%')) SELECT CASE WHEN "
+         "coalesce((SELECT waits FROM l), 0) < 0.5 THEN share END AS share, data_ms, step_ms, longest_ms, n "
+         "FROM (" SHARE_OF("data_ms") ")",
      .threshold = 0.3,
      /* A worker that has nothing to do waits for its queue. What cannot be read says nothing. */
      .more = "WITH w AS (SELECT worker, worker_pid, func, file LIKE '%/multiprocessing/%' OR file LIKE "

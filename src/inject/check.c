@@ -79,10 +79,8 @@ static void check_read_elf(struct check_facts *f) {
     unsigned char ident[EI_NIDENT + 4];
     (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)f->pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        f->kernel_thread = errno == ENOENT && f->status.state != 'Z';
+    if (fd < 0)
         return;
-    }
     if (read(fd, ident, sizeof ident) == (ssize_t)sizeof ident && memcmp(ident, ELFMAG, SELFMAG) == 0) {
         f->elf_known = true;
         f->elf_class = ident[EI_CLASS];
@@ -122,6 +120,7 @@ static void check_read_maps(struct check_facts *f, const struct mem *mem) {
 void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f) {
     char path[64], raw[64];
     struct stat st;
+    struct procfs_stat kernel;
     *f = (struct check_facts){.pid = pid, .our_uid = (int64_t)geteuid()};
     f->exists = pid > 0 && procfs_read_status(pid, 0, &f->status) == 0;
     if (!f->exists)
@@ -132,6 +131,8 @@ void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f) {
     /* The folder is its user's always; what lies in it is root's then (proc(5)). */
     (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     f->dumpable = stat(path, &st) == 0 && (int64_t)st.st_uid == f->status.uid;
+    f->has_ended = procfs_has_ended(pid);
+    f->kernel_thread = procfs_read_stat(pid, 0, &kernel) == 0 && procfs_is_kernel_thread(&kernel);
     check_read_ours(f);
     f->descendant = check_is_descendant(pid);
     check_read_elf(f);
@@ -150,10 +151,9 @@ static int check_judge_state(const struct check_facts *f, struct err *e) {
     if (f->status.tgid > 0 && f->status.tgid != pid)
         return err_set(e, ERR_ATTACH, "%d is a thread of process %" PRId64 ": give that pid", pid,
                        f->status.tgid);
-    if (state == 'Z' || state == 'X')
-        return err_set(e, ERR_ATTACH,
-                       "process %d (%s) has ended and is a zombie: there is nothing to attach to", pid,
-                       f->name);
+    if (f->has_ended)
+        return err_set(e, ERR_ATTACH, "process %d (%s) has ended%s: there is nothing to attach to", pid,
+                       f->name, state == 'Z' ? " and is a zombie" : "");
     if (f->kernel_thread)
         return err_set(e, ERR_ATTACH,
                        "process %d (%s) is a thread of the kernel: give the pid of a Python process", pid,

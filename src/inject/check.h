@@ -28,6 +28,7 @@ struct check_facts {
     struct procfs_status status;
     char name[64];   /* sanitised */
     char tracer[64]; /* name of the tracer, sanitised; "" none or not seen */
+    bool has_ended;  /* a zombie, or about to be one */
     bool kernel_thread;
     bool readable;   /* its memory may be read: the same permission that ptrace asks for */
     bool replaced;   /* the memory that was opened before is gone: it has begun another program, or ended */

@@ -262,9 +262,14 @@ static void *inject_work(void *arg) {
     struct inject_job *job = arg;
     (void)prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0); /* short waits are to be short */
     mem_open_image(&job->mem, job->req->pid);
+    bool was_there = !mem_is_gone(&job->mem);
     job->rc = inject_by_thread(job);
     if (job->rc == INJECT_BARRED)
         job->rc = inject_by_door(job);
+    /* Whatever was found wrong with a process on its way out is no reason. */
+    if (job->rc != 0 && job->e->code == ERR_ATTACH && was_there &&
+        (mem_is_gone(&job->mem) || procfs_is_ending(job->req->pid)))
+        (void)target_lost(&(struct target){.pid = job->req->pid}, job->e);
     mem_fini(&job->mem);
     return NULL;
 }

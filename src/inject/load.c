@@ -36,10 +36,7 @@ static void load_set(struct target *t, uint64_t params_at, size_t field) {
 
 /* The params are gone: with the process, -1; or with the thread, which has given us up, 1. */
 static int load_lost(struct target *t, struct err *e) {
-    struct procfs_stat st;
-    if (mem_is_gone(&t->mem) || procfs_read_stat(t->pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
-        return target_lost(t, e);
-    return 1;
+    return mem_is_gone(&t->mem) || procfs_has_ended(t->pid) ? target_lost(t, e) : 1;
 }
 
 /* Wait until the thread's phase is at least `phase`, and show it that we live. The phase, or -1 when the params are gone, or 0
@@ -222,9 +219,8 @@ static int load_explain(struct target *t, const struct stub_params *p, struct er
 }
 
 static int load_too_late(struct target *t, const struct load_request *req, struct err *e) {
-    struct procfs_stat st;
     int32_t phase = borrow_read_i32(t, req->params_at, offsetof(struct stub_params, phase));
-    if (mem_is_gone(&t->mem) || procfs_read_stat(t->pid, 0, &st) != 0 || st.state == 'Z')
+    if (mem_is_gone(&t->mem) || procfs_has_ended(t->pid))
         return target_lost(t, e);
     if (phase < 0 && !req->stop_asked())
         return 1;

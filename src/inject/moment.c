@@ -525,8 +525,8 @@ static int moment_search(struct moment *m, struct thread *out, uint64_t deadline
                           (int)m->t->pid, (int)out->tid);
         if (rc != 1)
             break;
-        if (procfs_list_tids(m->t->pid, tids, 1) <= 0)
-            rc = err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)m->t->pid);
+        if (mem_is_gone(&m->t->mem))
+            rc = target_lost(m->t, e);
         else if (stop_asked())
             rc = err_set(e, ERR_FAILED, "interrupted; process %d is as it was", (int)m->t->pid);
         else if (clock_mono_ns() >= deadline || moment_is_hopeless(m, n, start, deadline))

@@ -34,7 +34,7 @@ int stop_check(pid_t pid, struct err *e) {
     struct stop_trial trial = {.pid = pid};
     struct procfs_status st;
     pthread_t thread;
-    if (procfs_read_status(pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
+    if (procfs_has_ended(pid) || procfs_read_status(pid, 0, &st) != 0)
         return err_set(e, ERR_LOST, "process %d has ended", (int)pid);
     if (st.tracer_pid > 0)
         return err_set(e, ERR_ATTACH,

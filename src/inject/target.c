@@ -17,7 +17,6 @@
 #define TARGET_MAX_MAPS ((size_t)1 << 20)
 #define TARGET_R_STATE_OFFSET 24 /* offsetof(struct r_debug, r_state) on LP64 */
 #define TARGET_SCAN_CHUNK ((size_t)64 * 1024)
-#define TARGET_END_NS (200 * CLOCK_NS_PER_MS) /* between the end of a process's memory and its own */
 
 /* --- the snapshot ---------------------------------------------------------------------------------------------- */
 
@@ -154,18 +153,13 @@ void target_fini(struct target *t) {
 }
 
 int target_lost(const struct target *t, struct err *e) {
-    struct procfs_stat st;
-    uint64_t until = clock_mono_ns() + TARGET_END_NS;
-    while (procfs_read_stat(t->pid, 0, &st) == 0 && st.state != 'Z' && st.state != 'X') {
-        if (clock_mono_ns() > until)
-            return err_set(
-                e, ERR_LOST,
-                "process %d began another program (exec) while it was being attached to: nothing was "
-                "done to that one",
-                (int)t->pid);
-        (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
-    }
-    return err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)t->pid);
+    if (procfs_is_ending(t->pid))
+        return err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)t->pid);
+    return err_set(
+        e, ERR_LOST,
+        "process %d began another program (exec) while it was being attached to: nothing was done to "
+        "that one",
+        (int)t->pid);
 }
 
 struct target_span {

@@ -382,12 +382,11 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
         .ps = ps, .out = out, .skip = skip, .n_skip = n_skip, .wish = wish, .now_ns = clock_mono_ns()};
     w.locals = pystack_locals_budget(wish && wish->tid);
     ps->until_ns = w.now_ns + SNAPSHOT_NS_MAX;
-    struct procfs_stat st;
     *out = (struct model_snapshot){
         .timestamp = clock_epoch_s(), .seq = ++ps->seq, .gil_tid = MODEL_UNKNOWN, .cost_us = NAN};
     out->gil_enabled = out->gc_running = MODEL_UNKNOWN;
     arena_init(&out->arena, SNAPSHOT_ARENA_MAX);
-    if (procfs_read_stat(ps->pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
+    if (procfs_has_ended(ps->pid))
         return snapshot_lost(ps, e);
     ssize_t total = pystack_list_tids(ps);
     if (total < 0)
@@ -406,7 +405,7 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
     if (total > PYSTACK_MAX_THREADS || out->arena.failed)
         out->incomplete = true;
     if (!pystack_is_same(ps)) {
-        if (procfs_read_stat(ps->pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
+        if (procfs_has_ended(ps->pid))
             return snapshot_lost(ps, e);
         return err_set(e, ERR_FAILED, "process %d began another program (exec) while it was read",
                        (int)ps->pid);

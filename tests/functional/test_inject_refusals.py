@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 
@@ -39,6 +40,26 @@ def test_a_zombie(inject, agent):
         refusal(inject(process.pid, agent), 3, "zombie")
     finally:
         process.wait()
+
+
+def test_a_job_that_is_killed_meanwhile(target, probing_top, ptrace, tmp_path):
+    """At whatever point: what is found wrong with a process on its way out is no reason, and nobody waits for it to be well."""
+    seen = set()
+    for i in range(40):
+        running = target("import os, threading, time\n"
+                         "[threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start() for _ in range(8)]\n"
+                         "os.write(int(os.environ['READY_FD']), b'ready\\n')\nwhile True: time.sleep(0.001)\n")
+        looker = subprocess.Popen([probing_top.path, "--export", "folded", "--duration", "60", "-o", str(tmp_path / "out"), str(running.pid)],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(i * 0.002)  # no event to wait for: each point of attaching is to be met by some
+        running.process.kill()
+        out, err = looker.communicate(timeout=60)
+        assert out == "" and err.count("\n") == 1 and "ended" in err, (looker.returncode, err)
+        assert "safe moment" not in err and "nothing listens" not in err, err
+        assert looker.returncode == 4 or "there is nothing to" in err, (looker.returncode, err)
+        running.process.wait()
+        seen.add(looker.returncode)
+    assert 4 in seen
 
 
 def test_a_stopped_job(job, inject, agent):

@@ -369,6 +369,51 @@ static void test_children_of_a_thread(void **state) {
     assert_int_equal(procfs_has_children(0, tid), 0);
 }
 
+static void *outlive(void *arg) {
+    (void)arg;
+    for (;;)
+        (void)pause();
+}
+
+/* A process whose first thread alone has ended lives; all are gone, it has ended, also while its parent has not asked. */
+static void test_a_process_has_ended(void **state) {
+    siginfo_t info;
+    struct procfs_stat st = {.state = '?'};
+    (void)state;
+    assert_false(procfs_has_ended(0));
+    assert_true(procfs_has_ended(0x7ffffff0));
+    pid_t child = fork();
+    if (child == 0) {
+        pthread_t other;
+        if (pthread_create(&other, NULL, outlive, NULL) == 0)
+            pthread_exit(NULL);
+        _exit(1);
+    }
+    assert_true(child > 0);
+    for (int i = 0; i < 20000 && (procfs_read_stat(child, 0, &st) != 0 || st.state != 'Z'); i++)
+        (void)usleep(1000);
+    assert_int_equal(st.state, 'Z');
+    assert_false(procfs_has_ended(child));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    assert_true(procfs_has_ended(child));
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(procfs_has_ended(child));
+}
+
+static void test_threads_of_the_kernel(void **state) {
+    struct procfs_stat st;
+    (void)state;
+    assert_int_equal(procfs_read_stat(0, 0, &st), 0);
+    assert_false(procfs_is_kernel_thread(&st));
+    assert_int_equal(
+        procfs_parse_stat(
+            "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 6 0 0 20 0 1 0 27 0 0 18446744073709551615 0 0\n",
+            &st),
+        0);
+    assert_true(procfs_is_kernel_thread(&st));
+}
+
 /* What is added to the one clock makes the other, also when the thread loses its CPU between its looks at them. */
 static void test_one_clock_is_made_of_the_other(void **state) {
     (void)state;
@@ -394,6 +439,8 @@ int main(void) {
         cmocka_unit_test(test_dead_sockets_are_swept),
         cmocka_unit_test(test_what_proc_hides),
         cmocka_unit_test(test_children_of_a_thread),
+        cmocka_unit_test(test_a_process_has_ended),
+        cmocka_unit_test(test_threads_of_the_kernel),
         cmocka_unit_test(test_one_clock_is_made_of_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

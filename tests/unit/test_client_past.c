@@ -265,11 +265,11 @@ static void the_kernel_may_know_how_it_ended(void **state) {
         for (;;)
             (void)pause();
     assert_true(pid > 0);
-    assert_false(ended_is_gone(pid));
+    assert_false(procfs_has_ended(pid));
     assert_int_equal(kill(pid, SIGKILL), 0);
     siginfo_t info;
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0); /* it stays a zombie */
-    assert_true(ended_is_gone(pid));
+    assert_true(procfs_has_ended(pid));
     ended_explain(&place, pid, text, sizeof text);
     assert_string_equal(text, "killed by signal 9 (Killed)");
     assert_int_equal(waitpid(pid, NULL, 0), pid);

@@ -84,6 +84,7 @@ static void test_states(void **state) {
     f.status.tgid = 77;
     refused(&f, "thread of process 77", "give that pid");
     f = fine();
+    f.has_ended = true;
     f.status.state = 'Z';
     refused(&f, "zombie", "python3");
     f = fine();
