@@ -64,11 +64,24 @@ void json_array_begin(struct json *j) { json_open(j, '[', ']'); }
 
 void json_array_end(struct json *j) { json_close(j, ']'); }
 
+/* How many of the next bytes stand for themselves. */
+static size_t json_plain(const char *s, size_t len) {
+    size_t n = 0;
+    while (n < len && s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+        n++;
+    return n;
+}
+
 static void json_quote(struct json *j, const char *s, size_t len) {
     const char *end = s + len;
     strbuf_addc(j->out, '"');
     while (s < end) {
         uint32_t cp;
+        size_t plain = json_plain(s, (size_t)(end - s));
+        strbuf_add(j->out, s, plain);
+        s += plain;
+        if (s == end)
+            break;
         size_t n = text_utf8_next(s, (size_t)(end - s), &cp);
         if (cp == '"' || cp == '\\')
             strbuf_addf(j->out, "\\%c", (int)cp);

@@ -37,7 +37,7 @@
 #define SESSION_SAMPLES_S 0.004
 #define SESSION_STREAM_MS 1
 #define SESSION_HANGUP_MS 40
-#define SESSION_THREADS 32
+#define SESSION_THREADS 8
 
 static _Thread_local struct lies draws; /* what is asked next */
 static _Atomic uint64_t connections, said, failures;
