@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "client/ended.h"
+#include "base/procfs.h"
 #include "client/output.h"
 #include "store/archive.h"
 

@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/procfs.h"
 
 #define SESSION_EVAL_S 3.0 /* beside the time of the code, for its answer */
 

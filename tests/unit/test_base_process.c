@@ -370,9 +370,9 @@ static void test_children_of_a_thread(void **state) {
 }
 
 static void *outlive(void *arg) {
-    (void)arg;
-    for (;;)
-        (void)pause();
+    while (pause() == -1)
+        continue;
+    return arg;
 }
 
 /* A process whose first thread alone has ended lives; all are gone, it has ended, also while its parent has not asked. */

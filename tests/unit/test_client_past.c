@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/procfs.h"
 #include "client/call.h"
 #include "client/database.h"
 #include "client/ended.h"

@@ -32,6 +32,7 @@ struct proc_case {
     const char *name;
     const char *state; /* "S (sleeping)" */
     int uid, tracer, seccomp, our_seccomp, owner;
+    unsigned flags;              /* of linux/sched.h */
     const char *caps, *our_caps; /* "0000000000000000" */
     const char *uid_map;         /* of ours; "0 0 4294967295" */
     const char *scope;           /* of Yama; NULL: there is none */
@@ -46,13 +47,22 @@ static const struct proc_case cases[] = {
     {.name = "fine, sandboxed as a container", .seccomp = 2, .our_seccomp = 2},
     {.name = "gone", .is_missing = true, .why = "no process", .remedy = "probing list"},
     {.name = "zombie", .state = "Z (zombie)", .why = "zombie", .remedy = "nothing to attach to"},
+    {.name = "on its way out",
+     .flags = 0x4,
+     .has_no_exe = true,
+     .why = "has ended:",
+     .remedy = "nothing to attach to"},
     {.name = "stopped", .state = "T (stopped)", .why = "is stopped", .remedy = "kill -CONT"},
     {.name = "traced",
      .state = "t (tracing stop)",
      .tracer = 1,
      .why = "traced by process 1 (tracer)",
      .remedy = "end that"},
-    {.name = "kernel", .has_no_exe = true, .why = "thread of the kernel", .remedy = "Python process"},
+    {.name = "kernel",
+     .flags = 0x200000,
+     .has_no_exe = true,
+     .why = "thread of the kernel",
+     .remedy = "Python process"},
     {.name = "Yama 1",
      .is_unreadable = true,
      .scope = "1",
@@ -184,8 +194,10 @@ static pid_t lay_out(const struct proc_case *c) {
     if (chown(path, c->owner ? (uid_t)c->owner : (uid_t)c->uid, 0) != 0)
         return -1;
     (void)snprintf(path + n, sizeof path - (size_t)n, "/stat");
-    put(path, "%d (python3) S %d 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 1 1\n", (int)pid,
-        c->has_parent ? (int)getpid() : 1);
+    put(path, "%d (python3) %c %d 1 1 0 -1 %u 0 0 0 0 0 0 0 0 20 0 1 0 1 1 1\n", (int)pid,
+        or (c->state, "S")[0], c->has_parent ? (int)getpid() : 1, c->flags);
+    (void)snprintf(path + n, sizeof path - (size_t)n, "/task");
+    (void)mkdir(path, 0755);
     (void)snprintf(path + n, sizeof path - (size_t)n, "/maps");
     put_maps(path, or (c->maps, "python3.11 ld-linux-x86-64.so.2 libc.so.6"));
     /* Its memory is this process's own, through a /proc that tells the truth. */
