@@ -8,7 +8,7 @@
 #
 # The system is made once and kept as a tarball in WORK-FOLDER. Everything is mounted in namespaces of its own, so that
 # nothing is left mounted or running, however it ends. The caller's apt mirror, certificates, proxy and pip settings (local
-# package folders too) are carried along; the commands themselves get nothing else.
+# package folders and files too) are carried along; the commands themselves get nothing else.
 
 set -euo pipefail
 
@@ -46,11 +46,11 @@ for section, values in sections.items():
 ' || true
 }
 
-# Local folders that these settings name. The parent of an index, whose links lead beside it.
-pip_folders() {
+# Local folders and files (of constraints, say) that these settings name. The parent of an index, whose links lead beside it.
+pip_paths() {
     pip_settings | grep -oE '(file://)?/[^ ,]+' | sed 's,^file://,,' | while read -r path; do
         case $path in */simple | */simple/) path=$(dirname "$path") ;; esac
-        [ -d "$path" ] && printf '%s\n' "$path"
+        [ -e "$path" ] && printf '%s\n' "$path"
     done | sort -u || true
 }
 
@@ -90,9 +90,10 @@ mount_all() {
     ln -s pts/ptmx "$root/dev/ptmx"
     ln -s /proc/self/fd "$root/dev/fd"
     mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
-    pip_folders | while read -r folder; do
-        mkdir -p "$root$folder"
-        mount --bind "$folder" "$root$folder"
+    pip_paths | while read -r path; do
+        mkdir -p "$(dirname "$root$path")"
+        if [ -d "$path" ]; then mkdir -p "$root$path"; else touch "$root$path"; fi
+        mount --bind "$path" "$root$path"
     done
 }
 
