@@ -91,9 +91,13 @@ mount_all() {
     ln -s /proc/self/fd "$root/dev/fd"
     mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
     pip_paths | while read -r path; do
-        mkdir -p "$(dirname "$root$path")"
-        if [ -d "$path" ]; then mkdir -p "$root$path"; else touch "$root$path"; fi
-        mount --bind "$path" "$root$path"
+        if [ -d "$path" ]; then
+            mkdir -p "$root$path"
+            mount --bind "$path" "$root$path"
+        elif [ ! -e "$root$path" ]; then # a copy, which packages may replace
+            mkdir -p "$(dirname "$root$path")"
+            cp -L "$path" "$root$path"
+        fi
     done
 }
 

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -367,11 +368,19 @@ bool procfs_has_ended(pid_t pid) {
     return n <= PROCFS_ENDING_TIDS;
 }
 
-bool procfs_is_ending(pid_t pid) {
+/* Also while SIGKILL waits for a processor to be taken on: other threads may be gone by then. */
+static bool procfs_is_told_to_end(pid_t pid) {
     struct procfs_stat st;
+    struct procfs_status status;
+    return procfs_read_stat(pid, 0, &st) != 0 || procfs_thread_ends(&st) ||
+           procfs_read_status(pid, 0, &status) != 0 || status.sig_pending >> (SIGKILL - 1) & 1;
+}
+
+bool procfs_is_ending(pid_t pid) {
     uint64_t until = clock_mono_ns() + PROCFS_ENDING_NS;
-    while (!procfs_has_ended(pid)) {
-        if (procfs_read_stat(pid, 0, &st) == 0 && (!procfs_thread_ends(&st) || clock_mono_ns() > until))
+    for (int looks = 1; !procfs_has_ended(pid); looks++) {
+        /* One look may fall between the signal's taking and the thread's end. */
+        if (looks > 1 && (!procfs_is_told_to_end(pid) || clock_mono_ns() > until))
             return false;
         (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
     }

@@ -92,7 +92,7 @@ double procfs_started_at(pid_t pid);
  * first, seconds before it is a zombie where that is much. One whose first thread alone has ended lives. */
 bool procfs_has_ended(pid_t pid);
 
-/* Is it on its way out? Waits a moment for the rest of its threads; false at once when its first thread is not. */
+/* Is it on its way out? Waits for its end, half a second at most, and a millisecond when it is not. */
 bool procfs_is_ending(pid_t pid);
 
 /* Is it a thread of the kernel, which has no program? */

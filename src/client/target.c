@@ -584,15 +584,17 @@ struct target_work {
     struct err error;
     unsigned timeout_ms;
     bool attach; /* target_attach, else target_reach */
+    bool was_there;
     int rc;
 };
 
 static void target_work(void *arg) {
     struct target_work *w = arg;
+    w->was_there = w->addr.pid > 0 && !procfs_has_ended(w->addr.pid);
     w->rc = w->attach ? target_attach_here(&w->addr, w->timeout_ms, &w->result, &w->error)
                       : target_reach_here(&w->addr, &w->how, &w->error);
-    /* Whatever was found wrong with a process on its way out is no reason. It lived when it was named. */
-    if (w->rc != 0 && w->error.code == ERR_ATTACH && w->addr.pid > 0 && procfs_is_ending(w->addr.pid))
+    /* Whatever was found wrong with a process on its way out is no reason. */
+    if (w->rc != 0 && w->error.code == ERR_ATTACH && w->was_there && procfs_is_ending(w->addr.pid))
         (void)err_set(&w->error, ERR_LOST, "process %d ended while it was being attached to",
                       (int)w->addr.pid);
 }

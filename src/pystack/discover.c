@@ -395,7 +395,11 @@ static int discover_explain_unreadable(pid_t pid, int errnum, struct err *e) {
     struct procfs_stat kernel;
     if (procfs_read_status(pid, 0, &st) != 0 || procfs_read_stat(pid, 0, &kernel) != 0)
         return err_set(e, ERR_LOST, "process %d ended while it was being opened", (int)pid);
+    bool has_ended = procfs_has_ended(pid);
     pid = pid ? pid : getpid();
+    if (has_ended)
+        return err_set(e, ERR_ATTACH, "process %d has ended%s: there is nothing to read", (int)pid,
+                       st.state == 'Z' ? " (a zombie)" : "");
     if (errnum == EPERM || errnum == EACCES)
         return discover_explain_permission(pid, &st, e);
     if (procfs_is_kernel_thread(&kernel))
@@ -403,8 +407,8 @@ static int discover_explain_unreadable(pid_t pid, int errnum, struct err *e) {
                        "process %d has no memory of its own (a kernel thread): there is nothing to read",
                        (int)pid);
     if (errnum == ESRCH)
-        return err_set(e, ERR_LOST, "process %d has ended, or its first thread has: there is nothing to read",
-                       (int)pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d has ended, or its first thread has: there is nothing to read", (int)pid);
     return err_set_errno(e, ERR_ATTACH, errnum, "the memory of process %d cannot be read", (int)pid);
 }
 
