@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/option.h"
+#include "client/vitals.h"
 #include "tui/app_feed.h"
 #include "tui/screens/screens.h"
 #include "tui/widgets/layout.h"
@@ -118,6 +119,16 @@ static void screen_picture_ask_all(struct screen_picture *p, const struct sessio
     querier_free(q);
 }
 
+/* What the kernel tells of the process, where the screen shows it. */
+static void screen_picture_look(struct screen_picture *p, const struct session_address *addr) {
+    struct vitals_reader r = {.pid = 0};
+    struct vitals v;
+    if (!addr || addr->pid <= 0 || !app_wants_vitals(p->app))
+        return;
+    vitals_read(&r, addr->pid, &v);
+    app_take_vitals(p->app, &v);
+}
+
 static int screen_picture_render(void *arg, const struct session_address *addr,
                                  const struct model_target *target, const struct model_snapshot *snapshot,
                                  struct strbuf *out, struct err *e) {
@@ -137,6 +148,7 @@ static int screen_picture_render(void *arg, const struct session_address *addr,
     d->live.arrived_s = p->app->now_s;
     if (app_top(p->app)->def != p->def)
         app_push(p->app, p->def);
+    screen_picture_look(p, addr);
     app_update_screens(p->app);
     if (addr)
         screen_picture_ask_all(p, addr);

@@ -461,7 +461,7 @@ void timeline_status(const void *state, const struct app *app, struct strbuf *ou
         window_put_length((double)(to - from) * timeline_scale_s(s), text, sizeof text);
         (void)strbuf_addf(out, "SELECT %s: Enter makes it the window", text);
     } else if (s->follows || isnan(newest_s))
-        (void)strbuf_adds(out, app->data.paused ? "Timeline" : "Timeline   LIVE");
+        (void)strbuf_adds(out, app->data.paused || data_is_past(&app->data) ? "Timeline" : "Timeline   LIVE");
     else {
         window_put_length(fmax(newest_s - timeline_begin(timeline_scale_s(s), timeline_right(s, app) + 1), 0),
                           text, sizeof text);
