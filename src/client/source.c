@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-
 #define SESSION_EVAL_S 3.0 /* beside the time of the code, for its answer */
 
 struct session *session_new(struct loop *l, const struct session_address *addr,
