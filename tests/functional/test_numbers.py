@@ -2,6 +2,7 @@
 """Numbers that are shown, held against what the kernel and the job itself say."""
 
 import concurrent.futures
+import csv
 import functools
 import json
 import os
@@ -15,7 +16,7 @@ from agent_wire import Client
 from conftest import has_torch, running_targets
 from number_jobs import JOBS, STANDING, settle, start_number_job
 from test_export_folded import parse_folded
-from test_export_profiles import read_profile
+from test_export_profiles import read_profile, trace
 from test_export_svg import frames_of
 
 __all__ = ["job"]
@@ -244,10 +245,16 @@ IN_A_RECORDING = [
     ("Top", lambda top, path, out: number(r" samples (\d+)", exported(top, "txt", path, "--screen", "top")), "on_cpu"),
     ("Flame", lambda top, path, out: number(r" samples (\d+)", exported(top, "txt", path, "--screen", "flame")), "on_cpu"),
     ("Timeline", lambda top, path, out: number(r" samples (\d+)", exported(top, "txt", path, "--screen", "timeline")), "whole"),
+    ("csv", lambda top, path, out: sum(
+        int(n) for _, n in list(csv.reader(exported(top, "csv", path, "--sql", BY_THREAD).splitlines()))[1:]), "all"),
+    ("ndjson", lambda top, path, out: sum(json.loads(line)["n"] for line in exported(top, "ndjson", path, "--sql", BY_THREAD).splitlines()), "all"),
+    ("threads of speedscope", lambda top, path, out: len(json.loads(exported(top, "speedscope", path))["profiles"]), "tids"),
+    ("threads of perfetto", lambda top, path, out: len(trace(top, path, out).threads), "tids"),
     ("threads of Top", lambda top, path, out: number(r"threads all \((\d+)\)", exported(top, "txt", path, "--screen", "top")), "tids"),
 ]
 OF_SAMPLES = ("SELECT sum(torn = 0) AS whole, sum(torn = 1) AS torn, sum(on_cpu = 1 AND torn = 0) AS on_cpu, "
-              "count(DISTINCT tid) AS tids FROM python.samples")
+              "count(DISTINCT tid) AS tids, count(*) AS \"all\" FROM python.samples")
+BY_THREAD = "SELECT tid, count(*) AS n FROM python.samples GROUP BY tid"
 
 
 @pytest.mark.timeout(180)
