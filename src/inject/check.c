@@ -151,9 +151,13 @@ static int check_judge_state(const struct check_facts *f, struct err *e) {
     if (f->status.tgid > 0 && f->status.tgid != pid)
         return err_set(e, ERR_ATTACH, "%d is a thread of process %" PRId64 ": give that pid", pid,
                        f->status.tgid);
+    if (f->has_ended && state == 'Z')
+        return err_set(e, ERR_ATTACH,
+                       "process %d (%s) has ended and is a zombie: there is nothing to attach to", pid,
+                       f->name);
     if (f->has_ended)
-        return err_set(e, ERR_ATTACH, "process %d (%s) has ended%s: there is nothing to attach to", pid,
-                       f->name, state == 'Z' ? " and is a zombie" : "");
+        return err_set(e, ERR_ATTACH, "process %d (%s) has ended: there is nothing to attach to", pid,
+                       f->name);
     if (f->kernel_thread)
         return err_set(e, ERR_ATTACH,
                        "process %d (%s) is a thread of the kernel: give the pid of a Python process", pid,

@@ -368,7 +368,7 @@ class Flood:
             for _ in range(34):
                 try:
                     client.send(method, params)
-                except OSError:
+                except (OSError, Closed):  # it has been put out already
                     break
 
     def close(self):

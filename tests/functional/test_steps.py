@@ -288,6 +288,7 @@ def test_started_before_torch_is(torch_python, build_dir, way):
     assert outputs[0] == outputs[1] and outputs[0][0] == 0
 
 
+@pytest.mark.timeout(400)
 def test_a_job_that_ends_meanwhile(torch_python, ptrace, probing, tmp_path):
     """Its end is its own: exit status, output and losses are those of a run without us."""
     runs = []

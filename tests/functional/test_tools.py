@@ -119,11 +119,14 @@ def test_driver_closes_with_what_was_slow_skipped_and_unsteady(driver, capsys):
         count.skip(name, "needs py3.14: none here")
     count.skip("test_b: four", "needs zsh: not installed")
     count.unsteady.append(("test_a: five", "it took too long"))
-    count.seconds += [(0.5, "test_a: five"), (12.25, "test_b: six")]
+    count.seconds += [(0.5, 0.25, "test_a: five"), (12.25, 3.0, "test_b: six"), (1.0, 5.0, "test_a: seven")]
     count.pass_one()
     assert count.close() == 0, "an unsteady test alone does not fail the run"
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(None, 3)[3] for line in lines if line.startswith("slow")] == ["test_b: six", "test_a: five"]
+    assert [line for line in lines if line.startswith(("slow", "file", "all"))] == [
+        "slow       12.2 s, of a processor   3.0 s  test_b: six", "slow        1.0 s, of a processor   5.0 s  test_a: seven",
+        "slow        0.5 s, of a processor   0.2 s  test_a: five", "file        1.5 s, of a processor   5.2 s  test_a",
+        "file       12.2 s, of a processor   3.0 s  test_b", "all        13.8 s, of a processor   8.2 s"]
     assert [line for line in lines if line.startswith("skipped")] == ["skipped  3: needs py3.14: none here: test_a (2), test_b: three",
                                                                       "skipped  1: needs zsh: not installed: test_b: four"]
     assert any(line.startswith("unsteady 20") and " load " in line and line.endswith("test_a: five: passed by itself, after: it took too long") for line in lines)
