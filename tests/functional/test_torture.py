@@ -29,7 +29,7 @@ def torture(build_dir, python, cycles, *more, timeout):
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("minor", ["3.9", "3.11", "3.13"])
 def test_a_hostile_target_is_not_harmed(build_dir, python_for, ptrace, minor):
-    report = torture(build_dir, python_for(minor), 70, timeout=380)
+    report = torture(build_dir, python_for(minor), 30, timeout=380)
     assert len(report["moments"]) >= 2 and len(report["deeds"]) >= 3
 
 

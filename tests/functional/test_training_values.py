@@ -226,20 +226,6 @@ def test_torch_is_noticed_soon_after_its_import(job, torch_python, probing):  # 
     wait_until(lambda: len(probing(str(j.pid), "status", "--json").ok().json()["hooks"]) >= 3, 15, "hooks", interval=0.1)
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("name, steps", [("amp", 2000), ("lbfgs", 700), ("transformer", 150)])  # some seconds each
-def test_losses_are_the_same_with_and_without(training_job, probing, name, steps):  # noqa: F811
-    losses = {}
-    for how in ("alone", "armed"):
-        job = training_job(name, "--steps", str(steps), *(["--workers", "0"] if name == "transformer" else []), inject=False)
-        if how == "armed":
-            job.inject()
-            probing(str(job.pid), "config", "probing.torch_profiling=on,exprs=loss,optimizer.param_groups[0]['lr']").ok()
-        wait_until(lambda: not job.target.alive(), 200, "its end", interval=0.1)
-        losses[how] = job.end().losses
-    assert len(losses["alone"]) == steps and losses["alone"] == losses["armed"]
-
-
 def query(probing, pid, text):
     return probing(str(pid), "query", text, "--json", "--limit", "0").ok().json()["rows"]
 

@@ -64,10 +64,12 @@ def test_jobs_that_are_fine(training_job, names):  # noqa: F811
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name, steps", [("cnn", 8000), ("gan", 1200), ("lbfgs", 700), ("amp", 2000)])  # some seconds each
+@pytest.mark.parametrize("name, steps", [("cnn", 2500), ("gan", 600), ("lbfgs", 400), ("amp", 800), ("transformer", 150)])  # some seconds each
 def test_losses_are_the_same_to_the_bit(training_job, name, steps):  # noqa: F811
-    """Without us, and with an agent that came in the midst of it and is asked for all that it can tell."""
-    runs = [training_job(name, "--steps", str(steps), inject=watched) for watched in (False, True)]
+    """Without us, and with an agent that came in the midst of it, watches values at each step and is asked for all that it can tell."""
+    workers = ["--workers", "0"] if name == "transformer" else []
+    runs = [training_job(name, "--steps", str(steps), *workers, inject=watched) for watched in (False, True)]
+    runs[1].probing(str(runs[1].pid), "config", "probing.torch_profiling=on,exprs=loss,optimizer.param_groups[0]['lr']").ok()
     for table in ("python.modules", "python.tensors", "python.loader_workers", "python.steps", "python.loaders"):
         runs[1].probing(str(runs[1].pid), "query", f"SELECT count(*) FROM {table}", timeout=90)
     for run in runs:
