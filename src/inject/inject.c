@@ -262,7 +262,7 @@ static void *inject_work(void *arg) {
     struct inject_job *job = arg;
     (void)prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0); /* short waits are to be short */
     mem_open_image(&job->mem, job->req->pid);
-    bool was_there = !procfs_has_ended(job->req->pid);
+    bool was_there = !mem_is_gone(&job->mem) && !procfs_has_ended(job->req->pid);
     job->rc = inject_by_thread(job);
     if (job->rc == INJECT_BARRED)
         job->rc = inject_by_door(job);
