@@ -81,7 +81,7 @@ def test_a_new_method_is_answered(build_dir, any_python, tmp_path):
         shutil.copytree(os.path.join(ROOT, name), tree / name)
     apply_document(tree)
     deps = os.path.join(ROOT, "build", "deps")
-    done = subprocess.run(["make", "-s", "-C", str(tree), "BUILD=out", f"DEPS={deps}", "-j2", "out/libprobing.so"],
+    done = subprocess.run(["make", "-s", "-C", str(tree), "BUILD=out", "CFLAGS=-O0", f"DEPS={deps}", "-j2", "out/libprobing.so"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert call(any_python, str(tree / "out" / "libprobing.so"), "ping") == b"\x94\x01\x02\xc0\x80"

@@ -47,7 +47,7 @@ def test_a_new_table_is_answered(any_python, ptrace, tmp_path, data_dir):
         shutil.copytree(os.path.join(ROOT, name), tree / name)
     apply_document(tree)
     deps = os.environ.get("DEPS", os.path.join(ROOT, "build", "deps"))
-    done = subprocess.run(["make", "-s", "-C", str(tree), "BUILD=out", f"DEPS={deps}", f"PYTHON3={sys.executable}", "-j2", "out/libprobing.so", "out/probing"],
+    done = subprocess.run(["make", "-s", "-C", str(tree), "BUILD=out", "CFLAGS=-O0", f"DEPS={deps}", f"PYTHON3={sys.executable}", "-j2", "out/libprobing.so", "out/probing"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     reader, writer = os.pipe()
