@@ -583,8 +583,8 @@ struct target_work {
     struct inject_result result;
     struct err error;
     unsigned timeout_ms;
-    bool attach; /* target_attach, else target_reach */
-    bool was_there;
+    bool attach;    /* target_attach, else target_reach */
+    bool was_there; /* at the beginning: what is gone after that is lost */
     int rc;
 };
 
