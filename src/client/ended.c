@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/procfs.h"
 #include "base/text.h"
 #include "store/ring_dir.h"
 

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/agent_abi.h"
-#include "base/clock.h"
 #include "base/procfs.h"
 
 #define TARGET_MAX_MAPS ((size_t)1 << 20)
