@@ -8,9 +8,7 @@ import struct
 import pytest
 from agent_job import job  # noqa: F401
 from conftest import inject_in_time, wait_until
-from training_job import training_job  # noqa: F401
-
-pytestmark = pytest.mark.alone  # a machine that is busy loses events, and says so
+from training_job import agree, armed, took_ms, training_job  # noqa: F401
 
 STEPS = 40
 
@@ -22,32 +20,6 @@ def exact(text):
 def rows_of(job, steps=STEPS, name="python.steps"):
     wait_until(lambda: len(job.rows(name)) >= steps or not job.target.alive(), timeout=150, what=f"{steps} rows of {name}", interval=0.2)
     return job.rows(name)
-
-
-def armed(job):
-    """The first step of which variables are told."""
-    def told():
-        return [row for row in job.rows("python.steps") if row["lr"] is not None]
-    wait_until(told, timeout=60, what="variables to be looked at", interval=0.1)
-    return told()[0]["step"]
-
-
-LOSSES = [("transformer",), ("cnn",), ("amp",), ("lbfgs",), ("slow_loader",), ("leak",), ("compiled",)]
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", LOSSES, ids=" ".join)
-def test_loss_and_learning_rate_are_exact(training_job, name):  # noqa: F811
-    job = training_job(*name)
-    first = armed(job)
-    rows = [row for row in rows_of(job, first + STEPS) if row["step"] >= first]
-    truth = job.end()
-    pairs = truth.match(rows)
-    assert len(pairs) >= STEPS
-    for row, step in pairs:
-        assert row["loss"] == exact(step["loss"]), (row, step)
-        assert row["lr"] == step["lr"], (row, step)
-        assert row["nonfinite"] == "none" and row["grad_norm"] is None
 
 
 @pytest.mark.timeout(300)
@@ -92,17 +64,6 @@ def test_a_nan_is_told_as_what_it_is(training_job):  # noqa: F811
 
 
 @pytest.mark.timeout(300)
-def test_two_optimizers_and_no_loss_of_that_name(training_job):  # noqa: F811
-    """A generator and a discriminator have a loss each: none is the loss. The learning rate is that of the first."""
-    job = training_job("gan")
-    first = armed(job)
-    rows = [row for row in rows_of(job, first + STEPS) if row["step"] >= first]
-    job.end()
-    assert all(row["loss"] is None and row["nonfinite"] is None for row in rows)
-    assert {row["lr"] for row in rows[1:]} == {1e-4}  # of the first of all only the second was seen
-
-
-@pytest.mark.timeout(300)
 def test_collections_have_their_time_and_step(training_job):  # noqa: F811
     job = training_job("gc_bomb")
     wait_until(lambda: len([row for row in job.rows("python.gc") if row["step"]]) >= 40, timeout=120, what="collections that are told", interval=0.2)
@@ -110,6 +71,7 @@ def test_collections_have_their_time_and_step(training_job):  # noqa: F811
     job.wait_steps(2)
     steps, collections = job.rows("python.steps"), job.rows("python.gc")
     truth = job.end()
+    agree([(row["duration_ms"], took_ms(step)) for row, step in truth.match(steps)[1:]])
     told = [row for row in collections if row["step"]]
     assert all(row["collections"] == 1 and row["duration_ms"] > 0 for row in told)
     for step in steps:  # those of a step are what it says

@@ -71,6 +71,33 @@ def agree(pairs, share=0.75, percent=2.0, ms=1.0):
     assert abs(ours - theirs) <= max(ms, percent / 100 * theirs), f"means differ: {ours} and {theirs}"
 
 
+def armed(job):
+    """The first step of which variables are told."""
+    def told():
+        return [row for row in job.rows("python.steps") if row["lr"] is not None]
+    wait_until(told, timeout=60, what="variables to be looked at", interval=0.2)
+    return told()[0]["step"]
+
+
+def accusations(job):
+    """Verdicts that say something is wrong."""
+    said = job.probing(str(job.pid), "verdict", "--json", timeout=60).ok().json()["verdicts"]
+    return [verdict for verdict in said if verdict["level"] not in ("fine", "note")]
+
+
+def is_so(said, truth):
+    """Does the job's own log say the same as this verdict, at some time?"""
+    evidence, took = said["evidence"], [step["ended"] - step["began"] for step in truth.steps]
+    if said["code"] == "SLOW":
+        old, new = evidence["before"], evidence["newest"]
+        windows = [took[at:at + old + new] for at in range(len(took) - old - new + 1)]
+        return any(statistics.median(w[old:]) > 1.4 * statistics.median(w[:old]) for w in windows)
+    if said["code"] == "INPUT-BOUND":
+        n, waited = evidence["n"], [step["data_s"] for step in truth.steps]
+        return any(sum(waited[at:at + n]) > 0.9 * said["threshold"] * sum(took[at:at + n]) for at in range(len(took) - n + 1))
+    return False
+
+
 class TrainingJob:
     def __init__(self, target, log, data_dir, probing):
         self.target, self.log, self.data_dir, self.probing = target, log, data_dir, probing
