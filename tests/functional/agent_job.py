@@ -143,20 +143,20 @@ class Job:
 
 @pytest.fixture
 def job(target, tmp_path, build_dir):
-    """A factory of jobs: job(python=None, env=None, args=())."""
+    """A factory of jobs: job(python=None, fork=None, env=None, args=())."""
     agent = os.path.join(build_dir, "libprobing.so")
     if not os.path.exists(agent):
         pytest.fail(f"{agent} is not built")
     opened = []
 
-    def make(python=None, env=None, args=()):
+    def make(python=None, fork=None, env=None, args=()):
         paths = [str(tmp_path / f"{name}_{len(opened)}") for name in ("commands", "answers")]
         for path in paths:
             os.mkfifo(path)
         fds = [os.open(path, os.O_RDWR | os.O_CLOEXEC) for path in paths]
         # What is tested is what clients ask for: without the looks that are always taken.
         env = dict({"PROBING_SAMPLE_RATE": "0"}, **(env or {}), AGENT=agent, COMMANDS=paths[0], ANSWERS=paths[1])
-        made = Job(target(JOB, *args, env=env, name="job.py", python=python), *fds)
+        made = Job(target(JOB, *args, env=env, name="job.py", python=python, fork=fork), *fds)
         opened.append(made)
         return made
 

@@ -27,21 +27,24 @@ import pytest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MINORS = ("3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 DEFAULT_TEST_TIMEOUT = 90
+SELDOM_S = 0.25  # between two looks of those that wait for long
 CAP_SYS_PTRACE = 19
 
 
 # --- time -------------------------------------------------------------------------------------------------------
 
 def wait_until(predicate, timeout=10.0, what="the condition", interval=0.02):
-    """Polls until predicate() is true and returns what it returned; fails the test after `timeout` seconds."""
-    deadline = time.monotonic() + timeout
+    """Polls until predicate() is true and returns what it returned; fails the test after `timeout` seconds. The longer it has waited, the more
+    seldom it looks: others want the processor."""
+    began = time.monotonic()
     while True:
         value = predicate()
         if value:
             return value
-        if time.monotonic() >= deadline:
+        waited = time.monotonic() - began
+        if waited >= timeout:
             pytest.fail(f"waited {timeout:g} s in vain for {what}")
-        time.sleep(interval)
+        time.sleep(max(interval, min(waited / 10, SELDOM_S)))
 
 
 @pytest.fixture(name="wait_until")
@@ -93,10 +96,15 @@ def alone(request, doors):
         fcntl.flock(room, fcntl.LOCK_EX if request.node.get_closest_marker("alone") else fcntl.LOCK_SH)
     finally:
         fcntl.flock(way, fcntl.LOCK_UN)
-    before = sum(os.times()[:4])
+    before = cpu_seconds()
     yield
-    request.node.user_properties.append(("cpu", f"{sum(os.times()[:4]) - before:.2f}"))  # its children's too; tests/run tells it
+    request.node.user_properties.append(("cpu", f"{cpu_seconds() - before:.2f}"))  # tests/run tells it
     fcntl.flock(room, fcntl.LOCK_UN)
+
+
+def cpu_seconds():
+    """What this process has taken of a processor, its children that have ended, and jobs with torch."""
+    return sum(os.times()[:4]) + (torch_forks[0].cpu() if torch_forks else 0.0)
 
 
 # --- where agents keep their tables -------------------------------------------------------------------------------
@@ -308,6 +316,18 @@ def torch_python():
     pytest.skip("needs torch: no Python with torch found")
 
 
+torch_forks = []  # one, as soon as a test wants it
+
+
+@pytest.fixture(scope="session")
+def torch_fork(torch_python):
+    """What forks jobs with torch (torch_fork.py)."""
+    from torch_fork import TorchFork
+    torch_forks.append(TorchFork(torch_python))
+    yield torch_forks[0]
+    torch_forks.pop().close()
+
+
 # --- what this machine allows -----------------------------------------------------------------------------------
 
 def effective_capabilities():
@@ -432,7 +452,7 @@ def running_targets(any_python, tmp_path, request):
     """Factory of running jobs, which end when it is asked to go on: see the fixture `target`."""
     started = []
 
-    def start(source, *args, python=None, ready=None, env=None, name=None, timeout=60.0, flags=()):
+    def start(source, *args, python=None, fork=None, ready=None, env=None, name=None, timeout=60.0, flags=()):
         script = str(source)
         if "\n" in script or not os.path.exists(script):
             script = str(tmp_path / (name or f"target_{len(started)}.py"))
@@ -443,10 +463,9 @@ def running_targets(any_python, tmp_path, request):
         reader, writer = os.pipe()
         try:
             with open(out_path, "wb") as out:
-                process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(writer,),
-                    start_new_session=True,
-                    env=dict(os.environ, READY_FD=str(writer), PYTHONUNBUFFERED="1", **(env or {})))
+                env = dict(os.environ, READY_FD=str(writer), PYTHONUNBUFFERED="1", **(env or {}))
+                process = fork.start([script, *args], env, out.fileno(), writer) if fork else subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(writer,), start_new_session=True, env=env)
             os.close(writer)
             writer = -1
             job = Target(process, command, out_path)
@@ -476,7 +495,8 @@ def target(any_python, tmp_path, request):
     target(source, *args): source is a path to a script, or Python text, which is written to a file. The job writes a
     line to the descriptor in $READY_FD when it is ready: os.write(int(os.environ["READY_FD"]), b"ready\\n"); the line is
     in .ready. For a program that knows nothing of this, ready="step +10 " waits for a pattern in its output instead.
-    Options: python=PATH, env={...}, name=FILE-NAME of the written script, timeout=SECONDS, flags=[interpreter options].
+    Options: python=PATH, fork=torch_fork (torch is there at once), env={...}, name=FILE-NAME of the written script, timeout=SECONDS,
+    flags=[interpreter options].
     """
     yield from running_targets(any_python, tmp_path, request)
 

@@ -32,10 +32,10 @@ class TorchJob:
 
 
 @pytest.fixture
-def torch_job(job, torch_python):  # noqa: F811
+def torch_job(job, torch_fork):  # noqa: F811
     """A factory: torch_job(source) is a job that has run it."""
     def make(source=""):
-        j = TorchJob(job(python=torch_python, env=ENV))
+        j = TorchJob(job(fork=torch_fork, env=ENV))
         j.run("import torch\ntorch.set_num_threads(1)\n" + source)
         return j
     return make

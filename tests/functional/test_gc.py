@@ -127,9 +127,9 @@ def told(data_dir, pid):
 
 
 @pytest.mark.timeout(300)
-def test_a_child_that_has_its_parents_callback(job, torch_python, data_dir):  # noqa: F811
+def test_a_child_that_has_its_parents_callback(job, torch_fork, data_dir):  # noqa: F811
     """In a child of a fork the callback is still in its list: it is silent until the child has an agent too, and tells once then."""
-    j = job(python=torch_python, env=dict(ALWAYS, OMP_NUM_THREADS="1"))
+    j = job(fork=torch_fork, env=dict(ALWAYS, OMP_NUM_THREADS="1"))
     assert j.do("__import__('torch') and None") is None
     assert j.do(f"exec({FORKS!r}, globals())") is None
     with Client(j.start()) as client:

@@ -53,8 +53,8 @@ def steps(n):
 
 
 @pytest.mark.timeout(300)
-def test_what_lies_where_other_things_have_lain(job, torch_python, probing):  # noqa: F811
-    j = job(python=torch_python, env={"OMP_NUM_THREADS": "1", "PROBING_LOOK_SHARE": "100", "PROBING_MAX_MEMORY": "8MB",
+def test_what_lies_where_other_things_have_lain(job, torch_fork, probing):  # noqa: F811
+    j = job(fork=torch_fork, env={"OMP_NUM_THREADS": "1", "PROBING_LOOK_SHARE": "100", "PROBING_MAX_MEMORY": "8MB",
                                       "PROBING_TORCH_PROFILING": "exprs=number,other,logs['key1'],made"})
     assert j.do(f"exec({PREPARE!r}, globals())") is None
     j.start()

@@ -2,6 +2,7 @@
 """python.torch_trace: times of modules against what the job measures itself; what is armed is a lease, and leaves nothing behind."""
 
 import json
+import math
 import statistics
 
 import pytest
@@ -115,10 +116,10 @@ def parameters():
 
 
 @pytest.fixture
-def make_trainer(job, torch_python):  # noqa: F811
+def make_trainer(job, torch_fork):  # noqa: F811
     """A factory of jobs that train a model whose modules take times that are known, or what `more` has made of it."""
     def make(more="", env=None):
-        j = job(python=torch_python, env=dict(ENV, **(env or {})))
+        j = job(fork=torch_fork, env=dict(ENV, **(env or {})))
         answer = j.do(f"exec({PREPARE + more!r}, globals())")
         assert answer is None, answer
         return j
@@ -169,34 +170,49 @@ def looks(client, data_dir, j, n):
     return wait_until(seen, timeout=90, what=f"{n} steps with modules", interval=0.3)
 
 
+# What modules are known to take of each call, in ms, and how often a step calls them.
+KNOWN = (("first", 4, 1), ("second", 8, 1), ("twice", 4, 2))
+
+
+def over_known(by_step):
+    """The least that each module was over what it is known to take, forward and backward: the machine may be busy, but not always."""
+    least = {}
+    for rows in by_step.values():
+        of = {(r["module"], r["stage"]): r["duration_ms"] for r in rows}
+        for module, ms, _ in KNOWN:
+            for stage, known in (("forward", ms), ("backward", 2 * ms)):
+                least[module, stage] = min(least.get((module, stage), math.inf), of[module, stage] / known)
+    return least
+
+
 def test_times_of_modules(trainer, data_dir):
     j = trainer
     with Client(j.start()) as client:
         wait_told(client)
         j.do("begin()")
         client.call("arm", {"what": "trace"})
-        found = looks(client, data_dir, j, 4)
+        def near():
+            found = looks(client, data_dir, j, 4)
+            return found if all(ratio < 2 for ratio in over_known(found).values()) else None
+        found = wait_until(near, timeout=60, what="times that are less than twice what is known", interval=0.3)
         client.call("disarm", {"what": "trace"})
         wait_no_hooks(j, "the hooks to be gone")
         j.do("end()")
-    least = {}  # times of each module over what it is known to take: the machine may have been busy, but not always
     for rows in found.values():
         of = {(r["module"], r["stage"]): r for r in rows}
         step = of[None, "step"]
         assert step["operation_name"] == "step" and step["seq"] == 0
         assert of["", "forward"]["operation_name"] == "Model" and of["first.linear", "forward"]["operation_name"] == "Linear"
-        for module, seconds, calls in (("first", 4, 1), ("second", 8, 1), ("twice", 4, 2)):
+        for module, _, calls in KNOWN:
             forward, backward = of[module, "forward"], of[module, "backward"]
             assert forward["calls"] == backward["calls"] == calls, rows
-            assert seconds <= forward["duration_ms"] and 2 * seconds <= backward["duration_ms"]
-            least[module] = [min(a, b) for a, b in zip(least.get(module, [1e9, 1e9]), [forward["duration_ms"] / seconds, backward["duration_ms"] / seconds / 2])]
             assert forward["activation_bytes"] == 4 * 8 * 4 * calls
         assert of["hostile", "forward"]["operation_name"] == "Hostile"
         assert of["raises", "forward"]["duration_ms"] is None and of["raises", "forward"]["calls"] == 0
         inner = sum(of[m, "forward"]["duration_ms"] for m in ("first", "second", "twice", "hostile", "head"))
         assert inner <= of["", "forward"]["duration_ms"] + 0.01 <= step["duration_ms"]
         assert 32 <= of["", "backward"]["duration_ms"] <= step["duration_ms"]
-    assert all(ratio < 2 for ratios in least.values() for ratio in ratios), least
+    assert all(ratio >= 1 for ratio in over_known(found).values())
 
 
 def test_a_lease_ends_with_its_owner(trainer):
@@ -232,8 +248,8 @@ def test_a_lease_ends_with_its_owner(trainer):
     j.do("end()")
 
 
-def test_numbers_are_the_same(trainer, job, torch_python):  # noqa: F811
-    other = job(python=torch_python, env=ENV)
+def test_numbers_are_the_same(trainer, job, torch_fork):  # noqa: F811
+    other = job(fork=torch_fork, env=ENV)
     assert other.do(f"exec({PREPARE!r}, globals())") is None
     other.do("steps(60)")
     j = trainer

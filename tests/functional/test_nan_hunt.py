@@ -193,8 +193,8 @@ def parameters():
 
 
 @pytest.fixture
-def trainer(job, torch_python):  # noqa: F811
-    j = job(python=torch_python, env=ENV)
+def trainer(job, torch_fork):  # noqa: F811
+    j = job(fork=torch_fork, env=ENV)
     answer = j.do(f"exec({PREPARE!r}, globals())")
     assert answer is None, answer
     return j
@@ -273,9 +273,9 @@ def test_a_place_that_is_known(trainer, data_dir):
         assert j.do("asked") == []  # the tensor of a class of the job's was asked for nothing
 
 
-def test_odd_tensors_are_traced(trainer, job, torch_python, data_dir):  # noqa: F811
+def test_odd_tensors_are_traced(trainer, job, torch_fork, data_dir):  # noqa: F811
     """Modules that take and give tensors of other layouts, kinds and classes, under vmap and jvp: nothing raises, and numbers are as they are."""
-    other = job(python=torch_python, env=ENV)
+    other = job(fork=torch_fork, env=ENV)
     assert other.do(f"exec({PREPARE!r}, globals())") is None and other.do("steps(15)") is None
     j = trainer
     with Client(j.start()) as client:
@@ -328,8 +328,8 @@ def test_no_step_ends(trainer, data_dir):
         j.do("end()")
 
 
-def test_numbers_are_the_same(trainer, job, torch_python, data_dir):  # noqa: F811
-    other = job(python=torch_python, env=ENV)
+def test_numbers_are_the_same(trainer, job, torch_fork, data_dir):  # noqa: F811
+    other = job(fork=torch_fork, env=ENV)
     assert other.do(f"exec({PREPARE!r}, globals())") is None
     other.do("steps(80)")
     j = trainer
@@ -405,10 +405,10 @@ def test_a_scaler_that_leaves_out_steps(training_job):  # noqa: F811
     assert job.end().totals["steps"] > 20
 
 
-def test_modes_of_the_job_see_nothing(trainer, job, torch_python, data_dir):  # noqa: F811
+def test_modes_of_the_job_see_nothing(trainer, job, torch_fork, data_dir):  # noqa: F811
     """What the job has itself told of every function and operation of torch is the same, and so is what it counts of its hooks."""
     runs = []
-    for j, armed in ((trainer, True), (job(python=torch_python, env=ENV), False)):
+    for j, armed in ((trainer, True), (job(fork=torch_fork, env=ENV), False)):
         if not armed:
             assert j.do(f"exec({PREPARE!r}, globals())") is None
         assert j.do(f"exec({MODES!r}, globals())") is None

@@ -193,8 +193,8 @@ def test_a_trace_and_rows(training, data_dir):
     assert set(per_step.values()) == {5}
 
 
-def test_numbers_are_the_same(trainer, job, torch_python):  # noqa: F811
-    other = job(python=torch_python, env=ENV)
+def test_numbers_are_the_same(trainer, job, torch_fork):  # noqa: F811
+    other = job(fork=torch_fork, env=ENV)
     assert other.do(f"exec({PREPARE!r}, globals())") is None
     other.do("steps(150)")
     j = trainer

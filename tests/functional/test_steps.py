@@ -104,9 +104,9 @@ def child(n):
 
 
 @pytest.fixture
-def torch_job(job, torch_python):  # noqa: F811
+def torch_job(job, torch_fork):  # noqa: F811
     """A job with torch in it, which does as it is told."""
-    j = job(python=torch_python, env=ENV)
+    j = job(fork=torch_fork, env=ENV)
     answer = j.do(f"exec({PREPARE!r}, globals())")
     assert answer is None, answer
     return j

@@ -132,7 +132,7 @@ def test_a_rank_that_waits_for_another(training_job):  # noqa: F811
 @pytest.mark.timeout(300)
 def test_a_thread_that_wants_the_gil(training_job):  # noqa: F811
     """The job waits for the GIL before it writes down when a step ended: how long the step took in its log is not how long it took."""
-    rows, truth = watch(training_job("gil_hog"))
+    rows, truth = watch(training_job("gil_hog"), 20)
     pairs = check(rows, truth)
     late = [step["ended"] - row["timestamp"] for row, step in truth.match(rows)]
     told = pairs[-1][1]["ended"] - pairs[0][1]["began"]

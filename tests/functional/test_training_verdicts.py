@@ -18,7 +18,7 @@ def test_a_loss_that_is_no_number(training_job):  # noqa: F811
     assert "loss" in found["text"] and found["measured"] >= found["threshold"], found
 
 
-LOOKED_AT_S = 6
+LOOKED_AT_S = 4
 
 
 @pytest.mark.timeout(400)

@@ -137,11 +137,12 @@ class TrainingJob:
 
 
 @pytest.fixture
-def training_job(target, torch_python, tmp_path, data_dir, probing):
+def training_job(target, torch_python, torch_fork, tmp_path, data_dir, probing):
     """A factory of jobs: training_job(name, *args, inject=True, env=None, ranks=False)."""
     def make(name, *args, inject=True, env=None, ranks=False):
         log = str(tmp_path / f"{name}_{len(os.listdir(tmp_path))}.jsonl")
-        run = target(os.path.join(JOBS, f"{name}.py"), "--log", log, *args, python=torch_python, env=dict(ENV, **(env or {})), timeout=180)
+        run = target(os.path.join(JOBS, f"{name}.py"), "--log", log, *args, python=torch_python, fork=None if ranks else torch_fork,
+                     env=dict(ENV, **(env or {})), timeout=180)
         made = TrainingJob(run, log + ".0" if ranks else log, data_dir, probing)
         if inject:
             made.inject()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a tensor of each step for ever: [32, 256] of float32, the activations of the step, in the list History.kept."""
 
+import time
+
 import torch
 import training
 from torch import nn
@@ -16,8 +18,12 @@ class History:
         self.kept.append(activations.detach().clone())
 
 
+def add_arguments(parser):
+    parser.add_argument("--wait", type=float, default=0.0, metavar="SECONDS", help="in each step, as if for a device that computes")
+
+
 def main():
-    job = training.Job(__doc__)
+    job = training.Job(__doc__, add_arguments)
     model = training.Perceptron(64, 10)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loader = training.make_loader(training.Items((64,), 10), batch=32)
@@ -29,6 +35,8 @@ def main():
         loss.backward()
         job.optimize(optimizer.step)
         history.remember(activations)
+        if job.args.wait:
+            time.sleep(job.args.wait)
         job.stepped(loss.detach(), optimizer, kept=len(history.kept), kept_bytes=training.bytes_of(history.kept[-1:]) * len(history.kept))
     job.finish(model, optimizer, kept=len(history.kept))
 
