@@ -27,7 +27,7 @@ import pytest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MINORS = ("3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 DEFAULT_TEST_TIMEOUT = 90
-SELDOM_S = 0.25  # between two looks of those that wait for long
+OFTEN_S, SELDOM_S = 0.02, 0.25  # between two looks of those that wait: for a moment less than the first, for long the second
 CAP_SYS_PTRACE = 19
 
 
@@ -35,7 +35,7 @@ CAP_SYS_PTRACE = 19
 
 def wait_until(predicate, timeout=10.0, what="the condition", interval=0.02):
     """Polls until predicate() is true and returns what it returned; fails the test after `timeout` seconds. The longer it has waited, the more
-    seldom it looks: others want the processor."""
+    seldom it looks, unless it is for a moment that soon goes by: others want the processor."""
     began = time.monotonic()
     while True:
         value = predicate()
@@ -44,7 +44,7 @@ def wait_until(predicate, timeout=10.0, what="the condition", interval=0.02):
         waited = time.monotonic() - began
         if waited >= timeout:
             pytest.fail(f"waited {timeout:g} s in vain for {what}")
-        time.sleep(max(interval, min(waited / 10, SELDOM_S)))
+        time.sleep(interval if interval < OFTEN_S else max(interval, min(waited / 10, SELDOM_S)))
 
 
 @pytest.fixture(name="wait_until")

@@ -98,7 +98,6 @@ def test_widths_are_where_the_time_goes(flame_screen, target):
     assert job.alive() and job.state() in "RSD"
 
 
-@pytest.mark.alone
 def test_a_training_job(flame_screen, training):
     """The example: find the step, zoom into it, look at it while it goes on, frozen, flipped, in a small window."""
     s = flame_screen(training, 200, 50)

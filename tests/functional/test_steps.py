@@ -260,32 +260,51 @@ def maps_of(pid):
         return file.read()
 
 
-@pytest.mark.timeout(600)
-def test_while_torch_is_being_imported(torch_python, ptrace, probing):
-    """An agent that comes when a library of torch's is mapped and not yet relocated, or not yet initialised: it waits until it is."""
-    moments = ["begun", "/libc10.so", "/libtorch_cpu.so", "/libtorch_cpu.so", "/libtorch_python.so", "/_C.cpython"] * int(os.environ.get("PROBING_TEST_IMPORTS", "1"))
-    told = set()
-    for moment in ["never", *moments]:
-        with subprocess.Popen([torch_python, "-c", IMPORTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
-            assert run.stdout.readline() == "begun\n"
-            if moment != "never":
-                wait_until(lambda: moment == "begun" or moment in maps_of(run.pid), timeout=120, what=moment, interval=0.001)
-                inject_in_time(probing, run.pid)
-            first = run.stdout.readline()
-            if moment == moments[-1]:
-                wait_until(lambda: probing(str(run.pid), "status", "--json").ok().json()["hooks"], timeout=60, what="torch to tell", interval=0.2)
-            told.add((first, run.communicate("more\n", timeout=120)[0], run.returncode))
-    assert len(told) == 1 and told.pop()[2] == 0
+class Imports:
+    """A run of IMPORTS; what it prints, and how it ends."""
+
+    def __init__(self, python, env=None):
+        self.process = subprocess.Popen([python, "-c", IMPORTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                        env=dict(os.environ, **(env or {})))
+        self.pid = self.process.pid
+
+    def wait_maps(self, name):
+        wait_until(lambda: name in maps_of(self.pid), timeout=120, what=name, interval=0.001)
+
+    def end(self):
+        output = self.process.communicate("more\n" * 20, timeout=120)[0]
+        return self.process.returncode, output
+
+
+@pytest.fixture(scope="module")
+def undisturbed(torch_python):
+    """What it prints without us."""
+    status, output = Imports(torch_python).end()
+    assert status == 0
+    return status, output
+
+
+@pytest.mark.parametrize("moment", [None, "/libc10.so", "/libtorch_cpu.so", "/libtorch_python.so", "/_C.cpython"])
+def test_while_torch_is_being_imported(undisturbed, torch_python, ptrace, probing, moment):
+    """An agent that comes before it, or when a library of torch's is mapped and not yet relocated, or not yet initialised: it waits until it is."""
+    for _ in range(int(os.environ.get("PROBING_TEST_IMPORTS", "1"))):
+        run = Imports(torch_python)
+        try:
+            assert run.process.stdout.readline() == "begun\n"
+            if moment:
+                run.wait_maps(moment)
+            inject_in_time(probing, run.pid)
+            wait_until(lambda run=run: probing(str(run.pid), "status", "--json").ok().json()["hooks"], timeout=60, what="torch to tell", interval=0.2)
+            status, output = run.end()
+        finally:
+            run.process.kill()
+        assert (status, "begun\n" + output) == undisturbed
 
 
 @pytest.mark.parametrize("way", ["1", "2"])
-def test_started_before_torch_is(torch_python, build_dir, way):
+def test_started_before_torch_is(undisturbed, torch_python, build_dir, way):
     """PROBING=1 and 2: the agent is there before torch."""
-    outputs = []
-    for env in ({}, {"PROBING": way, "LD_PRELOAD": f"{build_dir}/libprobing.so"}):
-        done = subprocess.run([torch_python, "-c", IMPORTS], input="more\n" * 20, capture_output=True, text=True, env=dict(os.environ, **env), timeout=120)
-        outputs.append((done.returncode, done.stdout, done.stderr))
-    assert outputs[0] == outputs[1] and outputs[0][0] == 0
+    assert Imports(torch_python, {"PROBING": way, "LD_PRELOAD": f"{build_dir}/libprobing.so"}).end() == undisturbed
 
 
 @pytest.mark.timeout(400)
@@ -294,7 +313,7 @@ def test_a_job_that_ends_meanwhile(torch_python, ptrace, probing, tmp_path):
     runs = []
     for attached in (False, True):
         losses = tmp_path / f"losses_{attached}"
-        command = [torch_python, f"{ROOT}/examples/train.py", "--steps", "60", "--workers", "0", "--losses", losses, "--print-every", "1000"]
+        command = [torch_python, f"{ROOT}/examples/train.py", "--steps", "30", "--workers", "0", "--losses", losses, "--print-every", "1000"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
             if attached:
                 wait_until(lambda: losses.exists() and losses.stat().st_size, timeout=120, what="the first step")
@@ -302,4 +321,4 @@ def test_a_job_that_ends_meanwhile(torch_python, ptrace, probing, tmp_path):
             output = run.communicate(timeout=300)[0]
         assert run.returncode == 0
         runs.append((losses.read_text(encoding="ascii"), output.splitlines()[-1]))
-    assert runs[0] == runs[1] and runs[0][1] == "stopped after 60 steps"
+    assert runs[0] == runs[1] and runs[0][1] == "stopped after 30 steps"

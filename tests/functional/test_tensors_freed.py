@@ -64,7 +64,7 @@ def gives_up(seconds):
                 n += 1
     return n
 """
-SECONDS = 12
+SECONDS = 6
 
 
 @pytest.mark.timeout(300)

@@ -27,7 +27,6 @@ def workers(job):
     return query(job, "SELECT * FROM python.loader_workers ORDER BY loader, worker")
 
 
-@pytest.mark.alone
 @pytest.mark.timeout(300)
 def test_a_slow_worker(training_job):  # noqa: F811
     job = training_job("slow_loader")

@@ -8,8 +8,6 @@ import pytest
 from conftest import wait_until
 from training_job import training_job  # noqa: F401
 
-pytestmark = pytest.mark.alone  # what a job is slow from depends on what else runs
-
 ACCUSING = ("warning", "bad")
 
 
