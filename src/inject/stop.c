@@ -9,11 +9,16 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "inject/again.h"
+#include "inject/check.h"
 
+#define STOP_BUSY_NS                                                                                         \
+    (3 * CLOCK_NS_PER_S) /* another of our programs lets go of a thread within milliseconds */
+#define STOP_AGAIN_NS (5 * CLOCK_NS_PER_MS)
 #define STOP_WAIT_NS (50 * CLOCK_NS_PER_MS) /* a thread that waits for a processor must get it to stop */
 
 void stop_init(struct stop *s, pid_t pid) { *s = (struct stop){.pid = pid}; }
@@ -30,27 +35,50 @@ static void *stop_try(void *arg) {
     return NULL;
 }
 
-int stop_check(pid_t pid, struct err *e) {
+/* Is it one of our programs, which lets go in a moment? */
+static bool stop_is_ours(int64_t tracer) {
+    char name[64];
+    return procfs_read_comm((pid_t)tracer, 0, name, sizeof name) == 0 && check_is_ours(name);
+}
+
+/* As stop_check, at this moment; `is_busy`: another of our programs is at it. */
+static int stop_check_now(pid_t pid, bool *is_busy, struct err *e) {
     struct stop_trial trial = {.pid = pid};
     struct procfs_status st;
     pthread_t thread;
+    *is_busy = false;
     if (procfs_has_ended(pid) || procfs_read_status(pid, 0, &st) != 0)
         return err_set(e, ERR_LOST, "process %d has ended", (int)pid);
-    if (st.tracer_pid > 0)
-        return err_set(e, ERR_ATTACH,
-                       "process %d is being traced by process %lld, so its threads cannot be stopped by us: "
-                       "end that one first, or read without --block",
-                       (int)pid, (long long)st.tracer_pid);
+    if (st.tracer_pid > 0) {
+        *is_busy = stop_is_ours(st.tracer_pid);
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d is being traced by process %lld%s, so its threads cannot be stopped by us: "
+            "%s, or read without --block",
+            (int)pid, (long long)st.tracer_pid, *is_busy ? " of ours" : "",
+            *is_busy ? "try again" : "end that one first");
+    }
     int rc = pthread_create(&thread, NULL, stop_try, &trial);
     if (rc != 0)
         return err_set_errno(e, ERR_FAILED, rc, "cannot create a thread");
     (void)pthread_join(thread, NULL);
-    if (trial.errnum)
+    if (trial.errnum) {
+        *is_busy = procfs_read_status(pid, 0, &st) == 0 && st.tracer_pid > 0; /* since we looked */
         return err_set_errno(e, ERR_ATTACH, trial.errnum,
                              "not allowed to stop threads of process %d (run as its user or root; in a "
                              "container add the capability SYS_PTRACE), or read without --block",
                              (int)pid);
+    }
     return 0;
+}
+
+int stop_check(pid_t pid, struct err *e) {
+    uint64_t until = clock_mono_ns() + STOP_BUSY_NS;
+    bool is_busy;
+    int rc;
+    while ((rc = stop_check_now(pid, &is_busy, e)) != 0 && is_busy && clock_mono_ns() < until)
+        (void)nanosleep(&(struct timespec){0, STOP_AGAIN_NS}, NULL);
+    return rc;
 }
 
 /* Has it come to a stop within `wait_ns`? What the stop did to an interrupted call is undone at once. One that is about to

@@ -29,8 +29,8 @@ struct stop {
 
 void stop_init(struct stop *s, pid_t pid);
 
-/* May threads of process `pid` be stopped by us? Tries it on the main thread, which is not stopped by that. 0, or -1 with
- * ERR_ATTACH (somebody traces it already, not permitted), ERR_LOST. */
+/* May threads of process `pid` be stopped by us? Tries it on the main thread, which is not stopped by that; where another of our programs
+ * traces that one, it waits for seconds. 0, or -1 with ERR_ATTACH (somebody traces it already, not permitted), ERR_LOST. */
 int stop_check(pid_t pid, struct err *e);
 
 /* Stop thread `tid`, as we number it. 0: it stands still until stop_release, which must follow within milliseconds. -1: it

@@ -33,8 +33,8 @@ def test_the_box_sees_what_changes(build_dir):
 
 @pytest.mark.timeout(300)
 def test_hostile_targets(build_dir):
-    found = rows(liars(build_dir, "run", "--build", build_dir, "--only", "targets", "--attaches", "6", timeout=280), "target")
-    assert sum(row["attaches"] == 6 for row in found) >= 3
+    found = rows(liars(build_dir, "run", "--build", build_dir, "--only", "targets", "--attaches", "4", timeout=280), "target")
+    assert sum(row["attaches"] == 4 for row in found) >= 3
 
 
 @pytest.mark.timeout(200)
@@ -45,5 +45,5 @@ def test_verbs_before_an_agent_that_lies(build_dir):
 
 @pytest.mark.timeout(200)
 def test_sessions_before_an_agent_that_lies(build_dir):
-    found = rows(liars(build_dir, "run", "--build", build_dir, "--only", "lies", "--lies", "6000", timeout=180), "session")
-    assert sum(row["lies"] for row in found) >= 6000
+    found = rows(liars(build_dir, "run", "--build", build_dir, "--only", "lies", "--lies", "3000", timeout=180), "session")
+    assert sum(row["lies"] for row in found) >= 3000

@@ -219,7 +219,7 @@ work()
 def test_a_client_that_vanishes(probing, target, any_python, wait_until):
     job = target(JOB)
     for line in ("", "p 1\n", "while True: pass\n"):
-        document = pause(probing, job, "--limit", "20s")
+        document = pause(probing, job, "--limit", "8s")
         talker = Talker(document["address"], document["token"])
         talker.prompt()
         talker.socket.sendall(line.encode())

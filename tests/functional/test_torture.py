@@ -29,10 +29,10 @@ def torture(build_dir, python, cycles, *more, timeout):
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("minor", ["3.9", "3.11", "3.13"])
 def test_a_hostile_target_is_not_harmed(build_dir, python_for, ptrace, minor):
-    report = torture(build_dir, python_for(minor), 30, timeout=380)
+    report = torture(build_dir, python_for(minor), 20, timeout=380)
     assert len(report["moments"]) >= 2 and len(report["deeds"]) >= 3
 
 
 @pytest.mark.timeout(500)
 def test_losses_are_those_of_an_undisturbed_run(build_dir, torch_python, ptrace):
-    torture(build_dir, torch_python, 25, "--training", timeout=480)
+    torture(build_dir, torch_python, 15, "--training", timeout=480)

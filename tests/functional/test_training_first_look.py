@@ -136,7 +136,7 @@ def test_the_unprepared_example(example, torch_python, probing, probing_top, tmu
         s.close()
     record_property("seconds_until_all_was_shown", round(took, 2))
 
-    for _ in range(20):  # whatever the job is doing
+    for _ in range(8):  # whatever the job is doing
         assert [[m["path"], m["class"], m["parameters"]] for m in ask("SELECT * FROM python.modules")] == truth["modules"]
     wait_until(lambda: len(ask("SELECT step FROM python.steps WHERE loss IS NOT NULL")) >= 60, PATIENCE, "60 steps with their losses")
     said = probing(str(example.pid), "verdict", "--json", timeout=PATIENCE).ok().json()["verdicts"]

@@ -248,6 +248,30 @@ static void *trace(void *arg) {
     return NULL;
 }
 
+/* Another of our programs, by its name; it lets go after a while. */
+static void *trace_for_a_moment(void *arg) {
+    struct other *o = arg;
+    (void)prctl(PR_SET_NAME, "probing");
+    assert_int_equal(ptrace(PTRACE_SEIZE, o->pid, 0, 0), 0);
+    (void)sem_post(&o->traces);
+    for (int i = 0; i < 100; i++)
+        nap();
+    return NULL;
+}
+
+static void check_waits_for_ours(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct other other = {.pid = child_that(spin)};
+    pthread_t thread;
+    (void)sem_init(&other.traces, 0, 0);
+    assert_int_equal(pthread_create(&thread, NULL, trace_for_a_moment, &other), 0);
+    (void)sem_wait(&other.traces);
+    assert_int_equal(stop_check(other.pid, &e), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    bury(other.pid);
+}
+
 static void check_refuses(void **state) {
     (void)state;
     struct err e = {0};
@@ -295,6 +319,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(check_waiting_call_goes_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(check_late_one_is_let_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(check_dies_while_stopped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(check_waits_for_ours, set_up, tear_down),
         cmocka_unit_test_setup_teardown(check_refuses, set_up, tear_down),
     };
     if (!may_trace()) {
