@@ -10,7 +10,6 @@ A test that needs something absent is skipped with "needs CAPABILITY: why" (see 
     python_for("3.9"), any_python, torch_python            interpreters
 """
 
-import fcntl
 import glob
 import json
 import os
@@ -54,7 +53,6 @@ def wait_until_fixture():
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "timeout(seconds): the longest this test may take")
-    config.addinivalue_line("markers", "alone: no other test runs beside this one")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -75,31 +73,14 @@ def pytest_runtest_call(item):
         signal.signal(signal.SIGALRM, previous)
 
 
-# --- who runs beside whom -----------------------------------------------------------------------------------------
-
-@pytest.fixture(scope="session")
-def doors(tmp_path_factory):
-    """Two files that all workers of pytest-xdist lock: the way in, and the room."""
-    folder = tmp_path_factory.getbasetemp()
-    if os.environ.get("PYTEST_XDIST_WORKER"):
-        folder = folder.parent
-    with open(folder / "way-in.lock", "wb") as way, open(folder / "room.lock", "wb") as room:
-        yield way, room
-
+# --- what tests take ----------------------------------------------------------------------------------------------
 
 @pytest.fixture(autouse=True)
-def alone(request, doors):
-    """A test marked `alone` says what a job is slow from, or how long something took: no other test runs beside it."""
-    way, room = doors
-    fcntl.flock(way, fcntl.LOCK_EX)  # whoever waits for the room holds up all that come after
-    try:
-        fcntl.flock(room, fcntl.LOCK_EX if request.node.get_closest_marker("alone") else fcntl.LOCK_SH)
-    finally:
-        fcntl.flock(way, fcntl.LOCK_UN)
+def cpu(request):
+    """tests/run tells it."""
     before = cpu_seconds()
     yield
-    request.node.user_properties.append(("cpu", f"{cpu_seconds() - before:.2f}"))  # tests/run tells it
-    fcntl.flock(room, fcntl.LOCK_UN)
+    request.node.user_properties.append(("cpu", f"{cpu_seconds() - before:.2f}"))
 
 
 def cpu_seconds():

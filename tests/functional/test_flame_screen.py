@@ -113,7 +113,7 @@ def test_a_training_job(flame_screen, training):
     s.keys("Space")
     s.wait_for(" PAUSED ")
     # What stands below the header does not move while the job goes on.
-    still = s.text().split("\n")[6:]
+    still = s.settled().split("\n")[6:]
     step = training.counter()
     s.wait_until(lambda: training.counter() > step + 2, 90, "steps of the job")
     assert s.text().split("\n")[6:-3] == still[:-3]

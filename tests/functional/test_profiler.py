@@ -377,7 +377,6 @@ def test_on_the_command_line(training, probing, tmp_path):
         assert bad.status in (1, 2) and why in bad.stderr and bad.stderr.count("\n") == 1, bad
 
 
-@pytest.mark.alone  # other tests' traces are in the same folder
 def test_old_traces_are_removed(training, request):
     """The newest eight stay, of whatever process; what only looks like one of them is let alone."""
     j, client = training

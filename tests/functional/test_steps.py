@@ -284,7 +284,7 @@ def undisturbed(torch_python):
     return status, output
 
 
-@pytest.mark.parametrize("moment", [None, "/libc10.so", "/libtorch_cpu.so", "/libtorch_python.so", "/_C.cpython"])
+@pytest.mark.parametrize("moment", [None, "/libtorch_cpu.so", "/libtorch_python.so", "/_C.cpython"])
 def test_while_torch_is_being_imported(undisturbed, torch_python, ptrace, probing, moment):
     """An agent that comes before it, or when a library of torch's is mapped and not yet relocated, or not yet initialised: it waits until it is."""
     for _ in range(int(os.environ.get("PROBING_TEST_IMPORTS", "1"))):

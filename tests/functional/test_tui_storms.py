@@ -70,11 +70,12 @@ def test_ten_megabytes_a_second(storm, terminal):  # noqa: F811
     assert termios.tcgetattr(t.fd) == t.before
 
 
+@pytest.mark.timeout(240)
 def test_a_terminal_that_nobody_reads_does_not_hold_up_the_socket(storm, terminal):  # noqa: F811
     """What the agent sends is taken while nothing can be painted, and the picture is the newest when it can be again."""
     storm.rate = RATE // 20
     t = terminal(storm.target, rows=50, columns=200)
-    t.wait_for("Stack of ")
+    t.wait_for("Stack of ", timeout=60)
     storm.rate, before, deadline = RATE // 2, storm.sent, time.monotonic() + 60
     keys = 0
     while storm.sent < before + 2 * RATE:  # far more than what sockets hold

@@ -35,6 +35,15 @@ class Screen:
     def text(self):
         return self.tmux("capture-pane", "-p")
 
+    def settled(self):
+        """The text, when no more of what was under way comes."""
+        seen = [None, self.text()]
+        def is_still():
+            seen[:] = seen[1], self.text()
+            return seen[0] == seen[1]
+        self.wait_until(is_still, 60, "a screen that does not change", interval=0.5)
+        return seen[1]
+
     def wait_for(self, text, timeout=15):
         try:
             self.wait_until(lambda: text in self.text(), timeout, f"{text!r} on the screen")
