@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/procfs.h"
 
 #define GUARD_LOOK_MS 20                      /* between two looks for signals */
 #define GUARD_STOP_NS (3 * CLOCK_NS_PER_S)    /* for taking back what was begun, once asked to end */
@@ -99,6 +100,12 @@ static void guard_remember(pid_t child, pid_t about) {
     }
 }
 
+/* A child that was killed: does it run, if only to die? That takes time where others want the processors, and is not waiting. */
+static bool guard_is_running(pid_t child) {
+    struct procfs_stat st;
+    return procfs_read_stat(child, 0, &st) == 0 && st.state == 'R';
+}
+
 /* How many are held up, and at that process (0: any)? Forgets those that the kernel has let go. */
 static size_t guard_count(pid_t about) {
     size_t n = 0;
@@ -106,7 +113,8 @@ static size_t guard_count(pid_t about) {
         int child = atomic_load(&guard_left[i].child);
         if (child > 0 && waitpid(child, NULL, WNOHANG) != 0)
             (void)atomic_compare_exchange_strong(&guard_left[i].child, &child, 0);
-        else if (child != 0 && (about == 0 || atomic_load(&guard_left[i].about) == about))
+        else if (child != 0 &&
+                 (about == 0 || (atomic_load(&guard_left[i].about) == about && !guard_is_running(child))))
             n++;
     }
     return n;
