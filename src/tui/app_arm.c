@@ -60,9 +60,11 @@ static void app_arm_end(struct app *a, enum arm_kind kind) {
     arm->mine = false;
     if (arm->note[0])
         (void)snprintf(arm->said, sizeof arm->said, "%s%s%s", arm->note, arm->file[0] ? ": " : "", arm->file);
-    else
+    else if (arm->looks > 0)
         (void)snprintf(arm->said, sizeof arm->said, "%lld step%s seen", (long long)arm->looks,
                        arm->looks == 1 ? "" : "s");
+    else /* or some since we asked last */
+        (void)snprintf(arm->said, sizeof arm->said, "over");
     if (!arm->trying)
         app_message(a, false, "%s: %s", def->what, arm->said);
     else {

@@ -18,8 +18,14 @@ FRAME = re.compile(r"^(?P<func>.+) \((?P<file>[^():]+)(?::(?P<line>\d+))?\)$")
 
 # Two threads with known stacks: one computes in `spin` below `work`, one sleeps in `doze`.
 JOB = BEGINNING + """
+import sys
 threading.Thread(target=doze, name="dozing; thread", daemon=True).start()
-os.write(int(os.environ["READY_FD"]), b"ready\\n")
+main = threading.get_ident()
+def say():
+    while sys._current_frames()[main].f_code.co_name != "spin":
+        time.sleep(0.001)
+    os.write(int(os.environ["READY_FD"]), b"ready\\n")
+threading.Thread(target=say, daemon=True).start()
 work()
 """
 
