@@ -54,7 +54,7 @@ def test_once(job, probing_top):
     stacks = [frames for frames, weight in folded if weight == 1]
     main = [frames for frames in stacks if "work (folded_job.py:10)" in frames]
     assert len(main) == 1
-    assert main[0][:2] == ["<module> (folded_job.py:18)", "work (folded_job.py:10)"]
+    assert main[0][:2] == ["<module> (folded_job.py:24)", "work (folded_job.py:10)"]
     assert re.fullmatch(r"spin \(folded_job\.py:[67]\)", main[0][2]), main[0]
     assert len(main[0]) == 3
 
