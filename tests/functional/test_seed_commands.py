@@ -2,6 +2,7 @@
 """Command lines that people who know this kind of tool type, as they type them, on the training example: each does what they expect."""
 
 import os
+import re
 import shlex
 import signal
 import socket
@@ -48,7 +49,9 @@ LINES = [
     ('probing -t PID eval "import threading; print([t.name for t in threading.enumerate()])"', lambda done, folder: "'MainThread'" in done.stdout),
     ("probing PID execute script.py", lambda done, folder: done.stdout == "pid PID\n"),
     ('probing PID execute "import traceback;traceback.print_stack()"', lambda done, folder: 'File "' in done.stdout + done.stderr),
-    ('probing -t PID query "SELECT func, file, lineno FROM python.backtrace LIMIT 5"', lambda done, folder: "(5 rows" in done.stdout and ".py" in done.stdout),
+    # Of the main thread, which may be in `train` itself.
+    ('probing -t PID query "SELECT func, file, lineno FROM python.backtrace LIMIT 5"',
+     lambda done, folder: re.search(r"\([345] rows", done.stdout) and "train.py" in done.stdout),
     ("probing -t PID memory", lambda done, folder: "MiB" in done.stdout),
     ("probing -t PID flamegraph", svg),
     ("probing PID pprof", gzipped),
