@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs with torch that begin at once. Importing it takes seconds of a processor, and two hundred jobs want it: one process of each of
+"""Jobs with torch that begin at once. Importing it takes seconds of a processor, and some 125 tests begin so: one process of each of
 pytest's workers imports it, and forks for each job (tests/targets/torch_fork.py).
 
 Such a job is what it would be otherwise, with a session, descriptors, environment and __main__ of its own. Its command line, in /proc, is that of
