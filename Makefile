@@ -8,7 +8,7 @@
 #
 # Variables: BUILD (build), DEPS (build/deps), VENV (build/venv, a Python with torch), GREENLETS (build/greenlets, a module
 # for tests) and READERS (build/readers, what tests read exports by) shared by every BUILD, CC, CFLAGS (-O2 -g), LDFLAGS, PREFIX, DESTDIR,
-# ONLY, SAMPLES, SECONDS, N and PYTHONS choose what `make soak` does and how much,
+# ONLY, SAMPLES, SECONDS, N, PYTHONS and ROUNDS choose what `make soak` does and how much,
 # V=1 shows commands, WERROR=1 makes warnings errors, SAN=address,undefined builds with sanitisers.
 
 BUILD ?= build

@@ -143,11 +143,14 @@ torture: all $(TORTURE)
 # formats of exports, for the functional tests; without them those that want them are skipped with a reason.
 TEST_ARGS ?=
 
+# What tests import, made where it is missing.
+TEST_MEANS = PROBING_TEST_GREENLETS="$${PROBING_TEST_GREENLETS:-$$(tools/greenlets.sh $(GREENLETS))}" \
+    PROBING_TEST_DEBUGPYS="$${PROBING_TEST_DEBUGPYS:-$$(tools/greenlets.sh $(GREENLETS)/debugpy debugpy debugpy==1.8.14 8)}" \
+    PROBING_TEST_READERS="$${PROBING_TEST_READERS:-$$(tools/readers.sh $(READERS))}" \
+    PROBING_TEST_TORCH_PYTHON="$${PROBING_TEST_TORCH_PYTHON:-$$(tools/python_with_torch.sh $(VENV))}"
+
 test: all tests
-	@PROBING_TEST_GREENLETS="$${PROBING_TEST_GREENLETS:-$$(tools/greenlets.sh $(GREENLETS))}" \
-	    PROBING_TEST_DEBUGPYS="$${PROBING_TEST_DEBUGPYS:-$$(tools/greenlets.sh $(GREENLETS)/debugpy debugpy debugpy==1.8.14 8)}" \
-	    PROBING_TEST_READERS="$${PROBING_TEST_READERS:-$$(tools/readers.sh $(READERS))}" \
-	    PROBING_TEST_TORCH_PYTHON="$${PROBING_TEST_TORCH_PYTHON:-$$(tools/python_with_torch.sh $(VENV))}" \
+	@$(TEST_MEANS) \
 	    tests/run --build $(BUILD) $(TEST_ARGS)
 
 asan:
@@ -192,13 +195,13 @@ bench: all $(BENCHES) $(KNOWN) $(KNOWN_OUTSIDE)
 	@VENV=$(VENV) tools/bench.sh $(BUILD) $(BENCHES) $(wildcard bench/*.py)
 
 # What takes minutes or hours: the parts in tests/soak, and a table of them at the end. How much of it (see tests/soak/run):
-# ONLY=known,eintr SAMPLES=1000000 SECONDS=60 N=10000 PYTHONS=3.9,3.11
+# ONLY=known,eintr SAMPLES=1000000 SECONDS=60 N=10000 PYTHONS=3.9,3.11 ROUNDS=20
 SOAK_ARGS = $(if $(ONLY),--only $(ONLY)) $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(SECONDS),--seconds $(SECONDS)) \
-    $(if $(N),--cycles $(N)) $(if $(PYTHONS),--pythons $(PYTHONS))
+    $(if $(N),--cycles $(N)) $(if $(PYTHONS),--pythons $(PYTHONS)) \
+    $(if $(ROUNDS),--rounds $(ROUNDS))
 
 soak: all tests
-	@PROBING_TEST_TORCH_PYTHON="$${PROBING_TEST_TORCH_PYTHON:-$$(tools/python_with_torch.sh $(VENV))}" \
-	    tests/soak/run --build $(BUILD) $(SOAK_ARGS)
+	@$(TEST_MEANS) tests/soak/run --build $(BUILD) $(SOAK_ARGS)
 
 demo: all
 	@BUILD=$(BUILD) VENV=$(VENV) tools/demo.sh
