@@ -20,7 +20,7 @@
 #include "client/flame.h"
 #include "client/flame_layout.h"
 #include "client/timeline.h"
-#include "client/tracks.h"
+#include "client/thread_runs.h"
 
 #define FLAME_STACKS 20000
 #define FLAME_FRAMES 4000
@@ -35,7 +35,7 @@
 #define FLAME_COLS 200
 
 struct flame_bench {
-    struct tally *tally;
+    struct sample_store *tally;
     struct flame *flame;
     struct timeline *timeline;
     struct flame_query query;
@@ -95,7 +95,7 @@ static int flame_give(struct flame_bench *b) {
     }
     b->given += FLAME_BATCH;
     b->now_s += FLAME_BATCH_S;
-    return tally_add(b->tally, &batch, b->now_s) ? 0 : -1;
+    return sample_store_add(b->tally, &batch, b->now_s) ? 0 : -1;
 }
 
 static int flame_compare(const void *a, const void *b) {
@@ -114,7 +114,7 @@ static void flame_put(struct json *j, const char *what, double *ms) {
 
 /* The view that ends with the newest slice. */
 static int flame_update_timeline(struct flame_bench *b, int back) {
-    double newest_s = tally_newest_look_s(b->tally);
+    double newest_s = sample_store_newest_look_s(b->tally);
     struct timeline_view v = {.column_s = FLAME_SLICE_S, .cols = FLAME_COLS, .time = TIMELINE_ALL_TIME};
     v.first = timeline_column(FLAME_SLICE_S, newest_s) - FLAME_COLS + 1 - back;
     return timeline_update(b->timeline, b->tally, &v);
@@ -122,19 +122,19 @@ static int flame_update_timeline(struct flame_bench *b, int back) {
 
 /* What a key costs: another part of the past, and a span as the window. */
 static int flame_measure_past(struct flame_bench *b, struct json *j) {
-    const struct tracks *t = tally_tracks(b->tally);
-    double newest_s = tally_newest_look_s(b->tally), at = flame_cpu_ms();
+    const struct thread_runs *t = sample_store_tracks(b->tally);
+    double newest_s = sample_store_newest_look_s(b->tally), at = flame_cpu_ms();
     if (flame_update_timeline(b, FLAME_COLS) != 0)
         return -1;
     json_kv_number(j, "timeline_anew_ms", flame_cpu_ms() - at, 3);
     at = flame_cpu_ms();
-    if (tally_set_span(b->tally, TALLY_SPAN, newest_s - 10, newest_s) != 0)
+    if (sample_store_set_span(b->tally, SAMPLE_STORE_SPAN, newest_s - 10, newest_s) != 0)
         return -1;
     json_kv_number(j, "span_10s_ms", flame_cpu_ms() - at, 3);
-    tally_clear_span(b->tally, TALLY_SPAN);
-    json_kv_number(j, "tracks_s", newest_s - tracks_look_time(t, tracks_first_look(t)), 1);
-    json_kv_int(j, "tracks_bytes", (int64_t)tracks_bytes(t));
-    json_kv_int(j, "tracks_left_out", (int64_t)tracks_left_out(t));
+    sample_store_clear_span(b->tally, SAMPLE_STORE_SPAN);
+    json_kv_number(j, "tracks_s", newest_s - thread_runs_look_time(t, thread_runs_first_look(t)), 1);
+    json_kv_int(j, "tracks_bytes", (int64_t)thread_runs_bytes(t));
+    json_kv_int(j, "tracks_left_out", (int64_t)thread_runs_left_out(t));
     return 0;
 }
 
@@ -173,7 +173,7 @@ static int flame_measure(struct flame_bench *b, struct json *j, const char *name
         slices[i] = flame_cpu_ms() - at;
     }
     json_kv_int(j, "nodes", (int64_t)flame_count(b->flame));
-    json_kv_int(j, "entries", (int64_t)tally_count_entries(b->tally));
+    json_kv_int(j, "entries", (int64_t)sample_store_count_entries(b->tally));
     flame_put(j, "count_1000", count);
     flame_put(j, "update_1000", update);
     flame_put(j, "layout_200x50", layout);
@@ -210,10 +210,10 @@ int main(void) {
     struct json j;
     int rc = -1;
     if (b) {
-        b->tally = tally_new();
+        b->tally = sample_store_new();
         b->flame = flame_new();
         b->timeline = timeline_new();
-        b->query = (struct flame_query){.window = TALLY_10S, .time = FLAME_ALL_TIME};
+        b->query = (struct flame_query){.window = SAMPLE_STORE_10S, .time = FLAME_ALL_TIME};
         b->random = 1;
         flame_make_stacks(b);
     }
@@ -230,7 +230,7 @@ int main(void) {
         fprintf(stderr, "flame: out of memory\n");
     strbuf_fini(&out);
     if (b) {
-        tally_free(b->tally);
+        sample_store_free(b->tally);
         flame_free(b->flame);
         timeline_free(b->timeline);
     }

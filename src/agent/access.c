@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/neighbour.h"
+#include "agent/tcp_peer.h"
 #include "base/clock.h"
 #include "base/procfs.h"
 
@@ -225,7 +225,7 @@ int access_is_neighbour(struct access *a, const struct access_peer *peer) {
         return 0;
     if (!access_may_look(&a->neighbours))
         return ACCESS_NOT_NOW;
-    int is = neighbour_holds(peer->inode, &a->neighbour) ? 1 : 0;
+    int is = tcp_peer_holds(peer->inode, &a->neighbour) ? 1 : 0;
     a->neighbours.ns += clock_self_cpu_ns() - began;
     return is;
 }

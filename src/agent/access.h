@@ -2,7 +2,7 @@
 /*
  * access: who comes by TCP, and whether they are listened to: no sockets, no messages.
  *
- * For a peer on this machine the kernel knows the user (/proc/net/tcp); neighbour.h finds out whether it lives in our namespaces. A uid
+ * For a peer on this machine the kernel knows the user (/proc/net/tcp); tcp_peer.h finds out whether it lives in our namespaces. A uid
  * alone identifies nobody where containers share a network, because each has its own root. Headers show what a browser sends for a web
  * page. Peers with wrong tokens wait, longer each time. All of it is bounded. Used by the server's thread.
  */

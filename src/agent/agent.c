@@ -14,19 +14,19 @@
 #include <unistd.h>
 
 #include "agent/autostart.h"
-#include "agent/exact.h"
+#include "agent/signal_sampler.h"
 #include "agent/fatal.h"
 #include "agent/fds.h"
-#include "agent/gil_holds.h"
-#include "agent/held.h"
-#include "agent/looks.h"
+#include "agent/gil_usage.h"
+#include "agent/debugger_state.h"
+#include "agent/step_values.h"
 #include "agent/module_hooks.h"
-#include "agent/nursery.h"
-#include "agent/opened.h"
+#include "agent/thread_spawner.h"
+#include "agent/endpoints_file.h"
 #include "agent/pause.h"
-#include "agent/profiler.h"
+#include "agent/torch_profiler.h"
 #include "agent/server.h"
-#include "agent/tell.h"
+#include "agent/py_callbacks.h"
 #include "agent/torch_spans.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -81,17 +81,17 @@ static void agent_unlock(void) { (void)pthread_mutex_unlock(&agent_life.lock); }
 static void agent_in_child(void) {
     bool had_agent = agent_life.state == AGENT_RUNNING || agent_life.state == AGENT_STARTING;
     fds_close_in_child();
-    nursery_in_child();
-    exact_in_child();
+    thread_spawner_in_child();
+    signal_sampler_in_child();
     fatal_in_child();
     torch_spans_in_child();
-    looks_in_child();
-    tell_in_child();
+    step_values_in_child();
+    py_callbacks_in_child();
     module_window_set_child(true);
-    profiler_in_child();
-    opened_in_child();
+    torch_profiler_in_child();
+    endpoints_file_in_child();
     pause_in_child();
-    held_in_child();
+    debugger_state_in_child();
     agent_life = (struct agent_life){.lock = PTHREAD_MUTEX_INITIALIZER, .fork_set = true};
     autostart_in_child(had_agent);
 }
@@ -244,7 +244,7 @@ bool agent_reap(void) {
 /* ---- a run ---- */
 
 void agent_set_ending(void) {
-    opened_end();
+    endpoints_file_end();
     agent_lock();
     agent_life.state = AGENT_ENDING;
     agent_unlock();
@@ -287,8 +287,8 @@ static void *agent_main(void *arg) {
     struct err e = {0};
     (void)arg;
     agent_thread_begin("probing-srv");
-    gil_holds_clear();
-    (void)nursery_begin();
+    gil_usage_clear();
+    (void)thread_spawner_begin();
     (void)fds_make_private();
     struct server *server = server_new(&e);
     if (server && agent_announce(server_endpoint(server)))
@@ -296,7 +296,7 @@ static void *agent_main(void *arg) {
     agent_set_ending();
     fatal_disarm();
     server_free(server);
-    nursery_end();
+    thread_spawner_end();
     agent_reap_last();
     agent_thread_end();
     agent_park(server ? NULL : e.text);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/wish.h"
+#include "agent/autostart_match.h"
 #include "base/agent_abi.h"
 #include "base/clock.h"
 #include "base/strbuf.h"
@@ -110,9 +110,9 @@ static int autostart_judge(const char *value, struct err *e) {
     struct strbuf words;
     strbuf_init(&words, AUTOSTART_WORDS_MAX);
     (void)strbuf_read_file(&words, "/proc/self/cmdline");
-    int wish = wish_judge(value, words.data, words.len, e);
+    int wish = autostart_match_judge(value, words.data, words.len, e);
     strbuf_fini(&words);
-    autostart.nested |= wish == WISH_NESTED;
+    autostart.nested |= wish == AUTOSTART_MATCH_NESTED;
     return wish;
 }
 
@@ -161,7 +161,7 @@ static int autostart_on_image(struct dl_phdr_info *info, size_t size, void *arg)
 
 /* Is this process to have no heirs of the wish? Then they see neither the variable nor the library. */
 static void autostart_keep_from_children(const char *rest) {
-    (void)unsetenv(WISH_VARIABLE);
+    (void)unsetenv(AUTOSTART_MATCH_VARIABLE);
     if (rest[0])
         (void)setenv(AUTOSTART_PRELOAD, rest, 1);
     else
@@ -183,10 +183,10 @@ __attribute__((constructor)) static void autostart_on_load(void) {
     const char *list = name[0] && strncmp(self.path, "/proc/", 6) != 0 ? getenv(AUTOSTART_PRELOAD) : NULL;
     if (!list || strlen(list) >= sizeof rest || !autostart_take_out(list, name, rest, sizeof rest))
         return;
-    const char *value = getenv(WISH_VARIABLE);
-    int wish = value ? autostart_judge(value, &e) : WISH_MATCH;
-    if (wish == WISH_ONCE)
+    const char *value = getenv(AUTOSTART_MATCH_VARIABLE);
+    int wish = value ? autostart_judge(value, &e) : AUTOSTART_MATCH_MATCH;
+    if (wish == AUTOSTART_MATCH_ONCE)
         autostart_keep_from_children(rest);
-    if (wish > WISH_NONE)
+    if (wish > AUTOSTART_MATCH_NONE)
         autostart_create(autostart_preloaded);
 }

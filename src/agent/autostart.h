@@ -2,7 +2,7 @@
 /*
  * autostart: how the agent begins in a process that nobody injects into.
  *
- * Preloaded (LD_PRELOAD), a constructor looks at this process alone: no Python among its symbols, or no wish (wish.h), and nothing
+ * Preloaded (LD_PRELOAD), a constructor looks at this process alone: no Python among its symbols, or no wish (autostart_match.h), and nothing
  * happens, ever. Else a thread of ours waits, with a bound, until the interpreter is initialised, and starts the agent. Loaded by
  * probing.pth, the interpreter calls probing_autostart. Injected, nothing of this runs.
  */

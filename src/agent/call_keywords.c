@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pystack/look.h"
+#include "pystack/frame_vars.h"
 
 #define CALL_KEYWORDS_FRAMES 2 /* innermost, that are looked at */
 
 static struct {
     struct pyapi api;
-    struct pystack_look *look; /* NULL: nothing is known */
+    struct pystack_frame_vars *look; /* NULL: nothing is known */
 } keywords;
 
 void call_keywords_begin(const struct pyapi *api, struct pystack *ps) {
@@ -22,9 +22,9 @@ void call_keywords_begin(const struct pyapi *api, struct pystack *ps) {
     keywords.look = malloc(sizeof *keywords.look);
     if (!keywords.look)
         return;
-    pystack_look_init(keywords.look, ps, "");
+    pystack_frame_vars_init(keywords.look, ps, "");
     keywords.look->max_frames = CALL_KEYWORDS_FRAMES;
-    pystack_look_set_names(keywords.look, names, 1);
+    pystack_frame_vars_set_names(keywords.look, names, 1);
 }
 
 void call_keywords_end(void) {
@@ -33,7 +33,7 @@ void call_keywords_end(void) {
 }
 
 /* Is it that of the function of torch's that calls the hooks? Its code lives as long as torch does. */
-static bool keywords_is_call(const struct pystack_look_code *c) {
+static bool keywords_is_call(const struct pystack_frame_vars_code *c) {
     static const char file[] = "torch/nn/modules/module.py";
     size_t n = strlen(c->file);
     return n >= sizeof file - 1 && strcmp(c->file + n - (sizeof file - 1), file) == 0 &&
@@ -41,12 +41,13 @@ static bool keywords_is_call(const struct pystack_look_code *c) {
 }
 
 struct pyapi_object *call_keywords_get(bool *is_known) {
-    struct pystack_look *l = keywords.look;
+    struct pystack_frame_vars *l = keywords.look;
     *is_known = false;
-    if (!l || pystack_look_begin(l, (uint64_t)(uintptr_t)keywords.api.PyGILState_GetThisThreadState()) == 0 ||
+    if (!l ||
+        pystack_frame_vars_begin(l, (uint64_t)(uintptr_t)keywords.api.PyGILState_GetThisThreadState()) == 0 ||
         !keywords_is_call(l->frames[0].code))
         return NULL;
-    uint64_t at = pystack_look_local(l, 0, 0);
+    uint64_t at = pystack_frame_vars_local(l, 0, 0);
     if (values_kind_of(&l->values, at) != VALUES_DICT)
         return NULL;
     *is_known = true;

@@ -4,7 +4,7 @@
  *
  * Torch tells global hooks of arguments by position alone before a call (torch/nn/modules/module.py), and by keyword, from 2.0 on,
  * only when it is over: an operation in place may have changed them by then. But its own function that calls the hook has them in
- * `kwargs`, in all versions, so they are looked up in its frame, by the thread itself (pystack/look.h): nothing of torch is changed.
+ * `kwargs`, in all versions, so they are looked up in its frame, by the thread itself (pystack/frame_vars.h): nothing of torch is changed.
  * With the GIL, as all that is here.
  */
 #ifndef AGENT_CALL_KEYWORDS_H

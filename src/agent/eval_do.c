@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/gil_holds.h"
+#include "agent/gil_usage.h"
 #include "base/clock.h"
 
 #define EVAL_TRIES 8 /* to put a stream there that somebody else changes, too */
@@ -84,7 +84,7 @@ void eval_own_begin(struct eval_run *run) { run->since_ns = clock_self_cpu_ns();
 
 void eval_own_end(struct eval_run *run) {
     if (run->since_ns)
-        gil_holds_add(run->since_ns);
+        gil_usage_add(run->since_ns);
     run->since_ns = 0;
 }
 

@@ -75,7 +75,7 @@ void eval_drop(struct eval_run *run, struct pyapi_object **o);
 /* Let go of everything of Python's. */
 void eval_let_go(struct eval_run *run);
 
-/* From here on the thread does what is ours, or something else: see gil_holds.h. */
+/* From here on the thread does what is ours, or something else: see gil_usage.h. */
 void eval_own_begin(struct eval_run *run);
 void eval_own_end(struct eval_run *run);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "agent/gil_late.h"
-#include "agent/held.h"
+#include "agent/debugger_state.h"
 #include "agent/pause.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -141,7 +141,7 @@ void evals_begin(struct evals *v, const struct evals_ask *ask, const struct mode
         return;
     }
     if (ask->want->debug)
-        held_set_asker(ask->uid, ask->pid);
+        debugger_state_set_asker(ask->uid, ask->pid);
     v->peer = ask->peer;
     v->id = ask->id;
     v->main = ask->want->main;

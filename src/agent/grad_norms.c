@@ -7,7 +7,7 @@
 
 #include "agent/param_groups.h"
 #include "agent/spans.h"
-#include "agent/tensor_look.h"
+#include "agent/tensor_read.h"
 #include "base/clock.h"
 
 typedef struct pyapi_object object;
@@ -37,12 +37,12 @@ size_t grad_norms_get(const struct grad_norm **out) {
 
 void grad_norms_begin(const struct pyapi *api, object *tuple, ssize_t first) {
     norms.api = *api;
-    norms.begun = tensor_look_begin(api, tuple, first) == 0;
+    norms.begun = tensor_read_begin(api, tuple, first) == 0;
 }
 
 void grad_norms_end(void) {
     if (norms.begun)
-        tensor_look_end();
+        tensor_read_end();
     norms.begun = false;
 }
 
@@ -52,14 +52,14 @@ static void norms_take(void *ctx, object *parameter, int32_t group, int32_t inde
     (void)group;
     (void)index;
     object *gradient;
-    if (norms.n == GRAD_NORMS_MAX || !tensor_look_is_tensor(parameter) ||
-        tensor_look_gradient(parameter, &gradient) != 0) {
+    if (norms.n == GRAD_NORMS_MAX || !tensor_read_is_tensor(parameter) ||
+        tensor_read_gradient(parameter, &gradient) != 0) {
         norms.is_all = false;
         return;
     }
     if (!gradient)
         return;
-    if (tensor_look_squares(gradient, &norms.left, &one.squares, &one.bad) == TENSOR_LOOK_NOW) {
+    if (tensor_read_squares(gradient, &norms.left, &one.squares, &one.bad) == TENSOR_READ_NOW) {
         norms.found[norms.n++] = one;
         norms.summed++;
         norms.squares += one.squares;
@@ -81,14 +81,14 @@ static void norms_tell(object *optimizer) {
 
 void grad_norms_on_optimizer(object *optimizer) {
     object *guard;
-    if (!norms.begun || !tensor_look_enter(&guard))
+    if (!norms.begun || !tensor_read_enter(&guard))
         return;
     norms.is_all = true;
     norms.summed = 0;
     norms.squares = 0;
     norms.bad = 0;
     norms.is_all = param_groups_each(&norms.api, optimizer, norms_take, NULL) && norms.is_all;
-    tensor_look_leave(guard);
+    tensor_read_leave(guard);
     if (norms.is_all && norms.summed)
         norms_tell(optimizer);
 }

@@ -32,7 +32,7 @@ size_t grad_norms_get(const struct grad_norm **out);
 
 /* ---- the worker's, with the GIL ---- */
 
-/* Take what the unit tells of torch for tensor_look.h: items of a tuple from `first` on. Where it does not, nothing is read. */
+/* Take what the unit tells of torch for tensor_read.h: items of a tuple from `first` on. Where it does not, nothing is read. */
 void grad_norms_begin(const struct pyapi *api, struct pyapi_object *tuple, ssize_t first);
 /* Let go of it. */
 void grad_norms_end(void);

@@ -33,8 +33,8 @@
     X(profiler, "trace")                                                                                     \
     X(eval, "types")                                                                                         \
     X(debug, "eval")                                                                                         \
-    X(talk, "debug")                                                                                         \
-    X(pause, "talk")                                                                                         \
+    X(pdb_server, "debug")                                                                                   \
+    X(pause, "pdb_server")                                                                                   \
     X(catch, "pause")
 
 enum helper_index {

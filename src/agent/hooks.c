@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/looks.h"
-#include "agent/tell.h"
+#include "agent/step_values.h"
+#include "agent/py_callbacks.h"
 #include "base/clock.h"
 
 #define HOOKS_DEADLINE_NS (2 * CLOCK_NS_PER_S)
@@ -37,7 +37,8 @@ static struct hooks_job *hooks_job_of(struct worker_job *job) { return (struct h
 static bool hooks_call(struct worker *w, const char *name, int what) {
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *function = worker_helper(w, name), *result = NULL;
-    struct pyapi_object *told = function && what >= 0 ? tell_new(api, (enum tell_what)what) : NULL;
+    struct pyapi_object *told =
+        function && what >= 0 ? py_callbacks_new(api, (enum py_callbacks_what)what) : NULL;
     if (function && (told || what < 0))
         result = api->PyObject_CallFunctionObjArgs(function, told, NULL);
     bool is_true = result && api->PyLong_AsLongLong(result) == 1; /* True is a number */
@@ -78,14 +79,14 @@ static bool hooks_step(struct worker_job *base, struct worker *w) {
     }
     switch (j->phase) {
     case HOOKS_GC:
-        j->gc = j->gc_wanted && hooks_call(w, "hooks_gc_on", TELL_GC);
+        j->gc = j->gc_wanted && hooks_call(w, "hooks_gc_on", PY_CALLBACKS_GC);
         break;
     case HOOKS_LOOKS:
-        looks_begin(worker_pystack(w), j->torch, worker_api(w)->PyGILState_GetThisThreadState);
+        step_values_begin(worker_pystack(w), j->torch, worker_api(w)->PyGILState_GetThisThreadState);
         break;
     case HOOKS_RETURNS:
         (void)hooks_call(w, "hooks_returns_off", -1);
-        j->no_monitoring = j->names[0] && !hooks_call(w, "hooks_returns_on", TELL_RETURN);
+        j->no_monitoring = j->names[0] && !hooks_call(w, "hooks_returns_on", PY_CALLBACKS_RETURN);
         j->phase = j->names[0] && !j->no_monitoring ? HOOKS_RETURNS : HOOKS_FIND;
         break;
     case HOOKS_FIND:
@@ -157,8 +158,8 @@ static void hooks_take(struct hooks *h, struct worker *w) {
         h->gc = j->gc;
         h->functions = j->functions;
         h->on = true;
-        looks_watch(&h->watch, h->set);
-        tell_begin();
+        step_values_watch(&h->watch, h->set);
+        py_callbacks_begin();
         if (j->no_monitoring)
             (void)snprintf(h->note, sizeof h->note,
                            "values of functions are told at optimizer steps alone: this Python has no "
@@ -183,7 +184,7 @@ void hooks_second(struct hooks *h, struct worker *w, const struct hooks_wish *wi
     if (!w)
         return;
     h->worker = w;
-    looks_set_share(wish->look_share);
+    step_values_set_share(wish->look_share);
     if (h->job)
         hooks_take(h, w);
     if (h->job)
@@ -209,8 +210,8 @@ void hooks_second(struct hooks *h, struct worker *w, const struct hooks_wish *wi
 }
 
 void hooks_end(struct hooks *h) {
-    tell_end();
-    looks_end();
+    py_callbacks_end();
+    step_values_end();
     h->gc = false;
     h->functions = 0;
     if (h->job)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hooks: has Python tell what it does: puts tell.h's functions where Python calls them, and looks.h to work, by a job of the
+ * hooks: has Python tell what it does: puts py_callbacks.h's functions where Python calls them, and step_values.h to work, by a job of the
  * python worker; and takes them away again.
  *
  * Collections of garbage by gc.callbacks, once torch is there; returns of functions that are watched by sys.monitoring (from

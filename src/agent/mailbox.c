@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/opened.h"
+#include "agent/endpoints_file.h"
 #include "base/clock.h"
 
 int mailbox_init(struct mailbox *m) {
@@ -315,7 +315,7 @@ int mailbox_configure(struct mailbox *m, const char *key, const char *value, str
     m->config_changes += rc == 0;
     bool eval = m->config.values[CONFIG_EVAL] != 0;
     mailbox_changed(m);
-    opened_set_eval(eval);
+    endpoints_file_set_eval(eval);
     return rc;
 }
 

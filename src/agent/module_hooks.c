@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "agent/grad_norms.h"
-#include "agent/hunt.h"
+#include "agent/nonfinite.h"
 #include "agent/stack_text.h"
-#include "agent/tensor_look.h"
+#include "agent/tensor_read.h"
 #include "base/clock.h"
 
 #define MODULE_HOOKS_ROOTS 8
@@ -46,7 +46,7 @@ struct module_method {
     const char *doc;
 };
 
-/* What nonfinite_open of the unit tells, in its order, and then what tensor_look.h wants; trace_open only what there is before MODULE_THINGS. */
+/* What nonfinite_open of the unit tells, in its order, and then what tensor_read.h wants; trace_open only what there is before MODULE_THINGS. */
 enum module_thing {
     MODULE_PRE_HOOKS = 0, /* registries */
     MODULE_POST_HOOKS,
@@ -85,7 +85,7 @@ static void module_set_in(bool in) { __atomic_store_n(&module_in, in, __ATOMIC_R
 void module_hooks_open(enum module_look look, unsigned steps, unsigned per_step) {
     module_calls_clear(&module_calls);
     if (look == MODULE_LOOK_NUMBERS)
-        hunt_clear();
+        nonfinite_clear();
     else
         grad_norms_clear();
     module_window_begin(look, steps, per_step);
@@ -149,7 +149,7 @@ static object *module_return(uint64_t ns) {
     uint64_t own_ns = clock_mono_ns() - ns;
     module_calls_own(&module_calls, own_ns);
     if (module_hunts())
-        hunt_spend(own_ns);
+        nonfinite_spend(own_ns);
     return module_forgive() ? module_none() : NULL;
 }
 
@@ -204,15 +204,15 @@ static size_t module_tensors(object *o, object **out) {
     return n;
 }
 
-/* What hunt.h is told of a call. */
-static struct hunt_place module_place(int32_t call, uint64_t ns, enum hunt_stage stage) {
+/* What nonfinite.h is told of a call. */
+static struct nonfinite_place module_place(int32_t call, uint64_t ns, enum nonfinite_stage stage) {
     const struct module_call *c = &module_calls.calls[call];
-    return (struct hunt_place){.ns = ns,
-                               .module = c->module,
-                               .type = c->type,
-                               .round = hunt_get_counts()->rounds,
-                               .call = call,
-                               .stage = stage};
+    return (struct nonfinite_place){.ns = ns,
+                                    .module = c->module,
+                                    .type = c->type,
+                                    .round = nonfinite_get_counts()->rounds,
+                                    .call = call,
+                                    .stage = stage};
 }
 
 /* On any thread of autograd's: a gradient is there. `self` says of which call, and which end of its backward it is. */
@@ -224,7 +224,7 @@ static object *module_on_gradient(object *self, object *args) {
     long long which = api->PyLong_AsLongLong(self);
     if ((uint32_t)(which >> 32) == module_window_generation()) {
         int32_t call = (int32_t)(which >> 1 & (MODULE_CALLS_MAX - 1));
-        struct hunt_place at = module_place(call, ns, HUNT_BACKWARD);
+        struct nonfinite_place at = module_place(call, ns, NONFINITE_BACKWARD);
         at.index = (int32_t)(which >> MODULE_WHICH_INDEX & (MODULE_HOOKS_TENSORS - 1));
         object *gradients = module_hunts() ? api->PyTuple_GetItem(args, 0) : NULL;
         object *gradient =
@@ -232,7 +232,7 @@ static object *module_on_gradient(object *self, object *args) {
                       : NULL;
         api->PyErr_Clear();
         if (gradient)
-            hunt_on_gradient(&at, gradient);
+            nonfinite_on_gradient(&at, gradient);
         else if (module_hunts())
             return module_return(ns);
         else if (which & 1)
@@ -320,13 +320,13 @@ static int64_t module_bytes(object *o) {
  * there. A torch that has no guard tells neither. */
 static void module_ask(object *inputs, object *output, int32_t call) {
     const struct pyapi *api = &module_hooks.api;
-    object *guard = tensor_look_raise(api, module_hooks.things[MODULE_GUARD]);
+    object *guard = tensor_read_raise(api, module_hooks.things[MODULE_GUARD]);
     bool hunts = module_hunts();
     if (guard && !hunts)
         module_calls.calls[call].bytes = module_bytes(output);
     if (guard && module_forgive() && module_ask_nodes(output, call, false) && !hunts)
         (void)module_ask_nodes(inputs, call, true);
-    tensor_look_lower(api, guard);
+    tensor_read_lower(api, guard);
 }
 
 /* The outermost module of a call: names are found from there, if it still is there then. */
@@ -349,7 +349,7 @@ static bool module_begin_round(uint64_t ns) {
     if (!fresh && (!anyhow || module_calls.depth > 0))
         return true;
     bool over = anyhow && module_calls.n && module_window_count_call();
-    if (over || !hunt_on_round(anyhow)) {
+    if (over || !nonfinite_on_round(anyhow)) {
         module_window_end(ns);
         return false;
     }
@@ -382,8 +382,8 @@ static object *module_on_pre(object *self, object *args) {
             module_calls_begin(&module_calls, (uint64_t)(uintptr_t)module, (uint64_t)(uintptr_t)type, ns);
         api->Py_DecRef(type);
         if (call >= 0 && module_hunts()) {
-            struct hunt_place at = module_place(call, ns, HUNT_FORWARD);
-            if (hunt_on_call(&at, api->PyTuple_GetItem(args, 1)))
+            struct nonfinite_place at = module_place(call, ns, NONFINITE_FORWARD);
+            if (nonfinite_on_call(&at, api->PyTuple_GetItem(args, 1)))
                 module_window_end(clock_mono_ns());
         }
     }
@@ -400,8 +400,8 @@ static object *module_on_post(object *self, object *args) {
            *output = api->PyTuple_GetItem(args, 2);
     int32_t call = module && output ? module_calls_end(&module_calls, (uint64_t)(uintptr_t)module, ns) : -1;
     if (call >= 0 && module_hunts()) {
-        struct hunt_place at = module_place(call, ns, HUNT_FORWARD);
-        if (hunt_on_return(&at, module, output))
+        struct nonfinite_place at = module_place(call, ns, NONFINITE_FORWARD);
+        if (nonfinite_on_return(&at, module, output))
             module_window_end(clock_mono_ns());
         else
             module_ask(NULL, output, call);
@@ -419,7 +419,7 @@ static object *module_on_optimizer(object *self, object *args) {
     object *optimizer = module_hooks.api.PyTuple_GetItem(args, 0);
     if (optimizer && !module_hunts())
         grad_norms_on_optimizer(optimizer);
-    else if (optimizer && hunt_on_optimizer(ns, optimizer))
+    else if (optimizer && nonfinite_on_optimizer(ns, optimizer))
         module_window_end(clock_mono_ns());
     return module_return(ns);
 }
@@ -504,8 +504,8 @@ static int module_prepare(struct worker *w, bool hunts, bool compiled, char *why
     }
     module_hooks.code = (uint64_t)(uintptr_t)module_hooks.things[MODULE_CODE];
     module_hooks.step_code = (uint64_t)(uintptr_t)module_hooks.things[MODULE_STEP_CODE];
-    int rc = hunts ? hunt_begin(api, worker_pystack(w), answer, MODULE_HUNT,
-                                module_hooks.things[MODULE_OPTIMIZERS] != NULL)
+    int rc = hunts ? nonfinite_begin(api, worker_pystack(w), answer, MODULE_HUNT,
+                                     module_hooks.things[MODULE_OPTIMIZERS] != NULL)
                    : 0;
     if (looks && !hunts)
         grad_norms_begin(api, answer, MODULE_HUNT);

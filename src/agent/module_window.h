@@ -21,7 +21,7 @@ enum module_window {
 enum module_look {
     MODULE_LOOK_NONE = 0, /* nothing: only the time of the step */
     MODULE_LOOK_TIMES,
-    MODULE_LOOK_NUMBERS, /* the first that is not finite (hunt.h) */
+    MODULE_LOOK_NUMBERS, /* the first that is not finite (nonfinite.h) */
 };
 
 /* ---- the sampler's ---- */

@@ -22,11 +22,11 @@
 #include "agent/fds.h"
 #include "agent/listener.h"
 #include "agent/mailbox.h"
-#include "agent/net_door.h"
+#include "agent/net_admission.h"
 #include "agent/net_library.h"
 #include "agent/net_text.h"
 #include "agent/net_web.h"
-#include "agent/opened.h"
+#include "agent/endpoints_file.h"
 #include "agent/peer.h"
 #include "agent/sampler.h"
 #include "agent/server_status.h"
@@ -60,7 +60,7 @@ struct server {
     struct lws *listening;
     struct listener listener;
     char endpoint[ENDPOINT_PATH_MAX];
-    struct net_door *door; /* NULL: there was no memory */
+    struct net_admission *door; /* NULL: there was no memory */
     struct mailbox mailbox;
     struct sampler *sampler;
     struct server_link *links; /* clients */
@@ -116,7 +116,7 @@ static void server_on_status(void *arg, struct model_status *out) {
         facts.processes += server_is_first(l);
     }
     server_status_fill(&facts, out);
-    net_door_fill(s->door, out);
+    net_admission_fill(s->door, out);
 }
 
 /* ---- the end ---- */
@@ -131,7 +131,7 @@ static void server_begin_ending(struct server *s, const char *reason) {
         return;
     s->ending = true;
     agent_set_ending();
-    net_door_stop(s->door);
+    net_admission_stop(s->door);
     listener_remove(&s->listener);
     if (s->listening)
         lws_set_timeout(s->listening, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
@@ -157,8 +157,8 @@ static int server_listen(void *arg, const struct wire_listen *want, struct wire_
                          struct err *e) {
     struct server *s = arg;
     if (strcmp(want->address, "off") != 0)
-        return net_door_open(s->door, want, s->endpoint, out, e);
-    net_door_close(s->door);
+        return net_admission_open(s->door, want, s->endpoint, out, e);
+    net_admission_close(s->door);
     return 0;
 }
 
@@ -256,7 +256,7 @@ static int server_on_receive(struct server *s, struct lws *wsi, struct server_li
         lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
     link->connection->greeted = link->peer.said_hello;
     if (last)
-        net_door_count_message(link->connection);
+        net_admission_count_message(link->connection);
     if (v == PEER_EJECT)
         server_begin_ending(s, "ejected");
     if (peer_has_output(&link->peer))
@@ -305,7 +305,7 @@ static void server_give(struct server_link *link, struct queue_item *item) {
 
 /* The sampler has something for us. */
 static void server_on_wake(struct server *s) {
-    opened_write(); /* before anybody is told of it */
+    endpoints_file_write(); /* before anybody is told of it */
     struct queue_item *item = mailbox_take(&s->mailbox);
     while (item) {
         struct queue_item *next = item->next;
@@ -334,7 +334,7 @@ static int server_on_http(struct server *s, struct lws *wsi, enum lws_callback_r
                           size_t len) {
     struct net_connection *c = lws_get_opaque_user_data(wsi);
     bool asks = reason == LWS_CALLBACK_HTTP || reason == LWS_CALLBACK_HTTP_CONFIRM_UPGRADE;
-    if (!c || s->ending || (asks && net_door_judge(s->door, c, wsi) != 0))
+    if (!c || s->ending || (asks && net_admission_judge(s->door, c, wsi) != 0))
         return -1;
     return reason == LWS_CALLBACK_HTTP_CONFIRM_UPGRADE ? 0 : net_web_on(s->web, c, wsi, reason, in, len);
 }
@@ -345,7 +345,7 @@ static void server_on_destroy(struct server *s, struct net_connection *c) {
     fds_forget(c->fd);
     net_web_forget(s->web, c);
     if (c->tcp)
-        net_door_forget(s->door, c);
+        net_admission_forget(s->door, c);
     else
         s->n_connections--;
     free(c);
@@ -455,7 +455,7 @@ static int server_door_callback(struct lws *wsi, enum lws_callback_reasons reaso
     (void)user;
     (void)in;
     (void)len;
-    return net_door_on_listening(server_of(wsi)->door, wsi, reason);
+    return net_admission_on_listening(server_of(wsi)->door, wsi, reason);
 }
 
 /* Who says nothing that HTTP begins with. */
@@ -482,7 +482,7 @@ static const struct lws_protocols server_protocols[] = {
      .rx_buffer_size = SERVER_RX_BYTES,
      .tx_packet_size = SERVER_TX_BYTES},
     {.name = SERVER_LISTEN, .callback = server_listen_callback},
-    {.name = NET_DOOR_PROTOCOL, .callback = server_door_callback},
+    {.name = NET_ADMISSION_PROTOCOL, .callback = server_door_callback},
     {.name = NET_TEXT_PROTOCOL, .callback = server_text_callback},
     {0},
 };
@@ -513,7 +513,7 @@ static int server_open_context(struct server *s, struct err *e) {
         .uid = (uid_t)-1,
         .user = s,
         .fd_limit_per_thread = SERVER_MAX_FDS,
-        .max_http_header_pool = SERVER_MAX_CONNECTIONS + NET_DOOR_MAX + 1,
+        .max_http_header_pool = SERVER_MAX_CONNECTIONS + NET_ADMISSION_MAX + 1,
         .timeout_secs = SERVER_HANDSHAKE_S,
         .vhost_name = "agent",
         .options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_SKIP_SERVER_CANONICAL_NAME |
@@ -536,7 +536,7 @@ static int server_open_context(struct server *s, struct err *e) {
     s->listening = lws_adopt_descriptor_vhost(s->vhost, LWS_ADOPT_RAW_FILE_DESC, fd, SERVER_LISTEN, NULL);
     if (!s->listening)
         return err_set(e, ERR_FAILED, "the WebSocket library did not take the listening socket");
-    s->door = net_door_new(s->context, s->vhost, &s->mailbox);
+    s->door = net_admission_new(s->context, s->vhost, &s->mailbox);
     struct web_house of = {.mailbox = &s->mailbox, .status = server_on_status, .status_arg = s};
     s->web = net_house_new(s->context, &of, s->door, &s->last_peer, &s->frame);
     if (!s->web)
@@ -551,7 +551,7 @@ static void server_open_door(struct server *s) {
     (void)snprintf(want.address, sizeof want.address, "%.*s", (int)sizeof want.address - 1,
                    s->mailbox.config.address);
     if (want.address[0])
-        (void)net_door_open(s->door, &want, s->endpoint, NULL, &e);
+        (void)net_admission_open(s->door, &want, s->endpoint, NULL, &e);
 }
 
 static void server_nudge(void *arg) { mailbox_nudge(arg); }
@@ -578,7 +578,7 @@ struct server *server_new(struct err *e) {
     fds_note(s->listener.fd);
     memcpy(s->endpoint, s->listener.path, sizeof s->endpoint);
     server_open_door(s);
-    opened_begin(s->endpoint, s->mailbox.config.values[CONFIG_EVAL] != 0, server_nudge, &s->mailbox);
+    endpoints_file_begin(s->endpoint, s->mailbox.config.values[CONFIG_EVAL] != 0, server_nudge, &s->mailbox);
     (void)cost_meter_add(&s->meter, s->started_ns, agent_cpu_ns());
     server_current = s;
     return s;
@@ -600,14 +600,14 @@ void server_free(struct server *s) {
     if (!s)
         return;
     server_current = NULL;
-    net_door_stop(s->door);
+    net_admission_stop(s->door);
     listener_remove(&s->listener);
     sampler_stop(s->sampler);
     worker_free(s->mailbox.worker);
     worker_free(s->mailbox.evaluator);
     if (s->context)
         lws_context_destroy(s->context);
-    net_door_free(s->door);
+    net_admission_free(s->door);
     net_house_free(s->web);
     server_close_waker(s);
     if (s->listener.fd >= 0) {

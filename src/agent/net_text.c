@@ -21,7 +21,7 @@
 struct net_text_house {
     struct web_house *web;
     struct lws_context *context;
-    struct net_door *door;
+    struct net_admission *door;
     struct net_text *first;
     uint32_t *last_peer;
     struct strbuf *frame;
@@ -63,7 +63,8 @@ static const struct text_command text_commands[] = {
 };
 
 struct net_text_house *net_text_house_new(struct lws_context *context, struct web_house *of,
-                                          struct net_door *door, uint32_t *last_peer, struct strbuf *frame) {
+                                          struct net_admission *door, uint32_t *last_peer,
+                                          struct strbuf *frame) {
     struct net_text_house *h = calloc(1, sizeof *h);
     if (h)
         *h = (struct net_text_house){
@@ -83,7 +84,7 @@ static void text_put_help(struct net_text *t) {
 
 /* May they? Else they are told why not, and that was all. */
 static bool text_enters(struct net_text_house *h, struct net_text *t, const char *token) {
-    const char *why = net_door_judge_text(h->door, t->c, token);
+    const char *why = net_admission_judge_text(h->door, t->c, token);
     if (!why)
         return true;
     (void)strbuf_addf(&t->out, "%s\n", why);
@@ -280,7 +281,7 @@ int net_text_on(struct net_text_house *h, struct net_connection *c, struct lws *
     if (reason == LWS_CALLBACK_RAW_WRITEABLE)
         return text_write(h, t);
     if (reason == LWS_CALLBACK_RAW_RX) {
-        net_door_count_message(c);
+        net_admission_count_message(c);
         if (strbuf_add(&t->in, in, len) != 0)
             return -1; /* a line that is too long, or too many of them at once */
         text_go_on(h, t);
@@ -307,7 +308,7 @@ void net_text_forget(struct net_text_house *h, struct net_connection *c) {
 
 bool net_text_accept(struct net_text_house *h, struct queue_item *item) {
     for (struct net_text *t = h->first; t; t = t->next)
-        if (t->asking && t->web.talk.begun && t->web.talk.peer.id == item->peer) {
+        if (t->asking && t->web.client.begun && t->web.client.peer.id == item->peer) {
             web_accept(&t->web, item);
             text_notice(h, t);
             return true;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/net_door.h"
+#include "agent/net_admission.h"
 #include "agent/web.h"
 
 #define NET_TEXT_PROTOCOL "text" /* of the library's: what is no HTTP falls to it */
@@ -24,7 +24,8 @@ struct net_text_house;
 
 /* `of` is shared with HTTP. Everything as net_house_new (net_web.h). */
 struct net_text_house *net_text_house_new(struct lws_context *context, struct web_house *of,
-                                          struct net_door *door, uint32_t *last_peer, struct strbuf *frame);
+                                          struct net_admission *door, uint32_t *last_peer,
+                                          struct strbuf *frame);
 void net_text_house_free(struct net_text_house *h);
 
 /* A callback of the library for such a connection. 0; -1: close it. */

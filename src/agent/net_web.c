@@ -51,7 +51,7 @@ struct net_web {
 };
 
 struct net_house *net_house_new(struct lws_context *context, const struct web_house *of,
-                                struct net_door *door, uint32_t *last_peer, struct strbuf *frame) {
+                                struct net_admission *door, uint32_t *last_peer, struct strbuf *frame) {
     struct net_house *h = calloc(1, sizeof *h);
     if (!h)
         return NULL;
@@ -184,7 +184,7 @@ void net_web_forget(struct net_house *h, struct net_connection *c) {
 
 bool net_web_accept(struct net_house *h, struct queue_item *item) {
     for (struct net_web *n = h->first; n; n = n->next)
-        if (n->web.talk.begun && n->web.talk.peer.id == item->peer) {
+        if (n->web.client.begun && n->web.client.peer.id == item->peer) {
             web_accept(&n->web, item);
             net_web_notice(n);
             return true;

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/net_door.h"
+#include "agent/net_admission.h"
 #include "agent/web.h"
 
 /* All that are under way. */
@@ -21,7 +21,7 @@ struct net_house;
 /* `last_peer`: numbers of clients are counted up there; `frame`: room for what is being written. Both are the server's. NULL without
  * memory. Freed when the library is gone; NULL is nothing to do. */
 struct net_house *net_house_new(struct lws_context *context, const struct web_house *of,
-                                struct net_door *door, uint32_t *last_peer, struct strbuf *frame);
+                                struct net_admission *door, uint32_t *last_peer, struct strbuf *frame);
 void net_house_free(struct net_house *h);
 
 /* A callback of the library for a connection that speaks HTTP, once they who ask were let in. 0; -1: close it. */

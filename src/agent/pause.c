@@ -15,8 +15,8 @@
 
 #include "agent/access.h"
 #include "agent/fatal.h"
-#include "agent/held.h"
-#include "agent/tcp_door.h"
+#include "agent/debugger_state.h"
+#include "agent/tcp_listener.h"
 #include "agent/token.h"
 #include "base/clock.h"
 
@@ -170,7 +170,7 @@ static int pause_look(int fd, const char *token, const char *said) {
     struct address near, far;
     struct token right = {.text = ""};
     (void)strncat(right.text, token, TOKEN_LEN);
-    if (tcp_door_ends(fd, &near, &far) != 0)
+    if (tcp_listener_ends(fd, &near, &far) != 0)
         return -1;
     if (said[0] && token_is(&right, said, strlen(said)))
         return 1;
@@ -227,8 +227,8 @@ static object *pause_held(object *self, object *args) {
     (void)pyapi_get_text(api, api->PyTuple_GetItem(args, 1), state, sizeof state);
     (void)pyapi_get_text(api, api->PyTuple_GetItem(args, 2), address, sizeof address);
     (void)pyapi_get_text(api, api->PyTuple_GetItem(args, 3), text, sizeof text);
-    held_note((enum held_kind)pyapi_get_int(api, args, 0), state, address, text, pyapi_get_int(api, args, 4),
-              pyapi_get_int(api, args, 5) == 1);
+    debugger_state_note((enum debugger_state_kind)pyapi_get_int(api, args, 0), state, address, text,
+                        pyapi_get_int(api, args, 4), pyapi_get_int(api, args, 5) == 1);
     return pause_none();
 }
 
@@ -321,7 +321,7 @@ static bool pause_is_possible(const struct worker *w) {
 
 int pause_give(struct worker *w) {
     const struct pyapi *api = worker_api(w);
-    object *take = worker_helper(w, "talk_take"), *made[PAUSE_FUNCTIONS] = {NULL}, *result = NULL;
+    object *take = worker_helper(w, "pdb_server_take"), *made[PAUSE_FUNCTIONS] = {NULL}, *result = NULL;
     if (!take)
         return -1;
     if (!pause_python.api.PyCFunction_NewEx)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pause: C functions that python/talk.py and python/pause.py call: to have the job's threads call a function at their next line, and
+ * pause: C functions that python/pdb_server.py and python/pause.py call: to have the job's threads call a function at their next line, and
  * to tell who may talk to a debugger.
  *
  * A trace function in C makes no dict of a frame's variables, as one in Python does, and what a handler of a signal raises comes

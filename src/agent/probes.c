@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/answer.h"
+#include "agent/reply.h"
 #include "agent/module_hooks.h"
 #include "base/clock.h"
 #include "base/watch.h"
@@ -25,8 +25,8 @@
 #define PROBES_FINE 32                            /* parts of a step: its end is noticed so late */
 #define PROBES_BACKWARD_NS (2 * CLOCK_NS_PER_S)   /* for backward passes to be told */
 #define PROBES_LEAVE_NS CLOCK_NS_PER_S
-#define PROBES_HUNT_NS (5 * CLOCK_NS_PER_S)   /* for what a hunt has found to be read and named, */
-#define PROBES_NUMBER_NS (4 * CLOCK_NS_PER_S) /* and for the number of its step to be known */
+#define PROBES_NONFINITE_NS (5 * CLOCK_NS_PER_S) /* for what a hunt has found to be read and named, */
+#define PROBES_NUMBER_NS (4 * CLOCK_NS_PER_S)    /* and for the number of its step to be known */
 
 static uint32_t probes_leaving; /* atomic: the agent is; nothing is armed any more */
 
@@ -37,13 +37,13 @@ void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbo
                          .next_ns = UINT64_MAX,
                          .usual_ns = NAN,
                          .spread_pct = NAN};
-    profiler_init(&p->profiler, worker, record);
+    torch_profiler_init(&p->profiler, worker, record);
     __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
 }
 
 void probes_fini(struct probes *p) {
     module_window_close();
-    profiler_fini(&p->profiler);
+    torch_profiler_fini(&p->profiler);
     worker_release(p->worker, p->job);
     p->job = NULL;
 }
@@ -62,9 +62,9 @@ static bool probes_answer(struct probes *p, enum lease_kind kind, const struct e
         if (ask->kind != kind)
             p->asks[kept++] = *ask;
         else if (e)
-            answer_error(p->mailbox, ask->peer, ask->id, e);
+            reply_error(p->mailbox, ask->peer, ask->id, e);
         else
-            answer_ok(p->mailbox, ask->peer, ask->id);
+            reply_ok(p->mailbox, ask->peer, ask->id);
     }
     p->n_asks = kept;
     return kept != before;
@@ -84,7 +84,7 @@ static int probes_arm(struct probes *p, enum lease_kind kind, uint32_t owner, co
         return -1;
     if (!first)
         return 0;
-    if (kind == LEASE_PROFILER && profiler_begin(&p->profiler, &whole, now_ns, e) != 0) {
+    if (kind == LEASE_PROFILER && torch_profiler_begin(&p->profiler, &whole, now_ns, e) != 0) {
         lease_end(&p->leases[kind]);
         return -1;
     }
@@ -92,7 +92,7 @@ static int probes_arm(struct probes *p, enum lease_kind kind, uint32_t owner, co
     p->notes[kind][0] = '\0';
     p->due_ns = p->next_ns = now_ns;
     if (kind == LEASE_TRACE)
-        p->cost = (struct look_cost){.n = 0};
+        p->cost = (struct trace_cost){.n = 0};
     p->spread_pct = NAN;
     return 0;
 }
@@ -102,13 +102,13 @@ void probes_take(struct probes *p, uint32_t peer, const struct mailbox_ask *ask)
     int kind = lease_find(ask->arm.what, &e);
     if (kind >= 0 && ask->method == WIRE_DISARM) {
         (void)lease_disarm(&p->leases[kind], peer);
-        answer_ok(p->mailbox, peer, ask->id);
+        reply_ok(p->mailbox, peer, ask->id);
         return;
     }
     if (kind >= 0 && p->n_asks == PROBES_ASKS)
         kind = err_set(&e, ERR_FAILED, "too many wait for an answer");
     if (kind < 0 || probes_arm(p, (enum lease_kind)kind, peer, &ask->arm, &e) != 0) {
-        answer_error(p->mailbox, peer, ask->id, &e);
+        reply_error(p->mailbox, peer, ask->id, &e);
         return;
     }
     p->asks[p->n_asks++] = (struct probes_ask){.peer = peer, .id = ask->id, .kind = (enum lease_kind)kind};
@@ -190,7 +190,7 @@ static bool probes_wants(const struct probes *p, enum lease_kind *kind) {
 static void probes_plan_next(struct probes *p, uint64_t now_ns, bool done) {
     double step = isnan(p->usual_ns) ? (double)(p->end_ns - p->begin_ns) : p->usual_ns;
     double rate = p->record->config.values[CONFIG_TRACE_RATE], wanted = step * 100 / rate;
-    double every = look_cost_every_ns(&p->cost, step, rate), cost = look_cost_ns(&p->cost);
+    double every = trace_cost_every_ns(&p->cost, step, rate), cost = trace_cost_ns(&p->cost);
     uint64_t soonest = now_ns + (done ? PROBES_SOONEST_NS : PROBES_AGAIN_NS);
     uint64_t rested = p->left_ns + (uint64_t)(PROBES_BETWEEN * step);
     p->spread_pct = done && every > wanted ? 100 * cost / wanted : NAN;
@@ -235,7 +235,7 @@ static void probes_begin_look(struct probes *p, uint64_t now_ns) {
     if (!steps->looks && now_ns - p->due_ns < PROBES_BACKWARD_NS)
         return;
     size_t n = record_steps_durations(p->record, p->left_ns, now_ns, before, PROBES_USUAL);
-    p->usual_ns = look_cost_median(before, n);
+    p->usual_ns = trace_cost_median(before, n);
     probes_enter(p, MODULE_LOOK_TIMES, now_ns);
 }
 
@@ -250,7 +250,7 @@ static bool probes_end_enter(struct probes *p, uint64_t now_ns) {
     if (end == WORKER_DONE) {
         p->notes[p->kind][0] = '\0';
         if (p->kind == LEASE_NAN)
-            probes_hunt_begin(p);
+            probes_nonfinite_begin(p);
         else
             module_hooks_open(MODULE_LOOK_TIMES, 1, p->record->steps.steps.per_step);
         probes_go(p, PROBES_LOOKS, now_ns);
@@ -311,14 +311,14 @@ static void probes_count(struct probes *p, bool done) {
     uint64_t within, outside;
     module_hooks_count(&within, &outside);
     if (p->kind == LEASE_TRACE && done)
-        look_cost_add(&p->cost, &(struct look_cost_look){.step_ns = (double)(p->end_ns - p->begin_ns),
-                                                         .usual_ns = p->usual_ns,
-                                                         .own_ns = (double)module_hooks_calls()->own_ns,
-                                                         .hold_ns = p->hold_ns,
-                                                         .within = (double)within,
-                                                         .outside = (double)outside});
+        trace_cost_add(&p->cost, &(struct trace_cost_look){.step_ns = (double)(p->end_ns - p->begin_ns),
+                                                           .usual_ns = p->usual_ns,
+                                                           .own_ns = (double)module_hooks_calls()->own_ns,
+                                                           .hold_ns = p->hold_ns,
+                                                           .within = (double)within,
+                                                           .outside = (double)outside});
     else if (p->kind == LEASE_TRACE)
-        look_cost_hold(&p->cost, p->hold_ns);
+        trace_cost_hold(&p->cost, p->hold_ns);
 }
 
 /* Hooks are out, and what was called has names. */
@@ -338,7 +338,7 @@ static void probes_finish(struct probes *p, uint64_t now_ns) {
 
 /* The same of a hunt, once it is known in which step it was. */
 static void probes_finish_hunt(struct probes *p, uint64_t now_ns) {
-    if (!probes_hunt_end(p, now_ns, now_ns - p->phase_ns > PROBES_NUMBER_NS))
+    if (!probes_nonfinite_end(p, now_ns, now_ns - p->phase_ns > PROBES_NUMBER_NS))
         return;
     probes_release(p);
     p->left_ns = now_ns;
@@ -352,7 +352,7 @@ static void probes_end_leave(struct probes *p, uint64_t now_ns) {
     if (!p->job) {
         module_window_close();
         (void)probes_submit(p, probes_job_leave(named ? module_hooks_calls() : NULL, p->step, p->hunted,
-                                                now_ns + (p->hunted ? PROBES_HUNT_NS : PROBES_JOB_NS)));
+                                                now_ns + (p->hunted ? PROBES_NONFINITE_NS : PROBES_JOB_NS)));
         return;
     }
     enum worker_end end = worker_get_end(p->worker, p->job);
@@ -372,7 +372,7 @@ static void probes_end_look(struct probes *p, uint64_t now_ns) {
     bool done = module_window_get() == MODULE_WINDOW_DONE, hunts = p->kind == LEASE_NAN;
     bool given_up = p->leases[p->kind].n == 0 || (!hunts && now_ns - p->phase_ns > PROBES_STEP_NS);
     if (hunts && !done)
-        probes_hunt_wait(p, now_ns);
+        probes_nonfinite_wait(p, now_ns);
     if (!done && !given_up)
         return;
     p->begin_ns = p->end_ns = now_ns;
@@ -404,7 +404,7 @@ static void probes_plan_poll(struct probes *p, uint64_t now_ns) {
     p->next_ns = now_ns + (rests ? PROBES_REST_NS : PROBES_POLL_NS);
     if (p->phase == PROBES_LOOKS)
         p->next_ns = probes_look_again_ns(p, now_ns);
-    if (profiler_is_busy(&p->profiler))
+    if (torch_profiler_is_busy(&p->profiler))
         p->next_ns = now_ns + PROBES_POLL_NS;
     else if (rests && !probes_wants(p, &kind))
         p->next_ns = UINT64_MAX;
@@ -418,12 +418,13 @@ static void probes_plan_poll(struct probes *p, uint64_t now_ns) {
 static bool probes_poll_profiler(struct probes *p, bool leaving, uint64_t now_ns) {
     struct err e = {0};
     struct lease *l = &p->leases[LEASE_PROFILER];
-    enum profiler_end end = profiler_poll(&p->profiler, l->n > 0 && !leaving, now_ns, &e);
-    if (end == PROFILER_GOES_ON)
-        return p->profiler.phase == PROFILER_RUNS && p->n_asks && probes_answer(p, LEASE_PROFILER, NULL);
+    enum torch_profiler_end end = torch_profiler_poll(&p->profiler, l->n > 0 && !leaving, now_ns, &e);
+    if (end == TORCH_PROFILER_GOES_ON)
+        return p->profiler.phase == TORCH_PROFILER_RUNS && p->n_asks &&
+               probes_answer(p, LEASE_PROFILER, NULL);
     p->looks[LEASE_PROFILER] = p->profiler.seen;
     lease_end(l);
-    return probes_answer(p, LEASE_PROFILER, end == PROFILER_REFUSED ? &e : NULL);
+    return probes_answer(p, LEASE_PROFILER, end == TORCH_PROFILER_REFUSED ? &e : NULL);
 }
 
 bool probes_poll(struct probes *p) {
@@ -439,7 +440,7 @@ bool probes_poll(struct probes *p) {
         probes_end_look(p, now_ns);
     else if (p->phase == PROBES_LEAVES)
         probes_end_leave(p, now_ns);
-    if (profiler_is_busy(&p->profiler))
+    if (torch_profiler_is_busy(&p->profiler))
         answered = probes_poll_profiler(p, leaving, now_ns) || answered;
     for (size_t i = 0; i < LEASE_KIND_COUNT; i++)
         if (p->n_asks &&
@@ -466,9 +467,9 @@ void probes_publish(const struct probes *p) {
         bool going = p->phase != PROBES_RESTS && p->kind == i && module_hooks_are_in();
         const char *note = p->notes[i], *file = "";
         if (i == LEASE_PROFILER) {
-            going = profiler_is_in();
+            going = torch_profiler_is_in();
             note = p->profiler.note;
-            file = p->profiler.phase == PROFILER_RESTS ? p->profiler.file : "";
+            file = p->profiler.phase == TORCH_PROFILER_RESTS ? p->profiler.file : "";
         }
         if (!l->n && !going && !note[0])
             continue;
@@ -480,7 +481,7 @@ void probes_publish(const struct probes *p) {
             .left_s = next == LEASE_FOREVER ? NAN : (double)(next - now_ns) / 1e9,
             .looks = p->looks[i],
             .cost_pct =
-                i == LEASE_TRACE && l->n ? look_cost_pct(&p->cost, (double)(now_ns - l->since_ns)) : NAN,
+                i == LEASE_TRACE && l->n ? trace_cost_pct(&p->cost, (double)(now_ns - l->since_ns)) : NAN,
             .armed = going};
         for (size_t k = 0; k < l->n; k++)
             if (l->owners[k] == LEASE_BY_CONFIG)
@@ -504,7 +505,7 @@ int probes_leave(struct worker *w, struct err *e) {
     uint64_t until = clock_mono_ns() + PROBES_LEAVE_NS;
     __atomic_store_n(&probes_leaving, 1, __ATOMIC_RELEASE);
     module_window_close();
-    if (profiler_leave(w, e) != 0) {
+    if (torch_profiler_leave(w, e) != 0) {
         __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
         return -1;
     }

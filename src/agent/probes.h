@@ -3,10 +3,10 @@
  * probes: what is armed in the job by leases (lease.h), on the sampler's thread: who wants it, when it looks, its rows.
  *
  * Modules are looked at (module_hooks.h) for single steps, probing.trace_rate of them, but no more than their budget lets
- * (look_cost.h): what looking adds is measured in the run itself, by the steps before each. The sampler never waits: what needs
+ * (trace_cost.h): what looking adds is measured in the run itself, by the steps before each. The sampler never waits: what needs
  * the GIL is a job of the python worker, and the next poll sees whether it is done.
  *
- * The first number that is not finite is looked for once (hunt.h), in so many steps as the lease says, and then the lease ends.
+ * The first number that is not finite is looked for once (nonfinite.h), in so many steps as the lease says, and then the lease ends.
  */
 #ifndef AGENT_PROBES_H
 #define AGENT_PROBES_H
@@ -15,12 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/hunt.h"
+#include "agent/nonfinite.h"
 #include "agent/lease.h"
-#include "agent/look_cost.h"
+#include "agent/trace_cost.h"
 #include "agent/mailbox.h"
 #include "agent/module_hooks.h"
-#include "agent/profiler.h"
+#include "agent/torch_profiler.h"
 #include "agent/record.h"
 #include "agent/worker.h"
 
@@ -38,7 +38,7 @@ struct probes {
     struct mailbox *mailbox;
     struct record *record;
     struct lease leases[LEASE_KIND_COUNT];
-    struct profiler profiler; /* LEASE_PROFILER: it has ways of its own */
+    struct torch_profiler profiler; /* LEASE_PROFILER: it has ways of its own */
     int64_t looks[LEASE_KIND_COUNT];
     char notes[LEASE_KIND_COUNT][200];
     struct probes_ask {
@@ -58,7 +58,7 @@ struct probes {
     bool hunted;                  /* and it has looked */
     double usual_ns;              /* duration of those before it; NAN not known */
     double hold_ns;               /* the GIL was ours for this look */
-    struct look_cost cost;        /* of LEASE_TRACE */
+    struct trace_cost cost;       /* of LEASE_TRACE */
     double spread_pct;            /* what looks would cost if they were not spread; NAN they are not */
     char config[CONFIG_TEXT_MAX]; /* what is wanted by the configuration, as it was last seen */
     bool config_on;
@@ -105,18 +105,19 @@ struct worker_job *probes_job_leave(const struct module_calls *calls, int64_t st
 size_t probes_job_get(const struct worker_job *job, const struct module_sum **sums,
                       const struct probes_name **names);
 /* Of a hunt: names of what was found; how many modules there were in the last step. */
-size_t probes_job_get_hunt(const struct worker_job *job, const struct hunt_name **names, size_t *modules);
+size_t probes_job_get_hunt(const struct worker_job *job, const struct nonfinite_name **names,
+                           size_t *modules);
 /* Of one that has failed: it makes no sense to try again. */
 bool probes_job_is_refused(const struct worker_job *job);
 
-/* ---- probes_hunt.c ---- */
+/* ---- probes_nonfinite.c ---- */
 
 /* Hooks are in: open the window, and say what that is. */
-void probes_hunt_begin(struct probes *p);
+void probes_nonfinite_begin(struct probes *p);
 /* Nothing was found yet. */
-void probes_hunt_wait(struct probes *p, uint64_t now_ns);
+void probes_nonfinite_wait(struct probes *p, uint64_t now_ns);
 /* The hunt is over, and what it has found is named: its row, and what is to be said of it. False: the number of the step is not known
  * yet, but may be; not if it `is_late`. */
-bool probes_hunt_end(struct probes *p, uint64_t now_ns, bool is_late);
+bool probes_nonfinite_end(struct probes *p, uint64_t now_ns, bool is_late);
 
 #endif

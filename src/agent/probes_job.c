@@ -29,7 +29,7 @@ struct probes_job {
     struct probes_name *names;
     struct strbuf text; /* of the sums, for the unit */
     size_t n;
-    struct hunt_name *found; /* of a hunt: owned */
+    struct nonfinite_name *found; /* of a hunt: owned */
     size_t n_found;
     struct pyapi_object *rows; /* the unit's generator; owned */
 };
@@ -90,9 +90,9 @@ static void probes_job_take_sum(struct probes_job *job, const struct pyapi *api,
 }
 
 static void probes_job_take_found(struct probes_job *job, const struct pyapi *api, struct pyapi_object *row) {
-    if (job->n_found == HUNT_WANTED)
+    if (job->n_found == NONFINITE_WANTED)
         return;
-    struct hunt_name *name = &job->found[job->n_found++];
+    struct nonfinite_name *name = &job->found[job->n_found++];
     name->id = (uint64_t)pyapi_get_int(api, row, 0);
     (void)pyapi_get_text(api, api->PyTuple_GetItem(row, 1), name->path, sizeof name->path);
     (void)pyapi_get_text(api, api->PyTuple_GetItem(row, 2), name->type, sizeof name->type);
@@ -118,8 +118,8 @@ static bool probes_job_take_name(struct probes_job *job, struct worker *w) {
 
 /* What was found is known now: its addresses are asked for their names. */
 static void probes_job_want_found(struct probes_job *job) {
-    uint64_t wanted[HUNT_WANTED];
-    size_t n = hunt_get_wanted(wanted);
+    uint64_t wanted[NONFINITE_WANTED];
+    size_t n = nonfinite_get_wanted(wanted);
     for (size_t i = 0; i < n; i++)
         (void)strbuf_addf(&job->text, "%llu\n", (unsigned long long)wanted[i]);
 }
@@ -128,7 +128,7 @@ static void probes_job_want_found(struct probes_job *job) {
 static bool probes_job_settle(struct probes_job *job, struct worker *w) {
     if (!job->hunts || job->settled)
         return false;
-    job->settled = !hunt_settle(w);
+    job->settled = !nonfinite_settle(w);
     if (job->settled)
         probes_job_want_found(job);
     return true;
@@ -147,7 +147,7 @@ static bool probes_job_leave_step(struct worker_job *base, struct worker *w) {
             return probes_job_wait(job, w);
         module_hooks_tell_roots(w);
         if (!job->hunts)
-            hunt_end();
+            nonfinite_end();
         return job->sums != NULL;
     }
     if (probes_job_settle(job, w))
@@ -161,7 +161,7 @@ static void probes_job_drop(struct worker_job *base, struct worker *w) {
         worker_api(w)->Py_DecRef(job->rows);
     job->rows = NULL;
     if (job->hunts && job->removed)
-        hunt_end();
+        nonfinite_end();
 }
 
 static void probes_job_fini(struct worker_job *base) {
@@ -227,7 +227,7 @@ struct worker_job *probes_job_leave(const struct module_calls *calls, int64_t st
     job->hunts = hunts;
     job->sums = calloc(MODULE_CALLS_SUMS, sizeof *job->sums);
     job->names = calloc(MODULE_CALLS_SUMS, sizeof *job->names);
-    job->found = calloc(HUNT_WANTED, sizeof *job->found);
+    job->found = calloc(NONFINITE_WANTED, sizeof *job->found);
     if (!job->sums || !job->names || !job->found) {
         probes_job_fini(&job->job);
         return NULL;
@@ -246,7 +246,8 @@ size_t probes_job_get(const struct worker_job *base, const struct module_sum **s
     return job->sums ? job->n : 0;
 }
 
-size_t probes_job_get_hunt(const struct worker_job *base, const struct hunt_name **names, size_t *modules) {
+size_t probes_job_get_hunt(const struct worker_job *base, const struct nonfinite_name **names,
+                           size_t *modules) {
     const struct probes_job *job = (const struct probes_job *)(const void *)base;
     *names = job->found;
     *modules = job->n;

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "agent/answer.h"
+#include "agent/reply.h"
 #include "agent/fds.h"
 #include "base/clock.h"
 #include "store/ring_reader.h"
@@ -50,7 +50,7 @@ void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer
     _Static_assert((int)RING_TABLE_KEPT <= WIRE_MAX_TABLES, "a client takes fewer tables than there are");
     if (!r->set) {
         (void)pull_none(r, &e);
-        answer_tables(m, peer, id, NULL, 0, &e);
+        reply_tables(m, peer, id, NULL, 0, &e);
         return;
     }
     for (size_t i = 0; i < RING_TABLE_KEPT; i++) {
@@ -65,7 +65,7 @@ void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer
             tables[n].head = ring_reader_head(in[n], &tables[n].head_len);
         n++;
     }
-    answer_tables(m, peer, id, tables, n, NULL);
+    reply_tables(m, peer, id, tables, n, NULL);
     for (size_t i = 0; i < n; i++)
         pull_close(in[i], fds[i]);
 }
@@ -116,6 +116,6 @@ void pull_answer_rows(const struct record *r, struct mailbox *m, uint32_t peer, 
     const struct ring *ring = r->set ? pull_find(r, want->table) : NULL;
     strbuf_init(&pieces, WIRE_MAX_MESSAGE);
     int rc = ring ? pull_fill(ring, want, &pieces, &answer, &e) : pull_none(r, &e);
-    answer_rows(m, peer, id, rc == 0 ? &answer : NULL, &e);
+    reply_rows(m, peer, id, rc == 0 ? &answer : NULL, &e);
     strbuf_fini(&pieces);
 }

@@ -26,7 +26,8 @@ void record_init(struct record *r, const struct config *config) {
 }
 
 size_t record_bytes(const struct record *r) {
-    return (r->ids.stacks.n + r->ids.frames.n) / 8 + collect_bytes(&r->collect) + saves_bytes(&r->saves);
+    return (r->ids.stacks.n + r->ids.frames.n) / 8 + collect_bytes(&r->collect) +
+           checkpoints_bytes(&r->saves);
 }
 
 void record_append(struct record *r, enum ring_table table, const union ring_value *row) {
@@ -110,7 +111,7 @@ void record_end(struct record *r, bool remove) {
     record_close(r, remove);
     record_ids_fini(&r->ids);
     collect_fini(&r->collect);
-    saves_fini(&r->saves);
+    checkpoints_fini(&r->saves);
 }
 
 void record_configure(struct record *r, const struct config *config) {
@@ -129,15 +130,15 @@ uint64_t record_due_ns(const struct record *r) {
 /* ---- samples ---- */
 
 /* Its own name, else the kernel's; NULL unknown. */
-static const char *record_either(const struct profile_thread *t) {
+static const char *record_either(const struct thread_sampler_thread *t) {
     return t->name ? t->name : t->native_name[0] ? t->native_name : NULL;
 }
 
 /* Name of the thread of a sample. */
-static const char *record_sample_name(struct record *r, const struct profile *p, int64_t tid) {
+static const char *record_sample_name(struct record *r, const struct thread_sampler *p, int64_t tid) {
     for (size_t k = 0; k < p->n_threads; k++) {
         size_t i = (r->thread_guess + k) % p->n_threads;
-        const struct profile_thread *t = &p->threads[i];
+        const struct thread_sampler_thread *t = &p->threads[i];
         if (t->py.tid != tid)
             continue;
         r->thread_guess = i + 1;
@@ -149,7 +150,7 @@ static const char *record_sample_name(struct record *r, const struct profile *p,
     return NULL;
 }
 
-static void record_sample(struct record *r, const struct profile *p, const struct model_sample *s) {
+static void record_sample(struct record *r, const struct thread_sampler *p, const struct model_sample *s) {
     union ring_value v[RING_SAMPLES_COUNT];
     v[RING_SAMPLES_TIMESTAMP].f = s->timestamp;
     v[RING_SAMPLES_TID].i = s->tid;
@@ -164,7 +165,7 @@ static void record_sample(struct record *r, const struct profile *p, const struc
     record_saves_sample(r, p, s);
 }
 
-bool record_take(struct record *r, const struct profile *p) {
+bool record_take(struct record *r, const struct thread_sampler *p) {
     uint64_t fresh = p->total_samples - r->taken;
     r->taken = p->total_samples;
     if (!r->set || (fresh == 0 && !r->steps.told && !r->hooks.on))
@@ -197,7 +198,7 @@ static void record_expire(struct record *r, uint64_t now_ns, double now) {
             ring_expire(ring_set_get(r->set, i), now - age);
 }
 
-void record_second(struct record *r, const struct profile *p, const struct record_view *view) {
+void record_second(struct record *r, const struct thread_sampler *p, const struct record_view *view) {
     uint64_t now_ns = clock_mono_ns(), cpu = clock_self_cpu_ns();
     double now = clock_epoch_s();
     if (!r->set)

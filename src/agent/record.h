@@ -16,8 +16,8 @@
 
 #include "agent/collect.h"
 #include "agent/hooks.h"
-#include "agent/profile.h"
-#include "agent/saves.h"
+#include "agent/thread_sampler.h"
+#include "agent/checkpoints.h"
 #include "agent/steps.h"
 #include "base/config.h"
 #include "base/model.h"
@@ -131,7 +131,7 @@ struct record {
     struct record_gc gc;
     int64_t gc_objects; /* of the main interpreter (pystack.h: long_lived) */
     struct record_steps steps;
-    struct saves saves;
+    struct checkpoints saves;
     struct hooks hooks;
     struct record_loaders loaders;
     uint64_t cost_ns; /* CPU time of all this so far */
@@ -166,10 +166,10 @@ uint64_t record_due_ns(const struct record *r);
 
 /* Write the samples that the profile has collected since the last call. Before it clears a batch. True: the tables no longer hold
  * the definitions of all stacks of this epoch, so a new one should begin. */
-bool record_take(struct record *r, const struct profile *p);
+bool record_take(struct record *r, const struct thread_sampler *p);
 
 /* Write what is due now. */
-void record_second(struct record *r, const struct profile *p, const struct record_view *view);
+void record_second(struct record *r, const struct thread_sampler *p, const struct record_view *view);
 
 /* Is it time to make what there is visible to readers? */
 bool record_is_due(const struct record *r);
@@ -191,7 +191,7 @@ void record_ids_fini(struct record_ids *ids);
 int64_t record_stack(struct record *r, const struct trie *t, uint32_t stack_id);
 
 /* Begin with the numbers of the trie's epoch. */
-void record_epoch(struct record *r, const struct profile *p);
+void record_epoch(struct record *r, const struct thread_sampler *p);
 
 /* Are definitions of this epoch gone from their tables? */
 bool record_outgrown(const struct record *r);
@@ -220,8 +220,8 @@ void record_steps_take(struct record *r);
 void record_steps_end(struct record *r);
 
 /* Checkpoints that are being saved, as samples show them: one of them; and once a second. */
-void record_saves_sample(struct record *r, const struct profile *p, const struct model_sample *s);
-void record_saves_second(struct record *r, const struct profile *p, double now);
+void record_saves_sample(struct record *r, const struct thread_sampler *p, const struct model_sample *s);
+void record_saves_second(struct record *r, const struct thread_sampler *p, double now);
 
 /* DataLoaders: a fetch that has ended; and once a second. */
 void record_loaders_span(struct record *r, const struct steps_span *s);
@@ -239,7 +239,7 @@ int64_t record_steps_at(const struct record *r, uint64_t ns);
 void record_steps_keep(struct record *r, bool on);
 
 void record_process(struct record *r, uint64_t now_ns, double timestamp);
-void record_threads(struct record *r, const struct profile *p, uint64_t now_ns, double timestamp);
+void record_threads(struct record *r, const struct thread_sampler *p, uint64_t now_ns, double timestamp);
 void record_status(struct record *r, const struct record_view *view, uint64_t now_ns, double timestamp);
 
 /* Append a row to a table, if it is there. */

@@ -48,7 +48,7 @@ void record_process(struct record *r, uint64_t now_ns, double timestamp) {
 }
 
 /* The Python name of a thread, as the sampler knows it; NULL. Threads are asked for in about the same order each time. */
-static const char *record_name(struct record *r, const struct profile *p, int64_t tid) {
+static const char *record_name(struct record *r, const struct thread_sampler *p, int64_t tid) {
     for (size_t k = 0; k < p->n_threads; k++) {
         size_t i = (r->thread_guess + k) % p->n_threads;
         if (p->threads[i].py.tid != tid)
@@ -59,7 +59,7 @@ static const char *record_name(struct record *r, const struct profile *p, int64_
     return NULL;
 }
 
-void record_threads(struct record *r, const struct profile *p, uint64_t now_ns, double timestamp) {
+void record_threads(struct record *r, const struct thread_sampler *p, uint64_t now_ns, double timestamp) {
     int64_t own[AGENT_MAX_TIDS];
     size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
     union ring_value v[RING_THREAD_COUNT];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record_saves: checkpoints that the job saves, as rows of profiling_data; see record.h, saves.h. */
+/* record_saves: checkpoints that the job saves, as rows of profiling_data; see record.h, checkpoints.h. */
 #include <math.h>
 
 #include "agent/record.h"
 
-static void saves_on_save(void *arg, const struct saves_save *s) {
+static void checkpoints_on_save(void *arg, const struct checkpoints_save *s) {
     struct record *r = arg;
     union ring_value v[RING_SPANS_COUNT];
     v[RING_SPANS_TIMESTAMP].f = isnan(s->began) ? s->ended : s->began;
@@ -17,14 +17,14 @@ static void saves_on_save(void *arg, const struct saves_save *s) {
     record_append(r, RING_SPANS, v);
 }
 
-void record_saves_sample(struct record *r, const struct profile *p, const struct model_sample *s) {
-    struct saves_handler handler = {saves_on_save, r};
+void record_saves_sample(struct record *r, const struct thread_sampler *p, const struct model_sample *s) {
+    struct checkpoints_handler handler = {checkpoints_on_save, r};
     int64_t step = r->steps.told ? r->steps.steps.count + 1 : RING_INT_NULL;
     if (r->facts.torch[0])
-        saves_take(&r->saves, &p->trie, p->epoch, s, p->period_us / 1e6, step, &handler);
+        checkpoints_take(&r->saves, &p->trie, p->epoch, s, p->period_us / 1e6, step, &handler);
 }
 
-void record_saves_second(struct record *r, const struct profile *p, double now) {
-    struct saves_handler handler = {saves_on_save, r};
-    saves_settle(&r->saves, now, p->period_us / 1e6, &handler);
+void record_saves_second(struct record *r, const struct thread_sampler *p, double now) {
+    struct checkpoints_handler handler = {checkpoints_on_save, r};
+    checkpoints_settle(&r->saves, now, p->period_us / 1e6, &handler);
 }

@@ -51,7 +51,7 @@ static uint64_t record_rows(const struct record *r, enum ring_table table, uint6
     return counts.rows;
 }
 
-void record_epoch(struct record *r, const struct profile *p) {
+void record_epoch(struct record *r, const struct thread_sampler *p) {
     struct record_ids *ids = &r->ids;
     ids->epoch = p->epoch;
     ids->stack_base += ids->stack_last;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record_values: the rows of python.variables: values that are watched; see record.h, looks.h. */
+/* record_values: the rows of python.variables: values that are watched; see record.h, step_values.h. */
 #include <math.h>
 
 #include "agent/record.h"

@@ -12,14 +12,14 @@
 
 #include "agent/account.h"
 #include "agent/agent.h"
-#include "agent/answer.h"
-#include "agent/ask.h"
+#include "agent/reply.h"
+#include "agent/snapshot_request.h"
 #include "agent/budget.h"
-#include "agent/complete.h"
-#include "agent/exact.h"
+#include "agent/pending_snapshots.h"
+#include "agent/signal_sampler.h"
 #include "agent/fatal.h"
-#include "agent/presence.h"
-#include "agent/profile.h"
+#include "agent/interp_liveness.h"
+#include "agent/thread_sampler.h"
 #include "agent/pull.h"
 #include "agent/sampler_internal.h"
 #include "agent/spending.h"
@@ -38,8 +38,8 @@ static const struct pystack_info *sampler_info(const struct sampler *s) {
 }
 
 static size_t sampler_bytes(struct sampler *s, const struct model_snapshot *snap) {
-    return account_stack_bytes(&s->stack) + sizeof *s + profile_bytes(&s->profile) + exact_bytes() +
-           record_bytes(&s->always.record) + (snap ? snap->arena.used : 0) +
+    return account_stack_bytes(&s->stack) + sizeof *s + thread_sampler_bytes(&s->profile) +
+           signal_sampler_bytes() + record_bytes(&s->always.record) + (snap ? snap->arena.used : 0) +
            (s->ps ? pystack_native_bytes(s->ps) : 0);
 }
 
@@ -90,22 +90,22 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
 static void sampler_flush(void *arg);
 /* The interpreter is gone: finalised, or unloaded. Another one may come, in the same place or elsewhere. */
 static void sampler_lose(struct sampler *s) {
-    exact_disarm();
+    signal_sampler_disarm();
     worker_lose(s->mailbox->worker);
     if (s->mailbox->evaluator)
         worker_lose(s->mailbox->evaluator);
     sampler_flush(s);
-    profile_pause(&s->profile);
+    thread_sampler_pause(&s->profile);
     pystack_close(s->ps);
     s->ps = NULL;
     s->opened_ns = 0;
     s->read_errors++;
-    presence_note_file(&s->presence, s->ps);
+    interp_liveness_note_file(&s->presence, s->ps);
 }
 
 struct pystack *sampler_pystack(struct sampler *s) {
     uint64_t now = clock_mono_ns();
-    if (presence_is_lost(&s->presence, s->ps, now))
+    if (interp_liveness_is_lost(&s->presence, s->ps, now))
         sampler_lose(s);
     if (s->ps || (s->opened_ns && now - s->opened_ns < SAMPLER_RETRY_NS))
         return s->ps;
@@ -118,7 +118,7 @@ struct pystack *sampler_pystack(struct sampler *s) {
 /* Have the signal's handler installed as long as it is wanted and the job does not object. */
 static void sampler_choose_mode(struct sampler *s, bool gentle) {
     const struct pystack_info *info = sampler_info(s);
-    if (info && !exact_is_armed() && !pystack_self_supports(info)) {
+    if (info && !signal_sampler_is_armed() && !pystack_self_supports(info)) {
         (void)err_set(&s->exact_error, ERR_FAILED, "threads of Python %s cannot be asked", info->version);
         s->exact_off = true;
     }
@@ -128,14 +128,14 @@ static void sampler_choose_mode(struct sampler *s, bool gentle) {
             "process_vm_readv is refused in this process (a seccomp filter); /proc/self/mem is read");
         s->exact_off = true;
     }
-    presence_note_file(&s->presence, s->ps);
+    interp_liveness_note_file(&s->presence, s->ps);
     if (gentle || s->exact_off) {
-        exact_disarm();
-    } else if ((exact_is_armed() ? exact_check(&s->exact_error) : exact_arm(&s->signals, &s->exact_error)) !=
-               0) {
+        signal_sampler_disarm();
+    } else if ((signal_sampler_is_armed() ? signal_sampler_check(&s->exact_error)
+                                          : signal_sampler_arm(&s->signals, &s->exact_error)) != 0) {
         s->exact_off = true;
     }
-    s->profile.exact = exact_is_armed();
+    s->profile.exact = signal_sampler_is_armed();
 }
 
 /* A snapshot with what only the agent knows. 0, or -1 with the error. */
@@ -147,14 +147,14 @@ static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, 
         *e = s->ps_error;
         return -1;
     }
-    profile_collect(&s->profile, ps);
-    int rc = ask_snapshot(ps, &s->profile, &plan->wishes, out, e);
+    thread_sampler_collect(&s->profile, ps);
+    int rc = snapshot_request_snapshot(ps, &s->profile, &plan->wishes, out, e);
     if (rc != 0) {
         s->read_errors++;
         return -1;
     }
     out->seq = ++s->snapshots;
-    out->sampling = exact_is_armed() ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
+    out->sampling = signal_sampler_is_armed() ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
     s->limit_hits += out->incomplete;
     out->process.agent_cpu_pct =
         cost_meter_add(&s->meter, clock_mono_ns(), agent_cpu_ns() + sampler_signals_ns(s));
@@ -183,7 +183,7 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
             if (plan->slots[i].asks[k].method == WIRE_HELLO) {
                 struct model_target seen = target; /* its texts stay the target's */
                 wire_hide_target(&seen, sampler_may(&plan->slots[i]));
-                answer_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &seen);
+                reply_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &seen);
             }
     model_target_fini(&target);
 }
@@ -191,17 +191,18 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
 /* Answer all who asked but those who want what the python worker may tell: they are put into `later`. Number. */
 static size_t sampler_answer_asks(struct sampler *s, const struct sampler_plan *plan,
                                   const struct model_snapshot *snap, const struct err *e,
-                                  struct complete_ask *later) {
+                                  struct pending_snapshots_ask *later) {
     size_t n = 0;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
             const struct mailbox_ask *ask = &plan->slots[i].asks[k];
-            struct complete_ask who = {.peer = plan->slots[i].peer, .id = ask->id, .want = ask->want};
-            bool waits = (ask->want.locals || ask->want.tasks) && n < COMPLETE_ASKS;
+            struct pending_snapshots_ask who = {
+                .peer = plan->slots[i].peer, .id = ask->id, .want = ask->want};
+            bool waits = (ask->want.locals || ask->want.tasks) && n < PENDING_SNAPSHOTS_ASKS;
             if (ask->method == WIRE_THREADS && snap && waits)
                 later[n++] = who;
             else if (ask->method == WIRE_THREADS)
-                answer_threads(s->mailbox, &who, snap, e);
+                reply_threads(s->mailbox, &who, snap, e);
         }
     return n;
 }
@@ -218,7 +219,7 @@ static void sampler_notify_threads(struct sampler *s, const struct sampler_plan 
         if (!*bytes && slot->looker && all && all->len <= MAILBOX_LOOKER_ANSWER)
             *bytes = queue_bytes_ref(all);
         if (!*bytes)
-            *bytes = answer_stream(snap, slot->looker ? MAILBOX_LOOKER_ANSWER : 0);
+            *bytes = reply_stream(snap, slot->looker ? MAILBOX_LOOKER_ANSWER : 0);
         if (*bytes)
             (void)mailbox_post(s->mailbox,
                                queue_item_new(queue_bytes_ref(*bytes), QUEUE_SNAPSHOT, slot->peer));
@@ -229,7 +230,7 @@ static void sampler_notify_threads(struct sampler *s, const struct sampler_plan 
 
 static void sampler_do_threads(struct sampler *s, const struct sampler_plan *plan) {
     struct model_snapshot snap;
-    struct complete_ask later[COMPLETE_ASKS];
+    struct pending_snapshots_ask later[PENDING_SNAPSHOTS_ASKS];
     struct err e = {0};
     uint64_t cpu = clock_self_cpu_ns();
     sampler_choose_mode(s, plan->gentle);
@@ -243,7 +244,7 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
     sampler_publish(s, rc == 0 ? &snap : NULL);
     s->complete.memory_tells_tasks = s->ps && pystack_tells_tasks(s->ps);
     if (n_later)
-        complete_begin(&s->complete, later, n_later, &snap);
+        pending_snapshots_begin(&s->complete, later, n_later, &snap);
     spending_elsewhere(&s->spending, cpu);
     model_snapshot_fini(&snap);
 }
@@ -268,7 +269,7 @@ static void sampler_do_second(struct sampler *s) {
     uint64_t cpu = clock_self_cpu_ns();
     s->replan |= !s->always.record.begun;
     record_begin(&s->always.record);
-    size_t server = always_view(&s->always, s->mailbox, &view);
+    size_t server = background_view(&s->always, s->mailbox, &view);
     view.cpu_ns = agent_cpu_ns();
     view.overhead_pct =
         cost_meter_add(&s->always.meter, clock_mono_ns(), view.cpu_ns + sampler_signals_ns(s));
@@ -280,7 +281,7 @@ static void sampler_do_second(struct sampler *s) {
     view.torn = s->profile.total_torn;
     view.rss_bytes = (int64_t)(sampler_bytes(s, NULL) + server);
     record_second(&s->always.record, &s->profile, &view);
-    always_publish(&s->always, s->mailbox);
+    background_publish(&s->always, s->mailbox);
     probes_second(&s->probes);
     spending_elsewhere(&s->spending, cpu);
 }
@@ -297,7 +298,7 @@ static void sampler_send_batch(struct sampler *s, size_t slot_number) {
     if (!slot.peer || slot.rate_hz[WIRE_STREAM_SAMPLES] <= 0 || slot.first_sample >= s->profile.n_samples)
         return;
     strbuf_init(&b, 0);
-    int rc = profile_get_batch(&s->profile, &slot.sent, slot.first_sample, &batch, &now);
+    int rc = thread_sampler_get_batch(&s->profile, &slot.sent, slot.first_sample, &batch, &now);
     batch.mode = s->profile.exact ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
     batch.budget_pct = s->budget_pct;
     batch.cost_pct = sampler_cost_pct(s);
@@ -341,7 +342,7 @@ static void sampler_pass_ticks(struct sampler *s) {
     double epoch_s = s->n_passed ? clock_mono_to_epoch_s() : 0;
     size_t n = 0;
     while (n < s->n_passed && s->passed_ns[n] <= now)
-        profile_pass(&s->profile, epoch_s + (double)s->passed_ns[n++] / 1e9);
+        thread_sampler_pass(&s->profile, epoch_s + (double)s->passed_ns[n++] / 1e9);
     s->n_passed -= n;
     memmove(s->passed_ns, s->passed_ns + n, s->n_passed * sizeof s->passed_ns[0]);
 }
@@ -349,12 +350,12 @@ static void sampler_pass_ticks(struct sampler *s) {
 /* When the next ticks are. While nobody runs, several share a look: that is the same, and waking up is what costs. */
 static void sampler_draw_ticks(struct sampler *s, uint64_t mean_ns) {
     uint64_t now = clock_mono_ns(), next = now + cost_pace_next_ns(&s->pace, mean_ns);
-    bool rests = profile_rests(&s->profile);
+    bool rests = thread_sampler_rests(&s->profile);
     s->n_passed = 0;
     s->tick_due_ns = next;
-    while (rests && s->n_passed < PROFILE_PENDING - 1) {
+    while (rests && s->n_passed < THREAD_SAMPLER_PENDING - 1) {
         next += cost_pace_next_ns(&s->pace, mean_ns);
-        if (next - now > PROFILE_WAIT_NS)
+        if (next - now > THREAD_SAMPLER_WAIT_NS)
             return;
         s->passed_ns[s->n_passed++] = s->tick_due_ns;
         s->tick_due_ns = next;
@@ -369,9 +370,9 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
         sampler_choose_mode(s, plan->gentle);
     if (ps) {
         sampler_pass_ticks(s);
-        profile_set_native(&s->profile, ps, plan->native_samples, plan->native_kept);
-        exact_set_native(s->profile.native);
-        profile_tick(&s->profile, ps, wanted);
+        thread_sampler_set_native(&s->profile, ps, plan->native_samples, plan->native_kept);
+        signal_sampler_set_native(s->profile.native);
+        thread_sampler_tick(&s->profile, ps, wanted);
     }
     spending_tick(&s->spending, sampler_signals_ns(s));
     double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
@@ -389,7 +390,7 @@ static void sampler_answer_leave(struct sampler *s, const struct sampler_plan *p
             if (plan->slots[i].asks[k].method != WIRE_UNSUBSCRIBE)
                 continue;
             mailbox_end_samples(s->mailbox, plan->slots[i].peer);
-            answer_ok(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id);
+            reply_ok(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id);
         }
     s->wake(s->arg);
 }
@@ -432,11 +433,11 @@ static void sampler_do_probes(struct sampler *s, const struct sampler_plan *plan
 /* What has been collected of samples so far goes out. */
 static void sampler_end_batch(struct sampler *s) {
     if (s->ps)
-        profile_collect(&s->profile, s->ps);
+        thread_sampler_collect(&s->profile, s->ps);
     sampler_pass_ticks(s);
-    profile_settle(&s->profile);
+    thread_sampler_settle(&s->profile);
     sampler_flush(s);
-    profile_clear_batch(&s->profile);
+    thread_sampler_clear_batch(&s->profile);
 }
 
 static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
@@ -451,8 +452,8 @@ static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
     }
     if (plan->always.fresh) /* what was refused before may not be any more */
         s->exact_off = false;
-    if (always_wants_epoch(&s->always, &s->profile, &plan->always))
-        profile_new_epoch(&s->profile);
+    if (background_wants_epoch(&s->always, &s->profile, &plan->always))
+        thread_sampler_new_epoch(&s->profile);
 }
 
 /* Of who was refused there are rows, but not of each. */
@@ -466,8 +467,8 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     sampler_retune(s, plan);
     uint64_t cpu = plan->hello || plan->complete ? clock_self_cpu_ns() : 0;
     if (plan->complete) {
-        complete_poll(&s->complete, s->ps);
-        made_poll(&s->made, s->ps);
+        pending_snapshots_poll(&s->complete, s->ps);
+        virtual_tables_poll(&s->made, s->ps);
         evals_poll(&s->evals, s->ps);
         sampler_record_refusal(s);
     }
@@ -503,7 +504,7 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
         plan->quiet || plan->leave)
         s->replan = true;
     if (plan->quiet) {
-        exact_disarm();
+        signal_sampler_disarm();
         s->exact_off = false;
     }
 }
@@ -540,21 +541,21 @@ static void *sampler_main(void *arg) {
 
 static void sampler_free(struct sampler *s) {
     probes_fini(&s->probes);
-    complete_fini(&s->complete);
-    made_fini(&s->made);
+    pending_snapshots_fini(&s->complete);
+    virtual_tables_fini(&s->made);
     evals_fini(&s->evals);
-    exact_disarm();
-    presence_note_file(&s->presence, NULL);
+    signal_sampler_disarm();
+    interp_liveness_note_file(&s->presence, NULL);
     if (s->ps)
         pystack_close(s->ps);
-    profile_fini(&s->profile);
+    thread_sampler_fini(&s->profile);
     record_end(&s->always.record, true);
     free(s);
 }
 
 struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *arg, struct err *e) {
     struct sampler *s = calloc(1, sizeof *s);
-    if (!s || profile_init(&s->profile, sampler_flush, s) != 0) {
+    if (!s || thread_sampler_init(&s->profile, sampler_flush, s) != 0) {
         free(s);
         (void)err_set(e, ERR_FAILED, "no memory for the sampler");
         return NULL;
@@ -562,15 +563,15 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->mailbox = m;
     s->wake = wake;
     s->arg = arg;
-    s->complete = (struct complete){.worker = m->worker, .answer = answer_snapshot, .arg = m};
-    s->made = (struct made){.worker = m->worker, .answer = answer_made, .arg = m};
+    s->complete = (struct pending_snapshots){.worker = m->worker, .answer = reply_snapshot, .arg = m};
+    s->made = (struct virtual_tables){.worker = m->worker, .answer = reply_made, .arg = m};
     s->evals = (struct evals){
-        .worker = m->evaluator, .mailbox = m, .record = &s->always.record, .answer = answer_evaluated};
+        .worker = m->evaluator, .mailbox = m, .record = &s->always.record, .answer = reply_evaluated};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     s->replan = true;
     (void)config_read_environ(&m->config, 0, &s->config_error); /* nobody else knows the mailbox yet */
     m->status.budget_pct = s->budget_pct = m->config.values[CONFIG_BUDGET];
-    always_init(&s->always, m, agent_is_invited());
+    background_init(&s->always, m, agent_is_invited());
     probes_init(&s->probes, m->worker, m, &s->always.record);
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
     int rc = agent_thread_create(&s->thread, sampler_main, s, false);

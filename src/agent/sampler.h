@@ -2,7 +2,7 @@
 /*
  * sampler: the one thread that reads the interpreter: snapshots, samples, facts.
  *
- * Owns the pystack, and writes the tables (always.h). Sleeps without a timeout when nobody wants anything and there are none. Measures what it costs and does its work less often
+ * Owns the pystack, and writes the tables (background.h). Sleeps without a timeout when nobody wants anything and there are none. Measures what it costs and does its work less often
  * when that is more than the budget. Never takes the GIL, never runs Python.
  */
 #ifndef AGENT_SAMPLER_H

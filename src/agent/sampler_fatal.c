@@ -44,7 +44,7 @@ struct fatal_work {
 
 /* A thread may have just begun, or been renamed: its name is looked up now, so that the one row of this crash has it. */
 static void fatal_name_thread(struct fatal_work *w) {
-    const struct profile *p = &w->s->profile;
+    const struct thread_sampler *p = &w->s->profile;
     char raw[FATAL_NAME_MAX] = "", now[FATAL_NAME_MAX] = "";
     if (procfs_read_comm(0, (pid_t)w->record->tid, raw, sizeof raw) != 0)
         raw[0] = '\0';
@@ -235,14 +235,14 @@ static void fatal_tell_stack(struct fatal_work *w, const struct model_thread *t)
 }
 
 static void fatal_keep_stacks(struct fatal_work *w) {
-    const struct ask_wishes wishes = {.native = {.wanted = true, .max_age_ns = FATAL_MAPS_NS}};
+    const struct snapshot_request_wishes wishes = {.native = {.wanted = true, .max_age_ns = FATAL_MAPS_NS}};
     struct sampler *s = w->s;
     struct model_snapshot snap;
     struct model_target target;
     struct strbuf out;
     struct err e = {0};
     pystack_read_names_anew(s->ps);
-    if (ask_snapshot(s->ps, &s->profile, &wishes, &snap, &e) == 0) {
+    if (snapshot_request_snapshot(s->ps, &s->profile, &wishes, &snap, &e) == 0) {
         fatal_tell_stack(w, fatal_find(w, &snap));
         struct native *native = fatal_merge_all(w, &snap);
         pystack_read_target(0, pystack_get_info(s->ps), &target);
@@ -263,15 +263,15 @@ static void fatal_keep_stacks(struct fatal_work *w) {
 static void fatal_keep_samples(struct fatal_work *w) {
     struct sampler *s = w->s;
     struct timespec pause = {.tv_nsec = (long)FATAL_ANSWERS_NS};
-    profile_settle(&s->profile);
-    profile_set_native(&s->profile, s->ps, s->profile.native_sent, true);
-    exact_set_native(s->profile.native);
+    thread_sampler_settle(&s->profile);
+    thread_sampler_set_native(&s->profile, s->ps, s->profile.native_sent, true);
+    signal_sampler_set_native(s->profile.native);
     s->profile.listed_ns = 0; /* there may be new threads */
-    profile_tick(&s->profile, s->ps, CLOCK_NS_PER_S / 10);
+    thread_sampler_tick(&s->profile, s->ps, CLOCK_NS_PER_S / 10);
     if (s->profile.exact)
         (void)nanosleep(&pause, NULL);
-    profile_collect(&s->profile, s->ps);
-    profile_settle(&s->profile);
+    thread_sampler_collect(&s->profile, s->ps);
+    thread_sampler_settle(&s->profile);
     s->always.outgrown |= record_take(&s->always.record, &s->profile);
     if (s->always.record.set)
         s->always.record.unflushed = ring_set_flush(s->always.record.set) != 0;
@@ -289,14 +289,14 @@ void sampler_keep_fatal(struct sampler *s) {
     fatal_open(&w);
     fatal_tell(&w);
     fatal_write_head(&w);
-    exact_leave_out(w.record->tid);
+    signal_sampler_leave_out(w.record->tid);
     if (s->ps) {
         fatal_keep_stacks(&w);
         fatal_keep_samples(&w);
     }
     if (w.fd >= 0)
         (void)close(w.fd);
-    exact_leave_out(0);
+    signal_sampler_leave_out(0);
     s->replan = true;
     fatal_end();
 }

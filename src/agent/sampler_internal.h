@@ -13,16 +13,16 @@
 #include <stdint.h>
 
 #include "agent/account.h"
-#include "agent/always.h"
-#include "agent/ask.h"
-#include "agent/complete.h"
+#include "agent/background.h"
+#include "agent/snapshot_request.h"
+#include "agent/pending_snapshots.h"
 #include "agent/evals.h"
-#include "agent/exact.h"
+#include "agent/signal_sampler.h"
 #include "agent/mailbox.h"
-#include "agent/presence.h"
+#include "agent/interp_liveness.h"
 #include "agent/probes.h"
-#include "agent/profile.h"
-#include "agent/made.h"
+#include "agent/thread_sampler.h"
+#include "agent/virtual_tables.h"
 #include "agent/spending.h"
 #include "base/clock.h"
 #include "base/config.h"
@@ -40,30 +40,31 @@ struct sampler {
     pthread_t thread;
     struct pystack *ps;
     uint64_t opened_ns; /* last try */
-    struct presence presence;
+    struct interp_liveness presence;
     struct err ps_error;
-    struct profile profile;
-    struct complete complete;
-    struct made made;
+    struct thread_sampler profile;
+    struct pending_snapshots complete;
+    struct virtual_tables made;
     struct evals evals;
     struct cost snapshot_cost;
     struct spending spending; /* on samples */
     struct cost_meter meter;
     struct cost_pace pace;
-    uint64_t tick_due_ns, flush_due_ns;      /* SAMPLER_NEVER when nobody samples */
-    uint64_t batch_ns;                       /* time between two batches */
-    uint64_t passed_ns[PROFILE_PENDING - 1]; /* ticks before that at tick_due_ns, at which nobody looks */
+    uint64_t tick_due_ns, flush_due_ns; /* SAMPLER_NEVER when nobody samples */
+    uint64_t batch_ns;                  /* time between two batches */
+    uint64_t
+        passed_ns[THREAD_SAMPLER_PENDING - 1]; /* ticks before that at tick_due_ns, at which nobody looks */
     size_t n_passed;
     uint32_t planned; /* the mailbox's count of changes at the last whole plan, */
     bool replan;      /* which does not hold any more for a reason of our own */
     struct account_stack stack;
     uint64_t snapshots, read_errors, limit_hits;
-    struct exact_stats signals;
+    struct signal_sampler_stats signals;
     bool
         exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
     struct err exact_error;
     bool stretched_snapshots, stretched_samples;
-    struct always always;
+    struct background always;
     struct probes probes;
     struct err config_error; /* of the job's environment */
     double budget_pct;       /* for everything this thread and the handlers do */
@@ -74,19 +75,19 @@ struct sampler {
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
-    struct always_plan always;
-    bool complete;                    /* something that waits for the python worker is ready or late */
-    bool quiet;                       /* no stream is left: nothing stays armed */
-    bool leave;                       /* somebody wants no more samples */
-    bool tables;                      /* somebody wants the tables, or rows of one */
-    bool rows;                        /* somebody wants rows that Python makes */
-    bool evals;                       /* somebody wants code to be run */
-    bool probes;                      /* what is armed for somebody is to be looked after */
-    bool gentle;                      /* somebody wants no signals to be sent */
-    struct ask_wishes wishes;         /* for the snapshot */
-    bool native_samples, native_kept; /* with native frames: somebody's stream, the tables */
-    double sample_hz, snapshot_hz;    /* the fastest of each stream */
-    double batch_s;                   /* the shortest time between batches that is wanted; 0: nobody minds */
+    struct background_plan always;
+    bool complete;                         /* something that waits for the python worker is ready or late */
+    bool quiet;                            /* no stream is left: nothing stays armed */
+    bool leave;                            /* somebody wants no more samples */
+    bool tables;                           /* somebody wants the tables, or rows of one */
+    bool rows;                             /* somebody wants rows that Python makes */
+    bool evals;                            /* somebody wants code to be run */
+    bool probes;                           /* what is armed for somebody is to be looked after */
+    bool gentle;                           /* somebody wants no signals to be sent */
+    struct snapshot_request_wishes wishes; /* for the snapshot */
+    bool native_samples, native_kept;      /* with native frames: somebody's stream, the tables */
+    double sample_hz, snapshot_hz;         /* the fastest of each stream */
+    double batch_s; /* the shortest time between batches that is wanted; 0: nobody minds */
     uint64_t next_ns;
 };
 

@@ -49,7 +49,7 @@ static void sampler_plan_asks(struct mailbox *m, struct mailbox_slot *slot, stru
         asks_eval |= copy->asks[k].method == WIRE_EVAL;
         plan->probes |= copy->asks[k].method == WIRE_ARM || copy->asks[k].method == WIRE_DISARM;
         plan->gentle |= copy->asks[k].want.mode == MODEL_SAMPLING_GENTLE;
-        ask_join(&plan->wishes, &copy->asks[k].want);
+        snapshot_request_join(&plan->wishes, &copy->asks[k].want);
     }
     plan->evals |= asks_eval;
     if (asks_eval) { /* it goes with its question */
@@ -89,12 +89,12 @@ static void sampler_plan_batches(struct sampler *s, const struct sampler_plan *p
 /* Looks are taken for the tables too, at least so often. */
 static void sampler_plan_always(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     bool listened = plan->sample_hz > 0;
-    double always = always_rate(&s->always, s->mailbox, now, &plan->next_ns);
+    double always = background_rate(&s->always, s->mailbox, now, &plan->next_ns);
     plan->gentle |=
-        !listened && plan->snapshot_hz <= 0 && always > 0 && always_gentle(&s->always, s->mailbox);
+        !listened && plan->snapshot_hz <= 0 && always > 0 && background_gentle(&s->always, s->mailbox);
     plan->native_kept = always > 0 && s->always.config.values[CONFIG_NATIVE] != 0;
     plan->sample_hz = fmax(plan->sample_hz, always);
-    always_tune(&s->always, plan->sample_hz, listened, &plan->always);
+    background_tune(&s->always, plan->sample_hz, listened, &plan->always);
     /* Where a batch ends now, samples of those who have just subscribed begin with the next. */
     if (!plan->always.retune)
         mailbox_set_first(s->mailbox, s->profile.n_samples);
@@ -105,7 +105,7 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
     if (plan->sample_hz <= 0) {
         if (s->tick_due_ns != SAMPLER_NEVER) {
             s->mailbox->status.sampling = NULL;
-            profile_pause(&s->profile);
+            thread_sampler_pause(&s->profile);
         }
         s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
         s->n_passed = 0;
@@ -142,8 +142,8 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
     plan->hello = plan->threads = plan->tick = plan->flush = plan->poke = plan->quiet = plan->gentle =
         plan->complete = plan->native_samples = plan->leave = plan->tables = plan->rows = plan->evals =
             plan->probes = false;
-    plan->always = (struct always_plan){.configure = false};
-    plan->wishes = (struct ask_wishes){0};
+    plan->always = (struct background_plan){.configure = false};
+    plan->wishes = (struct snapshot_request_wishes){0};
     plan->sample_hz = plan->snapshot_hz = plan->batch_s = 0;
     plan->next_ns = SAMPLER_NEVER;
 }
@@ -155,10 +155,10 @@ static bool sampler_plan_again(struct sampler *s, struct sampler_plan *plan, uin
     plan->hello = plan->threads = plan->poke = plan->quiet = plan->complete = plan->leave = plan->tables =
         plan->rows = false;
     plan->probes = plan->evals = false;
-    plan->always = (struct always_plan){.configure = false};
+    plan->always = (struct background_plan){.configure = false};
     plan->next_ns = SAMPLER_NEVER;
     sampler_plan_samples(s, plan, now);
-    always_plan_second(&s->always, plan->tick, true, now, &plan->always, &plan->next_ns);
+    background_plan_second(&s->always, plan->tick, true, now, &plan->always, &plan->next_ns);
     return true;
 }
 
@@ -189,15 +189,15 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
         return;
     s->planned = m->changes;
     sampler_clear_plan(plan);
-    uint64_t made_ns = made_next_ns(&s->made), evals_ns = evals_next_ns(&s->evals);
+    uint64_t made_ns = virtual_tables_next_ns(&s->made), evals_ns = evals_next_ns(&s->evals);
     made_ns = evals_ns < made_ns ? evals_ns : made_ns;
-    plan->next_ns = complete_next_ns(&s->complete);
+    plan->next_ns = pending_snapshots_next_ns(&s->complete);
     plan->next_ns = made_ns < plan->next_ns ? made_ns : plan->next_ns;
     plan->complete = m->nudge || plan->next_ns <= now;
     plan->poke = m->poke;
     m->poke = m->nudge = false;
     s->stretched_snapshots = false;
-    always_read(&s->always, m, &plan->always);
+    background_read(&s->always, m, &plan->always);
     plan->gentle = s->always.config.values[CONFIG_GENTLE] != 0;
     m->status.budget_pct = s->budget_pct = budget_choose(&m->config, m);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
@@ -209,12 +209,13 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
     sampler_plan_always(s, plan, now);
     sampler_plan_batches(s, plan, now);
     sampler_plan_samples(s, plan, now);
-    always_plan_second(&s->always, plan->tick, plan->sample_hz > 0, now, &plan->always, &plan->next_ns);
+    background_plan_second(&s->always, plan->tick, plan->sample_hz > 0, now, &plan->always, &plan->next_ns);
     sampler_plan_probes(s, plan, now);
-    s->replan = complete_next_ns(&s->complete) != UINT64_MAX || made_ns != UINT64_MAX || plan->leave ||
-                plan->tables || plan->rows || plan->evals || plan->probes ||
+    s->replan = pending_snapshots_next_ns(&s->complete) != UINT64_MAX || made_ns != UINT64_MAX ||
+                plan->leave || plan->tables || plan->rows || plan->evals || plan->probes ||
                 probes_next_ns(&s->probes) != UINT64_MAX;
-    plan->quiet = plan->sample_hz <= 0 && plan->snapshot_hz <= 0 && (exact_is_armed() || s->exact_off);
+    plan->quiet =
+        plan->sample_hz <= 0 && plan->snapshot_hz <= 0 && (signal_sampler_is_armed() || s->exact_off);
 }
 
 bool sampler_is_idle(const struct sampler_plan *plan) {

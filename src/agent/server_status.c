@@ -3,10 +3,10 @@
 #include "agent/server_status.h"
 
 #include "agent/agent.h"
-#include "agent/held.h"
-#include "agent/looks.h"
+#include "agent/debugger_state.h"
+#include "agent/step_values.h"
 #include "agent/spans.h"
-#include "agent/tell.h"
+#include "agent/py_callbacks.h"
 #include "agent/worker.h"
 #include "base/clock.h"
 #include "version.h"
@@ -44,13 +44,13 @@ static void server_status_fill_hooks(const struct mailbox_status *m, struct mode
     out->looks_on = m->looks_on;
     out->gc_on = m->gc_on;
     out->returns_on = m->returns_on;
-    out->looks = looks_count();
-    out->gc_told = tell_count(TELL_GC) / 2; /* each is told when it begins and when it ends */
-    out->returns_told = tell_count(TELL_RETURN);
+    out->looks = step_values_count();
+    out->gc_told = py_callbacks_count(PY_CALLBACKS_GC) / 2; /* each is told when it begins and when it ends */
+    out->returns_told = py_callbacks_count(PY_CALLBACKS_RETURN);
     out->values_lost = spans_texts_lost();
-    out->us_per_look = looks_us();
-    out->us_per_gc = 2 * tell_us(TELL_GC);
-    out->us_per_return = tell_us(TELL_RETURN);
+    out->us_per_look = step_values_us();
+    out->us_per_gc = 2 * py_callbacks_us(PY_CALLBACKS_GC);
+    out->us_per_return = py_callbacks_us(PY_CALLBACKS_RETURN);
     out->hooks_note = m->hooks_note[0] ? arena_strdup(&out->arena, m->hooks_note) : NULL;
 }
 
@@ -117,5 +117,5 @@ void server_status_fill(const struct server_facts *s, struct model_status *out) 
         out->tables[out->n_tables++] = m.tables[i];
     server_status_fill_settings(s, out);
     server_status_fill_leases(&m, out);
-    held_fill(out);
+    debugger_state_fill(out);
 }

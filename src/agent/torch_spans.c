@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "agent/loaded.h"
-#include "agent/looks.h"
+#include "agent/step_values.h"
 #include "agent/module_hooks.h"
 #include "agent/spans.h"
 #include "agent/steps.h"
@@ -142,8 +142,8 @@ static void torch_spans_on_end(const void *record, void *context) {
         return;
     uint64_t ns = clock_mono_ns();
     const char *name = torch_spans.name(record);
-    if (name && strncmp(name, LOOKS_STEP, sizeof LOOKS_STEP - 1) == 0)
-        looks_at_step(); /* the time it takes is counted there */
+    if (name && strncmp(name, STEP_VALUES_STEP, sizeof STEP_VALUES_STEP - 1) == 0)
+        step_values_at_step(); /* the time it takes is counted there */
     uint64_t from = torch_spans_time(&torch_spans_ends);
     uint64_t key = (uint64_t)(uintptr_t)record;
     spans_end(key, ns);

@@ -71,7 +71,7 @@ void web_done(struct web *w) {
 }
 
 void web_ask(struct web *w, struct strbuf *message, double wait_s) {
-    if (talk_send(&w->talk, message) != 0)
+    if (local_client_send(&w->client, message) != 0)
         web_fail(w, 503, "the agent has no memory to be asked");
     else
         w->due_ns = clock_mono_ns() + (uint64_t)(wait_s * 1e9);
@@ -258,7 +258,7 @@ static void web_judge_body(struct web *w, const struct web_request *q) {
 static void web_ask_target(struct web *w) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_hello(&b, talk_next_id(&w->talk), "web");
+    (void)wire_put_hello(&b, local_client_next_id(&w->client), "web");
     w->asked_target = true;
     web_ask(w, &b, WEB_WAIT_S);
 }
@@ -304,12 +304,12 @@ static void web_take(struct web *w, const struct wire_message *m) {
 static void web_pump(struct web *w) {
     struct wire_message *m;
     web_limit(w);
-    while (!w->status && (m = talk_take(&w->talk)) != NULL) {
+    while (!w->status && (m = local_client_take(&w->client)) != NULL) {
         web_take(w, m);
         wire_message_free(m);
     }
     if (w->status)
-        talk_end(&w->talk);
+        local_client_end(&w->client);
 }
 
 /* How many are under way is bounded: each may hold an answer. */
@@ -318,12 +318,12 @@ static bool web_enter(struct web *w, uint32_t id) {
         web_fail(w, 429, "%d requests are under way: try again", WEB_BUSY);
         return false;
     }
-    if (talk_begin(&w->talk, id, w->house->mailbox, w->may) != 0) {
+    if (local_client_begin(&w->client, id, w->house->mailbox, w->may) != 0) {
         web_fail(w, 503, "the agent has as many clients as it can have");
         return false;
     }
-    w->talk.status = w->house->status;
-    w->talk.status_arg = w->house->status_arg;
+    w->client.status = w->house->status;
+    w->client.status_arg = w->house->status_arg;
     w->house->busy++;
     w->counted = true;
     return true;
@@ -366,7 +366,7 @@ void web_refuse(struct web *w, struct web_house *house, unsigned status, const c
 void web_end(struct web *w) {
     if (!w->house)
         return;
-    talk_end(&w->talk);
+    local_client_end(&w->client);
     w->house->busy -= w->counted;
     w->house->flames -= w->counted_flame;
     web_uncount(w->house, w->may, web_take_count(w));
@@ -378,9 +378,9 @@ void web_end(struct web *w) {
 }
 
 void web_accept(struct web *w, struct queue_item *item) {
-    if (!w->talk.begun)
+    if (!w->client.begun)
         queue_item_free(item);
-    else if (peer_accept(&w->talk.peer, item) != PEER_OK)
+    else if (peer_accept(&w->client.peer, item) != PEER_OK)
         web_fail(w, 503, "too much waits to be answered");
     web_pump(w);
 }
@@ -397,6 +397,6 @@ void web_look(struct web *w, uint64_t now_ns) {
 }
 
 size_t web_bytes(const struct web *w) {
-    return sizeof *w + w->out.cap + (w->talk.begun ? peer_bytes(&w->talk.peer) : 0) +
+    return sizeof *w + w->out.cap + (w->client.begun ? peer_bytes(&w->client.peer) : 0) +
            web_flame_bytes(w->flame);
 }

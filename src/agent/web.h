@@ -2,7 +2,7 @@
 /*
  * web: what the agent answers to who speaks HTTP, or text: one table of routes, and a request on its way to its answer.
  *
- * A request is asked of the agent in the words of the wire (talk.h), waits without holding anybody up, and is answered with a
+ * A request is asked of the agent in the words of the wire (local_client.h), waits without holding anybody up, and is answered with a
  * status and a text. No library, no sockets: net_web.c and net_text.c bring requests and take answers away. From the table are
  * made the page at /, the OpenAPI description, the help of the text door, and the test of who may do what. The server's thread.
  */
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/talk.h"
+#include "agent/local_client.h"
 #include "base/model.h"
 #include "base/strbuf.h"
 #include "wire/wire.h"
@@ -121,7 +121,7 @@ struct web {
     const struct web_request *request;   /* while it begins; else NULL */
     struct web_value values[WEB_PARAMS]; /* in the order of the route's */
     char name[WEB_NAME_MAX];
-    struct talk talk;
+    struct local_client client;
     bool counted, counted_flame, asked_target;
     size_t counted_bytes; /* of house->waiting */
     struct model_target target;
@@ -161,7 +161,7 @@ size_t web_bytes(const struct web *w); /* held */
 void web_fail(struct web *w, unsigned status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* What was written to `out` is the answer. */
 void web_done(struct web *w);
-/* Send what was written with talk_next_id; an answer is waited for so long. */
+/* Send what was written with local_client_next_id; an answer is waited for so long. */
 void web_ask(struct web *w, struct strbuf *message, double wait_s);
 /* While it begins: is its body said to be JSON? */
 bool web_has_json(const struct web *w);

@@ -115,7 +115,7 @@ static void web_eval_ask(struct web *w, const struct json_field *f) {
     want.tid = f[CHANGE_TID].given ? (int64_t)f[CHANGE_TID].number : 0;
     want.depth = f[CHANGE_DEPTH].given ? (int64_t)f[CHANGE_DEPTH].number : 0;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_eval(&b, talk_next_id(&w->talk), &want);
+    (void)wire_put_eval(&b, local_client_next_id(&w->client), &want);
     web_ask(w, &b, want.timeout_s + CHANGE_WAIT_S);
 }
 
@@ -261,7 +261,7 @@ void web_config_begin(struct web *w) {
         return;
     }
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_config(&b, talk_next_id(&w->talk), &want);
+    (void)wire_put_config(&b, local_client_next_id(&w->client), &want);
     web_ask(w, &b, CHANGE_WAIT_S);
 }
 

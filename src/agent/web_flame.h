@@ -2,7 +2,7 @@
 /*
  * web_flame: samples added up to a flame graph, for who asks for one by HTTP.
  *
- * The client's own (client/tally.h, export_svg.h) can do much more; this one is small and bounded, for it runs in the job: so many
+ * The client's own (client/sample_store.h, export_svg.h) can do much more; this one is small and bounded, for it runs in the job: so many
  * functions, then what comes is counted and left out, and the picture says so. The server's thread.
  */
 #ifndef AGENT_WEB_FLAME_H

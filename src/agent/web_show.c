@@ -23,7 +23,7 @@ void web_backtrace_begin(struct web *w) {
     struct wire_threads want = {.tid = (int64_t)web_get(w, "thread")->number};
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_threads(&b, talk_next_id(&w->talk), &want);
+    (void)wire_put_threads(&b, local_client_next_id(&w->client), &want);
     web_ask(w, &b, SHOW_WAIT_S);
 }
 
@@ -73,7 +73,7 @@ void web_flamegraph_begin(struct web *w) {
         return;
     }
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_subscribe(&b, talk_next_id(&w->talk), &want);
+    (void)wire_put_subscribe(&b, local_client_next_id(&w->client), &want);
     web_ask(w, &b, SHOW_WAIT_S);
 }
 
@@ -114,7 +114,7 @@ void web_flamegraph_over(struct web *w) {
     }
     w->stage = FLAME_ENDING;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_unsubscribe(&b, talk_next_id(&w->talk), WIRE_STREAM_SAMPLES);
+    (void)wire_put_unsubscribe(&b, local_client_next_id(&w->client), WIRE_STREAM_SAMPLES);
     web_ask(w, &b, SHOW_WAIT_S);
 }
 
@@ -123,7 +123,7 @@ void web_flamegraph_over(struct web *w) {
 void web_status_begin(struct web *w) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_request(&b, talk_next_id(&w->talk), WIRE_STATUS);
+    (void)wire_put_request(&b, local_client_next_id(&w->client), WIRE_STATUS);
     web_ask(w, &b, SHOW_WAIT_S);
 }
 

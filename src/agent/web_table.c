@@ -329,7 +329,7 @@ static void table_ask_made(struct web *w, const struct ring_table_def *def) {
         ask.args[ask.n_args++].number = (int64_t)id->number;
     }
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_rows_ask(&b, talk_next_id(&w->talk), &ask);
+    (void)wire_put_rows_ask(&b, local_client_next_id(&w->client), &ask);
     web_ask(w, &b, TABLE_WAIT_S);
 }
 

@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/gil_holds.h"
+#include "agent/gil_usage.h"
 #include "agent/gil_late.h"
 #include "agent/grads.h"
 #include "agent/helper.h"
-#include "agent/nursery.h"
+#include "agent/thread_spawner.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "pystack/gate.h"
@@ -196,7 +196,7 @@ static void worker_give(struct worker *w, int state, uint64_t cpu_ns) {
     if (w->collects)
         (void)w->api.PyGC_Enable();
     if (cpu_ns)
-        gil_holds_add(cpu_ns);
+        gil_usage_add(cpu_ns);
     w->api.PyGILState_Release(state);
 }
 
@@ -468,7 +468,7 @@ static int worker_start(struct worker *w, struct err *e) {
     if (w->joinable)
         (void)pthread_join(w->thread, NULL);
     w->joinable = false;
-    int rc = w->in_job ? nursery_create(&w->thread, worker_main, w)
+    int rc = w->in_job ? thread_spawner_create(&w->thread, worker_main, w)
                        : agent_thread_create(&w->thread, worker_main, w, false);
     if (rc != 0)
         return err_set_errno(e, ERR_FAILED, rc, "no thread for the python worker");
@@ -588,8 +588,8 @@ void worker_free(struct worker *w) {
 }
 
 void worker_get_status(struct worker *w, struct worker_status *out) {
-    struct gil_holds holds;
-    gil_holds_get(&holds);
+    struct gil_usage holds;
+    gil_usage_get(&holds);
     worker_lock(w);
     *out = (struct worker_status){.running = w->state == WORKER_IDLE || w->state == WORKER_BUSY,
                                   .holds = holds.n,

@@ -52,7 +52,7 @@ struct worker_job {
     bool minded;   /* somebody else interrupts it */
     bool rests;    /* set by a step: there is more, but not in this hold of the GIL */
     uint64_t
-        since_ns; /* the worker's CPU clock when it got the GIL for what is ours; 0: it was counted (gil_holds.h) */
+        since_ns; /* the worker's CPU clock when it got the GIL for what is ours; 0: it was counted (gil_usage.h) */
     uint64_t hold_ns,
         pause_ns; /* how long it has the GIL at once, at most 1 ms, and leaves it alone then; 0: as most do */
     const char *unit; /* of Python whose functions the steps call (helper.h): it is there before the first */
@@ -68,13 +68,13 @@ struct worker_job {
 /* Counters, for status. */
 struct worker_status {
     bool running;     /* the thread is there */
-    uint64_t holds;   /* how often the GIL was had for us, by any thread (gil_holds.h) */
+    uint64_t holds;   /* how often the GIL was had for us, by any thread (gil_usage.h) */
     double mean_us;   /* CPU time that was used with it; NAN never */
     double max_us;    /* and at most */
     uint64_t refused; /* jobs that did not get it in time */
 };
 
-/* No thread yet. `in_job`: it has the job's own descriptors (nursery.h), for code that a client wants run; else our own, so that a slip of ours
+/* No thread yet. `in_job`: it has the job's own descriptors (thread_spawner.h), for code that a client wants run; else our own, so that a slip of ours
  * cannot touch a file of the job's. `wake` is called on the worker's thread, without a lock, when a job has ended. NULL with the error. */
 struct worker *worker_new(void (*wake)(void *arg), void *arg, bool in_job, struct err *e);
 

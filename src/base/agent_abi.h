@@ -56,7 +56,7 @@ enum agent_start_result {
 #define AGENT_DOOR_MODULE "_probing"
 #define AGENT_DOOR_SYMBOL "probing_door"
 
-struct agent_door {
+struct agent_remote_exec {
     int32_t done;   /* 1: the rest is final */
     int32_t result; /* enum agent_start_result */
     struct agent_start start;

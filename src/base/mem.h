@@ -17,7 +17,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-struct recall;
+struct read_cache;
 
 struct mem {
     /* Copy `len` bytes at `addr` of the target to `buf`. 0 when all were read, else -1; never a part. */
@@ -32,8 +32,8 @@ struct mem {
     const uint8_t *bytes; /* image, for mem_init_buffer */
     size_t size;
     uint64_t base;
-    struct recall *recall; /* see recall.h */
-    uint64_t reads;        /* successful reads so far, for cost figures */
+    struct read_cache *recall; /* see read_cache.h */
+    uint64_t reads;            /* successful reads so far, for cost figures */
 };
 
 /* Read the memory of process `pid` (which may be our own) with process_vm_readv. When that call is refused, by a filter of ours or

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "cli/repl.h"
 #include "client/database.h"
-#include "client/magic_look.h"
+#include "client/magic_query.h"
 #include "client/output.h"
 #include "client/target.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_catch: exceptions that nobody catches keep their thread for a while, with pdb; see client/told.h. */
+/* verb_catch: exceptions that nobody catches keep their thread for a while, with pdb; see client/debug_command.h. */
 #include "cli/cli.h"
-#include "cli/told_verb.h"
+#include "cli/debug_verb.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ const struct cli_catch_options cli_catch_default = {.timeout_s = CATCH_TIMEOUT_S
 
 const struct option_def cli_catch_rows[] = {
     {"limit", 0, OPTION_SECONDS, AT(limit_s), "TIME", "how long a thread is kept that has raised (5m)", 1,
-     TOLD_LIMIT_MAX_S},
+     DEBUG_COMMAND_LIMIT_MAX_S},
     {"status", 0, OPTION_FLAG, AT(status), NULL,
      "only say what is caught, and of an exception the traceback and where pdb is; of a process that has "
      "ended, what was",
@@ -35,18 +35,18 @@ const struct option_def cli_catch_rows[] = {
 };
 
 int cli_catch(struct session_address *addr, struct strbuf *out, struct err *e) {
-    const struct told_wish wish = {.timeout_s = CATCH_TIMEOUT_S, .limit_s = CATCH_LIMIT_S};
+    const struct debug_command_wish wish = {.timeout_s = CATCH_TIMEOUT_S, .limit_s = CATCH_LIMIT_S};
     struct wire_evaluated what;
     struct strbuf code, texts;
     strbuf_init(&code, WIRE_EVAL_CODE_MAX);
-    strbuf_init(&texts, TOLD_TEXTS_MAX);
+    strbuf_init(&texts, DEBUG_COMMAND_TEXTS_MAX);
     (void)strbuf_adds(&code, "catch_tell() if catch_state.get('on') else ");
-    int rc = told_catch.put_code(&code, &wish, addr->pid, e);
+    int rc = debug_command_catch.put_code(&code, &wish, addr->pid, e);
     if (rc == 0)
-        rc = told_ask(addr, &code, CATCH_TIMEOUT_S, "the agent is in, but exceptions are not caught", &texts,
-                      &what, e);
+        rc = debug_command_ask(addr, &code, CATCH_TIMEOUT_S, "the agent is in, but exceptions are not caught",
+                               &texts, &what, e);
     if (rc == 0 && out)
-        told_catch.put_text(out, &what, addr->pid);
+        debug_command_catch.put_text(out, &what, addr->pid);
     strbuf_fini(&texts);
     strbuf_fini(&code);
     return rc;
@@ -126,12 +126,12 @@ static int catch_tell_past(struct session_address *addr, bool as_json, struct st
 int cli_run_catch(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                   struct err *e) {
     const struct cli_catch_options *mine = (const struct cli_catch_options *)(const void *)o;
-    const struct told_wish wish = {.address = mine->common.operand,
-                                   .timeout_s = mine->timeout_s,
-                                   .limit_s = mine->limit_s,
-                                   .status = mine->status,
-                                   .off = mine->off};
+    const struct debug_command_wish wish = {.address = mine->common.operand,
+                                            .timeout_s = mine->timeout_s,
+                                            .limit_s = mine->limit_s,
+                                            .status = mine->status,
+                                            .off = mine->off};
     if (addr->recorded[0] && mine->status && !mine->off && !mine->common.operand)
         return catch_tell_past(addr, o->json, out, e);
-    return told_verb_run(&told_catch, &wish, o->json, addr, out, e);
+    return debug_command_verb_run(&debug_command_catch, &wish, o->json, addr, out, e);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_debug: debugpy in the job; see client/told.h. */
+/* verb_debug: debugpy in the job; see client/debug_command.h. */
 #include "cli/cli.h"
-#include "cli/told_verb.h"
+#include "cli/debug_verb.h"
 #include "client/output.h"
 
 #include <stdio.h>
@@ -32,13 +32,13 @@ const struct option_def cli_debug_rows[] = {
 int cli_run_debug(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                   struct err *e) {
     const struct cli_debug_options *mine = (const struct cli_debug_options *)(const void *)o;
-    const struct told_wish wish = {.address = mine->common.operand,
-                                   .timeout_s = mine->timeout_s,
-                                   .path = mine->path,
-                                   .exposed = mine->exposed,
-                                   .status = mine->status,
-                                   .off = mine->off};
-    int rc = told_verb_run(&told_debug, &wish, o->json, addr, out, e);
+    const struct debug_command_wish wish = {.address = mine->common.operand,
+                                            .timeout_s = mine->timeout_s,
+                                            .path = mine->path,
+                                            .exposed = mine->exposed,
+                                            .status = mine->status,
+                                            .off = mine->off};
+    int rc = debug_command_verb_run(&debug_command_debug, &wish, o->json, addr, out, e);
     if (rc == 0 && mine->exposed && o->json)
         output_say("probing: whoever reaches this address can run code in the job, without a password\n");
     return rc;

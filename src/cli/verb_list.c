@@ -131,16 +131,17 @@ static void list_put_doors(struct strbuf *out, const struct target_process *list
         (void)strbuf_addf(out, "\n%7s  %-8s  %-*s  %s\n", "PID", "DOOR", width, "ADDRESS", "WHO MAY ENTER");
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < list[i].doors.n; k++) {
-            const struct doors_one *one = &list[i].doors.all[k];
+            const struct endpoints_one *one = &list[i].doors.all[k];
             char address[LIST_CELL_MAX];
             (void)text_sanitize(address, sizeof address, one->address);
             int pad = width - text_width(address);
-            (void)strbuf_addf(out, "%7d  %-8s  %s%*s  %s%s\n", (int)list[i].pid, doors_kinds[one->kind].title,
-                              address, pad > 0 ? pad : 0, "", doors_who(one),
-                              one->kind != DOORS_UNIX   ? ""
-                              : list[i].doors.eval == 0 ? "; probing.eval is off"
-                              : list[i].doors.eval < 0  ? "; what else is open is not known"
-                                                        : "");
+            (void)strbuf_addf(out, "%7d  %-8s  %s%*s  %s%s\n", (int)list[i].pid,
+                              endpoints_kinds[one->kind].title, address, pad > 0 ? pad : 0, "",
+                              endpoints_who(one),
+                              one->kind != ENDPOINTS_UNIX ? ""
+                              : list[i].doors.eval == 0   ? "; probing.eval is off"
+                              : list[i].doors.eval < 0    ? "; what else is open is not known"
+                                                          : "");
         }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_pause: the job's threads are held, and pdb listens meanwhile; see client/told.h. */
+/* verb_pause: the job's threads are held, and pdb listens meanwhile; see client/debug_command.h. */
 #include "cli/cli.h"
-#include "cli/told_verb.h"
+#include "cli/debug_verb.h"
 
 #include <stdio.h>
 
@@ -14,7 +14,7 @@ const struct cli_pause_options cli_pause_default = {.timeout_s = PAUSE_TIMEOUT_S
 
 const struct option_def cli_pause_rows[] = {
     {"limit", 0, OPTION_SECONDS, AT(limit_s), "TIME",
-     "let go of the threads by then, whoever is connected (5m)", 1, TOLD_LIMIT_MAX_S},
+     "let go of the threads by then, whoever is connected (5m)", 1, DEBUG_COMMAND_LIMIT_MAX_S},
     {"status", 0, OPTION_FLAG, AT(status), NULL, "only say whether they are held, and where", 0, 0},
     {"off", 0, OPTION_FLAG, AT(off), NULL, "let go of them now", 0, 0},
     {"timeout", 0, OPTION_SECONDS, AT(timeout_s), "TIME", "for it to begin in (10s); then nothing is begun",
@@ -25,10 +25,10 @@ const struct option_def cli_pause_rows[] = {
 int cli_run_pause(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                   struct err *e) {
     const struct cli_pause_options *mine = (const struct cli_pause_options *)(const void *)o;
-    const struct told_wish wish = {.address = mine->common.operand,
-                                   .timeout_s = mine->timeout_s,
-                                   .limit_s = mine->limit_s,
-                                   .status = mine->status,
-                                   .off = mine->off};
-    return told_verb_run(&told_pause, &wish, o->json, addr, out, e);
+    const struct debug_command_wish wish = {.address = mine->common.operand,
+                                            .timeout_s = mine->timeout_s,
+                                            .limit_s = mine->limit_s,
+                                            .status = mine->status,
+                                            .off = mine->off};
+    return debug_command_verb_run(&debug_command_pause, &wish, o->json, addr, out, e);
 }

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
-#include "client/copies.h"
+#include "client/table_mirror.h"
 #include "client/guard.h"
 #include "client/live_tables.h"
 #include "client/rings.h"
@@ -37,9 +37,9 @@ struct database_target {
     struct rings_place place;
     size_t number; /* of the SQL session's target */
     bool has_place;
-    bool in_memory;        /* its tables have no files */
-    struct copies *copies; /* of tables whose files cannot be opened; NULL none */
-    struct err uncopied;   /* why there are none, or no newer ones; ERR_OK */
+    bool in_memory;              /* its tables have no files */
+    struct table_mirror *copies; /* of tables whose files cannot be opened; NULL none */
+    struct err uncopied;         /* why there are none, or no newer ones; ERR_OK */
 };
 
 struct database {
@@ -72,7 +72,7 @@ void database_close(struct database *d) {
         return;
     sql_close(d->sql);
     for (size_t i = 0; i < d->n_targets; i++) {
-        copies_free(d->targets[i]->copies);
+        table_mirror_free(d->targets[i]->copies);
         live_loaders_free(d->targets[i]->live.loaders);
         free(d->targets[i]);
     }
@@ -160,15 +160,15 @@ static bool database_stop(void *arg) { return database_cancelled(arg); }
 static void database_copy(struct database *d, struct database_target *t) {
     t->uncopied.code = ERR_OK;
     if (!t->copies)
-        t->copies = copies_new(t->live.addr.path, t->live.addr.pid, &t->uncopied);
-    if (t->copies && copies_update(t->copies, DATABASE_COPY_S, database_stop, d, &t->uncopied) == 0)
+        t->copies = table_mirror_new(t->live.addr.path, t->live.addr.pid, &t->uncopied);
+    if (t->copies && table_mirror_update(t->copies, DATABASE_COPY_S, database_stop, d, &t->uncopied) == 0)
         t->uncopied.code = ERR_OK;
 }
 
 /* Have the queries read them. 0, or -1 with the error. */
 static int database_use_copies(struct database *d, struct database_target *t, struct err *e) {
     int fds[WIRE_MAX_TABLES];
-    size_t n = copies_take(t->copies, fds, WIRE_MAX_TABLES);
+    size_t n = table_mirror_take(t->copies, fds, WIRE_MAX_TABLES);
     return n ? sql_add_files(d->sql, t->number, fds, n, e) : 0;
 }
 
@@ -180,9 +180,9 @@ static bool database_must_copy(const struct database_target *t) {
 /* Whoever serves the socket may be no more than its door (a tunnel to elsewhere): then what /proc says here is not of the target. */
 static void database_copy_first(struct database *d, struct database_target *t, struct sql_target *target) {
     database_copy(d, t);
-    if (!t->copies || copies_pid(t->copies) == 0 || copies_pid(t->copies) == target->pid)
+    if (!t->copies || table_mirror_pid(t->copies) == 0 || table_mirror_pid(t->copies) == target->pid)
         return;
-    target->pid = copies_pid(t->copies);
+    target->pid = table_mirror_pid(t->copies);
     target->rank = RING_INT_NULL;
     target->host = NULL;
     t->live.addr.pid = 0;
@@ -295,7 +295,7 @@ static int database_look_again(struct database *d, struct database_target *t, st
     t->has_place = true;
     t->in_memory = false;
     t->place = s.place;
-    copies_free(t->copies);
+    table_mirror_free(t->copies);
     t->copies = NULL;
     return sql_set_ring_dir(d->sql, t->number, s.place.path, s.place.owner, e);
 }
@@ -319,19 +319,19 @@ int database_refresh(struct database *d, struct err *e) {
 /* What of a target's tables cannot be seen. Is there something to say? */
 static bool database_note_target(struct database *d, const struct database_target *t) {
     bool files = sql_has_files(d->sql, t->number);
-    int64_t pid = t->live.addr.pid > 0 || !t->copies ? t->live.addr.pid : copies_pid(t->copies);
+    int64_t pid = t->live.addr.pid > 0 || !t->copies ? t->live.addr.pid : table_mirror_pid(t->copies);
     if (t->copies && files) {
         if (t->uncopied.code != ERR_OK)
             (void)snprintf(d->note, sizeof d->note, "process %lld: nothing newer could be copied: %s",
                            (long long)pid, t->uncopied.text);
-        else if (copies_behind(t->copies))
+        else if (table_mirror_behind(t->copies))
             (void)snprintf(d->note, sizeof d->note,
                            "process %lld: not all of its tables have been copied yet: ask again",
                            (long long)pid);
-        else if (copies_missing(t->copies) > 0)
+        else if (table_mirror_missing(t->copies) > 0)
             (void)snprintf(d->note, sizeof d->note,
                            "process %lld: %llu rows were overwritten before they could be copied",
-                           (long long)pid, (unsigned long long)copies_missing(t->copies));
+                           (long long)pid, (unsigned long long)table_mirror_missing(t->copies));
         else
             return false;
         return true;
@@ -373,9 +373,10 @@ bool database_cancelled(const struct database *d) { return atomic_load(&d->cance
 static void database_note_withheld(struct database_target *t, const char *text) {
     static const char values[] = "python.variables", logs[] = "training_logs"; /* made of them */
     const char *name;
-    for (size_t i = 0; t->copies && (name = copies_withheld(t->copies, i)) != NULL; i++)
+    for (size_t i = 0; t->copies && (name = table_mirror_withheld(t->copies, i)) != NULL; i++)
         if (strcasestr(text, name) || (strcmp(name, values) == 0 && strcasestr(text, logs)))
-            live_made_note(&t->live, name, "not for who may only look: it needs the token that may do all");
+            live_virtual_note(&t->live, name,
+                              "not for who may only look: it needs the token that may do all");
 }
 
 struct sql_result *database_begin(struct database *d, const char *text, const struct sql_query *q,

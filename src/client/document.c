@@ -5,14 +5,15 @@
 #define DOCUMENT_MAX_FRAMES 2048 /* of an aggregated stack, the outermost ones */
 
 /* One aggregated stack, frames innermost first as everywhere. */
-static void document_put_sample(struct json *j, const struct fold *fold, const struct fold_entry *entry) {
+static void document_put_sample(struct json *j, const struct stack_counts *fold,
+                                const struct stack_counts_entry *entry) {
     const struct model_frame *frames[DOCUMENT_MAX_FRAMES];
     size_t cap = sizeof frames / sizeof frames[0];
-    size_t depth = fold_path(fold, entry->stack, frames, cap);
+    size_t depth = stack_counts_path(fold, entry->stack, frames, cap);
     size_t have = depth < cap ? depth : cap;
     json_object_begin(j);
     json_kv_int(j, "tid", entry->tid);
-    json_kv_string(j, "thread", fold_thread_name(fold, entry->tid));
+    json_kv_string(j, "thread", stack_counts_thread_name(fold, entry->tid));
     json_kv_uint(j, "samples", entry->samples);
     json_kv_uint(j, "on_cpu_samples", entry->on_cpu);
     json_kv_uint(j, "gc_samples", entry->gc);
@@ -26,8 +27,8 @@ static void document_put_sample(struct json *j, const struct fold *fold, const s
     json_object_end(j);
 }
 
-static void document_put_samples(struct json *j, const struct fold *fold, double elapsed_s) {
-    const struct fold_totals *totals = fold_get_totals(fold);
+static void document_put_samples(struct json *j, const struct stack_counts *fold, double elapsed_s) {
+    const struct stack_counts_totals *totals = stack_counts_get_totals(fold);
     json_key(j, "sampling");
     json_object_begin(j);
     json_kv_number(j, "duration_s", elapsed_s, 3);
@@ -41,14 +42,14 @@ static void document_put_samples(struct json *j, const struct fold *fold, double
     json_object_end(j);
     json_key(j, "samples");
     json_array_begin(j);
-    for (size_t i = 0; i < fold_count(fold) && !j->out->failed; i++)
-        document_put_sample(j, fold, fold_get(fold, i));
+    for (size_t i = 0; i < stack_counts_count(fold) && !j->out->failed; i++)
+        document_put_sample(j, fold, stack_counts_get(fold, i));
     json_array_end(j);
 }
 
 void document_put_backtrace(struct json *j, const struct model_target *target,
                             const struct model_snapshot *snapshot, const struct wire_threads *want,
-                            const struct fold *fold, double elapsed_s) {
+                            const struct stack_counts *fold, double elapsed_s) {
     json_object_begin(j);
     model_json_put_backtrace(j, target, snapshot, want && want->locals, want && want->tasks);
     if (want)
@@ -61,19 +62,19 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
 static const char *document_or_null(const char *s) { return s[0] ? s : NULL; }
 
 /* Where one comes in. */
-static void document_put_doors(struct json *j, const struct doors *d) {
+static void document_put_doors(struct json *j, const struct endpoints *d) {
     const char *tcp = NULL;
     json_key(j, "doors");
     json_array_begin(j);
     for (size_t i = 0; i < d->n; i++) {
-        const struct doors_one *one = &d->all[i];
+        const struct endpoints_one *one = &d->all[i];
         json_object_begin(j);
-        json_kv_string(j, "kind", doors_kinds[one->kind].name);
+        json_kv_string(j, "kind", endpoints_kinds[one->kind].name);
         json_kv_string(j, "address", one->address);
-        json_kv_bool(j, "token", doors_kinds[one->kind].token);
+        json_kv_bool(j, "token", endpoints_kinds[one->kind].token);
         json_kv_bool(j, "looking", one->looking);
         json_object_end(j);
-        tcp = one->kind == DOORS_TCP ? one->address : tcp;
+        tcp = one->kind == ENDPOINTS_TCP ? one->address : tcp;
     }
     json_array_end(j);
     json_kv_string(j, "tcp", tcp);

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/model.h"
 #include "base/model_json.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 #include "client/target.h"
 #include "wire/wire.h"
 
@@ -20,7 +20,7 @@
  * beside (locals, tasks), as far as the snapshot has it; NULL nothing. `fold` adds "samples"; NULL without. */
 void document_put_backtrace(struct json *j, const struct model_target *target,
                             const struct model_snapshot *snapshot, const struct wire_threads *want,
-                            const struct fold *fold, double elapsed_s);
+                            const struct stack_counts *fold, double elapsed_s);
 
 /* `list --json`. */
 void document_put_processes(struct json *j, const struct target_process *list, size_t n, const char *hidden);

@@ -15,10 +15,10 @@
 #include "client/call.h"
 #include "client/export_formats.h"
 #include "client/export_lanes.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 #include "client/output.h"
 #include "client/target.h"
-#include "client/tracks.h"
+#include "client/thread_runs.h"
 
 #define EXPORT_LOOK_INTERVAL_MS 100 /* between the two looks that tell what is on the CPU */
 #define EXPORT_RATE_HZ 100.0
@@ -204,39 +204,39 @@ static int export_check(const struct export_request *r, const struct export_form
 
 /* Where samples go. */
 struct export_sink {
-    struct fold *fold;
-    struct tracks *tracks;                /* NULL: their order is not asked for */
+    struct stack_counts *fold;
+    struct thread_runs *tracks;           /* NULL: their order is not asked for */
     const struct export_renderer *screen; /* that is made of them, instead; NULL none */
     const struct model_target *target;
 };
 
 static int export_sink_init(struct export_sink *s, const struct export_format *f) {
-    *s = (struct export_sink){.fold = fold_new()};
+    *s = (struct export_sink){.fold = stack_counts_new()};
     if (s->fold && (f->takes & EXPORT_WANTS_STATES))
-        fold_tell_apart(s->fold);
+        stack_counts_tell_apart(s->fold);
     if (f->takes & EXPORT_WANTS_ORDER)
-        s->tracks = tracks_new_sized(EXPORT_MAX_LOOKS, EXPORT_MAX_RUNS);
+        s->tracks = thread_runs_new_sized(EXPORT_MAX_LOOKS, EXPORT_MAX_RUNS);
     return s->fold && (s->tracks || !(f->takes & EXPORT_WANTS_ORDER)) ? 0 : -1;
 }
 
 static void export_sink_fini(struct export_sink *s) {
-    tracks_free(s->tracks);
-    fold_free(s->fold);
+    thread_runs_free(s->tracks);
+    stack_counts_free(s->fold);
 }
 
 static int export_on_batch(void *arg, struct model_sample_batch *batch) {
     struct export_sink *sink = arg;
     if (sink->screen)
         return sink->screen->take(sink->screen->arg, sink->target, batch);
-    if (fold_add_batch(sink->fold, batch) != 0)
+    if (stack_counts_add_batch(sink->fold, batch) != 0)
         return -1;
-    const uint32_t *entries = fold_batch_entries(sink->fold);
+    const uint32_t *entries = stack_counts_batch_entries(sink->fold);
     for (size_t i = 0; sink->tracks && i < batch->n_samples; i++) {
         const struct model_sample *s = &batch->samples[i];
-        uint32_t entry = entries[i] == FOLD_NO_ENTRY ? TRACKS_NO_ENTRY : entries[i];
-        struct tracks_sample sample = {s->timestamp, fold_sample_us(batch, i), s->tid, entry,
-                                       tracks_flags(s)};
-        if (tracks_add(sink->tracks, &sample) < 0)
+        uint32_t entry = entries[i] == STACK_COUNTS_NO_ENTRY ? THREAD_RUNS_NO_ENTRY : entries[i];
+        struct thread_runs_sample sample = {s->timestamp, stack_counts_sample_us(batch, i), s->tid, entry,
+                                            thread_runs_flags(s)};
+        if (thread_runs_add(sink->tracks, &sample) < 0)
             return -1;
     }
     return 0;
@@ -266,7 +266,7 @@ static int export_look(const struct export_format *f, double duration_s, const s
                                         : call_snapshot_measured(c, interval_ms, snapshot, e);
     if (rc != 0)
         return -1;
-    if (!sample && f->wants_samples && fold_add_snapshot(sink->fold, snapshot) != 0)
+    if (!sample && f->wants_samples && stack_counts_add_snapshot(sink->fold, snapshot) != 0)
         return err_set(e, ERR_FAILED, "out of memory for stacks");
     return 0;
 }
@@ -274,8 +274,8 @@ static int export_look(const struct export_format *f, double duration_s, const s
 /* From outside or without signals, stacks that changed while they were read are left out, and more of those of threads that run than of those
  * that sleep: a share that is not small has to be said where the format has no place for it. */
 static void export_note_torn(const struct export_request *r, const struct model_target *target,
-                             const struct fold *fold) {
-    const struct fold_totals *totals = fold_get_totals(fold);
+                             const struct stack_counts *fold) {
+    const struct stack_counts_totals *totals = stack_counts_get_totals(fold);
     uint64_t all = totals->samples + totals->torn;
     bool outside = target->mode == MODEL_MODE_READONLY;
     if (!r->note || (!outside && totals->mode != MODEL_SAMPLING_GENTLE) ||

@@ -17,8 +17,8 @@
 #include "client/session.h"
 #include "client/target.h"
 
-struct fold;
-struct tracks;
+struct stack_counts;
+struct thread_runs;
 
 /* What weights are counted in; unless told, as the format does it. */
 enum export_unit { EXPORT_UNIT_OWN = 0, EXPORT_SAMPLES, EXPORT_US };
@@ -82,8 +82,8 @@ struct export_data {
     const struct session_address *address;
     const struct model_target *target;
     const struct model_snapshot *snapshot; /* the last look; empty when the format sampled and wants none */
-    const struct fold *fold;               /* samples added up; of one look, each thread once */
-    const struct tracks *tracks;           /* and in the order of time; NULL without EXPORT_WANTS_ORDER */
+    const struct stack_counts *fold;       /* samples added up; of one look, each thread once */
+    const struct thread_runs *tracks;      /* and in the order of time; NULL without EXPORT_WANTS_ORDER */
     const char *choice;                    /* of the samples only these, in words; NULL all of them */
     double elapsed_s;                      /* of the sampling; 0 with one look */
     double until_s;                        /* when that ended, seconds since the epoch; NAN unknown */

@@ -14,7 +14,7 @@
 
 #include "base/path.h"
 #include "base/text.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 
 #define FOLDED_MAX_FRAMES 2048
 #define FOLDED_NAME_MAX 512
@@ -73,17 +73,17 @@ void export_put_process(struct strbuf *out, const struct export_data *d) {
 }
 
 void export_put_thread(struct strbuf *out, const struct export_data *d, int64_t tid) {
-    const char *name = fold_thread_name(d->fold, tid);
+    const char *name = stack_counts_thread_name(d->fold, tid);
     (void)strbuf_adds(out, "thread ");
     folded_put_name(out, name ? name : "?");
     (void)strbuf_addf(out, " (%" PRId64 ")", tid);
 }
 
 static void folded_put_stack(struct strbuf *out, const struct export_data *d,
-                             const struct fold_entry *entry) {
+                             const struct stack_counts_entry *entry) {
     const struct export_request *r = d->request;
     const struct model_frame *frames[FOLDED_MAX_FRAMES];
-    size_t depth = fold_path(d->fold, entry->stack, frames, FOLDED_MAX_FRAMES);
+    size_t depth = stack_counts_path(d->fold, entry->stack, frames, FOLDED_MAX_FRAMES);
     size_t have = depth < FOLDED_MAX_FRAMES ? depth : FOLDED_MAX_FRAMES;
     if (r->process) {
         export_put_process(out, d);
@@ -127,9 +127,9 @@ static int folded_collect(const struct export_data *d, size_t most, struct folde
     struct strbuf line;
     strbuf_init(&line, 0);
     int rc = 0;
-    for (size_t i = 0; i < fold_count(d->fold) && rc == 0; i++) {
-        const struct fold_entry *entry = fold_get(d->fold, i);
-        if (entry->stack == FOLD_NO_STACK && !d->request->threads)
+    for (size_t i = 0; i < stack_counts_count(d->fold) && rc == 0; i++) {
+        const struct stack_counts_entry *entry = stack_counts_get(d->fold, i);
+        if (entry->stack == STACK_COUNTS_NO_STACK && !d->request->threads)
             continue;
         strbuf_clear(&line);
         folded_put_stack(&line, d, entry);
@@ -147,7 +147,7 @@ static int folded_collect(const struct export_data *d, size_t most, struct folde
 
 int export_render_folded(const struct export_data *data, struct strbuf *out, struct err *e) {
     size_t n = 0;
-    struct folded_line *lines = calloc(fold_count(data->fold) + 1, sizeof *lines);
+    struct folded_line *lines = calloc(stack_counts_count(data->fold) + 1, sizeof *lines);
     /* Half of what the export may be: there are the lines and what they are put into. */
     int rc = lines ? folded_collect(data, out->limit ? out->limit / 2 : SIZE_MAX, lines, &n) : -1;
     if (rc == 0) {

@@ -15,12 +15,12 @@ static int export_compare_text(const char *a, const char *b) {
 }
 
 struct export_order {
-    const struct fold *fold;
+    const struct stack_counts *fold;
     bool by_function;
 };
 
 static int export_compare_functions(const struct export_order *o, uint32_t x, uint32_t y) {
-    const struct model_frame *a = fold_frame(o->fold, x), *b = fold_frame(o->fold, y);
+    const struct model_frame *a = stack_counts_frame(o->fold, x), *b = stack_counts_frame(o->fold, y);
     int order = export_compare_text(a->func, b->func);
     if (order == 0)
         order = export_compare_text(a->file, b->file);
@@ -37,9 +37,9 @@ static int export_compare_frames(const void *a, const void *b, void *order) {
     return rc ? rc : (x > y) - (x < y);
 }
 
-int export_frames_init(struct export_frames *x, const struct fold *f, bool by_function) {
+int export_frames_init(struct export_frames *x, const struct stack_counts *f, bool by_function) {
     struct export_order how = {f, by_function};
-    size_t n = fold_frames(f);
+    size_t n = stack_counts_frames(f);
     uint32_t *order = calloc(n + 1, sizeof *order);
     *x = (struct export_frames){.function = calloc(n + 1, sizeof *x->function),
                                 .frame = calloc(n + 1, sizeof *x->frame)};
@@ -67,15 +67,16 @@ int export_path_reserve(struct export_path *path, size_t n) {
     return grow_array(&path->at, sizeof *path->at, n, &path->cap);
 }
 
-int export_path_set(struct export_path *path, const struct fold *f, uint32_t stack, const uint32_t *map) {
+int export_path_set(struct export_path *path, const struct stack_counts *f, uint32_t stack,
+                    const uint32_t *map) {
     size_t n = 0;
-    for (uint32_t s = stack; s != FOLD_NO_STACK; n++)
-        (void)fold_stack_frame(f, s, &s);
+    for (uint32_t s = stack; s != STACK_COUNTS_NO_STACK; n++)
+        (void)stack_counts_stack_frame(f, s, &s);
     if (export_path_reserve(path, n) != 0)
         return -1;
     path->n = n;
     while (n-- > 0) {
-        uint32_t frame = fold_stack_frame(f, stack, &stack);
+        uint32_t frame = stack_counts_stack_frame(f, stack, &stack);
         path->at[n] = map ? map[frame] : frame;
     }
     return 0;
@@ -99,7 +100,7 @@ void export_name_function(struct strbuf *out, const struct model_frame *f, bool 
         (void)strbuf_addf(out, "%s0x%" PRIx64, f->module ? "+" : "", f->address);
 }
 
-void export_name_thread(struct strbuf *out, const struct fold *f, int64_t tid) {
-    const char *name = fold_thread_name(f, tid);
+void export_name_thread(struct strbuf *out, const struct stack_counts *f, int64_t tid) {
+    const char *name = stack_counts_thread_name(f, tid);
     export_name_text(out, name ? name : "?");
 }

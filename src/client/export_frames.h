@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 
 #define EXPORT_NAME_MAX 4096
 
@@ -25,7 +25,7 @@ struct export_frames {
 
 /* Frames of one function: the same name, file, module and kind, whatever their lines are. Native ones without a name are as
  * many as their addresses, or, `by_function`, their modules. 0, or -1 without memory; to be given back in either case. */
-int export_frames_init(struct export_frames *x, const struct fold *f, bool by_function);
+int export_frames_init(struct export_frames *x, const struct stack_counts *f, bool by_function);
 void export_frames_fini(struct export_frames *x);
 
 /* Numbers of a stack's frames. */
@@ -36,7 +36,8 @@ struct export_path {
 
 /* Those of a stack, root first, in place of what was there: frames of the fold, or, with `map` (export_frames.function), what
  * it says of each. 0, or -1 without memory; `at` is to be freed. */
-int export_path_set(struct export_path *path, const struct fold *f, uint32_t stack, const uint32_t *map);
+int export_path_set(struct export_path *path, const struct stack_counts *f, uint32_t stack,
+                    const uint32_t *map);
 
 /* Room for `n`. 0, or -1 without memory. */
 int export_path_reserve(struct export_path *path, size_t n);
@@ -48,7 +49,7 @@ int export_path_reserve(struct export_path *path, size_t n);
 void export_name_function(struct strbuf *out, const struct model_frame *f, bool by_function);
 
 /* Name of a thread, "?" unknown. */
-void export_name_thread(struct strbuf *out, const struct fold *f, int64_t tid);
+void export_name_thread(struct strbuf *out, const struct stack_counts *f, int64_t tid);
 
 /* Any text. */
 void export_name_text(struct strbuf *out, const char *text);

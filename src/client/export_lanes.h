@@ -14,14 +14,14 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "client/fold.h"
-#include "client/tracks.h"
+#include "client/stack_counts.h"
+#include "client/thread_runs.h"
 
 #define LANES_STRAY_NS 500000000LL
 
 struct export_lanes {
-    const struct fold *fold;
-    const struct tracks *tracks;
+    const struct stack_counts *fold;
+    const struct thread_runs *tracks;
     int64_t *begin_ns, *end_ns; /* of each look from the first, since the first */
     size_t n_looks;
     int64_t from_ns; /* when the first was, since the epoch */
@@ -30,12 +30,13 @@ struct export_lanes {
 /* A thread in a stack, in one state, without a break. */
 struct export_span {
     int64_t begin_ns, end_ns; /* since the first look */
-    uint32_t stack;           /* FOLD_NO_STACK: without a Python frame */
-    uint8_t flags;            /* enum tracks_flag */
+    uint32_t stack;           /* STACK_COUNTS_NO_STACK: without a Python frame */
+    uint8_t flags;            /* enum thread_runs_flag */
 };
 
 /* 0, or -1 without memory; to be given back in either case. */
-int export_lanes_init(struct export_lanes *l, const struct fold *fold, const struct tracks *tracks);
+int export_lanes_init(struct export_lanes *l, const struct stack_counts *fold,
+                      const struct thread_runs *tracks);
 void export_lanes_fini(struct export_lanes *l);
 
 /* Spans of a lane (of tracks), in the order of time, each handed to `fn` until that does not return 0, which is then returned. What was
@@ -47,6 +48,7 @@ int export_lanes_walk(const struct export_lanes *l, size_t lane,
 int64_t export_lanes_length(const struct export_lanes *l);
 
 /* Says in `note` what is missing because there was more than tracks keep. */
-void export_lanes_note(const struct tracks *tracks, const struct fold *fold, struct strbuf *note);
+void export_lanes_note(const struct thread_runs *tracks, const struct stack_counts *fold,
+                       struct strbuf *note);
 
 #endif

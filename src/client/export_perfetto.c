@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "client/export_frames.h"
 #include "client/export_lanes.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 #include "client/protobuf.h"
 
 /* trace.proto, trace_packet.proto */
@@ -135,7 +135,7 @@ static void perfetto_put_clocks(struct perfetto *p) {
 
 /* Name and place of function number `i`, both under the number after it: there is no number 0. */
 static void perfetto_put_function(struct perfetto *p, size_t i) {
-    const struct model_frame *f = fold_frame(p->data->fold, p->frames.frame[i]);
+    const struct model_frame *f = stack_counts_frame(p->data->fold, p->frames.frame[i]);
     size_t at = protobuf_begin(p->out, INTERNED_EVENT_NAMES);
     protobuf_put_uint(p->out, INTERNED_IID, i + 1);
     export_name_function(&p->name, f, true);
@@ -272,18 +272,18 @@ static int perfetto_put_span(void *arg, const struct export_span *span) {
 
 static int perfetto_has_frames(void *arg, const struct export_span *span) {
     (void)arg;
-    return span->stack != FOLD_NO_STACK;
+    return span->stack != STACK_COUNTS_NO_STACK;
 }
 
 static void perfetto_turn_to(struct perfetto *p, size_t lane) {
-    p->tid = tracks_lane_tid(p->lanes.tracks, lane);
+    p->tid = thread_runs_lane_tid(p->lanes.tracks, lane);
     p->track = perfetto_uuid(p, PERFETTO_THREAD, p->tid);
     p->at_ns = 0;
     p->open.n = 0;
 }
 
 static int perfetto_put_threads(struct perfetto *p) {
-    for (size_t i = 0; i < tracks_count_lanes(p->lanes.tracks); i++) {
+    for (size_t i = 0; i < thread_runs_count_lanes(p->lanes.tracks); i++) {
         if (export_lanes_walk(&p->lanes, i, perfetto_has_frames, NULL) == 0)
             continue;
         perfetto_turn_to(p, i);
@@ -324,7 +324,7 @@ static int perfetto_put_holds(struct perfetto *p, enum perfetto_track kind, cons
                               unsigned category) {
     p->flag = flag;
     p->n_holds = 0;
-    for (size_t i = 0; i < tracks_count_lanes(p->lanes.tracks); i++) {
+    for (size_t i = 0; i < thread_runs_count_lanes(p->lanes.tracks); i++) {
         perfetto_turn_to(p, i);
         if (export_lanes_walk(&p->lanes, i, perfetto_collect, p) != 0)
             return -1;
@@ -352,8 +352,8 @@ static int perfetto_put(struct perfetto *p) {
     perfetto_put_clocks(p);
     perfetto_put_process(p);
     if (perfetto_put_threads(p) != 0 ||
-        perfetto_put_holds(p, PERFETTO_GIL, "GIL", TRACKS_GIL_HELD, PERFETTO_CATEGORY_GIL) != 0 ||
-        perfetto_put_holds(p, PERFETTO_GC, "Garbage collection", TRACKS_GC, PERFETTO_CATEGORY_GC) != 0)
+        perfetto_put_holds(p, PERFETTO_GIL, "GIL", THREAD_RUNS_GIL_HELD, PERFETTO_CATEGORY_GIL) != 0 ||
+        perfetto_put_holds(p, PERFETTO_GC, "Garbage collection", THREAD_RUNS_GC, PERFETTO_CATEGORY_GC) != 0)
         return -1;
     return p->out->failed || p->name.failed ? -1 : 0;
 }

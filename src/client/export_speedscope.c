@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "client/export_frames.h"
 #include "client/export_lanes.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 #include "version.h"
 
 #define SPEEDSCOPE_SCHEMA "https://www.speedscope.app/file-format-schema.json"
@@ -31,14 +31,14 @@ struct speedscope {
 
 /* A number of the file's list of frames is that of the fold's frame, or by function of the function. */
 static void speedscope_put_frames(struct speedscope *s) {
-    const struct fold *fold = s->data->fold;
+    const struct stack_counts *fold = s->data->fold;
     bool by_function = s->data->request->by_function;
     json_key(&s->j, "shared");
     json_object_begin(&s->j);
     json_key(&s->j, "frames");
     json_array_begin(&s->j);
-    for (size_t i = 0; i < (by_function ? s->frames.n_functions : fold_frames(fold)); i++) {
-        const struct model_frame *f = fold_frame(fold, by_function ? s->frames.frame[i] : i);
+    for (size_t i = 0; i < (by_function ? s->frames.n_functions : stack_counts_frames(fold)); i++) {
+        const struct model_frame *f = stack_counts_frame(fold, by_function ? s->frames.frame[i] : i);
         json_object_begin(&s->j);
         export_name_function(&s->name, f, by_function);
         json_kv_string(&s->j, "name", strbuf_str(&s->name));
@@ -58,7 +58,7 @@ static void speedscope_put_frames(struct speedscope *s) {
 
 static int speedscope_has_frames(void *arg, const struct export_span *span) {
     (void)arg;
-    return span->stack != FOLD_NO_STACK;
+    return span->stack != STACK_COUNTS_NO_STACK;
 }
 
 static int speedscope_put_sample(void *arg, const struct export_span *span) {
@@ -98,7 +98,7 @@ static int speedscope_put_list(struct speedscope *s, size_t lane, const char *ke
 }
 
 static int speedscope_put_thread(struct speedscope *s, size_t lane) {
-    int64_t tid = tracks_lane_tid(s->lanes.tracks, lane);
+    int64_t tid = thread_runs_lane_tid(s->lanes.tracks, lane);
     json_object_begin(&s->j);
     json_kv_string(&s->j, "type", "sampled");
     export_name_thread(&s->name, s->data->fold, tid);
@@ -119,10 +119,10 @@ static int speedscope_put_threads(struct speedscope *s) {
     int64_t n = 0, active = 0;
     json_key(&s->j, "profiles");
     json_array_begin(&s->j);
-    for (size_t i = 0; i < tracks_count_lanes(s->lanes.tracks); i++) {
+    for (size_t i = 0; i < thread_runs_count_lanes(s->lanes.tracks); i++) {
         if (export_lanes_walk(&s->lanes, i, speedscope_has_frames, NULL) == 0)
             continue;
-        if (tracks_lane_tid(s->lanes.tracks, i) == s->data->target->pid)
+        if (thread_runs_lane_tid(s->lanes.tracks, i) == s->data->target->pid)
             active = n;
         if (speedscope_put_thread(s, i) != 0)
             return -1;

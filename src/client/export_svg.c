@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "client/export_formats.h"
 #include "client/export_tree.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 
 #define SVG_WIDTH 1200
 #define SVG_MARGIN 10
@@ -123,7 +123,7 @@ static void svg_put_target(const struct svg *s) {
 
 static void svg_put_sampling(const struct svg *s) {
     const struct export_data *d = s->data;
-    const struct fold_totals *totals = fold_get_totals(d->fold);
+    const struct stack_counts_totals *totals = stack_counts_get_totals(d->fold);
     (void)strbuf_addf(s->out, "%" PRIu64 " sample%s of %zu thread%s", totals->samples,
                       totals->samples == 1 ? "" : "s", s->tree.threads, s->tree.threads == 1 ? "" : "s");
     if (d->elapsed_s > 0 && totals->kept_hz > 0)

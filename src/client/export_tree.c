@@ -9,7 +9,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "client/export_formats.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 
 #define EXPORT_TREE_BYTES ((size_t)64 * 1024 * 1024)
 #define EXPORT_TREE_STEPS ((size_t)1 << 24) /* some seconds; 8,000 stacks of 2,000 frames */
@@ -67,9 +67,9 @@ static uint32_t export_tree_child(struct export_tree *t, uint32_t parent, const 
 
 /* Down from `at` by the frames of an entry; the node it ends in, or EXPORT_TREE_NONE without memory. */
 static uint32_t export_tree_walk(struct export_tree *t, const struct export_data *d,
-                                 const struct fold_entry *entry, struct strbuf *name) {
+                                 const struct stack_counts_entry *entry, struct strbuf *name) {
     const struct model_frame *frames[EXPORT_TREE_FRAMES];
-    size_t depth = fold_path(d->fold, entry->stack, frames, EXPORT_TREE_FRAMES);
+    size_t depth = stack_counts_path(d->fold, entry->stack, frames, EXPORT_TREE_FRAMES);
     size_t have = depth < EXPORT_TREE_FRAMES ? depth : EXPORT_TREE_FRAMES;
     uint32_t at = EXPORT_TREE_ROOT;
     t->steps += have;
@@ -99,10 +99,10 @@ static int export_tree_take(struct export_tree *t, const struct export_data *d) 
     struct strbuf name;
     strbuf_init(&name, 0);
     int rc = export_tree_child(t, EXPORT_TREE_NONE, "all", NULL) == EXPORT_TREE_ROOT ? 0 : -1;
-    for (size_t i = 0; i < fold_count(d->fold) && rc == 0; i++) {
-        const struct fold_entry *entry = fold_get(d->fold, i);
+    for (size_t i = 0; i < stack_counts_count(d->fold) && rc == 0; i++) {
+        const struct stack_counts_entry *entry = stack_counts_get(d->fold, i);
         double weight = t->in_us ? entry->us : (double)entry->samples;
-        if (entry->stack == FOLD_NO_STACK && !d->request->threads) {
+        if (entry->stack == STACK_COUNTS_NO_STACK && !d->request->threads) {
             t->frameless += weight; /* as in the folded export: only a thread's own frame can stand for it */
             continue;
         }
@@ -121,13 +121,13 @@ static int export_tree_compare_tid(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-static int export_tree_count_threads(struct export_tree *t, const struct fold *f) {
-    size_t n = fold_count(f);
+static int export_tree_count_threads(struct export_tree *t, const struct stack_counts *f) {
+    size_t n = stack_counts_count(f);
     int64_t *tids = calloc(n + 1, sizeof *tids);
     if (!tids)
         return -1;
     for (size_t i = 0; i < n; i++)
-        tids[i] = fold_get(f, i)->tid;
+        tids[i] = stack_counts_get(f, i)->tid;
     qsort(tids, n, sizeof *tids, export_tree_compare_tid);
     for (size_t i = 0; i < n; i++)
         t->threads += i == 0 || tids[i] != tids[i - 1];
@@ -175,8 +175,8 @@ static int export_tree_link(struct export_tree *t) {
 int export_tree_build(struct export_tree *t, const struct export_data *data) {
     *t = (struct export_tree){0};
     bool has_us = false;
-    for (size_t i = 0; i < fold_count(data->fold) && !has_us; i++)
-        has_us = fold_get(data->fold, i)->us > 0;
+    for (size_t i = 0; i < stack_counts_count(data->fold) && !has_us; i++)
+        has_us = stack_counts_get(data->fold, i)->us > 0;
     t->in_us = data->request->unit != EXPORT_SAMPLES && has_us;
     if (export_tree_take(t, data) != 0 || export_tree_count_threads(t, data->fold) != 0)
         return -1;

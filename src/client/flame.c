@@ -20,9 +20,9 @@ struct flame_part {
 };
 
 struct flame {
-    const struct tally *tally;
+    const struct sample_store *tally;
     struct flame_query query;
-    struct tally_mark mark;
+    struct sample_store_mark mark;
     uint64_t identity;
     struct flame_node *nodes;
     size_t n_nodes, cap_nodes;
@@ -77,7 +77,7 @@ const char *flame_module_text(const struct model_frame *f) {
     return f->kind == MODEL_FRAME_NATIVE && f->module ? f->module : f->file;
 }
 
-static uint32_t *flame_module_slot(const struct flame *f, const struct fold *fold, const char *text) {
+static uint32_t *flame_module_slot(const struct flame *f, const struct stack_counts *fold, const char *text) {
     uint64_t h = 0xcbf29ce484222325ULL;
     for (const char *p = text ? text : ""; *p; p++)
         h = (h ^ (unsigned char)*p) * 0x100000001B3ULL; /* FNV-1a */
@@ -85,13 +85,13 @@ static uint32_t *flame_module_slot(const struct flame *f, const struct fold *fol
         uint32_t *slot = &f->module_slots[i & (f->n_module_slots - 1)];
         if (!*slot)
             return slot;
-        const char *other = flame_module_text(fold_frame(fold, *slot - 1));
+        const char *other = flame_module_text(stack_counts_frame(fold, *slot - 1));
         if (text == other || (text && other && strcmp(text, other) == 0))
             return slot;
     }
 }
 
-static int flame_grow_module_slots(struct flame *f, const struct fold *fold, size_t n) {
+static int flame_grow_module_slots(struct flame *f, const struct stack_counts *fold, size_t n) {
     size_t n_slots = f->n_module_slots ? f->n_module_slots : 256;
     while (n_slots < 2 * n)
         n_slots *= 2;
@@ -105,18 +105,18 @@ static int flame_grow_module_slots(struct flame *f, const struct fold *fold, siz
     f->n_module_slots = n_slots;
     for (size_t i = 0; i < f->n_frames; i++)
         if (f->module[i] == i)
-            *flame_module_slot(f, fold, flame_module_text(fold_frame(fold, i))) = (uint32_t)i + 1;
+            *flame_module_slot(f, fold, flame_module_text(stack_counts_frame(fold, i))) = (uint32_t)i + 1;
     return 0;
 }
 
 static int flame_grow_modules(struct flame *f) {
-    const struct fold *fold = tally_fold(f->tally);
-    size_t n = tally_count_frames(f->tally);
+    const struct stack_counts *fold = sample_store_fold(f->tally);
+    size_t n = sample_store_count_frames(f->tally);
     if (grow_array(&f->module, sizeof *f->module, n, &f->cap_module) != 0 ||
         flame_grow_module_slots(f, fold, n) != 0)
         return -1;
     for (size_t i = f->n_frames; i < n; i++) {
-        uint32_t *slot = flame_module_slot(f, fold, flame_module_text(fold_frame(fold, i)));
+        uint32_t *slot = flame_module_slot(f, fold, flame_module_text(stack_counts_frame(fold, i)));
         if (!*slot)
             *slot = (uint32_t)i + 1;
         f->module[i] = *slot - 1;
@@ -185,8 +185,8 @@ static uint32_t flame_child(struct flame *f, uint32_t parent, uint32_t frame, ui
 static int flame_plant(struct flame *f) {
     if (grow_array(&f->nodes, sizeof *f->nodes, 2, &f->cap_nodes) != 0)
         return -1;
-    (void)flame_put_node(f, FLAME_NO_NODE, FLAME_NO_FRAME, FOLD_NO_STACK);
-    return flame_child(f, FLAME_ROOT, FLAME_NO_FRAME, FOLD_NO_STACK) == FLAME_FRAMELESS ? 0 : -1;
+    (void)flame_put_node(f, FLAME_NO_NODE, FLAME_NO_FRAME, STACK_COUNTS_NO_STACK);
+    return flame_child(f, FLAME_ROOT, FLAME_NO_FRAME, STACK_COUNTS_NO_STACK) == FLAME_FRAMELESS ? 0 : -1;
 }
 
 static uint32_t flame_frame_of(const struct flame *f, uint32_t frame) {
@@ -196,41 +196,42 @@ static uint32_t flame_frame_of(const struct flame *f, uint32_t frame) {
     case FLAME_BY_MODULE:
         return f->module[frame];
     default:
-        return tally_function(f->tally, frame);
+        return sample_store_function(f->tally, frame);
     }
 }
 
 /* Nodes for stacks that are new; callers have smaller numbers. */
 static int flame_grow_stacks(struct flame *f) {
-    const struct fold *fold = tally_fold(f->tally);
+    const struct stack_counts *fold = sample_store_fold(f->tally);
     const struct flame_filter *filter = &f->query.filter, *kept = &f->query.kept;
-    size_t n = tally_count_stacks(f->tally);
+    size_t n = sample_store_count_stacks(f->tally);
     if (grow_array(&f->stack_node, sizeof *f->stack_node, n + 1, &f->cap_stack_node) != 0 ||
         grow_array(&f->stack_matches, sizeof *f->stack_matches, n + 1, &f->cap_stack_matches) != 0 ||
         grow_array(&f->stack_kept, sizeof *f->stack_kept, n + 1, &f->cap_stack_kept) != 0 ||
         grow_array(&f->stack_inside, sizeof *f->stack_inside, n + 1, &f->cap_stack_inside) != 0)
         return -1;
-    f->stack_node[FOLD_NO_STACK] = FLAME_FRAMELESS;
-    f->stack_matches[FOLD_NO_STACK] = f->stack_kept[FOLD_NO_STACK] = false;
-    f->stack_inside[FOLD_NO_STACK] = !f->query.module;
+    f->stack_node[STACK_COUNTS_NO_STACK] = FLAME_FRAMELESS;
+    f->stack_matches[STACK_COUNTS_NO_STACK] = f->stack_kept[STACK_COUNTS_NO_STACK] = false;
+    f->stack_inside[STACK_COUNTS_NO_STACK] = !f->query.module;
     uint32_t wanted =
         f->query.module && f->query.module <= f->n_frames ? f->module[f->query.module - 1] : FLAME_NO_FRAME;
     for (uint32_t i = (uint32_t)f->n_stacks + 1; i <= n; i++) {
-        uint32_t above, frame = fold_stack_frame(fold, i, &above), mine = flame_frame_of(f, frame);
+        uint32_t above, frame = stack_counts_stack_frame(fold, i, &above), mine = flame_frame_of(f, frame);
         uint32_t parent = f->stack_node[above] == FLAME_FRAMELESS ? FLAME_ROOT : f->stack_node[above];
         f->stack_inside[i] = f->stack_inside[above] || f->module[frame] == wanted;
         bool is_same =
             !f->stack_inside[i] ||
-            (f->query.hides_native && fold_frame(fold, frame)->kind == MODEL_FRAME_NATIVE) ||
+            (f->query.hides_native && stack_counts_frame(fold, frame)->kind == MODEL_FRAME_NATIVE) ||
             (f->query.by == FLAME_BY_MODULE && parent != FLAME_ROOT && f->nodes[parent].frame == mine);
         uint32_t node = is_same ? f->stack_node[above] : flame_child(f, parent, mine, i);
         if (node == FLAME_NO_NODE)
             return -1;
         f->stack_node[i] = node;
-        f->stack_matches[i] = f->stack_matches[above] ||
-                              (filter->matches && filter->matches(filter->arg, fold_frame(fold, frame)));
-        f->stack_kept[i] =
-            f->stack_kept[above] || (kept->matches && kept->matches(kept->arg, fold_frame(fold, frame)));
+        f->stack_matches[i] =
+            f->stack_matches[above] ||
+            (filter->matches && filter->matches(filter->arg, stack_counts_frame(fold, frame)));
+        f->stack_kept[i] = f->stack_kept[above] ||
+                           (kept->matches && kept->matches(kept->arg, stack_counts_frame(fold, frame)));
         f->n_stacks = i;
     }
     return 0;
@@ -265,9 +266,9 @@ static int flame_count_thread(struct flame *f, int64_t tid, int64_t more) {
 
 /* What an entry weighs now. */
 static struct flame_part flame_weigh(const struct flame *f, size_t entry) {
-    const struct fold_entry *e = fold_get(tally_fold(f->tally), entry);
+    const struct stack_counts_entry *e = stack_counts_get(sample_store_fold(f->tally), entry);
     const struct flame_query *q = &f->query;
-    struct tally_count c = tally_get_count(f->tally, q->window, entry);
+    struct sample_store_count c = sample_store_get_count(f->tally, q->window, entry);
     struct flame_part part = {.seen = (int64_t)c.samples};
     bool is_left_out = (q->tid && q->tid != e->tid) || !f->stack_inside[e->stack] ||
                        (q->filter.matches && f->stack_matches[e->stack] == q->filter.negated) ||
@@ -287,7 +288,7 @@ static void flame_weight_add(struct flame_weight *to, struct flame_weight w) {
 
 /* An entry again: the difference goes to its node, and (`up`) to all above. */
 static int flame_take_entry(struct flame *f, size_t entry, bool up) {
-    const struct fold_entry *e = fold_get(tally_fold(f->tally), entry);
+    const struct stack_counts_entry *e = stack_counts_get(sample_store_fold(f->tally), entry);
     struct flame_part now = flame_weigh(f, entry), *before = &f->parts[entry];
     struct flame_weight more = {now.weight.ns - before->weight.ns,
                                 now.weight.samples - before->weight.samples};
@@ -304,7 +305,7 @@ static int flame_take_entry(struct flame *f, size_t entry, bool up) {
 }
 
 static int flame_grow_parts(struct flame *f) {
-    size_t n = tally_count_entries(f->tally);
+    size_t n = sample_store_count_entries(f->tally);
     if (grow_array(&f->parts, sizeof *f->parts, n, &f->cap_parts) != 0)
         return -1;
     if (n > f->n_parts) {
@@ -321,7 +322,7 @@ static int flame_recount(struct flame *f) {
     f->n_threads = 0;
     for (size_t i = 0; i < f->n_nodes; i++)
         f->nodes[i].self = f->nodes[i].total = (struct flame_weight){0, 0};
-    for (size_t i = 0; i < tally_count_entries(f->tally); i++)
+    for (size_t i = 0; i < sample_store_count_entries(f->tally); i++)
         if (flame_take_entry(f, i, false) != 0)
             return -1;
     for (size_t i = f->n_nodes; i-- > 0;) {
@@ -334,9 +335,9 @@ static int flame_recount(struct flame *f) {
 }
 
 /* The entries that changed since the last update. */
-static int flame_follow(struct flame *f, const struct tally_mark *now) {
+static int flame_follow(struct flame *f, const struct sample_store_mark *now) {
     for (uint64_t at = f->mark.changes; at < now->changes; at++) {
-        uint32_t entry = tally_get_change(f->tally, at);
+        uint32_t entry = sample_store_get_change(f->tally, at);
         if (entry < f->n_parts && flame_take_entry(f, entry, true) != 0)
             return -1;
     }
@@ -359,9 +360,9 @@ static bool flame_same_nodes(const struct flame_query *a, const struct flame_que
 }
 
 /* Forget what was made for another query: nodes where the granularity is another, matches where the filter is. */
-static void flame_set_query(struct flame *f, const struct tally *t, const struct flame_query *q,
-                            const struct tally_mark *now) {
-    const struct tally *before = f->tally;
+static void flame_set_query(struct flame *f, const struct sample_store *t, const struct flame_query *q,
+                            const struct sample_store_mark *now) {
+    const struct sample_store *before = f->tally;
     if (before != t || f->mark.ids != now->ids || !flame_same_nodes(&f->query, q))
         flame_clear(f);
     else if (!flame_same_choice(&f->query, q))
@@ -370,11 +371,11 @@ static void flame_set_query(struct flame *f, const struct tally *t, const struct
     f->query = *q;
 }
 
-int flame_update(struct flame *f, const struct tally *t, const struct flame_query *query) {
-    struct tally_mark now = tally_get_mark(t);
+int flame_update(struct flame *f, const struct sample_store *t, const struct flame_query *query) {
+    struct sample_store_mark now = sample_store_get_mark(t);
     const struct flame_query old = f->query;
     bool is_known = f->tally == t && f->mark.ids == now.ids && f->mark.counts == now.counts &&
-                    now.changes - f->mark.changes <= TALLY_CHANGES && flame_same_nodes(&old, query) &&
+                    now.changes - f->mark.changes <= SAMPLE_STORE_CHANGES && flame_same_nodes(&old, query) &&
                     old.window == query->window && old.time == query->time && old.tid == query->tid &&
                     flame_same_choice(&old, query);
     flame_set_query(f, t, query, &now);
@@ -397,34 +398,34 @@ const struct flame_node *flame_node(const struct flame *f, uint32_t node) { retu
 
 const struct model_frame *flame_frame(const struct flame *f, uint32_t node) {
     uint32_t frame = f->nodes[node].frame;
-    return frame == FLAME_NO_FRAME ? NULL : fold_frame(tally_fold(f->tally), frame);
+    return frame == FLAME_NO_FRAME ? NULL : stack_counts_frame(sample_store_fold(f->tally), frame);
 }
 
 size_t flame_count_frames(const struct flame *f) { return f->n_frames; }
 
 const struct model_frame *flame_known_frame(const struct flame *f, uint32_t frame) {
-    return fold_frame(tally_fold(f->tally), frame);
+    return stack_counts_frame(sample_store_fold(f->tally), frame);
 }
 
 /* What each stack has with what it calls, from 1. */
 static struct flame_weight *flame_stack_weights(const struct flame *f) {
-    const struct fold *fold = tally_fold(f->tally);
+    const struct stack_counts *fold = sample_store_fold(f->tally);
     struct flame_weight *below = calloc(f->n_stacks + 1, sizeof *below);
     for (size_t i = 0; below && i < f->n_parts; i++) {
-        uint32_t stack = fold_get(fold, i)->stack;
+        uint32_t stack = stack_counts_get(fold, i)->stack;
         if (stack <= f->n_stacks)
             flame_weight_add(&below[stack], f->parts[i].weight);
     }
     for (size_t i = f->n_stacks; below && i > 0; i--) {
         uint32_t above;
-        (void)fold_stack_frame(fold, (uint32_t)i, &above);
+        (void)stack_counts_stack_frame(fold, (uint32_t)i, &above);
         flame_weight_add(&below[above], below[i]);
     }
     return below;
 }
 
 int flame_lines(const struct flame *f, uint32_t frame, struct flame_line **lines, size_t *n) {
-    const struct fold *fold = tally_fold(f->tally);
+    const struct stack_counts *fold = sample_store_fold(f->tally);
     size_t cap = 0;
     *lines = NULL;
     *n = 0;
@@ -433,16 +434,16 @@ int flame_lines(const struct flame *f, uint32_t frame, struct flame_line **lines
     struct flame_weight *below = flame_stack_weights(f);
     int rc = below ? 0 : -1;
     for (uint32_t i = 1; rc == 0 && i <= f->n_stacks; i++) {
-        uint32_t above, mine = fold_stack_frame(fold, i, &above);
+        uint32_t above, mine = stack_counts_stack_frame(fold, i, &above);
         size_t at = 0;
         if (flame_amount(f, below[i]) <= 0 ||
-            tally_function(f->tally, mine) != tally_function(f->tally, frame) ||
-            tally_recurs(f->tally, i, false))
+            sample_store_function(f->tally, mine) != sample_store_function(f->tally, frame) ||
+            sample_store_recurs(f->tally, i, false))
             continue;
-        while (at < *n && (*lines)[at].line != fold_frame(fold, mine)->line)
+        while (at < *n && (*lines)[at].line != stack_counts_frame(fold, mine)->line)
             at++;
         if (at == *n && (rc = grow_array(lines, sizeof **lines, *n + 1, &cap)) == 0)
-            (*lines)[(*n)++] = (struct flame_line){.line = fold_frame(fold, mine)->line};
+            (*lines)[(*n)++] = (struct flame_line){.line = stack_counts_frame(fold, mine)->line};
         if (rc == 0)
             flame_weight_add(&(*lines)[at].weight, below[i]);
     }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/model.h"
-#include "client/tally.h"
+#include "client/sample_store.h"
 
 #define FLAME_ROOT 0U      /* all of it */
 #define FLAME_FRAMELESS 1U /* threads without a Python frame, below the root */
@@ -35,7 +35,7 @@ struct flame_filter {
 };
 
 struct flame_query {
-    enum tally_window window;
+    enum sample_store_window window;
     enum flame_by by;
     enum flame_time time;
     int64_t tid; /* 0: all threads */
@@ -81,7 +81,7 @@ void flame_free(struct flame *f);
 
 /* Make the tree that of `t` as it is now. The tally must live as long as the tree is read, or until the next update. 0, or
  * -1 without memory: then the tree is empty. */
-int flame_update(struct flame *f, const struct tally *t, const struct flame_query *query);
+int flame_update(struct flame *f, const struct sample_store *t, const struct flame_query *query);
 
 /* Forget the tally and all that was made of it. */
 void flame_clear(struct flame *f);
@@ -124,7 +124,7 @@ uint32_t flame_walk(struct flame *f, uint32_t top, uint32_t node, bool skip_call
 /* What widths are made of: time, or samples where no time is known. */
 int64_t flame_amount(const struct flame *f, struct flame_weight w);
 
-/* Node in which a stack of the fold ends (FOLD_NO_STACK: the frameless); FLAME_NO_NODE when there is none. */
+/* Node in which a stack of the fold ends (STACK_COUNTS_NO_STACK: the frameless); FLAME_NO_NODE when there is none. */
 uint32_t flame_find_stack(const struct flame *f, uint32_t stack);
 
 /* Is `above` the node itself or one of its callers? */

@@ -5,7 +5,7 @@
  * A page of a target's memory, a file of its file system, a folder on the way to it may lie where only the target answers (FUSE), and
  * who waits for them in the kernel can be deaf to every signal. So whoever attaches waits here, for the answer, a signal or
  * the end of the time, and the work is done by a child. One that is left dies as soon as the kernel lets it; what it has begun in
- * a target puts itself back (inject/chain.h).
+ * a target puts itself back (inject/sigreturn_chain.h).
  */
 #ifndef CLIENT_GUARD_H
 #define CLIENT_GUARD_H

@@ -308,11 +308,11 @@ int live_scan_loader_workers(void *arg, uint64_t columns, struct sql_sink *sink,
 int live_scan_loader_workers_afar(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     struct live_target *t = arg;
     pid_t pid;
-    if (live_afar_find_here(t, &pid, e) != 0)
+    if (live_remote_find_here(t, &pid, e) != 0)
         return -1;
     if (pid > 0)
         return live_loaders_scan(t, pid, columns, sink, e);
-    live_made_note(t, sql_sink_table(sink)->name,
-                   "made of /proc on the job's machine, and the job is none of this one's processes");
+    live_virtual_note(t, sql_sink_table(sink)->name,
+                      "made of /proc on the job's machine, and the job is none of this one's processes");
     return 0;
 }

@@ -58,24 +58,24 @@ bool live_tables_have(const struct ring_table_def *def);
 int live_scan_process(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 int live_scan_system_threads(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 
-/* The same of a job that is known by its agent's address alone. live_afar.c: */
+/* The same of a job that is known by its agent's address alone. live_remote.c: */
 int live_scan_process_afar(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 int live_scan_system_threads_afar(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 
 /* The pid of that job, if it is a process of this machine, numbered alike: by host name, number, time of start and command line. 0 in
- * `*pid`: it is none. 0, or -1 with the error: its agent does not answer. live_afar.c. */
-int live_afar_find_here(struct live_target *t, pid_t *pid, struct err *e);
+ * `*pid`: it is none. 0, or -1 with the error: its agent does not answer. live_remote.c. */
+int live_remote_find_here(struct live_target *t, pid_t *pid, struct err *e);
 
 /* live_loaders.c: */
 int live_scan_loader_workers(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 int live_scan_loader_workers_afar(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 void live_loaders_free(struct live_loaders *l);
 
-/* live_made.c: any table that Python makes in the target; its agent knows it by its name. */
+/* live_virtual.c: any table that Python makes in the target; its agent knows it by its name. */
 int live_scan_made(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 
 /* Tell, beside the rows, why a table has none. */
-void live_made_note(struct live_target *t, const char *table, const char *why);
+void live_virtual_note(struct live_target *t, const char *table, const char *why);
 
 /* The process is gone: `e` says so. -1. */
 int live_lost(const struct live_target *t, struct err *e);

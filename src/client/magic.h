@@ -3,7 +3,7 @@
  * magic: lines that begin with %, at a prompt for the job's code: a row each, for `probing TARGET repl` and for the Repl screen.
  *
  * A line is read here without asking anybody; who has the prompt does what it wants: code by the connection that keeps `_`, looks by
- * magic_look.h, where one may wait. Pure.
+ * magic_query.h, where one may wait. Pure.
  */
 #ifndef CLIENT_MAGIC_H
 #define CLIENT_MAGIC_H

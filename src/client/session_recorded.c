@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "client/database.h"
-#include "client/past.h"
+#include "client/recording.h"
 #include "client/source.h"
 
 #define RECORDED_MOMENTS 16   /* given in a round of the loop, */
@@ -34,7 +34,7 @@ struct session_recorded {
     int done_fd; /* written to when the thread is done */
     struct loop_watch *done;
     struct loop_timer *answer; /* nothing is answered from within a request */
-    struct past past;          /* the thread's until it is done */
+    struct recording past;     /* the thread's until it is done */
     struct err error;
     bool failed;
     /* what is to be answered */
@@ -54,7 +54,7 @@ static void *session_recorded_main(void *arg) {
     struct session_recorded *s = arg;
     uint64_t one = 1;
     s->failed =
-        database_add(s->db, &s->addr, &s->error) != 0 || past_load(&s->past, s->db, 0, &s->error) != 0;
+        database_add(s->db, &s->addr, &s->error) != 0 || recording_load(&s->past, s->db, 0, &s->error) != 0;
     ssize_t n = write(s->done_fd, &one, sizeof one);
     (void)n; /* the first write to a counter does not fail */
     return NULL;
@@ -78,7 +78,7 @@ static void session_recorded_fail(struct session_recorded *s) {
 static void session_recorded_put_snapshot(struct session_recorded *s, bool details) {
     struct model_snapshot snapshot;
     void (*fn)(void *, struct model_snapshot *) = details ? s->handler.on_details : s->handler.on_snapshot;
-    int rc = past_make_snapshot(&s->past, &snapshot);
+    int rc = recording_make_snapshot(&s->past, &snapshot);
     if (rc == 0 && details && s->details.tid)
         model_snapshot_keep(&snapshot, s->details.tid);
     if (rc == 0 && details)
@@ -94,7 +94,7 @@ static void session_recorded_put_snapshot(struct session_recorded *s, bool detai
 static bool session_recorded_put_moments(struct session_recorded *s) {
     for (int i = 0; i < RECORDED_MOMENTS && s->moments_given < s->past.n_moments; i++) {
         struct model_snapshot snapshot;
-        int rc = past_make_moment_snapshot(&s->past, s->moments_given++, &snapshot);
+        int rc = recording_make_moment_snapshot(&s->past, s->moments_given++, &snapshot);
         if (rc == 0 && s->handler.on_snapshot)
             s->handler.on_snapshot(s->arg, &snapshot);
         model_snapshot_fini(&snapshot);
@@ -110,7 +110,7 @@ static bool session_recorded_put_samples(struct session_recorded *s) {
     while (s->state == SESSION_CONNECTED && s->samples_given < s->past.n_samples &&
            s->samples_given < until) {
         struct model_sample_batch batch;
-        int rc = past_make_batch(&s->past, &s->samples_given, &batch);
+        int rc = recording_make_batch(&s->past, &s->samples_given, &batch);
         if (rc == 0 && s->handler.on_samples)
             s->handler.on_samples(s->arg, &batch);
         model_sample_batch_fini(&batch);
@@ -160,7 +160,7 @@ static void session_recorded_on_done(void *arg) {
         session_recorded_set_state(s, SESSION_FAILED, &s->error);
         return;
     }
-    if (past_make_target(&s->past, s->addr.why, &target) != 0) {
+    if (recording_make_target(&s->past, s->addr.why, &target) != 0) {
         model_target_fini(&target);
         session_recorded_fail(s);
         return;
@@ -246,7 +246,7 @@ static void session_recorded_free(struct session *base) {
     loop_timer_free(s->answer);
     if (s->done_fd >= 0)
         (void)close(s->done_fd);
-    past_fini(&s->past);
+    recording_fini(&s->past);
     database_close(s->db);
     free(s);
 }

@@ -21,11 +21,11 @@
 #include "base/model.h"
 #include "base/procfs.h"
 #include "base/strbuf.h"
-#include "client/ended.h"
+#include "client/exit_reason.h"
 #include "client/guard.h"
 #include "client/rings.h"
 #include "client/tcp.h"
-#include "pystack/door.h"
+#include "pystack/remote_exec.h"
 #include "pystack/pystack.h"
 #include "store/archive.h"
 
@@ -63,7 +63,7 @@ static int target_use_past(const struct rings_place *place, pid_t pid, struct se
         return err_set(e, ERR_FAILED, "%s: the path is too long", place->path);
     *addr = (struct session_address){.mode = MODEL_MODE_RECORDED};
     (void)snprintf(addr->recorded, sizeof addr->recorded, "%s", place->path);
-    ended_explain(place, pid, how, sizeof how);
+    exit_reason_explain(place, pid, how, sizeof how);
     /* Anybody may write tables that say they are of any process: whose word it is belongs to it. */
     if (place->owner != geteuid()) {
         target_user_name(place->owner, user, sizeof user);
@@ -416,19 +416,19 @@ int target_find_endpoint(struct session_address *addr, struct err *e) {
 }
 
 /* For the injector, which cannot read an interpreter itself. */
-static int target_find_door(void *arg, const struct mem *mem, struct inject_door *out, struct err *e) {
+static int target_find_door(void *arg, const struct mem *mem, struct inject_remote_exec *out, struct err *e) {
     struct pystack *python = arg;
-    struct pystack_door door;
+    struct pystack_remote_exec door;
     pystack_read_through(python, mem);
     if (pystack_find_door(python, &door, e) != 0)
         return -1;
     if (!pystack_is_same(python))
         return err_set(e, ERR_ATTACH, "it began another program (exec) meanwhile");
-    *out = (struct inject_door){.path = door.path,
-                                .path_size = door.path_size,
-                                .pending = door.pending,
-                                .breaker = door.breaker,
-                                .breaker_set = door.breaker_set};
+    *out = (struct inject_remote_exec){.path = door.path,
+                                       .path_size = door.path_size,
+                                       .pending = door.pending,
+                                       .breaker = door.breaker,
+                                       .breaker_set = door.breaker_set};
     if (pystack_refresh_tids(python) == 0)
         out->tid = pystack_outer_tid(python, door.tid);
     return 0;

@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "client/doors.h"
+#include "client/endpoints.h"
 #include "client/session.h"
 #include "inject/inject.h"
 
@@ -28,13 +28,13 @@ struct target_process {
     double uptime_s;
     int64_t rss_bytes;
     int64_t threads;
-    char python[32];    /* "3.11" from its mappings; "" unknown */
-    char torch[32];     /* "" not loaded */
-    bool attached;      /* an agent answers, */
-    struct doors doors; /* by which one comes in there */
-    bool inspectable;   /* this user may attach, */
-    bool by_door;       /* though only by the interpreter's own door: no thread of it may be borrowed */
-    bool readable;      /* this user may read it from outside, whether or not */
+    char python[32];        /* "3.11" from its mappings; "" unknown */
+    char torch[32];         /* "" not loaded */
+    bool attached;          /* an agent answers, */
+    struct endpoints doors; /* by which one comes in there */
+    bool inspectable;       /* this user may attach, */
+    bool by_door;           /* though only by the interpreter's own door: no thread of it may be borrowed */
+    bool readable;          /* this user may read it from outside, whether or not */
     bool
         held; /* it held up whoever looked, and what is known is what the kernel alone tells; why_not says it */
     char why_not[320]; /* when not inspectable */

@@ -31,7 +31,7 @@
 #include "base/strbuf.h"
 #include "client/guard.h"
 #include "inject/inject.h"
-#include "pystack/door.h"
+#include "pystack/remote_exec.h"
 #include "pystack/pystack.h"
 
 #define TARGET_NO_MEMORY "out of memory for the list of processes"
@@ -104,7 +104,7 @@ static bool target_may_read(pid_t pid) {
 
 /* Would injecting go by the interpreter's own door, as no thread may be borrowed (`why`)? `why` is extended when it is shut. */
 static bool target_has_door(pid_t pid, struct err *why) {
-    struct pystack_door door;
+    struct pystack_remote_exec door;
     struct err barred = *why, shut;
     struct pystack *ps = pystack_open(pid, &shut);
     bool has = ps && !pystack_get_info(ps)->finalizing && pystack_has_door(ps);
@@ -121,7 +121,7 @@ static void target_fill_agent(struct target_process *p) {
     p->attached =
         endpoint_path_from_outside(path, sizeof path, p->pid, NULL) == 0 && endpoint_probe(path) == 1;
     if (p->attached)
-        doors_read(&p->doors, p->pid, path);
+        endpoints_read(&p->doors, p->pid, path);
     int may = inject_check(p->pid, &why);
     p->by_door = may == INJECT_ONLY_BY_DOOR && target_has_door(p->pid, &why);
     p->inspectable = may == 0 || may == INJECT_BUSY || p->by_door;

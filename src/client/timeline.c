@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "client/tracks.h"
+#include "client/thread_runs.h"
 
 #define TIMELINE_HOLE 2.0 /* a look stands for the time up to the next one, for so many of its own at most */
 #define TIMELINE_ROUND 1e-4   /* of a column: what times of this century are off by is less */
@@ -89,28 +89,28 @@ void timeline_free(struct timeline *t) {
 
 /* Looks [from, to) at a lane, run by run. */
 struct timeline_slice {
-    const struct tally *tally;
-    const struct tracks_run *runs;
+    const struct sample_store *tally;
+    const struct thread_runs_run *runs;
     size_t n;
     uint32_t from, to;
 };
 
-static uint32_t timeline_overlap(const struct timeline_slice *s, const struct tracks_run *run) {
+static uint32_t timeline_overlap(const struct timeline_slice *s, const struct thread_runs_run *run) {
     uint32_t from = run->first > s->from ? run->first : s->from, to = run->first + run->n;
     to = to < s->to ? to : s->to;
     return to > from ? to - from : 0;
 }
 
 /* Innermost function of an entry, and its stack. */
-static uint32_t timeline_function(const struct timeline *t, const struct tally *tally, uint32_t entry,
+static uint32_t timeline_function(const struct timeline *t, const struct sample_store *tally, uint32_t entry,
                                   uint32_t *stack) {
     uint32_t above;
-    *stack = fold_get(tally_fold(tally), entry)->stack;
+    *stack = stack_counts_get(sample_store_fold(tally), entry)->stack;
     if (t->next.view.hides_native)
-        *stack = tally_python_stack(tally, *stack);
-    if (*stack == FOLD_NO_STACK)
+        *stack = sample_store_python_stack(tally, *stack);
+    if (*stack == STACK_COUNTS_NO_STACK)
         return TIMELINE_NO_FRAME;
-    return tally_function(tally, fold_stack_frame(tally_fold(tally), *stack, &above));
+    return sample_store_function(tally, stack_counts_stack_frame(sample_store_fold(tally), *stack, &above));
 }
 
 /* One more tick of a kind; how many there are. */
@@ -128,7 +128,7 @@ struct timeline_sums {
 
 static bool timeline_is_active(enum timeline_time time, unsigned flags) {
     return time == TIMELINE_ALL_TIME ||
-           (flags & (time == TIMELINE_ON_CPU ? TRACKS_ON_CPU : TRACKS_GIL_HELD)) != 0;
+           (flags & (time == TIMELINE_ON_CPU ? THREAD_RUNS_ON_CPU : THREAD_RUNS_GIL_HELD)) != 0;
 }
 
 static void timeline_sum(const struct timeline_slice *s, enum timeline_time time,
@@ -137,14 +137,14 @@ static void timeline_sum(const struct timeline_slice *s, enum timeline_time time
         uint32_t n = timeline_overlap(s, &s->runs[i]);
         unsigned f = s->runs[i].flags;
         sums->looks += n;
-        sums->cpu += f & TRACKS_ON_CPU ? n : 0;
-        sums->cpu_known += f & TRACKS_CPU_KNOWN ? n : 0;
-        sums->gil += f & TRACKS_GIL_HELD ? n : 0;
-        sums->waiting += f & TRACKS_GIL_WAITING ? n : 0;
-        sums->gil_known += f & TRACKS_GIL_KNOWN ? n : 0;
-        sums->gc += f & TRACKS_GC ? n : 0;
-        sums->gc_known += f & TRACKS_GC_KNOWN ? n : 0;
-        if (s->runs[i].entry == TRACKS_NO_ENTRY)
+        sums->cpu += f & THREAD_RUNS_ON_CPU ? n : 0;
+        sums->cpu_known += f & THREAD_RUNS_CPU_KNOWN ? n : 0;
+        sums->gil += f & THREAD_RUNS_GIL_HELD ? n : 0;
+        sums->waiting += f & THREAD_RUNS_GIL_WAITING ? n : 0;
+        sums->gil_known += f & THREAD_RUNS_GIL_KNOWN ? n : 0;
+        sums->gc += f & THREAD_RUNS_GC ? n : 0;
+        sums->gc_known += f & THREAD_RUNS_GC_KNOWN ? n : 0;
+        if (s->runs[i].entry == THREAD_RUNS_NO_ENTRY)
             continue;
         sums->readable += n;
         sums->active += timeline_is_active(time, f) ? n : 0;
@@ -152,8 +152,8 @@ static void timeline_sum(const struct timeline_slice *s, enum timeline_time time
 }
 
 /* Is a run among those of which the most is looked for? */
-static bool timeline_counts(const struct tracks_run *run, enum timeline_time time, bool active) {
-    return run->entry != TRACKS_NO_ENTRY && timeline_is_active(time, run->flags) == active;
+static bool timeline_counts(const struct thread_runs_run *run, enum timeline_time time, bool active) {
+    return run->entry != THREAD_RUNS_NO_ENTRY && timeline_is_active(time, run->flags) == active;
 }
 
 static void timeline_find_most(struct timeline *t, const struct timeline_slice *s, enum timeline_time time,
@@ -189,15 +189,16 @@ static uint8_t timeline_percent(uint32_t part, uint32_t whole) {
 }
 
 /* What a lane shows in looks [from, to); its sums are added to those of all. */
-static struct timeline_cell timeline_make_cell(struct timeline *t, const struct tally *tally, size_t lane,
-                                               uint32_t from, uint32_t to, struct timeline_sums *all) {
-    const struct tracks *tracks = tally_tracks(tally);
+static struct timeline_cell timeline_make_cell(struct timeline *t, const struct sample_store *tally,
+                                               size_t lane, uint32_t from, uint32_t to,
+                                               struct timeline_sums *all) {
+    const struct thread_runs *tracks = sample_store_tracks(tally);
     struct timeline_slice s = {.tally = tally, .from = from, .to = to};
     struct timeline_sums sums = {0};
     struct timeline_cell cell = {.function = TIMELINE_NO_FRAME, .state = TIMELINE_ABSENT};
     enum timeline_time time = t->next.view.time;
-    s.runs = tracks_runs(tracks, lane, &s.n);
-    size_t at = tracks_find_run(tracks, lane, from);
+    s.runs = thread_runs_runs(tracks, lane, &s.n);
+    size_t at = thread_runs_find_run(tracks, lane, from);
     s.runs += at;
     s.n -= at;
     timeline_sum(&s, time, &sums);
@@ -223,17 +224,17 @@ static struct timeline_cell timeline_make_cell(struct timeline *t, const struct 
 /* ---- columns ---- */
 
 /* Looks of a column: those in it, or the one that stands for its time. */
-static void timeline_looks(const struct tracks *tracks, const struct timeline_view *v, int64_t column,
+static void timeline_looks(const struct thread_runs *tracks, const struct timeline_view *v, int64_t column,
                            double until_s, uint32_t *from, uint32_t *to) {
     double begin = timeline_begin(v->column_s, column), end = timeline_begin(v->column_s, column + 1);
-    uint32_t first = tracks_first_look(tracks);
-    *from = tracks_find_look(tracks, begin);
-    *to = tracks_find_look(tracks, fmin(end, nextafter(until_s, INFINITY)));
+    uint32_t first = thread_runs_first_look(tracks);
+    *from = thread_runs_find_look(tracks, begin);
+    *to = thread_runs_find_look(tracks, fmin(end, nextafter(until_s, INFINITY)));
     if (*from < *to || *from == first)
         return;
     uint32_t before = *from - 1;
-    double us = tracks_look_us(tracks, before, *from);
-    if (begin <= until_s && tracks_look_time(tracks, before) + TIMELINE_HOLE * us / 1e6 >= end) {
+    double us = thread_runs_look_us(tracks, before, *from);
+    if (begin <= until_s && thread_runs_look_time(tracks, before) + TIMELINE_HOLE * us / 1e6 >= end) {
         *to = *from;
         *from = before;
     }
@@ -255,8 +256,9 @@ static struct timeline_cell *timeline_at(const struct timeline_cells *c, size_t 
     return &c->cells[lane * (size_t)c->view.cols + (size_t)col];
 }
 
-static void timeline_make_column(struct timeline *t, const struct tally *tally, int col, double until_s) {
-    const struct tracks *tracks = tally_tracks(tally);
+static void timeline_make_column(struct timeline *t, const struct sample_store *tally, int col,
+                                 double until_s) {
+    const struct thread_runs *tracks = sample_store_tracks(tally);
     struct timeline_cells *c = &t->next;
     struct timeline_sums all = {0};
     int64_t column = c->view.first + col;
@@ -268,9 +270,9 @@ static void timeline_make_column(struct timeline *t, const struct tally *tally, 
     t->made++;
     if (from >= to)
         return; /* unsampled */
-    for (size_t i = 0; i < tracks_count_lanes(tracks); i++) {
+    for (size_t i = 0; i < thread_runs_count_lanes(tracks); i++) {
         struct timeline_cell cell = timeline_make_cell(t, tally, i, from, to, &all);
-        long lane = timeline_find_lane(c, tracks_lane_tid(tracks, i));
+        long lane = timeline_find_lane(c, thread_runs_lane_tid(tracks, i));
         if (lane >= 0)
             *timeline_at(c, (size_t)lane, col) = cell;
     }
@@ -287,15 +289,15 @@ static int timeline_compare_lane(const void *a, const void *b) {
 }
 
 /* Threads that are known, and those that are shown still. */
-static int timeline_list_lanes(struct timeline *t, const struct tracks *tracks) {
+static int timeline_list_lanes(struct timeline *t, const struct thread_runs *tracks) {
     struct timeline_cells *c = &t->next;
-    size_t n = 0, n_tracks = tracks_count_lanes(tracks), most = n_tracks + t->now.n_lanes;
+    size_t n = 0, n_tracks = thread_runs_count_lanes(tracks), most = n_tracks + t->now.n_lanes;
     if (grow_array(&c->lanes, sizeof *c->lanes, most + 1, &c->cap_lanes) != 0)
         return -1;
     for (size_t i = 0; i < n_tracks; i++)
-        c->lanes[n++] = (struct timeline_lane){.tid = tracks_lane_tid(tracks, i)};
+        c->lanes[n++] = (struct timeline_lane){.tid = thread_runs_lane_tid(tracks, i)};
     for (size_t i = 0; i < t->now.n_lanes; i++)
-        if (t->now.lanes[i].seen && tracks_find_lane(tracks, t->now.lanes[i].tid) < 0)
+        if (t->now.lanes[i].seen && thread_runs_find_lane(tracks, t->now.lanes[i].tid) < 0)
             c->lanes[n++] = (struct timeline_lane){.tid = t->now.lanes[i].tid};
     qsort(c->lanes, n, sizeof *c->lanes, timeline_compare_lane);
     c->n_lanes = n < TIMELINE_MAX_LANES ? n : TIMELINE_MAX_LANES;
@@ -303,10 +305,10 @@ static int timeline_list_lanes(struct timeline *t, const struct tracks *tracks) 
     return 0;
 }
 
-static int timeline_grow(struct timeline *t, const struct tally *tally) {
+static int timeline_grow(struct timeline *t, const struct sample_store *tally) {
     struct timeline_cells *c = &t->next;
-    size_t cols = (size_t)c->view.cols, n_functions = tally_count_frames(tally),
-           n_stacks = tally_count_stacks(tally) + 1, cap = t->cap_functions;
+    size_t cols = (size_t)c->view.cols, n_functions = sample_store_count_frames(tally),
+           n_stacks = sample_store_count_stacks(tally) + 1, cap = t->cap_functions;
     if (grow_array(&c->cells, sizeof *c->cells, c->n_lanes * cols + 1, &c->cap_cells) != 0 ||
         grow_array(&c->shares, sizeof *c->shares, cols, &c->cap_shares) != 0 ||
         grow_array(&c->marks, sizeof *c->marks, cols, &c->cap_marks) != 0 ||
@@ -351,7 +353,7 @@ static void timeline_keep_columns(struct timeline *t, int from, int col, int n) 
     }
 }
 
-static void timeline_make_columns(struct timeline *t, const struct tally *tally, double until_s) {
+static void timeline_make_columns(struct timeline *t, const struct sample_store *tally, double until_s) {
     int cols = t->next.view.cols;
     for (size_t i = 0; i < t->now.n_lanes; i++)
         t->moved[i] = timeline_find_lane(&t->next, t->now.lanes[i].tid);
@@ -375,13 +377,13 @@ static void timeline_note_lanes(struct timeline_cells *c) {
         }
 }
 
-int timeline_update(struct timeline *t, const struct tally *tally, const struct timeline_view *view) {
-    const struct tracks *tracks = tally_tracks(tally);
-    double until_s = tally_newest_look_s(tally);
-    if (t->ids != tally_get_mark(tally).ids || t->identity != tracks_identity(tracks))
+int timeline_update(struct timeline *t, const struct sample_store *tally, const struct timeline_view *view) {
+    const struct thread_runs *tracks = sample_store_tracks(tally);
+    double until_s = sample_store_newest_look_s(tally);
+    if (t->ids != sample_store_get_mark(tally).ids || t->identity != thread_runs_identity(tracks))
         timeline_clear(t);
-    t->ids = tally_get_mark(tally).ids;
-    t->identity = tracks_identity(tracks);
+    t->ids = sample_store_get_mark(tally).ids;
+    t->identity = thread_runs_identity(tracks);
     t->next.view = *view;
     t->made = 0;
     if (timeline_list_lanes(t, tracks) != 0 || timeline_grow(t, tally) != 0) {

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/tally.h"
+#include "client/sample_store.h"
 
 #define TIMELINE_MAX_LANES ((size_t)1024)
 #define TIMELINE_NO_FRAME UINT32_MAX /* function of a thread without a Python frame */
@@ -30,10 +30,11 @@ enum timeline_does {
 
 /* A thread in a slice: what it did most. Shares are percent of the looks at it. */
 struct timeline_cell {
-    uint32_t function; /* frame that stands for the innermost function (tally_function); TIMELINE_NO_FRAME */
-    uint32_t stack;    /* of the fold: the one seen most with it */
-    uint16_t looks;    /* in which it was seen, at most 65535 */
-    uint8_t state;     /* enum timeline_does */
+    uint32_t
+        function; /* frame that stands for the innermost function (sample_store_function); TIMELINE_NO_FRAME */
+    uint32_t stack; /* of the fold: the one seen most with it */
+    uint16_t looks; /* in which it was seen, at most 65535 */
+    uint8_t state;  /* enum timeline_does */
     uint8_t cpu, gil, waiting, gc;
 };
 
@@ -74,7 +75,7 @@ void timeline_clear(struct timeline *t);
 
 /* Make the cells of a view, of the tally as it is read now (where it is held: as it was then). 0, or -1 without memory: then
  * there are none. */
-int timeline_update(struct timeline *t, const struct tally *tally, const struct timeline_view *view);
+int timeline_update(struct timeline *t, const struct sample_store *tally, const struct timeline_view *view);
 
 /* Lanes by tid, and how many threads there was no room for. */
 size_t timeline_count_lanes(const struct timeline *t);

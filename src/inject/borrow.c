@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
-#include "inject/again.h"
+#include "inject/syscall_restart.h"
 
 #define BORROW_STACK ((uint64_t)64 * 1024)
 #define BORROW_PAGE ((uint64_t)4096)
@@ -51,7 +51,7 @@ static int borrow_lost(const struct borrow *b, struct err *e) {
  * then does it run in the memory that was opened: not a program that has been begun meanwhile, with the rights of somebody
  * else and addresses of the target's choice, nor one that has got the number of a thread that ended. 0 or -1. */
 static int borrow_lay_out(struct borrow *b, struct err *e) {
-    struct chain *c = &b->chain;
+    struct sigreturn_chain *c = &b->chain;
     struct mem *mem = &b->target->mem;
     uint64_t mark, seen = 0;
     if (getrandom(&mark, sizeof mark, GRND_NONBLOCK) != (ssize_t)sizeof mark)
@@ -80,16 +80,17 @@ int borrow_begin(struct borrow *b, struct target *target, struct thread *thread,
     b->masked = b->left = false;
     b->region = b->region_size = b->params_at = 0;
     pid_t pid = target->pid;
-    struct chain *c = &b->chain;
+    struct sigreturn_chain *c = &b->chain;
     ssize_t n = thread_get_xstate(thread, b->xstate, sizeof b->xstate);
     if (thread_get_regs(thread, &b->regs) != 0 || thread_get_mask(thread, &b->mask) != 0 || n < 0)
         return err_set(e, ERR_FAILED, "process %d: the state of thread %d cannot be saved", (int)pid,
                        (int)thread->tid);
     b->xstate_len = (size_t)n;
     struct user_regs_struct resume = b->regs;
-    again_resolve(&target->mem, thread->call, &resume);
-    if (chain_place(c, b->regs.rsp, b->xstate_len, target->sym.syscall_ret, target->sym.sigreturn) != 0 ||
-        chain_put_back(c, &resume, b->xstate, b->xstate_len, b->mask) != 0 ||
+    syscall_restart_resolve(&target->mem, thread->call, &resume);
+    if (sigreturn_chain_place(c, b->regs.rsp, b->xstate_len, target->sym.syscall_ret,
+                              target->sym.sigreturn) != 0 ||
+        sigreturn_chain_put_back(c, &resume, b->xstate, b->xstate_len, b->mask) != 0 ||
         !target_has_stack(target, b->regs.rsp, c->at, c->len) ||
         mem_read(&target->mem, c->at, b->under, c->len) != 0) {
         if (mem_is_gone(&target->mem))
@@ -184,10 +185,10 @@ static int borrow_syscall(struct borrow *b, long nr, const uint64_t args[6], int
 
 /* The region is there: from now on the way back leads through unmapping it. 0 or -1. */
 static int borrow_arm_release(struct borrow *b) {
-    struct chain *c = &b->chain;
+    struct sigreturn_chain *c = &b->chain;
     struct user_regs_struct r = b->regs;
-    chain_put_head(c, &b->regs, b->region, b->region_size, BORROW_TAKEBACK_NS);
-    if (mem_write(&b->target->mem, c->at, c->bytes, CHAIN_HEAD) != 0)
+    sigreturn_chain_put_head(c, &b->regs, b->region, b->region_size, BORROW_TAKEBACK_NS);
+    if (mem_write(&b->target->mem, c->at, c->bytes, SIGRETURN_CHAIN_HEAD) != 0)
         return -1;
     b->way_back = c->release;
     r.rax = 0;
@@ -306,7 +307,7 @@ static void borrow_catch(struct borrow *b) {
         if (thread_interrupt(b->thread, BORROW_GRACE_NS) != 0 || thread_get_regs(b->thread, &r) != 0 ||
             thread_get_mask(b->thread, &mask) != 0 || clock_mono_ns() > until)
             break;
-        if (chain_holds(&b->chain, &r, mask))
+        if (sigreturn_chain_holds(&b->chain, &r, mask))
             return;
         if (r.rip - b->region >= b->region_size) {
             borrow_set_out(b);
@@ -365,7 +366,7 @@ static bool borrow_is_ours(struct borrow *b) {
     uint64_t mask;
     if (thread_get_regs(b->thread, &r) != 0 || thread_get_mask(b->thread, &mask) != 0)
         return false;
-    return chain_holds(&b->chain, &r, mask) || r.rsp - b->region < b->region_size;
+    return sigreturn_chain_holds(&b->chain, &r, mask) || r.rsp - b->region < b->region_size;
 }
 
 void borrow_end(struct borrow *b) {

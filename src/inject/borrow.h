@@ -2,7 +2,7 @@
 /*
  * borrow: run something on a stopped thread and put it back, bit for bit.
  *
- * From borrow_begin on the thread has frames on its own stack (chain.h) through which it puts itself back if we die;
+ * From borrow_begin on the thread has frames on its own stack (sigreturn_chain.h) through which it puts itself back if we die;
  * everything run on it ends there. borrow_end restores registers, vector state, mask and the stack bytes, and lets it go.
  */
 #ifndef INJECT_BORROW_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "inject/chain.h"
+#include "inject/sigreturn_chain.h"
 #include "inject/stub.h"
 #include "inject/target.h"
 #include "inject/thread.h"
@@ -30,8 +30,8 @@ struct borrow {
     bool left;                               /* it puts or has put itself back: nothing to restore */
     uint64_t region, region_size, params_at; /* 0: no region */
     uint8_t xstate[THREAD_XSTATE_MAX];
-    uint8_t under[CHAIN_MAX]; /* what was where the frames are */
-    struct chain chain;
+    uint8_t under[SIGRETURN_CHAIN_MAX]; /* what was where the frames are */
+    struct sigreturn_chain chain;
 };
 
 /* Prepare; all is to be done by `deadline_ns` (CLOCK_MONOTONIC). 0, or -1 with the error; then the thread is as it was (still

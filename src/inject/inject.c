@@ -23,9 +23,9 @@
 #include "inject/agentfile.h"
 #include "inject/borrow.h"
 #include "inject/check.h"
-#include "inject/door.h"
+#include "inject/remote_exec.h"
 #include "inject/load.h"
-#include "inject/moment.h"
+#include "inject/safe_point.h"
 #include "inject/stub.h"
 #include "inject/target.h"
 
@@ -157,8 +157,8 @@ static int inject_run(struct inject_job *job) {
     }
     uint64_t now = clock_mono_ns();
     uint64_t moment_end = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 * 3 : now;
-    struct moment_found found = {0};
-    if (moment_find(t, &thread, moment_end, inject_stop_asked, &found, job->e) != 0)
+    struct safe_point_found found = {0};
+    if (safe_point_find(t, &thread, moment_end, inject_stop_asked, &found, job->e) != 0)
         return found.is_busy ? INJECT_AGAIN : found.is_barred ? INJECT_BARRED : -1;
     job->out->strategy = agent_way_name(found.way);
     job->way = found.way;
@@ -238,14 +238,14 @@ static int inject_by_thread(struct inject_job *job) {
 
 /* By its interpreter's own door, after all threads were barred for the reason in job->e. 0 or -1. */
 static int inject_by_door(struct inject_job *job) {
-    struct door_result in;
+    struct remote_exec_result in;
     struct err why = *job->e, other;
     if (!job->req->find_door)
         return -1;
     if (agentfile_read(job->req->agent_path, &job->bytes, &job->size, job->e) != 0)
         return -1;
-    int rc = door_enter(job->req, &job->mem, job->bytes, job->size, job->deadline_ns, inject_stop_asked, &in,
-                        &other);
+    int rc = remote_exec_enter(job->req, &job->mem, job->bytes, job->size, job->deadline_ns,
+                               inject_stop_asked, &in, &other);
     free(job->bytes);
     job->bytes = NULL;
     if (rc != 0 && other.code == ERR_LOST)

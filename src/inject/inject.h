@@ -19,7 +19,7 @@
 #include "base/mem.h"
 
 /* Where the interpreter of the target takes a script to run (PEP 768): addresses in the target. */
-struct inject_door {
+struct inject_remote_exec {
     uint64_t path; /* bytes, NUL-terminated */
     size_t path_size;
     uint64_t pending; /* int32: 1 asks for the script */
@@ -34,7 +34,7 @@ struct inject_request {
     unsigned timeout_ms;    /* over all; 0 = 2000 */
     /* Asked where no thread may be borrowed: it is to read through `mem`, to which is written afterwards. 0, or -1 with the reason
      * as a clause. NULL: this interpreter has no door. */
-    int (*find_door)(void *arg, const struct mem *mem, struct inject_door *out, struct err *e);
+    int (*find_door)(void *arg, const struct mem *mem, struct inject_remote_exec *out, struct err *e);
     void *find_door_arg;
 };
 

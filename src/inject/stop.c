@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stop: see stop.h. ptrace(2): a seized thread leaves no trace of its stop when it is let go, but for the calls that
- * again_rewind knows.
+ * syscall_restart_rewind knows.
  */
 #include "inject/stop.h"
 
@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
-#include "inject/again.h"
+#include "inject/syscall_restart.h"
 #include "inject/check.h"
 
 #define STOP_BUSY_NS                                                                                         \
@@ -91,7 +91,7 @@ static int stop_wait(struct thread *t, uint64_t wait_ns) {
         return 1;
     case THREAD_STOPPED:
         if (thread_get_regs(t, &regs) == 0)
-            again_settle(t, &regs);
+            syscall_restart_settle(t, &regs);
         return 1;
     case THREAD_SYSCALL:
         return 1;

@@ -4,7 +4,7 @@
  *
  * The bytes of the section inject_stub are copied into the target as they are. They run in two threads:
  *   - the borrowed one, which only calls pthread_create and leaves at once, through the frames that were laid out on its
- *     own stack (chain.h): there it waits to be put back, and goes back by itself when nobody comes;
+ *     own stack (sigreturn_chain.h): there it waits to be put back, and goes back by itself when nobody comes;
  *   - the created one, which makes a memory file, waits for the agent's bytes in it, loads it and calls its entry. From its
  *     birth on the region is its own, once the borrowed one is out.
  * Fields written by one side are only read by the other; every wait has an end.

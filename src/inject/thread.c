@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
-#include "inject/again.h"
+#include "inject/syscall_restart.h"
 
 #define THREAD_SPIN_NS (20 * CLOCK_NS_PER_US)
 #define THREAD_BREATH_NS 50000L
@@ -212,7 +212,7 @@ int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
 
 void thread_release(struct thread *t) {
     if (t->seized && t->stopped)
-        again_unsettle(t);
+        syscall_restart_unsettle(t);
     if (t->seized)
         (void)ptrace(PTRACE_DETACH, t->tid, 0, (long)t->deliver);
     uint64_t now = clock_mono_ns();

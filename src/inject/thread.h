@@ -32,7 +32,7 @@ struct thread {
     bool caught; /* it has stopped once since it was seized: it counts as stopped until it is released */
     bool
         at_rest; /* stopped by an interruption, where the kernel looks again at how an interrupted call goes on */
-    bool settled;     /* by again_settle */
+    bool settled;     /* by syscall_restart_settle */
     bool replaced;    /* it has begun another program, and was let go at that moment */
     int signal;       /* of THREAD_SIGNAL */
     long call;        /* the system call that it was found in, 0 not known; later it may be restart_syscall */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "store/ring_tables_made.h"
+#include "store/ring_tables_virtual.h"
 
 static const char *const ring_gil_labels[] = {"none", "waiting", "held", NULL};
 static const char *const ring_kind_labels[] = {"python", "native", NULL};

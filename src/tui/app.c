@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "tui/action.h"
-#include "tui/app_past.h"
+#include "tui/app_history.h"
 #include "tui/footer.h"
-#include "tui/headline.h"
+#include "tui/verdict_badge.h"
 #include "tui/screens/screens.h"
 #include "tui/tabs.h"
 #include "tui/tagging.h"
@@ -31,7 +31,7 @@ struct app *app_new(const struct app_config *config) {
     app_repl_init(&a->repl);
     a->log = log_new();
     command_line_init(&a->command);
-    hands_init(&a->hands);
+    row_actions_init(&a->hands);
     a->hands.readonly = config->readonly;
     app_push(a, config->pick ? &screen_picker : &screen_threads);
     if (a->n_screens == 0) {
@@ -59,7 +59,7 @@ void app_free(struct app *a) {
     app_forget_source(a);
     log_free(a->log);
     command_line_fini(&a->command);
-    hands_fini(&a->hands);
+    row_actions_fini(&a->hands);
     tags_fini(&a->threads);
     tags_fini(&a->functions);
     free(a);
@@ -154,48 +154,48 @@ void app_update_screens(struct app *a) {
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->update)
             a->screens[i].def->update(a->screens[i].state, a);
-    headline_follow(a);
+    verdict_badge_follow(a);
     a->dirty = true;
 }
 
 void app_set_paused(struct app *a, bool paused) {
     data_set_paused(&a->data, paused);
     if (!paused)
-        app_past_leave(a);
+        app_history_leave(a);
     app_update_screens(a);
 }
 
-static struct pulse_place app_place(const struct app *a) {
+static struct events_place app_place(const struct app *a) {
     pid_t pid = a->targets.n > 1 ? a->pid : 0;
-    return (struct pulse_place){.log = a->log, .pid = pid, .now_s = a->now_s, .epoch_s = a->epoch_s};
+    return (struct events_place){.log = a->log, .pid = pid, .now_s = a->now_s, .epoch_s = a->epoch_s};
 }
 
 void app_take_target(struct app *a, struct model_target *t) {
-    struct pulse_place place = app_place(a);
+    struct events_place place = app_place(a);
     bool is_first = !a->data.has_target;
     data_take_target(&a->data, t);
-    pulse_see_target(&a->data, is_first, &place);
+    events_see_target(&a->data, is_first, &place);
     app_update_screens(a);
 }
 
 void app_take_snapshot(struct app *a, struct model_snapshot *s) {
-    struct pulse_place place = app_place(a);
+    struct events_place place = app_place(a);
     data_take_snapshot(&a->data, s, a->now_s);
-    pulse_see_snapshot(&a->data, &place);
+    events_see_snapshot(&a->data, &place);
     app_update_screens(a);
 }
 
 void app_take_status(struct app *a, const struct model_status *s) {
-    struct pulse_place place = app_place(a);
-    pulse_see_status(&a->data, s, &place);
+    struct events_place place = app_place(a);
+    events_see_status(&a->data, s, &place);
     app_watch_take(a, s);
     app_arm_take(a, s);
     a->dirty = true;
 }
 
-void app_take_vitals(struct app *a, const struct vitals *v) {
-    struct pulse_place place = app_place(a);
-    pulse_see_vitals(&a->data, v, &place);
+void app_take_vitals(struct app *a, const struct proc_stats *v) {
+    struct events_place place = app_place(a);
+    events_see_vitals(&a->data, v, &place);
     a->dirty = true;
 }
 
@@ -212,7 +212,7 @@ bool app_wants_status(const struct app *a) {
     bool was_asked = d->pulse.status_at_s > 0;
     bool is_due =
         !d->paused && !data_is_past(d) && !data_is_over(d) &&
-        a->now_s - d->pulse.status_at_s >= (holds_stop(&d->holds) ? HOLDS_STATUS_S : PULSE_STATUS_S);
+        a->now_s - d->pulse.status_at_s >= (debuggers_stop(&d->holds) ? DEBUGGERS_STATUS_S : EVENTS_STATUS_S);
     return has_agent && (!was_asked || is_due || app_arm_wants_status(a));
 }
 
@@ -238,7 +238,7 @@ void app_set_pid(struct app *a, pid_t pid) {
     data_fini(&a->data);
     data_init(&a->data);
     a->data.pulse.began_s = a->began_s;
-    app_past_leave(a);
+    app_history_leave(a);
     app_query_forget(&a->query);
     app_repl_forget(a);
     app_feeds_forget(&a->feeds);
@@ -257,10 +257,10 @@ void app_take_locals(struct app *a, struct model_snapshot *s) {
 }
 
 void app_take_samples(struct app *a, const struct model_sample_batch *b) {
-    struct pulse_place place = app_place(a);
+    struct events_place place = app_place(a);
     if (!data_take_samples(&a->data, b, a->now_s))
         a->wishes.again = true;
-    pulse_see_samples(&a->data, b, APP_SAMPLE_HZ, &place);
+    events_see_samples(&a->data, b, APP_SAMPLE_HZ, &place);
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->needs_samples && a->screens[i].def->update) {
             a->screens[i].def->update(a->screens[i].state, a);
@@ -278,10 +278,10 @@ bool app_wants_samples(const struct app *a) {
 }
 
 void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s) {
-    struct pulse_place place = app_place(a);
+    struct events_place place = app_place(a);
     enum session_state before = a->data.state;
     data_set_state(&a->data, state, why, a->now_s + retry_in_s);
-    pulse_see_state(&a->data, before, &place);
+    events_see_state(&a->data, before, &place);
     if (before == SESSION_CONNECTED && state != SESSION_CONNECTED)
         app_repl_broke(a);
     app_update_screens(a);
@@ -335,8 +335,8 @@ struct app_wishes app_take_wishes(struct app *a) {
 int app_exit_status(const struct app *a) { return data_is_over(&a->data) ? ERR_LOST : 0; }
 
 void app_tick(struct app *a) {
-    struct pulse_place place = app_place(a);
-    pulse_see_time(&a->data, app_delay_s(a), &place);
+    struct events_place place = app_place(a);
+    events_see_time(&a->data, app_delay_s(a), &place);
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->tick)
             a->screens[i].def->tick(a->screens[i].state, a);
@@ -361,7 +361,7 @@ bool app_needs_tick(const struct app *a) {
         return false; /* the time of the last snapshot is shown, not its age */
     if (a->data.paused && a->data.state == SESSION_CONNECTED)
         return false; /* what is shown stands still */
-    return a->data.state != SESSION_CONNECTED || app_is_late(a) || holds_stop(&a->data.holds);
+    return a->data.state != SESSION_CONNECTED || app_is_late(a) || debuggers_stop(&a->data.holds);
 }
 
 bool app_shows_native(const struct app *a, enum action_context context) {
@@ -464,7 +464,7 @@ static bool app_act_common(struct app *a, enum action action) {
         a->wishes.quit = true;
         return true;
     default:
-        return hands_act(a, action);
+        return row_actions_act(a, action);
     }
 }
 
@@ -484,13 +484,13 @@ bool app_open(struct app *a, enum action action) {
 void app_act(struct app *a, enum action action) {
     struct app_screen *s = app_top(a);
     a->dirty = true;
-    if (hands_refuses(a, action))
+    if (row_actions_refuses(a, action))
         return;
     if (s->def->act && s->def->act(s->state, a, action))
         return;
     if (!app_open(a, action))
         (void)(app_act_past(a, action) || app_act_diff(a, action) || tagging_act(a, action) ||
-               app_arm_act(a, action) || app_told_act(a, action) || app_act_common(a, action));
+               app_arm_act(a, action) || app_debug_act(a, action) || app_act_common(a, action));
 }
 
 /* ---- input ---- */
@@ -561,7 +561,7 @@ static void app_mouse(struct app *a, const struct input_event *e) {
         return;
     }
     if (e->button == INPUT_MENU)
-        hands_open_menu_at(a, e);
+        row_actions_open_menu_at(a, e);
     else if (s->def->mouse && s->def->mouse(s->state, a, e))
         a->dirty = true;
 }

@@ -20,11 +20,11 @@
 #include "tui/app_feed.h"
 #include "tui/app_query.h"
 #include "tui/app_repl.h"
-#include "tui/app_told.h"
+#include "tui/app_debug.h"
 #include "tui/app_watch.h"
 #include "tui/command_line.h"
 #include "tui/data.h"
-#include "tui/hands.h"
+#include "tui/row_actions.h"
 #include "tui/input.h"
 #include "tui/log.h"
 #include "tui/screen.h"
@@ -105,7 +105,7 @@ struct app_tabs {
 };
 
 /* The span of samples that the user had set, while that of a past moment is shown. */
-struct app_past {
+struct app_history {
     bool has_span, was_set;
     double from_s, to_s;
     bool into_span; /* the moment was stepped to because a span was made the window */
@@ -116,7 +116,7 @@ struct app {
     struct settings settings;
     struct data data;           /* of the target that is shown */
     struct app_targets targets; /* all of them, where there are several */
-    struct app_past past;
+    struct app_history past;
     struct app_diff diff;
     struct window window; /* of time, that screens look at */
     double now_s;         /* the caller's clock, monotonic */
@@ -157,11 +157,11 @@ struct app {
 
     struct app_query query;
     struct app_repl repl;
-    struct app_told told;
+    struct app_debug told;
     struct app_feeds feeds; /* tables that screens show */
     struct app_watch watch;
     struct command_line command;
-    struct hands hands;
+    struct row_actions hands;
     pid_t attach_more[TARGETS_MAX]; /* that are to be attached to next: several were chosen together */
     int n_attach_more;
     bool attaches_several; /* the one that is attached to is one of these */
@@ -195,7 +195,7 @@ void app_set_state(struct app *a, enum session_state state, const struct err *wh
 
 /* The agent about itself, borrowed; and what the kernel says of the target. */
 void app_take_status(struct app *a, const struct model_status *s);
-void app_take_vitals(struct app *a, const struct vitals *v);
+void app_take_vitals(struct app *a, const struct proc_stats *v);
 
 /* Is there use for those now? The agent is asked once in any case: by which way it came in. */
 bool app_wants_vitals(const struct app *a);

@@ -8,20 +8,20 @@
 
 #include "base/text.h"
 #include "tui/app.h"
-#include "tui/app_past.h"
+#include "tui/app_history.h"
 
 #define DIFF_AGAIN_S 1.0     /* between two times that the time before moves along */
 #define DIFF_LONGEST_S 300.0 /* of the time before a mark: no more is known of it */
 
 void app_diff_fini(struct app_diff *d) {
-    tally_free(d->other);
+    sample_store_free(d->other);
     memset(d, 0, sizeof *d);
 }
 
 /* ---- what is compared ---- */
 
-static bool app_diff_has_before(const struct app *a, enum tally_window chosen) {
-    return a->diff.has_other || a->diff.has_span || chosen != TALLY_ALL;
+static bool app_diff_has_before(const struct app *a, enum sample_store_window chosen) {
+    return a->diff.has_other || a->diff.has_span || chosen != SAMPLE_STORE_ALL;
 }
 
 void app_diff_toggle(struct app *a) {
@@ -31,12 +31,12 @@ void app_diff_toggle(struct app *a) {
     a->window.version++; /* screens show something else now */
     if (!d->on) {
         if (a->data.tally && !d->has_other)
-            tally_clear_span(a->data.tally, TALLY_OTHER);
+            sample_store_clear_span(a->data.tally, SAMPLE_STORE_OTHER);
         app_update_screens(a);
         return;
     }
     if (!app_diff_has_before(a, window_which(a))) {
-        a->window.which = TALLY_10S;
+        a->window.which = SAMPLE_STORE_10S;
         app_message(a, false, "the last 10 s, for nothing was before all of it; W: another time");
     }
     app_update_screens(a);
@@ -51,7 +51,7 @@ static void app_diff_mark(struct app *a) {
         app_message(a, false, "paused: a mark is set while the view moves");
         return;
     }
-    if (tally_mark(a->data.tally, a->now_s) != 0) {
+    if (sample_store_mark(a->data.tally, a->now_s) != 0) {
         app_message(a, true, "out of memory for a mark");
         return;
     }
@@ -147,43 +147,44 @@ void app_diff_command(struct app *a, const char *argument) {
 }
 
 /* Where the time before that from `from_s` to `to_s` begins; it ends where that begins. */
-static double app_diff_begin(const struct app *a, enum tally_window chosen, double from_s, double to_s) {
+static double app_diff_begin(const struct app *a, enum sample_store_window chosen, double from_s,
+                             double to_s) {
     double since_s = NAN, end_s;
-    if (chosen != TALLY_MARK)
+    if (chosen != SAMPLE_STORE_MARK)
         return from_s - (to_s - from_s);
-    (void)app_past_times(a, TALLY_ALL, &since_s, &end_s);
+    (void)app_history_times(a, SAMPLE_STORE_ALL, &since_s, &end_s);
     return since_s > from_s - DIFF_LONGEST_S ? since_s : from_s - DIFF_LONGEST_S;
 }
 
-/* Make TALLY_OTHER the span that was chosen. */
+/* Make SAMPLE_STORE_OTHER the span that was chosen. */
 static bool app_diff_make_span(struct app *a) {
     struct app_diff *d = &a->diff;
-    uint64_t ids = tally_get_mark(a->data.tally).ids;
+    uint64_t ids = sample_store_get_mark(a->data.tally).ids;
     double from_s, to_s;
-    bool is_made = tally_get_span(a->data.tally, TALLY_OTHER, &from_s, &to_s) && from_s == d->span_from_s &&
-                   to_s == d->span_to_s;
+    bool is_made = sample_store_get_span(a->data.tally, SAMPLE_STORE_OTHER, &from_s, &to_s) &&
+                   from_s == d->span_from_s && to_s == d->span_to_s;
     if (is_made && d->ids == ids && d->pauses == a->data.pauses)
         return true;
     d->ids = ids;
     d->pauses = a->data.pauses;
-    if (tally_set_span(a->data.tally, TALLY_OTHER, d->span_from_s, d->span_to_s) != 0)
-        tally_clear_span(a->data.tally, TALLY_OTHER);
+    if (sample_store_set_span(a->data.tally, SAMPLE_STORE_OTHER, d->span_from_s, d->span_to_s) != 0)
+        sample_store_clear_span(a->data.tally, SAMPLE_STORE_OTHER);
     return true;
 }
 
-/* Bring TALLY_OTHER up to date; false when there is no such time. */
-static bool app_diff_make(struct app *a, enum tally_window chosen) {
+/* Bring SAMPLE_STORE_OTHER up to date; false when there is no such time. */
+static bool app_diff_make(struct app *a, enum sample_store_window chosen) {
     struct app_diff *d = &a->diff;
-    struct tally *t = a->data.tally;
+    struct sample_store *t = a->data.tally;
     double from_s, to_s;
     if (d->has_span)
         return app_diff_make_span(a);
-    if (!app_diff_has_before(a, chosen) || !app_past_times(a, chosen, &from_s, &to_s))
+    if (!app_diff_has_before(a, chosen) || !app_history_times(a, chosen, &from_s, &to_s))
         return false;
-    uint64_t ids = tally_get_mark(t).ids;
+    uint64_t ids = sample_store_get_mark(t).ids;
     bool is_other =
         d->made_to_s == 0 || d->ids != ids || d->made_for != chosen || d->pauses != a->data.pauses;
-    bool is_moving = chosen == TALLY_10S || chosen == TALLY_60S;
+    bool is_moving = chosen == SAMPLE_STORE_10S || chosen == SAMPLE_STORE_60S;
     bool is_due = is_moving ? fabs(to_s - d->made_to_s) >= DIFF_AGAIN_S : from_s != d->made_from_s;
     if (!is_other && !is_due)
         return true;
@@ -194,60 +195,61 @@ static bool app_diff_make(struct app *a, enum tally_window chosen) {
     d->pauses = a->data.pauses;
     double begin_s = app_diff_begin(a, chosen, from_s, to_s);
     /* A look stands at the end of the time that it is of. */
-    if (begin_s < from_s &&
-        tally_set_span(t, TALLY_OTHER, nextafter(begin_s, INFINITY), nextafter(from_s, INFINITY)) == 0)
+    if (begin_s < from_s && sample_store_set_span(t, SAMPLE_STORE_OTHER, nextafter(begin_s, INFINITY),
+                                                  nextafter(from_s, INFINITY)) == 0)
         return true;
-    tally_clear_span(t, TALLY_OTHER);
+    sample_store_clear_span(t, SAMPLE_STORE_OTHER);
     return true;
 }
 
 /* The thread of a recording that has the same name; -1 there is none. */
 static int64_t app_diff_thread(const struct app *a, int64_t tid) {
-    const struct fold *mine = tally_fold(a->data.tally), *other = tally_fold(a->diff.other);
-    const char *name = fold_thread_name(mine, tid);
-    for (size_t i = 0; name && i < fold_count(other); i++) {
-        int64_t there = fold_get(other, i)->tid;
-        const char *its = fold_thread_name(other, there);
+    const struct stack_counts *mine = sample_store_fold(a->data.tally),
+                              *other = sample_store_fold(a->diff.other);
+    const char *name = stack_counts_thread_name(mine, tid);
+    for (size_t i = 0; name && i < stack_counts_count(other); i++) {
+        int64_t there = stack_counts_get(other, i)->tid;
+        const char *its = stack_counts_thread_name(other, there);
         if (its && strcmp(its, name) == 0)
             return there;
     }
     return -1;
 }
 
-bool app_diff_find(struct app *a, enum tally_window chosen, int64_t tid, struct app_diff_side *out) {
+bool app_diff_find(struct app *a, enum sample_store_window chosen, int64_t tid, struct app_diff_side *out) {
     struct app_diff *d = &a->diff;
     if (!d->on || !a->data.tally)
         return false;
     if (d->has_other) {
         if (!d->other)
             return false;
-        *out = (struct app_diff_side){d->other, TALLY_ALL, true, tid ? app_diff_thread(a, tid) : 0};
+        *out = (struct app_diff_side){d->other, SAMPLE_STORE_ALL, true, tid ? app_diff_thread(a, tid) : 0};
         return true;
     }
-    *out = (struct app_diff_side){a->data.tally, TALLY_OTHER, false, tid};
+    *out = (struct app_diff_side){a->data.tally, SAMPLE_STORE_OTHER, false, tid};
     return app_diff_make(a, chosen);
 }
 
 /* ---- words ---- */
 
-static void app_diff_now_text(const struct app *a, enum tally_window chosen, char *buf, size_t cap) {
+static void app_diff_now_text(const struct app *a, enum sample_store_window chosen, char *buf, size_t cap) {
     double from_s = 0, to_s = 0;
     char length[32] = "?";
-    if (app_past_window_text(a, chosen, buf, cap))
+    if (app_history_window_text(a, chosen, buf, cap))
         return;
-    if (app_past_times(a, chosen, &from_s, &to_s))
+    if (app_history_times(a, chosen, &from_s, &to_s))
         window_put_length(to_s - from_s, length, sizeof length);
-    if (chosen == TALLY_10S || chosen == TALLY_60S)
-        (void)snprintf(buf, cap, "last %d s", chosen == TALLY_10S ? 10 : TALLY_SECONDS);
-    else if (chosen == TALLY_MARK)
+    if (chosen == SAMPLE_STORE_10S || chosen == SAMPLE_STORE_60S)
+        (void)snprintf(buf, cap, "last %d s", chosen == SAMPLE_STORE_10S ? 10 : SAMPLE_STORE_SECONDS);
+    else if (chosen == SAMPLE_STORE_MARK)
         (void)snprintf(buf, cap, "%s since mark", length);
-    else if (chosen == TALLY_SPAN)
+    else if (chosen == SAMPLE_STORE_SPAN)
         (void)snprintf(buf, cap, "span of %s", length);
     else
         (void)snprintf(buf, cap, "all %s", length);
 }
 
-void app_diff_text(const struct app *a, enum tally_window chosen, char *buf, size_t cap) {
+void app_diff_text(const struct app *a, enum sample_store_window chosen, char *buf, size_t cap) {
     const struct app_diff *d = &a->diff;
     char now[96], before[64], known[64], length[32] = "?";
     double from_s, to_s;
@@ -264,17 +266,18 @@ void app_diff_text(const struct app *a, enum tally_window chosen, char *buf, siz
     if (d->has_span) {
         window_put_clock(d->span_from_s, before, sizeof before);
         window_put_length(d->span_to_s - d->span_from_s, length, sizeof length);
-        app_past_known_text(a, TALLY_OTHER, known, sizeof known);
+        app_history_known_text(a, SAMPLE_STORE_OTHER, known, sizeof known);
         (void)snprintf(buf, cap, "%s against %s +%s%s", now, before, length, known);
         return;
     }
-    if (a->data.tally && tally_get_span(a->data.tally, TALLY_OTHER, &from_s, &to_s))
+    if (a->data.tally && sample_store_get_span(a->data.tally, SAMPLE_STORE_OTHER, &from_s, &to_s))
         window_put_length(to_s - from_s, length, sizeof length);
-    if (chosen == TALLY_10S || chosen == TALLY_60S)
-        (void)snprintf(before, sizeof before, "the %d s before", chosen == TALLY_10S ? 10 : TALLY_SECONDS);
+    if (chosen == SAMPLE_STORE_10S || chosen == SAMPLE_STORE_60S)
+        (void)snprintf(before, sizeof before, "the %d s before",
+                       chosen == SAMPLE_STORE_10S ? 10 : SAMPLE_STORE_SECONDS);
     else
         (void)snprintf(before, sizeof before, "the %s before", length);
-    app_past_known_text(a, TALLY_OTHER, known, sizeof known);
+    app_history_known_text(a, SAMPLE_STORE_OTHER, known, sizeof known);
     (void)snprintf(buf, cap, "%s against %s%s", now, before, known);
 }
 
@@ -292,10 +295,10 @@ void app_diff_take_samples(struct app *a, const struct model_sample_batch *b) {
     if (!d->has_other) /* no more */
         return;
     if (!d->other)
-        d->other = tally_new();
+        d->other = sample_store_new();
     if (!d->other || b->n_samples == 0)
         return;
-    (void)tally_add(d->other, b, b->samples[b->n_samples - 1].timestamp);
+    (void)sample_store_add(d->other, b, b->samples[b->n_samples - 1].timestamp);
     a->window.version++;
     a->dirty = true;
 }

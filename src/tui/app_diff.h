@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/model.h"
-#include "client/tally.h"
+#include "client/sample_store.h"
 #include "tui/action.h"
 
 struct app;
@@ -24,20 +24,20 @@ struct app_diff {
     bool has_span;                 /* a span was chosen: it is what is compared with */
     double span_from_s, span_to_s; /* on the samples' clock */
     bool has_other;                /* a recording was given: `other` is what is compared with */
-    struct tally *other;           /* its samples; NULL: none came yet */
+    struct sample_store *other;    /* its samples; NULL: none came yet */
     char name[128];                /* as it was given */
     char wish[512];                /* one that is to be opened (app_wishes) */
     bool has_failed;               /* it cannot be read; the log says why */
-    double made_from_s, made_to_s; /* what was shown when TALLY_OTHER was last made; 0 never */
+    double made_from_s, made_to_s; /* what was shown when SAMPLE_STORE_OTHER was last made; 0 never */
     uint64_t ids;                  /* of the tally then */
-    enum tally_window made_for;
+    enum sample_store_window made_for;
     unsigned pauses; /* of the data then */
 };
 
 /* The samples to compare with. */
 struct app_diff_side {
-    const struct tally *tally;
-    enum tally_window window;
+    const struct sample_store *tally;
+    enum sample_store_window window;
     bool is_foreign; /* of another tally than what is shown */
     int64_t tid;     /* there: the thread in question; 0 all, -1 there is none like it */
 };
@@ -63,10 +63,10 @@ void app_diff_command(struct app *a, const char *argument);
 
 /* What to compare the window `chosen` of thread `tid` (0 all) with; brings it up to date. False: nothing is compared, or there
  * is nothing to compare with. */
-bool app_diff_find(struct app *a, enum tally_window chosen, int64_t tid, struct app_diff_side *out);
+bool app_diff_find(struct app *a, enum sample_store_window chosen, int64_t tid, struct app_diff_side *out);
 
 /* "last 10 s against the 10 s before"; and what of the time before is not known. */
-void app_diff_text(const struct app *a, enum tally_window chosen, char *buf, size_t cap);
+void app_diff_text(const struct app *a, enum sample_store_window chosen, char *buf, size_t cap);
 
 /* Compare with a recording, of which samples will come; its samples; it cannot be read. */
 void app_diff_expect(struct app *a, const char *name);

@@ -19,7 +19,7 @@ bool app_banner(const struct app *a, char *buf, size_t cap) {
         return false;
     if (!data_is_over(d)) {
         if (d->state == SESSION_CONNECTED && !data_is_past(d) &&
-            holds_put_line(&d->holds, a->now_s, buf, cap))
+            debuggers_put_line(&d->holds, a->now_s, buf, cap))
             return true;
         const char *why = d->has_target && d->target.mode != MODEL_MODE_AGENT ? d->target.mode_reason : NULL;
         if (!why || strncmp(why, "--", 2) == 0)

@@ -14,7 +14,7 @@
 #include "client/export_lanes.h"
 #include "client/output.h"
 #include "tui/app.h"
-#include "tui/app_past.h"
+#include "tui/app_history.h"
 #include "tui/exporter.h"
 #include "tui/screens/screens.h"
 #include "tui/tagging.h"
@@ -40,7 +40,7 @@ static enum app_export_kind app_export_kind(const struct export_format *f) {
 }
 
 const char *app_export_why_not(const struct app *app, const struct export_format *f) {
-    struct tally_health h = {0};
+    struct sample_store_health h = {0};
     switch (app_export_kind(f)) {
     case APP_EXPORT_SCREEN:
         return NULL;
@@ -48,7 +48,7 @@ const char *app_export_why_not(const struct app *app, const struct export_format
         return app->data.has_target && data_shown(&app->data) ? NULL : "there is no snapshot yet";
     case APP_EXPORT_SAMPLES:
         if (app->data.tally)
-            tally_get_health(app->data.tally, &h);
+            sample_store_get_health(app->data.tally, &h);
         return app->data.has_target && h.samples ? NULL : "there are no samples: 3 or 4 begins to take them";
     case APP_EXPORT_NOTHING:
         break;
@@ -145,7 +145,7 @@ static const struct app_screen *app_export_shown(const struct app *app) {
 
 static void app_export_put_module(const struct app *app, const struct screen_choice *c, struct strbuf *out) {
     char name[APP_EXPORT_NAME] = "?", clean[APP_EXPORT_NAME];
-    const struct model_frame *f = fold_frame(tally_fold(app->data.tally), c->query.module - 1);
+    const struct model_frame *f = stack_counts_frame(sample_store_fold(app->data.tally), c->query.module - 1);
     if (f && c->name_module)
         c->name_module(f, name, sizeof name);
     (void)text_sanitize(clean, sizeof clean, name);
@@ -159,7 +159,7 @@ static void app_export_put_choice(const struct app *app, const struct screen_cho
                                                    [FLAME_GIL_HELD] = "holding the GIL"};
     const struct flame_query *q = &c->query;
     char clean[APP_EXPORT_NAME];
-    const char *name = fold_thread_name(tally_fold(app->data.tally), q->tid);
+    const char *name = stack_counts_thread_name(sample_store_fold(app->data.tally), q->tid);
     (void)text_sanitize(clean, sizeof clean, name ? name : "?");
     if (q->tid)
         (void)strbuf_addf(out, "%s (%" PRId64 ")", clean, q->tid);
@@ -190,7 +190,7 @@ static void app_export_choose(struct app *app, const struct tagged *tagged, stru
         shown->def->choose(shown->state, out);
     if (j->format->takes & (EXPORT_WANTS_ORDER | EXPORT_WANTS_STATES))
         out->query.time = FLAME_ALL_TIME;
-    out->query.window = app_past_window(app, window_which(app));
+    out->query.window = app_history_window(app, window_which(app));
     strbuf_init(&text, sizeof j->choice - 1);
     if (tagged->n) {
         tagging_text(tagged, what, sizeof what);
@@ -202,20 +202,20 @@ static void app_export_choose(struct app *app, const struct tagged *tagged, stru
     j->is_part =
         out->query.tid || out->query.module || out->filter || tagged->n || out->query.time != FLAME_ALL_TIME;
     j->by_function = out->query.by != FLAME_BY_LINE;
-    if (!app_past_window_text(app, window_which(app), j->window, sizeof j->window))
+    if (!app_history_window_text(app, window_which(app), j->window, sizeof j->window))
         window_put_text(app, j->window, sizeof j->window);
 }
 
 /* From when to when the window is, and how long that is: no longer than there are samples. */
 static void app_export_range(const struct app *app, struct export_job *j, double *from_s, double *to_s) {
-    const struct tracks *tracks = tally_tracks(app->data.tally);
-    double newest_s = tally_newest_look_s(app->data.tally), since_s = newest_s;
-    if (tracks_end_look(tracks) > tracks_first_look(tracks))
-        since_s = tracks_look_time(tracks, tracks_first_look(tracks));
+    const struct thread_runs *tracks = sample_store_tracks(app->data.tally);
+    double newest_s = sample_store_newest_look_s(app->data.tally), since_s = newest_s;
+    if (thread_runs_end_look(tracks) > thread_runs_first_look(tracks))
+        since_s = thread_runs_look_time(tracks, thread_runs_first_look(tracks));
     j->until_s = newest_s;
     if (!window_get_range(app, from_s, to_s))
         *from_s = *to_s = newest_s;
-    bool is_whole = window_which(app) == TALLY_ALL && !data_is_stepped(&app->data);
+    bool is_whole = window_which(app) == SAMPLE_STORE_ALL && !data_is_stepped(&app->data);
     if (is_whole) /* samples that came with the first answer were taken before it */
         *from_s = fmin(*from_s, since_s);
     j->until_s = fmin(*to_s, newest_s);
@@ -225,7 +225,7 @@ static void app_export_range(const struct app *app, struct export_job *j, double
 
 /* The samples that the screen shows, and how long they took. */
 static int app_export_samples(struct app *app, const struct tagged *tagged, struct export_job *j) {
-    struct cut_query q = {.in_order = (j->format->takes & EXPORT_WANTS_ORDER) != 0, .arg = tagged};
+    struct sample_filter_query q = {.in_order = (j->format->takes & EXPORT_WANTS_ORDER) != 0, .arg = tagged};
     struct screen_choice choice;
     app_export_choose(app, tagged, j, &choice);
     app_export_range(app, j, &q.from_s, &q.to_s);
@@ -233,7 +233,7 @@ static int app_export_samples(struct app *app, const struct tagged *tagged, stru
     q.has_thread = tagged_has_threads(tagged) ? app_export_has_thread : NULL;
     q.has_frame = !q.has_thread && tagged_has_frames(tagged) ? app_export_has_frame : NULL;
     q.name_module = choice.name_module;
-    return cut_make(&j->cut, app->data.tally, &q);
+    return sample_filter_make(&j->cut, app->data.tally, &q);
 }
 
 static int app_export_fill(struct app *app, const struct tagged *tagged, struct export_job *j) {
@@ -311,8 +311,8 @@ static void app_export_tell(struct app *app, const struct export_job *job, const
     if (job->cut.tracks)
         export_lanes_note(job->cut.tracks, job->cut.fold, &note);
     app_message(app, false, "wrote %s of %" PRIu64 " samples (%s; %s%s%s) to %s, %s", job->format->name,
-                fold_get_totals(job->cut.fold)->samples, job->choice, job->window, note.len ? "; " : "",
-                strbuf_str(&note), job->path, size);
+                stack_counts_get_totals(job->cut.fold)->samples, job->choice, job->window,
+                note.len ? "; " : "", strbuf_str(&note), job->path, size);
     strbuf_fini(&note);
 }
 

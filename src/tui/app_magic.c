@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/magic_look.h"
+#include "client/magic_query.h"
 #include "tui/app.h"
 
 /* Have code run that is not what was typed. */

@@ -156,7 +156,7 @@ void app_repl_interrupt(struct app *a) {
 struct wire_eval app_repl_question(const struct app *a) {
     const struct app_repl *r = &a->repl;
     if (r->asked == APP_REPL_TOLD)
-        return app_told_question(a);
+        return app_debug_question(a);
     struct wire_eval want = r->want;
     want.code = strbuf_str(&r->code);
     want.code_len = r->code.len;
@@ -220,7 +220,7 @@ void app_repl_take(struct app *a, const struct wire_evaluated *what) {
     if (r->asked == APP_REPL_RUN)
         app_repl_put(r, what);
     else if (r->asked == APP_REPL_TOLD)
-        app_told_take(a, what);
+        app_debug_take(a, what);
     else if (strbuf_add(&r->answer, what->result.s, what->result.len) != 0)
         strbuf_clear(&r->answer);
     app_repl_end(a, APP_REPL_ANSWERED);
@@ -239,7 +239,7 @@ void app_repl_broke(struct app *a) {
     struct app_repl *r = &a->repl;
     bool over = data_is_over(&a->data), ran = app_repl_runs(a) && r->asked != APP_REPL_LOOK && !r->wish;
     struct err why;
-    app_told_forget(a);
+    app_debug_forget(a);
     if (over)
         (void)err_set(&why, ERR_LOST, "the job has ended%s", ran ? " while this ran" : "");
     else
@@ -256,7 +256,7 @@ void app_repl_forget(struct app *a) {
     struct err why;
     (void)err_set(&why, ERR_LOST, "another target is shown: what ran in the one before is interrupted");
     app_repl_refused(a, &why);
-    app_told_forget(a);
+    app_debug_forget(a);
     a->repl.want.tid = a->repl.want.depth = 0; /* a frame of that one */
 }
 

@@ -81,7 +81,7 @@ bool app_repl_begin(struct app *a, enum app_repl_ask what, const char *code, siz
 /* What was typed, into the log and the history. */
 void app_repl_typed(struct app *a, const char *text, size_t len);
 
-/* Something is under way, from here: code, a look, or what app_told.h asks for. */
+/* Something is under way, from here: code, a look, or what app_debug.h asks for. */
 bool app_repl_runs(const struct app *a);
 
 /* Lines for the log. */

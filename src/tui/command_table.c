@@ -300,25 +300,25 @@ static void command_complete_diff(struct app *app, struct command_choices *out) 
 /* ---- a debugger in the job ---- */
 
 static void command_debug(struct app *app, const char *argument) {
-    app_told_command(app, &told_debug, argument);
+    app_debug_command(app, &debug_command_debug, argument);
 }
 
 static void command_pause_job(struct app *app, const char *argument) {
-    app_told_command(app, &told_pause, argument);
+    app_debug_command(app, &debug_command_pause, argument);
 }
 
 static void command_catch(struct app *app, const char *argument) {
-    app_told_command(app, &told_catch, argument);
+    app_debug_command(app, &debug_command_catch, argument);
 }
 
 static void command_complete_debug(struct app *app, struct command_choices *out) {
     (void)app;
-    app_told_complete(&told_debug, out);
+    app_debug_complete(&debug_command_debug, out);
 }
 
 static void command_complete_held(struct app *app, struct command_choices *out) {
     (void)app;
-    app_told_complete(&told_pause, out);
+    app_debug_complete(&debug_command_pause, out);
 }
 
 #define ANYWHERE ACTION_EVERYWHERE

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "tui/data_past.h"
+#include "tui/snapshot_history.h"
 
 #define DATA_LOCALS_AGE_S 1.0  /* between two questions for the locals of a thread */
 #define DATA_LOCALS_LOST_S 4.0 /* an answer is not waited for any longer */
@@ -45,9 +45,9 @@ void data_fini(struct data *d) {
     data_shot_fini(&d->live);
     data_shot_fini(&d->held);
     data_shot_fini(&d->stepped);
-    data_past_free(d->past);
+    snapshot_history_free(d->past);
     model_snapshot_fini(&d->locals);
-    tally_free(d->tally);
+    sample_store_free(d->tally);
     if (d->has_target)
         model_target_fini(&d->target);
     memset(d, 0, sizeof *d);
@@ -171,11 +171,11 @@ void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s) 
         data_shot_fini(&d->live);
     d->live = shot;
     if (!d->past)
-        d->past = data_is_past(d)
-                      ? data_past_new(DATA_PAST_RECORDED_ROW_BYTES, DATA_PAST_RECORDED_STACK_BYTES)
-                      : data_past_new(0, 0);
+        d->past = data_is_past(d) ? snapshot_history_new(SNAPSHOT_HISTORY_RECORDED_ROW_BYTES,
+                                                         SNAPSHOT_HISTORY_RECORDED_STACK_BYTES)
+                                  : snapshot_history_new(0, 0);
     if (d->past)
-        data_past_add(d->past, &d->live);
+        snapshot_history_add(d->past, &d->live);
 }
 
 void data_take_children(struct data *d, struct children_list *l, double now_s) {
@@ -224,13 +224,14 @@ static double data_sample_time(struct data *d, const struct model_sample_batch *
 
 bool data_take_samples(struct data *d, const struct model_sample_batch *b, double now_s) {
     if (!d->tally) {
-        d->tally = data_is_past(d) ? tally_new_sized(DATA_RECORDED_LOOKS, DATA_RECORDED_RUNS) : tally_new();
+        d->tally = data_is_past(d) ? sample_store_new_sized(DATA_RECORDED_LOOKS, DATA_RECORDED_RUNS)
+                                   : sample_store_new();
         if (!d->tally)
             return true;
         if (d->paused && !data_is_past(d)) /* what has ended stands still by itself */
-            (void)tally_hold(d->tally, true);
+            (void)sample_store_hold(d->tally, true);
     }
-    return tally_add(d->tally, b, data_sample_time(d, b, now_s));
+    return sample_store_add(d->tally, b, data_sample_time(d, b, now_s));
 }
 
 void data_take_locals(struct data *d, struct model_snapshot *s) {
@@ -283,7 +284,7 @@ void data_set_paused(struct data *d, bool paused) {
     d->paused = paused;
     d->pauses++;
     if (d->tally && !data_is_past(d))
-        (void)tally_hold(d->tally, paused);
+        (void)sample_store_hold(d->tally, paused);
     if (!paused) {
         data_shot_fini(&d->stepped);
         data_shot_fini(&d->held);
@@ -305,10 +306,10 @@ static void data_show_stepped(struct data *d, const struct data_shot *shot) {
 enum data_step data_step(struct data *d, int step) {
     const struct data_shot *shown = data_shown(d);
     struct data_shot next;
-    uint64_t number = shown && d->past ? data_past_step(d->past, shown->number, step) : 0;
+    uint64_t number = shown && d->past ? snapshot_history_step(d->past, shown->number, step) : 0;
     if (!number)
         return DATA_STEP_END;
-    if (data_past_get(d->past, number, &next) != 0)
+    if (snapshot_history_get(d->past, number, &next) != 0)
         return DATA_STEP_FAILED;
     data_show_stepped(d, &next);
     return DATA_STEP_DONE;
@@ -316,10 +317,10 @@ enum data_step data_step(struct data *d, int step) {
 
 enum data_step data_step_into(struct data *d, double from_s, double to_s) {
     struct data_shot next;
-    uint64_t number = d->past ? data_past_find(d->past, to_s) : 0;
+    uint64_t number = d->past ? snapshot_history_find(d->past, to_s) : 0;
     if (!number)
         return DATA_STEP_END;
-    if (data_past_get(d->past, number, &next) != 0)
+    if (snapshot_history_get(d->past, number, &next) != 0)
         return DATA_STEP_FAILED;
     if (next.snapshot.timestamp < from_s) {
         data_shot_fini(&next);

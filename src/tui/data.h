@@ -16,15 +16,15 @@
 #include "base/model.h"
 #include "client/children.h"
 #include "client/session.h"
-#include "client/tally.h"
+#include "client/sample_store.h"
 #include "tui/arms.h"
-#include "tui/holds.h"
-#include "tui/pulse.h"
+#include "tui/debuggers.h"
+#include "tui/events.h"
 #include "tui/widgets/meter.h"
 
 #define DATA_GIL_LOOKS 40 /* snapshots that shares of the GIL are taken over; at most 64 */
 
-struct data_past;
+struct snapshot_history;
 
 /* A thread and the GIL in the newest snapshots, a bit each, the newest lowest. */
 struct data_gil {
@@ -66,8 +66,8 @@ struct data {
     struct data_shot live; /* the newest */
     struct data_shot held; /* the one shown while paused, once a newer one came */
     struct data_children children, held_children;
-    bool holds_children;      /* held_children are shown, as with held */
-    struct data_past *past;   /* snapshots of before; NULL none yet */
+    bool holds_children;           /* held_children are shown, as with held */
+    struct snapshot_history *past; /* snapshots of before; NULL none yet */
     struct data_shot stepped; /* one of them, which is shown while it is valid; the view is paused then */
     bool paused;
     unsigned pauses; /* how often it was frozen, let go, or stepped */
@@ -85,9 +85,9 @@ struct data {
     struct wire_threads locals_want; /* for what, and of whom */
     bool locals_awaited;             /* there is no answer yet */
     bool native_refused;             /* native frames are not to be had from this source */
-    struct tally *tally;             /* NULL before the first samples */
-    struct pulse pulse;              /* its recent past in numbers, and events */
-    struct holds holds;              /* debuggers in it */
+    struct sample_store *tally;      /* NULL before the first samples */
+    struct events pulse;             /* its recent past in numbers, and events */
+    struct debuggers holds;          /* debuggers in it */
     struct arms arms;                /* what is armed in it */
     double past_at_s; /* the end of a recorded target's time, on the caller's clock; 0 not yet known */
 };

@@ -47,7 +47,7 @@ void export_job_free(struct export_job *j) {
     if (!j)
         return;
     strbuf_fini(&j->text);
-    cut_fini(&j->cut);
+    sample_filter_fini(&j->cut);
     arena_fini(&j->target.arena);
     free(j);
 }

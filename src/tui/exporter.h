@@ -17,7 +17,7 @@
 #include "base/model.h"
 #include "base/strbuf.h"
 #include "client/export.h"
-#include "client/cut.h"
+#include "client/sample_filter.h"
 
 #define EXPORTER_MAX ((size_t)512 * 1024 * 1024) /* bytes of a file */
 
@@ -28,7 +28,7 @@ struct export_job {
     const struct export_format *format;
     char path[PATH_MAX];
     struct strbuf text;           /* the file; filled by the job itself when there is a fold */
-    struct cut cut;               /* the samples; no fold: the text is made already */
+    struct sample_filter cut;     /* the samples; no fold: the text is made already */
     bool by_function;             /* functions, not lines */
     char choice[EXPORTER_CHOICE]; /* which samples these are, in words: see struct export_data */
     bool is_part;                 /* not all of the window */

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "tui/action.h"
-#include "tui/app_past.h"
+#include "tui/app_history.h"
 #include "tui/tabs.h"
 
 #define FOOTER_MAX 24
@@ -103,7 +103,7 @@ void footer_draw_status(struct app *a, struct grid *g, struct rect area) {
     area.cols -= tabs_draw_folded(a, g, area);
     if (a->data.paused) {
         char when[80];
-        app_past_text(a, when, sizeof when);
+        app_history_text(a, when, sizeof when);
         col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " PAUSED ");
         if (*when)
             col += 3 + grid_text(g, area, 0, col + 1, ROLE_STATUS, when);

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "client/database.h"
-#include "client/magic_look.h"
+#include "client/magic_query.h"
 #include "client/verdict.h"
 #include "tui/querier_export.h"
 

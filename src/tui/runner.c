@@ -12,7 +12,7 @@
 #include "tui/runner_internal.h"
 #include "tui/runner_repl.h"
 #include "tui/runner_signals.h"
-#include "tui/runner_vitals.h"
+#include "tui/runner_proc_stats.h"
 #include "tui/term/term.h"
 
 #define RUNNER_FRAME_US 33000ULL  /* least time between a painting and one for new data */
@@ -66,7 +66,7 @@ static void runner_on_paint(void *arg) {
     struct runner *r = arg;
     int rows, cols;
     r->paint_due_ns = 0;
-    if (!r->term || r->stopping || runner_hands_is_editing(&r->hands))
+    if (!r->term || r->stopping || runner_row_actions_is_editing(&r->hands))
         return;
     if (!term_flush(r->term)) {
         r->retry_us = r->retry_us ? r->retry_us * 2 : RUNNER_RETRY_US;
@@ -110,7 +110,7 @@ static void runner_on_tick(void *arg) {
     if (app_needs_tick(r->app))
         r->app->dirty = true;
     app_tick(r->app);
-    runner_vitals_look(&r->vitals, r->app, r->session);
+    runner_proc_stats_look(&r->vitals, r->app, r->session);
     runner_query_grant(&r->query);
     runner_want_paint(r);
 }
@@ -154,7 +154,7 @@ void runner_open_term(struct runner *r) {
     if (r->term || r->stopping)
         return;
     loop_timer_cancel(r->open);
-    r->term = runner_looks_open(&r->looks, &r->config->term, &e);
+    r->term = runner_theme_open(&r->looks, &r->config->term, &e);
     if (!r->term) {
         runner_fail(r, &e);
         return;
@@ -244,7 +244,7 @@ static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct runner *r = arg;
     runner_set_time(r);
     app_take_snapshot(r->app, snapshot);
-    runner_vitals_look(&r->vitals, r->app, r->session);
+    runner_proc_stats_look(&r->vitals, r->app, r->session);
     runner_ask_details(r);
     runner_query_grant(&r->query); /* tables that screens show, when they are due */
     runner_follow_samples(r, false);
@@ -408,7 +408,7 @@ int runner_open_session(struct runner *r, const struct session_address *addr, st
 static void runner_suspend(struct runner *r) {
     if (!r->term)
         return;
-    if (runner_hands_is_editing(&r->hands)) { /* the editor stops, and we with it */
+    if (runner_row_actions_is_editing(&r->hands)) { /* the editor stops, and we with it */
         term_stop();
         return;
     }
@@ -421,13 +421,13 @@ static void runner_grant(struct runner *r) {
     runner_ask_details(r);
     runner_grant_questions(r);
     runner_source_grant(&r->source);
-    runner_looks_grant(&r->looks);
+    runner_theme_grant(&r->looks);
     struct app_wishes w = app_take_wishes(r->app);
     if (w.quit) {
         runner_stop(r);
         return;
     }
-    runner_hands_grant(&r->hands, &w);
+    runner_row_actions_grant(&r->hands, &w);
     if (w.suspend)
         runner_suspend(r);
     if (w.rate)
@@ -454,7 +454,7 @@ static void runner_on_input(void *arg) {
     struct input_event e;
     bool any = false;
     runner_set_time(r);
-    while (!r->stopping && !runner_hands_is_editing(&r->hands) && term_read(r->term, &e)) {
+    while (!r->stopping && !runner_row_actions_is_editing(&r->hands) && term_read(r->term, &e)) {
         any = true;
         app_input(r->app, &e);
         runner_grant(r);
@@ -477,10 +477,10 @@ static void runner_on_signal(void *arg) {
             runner_suspend(r);
             break;
         case SIGUSR2:
-            runner_looks_reload(&r->looks);
+            runner_theme_reload(&r->looks);
             break;
         case SIGINT: /* from elsewhere: the terminal gives ctrl-c as a key */
-            if (runner_hands_is_editing(&r->hands))
+            if (runner_row_actions_is_editing(&r->hands))
                 break; /* it was meant for the editor */
             runner_set_time(r);
             app_key(r->app, INPUT_CTRL + 'c');
@@ -509,12 +509,12 @@ static int runner_init(struct runner *r, struct err *e) {
                                      .followed = runner_on_followed,
                                      .looked = runner_on_looked,
                                      .arg = r};
-    r->hands = (struct runner_hands){.app = r->app,
-                                     .loop = r->loop,
-                                     .on_terminal = runner_on_terminal,
-                                     .changed = runner_on_answer,
-                                     .arg = r,
-                                     .editor = {.pidfd = -1}};
+    r->hands = (struct runner_row_actions){.app = r->app,
+                                           .loop = r->loop,
+                                           .on_terminal = runner_on_terminal,
+                                           .changed = runner_on_answer,
+                                           .arg = r,
+                                           .editor = {.pidfd = -1}};
     r->source =
         (struct runner_source){.loop = r->loop, .app = r->app, .answered = runner_on_answer, .arg = r};
     r->paint = loop_timer_new(r->loop, runner_on_paint, r, e);
@@ -526,9 +526,9 @@ static int runner_init(struct runner *r, struct err *e) {
     if (!r->signals)
         return -1;
     runner_query_grant(&r->query); /* a recording to compare with */
-    r->looks = (struct runner_looks){
+    r->looks = (struct runner_theme){
         .app = r->app, .loop = r->loop, .term = &r->term, .changed = runner_on_answer, .arg = r};
-    runner_looks_begin(&r->looks, r->config);
+    runner_theme_begin(&r->looks, r->config);
     if (!r->config->address) {
         r->lister = lister_new(e);
         r->listed = r->lister ? loop_watch_fd(r->loop, lister_fd(r->lister), runner_on_listed, r, e) : NULL;
@@ -543,7 +543,7 @@ static int runner_init(struct runner *r, struct err *e) {
 }
 
 static void runner_fini(struct runner *r) {
-    runner_hands_stop(&r->hands);
+    runner_row_actions_stop(&r->hands);
     term_close(r->term);
     runner_query_stop(&r->query);
     runner_source_stop(&r->source);
@@ -553,7 +553,7 @@ static void runner_fini(struct runner *r) {
     loop_unwatch(r->signals);
     loop_unwatch(r->attaching);
     loop_unwatch(r->listed);
-    runner_looks_end(&r->looks);
+    runner_theme_end(&r->looks);
     lister_free(r->lister);
     loop_timer_free(r->paint);
     loop_timer_free(r->open);

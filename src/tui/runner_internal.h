@@ -11,8 +11,8 @@
 #include "tui/attach.h"
 #include "tui/lister.h"
 #include "tui/runner.h"
-#include "tui/runner_hands.h"
-#include "tui/runner_looks.h"
+#include "tui/runner_row_actions.h"
+#include "tui/runner_theme.h"
 #include "tui/runner_query.h"
 #include "tui/runner_source.h"
 #include "tui/runner_targets.h"
@@ -32,10 +32,10 @@ struct runner {
     enum children_pace children_pace;
     struct attach attach;
     struct runner_query query;
-    struct vitals_reader vitals;
-    struct runner_hands hands;
+    struct proc_stats_reader vitals;
+    struct runner_row_actions hands;
     struct runner_source source;
-    struct runner_looks looks;
+    struct runner_theme looks;
     int signal_fd;
     bool sampling;         /* samples are subscribed to */
     bool native;           /* with native frames */

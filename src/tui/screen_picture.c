@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/option.h"
-#include "client/vitals.h"
+#include "client/proc_stats.h"
 #include "tui/app_feed.h"
 #include "tui/screens/screens.h"
 #include "tui/widgets/layout.h"
@@ -121,11 +121,11 @@ static void screen_picture_ask_all(struct screen_picture *p, const struct sessio
 
 /* What the kernel tells of the process, where the screen shows it. */
 static void screen_picture_look(struct screen_picture *p, const struct session_address *addr) {
-    struct vitals_reader r = {.pid = 0};
-    struct vitals v;
+    struct proc_stats_reader r = {.pid = 0};
+    struct proc_stats v;
     if (!addr || addr->pid <= 0 || !app_wants_vitals(p->app))
         return;
-    vitals_read(&r, addr->pid, &v);
+    proc_stats_read(&r, addr->pid, &v);
     app_take_vitals(p->app, &v);
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "tui/app.h"
-#include "tui/app_past.h"
+#include "tui/app_history.h"
 
 int targets_count(const struct app *a) { return a->targets.n ? a->targets.n : 1; }
 
@@ -36,8 +36,8 @@ int targets_named(const struct app *a, const char *text) {
     return v <= a->targets.n ? (int)v - 1 : targets_find(a, (pid_t)v);
 }
 
-static struct pulse_place targets_place(const struct app *a, int i) {
-    return (struct pulse_place){
+static struct events_place targets_place(const struct app *a, int i) {
+    return (struct events_place){
         .log = a->log, .pid = a->targets.items[i].pid, .now_s = a->now_s, .epoch_s = a->epoch_s};
 }
 
@@ -94,7 +94,7 @@ void targets_show(struct app *a, int i) {
     struct app_targets *all = &a->targets;
     if (i < 0 || i >= all->n || i == all->shown)
         return;
-    app_past_leave(a);
+    app_history_leave(a);
     all->items[all->shown].data = a->data;
     a->data = all->items[i].data;
     memset(&all->items[i].data, 0, sizeof all->items[i].data);
@@ -112,26 +112,26 @@ void targets_show(struct app *a, int i) {
 void targets_take_state(struct app *a, int i, enum session_state state, const struct err *why,
                         double retry_in_s) {
     struct data *d = &a->targets.items[i].data;
-    struct pulse_place place = targets_place(a, i);
+    struct events_place place = targets_place(a, i);
     enum session_state before = d->state;
     data_set_state(d, state, why, a->now_s + retry_in_s);
-    pulse_see_state(d, before, &place);
+    events_see_state(d, before, &place);
     targets_changed(a);
 }
 
 void targets_take_target(struct app *a, int i, struct model_target *t) {
     struct data *d = &a->targets.items[i].data;
-    struct pulse_place place = targets_place(a, i);
+    struct events_place place = targets_place(a, i);
     bool is_first = !d->has_target;
     data_take_target(d, t);
-    pulse_see_target(d, is_first, &place);
+    events_see_target(d, is_first, &place);
     targets_changed(a);
 }
 
 void targets_take_snapshot(struct app *a, int i, struct model_snapshot *s) {
     struct data *d = &a->targets.items[i].data;
-    struct pulse_place place = targets_place(a, i);
+    struct events_place place = targets_place(a, i);
     data_take_snapshot(d, s, a->now_s);
-    pulse_see_snapshot(d, &place);
+    events_see_snapshot(d, &place);
     targets_changed(a);
 }

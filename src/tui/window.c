@@ -10,29 +10,29 @@
 
 #include "base/text.h"
 #include "tui/app.h"
-#include "tui/app_past.h"
+#include "tui/app_history.h"
 
 #define WINDOW_SLACK_S 0.25 /* looks are not everywhere; less is not said to be missing */
 #define WINDOW_DAY_S 86400.0
 
 /* Is there something to be shown in a window? */
-static bool window_has(const struct app *a, enum tally_window which) {
+static bool window_has(const struct app *a, enum sample_store_window which) {
     double from, to;
-    if (which < TALLY_MARK)
+    if (which < SAMPLE_STORE_MARK)
         return true;
-    if (!a->data.tally || which == TALLY_OTHER)
+    if (!a->data.tally || which == SAMPLE_STORE_OTHER)
         return false;
-    if (which == TALLY_MARK)
-        return !isnan(tally_marked_s(a->data.tally));
-    return tally_get_span(a->data.tally, which, &from, &to);
+    if (which == SAMPLE_STORE_MARK)
+        return !isnan(sample_store_marked_s(a->data.tally));
+    return sample_store_get_span(a->data.tally, which, &from, &to);
 }
 
-enum tally_window window_which(const struct app *a) {
-    return window_has(a, a->window.which) ? a->window.which : TALLY_ALL;
+enum sample_store_window window_which(const struct app *a) {
+    return window_has(a, a->window.which) ? a->window.which : SAMPLE_STORE_ALL;
 }
 
-void window_show(struct app *a, enum tally_window which) {
-    if (which != TALLY_SPAN)
+void window_show(struct app *a, enum sample_store_window which) {
+    if (which != SAMPLE_STORE_SPAN)
         a->window.before = which;
     a->window.which = which;
     a->window.version++;
@@ -42,35 +42,35 @@ void window_show(struct app *a, enum tally_window which) {
 void window_step(struct app *a) {
     int which = (int)window_which(a);
     do
-        which = (which + 1) % (int)TALLY_WINDOWS;
-    while (!window_has(a, (enum tally_window)which));
-    window_show(a, (enum tally_window)which);
+        which = (which + 1) % (int)SAMPLE_STORE_WINDOWS;
+    while (!window_has(a, (enum sample_store_window)which));
+    window_show(a, (enum sample_store_window)which);
 }
 
 bool window_select(struct app *a, double from_s, double to_s) {
-    struct tally_span_health h;
+    struct sample_store_span_health h;
     if (!a->data.tally) {
         app_message(a, false, "there are no samples yet");
         return false;
     }
-    if (tally_set_span(a->data.tally, TALLY_SPAN, from_s, to_s) != 0) {
+    if (sample_store_set_span(a->data.tally, SAMPLE_STORE_SPAN, from_s, to_s) != 0) {
         app_message(a, true, "a window begins before it ends");
         return false;
     }
-    (void)tally_get_span_health(a->data.tally, TALLY_SPAN, &h);
+    (void)sample_store_get_span_health(a->data.tally, SAMPLE_STORE_SPAN, &h);
     if (isnan(h.known_from_s))
         app_message(a, false,
                     "nothing is known of that time: the samples in memory begin later, or have not come");
-    window_show(a, TALLY_SPAN);
-    app_past_enter_span(a, from_s, to_s);
+    window_show(a, SAMPLE_STORE_SPAN);
+    app_history_enter_span(a, from_s, to_s);
     return true;
 }
 
 void window_let_go(struct app *a) {
     if (a->data.tally)
-        tally_clear_span(a->data.tally, TALLY_SPAN);
+        sample_store_clear_span(a->data.tally, SAMPLE_STORE_SPAN);
     window_show(a, a->window.before);
-    app_past_leave_span(a);
+    app_history_leave_span(a);
 }
 
 /* ---- texts typed ---- */
@@ -121,14 +121,17 @@ static bool window_parse_time(const char *text, size_t len, double now_s, double
 
 /* The time that samples are at now. */
 static double window_now(const struct app *a) {
-    double newest_s = a->data.tally ? tally_newest_look_s(a->data.tally) : NAN;
+    double newest_s = a->data.tally ? sample_store_newest_look_s(a->data.tally) : NAN;
     return isnan(newest_s) ? a->epoch_s : newest_s;
 }
 
 static const struct {
     const char *name;
-    enum tally_window which;
-} window_names[] = {{"all", TALLY_ALL}, {"10s", TALLY_10S}, {"60s", TALLY_60S}, {"mark", TALLY_MARK}};
+    enum sample_store_window which;
+} window_names[] = {{"all", SAMPLE_STORE_ALL},
+                    {"10s", SAMPLE_STORE_10S},
+                    {"60s", SAMPLE_STORE_60S},
+                    {"mark", SAMPLE_STORE_MARK}};
 #define WINDOW_NAMES ((int)(sizeof window_names / sizeof window_names[0]))
 
 /* Number of a name; -1 none. */
@@ -184,7 +187,7 @@ int window_parse_range(const struct app *a, const char *text, double *from_s, do
         return err_set(e, ERR_USAGE, "there are no samples yet: Flame (3) or Timeline (9) has them sent");
     if (name >= 0 && !window_has(a, window_names[name].which))
         return err_set(e, ERR_USAGE, "there is no mark yet: M sets it");
-    if (name >= 0 && !app_past_times(a, window_names[name].which, from_s, to_s))
+    if (name >= 0 && !app_history_times(a, window_names[name].which, from_s, to_s))
         return err_set(e, ERR_USAGE, "nothing is known of that time yet");
     if (name < 0 && (!window_parse_span(text, window_now(a), from_s, to_s) || !(*from_s < *to_s)))
         return window_refuse(text, e);
@@ -194,19 +197,19 @@ int window_parse_range(const struct app *a, const char *text, double *from_s, do
 /* ---- what it is ---- */
 
 bool window_get_range(const struct app *a, double *from_s, double *to_s) {
-    const struct tally *t = a->data.tally;
-    enum tally_window which = window_which(a);
-    struct tally_health h;
+    const struct sample_store *t = a->data.tally;
+    enum sample_store_window which = window_which(a);
+    struct sample_store_health h;
     if (!t)
         return false;
     if (data_is_stepped(&a->data)) /* it ends at that moment */
-        return app_past_times(a, which, from_s, to_s);
-    if (which == TALLY_SPAN)
-        return tally_get_span(t, which, from_s, to_s);
-    tally_get_health(t, &h);
-    double now_s = tally_newest_look_s(t);
-    double since_s = which == TALLY_MARK ? tally_marked_s(t) : h.since_s;
-    double length = which == TALLY_10S ? 10 : which == TALLY_60S ? 60 : h.newest_s - since_s;
+        return app_history_times(a, which, from_s, to_s);
+    if (which == SAMPLE_STORE_SPAN)
+        return sample_store_get_span(t, which, from_s, to_s);
+    sample_store_get_health(t, &h);
+    double now_s = sample_store_newest_look_s(t);
+    double since_s = which == SAMPLE_STORE_MARK ? sample_store_marked_s(t) : h.since_s;
+    double length = which == SAMPLE_STORE_10S ? 10 : which == SAMPLE_STORE_60S ? 60 : h.newest_s - since_s;
     *from_s = now_s - length;
     *to_s = nextafter(now_s, INFINITY);
     return !isnan(*from_s);
@@ -232,34 +235,35 @@ void window_put_length(double seconds, char *buf, size_t cap) {
 }
 
 void window_put_text(const struct app *a, char *buf, size_t cap) {
-    const struct tally *t = a->data.tally;
-    enum tally_window which = window_which(a);
-    struct tally_health h = {.since_s = NAN};
+    const struct sample_store *t = a->data.tally;
+    enum sample_store_window which = window_which(a);
+    struct sample_store_health h = {.since_s = NAN};
     char clock[32], length[32];
     double from_s, to_s;
     if (t)
-        tally_get_health(t, &h);
+        sample_store_get_health(t, &h);
     buf[0] = '\0';
     if (isnan(h.since_s))
         return;
-    if (which == TALLY_10S || which == TALLY_60S)
-        (void)snprintf(buf, cap, "last %d s", which == TALLY_10S ? 10 : 60);
-    else if (which == TALLY_SPAN && tally_get_span(t, which, &from_s, &to_s)) {
+    if (which == SAMPLE_STORE_10S || which == SAMPLE_STORE_60S)
+        (void)snprintf(buf, cap, "last %d s", which == SAMPLE_STORE_10S ? 10 : 60);
+    else if (which == SAMPLE_STORE_SPAN && sample_store_get_span(t, which, &from_s, &to_s)) {
         window_put_clock(from_s, clock, sizeof clock);
         window_put_length(to_s - from_s, length, sizeof length);
         (void)snprintf(buf, cap, "%s +%s", clock, length);
     } else {
-        double since_s = which == TALLY_MARK ? tally_marked_s(t) : h.since_s;
+        double since_s = which == SAMPLE_STORE_MARK ? sample_store_marked_s(t) : h.since_s;
         window_put_length(fmax(h.newest_s - since_s, 0), length, sizeof length);
-        (void)snprintf(buf, cap, "%s %s", which == TALLY_MARK ? "since mark" : "over", length);
+        (void)snprintf(buf, cap, "%s %s", which == SAMPLE_STORE_MARK ? "since mark" : "over", length);
     }
 }
 
 void window_put_missing(const struct app *a, char *buf, size_t cap) {
-    struct tally_span_health h;
+    struct sample_store_span_health h;
     char length[32];
     buf[0] = '\0';
-    if (window_which(a) != TALLY_SPAN || !tally_get_span_health(a->data.tally, TALLY_SPAN, &h))
+    if (window_which(a) != SAMPLE_STORE_SPAN ||
+        !sample_store_get_span_health(a->data.tally, SAMPLE_STORE_SPAN, &h))
         return;
     if (isnan(h.known_from_s))
         (void)snprintf(buf, cap, "nothing of it known");

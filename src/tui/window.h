@@ -13,23 +13,23 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "client/tally.h"
+#include "client/sample_store.h"
 
 #define WINDOW_TEXT 64
 
 struct window {
-    enum tally_window which;  /* as it was chosen; for what it is see window_which */
-    enum tally_window before; /* the last one that was no span */
-    unsigned version;         /* counts up with each change */
+    enum sample_store_window which;  /* as it was chosen; for what it is see window_which */
+    enum sample_store_window before; /* the last one that was no span */
+    unsigned version;                /* counts up with each change */
 };
 
 struct app;
 
-/* The window of the tally that screens show: what was chosen, or TALLY_ALL where there is no such mark or span any more. */
-enum tally_window window_which(const struct app *a);
+/* The window of the tally that screens show: what was chosen, or SAMPLE_STORE_ALL where there is no such mark or span any more. */
+enum sample_store_window window_which(const struct app *a);
 
 /* Choose one; the next one of those that there are. Screens are told. */
-void window_show(struct app *a, enum tally_window which);
+void window_show(struct app *a, enum sample_store_window which);
 void window_step(struct app *a);
 
 /* Make the time from one to another the window. False, with a message, when it cannot be. */

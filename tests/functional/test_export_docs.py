@@ -14,7 +14,7 @@ from test_tui_docs import insert
 PROGRAM = r"""
 #include <stdio.h>
 #include "client/export_formats.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 
 int main(void) {
     struct model_frame frames[] = {{.func = "step", .file = "a.py"}, {.func = "main", .file = "a.py"}};

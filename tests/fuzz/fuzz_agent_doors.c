@@ -193,13 +193,14 @@ void lws_sul_cancel(lws_sorted_usec_list_t *sul) {
 
 /* ---- the door, which is open to who is of this machine, or has the token ---- */
 
-const char *net_door_judge_text(struct net_door *door, struct net_connection *c, const char *token) {
+const char *net_admission_judge_text(struct net_admission *door, struct net_connection *c,
+                                     const char *token) {
     (void)door;
     c->entered |= token && strcmp(token, DOORS_TOKEN) == 0;
     return c->entered ? NULL : "a token is needed: token TOKEN";
 }
 
-void net_door_count_message(struct net_connection *c) { (void)c; }
+void net_admission_count_message(struct net_connection *c) { (void)c; }
 
 /* ---- the job ---- */
 

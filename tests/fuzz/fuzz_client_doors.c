@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/endpoint.h"
-#include "client/doors.h"
+#include "client/endpoints.h"
 #include "client/tcp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -56,16 +56,16 @@ static bool holds(const uint8_t *data, size_t size, const char *text) {
 }
 
 static void check_doors(const uint8_t *data, size_t size) {
-    struct doors d;
-    doors_read(&d, 1, socket_path);
-    check(d.n >= 1 && d.n <= DOORS_MAX && d.all[0].kind == DOORS_UNIX,
+    struct endpoints d;
+    endpoints_read(&d, 1, socket_path);
+    check(d.n >= 1 && d.n <= ENDPOINTS_MAX && d.all[0].kind == ENDPOINTS_UNIX,
           "the socket is not the first of few doors");
     check(d.eval >= -1 && d.eval <= 1, "code is run, or not, or that is not known");
     for (size_t i = 0; i < d.n; i++) {
-        const struct doors_one *one = &d.all[i];
-        check((unsigned)one->kind < DOORS_KINDS, "a door is of no kind");
+        const struct endpoints_one *one = &d.all[i];
+        check((unsigned)one->kind < ENDPOINTS_KINDS, "a door is of no kind");
         check(memchr(one->address, 0, sizeof one->address) != NULL, "an address has no end");
-        check(doors_who(one) != NULL, "nobody is said to enter");
+        check(endpoints_who(one) != NULL, "nobody is said to enter");
         check(i == 0 || holds(data, size, one->address), "an address is not what the file holds");
     }
 }

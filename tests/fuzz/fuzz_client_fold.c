@@ -13,9 +13,9 @@
 
 #include "client/export.h"
 #include "client/export_formats.h"
-#include "client/fold.h"
-#include "client/tally_table.h"
-#include "client/tracks.h"
+#include "client/stack_counts.h"
+#include "client/sample_store_table.h"
+#include "client/thread_runs.h"
 
 #define FUZZ_MAX_ITEMS 256
 #define FUZZ_FORMS 6
@@ -67,14 +67,15 @@ static void fuzz_record(struct fuzz_batch *f, const uint8_t *r) {
 }
 
 /* In the order of time, of which the bits of a sample say little. */
-static int fuzz_track(struct tracks *t, const struct fold *fold, const struct model_sample_batch *b) {
-    const uint32_t *entries = fold_batch_entries(fold);
+static int fuzz_track(struct thread_runs *t, const struct stack_counts *fold,
+                      const struct model_sample_batch *b) {
+    const uint32_t *entries = stack_counts_batch_entries(fold);
     double us = b->period_us > 0 ? b->period_us : 0;
     for (size_t i = 0; i < b->n_samples; i++) {
         const struct model_sample *s = &b->samples[i];
-        uint32_t entry = entries[i] == FOLD_NO_ENTRY ? TRACKS_NO_ENTRY : entries[i];
+        uint32_t entry = entries[i] == STACK_COUNTS_NO_ENTRY ? THREAD_RUNS_NO_ENTRY : entries[i];
         double at = (double)(uint8_t)s->on_cpu / 1e4 + (double)i / 1e3;
-        if (tracks_add(t, &(struct tracks_sample){at, us, s->tid, entry, (uint8_t)s->on_cpu}) < 0)
+        if (thread_runs_add(t, &(struct thread_runs_sample){at, us, s->tid, entry, (uint8_t)s->on_cpu}) < 0)
             return -1;
     }
     return 0;
@@ -107,7 +108,7 @@ static void fuzz_check_svg(const char *text) {
 }
 
 /* One form: all of them take long, and the next input may choose another one. */
-static void fuzz_render(const struct fold *fold, const struct tracks *tracks, unsigned form,
+static void fuzz_render(const struct stack_counts *fold, const struct thread_runs *tracks, unsigned form,
                         bool by_function) {
     static int (*const others[])(const struct export_data *data, struct strbuf *out, struct err *e) = {
         export_render_pprof, export_render_speedscope, export_render_perfetto, export_render_json};
@@ -135,32 +136,33 @@ static void fuzz_render(const struct fold *fold, const struct tracks *tracks, un
 }
 
 /* Own counts add up to all, no total exceeds it, and every row can be asked for its calls. */
-static void fuzz_check_table(const struct tally *tally, const struct tally_query *q) {
-    struct tally_table t = {0};
+static void fuzz_check_table(const struct sample_store *tally, const struct sample_store_query *q) {
+    struct sample_store_table t = {0};
     uint64_t own = 0;
-    if (tally_table_build(&t, tally, q) != 0)
+    if (sample_store_table_build(&t, tally, q) != 0)
         return;
     for (size_t i = 0; i < t.n; i++) {
         size_t n;
         own += t.rows[i].own;
         if (t.rows[i].total > t.samples || t.rows[i].own > t.rows[i].total)
             __builtin_trap();
-        free(tally_table_calls(&t, tally, t.rows[i].id, &n));
+        free(sample_store_table_calls(&t, tally, t.rows[i].id, &n));
     }
     if (own != t.samples)
         __builtin_trap();
-    tally_table_fini(&t);
+    sample_store_table_fini(&t);
 }
 
-static void fuzz_check_tables(struct tally *tally, unsigned how) {
+static void fuzz_check_tables(struct sample_store *tally, unsigned how) {
     for (unsigned i = 0; i < 3; i++) {
-        struct tally_query q = {.window = (enum tally_window)i, .by_line = how & 1, .on_cpu = how & 2};
+        struct sample_store_query q = {
+            .window = (enum sample_store_window)i, .by_line = how & 1, .on_cpu = how & 2};
         if (how & 4)
-            (void)tally_hold(tally, true);
+            (void)sample_store_hold(tally, true);
         fuzz_check_table(tally, &q);
     }
-    tally_reset(tally, 1e6);
-    fuzz_check_table(tally, &(struct tally_query){0});
+    sample_store_reset(tally, 1e6);
+    fuzz_check_table(tally, &(struct sample_store_query){0});
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -171,9 +173,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     unsigned how = *data++;
     size--;
     f->b = (struct model_sample_batch){.epoch = 0};
-    struct fold *fold = fold_new();
-    struct tally *tally = tally_new();
-    struct tracks *tracks = tracks_new_sized(64, 256);
+    struct stack_counts *fold = stack_counts_new();
+    struct sample_store *tally = sample_store_new();
+    struct thread_runs *tracks = thread_runs_new_sized(64, 256);
     double now_s = 0;
     int rc = fold && tally && tracks ? 0 : -1;
     for (size_t i = 0; rc == 0 && i + 4 <= size; i += 4) {
@@ -187,9 +189,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         f->b.stacks = f->stacks;
         f->b.threads = f->threads;
         f->b.samples = f->samples;
-        rc = fold_add_batch(fold, &f->b) == 0 ? fuzz_track(tracks, fold, &f->b) : -1;
+        rc = stack_counts_add_batch(fold, &f->b) == 0 ? fuzz_track(tracks, fold, &f->b) : -1;
         now_s += data[i + 3] / 8.0;
-        if (!tally_add(tally, &f->b, now_s))
+        if (!sample_store_add(tally, &f->b, now_s))
             rc = -1;
         f->b = (struct model_sample_batch){.epoch = 0};
     }
@@ -199,8 +201,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         else
             fuzz_check_tables(tally, how >> 4);
     }
-    tally_free(tally);
-    tracks_free(tracks);
-    fold_free(fold);
+    sample_store_free(tally);
+    thread_runs_free(tracks);
+    stack_counts_free(fold);
     return 0;
 }

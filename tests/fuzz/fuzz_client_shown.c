@@ -3,7 +3,7 @@
  * Any message as the answer of an agent that is broken, or somebody else's: whatever is understood of it is shown, as text, as JSON and
  * as exports. JSON is JSON, a text has nothing in it that a terminal obeys, native frames without a process get no names.
  *
- * The input is one message; what is none is the text that the agent's own Python gives for a verb (client/told.h). Its bytes go through the guard
+ * The input is one message; what is none is the text that the agent's own Python gives for a verb (client/debug_command.h). Its bytes go through the guard
  * before a terminal, too (client/output.h).
  */
 #include <stdint.h>
@@ -13,9 +13,9 @@
 
 #include "base/model_json.h"
 #include "base/model_text.h"
-#include "client/told.h"
+#include "client/debug_command.h"
 #include "client/export_formats.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 #include "client/native.h"
 #include "client/output.h"
 #include "client/profile_text.h"
@@ -79,12 +79,12 @@ static void show_samples(const struct wire_message *m) {
     struct model_sample_batch b;
     struct strbuf out;
     struct err e;
-    struct fold *fold = fold_new();
+    struct stack_counts *fold = stack_counts_new();
     struct export_data d = {
         .request = &request, .target = &target, .snapshot = &snapshot, .fold = fold, .elapsed_s = 1};
     if (!fold)
         return;
-    if (wire_get_samples(m, &b, &e) == 0 && fold_add_batch(fold, &b) == 0) {
+    if (wire_get_samples(m, &b, &e) == 0 && stack_counts_add_batch(fold, &b) == 0) {
         strbuf_init(&out, SHOWN_MAX);
         bool made = export_render_folded(&d, &out, &e) == 0;
         check(!made || fuzz_text_is_plain(strbuf_str(&out), out.len),
@@ -92,7 +92,7 @@ static void show_samples(const struct wire_message *m) {
         strbuf_fini(&out);
     }
     model_sample_batch_fini(&b);
-    fold_free(fold);
+    stack_counts_free(fold);
 }
 
 /* What `profile` prints: what its lease says, and where the trace is, whose name is taken for a file's only if it is one; operations have
@@ -158,11 +158,13 @@ static void show_status(const struct wire_message *m) {
 
 /* What verbs make of it, when it is an answer. */
 static void show_told(const struct wire_evaluated *v) {
-    static const struct told_def *const defs[] = {&told_debug, &told_pause, &told_catch};
+    static const struct debug_command_def *const defs[] = {&debug_command_debug, &debug_command_pause,
+                                                           &debug_command_catch};
     struct strbuf out;
     struct err e;
     for (size_t i = 0; i < sizeof defs / sizeof defs[0]; i++) {
-        if (told_check(v, 1, defs[i]->failed, &e) != 0 || (defs[i]->check && defs[i]->check(v, &e) != 0))
+        if (debug_command_check(v, 1, defs[i]->failed, &e) != 0 ||
+            (defs[i]->check && defs[i]->check(v, &e) != 0))
             continue;
         strbuf_init(&out, SHOWN_MAX);
         defs[i]->put_text(&out, v, 0);
@@ -191,8 +193,8 @@ static void show_evaluated(const struct wire_message *m) {
     wire_put_evaluated_json(&j, &v);
     check_json(&out, &j);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const char *a = told_get(&v, keys[i], small, sizeof small);
-        const char *b = told_get(&v, keys[i], large, sizeof large);
+        const char *a = debug_command_get(&v, keys[i], small, sizeof small);
+        const char *b = debug_command_get(&v, keys[i], large, sizeof large);
         check(!a == !b, "a value is there or not, whatever room there is for it");
         check(!a || strncmp(a, b, strlen(a)) == 0, "a value is another one where there is little room");
     }

@@ -8,7 +8,7 @@
 
 #include "pystack/debug_offsets.h"
 #include "pystack/discover.h"
-#include "pystack/door.h"
+#include "pystack/remote_exec.h"
 #include "pystack/lines.h"
 
 #define FUZZ_BASE 0x10000ULL

@@ -18,8 +18,8 @@
 
 #include "agent/agent.h"
 #include "base/cost.h"
-#include "agent/exact.h"
-#include "agent/profile.h"
+#include "agent/signal_sampler.h"
+#include "agent/thread_sampler.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "known/stacks.h"
@@ -38,7 +38,7 @@ static struct known {
     struct pystack_thread threads[KNOWN_THREADS];
     size_t n_threads;
     struct pystack_known codes;
-    struct exact_stats stats;
+    struct signal_sampler_stats stats;
     uint64_t unanswered, undecoded, unknown, handler_ns, reads, broken;
 } known;
 
@@ -51,7 +51,7 @@ struct known_profile_result {
     uint64_t sent, late, refused, restarted, eintr, handled, handler_ns, cpu_ns;
     uint64_t cut;
     uint64_t body_ns;    /* of cpu_ns, within ticks: the rest is waking up and falling asleep */
-    uint64_t deliver_ns; /* beside handler_ns, see exact.h */
+    uint64_t deliver_ns; /* beside handler_ns, see signal_sampler.h */
     uint64_t swept;      /* ticks at which every clock was read */
 };
 
@@ -83,7 +83,7 @@ static void known_wait_a_little(void) {
 }
 
 static bool known_runs(const struct pystack_thread *t) {
-    return known.n_threads == 1 || exact_is_running(t->tid, clock_thread_cpu_ns((pid_t)t->tid));
+    return known.n_threads == 1 || signal_sampler_is_running(t->tid, clock_thread_cpu_ns((pid_t)t->tid));
 }
 
 /* Wait for a copy that holds together of a thread that was asked. NULL when there is none. */
@@ -91,17 +91,18 @@ static const struct pystack_self *known_answer(const struct pystack_thread *t) {
     const struct pystack_self *copy = NULL;
     uint64_t until = clock_mono_ns() + KNOWN_ANSWER_NS;
     for (;;) {
-        enum exact_answer answer = exact_get(t, &copy);
+        enum signal_sampler_answer answer = signal_sampler_get(t, &copy);
         bool late = clock_mono_ns() >= until;
-        if (answer == EXACT_NONE || (answer == EXACT_READY && copy->end != PYSTACK_SELF_BROKEN))
+        if (answer == SIGNAL_SAMPLER_NONE ||
+            (answer == SIGNAL_SAMPLER_READY && copy->end != PYSTACK_SELF_BROKEN))
             return copy;
-        if (answer == EXACT_READY) {
+        if (answer == SIGNAL_SAMPLER_READY) {
             known.broken++;
-            exact_release(t);
-            if (late || !exact_ask(known.ps, t, &known.codes))
+            signal_sampler_release(t);
+            if (late || !signal_sampler_ask(known.ps, t, &known.codes))
                 return NULL;
-        } else if (answer == EXACT_WAITING && late) {
-            exact_forget(t); /* unless it begins to copy just now: then that is waited for */
+        } else if (answer == SIGNAL_SAMPLER_WAITING && late) {
+            signal_sampler_forget(t); /* unless it begins to copy just now: then that is waited for */
         } else {
             known_wait_a_little();
         }
@@ -122,7 +123,7 @@ static void known_take(const struct pystack_thread *t, struct arena *arena) {
         known.undecoded++;
     else
         stacks_count(frames, (size_t)n, false);
-    exact_release(t);
+    signal_sampler_release(t);
 }
 
 /* Ask all threads that run. Number of threads that were asked: one that is still leaving the handler cannot be, for now. */
@@ -133,7 +134,7 @@ static size_t known_ask(bool *asked) {
         struct timespec pause = {.tv_nsec = (long)CLOCK_NS_PER_MS};
         for (size_t i = 0; i < known.n_threads; i++) {
             const struct pystack_thread *t = &known.threads[i];
-            asked[i] = known_runs(t) && exact_ask(known.ps, t, &known.codes);
+            asked[i] = known_runs(t) && signal_sampler_ask(known.ps, t, &known.codes);
             n += asked[i];
         }
         if (n == 0)
@@ -171,7 +172,7 @@ static void known_write(void) {
     struct err e;
     if (!f)
         return;
-    (void)(known.exact && exact_check(&e));
+    (void)(known.exact && signal_sampler_check(&e));
     (void)fprintf(
         f, "unanswered %llu\nundecoded %llu\nunknown %llu\nhandler_us %.3f\nreads %.2f\nbroken %llu\n",
         (unsigned long long)known.unanswered, (unsigned long long)known.undecoded,
@@ -201,7 +202,7 @@ static void *known_main(void *arg) {
         stacks_pause();
     }
     known_write();
-    exact_disarm();
+    signal_sampler_disarm();
     _exit(0);
 }
 
@@ -215,7 +216,7 @@ int known_start(const char *path, const char *mode, long samples, double seconds
     known.for_ns = (uint64_t)(seconds * 1e9);
     known.tid = (pid_t)syscall(SYS_gettid);
     known.ps = pystack_open(0, &e);
-    if (stacks_init() != 0 || !known.ps || (known.exact && exact_arm(&known.stats, &e) != 0)) {
+    if (stacks_init() != 0 || !known.ps || (known.exact && signal_sampler_arm(&known.stats, &e) != 0)) {
         (void)fprintf(stderr, "%s\n", e.text);
         return -1;
     }
@@ -233,13 +234,13 @@ static struct known_profile {
     double hz;
     bool stop;
     struct pystack *ps;
-    struct profile profile;
-    struct exact_stats stats;
+    struct thread_sampler profile;
+    struct signal_sampler_stats stats;
     uint64_t ticks, cpu_ns;
     uint64_t body_ns;
     uint64_t warm_ticks, warm_cpu_ns,
         warm_body_ns; /* of the first two seconds, in which everything is seen for the first time */
-    struct exact_stats warm;
+    struct signal_sampler_stats warm;
 } known_profile;
 
 static void known_drop_batch(void *arg) { (void)arg; }
@@ -254,8 +255,8 @@ static void *known_profile_main(void *arg) {
     cost_pace_init(&pace, due);
     while (!__atomic_load_n(&known_profile.stop, __ATOMIC_RELAXED)) {
         uint64_t body = clock_self_cpu_ns();
-        known_profile.profile.exact = exact_is_armed() && exact_check(&e) == 0;
-        profile_tick(&known_profile.profile, known_profile.ps, mean);
+        known_profile.profile.exact = signal_sampler_is_armed() && signal_sampler_check(&e) == 0;
+        thread_sampler_tick(&known_profile.profile, known_profile.ps, mean);
         known_profile.body_ns += clock_self_cpu_ns() - body;
         (void)__atomic_add_fetch(&known_profile.ticks, 1, __ATOMIC_RELAXED);
         if (known_profile.warm_ticks == 0 && clock_mono_ns() > warm_ns) {
@@ -269,11 +270,11 @@ static void *known_profile_main(void *arg) {
                               .tv_nsec = (long)(due % CLOCK_NS_PER_S)};
         (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
     }
-    profile_collect(&known_profile.profile, known_profile.ps);
+    thread_sampler_collect(&known_profile.profile, known_profile.ps);
     known_profile.cpu_ns = clock_self_cpu_ns();
     agent_thread_end();
-    (void)(exact_is_armed() && exact_check(&e));
-    exact_disarm();
+    (void)(signal_sampler_is_armed() && signal_sampler_check(&e));
+    signal_sampler_disarm();
     return NULL;
 }
 
@@ -282,8 +283,8 @@ int known_profile_start(double hz, const char *mode) {
     sigset_t all, before;
     known_profile = (struct known_profile){.hz = hz};
     known_profile.ps = pystack_open(0, &e);
-    if (!known_profile.ps || profile_init(&known_profile.profile, known_drop_batch, NULL) != 0 ||
-        (strcmp(mode, "exact") == 0 && exact_arm(&known_profile.stats, &e) != 0)) {
+    if (!known_profile.ps || thread_sampler_init(&known_profile.profile, known_drop_batch, NULL) != 0 ||
+        (strcmp(mode, "exact") == 0 && signal_sampler_arm(&known_profile.stats, &e) != 0)) {
         (void)fprintf(stderr, "%s\n", e.text);
         return -1;
     }
@@ -303,8 +304,8 @@ uint64_t known_profile_refused(void) {
 void known_profile_stop(struct known_profile_result *out) {
     __atomic_store_n(&known_profile.stop, true, __ATOMIC_RELAXED);
     (void)pthread_join(known_profile.thread, NULL);
-    const struct profile *p = &known_profile.profile;
-    const struct exact_stats *x = &known_profile.stats;
+    const struct thread_sampler *p = &known_profile.profile;
+    const struct signal_sampler_stats *x = &known_profile.stats;
     *out = (struct known_profile_result){.samples = p->total_samples,
                                          .exact = p->total_exact,
                                          .torn = p->total_torn,
@@ -324,6 +325,6 @@ void known_profile_stop(struct known_profile_result *out) {
                                          .deliver_ns = x->deliver_ns - known_profile.warm.deliver_ns,
                                          .swept = p->total_swept,
                                          .body_ns = known_profile.body_ns - known_profile.warm_body_ns};
-    profile_fini(&known_profile.profile);
+    thread_sampler_fini(&known_profile.profile);
     pystack_close(known_profile.ps);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What may be said first to pdb of `pause` and `catch`: the product's own functions (src/agent/python/talk.py) get N connections, of which
+"""What may be said first to pdb of `pause` and `catch`: the product's own functions (src/agent/python/pdb_server.py) get N connections, of which
 most say anything but the token: what other protocols begin with, the token with something added, taken away or changed, bytes of every
 kind, megabytes, nothing; in pieces of every size, with pauses and ends between.
 

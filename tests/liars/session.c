@@ -26,11 +26,11 @@
 #include "client/call.h"
 #include "client/database.h"
 #include "client/export_formats.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 #include "client/rows.h"
 #include "client/status_text.h"
-#include "client/told.h"
-#include "client/tracks.h"
+#include "client/debug_command.h"
+#include "client/thread_runs.h"
 #include "lies.h"
 #include "support/fuzz_json.h"
 
@@ -132,20 +132,21 @@ static void ask_threads(struct call *c, struct err *e) {
 }
 
 struct sink {
-    struct fold *fold;
-    struct tracks *tracks;
+    struct stack_counts *fold;
+    struct thread_runs *tracks;
 };
 
 static int take_batch(void *arg, struct model_sample_batch *b) {
     struct sink *sink = arg;
-    if (fold_add_batch(sink->fold, b) != 0)
+    if (stack_counts_add_batch(sink->fold, b) != 0)
         return -1;
-    const uint32_t *entries = fold_batch_entries(sink->fold);
+    const uint32_t *entries = stack_counts_batch_entries(sink->fold);
     for (size_t i = 0; i < b->n_samples; i++) {
         const struct model_sample *s = &b->samples[i];
-        uint32_t entry = entries[i] == FOLD_NO_ENTRY ? TRACKS_NO_ENTRY : entries[i];
-        struct tracks_sample sample = {s->timestamp, fold_sample_us(b, i), s->tid, entry, tracks_flags(s)};
-        (void)tracks_add(sink->tracks, &sample);
+        uint32_t entry = entries[i] == STACK_COUNTS_NO_ENTRY ? THREAD_RUNS_NO_ENTRY : entries[i];
+        struct thread_runs_sample sample = {s->timestamp, stack_counts_sample_us(b, i), s->tid, entry,
+                                            thread_runs_flags(s)};
+        (void)thread_runs_add(sink->tracks, &sample);
     }
     return 0;
 }
@@ -153,7 +154,7 @@ static int take_batch(void *arg, struct model_sample_batch *b) {
 static void ask_samples(struct call *c, struct err *e) {
     static const struct export_request request = {.threads = true, .process = true};
     struct model_snapshot snapshot = {.timestamp = 1};
-    struct sink sink = {fold_new(), tracks_new_sized(4096, 4096)};
+    struct sink sink = {stack_counts_new(), thread_runs_new_sized(4096, 4096)};
     double elapsed;
     if (!sink.fold || !sink.tracks)
         return;
@@ -182,20 +183,21 @@ static void ask_samples(struct call *c, struct err *e) {
         text_shown("svg", &out);
     else
         strbuf_fini(&out);
-    fold_free(sink.fold);
-    tracks_free(sink.tracks);
+    stack_counts_free(sink.fold);
+    thread_runs_free(sink.tracks);
 }
 
 static void ask_told(struct call *c, struct err *e) {
-    static const struct told_def *const defs[] = {&told_debug, &told_pause, &told_catch};
-    const struct told_def *def = defs[lies_below(&draws, 3)];
+    static const struct debug_command_def *const defs[] = {&debug_command_debug, &debug_command_pause,
+                                                           &debug_command_catch};
+    const struct debug_command_def *def = defs[lies_below(&draws, 3)];
     struct wire_eval want = {.code = "1", .code_len = 1, .timeout_s = 1, .output_bytes = 4096};
     struct wire_evaluated v;
     struct strbuf keep, out;
     strbuf_init(&keep, 0);
     if (call_eval(c, &want, &keep, &v, e) != 0) {
         error_shown(e);
-    } else if (told_check(&v, 1, def->failed, e) != 0 || (def->check && def->check(&v, e) != 0)) {
+    } else if (debug_command_check(&v, 1, def->failed, e) != 0 || (def->check && def->check(&v, e) != 0)) {
         error_shown(e);
     } else {
         strbuf_init(&out, 0);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/held.h"
+#include "agent/debugger_state.h"
 #include "agent/server_status.h"
 #include "agent/worker.h"
 #include "base/address.h"
@@ -61,7 +61,7 @@ void fuzz_peer_open(struct fuzz_peer *f, uint8_t how) {
         fuzz_peer_fail("no client could be made");
     f->mailbox.worker = f->mailbox.evaluator = fuzz_peer_worker();
     f->peer.said_hello = how & 0x80;
-    held_note(HELD_CATCH, "kept", "", FUZZ_PEER_SECRET, -1, false);
+    debugger_state_note(DEBUGGER_STATE_CATCH, "kept", "", FUZZ_PEER_SECRET, -1, false);
     if (how & 0x40)
         (void)mailbox_configure(&f->mailbox, "probing.eval", "off", NULL);
     f->peer.listen = fuzz_peer_listen;

@@ -20,8 +20,8 @@
 #include <cmocka.h>
 
 #include "agent/access.h"
-#include "agent/neighbour.h"
-#include "agent/tcp_door.h"
+#include "agent/tcp_peer.h"
+#include "agent/tcp_listener.h"
 #include "agent/token.h"
 #include "base/clock.h"
 #include "wire/wire.h"
@@ -111,12 +111,12 @@ static void test_neighbours(void **state) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
     assert_int_equal(fstat(pair[0], &st), 0);
-    assert_true(neighbour_holds(st.st_ino, &last));
+    assert_true(tcp_peer_holds(st.st_ino, &last));
     assert_int_equal(last, getpid());
-    assert_true(neighbour_holds(st.st_ino, &last)); /* the one that was found before */
+    assert_true(tcp_peer_holds(st.st_ino, &last)); /* the one that was found before */
     last = INT_MAX;
-    assert_true(neighbour_holds(st.st_ino, &last)); /* which has ended since */
-    assert_false(neighbour_holds(0, &last));
+    assert_true(tcp_peer_holds(st.st_ino, &last)); /* which has ended since */
+    assert_false(tcp_peer_holds(0, &last));
     pid_t child = fork();
     if (child == 0) {
         bool away = unshare(CLONE_NEWNS) == 0;
@@ -129,10 +129,10 @@ static void test_neighbours(void **state) {
     (void)close(gate[1]);
     assert_int_equal(read(gate[0], &byte, 1), 1);
     if (byte == 'y')
-        assert_false(neighbour_holds(st.st_ino, &last));
+        assert_false(tcp_peer_holds(st.st_ino, &last));
     (void)kill(child, SIGKILL);
     (void)waitpid(child, NULL, 0);
-    assert_false(neighbour_holds(st.st_ino, &last));
+    assert_false(tcp_peer_holds(st.st_ino, &last));
     (void)close(pair[1]);
     (void)close(gate[0]);
 }
@@ -164,7 +164,7 @@ static void test_hosts(void **state) {
 static void test_tokens(void **state) {
     char file[64], socket[64], text[512];
     struct token a, b, none = {.text = ""};
-    struct tcp_door door;
+    struct tcp_listener door;
     struct stat st;
     struct err e;
     (void)state;
@@ -181,13 +181,14 @@ static void test_tokens(void **state) {
     assert_false(token_is(&none, text, TOKEN_LEN));
     (void)snprintf(socket, sizeof socket, "/tmp/test-access-%d.sock", (int)getpid());
     (void)snprintf(file, sizeof file, "/tmp/test-access-%d.door", (int)getpid());
-    assert_int_equal(tcp_door_open(&door, "", true, socket, &e), 0);
+    assert_int_equal(tcp_listener_open(&door, "", true, socket, &e), 0);
     assert_int_equal(stat(file, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
     assert_true(door.looking && !door.all.text[0] && door.looker.text[0]);
-    assert_int_equal(tcp_door_open(&(struct tcp_door){.fd = -1}, door.address, false, socket, &e), -1);
+    assert_int_equal(tcp_listener_open(&(struct tcp_listener){.fd = -1}, door.address, false, socket, &e),
+                     -1);
     int fd = door.fd;
-    tcp_door_remove(&door);
+    tcp_listener_remove(&door);
     assert_int_equal(stat(file, &st), -1);
     assert_int_equal(close(fd), 0);
 }

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/exact.h"
+#include "agent/signal_sampler.h"
 
 /* The disposition as the kernel has it. */
 struct action {
@@ -26,15 +26,15 @@ static void read_action(struct action *out) {
 }
 
 static void check_exact_puts_back_what_was_there(void **state) {
-    struct exact_stats stats = {0};
+    struct signal_sampler_stats stats = {0};
     struct action before, now;
     struct err e;
     (void)state;
     read_action(&before);
-    assert_int_equal(exact_arm(&stats, &e), 0);
+    assert_int_equal(signal_sampler_arm(&stats, &e), 0);
     read_action(&now);
     assert_true(memcmp(&before, &now, sizeof now) != 0);
-    exact_disarm();
+    signal_sampler_disarm();
     read_action(&now);
     assert_memory_equal(&before, &now, sizeof now);
 }
@@ -42,12 +42,12 @@ static void check_exact_puts_back_what_was_there(void **state) {
 static int stop_arming;
 
 static void *arm_and_disarm(void *arg) {
-    struct exact_stats stats = {0};
+    struct signal_sampler_stats stats = {0};
     struct err e;
     while (!__atomic_load_n(&stop_arming, __ATOMIC_ACQUIRE)) {
-        if (exact_arm(&stats, &e) != 0)
+        if (signal_sampler_arm(&stats, &e) != 0)
             return arg;
-        exact_disarm();
+        signal_sampler_disarm();
     }
     return NULL;
 }
@@ -64,7 +64,7 @@ static void check_exact_leaves_children_alone(void **state) {
         pid_t child = fork();
         if (child == 0) {
             struct sigaction now;
-            exact_in_child();
+            signal_sampler_in_child();
             _exit(sigaction(SIGURG, NULL, &now) != 0 || now.sa_handler != SIG_DFL);
         }
         assert_true(child > 0);

@@ -119,13 +119,13 @@ static void check_fatal_leaves_children_alone(void **state) {
 
 /* ---- in a child that ends ---- */
 
-struct told {
+struct debug_command {
     int signal, code, tries;
     int64_t tid;
     uint64_t address, rip;
 };
 
-static int told_pipe[2], wake_pipe[2];
+static int debug_command_pipe[2], wake_pipe[2];
 static int tries;
 static volatile uintptr_t nowhere = 16;
 
@@ -141,19 +141,19 @@ enum reader { READS, READS_NEVER, FAULTS };
 static void *reader_main(void *arg) {
     enum reader how = (enum reader)(intptr_t)arg;
     char byte;
-    struct told told = {0};
+    struct debug_command told = {0};
     if (read(wake_pipe[0], &byte, 1) != 1 || how == READS_NEVER || !fatal_is_asked())
         return NULL;
     const struct fatal_record *r = fatal_begin();
     if (how == FAULTS)
         *(volatile int *)nowhere = 1;
-    told = (struct told){.signal = r->signal,
-                         .code = r->code,
-                         .tries = tries,
-                         .tid = r->tid,
-                         .address = r->address,
-                         .rip = r->native.regs[NATIVE_RIP]};
-    ssize_t n = write(told_pipe[1], &told, sizeof told);
+    told = (struct debug_command){.signal = r->signal,
+                                  .code = r->code,
+                                  .tries = tries,
+                                  .tid = r->tid,
+                                  .address = r->address,
+                                  .rip = r->native.regs[NATIVE_RIP]};
+    ssize_t n = write(debug_command_pipe[1], &told, sizeof told);
     (void)n;
     fatal_end();
     return NULL;
@@ -163,13 +163,13 @@ static void fault(void) { *(volatile int *)nowhere = 1; }
 static void give_up(void) { abort(); }
 static void send_itself(void) { (void)kill(getpid(), SIGILL); }
 
-static int run(void (*what)(void), enum reader how, struct told *told) {
+static int run(void (*what)(void), enum reader how, struct debug_command *told) {
     const struct rlimit none = {0, 0};
     pthread_t thread;
     sigset_t all, before;
     struct err e;
     int status = -1;
-    assert_true(pipe(told_pipe) == 0 && pipe(wake_pipe) == 0);
+    assert_true(pipe(debug_command_pipe) == 0 && pipe(wake_pipe) == 0);
     pid_t child = fork();
     if (child == 0) {
         (void)setrlimit(RLIMIT_CORE, &none);
@@ -184,13 +184,13 @@ static int run(void (*what)(void), enum reader how, struct told *told) {
         what();
         _exit(3);
     }
-    (void)close(told_pipe[1]);
+    (void)close(debug_command_pipe[1]);
     (void)close(wake_pipe[0]);
     (void)close(wake_pipe[1]);
     memset(told, 0, sizeof *told);
-    ssize_t n = read(told_pipe[0], told, sizeof *told);
+    ssize_t n = read(debug_command_pipe[0], told, sizeof *told);
     (void)n;
-    (void)close(told_pipe[0]);
+    (void)close(debug_command_pipe[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     return status;
 }
@@ -205,7 +205,7 @@ static void check_fatal_notes_and_passes_on(void **state) {
         {give_up, SIGABRT, SI_TKILL, 0},
         {send_itself, SIGILL, SI_USER, 0},
     };
-    struct told told;
+    struct debug_command told;
     begin(state);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int status = run(cases[i].what, READS, &told);
@@ -220,7 +220,7 @@ static void check_fatal_notes_and_passes_on(void **state) {
 
 /* Nobody reads, or who reads faults too: the process ends as it would have. */
 static void check_fatal_ends_in_any_case(void **state) {
-    struct told told;
+    struct debug_command told;
     begin(state);
     for (enum reader how = READS_NEVER; how <= FAULTS; how++) {
         int status = run(fault, how, &told);

@@ -23,7 +23,7 @@
 
 #define FILE_NAME "/docs/access.md"
 
-/* Who comes, and the most that they may do. What decides it: net_server.c (unix socket), net_door.c (TCP). */
+/* Who comes, and the most that they may do. What decides it: net_server.c (unix socket), net_admission.c (TCP). */
 static const struct visitor {
     const char *name, *who;
     enum wire_access may;

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "agent/answer.h"
-#include "agent/exact.h"
+#include "agent/reply.h"
+#include "agent/signal_sampler.h"
 #include "agent/mailbox.h"
 #include "agent/peer.h"
 #include "agent/queue.h"
@@ -231,8 +231,8 @@ static void check_peer_pulls_one_at_a_time(void **state) {
         assert_null(next_message(&p));
         for (int again = 0; again < 2; again++) { /* while it is made, and while it waits to be sent */
             if (again)
-                answer_rows(&m, 1, 10, round % 2 ? NULL : &(struct wire_pulled){.pieces = "rows", .len = 4},
-                            &e);
+                reply_rows(&m, 1, 10, round % 2 ? NULL : &(struct wire_pulled){.pieces = "rows", .len = 4},
+                           &e);
             if (again)
                 assert_int_equal(peer_accept(&p, mailbox_take(&m)), PEER_OK);
             strbuf_init(&b, 0);
@@ -474,21 +474,21 @@ static uint64_t mapped_bytes(void) {
 
 /* Where the job has a handler of its own nothing is installed, and nothing stays mapped either. */
 static void check_exact_leaves_no_memory(void **state) {
-    struct exact_stats stats = {0};
+    struct signal_sampler_stats stats = {0};
     struct sigaction own = {.sa_handler = own_handler}, before;
     struct err e;
     (void)state;
     uint64_t at_first = mapped_bytes();
     assert_int_equal(sigaction(SIGURG, &own, &before), 0);
-    assert_int_equal(exact_arm(&stats, &e), -1);
-    exact_set_native(true);
-    exact_disarm();
+    assert_int_equal(signal_sampler_arm(&stats, &e), -1);
+    signal_sampler_set_native(true);
+    signal_sampler_disarm();
     assert_int_equal(sigaction(SIGURG, &before, NULL), 0);
     assert_true(mapped_bytes() == at_first);
-    assert_int_equal(exact_arm(&stats, &e), 0);
-    exact_set_native(true);
+    assert_int_equal(signal_sampler_arm(&stats, &e), 0);
+    signal_sampler_set_native(true);
     assert_true(mapped_bytes() > at_first);
-    exact_disarm();
+    signal_sampler_disarm();
     assert_true(mapped_bytes() == at_first);
 }
 

@@ -40,7 +40,7 @@ static int remove_base(void **state) {
 static void ignore_flush(void *arg) { (void)arg; }
 
 /* A sample of thread 7 with this stack, `depth` functions deep. */
-static void sample(struct profile *p, const char *leaf, int line, int depth) {
+static void sample(struct thread_sampler *p, const char *leaf, int line, int depth) {
     struct model_frame frames[64] = {{.func = leaf, .file = "f.py", .line = line}};
     char names[64][16];
     for (int i = 1; i < depth; i++) {
@@ -136,11 +136,11 @@ static void make_all_due(struct record *r) {
 }
 
 static void ids_are_unique_over_epochs(void **state) {
-    struct profile p;
+    struct thread_sampler p;
     struct record r;
     struct ids *ids = calloc(1, sizeof *ids);
     (void)state;
-    assert_int_equal(profile_init(&p, ignore_flush, NULL), 0);
+    assert_int_equal(thread_sampler_init(&p, ignore_flush, NULL), 0);
     record_init(&r, &config);
     record_begin(&r);
     assert_true(ids && r.set);
@@ -151,7 +151,7 @@ static void ids_are_unique_over_epochs(void **state) {
     assert_false(record_take(&r, &p)); /* nothing new */
     sample(&p, "c", 3, 40);
     (void)record_take(&r, &p);
-    profile_clear_batch(&p);
+    thread_sampler_clear_batch(&p);
     trie_reset(&p.trie);
     p.epoch++;
     sample(&p, "a", 1, 3);
@@ -168,19 +168,19 @@ static void ids_are_unique_over_epochs(void **state) {
     (void)snprintf(path, sizeof path, "%s", ring_set_path(r.set));
     record_end(&r, true);
     assert_int_equal(access(path, F_OK), -1);
-    profile_fini(&p);
+    thread_sampler_fini(&p);
     free(ids);
 }
 
 /* When a table has no room for all definitions, it is time for a new epoch; then those in use are written again. */
 static void what_is_gone_is_noticed(void **state) {
     struct config small = config;
-    struct profile p;
+    struct thread_sampler p;
     struct record r;
     struct ids *ids = calloc(1, sizeof *ids);
     (void)state;
     assert_int_equal(config_set(&small, CONFIG_MAX_MEMORY, "", "1M", NULL), 0);
-    assert_int_equal(profile_init(&p, ignore_flush, NULL), 0);
+    assert_int_equal(thread_sampler_init(&p, ignore_flush, NULL), 0);
     record_init(&r, &small);
     record_begin(&r);
     assert_true(ids && r.set);
@@ -188,7 +188,7 @@ static void what_is_gone_is_noticed(void **state) {
     for (int i = 1; i < 50000 && !outgrown; i++) {
         sample(&p, "f", i, 2);
         outgrown = record_take(&r, &p);
-        profile_clear_batch(&p);
+        thread_sampler_clear_batch(&p);
     }
     assert_true(outgrown);
     trie_reset(&p.trie);
@@ -207,7 +207,7 @@ static void what_is_gone_is_noticed(void **state) {
     assert_true(tables[RING_SAMPLES].newest >= tables[RING_SAMPLES].oldest &&
                 isnan(tables[RING_STACKS].oldest));
     record_end(&r, true);
-    profile_fini(&p);
+    thread_sampler_fini(&p);
     free(ids);
 }
 
@@ -231,14 +231,14 @@ static void note_fact(const struct ring_block *b, uint32_t row, void *arg) {
 
 /* Each once, and again when it changes. */
 static void facts_are_told_once(void **state) {
-    struct profile p;
+    struct thread_sampler p;
     struct record r;
     struct record_view view = {.overhead_pct = NAN, .us_per_sample = NAN};
     struct facts facts = {.text = ""};
     const char *const python[] = {NULL, "3.11.2", "3.11.2", NULL, NULL, "3.12.0"};
     char exe[1024], line[1100];
     (void)state;
-    assert_int_equal(profile_init(&p, ignore_flush, NULL), 0);
+    assert_int_equal(thread_sampler_init(&p, ignore_flush, NULL), 0);
     record_init(&r, &config);
     record_begin(&r);
     for (size_t i = 0; i < sizeof python / sizeof python[0]; i++) {
@@ -269,7 +269,7 @@ static void facts_are_told_once(void **state) {
     assert_non_null(strstr(facts.text, line));
     assert_non_null(strstr(facts.text, "\npython=3.12.0\n"));
     record_end(&r, true);
-    profile_fini(&p);
+    thread_sampler_fini(&p);
 }
 
 /* ---- garbage collections ---- */
@@ -381,12 +381,12 @@ static void collections_of_other_interpreters(void **state) {
 }
 
 static void once_a_second(void **state) {
-    struct profile p;
+    struct thread_sampler p;
     struct record r;
     struct record_view view = {.overhead_pct = NAN, .us_per_sample = NAN, .clients = 1};
     struct model_table tables[RING_TABLE_KEPT];
     (void)state;
-    assert_int_equal(profile_init(&p, ignore_flush, NULL), 0);
+    assert_int_equal(thread_sampler_init(&p, ignore_flush, NULL), 0);
     record_init(&r, &config);
     assert_true(record_due_ns(&r) <= clock_mono_ns());
     record_begin(&r);
@@ -416,7 +416,7 @@ static void once_a_second(void **state) {
     assert_non_null(strstr(r.note, "probing.max_memory"));
     record_second(&r, &p, &view);
     record_end(&r, true);
-    profile_fini(&p);
+    thread_sampler_fini(&p);
 }
 
 /* An Optimizer.step that ends at that many ns. */

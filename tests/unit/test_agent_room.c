@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "agent/room.h"
+#include "agent/stack_headroom.h"
 #include "base/clock.h"
 
 #define KIB ((size_t)1024)
@@ -63,10 +63,10 @@ static void worker_end(struct worker *w) {
 }
 
 /* Find it as it is now. */
-static struct room_stack find(int64_t tid, pthread_t ident) {
-    struct room_stack stack;
-    room_forget();
-    assert_true(room_find(tid, (uint64_t)ident, clock_mono_ns(), &stack));
+static struct stack_headroom_stack find(int64_t tid, pthread_t ident) {
+    struct stack_headroom_stack stack;
+    stack_headroom_forget();
+    assert_true(stack_headroom_find(tid, (uint64_t)ident, clock_mono_ns(), &stack));
     return stack;
 }
 
@@ -80,14 +80,15 @@ static void check_threads(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct worker w;
         worker_start(&w, cases[i].size);
-        struct room_stack stack = find(w.tid, w.thread);
+        struct stack_headroom_stack stack = find(w.tid, w.thread);
         assert_int_equal(stack.low, (uintptr_t)w.low);
         assert_true(stack.high > stack.low && stack.high <= (uintptr_t)w.low + w.size);
         assert_false(stack.grows);
-        assert_int_equal(room_is_enough(&stack), cases[i].enough);
+        assert_int_equal(stack_headroom_is_enough(&stack), cases[i].enough);
         worker_meet(&w);
         worker_meet(&w);
-        assert_false(room_is_enough(&stack)); /* it has been at the end of its stack, and may be again */
+        assert_false(
+            stack_headroom_is_enough(&stack)); /* it has been at the end of its stack, and may be again */
         worker_end(&w);
     }
 }
@@ -107,12 +108,12 @@ static void check_a_stack_within_a_mapping(void **state) {
     assert_int_equal(pthread_create(&w.thread, &attr, worker_main, &w), 0);
     assert_int_equal(pthread_attr_destroy(&attr), 0);
     worker_meet(&w);
-    struct room_stack stack = find(w.tid, w.thread);
+    struct stack_headroom_stack stack = find(w.tid, w.thread);
     assert_int_equal(stack.low, (uintptr_t)block + size);
-    assert_true(room_is_enough(&stack));
+    assert_true(stack_headroom_is_enough(&stack));
     worker_meet(&w);
     worker_meet(&w);
-    assert_false(room_is_enough(&stack));
+    assert_false(stack_headroom_is_enough(&stack));
     worker_end(&w);
     assert_int_equal(munmap(block, 2 * size), 0);
 }
@@ -121,40 +122,41 @@ static void check_main_thread(void **state) {
     struct rlimit limit;
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_STACK, &limit), 0);
-    struct room_stack stack = find(getpid(), pthread_self());
+    struct stack_headroom_stack stack = find(getpid(), pthread_self());
     assert_true(stack.grows);
     assert_in_range((uintptr_t)&limit, stack.low, stack.high);
     if (limit.rlim_cur != RLIM_INFINITY)
         assert_true(stack.high - stack.low <= limit.rlim_cur);
-    assert_true(room_is_enough(&stack));
+    assert_true(stack_headroom_is_enough(&stack));
     /* As if it ended just below here. */
     stack.low = ((uintptr_t)&limit & ~(uintptr_t)4095) - 8 * KIB;
-    assert_false(room_is_enough(&stack));
+    assert_false(stack_headroom_is_enough(&stack));
 }
 
 static void check_unknown(void **state) {
-    struct room_stack stack;
+    struct stack_headroom_stack stack;
     (void)state;
-    room_forget();
+    stack_headroom_forget();
     uint64_t now = clock_mono_ns();
-    assert_false(room_find(1, 0x1000, now, &stack));
-    assert_false(room_is_enough(&stack));
-    assert_false(room_find(1, (uint64_t)(uintptr_t)&check_unknown, now, &stack)); /* code is no stack */
+    assert_false(stack_headroom_find(1, 0x1000, now, &stack));
+    assert_false(stack_headroom_is_enough(&stack));
+    assert_false(
+        stack_headroom_find(1, (uint64_t)(uintptr_t)&check_unknown, now, &stack)); /* code is no stack */
     /* What was read before a thread was seen says nothing of it, and is not read again at once. */
-    assert_false(room_find(getpid(), 0, clock_mono_ns() + CLOCK_NS_PER_S, &stack));
-    assert_true(room_find(getpid(), 0, now, &stack));
-    assert_true(room_bytes() > 0);
-    room_forget();
-    assert_int_equal(room_bytes(), 0);
+    assert_false(stack_headroom_find(getpid(), 0, clock_mono_ns() + CLOCK_NS_PER_S, &stack));
+    assert_true(stack_headroom_find(getpid(), 0, now, &stack));
+    assert_true(stack_headroom_bytes() > 0);
+    stack_headroom_forget();
+    assert_int_equal(stack_headroom_bytes(), 0);
 }
 
 static void check_needed(void **state) {
     (void)state;
-    assert_int_equal(room_needed(32 * KIB, 3376), 64 * KIB + 4096);
-    assert_int_equal(room_needed(8192 * KIB, 3376), 512 * KIB);
-    assert_int_equal(room_needed(2048 * KIB, 3376), 256 * KIB);
-    assert_int_equal(room_needed(1024 * KIB, 200 * KIB), 264 * KIB);
-    assert_int_equal(room_needed((uint64_t)1 << 40, 16384), 512 * KIB);
+    assert_int_equal(stack_headroom_needed(32 * KIB, 3376), 64 * KIB + 4096);
+    assert_int_equal(stack_headroom_needed(8192 * KIB, 3376), 512 * KIB);
+    assert_int_equal(stack_headroom_needed(2048 * KIB, 3376), 256 * KIB);
+    assert_int_equal(stack_headroom_needed(1024 * KIB, 200 * KIB), 264 * KIB);
+    assert_int_equal(stack_headroom_needed((uint64_t)1 << 40, 16384), 512 * KIB);
 }
 
 int main(void) {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "agent/saves.h"
+#include "agent/checkpoints.h"
 
 #define MAIN 100
 #define OTHER 200
@@ -18,18 +18,18 @@
 #define LIB "/venv/lib/python3.11/site-packages/"
 
 static struct trie trie;
-static struct saves saves;
-static struct saves_save seen[64];
+static struct checkpoints saves;
+static struct checkpoints_save seen[64];
 static size_t n_seen;
 static uint32_t training, saving, nested, mine, file;
 
-static void on_save(void *arg, const struct saves_save *s) {
+static void on_save(void *arg, const struct checkpoints_save *s) {
     (void)arg;
     assert_true(n_seen < sizeof seen / sizeof seen[0]);
     seen[n_seen++] = *s;
 }
 
-static const struct saves_handler handler = {on_save, NULL};
+static const struct checkpoints_handler handler = {on_save, NULL};
 
 static struct model_frame frame(const char *func, const char *at) {
     return (struct model_frame){.kind = MODEL_FRAME_PYTHON, .func = func, .file = at, .line = 7};
@@ -51,23 +51,23 @@ static int begin(void **state) {
     nested = trie_add(&trie, dcp, 4);
     mine = trie_add(&trie, own, 2);
     file = trie_add(&trie, tensors, 2);
-    saves = (struct saves){.epoch = 0};
+    saves = (struct checkpoints){.epoch = 0};
     n_seen = 0;
     struct model_sample before = {.timestamp = 0.5, .tid = MAIN, .stack_id = training};
-    saves_take(&saves, &trie, 1, &before, PERIOD, 7, &handler);
+    checkpoints_take(&saves, &trie, 1, &before, PERIOD, 7, &handler);
     return 0;
 }
 
 static int end(void **state) {
     (void)state;
-    saves_fini(&saves);
+    checkpoints_fini(&saves);
     trie_reset(&trie);
     return 0;
 }
 
 static void sample(double at, int64_t tid, uint32_t stack) {
     struct model_sample s = {.timestamp = at, .tid = tid, .stack_id = stack};
-    saves_take(&saves, &trie, 1, &s, PERIOD, 7, &handler);
+    checkpoints_take(&saves, &trie, 1, &s, PERIOD, 7, &handler);
 }
 
 static void assert_save(size_t i, const char *name, int64_t tid, double began, double ended) {
@@ -121,7 +121,7 @@ static void check_what_says_nothing_changes_nothing(void **state) {
     sample(1.1, MAIN, 0);
     sample(1.1, MAIN, 4000);
     struct model_sample torn = {.timestamp = 1.2, .tid = MAIN, .stack_id = training, .torn = true};
-    saves_take(&saves, &trie, 1, &torn, PERIOD, 7, &handler);
+    checkpoints_take(&saves, &trie, 1, &torn, PERIOD, 7, &handler);
     sample(1.3, MAIN, saving);
     sample(1.4, MAIN, training);
     assert_int_equal(n_seen, 1);
@@ -131,15 +131,15 @@ static void check_what_says_nothing_changes_nothing(void **state) {
 static void check_a_thread_that_ends_while_it_saves(void **state) {
     (void)state;
     sample(1.0, MAIN, saving);
-    saves_settle(&saves, 2.5, PERIOD, &handler);
+    checkpoints_settle(&saves, 2.5, PERIOD, &handler);
     assert_int_equal(n_seen, 0);
-    saves_settle(&saves, 3.5, PERIOD, &handler);
+    checkpoints_settle(&saves, 3.5, PERIOD, &handler);
     assert_int_equal(n_seen, 1);
     assert_save(0, "torch.save", MAIN, 0.95, 1.05);
-    for (int64_t tid = 1; tid <= 2 * SAVES_THREADS; tid++) /* more at once than there is room for */
+    for (int64_t tid = 1; tid <= 2 * CHECKPOINTS_THREADS; tid++) /* more at once than there is room for */
         sample(5.0, tid, saving);
-    saves_settle(&saves, 10.0, PERIOD, &handler);
-    assert_int_equal(n_seen, 1 + SAVES_THREADS);
+    checkpoints_settle(&saves, 10.0, PERIOD, &handler);
+    assert_int_equal(n_seen, 1 + CHECKPOINTS_THREADS);
 }
 
 static void check_numbers_begin_anew(void **state) {
@@ -152,20 +152,20 @@ static void check_numbers_begin_anew(void **state) {
     for (size_t i = 0; i < 600; i++)
         deep[i] = frame(i == 300 ? "save" : "f", i == 300 ? LIB "torch/serialization.py" : "/job/a.py");
     uint32_t deepest = trie_add(&trie, deep, 600);
-    saves_take(&saves, &trie, 2, &s, PERIOD, 7, &handler);
+    checkpoints_take(&saves, &trie, 2, &s, PERIOD, 7, &handler);
     assert_int_equal(n_seen, 1);
     s = (struct model_sample){.timestamp = 1.2, .tid = MAIN, .stack_id = deepest};
-    saves_take(&saves, &trie, 2, &s, PERIOD, 7, &handler);
+    checkpoints_take(&saves, &trie, 2, &s, PERIOD, 7, &handler);
     s.timestamp = 1.3;
     s.stack_id = 1;
-    saves_take(&saves, &trie, 2, &s, PERIOD, 7, &handler);
+    checkpoints_take(&saves, &trie, 2, &s, PERIOD, 7, &handler);
     assert_int_equal(n_seen, 2);
     assert_save(1, "torch.save", MAIN, 1.15, 1.25);
 }
 
 static void check_one_that_went_on_as_we_came(void **state) {
     (void)state;
-    saves_fini(&saves);
+    checkpoints_fini(&saves);
     sample(1.0, MAIN, training);
     sample(1.0, OTHER, saving);
     sample(1.4, OTHER, training);

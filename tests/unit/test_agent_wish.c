@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "agent/autostart.h"
-#include "agent/wish.h"
+#include "agent/autostart_match.h"
 
 #define WORDS_MAX 512
 
@@ -29,47 +29,47 @@ static int judge(const char *value, const char *text) {
     char words[WORDS_MAX];
     struct err e = {0};
     size_t n = words_of(text, words);
-    return wish_judge(value, words, n, &e);
+    return autostart_match_judge(value, words, n, &e);
 }
 
 static void check_numbers(void **state) {
     (void)state;
-    assert_int_equal(judge(NULL, "python|train.py"), WISH_NONE);
-    assert_int_equal(judge("", "python|train.py"), WISH_NONE);
-    assert_int_equal(judge("0", "python|train.py"), WISH_NONE);
-    assert_int_equal(judge("1", "python|train.py"), WISH_ONCE);
-    assert_int_equal(judge("2", "python|train.py"), WISH_NESTED);
-    assert_int_equal(wish_judge("2", NULL, 0, NULL), WISH_NESTED);
-    assert_int_equal(wish_judge("train.py", NULL, 0, NULL), WISH_NONE);
+    assert_int_equal(judge(NULL, "python|train.py"), AUTOSTART_MATCH_NONE);
+    assert_int_equal(judge("", "python|train.py"), AUTOSTART_MATCH_NONE);
+    assert_int_equal(judge("0", "python|train.py"), AUTOSTART_MATCH_NONE);
+    assert_int_equal(judge("1", "python|train.py"), AUTOSTART_MATCH_ONCE);
+    assert_int_equal(judge("2", "python|train.py"), AUTOSTART_MATCH_NESTED);
+    assert_int_equal(autostart_match_judge("2", NULL, 0, NULL), AUTOSTART_MATCH_NESTED);
+    assert_int_equal(autostart_match_judge("train.py", NULL, 0, NULL), AUTOSTART_MATCH_NONE);
 }
 
 static void check_names(void **state) {
     static const struct {
         const char *value, *words;
-        enum wish expected;
+        enum autostart_match expected;
     } rows[] = {
-        {"train.py", "python|train.py", WISH_MATCH},
-        {"train.py", "/usr/bin/python3|-u|/job/train.py|--lr|1", WISH_MATCH},
-        {"/job/train.py", "python|/job/train.py", WISH_MATCH},
-        {"train.py", "python|my_train.py", WISH_NONE},
-        {"train.py", "python|other.py|train.py", WISH_NONE},
-        {"train.py", "python|-c|import train|train.py", WISH_NONE},
-        {"train.py", "python|-W|ignore|-X|dev|train.py", WISH_MATCH},
-        {"train.py", "python|-Wignore|-uB|-Xdev|train.py", WISH_MATCH},
-        {"ignore", "python|-W|ignore|train.py", WISH_NONE},
-        {"train.py", "python|-m|pkg.train", WISH_MATCH},
-        {"pkg.train", "python|-um|pkg.train|x", WISH_MATCH},
-        {"train.py", "python|-mtrain", WISH_MATCH},
-        {"train.py", "python|--|train.py", WISH_MATCH},
-        {"train.py", "python|--check-hash-based-pycs|always|train.py", WISH_MATCH},
-        {"always", "python|--check-hash-based-pycs|always|train.py", WISH_NONE},
-        {"torchrun", "/venv/bin/python|/venv/bin/torchrun|train.py", WISH_MATCH},
-        {"blender", "/opt/blender|scene", WISH_MATCH},
-        {"train.py", "python|-", WISH_NONE},
-        {"train.py", "python", WISH_NONE},
-        {"train.py", "python|-m", WISH_NONE},
-        {"train.py", "python|-W", WISH_NONE},
-        {"train.py", "", WISH_NONE},
+        {"train.py", "python|train.py", AUTOSTART_MATCH_MATCH},
+        {"train.py", "/usr/bin/python3|-u|/job/train.py|--lr|1", AUTOSTART_MATCH_MATCH},
+        {"/job/train.py", "python|/job/train.py", AUTOSTART_MATCH_MATCH},
+        {"train.py", "python|my_train.py", AUTOSTART_MATCH_NONE},
+        {"train.py", "python|other.py|train.py", AUTOSTART_MATCH_NONE},
+        {"train.py", "python|-c|import train|train.py", AUTOSTART_MATCH_NONE},
+        {"train.py", "python|-W|ignore|-X|dev|train.py", AUTOSTART_MATCH_MATCH},
+        {"train.py", "python|-Wignore|-uB|-Xdev|train.py", AUTOSTART_MATCH_MATCH},
+        {"ignore", "python|-W|ignore|train.py", AUTOSTART_MATCH_NONE},
+        {"train.py", "python|-m|pkg.train", AUTOSTART_MATCH_MATCH},
+        {"pkg.train", "python|-um|pkg.train|x", AUTOSTART_MATCH_MATCH},
+        {"train.py", "python|-mtrain", AUTOSTART_MATCH_MATCH},
+        {"train.py", "python|--|train.py", AUTOSTART_MATCH_MATCH},
+        {"train.py", "python|--check-hash-based-pycs|always|train.py", AUTOSTART_MATCH_MATCH},
+        {"always", "python|--check-hash-based-pycs|always|train.py", AUTOSTART_MATCH_NONE},
+        {"torchrun", "/venv/bin/python|/venv/bin/torchrun|train.py", AUTOSTART_MATCH_MATCH},
+        {"blender", "/opt/blender|scene", AUTOSTART_MATCH_MATCH},
+        {"train.py", "python|-", AUTOSTART_MATCH_NONE},
+        {"train.py", "python", AUTOSTART_MATCH_NONE},
+        {"train.py", "python|-m", AUTOSTART_MATCH_NONE},
+        {"train.py", "python|-W", AUTOSTART_MATCH_NONE},
+        {"train.py", "", AUTOSTART_MATCH_NONE},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -80,10 +80,10 @@ static void check_names(void **state) {
 static void check_patterns(void **state) {
     struct err e = {0};
     (void)state;
-    assert_int_equal(judge("regex:train.*--lr 1$", "python|train.py|--lr|1"), WISH_MATCH);
-    assert_int_equal(judge("regex:^python (a|b)\\.py", "python|b.py"), WISH_MATCH);
-    assert_int_equal(judge("regex:^train", "python|train.py"), WISH_NONE);
-    assert_int_equal(wish_judge("regex:(", "python", 7, &e), -1);
+    assert_int_equal(judge("regex:train.*--lr 1$", "python|train.py|--lr|1"), AUTOSTART_MATCH_MATCH);
+    assert_int_equal(judge("regex:^python (a|b)\\.py", "python|b.py"), AUTOSTART_MATCH_MATCH);
+    assert_int_equal(judge("regex:^train", "python|train.py"), AUTOSTART_MATCH_NONE);
+    assert_int_equal(autostart_match_judge("regex:(", "python", 7, &e), -1);
     assert_int_equal(e.code, ERR_FAILED);
     assert_string_equal(e.text, "PROBING=regex:( is no pattern (POSIX extended): correct it");
 }
@@ -92,12 +92,12 @@ static void check_scripts(void **state) {
     char words[WORDS_MAX], script[16];
     (void)state;
     size_t n = words_of("python|-E|-c|pass", words);
-    wish_find_script(words, n, script, sizeof script);
+    autostart_match_find_script(words, n, script, sizeof script);
     assert_string_equal(script, "-c");
     n = words_of("python|a-name-that-is-longer.py", words);
-    wish_find_script(words, n, script, sizeof script);
+    autostart_match_find_script(words, n, script, sizeof script);
     assert_string_equal(script, "a-name-that-is-");
-    wish_find_script("python", 6, script, sizeof script); /* cut off: no NUL at its end */
+    autostart_match_find_script("python", 6, script, sizeof script); /* cut off: no NUL at its end */
     assert_string_equal(script, "");
 }
 

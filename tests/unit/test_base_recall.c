@@ -12,16 +12,16 @@
 
 #include <cmocka.h>
 
-#include "base/recall.h"
+#include "base/read_cache.h"
 
-static struct recall recall;
+static struct read_cache recall;
 static struct mem mem;
 
 static int begin(void **state) {
     struct mem below;
     (void)state;
     mem_init_process(&below, getpid());
-    recall_init(&recall, &mem, &below);
+    read_cache_init(&recall, &mem, &below);
     return 0;
 }
 
@@ -33,7 +33,7 @@ static void reads_are_of_the_beginning(void **state) {
     (void)state;
     for (uint64_t i = 1; i < 5; i++) {
         word = i;
-        recall_begin(&recall);
+        read_cache_begin(&recall);
         uint64_t calls = recall.below.reads;
         assert_int_equal(mem_read_u64(&mem, address((const void *)&word), &got), 0);
         assert_int_equal(got, i);
@@ -56,7 +56,7 @@ static void places_go(void **state) {
     for (size_t i = 0; i < 64; i++)
         words[i][0] = i;
     for (int round = 0; round < 4; round++) {
-        recall_begin(&recall);
+        read_cache_begin(&recall);
         for (size_t i = 0; i < 64; i++) {
             assert_int_equal(mem_read_u64(&mem, address(&words[i][0]), &got), 0);
             assert_int_equal(got, i);
@@ -71,21 +71,21 @@ static void places_go(void **state) {
 
 /* More places than are kept, and more bytes: all are read all the same. */
 static void more_than_fits(void **state) {
-    static uint8_t bytes[RECALL_BYTES * 2];
+    static uint8_t bytes[READ_CACHE_BYTES * 2];
     uint64_t got;
     (void)state;
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)(i * 7);
     for (int round = 0; round < 3; round++) {
         static uint8_t copy[sizeof bytes];
-        recall_begin(&recall);
+        read_cache_begin(&recall);
         for (size_t at = 0; at + 8 <= sizeof bytes; at += 8) {
             assert_int_equal(mem_read_u64(&mem, address(bytes + at), &got), 0);
             assert_memory_equal(&got, bytes + at, 8);
         }
         assert_int_equal(mem_read(&mem, address(bytes), copy, sizeof bytes), 0);
         assert_memory_equal(copy, bytes, sizeof bytes);
-        assert_true(recall.n <= RECALL_PIECES && recall.n_bytes <= RECALL_BYTES);
+        assert_true(recall.n <= READ_CACHE_PIECES && recall.n_bytes <= READ_CACHE_BYTES);
     }
 }
 

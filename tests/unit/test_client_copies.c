@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "client/copies.h"
+#include "client/table_mirror.h"
 #include "client/database.h"
 #include "store/ring_sync.h"
 #include "support/fake_net_agent.h"
@@ -119,15 +119,15 @@ static struct fake_agent *serve(struct table *t) {
     return a;
 }
 
-static void update(struct copies *c) {
+static void update(struct table_mirror *c) {
     struct err e = {.text = ""};
     do
-        if (copies_update(c, 30, NULL, NULL, &e) != 0)
+        if (table_mirror_update(c, 30, NULL, NULL, &e) != 0)
             fail_msg("%s", e.text);
-    while (copies_behind(c));
+    while (table_mirror_behind(c));
 }
 
-/* What the copy of the table holds: `fd` as copies_take gave it. */
+/* What the copy of the table holds: `fd` as table_mirror_take gave it. */
 static struct look look_at_fd(int fd) {
     struct err e;
     struct ring_reader *in = ring_reader_open_fd(dup(fd), "a copy", &e);
@@ -138,39 +138,39 @@ static struct look look_at_fd(int fd) {
     return l;
 }
 
-static void copies_follow(void **state) {
+static void table_mirror_follow(void **state) {
     (void)state;
     struct table t;
     struct err e;
     int fd, none;
     table_open(&t);
     struct fake_agent *a = serve(&t);
-    struct copies *c = copies_new(fake_agent_path(a), getpid(), &e);
+    struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
     assert_non_null(c);
-    assert_int_equal(copies_pid(c), 0);
+    assert_int_equal(table_mirror_pid(c), 0);
     table_add(&t, 50);
     t.pieces = 1;
     update(c);
-    assert_int_equal(copies_pid(c), 41);
-    assert_int_equal(copies_take(c, &fd, 1), 1);
+    assert_int_equal(table_mirror_pid(c), 41);
+    assert_int_equal(table_mirror_take(c, &fd, 1), 1);
     for (int round = 0; round < 20; round++) {
         table_add(&t, 40);
         update(c);
     }
-    assert_int_equal(copies_take(c, &none, 1), 0); /* it is still the same */
+    assert_int_equal(table_mirror_take(c, &none, 1), 0); /* it is still the same */
     struct look l = look_at_fd(fd);
     assert_int_equal(l.bad + l.unordered, 0);
     assert_int_equal(l.next, 850);
-    assert_int_equal(copies_missing(c), 0);
+    assert_int_equal(table_mirror_missing(c), 0);
     assert_int_equal(fake_agent_connections(a), 1);
     /* More than there is room for, at once. */
     table_add(&t, 20000);
     update(c);
     struct look after = look_at_fd(fd);
     assert_int_equal(after.next, 20850);
-    assert_true(copies_missing(c) > 0);
+    assert_true(table_mirror_missing(c) > 0);
     close(fd);
-    copies_free(c);
+    table_mirror_free(c);
     fake_agent_stop(a);
     table_close(&t);
 }
@@ -182,11 +182,11 @@ static void a_table_that_is_made_anew(void **state) {
     int fd[2];
     table_open(&t);
     struct fake_agent *a = serve(&t);
-    struct copies *c = copies_new(fake_agent_path(a), getpid(), &e);
+    struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
     assert_non_null(c);
     table_add(&t, 100);
     update(c);
-    assert_int_equal(copies_take(c, fd, 2), 1);
+    assert_int_equal(table_mirror_take(c, fd, 2), 1);
     (void)pthread_mutex_lock(&t.lock);
     ring_close(t.ring);
     close(t.fd);
@@ -195,12 +195,12 @@ static void a_table_that_is_made_anew(void **state) {
     table_add(&t, 7);
     update(c); /* learns of it */
     update(c);
-    assert_int_equal(copies_take(c, fd + 1, 1), 1);
+    assert_int_equal(table_mirror_take(c, fd + 1, 1), 1);
     assert_int_equal(look_at_fd(fd[0]).next, 100);
     assert_int_equal(look_at_fd(fd[1]).next, 7);
     close(fd[0]);
     close(fd[1]);
-    copies_free(c);
+    table_mirror_free(c);
     fake_agent_stop(a);
     table_close(&t);
 }
@@ -212,16 +212,16 @@ static void lies_are_refused(void **state) {
     int fd;
     table_open(&t);
     struct fake_agent *a = serve(&t);
-    struct copies *c = copies_new(fake_agent_path(a), getpid(), &e);
+    struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
     assert_non_null(c);
     table_add(&t, 50);
     update(c);
-    assert_int_equal(copies_take(c, &fd, 1), 1);
+    assert_int_equal(table_mirror_take(c, &fd, 1), 1);
     (void)pthread_mutex_lock(&t.lock);
     t.lie = true;
     (void)pthread_mutex_unlock(&t.lock);
     table_add(&t, 50);
-    assert_int_equal(copies_update(c, 30, NULL, NULL, &e), -1);
+    assert_int_equal(table_mirror_update(c, 30, NULL, NULL, &e), -1);
     assert_non_null(strstr(e.text, "does not fit"));
     assert_int_equal(look_at_fd(fd).next, 50);
     (void)pthread_mutex_lock(&t.lock);
@@ -229,9 +229,9 @@ static void lies_are_refused(void **state) {
     (void)pthread_mutex_unlock(&t.lock);
     update(c); /* by a new connection, from where it was */
     assert_int_equal(look_at_fd(fd).next, 100);
-    assert_int_equal(copies_missing(c), 0);
+    assert_int_equal(table_mirror_missing(c), 0);
     close(fd);
-    copies_free(c);
+    table_mirror_free(c);
     fake_agent_stop(a);
     table_close(&t);
 }
@@ -249,20 +249,20 @@ static void those_who_do_not_answer(void **state) {
     struct err e = {.text = ""};
     for (size_t i = 0; i < sizeof manners / sizeof manners[0]; i++) {
         struct fake_agent *a = fake_agent_start(&(struct fake_options){.manner = manners[i]});
-        struct copies *c = copies_new(fake_agent_path(a), getpid(), &e);
+        struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
         assert_non_null(c);
-        assert_int_equal(copies_update(c, 30, NULL, NULL, &e), -1);
+        assert_int_equal(table_mirror_update(c, 30, NULL, NULL, &e), -1);
         assert_true(e.text[0] != '\0');
-        copies_free(c);
+        table_mirror_free(c);
         fake_agent_stop(a);
     }
     /* Whoever waits for one that is mute may be stopped. */
     struct fake_agent *a = fake_agent_start(&(struct fake_options){.mute_after_hello = true});
-    struct copies *c = copies_new(fake_agent_path(a), getpid(), &e);
+    struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
     assert_non_null(c);
-    assert_int_equal(copies_update(c, 30, at_once, NULL, &e), -1);
+    assert_int_equal(table_mirror_update(c, 30, at_once, NULL, &e), -1);
     assert_string_equal(e.text, "interrupted");
-    copies_free(c);
+    table_mirror_free(c);
     fake_agent_stop(a);
 }
 
@@ -320,7 +320,7 @@ static void an_older_agent(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_follow),         cmocka_unit_test(a_table_that_is_made_anew),
+        cmocka_unit_test(table_mirror_follow),   cmocka_unit_test(a_table_that_is_made_anew),
         cmocka_unit_test(lies_are_refused),      cmocka_unit_test(those_who_do_not_answer),
         cmocka_unit_test(a_database_reads_them), cmocka_unit_test(an_older_agent),
     };

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "client/flame_diff.h"
-#include "client/tally_diff.h"
+#include "client/sample_store_diff.h"
 
 /* main calls load, train (which calls forward), sync, eval. */
 enum { MAIN = 1, LOAD, TRAIN, FORWARD, SYNC, EVAL, N_STACKS };
@@ -38,7 +38,7 @@ static struct model_stack_def other_stacks[] = {
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* `n` samples in a stack, 10 ms each, from `*time_s` on, which moves on. */
-static void add(struct tally *t, double *time_s, uint32_t stack, int n, bool other) {
+static void add(struct sample_store *t, double *time_s, uint32_t stack, int n, bool other) {
     for (int i = 0; i < n; i++) {
         struct model_sample sample = {.timestamp = *time_s, .tid = 7, .stack_id = stack, .on_cpu = 1};
         struct model_sample_batch b = {.epoch = 1, .period_us = 10000, .samples = &sample, .n_samples = 1};
@@ -46,13 +46,13 @@ static void add(struct tally *t, double *time_s, uint32_t stack, int n, bool oth
         b.n_frames = other ? COUNT(other_frames) : COUNT(frames);
         b.stacks = other ? other_stacks : stacks;
         b.n_stacks = other ? COUNT(other_stacks) : COUNT(stacks);
-        assert_true(tally_add(t, &b, *time_s));
+        assert_true(sample_store_add(t, &b, *time_s));
         *time_s += 0.01;
     }
 }
 
 /* 125 samples: load 50, forward 40, train itself 10, eval 25. */
-static void add_before(struct tally *t, double *time_s, bool other) {
+static void add_before(struct sample_store *t, double *time_s, bool other) {
     add(t, time_s, LOAD, 50, other);
     add(t, time_s, FORWARD, 40, other);
     add(t, time_s, TRAIN, 10, other);
@@ -60,7 +60,7 @@ static void add_before(struct tally *t, double *time_s, bool other) {
 }
 
 /* 40 samples: load 10, forward 20, sync 10. */
-static void add_now(struct tally *t, double *time_s) {
+static void add_now(struct sample_store *t, double *time_s) {
     add(t, time_s, LOAD, 10, false);
     add(t, time_s, FORWARD, 20, false);
     add(t, time_s, SYNC, 10, false);
@@ -77,10 +77,10 @@ static const struct {
 
 static bool is_near(double a, double b) { return fabs(a - b) < 1e-9; }
 
-static void assert_table(const struct tally_diff *d) {
+static void assert_table(const struct sample_store_diff *d) {
     assert_int_equal(d->n, COUNT(answers));
     for (size_t i = 0; i < COUNT(answers); i++) {
-        const struct tally_diff_row *row = NULL;
+        const struct sample_store_diff_row *row = NULL;
         for (size_t k = 0; k < d->n; k++)
             row = strcmp(d->rows[k].row.frame->func, answers[i].func) == 0 ? &d->rows[k] : row;
         assert_non_null(row);
@@ -122,41 +122,42 @@ static void assert_tree(const struct flame_diff *d) {
     assert_int_equal(flame_diff_gone(d, find(d->now, "train"), gone, 2), 0);
 }
 
-static void compare_tables(struct tally_diff *d, const struct tally *now, enum tally_window w,
-                           const struct tally *before, enum tally_window w_before, bool by_line) {
-    struct tally_table a = {0}, b = {0};
-    struct tally_query q = {.window = w, .by_line = by_line};
-    assert_int_equal(tally_table_build(&a, now, &q), 0);
+static void compare_tables(struct sample_store_diff *d, const struct sample_store *now,
+                           enum sample_store_window w, const struct sample_store *before,
+                           enum sample_store_window w_before, bool by_line) {
+    struct sample_store_table a = {0}, b = {0};
+    struct sample_store_query q = {.window = w, .by_line = by_line};
+    assert_int_equal(sample_store_table_build(&a, now, &q), 0);
     q.window = w_before;
-    assert_int_equal(tally_table_build(&b, before, &q), 0);
-    assert_int_equal(tally_diff_build(d, &a, &b, now != before), 0);
-    tally_table_fini(&a);
-    tally_table_fini(&b);
+    assert_int_equal(sample_store_table_build(&b, before, &q), 0);
+    assert_int_equal(sample_store_diff_build(d, &a, &b, now != before), 0);
+    sample_store_table_fini(&a);
+    sample_store_table_fini(&b);
 }
 
 static void test_two_times_of_one_tally(void **state) {
-    struct tally *t = tally_new();
-    struct tally_diff d = {0};
+    struct sample_store *t = sample_store_new();
+    struct sample_store_diff d = {0};
     double time_s = 1000, middle_s;
     (void)state;
     add_before(t, &time_s, false);
     middle_s = time_s - 0.005;
     add_now(t, &time_s);
-    assert_int_equal(tally_set_span(t, TALLY_OTHER, 1000, middle_s), 0);
-    assert_int_equal(tally_set_span(t, TALLY_SPAN, middle_s, time_s), 0);
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_OTHER, 1000, middle_s), 0);
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, middle_s, time_s), 0);
     for (int by_line = 0; by_line < 2; by_line++) {
-        compare_tables(&d, t, TALLY_SPAN, t, TALLY_OTHER, by_line);
+        compare_tables(&d, t, SAMPLE_STORE_SPAN, t, SAMPLE_STORE_OTHER, by_line);
         assert_table(&d);
         for (size_t i = 0; i < d.n; i++)
-            assert_false(d.rows[i].row.id & TALLY_DIFF_FOREIGN);
+            assert_false(d.rows[i].row.id & SAMPLE_STORE_DIFF_FOREIGN);
     }
-    tally_diff_fini(&d);
+    sample_store_diff_fini(&d);
     struct flame *now = flame_new(), *before = flame_new();
     struct flame_diff trees = {0};
     for (int by = 0; by < FLAME_BY_MODULE; by++) {
-        struct flame_query q = {.window = TALLY_SPAN, .by = (enum flame_by)by, .time = FLAME_ON_CPU};
+        struct flame_query q = {.window = SAMPLE_STORE_SPAN, .by = (enum flame_by)by, .time = FLAME_ON_CPU};
         assert_int_equal(flame_update(now, t, &q), 0);
-        q.window = TALLY_OTHER;
+        q.window = SAMPLE_STORE_OTHER;
         assert_int_equal(flame_update(before, t, &q), 0);
         assert_int_equal(flame_diff_update(&trees, now, before), 0);
         assert_tree(&trees);
@@ -164,20 +165,20 @@ static void test_two_times_of_one_tally(void **state) {
     flame_diff_fini(&trees);
     flame_free(now);
     flame_free(before);
-    tally_free(t);
+    sample_store_free(t);
 }
 
 /* A recording has numbers of its own. What comes later to one of the two is found, too. */
 static void test_two_tallies(void **state) {
-    struct tally *t = tally_new(), *recording = tally_new();
-    struct tally_diff d = {0};
+    struct sample_store *t = sample_store_new(), *recording = sample_store_new();
+    struct sample_store_diff d = {0};
     double time_s = 1000, then_s = 50;
     (void)state;
     add(t, &time_s, LOAD, 10, false);
     add_before(recording, &then_s, true);
     struct flame *now = flame_new(), *before = flame_new();
     struct flame_diff trees = {0};
-    struct flame_query q = {.window = TALLY_ALL, .time = FLAME_ON_CPU};
+    struct flame_query q = {.window = SAMPLE_STORE_ALL, .time = FLAME_ON_CPU};
     assert_int_equal(flame_update(now, t, &q), 0);
     assert_int_equal(flame_update(before, recording, &q), 0);
     assert_int_equal(flame_diff_update(&trees, now, before), 0);
@@ -188,44 +189,44 @@ static void test_two_tallies(void **state) {
     assert_int_equal(flame_update(now, t, &q), 0);
     assert_int_equal(flame_diff_update(&trees, now, before), 0);
     assert_tree(&trees);
-    compare_tables(&d, t, TALLY_ALL, recording, TALLY_ALL, false);
+    compare_tables(&d, t, SAMPLE_STORE_ALL, recording, SAMPLE_STORE_ALL, false);
     assert_table(&d);
     size_t foreign = 0;
     for (size_t i = 0; i < d.n; i++)
-        foreign += (d.rows[i].row.id & TALLY_DIFF_FOREIGN) != 0;
+        foreign += (d.rows[i].row.id & SAMPLE_STORE_DIFF_FOREIGN) != 0;
     assert_int_equal(foreign, 1); /* eval */
-    tally_diff_fini(&d);
+    sample_store_diff_fini(&d);
     flame_diff_fini(&trees);
     flame_free(now);
     flame_free(before);
-    tally_free(t);
-    tally_free(recording);
+    sample_store_free(t);
+    sample_store_free(recording);
 }
 
 /* Where nothing was counted shares are unknown, not 0. */
 static void test_nothing_to_compare_with(void **state) {
-    struct tally *t = tally_new();
-    struct tally_diff d = {0};
+    struct sample_store *t = sample_store_new();
+    struct sample_store_diff d = {0};
     double time_s = 1000;
     (void)state;
     add_now(t, &time_s);
-    assert_int_equal(tally_set_span(t, TALLY_OTHER, 10, 20), 0);
-    compare_tables(&d, t, TALLY_ALL, t, TALLY_OTHER, false);
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_OTHER, 10, 20), 0);
+    compare_tables(&d, t, SAMPLE_STORE_ALL, t, SAMPLE_STORE_OTHER, false);
     assert_int_equal(d.n, 5);
     for (size_t i = 0; i < d.n; i++)
         assert_true(isnan(d.rows[i].own_before) && isnan(d.rows[i].total_before) &&
                     !isnan(d.rows[i].own_pct));
-    compare_tables(&d, t, TALLY_OTHER, t, TALLY_ALL, false);
+    compare_tables(&d, t, SAMPLE_STORE_OTHER, t, SAMPLE_STORE_ALL, false);
     assert_int_equal(d.n, 5);
     for (size_t i = 0; i < d.n; i++)
         assert_true(isnan(d.rows[i].own_pct) && !isnan(d.rows[i].own_before));
-    tally_diff_fini(&d);
+    sample_store_diff_fini(&d);
     struct flame *now = flame_new(), *before = flame_new();
     struct flame_diff trees = {0};
     assert_true(isnan(flame_diff_now(&trees, 0)) && isnan(flame_diff_before(&trees, 0)));
-    struct flame_query q = {.window = TALLY_ALL, .time = FLAME_ON_CPU};
+    struct flame_query q = {.window = SAMPLE_STORE_ALL, .time = FLAME_ON_CPU};
     assert_int_equal(flame_update(now, t, &q), 0);
-    q.window = TALLY_OTHER;
+    q.window = SAMPLE_STORE_OTHER;
     assert_int_equal(flame_update(before, t, &q), 0);
     assert_int_equal(flame_diff_update(&trees, now, before), 0);
     assert_true(isnan(flame_diff_before(&trees, FLAME_ROOT)) &&
@@ -233,7 +234,7 @@ static void test_nothing_to_compare_with(void **state) {
     flame_diff_fini(&trees);
     flame_free(now);
     flame_free(before);
-    tally_free(t);
+    sample_store_free(t);
 }
 
 int main(void) {

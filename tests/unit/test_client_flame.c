@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "client/cut.h"
+#include "client/sample_filter.h"
 #include "client/flame.h"
 #include "client/flame_layout.h"
 
@@ -81,7 +81,7 @@ static struct world *world_new(uint64_t seed) {
 }
 
 /* A batch that comes `after_s` later: stacks that are new now and then, samples of four threads. */
-static void step(struct world *w, struct tally *t, double after_s, size_t n) {
+static void step(struct world *w, struct sample_store *t, double after_s, size_t n) {
     static const double periods[] = {10000, 10416, 7333.25, 31250.5};
     struct model_sample samples[256];
     for (uint32_t more = roll(w, 4); more > 0 && w->n_stacks < MAX_STACKS; more--) {
@@ -109,7 +109,7 @@ static void step(struct world *w, struct tally *t, double after_s, size_t n) {
         if (!torn)
             w->samples[w->n_samples++] = s;
     }
-    assert_true(tally_add(t, &b, w->now_s));
+    assert_true(sample_store_add(t, &b, w->now_s));
 }
 
 /* ---- the same, the long way ---- */
@@ -203,7 +203,7 @@ static void add_stack(const struct world *w, const struct flame_query *q, struct
 }
 
 static void add_up(const struct world *w, const struct flame_query *q, struct paths *p) {
-    static const int64_t seconds[] = {[TALLY_10S] = 10, [TALLY_60S] = 60};
+    static const int64_t seconds[] = {[SAMPLE_STORE_10S] = 10, [SAMPLE_STORE_60S] = 60};
     struct flame_weight of[MAX_STACKS + 1] = {{0, 0}};
     int64_t now = (int64_t)floor(w->now_s);
     for (size_t i = w->reset_at; i < w->n_samples; i++) {
@@ -268,20 +268,20 @@ static void name_module(const struct model_frame *f, char *buf, size_t cap) {
 }
 
 /* The samples cut out for an export are the same: each path has what it has alone. */
-static void check_cut(const struct world *w, const struct tally *t, const struct flame_query *q) {
+static void check_cut(const struct world *w, const struct sample_store *t, const struct flame_query *q) {
     static struct paths want, got;
     const struct model_frame *path[MAX_STACKS];
-    struct cut_query cut_query = {.samples = *q, .name_module = name_module};
-    struct cut cut;
+    struct sample_filter_query sample_filter_query = {.samples = *q, .name_module = name_module};
+    struct sample_filter cut;
     uint64_t samples = 0;
-    assert_int_equal(cut_make(&cut, t, &cut_query), 0);
+    assert_int_equal(sample_filter_make(&cut, t, &sample_filter_query), 0);
     assert_null(cut.tracks);
     add_up(w, q, &want);
     got.n = 0;
-    for (size_t i = 0; i < fold_count(cut.fold); i++) {
-        const struct fold_entry *e = fold_get(cut.fold, i);
+    for (size_t i = 0; i < stack_counts_count(cut.fold); i++) {
+        const struct stack_counts_entry *e = stack_counts_get(cut.fold, i);
         char text[PATH] = "";
-        size_t n = fold_path(cut.fold, e->stack, path, MAX_STACKS), used = 0;
+        size_t n = stack_counts_path(cut.fold, e->stack, path, MAX_STACKS), used = 0;
         for (size_t k = 0; k < n; k++) {
             char key[PATH];
             key_of(path[k], q->by, key, sizeof key);
@@ -301,14 +301,14 @@ static void check_cut(const struct world *w, const struct tally *t, const struct
         assert_true(llabs(a.ns - b.ns) <= 1000);
     }
     assert_int_equal(samples, path_at(&want, "")->total.samples);
-    assert_int_equal(samples, fold_get_totals(cut.fold)->samples);
-    cut_fini(&cut);
+    assert_int_equal(samples, stack_counts_get_totals(cut.fold)->samples);
+    sample_filter_fini(&cut);
 }
 
 /* ---- tests ---- */
 
 static struct flame_query some_query(struct world *w) {
-    struct flame_query q = {.window = (enum tally_window)roll(w, TALLY_MARK),
+    struct flame_query q = {.window = (enum sample_store_window)roll(w, SAMPLE_STORE_MARK),
                             .by = (enum flame_by)roll(w, FLAME_BYS),
                             .time = (enum flame_time)roll(w, FLAME_TIMES),
                             .tid = roll(w, 3) ? 0 : 7 + roll(w, 5)};
@@ -324,7 +324,7 @@ static void test_random_samples(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 6; seed++) {
         struct world *w = world_new(seed);
-        struct tally *t = tally_new();
+        struct sample_store *t = sample_store_new();
         struct flame *f = flame_new();
         struct flame_query q = {0};
         for (int i = 0; i < 400; i++) {
@@ -333,7 +333,7 @@ static void test_random_samples(void **state) {
             if (roll(w, 25) == 0)
                 q = some_query(w);
             if (roll(w, 150) == 0) {
-                tally_reset(t, w->now_s);
+                sample_store_reset(t, w->now_s);
                 w->reset_at = w->n_samples;
             }
             if (roll(w, 3))
@@ -344,7 +344,7 @@ static void test_random_samples(void **state) {
                 check_cut(w, t, &q);
         }
         flame_free(f);
-        tally_free(t);
+        sample_store_free(t);
         free(w);
     }
 }
@@ -352,28 +352,28 @@ static void test_random_samples(void **state) {
 /* What is held stands still, whatever comes and goes; let go, it is the newest. */
 static void test_held(void **state) {
     struct world *w = world_new(77), *then;
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     struct flame *f = flame_new();
-    struct flame_query q = {.window = TALLY_10S};
+    struct flame_query q = {.window = SAMPLE_STORE_10S};
     (void)state;
     for (int i = 0; i < 60; i++)
         step(w, t, 0.25, 20);
     then = malloc(sizeof *then);
     assert_non_null(then);
     memcpy(then, w, sizeof *w);
-    assert_int_equal(tally_hold(t, true), 0);
+    assert_int_equal(sample_store_hold(t, true), 0);
     for (int i = 0; i < 90; i++) {
         step(w, t, 0.25, 20);
-        q.window = (enum tally_window)(i % TALLY_MARK);
+        q.window = (enum sample_store_window)(i % SAMPLE_STORE_MARK);
         q.by = (enum flame_by)(i / 7 % FLAME_BYS);
         assert_int_equal(flame_update(f, t, &q), 0);
         check(then, f, &q);
     }
-    assert_int_equal(tally_hold(t, false), 0);
+    assert_int_equal(sample_store_hold(t, false), 0);
     assert_int_equal(flame_update(f, t, &q), 0);
     check(w, f, &q);
     flame_free(f);
-    tally_free(t);
+    sample_store_free(t);
     free(then);
     free(w);
 }
@@ -381,14 +381,14 @@ static void test_held(void **state) {
 /* More changes than are kept: then all is counted again. And a tree that nobody looked at for long. */
 static void test_a_late_reader(void **state) {
     struct world *w = world_new(5);
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     struct flame *f = flame_new();
-    struct flame_query q = {.window = TALLY_60S, .time = FLAME_ALL_TIME};
+    struct flame_query q = {.window = SAMPLE_STORE_60S, .time = FLAME_ALL_TIME};
     (void)state;
     step(w, t, 0.1, 100);
     assert_int_equal(flame_update(f, t, &q), 0);
-    uint64_t before = tally_get_mark(t).changes, identity = flame_identity(f);
-    while (tally_get_mark(t).changes - before <= 2 * TALLY_CHANGES) {
+    uint64_t before = sample_store_get_mark(t).changes, identity = flame_identity(f);
+    while (sample_store_get_mark(t).changes - before <= 2 * SAMPLE_STORE_CHANGES) {
         step(w, t, 0.5, 250);
         if (w->n_samples > MAX_SAMPLES - 1000) { /* what has left every window need not be remembered */
             size_t gone = MAX_SAMPLES / 4;
@@ -401,14 +401,14 @@ static void test_a_late_reader(void **state) {
     assert_int_equal(flame_identity(f), identity);
     check(w, f, &q);
     flame_free(f);
-    tally_free(t);
+    sample_store_free(t);
     free(w);
 }
 
 /* A node keeps its number and its place among its siblings, also when it is empty for a while. */
 static void test_numbers_stay(void **state) {
     struct world *w = world_new(12);
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     struct flame *f = flame_new();
     struct flame_query q = {.time = FLAME_ALL_TIME};
     static char paths[MAX_PATHS][PATH];
@@ -416,7 +416,7 @@ static void test_numbers_stay(void **state) {
     (void)state;
     for (int i = 0; i < 200; i++) {
         step(w, t, roll(w, 40) == 0 ? 70 : 0.3, 10);
-        q.window = (enum tally_window)(i % TALLY_MARK);
+        q.window = (enum sample_store_window)(i % SAMPLE_STORE_MARK);
         q.tid = i % 5 == 0 ? 8 : 0;
         assert_int_equal(flame_update(f, t, &q), 0);
         for (uint32_t k = 0; k < flame_count(f); k++) {
@@ -441,14 +441,14 @@ static void test_numbers_stay(void **state) {
     assert_int_equal(flame_update(f, t, &q), 0);
     assert_int_not_equal(flame_identity(f), identity);
     flame_free(f);
-    tally_free(t);
+    sample_store_free(t);
     free(w);
 }
 
 /* Another tally at the same place in memory is another one all the same. */
 static void test_another_tally(void **state) {
     struct world *w = world_new(3), *other = world_new(4);
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     struct flame *f = flame_new();
     struct flame_query q = {.time = FLAME_ALL_TIME};
     (void)state;
@@ -456,14 +456,14 @@ static void test_another_tally(void **state) {
         step(w, t, 0.2, 20);
     assert_int_equal(flame_update(f, t, &q), 0);
     check(w, f, &q);
-    tally_free(t);
-    t = tally_new();
+    sample_store_free(t);
+    t = sample_store_new();
     for (int i = 0; i < 20; i++)
         step(other, t, 0.2, 20);
     assert_int_equal(flame_update(f, t, &q), 0);
     check(other, f, &q);
     flame_free(f);
-    tally_free(t);
+    sample_store_free(t);
     free(w);
     free(other);
 }
@@ -510,7 +510,7 @@ static void test_cells(void **state) {
     (void)state;
     for (uint64_t seed = 20; seed < 40; seed++) {
         struct world *w = world_new(seed);
-        struct tally *t = tally_new();
+        struct sample_store *t = sample_store_new();
         struct flame *f = flame_new();
         struct flame_layout l = {0};
         struct flame_query q = {.time = FLAME_ALL_TIME};
@@ -532,7 +532,7 @@ static void test_cells(void **state) {
         }
         flame_layout_fini(&l);
         flame_free(f);
-        tally_free(t);
+        sample_store_free(t);
         free(w);
     }
 }
@@ -540,7 +540,7 @@ static void test_cells(void **state) {
 /* Part of the rows is the same as all of them, cut; every place and every node is found again. */
 static void test_scrolled_cells(void **state) {
     struct world *w = world_new(50);
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     struct flame *f = flame_new();
     struct flame_layout all = {0}, part = {0};
     struct flame_query q = {.time = FLAME_ALL_TIME};
@@ -580,7 +580,7 @@ static void test_scrolled_cells(void **state) {
     flame_layout_fini(&all);
     flame_layout_fini(&part);
     flame_free(f);
-    tally_free(t);
+    sample_store_free(t);
     free(w);
 }
 

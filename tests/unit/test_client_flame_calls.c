@@ -24,9 +24,9 @@ static struct model_frame_def frames[] = {
 static struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}, {3, 2, 4}, {4, 3, 2}, {5, 4, 4},
                                           {6, 1, 3}, {7, 1, 5}, {8, 7, 4}, {9, 0, 4}};
 
-static struct tally *tally_of(const uint32_t *of, size_t n) {
+static struct sample_store *sample_store_of(const uint32_t *of, size_t n) {
     struct model_sample samples[64];
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     assert_non_null(t);
     for (size_t i = 0; i < n; i++)
         samples[i] = (struct model_sample){.tid = 7, .stack_id = of[i], .on_cpu = 1};
@@ -38,7 +38,7 @@ static struct tally *tally_of(const uint32_t *of, size_t n) {
                                    .n_stacks = sizeof stacks / sizeof stacks[0],
                                    .samples = samples,
                                    .n_samples = n};
-    assert_true(tally_add(t, &b, 100));
+    assert_true(sample_store_add(t, &b, 100));
     return t;
 }
 
@@ -59,7 +59,7 @@ static uint32_t node_of(struct flame *f, const char *func) {
 
 static void test_calls(void **state) {
     static const uint32_t of[] = {5, 5, 5, 3, 6, 6, 8, 9, 9, 2};
-    struct tally *t = tally_of(of, sizeof of / sizeof of[0]);
+    struct sample_store *t = sample_store_of(of, sizeof of / sizeof of[0]);
     struct flame *f = flame_new();
     struct flame_query q = {.time = FLAME_ALL_TIME};
     struct flame_calls c = {0};
@@ -92,7 +92,7 @@ static void test_calls(void **state) {
     assert_int_equal(c.n_lines, 0);
     flame_calls_fini(&c);
     flame_free(f);
-    tally_free(t);
+    sample_store_free(t);
 }
 
 static void write_file(const char *path, const char *text, size_t n) {

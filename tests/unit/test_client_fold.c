@@ -15,7 +15,7 @@
 
 #include "client/export.h"
 #include "client/export_formats.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 
 static struct model_frame_def frame_def(uint32_t id, const char *func, const char *file, int line) {
     return (struct model_frame_def){id, {MODEL_FRAME_PYTHON, func, file, line}};
@@ -26,7 +26,7 @@ static struct model_sample sample(int64_t tid, uint32_t stack, bool torn) {
 }
 
 /* main -> train -> {step, load} in epoch 1. */
-static void add_first(struct fold *f) {
+static void add_first(struct stack_counts *f) {
     struct model_frame_def frames[] = {
         frame_def(1, "main", "/job/train.py", 9), frame_def(2, "train", "/job/train.py", 5),
         frame_def(3, "step", "/venv/lib/python3.11/site-packages/torch/optim/adamw.py", 77),
@@ -43,11 +43,11 @@ static void add_first(struct fold *f) {
     b.n_threads = 2;
     b.samples = samples;
     b.n_samples = 6;
-    assert_int_equal(fold_add_batch(f, &b), 0);
+    assert_int_equal(stack_counts_add_batch(f, &b), 0);
 }
 
 /* The same stack under other ids, in epoch 2. */
-static void add_second(struct fold *f) {
+static void add_second(struct stack_counts *f) {
     struct model_frame_def frames[] = {
         frame_def(1, "step", "/venv/lib/python3.11/site-packages/torch/optim/adamw.py", 77),
         frame_def(2, "train", "/job/train.py", 5), frame_def(3, "main", "/job/train.py", 9)};
@@ -59,50 +59,50 @@ static void add_second(struct fold *f) {
     b.n_stacks = 4;
     b.samples = samples;
     b.n_samples = 3;
-    assert_int_equal(fold_add_batch(f, &b), 0);
+    assert_int_equal(stack_counts_add_batch(f, &b), 0);
 }
 
 static void check_fold(void **state) {
     (void)state;
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     add_first(f);
     add_second(f);
-    const struct fold_totals *t = fold_get_totals(f);
+    const struct stack_counts_totals *t = stack_counts_get_totals(f);
     assert_int_equal(t->samples, 5);
     assert_int_equal(t->torn, 1);
     assert_int_equal(t->undefined, 3); /* 99; 4 of the older epoch; 5 below an undefined parent */
     assert_int_equal(t->dropped, 6);
-    assert_int_equal(fold_count(f), 3);
-    const struct fold_entry *e = fold_get(f, 0);
+    assert_int_equal(stack_counts_count(f), 3);
+    const struct stack_counts_entry *e = stack_counts_get(f, 0);
     assert_int_equal(e->tid, 7);
     assert_int_equal(e->samples, 3);
     assert_int_equal(e->on_cpu, 3);
     assert_true(e->us == 40000);
     const struct model_frame *frames[8];
-    assert_int_equal(fold_path(f, e->stack, frames, 8), 3);
+    assert_int_equal(stack_counts_path(f, e->stack, frames, 8), 3);
     assert_string_equal(frames[0]->func, "main");
     assert_string_equal(frames[2]->func, "step");
-    assert_int_equal(fold_path(f, e->stack, frames, 1), 3); /* room for the root only */
+    assert_int_equal(stack_counts_path(f, e->stack, frames, 1), 3); /* room for the root only */
     assert_string_equal(frames[0]->func, "main");
-    assert_string_equal(fold_thread_name(f, 7), "MainThread");
-    assert_string_equal(fold_thread_name(f, 8), "pt_autograd");
-    assert_null(fold_thread_name(f, 9));
-    fold_free(f);
+    assert_string_equal(stack_counts_thread_name(f, 7), "MainThread");
+    assert_string_equal(stack_counts_thread_name(f, 8), "pt_autograd");
+    assert_null(stack_counts_thread_name(f, 9));
+    stack_counts_free(f);
 }
 
 static void check_foreign_ids(void **state) {
     (void)state;
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     struct model_frame_def frames[] = {frame_def(UINT32_MAX, "f", "f.py", 1)};
     struct model_sample_batch b = {.epoch = 1, .frames = frames, .n_frames = 1};
-    assert_int_equal(fold_add_batch(f, &b),
+    assert_int_equal(stack_counts_add_batch(f, &b),
                      -1); /* an id that no honest agent reaches asks for no gigabytes */
-    fold_free(f);
+    stack_counts_free(f);
 }
 
 static void check_many_stacks(void **state) {
     (void)state;
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     enum { N = 5000 };
     struct model_frame_def *frames = calloc(N, sizeof *frames);
     struct model_stack_def *stacks = calloc(N, sizeof *stacks);
@@ -116,21 +116,21 @@ static void check_many_stacks(void **state) {
         .epoch = 1, .frames = frames, .n_frames = N, .stacks = stacks, .n_stacks = N};
     b.samples = samples;
     b.n_samples = N;
-    assert_int_equal(fold_add_batch(f, &b), 0);
-    assert_int_equal(fold_count(f), N);
+    assert_int_equal(stack_counts_add_batch(f, &b), 0);
+    assert_int_equal(stack_counts_count(f), N);
     const struct model_frame *top[2];
     for (size_t i = 0; i < N; i++) {
-        assert_int_equal(fold_get(f, i)->samples, 1);
-        assert_int_equal(fold_path(f, fold_get(f, i)->stack, top, 2), i + 1);
+        assert_int_equal(stack_counts_get(f, i)->samples, 1);
+        assert_int_equal(stack_counts_path(f, stack_counts_get(f, i)->stack, top, 2), i + 1);
         assert_int_equal(top[0]->line, 1);
     }
     free(frames);
     free(stacks);
     free(samples);
-    fold_free(f);
+    stack_counts_free(f);
 }
 
-static char *render(const struct fold *f, const struct export_request *r) {
+static char *render(const struct stack_counts *f, const struct export_request *r) {
     struct model_target target = {.pid = 123};
     struct export_data data = {.request = r, .target = &target, .fold = f, .elapsed_s = 1};
     struct strbuf out;
@@ -144,7 +144,7 @@ static char *render(const struct fold *f, const struct export_request *r) {
 
 static void check_folded(void **state) {
     (void)state;
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     add_first(f);
     struct export_request r = {.format = "folded"};
     char *text = render(f, &r);
@@ -160,26 +160,26 @@ static void check_folded(void **state) {
         "20000\n"
         "process 123;thread pt_autograd (8) 10000\n");
     free(text);
-    fold_free(f);
+    stack_counts_free(f);
 }
 
 /* Names come from the job: separators, controls and newlines must not make a line of their own. */
 static void check_folded_names(void **state) {
     (void)state;
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     struct model_frame frames[] = {{MODEL_FRAME_PYTHON, "a;b\nc\x1b[31m", "/x/<string>", 0},
                                    {MODEL_FRAME_PYTHON, NULL, NULL, 4}};
     struct model_thread threads[] = {
         {.tid = 1, .name = "x;y", .frames = frames, .n_frames = 2},
         {.tid = 2, .name = "torn", .torn = true, .frames = frames, .n_frames = 2}};
     struct model_snapshot s = {.threads = threads, .n_threads = 2};
-    assert_int_equal(fold_add_snapshot(f, &s), 0);
-    assert_int_equal(fold_get_totals(f)->torn, 1);
+    assert_int_equal(stack_counts_add_snapshot(f, &s), 0);
+    assert_int_equal(stack_counts_get_totals(f)->torn, 1);
     struct export_request r = {.threads = true};
     char *text = render(f, &r);
     assert_string_equal(text, "thread x:y (1);? (?:4);a:b c\xEF\xBF\xBD[31m (<string>) 1\n");
     free(text);
-    fold_free(f);
+    stack_counts_free(f);
 }
 
 static void check_formats(void **state) {
@@ -258,11 +258,11 @@ static void check_places_stay(void **state) {
     enum { MANY = 3000 };
     static struct model_frame_def frames[MANY];
     static struct model_stack_def stacks[MANY];
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     (void)state;
     add_first(f);
-    const struct model_frame *frame = fold_frame(f, 0);
-    const struct fold_entry *entry = fold_get(f, 0);
+    const struct model_frame *frame = stack_counts_frame(f, 0);
+    const struct stack_counts_entry *entry = stack_counts_get(f, 0);
     const char *func = frame->func;
     for (int i = 0; i < MANY; i++) {
         frames[i] = frame_def((uint32_t)i + 10, "another", "/job/more.py", i);
@@ -270,13 +270,13 @@ static void check_places_stay(void **state) {
     }
     struct model_sample_batch b = {
         .epoch = 1, .frames = frames, .n_frames = MANY, .stacks = stacks, .n_stacks = MANY};
-    assert_int_equal(fold_add_batch(f, &b), 0);
-    assert_int_equal(fold_frames(f), MANY + 4);
-    assert_ptr_equal(fold_frame(f, 0), frame);
-    assert_ptr_equal(fold_get(f, 0), entry);
+    assert_int_equal(stack_counts_add_batch(f, &b), 0);
+    assert_int_equal(stack_counts_frames(f), MANY + 4);
+    assert_ptr_equal(stack_counts_frame(f, 0), frame);
+    assert_ptr_equal(stack_counts_get(f, 0), entry);
     assert_ptr_equal(frame->func, func);
-    assert_int_equal(fold_frame(f, MANY + 3)->line, MANY - 1);
-    fold_free(f);
+    assert_int_equal(stack_counts_frame(f, MANY + 3)->line, MANY - 1);
+    stack_counts_free(f);
 }
 
 /* Stacks that are others each time, with long names: it takes so much and no more. */
@@ -284,7 +284,7 @@ static void check_what_it_may_take(void **state) {
     enum { FRAMES = 1000, LENGTH = 4000 };
     struct model_frame_def frames[FRAMES];
     struct model_sample_batch b = {.epoch = 1, .period_us = 1e4, .frames = frames, .n_frames = FRAMES};
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     char name[LENGTH + 1];
     int rc = 0, turns = 0;
     (void)state;
@@ -295,11 +295,11 @@ static void check_what_it_may_take(void **state) {
         for (uint32_t i = 0; i < FRAMES; i++)
             frames[i] = (struct model_frame_def){
                 i + 1, {.func = name, .file = name, .line = turns * FRAMES + (int)i + 1}};
-        rc = fold_add_batch(f, &b);
+        rc = stack_counts_add_batch(f, &b);
     }
     assert_int_equal(rc, -1);
-    assert_in_range(fold_bytes(f), (size_t)16 << 20, FOLD_MAX_BYTES + ((size_t)8 << 20));
-    fold_free(f);
+    assert_in_range(stack_counts_bytes(f), (size_t)16 << 20, STACK_COUNTS_MAX_BYTES + ((size_t)8 << 20));
+    stack_counts_free(f);
 }
 
 int main(void) {

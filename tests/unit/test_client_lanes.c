@@ -16,8 +16,8 @@
 
 #include "client/export_formats.h"
 #include "client/export_lanes.h"
-#include "client/fold.h"
-#include "client/tracks.h"
+#include "client/stack_counts.h"
+#include "client/thread_runs.h"
 #include "support/protobuf_reader.h"
 
 #define MS 1000000LL
@@ -25,24 +25,24 @@
 #define TORN UINT32_MAX
 
 struct world {
-    struct fold *fold;
-    struct tracks *tracks;
+    struct stack_counts *fold;
+    struct thread_runs *tracks;
     struct model_sample samples[MAX_SAMPLES];
     size_t n;
 };
 
 static int set_up(void **state) {
     struct world *w = calloc(1, sizeof *w);
-    w->fold = fold_new();
-    w->tracks = tracks_new();
+    w->fold = stack_counts_new();
+    w->tracks = thread_runs_new();
     *state = w;
     return 0;
 }
 
 static int tear_down(void **state) {
     struct world *w = *state;
-    tracks_free(w->tracks);
-    fold_free(w->fold);
+    thread_runs_free(w->tracks);
+    stack_counts_free(w->fold);
     free(w);
     return 0;
 }
@@ -77,12 +77,13 @@ static void take(struct world *w, double us) {
     b.n_threads = 3;
     b.samples = w->samples;
     b.n_samples = w->n;
-    assert_int_equal(fold_add_batch(w->fold, &b), 0);
-    const uint32_t *entries = fold_batch_entries(w->fold);
+    assert_int_equal(stack_counts_add_batch(w->fold, &b), 0);
+    const uint32_t *entries = stack_counts_batch_entries(w->fold);
     for (size_t i = 0; i < w->n; i++) {
         const struct model_sample *s = &w->samples[i];
-        struct tracks_sample sample = {s->timestamp, us > 0 ? us : 0, s->tid, entries[i], tracks_flags(s)};
-        assert_int_equal(tracks_add(w->tracks, &sample), 1);
+        struct thread_runs_sample sample = {s->timestamp, us > 0 ? us : 0, s->tid, entries[i],
+                                            thread_runs_flags(s)};
+        assert_int_equal(thread_runs_add(w->tracks, &sample), 1);
     }
     w->n = 0;
 }
@@ -102,7 +103,7 @@ static void walk(const struct world *w, int64_t tid, struct spans *out) {
     struct export_lanes l;
     out->n = 0;
     assert_int_equal(export_lanes_init(&l, w->fold, w->tracks), 0);
-    assert_int_equal(export_lanes_walk(&l, (size_t)tracks_find_lane(w->tracks, tid), keep_span, out), 0);
+    assert_int_equal(export_lanes_walk(&l, (size_t)thread_runs_find_lane(w->tracks, tid), keep_span, out), 0);
     export_lanes_fini(&l);
     for (size_t i = 0; i < out->n; i++) {
         assert_true(out->at[i].begin_ns < out->at[i].end_ns);
@@ -131,7 +132,8 @@ static void check_spread(void **state) {
         assert_true(s.at[i].begin_ns == s.at[i - 1].end_ns);
     assert_true(llabs(s.at[999].end_ns - llround(at * 1e9)) < 1000); /* rounded to a nanosecond each */
     for (uint32_t i = 0; i < 1000; i++)
-        assert_true(fabs((double)s.at[i].begin_ns / 1e9 - (tracks_look_time(w->tracks, i) - 1000)) < 0.25);
+        assert_true(fabs((double)s.at[i].begin_ns / 1e9 - (thread_runs_look_time(w->tracks, i) - 1000)) <
+                    0.25);
 }
 
 /* A pause is a gap; so is a look in which the thread was not seen, or was torn. */
@@ -152,7 +154,7 @@ static void check_gaps(void **state) {
     assert_true(s.at[2].begin_ns - s.at[1].end_ns == 20 * MS);
     walk(w, 8, &s);
     assert_int_equal(s.n, 2);
-    assert_int_equal(s.at[0].stack, FOLD_NO_STACK);
+    assert_int_equal(s.at[0].stack, STACK_COUNTS_NO_STACK);
 }
 
 /* Weights that are wrong do not carry samples away from their time: a second after it, or before. */
@@ -195,8 +197,8 @@ static void check_note(void **state) {
     take(w, 10000);
     export_lanes_note(w->tracks, w->fold, &note);
     assert_string_equal(strbuf_str(&note), "");
-    tracks_free(w->tracks);
-    w->tracks = tracks_new_sized(64, 1024);
+    thread_runs_free(w->tracks);
+    w->tracks = thread_runs_new_sized(64, 1024);
     for (int i = 0; i < 1000; i++)
         see(w, 0.1 * i, 7, 3);
     take(w, 100000);

@@ -19,8 +19,8 @@
 #include "base/procfs.h"
 #include "client/call.h"
 #include "client/database.h"
-#include "client/ended.h"
-#include "client/past.h"
+#include "client/exit_reason.h"
+#include "client/recording.h"
 #include "client/target.h"
 #include "store/ring_dir.h"
 #include "unit/store_job.h"
@@ -253,12 +253,13 @@ static void a_damaged_folder_is_told_in_a_line(void **state) {
 static void the_kernel_may_know_how_it_ended(void **state) {
     (void)state;
     double at = 0;
-    assert_true(ended_parse_kmsg("3,1234,98765432,-;Out of memory: Killed process 42 (python) total-vm:1kB",
-                                 42, &at));
+    assert_true(exit_reason_parse_kmsg(
+        "3,1234,98765432,-;Out of memory: Killed process 42 (python) total-vm:1kB", 42, &at));
     assert_true(at == 98.765432);
-    assert_false(ended_parse_kmsg("3,1234,98765432,-;Out of memory: Killed process 421 (python)", 42, &at));
-    assert_false(ended_parse_kmsg("Killed process 42 (python)", 42, &at));
-    assert_false(ended_parse_kmsg("", 42, &at));
+    assert_false(
+        exit_reason_parse_kmsg("3,1234,98765432,-;Out of memory: Killed process 421 (python)", 42, &at));
+    assert_false(exit_reason_parse_kmsg("Killed process 42 (python)", 42, &at));
+    assert_false(exit_reason_parse_kmsg("", 42, &at));
     struct rings_place place = {.modified_at = 1};
     char text[256];
     pid_t pid = fork();
@@ -271,10 +272,10 @@ static void the_kernel_may_know_how_it_ended(void **state) {
     siginfo_t info;
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0); /* it stays a zombie */
     assert_true(procfs_has_ended(pid));
-    ended_explain(&place, pid, text, sizeof text);
+    exit_reason_explain(&place, pid, text, sizeof text);
     assert_string_equal(text, "killed by signal 9 (Killed)");
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    ended_explain(&place, pid, text, sizeof text);
+    exit_reason_explain(&place, pid, text, sizeof text);
     assert_non_null(strstr(text, "not known"));
 }
 
@@ -287,10 +288,10 @@ static void native_frames_are_left_out(void **state) {
     struct model_sample samples[] = {{.stack_id = 1}, {.stack_id = 2}, {.stack_id = 3},  {.stack_id = 4},
                                      {.stack_id = 5}, {.stack_id = 6}, {.stack_id = 10}, {.stack_id = 77}};
     static const uint32_t expected[] = {1, 1, 3, 3, 3, 0, 9, 77};
-    struct past p = {
+    struct recording p = {
         .frames = frames, .n_frames = 3, .stacks = stacks, .n_stacks = 8, .samples = samples, .n_samples = 8};
     (void)state;
-    assert_int_equal(past_strip_native(&p), 0);
+    assert_int_equal(recording_strip_native(&p), 0);
     for (size_t i = 0; i < p.n_samples; i++)
         assert_int_equal(p.samples[i].stack_id, expected[i]);
     assert_int_equal(p.n_stacks, 3);
@@ -298,7 +299,7 @@ static void native_frames_are_left_out(void **state) {
     assert_true(stacks[1].stack_id == 3 && stacks[1].parent_id == 1 && stacks[1].frame_id == 3);
     assert_true(stacks[2].stack_id == 9 && stacks[2].parent_id == 8);
     frames[1].frame.kind = MODEL_FRAME_PYTHON; /* nothing to do */
-    assert_int_equal(past_strip_native(&p), 0);
+    assert_int_equal(recording_strip_native(&p), 0);
     assert_int_equal(p.n_stacks, 3);
 }
 
@@ -306,18 +307,18 @@ static void native_frames_are_left_out(void **state) {
 static void moments_are_what_was_then(void **state) {
     (void)state;
     struct err e;
-    struct past p;
+    struct recording p;
     struct session_address addr;
     struct database *d = database_open(&e);
     assert_int_equal(target_resolve(job.dir, &addr, &e), 0);
     assert_int_equal(database_add(d, &addr, &e), 0);
-    assert_int_equal(past_load(&p, d, 0, &e), 0);
+    assert_int_equal(recording_load(&p, d, 0, &e), 0);
     assert_in_range(p.n_moments, 478, 481);
     assert_false(p.is_cut);
     size_t with_gone = 0;
     for (size_t m = 0; m < p.n_moments; m++) {
         struct model_snapshot s;
-        assert_int_equal(past_make_moment_snapshot(&p, m, &s), 0);
+        assert_int_equal(recording_make_moment_snapshot(&p, m, &s), 0);
         double at = s.timestamp;
         assert_true(m == 0 || (at > p.moments[m - 1] && at - p.moments[m - 1] < 0.5));
         assert_true(at < LAST);
@@ -326,7 +327,7 @@ static void moments_are_what_was_then(void **state) {
             const struct model_sample *last = NULL;
             for (size_t i = 0; i < p.n_samples; i++)
                 if (p.samples[i].tid == tid && p.samples[i].timestamp <= at &&
-                    at - p.samples[i].timestamp <= PAST_RECENT_S)
+                    at - p.samples[i].timestamp <= RECORDING_RECENT_S)
                     last = &p.samples[i];
             const struct model_thread *t = find(&s, tid);
             assert_int_equal(t && t->has_python, last != NULL);
@@ -336,7 +337,7 @@ static void moments_are_what_was_then(void **state) {
         }
         assert_true(held <= 1);
         const struct model_thread *gone = find(&s, 105);
-        assert_int_equal(gone != NULL, at >= LAST - 20 - 1e-3 && at <= LAST - 20 + PAST_RECENT_S + 1e-3);
+        assert_int_equal(gone != NULL, at >= LAST - 20 - 1e-3 && at <= LAST - 20 + RECORDING_RECENT_S + 1e-3);
         with_gone += gone != NULL;
         if (gone) {
             assert_string_equal(gone->native_name, "gone");
@@ -346,24 +347,24 @@ static void moments_are_what_was_then(void **state) {
         model_snapshot_fini(&s);
     }
     assert_in_range(with_gone, 11, 13);
-    past_fini(&p);
+    recording_fini(&p);
     database_close(d);
 }
 
-static void open_past(struct past *p, const struct job *of, size_t max_rows, struct database **d) {
+static void open_past(struct recording *p, const struct job *of, size_t max_rows, struct database **d) {
     struct err e = {.text = ""};
     struct session_address addr;
     *d = database_open(&e);
     assert_int_equal(target_resolve(of->dir, &addr, &e), 0);
     assert_int_equal(database_add(*d, &addr, &e), 0);
-    if (past_load(p, *d, max_rows, &e) != 0)
+    if (recording_load(p, *d, max_rows, &e) != 0)
         fail_msg("%s", e.text);
 }
 
 /* What is too long is read from its end, and said to be. */
 static void the_end_of_what_is_too_long(void **state) {
     enum { MAX = 3000 };
-    struct past p;
+    struct recording p;
     struct database *d;
     struct model_target t;
     (void)state;
@@ -372,18 +373,18 @@ static void the_end_of_what_is_too_long(void **state) {
     assert_true(p.n_samples <= MAX && p.n_samples > MAX * 14 / 16);
     assert_true(fabs(p.samples[p.n_samples - 1].timestamp - LAST) < 1e-3);
     assert_true(fabs(p.samples[0].timestamp - (LAST - (double)(p.n_samples - 1) * 0.01)) < 1e-3);
-    assert_true(fabs(p.moments[0] - p.from) < PAST_MOMENT_S);
-    assert_int_equal(past_make_target(&p, "", &t), 0);
+    assert_true(fabs(p.moments[0] - p.from) < RECORDING_MOMENT_S);
+    assert_int_equal(recording_make_target(&p, "", &t), 0);
     assert_true(t.seen_is_cut);
     model_target_fini(&t);
-    past_fini(&p);
+    recording_fini(&p);
     database_close(d);
 }
 
 /* Eighteen minutes: from the first to the last, in any order; a quarter of a second apart there would be too many. */
 static void moments_of_a_long_time(void **state) {
     enum { LONG = 110000 };
-    struct past p;
+    struct recording p;
     struct job of;
     struct database *d;
     (void)state;
@@ -392,15 +393,16 @@ static void moments_of_a_long_time(void **state) {
     open_past(&p, &of, 0, &d);
     assert_false(p.is_cut);
     assert_int_equal(p.n_samples, LONG);
-    assert_in_range(p.n_moments, 2190, PAST_MOMENTS);
-    assert_true(p.moments[0] - T0 < PAST_MOMENT_S);
-    assert_true(p.seen_until - p.moments[p.n_moments - 1] < 2 * PAST_MOMENT_S);
+    assert_in_range(p.n_moments, 2190, RECORDING_MOMENTS);
+    assert_true(p.moments[0] - T0 < RECORDING_MOMENT_S);
+    assert_true(p.seen_until - p.moments[p.n_moments - 1] < 2 * RECORDING_MOMENT_S);
     for (size_t m = 1; m < p.n_moments; m++)
-        assert_true(p.moments[m] > p.moments[m - 1] && p.moments[m] - p.moments[m - 1] < 3 * PAST_MOMENT_S);
+        assert_true(p.moments[m] > p.moments[m - 1] &&
+                    p.moments[m] - p.moments[m - 1] < 3 * RECORDING_MOMENT_S);
     const size_t order[] = {p.n_moments - 1, 7, 8, 1000, 0, 999};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         struct model_snapshot s;
-        assert_int_equal(past_make_moment_snapshot(&p, order[i], &s), 0);
+        assert_int_equal(recording_make_moment_snapshot(&p, order[i], &s), 0);
         long row = lround((s.timestamp - T0) / 0.01); /* the newest then, of thread 100 + row % 4 */
         for (long back = 0; back < 4 && back <= row; back++) {
             const struct model_thread *t = find(&s, 100 + (row - back) % 4);
@@ -408,14 +410,14 @@ static void moments_of_a_long_time(void **state) {
         }
         model_snapshot_fini(&s);
     }
-    past_fini(&p);
+    recording_fini(&p);
     database_close(d);
     job_remove(&of);
 }
 
 /* A clock that was wrong for a while: a recording with a hole of years is as short as what is in it. */
 static void a_hole_of_years(void **state) {
-    struct past p;
+    struct recording p;
     struct job of;
     struct database *d;
     size_t next = 0, batches = 0;
@@ -427,16 +429,16 @@ static void a_hole_of_years(void **state) {
         p.samples[i].timestamp -= 1e9;
     size_t n_moments = p.n_moments;
     p.n_moments = 0;
-    assert_int_equal(past_find_moments(&p), 0);
+    assert_int_equal(recording_find_moments(&p), 0);
     assert_in_range(p.n_moments, n_moments - 1, n_moments + 1);
     for (; next < p.n_samples; batches++) {
         struct model_sample_batch b;
-        assert_int_equal(past_make_batch(&p, &next, &b), 0);
+        assert_int_equal(recording_make_batch(&p, &next, &b), 0);
         assert_true(b.n_samples > 0);
         model_sample_batch_fini(&b);
     }
     assert_in_range(batches, 10, 12);
-    past_fini(&p);
+    recording_fini(&p);
     database_close(d);
     job_remove(&of);
 }

@@ -14,8 +14,8 @@
 
 #include "base/cost.h"
 #include "client/call.h"
-#include "client/past.h"
-#include "client/tally.h"
+#include "client/recording.h"
+#include "client/sample_store.h"
 #include "client/target.h"
 #include "unit/store_job.h"
 
@@ -77,15 +77,15 @@ static int remove_job(void **state) {
 
 static int take_batch(void *arg, struct model_sample_batch *b) {
     assert_int_equal(b->n_samples > 0, b->us != NULL && b->period_us > 0);
-    assert_true(tally_add(arg, b, 1));
+    assert_true(sample_store_add(arg, b, 1));
     return 0;
 }
 
-static struct tally *take_all(void) {
+static struct sample_store *take_all(void) {
     struct err e = {.text = ""};
     struct session_address addr;
     double elapsed;
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     assert_non_null(t);
     assert_int_equal(target_resolve(job.dir, &addr, &e), 0);
     struct call *c = call_open(&addr, &e);
@@ -97,12 +97,13 @@ static struct tally *take_all(void) {
 }
 
 /* Time of a stack in a window of the tally. */
-static double seconds_of(const struct tally *t, enum tally_window which, int stack) {
+static double seconds_of(const struct sample_store *t, enum sample_store_window which, int stack) {
     double us = 0;
-    for (size_t i = 0; i < tally_count_entries(t); i++) {
+    for (size_t i = 0; i < sample_store_count_entries(t); i++) {
         const struct model_frame *frames[8];
-        size_t n = fold_path(tally_fold(t), fold_get(tally_fold(t), i)->stack, frames, 8);
-        us += n == (size_t)stack ? tally_get_count(t, which, i).us : 0;
+        size_t n = stack_counts_path(sample_store_fold(t), stack_counts_get(sample_store_fold(t), i)->stack,
+                                     frames, 8);
+        us += n == (size_t)stack ? sample_store_get_count(t, which, i).us : 0;
     }
     return us / 1e6;
 }
@@ -138,7 +139,7 @@ static double truth_of(int stack, double from, double to, double *doubt) {
     return s;
 }
 
-static void check(const struct tally *t, enum tally_window which, double from, double to) {
+static void check(const struct sample_store *t, enum sample_store_window which, double from, double to) {
     for (int stack = 1; stack <= 4; stack++) {
         double doubt, truth = truth_of(stack, from, to, &doubt), said = seconds_of(t, which, stack);
         if (fabs(said - truth) > doubt)
@@ -149,36 +150,36 @@ static void check(const struct tally *t, enum tally_window which, double from, d
 
 static void a_recording_has_the_time_that_passed(void **state) {
     (void)state;
-    struct tally *t = take_all();
-    check(t, TALLY_ALL, 0, END);
-    tally_free(t);
+    struct sample_store *t = take_all();
+    check(t, SAMPLE_STORE_ALL, 0, END);
+    sample_store_free(t);
 }
 
 /* At the mean of the whole minute, some 42 looks a second, 5 s of the first part would be 12 s, and of the second 1.2. */
 static void every_window_has_its_own_length(void **state) {
     (void)state;
-    struct tally *t = take_all();
+    struct sample_store *t = take_all();
     for (double from = 0; from + 5 <= END; from += 0.5) {
-        assert_int_equal(tally_set_span(t, TALLY_SPAN, T0 + from, T0 + from + 5), 0);
-        check(t, TALLY_SPAN, from, from + 5);
-        double all = seconds_of(t, TALLY_SPAN, 4), turns = 0;
+        assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, T0 + from, T0 + from + 5), 0);
+        check(t, SAMPLE_STORE_SPAN, from, from + 5);
+        double all = seconds_of(t, SAMPLE_STORE_SPAN, 4), turns = 0;
         for (int stack = 1; stack <= 3; stack++)
-            turns += seconds_of(t, TALLY_SPAN, stack);
+            turns += seconds_of(t, SAMPLE_STORE_SPAN, stack);
         assert_true(fabs(all - turns) < SLACK_S); /* both threads were there all the time */
     }
-    tally_free(t);
+    sample_store_free(t);
 }
 
 /* ---- weights alone ---- */
 
 static void weigh(const double *times, size_t n, double *us) {
     struct model_sample samples[64] = {{.timestamp = 0}};
-    struct past p = {.samples = samples, .n_samples = n};
+    struct recording p = {.samples = samples, .n_samples = n};
     assert_true(n <= 64);
     for (size_t i = 0; i < n; i++)
         samples[i].timestamp = T0 + times[i];
     arena_init(&p.arena, 64 * 1024);
-    assert_int_equal(past_weigh(&p), 0);
+    assert_int_equal(recording_weigh(&p), 0);
     for (size_t i = 0; i < n; i++)
         us[i] = p.us[i];
     arena_fini(&p.arena);

@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/ended.h"
+#include "client/exit_reason.h"
 #include "client/frame_file.h"
 #include "client/output.h"
 #include "client/rings.h"
@@ -103,7 +103,7 @@ static void look_at_fatal(const char *path) {
     char how[256];
     (void)path;
     (void)snprintf(place.path, sizeof place.path, "%s", folder);
-    ended_explain(&place, 0, how, sizeof how);
+    exit_reason_explain(&place, 0, how, sizeof how);
 }
 
 static void look_at_door(const char *path) {

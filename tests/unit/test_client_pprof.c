@@ -16,7 +16,7 @@
 #include <zlib.h>
 
 #include "client/export_formats.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 #include "client/gzip.h"
 #include "client/protobuf.h"
 #include "support/protobuf_reader.h"
@@ -162,7 +162,7 @@ static void check_gzip(void **state) {
 /* ---- a profile ---- */
 
 /* main -> train -> step (two lines) or a native kernel; another thread without Python; one sample torn. */
-static void fill(struct fold *f) {
+static void fill(struct stack_counts *f) {
     struct model_frame_def frames[] = {
         {1, {MODEL_FRAME_PYTHON, "main", "/job/train.py", 9}},
         {2, {MODEL_FRAME_PYTHON, "train", "/job/train.py", 5}},
@@ -195,7 +195,7 @@ static void fill(struct fold *f) {
     b.n_threads = 2;
     b.samples = samples;
     b.n_samples = sizeof samples / sizeof samples[0];
-    assert_int_equal(fold_add_batch(f, &b), 0);
+    assert_int_equal(stack_counts_add_batch(f, &b), 0);
 }
 
 struct profile {
@@ -205,7 +205,7 @@ struct profile {
     size_t n_strings;
 };
 
-static void render(struct profile *p, struct fold *f, bool by_function, int64_t rank) {
+static void render(struct profile *p, struct stack_counts *f, bool by_function, int64_t rank) {
     struct model_target target = {.pid = 123, .rank = rank, .exe = "/usr/bin/python3"};
     struct export_request r = {.format = "pprof", .by_function = by_function};
     struct export_data data = {.request = &r, .target = &target, .fold = f, .elapsed_s = 0.07};
@@ -306,9 +306,9 @@ static void expect(const struct profile *p, const char *const *want) {
 
 static void check_profile(void **state) {
     (void)state;
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     struct profile p;
-    fold_tell_apart(f);
+    stack_counts_tell_apart(f);
     fill(f);
     render(&p, f, false, 3);
     static const char *const want[] = {
@@ -339,15 +339,15 @@ static void check_profile(void **state) {
     assert_true(protobuf_find(all, 12, 0) == 10000000ULL);
     assert_true(protobuf_find(by_id(&p, 4, 5), 3, 0) == 0x1234);
     free(p.bytes);
-    fold_free(f);
+    stack_counts_free(f);
 }
 
 /* Lines of a function are one place, and addresses of a module that have no name. */
 static void check_functions(void **state) {
     (void)state;
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     struct profile p;
-    fold_tell_apart(f);
+    stack_counts_tell_apart(f);
     fill(f);
     render(&p, f, true, MODEL_UNKNOWN);
     char text[1024];
@@ -367,40 +367,41 @@ static void check_functions(void **state) {
         n_locations++;
     assert_int_equal(n_locations, 4); /* main, train, step, libcuda.so */
     free(p.bytes);
-    fold_free(f);
+    stack_counts_free(f);
 }
 
 /* Nothing was seen: a profile all the same. */
 static void check_empty(void **state) {
     (void)state;
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     struct profile p;
     struct protobuf_reader sample;
     render(&p, f, false, MODEL_UNKNOWN);
     assert_false(find(&p, 2, 0, &sample));
     assert_true(protobuf_find(protobuf_read(p.bytes, p.len), 9, 1) == 1);
     free(p.bytes);
-    fold_free(f);
+    stack_counts_free(f);
 }
 
 /* Untold apart, entries are as they were: one for a thread in a stack. */
 static void check_apart(void **state) {
     (void)state;
-    struct fold *one = fold_new(), *apart = fold_new();
-    fold_tell_apart(apart);
+    struct stack_counts *one = stack_counts_new(), *apart = stack_counts_new();
+    stack_counts_tell_apart(apart);
     fill(one);
     fill(apart);
-    assert_int_equal(fold_count(one), 6);
-    assert_int_equal(fold_count(apart), 7);
-    assert_int_equal(fold_get(one, 0)->samples, 3);
-    assert_int_equal(fold_get(one, 0)->gil_state, MODEL_GIL_UNKNOWN);
-    assert_int_equal(fold_get(one, 0)->gc_state, MODEL_UNKNOWN);
-    assert_int_equal(fold_get(apart, 0)->samples, 2);
-    assert_int_equal(fold_get(apart, 0)->gil_state, MODEL_GIL_HELD);
-    assert_true(fold_get_totals(one)->first_s == 100 && fold_get_totals(one)->last_s == 100.06);
-    assert_int_equal(fold_get_totals(one)->samples, fold_get_totals(apart)->samples);
-    fold_free(one);
-    fold_free(apart);
+    assert_int_equal(stack_counts_count(one), 6);
+    assert_int_equal(stack_counts_count(apart), 7);
+    assert_int_equal(stack_counts_get(one, 0)->samples, 3);
+    assert_int_equal(stack_counts_get(one, 0)->gil_state, MODEL_GIL_UNKNOWN);
+    assert_int_equal(stack_counts_get(one, 0)->gc_state, MODEL_UNKNOWN);
+    assert_int_equal(stack_counts_get(apart, 0)->samples, 2);
+    assert_int_equal(stack_counts_get(apart, 0)->gil_state, MODEL_GIL_HELD);
+    assert_true(stack_counts_get_totals(one)->first_s == 100 &&
+                stack_counts_get_totals(one)->last_s == 100.06);
+    assert_int_equal(stack_counts_get_totals(one)->samples, stack_counts_get_totals(apart)->samples);
+    stack_counts_free(one);
+    stack_counts_free(apart);
 }
 
 int main(void) {

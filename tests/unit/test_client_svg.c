@@ -16,7 +16,7 @@
 #include "client/export.h"
 #include "client/export_formats.h"
 #include "client/export_svg.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 
 struct call_chain {
     const char *path; /* functions, root first, separated by spaces */
@@ -27,7 +27,7 @@ struct call_chain {
 };
 
 /* Adds a batch for each chain. */
-static void add(struct fold *f, const struct call_chain *c) {
+static void add(struct stack_counts *f, const struct call_chain *c) {
     struct model_frame_def frames[16];
     struct model_stack_def stacks[16];
     struct model_sample *samples = calloc((size_t)c->samples, sizeof *samples);
@@ -51,11 +51,11 @@ static void add(struct fold *f, const struct call_chain *c) {
     b.n_threads = 1;
     b.samples = samples;
     b.n_samples = (size_t)c->samples;
-    assert_int_equal(fold_add_batch(f, &b), 0);
+    assert_int_equal(stack_counts_add_batch(f, &b), 0);
     free(samples);
 }
 
-static char *render(const struct fold *f, const struct export_request *r, const char *cmdline) {
+static char *render(const struct stack_counts *f, const struct export_request *r, const char *cmdline) {
     struct model_target target = {
         .pid = 123, .rank = 3, .cmdline = cmdline, .host = "node7", .python = "3.11.7", .torch = "2.13.0"};
     struct export_data data = {
@@ -88,8 +88,8 @@ static size_t count(const char *text, const char *what) {
     return n;
 }
 
-static struct fold *small_fold(void) {
-    struct fold *f = fold_new();
+static struct stack_counts *small_fold(void) {
+    struct stack_counts *f = stack_counts_new();
     add(f, &(struct call_chain){"main train step", "/job/train.py", MODEL_FRAME_PYTHON, 7, 30});
     add(f, &(struct call_chain){"main train load", "/job/train.py", MODEL_FRAME_PYTHON, 7, 60});
     add(f, &(struct call_chain){"main", "/job/train.py", MODEL_FRAME_PYTHON, 8, 10});
@@ -99,7 +99,7 @@ static struct fold *small_fold(void) {
 
 static void check_frames(void **state) {
     (void)state;
-    struct fold *f = small_fold();
+    struct stack_counts *f = small_fold();
     struct export_request r = {.format = "svg"};
     char *svg = render(f, &r, "/usr/bin/python train.py"), *frames;
     assert_true(has(svg, "<title>probing-top: python train.py</title>"));
@@ -129,13 +129,13 @@ static void check_frames(void **state) {
     assert_true(has(frames, "2 50\"><title>thread MainThread (9)\n"));
     assert_true(has(frames, "<title>step (train.py)\n30 samples, 20.00 %"));
     free(svg);
-    fold_free(f);
+    stack_counts_free(f);
 }
 
 /* Nothing that a job calls itself gets out of the text it stands in. */
 static void check_hostile(void **state) {
     (void)state;
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     struct export_request r = {.format = "svg", .threads = true};
     add(f, &(struct call_chain){"</title><script>alert(1)</script> \"'&\x01\xff]]> \xEF\xBF\xBE\xEF\xBF\xBF",
                                 "/job/<svg/onload=alert(2)>.py", MODEL_FRAME_PYTHON, 7, 10});
@@ -151,13 +151,13 @@ static void check_hostile(void **state) {
     assert_true(has(svg, "\xEF\xBF\xBD\xEF\xBF\xBD (")); /* U+FFFE and U+FFFF are no characters of XML */
     assert_false(has(svg, "\xEF\xBF\xBE"));
     free(svg);
-    fold_free(f);
+    stack_counts_free(f);
 }
 
 /* The file asks for nothing from anywhere: the two addresses in it are names. */
 static void check_self_contained(void **state) {
     (void)state;
-    struct fold *f = small_fold();
+    struct stack_counts *f = small_fold();
     struct export_request r = {.format = "svg"};
     char *svg = render(f, &r, "python train.py");
     assert_int_equal(count(svg, "://"), 3);
@@ -166,7 +166,7 @@ static void check_self_contained(void **state) {
     assert_false(has(svg, "url(") || has(svg, "@import") || has(svg, "href") || has(svg, "innerHTML"));
     assert_false(has(export_svg_script, "]]>") || has(export_svg_style, "]]>"));
     free(svg);
-    fold_free(f);
+    stack_counts_free(f);
 }
 
 static void color_of(const char *frames, const char *name, char out[3]) {
@@ -180,7 +180,7 @@ static void color_of(const char *frames, const char *name, char out[3]) {
 /* The colour is the function's, whoever calls it, and its kind shows where it comes from. */
 static void check_colors(void **state) {
     (void)state;
-    struct fold *f = fold_new(), *g = fold_new();
+    struct stack_counts *f = stack_counts_new(), *g = stack_counts_new();
     struct export_request r = {.format = "svg"};
     const char *torch = "/venv/lib/python3.11/site-packages/torch/optim/adamw.py";
     char a[3], b[3];
@@ -202,13 +202,13 @@ static void check_colors(void **state) {
     assert_string_equal(a, "x0");
     free(one);
     free(two);
-    fold_free(f);
-    fold_free(g);
+    stack_counts_free(f);
+    stack_counts_free(g);
 }
 
 static void check_small(void **state) {
     (void)state;
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     struct export_request r = {.format = "svg"};
     add(f, &(struct call_chain){"main big", "/job/a.py", MODEL_FRAME_PYTHON, 7, 99980});
     add(f, &(struct call_chain){"main small deeper deepest", "/job/a.py", MODEL_FRAME_PYTHON, 7, 5});
@@ -219,19 +219,19 @@ static void check_small(void **state) {
     assert_true(has(svg, "<title>just"));
     assert_true(has(svg, "data-rows=\"3\""));
     free(svg);
-    fold_free(f);
-    f = fold_new();
+    stack_counts_free(f);
+    f = stack_counts_new();
     svg = render(f, &r, "python");
     assert_true(has(svg, "There were no samples"));
     assert_int_equal(count(svg, "<g data-f="), 1);
     free(svg);
-    fold_free(f);
+    stack_counts_free(f);
 }
 
 /* More than a browser can move: the threshold is raised, and said. */
 static void check_many(void **state) {
     (void)state;
-    struct fold *f = fold_new();
+    struct stack_counts *f = stack_counts_new();
     struct export_request r = {.format = "svg", .threads = true};
     for (int i = 0; i < 25000; i++)
         add(f, &(struct call_chain){"main", "/job/a.py", MODEL_FRAME_PYTHON, 1000 + i, i < 100 ? 100 : 1});
@@ -239,15 +239,15 @@ static void check_many(void **state) {
     assert_true(has(svg, "Left out: 49800 frames of less than 0.01 % each, 71.35 % together."));
     assert_int_equal(count(svg, "<g data-f="), 201);
     free(svg);
-    fold_free(f);
-    f = fold_new();
+    stack_counts_free(f);
+    f = stack_counts_new();
     for (int i = 0; i < 9900; i++)
         add(f, &(struct call_chain){"main f g h", "/job/a.py", MODEL_FRAME_PYTHON, 1000 + i, i % 2 ? 1 : 2});
     svg = render(f, &r, "python");
     assert_true(has(svg, "of less than 0.01 % each") || has(svg, "of less than 0.02 % each"));
     assert_true(count(svg, "<g data-f=") <= 20000);
     free(svg);
-    fold_free(f);
+    stack_counts_free(f);
 }
 
 int main(void) {

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "client/timeline.h"
-#include "client/tracks.h"
+#include "client/thread_runs.h"
 
 #define T0 1700000000.0
 #define STACKS 6
@@ -28,22 +28,23 @@ static struct model_stack_def stacks[STACKS] = {{1, 0, 1}, {2, 1, 2}, {3, 1, 3},
                                                 {4, 1, 4}, {5, 4, 2}, {6, 2, 1}};
 static const char *const functions[STACKS + 1] = {NULL, "main", "work", "work", "load", "work", "main"};
 
-static void give(struct tally *t, struct model_sample *samples, size_t n, double now_s) {
+static void give(struct sample_store *t, struct model_sample *samples, size_t n, double now_s) {
     struct model_sample_batch b = {.epoch = 1, .period_us = 10000, .frames = frames, .stacks = stacks};
     b.n_frames = sizeof frames / sizeof frames[0];
     b.n_stacks = STACKS;
     b.samples = samples;
     b.n_samples = n;
-    assert_true(tally_add(t, &b, now_s));
+    assert_true(sample_store_add(t, &b, now_s));
 }
 
-static void give_one(struct tally *t, struct model_sample s, double look) {
+static void give_one(struct sample_store *t, struct model_sample s, double look) {
     s.timestamp = T0 + look / 100;
     give(t, &s, 1, 100 + look / 100);
 }
 
-static const char *function_of(const struct tally *t, const struct timeline_cell *c) {
-    return c->function == TIMELINE_NO_FRAME ? NULL : fold_frame(tally_fold(t), c->function)->func;
+static const char *function_of(const struct sample_store *t, const struct timeline_cell *c) {
+    return c->function == TIMELINE_NO_FRAME ? NULL
+                                            : stack_counts_frame(sample_store_fold(t), c->function)->func;
 }
 
 static struct timeline_view view_of(double column_s, double from_s, int cols, enum timeline_time time) {
@@ -52,7 +53,7 @@ static struct timeline_view view_of(double column_s, double from_s, int cols, en
 
 /* Work for 6 of 10 looks of a slice, and load; on the CPU while it loads. */
 static void test_what_dominates(void **state) {
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     struct timeline *l = timeline_new();
     struct timeline_view v = view_of(0.1, T0, 4, TIMELINE_ALL_TIME);
     (void)state;
@@ -97,12 +98,12 @@ static void test_what_dominates(void **state) {
     assert_int_equal(timeline_cell(l, 1, 1)->state, TIMELINE_ACTIVE);
     assert_true(timeline_lane(l, 1)->ran && timeline_lane(l, 1)->seen && !timeline_lane(l, 0)->ran);
     timeline_free(l);
-    tally_free(t);
+    sample_store_free(t);
 }
 
 /* Slices shorter than the time between two looks show the one before, but not across a hole. */
 static void test_short_slices(void **state) {
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     struct timeline *l = timeline_new();
     (void)state;
     for (int i = 0; i < 50; i++)
@@ -116,7 +117,7 @@ static void test_short_slices(void **state) {
                          col <= 21 || col >= 60 ? TIMELINE_ACTIVE : TIMELINE_UNSAMPLED);
     assert_int_equal(timeline_cell(l, 0, 99)->state, TIMELINE_UNSAMPLED); /* after the newest look */
     timeline_free(l);
-    tally_free(t);
+    sample_store_free(t);
 }
 
 /* ---- random ---- */
@@ -137,7 +138,8 @@ static uint32_t roll(uint64_t *random, uint32_t n) {
 }
 
 /* A batch of looks; thread 0 comes with the next one. */
-static int feed(struct tally *t, uint64_t *random, int at, struct model_sample *later, size_t *n_later) {
+static int feed(struct sample_store *t, uint64_t *random, int at, struct model_sample *later,
+                size_t *n_later) {
     static uint32_t does[THREADS];
     struct model_sample samples[THREADS * 40 + 400];
     size_t n = *n_later;
@@ -170,7 +172,7 @@ static bool is_active(const struct seen *s, enum timeline_time time) {
 }
 
 /* A cell against all samples in its slice: its state, and that no other function has more than its own. */
-static void assert_cell(const struct tally *t, const struct timeline_cell *c, int64_t tid, double from,
+static void assert_cell(const struct sample_store *t, const struct timeline_cell *c, int64_t tid, double from,
                         double to, enum timeline_time time) {
     unsigned all = 0, mine = 0, readable = 0, active = 0, per[2][STACKS + 1] = {{0}};
     for (size_t i = 0; i < n_seen; i++) {
@@ -231,14 +233,14 @@ static void random_stream(uint64_t seed) {
     static const double scales[] = {0.1, 0.2, 0.5, 1};
     struct model_sample later[400];
     size_t n_later = 0;
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     struct timeline *kept = timeline_new();
     uint64_t random = seed;
     struct timeline_view v = {.column_s = 0.1, .cols = 60};
     n_seen = 0;
     for (int at = 0; at < 1500;) {
         at = feed(t, &random, at, later, &n_later);
-        double newest = tally_newest_look_s(t);
+        double newest = sample_store_newest_look_s(t);
         if (roll(&random, 8) == 0) {
             v.column_s = scales[roll(&random, 4)];
             v.time = (enum timeline_time)roll(&random, TIMELINE_TIMES);
@@ -262,7 +264,7 @@ static void random_stream(uint64_t seed) {
                         timeline_begin(v.column_s, v.first + col + 1), v.time);
         }
     timeline_free(kept);
-    tally_free(t);
+    sample_store_free(t);
 }
 
 static void test_random(void **state) {
@@ -273,15 +275,15 @@ static void test_random(void **state) {
 
 /* An update makes the columns that came and those that samples may still come for; what was made stays, though tracks forget. */
 static void test_cost(void **state) {
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     struct timeline *l = timeline_new();
     struct timeline_view v = {.column_s = 1, .cols = 200, .time = TIMELINE_ALL_TIME};
     (void)state;
-    for (int i = 0; i < (int)TRACKS_LOOKS + 20000; i++) {
+    for (int i = 0; i < (int)THREAD_RUNS_LOOKS + 20000; i++) {
         give_one(t, (struct model_sample){.tid = 7, .stack_id = 1 + (uint32_t)(i / 100) % 2}, i);
         if (i % 25)
             continue;
-        v.first = timeline_column(1, tally_newest_look_s(t)) - v.cols + 1;
+        v.first = timeline_column(1, sample_store_newest_look_s(t)) - v.cols + 1;
         assert_int_equal(timeline_update(l, t, &v), 0);
         if (i > 30000)
             assert_in_range(timeline_made(l), 1, 6);
@@ -294,31 +296,31 @@ static void test_cost(void **state) {
     assert_int_equal(timeline_cell(l, 0, 0)->state, TIMELINE_UNSAMPLED);
     assert_int_equal(timeline_cell(l, 0, 499 - 10)->state, TIMELINE_ACTIVE);
     timeline_free(l);
-    tally_free(t);
+    sample_store_free(t);
 }
 
 /* What is held stands still, whatever comes. */
 static void test_held(void **state) {
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     struct timeline *l = timeline_new(), *again = timeline_new();
     struct timeline_view v = view_of(0.1, T0, 30, TIMELINE_ALL_TIME);
     (void)state;
     for (int i = 0; i < 105; i++)
         give_one(t, (struct model_sample){.tid = 7, .stack_id = 2}, i);
     assert_int_equal(timeline_update(l, t, &v), 0);
-    assert_int_equal(tally_hold(t, true), 0);
+    assert_int_equal(sample_store_hold(t, true), 0);
     for (int i = 105; i < 200; i++)
         give_one(t, (struct model_sample){.tid = 7, .stack_id = 4}, i);
     assert_int_equal(timeline_update(again, t, &v), 0);
     assert_same(l, again, v.cols);
     assert_string_equal(function_of(t, timeline_cell(l, 0, 10)), "work");
     assert_int_equal(timeline_cell(l, 0, 12)->state, TIMELINE_UNSAMPLED);
-    assert_int_equal(tally_hold(t, false), 0);
+    assert_int_equal(sample_store_hold(t, false), 0);
     assert_int_equal(timeline_update(l, t, &v), 0);
     assert_string_equal(function_of(t, timeline_cell(l, 0, 12)), "load");
     timeline_free(l);
     timeline_free(again);
-    tally_free(t);
+    sample_store_free(t);
 }
 
 int main(void) {

@@ -15,64 +15,65 @@
 #include <cmocka.h>
 
 #include "client/flame.h"
-#include "client/tally.h"
-#include "client/tracks.h"
+#include "client/sample_store.h"
+#include "client/thread_runs.h"
 
 #define T0 1700000000.0
 #define PERIOD_US 10000.0
 
-static int put(struct tracks *t, double look, int64_t tid, uint32_t entry, uint8_t flags) {
-    struct tracks_sample s = {T0 + look / 100, PERIOD_US, tid, entry, flags};
-    return tracks_add(t, &s);
+static int put(struct thread_runs *t, double look, int64_t tid, uint32_t entry, uint8_t flags) {
+    struct thread_runs_sample s = {T0 + look / 100, PERIOD_US, tid, entry, flags};
+    return thread_runs_add(t, &s);
 }
 
 /* Runs of a thread as text: "first+n:entry/flags ...", looks from 0. */
-static const char *runs_text(const struct tracks *t, int64_t tid) {
+static const char *runs_text(const struct thread_runs *t, int64_t tid) {
     static char text[4096];
     size_t n, used = 0;
-    long lane = tracks_find_lane(t, tid);
-    assert_true(lane >= 0 && tracks_lane_tid(t, (size_t)lane) == tid);
-    const struct tracks_run *runs = tracks_runs(t, (size_t)lane, &n);
+    long lane = thread_runs_find_lane(t, tid);
+    assert_true(lane >= 0 && thread_runs_lane_tid(t, (size_t)lane) == tid);
+    const struct thread_runs_run *runs = thread_runs_runs(t, (size_t)lane, &n);
     text[0] = '\0';
     for (size_t i = 0; i < n; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%u+%u:%d/%u", i ? " " : "",
-                                 runs[i].first - tracks_first_look(t), runs[i].n, (int)runs[i].entry,
+                                 runs[i].first - thread_runs_first_look(t), runs[i].n, (int)runs[i].entry,
                                  runs[i].flags);
     return text;
 }
 
 static void test_runs(void **state) {
-    struct tracks *t = tracks_new();
+    struct thread_runs *t = thread_runs_new();
     (void)state;
     assert_non_null(t);
-    assert_true(isnan(tracks_forgotten_s(t)));
-    assert_int_equal(tracks_find_lane(t, 7), -1);
+    assert_true(isnan(thread_runs_forgotten_s(t)));
+    assert_int_equal(thread_runs_find_lane(t, 7), -1);
     for (int i = 0; i < 10; i++) {
         assert_int_equal(put(t, i, 7, i < 4 ? 1 : 2, 0), 1);
         if (i != 5) /* it is not seen in one look: what it did then is not known */
-            assert_int_equal(put(t, i, 8, 3, i == 8 ? TRACKS_GC : 0), 1);
+            assert_int_equal(put(t, i, 8, 3, i == 8 ? THREAD_RUNS_GC : 0), 1);
     }
     assert_int_equal(put(t, 9, 8, 4, 0), 0); /* it was seen in this look */
-    assert_int_equal(tracks_left_out(t), 1);
+    assert_int_equal(thread_runs_left_out(t), 1);
     assert_string_equal(runs_text(t, 7), "0+4:1/0 4+6:2/0");
     assert_string_equal(runs_text(t, 8), "0+5:3/0 6+2:3/0 8+1:3/32 9+1:3/0");
-    assert_int_equal(tracks_count_lanes(t), 2);
-    assert_int_equal(tracks_end_look(t) - tracks_first_look(t), 10);
-    assert_int_equal(tracks_find_look(t, T0 + 0.035), 4);
-    assert_int_equal(tracks_find_look(t, T0 + 0.04), 4);
-    assert_int_equal(tracks_find_look(t, T0 + 1), 10);
-    assert_true(tracks_look_us(t, 2, 5) == 3 * PERIOD_US && tracks_look_us(t, 0, 10) == 10 * PERIOD_US);
-    assert_true(tracks_look_us(t, 3, 3) == 0);
-    assert_int_equal(tracks_find_run(t, 0, 3), 0);
-    assert_int_equal(tracks_find_run(t, 0, 4), 1);
-    assert_int_equal(tracks_find_run(t, 1, 5), 1);
-    assert_int_equal(tracks_find_run(t, 1, 10), 4);
-    tracks_free(t);
+    assert_int_equal(thread_runs_count_lanes(t), 2);
+    assert_int_equal(thread_runs_end_look(t) - thread_runs_first_look(t), 10);
+    assert_int_equal(thread_runs_find_look(t, T0 + 0.035), 4);
+    assert_int_equal(thread_runs_find_look(t, T0 + 0.04), 4);
+    assert_int_equal(thread_runs_find_look(t, T0 + 1), 10);
+    assert_true(thread_runs_look_us(t, 2, 5) == 3 * PERIOD_US &&
+                thread_runs_look_us(t, 0, 10) == 10 * PERIOD_US);
+    assert_true(thread_runs_look_us(t, 3, 3) == 0);
+    assert_int_equal(thread_runs_find_run(t, 0, 3), 0);
+    assert_int_equal(thread_runs_find_run(t, 0, 4), 1);
+    assert_int_equal(thread_runs_find_run(t, 1, 5), 1);
+    assert_int_equal(thread_runs_find_run(t, 1, 10), 4);
+    thread_runs_free(t);
 }
 
 /* Threads that rest are told of late: in looks that others were seen in, and in looks of their own. */
 static void test_late(void **state) {
-    struct tracks *t = tracks_new();
+    struct thread_runs *t = thread_runs_new();
     (void)state;
     for (int i = 0; i < 10; i += 2)
         assert_int_equal(put(t, i, 7, 1, 0), 1);
@@ -80,53 +81,54 @@ static void test_late(void **state) {
     assert_int_equal(put(t, 2, 8, 2, 0), 1);
     assert_int_equal(put(t, 4, 8, 2, 0), 1);
     assert_int_equal(put(t, 3, 8, 2, 0), 1); /* nobody was seen then */
-    assert_int_equal(tracks_end_look(t), 6);
-    assert_true(tracks_look_time(t, 2) == T0 + 0.03 && tracks_look_time(t, 3) == T0 + 0.04);
-    assert_true(tracks_look_us(t, 1, 3) == 2 * PERIOD_US && tracks_look_us(t, 0, 6) == 6 * PERIOD_US);
+    assert_int_equal(thread_runs_end_look(t), 6);
+    assert_true(thread_runs_look_time(t, 2) == T0 + 0.03 && thread_runs_look_time(t, 3) == T0 + 0.04);
+    assert_true(thread_runs_look_us(t, 1, 3) == 2 * PERIOD_US &&
+                thread_runs_look_us(t, 0, 6) == 6 * PERIOD_US);
     assert_string_equal(runs_text(t, 7), "0+2:1/0 3+3:1/0");
     assert_string_equal(runs_text(t, 8), "1+2:2/0 3+1:2/0");
     assert_int_equal(put(t, -1, 8, 2, 0), 1); /* before all */
-    assert_true(tracks_look_us(t, 0, 1) == PERIOD_US && tracks_look_us(t, 0, 7) == 7 * PERIOD_US);
+    assert_true(thread_runs_look_us(t, 0, 1) == PERIOD_US && thread_runs_look_us(t, 0, 7) == 7 * PERIOD_US);
     assert_string_equal(runs_text(t, 7), "1+2:1/0 4+3:1/0");
     assert_int_equal(put(t, 6, 8, 2, 0), 1);
     assert_int_equal(put(t, 6, 8, 2, 0), 0);
     assert_int_equal(put(t, 3, 8, 2, 0), 0);
-    tracks_free(t);
+    thread_runs_free(t);
 }
 
 /* One that stays in one stack for ever, one that always changes: all of the newest time is known of both. */
 /* A part of it, under other numbers: runs are cut where it begins and ends, what is left out is there as nothing. */
 static void test_cut(void **state) {
-    static const uint32_t map[] = {[1] = 11, [2] = TRACKS_NO_ENTRY, [3] = 0, [4] = TRACKS_NO_ENTRY};
-    struct tracks *t = tracks_new();
+    static const uint32_t map[] = {[1] = 11, [2] = THREAD_RUNS_NO_ENTRY, [3] = 0, [4] = THREAD_RUNS_NO_ENTRY};
+    struct thread_runs *t = thread_runs_new();
     (void)state;
     for (int i = 0; i < 10; i++) {
         assert_int_equal(put(t, i, 7, i < 4 ? 1 : 2, 0), 1);
-        assert_int_equal(put(t, i, 8, i < 9 ? 3 : 1, i == 8 ? TRACKS_GC : 0), 1);
+        assert_int_equal(put(t, i, 8, i < 9 ? 3 : 1, i == 8 ? THREAD_RUNS_GC : 0), 1);
         assert_int_equal(put(t, i, 9, i < 9 ? 4 : 1, 0), 1); /* nothing of it is wanted but the last look */
         assert_int_equal(put(t, i, 10, 77, 0), 1);           /* an entry that came later */
     }
-    struct tracks *c = tracks_cut(t, T0 + 0.02, T0 + 0.09, map, 5);
+    struct thread_runs *c = thread_runs_cut(t, T0 + 0.02, T0 + 0.09, map, 5);
     assert_non_null(c);
-    assert_int_equal(tracks_count_lanes(c), 2);
-    assert_int_equal(tracks_end_look(c) - tracks_first_look(c), 7);
-    assert_true(tracks_look_time(c, 0) == T0 + 0.02 && tracks_look_time(c, 6) == T0 + 0.08);
-    assert_true(tracks_look_us(c, 0, 7) == 7 * PERIOD_US && tracks_look_us(c, 3, 4) == PERIOD_US);
+    assert_int_equal(thread_runs_count_lanes(c), 2);
+    assert_int_equal(thread_runs_end_look(c) - thread_runs_first_look(c), 7);
+    assert_true(thread_runs_look_time(c, 0) == T0 + 0.02 && thread_runs_look_time(c, 6) == T0 + 0.08);
+    assert_true(thread_runs_look_us(c, 0, 7) == 7 * PERIOD_US && thread_runs_look_us(c, 3, 4) == PERIOD_US);
     assert_string_equal(runs_text(c, 7), "0+2:11/0 2+5:-1/0");
     assert_string_equal(runs_text(c, 8), "0+6:0/0 6+1:0/32");
-    assert_int_equal(tracks_find_lane(c, 9), -1);
-    assert_true(isnan(tracks_forgotten_s(c)));
-    tracks_free(c);
-    c = tracks_cut(t, T0 + 0.2, T0 + 0.9, map, 5); /* nothing */
-    assert_int_equal(tracks_count_lanes(c), 0);
-    assert_int_equal(tracks_end_look(c), tracks_first_look(c));
-    tracks_free(c);
-    tracks_free(t);
+    assert_int_equal(thread_runs_find_lane(c, 9), -1);
+    assert_true(isnan(thread_runs_forgotten_s(c)));
+    thread_runs_free(c);
+    c = thread_runs_cut(t, T0 + 0.2, T0 + 0.9, map, 5); /* nothing */
+    assert_int_equal(thread_runs_count_lanes(c), 0);
+    assert_int_equal(thread_runs_end_look(c), thread_runs_first_look(c));
+    thread_runs_free(c);
+    thread_runs_free(t);
 }
 
 static void test_forgetting(void **state) {
-    struct tracks *t = tracks_new();
-    enum { LOOKS = 3 * TRACKS_LOOKS };
+    struct thread_runs *t = thread_runs_new();
+    enum { LOOKS = 3 * THREAD_RUNS_LOOKS };
     (void)state;
     for (int i = 0; i < (int)LOOKS; i++) {
         assert_int_equal(put(t, i, 7, 1, 0), 1);
@@ -134,66 +136,67 @@ static void test_forgetting(void **state) {
         if (i == 100)
             assert_int_equal(put(t, i, 9, 1, 0), 1); /* and one that ends */
     }
-    uint32_t first = tracks_first_look(t), end = tracks_end_look(t);
+    uint32_t first = thread_runs_first_look(t), end = thread_runs_end_look(t);
     assert_int_equal(end, LOOKS);
-    assert_true(end - first > TRACKS_LOOKS / 2 && end - first <= TRACKS_LOOKS);
-    assert_true(tracks_forgotten_s(t) == T0 + (first - 1) / 100.0);
-    assert_true(fabs(tracks_look_us(t, first, end) - (end - first) * PERIOD_US) < 1e-3);
-    assert_int_equal(tracks_count_lanes(t), 2);
+    assert_true(end - first > THREAD_RUNS_LOOKS / 2 && end - first <= THREAD_RUNS_LOOKS);
+    assert_true(thread_runs_forgotten_s(t) == T0 + (first - 1) / 100.0);
+    assert_true(fabs(thread_runs_look_us(t, first, end) - (end - first) * PERIOD_US) < 1e-3);
+    assert_int_equal(thread_runs_count_lanes(t), 2);
     for (size_t lane = 0; lane < 2; lane++) {
         size_t n, seen = 0;
-        const struct tracks_run *runs = tracks_runs(t, lane, &n);
-        for (size_t i = tracks_find_run(t, lane, first); i < n; i++) {
+        const struct thread_runs_run *runs = thread_runs_runs(t, lane, &n);
+        for (size_t i = thread_runs_find_run(t, lane, first); i < n; i++) {
             uint32_t from = runs[i].first > first ? runs[i].first : first;
             seen += runs[i].first + runs[i].n - from;
         }
         assert_int_equal(seen, end - first);
     }
     assert_int_equal(put(t, 5, 7, 1, 0), 0); /* long gone */
-    tracks_free(t);
+    thread_runs_free(t);
 }
 
 /* More threads and changes than there is room for: less time is known, and of it all. */
 static void test_many_runs(void **state) {
-    struct tracks *t = tracks_new();
+    struct thread_runs *t = thread_runs_new();
     enum { THREADS = 1000, LOOKS = 1000 };
     size_t runs = 0;
     (void)state;
     for (int i = 0; i < LOOKS; i++)
         for (int k = 0; k < THREADS; k++)
             assert_int_equal(put(t, i, 100 + k, (uint32_t)(i + k) % 2, 0), 1);
-    uint32_t first = tracks_first_look(t), end = tracks_end_look(t);
+    uint32_t first = thread_runs_first_look(t), end = thread_runs_end_look(t);
     assert_true(first > 0 && end == LOOKS);
-    for (size_t lane = 0; lane < tracks_count_lanes(t); lane++) {
+    for (size_t lane = 0; lane < thread_runs_count_lanes(t); lane++) {
         size_t n;
-        (void)tracks_runs(t, lane, &n);
-        assert_int_equal(n - tracks_find_run(t, lane, first), end - first);
+        (void)thread_runs_runs(t, lane, &n);
+        assert_int_equal(n - thread_runs_find_run(t, lane, first), end - first);
         runs += n;
     }
-    assert_true(runs <= TRACKS_RUNS && runs > TRACKS_RUNS / 2);
-    for (int k = 0; k < (int)TRACKS_LANES + 10; k++)
+    assert_true(runs <= THREAD_RUNS_RUNS && runs > THREAD_RUNS_RUNS / 2);
+    for (int k = 0; k < (int)THREAD_RUNS_LANES + 10; k++)
         (void)put(t, LOOKS, 5000 + k, 1, 0);
-    assert_int_equal(tracks_count_lanes(t), TRACKS_LANES);
-    assert_int_equal(tracks_left_out(t), THREADS + 10);
-    tracks_free(t);
+    assert_int_equal(thread_runs_count_lanes(t), THREAD_RUNS_LANES);
+    assert_int_equal(thread_runs_left_out(t), THREADS + 10);
+    thread_runs_free(t);
 }
 
 /* Times that no clock has, and a clock that is set back: what comes then is taken in again. */
 static void test_clocks(void **state) {
-    struct tracks *t = tracks_new();
+    struct thread_runs *t = thread_runs_new();
     (void)state;
-    struct tracks_sample bad[] = {{.time_s = NAN}, {.time_s = INFINITY}, {.time_s = -1}, {.time_s = 1e300}};
+    struct thread_runs_sample bad[] = {
+        {.time_s = NAN}, {.time_s = INFINITY}, {.time_s = -1}, {.time_s = 1e300}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(tracks_add(t, &bad[i]), 0);
+        assert_int_equal(thread_runs_add(t, &bad[i]), 0);
     for (int i = 0; i < 2000; i++)
         assert_int_equal(put(t, i, 7, 1, 0), 1);
-    uint64_t identity = tracks_identity(t);
+    uint64_t identity = thread_runs_identity(t);
     for (int i = 0; i < 1000; i++)
         (void)put(t, i - 360000, 7, 1, 0);
-    assert_true(tracks_identity(t) != identity);
-    assert_true(tracks_look_time(t, tracks_end_look(t) - 1) == T0 + (999 - 360000) / 100.0);
-    assert_true(tracks_end_look(t) - tracks_first_look(t) > 500);
-    tracks_free(t);
+    assert_true(thread_runs_identity(t) != identity);
+    assert_true(thread_runs_look_time(t, thread_runs_end_look(t) - 1) == T0 + (999 - 360000) / 100.0);
+    assert_true(thread_runs_end_look(t) - thread_runs_first_look(t) > 500);
+    thread_runs_free(t);
 }
 
 /* ---- spans of a tally ---- */
@@ -206,30 +209,30 @@ static struct model_frame_def frames[] = {{1, {MODEL_FRAME_PYTHON, "main", "/job
 static struct model_stack_def stacks[STACKS] = {{1, 0, 1}, {2, 1, 2}, {3, 1, 3},
                                                 {4, 2, 3}, {5, 3, 2}, {6, 4, 1}};
 
-static bool give(struct tally *t, struct model_sample *samples, size_t n, double now_s) {
+static bool give(struct sample_store *t, struct model_sample *samples, size_t n, double now_s) {
     struct model_sample_batch b = {.epoch = 1, .period_us = PERIOD_US, .samples = samples, .n_samples = n};
     b.frames = frames;
     b.n_frames = sizeof frames / sizeof frames[0];
     b.stacks = stacks;
     b.n_stacks = STACKS;
-    return tally_add(t, &b, now_s);
+    return sample_store_add(t, &b, now_s);
 }
 
-static struct tally_count counted(const struct tally *t, enum tally_window window, int64_t tid,
-                                  uint32_t stack) {
-    for (size_t i = 0; i < tally_count_entries(t); i++) {
-        const struct fold_entry *e = fold_get(tally_fold(t), i);
+static struct sample_store_count counted(const struct sample_store *t, enum sample_store_window window,
+                                         int64_t tid, uint32_t stack) {
+    for (size_t i = 0; i < sample_store_count_entries(t); i++) {
+        const struct stack_counts_entry *e = stack_counts_get(sample_store_fold(t), i);
         if (e->tid == tid && e->stack == stack)
-            return tally_get_count(t, window, i);
+            return sample_store_get_count(t, window, i);
     }
-    return (struct tally_count){0};
+    return (struct sample_store_count){0};
 }
 
-static uint64_t all_in(const struct tally *t, enum tally_window window) {
-    size_t n = tally_count_entries(t);
-    struct tally_count *counts = calloc(n + 1, sizeof *counts);
+static uint64_t all_in(const struct sample_store *t, enum sample_store_window window) {
+    size_t n = sample_store_count_entries(t);
+    struct sample_store_count *counts = calloc(n + 1, sizeof *counts);
     uint64_t sum = 0;
-    tally_get_counts(t, window, counts);
+    sample_store_get_counts(t, window, counts);
     for (size_t i = 0; i < n; i++)
         sum += counts[i].samples;
     free(counts);
@@ -237,8 +240,8 @@ static uint64_t all_in(const struct tally *t, enum tally_window window) {
 }
 
 /* Thread 7 works for 50 looks, loads for 50. */
-static struct tally *phases(void) {
-    struct tally *t = tally_new();
+static struct sample_store *phases(void) {
+    struct sample_store *t = sample_store_new();
     for (int i = 0; i < 100; i++) {
         struct model_sample s = {
             .timestamp = T0 + i / 100.0, .tid = 7, .stack_id = i < 50 ? 2 : 3, .on_cpu = i < 50};
@@ -248,101 +251,104 @@ static struct tally *phases(void) {
 }
 
 static void test_span(void **state) {
-    struct tally *t = phases();
-    struct tally_span_health h;
+    struct sample_store *t = phases();
+    struct sample_store_span_health h;
     double from, to;
     (void)state;
-    assert_false(tally_get_span(t, TALLY_SPAN, &from, &to));
-    assert_int_equal(all_in(t, TALLY_SPAN), 0);
-    struct tally_mark before = tally_get_mark(t);
-    assert_int_equal(tally_set_span(t, TALLY_SPAN, T0 + 0.40, T0 + 0.60), 0);
-    assert_true(tally_get_mark(t).counts != before.counts && tally_get_mark(t).ids == before.ids);
-    struct tally_count work = counted(t, TALLY_SPAN, 7, 2), load = counted(t, TALLY_SPAN, 7, 3);
+    assert_false(sample_store_get_span(t, SAMPLE_STORE_SPAN, &from, &to));
+    assert_int_equal(all_in(t, SAMPLE_STORE_SPAN), 0);
+    struct sample_store_mark before = sample_store_get_mark(t);
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, T0 + 0.40, T0 + 0.60), 0);
+    assert_true(sample_store_get_mark(t).counts != before.counts &&
+                sample_store_get_mark(t).ids == before.ids);
+    struct sample_store_count work = counted(t, SAMPLE_STORE_SPAN, 7, 2),
+                              load = counted(t, SAMPLE_STORE_SPAN, 7, 3);
     assert_int_equal(work.samples, 10);
     assert_int_equal(work.on_cpu, 10);
     assert_int_equal(load.samples, 10);
     assert_int_equal(load.on_cpu, 0);
     assert_true(fabs(work.us - 10 * PERIOD_US) < 1e-3 && fabs(work.on_cpu_us - work.us) < 1e-3);
-    assert_int_equal(tally_set_span(t, TALLY_OTHER, T0 + 0.2, T0 + 0.3), 0);
-    assert_int_equal(all_in(t, TALLY_OTHER), 10);
-    assert_int_equal(all_in(t, TALLY_SPAN), 20);
-    assert_int_equal(all_in(t, TALLY_ALL), 100);
-    assert_int_equal(tally_set_span(t, TALLY_SPAN, T0 + 1, T0 + 1), -1);
-    assert_int_equal(tally_set_span(t, TALLY_SPAN, NAN, T0), -1);
-    assert_true(tally_get_span(t, TALLY_SPAN, &from, &to) && from == T0 + 0.40 && to == T0 + 0.60);
-    assert_true(tally_get_span_health(t, TALLY_SPAN, &h));
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_OTHER, T0 + 0.2, T0 + 0.3), 0);
+    assert_int_equal(all_in(t, SAMPLE_STORE_OTHER), 10);
+    assert_int_equal(all_in(t, SAMPLE_STORE_SPAN), 20);
+    assert_int_equal(all_in(t, SAMPLE_STORE_ALL), 100);
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, T0 + 1, T0 + 1), -1);
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, NAN, T0), -1);
+    assert_true(sample_store_get_span(t, SAMPLE_STORE_SPAN, &from, &to) && from == T0 + 0.40 &&
+                to == T0 + 0.60);
+    assert_true(sample_store_get_span_health(t, SAMPLE_STORE_SPAN, &h));
     assert_true(h.known_from_s == T0 + 0.40 && h.known_until_s == T0 + 0.60);
     /* Begins before anything is known, ends when nobody knows yet. */
-    assert_int_equal(tally_set_span(t, TALLY_SPAN, T0 - 5, T0 + 5), 0);
-    assert_int_equal(all_in(t, TALLY_SPAN), 100);
-    (void)tally_get_span_health(t, TALLY_SPAN, &h);
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, T0 - 5, T0 + 5), 0);
+    assert_int_equal(all_in(t, SAMPLE_STORE_SPAN), 100);
+    (void)sample_store_get_span_health(t, SAMPLE_STORE_SPAN, &h);
     assert_true(h.known_from_s == T0 && h.known_until_s == T0 + 0.99);
     struct model_sample more[] = {
         {.timestamp = T0 + 1, .tid = 7, .stack_id = 4, .gil = MODEL_GIL_HELD, .gc = 1},
         {.timestamp = T0 + 5, .tid = 7, .stack_id = 4}};
     assert_true(give(t, more, 2, 6));
-    struct tally_count late = counted(t, TALLY_SPAN, 7, 4);
+    struct sample_store_count late = counted(t, SAMPLE_STORE_SPAN, 7, 4);
     assert_true(late.samples == 1 && late.gil == 1 && late.gc == 1 && fabs(late.gil_us - PERIOD_US) < 1e-3);
-    tally_reset(t, 7);
-    assert_int_equal(all_in(t, TALLY_ALL), 0);
-    assert_int_equal(all_in(t, TALLY_SPAN), 101); /* what was then has been */
-    tally_clear_span(t, TALLY_SPAN);
-    assert_int_equal(all_in(t, TALLY_SPAN), 0);
-    tally_free(t);
+    sample_store_reset(t, 7);
+    assert_int_equal(all_in(t, SAMPLE_STORE_ALL), 0);
+    assert_int_equal(all_in(t, SAMPLE_STORE_SPAN), 101); /* what was then has been */
+    sample_store_clear_span(t, SAMPLE_STORE_SPAN);
+    assert_int_equal(all_in(t, SAMPLE_STORE_SPAN), 0);
+    sample_store_free(t);
 }
 
 /* While it is held nothing read changes, but for what is asked for anew, and that of the same time. */
 static void test_span_held(void **state) {
-    struct tally *t = phases();
+    struct sample_store *t = phases();
     (void)state;
-    assert_int_equal(tally_set_span(t, TALLY_SPAN, T0 + 0.9, T0 + 2), 0);
-    assert_int_equal(tally_hold(t, true), 0);
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, T0 + 0.9, T0 + 2), 0);
+    assert_int_equal(sample_store_hold(t, true), 0);
     struct model_sample more = {.timestamp = T0 + 1.5, .tid = 7, .stack_id = 3};
     struct model_sample other = {.timestamp = T0 + 1.6, .tid = 9, .stack_id = 1};
     assert_true(give(t, &more, 1, 7) && give(t, &other, 1, 7));
-    assert_int_equal(all_in(t, TALLY_SPAN), 10);
-    assert_true(tally_newest_look_s(t) == T0 + 0.99);
-    assert_int_equal(tally_set_span(t, TALLY_SPAN, T0 + 0.8, T0 + 2), 0);
-    assert_int_equal(all_in(t, TALLY_SPAN), 20);
-    assert_int_equal(all_in(t, TALLY_OTHER), 0);
-    assert_int_equal(tally_set_span(t, TALLY_OTHER, T0 + 1.4, T0 + 2), 0);
-    assert_int_equal(all_in(t, TALLY_OTHER), 0);
-    assert_int_equal(tally_hold(t, false), 0);
-    assert_int_equal(all_in(t, TALLY_SPAN), 22);
-    assert_int_equal(all_in(t, TALLY_OTHER), 2);
-    assert_true(tally_newest_look_s(t) == T0 + 1.6);
-    tally_free(t);
+    assert_int_equal(all_in(t, SAMPLE_STORE_SPAN), 10);
+    assert_true(sample_store_newest_look_s(t) == T0 + 0.99);
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, T0 + 0.8, T0 + 2), 0);
+    assert_int_equal(all_in(t, SAMPLE_STORE_SPAN), 20);
+    assert_int_equal(all_in(t, SAMPLE_STORE_OTHER), 0);
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_OTHER, T0 + 1.4, T0 + 2), 0);
+    assert_int_equal(all_in(t, SAMPLE_STORE_OTHER), 0);
+    assert_int_equal(sample_store_hold(t, false), 0);
+    assert_int_equal(all_in(t, SAMPLE_STORE_SPAN), 22);
+    assert_int_equal(all_in(t, SAMPLE_STORE_OTHER), 2);
+    assert_true(sample_store_newest_look_s(t) == T0 + 1.6);
+    sample_store_free(t);
 }
 
 static void test_mark(void **state) {
-    struct tally *t = phases();
+    struct sample_store *t = phases();
     (void)state;
-    assert_true(isnan(tally_marked_s(t)));
-    assert_int_equal(all_in(t, TALLY_MARK), 100);
-    assert_int_equal(tally_mark(t, 9), 0);
-    assert_true(tally_marked_s(t) == 9);
-    assert_int_equal(all_in(t, TALLY_MARK), 0);
+    assert_true(isnan(sample_store_marked_s(t)));
+    assert_int_equal(all_in(t, SAMPLE_STORE_MARK), 100);
+    assert_int_equal(sample_store_mark(t, 9), 0);
+    assert_true(sample_store_marked_s(t) == 9);
+    assert_int_equal(all_in(t, SAMPLE_STORE_MARK), 0);
     for (int i = 0; i < 600; i++) { /* new entries too */
         struct model_sample s = {.timestamp = T0 + 2 + i / 100.0, .tid = 10 + i, .stack_id = 2};
         assert_true(give(t, &s, 1, 10));
     }
     struct model_sample s = {.timestamp = T0 + 9, .tid = 7, .stack_id = 2};
     assert_true(give(t, &s, 1, 11));
-    assert_int_equal(all_in(t, TALLY_MARK), 601);
-    assert_int_equal(counted(t, TALLY_MARK, 7, 2).samples, 1);
-    assert_int_equal(all_in(t, TALLY_ALL), 701);
-    assert_int_equal(tally_hold(t, true), 0);
+    assert_int_equal(all_in(t, SAMPLE_STORE_MARK), 601);
+    assert_int_equal(counted(t, SAMPLE_STORE_MARK, 7, 2).samples, 1);
+    assert_int_equal(all_in(t, SAMPLE_STORE_ALL), 701);
+    assert_int_equal(sample_store_hold(t, true), 0);
     s.timestamp = T0 + 9.5;
     assert_true(give(t, &s, 1, 12));
-    assert_int_equal(all_in(t, TALLY_MARK), 601);
-    assert_int_equal(tally_mark(t, 13), 0);
-    assert_int_equal(all_in(t, TALLY_MARK), 0);
-    assert_int_equal(tally_hold(t, false), 0);
-    tally_reset(t, 14);
-    assert_true(tally_marked_s(t) == 14);
+    assert_int_equal(all_in(t, SAMPLE_STORE_MARK), 601);
+    assert_int_equal(sample_store_mark(t, 13), 0);
+    assert_int_equal(all_in(t, SAMPLE_STORE_MARK), 0);
+    assert_int_equal(sample_store_hold(t, false), 0);
+    sample_store_reset(t, 14);
+    assert_true(sample_store_marked_s(t) == 14);
     assert_true(give(t, &s, 1, 15));
-    assert_int_equal(all_in(t, TALLY_MARK), 1);
-    tally_free(t);
+    assert_int_equal(all_in(t, SAMPLE_STORE_MARK), 1);
+    sample_store_free(t);
 }
 
 /* ---- random streams ---- */
@@ -388,11 +394,12 @@ static size_t look(uint64_t *random, double time_s, struct model_sample *now, st
     return n;
 }
 
-static void assert_span(const struct tally *t, enum tally_window window, double from, double to) {
-    struct tally_count want[8][STACKS + 1] = {{{0}}};
+static void assert_span(const struct sample_store *t, enum sample_store_window window, double from,
+                        double to) {
+    struct sample_store_count want[8][STACKS + 1] = {{{0}}};
     for (size_t i = 0; i < n_seen; i++) {
         const struct seen *s = &all_seen[i];
-        struct tally_count *c = &want[s->tid - 100][s->stack];
+        struct sample_store_count *c = &want[s->tid - 100][s->stack];
         if (s->time_s < from || s->time_s >= to)
             continue;
         c->samples++;
@@ -403,7 +410,7 @@ static void assert_span(const struct tally *t, enum tally_window window, double 
     }
     for (int64_t tid = 100; tid < 108; tid++)
         for (uint32_t stack = 0; stack <= STACKS; stack++) {
-            struct tally_count c = counted(t, window, tid, stack), *w = &want[tid - 100][stack];
+            struct sample_store_count c = counted(t, window, tid, stack), *w = &want[tid - 100][stack];
             assert_int_equal(c.samples, w->samples);
             assert_int_equal(c.on_cpu, w->on_cpu);
             assert_int_equal(c.gc, w->gc);
@@ -417,14 +424,15 @@ static void assert_span(const struct tally *t, enum tally_window window, double 
 
 static void random_stream(uint64_t seed) {
     uint64_t random = seed;
-    struct tally *t = tally_new();
+    struct sample_store *t = sample_store_new();
     struct flame *f = flame_new();
-    struct flame_query q = {.window = TALLY_SPAN, .time = FLAME_ALL_TIME};
+    struct flame_query q = {.window = SAMPLE_STORE_SPAN, .time = FLAME_ALL_TIME};
     struct model_sample now[4096], later[512];
     size_t n_later = 0;
     double ahead = T0 + 12 + roll(&random, 10), other = T0 + roll(&random, 12);
     n_seen = 0;
-    assert_int_equal(tally_set_span(t, TALLY_OTHER, other, ahead), 0); /* before anything came */
+    assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_OTHER, other, ahead),
+                     0); /* before anything came */
     for (int at = 0; at < 2000;) {
         size_t n = 0;
         for (int i = (int)roll(&random, 30) + 1; i > 0; i--, at++) /* now and then there is a gap */
@@ -438,20 +446,20 @@ static void random_stream(uint64_t seed) {
         assert_int_equal(flame_update(f, t, &q), 0);
     }
     assert_true(give(t, later, n_later, 130));
-    assert_int_equal(tracks_left_out(tally_tracks(t)), 0);
-    assert_span(t, TALLY_OTHER, other, ahead);
-    assert_span(t, TALLY_ALL, T0 - 1, T0 + 100);
+    assert_int_equal(thread_runs_left_out(sample_store_tracks(t)), 0);
+    assert_span(t, SAMPLE_STORE_OTHER, other, ahead);
+    assert_span(t, SAMPLE_STORE_ALL, T0 - 1, T0 + 100);
     for (int i = 0; i < 40; i++) {
         double from = T0 - 1 + roll(&random, 2400) / 100.0, to = from + 0.001 + roll(&random, 1500) / 97.0;
-        assert_int_equal(tally_set_span(t, TALLY_SPAN, from, to), 0);
-        assert_span(t, TALLY_SPAN, from, to);
+        assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, from, to), 0);
+        assert_span(t, SAMPLE_STORE_SPAN, from, to);
         assert_int_equal(flame_update(f, t, &q), 0);
-        assert_int_equal(flame_node(f, FLAME_ROOT)->total.samples, all_in(t, TALLY_SPAN));
-        assert_int_equal(tally_hold(t, i % 2 == 0), 0);
-        assert_span(t, TALLY_SPAN, from, to);
+        assert_int_equal(flame_node(f, FLAME_ROOT)->total.samples, all_in(t, SAMPLE_STORE_SPAN));
+        assert_int_equal(sample_store_hold(t, i % 2 == 0), 0);
+        assert_span(t, SAMPLE_STORE_SPAN, from, to);
     }
     flame_free(f);
-    tally_free(t);
+    sample_store_free(t);
 }
 
 static void test_random(void **state) {

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "inject/again.h"
-#include "inject/chain.h"
+#include "inject/syscall_restart.h"
+#include "inject/sigreturn_chain.h"
 
 #define RESTARTBLOCK (-516LL)
 
@@ -35,7 +35,7 @@ static long call;
 static struct user_regs_struct resolved(struct user_regs_struct r) {
     struct mem mem;
     mem_init_process(&mem, getpid());
-    again_resolve(&mem, call, &r);
+    syscall_restart_resolve(&mem, call, &r);
     mem_fini(&mem);
     return r;
 }
@@ -99,28 +99,28 @@ static void test_the_time_that_is_left(void **state) {
 }
 
 static void test_on_the_way_back(void **state) {
-    static struct chain c;
+    static struct sigreturn_chain c;
     (void)state;
-    assert_int_equal(chain_place(&c, 0x7fff00001234, 2696, 0x401000, 0x402000), 0);
+    assert_int_equal(sigreturn_chain_place(&c, 0x7fff00001234, 2696, 0x401000, 0x402000), 0);
     assert_true(c.back + frame_size(2696) <= 0x7fff00001234 - FRAME_RED_ZONE);
     assert_int_equal(c.back % FRAME_ALIGN, 0);
-    assert_int_equal(c.at + CHAIN_HEAD, c.back);
+    assert_int_equal(c.at + SIGRETURN_CHAIN_HEAD, c.back);
     c.mask = 0x55;
     struct user_regs_struct r = {.rip = 0x401002, .rsp = c.back};
-    assert_true(chain_holds(&c, &r, 0x55));
-    assert_false(
-        chain_holds(&c, &r, 0)); /* the mask is the last thing to be restored, with everything else */
+    assert_true(sigreturn_chain_holds(&c, &r, 0x55));
+    assert_false(sigreturn_chain_holds(
+        &c, &r, 0)); /* the mask is the last thing to be restored, with everything else */
     c.mask |= 3ULL << 31;
-    assert_true(chain_holds(&c, &r, 0x55)); /* libc's own signals */
+    assert_true(sigreturn_chain_holds(&c, &r, 0x55)); /* libc's own signals */
     r.rsp = c.release;
-    assert_true(chain_holds(&c, &r, 0x5555)); /* one more was put off */
+    assert_true(sigreturn_chain_holds(&c, &r, 0x5555)); /* one more was put off */
     r.rsp = c.release + 16;
-    assert_false(chain_holds(&c, &r, 0x55));
+    assert_false(sigreturn_chain_holds(&c, &r, 0x55));
     r = (struct user_regs_struct){.rip = 0x402007, .rsp = c.back + 8};
-    assert_true(chain_holds(&c, &r, 0x55));
+    assert_true(sigreturn_chain_holds(&c, &r, 0x55));
     r.rip = 0x400fff;
-    assert_false(chain_holds(&c, &r, 0x55));
-    assert_int_equal(chain_place(&c, 0x7fff00001234, FRAME_MAX, 0x401000, 0x402000), -1);
+    assert_false(sigreturn_chain_holds(&c, &r, 0x55));
+    assert_int_equal(sigreturn_chain_place(&c, 0x7fff00001234, FRAME_MAX, 0x401000, 0x402000), -1);
 }
 
 static uint64_t bit(int sig) { return 1ULL << (sig - 1); }
@@ -129,17 +129,17 @@ static uint64_t bit(int sig) { return 1ULL << (sig - 1); }
 static void test_wanted_signals(void **state) {
     (void)state;
     struct procfs_status st = {.sig_pending = bit(SIGUSR1)};
-    assert_int_equal(again_wanted_signals(&st), bit(SIGUSR1));
+    assert_int_equal(syscall_restart_wanted_signals(&st), bit(SIGUSR1));
     st.sig_blocked = bit(SIGUSR1);
-    assert_int_equal(again_wanted_signals(&st), 0);
+    assert_int_equal(syscall_restart_wanted_signals(&st), 0);
     st = (struct procfs_status){.sig_pending = bit(SIGUSR1), .sig_ignored = bit(SIGUSR1)};
-    assert_int_equal(again_wanted_signals(&st), 0);
+    assert_int_equal(syscall_restart_wanted_signals(&st), 0);
     st = (struct procfs_status){.sig_shared_pending = bit(SIGCHLD) | bit(SIGWINCH) | bit(SIGURG)};
-    assert_int_equal(again_wanted_signals(&st), 0);
+    assert_int_equal(syscall_restart_wanted_signals(&st), 0);
     st.sig_caught = bit(SIGCHLD);
-    assert_int_equal(again_wanted_signals(&st), bit(SIGCHLD));
+    assert_int_equal(syscall_restart_wanted_signals(&st), bit(SIGCHLD));
     st = (struct procfs_status){.sig_shared_pending = bit(SIGTSTP) | bit(SIGTERM)};
-    assert_int_equal(again_wanted_signals(&st), bit(SIGTSTP) | bit(SIGTERM));
+    assert_int_equal(syscall_restart_wanted_signals(&st), bit(SIGTSTP) | bit(SIGTERM));
 }
 
 int main(void) {

@@ -148,7 +148,7 @@ static void test_borrowed_and_put_back(void **state) {
         assert_int_equal(borrow.region, 0);
         borrow_end(&borrow);
         /* Its own calls do not get so deep: what is there is what was there. */
-        uint8_t now[CHAIN_MAX];
+        uint8_t now[SIGRETURN_CHAIN_MAX];
         assert_int_equal(mem_read(&target.mem, borrow.chain.at, now, borrow.chain.len), 0);
         assert_memory_equal(now, borrow.under, borrow.chain.len);
     }

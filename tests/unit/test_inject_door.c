@@ -24,8 +24,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "inject/door.h"
-#include "inject/door_files.h"
+#include "inject/remote_exec.h"
+#include "inject/remote_exec_files.h"
 
 #define NOBODY 65534
 #define AGENT "the agent's bytes"
@@ -45,7 +45,7 @@ struct stage {
     char path[512];
     uint8_t breaker;
     char seen[512]; /* the path, as it was */
-    char script[DOOR_FILES_SCRIPT_MAX];
+    char script[REMOTE_EXEC_FILES_SCRIPT_MAX];
     char agent[64];
     struct stat script_stat, folder_stat, agent_stat;
     volatile int begun; /* as the user it shall be */
@@ -102,15 +102,15 @@ static void child_main(void) {
         (void)pause();
 }
 
-static int find_door(void *arg, const struct mem *mem, struct inject_door *out, struct err *e) {
+static int find_door(void *arg, const struct mem *mem, struct inject_remote_exec *out, struct err *e) {
     (void)arg, (void)mem;
     if (stage->refusal)
         return err_set(e, ERR_ATTACH, "%s", stage->refusal);
-    *out = (struct inject_door){.path = (uint64_t)(uintptr_t)stage->path,
-                                .path_size = sizeof stage->path,
-                                .pending = (uint64_t)(uintptr_t)&stage->pending,
-                                .breaker = (uint64_t)(uintptr_t)&stage->breaker,
-                                .breaker_set = 0xee};
+    *out = (struct inject_remote_exec){.path = (uint64_t)(uintptr_t)stage->path,
+                                       .path_size = sizeof stage->path,
+                                       .pending = (uint64_t)(uintptr_t)&stage->pending,
+                                       .breaker = (uint64_t)(uintptr_t)&stage->breaker,
+                                       .breaker_set = 0xee};
     return 0;
 }
 
@@ -136,11 +136,11 @@ static pid_t begin(enum behaviour behaviour, uid_t uid) {
 
 static int enter(pid_t child, uint64_t limit_ns, bool (*stop_asked)(void), struct err *e) {
     struct inject_request req = {.pid = child, .find_door = find_door};
-    struct door_result out;
+    struct remote_exec_result out;
     struct mem mem;
     mem_open_image(&mem, child);
-    int rc = door_enter(&req, &mem, (const uint8_t *)AGENT, sizeof AGENT - 1, clock_mono_ns() + limit_ns,
-                        stop_asked, &out, e);
+    int rc = remote_exec_enter(&req, &mem, (const uint8_t *)AGENT, sizeof AGENT - 1,
+                               clock_mono_ns() + limit_ns, stop_asked, &out, e);
     mem_fini(&mem);
     return rc;
 }
@@ -263,36 +263,37 @@ static void test_refused(void **state) {
 }
 
 static void test_the_script(void **state) {
-    char buf[DOOR_FILES_SCRIPT_MAX], small[100], name[2000];
+    char buf[REMOTE_EXEC_FILES_SCRIPT_MAX], small[100], name[2000];
     (void)state;
-    ssize_t n = door_files_compose(buf, sizeof buf, "/tmp/probing-start-1", NULL);
+    ssize_t n = remote_exec_files_compose(buf, sizeof buf, "/tmp/probing-start-1", NULL);
     assert_true(n > 0 && (size_t)n == strlen(buf) && !strchr(buf, '%'));
     assert_non_null(strstr(buf, "folder = '/tmp/probing-start-1'\n"));
     assert_non_null(strstr(buf, "'loaded': ''"));
     /* A name can break out of nothing. */
-    assert_true(door_files_compose(buf, sizeof buf, "/tmp/x", "/a'\\\n/libprobing.so") > 0);
+    assert_true(remote_exec_files_compose(buf, sizeof buf, "/tmp/x", "/a'\\\n/libprobing.so") > 0);
     assert_non_null(strstr(buf, "'loaded': '2f61275c0a2f6c696270726f62696e672e736f'"));
-    assert_int_equal(door_files_compose(small, sizeof small, "/tmp/x", NULL), -1);
+    assert_int_equal(remote_exec_files_compose(small, sizeof small, "/tmp/x", NULL), -1);
     memset(name, 'a', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    assert_int_equal(door_files_compose(buf, sizeof buf, "/tmp/x", name), -1);
+    assert_int_equal(remote_exec_files_compose(buf, sizeof buf, "/tmp/x", name), -1);
 }
 
 /* One that was taken at the last moment does nothing. */
 static void test_a_script_that_comes_too_late(void **state) {
-    struct door_files f;
+    struct remote_exec_files f;
     struct err e = {0};
     struct stat st;
     (void)state;
-    assert_int_equal(door_files_make(&f, getpid(), (const uint8_t *)AGENT, sizeof AGENT - 1, NULL, &e), 0);
+    assert_int_equal(remote_exec_files_make(&f, getpid(), (const uint8_t *)AGENT, sizeof AGENT - 1, NULL, &e),
+                     0);
     assert_int_equal(stat(f.path, &st), 0);
     assert_int_equal((size_t)st.st_size, f.script_len);
-    door_files_disarm(&f);
+    remote_exec_files_disarm(&f);
     assert_int_equal(stat(f.path, &st), 0);
     assert_int_equal(st.st_size, 0);
     char path[sizeof f.path];
     memcpy(path, f.path, sizeof path);
-    door_files_remove(&f);
+    remote_exec_files_remove(&f);
     assert_int_equal(access(path, F_OK), -1);
 }
 

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "inject/again.h"
+#include "inject/syscall_restart.h"
 #include "inject/frame.h"
 #include "inject/thread.h"
 
@@ -120,7 +120,7 @@ static void test_the_way_back(void **state) {
     uint64_t at = frame_place(regs.rsp, (size_t)n);
     struct user_regs_struct resume = regs;
     mem_open_image(&mem, t.pid);
-    again_resolve(&mem, 0, &resume);
+    syscall_restart_resolve(&mem, 0, &resume);
     assert_int_equal(
         frame_build(buf, at, &resume, xstate, (size_t)n, mask, (uint64_t)(uintptr_t)frame_test_sigreturn), 0);
     assert_int_equal(mem_write(&mem, at, buf, frame_size((size_t)n)), 0);

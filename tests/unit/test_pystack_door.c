@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "pystack/debug_offsets.h"
-#include "pystack/door.h"
+#include "pystack/remote_exec.h"
 #include "pystack/pystack_internal.h"
 
 #define LINE_MAX_BYTES 4096
@@ -149,7 +149,7 @@ static void lay_out(const struct published *p, const struct pystack_offsets *row
 }
 
 static void refused(const struct pystack_offsets *row, const char *why) {
-    struct pystack_door door;
+    struct pystack_remote_exec door;
     struct err e = {0};
     struct mem m;
     mem_init_buffer(&m, memory, sizeof memory, BASE);

@@ -200,7 +200,7 @@ static void test_a_moment_of_the_past(void **state) {
     assert_hides(a, "PAUSED");
     assert_hides(a, "evaluate");
     double from_s, to_s;
-    assert_false(tally_get_span(a->data.tally, TALLY_SPAN, &from_s, &to_s));
+    assert_false(sample_store_get_span(a->data.tally, SAMPLE_STORE_SPAN, &from_s, &to_s));
     app_free(a);
 }
 
@@ -211,11 +211,12 @@ static void test_a_span_is_kept(void **state) {
     (void)state;
     fixture_press(a, "4");
     diff_fixture_feed(a, 10, DIFF_FIXTURE_NOW);
-    assert_int_equal(tally_set_span(a->data.tally, TALLY_SPAN, 100, 200), 0);
+    assert_int_equal(sample_store_set_span(a->data.tally, SAMPLE_STORE_SPAN, 100, 200), 0);
     fixture_press(a, ",");
-    assert_true(tally_get_span(a->data.tally, TALLY_SPAN, &from_s, &to_s) ? from_s != 100 : true);
+    assert_true(sample_store_get_span(a->data.tally, SAMPLE_STORE_SPAN, &from_s, &to_s) ? from_s != 100
+                                                                                        : true);
     fixture_press(a, "End");
-    assert_true(tally_get_span(a->data.tally, TALLY_SPAN, &from_s, &to_s));
+    assert_true(sample_store_get_span(a->data.tally, SAMPLE_STORE_SPAN, &from_s, &to_s));
     assert_true(from_s == 100 && to_s == 200);
     app_free(a);
 }

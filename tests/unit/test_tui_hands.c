@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "client/fold.h"
+#include "client/stack_counts.h"
 #include "client/frame_file.h"
-#include "client/tally.h"
-#include "client/cut.h"
+#include "client/sample_store.h"
+#include "client/sample_filter.h"
 #include "tui/app_export.h"
 #include "tui/editor_process.h"
 #include "tui/exporter.h"
@@ -297,30 +297,30 @@ static void finish_export(struct app *a) {
 
 static void test_export_window_agrees(void **state) {
     struct app *a = with_samples();
-    const struct tally *t = a->data.tally;
+    const struct sample_store *t = a->data.tally;
     (void)state;
-    for (int w = 0; w < TALLY_WINDOWS; w++) {
-        struct cut_query q = {
-            .samples = {.window = (enum tally_window)w, .by = FLAME_BY_LINE, .time = FLAME_ALL_TIME}};
-        struct cut cut;
+    for (int w = 0; w < SAMPLE_STORE_WINDOWS; w++) {
+        struct sample_filter_query q = {
+            .samples = {.window = (enum sample_store_window)w, .by = FLAME_BY_LINE, .time = FLAME_ALL_TIME}};
+        struct sample_filter cut;
         uint64_t samples = 0, copied = 0;
         double us = 0, copied_us = 0;
-        assert_int_equal(cut_make(&cut, t, &q), 0);
-        struct fold *f = cut.fold;
-        for (size_t i = 0; i < tally_count_entries(t); i++) {
-            struct tally_count c = tally_get_count(t, (enum tally_window)w, i);
+        assert_int_equal(sample_filter_make(&cut, t, &q), 0);
+        struct stack_counts *f = cut.fold;
+        for (size_t i = 0; i < sample_store_count_entries(t); i++) {
+            struct sample_store_count c = sample_store_get_count(t, (enum sample_store_window)w, i);
             samples += c.samples;
             us += c.us;
         }
-        for (size_t i = 0; i < fold_count(f); i++) {
-            const struct fold_entry *e = fold_get(f, i);
+        for (size_t i = 0; i < stack_counts_count(f); i++) {
+            const struct stack_counts_entry *e = stack_counts_get(f, i);
             assert_true(e->samples > 0);
             copied += e->samples;
             copied_us += e->us;
         }
         assert_int_equal(samples, copied);
         assert_true(us == copied_us || (us > 0 && copied_us / us > 0.999999 && copied_us / us < 1.000001));
-        cut_fini(&cut);
+        sample_filter_fini(&cut);
     }
     app_free(a);
 }

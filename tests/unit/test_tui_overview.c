@@ -44,10 +44,10 @@ static void cpu_of_each_class(void **state) {
     const struct data *d = &a->data;
     size_t n;
     (void)state;
-    assert_true(fabs(pulse_class_cpu(d, &d->live.snapshot, PULSE_CPU_MAIN, &n) - 99.5) < 1e-9 && n == 1);
-    assert_true(fabs(pulse_class_cpu(d, &d->live.snapshot, PULSE_CPU_PYTHON, &n) - 0.4) < 1e-9 && n == 2);
-    assert_true(fabs(pulse_class_cpu(d, &d->live.snapshot, PULSE_CPU_NATIVE, &n) - 88.1) < 1e-9 && n == 3);
-    assert_true(fabs(meter_mean(&d->pulse.meters[PULSE_CPU_MAIN], 3) - 98.5) < 1e-9); /* 97.5, 98.5, 99.5 */
+    assert_true(fabs(events_class_cpu(d, &d->live.snapshot, EVENTS_CPU_MAIN, &n) - 99.5) < 1e-9 && n == 1);
+    assert_true(fabs(events_class_cpu(d, &d->live.snapshot, EVENTS_CPU_PYTHON, &n) - 0.4) < 1e-9 && n == 2);
+    assert_true(fabs(events_class_cpu(d, &d->live.snapshot, EVENTS_CPU_NATIVE, &n) - 88.1) < 1e-9 && n == 3);
+    assert_true(fabs(meter_mean(&d->pulse.meters[EVENTS_CPU_MAIN], 3) - 98.5) < 1e-9); /* 97.5, 98.5, 99.5 */
     fixture_press(a, "1");
     assert_shows(a, 50, 200, "main thread      99.5 %");
     assert_shows(a, 50, 200, "linear functional.py:12");
@@ -60,7 +60,7 @@ static void cpu_of_each_class(void **state) {
 
 static void memory_and_its_limit(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
-    struct vitals v = {.state = 'R', .rss_bytes = 1, .group_bytes = 3LL << 30, .limit_bytes = 16LL << 30};
+    struct proc_stats v = {.state = 'R', .rss_bytes = 1, .group_bytes = 3LL << 30, .limit_bytes = 16LL << 30};
     (void)state;
     fixture_press(a, "1");
     assert_shows(a, 50, 200, "RAM; cgroup ?");
@@ -107,7 +107,7 @@ static void who_else_is_there(void **state) {
     /* It is asked for again and again, on any screen, but not while the view stands still. */
     a->data.pulse.status_at_s = a->now_s;
     assert_false(app_wants_status(a));
-    a->data.pulse.status_at_s = a->now_s - PULSE_STATUS_S;
+    a->data.pulse.status_at_s = a->now_s - EVENTS_STATUS_S;
     assert_true(app_wants_status(a));
     app_set_paused(a, true);
     assert_false(app_wants_status(a));
@@ -366,7 +366,7 @@ static void losses_are_added_up(void **state) {
 
 static void pauses_of_the_job(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
-    struct vitals v = {.state = 'T', .rss_bytes = 1, .group_bytes = -1, .limit_bytes = -1};
+    struct proc_stats v = {.state = 'T', .rss_bytes = 1, .group_bytes = -1, .limit_bytes = -1};
     (void)state;
     app_take_vitals(a, &v);
     app_take_vitals(a, &v);

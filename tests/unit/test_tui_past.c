@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tui/data_past.h"
+#include "tui/snapshot_history.h"
 #include "tui/screens/screens.h"
 #include "tui/window.h"
 #include "unit/tui_children.h"
@@ -52,7 +52,7 @@ static void assert_same_thread(const struct model_thread *a, const struct model_
 static void assert_kept(const struct data *d) {
     struct data_shot back;
     const struct data_shot *live = &d->live;
-    assert_int_equal(data_past_get(d->past, live->number, &back), 0);
+    assert_int_equal(snapshot_history_get(d->past, live->number, &back), 0);
     assert_true(back.snapshot.timestamp == live->snapshot.timestamp &&
                 back.snapshot.gil_tid == live->snapshot.gil_tid &&
                 back.snapshot.gc_running == live->snapshot.gc_running &&
@@ -80,7 +80,7 @@ static void test_moments_are_what_was(void **state) {
             app_take_snapshot(a, &s);
             assert_kept(&a->data);
         }
-        assert_int_equal(data_past_count(a->data.past), 59);
+        assert_int_equal(snapshot_history_count(a->data.past), 59);
         app_free(a);
     }
 }
@@ -124,17 +124,17 @@ static void many(struct data_shot *shot, long i, int busy, int lines) {
     }
 }
 
-static void assert_ordered(const struct data_past *p) {
+static void assert_ordered(const struct snapshot_history *p) {
     uint64_t number = 0, next;
     size_t n = 0;
-    while ((next = data_past_step(p, number, 1))) {
+    while ((next = snapshot_history_step(p, number, 1))) {
         assert_true(next > number);
         number = next;
         n++;
     }
-    assert_int_equal(n, data_past_count(p));
+    assert_int_equal(n, snapshot_history_count(p));
     while (number) {
-        number = data_past_step(p, number, -1);
+        number = snapshot_history_step(p, number, -1);
         n--;
     }
     assert_int_equal(n + 1, 1);
@@ -149,7 +149,7 @@ static void test_memory_is_bounded(void **state) {
     } cases[] = {{0, 0, 1000, 1000}, {10, 2, 1000, 400}, {200, 1, 500, 100}, {200, MANY_FRAMES, 100, 1}};
     (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        struct data_past *p = data_past_new(0, 0);
+        struct snapshot_history *p = snapshot_history_new(0, 0);
         struct data_shot shot, back;
         size_t most = 0;
         clock_t cpu = 0;
@@ -157,31 +157,32 @@ static void test_memory_is_bounded(void **state) {
         for (long i = 0; i < cases[c].n; i++) {
             many(&shot, i, cases[c].busy, cases[c].lines);
             clock_t begin = clock();
-            data_past_add(p, &shot);
+            snapshot_history_add(p, &shot);
             cpu += clock() - begin;
             data_shot_fini(&shot);
-            most = data_past_bytes(p) > most ? data_past_bytes(p) : most;
+            most = snapshot_history_bytes(p) > most ? snapshot_history_bytes(p) : most;
         }
         if (getenv("PROBING_TEST_VERBOSE"))
             print_message("%d busy, %d lines: %zu moments, %.2f MiB at most, %.0f us a snapshot\n",
-                          cases[c].busy, cases[c].lines, data_past_count(p), (double)most / (double)MIB,
+                          cases[c].busy, cases[c].lines, snapshot_history_count(p),
+                          (double)most / (double)MIB,
                           (double)cpu * 1e6 / CLOCKS_PER_SEC / (double)cases[c].n);
-        assert_true(most <= DATA_PAST_ROW_BYTES + DATA_PAST_STACK_BYTES + MIB / 4);
-        assert_true(data_past_count(p) >= cases[c].least);
+        assert_true(most <= SNAPSHOT_HISTORY_ROW_BYTES + SNAPSHOT_HISTORY_STACK_BYTES + MIB / 4);
+        assert_true(snapshot_history_count(p) >= cases[c].least);
         assert_ordered(p);
         many(&shot, cases[c].n - 1, cases[c].busy, cases[c].lines);
-        assert_int_equal(data_past_get(p, (uint64_t)cases[c].n, &back), 0);
+        assert_int_equal(snapshot_history_get(p, (uint64_t)cases[c].n, &back), 0);
         for (size_t i = 0; i < MANY_THREADS; i++)
             assert_same_thread(&shot.snapshot.threads[i], &back.snapshot.threads[i]);
         data_shot_fini(&shot);
         data_shot_fini(&back);
-        data_past_free(p);
+        snapshot_history_free(p);
     }
 }
 
 /* A thread at a snapshot a second for a day: all of the last minutes, less and less of what was before, and the first. */
 static void test_a_day(void **state) {
-    struct data_past *p = data_past_new(0, 0);
+    struct snapshot_history *p = snapshot_history_new(0, 0);
     struct model_frame frame = {.kind = MODEL_FRAME_PYTHON, .func = "work", .file = "/job/train.py"};
     struct model_thread thread = {
         .tid = 1, .name = "MainThread", .state = 'R', .frames = &frame, .n_frames = 1};
@@ -194,26 +195,27 @@ static void test_a_day(void **state) {
         shot.snapshot.timestamp = 1e9 + (double)i;
         shot.snapshot.threads = &thread;
         shot.snapshot.n_threads = 1;
-        data_past_add(p, &shot);
+        snapshot_history_add(p, &shot);
     }
-    assert_true(data_past_bytes(p) <= DATA_PAST_ROW_BYTES + DATA_PAST_STACK_BYTES + MIB / 4);
-    assert_int_equal(data_past_count(p), DATA_PAST_MOMENTS);
-    assert_true(data_past_oldest(p) == 1e9);
+    assert_true(snapshot_history_bytes(p) <=
+                SNAPSHOT_HISTORY_ROW_BYTES + SNAPSHOT_HISTORY_STACK_BYTES + MIB / 4);
+    assert_int_equal(snapshot_history_count(p), SNAPSHOT_HISTORY_MOMENTS);
+    assert_true(snapshot_history_oldest(p) == 1e9);
     assert_ordered(p);
     uint64_t number = (uint64_t)n, before;
-    while ((before = data_past_step(p, number, -1)) != 0) {
+    while ((before = snapshot_history_step(p, number, -1)) != 0) {
         double age_s = (double)((uint64_t)n - number), gap_s = (double)(number - before);
         if (age_s < 200)
             assert_true(gap_s == 1);
         assert_true(gap_s <= 1 + age_s / 20); /* nowhere is a hole */
         number = before;
     }
-    data_past_free(p);
+    snapshot_history_free(p);
 }
 
 /* Threads that come and go with new names for ever. */
 static void test_threads_that_come_and_go(void **state) {
-    struct data_past *p = data_past_new(0, 0);
+    struct snapshot_history *p = snapshot_history_new(0, 0);
     struct model_thread threads[50];
     char names[50][32];
     (void)state;
@@ -226,30 +228,31 @@ static void test_threads_that_come_and_go(void **state) {
         shot.snapshot.timestamp = 1e9 + (double)i;
         shot.snapshot.threads = threads;
         shot.snapshot.n_threads = 50;
-        data_past_add(p, &shot);
-        assert_int_equal(data_past_get(p, shot.number, &back), 0);
+        snapshot_history_add(p, &shot);
+        assert_int_equal(snapshot_history_get(p, shot.number, &back), 0);
         assert_string_equal(back.snapshot.threads[49].name, names[49]);
         data_shot_fini(&back);
     }
-    assert_true(data_past_bytes(p) <= DATA_PAST_ROW_BYTES + DATA_PAST_STACK_BYTES + MIB / 4);
-    assert_true(data_past_count(p) > 1);
+    assert_true(snapshot_history_bytes(p) <=
+                SNAPSHOT_HISTORY_ROW_BYTES + SNAPSHOT_HISTORY_STACK_BYTES + MIB / 4);
+    assert_true(snapshot_history_count(p) > 1);
     assert_ordered(p);
-    data_past_free(p);
+    snapshot_history_free(p);
 }
 
 static void test_too_large_is_left_out(void **state) {
-    struct data_past *p = data_past_new(64 * 1024, 64 * 1024);
+    struct snapshot_history *p = snapshot_history_new(64 * 1024, 64 * 1024);
     struct data_shot shot;
     (void)state;
-    assert_int_equal(data_past_step(p, 7, -1), 0);
-    assert_int_equal(data_past_step(p, 7, 1), 0);
-    assert_int_equal(data_past_get(p, 7, &shot), -1);
+    assert_int_equal(snapshot_history_step(p, 7, -1), 0);
+    assert_int_equal(snapshot_history_step(p, 7, 1), 0);
+    assert_int_equal(snapshot_history_get(p, 7, &shot), -1);
     many(&shot, 3, 200, MANY_FRAMES); /* more stacks than there is room for */
-    data_past_add(p, &shot);
+    snapshot_history_add(p, &shot);
     data_shot_fini(&shot);
-    assert_int_equal(data_past_count(p), 0);
-    assert_true(isnan(data_past_oldest(p)));
-    data_past_free(p);
+    assert_int_equal(snapshot_history_count(p), 0);
+    assert_true(isnan(snapshot_history_oldest(p)));
+    snapshot_history_free(p);
 }
 
 /* ---- the screens ---- */
@@ -262,10 +265,10 @@ static void next_snapshot(struct app *a, int step) {
 }
 
 /* Nine snapshots, steps 0 to 8: the innermost frame of the main thread is at line 125 + step % 4. */
-static struct app *past_app(void) { return fixture_app(FIXTURE_NORMAL, 9, false); }
+static struct app *history_app(void) { return fixture_app(FIXTURE_NORMAL, 9, false); }
 
 static void test_steps(void **state) {
-    struct app *a = past_app();
+    struct app *a = history_app();
     (void)state;
     assert_shows(a, "functional.py:125");
     fixture_press(a, ".");
@@ -303,17 +306,17 @@ static void test_steps(void **state) {
 /* End is the last line, unless one is in the past; G always is. */
 /* A span of the Timeline is the time of Threads too: the last moment in it. Where none is kept in it the view goes on. */
 static void test_a_span_is_stepped_into(void **state) {
-    struct app *a = past_app();
+    struct app *a = history_app();
     (void)state;
     fixture_samples(a, 20);
     double newest = a->data.live.snapshot.timestamp;
     assert_true(window_select(a, newest - 1.1, newest - 0.4));
     assert_true(data_is_stepped(&a->data) && a->data.paused);
     assert_true(data_shown(&a->data)->snapshot.timestamp == newest - 0.5);
-    assert_int_equal(window_which(a), TALLY_SPAN);
+    assert_int_equal(window_which(a), SAMPLE_STORE_SPAN);
     window_let_go(a);
     assert_false(a->data.paused || data_is_stepped(&a->data));
-    assert_int_equal(window_which(a), TALLY_ALL);
+    assert_int_equal(window_which(a), SAMPLE_STORE_ALL);
 
     assert_true(window_select(a, newest - 0.45, newest - 0.3)); /* between two moments */
     assert_false(a->data.paused || data_is_stepped(&a->data));
@@ -330,7 +333,7 @@ static void test_a_span_is_stepped_into(void **state) {
 }
 
 static void test_end(void **state) {
-    struct app *a = past_app();
+    struct app *a = history_app();
     (void)state;
     fixture_press(a, "End");
     assert_shows(a, "Stack of OMP worker (4261)");
@@ -350,7 +353,7 @@ static void test_end(void **state) {
 
 /* From what is frozen, to before and after it. */
 static void test_steps_from_a_frozen_view(void **state) {
-    struct app *a = past_app();
+    struct app *a = history_app();
     (void)state;
     fixture_press(a, "Space");
     next_snapshot(a, 9);
@@ -368,7 +371,7 @@ static void test_steps_from_a_frozen_view(void **state) {
 
 /* Nothing of now is shown as if it were of then. */
 static void test_unknown_is_not_shown(void **state) {
-    struct app *a = past_app();
+    struct app *a = history_app();
     struct model_snapshot s;
     struct children_list l;
     (void)state;
@@ -392,7 +395,7 @@ static void test_unknown_is_not_shown(void **state) {
 
 /* The job is gone; what was before can be stepped through as ever. Another target's past is not this one's. */
 static void test_after_the_end(void **state) {
-    struct app *a = past_app();
+    struct app *a = history_app();
     struct err why = {ERR_LOST, "process 4242 has ended"};
     (void)state;
     app_set_pid(a, 4242);
@@ -444,7 +447,7 @@ static void test_a_recording(void **state) {
 
 /* Its samples come once and late: also to who has stepped back before they were there. */
 static void test_samples_of_a_recording(void **state) {
-    struct app *a = past_app();
+    struct app *a = history_app();
     (void)state;
     assert_false(app_wants_samples(a));
     a->data.target.mode = MODEL_MODE_RECORDED;

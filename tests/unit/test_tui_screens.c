@@ -211,7 +211,8 @@ static struct app *scene_flame_empty(bool ascii) {
 /* With what only the kernel and the agent's status tell, and some events. */
 static struct app *scene_overview(bool ascii) {
     struct app *a = scene_normal(ascii);
-    struct vitals v = {.state = 'R', .rss_bytes = 1, .group_bytes = 15LL << 30, .limit_bytes = 16LL << 30};
+    struct proc_stats v = {
+        .state = 'R', .rss_bytes = 1, .group_bytes = 15LL << 30, .limit_bytes = 16LL << 30};
     struct model_status status = {.budget_pct = 1.0, .strategy = "a borrowed thread"};
     fixture_press(a, "1");
     fixture_samples(a, 40);

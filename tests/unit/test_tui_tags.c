@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "client/fold.h"
+#include "client/stack_counts.h"
 #include "tui/app_export.h"
 #include "tui/exporter.h"
 #include "tui/querier_export.h"

@@ -142,8 +142,8 @@ static void samples_are_apart(void **state) {
     fixture_samples(a, 4);
     assert_shows(a, "AdamW.step");
     targets_show(a, 0);
-    struct tally_health h;
-    tally_get_health(a->data.tally, &h);
+    struct sample_store_health h;
+    sample_store_get_health(a->data.tally, &h);
     assert_int_equal(h.samples, 20 * 73 - h.torn - h.undefined);
     app_free(a);
 }

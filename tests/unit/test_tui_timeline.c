@@ -188,7 +188,7 @@ static void test_span(void **state) {
         fixture_press(a, "h");
     assert_shown(a, "SELECT 2.0s", true);
     fixture_press(a, "Enter");
-    assert_int_equal(window_which(a), TALLY_SPAN);
+    assert_int_equal(window_which(a), SAMPLE_STORE_SPAN);
     assert_true(window_get_range(a, &from, &to));
     assert_true(fabs(from - (FIXTURE_EPOCH_S + 9)) < 1e-3 && fabs(to - (FIXTURE_EPOCH_S + 11)) < 1e-3);
     assert_shown(a, "the window of Flame", true);
@@ -199,11 +199,11 @@ static void test_span(void **state) {
     fixture_press(a, "3");
     assert_shown(a, "22:13:29.0 +2.0s", true);
     fixture_press(a, "9 Esc");
-    assert_int_equal(window_which(a), TALLY_ALL);
-    assert_false(tally_get_span(a->data.tally, TALLY_SPAN, &from, &to));
+    assert_int_equal(window_which(a), SAMPLE_STORE_ALL);
+    assert_false(sample_store_get_span(a->data.tally, SAMPLE_STORE_SPAN, &from, &to));
     fixture_press(a, "v Left Left Esc"); /* given up */
     assert_shown(a, "SELECT", false);
-    assert_int_equal(window_which(a), TALLY_ALL);
+    assert_int_equal(window_which(a), SAMPLE_STORE_ALL);
     app_free(a);
 }
 

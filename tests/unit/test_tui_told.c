@@ -22,7 +22,7 @@
     "token abcdef\nwhere0 held at /train.py:7 step"
 
 /* What is asked begins so; the rest is of this machine. Taken, as the runner does. */
-static void told_asked(struct app *a, const char *begins) {
+static void debug_command_asked(struct app *a, const char *begins) {
     struct wire_eval want = app_repl_question(a);
     assert_int_equal(a->repl.wish, APP_REPL_TOLD);
     assert_true(want.debug);
@@ -36,7 +36,7 @@ static void test_the_key(void **state) {
     fixture_press(a, "2 B");
     assert_ptr_equal(app_top(a)->def, &screen_repl);
     assert_true(app_repl_question(a).keep); /* it ends with us */
-    told_asked(a, BEGIN "0, None, [");
+    debug_command_asked(a, BEGIN "0, None, [");
     repl_fixture_answer(a, NULL, LISTENING, NULL);
     fixture_shows(a, 24, 80, "debugpy listens on 127.0.0.1:5678, no client is attached");
     fixture_shows(a, 24, 80, "\"name\": \"probing: attach to");
@@ -48,11 +48,11 @@ static void test_the_key(void **state) {
     assert_memory_equal(a->hands.text, "{\n  \"name\": \"probing: attach to", 30);
     assert_non_null(strstr(a->hands.text, "\"remoteRoot\": \"/work\""));
     fixture_press(a, "2 B");
-    told_asked(a, "debug_off()");
+    debug_command_asked(a, "debug_off()");
     repl_fixture_answer(a, NULL, "state off\nwas 1", NULL);
     fixture_shows(a, 24, 80, "debugpy has ended");
     fixture_press(a, "B");
-    told_asked(a, BEGIN);
+    debug_command_asked(a, BEGIN);
     app_free(a);
 }
 
@@ -61,27 +61,27 @@ static void test_the_commands(void **state) {
     (void)state;
     command_run(a, "debug 127.0.0.1:4711 --keep");
     assert_false(app_repl_question(a).keep);
-    told_asked(a, BEGIN "4711, None, [");
+    debug_command_asked(a, BEGIN "4711, None, [");
     repl_fixture_answer(a, NULL, LISTENING, NULL);
     command_run(a, "pause-job :3344 --limit 2m");
-    told_asked(a, "pause_begin(b'127.0.0.1'.decode('utf-8', 'surrogateescape'), 3344, 120.000)");
+    debug_command_asked(a, "pause_begin(b'127.0.0.1'.decode('utf-8', 'surrogateescape'), 3344, 120.000)");
     repl_fixture_answer(a, NULL, PAUSED, NULL);
     fixture_shows(a, 24, 80, "paused: 1 of 1 threads are held");
     fixture_shows(a, 24, 80, "held at /train.py:7 step");
     fixture_press(a, "y");
     assert_string_equal(a->hands.text, "(echo abcdef; cat) | nc 127.0.0.1 3344\n");
     command_run(a, "pause-job --off");
-    told_asked(a, "pause_off()");
+    debug_command_asked(a, "pause_off()");
     repl_fixture_answer(a, NULL, "state off\nwas 1", NULL);
     fixture_shows(a, 24, 80, "the job goes on");
     fixture_press(a, "y");
     assert_string_equal(a->hands.text, "the job goes on\n");
     command_run(a, "catch");
-    told_asked(a, "catch_try(b'127.0.0.1'.decode('utf-8', 'surrogateescape'), 0, 300.000)");
+    debug_command_asked(a, "catch_try(b'127.0.0.1'.decode('utf-8', 'surrogateescape'), 0, 300.000)");
     repl_fixture_answer(a, NULL, "limit 300\nstate armed\nthreads 1", NULL);
     fixture_shows(a, 24, 80, "an exception that nobody catches, on any thread");
     command_run(a, "catch --status");
-    told_asked(a, "catch_tell()");
+    debug_command_asked(a, "catch_tell()");
     app_free(a);
 }
 
@@ -106,7 +106,7 @@ static void test_refusals(void **state) {
     command_run(a, "debug");
     command_run(a, "pause-job"); /* one at a time */
     fixture_shows(a, 24, 80, "code runs: ctrl-c ends it");
-    told_asked(a, BEGIN);
+    debug_command_asked(a, BEGIN);
     fixture_press(a, "ctrl-c");
     assert_true(a->repl.interrupt);
     assert_false(a->wishes.quit);
@@ -134,12 +134,12 @@ static void test_the_connection_breaks(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
     fixture_press(a, "B");
-    told_asked(a, BEGIN);
+    debug_command_asked(a, BEGIN);
     repl_fixture_answer(a, NULL, LISTENING, NULL);
     app_set_state(a, SESSION_RECONNECTING, &why, 1);
     app_set_state(a, SESSION_CONNECTED, NULL, 0);
     fixture_press(a, "B");
-    told_asked(a, BEGIN);
+    debug_command_asked(a, BEGIN);
     app_set_state(a, SESSION_RECONNECTING, &why, 1);
     fixture_shows(a, 24, 80, "the connection broke");
     assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
@@ -167,7 +167,7 @@ static void test_what_is_held(void **state) {
     fixture_press(a, "1");
     fixture_shows(a, 50, 200, "PAUSED by process 42: pdb at 127.0.0.1:4711, 200 s left, in use");
     fixture_press(a, "B"); /* theirs is shown, not ended */
-    told_asked(a, "debug_tell()");
+    debug_command_asked(a, "debug_tell()");
     repl_fixture_answer(a, NULL, LISTENING, NULL);
     holds[1] = (struct model_hold){.what = "catch",
                                    .state = "kept",

@@ -47,10 +47,10 @@ static void assert_drawn(struct app *a, const char *text) {
 static void test_going_round(void **state) {
     struct app *a = made();
     (void)state;
-    assert_int_equal(window_which(a), TALLY_ALL);
+    assert_int_equal(window_which(a), SAMPLE_STORE_ALL);
     assert_drawn(a, "over 30.0s");
     fixture_press(a, "W");
-    assert_int_equal(window_which(a), TALLY_10S);
+    assert_int_equal(window_which(a), SAMPLE_STORE_10S);
     assert_drawn(a, "last 10 s");
     fixture_press(a, "4"); /* the Top screen has the same */
     assert_drawn(a, "last 10 s");
@@ -59,27 +59,27 @@ static void test_going_round(void **state) {
     fixture_press(a, "3");
     assert_drawn(a, "last 60 s");
     fixture_press(a, "W"); /* there is no mark, and no span */
-    assert_int_equal(window_which(a), TALLY_ALL);
-    double at = tally_newest_look_s(a->data.tally);
+    assert_int_equal(window_which(a), SAMPLE_STORE_ALL);
+    double at = sample_store_newest_look_s(a->data.tally);
     assert_true(window_select(a, at - 5, at - 3));
-    assert_int_equal(window_which(a), TALLY_SPAN);
-    assert_int_equal(tally_mark(a->data.tally, a->now_s), 0);
+    assert_int_equal(window_which(a), SAMPLE_STORE_SPAN);
+    assert_int_equal(sample_store_mark(a->data.tally, a->now_s), 0);
     fixture_press(a, "W");
-    assert_int_equal(window_which(a), TALLY_ALL);
+    assert_int_equal(window_which(a), SAMPLE_STORE_ALL);
     fixture_press(a, "W W W");
-    assert_int_equal(window_which(a), TALLY_MARK);
+    assert_int_equal(window_which(a), SAMPLE_STORE_MARK);
     assert_drawn(a, "since mark 0ms");
     fixture_press(a, "W");
-    assert_int_equal(window_which(a), TALLY_SPAN);
-    tally_clear_span(a->data.tally, TALLY_SPAN); /* gone: what there always is, is shown */
-    assert_int_equal(window_which(a), TALLY_ALL);
+    assert_int_equal(window_which(a), SAMPLE_STORE_SPAN);
+    sample_store_clear_span(a->data.tally, SAMPLE_STORE_SPAN); /* gone: what there always is, is shown */
+    assert_int_equal(window_which(a), SAMPLE_STORE_ALL);
     app_free(a);
 }
 
 /* Flame and Top show what a span holds: 8 looks at 200 threads. */
 static void test_span_is_shown(void **state) {
     struct app *a = made();
-    double from, to, at = tally_newest_look_s(a->data.tally);
+    double from, to, at = sample_store_newest_look_s(a->data.tally);
     (void)state;
     assert_true(window_select(a, at - 4, at - 2));
     assert_true(window_get_range(a, &from, &to) && from == at - 4 && to == at - 2);
@@ -100,7 +100,7 @@ static void test_span_is_shown(void **state) {
 
 static void test_missing(void **state) {
     struct app *a = made();
-    double at = tally_newest_look_s(a->data.tally);
+    double at = sample_store_newest_look_s(a->data.tally);
     (void)state;
     assert_true(window_select(a, at - 4, at - 2));
     assert_string_equal(missing_of(a), "");
@@ -112,7 +112,7 @@ static void test_missing(void **state) {
     assert_true(window_select(a, at - 600, at - 590));
     assert_string_equal(missing_of(a), "nothing of it known");
     assert_non_null(strstr(a->message, "nothing is known of that time"));
-    window_show(a, TALLY_10S);
+    window_show(a, SAMPLE_STORE_10S);
     assert_string_equal(missing_of(a), "");
     assert_false(window_select(a, at, at));
     app_free(a);
@@ -120,17 +120,17 @@ static void test_missing(void **state) {
 
 static void test_ranges(void **state) {
     struct app *a = made(), *none = fixture_app(FIXTURE_NORMAL, 1, false);
-    double from, to, at = tally_newest_look_s(a->data.tally);
+    double from, to, at = sample_store_newest_look_s(a->data.tally);
     (void)state;
     assert_false(window_get_range(none, &from, &to));
     assert_string_equal(text_of(none), "");
-    window_show(a, TALLY_10S);
+    window_show(a, SAMPLE_STORE_10S);
     assert_true(window_get_range(a, &from, &to) && fabs(from - (at - 10)) < 1e-6 && to > at &&
                 to < at + 1e-3);
-    window_show(a, TALLY_ALL);
+    window_show(a, SAMPLE_STORE_ALL);
     assert_true(window_get_range(a, &from, &to) && fabs(from - (at - BATCHES * 0.25)) < 1e-6);
-    (void)tally_mark(a->data.tally, a->now_s - 3);
-    window_show(a, TALLY_MARK);
+    (void)sample_store_mark(a->data.tally, a->now_s - 3);
+    window_show(a, SAMPLE_STORE_MARK);
     assert_true(window_get_range(a, &from, &to) && fabs(from - (at - 3)) < 1e-6);
     app_free(a);
     app_free(none);
@@ -162,7 +162,7 @@ static const struct {
 static void test_typed(void **state) {
     struct app *a = made();
     struct err e;
-    double at = tally_newest_look_s(a->data.tally), from, to;
+    double at = sample_store_newest_look_s(a->data.tally), from, to;
     (void)state;
     for (size_t i = 0; i < sizeof typed / sizeof typed[0]; i++) {
         unsigned before = a->window.version;
@@ -174,15 +174,15 @@ static void test_typed(void **state) {
             assert_int_equal(a->window.version, before);
             continue;
         }
-        assert_true(tally_get_span(a->data.tally, TALLY_SPAN, &from, &to));
+        assert_true(sample_store_get_span(a->data.tally, SAMPLE_STORE_SPAN, &from, &to));
         if (fabs(at - from - typed[i].from_ago) > 1e-3 || fabs(at - to - typed[i].to_ago) > 1e-3)
             fail_msg("'%s': %f to %f", typed[i].text, at - from, at - to);
     }
     assert_int_equal(window_parse(a, "mark", &e), -1);
     assert_int_equal(window_parse(a, "60s", &e), 0);
-    assert_int_equal(window_which(a), TALLY_60S);
+    assert_int_equal(window_which(a), SAMPLE_STORE_60S);
     assert_int_equal(window_parse(a, "all", &e), 0);
-    assert_int_equal(window_which(a), TALLY_ALL);
+    assert_int_equal(window_which(a), SAMPLE_STORE_ALL);
     app_free(a);
     a = fixture_app(FIXTURE_NORMAL, 1, false);
     assert_int_equal(window_parse(a, "30s-10s", &e), -1);
@@ -193,13 +193,13 @@ static void test_command(void **state) {
     struct app *a = made();
     (void)state;
     fixture_press(a, ": \"window Space \"10s Enter");
-    assert_int_equal(window_which(a), TALLY_10S);
+    assert_int_equal(window_which(a), SAMPLE_STORE_10S);
     assert_drawn(a, "the window is last 10 s");
     command_run(a, "window 22:13:45-22:13:48.5");
-    assert_int_equal(window_which(a), TALLY_SPAN);
+    assert_int_equal(window_which(a), SAMPLE_STORE_SPAN);
     assert_drawn(a, "22:13:45.0 +3.5s");
     command_run(a, "window tomorrow");
-    assert_int_equal(window_which(a), TALLY_SPAN);
+    assert_int_equal(window_which(a), SAMPLE_STORE_SPAN);
     assert_non_null(strstr(a->message, "no window: 'tomorrow'"));
     app_free(a);
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # An exception that nobody in the job catches, on its main thread or one of threading's, is told to the table of events and keeps its
-# thread where it is for a while, with pdb over its traceback at an address (talk.py). sys.excepthook and threading.excepthook are
+# thread where it is for a while, with pdb over its traceback at an address (pdb_server.py). sys.excepthook and threading.excepthook are
 # called first as they were before; they are put back if ours are still there. Fatal signals are noted by C (agent/fatal.c).
 
 
@@ -19,7 +19,7 @@ def catch_nothing(t):
 
 
 def catch_show(t):
-    debug_note(2, 'kept', talk_place(t), '%s in %s' % (' '.join(t.what.split())[:180], ' '.join(t.name.split())[:40]),
+    debug_note(2, 'kept', pdb_server_place(t), '%s in %s' % (' '.join(t.what.split())[:180], ' '.join(t.name.split())[:40]),
         int(1000 * max(t.left(), 0)), int(t.client is not None))
 
 
@@ -33,7 +33,7 @@ def catch_banner(t):
         t.process, t.what, t.name, max(t.left(), 0))
 
 
-def catch_talk(t, p):
+def catch_serve(t, p):
     p.interaction(None, t.traceback)
 
 
@@ -54,9 +54,9 @@ def catch_inner(traceback):
 
 def catch_listen(t, host, port):
     try:
-        talk_begin(t, host, port, catch_show, catch_nothing, catch_over)
+        pdb_server_begin(t, host, port, catch_show, catch_nothing, catch_over)
     except OSError:
-        talk_begin(t, host, 0, catch_show, catch_nothing, catch_over)
+        pdb_server_begin(t, host, 0, catch_show, catch_nothing, catch_over)
 
 
 def catch_hold(kind, value, traceback, name):
@@ -65,24 +65,24 @@ def catch_hold(kind, value, traceback, name):
         return
     if types_named('posix', 'getpid')() != on['process'] or catch_state.setdefault('by', me) is not me:
         return
-    t = talk_Talk(on['limit'], catch_banner, CATCH_STEPS)
-    t.held, t.holds, t.over, t.talk, t.show = {}, False, 'the job goes on', catch_talk, catch_show
+    t = pdb_server_Session(on['limit'], catch_banner, CATCH_STEPS)
+    t.held, t.holds, t.over, t.serve, t.show = {}, False, 'the job goes on', catch_serve, catch_show
     t.name, t.traceback, t.kept = name, traceback, eval_ident()
     try:
         t.frame = catch_inner(traceback).tb_frame
         t.what, t.text = catch_describe(kind, value, traceback)
         catch_listen(t, on['host'], on['port'])
-        catch_state['talk'] = t
-        talk_functions['tell'](('%s in %s; pdb at %s\n' % (t.what, name, talk_place(t)))[:300] + t.text[-700:])
+        catch_state['session'] = t
+        pdb_server_functions['tell'](('%s in %s; pdb at %s\n' % (t.what, name, pdb_server_place(t)))[:300] + t.text[-700:])
         if t.gate.acquire(True, on['limit'] + 5):
             t.gate.release()
     except KeyboardInterrupt:
         pass
     except Exception as e:  # raised from here it would be printed as the job's, and ours is no fault of it
-        talk_functions['tell']('%s is not kept: %s: %s' % (name, type(e).__name__, e))
+        pdb_server_functions['tell']('%s is not kept: %s: %s' % (name, type(e).__name__, e))
     finally:
         t.end('^C')
-        catch_state.pop('talk', None)
+        catch_state.pop('session', None)
         catch_state.pop('by', None)
         t.traceback = t.frame = None
 
@@ -121,9 +121,9 @@ def catch_begin(host, port, limit):
     import traceback
     if catch_state.get('on'):
         return debug_say(error='exceptions are caught already: catch --off ends that')
-    if not talk_functions.get('token'):
+    if not pdb_server_functions.get('token'):
         return debug_say(error='functions of the agent are not there')
-    talk_listen(host, port).close()
+    pdb_server_listen(host, port).close()
     found = catch_modules()
     before = [m.excepthook for m in found]
     hooks = [catch_hook(one) for one in before]
@@ -131,7 +131,7 @@ def catch_begin(host, port, limit):
     for m, hook in zip(found, hooks):
         m.excepthook = hook
     debug_own(catch_state, 'on', catch_is_used, catch_off)
-    told = talk_functions['fatal'](1, catch_reporter())
+    told = pdb_server_functions['fatal'](1, catch_reporter())
     catch_state['refused'] = told[1:] if told.startswith('!') else ''
     debug_note(2, 'armed')
     return catch_tell()
@@ -145,34 +145,34 @@ def catch_try(host, port, limit):
 
 
 def catch_tell():
-    on, t = catch_state.get('on'), catch_state.get('talk')
+    on, t = catch_state.get('on'), catch_state.get('session')
     if on is None:
         return debug_say(state='off')
-    signals = talk_functions['fatal'](2, 0).partition('|')
+    signals = pdb_server_functions['fatal'](2, 0).partition('|')
     told = dict(signals=signals[0], alone=catch_state['refused'] or signals[2], state='armed', limit='%.0f' % on['limit'], threads=int(len(catch_state['before']) > 1))
     if t is not None and t.why is None:
-        told.update(state='caught', address=talk_place(t), token=t.token, left='%.1f' % max(t.left(), 0),
+        told.update(state='caught', address=pdb_server_place(t), token=t.token, left='%.1f' % max(t.left(), 0),
             client=int(t.client is not None), thread=' '.join(t.name.split()), what=' '.join(t.what.split()))
         told.update(('line%d' % i, line) for i, line in enumerate(t.text.rstrip('\n').split('\n')[-60:]))
     return debug_say(**told)
 
 
 def catch_is_used():
-    t = catch_state.get('talk')
+    t = catch_state.get('session')
     return t is not None and t.client is not None
 
 
 def catch_off():
-    on, t = catch_state.pop('on', None), catch_state.get('talk')
+    on, t = catch_state.pop('on', None), catch_state.get('session')
     if on is not None:
-        talk_functions['fatal'](0, 0)
+        pdb_server_functions['fatal'](0, 0)
     found = [m for m in catch_modules() if on is not None]
     for m, hook, before in zip(found, catch_state.pop('hooks', ()), catch_state.pop('before', ())):
         if m.excepthook is hook:
             m.excepthook = before
     if t is not None:
         t.end('it was ended from outside')
-        talk_wait(t, 3)
+        pdb_server_wait(t, 3)
     elif on is not None:
         debug_note(2)
     return debug_say(state='off', was=int(on is not None))

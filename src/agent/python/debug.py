@@ -97,7 +97,7 @@ def debug_import(given, others):
 
 
 def debug_untrace_threads():
-    talk_functions['trace'](None)
+    pdb_server_functions['trace'](None)
     (modules['pydevd_tracing'].TracingFunctionHolder._original_tracing or sys.settrace)(None)
     for ident, frame in debug_frames():
         if frame.f_trace is not None:

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/app_past.h"
+#include "tui/app_history.h"
 #include "tui/screens/flame_state.h"
 #include "tui/screens/screens.h"
 
@@ -50,20 +50,20 @@ static void flame_drop(struct flame_state *s) {
     flame_forget_hits(s);
 }
 
-static void flame_take(struct flame_state *s, struct app *app, const struct tally *tally) {
+static void flame_take(struct flame_state *s, struct app *app, const struct sample_store *tally) {
     struct flame_query query = s->query;
-    query.window = app_past_window(app, query.window);
+    query.window = app_history_window(app, query.window);
     bool was_there = flame_is_there(s);
     s->version++;
     uint64_t before = flame_identity(s->flame);
-    uint32_t selected = was_there ? flame_node(s->flame, s->selected)->stack : FOLD_NO_STACK,
-             zoom = was_there ? flame_node(s->flame, s->zoom)->stack : FOLD_NO_STACK;
+    uint32_t selected = was_there ? flame_node(s->flame, s->selected)->stack : STACK_COUNTS_NO_STACK,
+             zoom = was_there ? flame_node(s->flame, s->zoom)->stack : STACK_COUNTS_NO_STACK;
     if (flame_update(s->flame, tally, &query) != 0) {
         flame_drop(s);
         return;
     }
     flame_compare(s, app);
-    s->ids = tally_get_mark(tally).ids;
+    s->ids = sample_store_get_mark(tally).ids;
     if (flame_identity(s->flame) == before)
         return;
     flame_forget_hits(s);
@@ -74,18 +74,18 @@ static void flame_take(struct flame_state *s, struct app *app, const struct tall
 }
 
 void flame_rebuild(struct flame_state *s, struct app *app) {
-    const struct tally *tally = app->data.tally;
+    const struct sample_store *tally = app->data.tally;
     s->pauses = app->data.pauses;
     s->window = app->window.version;
     s->query.window = window_which(app);
-    if (!s->flame || !tally || tally_get_mark(tally).ids != s->ids)
+    if (!s->flame || !tally || sample_store_get_mark(tally).ids != s->ids)
         flame_drop(s);
     if (!s->flame || !tally)
         return;
     flame_choose_tagged(s);
     s->query.hides_native = !app_shows_native(app, CONTEXT_FLAME);
-    struct tally_health health;
-    tally_get_health(tally, &health);
+    struct sample_store_health health;
+    sample_store_get_health(tally, &health);
     s->built_samples = health.samples;
     s->built_s = app->now_s;
     flame_take(s, app, tally);
@@ -93,19 +93,19 @@ void flame_rebuild(struct flame_state *s, struct app *app) {
 }
 
 static void flame_follow_tally(struct flame_state *s, struct app *app) {
-    struct tally_health health;
-    const struct tally *tally = app->data.tally;
+    struct sample_store_health health;
+    const struct sample_store *tally = app->data.tally;
     if (!tally) {
         if (s->ids)
             flame_rebuild(s, app);
         return;
     }
-    tally_get_health(tally, &health);
+    sample_store_get_health(tally, &health);
     /* Those of the past come once, and all together. */
     bool is_early = (health.samples < FLAME_EARLY_SAMPLES || data_is_past(&app->data)) &&
                     health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
-    if (tally_get_mark(tally).ids != s->ids || app->data.pauses != s->pauses ||
+    if (sample_store_get_mark(tally).ids != s->ids || app->data.pauses != s->pauses ||
         app->window.version != s->window || is_early || is_due || flame_has_other_tags(s))
         flame_rebuild(s, app);
 }
@@ -202,7 +202,7 @@ static void flame_step_thread(struct flame_state *s, int step) {
 static void flame_zero(struct app *app) {
     app_set_paused(app, false);
     if (app->data.tally)
-        tally_reset(app->data.tally, app->now_s);
+        sample_store_reset(app->data.tally, app->now_s);
     app_message(app, false, "counting from zero");
 }
 
@@ -347,7 +347,7 @@ static bool flame_is_on(const void *state, const struct app *app, enum action ac
            (action == ACTION_NATIVE && app_shows_native(app, CONTEXT_FLAME)) ||
            (action == ACTION_FLAME_ZOOM && s->zoom != FLAME_ROOT) ||
            (action == ACTION_DIFF && app->diff.on) ||
-           (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
+           (action == ACTION_WINDOW && window_which(app) != SAMPLE_STORE_ALL);
 }
 
 const struct screen_def screen_flame = {

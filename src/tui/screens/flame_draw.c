@@ -66,7 +66,7 @@ void flame_label(const struct flame_state *s, const struct app *app, uint32_t no
     char raw[FLAME_NAME];
     const char *thread = NULL;
     if (node == FLAME_ROOT && s->query.tid && app->data.tally) {
-        thread = fold_thread_name(tally_fold(app->data.tally), s->query.tid);
+        thread = stack_counts_thread_name(sample_store_fold(app->data.tally), s->query.tid);
         (void)snprintf(raw, sizeof raw, "thread %s", thread ? thread : "?");
     } else if (node == FLAME_ROOT && flame_module_frame(s)) {
         (void)snprintf(raw, sizeof raw, "module ");
@@ -180,10 +180,10 @@ static void flame_empty_text(const struct flame_state *s, const struct app *app,
         [FLAME_ALL_TIME] = "no samples in this time",
         [FLAME_GIL_HELD] = "nobody was seen holding the GIL: a shows time on the CPU",
     };
-    struct tally_health h = {0};
+    struct sample_store_health h = {0};
     const char *text = NULL;
     if (app->data.tally)
-        tally_get_health(app->data.tally, &h);
+        sample_store_get_health(app->data.tally, &h);
     if (!s->flame)
         text = "out of memory";
     else if (s->filter.active && h.samples >= FLAME_FIRST_SAMPLES)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/hands.h"
+#include "tui/row_actions.h"
 #include "tui/widgets/list.h"
 
 #define MENU_MAX 64
@@ -43,7 +43,7 @@ static void menu_init(void *state, struct app *app) {
     s->col = app->hands.menu_col;
     for (const struct action_def *d = action_table; d->action && s->n_all < MENU_MAX; d++)
         if ((d->contexts & ACTION_FOR_ROW) && (d->contexts & ACTION_IN(s->below)) &&
-            hands_can(app, below, d->action))
+            row_actions_can(app, below, d->action))
             s->all[s->n_all++] = d;
     list_fit(&s->list, s->n_all, s->n_all);
     menu_narrow(s);

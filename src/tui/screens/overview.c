@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/headline.h"
+#include "tui/verdict_badge.h"
 #include "tui/widgets/layout.h"
 #include "version.h"
 
@@ -163,7 +163,7 @@ static enum theme_role overview_gil(const struct data *d, char *buf, size_t cap)
 /* What is the matter, at the right end, from column `col` on at the earliest; the column where it begins, or the end. */
 static int overview_verdict(const struct app *a, struct grid *g, struct rect area, int row, int col) {
     char text[OVERVIEW_VERDICT];
-    enum theme_role role = headline_get(a, text, sizeof text);
+    enum theme_role role = verdict_badge_get(a, text, sizeof text);
     int room = area.cols - col - 1, width = grid_text_width(g, text);
     if (!*text || (room < width && room < OVERVIEW_LEAST))
         return area.cols;
@@ -266,7 +266,7 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
     if (arms[0])
         overview_fact(g, area, row, &col, "armed", ROLE_CONN_WAIT, "%s", arms);
     char debuggers[160];
-    holds_put_names(&d->holds, debuggers, sizeof debuggers);
+    debuggers_put_names(&d->holds, debuggers, sizeof debuggers);
     if (debuggers[0] && d->state == SESSION_CONNECTED)
         overview_fact(g, area, row, &col, "debuggers", ROLE_CONN_WAIT, "%s", debuggers);
     bool has_agent = !d->has_target || d->target.mode == MODEL_MODE_AGENT;

@@ -271,7 +271,7 @@ static void steps_draw_head(const struct steps_state *s, const struct app *app, 
 static void steps_put_empty(const struct app *app, char *buf, size_t cap) {
     const struct app_feed *f = app_feed_get(app, FEED_STEPS);
     char why[512];
-    const struct pulse *p = &app->data.pulse;
+    const struct events *p = &app->data.pulse;
     bool is_agent = app->data.has_target && app->data.target.mode == MODEL_MODE_AGENT;
     if (!f->rows) {
         app_feed_put_empty(app, FEED_STEPS, "", buf, cap);

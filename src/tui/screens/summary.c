@@ -25,8 +25,8 @@
 
 struct summary_state {
     struct summary_functions functions;
-    struct tally_mark mark; /* of the tally they were picked of */
-    unsigned window;        /* version of the window they are of */
+    struct sample_store_mark mark; /* of the tally they were picked of */
+    unsigned window;               /* version of the window they are of */
     double picked_s;
     struct summary summary;
     int n_verdicts;     /* lines of the summary when the selection was settled */
@@ -51,8 +51,8 @@ static int summary_cols(const struct summary_state *s) {
 
 static void summary_update(void *state, struct app *app) {
     struct summary_state *s = state;
-    const struct tally *tally = app->data.tally;
-    struct tally_mark mark = tally ? tally_get_mark(tally) : (struct tally_mark){0};
+    const struct sample_store *tally = app->data.tally;
+    struct sample_store_mark mark = tally ? sample_store_get_mark(tally) : (struct sample_store_mark){0};
     bool is_new = mark.ids != s->mark.ids || mark.counts != s->mark.counts || mark.changes != s->mark.changes;
     bool is_other = app->window.version != s->window;
     bool is_due = !(app->now_s - s->picked_s < SUMMARY_PICK_S) || mark.ids != s->mark.ids;
@@ -232,7 +232,7 @@ static bool summary_pick(const void *state, const struct app *app, struct screen
     const struct summary_state *s = state;
     const struct summary_line *l = &s->summary.lines[s->list.selected];
     const struct summary_function *f = l->function;
-    bool is_same = app->data.tally && tally_get_mark(app->data.tally).ids == s->mark.ids;
+    bool is_same = app->data.tally && sample_store_get_mark(app->data.tally).ids == s->mark.ids;
     what->tid = l->tid;
     what->frame = f && is_same ? f->frame : NULL;
     if (what->frame)
@@ -277,7 +277,7 @@ static bool summary_mouse(void *state, struct app *app, const struct input_event
 static bool summary_is_on(const void *state, const struct app *app, enum action action) {
     (void)state;
     return (action == ACTION_PAUSE && app->data.paused) ||
-           (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
+           (action == ACTION_WINDOW && window_which(app) != SAMPLE_STORE_ALL);
 }
 
 static void summary_status(const void *state, const struct app *app, struct strbuf *out) {

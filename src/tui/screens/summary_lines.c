@@ -51,11 +51,11 @@ static void summary_set_history(struct summary_line *l, const struct meter *m, d
 
 /* The busiest thread of a class; 0 there is none. */
 static int64_t summary_busiest(const struct data *d, const struct model_snapshot *shot,
-                               enum pulse_meter class) {
+                               enum events_meter class) {
     const struct model_thread *best = NULL;
     for (size_t i = 0; shot && i < shot->n_threads; i++) {
         const struct model_thread *t = &shot->threads[i];
-        if (pulse_class(d, t) == class && (!best || !(best->cpu_pct >= t->cpu_pct)))
+        if (events_class(d, t) == class && (!best || !(best->cpu_pct >= t->cpu_pct)))
             best = t;
     }
     return best ? best->tid : 0;
@@ -64,10 +64,10 @@ static int64_t summary_busiest(const struct data *d, const struct model_snapshot
 static void summary_add_cpu(struct summary *s, const struct app *app) {
     static const struct {
         const char *label;
-        enum pulse_meter class;
-    } classes[] = {{" main thread", PULSE_CPU_MAIN},
-                   {" Python threads", PULSE_CPU_PYTHON},
-                   {" native threads", PULSE_CPU_NATIVE}};
+        enum events_meter class;
+    } classes[] = {{" main thread", EVENTS_CPU_MAIN},
+                   {" Python threads", EVENTS_CPU_PYTHON},
+                   {" native threads", EVENTS_CPU_NATIVE}};
     const struct data *d = &app->data;
     const struct model_snapshot *shot = d->live.valid ? &d->live.snapshot : NULL;
     struct summary_line *l = summary_add(s, SUMMARY_METER, "CPU", ACTION_SHOW_THREADS);
@@ -76,7 +76,7 @@ static void summary_add_cpu(struct summary *s, const struct app *app) {
     summary_set_history(l, &d->cpu, 0, ROLE_METER_CPU);
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
         size_t n = 0;
-        double cpu = shot ? pulse_class_cpu(d, shot, classes[i].class, &n) : NAN;
+        double cpu = shot ? events_class_cpu(d, shot, classes[i].class, &n) : NAN;
         l = summary_add(s, SUMMARY_METER, classes[i].label, ACTION_SHOW_THREADS);
         l->tid = summary_busiest(d, shot, classes[i].class);
         summary_put_percent(l->value, sizeof l->value, cpu);
@@ -113,8 +113,8 @@ static void summary_add_gil(struct summary *s, const struct app *app) {
     }
     l = summary_add(s, SUMMARY_METER, "GIL waited for", ACTION_SHOW_THREADS);
     summary_put_percent(l->value, sizeof l->value,
-                        meter_mean(&d->pulse.meters[PULSE_GIL_WAIT], SUMMARY_MEAN));
-    summary_set_history(l, &d->pulse.meters[PULSE_GIL_WAIT], 100, ROLE_METER_GIL);
+                        meter_mean(&d->pulse.meters[EVENTS_GIL_WAIT], SUMMARY_MEAN));
+    summary_set_history(l, &d->pulse.meters[EVENTS_GIL_WAIT], 100, ROLE_METER_GIL);
     if (waiters && longest_us > 0)
         summary_say(l, "of the time; %zu wait now, %.1f s or more", waiters, longest_us / 1e6);
     else
@@ -123,7 +123,7 @@ static void summary_add_gil(struct summary *s, const struct app *app) {
 
 static void summary_add_memory(struct summary *s, const struct app *app) {
     const struct data *d = &app->data;
-    const struct vitals *v = d->pulse.vitals_at_s > 0 ? &d->pulse.vitals : NULL;
+    const struct proc_stats *v = d->pulse.vitals_at_s > 0 ? &d->pulse.vitals : NULL;
     struct summary_line *l = summary_add(s, SUMMARY_METER, "memory", ACTION_NONE);
     int64_t rss = d->live.valid ? d->live.snapshot.process.rss_bytes : MODEL_UNKNOWN;
     int64_t limit = v ? v->limit_bytes : MODEL_UNKNOWN;
@@ -132,8 +132,8 @@ static void summary_add_memory(struct summary *s, const struct app *app) {
         rss = v->rss_bytes;
     text_human_bytes(l->value, sizeof l->value, rss);
     /* Without a limit there is no full: what is constant lies in the middle, what grows rises. */
-    double full = limit > 0 ? (double)limit : 2 * meter_max(&d->pulse.meters[PULSE_RSS], METER_MAX, 1);
-    summary_set_history(l, &d->pulse.meters[PULSE_RSS], full, ROLE_METER_CPU);
+    double full = limit > 0 ? (double)limit : 2 * meter_max(&d->pulse.meters[EVENTS_RSS], METER_MAX, 1);
+    summary_set_history(l, &d->pulse.meters[EVENTS_RSS], full, ROLE_METER_CPU);
     summary_say(l, "RAM; cgroup ");
     if (!v || v->group_bytes == MODEL_UNKNOWN) {
         summary_say(l, "?");
@@ -152,7 +152,7 @@ static void summary_add_memory(struct summary *s, const struct app *app) {
 
 static void summary_add_gc(struct summary *s, const struct app *app) {
     const struct data *d = &app->data;
-    const struct pulse *q = &d->pulse;
+    const struct events *q = &d->pulse;
     struct summary_line *l = summary_add(s, SUMMARY_METER, "GC", ACTION_SHOW_LOG);
     summary_put_percent(l->value, sizeof l->value, meter_mean(&d->gc, SUMMARY_MEAN));
     summary_set_history(l, &d->gc, 100, ROLE_METER_GIL);
@@ -161,7 +161,7 @@ static void summary_add_gc(struct summary *s, const struct app *app) {
         text_human_duration(ago, sizeof ago, app->epoch_s - q->gc_at_s);
         summary_say(l, "of the time; last long one %.0f ms, %s ago", q->gc_s * 1000, ago);
     } else
-        summary_say(l, "of the time; none seen over %.0f ms", PULSE_GC_LONG_S * 1000);
+        summary_say(l, "of the time; none seen over %.0f ms", EVENTS_GC_LONG_S * 1000);
 }
 
 static void summary_add_agent(struct summary *s, const struct app *app) {
@@ -175,7 +175,7 @@ static void summary_add_agent(struct summary *s, const struct app *app) {
         return;
     }
     summary_put_percent(l->value, sizeof l->value, p ? p->agent_cpu_pct : NAN);
-    summary_set_history(l, &d->pulse.meters[PULSE_AGENT], 0, ROLE_METER_CPU);
+    summary_set_history(l, &d->pulse.meters[EVENTS_AGENT], 0, ROLE_METER_CPU);
     text_human_bytes(memory, sizeof memory, p ? p->agent_rss_bytes : MODEL_UNKNOWN);
     if (d->pulse.budget_pct > 0)
         summary_say(l, "of a core, at most %g %%; %s", d->pulse.budget_pct, memory);
@@ -205,7 +205,7 @@ static void summary_add_arms(struct summary *s, const struct app *app) {
 
 /* How long the job's threads waited for us, once they had to. */
 static void summary_add_holds(struct summary *s, const struct app *app) {
-    const struct pulse *q = &app->data.pulse;
+    const struct events *q = &app->data.pulse;
     if (!q->holds)
         return;
     struct summary_line *l = summary_add(s, SUMMARY_METER, "GIL by agent", ACTION_SHOW_LOG);
@@ -220,17 +220,17 @@ static void summary_add_holds(struct summary *s, const struct app *app) {
 
 static void summary_add_rates(struct summary *s, const struct app *app) {
     const struct data *d = &app->data;
-    struct tally_health h = {.got_hz = NAN, .cost_pct = NAN};
+    struct sample_store_health h = {.got_hz = NAN, .cost_pct = NAN};
     struct summary_line *l = summary_add(s, SUMMARY_METER, "samples", ACTION_SHOW_TOP);
     if (d->tally)
-        tally_get_health(d->tally, &h);
+        sample_store_get_health(d->tally, &h);
     bool is_past = data_is_past(d);
     if (isnan(h.got_hz))
         (void)snprintf(l->value, sizeof l->value, "?");
     else
         (void)snprintf(l->value, sizeof l->value, "%.0f Hz",
                        is_past ? h.got_hz : fmin(h.got_hz, APP_SAMPLE_HZ));
-    summary_set_history(l, &d->pulse.meters[PULSE_RATE], APP_SAMPLE_HZ, ROLE_METER_CPU);
+    summary_set_history(l, &d->pulse.meters[EVENTS_RATE], APP_SAMPLE_HZ, ROLE_METER_CPU);
     uint64_t lost = h.dropped + h.undefined + h.left_out;
     if (is_past)
         summary_say(l, "a thread, when it lived; %llu lost", (unsigned long long)lost);
@@ -238,7 +238,7 @@ static void summary_add_rates(struct summary *s, const struct app *app) {
         summary_say(l, "of %.0f Hz a thread; %llu lost", APP_SAMPLE_HZ, (unsigned long long)lost);
     if (h.torn)
         summary_say(l, ", %llu torn", (unsigned long long)h.torn);
-    if (lost || (!is_past && h.got_hz < PULSE_RATE_LOW * APP_SAMPLE_HZ))
+    if (lost || (!is_past && h.got_hz < EVENTS_RATE_LOW * APP_SAMPLE_HZ))
         l->role = ROLE_CONN_WAIT;
     l = summary_add(s, SUMMARY_METER, "snapshots", ACTION_SHOW_THREADS);
     if (is_past || app->config.delay_s <= 0) /* no rate: there is what came */
@@ -264,13 +264,13 @@ static void summary_add_threads(struct summary *s, const struct app *app) {
 
 /* ---- functions and events ---- */
 
-static double summary_own(const struct tally_table *t, const struct tally_row *r) {
-    return tally_table_share(t, r->own_us, r->own);
+static double summary_own(const struct sample_store_table *t, const struct sample_store_row *r) {
+    return sample_store_table_share(t, r->own_us, r->own);
 }
 
 /* Put a row where it belongs among the first ones. */
-static void summary_rank(const struct tally_table *t, const struct tally_row **first, int *n,
-                         const struct tally_row *row) {
+static void summary_rank(const struct sample_store_table *t, const struct sample_store_row **first, int *n,
+                         const struct sample_store_row *row) {
     int at = *n;
     while (at > 0 && summary_own(t, first[at - 1]) < summary_own(t, row))
         at--;
@@ -282,19 +282,19 @@ static void summary_rank(const struct tally_table *t, const struct tally_row **f
     first[at] = row;
 }
 
-void summary_pick_functions(struct summary_functions *out, const struct tally *tally,
-                            enum tally_window window) {
-    const struct tally_row *first[SUMMARY_FUNCTIONS];
-    struct tally_query query = {.window = window, .on_cpu = true, .hides_native = true};
-    struct tally_table table = {0};
+void summary_pick_functions(struct summary_functions *out, const struct sample_store *tally,
+                            enum sample_store_window window) {
+    const struct sample_store_row *first[SUMMARY_FUNCTIONS];
+    struct sample_store_query query = {.window = window, .on_cpu = true, .hides_native = true};
+    struct sample_store_table table = {0};
     int n = 0;
     *out = (struct summary_functions){.on_cpu = true};
     if (!tally)
         return;
-    (void)tally_table_build(&table, tally, &query);
+    (void)sample_store_table_build(&table, tally, &query);
     if (table.samples == 0) { /* nothing runs: where it waits is what there is to be seen */
         query.on_cpu = out->on_cpu = false;
-        (void)tally_table_build(&table, tally, &query);
+        (void)sample_store_table_build(&table, tally, &query);
     }
     out->samples = table.samples;
     for (size_t i = 0; i < table.n; i++)
@@ -302,10 +302,10 @@ void summary_pick_functions(struct summary_functions *out, const struct tally *t
             summary_rank(&table, first, &n, &table.rows[i]);
     for (int i = 0; i < n; i++) {
         struct summary_function *f = &out->items[out->n++];
-        const struct model_frame *frame = first[i]->id == TALLY_NO_FRAME ? NULL : first[i]->frame;
+        const struct model_frame *frame = first[i]->id == SAMPLE_STORE_NO_FRAME ? NULL : first[i]->frame;
         f->frame = frame;
         f->own_pct = summary_own(&table, first[i]);
-        f->total_pct = tally_table_share(&table, first[i]->total_us, first[i]->total);
+        f->total_pct = sample_store_table_share(&table, first[i]->total_us, first[i]->total);
         f->role = frame ? data_frame_role(frame) : ROLE_MUTED;
         text_sanitize(f->func, sizeof f->func,
                       !frame        ? "(no Python frame)"
@@ -313,7 +313,7 @@ void summary_pick_functions(struct summary_functions *out, const struct tally *t
                                     : "?");
         text_sanitize(f->file, sizeof f->file, frame && frame->file ? thread_base_name(frame->file) : "");
     }
-    tally_table_fini(&table);
+    sample_store_table_fini(&table);
 }
 
 static void summary_add_functions(struct summary *s, const struct app *app,

@@ -7,7 +7,7 @@
 #ifndef TUI_SCREENS_SUMMARY_LINES_H
 #define TUI_SCREENS_SUMMARY_LINES_H
 
-#include "client/tally_table.h"
+#include "client/sample_store_table.h"
 #include "tui/app.h"
 
 #define SUMMARY_FUNCTIONS 10 /* that are listed */
@@ -60,8 +60,8 @@ struct summary {
 };
 
 /* The first functions of a table by their own time. The texts are copied. */
-void summary_pick_functions(struct summary_functions *out, const struct tally *tally,
-                            enum tally_window window);
+void summary_pick_functions(struct summary_functions *out, const struct sample_store *tally,
+                            enum sample_store_window window);
 
 /* All lines, from what is known now, for a column that is so wide. */
 void summary_build(struct summary *out, const struct app *app, const struct summary_functions *functions,

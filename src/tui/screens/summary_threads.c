@@ -138,23 +138,23 @@ static void summary_main_text(const struct model_thread *t, char *buf, size_t ca
     (void)snprintf(buf, cap, "%s %s:%d", func, file, f->line);
 }
 
-void summary_class_text(const struct data *d, const struct model_snapshot *s, enum pulse_meter class,
+void summary_class_text(const struct data *d, const struct model_snapshot *s, enum events_meter class,
                         char *buf, size_t cap) {
     struct summary_group groups[SUMMARY_GROUPS];
     size_t n = 0, threads = 0;
     buf[0] = '\0';
     for (size_t i = 0; i < s->n_threads; i++) {
         const struct model_thread *t = &s->threads[i];
-        if (pulse_class(d, t) != class)
+        if (events_class(d, t) != class)
             continue;
         threads++;
-        if (class == PULSE_CPU_MAIN) {
+        if (class == EVENTS_CPU_MAIN) {
             summary_main_text(t, buf, cap);
             return;
         }
         summary_count(groups, &n, t);
     }
-    if (class == PULSE_CPU_MAIN)
+    if (class == EVENTS_CPU_MAIN)
         (void)snprintf(buf, cap, "not seen");
     else
         (void)snprintf(buf, cap, "%zu", threads);

@@ -12,9 +12,9 @@
 /* "2 run, 1 waits for the GIL, 1 in a device, 1 sleeps, 1 stopped" */
 void summary_threads_text(const struct model_snapshot *s, char *buf, size_t cap);
 
-/* Of a class (pulse_class): where the main thread is; how many others there are, and the busiest of them by name, those with
+/* Of a class (events_class): where the main thread is; how many others there are, and the busiest of them by name, those with
  * the same name but for a number at its end together. */
-void summary_class_text(const struct data *d, const struct model_snapshot *s, enum pulse_meter class,
+void summary_class_text(const struct data *d, const struct model_snapshot *s, enum events_meter class,
                         char *buf, size_t cap);
 
 #endif

@@ -56,12 +56,12 @@ static void timeline_drop(struct timeline_state *s) {
 
 static void timeline_update_screen(void *state, struct app *app) {
     struct timeline_state *s = state;
-    const struct tally *tally = app->data.tally;
+    const struct sample_store *tally = app->data.tally;
     if (s->tally && s->tally != tally) { /* where one was in time means nothing for another target */
         s->follows = true;
         s->selecting = s->by_depth = s->is_stepped = false;
         timeline_drop(s);
-    } else if (s->tally && tally_get_mark(tally).ids != s->ids)
+    } else if (s->tally && sample_store_get_mark(tally).ids != s->ids)
         timeline_drop(s);
     if (!app->data.paused || s->pauses != app->data.pauses)
         s->is_stale = true;
@@ -149,7 +149,7 @@ static bool timeline_back(struct timeline_state *s, struct app *app) {
         match_clear(&s->search);
     else if (s->filter.active)
         match_clear(&s->filter);
-    else if (window_which(app) == TALLY_SPAN)
+    else if (window_which(app) == SAMPLE_STORE_SPAN)
         window_let_go(app);
     else
         return false;
@@ -227,7 +227,7 @@ static bool timeline_is_on(const void *state, const struct app *app, enum action
            (action == ACTION_HIDE_IDLE && s->hides_idle) || (action == ACTION_TIME_SELECT && s->selecting) ||
            (action == ACTION_TIME_ENTER && s->by_depth) || (action == ACTION_DIFF && app->diff.on) ||
            (action == ACTION_NATIVE && app_shows_native(app, CONTEXT_TIMELINE)) ||
-           (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
+           (action == ACTION_WINDOW && window_which(app) != SAMPLE_STORE_ALL);
 }
 
 /* One thread's depth, or all threads; the window is that of all screens. */

@@ -102,11 +102,11 @@ static void timeline_draw_spots(struct grid *g, struct rect row, const struct ti
 static void timeline_draw_lane(const struct timeline_state *s, const struct app *app, struct grid *g,
                                struct rect row, size_t lane) {
     struct timeline_spot spots[TIMELINE_MAX_COLS];
-    const struct fold *fold = tally_fold(app->data.tally);
+    const struct stack_counts *fold = sample_store_fold(app->data.tally);
     for (int col = 0; col < row.cols; col++) {
         const struct timeline_cell *c = timeline_cell(s->timeline, lane, col);
         spots[col] = (struct timeline_spot){.state = (enum timeline_does)c->state, .id = c->function};
-        spots[col].frame = c->function != TIMELINE_NO_FRAME ? fold_frame(fold, c->function) : NULL;
+        spots[col].frame = c->function != TIMELINE_NO_FRAME ? stack_counts_frame(fold, c->function) : NULL;
         spots[col].is_hit = timeline_is_hit(s, app, c);
     }
     timeline_draw_spots(g, row, spots);
@@ -114,7 +114,7 @@ static void timeline_draw_lane(const struct timeline_state *s, const struct app 
 
 static void timeline_draw_name(const struct app *app, struct grid *g, struct rect name, int64_t tid,
                                bool is_selected) {
-    const char *text = fold_thread_name(tally_fold(app->data.tally), tid);
+    const char *text = stack_counts_thread_name(sample_store_fold(app->data.tally), tid);
     char number[32];
     (void)snprintf(number, sizeof number, "%lld", (long long)tid);
     tags_cut(&app->threads, &name);
@@ -146,26 +146,28 @@ static void timeline_draw_lanes(struct timeline_state *s, const struct app *app,
 /* Frame of a stack at a depth, from the outermost; NULL: it is not so deep. */
 static const struct model_frame *timeline_frame_at(const struct app *app, uint32_t stack, int depth,
                                                    uint32_t *id) {
-    const struct tally *tally = app->data.tally;
+    const struct sample_store *tally = app->data.tally;
     uint32_t path[TIMELINE_MAX_DEPTH], above;
     int n = 0;
     bool hides_native = !app_shows_native(app, CONTEXT_TIMELINE);
-    for (; stack != FOLD_NO_STACK && n < TIMELINE_MAX_DEPTH;
-         stack = hides_native ? tally_python_stack(tally, above) : above)
-        path[n++] = tally_function(tally, fold_stack_frame(tally_fold(tally), stack, &above));
+    for (; stack != STACK_COUNTS_NO_STACK && n < TIMELINE_MAX_DEPTH;
+         stack = hides_native ? sample_store_python_stack(tally, above) : above)
+        path[n++] =
+            sample_store_function(tally, stack_counts_stack_frame(sample_store_fold(tally), stack, &above));
     if (depth >= n)
         return NULL;
     *id = path[n - 1 - depth];
-    return fold_frame(tally_fold(tally), *id);
+    return stack_counts_frame(sample_store_fold(tally), *id);
 }
 
 static int timeline_depth(const struct app *app, uint32_t stack) {
-    const struct tally *tally = app->data.tally;
+    const struct sample_store *tally = app->data.tally;
     bool hides_native = !app_shows_native(app, CONTEXT_TIMELINE);
     uint32_t above;
     int n = 0;
-    for (; stack != FOLD_NO_STACK; stack = hides_native ? tally_python_stack(tally, above) : above) {
-        (void)fold_stack_frame(tally_fold(tally), stack, &above);
+    for (; stack != STACK_COUNTS_NO_STACK;
+         stack = hides_native ? sample_store_python_stack(tally, above) : above) {
+        (void)stack_counts_stack_frame(sample_store_fold(tally), stack, &above);
         n++;
     }
     return n ? n : 1;
@@ -176,9 +178,9 @@ static struct timeline_spot timeline_spot_at(const struct timeline_state *s, con
     struct timeline_spot spot = {.state = (enum timeline_does)c->state, .id = TIMELINE_NO_FRAME};
     if (c->state < TIMELINE_IDLE)
         return spot;
-    if (c->stack == FOLD_NO_STACK && depth > 0)
+    if (c->stack == STACK_COUNTS_NO_STACK && depth > 0)
         spot.state = TIMELINE_ABSENT;
-    if (c->stack == FOLD_NO_STACK)
+    if (c->stack == STACK_COUNTS_NO_STACK)
         return spot;
     spot.frame = timeline_frame_at(app, c->stack, depth, &spot.id);
     if (!spot.frame)
@@ -259,7 +261,7 @@ static void timeline_draw_axis(const struct timeline_state *s, const struct app 
     char text[32];
     int64_t from, to;
     double begin_s = timeline_begin(s->view.column_s, s->view.first),
-           newest_s = tally_newest_look_s(app->data.tally);
+           newest_s = sample_store_newest_look_s(app->data.tally);
     grid_fill(g, (struct rect){p->axis_row, p->names.col, 1, p->names.cols + row.cols}, ROLE_TABLE_HEAD);
     window_put_length(fmax(newest_s - begin_s, 0), text, sizeof text);
     if (!isnan(newest_s) && p->names.cols > 12)
@@ -277,8 +279,8 @@ static void timeline_draw_axis(const struct timeline_state *s, const struct app 
             (void)grid_text(g, row, 0, col_after, ROLE_TABLE_HEAD, text);
     }
     double span_from, span_to;
-    if (window_which(app) == TALLY_SPAN &&
-        tally_get_span(app->data.tally, TALLY_SPAN, &span_from, &span_to)) {
+    if (window_which(app) == SAMPLE_STORE_SPAN &&
+        sample_store_get_span(app->data.tally, SAMPLE_STORE_SPAN, &span_from, &span_to)) {
         from = timeline_column(s->view.column_s, span_from);
         to = timeline_column(s->view.column_s, span_to - s->view.column_s * 1e-3) + 1;
         timeline_mark_span(s, g, row, from, to, ROLE_SELECTION_OTHER);
@@ -333,10 +335,11 @@ static void timeline_draw_facts(const struct timeline_state *s, const struct app
     const struct timeline_cell *c = timeline_selected(s, app);
     struct rect area = {p->facts_row, p->names.col, p->n_facts, p->names.cols + p->cells.cols};
     double at = timeline_begin(timeline_scale_s(s), timeline_cursor(s, app)),
-           newest_s = tally_newest_look_s(app->data.tally);
+           newest_s = sample_store_newest_look_s(app->data.tally);
     const char *words = timeline_words(c),
-               *name = fold_thread_name(tally_fold(app->data.tally), timeline_tid(s));
-    const struct model_frame *f = words ? NULL : fold_frame(tally_fold(app->data.tally), c->function);
+               *name = stack_counts_thread_name(sample_store_fold(app->data.tally), timeline_tid(s));
+    const struct model_frame *f =
+        words ? NULL : stack_counts_frame(sample_store_fold(app->data.tally), c->function);
     char clock[32], ago[32], text[256], cpu[24], gil[24], waits[24], gc[24];
     grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
     window_put_clock(at, clock, sizeof clock);
@@ -382,10 +385,10 @@ static struct timeline_place timeline_arrange(struct rect area, int head) {
 
 static void timeline_empty_text(const struct timeline_state *s, const struct app *app, char *buf,
                                 size_t cap) {
-    struct tally_health h = {0};
+    struct sample_store_health h = {0};
     const char *text = NULL;
     if (app->data.tally)
-        tally_get_health(app->data.tally, &h);
+        sample_store_get_health(app->data.tally, &h);
     if (!s->timeline)
         text = "out of memory";
     else if (s->view.cols && timeline_count_lanes(s->timeline) && !s->n_shown)
@@ -410,9 +413,9 @@ static void timeline_draw_head(const struct timeline_state *s, const struct app 
                              .by = by,
                              .time = timeline_times[s->time],
                              .gc_pct = NAN};
-    struct tally_health h = {0};
+    struct sample_store_health h = {0};
     if (app->data.tally)
-        tally_get_health(app->data.tally, &h);
+        sample_store_get_health(app->data.tally, &h);
     facts.samples = h.samples;
     top_head_draw(&facts, app, g, area);
 }
@@ -456,7 +459,7 @@ void timeline_status(const void *state, const struct app *app, struct strbuf *ou
     const struct timeline_state *s = state;
     int64_t from, to;
     char text[64];
-    double newest_s = app->data.tally ? tally_newest_look_s(app->data.tally) : NAN;
+    double newest_s = app->data.tally ? sample_store_newest_look_s(app->data.tally) : NAN;
     if (timeline_selection(s, app, &from, &to)) {
         window_put_length((double)(to - from) * timeline_scale_s(s), text, sizeof text);
         (void)strbuf_addf(out, "SELECT %s: Enter makes it the window", text);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
-#include "client/tracks.h"
+#include "client/thread_runs.h"
 
 static const double timeline_scales[] = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10};
 #define TIMELINE_N_SCALES ((int)(sizeof timeline_scales / sizeof timeline_scales[0]))
@@ -28,16 +28,16 @@ double timeline_middle(const struct timeline_state *s, int64_t slice) {
 
 /* The newest slice there is something of. */
 static int64_t timeline_newest(const struct timeline_state *s, const struct app *app) {
-    double newest_s = app->data.tally ? tally_newest_look_s(app->data.tally) : NAN;
+    double newest_s = app->data.tally ? sample_store_newest_look_s(app->data.tally) : NAN;
     return timeline_slice_of(s, isnan(newest_s) ? app->epoch_s : newest_s);
 }
 
 /* The oldest: of what is in memory, or of what is shown of before. */
 static int64_t timeline_oldest(const struct timeline_state *s, const struct app *app) {
-    const struct tracks *t = app->data.tally ? tally_tracks(app->data.tally) : NULL;
-    if (!t || tracks_first_look(t) == tracks_end_look(t))
+    const struct thread_runs *t = app->data.tally ? sample_store_tracks(app->data.tally) : NULL;
+    if (!t || thread_runs_first_look(t) == thread_runs_end_look(t))
         return timeline_newest(s, app);
-    return timeline_slice_of(s, tracks_look_time(t, tracks_first_look(t)));
+    return timeline_slice_of(s, thread_runs_look_time(t, thread_runs_first_look(t)));
 }
 
 int64_t timeline_right(const struct timeline_state *s, const struct app *app) {
@@ -61,7 +61,7 @@ bool timeline_selection(const struct timeline_state *s, const struct app *app, i
 
 static const struct model_frame *timeline_frame(const struct app *app, const struct timeline_cell *c) {
     bool has_one = c->state >= TIMELINE_IDLE && c->function != TIMELINE_NO_FRAME && app->data.tally;
-    return has_one ? fold_frame(tally_fold(app->data.tally), c->function) : NULL;
+    return has_one ? stack_counts_frame(sample_store_fold(app->data.tally), c->function) : NULL;
 }
 
 static bool timeline_matches(const struct match *m, const struct model_frame *f) {
@@ -79,7 +79,7 @@ static bool timeline_passes(const struct timeline_state *s, const struct app *ap
         return false;
     if (!s->filter.active)
         return true;
-    bool found = match_text(&s->filter, fold_thread_name(tally_fold(app->data.tally), l->tid));
+    bool found = match_text(&s->filter, stack_counts_thread_name(sample_store_fold(app->data.tally), l->tid));
     uint32_t before = TIMELINE_NO_FRAME;
     for (int col = 0; !found && col < s->view.cols; col++) {
         const struct timeline_cell *c = timeline_cell(s->timeline, lane, col);
@@ -129,7 +129,7 @@ static bool timeline_is_same(const struct timeline_view *a, const struct timelin
 }
 
 bool timeline_refresh(struct timeline_state *s, const struct app *app, int cols) {
-    const struct tally *tally = app->data.tally;
+    const struct sample_store *tally = app->data.tally;
     struct timeline_view view = {.column_s = timeline_scale_s(s),
                                  .cols = cols > 0 ? cols : 1,
                                  .time = s->time,
@@ -138,7 +138,7 @@ bool timeline_refresh(struct timeline_state *s, const struct app *app, int cols)
     if (!s->timeline || !tally)
         return false;
     /* Another tally may lie where the one before did: it is known by its ids. */
-    bool is_same = s->tally == tally && s->ids == tally_get_mark(tally).ids;
+    bool is_same = s->tally == tally && s->ids == sample_store_get_mark(tally).ids;
     bool same_tags = s->tag_changes == app->threads.changes && s->tagged_only == app->threads.only;
     if (s->view.cols && !s->is_stale && is_same && same_tags && timeline_is_same(&view, &s->view))
         return true;
@@ -146,7 +146,7 @@ bool timeline_refresh(struct timeline_state *s, const struct app *app, int cols)
     s->tag_changes = app->threads.changes;
     s->tagged_only = app->threads.only;
     s->tally = tally;
-    s->ids = tally_get_mark(tally).ids;
+    s->ids = sample_store_get_mark(tally).ids;
     s->view = view;
     if (timeline_update(s->timeline, tally, &view) != 0 || !timeline_list(s, app)) {
         s->view.cols = 0;

@@ -24,16 +24,16 @@ static const struct timeline_cell *timeline_cell_of(const struct timeline_state 
 /* The thread's line, and its stack in the slice, innermost first. */
 static void timeline_put_stack(const struct app *app, int64_t tid, const struct timeline_cell *c,
                                struct strbuf *out) {
-    const struct fold *fold = tally_fold(app->data.tally);
-    const char *name = fold_thread_name(fold, tid);
+    const struct stack_counts *fold = sample_store_fold(app->data.tally);
+    const char *name = stack_counts_thread_name(fold, tid);
     (void)strbuf_addf(out, "%" PRId64 " ", tid);
     pick_put_text(out, name ? name : "?");
     (void)strbuf_addc(out, '\n');
-    uint32_t stack = c ? c->stack : FOLD_NO_STACK, above;
-    for (int i = 0; stack != FOLD_NO_STACK && i < TIMELINE_PICK_DEPTH; i++, stack = above) {
-        const struct model_frame *f = fold_frame(fold, fold_stack_frame(fold, stack, &above));
+    uint32_t stack = c ? c->stack : STACK_COUNTS_NO_STACK, above;
+    for (int i = 0; stack != STACK_COUNTS_NO_STACK && i < TIMELINE_PICK_DEPTH; i++, stack = above) {
+        const struct model_frame *f = stack_counts_frame(fold, stack_counts_stack_frame(fold, stack, &above));
         if (!app_shows_native(app, CONTEXT_TIMELINE))
-            above = tally_python_stack(app->data.tally, above);
+            above = sample_store_python_stack(app->data.tally, above);
         (void)strbuf_adds(out, "  ");
         if (f)
             pick_put_frame(out, f);
@@ -45,7 +45,7 @@ static const struct model_frame *timeline_put_row(const struct timeline_state *s
                                                   int row, struct strbuf *whole) {
     const struct timeline_cell *c = timeline_cell_of(s, app, row);
     timeline_put_stack(app, timeline_lane(s->timeline, s->shown[row])->tid, c, whole);
-    return c ? fold_frame(tally_fold(app->data.tally), c->function) : NULL;
+    return c ? stack_counts_frame(sample_store_fold(app->data.tally), c->function) : NULL;
 }
 
 bool timeline_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
@@ -54,7 +54,7 @@ bool timeline_pick(const void *state, const struct app *app, struct screen_pick 
     int row = timeline_row(s);
     if (row < 0 || !app->data.tally || s->tally != app->data.tally)
         return false;
-    const char *name = fold_thread_name(tally_fold(app->data.tally), timeline_tid(s));
+    const char *name = stack_counts_thread_name(sample_store_fold(app->data.tally), timeline_tid(s));
     what->tid = timeline_tid(s);
     what->frame = timeline_put_row(s, app, row, whole);
     if (what->frame)
@@ -102,7 +102,7 @@ static void timeline_put(const void *state, const struct app *app, int row, stru
                          struct strbuf *one, struct strbuf *whole) {
     const struct timeline_state *s = state;
     int64_t tid = timeline_lane(s->timeline, s->shown[row])->tid;
-    const char *name = fold_thread_name(tally_fold(app->data.tally), tid);
+    const char *name = stack_counts_thread_name(sample_store_fold(app->data.tally), tid);
     const struct model_frame *f = timeline_put_row(s, app, row, whole);
     *what = (struct screen_pick){.tid = tid};
     (void)strbuf_addf(one, "%" PRId64 " ", tid);

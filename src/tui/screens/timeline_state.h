@@ -18,15 +18,15 @@
 #define TIMELINE_MAX_COLS 512     /* columns drawn; wider terminals leave the rest free */
 
 struct timeline_state {
-    struct timeline *timeline; /* NULL: there was no memory */
-    struct timeline_view view; /* that it was made for; no columns: not yet */
-    const struct tally *tally; /* and of which; only compared */
-    uint64_t ids;              /* of that; numbers of functions mean others when it is another */
-    bool is_stale;             /* samples came since */
-    int scale;                 /* how long a slice is, of timeline_scales */
-    bool follows;              /* the newest slice is at the right and selected */
-    double right_s, cursor_s;  /* else: a time in the slice there, and in the one selected */
-    double mark_s;             /* where the selection of a span began */
+    struct timeline *timeline;        /* NULL: there was no memory */
+    struct timeline_view view;        /* that it was made for; no columns: not yet */
+    const struct sample_store *tally; /* and of which; only compared */
+    uint64_t ids;                     /* of that; numbers of functions mean others when it is another */
+    bool is_stale;                    /* samples came since */
+    int scale;                        /* how long a slice is, of timeline_scales */
+    bool follows;                     /* the newest slice is at the right and selected */
+    double right_s, cursor_s;         /* else: a time in the slice there, and in the one selected */
+    double mark_s;                    /* where the selection of a span began */
     bool selecting;
     bool is_stepped; /* a moment of the past is shown, and was put under the cursor */
     bool followed;   /* before that */

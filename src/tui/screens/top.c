@@ -25,19 +25,19 @@
 static const double top_thresholds[] = {0, 0.1, 0.5, 1, 2, 5, 10, 20, 50};
 #define TOP_N_THRESHOLDS ((int)(sizeof top_thresholds / sizeof top_thresholds[0]))
 
-const struct tally_row *top_selected(const struct top_state *s) {
+const struct sample_store_row *top_selected(const struct top_state *s) {
     const struct top_row *row = top_rows_at(&s->rows, (size_t)s->list.selected);
     return row ? row->row : NULL;
 }
 
 /* Callers and callees of what is selected now. */
 static void top_find_calls(struct top_state *s, const struct app *app) {
-    const struct tally_row *row = top_selected(s);
+    const struct sample_store_row *row = top_selected(s);
     free(s->calls);
     s->calls = NULL;
     s->n_calls = 0;
     if (s->calls_open && row && app->data.tally)
-        s->calls = tally_table_calls(&s->table, app->data.tally, row->id, &s->n_calls);
+        s->calls = sample_store_table_calls(&s->table, app->data.tally, row->id, &s->n_calls);
     list_fit(&s->calls_list, (int)s->n_calls, s->calls_list.page);
 }
 
@@ -57,20 +57,20 @@ void top_order(struct top_state *s, const struct app *app) {
 }
 
 void top_rebuild(struct top_state *s, struct app *app) {
-    struct tally_health health;
-    const struct tally *tally = app->data.tally;
+    struct sample_store_health health;
+    const struct sample_store *tally = app->data.tally;
     top_rows_fini(&s->rows);
-    tally_table_fini(&s->table);
+    sample_store_table_fini(&s->table);
     s->pauses = app->data.pauses;
     s->window = app->window.version;
     s->query.window = window_which(app);
     s->query.hides_native = !app_shows_native(app, CONTEXT_TOP);
-    uint64_t ids = tally ? tally_get_mark(tally).ids : 0;
+    uint64_t ids = tally ? sample_store_get_mark(tally).ids : 0;
     if (ids != s->ids) /* numbers of functions are others now */
         s->has_id = false;
     s->ids = ids;
     if (tally) {
-        tally_get_health(tally, &health);
+        sample_store_get_health(tally, &health);
         s->built_samples = health.samples;
         s->built_s = app->now_s;
     }
@@ -80,18 +80,18 @@ void top_rebuild(struct top_state *s, struct app *app) {
 
 static void top_update(void *state, struct app *app) {
     struct top_state *s = state;
-    struct tally_health health;
+    struct sample_store_health health;
     if (!app->data.tally) {
         if (s->ids) /* another target, of which nothing is known yet */
             top_rebuild(s, app);
         return;
     }
-    tally_get_health(app->data.tally, &health);
+    sample_store_get_health(app->data.tally, &health);
     /* Those of the past come once, and all together. */
     bool is_early = (health.samples < TOP_EARLY_SAMPLES || data_is_past(&app->data)) &&
                     health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
-    if (tally_get_mark(app->data.tally).ids != s->ids || app->data.pauses != s->pauses ||
+    if (sample_store_get_mark(app->data.tally).ids != s->ids || app->data.pauses != s->pauses ||
         app->window.version != s->window || is_early || is_due)
         top_rebuild(s, app);
     else if (app->functions.only != s->tagged_only || app->functions.changes != s->tag_changes)
@@ -111,14 +111,14 @@ static void top_init(void *state, struct app *app) {
 static void top_fini(void *state) {
     struct top_state *s = state;
     top_rows_fini(&s->rows);
-    tally_table_fini(&s->table);
+    sample_store_table_fini(&s->table);
     top_compare_fini(&s->compare);
     free(s->calls);
 }
 
 void top_select_row(struct top_state *s, const struct app *app, int row) {
     list_select(&s->list, row);
-    const struct tally_row *r = top_selected(s);
+    const struct sample_store_row *r = top_selected(s);
     s->has_id = r != NULL;
     s->id = r ? r->id : 0;
     top_find_calls(s, app);
@@ -135,10 +135,10 @@ static int top_thread_at(const struct top_state *s) {
 }
 
 static void top_empty_text(const struct top_state *s, const struct app *app, char *buf, size_t cap) {
-    struct tally_health h = {0};
+    struct sample_store_health h = {0};
     const char *text = NULL;
     if (app->data.tally)
-        tally_get_health(app->data.tally, &h);
+        sample_store_get_health(app->data.tally, &h);
     if (s->table.n && s->table.samples >= TOP_FIRST_SAMPLES)
         text = "nothing matches: A shows all";
     else if (data_is_stepped(&app->data))
@@ -201,7 +201,7 @@ static void top_draw_calls(struct top_state *s, struct grid *g, struct rect area
     table_layout(top_call_columns, top_n_call_columns, area.cols, s->call_widths);
     for (int i = 0; i < s->calls_list.page && s->calls_list.top + i < s->calls_list.count; i++) {
         int at = s->calls_list.top + i;
-        const struct tally_call *call = &s->calls[at];
+        const struct sample_store_call *call = &s->calls[at];
         struct top_call shown = {.call = call, .pct = NAN, .by_line = s->query.by_line};
         if (row && row->row->total_us > 0)
             shown.pct = call->us / row->row->total_us * 100;
@@ -225,7 +225,7 @@ static void top_draw(void *state, struct app *app, struct grid *g, struct rect a
                              .time = s->query.on_cpu ? "ON CPU" : "WALL",
                              .compared = s->compare.on,
                              .samples = s->table.samples,
-                             .gc_pct = tally_table_share(&s->table, s->table.gc_us, s->table.gc)};
+                             .gc_pct = sample_store_table_share(&s->table, s->table.gc_us, s->table.gc)};
     top_head_draw(&facts, app, g, (struct rect){area.row, area.col, head, area.cols});
     area.row += head;
     area.rows -= head;
@@ -277,7 +277,7 @@ static bool top_is_on(const void *state, const struct app *app, enum action acti
            (action == ACTION_PAUSE && app->data.paused) || (action == ACTION_BY_LINE && s->query.by_line) ||
            (action == ACTION_ON_CPU && s->query.on_cpu) || (action == ACTION_DIFF && app->diff.on) ||
            (action == ACTION_NATIVE && app_shows_native(app, CONTEXT_TOP)) ||
-           (action == ACTION_WINDOW && window_which(app) != TALLY_ALL);
+           (action == ACTION_WINDOW && window_which(app) != SAMPLE_STORE_ALL);
 }
 
 /* ---- search and filter ---- */
@@ -365,15 +365,15 @@ static void top_step_thread(struct top_state *s, int step) {
 /* Lines or functions; the selected one stays in sight: a line's function, a function's first line of the order. */
 static void top_by_line(struct top_state *s, struct app *app) {
     s->query.by_line = !s->query.by_line;
-    uint32_t function = s->has_id && !(s->id & TALLY_DIFF_FOREIGN) && app->data.tally
-                            ? tally_function(app->data.tally, s->id)
-                            : TALLY_NO_FRAME;
+    uint32_t function = s->has_id && !(s->id & SAMPLE_STORE_DIFF_FOREIGN) && app->data.tally
+                            ? sample_store_function(app->data.tally, s->id)
+                            : SAMPLE_STORE_NO_FRAME;
     top_rebuild(s, app);
-    if (function == TALLY_NO_FRAME)
+    if (function == SAMPLE_STORE_NO_FRAME)
         return;
     for (size_t i = 0; i < s->rows.n; i++) {
         uint32_t id = top_rows_at(&s->rows, i)->row->id;
-        if (!(id & TALLY_DIFF_FOREIGN) && tally_function(app->data.tally, id) == function) {
+        if (!(id & SAMPLE_STORE_DIFF_FOREIGN) && sample_store_function(app->data.tally, id) == function) {
             top_select_row(s, app, (int)i);
             return;
         }
@@ -383,7 +383,7 @@ static void top_by_line(struct top_state *s, struct app *app) {
 static void top_zero(struct app *app) {
     app_set_paused(app, false);
     if (app->data.tally)
-        tally_reset(app->data.tally, app->now_s);
+        sample_store_reset(app->data.tally, app->now_s);
     app_message(app, false, "counting from zero");
 }
 

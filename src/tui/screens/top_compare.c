@@ -3,15 +3,15 @@
 #include "tui/screens/top_compare.h"
 
 #include "tui/app_diff.h"
-#include "tui/app_past.h"
+#include "tui/app_history.h"
 
-void top_compare_build(struct top_compare *c, struct app *app, const struct tally_query *query,
-                       struct tally_table *table, struct table_sort *sort) {
+void top_compare_build(struct top_compare *c, struct app *app, const struct sample_store_query *query,
+                       struct sample_store_table *table, struct table_sort *sort) {
     struct app_diff_side side;
-    struct tally_query q = *query;
-    q.window = app_past_window(app, query->window);
+    struct sample_store_query q = *query;
+    q.window = app_history_window(app, query->window);
     if (app->data.tally)
-        (void)tally_table_build(table, app->data.tally, &q);
+        (void)sample_store_table_build(table, app->data.tally, &q);
     if (app->diff.on != c->on) {
         struct table_sort other = c->sort_other;
         c->sort_other = *sort;
@@ -25,15 +25,15 @@ void top_compare_build(struct top_compare *c, struct app *app, const struct tall
     if (has_side) {
         q.window = side.window;
         q.tid = side.tid;
-        (void)tally_table_build(&c->before, side.tally, &q);
+        (void)sample_store_table_build(&c->before, side.tally, &q);
     }
     /* What cannot be had is unknown, not left out. */
-    (void)tally_diff_build(&c->diff, table, &c->before, has_side && side.is_foreign);
+    (void)sample_store_diff_build(&c->diff, table, &c->before, has_side && side.is_foreign);
 }
 
 void top_compare_fini(struct top_compare *c) {
-    tally_table_fini(&c->before);
-    tally_diff_fini(&c->diff);
+    sample_store_table_fini(&c->before);
+    sample_store_diff_fini(&c->diff);
 }
 
 const struct table_column *top_compare_columns(const struct top_compare *c, int *n) {

@@ -5,20 +5,20 @@
 
 #include <stdbool.h>
 
-#include "client/tally_diff.h"
+#include "client/sample_store_diff.h"
 #include "tui/app.h"
 #include "tui/screens/top_rows.h"
 
 struct top_compare {
-    bool on;                      /* the rows are those of `diff` */
-    struct tally_table before;    /* what is compared with; empty: it cannot be had */
-    struct tally_diff diff;       /* of both */
-    struct table_sort sort_other; /* of the table that is not shown: compared, or not */
+    bool on;                          /* the rows are those of `diff` */
+    struct sample_store_table before; /* what is compared with; empty: it cannot be had */
+    struct sample_store_diff diff;    /* of both */
+    struct table_sort sort_other;     /* of the table that is not shown: compared, or not */
 };
 
 /* Make `table`, which is what is shown of `query`, and what it is compared with. Each of the two has its order in `*sort`. */
-void top_compare_build(struct top_compare *c, struct app *app, const struct tally_query *query,
-                       struct tally_table *table, struct table_sort *sort);
+void top_compare_build(struct top_compare *c, struct app *app, const struct sample_store_query *query,
+                       struct sample_store_table *table, struct table_sort *sort);
 void top_compare_fini(struct top_compare *c);
 
 /* The columns of what is shown. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "tui/app_past.h"
+#include "tui/app_history.h"
 
 #define TOP_STRETCHED 0.9 /* below so much of the rate asked for, the agent keeps its budget */
 #define TOP_SILENT_S 2
@@ -30,7 +30,7 @@ static void top_draw_window(const struct top_head *q, const struct app *app, str
         return;
     window_put_text(app, text, sizeof text);
     window_put_missing(app, missing, sizeof missing);
-    (void)app_past_window_text(app, window_which(app), text, sizeof text);
+    (void)app_history_window_text(app, window_which(app), text, sizeof text);
     if (*text)
         top_fact(g, area, row, col, "", ROLE_VALUE, text);
     if (*missing)
@@ -40,7 +40,7 @@ static void top_draw_window(const struct top_head *q, const struct app *app, str
 /* Which samples are added up, and how. */
 static void top_draw_query(const struct top_head *q, const struct app *app, struct grid *g, struct rect area,
                            int row, int *col) {
-    const struct tally *tally = app->data.tally;
+    const struct sample_store *tally = app->data.tally;
     char text[160];
     if (q->compared) {
         *col += grid_text(g, area, row, *col, ROLE_STATUS_ON, " DIFF ") + 1;
@@ -48,7 +48,7 @@ static void top_draw_query(const struct top_head *q, const struct app *app, stru
         *col += grid_text(g, area, row, *col, ROLE_VALUE, text) + 2;
     }
     if (q->tid) {
-        const char *name = tally ? fold_thread_name(tally_fold(tally), q->tid) : NULL;
+        const char *name = tally ? stack_counts_thread_name(sample_store_fold(tally), q->tid) : NULL;
         char clean[128];
         text_sanitize(clean, sizeof clean, name ? name : "?");
         clean[text_fit(clean, 24)] = '\0';
@@ -67,7 +67,8 @@ static void top_draw_query(const struct top_head *q, const struct app *app, stru
 }
 
 /* What sampling costs of what it may cost. */
-static void top_draw_cost(const struct tally_health *h, struct grid *g, struct rect area, int row, int *col) {
+static void top_draw_cost(const struct sample_store_health *h, struct grid *g, struct rect area, int row,
+                          int *col) {
     char text[64], cost[24] = "?";
     if (isnan(h->budget_pct))
         return;
@@ -78,7 +79,8 @@ static void top_draw_cost(const struct tally_health *h, struct grid *g, struct r
 }
 
 /* Stacks that were rejected because their threads moved while they were read. */
-static void top_draw_torn(const struct tally_health *h, struct grid *g, struct rect area, int row, int *col) {
+static void top_draw_torn(const struct sample_store_health *h, struct grid *g, struct rect area, int row,
+                          int *col) {
     char text[64] = "?";
     bool may = h->mode == MODEL_SAMPLING_GENTLE;
     uint64_t seen = h->samples + h->torn + h->undefined;
@@ -91,10 +93,10 @@ static void top_draw_torn(const struct tally_health *h, struct grid *g, struct r
 
 /* How good the stream is. Always the newest, also while paused. */
 static void top_draw_health(const struct app *app, struct grid *g, struct rect area, int row, int *col) {
-    struct tally_health h = {.got_hz = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
+    struct sample_store_health h = {.got_hz = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
     char text[64];
     if (app->data.tally)
-        tally_get_health(app->data.tally, &h);
+        sample_store_get_health(app->data.tally, &h);
     if (app->data.state != SESSION_CONNECTED)
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "NOT SAMPLING");
     else if (!data_is_past(&app->data) && !isnan(h.newest_s) && app->now_s - h.newest_s > TOP_SILENT_S) {
@@ -130,9 +132,9 @@ void top_head_draw(const struct top_head *head, const struct app *app, struct gr
 }
 
 void top_head_empty(const struct app *app, unsigned first, char *buf, size_t cap) {
-    struct tally_health h = {0};
+    struct sample_store_health h = {0};
     if (app->data.tally)
-        tally_get_health(app->data.tally, &h);
+        sample_store_get_health(app->data.tally, &h);
     buf[0] = '\0';
     if (app->data.state == SESSION_CONNECTED && h.samples && h.samples < first)
         (void)snprintf(buf, cap, "sampling ... %llu of the first %u samples", (unsigned long long)h.samples,

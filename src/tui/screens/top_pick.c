@@ -8,9 +8,9 @@
 bool top_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
               struct strbuf *whole) {
     const struct top_state *s = state;
-    const struct tally_row *row = top_selected(s);
+    const struct sample_store_row *row = top_selected(s);
     size_t at = (size_t)s->calls_list.selected;
-    const struct tally_call *call = s->in_calls && at < s->n_calls ? &s->calls[at] : NULL;
+    const struct sample_store_call *call = s->in_calls && at < s->n_calls ? &s->calls[at] : NULL;
     const struct model_frame *f = call ? call->frame : row ? row->frame : NULL;
     (void)app;
     if (!f)

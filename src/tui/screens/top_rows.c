@@ -199,8 +199,9 @@ const int top_n_diff_columns = (int)(sizeof top_diff_columns / sizeof top_diff_c
 /* ---- cells of calls ---- */
 
 static void top_call_cell_way(const void *row, struct table_cell *c) {
-    static const char *const names[] = {
-        [TALLY_CALLER] = "called by", [TALLY_ITSELF] = "itself", [TALLY_CALLEE] = "calls"};
+    static const char *const names[] = {[SAMPLE_STORE_CALLER] = "called by",
+                                        [SAMPLE_STORE_ITSELF] = "itself",
+                                        [SAMPLE_STORE_CALLEE] = "calls"};
     (void)snprintf(c->text, sizeof c->text, "%s", names[top_call_of(row)->call->way]);
     c->role = ROLE_MUTED;
 }
@@ -218,7 +219,7 @@ static void top_call_cell_file(const void *row, struct table_cell *c) {
     top_put_file(c, top_call_of(row)->call->frame, top_call_of(row)->by_line);
 }
 
-/* Never sorted: the order is that of tally_table_calls. */
+/* Never sorted: the order is that of sample_store_table_calls. */
 const struct table_column top_call_columns[] = {
     {"", "", {9, 0, 0}, GRID_LEFT, false, top_call_cell_way, NULL},
     {"%", "", {6, 0, 0}, GRID_RIGHT, true, top_call_cell_pct, NULL},
@@ -241,17 +242,17 @@ void top_rows_fini(struct top_rows *r) {
     memset(r, 0, sizeof *r);
 }
 
-uint64_t top_row_key(const struct tally_row *row, bool by_line) {
+uint64_t top_row_key(const struct sample_store_row *row, bool by_line) {
     return pick_frame_key(row->frame, by_line ? FLAME_BY_LINE : FLAME_BY_FUNCTION);
 }
 
-static bool top_passes(const struct top_filter *f, const struct tally_row *row, bool by_line) {
+static bool top_passes(const struct top_filter *f, const struct sample_store_row *row, bool by_line) {
     bool is_left_out = f->tags && f->tags->only && !tags_has(f->tags, top_row_key(row, by_line));
     return !is_left_out && (!f->match.active || top_matches(row->frame, &f->match) != f->match.negated);
 }
 
-void top_rows_build(struct top_rows *r, const struct tally_table *table, const struct top_filter *filter,
-                    struct table_sort sort) {
+void top_rows_build(struct top_rows *r, const struct sample_store_table *table,
+                    const struct top_filter *filter, struct table_sort sort) {
     top_rows_fini(r);
     r->total = table->n;
     r->rows = calloc(table->n + 1, sizeof *r->rows);
@@ -261,12 +262,12 @@ void top_rows_build(struct top_rows *r, const struct tally_table *table, const s
         return;
     }
     for (size_t i = 0; i < table->n; i++) {
-        const struct tally_row *row = &table->rows[i];
-        double total = tally_table_share(table, row->total_us, row->total);
+        const struct sample_store_row *row = &table->rows[i];
+        double total = sample_store_table_share(table, row->total_us, row->total);
         if (total < filter->threshold || !top_passes(filter, row, table->query.by_line))
             continue;
         r->rows[r->n] = (struct top_row){.row = row,
-                                         .own_pct = tally_table_share(table, row->own_us, row->own),
+                                         .own_pct = sample_store_table_share(table, row->own_us, row->own),
                                          .total_pct = total,
                                          .own_before = NAN,
                                          .total_before = NAN,
@@ -277,7 +278,7 @@ void top_rows_build(struct top_rows *r, const struct tally_table *table, const s
     table_sort_rows(top_columns, sort, r->order, r->n);
 }
 
-void top_rows_build_diff(struct top_rows *r, const struct tally_diff *diff, bool by_line,
+void top_rows_build_diff(struct top_rows *r, const struct sample_store_diff *diff, bool by_line,
                          const struct top_filter *filter, struct table_sort sort) {
     top_rows_fini(r);
     r->total = diff->n;
@@ -288,7 +289,7 @@ void top_rows_build_diff(struct top_rows *r, const struct tally_diff *diff, bool
         return;
     }
     for (size_t i = 0; i < diff->n; i++) {
-        const struct tally_diff_row *d = &diff->rows[i];
+        const struct sample_store_diff_row *d = &diff->rows[i];
         bool is_small = d->total_pct < filter->threshold && d->total_before < filter->threshold;
         if (is_small || !top_passes(filter, &d->row, by_line))
             continue;

@@ -9,16 +9,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/tally_diff.h"
-#include "client/tally_table.h"
+#include "client/sample_store_diff.h"
+#include "client/sample_store_table.h"
 #include "tui/screens/table.h"
 #include "tui/widgets/match.h"
 #include "tui/widgets/tags.h"
 
 /* A function or line and its shares. */
 struct top_row {
-    const struct tally_row *row; /* in the table */
-    double own_pct, total_pct;   /* NAN unknown */
+    const struct sample_store_row *row; /* in the table */
+    double own_pct, total_pct;          /* NAN unknown */
     double own_before,
         total_before; /* where times are compared: of the other; NAN unknown, or they are not */
     bool by_line;
@@ -26,7 +26,7 @@ struct top_row {
 
 /* A caller or callee; its share is of the function whose calls these are. */
 struct top_call {
-    const struct tally_call *call;
+    const struct sample_store_call *call;
     double pct;
     bool by_line;
 };
@@ -54,15 +54,15 @@ struct top_filter {
 };
 
 /* What tells a row from all others: functions and lines apart. */
-uint64_t top_row_key(const struct tally_row *row, bool by_line);
+uint64_t top_row_key(const struct sample_store_row *row, bool by_line);
 
 /* Make the rows of a table that are to be shown. Replaces what was there. */
-void top_rows_build(struct top_rows *r, const struct tally_table *table, const struct top_filter *filter,
-                    struct table_sort sort);
+void top_rows_build(struct top_rows *r, const struct sample_store_table *table,
+                    const struct top_filter *filter, struct table_sort sort);
 void top_rows_fini(struct top_rows *r);
 
 /* The same of two tables that are compared; the threshold is met where one of the shares does. Sorted by top_diff_columns. */
-void top_rows_build_diff(struct top_rows *r, const struct tally_diff *diff, bool by_line,
+void top_rows_build_diff(struct top_rows *r, const struct sample_store_diff *diff, bool by_line,
                          const struct top_filter *filter, struct table_sort sort);
 
 const struct top_row *top_rows_at(const struct top_rows *r, size_t i);

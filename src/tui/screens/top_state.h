@@ -13,8 +13,8 @@
 #include "tui/widgets/tags.h"
 
 struct top_state {
-    struct tally_query query;
-    struct tally_table table;
+    struct sample_store_query query;
+    struct sample_store_table table;
     struct top_rows rows;
     struct top_compare compare;
     struct top_filter filter;
@@ -25,7 +25,7 @@ struct top_state {
     uint32_t id;
     int threshold;
     int scroll;
-    struct tally_call *calls; /* of the selected function */
+    struct sample_store_call *calls; /* of the selected function */
     size_t n_calls;
     struct list calls_list;
     bool calls_open, in_calls, zoomed;
@@ -43,7 +43,7 @@ struct top_state {
 /* ---- top.c ---- */
 
 /* The selected row of the table; NULL none. */
-const struct tally_row *top_selected(const struct top_state *s);
+const struct sample_store_row *top_selected(const struct top_state *s);
 
 void top_select_row(struct top_state *s, const struct app *app, int row);
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read_cache: a mem for someone who reads about the same places again and again: all that was read the last time is read with one
+ * call of the kernel at the beginning of the next.
+ *
+ * What it tells is of about one moment: a place is read once between two beginnings. Like the mem below it never faults; it
+ * neither locks nor allocates, and never reads through a descriptor. One thread at a time.
+ */
+#ifndef BASE_READ_CACHE_H
+#define BASE_READ_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/mem.h"
+
+#define READ_CACHE_PIECES 96   /* places */
+#define READ_CACHE_BYTES 24576 /* of all of them */
+#define READ_CACHE_PIECE 256   /* bytes that are read where less is asked for, if they lie in one page */
+
+struct read_cache_piece {
+    uint64_t addr;
+    uint32_t len, at; /* bytes, and where in `bytes` */
+    bool used;        /* since it began */
+};
+
+struct read_cache {
+    struct mem below;
+    size_t n, n_bytes, last;
+    struct iovec remote[READ_CACHE_PIECES];
+    struct read_cache_piece pieces[READ_CACHE_PIECES];
+    uint8_t bytes[READ_CACHE_BYTES];
+};
+
+/* `m` becomes a mem that reads what `below` reads, by way of `r`, which must outlive it. */
+void read_cache_init(struct read_cache *r, struct mem *m, const struct mem *below);
+
+/* From now on things are as they are now. */
+void read_cache_begin(struct read_cache *r);
+
+#endif

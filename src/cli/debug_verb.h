@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* debug_verb: verbs that have the agent's own Python do something: debug, pause, catch; see client/debug_command.h. */
+#ifndef CLI_DEBUG_VERB_H
+#define CLI_DEBUG_VERB_H
+
+#include "client/debug_command.h"
+
+/* Reach the target, ask, and append what is to be printed. 0, or -1 with the error. */
+int debug_command_verb_run(const struct debug_command_def *def, const struct debug_command_wish *wish,
+                           bool json, struct session_address *addr, struct strbuf *out, struct err *e);
+
+#endif

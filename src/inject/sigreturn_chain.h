@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sigreturn_chain: the frames on the borrowed thread's own stack through which it goes back by itself.
+ *
+ * Both are signal frames as the kernel makes them; a thread passes from one to the next by a "syscall; ret" and
+ * rt_sigreturn, both libc's, so nothing of ours has to be mapped for that:
+ *   release   unmaps the region, then on to back: for a thread that is alone in it
+ *   back      everything as it was: registers, vector state, signal mask
+ * On the normal way neither is used: rt_sigreturn would forget how an interrupted call goes on. Pure functions.
+ */
+#ifndef INJECT_SIGRETURN_CHAIN_H
+#define INJECT_SIGRETURN_CHAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/user.h>
+
+#include "inject/frame.h"
+
+#define SIGRETURN_CHAIN_HEAD ((size_t)384) /* what stands before `back`; keeps that one aligned */
+#define SIGRETURN_CHAIN_MAX (SIGRETURN_CHAIN_HEAD + FRAME_MAX)
+
+struct sigreturn_chain {
+    uint64_t at; /* on the thread's stack */
+    size_t len;
+    uint64_t release, back; /* where each frame begins: the stack pointer for a "ret" into it */
+    uint64_t time;          /* a struct timespec: how long the thread waits to be taken back */
+    uint64_t syscall_ret, sigreturn;
+    uint64_t mask; /* while borrowed */
+    uint8_t bytes[SIGRETURN_CHAIN_MAX];
+};
+
+/* Choose the place, below the red zone of `sp`. 0, or -1 when the vector state is too large. */
+int sigreturn_chain_place(struct sigreturn_chain *c, uint64_t sp, size_t xstate_len, uint64_t syscall_ret,
+                          uint64_t sigreturn);
+
+/* Lay out `back` in `bytes`. 0, or -1 when the state makes no sense. */
+int sigreturn_chain_put_back(struct sigreturn_chain *c, const struct user_regs_struct *regs,
+                             const void *xstate, size_t xstate_len, uint64_t mask);
+
+/* Lay out `release` and the time in `bytes`: the first SIGRETURN_CHAIN_HEAD of them. */
+void sigreturn_chain_put_head(struct sigreturn_chain *c, const struct user_regs_struct *regs, uint64_t region,
+                              uint64_t region_size, uint64_t wait_ns);
+
+/* Is a thread with these registers and this mask on its way to the frames or through them, not yet back? */
+bool sigreturn_chain_holds(const struct sigreturn_chain *c, const struct user_regs_struct *regs,
+                           uint64_t mask);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * remote_exec: where an interpreter takes requests of debuggers from outside (PEP 768), from 3.14 on.
+ *
+ * Reads only; whoever writes there is somebody else. What the interpreter publishes of it is foreign bytes: every offset must
+ * lie within its struct. Source: Include/internal/pycore_debug_offsets.h (debugger_support), Python/ceval_gil.c
+ * (_PyRunRemoteDebugger), Include/internal/pycore_ceval.h (bits of eval_breaker).
+ */
+#ifndef PYSTACK_REMOTE_EXEC_H
+#define PYSTACK_REMOTE_EXEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "pystack/offsets.h"
+#include "pystack/pystack.h"
+
+#define PYSTACK_DOOR_PATH_MAX 4096 /* bytes of a script's path, if the interpreter has room for so many */
+
+/* Offsets: in the interpreter, then in the thread state. */
+struct pystack_door_offsets {
+    uint64_t threads_main, enabled;
+    uint64_t breaker, pending, path, path_size;
+};
+
+/* Addresses in the target. */
+struct pystack_remote_exec {
+    uint64_t path;       /* of the script to run, ended by NUL, */
+    size_t path_size;    /* so many bytes at most; */
+    uint64_t pending;    /* int32, 1: run it when the main thread comes to a safe point; */
+    uint64_t breaker;    /* the byte that makes it look, when */
+    uint8_t breaker_set; /* this is stored there */
+    int64_t tid;         /* of the main thread, as the target numbers it */
+};
+
+/* Take the offsets out of what is published, of the version and build of `row`. 0, or -1: this version has no such door, or they
+ * make no sense. */
+int pystack_door_parse(const uint8_t *bytes, size_t n, const struct pystack_offsets *row,
+                       struct pystack_door_offsets *out);
+
+/* Does this version have one? */
+bool pystack_has_door(const struct pystack *ps);
+
+/* Find it, as of now: the main thread's state may be gone a moment later, though that takes the end of the interpreter. 0, or -1
+ * with ERR_ATTACH: why not, as a clause ("its Python does not ..."). */
+int pystack_find_door(struct pystack *ps, struct pystack_remote_exec *out, struct err *e);
+
+#endif
