@@ -11,7 +11,7 @@
 
 #define VIRTUAL_TABLES_LOOK_NS (100 * CLOCK_NS_PER_MS) /* at those that wait */
 
-static const struct virtual_tables_table virtual_tables_tables[] = {
+static const struct virtual_tables_table virtual_tables_all[] = {
     {"python.modules", "modules", "modules_each", true},
     {"python.tensors", "tensors", "tensors_each", true},
     {"python.tensor_growth", "tensors", "tensors_growth_each", true},
@@ -20,9 +20,9 @@ static const struct virtual_tables_table virtual_tables_tables[] = {
 };
 
 const struct virtual_tables_table *virtual_tables_find_table(const char *name) {
-    for (size_t i = 0; i < sizeof virtual_tables_tables / sizeof virtual_tables_tables[0]; i++)
-        if (strcmp(virtual_tables_tables[i].name, name) == 0)
-            return &virtual_tables_tables[i];
+    for (size_t i = 0; i < sizeof virtual_tables_all / sizeof virtual_tables_all[0]; i++)
+        if (strcmp(virtual_tables_all[i].name, name) == 0)
+            return &virtual_tables_all[i];
     return NULL;
 }
 

@@ -146,7 +146,7 @@ static int repl_put(const struct wire_eval *want, const struct wire_evaluated *v
     (void)fflush(stdout);
     strbuf_clear(&out);
     if (v->traceback.s)
-        repl_put_line(&out, &v->traceback, isatty(STDERR_FILENO) == 1);
+        repl_put_line(&out, &v->traceback, true);
     output_say_text(&out);
     strbuf_fini(&out);
     if (v->truncated)

@@ -126,11 +126,12 @@ void cli_eval_put_text(struct strbuf *out, const struct wire_text *t, bool termi
         (void)strbuf_add(out, t->s, t->len);
 }
 
+/* What goes to stderr ends on a terminal sooner or later, also where it is a file now. */
 static void eval_put_errors(const struct wire_evaluated *v) {
     struct strbuf text;
     strbuf_init(&text, 0);
     if (v->traceback.s)
-        cli_eval_put_text(&text, &v->traceback, isatty(STDERR_FILENO) == 1);
+        cli_eval_put_text(&text, &v->traceback, true);
     output_say_text(&text);
     strbuf_fini(&text);
 }

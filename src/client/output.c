@@ -86,9 +86,10 @@ static size_t output_piece(const char *text, size_t len) {
     return n == len || !end ? n : (size_t)(end - text) + 1;
 }
 
-static int output_put(int fd, const struct strbuf *content) {
+/* `guard`: a terminal is to read it, now or later. */
+static int output_put(int fd, const struct strbuf *content, bool guard) {
     struct strbuf clean;
-    if (!isatty(fd))
+    if (!guard)
         return output_put_bytes(fd, strbuf_str(content), content->len);
     const char *text = strbuf_str(content);
     int rc = 0;
@@ -109,8 +110,8 @@ static int output_put(int fd, const struct strbuf *content) {
     return rc;
 }
 
-/* Where it fails nobody is left who could be told. */
-void output_say_text(const struct strbuf *text) { (void)output_put(STDERR_FILENO, text); }
+/* Where it fails nobody is left who could be told. A log of it is read on a terminal some day. */
+void output_say_text(const struct strbuf *text) { (void)output_put(STDERR_FILENO, text, true); }
 
 void output_say(const char *fmt, ...) {
     struct strbuf text;
@@ -222,7 +223,7 @@ int output_write(const char *path, const struct strbuf *content, struct err *e) 
     if (content->failed)
         return err_set(e, ERR_FAILED, "out of memory for the output");
     if (output_is_stdout(path))
-        return output_put(STDOUT_FILENO, content) == 0
+        return output_put(STDOUT_FILENO, content, isatty(STDOUT_FILENO) == 1) == 0
                    ? 0
                    : err_set_errno(e, ERR_FAILED, errno, "cannot write standard output");
     if (output_check_planted(path, e) != 0)
@@ -232,7 +233,7 @@ int output_write(const char *path, const struct strbuf *content, struct err *e) 
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot write %s", path);
-    int failed = output_put(fd, content) != 0 ? errno : 0;
+    int failed = output_put(fd, content, isatty(fd) == 1) != 0 ? errno : 0;
     if (close(fd) != 0 && !failed)
         failed = errno;
     return failed ? err_set_errno(e, ERR_FAILED, failed, "cannot write %s", path) : 0;

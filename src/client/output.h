@@ -4,7 +4,8 @@
  *
  * What was built in memory goes out whole, or not at all. A terminal is given nothing that it obeys: texts are made harmless
  * where they come from (base/text.h), and once more here, whoever forgot it. Of escape sequences only colours and weights of the
- * text pass, which is all that our own may be. Into files and pipes bytes go as they are. Files are made for this user alone.
+ * text pass, which is all that our own may be. Into files and pipes bytes go as they are, but for what is
+ * said on stderr: a log of that is read on a terminal some day. Files are made for this user alone.
  */
 #ifndef CLIENT_OUTPUT_H
 #define CLIENT_OUTPUT_H

@@ -81,10 +81,10 @@ def add_a_live_table(tree):
     src = tree / "src"
     (src / "agent" / "python" / "imports.py").write_text(unit, encoding="utf-8")
     insert(src / "agent" / "helper.h", r"^    X\(trace, ", helper)
-    insert(src / "agent" / "made.c", r'^    \{"python\.modules", ', made)
+    insert(src / "agent" / "virtual_tables.c", r'^    \{"python\.modules", ', made)
     insert(src / "store" / "ring_tables.h", r"^    RING_TABLE_COUNT$", name)
-    insert(src / "store" / "ring_tables_made.c", r"^const struct ring_column_def ring_modules", columns)
-    insert(src / "store" / "ring_tables_made.h", r"^extern const struct ring_column_def ring_modules", declaration)
+    insert(src / "store" / "ring_tables_virtual.c", r"^const struct ring_column_def ring_modules", columns)
+    insert(src / "store" / "ring_tables_virtual.h", r"^extern const struct ring_column_def ring_modules", declaration)
     insert(src / "store" / "ring_tables.c", r"^    \[RING_MODULES\] = ", table)
     insert(src / "client" / "live_tables.c", r"^    \{RING_MODULES, ", live)
 

@@ -22,16 +22,16 @@ int main(void) {
     struct model_snapshot snapshot = {.threads = &thread, .n_threads = 1};
     struct model_target target = {.pid = 1};
     struct export_request request = {.format = "outline", .by_function = true};
-    struct fold *fold = fold_new();
+    struct stack_counts *fold = stack_counts_new();
     struct export_data data = {.request = &request, .target = &target, .snapshot = &snapshot, .fold = fold};
     struct strbuf out;
     struct err e;
     strbuf_init(&out, 0);
-    if (fold_add_snapshot(fold, &snapshot) != 0 || export_render_outline(&data, &out, &e) != 0)
+    if (stack_counts_add_snapshot(fold, &snapshot) != 0 || export_render_outline(&data, &out, &e) != 0)
         return 1;
     fputs(strbuf_str(&out), stdout);
     strbuf_fini(&out);
-    fold_free(fold);
+    stack_counts_free(fold);
     return 0;
 }
 """

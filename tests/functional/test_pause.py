@@ -260,7 +260,7 @@ def test_threads_that_come_meanwhile(probing, target, python_for, wait_until, mi
     endpoint = probing(str(job.pid), "inject", "--json", timeout=60).ok().json()["endpoint"].removeprefix("unix:")
     with Client(endpoint, timeout=60.0) as client:
         for code, said in (("pause_begin('127.0.0.1', 0, 60)", b"state paused"), ("pause_off()", b"was 1"),
-                           ("any(talk_functions['trace'](None) for i in range(1000000)) or 'over'", b"over")) * 3:
+                           ("any(pdb_server_functions['trace'](None) for i in range(1000000)) or 'over'", b"over")) * 3:
             told = client.call("eval", {"code": code, "timeout_s": 50.0, "name": "<probing>", "debug": True})
             assert said in told["result"], (code, told, job.output())
     before = value(probing, job, "count, came")

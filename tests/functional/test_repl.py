@@ -134,6 +134,8 @@ def test_bad_input(job, piped, probing):
     piped(job, "").ok()
     done = piped(job, "'\\x1b[31m' + chr(0xd800)\nprint('\\x1b')\n").ok()
     assert done.stdout == "'\\x1b[31m\\ud800'\n\x1b\n"
+    done = piped(job, "raise ValueError('\\x1b[6n')\n")
+    assert "ValueError" in done.stderr and "[6n" in done.stderr and "\x1b" not in done.stderr
     probing(str(job.pid), "config", "probing.eval=off").ok()
     done = piped(job, "1\n")
     assert done.status == 1 and "probing.eval is off" in done.stderr

@@ -9,6 +9,7 @@ from conftest import wait_until
 from training_job import training_job  # noqa: F401
 
 ACCUSING = ("warning", "bad")
+STANDS = "SELECT tid, count(*) AS n, max(timestamp) - now() AS newest, gil FROM python.samples WHERE timestamp > now() - 20 GROUP BY tid, gil"
 
 
 def judge(job):
@@ -23,10 +24,16 @@ def judge(job):
 
 def wait_for(job, code, timeout=150):
     """All verdicts of the moment in which that one was said."""
+    said = []
+
     def told():
-        verdicts = judge(job)
-        return verdicts if code in verdicts else None
-    return wait_until(told, timeout, f"{code} to be said", interval=1)
+        said[:] = [judge(job)]
+        return said[0] if code in said[0] else None
+    try:
+        return wait_until(told, timeout, f"{code} to be said", interval=1)
+    except BaseException:
+        print(f"instead of {code}: {said}; {job.probing(str(job.pid), 'query', STANDS).stdout}")
+        raise
 
 
 @pytest.mark.timeout(300)

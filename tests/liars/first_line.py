@@ -32,7 +32,7 @@ ADDED = [b" ", b"\t", b"\r", b"\r\r", b"  \t", b"\x00", b"\x0b", b"\x0c", b"\x1c
 def load():
     """The units as the worker has them: one dict, each piece by itself."""
     names = {"modules": sys.modules, "__builtins__": __builtins__.__dict__ if hasattr(__builtins__, "__dict__") else __builtins__}
-    for unit in ("types.py", "talk.py"):
+    for unit in ("types.py", "pdb_server.py"):
         with open(os.path.join(PYTHON, unit), encoding="utf-8") as file:
             for piece in file.read().split("\n\n\n"):
                 exec(compile(piece, "<probing>", "exec"), names)  # pylint: disable=exec-used
@@ -156,7 +156,7 @@ def one(names, token, pieces, state):
     for _ in range(sum(2 + len(piece) // 200 for piece in pieces if isinstance(piece, bytes)) + len(pieces) + 1):
         if connection not in talk.pending:
             break
-        names["talk_hear"](talk, connection)
+        names["pdb_server_hear"](talk, connection)
         if connection in talk.pending and len(talk.pending[connection][0]) > KEPT_MAX:
             raise Wrong("of one that has said nothing yet %d bytes are kept" % len(talk.pending[connection][0]))
     is_open = state["opened"] is not None
@@ -188,8 +188,8 @@ def main():
         state["judged"].append(said)
         return 1 if right.encode() == said.encode("latin-1") else -1
 
-    names["talk_functions"]["judge"] = judge
-    names["talk_enter"] = lambda talk, connection, rest: state.update(opened=rest)
+    names["pdb_server_functions"]["judge"] = judge
+    names["pdb_server_enter"] = lambda talk, connection, rest: state.update(opened=rest)
     for i in range(n):
         if i % 1000 == 0:
             token = bytes(rng.choice(DIGITS) for _ in range(48))

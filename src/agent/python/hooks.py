@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Hooks of Python that tell (tell.h), put in and taken out: gc.callbacks, and returns of watched functions (sys.monitoring,
+# Hooks of Python that tell (py_callbacks.h), put in and taken out: gc.callbacks, and returns of watched functions (sys.monitoring,
 # from 3.12 on). What is there of an agent that could not take its own out is taken out first.
 
 

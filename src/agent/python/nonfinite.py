@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What looking at the values of tensors needs of torch (tensor_look.h, in its order), and the names of modules and parameters at which
-# one was found that is not finite. The hooks themselves are C functions (module_hooks.c, hunt.c).
+# What looking at the values of tensors needs of torch (tensor_read.h, in its order), and the names of modules and parameters at which
+# one was found that is not finite. The hooks themselves are C functions (module_hooks.c, nonfinite.c).
 
 
 nonfinite_waited = set()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # torch.profiler for some training steps: begun and ended where an Optimizer.step ends, on the thread that it ends on, by a hook in
-# torch's registry of them; its result is written to a file, and added up. `tell` is a C function (profiler.c), which says what to do.
+# torch's registry of them; its result is written to a file, and added up. `tell` is a C function (torch_profiler.c), which says what to do.
 #
 # torch is asked below torch.profiler: by what that calls itself, so that what the job sees of its own profilers stays as it is.
 
