@@ -114,7 +114,7 @@ static void flame_put(struct json *j, const char *what, double *ms) {
 
 /* The view that ends with the newest slice. */
 static int flame_update_timeline(struct flame_bench *b, int back) {
-    double newest_s = sample_store_newest_look_s(b->tally);
+    double newest_s = sample_store_newest_tick_s(b->tally);
     struct timeline_view v = {.column_s = FLAME_SLICE_S, .cols = FLAME_COLS, .time = TIMELINE_ALL_TIME};
     v.first = timeline_column(FLAME_SLICE_S, newest_s) - FLAME_COLS + 1 - back;
     return timeline_update(b->timeline, b->tally, &v);
@@ -123,7 +123,7 @@ static int flame_update_timeline(struct flame_bench *b, int back) {
 /* What a key costs: another part of the past, and a span as the window. */
 static int flame_measure_past(struct flame_bench *b, struct json *j) {
     const struct thread_runs *t = sample_store_tracks(b->tally);
-    double newest_s = sample_store_newest_look_s(b->tally), at = flame_cpu_ms();
+    double newest_s = sample_store_newest_tick_s(b->tally), at = flame_cpu_ms();
     if (flame_update_timeline(b, FLAME_COLS) != 0)
         return -1;
     json_kv_number(j, "timeline_anew_ms", flame_cpu_ms() - at, 3);
@@ -132,7 +132,7 @@ static int flame_measure_past(struct flame_bench *b, struct json *j) {
         return -1;
     json_kv_number(j, "span_10s_ms", flame_cpu_ms() - at, 3);
     sample_store_clear_span(b->tally, SAMPLE_STORE_SPAN);
-    json_kv_number(j, "tracks_s", newest_s - thread_runs_look_time(t, thread_runs_first_look(t)), 1);
+    json_kv_number(j, "tracks_s", newest_s - thread_runs_tick_time(t, thread_runs_first_tick(t)), 1);
     json_kv_int(j, "tracks_bytes", (int64_t)thread_runs_bytes(t));
     json_kv_int(j, "tracks_left_out", (int64_t)thread_runs_left_out(t));
     return 0;

@@ -23,7 +23,7 @@
 #define ACCESS_READ_MAX ((size_t)4 * 1024 * 1024) /* some 27000 connections */
 #define ACCESS_PIECE 16384
 #define ACCESS_NO_UID 65534 /* as a user namespace shows users that it does not know (overflowuid) */
-#define ACCESS_LOOKS_NS                                                                                      \
+#define ACCESS_LOOKUPS_NS                                                                                    \
     (100 * CLOCK_NS_PER_MS) /* of a processor, for finding out who they are, of each second */
 #define ACCESS_FIRST_NS (100 * CLOCK_NS_PER_MS)
 #define ACCESS_DOUBLINGS 7 /* up to 12.8 s */
@@ -190,16 +190,16 @@ static struct access_peer access_search_lists(const struct address *near, const 
 }
 
 /* Is there time left, of this second's, to find out who somebody is? */
-static bool access_may_look(struct access_spent *spent) {
+static bool access_has_time(struct access_spent *spent) {
     uint64_t now = clock_mono_ns();
     if (now - spent->since_ns >= CLOCK_NS_PER_S)
         *spent = (struct access_spent){.since_ns = now};
-    return spent->ns < ACCESS_LOOKS_NS;
+    return spent->ns < ACCESS_LOOKUPS_NS;
 }
 
 struct access_peer access_find_peer(struct access *a, const struct address *near, const struct address *far) {
     uint64_t began = clock_self_cpu_ns();
-    bool may_look = access_may_look(&a->users);
+    bool may_look = access_has_time(&a->users);
     if (!address_is_loopback(far) || !address_is_loopback(near))
         return (struct access_peer){.uid = ACCESS_UNKNOWN};
     if (!may_look)
@@ -223,9 +223,9 @@ int access_is_neighbour(struct access *a, const struct access_peer *peer) {
         return ACCESS_NOT_NOW;
     if (peer->uid < 0 || peer->uid != (int64_t)geteuid() || peer->inode == 0)
         return 0;
-    if (!access_may_look(&a->neighbours))
+    if (!access_has_time(&a->neighbours))
         return ACCESS_NOT_NOW;
-    int is = tcp_peer_holds(peer->inode, &a->neighbour) ? 1 : 0;
+    int is = tcp_peer_has_socket(peer->inode, &a->neighbour) ? 1 : 0;
     a->neighbours.ns += clock_self_cpu_ns() - began;
     return is;
 }

@@ -97,7 +97,7 @@ static void background_publish_hooks(const struct record *r, struct mailbox_stat
             "loss and the like are read at %.3g %% of steps so far: they may take %.3g %% of the job's "
             "time (probing.look_share)",
             100 * (double)step_values_count() / (double)(step_values_count() + step_values_skipped()),
-            r->config.values[CONFIG_LOOK_SHARE]);
+            r->config.values[CONFIG_TRACE_SHARE]);
     else
         (void)snprintf(st->hooks_note, sizeof st->hooks_note, "%s", r->hooks.note);
 }

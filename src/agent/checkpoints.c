@@ -34,7 +34,7 @@ static bool checkpoints_ends(const char *text, const char *end) {
     return n > k && text[n - k - 1] == '/' && strcmp(text + n - k, end) == 0;
 }
 
-static uint8_t checkpoints_look(const struct model_frame *f) {
+static uint8_t checkpoints_find_frame(const struct model_frame *f) {
     for (size_t i = 0; f->func && f->file && i < CHECKPOINTS_FUNCTIONS; i++)
         if (strcmp(f->func, checkpoints_functions[i].func) == 0 &&
             checkpoints_ends(f->file, checkpoints_functions[i].file))
@@ -43,7 +43,7 @@ static uint8_t checkpoints_look(const struct model_frame *f) {
 }
 
 /* Room for what is known of all stacks there are. 0, or -1 without memory. */
-static int checkpoints_make_room(struct checkpoints *s, size_t n_stacks) {
+static int checkpoints_reserve(struct checkpoints *s, size_t n_stacks) {
     size_t n = s->n_known ? s->n_known : 1024;
     if (n_stacks < s->n_known)
         return 0;
@@ -76,7 +76,7 @@ static uint8_t checkpoints_find(struct checkpoints *s, const struct trie *t, uin
     while (n > 0) {
         const struct model_stack_def *def = &t->stacks[path[--n] - 1];
         if (is == CHECKPOINTS_NONE)
-            is = checkpoints_look(&t->frames[def->frame_id - 1].frame);
+            is = checkpoints_find_frame(&t->frames[def->frame_id - 1].frame);
         s->known[path[n]] = is;
     }
     return is;
@@ -115,7 +115,7 @@ void checkpoints_take(struct checkpoints *s, const struct trie *t, uint32_t epoc
         s->from = sample->timestamp;
     s->last = sample->timestamp;
     if (sample->torn || !sample->stack_id || sample->stack_id > t->n_stacks ||
-        checkpoints_make_room(s, t->n_stacks) != 0)
+        checkpoints_reserve(s, t->n_stacks) != 0)
         return; /* it says nothing */
     uint8_t is = checkpoints_find(s, t, sample->stack_id);
     size_t row = is < CHECKPOINTS_FIRST ? 0 : (size_t)(is - CHECKPOINTS_FIRST);

@@ -153,8 +153,8 @@ static const struct collect_thread *collect_find(const struct collect *c, pid_t 
 }
 
 /* Read what may have changed of a thread, `before` being what was known of it (NULL: it is new). 0, or -1: it is gone. */
-static int collect_look(struct collect_thread *t, const struct collect_thread *before, pid_t tid,
-                        uint64_t elapsed_ns) {
+static int collect_read_thread(struct collect_thread *t, const struct collect_thread *before, pid_t tid,
+                               uint64_t elapsed_ns) {
     struct procfs_stat stat;
     struct procfs_status status;
     *t = before
@@ -193,7 +193,7 @@ static bool collect_is_skipped(pid_t tid, const int64_t *skip, size_t n_skip) {
 }
 
 /* Look at each of the threads listed. 0, or -1 without memory. */
-static int collect_look_all(struct collect *c, const pid_t *tids, size_t n, uint64_t now_ns,
+static int collect_read_all(struct collect *c, const pid_t *tids, size_t n, uint64_t now_ns,
                             const int64_t *skip, size_t n_skip) {
     struct collect_thread *threads = calloc(n ? n : 1, sizeof *threads);
     size_t kept = 0, from = 0;
@@ -201,8 +201,8 @@ static int collect_look_all(struct collect *c, const pid_t *tids, size_t n, uint
         return -1;
     for (size_t i = 0; i < n; i++)
         if (!collect_is_skipped(tids[i], skip, n_skip) &&
-            collect_look(&threads[kept], collect_find(c, tids[i], &from), tids[i],
-                         c->threads_ns ? now_ns - c->threads_ns : 0) == 0)
+            collect_read_thread(&threads[kept], collect_find(c, tids[i], &from), tids[i],
+                                c->threads_ns ? now_ns - c->threads_ns : 0) == 0)
             kept++;
     free(c->threads);
     c->threads = threads;
@@ -218,7 +218,7 @@ int collect_read_threads(struct collect *c, uint64_t now_ns, const int64_t *skip
     pid_t *tids = calloc(COLLECT_MAX_THREADS, sizeof *tids);
     ssize_t n = tids ? procfs_list_tids(0, tids, COLLECT_MAX_THREADS) : -1;
     int rc = n < 0 ? -1
-                   : collect_look_all(c, tids, n < COLLECT_MAX_THREADS ? (size_t)n : COLLECT_MAX_THREADS,
+                   : collect_read_all(c, tids, n < COLLECT_MAX_THREADS ? (size_t)n : COLLECT_MAX_THREADS,
                                       now_ns, skip, n_skip);
     free(tids);
     cost_add(&c->threads_cost, clock_self_cpu_ns() - cpu);

@@ -12,7 +12,7 @@
 #define DEBUGGER_STATE_TEXT 256
 
 static const char *const debugger_state_names[DEBUGGER_STATE_KINDS] = {"debug", "pause", "catch"};
-static const char *const debugger_state_opened[DEBUGGER_STATE_KINDS] = {"debugpy", "pause", "catch"};
+static const char *const debugger_state_changes[DEBUGGER_STATE_KINDS] = {"debugpy", "pause", "catch"};
 
 struct debugger_state {
     char state[16], address[64], text[DEBUGGER_STATE_TEXT]; /* state "": there is none */
@@ -57,7 +57,7 @@ void debugger_state_note(enum debugger_state_kind kind, const char *state, const
     h->until_ns = left_ms < 0 ? 0 : now + (uint64_t)left_ms * CLOCK_NS_PER_MS;
     h->used = used;
     if (moved)
-        endpoints_file_say(debugger_state_opened[kind], h->address);
+        endpoints_file_say(debugger_state_changes[kind], h->address);
     (void)pthread_mutex_unlock(&debugger_state_lock);
 }
 
@@ -77,14 +77,14 @@ void debugger_state_fill(struct model_status *out) {
         const struct debugger_state *h = &debugger_state_now[i];
         if (!h->state[0])
             continue;
-        struct model_hold *to = &out->holds[out->n_holds++];
-        *to = (struct model_hold){.what = debugger_state_names[i],
-                                  .state = arena_strdup(&out->arena, h->state),
-                                  .uid = h->uid,
-                                  .pid = h->pid,
-                                  .held_s = (double)(now - h->since_ns) / 1e9,
-                                  .left_s = NAN,
-                                  .used = h->used};
+        struct model_debugger *to = &out->holds[out->n_holds++];
+        *to = (struct model_debugger){.what = debugger_state_names[i],
+                                      .state = arena_strdup(&out->arena, h->state),
+                                      .uid = h->uid,
+                                      .pid = h->pid,
+                                      .held_s = (double)(now - h->since_ns) / 1e9,
+                                      .left_s = NAN,
+                                      .used = h->used};
         to->address = h->address[0] ? arena_strdup(&out->arena, h->address) : NULL;
         to->text = h->text[0] ? arena_strdup(&out->arena, h->text) : NULL;
         if (h->until_ns)

@@ -67,7 +67,7 @@ void endpoints_file_begin(const char *socket, bool eval, void (*nudge)(void *arg
     endpoints_file_state.nudge = nudge;
     endpoints_file_state.arg = arg;
     endpoints_file_state.stale = true;
-    if (endpoint_opened_file(endpoints_file_state.file, sizeof endpoints_file_state.file, socket) != 0)
+    if (endpoint_state_file(endpoints_file_state.file, sizeof endpoints_file_state.file, socket) != 0)
         endpoints_file_state.file[0] = '\0';
     endpoints_file_unlock();
     endpoints_file_write();

@@ -228,5 +228,5 @@ void eval_perform(struct eval_run *run) {
     eval_finish(run);
     eval_own_end(run);
     run->duration_ms = (double)(clock_mono_ns() - began) / 1e6;
-    __atomic_store_n(&run->state, EVAL_ENDED, __ATOMIC_RELEASE);
+    __atomic_store_n(&run->state, EVAL_DONE, __ATOMIC_RELEASE);
 }

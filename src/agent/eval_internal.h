@@ -44,7 +44,7 @@ struct eval_run {
     pid_t pid;
     struct arena arena;
     struct wire_eval want; /* in the arena */
-    uint32_t keeper;       /* the client that has the last value kept; 0: none is */
+    uint32_t owner;        /* the client that has the last value kept; 0: none is */
     struct eval_place place;
     struct pyapi api;
     pthread_mutex_t lock; /* of the next two; held for moments, with the GIL */

@@ -55,7 +55,7 @@ static struct strbuf *eval_texts(struct eval_run *run, size_t i) {
 }
 
 struct eval_run *eval_run_new(const struct wire_eval *want, const struct model_snapshot *found,
-                              uint32_t keeper, struct err *e) {
+                              uint32_t owner, struct err *e) {
     struct eval_run *run = calloc(1, sizeof *run);
     if (!run || pthread_mutex_init(&run->lock, NULL) != 0) {
         free(run);
@@ -66,7 +66,7 @@ struct eval_run *eval_run_new(const struct wire_eval *want, const struct model_s
     run->pid = getpid();
     run->want = *want;
     run->want.main = want->main && !want->complete;
-    run->keeper = keeper;
+    run->owner = owner;
     run->duration_ms = NAN;
     arena_init(&run->arena, EVAL_ARENA + want->code_len);
     for (size_t i = 0; eval_texts(run, i); i++)
@@ -205,10 +205,10 @@ static int eval_prepare(struct eval_run *run, struct worker *w, char *why) {
         return -1;
     struct pyapi_object *ours =
         run->want.debug && pause_give(w) == 0 ? worker_helper(w, "debug_names") : NULL;
-    struct pyapi_object *keeper = api->PyLong_FromLongLong((long long)run->keeper);
-    if (ours && keeper && !run->want.tid)
-        run->names = api->PyObject_CallFunctionObjArgs(ours, keeper, NULL);
-    eval_drop(run, &keeper);
+    struct pyapi_object *owner = api->PyLong_FromLongLong((long long)run->owner);
+    if (ours && owner && !run->want.tid)
+        run->names = api->PyObject_CallFunctionObjArgs(ours, owner, NULL);
+    eval_drop(run, &owner);
     if (run->want.debug && !run->names)
         return -1;
     struct pyapi_object *open = worker_helper(w, "eval_open");
@@ -217,10 +217,10 @@ static int eval_prepare(struct eval_run *run, struct worker *w, char *why) {
     struct pyapi_object *limit = api->PyLong_FromLongLong((long long)run->want.output_bytes);
     struct pyapi_object *main = run->want.main ? api->_Py_TrueStruct : api->_Py_FalseStruct;
     struct pyapi_object *names = run->names ? run->names : api->_Py_NoneStruct;
-    keeper = api->PyLong_FromLongLong(run->want.debug ? 0 : (long long)run->keeper); /* `_` is of code */
-    if (open && code && name && limit && keeper)
-        run->self = api->PyObject_CallFunctionObjArgs(open, code, name, limit, names, main, keeper, NULL);
-    eval_drop(run, &keeper);
+    owner = api->PyLong_FromLongLong(run->want.debug ? 0 : (long long)run->owner); /* `_` is of code */
+    if (open && code && name && limit && owner)
+        run->self = api->PyObject_CallFunctionObjArgs(open, code, name, limit, names, main, owner, NULL);
+    eval_drop(run, &owner);
     eval_drop(run, &code);
     eval_drop(run, &name);
     eval_drop(run, &limit);
@@ -298,7 +298,7 @@ struct worker_job *eval_run_new_job(struct eval_run *run, uint64_t deadline_ns) 
                                    .drop = eval_job_drop,
                                    .fini = eval_job_fini,
                                    .calls_job = true,
-                                   .minded = true,
+                                   .is_interrupted = true,
                                    .unit = run->want.debug ? "catch" : "eval",
                                    .deadline_ns = deadline_ns};
     job->run = run;
@@ -308,7 +308,7 @@ struct worker_job *eval_run_new_job(struct eval_run *run, uint64_t deadline_ns) 
 
 bool eval_run_is_left(const struct eval_run *run) {
     enum eval_state state = eval_run_state(run);
-    return (state == EVAL_ENDED || state == EVAL_WITHDRAWN) &&
+    return (state == EVAL_DONE || state == EVAL_WITHDRAWN) &&
            __atomic_load_n(&run->interrupter, __ATOMIC_ACQUIRE) != 1;
 }
 

@@ -25,7 +25,7 @@ enum eval_state {
     EVAL_WAITING = 0,
     EVAL_WITHDRAWN, /* it is never run */
     EVAL_BEGUN,
-    EVAL_ENDED,
+    EVAL_DONE,
 };
 
 struct eval_run;
@@ -33,7 +33,7 @@ struct eval_run;
 /* What is wanted is copied. `keeper`: the client whose last value is kept; 0: none is. `found`: a snapshot with the locals of the thread whose frame is wanted; NULL otherwise. NULL with the error:
  * there is no such frame, or no memory. One reference, for eval_run_unref. */
 struct eval_run *eval_run_new(const struct wire_eval *want, const struct model_snapshot *found,
-                              uint32_t keeper, struct err *e);
+                              uint32_t owner, struct err *e);
 void eval_run_unref(struct eval_run *run);
 
 /* At any time. */

@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "pystack/gate.h"
 
-#define EVAL_AGAIN_NS (100 * CLOCK_NS_PER_MS) /* between two interrupts, */
-#define EVAL_LOOK_NS CLOCK_NS_PER_MS          /* and two looks at the GIL */
+#define EVAL_INTERRUPT_NS (100 * CLOCK_NS_PER_MS) /* between two interrupts, */
+#define EVAL_POLL_NS CLOCK_NS_PER_MS              /* and two looks at the GIL */
 
 static pthread_key_t eval_key;
-static bool eval_key_made;
+static bool eval_key_created;
 
 /* Finalisation has ended the thread while it waited for the GIL. */
 static void eval_on_exit(void *arg) {
@@ -25,7 +25,7 @@ static void eval_on_exit(void *arg) {
 /* Can the GIL be had? Of its holder's, if that is the code itself, it is known that it runs for somebody who has given it up. */
 static bool eval_may_ask(struct eval_run *run, struct pystack *ps, struct pystack_gate *before) {
     struct pystack_gate now;
-    if (pystack_gate_look(ps, &now) != 0 || now.finalizing || !run->api.Py_IsInitialized())
+    if (pystack_gate_read(ps, &now) != 0 || now.finalizing || !run->api.Py_IsInitialized())
         return false;
     bool may = now.none || !now.held || now.holder_tid == run->tid || pystack_gate_moved(before, &now);
     *before = now;
@@ -44,7 +44,7 @@ static void eval_raise(struct eval_run *run) {
 }
 
 static void eval_pause(struct eval_run *run, uint64_t ns) {
-    const struct timespec pause = {.tv_nsec = (long)EVAL_LOOK_NS};
+    const struct timespec pause = {.tv_nsec = (long)EVAL_POLL_NS};
     for (uint64_t until = clock_mono_ns() + ns; clock_mono_ns() < until && eval_run_state(run) == EVAL_BEGUN;)
         (void)nanosleep(&pause, NULL);
 }
@@ -56,12 +56,12 @@ static void *eval_main(void *arg) {
     (void)pthread_setspecific(eval_key, run);
     struct pystack *ps = pystack_open(0, NULL);
     if (ps)
-        (void)pystack_gate_look(ps, &before);
+        (void)pystack_gate_read(ps, &before);
     while (ps && eval_run_state(run) == EVAL_BEGUN) {
         bool may = eval_may_ask(run, ps, &before);
         if (may)
             eval_raise(run);
-        eval_pause(run, may ? EVAL_AGAIN_NS : EVAL_LOOK_NS);
+        eval_pause(run, may ? EVAL_INTERRUPT_NS : EVAL_POLL_NS);
     }
     if (ps)
         pystack_close(ps);
@@ -73,9 +73,9 @@ static void *eval_main(void *arg) {
 }
 
 int eval_run_interrupt(struct eval_run *run) {
-    if (!eval_key_made)
-        eval_key_made = pthread_key_create(&eval_key, eval_on_exit) == 0;
-    if (!eval_key_made || run->interrupter)
+    if (!eval_key_created)
+        eval_key_created = pthread_key_create(&eval_key, eval_on_exit) == 0;
+    if (!eval_key_created || run->interrupter)
         return run->interrupter ? 0 : -1;
     run->interrupter = 1;
     eval_run_ref(run);

@@ -12,9 +12,9 @@
 #include "base/text.h"
 #include "pystack/gate.h"
 
-#define EVALS_LOOK_NS                                                                                        \
+#define EVALS_POLL_NS                                                                                        \
     (50 * CLOCK_NS_PER_MS) /* at one that the worker runs: it wakes the sampler at its end */
-#define EVALS_LOOK_SOON_NS (5 * CLOCK_NS_PER_MS)   /* at one that others run, or that is about to end */
+#define EVALS_POLL_SOON_NS (5 * CLOCK_NS_PER_MS)   /* at one that others run, or that is about to end */
 #define EVALS_PATIENCE_NS (3 * CLOCK_NS_PER_S / 2) /* with a thread that interrupts, and cannot end */
 #define EVALS_GRACE_NS                                                                                       \
     CLOCK_NS_PER_S /* for one that was interrupted to end in, before its client hears that it has not */
@@ -73,7 +73,7 @@ static void evals_answer_unended(struct evals *v) {
 /* Why its turn has not come in time. */
 static void evals_explain(struct evals *v, struct pystack *ps, char *why, size_t cap) {
     struct pystack_gate gate = {.held = false};
-    bool looked = ps && pystack_gate_look(ps, &gate) == 0;
+    bool looked = ps && pystack_gate_read(ps, &gate) == 0;
     if (v->stopped)
         (void)snprintf(why, cap, "it was interrupted before it began" EVALS_NOTHING);
     else if (looked && gate.finalizing)
@@ -115,8 +115,8 @@ static int evals_start(struct evals *v, const struct evals_ask *ask, const struc
                            : "other code is being run, and only one piece is at a time: try again");
     uint64_t now = clock_mono_ns();
     v->deadline_ns = now + (uint64_t)(ask->want->timeout_s * 1e9);
-    uint32_t keeper = ask->want->keep && evals_kept_add(&v->kept, ask->peer) ? ask->peer : 0;
-    v->run = v->worker ? eval_run_new(ask->want, found, keeper, e) : NULL;
+    uint32_t owner = ask->want->keep && evals_kept_add(&v->kept, ask->peer) ? ask->peer : 0;
+    v->run = v->worker ? eval_run_new(ask->want, found, owner, e) : NULL;
     v->job = v->run ? eval_run_new_job(v->run, v->deadline_ns) : NULL;
     if (v->run && !v->job)
         (void)err_set(e, ERR_FAILED, "no memory for the code");
@@ -147,7 +147,7 @@ void evals_begin(struct evals *v, const struct evals_ask *ask, const struct mode
     v->main = ask->want->main;
     v->late = v->interrupted = v->stopped = false;
     v->timeout_s = ask->want->timeout_s;
-    v->look_ns = clock_mono_ns() + EVALS_LOOK_SOON_NS;
+    v->look_ns = clock_mono_ns() + EVALS_POLL_SOON_NS;
     evals_set_busy(v, true);
 }
 
@@ -204,14 +204,14 @@ void evals_poll(struct evals *v, struct pystack *ps) {
         v->deadline_ns = now;
     }
     bool soon = v->main || v->interrupted || eval_run_state(v->run) != EVAL_BEGUN;
-    v->look_ns = now + (soon ? EVALS_LOOK_SOON_NS : EVALS_LOOK_NS);
+    v->look_ns = now + (soon ? EVALS_POLL_SOON_NS : EVALS_POLL_NS);
     bool gone = !v->peer || !mailbox_has(v->mailbox, v->peer);
     if (eval_run_state(v->run) == EVAL_WAITING)
         evals_poll_waiting(v, ps, gone, now >= v->deadline_ns);
     if (eval_run_state(v->run) == EVAL_BEGUN)
         evals_poll_begun(v, gone, now >= v->deadline_ns, now);
     bool over = eval_run_is_left(v->run) && evals_job_is_over(v);
-    if (eval_run_state(v->run) == EVAL_ENDED &&
+    if (eval_run_state(v->run) == EVAL_DONE &&
         (over || (v->late && now - v->deadline_ns >= EVALS_PATIENCE_NS)))
         evals_answer(v); /* not before: whoever has it may ask for more at once */
     if (!over)

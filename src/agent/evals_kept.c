@@ -7,8 +7,8 @@
 #include "base/clock.h"
 
 #define KEPT_MAX (sizeof((struct evals_kept *)0)->peers / sizeof(uint32_t))
-#define KEPT_LOOK_NS (50 * CLOCK_NS_PER_MS)
-#define KEPT_AGAIN_NS (2 * CLOCK_NS_PER_S)     /* after the GIL was not had */
+#define KEPT_POLL_NS (50 * CLOCK_NS_PER_MS)
+#define KEPT_RETRY_NS (2 * CLOCK_NS_PER_S)     /* after the GIL was not had */
 #define KEPT_PATIENCE_NS (10 * CLOCK_NS_PER_S) /* with it */
 
 struct kept_job {
@@ -56,7 +56,7 @@ static void kept_remove(struct evals_kept *k, uint32_t peer) {
 
 static void kept_begin(struct evals_kept *k, struct worker *worker, uint32_t peer, uint64_t now) {
     struct kept_job *job = calloc(1, sizeof *job);
-    k->look_ns = now + KEPT_AGAIN_NS;
+    k->look_ns = now + KEPT_RETRY_NS;
     if (!job)
         return;
     *job = (struct kept_job){.peer = peer,
@@ -72,19 +72,19 @@ static void kept_begin(struct evals_kept *k, struct worker *worker, uint32_t pee
     }
     k->job = &job->job;
     k->leaving = peer;
-    k->look_ns = now + KEPT_LOOK_NS;
+    k->look_ns = now + KEPT_POLL_NS;
 }
 
 /* True: what was begun is over. */
 static bool kept_end(struct evals_kept *k, struct worker *worker, uint64_t now) {
     enum worker_end end = worker_get_end(worker, k->job);
-    k->look_ns = now + KEPT_LOOK_NS;
+    k->look_ns = now + KEPT_POLL_NS;
     if (end == WORKER_PENDING)
         return false;
     evals_kept_fini(k, worker);
     if (end == WORKER_DONE)
         kept_remove(k, k->leaving);
-    k->look_ns = end == WORKER_DONE ? 0 : now + KEPT_AGAIN_NS;
+    k->look_ns = end == WORKER_DONE ? 0 : now + KEPT_RETRY_NS;
     return end == WORKER_DONE;
 }
 

@@ -38,10 +38,10 @@ enum fatal_state {
     FATAL_KEPT, /* others are passed on too */
 };
 
-enum fatal_given {
-    FATAL_NOT_GIVEN = 0,
+enum fatal_restored {
+    FATAL_NOT_RESTORED = 0,
     FATAL_GIVING,
-    FATAL_GIVEN,
+    FATAL_RESTORED,
 };
 
 /* Lives as long as the library: a handler may be called at any time. */
@@ -96,12 +96,12 @@ static uint32_t fatal_state_now(void) { return __atomic_load_n(&fatal.state, __A
 static void fatal_pass(struct fatal_one *one, int sig, int64_t tid) {
     static const struct fatal_action nothing = {.handler = (uint64_t)(uintptr_t)SIG_DFL};
     struct fatal_action now;
-    uint32_t expected = FATAL_NOT_GIVEN;
+    uint32_t expected = FATAL_NOT_RESTORED;
     if (__atomic_compare_exchange_n(&one->given, &expected, FATAL_GIVING, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
         one->given_tid = tid;
         (void)fatal_put(sig, &one->before);
-        __atomic_store_n(&one->given, FATAL_GIVEN, __ATOMIC_RELEASE);
+        __atomic_store_n(&one->given, FATAL_RESTORED, __ATOMIC_RELEASE);
         return;
     }
     for (int i = 0; i < FATAL_SPINS && __atomic_load_n(&one->given, __ATOMIC_ACQUIRE) == FATAL_GIVING; i++)
@@ -112,7 +112,7 @@ static void fatal_pass(struct fatal_one *one, int sig, int64_t tid) {
 
 /* A fault happens again when its instruction does. What was sent, or tells of something that is over, is sent again, to the same
  * thread with the same words; it is delivered when the handler has returned. */
-static void fatal_again(int sig, siginfo_t *info, pid_t pid, int64_t tid) {
+static void fatal_raise(int sig, siginfo_t *info, pid_t pid, int64_t tid) {
     uint64_t all = UINT64_MAX;
     if (info->si_code > 0 && sig != SIGABRT && !(sig == SIGBUS && info->si_code == BUS_MCEERR_AO))
         return;
@@ -179,7 +179,7 @@ static void fatal_handler(int sig, siginfo_t *info, void *context) {
         fatal_keep(sig, info, context, tid);
         fatal_pass(&fatal.each[i], sig, tid);
     }
-    fatal_again(sig, info, pid, tid);
+    fatal_raise(sig, info, pid, tid);
     errno = saved;
 }
 
@@ -217,7 +217,7 @@ static int fatal_install(size_t i, const void *python, bool reporter) {
         return 0;
     if (!fatal_is_ours(&now))
         one->before = now;
-    one->given = FATAL_NOT_GIVEN;
+    one->given = FATAL_NOT_RESTORED;
     sa.sa_sigaction = fatal_handler;
     (void)sigfillset(&sa.sa_mask);
     for (size_t k = 0; k < FATAL_SIGNALS; k++) /* a fault of the handler's own is to find its way out */

@@ -71,12 +71,12 @@ static void norms_take(void *ctx, object *parameter, int32_t group, int32_t inde
 }
 
 /* The norm of all of them together, to the step that goes on. */
-static void norms_tell(object *optimizer) {
-    struct spans_event e = {.ns = clock_mono_ns(), .what = SPANS_LOOK};
+static void norms_report(object *optimizer) {
+    struct spans_event e = {.ns = clock_mono_ns(), .what = SPANS_READING};
     e.look.optimizer = (uint64_t)(uintptr_t)optimizer;
     e.look.has_read_norm = true;
     e.look.read_norm = norms.bad ? (double)INFINITY : sqrt(norms.squares);
-    spans_tell(&e);
+    spans_report(&e);
 }
 
 void grad_norms_on_optimizer(object *optimizer) {
@@ -90,5 +90,5 @@ void grad_norms_on_optimizer(object *optimizer) {
     norms.is_all = param_groups_each(&norms.api, optimizer, norms_take, NULL) && norms.is_all;
     tensor_read_leave(guard);
     if (norms.is_all && norms.summed)
-        norms_tell(optimizer);
+        norms_report(optimizer);
 }

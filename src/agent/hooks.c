@@ -16,7 +16,7 @@
 #define HOOKS_EVERY_MAX_NS (64 * CLOCK_NS_PER_S)
 #define HOOKS_NAMES_MAX (WATCH_MAX * WATCH_TEXT)
 
-enum hooks_phase { HOOKS_GC = 0, HOOKS_LOOKS, HOOKS_RETURNS, HOOKS_FIND, HOOKS_DONE };
+enum hooks_phase { HOOKS_GC = 0, HOOKS_STEP_VALUES, HOOKS_RETURNS, HOOKS_FIND, HOOKS_DONE };
 
 struct hooks_job {
     struct worker_job job; /* first */
@@ -81,7 +81,7 @@ static bool hooks_step(struct worker_job *base, struct worker *w) {
     case HOOKS_GC:
         j->gc = j->gc_wanted && hooks_call(w, "hooks_gc_on", PY_CALLBACKS_GC);
         break;
-    case HOOKS_LOOKS:
+    case HOOKS_STEP_VALUES:
         step_values_begin(worker_pystack(w), j->torch, worker_api(w)->PyGILState_GetThisThreadState);
         break;
     case HOOKS_RETURNS:
@@ -118,7 +118,7 @@ static void hooks_put_names(const struct watch *w, char *names, size_t cap) {
             n += (size_t)snprintf(names + n, cap - n, "%s%s", n ? "\n" : "", w->exprs[i].func);
 }
 
-static void hooks_submit(struct hooks *h, struct worker *w, bool arms, const struct hooks_wish *wish) {
+static void hooks_submit(struct hooks *h, struct worker *w, bool arms, const struct hooks_request *wish) {
     struct hooks_job *j = calloc(1, sizeof *j);
     struct err e = {.text = ""};
     if (!j)
@@ -171,7 +171,7 @@ static void hooks_take(struct hooks *h, struct worker *w) {
 }
 
 /* Is there more to be put in than is? */
-static bool hooks_lacks(const struct hooks *h, const struct hooks_wish *wish) {
+static bool hooks_lacks(const struct hooks *h, const struct hooks_request *wish) {
     bool finds = false;
     for (size_t i = 0; i < h->watch.n; i++)
         finds = finds || h->watch.exprs[i].func[0];
@@ -179,7 +179,7 @@ static bool hooks_lacks(const struct hooks *h, const struct hooks_wish *wish) {
            (finds && h->functions < h->watch.n && !h->note[0]);
 }
 
-void hooks_second(struct hooks *h, struct worker *w, const struct hooks_wish *wish) {
+void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request *wish) {
     uint64_t now_ns = clock_mono_ns();
     if (!w)
         return;

@@ -33,7 +33,7 @@ struct hooks {
     char note[160]; /* what cannot be told, and why; "" nothing */
 };
 
-struct hooks_wish {
+struct hooks_request {
     bool steps;        /* of training, where there is torch */
     const char *torch; /* its version; "" there is none */
     const char *watch; /* probing.torch_profiling */
@@ -41,7 +41,7 @@ struct hooks_wish {
 };
 
 /* Once a second: see to it that it is so. */
-void hooks_second(struct hooks *h, struct worker *w, const struct hooks_wish *wish);
+void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request *wish);
 
 /* Nothing is told from now on. What is in Python's hands is taken out by the worker's end. */
 void hooks_end(struct hooks *h);

@@ -55,7 +55,7 @@ static bool loaded_find_pages(const struct elf_image *image, struct loaded_pages
     return out->end > out->at;
 }
 
-enum loaded_state loaded_look(const char *name, struct mem *mem, struct elf_image *image) {
+enum loaded_state loaded_inspect(const char *name, struct mem *mem, struct elf_image *image) {
     struct loaded_search s = {.name = name};
     struct loaded_pages pages;
     if (procfs_each_map(0, loaded_match, &s) < 0 || s.n == 0)

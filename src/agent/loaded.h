@@ -23,6 +23,6 @@ enum loaded_state {
 
 /* Look for the one library whose file's name begins with `name` ("libtorch_cpu.so"). From LOADED_UNTOLD on `*image` is
  * filled; it borrows `mem`. */
-enum loaded_state loaded_look(const char *name, struct mem *mem, struct elf_image *image);
+enum loaded_state loaded_inspect(const char *name, struct mem *mem, struct elf_image *image);
 
 #endif

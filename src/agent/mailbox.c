@@ -83,7 +83,7 @@ static struct mailbox_slot *mailbox_find(struct mailbox *m, uint32_t peer) {
     return NULL;
 }
 
-struct queue_room *mailbox_room(struct mailbox *m, bool looker) {
+struct queue_budget *mailbox_budget(struct mailbox *m, bool looker) {
     return &m->rooms[looker];
 }
 
@@ -107,7 +107,7 @@ void mailbox_detach(struct mailbox *m, uint32_t peer) {
     mailbox_changed(m);
 }
 
-bool mailbox_begin_look(struct mailbox *m, struct mailbox_slot *slot, enum wire_method method) {
+bool mailbox_begin_snapshot(struct mailbox *m, struct mailbox_slot *slot, enum wire_method method) {
     bool looks = method == WIRE_THREADS || method == WIRE_TABLES;
     if (!looks && method != WIRE_PULL)
         return true;
@@ -121,7 +121,7 @@ bool mailbox_begin_look(struct mailbox *m, struct mailbox_slot *slot, enum wire_
     return true;
 }
 
-void mailbox_end_look(struct mailbox *m, uint32_t peer) {
+void mailbox_end_snapshot(struct mailbox *m, uint32_t peer) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, peer);
     if (m->looked_for == peer)

@@ -111,7 +111,7 @@ struct mailbox {
     size_t n_notes, note_bytes, looker_bytes; /* looker_bytes: all for who may only look */
     uint32_t looked_for; /* who may only look and is being answered, one at a time of all such; 0 nobody */
     bool held;           /* the sampler has left a request where it is until the server has taken all */
-    struct queue_room
+    struct queue_budget
         rooms[2]; /* what clients let wait at the server: of those who may do more, and who may only look */
     struct mailbox_status status;
     size_t server_bytes; /* held by the server's thread, as it last said */
@@ -128,9 +128,9 @@ void mailbox_fini(struct mailbox *m);
 /* ---- the server's side ---- */
 
 int mailbox_attach(struct mailbox *m, uint32_t peer, bool looker); /* 0, or -1: no slot is free */
-struct queue_room *mailbox_room(struct mailbox *m, bool looker);
+struct queue_budget *mailbox_budget(struct mailbox *m, bool looker);
 /* The answer to threads, or tables, goes out, or will not come: the next may be made. */
-void mailbox_end_look(struct mailbox *m, uint32_t peer);
+void mailbox_end_snapshot(struct mailbox *m, uint32_t peer);
 void mailbox_end_pull(struct mailbox *m,
                       uint32_t peer); /* the same of an answer to pull that will not come */
 void mailbox_detach(struct mailbox *m, uint32_t peer);
@@ -208,8 +208,8 @@ void mailbox_sleep(struct mailbox *m, uint64_t until_ns);
 void mailbox_end_samples(struct mailbox *m, uint32_t peer);
 
 /* With the lock held: may that request be answered now? Those whose answers are large are answered one at a time: of each client, and
- * of all who may only look. It is then under way; until an answer was posted, or mailbox_end_look. */
-bool mailbox_begin_look(struct mailbox *m, struct mailbox_slot *slot, enum wire_method method);
+ * of all who may only look. It is then under way; until an answer was posted, or mailbox_end_snapshot. */
+bool mailbox_begin_snapshot(struct mailbox *m, struct mailbox_slot *slot, enum wire_method method);
 
 /* With the lock held: samples of clients that have just subscribed begin at number `n` of the batch. */
 void mailbox_set_first(struct mailbox *m, size_t n);

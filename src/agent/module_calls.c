@@ -9,8 +9,8 @@
 
 void module_calls_clear(struct module_calls *c) { c->n = c->lost = c->depth = c->n_passes = c->own_ns = 0; }
 
-static struct module_moment module_calls_moment(const struct module_calls *c, uint64_t ns) {
-    return (struct module_moment){.ns = ns, .own_ns = c->own_ns};
+static struct module_time module_calls_now(const struct module_calls *c, uint64_t ns) {
+    return (struct module_time){.ns = ns, .own_ns = c->own_ns};
 }
 
 static struct module_call *module_calls_at(struct module_calls *c, int32_t call) {
@@ -25,7 +25,7 @@ int32_t module_calls_begin(struct module_calls *c, uint64_t module, uint64_t typ
     int32_t call = (int32_t)c->n++;
     c->calls[call] = (struct module_call){.module = module,
                                           .type = type,
-                                          .begin = module_calls_moment(c, ns),
+                                          .begin = module_calls_now(c, ns),
                                           .bytes = -1,
                                           .parent = c->depth ? c->stack[c->depth - 1] : -1};
     c->stack[c->depth++] = call;
@@ -37,7 +37,7 @@ int32_t module_calls_end(struct module_calls *c, uint64_t module, uint64_t ns) {
         if (c->calls[c->stack[i]].module != module)
             continue;
         c->depth = i;
-        c->calls[c->stack[i]].end = module_calls_moment(c, ns);
+        c->calls[c->stack[i]].end = module_calls_now(c, ns);
         return c->stack[i];
     }
     return -1;
@@ -46,13 +46,13 @@ int32_t module_calls_end(struct module_calls *c, uint64_t module, uint64_t ns) {
 void module_calls_back_begin(struct module_calls *c, int32_t call, uint64_t ns) {
     struct module_call *k = module_calls_at(c, call);
     if (k && !k->back_begin.ns)
-        k->back_begin = module_calls_moment(c, ns);
+        k->back_begin = module_calls_now(c, ns);
 }
 
 void module_calls_back_end(struct module_calls *c, int32_t call, uint64_t ns) {
     struct module_call *k = module_calls_at(c, call);
     if (k)
-        k->back_end = module_calls_moment(c, ns);
+        k->back_end = module_calls_now(c, ns);
 }
 
 void module_calls_own(struct module_calls *c, uint64_t ns) { c->own_ns += ns; }
@@ -76,15 +76,15 @@ static bool module_calls_is_within(const struct module_calls *c, const struct mo
 
 void module_calls_pass(struct module_calls *c, uint64_t ns) {
     if (c->n_passes < MODULE_CALLS_PASSES)
-        c->passes[c->n_passes++] = module_calls_moment(c, ns);
+        c->passes[c->n_passes++] = module_calls_now(c, ns);
 }
 
 /* The end of the pass that went on at `ns`; not known: zeros. */
-static struct module_moment module_calls_pass_end(const struct module_calls *c, uint64_t ns) {
+static struct module_time module_calls_pass_end(const struct module_calls *c, uint64_t ns) {
     for (size_t i = 0; i < c->n_passes; i++)
         if (c->passes[i].ns > ns)
             return c->passes[i];
-    return (struct module_moment){.ns = 0};
+    return (struct module_time){.ns = 0};
 }
 
 bool module_calls_finish(struct module_calls *c) {
@@ -98,7 +98,7 @@ bool module_calls_finish(struct module_calls *c) {
     qsort(order, n, sizeof(struct module_call *), module_calls_compare);
     for (size_t i = 0; i < n; i++) {
         struct module_call *k = order[i];
-        struct module_moment last = module_calls_pass_end(c, k->back_begin.ns);
+        struct module_time last = module_calls_pass_end(c, k->back_begin.ns);
         size_t next = i + 1;
         while (next < n &&
                (module_calls_is_within(c, order[next], k) || module_calls_is_within(c, k, order[next])))
@@ -112,7 +112,7 @@ bool module_calls_finish(struct module_calls *c) {
     return true;
 }
 
-static uint64_t module_calls_time(struct module_moment from, struct module_moment to) {
+static uint64_t module_calls_time(struct module_time from, struct module_time to) {
     uint64_t own = to.own_ns - from.own_ns, ns = to.ns > from.ns ? to.ns - from.ns : 0;
     return ns > own ? ns - own : 0;
 }

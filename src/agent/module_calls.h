@@ -20,14 +20,14 @@
 #define MODULE_CALLS_PASSES 64 /* backward passes */
 
 /* A moment: of the monotonic clock, and how much of the time until then was ours. */
-struct module_moment {
+struct module_time {
     uint64_t ns; /* 0: not known */
     uint64_t own_ns;
 };
 
 struct module_call {
     uint64_t module, type; /* addresses: names are found later */
-    struct module_moment begin, end, back_begin, back_end;
+    struct module_time begin, end, back_begin, back_end;
     int64_t bytes;  /* of its output; -1 not known */
     int32_t parent; /* the call within which it is; -1 none */
 };
@@ -37,7 +37,7 @@ struct module_calls {
     size_t n, lost;
     int32_t stack[MODULE_CALLS_DEPTH];
     size_t depth;
-    struct module_moment passes[MODULE_CALLS_PASSES]; /* when they ended */
+    struct module_time passes[MODULE_CALLS_PASSES]; /* when they ended */
     size_t n_passes;
     uint64_t own_ns;
 };

@@ -58,13 +58,13 @@ enum module_thing {
     MODULE_THINGS,
     MODULE_OPTIMIZERS = MODULE_THINGS, /* a registry, or None, as the next */
     MODULE_STEP_CODE,                  /* of what calls the hooks there, and then the step */
-    MODULE_HUNT,
+    MODULE_NONFINITE,
 };
 
 /* Written with the GIL. */
 static struct {
     struct pyapi api;
-    object *things[MODULE_HUNT]; /* owned; NULL: not wanted, or there is none */
+    object *things[MODULE_NONFINITE]; /* owned; NULL: not wanted, or there is none */
     object *key, *on_pre, *on_post, *on_step;
     uint64_t code, step_code;          /* addresses of these */
     object *roots[MODULE_HOOKS_ROOTS]; /* weak references; owned */
@@ -82,9 +82,9 @@ bool module_hooks_are_in(void) { return __atomic_load_n(&module_in, __ATOMIC_ACQ
 
 static void module_set_in(bool in) { __atomic_store_n(&module_in, in, __ATOMIC_RELEASE); }
 
-void module_hooks_open(enum module_look look, unsigned steps, unsigned per_step) {
+void module_hooks_open(enum module_mode look, unsigned steps, unsigned per_step) {
     module_calls_clear(&module_calls);
-    if (look == MODULE_LOOK_NUMBERS)
+    if (look == MODULE_MODE_NUMBERS)
         nonfinite_clear();
     else
         grad_norms_clear();
@@ -101,7 +101,7 @@ void module_hooks_count(uint64_t *within, uint64_t *outside) {
 }
 
 /* Is it the first number that is not finite which is looked for? */
-static bool module_hunts(void) { return module_window_look() == MODULE_LOOK_NUMBERS; }
+static bool module_seeks_nonfinite(void) { return module_window_mode() == MODULE_MODE_NUMBERS; }
 
 /* With the GIL: is this call to be noted? It is counted. */
 static bool module_notes_call(void) {
@@ -148,7 +148,7 @@ static object *module_attribute(object *o, const char *name) {
 static object *module_return(uint64_t ns) {
     uint64_t own_ns = clock_mono_ns() - ns;
     module_calls_own(&module_calls, own_ns);
-    if (module_hunts())
+    if (module_seeks_nonfinite())
         nonfinite_spend(own_ns);
     return module_forgive() ? module_none() : NULL;
 }
@@ -226,14 +226,14 @@ static object *module_on_gradient(object *self, object *args) {
         int32_t call = (int32_t)(which >> 1 & (MODULE_CALLS_MAX - 1));
         struct nonfinite_place at = module_place(call, ns, NONFINITE_BACKWARD);
         at.index = (int32_t)(which >> MODULE_WHICH_INDEX & (MODULE_HOOKS_TENSORS - 1));
-        object *gradients = module_hunts() ? api->PyTuple_GetItem(args, 0) : NULL;
+        object *gradients = module_seeks_nonfinite() ? api->PyTuple_GetItem(args, 0) : NULL;
         object *gradient =
             gradients ? api->PyTuple_GetItem(gradients, which >> MODULE_WHICH_NR & (MODULE_HOOKS_NODES - 1))
                       : NULL;
         api->PyErr_Clear();
         if (gradient)
             nonfinite_on_gradient(&at, gradient);
-        else if (module_hunts())
+        else if (module_seeks_nonfinite())
             return module_return(ns);
         else if (which & 1)
             module_calls_back_end(&module_calls, call, ns);
@@ -280,7 +280,7 @@ static bool module_ask_nodes(object *o, int32_t call, bool end) {
     size_t n = o ? module_tensors(o, tensors) : 0;
     bool well = module_forgive();
     for (size_t i = 0; i < n; i++) {
-        int32_t nr = module_hunts() ? module_output_nr(tensors[i]) : 0;
+        int32_t nr = module_seeks_nonfinite() ? module_output_nr(tensors[i]) : 0;
         uint32_t which =
             (uint32_t)i << MODULE_WHICH_INDEX | (uint32_t)nr << MODULE_WHICH_NR | (uint32_t)call << 1 | end;
         well = well && (nr < 0 || module_ask_node(tensors[i], which));
@@ -321,7 +321,7 @@ static int64_t module_bytes(object *o) {
 static void module_ask(object *inputs, object *output, int32_t call) {
     const struct pyapi *api = &module_hooks.api;
     object *guard = tensor_read_raise(api, module_hooks.things[MODULE_GUARD]);
-    bool hunts = module_hunts();
+    bool hunts = module_seeks_nonfinite();
     if (guard && !hunts)
         module_calls.calls[call].bytes = module_bytes(output);
     if (guard && module_forgive() && module_ask_nodes(output, call, false) && !hunts)
@@ -372,7 +372,7 @@ static object *module_on_pre(object *self, object *args) {
     if (!module_notes_call())
         return module_none();
     uint64_t ns = clock_mono_ns();
-    if (module_hunts() && !module_begin_round(ns))
+    if (module_seeks_nonfinite() && !module_begin_round(ns))
         return module_none();
     object *module = api->PyTuple_GetItem(args, 0), *type = module ? api->PyObject_Type(module) : NULL;
     if (type) {
@@ -381,7 +381,7 @@ static object *module_on_pre(object *self, object *args) {
         int32_t call =
             module_calls_begin(&module_calls, (uint64_t)(uintptr_t)module, (uint64_t)(uintptr_t)type, ns);
         api->Py_DecRef(type);
-        if (call >= 0 && module_hunts()) {
+        if (call >= 0 && module_seeks_nonfinite()) {
             struct nonfinite_place at = module_place(call, ns, NONFINITE_FORWARD);
             if (nonfinite_on_call(&at, api->PyTuple_GetItem(args, 1)))
                 module_window_end(clock_mono_ns());
@@ -399,7 +399,7 @@ static object *module_on_post(object *self, object *args) {
     object *module = api->PyTuple_GetItem(args, 0), *inputs = api->PyTuple_GetItem(args, 1),
            *output = api->PyTuple_GetItem(args, 2);
     int32_t call = module && output ? module_calls_end(&module_calls, (uint64_t)(uintptr_t)module, ns) : -1;
-    if (call >= 0 && module_hunts()) {
+    if (call >= 0 && module_seeks_nonfinite()) {
         struct nonfinite_place at = module_place(call, ns, NONFINITE_FORWARD);
         if (nonfinite_on_return(&at, module, output))
             module_window_end(clock_mono_ns());
@@ -417,7 +417,7 @@ static object *module_on_optimizer(object *self, object *args) {
         return module_none();
     uint64_t ns = clock_mono_ns();
     object *optimizer = module_hooks.api.PyTuple_GetItem(args, 0);
-    if (optimizer && !module_hunts())
+    if (optimizer && !module_seeks_nonfinite())
         grad_norms_on_optimizer(optimizer);
     else if (optimizer && nonfinite_on_optimizer(ns, optimizer))
         module_window_end(clock_mono_ns());
@@ -444,7 +444,7 @@ static void module_let_go(void) {
     grad_norms_end();
     object **const held[] = {&module_hooks.key, &module_hooks.on_pre, &module_hooks.on_post,
                              &module_hooks.on_step};
-    for (size_t i = 0; i < MODULE_HUNT; i++) {
+    for (size_t i = 0; i < MODULE_NONFINITE; i++) {
         if (module_hooks.things[i])
             api->Py_DecRef(module_hooks.things[i]);
         module_hooks.things[i] = NULL;
@@ -494,8 +494,8 @@ static int module_prepare(struct worker *w, bool hunts, bool compiled, char *why
     if (!answer)
         return -1;
     module_hooks.api = *api;
-    bool looks = api->PyTuple_Size(answer) > MODULE_HUNT;
-    for (ssize_t i = 0; i < (looks ? MODULE_HUNT : MODULE_THINGS); i++) {
+    bool looks = api->PyTuple_Size(answer) > MODULE_NONFINITE;
+    for (ssize_t i = 0; i < (looks ? MODULE_NONFINITE : MODULE_THINGS); i++) {
         object *thing = api->PyTuple_GetItem(answer, i);
         if (!thing || thing == api->_Py_NoneStruct)
             continue;
@@ -504,11 +504,11 @@ static int module_prepare(struct worker *w, bool hunts, bool compiled, char *why
     }
     module_hooks.code = (uint64_t)(uintptr_t)module_hooks.things[MODULE_CODE];
     module_hooks.step_code = (uint64_t)(uintptr_t)module_hooks.things[MODULE_STEP_CODE];
-    int rc = hunts ? nonfinite_begin(api, worker_pystack(w), answer, MODULE_HUNT,
+    int rc = hunts ? nonfinite_begin(api, worker_pystack(w), answer, MODULE_NONFINITE,
                                      module_hooks.things[MODULE_OPTIMIZERS] != NULL)
                    : 0;
     if (looks && !hunts)
-        grad_norms_begin(api, answer, MODULE_HUNT);
+        grad_norms_begin(api, answer, MODULE_NONFINITE);
     api->Py_DecRef(answer);
     if (rc == 0 && module_make_hooks(api) == 0)
         return 0;
@@ -524,7 +524,7 @@ static bool module_put(enum module_thing registry, object *hook) {
     return !to || module_hooks.api.PyObject_SetItem(to, module_hooks.key, hook) == 0;
 }
 
-int module_hooks_insert(struct worker *w, enum module_look look, bool compiled, char *why) {
+int module_hooks_insert(struct worker *w, enum module_mode look, bool compiled, char *why) {
     if (worker_runs_beside(w)) {
         (void)snprintf(why, MODULE_HOOKS_WHY,
                        "hooks cannot be put in safely: this Python runs without a GIL");
@@ -532,7 +532,7 @@ int module_hooks_insert(struct worker *w, enum module_look look, bool compiled, 
     }
     if (module_hooks_are_in())
         return 1;
-    if (!module_hooks.key && module_prepare(w, look == MODULE_LOOK_NUMBERS, compiled, why) != 0)
+    if (!module_hooks.key && module_prepare(w, look == MODULE_MODE_NUMBERS, compiled, why) != 0)
         return -1;
     if (module_hooks_are_called(worker_pystack(w)) != 0)
         return 0;
@@ -567,7 +567,7 @@ int module_hooks_remove(struct worker *w, bool anyway) {
     return 1;
 }
 
-void module_hooks_tell_roots(struct worker *w) {
+void module_hooks_send_roots(struct worker *w) {
     const struct pyapi *api = worker_api(w);
     object *tell = worker_helper(w, "trace_root");
     for (size_t i = 0; i < module_hooks.n_roots; i++) {

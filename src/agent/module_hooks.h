@@ -31,18 +31,18 @@
 int module_hooks_are_called(struct pystack *ps);
 
 /* Put the entries in: 1, they are; 0, not now; -1 with `why`. `compiled`: even where torch.compile is used. */
-int module_hooks_insert(struct worker *w, enum module_look look, bool compiled, char *why);
+int module_hooks_insert(struct worker *w, enum module_mode look, bool compiled, char *why);
 
 /* Take them out: 1, there are none; 0, not now. `anyway`: do not wait for the best of moments. */
 int module_hooks_remove(struct worker *w, bool anyway);
 
 /* Hand the roots of the calls that were noted to the unit: it gets weak references. */
-void module_hooks_tell_roots(struct worker *w);
+void module_hooks_send_roots(struct worker *w);
 
 /* ---- the sampler's ---- */
 
 /* Begin a window (module_window.h), with nothing noted in it. One that looks for numbers is done when one was found. */
-void module_hooks_open(enum module_look look, unsigned steps, unsigned per_step);
+void module_hooks_open(enum module_mode look, unsigned steps, unsigned per_step);
 /* Of one that is done: what was noted. */
 struct module_calls *module_hooks_calls(void);
 /* Are entries in torch's registries, as far as is known? From any thread. */

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 /* Atomic. */
-static uint32_t window_state, window_look, window_generation, window_child;
+static uint32_t window_state, window_mode, window_generation, window_child;
 static uint32_t window_left, window_per_step; /* Optimizer.step, or calls */
 static uint32_t window_fresh;                 /* with the next outermost call a step begins */
 static uint32_t window_anyhow;                /* a step is from one outermost call to the next */
@@ -15,11 +15,11 @@ static uint64_t window_begin_ns, window_end_ns;
 static uint32_t window_get(const uint32_t *v) { return __atomic_load_n(v, __ATOMIC_ACQUIRE); }
 static void window_set(uint32_t *v, uint32_t to) { __atomic_store_n(v, to, __ATOMIC_RELEASE); }
 
-void module_window_begin(enum module_look look, unsigned steps, unsigned per_step) {
+void module_window_begin(enum module_mode look, unsigned steps, unsigned per_step) {
     window_begin_ns = window_end_ns = 0;
     window_set(&window_per_step, per_step ? per_step : 1);
     window_set(&window_left, steps * (per_step ? per_step : 1));
-    window_set(&window_look, look);
+    window_set(&window_mode, look);
     window_set(&window_fresh, 1);
     window_set(&window_anyhow, 0);
     module_window_begin_part();
@@ -81,11 +81,11 @@ void module_window_on_step(uint64_t ns) {
 }
 
 bool module_window_notes(void) {
-    return window_get(&window_state) == MODULE_WINDOW_OPEN && window_get(&window_look) != MODULE_LOOK_NONE &&
+    return window_get(&window_state) == MODULE_WINDOW_OPEN && window_get(&window_mode) != MODULE_MODE_NONE &&
            !window_get(&window_child);
 }
 
-enum module_look module_window_look(void) { return (enum module_look)window_get(&window_look); }
+enum module_mode module_window_mode(void) { return (enum module_mode)window_get(&window_mode); }
 
 bool module_window_waits_for_call(void) {
     return window_get(&window_state) == MODULE_WINDOW_WAITS && module_window_is_anyhow() &&

@@ -18,17 +18,17 @@ enum module_window {
 };
 
 /* What is looked for. */
-enum module_look {
-    MODULE_LOOK_NONE = 0, /* nothing: only the time of the step */
-    MODULE_LOOK_TIMES,
-    MODULE_LOOK_NUMBERS, /* the first that is not finite (nonfinite.h) */
+enum module_mode {
+    MODULE_MODE_NONE = 0, /* nothing: only the time of the step */
+    MODULE_MODE_TIMES,
+    MODULE_MODE_NUMBERS, /* the first that is not finite (nonfinite.h) */
 };
 
 /* ---- the sampler's ---- */
 
 /* One that opens when an Optimizer.step ends, and is done when as many more have as there are in `steps` steps, `per_step` in each, or
  * sooner (module_window_end). */
-void module_window_begin(enum module_look look, unsigned steps, unsigned per_step);
+void module_window_begin(enum module_mode look, unsigned steps, unsigned per_step);
 /* One that still waits opens with the next call of a module that is within no other, and is done before so many more of these: no
  * Optimizer.step ends, as where a GradScaler leaves each of them out. */
 void module_window_begin_anyhow(unsigned calls);
@@ -48,7 +48,7 @@ void module_window_on_step(uint64_t ns);
 /* Is it open, with something to be noted? And on this thread? */
 bool module_window_notes(void);
 bool module_window_is_here(void);
-enum module_look module_window_look(void);
+enum module_mode module_window_mode(void);
 /* Does it wait for a call of a module? Then it opens here. */
 bool module_window_waits_for_call(void);
 void module_window_open(uint64_t ns);

@@ -248,7 +248,7 @@ static const char *net_admission_judge_page(struct lws *wsi, const struct addres
 static enum wire_access net_admission_weigh(const struct net_admission *d, const char *token) {
     bool all = token_is(&d->door.all, token, strlen(token));
     bool looker = token_is(&d->door.looker, token, strlen(token));
-    return all ? WIRE_CHANGES : looker ? WIRE_LOOKS : WIRE_NOTHING;
+    return all ? WIRE_CHANGES : looker ? WIRE_READ_ONLY : WIRE_NOTHING;
 }
 
 /* Which of the tokens they have: WIRE_NOTHING none. `*tried`: they have said one. */
@@ -274,7 +274,7 @@ static unsigned net_admission_weigh_up(struct net_admission *d, struct net_conne
     c->known = access_is_known(&c->peer);
     int is = has == WIRE_NOTHING && !tried ? access_is_neighbour(&d->access, &c->peer) : 0;
     if (has != WIRE_NOTHING || is > 0) {
-        c->may = has != WIRE_NOTHING ? has : WIRE_LOOKS;
+        c->may = has != WIRE_NOTHING ? has : WIRE_READ_ONLY;
         c->entered = true;
         d->accepted++;
         return 0;
@@ -418,12 +418,12 @@ void net_admission_fill(const struct net_admission *d, struct model_status *out)
     if (!out->doors)
         return;
     out->n_doors = 1;
-    struct model_door *m = &out->doors[0];
-    *m = (struct model_door){.address = d->listening ? arena_strdup(&out->arena, d->door.address) : NULL,
-                             .looking = d->door.looking,
-                             .entered = d->accepted,
-                             .refused = d->refused,
-                             .note = d->note[0] ? arena_strdup(&out->arena, d->note) : NULL};
+    struct model_endpoint *m = &out->doors[0];
+    *m = (struct model_endpoint){.address = d->listening ? arena_strdup(&out->arena, d->door.address) : NULL,
+                                 .looking = d->door.looking,
+                                 .entered = d->accepted,
+                                 .refused = d->refused,
+                                 .note = d->note[0] ? arena_strdup(&out->arena, d->note) : NULL};
     for (const struct net_connection *c = d->connections; c; c = c->next) {
         m->clients += c->greeted;
         m->waiting += !c->greeted;

@@ -72,7 +72,7 @@ struct server {
     struct cost_meter meter;
     struct account_stack stack;
     struct strbuf frame; /* LWS_PRE bytes of room, then what is being written */
-    struct net_house *web;
+    struct net_web_context *web;
 };
 
 /* A client; lives in the memory the library keeps for each session. */
@@ -225,17 +225,17 @@ static void server_put_out(struct server *s, struct server_link *link) {
 static struct server_link *server_find_slowest(struct server *s, bool looker) {
     struct server_link *slowest = NULL;
     for (struct server_link *l = s->links; l; l = l->next)
-        if (peer_only_looks(&l->peer) == looker && l->peer.waits_ns &&
+        if (peer_is_read_only(&l->peer) == looker && l->peer.waits_ns &&
             (!slowest || l->peer.waits_ns < slowest->peer.waits_ns))
             slowest = l;
     return slowest;
 }
 
 /* While more waits than may: who is slowest loses their notifications, then they are put out. */
-static void server_make_room(struct server *s) {
+static void server_enforce_budget(struct server *s) {
     struct server_link *l;
     for (int looker = 0; looker < 2; looker++)
-        while (queue_room_is_over(mailbox_room(&s->mailbox, looker)) &&
+        while (queue_budget_is_over(mailbox_budget(&s->mailbox, looker)) &&
                (l = server_find_slowest(s, looker)) != NULL)
             if (!peer_shed(&l->peer))
                 server_put_out(s, l);
@@ -247,7 +247,7 @@ static int server_on_receive(struct server *s, struct lws *wsi, struct server_li
     if (!link->attached || server_refuses_frame(wsi))
         return -1;
     enum peer_verdict v = peer_receive(&link->peer, data, len, last, server_on_status, s);
-    server_make_room(s);
+    server_enforce_budget(s);
     if (v == PEER_CLOSE) {
         lws_close_reason(wsi, LWS_CLOSE_STATUS_POLICY_VIOLATION, NULL, 0);
         return -1;
@@ -273,7 +273,7 @@ static int server_on_writable(struct server *s, struct lws *wsi, struct server_l
         return -1;
     strbuf_clear(&s->frame);
     (void)strbuf_add(&s->frame, room, sizeof room);
-    int rc = peer_next_piece(&link->peer, peer_only_looks(&link->peer) ? SERVER_FRAGMENT : SIZE_MAX,
+    int rc = peer_next_piece(&link->peer, peer_is_read_only(&link->peer) ? SERVER_FRAGMENT : SIZE_MAX,
                              &s->frame, &first, &last);
     if (rc < 0 || s->frame.failed)
         return -1;
@@ -318,7 +318,7 @@ static void server_on_wake(struct server *s) {
             queue_item_free(item);
         item = next;
     }
-    server_make_room(s);
+    server_enforce_budget(s);
     mailbox_set_server_bytes(&s->mailbox, server_bytes(s));
 }
 
@@ -450,8 +450,8 @@ static int server_listen_callback(struct lws *wsi, enum lws_callback_reasons rea
     return 0;
 }
 
-static int server_door_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
-                                size_t len) {
+static int server_listener_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+                                    size_t len) {
     (void)user;
     (void)in;
     (void)len;
@@ -482,7 +482,7 @@ static const struct lws_protocols server_protocols[] = {
      .rx_buffer_size = SERVER_RX_BYTES,
      .tx_packet_size = SERVER_TX_BYTES},
     {.name = SERVER_LISTEN, .callback = server_listen_callback},
-    {.name = NET_ADMISSION_PROTOCOL, .callback = server_door_callback},
+    {.name = NET_ADMISSION_PROTOCOL, .callback = server_listener_callback},
     {.name = NET_TEXT_PROTOCOL, .callback = server_text_callback},
     {0},
 };
@@ -537,15 +537,15 @@ static int server_open_context(struct server *s, struct err *e) {
     if (!s->listening)
         return err_set(e, ERR_FAILED, "the WebSocket library did not take the listening socket");
     s->door = net_admission_new(s->context, s->vhost, &s->mailbox);
-    struct web_house of = {.mailbox = &s->mailbox, .status = server_on_status, .status_arg = s};
-    s->web = net_house_new(s->context, &of, s->door, &s->last_peer, &s->frame);
+    struct web_context of = {.mailbox = &s->mailbox, .status = server_on_status, .status_arg = s};
+    s->web = net_web_context_new(s->context, &of, s->door, &s->last_peer, &s->frame);
     if (!s->web)
         return err_set(e, ERR_FAILED, "no memory for the server");
     return 0;
 }
 
 /* As the environment says. That it cannot be opened is told by the status. */
-static void server_open_door(struct server *s) {
+static void server_open_listener(struct server *s) {
     struct wire_listen want = {.looking = false};
     struct err e;
     (void)snprintf(want.address, sizeof want.address, "%.*s", (int)sizeof want.address - 1,
@@ -577,7 +577,7 @@ struct server *server_new(struct err *e) {
     }
     fds_note(s->listener.fd);
     memcpy(s->endpoint, s->listener.path, sizeof s->endpoint);
-    server_open_door(s);
+    server_open_listener(s);
     endpoints_file_begin(s->endpoint, s->mailbox.config.values[CONFIG_EVAL] != 0, server_nudge, &s->mailbox);
     (void)cost_meter_add(&s->meter, s->started_ns, agent_cpu_ns());
     server_current = s;
@@ -608,7 +608,7 @@ void server_free(struct server *s) {
     if (s->context)
         lws_context_destroy(s->context);
     net_admission_free(s->door);
-    net_house_free(s->web);
+    net_web_context_free(s->web);
     server_close_waker(s);
     if (s->listener.fd >= 0) {
         fds_forget(s->listener.fd);

@@ -18,8 +18,8 @@
 #define NET_TEXT_PROMPT "(probing) "
 #define NET_TEXT_NONE "there is no such command: help lists them\n"
 
-struct net_text_house {
-    struct web_house *web;
+struct net_text_context {
+    struct web_context *web;
     struct lws_context *context;
     struct net_admission *door;
     struct net_text *first;
@@ -62,17 +62,17 @@ static const struct text_command text_commands[] = {
     {"quit", "", "close the connection", NULL, NULL, NULL, false},
 };
 
-struct net_text_house *net_text_house_new(struct lws_context *context, struct web_house *of,
-                                          struct net_admission *door, uint32_t *last_peer,
-                                          struct strbuf *frame) {
-    struct net_text_house *h = calloc(1, sizeof *h);
+struct net_text_context *net_text_context_new(struct lws_context *context, struct web_context *of,
+                                              struct net_admission *door, uint32_t *last_peer,
+                                              struct strbuf *frame) {
+    struct net_text_context *h = calloc(1, sizeof *h);
     if (h)
-        *h = (struct net_text_house){
+        *h = (struct net_text_context){
             .web = of, .context = context, .door = door, .last_peer = last_peer, .frame = frame};
     return h;
 }
 
-void net_text_house_free(struct net_text_house *h) { free(h); }
+void net_text_context_free(struct net_text_context *h) { free(h); }
 
 /* ---- commands ---- */
 
@@ -83,7 +83,7 @@ static void text_put_help(struct net_text *t) {
 }
 
 /* May they? Else they are told why not, and that was all. */
-static bool text_enters(struct net_text_house *h, struct net_text *t, const char *token) {
+static bool text_enters(struct net_text_context *h, struct net_text *t, const char *token) {
     const char *why = net_admission_judge_text(h->door, t->c, token);
     if (!why)
         return true;
@@ -92,7 +92,7 @@ static bool text_enters(struct net_text_house *h, struct net_text *t, const char
     return false;
 }
 
-static void text_ask(struct net_text_house *h, struct net_text *t, const struct text_command *command,
+static void text_ask(struct net_text_context *h, struct net_text *t, const struct text_command *command,
                      const char *rest) {
     char arg[64];
     const char *args[] = {arg};
@@ -121,7 +121,7 @@ static void text_refuse(struct net_text *t, const char *why) {
 }
 
 /* A line, of which nothing is left out. */
-static void text_take_line(struct net_text_house *h, struct net_text *t, char *line) {
+static void text_take_line(struct net_text_context *h, struct net_text *t, char *line) {
     const struct text_command *command = NULL;
     char *word = line + strspn(line, " \t"), *rest = word + strcspn(word, " \t");
     if (*rest)
@@ -177,7 +177,7 @@ static void text_set_reading(struct net_text *t) {
 }
 
 /* Go on with the lines that have come, one at a time, while nothing is under way and nothing is left to be written. */
-static void text_go_on(struct net_text_house *h, struct net_text *t) {
+static void text_go_on(struct net_text_context *h, struct net_text *t) {
     text_take_answer(t);
     while (!t->asking && !t->ending && t->in.len > 0 && t->out.len < NET_TEXT_PIECE) {
         char *end = memchr(t->in.data, '\n', t->in.len);
@@ -204,7 +204,7 @@ static void text_go_on(struct net_text_house *h, struct net_text *t) {
 }
 
 /* An answer that has come later. */
-static void text_notice(struct net_text_house *h, struct net_text *t) {
+static void text_notice(struct net_text_context *h, struct net_text *t) {
     if (!t->asking || !t->web.status)
         return;
     text_take_answer(t);
@@ -213,13 +213,13 @@ static void text_notice(struct net_text_house *h, struct net_text *t) {
 }
 
 /* Its answers were taken away. */
-static void text_uncount(struct net_text_house *h, struct net_text *t) {
+static void text_uncount(struct net_text_context *h, struct net_text *t) {
     web_uncount(h->web, WIRE_CHANGES, t->counted[0]);
-    web_uncount(h->web, WIRE_LOOKS, t->counted[1]);
+    web_uncount(h->web, WIRE_READ_ONLY, t->counted[1]);
     t->counted[0] = t->counted[1] = 0;
 }
 
-static int text_write(struct net_text_house *h, struct net_text *t) {
+static int text_write(struct net_text_context *h, struct net_text *t) {
     static const char room[LWS_PRE];
     size_t left = t->out.len - t->sent, len = left < NET_TEXT_PIECE ? left : NET_TEXT_PIECE;
     if (t->out.failed)
@@ -249,18 +249,18 @@ static int text_write(struct net_text_house *h, struct net_text *t) {
 /* ---- connections ---- */
 
 static void text_on_sweep(lws_sorted_usec_list_t *sul) {
-    struct net_text_house *h = lws_container_of(sul, struct net_text_house, sweep);
+    struct net_text_context *h = lws_container_of(sul, struct net_text_context, sweep);
     uint64_t now = clock_mono_ns();
     for (struct net_text *t = h->first; t; t = t->next)
         if (t->asking) {
-            web_look(&t->web, now);
+            web_poll(&t->web, now);
             text_notice(h, t);
         }
     if (h->first)
         lws_sul_schedule(h->context, 0, &h->sweep, text_on_sweep, NET_TEXT_SWEEP_US);
 }
 
-static struct net_text *text_new(struct net_text_house *h, struct net_connection *c, struct lws *wsi) {
+static struct net_text *text_new(struct net_text_context *h, struct net_connection *c, struct lws *wsi) {
     struct net_text *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
@@ -273,7 +273,7 @@ static struct net_text *text_new(struct net_text_house *h, struct net_connection
     return t;
 }
 
-int net_text_on(struct net_text_house *h, struct net_connection *c, struct lws *wsi, int reason,
+int net_text_on(struct net_text_context *h, struct net_connection *c, struct lws *wsi, int reason,
                 const void *in, size_t len) {
     struct net_text *t = c->text ? c->text : text_new(h, c, wsi);
     if (!t)
@@ -289,7 +289,7 @@ int net_text_on(struct net_text_house *h, struct net_connection *c, struct lws *
     return 0;
 }
 
-void net_text_forget(struct net_text_house *h, struct net_connection *c) {
+void net_text_forget(struct net_text_context *h, struct net_connection *c) {
     for (struct net_text **at = &h->first; *at && c->text; at = &(*at)->next)
         if (*at == c->text) {
             struct net_text *t = *at;
@@ -306,7 +306,7 @@ void net_text_forget(struct net_text_house *h, struct net_connection *c) {
         lws_sul_cancel(&h->sweep);
 }
 
-bool net_text_accept(struct net_text_house *h, struct queue_item *item) {
+bool net_text_accept(struct net_text_context *h, struct queue_item *item) {
     for (struct net_text *t = h->first; t; t = t->next)
         if (t->asking && t->web.client.begun && t->web.client.peer.id == item->peer) {
             web_accept(&t->web, item);
@@ -316,7 +316,7 @@ bool net_text_accept(struct net_text_house *h, struct queue_item *item) {
     return false;
 }
 
-size_t net_text_bytes(const struct net_text_house *h) {
+size_t net_text_bytes(const struct net_text_context *h) {
     size_t bytes = 0;
     for (const struct net_text *t = h->first; t; t = t->next)
         bytes += sizeof *t + t->in.cap + t->out.cap + (t->asking ? web_bytes(&t->web) : 0);

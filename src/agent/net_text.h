@@ -20,27 +20,27 @@
 
 struct lws;
 struct lws_context;
-struct net_text_house;
+struct net_text_context;
 
-/* `of` is shared with HTTP. Everything as net_house_new (net_web.h). */
-struct net_text_house *net_text_house_new(struct lws_context *context, struct web_house *of,
-                                          struct net_admission *door, uint32_t *last_peer,
-                                          struct strbuf *frame);
-void net_text_house_free(struct net_text_house *h);
+/* `of` is shared with HTTP. Everything as net_web_context_new (net_web.h). */
+struct net_text_context *net_text_context_new(struct lws_context *context, struct web_context *of,
+                                              struct net_admission *door, uint32_t *last_peer,
+                                              struct strbuf *frame);
+void net_text_context_free(struct net_text_context *h);
 
 /* A callback of the library for such a connection. 0; -1: close it. */
-int net_text_on(struct net_text_house *h, struct net_connection *c, struct lws *wsi, int reason,
+int net_text_on(struct net_text_context *h, struct net_connection *c, struct lws *wsi, int reason,
                 const void *in, size_t len);
 
 /* The connection is gone. */
-void net_text_forget(struct net_text_house *h, struct net_connection *c);
+void net_text_forget(struct net_text_context *h, struct net_connection *c);
 
 /* Is it for one of these? Then it is theirs now. */
-bool net_text_accept(struct net_text_house *h, struct queue_item *item);
+bool net_text_accept(struct net_text_context *h, struct queue_item *item);
 
 /* Name of the i-th command, and the route that it is (NULL: none); NULL there are no more. */
 const char *net_text_command(size_t i, const char **verb, const char **path);
 
-size_t net_text_bytes(const struct net_text_house *h); /* held */
+size_t net_text_bytes(const struct net_text_context *h); /* held */
 
 #endif

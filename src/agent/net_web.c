@@ -19,13 +19,13 @@
 #define NET_WEB_SWEEP_US (50 * LWS_US_PER_MS)
 #define NET_WEB_READ_S 20 /* to read a piece of an answer */
 
-struct net_house {
-    struct web_house web;
+struct net_web_context {
+    struct web_context web;
     struct lws_context *context;
     struct net_web *first;
     uint32_t *last_peer;
     struct strbuf *frame;
-    struct net_text_house *text;
+    struct net_text_context *text;
     lws_sorted_usec_list_t sweep;
 };
 
@@ -50,22 +50,23 @@ struct net_web {
     size_t sent;
 };
 
-struct net_house *net_house_new(struct lws_context *context, const struct web_house *of,
-                                struct net_admission *door, uint32_t *last_peer, struct strbuf *frame) {
-    struct net_house *h = calloc(1, sizeof *h);
+struct net_web_context *net_web_context_new(struct lws_context *context, const struct web_context *of,
+                                            struct net_admission *door, uint32_t *last_peer,
+                                            struct strbuf *frame) {
+    struct net_web_context *h = calloc(1, sizeof *h);
     if (!h)
         return NULL;
-    *h = (struct net_house){.web = *of, .context = context, .last_peer = last_peer, .frame = frame};
-    h->text = net_text_house_new(context, &h->web, door, last_peer, frame);
+    *h = (struct net_web_context){.web = *of, .context = context, .last_peer = last_peer, .frame = frame};
+    h->text = net_text_context_new(context, &h->web, door, last_peer, frame);
     if (h->text)
         return h;
     free(h);
     return NULL;
 }
 
-void net_house_free(struct net_house *h) {
+void net_web_context_free(struct net_web_context *h) {
     if (h)
-        net_text_house_free(h->text);
+        net_text_context_free(h->text);
     free(h);
 }
 
@@ -109,7 +110,7 @@ void net_web_refuse(struct lws *wsi, unsigned status, const char *why) {
 }
 
 /* A piece at a time, as the library wants it; the connection is closed when the last has left. */
-static int net_web_write(struct net_house *h, struct net_web *n) {
+static int net_web_write(struct net_web_context *h, struct net_web *n) {
     static const char room[LWS_PRE];
     const struct web *w = &n->web;
     if (!w->status)
@@ -145,17 +146,17 @@ static void net_web_notice(struct net_web *n) {
 /* ---- those under way ---- */
 
 static void net_web_on_sweep(lws_sorted_usec_list_t *sul) {
-    struct net_house *h = lws_container_of(sul, struct net_house, sweep);
+    struct net_web_context *h = lws_container_of(sul, struct net_web_context, sweep);
     uint64_t now = clock_mono_ns();
     for (struct net_web *n = h->first; n; n = n->next) {
-        web_look(&n->web, now);
+        web_poll(&n->web, now);
         net_web_notice(n);
     }
     if (h->first)
         lws_sul_schedule(h->context, 0, &h->sweep, net_web_on_sweep, NET_WEB_SWEEP_US);
 }
 
-static struct net_web *net_web_new(struct net_house *h, struct net_connection *c, struct lws *wsi) {
+static struct net_web *net_web_new(struct net_web_context *h, struct net_connection *c, struct lws *wsi) {
     struct net_web *n = calloc(1, sizeof *n);
     if (!n)
         return NULL;
@@ -166,7 +167,7 @@ static struct net_web *net_web_new(struct net_house *h, struct net_connection *c
     return n;
 }
 
-void net_web_forget(struct net_house *h, struct net_connection *c) {
+void net_web_forget(struct net_web_context *h, struct net_connection *c) {
     net_text_forget(h->text, c);
     for (struct net_web **at = &h->first; *at && c->web; at = &(*at)->next)
         if (*at == c->web) {
@@ -182,7 +183,7 @@ void net_web_forget(struct net_house *h, struct net_connection *c) {
         lws_sul_cancel(&h->sweep);
 }
 
-bool net_web_accept(struct net_house *h, struct queue_item *item) {
+bool net_web_accept(struct net_web_context *h, struct queue_item *item) {
     for (struct net_web *n = h->first; n; n = n->next)
         if (n->web.client.begun && n->web.client.peer.id == item->peer) {
             web_accept(&n->web, item);
@@ -192,7 +193,7 @@ bool net_web_accept(struct net_house *h, struct queue_item *item) {
     return net_text_accept(h->text, item);
 }
 
-size_t net_web_bytes(const struct net_house *h) {
+size_t net_web_bytes(const struct net_web_context *h) {
     size_t bytes = net_text_bytes(h->text);
     for (const struct net_web *n = h->first; n; n = n->next)
         bytes += sizeof *n + web_bytes(&n->web) + n->body.cap + (n->said ? sizeof *n->said : 0);
@@ -263,7 +264,7 @@ static int net_web_copy(struct lws *wsi, const char *path, struct net_web_said *
 }
 
 /* All of it has come. */
-static void net_web_begin(struct net_house *h, struct net_connection *c, struct net_web *n) {
+static void net_web_begin(struct net_web_context *h, struct net_connection *c, struct net_web *n) {
     const char *each[NET_WEB_ARGS];
     const struct net_web_said *said = n->said;
     struct web_request q = {.verb = said->verb,
@@ -288,7 +289,8 @@ static void net_web_begin(struct net_house *h, struct net_connection *c, struct 
     net_web_notice(n);
 }
 
-static int net_web_request(struct net_house *h, struct net_connection *c, struct lws *wsi, const char *path) {
+static int net_web_request(struct net_web_context *h, struct net_connection *c, struct lws *wsi,
+                           const char *path) {
     struct net_web *n = c->web ? NULL : net_web_new(h, c, wsi); /* one a connection */
     const char *why = "a header or a parameter is too long";
     if (!n || !(n->said = calloc(1, sizeof *n->said)))
@@ -310,7 +312,7 @@ static int net_web_request(struct net_house *h, struct net_connection *c, struct
     return 0;
 }
 
-int net_web_on(struct net_house *h, struct net_connection *c, struct lws *wsi, int reason, void *in,
+int net_web_on(struct net_web_context *h, struct net_connection *c, struct lws *wsi, int reason, void *in,
                size_t len) {
     struct net_web *n = c->web;
     if (reason == LWS_CALLBACK_HTTP)
@@ -326,7 +328,7 @@ int net_web_on(struct net_house *h, struct net_connection *c, struct lws *wsi, i
     return 0;
 }
 
-int net_web_on_text(struct net_house *h, struct net_connection *c, struct lws *wsi, int reason,
+int net_web_on_text(struct net_web_context *h, struct net_connection *c, struct lws *wsi, int reason,
                     const void *in, size_t len) {
     bool ours = reason == LWS_CALLBACK_RAW_RX || reason == LWS_CALLBACK_RAW_WRITEABLE;
     return ours ? net_text_on(h->text, c, wsi, reason, in, len) : 0;

@@ -249,10 +249,10 @@ struct nonfinite_walk {
     size_t tensors;
 };
 
-static void nonfinite_look(struct nonfinite_walk *w, object *tensor) {
+static void nonfinite_scan(struct nonfinite_walk *w, object *tensor) {
     struct tensor_numbers numbers;
     object *later;
-    enum tensor_read_found found = tensor_look(tensor, &hunt.bytes_left, &numbers, &later);
+    enum tensor_read_found found = tensor_read_numbers(tensor, &hunt.bytes_left, &numbers, &later);
     hunt.counts.tensors += found == TENSOR_READ_NOW || found == TENSOR_READ_LATER;
     hunt.counts.skipped += found == TENSOR_READ_NO;
     hunt.counts.beyond += found == TENSOR_READ_BEYOND;
@@ -287,7 +287,7 @@ static void nonfinite_walk_object(struct nonfinite_walk *w, object *o, int depth
     if (!o || o == api->_Py_NoneStruct || w->tensors == NONFINITE_TENSORS)
         return;
     if (tensor_read_is_tensor(o)) {
-        nonfinite_look(w, o);
+        nonfinite_scan(w, o);
         w->tensors++;
         return;
     }
@@ -355,7 +355,8 @@ static void nonfinite_find_parameter(object *module, char *buf, size_t cap) {
         struct tensor_numbers numbers;
         object *later = NULL;
         uint64_t bytes = NONFINITE_BYTES;
-        if (tensor_look(value, &bytes, &numbers, &later) == TENSOR_READ_NOW && nonfinite_is_bad(&numbers))
+        if (tensor_read_numbers(value, &bytes, &numbers, &later) == TENSOR_READ_NOW &&
+            nonfinite_is_bad(&numbers))
             (void)pyapi_get_text(api, name, buf, cap);
         if (later)
             api->Py_DecRef(later);
@@ -414,7 +415,7 @@ void nonfinite_on_gradient(const struct nonfinite_place *at, object *gradient) {
     object *guard;
     if (hunt.backward.is || !hunt.begun || !tensor_read_is_tensor(gradient) || !tensor_read_enter(&guard))
         return;
-    nonfinite_look(&w, gradient);
+    nonfinite_scan(&w, gradient);
     tensor_read_leave(guard);
     if (!w.found)
         return;
@@ -423,7 +424,7 @@ void nonfinite_on_gradient(const struct nonfinite_place *at, object *gradient) {
 }
 
 /* A param_groups_fn; `ctx` is where its optimizer's step is. */
-static void nonfinite_look_at_parameter(void *ctx, object *parameter, int32_t group, int32_t index) {
+static void nonfinite_scan_parameter(void *ctx, object *parameter, int32_t group, int32_t index) {
     const struct nonfinite_place *at = ctx;
     object *gradient = NULL;
     if (tensor_read_is_tensor(parameter))
@@ -435,7 +436,7 @@ static void nonfinite_look_at_parameter(void *ctx, object *parameter, int32_t gr
     w.at.group = group;
     w.at.index = index;
     hunt.parameters++;
-    nonfinite_look(&w, gradient);
+    nonfinite_scan(&w, gradient);
     if (w.found)
         nonfinite_take_gradient(&w.at, &w.bad);
     hunt.api.Py_DecRef(gradient);
@@ -453,7 +454,7 @@ bool nonfinite_on_optimizer(uint64_t ns, object *optimizer) {
         .ns = ns, .round = hunt.counts.rounds, .call = -1, .stage = NONFINITE_GRADIENT};
     object *guard;
     if (hunt.begun && tensor_read_enter(&guard)) {
-        param_groups_each(api, optimizer, nonfinite_look_at_parameter, &at);
+        param_groups_each(api, optimizer, nonfinite_scan_parameter, &at);
         tensor_read_leave(guard);
     }
     api->PyErr_Clear();

@@ -335,7 +335,7 @@ static void numbers_order_piece(const struct numbers *n, size_t count, struct nu
         numbers_order_any(n, count, o);
 }
 
-int numbers_look(struct numbers *n, const struct numbers_view *view) {
+int numbers_scan(struct numbers *n, const struct numbers_view *view) {
     struct numbers_order o = {.low = INT64_MAX, .high = INT64_MIN};
     struct numbers_stats *s = &n->stats;
     size_t count = 0;

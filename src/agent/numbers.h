@@ -54,7 +54,7 @@ bool numbers_step(struct numbers *n);
 
 /* The same without mean, squares, zeros and bins, at once, at some GiB a second, of floating point numbers (kinds 'f' and 'b') alone. 0, or -1:
  * they cannot be read. */
-int numbers_look(struct numbers *n, const struct numbers_view *view);
+int numbers_scan(struct numbers *n, const struct numbers_view *view);
 
 /* The sum of squares of those that are finite, and how many are not; at once, and of such numbers alone. 0, or -1. */
 int numbers_squares(struct numbers *n, const struct numbers_view *view, double *sum, uint64_t *bad);

@@ -21,8 +21,8 @@
 #include "base/clock.h"
 
 #define PAUSE_VARARGS 1 /* METH_VARARGS */
-#define PAUSE_MADE_TRIES 10000
-#define PAUSE_MADE_US 500
+#define PAUSE_WHOLE_TRIES 10000
+#define PAUSE_WHOLE_US 500
 #define PAUSE_OWN "probing" /* what names of the agent's threads begin with, and of those that they start */
 
 typedef struct pyapi_object object;
@@ -48,7 +48,7 @@ static struct {
     void *(*next)(void *state);
     void *(*save)(void);
     void (*restore)(void *state);
-    int32_t made_at; /* see pystack_thread_made_at */
+    int32_t made_at; /* see pystack_thread_ready_offset */
 } pause_python;
 
 static pthread_mutex_t pause_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -81,7 +81,7 @@ static int pause_on_event(object *hold, void *frame, int what, object *arg) {
 }
 
 /* A thread that comes to Python from C makes its state without the GIL: is it whole? */
-static bool pause_is_made(const void *state) {
+static bool pause_is_whole(const void *state) {
     void *last;
     if (!pause_python.made_at)
         return true;
@@ -91,12 +91,12 @@ static bool pause_is_made(const void *state) {
 
 /* The newest state, from which the others are found, once it is whole: one at a time is being made. NULL: it does not become so. */
 static void *pause_first(void) {
-    for (int i = 0; i < PAUSE_MADE_TRIES; i++) {
+    for (int i = 0; i < PAUSE_WHOLE_TRIES; i++) {
         void *state = pause_python.first(pause_python.interpreter());
-        if (!state || pause_is_made(state))
+        if (!state || pause_is_whole(state))
             return state;
         void *own = pause_python.save();
-        (void)usleep(PAUSE_MADE_US);
+        (void)usleep(PAUSE_WHOLE_US);
         pause_python.restore(own);
     }
     return NULL;
@@ -166,7 +166,7 @@ static object *pause_make_token(object *self, object *args) {
 
 /* Who is at the other end of `fd`: see pause_judge. Without the GIL: finding out users may take a while. Whoever has the token is never
  * made to wait: nobody who has tried in vain keeps them out. */
-static int pause_look(int fd, const char *token, const char *said) {
+static int pause_check_token(int fd, const char *token, const char *said) {
     struct address near, far;
     struct token right = {.text = ""};
     (void)strncat(right.text, token, TOKEN_LEN);
@@ -200,7 +200,7 @@ static object *pause_judge(object *self, object *args) {
         pyapi_get_text(api, api->PyTuple_GetItem(args, 2), said, sizeof said) != 0)
         return pause_number(-1);
     void *state = pause_python.save();
-    int is = pause_look(fd, token, said);
+    int is = pause_check_token(fd, token, said);
     pause_python.restore(state);
     return pause_number(is);
 }
@@ -208,7 +208,7 @@ static object *pause_judge(object *self, object *args) {
 /* ---- telling ---- */
 
 /* (text): for the table of events. The first stays until it was taken. */
-static object *pause_tell(object *self, object *args) {
+static object *pause_report(object *self, object *args) {
     char text[PAUSE_NOTE_MAX];
     (void)self;
     (void)pyapi_get_text(&pause_python.api, pause_python.api.PyTuple_GetItem(args, 0), text, sizeof text);
@@ -220,7 +220,7 @@ static object *pause_tell(object *self, object *args) {
 }
 
 /* (kind, state, address, text, milliseconds left, used): how a debugger stands, for the status. */
-static object *pause_held(object *self, object *args) {
+static object *pause_get_debugger(object *self, object *args) {
     const struct pyapi *api = &pause_python.api;
     char state[16] = "", address[64] = "", text[256] = "";
     (void)self;
@@ -276,13 +276,13 @@ static object *pause_note_fatal(object *self, object *args) {
 
 #define PAUSE_FUNCTIONS 8
 static struct pause_method pause_methods[PAUSE_FUNCTIONS] = {
-    {"probing_held", pause_held, PAUSE_VARARGS, NULL},
+    {"probing_held", pause_get_debugger, PAUSE_VARARGS, NULL},
     {"probing_trace", pause_trace, PAUSE_VARARGS, NULL},
     {"probing_threads", pause_threads, PAUSE_VARARGS, NULL},
     {"probing_interrupt", pause_interrupt, PAUSE_VARARGS, NULL},
     {"probing_token", pause_make_token, PAUSE_VARARGS, NULL},
     {"probing_judge", pause_judge, PAUSE_VARARGS, NULL},
-    {"probing_tell", pause_tell, PAUSE_VARARGS, NULL},
+    {"probing_tell", pause_report, PAUSE_VARARGS, NULL},
     {"probing_fatal", pause_note_fatal, PAUSE_VARARGS, NULL},
 };
 
@@ -325,7 +325,7 @@ int pause_give(struct worker *w) {
     if (!take)
         return -1;
     if (!pause_python.api.PyCFunction_NewEx)
-        pause_find(api, pystack_thread_made_at(worker_pystack(w)));
+        pause_find(api, pystack_thread_ready_offset(worker_pystack(w)));
     bool all = true;
     for (size_t i = 0; i < PAUSE_FUNCTIONS; i++) {
         made[i] = api->PyCFunction_NewEx(&pause_methods[i], NULL, NULL);

@@ -17,14 +17,14 @@
 #define PEER_WITHHELD                                                                                        \
     "this table holds values of the job, or code that was run in it: that needs the token that may do all"
 
-bool peer_only_looks(const struct peer *p) { return p->may < WIRE_CHANGES; }
+bool peer_is_read_only(const struct peer *p) { return p->may < WIRE_CHANGES; }
 
 int peer_init(struct peer *p, uint32_t id, struct mailbox *m, enum wire_access may) {
     *p = (struct peer){.id = id, .mailbox = m, .may = may};
-    strbuf_init(&p->in, peer_only_looks(p) ? PEER_LOOKER_MESSAGE : WIRE_MAX_MESSAGE);
+    strbuf_init(&p->in, peer_is_read_only(p) ? PEER_LOOKER_MESSAGE : WIRE_MAX_MESSAGE);
     strbuf_init(&p->tail, 0);
     strbuf_init(&p->head, 0);
-    return mailbox_attach(m, id, peer_only_looks(p));
+    return mailbox_attach(m, id, peer_is_read_only(p));
 }
 
 void peer_fini(struct peer *p) {
@@ -98,9 +98,9 @@ static enum peer_verdict peer_threads(struct peer *p, const struct peer_request 
     struct wire_threads want;
     if (wire_get_threads(r->m, &want, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
-    if (p->may < (want.repr ? WIRE_CHANGES : want.locals ? WIRE_VALUES : WIRE_LOOKS))
-        return peer_deny(p, r, PEER_ONLY_LOOKS);
-    want.most_bytes = peer_only_looks(p) ? MAILBOX_LOOKER_ANSWER : 0;
+    if (p->may < (want.repr ? WIRE_CHANGES : want.locals ? WIRE_VALUES : WIRE_READ_ONLY))
+        return peer_deny(p, r, PEER_READ_ONLY);
+    want.most_bytes = peer_is_read_only(p) ? MAILBOX_LOOKER_ANSWER : 0;
     return peer_asked(p, r, mailbox_ask_threads(p->mailbox, p->id, r->id, &want));
 }
 
@@ -299,7 +299,7 @@ static enum peer_verdict peer_dispatch(struct peer *p, const struct peer_request
     if (wire_method_access(method) > p->may)
         return peer_deny(p, r,
                          p->may >= WIRE_CHANGES ? "that is done by the agent's own socket alone: give its pid"
-                                                : PEER_ONLY_LOOKS);
+                                                : PEER_READ_ONLY);
     return peer_methods[method](p, r);
 }
 
@@ -363,7 +363,7 @@ enum peer_verdict peer_accept(struct peer *p, struct queue_item *item) {
         mailbox_note_refusal(p->mailbox, p->id, -1, PEER_UNREAD);
         return PEER_CLOSE;
     }
-    queue_bytes_count(item->bytes, mailbox_room(p->mailbox, peer_only_looks(p)));
+    queue_bytes_count(item->bytes, mailbox_budget(p->mailbox, peer_is_read_only(p)));
     if (!p->waits_ns)
         p->waits_ns = clock_mono_ns();
     for (struct queue_item *old; (old = queue_overflow(&p->queue));)
@@ -427,7 +427,7 @@ static int peer_load(struct peer *p) {
                                item->kind == QUEUE_SAMPLES ? p->dropped_samples : p->dropped_snapshots);
     p->pulling &= !item->pulled;
     if (item->looked)
-        mailbox_end_look(p->mailbox, p->id);
+        mailbox_end_snapshot(p->mailbox, p->id);
     if (p->tail.failed)
         return -1;
     p->chunks = wire_chunk_count(item->bytes->len + p->tail.len);

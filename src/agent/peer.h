@@ -33,7 +33,7 @@ typedef int peer_listen_fn(void *arg, const struct wire_listen *want, struct wir
                            struct err *e);
 
 /* What is answered to who may not: to read values or to change anything takes the token. */
-#define PEER_ONLY_LOOKS                                                                                      \
+#define PEER_READ_ONLY                                                                                       \
     "who came in as you did may only look: this reads values of the job, or changes it, which takes the "    \
     "token that listen has named"
 
@@ -62,7 +62,7 @@ struct peer {
 int peer_init(struct peer *p, uint32_t id, struct mailbox *m, enum wire_access may);
 
 /* May it only look? Then what it lets wait is little, all such clients together. */
-bool peer_only_looks(const struct peer *p);
+bool peer_is_read_only(const struct peer *p);
 void peer_fini(struct peer *p);
 
 /* Bytes of a message came in; `last` when it is complete. */

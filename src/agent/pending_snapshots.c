@@ -34,7 +34,7 @@ static void pending_snapshots_answer(struct pending_snapshots *c, struct pending
     *item = (struct pending_snapshots_item){.used = false};
 }
 
-static struct pending_snapshots_item *pending_snapshots_find_room(struct pending_snapshots *c) {
+static struct pending_snapshots_item *pending_snapshots_find_free(struct pending_snapshots *c) {
     for (size_t i = 0; i < PENDING_SNAPSHOTS_MAX; i++)
         if (!c->items[i].used)
             return &c->items[i];
@@ -81,7 +81,7 @@ static void pending_snapshots_start(struct pending_snapshots *c, struct pending_
 
 void pending_snapshots_begin(struct pending_snapshots *c, const struct pending_snapshots_ask *asks, size_t n,
                              struct model_snapshot *s) {
-    struct pending_snapshots_item at_once = {.used = false}, *item = pending_snapshots_find_room(c);
+    struct pending_snapshots_item at_once = {.used = false}, *item = pending_snapshots_find_free(c);
     bool room = item != NULL;
     if (!room)
         item = &at_once;
@@ -110,7 +110,7 @@ static bool pending_snapshots_is_own(int64_t tid) {
 /* Why a job that has not ended yet was waited for in vain. */
 static void pending_snapshots_explain(struct pystack *ps, char *why, size_t cap) {
     struct pystack_gate gate;
-    if (!ps || pystack_gate_look(ps, &gate) != 0)
+    if (!ps || pystack_gate_read(ps, &gate) != 0)
         (void)snprintf(why, cap, "the GIL was not had within %d ms", PENDING_SNAPSHOTS_LIMIT_MS);
     else if (gate.finalizing)
         (void)snprintf(why, cap, "the interpreter is ending");

@@ -19,7 +19,7 @@
 #define PROBES_ANSWER_NS (3 * CLOCK_NS_PER_S)     /* so long whoever asked waits for it to be armed */
 #define PROBES_STEP_NS (120 * CLOCK_NS_PER_S)     /* a longer step is not looked into to its end */
 #define PROBES_SOONEST_NS (250 * CLOCK_NS_PER_MS) /* between two looks */
-#define PROBES_AGAIN_NS CLOCK_NS_PER_S            /* after one that came to nothing */
+#define PROBES_RETRY_NS CLOCK_NS_PER_S            /* after one that came to nothing */
 #define PROBES_BETWEEN 2                          /* usual steps between two looks, at least */
 #define PROBES_USUAL 8                            /* steps before a look that tell what is usual */
 #define PROBES_FINE 32                            /* parts of a step: its end is noticed so late */
@@ -191,20 +191,20 @@ static void probes_plan_next(struct probes *p, uint64_t now_ns, bool done) {
     double step = isnan(p->usual_ns) ? (double)(p->end_ns - p->begin_ns) : p->usual_ns;
     double rate = p->record->config.values[CONFIG_TRACE_RATE], wanted = step * 100 / rate;
     double every = trace_cost_every_ns(&p->cost, step, rate), cost = trace_cost_ns(&p->cost);
-    uint64_t soonest = now_ns + (done ? PROBES_SOONEST_NS : PROBES_AGAIN_NS);
+    uint64_t soonest = now_ns + (done ? PROBES_SOONEST_NS : PROBES_RETRY_NS);
     uint64_t rested = p->left_ns + (uint64_t)(PROBES_BETWEEN * step);
     p->spread_pct = done && every > wanted ? 100 * cost / wanted : NAN;
     p->due_ns += (uint64_t)(done ? every : 0); /* from when it was due: late ones do not make fewer of them */
     p->due_ns = p->due_ns > rested ? p->due_ns : rested;
     p->due_ns = p->due_ns > soonest ? p->due_ns : soonest;
     if (p->leases[LEASE_NAN].n) /* somebody waits for that */
-        p->due_ns = now_ns + (p->kind == LEASE_NAN ? PROBES_AGAIN_NS : 0);
+        p->due_ns = now_ns + (p->kind == LEASE_NAN ? PROBES_RETRY_NS : 0);
     p->record->steps.hold = false;
-    probes_go(p, PROBES_RESTS, now_ns);
+    probes_go(p, PROBES_IDLE, now_ns);
 }
 
 /* Have the worker put the hooks in. */
-static void probes_enter(struct probes *p, enum module_look look, uint64_t now_ns) {
+static void probes_enter(struct probes *p, enum module_mode look, uint64_t now_ns) {
     p->hold_ns = 0;
     if (probes_submit(p, probes_job_enter(look, p->leases[p->kind].compiled, now_ns + PROBES_JOB_NS)))
         probes_go(p, PROBES_ENTERS, now_ns);
@@ -212,14 +212,14 @@ static void probes_enter(struct probes *p, enum module_look look, uint64_t now_n
         p->due_ns = now_ns + CLOCK_NS_PER_S;
 }
 
-static void probes_begin_look(struct probes *p, uint64_t now_ns) {
+static void probes_begin_trace(struct probes *p, uint64_t now_ns) {
     struct record_steps *steps = &p->record->steps;
     double before[PROBES_USUAL];
     p->begin_ns = p->end_ns = now_ns;
     p->hunted = false;
     p->usual_ns = NAN;
     if (p->kind == LEASE_NAN) {
-        probes_enter(p, MODULE_LOOK_NUMBERS, now_ns);
+        probes_enter(p, MODULE_MODE_NUMBERS, now_ns);
         return;
     }
     if (!steps->told || steps->steps.count == 0) {
@@ -236,7 +236,7 @@ static void probes_begin_look(struct probes *p, uint64_t now_ns) {
         return;
     size_t n = record_steps_durations(p->record, p->left_ns, now_ns, before, PROBES_USUAL);
     p->usual_ns = trace_cost_median(before, n);
-    probes_enter(p, MODULE_LOOK_TIMES, now_ns);
+    probes_enter(p, MODULE_MODE_TIMES, now_ns);
 }
 
 static bool probes_end_enter(struct probes *p, uint64_t now_ns) {
@@ -252,8 +252,8 @@ static bool probes_end_enter(struct probes *p, uint64_t now_ns) {
         if (p->kind == LEASE_NAN)
             probes_nonfinite_begin(p);
         else
-            module_hooks_open(MODULE_LOOK_TIMES, 1, p->record->steps.steps.per_step);
-        probes_go(p, PROBES_LOOKS, now_ns);
+            module_hooks_open(MODULE_MODE_TIMES, 1, p->record->steps.steps.per_step);
+        probes_go(p, PROBES_TRACING, now_ns);
         return probes_answer(p, p->kind, NULL);
     }
     p->end_ns = p->begin_ns = now_ns;
@@ -311,14 +311,14 @@ static void probes_count(struct probes *p, bool done) {
     uint64_t within, outside;
     module_hooks_count(&within, &outside);
     if (p->kind == LEASE_TRACE && done)
-        trace_cost_add(&p->cost, &(struct trace_cost_look){.step_ns = (double)(p->end_ns - p->begin_ns),
+        trace_cost_add(&p->cost, &(struct trace_cost_step){.step_ns = (double)(p->end_ns - p->begin_ns),
                                                            .usual_ns = p->usual_ns,
                                                            .own_ns = (double)module_hooks_calls()->own_ns,
                                                            .hold_ns = p->hold_ns,
                                                            .within = (double)within,
                                                            .outside = (double)outside});
     else if (p->kind == LEASE_TRACE)
-        trace_cost_hold(&p->cost, p->hold_ns);
+        trace_cost_add_gil(&p->cost, p->hold_ns);
 }
 
 /* Hooks are out, and what was called has names. */
@@ -337,7 +337,7 @@ static void probes_finish(struct probes *p, uint64_t now_ns) {
 }
 
 /* The same of a hunt, once it is known in which step it was. */
-static void probes_finish_hunt(struct probes *p, uint64_t now_ns) {
+static void probes_finish_nonfinite(struct probes *p, uint64_t now_ns) {
     if (!probes_nonfinite_end(p, now_ns, now_ns - p->phase_ns > PROBES_NUMBER_NS))
         return;
     probes_release(p);
@@ -357,7 +357,7 @@ static void probes_end_leave(struct probes *p, uint64_t now_ns) {
     }
     enum worker_end end = worker_get_end(p->worker, p->job);
     if (end == WORKER_DONE && p->hunted)
-        probes_finish_hunt(p, now_ns);
+        probes_finish_nonfinite(p, now_ns);
     else if (end == WORKER_DONE)
         probes_finish(p, now_ns);
     if (end != WORKER_FAILED)
@@ -368,7 +368,7 @@ static void probes_end_leave(struct probes *p, uint64_t now_ns) {
         probes_plan_next(p, now_ns, false);
 }
 
-static void probes_end_look(struct probes *p, uint64_t now_ns) {
+static void probes_end_trace(struct probes *p, uint64_t now_ns) {
     bool done = module_window_get() == MODULE_WINDOW_DONE, hunts = p->kind == LEASE_NAN;
     bool given_up = p->leases[p->kind].n == 0 || (!hunts && now_ns - p->phase_ns > PROBES_STEP_NS);
     if (hunts && !done)
@@ -386,7 +386,7 @@ static void probes_end_look(struct probes *p, uint64_t now_ns) {
 }
 
 /* A step that is looked into is not to be over for long before that is seen. */
-static uint64_t probes_look_again_ns(const struct probes *p, uint64_t now_ns) {
+static uint64_t probes_next_poll_ns(const struct probes *p, uint64_t now_ns) {
     uint64_t begin_ns = now_ns, end_ns, least = CLOCK_NS_PER_MS, latest = now_ns + PROBES_POLL_NS;
     if (isnan(p->usual_ns))
         return latest;
@@ -400,17 +400,17 @@ static uint64_t probes_look_again_ns(const struct probes *p, uint64_t now_ns) {
 
 static void probes_plan_poll(struct probes *p, uint64_t now_ns) {
     enum lease_kind kind;
-    bool rests = p->phase == PROBES_RESTS;
-    p->next_ns = now_ns + (rests ? PROBES_REST_NS : PROBES_POLL_NS);
-    if (p->phase == PROBES_LOOKS)
-        p->next_ns = probes_look_again_ns(p, now_ns);
+    bool yields = p->phase == PROBES_IDLE;
+    p->next_ns = now_ns + (yields ? PROBES_REST_NS : PROBES_POLL_NS);
+    if (p->phase == PROBES_TRACING)
+        p->next_ns = probes_next_poll_ns(p, now_ns);
     if (torch_profiler_is_busy(&p->profiler))
         p->next_ns = now_ns + PROBES_POLL_NS;
-    else if (rests && !probes_wants(p, &kind))
+    else if (yields && !probes_wants(p, &kind))
         p->next_ns = UINT64_MAX;
-    else if (rests && p->due_ns <= now_ns)
+    else if (yields && p->due_ns <= now_ns)
         p->next_ns = now_ns + PROBES_POLL_NS;
-    else if (rests && p->due_ns < p->next_ns)
+    else if (yields && p->due_ns < p->next_ns)
         p->next_ns = p->due_ns;
 }
 
@@ -432,12 +432,12 @@ bool probes_poll(struct probes *p) {
     bool answered = false;
     probes_expire(p, now_ns);
     bool leaving = __atomic_load_n(&probes_leaving, __ATOMIC_ACQUIRE) != 0;
-    if (p->phase == PROBES_RESTS && !leaving && now_ns >= p->due_ns && probes_wants(p, &p->kind))
-        probes_begin_look(p, now_ns);
+    if (p->phase == PROBES_IDLE && !leaving && now_ns >= p->due_ns && probes_wants(p, &p->kind))
+        probes_begin_trace(p, now_ns);
     else if (p->phase == PROBES_ENTERS)
         answered = probes_end_enter(p, now_ns);
-    else if (p->phase == PROBES_LOOKS)
-        probes_end_look(p, now_ns);
+    else if (p->phase == PROBES_TRACING)
+        probes_end_trace(p, now_ns);
     else if (p->phase == PROBES_LEAVES)
         probes_end_leave(p, now_ns);
     if (torch_profiler_is_busy(&p->profiler))
@@ -464,12 +464,12 @@ void probes_publish(const struct probes *p) {
     for (size_t i = 0; i < LEASE_KIND_COUNT; i++) {
         const struct lease *l = &p->leases[i];
         struct mailbox_lease *to = &st->leases[st->n_leases];
-        bool going = p->phase != PROBES_RESTS && p->kind == i && module_hooks_are_in();
+        bool going = p->phase != PROBES_IDLE && p->kind == i && module_hooks_are_in();
         const char *note = p->notes[i], *file = "";
         if (i == LEASE_PROFILER) {
             going = torch_profiler_is_in();
             note = p->profiler.note;
-            file = p->profiler.phase == TORCH_PROFILER_RESTS ? p->profiler.file : "";
+            file = p->profiler.phase == TORCH_PROFILER_IDLE ? p->profiler.file : "";
         }
         if (!l->n && !going && !note[0])
             continue;

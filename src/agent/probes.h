@@ -27,9 +27,9 @@
 #define PROBES_ASKS 32
 
 enum probes_phase {
-    PROBES_RESTS = 0,
+    PROBES_IDLE = 0,
     PROBES_ENTERS, /* the worker puts the hooks in */
-    PROBES_LOOKS,
+    PROBES_TRACING,
     PROBES_LEAVES, /* the worker takes them out, and finds names */
 };
 
@@ -97,7 +97,7 @@ struct probes_name {
 };
 
 /* Put hooks in, for that. */
-struct worker_job *probes_job_enter(enum module_look look, bool compiled, uint64_t deadline_ns);
+struct worker_job *probes_job_enter(enum module_mode look, bool compiled, uint64_t deadline_ns);
 /* Take hooks out; `calls`, if not NULL: add up what was called in that step, and name it, or, if it `hunts`, what was found. */
 struct worker_job *probes_job_leave(const struct module_calls *calls, int64_t step, bool hunts,
                                     uint64_t deadline_ns);
@@ -105,8 +105,8 @@ struct worker_job *probes_job_leave(const struct module_calls *calls, int64_t st
 size_t probes_job_get(const struct worker_job *job, const struct module_sum **sums,
                       const struct probes_name **names);
 /* Of a hunt: names of what was found; how many modules there were in the last step. */
-size_t probes_job_get_hunt(const struct worker_job *job, const struct nonfinite_name **names,
-                           size_t *modules);
+size_t probes_job_get_nonfinite(const struct worker_job *job, const struct nonfinite_name **names,
+                                size_t *modules);
 /* Of one that has failed: it makes no sense to try again. */
 bool probes_job_is_refused(const struct worker_job *job);
 

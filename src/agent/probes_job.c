@@ -14,13 +14,14 @@
 
 #define PROBES_PATIENCE_NS CLOCK_NS_PER_S /* for a moment at which no thread is within a module */
 #define PROBES_TEXT ((size_t)512 * 1024)
-#define PROBES_MANTISSA 53                   /* bits of a double's */
-#define PROBES_LOOK_NS (2 * CLOCK_NS_PER_MS) /* between two looks for such a moment; then longer, up to */
-#define PROBES_LOOK_MAX_NS (16 * CLOCK_NS_PER_MS)
+#define PROBES_MANTISSA 53 /* bits of a double's */
+#define PROBES_POLL_FIRST_NS                                                                                 \
+    (2 * CLOCK_NS_PER_MS) /* between two looks for such a moment; then longer, up to */
+#define PROBES_POLL_MAX_NS (16 * CLOCK_NS_PER_MS)
 
 struct probes_job {
     struct worker_job job; /* first */
-    enum module_look look; /* that it enters for */
+    enum module_mode look; /* that it enters for */
     bool compiled, refused;
     bool removed, hunts, settled;
     uint64_t until_ns, look_ns; /* for a moment at which no thread is within a module; the last pause */
@@ -44,12 +45,12 @@ static bool probes_job_wait(struct probes_job *job, struct worker *w) {
     return true;
 }
 
-static bool probes_job_aside(struct worker_job *base) {
+static bool probes_job_off_gil(struct worker_job *base) {
     struct probes_job *job = probes_job_of(base);
     if (clock_mono_ns() >= job->until_ns || (job->look_ns && module_hooks_are_called(job->ps) == 0))
         return false;
-    job->look_ns = job->look_ns ? 2 * job->look_ns : PROBES_LOOK_NS;
-    job->look_ns = job->look_ns > PROBES_LOOK_MAX_NS ? PROBES_LOOK_MAX_NS : job->look_ns;
+    job->look_ns = job->look_ns ? 2 * job->look_ns : PROBES_POLL_FIRST_NS;
+    job->look_ns = job->look_ns > PROBES_POLL_MAX_NS ? PROBES_POLL_MAX_NS : job->look_ns;
     struct timespec pause = {.tv_nsec = (long)job->look_ns};
     (void)nanosleep(&pause, NULL);
     return true;
@@ -145,7 +146,7 @@ static bool probes_job_leave_step(struct worker_job *base, struct worker *w) {
             job->until_ns = now_ns + PROBES_PATIENCE_NS;
         if (!job->removed)
             return probes_job_wait(job, w);
-        module_hooks_tell_roots(w);
+        module_hooks_send_roots(w);
         if (!job->hunts)
             nonfinite_end();
         return job->sums != NULL;
@@ -180,7 +181,7 @@ static struct probes_job *probes_job_new(bool (*step)(struct worker_job *, struc
         return NULL;
     job->job = (struct worker_job){.step = step,
                                    .drop = probes_job_drop,
-                                   .aside = probes_job_aside,
+                                   .off_gil = probes_job_off_gil,
                                    .fini = probes_job_fini,
                                    .unit = "nonfinite",
                                    .deadline_ns = deadline_ns};
@@ -188,7 +189,7 @@ static struct probes_job *probes_job_new(bool (*step)(struct worker_job *, struc
     return job;
 }
 
-struct worker_job *probes_job_enter(enum module_look look, bool compiled, uint64_t deadline_ns) {
+struct worker_job *probes_job_enter(enum module_mode look, bool compiled, uint64_t deadline_ns) {
     struct probes_job *job = probes_job_new(probes_job_enter_step, deadline_ns);
     if (!job)
         return NULL;
@@ -246,8 +247,8 @@ size_t probes_job_get(const struct worker_job *base, const struct module_sum **s
     return job->sums ? job->n : 0;
 }
 
-size_t probes_job_get_hunt(const struct worker_job *base, const struct nonfinite_name **names,
-                           size_t *modules) {
+size_t probes_job_get_nonfinite(const struct worker_job *base, const struct nonfinite_name **names,
+                                size_t *modules) {
     const struct probes_job *job = (const struct probes_job *)(const void *)base;
     *names = job->found;
     *modules = job->n;

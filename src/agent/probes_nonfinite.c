@@ -20,7 +20,7 @@ void probes_nonfinite_begin(struct probes *p) {
                    "give, and of gradients",
                    (long long)p->wanted);
     record_steps_keep(p->record, true);
-    module_hooks_open(MODULE_LOOK_NUMBERS, (unsigned)p->wanted, p->record->steps.steps.per_step);
+    module_hooks_open(MODULE_MODE_NUMBERS, (unsigned)p->wanted, p->record->steps.steps.per_step);
 }
 
 void probes_nonfinite_wait(struct probes *p, uint64_t now_ns) {
@@ -126,7 +126,7 @@ bool probes_nonfinite_end(struct probes *p, uint64_t now_ns, bool is_late) {
     struct nonfinite_verdict verdict;
     union ring_value v[RING_NONFINITE_COUNT];
     struct strbuf text;
-    size_t modules, n = probes_job_get_hunt(p->job, &names, &modules);
+    size_t modules, n = probes_job_get_nonfinite(p->job, &names, &modules);
     nonfinite_judge(module_hooks_calls(), names, n, &verdict);
     uint64_t ns = verdict.find ? verdict.find->at.ns : now_ns;
     record_steps_take(p->record);

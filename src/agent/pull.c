@@ -12,8 +12,9 @@
 #include "store/ring_reader.h"
 #include "store/ring_sync.h"
 
-#define PULL_ROOM (WIRE_MAX_MESSAGE - (size_t)64 * 1024) /* pieces in an answer; the rest is the envelope */
-#define PULL_LONGEST_NS CLOCK_NS_PER_MS                  /* after which no further piece is begun */
+#define PULL_MAX_BYTES                                                                                       \
+    (WIRE_MAX_MESSAGE - (size_t)64 * 1024) /* pieces in an answer; the rest is the envelope */
+#define PULL_LONGEST_NS CLOCK_NS_PER_MS    /* after which no further piece is begun */
 
 /* A reader of the table's file; its descriptor is noted as ours meanwhile. NULL with the error. */
 static struct ring_reader *pull_open(const struct ring *ring, int *fd, struct err *e) {
@@ -82,7 +83,7 @@ static int pull_read(struct ring_reader *in, const struct wire_pull *want, struc
     struct ring_mark have = {.first_seq = want->first_seq, .rows = want->rows, .heap_used = want->heap_used};
     uint64_t until = clock_mono_ns() + PULL_LONGEST_NS;
     int rc = 1;
-    while (rc > 0 && out->len + RING_SYNC_MIN <= PULL_ROOM && (out->len == 0 || clock_mono_ns() < until))
+    while (rc > 0 && out->len + RING_SYNC_MIN <= PULL_MAX_BYTES && (out->len == 0 || clock_mono_ns() < until))
         rc = ring_sync_next(in, &have, RING_SYNC_MIN, out);
     *more = rc > 0;
     return rc < 0 ? -1 : 0;

@@ -59,7 +59,7 @@ static void py_callbacks_collected(struct pyapi_object *info, uint64_t now) {
                              .uncollectable = py_callbacks_get(info, "uncollectable"),
                              .generation = (int32_t)generation};
     py_callbacks_gc_ns = 0;
-    spans_tell(&e);
+    spans_report(&e);
 }
 
 /* gc.callbacks: ("start" or "stop", info). */

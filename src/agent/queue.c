@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool queue_room_is_over(const struct queue_room *r) {
+bool queue_budget_is_over(const struct queue_budget *r) {
     return __atomic_load_n(&r->used, __ATOMIC_ACQUIRE) > r->most;
 }
 
@@ -21,7 +21,7 @@ struct queue_bytes *queue_bytes_new(struct strbuf *b) {
     return q;
 }
 
-void queue_bytes_count(struct queue_bytes *b, struct queue_room *room) {
+void queue_bytes_count(struct queue_bytes *b, struct queue_budget *room) {
     if (b->room)
         return;
     b->room = room;

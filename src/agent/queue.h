@@ -22,17 +22,17 @@
 #define QUEUE_MAX_NOTE_BYTES ((size_t)4 * 1024 * 1024) /* one is taken whatever its length */
 
 /* What all clients of one kind let wait. */
-struct queue_room {
+struct queue_budget {
     size_t used; /* bytes, atomic */
     size_t most; /* more than that only for a moment */
 };
 
-bool queue_room_is_over(const struct queue_room *r);
+bool queue_budget_is_over(const struct queue_budget *r);
 
 /* The bytes of a message, counted references. */
 struct queue_bytes {
-    int refs;                /* atomic */
-    struct queue_room *room; /* they are counted in; NULL none yet */
+    int refs;                  /* atomic */
+    struct queue_budget *room; /* they are counted in; NULL none yet */
     size_t len;
     struct strbuf text;
 };
@@ -40,7 +40,7 @@ struct queue_bytes {
 /* What was written, with one reference; `b` is empty then. NULL when writing had failed or without memory. */
 struct queue_bytes *queue_bytes_new(struct strbuf *b);
 /* They wait for a client whose room that is: counted there, unless they are counted already. */
-void queue_bytes_count(struct queue_bytes *b, struct queue_room *room);
+void queue_bytes_count(struct queue_bytes *b, struct queue_budget *room);
 struct queue_bytes *queue_bytes_ref(struct queue_bytes *b);
 void queue_bytes_unref(struct queue_bytes *b); /* NULL is nothing to do */
 

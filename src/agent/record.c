@@ -209,10 +209,10 @@ void record_second(struct record *r, const struct thread_sampler *p, const struc
     record_threads(r, p, now_ns, now);
     record_status(r, view, now_ns, now);
     hooks_second(&r->hooks, view->worker,
-                 &(struct hooks_wish){.steps = r->config.values[CONFIG_STEPS] != 0,
-                                      .look_share = r->config.values[CONFIG_LOOK_SHARE] / 100,
-                                      .torch = r->facts.torch,
-                                      .watch = r->config.torch_profiling});
+                 &(struct hooks_request){.steps = r->config.values[CONFIG_STEPS] != 0,
+                                         .look_share = r->config.values[CONFIG_TRACE_SHARE] / 100,
+                                         .torch = r->facts.torch,
+                                         .watch = r->config.torch_profiling});
     record_steps_second(r);
     record_saves_second(r, p, now);
     record_loaders_second(r, view->pystack, now_ns);

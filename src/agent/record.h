@@ -61,7 +61,7 @@ struct record_gc_seen {
 };
 
 /* Collections of a generation that were told one by one, and that the counters have not been seen to count yet. */
-struct record_gc_told {
+struct record_gc_reported {
     int64_t collections, collected, uncollectable;
     double duration_s;
     unsigned waited; /* looks in a row at which more were counted than told */
@@ -72,8 +72,8 @@ struct record_gc {
     unsigned waited;
     struct record_gc_seen seen[PYSTACK_MAX_COUNTERS];
     size_t n;
-    struct record_gc_told told[PYSTACK_GENERATIONS]; /* of the main interpreter */
-    const char *note;                                /* why there are no rows, or some are missing; NULL */
+    struct record_gc_reported told[PYSTACK_GENERATIONS]; /* of the main interpreter */
+    const char *note; /* why there are no rows, or some are missing; NULL */
 };
 
 /* What torch tells of its operations, on the way into the tables. */

@@ -36,7 +36,7 @@ static void gc_take_away(int64_t *from, int64_t n) { *from = *from > n ? *from -
 
 /* What the counters have counted of a generation and nobody has told: then `out`, and `b` is as `n` is. False: it was all told, or
  * is still to be waited for. */
-static bool gc_is_untold(struct record_gc_told *t, bool told, struct pystack_gc_generation *b,
+static bool gc_is_untold(struct record_gc_reported *t, bool told, struct pystack_gc_generation *b,
                          const struct pystack_gc_generation *n, struct pystack_gc_generation *out) {
     *out = (struct pystack_gc_generation){.collections = n->collections - b->collections,
                                           .collected = n->collected - b->collected,
@@ -45,7 +45,7 @@ static bool gc_is_untold(struct record_gc_told *t, bool told, struct pystack_gc_
     bool more = out->collections > t->collections;
     if (more && told && ++t->waited < RECORD_GC_LATE)
         return false;
-    struct record_gc_told before = *t;
+    struct record_gc_reported before = *t;
     t->waited = 0;
     gc_take_away(&t->collections, out->collections);
     gc_take_away(&t->collected, out->collected);
@@ -71,7 +71,7 @@ void record_gc_event(struct record *r, const struct spans_gc *g, double begin_s,
     record_append(r, RING_GC, v);
     if (g->generation < 0 || g->generation >= PYSTACK_GENERATIONS)
         return;
-    struct record_gc_told *t = &r->gc.told[g->generation];
+    struct record_gc_reported *t = &r->gc.told[g->generation];
     t->collections++;
     t->collected += g->collected > 0 ? g->collected : 0;
     t->uncollectable += g->uncollectable > 0 ? g->uncollectable : 0;
@@ -79,12 +79,12 @@ void record_gc_event(struct record *r, const struct spans_gc *g, double begin_s,
 }
 
 /* A row for each generation that has had a collection; what was told is then `told`. */
-static void gc_tell(struct record *r, struct pystack_gc *told, const struct pystack_gc *now,
-                    double timestamp) {
+static void gc_report(struct record *r, struct pystack_gc *told, const struct pystack_gc *now,
+                      double timestamp) {
     for (size_t g = 0; g < PYSTACK_GENERATIONS; g++) {
         struct pystack_gc_generation *b = &told->generations[g], more;
         const struct pystack_gc_generation *n = &now->generations[g];
-        struct record_gc_told none = {.collections = 0};
+        struct record_gc_reported none = {.collections = 0};
         bool is_main = told->interpreter == 0;
         union ring_value v[RING_GC_COUNT];
         if (n->collections == b->collections ||
@@ -136,7 +136,7 @@ void record_gc_counts(struct record *r, const struct pystack_gc *now, size_t n, 
             memset(r->gc.told, 0, sizeof r->gc.told);
             next.note = "the garbage collector's counters went back: collections of that second are missing";
         } else {
-            gc_tell(r, &s->at, &now[i], timestamp);
+            gc_report(r, &s->at, &now[i], timestamp);
         }
     }
     memcpy(next.told, r->gc.told, sizeof next.told);

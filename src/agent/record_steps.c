@@ -13,10 +13,10 @@
 #include "agent/torch_spans.h"
 #include "base/clock.h"
 
-#define RECORD_LOOK_MAX_NS (5 * CLOCK_NS_PER_S)   /* for a whole step; a longer one is not waited for */
-#define RECORD_LOOK_REST 19                       /* times as long they are not looked at then */
-#define RECORD_LOOK_PAUSE_NS CLOCK_NS_PER_S       /* and at least so long */
-#define RECORD_MANY_SPANS ((size_t)4 * SPANS_CAP) /* taken at once */
+#define RECORD_BACKWARD_MAX_NS (5 * CLOCK_NS_PER_S) /* for a whole step; a longer one is not waited for */
+#define RECORD_BACKWARD_REST 19                     /* times as long they are not looked at then */
+#define RECORD_BACKWARD_PAUSE_NS CLOCK_NS_PER_S     /* and at least so long */
+#define RECORD_MANY_SPANS ((size_t)4 * SPANS_CAP)   /* taken at once */
 
 struct record_steps_to {
     struct record *record;
@@ -43,7 +43,7 @@ static void steps_on_span(void *arg, const struct steps_span *s) {
 }
 
 /* Losses and norms that are no finite numbers are told by a column of their own: enum of ring_nonfinite_labels. */
-static void steps_put_look(union ring_value *v, const struct spans_look *l) {
+static void steps_put_reading(union ring_value *v, const struct spans_reading *l) {
     bool loss = l->has_loss && !isfinite(l->loss), norm = l->has_grad_norm && !isfinite(l->grad_norm);
     v[RING_STEPS_LOSS].f = l->has_loss && !loss ? l->loss : NAN;
     v[RING_STEPS_LR].f = l->has_lr ? l->lr : NAN;
@@ -68,7 +68,7 @@ static void steps_on_step(void *arg, const struct steps_step *s) {
     v[RING_STEPS_COMM_MS].f = steps_ms(s->comm_ns);
     v[RING_STEPS_OTHER_MS].f = steps_ms(s->other_ns);
     v[RING_STEPS_GC_MS].f = steps_ms(s->gc_ns);
-    steps_put_look(v, &s->look);
+    steps_put_reading(v, &s->look);
     record_append(to->record, RING_STEPS, v);
     t->ends[s->step % RECORD_STEP_ENDS] = end;
     if (t->keeps && t->n_kept < RECORD_STEPS_KEPT)
@@ -127,22 +127,23 @@ size_t record_steps_durations(const struct record *r, uint64_t since_ns, uint64_
 }
 
 static void steps_rest(struct record_steps *t, uint64_t now_ns) {
-    uint64_t rest = RECORD_LOOK_REST * (now_ns - t->look_ns);
-    (void)torch_spans_look_backward(false);
-    steps_look_backward(&t->steps, 0);
+    uint64_t rest = RECORD_BACKWARD_REST * (now_ns - t->look_ns);
+    (void)torch_spans_watch_backward(false);
+    steps_begin_backward(&t->steps, 0);
     t->looks = false;
-    t->look_due_ns = now_ns + (rest > RECORD_LOOK_PAUSE_NS ? rest : RECORD_LOOK_PAUSE_NS);
+    t->look_due_ns = now_ns + (rest > RECORD_BACKWARD_PAUSE_NS ? rest : RECORD_BACKWARD_PAUSE_NS);
 }
 
 /* Begin or end to look at backward passes. */
-static void steps_plan_look(struct record_steps *t, uint64_t now_ns) {
-    if (t->looks && !t->hold && (steps_has_backward(&t->steps) || now_ns - t->look_ns > RECORD_LOOK_MAX_NS))
+static void steps_plan_backward(struct record_steps *t, uint64_t now_ns) {
+    if (t->looks && !t->hold &&
+        (steps_has_backward(&t->steps) || now_ns - t->look_ns > RECORD_BACKWARD_MAX_NS))
         steps_rest(t, now_ns);
     else if (!t->looks && (t->hold || now_ns >= t->look_due_ns) && t->steps.count > 0 &&
-             torch_spans_look_backward(true)) {
+             torch_spans_watch_backward(true)) {
         t->looks = true;
         t->look_ns = now_ns;
-        steps_look_backward(&t->steps, now_ns);
+        steps_begin_backward(&t->steps, now_ns);
     }
 }
 
@@ -155,7 +156,7 @@ void record_steps_take(struct record *r) {
     struct steps_handler handler = {steps_on_span, steps_on_step, &to};
     struct spans_event e;
     size_t n = 0;
-    steps_look_gc(&t->steps, r->hooks.gc ? r->hooks.gc_since_ns : 0);
+    steps_begin_gc(&t->steps, r->hooks.gc ? r->hooks.gc_since_ns : 0);
     for (; n < RECORD_MANY_SPANS && spans_take(&e); n++) {
         int64_t step = t->told && t->steps.tid ? t->steps.count + 1 : RING_INT_NULL;
         if (e.what == SPANS_GC)
@@ -172,7 +173,7 @@ void record_steps_take(struct record *r) {
         steps_lose(&t->steps, t->lost);
         steps_settle(&t->steps, now_ns, &handler);
     }
-    steps_plan_look(t, now_ns);
+    steps_plan_backward(t, now_ns);
 }
 
 static void steps_begin_telling(struct record *r) {

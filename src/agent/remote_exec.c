@@ -34,7 +34,7 @@ void *PyInit__probing(void) {
         return NULL;
     __atomic_store_n(&probing_door.done, 0, __ATOMIC_RELEASE);
     *start = (struct agent_start){
-        .size = sizeof *start, .abi_version = AGENT_ABI_VERSION, .fd = -1, .way = AGENT_WAY_DOOR};
+        .size = sizeof *start, .abi_version = AGENT_ABI_VERSION, .fd = -1, .way = AGENT_WAY_REMOTE_EXEC};
     int rc = agent_thread_create(&thread, remote_exec_start, NULL, true);
     if (rc != 0) {
         (void)snprintf(start->error, sizeof start->error, "no thread for it: %s", strerror(rc));

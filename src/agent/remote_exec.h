@@ -13,7 +13,7 @@
 /* What became of it, for the injector to read. */
 extern struct agent_remote_exec probing_door __attribute__((visibility("default")));
 
-/* What an interpreter calls that imports AGENT_DOOR_MODULE. NULL always, without an exception: the importer is told that there is
+/* What an interpreter calls that imports AGENT_REMOTE_EXEC_MODULE. NULL always, without an exception: the importer is told that there is
  * no module. */
 __attribute__((visibility("default"))) void *PyInit__probing(void);
 

@@ -10,23 +10,23 @@ static void reply_post(struct mailbox *m, uint32_t peer, struct strbuf *b) {
     strbuf_fini(b);
 }
 
-/* The same of what mailbox_begin_look has begun. `open`: the number of dropped notifications is added when it is sent. */
-static void reply_look(struct mailbox *m, uint32_t peer, struct strbuf *b, bool open) {
+/* The same of what mailbox_begin_snapshot has begun. `open`: the number of dropped notifications is added when it is sent. */
+static void reply_snapshot_begun(struct mailbox *m, uint32_t peer, struct strbuf *b, bool open) {
     struct queue_item *item = queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer);
     if (item) {
         item->open = open;
         item->looked = true;
     }
     if (mailbox_post(m, item) != 0)
-        mailbox_end_look(m, peer);
+        mailbox_end_snapshot(m, peer);
     strbuf_fini(b);
 }
 
-static void reply_look_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e) {
+static void reply_snapshot_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
-    reply_look(m, peer, &b, false);
+    reply_snapshot_begun(m, peer, &b, false);
 }
 
 void reply_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e) {
@@ -54,12 +54,12 @@ void reply_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct wi
                   const struct err *e) {
     struct strbuf b;
     if (!tables) {
-        reply_look_error(m, peer, id, e);
+        reply_snapshot_error(m, peer, id, e);
         return;
     }
     strbuf_init(&b, WIRE_MAX_ASSEMBLED);
     (void)wire_put_tables(&b, id, tables, n);
-    reply_look(m, peer, &b, false);
+    reply_snapshot_begun(m, peer, &b, false);
 }
 
 /* Hand over what a client waits for that asks for one such thing at a time. */
@@ -83,7 +83,7 @@ void reply_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire
     reply_pulled(m, peer, &b);
 }
 
-void reply_made(void *mailbox, uint32_t peer, uint32_t id, const struct wire_rows *r, const struct err *e) {
+void reply_table(void *mailbox, uint32_t peer, uint32_t id, const struct wire_rows *r, const struct err *e) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_ASSEMBLED);
     if (r)
@@ -134,10 +134,10 @@ void reply_snapshot(void *mailbox, const struct pending_snapshots_ask *ask, cons
     if (wanted) {
         strbuf_init(&b, 0);
         (void)wire_put_snapshot_wanted_open(&b, ask->id, wanted, &ask->want);
-        reply_look(mailbox, ask->peer, &b, true);
+        reply_snapshot_begun(mailbox, ask->peer, &b, true);
     } else {
         (void)err_set(&e, ERR_FAILED, "no memory for an answer");
-        reply_look_error(mailbox, ask->peer, ask->id, &e);
+        reply_snapshot_error(mailbox, ask->peer, ask->id, &e);
     }
     model_snapshot_fini(&copy);
 }
@@ -147,5 +147,5 @@ void reply_threads(struct mailbox *m, const struct pending_snapshots_ask *ask, c
     if (s)
         reply_snapshot(m, ask, s);
     else
-        reply_look_error(m, ask->peer, ask->id, e);
+        reply_snapshot_error(m, ask->peer, ask->id, e);
 }

@@ -27,7 +27,7 @@ void reply_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire
                 const struct err *e);
 
 /* To rows: what was made, or, NULL, the error; `mailbox` is a struct mailbox (see struct made). */
-void reply_made(void *mailbox, uint32_t peer, uint32_t id, const struct wire_rows *r, const struct err *e);
+void reply_table(void *mailbox, uint32_t peer, uint32_t id, const struct wire_rows *r, const struct err *e);
 
 /* To eval: what became of the code, or, NULL, the error; `mailbox` is a struct mailbox (see struct evals). */
 void reply_evaluated(void *mailbox, uint32_t peer, uint32_t id, const struct wire_evaluated *v,

@@ -169,7 +169,7 @@ static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, 
 
 /* What a client may see, which is all or not. */
 static enum wire_access sampler_may(const struct mailbox_slot *slot) {
-    return slot->looker ? WIRE_LOOKS : WIRE_CHANGES;
+    return slot->looker ? WIRE_READ_ONLY : WIRE_CHANGES;
 }
 
 static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *plan) {
@@ -242,7 +242,7 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
     if (!plan->wishes.locals && !plan->wishes.native.wanted && !plan->wishes.of.tasks)
         cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
     sampler_publish(s, rc == 0 ? &snap : NULL);
-    s->complete.memory_tells_tasks = s->ps && pystack_tells_tasks(s->ps);
+    s->complete.memory_tells_tasks = s->ps && pystack_knows_tasks(s->ps);
     if (n_later)
         pending_snapshots_begin(&s->complete, later, n_later, &snap);
     spending_elsewhere(&s->spending, cpu);
@@ -350,10 +350,10 @@ static void sampler_pass_ticks(struct sampler *s) {
 /* When the next ticks are. While nobody runs, several share a look: that is the same, and waking up is what costs. */
 static void sampler_draw_ticks(struct sampler *s, uint64_t mean_ns) {
     uint64_t now = clock_mono_ns(), next = now + cost_pace_next_ns(&s->pace, mean_ns);
-    bool rests = thread_sampler_rests(&s->profile);
+    bool yields = thread_sampler_is_idle(&s->profile);
     s->n_passed = 0;
     s->tick_due_ns = next;
-    while (rests && s->n_passed < THREAD_SAMPLER_PENDING - 1) {
+    while (yields && s->n_passed < THREAD_SAMPLER_PENDING - 1) {
         next += cost_pace_next_ns(&s->pace, mean_ns);
         if (next - now > THREAD_SAMPLER_WAIT_NS)
             return;
@@ -497,7 +497,7 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     if (plan->tables)
         sampler_answer_tables(s, plan);
     if (plan->rows)
-        sampler_answer_made(s, plan);
+        sampler_answer_virtual(s, plan);
     if (plan->evals)
         sampler_answer_evals(s, plan);
     if (plan->tables || plan->rows || plan->evals || plan->hello || plan->threads || plan->complete ||
@@ -564,7 +564,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->wake = wake;
     s->arg = arg;
     s->complete = (struct pending_snapshots){.worker = m->worker, .answer = reply_snapshot, .arg = m};
-    s->made = (struct virtual_tables){.worker = m->worker, .answer = reply_made, .arg = m};
+    s->made = (struct virtual_tables){.worker = m->worker, .answer = reply_table, .arg = m};
     s->evals = (struct evals){
         .worker = m->evaluator, .mailbox = m, .record = &s->always.record, .answer = reply_evaluated};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;

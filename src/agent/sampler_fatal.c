@@ -113,7 +113,7 @@ static void fatal_open(struct fatal_work *w) {
     w->fd = open(w->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
 }
 
-static void fatal_tell(struct fatal_work *w) {
+static void fatal_report(struct fatal_work *w) {
     char text[sizeof w->what + sizeof w->path + 32];
     (void)snprintf(text, sizeof text, "%s%s%s", w->what, w->fd >= 0 ? "; stacks in " : "",
                    w->fd >= 0 ? w->path : "");
@@ -211,7 +211,7 @@ static const struct model_thread *fatal_find(const struct fatal_work *w, const s
     return NULL;
 }
 
-static void fatal_tell_stack(struct fatal_work *w, const struct model_thread *t) {
+static void fatal_report_stack(struct fatal_work *w, const struct model_thread *t) {
     char text[FATAL_EVENT_MAX] = "", line[512], func[160], file[256];
     size_t n = 0;
     for (size_t i = 0; t && i < t->n_frames; i++) {
@@ -235,7 +235,7 @@ static void fatal_tell_stack(struct fatal_work *w, const struct model_thread *t)
 }
 
 static void fatal_keep_stacks(struct fatal_work *w) {
-    const struct snapshot_request_wishes wishes = {.native = {.wanted = true, .max_age_ns = FATAL_MAPS_NS}};
+    const struct snapshot_request wishes = {.native = {.wanted = true, .max_age_ns = FATAL_MAPS_NS}};
     struct sampler *s = w->s;
     struct model_snapshot snap;
     struct model_target target;
@@ -243,7 +243,7 @@ static void fatal_keep_stacks(struct fatal_work *w) {
     struct err e = {0};
     pystack_read_names_anew(s->ps);
     if (snapshot_request_snapshot(s->ps, &s->profile, &wishes, &snap, &e) == 0) {
-        fatal_tell_stack(w, fatal_find(w, &snap));
+        fatal_report_stack(w, fatal_find(w, &snap));
         struct native *native = fatal_merge_all(w, &snap);
         pystack_read_target(0, pystack_get_info(s->ps), &target);
         strbuf_init(&out, FATAL_TEXT_MAX);
@@ -287,7 +287,7 @@ void sampler_keep_fatal(struct sampler *s) {
     fatal_say_what(&w);
     record_begin(&s->always.record);
     fatal_open(&w);
-    fatal_tell(&w);
+    fatal_report(&w);
     fatal_write_head(&w);
     signal_sampler_leave_out(w.record->tid);
     if (s->ps) {

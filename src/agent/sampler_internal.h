@@ -76,18 +76,18 @@ struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
     struct background_plan always;
-    bool complete;                         /* something that waits for the python worker is ready or late */
-    bool quiet;                            /* no stream is left: nothing stays armed */
-    bool leave;                            /* somebody wants no more samples */
-    bool tables;                           /* somebody wants the tables, or rows of one */
-    bool rows;                             /* somebody wants rows that Python makes */
-    bool evals;                            /* somebody wants code to be run */
-    bool probes;                           /* what is armed for somebody is to be looked after */
-    bool gentle;                           /* somebody wants no signals to be sent */
-    struct snapshot_request_wishes wishes; /* for the snapshot */
-    bool native_samples, native_kept;      /* with native frames: somebody's stream, the tables */
-    double sample_hz, snapshot_hz;         /* the fastest of each stream */
-    double batch_s; /* the shortest time between batches that is wanted; 0: nobody minds */
+    bool complete;                    /* something that waits for the python worker is ready or late */
+    bool quiet;                       /* no stream is left: nothing stays armed */
+    bool leave;                       /* somebody wants no more samples */
+    bool tables;                      /* somebody wants the tables, or rows of one */
+    bool rows;                        /* somebody wants rows that Python makes */
+    bool evals;                       /* somebody wants code to be run */
+    bool probes;                      /* what is armed for somebody is to be looked after */
+    bool gentle;                      /* somebody wants no signals to be sent */
+    struct snapshot_request wishes;   /* for the snapshot */
+    bool native_samples, native_kept; /* with native frames: somebody's stream, the tables */
+    double sample_hz, snapshot_hz;    /* the fastest of each stream */
+    double batch_s;                   /* the shortest time between batches that is wanted; 0: nobody minds */
     uint64_t next_ns;
 };
 
@@ -103,7 +103,7 @@ void sampler_keep_fatal(struct sampler *s);
 void sampler_note_fatal(void *arg); /* wakes the sampler for that; async-signal-safe */
 
 /* Rows that Python makes, and code that is to be run. */
-void sampler_answer_made(struct sampler *s, const struct sampler_plan *plan);
+void sampler_answer_virtual(struct sampler *s, const struct sampler_plan *plan);
 void sampler_answer_evals(struct sampler *s, const struct sampler_plan *plan);
 
 #endif

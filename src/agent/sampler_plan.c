@@ -28,7 +28,7 @@ static void sampler_plan_asks(struct mailbox *m, struct mailbox_slot *slot, stru
     size_t left = 0;
     copy->n_asks = 0;
     for (size_t k = 0; k < slot->n_asks; k++)
-        if (mailbox_begin_look(m, slot, slot->asks[k].method))
+        if (mailbox_begin_snapshot(m, slot, slot->asks[k].method))
             copy->asks[copy->n_asks++] = slot->asks[k];
         else
             slot->asks[left++] = slot->asks[k];
@@ -87,7 +87,7 @@ static void sampler_plan_batches(struct sampler *s, const struct sampler_plan *p
 }
 
 /* Looks are taken for the tables too, at least so often. */
-static void sampler_plan_always(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
+static void sampler_plan_background(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     bool listened = plan->sample_hz > 0;
     double always = background_rate(&s->always, s->mailbox, now, &plan->next_ns);
     plan->gentle |=
@@ -143,13 +143,13 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
         plan->complete = plan->native_samples = plan->leave = plan->tables = plan->rows = plan->evals =
             plan->probes = false;
     plan->always = (struct background_plan){.configure = false};
-    plan->wishes = (struct snapshot_request_wishes){0};
+    plan->wishes = (struct snapshot_request){0};
     plan->sample_hz = plan->snapshot_hz = plan->batch_s = 0;
     plan->next_ns = SAMPLER_NEVER;
 }
 
 /* Between two ticks nothing has been wished, as a rule, and the slots need not be looked at. `plan`: the last one. */
-static bool sampler_plan_again(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
+static bool sampler_plan_unchanged(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     if (s->replan || s->planned != s->mailbox->changes || plan->sample_hz <= 0 || plan->snapshot_hz > 0)
         return false;
     plan->hello = plan->threads = plan->poke = plan->quiet = plan->complete = plan->leave = plan->tables =
@@ -185,7 +185,7 @@ static void sampler_plan_probes(struct sampler *s, struct sampler_plan *plan, ui
 
 void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     struct mailbox *m = s->mailbox;
-    if (sampler_plan_again(s, plan, now))
+    if (sampler_plan_unchanged(s, plan, now))
         return;
     s->planned = m->changes;
     sampler_clear_plan(plan);
@@ -206,7 +206,7 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer)
             sampler_plan_threads(s, &m->slots[i], &plan->slots[i], plan, now);
-    sampler_plan_always(s, plan, now);
+    sampler_plan_background(s, plan, now);
     sampler_plan_batches(s, plan, now);
     sampler_plan_samples(s, plan, now);
     background_plan_second(&s->always, plan->tick, plan->sample_hz > 0, now, &plan->always, &plan->next_ns);

@@ -7,9 +7,9 @@
 #include "agent/sampler_internal.h"
 
 /* Variables of frames of a thread, or of all (0). Nothing is to be signalled for that. */
-static const struct model_snapshot *sampler_look_for_roots(struct sampler *s, int64_t tid,
+static const struct model_snapshot *sampler_snapshot_roots(struct sampler *s, int64_t tid,
                                                            struct model_snapshot *out) {
-    const struct snapshot_request_wishes wishes = {.locals = true, .of = {.tid = tid}};
+    const struct snapshot_request wishes = {.locals = true, .of = {.tid = tid}};
     struct pystack *ps = sampler_pystack(s);
     *out = (struct model_snapshot){0};
     if (!ps)
@@ -19,13 +19,13 @@ static const struct model_snapshot *sampler_look_for_roots(struct sampler *s, in
 }
 
 /* The job's last step, for what is compared over steps. */
-static void sampler_tell_step(const struct sampler *s, struct wire_rows_ask *ask) {
+static void sampler_put_step(const struct sampler *s, struct wire_rows_ask *ask) {
     const struct steps *steps = &s->always.record.steps.steps;
     if (s->always.record.steps.told && ask->n_args < WIRE_ROWS_ARGS)
         ask->args[ask->n_args++] = (struct wire_rows_arg){.key = "step", .number = steps->count};
 }
 
-void sampler_answer_made(struct sampler *s, const struct sampler_plan *plan) {
+void sampler_answer_virtual(struct sampler *s, const struct sampler_plan *plan) {
     uint64_t cpu = clock_self_cpu_ns();
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
@@ -35,9 +35,9 @@ void sampler_answer_made(struct sampler *s, const struct sampler_plan *plan) {
                 continue;
             const struct virtual_tables_table *table = virtual_tables_find_table(slot->rows.table);
             bool wanted = table && table->roots;
-            const struct model_snapshot *found = wanted ? sampler_look_for_roots(s, 0, &roots) : NULL;
+            const struct model_snapshot *found = wanted ? sampler_snapshot_roots(s, 0, &roots) : NULL;
             struct wire_rows_ask ask = slot->rows;
-            sampler_tell_step(s, &ask);
+            sampler_put_step(s, &ask);
             virtual_tables_begin(&s->made, slot->peer, slot->asks[k].id, &ask, found);
             if (wanted)
                 model_snapshot_fini(&roots);
@@ -61,7 +61,7 @@ void sampler_answer_evals(struct sampler *s, const struct sampler_plan *plan) {
                                           .want = slot->eval};
             bool wanted = slot->eval->tid != 0;
             const struct model_snapshot *found =
-                wanted ? sampler_look_for_roots(s, slot->eval->tid, &roots) : NULL;
+                wanted ? sampler_snapshot_roots(s, slot->eval->tid, &roots) : NULL;
             evals_begin(&s->evals, &ask, found);
             if (wanted)
                 model_snapshot_fini(&roots);

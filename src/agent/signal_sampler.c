@@ -22,8 +22,8 @@
 #define SIGNAL_SAMPLER_STATUS_NS                                                                             \
     CLOCK_NS_PER_S /* how long what the kernel said of a thread's mask is believed */
 #define SIGNAL_SAMPLER_BLOCKED_NS (50 * CLOCK_NS_PER_MS) /* and when it blocks: it may be creating a thread */
-#define SIGNAL_SAMPLER_LOOK_NS (15 * CLOCK_NS_PER_US)    /* a look at a stack takes less than one */
-#define SIGNAL_SAMPLER_LOOKS 3
+#define SIGNAL_SAMPLER_READ_NS (15 * CLOCK_NS_PER_US)    /* a look at a stack takes less than one */
+#define SIGNAL_SAMPLER_READS 3
 #define SIGNAL_SAMPLER_LONG_NS (250 * CLOCK_NS_PER_US) /* what took longer was not on a CPU all the time */
 #define SIGNAL_SAMPLER_TRIES 9                         /* signals to ourselves, to see what one costs */
 #define SIGNAL_SAMPLER_TOUCHED                                                                               \
@@ -350,11 +350,11 @@ static bool signal_sampler_may_ask(struct signal_sampler_slot *slot, const struc
 /* Send the signal right after it was seen that there is room for it. When we were put off the CPU in between, the thread may
  * have gone a long way: look again. 0, or -1 when it is not sent. */
 static int signal_sampler_send(const struct signal_sampler_slot *slot) {
-    for (int i = 0; i < SIGNAL_SAMPLER_LOOKS; i++) {
+    for (int i = 0; i < SIGNAL_SAMPLER_READS; i++) {
         uint64_t before = clock_mono_ns();
         if (!stack_headroom_is_enough(&slot->stack))
             return -1;
-        if (clock_mono_ns() - before < SIGNAL_SAMPLER_LOOK_NS)
+        if (clock_mono_ns() - before < SIGNAL_SAMPLER_READ_NS)
             return (int)syscall(SYS_tgkill, exact.pid, (pid_t)slot->tid, SIGNAL_SAMPLER_SIGNAL);
     }
     return -1;

@@ -19,7 +19,7 @@ struct snapshot_request_work {
     uint64_t until_ns; /* how long threads that were asked are waited for */
 };
 
-void snapshot_request_join(struct snapshot_request_wishes *w, const struct wire_threads *want) {
+void snapshot_request_join(struct snapshot_request *w, const struct wire_threads *want) {
     w->of.tasks = w->of.tasks || want->tasks;
     if (want->locals) {
         w->of.tid = !w->locals || w->of.tid == want->tid ? want->tid : 0;
@@ -87,9 +87,8 @@ static void snapshot_request_leave_out_own(struct model_snapshot *s) {
     s->n_threads = kept;
 }
 
-int snapshot_request_snapshot(struct pystack *ps, struct thread_sampler *p,
-                              const struct snapshot_request_wishes *w, struct model_snapshot *out,
-                              struct err *e) {
+int snapshot_request_snapshot(struct pystack *ps, struct thread_sampler *p, const struct snapshot_request *w,
+                              struct model_snapshot *out, struct err *e) {
     int64_t own[AGENT_MAX_TIDS];
     size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
     struct snapshot_request_work work = {
@@ -101,7 +100,7 @@ int snapshot_request_snapshot(struct pystack *ps, struct thread_sampler *p,
                                                   .arg = &work});
     (void)pystack_want_native(ps, &w->native);
     signal_sampler_set_native(w->native.wanted || p->native);
-    struct pystack_locals_wish of = w->of;
+    struct pystack_locals_request of = w->of;
     of.without_locals = !w->locals;
     int rc = pystack_snapshot_locals(ps, own, n_own, w->locals || of.tasks ? &of : NULL, out, e);
     pystack_set_asker(ps, &(struct pystack_asker){.read = NULL});

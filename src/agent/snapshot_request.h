@@ -15,18 +15,17 @@
 #include "wire/wire.h"
 
 /* What those who wait for the same snapshot want of it. */
-struct snapshot_request_wishes {
+struct snapshot_request {
     bool locals; /* somebody asks for locals; what is asked for beside the frames: */
-    struct pystack_locals_wish of;
-    struct native_wish native;
+    struct pystack_locals_request of;
+    struct native_request native;
 };
 
 /* One more who asks: of one thread, or of all when they ask for different ones. */
-void snapshot_request_join(struct snapshot_request_wishes *w, const struct wire_threads *want);
+void snapshot_request_join(struct snapshot_request *w, const struct wire_threads *want);
 
 /* All threads but our own. As pystack_snapshot_locals. */
-int snapshot_request_snapshot(struct pystack *ps, struct thread_sampler *p,
-                              const struct snapshot_request_wishes *w, struct model_snapshot *out,
-                              struct err *e);
+int snapshot_request_snapshot(struct pystack *ps, struct thread_sampler *p, const struct snapshot_request *w,
+                              struct model_snapshot *out, struct err *e);
 
 #endif

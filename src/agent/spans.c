@@ -85,7 +85,7 @@ void spans_end(uint64_t key, uint64_t ns) {
     spans_publish(c, number);
 }
 
-void spans_tell(const struct spans_event *e) {
+void spans_report(const struct spans_event *e) {
     uint64_t number;
     struct spans_cell *c = spans_claim(&number);
     if (!c)

@@ -19,16 +19,16 @@
 enum spans_what {
     SPANS_BEGIN = 0,
     SPANS_END,
-    SPANS_LOOK,  /* what an optimizer step left in variables, or had as gradients; within it */
-    SPANS_VALUE, /* of an expression that is watched */
-    SPANS_GC,    /* garbage was collected */
+    SPANS_READING, /* what an optimizer step left in variables, or had as gradients; within it */
+    SPANS_VALUE,   /* of an expression that is watched */
+    SPANS_GC,      /* garbage was collected */
 };
 
 /*
  * What was found at the end of an optimizer step. NAN may be what a number is. `grad_norm` is what the job has computed; `read_norm` is of
  * the gradients of all of the optimizer's parameters as they were when its step began, and infinite if not all are finite.
  */
-struct spans_look {
+struct spans_reading {
     double loss, lr, grad_norm, read_norm;
     int64_t epoch;
     bool has_loss, has_lr, has_grad_norm, has_read_norm, has_epoch;
@@ -57,7 +57,7 @@ struct spans_event {
     enum spans_what what;
     union {
         char name[SPANS_NAME]; /* of a beginning: printable ASCII, the rest of it is '?' */
-        struct spans_look look;
+        struct spans_reading look;
         struct spans_value value;
         struct spans_gc gc;
     };
@@ -68,9 +68,9 @@ void spans_begin(uint64_t key, const char *name);
 void spans_end(uint64_t key, uint64_t ns);
 
 /* Any other: of `e` all but `lost` and `tid`, which is the calling thread. */
-void spans_tell(const struct spans_event *e);
+void spans_report(const struct spans_event *e);
 
-/* A place for the function and the text of a value: its number, for spans_tell; -1: all are in use, the value is lost. */
+/* A place for the function and the text of a value: its number, for spans_report; -1: all are in use, the value is lost. */
 #define SPANS_TEXT 200
 #define SPANS_FUNC 128
 int32_t spans_put_text(const char *func, const char *text);

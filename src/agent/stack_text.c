@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define STACK_FRAMES 256 /* that are walked */
-#define STACK_CUT " < ..."
+#define STACK_TRUNCATED " < ..."
 
 /* Torch's function that calls a module, and those around and in it whose names have this in them. */
 #define STACK_TEXT_CALL "_call_impl"
@@ -86,9 +86,9 @@ static bool stack_put(void *arg, const struct stack_frame *f) {
         return true;
     size_t more =
         (size_t)snprintf(text, sizeof text, "%s%s (%s:%lld)", o->len ? " < " : "", f->func, f->file, f->line);
-    bool fits = o->len + more + sizeof STACK_CUT <= o->cap;
+    bool fits = o->len + more + sizeof STACK_TRUNCATED <= o->cap;
     if (fits || o->len)
-        o->len += (size_t)snprintf(o->buf + o->len, o->cap - o->len, "%s", fits ? text : STACK_CUT);
+        o->len += (size_t)snprintf(o->buf + o->len, o->cap - o->len, "%s", fits ? text : STACK_TRUNCATED);
     return fits;
 }
 

@@ -235,7 +235,7 @@ static bool step_values_find_lr(uint64_t optimizer, double *out) {
 
 /* ---- expressions ---- */
 
-static void step_values_tell_value(size_t expr, size_t frame, uint64_t object, uint64_t ns) {
+static void step_values_report_value(size_t expr, size_t frame, uint64_t object, uint64_t ns) {
     struct pystack_scalar s;
     struct spans_event e = {.ns = ns, .what = SPANS_VALUE};
     e.value = (struct spans_value){.expr = (uint32_t)expr, .set = looks.set};
@@ -244,11 +244,11 @@ static void step_values_tell_value(size_t expr, size_t frame, uint64_t object, u
     e.value.number = e.value.is_number ? s.value : 0;
     e.value.text = spans_put_text(looks.look.frames[frame].code->func, e.value.is_known ? s.text : "");
     if (e.value.text >= 0)
-        spans_tell(&e);
+        spans_report(&e);
 }
 
 /* The expression in the first of the frames of its function that has its variable. Whether there was one of the function. */
-static bool step_values_tell_expr(size_t expr, size_t from, size_t until, uint64_t ns) {
+static bool step_values_report_expr(size_t expr, size_t from, size_t until, uint64_t ns) {
     const struct watch_expr *x = &looks.watch.exprs[expr];
     bool met = false;
     for (size_t i = from; i < until; i++) {
@@ -260,7 +260,7 @@ static bool step_values_tell_expr(size_t expr, size_t from, size_t until, uint64
             continue;
         object = pystack_frame_vars_follow(&looks.look, object, x->parts + 1, x->n - 1);
         if (object)
-            step_values_tell_value(expr, i, object, ns);
+            step_values_report_value(expr, i, object, ns);
         return true;
     }
     return met;
@@ -297,7 +297,7 @@ static void step_values_finish(uint64_t cpu_ns, bool step) {
 }
 
 void step_values_at_step(void) {
-    struct spans_event e = {.ns = clock_mono_ns(), .what = SPANS_LOOK};
+    struct spans_event e = {.ns = clock_mono_ns(), .what = SPANS_READING};
     struct pystack_scalar s;
     bool is_there = false;
     uint64_t cpu_ns;
@@ -315,9 +315,9 @@ void step_values_at_step(void) {
         e.look.has_loss = step_values_find(from, STEP_VALUES_LOSS, STEP_VALUES_LOSS_LAST, &e.look.loss);
     e.look.has_grad_norm = step_values_find(from, STEP_VALUES_NORM, STEP_VALUES_NORM_LAST, &e.look.grad_norm);
     e.look.has_epoch = step_values_find_epoch(from, &e.look.epoch);
-    spans_tell(&e);
+    spans_report(&e);
     for (size_t i = 0; i < looks.watch.n; i++)
-        looks.at_step[i] = step_values_tell_expr(i, from, n, e.ns) || looks.at_step[i];
+        looks.at_step[i] = step_values_report_expr(i, from, n, e.ns) || looks.at_step[i];
     step_values_finish(cpu_ns, true);
 }
 
@@ -331,6 +331,6 @@ void step_values_at_return(void) {
     }
     for (size_t i = 0; i < looks.watch.n; i++)
         if (looks.watch.exprs[i].func[0] && !looks.at_step[i] && looks.told < STEP_VALUES_RETURNS_PER_S)
-            looks.told += step_values_tell_expr(i, 0, 1, ns);
+            looks.told += step_values_report_expr(i, 0, 1, ns);
     step_values_finish(cpu_ns, false);
 }

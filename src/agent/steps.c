@@ -98,7 +98,7 @@ static void steps_fill(const struct steps *s, struct steps_step *out) {
 }
 
 /* Where the job has computed no norm, it is that of the gradients that were read: those of one optimizer of several are not all. */
-static void steps_fill_norm(const struct steps_now *n, struct spans_look *out) {
+static void steps_fill_norm(const struct steps_now *n, struct spans_reading *out) {
     if (out->has_grad_norm || !out->has_read_norm || n->ended != 1)
         return;
     out->grad_norm = out->read_norm;
@@ -213,8 +213,8 @@ static void steps_backward(struct steps *s, const struct spans_event *e) {
 }
 
 /* Of several optimizers the last tells the loss, and the first the learning rate. */
-static void steps_look(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
-    struct spans_look *at = &s->now.look;
+static void steps_take_reading(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
+    struct spans_reading *at = &s->now.look;
     if (e->tid != s->tid)
         return;
     if (s->now.depth == 1)
@@ -251,7 +251,7 @@ static struct steps_open *steps_find(struct steps *s, uint64_t key) {
 }
 
 /* A place for one more; the oldest gives way. */
-static struct steps_open *steps_make_room(struct steps *s) {
+static struct steps_open *steps_reserve(struct steps *s) {
     struct steps_open *oldest = &s->open[0];
     for (size_t i = 0; i < STEPS_OPEN; i++) {
         if (!s->open[i].key)
@@ -279,7 +279,7 @@ static void steps_begin(struct steps *s, const struct spans_event *e, const stru
     struct steps_open *o = steps_find(s, e->key);
     if (o)
         steps_forget(s); /* the end of the one before never came */
-    o = steps_make_room(s);
+    o = steps_reserve(s);
     *o = (struct steps_open){
         .key = e->key, .begin_ns = e->ns, .tid = e->tid, .kind = steps_find_kind(e->name)};
     memcpy(o->name, e->name, sizeof o->name);
@@ -323,8 +323,8 @@ void steps_lose(struct steps *s, uint64_t lost) {
 
 void steps_take(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
     steps_lose(s, e->lost);
-    if (e->what == SPANS_LOOK)
-        steps_look(s, e, h);
+    if (e->what == SPANS_READING)
+        steps_take_reading(s, e, h);
     else if (e->what == SPANS_GC)
         s->now.rest.gc_ns += (int64_t)e->gc.duration_ns;
     else if (e->what == SPANS_VALUE)
@@ -343,7 +343,7 @@ void steps_settle(struct steps *s, uint64_t ns, const struct steps_handler *h) {
         steps_finish(s, h);
 }
 
-void steps_look_backward(struct steps *s, uint64_t ns) {
+void steps_begin_backward(struct steps *s, uint64_t ns) {
     s->backward_since_ns = ns;
     s->has_backward = false;
     s->now.backward_from_ns = 0;
@@ -351,4 +351,4 @@ void steps_look_backward(struct steps *s, uint64_t ns) {
 
 bool steps_has_backward(const struct steps *s) { return s->has_backward; }
 
-void steps_look_gc(struct steps *s, uint64_t ns) { s->gc_since_ns = ns; }
+void steps_begin_gc(struct steps *s, uint64_t ns) { s->gc_since_ns = ns; }

@@ -56,7 +56,7 @@ struct steps_step {
         comm_ns; /* while a collective operation of torch.distributed went on; unknown where there was none ever */
     int64_t other_ns; /* the rest; unknown unless all of the above are but comm_ns */
     int64_t gc_ns;    /* of all that, collecting garbage; unknown unless that is told */
-    struct spans_look look;
+    struct spans_reading look;
 };
 
 struct steps_handler {
@@ -86,7 +86,7 @@ struct steps_now {
     unsigned optimizers;       /* Optimizer.step that have begun */
     unsigned ended;            /* and that have ended */
     uint64_t optimized_ns;     /* the last of them ended; 0 none has */
-    struct spans_look look;    /* what was found at the ends of them */
+    struct spans_reading look; /* what was found at the ends of them */
     struct steps_sums sums;    /* up to then, */
     struct steps_sums rest;    /* and since: the next step's, if there is no further Optimizer.step in this */
     unsigned depth;            /* Optimizer operations that go on, on the thread */
@@ -132,10 +132,10 @@ void steps_lose(struct steps *s, uint64_t lost);
 void steps_settle(struct steps *s, uint64_t ns, const struct steps_handler *h);
 
 /* Backward passes are told (STEPS_BACKWARD) from `ns` on; 0: no longer. */
-void steps_look_backward(struct steps *s, uint64_t ns);
+void steps_begin_backward(struct steps *s, uint64_t ns);
 
 /* Collections of garbage are told from `ns` on; 0: no longer. */
-void steps_look_gc(struct steps *s, uint64_t ns);
+void steps_begin_gc(struct steps *s, uint64_t ns);
 
 /* Has a whole step been seen since backward passes are told? */
 bool steps_has_backward(const struct steps *s);

@@ -40,7 +40,7 @@ static int tcp_listener_bind(struct tcp_listener *d, const char *text, struct er
 
 /* PID.sock becomes PID.door and PID.curl. */
 static int tcp_listener_name_files(struct tcp_listener *d, const char *socket, struct err *e) {
-    if (endpoint_door_file(d->file, sizeof d->file, socket) != 0 ||
+    if (endpoint_tcp_file(d->file, sizeof d->file, socket) != 0 ||
         endpoint_header_file(d->header, sizeof d->header, socket) != 0)
         return err_set(e, ERR_FAILED, "no name for the file of the tokens beside %s", socket);
     return 0;

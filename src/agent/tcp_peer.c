@@ -88,7 +88,7 @@ static size_t tcp_peer_list(const struct tcp_peer *n, int proc, int *pids) {
     return count;
 }
 
-bool tcp_peer_holds(uint64_t inode, int *last) {
+bool tcp_peer_has_socket(uint64_t inode, int *last) {
     struct tcp_peer n = {.uid = geteuid(), .until_ns = clock_self_cpu_ns() + TCP_PEER_CPU_NS};
     bool holds = false;
     (void)snprintf(n.wanted, sizeof n.wanted, "socket:[%llu]", (unsigned long long)inode);

@@ -14,6 +14,6 @@
 #include <stdint.h>
 
 /* `last`: the process that was found the last time, 0 none; it is asked first. */
-bool tcp_peer_holds(uint64_t inode, int *last);
+bool tcp_peer_has_socket(uint64_t inode, int *last);
 
 #endif

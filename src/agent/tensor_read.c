@@ -14,8 +14,8 @@
 
 #include "agent/numbers.h"
 
-#define LOOK_KNOWN 4  /* tensors */
-#define LOOK_FLOATS 4 /* types of numbers */
+#define TENSOR_READ_KNOWN 4 /* tensors */
+#define TENSOR_READ_KINDS 4 /* types of numbers */
 
 typedef struct pyapi_object object;
 
@@ -24,26 +24,26 @@ static struct {
     struct pyapi api;
     object *things[TENSOR_READ_THINGS]; /* owned; NULL: torch has no such thing */
     struct numbers numbers;
-    struct look_known {
+    struct reader_known {
         object *ref; /* weak; owned */
         uint64_t object;
         int64_t version;
         struct tensor_numbers numbers;
-    } known[LOOK_KNOWN];
+    } known[TENSOR_READ_KNOWN];
     size_t turn;
     bool on;
 } look;
 
 /* ---- calls of torch ---- */
 
-static void look_drop(object **o) {
+static void reader_drop(object **o) {
     if (*o)
         look.api.Py_DecRef(*o);
     *o = NULL;
 }
 
 /* `thing` of a tensor: a new reference, or NULL. */
-static object *look_call(enum tensor_read_thing thing, object *tensor) {
+static object *reader_call(enum tensor_read_thing thing, object *tensor) {
     object *callable = look.things[thing];
     object *result = callable ? look.api.PyObject_CallFunctionObjArgs(callable, tensor, NULL) : NULL;
     if (!result)
@@ -51,26 +51,26 @@ static object *look_call(enum tensor_read_thing thing, object *tensor) {
     return result;
 }
 
-static bool look_is(enum tensor_read_thing thing, object *tensor) {
-    object *result = look_call(thing, tensor);
+static bool reader_is(enum tensor_read_thing thing, object *tensor) {
+    object *result = reader_call(thing, tensor);
     bool is = result && result == look.api._Py_TrueStruct;
-    look_drop(&result);
+    reader_drop(&result);
     return is;
 }
 
 /* Its number; -1: it has none. */
-static int64_t look_number(enum tensor_read_thing thing, object *tensor) {
-    object *result = look_call(thing, tensor);
+static int64_t reader_number(enum tensor_read_thing thing, object *tensor) {
+    object *result = reader_call(thing, tensor);
     long long v = result ? look.api.PyLong_AsLongLong(result) : -1;
     if (v == -1)
         look.api.PyErr_Clear();
-    look_drop(&result);
+    reader_drop(&result);
     return v;
 }
 
 /* Numbers of a tuple; how many, or -1. */
-static ssize_t look_numbers(enum tensor_read_thing thing, object *tensor, int64_t *out, size_t cap) {
-    object *tuple = look_call(thing, tensor);
+static ssize_t reader_numbers(enum tensor_read_thing thing, object *tensor, int64_t *out, size_t cap) {
+    object *tuple = reader_call(thing, tensor);
     ssize_t n = tuple ? look.api.PyTuple_Size(tuple) : -1;
     if (n > (ssize_t)cap)
         n = -1;
@@ -80,15 +80,15 @@ static ssize_t look_numbers(enum tensor_read_thing thing, object *tensor, int64_
         look.api.PyErr_Clear();
         n = -1;
     }
-    look_drop(&tuple);
+    reader_drop(&tuple);
     return n;
 }
 
 /* ---- begin and end ---- */
 
-static void look_forget(void) {
-    for (size_t i = 0; i < LOOK_KNOWN; i++)
-        look_drop(&look.known[i].ref);
+static void reader_forget(void) {
+    for (size_t i = 0; i < TENSOR_READ_KNOWN; i++)
+        reader_drop(&look.known[i].ref);
     memset(look.known, 0, sizeof look.known);
 }
 
@@ -113,10 +113,10 @@ int tensor_read_begin(const struct pyapi *api, object *tuple, ssize_t first) {
 
 void tensor_read_end(void) {
     if (look.on)
-        look_forget();
+        reader_forget();
     look.on = false;
     for (size_t i = 0; i < TENSOR_READ_THINGS; i++)
-        look_drop(&look.things[i]);
+        reader_drop(&look.things[i]);
 }
 
 object *tensor_read_raise(const struct pyapi *api, object *of) {
@@ -157,35 +157,35 @@ bool tensor_read_is_tensor(object *o) {
     object *type = look.on ? look.api.PyObject_Type(o) : NULL;
     bool is = type && look.things[TENSOR_READ_TENSOR] &&
               look.api.PyType_IsSubtype(type, look.things[TENSOR_READ_TENSOR]) == 1;
-    look_drop(&type);
+    reader_drop(&type);
     return is;
 }
 
-static bool look_is_plain(object *o) {
+static bool reader_is_plain(object *o) {
     object *type = look.on ? look.api.PyObject_Type(o) : NULL;
     bool is = type && (type == look.things[TENSOR_READ_TENSOR] || type == look.things[TENSOR_READ_PARAMETER]);
-    look_drop(&type);
+    reader_drop(&type);
     return is;
 }
 
 /* ---- those that are remembered ---- */
 
-static struct look_known *look_recall(object *tensor, int64_t version) {
-    for (size_t i = 0; i < LOOK_KNOWN; i++) {
-        struct look_known *k = &look.known[i];
+static struct reader_known *reader_find_known(object *tensor, int64_t version) {
+    for (size_t i = 0; i < TENSOR_READ_KNOWN; i++) {
+        struct reader_known *k = &look.known[i];
         if (!k->ref || k->object != (uint64_t)(uintptr_t)tensor || k->version != version)
             continue;
         object *there = look.api.PyObject_CallFunctionObjArgs(k->ref, NULL);
         bool same = there == tensor;
-        look_drop(&there);
+        reader_drop(&there);
         return same ? k : NULL;
     }
     return NULL;
 }
 
-static void look_remember(object *tensor, int64_t version, const struct tensor_numbers *numbers) {
-    struct look_known *k = &look.known[look.turn++ % LOOK_KNOWN];
-    look_drop(&k->ref);
+static void reader_remember(object *tensor, int64_t version, const struct tensor_numbers *numbers) {
+    struct reader_known *k = &look.known[look.turn++ % TENSOR_READ_KNOWN];
+    reader_drop(&k->ref);
     k->ref = look.api.PyWeakref_NewRef(tensor, NULL);
     if (!k->ref)
         look.api.PyErr_Clear();
@@ -197,56 +197,56 @@ static void look_remember(object *tensor, int64_t version, const struct tensor_n
 /* ---- one tensor ---- */
 
 /* What its numbers are: 1, floating point of a kind that is known; 0, such as are always finite; -1, others. */
-static int look_read_type(object *tensor, struct numbers_view *view) {
+static int reader_read_type(object *tensor, struct numbers_view *view) {
     static const struct {
         char kind;
         uint8_t width;
-    } kinds[LOOK_FLOATS] = {{'f', 2}, {'b', 2}, {'f', 4}, {'f', 8}};
+    } kinds[TENSOR_READ_KINDS] = {{'f', 2}, {'b', 2}, {'f', 4}, {'f', 8}};
     const struct pyapi *api = &look.api;
-    object *dtype = look_call(TENSOR_READ_GET_DTYPE, tensor);
-    for (ssize_t i = 0; dtype && i < LOOK_FLOATS; i++)
+    object *dtype = reader_call(TENSOR_READ_GET_DTYPE, tensor);
+    for (ssize_t i = 0; dtype && i < TENSOR_READ_KINDS; i++)
         if (api->PyTuple_GetItem(look.things[TENSOR_READ_FLOATS], i) == dtype) {
             view->kind = kinds[i].kind;
             view->width = kinds[i].width;
-            look_drop(&dtype);
+            reader_drop(&dtype);
             return 1;
         }
     object *is_float = dtype ? api->PyObject_GetAttrString(dtype, "is_floating_point") : NULL;
     object *is_complex = dtype ? api->PyObject_GetAttrString(dtype, "is_complex") : NULL;
     int rc = is_float == api->_Py_FalseStruct && is_complex == api->_Py_FalseStruct ? 0 : -1;
     api->PyErr_Clear();
-    look_drop(&is_float);
-    look_drop(&is_complex);
-    look_drop(&dtype);
+    reader_drop(&is_float);
+    reader_drop(&is_complex);
+    reader_drop(&dtype);
     return rc;
 }
 
-static bool look_is_strided(object *tensor) {
-    object *layout = look_call(TENSOR_READ_GET_LAYOUT, tensor);
+static bool reader_is_strided(object *tensor) {
+    object *layout = reader_call(TENSOR_READ_GET_LAYOUT, tensor);
     bool is = layout && layout == look.things[TENSOR_READ_STRIDED];
-    look_drop(&layout);
-    return is && !look_is(TENSOR_READ_IS_NESTED, tensor);
+    reader_drop(&layout);
+    return is && !reader_is(TENSOR_READ_IS_NESTED, tensor);
 }
 
 /* Where the numbers lie. 0, or -1: it has no memory of its own, or more dims than can be read. */
-static int look_read_view(object *tensor, struct numbers_view *view) {
+static int reader_read_view(object *tensor, struct numbers_view *view) {
     int64_t strides[NUMBERS_DIMS];
-    ssize_t n = look_numbers(TENSOR_READ_GET_SHAPE, tensor, view->shape, NUMBERS_DIMS);
-    if (n < 0 || look_numbers(TENSOR_READ_STRIDE, tensor, strides, NUMBERS_DIMS) != n)
+    ssize_t n = reader_numbers(TENSOR_READ_GET_SHAPE, tensor, view->shape, NUMBERS_DIMS);
+    if (n < 0 || reader_numbers(TENSOR_READ_STRIDE, tensor, strides, NUMBERS_DIMS) != n)
         return -1;
     memcpy(view->stride, strides, sizeof strides);
     view->n_dims = (size_t)n;
     /* data_ptr would make a copy of a storage that is only copied when it is written to */
     bool by_storage = look.things[TENSOR_READ_ADDRESS] != NULL;
-    int64_t at = look_number(by_storage ? TENSOR_READ_ADDRESS : TENSOR_READ_POINTER, tensor), offset = 0;
+    int64_t at = reader_number(by_storage ? TENSOR_READ_ADDRESS : TENSOR_READ_POINTER, tensor), offset = 0;
     if (by_storage)
-        offset = look_number(TENSOR_READ_OFFSET, tensor);
+        offset = reader_number(TENSOR_READ_OFFSET, tensor);
     view->address = (uint64_t)at + (uint64_t)offset * view->width;
     return at < 0 || offset < 0 ? -1 : 0;
 }
 
 /* How many numbers; UINT64_MAX: that is no number. */
-static uint64_t look_count(const struct numbers_view *view) {
+static uint64_t reader_count(const struct numbers_view *view) {
     uint64_t n = 1;
     for (size_t i = 0; i < view->n_dims; i++)
         if (view->shape[i] < 0 || __builtin_mul_overflow(n, (uint64_t)view->shape[i], &n))
@@ -255,84 +255,84 @@ static uint64_t look_count(const struct numbers_view *view) {
 }
 
 /* With operations of torch, whose results are not waited for. NULL: torch cannot. */
-static object *look_ask(object *tensor) {
+static object *reader_ask(object *tensor) {
     const struct pyapi *api = &look.api;
     object *guard = tensor_read_raise(&look.api, look.things[TENSOR_READ_DISPATCH]), *later = NULL;
-    object *x = guard ? look_call(TENSOR_READ_DETACH, tensor) : NULL;
-    object *ends = x ? look_call(TENSOR_READ_AMINMAX, x) : NULL;
-    object *is_nan = x ? look_call(TENSOR_READ_ISNAN, x) : NULL,
-           *is_inf = x ? look_call(TENSOR_READ_ISINF, x) : NULL;
-    object *nan = is_nan ? look_call(TENSOR_READ_SUM, is_nan) : NULL;
-    object *inf = is_inf ? look_call(TENSOR_READ_SUM, is_inf) : NULL;
+    object *x = guard ? reader_call(TENSOR_READ_DETACH, tensor) : NULL;
+    object *ends = x ? reader_call(TENSOR_READ_AMINMAX, x) : NULL;
+    object *is_nan = x ? reader_call(TENSOR_READ_ISNAN, x) : NULL,
+           *is_inf = x ? reader_call(TENSOR_READ_ISINF, x) : NULL;
+    object *nan = is_nan ? reader_call(TENSOR_READ_SUM, is_nan) : NULL;
+    object *inf = is_inf ? reader_call(TENSOR_READ_SUM, is_inf) : NULL;
     if (ends && nan && inf)
         later = api->Py_BuildValue("(OOO)", ends, nan, inf);
     object **const all[] = {&inf, &nan, &is_inf, &is_nan, &ends, &x};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        look_drop(all[i]);
+        reader_drop(all[i]);
     api->PyErr_Clear();
     tensor_read_lower(&look.api, guard);
     return later;
 }
 
 /* A graph that is being captured would have our operations in it for ever, and give no results now. */
-static bool look_captures(void) {
+static bool reader_captures(void) {
     object *captures = look.things[TENSOR_READ_CAPTURES];
     object *answer = captures ? look.api.PyObject_CallFunctionObjArgs(captures, NULL) : NULL;
     bool may = captures && (!answer || answer != look.api._Py_FalseStruct);
     look.api.PyErr_Clear();
-    look_drop(&answer);
+    reader_drop(&answer);
     return may;
 }
 
-enum tensor_read_found tensor_look(object *tensor, uint64_t *bytes_left, struct tensor_numbers *out,
-                                   object **later) {
+enum tensor_read_found tensor_read_numbers(object *tensor, uint64_t *bytes_left, struct tensor_numbers *out,
+                                           object **later) {
     struct numbers_view view = {.kind = 0};
     *later = NULL;
     *out = (struct tensor_numbers){.min = NAN, .max = NAN};
-    if (!look_is_plain(tensor))
+    if (!reader_is_plain(tensor))
         return TENSOR_READ_NO;
-    int kind = look_read_type(tensor, &view);
+    int kind = reader_read_type(tensor, &view);
     if (kind <= 0)
         return kind == 0 ? TENSOR_READ_NONE : TENSOR_READ_NO;
-    if (!look_is_strided(tensor) || look_read_view(tensor, &view) != 0)
+    if (!reader_is_strided(tensor) || reader_read_view(tensor, &view) != 0)
         return TENSOR_READ_NO;
-    out->count = look_count(&view);
+    out->count = reader_count(&view);
     if (out->count == 0)
         return TENSOR_READ_NONE;
-    bool is_cpu = look_is(TENSOR_READ_IS_CPU, tensor),
-         is_cuda = !is_cpu && look_is(TENSOR_READ_IS_CUDA, tensor);
+    bool is_cpu = reader_is(TENSOR_READ_IS_CPU, tensor),
+         is_cuda = !is_cpu && reader_is(TENSOR_READ_IS_CUDA, tensor);
     if (out->count > UINT64_MAX / 8 || (!is_cpu && !is_cuda))
         return TENSOR_READ_NO;
     if (out->count * view.width > *bytes_left)
         return TENSOR_READ_BEYOND;
-    int64_t version = look_number(TENSOR_READ_GET_VERSION, tensor);
-    struct look_known *known = version >= 0 && is_cpu ? look_recall(tensor, version) : NULL;
+    int64_t version = reader_number(TENSOR_READ_GET_VERSION, tensor);
+    struct reader_known *known = version >= 0 && is_cpu ? reader_find_known(tensor, version) : NULL;
     if (known) {
         *out = known->numbers;
         return TENSOR_READ_NOW;
     }
     *bytes_left -= out->count * view.width;
-    if (is_cuda || look_is(TENSOR_READ_IS_NEG, tensor)) {
-        *later = is_cuda && look_captures() ? NULL : look_ask(tensor);
+    if (is_cuda || reader_is(TENSOR_READ_IS_NEG, tensor)) {
+        *later = is_cuda && reader_captures() ? NULL : reader_ask(tensor);
         return *later ? TENSOR_READ_LATER : TENSOR_READ_NO;
     }
-    if (numbers_look(&look.numbers, &view) != 0)
+    if (numbers_scan(&look.numbers, &view) != 0)
         return TENSOR_READ_NO;
     const struct numbers_stats *s = &look.numbers.stats;
     *out = (struct tensor_numbers){s->count, s->nan, s->inf, s->min, s->max};
     if (version >= 0)
-        look_remember(tensor, version, out);
+        reader_remember(tensor, version, out);
     return TENSOR_READ_NOW;
 }
 
 enum tensor_read_found tensor_read_squares(object *tensor, uint64_t *numbers_left, double *sum,
                                            uint64_t *bad) {
     struct numbers_view view = {.kind = 0};
-    if (!look_is_plain(tensor) || look_read_type(tensor, &view) != 1 || !look_is_strided(tensor) ||
-        look_read_view(tensor, &view) != 0 || !look_is(TENSOR_READ_IS_CPU, tensor) ||
-        look_is(TENSOR_READ_IS_NEG, tensor))
+    if (!reader_is_plain(tensor) || reader_read_type(tensor, &view) != 1 || !reader_is_strided(tensor) ||
+        reader_read_view(tensor, &view) != 0 || !reader_is(TENSOR_READ_IS_CPU, tensor) ||
+        reader_is(TENSOR_READ_IS_NEG, tensor))
         return TENSOR_READ_NO;
-    uint64_t count = look_count(&view);
+    uint64_t count = reader_count(&view);
     if (count > *numbers_left)
         return TENSOR_READ_BEYOND;
     *numbers_left -= count;
@@ -361,11 +361,11 @@ int tensor_read_read(object *later, struct tensor_numbers *out) {
 }
 
 int tensor_read_gradient(object *tensor, object **out) {
-    *out = look_call(TENSOR_READ_GET_GRAD, tensor);
+    *out = reader_call(TENSOR_READ_GET_GRAD, tensor);
     if (!*out)
         return -1;
     if (*out == look.api._Py_NoneStruct)
-        look_drop(out);
+        reader_drop(out);
     return 0;
 }
 

@@ -79,8 +79,8 @@ void tensor_read_leave(struct pyapi_object *token);
 
 /* Look at a tensor. `*later`, if that is how it ends, owns a reference. No exception is left. At
  * most *bytes_left are read, which gets less. */
-enum tensor_read_found tensor_look(struct pyapi_object *tensor, uint64_t *bytes_left,
-                                   struct tensor_numbers *out, struct pyapi_object **later);
+enum tensor_read_found tensor_read_numbers(struct pyapi_object *tensor, uint64_t *bytes_left,
+                                           struct tensor_numbers *out, struct pyapi_object **later);
 
 /* The sum of squares of its numbers that are finite, and how many are not: of those in the process's memory, as they lie. At most *numbers_left,
  * which gets less. NOW, BEYOND, or NO. */

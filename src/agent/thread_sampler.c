@@ -14,7 +14,7 @@
 #define THREAD_SAMPLER_MAX_STACKS ((size_t)256 * 1024)
 #define THREAD_SAMPLER_TRIE_BYTES ((size_t)6 * 1024 * 1024)
 #define THREAD_SAMPLER_ARENA_BYTES ((size_t)4 * 1024 * 1024) /* for one stack, or the list of threads */
-#define THREAD_SAMPLER_MAX_ENDED 512
+#define THREAD_SAMPLER_MAX_DEAD 512
 #define THREAD_SAMPLER_MAX_BROKEN 3
 #define THREAD_SAMPLER_LIST_NS                                                                               \
     (5 * CLOCK_NS_PER_S)               /* longest time the list of threads is believed, for names: this, */
@@ -44,7 +44,7 @@ static void thread_sampler_free_threads(struct thread_sampler_thread *threads, s
     free(threads);
 }
 
-static void thread_sampler_forget_ended(struct thread_sampler *p) {
+static void thread_sampler_forget_dead(struct thread_sampler *p) {
     for (size_t i = 0; i < p->n_ended; i++)
         free(p->ended[i].name);
     p->n_ended = 0;
@@ -76,7 +76,7 @@ size_t thread_sampler_bytes(const struct thread_sampler *p) {
 }
 
 void thread_sampler_clear_batch(struct thread_sampler *p) {
-    thread_sampler_forget_ended(p);
+    thread_sampler_forget_dead(p);
     p->n_samples = 0;
     p->elapsed_ns = p->n_ticks = 0;
 }
@@ -116,13 +116,13 @@ static void thread_sampler_name(struct thread_sampler *p, struct thread_sampler_
 }
 
 /* Threads that are gone: who gets this batch must still be told their names. */
-static void thread_sampler_keep_ended(struct thread_sampler *p) {
+static void thread_sampler_keep_dead(struct thread_sampler *p) {
     for (size_t i = 0; i < p->n_threads; i++) {
         if (!p->threads[i].kept && p->threads[i].asked)
             signal_sampler_forget(&p->threads[i].py);
         if (p->threads[i].kept || !p->threads[i].looked)
             continue;
-        if (p->n_ended == THREAD_SAMPLER_MAX_ENDED) {
+        if (p->n_ended == THREAD_SAMPLER_MAX_DEAD) {
             p->flush(p->arg);
             thread_sampler_clear_batch(p);
         }
@@ -178,7 +178,7 @@ static int thread_sampler_list(struct thread_sampler *p, struct pystack *ps, uin
         t->kept = false;
         thread_sampler_name(p, t, list[i].name, now);
     }
-    thread_sampler_keep_ended(p);
+    thread_sampler_keep_dead(p);
     thread_sampler_free_threads(p->threads, p->n_threads);
     p->threads = threads;
     p->n_threads = (size_t)n;
@@ -290,7 +290,7 @@ static size_t thread_sampler_read_active(struct thread_sampler *p, uint64_t now)
 }
 
 /* Have others run than those that are active? `all`: each of them is looked at in any case. */
-static bool thread_sampler_look_idle(struct thread_sampler *p, bool all, uint64_t now) {
+static bool thread_sampler_scan_idle(struct thread_sampler *p, bool all, uint64_t now) {
     bool ran = !thread_sampler_idle_are_idle(p);
     if (ran)
         p->moved_ns = now;
@@ -306,7 +306,7 @@ void thread_sampler_settle(struct thread_sampler *p) {
     if (!p->n_pending)
         return;
     (void)thread_sampler_read_active(p, now);
-    (void)thread_sampler_look_idle(p, false, now);
+    (void)thread_sampler_scan_idle(p, false, now);
 }
 
 /* Are there other threads than in the list? Nothing of it has changed while nobody ran but threads that are in it, unless one of
@@ -332,13 +332,13 @@ static bool thread_sampler_read_clocks(struct thread_sampler *p, struct pystack 
     size_t n_idle = thread_sampler_read_active(p, now);
     bool stale = p->n_threads == 0 || now - p->listed_ns > believed;
     bool due = now - p->marked_ns >= THREAD_SAMPLER_MARKS_NS || thread_sampler_is_restless(p, now);
-    bool rests = n_idle < p->n_threads && now - p->moved_ns > THREAD_SAMPLER_REST_NS;
+    bool yields = n_idle < p->n_threads && now - p->moved_ns > THREAD_SAMPLER_REST_NS;
     p->waiting = !stale && n_idle >= THREAD_SAMPLER_MANY_IDLE && p->n_pending < THREAD_SAMPLER_PENDING &&
                  now + wanted_ns - p->idle_looked_ns < THREAD_SAMPLER_WAIT_NS;
     stale = stale || (!p->waiting && due && thread_sampler_marks_changed(p, ps, now));
     if (p->waiting)
         p->pending[p->n_pending++] = timestamp;
-    else if (thread_sampler_look_idle(p, stale || rests, now) && !due)
+    else if (thread_sampler_scan_idle(p, stale || yields, now) && !due)
         stale = stale || thread_sampler_marks_changed(p, ps, now);
     for (size_t i = 0; i < p->n_threads; i++)
         stale |= p->threads[i].cpu_now_ns == 0;
@@ -360,7 +360,7 @@ void thread_sampler_new_epoch(struct thread_sampler *p) {
 /* A thread's stack is much like its last one. */
 static uint32_t thread_sampler_add(struct thread_sampler *p, uint32_t last, const struct model_frame *frames,
                                    size_t n, bool cut) {
-    return cut ? trie_add_cut(&p->trie, frames, n) : trie_add_like(&p->trie, last, frames, n);
+    return cut ? trie_add_truncated(&p->trie, frames, n) : trie_add_like(&p->trie, last, frames, n);
 }
 
 /* Number a stack, with native frames if these were unwound; `cut`: its outermost frames are missing. 0, or -1 without memory. */
@@ -397,7 +397,7 @@ static int thread_sampler_fail(struct thread_sampler *p, struct thread_sampler_t
 }
 
 /* Read a stack from here. 0, or -1 when it could not be. */
-static int thread_sampler_look(struct thread_sampler *p, struct pystack *ps,
+static int thread_sampler_read(struct thread_sampler *p, struct pystack *ps,
                                struct thread_sampler_thread *t) {
     struct arena arena;
     struct model_frame *frames = NULL;
@@ -411,8 +411,8 @@ static int thread_sampler_look(struct thread_sampler *p, struct pystack *ps,
     if (rc != 0)
         return thread_sampler_fail(p, t);
     t->torn = torn;
-    t->py.holds_gil = pystack_holds_gil(ps, &t->py);
-    t->gil = t->py.holds_gil ? MODEL_GIL_HELD : pystack_read_gil(ps, &t->py);
+    t->py.holds_gil = pystack_has_gil(ps, &t->py);
+    t->gil = t->py.holds_gil ? MODEL_GIL_HOLDING : pystack_read_gil(ps, &t->py);
     t->gc = pystack_read_gc(ps, &t->py, t->gil);
     return 0;
 }
@@ -464,7 +464,7 @@ static void thread_sampler_collect_thread(struct thread_sampler *p, struct pysta
     t->asked = t->broken < THREAD_SAMPLER_MAX_BROKEN &&
                signal_sampler_is_running(t->py.tid, clock_thread_cpu_ns((pid_t)t->py.tid)) &&
                signal_sampler_ask(ps, &t->py, p->known);
-    if (t->asked || thread_sampler_look(p, ps, t) != 0)
+    if (t->asked || thread_sampler_read(p, ps, t) != 0)
         return;
     t->torn = t->torn || t->broken >= THREAD_SAMPLER_MAX_BROKEN;
     thread_sampler_record(p, t, t->asked_at, 1);
@@ -478,10 +478,10 @@ void thread_sampler_collect(struct thread_sampler *p, struct pystack *ps) {
 
 /* A thread that was asked and has not answered has not run since: what is read from here is what it would have copied, if
  * it still has not answered after. 0, or -1. */
-static int thread_sampler_look_late(struct thread_sampler *p, struct pystack *ps,
+static int thread_sampler_read_late(struct thread_sampler *p, struct pystack *ps,
                                     struct thread_sampler_thread *t) {
     const struct pystack_self *copy;
-    if (signal_sampler_get(&t->py, &copy) != SIGNAL_SAMPLER_WAITING || thread_sampler_look(p, ps, t) != 0 ||
+    if (signal_sampler_get(&t->py, &copy) != SIGNAL_SAMPLER_WAITING || thread_sampler_read(p, ps, t) != 0 ||
         signal_sampler_get(&t->py, &copy) != SIGNAL_SAMPLER_WAITING)
         return -1;
     if (!t->late)
@@ -503,14 +503,14 @@ static bool thread_sampler_ask(struct thread_sampler *p, struct pystack *ps, str
 
 /* A thread that has run since the last look; `*on_cpu` becomes 0 when it does not run any more: a sample is of a moment, and
  * one that wakes up often for an instant would else have all the time between two looks. 0 it was read, 1 it was asked, -1. */
-static int thread_sampler_look_moved(struct thread_sampler *p, struct pystack *ps,
+static int thread_sampler_read_moved(struct thread_sampler *p, struct pystack *ps,
                                      struct thread_sampler_thread *t, double timestamp, int8_t *on_cpu) {
     if (t->asked)
-        return thread_sampler_look_late(p, ps, t);
+        return thread_sampler_read_late(p, ps, t);
     if (thread_sampler_ask(p, ps, t, timestamp))
         return 1;
     bool asleep = !signal_sampler_is_running(t->py.tid, t->cpu_now_ns);
-    if (thread_sampler_look(p, ps, t) != 0)
+    if (thread_sampler_read(p, ps, t) != 0)
         return -1;
     if (asleep && *on_cpu == 1)
         *on_cpu = 0;
@@ -527,7 +527,7 @@ static void thread_sampler_tick_thread(struct thread_sampler *p, struct pystack 
     int8_t on_cpu = t->cpu_ns ? t->moved : MODEL_UNKNOWN;
     if (t->cpu_now_ns == 0)
         t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
-    int rc = t->moved || !t->looked ? thread_sampler_look_moved(p, ps, t, timestamp, &on_cpu) : 0;
+    int rc = t->moved || !t->looked ? thread_sampler_read_moved(p, ps, t, timestamp, &on_cpu) : 0;
     if (rc < 0)
         return;
     t->cpu_ns = t->cpu_now_ns;
@@ -552,7 +552,7 @@ void thread_sampler_tick(struct thread_sampler *p, struct pystack *ps, uint64_t 
             thread_sampler_tick_thread(p, ps, &p->threads[i], timestamp);
 }
 
-bool thread_sampler_rests(const struct thread_sampler *p) {
+bool thread_sampler_is_idle(const struct thread_sampler *p) {
     uint64_t now = clock_mono_ns();
     if (p->n_threads == 0 || p->n_pending || now - p->moved_ns < THREAD_SAMPLER_REST_NS ||
         thread_sampler_is_restless(p, now))

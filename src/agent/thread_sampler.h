@@ -105,7 +105,7 @@ void thread_sampler_new_epoch(struct thread_sampler *p);
 void thread_sampler_tick(struct thread_sampler *p, struct pystack *ps, uint64_t wanted_ns);
 
 /* Has nobody run for a while? Then ticks may be slept through, which thread_sampler_pass notes afterwards. */
-bool thread_sampler_rests(const struct thread_sampler *p);
+bool thread_sampler_is_idle(const struct thread_sampler *p);
 
 /* A tick at which nobody looked, before the next thread_sampler_tick. */
 void thread_sampler_pass(struct thread_sampler *p, double timestamp);

@@ -54,7 +54,7 @@ void thread_sampler_set_native(struct thread_sampler *p, struct pystack *ps, boo
     bool wanted = sent || kept;
     if (wanted && !p->joined)
         p->joined = calloc(THREAD_SAMPLER_NATIVE_FRAMES, sizeof *p->joined);
-    if (wanted && (!p->joined || pystack_want_native(ps, &(struct native_wish){.wanted = true}) != 0))
+    if (wanted && (!p->joined || pystack_want_native(ps, &(struct native_request){.wanted = true}) != 0))
         wanted = false;
     (void)pystack_want_native(ps, NULL);
     sent = wanted && sent;
@@ -73,7 +73,7 @@ void thread_sampler_set_native(struct thread_sampler *p, struct pystack *ps, boo
 
 static void thread_sampler_native_want(struct pystack *ps) {
     (void)pystack_want_native(
-        ps, &(struct native_wish){.wanted = true, .max_age_ns = THREAD_SAMPLER_NATIVE_MAPS_NS});
+        ps, &(struct native_request){.wanted = true, .max_age_ns = THREAD_SAMPLER_NATIVE_MAPS_NS});
 }
 
 void thread_sampler_native_begin(struct thread_sampler *p, struct pystack *ps,

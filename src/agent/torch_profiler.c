@@ -45,7 +45,7 @@
 #define TORCH_PROFILER_OP_MEMORY 2500.0
 #define TORCH_PROFILER_OP_FILE 300.0
 #define TORCH_PROFILER_SHARE 4 /* one part of so many of the free memory is not too much */
-#define TORCH_PROFILER_ROOM ((double)64 * 1024 * 1024)
+#define TORCH_PROFILER_FREE_BYTES ((double)64 * 1024 * 1024)
 
 #define TORCH_PROFILER_METH_O 0x0008
 
@@ -70,7 +70,7 @@ enum torch_profiler_state {
     TORCH_PROFILER_STARTING,
     TORCH_PROFILER_ON,
     TORCH_PROFILER_STOPPING,
-    TORCH_PROFILER_ENDED,
+    TORCH_PROFILER_OVER,
     TORCH_PROFILER_BROKEN, /* it could not be begun, or ended */
 };
 
@@ -86,7 +86,7 @@ struct torch_profiler_method {
 static uint32_t torch_profiler_state, torch_profiler_hurry, torch_profiler_child, torch_profiler_in;
 static uint64_t torch_profiler_thread; /* that it runs on: pthread_self */
 static int64_t torch_profiler_tid;     /* and its number */
-static uint32_t torch_profiler_left, torch_profiler_per_step, torch_profiler_ended;
+static uint32_t torch_profiler_left, torch_profiler_per_step, torch_profiler_over;
 static uint64_t torch_profiler_step_ns[TORCH_PROFILER_STEPS_MAX];
 /* Written with the GIL. */
 static struct pyapi torch_profiler_api;
@@ -112,11 +112,11 @@ void torch_profiler_in_child(void) {
 static enum torch_profiler_order torch_profiler_count_step(void) {
     uint32_t per_step = torch_profiler_get(&torch_profiler_per_step),
              left = torch_profiler_get(&torch_profiler_left) - 1;
-    uint32_t n = torch_profiler_ended;
+    uint32_t n = torch_profiler_over;
     torch_profiler_set(&torch_profiler_left, left);
     if (left % per_step == 0 && n < TORCH_PROFILER_STEPS_MAX) {
         torch_profiler_step_ns[n] = clock_mono_ns();
-        torch_profiler_set(&torch_profiler_ended, n + 1);
+        torch_profiler_set(&torch_profiler_over, n + 1);
     }
     if (left && !torch_profiler_get(&torch_profiler_hurry))
         return TORCH_PROFILER_NOTHING;
@@ -151,7 +151,7 @@ static enum torch_profiler_order torch_profiler_order(int64_t said) {
         torch_profiler_set(&torch_profiler_state, TORCH_PROFILER_ON);
     else if (said == TORCH_PROFILER_STOPPED || said == TORCH_PROFILER_FAILED)
         torch_profiler_set(&torch_profiler_state,
-                           said == TORCH_PROFILER_STOPPED ? TORCH_PROFILER_ENDED : TORCH_PROFILER_BROKEN);
+                           said == TORCH_PROFILER_STOPPED ? TORCH_PROFILER_OVER : TORCH_PROFILER_BROKEN);
     else if (state == TORCH_PROFILER_STARTING || state == TORCH_PROFILER_STOPPING)
         return TORCH_PROFILER_STOP; /* it was interrupted, as by a signal, before it could tell */
     else if (said == TORCH_PROFILER_STEP && state == TORCH_PROFILER_ON)
@@ -164,14 +164,14 @@ static enum torch_profiler_order torch_profiler_order(int64_t said) {
     return TORCH_PROFILER_NOTHING;
 }
 
-static struct pyapi_object *torch_profiler_tell(struct pyapi_object *self, struct pyapi_object *arg) {
+static struct pyapi_object *torch_profiler_callback(struct pyapi_object *self, struct pyapi_object *arg) {
     (void)self;
     long long said = torch_profiler_api.PyLong_AsLongLong(arg);
     return torch_profiler_api.PyLong_FromLong((long)torch_profiler_order(said));
 }
 
-struct pyapi_object *torch_profiler_new_tell(const struct pyapi *api) {
-    static struct torch_profiler_method method = {"probing_profiler", torch_profiler_tell,
+struct pyapi_object *torch_profiler_new_callback(const struct pyapi *api) {
+    static struct torch_profiler_method method = {"probing_profiler", torch_profiler_callback,
                                                   TORCH_PROFILER_METH_O, NULL};
     torch_profiler_api = *api;
     return api->PyCFunction_NewEx(&method, NULL, NULL);
@@ -253,7 +253,7 @@ static int torch_profiler_name(struct torch_profiler *p, double bytes, struct er
     for (int i = RING_DIR_BASES; i-- > 0;) {
         if (ring_dir_base(base, i, p->record->config.data_dir, geteuid(), 0) != 0 ||
             !torch_profiler_owns(base) || statvfs(base, &fs) != 0 ||
-            (double)fs.f_bavail * (double)fs.f_frsize < bytes + TORCH_PROFILER_ROOM)
+            (double)fs.f_bavail * (double)fs.f_frsize < bytes + TORCH_PROFILER_FREE_BYTES)
             continue;
         torch_profiler_files_name(base, p->file, sizeof p->file);
         torch_profiler_files_prune(base);
@@ -314,7 +314,7 @@ static enum torch_profiler_end torch_profiler_rest(struct torch_profiler *p, enu
     worker_release(p->worker, p->job);
     p->job = NULL;
     torch_profiler_set(&torch_profiler_state, TORCH_PROFILER_OFF);
-    p->phase = TORCH_PROFILER_RESTS;
+    p->phase = TORCH_PROFILER_IDLE;
     return how;
 }
 
@@ -374,7 +374,7 @@ static enum torch_profiler_end torch_profiler_poll_counts(struct torch_profiler 
     }
     torch_profiler_set(&torch_profiler_child, 0);
     torch_profiler_set(&torch_profiler_hurry, 0);
-    torch_profiler_set(&torch_profiler_ended, 0);
+    torch_profiler_set(&torch_profiler_over, 0);
     torch_profiler_set(&torch_profiler_per_step, s->per_step ? s->per_step : 1);
     torch_profiler_set(&torch_profiler_left,
                        (uint32_t)p->steps * torch_profiler_get(&torch_profiler_per_step));
@@ -421,7 +421,7 @@ static bool torch_profiler_is_overdue(const struct torch_profiler *p, bool wante
 static void torch_profiler_poll_runs(struct torch_profiler *p, bool wanted, uint64_t now_ns) {
     uint32_t state = torch_profiler_get(&torch_profiler_state);
     p->discards |= !wanted;
-    if (state == TORCH_PROFILER_ENDED || state == TORCH_PROFILER_BROKEN) {
+    if (state == TORCH_PROFILER_OVER || state == TORCH_PROFILER_BROKEN) {
         torch_profiler_begin_leave(p, now_ns);
         return;
     }
@@ -439,7 +439,7 @@ static void torch_profiler_poll_runs(struct torch_profiler *p, bool wanted, uint
 /* Another hook has to be in, to be where the thread goes by sooner. Tried again and again. */
 static void torch_profiler_poll_hurries(struct torch_profiler *p, uint64_t now_ns) {
     uint32_t state = torch_profiler_get(&torch_profiler_state);
-    if (state == TORCH_PROFILER_ENDED || state == TORCH_PROFILER_BROKEN) {
+    if (state == TORCH_PROFILER_OVER || state == TORCH_PROFILER_BROKEN) {
         torch_profiler_begin_leave(p, now_ns);
         return;
     }
@@ -462,7 +462,7 @@ static void torch_profiler_poll_hurries(struct torch_profiler *p, uint64_t now_n
 
 /* Is it known which steps they were? A step is over when what comes after it has begun. */
 static bool torch_profiler_knows_steps(const struct torch_profiler *p) {
-    uint32_t ended = torch_profiler_get(&torch_profiler_ended);
+    uint32_t ended = torch_profiler_get(&torch_profiler_over);
     for (size_t i = 0; ended && i < RECORD_STEP_ENDS; i++)
         if (p->record->steps.ends[i].step &&
             p->record->steps.ends[i].end_ns >= torch_profiler_step_ns[ended - 1])
@@ -472,7 +472,7 @@ static bool torch_profiler_knows_steps(const struct torch_profiler *p) {
 
 static void torch_profiler_write(struct torch_profiler *p, const struct torch_profiler_found *f) {
     union ring_value v[RING_SPANS_COUNT];
-    uint32_t ended = torch_profiler_get(&torch_profiler_ended);
+    uint32_t ended = torch_profiler_get(&torch_profiler_over);
     for (size_t i = 0; i < f->n; i++) {
         const struct torch_profiler_row *row = &f->rows[i];
         size_t at = row->step >= 0 && row->step < (int64_t)ended ? (size_t)row->step : ended;
@@ -489,9 +489,9 @@ static void torch_profiler_write(struct torch_profiler *p, const struct torch_pr
     (void)ring_set_flush(p->record->set); /* who has waited for it to be over reads them then */
 }
 
-static void torch_profiler_tell_found(struct torch_profiler *p, const struct torch_profiler_found *f) {
+static void torch_profiler_report_found(struct torch_profiler *p, const struct torch_profiler_found *f) {
     char bytes[32];
-    uint32_t ended = torch_profiler_get(&torch_profiler_ended);
+    uint32_t ended = torch_profiler_get(&torch_profiler_over);
     text_human_bytes(bytes, sizeof bytes, f->bytes);
     (void)snprintf(p->note, sizeof p->note,
                    "%u step%s, %lld operations, %s of a trace; the job stood still for %.2g s", ended,
@@ -500,7 +500,7 @@ static void torch_profiler_tell_found(struct torch_profiler *p, const struct tor
 
 static enum torch_profiler_end torch_profiler_poll_leaves(struct torch_profiler *p, bool wanted,
                                                           uint64_t now_ns, struct err *e) {
-    bool keeps = torch_profiler_get(&torch_profiler_state) == TORCH_PROFILER_ENDED && !p->discards && wanted;
+    bool keeps = torch_profiler_get(&torch_profiler_state) == TORCH_PROFILER_OVER && !p->discards && wanted;
     if (!p->job) {
         uint64_t until = now_ns + (keeps ? TORCH_PROFILER_FINISH_NS : TORCH_PROFILER_JOB_NS);
         (void)torch_profiler_submit(p, torch_profiler_job_leave(keeps ? p->file : NULL,
@@ -525,8 +525,8 @@ static enum torch_profiler_end torch_profiler_poll_leaves(struct torch_profiler 
         return TORCH_PROFILER_GOES_ON;
     if (found.written) {
         torch_profiler_write(p, &found);
-        torch_profiler_tell_found(p, &found);
-        p->seen = torch_profiler_get(&torch_profiler_ended);
+        torch_profiler_report_found(p, &found);
+        p->seen = torch_profiler_get(&torch_profiler_over);
         return torch_profiler_rest(p, TORCH_PROFILER_DONE);
     }
     p->file[0] = '\0';
@@ -537,7 +537,7 @@ static enum torch_profiler_end torch_profiler_poll_leaves(struct torch_profiler 
 enum torch_profiler_end torch_profiler_poll(struct torch_profiler *p, bool wanted, uint64_t now_ns,
                                             struct err *e) {
     switch (p->phase) {
-    case TORCH_PROFILER_RESTS:
+    case TORCH_PROFILER_IDLE:
         return TORCH_PROFILER_DONE;
     case TORCH_PROFILER_COUNTS:
         return torch_profiler_poll_counts(p, wanted, now_ns, e);

@@ -26,7 +26,7 @@
 #define TORCH_PROFILER_NOTE 400
 
 enum torch_profiler_phase {
-    TORCH_PROFILER_RESTS = 0,
+    TORCH_PROFILER_IDLE = 0,
     TORCH_PROFILER_COUNTS, /* operations of some steps */
     TORCH_PROFILER_ENTERS, /* the worker puts the hook in */
     TORCH_PROFILER_RUNS,
@@ -73,7 +73,7 @@ enum torch_profiler_end torch_profiler_poll(struct torch_profiler *p, bool wante
 
 /* Is it at work, or on its way out? */
 static inline bool torch_profiler_is_busy(const struct torch_profiler *p) {
-    return p->phase != TORCH_PROFILER_RESTS;
+    return p->phase != TORCH_PROFILER_IDLE;
 }
 
 /* From any thread: is it, or its hook, in the job? */
@@ -115,7 +115,7 @@ struct torch_profiler_found {
 void torch_profiler_job_get(const struct worker_job *job, struct torch_profiler_found *out);
 
 /* With the GIL: a new reference to the function that the unit's hooks ask. NULL with an exception. torch_profiler.c: */
-struct pyapi_object *torch_profiler_new_tell(const struct pyapi *api);
+struct pyapi_object *torch_profiler_new_callback(const struct pyapi *api);
 
 /* With the GIL: the unit's function for calls of modules, for a pending call of the main thread; kept. */
 void torch_profiler_keep(const struct pyapi *api, struct pyapi_object *on_call);

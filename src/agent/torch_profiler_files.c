@@ -16,7 +16,7 @@
 
 #define FILES_FIRST "profile-"
 #define FILES_LAST ".json"
-#define FILES_LOOKED_AT 65536 /* entries of a folder */
+#define FILES_MAX_ENTRIES 65536 /* entries of a folder */
 
 void torch_profiler_files_name(const char *base, char *path, size_t cap) {
     (void)snprintf(path, cap, "%.400s/" FILES_FIRST "%ld-%.0f" FILES_LAST, base, (long)getpid(),
@@ -58,11 +58,11 @@ void torch_profiler_files_prune(const char *base) {
     DIR *d = opendir(base);
     if (!d)
         return;
-    for (size_t i = 0; i < FILES_LOOKED_AT && (entry = readdir(d)); i++)
+    for (size_t i = 0; i < FILES_MAX_ENTRIES && (entry = readdir(d)); i++)
         if (files_time(entry->d_name) && files_is_ours(dirfd(d), entry->d_name))
             files_note(newest, TORCH_PROFILER_FILES_KEPT - 1, files_time(entry->d_name));
     rewinddir(d);
-    for (size_t i = 0; i < FILES_LOOKED_AT && (entry = readdir(d)); i++) {
+    for (size_t i = 0; i < FILES_MAX_ENTRIES && (entry = readdir(d)); i++) {
         uint64_t ms = files_time(entry->d_name);
         if (ms && ms < *oldest && files_is_ours(dirfd(d), entry->d_name))
             (void)unlinkat(dirfd(d), entry->d_name, 0);

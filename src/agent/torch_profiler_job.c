@@ -73,7 +73,7 @@ static void torch_profiler_job_read_note(struct torch_profiler_job *job, struct 
 /* 0: it may be done; else the note says why not. */
 static int torch_profiler_job_open(struct torch_profiler_job *job, struct worker *w) {
     const struct pyapi *api = worker_api(w);
-    struct pyapi_object *tell = torch_profiler_new_tell(api), *text = NULL;
+    struct pyapi_object *tell = torch_profiler_new_callback(api), *text = NULL;
     if (tell)
         text = torch_profiler_job_call(w, "profiler_open", tell, api->PyLong_FromLong(job->compiled));
     if (!text || pyapi_get_text(api, text, job->note, sizeof job->note) != 0)
@@ -95,13 +95,13 @@ static bool torch_profiler_job_enter_step(struct worker_job *base, struct worker
         return !job->note[0] && torch_profiler_job_open(job, w) == 0;
     }
     bool in = torch_profiler_job_ask(w, "profiler_insert", worker_api(w)->PyLong_FromLong(0));
-    base->rests = !in;
+    base->yields = !in;
     return !in;
 }
 
 static bool torch_profiler_job_hurry_step(struct worker_job *base, struct worker *w) {
     bool in = torch_profiler_job_ask(w, "profiler_insert", worker_api(w)->PyLong_FromLong(1));
-    base->rests = !in;
+    base->yields = !in;
     return !in;
 }
 
@@ -153,7 +153,7 @@ static bool torch_profiler_job_leave_step(struct worker_job *base, struct worker
     struct torch_profiler_job *job = torch_profiler_job_of(base);
     if (job->phase == TORCH_PROFILER_JOB_HOOKS) {
         bool out = torch_profiler_job_ask(w, "profiler_remove", NULL);
-        base->rests = !out;
+        base->yields = !out;
         if (out) {
             torch_profiler_job_read_note(job, w);
             job->phase = job->items && torch_profiler_job_begin_rows(job, w) ? TORCH_PROFILER_JOB_READS

@@ -78,7 +78,7 @@ static struct torch_spans_cost { uint64_t calls, timed, ns; } torch_spans_starts
 
 /* ---- on the job's threads ---- */
 
-static void torch_spans_tell_pass(void) {
+static void torch_spans_report_pass(void) {
     uint64_t ns = __atomic_load_n(&torch_spans_last_ns, __ATOMIC_RELAXED);
     spans_end(STEPS_BACKWARD, ns);
     if (module_window_is_wanted())
@@ -91,7 +91,7 @@ static void torch_spans_pass_ends(void) {
     if (__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) &&
         __atomic_compare_exchange_n(&torch_spans_passing, &passing, 0, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED))
-        torch_spans_tell_pass();
+        torch_spans_report_pass();
 }
 
 /* An Optimizer.step that is within no other. */
@@ -214,8 +214,8 @@ static void torch_spans_on_exit(void) {
 }
 
 /* Is the library such that its functions may be called? 0; 1 not yet, -1 never, with the error. */
-static int torch_spans_look(struct elf_image *image, struct mem *m, struct err *e) {
-    enum loaded_state state = loaded_look(TORCH_SPANS_LIBRARY, m, image);
+static int torch_spans_check(struct elf_image *image, struct mem *m, struct err *e) {
+    enum loaded_state state = loaded_inspect(TORCH_SPANS_LIBRARY, m, image);
     uint64_t now_ns = clock_mono_ns();
     bool settled = state == LOADED_RELOCATED && torch_spans.ready_ns && torch_spans.base == image->base &&
                    now_ns - torch_spans.ready_ns >= TORCH_SPANS_SETTLE_NS;
@@ -242,7 +242,7 @@ static int torch_spans_look(struct elf_image *image, struct mem *m, struct err *
 }
 
 /* The functions, from the image that is mapped: the loader's lock, which an import may hold for long, is not asked for. As
- * torch_spans_look. */
+ * torch_spans_check. */
 static int torch_spans_find(struct err *e) {
     static const struct {
         const char *name;
@@ -255,7 +255,7 @@ static int torch_spans_find(struct err *e) {
     struct elf_image image;
     struct mem m;
     mem_init_process(&m, getpid());
-    int rc = torch_spans_look(&image, &m, e);
+    int rc = torch_spans_check(&image, &m, e);
     for (size_t i = 0; rc == 0 && i < sizeof wanted / sizeof wanted[0]; i++) {
         uint64_t at = 0;
         rc = elf_find_symbol(&image, wanted[i].name, &at, NULL);
@@ -347,7 +347,7 @@ void torch_spans_end(void) {
     torch_spans_disarm(&torch_spans.user);
 }
 
-bool torch_spans_look_backward(bool on) {
+bool torch_spans_watch_backward(bool on) {
     if (!on) {
         torch_spans_disarm(&torch_spans.backward);
         __atomic_store_n(&torch_spans_passing, 0, __ATOMIC_RELEASE);

@@ -30,7 +30,7 @@ void torch_spans_in_child(void);
 void torch_spans_end(void);
 
 /* Be told of backward passes too, or no longer. False when that is not possible now. */
-bool torch_spans_look_backward(bool on);
+bool torch_spans_watch_backward(bool on);
 
 /* Count all operations of torch, on any thread, or no longer (false when that is not possible now); how many were so far. */
 bool torch_spans_count(bool on);

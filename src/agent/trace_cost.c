@@ -11,7 +11,7 @@
 #define TRACE_COST_SURE 2  /* standard errors by which a difference is more than noise */
 #define TRACE_COST_GUESS 2 /* times as much as was measured so far, as long as it is not known what it is */
 
-void trace_cost_add(struct trace_cost *c, const struct trace_cost_look *l) {
+void trace_cost_add(struct trace_cost *c, const struct trace_cost_step *l) {
     c->kept[c->n++ % TRACE_COST_KEPT] =
         (struct trace_cost_kept){.more_ns = l->step_ns - l->usual_ns, .hold_ns = l->hold_ns};
     c->hold_ns += l->hold_ns;
@@ -20,7 +20,7 @@ void trace_cost_add(struct trace_cost *c, const struct trace_cost_look *l) {
     c->outside += l->outside;
 }
 
-void trace_cost_hold(struct trace_cost *c, double ns) { c->hold_ns += ns; }
+void trace_cost_add_gil(struct trace_cost *c, double ns) { c->hold_ns += ns; }
 
 static int trace_cost_compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -38,7 +38,7 @@ static size_t trace_cost_kept(const struct trace_cost *c) {
     return c->n < TRACE_COST_KEPT ? c->n : TRACE_COST_KEPT;
 }
 
-static double trace_cost_holds(const struct trace_cost *c) {
+static double trace_cost_median_gil(const struct trace_cost *c) {
     double values[TRACE_COST_KEPT];
     size_t n = trace_cost_kept(c);
     for (size_t i = 0; i < n; i++)
@@ -71,7 +71,7 @@ static double trace_cost_more(const struct trace_cost *c) {
     return more + fmax(a_call, TRACE_COST_CALL_NS) * c->outside / looks;
 }
 
-double trace_cost_ns(const struct trace_cost *c) { return trace_cost_more(c) + trace_cost_holds(c); }
+double trace_cost_ns(const struct trace_cost *c) { return trace_cost_more(c) + trace_cost_median_gil(c); }
 
 double trace_cost_pct(const struct trace_cost *c, double held_ns) {
     return held_ns > 0 ? 100 * (trace_cost_more(c) * (double)c->n + c->hold_ns) / held_ns : NAN;

@@ -18,7 +18,7 @@
 #define TRACE_COST_BUDGET_PCT 0.5 /* of the job's time: looks are spread so that they take no more */
 
 /* A look that has been taken. */
-struct trace_cost_look {
+struct trace_cost_step {
     double step_ns;         /* duration of the step that was looked into */
     double usual_ns;        /* of those before it; NAN not known */
     double own_ns;          /* of the step, in our functions */
@@ -37,10 +37,10 @@ struct trace_cost {
 /* The middle one, NAN when there are none; they are put in order. */
 double trace_cost_median(double *values, size_t n);
 
-void trace_cost_add(struct trace_cost *c, const struct trace_cost_look *l);
+void trace_cost_add(struct trace_cost *c, const struct trace_cost_step *l);
 
 /* The GIL was ours for so long without a look having come of it. */
-void trace_cost_hold(struct trace_cost *c, double ns);
+void trace_cost_add_gil(struct trace_cost *c, double ns);
 
 /* What one look takes of the job's time, ns; NAN: not known yet. */
 double trace_cost_ns(const struct trace_cost *c);

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "pystack/gate.h"
 
-#define VIRTUAL_TABLES_LOOK_NS (100 * CLOCK_NS_PER_MS) /* at those that wait */
+#define VIRTUAL_TABLES_POLL_NS (100 * CLOCK_NS_PER_MS) /* at those that wait */
 
 static const struct virtual_tables_table virtual_tables_all[] = {
     {"python.modules", "modules", "modules_each", true},
@@ -34,7 +34,7 @@ static void virtual_tables_answer_none(struct virtual_tables *m, uint32_t peer, 
     m->answer(m->arg, peer, id, &none, NULL);
 }
 
-static struct virtual_tables_item *virtual_tables_find_room(struct virtual_tables *m) {
+static struct virtual_tables_item *virtual_tables_find_free(struct virtual_tables *m) {
     for (size_t i = 0; i < VIRTUAL_TABLES_MAX; i++)
         if (!m->items[i].job)
             return &m->items[i];
@@ -44,7 +44,7 @@ static struct virtual_tables_item *virtual_tables_find_room(struct virtual_table
 void virtual_tables_begin(struct virtual_tables *m, uint32_t peer, uint32_t id,
                           const struct wire_rows_ask *ask, const struct model_snapshot *roots) {
     const struct virtual_tables_table *table = virtual_tables_find_table(ask->table);
-    struct virtual_tables_item *item = virtual_tables_find_room(m);
+    struct virtual_tables_item *item = virtual_tables_find_free(m);
     struct err e = {0};
     if (!table || !item) {
         (void)(table ? err_set(&e, ERR_FAILED, "too many questions wait for the python worker")
@@ -53,7 +53,7 @@ void virtual_tables_begin(struct virtual_tables *m, uint32_t peer, uint32_t id,
         return;
     }
     uint64_t now = clock_mono_ns(), deadline = now + VIRTUAL_TABLES_LIMIT_MS * CLOCK_NS_PER_MS;
-    const struct worker_rows_wish wish = {
+    const struct worker_rows_request wish = {
         .unit = table->unit, .function = table->function, .ask = ask, .roots = roots};
     struct worker_job *job = worker_rows_new(&wish, deadline);
     if (!job || worker_submit(m->worker, job, &e) != 0) {
@@ -62,7 +62,7 @@ void virtual_tables_begin(struct virtual_tables *m, uint32_t peer, uint32_t id,
             job->fini(job);
         return;
     }
-    m->look_ns = now + VIRTUAL_TABLES_LOOK_NS;
+    m->look_ns = now + VIRTUAL_TABLES_POLL_NS;
     *item = (struct virtual_tables_item){
         .job = job, .peer = peer, .id = id, .deadline_ns = deadline, .moved_ns = now};
 }
@@ -70,7 +70,7 @@ void virtual_tables_begin(struct virtual_tables *m, uint32_t peer, uint32_t id,
 /* Why a job has not got on. */
 static void virtual_tables_explain(struct pystack *ps, char *why, size_t cap) {
     struct pystack_gate gate = {.held = false};
-    if (ps && pystack_gate_look(ps, &gate) == 0 && gate.finalizing)
+    if (ps && pystack_gate_read(ps, &gate) == 0 && gate.finalizing)
         (void)snprintf(why, cap, "the interpreter is ending");
     else if (gate.held && gate.holder_tid)
         (void)snprintf(why, cap, "the GIL was not had within %d ms: thread %lld holds it",
@@ -84,8 +84,8 @@ static void virtual_tables_free_item(struct virtual_tables *m, struct virtual_ta
     *item = (struct virtual_tables_item){.job = NULL};
 }
 
-static void virtual_tables_answer_ended(struct virtual_tables *m, const struct virtual_tables_item *item,
-                                        enum worker_end end) {
+static void virtual_tables_answer_done(struct virtual_tables *m, const struct virtual_tables_item *item,
+                                       enum worker_end end) {
     struct wire_rows rows;
     worker_rows_get(item->job, &rows);
     if (end == WORKER_FAILED) {
@@ -105,7 +105,7 @@ static void virtual_tables_poll_item(struct virtual_tables *m, struct virtual_ta
     char why[WORKER_WHY_MAX];
     enum worker_end end = worker_get_end(m->worker, item->job);
     if (end != WORKER_PENDING) {
-        virtual_tables_answer_ended(m, item, end);
+        virtual_tables_answer_done(m, item, end);
         virtual_tables_free_item(m, item);
     } else if (now - item->moved_ns >= VIRTUAL_TABLES_STILL_MS * CLOCK_NS_PER_MS) {
         virtual_tables_explain(ps, why, sizeof why);
@@ -136,7 +136,7 @@ static void virtual_tables_note_progress(struct virtual_tables *m, uint64_t now)
 
 void virtual_tables_poll(struct virtual_tables *m, struct pystack *ps) {
     uint64_t now = clock_mono_ns();
-    m->look_ns = now + VIRTUAL_TABLES_LOOK_NS;
+    m->look_ns = now + VIRTUAL_TABLES_POLL_NS;
     virtual_tables_note_progress(m, now);
     for (size_t i = 0; i < VIRTUAL_TABLES_MAX; i++)
         if (m->items[i].job)

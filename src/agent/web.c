@@ -64,7 +64,7 @@ void web_done(struct web *w) {
         return;
     }
     w->counted_bytes = w->out.len;
-    w->house->waiting[w->may < WIRE_CHANGES] += w->counted_bytes;
+    w->context->waiting[w->may < WIRE_CHANGES] += w->counted_bytes;
     w->type = web_forms[w->form].type;
     w->status = 200;
     w->due_ns = 0;
@@ -164,7 +164,7 @@ static bool web_accepts(const char *accept, const char *type) {
 /* The form that is asked for, or 406. */
 static void web_choose(struct web *w, const struct web_request *q, enum web_form behind) {
     const struct web_route *r = w->route;
-    w->form = r->otherwise;
+    w->form = r->default_value;
     if (behind != WEB_FORMS) {
         w->form = behind;
         return;
@@ -174,14 +174,14 @@ static void web_choose(struct web *w, const struct web_request *q, enum web_form
         w->form = (enum web_form)(int)said->number;
         return;
     }
-    if (!q->accept || web_accepts(q->accept, web_forms[r->otherwise].type))
+    if (!q->accept || web_accepts(q->accept, web_forms[r->default_value].type))
         return;
     for (unsigned f = 0; f < WEB_FORMS; f++)
         if ((r->forms >> f & 1) && web_accepts(q->accept, web_forms[f].type)) {
             w->form = (enum web_form)f;
             return;
         }
-    web_fail(w, 406, "this is to be had as %s only: / has a list", web_forms[r->otherwise].type);
+    web_fail(w, 406, "this is to be had as %s only: / has a list", web_forms[r->default_value].type);
 }
 
 /* ---- parameters ---- */
@@ -217,7 +217,7 @@ static void web_take_value(struct web *w, const struct web_param_def *d, struct 
 static void web_take_args(struct web *w, const struct web_request *q) {
     const struct web_param_def *defs = w->route->params;
     for (size_t i = 0; i < WEB_PARAMS && defs[i].name; i++)
-        w->values[i].number = defs[i].otherwise;
+        w->values[i].number = defs[i].default_value;
     for (size_t a = 0; a < q->n_args && !w->status; a++) {
         size_t len = strcspn(q->args[a], "="), i = 0;
         while (i < WEB_PARAMS && defs[i].name &&
@@ -275,7 +275,7 @@ static void web_take_target(struct web *w, const struct wire_message *m) {
 /* How long an answer may be that is written now: what those have left that were not taken away yet. */
 static void web_limit(struct web *w) {
     bool looks = w->may < WIRE_CHANGES;
-    size_t held = w->house->waiting[looks], most = looks ? WEB_LOOKERS_MOST : WEB_MOST;
+    size_t held = w->context->waiting[looks], most = looks ? WEB_LOOKERS_MOST : WEB_MOST;
     size_t left = held < most ? most - held : 1; /* 0 is no limit */
     w->out.limit = left < WEB_MAX_ANSWER ? left : WEB_MAX_ANSWER;
 }
@@ -286,8 +286,8 @@ size_t web_take_count(struct web *w) {
     return bytes;
 }
 
-void web_uncount(struct web_house *house, enum wire_access may, size_t bytes) {
-    house->waiting[may < WIRE_CHANGES] -= bytes;
+void web_uncount(struct web_context *context, enum wire_access may, size_t bytes) {
+    context->waiting[may < WIRE_CHANGES] -= bytes;
 }
 
 static void web_take(struct web *w, const struct wire_message *m) {
@@ -314,31 +314,31 @@ static void web_pump(struct web *w) {
 
 /* How many are under way is bounded: each may hold an answer. */
 static bool web_enter(struct web *w, uint32_t id) {
-    if (w->house->busy >= WEB_BUSY) {
+    if (w->context->busy >= WEB_BUSY) {
         web_fail(w, 429, "%d requests are under way: try again", WEB_BUSY);
         return false;
     }
-    if (local_client_begin(&w->client, id, w->house->mailbox, w->may) != 0) {
+    if (local_client_begin(&w->client, id, w->context->mailbox, w->may) != 0) {
         web_fail(w, 503, "the agent has as many clients as it can have");
         return false;
     }
-    w->client.status = w->house->status;
-    w->client.status_arg = w->house->status_arg;
-    w->house->busy++;
+    w->client.status = w->context->status;
+    w->client.status_arg = w->context->status_arg;
+    w->context->busy++;
     w->counted = true;
     return true;
 }
 
-void web_begin(struct web *w, struct web_house *house, uint32_t id, enum wire_access may,
+void web_begin(struct web *w, struct web_context *context, uint32_t id, enum wire_access may,
                const struct web_request *q) {
     enum web_form behind = WEB_FORMS;
-    *w = (struct web){.house = house, .may = may};
+    *w = (struct web){.context = context, .may = may};
     strbuf_init(&w->out, WEB_MAX_ANSWER);
     w->route = web_find(w, q, &behind);
     if (!w->route)
         return;
     if (wire_method_access(w->route->asks) > may) {
-        web_fail(w, 403, "%s", PEER_ONLY_LOOKS);
+        web_fail(w, 403, "%s", PEER_READ_ONLY);
         return;
     }
     web_judge_body(w, q);
@@ -358,18 +358,18 @@ void web_begin(struct web *w, struct web_house *house, uint32_t id, enum wire_ac
     web_pump(w);
 }
 
-void web_refuse(struct web *w, struct web_house *house, unsigned status, const char *why) {
-    *w = (struct web){.house = house};
+void web_refuse(struct web *w, struct web_context *context, unsigned status, const char *why) {
+    *w = (struct web){.context = context};
     web_fail(w, status, "%s", why);
 }
 
 void web_end(struct web *w) {
-    if (!w->house)
+    if (!w->context)
         return;
     local_client_end(&w->client);
-    w->house->busy -= w->counted;
-    w->house->flames -= w->counted_flame;
-    web_uncount(w->house, w->may, web_take_count(w));
+    w->context->busy -= w->counted;
+    w->context->flames -= w->counted_flame;
+    web_uncount(w->context, w->may, web_take_count(w));
     w->counted = w->counted_flame = false;
     web_flame_free(w->flame);
     w->flame = NULL;
@@ -385,7 +385,7 @@ void web_accept(struct web *w, struct queue_item *item) {
     web_pump(w);
 }
 
-void web_look(struct web *w, uint64_t now_ns) {
+void web_poll(struct web *w, uint64_t now_ns) {
     if (w->status || !w->due_ns || now_ns < w->due_ns)
         return;
     w->due_ns = 0;

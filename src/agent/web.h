@@ -54,8 +54,8 @@ enum web_param_type { WEB_INTEGER = 0, WEB_NUMBER, WEB_FLAG, WEB_FORMAT };
 struct web_param_def {
     const char *name, *help;
     enum web_param_type type;
-    double least, most; /* of numbers */
-    double otherwise;   /* when it is not given; NAN nothing */
+    double least, most;   /* of numbers */
+    double default_value; /* when it is not given; NAN nothing */
 };
 
 struct web_value {
@@ -71,7 +71,7 @@ struct web_route {
     const char *path;                   /* "/tables/{name}" */
     enum wire_method asks;              /* what it does to the job is what that does */
     unsigned forms;                     /* 1 << enum web_form, each */
-    enum web_form otherwise;            /* the form when none is asked for */
+    enum web_form default_value;        /* the form when none is asked for */
     bool dotted;                        /* the form may stand behind the path: "/backtrace.json" */
     bool needs_target;                  /* `target` is asked for before it begins */
     const char *takes;                  /* content type that its body must have; NULL: it has none, "" any */
@@ -104,7 +104,7 @@ struct web_request {
 struct web_flame;
 
 /* What the requests of a server have in common. */
-struct web_house {
+struct web_context {
     struct mailbox *mailbox;
     peer_status_fn *status;
     void *status_arg;
@@ -114,7 +114,7 @@ struct web_house {
 };
 
 struct web {
-    struct web_house *house;
+    struct web_context *context;
     const struct web_route *route;
     enum wire_access may;
     enum web_form form;
@@ -137,21 +137,21 @@ struct web {
 };
 
 /* Begin with a request of client number `id`, who may do so much. It may be answered at once. */
-void web_begin(struct web *w, struct web_house *house, uint32_t id, enum wire_access may,
+void web_begin(struct web *w, struct web_context *context, uint32_t id, enum wire_access may,
                const struct web_request *r);
 /* Answer it with an error without asking anybody. */
-void web_refuse(struct web *w, struct web_house *house, unsigned status, const char *why);
+void web_refuse(struct web *w, struct web_context *context, unsigned status, const char *why);
 /* Given up, or its answer was taken away: whatever it had asked for ends. */
 void web_end(struct web *w);
 
 /* Something for its client has come; it is the request's now. */
 void web_accept(struct web *w, struct queue_item *item);
 /* Is it time? */
-void web_look(struct web *w, uint64_t now_ns);
+void web_poll(struct web *w, uint64_t now_ns);
 
 /* The answer leaves the request, and was taken away later: `bytes` of somebody who may do so much, as web_take_count gave them. */
 size_t web_take_count(struct web *w);
-void web_uncount(struct web_house *house, enum wire_access may, size_t bytes);
+void web_uncount(struct web_context *context, enum wire_access may, size_t bytes);
 
 size_t web_bytes(const struct web *w); /* held */
 

@@ -13,7 +13,7 @@
 #define CHANGE_OUTPUT ((int64_t)1024 * 1024)
 
 static bool web_eval_is_off(struct web *w) {
-    struct mailbox *m = w->house->mailbox;
+    struct mailbox *m = w->context->mailbox;
     (void)pthread_mutex_lock(&m->lock);
     bool off = m->config.values[CONFIG_EVAL] == 0;
     (void)pthread_mutex_unlock(&m->lock);

@@ -27,7 +27,7 @@ static double metric_clients(const struct model_status *s) { return (double)s->c
 static double metric_samples(const struct model_status *s) { return (double)s->samples; }
 static double metric_torn(const struct model_status *s) { return (double)s->torn; }
 static double metric_dropped(const struct model_status *s) { return (double)s->dropped; }
-static double metric_holds(const struct model_status *s) { return (double)s->gil_holds; }
+static double metric_gil_acquisitions(const struct model_status *s) { return (double)s->gil_holds; }
 static double metric_refused(const struct model_status *s) { return (double)s->gil_refused; }
 static double metric_steps(const struct model_status *s) { return s->hooks ? (double)s->steps : NAN; }
 static double metric_errors(const struct model_status *s) { return (double)s->read_errors; }
@@ -43,7 +43,7 @@ static const struct metric metrics[] = {
     {"probing_samples_total", "Looks at threads.", true, metric_samples},
     {"probing_torn_samples_total", "Looks at threads that moved meanwhile.", true, metric_torn},
     {"probing_dropped_samples_total", "Samples that clients were too slow for.", true, metric_dropped},
-    {"probing_gil_holds_total", "How often the agent has had the GIL.", true, metric_holds},
+    {"probing_gil_holds_total", "How often the agent has had the GIL.", true, metric_gil_acquisitions},
     {"probing_gil_refused_total", "What was asked of Python and not done, mostly for want of the GIL.", true,
      metric_refused},
     {"probing_steps_total", "Training steps seen.", true, metric_steps},

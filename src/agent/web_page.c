@@ -22,8 +22,8 @@ static void page_put_param(const struct web_param_def *d, struct strbuf *out) {
     (void)strbuf_addf(out, "    %s=  %s", d->name, d->help);
     if (d->type == WEB_INTEGER || d->type == WEB_NUMBER)
         (void)strbuf_addf(out, " (%.15g to %.15g", d->least, d->most);
-    if ((d->type == WEB_INTEGER || d->type == WEB_NUMBER) && !isnan(d->otherwise) && d->otherwise > 0)
-        (void)strbuf_addf(out, "; %.15g", d->otherwise);
+    if ((d->type == WEB_INTEGER || d->type == WEB_NUMBER) && !isnan(d->default_value) && d->default_value > 0)
+        (void)strbuf_addf(out, "; %.15g", d->default_value);
     (void)strbuf_adds(out, d->type == WEB_INTEGER || d->type == WEB_NUMBER ? ")\n" : "\n");
 }
 
@@ -81,12 +81,12 @@ static void openapi_put_schema(struct json *j, const struct web_route *r, const 
             if (r->forms >> f & 1)
                 json_string(j, web_forms[f].name);
         json_array_end(j);
-        json_kv_string(j, "default", web_forms[r->otherwise].name);
+        json_kv_string(j, "default", web_forms[r->default_value].name);
     } else {
         json_kv_number(j, "minimum", d->least, d->type == WEB_INTEGER ? 0 : 3);
         json_kv_number(j, "maximum", d->most, d->type == WEB_INTEGER ? 0 : 3);
-        if (!isnan(d->otherwise) && d->otherwise >= d->least)
-            json_kv_number(j, "default", d->otherwise, d->type == WEB_INTEGER ? 0 : 3);
+        if (!isnan(d->default_value) && d->default_value >= d->least)
+            json_kv_number(j, "default", d->default_value, d->type == WEB_INTEGER ? 0 : 3);
     }
     json_object_end(j);
 }

@@ -61,11 +61,11 @@ void web_flamegraph_begin(struct web *w) {
         .stream = WIRE_STREAM_SAMPLES, .rate_hz = SHOW_RATE_HZ, .batch_s = SHOW_BATCH_S};
     struct strbuf b;
     unsigned most = w->may < WIRE_CHANGES ? WEB_FLAMES - 1 : WEB_FLAMES; /* who may only look leaves room */
-    if (w->house->flames >= most) {
-        web_fail(w, 429, "%u flame graphs are being made: try again", w->house->flames);
+    if (w->context->flames >= most) {
+        web_fail(w, 429, "%u flame graphs are being made: try again", w->context->flames);
         return;
     }
-    w->house->flames++;
+    w->context->flames++;
     w->counted_flame = true;
     w->flame = web_flame_new((int64_t)web_get(w, "thread")->number);
     if (!w->flame) {
@@ -194,7 +194,7 @@ static void web_put_config(struct web *w, const struct model_status *s) {
         json_object_begin(&j);
         json_kv_string(&j, "key", s->settings[i].key);
         json_kv_string(&j, "value", s->settings[i].value);
-        json_kv_string(&j, "default", s->settings[i].otherwise);
+        json_kv_string(&j, "default", s->settings[i].default_value);
         json_kv_string(&j, "help", s->settings[i].help);
         json_object_end(&j);
     }

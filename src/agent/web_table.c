@@ -148,7 +148,7 @@ static void table_end(struct table_out *t, bool truncated, const char *note) {
 /* ---- tables that are kept ---- */
 
 /* What is wanted of the rows. */
-struct table_wish {
+struct table_request {
     bool since;
     int64_t since_us;
     uint64_t limit, skip, given;
@@ -157,7 +157,7 @@ struct table_wish {
 };
 
 /* Rows of a chunk. -1: enough. */
-static int table_put_block(struct table_out *t, const struct ring_block *b, struct table_wish *wish,
+static int table_put_block(struct table_out *t, const struct ring_block *b, struct table_request *wish,
                            bool timed) {
     struct ring_cell cells[RING_MAX_COLUMNS];
     for (uint32_t row = 0; row < b->rows; row++) {
@@ -184,7 +184,7 @@ static int table_put_block(struct table_out *t, const struct ring_block *b, stru
     return 0;
 }
 
-static void table_put_chunks(struct table_out *t, struct ring_reader *r, struct table_wish *wish) {
+static void table_put_chunks(struct table_out *t, struct ring_reader *r, struct table_request *wish) {
     size_t n;
     const struct ring_info *info = ring_reader_info(r);
     const struct ring_chunk *chunks = ring_reader_chunks(r, &n);
@@ -218,7 +218,7 @@ static void table_read(struct web *w, const struct ring_table_def *def, struct r
     struct table_out t = {.w = w, .def = def};
     const struct ring_info *info = ring_reader_info(r);
     const struct web_value *since = web_get(w, "since");
-    struct table_wish wish = {.limit = (uint64_t)web_get(w, "limit")->number, .since = since->given};
+    struct table_request wish = {.limit = (uint64_t)web_get(w, "limit")->number, .since = since->given};
     if (since->given)
         wish.since_us = (int64_t)llround(since->number * 1e6);
     if (since->given && info->time_column < 0) {
@@ -289,7 +289,7 @@ static void table_from_wire(const struct wire_value *v, struct ring_cell *c) {
     }
 }
 
-static void table_put_made(struct web *w, const struct ring_table_def *def, struct wire_rows *rows) {
+static void table_put_virtual(struct web *w, const struct ring_table_def *def, struct wire_rows *rows) {
     struct table_out t = {.w = w, .def = def};
     char names[RING_MAX_COLUMNS][RING_MAX_NAME];
     struct wire_value values[RING_MAX_COLUMNS];
@@ -315,7 +315,7 @@ static void table_put_made(struct web *w, const struct ring_table_def *def, stru
     table_end(&t, rows->more || given > limit, rows->note);
 }
 
-static void table_ask_made(struct web *w, const struct ring_table_def *def) {
+static void table_ask_virtual(struct web *w, const struct ring_table_def *def) {
     struct wire_rows_ask ask = {.n_args = 0};
     const struct web_value *id = web_get(w, "id");
     struct strbuf b;
@@ -343,7 +343,7 @@ void web_table_begin(struct web *w) {
     }
     ptrdiff_t i = def - RING_TABLES;
     if (i >= RING_MODULES)
-        table_ask_made(w, def);
+        table_ask_virtual(w, def);
     else if (i >= RING_TABLE_KEPT)
         web_fail(w, 404,
                  "%s is made by the client of what /backtrace, /status and /config tell: probing query",
@@ -363,7 +363,7 @@ void web_table_take(struct web *w, const struct wire_message *m) {
         if (wire_get_rows(m, &rows, &e) != 0)
             web_fail(w, 503, "%s", e.text);
         else
-            table_put_made(w, def, &rows);
+            table_put_virtual(w, def, &rows);
         return;
     }
     if (wire_get_status(m, &s, &e) != 0)

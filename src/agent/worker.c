@@ -26,8 +26,8 @@
 #include "base/mem.h"
 #include "pystack/gate.h"
 
-#define WORKER_HOLD_NS (CLOCK_NS_PER_MS / 2)    /* no further step is begun after this */
-#define WORKER_LOOK_NS (CLOCK_NS_PER_MS / 4)    /* between two looks at a GIL that is held */
+#define WORKER_GIL_NS (CLOCK_NS_PER_MS / 2)     /* no further step is begun after this */
+#define WORKER_POLL_NS (CLOCK_NS_PER_MS / 4)    /* between two looks at a GIL that is held */
 #define WORKER_PAUSE_NS (CLOCK_NS_PER_MS / 2)   /* between two holds: others get it */
 #define WORKER_REST_NS (3 * CLOCK_NS_PER_MS)    /* when the job found nothing to do */
 #define WORKER_LEAVE_NS CLOCK_NS_PER_S          /* to end in */
@@ -77,7 +77,7 @@ static struct worker_interrupt {
 } worker_interrupt;
 
 static pthread_key_t worker_key;
-static bool worker_key_made;
+static bool worker_key_created;
 
 static void worker_lock(struct worker *w) { (void)pthread_mutex_lock(&w->lock); }
 static void worker_unlock(struct worker *w) { (void)pthread_mutex_unlock(&w->lock); }
@@ -157,7 +157,7 @@ static int worker_wait_for_turn(struct worker *w, const struct worker_job *job, 
     struct pystack_gate first, now = {.finalizing = false};
     bool looked = false;
     for (;;) {
-        int rc = pystack_gate_look(w->ps, &now);
+        int rc = pystack_gate_read(w->ps, &now);
         if (w->over || worker_is_ending(w, &now)) {
             w->over = true;
             (void)snprintf(why, WORKER_WHY_MAX, WORKER_ENDING);
@@ -175,7 +175,7 @@ static int worker_wait_for_turn(struct worker *w, const struct worker_job *job, 
             worker_explain(&now, w->up, why);
             return -1;
         }
-        worker_sleep(WORKER_LOOK_NS);
+        worker_sleep(WORKER_POLL_NS);
     }
 }
 
@@ -240,16 +240,16 @@ static bool worker_step(struct worker *w, struct worker_job *job) {
 
 /* With the GIL, for one hold. True when the job has ended. */
 static bool worker_do_for_a_while(struct worker *w, struct worker_job *job, uint64_t since) {
-    uint64_t hold = job->hold_ns ? job->hold_ns : WORKER_HOLD_NS;
+    uint64_t hold = job->hold_ns ? job->hold_ns : WORKER_GIL_NS;
     bool more = true;
-    job->rests = false;
-    while (more && !job->apart && !job->rests && clock_mono_ns() - since < hold) {
+    job->yields = false;
+    while (more && !job->apart && !job->yields && clock_mono_ns() - since < hold) {
         worker_lock(w);
         bool unwanted = job->unwanted || w->stop;
         worker_unlock(w);
         if (unwanted) {
             (void)snprintf(job->why, sizeof job->why, "nobody waits for it any more");
-            more = job->begun && job->wind && job->wind(job, w);
+            more = job->begun && job->drain && job->drain(job, w);
         } else
             more = worker_step(w, job);
     }
@@ -262,7 +262,7 @@ static bool worker_do_for_a_while(struct worker *w, struct worker_job *job, uint
 static void worker_do_apart(struct worker *w, struct worker_job *job) {
     bool unwanted = false;
     while (job->apart && !unwanted) {
-        job->apart = job->aside(job);
+        job->apart = job->off_gil(job);
         worker_lock(w);
         unwanted = job->unwanted || w->stop;
         worker_unlock(w);
@@ -299,7 +299,7 @@ static void worker_do(struct worker *w, struct worker_job *job) {
         if (!ended && job->apart)
             worker_do_apart(w, job);
         else if (!ended)
-            worker_sleep(job->rests ? WORKER_REST_NS : job->pause_ns ? job->pause_ns : WORKER_PAUSE_NS);
+            worker_sleep(job->yields ? WORKER_REST_NS : job->pause_ns ? job->pause_ns : WORKER_PAUSE_NS);
     }
 }
 
@@ -316,7 +316,7 @@ static int worker_on_pending(void *arg) {
 /* With the lock. */
 static void worker_interrupt_job(struct worker *w) {
     const struct worker_job *job = w->state == WORKER_BUSY ? w->head : NULL;
-    if (!job || !job->calls_job || job->minded || !job->begun || w->over)
+    if (!job || !job->calls_job || job->is_interrupted || !job->begun || w->over)
         return;
     if (!__atomic_exchange_n(&worker_interrupt.wanted, 1, __ATOMIC_ACQ_REL))
         (void)w->api.Py_AddPendingCall(worker_on_pending, NULL);
@@ -442,9 +442,9 @@ static void *worker_main(void *arg) {
 struct worker *worker_new(void (*wake)(void *arg), void *arg, bool in_job, struct err *e) {
     pthread_condattr_t attr;
     struct worker *w = calloc(1, sizeof *w);
-    if (w && !worker_key_made)
-        worker_key_made = pthread_key_create(&worker_key, worker_on_exit) == 0;
-    bool made = w && worker_key_made && pthread_condattr_init(&attr) == 0;
+    if (w && !worker_key_created)
+        worker_key_created = pthread_key_create(&worker_key, worker_on_exit) == 0;
+    bool made = w && worker_key_created && pthread_condattr_init(&attr) == 0;
     if (made) {
         made = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
                pthread_mutex_init(&w->lock, NULL) == 0 && pthread_cond_init(&w->changed, &attr) == 0;
@@ -530,7 +530,7 @@ static bool worker_wait_gone(struct worker *w, uint64_t ns) {
 }
 
 /* With the lock: finalisation has stopped the thread for ever, or will end it: nothing is to be waited for. */
-static bool worker_is_given_up(struct worker *w) {
+static bool worker_is_abandoned(struct worker *w) {
     struct mem m;
     uint64_t word = 0;
     if (!w->finalizing)
@@ -555,7 +555,7 @@ int worker_leave(struct worker *w, struct err *e) {
     (void)pthread_cond_broadcast(&w->changed);
     worker_interrupt_job(w);
     bool gone = worker_wait_gone(w, WORKER_LEAVE_NS);
-    if (!gone && worker_is_given_up(w)) {
+    if (!gone && worker_is_abandoned(w)) {
         worker_give_up(w);
         gone = true;
     }

@@ -39,18 +39,18 @@ struct worker_job {
     bool (*step)(struct worker_job *job, struct worker *w);
     /* With the GIL, when nobody waits any more after it has begun: a piece of giving back what is too much for `drop` to give back at
      * once. True when there is more. NULL: there is no such thing. */
-    bool (*wind)(struct worker_job *job, struct worker *w);
+    bool (*drain)(struct worker_job *job, struct worker *w);
     /* With the GIL, after the last step or when nobody waits any more: give back every reference. */
     void (*drop)(struct worker_job *job, struct worker *w);
     /* Without the GIL, on the worker's thread, as long as a step has set `apart` and somebody waits: a piece of work that needs
      * nothing of Python. False when that is done. */
-    bool (*aside)(struct worker_job *job);
+    bool (*off_gil)(struct worker_job *job);
     bool apart;
     void (*fini)(struct worker_job *job); /* without the GIL, on any thread: free the job */
     bool
         calls_job; /* a step may run code of the job's own, which is interrupted when nobody waits any more */
-    bool minded;   /* somebody else interrupts it */
-    bool rests;    /* set by a step: there is more, but not in this hold of the GIL */
+    bool is_interrupted; /* somebody else interrupts it */
+    bool yields;         /* set by a step: there is more, but not in this hold of the GIL */
     uint64_t
         since_ns; /* the worker's CPU clock when it got the GIL for what is ours; 0: it was counted (gil_usage.h) */
     uint64_t hold_ns,

@@ -14,7 +14,7 @@
 #define ROWS_TEXT_BYTES 8192 /* of all texts of a row; what is longer is cut */
 #define ROWS_ARENA ((size_t)4 * 1024 * 1024)
 #define ROWS_ROOTS_A_STEP 64
-#define ROWS_WIND_STEPS 5000
+#define ROWS_DRAIN_STEPS 5000
 
 struct rows_root {
     struct model_locals frame;
@@ -80,7 +80,7 @@ static int rows_make_args(struct rows_job *job, const struct pyapi *api) {
 }
 
 /* With the GIL: tell of the next few roots. 0 or -1. */
-static int rows_tell_roots(struct rows_job *job, const struct pyapi *api) {
+static int rows_send_roots(struct rows_job *job, const struct pyapi *api) {
     for (size_t i = 0; i < ROWS_ROOTS_A_STEP && job->told < job->n_roots; i++) {
         const struct rows_root *r = &job->roots[job->told++];
         struct pyapi_object *o = api->Py_BuildValue("(zzziLziz)", r->local.name, r->func, r->file, r->line,
@@ -106,7 +106,7 @@ static bool rows_begin(struct rows_job *job, struct worker *w) {
     if (!job->args && rows_make_args(job, api) != 0)
         rows_fail(job, "no memory for a question to Python");
     else if (job->told < job->n_roots && !worker_runs_beside(w)) {
-        if (rows_tell_roots(job, api) != 0)
+        if (rows_send_roots(job, api) != 0)
             rows_fail(job, "no memory for a question to Python");
     } else {
         struct pyapi_object *function = worker_helper(w, job->function);
@@ -222,7 +222,7 @@ static void rows_begin_numbers(struct rows_job *job, const struct pyapi *api, st
         rows_forget_numbers(job);
 }
 
-static bool rows_aside(struct worker_job *base) {
+static bool rows_off_gil(struct worker_job *base) {
     struct rows_job *job = rows_job_of(base);
     bool stop = __atomic_load_n(&job->stop, __ATOMIC_ACQUIRE);
     (void)__atomic_add_fetch(&job->progress, 1, __ATOMIC_RELAXED);
@@ -258,7 +258,7 @@ static void rows_answer_numbers(struct rows_job *job, const struct pyapi *api) {
 }
 
 /* With the GIL: what the generator gave. True: it is a variable that it wants, so it is to go on at once. */
-static bool rows_look_at(struct rows_job *job, struct worker *w, struct pyapi_object *o) {
+static bool rows_take_item(struct rows_job *job, struct worker *w, struct pyapi_object *o) {
     const struct pyapi *api = worker_api(w);
     if (o == api->_Py_NoneStruct)
         return false;
@@ -268,7 +268,7 @@ static bool rows_look_at(struct rows_job *job, struct worker *w, struct pyapi_ob
         return true;
     }
     if (type == api->PyFloat_Type)
-        job->job.rests = true;
+        job->job.yields = true;
     else if (type == api->PyList_Type)
         rows_begin_numbers(job, api, o);
     else if (type == api->PyUnicode_Type)
@@ -287,7 +287,7 @@ static bool rows_go_on(struct rows_job *job, struct worker *w) {
             rows_fail(job, "Python could not be asked for it");
         if (!o)
             return false;
-        again = rows_look_at(job, w, o);
+        again = rows_take_item(job, w, o);
         api->Py_DecRef(o);
         api->PyErr_Clear();
     }
@@ -295,7 +295,7 @@ static bool rows_go_on(struct rows_job *job, struct worker *w) {
 }
 
 /* With the GIL: let the generator know that it is to end. */
-static void rows_tell_stop(struct rows_job *job, const struct pyapi *api) {
+static void rows_send_stop(struct rows_job *job, const struct pyapi *api) {
     if (!job->stopped && job->args)
         (void)api->PyDict_SetItemString(job->args, "stop", api->_Py_TrueStruct);
     api->PyErr_Clear();
@@ -309,7 +309,7 @@ static bool rows_step(struct worker_job *base, struct worker *w) {
         return base->why[0] == '\0';
     if (__atomic_load_n(&job->stop, __ATOMIC_ACQUIRE)) {
         job->more = true;
-        rows_tell_stop(job, worker_api(w));
+        rows_send_stop(job, worker_api(w));
     }
     if ((job->numbers || job->squares) && !job->answered)
         rows_answer_numbers(job, worker_api(w));
@@ -317,11 +317,11 @@ static bool rows_step(struct worker_job *base, struct worker *w) {
 }
 
 /* What is large is given back in pieces: all at once would hold the GIL for long. */
-static bool rows_wind(struct worker_job *base, struct worker *w) {
+static bool rows_drain(struct worker_job *base, struct worker *w) {
     struct rows_job *job = rows_job_of(base);
-    if (!job->rows || job->wound++ == ROWS_WIND_STEPS)
+    if (!job->rows || job->wound++ == ROWS_DRAIN_STEPS)
         return false;
-    rows_tell_stop(job, worker_api(w));
+    rows_send_stop(job, worker_api(w));
     return rows_go_on(job, w);
 }
 
@@ -401,14 +401,14 @@ static int rows_copy_roots(struct rows_job *job, const struct model_snapshot *s)
 
 /* ---- for others ---- */
 
-struct worker_job *worker_rows_new(const struct worker_rows_wish *wish, uint64_t deadline_ns) {
+struct worker_job *worker_rows_new(const struct worker_rows_request *wish, uint64_t deadline_ns) {
     struct rows_job *job = calloc(1, sizeof *job);
     if (!job)
         return NULL;
     job->job = (struct worker_job){.step = rows_step,
-                                   .wind = rows_wind,
+                                   .drain = rows_drain,
                                    .drop = rows_drop,
-                                   .aside = rows_aside,
+                                   .off_gil = rows_off_gil,
                                    .fini = rows_fini,
                                    .hold_ns = 6 * CLOCK_NS_PER_MS / 10,
                                    .pause_ns = 3 * CLOCK_NS_PER_MS / 2,

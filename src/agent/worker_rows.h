@@ -27,14 +27,14 @@
 #define WORKER_ROWS_ROOTS 4096                      /* variables of frames */
 
 /* What is wanted. */
-struct worker_rows_wish {
+struct worker_rows_request {
     const char *unit, *function;        /* live as long as the job */
     const struct wire_rows_ask *ask;    /* its arguments; copied */
     const struct model_snapshot *roots; /* whose variables can be had; copied. NULL: none can */
 };
 
 /* NULL without memory. */
-struct worker_job *worker_rows_new(const struct worker_rows_wish *wish, uint64_t deadline_ns);
+struct worker_job *worker_rows_new(const struct worker_rows_request *wish, uint64_t deadline_ns);
 
 /* How often it has got on; at any time. Of one that waits for the GIL it does not change. */
 uint64_t worker_rows_progress(const struct worker_job *job);

@@ -18,11 +18,11 @@
 /* How an agent came into its process. */
 enum agent_way {
     AGENT_WAY_UNKNOWN = 0,
-    AGENT_WAY_ASLEEP,     /* injected: a thread that slept in a system call was borrowed */
-    AGENT_WAY_SAFE_POINT, /* injected: a thread that ran was caught where nothing was half done */
-    AGENT_WAY_DOOR,       /* the interpreter was asked to import it (PEP 768) */
-    AGENT_WAY_PRELOADED,  /* LD_PRELOAD, 'probing launch' */
-    AGENT_WAY_PTH,        /* probing.pth */
+    AGENT_WAY_ASLEEP,      /* injected: a thread that slept in a system call was borrowed */
+    AGENT_WAY_SAFE_POINT,  /* injected: a thread that ran was caught where nothing was half done */
+    AGENT_WAY_REMOTE_EXEC, /* the interpreter was asked to import it (PEP 768) */
+    AGENT_WAY_PRELOADED,   /* LD_PRELOAD, 'probing launch' */
+    AGENT_WAY_PTH,         /* probing.pth */
     AGENT_WAY_FORKED, /* the process was forked from one that had an agent and wished its children to have one */
     AGENT_WAYS,
 };
@@ -53,8 +53,8 @@ enum agent_start_result {
 
 /* The other way in: the interpreter imports the agent as a module of this name (PyInit__probing), which starts it on a thread of
  * its own and gives no module. What became of that is in a struct agent_door of this name. */
-#define AGENT_DOOR_MODULE "_probing"
-#define AGENT_DOOR_SYMBOL "probing_door"
+#define AGENT_REMOTE_EXEC_MODULE "_probing"
+#define AGENT_REMOTE_EXEC_SYMBOL "probing_door"
 
 struct agent_remote_exec {
     int32_t done;   /* 1: the rest is final */

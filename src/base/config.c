@@ -36,7 +36,7 @@ const struct config_def config_defs[] = {
                       "on: torch tells of its optimizer steps, batches and collectives (python.steps, "
                       "profiling_data)",
                       1, 0, 1, CONFIG_SWITCH, NULL, false},
-    [CONFIG_LOOK_SHARE] =
+    [CONFIG_TRACE_SHARE] =
         {"probing.look_share", "PROBING_LOOK_SHARE", "% of time",
          "what reading loss, learning rate and the like at the ends of steps may take of the "
          "job's time: the others are left out; 100: none is, as where values are watched",
@@ -68,10 +68,10 @@ const struct config_def config_defs[] = {
     [CONFIG_ENV_ALLOW] = {"probing.env_allow", "PROBING_ENV_ALLOW", "names",
                           "variables of the job's environment that probing.facts tells, as 'A,B'; else none",
                           0, 0, 0, CONFIG_NAMES, "", true},
-    [CONFIG_DOOR] = {"probing.addr", "PROBING_ADDR", "address",
-                     "where the agent listens for TCP, as 127.0.0.1:3344; else nowhere ('listen' opens it "
-                     "later)",
-                     0, 0, 0, CONFIG_ADDRESS, "", true},
+    [CONFIG_LISTEN] = {"probing.addr", "PROBING_ADDR", "address",
+                       "where the agent listens for TCP, as 127.0.0.1:3344; else nowhere ('listen' opens it "
+                       "later)",
+                       0, 0, 0, CONFIG_ADDRESS, "", true},
 };
 _Static_assert(sizeof config_defs / sizeof config_defs[0] == CONFIG_KEYS, "a key has no row");
 
@@ -142,7 +142,7 @@ static bool config_is_text(enum config_type type) {
 /* Where the text of a key is kept. */
 static size_t config_text_at(enum config_key key) {
     return key == CONFIG_ENV_ALLOW         ? offsetof(struct config, env_allow)
-           : key == CONFIG_DOOR            ? offsetof(struct config, address)
+           : key == CONFIG_LISTEN          ? offsetof(struct config, address)
            : key == CONFIG_TORCH_PROFILING ? offsetof(struct config, torch_profiling)
                                            : offsetof(struct config, data_dir);
 }
@@ -184,7 +184,7 @@ static int config_set_text(struct config *c, enum config_key key, const char *na
 void config_init(struct config *c) {
     *c = (struct config){.given = {false}};
     for (size_t i = 0; i < CONFIG_KEYS; i++)
-        c->values[i] = config_defs[i].otherwise;
+        c->values[i] = config_defs[i].default_value;
 }
 
 int config_find(const char *name, struct err *e) {
@@ -232,7 +232,7 @@ static const struct config_unit *config_best_unit(const struct config_unit *unit
 
 void config_format(const struct config *c, enum config_key key, bool def, char *buf, size_t cap) {
     const struct config_def *d = &config_defs[key];
-    double v = def ? d->otherwise : c->values[key];
+    double v = def ? d->default_value : c->values[key];
     if (config_is_text(d->type)) {
         (void)snprintf(buf, cap, "%s", def ? d->text : (const char *)c + config_text_at(key));
     } else if (d->type == CONFIG_SWITCH) {

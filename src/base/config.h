@@ -23,7 +23,7 @@ enum config_key {
     CONFIG_GENTLE,
     CONFIG_NATIVE,
     CONFIG_STEPS,
-    CONFIG_LOOK_SHARE,
+    CONFIG_TRACE_SHARE,
     CONFIG_TORCH_PROFILING,
     CONFIG_TRACE_RATE,
     CONFIG_EVAL,
@@ -32,7 +32,7 @@ enum config_key {
     CONFIG_RETENTION_DAYS,
     CONFIG_DATA_DIR,
     CONFIG_ENV_ALLOW,
-    CONFIG_DOOR,
+    CONFIG_LISTEN,
     CONFIG_KEYS,
 };
 
@@ -51,11 +51,11 @@ enum config_type {
 };
 
 struct config_def {
-    const char *key;  /* "probing.budget" */
-    const char *env;  /* "PROBING_BUDGET" */
-    const char *unit; /* of the number, as it is printed */
-    const char *help; /* one line */
-    double otherwise; /* the default */
+    const char *key;      /* "probing.budget" */
+    const char *env;      /* "PROBING_BUDGET" */
+    const char *unit;     /* of the number, as it is printed */
+    const char *help;     /* one line */
+    double default_value; /* the default */
     double min, max;
     enum config_type type;
     const char *text; /* CONFIG_PATH, CONFIG_NAMES, CONFIG_ADDRESS, CONFIG_WATCH: the default */

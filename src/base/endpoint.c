@@ -236,7 +236,7 @@ static int endpoint_beside(char *buf, size_t cap, const char *socket, const char
     return used > 0 && (size_t)used < cap ? 0 : -1;
 }
 
-int endpoint_door_file(char *buf, size_t cap, const char *socket) {
+int endpoint_tcp_file(char *buf, size_t cap, const char *socket) {
     return endpoint_beside(buf, cap, socket, ".door");
 }
 
@@ -244,7 +244,7 @@ int endpoint_header_file(char *buf, size_t cap, const char *socket) {
     return endpoint_beside(buf, cap, socket, ".curl");
 }
 
-int endpoint_opened_file(char *buf, size_t cap, const char *socket) {
+int endpoint_state_file(char *buf, size_t cap, const char *socket) {
     return endpoint_beside(buf, cap, socket, ".open");
 }
 
@@ -266,11 +266,11 @@ int endpoint_sweep(const char *dir, int most, int age_s) {
         if (!endpoint_is_dead(dir, entry->d_name, age_s) || unlinkat(fd, entry->d_name, 0) != 0)
             continue;
         removed++;
-        if (endpoint_door_file(beside, sizeof beside, entry->d_name) == 0)
+        if (endpoint_tcp_file(beside, sizeof beside, entry->d_name) == 0)
             (void)unlinkat(fd, beside, 0);
         if (endpoint_header_file(beside, sizeof beside, entry->d_name) == 0)
             (void)unlinkat(fd, beside, 0);
-        if (endpoint_opened_file(beside, sizeof beside, entry->d_name) == 0)
+        if (endpoint_state_file(beside, sizeof beside, entry->d_name) == 0)
             (void)unlinkat(fd, beside, 0);
     }
     (void)closedir(d);

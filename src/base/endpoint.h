@@ -43,13 +43,13 @@ int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e);
 
 /* The file beside an agent's socket that has the address and the tokens of its TCP door: PID.door for PID.sock. 0, or -1: `socket` is
  * not named so. */
-int endpoint_door_file(char *buf, size_t cap, const char *socket);
+int endpoint_tcp_file(char *buf, size_t cap, const char *socket);
 
 /* The file beside it that is the header of a request, with the token, as `curl -H @FILE` takes it: PID.curl. 0, or -1. */
 int endpoint_header_file(char *buf, size_t cap, const char *socket);
 
 /* The file beside an agent's socket that says what else stands open in its job (agent/endpoints_file.h): PID.open for PID.sock. 0, or -1. */
-int endpoint_opened_file(char *buf, size_t cap, const char *socket);
+int endpoint_state_file(char *buf, size_t cap, const char *socket);
 
 /* User `outer` of this machine as process `pid` itself sees it: the same when that cannot be read. */
 unsigned endpoint_inner_uid(pid_t pid, unsigned outer);

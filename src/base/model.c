@@ -45,7 +45,7 @@ const char *model_gil_name(enum model_gil g) {
         return "none";
     case MODEL_GIL_WAITING:
         return "waiting";
-    case MODEL_GIL_HELD:
+    case MODEL_GIL_HOLDING:
         return "held";
     case MODEL_GIL_UNKNOWN:
         break;

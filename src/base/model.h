@@ -21,7 +21,7 @@ enum model_gil {
     MODEL_GIL_UNKNOWN = 0,
     MODEL_GIL_NONE,    /* neither holds nor waits */
     MODEL_GIL_WAITING, /* asleep on the GIL's own condition variable */
-    MODEL_GIL_HELD,
+    MODEL_GIL_HOLDING,
 };
 
 enum model_frame_kind {
@@ -263,7 +263,7 @@ struct model_table {
 
 /* Something that can be set. */
 struct model_setting {
-    const char *key, *value, *otherwise; /* "probing.budget", "1", and what it is when nobody sets it */
+    const char *key, *value, *default_value; /* "probing.budget", "1", and what it is when nobody sets it */
     const char *unit, *help;
     bool given; /* somebody has set it */
 };
@@ -284,7 +284,7 @@ struct model_lease {
 };
 
 /* A debugger in the job, whoever asked for it. */
-struct model_hold {
+struct model_debugger {
     const char *what; /* "debug", "pause" or "catch" */
     const char *
         state; /* of debug "listening"; of pause "held"; of catch "armed", or "kept": a thread that has raised */
@@ -297,7 +297,7 @@ struct model_hold {
 };
 
 /* Where clients may come in by TCP. */
-struct model_door {
+struct model_endpoint {
     const char *address;
     bool looking;     /* who comes by it may look, and no more */
     int64_t clients;  /* who have come by it and are there */
@@ -371,9 +371,9 @@ struct model_status {
     size_t n_settings;
     struct model_lease *leases; /* in the arena */
     size_t n_leases;
-    struct model_door *doors; /* in the arena */
+    struct model_endpoint *doors; /* in the arena */
     size_t n_doors;
-    struct model_hold *holds; /* in the arena */
+    struct model_debugger *holds; /* in the arena */
     size_t n_holds;
     struct arena arena;
 };

@@ -156,7 +156,7 @@ static void model_json_put_thread(struct json *j, const struct model_snapshot *s
     model_json_put_flag(j, "on_cpu", t->on_cpu);
     json_kv_string(j, "gil", model_gil_name(t->gil));
     json_kv_number(j, "gil_wait_us", t->gil == MODEL_GIL_WAITING ? t->gil_for_us : NAN, 0);
-    json_kv_number(j, "gil_held_us", t->gil == MODEL_GIL_HELD ? t->gil_for_us : NAN, 0);
+    json_kv_number(j, "gil_held_us", t->gil == MODEL_GIL_HOLDING ? t->gil_for_us : NAN, 0);
     model_json_put_flag(j, "gc", t->gc);
     json_kv_number(j, "cpu_pct", t->cpu_pct, 1);
     json_kv_bool(j, "has_python", t->has_python);
@@ -297,11 +297,11 @@ static void model_json_put_asker(struct json *j, const char *key, int64_t id) {
 }
 
 /* Debuggers in the job, whoever asked for them. */
-static void model_json_put_holds(struct json *j, const struct model_status *s) {
+static void model_json_put_debuggers(struct json *j, const struct model_status *s) {
     json_key(j, "debuggers");
     json_array_begin(j);
     for (size_t i = 0; i < s->n_holds; i++) {
-        const struct model_hold *h = &s->holds[i];
+        const struct model_debugger *h = &s->holds[i];
         json_object_begin(j);
         json_kv_string(j, "what", h->what);
         json_kv_string(j, "state", h->state);
@@ -318,11 +318,11 @@ static void model_json_put_holds(struct json *j, const struct model_status *s) {
 }
 
 /* Where clients may come in by TCP. */
-static void model_json_put_doors(struct json *j, const struct model_status *s) {
+static void model_json_put_endpoints(struct json *j, const struct model_status *s) {
     json_key(j, "doors");
     json_array_begin(j);
     for (size_t i = 0; i < s->n_doors; i++) {
-        const struct model_door *d = &s->doors[i];
+        const struct model_endpoint *d = &s->doors[i];
         json_object_begin(j);
         json_kv_string(j, "address", d->address);
         json_kv_bool(j, "looking_only", d->looking);
@@ -387,7 +387,7 @@ void model_json_put_status(struct json *j, const struct model_target *target, co
     model_json_put_tables(j, s);
     model_json_put_hooks(j, s);
     model_json_put_leases(j, s);
-    model_json_put_doors(j, s);
-    model_json_put_holds(j, s);
+    model_json_put_endpoints(j, s);
+    model_json_put_debuggers(j, s);
     json_object_end(j);
 }

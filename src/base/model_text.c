@@ -48,7 +48,7 @@ static void model_text_put_thread_gil(struct strbuf *out, const struct model_sna
         (void)strbuf_adds(out, ", waiting for the GIL");
     else
         (void)strbuf_addf(out, ", GIL %s", name ? name : "unknown");
-    if (t->gil_for_us > 0 && (t->gil == MODEL_GIL_WAITING || t->gil == MODEL_GIL_HELD))
+    if (t->gil_for_us > 0 && (t->gil == MODEL_GIL_WAITING || t->gil == MODEL_GIL_HOLDING))
         (void)strbuf_addf(out, " for at least %.1f s", t->gil_for_us / 1e6);
     if (t->gil == MODEL_GIL_WAITING && s->gil_tid > 0 && s->gil_tid != t->tid) {
         (void)strbuf_adds(out, ", ");

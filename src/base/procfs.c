@@ -114,9 +114,9 @@ static const char *procfs_field(const char *text, const char *key) {
     return NULL;
 }
 
-static int64_t procfs_field_int(const char *text, const char *key, int64_t otherwise) {
+static int64_t procfs_field_int(const char *text, const char *key, int64_t default_value) {
     const char *v = procfs_field(text, key);
-    return v && (isdigit((unsigned char)*v) || *v == '-') ? strtoll(v, NULL, 10) : otherwise;
+    return v && (isdigit((unsigned char)*v) || *v == '-') ? strtoll(v, NULL, 10) : default_value;
 }
 
 static uint64_t procfs_field_hex(const char *text, const char *key) {
@@ -354,7 +354,7 @@ static bool procfs_thread_ends(const struct procfs_stat *st) {
     return st->state == 'Z' || st->state == 'X' || st->flags & PROCFS_PF_EXITING;
 }
 
-bool procfs_has_ended(pid_t pid) {
+bool procfs_is_gone(pid_t pid) {
     struct procfs_stat st;
     pid_t tids[PROCFS_ENDING_TIDS];
     if (procfs_read_stat(pid, 0, &st) != 0)
@@ -369,7 +369,7 @@ bool procfs_has_ended(pid_t pid) {
 }
 
 /* Also while SIGKILL waits for a processor to be taken on: other threads may be gone by then. */
-static bool procfs_is_told_to_end(pid_t pid) {
+static bool procfs_is_being_killed(pid_t pid) {
     struct procfs_stat st;
     struct procfs_status status;
     return procfs_read_stat(pid, 0, &st) != 0 || procfs_thread_ends(&st) ||
@@ -378,9 +378,9 @@ static bool procfs_is_told_to_end(pid_t pid) {
 
 bool procfs_is_ending(pid_t pid) {
     uint64_t until = clock_mono_ns() + PROCFS_ENDING_NS;
-    for (int looks = 1; !procfs_has_ended(pid); looks++) {
+    for (int looks = 1; !procfs_is_gone(pid); looks++) {
         /* One look may fall between the signal's taking and the thread's end. */
-        if (looks > 1 && (!procfs_is_told_to_end(pid) || clock_mono_ns() > until))
+        if (looks > 1 && (!procfs_is_being_killed(pid) || clock_mono_ns() > until))
             return false;
         (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
     }

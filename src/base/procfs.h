@@ -90,7 +90,7 @@ double procfs_started_at(pid_t pid);
 
 /* Has the process ended? So it has when nothing is left of it but zombies and threads on their way out: its memory and its sockets go
  * first, seconds before it is a zombie where that is much. One whose first thread alone has ended lives. */
-bool procfs_has_ended(pid_t pid);
+bool procfs_is_gone(pid_t pid);
 
 /* Is it on its way out? Waits for its end, half a second at most, and a millisecond when it is not. */
 bool procfs_is_ending(pid_t pid);

@@ -252,8 +252,8 @@ uint32_t trie_add_like(struct trie *t, uint32_t like, const struct model_frame *
     return trie_add_below(t, node, frames, left);
 }
 
-uint32_t trie_add_cut(struct trie *t, const struct model_frame *frames, size_t n) {
-    static const struct model_frame mark = {.kind = MODEL_FRAME_PYTHON, .func = TRIE_CUT};
+uint32_t trie_add_truncated(struct trie *t, const struct model_frame *frames, size_t n) {
+    static const struct model_frame mark = {.kind = MODEL_FRAME_PYTHON, .func = TRIE_TRUNCATED};
     uint32_t root = trie_add_below(t, 0, &mark, 1);
     return root == TRIE_FULL ? TRIE_FULL : trie_add_below(t, root, frames, n);
 }

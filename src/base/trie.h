@@ -15,7 +15,7 @@
 #include "base/model.h"
 
 #define TRIE_FULL UINT32_MAX
-#define TRIE_CUT "(frames left out)"
+#define TRIE_TRUNCATED "(frames left out)"
 
 /* Hash table of numbers: 0 is a free slot. */
 struct trie_index {
@@ -49,8 +49,8 @@ uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n);
 /* The same, quicker where the stack numbered `like` has the same outer frames; 0, or a number that was forgotten: none has. */
 uint32_t trie_add_like(struct trie *t, uint32_t like, const struct model_frame *frames, size_t n);
 
-/* The same of a stack the outermost frames of which were left out: a frame named TRIE_CUT stands for them. */
-uint32_t trie_add_cut(struct trie *t, const struct model_frame *frames, size_t n);
+/* The same of a stack the outermost frames of which were left out: a frame named TRIE_TRUNCATED stands for them. */
+uint32_t trie_add_truncated(struct trie *t, const struct model_frame *frames, size_t n);
 
 /* Memory held. */
 size_t trie_bytes(const struct trie *t);

@@ -9,22 +9,22 @@
 
 #include "base/clock.h"
 
-#define ARMED_LOOK_S 0.1 /* between two looks at how it gets on */
+#define ARMED_POLL_S 0.1 /* between two looks at how it gets on */
 #define ARMED_ABSENT 2   /* looks that do not see it: it is over */
 #define ARMED_QUERY_S 20.0
 #define ARMED_QUERY_MAX 4096
 
-static volatile sig_atomic_t armed_told_to_end;
+static volatile sig_atomic_t armed_interrupted;
 
 static void armed_on_signal(int number) {
     (void)number;
-    armed_told_to_end = 1;
+    armed_interrupted = 1;
 }
 
-bool armed_is_cut(void) { return armed_told_to_end != 0; }
+bool armed_is_interrupted(void) { return armed_interrupted != 0; }
 
 /* How the lease gets on. */
-static int armed_look(struct armed *a, struct err *e) {
+static int armed_poll(struct armed *a, struct err *e) {
     struct model_status status;
     bool found = false, listed = false;
     if (call_status(a->call, &status, e) != 0) {
@@ -59,7 +59,7 @@ int armed_begin(struct armed *a, const struct cli_options *o, struct session_add
     if (cli_open_database(o, addr, false, &a->database, e) != 0)
         return -1;
     a->call = call_open(addr, e);
-    if (!a->call || armed_look(a, e) != 0)
+    if (!a->call || armed_poll(a, e) != 0)
         return -1;
     a->before = a->seen ? a->looks : 0; /* somebody has it already */
     a->seen = a->over = false;
@@ -78,18 +78,18 @@ int armed_wait(struct armed *a, double duration_s, bool (*is_done)(struct armed 
     double until_s = clock_epoch_s() + duration_s;
     for (;;) {
         double now_s = clock_epoch_s();
-        if (armed_look(a, e) != 0)
+        if (armed_poll(a, e) != 0)
             return -1;
         bool enough = a->want.steps > 0 && a->looks >= a->want.steps && !a->ends;
-        a->cut = armed_told_to_end != 0;
+        a->cut = armed_interrupted != 0;
         if (enough || a->over || a->cut || now_s >= until_s || (is_done && is_done(a)))
             return 0;
-        if (call_rest(a->call, fmin(ARMED_LOOK_S, until_s - now_s), e) != 0)
+        if (call_rest(a->call, fmin(ARMED_POLL_S, until_s - now_s), e) != 0)
             return -1;
     }
 }
 
-int armed_again(struct armed *a, int64_t steps, struct err *e) {
+int armed_renew(struct armed *a, int64_t steps, struct err *e) {
     a->want.steps = steps;
     a->before = a->looks = 0; /* they are counted anew for each lease */
     a->seen = a->over = false;

@@ -54,13 +54,13 @@ int armed_begin(struct armed *a, const struct cli_options *o, struct session_add
 int armed_wait(struct armed *a, double duration_s, bool (*is_done)(struct armed *a), struct err *e);
 
 /* Has ^C come since it was armed? */
-bool armed_is_cut(void);
+bool armed_is_interrupted(void);
 
 /* Rows of a query over the target; rows_fini, on failure too. `text` has one %.6f for the time since when they count. */
 int armed_ask(struct armed *a, const char *text, struct rows *rows, struct err *e);
 
 /* The lease is over and was another client's with an end of its own: arm it anew for `steps` more. 0, or -1 with the error. */
-int armed_again(struct armed *a, int64_t steps, struct err *e);
+int armed_renew(struct armed *a, int64_t steps, struct err *e);
 
 /* Disarm, if it is armed yet, and let go of everything. */
 void armed_end(struct armed *a);

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "client/target.h"
 
-int debug_command_verb_run(const struct debug_command_def *def, const struct debug_command_wish *wish,
+int debug_command_verb_run(const struct debug_command_def *def, const struct debug_command_request *wish,
                            bool json, struct session_address *addr, struct strbuf *out, struct err *e) {
     const struct target_options how = {.no_inject = false};
     struct wire_evaluated what;

@@ -225,11 +225,11 @@ bool repl_complete(struct repl *r, const char *code, struct strbuf *names) {
 
 /* ---- looks ---- */
 
-static bool repl_stop_look(void *arg) { return repl_interrupted(arg); }
+static bool repl_stop_query(void *arg) { return repl_interrupted(arg); }
 
 /* SQL: by a database of its own, which ^C ends. 0, or -1 with the error. */
-static int repl_look_query(struct repl *r, const struct magic *m, struct magic_way *way, struct strbuf *out,
-                           struct err *e) {
+static int repl_query_sql(struct repl *r, const struct magic *m, struct magic_way *way, struct strbuf *out,
+                          struct err *e) {
     struct session_address addr = r->given;
     struct database *d = NULL;
     int rc = cli_open_database(r->options, &addr, false, &d, e);
@@ -237,7 +237,7 @@ static int repl_look_query(struct repl *r, const struct magic *m, struct magic_w
         rc = database_refresh(d, e);
     way->database = repl_database = d;
     if (rc == 0)
-        rc = magic_look(m, way, out, e);
+        rc = magic_ask(m, way, out, e);
     repl_database = NULL;
     if (rc == 0)
         cli_note_database(d);
@@ -246,16 +246,16 @@ static int repl_look_query(struct repl *r, const struct magic *m, struct magic_w
 }
 
 /* By a connection of its own: what is looked at does not touch that of the code. */
-static int repl_look(struct repl *r, const struct magic *m, struct err *e) {
+static int repl_query(struct repl *r, const struct magic *m, struct err *e) {
     const struct target_options how = {.no_inject = false};
     struct session_address addr = r->given;
-    struct magic_way way = {.addr = &addr, .stop = repl_stop_look, .stop_arg = r};
+    struct magic_way way = {.addr = &addr, .stop = repl_stop_query, .stop_arg = r};
     struct strbuf out;
     strbuf_init(&out, REPL_OUTPUT_MAX);
     (void)repl_interrupted(r);
     int rc = m->kind == MAGIC_QUERY ? 0 : target_reach(&addr, &how, e);
     if (rc == 0)
-        rc = m->kind == MAGIC_QUERY ? repl_look_query(r, m, &way, &out, e) : magic_look(m, &way, &out, e);
+        rc = m->kind == MAGIC_QUERY ? repl_query_sql(r, m, &way, &out, e) : magic_ask(m, &way, &out, e);
     if (rc == 0)
         rc = output_write(NULL, &out, e);
     strbuf_fini(&out);
@@ -267,8 +267,8 @@ int repl_run_magic(struct repl *r, const char *line, struct err *e) {
     int rc = magic_read(&m, line, &r->want, e);
     if (rc == 0 && m.kind == MAGIC_RUN)
         rc = repl_run(r, strbuf_str(&m.text), m.timed, e);
-    else if (rc == 0 && magic_looks(&m))
-        rc = repl_look(r, &m, e);
+    else if (rc == 0 && magic_is_query(&m))
+        rc = repl_query(r, &m, e);
     else if (rc == 0 && m.text.len)
         rc = output_write(NULL, &m.text, e);
     magic_fini(&m);

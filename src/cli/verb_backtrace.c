@@ -8,7 +8,7 @@
 #include "client/document.h"
 #include "client/target.h"
 
-#define BACKTRACE_LOOK_INTERVAL_MS 100 /* two looks tell what is on the CPU */
+#define BACKTRACE_INTERVAL_MS 100 /* two looks tell what is on the CPU */
 
 const struct option_def cli_backtrace_rows[] = {
     {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_backtrace_options, no_inject), NULL,
@@ -46,8 +46,8 @@ int cli_run_backtrace(const struct cli_options *o, struct session_address *addr,
                                 .tasks = mine->tasks,
                                 .native = mine->native};
     int rc = want.locals || want.tasks || want.native
-                 ? call_details_measured(c, &want, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e)
-                 : call_snapshot_measured(c, BACKTRACE_LOOK_INTERVAL_MS, &snapshot, e);
+                 ? call_details_measured(c, &want, BACKTRACE_INTERVAL_MS, &snapshot, e)
+                 : call_snapshot_measured(c, BACKTRACE_INTERVAL_MS, &snapshot, e);
     if (rc == 0 && o->json) {
         struct json j;
         json_init(&j, out, 2);

@@ -35,7 +35,7 @@ const struct option_def cli_catch_rows[] = {
 };
 
 int cli_catch(struct session_address *addr, struct strbuf *out, struct err *e) {
-    const struct debug_command_wish wish = {.timeout_s = CATCH_TIMEOUT_S, .limit_s = CATCH_LIMIT_S};
+    const struct debug_command_request wish = {.timeout_s = CATCH_TIMEOUT_S, .limit_s = CATCH_LIMIT_S};
     struct wire_evaluated what;
     struct strbuf code, texts;
     strbuf_init(&code, WIRE_EVAL_CODE_MAX);
@@ -75,7 +75,7 @@ static void catch_put_lines(struct strbuf *out, const char *text) {
     }
 }
 
-static void catch_put_past(struct strbuf *out, bool as_json, const struct rows *rows, const char *why) {
+static void catch_put_recorded(struct strbuf *out, bool as_json, const struct rows *rows, const char *why) {
     const char *fatal = catch_find(rows, RING_EVENT_FATAL), *stack = catch_find(rows, RING_EVENT_FATAL_STACK),
                *uncaught = catch_find(rows, RING_EVENT_UNCAUGHT);
     struct json j;
@@ -103,7 +103,8 @@ static void catch_put_past(struct strbuf *out, bool as_json, const struct rows *
 }
 
 /* What its tables tell, the latest of each kind. */
-static int catch_tell_past(struct session_address *addr, bool as_json, struct strbuf *out, struct err *e) {
+static int catch_show_recorded(struct session_address *addr, bool as_json, struct strbuf *out,
+                               struct err *e) {
     static const char text[] =
         "SELECT kind, text FROM probing.events WHERE kind IN ('" RING_EVENT_FATAL
         "', '" RING_EVENT_FATAL_STACK "', '" RING_EVENT_UNCAUGHT "') ORDER BY timestamp DESC";
@@ -116,7 +117,7 @@ static int catch_tell_past(struct session_address *addr, bool as_json, struct st
     if (r)
         sql_end(r);
     if (rc == 0)
-        catch_put_past(out, as_json, &rows, addr->why);
+        catch_put_recorded(out, as_json, &rows, addr->why);
     rows_fini(&rows);
     if (d)
         database_close(d);
@@ -126,12 +127,12 @@ static int catch_tell_past(struct session_address *addr, bool as_json, struct st
 int cli_run_catch(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                   struct err *e) {
     const struct cli_catch_options *mine = (const struct cli_catch_options *)(const void *)o;
-    const struct debug_command_wish wish = {.address = mine->common.operand,
-                                            .timeout_s = mine->timeout_s,
-                                            .limit_s = mine->limit_s,
-                                            .status = mine->status,
-                                            .off = mine->off};
+    const struct debug_command_request wish = {.address = mine->common.operand,
+                                               .timeout_s = mine->timeout_s,
+                                               .limit_s = mine->limit_s,
+                                               .status = mine->status,
+                                               .off = mine->off};
     if (addr->recorded[0] && mine->status && !mine->off && !mine->common.operand)
-        return catch_tell_past(addr, o->json, out, e);
+        return catch_show_recorded(addr, o->json, out, e);
     return debug_command_verb_run(&debug_command_catch, &wish, o->json, addr, out, e);
 }

@@ -48,7 +48,7 @@ static void config_put_json(struct json *j, const struct model_setting *s) {
     json_object_begin(j);
     json_kv_string(j, "key", s->key);
     json_kv_string(j, "value", s->value);
-    json_kv_string(j, "default", s->otherwise);
+    json_kv_string(j, "default", s->default_value);
     json_kv_string(j, "unit", s->unit);
     json_kv_bool(j, "set", s->given);
     json_kv_string(j, "help", s->help);

@@ -32,12 +32,12 @@ const struct option_def cli_debug_rows[] = {
 int cli_run_debug(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                   struct err *e) {
     const struct cli_debug_options *mine = (const struct cli_debug_options *)(const void *)o;
-    const struct debug_command_wish wish = {.address = mine->common.operand,
-                                            .timeout_s = mine->timeout_s,
-                                            .path = mine->path,
-                                            .exposed = mine->exposed,
-                                            .status = mine->status,
-                                            .off = mine->off};
+    const struct debug_command_request wish = {.address = mine->common.operand,
+                                               .timeout_s = mine->timeout_s,
+                                               .path = mine->path,
+                                               .exposed = mine->exposed,
+                                               .status = mine->status,
+                                               .off = mine->off};
     int rc = debug_command_verb_run(&debug_command_debug, &wish, o->json, addr, out, e);
     if (rc == 0 && mine->exposed && o->json)
         output_say("probing: whoever reaches this address can run code in the job, without a password\n");

@@ -118,7 +118,7 @@ static void list_put_row(struct strbuf *out, const struct list_row *p, const int
 }
 
 /* The doors of those that have an agent: a table below the other, where there are any. */
-static void list_put_doors(struct strbuf *out, const struct target_process *list, size_t n) {
+static void list_put_endpoints(struct strbuf *out, const struct target_process *list, size_t n) {
     int width = (int)strlen("ADDRESS");
     bool any = false;
     for (size_t i = 0; i < n; i++)
@@ -214,7 +214,7 @@ int cli_run_list(const struct cli_options *o, struct session_address *addr, stru
         if (rows)
             list_put_table(out, rows, (size_t)n);
         if (rows)
-            list_put_doors(out, list, (size_t)n);
+            list_put_endpoints(out, list, (size_t)n);
         else
             rc = err_set(e, ERR_FAILED, "out of memory for the list of processes");
         free(rows);

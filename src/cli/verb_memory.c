@@ -186,7 +186,7 @@ int cli_run_memory(const struct cli_options *o, struct session_address *addr, st
     if (cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
         return -1;
     int rc = memory_ask(d, memory_history, &rows, e);
-    if (rc == 0 && rows.n == 0 && !database_is_past(d)) {
+    if (rc == 0 && rows.n == 0 && !database_is_recorded(d)) {
         rows_fini(&rows);
         rc = memory_ask(d, memory_now, &rows, e);
     }

@@ -25,10 +25,10 @@ const struct option_def cli_pause_rows[] = {
 int cli_run_pause(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
                   struct err *e) {
     const struct cli_pause_options *mine = (const struct cli_pause_options *)(const void *)o;
-    const struct debug_command_wish wish = {.address = mine->common.operand,
-                                            .timeout_s = mine->timeout_s,
-                                            .limit_s = mine->limit_s,
-                                            .status = mine->status,
-                                            .off = mine->off};
+    const struct debug_command_request wish = {.address = mine->common.operand,
+                                               .timeout_s = mine->timeout_s,
+                                               .limit_s = mine->limit_s,
+                                               .status = mine->status,
+                                               .off = mine->off};
     return debug_command_verb_run(&debug_command_pause, &wish, o->json, addr, out, e);
 }

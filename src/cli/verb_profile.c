@@ -110,11 +110,11 @@ static int profile_read_top(struct armed *a, struct rows *rows, struct err *e) {
     }
 }
 
-static int profile_tell(struct armed *a, const struct cli_profile_options *mine,
-                        const struct session_address *addr, struct strbuf *out, struct err *e) {
+static int profile_report(struct armed *a, const struct cli_profile_options *mine,
+                          const struct session_address *addr, struct strbuf *out, struct err *e) {
     struct rows rows = {.n = 0};
     const char *file = mine->output ? mine->output : a->file;
-    int rc = mine->output ? trace_file_move(addr->pid, a->file, mine->output, armed_is_cut, e) : 0;
+    int rc = mine->output ? trace_file_move(addr->pid, a->file, mine->output, armed_is_interrupted, e) : 0;
     if (rc == 0)
         rc = profile_read_top(a, &rows, e);
     if (rc == 0 && mine->armed.common.json)
@@ -143,7 +143,7 @@ int cli_run_profile(const struct cli_options *o, struct session_address *addr, s
     want.dry = false;
     rc = profile_run(&a, o, addr, &want, e);
     if (rc == 0)
-        rc = profile_tell(&a, mine, addr, out, e);
+        rc = profile_report(&a, mine, addr, out, e);
     armed_end(&a);
     return rc;
 }

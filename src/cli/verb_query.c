@@ -129,7 +129,7 @@ static void query_note_database(struct database *d) {
     memcpy(query_notes.last, clean, sizeof clean);
 }
 
-static void query_tell_notes(void) {
+static void query_print_notes(void) {
     output_say("%s", query_notes.lines);
     query_notes.lines[0] = '\0';
 }
@@ -171,7 +171,7 @@ static int query_round(const struct cli_query_options *o, struct database *d, co
         ran += rc > 0;
     }
     if (rc == 0)
-        query_tell_notes();
+        query_print_notes();
     return rc == 0 && ran == 0 ? err_set(e, ERR_USAGE, "there is no statement in the text") : rc;
 }
 
@@ -254,7 +254,7 @@ int cli_run_query(const struct cli_options *o, struct session_address *addr, str
         !out->failed) {
         struct err none; /* what the statements before it gave is no worse for the one that failed */
         (void)output_write(NULL, out, &none);
-        query_tell_notes();
+        query_print_notes();
     }
     database_close(d);
     strbuf_fini(&text);

@@ -31,11 +31,11 @@ const struct option_def cli_record_rows[] = {
     {.name = NULL},
 };
 
-static volatile sig_atomic_t record_told_to_end;
+static volatile sig_atomic_t record_interrupted;
 
 static void record_on_signal(int number) {
     (void)number;
-    record_told_to_end = 1;
+    record_interrupted = 1;
 }
 
 /* Let time pass, until `end_ns` at most, or ^C comes. */
@@ -44,14 +44,14 @@ static void record_wait(uint64_t end_ns) {
     uint64_t most = (uint64_t)(RECORD_EVERY_S * 1e9);
     left = left < most ? left : most;
     struct timespec t = {.tv_sec = (time_t)(left / CLOCK_NS_PER_S), .tv_nsec = (long)(left % CLOCK_NS_PER_S)};
-    if (!record_told_to_end)
+    if (!record_interrupted)
         (void)nanosleep(&t, NULL);
 }
 
 /* Nothing will come any more. */
-static bool record_all_ended(const struct session_address *addr, size_t n) {
+static bool record_all_gone(const struct session_address *addr, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (!addr[i].recorded[0] && (addr[i].pid <= 0 || !procfs_has_ended(addr[i].pid)))
+        if (!addr[i].recorded[0] && (addr[i].pid <= 0 || !procfs_is_gone(addr[i].pid)))
             return false;
     return true;
 }
@@ -62,8 +62,8 @@ static int record_run(const struct cli_record_options *o, const struct session_a
                       struct database *d, struct archive_writer *w, bool *ended, struct err *e) {
     uint64_t end_ns = clock_mono_ns() + (uint64_t)(o->duration_s * 1e9);
     for (;;) {
-        bool last = record_told_to_end || clock_mono_ns() >= end_ns;
-        *ended = !last && record_all_ended(addr, o->common.targets.n);
+        bool last = record_interrupted || clock_mono_ns() >= end_ns;
+        *ended = !last && record_all_gone(addr, o->common.targets.n);
         last = last || *ended;
         if (database_refresh(d, e) != 0 || archive_append(w, database_sql(d), false, e) != 0)
             return -1;

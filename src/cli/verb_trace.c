@@ -171,13 +171,13 @@ static int trace_wait(struct armed *a, double duration_s, struct rows *steps, st
         rows_fini(steps);
         if (!a->over)
             a->want.steps = a->looks + missing;
-        else if (armed_again(a, missing, e) != 0)
+        else if (armed_renew(a, missing, e) != 0)
             return -1;
     }
 }
 
-static int trace_tell(struct armed *a, const struct rows *steps, int64_t wanted, bool json,
-                      struct strbuf *out, struct err *e) {
+static int trace_report(struct armed *a, const struct rows *steps, int64_t wanted, bool json,
+                        struct strbuf *out, struct err *e) {
     struct rows modules = {.n = 0};
     if (!(armed_number(steps, 0, TRACE_STEPS_N) > 0))
         return trace_explain(a, e);
@@ -201,7 +201,7 @@ int cli_run_trace(const struct cli_options *o, struct session_address *addr, str
     if (rc == 0)
         rc = trace_wait(&a, mine->duration_s > 0 ? mine->duration_s : TRACE_DURATION_S, &steps, e);
     if (rc == 0)
-        rc = trace_tell(&a, &steps, want.steps, o->json, out, e);
+        rc = trace_report(&a, &steps, want.steps, o->json, out, e);
     rows_fini(&steps);
     armed_end(&a);
     return rc;

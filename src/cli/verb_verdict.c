@@ -122,7 +122,7 @@ static int verdict_wait(struct verdict_judge *j, struct database *d, double wait
         if (database_refresh(d, e) != 0 || verdict_judge_ask(j, out, e) != 0)
             return -1;
         bool enough = wait_s < 0 && verdict_has_state(out);
-        if (enough || database_is_past(d) || clock_epoch_s() >= until_s)
+        if (enough || database_is_recorded(d) || clock_epoch_s() >= until_s)
             return 0;
         verdicts_fini(out);
         (void)nanosleep(&pause, NULL);

@@ -17,7 +17,7 @@
 #define CALL_READ_S 600.0 /* a large recording, a slow disk */
 #define CALL_BATCH_S 1.0  /* nobody looks at samples as they come, and each batch costs the job some */
 #define CALL_NATIVE_S 60  /* large libraries are read for their symbols */
-#define CALL_STOP_LOOK_US (20 * 1000ULL)
+#define CALL_STOP_POLL_US (20 * 1000ULL)
 #define CALL_GRACE_US (500 * 1000ULL) /* for the reason behind a broken connection */
 
 enum call_await {
@@ -200,14 +200,14 @@ static void call_on_deadline(void *arg) {
     call_fail(c, &why);
 }
 
-static void call_on_look(void *arg) {
+static void call_on_poll(void *arg) {
     struct call *c = arg;
     struct err why;
     if (c->stop && c->stop(c->stop_arg)) {
         (void)err_set(&why, ERR_FAILED, "interrupted");
         call_fail(c, &why);
     } else if (c->stop) {
-        loop_timer_set(c->look, CALL_STOP_LOOK_US);
+        loop_timer_set(c->look, CALL_STOP_POLL_US);
     }
 }
 
@@ -219,7 +219,7 @@ static int call_wait(struct call *c, enum call_await what, double timeout_s, str
         timeout_s = CALL_READ_S;
     loop_timer_set(c->deadline, c->broken ? CALL_GRACE_US : (uint64_t)(timeout_s * 1e6));
     if (c->look)
-        loop_timer_set(c->look, CALL_STOP_LOOK_US);
+        loop_timer_set(c->look, CALL_STOP_POLL_US);
     if (!c->failed)
         loop_run(c->loop);
     if (c->look)
@@ -279,7 +279,7 @@ void call_set_stop(struct call *c, bool (*stop)(void *arg), void *arg) {
     c->stop = stop;
     c->stop_arg = arg;
     if (!c->look)
-        c->look = loop_timer_new(c->loop, call_on_look, c, NULL);
+        c->look = loop_timer_new(c->loop, call_on_poll, c, NULL);
 }
 
 const struct model_target *call_get_target(const struct call *c) { return &c->target; }
@@ -293,7 +293,7 @@ int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e) {
 }
 
 /* A first look, and the time until the second. */
-static int call_look_first(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
+static int call_take_first(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
     if (call_snapshot(c, out, e) != 0)
         return -1;
     model_snapshot_fini(out);
@@ -301,7 +301,7 @@ static int call_look_first(struct call *c, unsigned interval_ms, struct model_sn
 }
 
 int call_snapshot_measured(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
-    return call_look_first(c, interval_ms, out, e) == 0 ? call_snapshot(c, out, e) : -1;
+    return call_take_first(c, interval_ms, out, e) == 0 ? call_snapshot(c, out, e) : -1;
 }
 
 int call_details(struct call *c, const struct wire_threads *want, struct model_snapshot *out, struct err *e) {
@@ -314,7 +314,7 @@ int call_details(struct call *c, const struct wire_threads *want, struct model_s
 
 int call_details_measured(struct call *c, const struct wire_threads *want, unsigned interval_ms,
                           struct model_snapshot *out, struct err *e) {
-    return call_look_first(c, interval_ms, out, e) == 0 ? call_details(c, want, out, e) : -1;
+    return call_take_first(c, interval_ms, out, e) == 0 ? call_details(c, want, out, e) : -1;
 }
 
 int call_set_native(struct call *c, bool native, struct err *e) {

@@ -276,7 +276,7 @@ static void children_arrange(struct children_list *l, pid_t target) {
     memcpy(l->items, sorted, n * sizeof *sorted);
 }
 
-static void children_look(struct children *c, struct children_list *l) {
+static void children_poll(struct children *c, struct children_list *l) {
     children_scan(c);
     l->items = calloc(CHILDREN_MAX, sizeof *l->items);
     for (size_t i = 0; l->items && i < c->n_known; i++) {
@@ -351,7 +351,7 @@ static void *children_main(void *arg) {
     for (;;) {
         struct children_list l = {0};
         uint64_t cpu = clock_self_cpu_ns();
-        children_look(c, &l);
+        children_poll(c, &l);
         cost_add(&c->cost, clock_self_cpu_ns() - cpu);
         children_publish(c, &l);
         if (children_wait(c,

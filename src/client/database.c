@@ -89,7 +89,7 @@ static void database_set_now(struct database *d) {
     sql_set_now(d->sql, d->n_living ? NAN : sql_newest(d->sql));
 }
 
-bool database_is_past(const struct database *d) { return d->n_targets > 0 && d->n_living == 0; }
+bool database_is_recorded(const struct database *d) { return d->n_targets > 0 && d->n_living == 0; }
 
 /* RANK in the environment, as torchrun sets it. */
 static int64_t database_rank(pid_t pid) {
@@ -125,13 +125,13 @@ static void database_search(void *arg) {
 }
 
 /* 0, or -1 with the error. */
-static int database_look(const struct session_address *addr, struct database_search *s, struct err *e) {
+static int database_inspect(const struct session_address *addr, struct database_search *s, struct err *e) {
     *s = (struct database_search){.addr = *addr};
-    enum guard_end end = guard_run(database_search, s, sizeof *s, TARGET_LOOK_MS);
+    enum guard_end end = guard_run(database_search, s, sizeof *s, TARGET_POLL_MS);
     return end == GUARD_DONE ? 0
            : end == GUARD_NONE
                ? err_set_errno(e, ERR_FAILED, errno, "no process can be made that looks at others")
-               : guard_explain_held(addr->pid, addr->path, TARGET_LOOK_MS, e);
+               : guard_explain_blocked(addr->pid, addr->path, TARGET_POLL_MS, e);
 }
 
 /* Where the tables of a living process are, and its rank; descriptors of those in memory into `fds` (RING_TABLE_KEPT). Their number, or -1
@@ -141,7 +141,7 @@ static ssize_t database_find_rings(struct database *d, struct database_target *t
     const struct timespec pause = {.tv_nsec = DATABASE_POLL_NS};
     struct database_search s;
     for (;;) {
-        if (database_look(&t->live.addr, &s, e) != 0)
+        if (database_inspect(&t->live.addr, &s, e) != 0)
             return -1;
         bool wait = s.young && !database_cancelled(d);
         *rank = s.rank;
@@ -166,7 +166,7 @@ static void database_copy(struct database *d, struct database_target *t) {
 }
 
 /* Have the queries read them. 0, or -1 with the error. */
-static int database_use_copies(struct database *d, struct database_target *t, struct err *e) {
+static int database_use_mirror(struct database *d, struct database_target *t, struct err *e) {
     int fds[WIRE_MAX_TABLES];
     size_t n = table_mirror_take(t->copies, fds, WIRE_MAX_TABLES);
     return n ? sql_add_files(d->sql, t->number, fds, n, e) : 0;
@@ -217,7 +217,7 @@ static int database_add_living(struct database *d, struct database_target *t, st
     /* Files that are there and may not be opened, or not by this user. */
     if (t->has_place && t->live.addr.path[0] && !sql_has_files(d->sql, t->number))
         database_copy(d, t);
-    return t->copies ? database_use_copies(d, t, e) : 0;
+    return t->copies ? database_use_mirror(d, t, e) : 0;
 }
 
 /* A recording may be of several targets; they are one of ours, which is not looked at again. */
@@ -238,10 +238,10 @@ static int database_add_recording(struct database *d, struct database_target *t,
     return rc;
 }
 
-static int database_add_past(struct database *d, struct database_target *t, struct err *e) {
+static int database_add_recorded(struct database *d, struct database_target *t, struct err *e) {
     if (archive_is_one(t->live.addr.recorded))
         return database_add_recording(d, t, e);
-    int there = rings_look_at(t->live.addr.recorded, &t->place, e);
+    int there = rings_inspect(t->live.addr.recorded, &t->place, e);
     if (there <= 0)
         return there < 0
                    ? -1
@@ -276,19 +276,19 @@ int database_add(struct database *d, const struct session_address *addr, struct 
     d->targets[d->n_targets++] = t;
     t->live.addr = *addr;
     t->number = sql_target_count(d->sql);
-    int rc = addr->recorded[0] ? database_add_past(d, t, e) : database_add_living(d, t, e);
+    int rc = addr->recorded[0] ? database_add_recorded(d, t, e) : database_add_living(d, t, e);
     if (rc == 0)
         database_set_now(d);
     return rc;
 }
 
 /* Tables that a target has now and did not have before: it was injected into, or its agent began anew elsewhere. */
-static int database_look_again(struct database *d, struct database_target *t, struct err *e) {
+static int database_refresh_tables(struct database *d, struct database_target *t, struct err *e) {
     struct database_search s;
     bool is_written = t->has_place && ring_dir_alive(t->place.path) == 1; /* then there is no other */
     if (t->live.addr.recorded[0] || t->live.addr.pid <= 0 || is_written)
         return 0;
-    if (database_look(&t->live.addr, &s, e) != 0)
+    if (database_inspect(&t->live.addr, &s, e) != 0)
         return -1;
     if (!s.found || (t->has_place && strcmp(s.place.path, t->place.path) == 0))
         return 0;
@@ -303,11 +303,11 @@ static int database_look_again(struct database *d, struct database_target *t, st
 int database_refresh(struct database *d, struct err *e) {
     for (size_t i = 0; i < d->n_targets; i++) {
         struct database_target *t = d->targets[i];
-        if (database_look_again(d, t, e) != 0)
+        if (database_refresh_tables(d, t, e) != 0)
             return -1;
         if (t->copies || database_must_copy(t))
             database_copy(d, t);
-        if (t->copies && database_use_copies(d, t, e) != 0)
+        if (t->copies && database_use_mirror(d, t, e) != 0)
             return -1;
     }
     if (sql_refresh(d->sql, e) != 0)

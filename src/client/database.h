@@ -38,7 +38,7 @@ struct sql *database_sql(struct database *d);
 const char *database_note(struct database *d);
 
 /* All targets have ended, or are recordings: now() is the time of their newest row. */
-bool database_is_past(const struct database *d);
+bool database_is_recorded(const struct database *d);
 
 /* A query is about to be asked for: cancels that came before do not count. */
 void database_arm(struct database *d);

@@ -19,7 +19,7 @@
 #define DEBUG_COMMAND_LIMIT_MAX_S 86400.0
 
 /* What somebody wants: to begin it, to end it (off), or only to know (status). */
-struct debug_command_wish {
+struct debug_command_request {
     const char *address; /* [HOST:]PORT; NULL: one that is free */
     const char *path;    /* of debug: the folder that holds debugpy; NULL: the job's own, or ours */
     double timeout_s;    /* for it to begin in */
@@ -37,7 +37,7 @@ struct debug_command_def {
     const char *ended;         /* of a process that has: "it cannot be debugged" */
     const char *who;           /* does it: "debugpy is begun by an agent" */
     /* The code that asks for it. `pid` is the job's, as seen from here; 0 it is elsewhere. 0, or -1 with ERR_USAGE. */
-    int (*put_code)(struct strbuf *code, const struct debug_command_wish *wish, pid_t pid, struct err *e);
+    int (*put_code)(struct strbuf *code, const struct debug_command_request *wish, pid_t pid, struct err *e);
     /* Is it an answer? Beyond debug_command_check; NULL nothing. 0, or -1 with the error. */
     int (*check)(const struct wire_evaluated *v, struct err *e);
     void (*put_text)(struct strbuf *out, const struct wire_evaluated *v, pid_t pid);

@@ -10,7 +10,8 @@
 #include "base/text.h"
 #include "client/document.h"
 
-static int catch_put_code(struct strbuf *code, const struct debug_command_wish *o, pid_t pid, struct err *e) {
+static int catch_put_code(struct strbuf *code, const struct debug_command_request *o, pid_t pid,
+                          struct err *e) {
     const char *operand = o->address;
     struct address a;
     (void)pid;

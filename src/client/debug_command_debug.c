@@ -87,7 +87,8 @@ static void debug_put_own(struct strbuf *code) {
     }
 }
 
-static int debug_put_code(struct strbuf *code, const struct debug_command_wish *o, pid_t pid, struct err *e) {
+static int debug_put_code(struct strbuf *code, const struct debug_command_request *o, pid_t pid,
+                          struct err *e) {
     char host[DEBUG_COMMAND_HOST_MAX], real[4096];
     long port = 0;
     if (o->off || o->status) {

@@ -35,7 +35,8 @@ static bool pause_get_thread(const struct wire_evaluated *v, size_t i, struct pa
     return true;
 }
 
-static int pause_put_code(struct strbuf *code, const struct debug_command_wish *o, pid_t pid, struct err *e) {
+static int pause_put_code(struct strbuf *code, const struct debug_command_request *o, pid_t pid,
+                          struct err *e) {
     const char *operand = o->address;
     struct address a;
     (void)pid;

@@ -62,7 +62,7 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
 static const char *document_or_null(const char *s) { return s[0] ? s : NULL; }
 
 /* Where one comes in. */
-static void document_put_doors(struct json *j, const struct endpoints *d) {
+static void document_put_endpoints(struct json *j, const struct endpoints *d) {
     const char *tcp = NULL;
     json_key(j, "doors");
     json_array_begin(j);
@@ -105,7 +105,7 @@ void document_put_processes(struct json *j, const struct target_process *list, s
         json_kv_number(j, "uptime_s", p->uptime_s, 1);
         model_json_put_known(j, "threads", p->threads);
         json_kv_bool(j, "agent", p->attached);
-        document_put_doors(j, &p->doors);
+        document_put_endpoints(j, &p->doors);
         json_kv_bool(j, "inspectable", p->inspectable);
         json_kv_bool(j, "by_door", p->by_door);
         json_kv_bool(j, "readable", p->readable);

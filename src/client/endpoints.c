@@ -57,9 +57,9 @@ void endpoints_read(struct endpoints *d, pid_t pid, const char *socket) {
     bool looking = false;
     *d = (struct endpoints){.eval = -1};
     (void)endpoints_add(d, ENDPOINTS_UNIX, endpoints_plain_path(pid, socket));
-    if (tcp_find_door(socket, address, sizeof address, &looking) == 0)
+    if (tcp_find_endpoint(socket, address, sizeof address, &looking) == 0)
         endpoints_add(d, ENDPOINTS_TCP, address)->looking = looking;
-    if (endpoint_opened_file(file, sizeof file, socket) != 0 ||
+    if (endpoint_state_file(file, sizeof file, socket) != 0 ||
         tcp_read_beside(socket, file, text, sizeof text) != 0)
         return;
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));)

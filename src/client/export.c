@@ -20,12 +20,12 @@
 #include "client/target.h"
 #include "client/thread_runs.h"
 
-#define EXPORT_LOOK_INTERVAL_MS 100 /* between the two looks that tell what is on the CPU */
+#define EXPORT_INTERVAL_MS 100 /* between the two looks that tell what is on the CPU */
 #define EXPORT_RATE_HZ 100.0
 #define EXPORT_TORN_SHARE 50 /* more than one in so many is said */
 #define EXPORT_OUTPUT_MAX ((size_t)112 * 1024 * 1024)
 #define EXPORT_RECORDED_MAX ((size_t)1 << 30) /* of a recording, and of tables */
-#define EXPORT_MAX_LOOKS ((size_t)1 << 18)    /* in the order of time: 43 minutes of 100 a second */
+#define EXPORT_MAX_TICKS ((size_t)1 << 18)    /* in the order of time: 43 minutes of 100 a second */
 #define EXPORT_MAX_RUNS ((size_t)1 << 21)     /* and 24 MiB */
 
 /* What formats take that are made of stacks, added up. */
@@ -110,7 +110,7 @@ static const struct {
 #define EXPORT_N_OPTIONS (sizeof export_options / sizeof export_options[0])
 
 /* Those that the request has; what is of a screen is checked where screens are. */
-static unsigned export_given(const struct export_request *r) {
+static unsigned export_what_is_set(const struct export_request *r) {
     return (r->duration_s != 0 ? EXPORT_TAKES_DURATION : 0U) | (r->threads ? EXPORT_TAKES_THREADS : 0U) |
            (r->process ? EXPORT_TAKES_PROCESS : 0U) | (r->unit ? EXPORT_TAKES_UNIT : 0U) |
            (r->by_function ? EXPORT_TAKES_BY_FUNCTION : 0U) | (r->locals ? EXPORT_TAKES_LOCALS : 0U) |
@@ -150,7 +150,7 @@ int export_check_option(const struct export_format *f, enum export_option option
 
 static int export_check_options(const struct export_request *r, const struct export_format *f,
                                 struct err *e) {
-    unsigned given = export_given(r);
+    unsigned given = export_what_is_set(r);
     for (size_t i = 0; i < EXPORT_N_OPTIONS; i++) {
         if (!(given & export_options[i].option))
             continue;
@@ -213,9 +213,9 @@ struct export_sink {
 static int export_sink_init(struct export_sink *s, const struct export_format *f) {
     *s = (struct export_sink){.fold = stack_counts_new()};
     if (s->fold && (f->takes & EXPORT_WANTS_STATES))
-        stack_counts_tell_apart(s->fold);
+        stack_counts_split(s->fold);
     if (f->takes & EXPORT_WANTS_ORDER)
-        s->tracks = thread_runs_new_sized(EXPORT_MAX_LOOKS, EXPORT_MAX_RUNS);
+        s->tracks = thread_runs_new_sized(EXPORT_MAX_TICKS, EXPORT_MAX_RUNS);
     return s->fold && (s->tracks || !(f->takes & EXPORT_WANTS_ORDER)) ? 0 : -1;
 }
 
@@ -243,9 +243,9 @@ static int export_on_batch(void *arg, struct model_sample_batch *batch) {
 }
 
 /* Look at the target as the format wants it; fills the snapshot and the fold. */
-static int export_look(const struct export_format *f, double duration_s, const struct export_request *r,
-                       struct call *c, struct model_snapshot *snapshot, struct export_sink *sink,
-                       double *elapsed_s, struct err *e) {
+static int export_collect(const struct export_format *f, double duration_s, const struct export_request *r,
+                          struct call *c, struct model_snapshot *snapshot, struct export_sink *sink,
+                          double *elapsed_s, struct err *e) {
     sink->screen = export_screen(f, r);
     sink->target = call_get_target(c);
     bool sample = duration_s > 0 && (f->wants_samples || sink->screen),
@@ -260,7 +260,7 @@ static int export_look(const struct export_format *f, double duration_s, const s
     if (sample && !f->wants_snapshot)
         return 0;
     unsigned interval_ms =
-        sample || past || duration_s <= 0 ? EXPORT_LOOK_INTERVAL_MS : (unsigned)(duration_s * 1000);
+        sample || past || duration_s <= 0 ? EXPORT_INTERVAL_MS : (unsigned)(duration_s * 1000);
     struct wire_threads want = {.locals = r->locals, .native = r->native};
     int rc = want.locals || want.native ? call_details_measured(c, &want, interval_ms, snapshot, e)
                                         : call_snapshot_measured(c, interval_ms, snapshot, e);
@@ -289,7 +289,7 @@ static void export_note_torn(const struct export_request *r, const struct model_
 }
 
 /* A recording that is longer than what is read of it at once. */
-static void export_note_cut(const struct export_request *r, const struct model_target *target) {
+static void export_note_truncated(const struct export_request *r, const struct model_target *target) {
     char length[32];
     if (!r->note || target->mode != MODEL_MODE_RECORDED || !target->seen_is_cut)
         return;
@@ -306,7 +306,7 @@ static int export_attached(const struct export_request *r, const struct export_f
     double elapsed_s = 0;
     bool sampled = duration_s > 0 && f->wants_samples;
     int rc = export_sink_init(&sink, f) == 0
-                 ? export_look(f, duration_s, r, c, &snapshot, &sink, &elapsed_s, e)
+                 ? export_collect(f, duration_s, r, c, &snapshot, &sink, &elapsed_s, e)
                  : err_set(e, ERR_FAILED, "out of memory for stacks");
     if (rc == 0) {
         struct export_data data = {
@@ -323,7 +323,7 @@ static int export_attached(const struct export_request *r, const struct export_f
         if (rc == 0 && sampled && !f->wants_snapshot)
             export_note_torn(r, data.target, sink.fold);
         if (rc == 0 && sampled)
-            export_note_cut(r, data.target);
+            export_note_truncated(r, data.target);
         if (rc == 0 && sink.tracks && r->note)
             export_lanes_note(sink.tracks, sink.fold, r->note);
     }

@@ -23,20 +23,20 @@ static int64_t lanes_place(int64_t at, int64_t apart, int64_t begin, int64_t *en
 
 int export_lanes_init(struct export_lanes *l, const struct stack_counts *fold,
                       const struct thread_runs *tracks) {
-    uint32_t first = thread_runs_first_look(tracks);
+    uint32_t first = thread_runs_first_tick(tracks);
     *l = (struct export_lanes){
-        .fold = fold, .tracks = tracks, .n_looks = thread_runs_end_look(tracks) - first};
+        .fold = fold, .tracks = tracks, .n_looks = thread_runs_end_tick(tracks) - first};
     l->begin_ns = calloc(l->n_looks + 1, sizeof *l->begin_ns);
     l->end_ns = calloc(l->n_looks + 1, sizeof *l->end_ns);
     if (!l->begin_ns || !l->end_ns)
         return -1;
-    double from_s = l->n_looks ? thread_runs_look_time(tracks, first) : 0;
+    double from_s = l->n_looks ? thread_runs_tick_time(tracks, first) : 0;
     int64_t before = 0;
     l->from_ns = lanes_ns(from_s);
     for (size_t i = 0; i < l->n_looks; i++) {
         uint32_t look = first + (uint32_t)i;
-        int64_t at = lanes_ns(thread_runs_look_time(tracks, look) - from_s);
-        int64_t weight = lanes_ns(thread_runs_look_us(tracks, look, look + 1) / 1e6);
+        int64_t at = lanes_ns(thread_runs_tick_time(tracks, look) - from_s);
+        int64_t weight = lanes_ns(thread_runs_tick_us(tracks, look, look + 1) / 1e6);
         if (i > 0)
             l->begin_ns[i] = lanes_place(at, at - before, l->begin_ns[i - 1], &l->end_ns[i - 1]);
         l->end_ns[i] = l->begin_ns[i] + weight;
@@ -59,7 +59,7 @@ int64_t export_lanes_length(const struct export_lanes *l) {
 static int lanes_walk_run(const struct export_lanes *l, const struct thread_runs_run *run,
                           struct export_span *open, int (*fn)(void *arg, const struct export_span *span),
                           void *arg) {
-    uint32_t first = thread_runs_first_look(l->tracks);
+    uint32_t first = thread_runs_first_tick(l->tracks);
     uint32_t stack = stack_counts_get(l->fold, run->entry)->stack;
     for (uint32_t i = run->first < first ? first - run->first : 0; i < run->n; i++) {
         size_t look = run->first + i - first;
@@ -92,11 +92,11 @@ int export_lanes_walk(const struct export_lanes *l, size_t lane,
 void export_lanes_note(const struct thread_runs *tracks, const struct stack_counts *fold,
                        struct strbuf *note) {
     uint64_t missing = thread_runs_left_out(tracks);
-    uint32_t first = thread_runs_first_look(tracks), end = thread_runs_end_look(tracks);
+    uint32_t first = thread_runs_first_tick(tracks), end = thread_runs_end_tick(tracks);
     if (!isnan(thread_runs_forgotten_s(tracks)) && end > first)
         (void)strbuf_addf(note, "%sonly the last %.0f s are in it: no more is kept in the order of time",
                           note->len ? "; " : "",
-                          thread_runs_look_time(tracks, end - 1) - thread_runs_look_time(tracks, first));
+                          thread_runs_tick_time(tracks, end - 1) - thread_runs_tick_time(tracks, first));
     else if (missing > 0)
         (void)strbuf_addf(note, "%s%" PRIu64 " of %" PRIu64 " samples had no place in the order of time",
                           note->len ? "; " : "", missing, stack_counts_get_totals(fold)->samples);

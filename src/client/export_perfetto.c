@@ -68,7 +68,7 @@ enum perfetto_track { PERFETTO_PROCESS = 1, PERFETTO_THREAD, PERFETTO_GIL, PERFE
 #define PERFETTO_SEQUENCE 1
 
 /* A thread holds the GIL, or collects garbage. */
-struct perfetto_hold {
+struct perfetto_interval {
     int64_t begin_ns, end_ns, tid;
 };
 
@@ -78,7 +78,7 @@ struct perfetto {
     struct export_frames frames;
     struct export_path path,
         open; /* functions of the stack that is seen, and of the slices that have begun */
-    struct perfetto_hold *holds;
+    struct perfetto_interval *holds;
     size_t n_holds, cap_holds;
     struct strbuf *out;
     struct strbuf name;
@@ -301,27 +301,27 @@ static int perfetto_collect(void *arg, const struct export_span *span) {
     struct perfetto *p = arg;
     if (!(span->flags & p->flag))
         return 0;
-    struct perfetto_hold *last = p->n_holds ? &p->holds[p->n_holds - 1] : NULL;
+    struct perfetto_interval *last = p->n_holds ? &p->holds[p->n_holds - 1] : NULL;
     if (last && last->tid == p->tid && last->end_ns == span->begin_ns) {
         last->end_ns = span->end_ns;
         return 0;
     }
     if (grow_array(&p->holds, sizeof *p->holds, p->n_holds + 1, &p->cap_holds) != 0)
         return -1;
-    p->holds[p->n_holds++] = (struct perfetto_hold){span->begin_ns, span->end_ns, p->tid};
+    p->holds[p->n_holds++] = (struct perfetto_interval){span->begin_ns, span->end_ns, p->tid};
     return 0;
 }
 
-static int perfetto_compare_holds(const void *a, const void *b) {
-    const struct perfetto_hold *x = a, *y = b;
+static int perfetto_compare_intervals(const void *a, const void *b) {
+    const struct perfetto_interval *x = a, *y = b;
     int order = (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
     return order ? order : (x->tid > y->tid) - (x->tid < y->tid);
 }
 
 /* Who, one after the other: two looks at a time may be of two moments, so of those that seem to be it at once one ends where
  * the next begins. */
-static int perfetto_put_holds(struct perfetto *p, enum perfetto_track kind, const char *name, uint8_t flag,
-                              unsigned category) {
+static int perfetto_put_intervals(struct perfetto *p, enum perfetto_track kind, const char *name,
+                                  uint8_t flag, unsigned category) {
     p->flag = flag;
     p->n_holds = 0;
     for (size_t i = 0; i < thread_runs_count_lanes(p->lanes.tracks); i++) {
@@ -332,9 +332,9 @@ static int perfetto_put_holds(struct perfetto *p, enum perfetto_track kind, cons
     p->track = perfetto_uuid(p, kind, 0);
     perfetto_put_named_track(p, name);
     if (p->n_holds)
-        qsort(p->holds, p->n_holds, sizeof *p->holds, perfetto_compare_holds);
+        qsort(p->holds, p->n_holds, sizeof *p->holds, perfetto_compare_intervals);
     for (size_t i = 0; i < p->n_holds && !p->out->failed; i++) {
-        struct perfetto_hold *h = &p->holds[i];
+        struct perfetto_interval *h = &p->holds[i];
         if (i + 1 < p->n_holds && h->end_ns > h[1].begin_ns)
             h->end_ns = h[1].begin_ns;
         if (h->end_ns == h->begin_ns)
@@ -352,8 +352,9 @@ static int perfetto_put(struct perfetto *p) {
     perfetto_put_clocks(p);
     perfetto_put_process(p);
     if (perfetto_put_threads(p) != 0 ||
-        perfetto_put_holds(p, PERFETTO_GIL, "GIL", THREAD_RUNS_GIL_HELD, PERFETTO_CATEGORY_GIL) != 0 ||
-        perfetto_put_holds(p, PERFETTO_GC, "Garbage collection", THREAD_RUNS_GC, PERFETTO_CATEGORY_GC) != 0)
+        perfetto_put_intervals(p, PERFETTO_GIL, "GIL", THREAD_RUNS_GIL_HOLDING, PERFETTO_CATEGORY_GIL) != 0 ||
+        perfetto_put_intervals(p, PERFETTO_GC, "Garbage collection", THREAD_RUNS_GC, PERFETTO_CATEGORY_GC) !=
+            0)
         return -1;
     return p->out->failed || p->name.failed ? -1 : 0;
 }

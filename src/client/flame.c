@@ -275,8 +275,8 @@ static struct flame_part flame_weigh(const struct flame *f, size_t entry) {
                        (q->kept.matches && !f->stack_kept[e->stack]);
     if (is_left_out)
         return part;
-    uint64_t samples = q->time == FLAME_ON_CPU ? c.on_cpu : q->time == FLAME_GIL_HELD ? c.gil : c.samples;
-    double us = q->time == FLAME_ON_CPU ? c.on_cpu_us : q->time == FLAME_GIL_HELD ? c.gil_us : c.us;
+    uint64_t samples = q->time == FLAME_ON_CPU ? c.on_cpu : q->time == FLAME_GIL_HOLDING ? c.gil : c.samples;
+    double us = q->time == FLAME_ON_CPU ? c.on_cpu_us : q->time == FLAME_GIL_HOLDING ? c.gil_us : c.us;
     part.weight = (struct flame_weight){samples ? llround(us * 1000) : 0, (int64_t)samples};
     return part;
 }

@@ -24,7 +24,7 @@
 enum flame_by { FLAME_BY_FUNCTION = 0, FLAME_BY_LINE, FLAME_BY_MODULE, FLAME_BYS };
 
 /* Which samples count. */
-enum flame_time { FLAME_ON_CPU = 0, FLAME_ALL_TIME, FLAME_GIL_HELD, FLAME_TIMES };
+enum flame_time { FLAME_ON_CPU = 0, FLAME_ALL_TIME, FLAME_GIL_HOLDING, FLAME_TIMES };
 
 /* Only stacks in which a frame matches, or (negated) none does. */
 struct flame_filter {

@@ -23,12 +23,12 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 
-#define GUARD_LOOK_MS 20                      /* between two looks for signals */
+#define GUARD_POLL_MS 20                      /* between two looks for signals */
 #define GUARD_STOP_NS (3 * CLOCK_NS_PER_S)    /* for taking back what was begun, once asked to end */
 #define GUARD_REAP_NS (100 * CLOCK_NS_PER_MS) /* for one that was killed */
 #define GUARD_ALONE_S 10                      /* over the limit, for a child whose parent has died */
 #define GUARD_FDS_MAX 65536                   /* closed one by one where the kernel has no close_range */
-#define GUARD_HELD_MAX 64                     /* children that are held up at a time */
+#define GUARD_BLOCKED_MAX 64                  /* children that are held up at a time */
 
 static const int guard_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
@@ -73,7 +73,7 @@ static void guard_limit(unsigned limit_ms) {
         (void)timer_settime(timer, 0, &at, NULL);
 }
 
-int guard_explain_held(pid_t pid, const char *path, unsigned limit_ms, struct err *e) {
+int guard_explain_blocked(pid_t pid, const char *path, unsigned limit_ms, struct err *e) {
     char what[128];
     if (pid > 0)
         (void)snprintf(what, sizeof what, "process %d", (int)pid);
@@ -87,10 +87,10 @@ int guard_explain_held(pid_t pid, const char *path, unsigned limit_ms, struct er
 static struct guard_left {
     atomic_int child; /* 0 none, -1 it is being written */
     atomic_int about;
-} guard_left[GUARD_HELD_MAX];
+} guard_left[GUARD_BLOCKED_MAX];
 
 static void guard_remember(pid_t child, pid_t about) {
-    for (size_t i = 0; i < GUARD_HELD_MAX; i++) {
+    for (size_t i = 0; i < GUARD_BLOCKED_MAX; i++) {
         int none = 0;
         if (!atomic_compare_exchange_strong(&guard_left[i].child, &none, -1))
             continue;
@@ -109,7 +109,7 @@ static bool guard_is_running(pid_t child) {
 /* How many are held up, and at that process (0: any)? Forgets those that the kernel has let go. */
 static size_t guard_count(pid_t about) {
     size_t n = 0;
-    for (size_t i = 0; i < GUARD_HELD_MAX; i++) {
+    for (size_t i = 0; i < GUARD_BLOCKED_MAX; i++) {
         int child = atomic_load(&guard_left[i].child);
         if (child > 0 && waitpid(child, NULL, WNOHANG) != 0)
             (void)atomic_compare_exchange_strong(&guard_left[i].child, &child, 0);
@@ -120,7 +120,7 @@ static size_t guard_count(pid_t about) {
     return n;
 }
 
-bool guard_is_held(pid_t about) { return about > 0 && guard_count(about) > 0; }
+bool guard_is_blocked(pid_t about) { return about > 0 && guard_count(about) > 0; }
 
 /* In the child; `last` is sent to it when the parent ends. */
 static void guard_begin(int fd, pid_t parent, int last, unsigned limit_ms) {
@@ -174,7 +174,7 @@ static enum guard_end guard_wait(pid_t child, int fd, unsigned limit_ms) {
     for (;;) {
         char byte;
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        if (poll(&p, 1, GUARD_LOOK_MS) > 0) {
+        if (poll(&p, 1, GUARD_POLL_MS) > 0) {
             ssize_t n = read(fd, &byte, 1);
             return n == 1 ? GUARD_DONE : GUARD_BROKEN;
         }
@@ -185,7 +185,7 @@ static enum guard_end guard_wait(pid_t child, int fd, unsigned limit_ms) {
             until = now + GUARD_STOP_NS;
         }
         if (now > until)
-            return asked ? GUARD_INTERRUPTED : GUARD_HELD;
+            return asked ? GUARD_INTERRUPTED : GUARD_BLOCKED;
     }
 }
 
@@ -230,7 +230,7 @@ enum guard_end guard_run(void (*work)(void *arg), void *arg, size_t size, unsign
 int guard_start(struct guard *g, void (*work)(void *arg, int fd), void *arg, pid_t about, unsigned limit_ms) {
     int fds[2];
     *g = (struct guard){.fd = -1};
-    if (guard_is_held(about) || guard_count(0) == GUARD_HELD_MAX) {
+    if (guard_is_blocked(about) || guard_count(0) == GUARD_BLOCKED_MAX) {
         errno = EBUSY;
         return -1;
     }

@@ -19,7 +19,7 @@
 /* How the work ended. */
 enum guard_end {
     GUARD_DONE = 0,
-    GUARD_HELD,        /* it was not done within the limit, and left */
+    GUARD_BLOCKED,     /* it was not done within the limit, and left */
     GUARD_INTERRUPTED, /* nor in some seconds after a signal that asks us to end, and left */
     GUARD_BROKEN,      /* it crashed */
     GUARD_NONE,        /* no child could be made, with errno; nothing was done */
@@ -31,7 +31,7 @@ enum guard_end {
 enum guard_end guard_run(void (*work)(void *arg), void *arg, size_t size, unsigned limit_ms);
 
 /* The one line about process `pid` (0: about `path`), which has held up a child for `limit_ms`. -1, with ERR_ATTACH. */
-int guard_explain_held(pid_t pid, const char *path, unsigned limit_ms, struct err *e);
+int guard_explain_blocked(pid_t pid, const char *path, unsigned limit_ms, struct err *e);
 
 /* A child that works while its parent goes on. */
 struct guard {
@@ -48,6 +48,6 @@ int guard_start(struct guard *g, void (*work)(void *arg, int fd), void *arg, pid
 void guard_stop(struct guard *g, pid_t about);
 
 /* Is an earlier child still held up at that process? */
-bool guard_is_held(pid_t about);
+bool guard_is_blocked(pid_t about);
 
 #endif

@@ -16,8 +16,8 @@
 #include "pystack/loaders.h"
 #include "store/ring_tables.h"
 
-#define LIVE_LOADERS_LOOKS 5                      /* a thread that runs may be missed by one, */
-#define LIVE_LOADERS_AGAIN 2                      /* which matters less when all of the last scan are there */
+#define LIVE_LOADERS_SCANS 5                      /* a thread that runs may be missed by one, */
+#define LIVE_LOADERS_RESCANS 2                    /* which matters less when all of the last scan are there */
 #define LIVE_LOADERS_PAUSE_NS (30L * 1000 * 1000) /* between two */
 #define LIVE_LOADERS_INTERVAL_NS (100L * 1000 * 1000) /* between two looks at CPU clocks */
 
@@ -179,8 +179,8 @@ static size_t live_loaders_find(struct live_loaders *l, struct pystack *ps, stru
     uint64_t seen[PYSTACK_LOADERS];
     size_t n = 0;
     *failed = true;
-    for (int look = 0; look < LIVE_LOADERS_LOOKS && !sql_sink_cancelled(sink); look++) {
-        if (look >= LIVE_LOADERS_AGAIN && live_loaders_has_all(l, addrs, n))
+    for (int look = 0; look < LIVE_LOADERS_SCANS && !sql_sink_cancelled(sink); look++) {
+        if (look >= LIVE_LOADERS_RESCANS && live_loaders_has_all(l, addrs, n))
             break;
         if (look)
             live_loaders_pause(LIVE_LOADERS_PAUSE_NS);
@@ -305,7 +305,7 @@ int live_scan_loader_workers(void *arg, uint64_t columns, struct sql_sink *sink,
     return live_loaders_scan(t, t->addr.pid, columns, sink, e);
 }
 
-int live_scan_loader_workers_afar(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+int live_scan_loader_workers_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     struct live_target *t = arg;
     pid_t pid;
     if (live_remote_find_here(t, &pid, e) != 0)

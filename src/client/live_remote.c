@@ -23,8 +23,8 @@
 static bool live_remote_stop(void *arg) { return sql_sink_cancelled(arg); }
 
 /* A connection and a snapshot of two looks, both the caller's; NULL with the error. */
-static struct call *live_remote_look(struct live_target *t, struct sql_sink *sink, struct model_snapshot *s,
-                                     struct err *e) {
+static struct call *live_remote_ask(struct live_target *t, struct sql_sink *sink, struct model_snapshot *s,
+                                    struct err *e) {
     struct call *c = call_open(&t->addr, e);
     if (c) {
         call_set_stop(c, live_remote_stop, sink);
@@ -72,9 +72,9 @@ int live_remote_find_here(struct live_target *t, pid_t *pid, struct err *e) {
     return 0;
 }
 
-int live_scan_process_afar(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+int live_scan_process_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     struct model_snapshot s;
-    struct call *c = live_remote_look(arg, sink, &s, e);
+    struct call *c = live_remote_ask(arg, sink, &s, e);
     (void)columns;
     if (!c)
         return -1;
@@ -96,9 +96,9 @@ int live_scan_process_afar(void *arg, uint64_t columns, struct sql_sink *sink, s
     return 0;
 }
 
-int live_scan_system_threads_afar(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+int live_scan_system_threads_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     struct model_snapshot s;
-    struct call *c = live_remote_look(arg, sink, &s, e);
+    struct call *c = live_remote_ask(arg, sink, &s, e);
     (void)columns;
     if (!c)
         return -1;

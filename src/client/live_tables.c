@@ -14,7 +14,7 @@
 #include "client/document.h"
 #include "store/ring_tables.h"
 
-#define LIVE_LOOK_INTERVAL_MS 100 /* two looks tell what is on the CPU */
+#define LIVE_INTERVAL_MS 100 /* two looks tell what is on the CPU */
 #define LIVE_LOCALS_MAX ((size_t)1024 * 1024)
 
 enum live_backtrace_column {
@@ -53,8 +53,8 @@ int live_lost(const struct live_target *t, struct err *e) {
 }
 
 /* One snapshot, of two looks if `measured`, with locals if `locals`. `out` is the caller's on success. */
-static int live_look(struct live_target *t, bool measured, bool locals, struct sql_sink *sink,
-                     struct model_snapshot *out, struct err *e) {
+static int live_snapshot(struct live_target *t, bool measured, bool locals, struct sql_sink *sink,
+                         struct model_snapshot *out, struct err *e) {
     struct wire_threads want = {.locals = locals};
     memset(out, 0, sizeof *out);
     struct call *c = call_open(&t->addr, e);
@@ -65,7 +65,7 @@ static int live_look(struct live_target *t, bool measured, bool locals, struct s
     if (locals)
         rc = call_details(c, &want, out, e);
     else if (measured)
-        rc = call_snapshot_measured(c, LIVE_LOOK_INTERVAL_MS, out, e);
+        rc = call_snapshot_measured(c, LIVE_INTERVAL_MS, out, e);
     else
         rc = call_snapshot(c, out, e);
     if (rc != 0)
@@ -115,7 +115,7 @@ static int live_scan_backtrace(void *arg, uint64_t columns, struct sql_sink *sin
     struct live_target *t = arg;
     struct model_snapshot s;
     struct strbuf text;
-    if (live_look(t, false, live_wants(columns, LIVE_FRAME_LOCALS), sink, &s, e) != 0)
+    if (live_snapshot(t, false, live_wants(columns, LIVE_FRAME_LOCALS), sink, &s, e) != 0)
         return live_failed(t, e);
     strbuf_init(&text, LIVE_LOCALS_MAX);
     for (size_t i = 0; i < s.n_threads; i++)
@@ -185,7 +185,7 @@ static int live_scan_threads(void *arg, uint64_t columns, struct sql_sink *sink,
     struct model_snapshot s;
     struct live_tids tids = {.n = 0};
     bool measured = live_wants(columns, LIVE_THREAD_ON_CPU) || live_wants(columns, LIVE_THREAD_CPU_PCT);
-    if (live_look(t, measured, false, sink, &s, e) != 0)
+    if (live_snapshot(t, measured, false, sink, &s, e) != 0)
         return live_failed(t, e);
     if (live_wants(columns, LIVE_THREAD_WCHAN))
         live_read_tids(t->addr.pid, &tids);
@@ -208,14 +208,14 @@ static const struct {
 } live_tables[] = {
     {RING_BACKTRACE, live_scan_backtrace, live_scan_backtrace, NULL},
     {RING_THREADS, live_scan_threads, live_scan_threads, NULL},
-    {RING_PROCESS, live_scan_process, live_scan_process_afar, NULL},
-    {RING_SYSTEM_THREADS, live_scan_system_threads, live_scan_system_threads_afar, NULL},
-    {RING_MODULES, live_scan_made, live_scan_made, NULL},
-    {RING_TENSORS, live_scan_made, live_scan_made, NULL},
-    {RING_TENSOR_GROWTH, live_scan_made, live_scan_made, NULL},
-    {RING_TENSOR_STATISTICS, live_scan_made, live_scan_made, "id"},
-    {RING_TENSOR_HOLDERS, live_scan_made, live_scan_made, "id"},
-    {RING_LOADER_WORKERS, live_scan_loader_workers, live_scan_loader_workers_afar, NULL},
+    {RING_PROCESS, live_scan_process, live_scan_process_remote, NULL},
+    {RING_SYSTEM_THREADS, live_scan_system_threads, live_scan_system_threads_remote, NULL},
+    {RING_MODULES, live_scan_virtual, live_scan_virtual, NULL},
+    {RING_TENSORS, live_scan_virtual, live_scan_virtual, NULL},
+    {RING_TENSOR_GROWTH, live_scan_virtual, live_scan_virtual, NULL},
+    {RING_TENSOR_STATISTICS, live_scan_virtual, live_scan_virtual, "id"},
+    {RING_TENSOR_HOLDERS, live_scan_virtual, live_scan_virtual, "id"},
+    {RING_LOADER_WORKERS, live_scan_loader_workers, live_scan_loader_workers_remote, NULL},
 };
 #define LIVE_TABLES (sizeof live_tables / sizeof live_tables[0])
 _Static_assert(LIVE_TABLES <= LIVE_TABLES_MAX, "room for the tables");

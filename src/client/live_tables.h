@@ -59,8 +59,8 @@ int live_scan_process(void *arg, uint64_t columns, struct sql_sink *sink, struct
 int live_scan_system_threads(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 
 /* The same of a job that is known by its agent's address alone. live_remote.c: */
-int live_scan_process_afar(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
-int live_scan_system_threads_afar(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
+int live_scan_process_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
+int live_scan_system_threads_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 
 /* The pid of that job, if it is a process of this machine, numbered alike: by host name, number, time of start and command line. 0 in
  * `*pid`: it is none. 0, or -1 with the error: its agent does not answer. live_remote.c. */
@@ -68,11 +68,11 @@ int live_remote_find_here(struct live_target *t, pid_t *pid, struct err *e);
 
 /* live_loaders.c: */
 int live_scan_loader_workers(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
-int live_scan_loader_workers_afar(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
+int live_scan_loader_workers_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 void live_loaders_free(struct live_loaders *l);
 
 /* live_virtual.c: any table that Python makes in the target; its agent knows it by its name. */
-int live_scan_made(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
+int live_scan_virtual(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 
 /* Tell, beside the rows, why a table has none. */
 void live_virtual_note(struct live_target *t, const char *table, const char *why);

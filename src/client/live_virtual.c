@@ -140,7 +140,7 @@ static struct wire_message *live_virtual_ask(struct live_target *t, const struct
     return rpc_ask(*asker, &b, e);
 }
 
-int live_scan_made(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+int live_scan_virtual(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     struct live_target *t = arg;
     const struct ring_table_def *def = sql_sink_table(sink);
     struct wire_rows_ask ask = {.n_args = 0};

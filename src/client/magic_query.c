@@ -10,7 +10,7 @@
 #define MAGIC_QUERY_S 60
 #define MAGIC_QUERY_INTERVAL_MS 100 /* two looks tell what is on the CPU */
 
-bool magic_looks(const struct magic *m) {
+bool magic_is_query(const struct magic *m) {
     return m->kind == MAGIC_QUERY || m->kind == MAGIC_STACKS || m->kind == MAGIC_STATUS;
 }
 
@@ -55,7 +55,7 @@ static int magic_put_status(struct call *c, struct strbuf *out, struct err *e) {
     return rc;
 }
 
-int magic_look(const struct magic *m, const struct magic_way *way, struct strbuf *out, struct err *e) {
+int magic_ask(const struct magic *m, const struct magic_way *way, struct strbuf *out, struct err *e) {
     if (m->kind == MAGIC_QUERY)
         return magic_query(strbuf_str(&m->text), way, out, e);
     struct call *c = call_open(way->addr, e);

@@ -22,9 +22,9 @@ struct magic_way {
 };
 
 /* Is it for here? */
-bool magic_looks(const struct magic *m);
+bool magic_is_query(const struct magic *m);
 
 /* Do it; appends to `out`. 0, or -1 with the error. */
-int magic_look(const struct magic *m, const struct magic_way *way, struct strbuf *out, struct err *e);
+int magic_ask(const struct magic *m, const struct magic_way *way, struct strbuf *out, struct err *e);
 
 #endif

@@ -26,14 +26,14 @@ static int names_reserve(struct native_names *names, size_t n) {
     return 0;
 }
 
-static bool names_is_cut(const struct model_frame *f) { return !f->module && f->address == 0; }
+static bool names_is_truncated(const struct model_frame *f) { return !f->module && f->address == 0; }
 
 /* Roles of the native frames that stand first. Their number. */
 static size_t names_find_roles(struct native_names *names, const struct model_frame *frames, size_t n) {
     size_t i = 0;
     for (; i < n && frames[i].kind == MODEL_FRAME_NATIVE; i++)
-        names->roles[i] = names_is_cut(&frames[i])
-                              ? NATIVE_ROLE_CUT
+        names->roles[i] = names_is_truncated(&frames[i])
+                              ? NATIVE_ROLE_TRUNCATED
                               : symbols_find(names->symbols, frames[i].module, frames[i].address)->role;
     return i;
 }
@@ -82,7 +82,7 @@ int native_names_merge(struct native_names *names, const struct model_frame *fra
     size_t shown = native_merge(frames, n, names->roles, n_native, truncated, names->order, how);
     for (size_t i = 0; i < shown; i++) {
         const struct model_frame *f = &frames[names->order[i]];
-        if (f->kind == MODEL_FRAME_NATIVE && !names_is_cut(f)) {
+        if (f->kind == MODEL_FRAME_NATIVE && !names_is_truncated(f)) {
             if (names_put_place(names, f, arena) != 0)
                 return -1;
             continue;

@@ -63,7 +63,7 @@ void native_names_forget(struct native_names *n) {
 /* ---- definitions ---- */
 
 /* `list` made to hold number `id`, what is new zeroed. NULL when it cannot. */
-static void *stream_hold(void *list, size_t *n, uint32_t id, size_t size) {
+static void *stream_reserve(void *list, size_t *n, uint32_t id, size_t size) {
     if (id < *n)
         return list;
     size_t more = *n ? *n : 256;
@@ -78,7 +78,7 @@ static void *stream_hold(void *list, size_t *n, uint32_t id, size_t size) {
 }
 
 static int stream_define_frame(struct native_stream *s, const struct model_frame_def *d) {
-    struct native_stream_frame *frames = stream_hold(s->frames, &s->n_frames, d->frame_id, sizeof *frames);
+    struct native_stream_frame *frames = stream_reserve(s->frames, &s->n_frames, d->frame_id, sizeof *frames);
     if (!frames)
         return -1;
     s->frames = frames;
@@ -93,11 +93,11 @@ static int stream_define_frame(struct native_stream *s, const struct model_frame
 
 static int stream_define_stack(struct native_stream *s, const struct model_stack_def *d) {
     size_t n = s->n_stacks, m = s->n_stacks;
-    struct model_stack_def *stacks = stream_hold(s->stacks, &n, d->stack_id, sizeof *stacks);
+    struct model_stack_def *stacks = stream_reserve(s->stacks, &n, d->stack_id, sizeof *stacks);
     if (!stacks)
         return -1;
     s->stacks = stacks;
-    uint32_t *own = stream_hold(s->own, &m, d->stack_id, sizeof *own);
+    uint32_t *own = stream_reserve(s->own, &m, d->stack_id, sizeof *own);
     if (!own)
         return -1;
     s->own = own;
@@ -147,8 +147,8 @@ static ssize_t stream_path(struct native_stream *s, uint32_t id) {
 }
 
 /* Is it the mark at the root of a stack that was cut? */
-static bool stream_is_cut(const struct model_frame *f) {
-    return f->kind == MODEL_FRAME_PYTHON && f->func && !f->file && strcmp(f->func, TRIE_CUT) == 0;
+static bool stream_is_truncated(const struct model_frame *f) {
+    return f->kind == MODEL_FRAME_PYTHON && f->func && !f->file && strcmp(f->func, TRIE_TRUNCATED) == 0;
 }
 
 /* Our number of their stack `id`: 0 it is not defined, TRIE_FULL there is no room. */
@@ -163,14 +163,14 @@ static uint32_t stream_own(struct native_names *names, uint32_t id) {
     ssize_t n = stream_path(s, id);
     if (n <= 0)
         return 0;
-    bool cut = stream_is_cut(&s->path[n - 1]);
+    bool cut = stream_is_truncated(&s->path[n - 1]);
     arena_init(&scratch, STREAM_TEXT_MAX);
     uint32_t own = TRIE_FULL;
     if (native_names_merge(names, s->path, (size_t)(n - cut), cut, &scratch, &how) == 0) {
         struct model_frame *mark = how == MODEL_NATIVE_APART ? native_names_append(names) : NULL;
         if (mark)
             *mark = stream_apart;
-        own = (cut ? trie_add_cut : trie_add)(&s->trie, names->list, names->n_list);
+        own = (cut ? trie_add_truncated : trie_add)(&s->trie, names->list, names->n_list);
     }
     arena_fini(&scratch);
     if (own != TRIE_FULL)

@@ -146,11 +146,11 @@ static void net_link_fail(struct net_link *link) {
         net_link_end_unheard(link, "");
 }
 
-static void net_link_end_held(void *arg) {
+static void net_link_end_kept(void *arg) {
     struct net_link *link = arg;
     struct err why;
-    (void)guard_explain_held(link->pid, tcp_name(link->way.path), NET_WAY_MS, &why);
-    net_link_end(link, NET_LINK_HELD, why.text);
+    (void)guard_explain_blocked(link->pid, tcp_name(link->way.path), NET_WAY_MS, &why);
+    net_link_end(link, NET_LINK_KEPT, why.text);
 }
 
 static void net_link_connect(struct net_link *link) {
@@ -224,7 +224,7 @@ static void net_link_begin(void *arg) {
     struct net_link *link = arg;
     if (net_way_start(&link->guide, &link->way) != 0) {
         if (errno == EBUSY)
-            net_link_end_held(link);
+            net_link_end_kept(link);
         else
             net_link_end_barred(link, errno);
         return;
@@ -310,7 +310,7 @@ struct net_link *net_link_open(struct loop *l, const char *path, pid_t pid, cons
     link->way.pid = pid;
     (void)snprintf(link->way.path, sizeof link->way.path, "%s", path);
     link->start = loop_timer_new(l, net_link_begin, link, e);
-    link->limit = link->start ? loop_timer_new(l, net_link_end_held, link, e) : NULL;
+    link->limit = link->start ? loop_timer_new(l, net_link_end_kept, link, e) : NULL;
     if (!link->limit)
         goto fail;
     loop_timer_set(link->start, 0);

@@ -21,7 +21,7 @@ enum net_link_end {
     NET_LINK_UNREACHABLE, /* nobody answers at the port, or they hung up before saying anything */
     NET_LINK_NOBODY,      /* nobody listens at the path */
     NET_LINK_BARRED,      /* the path cannot be connected to, `why` says for which reason */
-    NET_LINK_HELD,        /* what lies on the way does not answer, `why` is the line that says so */
+    NET_LINK_KEPT,        /* what lies on the way does not answer, `why` is the line that says so */
     NET_LINK_NOT_AGENT,   /* something answered that does not speak the protocol */
     NET_LINK_TOO_LONG,    /* a message above the limit was announced */
     NET_LINK_NO_MEMORY,

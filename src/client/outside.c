@@ -132,7 +132,7 @@ static void outside_reply(struct outside *o, enum wire_method method, const stru
 }
 
 static void outside_end(struct outside *o, const struct err *why) {
-    struct outside_event *ev = outside_event_new(OUTSIDE_ENDED);
+    struct outside_event *ev = outside_event_new(OUTSIDE_GONE);
     o->ended = true;
     if (!ev)
         return;
@@ -142,7 +142,7 @@ static void outside_end(struct outside *o, const struct err *why) {
 
 /* ---- reading; on the reader's thread ---- */
 
-static void outside_tell_change(struct outside *o) {
+static void outside_report_change(struct outside *o) {
     struct outside_event *ev = outside_event_new(OUTSIDE_CHANGED);
     if (ev && o->reader->changed(o->arg, &ev->target))
         outside_post(o, ev);
@@ -159,7 +159,7 @@ static void outside_snapshot(struct outside *o, bool asked) {
         return;
     int rc = o->reader->snapshot(o->arg, &ev->snapshot, &why);
     cost_add(&o->snapshot_cost, clock_self_cpu_ns() - cpu);
-    outside_tell_change(o);
+    outside_report_change(o);
     if (rc == 0) {
         ev->asked = asked;
         outside_post(o, ev);
@@ -178,7 +178,7 @@ static void outside_details(struct outside *o, const struct wire_threads *want) 
     if (!ev)
         return;
     int rc = o->reader->details(o->arg, want, &ev->snapshot, &why);
-    outside_tell_change(o);
+    outside_report_change(o);
     if (rc == 0) {
         outside_post(o, ev);
         return;
@@ -226,7 +226,7 @@ static void outside_tick(struct outside *o) {
     double rate = o->rate_hz[WIRE_STREAM_SAMPLES];
     int rc = o->reader->tick(o->arg, (uint64_t)(1e9 / rate), outside_flush, o, &why);
     cost_add(&o->tick_cost, clock_self_cpu_ns() - cpu);
-    outside_tell_change(o);
+    outside_report_change(o);
     if (rc != 0 && why.code == ERR_LOST) {
         outside_flush(o);
         outside_end(o, &why);
@@ -320,7 +320,7 @@ static void outside_loop(struct outside *o) {
 
 static void *outside_main(void *arg) {
     struct outside *o = arg;
-    struct outside_event *ev = outside_event_new(OUTSIDE_OPENED);
+    struct outside_event *ev = outside_event_new(OUTSIDE_ATTACHED);
     struct err why = {0};
     if (!ev)
         (void)err_set(&why, ERR_FAILED, "out of memory");

@@ -42,13 +42,13 @@ struct outside_reader {
 };
 
 enum outside_kind {
-    OUTSIDE_OPENED = 0, /* target; the first of all */
-    OUTSIDE_CHANGED,    /* target */
-    OUTSIDE_SNAPSHOT,   /* of the stream, or asked for */
-    OUTSIDE_DETAILS,    /* snapshot, asked for */
+    OUTSIDE_ATTACHED = 0, /* target; the first of all */
+    OUTSIDE_CHANGED,      /* target */
+    OUTSIDE_SNAPSHOT,     /* of the stream, or asked for */
+    OUTSIDE_DETAILS,      /* snapshot, asked for */
     OUTSIDE_SAMPLES,
     OUTSIDE_REPLY, /* to `method`; failed: error */
-    OUTSIDE_ENDED, /* error says why; the last of all */
+    OUTSIDE_GONE,  /* error says why; the last of all */
 };
 
 /* One result. What it holds belongs to whoever took it: outside_event_free, after moving out what is wanted. */

@@ -182,7 +182,7 @@ static void outside_profile_new_epoch(struct outside_profile *p) {
 }
 
 /* Read a stack. 0, or -1 when it could not be. */
-static int outside_profile_look(struct outside_profile *p, struct pystack *ps,
+static int outside_profile_read(struct outside_profile *p, struct pystack *ps,
                                 struct outside_profile_thread *t) {
     struct arena arena;
     struct model_frame *frames = NULL;
@@ -191,7 +191,8 @@ static int outside_profile_look(struct outside_profile *p, struct pystack *ps,
     t->gil = pystack_read_gil(ps, &t->py);
     t->gc = pystack_read_gc(ps, &t->py, t->gil);
     ssize_t n = pystack_read_frames(ps, &t->py, &arena, &frames, &torn, &truncated);
-    uint32_t (*add)(struct trie *, const struct model_frame *, size_t) = truncated ? trie_add_cut : trie_add;
+    uint32_t (*add)(struct trie *, const struct model_frame *, size_t) =
+        truncated ? trie_add_truncated : trie_add;
     uint32_t id = n < 0 ? 0 : add(&p->trie, frames, (size_t)n);
     if (id == TRIE_FULL) {
         outside_profile_new_epoch(p);
@@ -205,7 +206,7 @@ static int outside_profile_look(struct outside_profile *p, struct pystack *ps,
 }
 
 /* What the thread is called, for whoever gets its samples. */
-static void outside_profile_tell_name(struct outside_profile *p, struct outside_profile_thread *t) {
+static void outside_profile_put_name(struct outside_profile *p, struct outside_profile_thread *t) {
     if (t->named)
         return;
     if (p->n_names == p->cap_names) {
@@ -242,7 +243,7 @@ static void outside_profile_sample(struct outside_profile *p, struct pystack *ps
                 (void)snprintf(t->native_name, sizeof t->native_name, "%s", st.comm);
                 t->named = false;
             }
-            if (outside_profile_look(p, ps, t) != 0)
+            if (outside_profile_read(p, ps, t) != 0)
                 return;
         }
     }
@@ -251,7 +252,7 @@ static void outside_profile_sample(struct outside_profile *p, struct pystack *ps
             outside_profile_flush(p);
         outside_profile_drop(p);
     }
-    outside_profile_tell_name(p, t);
+    outside_profile_put_name(p, t);
     p->samples[p->n_samples++] = (struct model_sample){.timestamp = timestamp,
                                                        .tid = t->py.tid,
                                                        .stack_id = t->stack_id,

@@ -80,9 +80,9 @@ static void outside_python_describe(struct outside_python *o, struct model_targe
     out->blocking = o->addr.block;
 }
 
-static void outside_python_hold(struct outside_python *o) {
-    struct pystack_hold hold = {.stop = outside_python_stop, .go = outside_python_go, .arg = o};
-    pystack_set_hold(o->ps, o->addr.block ? &hold : NULL);
+static void outside_python_freeze(struct outside_python *o) {
+    struct pystack_stopper hold = {.stop = outside_python_stop, .go = outside_python_go, .arg = o};
+    pystack_set_stopper(o->ps, o->addr.block ? &hold : NULL);
 }
 
 static int outside_python_open(void *arg, struct model_target *out, struct err *e) {
@@ -97,13 +97,13 @@ static int outside_python_open(void *arg, struct model_target *out, struct err *
     if (outside_profile_init(&o->profile, o->addr.pid) != 0)
         return err_set(e, ERR_FAILED, "out of memory for samples");
     o->has_profile = true;
-    outside_python_hold(o);
+    outside_python_freeze(o);
     outside_python_describe(o, out);
     return 0;
 }
 
 /* What was read made no sense, or is another program's, which runs in the process by now. */
-static void outside_python_find_again(struct outside_python *o) {
+static void outside_python_rediscover(struct outside_python *o) {
     uint64_t now = clock_mono_ns();
     if (now - o->retried_ns < OUTSIDE_PYTHON_REOPEN_NS)
         return;
@@ -121,7 +121,7 @@ static void outside_python_find_again(struct outside_python *o) {
     o->since_ns = 0;
     pystack_close(o->ps);
     o->ps = found;
-    outside_python_hold(o);
+    outside_python_freeze(o);
     outside_profile_forget(&o->profile);
 }
 
@@ -137,14 +137,14 @@ static bool outside_python_changed(void *arg, struct model_target *out) {
 /* Reading has failed, with the error: has it ended, is another program in its place? That one is looked for, for a while. -1. */
 static int outside_python_failed(struct outside_python *o, struct err *e) {
     uint64_t now = clock_mono_ns();
-    if (procfs_has_ended(o->addr.pid))
+    if (procfs_is_gone(o->addr.pid))
         return err_set(e, ERR_LOST, "process %d has ended", (int)o->addr.pid);
     if (pystack_is_same(o->ps)) {
         o->since_ns = 0;
         return -1;
     }
     o->since_ns = o->since_ns ? o->since_ns : now;
-    outside_python_find_again(o);
+    outside_python_rediscover(o);
     if (o->since_ns && now - o->since_ns > OUTSIDE_PYTHON_EXEC_NS)
         return err_set(e, ERR_LOST,
                        "process %d runs another program now (exec), which is not a Python that can be read",
@@ -152,7 +152,7 @@ static int outside_python_failed(struct outside_python *o, struct err *e) {
     return -1;
 }
 
-static int outside_python_look(struct outside_python *o, const struct pystack_locals_wish *wish,
+static int outside_python_read(struct outside_python *o, const struct pystack_locals_request *wish,
                                struct model_snapshot *out, struct err *e) {
     if (pystack_snapshot_locals(o->ps, NULL, 0, wish, out, e) != 0)
         return outside_python_failed(o, e);
@@ -161,18 +161,18 @@ static int outside_python_look(struct outside_python *o, const struct pystack_lo
     for (size_t i = 0; i < out->n_threads && !any; i++)
         any = out->threads[i].has_python;
     if (!any)
-        outside_python_find_again(o);
+        outside_python_rediscover(o);
     return 0;
 }
 
 static int outside_python_snapshot(void *arg, struct model_snapshot *out, struct err *e) {
-    return outside_python_look(arg, NULL, out, e);
+    return outside_python_read(arg, NULL, out, e);
 }
 
 static int outside_python_want_native(struct outside_python *o, int64_t tid, struct err *e) {
     if (!o->names)
         o->names = native_names_new(o->addr.pid);
-    if (o->names && pystack_want_native(o->ps, &(struct native_wish){.wanted = true, .tid = tid}) == 0)
+    if (o->names && pystack_want_native(o->ps, &(struct native_request){.wanted = true, .tid = tid}) == 0)
         return 0;
     return err_set(e, ERR_FAILED, "out of memory for native frames");
 }
@@ -180,17 +180,17 @@ static int outside_python_want_native(struct outside_python *o, int64_t tid, str
 static int outside_python_details(void *arg, const struct wire_threads *want, struct model_snapshot *out,
                                   struct err *e) {
     struct outside_python *o = arg;
-    struct pystack_locals_wish wish = {
+    struct pystack_locals_request wish = {
         .tid = want->tid, .without_locals = !want->locals, .tasks = want->tasks};
     if (want->native && outside_python_want_native(o, want->tid, e) != 0)
         return -1;
-    int rc = outside_python_look(o, want->locals || want->tasks ? &wish : NULL, out, e);
+    int rc = outside_python_read(o, want->locals || want->tasks ? &wish : NULL, out, e);
     if (want->native)
         (void)pystack_want_native(o->ps, NULL);
     if (rc != 0)
         return -1;
     if (want->tasks && !out->tasks)
-        out->note = pystack_tells_tasks(o->ps)
+        out->note = pystack_knows_tasks(o->ps)
                         ? "tasks are not known: what asyncio tells of them cannot be read"
                         : "tasks are not known: before Python 3.14 an agent has to ask for them";
     if (want->tid)

@@ -124,7 +124,7 @@ static int recording_take_stack(struct recording_reading *l, const struct sql_re
 }
 
 static enum model_gil recording_gil(const char *word) {
-    for (int gil = MODEL_GIL_NONE; gil <= MODEL_GIL_HELD; gil++)
+    for (int gil = MODEL_GIL_NONE; gil <= MODEL_GIL_HOLDING; gil++)
         if (strcmp(word, model_gil_name((enum model_gil)gil)) == 0)
             return (enum model_gil)gil;
     return MODEL_GIL_UNKNOWN;
@@ -169,12 +169,12 @@ static int recording_take_name(struct recording_reading *l, const struct sql_res
     return 0;
 }
 
-static int recording_take_look(struct recording_reading *l, const struct sql_result *r) {
+static int recording_take_tick(struct recording_reading *l, const struct sql_result *r) {
     struct recording *p = l->p;
     const char *state = recording_word(r, 2);
     if (recording_grow(&p->looks, sizeof *p->looks, p->n_looks, &l->looks) != 0)
         return -1;
-    p->looks[p->n_looks++] = (struct recording_look){.time_s = recording_real(r, 0),
+    p->looks[p->n_looks++] = (struct recording_tick){.time_s = recording_real(r, 0),
                                                      .tid = recording_int(r, 1, 0),
                                                      .state = state[0] ? state[0] : '?',
                                                      .cpu_pct = recording_real(r, 3)};
@@ -230,7 +230,7 @@ static const struct {
      recording_take_name},
     {"SELECT timestamp, tid, state, cpu_pct FROM system.threads_history WHERE timestamp > now() "
      "- :window ORDER BY timestamp",
-     recording_take_look},
+     recording_take_tick},
     {"SELECT timestamp, cpu_pct, rss_bytes, threads FROM system.process_history WHERE timestamp > now() "
      "- :window ORDER BY timestamp",
      recording_take_second},
@@ -344,7 +344,7 @@ int recording_load(struct recording *out, struct database *d, size_t max_rows, s
     if (out->n_samples > 0)
         out->from = out->samples[0].timestamp;
     recording_add_stacks(out);
-    return recording_find_moments(out) == 0 ? 0 : recording_no_memory(e);
+    return recording_find_snapshots(out) == 0 ? 0 : recording_no_memory(e);
 }
 
 void recording_fini(struct recording *p) {

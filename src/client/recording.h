@@ -20,8 +20,8 @@
 #define RECORDING_MAX_ROWS 2000000 /* that are read of any table: 80 MB of samples */
 #define RECORDING_LEAST_S 1.0      /* where a time that fits is begun to be looked for */
 #define RECORDING_RECENT_S 3.0     /* what is older is not the state of a moment */
-#define RECORDING_MOMENT_S 0.25    /* between two moments, */
-#define RECORDING_MOMENTS 4000     /* of which there are no more: those of a longer time are further apart */
+#define RECORDING_SNAPSHOT_S 0.25  /* between two moments, */
+#define RECORDING_SNAPSHOTS 4000   /* of which there are no more: those of a longer time are further apart */
 
 struct recording_thread {
     struct model_thread thread; /* without frames */
@@ -35,7 +35,7 @@ struct recording_name {
 };
 
 /* What the kernel said of a thread, and of the process, once a second. */
-struct recording_look {
+struct recording_tick {
     double time_s;
     int64_t tid;
     double cpu_pct;
@@ -47,7 +47,7 @@ struct recording_process {
 };
 
 /* All threads at some time before the end. */
-struct recording_moment {
+struct recording_snapshot {
     double time_s;
     struct model_process process;
     struct recording_thread *threads;
@@ -79,7 +79,7 @@ struct recording {
     /* In the order of their times; names in that of their ids. */
     struct recording_name *names;
     size_t n_names;
-    struct recording_look *looks;
+    struct recording_tick *looks;
     size_t n_looks;
     struct recording_process *processes;
     size_t n_processes;
@@ -106,16 +106,16 @@ int recording_weigh(struct recording *p);
 /* Find the moments: the last of each quarter of a second in which something was written, or of every so many of them. 0, or -1
  * without memory. Part of recording_load, as what follows: what a sample says of its thread; and of those that held the GIL in samples of
  * different times (`at`), only the last one did. */
-int recording_find_moments(struct recording *p);
+int recording_find_snapshots(struct recording *p);
 void recording_put_sample(struct recording_thread *t, const struct model_sample *s);
 void recording_keep_holder(struct recording_thread *threads, size_t n, const double *at);
 
 /* What all threads did in a moment; its threads until the next call. Those that follow each other cost what lies between them. */
-struct recording_moment recording_read_moment(struct recording *p, size_t moment);
+struct recording_snapshot recording_read_snapshot(struct recording *p, size_t moment);
 
 /* The last state, or one of before. `out` is the caller's, on failure too. 0, or -1 without memory. */
 int recording_make_snapshot(const struct recording *p, struct model_snapshot *out);
-int recording_make_moment_snapshot(struct recording *p, size_t moment, struct model_snapshot *out);
+int recording_make_snapshot_at(struct recording *p, size_t moment, struct model_snapshot *out);
 
 /* The samples from number `*next` (below p->n_samples) on that lie within a second of it, with all definitions if it is the first;
  * `*next` becomes the one after them. As above. */

@@ -71,7 +71,7 @@ static int64_t recording_find_holder(const struct model_snapshot *s) {
     bool looked = false, sure = true;
     for (size_t i = 0; i < s->n_threads; i++) {
         const struct model_thread *t = &s->threads[i];
-        if (t->gil == MODEL_GIL_HELD)
+        if (t->gil == MODEL_GIL_HOLDING)
             return t->tid;
         looked = looked || t->has_python;
         sure = sure && (!t->has_python || t->gil == MODEL_GIL_NONE);
@@ -112,8 +112,8 @@ int recording_make_snapshot(const struct recording *p, struct model_snapshot *ou
     return recording_make_state(p, p->threads, p->n_threads, p->seen_until, out);
 }
 
-int recording_make_moment_snapshot(struct recording *p, size_t moment, struct model_snapshot *out) {
-    struct recording_moment m = recording_read_moment(p, moment);
+int recording_make_snapshot_at(struct recording *p, size_t moment, struct model_snapshot *out) {
+    struct recording_snapshot m = recording_read_snapshot(p, moment);
     int rc = recording_make_state(p, m.threads, m.n_threads, m.time_s, out);
     out->process = m.process;
     return rc;

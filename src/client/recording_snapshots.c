@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recording_snapshots: moments before the last state, to be stepped through; see recording_find_moments in recording.h.
+ * recording_snapshots: moments before the last state, to be stepped through; see recording_find_snapshots in recording.h.
  *
  * A moment is what the last sample and the last row of each thread's history say that are not older than RECORDING_RECENT_S then: as the last
  * state is made. Only their times are kept; each is made when it is asked for, by reading on from the one before.
@@ -24,12 +24,12 @@ void recording_keep_holder(struct recording_thread *threads, size_t n, const dou
     const struct recording_thread *last = NULL;
     double last_at = 0;
     for (size_t i = 0; i < n; i++)
-        if (threads[i].thread.gil == MODEL_GIL_HELD && at[i] > last_at) {
+        if (threads[i].thread.gil == MODEL_GIL_HOLDING && at[i] > last_at) {
             last = &threads[i];
             last_at = at[i];
         }
     for (size_t i = 0; i < n; i++)
-        if (threads[i].thread.gil == MODEL_GIL_HELD && &threads[i] != last)
+        if (threads[i].thread.gil == MODEL_GIL_HOLDING && &threads[i] != last)
             threads[i].thread.gil = MODEL_GIL_UNKNOWN;
 }
 
@@ -38,7 +38,7 @@ struct recording_reader {
     size_t sample, look, process;
     double until_s;
     const struct model_sample **samples; /* per name */
-    const struct recording_look **looks;
+    const struct recording_tick **looks;
     struct recording_thread *threads; /* of the moment that was made last, */
     double *at;                       /* and when the sample of each was taken */
 };
@@ -72,7 +72,7 @@ static void recording_read_until(const struct recording *p, struct recording_rea
 }
 
 static void recording_put_process(const struct recording *p, const struct recording_reader *r,
-                                  struct recording_moment *m) {
+                                  struct recording_snapshot *m) {
     m->process = p->process;
     m->process.cpu_pct = NAN;
     m->process.rss_bytes = m->process.n_threads = MODEL_UNKNOWN;
@@ -95,7 +95,7 @@ static void recording_rewind(const struct recording *p, struct recording_reader 
 
 static struct recording_thread recording_make_thread(const struct recording_name *name,
                                                      const struct model_sample *s,
-                                                     const struct recording_look *l) {
+                                                     const struct recording_tick *l) {
     struct recording_thread t = {.thread = {.tid = name->tid,
                                             .name = name->name,
                                             .native_name = name->native_name,
@@ -109,16 +109,16 @@ static struct recording_thread recording_make_thread(const struct recording_name
     return t;
 }
 
-struct recording_moment recording_read_moment(struct recording *p, size_t moment) {
+struct recording_snapshot recording_read_snapshot(struct recording *p, size_t moment) {
     struct recording_reader *r = p->reader;
-    struct recording_moment m = {.time_s = p->moments[moment], .threads = r->threads};
+    struct recording_snapshot m = {.time_s = p->moments[moment], .threads = r->threads};
     if (m.time_s < r->until_s)
         recording_rewind(p, r);
     r->until_s = m.time_s;
     recording_read_until(p, r, m.time_s);
     for (size_t i = 0; i < p->n_names; i++) {
         const struct model_sample *s = r->samples[i];
-        const struct recording_look *l = r->looks[i];
+        const struct recording_tick *l = r->looks[i];
         s = s && m.time_s - s->timestamp <= RECORDING_RECENT_S ? s : NULL;
         l = l && m.time_s - l->time_s <= RECORDING_RECENT_S ? l : NULL;
         if (!s && !l)
@@ -137,7 +137,7 @@ struct recording_place {
 };
 
 static double recording_quarter(const struct recording *p, double time_s) {
-    return floor((p->seen_until - time_s) / RECORDING_MOMENT_S);
+    return floor((p->seen_until - time_s) / RECORDING_SNAPSHOT_S);
 }
 
 /* The last time in the next quarter of a second before the end in which something was written; NAN there is none. */
@@ -146,7 +146,7 @@ static double recording_next_time(const struct recording *p, struct recording_pl
     for (;;) {
         double sample = at->sample < p->n_samples ? p->samples[at->sample].timestamp : INFINITY,
                look = at->look < p->n_looks ? p->looks[at->look].time_s : INFINITY, next = fmin(sample, look);
-        if (!(p->seen_until - next >= RECORDING_MOMENT_S / 2) ||
+        if (!(p->seen_until - next >= RECORDING_SNAPSHOT_S / 2) ||
             (!isnan(last) && recording_quarter(p, next) != recording_quarter(p, last)))
             return last;
         last = next;
@@ -154,11 +154,11 @@ static double recording_next_time(const struct recording *p, struct recording_pl
     }
 }
 
-int recording_find_moments(struct recording *p) {
+int recording_find_snapshots(struct recording *p) {
     size_t n = 0;
     for (struct recording_place at = {0}; !isnan(recording_next_time(p, &at));)
         n++;
-    size_t every = n / RECORDING_MOMENTS + 1;
+    size_t every = n / RECORDING_SNAPSHOTS + 1;
     struct recording_reader *r = arena_calloc(&p->arena, 1, sizeof *r);
     if (!r)
         return -1;

@@ -44,7 +44,7 @@ static void recording_share(const double *apart, size_t n, size_t i, double *bef
 }
 
 /* Times of all looks, each once; how many there are. */
-static size_t recording_list_looks(const struct recording *p, double *times) {
+static size_t recording_list_ticks(const struct recording *p, double *times) {
     size_t n = 0;
     for (size_t i = 0; i < p->n_samples; i++)
         if (n == 0 || p->samples[i].timestamp > times[n - 1])
@@ -53,7 +53,7 @@ static size_t recording_list_looks(const struct recording *p, double *times) {
 }
 
 /* `times` of `n` looks become what they stand for, in seconds; `apart` has room for as many. */
-static void recording_weigh_looks(double *times, double *apart, size_t n) {
+static void recording_weigh_ticks(double *times, double *apart, size_t n) {
     double before, after, half = 0;
     for (size_t i = 0; i + 1 < n; i++)
         apart[i] = times[i + 1] - times[i];
@@ -77,7 +77,7 @@ int recording_weigh(struct recording *p) {
         free(apart);
         return -1;
     }
-    recording_weigh_looks(times, apart, recording_list_looks(p, times));
+    recording_weigh_ticks(times, apart, recording_list_ticks(p, times));
     size_t look = 0;
     for (size_t i = 0; i < p->n_samples; i++) {
         look += i > 0 && p->samples[i].timestamp > p->samples[i - 1].timestamp;

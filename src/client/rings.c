@@ -139,7 +139,7 @@ static bool rings_is_table(const char *name) {
     return n > suffix && strcmp(name + n - suffix, RING_DIR_SUFFIX) == 0;
 }
 
-int rings_look_at(const char *path, struct rings_place *out, struct err *e) {
+int rings_inspect(const char *path, struct rings_place *out, struct err *e) {
     struct stat st;
     *out = (struct rings_place){.pid = 0};
     if (strlen(path) >= sizeof out->path)

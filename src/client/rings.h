@@ -49,7 +49,7 @@ int rings_find(pid_t pid, struct rings_place *out);
 int rings_find_dead(int64_t pid, struct rings_place *out, struct err *e);
 
 /* Is `path` a folder with tables? 1, 0 no, or -1 with the error: it cannot be looked at. */
-int rings_look_at(const char *path, struct rings_place *out, struct err *e);
+int rings_inspect(const char *path, struct rings_place *out, struct err *e);
 
 /* Tables of living process `pid` that are in memory only: descriptors into `fds` (room for `cap`), which are the caller's. How many. */
 size_t rings_open_memory(pid_t pid, int *fds, size_t cap);

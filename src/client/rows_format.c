@@ -13,8 +13,8 @@
 #include "client/rows.h"
 
 #define ROWS_SCHEMA_VERSION 1
-#define ROWS_CUT "\xe2\x80\xa6" /* an ellipsis, of one column */
-#define ROWS_CUT_LEAST 8        /* columns that a text is left with */
+#define ROWS_ELLIPSIS "\xe2\x80\xa6" /* an ellipsis, of one column */
+#define ROWS_ELLIPSIS_LEAST 8        /* columns that a text is left with */
 
 static void rows_put_hex(const struct rows_cell *c, struct strbuf *out) {
     for (uint32_t i = 0; i < c->len; i++)
@@ -128,18 +128,18 @@ static void rows_pad(struct strbuf *out, int n, char with) {
 }
 
 /* Of paths and dotted names the end is what tells, of all else the beginning. */
-static void rows_put_cut(struct strbuf *out, const char *text, int width) {
+static void rows_put_shortened(struct strbuf *out, const char *text, int width) {
     const char *end = text + strlen(text), *from = text;
     if (!strpbrk(text, "/.") || strchr(text, ' ')) {
         (void)strbuf_add(out, text, text_fit(text, width - 1));
-        (void)strbuf_adds(out, ROWS_CUT);
+        (void)strbuf_adds(out, ROWS_ELLIPSIS);
         return;
     }
     while (from < end && text_width(from) > width - 1) {
         uint32_t cp;
         from += text_utf8_next(from, (size_t)(end - from), &cp);
     }
-    (void)strbuf_adds(out, ROWS_CUT);
+    (void)strbuf_adds(out, ROWS_ELLIPSIS);
     (void)strbuf_adds(out, from);
 }
 
@@ -147,7 +147,7 @@ static void rows_put_padded(struct strbuf *out, const char *text, int width, boo
     int is = text_width(text), pad = width - (is > width ? width : is);
     rows_pad(out, right ? pad : 0, ' ');
     if (is > width)
-        rows_put_cut(out, text, width);
+        rows_put_shortened(out, text, width);
     else
         (void)strbuf_adds(out, text);
     rows_pad(out, right || last ? 0 : pad, ' ');
@@ -222,7 +222,7 @@ static void rows_put_vertical(const struct rows *rows, struct rows_pen *pen, str
 
 /* Make the widest texts narrower, all of them as wide, until a line fits. Numbers are not cut: they would be others. */
 static void rows_fit(const struct rows *rows, int *width, const bool *right, int cols) {
-    int least = ROWS_CUT_LEAST, most = cols;
+    int least = ROWS_ELLIPSIS_LEAST, most = cols;
     while (least < most) {
         int middle = least + (most - least + 1) / 2;
         if (rows_line_width(rows, width, right, middle) <= cols)

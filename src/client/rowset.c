@@ -125,7 +125,7 @@ void rowset_put_real(struct rowset *r, size_t column, double v) {
 }
 
 /* Room for `n` bytes of text; NULL: there is none. */
-static char *rowset_room(struct rowset *r, size_t n) {
+static char *rowset_reserve(struct rowset *r, size_t n) {
     struct rowset_block *b = r->blocks;
     if (!b || b->cap - b->used < n) {
         size_t cap = n > ROWSET_BLOCK ? n : ROWSET_BLOCK;
@@ -141,7 +141,7 @@ static char *rowset_room(struct rowset *r, size_t n) {
 
 int rowset_put_text(struct rowset *r, size_t column, enum sql_kind kind, const char *s, size_t len) {
     uint32_t n = (uint32_t)len;
-    char *room = len < UINT32_MAX / 2 ? rowset_room(r, sizeof n + len + 1) : NULL;
+    char *room = len < UINT32_MAX / 2 ? rowset_reserve(r, sizeof n + len + 1) : NULL;
     if (!room) {
         r->n_rows--;
         r->full = true;

@@ -12,7 +12,7 @@
 #include "version.h"
 
 #define RPC_ANSWER_S 5.0 /* an agent answers within that */
-#define RPC_LOOK_US (20 * 1000ULL)
+#define RPC_POLL_US (20 * 1000ULL)
 
 struct rpc {
     char path[256];
@@ -48,7 +48,7 @@ static void rpc_on_open(void *arg) {
 static void rpc_on_end(void *arg, enum net_link_end end, const char *why) {
     struct rpc *a = arg;
     a->link = NULL; /* freed by itself */
-    rpc_break(a, end == NET_LINK_STRANGER || end == NET_LINK_HELD ? why
+    rpc_break(a, end == NET_LINK_STRANGER || end == NET_LINK_KEPT ? why
                  : end == NET_LINK_CLOSED                         ? "its agent has closed the connection"
                                                                   : "its agent does not answer");
 }
@@ -84,20 +84,20 @@ static void rpc_on_message(void *arg, const void *data, size_t len) { rpc_on_byt
 static const struct net_link_handler rpc_handler = {
     .on_open = rpc_on_open, .on_message = rpc_on_message, .on_end = rpc_on_end};
 
-static void rpc_on_look(void *arg) {
+static void rpc_on_poll(void *arg) {
     struct rpc *a = arg;
     if (a->stop && a->stop(a->stop_arg))
         rpc_break(a, "interrupted");
     else if (clock_mono_ns() >= a->until_ns)
         rpc_break(a, "its agent does not answer");
     else
-        loop_timer_set(a->look, RPC_LOOK_US);
+        loop_timer_set(a->look, RPC_POLL_US);
 }
 
 /* Until the connection is open (`answer` false) or the answer has come. 0, or -1 with the error. */
 static int rpc_wait(struct rpc *a, bool answer, struct err *e) {
     a->until_ns = clock_mono_ns() + (uint64_t)(RPC_ANSWER_S * 1e9);
-    loop_timer_set(a->look, RPC_LOOK_US);
+    loop_timer_set(a->look, RPC_POLL_US);
     while (!a->broken && !(answer ? a->answer != NULL : a->open))
         loop_run(a->loop);
     loop_timer_cancel(a->look);
@@ -179,7 +179,7 @@ struct rpc *rpc_new(const char *path, pid_t pid, struct err *e) {
     a->target = pid;
     wire_assembler_init(&a->assembler);
     a->loop = loop_new(e);
-    a->look = a->loop ? loop_timer_new(a->loop, rpc_on_look, a, e) : NULL;
+    a->look = a->loop ? loop_timer_new(a->loop, rpc_on_poll, a, e) : NULL;
     if (a->look)
         return a;
     rpc_free(a);

@@ -41,7 +41,7 @@ static void sample_filter_limit(struct sample_store_count *c, enum flame_time ti
                                          .gc_us = c->gc_on_cpu_us,
                                          .gc_on_cpu = c->gc_on_cpu,
                                          .gc_on_cpu_us = c->gc_on_cpu_us};
-    if (time == FLAME_GIL_HELD)
+    if (time == FLAME_GIL_HOLDING)
         *c = (struct sample_store_count){
             .samples = c->gil, .us = c->gil_us, .gil = c->gil, .gil_us = c->gil_us};
 }
@@ -225,7 +225,7 @@ int sample_filter_make(struct sample_filter *out, const struct sample_store *t,
     }
     out->fold = c.to;
     if (rc == 0 && q->in_order) {
-        out->tracks = thread_runs_cut(sample_store_tracks(t), q->from_s, q->to_s, c.entry, c.n_entries);
+        out->tracks = thread_runs_trim(sample_store_tracks(t), q->from_s, q->to_s, c.entry, c.n_entries);
         rc = out->tracks ? 0 : -1;
     }
     sample_filter_end(&c);

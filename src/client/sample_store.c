@@ -101,7 +101,7 @@ static void sample_store_clear(struct sample_store *t) {
 }
 
 struct sample_store *sample_store_new(void) {
-    return sample_store_new_sized(THREAD_RUNS_LOOKS, THREAD_RUNS_RUNS);
+    return sample_store_new_sized(THREAD_RUNS_TICKS, THREAD_RUNS_RUNS);
 }
 
 struct sample_store *sample_store_new_sized(size_t max_looks, size_t max_runs) {
@@ -253,7 +253,7 @@ static int sample_store_grow_stacks(struct sample_store *t) {
 
 /* ---- the ring ---- */
 
-static void sample_store_tell_change(struct sample_store *t, uint32_t entry) {
+static void sample_store_report_change(struct sample_store *t, uint32_t entry) {
     t->changes[t->mark.changes++ % SAMPLE_STORE_CHANGES] = entry;
 }
 
@@ -262,7 +262,7 @@ static void sample_store_leave_slice(struct sample_store *t, int window) {
     const struct sample_store_slice *slice = &t->ring[t->oldest[window]++ % SAMPLE_STORE_SECONDS];
     for (size_t i = 0; i < slice->n; i++) {
         sample_store_count_add(&t->base[window][slice->deltas[i].entry], &slice->deltas[i].count);
-        sample_store_tell_change(t, slice->deltas[i].entry);
+        sample_store_report_change(t, slice->deltas[i].entry);
     }
 }
 
@@ -325,7 +325,7 @@ static int sample_store_note_changes(struct sample_store *t) {
         return -1;
     t->touched = touched;
     for (size_t i = 0; i < n; i++) {
-        sample_store_tell_change(t, entries[i]);
+        sample_store_report_change(t, entries[i]);
         if (!t->is_touched[entries[i]])
             touched[t->n_touched++] = entries[i];
         t->is_touched[entries[i]] = true;
@@ -451,9 +451,9 @@ static bool sample_store_has(const struct sample_store *t, int window) {
     return window < SAMPLE_STORE_SPAN ? t->base[window] != NULL : t->spans[window - SAMPLE_STORE_SPAN].is_set;
 }
 
-int sample_store_hold(struct sample_store *t, bool held) {
+int sample_store_freeze(struct sample_store *t, bool held) {
     sample_store_let_go(t);
-    double newest_s = sample_store_newest_look_s(t);
+    double newest_s = sample_store_newest_tick_s(t);
     for (int w = 0; held && w < SAMPLE_STORE_WINDOWS; w++) {
         if (w != SAMPLE_STORE_ALL && !sample_store_has(t, w))
             continue;
@@ -494,14 +494,14 @@ size_t sample_store_count_entries(const struct sample_store *t) {
 }
 
 /* What is held of a window; NULL: nothing is in it. */
-static const struct sample_store_count *sample_store_held(const struct sample_store *t,
-                                                          enum sample_store_window window) {
+static const struct sample_store_count *sample_store_frozen(const struct sample_store *t,
+                                                            enum sample_store_window window) {
     return t->held[window] || window >= SAMPLE_STORE_SPAN ? t->held[window] : t->held[SAMPLE_STORE_ALL];
 }
 
 void sample_store_get_counts(const struct sample_store *t, enum sample_store_window window,
                              struct sample_store_count *out) {
-    const struct sample_store_count *held = sample_store_held(t, window);
+    const struct sample_store_count *held = sample_store_frozen(t, window);
     if (!t->held[SAMPLE_STORE_ALL])
         sample_store_sum(t, window, out);
     else if (held)
@@ -512,7 +512,7 @@ void sample_store_get_counts(const struct sample_store *t, enum sample_store_win
 
 struct sample_store_count sample_store_get_count(const struct sample_store *t,
                                                  enum sample_store_window window, size_t entry) {
-    const struct sample_store_count *held = sample_store_held(t, window);
+    const struct sample_store_count *held = sample_store_frozen(t, window);
     if (entry >= sample_store_count_entries(t))
         return (struct sample_store_count){0};
     if (!t->held[SAMPLE_STORE_ALL])

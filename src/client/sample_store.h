@@ -80,7 +80,7 @@ struct thread_runs;
 
 struct sample_store *sample_store_new(void); /* NULL without memory */
 
-/* One with other bounds of its tracks than THREAD_RUNS_LOOKS and THREAD_RUNS_RUNS. */
+/* One with other bounds of its tracks than THREAD_RUNS_TICKS and THREAD_RUNS_RUNS. */
 struct sample_store *sample_store_new_sized(size_t max_looks, size_t max_runs);
 void sample_store_free(struct sample_store *t);
 
@@ -113,10 +113,10 @@ bool sample_store_get_span_health(const struct sample_store *t, enum sample_stor
 const struct thread_runs *sample_store_tracks(const struct sample_store *t);
 
 /* Time of the newest look that may be shown: where it is held, that of then; NAN none yet. */
-double sample_store_newest_look_s(const struct sample_store *t);
+double sample_store_newest_tick_s(const struct sample_store *t);
 
 /* Let what is read stand still, or go on. 0, or -1 without memory: it goes on. */
-int sample_store_hold(struct sample_store *t, bool held);
+int sample_store_freeze(struct sample_store *t, bool held);
 
 void sample_store_get_health(const struct sample_store *t, struct sample_store_health *out);
 

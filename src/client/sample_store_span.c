@@ -25,8 +25,8 @@ static void sample_store_span_count(struct sample_store_count *c, unsigned flags
     c->gc_us += gc ? us : 0;
     c->gc_on_cpu += gc && on_cpu ? n : 0;
     c->gc_on_cpu_us += gc && on_cpu ? us : 0;
-    c->gil += flags & THREAD_RUNS_GIL_HELD ? n : 0;
-    c->gil_us += flags & THREAD_RUNS_GIL_HELD ? us : 0;
+    c->gil += flags & THREAD_RUNS_GIL_HOLDING ? n : 0;
+    c->gil_us += flags & THREAD_RUNS_GIL_HOLDING ? us : 0;
 }
 
 /* Room for the counts of an entry; those that are new are zero. */
@@ -53,7 +53,7 @@ static int sample_store_span_sum(struct sample_store_span *s, const struct threa
         if (sample_store_span_reach(s, runs[i].entry) != 0)
             return -1;
         sample_store_span_count(&s->counts[runs[i].entry], runs[i].flags, end - begin,
-                                thread_runs_look_us(t, begin, end));
+                                thread_runs_tick_us(t, begin, end));
     }
     return 0;
 }
@@ -63,9 +63,9 @@ int sample_store_span_make(struct sample_store_span *s, const struct thread_runs
     struct sample_store_span made = {.is_set = true, .from_s = from_s, .to_s = to_s, .begins_s = NAN};
     if (!(from_s < to_s) || !isfinite(from_s) || !isfinite(to_s))
         return -1;
-    uint32_t from = thread_runs_find_look(t, from_s), to = thread_runs_find_look(t, to_s);
+    uint32_t from = thread_runs_find_tick(t, from_s), to = thread_runs_find_tick(t, to_s);
     if (from < to)
-        made.begins_s = thread_runs_look_time(t, from);
+        made.begins_s = thread_runs_tick_time(t, from);
     for (size_t i = 0; from < to && i < thread_runs_count_lanes(t); i++)
         if (sample_store_span_sum(&made, t, i, from, to) != 0) {
             sample_store_span_clear(&made);
@@ -85,8 +85,8 @@ int sample_store_span_add(struct sample_store_span *s, const struct thread_runs 
         return -1;
     if (isnan(s->begins_s) || sample->time_s < s->begins_s)
         s->begins_s = sample->time_s;
-    uint32_t look = thread_runs_find_look(t, sample->time_s);
+    uint32_t look = thread_runs_find_tick(t, sample->time_s);
     sample_store_span_count(&s->counts[sample->entry], sample->flags, 1,
-                            thread_runs_look_us(t, look, look + 1));
+                            thread_runs_tick_us(t, look, look + 1));
     return 0;
 }

@@ -25,7 +25,7 @@ int sample_store_track(struct sample_store *t, const struct model_sample_batch *
 }
 
 /* What a span held when all was held. */
-static int sample_store_hold_span(struct sample_store *t, enum sample_store_window which) {
+static int sample_store_freeze_span(struct sample_store *t, enum sample_store_window which) {
     const struct sample_store_span *s = &t->spans[which - SAMPLE_STORE_SPAN];
     struct sample_store_span then = {0};
     double to_s = fmin(s->to_s, nextafter(t->held_look_s, INFINITY));
@@ -50,7 +50,7 @@ int sample_store_set_span(struct sample_store *t, enum sample_store_window which
     if (sample_store_span_make(&t->spans[which - SAMPLE_STORE_SPAN], t->tracks, from_s, to_s) != 0)
         return -1;
     t->mark.counts = sample_store_next_mark();
-    return t->held[SAMPLE_STORE_ALL] ? sample_store_hold_span(t, which) : 0;
+    return t->held[SAMPLE_STORE_ALL] ? sample_store_freeze_span(t, which) : 0;
 }
 
 void sample_store_clear_span(struct sample_store *t, enum sample_store_window which) {
@@ -71,7 +71,7 @@ bool sample_store_get_span(const struct sample_store *t, enum sample_store_windo
 bool sample_store_get_span_health(const struct sample_store *t, enum sample_store_window which,
                                   struct sample_store_span_health *out) {
     const struct sample_store_span *s = &t->spans[which - SAMPLE_STORE_SPAN];
-    double newest_s = sample_store_newest_look_s(t);
+    double newest_s = sample_store_newest_tick_s(t);
     *out = (struct sample_store_span_health){s->from_s, s->to_s, s->begins_s, fmin(newest_s, s->to_s)};
     if (isnan(newest_s) || newest_s < s->from_s)
         out->known_until_s = NAN;
@@ -80,11 +80,11 @@ bool sample_store_get_span_health(const struct sample_store *t, enum sample_stor
 
 const struct thread_runs *sample_store_tracks(const struct sample_store *t) { return t->tracks; }
 
-double sample_store_newest_look_s(const struct sample_store *t) {
-    uint32_t end = thread_runs_end_look(t->tracks);
+double sample_store_newest_tick_s(const struct sample_store *t) {
+    uint32_t end = thread_runs_end_tick(t->tracks);
     if (t->held[SAMPLE_STORE_ALL])
         return t->held_look_s;
-    return end > thread_runs_first_look(t->tracks) ? thread_runs_look_time(t->tracks, end - 1) : NAN;
+    return end > thread_runs_first_tick(t->tracks) ? thread_runs_tick_time(t->tracks, end - 1) : NAN;
 }
 
 int sample_store_mark(struct sample_store *t, double now_s) {

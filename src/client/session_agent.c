@@ -114,11 +114,11 @@ static void session_retry_later(struct session_agent *s, const struct err *why) 
 }
 
 /* The connection is of no use any more: final, or tried again. */
-static void session_broken(struct session_agent *s, enum session_state otherwise, const struct err *why) {
+static void session_broken(struct session_agent *s, enum session_state default_value, const struct err *why) {
     session_drop_link(s);
     if (s->addr.pid > 0 && procfs_is_ending(s->addr.pid))
         session_lost(s);
-    else if (otherwise == SESSION_FAILED || !s->greeted)
+    else if (default_value == SESSION_FAILED || !s->greeted)
         session_finish(s, SESSION_FAILED, why);
     else
         session_retry_later(s, why);
@@ -156,7 +156,7 @@ static void session_on_link_end(void *arg, enum net_link_end end, const char *ho
     case NET_LINK_NO_MEMORY:
         (void)err_set(&why, ERR_FAILED, "out of memory for a message");
         break;
-    case NET_LINK_HELD:
+    case NET_LINK_KEPT:
         (void)err_set(&why, ERR_ATTACH, "%s", how);
         session_broken(s, SESSION_RECONNECTING, &why);
         return;

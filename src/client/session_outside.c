@@ -44,7 +44,7 @@ static void session_outside_set_state(struct session_outside *s, enum session_st
 static void session_outside_handle(struct session_outside *s, struct outside_event *ev) {
     const struct session_handler *h = &s->handler;
     switch (ev->kind) {
-    case OUTSIDE_OPENED:
+    case OUTSIDE_ATTACHED:
     case OUTSIDE_CHANGED:
         if (h->on_target)
             h->on_target(s->arg, &ev->target);
@@ -68,7 +68,7 @@ static void session_outside_handle(struct session_outside *s, struct outside_eve
         if (h->on_reply)
             h->on_reply(s->arg, ev->method, ev->failed ? &ev->error : NULL);
         return;
-    case OUTSIDE_ENDED:
+    case OUTSIDE_GONE:
         session_outside_set_state(s, ev->error.code == ERR_LOST ? SESSION_LOST : SESSION_FAILED, &ev->error);
         return;
     }

@@ -18,7 +18,7 @@
 #include "client/recording.h"
 #include "client/source.h"
 
-#define RECORDED_MOMENTS 16   /* given in a round of the loop, */
+#define RECORDED_SNAPSHOTS 16 /* given in a round of the loop, */
 #define RECORDED_SAMPLES 8192 /* and so many, and the rest of their second */
 
 /* The thread and the loop's side share this until the thread has ended. */
@@ -91,10 +91,10 @@ static void session_recorded_put_snapshot(struct session_recorded *s, bool detai
 }
 
 /* Some of the moments that are wanted; true: there are more. A few at a time, for the loop has other things to do. */
-static bool session_recorded_put_moments(struct session_recorded *s) {
-    for (int i = 0; i < RECORDED_MOMENTS && s->moments_given < s->past.n_moments; i++) {
+static bool session_recorded_put_snapshots(struct session_recorded *s) {
+    for (int i = 0; i < RECORDED_SNAPSHOTS && s->moments_given < s->past.n_moments; i++) {
         struct model_snapshot snapshot;
-        int rc = recording_make_moment_snapshot(&s->past, s->moments_given++, &snapshot);
+        int rc = recording_make_snapshot_at(&s->past, s->moments_given++, &snapshot);
         if (rc == 0 && s->handler.on_snapshot)
             s->handler.on_snapshot(s->arg, &snapshot);
         model_snapshot_fini(&snapshot);
@@ -124,7 +124,7 @@ static void session_recorded_answer(void *arg) {
     struct session_recorded *s = arg;
     if (s->state != SESSION_CONNECTED)
         return;
-    if (s->want_moments && session_recorded_put_moments(s)) { /* the last state comes after them */
+    if (s->want_moments && session_recorded_put_snapshots(s)) { /* the last state comes after them */
         loop_timer_set(s->answer, 0);
         return;
     }

@@ -278,18 +278,18 @@ static int stack_counts_note_change(struct stack_counts *f, size_t entry) {
 }
 
 /* What a sample says beside its thread and stack. */
-struct stack_counts_look {
+struct stack_counts_tick {
     double us;
     int8_t on_cpu, gc;
     enum model_gil gil;
 };
 
-void stack_counts_tell_apart(struct stack_counts *f) { f->tells_apart = true; }
+void stack_counts_split(struct stack_counts *f) { f->tells_apart = true; }
 
 /* Entry that it was counted as, or -1. */
 static int64_t stack_counts_count_sample(struct stack_counts *f, int64_t tid, uint32_t stack,
-                                         struct stack_counts_look look) {
-    bool added, on_cpu = look.on_cpu == 1, gc = look.gc == 1, gil = look.gil == MODEL_GIL_HELD;
+                                         struct stack_counts_tick look) {
+    bool added, on_cpu = look.on_cpu == 1, gc = look.gc == 1, gil = look.gil == MODEL_GIL_HOLDING;
     double us = look.us;
     struct stack_counts_entry e = {.tid = tid, .stack = stack, .gc_state = MODEL_UNKNOWN};
     if (f->tells_apart) {
@@ -410,7 +410,7 @@ int stack_counts_add_batch(struct stack_counts *f, const struct model_sample_bat
         }
         int64_t at = stack_counts_count_sample(
             f, s->tid, stack,
-            (struct stack_counts_look){stack_counts_sample_us(b, i), s->on_cpu, s->gc, s->gil});
+            (struct stack_counts_tick){stack_counts_sample_us(b, i), s->on_cpu, s->gc, s->gil});
         if (at < 0)
             return -1;
         f->batch_entries[i] = (uint32_t)at;
@@ -436,7 +436,7 @@ int stack_counts_add_snapshot(struct stack_counts *f, const struct model_snapsho
         if (t->torn)
             f->totals.torn++;
         else if (stack_counts_count_sample(f, t->tid, stack,
-                                           (struct stack_counts_look){0, t->on_cpu, t->gc, t->gil}) < 0)
+                                           (struct stack_counts_tick){0, t->on_cpu, t->gc, t->gil}) < 0)
             return -1;
     }
     stack_counts_note_time(f, s->timestamp);

@@ -39,7 +39,7 @@ struct stack_counts_entry {
     uint64_t gil; /* samples in which it held the GIL */
     double gil_us;
     bool is_changed; /* it is among stack_counts_changed */
-    /* Where they are told apart (stack_counts_tell_apart) what all its samples say, else unknown. */
+    /* Where they are told apart (stack_counts_split) what all its samples say, else unknown. */
     uint8_t gil_state; /* enum model_gil */
     int8_t gc_state;   /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
 };
@@ -64,7 +64,7 @@ void stack_counts_free(struct stack_counts *f);
 
 /* From here on one thread in one stack is as many entries as it was in states of the GIL and of collecting garbage. Before
  * the first batch. */
-void stack_counts_tell_apart(struct stack_counts *f);
+void stack_counts_split(struct stack_counts *f);
 
 /* Add a batch, or one look at every thread with weight 1. 0, or -1 when memory, STACK_COUNTS_MAX_ENTRIES or STACK_COUNTS_MAX_BYTES ended. */
 int stack_counts_add_batch(struct stack_counts *f, const struct model_sample_batch *b);

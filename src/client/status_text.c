@@ -76,9 +76,9 @@ static void status_put_tables(struct strbuf *out, const struct model_status *s) 
 }
 
 /* Where clients may come in by TCP, and who was turned away. */
-static void status_put_doors(struct strbuf *out, const struct model_status *s) {
+static void status_put_endpoints(struct strbuf *out, const struct model_status *s) {
     for (size_t i = 0; i < s->n_doors; i++) {
-        const struct model_door *d = &s->doors[i];
+        const struct model_endpoint *d = &s->doors[i];
         char address[256];
         (void)text_sanitize(address, sizeof address, d->address ? d->address : "");
         if (d->address)
@@ -92,9 +92,9 @@ static void status_put_doors(struct strbuf *out, const struct model_status *s) {
 }
 
 /* Debuggers in the job. */
-static void status_put_holds(struct strbuf *out, const struct model_status *s) {
+static void status_put_debuggers(struct strbuf *out, const struct model_status *s) {
     for (size_t i = 0; i < s->n_holds; i++) {
-        const struct model_hold *h = &s->holds[i];
+        const struct model_debugger *h = &s->holds[i];
         char text[512], clean[600], what[128];
         (void)snprintf(text, sizeof text, "%s%s%s%s%s%s", h->state ? h->state : "?", h->text ? ": " : "",
                        h->text ? h->text : "", h->address ? ", at " : "", h->address ? h->address : "",
@@ -131,8 +131,8 @@ void status_text_put(struct strbuf *out, const struct model_target *t, const str
     status_put_line(out, "agent", s->agent_version);
     status_put_line(out, "came in by", s->strategy);
     status_put_line(out, "endpoint", s->endpoint);
-    status_put_doors(out, s);
-    status_put_holds(out, s);
+    status_put_endpoints(out, s);
+    status_put_debuggers(out, s);
     text_human_duration(text, sizeof text, s->uptime_s);
     status_put_line(out, "agent up", text);
     status_put_number(out, "agent CPU", s->cpu_s, 3, " s");

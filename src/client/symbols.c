@@ -117,7 +117,7 @@ static bool symbols_module_open(struct symbols *s, struct symbols_module *m) {
     return !m->is_bad;
 }
 
-static const struct symbols_place *symbols_look_up(struct symbols *s, struct symbols_slot *slot,
+static const struct symbols_place *symbols_resolve(struct symbols *s, struct symbols_slot *slot,
                                                    struct symbols_module *m, uint64_t address) {
     struct symbol list[SYMBOLS_MAX_INLINED];
     struct symbols_place place = {.n = 0};
@@ -154,7 +154,7 @@ const struct symbols_place *symbols_find(struct symbols *s, const char *module, 
     for (; s->slots[at].module; at = (at + 1) & (SYMBOLS_SLOTS - 1))
         if (s->slots[at].module == m && s->slots[at].address == address)
             return &s->slots[at].place;
-    return symbols_look_up(s, &s->slots[at], m, address);
+    return symbols_resolve(s, &s->slots[at], m, address);
 }
 
 /* ---- names of tables ---- */
@@ -192,7 +192,7 @@ static void symbols_name_ask(struct symbols_name *slot, const char *symbol) {
 }
 
 void symbols_demangle(const char *symbol, char *out, size_t cap) {
-    if (!symbols_cut_version(symbol, out, cap) || strlen(out) >= SYMBOLS_MANGLED_MAX)
+    if (!symbols_strip_version(symbol, out, cap) || strlen(out) >= SYMBOLS_MANGLED_MAX)
         return;
     (void)pthread_mutex_lock(&symbols_names.lock);
     struct symbols_name *slot = &symbols_names.kept[hash_bytes(out, strlen(out)) & (SYMBOLS_NAMES - 1)];

@@ -260,7 +260,7 @@ static const char *module_keep_name(const char *symbol, struct arena *text) {
     char name[SYMBOLS_MANGLED_MAX], plain[SYMBOLS_PLAIN_MAX];
     if (!symbol)
         return NULL;
-    bool is_mangled = symbols_cut_version(symbol, name, sizeof name);
+    bool is_mangled = symbols_strip_version(symbol, name, sizeof name);
     return arena_strdup(text, is_mangled && symbols_name_plain(name, plain) ? plain : name);
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-bool symbols_cut_version(const char *symbol, char *out, size_t cap) {
+bool symbols_strip_version(const char *symbol, char *out, size_t cap) {
     size_t len = strcspn(symbol, "@");
     if (len == 0 || len >= cap)
         len = strnlen(symbol, cap - 1);

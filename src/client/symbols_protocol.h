@@ -67,7 +67,7 @@ struct symbols_answer {
     (sizeof(struct symbols_answer) + SYMBOLS_MAX_INLINED * (SYMBOLS_PLAIN_MAX + SYMBOLS_PATH_MAX))
 
 /* Copy a name without what a linker appends ("name@@VERSION"), cut to `cap`. Has a C++ or Rust compiler made it? */
-bool symbols_cut_version(const char *symbol, char *out, size_t cap);
+bool symbols_strip_version(const char *symbol, char *out, size_t cap);
 
 /* An answer of `len` bytes at `packet` into `list`, which has room for SYMBOLS_MAX_INLINED; strings go to the arena. Number, or
  * -1: it is not an answer, or without memory (then the arena has failed). */

@@ -96,7 +96,7 @@ static size_t table_mirror_measure(const struct ring_replica *r) {
     return n;
 }
 
-static bool table_mirror_have_room(const struct table_mirror *c) {
+static bool table_mirror_fits(const struct table_mirror *c) {
     size_t n = 0;
     for (size_t i = 0; i < c->n_tables; i++)
         n += c->tables[i].bytes;
@@ -149,7 +149,7 @@ static int table_mirror_pull_all(struct table_mirror *c, uint64_t until_ns, stru
                 continue;
             if (clock_mono_ns() >= until_ns)
                 return 0;
-            if (!table_mirror_have_room(c))
+            if (!table_mirror_fits(c))
                 return err_set(e, ERR_FAILED, "its tables are larger than %zu MB", TABLE_MIRROR_BYTES >> 20);
             if (table_mirror_pull(c, t, &anew, e) != 0)
                 return -1;

@@ -30,7 +30,7 @@
 #include "store/archive.h"
 
 #define TARGET_AGENT_FILE "libprobing.so"
-#define TARGET_HELD_MS 5500U /* what attaching may take over its time, to take back what it has begun */
+#define TARGET_BLOCKED_MS 5500U /* what attaching may take over its time, to take back what it has begun */
 #define TARGET_REACH_MS                                                                                      \
     9000U /* to wait for a Python that has just begun, to attach to it, or else to read it */
 
@@ -56,8 +56,8 @@ static bool target_is_hidden(pid_t pid, struct err *e) {
 }
 
 /* The target is what lies at `place`; `pid` is its number as from here, 0 unknown. */
-static int target_use_past(const struct rings_place *place, pid_t pid, struct session_address *addr,
-                           struct err *e) {
+static int target_use_recording(const struct rings_place *place, pid_t pid, struct session_address *addr,
+                                struct err *e) {
     char how[sizeof addr->why], user[40], whose[64] = "";
     if (strlen(place->path) >= sizeof addr->recorded)
         return err_set(e, ERR_FAILED, "%s: the path is too long", place->path);
@@ -79,7 +79,7 @@ static int target_use_past(const struct rings_place *place, pid_t pid, struct se
 /* guard_run, and what to say of it: 0 it is done, or -1 with the error. */
 static int target_within(void (*work)(void *arg), void *arg, size_t size, pid_t pid, const char *path,
                          struct err *e) {
-    switch (guard_run(work, arg, size, TARGET_LOOK_MS)) {
+    switch (guard_run(work, arg, size, TARGET_POLL_MS)) {
     case GUARD_DONE:
         return 0;
     case GUARD_NONE:
@@ -87,10 +87,10 @@ static int target_within(void (*work)(void *arg), void *arg, size_t size, pid_t 
     case GUARD_BROKEN:
         return err_set(e, ERR_ATTACH, "what looked at %s has crashed", pid > 0 ? "its files" : path);
     case GUARD_INTERRUPTED:
-    case GUARD_HELD:
+    case GUARD_BLOCKED:
         break;
     }
-    return guard_explain_held(pid, path, TARGET_LOOK_MS, e);
+    return guard_explain_blocked(pid, path, TARGET_POLL_MS, e);
 }
 
 struct target_dead {
@@ -110,7 +110,7 @@ static int target_resolve_pid(const char *text, struct session_address *addr, st
     errno = 0;
     long pid = strtol(text, NULL, 10);
     bool may_be = errno == 0 && pid > 0 && pid <= INT_MAX;
-    if (may_be && procfs_has_ended((pid_t)pid)) {
+    if (may_be && procfs_is_gone((pid_t)pid)) {
         /* Anybody may have made a folder that bears our name, of a file system of his own. */
         struct target_dead past = {.pid = (pid_t)pid};
         if (target_within(target_find_dead, &past, sizeof past, 0, "a folder of tables in /dev/shm or /tmp",
@@ -119,7 +119,7 @@ static int target_resolve_pid(const char *text, struct session_address *addr, st
         if (past.rc < 0)
             *e = past.error;
         if (past.rc != 0)
-            return past.rc < 0 ? -1 : target_use_past(&past.place, (pid_t)pid, addr, e);
+            return past.rc < 0 ? -1 : target_use_recording(&past.place, (pid_t)pid, addr, e);
     }
     if (may_be && procfs_read_status((pid_t)pid, 0, &st) != 0 && target_is_hidden((pid_t)pid, e))
         return -1;
@@ -156,7 +156,7 @@ struct target_socket {
     pid_t owner;
 };
 
-static void target_look_at_socket(void *arg) {
+static void target_inspect_socket(void *arg) {
     struct target_socket *s = arg;
     s->there = endpoint_probe(s->path);
     s->error = errno;
@@ -171,7 +171,7 @@ static int target_resolve_socket(const char *path, struct session_address *addr,
         return err_set(e, ERR_ATTACH, "%s: the path of a unix socket has at most %d bytes", path,
                        ENDPOINT_PATH_MAX - 1);
     (void)snprintf(s.path, sizeof s.path, "%s", path);
-    if (target_within(target_look_at_socket, &s, sizeof s, 0, path, e) != 0)
+    if (target_within(target_inspect_socket, &s, sizeof s, 0, path, e) != 0)
         return -1;
     if (s.there < 0)
         return err_set_errno(e, ERR_ATTACH, s.error, "cannot connect to %s", path);
@@ -268,13 +268,13 @@ static int target_resolve_name(const char *name, struct session_address *addr, s
 }
 
 /* Does it name what a process has left, not one by its script? */
-static bool target_is_past(const char *text) {
+static bool target_is_recording(const char *text) {
     struct stat st;
     return stat(text, &st) == 0 && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && archive_is_one(text)));
 }
 
 /* A folder of tables, or a recording, by its path. */
-static int target_resolve_past(const char *path, struct session_address *addr, struct err *e) {
+static int target_resolve_recording(const char *path, struct session_address *addr, struct err *e) {
     struct rings_place place;
     if (archive_is_one(path)) {
         *addr = (struct session_address){.mode = MODEL_MODE_RECORDED};
@@ -284,20 +284,20 @@ static int target_resolve_past(const char *path, struct session_address *addr, s
         (void)snprintf(addr->why, sizeof addr->why, "a recording");
         return 0;
     }
-    int there = rings_look_at(path, &place, e);
+    int there = rings_inspect(path, &place, e);
     if (there == 0)
         (void)err_set(e, ERR_ATTACH, "%s: no tables of a process lie there", path);
     if (there <= 0) {
         e->code = ERR_ATTACH;
         return -1;
     }
-    return target_use_past(&place, 0, addr, e);
+    return target_use_recording(&place, 0, addr, e);
 }
 
 /* Is it a name, and nothing else that a target may be? */
 static bool target_is_name(const char *text) {
     return text && text[0] && !target_all_digits(text, strlen(text)) && strncmp(text, "unix:", 5) != 0 &&
-           !target_is_past(text) && !target_is_host_port(text);
+           !target_is_recording(text) && !target_is_host_port(text);
 }
 
 size_t target_named(const char *text, pid_t *pids, size_t cap) {
@@ -330,8 +330,8 @@ int target_resolve(const char *text, struct session_address *addr, struct err *e
         return target_resolve_pid(text, addr, e);
     if (strncmp(text, "unix:", 5) == 0)
         return target_resolve_socket(text + 5, addr, e);
-    if (target_is_past(text))
-        return target_resolve_past(text, addr, e);
+    if (target_is_recording(text))
+        return target_resolve_recording(text, addr, e);
     if (target_is_host_port(text))
         return tcp_resolve(text, addr->path, sizeof addr->path, e);
     return target_resolve_name(text, addr, e);
@@ -416,11 +416,12 @@ int target_find_endpoint(struct session_address *addr, struct err *e) {
 }
 
 /* For the injector, which cannot read an interpreter itself. */
-static int target_find_door(void *arg, const struct mem *mem, struct inject_remote_exec *out, struct err *e) {
+static int target_find_remote_exec(void *arg, const struct mem *mem, struct inject_remote_exec *out,
+                                   struct err *e) {
     struct pystack *python = arg;
     struct pystack_remote_exec door;
     pystack_read_through(python, mem);
-    if (pystack_find_door(python, &door, e) != 0)
+    if (pystack_find_remote_exec(python, &door, e) != 0)
         return -1;
     if (!pystack_is_same(python))
         return err_set(e, ERR_ATTACH, "it began another program (exec) meanwhile");
@@ -450,9 +451,9 @@ static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *r
         return -1;
     struct inject_request request = {.pid = pid, .agent_path = agent};
     request.timeout_ms = timeout_ms ? timeout_ms : TARGET_ATTACH_TIMEOUT_MS;
-    if (pystack_has_door(python)) {
-        request.find_door = target_find_door;
-        request.find_door_arg = python;
+    if (pystack_has_remote_exec(python)) {
+        request.find_remote_exec = target_find_remote_exec;
+        request.find_remote_exec_arg = python;
     }
     int rc = -1;
     if (pystack_get_info(python)->finalizing) {
@@ -461,7 +462,7 @@ static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *r
             e, ERR_ATTACH,
             "process %d is ending: its Python is being shut down, and can only be looked at from outside",
             (int)pid);
-    } else if (may == INJECT_ONLY_BY_DOOR && !request.find_door) {
+    } else if (may == INJECT_ONLY_REMOTE_EXEC && !request.find_remote_exec) {
         *refused = true;
         *e = barred;
     } else if (target_find_agent(agent, sizeof agent, e) == 0) {
@@ -590,7 +591,7 @@ struct target_work {
 
 static void target_work(void *arg) {
     struct target_work *w = arg;
-    w->was_there = w->addr.pid > 0 && !procfs_has_ended(w->addr.pid);
+    w->was_there = w->addr.pid > 0 && !procfs_is_gone(w->addr.pid);
     w->rc = w->attach ? target_attach_here(&w->addr, w->timeout_ms, &w->result, &w->error)
                       : target_reach_here(&w->addr, &w->how, &w->error);
     /* Whatever was found wrong with a process on its way out is no reason. */
@@ -608,7 +609,7 @@ static int target_do(struct target_work *w) {
     }
     int pid = (int)w->addr.pid;
     uint64_t began = clock_mono_ns();
-    switch (guard_run(target_work, w, sizeof *w, w->timeout_ms + TARGET_HELD_MS)) {
+    switch (guard_run(target_work, w, sizeof *w, w->timeout_ms + TARGET_BLOCKED_MS)) {
     case GUARD_DONE:
         return w->rc;
     case GUARD_NONE:
@@ -619,7 +620,7 @@ static int target_do(struct target_work *w) {
     case GUARD_INTERRUPTED:
         return err_set(&w->error, ERR_ATTACH,
                        "interrupted; process %d held up whoever looked at it, and was left", pid);
-    case GUARD_HELD:
+    case GUARD_BLOCKED:
         break;
     }
     return err_set(

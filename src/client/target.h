@@ -87,11 +87,11 @@ struct target_options {
  * wants it so, from outside: then addr->mode says so and addr->why says why. 0, or -1 with the error: neither is possible. */
 int target_reach(struct session_address *addr, const struct target_options *o, struct err *e);
 
-/* Is there an agent already? Fills addr->path where it is empty. 1 yes, 0 no, -1 with ERR_ATTACH and the reason: within TARGET_LOOK_MS, for
+/* Is there an agent already? Fills addr->path where it is empty. 1 yes, 0 no, -1 with ERR_ATTACH and the reason: within TARGET_POLL_MS, for
  * a file system that does not answer is one. */
 int target_find_endpoint(struct session_address *addr, struct err *e);
 
-#define TARGET_LOOK_MS 2000U /* what belongs to a target has to be there by then */
+#define TARGET_POLL_MS 2000U /* what belongs to a target has to be there by then */
 
 /* File of libprobing.so: $PROBING_AGENT, beside this program, or the installed one. 0, or -1 with the error. */
 int target_find_agent(char *buf, size_t cap, struct err *e);

@@ -41,10 +41,10 @@
 #define TARGET_SWEEP_AGE_S 10 /* one just being made is not dead */
 #define TARGET_MAX_ANCESTORS 64
 #define TARGET_LIST_MS (600 * 1000U) /* for all of a machine's processes */
-#define TARGET_AGAIN_MS 250          /* for each process once one was waited for in vain */
-#define TARGET_HELD_OF_USER                                                                                  \
-    8                      /* at so many of one user's we are held up, then his are not looked at any more */
-#define TARGET_HELD_MAX 24 /* and at so many in all, then nobody's are */
+#define TARGET_RETRY_MS 250          /* for each process once one was waited for in vain */
+#define TARGET_BLOCKED_OF_USER                                                                               \
+    8 /* at so many of one user's we are held up, then his are not looked at any more */
+#define TARGET_BLOCKED_MAX 24 /* and at so many in all, then nobody's are */
 
 /* "3.11" out of a path that names a version, such as .../libpython3.11.so.1.0 or .../lib/python3.11/lib-dynload/x.so. */
 static int target_version_in(const char *path, char *out, size_t cap) {
@@ -103,12 +103,12 @@ static bool target_may_read(pid_t pid) {
 }
 
 /* Would injecting go by the interpreter's own door, as no thread may be borrowed (`why`)? `why` is extended when it is shut. */
-static bool target_has_door(pid_t pid, struct err *why) {
+static bool target_has_remote_exec(pid_t pid, struct err *why) {
     struct pystack_remote_exec door;
     struct err barred = *why, shut;
     struct pystack *ps = pystack_open(pid, &shut);
-    bool has = ps && !pystack_get_info(ps)->finalizing && pystack_has_door(ps);
-    bool open = has && pystack_find_door(ps, &door, &shut) == 0;
+    bool has = ps && !pystack_get_info(ps)->finalizing && pystack_has_remote_exec(ps);
+    bool open = has && pystack_find_remote_exec(ps, &door, &shut) == 0;
     pystack_close(ps);
     if (has && !open)
         (void)err_set(why, barred.code, "%s; nor would its Python let us in: %s", barred.text, shut.text);
@@ -123,7 +123,7 @@ static void target_fill_agent(struct target_process *p) {
     if (p->attached)
         endpoints_read(&p->doors, p->pid, path);
     int may = inject_check(p->pid, &why);
-    p->by_door = may == INJECT_ONLY_BY_DOOR && target_has_door(p->pid, &why);
+    p->by_door = may == INJECT_ONLY_REMOTE_EXEC && target_has_remote_exec(p->pid, &why);
     p->inspectable = may == 0 || may == INJECT_BUSY || p->by_door;
     p->readable = target_may_read(p->pid);
     if (!p->inspectable)
@@ -150,7 +150,7 @@ struct target_found {
     char cmdline[TARGET_CMDLINE_MAX + 1];
 };
 
-static void target_look_at(struct target_found *f, pid_t pid) {
+static void target_inspect(struct target_found *f, pid_t pid) {
     struct target_process *p = &f->process;
     struct strbuf cmd;
     f->pid = pid;
@@ -178,14 +178,14 @@ struct target_making {
 };
 
 /* The child's work: those from `at` on. */
-static void target_look_on(void *arg, int fd) {
+static void target_inspect_rest(void *arg, int fd) {
     const struct target_making *m = arg;
     struct target_found found;
     for (size_t i = m->at; i < m->n_pids; i++) {
         if (m->skip[i])
             continue;
         memset(&found, 0, offsetof(struct target_found, cmdline) + 1);
-        target_look_at(&found, m->pids[i]);
+        target_inspect(&found, m->pids[i]);
         size_t size = found.python ? offsetof(struct target_found, cmdline) + strlen(found.cmdline) + 1
                                    : offsetof(struct target_found, process);
         if (send(fd, &found, size, MSG_NOSIGNAL) != (ssize_t)size)
@@ -214,7 +214,7 @@ static int target_add(struct target_making *m, const struct target_process *p, c
 }
 
 /* One that holds up whoever looks, or whose user's do: shown as far as the kernel knows it. */
-static int target_add_held(struct target_making *m, pid_t pid, unsigned waited_ms) {
+static int target_add_blocked(struct target_making *m, pid_t pid, unsigned waited_ms) {
     struct target_process p;
     struct err why;
     char name[64];
@@ -222,7 +222,7 @@ static int target_add_held(struct target_making *m, pid_t pid, unsigned waited_m
         return 0;
     p.held = true;
     if (waited_ms)
-        (void)guard_explain_held(pid, NULL, waited_ms, &why);
+        (void)guard_explain_blocked(pid, NULL, waited_ms, &why);
     else
         (void)err_set(
             &why, ERR_ATTACH,
@@ -241,7 +241,7 @@ static bool target_is_enough(const struct target_making *m, pid_t pid) {
         return false;
     for (size_t i = 0; i < m->n; i++)
         of_user += m->list[i].held && m->list[i].uid == st.uid;
-    return of_user >= TARGET_HELD_OF_USER || m->n_held >= TARGET_HELD_MAX;
+    return of_user >= TARGET_BLOCKED_OF_USER || m->n_held >= TARGET_BLOCKED_MAX;
 }
 
 /* What the child says next. 1, 0 it has not said anything in time, -1 it has ended. */
@@ -258,16 +258,16 @@ static int target_hear(const struct guard *g, struct target_found *found, unsign
 }
 
 /* As far as one child comes, and the process that it does not come past. 0, or -1 with the error. */
-static int target_look_further(struct target_making *m, struct err *e) {
+static int target_inspect_some(struct target_making *m, struct err *e) {
     struct target_found found;
     struct guard g;
-    unsigned limit_ms = m->n_held ? TARGET_AGAIN_MS : TARGET_LOOK_MS;
+    unsigned limit_ms = m->n_held ? TARGET_RETRY_MS : TARGET_POLL_MS;
     if (m->skip[m->at] || target_is_enough(m, m->pids[m->at])) {
         pid_t pid = m->pids[m->at];
-        unsigned waited_ms = m->skip[m->at++] ? TARGET_LOOK_MS : 0;
-        return target_add_held(m, pid, waited_ms) == 0 ? 0 : err_set(e, ERR_FAILED, TARGET_NO_MEMORY);
+        unsigned waited_ms = m->skip[m->at++] ? TARGET_POLL_MS : 0;
+        return target_add_blocked(m, pid, waited_ms) == 0 ? 0 : err_set(e, ERR_FAILED, TARGET_NO_MEMORY);
     }
-    if (guard_start(&g, target_look_on, m, 0, TARGET_LIST_MS) != 0)
+    if (guard_start(&g, target_inspect_rest, m, 0, TARGET_LIST_MS) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "no process can be made that looks at others");
     int rc = 0, heard = 1;
     while (rc == 0 && m->at < m->n_pids && !m->skip[m->at] &&
@@ -277,14 +277,14 @@ static int target_look_further(struct target_making *m, struct err *e) {
             continue;
         /* Yama may let a process be looked at by its parents alone, and we are one; then it is no stranger. */
         if (!found.process.inspectable && inject_is_for_parents(found.pid))
-            target_look_at(&found, found.pid);
+            target_inspect(&found, found.pid);
         if (found.python)
             rc = target_add(m, &found.process, found.cmdline);
     }
     pid_t pid = heard <= 0 ? m->pids[m->at++] : 0;
     guard_stop(&g, pid);
     if (pid)
-        rc = target_add_held(m, pid, heard == 0 ? limit_ms : 0);
+        rc = target_add_blocked(m, pid, heard == 0 ? limit_ms : 0);
     return rc == 0 ? 0 : err_set(e, ERR_FAILED, TARGET_NO_MEMORY);
 }
 
@@ -329,10 +329,10 @@ ssize_t target_list(struct target_process **out, struct err *e) {
         if (pids[i] != self)
             pids[m.n_pids++] = pids[i];
     for (size_t i = 0; skip && i < m.n_pids; i++)
-        skip[i] = guard_is_held(pids[i]);
+        skip[i] = guard_is_blocked(pids[i]);
     int rc = skip ? 0 : err_set(e, ERR_FAILED, TARGET_NO_MEMORY);
     while (rc == 0 && m.at < m.n_pids)
-        rc = target_look_further(&m, e);
+        rc = target_inspect_some(&m, e);
     free(skip);
     free(pids);
     if (rc != 0) {
@@ -366,7 +366,7 @@ void target_sweep(void) {
     char dir[ENDPOINT_PATH_MAX];
     /* In a /tmp of everybody's it may be somebody else's file system that lies there. */
     if (endpoint_dir(dir, sizeof dir, geteuid()) == 0)
-        (void)guard_run(target_sweep_dir, dir, sizeof dir, TARGET_LOOK_MS);
+        (void)guard_run(target_sweep_dir, dir, sizeof dir, TARGET_POLL_MS);
 }
 
 void target_list_free(struct target_process *list, size_t n) {

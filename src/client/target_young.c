@@ -18,13 +18,13 @@
     2.0 /* younger: it may not have called exec yet, or only a program that calls it again */
 #define TARGET_STARTING_S                                                                                    \
     60.0 /* older: what is not initialised by now does not start, it has ended or never will */
-#define TARGET_LOOK_NS (10 * CLOCK_NS_PER_MS) /* between two looks, which take half of the time at most */
+#define TARGET_POLL_NS (10 * CLOCK_NS_PER_MS) /* between two looks, which take half of the time at most */
 
 /* Is it worth while to look again, after a look that said `lack`? */
 static bool target_may_become(pid_t pid, enum pystack_lack lack) {
     struct procfs_stat st;
     double age_s = clock_epoch_s() - procfs_started_at(pid);
-    if (procfs_has_ended(pid) || procfs_read_stat(pid, 0, &st) != 0 || st.state == 'T' || st.state == 't')
+    if (procfs_is_gone(pid) || procfs_read_stat(pid, 0, &st) != 0 || st.state == 'T' || st.state == 't')
         return false;
     return lack != PYSTACK_LACKS_RIGHT &&
            age_s < (lack == PYSTACK_LACKS_START ? TARGET_STARTING_S : TARGET_YOUNG_S);
@@ -48,7 +48,7 @@ int target_await_python(pid_t pid, unsigned timeout_ms, struct err *e) {
         struct err ignored;
         uint64_t began = clock_mono_ns();
         struct pystack *python = pystack_open_young(pid, &lack, &ignored);
-        uint64_t now = clock_mono_ns(), pause = now - began > TARGET_LOOK_NS ? now - began : TARGET_LOOK_NS;
+        uint64_t now = clock_mono_ns(), pause = now - began > TARGET_POLL_NS ? now - began : TARGET_POLL_NS;
         if (python)
             pystack_close(python);
         if (python || !target_may_become(pid, lack) || now + pause >= until)

@@ -15,12 +15,12 @@
 #include "base/file.h"
 
 #define TCP_PREFIX "tcp:"
-#define TCP_DOOR_FILE_MAX 512
+#define TCP_FILE_MAX 512
 #define TCP_LISTENS 0x0a /* include/net/tcp_states.h */
 
-static const char *tcp_given;
+static const char *tcp_token_file;
 
-void tcp_set_token(const char *token) { tcp_given = token; }
+void tcp_set_token(const char *token) { tcp_token_file = token; }
 
 bool tcp_is(const char *path) { return strncmp(path, TCP_PREFIX, strlen(TCP_PREFIX)) == 0; }
 
@@ -133,7 +133,7 @@ static bool tcp_listens(const struct address *wanted, int64_t owner) {
 
 /* Of a folder that is `owner`'s alone. 0 or -1. */
 static int tcp_token_in(const char *dir, int64_t owner, const struct address *wanted, char *buf, size_t cap) {
-    char text[TCP_DOOR_FILE_MAX];
+    char text[TCP_FILE_MAX];
     const char *lines[3];
     struct stat st;
     int rc = -1, fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -179,7 +179,7 @@ static int tcp_token_of_others(const char *place, const struct address *wanted, 
 int tcp_find_token(const char *path, char *buf, size_t cap) {
     char dir[ENDPOINT_PATH_MAX];
     struct address wanted;
-    const char *given = tcp_given && tcp_given[0] ? tcp_given : getenv("PROBING_TOKEN");
+    const char *given = tcp_token_file && tcp_token_file[0] ? tcp_token_file : getenv("PROBING_TOKEN");
     if (given && given[0]) {
         /* It becomes a header: what would end it there is no token. */
         if (strlen(given) >= cap || strpbrk(given, "\r\n"))
@@ -199,10 +199,10 @@ int tcp_find_token(const char *path, char *buf, size_t cap) {
     return -1;
 }
 
-int tcp_find_door(const char *socket, char *address, size_t cap, bool *looking) {
-    char file[ENDPOINT_PATH_MAX + 1], text[TCP_DOOR_FILE_MAX];
+int tcp_find_endpoint(const char *socket, char *address, size_t cap, bool *looking) {
+    char file[ENDPOINT_PATH_MAX + 1], text[TCP_FILE_MAX];
     const char *lines[3];
-    if (endpoint_door_file(file, sizeof file, socket) != 0 ||
+    if (endpoint_tcp_file(file, sizeof file, socket) != 0 ||
         tcp_read_beside(socket, file, text, sizeof text) != 0)
         return -1;
     tcp_split(text, lines);

@@ -37,7 +37,7 @@ int tcp_find_token(const char *path, char *buf, size_t cap);
 
 /* Where the agent at a unix socket listens, from the file beside it, and whether who comes in there may only look. 0, or -1: nowhere, or
  * that is not for this user to know. */
-int tcp_find_door(const char *socket, char *address, size_t cap, bool *looking);
+int tcp_find_endpoint(const char *socket, char *address, size_t cap, bool *looking);
 
 /* The text of a small `file` that the agent at `socket` has left beside it: of the socket's user, and nobody else may write it. Root may look at
  * those of others. 0 or -1. */

@@ -11,12 +11,12 @@
 
 #include "base/grow.h"
 
-#define THREAD_RUNS_RUN_LOOKS 1024 /* a run is no longer: old ones go by their beginning */
+#define THREAD_RUNS_RUN_TICKS 1024 /* a run is no longer: old ones go by their beginning */
 #define THREAD_RUNS_SWEEP 2048     /* looks between two rounds in which old runs are given up */
 #define THREAD_RUNS_SET_BACK 256   /* so many in a row that are too late: the clock was set back */
 #define THREAD_RUNS_MAX_TIME 1e11  /* seconds since the epoch; what is later is nonsense */
 
-struct thread_runs_look {
+struct thread_runs_tick {
     double time_s;
     double us_to_here; /* of all looks, this one too */
 };
@@ -28,7 +28,7 @@ struct thread_runs_lane {
 };
 
 struct thread_runs {
-    struct thread_runs_look *looks; /* look k is at k % max_looks */
+    struct thread_runs_tick *looks; /* look k is at k % max_looks */
     size_t max_looks, max_runs;
     uint32_t first, end;
     double us_before; /* of all looks before the first */
@@ -43,12 +43,12 @@ struct thread_runs {
     unsigned too_late; /* in a row */
 };
 
-static struct thread_runs_look *thread_runs_at(const struct thread_runs *t, uint32_t look) {
+static struct thread_runs_tick *thread_runs_at(const struct thread_runs *t, uint32_t look) {
     return &t->looks[look % t->max_looks];
 }
 
 struct thread_runs *thread_runs_new(void) {
-    return thread_runs_new_sized(THREAD_RUNS_LOOKS, THREAD_RUNS_RUNS);
+    return thread_runs_new_sized(THREAD_RUNS_TICKS, THREAD_RUNS_RUNS);
 }
 
 struct thread_runs *thread_runs_new_sized(size_t max_looks, size_t max_runs) {
@@ -172,7 +172,7 @@ static void thread_runs_forget_before(struct thread_runs *t, uint32_t look) {
 }
 
 /* Room for one look more, and for a run or two. */
-static void thread_runs_make_room(struct thread_runs *t) {
+static void thread_runs_reserve(struct thread_runs *t) {
     if (t->end - t->first >= t->max_looks)
         thread_runs_forget_before(t, t->end - (uint32_t)t->max_looks + 1);
     if (t->first - t->swept >= THREAD_RUNS_SWEEP)
@@ -186,7 +186,7 @@ static void thread_runs_make_room(struct thread_runs *t) {
 
 /* ---- looks ---- */
 
-uint32_t thread_runs_find_look(const struct thread_runs *t, double time_s) {
+uint32_t thread_runs_find_tick(const struct thread_runs *t, double time_s) {
     uint32_t from = t->first, to = t->end;
     while (from < to) {
         uint32_t mid = from + (to - from) / 2;
@@ -221,7 +221,7 @@ static void thread_runs_shift_lane(struct thread_runs *t, struct thread_runs_lan
 }
 
 /* A look that comes after later ones. */
-static int thread_runs_insert_look(struct thread_runs *t, uint32_t look, double time_s, double us) {
+static int thread_runs_insert_tick(struct thread_runs *t, uint32_t look, double time_s, double us) {
     for (size_t i = 0; i < t->n_lanes; i++)
         if (thread_runs_grow_lane(&t->lanes[i]) != 0)
             return -1;
@@ -230,31 +230,31 @@ static int thread_runs_insert_look(struct thread_runs *t, uint32_t look, double 
         thread_runs_at(t, i)->us_to_here += us;
     }
     double before = look > t->first ? thread_runs_at(t, look - 1)->us_to_here : t->us_before;
-    *thread_runs_at(t, look) = (struct thread_runs_look){time_s, before + us};
+    *thread_runs_at(t, look) = (struct thread_runs_tick){time_s, before + us};
     t->end++;
     for (size_t i = 0; i < t->n_lanes; i++)
         thread_runs_shift_lane(t, &t->lanes[i], look);
     return 0;
 }
 
-static bool thread_runs_has_look(const struct thread_runs *t, uint32_t look, double time_s) {
+static bool thread_runs_has_tick(const struct thread_runs *t, uint32_t look, double time_s) {
     return look < t->end && thread_runs_at(t, look)->time_s == time_s;
 }
 
 /* The look of a time, made when it is new: 1; 0 it is too late for one; -1 without memory. */
-static int thread_runs_put_look(struct thread_runs *t, double time_s, double us, uint32_t *look) {
+static int thread_runs_put_tick(struct thread_runs *t, double time_s, double us, uint32_t *look) {
     if (t->end > t->first && time_s > thread_runs_at(t, t->end - 1)->time_s)
         *look = t->end;
     else
-        *look = thread_runs_has_look(t, t->end - 1, time_s) ? t->end - 1 : thread_runs_find_look(t, time_s);
-    if (thread_runs_has_look(t, *look, time_s))
+        *look = thread_runs_has_tick(t, t->end - 1, time_s) ? t->end - 1 : thread_runs_find_tick(t, time_s);
+    if (thread_runs_has_tick(t, *look, time_s))
         return 1;
     if (t->end - *look > THREAD_RUNS_LATE || (!isnan(t->forgotten_s) && time_s <= t->forgotten_s))
         return 0;
     if (*look < t->end)
-        return thread_runs_insert_look(t, *look, time_s, us) == 0 ? 1 : -1;
+        return thread_runs_insert_tick(t, *look, time_s, us) == 0 ? 1 : -1;
     double before = t->end > t->first ? thread_runs_at(t, t->end - 1)->us_to_here : t->us_before;
-    *thread_runs_at(t, t->end++) = (struct thread_runs_look){time_s, before + us};
+    *thread_runs_at(t, t->end++) = (struct thread_runs_tick){time_s, before + us};
     return 1;
 }
 
@@ -277,7 +277,7 @@ static int thread_runs_put_run(struct thread_runs *t, struct thread_runs_lane *l
                                const struct thread_runs_sample *s) {
     struct thread_runs_run *before = at > lane->start ? &lane->runs[at - 1] : NULL;
     if (before && before->first + before->n == look && before->entry == s->entry &&
-        before->flags == s->flags && before->n < THREAD_RUNS_RUN_LOOKS) {
+        before->flags == s->flags && before->n < THREAD_RUNS_RUN_TICKS) {
         before->n++;
         return 0;
     }
@@ -302,7 +302,7 @@ static int thread_runs_leave_out(struct thread_runs *t, bool is_late) {
 uint8_t thread_runs_flags(const struct model_sample *s) {
     return (uint8_t)((s->on_cpu == 1 ? THREAD_RUNS_ON_CPU : 0) |
                      (s->on_cpu != MODEL_UNKNOWN ? THREAD_RUNS_CPU_KNOWN : 0) |
-                     (s->gil == MODEL_GIL_HELD ? THREAD_RUNS_GIL_HELD : 0) |
+                     (s->gil == MODEL_GIL_HOLDING ? THREAD_RUNS_GIL_HOLDING : 0) |
                      (s->gil == MODEL_GIL_WAITING ? THREAD_RUNS_GIL_WAITING : 0) |
                      (s->gil != MODEL_GIL_UNKNOWN ? THREAD_RUNS_GIL_KNOWN : 0) |
                      (s->gc == 1 ? THREAD_RUNS_GC : 0) | (s->gc != MODEL_UNKNOWN ? THREAD_RUNS_GC_KNOWN : 0));
@@ -313,11 +313,11 @@ int thread_runs_add(struct thread_runs *t, const struct thread_runs_sample *s) {
     uint32_t look;
     if (!(s->time_s >= 0 && s->time_s < THREAD_RUNS_MAX_TIME))
         return thread_runs_leave_out(t, false);
-    thread_runs_make_room(t);
+    thread_runs_reserve(t);
     struct thread_runs_lane *lane = thread_runs_put_lane(t, s->tid, &is_full);
     if (!lane)
         return is_full ? thread_runs_leave_out(t, false) : -1;
-    int rc = thread_runs_put_look(t, s->time_s, s->us, &look);
+    int rc = thread_runs_put_tick(t, s->time_s, s->us, &look);
     if (rc <= 0)
         return rc < 0 ? -1 : thread_runs_leave_out(t, true);
     size_t at = lane->end;
@@ -343,15 +343,15 @@ size_t thread_runs_bytes(const struct thread_runs *t) {
 
 uint64_t thread_runs_identity(const struct thread_runs *t) { return t->identity; }
 
-uint32_t thread_runs_first_look(const struct thread_runs *t) { return t->first; }
+uint32_t thread_runs_first_tick(const struct thread_runs *t) { return t->first; }
 
-uint32_t thread_runs_end_look(const struct thread_runs *t) { return t->end; }
+uint32_t thread_runs_end_tick(const struct thread_runs *t) { return t->end; }
 
-double thread_runs_look_time(const struct thread_runs *t, uint32_t look) {
+double thread_runs_tick_time(const struct thread_runs *t, uint32_t look) {
     return thread_runs_at(t, look)->time_s;
 }
 
-double thread_runs_look_us(const struct thread_runs *t, uint32_t from, uint32_t to) {
+double thread_runs_tick_us(const struct thread_runs *t, uint32_t from, uint32_t to) {
     if (from >= to)
         return 0;
     return thread_runs_at(t, to - 1)->us_to_here -
@@ -381,8 +381,8 @@ static uint32_t thread_runs_map(const uint32_t *map, size_t n, uint32_t entry) {
 }
 
 /* Runs of a lane that lie in looks [from, to), of which `from` becomes number 0. */
-static int thread_runs_cut_lane(struct thread_runs *out, const struct thread_runs_lane *lane, uint32_t from,
-                                uint32_t to, const uint32_t *map, size_t n) {
+static int thread_runs_trim_lane(struct thread_runs *out, const struct thread_runs_lane *lane, uint32_t from,
+                                 uint32_t to, const uint32_t *map, size_t n) {
     bool is_full, is_empty = true;
     size_t first = thread_runs_search_run(lane, from);
     for (size_t i = first; is_empty && i < lane->end && lane->runs[i].first < to; i++)
@@ -404,16 +404,16 @@ static int thread_runs_cut_lane(struct thread_runs *out, const struct thread_run
     return mine ? 0 : -1;
 }
 
-struct thread_runs *thread_runs_cut(const struct thread_runs *t, double from_s, double to_s,
-                                    const uint32_t *map, size_t n) {
-    uint32_t from = thread_runs_find_look(t, from_s), to = thread_runs_find_look(t, to_s);
+struct thread_runs *thread_runs_trim(const struct thread_runs *t, double from_s, double to_s,
+                                     const uint32_t *map, size_t n) {
+    uint32_t from = thread_runs_find_tick(t, from_s), to = thread_runs_find_tick(t, to_s);
     struct thread_runs *out = thread_runs_new_sized((to > from ? to - from : 0) + 2, t->max_runs);
     int rc = out ? 0 : -1;
     for (uint32_t i = from; rc == 0 && i < to; i++)
         *thread_runs_at(out, out->end++) =
-            (struct thread_runs_look){thread_runs_at(t, i)->time_s, thread_runs_look_us(t, from, i + 1)};
+            (struct thread_runs_tick){thread_runs_at(t, i)->time_s, thread_runs_tick_us(t, from, i + 1)};
     for (size_t i = 0; rc == 0 && i < t->n_lanes; i++)
-        rc = thread_runs_cut_lane(out, &t->lanes[i], from, to, map, n);
+        rc = thread_runs_trim_lane(out, &t->lanes[i], from, to, map, n);
     if (rc == 0) {
         if (!isnan(t->forgotten_s) && from_s <= t->forgotten_s)
             out->forgotten_s = t->forgotten_s;

@@ -17,7 +17,7 @@
 
 #include "base/model.h"
 
-#define THREAD_RUNS_LOOKS ((size_t)1 << 15) /* five minutes of 100 a second */
+#define THREAD_RUNS_TICKS ((size_t)1 << 15) /* five minutes of 100 a second */
 #define THREAD_RUNS_RUNS ((size_t)1 << 18)
 #define THREAD_RUNS_LANES ((size_t)4096)
 #define THREAD_RUNS_LATE                                                                                     \
@@ -29,7 +29,7 @@
 enum thread_runs_flag {
     THREAD_RUNS_ON_CPU = 1,
     THREAD_RUNS_CPU_KNOWN = 2,
-    THREAD_RUNS_GIL_HELD = 4,
+    THREAD_RUNS_GIL_HOLDING = 4,
     THREAD_RUNS_GIL_WAITING = 8,
     THREAD_RUNS_GIL_KNOWN = 16,
     THREAD_RUNS_GC = 32,
@@ -57,14 +57,14 @@ struct thread_runs;
 
 struct thread_runs *thread_runs_new(void); /* NULL without memory */
 
-/* With other bounds than THREAD_RUNS_LOOKS and THREAD_RUNS_RUNS; at least 2 of each. */
+/* With other bounds than THREAD_RUNS_TICKS and THREAD_RUNS_RUNS; at least 2 of each. */
 struct thread_runs *thread_runs_new_sized(size_t max_looks, size_t max_runs);
 void thread_runs_free(struct thread_runs *t);
 
 /* Looks of a time, from_s <= it < to_s, as tracks of their own: an entry is what `map` (of `n`) says of it, THREAD_RUNS_NO_ENTRY for what is to be
  * left out; threads with nothing else have no lane. NULL without memory. */
-struct thread_runs *thread_runs_cut(const struct thread_runs *t, double from_s, double to_s,
-                                    const uint32_t *map, size_t n);
+struct thread_runs *thread_runs_trim(const struct thread_runs *t, double from_s, double to_s,
+                                     const uint32_t *map, size_t n);
 
 /* Forget all. */
 void thread_runs_clear(struct thread_runs *t);
@@ -88,15 +88,15 @@ uint64_t thread_runs_identity(const struct thread_runs *t);
 /* ---- looks: numbers that rise with time; one that comes late moves those after it up by one ---- */
 
 /* Looks from which on all is known, and the one after the newest: the same when there are none. */
-uint32_t thread_runs_first_look(const struct thread_runs *t);
-uint32_t thread_runs_end_look(const struct thread_runs *t);
+uint32_t thread_runs_first_tick(const struct thread_runs *t);
+uint32_t thread_runs_end_tick(const struct thread_runs *t);
 
 /* The first look that is not before a time; the end when there is none. */
-uint32_t thread_runs_find_look(const struct thread_runs *t, double time_s);
+uint32_t thread_runs_find_tick(const struct thread_runs *t, double time_s);
 
 /* Time of a look of these; time that looks [from, to) stand for, in microseconds. */
-double thread_runs_look_time(const struct thread_runs *t, uint32_t look);
-double thread_runs_look_us(const struct thread_runs *t, uint32_t from, uint32_t to);
+double thread_runs_tick_time(const struct thread_runs *t, uint32_t look);
+double thread_runs_tick_us(const struct thread_runs *t, uint32_t from, uint32_t to);
 
 /* Time of the oldest look that was forgotten; what was before it is not known any more. NAN: nothing was forgotten. */
 double thread_runs_forgotten_s(const struct thread_runs *t);
@@ -109,7 +109,7 @@ int64_t thread_runs_lane_tid(const struct thread_runs *t, size_t lane);
 /* Lane of a thread, or -1. */
 long thread_runs_find_lane(const struct thread_runs *t, int64_t tid);
 
-/* Runs of a lane, oldest first, none of which overlap; some may begin before thread_runs_first_look. Valid until the next
+/* Runs of a lane, oldest first, none of which overlap; some may begin before thread_runs_first_tick. Valid until the next
  * sample. */
 const struct thread_runs_run *thread_runs_runs(const struct thread_runs *t, size_t lane, size_t *n);
 

@@ -128,7 +128,7 @@ struct timeline_sums {
 
 static bool timeline_is_active(enum timeline_time time, unsigned flags) {
     return time == TIMELINE_ALL_TIME ||
-           (flags & (time == TIMELINE_ON_CPU ? THREAD_RUNS_ON_CPU : THREAD_RUNS_GIL_HELD)) != 0;
+           (flags & (time == TIMELINE_ON_CPU ? THREAD_RUNS_ON_CPU : THREAD_RUNS_GIL_HOLDING)) != 0;
 }
 
 static void timeline_sum(const struct timeline_slice *s, enum timeline_time time,
@@ -139,7 +139,7 @@ static void timeline_sum(const struct timeline_slice *s, enum timeline_time time
         sums->looks += n;
         sums->cpu += f & THREAD_RUNS_ON_CPU ? n : 0;
         sums->cpu_known += f & THREAD_RUNS_CPU_KNOWN ? n : 0;
-        sums->gil += f & THREAD_RUNS_GIL_HELD ? n : 0;
+        sums->gil += f & THREAD_RUNS_GIL_HOLDING ? n : 0;
         sums->waiting += f & THREAD_RUNS_GIL_WAITING ? n : 0;
         sums->gil_known += f & THREAD_RUNS_GIL_KNOWN ? n : 0;
         sums->gc += f & THREAD_RUNS_GC ? n : 0;
@@ -224,17 +224,17 @@ static struct timeline_cell timeline_make_cell(struct timeline *t, const struct 
 /* ---- columns ---- */
 
 /* Looks of a column: those in it, or the one that stands for its time. */
-static void timeline_looks(const struct thread_runs *tracks, const struct timeline_view *v, int64_t column,
+static void timeline_ticks(const struct thread_runs *tracks, const struct timeline_view *v, int64_t column,
                            double until_s, uint32_t *from, uint32_t *to) {
     double begin = timeline_begin(v->column_s, column), end = timeline_begin(v->column_s, column + 1);
-    uint32_t first = thread_runs_first_look(tracks);
-    *from = thread_runs_find_look(tracks, begin);
-    *to = thread_runs_find_look(tracks, fmin(end, nextafter(until_s, INFINITY)));
+    uint32_t first = thread_runs_first_tick(tracks);
+    *from = thread_runs_find_tick(tracks, begin);
+    *to = thread_runs_find_tick(tracks, fmin(end, nextafter(until_s, INFINITY)));
     if (*from < *to || *from == first)
         return;
     uint32_t before = *from - 1;
-    double us = thread_runs_look_us(tracks, before, *from);
-    if (begin <= until_s && thread_runs_look_time(tracks, before) + TIMELINE_HOLE * us / 1e6 >= end) {
+    double us = thread_runs_tick_us(tracks, before, *from);
+    if (begin <= until_s && thread_runs_tick_time(tracks, before) + TIMELINE_HOLE * us / 1e6 >= end) {
         *to = *from;
         *from = before;
     }
@@ -263,7 +263,7 @@ static void timeline_make_column(struct timeline *t, const struct sample_store *
     struct timeline_sums all = {0};
     int64_t column = c->view.first + col;
     uint32_t from, to;
-    timeline_looks(tracks, &c->view, column, until_s, &from, &to);
+    timeline_ticks(tracks, &c->view, column, until_s, &from, &to);
     c->shares[col] = (struct timeline_share){TIMELINE_UNKNOWN, TIMELINE_UNKNOWN};
     bool is_final = timeline_begin(c->view.column_s, column + 1) + TIMELINE_SETTLE_S < until_s;
     c->marks[col] = (uint8_t)((is_final ? TIMELINE_IS_FINAL : 0) | (from < to ? TIMELINE_IS_SAMPLED : 0));
@@ -379,7 +379,7 @@ static void timeline_note_lanes(struct timeline_cells *c) {
 
 int timeline_update(struct timeline *t, const struct sample_store *tally, const struct timeline_view *view) {
     const struct thread_runs *tracks = sample_store_tracks(tally);
-    double until_s = sample_store_newest_look_s(tally);
+    double until_s = sample_store_newest_tick_s(tally);
     if (t->ids != sample_store_get_mark(tally).ids || t->identity != thread_runs_identity(tracks))
         timeline_clear(t);
     t->ids = sample_store_get_mark(tally).ids;
@@ -416,4 +416,4 @@ struct timeline_share timeline_share(const struct timeline *t, int col) {
     return t->now.shares[col];
 }
 
-int timeline_made(const struct timeline *t) { return t->made; }
+int timeline_computed(const struct timeline *t) { return t->made; }

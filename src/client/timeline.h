@@ -50,7 +50,7 @@ struct timeline_lane {
 };
 
 /* What a slice has to have most of for a thread to be active in it. */
-enum timeline_time { TIMELINE_ON_CPU = 0, TIMELINE_ALL_TIME, TIMELINE_GIL_HELD, TIMELINE_TIMES };
+enum timeline_time { TIMELINE_ON_CPU = 0, TIMELINE_ALL_TIME, TIMELINE_GIL_HOLDING, TIMELINE_TIMES };
 
 struct timeline_view {
     double column_s;
@@ -87,6 +87,6 @@ const struct timeline_cell *timeline_cell(const struct timeline *t, size_t lane,
 struct timeline_share timeline_share(const struct timeline *t, int col);
 
 /* Columns that were made by the last update, not kept: for those who measure. */
-int timeline_made(const struct timeline *t);
+int timeline_computed(const struct timeline *t);
 
 #endif

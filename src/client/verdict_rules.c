@@ -13,9 +13,10 @@
 #define OF_THREAD OF_PID " AND tid = CAST(:tid AS INTEGER)"
 #define LAST(n) " ORDER BY timestamp DESC LIMIT " #n
 
-#define LOOK_S "20" /* seconds of samples */
-#define LOOKS "60"  /* of them are needed, to speak of shares */
-#define LATELY "timestamp > max(now() - " LOOK_S ", coalesce(:first, 0))" /* not while it was being loaded */
+#define SAMPLES_S "20"      /* seconds of samples */
+#define SAMPLES_NEEDED "60" /* of them are needed, to speak of shares */
+#define LATELY                                                                                               \
+    "timestamp > max(now() - " SAMPLES_S ", coalesce(:first, 0))" /* not while it was being loaded */
 #define STAND_S "10"
 
 /* What a part takes of the newest steps that know it: 40, or, where they are short, those of five seconds: a moment says little. */
@@ -48,7 +49,7 @@
 #define STANDS_MOST " FROM f ORDER BY same DESC, n DESC LIMIT 1"
 #define STANDS_OF " 0.9 * (SELECT sum(n) FROM c) AS holds" STANDS_MOST
 /* The same in code of the agent's own, which has no file. */
-#define STANDS_HELD " 0.9 * (SELECT sum(n) FROM c) AND file = '<probing>' AS holds" STANDS_MOST
+#define STANDS_IN_AGENT " 0.9 * (SELECT sum(n) FROM c) AND file = '<probing>' AS holds" STANDS_MOST
 
 /* Memory that has grown steadily, since the first steps are over: in each third of the time, and along a line. */
 #define CREEP(column)                                                                                        \
@@ -87,7 +88,7 @@
     "= 0 THEN input_min END AS input_min, input_max, parameter FROM python.nonfinite WHERE " OF_PID          \
     " AND timestamp > max(now() - 600, coalesce((SELECT max(timestamp) FROM python.nonfinite WHERE " OF_PID  \
     " AND stage = 'none'), 0)) AND " stages " ORDER BY timestamp LIMIT 1"
-#define HUNT_WORDS                                                                                           \
+#define NONFINITE_WORDS                                                                                      \
     "[step {step}: ]the first number that is not finite is in {what}[ of {module} ({class})]: {bad} of "     \
     "{elements:n}[; it was called with numbers from {input_min} to {input_max}][; its {parameter} is not "   \
     "finite either]"
@@ -113,7 +114,7 @@ const struct verdict_rule verdict_rules[] = {
          "by 'pause' or 'catch': it goes on by continue at their pdb, by --off, or when their time is over",
      .sql = AGE,
      .threshold = 1,
-     .more = STANDS ">=" STANDS_HELD,
+     .more = STANDS ">=" STANDS_IN_AGENT,
      .words = "no step for {age:s}: {who} is held by a debugger, in {func}",
      .screen = "threads"},
     {.code = "STUCK",
@@ -176,7 +177,7 @@ const struct verdict_rule verdict_rules[] = {
      .needs = "python.nonfinite",
      .sql = HUNTED("stage IN ('forward', 'gradient')"),
      .threshold = 1,
-     .words = HUNT_WORDS,
+     .words = NONFINITE_WORDS,
      .brief = "NAN[ in {module}]",
      .screen = "modules"},
     {.code = "NAN",
@@ -186,7 +187,7 @@ const struct verdict_rule verdict_rules[] = {
      .needs = "python.nonfinite",
      .sql = HUNTED("stage = 'backward'"),
      .threshold = 1,
-     .words = HUNT_WORDS,
+     .words = NONFINITE_WORDS,
      .brief = "NAN[ in {module}]",
      .screen = "modules"},
     {.code = "NAN",
@@ -254,25 +255,26 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_WARN,
      .help = "gc.freeze() once the model is there, gc.disable() and a gc.collect() now and then, or fewer "
              "objects",
-     .sql =
-         "SELECT CASE WHEN count(gc) >= " LOOKS " AND NOT EXISTS (SELECT 1 FROM python.steps WHERE " OF_STEPS
-         " AND gc_ms IS NOT NULL) THEN 1.0 * sum(gc) / count(gc) END AS share, count(gc) AS looks FROM "
-         "python.samples WHERE " OF_THREAD " AND " LATELY,
+     .sql = "SELECT CASE WHEN count(gc) >= " SAMPLES_NEEDED
+            " AND NOT EXISTS (SELECT 1 FROM python.steps WHERE " OF_STEPS
+            " AND gc_ms IS NOT NULL) THEN 1.0 * sum(gc) / count(gc) END AS share, count(gc) AS looks FROM "
+            "python.samples WHERE " OF_THREAD " AND " LATELY,
      .threshold = 0.07,
-     .words = "{share:%} of the time the training thread collects garbage (last " LOOK_S " s, {looks} looks)",
+     .words =
+         "{share:%} of the time the training thread collects garbage (last " SAMPLES_S " s, {looks} looks)",
      .screen = "steps"},
     {.code = "GIL CONTENTION",
      .level = VERDICT_WARN,
      .help = "another thread of the process runs Python when the training would: give that work to a process "
              "of its own",
-     .sql = "SELECT CASE WHEN count(gil) >= " LOOKS
+     .sql = "SELECT CASE WHEN count(gil) >= " SAMPLES_NEEDED
             " THEN 1.0 * sum(gil = 'waiting') / count(gil) END AS share, "
             "count(gil) AS looks FROM python.samples WHERE " OF_THREAD " AND " LATELY,
      .threshold = 0.2,
      .more = "SELECT thread AS holder, tid AS holder_tid, 1.0 * sum(gil = 'held') / count(gil) AS held FROM "
              "python.samples WHERE " OF_PID " AND tid <> CAST(:tid AS INTEGER) AND " LATELY
              " GROUP BY tid ORDER BY held DESC LIMIT 1",
-     .words = "the training thread waits for the GIL {share:%} of the time (last " LOOK_S
+     .words = "the training thread waits for the GIL {share:%} of the time (last " SAMPLES_S
               " s)[; {holder} ({holder_tid:n}) holds it {held:%}]",
      .brief = "GIL CONTENTION[ by {holder}]",
      .screen = "threads"},

@@ -48,7 +48,8 @@ static uint8_t *agentfile_lay_out(const uint8_t *bytes, size_t size, size_t *ima
 }
 
 /* Entry and version of an image. 0; -2 when they are not there. */
-static int agentfile_look(const struct elf_image *img, uint64_t *entry, char version[AGENTFILE_VERSION_MAX]) {
+static int agentfile_inspect(const struct elf_image *img, uint64_t *entry,
+                             char version[AGENTFILE_VERSION_MAX]) {
     uint64_t at, size = 0;
     char raw[AGENTFILE_VERSION_MAX];
     if (elf_find_symbol(img, AGENT_ENTRY, entry, NULL) != 0 ||
@@ -71,7 +72,7 @@ int agentfile_version(const uint8_t *bytes, size_t size, char version[AGENTFILE_
     if (!image)
         return -1;
     mem_init_buffer(&mem, image, image_size, 0);
-    int rc = elf_open_memory(&img, &mem, 0) == 0 ? agentfile_look(&img, &entry, version) : -1;
+    int rc = elf_open_memory(&img, &mem, 0) == 0 ? agentfile_inspect(&img, &entry, version) : -1;
     free(image);
     return rc;
 }
@@ -132,7 +133,7 @@ int agentfile_find_mapped(struct target *t, uint64_t *entry, struct err *e) {
     struct elf_image img;
     char version[AGENTFILE_VERSION_MAX];
     if (elf_open_memory(&img, &t->mem, t->images[t->agent].base) != 0 ||
-        agentfile_look(&img, entry, version) != 0)
+        agentfile_inspect(&img, entry, version) != 0)
         return err_set(e, ERR_ATTACH,
                        "process %d has a library called " AGENT_MEMFD_NAME " loaded that is not our agent",
                        (int)t->pid);

@@ -307,7 +307,7 @@ static void borrow_catch(struct borrow *b) {
         if (thread_interrupt(b->thread, BORROW_GRACE_NS) != 0 || thread_get_regs(b->thread, &r) != 0 ||
             thread_get_mask(b->thread, &mask) != 0 || clock_mono_ns() > until)
             break;
-        if (sigreturn_chain_holds(&b->chain, &r, mask))
+        if (sigreturn_chain_is_intact(&b->chain, &r, mask))
             return;
         if (r.rip - b->region >= b->region_size) {
             borrow_set_out(b);
@@ -366,7 +366,7 @@ static bool borrow_is_ours(struct borrow *b) {
     uint64_t mask;
     if (thread_get_regs(b->thread, &r) != 0 || thread_get_mask(b->thread, &mask) != 0)
         return false;
-    return sigreturn_chain_holds(&b->chain, &r, mask) || r.rsp - b->region < b->region_size;
+    return sigreturn_chain_is_intact(&b->chain, &r, mask) || r.rsp - b->region < b->region_size;
 }
 
 void borrow_end(struct borrow *b) {

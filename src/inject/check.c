@@ -131,7 +131,7 @@ void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f) {
     /* The folder is its user's always; what lies in it is root's then (proc(5)). */
     (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     f->dumpable = stat(path, &st) == 0 && (int64_t)st.st_uid == f->status.uid;
-    f->has_ended = procfs_has_ended(pid);
+    f->has_ended = procfs_is_gone(pid);
     f->kernel_thread = procfs_read_stat(pid, 0, &kernel) == 0 && procfs_is_kernel_thread(&kernel);
     check_read_ours(f);
     f->descendant = check_is_descendant(pid);
@@ -297,11 +297,11 @@ int check_judge(const struct check_facts *f, struct err *e) {
                           (int)f->pid, f->status.tracer_pid, f->tracer);
             return INJECT_BUSY;
         }
-        return runs && rest && f->readable ? INJECT_ONLY_BY_DOOR : -1;
+        return runs && rest && f->readable ? INJECT_ONLY_REMOTE_EXEC : -1;
     }
     if (check_judge_permission(f, e) != 0 || check_judge_program(f, e) != 0)
         return -1;
-    return borrow != 0 ? INJECT_ONLY_BY_DOOR : 0;
+    return borrow != 0 ? INJECT_ONLY_REMOTE_EXEC : 0;
 }
 
 int inject_check(pid_t pid, struct err *e) {

@@ -51,7 +51,7 @@ struct check_facts {
 /* `mem`: the memory as it was opened before, or NULL. */
 void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f);
 
-/* 0; or with the one line that says why not -1, INJECT_ONLY_BY_DOOR or INJECT_BUSY. */
+/* 0; or with the one line that says why not -1, INJECT_ONLY_REMOTE_EXEC or INJECT_BUSY. */
 int check_judge(const struct check_facts *f, struct err *e);
 
 /* Is a tracer of this name one of our programs? They attach or stop a thread to read it, and let go in a moment; a debugger stays. */

@@ -38,7 +38,7 @@
 
 /* What became of a way in, beside 0 and -1. */
 enum inject_outcome {
-    INJECT_AGAIN = 1,  /* may be tried again: somebody else was at it at this moment */
+    INJECT_RETRY = 1,  /* may be tried again: somebody else was at it at this moment */
     INJECT_BARRED = 2, /* no thread may be borrowed; the error says why */
 };
 
@@ -140,7 +140,7 @@ static int inject_note_endpoint(struct inject_job *job, const struct agent_start
     return 0;
 }
 
-/* 0 done, INJECT_AGAIN when somebody else is doing the same at this moment, INJECT_BARRED or -1 with the error. */
+/* 0 done, INJECT_RETRY when somebody else is doing the same at this moment, INJECT_BARRED or -1 with the error. */
 static int inject_run(struct inject_job *job) {
     struct target *t = &job->target;
     struct thread thread = {0};
@@ -159,7 +159,7 @@ static int inject_run(struct inject_job *job) {
     uint64_t moment_end = job->deadline_ns > now ? now + (job->deadline_ns - now) / 4 * 3 : now;
     struct safe_point_found found = {0};
     if (safe_point_find(t, &thread, moment_end, inject_stop_asked, &found, job->e) != 0)
-        return found.is_busy ? INJECT_AGAIN : found.is_barred ? INJECT_BARRED : -1;
+        return found.is_busy ? INJECT_RETRY : found.is_barred ? INJECT_BARRED : -1;
     job->out->strategy = agent_way_name(found.way);
     job->way = found.way;
     memcpy(job->out->moment, found.how, sizeof job->out->moment);
@@ -185,7 +185,7 @@ static int inject_is_there(struct inject_job *job) {
     return endpoint_probe(job->out->endpoint) == 1;
 }
 
-/* One try. 0 done, INJECT_AGAIN when somebody else is tracing it at this moment (another of us, most likely, whose agent will
+/* One try. 0 done, INJECT_RETRY when somebody else is tracing it at this moment (another of us, most likely, whose agent will
  * do), INJECT_BARRED or -1 with the error. `late`: too late to begin, but another's agent will still do. */
 static int inject_try(struct inject_job *job, bool late) {
     struct check_facts facts;
@@ -195,21 +195,21 @@ static int inject_try(struct inject_job *job, bool late) {
     if (rc != 0)
         return rc == 1 ? 0 : -1;
     if (late)
-        return INJECT_AGAIN;
+        return INJECT_RETRY;
     check_gather(job->req->pid, &job->mem, &facts);
     rc = check_judge(&facts, job->e);
     job->traced = facts.exists && facts.status.tracer_pid > 0;
     if (rc == INJECT_BUSY)
-        return INJECT_AGAIN;
-    if (rc == INJECT_ONLY_BY_DOOR && job->req->find_door)
+        return INJECT_RETRY;
+    if (rc == INJECT_ONLY_REMOTE_EXEC && job->req->find_remote_exec)
         return INJECT_BARRED;
     if (rc != 0)
-        return job->traced ? INJECT_AGAIN : -1;
+        return job->traced ? INJECT_RETRY : -1;
     rc = inject_run(job);
     target_fini(&job->target);
     free(job->bytes);
     job->bytes = NULL;
-    if (rc == INJECT_AGAIN)
+    if (rc == INJECT_RETRY)
         (void)err_set(
             job->e, ERR_ATTACH,
             "process %d is busy: another program is attaching to it, or the machine is overloaded; try again",
@@ -224,11 +224,11 @@ static int inject_by_thread(struct inject_job *job) {
     for (;;) {
         int rc = inject_try(job, clock_mono_ns() - start > span / 4 * 3);
         /* A debugger stays; another of us is gone in a moment. */
-        uint64_t patience = rc == INJECT_AGAIN ? span : rc == INJECT_BARRED && job->traced ? span / 16 : 0;
-        if (rc == INJECT_AGAIN && inject_stop_asked())
+        uint64_t patience = rc == INJECT_RETRY ? span : rc == INJECT_BARRED && job->traced ? span / 16 : 0;
+        if (rc == INJECT_RETRY && inject_stop_asked())
             return inject_interrupted(job);
         if (clock_mono_ns() - start >= patience || inject_stop_asked())
-            return rc == INJECT_AGAIN ? -1 : rc;
+            return rc == INJECT_RETRY ? -1 : rc;
         *job->out = (struct inject_result){0};
         /* Two that gave way to each other must not meet again. */
         (void)nanosleep(&(struct timespec){0, INJECT_RETRY_NS + INJECT_RETRY_STEP_NS * (getpid() % 16)},
@@ -237,10 +237,10 @@ static int inject_by_thread(struct inject_job *job) {
 }
 
 /* By its interpreter's own door, after all threads were barred for the reason in job->e. 0 or -1. */
-static int inject_by_door(struct inject_job *job) {
+static int inject_by_remote_exec(struct inject_job *job) {
     struct remote_exec_result in;
     struct err why = *job->e, other;
-    if (!job->req->find_door)
+    if (!job->req->find_remote_exec)
         return -1;
     if (agentfile_read(job->req->agent_path, &job->bytes, &job->size, job->e) != 0)
         return -1;
@@ -254,7 +254,7 @@ static int inject_by_door(struct inject_job *job) {
         return err_set(job->e, other.code, "%s; nor did its Python let us in: %s", why.text, other.text);
     job->out->already = in.agent.result == AGENT_ALREADY;
     job->out->reused = in.reused;
-    job->out->strategy = agent_way_name(AGENT_WAY_DOOR);
+    job->out->strategy = agent_way_name(AGENT_WAY_REMOTE_EXEC);
     return inject_note_endpoint(job, &in.agent.start);
 }
 
@@ -262,10 +262,10 @@ static void *inject_work(void *arg) {
     struct inject_job *job = arg;
     (void)prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0); /* short waits are to be short */
     mem_open_image(&job->mem, job->req->pid);
-    bool was_there = !mem_is_gone(&job->mem) && !procfs_has_ended(job->req->pid);
+    bool was_there = !mem_is_gone(&job->mem) && !procfs_is_gone(job->req->pid);
     job->rc = inject_by_thread(job);
     if (job->rc == INJECT_BARRED)
-        job->rc = inject_by_door(job);
+        job->rc = inject_by_remote_exec(job);
     /* Whatever was found wrong with a process on its way out is no reason. */
     if (job->rc != 0 && job->e->code == ERR_ATTACH && was_there &&
         (mem_is_gone(&job->mem) || procfs_is_ending(job->req->pid)))

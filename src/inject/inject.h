@@ -34,8 +34,8 @@ struct inject_request {
     unsigned timeout_ms;    /* over all; 0 = 2000 */
     /* Asked where no thread may be borrowed: it is to read through `mem`, to which is written afterwards. 0, or -1 with the reason
      * as a clause. NULL: this interpreter has no door. */
-    int (*find_door)(void *arg, const struct mem *mem, struct inject_remote_exec *out, struct err *e);
-    void *find_door_arg;
+    int (*find_remote_exec)(void *arg, const struct mem *mem, struct inject_remote_exec *out, struct err *e);
+    void *find_remote_exec_arg;
 };
 
 struct inject_result {
@@ -49,10 +49,10 @@ struct inject_result {
     char endpoint[ENDPOINT_PATH_MAX]; /* as reached from outside */
 };
 
-/* Can `pid` be injected into? Looks only. 0; or with ERR_ATTACH and the reason -1; or INJECT_ONLY_BY_DOOR: no thread of it may be
+/* Can `pid` be injected into? Looks only. 0; or with ERR_ATTACH and the reason -1; or INJECT_ONLY_REMOTE_EXEC: no thread of it may be
  * borrowed, but its memory may be written to, so an interpreter with a door can be asked; or INJECT_BUSY: another of our programs
  * traces it, which ends in a moment, and inject_process waits for that. */
-#define INJECT_ONLY_BY_DOOR 1
+#define INJECT_ONLY_REMOTE_EXEC 1
 #define INJECT_BUSY 2
 int inject_check(pid_t pid, struct err *e);
 

@@ -23,7 +23,7 @@
 #define LOAD_FILE_LINK "/memfd:" AGENT_MEMFD_NAME
 #define LOAD_FILE_LINK_WHOLE LOAD_FILE_LINK " (deleted)" /* as /proc names a memory file that is open */
 #define LOAD_MAX_TIDS 1024
-#define LOAD_LOOK_NS (1 * CLOCK_NS_PER_MS)
+#define LOAD_POLL_NS (1 * CLOCK_NS_PER_MS)
 #define LOAD_START_GRACE_NS (2000 * CLOCK_NS_PER_MS) /* for an agent that is in its entry already */
 #define LOAD_GONE_NS (500 * CLOCK_NS_PER_MS)
 #define LOAD_LATE_NS                                                                                         \
@@ -36,7 +36,7 @@ static void load_set(struct target *t, uint64_t params_at, size_t field) {
 
 /* The params are gone: with the process, -1; or with the thread, which has given us up, 1. */
 static int load_lost(struct target *t, struct err *e) {
-    return mem_is_gone(&t->mem) || procfs_has_ended(t->pid) ? target_lost(t, e) : 1;
+    return mem_is_gone(&t->mem) || procfs_is_gone(t->pid) ? target_lost(t, e) : 1;
 }
 
 /* Wait until the thread's phase is at least `phase`, and show it that we live. The phase, or -1 when the params are gone, or 0
@@ -220,7 +220,7 @@ static int load_explain(struct target *t, const struct stub_params *p, struct er
 
 static int load_too_late(struct target *t, const struct load_request *req, struct err *e) {
     int32_t phase = borrow_read_i32(t, req->params_at, offsetof(struct stub_params, phase));
-    if (mem_is_gone(&t->mem) || procfs_has_ended(t->pid))
+    if (mem_is_gone(&t->mem) || procfs_is_gone(t->pid))
         return target_lost(t, e);
     if (phase < 0 && !req->stop_asked())
         return 1;
@@ -250,7 +250,7 @@ static int load_wait_done(struct target *t, const struct load_request *req, stru
     if (phase < 0)
         return load_lost(t, e);
     load_set(t, at, offsetof(struct stub_params, cancel));
-    phase = load_wait(t, at, STUB_STARTING, clock_mono_ns() + LOAD_LOOK_NS, NULL);
+    phase = load_wait(t, at, STUB_STARTING, clock_mono_ns() + LOAD_POLL_NS, NULL);
     if (phase == STUB_STARTING)
         phase = load_wait(t, at, STUB_DONE, clock_mono_ns() + LOAD_START_GRACE_NS, NULL);
     if (phase == STUB_DONE)
@@ -286,7 +286,7 @@ static bool load_is_alone(struct target *t, const struct load_request *req, int3
 }
 
 /* Hand the thread what it waits for. 0, 1 when somebody else is at it, or -1 with the error. */
-static int load_hand_over(struct target *t, const struct load_request *req, struct err *e) {
+static int load_pass_request(struct target *t, const struct load_request *req, struct err *e) {
     int32_t phase = load_wait(t, req->params_at, req->bytes ? STUB_WAITING : STUB_BORN, req->deadline_ns,
                               req->stop_asked);
     if (phase < 0)
@@ -303,7 +303,7 @@ static int load_hand_over(struct target *t, const struct load_request *req, stru
 }
 
 int load_agent(struct target *t, const struct load_request *req, struct stub_params *out, struct err *e) {
-    int failed = load_hand_over(t, req, e);
+    int failed = load_pass_request(t, req, e);
     if (failed)
         load_set(t, req->params_at, offsetof(struct stub_params, cancel));
     load_set(t, req->params_at, offsetof(struct stub_params, go));

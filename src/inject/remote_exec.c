@@ -66,7 +66,7 @@ static int remote_exec_find_name(struct target *t, uint64_t base, uint64_t end, 
 }
 
 /* Is there an agent of ours, parked? Then d->loaded names it. 0, or -1 with the error. */
-static int remote_exec_look_for_agent(struct remote_exec *d, struct err *e) {
+static int remote_exec_find_agent(struct remote_exec *d, struct err *e) {
     struct target t;
     uint64_t entry;
     int rc = target_init(&t, d->req->pid, &d->mem, e);
@@ -89,7 +89,7 @@ static int remote_exec_read_answer(struct remote_exec *d, struct agent_remote_ex
     int rc = -1;
     if (target_init(&t, d->req->pid, &d->mem, &ignored) == 0 && t.agent >= 0 &&
         elf_open_memory(&img, &t.mem, t.images[t.agent].base) == 0 &&
-        elf_find_symbol(&img, AGENT_DOOR_SYMBOL, &at, NULL) == 0 &&
+        elf_find_symbol(&img, AGENT_REMOTE_EXEC_SYMBOL, &at, NULL) == 0 &&
         mem_read(&t.mem, at, out, sizeof *out) == 0)
         rc = out->done == 1;
     target_fini(&t);
@@ -119,7 +119,7 @@ static int remote_exec_ask(struct remote_exec *d, struct err *e) {
     int32_t one = 1;
     size_t len = strlen(d->files.path) + 1;
     /* As late as can be: where things are may have changed while the files were made. */
-    if (d->req->find_door(d->req->find_door_arg, &d->mem, &d->at, e) != 0)
+    if (d->req->find_remote_exec(d->req->find_remote_exec_arg, &d->mem, &d->at, e) != 0)
         return -1;
     if (len > at->path_size)
         return err_set(e, ERR_ATTACH, "its Python has no room for the path of a script");
@@ -225,9 +225,9 @@ int remote_exec_enter(const struct inject_request *req, const struct mem *mem, c
     d.files = (struct remote_exec_files){.place = -1, .folder = -1, .script = -1};
     *out = (struct remote_exec_result){.reused = false};
     mem_share_image(&d.mem, mem);
-    int rc = req->find_door(req->find_door_arg, &d.mem, &d.at, e);
+    int rc = req->find_remote_exec(req->find_remote_exec_arg, &d.mem, &d.at, e);
     if (rc == 0)
-        rc = remote_exec_look_for_agent(&d, e);
+        rc = remote_exec_find_agent(&d, e);
     if (rc == 0)
         rc = remote_exec_run(&d, bytes, size, &out->agent, e);
     out->reused = d.loaded[0] != '\0';

@@ -51,7 +51,8 @@ static const char remote_exec_files_script[] =
     "            pass\n"
     "        name = '/proc/self/task/' + str(_thread.get_native_id()) + '/fd/' + str(files[2])\n"
     "    try:\n"
-    "        _imp.create_dynamic(type(sys.implementation)(name='" AGENT_DOOR_MODULE "', origin=name))\n"
+    "        _imp.create_dynamic(type(sys.implementation)(name='" AGENT_REMOTE_EXEC_MODULE
+    "', origin=name))\n"
     "    except SystemError:\n"
     "        pass\n"
     "    said = '#loaded'\n"

@@ -45,8 +45,8 @@ void sigreturn_chain_put_head(struct sigreturn_chain *c, const struct user_regs_
     memcpy(c->bytes + (c->time - c->at), time, sizeof time);
 }
 
-bool sigreturn_chain_holds(const struct sigreturn_chain *c, const struct user_regs_struct *regs,
-                           uint64_t mask) {
+bool sigreturn_chain_is_intact(const struct sigreturn_chain *c, const struct user_regs_struct *regs,
+                               uint64_t mask) {
     bool call = regs->rip - c->syscall_ret < SIGRETURN_CHAIN_SYSCALL_RET_LEN;
     bool back = regs->rip - c->sigreturn < SIGRETURN_CHAIN_SIGRETURN_LEN;
     uint64_t above = regs->rsp - (regs->rsp < c->back ? c->release : c->back);

@@ -44,7 +44,7 @@ void sigreturn_chain_put_head(struct sigreturn_chain *c, const struct user_regs_
                               uint64_t region_size, uint64_t wait_ns);
 
 /* Is a thread with these registers and this mask on its way to the frames or through them, not yet back? */
-bool sigreturn_chain_holds(const struct sigreturn_chain *c, const struct user_regs_struct *regs,
-                           uint64_t mask);
+bool sigreturn_chain_is_intact(const struct sigreturn_chain *c, const struct user_regs_struct *regs,
+                               uint64_t mask);
 
 #endif

@@ -18,7 +18,7 @@
 
 #define STOP_BUSY_NS                                                                                         \
     (3 * CLOCK_NS_PER_S) /* another of our programs lets go of a thread within milliseconds */
-#define STOP_AGAIN_NS (5 * CLOCK_NS_PER_MS)
+#define STOP_RETRY_NS (5 * CLOCK_NS_PER_MS)
 #define STOP_WAIT_NS (50 * CLOCK_NS_PER_MS) /* a thread that waits for a processor must get it to stop */
 
 void stop_init(struct stop *s, pid_t pid) { *s = (struct stop){.pid = pid}; }
@@ -47,7 +47,7 @@ static int stop_check_now(pid_t pid, bool *is_busy, struct err *e) {
     struct procfs_status st;
     pthread_t thread;
     *is_busy = false;
-    if (procfs_has_ended(pid) || procfs_read_status(pid, 0, &st) != 0)
+    if (procfs_is_gone(pid) || procfs_read_status(pid, 0, &st) != 0)
         return err_set(e, ERR_LOST, "process %d has ended", (int)pid);
     if (st.tracer_pid > 0) {
         *is_busy = stop_is_ours(st.tracer_pid);
@@ -77,7 +77,7 @@ int stop_check(pid_t pid, struct err *e) {
     bool is_busy;
     int rc;
     while ((rc = stop_check_now(pid, &is_busy, e)) != 0 && is_busy && clock_mono_ns() < until)
-        (void)nanosleep(&(struct timespec){0, STOP_AGAIN_NS}, NULL);
+        (void)nanosleep(&(struct timespec){0, STOP_RETRY_NS}, NULL);
     return rc;
 }
 

@@ -438,7 +438,7 @@ static void codes_prove(struct pystack_code *code, uint64_t now_ns) {
 /* Code that is made, run and dropped again and again is seen where it runs, always the same, for as long as one likes; but at other
  * moments another object is there, or none. So one that is new is looked at in between, and only if it is there each time it is
  * one that stays. */
-static void codes_look_again(struct pystack_codes *c, struct pystack_reader *r, struct pystack_code *code) {
+static void codes_recheck(struct pystack_codes *c, struct pystack_reader *r, struct pystack_code *code) {
     struct pystack_code_key now;
     if (code->changes || code->proofs >= CODES_PROOFS || c->now_ns - code->proved_ns < CODES_PROOF_NS)
         return;
@@ -523,14 +523,14 @@ static struct pystack_code *codes_get_described(struct pystack_codes *c, struct 
         (*slot)->changes = true;
     }
     (*slot)->used_call = c->call;
-    codes_look_again(c, r, *slot);
+    codes_recheck(c, r, *slot);
     if (!(*slot)->changes && taken_ns > (*slot)->seen_ns)
         (*slot)->seen_ns = taken_ns;
     return *slot;
 }
 
-struct pystack_code *pystack_codes_get_past(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr,
-                                            const struct pystack_code_key *then, uint64_t taken_ns) {
+struct pystack_code *pystack_codes_get_old(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr,
+                                           const struct pystack_code_key *then, uint64_t taken_ns) {
     if (then)
         return codes_get_described(c, r, then, taken_ns);
     struct pystack_code *code = codes_find_settled(c, addr);

@@ -81,8 +81,8 @@ void pystack_codes_read_keys(struct pystack_reader *r, struct pystack_code_key *
 
 /* The code object that was at `addr` at the time `taken_ns`: NULL when another may have been there. `then`: its key as read
  * at that time, or NULL when it was not. */
-struct pystack_code *pystack_codes_get_past(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr,
-                                            const struct pystack_code_key *then, uint64_t taken_ns);
+struct pystack_code *pystack_codes_get_old(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr,
+                                           const struct pystack_code_key *then, uint64_t taken_ns);
 
 /* Has it been there for a while, at an address at which code objects do not come and go? */
 bool pystack_code_is_settled(const struct pystack_code *code);

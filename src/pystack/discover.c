@@ -183,8 +183,8 @@ static int discover_try(struct discover *d, uint64_t runtime, uint32_t known,
     return -1;
 }
 
-static int discover_try_again(struct discover *d, uint64_t runtime, uint32_t known,
-                              const struct discover_image *image) {
+static int discover_retry(struct discover *d, uint64_t runtime, uint32_t known,
+                          const struct discover_image *image) {
     for (int i = 0; i < DISCOVER_ATTEMPTS; i++)
         if (discover_try(d, runtime, known, image) == 0)
             return 0;
@@ -206,7 +206,7 @@ static int discover_by_symbol_in(struct discover *d, uint64_t base, const struct
     if (elf_open_memory(&img, &d->ps->reader.mem, base) != 0)
         return -1;
     if (elf_find_symbol(&img, "_PyRuntime", &runtime, NULL) == 0 &&
-        discover_try_again(d, runtime, discover_py_version(d, &img), image) == 0)
+        discover_retry(d, runtime, discover_py_version(d, &img), image) == 0)
         return 0;
     /* Objects of a debug build before 3.8 have a longer head, so that nothing of it could be read. */
     if (image && image->major && image->minor < 8 &&
@@ -248,7 +248,7 @@ static int discover_by_file(struct discover *d, int (*find)(int fd, uint64_t *ad
         int found = find(fd, &addr);
         (void)close(fd);
         if (found == 0 && elf_open_memory(&img, &d->ps->reader.mem, d->named[i].base) == 0 &&
-            discover_try_again(d, addr + img.bias, discover_py_version(d, &img), &d->named[i]) == 0)
+            discover_retry(d, addr + img.bias, discover_py_version(d, &img), &d->named[i]) == 0)
             return 0;
     }
     return -1;
@@ -285,8 +285,7 @@ static int discover_scan_map(const struct procfs_map *map, void *arg) {
         if (mem_read(&d->ps->reader.mem, at, d->block, n) != 0)
             break;
         for (size_t i = 0; i + 8 <= n; i += 8)
-            if (memcmp(d->block + i, PYSTACK_DEBUG_COOKIE, 8) == 0 &&
-                discover_try_again(d, at + i, 0, NULL) == 0)
+            if (memcmp(d->block + i, PYSTACK_DEBUG_COOKIE, 8) == 0 && discover_retry(d, at + i, 0, NULL) == 0)
                 return 1;
     }
     return 0;
@@ -395,7 +394,7 @@ static int discover_explain_unreadable(pid_t pid, int errnum, struct err *e) {
     struct procfs_stat kernel;
     if (procfs_read_status(pid, 0, &st) != 0 || procfs_read_stat(pid, 0, &kernel) != 0)
         return err_set(e, ERR_LOST, "process %d ended while it was being opened", (int)pid);
-    bool has_ended = procfs_has_ended(pid);
+    bool has_ended = procfs_is_gone(pid);
     pid = pid ? pid : getpid();
     if (has_ended)
         return err_set(e, ERR_ATTACH, "process %d has ended%s: there is nothing to read", (int)pid,

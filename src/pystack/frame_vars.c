@@ -86,7 +86,7 @@ static void frame_vars_read_text(struct pystack_frame_vars *l, uint64_t addr, ch
 }
 
 /* The place of a function that is new: one that is free, else that which was not met for longest. */
-static struct pystack_frame_vars_code *frame_vars_make_room(struct pystack_frame_vars *l) {
+static struct pystack_frame_vars_code *frame_vars_reserve(struct pystack_frame_vars *l) {
     struct pystack_frame_vars_code *oldest = &l->codes[0];
     for (size_t i = 0; i < PYSTACK_FRAME_VARS_CODES; i++) {
         if (!l->codes[i].addr)
@@ -169,7 +169,7 @@ static struct pystack_frame_vars_code *frame_vars_find_code(struct pystack_frame
         frame_vars_make_sure(l, c);
         return c;
     }
-    c = frame_vars_make_room(l);
+    c = frame_vars_reserve(l);
     if (c->used == l->looks)
         return NULL;
     *c = (struct pystack_frame_vars_code){.used = l->looks, .sure = l->looks};

@@ -9,9 +9,9 @@
 #include "pystack/pystack_internal.h"
 
 #define FRAMES_ATTEMPTS 3
-#define FRAMES_NUMBER_MAX 65536  /* copies of one code object, one for each thread at most */
-#define FRAMES_COPIES_MAX 512    /* of them that are looked through */
-#define FRAMES_BEFORE_FIRST (-2) /* "previous instruction" of a frame that has not begun */
+#define FRAMES_NUMBER_MAX 65536   /* copies of one code object, one for each thread at most */
+#define FRAMES_DUPLICATES_MAX 512 /* of them that are looked through */
+#define FRAMES_BEFORE_FIRST (-2)  /* "previous instruction" of a frame that has not begun */
 
 enum frames_end { FRAMES_WHOLE, FRAMES_MOVED, FRAMES_BROKEN };
 
@@ -138,7 +138,7 @@ static bool frames_is_position(const struct pystack_code *code, uint64_t start, 
  * looked for. Sources: _PyFrame_GetBytecode (Include/internal/pycore_interpframe.h), _LOAD_BYTECODE (Python/bytecodes.c). */
 static bool frames_is_copy_position(struct pystack_reader *r, const struct pystack_raw_frame *f,
                                     const struct pystack_code *code, int64_t *at) {
-    uint64_t copies, n, entries[FRAMES_COPIES_MAX];
+    uint64_t copies, n, entries[FRAMES_DUPLICATES_MAX];
     if (pystack_read_u64_at(r, f->code, r->off.code_tlbc, &copies) != 0 || !pystack_is_pointer(copies) ||
         mem_read_u64(&r->mem, copies, &n) != 0 || n == 0)
         return false;
@@ -146,7 +146,7 @@ static bool frames_is_copy_position(struct pystack_reader *r, const struct pysta
         pystack_read_u64_at(r, copies, r->off.tlbc_entries + 8 * (int32_t)f->tlbc, &entries[0]) == 0 &&
         frames_is_position(code, entries[0], f->instr, at) && *at >= 0)
         return true;
-    n = n < FRAMES_COPIES_MAX ? n : FRAMES_COPIES_MAX;
+    n = n < FRAMES_DUPLICATES_MAX ? n : FRAMES_DUPLICATES_MAX;
     if (mem_read(&r->mem, copies + (uint64_t)r->off.tlbc_entries, entries, n * sizeof entries[0]) != 0)
         return false;
     for (uint64_t i = 0; i < n; i++)
@@ -289,7 +289,7 @@ ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, 
 ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated) {
     pystack_codes_begin(&ps->codes, arena);
-    return pystack_walk_held(ps, t, arena, out, torn, truncated, false);
+    return pystack_walk_stopped(ps, t, arena, out, torn, truncated, false);
 }
 
 /* ---- whether a function runs ---- */

@@ -40,7 +40,7 @@ static uint64_t gate_mark(struct pystack *ps, uint64_t tstate) {
     return mark;
 }
 
-int pystack_gate_look(struct pystack *ps, struct pystack_gate *out) {
+int pystack_gate_read(struct pystack *ps, struct pystack_gate *out) {
     const struct pystack_offsets *o = &ps->reader.off;
     uint64_t interp = 0, gil, finalizing = 0, ident;
     *out = (struct pystack_gate){.finalizing = false};

@@ -27,7 +27,7 @@ struct pystack_gate {
 };
 
 /* Look. 0, or -1 when the interpreter cannot be read (it may be going). */
-int pystack_gate_look(struct pystack *ps, struct pystack_gate *out);
+int pystack_gate_read(struct pystack *ps, struct pystack_gate *out);
 
 /* Address of the word that is not 0 while the interpreter is finalised; 0 when this version keeps it elsewhere. */
 uint64_t pystack_gate_word(const struct pystack *ps);

@@ -66,7 +66,7 @@ int pystack_read_gil_holder(struct pystack *ps, uint64_t gil, uint64_t *tstate) 
     return 0;
 }
 
-bool pystack_holds_gil(struct pystack *ps, const struct pystack_thread *t) {
+bool pystack_has_gil(struct pystack *ps, const struct pystack_thread *t) {
     uint64_t gil, holder;
     return pystack_find_gil(ps, t->interp, &gil) == 0 && pystack_read_gil_holder(ps, gil, &holder) == 0 &&
            holder == t->tstate;
@@ -94,7 +94,7 @@ int8_t pystack_read_collecting(struct pystack *ps, uint64_t interp) {
 }
 
 int8_t pystack_read_gc(struct pystack *ps, const struct pystack_thread *t, enum model_gil gil) {
-    if (gil == MODEL_GIL_HELD)
+    if (gil == MODEL_GIL_HOLDING)
         return pystack_read_collecting(ps, t->interp);
     if (gil != MODEL_GIL_UNKNOWN && t->gil_enabled == 1)
         return 0;
@@ -105,7 +105,7 @@ enum model_gil pystack_read_gil(struct pystack *ps, const struct pystack_thread 
     uint64_t interp, gil;
     struct procfs_syscall call;
     if (t->holds_gil)
-        return MODEL_GIL_HELD;
+        return MODEL_GIL_HOLDING;
     pid_t tid = pystack_outer_tid(ps, t->tid);
     if (tid == 0 || pystack_read_u64_at(&ps->reader, t->tstate, ps->reader.off.tstate_interp, &interp) != 0 ||
         pystack_find_gil(ps, interp, &gil) != 0 || gil == 0)

@@ -6,14 +6,14 @@
 
 #include "pystack/pystack_internal.h"
 
-#define LOADERS_FRAMES 256  /* of one thread */
-#define LOADERS_WORDS 160   /* of one frame or generator: they lie at its beginning, */
-#define LOADERS_FEW 16      /* so many when there are no more */
-#define LOADERS_DEPTH 5     /* generators within generators */
-#define LOADERS_LOOKS 20000 /* objects that are looked at */
-#define LOADERS_SEEN 8192   /* of them that are remembered; a power of two */
-#define LOADERS_TYPES 256   /* a power of two */
-#define LOADERS_TRIES 4     /* to read the counters of one moment */
+#define LOADERS_FRAMES 256    /* of one thread */
+#define LOADERS_WORDS 160     /* of one frame or generator: they lie at its beginning, */
+#define LOADERS_FEW 16        /* so many when there are no more */
+#define LOADERS_DEPTH 5       /* generators within generators */
+#define LOADERS_OBJECTS 20000 /* objects that are looked at */
+#define LOADERS_SEEN 8192     /* of them that are remembered; a power of two */
+#define LOADERS_TYPES 256     /* a power of two */
+#define LOADERS_TRIES 4       /* to read the counters of one moment */
 #define LOADERS_NAME 48
 #define LOADERS_ARENA ((size_t)2 * 1024 * 1024)
 #define LOADERS_COUNT_MAX (1LL << 40) /* no counter is larger */
@@ -109,7 +109,7 @@ static enum loaders_kind loaders_kind(struct loaders_work *w, uint64_t addr) {
 
 /* ---- the search ---- */
 
-static void loaders_look(struct loaders_work *w, uint64_t addr, unsigned depth);
+static void loaders_visit(struct loaders_work *w, uint64_t addr, unsigned depth);
 
 /* Look at what the words from `addr` on point to. */
 static void loaders_scan(struct loaders_work *w, uint64_t addr, unsigned depth) {
@@ -121,7 +121,7 @@ static void loaders_scan(struct loaders_work *w, uint64_t addr, unsigned depth) 
             return;
     }
     for (size_t i = 0; i < n; i++)
-        loaders_look(w, words[i] & ~(uint64_t)w->ps->reader.off.tag_bits, depth);
+        loaders_visit(w, words[i] & ~(uint64_t)w->ps->reader.off.tag_bits, depth);
 }
 
 static bool loaders_is_new(struct loaders_work *w, uint64_t addr) {
@@ -139,9 +139,9 @@ static void loaders_add(struct loaders_work *w, uint64_t addr) {
         w->found[w->n++] = addr;
 }
 
-static void loaders_look(struct loaders_work *w, uint64_t addr, unsigned depth) {
+static void loaders_visit(struct loaders_work *w, uint64_t addr, unsigned depth) {
     uint64_t kept;
-    if (!pystack_is_pointer(addr) || !loaders_is_new(w, addr) || w->looks >= LOADERS_LOOKS)
+    if (!pystack_is_pointer(addr) || !loaders_is_new(w, addr) || w->looks >= LOADERS_OBJECTS)
         return;
     w->looks++;
     switch (loaders_kind(w, addr)) {
@@ -151,7 +151,7 @@ static void loaders_look(struct loaders_work *w, uint64_t addr, unsigned depth) 
         break;
     case LOADERS_DATA:
         if (depth < LOADERS_DEPTH && pystack_attr_find(&w->ps->reader, addr, "_iterator", NULL, &kept) == 0)
-            loaders_look(w, kept, depth + 1);
+            loaders_visit(w, kept, depth + 1);
         break;
     case LOADERS_HOLDER:
         if (depth < LOADERS_DEPTH)

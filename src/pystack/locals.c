@@ -176,7 +176,7 @@ static bool locals_is_holder(enum values_kind kind) {
 /* Where to ask more about an object: NULL when there is no more to be known of it, nor of what it holds. */
 static const struct model_place *locals_place(struct locals_work *w, const struct model_place *at,
                                               const char *text) {
-    bool made, told = values_is_told(w->values, at->object, text, &made);
+    bool made, told = values_is_informative(w->values, at->object, text, &made);
     if (told && !made && !locals_is_holder(values_kind_of(w->values, at->object)))
         return NULL;
     struct model_place *p = arena_alloc(w->arena, sizeof *p);

@@ -84,7 +84,7 @@ struct native_maps;
 struct native_maps *native_get_maps(struct native *n);
 
 /* Whose native frames a snapshot is to have. */
-struct native_wish {
+struct native_request {
     bool wanted;
     int64_t tid;         /* of this thread, as the target numbers it; 0: of all */
     uint64_t max_age_ns; /* how long the list of what is mapped is believed */
@@ -100,9 +100,9 @@ struct pystack;
 
 /* From now on snapshots have native frames before the Python frames, and MODEL_FRAME_ENTRY among these; NULL: not. 0, or -1 without
  * memory. */
-int pystack_want_native(struct pystack *ps, const struct native_wish *wish);
+int pystack_want_native(struct pystack *ps, const struct native_request *wish);
 
-/* Unwind a copy of the thread whose frames are being read: for an asker (pystack_set_asker) or a hold (pystack_set_hold). */
+/* Unwind a copy of the thread whose frames are being read: for an asker (pystack_set_asker) or a hold (pystack_set_stopper). */
 void pystack_put_native(struct pystack *ps, struct native_copy *c);
 
 /* Is the thread's native stack wanted? */

@@ -70,7 +70,7 @@ void native_labels_forget(struct native_labels *l) {
 }
 
 /* Room for the addresses of one stack. */
-static void label_make_room(struct native_labels *l, size_t n) {
+static void label_reserve(struct native_labels *l, size_t n) {
     if (l->n + n <= LABEL_SLOTS_USED && l->text.used <= LABEL_TEXT_USED && !l->text.failed)
         return;
     native_labels_forget(l);
@@ -159,10 +159,10 @@ static void label_add_module(struct native_labels *l, struct native_maps *maps,
 
 void native_label(struct native_labels *l, struct native_maps *maps, struct model_frame *frames, size_t n,
                   enum native_role *roles) {
-    label_make_room(l, n);
+    label_reserve(l, n);
     for (size_t i = 0; i < n; i++) {
         struct model_frame *f = &frames[i];
-        roles[i] = f->module || f->address ? NATIVE_ROLE_PLAIN : NATIVE_ROLE_CUT;
+        roles[i] = f->module || f->address ? NATIVE_ROLE_PLAIN : NATIVE_ROLE_TRUNCATED;
         if (!f->module)
             continue;
         struct label *at = label_slot(l, f->module, f->address);

@@ -178,7 +178,7 @@ static void maps_find_table(struct native_maps *m, struct native_module *module)
     module->n_table = count;
 }
 
-static struct native_module *maps_opened(struct native_maps *m, struct native_module *module) {
+static struct native_module *maps_get_open(struct native_maps *m, struct native_module *module) {
     if (!module->opened) {
         module->opened = elf_open_memory(&module->elf, m->mem, module->base) == 0 ? 1 : -1;
         if (module->opened == 1)
@@ -191,12 +191,12 @@ struct native_module *native_maps_module(struct native_maps *m, uint64_t addr) {
     const struct native_map *map = native_maps_at(m, addr);
     if (!map || !map->executable || map->module < 0)
         return NULL;
-    return maps_opened(m, &m->modules[map->module]);
+    return maps_get_open(m, &m->modules[map->module]);
 }
 
 struct native_module *native_maps_find(struct native_maps *m, const char *path) {
     for (size_t i = 0; i < m->n_modules; i++)
         if (m->modules[i].path == path)
-            return maps_opened(m, &m->modules[i]);
+            return maps_get_open(m, &m->modules[i]);
     return NULL;
 }

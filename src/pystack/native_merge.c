@@ -122,7 +122,7 @@ size_t native_merge(const struct model_frame *frames, size_t n, const enum nativ
         .frames = frames, .n = n, .roles = roles, .n_native = n_native, .python = n_native, .order = order};
     bool open, skip_first = false;
     size_t calls = merge_count_calls(&m), groups = merge_count_groups(&m, &open);
-    bool cut = n_native && roles[n_native - 1] == NATIVE_ROLE_CUT;
+    bool cut = n_native && roles[n_native - 1] == NATIVE_ROLE_TRUNCATED;
     *how = n_native ? MODEL_NATIVE_MERGED : MODEL_NATIVE_UNKNOWN;
     if (n_native == 0)
         return merge_apart(&m);
@@ -136,7 +136,8 @@ size_t native_merge(const struct model_frame *frames, size_t n, const enum nativ
         return merge_apart(&m);
     }
     for (size_t i = 0; i < n_native; i++) {
-        if (roles[i] == NATIVE_ROLE_PLAIN || roles[i] == NATIVE_ROLE_EDGE || roles[i] == NATIVE_ROLE_CUT)
+        if (roles[i] == NATIVE_ROLE_PLAIN || roles[i] == NATIVE_ROLE_EDGE ||
+            roles[i] == NATIVE_ROLE_TRUNCATED)
             order[m.done++] = (uint32_t)i;
         else if (merge_is_call(&m, i) && !skip_first)
             merge_put_python(&m);

@@ -24,7 +24,7 @@ enum native_role {
     NATIVE_ROLE_LOOP, /* the interpreter's loop */
     NATIVE_ROLE_LOOP_PART, /* called by it to do a part of its work: one instruction of a tail-call interpreter, code of the JIT */
     NATIVE_ROLE_EDGE, /* what the loop also calls before its Python frame is there, or when it has left */
-    NATIVE_ROLE_CUT,  /* not a frame: what called the last one is not known */
+    NATIVE_ROLE_TRUNCATED, /* not a frame: what called the last one is not known */
 };
 
 /* Role of a function by its name in the symbol table; NULL: not known. */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int pystack_want_native(struct pystack *ps, const struct native_wish *wish) {
-    ps->native_wish = wish ? *wish : (struct native_wish){.wanted = false};
+int pystack_want_native(struct pystack *ps, const struct native_request *wish) {
+    ps->native_wish = wish ? *wish : (struct native_request){.wanted = false};
     if (!ps->native_wish.wanted)
         return 0;
     if (!ps->native)
@@ -94,7 +94,7 @@ static void native_ask(struct pystack *ps, const struct model_thread *t, pid_t o
 }
 
 /* Room for `more` frames before those of the thread. 0, or -1 without memory. */
-static int native_make_room(struct model_thread *t, size_t more, struct arena *arena) {
+static int native_reserve(struct model_thread *t, size_t more, struct arena *arena) {
     struct model_frame *frames = arena_calloc(arena, t->n_frames + more, sizeof *frames);
     const struct model_locals **locals =
         t->locals ? arena_calloc(arena, t->n_frames + more, sizeof *locals) : NULL;
@@ -120,7 +120,7 @@ void pystack_native_attach(struct pystack *ps, pid_t outer_tid, bool copied, boo
     else if (!copied && !ps->n_native_frames && !t->has_python)
         native_ask(ps, t, outer_tid);
     const struct model_frame *frames = pystack_native_end(ps, &n);
-    if (n == 0 || t->torn || native_make_room(t, n, arena) != 0)
+    if (n == 0 || t->torn || native_reserve(t, n, arena) != 0)
         return;
     for (size_t i = 0; i < n; i++) {
         t->frames[i] = frames[i];

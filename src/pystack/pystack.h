@@ -98,7 +98,7 @@ ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pys
 bool pystack_threads_changed(struct pystack *ps);
 
 /* Does the thread hold its interpreter's GIL now? t->holds_gil is as it was when the threads were read. */
-bool pystack_holds_gil(struct pystack *ps, const struct pystack_thread *t);
+bool pystack_has_gil(struct pystack *ps, const struct pystack_thread *t);
 
 /* Frames of one thread, innermost first, allocated in `arena` with their strings. `*torn` is set when the thread moved
  * meanwhile (its current frame is not the one the walk began with, or a link did not hold). Number, or -1 (nothing that
@@ -112,14 +112,14 @@ ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, 
 int pystack_runs_code(struct pystack *ps, uint64_t code, size_t max_threads);
 
 /* Makes a thread of the target stand still. */
-struct pystack_hold {
+struct pystack_stopper {
     int (*stop)(void *arg, pid_t tid); /* `tid` as we number it; 0: it stands still until go; -1: it runs */
     uint64_t (*go)(void *arg);         /* let it go: how long it stood still, in nanoseconds */
     void *arg;
 };
 
 /* From now on frames of threads that run are read while they stand still; those of sleeping threads as before. NULL: never. Copied. */
-void pystack_set_hold(struct pystack *ps, const struct pystack_hold *hold);
+void pystack_set_stopper(struct pystack *ps, const struct pystack_stopper *hold);
 
 /* How long the thread stood still whose frames were read last; 0: it did not. */
 uint64_t pystack_stopped_ns(const struct pystack *ps);
@@ -201,7 +201,7 @@ int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, str
                      struct err *e);
 
 /* What a snapshot is to read beside the frames. */
-struct pystack_locals_wish {
+struct pystack_locals_request {
     int64_t tid;         /* locals of this thread, as the target numbers it; 0: of all */
     bool without_locals; /* or of none */
     bool tasks;          /* tasks of asyncio: from 3.14 on; out->tasks stays NULL where they cannot be read */
@@ -211,15 +211,15 @@ struct pystack_locals_wish {
  * thread 1,024 and 128 KiB; when a limit was reached the snapshot is incomplete. It costs more than frames do, so it is for
  * those who ask. `wish` NULL: none. */
 int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
-                            const struct pystack_locals_wish *wish, struct model_snapshot *out,
+                            const struct pystack_locals_request *wish, struct model_snapshot *out,
                             struct err *e);
 
 /* Where a thread state of this version has the pointer that it gets last when it is made; until then it is among the others, but nothing may
  * be done to it (3.11: Python/pystate.c, init_threadstate). 0: those of this version are whole before they are found. */
-int32_t pystack_thread_made_at(const struct pystack *ps);
+int32_t pystack_thread_ready_offset(const struct pystack *ps);
 
 /* Can tasks be read from memory in this version, as far as asyncio is loaded? */
-bool pystack_tells_tasks(const struct pystack *ps);
+bool pystack_knows_tasks(const struct pystack *ps);
 
 /* What process `pid` (0: this one) is, with what `info` says of its interpreter (NULL: not found). `out` is initialised by this
  * call and owned by the caller (model_target_fini); what cannot be found out is unknown; mode and agent are left to the caller. */

@@ -95,8 +95,8 @@ struct pystack {
     int32_t pthread_tid;   /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
-    struct pystack_hold hold; /* stop NULL: none */
-    uint64_t stopped_ns;      /* of the thread read last */
+    struct pystack_stopper hold; /* stop NULL: none */
+    uint64_t stopped_ns;         /* of the thread read last */
     bool
         standing; /* the thread that is read was stopped where it ran, perhaps within a change of its frames */
     struct model_frame *frames;    /* PYSTACK_MAX_FRAMES */
@@ -124,7 +124,7 @@ struct pystack {
     struct pystack_asker asker;
     pid_t main_tid; /* as the target numbers it */
     bool entries;   /* frames are followed by MODEL_FRAME_ENTRY where a call of the interpreter's loop ends */
-    struct native_wish native_wish;
+    struct native_request native_wish;
     struct native *native;             /* NULL: native frames were never asked for */
     struct native_copy *native_copy;   /* of a thread that sleeps or was held; allocated with `native` */
     struct native_hint *native_hints;  /* NATIVE_HINTS; where stacks of threads end */
@@ -223,9 +223,9 @@ int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, str
 void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena);
 void pystack_names_fini(struct pystack_names *names);
 
-/* stopped.c: as pystack_walk_frames while the thread stands still, where there is something to hold it (pystack_set_hold). */
-ssize_t pystack_walk_held(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
-                          struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
+/* stopped.c: as pystack_walk_frames while the thread stands still, where there is something to hold it (pystack_set_stopper). */
+ssize_t pystack_walk_stopped(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
+                             struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 
 /* torch.c: public part of the version that the text of torch/version.py gives: "2.13.0" of "2.13.0+cpu". 0 or -1. */
 int pystack_parse_torch_version(const char *text, char *buf, size_t cap);

@@ -34,8 +34,8 @@ static bool remote_exec_fits(uint64_t at, uint64_t width, uint64_t size) {
     return at <= size && size - at >= width;
 }
 
-int pystack_door_parse(const uint8_t *bytes, size_t n, const struct pystack_offsets *row,
-                       struct pystack_door_offsets *out) {
+int pystack_remote_exec_parse(const uint8_t *bytes, size_t n, const struct pystack_offsets *row,
+                              struct pystack_remote_exec_offsets *out) {
     const struct remote_exec_form *form = remote_exec_form_of(row->major, row->minor);
     uint32_t version;
     bool free_threaded;
@@ -46,17 +46,18 @@ int pystack_door_parse(const uint8_t *bytes, size_t n, const struct pystack_offs
     memcpy(support, bytes + (form->words - 6) * 8, sizeof support);
     uint64_t interp = pystack_get_u64(bytes, (int32_t)form->interp_size * 8);
     uint64_t tstate = pystack_get_u64(bytes, (int32_t)form->tstate_size * 8);
-    struct pystack_door_offsets o = {.threads_main = pystack_get_u64(bytes, (int32_t)form->threads_main * 8),
-                                     .enabled = support[2],
-                                     .breaker = support[0],
-                                     .pending = support[1] + support[3],
-                                     .path = support[1] + support[4],
-                                     .path_size = support[5]};
+    struct pystack_remote_exec_offsets o = {.threads_main =
+                                                pystack_get_u64(bytes, (int32_t)form->threads_main * 8),
+                                            .enabled = support[2],
+                                            .breaker = support[0],
+                                            .pending = support[1] + support[3],
+                                            .path = support[1] + support[4],
+                                            .path_size = support[5]};
     if (interp > REMOTE_EXEC_INTERP_SIZE_MAX || tstate > PYSTACK_STRUCT_MAX || support[1] > tstate ||
         support[3] > tstate || support[4] > tstate || !remote_exec_fits(o.threads_main, 8, interp) ||
         !remote_exec_fits(o.enabled, 4, interp) || !remote_exec_fits(o.breaker, 8, tstate) ||
         !remote_exec_fits(o.pending, 4, tstate) || o.path_size < REMOTE_EXEC_PATH_MIN ||
-        o.path_size > PYSTACK_DOOR_PATH_MAX || !remote_exec_fits(o.path, o.path_size, tstate))
+        o.path_size > PYSTACK_REMOTE_EXEC_PATH_MAX || !remote_exec_fits(o.path, o.path_size, tstate))
         return -1;
     /* A zero is what a field that does not exist would have, but for the flag, which may be the support's first. */
     if (o.threads_main == 0 || o.enabled == 0 || o.breaker == 0 || support[1] == 0)
@@ -65,7 +66,7 @@ int pystack_door_parse(const uint8_t *bytes, size_t n, const struct pystack_offs
     return 0;
 }
 
-bool pystack_has_door(const struct pystack *ps) {
+bool pystack_has_remote_exec(const struct pystack *ps) {
     return remote_exec_form_of(ps->reader.off.major, ps->reader.off.minor) != NULL;
 }
 
@@ -76,8 +77,8 @@ static int remote_exec_match_main(struct pystack *ps, uint64_t interp, int64_t i
 }
 
 /* The state of the main thread: it is of this interpreter, and in its list. 0 or -1. */
-static int remote_exec_find_main(struct pystack *ps, uint64_t interp, const struct pystack_door_offsets *o,
-                                 uint64_t *tstate) {
+static int remote_exec_find_main(struct pystack *ps, uint64_t interp,
+                                 const struct pystack_remote_exec_offsets *o, uint64_t *tstate) {
     const struct pystack_offsets *off = &ps->reader.off;
     uint64_t at, of;
     if (mem_read_u64(&ps->reader.mem, interp + o->threads_main, tstate) != 0 ||
@@ -94,8 +95,8 @@ static int remote_exec_find_main(struct pystack *ps, uint64_t interp, const stru
     return -1;
 }
 
-static int remote_exec_is_open(struct pystack *ps, uint64_t interp, const struct pystack_door_offsets *o,
-                               struct err *e) {
+static int remote_exec_is_open(struct pystack *ps, uint64_t interp,
+                               const struct pystack_remote_exec_offsets *o, struct err *e) {
     uint32_t enabled;
     uint64_t finalizing;
     if (mem_read_u32(&ps->reader.mem, interp + o->enabled, &enabled) != 0)
@@ -111,13 +112,13 @@ static int remote_exec_is_open(struct pystack *ps, uint64_t interp, const struct
     return 0;
 }
 
-int pystack_find_door(struct pystack *ps, struct pystack_remote_exec *out, struct err *e) {
+int pystack_find_remote_exec(struct pystack *ps, struct pystack_remote_exec *out, struct err *e) {
     uint8_t bytes[PYSTACK_DEBUG_BYTES];
-    struct pystack_door_offsets o;
+    struct pystack_remote_exec_offsets o;
     uint64_t interp = 0, tstate, tid = 0;
     uint32_t pending;
     if (mem_read(&ps->reader.mem, ps->info.runtime, bytes, sizeof bytes) != 0 ||
-        pystack_door_parse(bytes, sizeof bytes, &ps->reader.off, &o) != 0)
+        pystack_remote_exec_parse(bytes, sizeof bytes, &ps->reader.off, &o) != 0)
         return err_set(e, ERR_ATTACH, "its Python has no place for requests from outside");
     if (pystack_each_interpreter(ps, remote_exec_match_main, &interp) != 1)
         return err_set(e, ERR_ATTACH, "its main interpreter was not found");

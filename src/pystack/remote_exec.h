@@ -17,10 +17,11 @@
 #include "pystack/offsets.h"
 #include "pystack/pystack.h"
 
-#define PYSTACK_DOOR_PATH_MAX 4096 /* bytes of a script's path, if the interpreter has room for so many */
+#define PYSTACK_REMOTE_EXEC_PATH_MAX                                                                         \
+    4096 /* bytes of a script's path, if the interpreter has room for so many */
 
 /* Offsets: in the interpreter, then in the thread state. */
-struct pystack_door_offsets {
+struct pystack_remote_exec_offsets {
     uint64_t threads_main, enabled;
     uint64_t breaker, pending, path, path_size;
 };
@@ -37,14 +38,14 @@ struct pystack_remote_exec {
 
 /* Take the offsets out of what is published, of the version and build of `row`. 0, or -1: this version has no such door, or they
  * make no sense. */
-int pystack_door_parse(const uint8_t *bytes, size_t n, const struct pystack_offsets *row,
-                       struct pystack_door_offsets *out);
+int pystack_remote_exec_parse(const uint8_t *bytes, size_t n, const struct pystack_offsets *row,
+                              struct pystack_remote_exec_offsets *out);
 
 /* Does this version have one? */
-bool pystack_has_door(const struct pystack *ps);
+bool pystack_has_remote_exec(const struct pystack *ps);
 
 /* Find it, as of now: the main thread's state may be gone a moment later, though that takes the end of the interpreter. 0, or -1
  * with ERR_ATTACH: why not, as a clause ("its Python does not ..."). */
-int pystack_find_door(struct pystack *ps, struct pystack_remote_exec *out, struct err *e);
+int pystack_find_remote_exec(struct pystack *ps, struct pystack_remote_exec *out, struct err *e);
 
 #endif

@@ -283,10 +283,10 @@ static enum model_gil self_gil(const struct pystack_self *s) {
     if (!s->gil || s->n_regions <= SELF_GIL)
         return MODEL_GIL_UNKNOWN;
     if (o->gil_place == PYSTACK_GIL_STATIC)
-        return pystack_get_u64(bytes, 0) == s->thread.tstate ? MODEL_GIL_HELD : MODEL_GIL_NONE;
+        return pystack_get_u64(bytes, 0) == s->thread.tstate ? MODEL_GIL_HOLDING : MODEL_GIL_NONE;
     bool held = pystack_get_i32(bytes, o->gil_locked - low) == 1 &&
                 pystack_get_u64(bytes, o->gil_last_holder - low) == s->thread.tstate;
-    return held ? MODEL_GIL_HELD : MODEL_GIL_NONE;
+    return held ? MODEL_GIL_HOLDING : MODEL_GIL_NONE;
 }
 
 /* Does the thread collect garbage? See pystack_read_gc. */
@@ -296,7 +296,7 @@ static int8_t self_gc(const struct pystack_self *s) {
     bool has_gil = s->reader.off.gil_enabled < 0;
     if (s->gil_state == MODEL_GIL_NONE && has_gil)
         return 0;
-    if (collecting == 0 || (collecting == 1 && s->gil_state == MODEL_GIL_HELD))
+    if (collecting == 0 || (collecting == 1 && s->gil_state == MODEL_GIL_HOLDING))
         return (int8_t)collecting;
     return MODEL_UNKNOWN;
 }
@@ -355,7 +355,7 @@ static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, s
     if (pystack_is_shim(&ps->reader.off, &f))
         return pystack_put_entry(ps, &f, n);
     const struct pystack_code_key *key = g->key && s->keys[g->key - 1].type ? &s->keys[g->key - 1] : NULL;
-    struct pystack_code *code = pystack_codes_get_past(&ps->codes, &ps->reader, f.code, key, s->taken_ns);
+    struct pystack_code *code = pystack_codes_get_old(&ps->codes, &ps->reader, f.code, key, s->taken_ns);
     int rc = code ? pystack_put_frame(ps, &f, code, n) : -1;
     self_set_known(known, f.code, rc >= 0 && pystack_code_is_settled(code));
     if (rc >= 0)

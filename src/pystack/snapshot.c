@@ -37,7 +37,7 @@ struct snapshot_work {
     struct pystack_thread *threads; /* of the interpreter, sorted by tid */
     size_t n_threads;
     bool interpreter_read;
-    const struct pystack_locals_wish *wish; /* NULL: no locals */
+    const struct pystack_locals_request *wish; /* NULL: no locals */
     struct pystack_locals_budget locals;
     uint64_t tstate; /* whose frames were read last */
     uint64_t now_ns;
@@ -155,14 +155,14 @@ static bool snapshot_gil_stayed(const struct snapshot_work *w, const struct pyst
 static void snapshot_put_gil_for(struct snapshot_work *w, const struct pystack_thread *p,
                                  struct model_thread *t) {
     struct pystack_clock *now = &w->ps->clocks_next[w->n_clocks - 1];
-    bool still_waits = t->gil != MODEL_GIL_HELD && snapshot_gil_stayed(w, p, MODEL_GIL_WAITING);
+    bool still_waits = t->gil != MODEL_GIL_HOLDING && snapshot_gil_stayed(w, p, MODEL_GIL_WAITING);
     if (still_waits) {
         t->gil = MODEL_GIL_WAITING;
         t->gc = 0;
     }
     bool waits =
         t->gil == MODEL_GIL_WAITING && (still_waits || (p->gil_holder && p->gil_holder != p->tstate));
-    bool holds = t->gil == MODEL_GIL_HELD && p->holds_gil;
+    bool holds = t->gil == MODEL_GIL_HOLDING && p->holds_gil;
     t->gil_for_us = NAN;
     now->gil = MODEL_GIL_UNKNOWN;
     if (!p->gil_counted || !(waits || holds))
@@ -197,7 +197,7 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
     t->gil = pystack_read_gil(w->ps, p);
     t->gc = pystack_read_gc(w->ps, p, t->gil);
     snapshot_put_gil_for(w, p, t);
-    ssize_t n = pystack_walk_held(w->ps, p, &w->out->arena, &t->frames, &t->torn, &t->truncated, true);
+    ssize_t n = pystack_walk_stopped(w->ps, p, &w->out->arena, &t->frames, &t->torn, &t->truncated, true);
     t->stopped_us += (pystack_stopped_ns(w->ps) + CLOCK_NS_PER_US - 1) / CLOCK_NS_PER_US;
     t->n_frames = n > 0 ? (size_t)n : 0;
     t->torn = t->torn || n < 0;
@@ -250,7 +250,7 @@ static bool snapshot_is_skipped(const struct snapshot_work *w, int64_t tid) {
 }
 
 /* Frames of one thread. True: its native frames are not known because it did not sleep on; another look may find them. */
-static bool snapshot_look(struct snapshot_work *w, pid_t tid, uint64_t cpu, struct model_thread *t) {
+static bool snapshot_walk(struct snapshot_work *w, pid_t tid, uint64_t cpu, struct model_thread *t) {
     struct procfs_stat st;
     if (pystack_is_late(w->ps)) {
         w->out->incomplete = t->truncated = true;
@@ -281,7 +281,7 @@ static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_ti
     snapshot_put_cpu(w, id->outer, &st, t);
     uint64_t cpu = w->ps->clocks_next[w->n_clocks - 1].cpu_ns;
     const struct model_thread fresh = *t;
-    for (int left = SNAPSHOT_NATIVE_TRIES; snapshot_look(w, id->outer, cpu, t) && --left > 0;) {
+    for (int left = SNAPSHOT_NATIVE_TRIES; snapshot_walk(w, id->outer, cpu, t) && --left > 0;) {
         if (procfs_read_stat(w->ps->pid, id->outer, &st) != 0)
             return;
         *t = fresh;
@@ -376,7 +376,7 @@ int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, str
 }
 
 int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
-                            const struct pystack_locals_wish *wish, struct model_snapshot *out,
+                            const struct pystack_locals_request *wish, struct model_snapshot *out,
                             struct err *e) {
     struct snapshot_work w = {
         .ps = ps, .out = out, .skip = skip, .n_skip = n_skip, .wish = wish, .now_ns = clock_mono_ns()};
@@ -386,7 +386,7 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
         .timestamp = clock_epoch_s(), .seq = ++ps->seq, .gil_tid = MODEL_UNKNOWN, .cost_us = NAN};
     out->gil_enabled = out->gc_running = MODEL_UNKNOWN;
     arena_init(&out->arena, SNAPSHOT_ARENA_MAX);
-    if (procfs_has_ended(ps->pid))
+    if (procfs_is_gone(ps->pid))
         return snapshot_lost(ps, e);
     ssize_t total = pystack_list_tids(ps);
     if (total < 0)
@@ -405,7 +405,7 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
     if (total > PYSTACK_MAX_THREADS || out->arena.failed)
         out->incomplete = true;
     if (!pystack_is_same(ps)) {
-        if (procfs_has_ended(ps->pid))
+        if (procfs_is_gone(ps->pid))
             return snapshot_lost(ps, e);
         return err_set(e, ERR_FAILED, "process %d began another program (exec) while it was read",
                        (int)ps->pid);

@@ -14,15 +14,15 @@
 
 #include "base/procfs.h"
 
-#define HOLD_MARK_MAX 96
-#define HOLD_TRIES 3
+#define STOPPED_MARK_MAX 96
+#define STOPPED_TRIES 3
 
 /* What changes whenever the thread is put on a processor. */
-struct hold_mark {
-    char text[HOLD_MARK_MAX];
+struct stopped_mark {
+    char text[STOPPED_MARK_MAX];
 };
 
-static bool hold_read_mark(const struct pystack *ps, pid_t tid, struct hold_mark *m) {
+static bool stopped_read_mark(const struct pystack *ps, pid_t tid, struct stopped_mark *m) {
     char path[64];
     memset(m, 0, sizeof *m);
     (void)snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)ps->pid, (int)tid);
@@ -35,28 +35,29 @@ static bool hold_read_mark(const struct pystack *ps, pid_t tid, struct hold_mark
 }
 
 /* Is it asleep or stopped? A kernel that keeps no counters gives no mark: then the walk's own second look has to do. */
-static bool hold_is_still(const struct pystack *ps, pid_t tid, struct hold_mark *m, bool *marked) {
+static bool stopped_is_still(const struct pystack *ps, pid_t tid, struct stopped_mark *m, bool *marked) {
     struct procfs_stat st;
-    *marked = hold_read_mark(ps, tid, m);
+    *marked = stopped_read_mark(ps, tid, m);
     return procfs_read_stat(ps->pid, tid, &st) == 0 && st.state != 'R' && st.state != '?';
 }
 
-void pystack_set_hold(struct pystack *ps, const struct pystack_hold *hold) {
-    ps->hold = hold ? *hold : (struct pystack_hold){.stop = NULL};
+void pystack_set_stopper(struct pystack *ps, const struct pystack_stopper *hold) {
+    ps->hold = hold ? *hold : (struct pystack_stopper){.stop = NULL};
 }
 
 uint64_t pystack_stopped_ns(const struct pystack *ps) { return ps->stopped_ns; }
 
-ssize_t pystack_walk_held(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
-                          struct model_frame **out, bool *torn, bool *truncated, bool retry_moved) {
-    struct hold_mark before, after;
+ssize_t pystack_walk_stopped(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
+                             struct model_frame **out, bool *torn, bool *truncated, bool retry_moved) {
+    struct stopped_mark before, after;
     bool marked;
     pid_t tid = ps->hold.stop ? pystack_outer_tid(ps, t->tid) : 0;
     ps->stopped_ns = 0;
     /* For native frames all registers are needed, of one that sleeps too. */
-    if (tid && !ps->entries && hold_is_still(ps, tid, &before, &marked)) {
+    if (tid && !ps->entries && stopped_is_still(ps, tid, &before, &marked)) {
         ssize_t n = pystack_walk_frames(ps, t, arena, out, torn, truncated, false);
-        if (marked ? hold_read_mark(ps, tid, &after) && memcmp(&before, &after, sizeof after) == 0 : !*torn)
+        if (marked ? stopped_read_mark(ps, tid, &after) && memcmp(&before, &after, sizeof after) == 0
+                   : !*torn)
             return n;
     }
     for (int i = 0;; i++) {
@@ -67,7 +68,7 @@ ssize_t pystack_walk_held(struct pystack *ps, const struct pystack_thread *t, st
         if (held)
             ps->stopped_ns += ps->hold.go(ps->hold.arg);
         /* It may stand where a frame is linked and not yet filled: some instructions later it does not. */
-        if (!held || (n >= 0 && !*torn) || i == HOLD_TRIES - 1)
+        if (!held || (n >= 0 && !*torn) || i == STOPPED_TRIES - 1)
             return n;
     }
 }

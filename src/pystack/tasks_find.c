@@ -48,11 +48,11 @@ static int tasks_try_map(const struct procfs_map *map, void *arg) {
     return found;
 }
 
-bool pystack_tells_tasks(const struct pystack *ps) { return ps->reader.off.gen_iframe != 0; }
+bool pystack_knows_tasks(const struct pystack *ps) { return ps->reader.off.gen_iframe != 0; }
 
 int pystack_asyncio_find(struct pystack *ps, struct pystack_asyncio *out) {
     struct tasks_search s = {.ps = ps, .out = out};
-    if (!pystack_tells_tasks(ps))
+    if (!pystack_knows_tasks(ps))
         return -1;
     (void)procfs_read_exe(ps->pid, s.exe, sizeof s.exe);
     int rc = procfs_each_map(ps->pid, tasks_try_map, &s);

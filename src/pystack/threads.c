@@ -283,7 +283,7 @@ bool pystack_is_there(struct pystack *ps) {
     return pystack_each_interpreter(ps, threads_check_interpreter, &found) == 0 && found;
 }
 
-int32_t pystack_thread_made_at(const struct pystack *ps) {
+int32_t pystack_thread_ready_offset(const struct pystack *ps) {
     const struct pystack_offsets *o = &ps->reader.off;
     return o->major == 3 && o->minor == 11 ? o->tstate_frame : 0;
 }

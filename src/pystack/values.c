@@ -393,7 +393,7 @@ enum values_kind values_kind_of(struct values *v, uint64_t addr) {
     return values_get_type_of(v, addr, &type) == 0 ? type.kind : VALUES_UNKNOWN;
 }
 
-bool values_is_told(struct values *v, uint64_t addr, const char *text, bool *made) {
+bool values_is_informative(struct values *v, uint64_t addr, const char *text, bool *made) {
     struct values_type type;
     *made = false;
     if (values_get_type_of(v, addr, &type) != 0)

@@ -86,7 +86,7 @@ bool values_knows_torch(const struct values *v);
 int values_read(struct values *v, uint64_t addr, char *type, char *text);
 
 /* Does a text that values_read gave say more than the type? `*made`: the type was made while the program ran. */
-bool values_is_told(struct values *v, uint64_t addr, const char *text, bool *made);
+bool values_is_informative(struct values *v, uint64_t addr, const char *text, bool *made);
 
 /* The kind of the object at `addr`; VALUES_UNKNOWN for any other and for none. */
 enum values_kind values_kind_of(struct values *v, uint64_t addr);

@@ -20,7 +20,7 @@ enum pystack_version_source {
 /* Who runs the tests of a version. */
 enum pystack_version_tested {
     PYSTACK_TESTED_NOT,    /* nobody */
-    PYSTACK_TESTED_ALWAYS, /* `make test`, where that version is installed */
+    PYSTACK_TESTED_IN_CI,  /* `make test`, where that version is installed */
     PYSTACK_TESTED_MATRIX, /* `make matrix`, which installs it */
 };
 

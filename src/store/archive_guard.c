@@ -22,7 +22,7 @@
 #define ARCHIVE_ROW_LEAST                                                                                    \
     4U /* bytes in a page: where it begins, its length and its number (sqlite.org/fileformat.html, 1.6) */
 #define ARCHIVE_OPERATIONS_SHARES 4 /* tables without end: those after them are still read */
-#define ARCHIVE_OPERATIONS_BETWEEN_LOOKS 10000
+#define ARCHIVE_OPERATIONS_BETWEEN_CHECKS 10000
 
 bool archive_journal_is_foreign(const char *path) {
     static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
@@ -44,9 +44,9 @@ bool archive_journal_is_foreign(const char *path) {
     return foreign;
 }
 
-static int archive_guard_look(void *arg) {
+static int archive_guard_poll(void *arg) {
     struct archive_guard *g = arg;
-    const uint64_t done = ARCHIVE_OPERATIONS_BETWEEN_LOOKS;
+    const uint64_t done = ARCHIVE_OPERATIONS_BETWEEN_CHECKS;
     g->operations -= g->operations < done ? g->operations : done;
     g->total -= g->total < done ? g->total : done;
     return g->operations == 0;
@@ -107,6 +107,6 @@ void archive_guard_install(struct archive_guard *g, sqlite3 *db, const char *pat
     (void)sqlite3_drop_modules(db, NULL);
     (void)sqlite3_busy_timeout(db, 1000);
     (void)sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL, NULL, NULL);
-    sqlite3_progress_handler(db, ARCHIVE_OPERATIONS_BETWEEN_LOOKS, archive_guard_look, g);
+    sqlite3_progress_handler(db, ARCHIVE_OPERATIONS_BETWEEN_CHECKS, archive_guard_poll, g);
     (void)sqlite3_set_authorizer(db, archive_guard_check, NULL);
 }

@@ -179,7 +179,7 @@ static bool archive_is_common(const char *name) {
            sqlite3_stricmp(name, "pid") == 0;
 }
 
-static bool archive_is_told(const struct archive_def *d, const char *name) {
+static bool archive_is_named(const struct archive_def *d, const char *name) {
     for (size_t i = 0; i < d->n; i++)
         if (sqlite3_stricmp(d->names[i], name) == 0)
             return true;
@@ -198,7 +198,7 @@ static void archive_read_columns(struct archive *a, struct archive_def *d, const
         archive_copy_text(d->units[i], sizeof d->units[i], st, 2);
         archive_copy_text(d->helps[i], sizeof d->helps[i], st, 3);
         if (!archive_has(real, d->names[i]) || archive_is_common(d->names[i]) ||
-            archive_is_told(d, d->names[i]) || type < RING_TIMESTAMP || type > RING_BOOL ||
+            archive_is_named(d, d->names[i]) || type < RING_TIMESTAMP || type > RING_BOOL ||
             (type == RING_TIMESTAMP && timed))
             continue;
         timed = timed || type == RING_TIMESTAMP;
@@ -224,15 +224,16 @@ static bool archive_read_def(struct archive *a, sqlite3_stmt *st, struct archive
     if (archive_has(&real, "rank") && archive_has(&real, "host") && archive_has(&real, "pid"))
         archive_read_columns(a, d, &real);
     double retention_s = sqlite3_column_double(st, 4);
-    d->def = (struct ring_table_def){
-        .name = d->name,
-        .alias = ring_name_ok(d->alias, true) ? d->alias : NULL,
-        .help = d->help,
-        .cost = cost >= RING_COST_NOW && cost <= RING_COST_PROBE ? (enum ring_cost)cost : RING_COST_ALWAYS,
-        .weight = 1,
-        .retention_s = retention_s >= 0 && retention_s < 1e12 ? retention_s : 0,
-        .text_percent = ARCHIVE_TEXT_PERCENT,
-        .columns = d->columns};
+    d->def = (struct ring_table_def){.name = d->name,
+                                     .alias = ring_name_ok(d->alias, true) ? d->alias : NULL,
+                                     .help = d->help,
+                                     .cost = cost >= RING_COST_NOW && cost <= RING_COST_PROBE
+                                                 ? (enum ring_cost)cost
+                                                 : RING_COST_BACKGROUND,
+                                     .weight = 1,
+                                     .retention_s = retention_s >= 0 && retention_s < 1e12 ? retention_s : 0,
+                                     .text_percent = ARCHIVE_TEXT_PERCENT,
+                                     .columns = d->columns};
     return ring_name_ok(d->name, true) && d->n > 0;
 }
 

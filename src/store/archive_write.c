@@ -78,7 +78,7 @@ static int archive_make_file(const char *path, char *real, struct stat *st, stru
 }
 
 /* Is what SQLite has opened by name the file that was made? */
-static bool archive_is_made(const char *real, const struct stat *made) {
+static bool archive_is_created(const char *real, const struct stat *made) {
     struct stat st;
     return lstat(real, &st) == 0 && st.st_dev == made->st_dev && st.st_ino == made->st_ino;
 }
@@ -107,13 +107,13 @@ struct archive_writer *archive_create(const char *path, struct err *e) {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX;
     if (sqlite3_open_v2(real, &w->db, flags, NULL) != SQLITE_OK) {
         (void)err_set(e, ERR_FAILED, "%s cannot be written: %s", path, sqlite3_errmsg(w->db));
-    } else if (!archive_is_made(real, &made)) {
+    } else if (!archive_is_created(real, &made)) {
         (void)err_set(e, ERR_FAILED, "%s cannot be written: somebody else has put another file there", path);
     } else if (archive_exec(w, schema, e) == 0 && archive_exec(w, text, e) == 0) {
         return w;
     }
     (void)sqlite3_close(w->db);
-    if (archive_is_made(real, &made))
+    if (archive_is_created(real, &made))
         (void)unlink(real);
     free(w);
     return NULL;

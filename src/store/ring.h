@@ -52,10 +52,10 @@ struct ring_column_def {
 
 /* When the rows are made, and what that costs the job. */
 enum ring_cost {
-    RING_COST_ALWAYS = 1, /* collected all the time, at most 0.1 % of a core */
-    RING_COST_STEPS = 2,  /* a step or a collective; at most 0.5 % */
-    RING_COST_PROBE = 3,  /* only while somebody asks for it */
-    RING_COST_NOW = 0,    /* made when it is read; nothing is kept */
+    RING_COST_BACKGROUND = 1, /* collected all the time, at most 0.1 % of a core */
+    RING_COST_STEPS = 2,      /* a step or a collective; at most 0.5 % */
+    RING_COST_PROBE = 3,      /* only while somebody asks for it */
+    RING_COST_NOW = 0,        /* made when it is read; nothing is kept */
 };
 
 /* One table. One row of ring_tables.c (or of a test). */

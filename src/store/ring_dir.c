@@ -149,7 +149,7 @@ static void ring_dir_add(int dir, const char *name, void *arg) {
 }
 
 /* Fill from a folder's name and state. Whether it is one of ours. */
-static bool ring_dir_look(const char *base, const char *name, uid_t uid, struct ring_dir_entry *out) {
+static bool ring_dir_inspect(const char *base, const char *name, uid_t uid, struct ring_dir_entry *out) {
     struct stat st;
     int used = 0;
     if (sscanf(name, "%" SCNd64 "-%" SCNu64 "%n", &out->pid, &out->start_ticks, &used) != 2 || used == 0 ||
@@ -178,7 +178,7 @@ int ring_dir_each(const char *base, uid_t uid, int (*fn)(const struct ring_dir_e
         return 0;
     for (struct dirent *entry; rc == 0 && (entry = readdir(d));) {
         struct ring_dir_entry found = {.pid = 0};
-        if (ring_dir_look(base, entry->d_name, uid, &found))
+        if (ring_dir_inspect(base, entry->d_name, uid, &found))
             rc = fn(&found, arg);
     }
     (void)closedir(d);
@@ -233,7 +233,7 @@ int ring_dir_prune(const char *base, uid_t uid, double before, uint64_t keep_byt
     return removed;
 }
 
-uint64_t ring_dir_room(const char *base) {
+uint64_t ring_dir_free_bytes(const char *base) {
     struct statvfs fs;
     if (statvfs(base, &fs) != 0)
         return 0;

@@ -62,6 +62,6 @@ int ring_dir_each(const char *base, uid_t uid, int (*fn)(const struct ring_dir_e
 int ring_dir_prune(const char *base, uid_t uid, double before, uint64_t keep_bytes);
 
 /* Bytes that rings below `base` (which must exist) may take: a quarter of what is free. 0 unknown. */
-uint64_t ring_dir_room(const char *base);
+uint64_t ring_dir_free_bytes(const char *base);
 
 #endif

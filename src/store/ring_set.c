@@ -66,7 +66,7 @@ static void ring_set_make(struct ring_set *s, const struct ring_owner *owner, si
     }
 }
 
-static size_t ring_set_made(const struct ring_set *s) {
+static size_t ring_set_count(const struct ring_set *s) {
     size_t made = 0;
     for (size_t i = 0; i < s->n; i++)
         made += s->rings[i] != NULL;
@@ -97,13 +97,13 @@ static bool ring_set_try(struct ring_set *s, const char *base, const struct ring
         s->path[0] = '\0';
         return false;
     }
-    uint64_t room = ring_dir_room(base);
+    uint64_t room = ring_dir_free_bytes(base);
     size_t total = room < max_bytes ? (size_t)room : max_bytes;
     if (total >= s->n * RING_SET_TABLE_MIN)
         ring_set_make(s, owner, total);
     else
         (void)err_set(&why, ERR_FAILED, "%s: is nearly full", base);
-    if (ring_set_made(s) == s->n)
+    if (ring_set_count(s) == s->n)
         return true;
     if (why.code != ERR_OK)
         ring_set_add_note(s, &why);
@@ -132,7 +132,7 @@ struct ring_set *ring_set_open(const struct ring_table_def *tables, size_t n, co
             return s;
     }
     ring_set_make(s, owner, max_bytes);
-    if (ring_set_made(s) > 0)
+    if (ring_set_count(s) > 0)
         return s;
     (void)err_set(e, ERR_FAILED, "no place for the tables: %s", s->note);
     free(s);

@@ -112,12 +112,12 @@ static void sql_quantile_final(sqlite3_context *c) {
 
 /* ---- moments: Welford's way, which does not lose what is small beside what is large ---- */
 
-struct sql_moments {
+struct sql_sums {
     double n, mean_x, mean_y, xx, yy, xy;
 };
 
-static void sql_moments_add(sqlite3_context *c, sqlite3_value *vy, sqlite3_value *vx) {
-    struct sql_moments *m = sqlite3_aggregate_context(c, sizeof *m);
+static void sql_sums_add(sqlite3_context *c, sqlite3_value *vy, sqlite3_value *vx) {
+    struct sql_sums *m = sqlite3_aggregate_context(c, sizeof *m);
     int ty = sqlite3_value_numeric_type(vy), tx = sqlite3_value_numeric_type(vx);
     if (!m || (ty != SQLITE_INTEGER && ty != SQLITE_FLOAT) || (tx != SQLITE_INTEGER && tx != SQLITE_FLOAT))
         return;
@@ -133,46 +133,46 @@ static void sql_moments_add(sqlite3_context *c, sqlite3_value *vy, sqlite3_value
 
 static void sql_one_step(sqlite3_context *c, int n, sqlite3_value **v) {
     (void)n;
-    sql_moments_add(c, v[0], v[0]);
+    sql_sums_add(c, v[0], v[0]);
 }
 
 static void sql_two_step(sqlite3_context *c, int n, sqlite3_value **v) {
     (void)n;
-    sql_moments_add(c, v[0], v[1]);
+    sql_sums_add(c, v[0], v[1]);
 }
 
 static void sql_variance_final(sqlite3_context *c) {
-    const struct sql_moments *m = sqlite3_aggregate_context(c, 0);
+    const struct sql_sums *m = sqlite3_aggregate_context(c, 0);
     if (m && m->n > 1)
         sqlite3_result_double(c, m->yy / (m->n - 1));
 }
 
 static void sql_stddev_final(sqlite3_context *c) {
-    const struct sql_moments *m = sqlite3_aggregate_context(c, 0);
+    const struct sql_sums *m = sqlite3_aggregate_context(c, 0);
     if (m && m->n > 1)
         sqlite3_result_double(c, sqrt(m->yy / (m->n - 1)));
 }
 
 static void sql_stddev_pop_final(sqlite3_context *c) {
-    const struct sql_moments *m = sqlite3_aggregate_context(c, 0);
+    const struct sql_sums *m = sqlite3_aggregate_context(c, 0);
     if (m && m->n > 0)
         sqlite3_result_double(c, sqrt(m->yy / m->n));
 }
 
 static void sql_slope_final(sqlite3_context *c) {
-    const struct sql_moments *m = sqlite3_aggregate_context(c, 0);
+    const struct sql_sums *m = sqlite3_aggregate_context(c, 0);
     if (m && m->n > 1 && m->xx > 0)
         sqlite3_result_double(c, m->xy / m->xx);
 }
 
 static void sql_intercept_final(sqlite3_context *c) {
-    const struct sql_moments *m = sqlite3_aggregate_context(c, 0);
+    const struct sql_sums *m = sqlite3_aggregate_context(c, 0);
     if (m && m->n > 1 && m->xx > 0)
         sqlite3_result_double(c, m->mean_y - m->xy / m->xx * m->mean_x);
 }
 
 static void sql_corr_final(sqlite3_context *c) {
-    const struct sql_moments *m = sqlite3_aggregate_context(c, 0);
+    const struct sql_sums *m = sqlite3_aggregate_context(c, 0);
     if (m && m->n > 1 && m->xx > 0 && m->yy > 0)
         sqlite3_result_double(c, m->xy / sqrt(m->xx * m->yy));
 }

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "store/sql_internal.h"
 
-#define SQL_OPERATIONS_BETWEEN_LOOKS 2000
+#define SQL_OPERATIONS_BETWEEN_CHECKS 2000
 
 /* Actions on temporary things only: the database they name must be "temp". */
 static bool sql_guard_is_write(int action) {
@@ -111,5 +111,5 @@ void sql_guard_install(struct sql *s) {
     (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
     (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
     (void)sqlite3_set_authorizer(s->db, sql_guard_check, s);
-    sqlite3_progress_handler(s->db, SQL_OPERATIONS_BETWEEN_LOOKS, sql_guard_progress, s);
+    sqlite3_progress_handler(s->db, SQL_OPERATIONS_BETWEEN_CHECKS, sql_guard_progress, s);
 }

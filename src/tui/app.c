@@ -193,17 +193,17 @@ void app_take_status(struct app *a, const struct model_status *s) {
     a->dirty = true;
 }
 
-void app_take_vitals(struct app *a, const struct proc_stats *v) {
+void app_take_proc_stats(struct app *a, const struct proc_stats *v) {
     struct events_place place = app_place(a);
-    events_see_vitals(&a->data, v, &place);
+    events_see_proc_stats(&a->data, v, &place);
     a->dirty = true;
 }
 
-bool app_wants_vitals(const struct app *a) {
+bool app_wants_proc_stats(const struct app *a) {
     bool wanted = app_is_late(a);
     for (int i = 0; i < a->n_screens; i++)
         wanted = wanted || a->screens[i].def->needs_vitals;
-    return wanted && !data_is_past(&a->data) && !data_is_over(&a->data);
+    return wanted && !data_is_recorded(&a->data) && !data_is_over(&a->data);
 }
 
 bool app_wants_status(const struct app *a) {
@@ -211,7 +211,7 @@ bool app_wants_status(const struct app *a) {
     bool has_agent = d->state == SESSION_CONNECTED && d->has_target && d->target.mode == MODEL_MODE_AGENT;
     bool was_asked = d->pulse.status_at_s > 0;
     bool is_due =
-        !d->paused && !data_is_past(d) && !data_is_over(d) &&
+        !d->paused && !data_is_recorded(d) && !data_is_over(d) &&
         a->now_s - d->pulse.status_at_s >= (debuggers_stop(&d->holds) ? DEBUGGERS_STATUS_S : EVENTS_STATUS_S);
     return has_agent && (!was_asked || is_due || app_arm_wants_status(a));
 }
@@ -259,7 +259,7 @@ void app_take_locals(struct app *a, struct model_snapshot *s) {
 void app_take_samples(struct app *a, const struct model_sample_batch *b) {
     struct events_place place = app_place(a);
     if (!data_take_samples(&a->data, b, a->now_s))
-        a->wishes.again = true;
+        a->requests.again = true;
     events_see_samples(&a->data, b, APP_SAMPLE_HZ, &place);
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->needs_samples && a->screens[i].def->update) {
@@ -269,7 +269,8 @@ void app_take_samples(struct app *a, const struct model_sample_batch *b) {
 }
 
 bool app_wants_samples(const struct app *a) {
-    if (data_is_past(&a->data)) /* they cost nobody anything, and every screen can go to a time of theirs */
+    if (data_is_recorded(
+            &a->data)) /* they cost nobody anything, and every screen can go to a time of theirs */
         return true;
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->needs_samples)
@@ -324,11 +325,11 @@ pid_t app_attach_next(struct app *a) {
     return next;
 }
 
-struct app_wishes app_take_wishes(struct app *a) {
-    struct app_wishes w = a->wishes;
+struct app_requests app_take_requests(struct app *a) {
+    struct app_requests w = a->requests;
     if (w.attach > 0)
         a->began_s = a->now_s;
-    memset(&a->wishes, 0, sizeof a->wishes);
+    memset(&a->requests, 0, sizeof a->requests);
     return w;
 }
 
@@ -348,7 +349,7 @@ double app_delay_s(const struct app *a) {
 }
 
 bool app_is_late(const struct app *a) {
-    return !data_is_over(&a->data) && !data_is_past(&a->data) && a->data.live.valid &&
+    return !data_is_over(&a->data) && !data_is_recorded(&a->data) && a->data.live.valid &&
            a->now_s - a->data.live.arrived_s > 2 * app_delay_s(a);
 }
 
@@ -357,7 +358,7 @@ bool app_needs_tick(const struct app *a) {
         return true;
     if (a->n_screens && a->screens[0].def == &screen_picker)
         return false;
-    if (data_is_over(&a->data) || data_is_past(&a->data))
+    if (data_is_over(&a->data) || data_is_recorded(&a->data))
         return false; /* the time of the last snapshot is shown, not its age */
     if (a->data.paused && a->data.state == SESSION_CONNECTED)
         return false; /* what is shown stands still */
@@ -387,7 +388,7 @@ void app_step_delay(struct app *a, int step) {
     else if (step > 0 && at < n - 1 && delays[at] <= a->config.delay_s * 1.001)
         at++;
     a->config.delay_s = delays[at];
-    a->wishes.rate = true;
+    a->requests.rate = true;
     app_message(a, false, "a snapshot every %g s", a->config.delay_s);
 }
 
@@ -413,7 +414,7 @@ static void app_close(struct app *a) {
     if (a->n_screens > 1)
         app_pop(a);
     else
-        a->wishes.quit = true;
+        a->requests.quit = true;
 }
 
 /* Actions that mean the same on every screen; false when it is none of them. */
@@ -427,14 +428,14 @@ static bool app_act_common(struct app *a, enum action action) {
         command_line_open(a, "");
         return true;
     case ACTION_REDRAW:
-        a->wishes.repaint = true;
+        a->requests.repaint = true;
         return true;
     case ACTION_SUSPEND:
-        a->wishes.suspend = true;
+        a->requests.suspend = true;
         return true;
     case ACTION_MOUSE:
         a->mouse = !a->mouse;
-        a->wishes.toggle_mouse = true;
+        a->requests.toggle_mouse = true;
         app_message(a, false, a->mouse ? "mouse on" : "mouse off: the terminal selects text");
         return true;
     case ACTION_METERS:
@@ -442,10 +443,10 @@ static bool app_act_common(struct app *a, enum action action) {
         return true;
     case ACTION_SAVE_SETTINGS:
         settings_sync(a);
-        a->wishes.save_settings = true;
+        a->requests.save_settings = true;
         return true;
     case ACTION_REFRESH:
-        a->wishes.snapshot = true;
+        a->requests.snapshot = true;
         return true;
     case ACTION_SLOWER:
         app_step_delay(a, 1);
@@ -461,7 +462,7 @@ static bool app_act_common(struct app *a, enum action action) {
         app_close(a);
         return true;
     case ACTION_QUIT_NOW:
-        a->wishes.quit = true;
+        a->requests.quit = true;
         return true;
     default:
         return row_actions_act(a, action);
@@ -489,7 +490,7 @@ void app_act(struct app *a, enum action action) {
     if (s->def->act && s->def->act(s->state, a, action))
         return;
     if (!app_open(a, action))
-        (void)(app_act_past(a, action) || app_act_diff(a, action) || tagging_act(a, action) ||
+        (void)(app_history_act(a, action) || app_act_diff(a, action) || tagging_act(a, action) ||
                app_arm_act(a, action) || app_debug_act(a, action) || app_act_common(a, action));
 }
 
@@ -522,7 +523,7 @@ void app_key(struct app *a, uint32_t key) {
     if (a->prompt_for && !a->too_small) {
         enum action what = a->prompt_for;
         if (action == what && key > INPUT_SPECIAL) {
-            bool found = s->def->typed(s->state, a, what, a->prompt.text, SCREEN_AGAIN);
+            bool found = s->def->typed(s->state, a, what, a->prompt.text, SCREEN_REDRAW);
             a->prompt_failed = !found && *a->prompt.text;
         } else
             app_prompt_result(a, prompt_key(&a->prompt, key));
@@ -531,7 +532,7 @@ void app_key(struct app *a, uint32_t key) {
     a->message[0] = '\0';
     if (a->too_small &&
         (key == 'q' || key == INPUT_CTRL + 'c')) { /* it says so, whatever the letter means elsewhere */
-        a->wishes.quit = true;
+        a->requests.quit = true;
         return;
     }
     if (action) {

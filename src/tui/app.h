@@ -60,8 +60,8 @@ struct app_config {
     double began_s;          /* when attaching to the target began, on the caller's clock; 0 not known */
 };
 
-/* What the app wants done. Cleared by app_take_wishes. */
-struct app_wishes {
+/* What the app wants done. Cleared by app_take_requests. */
+struct app_requests {
     bool quit;
     bool repaint; /* of the whole terminal, as after garbage */
     bool suspend;
@@ -86,7 +86,7 @@ struct app_wishes {
 };
 
 /* Lines of a source file that a screen wants to show. */
-struct app_source_wish {
+struct app_source_request {
     bool is_new; /* nobody reads them yet */
     char path[1024];
     int from;
@@ -170,10 +170,10 @@ struct app {
 
     bool native;        /* samples come with native frames, */
     unsigned native_on; /* and these screens show them: ACTION_IN of their contexts */
-    struct app_source_wish source_wish;
+    struct app_source_request source_request;
     struct source_text *source; /* what was read last; NULL nothing yet */
 
-    struct app_wishes wishes;
+    struct app_requests requests;
     bool dirty;
 };
 
@@ -195,10 +195,10 @@ void app_set_state(struct app *a, enum session_state state, const struct err *wh
 
 /* The agent about itself, borrowed; and what the kernel says of the target. */
 void app_take_status(struct app *a, const struct model_status *s);
-void app_take_vitals(struct app *a, const struct proc_stats *v);
+void app_take_proc_stats(struct app *a, const struct proc_stats *v);
 
 /* Is there use for those now? The agent is asked once in any case: by which way it came in. */
-bool app_wants_vitals(const struct app *a);
+bool app_wants_proc_stats(const struct app *a);
 bool app_wants_status(const struct app *a);
 
 /* Processes for the picker; the list is owned by the app from here. `hidden`: why some are missing; "" none. */
@@ -257,7 +257,7 @@ void app_update_screens(struct app *a);
 bool app_wants_samples(const struct app *a);
 
 /* What is wished for; cleared. */
-struct app_wishes app_take_wishes(struct app *a);
+struct app_requests app_take_requests(struct app *a);
 
 /* A line for the user, until the next key. What is bad is in the log, too. */
 void app_message(struct app *a, bool is_bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -7,15 +7,15 @@
 
 #include "tui/app.h"
 
-#define ARM_STATUS_S 0.5  /* between two looks at how it gets on, while something is armed from here */
-#define ARM_SETTLED_S 5.0 /* the same on a screen that tells what is armed by others */
-#define ARM_AGAIN_S 60.0  /* so long what it costs may be confirmed */
+#define ARM_STATUS_S 0.5   /* between two looks at how it gets on, while something is armed from here */
+#define ARM_SETTLED_S 5.0  /* the same on a screen that tells what is armed by others */
+#define ARM_CONFIRM_S 60.0 /* so long what it costs may be confirmed */
 
-static void app_arm_wish(struct app *a, enum arm_kind kind, bool disarm, bool dry) {
-    struct wire_arm *want = &a->wishes.arm;
+static void app_arm_request(struct app *a, enum arm_kind kind, bool disarm, bool dry) {
+    struct wire_arm *want = &a->requests.arm;
     *want = (struct wire_arm){.steps = arm_defs[kind].steps, .dry = dry};
     (void)snprintf(want->what, sizeof want->what, "%s", arm_defs[kind].what);
-    a->wishes.disarm = disarm;
+    a->requests.disarm = disarm;
 }
 
 static void app_arm_begin(struct app *a, enum arm_kind kind, bool dry) {
@@ -25,7 +25,7 @@ static void app_arm_begin(struct app *a, enum arm_kind kind, bool dry) {
     arm->trying = dry;
     arm->asked_s = a->now_s;
     arm->said[0] = '\0';
-    app_arm_wish(a, kind, false, dry);
+    app_arm_request(a, kind, false, dry);
     if (dry)
         app_message(a, false, "counting what a step does, to tell what %s would cost ...",
                     arm_defs[kind].what);
@@ -40,13 +40,13 @@ bool app_arm_act(struct app *a, enum action action) {
         return false;
     struct arm *arm = &a->data.arms.kinds[kind];
     bool has_agent = d->state == SESSION_CONNECTED && d->has_target && d->target.mode == MODEL_MODE_AGENT;
-    bool told = arm->trying && !arm->mine && a->now_s - arm->asked_s <= ARM_AGAIN_S && arm->said[0];
+    bool told = arm->trying && !arm->mine && a->now_s - arm->asked_s <= ARM_CONFIRM_S && arm->said[0];
     if (!has_agent)
         app_refuse(a, "only an agent in the job can arm something in it, and there is none");
-    else if (a->wishes.arm.what[0])
+    else if (a->requests.arm.what[0])
         app_refuse(a, "one at a time");
     else if (arm->mine) {
-        app_arm_wish(a, kind, true, false);
+        app_arm_request(a, kind, true, false);
         app_message(a, false, "%s: no more, after the step that goes on", arm_defs[kind].what);
     } else
         app_arm_begin(a, kind, arm_defs[kind].asks && !told);
@@ -98,7 +98,7 @@ bool app_arm_wants_status(const struct app *a) {
     bool tells = false;
     for (int i = 0; i < a->n_screens; i++)
         tells = tells || a->screens[i].def->tells_arms;
-    if (data_is_past(d) || data_is_over(d))
+    if (data_is_recorded(d) || data_is_over(d))
         return false;
     return arms_have_mine(&d->arms) ? age_s >= ARM_STATUS_S : tells && age_s >= ARM_SETTLED_S;
 }

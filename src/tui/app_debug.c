@@ -15,7 +15,7 @@
 
 /* What may be said behind the colon. */
 struct debug_command_line {
-    struct debug_command_wish wish;
+    struct debug_command_request wish;
     bool keep;
 };
 
@@ -33,7 +33,7 @@ static const struct option_def debug_command_debug_rows[] = {
     {.name = NULL},
 };
 
-static const struct option_def debug_command_held_rows[] = {
+static const struct option_def debug_state_rows[] = {
     DEBUG_COMMAND_COMMON,
     {"limit", 0, OPTION_SECONDS, AT(wish.limit_s), "TIME", "so long at most (5m)", 1,
      DEBUG_COMMAND_LIMIT_MAX_S},
@@ -41,13 +41,13 @@ static const struct option_def debug_command_held_rows[] = {
 };
 
 static const struct option_def *debug_command_rows(const struct debug_command_def *def) {
-    return def == &debug_command_debug ? debug_command_debug_rows : debug_command_held_rows;
+    return def == &debug_command_debug ? debug_command_debug_rows : debug_state_rows;
 }
 
 /* ---- asking ---- */
 
 static void debug_command_ask_job(struct app *a, const struct debug_command_def *def,
-                                  const struct debug_command_wish *wish, const char *typed) {
+                                  const struct debug_command_request *wish, const char *typed) {
     struct app_debug *t = &a->told;
     struct strbuf code;
     struct err e;
@@ -59,7 +59,7 @@ static void debug_command_ask_job(struct app *a, const struct debug_command_def 
     strbuf_init(&code, WIRE_EVAL_CODE_MAX);
     if (def->put_code(&code, wish, a->pid, &e) != 0)
         app_refuse(a, "%s", e.text);
-    else if (app_repl_ask(a, APP_REPL_TOLD, strbuf_str(&code), code.len)) {
+    else if (app_repl_ask(a, APP_REPL_TEXT, strbuf_str(&code), code.len)) {
         char line[PROMPT_MAX + 64];
         (void)snprintf(line, sizeof line, ":%s", typed);
         t->def = def;

@@ -18,7 +18,7 @@ struct command_choices;
 
 struct app_debug {
     const struct debug_command_def *def; /* what is asked; NULL nothing is */
-    struct debug_command_wish wish;      /* its address and path are not there any more */
+    struct debug_command_request wish;   /* its address and path are not there any more */
     bool debugs;                         /* debugpy listens that was begun from here */
 };
 

@@ -10,7 +10,7 @@
 #include "tui/app.h"
 #include "tui/app_history.h"
 
-#define DIFF_AGAIN_S 1.0     /* between two times that the time before moves along */
+#define DIFF_REFRESH_S 1.0   /* between two times that the time before moves along */
 #define DIFF_LONGEST_S 300.0 /* of the time before a mark: no more is known of it */
 
 void app_diff_fini(struct app_diff *d) {
@@ -185,7 +185,7 @@ static bool app_diff_make(struct app *a, enum sample_store_window chosen) {
     bool is_other =
         d->made_to_s == 0 || d->ids != ids || d->made_for != chosen || d->pauses != a->data.pauses;
     bool is_moving = chosen == SAMPLE_STORE_10S || chosen == SAMPLE_STORE_60S;
-    bool is_due = is_moving ? fabs(to_s - d->made_to_s) >= DIFF_AGAIN_S : from_s != d->made_from_s;
+    bool is_due = is_moving ? fabs(to_s - d->made_to_s) >= DIFF_REFRESH_S : from_s != d->made_from_s;
     if (!is_other && !is_due)
         return true;
     d->made_from_s = from_s;

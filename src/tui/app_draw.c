@@ -18,13 +18,13 @@ bool app_banner(const struct app *a, char *buf, size_t cap) {
     if (a->screens[0].def == &screen_picker)
         return false;
     if (!data_is_over(d)) {
-        if (d->state == SESSION_CONNECTED && !data_is_past(d) &&
+        if (d->state == SESSION_CONNECTED && !data_is_recorded(d) &&
             debuggers_put_line(&d->holds, a->now_s, buf, cap))
             return true;
         const char *why = d->has_target && d->target.mode != MODEL_MODE_AGENT ? d->target.mode_reason : NULL;
         if (!why || strncmp(why, "--", 2) == 0)
             return false;
-        (void)snprintf(buf, cap, "%s: %s", data_is_past(d) ? "ENDED" : "READ-ONLY", why);
+        (void)snprintf(buf, cap, "%s: %s", data_is_recorded(d) ? "ENDED" : "READ-ONLY", why);
         return true;
     }
     char when[64] = "";
@@ -41,7 +41,7 @@ bool app_banner(const struct app *a, char *buf, size_t cap) {
 }
 
 /* Take `rows` from the top (or, negative, from the bottom) of `from`. */
-static struct rect app_cut(struct rect *from, int rows) {
+static struct rect app_take_rows(struct rect *from, int rows) {
     struct rect part = *from;
     if (rows < 0) {
         part.rows = -rows;
@@ -68,15 +68,15 @@ void app_draw(struct app *a, struct grid *g) {
         return;
     }
     struct rect rest = grid_rect(g);
-    footer_draw(a, g, app_cut(&rest, -1));
-    struct rect status = app_cut(&rest, -1);
-    overview_draw(a, g, app_cut(&rest, overview_rows(a, g->rows)));
+    footer_draw(a, g, app_take_rows(&rest, -1));
+    struct rect status = app_take_rows(&rest, -1);
+    overview_draw(a, g, app_take_rows(&rest, overview_rows(a, g->rows)));
     if (tabs_rows(a, g->rows))
-        tabs_draw(a, g, app_cut(&rest, 1));
+        tabs_draw(a, g, app_take_rows(&rest, 1));
     footer_draw_status(a, g, status);
     char banner[512];
     if (app_banner(a, banner, sizeof banner)) {
-        struct rect line = app_cut(&rest, 1);
+        struct rect line = app_take_rows(&rest, 1);
         grid_fill(g, line, ROLE_BANNER);
         grid_text_fit(g, line, 0, 1, line.cols - 1, ROLE_BANNER, GRID_LEFT, banner);
     }

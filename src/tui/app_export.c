@@ -156,7 +156,7 @@ static void app_export_put_module(const struct app *app, const struct screen_cho
 static void app_export_put_choice(const struct app *app, const struct screen_choice *c, struct strbuf *out) {
     static const char *const times[FLAME_TIMES] = {[FLAME_ON_CPU] = "on the CPU",
                                                    [FLAME_ALL_TIME] = "waiting too",
-                                                   [FLAME_GIL_HELD] = "holding the GIL"};
+                                                   [FLAME_GIL_HOLDING] = "holding the GIL"};
     const struct flame_query *q = &c->query;
     char clean[APP_EXPORT_NAME];
     const char *name = stack_counts_thread_name(sample_store_fold(app->data.tally), q->tid);
@@ -209,9 +209,9 @@ static void app_export_choose(struct app *app, const struct tagged *tagged, stru
 /* From when to when the window is, and how long that is: no longer than there are samples. */
 static void app_export_range(const struct app *app, struct export_job *j, double *from_s, double *to_s) {
     const struct thread_runs *tracks = sample_store_tracks(app->data.tally);
-    double newest_s = sample_store_newest_look_s(app->data.tally), since_s = newest_s;
-    if (thread_runs_end_look(tracks) > thread_runs_first_look(tracks))
-        since_s = thread_runs_look_time(tracks, thread_runs_first_look(tracks));
+    double newest_s = sample_store_newest_tick_s(app->data.tally), since_s = newest_s;
+    if (thread_runs_end_tick(tracks) > thread_runs_first_tick(tracks))
+        since_s = thread_runs_tick_time(tracks, thread_runs_first_tick(tracks));
     j->until_s = newest_s;
     if (!window_get_range(app, from_s, to_s))
         *from_s = *to_s = newest_s;
@@ -299,13 +299,13 @@ bool app_export(struct app *app, const struct export_format *f, const char *path
     }
     export_job_free(app->hands.job); /* one that nobody took */
     app->hands.job = j;
-    app->wishes.export_file = true;
+    app->requests.export_file = true;
     app_message(app, false, "writing %s%s%s ...", what, *what ? " to " : "", whole);
     return true;
 }
 
 /* What is in the file: a screen shows only a part of what there is. */
-static void app_export_tell(struct app *app, const struct export_job *job, const char *size) {
+static void app_export_report(struct app *app, const struct export_job *job, const char *size) {
     struct strbuf note;
     strbuf_init(&note, APP_EXPORT_NOTE);
     if (job->cut.tracks)
@@ -322,7 +322,7 @@ void app_export_done(struct app *app, struct export_job *job) {
     if (job->error.code)
         app_message(app, true, "%s: %s", job->format->name, job->error.text);
     else if (job->cut.fold)
-        app_export_tell(app, job, size);
+        app_export_report(app, job, size);
     else
         app_message(app, false, "wrote %s: %s", job->path, size);
     export_job_free(job);

@@ -31,7 +31,7 @@ void app_feeds_forget(struct app_feeds *f) {
 
 const struct app_feed *app_feed_get(const struct app *a, enum app_feed_id id) { return &a->feeds.feeds[id]; }
 
-static void app_feed_wish(struct app *a, enum app_feed_id id, const char *text, bool again) {
+static void app_feed_request(struct app *a, enum app_feed_id id, const char *text, bool again) {
     struct app_feed *f = &a->feeds.feeds[id];
     f->again = f->again && again; /* who asks for what is under way waits for it, too */
     if (f->wanted || f->running)
@@ -43,7 +43,9 @@ static void app_feed_wish(struct app *a, enum app_feed_id id, const char *text, 
     a->dirty = true;
 }
 
-void app_feed_ask(struct app *a, enum app_feed_id id, const char *text) { app_feed_wish(a, id, text, false); }
+void app_feed_ask(struct app *a, enum app_feed_id id, const char *text) {
+    app_feed_request(a, id, text, false);
+}
 
 void app_feed_follow(struct app *a, enum app_feed_id id, const char *text, double every_s) {
     const struct app_feed *f = app_feed_get(a, id);
@@ -54,7 +56,7 @@ void app_feed_follow(struct app *a, enum app_feed_id id, const char *text, doubl
     if (a->data.state != SESSION_CONNECTED ||
         (!is_first && (a->data.paused || a->now_s - f->asked_s < pause_s)))
         return;
-    app_feed_wish(a, id, text, !is_first);
+    app_feed_request(a, id, text, !is_first);
 }
 
 void app_feed_follow_verdicts(struct app *a, double every_s) {

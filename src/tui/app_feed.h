@@ -28,7 +28,7 @@ enum app_feed_id {
     FEED_LOADER_WORKERS,
     FEED_VERDICTS, /* no query: verdicts are judged, see querier_judge */
     FEED_STEPS,
-    FEED_STEP_LOOKS,
+    FEED_STEP_SAMPLES,
     FEED_COUNT,
 };
 

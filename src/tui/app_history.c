@@ -11,13 +11,13 @@
 #include "tui/snapshot_history.h"
 #include "tui/window.h"
 
-#define PAST_UNKNOWN_S 0.5 /* so much may be missing before it is said */
+#define HISTORY_UNKNOWN_S 0.5 /* so much may be missing before it is said */
 
 /* Of a recording that goes further back than its moments do: for how long there are some. */
-static bool app_history_is_cut(const struct app *a, char *length, size_t cap) {
+static bool app_history_is_filtered(const struct app *a, char *length, size_t cap) {
     const struct data *d = &a->data;
     double oldest_s = d->past ? snapshot_history_oldest(d->past) : NAN;
-    if (!data_is_past(d) || !d->target.seen_is_cut || !d->live.valid || isnan(oldest_s))
+    if (!data_is_recorded(d) || !d->target.seen_is_cut || !d->live.valid || isnan(oldest_s))
         return false;
     window_put_length(d->live.snapshot.timestamp - oldest_s, length, cap);
     return true;
@@ -26,7 +26,7 @@ static bool app_history_is_cut(const struct app *a, char *length, size_t cap) {
 /* The first moment that is known. */
 static void app_history_say_first(struct app *a) {
     char length[32];
-    if (app_history_is_cut(a, length, sizeof length))
+    if (app_history_is_filtered(a, length, sizeof length))
         app_message(a, false, "what is shown here begins with this: the last %s; SQL (7) has all", length);
     else
         app_message(a, false, "this is the first that is known");
@@ -37,9 +37,9 @@ static void app_history_say_end(struct app *a, int step) {
     const struct data *d = &a->data;
     if (!data_shown(d))
         app_message(a, false, "there is no snapshot yet");
-    else if (data_is_past(d) && step > 0)
+    else if (data_is_recorded(d) && step > 0)
         app_message(a, false, "this is the last that is known: , steps back");
-    else if (data_is_past(d))
+    else if (data_is_recorded(d))
         app_history_say_first(a);
     else if (step > 0)
         app_message(a, false,
@@ -68,11 +68,11 @@ static void app_history_end(struct app *a) {
         (void)s->def->act(s->state, a, ACTION_LAST);
 }
 
-bool app_act_past(struct app *a, enum action action) {
+bool app_history_act(struct app *a, enum action action) {
     switch ((int)action) {
-    case ACTION_PAST_OLDER:
-    case ACTION_PAST_NEWER:
-        app_history_step(a, action == ACTION_PAST_OLDER ? -1 : 1);
+    case ACTION_HISTORY_OLDER:
+    case ACTION_HISTORY_NEWER:
+        app_history_step(a, action == ACTION_HISTORY_OLDER ? -1 : 1);
         return true;
     case ACTION_END:
         app_history_end(a);
@@ -108,10 +108,10 @@ static double app_history_since(const struct app *a) {
     const struct thread_runs *tracks = sample_store_tracks(a->data.tally);
     struct sample_store_health health;
     sample_store_get_health(a->data.tally, &health);
-    if (!data_is_past(&a->data))
+    if (!data_is_recorded(&a->data))
         return app_history_epoch(a, health.since_s);
-    return thread_runs_end_look(tracks) > thread_runs_first_look(tracks)
-               ? thread_runs_look_time(tracks, thread_runs_first_look(tracks))
+    return thread_runs_end_tick(tracks) > thread_runs_first_tick(tracks)
+               ? thread_runs_tick_time(tracks, thread_runs_first_tick(tracks))
                : NAN;
 }
 
@@ -122,7 +122,7 @@ bool app_history_times(const struct app *a, enum sample_store_window chosen, dou
         return false;
     if (chosen == SAMPLE_STORE_SPAN || chosen == SAMPLE_STORE_OTHER)
         return sample_store_get_span(t, chosen, from_s, to_s);
-    *to_s = shot ? shot->snapshot.timestamp : sample_store_newest_look_s(t);
+    *to_s = shot ? shot->snapshot.timestamp : sample_store_newest_tick_s(t);
     *from_s = chosen == SAMPLE_STORE_10S   ? *to_s - 10
               : chosen == SAMPLE_STORE_60S ? *to_s - SAMPLE_STORE_SECONDS
               : chosen == SAMPLE_STORE_MARK && !isnan(sample_store_marked_s(t))
@@ -183,7 +183,7 @@ void app_history_known_text(const struct app *a, enum sample_store_window which,
         (void)snprintf(buf, cap, ": nothing is known of it");
         return;
     }
-    if (h.to_s - h.from_s - (h.known_until_s - h.known_from_s) <= PAST_UNKNOWN_S)
+    if (h.to_s - h.from_s - (h.known_until_s - h.known_from_s) <= HISTORY_UNKNOWN_S)
         return;
     window_put_length(h.known_until_s - h.known_from_s, known, sizeof known);
     (void)snprintf(buf, cap, ", %s of it known", known);
@@ -216,7 +216,7 @@ void app_history_text(const struct app *a, char *buf, size_t cap) {
         (void)snprintf(age, sizeof age, "%.1fs", behind);
     else
         text_human_duration(age, sizeof age, behind);
-    bool is_cut = app_history_is_cut(a, length, sizeof length);
+    bool is_cut = app_history_is_filtered(a, length, sizeof length);
     (void)snprintf(buf, cap, "at %s, %s behind%s%s", when, age, is_cut ? ", of the last " : "",
                    is_cut ? length : "");
 }

@@ -13,7 +13,7 @@
 #include "tui/app.h"
 
 /* Do an action that is about the past: older, newer, End; false when it is none of them. */
-bool app_act_past(struct app *a, enum action action);
+bool app_history_act(struct app *a, enum action action);
 
 /* While the view is frozen: when what is shown was, and how far behind the newest that is. "" when it is not, or nothing is shown.
  * Both are of data, so it is true however long nothing is drawn. */

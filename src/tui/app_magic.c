@@ -17,8 +17,8 @@ static void app_magic_run_code(struct app *a, const struct magic *m) {
         a->repl.timed = m->timed;
 }
 
-static void app_magic_look(struct app *a, struct magic *m, int cols) {
-    if (!app_repl_begin(a, APP_REPL_LOOK, "", 0))
+static void app_magic_query(struct app *a, struct magic *m, int cols) {
+    if (!app_repl_begin(a, APP_REPL_QUERY, "", 0))
         return;
     magic_fini(&a->repl.magic);
     a->repl.magic = *m;
@@ -42,8 +42,8 @@ bool app_magic_run(struct app *a, const char *line, int cols) {
         app_repl_say(a, PAGER_BAD, err_text(&e));
     else if (m.kind == MAGIC_RUN)
         app_magic_run_code(a, &m);
-    else if (magic_looks(&m))
-        app_magic_look(a, &m, cols);
+    else if (magic_is_query(&m))
+        app_magic_query(a, &m, cols);
     else
         app_repl_say(a, PAGER_PLAIN, strbuf_str(&m.text));
     magic_fini(&m);
@@ -69,7 +69,7 @@ static void app_magic_put(struct app *a, struct strbuf *text) {
 void app_magic_take(struct app *a, struct querier_answer *answer) {
     struct app_repl *r = &a->repl;
     bool is_well = answer->error.code == ERR_OK && !answer->cancelled;
-    if (r->asked == APP_REPL_LOOK && !r->wish) {
+    if (r->asked == APP_REPL_QUERY && !r->wish) {
         if (answer->cancelled)
             app_repl_say(a, PAGER_BAD, "interrupted");
         else if (!is_well)

@@ -32,15 +32,15 @@ void app_query_forget(struct app_query *q) {
     q->catalogs = catalogs + 1;
 }
 
-static bool app_begin(struct app *a, enum app_query_wish wish) {
+static bool app_begin(struct app *a, enum app_query_request wish) {
     struct app_query *q = &a->query;
-    if (q->running && !(q->looking && q->wish <= APP_QUERY_LOOK)) {
+    if (q->running && !(q->looking && q->wish <= APP_QUERY_TABLES)) {
         app_message(a, true,
                     q->exporting ? "an export is being written: ctrl-c ends it"
                                  : "a query runs: ctrl-c ends it");
         return false;
     }
-    q->looking = wish == APP_QUERY_LOOK || (q->looking && q->wish == APP_QUERY_NONE);
+    q->looking = wish == APP_QUERY_TABLES || (q->looking && q->wish == APP_QUERY_NONE);
     q->wish = wish;
     q->running = true;
     q->exporting = wish == APP_QUERY_EXPORT;
@@ -50,9 +50,9 @@ static bool app_begin(struct app *a, enum app_query_wish wish) {
     return true;
 }
 
-void app_look(struct app *a) {
+void app_query_tables(struct app *a) {
     if (!a->query.running)
-        (void)app_begin(a, APP_QUERY_LOOK);
+        (void)app_begin(a, APP_QUERY_TABLES);
 }
 
 bool app_ask(struct app *a, const char *text, bool again) {
@@ -95,7 +95,7 @@ static void app_take_export(struct app *a, const struct querier_answer *answer, 
 
 void app_take_answer(struct app *a, struct querier_answer *answer) {
     struct app_query *q = &a->query;
-    bool waits = q->wish != APP_QUERY_NONE && answer->kind == QUERIER_LOOK && !answer->cancelled;
+    bool waits = q->wish != APP_QUERY_NONE && answer->kind == QUERIER_LIST_TABLES && !answer->cancelled;
     q->wish = waits ? q->wish : APP_QUERY_NONE;
     q->running = waits;
     q->exporting = waits && q->exporting;
@@ -109,7 +109,7 @@ void app_take_answer(struct app *a, struct querier_answer *answer) {
     }
     if (answer->kind == QUERIER_EXPORT)
         app_take_export(a, answer, q->exported.path);
-    else if (answer->kind == QUERIER_LOOK && answer->error.code != ERR_OK)
+    else if (answer->kind == QUERIER_LIST_TABLES && answer->error.code != ERR_OK)
         (void)snprintf(q->note, sizeof q->note, "%s", answer->error.text);
     if (answer->kind == QUERIER_RUN) {
         querier_answer_fini(&q->answer);

@@ -12,10 +12,10 @@
 #include "client/history.h"
 #include "tui/querier.h"
 
-enum app_query_wish { APP_QUERY_NONE = 0, APP_QUERY_LOOK, APP_QUERY_RUN, APP_QUERY_EXPORT };
+enum app_query_request { APP_QUERY_NONE = 0, APP_QUERY_TABLES, APP_QUERY_RUN, APP_QUERY_EXPORT };
 
 struct app_query {
-    enum app_query_wish wish;       /* what is to be done; cleared by who does it, when nothing runs */
+    enum app_query_request wish;    /* what is to be done; cleared by who does it, when nothing runs */
     char *text;                     /* of the query that runs, or ran last; owned */
     struct querier_export exported; /* with APP_QUERY_EXPORT */
     bool cancel;                    /* end what runs; cleared by who does it */
@@ -43,7 +43,7 @@ void app_query_fini(struct app_query *q);
 void app_query_forget(struct app_query *q);
 
 /* Ask what tables there are, unless something runs. */
-void app_look(struct app *a);
+void app_query_tables(struct app *a);
 
 /* Run a text; it goes into the history unless `again`. False, with a message, when something runs. */
 bool app_ask(struct app *a, const char *text, bool again);

@@ -88,8 +88,8 @@ const char *app_repl_why_not(const struct app *a) {
 const char *app_repl_why_busy(const struct app *a) {
     if (!a->repl.asked)
         return NULL;
-    return a->repl.asked == APP_REPL_LOOK ? "a look is under way: ctrl-c ends it"
-                                          : "code runs: ctrl-c ends it";
+    return a->repl.asked == APP_REPL_QUERY ? "a look is under way: ctrl-c ends it"
+                                           : "code runs: ctrl-c ends it";
 }
 
 static void app_repl_remember(struct app *a, const char *text) {
@@ -112,7 +112,7 @@ void app_repl_typed(struct app *a, const char *text, size_t len) {
 
 bool app_repl_begin(struct app *a, enum app_repl_ask what, const char *code, size_t len) {
     struct app_repl *r = &a->repl;
-    const char *why = what == APP_REPL_LOOK ? NULL : app_repl_why_not(a);
+    const char *why = what == APP_REPL_QUERY ? NULL : app_repl_why_not(a);
     if (!why)
         why = app_repl_why_busy(a);
     if (!why && len > WIRE_EVAL_CODE_MAX)
@@ -155,7 +155,7 @@ void app_repl_interrupt(struct app *a) {
 
 struct wire_eval app_repl_question(const struct app *a) {
     const struct app_repl *r = &a->repl;
-    if (r->asked == APP_REPL_TOLD)
+    if (r->asked == APP_REPL_TEXT)
         return app_debug_question(a);
     struct wire_eval want = r->want;
     want.code = strbuf_str(&r->code);
@@ -214,12 +214,12 @@ static void app_repl_put(struct app_repl *r, const struct wire_evaluated *v) {
 
 void app_repl_take(struct app *a, const struct wire_evaluated *what) {
     struct app_repl *r = &a->repl;
-    if (r->asked == APP_REPL_NOTHING || r->asked == APP_REPL_LOOK || r->wish)
+    if (r->asked == APP_REPL_NOTHING || r->asked == APP_REPL_QUERY || r->wish)
         return; /* nobody waits for it any more */
     strbuf_clear(&r->answer);
     if (r->asked == APP_REPL_RUN)
         app_repl_put(r, what);
-    else if (r->asked == APP_REPL_TOLD)
+    else if (r->asked == APP_REPL_TEXT)
         app_debug_take(a, what);
     else if (strbuf_add(&r->answer, what->result.s, what->result.len) != 0)
         strbuf_clear(&r->answer);
@@ -237,7 +237,7 @@ void app_repl_refused(struct app *a, const struct err *why) {
 
 void app_repl_broke(struct app *a) {
     struct app_repl *r = &a->repl;
-    bool over = data_is_over(&a->data), ran = app_repl_runs(a) && r->asked != APP_REPL_LOOK && !r->wish;
+    bool over = data_is_over(&a->data), ran = app_repl_runs(a) && r->asked != APP_REPL_QUERY && !r->wish;
     struct err why;
     app_debug_forget(a);
     if (over)
@@ -245,7 +245,7 @@ void app_repl_broke(struct app *a) {
     else
         (void)err_set(&why, ERR_LOST, "the connection broke%s; _ is forgotten",
                       ran ? ": what ran is interrupted" : "");
-    bool looks = r->asked == APP_REPL_LOOK; /* by a connection of its own */
+    bool looks = r->asked == APP_REPL_QUERY; /* by a connection of its own */
     if (r->log.len && (!r->asked || looks))
         app_repl_note(r, PAGER_MUTED, err_text(&why));
     if (!looks)

@@ -28,8 +28,8 @@ enum app_repl_ask {
     APP_REPL_WHOLE,
     APP_REPL_NAMES,
     APP_REPL_RUN,
-    APP_REPL_TOLD,
-    APP_REPL_LOOK, /* not of the session, but of a querier */
+    APP_REPL_TEXT,
+    APP_REPL_QUERY, /* not of the session, but of a querier */
 };
 
 /* What became of a question, for who asked it. */
@@ -40,7 +40,7 @@ struct app_repl {
     enum app_repl_ask asked; /* what is asked, or is to be, and not answered */
     struct strbuf code;      /* of that */
     struct wire_eval want;   /* what all code is run with */
-    struct magic magic;      /* of APP_REPL_LOOK */
+    struct magic magic;      /* of APP_REPL_QUERY */
     int cols;                /* that its answer is drawn in */
     bool timed;              /* of APP_REPL_RUN: how long it took is to be said */
     bool interrupt;          /* end what runs; cleared by who does it */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 void app_want_source(struct app *a, const char *path, int from) {
-    struct app_source_wish *w = &a->source_wish;
+    struct app_source_request *w = &a->source_request;
     from = from < 1 ? 1 : from;
     if (w->from == from && strcmp(w->path, path) == 0)
         return; /* it was asked for already */
@@ -25,5 +25,5 @@ void app_take_source(struct app *a, struct source_text *text) {
 void app_forget_source(struct app *a) {
     free(a->source);
     a->source = NULL;
-    memset(&a->source_wish, 0, sizeof a->source_wish);
+    memset(&a->source_request, 0, sizeof a->source_request);
 }

@@ -60,7 +60,7 @@ void app_watch_local(struct app *a, const char *name, const char *func) {
     }
     (void)snprintf(a->watch.expr, sizeof a->watch.expr, "%.120s@%.120s", name,
                    dot && dot[1] ? dot + 1 : func);
-    a->wishes.status = true;
+    a->requests.status = true;
 }
 
 /* Are values told at returns of functions, too? By sys.monitoring, which Python has from 3.12 on. */

@@ -14,7 +14,7 @@
 const struct arm_def arm_defs[ARM_KINDS] = {
     [ARM_TRACE] = {"trace", ACTION_TRACE, 0, false,
                    "modules are timed, a step now and then: see FORWARD; again: no more", NULL},
-    [ARM_NAN] = {"nan", ACTION_NAN_HUNT, 0, false,
+    [ARM_NAN] = {"nan", ACTION_NAN_SEARCH, 0, false,
                  "hunting for the first value that is no number, or infinite; again: no more", NULL},
     [ARM_PROFILER] = {"profiler", ACTION_PROFILER, 3, true, "torch.profiler runs for 3 steps", NULL},
 };

@@ -28,7 +28,7 @@ void command_line_fini(struct command_line *c) {
 void command_line_open(struct app *app, const char *text) {
     struct command_line *c = &app->command;
     app_prompt(app, ACTION_COMMAND_LINE, ":", text);
-    app->wishes.command_history = true;
+    app->requests.command_history = true;
     c->at = -1;
     command_line_close_list(c);
 }
@@ -41,7 +41,7 @@ static void command_line_set(struct app *app, const char *text) {
 /* ---- words to complete with ---- */
 
 /* Look again at what may stand at the end of the line; the list stays while there is something. */
-static void command_line_look(struct app *app) {
+static void command_line_refresh(struct app *app) {
     struct command_line *c = &app->command;
     if (!c->choices)
         c->choices = calloc(1, sizeof *c->choices);
@@ -83,7 +83,7 @@ static size_t command_line_common(const struct command_choices *c) {
 static void command_line_tab(struct app *app) {
     struct command_line *c = &app->command;
     app->prompt.cursor = strlen(app->prompt.text); /* the end of the line is what is completed */
-    command_line_look(app);
+    command_line_refresh(app);
     if (!c->choices || c->choices->n == 0) {
         app->prompt_failed = true;
         return;
@@ -137,7 +137,7 @@ static bool command_line_fits(const struct command_line *c, long at) {
 }
 
 /* Show the entry before (`step` -1) or after the one that is shown. */
-static void command_line_recall(struct app *app, int step) {
+static void command_line_history(struct app *app, int step) {
     struct command_line *c = &app->command;
     if (c->at < 0)
         (void)snprintf(c->typed, sizeof c->typed, "%s", app->prompt.text);
@@ -171,7 +171,7 @@ static void command_line_edited(struct app *app) {
     c->at = -1;
     if (!c->listing)
         return;
-    command_line_look(app);
+    command_line_refresh(app);
     if (c->choices->n == 0)
         command_line_close_list(c);
 }
@@ -186,11 +186,11 @@ void command_line_key(struct app *app, uint32_t key) {
         return;
     case INPUT_UP:
     case INPUT_CTRL + 'p':
-        command_line_recall(app, -1);
+        command_line_history(app, -1);
         return;
     case INPUT_DOWN:
     case INPUT_CTRL + 'n':
-        command_line_recall(app, 1);
+        command_line_history(app, 1);
         return;
     default:
         break;

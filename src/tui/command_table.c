@@ -22,7 +22,7 @@ static void command_help(struct app *app, const char *argument) {
 
 static void command_quit(struct app *app, const char *argument) {
     (void)argument;
-    app->wishes.quit = true;
+    app->requests.quit = true;
 }
 
 /* ---- search and filter, as if typed into their prompts ---- */
@@ -54,7 +54,7 @@ static void command_target(struct app *app, const char *argument) {
     if (at < 0)
         app_refuse(app, "there is no target '%s': p lists them", argument);
     else
-        app->wishes.show_target = at + 1;
+        app->requests.show_target = at + 1;
 }
 
 static void command_complete_target(struct app *app, struct command_choices *out) {
@@ -139,7 +139,7 @@ static void command_attach(struct app *app, const char *argument) {
         app_refuse(app, "an attach to %ld is under way", (long)app->attaching);
         return;
     }
-    app->attaching = app->wishes.attach = (pid_t)pid;
+    app->attaching = app->requests.attach = (pid_t)pid;
     app_message(app, false, "attaching to %ld ...", pid);
 }
 
@@ -211,7 +211,7 @@ static void command_theme(struct app *app, const char *argument) {
 }
 
 static void command_complete_theme(struct app *app, struct command_choices *out) {
-    app->wishes.list_themes = true; /* for the next time, at the latest */
+    app->requests.list_themes = true; /* for the next time, at the latest */
     for (size_t i = 0; i < app->n_themes; i++)
         command_offer(out, app->themes[i], "");
 }
@@ -316,7 +316,7 @@ static void command_complete_debug(struct app *app, struct command_choices *out)
     app_debug_complete(&debug_command_debug, out);
 }
 
-static void command_complete_held(struct app *app, struct command_choices *out) {
+static void command_complete_debuggers(struct app *app, struct command_choices *out) {
     (void)app;
     app_debug_complete(&debug_command_pause, out);
 }
@@ -349,9 +349,9 @@ const struct command_def command_table[] = {
     {"debug", "[ADDR|--off]", "debugpy listens in the job, as B does; --path DIR", ANYWHERE, command_debug,
      command_complete_debug},
     {"pause-job", "[ADDR]", "hold the job's threads, with pdb for nc; --off", ANYWHERE,
-     command_pause_job, command_complete_held},
+     command_pause_job, command_complete_debuggers},
     {"catch", "[ADDR|--off]", "keep a thread that raises what nobody catches, for pdb", ANYWHERE, command_catch,
-     command_complete_held},
+     command_complete_debuggers},
     {"attach", "PID", "look at another process", ANYWHERE, command_attach, NULL},
     {"help", "", "show all keys and commands", ANYWHERE, command_help, NULL},
     {"q", "", "quit; the job runs on", ANYWHERE, command_quit, NULL},

@@ -127,8 +127,8 @@ void config_file_print(const struct settings *s, const char *path, struct strbuf
     for (int i = 0; i < SETTINGS_COUNT; i++) {
         const struct settings_def *d = &settings_table[i];
         (void)strbuf_addf(out, "\n# %s\n# takes %s; by default %s; from: %s\n%s = %s\n", d->help, d->takes,
-                          *d->otherwise ? d->otherwise : "nothing", settings_origin_name(s->origins[i]),
-                          d->name, s->values[i]);
+                          *d->default_value ? d->default_value : "nothing",
+                          settings_origin_name(s->origins[i]), d->name, s->values[i]);
     }
     (void)strbuf_adds(out, "\n[keys]\n");
     action_keys_print(*path ? path : "file", out);

@@ -19,7 +19,7 @@ static void config_save_put(struct strbuf *out, const struct settings *s, int ke
 /* Settings that have no line yet, at the end of those that have. */
 static void config_save_rest(struct strbuf *out, const struct settings *s, bool *written) {
     for (int i = 0; i < SETTINGS_COUNT; i++) {
-        if (s->origins[i] != SETTINGS_BY_HAND || written[i])
+        if (s->origins[i] != SETTINGS_BY_KEY || written[i])
             continue;
         if (out->len && out->data[out->len - 1] != '\n')
             (void)strbuf_addc(out, '\n');
@@ -43,7 +43,7 @@ void config_file_edit(const struct settings *s, const char *text, size_t len, st
         section = l.section;
         if (l.kind == CONFIG_LINE_PAIR && section == CONFIG_SECTION_SETTINGS)
             key = settings_find(l.key, NULL);
-        if (key >= 0 && s->origins[key] == SETTINGS_BY_HAND) {
+        if (key >= 0 && s->origins[key] == SETTINGS_BY_KEY) {
             config_save_put(out, s, key);
             written[key] = true;
         } else
@@ -55,7 +55,7 @@ void config_file_edit(const struct settings *s, const char *text, size_t len, st
     }
     bool missing = false;
     for (int i = 0; i < SETTINGS_COUNT; i++)
-        missing |= s->origins[i] == SETTINGS_BY_HAND && !written[i];
+        missing |= s->origins[i] == SETTINGS_BY_KEY && !written[i];
     if (missing) {
         (void)strbuf_adds(out, out->data[out->len - 1] == '\n' ? "\n[settings]\n" : "\n\n[settings]\n");
         config_save_rest(out, s, written);
@@ -145,7 +145,7 @@ int config_file_save(struct settings *s, const char *path, struct err *e) {
         goto out;
     }
     for (int i = 0; i < SETTINGS_COUNT; i++)
-        if (s->origins[i] == SETTINGS_BY_HAND)
+        if (s->origins[i] == SETTINGS_BY_KEY)
             s->origins[i] = SETTINGS_BY_FILE;
     rc = 0;
 out:

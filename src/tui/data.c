@@ -13,7 +13,7 @@
 #define DATA_LOCALS_LOST_S 4.0 /* an answer is not waited for any longer */
 
 /* Of a recording as much is told as an export writes: seven hours of ten looks a second, and 24 MiB. */
-#define DATA_RECORDED_LOOKS ((size_t)1 << 18)
+#define DATA_RECORDED_TICKS ((size_t)1 << 18)
 #define DATA_RECORDED_RUNS ((size_t)1 << 21)
 
 void data_init(struct data *d) {
@@ -96,12 +96,12 @@ static long data_index(const struct data_shot *shot, int64_t tid, size_t hint) {
 /* One look more at a thread and the GIL. */
 static struct data_gil data_gil_next(struct data_gil past, enum model_gil now) {
     return (struct data_gil){.known = past.known << 1 | (now != MODEL_GIL_UNKNOWN),
-                             .held = past.held << 1 | (now == MODEL_GIL_HELD),
+                             .held = past.held << 1 | (now == MODEL_GIL_HOLDING),
                              .waiting = past.waiting << 1 | (now == MODEL_GIL_WAITING)};
 }
 
 void data_gil_share(const struct data_shot *shot, size_t thread, double *held, double *waiting) {
-    const uint64_t mask = DATA_GIL_LOOKS < 64 ? (1ULL << (DATA_GIL_LOOKS % 64)) - 1 : ~0ULL;
+    const uint64_t mask = DATA_GIL_TICKS < 64 ? (1ULL << (DATA_GIL_TICKS % 64)) - 1 : ~0ULL;
     const struct data_gil none = {0}, *g = shot->gil ? &shot->gil[thread] : &none;
     double looks = __builtin_popcountll(g->known & mask);
     *held = looks > 0 ? __builtin_popcountll(g->held & mask) / looks * 100 : NAN;
@@ -171,9 +171,9 @@ void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s) 
         data_shot_fini(&d->live);
     d->live = shot;
     if (!d->past)
-        d->past = data_is_past(d) ? snapshot_history_new(SNAPSHOT_HISTORY_RECORDED_ROW_BYTES,
-                                                         SNAPSHOT_HISTORY_RECORDED_STACK_BYTES)
-                                  : snapshot_history_new(0, 0);
+        d->past = data_is_recorded(d) ? snapshot_history_new(SNAPSHOT_HISTORY_RECORDED_ROW_BYTES,
+                                                             SNAPSHOT_HISTORY_RECORDED_STACK_BYTES)
+                                      : snapshot_history_new(0, 0);
     if (d->past)
         snapshot_history_add(d->past, &d->live);
 }
@@ -211,11 +211,11 @@ const struct data_children *data_shown_children(const struct data *d) {
     return d->paused && d->holds_children ? &d->held_children : &d->children;
 }
 
-bool data_is_past(const struct data *d) { return d->has_target && d->target.mode == MODEL_MODE_RECORDED; }
+bool data_is_recorded(const struct data *d) { return d->has_target && d->target.mode == MODEL_MODE_RECORDED; }
 
 /* Samples of the past come all at once: each second of theirs is put where it lies before their end. */
 static double data_sample_time(struct data *d, const struct model_sample_batch *b, double now_s) {
-    if (!data_is_past(d) || b->n_samples == 0)
+    if (!data_is_recorded(d) || b->n_samples == 0)
         return now_s;
     if (d->past_at_s == 0)
         d->past_at_s = now_s;
@@ -224,12 +224,12 @@ static double data_sample_time(struct data *d, const struct model_sample_batch *
 
 bool data_take_samples(struct data *d, const struct model_sample_batch *b, double now_s) {
     if (!d->tally) {
-        d->tally = data_is_past(d) ? sample_store_new_sized(DATA_RECORDED_LOOKS, DATA_RECORDED_RUNS)
-                                   : sample_store_new();
+        d->tally = data_is_recorded(d) ? sample_store_new_sized(DATA_RECORDED_TICKS, DATA_RECORDED_RUNS)
+                                       : sample_store_new();
         if (!d->tally)
             return true;
-        if (d->paused && !data_is_past(d)) /* what has ended stands still by itself */
-            (void)sample_store_hold(d->tally, true);
+        if (d->paused && !data_is_recorded(d)) /* what has ended stands still by itself */
+            (void)sample_store_freeze(d->tally, true);
     }
     return sample_store_add(d->tally, b, data_sample_time(d, b, now_s));
 }
@@ -283,8 +283,8 @@ void data_set_state(struct data *d, enum session_state state, const struct err *
 void data_set_paused(struct data *d, bool paused) {
     d->paused = paused;
     d->pauses++;
-    if (d->tally && !data_is_past(d))
-        (void)sample_store_hold(d->tally, paused);
+    if (d->tally && !data_is_recorded(d))
+        (void)sample_store_freeze(d->tally, paused);
     if (!paused) {
         data_shot_fini(&d->stepped);
         data_shot_fini(&d->held);

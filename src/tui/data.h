@@ -22,7 +22,7 @@
 #include "tui/events.h"
 #include "tui/widgets/meter.h"
 
-#define DATA_GIL_LOOKS 40 /* snapshots that shares of the GIL are taken over; at most 64 */
+#define DATA_GIL_TICKS 40 /* snapshots that shares of the GIL are taken over; at most 64 */
 
 struct snapshot_history;
 
@@ -153,7 +153,7 @@ void data_shot_fini(struct data_shot *s);
 /* Seconds that a thread of a shot has shown the same stack; NAN unknown (first look, no frames). */
 double data_stack_age(const struct data_shot *shot, size_t thread);
 
-/* Of the last DATA_GIL_LOOKS snapshots in which it was known: the share in which a thread of a shot held the GIL, and that
+/* Of the last DATA_GIL_TICKS snapshots in which it was known: the share in which a thread of a shot held the GIL, and that
  * in which it waited for it. 0 to 100; NAN unknown. */
 void data_gil_share(const struct data_shot *shot, size_t thread, double *held, double *waiting);
 
@@ -176,7 +176,7 @@ enum theme_role data_frame_role(const struct model_frame *f);
 const struct model_thread *data_find_thread(const struct data_shot *shot, int64_t tid);
 
 /* It had ended before it was looked at: all there is of it is what it left. */
-bool data_is_past(const struct data *d);
+bool data_is_recorded(const struct data *d);
 
 /* The connection ended for good. */
 bool data_is_over(const struct data *d);

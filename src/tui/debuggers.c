@@ -16,8 +16,8 @@ static void debuggers_copy(char *to, size_t cap, const char *from) {
 void debuggers_take(struct debuggers *h, const struct model_status *s, double now_s) {
     *h = (struct debuggers){.told_s = now_s};
     for (size_t i = 0; i < s->n_holds && h->n < DEBUGGERS_MAX; i++) {
-        const struct model_hold *from = &s->holds[i];
-        struct hold *to = &h->items[h->n++];
+        const struct model_debugger *from = &s->holds[i];
+        struct debugger *to = &h->items[h->n++];
         debuggers_copy(to->what, sizeof to->what, from->what);
         debuggers_copy(to->state, sizeof to->state, from->state);
         debuggers_copy(to->address, sizeof to->address, from->address);
@@ -35,23 +35,23 @@ bool debuggers_have(const struct debuggers *h, const char *what) {
     return false;
 }
 
-static bool hold_stops(const struct hold *h) {
+static bool debugger_stops_job(const struct debugger *h) {
     return strcmp(h->state, "held") == 0 || strcmp(h->state, "kept") == 0;
 }
 
 bool debuggers_stop(const struct debuggers *h) {
     for (size_t i = 0; i < h->n; i++)
-        if (hold_stops(&h->items[i]))
+        if (debugger_stops_job(&h->items[i]))
             return true;
     return false;
 }
 
 /* One line; where two hold threads, the pause comes first: it holds them all. */
 bool debuggers_put_line(const struct debuggers *h, double now_s, char *buf, size_t cap) {
-    const struct hold *it = NULL;
+    const struct debugger *it = NULL;
     char by[64] = "", left[32] = "";
     for (size_t i = 0; i < h->n && !it; i++)
-        if (hold_stops(&h->items[i]))
+        if (debugger_stops_job(&h->items[i]))
             it = &h->items[i];
     if (!it)
         return false;
@@ -72,8 +72,8 @@ void debuggers_put_names(const struct debuggers *h, char *buf, size_t cap) {
     size_t used = 0;
     buf[0] = '\0';
     for (size_t i = 0; i < h->n && used < cap; i++) {
-        const struct hold *it = &h->items[i];
-        if (hold_stops(it))
+        const struct debugger *it = &h->items[i];
+        if (debugger_stops_job(it))
             continue;
         int n = snprintf(buf + used, cap - used, "%s%s%s%s%s", used ? ", " : "", it->what,
                          it->address[0] ? " at " : "", it->address, it->used ? " (in use)" : "");

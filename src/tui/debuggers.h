@@ -11,7 +11,7 @@
 #define DEBUGGERS_MAX 3
 #define DEBUGGERS_STATUS_S 1.0 /* the agent is asked so often while one is there that holds a thread */
 
-struct hold {
+struct debugger {
     char what[16], state[16], address[64], text[256];
     int64_t pid;   /* who asked for it; -1 not known */
     double left_s; /* when it was told; NAN no limit */
@@ -19,7 +19,7 @@ struct hold {
 };
 
 struct debuggers {
-    struct hold items[DEBUGGERS_MAX];
+    struct debugger items[DEBUGGERS_MAX];
     size_t n;
     double told_s; /* when, on the caller's clock */
 };

@@ -89,7 +89,7 @@ static void events_see_others(struct events *q, const struct model_status *s, co
 }
 
 /* Does a debugger hold threads of the job, or no more? */
-static void events_see_holds(struct data *d, const struct model_status *s, const struct events_place *p) {
+static void events_see_debuggers(struct data *d, const struct model_status *s, const struct events_place *p) {
     bool stopped = debuggers_stop(&d->holds);
     char line[512];
     debuggers_take(&d->holds, s, p->now_s);
@@ -104,7 +104,7 @@ void events_see_status(struct data *d, const struct model_status *s, const struc
     if (!isnan(s->budget_pct) && s->budget_pct > 0)
         q->budget_pct = s->budget_pct;
     events_see_others(q, s, p);
-    events_see_holds(d, s, p);
+    events_see_debuggers(d, s, p);
     if (!s->strategy)
         return;
     q->holds = s->gil_holds;
@@ -137,7 +137,7 @@ static void events_set_stopped(struct data *d, char state, int64_t tracer, const
         EVENTS_ADD(p, LOG_LEVEL_WARN, "the job is stopped: SIGCONT lets it go on");
 }
 
-void events_see_vitals(struct data *d, const struct proc_stats *v, const struct events_place *p) {
+void events_see_proc_stats(struct data *d, const struct proc_stats *v, const struct events_place *p) {
     d->pulse.vitals = *v;
     d->pulse.vitals_at_s = p->now_s;
     events_set_stopped(d, v->state, v->tracer_pid, p);
@@ -146,7 +146,7 @@ void events_see_vitals(struct data *d, const struct proc_stats *v, const struct 
 void events_see_time(struct data *d, double delay_s, const struct events_place *p) {
     struct events *q = &d->pulse;
     double longest = 2 * delay_s > EVENTS_SILENT_S ? 2 * delay_s : EVENTS_SILENT_S;
-    if (q->silent || d->state != SESSION_CONNECTED || !d->live.valid || data_is_past(d) || delay_s <= 0 ||
+    if (q->silent || d->state != SESSION_CONNECTED || !d->live.valid || data_is_recorded(d) || delay_s <= 0 ||
         p->now_s - d->live.arrived_s <= longest)
         return;
     q->silent = true;
@@ -162,7 +162,7 @@ static uint64_t events_grew(uint64_t *before, uint64_t now) {
     return by;
 }
 
-static void events_tell_losses(struct events *q, const struct events_place *p) {
+static void events_report_losses(struct events *q, const struct events_place *p) {
     uint64_t missed = q->missed_all - q->missed, dropped = q->dropped_all - q->dropped;
     if ((!missed && !dropped) || (q->losses_at_s > 0 && p->now_s - q->losses_at_s < EVENTS_DROPS_S))
         return;
@@ -204,7 +204,7 @@ static void events_end_run(struct data *d, struct events_run *run, double period
 }
 
 /* One look at a thread: does it collect? Looks further apart than `most_s` are of two collections. */
-static void events_look(struct data *d, struct events_run *runs, int64_t tid, int8_t gc, double at_s,
+static void events_poll(struct data *d, struct events_run *runs, int64_t tid, int8_t gc, double at_s,
                         double most_s, bool by_samples, const struct events_place *p) {
     struct events_run *run = NULL, *free = NULL;
     for (int i = 0; i < EVENTS_GC_RUNS; i++) {
@@ -267,12 +267,12 @@ void events_see_snapshot(struct data *d, const struct events_place *p) {
     if (s->n_threads)
         events_set_stopped(d, s->threads[0].state, 0, p);
     q->missed_all += events_grew(&q->missed_before, s->dropped);
-    events_tell_losses(q, p);
+    events_report_losses(q, p);
     bool by_samples = q->samples_at_s > 0 && p->now_s - q->samples_at_s < EVENTS_RUNS_STAY_S;
     if (by_samples) /* they tell more */
         memset(q->looks, 0, sizeof q->looks);
     for (size_t i = 0; !by_samples && i < s->n_threads; i++)
-        events_look(d, q->looks, s->threads[i].tid, s->threads[i].gc, s->timestamp, 2.0, false, p);
+        events_poll(d, q->looks, s->threads[i].tid, s->threads[i].gc, s->timestamp, 2.0, false, p);
 }
 
 static void events_see_rate(struct data *d, const struct model_sample_batch *b, double asked_hz,
@@ -280,7 +280,7 @@ static void events_see_rate(struct data *d, const struct model_sample_batch *b, 
     struct events *q = &d->pulse;
     double hz = b->period_us > 0 ? 1e6 / b->period_us : NAN;
     meter_add(&q->meters[EVENTS_RATE], hz);
-    if (isnan(hz) || data_is_past(d))
+    if (isnan(hz) || data_is_recorded(d))
         return;
     q->low_batches = hz < EVENTS_RATE_LOW * asked_hz ? q->low_batches + 1 : 0;
     if (q->low_batches == EVENTS_LOW_BATCHES && !q->is_low) {
@@ -306,10 +306,10 @@ void events_see_samples(struct data *d, const struct model_sample_batch *b, doub
     if (!isnan(b->budget_pct) && b->budget_pct > 0)
         q->budget_pct = b->budget_pct;
     for (size_t i = 0; i < b->n_samples; i++)
-        events_look(d, q->runs, b->samples[i].tid, b->samples[i].gc, b->samples[i].timestamp, most_s, true,
+        events_poll(d, q->runs, b->samples[i].tid, b->samples[i].gc, b->samples[i].timestamp, most_s, true,
                     p);
     if (b->n_samples)
         events_see_rate(d, b, asked_hz, p);
     q->dropped_all += events_grew(&q->dropped_before, b->dropped);
-    events_tell_losses(q, p);
+    events_report_losses(q, p);
 }

@@ -93,7 +93,7 @@ void events_see_snapshot(struct data *d, const struct events_place *p);
 void events_see_samples(struct data *d, const struct model_sample_batch *b, double asked_hz,
                         const struct events_place *p);
 void events_see_status(struct data *d, const struct model_status *s, const struct events_place *p);
-void events_see_vitals(struct data *d, const struct proc_stats *v, const struct events_place *p);
+void events_see_proc_stats(struct data *d, const struct proc_stats *v, const struct events_place *p);
 
 /* Time went by: is the target silent? `delay_s`: between two snapshots. */
 void events_see_time(struct data *d, double delay_s, const struct events_place *p);

@@ -190,7 +190,7 @@ static int querier_judge_all(struct querier *q, struct err *e) {
 
 static bool querier_is_ending(void *arg) { return atomic_load(&((struct querier *)arg)->ending); }
 
-static int querier_look_at(struct querier *q, struct err *e) {
+static int querier_open_tables(struct querier *q, struct err *e) {
     struct magic_way way = {.addr = &q->address, .stop = querier_is_ending, .stop_arg = q, .cols = q->cols};
     bool is_query = q->magic.kind == MAGIC_QUERY;
     if (!q->has_address)
@@ -198,7 +198,7 @@ static int querier_look_at(struct querier *q, struct err *e) {
     if (is_query && (querier_open(q, e) != 0 || database_refresh(q->db, e) != 0))
         return -1;
     way.database = q->db;
-    if (magic_look(&q->magic, &way, &q->answer.text, e) != 0)
+    if (magic_ask(&q->magic, &way, &q->answer.text, e) != 0)
         return -1;
     if (is_query)
         (void)snprintf(q->answer.note, sizeof q->answer.note, "%s", database_note(q->db));
@@ -213,7 +213,7 @@ static void querier_work(struct querier *q) {
     a->error_at = -1;
     strbuf_init(&a->text, QUERIER_MAX_BYTES);
     if (q->kind == QUERIER_MAGIC) {
-        if (querier_look_at(q, &a->error) == 0)
+        if (querier_open_tables(q, &a->error) == 0)
             a->error.code = ERR_OK;
     } else if (q->kind == QUERIER_EXPORT) {
         a->exported = q->exported.order ? q->exported.n_order : q->exported.rows->n_rows;
@@ -229,7 +229,7 @@ static void querier_work(struct querier *q) {
             a->error.code = ERR_OK;
         database_explain(q->db, &a->error);
         a->catalog = catalog_of_session(database_sql(q->db));
-        a->is_past = database_is_past(q->db);
+        a->is_past = database_is_recorded(q->db);
         (void)snprintf(a->note, sizeof a->note, "%s", database_note(q->db));
     }
     a->cancelled = atomic_load(&q->ending);
@@ -319,7 +319,9 @@ static int querier_ask(struct querier *q, enum querier_kind kind, const char *te
     return 0;
 }
 
-int querier_look(struct querier *q, struct err *e) { return querier_ask(q, QUERIER_LOOK, "", e); }
+int querier_list_tables(struct querier *q, struct err *e) {
+    return querier_ask(q, QUERIER_LIST_TABLES, "", e);
+}
 
 int querier_judge(struct querier *q, struct err *e) { return querier_ask(q, QUERIER_JUDGE, "", e); }
 

@@ -21,7 +21,7 @@
 #define QUERIER_MAX_ROWS ((size_t)100000)
 #define QUERIER_MAX_BYTES ((size_t)64 * 1024 * 1024)
 
-enum querier_kind { QUERIER_LOOK = 0, QUERIER_RUN, QUERIER_EXPORT, QUERIER_JUDGE, QUERIER_MAGIC };
+enum querier_kind { QUERIER_LIST_TABLES = 0, QUERIER_RUN, QUERIER_EXPORT, QUERIER_JUDGE, QUERIER_MAGIC };
 
 /* Columns of QUERIER_JUDGE, the worst verdict first. */
 enum querier_verdict {
@@ -86,14 +86,14 @@ void querier_set_window(struct querier *q, double from_s, double to_s);
 
 /* What tables are there; run all statements of a text; write a result (which is moved out of *x, in any case). 0, or -1 with the
  * error. */
-int querier_look(struct querier *q, struct err *e);
+int querier_list_tables(struct querier *q, struct err *e);
 int querier_run(struct querier *q, const char *text, struct err *e);
 int querier_write(struct querier *q, struct querier_export *x, struct err *e);
 
 /* What is to be said of the target (client/verdict.h): rows with the columns of enum querier_verdict. 0, or -1 with the error. */
 int querier_judge(struct querier *q, struct err *e);
 
-/* What a line of client/magic.h wants, where that is a look (magic_looks), for `cols` columns; *m is moved out in any case. 0, or -1 with the
+/* What a line of client/magic.h wants, where that is a look (magic_is_query), for `cols` columns; *m is moved out in any case. 0, or -1 with the
  * error. */
 int querier_do(struct querier *q, struct magic *m, int cols, struct err *e);
 

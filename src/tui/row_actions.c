@@ -80,7 +80,7 @@ static bool row_actions_copy(struct app *app, const char *what, const struct str
     h->text = copy;
     h->len = text->len;
     (void)snprintf(h->what, sizeof h->what, "%s", what);
-    app->wishes.copy = true;
+    app->requests.copy = true;
     return true;
 }
 
@@ -94,8 +94,8 @@ static bool row_actions_edit(struct app *app, const struct screen_pick *what) {
     }
     (void)snprintf(h->file, sizeof h->file, "%s", what->frame->file);
     h->line = what->frame->line;
-    h->pid = data_is_past(&app->data) || data_is_over(&app->data) ? 0 : what->pid ? what->pid : app->pid;
-    app->wishes.edit = true;
+    h->pid = data_is_recorded(&app->data) || data_is_over(&app->data) ? 0 : what->pid ? what->pid : app->pid;
+    app->requests.edit = true;
     return true;
 }
 

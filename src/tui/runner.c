@@ -58,7 +58,7 @@ static void runner_paint_after(struct runner *r, uint64_t pause_us) {
 }
 
 void runner_want_paint(struct runner *r) {
-    runner_source_grant(&r->source);
+    runner_source_apply(&r->source);
     runner_paint_after(r, RUNNER_FRAME_US);
 }
 
@@ -110,15 +110,15 @@ static void runner_on_tick(void *arg) {
     if (app_needs_tick(r->app))
         r->app->dirty = true;
     app_tick(r->app);
-    runner_proc_stats_look(&r->vitals, r->app, r->session);
-    runner_query_grant(&r->query);
+    runner_proc_stats_poll(&r->vitals, r->app, r->session);
+    runner_query_apply(&r->query);
     runner_want_paint(r);
 }
 
 /* What screens want to know, of tables and of the agent. */
-static void runner_grant_questions(struct runner *r) {
-    runner_query_grant(&r->query);
-    runner_repl_grant(r->app, r->session);
+static void runner_apply_questions(struct runner *r) {
+    runner_query_apply(&r->query);
+    runner_repl_apply(r->app, r->session);
 }
 
 static void runner_on_answer(void *arg) {
@@ -128,14 +128,14 @@ static void runner_on_answer(void *arg) {
 }
 
 /* What was typed ahead of the answer may be a question. */
-static void runner_on_looked(void *arg) {
+static void runner_on_tables(void *arg) {
     runner_on_answer(arg);
-    runner_grant_questions(arg);
+    runner_apply_questions(arg);
 }
 
 /* Something came that the picture of a moment ago is not wrong without: it is painted with the next snapshot, or soon. */
 static void runner_paint_with_next(struct runner *r) {
-    runner_source_grant(&r->source);
+    runner_source_apply(&r->source);
     runner_paint_after(r, RUNNER_JOIN_US);
 }
 
@@ -229,8 +229,8 @@ void runner_follow_samples(struct runner *r, bool again) {
 /* What the panes with variables and tasks show. */
 static void runner_ask_details(struct runner *r) {
     struct err e;
-    struct wire_threads want = r->app->wishes.details;
-    r->app->wishes.details.tid = 0;
+    struct wire_threads want = r->app->requests.details;
+    r->app->requests.details.tid = 0;
     if (want.tid <= 0 || !r->session || session_ask_details(r->session, &want, &e) == 0)
         return;
     app_message(r->app, true, "%s", e.text);
@@ -244,9 +244,9 @@ static void runner_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct runner *r = arg;
     runner_set_time(r);
     app_take_snapshot(r->app, snapshot);
-    runner_proc_stats_look(&r->vitals, r->app, r->session);
+    runner_proc_stats_poll(&r->vitals, r->app, r->session);
     runner_ask_details(r);
-    runner_query_grant(&r->query); /* tables that screens show, when they are due */
+    runner_query_apply(&r->query); /* tables that screens show, when they are due */
     runner_follow_samples(r, false);
     runner_open_term(r);
     runner_want_paint(r);
@@ -259,8 +259,8 @@ static void runner_on_samples(void *arg, struct model_sample_batch *batch) {
     bool is_first = !r->app->data.tally;
     runner_set_time(r);
     app_take_samples(r->app, batch);
-    bool again = r->app->wishes.again;
-    r->app->wishes.again = false;
+    bool again = r->app->requests.again;
+    r->app->requests.again = false;
     runner_follow_samples(r, again);
     if (is_first || again)
         runner_want_paint(r);
@@ -297,7 +297,7 @@ static void runner_configure(struct runner *r) {
 }
 
 /* Have something armed for us, or no longer. */
-static void runner_arm(struct runner *r, const struct app_wishes *w) {
+static void runner_arm(struct runner *r, const struct app_requests *w) {
     struct err e;
     (void)err_set(&e, ERR_FAILED, "not connected");
     int rc = !r->session ? -1
@@ -321,7 +321,7 @@ static void runner_on_evaluated(void *arg, const struct wire_evaluated *what) {
     struct runner *r = arg;
     runner_set_time(r);
     app_repl_take(r->app, what);
-    runner_grant_questions(r);
+    runner_apply_questions(r);
     runner_want_paint(r);
 }
 
@@ -330,7 +330,7 @@ static void runner_on_reply(void *arg, enum wire_method method, const struct err
     if (error && (method == WIRE_EVAL || method == WIRE_COMPLETE)) {
         runner_set_time(r);
         app_repl_refused(r->app, error);
-        runner_grant_questions(r);
+        runner_apply_questions(r);
         runner_want_paint(r);
         return;
     }
@@ -351,7 +351,7 @@ void runner_subscribe(struct runner *r) {
  * gets samples as often: the Timeline scrolls by them. */
 void runner_follow_pause(struct runner *r) {
     struct err e;
-    bool slow = r->session && r->app->data.paused && !data_is_past(&r->app->data);
+    bool slow = r->session && r->app->data.paused && !data_is_recorded(&r->app->data);
     double delay_s = r->app->config.delay_s, batch_s = slow                                  ? APP_PAUSED_S
                                                        : delay_s > 0 && delay_s < APP_FAST_S ? delay_s
                                                                                              : 0;
@@ -417,17 +417,17 @@ static void runner_suspend(struct runner *r) {
 }
 
 /* Do what the app asks for. */
-static void runner_grant(struct runner *r) {
+static void runner_apply(struct runner *r) {
     runner_ask_details(r);
-    runner_grant_questions(r);
-    runner_source_grant(&r->source);
-    runner_theme_grant(&r->looks);
-    struct app_wishes w = app_take_wishes(r->app);
+    runner_apply_questions(r);
+    runner_source_apply(&r->source);
+    runner_theme_apply(&r->looks);
+    struct app_requests w = app_take_requests(r->app);
     if (w.quit) {
         runner_stop(r);
         return;
     }
-    runner_row_actions_grant(&r->hands, &w);
+    runner_row_actions_apply(&r->hands, &w);
     if (w.suspend)
         runner_suspend(r);
     if (w.rate)
@@ -457,7 +457,7 @@ static void runner_on_input(void *arg) {
     while (!r->stopping && !runner_row_actions_is_editing(&r->hands) && term_read(r->term, &e)) {
         any = true;
         app_input(r->app, &e);
-        runner_grant(r);
+        runner_apply(r);
     }
     if (!any && term_is_gone(r->term))
         runner_stop(r);
@@ -484,7 +484,7 @@ static void runner_on_signal(void *arg) {
                 break; /* it was meant for the editor */
             runner_set_time(r);
             app_key(r->app, INPUT_CTRL + 'c');
-            runner_grant(r);
+            runner_apply(r);
             break;
         default: /* TERM, HUP */
             runner_stop(r);
@@ -507,7 +507,7 @@ static int runner_init(struct runner *r, struct err *e) {
                                      .app = r->app,
                                      .answered = runner_on_answer,
                                      .followed = runner_on_followed,
-                                     .looked = runner_on_looked,
+                                     .looked = runner_on_tables,
                                      .arg = r};
     r->hands = (struct runner_row_actions){.app = r->app,
                                            .loop = r->loop,
@@ -525,7 +525,7 @@ static int runner_init(struct runner *r, struct err *e) {
     r->signals = r->signal_fd >= 0 ? loop_watch_fd(r->loop, r->signal_fd, runner_on_signal, r, e) : NULL;
     if (!r->signals)
         return -1;
-    runner_query_grant(&r->query); /* a recording to compare with */
+    runner_query_apply(&r->query); /* a recording to compare with */
     r->looks = (struct runner_theme){
         .app = r->app, .loop = r->loop, .term = &r->term, .changed = runner_on_answer, .arg = r};
     runner_theme_begin(&r->looks, r->config);
@@ -535,7 +535,7 @@ static int runner_init(struct runner *r, struct err *e) {
         if (!r->listed)
             return -1;
         runner_open_term(r);
-        runner_grant(r);
+        runner_apply(r);
         return 0;
     }
     loop_timer_set(r->open, RUNNER_OPEN_US);

@@ -3,9 +3,9 @@
 #include "tui/runner_internal.h"
 
 void runner_pace_children(struct runner *r) {
-    enum children_pace pace = r->app->data.paused && !data_is_past(&r->app->data) ? CHILDREN_STILL
-                              : app_shows_children(r->app)                        ? CHILDREN_OFTEN
-                                                                                  : CHILDREN_SELDOM;
+    enum children_pace pace = r->app->data.paused && !data_is_recorded(&r->app->data) ? CHILDREN_STILL
+                              : app_shows_children(r->app)                            ? CHILDREN_OFTEN
+                                                                                      : CHILDREN_SELDOM;
     if (pace != r->children_pace)
         children_set_pace(r->children, pace);
     r->children_pace = pace;

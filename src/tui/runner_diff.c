@@ -47,7 +47,7 @@ static int runner_diff_open(struct runner_diff *r, const char *name, struct err 
     return session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, e);
 }
 
-void runner_diff_grant(struct runner_diff *r) {
+void runner_diff_apply(struct runner_diff *r) {
     struct app_diff *d = &r->app->diff;
     struct err e;
     char name[sizeof d->wish];

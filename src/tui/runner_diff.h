@@ -24,7 +24,7 @@ int runner_diff_resolve(const char *text, struct session_address *addr, struct e
 
 /* Open the one that the app wishes for, if it does: its samples go to the app from here on. What is wrong with it is a message.
  * A session from before ends. */
-void runner_diff_grant(struct runner_diff *r);
+void runner_diff_apply(struct runner_diff *r);
 void runner_diff_close(struct runner_diff *r);
 
 #endif

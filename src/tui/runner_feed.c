@@ -15,7 +15,7 @@ static void runner_feed_on_answer(void *arg) {
     bool was_well = f->rows && f->failed_s <= 0;
     app_feed_take(r->app, r->id, &answer);
     bool may_wait = f->again && was_well && f->failed_s <= 0;
-    runner_feed_grant(r);
+    runner_feed_apply(r);
     (may_wait ? r->followed : r->answered)(r->arg);
 }
 
@@ -44,7 +44,7 @@ static int runner_feed_open(struct runner_feed *r, struct err *e) {
     return -1;
 }
 
-void runner_feed_grant(struct runner_feed *r) {
+void runner_feed_apply(struct runner_feed *r) {
     if (r->querier && querier_is_busy(r->querier))
         return;
     for (enum app_feed_id id; (id = app_feed_next(r->app, r->id)) != FEED_COUNT;) {

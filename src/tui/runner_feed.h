@@ -29,6 +29,6 @@ struct runner_feed {
 void runner_feed_set_target(struct runner_feed *r, const struct session_address *addr);
 
 /* Begin what the app asks for, if nothing is under way. */
-void runner_feed_grant(struct runner_feed *r);
+void runner_feed_apply(struct runner_feed *r);
 
 #endif

@@ -51,15 +51,15 @@ static int runner_magic_open(struct runner_magic *r, struct err *e) {
     return -1;
 }
 
-void runner_magic_grant(struct runner_magic *r) {
+void runner_magic_apply(struct runner_magic *r) {
     struct app_repl *repl = &r->app->repl;
     struct err e;
-    if (repl->wish == APP_REPL_LOOK && !(r->querier && querier_is_busy(r->querier))) {
+    if (repl->wish == APP_REPL_QUERY && !(r->querier && querier_is_busy(r->querier))) {
         repl->wish = APP_REPL_NOTHING;
         if (runner_magic_open(r, &e) != 0 || querier_do(r->querier, &repl->magic, repl->cols, &e) != 0)
             runner_magic_refuse(r, &e);
     }
-    if (repl->interrupt && repl->asked == APP_REPL_LOOK) {
+    if (repl->interrupt && repl->asked == APP_REPL_QUERY) {
         repl->interrupt = false;
         if (r->querier)
             querier_cancel(r->querier);

@@ -27,6 +27,6 @@ struct runner_magic {
 void runner_magic_set_target(struct runner_magic *r, const struct session_address *addr);
 
 /* Begin, or end, what the app asks for. */
-void runner_magic_grant(struct runner_magic *r);
+void runner_magic_apply(struct runner_magic *r);
 
 #endif

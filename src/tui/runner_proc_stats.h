@@ -13,6 +13,6 @@
 #define RUNNER_PROC_STATS_S 1.0 /* between two looks */
 
 /* Look, and ask, if the app wants it and it is time. `s` may be NULL. */
-void runner_proc_stats_look(struct proc_stats_reader *r, struct app *a, struct session *s);
+void runner_proc_stats_poll(struct proc_stats_reader *r, struct app *a, struct session *s);
 
 #endif

@@ -15,7 +15,7 @@ static void runner_query_on_answer(void *arg) {
     if (!querier_take(r->querier, &answer))
         return;
     app_take_answer(r->app, &answer);
-    runner_query_grant(r); /* what waited for the end of a look */
+    runner_query_apply(r); /* what waited for the end of a look */
     r->answered(r->arg);
 }
 
@@ -40,7 +40,7 @@ void runner_query_set_target(struct runner_query *r, const struct session_addres
 void runner_query_end_target(struct runner_query *r) { r->ended = r->has_address && !r->address.recorded[0]; }
 
 /* Its tables may lie there still; then now() is their last moment. */
-static void runner_query_go_to_past(struct runner_query *r) {
+static void runner_query_go_to_recording(struct runner_query *r) {
     struct session_address past;
     char pid[24];
     struct err e;
@@ -79,7 +79,7 @@ static void runner_query_open_history(struct runner_query *r) {
         app_message(r->app, true, "%s", e.text);
 }
 
-static int runner_query_begin(struct runner_query *r, enum app_query_wish wish, struct err *e) {
+static int runner_query_begin(struct runner_query *r, enum app_query_request wish, struct err *e) {
     struct app_query *q = &r->app->query;
     if (runner_query_open(r, e) != 0)
         return -1;
@@ -93,47 +93,47 @@ static int runner_query_begin(struct runner_query *r, enum app_query_wish wish, 
     double from_s = NAN, to_s = NAN;
     (void)window_get_range(r->app, &from_s, &to_s);
     querier_set_window(r->querier, from_s, to_s);
-    return wish == APP_QUERY_RUN ? querier_run(r->querier, q->text, e) : querier_look(r->querier, e);
+    return wish == APP_QUERY_RUN ? querier_run(r->querier, q->text, e) : querier_list_tables(r->querier, e);
 }
 
-static void runner_query_grant_magic(struct runner_query *r) {
+static void runner_query_apply_magic(struct runner_query *r) {
     r->magic.app = r->app;
     r->magic.loop = r->loop;
     r->magic.answered = r->looked;
     r->magic.arg = r->arg;
-    if (r->app->repl.wish == APP_REPL_LOOK)
-        runner_query_go_to_past(r);
-    runner_magic_grant(&r->magic);
+    if (r->app->repl.wish == APP_REPL_QUERY)
+        runner_query_go_to_recording(r);
+    runner_magic_apply(&r->magic);
 }
 
-void runner_query_grant(struct runner_query *r) {
+void runner_query_apply(struct runner_query *r) {
     r->diff.app = r->app;
     r->diff.loop = r->loop;
     r->diff.changed = r->answered;
     r->diff.arg = r->arg;
-    runner_diff_grant(&r->diff);
+    runner_diff_apply(&r->diff);
     r->feed.app = r->app;
     r->feed.loop = r->loop;
     r->feed.answered = r->answered;
     r->feed.followed = r->followed;
     r->feed.arg = r->arg;
-    runner_feed_grant(&r->feed);
-    runner_query_grant_magic(r);
+    runner_feed_apply(&r->feed);
+    runner_query_apply_magic(r);
     struct app_query *q = &r->app->query;
-    enum app_query_wish wish = q->wish;
+    enum app_query_request wish = q->wish;
     struct err e;
     if (r->querier && querier_is_busy(r->querier))
         wish = APP_QUERY_NONE; /* it waits */
     if (wish != APP_QUERY_NONE) {
         runner_query_open_history(r);
-        runner_query_go_to_past(r);
+        runner_query_go_to_recording(r);
         q->wish = APP_QUERY_NONE;
     }
     if (wish != APP_QUERY_NONE && runner_query_begin(r, wish, &e) != 0) {
         struct querier_answer answer = {.error = e, .error_at = -1};
         answer.kind = wish == APP_QUERY_RUN      ? QUERIER_RUN
                       : wish == APP_QUERY_EXPORT ? QUERIER_EXPORT
-                                                 : QUERIER_LOOK;
+                                                 : QUERIER_LIST_TABLES;
         app_take_answer(r->app, &answer);
     }
     if (q->cancel && r->querier)

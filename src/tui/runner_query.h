@@ -39,7 +39,7 @@ void runner_query_set_target(struct runner_query *r, const struct session_addres
 void runner_query_end_target(struct runner_query *r);
 
 /* Do what the app asks for. */
-void runner_query_grant(struct runner_query *r);
+void runner_query_apply(struct runner_query *r);
 
 /* All of it ends. */
 void runner_query_stop(struct runner_query *r);

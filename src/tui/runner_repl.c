@@ -18,25 +18,25 @@ static void runner_repl_open_history(struct app *app) {
         app_message(app, true, "%s", e.text);
 }
 
-void runner_repl_grant(struct app *app, struct session *s) {
+void runner_repl_apply(struct app *app, struct session *s) {
     struct app_repl *r = &app->repl;
     struct err e;
     if (r->opened)
         runner_repl_open_history(app);
-    if (r->wish && r->wish != APP_REPL_LOOK) {
+    if (r->wish && r->wish != APP_REPL_QUERY) {
         struct wire_eval want = app_repl_question(app);
         r->wish = APP_REPL_NOTHING;
         (void)err_set(&e, ERR_FAILED, "not connected");
         if (!s || session_eval(s, &want, &e) != 0)
             app_repl_refused(app, &e);
     }
-    if (r->interrupt && s && r->asked != APP_REPL_LOOK)
+    if (r->interrupt && s && r->asked != APP_REPL_QUERY)
         (void)session_interrupt(s, NULL);
-    r->interrupt = r->interrupt && r->asked == APP_REPL_LOOK;
+    r->interrupt = r->interrupt && r->asked == APP_REPL_QUERY;
 }
 
 void runner_repl_leave(struct app *app, struct session *s) {
-    if (s && app_repl_runs(app) && app->repl.asked != APP_REPL_LOOK)
+    if (s && app_repl_runs(app) && app->repl.asked != APP_REPL_QUERY)
         (void)session_interrupt(s, NULL);
     app_repl_forget(app);
 }

@@ -7,7 +7,7 @@
 #include "tui/app.h"
 
 /* Do what the app wishes for. `s` may be NULL. */
-void runner_repl_grant(struct app *app, struct session *s);
+void runner_repl_apply(struct app *app, struct session *s);
 
 /* The session is left for another target: what runs there is ended. */
 void runner_repl_leave(struct app *app, struct session *s);

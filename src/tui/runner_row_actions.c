@@ -139,7 +139,7 @@ static void runner_row_actions_export(struct runner_row_actions *h) {
         app_message(h->app, true, "%s", e.text);
 }
 
-void runner_row_actions_grant(struct runner_row_actions *h, const struct app_wishes *w) {
+void runner_row_actions_apply(struct runner_row_actions *h, const struct app_requests *w) {
     if (w->command_history)
         runner_row_actions_open_history(h);
     if (w->copy)

@@ -31,7 +31,7 @@ struct runner_row_actions {
 };
 
 /* Do what is wished for. */
-void runner_row_actions_grant(struct runner_row_actions *h, const struct app_wishes *w);
+void runner_row_actions_apply(struct runner_row_actions *h, const struct app_requests *w);
 
 /* Does an editor have the terminal? */
 bool runner_row_actions_is_editing(const struct runner_row_actions *h);

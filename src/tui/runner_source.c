@@ -10,7 +10,7 @@ static void runner_source_on_read(void *arg) {
     if (!text)
         return;
     app_take_source(r->app, text);
-    runner_source_grant(r); /* another one may be wanted by now */
+    runner_source_apply(r); /* another one may be wanted by now */
     r->answered(r->arg);
 }
 
@@ -27,8 +27,8 @@ static int runner_source_open(struct runner_source *r, struct err *e) {
     return -1;
 }
 
-void runner_source_grant(struct runner_source *r) {
-    struct app_source_wish *w = &r->app->source_wish;
+void runner_source_apply(struct runner_source *r) {
+    struct app_source_request *w = &r->app->source_request;
     struct err e;
     if (!w->is_new || (r->reader && source_reader_is_busy(r->reader)))
         return;

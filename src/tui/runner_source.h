@@ -18,7 +18,7 @@ struct runner_source {
 };
 
 /* Do what the app asks for. */
-void runner_source_grant(struct runner_source *r);
+void runner_source_apply(struct runner_source *r);
 void runner_source_stop(struct runner_source *r);
 
 #endif

@@ -92,7 +92,7 @@ static void runner_target_slow(struct runner_target *t) {
         return;
     (void)session_set_native(t->session, false, &e);
     (void)session_unsubscribe(t->session, WIRE_STREAM_SAMPLES, NULL);
-    (void)session_subscribe(t->session, WIRE_STREAM_THREADS, 1 / TARGETS_ASIDE_S, NULL);
+    (void)session_subscribe(t->session, WIRE_STREAM_THREADS, 1 / TARGETS_BACKGROUND_S, NULL);
 }
 
 int runner_targets_add(struct runner_targets *t, const struct session_address *addr, const char *name,
@@ -126,7 +126,7 @@ int runner_targets_add(struct runner_targets *t, const struct session_address *a
     session_set_sampling(item->session, t->sampling);
     session_set_budget(item->session, t->budget_pct);
     if (!runner_target_is_shown(item))
-        (void)session_subscribe(item->session, WIRE_STREAM_THREADS, 1 / TARGETS_ASIDE_S, NULL);
+        (void)session_subscribe(item->session, WIRE_STREAM_THREADS, 1 / TARGETS_BACKGROUND_S, NULL);
     return i;
 }
 

@@ -168,7 +168,7 @@ static void runner_theme_save(struct runner_theme *l) {
     const char *path = a->config.config_path ? a->config.config_path : "";
     int changed = 0;
     for (int i = 0; i < SETTINGS_COUNT; i++)
-        changed += a->settings.origins[i] == SETTINGS_BY_HAND;
+        changed += a->settings.origins[i] == SETTINGS_BY_KEY;
     if (changed == 0)
         app_message(a, false, "no setting was changed: nothing to save");
     else if (config_file_save(&a->settings, path, &e) != 0)
@@ -177,8 +177,8 @@ static void runner_theme_save(struct runner_theme *l) {
         app_message(a, false, "%d setting%s saved to %s", changed, changed == 1 ? "" : "s", path);
 }
 
-void runner_theme_grant(struct runner_theme *l) {
-    struct app_wishes *w = &l->app->wishes;
+void runner_theme_apply(struct runner_theme *l) {
+    struct app_requests *w = &l->app->requests;
     if (w->repaint && *l->term)
         term_repaint(*l->term);
     if (w->toggle_mouse && *l->term)

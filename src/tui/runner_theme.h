@@ -39,7 +39,7 @@ void runner_theme_end(struct runner_theme *l);
 struct term *runner_theme_open(const struct runner_theme *l, const struct term_config *config, struct err *e);
 
 /* Do what the app asks for; looks at and clears those wishes alone. */
-void runner_theme_grant(struct runner_theme *l);
+void runner_theme_apply(struct runner_theme *l);
 
 /* Read the theme again, as when its file was saved. */
 void runner_theme_reload(struct runner_theme *l);

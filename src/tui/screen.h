@@ -25,8 +25,8 @@
 
 struct app;
 
-/* How a typed line reaches a screen. SCREEN_AGAIN: the key that opened the prompt was pressed in it. */
-enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL, SCREEN_AGAIN };
+/* How a typed line reaches a screen. SCREEN_REDRAW: the key that opened the prompt was pressed in it. */
+enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL, SCREEN_REDRAW };
 
 /* Something that a screen shows. */
 struct screen_pick {

@@ -51,7 +51,7 @@ static const struct screen_def *screen_picture_find(const char *name, struct err
     return NULL;
 }
 
-static void screen_picture_tell_time(struct screen_picture *p) {
+static void screen_picture_put_time(struct screen_picture *p) {
     app_set_time(p->app, (double)clock_mono_ns() / 1e9, clock_epoch_s());
 }
 
@@ -74,7 +74,7 @@ static int screen_picture_take(void *arg, const struct model_target *target,
                                const struct model_sample_batch *batch) {
     struct screen_picture *p = arg;
     screen_picture_lend(p, target);
-    screen_picture_tell_time(p);
+    screen_picture_put_time(p);
     app_take_samples(p->app, batch);
     return 0;
 }
@@ -101,7 +101,7 @@ static void screen_picture_ask(struct screen_picture *p, struct querier *q, enum
     }
     if (!answered)
         (void)err_set(&answer.error, ERR_FAILED, "no answer within %d s", SCREEN_PICTURE_ANSWER_S);
-    screen_picture_tell_time(p);
+    screen_picture_put_time(p);
     app_feed_take(p->app, id, &answer);
 }
 
@@ -120,13 +120,13 @@ static void screen_picture_ask_all(struct screen_picture *p, const struct sessio
 }
 
 /* What the kernel tells of the process, where the screen shows it. */
-static void screen_picture_look(struct screen_picture *p, const struct session_address *addr) {
+static void screen_picture_read_stats(struct screen_picture *p, const struct session_address *addr) {
     struct proc_stats_reader r = {.pid = 0};
     struct proc_stats v;
-    if (!addr || addr->pid <= 0 || !app_wants_vitals(p->app))
+    if (!addr || addr->pid <= 0 || !app_wants_proc_stats(p->app))
         return;
     proc_stats_read(&r, addr->pid, &v);
-    app_take_vitals(p->app, &v);
+    app_take_proc_stats(p->app, &v);
 }
 
 static int screen_picture_render(void *arg, const struct session_address *addr,
@@ -144,11 +144,11 @@ static int screen_picture_render(void *arg, const struct session_address *addr,
     d->missed = snapshot->dropped;
     meter_add(&d->cpu, snapshot->process.cpu_pct);
     meter_add(&d->gil, data_gil_level(snapshot));
-    screen_picture_tell_time(p);
+    screen_picture_put_time(p);
     d->live.arrived_s = p->app->now_s;
     if (app_top(p->app)->def != p->def)
         app_push(p->app, p->def);
-    screen_picture_look(p, addr);
+    screen_picture_read_stats(p, addr);
     app_update_screens(p->app);
     if (addr)
         screen_picture_ask_all(p, addr);

@@ -83,16 +83,16 @@ static int settings_check_budget(char *text, size_t cap, struct err *e) {
 
 static void settings_apply_delay(struct app *a, const char *value) {
     a->config.delay_s = settings_parse_time(value);
-    a->wishes.rate = true;
+    a->requests.rate = true;
 }
 
 static void settings_read_delay(const struct app *a, char *value, size_t cap) {
     settings_format_time(value, cap, a->config.delay_s);
 }
 
-static void settings_apply_look(struct app *a, const char *value) {
+static void settings_apply_theme_setting(struct app *a, const char *value) {
     (void)value;
-    (void)snprintf(a->wishes.theme, sizeof a->wishes.theme, "%s", a->settings.values[SETTINGS_THEME]);
+    (void)snprintf(a->requests.theme, sizeof a->requests.theme, "%s", a->settings.values[SETTINGS_THEME]);
 }
 
 static void settings_apply_ascii(struct app *a, const char *value) {
@@ -102,7 +102,7 @@ static void settings_apply_ascii(struct app *a, const char *value) {
 
 static void settings_apply_mouse(struct app *a, const char *value) {
     a->mouse = strcmp(value, "on") == 0;
-    a->wishes.toggle_mouse = true;
+    a->requests.toggle_mouse = true;
 }
 
 static void settings_read_mouse(const struct app *a, char *value, size_t cap) {
@@ -122,7 +122,7 @@ static void settings_read_header(const struct app *a, char *value, size_t cap) {
 const struct settings_def settings_table[] = {
     [SETTINGS_DELAY] = {.name = "delay",
                         .type = SETTINGS_TIME,
-                        .otherwise = "250ms",
+                        .default_value = "250ms",
                         .takes = "tenths of a second, or 250ms, 2s, ...; 33ms to 60s",
                         .help = "time between two snapshots",
                         .check = settings_check_delay,
@@ -130,54 +130,54 @@ const struct settings_def settings_table[] = {
                         .read = settings_read_delay},
     [SETTINGS_THEME] = {.name = "theme",
                         .type = SETTINGS_TEXTUAL,
-                        .otherwise = "default",
+                        .default_value = "default",
                         .takes = "a name, or a file with a / in its name",
                         .help = "colours of the screens",
                         .check = settings_check_theme,
-                        .apply = settings_apply_look},
+                        .apply = settings_apply_theme_setting},
     [SETTINGS_COLOR] = {.name = "color",
                         .type = SETTINGS_CHOICE,
-                        .otherwise = "auto",
+                        .default_value = "auto",
                         .takes = "auto, always, never, 16 or 256",
                         .help = "how many colours; auto: by the terminal and NO_COLOR",
                         .choice = settings_color,
-                        .apply = settings_apply_look},
+                        .apply = settings_apply_theme_setting},
     [SETTINGS_ASCII] = {.name = "ascii",
                         .type = SETTINGS_CHOICE,
-                        .otherwise = "auto",
+                        .default_value = "auto",
                         .takes = "auto, on or off",
                         .help = "draw with ASCII only; auto: unless the locale is UTF-8",
                         .choice = settings_ascii,
                         .apply = settings_apply_ascii},
     [SETTINGS_MOUSE] = {.name = "mouse",
                         .type = SETTINGS_SWITCH,
-                        .otherwise = "on",
+                        .default_value = "on",
                         .takes = "on or off",
                         .help = "use the mouse; off: the terminal selects text",
                         .apply = settings_apply_mouse,
                         .read = settings_read_mouse},
     [SETTINGS_SCREEN] = {.name = "screen",
                          .type = SETTINGS_CHOICE,
-                         .otherwise = "threads",
+                         .default_value = "threads",
                          .takes = "the name of a screen",
                          .help = "the screen to begin with",
                          .choice = settings_screen,
                          .at_start = true},
     [SETTINGS_FILTER] = {.name = "filter",
                          .type = SETTINGS_TEXTUAL,
-                         .otherwise = "",
+                         .default_value = "",
                          .takes = "what F4 takes, or nothing",
                          .help = "show only rows that match, to begin with",
                          .at_start = true},
     [SETTINGS_HIDE_IDLE] = {.name = "hide-idle",
                             .type = SETTINGS_SWITCH,
-                            .otherwise = "off",
+                            .default_value = "off",
                             .takes = "on or off",
                             .help = "hide threads that did not run lately, to begin with",
                             .at_start = true},
     [SETTINGS_HEADER] = {.name = "header",
                          .type = SETTINGS_CHOICE,
-                         .otherwise = "full",
+                         .default_value = "full",
                          .takes = "full or line",
                          .help = "all of the header, or one line of it",
                          .choice = settings_header,
@@ -185,20 +185,20 @@ const struct settings_def settings_table[] = {
                          .read = settings_read_header},
     [SETTINGS_GENTLE] = {.name = "gentle",
                          .type = SETTINGS_SWITCH,
-                         .otherwise = "off",
+                         .default_value = "off",
                          .takes = "on or off",
                          .help = "send no signals: stacks of running threads may be torn",
                          .at_start = true},
     [SETTINGS_BUDGET] = {.name = "budget",
                          .type = SETTINGS_TEXTUAL,
-                         .otherwise = "",
+                         .default_value = "",
                          .takes = "percent of a core, or nothing for the usual",
                          .help = "what looking may cost the machine",
                          .at_start = true,
                          .check = settings_check_budget},
     [SETTINGS_READONLY] = {.name = "readonly",
                            .type = SETTINGS_SWITCH,
-                           .otherwise = "off",
+                           .default_value = "off",
                            .takes = "on or off",
                            .help = "change nothing in a target: no agent goes into it",
                            .at_start = true},
@@ -210,7 +210,7 @@ _Static_assert(sizeof settings_table / sizeof settings_table[0] == SETTINGS_COUN
 void settings_init(struct settings *s) {
     memset(s, 0, sizeof *s);
     for (size_t i = 0; i < SETTINGS_COUNT; i++)
-        (void)snprintf(s->values[i], SETTINGS_TEXT, "%s", settings_table[i].otherwise);
+        (void)snprintf(s->values[i], SETTINGS_TEXT, "%s", settings_table[i].default_value);
 }
 
 int settings_find(const char *name, struct err *e) {
@@ -273,7 +273,7 @@ const char *settings_origin_name(enum settings_origin origin) {
     static const char *const names[] = {[SETTINGS_BY_DEFAULT] = "default",
                                         [SETTINGS_BY_FILE] = "file",
                                         [SETTINGS_BY_COMMAND_LINE] = "command line",
-                                        [SETTINGS_BY_HAND] = "changed, not saved"};
+                                        [SETTINGS_BY_KEY] = "changed, not saved"};
     return names[origin];
 }
 
@@ -281,7 +281,7 @@ const char *settings_origin_name(enum settings_origin origin) {
 
 static int settings_change(struct app *a, enum settings_key key, const char *text, struct err *e) {
     const struct settings_def *d = &settings_table[key];
-    if (settings_put(&a->settings, key, d->name, text, SETTINGS_BY_HAND, e) != 0)
+    if (settings_put(&a->settings, key, d->name, text, SETTINGS_BY_KEY, e) != 0)
         return -1;
     if (d->apply)
         d->apply(a, a->settings.values[key]);
@@ -334,7 +334,7 @@ static void settings_read_back(struct app *a, enum settings_origin origin) {
     }
 }
 
-void settings_sync(struct app *a) { settings_read_back(a, SETTINGS_BY_HAND); }
+void settings_sync(struct app *a) { settings_read_back(a, SETTINGS_BY_KEY); }
 
 void settings_begin(struct app *a, const struct settings *s) {
     if (!s) {

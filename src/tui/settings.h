@@ -45,13 +45,13 @@ enum settings_origin {
     SETTINGS_BY_DEFAULT = 0,
     SETTINGS_BY_FILE,
     SETTINGS_BY_COMMAND_LINE,
-    SETTINGS_BY_HAND, /* changed while it runs */
+    SETTINGS_BY_KEY, /* changed while it runs */
 };
 
 struct settings_def {
     const char *name;
     enum settings_type type;
-    const char *otherwise;        /* the default, in the form it is kept in */
+    const char *default_value;    /* the default, in the form it is kept in */
     const char *takes;            /* what it takes, in words */
     const char *help;             /* one line, at most 57 columns */
     const char *(*choice)(int i); /* SETTINGS_CHOICE: the words; NULL after the last */

@@ -45,7 +45,7 @@ struct history_block {
     struct history_row rows[HISTORY_BLOCK_ROWS];
 };
 
-struct history_moment {
+struct history_snapshot {
     uint64_t number;
     struct model_snapshot head; /* without threads and arena */
     double arrived_s;
@@ -55,7 +55,7 @@ struct history_moment {
 
 struct snapshot_history {
     size_t row_bytes, stack_bytes;
-    struct history_moment **moments; /* oldest first */
+    struct history_snapshot **moments; /* oldest first */
     size_t n, cap;
     size_t n_blocks, bytes;  /* of moments, without blocks */
     struct history_who *who; /* only grows, until the stacks are sorted out */
@@ -80,11 +80,11 @@ static size_t history_blocks(size_t n_threads) {
     return (n_threads + HISTORY_BLOCK_ROWS - 1) / HISTORY_BLOCK_ROWS;
 }
 
-static size_t history_moment_bytes(const struct history_moment *m) {
+static size_t history_snapshot_bytes(const struct history_snapshot *m) {
     return sizeof *m + history_blocks(m->n_threads) * sizeof *m->blocks;
 }
 
-static void history_release(struct snapshot_history *p, struct history_moment *m) {
+static void history_release(struct snapshot_history *p, struct history_snapshot *m) {
     for (size_t i = 0; i < history_blocks(m->n_threads); i++)
         if (m->blocks[i] && --m->blocks[i]->refs == 0) {
             free(m->blocks[i]);
@@ -95,7 +95,7 @@ static void history_release(struct snapshot_history *p, struct history_moment *m
 }
 
 static void history_drop(struct snapshot_history *p, size_t at) {
-    p->bytes -= history_moment_bytes(p->moments[at]);
+    p->bytes -= history_snapshot_bytes(p->moments[at]);
     history_release(p, p->moments[at]);
     p->n--;
     memmove(p->moments + at, p->moments + at + 1, (p->n - at) * sizeof *p->moments);
@@ -144,7 +144,7 @@ static size_t history_least(const struct snapshot_history *p) {
 
 /* Make room: what is held of moments is within the limit again, as long as two are left. */
 static void history_thin(struct snapshot_history *p) {
-    while (p->n > 2 && (p->n > SNAPSHOT_HISTORY_MOMENTS ||
+    while (p->n > 2 && (p->n > SNAPSHOT_HISTORY_MAX ||
                         p->bytes + p->n_blocks * sizeof(struct history_block) > p->row_bytes))
         history_drop(p, history_least(p));
 }
@@ -215,7 +215,7 @@ static uint32_t history_move_stack(const struct trie *from, uint32_t stack, stru
 
 /* Is a block the same as in the moment before? Then it was seen already. */
 static bool history_is_shared(const struct snapshot_history *p, size_t moment, size_t block) {
-    const struct history_moment *m = p->moments[moment], *before = moment ? p->moments[moment - 1] : NULL;
+    const struct history_snapshot *m = p->moments[moment], *before = moment ? p->moments[moment - 1] : NULL;
     return before && block < history_blocks(before->n_threads) && before->blocks[block] == m->blocks[block];
 }
 
@@ -241,7 +241,7 @@ static int history_move_row(const struct snapshot_history *p, struct history_row
 
 static int history_move_rows(struct snapshot_history *p, struct history_moved *moved) {
     for (size_t i = 0; i < p->n; i++) {
-        const struct history_moment *m = p->moments[i];
+        const struct history_snapshot *m = p->moments[i];
         for (size_t k = 0; k < m->n_threads; k++)
             if (!history_is_shared(p, i, k / HISTORY_BLOCK_ROWS) &&
                 history_move_row(p, &m->blocks[k / HISTORY_BLOCK_ROWS]->rows[k % HISTORY_BLOCK_ROWS],
@@ -320,7 +320,7 @@ static void history_fill_row(struct history_row *r, const struct data_shot *shot
     r->is_truncated = t->truncated;
     if (!shot->gil)
         return;
-    const uint64_t mask = DATA_GIL_LOOKS < 64 ? (1ULL << (DATA_GIL_LOOKS % 64)) - 1 : ~0ULL;
+    const uint64_t mask = DATA_GIL_TICKS < 64 ? (1ULL << (DATA_GIL_TICKS % 64)) - 1 : ~0ULL;
     r->known = (uint8_t)__builtin_popcountll(shot->gil[i].known & mask);
     r->held = (uint8_t)__builtin_popcountll(shot->gil[i].held & mask);
     r->waiting = (uint8_t)__builtin_popcountll(shot->gil[i].waiting & mask);
@@ -360,9 +360,9 @@ static struct history_block *history_take_block(struct snapshot_history *p, stru
 }
 
 /* A moment with all its blocks; NULL without room or memory. */
-static struct history_moment *history_make(struct snapshot_history *p, const struct data_shot *shot) {
-    const struct history_moment *before = p->n ? p->moments[p->n - 1] : NULL;
-    struct history_moment *m = calloc(1, sizeof *m);
+static struct history_snapshot *history_make(struct snapshot_history *p, const struct data_shot *shot) {
+    const struct history_snapshot *before = p->n ? p->moments[p->n - 1] : NULL;
+    struct history_snapshot *m = calloc(1, sizeof *m);
     size_t n = shot->snapshot.n_threads, hint = 0;
     if (!m)
         return NULL;
@@ -399,14 +399,14 @@ void snapshot_history_add(struct snapshot_history *p, const struct data_shot *sh
         history_sort_out(p);
     while (history_is_crowded(p, shot->snapshot.n_threads) && p->n > 0)
         history_halve(p);
-    struct history_moment *m = history_make(p, shot);
+    struct history_snapshot *m = history_make(p, shot);
     while (!m && p->n > 0) {
         history_halve(p);
         m = history_make(p, shot);
     }
     if (!m)
         return;
-    p->bytes += history_moment_bytes(m);
+    p->bytes += history_snapshot_bytes(m);
     p->moments[p->n++] = m;
     history_thin(p);
 }
@@ -447,12 +447,12 @@ uint64_t snapshot_history_find(const struct snapshot_history *p, double time_s) 
 
 /* Frames by their numbers, copied where somebody has them: texts go into the snapshot's own memory, for the stacks may be
  * sorted out while it is shown. */
-struct history_copies {
+struct history_clone {
     struct model_frame *frames;
     bool *is_copied;
 };
 
-static void history_put_frames(const struct trie *stacks, uint32_t stack, struct history_copies *copies,
+static void history_put_frames(const struct trie *stacks, uint32_t stack, struct history_clone *copies,
                                struct arena *a, struct model_thread *t) {
     size_t n = history_walk(stacks, stack, NULL, 0);
     t->frames = n ? arena_calloc(a, n, sizeof *t->frames) : NULL;
@@ -471,7 +471,7 @@ static void history_put_frames(const struct trie *stacks, uint32_t stack, struct
 }
 
 static void history_put_thread(const struct snapshot_history *p, const struct history_row *r,
-                               struct history_copies *copies, struct data_shot *out, size_t i) {
+                               struct history_clone *copies, struct data_shot *out, size_t i) {
     const struct history_who *w = &p->who[r->who];
     struct model_thread *t = &out->snapshot.threads[i];
     *t = (struct model_thread){.tid = w->tid,
@@ -498,7 +498,7 @@ int snapshot_history_get(const struct snapshot_history *p, uint64_t number, stru
     size_t at = history_place(p, number);
     if (at == p->n || p->moments[at]->number != number)
         return -1;
-    const struct history_moment *m = p->moments[at];
+    const struct history_snapshot *m = p->moments[at];
     size_t n = m->n_threads;
     *out =
         (struct data_shot){.snapshot = m->head, .number = number, .arrived_s = m->arrived_s, .valid = true};
@@ -508,8 +508,8 @@ int snapshot_history_get(const struct snapshot_history *p, uint64_t number, stru
     out->stack_hash = calloc(n + 1, sizeof *out->stack_hash);
     out->stack_since = calloc(n + 1, sizeof *out->stack_since);
     out->gil = calloc(n + 1, sizeof *out->gil);
-    struct history_copies copies = {.frames = calloc(p->stacks.n_frames + 1, sizeof *copies.frames),
-                                    .is_copied = calloc(p->stacks.n_frames + 1, sizeof *copies.is_copied)};
+    struct history_clone copies = {.frames = calloc(p->stacks.n_frames + 1, sizeof *copies.frames),
+                                   .is_copied = calloc(p->stacks.n_frames + 1, sizeof *copies.is_copied)};
     bool has_room =
         s->threads && out->stack_hash && out->stack_since && out->gil && copies.frames && copies.is_copied;
     for (size_t i = 0; has_room && i < n; i++)

@@ -16,8 +16,8 @@
 
 #define SNAPSHOT_HISTORY_ROW_BYTES ((size_t)2 * 1024 * 1024) /* of moments and what threads did in them */
 #define SNAPSHOT_HISTORY_STACK_BYTES                                                                         \
-    ((size_t)1 * 1024 * 1024)         /* of stacks, and as much again while they are sorted out */
-#define SNAPSHOT_HISTORY_MOMENTS 4096 /* at most */
+    ((size_t)1 * 1024 * 1024)     /* of stacks, and as much again while they are sorted out */
+#define SNAPSHOT_HISTORY_MAX 4096 /* at most */
 
 /* Of a recording, whose moments come all at once and do not grow: a few thousand of a hundred threads. */
 #define SNAPSHOT_HISTORY_RECORDED_ROW_BYTES ((size_t)32 * 1024 * 1024)

@@ -17,8 +17,8 @@
 #include "tui/data.h"
 #include "tui/widgets/tags.h"
 
-#define TARGETS_MAX 16      /* more are refused: each costs a session and what is known of it */
-#define TARGETS_ASIDE_S 2.0 /* between two snapshots of one that is not shown */
+#define TARGETS_MAX 16           /* more are refused: each costs a session and what is known of it */
+#define TARGETS_BACKGROUND_S 2.0 /* between two snapshots of one that is not shown */
 
 /* One of several. */
 struct app_target {

@@ -123,7 +123,7 @@ struct theme {
 };
 
 /* A role as a terminal of some depth shows it: colour numbers, -1 the terminal's own. */
-struct theme_look {
+struct theme_attrs {
     int fg, bg;
     unsigned attrs;
 };
@@ -162,7 +162,7 @@ void theme_parse(struct theme *t, const char *text, size_t len, const char *sour
                  const struct theme_path *path, struct strbuf *warnings);
 
 /* The look of a role at a depth. "default" in a role is the colour of the role text; in that one it is the terminal's own. */
-struct theme_look theme_look(const struct theme *t, enum theme_role role, enum theme_depth depth);
+struct theme_attrs theme_resolve(const struct theme *t, enum theme_role role, enum theme_depth depth);
 
 /* Names of the themes in the folders, in order, each once; "default" is always one. How many there are, `cap` at most. */
 size_t theme_list(const struct theme_path *path, char (*names)[THEME_MAX_NAME], size_t cap);

@@ -74,8 +74,8 @@ static int theme_color_number(struct theme_color c, enum theme_depth depth) {
     return theme_color_to_16(c.kind == THEME_COLOR_INDEX ? theme_color_rgb((int)c.value) : c.value);
 }
 
-struct theme_look theme_look(const struct theme *t, enum theme_role role, enum theme_depth depth) {
-    struct theme_look look = {.fg = -1, .bg = -1, .attrs = t->mono[role]};
+struct theme_attrs theme_resolve(const struct theme *t, enum theme_role role, enum theme_depth depth) {
+    struct theme_attrs look = {.fg = -1, .bg = -1, .attrs = t->mono[role]};
     if (depth == THEME_MONO)
         return look;
     struct theme_style s = theme_style_of(t, role, depth);

@@ -121,7 +121,7 @@ static bool window_parse_time(const char *text, size_t len, double now_s, double
 
 /* The time that samples are at now. */
 static double window_now(const struct app *a) {
-    double newest_s = a->data.tally ? sample_store_newest_look_s(a->data.tally) : NAN;
+    double newest_s = a->data.tally ? sample_store_newest_tick_s(a->data.tally) : NAN;
     return isnan(newest_s) ? a->epoch_s : newest_s;
 }
 
@@ -207,7 +207,7 @@ bool window_get_range(const struct app *a, double *from_s, double *to_s) {
     if (which == SAMPLE_STORE_SPAN)
         return sample_store_get_span(t, which, from_s, to_s);
     sample_store_get_health(t, &h);
-    double now_s = sample_store_newest_look_s(t);
+    double now_s = sample_store_newest_tick_s(t);
     double since_s = which == SAMPLE_STORE_MARK ? sample_store_marked_s(t) : h.since_s;
     double length = which == SAMPLE_STORE_10S ? 10 : which == SAMPLE_STORE_60S ? 60 : h.newest_s - since_s;
     *from_s = now_s - length;

@@ -4,7 +4,7 @@
 #include "wire/field.h"
 
 /* Enumerators have a row form of their own (F_ENUM), because an enum is an int to the compiler. */
-#define F(type, member, name) F_OF(type, member, name, WIRE_LOOKS)
+#define F(type, member, name) F_OF(type, member, name, WIRE_READ_ONLY)
 /* A member that holds, or may hold, a value of the job. */
 #define F_VALUE(type, member, name) F_OF(type, member, name, WIRE_VALUES)
 #define F_OF(type, member, name, needs)                                                                                \
@@ -17,12 +17,12 @@
 #define F_ENUM(type, member, name, largest)                                                                  \
     {                                                                                                        \
         .key = (name), .offset = offsetof(type, member), .kind = FIELD_ENUM, .max = (largest),               \
-        .access = WIRE_LOOKS                                                                                 \
+        .access = WIRE_READ_ONLY                                                                             \
     }
 /* A member that most messages have no use for. */
-#define F_SPARSE(type, member, name)                                                                                                           \
-    {                                                                                                                                          \
-        .key = (name), .offset = offsetof(type, member), .sparse = true, .access = WIRE_LOOKS,                                               \
+#define F_SPARSE(type, member, name)                                                                                                               \
+    {                                                                                                                                              \
+        .key = (name), .offset = offsetof(type, member), .sparse = true, .access = WIRE_READ_ONLY,                                               \
         .kind = _Generic(((type *)0)->member, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64,                          \
                          const char * : FIELD_STR) \
     }
@@ -82,7 +82,7 @@ static const struct field field_threads[] = {
     F(struct model_thread, native_name, "native_name"),
     F(struct model_thread, state, "state"),
     F(struct model_thread, on_cpu, "on_cpu"),
-    F_ENUM(struct model_thread, gil, "gil", MODEL_GIL_HELD),
+    F_ENUM(struct model_thread, gil, "gil", MODEL_GIL_HOLDING),
     F(struct model_thread, cpu_pct, "cpu_pct"),
     F(struct model_thread, has_python, "has_python"),
     F(struct model_thread, torn, "torn"),
@@ -170,7 +170,7 @@ static const struct field field_samples[] = {
     F_SPARSE(struct model_sample, native_id, "native"),
     F(struct model_sample, on_cpu, "on_cpu"),
     F(struct model_sample, torn, "torn"),
-    F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HELD),
+    F_ENUM(struct model_sample, gil, "gil", MODEL_GIL_HOLDING),
     F(struct model_sample, gc, "gc"),
 };
 const struct field_table FIELD_SAMPLES = {.name = "samples",
@@ -251,9 +251,12 @@ static const struct field field_table_rows[] = {
 TABLE(FIELD_TABLES, struct model_table, "tables", field_table_rows, 256);
 
 static const struct field field_setting_rows[] = {
-    F(struct model_setting, given, "given"),         F(struct model_setting, key, "key"),
-    F(struct model_setting, value, "value"),         F(struct model_setting, unit, "unit"),
-    F(struct model_setting, otherwise, "otherwise"), F(struct model_setting, help, "help"),
+    F(struct model_setting, given, "given"),
+    F(struct model_setting, key, "key"),
+    F(struct model_setting, value, "value"),
+    F(struct model_setting, unit, "unit"),
+    F(struct model_setting, default_value, "otherwise"),
+    F(struct model_setting, help, "help"),
 };
 TABLE(FIELD_SETTINGS, struct model_setting, "settings", field_setting_rows, 256);
 
@@ -266,19 +269,19 @@ static const struct field field_lease_rows[] = {
 };
 TABLE(FIELD_LEASES, struct model_lease, "leases", field_lease_rows, 512);
 
-static const struct field field_hold_rows[] = {
-    F(struct model_hold, what, "what"),       F(struct model_hold, state, "state"),
-    F(struct model_hold, address, "address"), F_VALUE(struct model_hold, text, "text"),
-    F(struct model_hold, uid, "uid"),         F(struct model_hold, pid, "pid"),
-    F(struct model_hold, held_s, "held_s"),   F(struct model_hold, left_s, "left_s"),
-    F(struct model_hold, used, "used"),
+static const struct field field_debugger_rows[] = {
+    F(struct model_debugger, what, "what"),       F(struct model_debugger, state, "state"),
+    F(struct model_debugger, address, "address"), F_VALUE(struct model_debugger, text, "text"),
+    F(struct model_debugger, uid, "uid"),         F(struct model_debugger, pid, "pid"),
+    F(struct model_debugger, held_s, "held_s"),   F(struct model_debugger, left_s, "left_s"),
+    F(struct model_debugger, used, "used"),
 };
-TABLE(FIELD_HOLDS, struct model_hold, "holds", field_hold_rows, 512);
+TABLE(FIELD_HOLDS, struct model_debugger, "holds", field_debugger_rows, 512);
 
-static const struct field field_door_rows[] = {
-    F(struct model_door, address, "address"), F(struct model_door, looking, "looking"),
-    F(struct model_door, clients, "clients"), F(struct model_door, waiting, "waiting"),
-    F(struct model_door, entered, "entered"), F(struct model_door, refused, "refused"),
-    F(struct model_door, note, "note"),
+static const struct field field_endpoint_rows[] = {
+    F(struct model_endpoint, address, "address"), F(struct model_endpoint, looking, "looking"),
+    F(struct model_endpoint, clients, "clients"), F(struct model_endpoint, waiting, "waiting"),
+    F(struct model_endpoint, entered, "entered"), F(struct model_endpoint, refused, "refused"),
+    F(struct model_endpoint, note, "note"),
 };
-TABLE(FIELD_DOORS, struct model_door, "doors", field_door_rows, 256);
+TABLE(FIELD_DOORS, struct model_endpoint, "doors", field_endpoint_rows, 256);

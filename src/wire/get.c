@@ -340,7 +340,7 @@ int wire_get_bye(const struct wire_message *m, char *reason, size_t cap) {
 #define GET_AWAITER_SHOWN 1024                   /* a name, as it is cut where it is shown */
 
 /* Is there room for one more frame of those names? In a table of frames the name of its thread stands beside each. */
-static bool get_room(struct field_strings *strings, const struct model_frame *f, const char *thread) {
+static bool get_has_space(struct field_strings *strings, const struct model_frame *f, const char *thread) {
     size_t more = GET_FRAME_SHOWN + field_shown(f->func) + field_shown(f->file) + field_shown(f->module) +
                   field_shown(thread);
     return strings->shown <= GET_MAX_STACKS && more <= GET_MAX_STACKS - strings->shown &&
@@ -370,7 +370,7 @@ static int get_stacks(struct codec_cursor map, struct field_strings *strings, st
             struct codec_token t;
             if (codec_read(&stacks, &t) != 0 || t.type != CODEC_UINT || t.u >= n_frames)
                 return field_fail(e, "threads", key);
-            if (thread->n_frames == d && get_room(strings, &frames[t.u], name))
+            if (thread->n_frames == d && get_has_space(strings, &frames[t.u], name))
                 thread->frames[thread->n_frames++] = frames[t.u];
         }
         thread->truncated |= thread->n_frames < depth;
@@ -431,7 +431,7 @@ static int get_task_stack(struct codec_cursor *stacks, struct field_strings *str
     for (size_t d = 0; d < depth; d++) {
         if (codec_read(stacks, &t) != 0 || t.type != CODEC_UINT || t.u >= n_frames)
             return field_fail(e, "tasks", "stack");
-        if (task->n_frames == d && get_room(strings, &frames[t.u], NULL))
+        if (task->n_frames == d && get_has_space(strings, &frames[t.u], NULL))
             task->frames[task->n_frames++] = frames[t.u];
     }
     task->truncated |= task->n_frames < depth;

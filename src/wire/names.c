@@ -17,7 +17,7 @@ static const struct name_method name_methods[] = {WIRE_METHODS(WIRE_METHOD_NAME)
 
 /* A method that says nothing of what it does would be one that anybody may call. */
 #define WIRE_METHOD_CHECK(id, text, what, use)                                                               \
-    _Static_assert((what) >= WIRE_LOOKS && (what) <= WIRE_OWNS, "what does " text " do to the job?");
+    _Static_assert((what) >= WIRE_READ_ONLY && (what) <= WIRE_OWNS, "what does " text " do to the job?");
 WIRE_METHODS(WIRE_METHOD_CHECK)
 #undef WIRE_METHOD_CHECK
 

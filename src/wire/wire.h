@@ -32,18 +32,18 @@
 /* Methods: name, what it does to the job, what it is for. One row to add one; handlers are found by this number on both ends. What a
  * request asks for may need more than its method (locals of frames): src/agent/peer.c. */
 #define WIRE_METHODS(X)                                                                                      \
-    X(WIRE_HELLO, "hello", WIRE_LOOKS,                                                                       \
+    X(WIRE_HELLO, "hello", WIRE_READ_ONLY,                                                                   \
       "versions, limits and facts of the target; the first request of a session")                            \
-    X(WIRE_THREADS, "threads", WIRE_LOOKS, "all threads with their stacks, once")                            \
-    X(WIRE_SUBSCRIBE, "subscribe", WIRE_LOOKS, "start a stream at a rate: 'threads' or 'samples'")           \
-    X(WIRE_UNSUBSCRIBE, "unsubscribe", WIRE_LOOKS, "end a stream")                                           \
-    X(WIRE_STATUS, "status", WIRE_LOOKS, "the agent about itself: cost, counters, clients")                  \
+    X(WIRE_THREADS, "threads", WIRE_READ_ONLY, "all threads with their stacks, once")                        \
+    X(WIRE_SUBSCRIBE, "subscribe", WIRE_READ_ONLY, "start a stream at a rate: 'threads' or 'samples'")       \
+    X(WIRE_UNSUBSCRIBE, "unsubscribe", WIRE_READ_ONLY, "end a stream")                                       \
+    X(WIRE_STATUS, "status", WIRE_READ_ONLY, "the agent about itself: cost, counters, clients")              \
     X(WIRE_EJECT, "eject", WIRE_CHANGES,                                                                     \
       "end the agent: threads, socket and hooks go, the code stays parked")                                  \
     X(WIRE_CONFIG, "config", WIRE_CHANGES,                                                                   \
       "set 'key' to 'value', at once; what is set now is part of status")                                    \
-    X(WIRE_TABLES, "tables", WIRE_LOOKS, "the tables that are kept: what the file of each begins with")      \
-    X(WIRE_PULL, "pull", WIRE_LOOKS, "rows of a table that a copy of it does not have yet")                  \
+    X(WIRE_TABLES, "tables", WIRE_READ_ONLY, "the tables that are kept: what the file of each begins with")  \
+    X(WIRE_PULL, "pull", WIRE_READ_ONLY, "rows of a table that a copy of it does not have yet")              \
     X(WIRE_ROWS, "rows", WIRE_VALUES, "rows of a table that Python makes in the job when it is asked")       \
     X(WIRE_ARM, "arm", WIRE_CHANGES,                                                                         \
       "arm 'what' in the job, until this client goes, disarms it, or its time is over")                      \

@@ -17,7 +17,7 @@ from tcp_client import STRANGER, TcpClient, TcpConnection, split, status_of
 
 __all__ = ["job"]
 
-LEVELS = ["WIRE_NOTHING", "WIRE_LOOKS", "WIRE_VALUES", "WIRE_CHANGES", "WIRE_OWNS"]
+LEVELS = ["WIRE_NOTHING", "WIRE_READ_ONLY", "WIRE_VALUES", "WIRE_CHANGES", "WIRE_OWNS"]
 NOT_ALLOWED = 5
 IS_ROOT = os.geteuid() == 0
 
@@ -75,9 +75,9 @@ def anybodys_python():
 def visitors(door, looking):
     """Who comes: (name, the most they may do, a client or None)."""
     token, looker = door["token"], door["looking_token"]
-    known = [("this user", "WIRE_LOOKS", {}), ("this user with the token to look", "WIRE_LOOKS", {"token": looker})]
+    known = [("this user", "WIRE_READ_ONLY", {}), ("this user with the token to look", "WIRE_LOOKS", {"token": looker})]
     known += [("this user with the token", "WIRE_CHANGES", {"token": token})] if token else []
-    strangers = [("another user", "WIRE_NOTHING", {}), ("with the token to look", "WIRE_LOOKS", {"token": looker}),
+    strangers = [("another user", "WIRE_NOTHING", {}), ("with the token to look", "WIRE_READ_ONLY", {"token": looker}),
                  ("with a wrong token", "WIRE_NOTHING", {"token": "0" * len(looker)})]
     if token:
         strangers.append(("with the token", "WIRE_CHANGES", {"token": token}))

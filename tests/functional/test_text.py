@@ -103,11 +103,11 @@ def test_who_may_say_what(job, source_dir, looking):
     """Who, by which door, which command: made from the tables of commands, routes and methods."""
     door = listen(job().start(), looking=looking)
     needs = dict(methods(source_dir))
-    who = [("WIRE_LOOKS", None, None), ("WIRE_LOOKS", None, door["looking_token"]), ("WIRE_NOTHING", None, "0" * 48)]
+    who = [("WIRE_READ_ONLY", None, None), ("WIRE_LOOKS", None, door["looking_token"]), ("WIRE_NOTHING", None, "0" * 48)]
     if not looking:
         who.append(("WIRE_CHANGES", None, door["token"]))
     if IS_ROOT:
-        who += [("WIRE_NOTHING", STRANGER, None), ("WIRE_LOOKS", STRANGER + 1, door["looking_token"])]
+        who += [("WIRE_NOTHING", STRANGER, None), ("WIRE_READ_ONLY", STRANGER + 1, door["looking_token"])]
         if not looking:
             who.append(("WIRE_CHANGES", STRANGER + 2, door["token"]))
     for most, uid, token in who:

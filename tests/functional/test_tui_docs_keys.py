@@ -92,8 +92,8 @@ int main(int argc, char **argv) {
         strbuf_init(&w, 65536);
         if (theme_load(&t, argv[i], &path, &w, &e) != 0 || w.len)
             return puts(w.len ? strbuf_str(&w) : e.text), 1;
-        struct theme_look many = theme_look(&t, ROLE_ZOMBIE, THEME_256), few = theme_look(&t, ROLE_ZOMBIE, THEME_16);
-        printf("%s %s %d %d %u\n", argv[i], theme_role_name(ROLE_ZOMBIE), many.fg, few.fg, theme_look(&t, ROLE_ZOMBIE, THEME_MONO).attrs);
+        struct theme_attrs many = theme_resolve(&t, ROLE_ZOMBIE, THEME_256), few = theme_resolve(&t, ROLE_ZOMBIE, THEME_16);
+        printf("%s %s %d %d %u\n", argv[i], theme_role_name(ROLE_ZOMBIE), many.fg, few.fg, theme_resolve(&t, ROLE_ZOMBIE, THEME_MONO).attrs);
         strbuf_fini(&w);
     }
     return 0;

@@ -295,7 +295,7 @@ static void doors_put_answer(struct strbuf *b, const struct mailbox_ask *ask) {
 }
 
 /* Hand a message to whoever it is for, and free it. Was there one? */
-static bool doors_send(struct net_house *h, struct web *web, struct strbuf *b, uint32_t peer) {
+static bool doors_send(struct net_web_context *h, struct web *web, struct strbuf *b, uint32_t peer) {
     struct queue_item *item = b->len ? queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer) : NULL;
     strbuf_fini(b);
     if (item && web)
@@ -306,7 +306,8 @@ static bool doors_send(struct net_house *h, struct web *web, struct strbuf *b, u
 }
 
 /* Answer what a client has asked for, which must be what they may have. */
-static bool doors_answer(struct net_house *h, struct web *web, uint32_t peer, const struct mailbox_ask *ask) {
+static bool doors_answer(struct net_web_context *h, struct web *web, uint32_t peer,
+                         const struct mailbox_ask *ask) {
     enum wire_access may = d.c.tcp ? d.c.may : WIRE_OWNS;
     char one[128], two[96];
     struct strbuf b;
@@ -323,7 +324,7 @@ static bool doors_answer(struct net_house *h, struct web *web, uint32_t peer, co
 }
 
 /* Whether the job had anything to answer. */
-static bool doors_serve(struct net_house *h, struct web *web) {
+static bool doors_serve(struct net_web_context *h, struct web *web) {
     bool served = false;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
         struct mailbox_slot *slot = &d.f.mailbox.slots[i];
@@ -431,7 +432,7 @@ static void doors_read_head(void) {
 
 static struct lws *doors_wsi(void) { return (struct lws *)&d; } /* nobody looks into it */
 
-static void doors_http(struct net_house *h) {
+static void doors_http(struct net_web_context *h) {
     doors_read_head();
     int rc = net_web_on(h, &d.c, doors_wsi(), LWS_CALLBACK_HTTP, d.path, strlen(d.path));
     for (int i = 0; rc == 0 && i < DOORS_TURNS && d.at < d.end && !d.status; i++) {
@@ -459,7 +460,7 @@ static void doors_http(struct net_house *h) {
 
 /* ---- the same without the library, and with time that passes ---- */
 
-static void doors_late(struct web_house *house) {
+static void doors_late(struct web_context *context) {
     static struct web w;
     doors_read_head();
     struct web_request q = {.verb = d.verb,
@@ -471,22 +472,22 @@ static void doors_late(struct web_house *house) {
                             .body = strcmp(d.length, "-") == 0 ? NULL : d.length,
                             .body_len = strcmp(d.length, "-") == 0 ? 0 : strlen(d.length)};
     d.c.entered = true;
-    web_begin(&w, house, 7, d.c.tcp ? d.c.may : WIRE_OWNS, &q);
+    web_begin(&w, context, 7, d.c.tcp ? d.c.may : WIRE_OWNS, &q);
     for (int i = 0; i < DOORS_TURNS && !w.status; i++)
         if (!doors_serve(NULL, &w))
-            web_look(&w, UINT64_MAX);
+            web_poll(&w, UINT64_MAX);
     check(w.status, "a request was never answered");
     check(w.type, "an answer has no type");
     doors_check_answer(w.status, w.type, &w.out);
     (void)web_bytes(&w);
     web_end(&w);
-    check(house->busy == 0 && house->flames == 0, "a request is over and counted still");
+    check(context->busy == 0 && context->flames == 0, "a request is over and counted still");
 }
 
 /* ---- lines of text ---- */
 
 /* What is under way goes on. -1: the connection is closed. */
-static int doors_turn(struct net_house *h) {
+static int doors_turn(struct net_web_context *h) {
     int rc = 0;
     for (int i = 0; rc == 0 && i < DOORS_TURNS; i++) {
         bool served = doors_serve(h, NULL), write = d.wants_write;
@@ -499,7 +500,7 @@ static int doors_turn(struct net_house *h) {
     return rc;
 }
 
-static void doors_text(struct net_house *h) {
+static void doors_text(struct net_web_context *h) {
     int rc = 0;
     for (int i = 0; rc == 0 && i < DOORS_TURNS && d.at < d.end && !d.held; i++) {
         size_t len;
@@ -527,23 +528,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     d.end = data + size;
     d.answers = data[0] >> 4;
     d.c = (struct net_connection){.tcp = data[0] & 4, .fd = -1, .peer = {.uid = ACCESS_UNKNOWN}};
-    d.c.may = data[0] & 8 ? WIRE_CHANGES : WIRE_LOOKS;
+    d.c.may = data[0] & 8 ? WIRE_CHANGES : WIRE_READ_ONLY;
     strbuf_init(&d.out, 0);
     strbuf_init(&frame, 0);
     fuzz_peer_open(&d.f, 0);
-    struct web_house house = {.mailbox = &d.f.mailbox, .status = doors_status, .status_arg = &d.f.mailbox};
-    struct net_house *h = net_house_new(NULL, &house, NULL, &last_peer, &frame);
+    struct web_context context = {
+        .mailbox = &d.f.mailbox, .status = doors_status, .status_arg = &d.f.mailbox};
+    struct net_web_context *h = net_web_context_new(NULL, &context, NULL, &last_peer, &frame);
     check(h, "no memory");
     d.c.entered = data[0] % 4 != DOORS_TEXT_LINES; /* the door has judged them before; of text it is asked */
     if (data[0] % 4 == DOORS_TEXT_LINES)
         doors_text(h);
     else if (data[0] % 4 == DOORS_LATE)
-        doors_late(&house);
+        doors_late(&context);
     else
         doors_http(h);
     (void)net_web_bytes(h);
     net_web_forget(h, &d.c);
-    net_house_free(h);
+    net_web_context_free(h);
     fuzz_peer_close(&d.f);
     strbuf_fini(&frame);
     strbuf_fini(&d.out);

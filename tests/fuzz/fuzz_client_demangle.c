@@ -49,10 +49,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(text, first, len);
     memcpy(text + len, data + 1, size - 1);
     text[len + size - 1] = '\0';
-    bool is_mangled = symbols_cut_version(text, name, 1 + size % SYMBOLS_MANGLED_MAX);
+    bool is_mangled = symbols_strip_version(text, name, 1 + size % SYMBOLS_MANGLED_MAX);
     if (is_mangled && name[0] != '_')
         __builtin_trap();
-    (void)symbols_cut_version(text, name, sizeof name);
+    (void)symbols_strip_version(text, name, sizeof name);
     memset(out, 1, sizeof out);
     double began = fuzz_cpu_s();
     size_t n = symbols_name_plain(name, out);

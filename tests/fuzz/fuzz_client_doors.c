@@ -74,8 +74,8 @@ static void check_address(const uint8_t *data, size_t size) {
     char small[8], address[ENDPOINT_PATH_MAX];
     bool looking = false, again = false;
     memset(address, 'x', sizeof address);
-    int rc = tcp_find_door(socket_path, address, sizeof address, &looking);
-    check((rc == 0) == (tcp_find_door(socket_path, small, sizeof small, &again) == 0),
+    int rc = tcp_find_endpoint(socket_path, address, sizeof address, &looking);
+    check((rc == 0) == (tcp_find_endpoint(socket_path, small, sizeof small, &again) == 0),
           "a door is there or not, whatever room there is");
     if (rc != 0)
         return;
@@ -92,9 +92,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 1)
         return 0;
     size_t first = (size - 1) * (data[0] % 101) / 100;
-    check(endpoint_door_file(path, sizeof path, socket_path) == 0, "no name for a file");
+    check(endpoint_tcp_file(path, sizeof path, socket_path) == 0, "no name for a file");
     put(path, data + 1, first);
-    check(endpoint_opened_file(path, sizeof path, socket_path) == 0, "no name for a file");
+    check(endpoint_state_file(path, sizeof path, socket_path) == 0, "no name for a file");
     put(path, data + 1 + first, size - 1 - first);
     check_address(data + 1, first);
     check_doors(data + 1, size - 1);

@@ -158,7 +158,7 @@ static void fuzz_check_tables(struct sample_store *tally, unsigned how) {
         struct sample_store_query q = {
             .window = (enum sample_store_window)i, .by_line = how & 1, .on_cpu = how & 2};
         if (how & 4)
-            (void)sample_store_hold(tally, true);
+            (void)sample_store_freeze(tally, true);
         fuzz_check_table(tally, &q);
     }
     sample_store_reset(tally, 1e6);

@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     action_reset_keys();
     config_file_parse(&s, (const char *)data, size, "fuzz", &warnings);
     for (int i = 0; i < SETTINGS_COUNT; i++) {
-        check(settings_put(&s, (enum settings_key)i, "it", s.values[i], SETTINGS_BY_HAND, &e) == 0);
+        check(settings_put(&s, (enum settings_key)i, "it", s.values[i], SETTINGS_BY_KEY, &e) == 0);
     }
     if (size % 2)
         check_keys();

@@ -61,8 +61,8 @@ static void fuzz_debug_offsets(const uint8_t *data, size_t size) {
     memcpy(bytes + 8, &version, sizeof version);
     memcpy(bytes + 16, &free_threaded, sizeof free_threaded);
     memcpy(bytes + 24, data, size < sizeof bytes - 24 ? size : sizeof bytes - 24);
-    struct pystack_door_offsets door;
-    if (pystack_door_parse(bytes, sizeof bytes, &off, &door) == 0 &&
+    struct pystack_remote_exec_offsets door;
+    if (pystack_remote_exec_parse(bytes, sizeof bytes, &off, &door) == 0 &&
         (door.path + door.path_size > PYSTACK_STRUCT_MAX || door.pending + 4 > PYSTACK_STRUCT_MAX ||
          door.breaker + 8 > PYSTACK_STRUCT_MAX || door.enabled > 1U << 20 || door.threads_main > 1U << 20))
         abort();

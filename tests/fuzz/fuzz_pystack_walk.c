@@ -73,7 +73,7 @@ static void fuzz_read(struct pystack *ps) {
     for (ssize_t i = 0; i < n && i < 4; i++) {
         struct model_frame *frames;
         bool torn, truncated;
-        (void)pystack_holds_gil(ps, &threads[i]);
+        (void)pystack_has_gil(ps, &threads[i]);
         ssize_t count = pystack_read_frames(ps, &threads[i], &arena, &frames, &torn, &truncated);
         if (count > PYSTACK_MAX_FRAMES || (count > 0 && !frames) || n > PYSTACK_MAX_THREADS)
             abort();

@@ -17,18 +17,18 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static struct theme otherwise;
+    static struct theme default_value;
     static bool made;
     if (!made)
-        theme_init_default(&otherwise);
+        theme_init_default(&default_value);
     made = true;
-    struct theme t = otherwise;
+    struct theme t = default_value;
     struct strbuf warnings;
     strbuf_init(&warnings, 65536);
     theme_parse(&t, (const char *)data, size, "fuzz.theme", NULL, &warnings);
     int depth = THEME_MONO + (int)(size % (THEME_256 - THEME_MONO + 1));
     for (int role = (int)(size / 4 % FUZZ_EACH); role < ROLE_COUNT; role += FUZZ_EACH) {
-        struct theme_look look = theme_look(&t, (enum theme_role)role, (enum theme_depth)depth);
+        struct theme_attrs look = theme_resolve(&t, (enum theme_role)role, (enum theme_depth)depth);
         int most = depth == THEME_256 ? 255 : depth == THEME_16 ? 15 : depth == THEME_8 ? 7 : -1;
         if (look.fg < -1 || look.bg < -1 || look.fg > most || look.bg > most)
             abort();

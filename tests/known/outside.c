@@ -92,8 +92,8 @@ int main(int argc, char **argv) {
         return err_exit_status(&e);
     }
     stop_init(&s, pid);
-    struct pystack_hold hold = {.stop = outside_stop, .go = outside_go, .arg = &s};
-    pystack_set_hold(ps, strcmp(argv[3], "block") == 0 ? &hold : NULL);
+    struct pystack_stopper hold = {.stop = outside_stop, .go = outside_go, .arg = &s};
+    pystack_set_stopper(ps, strcmp(argv[3], "block") == 0 ? &hold : NULL);
     stacks_pin(pid);
     outside_sample(ps, &s, strtoull(argv[4], NULL, 10), atof(argv[5]), &counts);
     pystack_close(ps);

@@ -144,7 +144,7 @@ static void fake_put_snapshot(const struct fake_agent *a, struct strbuf *b, uint
     struct model_thread thread = {
         .tid = 41, .ident = 1, .name = "MainThread", .native_name = "python", .state = 'R'};
     thread.on_cpu = 1;
-    thread.gil = MODEL_GIL_HELD;
+    thread.gil = MODEL_GIL_HOLDING;
     thread.cpu_pct = 99.5;
     thread.has_python = true;
     thread.frames = frames;

@@ -57,7 +57,7 @@ static struct worker *fuzz_peer_worker(void) {
 
 void fuzz_peer_open(struct fuzz_peer *f, uint8_t how) {
     if (mailbox_init(&f->mailbox) != 0 ||
-        peer_init(&f->peer, 1, &f->mailbox, (enum wire_access)(WIRE_LOOKS + how % WIRE_OWNS)) != 0)
+        peer_init(&f->peer, 1, &f->mailbox, (enum wire_access)(WIRE_READ_ONLY + how % WIRE_OWNS)) != 0)
         fuzz_peer_fail("no client could be made");
     f->mailbox.worker = f->mailbox.evaluator = fuzz_peer_worker();
     f->peer.said_hello = how & 0x80;

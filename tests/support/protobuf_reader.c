@@ -42,10 +42,10 @@ bool protobuf_next(struct protobuf_reader *r, struct protobuf_field *out) {
     return good;
 }
 
-uint64_t protobuf_find(struct protobuf_reader message, unsigned number, uint64_t otherwise) {
+uint64_t protobuf_find(struct protobuf_reader message, unsigned number, uint64_t default_value) {
     struct protobuf_field f;
     while (protobuf_next(&message, &f))
         if (f.number == number)
             return f.value;
-    return otherwise;
+    return default_value;
 }

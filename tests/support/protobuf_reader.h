@@ -31,6 +31,6 @@ bool protobuf_next(struct protobuf_reader *r, struct protobuf_field *out);
 bool protobuf_next_number(struct protobuf_reader *r, uint64_t *out);
 
 /* Value of the first field with a number, or `otherwise`. */
-uint64_t protobuf_find(struct protobuf_reader message, unsigned number, uint64_t otherwise);
+uint64_t protobuf_find(struct protobuf_reader message, unsigned number, uint64_t default_value);
 
 #endif

@@ -81,8 +81,8 @@ int main(int argc, char **argv) {
         return err_exit_status(&e);
     }
     stop_init(&s, pid);
-    struct pystack_hold hold = {.stop = stop, .go = go, .arg = &s};
-    pystack_set_hold(ps, strcmp(argv[3], "block") == 0 ? &hold : NULL);
+    struct pystack_stopper hold = {.stop = stop, .go = go, .arg = &s};
+    pystack_set_stopper(ps, strcmp(argv[3], "block") == 0 ? &hold : NULL);
     uint64_t began = clock_mono_ns();
     for (long i = atol(argv[2]); i > 0; i--) {
         look(ps);

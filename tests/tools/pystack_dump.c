@@ -81,7 +81,7 @@ static int dump_snapshot(struct pystack *ps, const char *torch, bool locals) {
     struct err e = {.code = ERR_OK};
     struct strbuf out;
     struct json j;
-    struct pystack_locals_wish all = {.tid = 0};
+    struct pystack_locals_request all = {.tid = 0};
     int rc = pystack_snapshot_locals(ps, NULL, 0, locals ? &all : NULL, &s, &e);
     if (rc != 0) {
         model_snapshot_fini(&s);

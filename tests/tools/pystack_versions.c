@@ -13,7 +13,7 @@ static const char *versions_source(const struct pystack_version *v) {
 
 static const char *versions_tested(const struct pystack_version *v) {
     switch (v->tested) {
-    case PYSTACK_TESTED_ALWAYS:
+    case PYSTACK_TESTED_IN_CI:
         return "`make test`";
     case PYSTACK_TESTED_MATRIX:
         return "`make matrix`";

@@ -36,7 +36,7 @@ static const struct ring_column_def all_columns[] = {
 const struct ring_table_def all_types = {.name = "test.all",
                                          .alias = "everything",
                                          .help = "one of each",
-                                         .cost = RING_COST_ALWAYS,
+                                         .cost = RING_COST_BACKGROUND,
                                          .weight = 1,
                                          .retention_s = 60,
                                          .text_percent = 20,

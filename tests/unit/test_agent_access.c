@@ -111,12 +111,12 @@ static void test_neighbours(void **state) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
     assert_int_equal(fstat(pair[0], &st), 0);
-    assert_true(tcp_peer_holds(st.st_ino, &last));
+    assert_true(tcp_peer_has_socket(st.st_ino, &last));
     assert_int_equal(last, getpid());
-    assert_true(tcp_peer_holds(st.st_ino, &last)); /* the one that was found before */
+    assert_true(tcp_peer_has_socket(st.st_ino, &last)); /* the one that was found before */
     last = INT_MAX;
-    assert_true(tcp_peer_holds(st.st_ino, &last)); /* which has ended since */
-    assert_false(tcp_peer_holds(0, &last));
+    assert_true(tcp_peer_has_socket(st.st_ino, &last)); /* which has ended since */
+    assert_false(tcp_peer_has_socket(0, &last));
     pid_t child = fork();
     if (child == 0) {
         bool away = unshare(CLONE_NEWNS) == 0;
@@ -129,10 +129,10 @@ static void test_neighbours(void **state) {
     (void)close(gate[1]);
     assert_int_equal(read(gate[0], &byte, 1), 1);
     if (byte == 'y')
-        assert_false(tcp_peer_holds(st.st_ino, &last));
+        assert_false(tcp_peer_has_socket(st.st_ino, &last));
     (void)kill(child, SIGKILL);
     (void)waitpid(child, NULL, 0);
-    assert_false(tcp_peer_holds(st.st_ino, &last));
+    assert_false(tcp_peer_has_socket(st.st_ino, &last));
     (void)close(pair[1]);
     (void)close(gate[0]);
 }
@@ -226,10 +226,10 @@ static void test_who_must_wait(void **state) {
 static void test_every_method_says_what_it_does(void **state) {
     (void)state;
     for (int m = 0; m < WIRE_METHOD_COUNT; m++)
-        assert_in_range(wire_method_access((enum wire_method)m), WIRE_LOOKS, WIRE_OWNS);
+        assert_in_range(wire_method_access((enum wire_method)m), WIRE_READ_ONLY, WIRE_OWNS);
     assert_int_equal(wire_method_access(WIRE_METHOD_UNKNOWN), WIRE_OWNS);
     assert_int_equal(wire_method_access(WIRE_EVAL), WIRE_CHANGES);
-    assert_int_equal(wire_method_access(WIRE_STATUS), WIRE_LOOKS);
+    assert_int_equal(wire_method_access(WIRE_STATUS), WIRE_READ_ONLY);
 }
 
 int main(void) {

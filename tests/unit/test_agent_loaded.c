@@ -29,7 +29,7 @@ static struct elf_image image;
 static enum loaded_state look(const char *name) {
     struct mem m;
     mem_init_process(&m, getpid());
-    enum loaded_state state = loaded_look(name, &m, &image);
+    enum loaded_state state = loaded_inspect(name, &m, &image);
     mem_fini(&m);
     return state;
 }

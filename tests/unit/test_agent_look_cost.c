@@ -20,8 +20,8 @@ static int clear(void **state) {
     return 0;
 }
 
-static struct trace_cost_look a_look(double more_ms) {
-    return (struct trace_cost_look){.step_ns = (40 + more_ms) * MS,
+static struct trace_cost_step a_look(double more_ms) {
+    return (struct trace_cost_step){.step_ns = (40 + more_ms) * MS,
                                     .usual_ns = 40 * MS,
                                     .own_ns = 0.2 * MS,
                                     .hold_ns = 0.4 * MS,
@@ -30,7 +30,7 @@ static struct trace_cost_look a_look(double more_ms) {
 }
 
 static void add(size_t n, double more_ms) {
-    const struct trace_cost_look l = a_look(more_ms);
+    const struct trace_cost_step l = a_look(more_ms);
     for (size_t i = 0; i < n; i++)
         trace_cost_add(&cost, &l);
 }
@@ -85,7 +85,7 @@ static void test_noise_is_no_cost(void **state) {
 
 /* A step longer by 0.6 ms, 0.2 of which in hooks, of 100 calls: 4 us for a call beside them; 50 such calls before and after. */
 static void test_hooks_that_wait_cost_too(void **state) {
-    struct trace_cost_look l = a_look(0.6);
+    struct trace_cost_step l = a_look(0.6);
     (void)state;
     l.outside = 50;
     for (size_t i = 0; i < 10; i++)
@@ -102,7 +102,7 @@ static void test_hooks_that_wait_cost_too(void **state) {
 static void test_what_came_to_nothing_costs_too(void **state) {
     (void)state;
     add(8, 0.6);
-    trace_cost_hold(&cost, 2 * MS);
+    trace_cost_add_gil(&cost, 2 * MS);
     assert_true(fabs(trace_cost_pct(&cost, 1000 * MS) - 1) < 1e-6);
 }
 

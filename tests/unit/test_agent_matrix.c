@@ -32,18 +32,18 @@ static const struct visitor {
     {"token", "whoever says the token that may do all, by TCP", WIRE_CHANGES},
     {"looker",
      "whoever says the token to look, by TCP; by a door opened with `--looking` everybody who may enter",
-     WIRE_LOOKS},
+     WIRE_READ_ONLY},
     {"local",
      "a process of the job's user in its user, pid and mount namespaces, by TCP on loopback, that says no "
      "token",
-     WIRE_LOOKS},
+     WIRE_READ_ONLY},
     {"stranger", "everybody else", WIRE_NOTHING},
 };
 
 #define VISITORS (sizeof visitors / sizeof visitors[0])
 
 static const char *const needs[] = {[WIRE_NOTHING] = "nothing",
-                                    [WIRE_LOOKS] = "looks",
+                                    [WIRE_READ_ONLY] = "looks",
                                     [WIRE_VALUES] = "values",
                                     [WIRE_CHANGES] = "changes",
                                     [WIRE_OWNS] = "owns"};
@@ -74,9 +74,9 @@ static void put_row(struct strbuf *out, const char *name, enum wire_access acces
     (void)strbuf_addf(out, "| %s | %s |", name, needs[access]);
     for (size_t v = 0; v < VISITORS; v++)
         (void)strbuf_addf(out, " %s |",
-                          visitors[v].may >= access      ? "yes"
-                          : visitors[v].may < WIRE_LOOKS ? "-"
-                                                         : lacks);
+                          visitors[v].may >= access          ? "yes"
+                          : visitors[v].may < WIRE_READ_ONLY ? "-"
+                                                             : lacks);
     (void)strbuf_addc(out, '\n');
 }
 
@@ -108,7 +108,7 @@ static void put_routes(struct strbuf *out) {
     (void)strbuf_adds(out, "\n## Commands of text\n\nEach is a route by another name.\n\n");
     put_head(out, "command", "it");
     for (size_t i = 0; (command = net_text_command(i, &verb, &path)) != NULL; i++) {
-        enum wire_access access = WIRE_LOOKS;
+        enum wire_access access = WIRE_READ_ONLY;
         size_t len = path ? strcspn(path, ".") : 0;
         for (size_t k = 0; path && k < web_n_routes; k++)
             if (strcmp(web_verb_name(web_routes[k].verb), verb) == 0 &&
@@ -212,14 +212,14 @@ static void test_each_says_who_may_see_it(void **state) {
     (void)state;
     for (size_t i = 0; i < RING_TABLE_COUNT; i++)
         for (const struct ring_column_def *c = RING_TABLES[i].columns; c->name; c++)
-            assert_in_range(c->access, WIRE_LOOKS, WIRE_VALUES);
+            assert_in_range(c->access, WIRE_READ_ONLY, WIRE_VALUES);
     for (size_t k = 0; k < FIELD_TARGET.n; k++)
-        assert_in_range(FIELD_TARGET.fields[k].access, WIRE_LOOKS, WIRE_VALUES);
+        assert_in_range(FIELD_TARGET.fields[k].access, WIRE_READ_ONLY, WIRE_VALUES);
     for (size_t k = 0; k < FIELD_STATUS.n; k++)
-        assert_in_range(FIELD_STATUS.fields[k].access, WIRE_LOOKS, WIRE_VALUES);
+        assert_in_range(FIELD_STATUS.fields[k].access, WIRE_READ_ONLY, WIRE_VALUES);
     assert_int_equal(ring_column_access(ring_table_find("probing.events"), "text"), WIRE_VALUES);
     assert_int_equal(ring_column_access(ring_table_find("probing.events"), "no such"), WIRE_VALUES);
-    assert_int_equal(ring_table_access(ring_table_find("python.samples")), WIRE_LOOKS);
+    assert_int_equal(ring_table_access(ring_table_find("python.samples")), WIRE_READ_ONLY);
 }
 
 static int write_matrix(void) {

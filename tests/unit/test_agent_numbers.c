@@ -257,14 +257,14 @@ static void a_quick_look_says_the_same(void **state) {
         if (turn % 2 && n)
             memcpy(bytes + (size_t)rand() % n * width, &kinds[kind].bad, width);
         full = run(&v);
-        assert_int_equal(numbers_look(quick, &v), 0);
+        assert_int_equal(numbers_scan(quick, &v), 0);
         const struct numbers_stats *a = &full->stats, *b = &quick->stats;
         assert_true(a->count == b->count && a->nan == b->nan && a->inf == b->inf && a->finite == b->finite);
         assert_true((a->min == b->min && a->max == b->max) || a->finite == 0);
         free(full);
     }
-    assert_int_equal(numbers_look(quick, &(struct numbers_view){.kind = 'i', .width = 4}), -1);
-    assert_int_equal(numbers_look(quick, &(struct numbers_view){.kind = 'f', .width = 4, .address = 64}), -1);
+    assert_int_equal(numbers_scan(quick, &(struct numbers_view){.kind = 'i', .width = 4}), -1);
+    assert_int_equal(numbers_scan(quick, &(struct numbers_view){.kind = 'f', .width = 4, .address = 64}), -1);
     free(quick);
     free(bytes);
 }

@@ -40,7 +40,7 @@ static struct queue_item *item(enum queue_kind kind, size_t len) {
 static void check_queue_bounds_bytes(void **state) {
     (void)state;
     struct queue q = {0}, other = {0};
-    struct queue_room room = {.most = 3 * 1024 * 1024};
+    struct queue_budget room = {.most = 3 * 1024 * 1024};
     struct queue_item *long_one = item(QUEUE_ANSWER, 2 * QUEUE_MAX_ANSWER_BYTES);
     long_one->looked = true;
     assert_int_equal(queue_push(&q, long_one), 0);
@@ -57,7 +57,7 @@ static void check_queue_bounds_bytes(void **state) {
     queue_bytes_count(bytes, &room);
     queue_bytes_count(bytes, &room);
     assert_int_equal(room.used, 2 * 1024 * 1024);
-    assert_false(queue_room_is_over(&room));
+    assert_false(queue_budget_is_over(&room));
     queue_fini(&q);
     assert_int_equal(room.used, 2 * 1024 * 1024);
     queue_fini(&other);
@@ -502,24 +502,24 @@ static void check_looks_one_at_a_time(void **state) {
     for (uint32_t i = 3; i <= 4; i++)
         assert_int_equal(mailbox_attach(&m, i, true), 0);
     struct mailbox_slot *user = &m.slots[0], *looker = &m.slots[2], *other = &m.slots[3];
-    assert_true(mailbox_begin_look(&m, user, WIRE_THREADS));
-    assert_false(mailbox_begin_look(&m, user, WIRE_THREADS));
-    assert_false(mailbox_begin_look(&m, user, WIRE_TABLES));
-    assert_true(mailbox_begin_look(&m, user, WIRE_HELLO));
-    assert_true(mailbox_begin_look(&m, &m.slots[1], WIRE_THREADS));
-    mailbox_end_look(&m, 1);
-    assert_true(mailbox_begin_look(&m, user, WIRE_THREADS));
-    assert_true(mailbox_begin_look(&m, looker, WIRE_PULL));
-    assert_false(mailbox_begin_look(&m, other, WIRE_THREADS));
+    assert_true(mailbox_begin_snapshot(&m, user, WIRE_THREADS));
+    assert_false(mailbox_begin_snapshot(&m, user, WIRE_THREADS));
+    assert_false(mailbox_begin_snapshot(&m, user, WIRE_TABLES));
+    assert_true(mailbox_begin_snapshot(&m, user, WIRE_HELLO));
+    assert_true(mailbox_begin_snapshot(&m, &m.slots[1], WIRE_THREADS));
+    mailbox_end_snapshot(&m, 1);
+    assert_true(mailbox_begin_snapshot(&m, user, WIRE_THREADS));
+    assert_true(mailbox_begin_snapshot(&m, looker, WIRE_PULL));
+    assert_false(mailbox_begin_snapshot(&m, other, WIRE_THREADS));
     assert_true(m.held);
     struct queue_item *answer = item(QUEUE_ANSWER, 100);
     answer->pulled = true;
     answer->peer = 3;
     assert_int_equal(mailbox_post(&m, answer), 0);
-    assert_false(mailbox_begin_look(&m, other, WIRE_THREADS)); /* until the server has it */
+    assert_false(mailbox_begin_snapshot(&m, other, WIRE_THREADS)); /* until the server has it */
     queue_item_free(mailbox_take(&m));
-    assert_true(mailbox_begin_look(&m, other, WIRE_THREADS));
-    mailbox_end_look(&m, 4);
+    assert_true(mailbox_begin_snapshot(&m, other, WIRE_THREADS));
+    mailbox_end_snapshot(&m, 4);
     /* Notifications of theirs: little waits. */
     for (int i = 0; i < 2; i++) {
         struct queue_item *note = item(QUEUE_SNAPSHOT, MAILBOX_LOOKER_ANSWER);

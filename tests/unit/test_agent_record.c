@@ -51,7 +51,7 @@ static void sample(struct thread_sampler *p, const char *leaf, int line, int dep
                                                        .tid = 7,
                                                        .stack_id = trie_add(&p->trie, frames, (size_t)depth),
                                                        .on_cpu = 1,
-                                                       .gil = MODEL_GIL_HELD,
+                                                       .gil = MODEL_GIL_HOLDING,
                                                        .gc = MODEL_UNKNOWN};
     p->total_samples++;
 }

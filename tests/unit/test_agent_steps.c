@@ -91,7 +91,7 @@ static void assert_step(size_t i, int64_t number, int64_t duration, int64_t data
 
 static void test_ordinary_steps(void **state) {
     (void)state;
-    steps_look_backward(&steps, 1);
+    steps_begin_backward(&steps, 1);
     for (uint64_t i = 0; i < 4; i++)
         ordinary(1000 + 100 * i);
     assert_int_equal(n_done, 3); /* the last may have another optimizer yet */
@@ -117,7 +117,7 @@ static void test_not_looked_into(void **state) {
         ordinary(1000 + 100 * i);
     assert_step(1, 2, 100, 10, -1, -1, 17, -1);
     /* A look that begins within a step tells of the next. */
-    steps_look_backward(&steps, 1250 * MS);
+    steps_begin_backward(&steps, 1250 * MS);
     assert_false(steps_has_backward(&steps));
     ordinary(1300);
     assert_false(steps_has_backward(&steps));
@@ -144,7 +144,7 @@ static void test_zero_grad_afterwards(void **state) {
 /* Four batches a step. */
 static void test_gradient_accumulation(void **state) {
     (void)state;
-    steps_look_backward(&steps, 1);
+    steps_begin_backward(&steps, 1);
     for (uint64_t i = 0; i < 12; i++) {
         uint64_t at = 1000 + 50 * i;
         operation(at, 5, LOADER);
@@ -190,7 +190,7 @@ static void test_several_optimizers(void **state) {
 /* Without a loader a step is told at the next Optimizer.step: what came before that is not its own. */
 static void test_without_a_loader(void **state) {
     (void)state;
-    steps_look_backward(&steps, 1);
+    steps_begin_backward(&steps, 1);
     for (uint64_t at = 1000; at < 1400; at += 100) {
         operation(at, 2, ZERO);
         begins(STEPS_BACKWARD, MAIN, at + 32, "backward");
@@ -216,7 +216,7 @@ static void test_loader_of_something_else(void **state) {
 /* LBFGS calls its closure within the step: what is what there cannot be told apart. */
 static void test_closure(void **state) {
     (void)state;
-    steps_look_backward(&steps, 1);
+    steps_begin_backward(&steps, 1);
     for (uint64_t at = 1000; at < 1300; at += 100) {
         operation(at, 10, LOADER);
         begins(7, MAIN, at + 20, "Optimizer.step#LBFGS.step");
@@ -272,7 +272,7 @@ static void test_loss_is_told_by_the_next_event(void **state) {
     (void)state;
     lost = 7; /* of the time before */
     steps_expect(&steps, lost);
-    steps_look_backward(&steps, 1);
+    steps_begin_backward(&steps, 1);
     ordinary(1000);
     ordinary(1100);
     begins(20, MAIN, 1200, LOADER);
@@ -435,8 +435,8 @@ static void test_versions(void **state) {
     assert_false(torch_spans_knows(""));
 }
 
-static void looks(int32_t tid, uint64_t ms, struct spans_look look) {
-    struct spans_event e = {.ns = ms * MS, .lost = lost, .tid = tid, .what = SPANS_LOOK};
+static void looks(int32_t tid, uint64_t ms, struct spans_reading look) {
+    struct spans_event e = {.ns = ms * MS, .lost = lost, .tid = tid, .what = SPANS_READING};
     e.look = look;
     steps_take(&steps, &e, &handler);
 }
@@ -451,25 +451,25 @@ static void collects(uint64_t ms, uint64_t took_ms) {
  * for the step that waits for it, whoever collects it. */
 static void check_looks_and_garbage(void **state) {
     (void)state;
-    steps_look_gc(&steps, 1);
+    steps_begin_gc(&steps, 1);
     for (uint64_t i = 0; i < 4; i++) {
         uint64_t at = 100 + i * 100;
         begins(11, MAIN, at, LOADER);
         ends(11, at + 10);
         collects(at + 20, 5);
         begins(12, MAIN, at + 30, ADAM);
-        looks(MAIN, at + 35, (struct spans_look){.loss = 1, .lr = 0.5, .has_loss = true, .has_lr = true});
-        looks(MAIN + 1, at + 35, (struct spans_look){.loss = 99, .has_loss = true});
+        looks(MAIN, at + 35, (struct spans_reading){.loss = 1, .lr = 0.5, .has_loss = true, .has_lr = true});
+        looks(MAIN + 1, at + 35, (struct spans_reading){.loss = 99, .has_loss = true});
         ends(12, at + 40);
         collects(at + 45, 2);
         begins(12, MAIN, at + 50, "Optimizer.step#SGD.step");
         looks(MAIN, at + 55,
-              (struct spans_look){.loss = (double)i,
-                                  .lr = 0.1,
-                                  .epoch = 3,
-                                  .has_loss = true,
-                                  .has_lr = true,
-                                  .has_epoch = true});
+              (struct spans_reading){.loss = (double)i,
+                                     .lr = 0.1,
+                                     .epoch = 3,
+                                     .has_loss = true,
+                                     .has_lr = true,
+                                     .has_epoch = true});
         ends(12, at + 60);
         collects(at + 70, 1); /* of the next step */
     }
@@ -483,7 +483,7 @@ static void check_looks_and_garbage(void **state) {
         assert_int_equal(done[i].gc_ns, i > 0 ? 8 * (int64_t)MS : STEPS_UNKNOWN);
     }
     ends(11, 510);
-    steps_look_gc(&steps, 0);
+    steps_begin_gc(&steps, 0);
     begins(12, MAIN, 530, ADAM);
     ends(12, 540);
     begins(11, MAIN, 550, LOADER);
@@ -494,8 +494,8 @@ static void check_looks_and_garbage(void **state) {
 /* An Optimizer.step that begins with gradients of that norm, in a step that the job may have a norm of itself. */
 static void has_norm(uint64_t ms, const char *name, double read, double own) {
     begins(12, MAIN, ms, name);
-    looks(MAIN, ms + 1, (struct spans_look){.read_norm = read, .has_read_norm = true});
-    looks(MAIN, ms + 4, (struct spans_look){.grad_norm = own, .has_grad_norm = own != 0});
+    looks(MAIN, ms + 1, (struct spans_reading){.read_norm = read, .has_read_norm = true});
+    looks(MAIN, ms + 4, (struct spans_reading){.grad_norm = own, .has_grad_norm = own != 0});
     ends(12, ms + 5);
 }
 
@@ -546,7 +546,7 @@ static void check_texts(void **state) {
 
 /* An Optimizer.step of 5 ms that tells which optimizer takes it (0: it does not tell). */
 static void taken_by(uint64_t ms, uint64_t optimizer) {
-    struct spans_event look = {.ns = (ms + 4) * MS, .tid = MAIN, .what = SPANS_LOOK};
+    struct spans_event look = {.ns = (ms + 4) * MS, .tid = MAIN, .what = SPANS_READING};
     look.look.optimizer = optimizer;
     begins(1000, MAIN, ms, ADAM);
     if (optimizer)

@@ -35,8 +35,8 @@ static void check_rows(void **state) {
         const struct config_def *d = &config_defs[i];
         check_name(d);
         assert_true(d->help && *d->help && d->unit);
-        assert_true(d->min <= d->otherwise && d->otherwise <= d->max);
-        assert_true(c.values[i] == d->otherwise && !c.given[i]);
+        assert_true(d->min <= d->default_value && d->default_value <= d->max);
+        assert_true(c.values[i] == d->default_value && !c.given[i]);
         assert_true((d->type == CONFIG_PATH || d->type == CONFIG_NAMES || d->type == CONFIG_ADDRESS ||
                      d->type == CONFIG_WATCH) == (d->text != NULL));
         assert_int_equal(config_find(d->key, NULL), i);
@@ -227,13 +227,13 @@ static void check_addresses(void **state) {
     char text[CONFIG_TEXT_MAX];
     (void)state;
     config_init(&c);
-    assert_int_equal(config_set(&c, CONFIG_DOOR, "PROBING_ADDR", "0.0.0.0:3344", &e), 0);
-    config_format(&c, CONFIG_DOOR, false, text, sizeof text);
+    assert_int_equal(config_set(&c, CONFIG_LISTEN, "PROBING_ADDR", "0.0.0.0:3344", &e), 0);
+    config_format(&c, CONFIG_LISTEN, false, text, sizeof text);
     assert_string_equal(text, "0.0.0.0:3344");
-    assert_int_equal(config_set(&c, CONFIG_DOOR, "PROBING_ADDR", "node7:3344", &e), -1);
+    assert_int_equal(config_set(&c, CONFIG_LISTEN, "PROBING_ADDR", "node7:3344", &e), -1);
     assert_int_equal(e.code, ERR_USAGE);
     assert_string_equal(c.address, "0.0.0.0:3344");
-    assert_int_equal(config_set(&c, CONFIG_DOOR, "PROBING_ADDR", "", &e), 0);
+    assert_int_equal(config_set(&c, CONFIG_LISTEN, "PROBING_ADDR", "", &e), 0);
     assert_string_equal(c.address, "");
 }
 

@@ -380,8 +380,8 @@ static void test_a_process_has_ended(void **state) {
     siginfo_t info;
     struct procfs_stat st = {.state = '?'};
     (void)state;
-    assert_false(procfs_has_ended(0));
-    assert_true(procfs_has_ended(0x7ffffff0));
+    assert_false(procfs_is_gone(0));
+    assert_true(procfs_is_gone(0x7ffffff0));
     pid_t child = fork();
     if (child == 0) {
         pthread_t other;
@@ -393,12 +393,12 @@ static void test_a_process_has_ended(void **state) {
     for (int i = 0; i < 20000 && (procfs_read_stat(child, 0, &st) != 0 || st.state != 'Z'); i++)
         (void)usleep(1000);
     assert_int_equal(st.state, 'Z');
-    assert_false(procfs_has_ended(child));
+    assert_false(procfs_is_gone(child));
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
-    assert_true(procfs_has_ended(child));
+    assert_true(procfs_is_gone(child));
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_true(procfs_has_ended(child));
+    assert_true(procfs_is_gone(child));
 }
 
 static void test_threads_of_the_kernel(void **state) {

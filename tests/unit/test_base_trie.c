@@ -31,13 +31,13 @@ static void check_trie_marks_what_was_cut(void **state) {
     char text[128];
     trie_init(&t, 5, 1 << 20);
     struct model_frame a[] = {frame("leaf", 3), frame("deep", 1)};
-    uint32_t whole = trie_add(&t, a, 2), cut = trie_add_cut(&t, a, 2);
+    uint32_t whole = trie_add(&t, a, 2), cut = trie_add_truncated(&t, a, 2);
     assert_true(cut && cut != whole);
     describe(&t, cut, text, sizeof text);
-    assert_string_equal(text, "leaf:3 deep:1 " TRIE_CUT ":0 ");
-    assert_int_equal(trie_add_cut(&t, a, 2), cut);
+    assert_string_equal(text, "leaf:3 deep:1 " TRIE_TRUNCATED ":0 ");
+    assert_int_equal(trie_add_truncated(&t, a, 2), cut);
     a[1].line = 2;
-    assert_int_equal(trie_add_cut(&t, a, 2), TRIE_FULL);
+    assert_int_equal(trie_add_truncated(&t, a, 2), TRIE_FULL);
     trie_reset(&t);
 }
 

@@ -43,7 +43,7 @@ static void the_past_has_its_own_time(void **state) {
     job_make(&j, 4711, 3);
     job_samples(&j, T0, ROWS);
     struct database *d = open_past(&j);
-    assert_true(database_is_past(d));
+    assert_true(database_is_recorded(d));
     assert_string_equal(database_note(d), "");
     struct sql *s = database_sql(d);
     job_expect(s, "SELECT count(*), min(pid), max(rank) FROM python.samples", "1000|4711|3\n");
@@ -96,7 +96,7 @@ static void the_kernel_tells_of_a_living_one(void **state) {
     struct database *d = database_open(&e);
     assert_non_null(d);
     assert_int_equal(database_add(d, &addr, &e), 0);
-    assert_false(database_is_past(d));
+    assert_false(database_is_recorded(d));
     struct sql *s = database_sql(d);
     (void)snprintf(rows, sizeof rows, "%d|%d|1\n", (int)getpid(), (int)getppid());
     job_expect(s,
@@ -181,12 +181,12 @@ static void folders_are_found_by_pid(void **state) {
     assert_string_equal(place.path, path);
     assert_true(place.alive);
     assert_int_equal(place.start_ticks, 17);
-    assert_int_equal(rings_look_at(path, &place, &e), 0);
+    assert_int_equal(rings_inspect(path, &place, &e), 0);
     int fd = ring_dir_begin_file(dir, "python.gc");
     assert_int_equal(ring_dir_finish_file(dir, "python.gc"), 0);
     assert_true(fd >= 0);
     assert_int_equal(close(fd), 0);
-    assert_int_equal(rings_look_at(path, &place, &e), 1);
+    assert_int_equal(rings_inspect(path, &place, &e), 1);
     assert_int_equal(place.pid, 0x3fffff01);
     assert_int_equal(place.owner, geteuid());
     ring_dir_remove(dir, path);

@@ -104,7 +104,7 @@ static void step(struct world *w, struct sample_store *t, double after_s, size_t
                                                        .stack_id = s.stack,
                                                        .on_cpu = s.on_cpu,
                                                        .torn = torn,
-                                                       .gil = s.gil ? MODEL_GIL_HELD : MODEL_GIL_NONE};
+                                                       .gil = s.gil ? MODEL_GIL_HOLDING : MODEL_GIL_NONE};
         assert_true(w->n_samples < MAX_SAMPLES);
         if (!torn)
             w->samples[w->n_samples++] = s;
@@ -209,7 +209,7 @@ static void add_up(const struct world *w, const struct flame_query *q, struct pa
     for (size_t i = w->reset_at; i < w->n_samples; i++) {
         const struct sample *s = &w->samples[i];
         if ((q->tid && q->tid != s->tid) || (q->time == FLAME_ON_CPU && !s->on_cpu) ||
-            (q->time == FLAME_GIL_HELD && !s->gil) || (q->window && s->second <= now - seconds[q->window]))
+            (q->time == FLAME_GIL_HOLDING && !s->gil) || (q->window && s->second <= now - seconds[q->window]))
             continue;
         weight_add(&of[s->stack], (struct flame_weight){llround(s->us * 1000), 1});
     }
@@ -361,7 +361,7 @@ static void test_held(void **state) {
     then = malloc(sizeof *then);
     assert_non_null(then);
     memcpy(then, w, sizeof *w);
-    assert_int_equal(sample_store_hold(t, true), 0);
+    assert_int_equal(sample_store_freeze(t, true), 0);
     for (int i = 0; i < 90; i++) {
         step(w, t, 0.25, 20);
         q.window = (enum sample_store_window)(i % SAMPLE_STORE_MARK);
@@ -369,7 +369,7 @@ static void test_held(void **state) {
         assert_int_equal(flame_update(f, t, &q), 0);
         check(then, f, &q);
     }
-    assert_int_equal(sample_store_hold(t, false), 0);
+    assert_int_equal(sample_store_freeze(t, false), 0);
     assert_int_equal(flame_update(f, t, &q), 0);
     check(w, f, &q);
     flame_free(f);

@@ -72,7 +72,7 @@ static void test_held(void **state) {
     struct work w = {.number = 1};
     uint64_t began = clock_mono_ns();
     (void)state;
-    assert_int_equal(guard_run(hangs, &w, sizeof w, 100), GUARD_HELD);
+    assert_int_equal(guard_run(hangs, &w, sizeof w, 100), GUARD_BLOCKED);
     assert_true(clock_mono_ns() - began < 20 * CLOCK_NS_PER_S);
     assert_int_equal(w.number, 1);
 }
@@ -170,7 +170,7 @@ static void test_dies_slowly(void **state) {
     assert_int_equal(read(g.fd, &byte, 1), 1);
     pid_t child = g.child;
     guard_stop(&g, getpid());
-    assert_false(guard_is_held(getpid()));
+    assert_false(guard_is_blocked(getpid()));
     assert_true(is_gone(child));
 }
 
@@ -181,7 +181,7 @@ static void test_is_stopped(void **state) {
     pid_t child = g.child;
     guard_stop(&g, getpid());
     assert_true(is_gone(child));
-    assert_false(guard_is_held(getpid())); /* nothing of the kernel's held it */
+    assert_false(guard_is_blocked(getpid())); /* nothing of the kernel's held it */
 }
 
 int main(void) {

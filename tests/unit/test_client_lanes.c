@@ -132,7 +132,7 @@ static void check_spread(void **state) {
         assert_true(s.at[i].begin_ns == s.at[i - 1].end_ns);
     assert_true(llabs(s.at[999].end_ns - llround(at * 1e9)) < 1000); /* rounded to a nanosecond each */
     for (uint32_t i = 0; i < 1000; i++)
-        assert_true(fabs((double)s.at[i].begin_ns / 1e9 - (thread_runs_look_time(w->tracks, i) - 1000)) <
+        assert_true(fabs((double)s.at[i].begin_ns / 1e9 - (thread_runs_tick_time(w->tracks, i) - 1000)) <
                     0.25);
 }
 
@@ -220,11 +220,11 @@ static void see_job(struct world *w) {
     for (int i = 0; i < 10; i++) {
         struct model_sample *s = i == 8 ? NULL : see(w, i / 100.0, 7, main_thread[i]);
         if (s)
-            s->gil = i < 3 ? MODEL_GIL_HELD : MODEL_GIL_NONE;
+            s->gil = i < 3 ? MODEL_GIL_HOLDING : MODEL_GIL_NONE;
         see(w, i / 100.0, 8, 0);
         if (i >= 4) {
             s = see(w, i / 100.0, 9, i < 6 ? 6 : 1);
-            s->gil = i == 4 || i == 6 ? MODEL_GIL_HELD : MODEL_GIL_WAITING;
+            s->gil = i == 4 || i == 6 ? MODEL_GIL_HOLDING : MODEL_GIL_WAITING;
             s->gc = i == 6;
         }
     }

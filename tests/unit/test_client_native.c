@@ -337,7 +337,7 @@ static void test_answers_without_sense(void **state) {
     assert_int_equal(read_hostile(&h, len), -1);
     h = good, h.head.n = SYMBOLS_MAX_INLINED + 1;
     assert_int_equal(read_hostile(&h, len), -1);
-    h = good, h.head.role = NATIVE_ROLE_CUT;
+    h = good, h.head.role = NATIVE_ROLE_TRUNCATED;
     assert_int_equal(read_hostile(&h, len), -1);
     h = good, h.head.list[0].line = -1;
     assert_int_equal(read_hostile(&h, len), -1);

@@ -267,11 +267,11 @@ static void the_kernel_may_know_how_it_ended(void **state) {
         for (;;)
             (void)pause();
     assert_true(pid > 0);
-    assert_false(procfs_has_ended(pid));
+    assert_false(procfs_is_gone(pid));
     assert_int_equal(kill(pid, SIGKILL), 0);
     siginfo_t info;
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0); /* it stays a zombie */
-    assert_true(procfs_has_ended(pid));
+    assert_true(procfs_is_gone(pid));
     exit_reason_explain(&place, pid, text, sizeof text);
     assert_string_equal(text, "killed by signal 9 (Killed)");
     assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -318,7 +318,7 @@ static void moments_are_what_was_then(void **state) {
     size_t with_gone = 0;
     for (size_t m = 0; m < p.n_moments; m++) {
         struct model_snapshot s;
-        assert_int_equal(recording_make_moment_snapshot(&p, m, &s), 0);
+        assert_int_equal(recording_make_snapshot_at(&p, m, &s), 0);
         double at = s.timestamp;
         assert_true(m == 0 || (at > p.moments[m - 1] && at - p.moments[m - 1] < 0.5));
         assert_true(at < LAST);
@@ -333,7 +333,7 @@ static void moments_are_what_was_then(void **state) {
             assert_int_equal(t && t->has_python, last != NULL);
             if (last) /* stack N has N frames */
                 assert_int_equal(t->n_frames, last->stack_id);
-            held += t && t->gil == MODEL_GIL_HELD;
+            held += t && t->gil == MODEL_GIL_HOLDING;
         }
         assert_true(held <= 1);
         const struct model_thread *gone = find(&s, 105);
@@ -373,7 +373,7 @@ static void the_end_of_what_is_too_long(void **state) {
     assert_true(p.n_samples <= MAX && p.n_samples > MAX * 14 / 16);
     assert_true(fabs(p.samples[p.n_samples - 1].timestamp - LAST) < 1e-3);
     assert_true(fabs(p.samples[0].timestamp - (LAST - (double)(p.n_samples - 1) * 0.01)) < 1e-3);
-    assert_true(fabs(p.moments[0] - p.from) < RECORDING_MOMENT_S);
+    assert_true(fabs(p.moments[0] - p.from) < RECORDING_SNAPSHOT_S);
     assert_int_equal(recording_make_target(&p, "", &t), 0);
     assert_true(t.seen_is_cut);
     model_target_fini(&t);
@@ -393,16 +393,16 @@ static void moments_of_a_long_time(void **state) {
     open_past(&p, &of, 0, &d);
     assert_false(p.is_cut);
     assert_int_equal(p.n_samples, LONG);
-    assert_in_range(p.n_moments, 2190, RECORDING_MOMENTS);
-    assert_true(p.moments[0] - T0 < RECORDING_MOMENT_S);
-    assert_true(p.seen_until - p.moments[p.n_moments - 1] < 2 * RECORDING_MOMENT_S);
+    assert_in_range(p.n_moments, 2190, RECORDING_SNAPSHOTS);
+    assert_true(p.moments[0] - T0 < RECORDING_SNAPSHOT_S);
+    assert_true(p.seen_until - p.moments[p.n_moments - 1] < 2 * RECORDING_SNAPSHOT_S);
     for (size_t m = 1; m < p.n_moments; m++)
         assert_true(p.moments[m] > p.moments[m - 1] &&
-                    p.moments[m] - p.moments[m - 1] < 3 * RECORDING_MOMENT_S);
+                    p.moments[m] - p.moments[m - 1] < 3 * RECORDING_SNAPSHOT_S);
     const size_t order[] = {p.n_moments - 1, 7, 8, 1000, 0, 999};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         struct model_snapshot s;
-        assert_int_equal(recording_make_moment_snapshot(&p, order[i], &s), 0);
+        assert_int_equal(recording_make_snapshot_at(&p, order[i], &s), 0);
         long row = lround((s.timestamp - T0) / 0.01); /* the newest then, of thread 100 + row % 4 */
         for (long back = 0; back < 4 && back <= row; back++) {
             const struct model_thread *t = find(&s, 100 + (row - back) % 4);
@@ -429,7 +429,7 @@ static void a_hole_of_years(void **state) {
         p.samples[i].timestamp -= 1e9;
     size_t n_moments = p.n_moments;
     p.n_moments = 0;
-    assert_int_equal(recording_find_moments(&p), 0);
+    assert_int_equal(recording_find_snapshots(&p), 0);
     assert_in_range(p.n_moments, n_moments - 1, n_moments + 1);
     for (; next < p.n_samples; batches++) {
         struct model_sample_batch b;

@@ -173,9 +173,9 @@ static void fill(struct stack_counts *f) {
     struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}, {3, 2, 3}, {4, 2, 4}, {5, 2, 5}, {6, 2, 6}};
     struct model_thread_def threads[] = {{7, "MainThread", "python"}, {8, NULL, "pt_autograd"}};
     struct model_sample samples[] = {
-        {.timestamp = 100.00, .tid = 7, .stack_id = 3, .on_cpu = 1, .gil = MODEL_GIL_HELD},
-        {.timestamp = 100.01, .tid = 7, .stack_id = 3, .on_cpu = 1, .gil = MODEL_GIL_HELD},
-        {.timestamp = 100.02, .tid = 7, .stack_id = 4, .on_cpu = 1, .gil = MODEL_GIL_HELD, .gc = 1},
+        {.timestamp = 100.00, .tid = 7, .stack_id = 3, .on_cpu = 1, .gil = MODEL_GIL_HOLDING},
+        {.timestamp = 100.01, .tid = 7, .stack_id = 3, .on_cpu = 1, .gil = MODEL_GIL_HOLDING},
+        {.timestamp = 100.02, .tid = 7, .stack_id = 4, .on_cpu = 1, .gil = MODEL_GIL_HOLDING, .gc = 1},
         {.timestamp = 100.03, .tid = 7, .stack_id = 3, .on_cpu = 0, .gil = MODEL_GIL_WAITING},
         {.timestamp = 100.04,
          .tid = 7,
@@ -308,7 +308,7 @@ static void check_profile(void **state) {
     (void)state;
     struct stack_counts *f = stack_counts_new();
     struct profile p;
-    stack_counts_tell_apart(f);
+    stack_counts_split(f);
     fill(f);
     render(&p, f, false, 3);
     static const char *const want[] = {
@@ -347,7 +347,7 @@ static void check_functions(void **state) {
     (void)state;
     struct stack_counts *f = stack_counts_new();
     struct profile p;
-    stack_counts_tell_apart(f);
+    stack_counts_split(f);
     fill(f);
     render(&p, f, true, MODEL_UNKNOWN);
     char text[1024];
@@ -387,7 +387,7 @@ static void check_empty(void **state) {
 static void check_apart(void **state) {
     (void)state;
     struct stack_counts *one = stack_counts_new(), *apart = stack_counts_new();
-    stack_counts_tell_apart(apart);
+    stack_counts_split(apart);
     fill(one);
     fill(apart);
     assert_int_equal(stack_counts_count(one), 6);
@@ -396,7 +396,7 @@ static void check_apart(void **state) {
     assert_int_equal(stack_counts_get(one, 0)->gil_state, MODEL_GIL_UNKNOWN);
     assert_int_equal(stack_counts_get(one, 0)->gc_state, MODEL_UNKNOWN);
     assert_int_equal(stack_counts_get(apart, 0)->samples, 2);
-    assert_int_equal(stack_counts_get(apart, 0)->gil_state, MODEL_GIL_HELD);
+    assert_int_equal(stack_counts_get(apart, 0)->gil_state, MODEL_GIL_HOLDING);
     assert_true(stack_counts_get_totals(one)->first_s == 100 &&
                 stack_counts_get_totals(one)->last_s == 100.06);
     assert_int_equal(stack_counts_get_totals(one)->samples, stack_counts_get_totals(apart)->samples);

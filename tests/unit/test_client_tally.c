@@ -211,14 +211,14 @@ static void test_hold(void **state) {
     struct sample_store *t = made(100);
     struct sample_store_health h;
     (void)state;
-    assert_int_equal(sample_store_hold(t, true), 0);
+    assert_int_equal(sample_store_freeze(t, true), 0);
     add(t, 101, 10, 4, 20, 0);
     add(t, 170, 11, 6, 20, 0);
     assert_int_equal(samples_in(t, SAMPLE_STORE_ALL), 30);
     assert_int_equal(samples_in(t, SAMPLE_STORE_10S), 30);
     sample_store_get_health(t, &h);
     assert_int_equal(h.samples, 70);
-    assert_int_equal(sample_store_hold(t, false), 0);
+    assert_int_equal(sample_store_freeze(t, false), 0);
     assert_int_equal(samples_in(t, SAMPLE_STORE_ALL), 70);
     assert_int_equal(samples_in(t, SAMPLE_STORE_10S), 20);
     sample_store_free(t);

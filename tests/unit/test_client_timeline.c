@@ -63,7 +63,7 @@ static void test_what_dominates(void **state) {
                  (struct model_sample){.tid = 7,
                                        .stack_id = works ? 2 + (uint32_t)i % 2 : 4,
                                        .on_cpu = !works,
-                                       .gil = works ? MODEL_GIL_WAITING : MODEL_GIL_HELD,
+                                       .gil = works ? MODEL_GIL_WAITING : MODEL_GIL_HOLDING,
                                        .gc = i < 2},
                  i);
         if (i >= 10)
@@ -93,7 +93,7 @@ static void test_what_dominates(void **state) {
     assert_int_equal(timeline_cell(l, 1, 0)->state, TIMELINE_IDLE);
     assert_int_equal(timeline_cell(l, 1, 1)->state, TIMELINE_ACTIVE);
     assert_string_equal(function_of(t, timeline_cell(l, 1, 1)), "load");
-    v.time = TIMELINE_GIL_HELD;
+    v.time = TIMELINE_GIL_HOLDING;
     assert_int_equal(timeline_update(l, t, &v), 0);
     assert_int_equal(timeline_cell(l, 1, 1)->state, TIMELINE_ACTIVE);
     assert_true(timeline_lane(l, 1)->ran && timeline_lane(l, 1)->seen && !timeline_lane(l, 0)->ran);
@@ -155,9 +155,9 @@ static int feed(struct sample_store *t, uint64_t *random, int at, struct model_s
             struct model_sample s = {.timestamp = T0 + at / 100.0 + hole, .tid = 10 + k, .stack_id = does[k]};
             s.torn = roll(random, 15) == 0;
             s.on_cpu = roll(random, 2) == 0;
-            s.gil = roll(random, 3) == 0 ? MODEL_GIL_HELD : MODEL_GIL_NONE;
+            s.gil = roll(random, 3) == 0 ? MODEL_GIL_HOLDING : MODEL_GIL_NONE;
             all_seen[n_seen++] = (struct seen){s.timestamp, s.tid, s.torn ? STACKS + 1 : s.stack_id,
-                                               s.on_cpu == 1, s.gil == MODEL_GIL_HELD};
+                                               s.on_cpu == 1, s.gil == MODEL_GIL_HOLDING};
             if (k == 0)
                 later[(*n_later)++] = s;
             else
@@ -240,7 +240,7 @@ static void random_stream(uint64_t seed) {
     n_seen = 0;
     for (int at = 0; at < 1500;) {
         at = feed(t, &random, at, later, &n_later);
-        double newest = sample_store_newest_look_s(t);
+        double newest = sample_store_newest_tick_s(t);
         if (roll(&random, 8) == 0) {
             v.column_s = scales[roll(&random, 4)];
             v.time = (enum timeline_time)roll(&random, TIMELINE_TIMES);
@@ -279,14 +279,14 @@ static void test_cost(void **state) {
     struct timeline *l = timeline_new();
     struct timeline_view v = {.column_s = 1, .cols = 200, .time = TIMELINE_ALL_TIME};
     (void)state;
-    for (int i = 0; i < (int)THREAD_RUNS_LOOKS + 20000; i++) {
+    for (int i = 0; i < (int)THREAD_RUNS_TICKS + 20000; i++) {
         give_one(t, (struct model_sample){.tid = 7, .stack_id = 1 + (uint32_t)(i / 100) % 2}, i);
         if (i % 25)
             continue;
-        v.first = timeline_column(1, sample_store_newest_look_s(t)) - v.cols + 1;
+        v.first = timeline_column(1, sample_store_newest_tick_s(t)) - v.cols + 1;
         assert_int_equal(timeline_update(l, t, &v), 0);
         if (i > 30000)
-            assert_in_range(timeline_made(l), 1, 6);
+            assert_in_range(timeline_computed(l), 1, 6);
     }
     v.first -= 5;
     assert_int_equal(timeline_update(l, t, &v), 0);
@@ -308,14 +308,14 @@ static void test_held(void **state) {
     for (int i = 0; i < 105; i++)
         give_one(t, (struct model_sample){.tid = 7, .stack_id = 2}, i);
     assert_int_equal(timeline_update(l, t, &v), 0);
-    assert_int_equal(sample_store_hold(t, true), 0);
+    assert_int_equal(sample_store_freeze(t, true), 0);
     for (int i = 105; i < 200; i++)
         give_one(t, (struct model_sample){.tid = 7, .stack_id = 4}, i);
     assert_int_equal(timeline_update(again, t, &v), 0);
     assert_same(l, again, v.cols);
     assert_string_equal(function_of(t, timeline_cell(l, 0, 10)), "work");
     assert_int_equal(timeline_cell(l, 0, 12)->state, TIMELINE_UNSAMPLED);
-    assert_int_equal(sample_store_hold(t, false), 0);
+    assert_int_equal(sample_store_freeze(t, false), 0);
     assert_int_equal(timeline_update(l, t, &v), 0);
     assert_string_equal(function_of(t, timeline_cell(l, 0, 12)), "load");
     timeline_free(l);

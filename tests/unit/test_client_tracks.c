@@ -36,7 +36,7 @@ static const char *runs_text(const struct thread_runs *t, int64_t tid) {
     text[0] = '\0';
     for (size_t i = 0; i < n; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%u+%u:%d/%u", i ? " " : "",
-                                 runs[i].first - thread_runs_first_look(t), runs[i].n, (int)runs[i].entry,
+                                 runs[i].first - thread_runs_first_tick(t), runs[i].n, (int)runs[i].entry,
                                  runs[i].flags);
     return text;
 }
@@ -57,13 +57,13 @@ static void test_runs(void **state) {
     assert_string_equal(runs_text(t, 7), "0+4:1/0 4+6:2/0");
     assert_string_equal(runs_text(t, 8), "0+5:3/0 6+2:3/0 8+1:3/32 9+1:3/0");
     assert_int_equal(thread_runs_count_lanes(t), 2);
-    assert_int_equal(thread_runs_end_look(t) - thread_runs_first_look(t), 10);
-    assert_int_equal(thread_runs_find_look(t, T0 + 0.035), 4);
-    assert_int_equal(thread_runs_find_look(t, T0 + 0.04), 4);
-    assert_int_equal(thread_runs_find_look(t, T0 + 1), 10);
-    assert_true(thread_runs_look_us(t, 2, 5) == 3 * PERIOD_US &&
-                thread_runs_look_us(t, 0, 10) == 10 * PERIOD_US);
-    assert_true(thread_runs_look_us(t, 3, 3) == 0);
+    assert_int_equal(thread_runs_end_tick(t) - thread_runs_first_tick(t), 10);
+    assert_int_equal(thread_runs_find_tick(t, T0 + 0.035), 4);
+    assert_int_equal(thread_runs_find_tick(t, T0 + 0.04), 4);
+    assert_int_equal(thread_runs_find_tick(t, T0 + 1), 10);
+    assert_true(thread_runs_tick_us(t, 2, 5) == 3 * PERIOD_US &&
+                thread_runs_tick_us(t, 0, 10) == 10 * PERIOD_US);
+    assert_true(thread_runs_tick_us(t, 3, 3) == 0);
     assert_int_equal(thread_runs_find_run(t, 0, 3), 0);
     assert_int_equal(thread_runs_find_run(t, 0, 4), 1);
     assert_int_equal(thread_runs_find_run(t, 1, 5), 1);
@@ -81,14 +81,14 @@ static void test_late(void **state) {
     assert_int_equal(put(t, 2, 8, 2, 0), 1);
     assert_int_equal(put(t, 4, 8, 2, 0), 1);
     assert_int_equal(put(t, 3, 8, 2, 0), 1); /* nobody was seen then */
-    assert_int_equal(thread_runs_end_look(t), 6);
-    assert_true(thread_runs_look_time(t, 2) == T0 + 0.03 && thread_runs_look_time(t, 3) == T0 + 0.04);
-    assert_true(thread_runs_look_us(t, 1, 3) == 2 * PERIOD_US &&
-                thread_runs_look_us(t, 0, 6) == 6 * PERIOD_US);
+    assert_int_equal(thread_runs_end_tick(t), 6);
+    assert_true(thread_runs_tick_time(t, 2) == T0 + 0.03 && thread_runs_tick_time(t, 3) == T0 + 0.04);
+    assert_true(thread_runs_tick_us(t, 1, 3) == 2 * PERIOD_US &&
+                thread_runs_tick_us(t, 0, 6) == 6 * PERIOD_US);
     assert_string_equal(runs_text(t, 7), "0+2:1/0 3+3:1/0");
     assert_string_equal(runs_text(t, 8), "1+2:2/0 3+1:2/0");
     assert_int_equal(put(t, -1, 8, 2, 0), 1); /* before all */
-    assert_true(thread_runs_look_us(t, 0, 1) == PERIOD_US && thread_runs_look_us(t, 0, 7) == 7 * PERIOD_US);
+    assert_true(thread_runs_tick_us(t, 0, 1) == PERIOD_US && thread_runs_tick_us(t, 0, 7) == 7 * PERIOD_US);
     assert_string_equal(runs_text(t, 7), "1+2:1/0 4+3:1/0");
     assert_int_equal(put(t, 6, 8, 2, 0), 1);
     assert_int_equal(put(t, 6, 8, 2, 0), 0);
@@ -108,39 +108,39 @@ static void test_cut(void **state) {
         assert_int_equal(put(t, i, 9, i < 9 ? 4 : 1, 0), 1); /* nothing of it is wanted but the last look */
         assert_int_equal(put(t, i, 10, 77, 0), 1);           /* an entry that came later */
     }
-    struct thread_runs *c = thread_runs_cut(t, T0 + 0.02, T0 + 0.09, map, 5);
+    struct thread_runs *c = thread_runs_trim(t, T0 + 0.02, T0 + 0.09, map, 5);
     assert_non_null(c);
     assert_int_equal(thread_runs_count_lanes(c), 2);
-    assert_int_equal(thread_runs_end_look(c) - thread_runs_first_look(c), 7);
-    assert_true(thread_runs_look_time(c, 0) == T0 + 0.02 && thread_runs_look_time(c, 6) == T0 + 0.08);
-    assert_true(thread_runs_look_us(c, 0, 7) == 7 * PERIOD_US && thread_runs_look_us(c, 3, 4) == PERIOD_US);
+    assert_int_equal(thread_runs_end_tick(c) - thread_runs_first_tick(c), 7);
+    assert_true(thread_runs_tick_time(c, 0) == T0 + 0.02 && thread_runs_tick_time(c, 6) == T0 + 0.08);
+    assert_true(thread_runs_tick_us(c, 0, 7) == 7 * PERIOD_US && thread_runs_tick_us(c, 3, 4) == PERIOD_US);
     assert_string_equal(runs_text(c, 7), "0+2:11/0 2+5:-1/0");
     assert_string_equal(runs_text(c, 8), "0+6:0/0 6+1:0/32");
     assert_int_equal(thread_runs_find_lane(c, 9), -1);
     assert_true(isnan(thread_runs_forgotten_s(c)));
     thread_runs_free(c);
-    c = thread_runs_cut(t, T0 + 0.2, T0 + 0.9, map, 5); /* nothing */
+    c = thread_runs_trim(t, T0 + 0.2, T0 + 0.9, map, 5); /* nothing */
     assert_int_equal(thread_runs_count_lanes(c), 0);
-    assert_int_equal(thread_runs_end_look(c), thread_runs_first_look(c));
+    assert_int_equal(thread_runs_end_tick(c), thread_runs_first_tick(c));
     thread_runs_free(c);
     thread_runs_free(t);
 }
 
 static void test_forgetting(void **state) {
     struct thread_runs *t = thread_runs_new();
-    enum { LOOKS = 3 * THREAD_RUNS_LOOKS };
+    enum { SAMPLES_NEEDED = 3 * THREAD_RUNS_TICKS };
     (void)state;
-    for (int i = 0; i < (int)LOOKS; i++) {
+    for (int i = 0; i < (int)SAMPLES_NEEDED; i++) {
         assert_int_equal(put(t, i, 7, 1, 0), 1);
         assert_int_equal(put(t, i, 8, (uint32_t)i % 5, 0), 1);
         if (i == 100)
             assert_int_equal(put(t, i, 9, 1, 0), 1); /* and one that ends */
     }
-    uint32_t first = thread_runs_first_look(t), end = thread_runs_end_look(t);
-    assert_int_equal(end, LOOKS);
-    assert_true(end - first > THREAD_RUNS_LOOKS / 2 && end - first <= THREAD_RUNS_LOOKS);
+    uint32_t first = thread_runs_first_tick(t), end = thread_runs_end_tick(t);
+    assert_int_equal(end, SAMPLES_NEEDED);
+    assert_true(end - first > THREAD_RUNS_TICKS / 2 && end - first <= THREAD_RUNS_TICKS);
     assert_true(thread_runs_forgotten_s(t) == T0 + (first - 1) / 100.0);
-    assert_true(fabs(thread_runs_look_us(t, first, end) - (end - first) * PERIOD_US) < 1e-3);
+    assert_true(fabs(thread_runs_tick_us(t, first, end) - (end - first) * PERIOD_US) < 1e-3);
     assert_int_equal(thread_runs_count_lanes(t), 2);
     for (size_t lane = 0; lane < 2; lane++) {
         size_t n, seen = 0;
@@ -158,14 +158,14 @@ static void test_forgetting(void **state) {
 /* More threads and changes than there is room for: less time is known, and of it all. */
 static void test_many_runs(void **state) {
     struct thread_runs *t = thread_runs_new();
-    enum { THREADS = 1000, LOOKS = 1000 };
+    enum { THREADS = 1000, SAMPLES_NEEDED = 1000 };
     size_t runs = 0;
     (void)state;
-    for (int i = 0; i < LOOKS; i++)
+    for (int i = 0; i < SAMPLES_NEEDED; i++)
         for (int k = 0; k < THREADS; k++)
             assert_int_equal(put(t, i, 100 + k, (uint32_t)(i + k) % 2, 0), 1);
-    uint32_t first = thread_runs_first_look(t), end = thread_runs_end_look(t);
-    assert_true(first > 0 && end == LOOKS);
+    uint32_t first = thread_runs_first_tick(t), end = thread_runs_end_tick(t);
+    assert_true(first > 0 && end == SAMPLES_NEEDED);
     for (size_t lane = 0; lane < thread_runs_count_lanes(t); lane++) {
         size_t n;
         (void)thread_runs_runs(t, lane, &n);
@@ -174,7 +174,7 @@ static void test_many_runs(void **state) {
     }
     assert_true(runs <= THREAD_RUNS_RUNS && runs > THREAD_RUNS_RUNS / 2);
     for (int k = 0; k < (int)THREAD_RUNS_LANES + 10; k++)
-        (void)put(t, LOOKS, 5000 + k, 1, 0);
+        (void)put(t, SAMPLES_NEEDED, 5000 + k, 1, 0);
     assert_int_equal(thread_runs_count_lanes(t), THREAD_RUNS_LANES);
     assert_int_equal(thread_runs_left_out(t), THREADS + 10);
     thread_runs_free(t);
@@ -194,8 +194,8 @@ static void test_clocks(void **state) {
     for (int i = 0; i < 1000; i++)
         (void)put(t, i - 360000, 7, 1, 0);
     assert_true(thread_runs_identity(t) != identity);
-    assert_true(thread_runs_look_time(t, thread_runs_end_look(t) - 1) == T0 + (999 - 360000) / 100.0);
-    assert_true(thread_runs_end_look(t) - thread_runs_first_look(t) > 500);
+    assert_true(thread_runs_tick_time(t, thread_runs_end_tick(t) - 1) == T0 + (999 - 360000) / 100.0);
+    assert_true(thread_runs_end_tick(t) - thread_runs_first_tick(t) > 500);
     thread_runs_free(t);
 }
 
@@ -284,7 +284,7 @@ static void test_span(void **state) {
     (void)sample_store_get_span_health(t, SAMPLE_STORE_SPAN, &h);
     assert_true(h.known_from_s == T0 && h.known_until_s == T0 + 0.99);
     struct model_sample more[] = {
-        {.timestamp = T0 + 1, .tid = 7, .stack_id = 4, .gil = MODEL_GIL_HELD, .gc = 1},
+        {.timestamp = T0 + 1, .tid = 7, .stack_id = 4, .gil = MODEL_GIL_HOLDING, .gc = 1},
         {.timestamp = T0 + 5, .tid = 7, .stack_id = 4}};
     assert_true(give(t, more, 2, 6));
     struct sample_store_count late = counted(t, SAMPLE_STORE_SPAN, 7, 4);
@@ -302,21 +302,21 @@ static void test_span_held(void **state) {
     struct sample_store *t = phases();
     (void)state;
     assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, T0 + 0.9, T0 + 2), 0);
-    assert_int_equal(sample_store_hold(t, true), 0);
+    assert_int_equal(sample_store_freeze(t, true), 0);
     struct model_sample more = {.timestamp = T0 + 1.5, .tid = 7, .stack_id = 3};
     struct model_sample other = {.timestamp = T0 + 1.6, .tid = 9, .stack_id = 1};
     assert_true(give(t, &more, 1, 7) && give(t, &other, 1, 7));
     assert_int_equal(all_in(t, SAMPLE_STORE_SPAN), 10);
-    assert_true(sample_store_newest_look_s(t) == T0 + 0.99);
+    assert_true(sample_store_newest_tick_s(t) == T0 + 0.99);
     assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, T0 + 0.8, T0 + 2), 0);
     assert_int_equal(all_in(t, SAMPLE_STORE_SPAN), 20);
     assert_int_equal(all_in(t, SAMPLE_STORE_OTHER), 0);
     assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_OTHER, T0 + 1.4, T0 + 2), 0);
     assert_int_equal(all_in(t, SAMPLE_STORE_OTHER), 0);
-    assert_int_equal(sample_store_hold(t, false), 0);
+    assert_int_equal(sample_store_freeze(t, false), 0);
     assert_int_equal(all_in(t, SAMPLE_STORE_SPAN), 22);
     assert_int_equal(all_in(t, SAMPLE_STORE_OTHER), 2);
-    assert_true(sample_store_newest_look_s(t) == T0 + 1.6);
+    assert_true(sample_store_newest_tick_s(t) == T0 + 1.6);
     sample_store_free(t);
 }
 
@@ -337,13 +337,13 @@ static void test_mark(void **state) {
     assert_int_equal(all_in(t, SAMPLE_STORE_MARK), 601);
     assert_int_equal(counted(t, SAMPLE_STORE_MARK, 7, 2).samples, 1);
     assert_int_equal(all_in(t, SAMPLE_STORE_ALL), 701);
-    assert_int_equal(sample_store_hold(t, true), 0);
+    assert_int_equal(sample_store_freeze(t, true), 0);
     s.timestamp = T0 + 9.5;
     assert_true(give(t, &s, 1, 12));
     assert_int_equal(all_in(t, SAMPLE_STORE_MARK), 601);
     assert_int_equal(sample_store_mark(t, 13), 0);
     assert_int_equal(all_in(t, SAMPLE_STORE_MARK), 0);
-    assert_int_equal(sample_store_hold(t, false), 0);
+    assert_int_equal(sample_store_freeze(t, false), 0);
     sample_store_reset(t, 14);
     assert_true(sample_store_marked_s(t) == 14);
     assert_true(give(t, &s, 1, 15));
@@ -382,14 +382,14 @@ static size_t look(uint64_t *random, double time_s, struct model_sample *now, st
             .timestamp = time_s, .tid = 100 + i, .stack_id = does[i], .on_cpu = roll(random, 8) > 0};
         s.torn = roll(random, 30) == 0;
         s.gc = roll(random, 20) == 0;
-        s.gil = roll(random, 4) == 0 ? MODEL_GIL_HELD : MODEL_GIL_NONE;
+        s.gil = roll(random, 4) == 0 ? MODEL_GIL_HOLDING : MODEL_GIL_NONE;
         if (i < 2 && *n_later < 400)
             later[(*n_later)++] = s;
         else
             now[n++] = s;
         if (!s.torn && s.stack_id <= STACKS)
             all_seen[n_seen++] =
-                (struct seen){time_s, s.tid, s.stack_id, s.on_cpu, s.gc == 1, s.gil == MODEL_GIL_HELD};
+                (struct seen){time_s, s.tid, s.stack_id, s.on_cpu, s.gc == 1, s.gil == MODEL_GIL_HOLDING};
     }
     return n;
 }
@@ -455,7 +455,7 @@ static void random_stream(uint64_t seed) {
         assert_span(t, SAMPLE_STORE_SPAN, from, to);
         assert_int_equal(flame_update(f, t, &q), 0);
         assert_int_equal(flame_node(f, FLAME_ROOT)->total.samples, all_in(t, SAMPLE_STORE_SPAN));
-        assert_int_equal(sample_store_hold(t, i % 2 == 0), 0);
+        assert_int_equal(sample_store_freeze(t, i % 2 == 0), 0);
         assert_span(t, SAMPLE_STORE_SPAN, from, to);
     }
     flame_free(f);

@@ -107,19 +107,19 @@ static void test_on_the_way_back(void **state) {
     assert_int_equal(c.at + SIGRETURN_CHAIN_HEAD, c.back);
     c.mask = 0x55;
     struct user_regs_struct r = {.rip = 0x401002, .rsp = c.back};
-    assert_true(sigreturn_chain_holds(&c, &r, 0x55));
-    assert_false(sigreturn_chain_holds(
+    assert_true(sigreturn_chain_is_intact(&c, &r, 0x55));
+    assert_false(sigreturn_chain_is_intact(
         &c, &r, 0)); /* the mask is the last thing to be restored, with everything else */
     c.mask |= 3ULL << 31;
-    assert_true(sigreturn_chain_holds(&c, &r, 0x55)); /* libc's own signals */
+    assert_true(sigreturn_chain_is_intact(&c, &r, 0x55)); /* libc's own signals */
     r.rsp = c.release;
-    assert_true(sigreturn_chain_holds(&c, &r, 0x5555)); /* one more was put off */
+    assert_true(sigreturn_chain_is_intact(&c, &r, 0x5555)); /* one more was put off */
     r.rsp = c.release + 16;
-    assert_false(sigreturn_chain_holds(&c, &r, 0x55));
+    assert_false(sigreturn_chain_is_intact(&c, &r, 0x55));
     r = (struct user_regs_struct){.rip = 0x402007, .rsp = c.back + 8};
-    assert_true(sigreturn_chain_holds(&c, &r, 0x55));
+    assert_true(sigreturn_chain_is_intact(&c, &r, 0x55));
     r.rip = 0x400fff;
-    assert_false(sigreturn_chain_holds(&c, &r, 0x55));
+    assert_false(sigreturn_chain_is_intact(&c, &r, 0x55));
     assert_int_equal(sigreturn_chain_place(&c, 0x7fff00001234, FRAME_MAX, 0x401000, 0x402000), -1);
 }
 

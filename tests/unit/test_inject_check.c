@@ -54,7 +54,7 @@ static void refused(const struct check_facts *f, const char *why, const char *re
 
 /* No thread may be borrowed, and that is all. */
 static void barred(const struct check_facts *f, const char *why, const char *remedy) {
-    judged(f, INJECT_ONLY_BY_DOOR, why, remedy);
+    judged(f, INJECT_ONLY_REMOTE_EXEC, why, remedy);
 }
 
 static void test_no_proc(void **state) {

@@ -102,7 +102,7 @@ static void child_main(void) {
         (void)pause();
 }
 
-static int find_door(void *arg, const struct mem *mem, struct inject_remote_exec *out, struct err *e) {
+static int find_remote_exec(void *arg, const struct mem *mem, struct inject_remote_exec *out, struct err *e) {
     (void)arg, (void)mem;
     if (stage->refusal)
         return err_set(e, ERR_ATTACH, "%s", stage->refusal);
@@ -135,7 +135,7 @@ static pid_t begin(enum behaviour behaviour, uid_t uid) {
 }
 
 static int enter(pid_t child, uint64_t limit_ns, bool (*stop_asked)(void), struct err *e) {
-    struct inject_request req = {.pid = child, .find_door = find_door};
+    struct inject_request req = {.pid = child, .find_remote_exec = find_remote_exec};
     struct remote_exec_result out;
     struct mem mem;
     mem_open_image(&mem, child);

@@ -92,13 +92,13 @@ static void check_what_is_none(void **state) {
 }
 
 /* A list of what is allowed, as services have; everything else gets `otherwise`. */
-static enum filter_verdict judge_all_but(long missing, uint32_t otherwise, long *nr) {
+static enum filter_verdict judge_all_but(long missing, uint32_t default_value, long *nr) {
     const struct sock_filter code[] = {LOAD(ARCH),
                                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
                                        RETURN(SECCOMP_RET_KILL_PROCESS),
                                        LOAD(NR),
                                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)missing, 0, 1),
-                                       RETURN(otherwise),
+                                       RETURN(default_value),
                                        RETURN(SECCOMP_RET_ALLOW)};
     return filter_judge(code, COUNT(code), nr);
 }

@@ -148,7 +148,7 @@ static void put_maps(const char *path, const char *names) {
     (void)fclose(f);
 }
 
-static const char * or (const char *text, const char *otherwise) { return text ? text : otherwise; }
+static const char * or (const char *text, const char *default_value) { return text ? text : default_value; }
 
 /* Lay a /proc with the case's process over the real one. Its pid, or -1 where that is not allowed. */
 static pid_t lay_out(const struct proc_case *c) {

@@ -58,12 +58,12 @@ static int for_each_published(void (*check)(const struct published *p, const str
 static uint64_t *support_of(struct published *p) { return p->words + p->n / 8 - SUPPORT_WORDS; }
 
 static int parse(const struct published *p, const struct pystack_offsets *row,
-                 struct pystack_door_offsets *o) {
-    return pystack_door_parse((const uint8_t *)p->words, p->n, row, o);
+                 struct pystack_remote_exec_offsets *o) {
+    return pystack_remote_exec_parse((const uint8_t *)p->words, p->n, row, o);
 }
 
 static void check_published(const struct published *p, const struct pystack_offsets *row) {
-    struct pystack_door_offsets o;
+    struct pystack_remote_exec_offsets o;
     if (p->minor < 14) {
         assert_int_equal(parse(p, row, &o), -1);
         return;
@@ -84,7 +84,7 @@ static void test_published(void **state) {
 /* Each word made impossible in turn: nothing that is accepted lies outside of its struct. */
 static void check_impossible(const struct published *p, const struct pystack_offsets *row) {
     static const uint64_t bad[] = {0, 2U << 20, 1ULL << 40, UINT64_MAX, UINT64_MAX - 511};
-    struct pystack_door_offsets o;
+    struct pystack_remote_exec_offsets o;
     if (p->minor < 14)
         return;
     for (size_t i = 0; i < SUPPORT_WORDS; i++)
@@ -133,7 +133,7 @@ static void put_u32(uint64_t addr, uint32_t value) { memcpy(memory + (addr - BAS
 
 /* A main thread and another one, that is newer. */
 static void lay_out(const struct published *p, const struct pystack_offsets *row,
-                    struct pystack_door_offsets *o) {
+                    struct pystack_remote_exec_offsets *o) {
     memset(memory, 0, sizeof memory);
     memcpy(memory + (RUNTIME - BASE), p->words, p->n);
     assert_int_equal(parse(p, row, o), 0);
@@ -155,12 +155,12 @@ static void refused(const struct pystack_offsets *row, const char *why) {
     mem_init_buffer(&m, memory, sizeof memory, BASE);
     struct pystack *ps = pystack_open_memory(&m, row, RUNTIME);
     assert_non_null(ps);
-    assert_int_equal(pystack_find_door(ps, &door, &e), why ? -1 : 0);
+    assert_int_equal(pystack_find_remote_exec(ps, &door, &e), why ? -1 : 0);
     if (why) {
         assert_int_equal(e.code, ERR_ATTACH);
         assert_non_null(strstr(e.text, why));
     } else {
-        assert_true(pystack_has_door(ps));
+        assert_true(pystack_has_remote_exec(ps));
         assert_int_equal(door.tid, 4242);
         assert_int_equal(door.breaker_set & 0x11, 0); /* neither the GIL nor garbage is asked for */
         assert_true(door.breaker_set & 0x20);
@@ -172,7 +172,7 @@ static void refused(const struct pystack_offsets *row, const char *why) {
 }
 
 static void check_interpreter(const struct published *p, const struct pystack_offsets *row) {
-    struct pystack_door_offsets o;
+    struct pystack_remote_exec_offsets o;
     if (p->minor < 14)
         return;
     lay_out(p, row, &o);

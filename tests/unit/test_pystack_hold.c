@@ -48,7 +48,7 @@ static uint64_t fixture_go(void *arg) {
 static ssize_t fixture_read(struct fixture *f, const struct pystack_offsets *o, bool filled, int steps) {
     struct mem m;
     struct pystack_thread *threads;
-    struct pystack_hold hold = {.stop = fixture_stop, .go = fixture_go, .arg = f};
+    struct pystack_stopper hold = {.stop = fixture_stop, .go = fixture_go, .arg = f};
     *f = (struct fixture){.steps = steps};
     image_init(&f->img, o);
     image_python(&f->img, &f->py, "x");
@@ -74,7 +74,7 @@ static ssize_t fixture_read(struct fixture *f, const struct pystack_offsets *o, 
     assert_non_null(f->ps);
     assert_int_equal(pystack_read_threads(f->ps, &f->arena, &threads), 1);
     threads->tid = 4242;
-    pystack_set_hold(f->ps, &hold);
+    pystack_set_stopper(f->ps, &hold);
     return pystack_read_frames(f->ps, threads, &f->arena, &f->frames, &f->torn, &f->truncated);
 }
 

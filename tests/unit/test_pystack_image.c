@@ -167,20 +167,20 @@ static void check_facts(struct fixture *f, const struct pystack_offsets *off) {
     if (is_static) { /* where they are is not known */
         assert_false(f->threads[0].gil_counted);
         assert_int_equal(f->threads[0].collecting, MODEL_UNKNOWN);
-        assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HELD), MODEL_UNKNOWN);
+        assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HOLDING), MODEL_UNKNOWN);
     }
     read_facts(f, at, gc);
     assert_true(f->threads[0].gil_counted && f->threads[0].gil_switches == 42);
     assert_true(f->threads[0].holds_gil && f->threads[0].gil_holder == f->py.tstate);
     assert_int_equal(f->threads[0].gil_enabled, 1);
     assert_int_equal(f->threads[0].collecting, 1);
-    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HELD), 1);
+    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HOLDING), 1);
     assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_WAITING), 0);
     assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_UNKNOWN), MODEL_UNKNOWN);
     image_put_u32(&f->img, gc, 0, 0);
-    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HELD), 0);
+    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HOLDING), 0);
     image_put_u32(&f->img, gc, 0, 7); /* no truth value */
-    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HELD), MODEL_UNKNOWN);
+    assert_int_equal(pystack_read_gc(f->ps, f->threads, MODEL_GIL_HOLDING), MODEL_UNKNOWN);
     fixture_end(f);
 }
 

@@ -127,7 +127,7 @@ static bool keys_stays(struct image *img, uint64_t addr, enum between between) {
             image_put_u64(img, addr, name, other);
         pystack_codes_begin(&codes, &arena);
         codes.now_ns = began + i * 40 * CLOCK_NS_PER_MS;
-        code = pystack_codes_get_past(&codes, &r, addr, &key, codes.now_ns - CLOCK_NS_PER_MS);
+        code = pystack_codes_get_old(&codes, &r, addr, &key, codes.now_ns - CLOCK_NS_PER_MS);
         assert_non_null(code);
         assert_string_equal(pystack_code_func(&codes, code), "function");
         assert_false(i < 5 && pystack_code_is_settled(code));
@@ -163,7 +163,7 @@ static struct pystack_code *keys_get_gone(struct pystack_codes *codes, struct py
                                           const struct pystack_code_key *there, uint64_t i) {
     struct pystack_code_key then = *there;
     then.addr = 0x7f00dead0000 + i * 64;
-    return pystack_codes_get_past(codes, r, then.addr, &then, codes->now_ns);
+    return pystack_codes_get_old(codes, r, then.addr, &then, codes->now_ns);
 }
 
 /* Of a file whose name is longer than what a description holds of it, the name is known from another code object. Not all of them are

@@ -237,7 +237,7 @@ static void test_what_is_exported_has_a_name(void **state) {
         assert_non_null(strstr(list[0].func, "strtol"));
         assert_string_equal(list[0].func, list[1].func);
         assert_true(roles[0] == NATIVE_ROLE_PLAIN && roles[1] == NATIVE_ROLE_PLAIN);
-        assert_true(roles[2] == NATIVE_ROLE_CUT && !list[2].func);
+        assert_true(roles[2] == NATIVE_ROLE_TRUNCATED && !list[2].func);
         assert_true(roles[3] == NATIVE_ROLE_PLAIN && !list[3].func);
         if (again == 1)
             native_labels_forget(labels);

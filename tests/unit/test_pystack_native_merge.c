@@ -27,7 +27,7 @@ static const char *merge(const char *text, bool truncated) {
         roles[n_native] = text[n_native] == 'L'   ? NATIVE_ROLE_LOOP
                           : text[n_native] == 'P' ? NATIVE_ROLE_LOOP_PART
                           : text[n_native] == 'e' ? NATIVE_ROLE_EDGE
-                          : text[n_native] == '?' ? NATIVE_ROLE_CUT
+                          : text[n_native] == '?' ? NATIVE_ROLE_TRUNCATED
                                                   : NATIVE_ROLE_PLAIN;
         n_native++;
     }

@@ -274,7 +274,7 @@ static bool with_tmpfs(const char *options, int (*fn)(void)) {
 /* The number of a line, roughly: an exit status has eight bits. */
 #define FAILED_HERE (__LINE__ / 4)
 
-static uint64_t tmpfs_free(void) { return ring_dir_room(base) * 4; }
+static uint64_t tmpfs_free(void) { return ring_dir_free_bytes(base) * 4; }
 
 static void fill_up(void) {
     char file[128], block[65536];

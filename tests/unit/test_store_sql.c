@@ -486,7 +486,7 @@ static void tables_describe_themselves(void **state) {
             seen = true;
             assert_int_equal(t.rows, ROWS);
             assert_true(fabs(t.oldest - T0) < 1e-5 && fabs(t.newest - (T0 + (ROWS - 1) * 0.01)) < 1e-5);
-            assert_true(t.cost == RING_COST_ALWAYS && t.bytes > 0);
+            assert_true(t.cost == RING_COST_BACKGROUND && t.bytes > 0);
         }
     }
     assert_true(seen);

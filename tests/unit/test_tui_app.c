@@ -189,13 +189,13 @@ static void test_typing_is_not_keys(void **state) {
     (void)state;
     fixture_press(a, "/ \"qQ?hjkl");
     assert_string_equal(a->prompt.text, "qQ?hjkl");
-    assert_false(a->wishes.quit);
+    assert_false(a->requests.quit);
     struct input_event paste = {.kind = INPUT_EVENT_PASTE, .text = "q\nQ\x1b[A"};
     app_input(a, &paste);
-    assert_false(app_take_wishes(a).quit);
+    assert_false(app_take_requests(a).quit);
     fixture_press(a, "Esc");
     app_input(a, &paste);
-    assert_false(app_take_wishes(a).quit);
+    assert_false(app_take_requests(a).quit);
     assert_shows(a, "Threads 6");
     app_free(a);
 }
@@ -204,15 +204,15 @@ static void test_leaving(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     (void)state;
     fixture_press(a, "Esc Esc Esc Enter Esc Esc ? Esc Esc Backspace");
-    assert_false(a->wishes.quit); /* Esc never quits */
+    assert_false(a->requests.quit); /* Esc never quits */
     fixture_press(a, "? q");
-    assert_false(a->wishes.quit);
+    assert_false(a->requests.quit);
     assert_int_equal(a->n_screens, 1);
     fixture_press(a, "q");
-    assert_true(app_take_wishes(a).quit);
+    assert_true(app_take_requests(a).quit);
     assert_int_equal(app_exit_status(a), 0);
     fixture_press(a, "? Q");
-    assert_true(app_take_wishes(a).quit);
+    assert_true(app_take_requests(a).quit);
     fixture_press(a, "q");
     struct err why = {ERR_LOST, "process 4242 has ended"};
     app_set_state(a, SESSION_LOST, &why, 0);
@@ -222,7 +222,7 @@ static void test_leaving(void **state) {
     fixture_press(a, "j / \"pin Enter");
     assert_shows(a, "Stack of Thread-1");
     fixture_press(a, "q");
-    assert_true(app_take_wishes(a).quit);
+    assert_true(app_take_requests(a).quit);
     assert_int_equal(app_exit_status(a), 4);
     app_free(a);
 }
@@ -241,7 +241,7 @@ static void test_rate(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     (void)state;
     fixture_press(a, "F7");
-    assert_true(app_take_wishes(a).rate);
+    assert_true(app_take_requests(a).rate);
     assert_true(a->config.delay_s == 0.5);
     fixture_press(a, "F8 F8");
     assert_true(a->config.delay_s == 0.1);
@@ -263,9 +263,9 @@ static void test_wishes(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     (void)state;
     fixture_press(a, "ctrl-l ctrl-z ctrl-t R");
-    struct app_wishes w = app_take_wishes(a);
+    struct app_requests w = app_take_requests(a);
     assert_true(w.repaint && w.suspend && w.toggle_mouse && w.snapshot && !w.quit);
-    w = app_take_wishes(a);
+    w = app_take_requests(a);
     assert_false(w.repaint || w.suspend || w.toggle_mouse || w.snapshot);
     app_free(a);
 }
@@ -359,7 +359,7 @@ static void test_picker(void **state) {
     struct target_process *first = fixture_processes(&again);
     app_take_processes(a, first, again, "");
     assert_hides(a, "not visible");
-    assert_true(app_take_wishes(a).list);
+    assert_true(app_take_requests(a).list);
     fixture_press(a, "j");
     size_t n = 0;
     struct target_process *list =
@@ -367,19 +367,19 @@ static void test_picker(void **state) {
     list[1].cpu_pct = 0;
     app_take_processes(a, list, n, "");
     fixture_press(a, "Enter");
-    assert_int_equal(app_take_wishes(a).attach, 5001);
+    assert_int_equal(app_take_requests(a).attach, 5001);
     assert_int_equal(a->attaching, 5001);
     fixture_press(a, "Enter"); /* one at a time */
-    assert_int_equal(app_take_wishes(a).attach, 0);
+    assert_int_equal(app_take_requests(a).attach, 0);
     struct err why = {ERR_ATTACH, "process 5001: no"};
     app_attach_done(a, &why);
     assert_shows(a, "process 5001: no");
     assert_int_equal(a->attaching, 0);
     fixture_press(a, "\\ \"root Enter Enter");
     assert_shows(a, "812: it belongs to root: run as root");
-    assert_int_equal(app_take_wishes(a).attach, 0);
+    assert_int_equal(app_take_requests(a).attach, 0);
     fixture_press(a, "A g Enter");
-    assert_true(app_take_wishes(a).attach > 0);
+    assert_true(app_take_requests(a).attach > 0);
     app_attach_done(a, NULL);
     assert_shows(a, "connecting to the agent");
     assert_int_equal(app_exit_status(a), 0);
@@ -435,7 +435,7 @@ static void test_torn_stacks_are_told(void **state) {
 
 /* Four looks: held, waiting, neither, unknown; of the three that tell something each is a third. */
 static void test_gil_shares(void **state) {
-    static const enum model_gil looks[] = {MODEL_GIL_HELD, MODEL_GIL_WAITING, MODEL_GIL_NONE,
+    static const enum model_gil looks[] = {MODEL_GIL_HOLDING, MODEL_GIL_WAITING, MODEL_GIL_NONE,
                                            MODEL_GIL_UNKNOWN};
     struct app *a = fixture_app(FIXTURE_NORMAL, 0, false);
     double held, waiting;
@@ -453,7 +453,7 @@ static void test_gil_shares(void **state) {
     assert_true(held == 0 && waiting == 100);
     data_gil_share(shot, 3, &held, &waiting);
     assert_true(held != held && waiting != waiting); /* no Python: unknown */
-    for (int i = 0; i < DATA_GIL_LOOKS; i++)
+    for (int i = 0; i < DATA_GIL_TICKS; i++)
         next_snapshot(a, FIXTURE_NORMAL, 4 + i);
     data_gil_share(data_shown(&a->data), 0, &held, &waiting);
     assert_true(held == 100 && waiting == 0); /* what is long past is forgotten */
@@ -533,7 +533,7 @@ static void test_anything(void **state) {
                 next_snapshot(a, (enum fixture_kind)(rand() % 4), i);
             if (rand() % 30 == 0)
                 app_set_state(a, (enum session_state)(rand() % 5), NULL, 1);
-            struct app_wishes w = app_take_wishes(a);
+            struct app_requests w = app_take_requests(a);
             if (w.attach)
                 app_attach_done(a, NULL);
             const int *size = sizes[(size_t)rand() % (sizeof sizes / sizeof sizes[0])];

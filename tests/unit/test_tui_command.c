@@ -65,7 +65,7 @@ static void test_actions_do_what_their_keys_do(void **state) {
     type_line(a, "hide-native"); /* there is none such here */
     assert_shows(a, "there is no command 'hide-native' here");
     type_line(a, "q");
-    assert_true(app_take_wishes(a).quit);
+    assert_true(app_take_requests(a).quit);
     app_free(a);
 }
 
@@ -142,13 +142,13 @@ static void test_attach(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         type_line(a, bad[i]);
         assert_shows(a, ":attach takes the pid of a process");
-        assert_int_equal(app_take_wishes(a).attach, 0);
+        assert_int_equal(app_take_requests(a).attach, 0);
     }
     type_line(a, "attach 77");
-    assert_int_equal(app_take_wishes(a).attach, 77);
+    assert_int_equal(app_take_requests(a).attach, 77);
     type_line(a, "attach 78");
     assert_shows(a, "an attach to 77 is under way");
-    assert_int_equal(app_take_wishes(a).attach, 0);
+    assert_int_equal(app_take_requests(a).attach, 0);
     app_free(a);
 }
 
@@ -208,7 +208,7 @@ static void test_history(void **state) {
     type_line(a, "thread 4251");
     type_line(a, "filter queue");
     type_line(a, "thread 4242");
-    assert_true(app_take_wishes(a).command_history);
+    assert_true(app_take_requests(a).command_history);
     fixture_press(a, ": Up");
     assert_string_equal(a->prompt.text, "thread 4242");
     fixture_press(a, "Up Up");
@@ -231,12 +231,12 @@ static void test_paste(void **state) {
     (void)state;
     fixture_press(a, ":");
     app_input(a, &paste);
-    assert_false(app_take_wishes(a).quit);
+    assert_false(app_take_requests(a).quit);
     assert_int_equal(a->prompt_for, ACTION_COMMAND_LINE);
     assert_int_equal(strncmp(a->prompt.text, "q Q", 3), 0);
     fixture_press(a, "Enter");
     assert_true(a->message_is_bad); /* "q Q..." is no command without argument */
-    assert_false(app_take_wishes(a).quit);
+    assert_false(app_take_requests(a).quit);
     app_free(a);
 }
 

@@ -52,14 +52,14 @@ static void test_rows_are_complete(void **state) {
     for (int i = 0; i < SETTINGS_COUNT; i++) {
         const struct settings_def *d = &settings_table[i];
         struct err e = {0};
-        assert_true(d->name && d->help && d->takes && d->otherwise);
+        assert_true(d->name && d->help && d->takes && d->default_value);
         assert_in_range(text_width(d->help), 1, 57);
         assert_true((d->type == SETTINGS_CHOICE) == (d->choice != NULL));
         assert_int_equal(settings_find(d->name, NULL), i);
         /* The default is in the form that is kept. */
-        if (settings_put(&s, (enum settings_key)i, d->name, d->otherwise, SETTINGS_BY_FILE, &e) != 0)
+        if (settings_put(&s, (enum settings_key)i, d->name, d->default_value, SETTINGS_BY_FILE, &e) != 0)
             fail_msg("%s: %s", d->name, e.text);
-        assert_string_equal(s.values[i], d->otherwise);
+        assert_string_equal(s.values[i], d->default_value);
     }
 }
 
@@ -211,7 +211,7 @@ static void test_edit(void **state) {
     settings_init(&s);
     edit(&s, "", "# Settings of probing-top; --print-config shows all there are, and the keys.\n");
     edit(&s, "delay = 5\n", "delay = 5\n");
-    assert_int_equal(settings_put(&s, SETTINGS_THEME, "theme", "nord", SETTINGS_BY_HAND, NULL), 0);
+    assert_int_equal(settings_put(&s, SETTINGS_THEME, "theme", "nord", SETTINGS_BY_KEY, NULL), 0);
     assert_int_equal(settings_put(&s, SETTINGS_DELAY, "delay", "2s", SETTINGS_BY_COMMAND_LINE, NULL), 0);
     edit(&s, "# why\ntheme = light\n# it is so\ndelay = 5\nno such = thing\n[keys]\ntheme = x\n",
          "# why\ntheme = nord\n# it is so\ndelay = 5\nno such = thing\n[keys]\ntheme = x\n");
@@ -260,8 +260,8 @@ static void test_save_and_read(void **state) {
     (void)state;
     (void)snprintf(path, sizeof path, "%s/new/probing-top/config", folder);
     settings_init(&s);
-    assert_int_equal(settings_put(&s, SETTINGS_THEME, "theme", "gruvbox", SETTINGS_BY_HAND, &e), 0);
-    assert_int_equal(settings_put(&s, SETTINGS_DELAY, "delay", "1.5s", SETTINGS_BY_HAND, &e), 0);
+    assert_int_equal(settings_put(&s, SETTINGS_THEME, "theme", "gruvbox", SETTINGS_BY_KEY, &e), 0);
+    assert_int_equal(settings_put(&s, SETTINGS_DELAY, "delay", "1.5s", SETTINGS_BY_KEY, &e), 0);
     if (config_file_save(&s, path, &e) != 0)
         fail_msg("%s", e.text);
     assert_int_equal(s.origins[SETTINGS_THEME], SETTINGS_BY_FILE);
@@ -311,11 +311,11 @@ static void test_never_through_a_link(void **state) {
     write_text(other, "delay = 5\n");
     assert_int_equal(symlink(other, path), 0);
     settings_init(&s);
-    assert_int_equal(settings_put(&s, SETTINGS_THEME, "theme", "nord", SETTINGS_BY_HAND, &e), 0);
+    assert_int_equal(settings_put(&s, SETTINGS_THEME, "theme", "nord", SETTINGS_BY_KEY, &e), 0);
     assert_int_equal(config_file_save(&s, path, &e), -1);
     assert_non_null(strstr(e.text, "is a link"));
     assert_holds(other, "delay = 5\n");
-    assert_int_equal(s.origins[SETTINGS_THEME], SETTINGS_BY_HAND);
+    assert_int_equal(s.origins[SETTINGS_THEME], SETTINGS_BY_KEY);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(config_file_save(&s, path, &e), -1);
@@ -332,7 +332,7 @@ static void test_never_over_a_file_of_another(void **state) {
     (void)state;
     (void)snprintf(path, sizeof path, "%s/theirs", folder);
     settings_init(&s);
-    assert_int_equal(settings_put(&s, SETTINGS_THEME, "theme", "nord", SETTINGS_BY_HAND, &e), 0);
+    assert_int_equal(settings_put(&s, SETTINGS_THEME, "theme", "nord", SETTINGS_BY_KEY, &e), 0);
     if (geteuid() == 0) {
         write_text(path, "delay = 5\n");
         assert_int_equal(chown(path, 12345, 12345), 0);
@@ -352,7 +352,7 @@ static void test_folder_that_cannot_be_written(void **state) {
     struct err e;
     (void)state;
     settings_init(&s);
-    assert_int_equal(settings_put(&s, SETTINGS_THEME, "theme", "nord", SETTINGS_BY_HAND, &e), 0);
+    assert_int_equal(settings_put(&s, SETTINGS_THEME, "theme", "nord", SETTINGS_BY_KEY, &e), 0);
     /* Nobody, root included, makes a file there. */
     assert_int_equal(config_file_save(&s, "/proc/self/probing-top/config", &e), -1);
     assert_non_null(strstr(e.text, "settings are not saved to /proc/self/probing-top/config: "));
@@ -426,7 +426,7 @@ static void test_set_in_an_app(void **state) {
     (void)state;
     assert_int_equal(settings_set(a, "delay", "2s", &e), 0);
     assert_true(a->config.delay_s == 2);
-    assert_true(app_take_wishes(a).rate);
+    assert_true(app_take_requests(a).rate);
     assert_int_equal(settings_set(a, "mouse", "off", &e), 0);
     assert_false(a->mouse);
     assert_int_equal(settings_set(a, "header", "line", &e), 0);
@@ -445,7 +445,7 @@ static void test_set_in_an_app(void **state) {
     assert_string_equal(a->settings.values[SETTINGS_HEADER], "full");
     assert_true(settings_is_on(&a->settings, SETTINGS_MOUSE));
     assert_string_equal(a->settings.values[SETTINGS_DELAY], "1s");
-    assert_int_equal(a->settings.origins[SETTINGS_DELAY], SETTINGS_BY_HAND);
+    assert_int_equal(a->settings.origins[SETTINGS_DELAY], SETTINGS_BY_KEY);
     app_free(a);
 }
 

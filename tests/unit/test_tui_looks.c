@@ -166,7 +166,7 @@ struct shown {
 };
 
 static struct shown shown_as(const struct theme *t, const struct shipped *s, enum theme_role role) {
-    struct theme_look look = theme_look(t, role, THEME_256);
+    struct theme_attrs look = theme_resolve(t, role, THEME_256);
     struct shown out = {look.fg < 0 ? s->ink : theme_color_rgb(look.fg),
                         look.bg < 0 ? s->ground : theme_color_rgb(look.bg), look.attrs};
     if (look.attrs & THEME_REVERSE)
@@ -183,7 +183,7 @@ static bool is_graphic(enum theme_role role) {
 
 /* A role that a theme leaves as it is by default is held to what the default is. */
 static bool is_inherited(const struct theme *t, const struct theme *base, enum theme_role role) {
-    struct theme_look a = theme_look(t, role, THEME_256), b = theme_look(base, role, THEME_256);
+    struct theme_attrs a = theme_resolve(t, role, THEME_256), b = theme_resolve(base, role, THEME_256);
     return a.fg == b.fg && a.bg == b.bg;
 }
 
@@ -321,14 +321,14 @@ static void test_roles_to_come_are_inherited(void **state) {
     base = load("default");
     struct theme light = load("light");
     for (int role = 1; role < ROLE_COUNT; role++) {
-        struct theme_look look = theme_look(&t, (enum theme_role)role, THEME_256);
-        struct theme_look want = theme_look(&base, (enum theme_role)role, THEME_256);
+        struct theme_attrs look = theme_resolve(&t, (enum theme_role)role, THEME_256);
+        struct theme_attrs want = theme_resolve(&base, (enum theme_role)role, THEME_256);
         if (role == ROLE_FUNC)
             continue;
         assert_int_equal(look.fg, want.fg < 0 ? 231 : want.fg);
         assert_int_equal(look.bg, want.bg < 0 ? 18 : want.bg);
-        struct theme_look few = theme_look(&t, (enum theme_role)role, THEME_16);
-        struct theme_look few_want = theme_look(&light, (enum theme_role)role, THEME_16);
+        struct theme_attrs few = theme_resolve(&t, (enum theme_role)role, THEME_16);
+        struct theme_attrs few_want = theme_resolve(&light, (enum theme_role)role, THEME_16);
         assert_memory_equal(&few, &few_want, sizeof few);
     }
     strbuf_fini(&w);

@@ -112,7 +112,7 @@ static void test_all_screens_have_a_row(void **state) {
 /* Below the least size it says so, and what would do. */
 /* Whoever holds the job's threads: whatever is looked at, it says so. The choice of a process looks at none. */
 static void test_held_is_said_everywhere(void **state) {
-    struct model_hold hold = {
+    struct model_debugger hold = {
         .what = "pause", .state = "held", .address = "127.0.0.1:3344", .pid = 88, .left_s = 212};
     struct model_status s = {.holds = &hold, .n_holds = 1, .budget_pct = 5};
     (void)state;

@@ -64,11 +64,11 @@ static void memory_and_its_limit(void **state) {
     (void)state;
     fixture_press(a, "1");
     assert_shows(a, 50, 200, "RAM; cgroup ?");
-    app_take_vitals(a, &v);
+    app_take_proc_stats(a, &v);
     assert_shows(a, 50, 200, "1.20 GiB");
     assert_shows(a, 50, 200, "cgroup 3.00 GiB of 16.0 GiB (19 %)");
     v.limit_bytes = MODEL_UNKNOWN;
-    app_take_vitals(a, &v);
+    app_take_proc_stats(a, &v);
     assert_shows(a, 50, 200, "cgroup 3.00 GiB, no limit seen");
     app_free(a);
 }
@@ -119,7 +119,7 @@ static void what_the_agent_costs(void **state) {
     struct model_status s = {.budget_pct = 1.0, .strategy = "borrowed thread"};
     (void)state;
     fixture_press(a, "1");
-    assert_true(app_wants_vitals(a) && app_wants_status(a));
+    assert_true(app_wants_proc_stats(a) && app_wants_status(a));
     assert_shows(a, 50, 200, "of a core, at most ? %");
     app_take_status(a, &s);
     assert_int_equal(logged(a, "the agent came in by borrowed thread"), 1);
@@ -140,7 +140,7 @@ static void what_the_agent_costs(void **state) {
     fixture_snapshot(&next, FIXTURE_NORMAL, 4);
     app_take_snapshot(a, &next);
     fixture_press(a, "2");
-    assert_false(app_wants_vitals(a)); /* nobody looks */
+    assert_false(app_wants_proc_stats(a)); /* nobody looks */
     app_free(a);
 }
 
@@ -368,16 +368,16 @@ static void pauses_of_the_job(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     struct proc_stats v = {.state = 'T', .rss_bytes = 1, .group_bytes = -1, .limit_bytes = -1};
     (void)state;
-    app_take_vitals(a, &v);
-    app_take_vitals(a, &v);
+    app_take_proc_stats(a, &v);
+    app_take_proc_stats(a, &v);
     assert_int_equal(logged(a, "the job is stopped: SIGCONT"), 1);
     app_set_time(a, FIXTURE_NOW_S + 12, FIXTURE_EPOCH_S + 12);
-    assert_true(app_is_late(a) && app_wants_vitals(a)); /* on any screen */
+    assert_true(app_is_late(a) && app_wants_proc_stats(a)); /* on any screen */
     app_tick(a);
     app_tick(a);
     assert_int_equal(logged(a, "no data for 5 s"), 1);
     v.state = 'S';
-    app_take_vitals(a, &v);
+    app_take_proc_stats(a, &v);
     assert_int_equal(logged(a, "it was stopped for 12.0 s"), 1);
     struct model_snapshot s;
     fixture_snapshot(&s, FIXTURE_NORMAL, 2);

@@ -199,7 +199,7 @@ static void test_a_day(void **state) {
     }
     assert_true(snapshot_history_bytes(p) <=
                 SNAPSHOT_HISTORY_ROW_BYTES + SNAPSHOT_HISTORY_STACK_BYTES + MIB / 4);
-    assert_int_equal(snapshot_history_count(p), SNAPSHOT_HISTORY_MOMENTS);
+    assert_int_equal(snapshot_history_count(p), SNAPSHOT_HISTORY_MAX);
     assert_true(snapshot_history_oldest(p) == 1e9);
     assert_ordered(p);
     uint64_t number = (uint64_t)n, before;

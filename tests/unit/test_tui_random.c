@@ -97,8 +97,8 @@ static void give_details(struct walk *w) {
 static void give_source(struct walk *w) {
     struct source_text *t = calloc(1, sizeof *t);
     assert_non_null(t);
-    (void)snprintf(t->path, sizeof t->path, "%s", w->app->source_wish.path);
-    t->from = w->app->source_wish.from;
+    (void)snprintf(t->path, sizeof t->path, "%s", w->app->source_request.path);
+    t->from = w->app->source_request.from;
     t->n = (int)roll(w, SOURCE_MAX_LINES + 1);
     for (int i = 0; i < t->n; i++)
         (void)snprintf(t->lines[i], sizeof t->lines[i], "%d \033[2J\xff \xe8\xa8\x93", i);
@@ -191,7 +191,7 @@ static void happen(struct walk *w) {
         app_tick(a);
     else
         draw(w);
-    (void)app_take_wishes(a);
+    (void)app_take_requests(a);
 }
 
 static void walk_once(uint64_t seed, int events) {

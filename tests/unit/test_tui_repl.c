@@ -66,7 +66,7 @@ static void test_blocks(void **state) {
     repl_fixture_answer(a, NULL, NULL, NULL);
     repl_fixture_paste(a, "if 1:\n    a = 1\nq\n"); /* pasted lines are not run by themselves */
     assert_int_equal(a->repl.wish, APP_REPL_NOTHING);
-    assert_false(a->wishes.quit);
+    assert_false(a->requests.quit);
     fixture_press(a, "F5");
     repl_fixture_asked(a, APP_REPL_RUN, "if 1:\n    a = 1\nq");
     repl_fixture_answer(a, NULL, NULL, NULL);
@@ -105,7 +105,7 @@ static void test_lines_with_percent(void **state) {
     fixture_shows(a, 24, 80, ">>> %tensor");
     repl_fixture_type(a, "s");
     fixture_press(a, "Home Right F5"); /* wherever the cursor stands, and by the other key, too */
-    assert_int_equal(a->repl.wish, APP_REPL_LOOK);
+    assert_int_equal(a->repl.wish, APP_REPL_QUERY);
     app_repl_forget(a); /* another target: its answer is nobody's */
     struct querier_answer late = {.kind = QUERIER_MAGIC, .error_at = -1};
     strbuf_init(&late.text, 0);
@@ -167,7 +167,7 @@ static void test_looks_take_time(void **state) {
     fixture_shows(a, 24, 80, "a look is under way: ctrl-c ends it");
     fixture_press(a, "ctrl-u");
     app_set_state(a, SESSION_RECONNECTING, &why, 1);
-    assert_int_equal(a->repl.asked, APP_REPL_LOOK);
+    assert_int_equal(a->repl.asked, APP_REPL_QUERY);
     fixture_shows(a, 24, 80, "the connection broke");
     repl_fixture_type(a, "%threads");
     fixture_press(a, "Enter");
@@ -209,7 +209,7 @@ static void test_completing_percent(void **state) {
     struct app *a = repl_app();
     (void)state;
     repl_fixture_type(a, "%t");
-    assert_int_equal(a->query.wish, APP_QUERY_LOOK); /* which tables there are is known soon */
+    assert_int_equal(a->query.wish, APP_QUERY_TABLES); /* which tables there are is known soon */
     fixture_press(a, "Tab");
     fixture_shows(a, 24, 80, "1 of 4");
     fixture_shows(a, 24, 80, "CODE: run code, and say how long it took");
@@ -284,7 +284,7 @@ static void test_typing_ahead(void **state) {
     repl_fixture_asked(a, APP_REPL_RUN, "b");
     fixture_press(a, "Enter e ctrl-c");
     assert_true(a->repl.interrupt);
-    assert_false(a->wishes.quit);
+    assert_false(a->requests.quit);
     fixture_shows(a, 24, 80, "ending");
     repl_fixture_answer(a, NULL, NULL, CAUGHT);
     fixture_shows(a, 24, 80, ">>> dc");
@@ -311,7 +311,7 @@ static void test_output_scrolls(void **state) {
     fixture_press(a, "/ \"57 Enter");
     fixture_shows(a, 24, 80, "line 57 of it");
     fixture_press(a, "y");
-    assert_true(a->wishes.copy);
+    assert_true(a->requests.copy);
     assert_string_equal(a->hands.text, "2");
     fixture_press(a, "Y");
     assert_non_null(strstr(a->hands.text, ">>> print(log)\nline 0 of it\n"));

@@ -193,8 +193,8 @@ static struct app *scene_flame_details(bool ascii) {
     struct source_text *t = calloc(1, sizeof *t);
     assert_non_null(t);
     fixture_press(a, "o / \"train_step Enter Esc");
-    (void)snprintf(t->path, sizeof t->path, "%s", a->source_wish.path);
-    t->from = a->source_wish.from;
+    (void)snprintf(t->path, sizeof t->path, "%s", a->source_request.path);
+    t->from = a->source_request.from;
     for (int i = 0; i < SOURCE_MAX_LINES; i++)
         (void)snprintf(t->lines[t->n++], SOURCE_LINE,
                        "        loss = step(model, %d)  # \033[2J\350\250\223\347\267\264", i);
@@ -216,7 +216,7 @@ static struct app *scene_overview(bool ascii) {
     struct model_status status = {.budget_pct = 1.0, .strategy = "a borrowed thread"};
     fixture_press(a, "1");
     fixture_samples(a, 40);
-    app_take_vitals(a, &v);
+    app_take_proc_stats(a, &v);
     app_take_status(a, &status);
     log_add(a->log, FIXTURE_EPOCH_S + 10, LOG_LEVEL_WARN, "garbage collection: about 90 ms in MainThread");
     fixture_press(a, "j j");

@@ -20,7 +20,7 @@ static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 24,
 /* What the app wishes to look like; "" nothing new. */
 static const char *wished(struct app *a) {
     static char name[SETTINGS_TEXT];
-    struct app_wishes w = app_take_wishes(a);
+    struct app_requests w = app_take_requests(a);
     memcpy(name, w.theme, sizeof name);
     return name;
 }
@@ -28,7 +28,7 @@ static const char *wished(struct app *a) {
 static struct app *choosing(void) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
     fixture_press(a, "alt-t");
-    assert_true(app_take_wishes(a).list_themes);
+    assert_true(app_take_requests(a).list_themes);
     app_take_themes(a, names, sizeof names / sizeof names[0]);
     return a;
 }
@@ -56,9 +56,9 @@ static void test_enter_keeps(void **state) {
     fixture_press(a, "j j Enter");
     assert_string_equal(wished(a), "mono");
     assert_string_equal(a->settings.values[SETTINGS_THEME], "mono");
-    assert_int_equal(a->settings.origins[SETTINGS_THEME], SETTINGS_BY_HAND);
+    assert_int_equal(a->settings.origins[SETTINGS_THEME], SETTINGS_BY_KEY);
     assert_string_equal(app_top(a)->def->name, "threads");
-    assert_false(app_take_wishes(a).save_settings);
+    assert_false(app_take_requests(a).save_settings);
     app_free(a);
 }
 
@@ -85,7 +85,7 @@ static void test_a_file_that_is_in_no_folder(void **state) {
     struct err e;
     (void)state;
     assert_int_equal(settings_set(a, "theme", "/x/my.theme", &e), 0);
-    (void)app_take_wishes(a);
+    (void)app_take_requests(a);
     fixture_press(a, "Esc alt-t");
     app_take_themes(a, names, sizeof names / sizeof names[0]);
     fixture_press(a, "j");
@@ -110,7 +110,7 @@ static void test_setup_changes_at_once(void **state) {
     assert_true(a->folded);
     fixture_press(a, "Esc g Right");
     assert_true(a->config.delay_s > 0.25);
-    assert_true(app_take_wishes(a).rate);
+    assert_true(app_take_requests(a).rate);
     fixture_press(a, "/ \"color Enter Right");
     assert_string_equal(a->settings.values[SETTINGS_COLOR], "always");
     assert_string_equal(wished(a), "default");
@@ -141,7 +141,7 @@ static void test_by_command(void **state) {
     assert_string_equal(app_top(a)->def->name, "themes");
     fixture_press(a, "Esc");
     command_run(a, "save-settings");
-    assert_true(app_take_wishes(a).save_settings);
+    assert_true(app_take_requests(a).save_settings);
     struct command_choices c;
     command_complete(a, "theme mo", &c);
     assert_int_equal(c.n, 1);
@@ -169,13 +169,13 @@ static void test_saving_is_a_wish(void **state) {
     (void)state;
     a->config.config_path = "/home/ada/.config/probing-top/config";
     fixture_press(a, "ctrl-t F12");
-    assert_true(app_take_wishes(a).save_settings);
-    assert_int_equal(a->settings.origins[SETTINGS_MOUSE], SETTINGS_BY_HAND);
+    assert_true(app_take_requests(a).save_settings);
+    assert_int_equal(a->settings.origins[SETTINGS_MOUSE], SETTINGS_BY_KEY);
     fixture_press(a, "S");
     assert_shows(a, "/home/ada/.config/probing-top/config");
-    assert_false(app_take_wishes(a).save_settings);
+    assert_false(app_take_requests(a).save_settings);
     fixture_press(a, "s");
-    assert_true(app_take_wishes(a).save_settings);
+    assert_true(app_take_requests(a).save_settings);
     app_free(a);
 }
 

@@ -37,7 +37,7 @@ static void test_run(void **state) {
     struct app *a = sql_fixture_app(false);
     (void)state;
     sql_fixture_paste(a, "SELECT q FROM t");
-    assert_false(a->wishes.quit); /* pasted letters are no keys */
+    assert_false(a->requests.quit); /* pasted letters are no keys */
     fixture_press(a, "q 2 / Space ?");
     assert_shown(a, "SELECT q FROM tq2/ ?", true);
     fixture_press(a, "Backspace Backspace Backspace Backspace Backspace Enter");
@@ -57,11 +57,11 @@ static void test_run(void **state) {
 
 /* What is asked while the tables are looked at is not lost; it is run after that, once. */
 static void test_run_while_tables_are_looked_at(void **state) {
-    struct querier_answer look = {.kind = QUERIER_LOOK, .error_at = -1};
+    struct querier_answer look = {.kind = QUERIER_LIST_TABLES, .error_at = -1};
     struct app *a = sql_fixture_app(false);
     (void)state;
-    app_look(a);
-    assert_int_equal(a->query.wish, APP_QUERY_LOOK);
+    app_query_tables(a);
+    assert_int_equal(a->query.wish, APP_QUERY_TABLES);
     a->query.wish = APP_QUERY_NONE; /* it is under way */
     sql_fixture_paste(a, "SELECT 1");
     fixture_press(a, "F5");
@@ -74,10 +74,10 @@ static void test_run_while_tables_are_looked_at(void **state) {
     assert_true(a->query.running);
     sql_fixture_answer(a, sql_fixture_rows(3), 0.001);
     assert_shown(a, "3 rows in", true);
-    app_look(a);
+    app_query_tables(a);
     a->query.wish = APP_QUERY_NONE;
     fixture_press(a, "F5 ctrl-c"); /* neither is wanted any more */
-    look = (struct querier_answer){.kind = QUERIER_LOOK, .cancelled = true, .error_at = -1};
+    look = (struct querier_answer){.kind = QUERIER_LIST_TABLES, .cancelled = true, .error_at = -1};
     app_take_answer(a, &look);
     assert_int_equal(a->query.wish, APP_QUERY_NONE);
     assert_false(a->query.running);
@@ -149,9 +149,10 @@ static void test_completion_and_new_tables(void **state) {
     sql_fixture_paste(a, "SELECT * FROM ");
     fixture_press(a, "Tab Down");
     assert_shown(a, "probing.config", true);
-    struct querier_answer look = {.kind = QUERIER_LOOK, .catalog = catalog_of_definitions(), .error_at = -1};
+    struct querier_answer look = {
+        .kind = QUERIER_LIST_TABLES, .catalog = catalog_of_definitions(), .error_at = -1};
     look.catalog->n_tables = 1;
-    app_look(a);
+    app_query_tables(a);
     app_take_answer(a, &look);
     assert_shown(a, "probing.config", true);
     assert_shown(a, "one look at one thread", false);
@@ -203,7 +204,7 @@ static void test_cancel(void **state) {
     assert_true(app_needs_tick(a));
     assert_shown(a, "running 3 s: ctrl-c ends it", true);
     fixture_press(a, "ctrl-c");
-    assert_true(a->query.cancel && !a->wishes.quit);
+    assert_true(a->query.cancel && !a->requests.quit);
     struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1, .elapsed_s = 3.3, .cancelled = true};
     (void)err_set(&answer.error, ERR_FAILED, "the query was interrupted");
     app_take_answer(a, &answer);
@@ -236,14 +237,14 @@ static void test_result_keys(void **state) {
     fixture_press(a, "x / \"evil Enter");
     assert_shown(a, "/evil", true);
     fixture_press(a, "n N Esc - A b w w");
-    assert_false(a->wishes.quit);
+    assert_false(a->requests.quit);
     fixture_press(a, "Tab X");
     assert_shown(a, "SELECT 1;X", true);
     fixture_press(a, "Esc 4 7"); /* it is as it was left */
     assert_shown(a, "SELECT 1;X", true);
     assert_shown(a, "12 rows", true);
     fixture_press(a, "q");
-    assert_true(a->wishes.quit);
+    assert_true(a->requests.quit);
     app_free(a);
 }
 
@@ -380,9 +381,10 @@ static void test_truncated(void **state) {
 static void test_note_and_other_target(void **state) {
     struct app *a = sql_fixture_app(false);
     (void)state;
-    struct querier_answer look = {.kind = QUERIER_LOOK, .catalog = catalog_of_definitions(), .error_at = -1};
+    struct querier_answer look = {
+        .kind = QUERIER_LIST_TABLES, .catalog = catalog_of_definitions(), .error_at = -1};
     (void)strcpy(look.note, "no history of process 4242: no agent collects it");
-    app_look(a);
+    app_query_tables(a);
     app_take_answer(a, &look);
     assert_shown(a, "no agent collects it", true);
     app_set_pid(a, 1);
@@ -398,9 +400,9 @@ static void test_too_small(void **state) {
     assert_int_equal(grid_init(&g, 10, 40), 0);
     app_draw(a, &g);
     fixture_press(a, "x");
-    assert_false(a->wishes.quit);
+    assert_false(a->requests.quit);
     fixture_press(a, "q");
-    assert_true(a->wishes.quit);
+    assert_true(a->requests.quit);
     grid_fini(&g);
     app_free(a);
 }
@@ -420,7 +422,7 @@ static void test_random(void **state) {
     assert_int_equal(grid_init(&g, 24, 80), 0);
     for (int i = 0; i < 6000; i++) {
         fixture_press(a, keys[(size_t)rand() % (sizeof keys / sizeof keys[0])]);
-        (void)app_take_wishes(a);
+        (void)app_take_requests(a);
         if (a->query.wish == APP_QUERY_RUN && rand() % 2)
             rand() % 4 ? sql_fixture_answer(a, sql_fixture_rows((size_t)(rand() % 30)), 0.001)
                        : sql_fixture_fail(a, "syntax error", rand() % 30);

@@ -187,7 +187,7 @@ static void zoom_and_selection(void **state) {
     fixture_press(a, "Esc");
     assert_shows(a, 24, 80, " 4711^"); /* the mark takes no digit away */
     fixture_press(a, "q");
-    assert_true(a->wishes.quit);
+    assert_true(a->requests.quit);
     app_free(a);
 }
 
@@ -238,7 +238,7 @@ static void what_is_asked(void **state) {
 /* No more steps are read than are shown, about, and looks of their time alone. */
 static void how_much_is_read(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
-    const struct app_feed *f = app_feed_get(a, FEED_STEPS), *looks = app_feed_get(a, FEED_STEP_LOOKS);
+    const struct app_feed *f = app_feed_get(a, FEED_STEPS), *looks = app_feed_get(a, FEED_STEP_SAMPLES);
     static char text[300][64];
     const char *lines[301] = {NULL};
     (void)state;
@@ -254,7 +254,7 @@ static void how_much_is_read(void **state) {
         app_update_screens(a);
     }
     assert_non_null(strstr(f->text, "> now() - 2 ORDER BY timestamp DESC LIMIT 256"));
-    tables_answer(a, FEED_STEP_LOOKS, tables_step_looks(TABLES_NORMAL));
+    tables_answer(a, FEED_STEP_SAMPLES, tables_step_looks(TABLES_NORMAL));
     app_set_time(a, a->now_s + 5, a->epoch_s + 5);
     app_update_screens(a);
     assert_non_null(strstr(looks->text, "> now() - 2 ORDER BY"));

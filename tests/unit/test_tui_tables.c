@@ -330,12 +330,12 @@ static void test_loader_rows(void **state) {
     assert_int_equal(r.n, 4);
     assert_int_equal(r.items[0].loader, 9001);
     assert_int_equal((int)r.items[0].ready, 0);
-    assert_int_equal((int)loader_room(&r.items[0]), 4);
+    assert_int_equal((int)loader_capacity(&r.items[0]), 4);
     assert_int_equal(r.items[0].waits->count, 60);
     assert_true(fabs(meter_max(r.items[0].waits, 60, 0) - 88.5) < 1e-9);
     assert_true(fabs(meter_mean(r.items[0].readies, 10) - 0) < 1e-9);
     assert_true(fabs(meter_mean(r.items[0].readies, 20) - 0.5) < 1e-9);
-    assert_true(isnan(loader_room(&r.items[1])));
+    assert_true(isnan(loader_capacity(&r.items[1])));
     assert_ptr_equal(loader_of_row(&r, &r.items[3]), &r.items[0]);
     outline_fini(&o);
     loader_rows_fini(&r);
@@ -433,7 +433,7 @@ static void test_watch_a_local(void **state) {
     app_take_locals(a, &s);
     (void)fixture_draw(a, 40, 100);
     fixture_press(a, "Tab W");
-    struct app_wishes w = app_take_wishes(a);
+    struct app_requests w = app_take_requests(a);
     assert_true(w.status);
     assert_string_equal(a->watch.key, "");
     app_take_status(a, &status);

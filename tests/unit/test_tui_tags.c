@@ -42,7 +42,7 @@ static void feed_snapshot(struct app *a, int step) {
 /* What is copied now; it is the app's. */
 static const char *copied(struct app *a, const char *keys) {
     fixture_press(a, keys);
-    assert_true(app_take_wishes(a).copy);
+    assert_true(app_take_requests(a).copy);
     return a->hands.text;
 }
 
@@ -141,7 +141,7 @@ static void test_threads_are_copied(void **state) {
     assert_null(strstr(text, "MainThread"));
     assert_non_null(strstr(a->hands.what, "1 more is not shown"));
     fixture_press(a, "\\ \"OMP Enter y");
-    assert_false(app_take_wishes(a).copy);
+    assert_false(app_take_requests(a).copy);
     assert_shows(a, "none of the tagged rows is shown");
     app_free(a);
 }
@@ -156,7 +156,7 @@ static char *exported(struct app *a, const char *format) {
     assert_true(fd >= 0);
     (void)close(fd);
     assert_true(app_export(a, export_find(format, &e), path, true, &exists));
-    assert_true(app_take_wishes(a).export_file);
+    assert_true(app_take_requests(a).export_file);
     struct export_job *job = a->hands.job;
     a->hands.job = NULL;
     export_job_do(job);
@@ -465,7 +465,7 @@ static void test_processes_are_tagged(void **state) {
     assert_shows(a, "ONLY 2 tagged");
     fixture_press(a, "Enter");
     assert_shows(a, "attaching to 2 processes");
-    assert_int_equal(app_take_wishes(a).attach, first);
+    assert_int_equal(app_take_requests(a).attach, first);
     assert_true(a->attaches_several);
     assert_int_equal(app_attach_next(a), second);
     assert_int_equal(app_attach_next(a), 0);
@@ -477,7 +477,7 @@ static void test_processes_are_tagged(void **state) {
     (void)fixture_draw(a, 24, 80);
     fixture_press(a, "j s Enter");
     assert_false(a->attaches_several);
-    assert_int_equal(app_take_wishes(a).attach, second);
+    assert_int_equal(app_take_requests(a).attach, second);
     app_free(a);
 }
 
@@ -493,7 +493,7 @@ static void test_targets_are_tagged(void **state) {
     assert_hides(a, "4242 connected");
     assert_shows(a, "7001");
     fixture_press(a, "k Enter");
-    assert_int_equal(app_take_wishes(a).show_target, 2);
+    assert_int_equal(app_take_requests(a).show_target, 2);
     targets_show(a, 1);
     fixture_press(a, "p"); /* closed and opened again, it has the same tags and shows no others */
     assert_shows(a, "ONLY 2 tagged");

@@ -51,7 +51,7 @@ static void test_mono_theme_has_no_colour(void **state) {
     (void)state;
     assert_int_equal(theme_load(&t, "mono", &shipped, NULL, &e), 0);
     for (int i = 0; i < ROLE_COUNT; i++) {
-        struct theme_look look = theme_look(&t, (enum theme_role)i, THEME_256);
+        struct theme_attrs look = theme_resolve(&t, (enum theme_role)i, THEME_256);
         assert_true(look.fg == -1 && look.bg == -1);
     }
 }
@@ -70,8 +70,8 @@ static void test_roles_differ(void **state) {
                 struct theme t;
                 struct err e;
                 assert_int_equal(theme_load(&t, names[n], &shipped, NULL, &e), 0);
-                struct theme_look a = theme_look(&t, pairs[i][0], (enum theme_depth)depth);
-                struct theme_look b = theme_look(&t, pairs[i][1], (enum theme_depth)depth);
+                struct theme_attrs a = theme_resolve(&t, pairs[i][0], (enum theme_depth)depth);
+                struct theme_attrs b = theme_resolve(&t, pairs[i][1], (enum theme_depth)depth);
                 if (a.fg == b.fg && a.bg == b.bg && a.attrs == b.attrs)
                     fail_msg("%s at depth %d: %s looks like %s", names[n], depth,
                              theme_role_name(pairs[i][0]), theme_role_name(pairs[i][1]));
@@ -88,17 +88,17 @@ static void test_values(void **state) {
           &w);
     assert_string_equal(strbuf_str(&w), "");
     assert_string_equal(t.name, "Test");
-    struct theme_look look = theme_look(&t, ROLE_TEXT, THEME_256);
+    struct theme_attrs look = theme_resolve(&t, ROLE_TEXT, THEME_256);
     assert_int_equal(look.fg, 196);
     assert_int_equal(look.bg, 17);
     assert_int_equal(look.attrs, THEME_BOLD | THEME_UNDERLINE);
-    assert_int_equal(theme_look(&t, ROLE_MUTED, THEME_256).bg, 4);
-    assert_int_equal(theme_look(&t, ROLE_LABEL, THEME_256).fg, 14);
-    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_16).fg, 9);
-    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_8).fg, 1);
-    assert_true(theme_look(&t, ROLE_TEXT, THEME_8).attrs & THEME_BOLD);
-    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_MONO).attrs, THEME_REVERSE);
-    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_MONO).fg, -1);
+    assert_int_equal(theme_resolve(&t, ROLE_MUTED, THEME_256).bg, 4);
+    assert_int_equal(theme_resolve(&t, ROLE_LABEL, THEME_256).fg, 14);
+    assert_int_equal(theme_resolve(&t, ROLE_TEXT, THEME_16).fg, 9);
+    assert_int_equal(theme_resolve(&t, ROLE_TEXT, THEME_8).fg, 1);
+    assert_true(theme_resolve(&t, ROLE_TEXT, THEME_8).attrs & THEME_BOLD);
+    assert_int_equal(theme_resolve(&t, ROLE_TEXT, THEME_MONO).attrs, THEME_REVERSE);
+    assert_int_equal(theme_resolve(&t, ROLE_TEXT, THEME_MONO).fg, -1);
     strbuf_fini(&w);
 }
 
@@ -108,12 +108,12 @@ static void test_override_for_16(void **state) {
     (void)state;
     parse(&t, "[roles]\nfunc = #123456\nfunc@16 = green\n", &w);
     assert_string_equal(strbuf_str(&w), "");
-    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_16).fg, 2);
-    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_256).fg, theme_color_to_256(0x123456));
+    assert_int_equal(theme_resolve(&t, ROLE_FUNC, THEME_16).fg, 2);
+    assert_int_equal(theme_resolve(&t, ROLE_FUNC, THEME_256).fg, theme_color_to_256(0x123456));
     strbuf_fini(&w);
     /* A theme that names the colour alone does not keep the inherited theme's 16-colour choice. */
     parse(&t, "[roles]\nfunc = red\n", &w);
-    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_16).fg, 1);
+    assert_int_equal(theme_resolve(&t, ROLE_FUNC, THEME_16).fg, 1);
     strbuf_fini(&w);
 }
 
@@ -146,9 +146,9 @@ static void test_inherit(void **state) {
     assert_string_equal(strbuf_str(&w), "");
     assert_int_equal(theme_load(&light, "light", &shipped, NULL, &e), 0);
     assert_string_equal(t.name, "Mine");
-    assert_int_equal(theme_look(&t, ROLE_FUNC, THEME_256).fg, 1);
-    assert_int_equal(theme_look(&t, ROLE_SELECTION, THEME_256).bg,
-                     theme_look(&light, ROLE_SELECTION, THEME_256).bg);
+    assert_int_equal(theme_resolve(&t, ROLE_FUNC, THEME_256).fg, 1);
+    assert_int_equal(theme_resolve(&t, ROLE_SELECTION, THEME_256).bg,
+                     theme_resolve(&light, ROLE_SELECTION, THEME_256).bg);
     strbuf_fini(&w);
     parse(&t, "inherit = nowhere\n", &w);
     assert_string_equal(strbuf_str(&w), "x.theme:1: cannot inherit 'nowhere'\n");
@@ -188,7 +188,7 @@ static void test_cycle(void **state) {
 static void assert_same_look(const struct theme *a, const struct theme *b, enum theme_role role) {
     static const enum theme_depth depths[] = {THEME_MONO, THEME_16, THEME_256};
     for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++) {
-        struct theme_look x = theme_look(a, role, depths[i]), y = theme_look(b, role, depths[i]);
+        struct theme_attrs x = theme_resolve(a, role, depths[i]), y = theme_resolve(b, role, depths[i]);
         assert_memory_equal(&x, &y, sizeof x);
     }
 }
@@ -207,7 +207,7 @@ static void test_a_broken_line_is_skipped(void **state) {
                                         "x.theme:5: bad colour 'hot'\nx.theme:6: bad colour '#12'\n"
                                         "x.theme:8: unknown attribute 'loud'\nx.theme:9: bad colour '#12'\n"
                                         "x.theme:11: unknown attribute 'sparkling'\n");
-    assert_int_equal(theme_look(&t, ROLE_FILE, THEME_256).fg, 21);
+    assert_int_equal(theme_resolve(&t, ROLE_FILE, THEME_256).fg, 21);
     assert_same_look(&t, &same, ROLE_TEXT);
     assert_same_look(&t, &same, ROLE_FUNC);
     assert_same_look(&t, &same, ROLE_MUTED);
@@ -221,7 +221,7 @@ static void test_names_that_mean_something_else(void **state) {
     parse(&t, "inherit = light\ninherit = mono\n[palette]\ndim = #ffffff\n[roles]\ntext = red\n", &w);
     assert_string_equal(strbuf_str(&w), "x.theme:2: inherited already, this is too much: 'mono'\n"
                                         "x.theme:4: this name means something else in a role: 'dim'\n");
-    assert_int_equal(theme_look(&t, ROLE_TEXT, THEME_256).fg, 1);
+    assert_int_equal(theme_resolve(&t, ROLE_TEXT, THEME_256).fg, 1);
     strbuf_fini(&w);
 }
 

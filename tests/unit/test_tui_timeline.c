@@ -40,7 +40,7 @@ static void feed(struct app *a, int from, int to) {
                                                  .tid = 100,
                                                  .stack_id = computes ? 2 : 3,
                                                  .on_cpu = 1,
-                                                 .gil = computes ? MODEL_GIL_HELD : MODEL_GIL_NONE};
+                                                 .gil = computes ? MODEL_GIL_HOLDING : MODEL_GIL_NONE};
             samples[n++] =
                 (struct model_sample){.timestamp = at, .tid = 200, .stack_id = 4, .gil = MODEL_GIL_NONE};
             if (q >= 24)

@@ -24,7 +24,7 @@
 /* What is asked begins so; the rest is of this machine. Taken, as the runner does. */
 static void debug_command_asked(struct app *a, const char *begins) {
     struct wire_eval want = app_repl_question(a);
-    assert_int_equal(a->repl.wish, APP_REPL_TOLD);
+    assert_int_equal(a->repl.wish, APP_REPL_TEXT);
     assert_true(want.debug);
     assert_memory_equal(want.code, begins, strlen(begins));
     a->repl.wish = APP_REPL_NOTHING;
@@ -44,7 +44,7 @@ static void test_the_key(void **state) {
     fixture_press(a, "g");
     fixture_shows(a, 24, 80, " :debug");
     fixture_press(a, "y"); /* what goes into launch.json, and nothing else */
-    assert_true(a->wishes.copy);
+    assert_true(a->requests.copy);
     assert_memory_equal(a->hands.text, "{\n  \"name\": \"probing: attach to", 30);
     assert_non_null(strstr(a->hands.text, "\"remoteRoot\": \"/work\""));
     fixture_press(a, "2 B");
@@ -109,7 +109,7 @@ static void test_refusals(void **state) {
     debug_command_asked(a, BEGIN);
     fixture_press(a, "ctrl-c");
     assert_true(a->repl.interrupt);
-    assert_false(a->wishes.quit);
+    assert_false(a->requests.quit);
     repl_fixture_answer(a, NULL, "error debugpy listens already, on 127.0.0.1:5: debug --off ends it", NULL);
     fixture_shows(a, 24, 80, "debugpy listens already, on 127.0.0.1:5");
     a->hands.readonly = true;
@@ -148,7 +148,7 @@ static void test_the_connection_breaks(void **state) {
 
 /* Whoever holds the job, every screen says it, and until when; the Log keeps it. */
 static void test_what_is_held(void **state) {
-    struct model_hold holds[] = {
+    struct model_debugger holds[] = {
         {.what = "debug", .state = "listening", .address = "127.0.0.1:5678", .pid = 7, .left_s = NAN},
         {.what = "pause",
          .state = "held",
@@ -169,15 +169,15 @@ static void test_what_is_held(void **state) {
     fixture_press(a, "B"); /* theirs is shown, not ended */
     debug_command_asked(a, "debug_tell()");
     repl_fixture_answer(a, NULL, LISTENING, NULL);
-    holds[1] = (struct model_hold){.what = "catch",
-                                   .state = "kept",
-                                   .address = "127.0.0.1:9",
-                                   .pid = -1,
-                                   .text = "ValueError: boom in MainThread",
-                                   .left_s = 30};
+    holds[1] = (struct model_debugger){.what = "catch",
+                                       .state = "kept",
+                                       .address = "127.0.0.1:9",
+                                       .pid = -1,
+                                       .text = "ValueError: boom in MainThread",
+                                       .left_s = 30};
     app_take_status(a, &s);
     fixture_shows(a, 24, 80, "KEPT: pdb at 127.0.0.1:9, 30 s left: ValueError: boom in MainThread");
-    holds[1] = (struct model_hold){.what = "catch", .state = "armed", .pid = -1, .left_s = NAN};
+    holds[1] = (struct model_debugger){.what = "catch", .state = "armed", .pid = -1, .left_s = NAN};
     app_take_status(a, &s);
     fixture_hides(a, 24, 80, "KEPT");
     fixture_shows(a, 24, 80, "debuggers debug at 127.0.0.1:5678, catch");

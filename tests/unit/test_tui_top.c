@@ -270,7 +270,7 @@ static void test_leaving(void **state) {
     fixture_press(a, "Esc");
     assert_shows(a, "Stack of MainThread");
     fixture_press(a, "4 q");
-    assert_true(app_take_wishes(a).quit);
+    assert_true(app_take_requests(a).quit);
     app_free(a);
 }
 

@@ -60,7 +60,7 @@ static void test_going_round(void **state) {
     assert_drawn(a, "last 60 s");
     fixture_press(a, "W"); /* there is no mark, and no span */
     assert_int_equal(window_which(a), SAMPLE_STORE_ALL);
-    double at = sample_store_newest_look_s(a->data.tally);
+    double at = sample_store_newest_tick_s(a->data.tally);
     assert_true(window_select(a, at - 5, at - 3));
     assert_int_equal(window_which(a), SAMPLE_STORE_SPAN);
     assert_int_equal(sample_store_mark(a->data.tally, a->now_s), 0);
@@ -79,7 +79,7 @@ static void test_going_round(void **state) {
 /* Flame and Top show what a span holds: 8 looks at 200 threads. */
 static void test_span_is_shown(void **state) {
     struct app *a = made();
-    double from, to, at = sample_store_newest_look_s(a->data.tally);
+    double from, to, at = sample_store_newest_tick_s(a->data.tally);
     (void)state;
     assert_true(window_select(a, at - 4, at - 2));
     assert_true(window_get_range(a, &from, &to) && from == at - 4 && to == at - 2);
@@ -100,7 +100,7 @@ static void test_span_is_shown(void **state) {
 
 static void test_missing(void **state) {
     struct app *a = made();
-    double at = sample_store_newest_look_s(a->data.tally);
+    double at = sample_store_newest_tick_s(a->data.tally);
     (void)state;
     assert_true(window_select(a, at - 4, at - 2));
     assert_string_equal(missing_of(a), "");
@@ -120,7 +120,7 @@ static void test_missing(void **state) {
 
 static void test_ranges(void **state) {
     struct app *a = made(), *none = fixture_app(FIXTURE_NORMAL, 1, false);
-    double from, to, at = sample_store_newest_look_s(a->data.tally);
+    double from, to, at = sample_store_newest_tick_s(a->data.tally);
     (void)state;
     assert_false(window_get_range(none, &from, &to));
     assert_string_equal(text_of(none), "");
@@ -162,7 +162,7 @@ static const struct {
 static void test_typed(void **state) {
     struct app *a = made();
     struct err e;
-    double at = sample_store_newest_look_s(a->data.tally), from, to;
+    double at = sample_store_newest_tick_s(a->data.tally), from, to;
     (void)state;
     for (size_t i = 0; i < sizeof typed / sizeof typed[0]; i++) {
         unsigned before = a->window.version;

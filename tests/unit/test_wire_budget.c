@@ -257,7 +257,7 @@ static void test_a_stack_is_cut(void **state) {
 
 static void test_status(void **state) {
     struct model_status s = {.clients = 1}, out;
-    struct model_hold holds[2000];
+    struct model_debugger holds[2000];
     struct strbuf b;
     struct err e = {.text = ""};
     struct arena a;
@@ -266,7 +266,7 @@ static void test_status(void **state) {
     char *text = long_text(&a);
     text[LONG / 2] = '\0';
     for (size_t i = 0; i < 2000; i++)
-        holds[i] = (struct model_hold){.what = "pause", .text = text};
+        holds[i] = (struct model_debugger){.what = "pause", .text = text};
     s.holds = holds;
     s.n_holds = 2000;
     strbuf_init(&b, 0);

@@ -29,7 +29,7 @@ static struct model_thread golden_threads[] = {
      .native_name = "python",
      .state = 'R',
      .on_cpu = 1,
-     .gil = MODEL_GIL_HELD,
+     .gil = MODEL_GIL_HOLDING,
      .gil_for_us = 1500.0,
      .gc = 1,
      .cpu_pct = 98.5,
@@ -165,14 +165,14 @@ static int put_rows(struct strbuf *b) {
 }
 
 /* A debugger that somebody has begun. */
-static struct model_hold golden_holds[] = {{.what = "pause",
-                                            .state = "held",
-                                            .address = "127.0.0.1:4711",
-                                            .uid = 1000,
-                                            .pid = 4242,
-                                            .held_s = 88.5,
-                                            .left_s = 211.5,
-                                            .used = true}};
+static struct model_debugger golden_holds[] = {{.what = "pause",
+                                                .state = "held",
+                                                .address = "127.0.0.1:4711",
+                                                .uid = 1000,
+                                                .pid = 4242,
+                                                .held_s = 88.5,
+                                                .left_s = 211.5,
+                                                .used = true}};
 
 static int put_status(struct strbuf *b) {
     struct model_lease leases[] = {{.what = "trace",
@@ -185,12 +185,12 @@ static int put_status(struct strbuf *b) {
     struct model_table tables[] = {
         {.name = "python.samples", .rows = 40, .bytes = 65536, .oldest = 1700000000, .newest = 1700000002.5},
         {.name = "python.frames", .rows = 7, .bytes = 32768, .lost = 1, .oldest = NAN, .newest = NAN}};
-    struct model_door doors[] = {{.address = "127.0.0.1:3344",
-                                  .looking = true,
-                                  .clients = 1,
-                                  .waiting = 2,
-                                  .entered = 7,
-                                  .refused = 3}};
+    struct model_endpoint doors[] = {{.address = "127.0.0.1:3344",
+                                      .looking = true,
+                                      .clients = 1,
+                                      .waiting = 2,
+                                      .entered = 7,
+                                      .refused = 3}};
     const struct model_status s = {.agent_version = "0.1.0",
                                    .holds = golden_holds,
                                    .n_holds = 1,
@@ -243,7 +243,12 @@ static int put_samples(struct strbuf *b) {
     struct model_stack_def stacks[] = {{1, 0, 1}, {2, 1, 2}};
     struct model_thread_def threads[] = {{.tid = 4001, .name = "MainThread", .native_name = "python"}};
     struct model_sample samples[] = {
-        {.timestamp = 1700000000.5, .tid = 4001, .stack_id = 2, .on_cpu = 1, .gil = MODEL_GIL_HELD, .gc = 1},
+        {.timestamp = 1700000000.5,
+         .tid = 4001,
+         .stack_id = 2,
+         .on_cpu = 1,
+         .gil = MODEL_GIL_HOLDING,
+         .gc = 1},
         {.timestamp = 1700000000.75, .tid = 4001, .stack_id = 1, .on_cpu = MODEL_UNKNOWN, .torn = true}};
     const struct model_sample_batch batch = {.epoch = 1,
                                              .period_us = 10000,

@@ -236,7 +236,7 @@ static struct model_thread some_threads[] = {
      .native_name = "python",
      .state = 'S',
      .on_cpu = 0,
-     .gil = MODEL_GIL_HELD,
+     .gil = MODEL_GIL_HOLDING,
      .gil_for_us = 12.5e6,
      .gc = 1,
      .cpu_pct = 12.5,
@@ -282,7 +282,8 @@ static void expect_same(const struct model_snapshot *out) {
     assert_true(out->process.agent_cpu_pct == 0.5 && out->process.agent_rss_bytes == 12345);
     assert_int_equal(out->n_threads, 2);
     const struct model_thread *t = out->threads;
-    assert_true(t->ident == UINT64_MAX && t->on_cpu == 0 && t->gil == MODEL_GIL_HELD && t->cpu_pct == 12.5);
+    assert_true(t->ident == UINT64_MAX && t->on_cpu == 0 && t->gil == MODEL_GIL_HOLDING &&
+                t->cpu_pct == 12.5);
     assert_true(t->has_python && t->torn && !t->truncated && t->state == 'S');
     assert_true(t->gil_for_us == 12.5e6 && t->gc == 1 && isnan(t[1].gil_for_us) && t[1].gc == MODEL_UNKNOWN);
     assert_string_equal(t->name, "MainThread");

@@ -56,7 +56,7 @@ static void status_has_tables(void **state) {
 
 static void settings_travel(void **state) {
     struct model_setting settings[] = {
-        {.key = "probing.a", .value = "1", .otherwise = "2", .unit = "%", .help = "what", .given = true},
+        {.key = "probing.a", .value = "1", .default_value = "2", .unit = "%", .help = "what", .given = true},
         {.key = "probing.b", .value = ""}};
     struct model_status out, in = {.settings = settings, .n_settings = 2};
     const struct wire_config wish = {.key = "probing.a", .value = "64MB"};
@@ -70,7 +70,7 @@ static void settings_travel(void **state) {
     assert_int_equal(wire_get_status(m, &out, &e), 0);
     assert_int_equal(out.n_settings, 2);
     assert_string_equal(out.settings[0].key, "probing.a");
-    assert_string_equal(out.settings[0].otherwise, "2");
+    assert_string_equal(out.settings[0].default_value, "2");
     assert_true(out.settings[0].given && !out.settings[1].given && !out.settings[1].help);
     assert_string_equal(out.settings[1].value, "");
     assert_int_equal(wire_get_config(m, &got, &e), -1); /* it is another message */
@@ -100,9 +100,9 @@ static void settings_travel(void **state) {
 
 /* A wish for a door, what became of it, and the doors of a status. */
 static void test_doors(void **state) {
-    struct model_door doors[] = {
+    struct model_endpoint doors[] = {
         {.address = "[::1]:3344", .looking = true, .clients = 1, .refused = 3, .note = "n"}};
-    struct model_hold holds[] = {{.what = "catch", .state = "armed", .uid = 0, .pid = -1, .left_s = NAN}};
+    struct model_debugger holds[] = {{.what = "catch", .state = "armed", .uid = 0, .pid = -1, .left_s = NAN}};
     const struct model_status in = {.doors = doors, .n_doors = 1, .holds = holds, .n_holds = 1};
     const struct wire_listen wish = {.address = "127.0.0.1:0", .looking = true};
     const struct wire_listening made = {

@@ -2,7 +2,7 @@
 /* tui_diff: see tui_diff.h. */
 #include "unit/tui_diff.h"
 
-#define LOOKS 20 /* of a batch */
+#define SAMPLES_NEEDED 20 /* of a batch */
 #define BATCH_S 0.25
 
 enum { MAIN = 1, LOAD, TRAIN, FORWARD, SYNC, EVALUATE };
@@ -32,7 +32,7 @@ static void diff_batch(double time_s, enum diff_fixture_work work, uint32_t id, 
                        void (*take)(struct app *a, const struct model_sample_batch *b), struct app *a) {
     struct model_frame_def frames[COUNT(diff_frames)];
     struct model_stack_def stacks[COUNT(diff_stacks)];
-    struct model_sample samples[LOOKS];
+    struct model_sample samples[SAMPLES_NEEDED];
     struct model_thread_def thread = {tid, "MainThread", "python"};
     for (size_t i = 0; i < COUNT(frames); i++) {
         frames[i] = diff_frames[i];
@@ -44,14 +44,14 @@ static void diff_batch(double time_s, enum diff_fixture_work work, uint32_t id, 
         stacks[i].parent_id += stacks[i].parent_id ? id : 0;
         stacks[i].frame_id += id;
     }
-    for (int i = 0; i < LOOKS; i++)
-        samples[i] = (struct model_sample){.timestamp = time_s - BATCH_S + (i + 1) * BATCH_S / LOOKS,
+    for (int i = 0; i < SAMPLES_NEEDED; i++)
+        samples[i] = (struct model_sample){.timestamp = time_s - BATCH_S + (i + 1) * BATCH_S / SAMPLES_NEEDED,
                                            .tid = tid,
                                            .stack_id = diff_stack(work, i) + id,
                                            .on_cpu = 1,
-                                           .gil = MODEL_GIL_HELD};
+                                           .gil = MODEL_GIL_HOLDING};
     struct model_sample_batch b = {
-        .epoch = 1, .period_us = BATCH_S / LOOKS * 1e6, .cost_pct = 0.42, .budget_pct = 1};
+        .epoch = 1, .period_us = BATCH_S / SAMPLES_NEEDED * 1e6, .cost_pct = 0.42, .budget_pct = 1};
     b.frames = frames;
     b.n_frames = COUNT(frames);
     b.stacks = stacks;
@@ -59,7 +59,7 @@ static void diff_batch(double time_s, enum diff_fixture_work work, uint32_t id, 
     b.threads = &thread;
     b.n_threads = 1;
     b.samples = samples;
-    b.n_samples = LOOKS;
+    b.n_samples = SAMPLES_NEEDED;
     take(a, &b);
 }
 

@@ -68,7 +68,7 @@ static void fixture_normal(struct model_snapshot *s, int step) {
     struct model_thread *t = fixture_thread(s, 4242, "MainThread", "python", 'R', 97.5 + step % 3);
     FRAMES(s, t, fixture_main);
     t->frames[0].line += step % 4;
-    t->gil = MODEL_GIL_HELD;
+    t->gil = MODEL_GIL_HOLDING;
     t->gil_for_us = 1.4e6;
     t->gc = step % 8 == 2;
     s->gc_running = t->gc;
@@ -372,7 +372,7 @@ void fixture_samples(struct app *a, int batches) {
                     .tid = fixture_shares[k].tid,
                     .stack_id = fixture_shares[k].stack,
                     .on_cpu = j < fixture_shares[k].on_cpu,
-                    .gil = k < 2 ? MODEL_GIL_HELD : MODEL_GIL_NONE,
+                    .gil = k < 2 ? MODEL_GIL_HOLDING : MODEL_GIL_NONE,
                     .gc = k == 1 && j == 0,
                     .torn = i % 8 == 7 && k == 0 && j == 3};
         struct model_sample_batch b = {

@@ -54,7 +54,7 @@ void repl_fixture_look(struct app *a, const char *line, enum magic_kind kind, co
     struct querier_answer answer = {.kind = QUERIER_MAGIC, .error_at = -1};
     repl_fixture_paste(a, line);
     fixture_press(a, "Enter");
-    assert_int_equal(a->repl.wish, APP_REPL_LOOK);
+    assert_int_equal(a->repl.wish, APP_REPL_QUERY);
     assert_int_equal(a->repl.magic.kind, kind);
     a->repl.wish = APP_REPL_NOTHING;
     strbuf_init(&answer.text, 0);

@@ -66,7 +66,7 @@ static void samples_make_huge(struct samples_source *s) {
         s->samples[i] = (struct model_sample){
             .tid = 4194000 + i, .stack_id = at, .on_cpu = i % 2 == 0, .gil = MODEL_GIL_NONE};
     }
-    s->samples[0].gil = MODEL_GIL_HELD;
+    s->samples[0].gil = MODEL_GIL_HOLDING;
 }
 
 static void samples_make_names(struct samples_source *s) {
@@ -112,7 +112,7 @@ static void samples_make_names(struct samples_source *s) {
     for (uint32_t i = 0; i < THREADS; i++) {
         s->threads[i] = (struct model_thread_def){i + 1, threads[i], "x"};
         s->samples[i] = (struct model_sample){
-            .tid = i + 1, .stack_id = N - i, .on_cpu = 1, .gil = i ? MODEL_GIL_NONE : MODEL_GIL_HELD};
+            .tid = i + 1, .stack_id = N - i, .on_cpu = 1, .gil = i ? MODEL_GIL_NONE : MODEL_GIL_HOLDING};
     }
 }
 

@@ -107,13 +107,13 @@ struct app *scenes_spans(bool ascii) {
 }
 
 /* What the agent tells of debuggers, in a status that is like the ones before otherwise. */
-static void scenes_hold(struct app *a, struct model_hold *holds, size_t n) {
+static void scenes_hold(struct app *a, struct model_debugger *holds, size_t n) {
     struct model_status s = {.holds = holds, .n_holds = n, .budget_pct = 5};
     app_take_status(a, &s);
 }
 
 struct app *scenes_held(bool ascii) {
-    struct model_hold holds[] = {
+    struct model_debugger holds[] = {
         {.what = "debug", .state = "listening", .address = "127.0.0.1:5678", .pid = 77, .left_s = NAN},
         {.what = "pause",
          .state = "held",
@@ -127,7 +127,7 @@ struct app *scenes_held(bool ascii) {
 }
 
 struct app *scenes_kept(bool ascii) {
-    struct model_hold holds[] = {
+    struct model_debugger holds[] = {
         {.what = "catch",
          .state = "kept",
          .address = "127.0.0.1:41867",

@@ -43,12 +43,13 @@ struct rowset *sql_fixture_rows(size_t n) {
 struct app *sql_fixture_app(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 24, ascii);
     fixture_press(a, "7");
-    assert_int_equal(a->query.wish, APP_QUERY_LOOK);
+    assert_int_equal(a->query.wish, APP_QUERY_TABLES);
     a->query.wish = APP_QUERY_NONE;
-    struct querier_answer look = {.kind = QUERIER_LOOK, .catalog = catalog_of_definitions(), .error_at = -1};
+    struct querier_answer look = {
+        .kind = QUERIER_LIST_TABLES, .catalog = catalog_of_definitions(), .error_at = -1};
     assert_non_null(look.catalog);
     for (size_t i = 0; i < look.catalog->n_tables; i++)
-        if (look.catalog->tables[i].cost == RING_COST_ALWAYS) {
+        if (look.catalog->tables[i].cost == RING_COST_BACKGROUND) {
             look.catalog->tables[i].rows = 1000 * (i + 1);
             look.catalog->tables[i].bytes = 131072;
             look.catalog->tables[i].oldest = FIXTURE_EPOCH_S - 600;

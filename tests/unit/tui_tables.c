@@ -374,7 +374,7 @@ static struct rowset *rows_for(enum app_feed_id id, enum tables_kind kind) {
         return tables_verdicts(kind);
     case FEED_STEPS:
         return tables_steps(kind);
-    case FEED_STEP_LOOKS:
+    case FEED_STEP_SAMPLES:
         return tables_step_looks(kind);
     default:
         return tables_rows("", NULL);

@@ -98,7 +98,7 @@ bool browser_act(struct browser *b, struct outline *o, struct app *app, enum act
     }
     switch ((int)action) {
     case ACTION_QUIT:
-        app->wishes.quit = true;
+        app->requests.quit = true;
         return true;
     case ACTION_PAUSE:
         app_set_paused(app, !app->data.paused);

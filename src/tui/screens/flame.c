@@ -31,7 +31,7 @@ double flame_threshold_pct(const struct flame_state *s) { return flame_permille[
 /* ---- the tree ---- */
 
 /* Where a node of the tree before is in the one of now, another granularity maybe. */
-static uint32_t flame_again(const struct flame_state *s, uint32_t node, uint32_t stack) {
+static uint32_t flame_find_node_in(const struct flame_state *s, uint32_t node, uint32_t stack) {
     uint32_t found = node <= FLAME_FRAMELESS ? node : flame_find_stack(s->flame, stack);
     bool is_outside = found == FLAME_FRAMELESS && s->query.module; /* of the module that is looked at */
     return found == FLAME_NO_NODE || is_outside ? FLAME_ROOT : found;
@@ -67,8 +67,8 @@ static void flame_take(struct flame_state *s, struct app *app, const struct samp
     if (flame_identity(s->flame) == before)
         return;
     flame_forget_hits(s);
-    s->selected = s->trail = was_there ? flame_again(s, s->selected, selected) : FLAME_ROOT;
-    s->zoom = was_there ? flame_again(s, s->zoom, zoom) : FLAME_ROOT;
+    s->selected = s->trail = was_there ? flame_find_node_in(s, s->selected, selected) : FLAME_ROOT;
+    s->zoom = was_there ? flame_find_node_in(s, s->zoom, zoom) : FLAME_ROOT;
     if (!flame_is_above(s->flame, s->selected, s->zoom) && !flame_is_above(s->flame, s->zoom, s->selected))
         s->zoom = FLAME_ROOT;
 }
@@ -102,7 +102,7 @@ static void flame_follow_tally(struct flame_state *s, struct app *app) {
     }
     sample_store_get_health(tally, &health);
     /* Those of the past come once, and all together. */
-    bool is_early = (health.samples < FLAME_EARLY_SAMPLES || data_is_past(&app->data)) &&
+    bool is_early = (health.samples < FLAME_EARLY_SAMPLES || data_is_recorded(&app->data)) &&
                     health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
     if (sample_store_get_mark(tally).ids != s->ids || app->data.pauses != s->pauses ||
@@ -321,7 +321,7 @@ static bool flame_do(struct flame_state *s, struct app *app, enum action action)
     case ACTION_SHOW_FLAME:
         return true;
     case ACTION_QUIT:
-        app->wishes.quit = true;
+        app->requests.quit = true;
         return true;
     case ACTION_BACK:
         flame_back(s, app);

@@ -63,7 +63,7 @@ void flame_follow_details(struct flame_state *s, struct app *app) {
 
 /* ---- drawing ---- */
 
-struct rect flame_cut_details(const struct flame_state *s, struct rect *cells) {
+struct rect flame_take_details(const struct flame_state *s, struct rect *cells) {
     struct rect pane = *cells;
     if (!s->details) {
         pane.rows = 0;

@@ -20,7 +20,7 @@
 static const char *const flame_bys[] = {
     [FLAME_BY_FUNCTION] = "function", [FLAME_BY_LINE] = "line", [FLAME_BY_MODULE] = "module"};
 static const char *const flame_times[] = {
-    [FLAME_ON_CPU] = "ON CPU", [FLAME_ALL_TIME] = "WALL", [FLAME_GIL_HELD] = "GIL HELD"};
+    [FLAME_ON_CPU] = "ON CPU", [FLAME_ALL_TIME] = "WALL", [FLAME_GIL_HOLDING] = "GIL HELD"};
 
 /* ---- names ---- */
 
@@ -178,7 +178,7 @@ static void flame_empty_text(const struct flame_state *s, const struct app *app,
     static const char *const none[] = {
         [FLAME_ON_CPU] = "next to nothing was on the CPU: a shows all time",
         [FLAME_ALL_TIME] = "no samples in this time",
-        [FLAME_GIL_HELD] = "nobody was seen holding the GIL: a shows time on the CPU",
+        [FLAME_GIL_HOLDING] = "nobody was seen holding the GIL: a shows time on the CPU",
     };
     struct sample_store_health h = {0};
     const char *text = NULL;
@@ -313,7 +313,7 @@ void flame_draw(void *state, struct app *app, struct grid *g, struct rect area) 
     bool is_shown = flame_is_there(s) && s->built_samples >= FLAME_FIRST_SAMPLES &&
                     flame_node(s->flame, FLAME_ROOT)->total.samples > 0;
     s->area = (struct rect){area.row + two, area.col, area.rows - 2 * two, area.cols};
-    struct rect cells = s->area, details = flame_cut_details(s, &s->area);
+    struct rect cells = s->area, details = flame_take_details(s, &s->area);
     s->layout.n = 0;
     if (!is_shown) {
         char text[128];

@@ -105,7 +105,7 @@ bool flame_mouse(void *state, struct app *app, const struct input_event *e);
 /* ---- flame_details.c ---- */
 
 /* Take the pane's part from the cells; no rows: it is not shown. */
-struct rect flame_cut_details(const struct flame_state *s, struct rect *cells);
+struct rect flame_take_details(const struct flame_state *s, struct rect *cells);
 void flame_draw_details(const struct flame_state *s, const struct app *app, struct grid *g, struct rect area);
 
 /* The selection or the tree may be another one. */

@@ -105,7 +105,7 @@ static void loader_put_wait(double ms, char *buf, size_t cap) {
 static void loader_draw_meters(const struct loader_row *l, struct grid *g, struct rect *area) {
     char wait[32];
     int width = area->cols - LOADER_LABEL - 2;
-    double room = loader_room(l), most = meter_max(l->waits, METER_MAX, 0);
+    double room = loader_capacity(l), most = meter_max(l->waits, METER_MAX, 0);
     if (area->rows < LOADER_METER_ROWS || width < 8)
         return;
     width = width > METER_MAX ? METER_MAX : width;

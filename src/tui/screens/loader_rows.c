@@ -17,7 +17,7 @@ static const struct loader_row *loader_of(const void *node) {
     return ((const struct outline_node *)node)->row;
 }
 
-double loader_room(const struct loader_row *l) { return l->workers > 0 ? l->workers * l->prefetch : NAN; }
+double loader_capacity(const struct loader_row *l) { return l->workers > 0 ? l->workers * l->prefetch : NAN; }
 
 /* ---- cells ---- */
 
@@ -56,7 +56,7 @@ static void loader_cell_ready(const void *node, struct table_cell *c) {
 
 static void loader_cell_under_way(const void *node, struct table_cell *c) {
     const struct loader_row *l = loader_of(node);
-    double room = l->is_worker ? NAN : loader_room(l);
+    double room = l->is_worker ? NAN : loader_capacity(l);
     if (!l->is_worker && !(l->workers > 0))
         return;
     loader_put_number(c, "0", l->under_way, ROLE_VALUE);

@@ -43,6 +43,6 @@ void loader_rows_fini(struct loader_rows *r);
 const struct loader_row *loader_of_row(const struct loader_rows *r, const struct loader_row *row);
 
 /* Batches that may be under way at once; NAN unknown. */
-double loader_room(const struct loader_row *l);
+double loader_capacity(const struct loader_row *l);
 
 #endif

@@ -11,7 +11,7 @@
 #define LOCALS_TYPE_PCT 25
 #define LOCALS_LEAST_COLS 6
 
-struct rect locals_cut(const struct locals_pane *p, struct rect *stack) {
+struct rect locals_take_rect(const struct locals_pane *p, struct rect *stack) {
     struct rect part = *stack;
     part.rows = 0;
     if (!p->open || stack->rows < 2 * LOCALS_MIN_ROWS)

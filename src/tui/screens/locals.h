@@ -26,7 +26,7 @@ struct locals_pane {
 };
 
 /* Take the lower half of `stack` for the pane, if there is room; without, the pane has no rows. */
-struct rect locals_cut(const struct locals_pane *p, struct rect *stack);
+struct rect locals_take_rect(const struct locals_pane *p, struct rect *stack);
 
 /* Draw title and variables of frame `depth` of thread `t` (NULL: none). */
 void locals_draw(struct locals_pane *p, const struct data *d, const struct model_thread *t, bool of_child,

@@ -161,7 +161,7 @@ static void log_draw(void *state, struct app *app, struct grid *g, struct rect a
     area.rows -= detail ? detail + 1 : 0;
     s->area = area;
     list_fit(&s->list, s->n, area.rows);
-    tags_cut(&s->tags, &area);
+    tags_take_rect(&s->tags, &area);
     if (s->n == 0)
         (void)grid_text(g, area, 0, 1, ROLE_MUTED,
                         log_count(app->log) ? "no entry matches: A shows all" : "nothing has happened yet");
@@ -201,7 +201,7 @@ static bool log_typed(void *state, struct app *app, enum action what, const char
     struct log_state *s = state;
     if (phase == SCREEN_CANCEL)
         text = "";
-    if (phase == SCREEN_AGAIN)
+    if (phase == SCREEN_REDRAW)
         return log_search(s, app, s->list.selected - 1, -1);
     match_set(what == ACTION_FILTER ? &s->filter : &s->search, text, what == ACTION_FILTER);
     if (what == ACTION_SEARCH) /* what happened last is what is looked for first */
@@ -244,7 +244,7 @@ static bool log_act(void *state, struct app *app, enum action action) {
             app_message(app, false, "nothing was searched for, or nothing matches");
         return true;
     case ACTION_QUIT:
-        app->wishes.quit = true;
+        app->requests.quit = true;
         return true;
     default:
         if (!list_move(&s->list, action))

@@ -73,7 +73,7 @@ static const char *outline_mark(const struct outline *o, const struct outline_no
 }
 
 /* Depths, what holds others, what is tagged, and what is to be shown, for itself or for what it holds. */
-static void outline_look(struct outline *o) {
+static void outline_update(struct outline *o) {
     o->things = o->wanted = 0;
     for (size_t i = 0; i < o->n_nodes; i++) {
         struct outline_node *n = &o->nodes[i];
@@ -154,7 +154,7 @@ void outline_order(struct outline *o) {
     o->lines = lines;
     o->n_lines = 0;
     if (sorted && row && first && next && lines) {
-        outline_look(o);
+        outline_update(o);
         for (size_t i = 0; i < n; i++)
             sorted[i] = &o->nodes[i];
         table_sort_rows(o->def->columns, o->sort, sorted, n);
@@ -202,7 +202,7 @@ void outline_put_name(const struct outline_node *n, const char *name, char *buf,
 }
 
 void outline_draw(struct outline *o, struct grid *g, struct rect area, bool focused, const char *empty) {
-    tags_cut(&o->tags, &area);
+    tags_take_rect(&o->tags, &area);
     o->area = area;
     list_fit(&o->list, (int)o->n_lines, area.rows - 1);
     table_layout(o->def->columns, o->def->n_columns, area.cols, o->widths);

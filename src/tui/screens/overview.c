@@ -63,8 +63,8 @@ static enum theme_role overview_connection(const struct app *a, char *buf, size_
         (void)snprintf(buf, cap, "CONNECTING");
         return ROLE_CONN_WAIT;
     case SESSION_CONNECTED:
-        (void)snprintf(buf, cap, data_is_past(d) ? "ENDED" : "CONNECTED");
-        return data_is_past(d) ? ROLE_CONN_LOST : ROLE_CONN_OK;
+        (void)snprintf(buf, cap, data_is_recorded(d) ? "ENDED" : "CONNECTED");
+        return data_is_recorded(d) ? ROLE_CONN_LOST : ROLE_CONN_OK;
     case SESSION_RECONNECTING: {
         double left = d->retry_at_s - a->now_s;
         if (left > 0)
@@ -102,7 +102,7 @@ static void overview_identity(const struct app *a, struct grid *g, struct rect a
     }
     col = right > 1 ? right : 1;
     col += grid_text(g, area, row, col, ROLE_CONN_WAIT, mode);
-    col += grid_text(g, area, row, col, role, glyph(g, GLYPH_HELD)) + 1;
+    col += grid_text(g, area, row, col, role, glyph(g, GLYPH_PAUSED)) + 1;
     (void)grid_text(g, area, row, col, role, connection);
 }
 
@@ -229,7 +229,7 @@ static int overview_needed(const struct app *a) {
 static void overview_service_rest(const struct app *a, struct grid *g, struct rect area, int row, int col) {
     const struct data *d = &a->data;
     const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
-    bool is_once = a->config.delay_s <= 0 || data_is_past(d); /* a single look */
+    bool is_once = a->config.delay_s <= 0 || data_is_recorded(d); /* a single look */
     int verdict = overview_verdict(a, g, area, row, col + (is_once ? 0 : overview_needed(a)));
     bool is_said = verdict < area.cols;
     area.cols = is_said ? verdict - 1 : area.cols;
@@ -278,9 +278,9 @@ static void overview_service(const struct app *a, struct grid *g, struct rect ar
         overview_fact(g, area, row, &col, "agent", ROLE_VALUE, "%s %s", cost, memory);
     else
         overview_fact(g, area, row, &col, "no agent", ROLE_VALUE, "%s",
-                      d->target.blocking ? "running threads are stopped while they are read"
-                      : data_is_past(d)  ? "read from what it left"
-                                         : "read from outside");
+                      d->target.blocking    ? "running threads are stopped while they are read"
+                      : data_is_recorded(d) ? "read from what it left"
+                                            : "read from outside");
     if (p && d->live.snapshot.sampling == MODEL_SAMPLING_GENTLE)
         overview_fact(g, area, row, &col, "running stacks may be torn:", ROLE_CONN_WAIT, "%llu of %llu were",
                       (unsigned long long)d->torn, (unsigned long long)d->ran);

@@ -209,7 +209,7 @@ static void picker_init(void *state, struct app *app) {
     s->sort = (struct table_sort){PICKER_CPU_COLUMN, true};
     if (app->config.filter)
         match_set(&s->filter, app->config.filter, true);
-    app->wishes.list = true;
+    app->requests.list = true;
     picker_update(s, app);
 }
 
@@ -231,7 +231,7 @@ static void picker_draw(void *state, struct app *app, struct grid *g, struct rec
         grid_text_fit(g, area, 1, 1, area.cols - 1, ROLE_CONN_WAIT, GRID_LEFT, app->hidden);
     area.row += 2;
     area.rows -= 2;
-    tags_cut(&s->tags, &area);
+    tags_take_rect(&s->tags, &area);
     s->area = area;
     list_fit(&s->list, s->n, area.rows - 1);
     table_layout(picker_columns, PICKER_COLUMNS, area.cols, s->widths);
@@ -278,7 +278,7 @@ static void picker_attach_tagged(struct picker_state *s, struct app *app) {
     }
     app_message(app, false, "attaching to %d processes ...", app->n_attach_more);
     app->attaches_several = app->n_attach_more > 1;
-    app->attaching = app->wishes.attach = app_attach_next(app);
+    app->attaching = app->requests.attach = app_attach_next(app);
 }
 
 static void picker_attach(struct picker_state *s, struct app *app) {
@@ -293,7 +293,7 @@ static void picker_attach(struct picker_state *s, struct app *app) {
         app_message(app, true, "%ld: %s", (long)p->pid, p->why_not);
         return;
     }
-    app->attaching = app->wishes.attach = p->pid;
+    app->attaching = app->requests.attach = p->pid;
     app_message(app, false, "attaching to %ld ...", (long)p->pid);
 }
 
@@ -340,7 +340,7 @@ static bool picker_act(void *state, struct app *app, enum action action) {
         picker_attach(s, app);
         return true;
     case ACTION_REFRESH:
-        app->wishes.list = true;
+        app->requests.list = true;
         return true;
     case ACTION_SORT_NEXT:
     case ACTION_SORT_PREV:

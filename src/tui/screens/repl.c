@@ -83,7 +83,7 @@ static bool repl_act_output(struct repl_state *s, struct app *app, enum action a
         if (app_repl_runs(app))
             app_repl_interrupt(app);
         else
-            app->wishes.quit = true;
+            app->requests.quit = true;
         return true;
     case ACTION_SEARCH_NEXT:
     case ACTION_SEARCH_PREV:
@@ -108,7 +108,7 @@ static bool repl_act(void *state, struct app *app, enum action action) {
     if (action == ACTION_SHOW_REPL)
         return true;
     if (action == ACTION_QUIT) {
-        app->wishes.quit = true;
+        app->requests.quit = true;
         return true;
     }
     if (s->in_output)
@@ -130,8 +130,8 @@ static bool repl_typed(void *state, struct app *app, enum action what, const cha
     match_set(&s->pager.search, phase == SCREEN_CANCEL ? "" : text, false);
     if (phase == SCREEN_CANCEL || !*text)
         return true;
-    bool found = pager_find(&s->pager, s->out_area.cols, phase == SCREEN_AGAIN ? 1 : 0) ||
-                 (phase != SCREEN_AGAIN && pager_find(&s->pager, s->out_area.cols, -1));
+    bool found = pager_find(&s->pager, s->out_area.cols, phase == SCREEN_REDRAW ? 1 : 0) ||
+                 (phase != SCREEN_REDRAW && pager_find(&s->pager, s->out_area.cols, -1));
     s->follows = false;
     return found;
 }

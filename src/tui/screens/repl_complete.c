@@ -168,7 +168,7 @@ void repl_edited(struct repl_state *s, struct app *app) {
         repl_close_completion(s);
     if (s->tables_of != app->pid && magic_is(e->text)) { /* they are known by the time that Tab is pressed */
         s->tables_of = app->pid;
-        app_look(app);
+        app_query_tables(app);
     }
 }
 

@@ -80,7 +80,7 @@ static void repl_draw_where(const struct app *app, struct grid *g, struct rect l
     if (want->tid > 0)
         (void)snprintf(text, sizeof text, "runs in the job, with the names of frame %lld:%lld; %%frame off",
                        (long long)want->tid, (long long)want->depth);
-    else if (data_is_past(&app->data) || app->data.paused)
+    else if (data_is_recorded(&app->data) || app->data.paused)
         (void)snprintf(text, sizeof text, "runs in the job now, whatever the view shows");
     grid_text_fit(g, line, 0, col, line.cols - col, ROLE_TABLE_HEAD, GRID_LEFT, text);
 }
@@ -96,8 +96,8 @@ static void repl_draw_title(const struct repl_state *s, const struct app *app, s
         col += grid_text(g, line, 0, col, ROLE_STATUS_ON, " ending ") + 1;
     else if (app_repl_runs(app) && age_s >= REPL_RUNS_S)
         col += grid_printf(g, line, 0, col, ROLE_STATUS_ON,
-                           r->asked == APP_REPL_LOOK ? " looking %.0f s: ctrl-c ends it "
-                                                     : " running %.0f s: ctrl-c ends it ",
+                           r->asked == APP_REPL_QUERY ? " looking %.0f s: ctrl-c ends it "
+                                                      : " running %.0f s: ctrl-c ends it ",
                            age_s) +
                1;
     else if (why)

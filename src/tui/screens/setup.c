@@ -34,7 +34,7 @@ static void setup_draw_row(const void *state, const struct app *app, int key, st
     grid_text_fit(g, row, 0, SETUP_NAME + 2, values, *value ? ROLE_VALUE : ROLE_MUTED, GRID_LEFT,
                   *value ? value : "-");
     grid_text_fit(g, row, 0, SETUP_NAME + values + 3, rest - values,
-                  origin == SETTINGS_BY_HAND ? ROLE_STATE_DISK : ROLE_MUTED, GRID_LEFT,
+                  origin == SETTINGS_BY_KEY ? ROLE_STATE_DISK : ROLE_MUTED, GRID_LEFT,
                   settings_origin_name(origin));
 }
 
@@ -130,7 +130,7 @@ static void setup_status(const void *state, const struct app *app, struct strbuf
     const struct setup_state *s = state;
     int unsaved = 0;
     for (int i = 0; i < SETTINGS_COUNT; i++)
-        unsaved += app->settings.origins[i] == SETTINGS_BY_HAND;
+        unsaved += app->settings.origins[i] == SETTINGS_BY_KEY;
     (void)strbuf_addf(out, "Setting %d of %d   %d changed and not saved", s->finder.list.selected + 1,
                       s->finder.list.count, unsaved);
 }

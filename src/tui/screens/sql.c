@@ -18,7 +18,7 @@ static void sql_init(void *state, struct app *app) {
     struct sql_state *s = state;
     typing_init(&s->typing);
     s->answers = app->query.answers;
-    app_look(app);
+    app_query_tables(app);
 }
 
 static void sql_fini(void *state) {
@@ -31,7 +31,7 @@ static void sql_fini(void *state) {
 static void sql_update(void *state, struct app *app) {
     struct sql_state *s = state;
     if (s->typing.completing && s->catalogs != app->query.catalogs)
-        sql_complete_again(s, app);
+        sql_complete_refresh(s, app);
     sql_take_answer(s, app);
 }
 
@@ -89,10 +89,10 @@ static void sql_stop_or_quit(struct app *app) {
     if (app->query.running)
         app_cancel(app);
     else
-        app->wishes.quit = true;
+        app->requests.quit = true;
 }
 
-static void sql_run_again(struct sql_state *s, struct app *app) {
+static void sql_rerun(struct sql_state *s, struct app *app) {
     if (!app->query.text) {
         sql_run(s, app);
         return;
@@ -106,7 +106,7 @@ static bool sql_act_sheet(struct sql_state *s, struct app *app, enum action acti
     struct sql_view *v = sql_top_view(s);
     switch ((int)action) {
     case ACTION_SQL_RUN:
-        sql_run_again(s, app);
+        sql_rerun(s, app);
         return true;
     case ACTION_SQL_TO_EDITOR:
         s->in_sheet = false;
@@ -121,7 +121,7 @@ static bool sql_act_sheet(struct sql_state *s, struct app *app, enum action acti
         return sql_back(s);
     case ACTION_QUIT:
         if (s->n_views < 2 || !sql_back(s))
-            app->wishes.quit = true;
+            app->requests.quit = true;
         return true;
     default:
         return sql_act_view(s, app, action);
@@ -161,7 +161,7 @@ static bool sql_act(void *state, struct app *app, enum action action) {
     case ACTION_PAGE_DOWN:
         return v ? sql_act_view(s, app, action) : true;
     case ACTION_QUIT:
-        app->wishes.quit = true;
+        app->requests.quit = true;
         return true;
     default:
         return sql_act_edit(s, app, action);
@@ -180,7 +180,7 @@ static bool sql_typed(void *state, struct app *app, enum action what, const char
     match_set(in_sheet ? &v->sheet.search : &v->pager.search, phase == SCREEN_CANCEL ? "" : text, false);
     if (phase == SCREEN_CANCEL || !*text)
         return true;
-    int step = phase == SCREEN_AGAIN ? 1 : 0;
+    int step = phase == SCREEN_REDRAW ? 1 : 0;
     return in_sheet ? sheet_find(&v->sheet, step) : pager_find(&v->pager, s->view_area.cols, step);
 }
 

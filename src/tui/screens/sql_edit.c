@@ -55,7 +55,7 @@ static void sql_complete_word(struct sql_state *s, struct app *app) {
     }
 }
 
-void sql_complete_again(struct sql_state *s, struct app *app) {
+void sql_complete_refresh(struct sql_state *s, struct app *app) {
     int selected = s->typing.choices.selected;
     if (sql_find_completion(s, app))
         list_select(&s->typing.choices, selected);
@@ -102,7 +102,7 @@ bool sql_search_history(struct sql_state *s, struct app *app, const char *text, 
 /* ---- actions ---- */
 
 /* Does a text end with a semicolon that a statement stands before? */
-static bool sql_is_ended(const char *text) {
+static bool sql_is_terminated(const char *text) {
     size_t len = strlen(text);
     struct sql_token t;
     bool any = false, ended = false;
@@ -116,7 +116,7 @@ static bool sql_is_ended(const char *text) {
 }
 
 static void sql_enter(struct sql_state *s, struct app *app) {
-    if (sql_is_ended(s->typing.editor.text)) {
+    if (sql_is_terminated(s->typing.editor.text)) {
         sql_run(s, app);
         return;
     }

@@ -69,7 +69,7 @@ bool sql_act_view(struct sql_state *s, struct app *app, enum action action);
 bool sql_act_edit(struct sql_state *s, struct app *app, enum action action);
 void sql_edited(struct sql_state *s, struct app *app);
 void sql_close_completion(struct sql_state *s);
-void sql_complete_again(struct sql_state *s, struct app *app);
+void sql_complete_refresh(struct sql_state *s, struct app *app);
 
 /* Search the history for what is typed. */
 bool sql_search_history(struct sql_state *s, struct app *app, const char *text, enum screen_typed phase);

@@ -15,13 +15,13 @@
 #include "tui/screens/steps_state.h"
 
 #define STEPS_EVERY_S 1.0
-#define STEPS_LOOKS_EVERY_S 2.0
-#define STEPS_LEAST 256         /* that are asked for */
-#define STEPS_FIRST_S 64.0      /* over so long at first, */
-#define STEPS_LAST_S 262144.0   /* at most, */
-#define STEPS_SHORT_S 2.0       /* and at least */
-#define STEPS_LOOKS_S 240.0     /* of looks, where threads are few, */
-#define STEPS_LOOKS_MANY_S 60.0 /* and where they are many */
+#define STEPS_SAMPLES_EVERY_S 2.0
+#define STEPS_LEAST 256           /* that are asked for */
+#define STEPS_FIRST_S 64.0        /* over so long at first, */
+#define STEPS_LAST_S 262144.0     /* at most, */
+#define STEPS_SHORT_S 2.0         /* and at least */
+#define STEPS_SAMPLES_S 240.0     /* of looks, where threads are few, */
+#define STEPS_SAMPLES_MANY_S 60.0 /* and where they are many */
 #define STEPS_MANY_THREADS 16
 
 /* So many as fill the strips, and the table. */
@@ -56,10 +56,10 @@ static void steps_follow(struct steps_state *s, struct app *app) {
         "%.0f ORDER BY timestamp DESC LIMIT %u",
         s->window_s, steps_limit(s));
     app_feed_follow(app, FEED_STEPS, text, STEPS_EVERY_S);
-    if (!app->data.live.valid && !data_is_past(&app->data))
+    if (!app->data.live.valid && !data_is_recorded(&app->data))
         return;
     bool many = app->data.live.valid && app->data.live.snapshot.n_threads > STEPS_MANY_THREADS;
-    s->looks_s = many ? STEPS_LOOKS_MANY_S : STEPS_LOOKS_S;
+    s->looks_s = many ? STEPS_SAMPLES_MANY_S : STEPS_SAMPLES_S;
     if (s->looks_s > s->window_s) /* older ones are of no step that is shown */
         s->looks_s = s->window_s;
     (void)snprintf(
@@ -67,12 +67,12 @@ static void steps_follow(struct steps_state *s, struct app *app) {
         "SELECT timestamp, gil = 'waiting' AS waits, gc FROM python.samples WHERE tid = pid AND timestamp > "
         "now() - %.0f ORDER BY timestamp DESC LIMIT 4096",
         s->looks_s);
-    app_feed_follow(app, FEED_STEP_LOOKS, text, STEPS_LOOKS_EVERY_S);
+    app_feed_follow(app, FEED_STEP_SAMPLES, text, STEPS_SAMPLES_EVERY_S);
 }
 
 /* Take what came; while the view is paused what is shown stays. */
 static void steps_take(struct steps_state *s, const struct app *app) {
-    const struct app_feed *f = app_feed_get(app, FEED_STEPS), *looks = app_feed_get(app, FEED_STEP_LOOKS);
+    const struct app_feed *f = app_feed_get(app, FEED_STEPS), *looks = app_feed_get(app, FEED_STEP_SAMPLES);
     bool is_new = f->version != s->version || looks->version != s->looks_version;
     bool is_whole = s->model.n > 0 && (s->has_looks || !looks->rows); /* they come after the steps */
     if (!is_new || (app->data.paused && is_whole))
@@ -145,7 +145,7 @@ static bool steps_act(void *state, struct app *app, enum action action) {
     case ACTION_SHOW_STEPS:
         return true;
     case ACTION_QUIT:
-        app->wishes.quit = true;
+        app->requests.quit = true;
         return true;
     case ACTION_BACK:
         return steps_back(s);

@@ -249,7 +249,7 @@ static void steps_draw_head(const struct steps_state *s, const struct app *app, 
     if (!isnan(m->trend))
         (void)strbuf_addf(&line, "   trend %+.1f %%", m->trend * 100);
     double age = m->n ? app->epoch_s - m->rows[0].at_s : NAN;
-    if (age > 2 * m->p99 / 1000 + 2 && !data_is_past(&app->data) && !app->data.paused)
+    if (age > 2 * m->p99 / 1000 + 2 && !data_is_recorded(&app->data) && !app->data.paused)
         (void)strbuf_addf(&line, "   last %.0f s ago", age);
     steps_draw_line(g, area, 0, ROLE_VALUE, strbuf_str(&line));
     strbuf_clear(&line);

@@ -53,7 +53,7 @@ static void steps_read_rows(struct steps_model *m, const struct rowset *r) {
 }
 
 /* Looks fall into the step that goes on then; both are newest first. */
-static void steps_read_looks(struct steps_model *m, const struct rowset *r) {
+static void steps_read_samples(struct steps_model *m, const struct rowset *r) {
     int time = app_feed_column(r, "timestamp"), waits = app_feed_column(r, "waits");
     int gc = app_feed_column(r, "gc");
     size_t at = 0;
@@ -175,7 +175,7 @@ void steps_model_build(struct steps_model *m, const struct rowset *steps, const 
     if (m->rows && room && n) {
         steps_read_rows(m, steps);
         if (looks)
-            steps_read_looks(m, looks);
+            steps_read_samples(m, looks);
         steps_figure(m, room);
         steps_find_causes(m, room);
     }

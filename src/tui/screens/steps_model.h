@@ -61,7 +61,7 @@ struct steps_model {
 
 void steps_model_fini(struct steps_model *m);
 
-/* Make it of rows of FEED_STEPS (may be NULL) and of FEED_STEP_LOOKS (may be NULL), both newest first. Without memory it is empty. */
+/* Make it of rows of FEED_STEPS (may be NULL) and of FEED_STEP_SAMPLES (may be NULL), both newest first. Without memory it is empty. */
 void steps_model_build(struct steps_model *m, const struct rowset *steps, const struct rowset *looks);
 
 /* What is drawn in one column of the strips: `count` rows from number `first` on, as far as there are any. */

@@ -216,7 +216,7 @@ static bool summary_act(void *state, struct app *app, enum action action) {
         app_set_paused(app, !app->data.paused);
         return true;
     case ACTION_QUIT:
-        app->wishes.quit = true;
+        app->requests.quit = true;
         return true;
     default:
         if (!list_move(&s->list, action))

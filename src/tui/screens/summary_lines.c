@@ -14,8 +14,8 @@
 #include "tui/screens/threads_rows.h"
 #include "tui/window.h"
 
-#define SUMMARY_LONG_HOLD_US 2000 /* the agent means to stay below */
-#define SUMMARY_MEAN 40           /* snapshots that shares are taken over */
+#define SUMMARY_LONG_GIL_US 2000 /* the agent means to stay below */
+#define SUMMARY_MEAN 40          /* snapshots that shares are taken over */
 
 static struct summary_line *summary_add(struct summary *s, enum summary_kind kind, const char *label,
                                         enum action opens) {
@@ -171,7 +171,7 @@ static void summary_add_agent(struct summary *s, const struct app *app) {
     char memory[24];
     if (d->has_target && d->target.mode != MODEL_MODE_AGENT) {
         (void)snprintf(l->value, sizeof l->value, "none");
-        summary_say(l, data_is_past(d) ? "read from what the process left" : "read from outside");
+        summary_say(l, data_is_recorded(d) ? "read from what the process left" : "read from outside");
         return;
     }
     summary_put_percent(l->value, sizeof l->value, p ? p->agent_cpu_pct : NAN);
@@ -204,7 +204,7 @@ static void summary_add_arms(struct summary *s, const struct app *app) {
 }
 
 /* How long the job's threads waited for us, once they had to. */
-static void summary_add_holds(struct summary *s, const struct app *app) {
+static void summary_add_gil_time(struct summary *s, const struct app *app) {
     const struct events *q = &app->data.pulse;
     if (!q->holds)
         return;
@@ -214,7 +214,7 @@ static void summary_add_holds(struct summary *s, const struct app *app) {
     else
         (void)snprintf(l->value, sizeof l->value, "%.2f ms", q->hold_us / 1000);
     summary_say(l, "at most at a time, %llu time%s", (unsigned long long)q->holds, q->holds == 1 ? "" : "s");
-    if (q->hold_us > SUMMARY_LONG_HOLD_US)
+    if (q->hold_us > SUMMARY_LONG_GIL_US)
         l->role = ROLE_CONN_WAIT;
 }
 
@@ -224,7 +224,7 @@ static void summary_add_rates(struct summary *s, const struct app *app) {
     struct summary_line *l = summary_add(s, SUMMARY_METER, "samples", ACTION_SHOW_TOP);
     if (d->tally)
         sample_store_get_health(d->tally, &h);
-    bool is_past = data_is_past(d);
+    bool is_past = data_is_recorded(d);
     if (isnan(h.got_hz))
         (void)snprintf(l->value, sizeof l->value, "?");
     else
@@ -356,7 +356,7 @@ void summary_build(struct summary *out, const struct app *app, const struct summ
     summary_add_gc(out, app);
     summary_add_memory(out, app);
     summary_add_agent(out, app);
-    summary_add_holds(out, app);
+    summary_add_gil_time(out, app);
     summary_add_arms(out, app);
     summary_add_rates(out, app);
     summary_add_threads(out, app);

@@ -67,7 +67,7 @@ static void targets_cell_state(const void *row, struct table_cell *c) {
                   [SESSION_RECONNECTING] = {"reconnecting", ROLE_CONN_WAIT},
                   [SESSION_LOST] = {"GONE", ROLE_CONN_LOST},
                   [SESSION_FAILED] = {"NO AGENT", ROLE_CONN_LOST}};
-    bool ended = d->state == SESSION_CONNECTED && data_is_past(d);
+    bool ended = d->state == SESSION_CONNECTED && data_is_recorded(d);
     (void)snprintf(c->text, sizeof c->text, "%s",
                    ended                                               ? "ended"
                    : d->state == SESSION_CONNECTED && d->pulse.stopped ? "STOPPED"
@@ -159,7 +159,7 @@ static void targets_draw(void *state, struct app *app, struct grid *g, struct re
     struct targets_state *s = state;
     struct table_sort none = {-1, false};
     targets_update(s, app);
-    tags_cut(&app->targets.tags, &area);
+    tags_take_rect(&app->targets.tags, &area);
     s->area = area;
     list_fit(&s->list, s->n, area.rows - 1);
     table_layout(targets_columns, TARGETS_COLUMNS, area.cols, s->widths);
@@ -175,7 +175,7 @@ static void targets_draw(void *state, struct app *app, struct grid *g, struct re
 }
 
 static void targets_switch(const struct targets_state *s, struct app *app) {
-    app->wishes.show_target = s->rows[s->list.selected].index + 1;
+    app->requests.show_target = s->rows[s->list.selected].index + 1;
     app_pop(app); /* s is gone */
 }
 

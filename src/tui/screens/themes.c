@@ -26,19 +26,19 @@ static void themes_show(struct themes_state *s) {
         strcmp(s->shown, a->themes[s->finder.list.selected]) == 0)
         return;
     (void)snprintf(s->shown, sizeof s->shown, "%s", a->themes[s->finder.list.selected]);
-    (void)snprintf(a->wishes.theme, sizeof a->wishes.theme, "%s", s->shown);
+    (void)snprintf(a->requests.theme, sizeof a->requests.theme, "%s", s->shown);
 }
 
 static void themes_init(void *state, struct app *app) {
     struct themes_state *s = state;
     s->app = app;
-    app->wishes.list_themes = true;
+    app->requests.list_themes = true;
 }
 
 static void themes_fini(void *state) {
     struct themes_state *s = state;
     if (!s->kept && *s->shown)
-        (void)snprintf(s->app->wishes.theme, sizeof s->app->wishes.theme, "%s",
+        (void)snprintf(s->app->requests.theme, sizeof s->app->requests.theme, "%s",
                        s->app->settings.values[SETTINGS_THEME]);
 }
 

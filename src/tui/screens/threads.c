@@ -69,7 +69,7 @@ static void threads_want_details(const struct threads_state *s, struct app *app)
                                 .tasks = open && s->tasks,
                                 .native = s->native};
     if (data_want_details(&app->data, &want, app->now_s))
-        app->wishes.details = want;
+        app->requests.details = want;
 }
 
 void threads_rebuild(struct threads_state *s, const struct app *app) {
@@ -130,7 +130,7 @@ static const char *threads_empty_text(const struct threads_state *s, const struc
 
 static void threads_draw_table(struct threads_state *s, struct app *app, struct grid *g, struct rect area) {
     s->table_area = area;
-    tags_cut(&app->threads, &area);
+    tags_take_rect(&app->threads, &area);
     list_fit(&s->list, (int)s->rows.n, area.rows - 1);
     table_layout(thread_columns, thread_n_columns, area.cols, s->widths);
     table_draw_head(thread_columns, thread_n_columns, s->widths, s->sort, g, area);
@@ -161,7 +161,7 @@ static void threads_draw(void *state, struct app *app, struct grid *g, struct re
         line.rows = 0;
     }
     s->table_area = table;
-    s->locals_area = locals_cut(&s->locals, &stack);
+    s->locals_area = locals_take_rect(&s->locals, &stack);
     s->stack_area = stack;
     if (table.rows > 0)
         threads_draw_table(s, app, g, table);
@@ -369,14 +369,14 @@ static void threads_open_child(struct threads_state *s, struct app *app) {
     if (app->attaching)
         return;
     if (targets_find(app, pid) >= 0) {
-        app->wishes.show_target = targets_find(app, pid) + 1;
+        app->requests.show_target = targets_find(app, pid) + 1;
         return;
     }
     if (pid <= 0) {
         app_message(app, false, "this thread is the target's own: C is for those of its child processes");
         return;
     }
-    app->attaching = app->wishes.attach = pid;
+    app->attaching = app->requests.attach = pid;
     app_message(app, false, "attaching to %ld ...", (long)pid);
 }
 

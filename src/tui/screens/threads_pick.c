@@ -134,7 +134,7 @@ bool threads_mouse(void *state, struct app *app, const struct input_event *e) {
         return false;
     if (e->row == s->table_area.row) {
         struct rect head = s->table_area;
-        tags_cut(&app->threads, &head);
+        tags_take_rect(&app->threads, &head);
         int column = table_column_at(s->widths, thread_n_columns, e->col - head.col);
         if (column >= 0)
             table_sort_by(&s->sort, thread_columns, column);

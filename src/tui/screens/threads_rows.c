@@ -74,7 +74,7 @@ static void thread_cell_gil(const void *row, struct table_cell *c) {
         return;
     }
     switch (thread_of(row)->gil) {
-    case MODEL_GIL_HELD:
+    case MODEL_GIL_HOLDING:
         (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->gc == 1 ? "GC" : "held");
         c->role = ROLE_GIL_HELD;
         break;
@@ -106,7 +106,7 @@ static void thread_put_time(struct table_cell *c, double s) {
 /* For how long it waits for the GIL or holds it; NAN it does neither, or it is not known. */
 static double thread_gil_for(const void *row) {
     const struct model_thread *t = thread_of(row);
-    bool has = t->gil == MODEL_GIL_WAITING || t->gil == MODEL_GIL_HELD;
+    bool has = t->gil == MODEL_GIL_WAITING || t->gil == MODEL_GIL_HOLDING;
     return has && t->gil_for_us > 0 ? t->gil_for_us / 1e6 : NAN;
 }
 
@@ -309,7 +309,7 @@ bool thread_matches(const struct model_thread *t, const struct match *m) {
     return false;
 }
 
-bool thread_is_idle(const struct model_thread *t) { return t->on_cpu == 0 && t->gil != MODEL_GIL_HELD; }
+bool thread_is_idle(const struct model_thread *t) { return t->on_cpu == 0 && t->gil != MODEL_GIL_HOLDING; }
 
 static int64_t thread_key(const struct model_thread *t, const struct data_child *child) {
     return child ? (int64_t)child->pid << 32 | t->tid : t->tid;

@@ -17,7 +17,7 @@
 #define TIMELINE_FIRST_SCALE 3 /* a tenth of a second a slice */
 
 /* A moment that was stepped to stands under the cursor; out of the past the newest is followed if it was before. */
-static void timeline_follow_moment(struct timeline_state *s, const struct app *app) {
+static void timeline_follow_time(struct timeline_state *s, const struct app *app) {
     bool is_stepped = data_is_stepped(&app->data);
     if (is_stepped && !s->is_stepped)
         s->followed = s->follows;
@@ -36,7 +36,7 @@ static void timeline_init(void *state, struct app *app) {
     s->follows = true;
     if (app->config.filter)
         match_set(&s->filter, app->config.filter, true);
-    timeline_follow_moment(s, app);
+    timeline_follow_time(s, app);
 }
 
 static void timeline_fini(void *state) {
@@ -65,7 +65,7 @@ static void timeline_update_screen(void *state, struct app *app) {
         timeline_drop(s);
     if (!app->data.paused || s->pauses != app->data.pauses)
         s->is_stale = true;
-    timeline_follow_moment(s, app);
+    timeline_follow_time(s, app);
 }
 
 /* ---- search and filter ---- */
@@ -198,7 +198,7 @@ static bool timeline_act(void *state, struct app *app, enum action action) {
     struct timeline_state *s = state;
     switch ((int)action) {
     case ACTION_QUIT:
-        app->wishes.quit = true;
+        app->requests.quit = true;
         return true;
     case ACTION_BACK:
         return timeline_back(s, app);

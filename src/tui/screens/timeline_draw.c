@@ -20,7 +20,7 @@
 #define TIMELINE_MAX_DEPTH 512
 
 static const char *const timeline_times[] = {
-    [TIMELINE_ON_CPU] = "ON CPU", [TIMELINE_ALL_TIME] = "WALL", [TIMELINE_GIL_HELD] = "GIL HELD"};
+    [TIMELINE_ON_CPU] = "ON CPU", [TIMELINE_ALL_TIME] = "WALL", [TIMELINE_GIL_HOLDING] = "GIL HELD"};
 
 /* Where things are: all with the same columns. */
 struct timeline_place {
@@ -117,7 +117,7 @@ static void timeline_draw_name(const struct app *app, struct grid *g, struct rec
     const char *text = stack_counts_thread_name(sample_store_fold(app->data.tally), tid);
     char number[32];
     (void)snprintf(number, sizeof number, "%lld", (long long)tid);
-    tags_cut(&app->threads, &name);
+    tags_take_rect(&app->threads, &name);
     tags_draw(&app->threads, (uint64_t)tid, g, name, 0);
     grid_text_fit(g, name, 0, 0, name.cols - 1, is_selected ? ROLE_SELECTION : ROLE_TEXT, GRID_LEFT,
                   text && *text ? text : number);
@@ -261,7 +261,7 @@ static void timeline_draw_axis(const struct timeline_state *s, const struct app 
     char text[32];
     int64_t from, to;
     double begin_s = timeline_begin(s->view.column_s, s->view.first),
-           newest_s = sample_store_newest_look_s(app->data.tally);
+           newest_s = sample_store_newest_tick_s(app->data.tally);
     grid_fill(g, (struct rect){p->axis_row, p->names.col, 1, p->names.cols + row.cols}, ROLE_TABLE_HEAD);
     window_put_length(fmax(newest_s - begin_s, 0), text, sizeof text);
     if (!isnan(newest_s) && p->names.cols > 12)
@@ -335,7 +335,7 @@ static void timeline_draw_facts(const struct timeline_state *s, const struct app
     const struct timeline_cell *c = timeline_selected(s, app);
     struct rect area = {p->facts_row, p->names.col, p->n_facts, p->names.cols + p->cells.cols};
     double at = timeline_begin(timeline_scale_s(s), timeline_cursor(s, app)),
-           newest_s = sample_store_newest_look_s(app->data.tally);
+           newest_s = sample_store_newest_tick_s(app->data.tally);
     const char *words = timeline_words(c),
                *name = stack_counts_thread_name(sample_store_fold(app->data.tally), timeline_tid(s));
     const struct model_frame *f =
@@ -459,12 +459,13 @@ void timeline_status(const void *state, const struct app *app, struct strbuf *ou
     const struct timeline_state *s = state;
     int64_t from, to;
     char text[64];
-    double newest_s = app->data.tally ? sample_store_newest_look_s(app->data.tally) : NAN;
+    double newest_s = app->data.tally ? sample_store_newest_tick_s(app->data.tally) : NAN;
     if (timeline_selection(s, app, &from, &to)) {
         window_put_length((double)(to - from) * timeline_scale_s(s), text, sizeof text);
         (void)strbuf_addf(out, "SELECT %s: Enter makes it the window", text);
     } else if (s->follows || isnan(newest_s))
-        (void)strbuf_adds(out, app->data.paused || data_is_past(&app->data) ? "Timeline" : "Timeline   LIVE");
+        (void)strbuf_adds(out,
+                          app->data.paused || data_is_recorded(&app->data) ? "Timeline" : "Timeline   LIVE");
     else {
         window_put_length(fmax(newest_s - timeline_begin(timeline_scale_s(s), timeline_right(s, app) + 1), 0),
                           text, sizeof text);

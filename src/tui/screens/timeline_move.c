@@ -28,16 +28,16 @@ double timeline_middle(const struct timeline_state *s, int64_t slice) {
 
 /* The newest slice there is something of. */
 static int64_t timeline_newest(const struct timeline_state *s, const struct app *app) {
-    double newest_s = app->data.tally ? sample_store_newest_look_s(app->data.tally) : NAN;
+    double newest_s = app->data.tally ? sample_store_newest_tick_s(app->data.tally) : NAN;
     return timeline_slice_of(s, isnan(newest_s) ? app->epoch_s : newest_s);
 }
 
 /* The oldest: of what is in memory, or of what is shown of before. */
 static int64_t timeline_oldest(const struct timeline_state *s, const struct app *app) {
     const struct thread_runs *t = app->data.tally ? sample_store_tracks(app->data.tally) : NULL;
-    if (!t || thread_runs_first_look(t) == thread_runs_end_look(t))
+    if (!t || thread_runs_first_tick(t) == thread_runs_end_tick(t))
         return timeline_newest(s, app);
-    return timeline_slice_of(s, thread_runs_look_time(t, thread_runs_first_look(t)));
+    return timeline_slice_of(s, thread_runs_tick_time(t, thread_runs_first_tick(t)));
 }
 
 int64_t timeline_right(const struct timeline_state *s, const struct app *app) {

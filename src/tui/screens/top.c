@@ -88,7 +88,7 @@ static void top_update(void *state, struct app *app) {
     }
     sample_store_get_health(app->data.tally, &health);
     /* Those of the past come once, and all together. */
-    bool is_early = (health.samples < TOP_EARLY_SAMPLES || data_is_past(&app->data)) &&
+    bool is_early = (health.samples < TOP_EARLY_SAMPLES || data_is_recorded(&app->data)) &&
                     health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
     if (sample_store_get_mark(app->data.tally).ids != s->ids || app->data.pauses != s->pauses ||
@@ -164,7 +164,7 @@ static void top_draw_table(struct top_state *s, struct app *app, struct grid *g,
     int n_columns;
     const struct table_column *columns = top_compare_columns(&s->compare, &n_columns);
     list_fit(&s->list, (int)s->rows.n, area.rows - 1);
-    tags_cut(&app->functions, &area);
+    tags_take_rect(&app->functions, &area);
     table_layout(columns, n_columns, area.cols, s->widths);
     table_draw_head(columns, n_columns, s->widths, s->sort, g, area);
     if (!top_has_rows(s)) {
@@ -457,7 +457,7 @@ static bool top_act(void *state, struct app *app, enum action action) {
     case ACTION_SHOW_TOP:
         return true;
     case ACTION_QUIT:
-        app->wishes.quit = true;
+        app->requests.quit = true;
         return true;
     case ACTION_BACK:
         return top_back(s, app);

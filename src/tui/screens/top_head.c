@@ -99,11 +99,11 @@ static void top_draw_health(const struct app *app, struct grid *g, struct rect a
         sample_store_get_health(app->data.tally, &h);
     if (app->data.state != SESSION_CONNECTED)
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "NOT SAMPLING");
-    else if (!data_is_past(&app->data) && !isnan(h.newest_s) && app->now_s - h.newest_s > TOP_SILENT_S) {
+    else if (!data_is_recorded(&app->data) && !isnan(h.newest_s) && app->now_s - h.newest_s > TOP_SILENT_S) {
         (void)snprintf(text, sizeof text, "NO SAMPLES FOR %.0f s", app->now_s - h.newest_s);
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, text);
     }
-    if (data_is_past(&app->data))
+    if (data_is_recorded(&app->data))
         (void)snprintf(text, sizeof text, "%.1f Hz, when it lived", h.got_hz);
     else if (isnan(h.got_hz))
         (void)snprintf(text, sizeof text, "? of %.0f Hz", APP_SAMPLE_HZ);
@@ -111,7 +111,7 @@ static void top_draw_health(const struct app *app, struct grid *g, struct rect a
         (void)snprintf(text, sizeof text, "%.*f of %.0f Hz", h.got_hz < 9.95 ? 1 : 0,
                        fmin(h.got_hz, APP_SAMPLE_HZ), APP_SAMPLE_HZ); /* more than asked is by chance */
     top_fact(g, area, row, col, "sampling", ROLE_VALUE, text);
-    if (!data_is_past(&app->data) && h.got_hz < APP_SAMPLE_HZ * TOP_STRETCHED)
+    if (!data_is_recorded(&app->data) && h.got_hz < APP_SAMPLE_HZ * TOP_STRETCHED)
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "STRETCHED");
     top_draw_torn(&h, g, area, row, col);
     top_draw_cost(&h, g, area, row, col);

@@ -115,7 +115,7 @@ bool top_mouse(void *state, struct app *app, const struct input_event *e) {
         int n, column;
         const struct table_column *columns = top_compare_columns(&s->compare, &n);
         struct rect head = s->table_area;
-        tags_cut(&app->functions, &head);
+        tags_take_rect(&app->functions, &head);
         if ((column = table_column_at(s->widths, n, e->col - head.col)) >= 0)
             table_sort_by(&s->sort, columns, column);
         top_order(s, app);

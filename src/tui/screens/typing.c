@@ -60,10 +60,10 @@ bool typing_search(struct typing *t, const struct history *h, const char *text, 
     }
     if (phase == SCREEN_ACCEPT || !*text)
         return t->found_at >= 0 || !*text;
-    size_t before = phase == SCREEN_AGAIN && t->found_at >= 0 ? (size_t)t->found_at : h->n;
+    size_t before = phase == SCREEN_REDRAW && t->found_at >= 0 ? (size_t)t->found_at : h->n;
     /* The same text again is no other one. */
     long at = history_find(h, text, before);
-    while (phase == SCREEN_AGAIN && at >= 0 && strcmp(h->entries[at], t->editor.text) == 0)
+    while (phase == SCREEN_REDRAW && at >= 0 && strcmp(h->entries[at], t->editor.text) == 0)
         at = history_find(h, text, (size_t)at);
     if (at < 0)
         return false;

@@ -147,7 +147,7 @@ static void term_init_roles(struct term *t) {
         has_default = use_default_colors() == OK;
     }
     for (int i = 0; i < ROLE_COUNT; i++) {
-        struct theme_look look = theme_look(&t->theme, (enum theme_role)i, t->depth);
+        struct theme_attrs look = theme_resolve(&t->theme, (enum theme_role)i, t->depth);
         t->attrs[i] = term_attrs_of(look.attrs);
         if (t->depth == THEME_MONO)
             continue;
@@ -267,7 +267,7 @@ struct term *term_open(const struct term_config *config, struct err *e) {
     }
     term_guard_arm(t->in_fd, t->out_fd);
     (void)term_guard_set_raw();
-    term_guard_hold_stderr();
+    term_guard_keep_stderr();
     (void)strbuf_adds(&t->pending, TERM_PASTE_ON);
     return t;
 }
@@ -322,7 +322,7 @@ void term_give(struct term *t) {
 void term_take(struct term *t) {
     t->given = false;
     (void)term_guard_set_raw();
-    term_guard_hold_stderr();
+    term_guard_keep_stderr();
     (void)strbuf_adds(&t->pending, TERM_PASTE_ON);
     term_set_mouse(t, t->mouse);
     (void)curs_set(0);

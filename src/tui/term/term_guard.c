@@ -111,7 +111,7 @@ void term_guard_set_saved(void) {
         (void)tcsetattr(guard.fd, TCSANOW, &guard.saved);
 }
 
-void term_guard_hold_stderr(void) {
+void term_guard_keep_stderr(void) {
     if (guard.held_stderr >= 0 || !isatty(STDERR_FILENO))
         return;
     guard.stderr_file = memfd_create("stderr", MFD_CLOEXEC);

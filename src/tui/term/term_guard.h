@@ -22,7 +22,7 @@ bool term_guard_set_raw(void);
 void term_guard_set_saved(void);
 
 /* Collect what is written to stderr, if that is a terminal; show it and write through again. */
-void term_guard_hold_stderr(void);
+void term_guard_keep_stderr(void);
 void term_guard_release_stderr(void);
 
 #endif

@@ -16,14 +16,14 @@ int editor_init(struct editor *e) {
     return e->text ? 0 : -1;
 }
 
-static void editor_forget_past(struct editor *e, int from) {
+static void editor_forget_undo(struct editor *e, int from) {
     for (int i = from; i < e->n_past; i++)
         free(e->past[i].text);
     e->n_past = from;
 }
 
 void editor_fini(struct editor *e) {
-    editor_forget_past(e, 0);
+    editor_forget_undo(e, 0);
     free(e->text);
     free(e->killed);
     memset(e, 0, sizeof *e);
@@ -33,7 +33,7 @@ void editor_fini(struct editor *e) {
 
 /* Keep the text as it is now, to come back to. */
 static void editor_remember(struct editor *e) {
-    editor_forget_past(e, e->at_past);
+    editor_forget_undo(e, e->at_past);
     char *copy = strdup(e->text);
     if (!copy)
         return;
@@ -42,7 +42,7 @@ static void editor_remember(struct editor *e) {
         memmove(e->past, e->past + 1, sizeof e->past[0] * (EDITOR_UNDO - 1));
         e->n_past--;
     }
-    e->past[e->n_past++] = (struct editor_past){copy, e->cursor};
+    e->past[e->n_past++] = (struct editor_undo){copy, e->cursor};
     e->at_past = e->n_past;
 }
 

@@ -17,7 +17,7 @@
 #define EDITOR_UNDO 64
 
 /* The text as it was. */
-struct editor_past {
+struct editor_undo {
     char *text;
     size_t cursor;
 };
@@ -28,7 +28,7 @@ struct editor {
     char *text; /* UTF-8, no NUL within; never NULL after editor_init */
     size_t len, cursor;
     char *killed; /* NULL: nothing */
-    struct editor_past past[EDITOR_UNDO];
+    struct editor_undo past[EDITOR_UNDO];
     int n_past, at_past;     /* at_past < n_past: something can be done again */
     enum editor_change last; /* what the last key did: like ones are undone together */
     int want_col;            /* going up and down: the column to keep; -1 none */

@@ -48,7 +48,7 @@ enum glyph {
     GLYPH_VLINE,
     GLYPH_HLINE,
     GLYPH_DOT,
-    GLYPH_HELD,
+    GLYPH_PAUSED,
     GLYPH_SORT_DOWN,
     GLYPH_SORT_UP,
     GLYPH_UNKNOWN,

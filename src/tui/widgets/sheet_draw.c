@@ -39,7 +39,7 @@ static void sheet_draw_bar(const struct sheet_column *c, double v, struct grid *
 }
 
 /* Columns that a column is drawn in at `x`: the last text takes what is left. */
-static int sheet_room(const struct sheet *s, int column, int x, int cols) {
+static int sheet_width_left(const struct sheet *s, int column, int x, int cols) {
     const struct sheet_column *c = &s->columns[column];
     bool last = !c->numeric && !c->bar;
     for (size_t i = (size_t)column + 1; last && i < s->rows->n_columns; i++)
@@ -54,7 +54,7 @@ static void sheet_draw_cell(const struct sheet *s, int column, size_t row, struc
     bool is_null = rowset_kind(s->rows, row, (size_t)column) == SQL_NULL;
     bool whole = x + c->width <= area.cols; /* the edge of the screen may cut it */
     rowset_text(s->rows, row, (size_t)column, text, sizeof text);
-    grid_text_fit(g, area, y, x, c->bar ? c->width : sheet_room(s, column, x, area.cols),
+    grid_text_fit(g, area, y, x, c->bar ? c->width : sheet_width_left(s, column, x, area.cols),
                   is_null ? ROLE_SQL_NULL : ROLE_TEXT, c->numeric && whole ? GRID_RIGHT : GRID_LEFT, text);
     if (c->bar)
         sheet_draw_bar(c, rowset_number(s->rows, row, (size_t)column), g, area, y, x + c->width + 1);
@@ -84,7 +84,7 @@ static void sheet_draw_head(const struct sheet *s, struct grid *g, struct rect a
         const char *mark = sorted ? glyph(g, s->sort_descends ? GLYPH_SORT_DOWN : GLYPH_SORT_UP) : "";
         (void)snprintf(title, sizeof title, "%.200s%s", s->rows->columns[i].name, mark);
         int before = x == 0 ? sign : 0;
-        grid_text_fit(g, line, 0, x + before, sheet_room(s, i, x, area.cols) - before,
+        grid_text_fit(g, line, 0, x + before, sheet_width_left(s, i, x, area.cols) - before,
                       sorted ? ROLE_TABLE_SORT : ROLE_TABLE_HEAD,
                       c->numeric && !c->bar && grid_text_width(g, title) <= c->width - before &&
                               x + c->width <= area.cols
@@ -111,7 +111,7 @@ static void sheet_draw_row(const struct sheet *s, int at, struct grid *g, struct
         sheet_draw_cell(s, i, row, g, area, y, x);
         if (i == s->column) {
             cell.col = area.col + x;
-            cell.cols = sheet_room(s, i, x, area.cols);
+            cell.cols = sheet_width_left(s, i, x, area.cols);
             if (cell.cols > area.cols - x)
                 cell.cols = area.cols - x;
         }
@@ -203,7 +203,7 @@ void sheet_draw(struct sheet *s, struct grid *g, struct rect area, bool focused)
         sheet_draw_vertical(s, g, area, focused);
         return;
     }
-    tags_cut(&s->tags, &area);
+    tags_take_rect(&s->tags, &area);
     sheet_scroll_columns(s, area.cols);
     list_fit(&s->list, (int)sheet_rows(s), area.rows - 1);
     sheet_draw_head(s, g, area);

@@ -58,7 +58,7 @@ void tags_put_text(const struct tags *t, struct strbuf *out) {
         (void)strbuf_addf(out, "   %s%zu tagged", t->only ? "ONLY " : "", t->n);
 }
 
-void tags_cut(const struct tags *t, struct rect *area) {
+void tags_take_rect(const struct tags *t, struct rect *area) {
     if (t->n == 0 || area->cols <= TAGS_COLS)
         return;
     area->col += TAGS_COLS;

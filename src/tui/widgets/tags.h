@@ -40,7 +40,7 @@ void tags_clear(struct tags *t);
 void tags_put_text(const struct tags *t, struct strbuf *out);
 
 /* Take the columns of the sign from the left of an area; nothing while nothing is tagged. */
-void tags_cut(const struct tags *t, struct rect *area);
+void tags_take_rect(const struct tags *t, struct rect *area);
 
 /* The sign of a tagged row, left of the area that was cut, in its row `y`. */
 void tags_draw(const struct tags *t, uint64_t key, struct grid *g, struct rect area, int y);
