@@ -80,7 +80,7 @@ $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/f
 	$(call link_test)
 
 # Functions of libwebsockets that it has itself count, not the library's.
-$(BUILD)/tests/fuzz_agent_doors $(BUILD)/fuzzers/fuzz_agent_doors: EXE_LDFLAGS += -Wl,-z,muldefs
+$(BUILD)/tests/fuzz_agent_endpoints $(BUILD)/fuzzers/fuzz_agent_endpoints: EXE_LDFLAGS += -Wl,-z,muldefs
 
 # What a client does goes through the target, which says whether it may; and who answers is the target.
 ACTS_WRAPPED := open openat syscall fopen unlink unlinkat rename connect sigaction signal cli_open_database call_open call_close call_status call_arm \

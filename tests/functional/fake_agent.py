@@ -8,7 +8,7 @@ import threading
 import time
 
 from agent_wire import BINARY, PING, PONG, PROTOCOL, Client, pack, unpack
-from unix_door import Door
+from unix_server import Door
 
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 1.3
 

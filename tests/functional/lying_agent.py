@@ -18,7 +18,7 @@ import pytest
 
 from agent_wire import BINARY, PING, PONG, pack, unpack
 from fake_agent import FakeAgent
-from unix_door import Door
+from unix_server import Door
 
 NOBODY = 65534
 HERE = os.path.dirname(os.path.abspath(__file__))

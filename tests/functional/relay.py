@@ -7,7 +7,7 @@ What /proc says of whoever serves the socket is not of the job then, and the fil
 import socket
 import threading
 
-from unix_door import Door, shut
+from unix_server import Door, shut
 
 
 class Relay(Door):

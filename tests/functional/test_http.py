@@ -19,7 +19,7 @@ from agent_wire import Client
 from browser import Browser
 from http_client import ask, connect, parse, parse_metrics, read_all, request, send_raw
 from tcp_client import STRANGER, TcpClient, owner, split
-from test_tcp_door import IS_ROOT, LEVELS, listen, methods
+from test_tcp_listener import IS_ROOT, LEVELS, listen, methods
 
 __all__ = ["job"]
 

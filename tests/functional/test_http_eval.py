@@ -15,7 +15,7 @@ from agent_wire import Client, threads_of
 from http_client import ask
 from tcp_client import STRANGER, owner
 from test_http import FOREIGN
-from test_tcp_door import IS_ROOT, listen
+from test_tcp_listener import IS_ROOT, listen
 
 __all__ = ["job"]
 

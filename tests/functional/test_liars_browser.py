@@ -17,7 +17,7 @@ from test_catch import arm, caught, in_thread
 from test_debug import JOB as DEBUG_JOB
 from test_debug import begin, counts_on, debugpy_for, hold_and_leave, line_of
 from test_pause import JOB, Talker, is_paused, pause
-from test_tcp_door import listen
+from test_tcp_listener import listen
 
 __all__ = ["agent", "debugpy_for"]
 

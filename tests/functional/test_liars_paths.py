@@ -21,7 +21,7 @@ import pytest
 from agent_wire import Client
 from conftest import inject_in_time
 from lying_agent import NOBODY, lying_process
-from test_visible import nobodys_programs  # noqa: F401  pylint: disable=unused-import
+from test_hidden_proc import nobodys_programs  # noqa: F401  pylint: disable=unused-import
 
 STEPS = 3
 try:

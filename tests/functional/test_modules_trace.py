@@ -10,7 +10,7 @@ import ring_file
 from agent_job import job  # noqa: F401
 from agent_wire import Client, rows
 from conftest import wait_until
-from made_rows import made
+from virtual_rows import made
 
 ENV = {"PROBING_SAMPLE_RATE": "20", "PROBING_MAX_MEMORY": "4MB", "PROBING_TRACE_RATE": "50", "OMP_NUM_THREADS": "1"}
 

@@ -14,8 +14,8 @@ import pytest
 
 from conftest import ROOT, process_state, wait_until
 from outside_support import calls, inside, truth_of  # noqa: F401 (a fixture)
-from test_way_gil import HOG
-from test_way_stacks import PLACES
+from test_end_to_end_gil import HOG
+from test_end_to_end_stacks import PLACES
 
 SLEEPER = """
 import os, time

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT, wait_until
-from test_way_in import agent_file, environment
+from test_autostart import agent_file, environment
 
 __all__ = ["agent_file", "environment"]  # fixtures
 

@@ -204,7 +204,7 @@ def test_tasks_of_a_group_are_awaited_by_its_parent(python_for, ptrace, target, 
     assert job.alive() and job.output() == ""
 
 
-# Python 3.6 makes its GIL with the first thread, and nobody can ask a main thread that stays in C to make one (test_gil_late.py).
+# Python 3.6 makes its GIL with the first thread, and nobody can ask a main thread that stays in C to make one (test_gil_3_6.py).
 HAD_A_THREAD = "import _thread\n_thread.start_new_thread(int, ())\n"
 
 RUNNING = r'''

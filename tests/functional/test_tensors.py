@@ -4,7 +4,7 @@
 from agent_job import job  # noqa: F401
 from agent_wire import Client
 from conftest import wait_until
-from made_rows import made, torch_job  # noqa: F401
+from virtual_rows import made, torch_job  # noqa: F401
 
 TENSORS = """
 class Holder:

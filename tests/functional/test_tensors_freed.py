@@ -7,7 +7,7 @@ import threading
 import pytest
 from agent_job import job  # noqa: F401
 from agent_wire import Client
-from made_rows import made, torch_job  # noqa: F401
+from virtual_rows import made, torch_job  # noqa: F401
 
 # Gradients are large enough for torch to let others have the GIL while it frees them, which the worker waits for.
 FREES = """

@@ -15,7 +15,7 @@ from agent_wire import Client
 from http_client import connect, read_all
 from tcp_client import STRANGER, split
 from test_http import KEPT
-from test_tcp_door import IS_ROOT, LEVELS, listen, methods
+from test_tcp_listener import IS_ROOT, LEVELS, listen, methods
 
 __all__ = ["job"]
 

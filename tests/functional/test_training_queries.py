@@ -9,7 +9,7 @@ import time
 
 import pytest
 from conftest import wait_until
-from test_past import statements, table_of
+from test_recorded_job import statements, table_of
 from training_job import CLOCKS, read_log, took_ms, Truth, training_job  # noqa: F401
 
 STEPS = 1500  # some seconds; all of their rows are kept

@@ -5,7 +5,7 @@ parameters, gradients and bytes are those that the job counts."""
 import pytest
 from agent_job import job  # noqa: F401
 from agent_wire import Client
-from made_rows import made, torch_job  # noqa: F401
+from virtual_rows import made, torch_job  # noqa: F401
 
 WRAPPED = """
 import torch.distributed as dist

@@ -2,7 +2,7 @@
 /*
  * Who may see and do what, of all methods, routes, commands, columns and fields: docs/access.md is made of the very tables that the
  * agent goes by, and must be what is committed. With --write it is written (`make access`). That the agent does what it says is tested
- * against a running one: tests/functional/test_liars_lookers.py.
+ * against a running one: tests/functional/test_liars_read_only.py.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -167,7 +167,7 @@ static void put_all(struct strbuf *out) {
                            "by (`make access`): methods (`src/wire/wire.h`), columns\n"
                            "(`src/store/ring_tables.c`), fields (`src/wire/field_tables.c`), routes "
                            "(`src/agent/web_routes.c`). `tests/unit/test_agent_matrix.c`\n"
-                           "holds it against them, `tests/functional/test_liars_lookers.py` against a "
+                           "holds it against them, `tests/functional/test_liars_read_only.py` against a "
                            "running agent, for each visitor at each door.\n\n"
                            "What something does to the job, from the least to the most: it *looks* (stacks, "
                            "samples, tables, status); it shows *values*\n"

@@ -15,7 +15,7 @@ from agent_wire import Client, Closed
 from conftest import wait_until
 from http_client import parse, read_all, request
 from tcp_client import STRANGER, TcpClient, TcpConnection, as_user, split
-from test_tcp_door import IS_ROOT, PARAMS, listen
+from test_tcp_listener import IS_ROOT, PARAMS, listen
 
 __all__ = ["job"]
 
@@ -160,11 +160,11 @@ def methods_as_said(visitor, rows):
     for method, gets in rows.items():
         wanted, extra = gets[visitor.name], {}
         if method == "eject" and wanted == "yes":
-            continue  # it would be the end: test_tcp_door.py
+            continue  # it would be the end: test_tcp_listener.py
         if "`" in method or " with " in method or " that " in method:
             extra = {"locals": {"locals": True}, "repr": {"locals": True, "repr": True}}.get(method.split()[-1])
             if extra is None:
-                continue  # probing.eval: test_tcp_door.py
+                continue  # probing.eval: test_tcp_listener.py
             method = "threads"
         with visitor.client() as client:
             error, _ = client.answer(client.send(method, extra or PARAMS.get(method, {})))

@@ -7,7 +7,7 @@ import pytest
 
 from agent_wire import Client, threads_of
 from test_tui_tmux import screen  # noqa: F401 (a fixture)
-from test_way_gil import PROMPT_SECONDS, gilhog  # noqa: F401 (a fixture)
+from test_end_to_end_gil import PROMPT_SECONDS, gilhog  # noqa: F401 (a fixture)
 
 JOB = r'''
 import os, threading, time

@@ -12,7 +12,7 @@ from agent_job import job  # noqa: F401
 from agent_wire import Client
 from conftest import wait_until
 from relay import Relay
-from test_always import begun
+from test_background_tables import begun
 
 ALWAYS = {"PROBING_SAMPLE_RATE": "50", "PROBING_MAX_MEMORY": "8MB"}
 QUERIES = [

@@ -20,8 +20,8 @@ from test_catch import JOB as CATCH_JOB
 from test_catch import arm, caught, in_thread
 from test_debug import debugpy_for
 from test_pause import JOB, Talker, goes_on, is_paused, pause
-from test_tcp_door import IS_ROOT, listen
-from test_visible import nobodys_python
+from test_tcp_listener import IS_ROOT, listen
+from test_hidden_proc import nobodys_python
 
 __all__ = ["agent", "debugpy_for", "nobodys_python"]
 

@@ -15,7 +15,7 @@ from conftest import wait_until
 from hostile_support import define_in
 from http_client import ask, connect, parse, read_all, request
 from tcp_client import TcpClient, owner, split, status_of
-from test_tcp_door import door_of, listen
+from test_tcp_listener import door_of, listen
 
 __all__ = ["job"]
 
