@@ -401,8 +401,11 @@ static int net_link_check_protocol(struct lws *wsi) {
 }
 
 /* What an agent answers to those it does not let in. */
-static const char *net_link_said_no(int status) {
-    return status == 401
+static const char *net_link_said_no(const struct net_link *link, int status) {
+    return status == 401 && link->token[0] ? "it does not take the token that is known here: give the one "
+                                             "that 'listen' printed with --token "
+                                             "or PROBING_TOKEN"
+           : status == 401
                ? "it wants a token: give the one that 'listen' printed with --token or PROBING_TOKEN"
            : status == 403 ? "it is not asked by that name: give its address as a number"
            : status == 429 ? "there were too many tries with a wrong token: wait some seconds"
@@ -415,7 +418,7 @@ static void net_link_refused(struct net_link *link, struct lws *wsi, const char 
         net_link_end(link, NET_LINK_STRANGER, link->stranger.text);
         return;
     }
-    const char *no = link->tcp ? net_link_said_no((int)lws_http_client_http_response(wsi)) : NULL;
+    const char *no = link->tcp ? net_link_said_no(link, (int)lws_http_client_http_response(wsi)) : NULL;
     if (no) {
         net_link_end(link, NET_LINK_REFUSED, no);
         return;

@@ -166,8 +166,11 @@ def test_requests_without_reading_the_answers(job):
 def test_a_stranger_is_turned_away(job):
     if os.geteuid() != 0:
         pytest.skip("needs root: to be another user")
-    endpoint = job().start()
+    j = job()  # of a user of its own: others' folders must stay closed while this one is open
+    j.do("(os.setgid(54322), os.setuid(54322), ctypes.CDLL(None).prctl(4, 1, 0, 0, 0))")
+    endpoint = j.start()
     folder = os.path.dirname(endpoint)
+    assert folder.endswith("-54322")
     script = ("import os, socket, sys\nos.setgid(54321); os.setuid(54321)\ns = socket.socket(socket.AF_UNIX)\n"
               "s.connect(sys.argv[1])\ns.settimeout(10)\n"
               "s.sendall(b'GET / HTTP/1.1\\r\\n')\nsys.stdout.write(repr(s.recv(10)))")

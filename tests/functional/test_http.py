@@ -420,7 +420,7 @@ def test_who_may_ask_what(job, source_dir, wait_until, looking):
     door = listen(job().start(), looking=looking)
     wait_until(lambda: ask(door["address"], "/tables/python.samples").status == 200, what="tables")
     needs = dict(methods(source_dir))
-    visitors = [("WIRE_READ_ONLY", {}), ("WIRE_LOOKS", {"token": door["looking_token"]}), ("WIRE_NOTHING", {"token": "0" * 48}),
+    visitors = [("WIRE_READ_ONLY", {}), ("WIRE_READ_ONLY", {"token": door["looking_token"]}), ("WIRE_NOTHING", {"token": "0" * 48}),
                 ("WIRE_NOTHING", {"headers": FOREIGN}), ("WIRE_NOTHING", {"host": "evil.example"})]
     if IS_ROOT:
         visitors += [("WIRE_NOTHING", {"uid": STRANGER}), ("WIRE_READ_ONLY", {"uid": STRANGER + 1, "token": door["looking_token"]})]

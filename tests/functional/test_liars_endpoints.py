@@ -274,6 +274,8 @@ def test_the_tools_find_the_token_by_themselves(agent, probing):
     done = probing("-t", door["address"], "eval", "6 * 7", timeout=60)
     assert done.status == 1 and "may only look" in done.stderr
     assert "MainThread" in probing(door["address"], "backtrace", timeout=60).ok().stdout
+    done = probing("-t", door["address"], "--token", "0" * 32, "backtrace", timeout=60)
+    assert done.status == 3 and "does not take the token that is known here" in done.stderr
 
 
 def test_no_number_of_clients_makes_a_look_into_more(agent):

@@ -75,7 +75,7 @@ def anybodys_python():
 def visitors(door, looking):
     """Who comes: (name, the most they may do, a client or None)."""
     token, looker = door["token"], door["looking_token"]
-    known = [("this user", "WIRE_READ_ONLY", {}), ("this user with the token to look", "WIRE_LOOKS", {"token": looker})]
+    known = [("this user", "WIRE_READ_ONLY", {}), ("this user with the token to look", "WIRE_READ_ONLY", {"token": looker})]
     known += [("this user with the token", "WIRE_CHANGES", {"token": token})] if token else []
     strangers = [("another user", "WIRE_NOTHING", {}), ("with the token to look", "WIRE_READ_ONLY", {"token": looker}),
                  ("with a wrong token", "WIRE_NOTHING", {"token": "0" * len(looker)})]

@@ -103,7 +103,7 @@ def test_who_may_say_what(job, source_dir, looking):
     """Who, by which door, which command: made from the tables of commands, routes and methods."""
     door = listen(job().start(), looking=looking)
     needs = dict(methods(source_dir))
-    who = [("WIRE_READ_ONLY", None, None), ("WIRE_LOOKS", None, door["looking_token"]), ("WIRE_NOTHING", None, "0" * 48)]
+    who = [("WIRE_READ_ONLY", None, None), ("WIRE_READ_ONLY", None, door["looking_token"]), ("WIRE_NOTHING", None, "0" * 48)]
     if not looking:
         who.append(("WIRE_CHANGES", None, door["token"]))
     if IS_ROOT:
