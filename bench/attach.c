@@ -27,9 +27,9 @@
 #include "base/json.h"
 #include "base/option.h"
 #include "base/text.h"
-#include "client/call.h"
+#include "client/session/call.h"
 #include "client/output.h"
-#include "client/target.h"
+#include "client/target/target.h"
 
 #define ATTACH_START_TIMEOUT_NS (180 * CLOCK_NS_PER_S)
 #define ATTACH_SCREEN_TIMEOUT_NS (10 * CLOCK_NS_PER_S)

@@ -17,10 +17,10 @@
 
 #include "base/json.h"
 #include "base/strbuf.h"
-#include "client/flame.h"
-#include "client/flame_layout.h"
-#include "client/timeline.h"
-#include "client/thread_runs.h"
+#include "client/samples/flame.h"
+#include "client/samples/flame_layout.h"
+#include "client/samples/timeline.h"
+#include "client/samples/thread_runs.h"
 
 #define FLAME_STACKS 20000
 #define FLAME_FRAMES 4000

@@ -17,9 +17,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "store/ring_reader.h"
-#include "store/ring_sync.h"
-#include "store/ring_tables.h"
+#include "store/ring/ring_reader.h"
+#include "store/ring/ring_sync.h"
+#include "store/ring/ring_tables.h"
 
 #define RING_ROUNDS 9
 #define RING_ROWS 2000000

@@ -18,11 +18,11 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "client/database.h"
-#include "client/rows.h"
-#include "store/ring_dir.h"
-#include "store/ring_tables.h"
-#include "store/sql.h"
+#include "client/sql/database.h"
+#include "client/sql/rows.h"
+#include "store/ring/ring_dir.h"
+#include "store/ring/ring_tables.h"
+#include "store/sql/sql.h"
 
 #define SQL_ROUNDS 7
 #define SQL_ROWS 1000000

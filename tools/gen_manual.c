@@ -11,12 +11,12 @@
 
 #include "base/option.h"
 #include "cli/cli.h"
-#include "client/export.h"
-#include "client/magic.h"
-#include "tui/action.h"
-#include "tui/command.h"
+#include "client/export/export.h"
+#include "client/sql/magic.h"
+#include "tui/core/action.h"
+#include "tui/core/command.h"
 #include "tui/main_options.h"
-#include "tui/settings.h"
+#include "tui/core/settings.h"
 #include "version.h"
 
 /* ---- manual pages (man(7)) ---- */

@@ -24,7 +24,7 @@ MAY_INCLUDE = {
     "wire": ["base"],
     "pystack": ["base"],
     "store": ["base", "wire"],
-    "agent": ["base", "wire", "pystack", "store/ring"],
+    "agent": ["base", "wire", "pystack", "store/ring/"],
     "inject": ["base"],
     "client": ["base", "wire", "pystack", "store", "inject"],
     "tui": ["base", "wire", "pystack", "store", "inject", "client"],
@@ -32,23 +32,23 @@ MAY_INCLUDE = {
 }
 
 # Within a folder: what is linked into the agent must not need what is not.
-NEVER_INCLUDES = [("src/store/ring*", "store/sql"), ("src/store/ring*", "store/archive")]
+NEVER_INCLUDES = [("src/store/ring/*", "store/sql/"), ("src/store/ring/*", "store/recording/")]
 
 # Which files of src/ may include a library's headers.
 LIBRARY_HEADERS = [
     (r"(n?curses|ncursesw/.*|term|panel|form|menu)\.h", ["src/tui/term/*"]),
     (r"libwebsockets.*\.h", ["src/*net*.c"]),
     (r"msgpack.*\.h", ["src/wire/*"]),
-    (r"sqlite3.*\.h", ["src/store/sql*", "src/store/archive*"]),
-    (r"(zlib|zconf)\.h", ["src/client/gzip.c"]),
+    (r"sqlite3.*\.h", ["src/store/sql/*", "src/store/recording/*"]),
+    (r"(zlib|zconf)\.h", ["src/client/export/gzip.c"]),
     (r"(histedit|editline/.*|readline/.*)\.h", ["src/cli/line.c"]),
     (r"libunwind.*\.h", ["src/inject/*", "src/pystack/native*.c"]),
-    (r"(elfutils/.*|gelf|libelf|dwarf|libiberty/.*|demangle)\.h", ["src/client/symbols*"]),
+    (r"(elfutils/.*|gelf|libelf|dwarf|libiberty/.*|demangle)\.h", ["src/client/symbols/*"]),
     (r"Python\.h", []),
 ]
 
 # Calls that would end, print from or hang the job this code lives in.
-INSIDE_THE_JOB = ["src/agent/", "src/pystack/", "src/wire/", "src/store/ring"]
+INSIDE_THE_JOB = ["src/agent/", "src/pystack/", "src/wire/", "src/store/ring/"]
 FORBIDDEN_CALLS = [
     "abort", "exit", "_exit", "_Exit", "quick_exit", "assert", "printf", "vprintf", "puts", "putchar", "perror", "err",
     "errx", "warn", "warnx", "system", "popen", "fork", "sleep", "gets", "strcpy", "strcat", "sprintf", "vsprintf",

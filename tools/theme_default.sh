@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Writes src/tui/theme_default.c from themes/default.theme.
+# Writes src/tui/theme/theme_default.c from themes/default.theme.
 set -eu
 cd "$(dirname "$0")/.."
-out=src/tui/theme_default.c
+out=src/tui/theme/theme_default.c
 tmp=$out.new
 {
     sed '/^const char/q' "$out"

@@ -134,7 +134,7 @@ struct model_thread {
     uint64_t stopped_us; /* how long it was made to stand still for this look; 0: it was not */
     uint64_t same_us;    /* each look of the sampler has found the same stack for so long; 0 not known */
     enum model_native
-        native; /* see client/native.h; before, native frames stand in front of the Python frames */
+        native; /* see client/symbols/native.h; before, native frames stand in front of the Python frames */
     struct model_frame *frames; /* innermost first */
     size_t n_frames;
     const struct model_locals *

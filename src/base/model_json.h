@@ -2,7 +2,7 @@
 /*
  * model_json: the nouns of model.h as JSON, one place for each; what is unknown is null.
  *
- * Of the client's documents (client/document.h) and of what the agent answers by HTTP.
+ * Of the client's documents (client/export/document.h) and of what the agent answers by HTTP.
  */
 #ifndef BASE_MODEL_JSON_H
 #define BASE_MODEL_JSON_H

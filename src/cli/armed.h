@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "cli/cli.h"
-#include "client/call.h"
-#include "client/rows.h"
+#include "client/session/call.h"
+#include "client/sql/rows.h"
 
 #define ARMED_NOTE_MAX 512
 

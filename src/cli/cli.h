@@ -14,8 +14,8 @@
 #include "base/err.h"
 #include "base/option.h"
 #include "base/strbuf.h"
-#include "client/database.h"
-#include "client/session.h"
+#include "client/sql/database.h"
+#include "client/session/session.h"
 
 /* Options every verb has. A verb with options of its own has a struct that begins with this one. */
 struct cli_options {

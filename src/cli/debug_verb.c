@@ -3,7 +3,7 @@
 #include "cli/debug_verb.h"
 
 #include "cli/cli.h"
-#include "client/target.h"
+#include "client/target/target.h"
 
 int debug_command_verb_run(const struct debug_command_def *def, const struct debug_command_request *wish,
                            bool json, struct session_address *addr, struct strbuf *out, struct err *e) {

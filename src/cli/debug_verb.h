@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debug_verb: verbs that have the agent's own Python do something: debug, pause, catch; see client/debug_command.h. */
+/* debug_verb: verbs that have the agent's own Python do something: debug, pause, catch; see client/session/debug_command.h. */
 #ifndef CLI_DEBUG_VERB_H
 #define CLI_DEBUG_VERB_H
 
-#include "client/debug_command.h"
+#include "client/session/debug_command.h"
 
 /* Reach the target, ask, and append what is to be printed. 0, or -1 with the error. */
 int debug_command_verb_run(const struct debug_command_def *def, const struct debug_command_request *wish,

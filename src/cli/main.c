@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "client/output.h"
-#include "client/symbols.h"
-#include "client/target.h"
-#include "client/tcp.h"
+#include "client/symbols/symbols.h"
+#include "client/target/target.h"
+#include "client/target/tcp.h"
 #include "version.h"
 
 #define MAIN_OUTPUT_MAX ((size_t)144 * 1024 * 1024)

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "client/output.h"
-#include "client/target.h"
+#include "client/target/target.h"
 
 const struct option_def cli_read_rows[] = {
     {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_read_options, no_inject), NULL,

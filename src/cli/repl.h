@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
-#include "client/call.h"
+#include "client/session/call.h"
 
 struct repl {
     const struct cli_options *options;

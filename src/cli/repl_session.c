@@ -7,10 +7,10 @@
 
 #include "base/text.h"
 #include "cli/repl.h"
-#include "client/database.h"
-#include "client/magic_query.h"
+#include "client/sql/database.h"
+#include "client/sql/magic_query.h"
 #include "client/output.h"
-#include "client/target.h"
+#include "client/target/target.h"
 
 #define REPL_TYPED_S 2.0 /* a key is pressed, and somebody waits */
 #define REPL_NAMES_MAX ((int64_t)65536)

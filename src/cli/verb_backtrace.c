@@ -4,9 +4,9 @@
 
 #include "base/json.h"
 #include "base/model_text.h"
-#include "client/call.h"
-#include "client/document.h"
-#include "client/target.h"
+#include "client/session/call.h"
+#include "client/export/document.h"
+#include "client/target/target.h"
 
 #define BACKTRACE_INTERVAL_MS 100 /* two looks tell what is on the CPU */
 

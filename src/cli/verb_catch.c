@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_catch: exceptions that nobody catches keep their thread for a while, with pdb; see client/debug_command.h. */
+/* verb_catch: exceptions that nobody catches keep their thread for a while, with pdb; see client/session/debug_command.h. */
 #include "cli/cli.h"
 #include "cli/debug_verb.h"
 
@@ -8,10 +8,10 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "client/database.h"
-#include "client/document.h"
-#include "client/rows.h"
-#include "store/ring_tables.h"
+#include "client/sql/database.h"
+#include "client/export/document.h"
+#include "client/sql/rows.h"
+#include "store/ring/ring_tables.h"
 
 #define CATCH_TIMEOUT_S 10.0
 #define CATCH_LIMIT_S 300.0

@@ -8,7 +8,7 @@
 #include "base/config.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "client/call.h"
+#include "client/session/call.h"
 
 #define CONFIG_KEY_WIDTH 24
 #define CONFIG_VALUE_WIDTH 12

@@ -12,10 +12,10 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/procfs.h"
-#include "client/call.h"
-#include "client/document.h"
-#include "client/target.h"
-#include "client/tcp.h"
+#include "client/session/call.h"
+#include "client/export/document.h"
+#include "client/target/target.h"
+#include "client/target/tcp.h"
 
 #define EJECT_DEADLINE_NS (5 * CLOCK_NS_PER_S)
 #define EJECT_POLL_NS (10 * CLOCK_NS_PER_MS)

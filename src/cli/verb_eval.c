@@ -14,11 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/call.h"
-#include "client/document.h"
-#include "client/magic.h"
+#include "client/session/call.h"
+#include "client/export/document.h"
+#include "client/sql/magic.h"
 #include "client/output.h"
-#include "client/target.h"
+#include "client/target/target.h"
 #include "wire/eval_json.h"
 
 #define EVAL_TIMEOUT_S 10.0

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "client/export.h"
+#include "client/export/export.h"
 #include "client/output.h"
 
 #define AT(field) offsetof(struct cli_flamegraph_options, field)

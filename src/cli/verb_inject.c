@@ -7,10 +7,10 @@
 
 #include "base/address.h"
 #include "base/json.h"
-#include "client/call.h"
-#include "client/document.h"
-#include "client/target.h"
-#include "client/tcp.h"
+#include "client/session/call.h"
+#include "client/export/document.h"
+#include "client/target/target.h"
+#include "client/target/tcp.h"
 
 #define INJECT_PROFILE_HZ "100" /* of each thread */
 

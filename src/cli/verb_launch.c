@@ -2,7 +2,7 @@
 /* verb_launch: start a command with the agent in it. */
 #include "cli/cli.h"
 
-#include "client/launch.h"
+#include "client/target/launch.h"
 
 const struct option_def cli_launch_rows[] = {
     {"recursive", 'r', OPTION_FLAG, offsetof(struct cli_launch_options, recursive), NULL,

@@ -12,9 +12,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "client/document.h"
-#include "client/target.h"
-#include "client/target_tree.h"
+#include "client/export/document.h"
+#include "client/target/target.h"
+#include "client/target/target_tree.h"
 
 #define LIST_CELL_MAX 256
 #define LIST_GAP 2

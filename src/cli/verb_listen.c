@@ -6,10 +6,10 @@
 
 #include "base/address.h"
 #include "base/json.h"
-#include "client/call.h"
-#include "client/document.h"
-#include "client/target.h"
-#include "client/tcp.h"
+#include "client/session/call.h"
+#include "client/export/document.h"
+#include "client/target/target.h"
+#include "client/target/tcp.h"
 
 const struct option_def cli_listen_rows[] = {
     {"looking", 0, OPTION_FLAG, offsetof(struct cli_listen_options, looking), NULL,

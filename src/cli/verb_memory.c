@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "client/rows.h"
+#include "client/sql/rows.h"
 
 #define MEMORY_SCHEMA_VERSION 1
 #define MEMORY_MIB (1024.0 * 1024.0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_pause: the job's threads are held, and pdb listens meanwhile; see client/debug_command.h. */
+/* verb_pause: the job's threads are held, and pdb listens meanwhile; see client/session/debug_command.h. */
 #include "cli/cli.h"
 #include "cli/debug_verb.h"
 

@@ -13,8 +13,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "client/output.h"
-#include "client/profile_text.h"
-#include "client/trace_file.h"
+#include "client/session/profile_text.h"
+#include "client/export/trace_file.h"
 
 #define PROFILE_SCHEMA_VERSION 1
 #define PROFILE_STEPS 3

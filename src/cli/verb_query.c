@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "client/database.h"
+#include "client/sql/database.h"
 #include "client/output.h"
-#include "client/rows.h"
+#include "client/sql/rows.h"
 
 #define QUERY_MAX_TEXT ((size_t)1024 * 1024)
 #define QUERY_LINE_MAX 512 /* of a statement shown with its error */

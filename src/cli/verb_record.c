@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "base/procfs.h"
 #include "client/output.h"
-#include "store/archive.h"
+#include "store/recording/archive.h"
 
 #define RECORD_SCHEMA_VERSION 1
 #define RECORD_EVERY_S 2.0

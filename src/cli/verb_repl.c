@@ -16,12 +16,12 @@
 
 #include "base/text.h"
 #include "cli/line.h"
-#include "client/database.h"
+#include "client/sql/database.h"
 #include "client/history.h"
-#include "client/magic.h"
+#include "client/sql/magic.h"
 #include "client/output.h"
-#include "client/target.h"
-#include "client/tcp.h"
+#include "client/target/target.h"
+#include "client/target/tcp.h"
 
 #define REPL_TIMEOUT_S 10.0
 #define REPL_OUTPUT_KIB 64

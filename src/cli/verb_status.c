@@ -4,9 +4,9 @@
 
 #include "base/json.h"
 #include "base/model_json.h"
-#include "client/call.h"
-#include "client/status_text.h"
-#include "client/target.h"
+#include "client/session/call.h"
+#include "client/session/status_text.h"
+#include "client/target/target.h"
 
 int cli_find_agent(struct session_address *addr, struct err *e) {
     int there = target_find_endpoint(addr, e);

@@ -10,10 +10,10 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "client/live_tables.h"
-#include "client/training_logs.h"
-#include "store/ring_tables.h"
-#include "store/ring_words.h"
+#include "client/sql/live_tables.h"
+#include "client/sql/training_logs.h"
+#include "store/ring/ring_tables.h"
+#include "store/ring/ring_words.h"
 
 #define TABLES_SCHEMA_VERSION 1
 #define TABLES_MAX 512

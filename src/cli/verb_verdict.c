@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "client/verdict.h"
+#include "client/verdict/verdict.h"
 
 #define VERDICT_SCHEMA_VERSION 1
 #define VERDICT_WAIT_S 10.0 /* for a first verdict, unless told */

@@ -16,20 +16,20 @@
 #include "base/config.h"
 #include "base/option.h"
 #include "base/text.h"
-#include "client/export.h"
+#include "client/export/export.h"
 #include "client/output.h"
-#include "client/symbols.h"
-#include "client/tcp.h"
-#include "tui/action.h"
-#include "tui/attach_all.h"
-#include "tui/info.h"
+#include "client/symbols/symbols.h"
+#include "client/target/tcp.h"
+#include "tui/core/action.h"
+#include "tui/host/attach_all.h"
+#include "tui/core/info.h"
 #include "tui/main_options.h"
-#include "tui/runner.h"
-#include "tui/runner_diff.h"
+#include "tui/host/host.h"
+#include "tui/host/host_diff.h"
 #include "tui/screen_picture.h"
 #include "tui/screen_text.h"
 #include "tui/startup.h"
-#include "tui/theme.h"
+#include "tui/theme/theme.h"
 #include "version.h"
 
 static void main_put_help(struct strbuf *out) {
@@ -200,7 +200,7 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
                      struct err *e) {
     const struct settings *set = &begun->settings;
     struct session_address diff;
-    struct runner_config config = {
+    struct host_config config = {
         .app = {.pick = targets->n == 0,
                 .is_utf8 = term_is_utf8(),
                 .settings = set,
@@ -229,7 +229,7 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
         .no_inject = o->no_inject, .block = o->block, .readonly = config.app.readonly};
     config.warnings = strbuf_str(&begun->warnings);
     config.app.began_s = (double)clock_mono_ns() / 1e9;
-    if (o->diff && runner_diff_resolve(o->diff, &diff, e) != 0)
+    if (o->diff && host_diff_resolve(o->diff, &diff, e) != 0)
         return -1;
     config.app.diff = o->diff;
     if (attach_all_run(targets, &config.how, e) != 0)
@@ -237,7 +237,7 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
     config.address = targets->n ? targets->addrs : NULL;
     config.names = targets->names;
     config.n_targets = targets->n;
-    return runner_run(&config, e);
+    return host_run(&config, e);
 }
 
 static int main_screens(const struct main_options *o, const char *const *typed, int n, struct err *e) {

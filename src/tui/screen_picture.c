@@ -8,10 +8,10 @@
 
 #include "base/clock.h"
 #include "base/option.h"
-#include "client/proc_stats.h"
-#include "tui/app_feed.h"
+#include "client/target/proc_stats.h"
+#include "tui/core/app_feed.h"
 #include "tui/screens/screens.h"
-#include "tui/widgets/layout.h"
+#include "tui/view/layout.h"
 
 #define SCREEN_PICTURE_NAMES 32
 #define SCREEN_PICTURE_LINE (SCREEN_PICTURE_MAX * 8)

@@ -12,8 +12,8 @@
 #include "base/err.h"
 #include "base/model.h"
 #include "base/strbuf.h"
-#include "client/export.h"
-#include "tui/app.h"
+#include "client/export/export.h"
+#include "tui/core/app.h"
 
 #define SCREEN_PICTURE_S 3.0    /* how long samples are taken unless told */
 #define SCREEN_PICTURE_MAX 1000 /* rows and columns */

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/data.h"
+#include "tui/model/data.h"
 #include "tui/screens/screens.h"
-#include "tui/screens/stack.h"
-#include "tui/screens/table.h"
-#include "tui/screens/threads_rows.h"
-#include "tui/widgets/layout.h"
+#include "tui/view/stack.h"
+#include "tui/view/table.h"
+#include "tui/screens/threads/threads_rows.h"
+#include "tui/view/layout.h"
 
 #define SCREEN_TEXT_HEADER 4
 #define SCREEN_TEXT_MAX_ROW 8192
@@ -103,7 +103,7 @@ int screen_text_render(void *arg, const struct session_address *addr, const stru
     d->missed = snapshot->dropped;
     meter_add(&d->cpu, snapshot->process.cpu_pct);
     meter_add(&d->gil, data_gil_level(snapshot));
-    overview_draw(app, &g, grid_rect(&g));
+    header_draw(app, &g, grid_rect(&g));
     screen_text_put(&g, SCREEN_TEXT_HEADER, out);
     screen_text_banner(app, out);
     (void)strbuf_addc(out, '\n');

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/model.h"
 #include "base/strbuf.h"
-#include "client/session.h"
+#include "client/session/session.h"
 
 struct screen_text_config {
     int cols; /* width; at least LAYOUT_MIN_COLS is used */

@@ -11,9 +11,9 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "tui/config_file.h"
-#include "tui/settings.h"
-#include "tui/theme.h"
+#include "tui/core/config_file.h"
+#include "tui/core/settings.h"
+#include "tui/theme/theme.h"
 
 /* Of the command line; NULL and false: not given. */
 struct startup_options {

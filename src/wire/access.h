@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * access: what somebody may see or do; the one scale of methods (wire.h), of columns of tables (store/ring_tables.c) and of fields of
+ * access: what somebody may see or do; the one scale of methods (wire.h), of columns of tables (store/ring/ring_tables.c) and of fields of
  * answers (field_tables.c). docs/access.md is made of all three.
  */
 #ifndef WIRE_ACCESS_H

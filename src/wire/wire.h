@@ -30,7 +30,7 @@
 #define WIRE_MAX_SAMPLE_HZ 1000.0
 
 /* Methods: name, what it does to the job, what it is for. One row to add one; handlers are found by this number on both ends. What a
- * request asks for may need more than its method (locals of frames): src/agent/peer.c. */
+ * request asks for may need more than its method (locals of frames): src/agent/server/peer.c. */
 #define WIRE_METHODS(X)                                                                                      \
     X(WIRE_HELLO, "hello", WIRE_READ_ONLY,                                                                   \
       "versions, limits and facts of the target; the first request of a session")                            \
@@ -149,7 +149,7 @@ struct wire_listening {
 
 #define WIRE_MAX_TABLES 64
 
-/* A table, as it describes itself (store/ring_reader.h). */
+/* A table, as it describes itself (store/ring/ring_reader.h). */
 struct wire_table {
     char name[64];
     const void *
@@ -157,7 +157,7 @@ struct wire_table {
     size_t head_len;
 };
 
-/* What `pull` asks for: what comes after the mark of a copy (struct ring_mark of store/ring_sync.h). */
+/* What `pull` asks for: what comes after the mark of a copy (struct ring_mark of store/ring/ring_sync.h). */
 struct wire_pull {
     char table[64];
     uint32_t making; /* which table of that name: ring_sync_making */

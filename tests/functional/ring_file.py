@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the tables of an agent from their files, by src/store/ring_format.h, independently of the readers under test."""
+"""Reads the tables of an agent from their files, by src/store/ring/ring_format.h, independently of the readers under test."""
 
 import glob
 import os

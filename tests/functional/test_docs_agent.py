@@ -67,7 +67,7 @@ def add_a_method(tree):
     text = wire.read_text(encoding="utf-8")
     last = re.search(r"#define WIRE_METHODS\(X\).*?(\n[^\n\\]*\n)\n", text, re.S).group(1)
     wire.write_text(text.replace(last, last.rstrip("\n") + " \\\n" + row, 1), encoding="utf-8")
-    peer = tree / "src" / "agent" / "peer.c"
+    peer = tree / "src" / "agent" / "server" / "peer.c"
     text = peer.read_text(encoding="utf-8")
     table = text.index("static enum peer_verdict (*const peer_methods[")
     end = text.index("\n};", table)
@@ -79,14 +79,14 @@ def add_a_live_table(tree):
         blocks = re.findall(r"^```(?:c|python)\n(.*?)^```", file.read(), re.M | re.S)
     unit, helper, made, name, columns, declaration, table, live = blocks
     src = tree / "src"
-    (src / "agent" / "python" / "imports.py").write_text(unit, encoding="utf-8")
-    insert(src / "agent" / "helper.h", r"^    X\(trace, ", helper)
-    insert(src / "agent" / "virtual_tables.c", r'^    \{"python\.modules", ', made)
-    insert(src / "store" / "ring_tables.h", r"^    RING_TABLE_COUNT$", name)
-    insert(src / "store" / "ring_tables_virtual.c", r"^const struct ring_column_def ring_modules", columns)
-    insert(src / "store" / "ring_tables_virtual.h", r"^extern const struct ring_column_def ring_modules", declaration)
-    insert(src / "store" / "ring_tables.c", r"^    \[RING_MODULES\] = ", table)
-    insert(src / "client" / "live_tables.c", r"^    \{RING_MODULES, ", live)
+    (src / "agent" / "python" / "units" / "imports.py").write_text(unit, encoding="utf-8")
+    insert(src / "agent" / "python" / "helper.h", r"^    X\(trace, ", helper)
+    insert(src / "agent" / "python" / "virtual_tables.c", r'^    \{"python\.modules", ', made)
+    insert(src / "store" / "ring" / "ring_tables.h", r"^    RING_TABLE_COUNT$", name)
+    insert(src / "store" / "ring" / "ring_tables_virtual.c", r"^const struct ring_column_def ring_modules", columns)
+    insert(src / "store" / "ring" / "ring_tables_virtual.h", r"^extern const struct ring_column_def ring_modules", declaration)
+    insert(src / "store" / "ring" / "ring_tables.c", r"^    \[RING_MODULES\] = ", table)
+    insert(src / "client" / "sql" / "live_tables.c", r"^    \{RING_MODULES, ", live)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ def rows():
 def text_of(*patterns):
     found = []
     for pattern in patterns:
-        for path in glob.glob(os.path.join(ROOT, *pattern.split("/"))):
+        for path in glob.glob(os.path.join(ROOT, *pattern.split("/")), recursive=True):
             with open(path, encoding="utf-8") as file:
                 found.append(file.read())
     return "\n".join(found)
@@ -31,7 +31,7 @@ def text_of(*patterns):
 @pytest.mark.parametrize("row", rows(), ids=lambda row: re.sub(r"\W+", "-", row[1]).strip("-"))
 def test_a_row(row):
     function = row[1].strip("` ")
-    sources = text_of("src/inject/*.c", "src/agent/*.c", "src/base/err.c", "src/base/mem.c", "src/base/endpoint.c", "src/client/guard.c")
+    sources = text_of("src/inject/*.c", "src/agent/**/*.c", "src/base/err.c", "src/base/mem.c", "src/base/endpoint.c", "src/client/guard.c")
     assert re.search(rf"\b{function}\([^;{{]*\) {{", sources), function
     for test in re.findall(r"`(\w+)`", row[2]):
         is_program = os.path.exists(os.path.join(ROOT, "tests", "unit", test + ".c"))

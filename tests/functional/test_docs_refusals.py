@@ -23,7 +23,7 @@ def said():
     """All text that the sources can print, literals that stand side by side as one."""
     text = ""
     for folder in ("inject", "client", "pystack"):
-        for path in glob.glob(os.path.join(ROOT, "src", folder, "*.c")):
+        for path in glob.glob(os.path.join(ROOT, "src", folder, "**", "*.c"), recursive=True):
             with open(path, encoding="utf-8") as file:
                 text += re.sub(r'"\s*\n\s*"', "", file.read())
     return text

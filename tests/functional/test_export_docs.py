@@ -13,8 +13,8 @@ from test_tui_docs import insert
 
 PROGRAM = r"""
 #include <stdio.h>
-#include "client/export_formats.h"
-#include "client/stack_counts.h"
+#include "client/export/export_formats.h"
+#include "client/samples/stack_counts.h"
 
 int main(void) {
     struct model_frame frames[] = {{.func = "step", .file = "a.py"}, {.func = "main", .file = "a.py"}};
@@ -47,16 +47,16 @@ def test_adding_an_export(build_dir, tmp_path):
 
     client = tmp_path / "client"
     shutil.copytree(os.path.join(ROOT, "src", "client"), client)
-    (client / "export_outline.c").write_text(source, encoding="utf-8")
-    insert(client / "export_formats.h", r"^int export_render_txt", prototype)
-    insert(client / "export.c", r'^ *\{"txt", ', row)
+    (client / "export" / "export_outline.c").write_text(source, encoding="utf-8")
+    insert(client / "export" / "export_formats.h", r"^int export_render_txt", prototype)
+    insert(client / "export" / "export.c", r'^ *\{"txt", ', row)
     program = tmp_path / "outline.c"
     program.write_text(PROGRAM, encoding="utf-8")
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", f"-I{tmp_path}", f"-I{ROOT}/src", f"-I{build_dir}/gen"]
-    done = subprocess.run([compiler, *flags, "-fsyntax-only", client / "export.c"], capture_output=True, text=True)
+    done = subprocess.run([compiler, *flags, "-fsyntax-only", client / "export" / "export.c"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     libraries = [os.path.join(build_dir, "lib", f"lib{name}.a") for name in ("client", "store", "pystack", "wire", "base")]
-    done = subprocess.run([compiler, *flags, "-o", tmp_path / "outline", program, client / "export_outline.c", "-Wl,--start-group", *libraries,
+    done = subprocess.run([compiler, *flags, "-o", tmp_path / "outline", program, client / "export" / "export_outline.c", "-Wl,--start-group", *libraries,
                            "-Wl,--end-group", "-lm", "-pthread"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     printed = subprocess.run([tmp_path / "outline"], capture_output=True, text=True, check=True).stdout

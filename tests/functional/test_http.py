@@ -38,7 +38,7 @@ def door(job, wait_until):
 
 def routes(source_dir):
     """(verb, path, method of the wire, forms, dotted, parameters) of each row of the one table."""
-    with open(os.path.join(source_dir, "src", "agent", "web_routes.c"), encoding="utf-8") as file:
+    with open(os.path.join(source_dir, "src", "agent", "server", "http", "web_routes.c"), encoding="utf-8") as file:
         table = file.read().split("web_routes[] = {", 1)[1].split("\n};", 1)[0]
     out = []
     for row in re.split(r"\n    \{", table)[1:]:

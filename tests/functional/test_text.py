@@ -24,9 +24,9 @@ PROMPT = b"(probing) "
 
 def commands(source_dir):
     """(name, method of the wire or None) of each row of the two tables."""
-    with open(os.path.join(source_dir, "src", "agent", "net_text.c"), encoding="utf-8") as file:
+    with open(os.path.join(source_dir, "src", "agent", "server", "net_text.c"), encoding="utf-8") as file:
         table = file.read().split("text_commands[] = {", 1)[1].split("\n};", 1)[0]
-    with open(os.path.join(source_dir, "src", "agent", "web_routes.c"), encoding="utf-8") as file:
+    with open(os.path.join(source_dir, "src", "agent", "server", "http", "web_routes.c"), encoding="utf-8") as file:
         routes = file.read()
     asks = {(verb or "GET", path): method.lower() for verb, path, method in
             re.findall(r'\{(?:\.verb = WEB_(\w+),\s*)?\.path = "(.*?)",\s*\.asks = WIRE_(\w+)', routes)}

@@ -178,7 +178,7 @@ def complaints(lint, path, text):
 
 @pytest.mark.parametrize("path, text, expected", [
     ("src/base/a.c", HEAD + '#include "wire/wire.h"\n', "may not include wire/wire.h"),
-    ("src/agent/a.c", HEAD + '#include "store/sql.h"\n', "may not include store/sql.h"),
+    ("src/agent/a.c", HEAD + '#include "store/sql/sql.h"\n', "may not include store/sql/sql.h"),
     ("src/tui/screens/a.c", HEAD + "#include <ncurses.h>\n", "may only be included by"),
     ("src/client/a.c", HEAD + "#include <libwebsockets.h>\n", "may only be included by"),
     ("src/pystack/a.c", HEAD + "#include <Python.h>\n", "may only be included by"),
@@ -197,8 +197,8 @@ def test_lint_finds(lint, path, text, expected):
 
 
 @pytest.mark.parametrize("path, text", [
-    ("src/tui/term/term_a.c", HEAD + '#include <ncurses.h>\n#include "client/session.h"\n#include "base/err.h"\n'),
-    ("src/agent/net_server.c", HEAD + '#include <libwebsockets.h>\n#include "store/ring.h"\n#include "version.h"\n'),
+    ("src/tui/term/term_a.c", HEAD + '#include <ncurses.h>\n#include "client/session/session.h"\n#include "base/err.h"\n'),
+    ("src/agent/server/net_server.c", HEAD + '#include <libwebsockets.h>\n#include "store/ring/ring.h"\n#include "version.h"\n'),
     ("src/agent/a.c", HEAD + "/* abort() and stderr in words */\nvoid f(struct s *s)\n{\n    s->exit();\n    log_line(\"exit(1)\");\n}\n"),
     ("src/client/output.c", HEAD + 'void f(void)\n{\n    (void)fwrite("x", 1, 1, stderr);\n}\n'),
     ("src/client/a.c", HEAD + 'void f(char *b)\n{\n    (void)snprintf(b, 2, "x");\n}\n'),

@@ -41,9 +41,9 @@ BASE = [f"{ROOT}/src/base/{name}.c" for name in ("strbuf", "text", "err", "optio
 PRESS = r"""
 #include <stdio.h>
 #include <string.h>
-#include "tui/action.h"
-#include "tui/config_file.h"
-#include "tui/action_keys.h"
+#include "tui/core/action.h"
+#include "tui/core/config_file.h"
+#include "tui/core/action_keys.h"
 int main(int argc, char **argv) {
     struct err e = {0};
     struct strbuf b;
@@ -61,16 +61,16 @@ int main(int argc, char **argv) {
 def test_adding_a_key(copy):
     name, row, answer, settings = examples("adding-a-key.md")
     tui = copy.src / "tui"
-    insert(tui / "action.h", r"^ *ACTION_COUNT,", name)
-    insert(tui / "action_table.c", r"^ *\{ACTION_NONE, NULL", row)
-    app = tui / "app.c"
+    insert(tui / "core" / "action.h", r"^ *ACTION_COUNT,", name)
+    insert(tui / "core" / "action_table.c", r"^ *\{ACTION_NONE, NULL", row)
+    app = tui / "core" / "app.c"
     text = app.read_text(encoding="utf-8")
     place = text.index("    default:", text.index("static bool app_act_common("))
     app.write_text(text[:place] + answer + text[place:], encoding="utf-8")
     copy("-fsyntax-only", app)
     program, keys = copy.root / "press.c", copy.root / "press"
     program.write_text(PRESS, encoding="utf-8")
-    copy("-o", keys, program, tui / "action.c", tui / "action_table.c", tui / "action_keys.c", tui / "input.c", *BASE, "-lm")
+    copy("-o", keys, program, *(tui / "core" / name for name in ("action.c", "action_table.c", "action_keys.c", "input.c")), *BASE, "-lm")
     listed = subprocess.run([keys], capture_output=True, text=True)
     assert listed.returncode == 0
     assert re.search(r"^threads +X +busiest +go to the thread that takes most of the CPU$", listed.stdout, re.M)
@@ -82,7 +82,7 @@ def test_adding_a_key(copy):
 
 LOOKS = r"""
 #include <stdio.h>
-#include "tui/theme.h"
+#include "tui/theme/theme.h"
 int main(int argc, char **argv) {
     struct theme_path path = {.dirs = {argv[1]}};
     for (int i = 2; i < argc; i++) {
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
 
 def test_adding_a_theme_role(copy):
     row, colours, mono = examples("adding-a-theme-role.md")
-    header = copy.src / "tui" / "theme.h"
+    header = copy.src / "tui" / "theme" / "theme.h"
     insert(header, r"^    X\(ROLE_HELP_KEY", "    " + row)
     theme = copy.themes / "default.theme"
     text = theme.read_text(encoding="utf-8")
@@ -114,7 +114,7 @@ def test_adding_a_theme_role(copy):
     subprocess.run(["sh", copy.root / "tools" / "theme_default.sh"], check=True)
     program, looks = copy.root / "looks.c", copy.root / "looks"
     program.write_text(LOOKS, encoding="utf-8")
-    copy("-o", looks, program, *sorted((copy.src / "tui").glob("theme*.c")), *BASE[:3], "-lm")
+    copy("-o", looks, program, *sorted((copy.src / "tui" / "theme").glob("theme*.c")), *BASE[:3], "-lm")
     done = subprocess.run([looks, copy.themes, "default", "nord", "light", "okabe-ito"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines() == [f"{name} zombie 245 7 2" for name in ("default", "nord", "light", "okabe-ito")]

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/access.h"
-#include "agent/token.h"
+#include "agent/server/access.h"
+#include "agent/server/token.h"
 #include "base/address.h"
 #include "base/clock.h"
 

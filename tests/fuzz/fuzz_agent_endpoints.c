@@ -15,9 +15,9 @@
 
 #include <libwebsockets.h>
 
-#include "agent/net_text.h"
-#include "agent/net_web.h"
-#include "agent/server_status.h"
+#include "agent/server/net_text.h"
+#include "agent/server/http/net_web.h"
+#include "agent/server/server_status.h"
 #include "support/fuzz_json.h"
 #include "support/fuzz_peer.h"
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "agent/rewind.h"
+#include "agent/sampler/rewind.h"
 
 #define FUZZ_MOV_EAX 0xb8
 #define FUZZ_MOV_EDI 0xbf

@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #include "cli/armed.h"
-#include "client/source_text.h"
-#include "store/ring_dir.h"
-#include "store/sql.h"
+#include "client/symbols/source_text.h"
+#include "store/ring/ring_dir.h"
+#include "store/sql/sql.h"
 
 #define ACTS_STATUSES 64
 #define ACTS_PATH 1024

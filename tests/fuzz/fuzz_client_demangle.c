@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "client/symbols_name.h"
+#include "client/symbols/symbols_name.h"
 
 #define FUZZ_STACK ((rlim_t)100 * 1024 * 1024)
 #define FUZZ_TIME_US 1000 /* less than the helper gives, for the sake of many */

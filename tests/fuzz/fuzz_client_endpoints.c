@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/endpoint.h"
-#include "client/endpoints.h"
-#include "client/tcp.h"
+#include "client/target/endpoints.h"
+#include "client/target/tcp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

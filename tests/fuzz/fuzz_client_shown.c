@@ -3,7 +3,7 @@
  * Any message as the answer of an agent that is broken, or somebody else's: whatever is understood of it is shown, as text, as JSON and
  * as exports. JSON is JSON, a text has nothing in it that a terminal obeys, native frames without a process get no names.
  *
- * The input is one message; what is none is the text that the agent's own Python gives for a verb (client/debug_command.h). Its bytes go through the guard
+ * The input is one message; what is none is the text that the agent's own Python gives for a verb (client/session/debug_command.h). Its bytes go through the guard
  * before a terminal, too (client/output.h).
  */
 #include <stdint.h>
@@ -13,14 +13,14 @@
 
 #include "base/model_json.h"
 #include "base/model_text.h"
-#include "client/debug_command.h"
-#include "client/export_formats.h"
-#include "client/stack_counts.h"
-#include "client/native.h"
+#include "client/session/debug_command.h"
+#include "client/export/export_formats.h"
+#include "client/samples/stack_counts.h"
+#include "client/symbols/native.h"
 #include "client/output.h"
-#include "client/profile_text.h"
-#include "client/status_text.h"
-#include "client/trace_file.h"
+#include "client/session/profile_text.h"
+#include "client/session/status_text.h"
+#include "client/export/trace_file.h"
 #include "support/fuzz_json.h"
 #include "wire/eval_json.h"
 #include "wire/wire.h"

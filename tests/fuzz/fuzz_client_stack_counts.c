@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/export.h"
-#include "client/export_formats.h"
-#include "client/stack_counts.h"
-#include "client/sample_store_table.h"
-#include "client/thread_runs.h"
+#include "client/export/export.h"
+#include "client/export/export_formats.h"
+#include "client/samples/stack_counts.h"
+#include "client/samples/sample_store_table.h"
+#include "client/samples/thread_runs.h"
 
 #define FUZZ_MAX_ITEMS 256
 #define FUZZ_FORMS 6

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/symbols_helper.h"
+#include "client/symbols/symbols_helper.h"
 
 #define FUZZ_PACKETS 8
 #define FUZZ_FILE "/nonexistent/lib/libfuzz.so"

@@ -7,9 +7,9 @@
 
 #include "base/hash.h"
 #include "base/strbuf.h"
-#include "tui/action.h"
-#include "tui/config_file.h"
-#include "tui/settings.h"
+#include "tui/core/action.h"
+#include "tui/core/config_file.h"
+#include "tui/core/settings.h"
 
 #define KEYS_MAX 512
 

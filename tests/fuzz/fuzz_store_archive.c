@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "store/archive.h"
-#include "store/ring_reader.h"
+#include "store/recording/archive.h"
+#include "store/ring/ring_reader.h"
 
 #define FUZZ_FDS 256
 #define FUZZ_ROWS 64U

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "store/ring_format.h"
-#include "store/ring_reader.h"
+#include "store/ring/ring_format.h"
+#include "store/ring/ring_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "store/ring_sync.h"
-#include "store/ring_tables.h"
+#include "store/ring/ring_sync.h"
+#include "store/ring/ring_tables.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/strbuf.h"
-#include "tui/theme.h"
+#include "tui/theme/theme.h"
 
 #define FUZZ_EACH 8
 

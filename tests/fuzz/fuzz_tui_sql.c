@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "client/history.h"
-#include "client/rowset_stats.h"
-#include "client/sql_complete.h"
-#include "tui/widgets/editor.h"
-#include "tui/widgets/pager.h"
-#include "tui/widgets/sheet.h"
+#include "client/sql/rowset_stats.h"
+#include "client/sql/sql_complete.h"
+#include "tui/view/editor.h"
+#include "tui/view/pager.h"
+#include "tui/view/sheet.h"
 
 #define FUZZ_MAX 4096
 

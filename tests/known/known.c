@@ -18,8 +18,8 @@
 
 #include "agent/agent.h"
 #include "base/cost.h"
-#include "agent/signal_sampler.h"
-#include "agent/thread_sampler.h"
+#include "agent/sampler/signal_sampler.h"
+#include "agent/sampler/thread_sampler.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "known/stacks.h"

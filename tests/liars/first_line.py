@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What may be said first to pdb of `pause` and `catch`: the product's own functions (src/agent/python/pdb_server.py) get N connections, of which
+"""What may be said first to pdb of `pause` and `catch`: the product's own functions (src/agent/python/units/pdb_server.py) get N connections, of which
 most say anything but the token: what other protocols begin with, the token with something added, taken away or changed, bytes of every
 kind, megabytes, nothing; in pieces of every size, with pauses and ends between.
 
@@ -16,7 +16,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PYTHON = os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "agent", "python")
+PYTHON = os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "agent", "python", "units")
 DIGITS = b"0123456789abcdef"
 LINE_MAX, KEPT_MAX, READ_MAX = 128, 512, 4096
 KNOWN = [

@@ -12,10 +12,10 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "store/ring.h"
-#include "store/ring_reader.h"
-#include "store/ring_sync.h"
-#include "store/ring_tables.h"
+#include "store/ring/ring.h"
+#include "store/ring/ring_reader.h"
+#include "store/ring/ring_sync.h"
+#include "store/ring/ring_tables.h"
 #include "wire/codec.h"
 #include "wire/field.h"
 

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/debugger_state.h"
-#include "agent/server_status.h"
-#include "agent/worker.h"
+#include "agent/debug/debugger_state.h"
+#include "agent/server/server_status.h"
+#include "agent/python/worker.h"
 #include "base/address.h"
 #include "base/clock.h"
-#include "store/ring_tables.h"
+#include "store/ring/ring_tables.h"
 
 /* What a thread has raised, as a status tells of it: not for who may only look. */
 #define FUZZ_PEER_SECRET "SECRET_OF_A_VALUE"

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/mailbox.h"
-#include "agent/peer.h"
+#include "agent/server/mailbox.h"
+#include "agent/server/peer.h"
 #include "wire/wire.h"
 
 struct fuzz_peer {

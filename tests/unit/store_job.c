@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "store/ring_dir.h"
+#include "store/ring/ring_dir.h"
 
 #define TIME                                                                                                 \
     { "timestamp", RING_TIMESTAMP, "s", "when", NULL }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store_job: folders of ring files as jobs leave them, and a session over them. For the tests of src/store/sql*.
+ * store_job: folders of ring files as jobs leave them, and a session over them. For the tests of src/store/sql/.
  *
  * Every value follows from the number of its row, so a test can work out what a query must give.
  */
@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "store/ring.h"
-#include "store/ring_tables.h"
-#include "store/sql.h"
+#include "store/ring/ring.h"
+#include "store/ring/ring_tables.h"
+#include "store/sql/sql.h"
 
 struct job {
     char dir[64];

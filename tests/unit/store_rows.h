@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/ring.h"
-#include "store/ring_reader.h"
+#include "store/ring/ring.h"
+#include "store/ring/ring_reader.h"
 
 enum { TIMESTAMP, NUMBER, HALF, SMALL, NATURAL, ID, NAME, COLOUR, ODD, CHECK, COUNT };
 

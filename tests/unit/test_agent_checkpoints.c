@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "agent/checkpoints.h"
+#include "agent/tables/checkpoints.h"
 
 #define MAIN 100
 #define OTHER 200

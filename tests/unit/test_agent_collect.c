@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "base/cgroup.h"
-#include "agent/collect.h"
+#include "agent/tables/collect.h"
 #include "base/clock.h"
 #include "base/model.h"
 

@@ -27,7 +27,7 @@
 
 #include "agent/entry.h"
 #include "base/clock.h"
-#include "client/call.h"
+#include "client/session/call.h"
 
 #define DEADLINE_NS (20 * CLOCK_NS_PER_S)
 #define CHILD_S 120

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/fatal.h"
+#include "agent/debug/fatal.h"
 
 /* The disposition as the kernel has it. */
 struct action {

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "agent/helper.h"
+#include "agent/python/helper.h"
 
 static void every_unit_needs_one_before_it(void **state) {
     (void)state;

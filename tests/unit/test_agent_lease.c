@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/lease.h"
+#include "agent/torch/lease.h"
 
 #define S 1000000000ULL
 

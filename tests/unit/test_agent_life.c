@@ -31,7 +31,7 @@
 #include <cmocka.h>
 
 #include "agent/entry.h"
-#include "agent/listener.h"
+#include "agent/server/listener.h"
 #include "base/clock.h"
 #include "base/endpoint.h"
 #include "base/procfs.h"

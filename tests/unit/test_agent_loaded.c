@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "agent/loaded.h"
+#include "agent/torch/loaded.h"
 #include "base/procfs.h"
 
 #define TELLS 200 /* see tests/targets/relocating.c */

@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "agent/net_text.h"
-#include "agent/web.h"
+#include "agent/server/net_text.h"
+#include "agent/server/http/web.h"
 #include "base/strbuf.h"
-#include "store/ring_tables.h"
+#include "store/ring/ring_tables.h"
 #include "wire/field.h"
 #include "wire/wire.h"
 
@@ -165,8 +165,8 @@ static void put_fields(struct strbuf *out) {
 static void put_all(struct strbuf *out) {
     (void)strbuf_adds(out, "# Who may see and do what\n\nThis page is made of the tables that the agent goes "
                            "by (`make access`): methods (`src/wire/wire.h`), columns\n"
-                           "(`src/store/ring_tables.c`), fields (`src/wire/field_tables.c`), routes "
-                           "(`src/agent/web_routes.c`). `tests/unit/test_agent_matrix.c`\n"
+                           "(`src/store/ring/ring_tables.c`), fields (`src/wire/field_tables.c`), routes "
+                           "(`src/agent/server/http/web_routes.c`). `tests/unit/test_agent_matrix.c`\n"
                            "holds it against them, `tests/functional/test_liars_read_only.py` against a "
                            "running agent, for each visitor at each door.\n\n"
                            "What something does to the job, from the least to the most: it *looks* (stacks, "

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/module_calls.h"
+#include "agent/torch/module_calls.h"
 
 enum { ROOT = 1, FIRST, SECOND, THIRD };
 

@@ -12,11 +12,11 @@
 
 #include <cmocka.h>
 
-#include "agent/reply.h"
-#include "agent/signal_sampler.h"
-#include "agent/mailbox.h"
-#include "agent/peer.h"
-#include "agent/queue.h"
+#include "agent/server/reply.h"
+#include "agent/sampler/signal_sampler.h"
+#include "agent/server/mailbox.h"
+#include "agent/server/peer.h"
+#include "agent/server/queue.h"
 #include "base/clock.h"
 #include "base/cost.h"
 #include "base/procfs.h"

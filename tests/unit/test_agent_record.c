@@ -12,11 +12,11 @@
 
 #include <cmocka.h>
 
-#include "agent/record.h"
-#include "agent/spans.h"
+#include "agent/tables/record.h"
+#include "agent/torch/spans.h"
 #include "base/clock.h"
-#include "store/ring_dir.h"
-#include "store/ring_reader.h"
+#include "store/ring/ring_dir.h"
+#include "store/ring/ring_reader.h"
 
 #define MAX_IDS 100000
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/refusals.h"
+#include "agent/server/refusals.h"
 #include "base/clock.h"
 
 static void check_first_has_a_row(void **state) {

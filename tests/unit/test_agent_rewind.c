@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/rewind.h"
+#include "agent/sampler/rewind.h"
 #include "base/clock.h"
 
 #define LIMIT_MS 150

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/signal_sampler.h"
+#include "agent/sampler/signal_sampler.h"
 
 /* The disposition as the kernel has it. */
 struct action {

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "agent/stack_headroom.h"
+#include "agent/sampler/stack_headroom.h"
 #include "base/clock.h"
 
 #define KIB ((size_t)1024)

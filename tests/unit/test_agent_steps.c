@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "agent/spans.h"
-#include "agent/steps.h"
-#include "agent/torch_spans.h"
+#include "agent/torch/spans.h"
+#include "agent/torch/steps.h"
+#include "agent/torch/torch_spans.h"
 
 #define MS 1000000ULL
 #define LOADER "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/trace_cost.h"
+#include "agent/torch/trace_cost.h"
 
 #define MS 1e6
 

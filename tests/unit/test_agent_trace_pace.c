@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/trace_pace.h"
+#include "agent/torch/trace_pace.h"
 
 /* `n` steps of `step_ns` each, with looks of `look_ns`: how many were taken, of each of two optimizers that take turns. */
 static void run(struct trace_pace *p, uint64_t *now_ns, unsigned n, uint64_t step_ns, uint64_t look_ns,

@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
-#include "client/database.h"
-#include "client/rings.h"
+#include "client/sql/database.h"
+#include "client/sql/rings.h"
 #include "unit/store_job.h"
 
 #define T0 1700000000.0

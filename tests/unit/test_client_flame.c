@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "client/sample_filter.h"
-#include "client/flame.h"
-#include "client/flame_layout.h"
+#include "client/samples/sample_filter.h"
+#include "client/samples/flame.h"
+#include "client/samples/flame_layout.h"
 
 #define N_FRAMES 12
 #define MAX_STACKS 160

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "client/flame_calls.h"
-#include "client/source_text.h"
+#include "client/samples/flame_calls.h"
+#include "client/symbols/source_text.h"
 
 /* main > a > b > a > b, main > a at another line, main > c > b, and b called by nobody. */
 static struct model_frame_def frames[] = {

@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "client/export_formats.h"
-#include "client/export_lanes.h"
-#include "client/stack_counts.h"
-#include "client/thread_runs.h"
+#include "client/export/export_formats.h"
+#include "client/export/export_lanes.h"
+#include "client/samples/stack_counts.h"
+#include "client/samples/thread_runs.h"
 #include "support/protobuf_reader.h"
 
 #define MS 1000000LL

@@ -17,10 +17,10 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
-#include "client/native.h"
-#include "client/native_worker.h"
-#include "client/symbols.h"
-#include "client/symbols_protocol.h"
+#include "client/symbols/native.h"
+#include "client/symbols/native_worker.h"
+#include "client/symbols/symbols.h"
+#include "client/symbols/symbols_protocol.h"
 #include "pystack/native_merge.h"
 
 __attribute__((noinline)) int test_native_landmark(int x);

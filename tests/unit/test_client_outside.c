@@ -19,10 +19,10 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "client/call.h"
+#include "client/session/call.h"
 #include "client/loop.h"
-#include "client/outside.h"
-#include "client/source.h"
+#include "client/session/outside.h"
+#include "client/session/source.h"
 
 #define WAIT_US (10 * 1000 * 1000)
 

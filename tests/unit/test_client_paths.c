@@ -25,16 +25,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/exit_reason.h"
-#include "client/frame_file.h"
+#include "client/target/exit_reason.h"
+#include "client/symbols/frame_file.h"
 #include "client/output.h"
-#include "client/rings.h"
-#include "client/source_text.h"
-#include "client/tcp.h"
-#include "client/trace_file.h"
+#include "client/sql/rings.h"
+#include "client/symbols/source_text.h"
+#include "client/target/tcp.h"
+#include "client/export/trace_file.h"
 #include "pystack/mapped.h"
-#include "store/archive.h"
-#include "store/ring_reader.h"
+#include "store/recording/archive.h"
+#include "store/ring/ring_reader.h"
 
 static char folder[64];
 

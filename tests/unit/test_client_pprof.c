@@ -15,10 +15,10 @@
 #include <cmocka.h>
 #include <zlib.h>
 
-#include "client/export_formats.h"
-#include "client/stack_counts.h"
-#include "client/gzip.h"
-#include "client/protobuf.h"
+#include "client/export/export_formats.h"
+#include "client/samples/stack_counts.h"
+#include "client/export/gzip.h"
+#include "client/export/protobuf.h"
 #include "support/protobuf_reader.h"
 
 #define MAX_STRINGS 256

@@ -17,12 +17,12 @@
 #include <cmocka.h>
 
 #include "base/procfs.h"
-#include "client/call.h"
-#include "client/database.h"
-#include "client/exit_reason.h"
-#include "client/recording.h"
-#include "client/target.h"
-#include "store/ring_dir.h"
+#include "client/session/call.h"
+#include "client/sql/database.h"
+#include "client/target/exit_reason.h"
+#include "client/sql/recording.h"
+#include "client/target/target.h"
+#include "store/ring/ring_dir.h"
 #include "unit/store_job.h"
 
 #define T0 1700000000.0

@@ -13,10 +13,10 @@
 #include <cmocka.h>
 
 #include "base/cost.h"
-#include "client/call.h"
-#include "client/recording.h"
-#include "client/sample_store.h"
-#include "client/target.h"
+#include "client/session/call.h"
+#include "client/sql/recording.h"
+#include "client/samples/sample_store.h"
+#include "client/target/target.h"
 #include "unit/store_job.h"
 
 #define T0 1700000000.0

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "client/rows.h"
+#include "client/sql/rows.h"
 
 static struct rows take(struct sql *s, const char *text, uint64_t limit) {
     struct err e = {.text = ""};

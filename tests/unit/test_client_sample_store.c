@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "client/sample_store.h"
-#include "client/sample_store_table.h"
+#include "client/samples/sample_store.h"
+#include "client/samples/sample_store_table.h"
 
 /* Frames: main:1, work:2 (two lines of it), fact:5, leaf:7, other work in another file. */
 static struct model_frame_def frames[] = {

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "client/flame_diff.h"
-#include "client/sample_store_diff.h"
+#include "client/samples/flame_diff.h"
+#include "client/samples/sample_store_diff.h"
 
 /* main calls load, train (which calls forward), sync, eval. */
 enum { MAIN = 1, LOAD, TRAIN, FORWARD, SYNC, EVAL, N_STACKS };

@@ -22,9 +22,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "client/call.h"
+#include "client/session/call.h"
 #include "client/loop.h"
-#include "client/session.h"
+#include "client/session/session.h"
 #include "support/fake_net_agent.h"
 
 static struct session_address address_of(struct fake_agent *a) {

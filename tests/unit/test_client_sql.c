@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/catalog.h"
+#include "client/sql/catalog.h"
 #include "client/history.h"
-#include "client/rowset.h"
-#include "client/rowset_stats.h"
-#include "client/sql_complete.h"
-#include "store/ring_tables.h"
+#include "client/sql/rowset.h"
+#include "client/sql/rowset_stats.h"
+#include "client/sql/sql_complete.h"
+#include "store/ring/ring_tables.h"
 
 /* ---- results ---- */
 

@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "client/export.h"
-#include "client/export_formats.h"
-#include "client/export_svg.h"
-#include "client/stack_counts.h"
+#include "client/export/export.h"
+#include "client/export/export_formats.h"
+#include "client/export/export_svg.h"
+#include "client/samples/stack_counts.h"
 
 struct call_chain {
     const char *path; /* functions, root first, separated by spaces */

@@ -16,9 +16,9 @@
 
 #include <cmocka.h>
 
-#include "client/table_mirror.h"
-#include "client/database.h"
-#include "store/ring_sync.h"
+#include "client/sql/table_mirror.h"
+#include "client/sql/database.h"
+#include "store/ring/ring_sync.h"
 #include "support/fake_net_agent.h"
 #include "unit/store_job.h"
 #include "unit/store_rows.h"

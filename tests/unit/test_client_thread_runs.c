@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "client/flame.h"
-#include "client/sample_store.h"
-#include "client/thread_runs.h"
+#include "client/samples/flame.h"
+#include "client/samples/sample_store.h"
+#include "client/samples/thread_runs.h"
 
 #define T0 1700000000.0
 #define PERIOD_US 10000.0

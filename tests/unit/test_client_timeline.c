@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "client/timeline.h"
-#include "client/thread_runs.h"
+#include "client/samples/timeline.h"
+#include "client/samples/thread_runs.h"
 
 #define T0 1700000000.0
 #define STACKS 6

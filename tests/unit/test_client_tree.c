@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/strbuf.h"
-#include "client/target_tree.h"
+#include "client/target/target_tree.h"
 
 #define MANY 64
 

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/verdict.h"
-#include "store/ring_tables.h"
+#include "client/verdict/verdict.h"
+#include "store/ring/ring_tables.h"
 #include "unit/store_job.h"
 #include "unit/verdict_steps.h"
 

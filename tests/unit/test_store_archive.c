@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "store/archive.h"
-#include "store/ring_reader.h"
+#include "store/recording/archive.h"
+#include "store/ring/ring_reader.h"
 #include "unit/store_job.h"
 
 #define T0 1700000000.0

@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
-#include "store/ring_tables.h"
+#include "store/ring/ring_tables.h"
 #include "unit/store_rows.h"
 
 /* A sanitised process takes several times as long to begin. */

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "store/ring_format.h"
+#include "store/ring/ring_format.h"
 #include "unit/store_rows.h"
 
 /* ---- other versions, damage ---- */

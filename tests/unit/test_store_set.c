@@ -23,10 +23,10 @@
 
 #include <cmocka.h>
 
-#include "store/ring_dir.h"
-#include "store/ring_reader.h"
-#include "store/ring_set.h"
-#include "store/ring_tables.h"
+#include "store/ring/ring_dir.h"
+#include "store/ring/ring_reader.h"
+#include "store/ring/ring_set.h"
+#include "store/ring/ring_tables.h"
 
 static const struct ring_owner owner = {
     .pid = 4711, .start_ticks = 42, .rank = RING_INT_NULL, .started_at = NAN};

@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "store/ring_tables.h"
-#include "store/sql.h"
+#include "store/ring/ring_tables.h"
+#include "store/sql/sql.h"
 #include "unit/store_job.h"
 
 #define T0 1700000000.0 /* 22:13:20 UTC */

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
-#include "store/sql_rewrite.h"
+#include "store/sql/sql_rewrite.h"
 #include "unit/store_job.h"
 
 #define T0 1700000000.0

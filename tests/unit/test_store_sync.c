@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
-#include "store/ring_format.h"
-#include "store/ring_sync.h"
+#include "store/ring/ring_format.h"
+#include "store/ring/ring_sync.h"
 #include "unit/store_job.h"
 #include "unit/store_rows.h"
 

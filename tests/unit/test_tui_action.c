@@ -11,8 +11,8 @@
 
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "tui/action.h"
-#include "tui/input.h"
+#include "tui/core/action.h"
+#include "tui/core/input.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_repl.h"
 

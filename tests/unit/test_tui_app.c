@@ -11,11 +11,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "tui/action.h"
+#include "tui/core/action.h"
 #include "tui/screens/screens.h"
-#include "tui/screens/stack.h"
-#include "tui/screens/threads_rows.h"
-#include "tui/tabs.h"
+#include "tui/view/stack.h"
+#include "tui/screens/threads/threads_rows.h"
+#include "tui/core/tabs.h"
 #include "unit/tui_fixture.h"
 
 static void next_snapshot(struct app *a, enum fixture_kind kind, int step) {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tui/app.h"
+#include "tui/core/app.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
 

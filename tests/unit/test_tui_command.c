@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/command.h"
+#include "tui/core/command.h"
 #include "tui/screens/screens.h"
 #include "unit/tui_fixture.h"
 

@@ -15,10 +15,10 @@
 
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "tui/action.h"
-#include "tui/action_keys.h"
-#include "tui/config_file.h"
-#include "tui/settings.h"
+#include "tui/core/action.h"
+#include "tui/core/action_keys.h"
+#include "tui/core/config_file.h"
+#include "tui/core/settings.h"
 #include "unit/tui_fixture.h"
 
 static int reset_keys(void **state) {

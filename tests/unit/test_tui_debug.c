@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tui/command.h"
+#include "tui/core/command.h"
 #include "tui/screens/screens.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_repl.h"

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "tui/app_diff.h"
-#include "tui/screens/diff_cell.h"
+#include "tui/core/app_diff.h"
+#include "tui/view/diff_cell.h"
 #include "tui/screens/screens.h"
 #include "unit/tui_diff.h"
 #include "unit/tui_fixture.h"

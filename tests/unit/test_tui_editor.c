@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/input.h"
-#include "tui/widgets/editor.h"
+#include "tui/core/input.h"
+#include "tui/view/editor.h"
 
 static void type(struct editor *e, const char *text) {
     for (size_t len = strlen(text); len > 0;) {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/screens/flame_state.h"
+#include "tui/screens/flame/flame_state.h"
 #include "tui/screens/screens.h"
 #include "unit/tui_fixture.h"
 

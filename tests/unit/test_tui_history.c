@@ -15,9 +15,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "tui/snapshot_history.h"
+#include "tui/model/snapshot_history.h"
 #include "tui/screens/screens.h"
-#include "tui/window.h"
+#include "tui/model/window.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_samples.h"

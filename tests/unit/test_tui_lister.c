@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tui/lister.h"
+#include "tui/host/lister.h"
 
 #define LONGEST_MS 60000
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "tui/log.h"
+#include "tui/model/log.h"
 
 static void keeps_the_order(void **state) {
     (void)state;

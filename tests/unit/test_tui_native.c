@@ -11,8 +11,8 @@
 
 #include <locale.h>
 
-#include "tui/app.h"
-#include "tui/widgets/grid.h"
+#include "tui/core/app.h"
+#include "tui/view/grid.h"
 #include "unit/tui_fixture.h"
 
 static const char *draw(struct app *a) {

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "client/saved.h"
-#include "tui/querier.h"
+#include "client/sql/saved.h"
+#include "tui/host/querier.h"
 #include "unit/store_job.h"
 
 #define T0 1700000000.0

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/app_magic.h"
+#include "tui/core/app_magic.h"
 #include "tui/screens/screens.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_repl.h"

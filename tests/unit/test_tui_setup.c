@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/command.h"
-#include "tui/settings.h"
+#include "tui/core/command.h"
+#include "tui/core/settings.h"
 #include "unit/tui_fixture.h"
 
 static char names[][THEME_MAX_NAME] = {"default", "light", "mono", "nord"};

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/widgets/pager.h"
-#include "tui/widgets/sheet.h"
+#include "tui/view/pager.h"
+#include "tui/view/sheet.h"
 #include "unit/tui_sql.h"
 
 static void assert_row(const struct grid *g, int row, const char *want) {

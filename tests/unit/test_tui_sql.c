@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/saved.h"
+#include "client/sql/saved.h"
 #include "unit/tui_capture.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_sql.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tui/screens/steps_model.h"
+#include "tui/screens/steps/steps_model.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_tables.h"
 

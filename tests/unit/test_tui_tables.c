@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/screens/loader_rows.h"
-#include "tui/screens/modules_rows.h"
-#include "tui/screens/tensors_rows.h"
+#include "tui/screens/loader/loader_rows.h"
+#include "tui/screens/modules/modules_rows.h"
+#include "tui/screens/tensors/tensors_rows.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_tables.h"
 

@@ -11,13 +11,13 @@
 
 #include <cmocka.h>
 
-#include "client/stack_counts.h"
-#include "tui/app_export.h"
-#include "tui/exporter.h"
-#include "tui/querier_export.h"
+#include "client/samples/stack_counts.h"
+#include "tui/core/app_export.h"
+#include "tui/host/exporter.h"
+#include "tui/host/querier_export.h"
 #include "tui/screens/screens.h"
-#include "tui/tagging.h"
-#include "tui/widgets/sheet.h"
+#include "tui/core/tagging.h"
+#include "tui/view/sheet.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_sql.h"
 #include "unit/tui_tables.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "tui/theme.h"
+#include "tui/theme/theme.h"
 
 static const struct theme_path shipped = {.dirs = {PROBING_SOURCE_DIR "/themes"}};
 

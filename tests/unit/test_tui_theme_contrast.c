@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "tui/theme.h"
+#include "tui/theme/theme.h"
 
 static const struct theme_path shipped = {.dirs = {PROBING_SOURCE_DIR "/themes"}};
 

@@ -11,13 +11,13 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/input.h"
-#include "tui/widgets/grid.h"
-#include "tui/widgets/layout.h"
-#include "tui/widgets/list.h"
-#include "tui/widgets/match.h"
-#include "tui/widgets/meter.h"
-#include "tui/widgets/prompt.h"
+#include "tui/core/input.h"
+#include "tui/view/grid.h"
+#include "tui/view/layout.h"
+#include "tui/view/list.h"
+#include "tui/view/match.h"
+#include "tui/view/meter.h"
+#include "tui/view/prompt.h"
 
 /* Every row is full: widths add up, a wide character is followed by its right half, nothing dangerous is in a cell. */
 static void assert_sound(const struct grid *g) {

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tui/command.h"
+#include "tui/core/command.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_samples.h"
 

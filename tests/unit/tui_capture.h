@@ -6,8 +6,8 @@
 #define TESTS_TUI_CAPTURE_H
 
 #include "base/strbuf.h"
-#include "tui/app.h"
-#include "tui/theme.h"
+#include "tui/core/app.h"
+#include "tui/theme/theme.h"
 
 struct capture_config {
     int rows, cols;

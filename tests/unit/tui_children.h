@@ -5,8 +5,8 @@
 #ifndef TESTS_TUI_CHILDREN_H
 #define TESTS_TUI_CHILDREN_H
 
-#include "client/children.h"
-#include "client/target.h"
+#include "client/target/children.h"
+#include "client/target/target.h"
 
 /* Two DataLoader workers, one of which has a child of its own, and one process that cannot be read. */
 void fixture_children(struct children_list *l, int step);

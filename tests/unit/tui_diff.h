@@ -5,7 +5,7 @@
 #ifndef TESTS_TUI_DIFF_H
 #define TESTS_TUI_DIFF_H
 
-#include "tui/app.h"
+#include "tui/core/app.h"
 
 /* Shares of what the main thread does, in percent: main calls load, train (which calls forward), sync, evaluate. */
 enum diff_fixture_work {

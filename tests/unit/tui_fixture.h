@@ -5,8 +5,8 @@
 #ifndef TESTS_TUI_FIXTURE_H
 #define TESTS_TUI_FIXTURE_H
 
-#include "client/target.h"
-#include "tui/app.h"
+#include "client/target/target.h"
+#include "tui/core/app.h"
 
 #define FIXTURE_NOW_S 5000.0         /* the frozen clock */
 #define FIXTURE_EPOCH_S 1700000000.0 /* 22:13:20 UTC */

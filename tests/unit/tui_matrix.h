@@ -7,7 +7,7 @@
 #ifndef TESTS_TUI_MATRIX_H
 #define TESTS_TUI_MATRIX_H
 
-#include "tui/app.h"
+#include "tui/core/app.h"
 
 /* What the target and the connection are like, and what the user has done. */
 enum matrix_state {

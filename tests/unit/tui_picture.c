@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/theme.h"
+#include "tui/theme/theme.h"
 #include "unit/tui_capture.h"
 
 #define PICTURE_ROWS 50

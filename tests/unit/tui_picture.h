@@ -10,7 +10,7 @@
 #define TESTS_TUI_PICTURE_H
 
 #include "base/strbuf.h"
-#include "tui/app.h"
+#include "tui/core/app.h"
 
 /* Draw what `make` makes (for each size and alphabet anew) and append its text. False, with a line on stderr, when a terminal shows
  * something else than what was drawn, or a role in two ways. */

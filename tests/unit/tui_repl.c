@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "tui/app_magic.h"
+#include "tui/core/app_magic.h"
 #include "unit/tui_fixture.h"
 
 void repl_fixture_type(struct app *a, const char *text) {

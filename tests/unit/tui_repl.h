@@ -3,7 +3,7 @@
 #ifndef TESTS_TUI_REPL_H
 #define TESTS_TUI_REPL_H
 
-#include "tui/app.h"
+#include "tui/core/app.h"
 
 /* Type a text (no key of it is an action), or paste it. */
 void repl_fixture_type(struct app *a, const char *text);

@@ -3,7 +3,7 @@
 #ifndef TESTS_TUI_SCENES_H
 #define TESTS_TUI_SCENES_H
 
-#include "tui/app.h"
+#include "tui/core/app.h"
 
 struct app *scenes_tagged(bool ascii); /* two threads */
 struct app *scenes_tagged_timeline(bool ascii);

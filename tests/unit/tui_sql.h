@@ -3,7 +3,7 @@
 #ifndef TESTS_TUI_SQL_H
 #define TESTS_TUI_SQL_H
 
-#include "tui/app.h"
+#include "tui/core/app.h"
 
 /* A result of `n` rows: time, tid, thread, share, stack; with NULLs, wide characters, escape sequences, overlong text. */
 struct rowset *sql_fixture_rows(size_t n);

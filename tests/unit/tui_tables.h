@@ -5,7 +5,7 @@
 #ifndef TESTS_TUI_TABLES_H
 #define TESTS_TUI_TABLES_H
 
-#include "tui/app.h"
+#include "tui/core/app.h"
 
 /* A rowset of lines whose values are separated by '|': whole numbers, numbers, text (always with a ' before it); nothing is NULL. `lines` ends with NULL. */
 struct rowset *tables_rows(const char *columns, const char *const *lines);

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "store/ring_tables.h"
+#include "store/ring/ring_tables.h"
 #include "unit/store_job.h"
 
 #define VERDICT_T0 1700000000.0

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/export.h"
-#include "tui/app_export.h"
-#include "tui/widgets/list.h"
+#include "client/export/export.h"
+#include "tui/core/app_export.h"
+#include "tui/view/list.h"
 
 #define EXPORT_MAX_FORMATS 24
 #define EXPORT_BOX_COLS 76

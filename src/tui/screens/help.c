@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/command_line.h"
-#include "tui/screens/finder.h"
-#include "tui/screens/table.h"
-#include "tui/screens/threads_rows.h"
-#include "tui/screens/top_rows.h"
-#include "tui/widgets/layout.h"
+#include "tui/core/command_line.h"
+#include "tui/view/finder.h"
+#include "tui/view/table.h"
+#include "tui/screens/threads/threads_rows.h"
+#include "tui/screens/top/top_rows.h"
+#include "tui/view/layout.h"
 
 #define HELP_MAX_LINES 640
 #define HELP_KEY_COLS 20

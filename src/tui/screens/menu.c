@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/row_actions.h"
-#include "tui/widgets/list.h"
+#include "tui/core/row_actions.h"
+#include "tui/view/list.h"
 
 #define MENU_MAX 64
 #define MENU_COLS 72

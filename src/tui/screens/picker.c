@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "client/target_tree.h"
-#include "tui/screens/table.h"
-#include "tui/widgets/list.h"
+#include "client/target/target_tree.h"
+#include "tui/view/table.h"
+#include "tui/view/list.h"
 
 #define PICKER_WHEEL 3
 #define PICKER_SCROLL 8

@@ -5,8 +5,8 @@
 #ifndef TUI_SCREENS_SCREENS_H
 #define TUI_SCREENS_SCREENS_H
 
-#include "tui/app.h"
-#include "tui/screen.h"
+#include "tui/core/app.h"
+#include "tui/core/screen.h"
 
 extern const struct screen_def screen_overview; /* meters, functions, events */
 extern const struct screen_def screen_log;      /* what happened */
@@ -38,8 +38,8 @@ struct screen_opening {
 extern const struct screen_opening screen_openings[];
 
 /* The header that stands over every screen: rows it takes, and drawing it. */
-int overview_rows(const struct app *app, int screen_rows);
-void overview_draw(const struct app *app, struct grid *g, struct rect area);
+int header_rows(const struct app *app, int screen_rows);
+void header_draw(const struct app *app, struct grid *g, struct rect area);
 
 /* In place of everything when the terminal is too small. */
 void toosmall_draw(const struct app *app, struct grid *g);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/screens/finder.h"
+#include "tui/view/finder.h"
 
 #define SETUP_NAME 12 /* columns */
 #define SETUP_HELP 4  /* rows below the list */

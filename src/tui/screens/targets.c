@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/screens/table.h"
-#include "tui/widgets/list.h"
+#include "tui/view/table.h"
+#include "tui/view/list.h"
 
 #define TARGETS_MEAN 40 /* snapshots that shares are taken over */
 #define TARGETS_WHEEL 3

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/screens/finder.h"
+#include "tui/view/finder.h"
 
 #define THEMES_MAX_ROWS 12
 

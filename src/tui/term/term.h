@@ -14,9 +14,9 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "tui/input.h"
-#include "tui/theme.h"
-#include "tui/widgets/grid.h"
+#include "tui/core/input.h"
+#include "tui/theme/theme.h"
+#include "tui/view/grid.h"
 
 struct term;
 

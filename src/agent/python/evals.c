@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evals: see evals.h. */
+#include "agent/python/evals.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/python/gil_late.h"
+#include "agent/debug/debugger_state.h"
+#include "agent/debug/pause.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "pystack/gate.h"
+
+#define EVALS_POLL_NS                                                                                        \
+    (50 * CLOCK_NS_PER_MS) /* at one that the worker runs: it wakes the sampler at its end */
+#define EVALS_POLL_SOON_NS (5 * CLOCK_NS_PER_MS)   /* at one that others run, or that is about to end */
+#define EVALS_PATIENCE_NS (3 * CLOCK_NS_PER_S / 2) /* with a thread that interrupts, and cannot end */
+#define EVALS_GRACE_NS                                                                                       \
+    CLOCK_NS_PER_S /* for one that was interrupted to end in, before its client hears that it has not */
+#define EVALS_TEXT_CHARS 80 /* of the code, in the table of events */
+#define EVALS_NOTHING "; nothing was run, and nothing will be"
+
+/* ---- what is told ---- */
+
+/* The first characters of the code, on one line. */
+static void evals_describe(const struct wire_eval *w, char *out, size_t cap) {
+    char raw[4 * EVALS_TEXT_CHARS + 1];
+    size_t n = w->code_len < sizeof raw - 1 ? w->code_len : sizeof raw - 1, chars = 0, at = 0;
+    memcpy(raw, w->code, n);
+    raw[n] = '\0';
+    (void)text_sanitize(out, cap, raw);
+    for (size_t len = strlen(out); at < len && chars < EVALS_TEXT_CHARS; chars++) {
+        uint32_t cp;
+        at += text_utf8_next(out + at, len - at, &cp);
+    }
+    out[at] = '\0';
+}
+
+static void evals_note(struct evals *v, const struct evals_ask *ask, const char *kind) {
+    char text[16 * EVALS_TEXT_CHARS];
+    evals_describe(ask->want, text, sizeof text);
+    if (v->record && !ask->want->complete)
+        record_event(v->record, kind, ask->uid, ask->pid, text);
+}
+
+static void evals_answer_error(struct evals *v, const char *why) {
+    struct err e;
+    (void)err_set(&e, ERR_FAILED, "%s", why);
+    if (v->peer)
+        v->answer(v->mailbox, v->peer, v->id, NULL, &e);
+    v->peer = 0;
+}
+
+static void evals_answer(struct evals *v) {
+    struct wire_evaluated what;
+    eval_run_get(v->run, &what);
+    what.timed_out = v->late && !v->stopped && eval_run_interrupts(v->run) > 0;
+    if (v->peer)
+        v->answer(v->mailbox, v->peer, v->id, &what, NULL);
+    v->peer = 0;
+}
+
+/* It has not ended though it was interrupted. */
+static void evals_answer_unended(struct evals *v) {
+    const struct wire_evaluated what = {
+        .duration_ms = v->timeout_s * 1e3, .output = {.s = ""}, .timed_out = !v->stopped, .unended = true};
+    if (v->peer)
+        v->answer(v->mailbox, v->peer, v->id, &what, NULL);
+    v->peer = 0;
+}
+
+/* Why its turn has not come in time. */
+static void evals_explain(struct evals *v, struct pystack *ps, char *why, size_t cap) {
+    struct pystack_gate gate = {.held = false};
+    bool looked = ps && pystack_gate_read(ps, &gate) == 0;
+    if (v->stopped)
+        (void)snprintf(why, cap, "it was interrupted before it began" EVALS_NOTHING);
+    else if (looked && gate.finalizing)
+        (void)snprintf(why, cap, "the interpreter is ending" EVALS_NOTHING);
+    else if (gil_late_is_owed())
+        (void)snprintf(why, cap, GIL_LATE_WHY EVALS_NOTHING);
+    else if (gate.held && gate.holder_tid)
+        (void)snprintf(why, cap, "the GIL was not had within %g s: thread %lld holds it" EVALS_NOTHING,
+                       v->timeout_s, (long long)gate.holder_tid);
+    else if (v->main && !v->job)
+        (void)snprintf(why, cap,
+                       "the main thread ran no Python within %g s: it waits, or is in C code" EVALS_NOTHING,
+                       v->timeout_s);
+    else
+        (void)snprintf(why, cap, "the GIL was not had within %g s" EVALS_NOTHING, v->timeout_s);
+}
+
+/* ---- beginning ---- */
+
+static void evals_set_busy(struct evals *v, bool busy) {
+    __atomic_store_n(&v->mailbox->evaluating, busy, __ATOMIC_RELEASE);
+}
+
+static bool evals_allowed(struct evals *v) {
+    (void)pthread_mutex_lock(&v->mailbox->lock);
+    bool on = v->mailbox->config.values[CONFIG_EVAL] != 0;
+    (void)pthread_mutex_unlock(&v->mailbox->lock);
+    return on;
+}
+
+static int evals_start(struct evals *v, const struct evals_ask *ask, const struct model_snapshot *found,
+                       struct err *e) {
+    if (!evals_allowed(v))
+        return err_set(e, ERR_FAILED, "code is not run in this job: probing.eval is off");
+    if (v->run)
+        return err_set(e, ERR_FAILED,
+                       v->interrupted
+                           ? "code that was run before has not ended yet, though it was interrupted"
+                           : "other code is being run, and only one piece is at a time: try again");
+    uint64_t now = clock_mono_ns();
+    v->deadline_ns = now + (uint64_t)(ask->want->timeout_s * 1e9);
+    uint32_t owner = ask->want->keep && evals_kept_add(&v->kept, ask->peer) ? ask->peer : 0;
+    v->run = v->worker ? eval_run_new(ask->want, found, owner, e) : NULL;
+    v->job = v->run ? eval_run_new_job(v->run, v->deadline_ns) : NULL;
+    if (v->run && !v->job)
+        (void)err_set(e, ERR_FAILED, "no memory for the code");
+    if (v->job)
+        evals_note(v, ask, RING_EVENT_EVAL); /* before: the code may end the process at once */
+    if (v->job && worker_submit(v->worker, v->job, e) != 0) {
+        v->job->fini(v->job);
+        v->job = NULL;
+    }
+    if (v->job)
+        return 0;
+    eval_run_unref(v->run);
+    v->run = NULL;
+    return -1;
+}
+
+void evals_begin(struct evals *v, const struct evals_ask *ask, const struct model_snapshot *found) {
+    struct err e = {0};
+    if (evals_start(v, ask, found, &e) != 0) {
+        evals_note(v, ask, RING_EVENT_EVAL_REFUSED);
+        v->answer(v->mailbox, ask->peer, ask->id, NULL, &e);
+        return;
+    }
+    if (ask->want->debug)
+        debugger_state_set_asker(ask->uid, ask->pid);
+    v->peer = ask->peer;
+    v->id = ask->id;
+    v->main = ask->want->main;
+    v->late = v->interrupted = v->stopped = false;
+    v->timeout_s = ask->want->timeout_s;
+    v->look_ns = clock_mono_ns() + EVALS_POLL_SOON_NS;
+    evals_set_busy(v, true);
+}
+
+/* ---- looking after it ---- */
+
+static void evals_release_job(struct evals *v) {
+    worker_release(v->worker, v->job);
+    v->job = NULL;
+}
+
+static void evals_poll_waiting(struct evals *v, struct pystack *ps, bool gone, bool late) {
+    char why[2 * WORKER_WHY_MAX];
+    enum worker_end end = v->job ? worker_get_end(v->worker, v->job) : WORKER_DONE;
+    bool failed = end == WORKER_FAILED;
+    if (v->job && end == WORKER_DONE)
+        evals_release_job(v); /* it has asked the main thread */
+    if ((!gone && !late && !failed) || !eval_run_withdraw(v->run))
+        return;
+    if (failed)
+        (void)snprintf(why, sizeof why, "%s" EVALS_NOTHING, v->job->why);
+    else
+        evals_explain(v, ps, why, sizeof why);
+    evals_answer_error(v, why);
+    evals_release_job(v);
+}
+
+static void evals_poll_begun(struct evals *v, bool gone, bool late, uint64_t now) {
+    v->late = v->late || late;
+    if ((gone || late) && !v->interrupted) {
+        v->interrupted = eval_run_interrupt(v->run) == 0;
+        v->interrupted_ns = now;
+    }
+    if (late && now - v->deadline_ns >= EVALS_GRACE_NS)
+        evals_answer_unended(v);
+}
+
+/* Has the worker let go of it? */
+static bool evals_job_is_over(struct evals *v) {
+    if (v->job && worker_get_end(v->worker, v->job) != WORKER_PENDING)
+        evals_release_job(v);
+    return !v->job;
+}
+
+void evals_poll(struct evals *v, struct pystack *ps) {
+    uint64_t now = clock_mono_ns();
+    char note[PAUSE_NOTE_MAX];
+    evals_kept_poll(&v->kept, v->worker, v->mailbox, now);
+    if (v->record && pause_take_note(note, sizeof note))
+        record_event(v->record, RING_EVENT_UNCAUGHT, -1, -1, note);
+    if (!v->run)
+        return;
+    if (v->peer && !v->stopped && mailbox_take_interrupt(v->mailbox, v->peer)) {
+        v->stopped = true;
+        v->deadline_ns = now;
+    }
+    bool soon = v->main || v->interrupted || eval_run_state(v->run) != EVAL_BEGUN;
+    v->look_ns = now + (soon ? EVALS_POLL_SOON_NS : EVALS_POLL_NS);
+    bool gone = !v->peer || !mailbox_has(v->mailbox, v->peer);
+    if (eval_run_state(v->run) == EVAL_WAITING)
+        evals_poll_waiting(v, ps, gone, now >= v->deadline_ns);
+    if (eval_run_state(v->run) == EVAL_BEGUN)
+        evals_poll_begun(v, gone, now >= v->deadline_ns, now);
+    bool over = eval_run_is_left(v->run) && evals_job_is_over(v);
+    if (eval_run_state(v->run) == EVAL_DONE &&
+        (over || (v->late && now - v->deadline_ns >= EVALS_PATIENCE_NS)))
+        evals_answer(v); /* not before: whoever has it may ask for more at once */
+    if (!over)
+        return;
+    eval_run_unref(v->run);
+    v->run = NULL;
+    evals_set_busy(v, false);
+}
+
+uint64_t evals_next_ns(const struct evals *v) {
+    uint64_t kept_ns = v->kept.look_ns ? v->kept.look_ns : UINT64_MAX;
+    if (!v->run)
+        return kept_ns;
+    uint64_t next = v->deadline_ns < v->look_ns && !v->late ? v->deadline_ns : v->look_ns;
+    return next < kept_ns ? next : kept_ns;
+}
+
+void evals_fini(struct evals *v) {
+    evals_kept_fini(&v->kept, v->worker);
+    if (!v->run)
+        return;
+    (void)eval_run_withdraw(v->run);
+    evals_release_job(v);
+    eval_run_unref(v->run);
+    v->run = NULL;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * py_callbacks: C functions that Python calls, on the job's threads, with the GIL: what they hear of goes to spans.h, or is looked at
+ * (step_values.h). They take any arguments, give None back and leave no exception.
+ *
+ * Their code stays where it is for ever, and they do nothing once py_callbacks_end was called, or in the child of a fork: one that could not be
+ * taken out, because the GIL was not had, is still there then.
+ */
+#ifndef AGENT_PYTHON_PY_CALLBACKS_H
+#define AGENT_PYTHON_PY_CALLBACKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/python/pyapi.h"
+
+enum py_callbacks_what {
+    PY_CALLBACKS_GC = 0, /* for gc.callbacks */
+    PY_CALLBACKS_RETURN, /* for sys.monitoring, PY_RETURN */
+    PY_CALLBACKS_KINDS,
+};
+
+/* With the GIL: a new reference to such a function. NULL with an exception. */
+struct pyapi_object *py_callbacks_new(const struct pyapi *api, enum py_callbacks_what what);
+
+/* From now on they tell, or no longer. Any thread. */
+void py_callbacks_begin(void);
+void py_callbacks_end(void);
+
+/* Time that one call takes, us; NAN: none yet. Calls so far. */
+double py_callbacks_us(enum py_callbacks_what what);
+uint64_t py_callbacks_count(enum py_callbacks_what what);
+
+/* In the child of a fork: nothing is told there. Async-signal-safe. */
+void py_callbacks_in_child(void);
+
+#endif

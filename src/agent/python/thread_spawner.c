@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_spawner: see thread_spawner.h. clone(2), CLONE_FILES: a thread shares the table of the one that starts it. */
+#include "agent/python/thread_spawner.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agent/agent.h"
+
+static struct thread_spawner {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool there, stop;
+    pthread_t thread;
+    /* what is wanted */
+    bool wanted;
+    pthread_t *child;
+    void *(*fn)(void *);
+    void *arg;
+    int rc;
+} nursery = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void *thread_spawner_main(void *arg) {
+    (void)arg;
+    agent_thread_begin("probing-job");
+    (void)pthread_mutex_lock(&nursery.lock);
+    while (!nursery.stop) {
+        if (nursery.wanted) {
+            nursery.rc = agent_thread_create_deep(nursery.child, nursery.fn, nursery.arg, false);
+            nursery.wanted = false;
+            (void)pthread_cond_broadcast(&nursery.changed);
+        }
+        (void)pthread_cond_wait(&nursery.changed, &nursery.lock);
+    }
+    (void)pthread_mutex_unlock(&nursery.lock);
+    agent_thread_end();
+    return NULL;
+}
+
+int thread_spawner_begin(void) {
+    nursery.stop = nursery.wanted = false;
+    int rc = agent_thread_create(&nursery.thread, thread_spawner_main, NULL, false);
+    nursery.there = rc == 0;
+    return rc;
+}
+
+void thread_spawner_end(void) {
+    if (!nursery.there)
+        return;
+    (void)pthread_mutex_lock(&nursery.lock);
+    nursery.stop = true;
+    (void)pthread_cond_broadcast(&nursery.changed);
+    (void)pthread_mutex_unlock(&nursery.lock);
+    (void)pthread_join(nursery.thread, NULL);
+    nursery.there = false;
+}
+
+int thread_spawner_create(pthread_t *thread, void *(*fn)(void *), void *arg) {
+    if (!nursery.there)
+        return EAGAIN;
+    (void)pthread_mutex_lock(&nursery.lock);
+    nursery.child = thread;
+    nursery.fn = fn;
+    nursery.arg = arg;
+    nursery.wanted = true;
+    (void)pthread_cond_broadcast(&nursery.changed);
+    while (nursery.wanted)
+        (void)pthread_cond_wait(&nursery.changed, &nursery.lock);
+    int rc = nursery.rc;
+    (void)pthread_mutex_unlock(&nursery.lock);
+    return rc;
+}
+
+void thread_spawner_in_child(void) {
+    nursery = (struct thread_spawner){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+}

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What Python's own types tell of objects, past what a class of the job may have made of it: for the other units.
+#
+# A unit is source that the python worker runs in the job, with the GIL; built into libprobing.so, a row each in
+# src/agent/python/helper.c. All units share one private dict, so the names of each begin with its own. Its pieces are separated by
+# two empty lines and compiled one at a time, so that the GIL is never held for long. `modules` is sys.modules. Nothing is
+# imported, printed or kept; nothing of the job is called whose code may be its own, but where a function says so: what has to
+# be asked of an object is asked of the types of CPython, its library and torch. Python 3.6 to 3.15; those for torch from 3.8.
+
+
+# Ours stay as they are whatever the job does to its own; and values that somebody has put among those are not kept alive.
+__builtins__ = {name: value for name, value in __builtins__.items()
+    if type(value) in (type, type(len), type(lambda: 0)) or name in ('Ellipsis', 'NotImplemented', '__name__')}
+sys = modules['sys']
+types_Module = type(sys)
+types_dict = type.__dict__['__dict__'].__get__
+types_mro = type.__dict__['__mro__'].__get__
+types_module = type.__dict__['__module__'].__get__
+types_qualname = type.__dict__['__qualname__'].__get__
+types_Function = type(lambda: 0)
+types_Getset = type(types_Function.__dict__['__code__'])
+types_Member = type(types_Function.__dict__['__globals__'])
+types_Method = type((lambda: 0).__get__(1))
+types_Builtin = type(len)
+types_Namespace = type(sys.implementation)
+types_module_dict = types_Module.__dict__['__dict__'].__get__
+
+
+def types_named(module, name):
+    m = modules.get(module)
+    return m.__dict__.get(name) if type(m) is types_Module else None
+
+
+def types_name(t):
+    m, q = types_module(t), types_qualname(t)
+    return m + '.' + q if type(m) is str and m != 'builtins' else q
+
+
+def types_attributes(o):
+    for t in types_mro(type(o)):
+        d = types_dict(t).get('__dict__')
+        if type(d) is types_Getset or type(d) is types_Member:
+            return d.__get__(o)
+    return {}

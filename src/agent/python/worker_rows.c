@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker_rows: see worker_rows.h. The rows are written as they travel: nothing of Python's is kept. */
+#include "agent/python/worker_rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/python/worker_numbers.h"
+#include "base/clock.h"
+#include "pystack/gate.h"
+
+#define ROWS_COLUMNS 64
+#define ROWS_TEXT_BYTES 8192 /* of all texts of a row; what is longer is cut */
+#define ROWS_ARENA ((size_t)4 * 1024 * 1024)
+#define ROWS_ROOTS_A_STEP 64
+#define ROWS_DRAIN_STEPS 5000
+
+struct rows_root {
+    struct model_locals frame;
+    struct model_local local; /* with its own place */
+    const char *func, *file, *thread;
+    int line;
+    int64_t tid;
+    int depth;
+};
+
+struct rows_job {
+    struct worker_job job; /* first */
+    const char *function;
+    struct wire_rows_ask ask;
+    struct arena arena; /* texts and places of the roots */
+    struct rows_root *roots;
+    size_t n_roots, told;
+    bool roots_cut;
+    uint64_t progress;         /* atomic */
+    bool stop, stopped;        /* atomic; and the generator knows */
+    unsigned wound;            /* pieces since nobody waits */
+    struct pyapi_object *args; /* owned, as are: */
+    struct pyapi_object *list; /* the roots as the unit knows them; NULL: all were told */
+    struct pyapi_object *rows; /* the generator */
+    struct numbers *numbers;   /* that were asked for last; NULL none, or: */
+    struct worker_squares *squares;
+    bool answered; /* and the unit knows what they are */
+    struct strbuf columns, made;
+    size_t n_columns, n_rows;
+    bool more;
+    char note[sizeof((struct wire_rows *)NULL)->note];
+};
+
+static struct rows_job *rows_job_of(struct worker_job *job) { return (struct rows_job *)(void *)job; }
+
+static void rows_fail(struct rows_job *job, const char *why) {
+    (void)snprintf(job->job.why, sizeof job->job.why, "%s", why);
+}
+
+/* ---- to Python ---- */
+
+/* With the GIL: put a value, which is given up, into the arguments. 0 or -1. */
+static int rows_set(struct rows_job *job, const struct pyapi *api, const char *key,
+                    struct pyapi_object *value) {
+    int rc = value ? api->PyDict_SetItemString(job->args, key, value) : -1;
+    if (value)
+        api->Py_DecRef(value);
+    return rc;
+}
+
+/* With the GIL: the dict of arguments. 0 or -1. */
+static int rows_make_args(struct rows_job *job, const struct pyapi *api) {
+    job->args = api->PyDict_New();
+    job->list = job->args ? api->PyList_New(0) : NULL;
+    int rc = job->list ? api->PyDict_SetItemString(job->args, "roots", job->list) : -1;
+    for (size_t i = 0; rc == 0 && i < job->ask.n_args; i++) {
+        const struct wire_rows_arg *a = &job->ask.args[i];
+        rc = rows_set(job, api, a->key,
+                      a->is_text ? api->PyUnicode_FromStringAndSize(a->text, (ssize_t)strlen(a->text))
+                                 : api->PyLong_FromLongLong(a->number));
+    }
+    return rc;
+}
+
+/* With the GIL: tell of the next few roots. 0 or -1. */
+static int rows_send_roots(struct rows_job *job, const struct pyapi *api) {
+    for (size_t i = 0; i < ROWS_ROOTS_A_STEP && job->told < job->n_roots; i++) {
+        const struct rows_root *r = &job->roots[job->told++];
+        struct pyapi_object *o = api->Py_BuildValue("(zzziLziz)", r->local.name, r->func, r->file, r->line,
+                                                    (long long)r->tid, r->thread, r->depth, r->local.type);
+        if (!o) { /* a name that is no text: the number of those after it must stay right */
+            api->PyErr_Clear();
+            o = api->Py_BuildValue("(zzziLziz)", NULL, NULL, NULL, 0, 0LL, NULL, 0, NULL);
+        }
+        int rc = o ? api->PyList_Append(job->list, o) : -1;
+        if (o)
+            api->Py_DecRef(o);
+        if (rc != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* With the GIL: one more piece of the beginning. True: there is more of it, or it has failed. */
+static bool rows_begin(struct rows_job *job, struct worker *w) {
+    const struct pyapi *api = worker_api(w);
+    if (job->rows)
+        return false;
+    if (!job->args && rows_make_args(job, api) != 0)
+        rows_fail(job, "no memory for a question to Python");
+    else if (job->told < job->n_roots && !worker_runs_beside(w)) {
+        if (rows_send_roots(job, api) != 0)
+            rows_fail(job, "no memory for a question to Python");
+    } else {
+        struct pyapi_object *function = worker_helper(w, job->function);
+        job->rows = function ? api->PyObject_CallFunctionObjArgs(function, job->args, NULL) : NULL;
+        if (!job->rows)
+            rows_fail(job, "this Python cannot be asked for it");
+    }
+    api->PyErr_Clear();
+    return true;
+}
+
+/* With the GIL: give the unit the variable that it wants, as long as its frame lives. */
+static void rows_give_root(struct rows_job *job, struct worker *w, int64_t i) {
+    const struct pyapi *api = worker_api(w);
+    struct pystack_living living = {.tstate = 0};
+    uint64_t object;
+    if (i < 0 || (uint64_t)i >= job->n_roots || worker_runs_beside(w))
+        return;
+    const struct rows_root *r = &job->roots[i];
+    if (pystack_place_read(worker_pystack(w), &living, &r->frame, &r->local, &object) != PYSTACK_PLACE_GONE)
+        (void)api->PyDict_SetItemString(job->args, "root", (struct pyapi_object *)(uintptr_t)object);
+    api->PyErr_Clear();
+}
+
+/* ---- from Python ---- */
+
+/* With the GIL: the type of an object; it lives as long as the object does. */
+static const struct pyapi_object *rows_type(const struct pyapi *api, struct pyapi_object *o) {
+    struct pyapi_object *type = api->PyObject_Type(o);
+    if (type)
+        api->Py_DecRef(type);
+    return type;
+}
+
+/* With the GIL: a value; its text goes to `text`, of which `*used` bytes are used. */
+static struct wire_value rows_value(const struct pyapi *api, struct pyapi_object *o, char *text,
+                                    size_t *used) {
+    struct wire_value v = {.kind = WIRE_VALUE_NULL};
+    if (!o || o == api->_Py_NoneStruct)
+        return v;
+    const struct pyapi_object *type = rows_type(api, o);
+    if (o == api->_Py_TrueStruct || o == api->_Py_FalseStruct) {
+        v = (struct wire_value){.kind = WIRE_VALUE_BOOL, .i = o == api->_Py_TrueStruct};
+    } else if (type == api->PyLong_Type) {
+        v = (struct wire_value){.kind = WIRE_VALUE_INT, .i = api->PyLong_AsLongLong(o)};
+    } else if (type == api->PyFloat_Type) {
+        v = (struct wire_value){.kind = WIRE_VALUE_DOUBLE, .f = api->PyFloat_AsDouble(o)};
+    } else if (type == api->PyUnicode_Type &&
+               pyapi_get_text(api, o, text + *used, ROWS_TEXT_BYTES - *used) == 0) {
+        v = (struct wire_value){.kind = WIRE_VALUE_TEXT, .s = text + *used, .len = strlen(text + *used)};
+        *used += v.len + 1 < ROWS_TEXT_BYTES - *used ? v.len + 1 : v.len;
+    }
+    if (api->PyErr_Occurred()) { /* a number that is too large */
+        api->PyErr_Clear();
+        v = (struct wire_value){.kind = WIRE_VALUE_NULL};
+    }
+    return v;
+}
+
+/* With the GIL: a tuple. */
+static void rows_take(struct rows_job *job, const struct pyapi *api, struct pyapi_object *tuple, size_t n) {
+    struct wire_value values[ROWS_COLUMNS];
+    char text[ROWS_TEXT_BYTES];
+    size_t used = 0;
+    struct strbuf *out = job->n_columns ? &job->made : &job->columns;
+    if (n > ROWS_COLUMNS)
+        n = ROWS_COLUMNS;
+    for (size_t i = 0; i < n; i++)
+        values[i] = rows_value(api, api->PyTuple_GetItem(tuple, (ssize_t)i), text, &used);
+    size_t before = out->len;
+    if (wire_add_row(out, values, n) != 0) {
+        out->len = before;
+        job->more = true;
+        worker_rows_stop(&job->job);
+    } else if (job->n_columns)
+        job->n_rows++;
+    else
+        job->n_columns = n;
+}
+
+/* With the GIL. */
+static void rows_take_note(struct rows_job *job, const struct pyapi *api, struct pyapi_object *o) {
+    char text[sizeof job->note];
+    size_t n = strlen(job->note);
+    if (pyapi_get_text(api, o, text, sizeof text) == 0 && text[0])
+        (void)snprintf(job->note + n, sizeof job->note - n, "%s%s", n ? "; " : "", text);
+}
+
+/* ---- numbers ---- */
+
+static void rows_forget_numbers(struct rows_job *job) {
+    free(job->numbers);
+    worker_squares_free(job->squares);
+    job->numbers = NULL;
+    job->squares = NULL;
+}
+
+/* With the GIL: begin with the numbers that a list describes, or with those that lists in it do. */
+static void rows_begin_numbers(struct rows_job *job, const struct pyapi *api, struct pyapi_object *list) {
+    struct numbers_view v;
+    job->answered = false;
+    rows_forget_numbers(job);
+    if (worker_squares_is(api, list)) {
+        job->squares = worker_squares_new(api, list);
+        job->job.apart = job->squares != NULL;
+        return;
+    }
+    if (worker_numbers_view(api, list, &v) != 0)
+        return;
+    job->numbers = calloc(1, sizeof *job->numbers);
+    job->job.apart = job->numbers && numbers_begin(job->numbers, &v) == 0;
+    if (!job->job.apart)
+        rows_forget_numbers(job);
+}
+
+static bool rows_off_gil(struct worker_job *base) {
+    struct rows_job *job = rows_job_of(base);
+    bool stop = __atomic_load_n(&job->stop, __ATOMIC_ACQUIRE);
+    (void)__atomic_add_fetch(&job->progress, 1, __ATOMIC_RELAXED);
+    if (job->squares)
+        return !stop && worker_squares_step(job->squares);
+    if (stop)
+        job->numbers->failed = true;
+    return !stop && numbers_step(job->numbers);
+}
+
+/* With the GIL: statistics of one array. */
+static struct pyapi_object *rows_make_statistics(const struct numbers *numbers, const struct pyapi *api) {
+    char bins[NUMBERS_BINS * 24] = "";
+    const struct numbers_stats *s = &numbers->stats;
+    for (size_t i = 0, n = 0; s->finite && i < NUMBERS_BINS; i++)
+        n += (size_t)snprintf(bins + n, sizeof bins - n, "%s%llu", i ? " " : "",
+                              (unsigned long long)s->bins[i]);
+    return api->Py_BuildValue("(LLLLdddds)", (long long)s->count, (long long)s->nan, (long long)s->inf,
+                              (long long)s->zeros, s->min, s->max, s->mean, numbers_std(s), bins);
+}
+
+/* With the GIL: tell the unit what was found. */
+static void rows_answer_numbers(struct rows_job *job, const struct pyapi *api) {
+    struct pyapi_object *answer = NULL;
+    job->answered = true;
+    if (job->squares)
+        answer = worker_squares_answer(api, job->squares);
+    else if (!job->numbers->failed)
+        answer = rows_make_statistics(job->numbers, api);
+    if (answer)
+        (void)rows_set(job, api, "answer", answer);
+    api->PyErr_Clear();
+}
+
+/* With the GIL: what the generator gave. True: it is a variable that it wants, so it is to go on at once. */
+static bool rows_take_item(struct rows_job *job, struct worker *w, struct pyapi_object *o) {
+    const struct pyapi *api = worker_api(w);
+    if (o == api->_Py_NoneStruct)
+        return false;
+    const struct pyapi_object *type = rows_type(api, o);
+    if (type == api->PyLong_Type) {
+        rows_give_root(job, w, api->PyLong_AsLongLong(o));
+        return true;
+    }
+    if (type == api->PyFloat_Type)
+        job->job.yields = true;
+    else if (type == api->PyList_Type)
+        rows_begin_numbers(job, api, o);
+    else if (type == api->PyUnicode_Type)
+        rows_take_note(job, api, o);
+    else if (type == api->PyTuple_Type)
+        rows_take(job, api, o, (size_t)api->PyTuple_Size(o));
+    return false;
+}
+
+/* With the GIL: have the generator go on. True when there is more. */
+static bool rows_go_on(struct rows_job *job, struct worker *w) {
+    const struct pyapi *api = worker_api(w);
+    for (bool again = true; again;) {
+        struct pyapi_object *o = api->PyIter_Next(job->rows);
+        if (!o && api->PyErr_Occurred())
+            rows_fail(job, "Python could not be asked for it");
+        if (!o)
+            return false;
+        again = rows_take_item(job, w, o);
+        api->Py_DecRef(o);
+        api->PyErr_Clear();
+    }
+    return true;
+}
+
+/* With the GIL: let the generator know that it is to end. */
+static void rows_send_stop(struct rows_job *job, const struct pyapi *api) {
+    if (!job->stopped && job->args)
+        (void)api->PyDict_SetItemString(job->args, "stop", api->_Py_TrueStruct);
+    api->PyErr_Clear();
+    job->stopped = true;
+}
+
+static bool rows_step(struct worker_job *base, struct worker *w) {
+    struct rows_job *job = rows_job_of(base);
+    (void)__atomic_add_fetch(&job->progress, 1, __ATOMIC_RELAXED);
+    if (rows_begin(job, w))
+        return base->why[0] == '\0';
+    if (__atomic_load_n(&job->stop, __ATOMIC_ACQUIRE)) {
+        job->more = true;
+        rows_send_stop(job, worker_api(w));
+    }
+    if ((job->numbers || job->squares) && !job->answered)
+        rows_answer_numbers(job, worker_api(w));
+    return rows_go_on(job, w);
+}
+
+/* What is large is given back in pieces: all at once would hold the GIL for long. */
+static bool rows_drain(struct worker_job *base, struct worker *w) {
+    struct rows_job *job = rows_job_of(base);
+    if (!job->rows || job->wound++ == ROWS_DRAIN_STEPS)
+        return false;
+    rows_send_stop(job, worker_api(w));
+    return rows_go_on(job, w);
+}
+
+static void rows_drop(struct worker_job *base, struct worker *w) {
+    struct rows_job *job = rows_job_of(base);
+    struct pyapi_object **all[] = {&job->rows, &job->list, &job->args};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (*all[i])
+            worker_api(w)->Py_DecRef(*all[i]);
+        *all[i] = NULL;
+    }
+}
+
+static void rows_fini(struct worker_job *base) {
+    struct rows_job *job = rows_job_of(base);
+    strbuf_fini(&job->columns);
+    strbuf_fini(&job->made);
+    rows_forget_numbers(job);
+    arena_fini(&job->arena);
+    free(job);
+}
+
+/* ---- the roots ---- */
+
+static const char *rows_copy(struct rows_job *job, const char *s) {
+    return s ? arena_strdup(&job->arena, s) : NULL;
+}
+
+static void rows_add_locals(struct rows_job *job, const struct model_thread *t, size_t depth) {
+    const struct model_locals *l = t->locals[depth];
+    const char *func = rows_copy(job, t->frames[depth].func), *file = rows_copy(job, t->frames[depth].file);
+    const char *thread = rows_copy(job, t->name ? t->name : t->native_name);
+    for (size_t i = 0; i < l->n; i++) {
+        struct model_place *place = l->items[i].place ? arena_calloc(&job->arena, 1, sizeof *place) : NULL;
+        if (!place)
+            continue;
+        if (job->n_roots == WORKER_ROWS_ROOTS) {
+            job->roots_cut = true;
+            return;
+        }
+        *place = *l->items[i].place;
+        job->roots[job->n_roots++] = (struct rows_root){
+            .frame = {.tstate = l->tstate, .frame = l->frame, .code = l->code, .instr = l->instr},
+            .local = {.name = rows_copy(job, l->items[i].name),
+                      .type = rows_copy(job, l->items[i].type),
+                      .kind = l->items[i].kind,
+                      .place = place},
+            .func = func,
+            .file = file,
+            .thread = thread,
+            .line = t->frames[depth].line,
+            .tid = t->tid,
+            .depth = (int)depth};
+    }
+}
+
+/* Outermost frames first: whoever made something has the best name for it. 0 or -1. */
+static int rows_copy_roots(struct rows_job *job, const struct model_snapshot *s) {
+    arena_init(&job->arena, ROWS_ARENA);
+    job->roots = s ? arena_calloc(&job->arena, WORKER_ROWS_ROOTS, sizeof *job->roots) : NULL;
+    if (s && !job->roots)
+        return -1;
+    for (size_t i = 0; s && i < s->n_threads; i++) {
+        if (s->threads[i].has_python && s->threads[i].torn && s->threads[i].n_frames == 0)
+            (void)snprintf(job->note, sizeof job->note,
+                           "the stack of thread %lld could not be read: it moved",
+                           (long long)s->threads[i].tid);
+        for (size_t d = s->threads[i].locals ? s->threads[i].n_frames : 0; d > 0; d--)
+            if (s->threads[i].locals[d - 1])
+                rows_add_locals(job, &s->threads[i], d - 1);
+    }
+    if (job->roots_cut)
+        (void)snprintf(job->note, sizeof job->note, "only %d variables of frames were looked at",
+                       WORKER_ROWS_ROOTS);
+    return job->arena.failed ? -1 : 0;
+}
+
+/* ---- for others ---- */
+
+struct worker_job *worker_rows_new(const struct worker_rows_request *wish, uint64_t deadline_ns) {
+    struct rows_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return NULL;
+    job->job = (struct worker_job){.step = rows_step,
+                                   .drain = rows_drain,
+                                   .drop = rows_drop,
+                                   .off_gil = rows_off_gil,
+                                   .fini = rows_fini,
+                                   .hold_ns = 6 * CLOCK_NS_PER_MS / 10,
+                                   .pause_ns = 3 * CLOCK_NS_PER_MS / 2,
+                                   .unit = wish->unit,
+                                   .deadline_ns = deadline_ns};
+    job->function = wish->function;
+    job->ask = *wish->ask;
+    strbuf_init(&job->columns, WORKER_ROWS_BYTES);
+    strbuf_init(&job->made, WORKER_ROWS_BYTES);
+    if (rows_copy_roots(job, wish->roots) == 0)
+        return &job->job;
+    rows_fini(&job->job);
+    return NULL;
+}
+
+uint64_t worker_rows_progress(const struct worker_job *job) {
+    return __atomic_load_n(&((const struct rows_job *)(const void *)job)->progress, __ATOMIC_RELAXED);
+}
+
+void worker_rows_stop(struct worker_job *job) {
+    __atomic_store_n(&rows_job_of(job)->stop, true, __ATOMIC_RELEASE);
+}
+
+void worker_rows_get(const struct worker_job *base, struct wire_rows *out) {
+    const struct rows_job *job = (const struct rows_job *)(const void *)base;
+    *out = (struct wire_rows){.columns = job->columns.data,
+                              .columns_len = job->columns.len,
+                              .rows = job->made.data,
+                              .rows_len = job->made.len,
+                              .n_columns = job->n_columns,
+                              .n_rows = job->n_rows,
+                              .more = job->more};
+    (void)snprintf(out->note, sizeof out->note, "%s", job->note);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* background: see background.h. */
+#include "agent/sampler/background.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/torch/step_values.h"
+#include "agent/torch/torch_spans.h"
+#include "base/clock.h"
+#include "pystack/scalars.h"
+#include "version.h"
+
+#define BACKGROUND_PATIENCE_NS (3 * CLOCK_NS_PER_S)
+#define BACKGROUND_AFTER_NS                                                                                  \
+    (150 * CLOCK_NS_PER_MS) /* the client is answered first, then the tables are made */
+#define BACKGROUND_LATE_NS (300 * CLOCK_NS_PER_MS) /* so long rows wait for a tick */
+#define BACKGROUND_EPOCH_NS (10 * CLOCK_NS_PER_S)  /* least time between two epochs begun for the tables */
+#define BACKGROUND_MANY_STACKS 20000
+
+void background_init(struct background *a, struct mailbox *m, bool invited) {
+    *a = (struct background){.config = m->config, .config_changes = m->config_changes};
+    a->patient_until_ns = invited ? clock_mono_ns() + BACKGROUND_PATIENCE_NS : 0;
+    record_init(&a->record, &m->config);
+    a->record.second_due_ns += invited ? BACKGROUND_AFTER_NS : 0;
+}
+
+void background_read(struct background *a, const struct mailbox *m, struct background_plan *plan) {
+    plan->configure = m->config_changes != a->config_changes;
+    if (!plan->configure)
+        return;
+    a->config = m->config;
+    a->config_changes = m->config_changes;
+}
+
+double background_rate(const struct background *a, const struct mailbox *m, uint64_t now_ns,
+                       uint64_t *next_ns) {
+    if (!a->record.set)
+        return 0;
+    if (m->spoken || now_ns >= a->patient_until_ns)
+        return a->config.values[CONFIG_SAMPLE_RATE];
+    if (a->patient_until_ns < *next_ns)
+        *next_ns = a->patient_until_ns;
+    return 0;
+}
+
+bool background_gentle(const struct background *a, const struct mailbox *m) {
+    (void)a;
+    return m->spoken && m->spoken_mode == MODEL_SAMPLING_GENTLE;
+}
+
+void background_tune(struct background *a, double hz, bool listened, struct background_plan *plan) {
+    plan->retune = a->hz > 0 && hz > 0 && (hz != a->hz || listened != a->listened);
+    plan->fresh = listened && !a->listened;
+    plan->soon = hz > a->hz || plan->fresh;
+    a->hz = hz;
+    a->listened = listened;
+}
+
+void background_plan_second(const struct background *a, bool tick, bool ticking, uint64_t now_ns,
+                            struct background_plan *plan, uint64_t *next_ns) {
+    uint64_t due = record_due_ns(&a->record);
+    if (due == RECORD_NEVER)
+        return;
+    uint64_t latest = ticking ? due + BACKGROUND_LATE_NS : due;
+    plan->second = latest <= now_ns || (tick && due <= now_ns);
+    if (latest < *next_ns)
+        *next_ns = latest;
+}
+
+static void background_publish_steps(const struct record_steps *t, struct mailbox_status *st,
+                                     const char *torch) {
+    st->steps = (uint64_t)t->steps.count;
+    st->spans = t->events;
+    st->spans_lost = t->lost;
+    st->us_per_span = torch_spans_us();
+    st->hooks[0] = '\0';
+    if (t->told)
+        (void)snprintf(st->hooks, sizeof st->hooks, "at::addGlobalCallback of torch %.24s", torch);
+    (void)snprintf(st->steps_note, sizeof st->steps_note, "%s", t->note);
+}
+
+static void background_publish_hooks(const struct record *r, struct mailbox_status *st) {
+    st->looks_on = r->hooks.on && r->steps.told;
+    st->gc_on = r->hooks.gc;
+    st->returns_on = r->hooks.functions > 0;
+    if (st->looks_on && !r->hooks.note[0] && !pystack_scalar_knows_torch(r->facts.torch))
+        (void)snprintf(
+            st->hooks_note, sizeof st->hooks_note,
+            "losses and values that are tensors of torch %.24s: how these lie in memory is not known",
+            r->facts.torch);
+    else if (st->looks_on && !r->hooks.note[0] && step_values_skipped() > step_values_count() / 10)
+        (void)snprintf(
+            st->hooks_note, sizeof st->hooks_note,
+            "loss and the like are read at %.3g %% of steps so far: they may take %.3g %% of the job's "
+            "time (probing.look_share)",
+            100 * (double)step_values_count() / (double)(step_values_count() + step_values_skipped()),
+            r->config.values[CONFIG_TRACE_SHARE]);
+    else
+        (void)snprintf(st->hooks_note, sizeof st->hooks_note, "%s", r->hooks.note);
+}
+
+void background_publish(const struct background *a, struct mailbox *m) {
+    struct mailbox_status *st = &m->status;
+    const struct record *r = &a->record;
+    uint64_t up = clock_mono_ns() - r->began_ns;
+    _Static_assert(MAILBOX_TABLES >= RING_TABLE_KEPT, "there are more tables than status has room for");
+    (void)pthread_mutex_lock(&m->lock);
+    st->n_tables = record_list(r, st->tables);
+    st->always_hz = r->set ? a->config.values[CONFIG_SAMPLE_RATE] : 0;
+    st->collect_pct = r->cost_pct;
+    st->collect_us_per_s = up ? (double)r->cost_ns * 1e6 / (double)up : NAN;
+    st->collect_threads_s = r->collect.threads_stretched
+                                ? (double)(r->collect.threads_due_ns - r->collect.threads_ns) / 1e9 + 0.5
+                                : NAN;
+    st->collect_missed = r->missed;
+    background_publish_steps(&r->steps, st, r->facts.torch);
+    background_publish_hooks(r, st);
+    (void)snprintf(st->data_dir, sizeof st->data_dir, "%s", r->set ? ring_set_path(r->set) : "");
+    const char *gc = r->set && r->gc.note ? r->gc.note : "";
+    (void)snprintf(st->collect_note, sizeof st->collect_note, "%s%s%s%s", r->note,
+                   r->note[0] && gc[0] ? "; " : "", gc[0] ? "python.gc: " : "", gc);
+    (void)pthread_mutex_unlock(&m->lock);
+}
+
+size_t background_view(const struct background *a, struct mailbox *m, struct record_view *view) {
+    (void)a;
+    (void)pthread_mutex_lock(&m->lock);
+    *view = (struct record_view){.dropped = m->status.dropped, .us_per_sample = m->status.us_per_sample};
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        view->clients += m->slots[i].peer != 0;
+    size_t bytes = m->server_bytes;
+    (void)pthread_mutex_unlock(&m->lock);
+    return bytes;
+}
+
+bool background_wants_epoch(struct background *a, const struct thread_sampler *p,
+                            const struct background_plan *plan) {
+    uint64_t now_ns = clock_mono_ns();
+    bool many = plan->retune && plan->fresh && p->trie.n_stacks > BACKGROUND_MANY_STACKS;
+    bool due = a->outgrown && now_ns - a->epoch_ns > BACKGROUND_EPOCH_NS;
+    if (due)
+        a->epoch_ns = now_ns;
+    a->outgrown = a->outgrown && !due;
+    return many || due;
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sampler: see sampler.h. */
+#include "agent/sampler/sampler.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/sampler/account.h"
+#include "agent/agent.h"
+#include "agent/server/reply.h"
+#include "agent/sampler/snapshot_request.h"
+#include "agent/sampler/budget.h"
+#include "agent/sampler/pending_snapshots.h"
+#include "agent/sampler/signal_sampler.h"
+#include "agent/debug/fatal.h"
+#include "agent/sampler/interp_liveness.h"
+#include "agent/sampler/thread_sampler.h"
+#include "agent/server/pull.h"
+#include "agent/sampler/sampler_internal.h"
+#include "agent/sampler/spending.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/cost.h"
+#include "pystack/pystack.h"
+#include "version.h"
+
+#define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
+
+/* ---- reading ---- */
+
+static const struct pystack_info *sampler_info(const struct sampler *s) {
+    return s->ps ? pystack_get_info(s->ps) : NULL;
+}
+
+static size_t sampler_bytes(struct sampler *s, const struct model_snapshot *snap) {
+    return account_stack_bytes(&s->stack) + sizeof *s + thread_sampler_bytes(&s->profile) +
+           signal_sampler_bytes() + record_bytes(&s->always.record) + (snap ? snap->arena.used : 0) +
+           (s->ps ? pystack_native_bytes(s->ps) : 0);
+}
+
+/* What signals have cost the job's threads. */
+static uint64_t sampler_signals_ns(const struct sampler *s) {
+    return s->signals.handler_ns + s->signals.deliver_ns;
+}
+
+static void sampler_publish(struct sampler *s, const struct model_snapshot *snap) {
+    struct mailbox_status *st = &s->mailbox->status;
+    const struct pystack_info *info = sampler_info(s);
+    size_t bytes = sampler_bytes(s, snap);
+    (void)pthread_mutex_lock(&s->mailbox->lock);
+    st->samples = s->profile.total_samples;
+    st->torn = s->profile.total_torn;
+    st->snapshots = s->snapshots;
+    st->read_errors = s->read_errors + s->profile.read_errors;
+    st->arena_limit_hits = s->limit_hits;
+    st->us_per_sample = s->profile.total_samples
+                            ? (double)s->spending.total_ns / (double)s->profile.total_samples / 1e3
+                            : NAN;
+    st->stretched = s->stretched_snapshots || s->stretched_samples;
+    st->kept_hz =
+        s->tick_due_ns != SAMPLER_NEVER && s->profile.period_us > 0 ? 1e6 / s->profile.period_us : NAN;
+    st->bytes = bytes;
+    (void)snprintf(st->discovery, sizeof st->discovery, "%s", info ? info->discovery : "");
+    st->exact = s->profile.total_exact;
+    st->unknown_frames = s->profile.unknown_frames;
+    st->signals_sent = s->signals.sent;
+    st->signals_late = s->signals.late;
+    st->signals_refused = s->signals.refused;
+    st->calls_restarted = s->signals.restarted;
+    st->calls_interrupted = s->signals.eintr;
+    st->signals_ns = sampler_signals_ns(s);
+    if (s->signals.handled)
+        st->us_per_signal = (double)sampler_signals_ns(s) / (double)s->signals.handled / 1e3;
+    st->sampling = s->tick_due_ns == SAMPLER_NEVER
+                       ? NULL
+                       : model_sampling_name(s->profile.exact ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE);
+    if (s->ps && s->exact_off)
+        (void)snprintf(st->note, sizeof st->note, "running threads are read as in gentle mode: %s",
+                       s->exact_error.text);
+    else
+        (void)snprintf(st->note, sizeof st->note, "%s", s->ps ? s->config_error.text : s->ps_error.text);
+    (void)pthread_mutex_unlock(&s->mailbox->lock);
+}
+
+static void sampler_flush(void *arg);
+/* The interpreter is gone: finalised, or unloaded. Another one may come, in the same place or elsewhere. */
+static void sampler_lose(struct sampler *s) {
+    signal_sampler_disarm();
+    worker_lose(s->mailbox->worker);
+    if (s->mailbox->evaluator)
+        worker_lose(s->mailbox->evaluator);
+    sampler_flush(s);
+    thread_sampler_pause(&s->profile);
+    pystack_close(s->ps);
+    s->ps = NULL;
+    s->opened_ns = 0;
+    s->read_errors++;
+    interp_liveness_note_file(&s->presence, s->ps);
+}
+
+struct pystack *sampler_pystack(struct sampler *s) {
+    uint64_t now = clock_mono_ns();
+    if (interp_liveness_is_lost(&s->presence, s->ps, now))
+        sampler_lose(s);
+    if (s->ps || (s->opened_ns && now - s->opened_ns < SAMPLER_RETRY_NS))
+        return s->ps;
+    s->opened_ns = now;
+    s->ps = pystack_open(0, &s->ps_error);
+    sampler_publish(s, NULL);
+    return s->ps;
+}
+
+/* Have the signal's handler installed as long as it is wanted and the job does not object. */
+static void sampler_choose_mode(struct sampler *s, bool gentle) {
+    const struct pystack_info *info = sampler_info(s);
+    if (info && !signal_sampler_is_armed() && !pystack_self_supports(info)) {
+        (void)err_set(&s->exact_error, ERR_FAILED, "threads of Python %s cannot be asked", info->version);
+        s->exact_off = true;
+    }
+    if (info && pystack_own_file(s->ps) >= 0) {
+        (void)err_set(
+            &s->exact_error, ERR_FAILED,
+            "process_vm_readv is refused in this process (a seccomp filter); /proc/self/mem is read");
+        s->exact_off = true;
+    }
+    interp_liveness_note_file(&s->presence, s->ps);
+    if (gentle || s->exact_off) {
+        signal_sampler_disarm();
+    } else if ((signal_sampler_is_armed() ? signal_sampler_check(&s->exact_error)
+                                          : signal_sampler_arm(&s->signals, &s->exact_error)) != 0) {
+        s->exact_off = true;
+    }
+    s->profile.exact = signal_sampler_is_armed();
+}
+
+/* A snapshot with what only the agent knows. 0, or -1 with the error. */
+static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, struct model_snapshot *out,
+                            struct err *e) {
+    struct pystack *ps = sampler_pystack(s);
+    if (!ps) {
+        *out = (struct model_snapshot){0};
+        *e = s->ps_error;
+        return -1;
+    }
+    thread_sampler_collect(&s->profile, ps);
+    int rc = snapshot_request_snapshot(ps, &s->profile, &plan->wishes, out, e);
+    if (rc != 0) {
+        s->read_errors++;
+        return -1;
+    }
+    out->seq = ++s->snapshots;
+    out->sampling = signal_sampler_is_armed() ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
+    s->limit_hits += out->incomplete;
+    out->process.agent_cpu_pct =
+        cost_meter_add(&s->meter, clock_mono_ns(), agent_cpu_ns() + sampler_signals_ns(s));
+    (void)pthread_mutex_lock(&s->mailbox->lock);
+    size_t server = s->mailbox->server_bytes;
+    (void)pthread_mutex_unlock(&s->mailbox->lock);
+    out->process.agent_rss_bytes = (int64_t)(sampler_bytes(s, out) + server);
+    return 0;
+}
+
+/* ---- answers ---- */
+
+/* What a client may see, which is all or not. */
+static enum wire_access sampler_may(const struct mailbox_slot *slot) {
+    return slot->looker ? WIRE_READ_ONLY : WIRE_CHANGES;
+}
+
+static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *plan) {
+    struct model_target target;
+    (void)sampler_pystack(s);
+    pystack_read_target(0, sampler_info(s), &target);
+    target.mode = MODEL_MODE_AGENT;
+    target.agent_version = PROBING_VERSION;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; k < plan->slots[i].n_asks; k++)
+            if (plan->slots[i].asks[k].method == WIRE_HELLO) {
+                struct model_target seen = target; /* its texts stay the target's */
+                wire_hide_target(&seen, sampler_may(&plan->slots[i]));
+                reply_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &seen);
+            }
+    model_target_fini(&target);
+}
+
+/* Answer all who asked but those who want what the python worker may tell: they are put into `later`. Number. */
+static size_t sampler_answer_asks(struct sampler *s, const struct sampler_plan *plan,
+                                  const struct model_snapshot *snap, const struct err *e,
+                                  struct pending_snapshots_ask *later) {
+    size_t n = 0;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
+            const struct mailbox_ask *ask = &plan->slots[i].asks[k];
+            struct pending_snapshots_ask who = {
+                .peer = plan->slots[i].peer, .id = ask->id, .want = ask->want};
+            bool waits = (ask->want.locals || ask->want.tasks) && n < PENDING_SNAPSHOTS_ASKS;
+            if (ask->method == WIRE_THREADS && snap && waits)
+                later[n++] = who;
+            else if (ask->method == WIRE_THREADS)
+                reply_threads(s->mailbox, &who, snap, e);
+        }
+    return n;
+}
+
+/* Encoded once for all whose stream is due; where it is long, once more for those who may only look. */
+static void sampler_notify_threads(struct sampler *s, const struct sampler_plan *plan,
+                                   const struct model_snapshot *snap) {
+    struct queue_bytes *all = NULL, *less = NULL;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
+        const struct mailbox_slot *slot = &plan->slots[i];
+        if (!slot->peer || slot->rate_hz[WIRE_STREAM_THREADS] <= 0)
+            continue;
+        struct queue_bytes **bytes = slot->looker ? &less : &all;
+        if (!*bytes && slot->looker && all && all->len <= MAILBOX_LOOKER_ANSWER)
+            *bytes = queue_bytes_ref(all);
+        if (!*bytes)
+            *bytes = reply_stream(snap, slot->looker ? MAILBOX_LOOKER_ANSWER : 0);
+        if (*bytes)
+            (void)mailbox_post(s->mailbox,
+                               queue_item_new(queue_bytes_ref(*bytes), QUEUE_SNAPSHOT, slot->peer));
+    }
+    queue_bytes_unref(all);
+    queue_bytes_unref(less);
+}
+
+static void sampler_do_threads(struct sampler *s, const struct sampler_plan *plan) {
+    struct model_snapshot snap;
+    struct pending_snapshots_ask later[PENDING_SNAPSHOTS_ASKS];
+    struct err e = {0};
+    uint64_t cpu = clock_self_cpu_ns();
+    sampler_choose_mode(s, plan->gentle);
+    int rc = sampler_snapshot(s, plan, &snap, &e);
+    size_t n_later = sampler_answer_asks(s, plan, rc == 0 ? &snap : NULL, &e, later);
+    if (rc == 0)
+        sampler_notify_threads(s, plan, &snap);
+    /* what one asked for does not slow the streams down */
+    if (!plan->wishes.locals && !plan->wishes.native.wanted && !plan->wishes.of.tasks)
+        cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
+    sampler_publish(s, rc == 0 ? &snap : NULL);
+    s->complete.memory_tells_tasks = s->ps && pystack_knows_tasks(s->ps);
+    if (n_later)
+        pending_snapshots_begin(&s->complete, later, n_later, &snap);
+    spending_elsewhere(&s->spending, cpu);
+    model_snapshot_fini(&snap);
+}
+
+/* ---- samples ---- */
+
+/* CPU of this thread and of the handlers, of one core, over the last seconds. */
+static double sampler_cost_pct(struct sampler *s) {
+    return cost_meter_add(&s->own_meter, clock_mono_ns(),
+                          clock_self_cpu_ns() - s->always.record.cost_ns + sampler_signals_ns(s));
+}
+
+/* Write new samples into the tables; what that costs is not sampling's. */
+static void sampler_record(struct sampler *s) {
+    uint64_t before = s->always.record.cost_ns;
+    s->always.outgrown |= record_take(&s->always.record, &s->profile);
+    s->spending.elsewhere_ns += s->always.record.cost_ns - before;
+}
+
+static void sampler_do_second(struct sampler *s) {
+    struct record_view view;
+    uint64_t cpu = clock_self_cpu_ns();
+    s->replan |= !s->always.record.begun;
+    record_begin(&s->always.record);
+    size_t server = background_view(&s->always, s->mailbox, &view);
+    view.cpu_ns = agent_cpu_ns();
+    view.overhead_pct =
+        cost_meter_add(&s->always.meter, clock_mono_ns(), view.cpu_ns + sampler_signals_ns(s));
+    view.rate_hz = s->always.hz;
+    view.python = sampler_info(s) ? sampler_info(s)->version : NULL;
+    view.pystack = s->ps;
+    view.worker = s->mailbox->worker;
+    view.samples = s->profile.total_samples;
+    view.torn = s->profile.total_torn;
+    view.rss_bytes = (int64_t)(sampler_bytes(s, NULL) + server);
+    record_second(&s->always.record, &s->profile, &view);
+    background_publish(&s->always, s->mailbox);
+    probes_second(&s->probes);
+    spending_elsewhere(&s->spending, cpu);
+}
+
+static void sampler_send_batch(struct sampler *s, size_t slot_number) {
+    struct mailbox *m = s->mailbox;
+    struct model_sample_batch batch;
+    struct queue_mark now;
+    struct strbuf b;
+    (void)pthread_mutex_lock(&m->lock);
+    struct mailbox_slot slot = m->slots[slot_number];
+    m->slots[slot_number].first_sample = 0;
+    (void)pthread_mutex_unlock(&m->lock);
+    if (!slot.peer || slot.rate_hz[WIRE_STREAM_SAMPLES] <= 0 || slot.first_sample >= s->profile.n_samples)
+        return;
+    strbuf_init(&b, 0);
+    int rc = thread_sampler_get_batch(&s->profile, &slot.sent, slot.first_sample, &batch, &now);
+    batch.mode = s->profile.exact ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
+    batch.budget_pct = s->budget_pct;
+    batch.cost_pct = sampler_cost_pct(s);
+    if (rc == 0)
+        (void)wire_put_samples_notify_open(&b, &batch);
+    struct queue_item *item = queue_item_new(rc == 0 ? queue_bytes_new(&b) : NULL, QUEUE_SAMPLES, slot.peer);
+    if (item) {
+        item->mark = slot.sent;
+        item->mark.n_samples = (uint32_t)batch.n_samples;
+    }
+    strbuf_fini(&b);
+    bool posted = mailbox_post(m, item) == 0;
+    (void)pthread_mutex_lock(&m->lock);
+    struct mailbox_slot *live = &m->slots[slot_number];
+    /* A generation that has changed meanwhile was rolled back: what is sent now does not count. */
+    if (posted && live->peer == slot.peer && live->sent.generation == slot.sent.generation)
+        live->sent = now;
+    if (!posted)
+        m->status.dropped += batch.n_samples;
+    (void)pthread_mutex_unlock(&m->lock);
+    model_sample_batch_fini(&batch);
+}
+
+static void sampler_flush(void *arg) {
+    struct sampler *s = arg;
+    sampler_record(s);
+    uint64_t cpu = clock_self_cpu_ns();
+    s->flush_due_ns = clock_mono_ns() + s->batch_ns;
+    if (s->profile.n_samples == 0)
+        return;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        sampler_send_batch(s, i);
+    sampler_publish(s, NULL);
+    s->wake(s->arg);
+    spending_batch(&s->spending, cpu);
+}
+
+/* Note the ticks that were slept through so far. */
+static void sampler_pass_ticks(struct sampler *s) {
+    uint64_t now = clock_mono_ns();
+    double epoch_s = s->n_passed ? clock_mono_to_epoch_s() : 0;
+    size_t n = 0;
+    while (n < s->n_passed && s->passed_ns[n] <= now)
+        thread_sampler_pass(&s->profile, epoch_s + (double)s->passed_ns[n++] / 1e9);
+    s->n_passed -= n;
+    memmove(s->passed_ns, s->passed_ns + n, s->n_passed * sizeof s->passed_ns[0]);
+}
+
+/* When the next ticks are. While nobody runs, several share a look: that is the same, and waking up is what costs. */
+static void sampler_draw_ticks(struct sampler *s, uint64_t mean_ns) {
+    uint64_t now = clock_mono_ns(), next = now + cost_pace_next_ns(&s->pace, mean_ns);
+    bool yields = thread_sampler_is_idle(&s->profile);
+    s->n_passed = 0;
+    s->tick_due_ns = next;
+    while (yields && s->n_passed < THREAD_SAMPLER_PENDING - 1) {
+        next += cost_pace_next_ns(&s->pace, mean_ns);
+        if (next - now > THREAD_SAMPLER_WAIT_NS)
+            return;
+        s->passed_ns[s->n_passed++] = s->tick_due_ns;
+        s->tick_due_ns = next;
+    }
+}
+
+static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) {
+    uint64_t wanted = (uint64_t)(1e9 / plan->sample_hz);
+    struct pystack *ps = sampler_pystack(s);
+    spending_begin(&s->spending, sampler_signals_ns(s));
+    if (ps)
+        sampler_choose_mode(s, plan->gentle);
+    if (ps) {
+        sampler_pass_ticks(s);
+        thread_sampler_set_native(&s->profile, ps, plan->native_samples, plan->native_kept);
+        signal_sampler_set_native(s->profile.native);
+        thread_sampler_tick(&s->profile, ps, wanted);
+    }
+    spending_tick(&s->spending, sampler_signals_ns(s));
+    double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
+    double budget = budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, s->batch_ns));
+    uint64_t mean = cost_interval_ns(&s->spending.tick, wanted, budget, &s->stretched_samples);
+    if (mean > SAMPLER_SLOWEST_NS && mean > wanted)
+        mean = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
+    sampler_draw_ticks(s, mean);
+}
+
+/* Behind the last batch: whoever has this answer has all samples. */
+static void sampler_answer_leave(struct sampler *s, const struct sampler_plan *plan) {
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
+            if (plan->slots[i].asks[k].method != WIRE_UNSUBSCRIBE)
+                continue;
+            mailbox_end_samples(s->mailbox, plan->slots[i].peer);
+            reply_ok(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id);
+        }
+    s->wake(s->arg);
+}
+
+/* Tables, and rows of them. Behind everything else: a client that copies may wait, the job's samples may not. */
+static void sampler_answer_tables(struct sampler *s, const struct sampler_plan *plan) {
+    const struct record *r = &s->always.record;
+    uint64_t cpu = clock_self_cpu_ns();
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
+            const struct mailbox_slot *slot = &plan->slots[i];
+            if (slot->asks[k].method == WIRE_TABLES)
+                pull_answer_tables(r, s->mailbox, slot->peer, slot->asks[k].id, sampler_may(slot));
+            else if (slot->asks[k].method == WIRE_PULL)
+                pull_answer_rows(r, s->mailbox, slot->peer, slot->asks[k].id, &slot->pull);
+        }
+    spending_elsewhere(&s->spending, cpu);
+    s->wake(s->arg);
+}
+
+/* What clients want armed, and what is. */
+static void sampler_do_probes(struct sampler *s, const struct sampler_plan *plan) {
+    uint64_t cpu = clock_self_cpu_ns();
+    bool answered = false;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
+            const struct mailbox_ask *ask = &plan->slots[i].asks[k];
+            answered |= ask->method == WIRE_ARM || ask->method == WIRE_DISARM;
+            if (ask->method == WIRE_ARM || ask->method == WIRE_DISARM)
+                probes_take(&s->probes, plan->slots[i].peer, ask);
+        }
+    answered |= probes_poll(&s->probes);
+    probes_publish(&s->probes);
+    s->replan = true;
+    spending_elsewhere(&s->spending, cpu);
+    if (answered)
+        s->wake(s->arg);
+}
+
+/* What has been collected of samples so far goes out. */
+static void sampler_end_batch(struct sampler *s) {
+    if (s->ps)
+        thread_sampler_collect(&s->profile, s->ps);
+    sampler_pass_ticks(s);
+    thread_sampler_settle(&s->profile);
+    sampler_flush(s);
+    thread_sampler_clear_batch(&s->profile);
+}
+
+static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
+    if (plan->always.configure)
+        record_configure(&s->always.record, &s->always.config);
+    if (plan->always.retune) {
+        sampler_end_batch(s);
+        (void)pthread_mutex_lock(&s->mailbox->lock);
+        mailbox_set_first(s->mailbox, 0); /* also of a batch that had no samples and so was not sent */
+        (void)pthread_mutex_unlock(&s->mailbox->lock);
+        s->profile.last_tick_ns = 0;
+    }
+    if (plan->always.fresh) /* what was refused before may not be any more */
+        s->exact_off = false;
+    if (background_wants_epoch(&s->always, &s->profile, &plan->always))
+        thread_sampler_new_epoch(&s->profile);
+}
+
+/* Of who was refused there are rows, but not of each. */
+static void sampler_record_refusal(struct sampler *s) {
+    struct refusals row;
+    if (mailbox_take_refusal(s->mailbox, &row))
+        record_event(&s->always.record, RING_EVENT_REFUSED, row.uid, row.pid, row.text);
+}
+
+static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
+    sampler_retune(s, plan);
+    uint64_t cpu = plan->hello || plan->complete ? clock_self_cpu_ns() : 0;
+    if (plan->complete) {
+        pending_snapshots_poll(&s->complete, s->ps);
+        virtual_tables_poll(&s->made, s->ps);
+        evals_poll(&s->evals, s->ps);
+        sampler_record_refusal(s);
+    }
+    if (plan->hello)
+        sampler_answer_hello(s, plan);
+    if (plan->hello || plan->complete)
+        spending_elsewhere(&s->spending, cpu);
+    if (plan->threads)
+        sampler_do_threads(s, plan);
+    if (plan->hello || plan->threads || plan->poke || plan->complete)
+        s->wake(s->arg);
+    if (plan->tick)
+        sampler_do_tick(s, plan);
+    if (plan->flush)
+        sampler_end_batch(s);
+    if (plan->always.second)
+        sampler_do_second(s);
+    if (record_is_due(&s->always.record)) { /* several ticks at once: not each in caches that are cold */
+        sampler_record(s);
+        record_flush(&s->always.record);
+    }
+    if (plan->probes)
+        sampler_do_probes(s, plan);
+    if (plan->leave)
+        sampler_answer_leave(s, plan);
+    if (plan->tables)
+        sampler_answer_tables(s, plan);
+    if (plan->rows)
+        sampler_answer_virtual(s, plan);
+    if (plan->evals)
+        sampler_answer_evals(s, plan);
+    if (plan->tables || plan->rows || plan->evals || plan->hello || plan->threads || plan->complete ||
+        plan->quiet || plan->leave)
+        s->replan = true;
+    if (plan->quiet) {
+        signal_sampler_disarm();
+        s->exact_off = false;
+    }
+}
+
+/* ---- the thread ---- */
+
+static void *sampler_main(void *arg) {
+    struct sampler *s = arg;
+    struct mailbox *m = s->mailbox;
+    struct sampler_plan plan;
+    agent_thread_begin("probing-smp");
+    (void)sampler_pystack(s); /* now, while the first client connects */
+    sampler_publish(s, NULL);
+    (void)pthread_mutex_lock(&m->lock);
+    while (!m->stop) {
+        bool fatal = fatal_is_asked();
+        if (!fatal)
+            sampler_make_plan(s, &plan, clock_mono_ns());
+        if (!fatal && sampler_is_idle(&plan)) {
+            mailbox_sleep(m, plan.next_ns);
+            continue;
+        }
+        (void)pthread_mutex_unlock(&m->lock);
+        if (fatal)
+            sampler_keep_fatal(s);
+        else
+            sampler_do(s, &plan);
+        (void)pthread_mutex_lock(&m->lock);
+    }
+    (void)pthread_mutex_unlock(&m->lock);
+    agent_thread_end();
+    return NULL;
+}
+
+static void sampler_free(struct sampler *s) {
+    probes_fini(&s->probes);
+    pending_snapshots_fini(&s->complete);
+    virtual_tables_fini(&s->made);
+    evals_fini(&s->evals);
+    signal_sampler_disarm();
+    interp_liveness_note_file(&s->presence, NULL);
+    if (s->ps)
+        pystack_close(s->ps);
+    thread_sampler_fini(&s->profile);
+    record_end(&s->always.record, true);
+    free(s);
+}
+
+struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *arg, struct err *e) {
+    struct sampler *s = calloc(1, sizeof *s);
+    if (!s || thread_sampler_init(&s->profile, sampler_flush, s) != 0) {
+        free(s);
+        (void)err_set(e, ERR_FAILED, "no memory for the sampler");
+        return NULL;
+    }
+    s->mailbox = m;
+    s->wake = wake;
+    s->arg = arg;
+    s->complete = (struct pending_snapshots){.worker = m->worker, .answer = reply_snapshot, .arg = m};
+    s->made = (struct virtual_tables){.worker = m->worker, .answer = reply_table, .arg = m};
+    s->evals = (struct evals){
+        .worker = m->evaluator, .mailbox = m, .record = &s->always.record, .answer = reply_evaluated};
+    s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
+    s->replan = true;
+    (void)config_read_environ(&m->config, 0, &s->config_error); /* nobody else knows the mailbox yet */
+    m->status.budget_pct = s->budget_pct = m->config.values[CONFIG_BUDGET];
+    background_init(&s->always, m, agent_is_invited());
+    probes_init(&s->probes, m->worker, m, &s->always.record);
+    cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
+    int rc = agent_thread_create(&s->thread, sampler_main, s, false);
+    if (rc == 0) {
+        fatal_set_waker(sampler_note_fatal, m);
+        return s;
+    }
+    (void)err_set_errno(e, ERR_FAILED, rc, "no thread for the sampler");
+    sampler_free(s);
+    return NULL;
+}
+
+void sampler_stop(struct sampler *s) {
+    if (!s)
+        return;
+    fatal_set_waker(NULL, NULL);
+    mailbox_stop(s->mailbox);
+    (void)pthread_join(s->thread, NULL);
+    sampler_free(s);
+}

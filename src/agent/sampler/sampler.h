@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sampler: the one thread that reads the interpreter: snapshots, samples, facts.
+ *
+ * Owns the pystack, and writes the tables (background.h). Sleeps without a timeout when nobody wants anything and there are none. Measures what it costs and does its work less often
+ * when that is more than the budget. Never takes the GIL, never runs Python.
+ */
+#ifndef AGENT_SAMPLER_SAMPLER_H
+#define AGENT_SAMPLER_SAMPLER_H
+
+#include "agent/server/mailbox.h"
+#include "base/err.h"
+
+struct sampler;
+
+/* Start the thread. `wake` is called on it, without a lock, when there is something to take from the mailbox. NULL with the
+ * error. The mailbox is the caller's and must outlive the sampler. */
+struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *arg, struct err *e);
+
+/* End the thread and free everything. */
+void sampler_stop(struct sampler *s);
+
+#endif

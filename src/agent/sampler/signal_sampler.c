@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* signal_sampler: see signal_sampler.h. Signals: tgkill(2), sigaction(2), signal(7). */
+#include "agent/sampler/signal_sampler.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/sampler/rewind.h"
+#include "agent/sampler/stack_headroom.h"
+#include "base/clock.h"
+#include "base/procfs.h"
+
+#define SIGNAL_SAMPLER_SIGNAL SIGURG
+#define SIGNAL_SAMPLER_END_NS (500 * CLOCK_NS_PER_MS) /* a handler that has begun ends within this */
+#define SIGNAL_SAMPLER_SPIN_NS (60 * CLOCK_NS_PER_US) /* an answer usually comes within this */
+#define SIGNAL_SAMPLER_STATUS_NS                                                                             \
+    CLOCK_NS_PER_S /* how long what the kernel said of a thread's mask is believed */
+#define SIGNAL_SAMPLER_BLOCKED_NS (50 * CLOCK_NS_PER_MS) /* and when it blocks: it may be creating a thread */
+#define SIGNAL_SAMPLER_READ_NS (15 * CLOCK_NS_PER_US)    /* a look at a stack takes less than one */
+#define SIGNAL_SAMPLER_READS 3
+#define SIGNAL_SAMPLER_LONG_NS (250 * CLOCK_NS_PER_US) /* what took longer was not on a CPU all the time */
+#define SIGNAL_SAMPLER_TRIES 9                         /* signals to ourselves, to see what one costs */
+#define SIGNAL_SAMPLER_TOUCHED                                                                               \
+    (sizeof(struct pystack_self)) /* counted as memory of ours, for each slot in use */
+
+enum signal_sampler_state {
+    SIGNAL_SAMPLER_FREE = 0,
+    SIGNAL_SAMPLER_SENT,
+    SIGNAL_SAMPLER_RUNNING, /* the handler copies */
+    SIGNAL_SAMPLER_DONE,
+};
+
+/* A thread's place. Only `state` is written by both sides. */
+struct signal_sampler_slot {
+    uint32_t state; /* enum signal_sampler_state, atomic */
+    int64_t tid;
+    uint64_t serial;
+    uint64_t used_ns;
+    uint64_t status_ns; /* when its mask was looked at; 0 never */
+    bool counted_late, blocked;
+    bool unwanted;                     /* nobody waits for the answer any more */
+    bool filtered;                     /* it may not read memory as the handler does */
+    struct stack_headroom_stack stack; /* its own */
+    struct pystack_self *self;         /* in the pool; NULL before its first use */
+};
+
+/* A disposition as the kernel keeps it (its struct sigaction): libc adds a flag to each that goes through it, and what is put
+ * back is to be what was there. */
+struct signal_sampler_action {
+    uint64_t handler, flags, restorer, mask;
+};
+
+/* Lives as long as the library is loaded: a handler may find it at any time. */
+static struct signal_sampler_control {
+    bool armed; /* the handler is installed */
+    pid_t pid;
+    struct signal_sampler_action before;
+    struct pystack_self *pool;  /* SIGNAL_SAMPLER_SLOTS; mapped by the first signal_sampler_arm */
+    struct native_copy *native; /* SIGNAL_SAMPLER_SLOTS; mapped when they are first wanted */
+    bool native_wanted;
+    struct signal_sampler_stats *stats;
+    uint64_t restarted, eintr, handler_ns, handled; /* written by handlers */
+    /* A bit for each slot that a question was sent from and not taken back, so that a handler looks into no others. */
+    uint64_t asked;
+    int64_t left_out;    /* see signal_sampler_leave_out */
+    uint64_t used;       /* a bit for each slot that belongs to a thread */
+    uint64_t deliver_ns; /* what the kernel spends on a signal around the handler; 0 not measured yet */
+    struct signal_sampler_slot slots[SIGNAL_SAMPLER_SLOTS];
+} exact;
+
+_Static_assert(SIGNAL_SAMPLER_SLOTS <= 64, "a slot is a bit of a word");
+
+static uint64_t signal_sampler_bit(const struct signal_sampler_slot *slot) {
+    return 1ULL << (slot - exact.slots);
+}
+
+/* Nobody answers what was asked from this slot any more. */
+static void signal_sampler_unask(const struct signal_sampler_slot *slot) {
+    (void)__atomic_and_fetch(&exact.asked, ~signal_sampler_bit(slot), __ATOMIC_RELAXED);
+}
+
+/* ---- on the job's threads ---- */
+
+/* Copy for whoever has asked this thread. A signal that finds one pending is dropped by the kernel, so each answers all
+ * questions; one that comes after its question was given up finds none. */
+static void signal_sampler_answer(const void *context) {
+    int64_t tid = syscall(SYS_gettid);
+    for (uint64_t rest = __atomic_load_n(&exact.asked, __ATOMIC_ACQUIRE); rest; rest &= rest - 1) {
+        struct signal_sampler_slot *slot = &exact.slots[__builtin_ctzll(rest)];
+        uint32_t expected = SIGNAL_SAMPLER_SENT;
+        if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SIGNAL_SAMPLER_SENT || slot->tid != tid ||
+            !__atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_RUNNING, false,
+                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        pystack_self_copy(slot->self);
+        if (slot->self->native)
+            native_copy_context(slot->self->native, context, exact.pid);
+        uint64_t spent = clock_mono_ns() - slot->self->taken_ns;
+        spent = spent < SIGNAL_SAMPLER_LONG_NS ? spent : SIGNAL_SAMPLER_LONG_NS;
+        (void)__atomic_add_fetch(&exact.handler_ns, spent, __ATOMIC_RELAXED);
+        (void)__atomic_add_fetch(&exact.handled, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&slot->state, SIGNAL_SAMPLER_DONE, __ATOMIC_RELEASE);
+    }
+}
+
+/* What was installed before did nothing (see signal_sampler_arm), so there is nothing to pass a signal of the job's on to. */
+static void signal_sampler_handler(int sig, siginfo_t *info, void *context) {
+    int saved = errno;
+    (void)info;
+    signal_sampler_answer(context);
+    enum rewind_result r = rewind_interrupted(sig, context);
+    if (r == REWIND_DONE)
+        (void)__atomic_add_fetch(&exact.restarted, 1, __ATOMIC_RELAXED);
+    if (r == REWIND_LEFT)
+        (void)__atomic_add_fetch(&exact.eintr, 1, __ATOMIC_RELAXED);
+    errno = saved;
+}
+
+/* ---- the handler comes and goes ---- */
+
+static int signal_sampler_map(struct err *e) {
+    if (exact.pool)
+        return 0;
+    void *p = mmap(NULL, SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return err_set_errno(e, ERR_FAILED, errno, "no memory for copies of stacks");
+    (void)madvise(p, SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool, MADV_DONTFORK);
+    exact.pool = p;
+    return 0;
+}
+
+static void signal_sampler_unmap(void) {
+    (void)munmap(exact.pool, SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool);
+    if (exact.native)
+        (void)munmap(exact.native, SIGNAL_SAMPLER_SLOTS * sizeof *exact.native);
+    exact.pool = NULL;
+    exact.native = NULL;
+    exact.native_wanted = false;
+}
+
+/* Nothing is mapped while no handler is installed: signal_sampler_disarm would not take it away. */
+void signal_sampler_set_native(bool wanted) {
+    size_t size = SIGNAL_SAMPLER_SLOTS * sizeof *exact.native;
+    wanted = wanted && exact.armed;
+    if (wanted && !exact.native) {
+        void *p =
+            mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        exact.native = p == MAP_FAILED ? NULL : p;
+        if (exact.native)
+            (void)madvise(p, size, MADV_DONTFORK);
+    }
+    exact.native_wanted = wanted && exact.native;
+}
+
+static int signal_sampler_get_action(struct signal_sampler_action *out) {
+    return (int)syscall(SYS_rt_sigaction, SIGNAL_SAMPLER_SIGNAL, NULL, out, sizeof out->mask);
+}
+
+static bool signal_sampler_is_ours(const struct sigaction *sa) {
+    return (sa->sa_flags & SA_SIGINFO) && sa->sa_sigaction == signal_sampler_handler;
+}
+
+/* Async-signal-safe. */
+static void signal_sampler_put_back(void) {
+    struct sigaction now;
+    if (sigaction(SIGNAL_SAMPLER_SIGNAL, NULL, &now) == 0 && signal_sampler_is_ours(&now))
+        (void)syscall(SYS_rt_sigaction, SIGNAL_SAMPLER_SIGNAL, &exact.before, NULL, sizeof exact.before.mask);
+}
+
+/* What a signal costs its thread beside the handler: the kernel's frame and the way back. The calling thread sends itself
+ * some, and the fastest counts. What brings the signal to another CPU is not in it. */
+static uint64_t signal_sampler_measure_delivery(void) {
+    sigset_t ours, before;
+    uint64_t best = UINT64_MAX;
+    (void)sigemptyset(&ours);
+    (void)sigaddset(&ours, SIGNAL_SAMPLER_SIGNAL);
+    if (pthread_sigmask(SIG_UNBLOCK, &ours, &before) != 0)
+        return 0;
+    for (int i = 0; i < SIGNAL_SAMPLER_TRIES; i++) {
+        uint64_t from = clock_mono_ns();
+        (void)syscall(SYS_tgkill, exact.pid, (pid_t)syscall(SYS_gettid), SIGNAL_SAMPLER_SIGNAL);
+        uint64_t spent = clock_mono_ns() - from;
+        best = spent < best ? spent : best;
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return best;
+}
+
+int signal_sampler_arm(struct signal_sampler_stats *stats, struct err *e) {
+    struct sigaction sa = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    if (exact.armed)
+        return 0;
+    exact.pid = getpid();
+    exact.stats = stats;
+    if (signal_sampler_get_action(&exact.before) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "the disposition of SIGURG cannot be read");
+    if (exact.before.handler != (uintptr_t)SIG_DFL && exact.before.handler != (uintptr_t)SIG_IGN)
+        return err_set(e, ERR_FAILED, "the job has a handler for SIGURG");
+    bool mapped_now = !exact.pool; /* else a handler that had no end may still copy there */
+    if (signal_sampler_map(e) != 0)
+        return -1;
+    sa.sa_sigaction = signal_sampler_handler;
+    (void)sigfillset(&sa.sa_mask);
+    exact.armed = true; /* before it is: the child of a fork right after must know */
+    if (sigaction(SIGNAL_SAMPLER_SIGNAL, &sa, NULL) != 0) {
+        exact.armed = false;
+        (void)err_set_errno(e, ERR_FAILED, errno, "no handler for SIGURG can be installed");
+        if (mapped_now)
+            signal_sampler_unmap();
+        return -1;
+    }
+    if (!exact.deliver_ns)
+        exact.deliver_ns = signal_sampler_measure_delivery();
+    return 0;
+}
+
+/* No handler that comes from now on copies; those that do already end soon. Slots still in use then stay so. */
+static void signal_sampler_quiet(void) {
+    uint64_t until = clock_mono_ns() + SIGNAL_SAMPLER_END_NS;
+    for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++) {
+        struct signal_sampler_slot *slot = &exact.slots[i];
+        uint32_t expected = SIGNAL_SAMPLER_SENT;
+        (void)__atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_FREE, false,
+                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        while (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SIGNAL_SAMPLER_RUNNING &&
+               clock_mono_ns() < until) {
+            struct timespec pause = {.tv_nsec = 50 * (long)CLOCK_NS_PER_US};
+            (void)nanosleep(&pause, NULL);
+        }
+    }
+}
+
+void signal_sampler_disarm(void) {
+    bool busy = false;
+    if (!exact.armed)
+        return;
+    signal_sampler_quiet();
+    signal_sampler_put_back();
+    exact.armed = false;
+    for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++) {
+        struct signal_sampler_slot *slot = &exact.slots[i];
+        if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SIGNAL_SAMPLER_RUNNING)
+            busy = true;
+        else
+            *slot = (struct signal_sampler_slot){0};
+    }
+    exact.asked = exact.used = 0;
+    stack_headroom_forget();
+    if (!busy)
+        signal_sampler_unmap();
+}
+
+bool signal_sampler_is_armed(void) { return exact.armed; }
+
+int signal_sampler_check(struct err *e) {
+    struct sigaction now;
+    if (sigaction(SIGNAL_SAMPLER_SIGNAL, NULL, &now) == 0 && signal_sampler_is_ours(&now)) {
+        exact.stats->restarted = __atomic_load_n(&exact.restarted, __ATOMIC_RELAXED);
+        exact.stats->eintr = __atomic_load_n(&exact.eintr, __ATOMIC_RELAXED);
+        exact.stats->handled = __atomic_load_n(&exact.handled, __ATOMIC_RELAXED);
+        exact.stats->handler_ns = __atomic_load_n(&exact.handler_ns, __ATOMIC_RELAXED);
+        exact.stats->deliver_ns = exact.stats->handled * exact.deliver_ns;
+        return 0;
+    }
+    signal_sampler_disarm();
+    return err_set(e, ERR_FAILED, "the job has installed a handler for SIGURG");
+}
+
+void signal_sampler_in_child(void) {
+    signal_sampler_put_back(); /* even if it is not armed any more: fork copies dispositions before it copies memory */
+    exact = (struct signal_sampler_control){0};
+}
+
+size_t signal_sampler_bytes(void) {
+    size_t n = stack_headroom_bytes();
+    for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++)
+        n += exact.slots[i].self ? SIGNAL_SAMPLER_TOUCHED + (exact.native ? sizeof *exact.native : 0) : 0;
+    return n;
+}
+
+/* ---- asking ---- */
+
+bool signal_sampler_is_running(int64_t tid, uint64_t cpu_ns) {
+    struct procfs_syscall call;
+    /* The clock of a thread that is on a CPU moves between two looks. */
+    if (clock_thread_cpu_ns((pid_t)tid) != cpu_ns)
+        return true;
+    return procfs_read_syscall(0, (pid_t)tid, &call) == 1;
+}
+
+static struct signal_sampler_slot *signal_sampler_find(const struct pystack_thread *t) {
+    for (uint64_t rest = exact.used; rest; rest &= rest - 1) {
+        struct signal_sampler_slot *slot = &exact.slots[__builtin_ctzll(rest)];
+        if (slot->tid == t->tid && slot->serial == t->serial)
+            return slot;
+    }
+    return NULL;
+}
+
+/* The thread's slot, or the free one that was not used for the longest time. NULL when none is free. */
+static struct signal_sampler_slot *signal_sampler_take(const struct pystack_thread *t, uint64_t now) {
+    struct signal_sampler_slot *slot = signal_sampler_find(t);
+    if (slot)
+        return slot;
+    for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++) {
+        struct signal_sampler_slot *other = &exact.slots[i];
+        bool is_free = __atomic_load_n(&other->state, __ATOMIC_ACQUIRE) == SIGNAL_SAMPLER_FREE;
+        if (is_free && (!slot || other->used_ns < slot->used_ns))
+            slot = other;
+    }
+    if (!slot)
+        return NULL;
+    size_t i = (size_t)(slot - exact.slots);
+    exact.used |= signal_sampler_bit(slot);
+    if (exact.native)
+        exact.native[i].stack_end = 0; /* of another thread */
+    *slot = (struct signal_sampler_slot){
+        .tid = t->tid, .serial = t->serial, .used_ns = now, .self = &exact.pool[i]};
+    return slot;
+}
+
+/* Would the thread take the signal, and survive it? One that blocks it would answer at some later time; one with other
+ * seccomp filters than ours might be killed for what the handler does. */
+static bool signal_sampler_takes_it(struct signal_sampler_slot *slot, uint64_t now) {
+    struct procfs_status status, own;
+    uint64_t believed = slot->blocked ? SIGNAL_SAMPLER_BLOCKED_NS : SIGNAL_SAMPLER_STATUS_NS;
+    if (slot->status_ns && now - slot->status_ns < believed)
+        return !slot->blocked;
+    slot->status_ns = now;
+    slot->blocked = procfs_read_status(0, (pid_t)slot->tid, &status) != 0 ||
+                    procfs_read_status(0, (pid_t)syscall(SYS_gettid), &own) != 0 ||
+                    (status.sig_blocked >> (SIGNAL_SAMPLER_SIGNAL - 1) & 1) ||
+                    status.seccomp != own.seccomp || status.seccomp_filters != own.seccomp_filters;
+    return !slot->blocked;
+}
+
+static bool signal_sampler_may_ask(struct signal_sampler_slot *slot, const struct pystack_thread *t,
+                                   uint64_t now) {
+    return !slot->filtered && signal_sampler_takes_it(slot, now) &&
+           (slot->stack.high || stack_headroom_find(t->tid, t->ident, t->seen_ns, &slot->stack));
+}
+
+/* Send the signal right after it was seen that there is room for it. When we were put off the CPU in between, the thread may
+ * have gone a long way: look again. 0, or -1 when it is not sent. */
+static int signal_sampler_send(const struct signal_sampler_slot *slot) {
+    for (int i = 0; i < SIGNAL_SAMPLER_READS; i++) {
+        uint64_t before = clock_mono_ns();
+        if (!stack_headroom_is_enough(&slot->stack))
+            return -1;
+        if (clock_mono_ns() - before < SIGNAL_SAMPLER_READ_NS)
+            return (int)syscall(SYS_tgkill, exact.pid, (pid_t)slot->tid, SIGNAL_SAMPLER_SIGNAL);
+    }
+    return -1;
+}
+
+bool signal_sampler_ask(struct pystack *ps, const struct pystack_thread *t,
+                        const struct pystack_known *known) {
+    uint64_t now = clock_mono_ns();
+    struct signal_sampler_slot *slot =
+        exact.armed && t->tid != exact.left_out ? signal_sampler_take(t, now) : NULL;
+    if (slot && slot->unwanted)
+        signal_sampler_release(t);
+    if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SIGNAL_SAMPLER_FREE)
+        return false;
+    if (!signal_sampler_may_ask(slot, t, now)) {
+        exact.stats->refused++;
+        return false;
+    }
+    slot->used_ns = now;
+    slot->counted_late = slot->unwanted = false;
+    pystack_self_prepare(ps, slot->self, t, known);
+    slot->self->native = exact.native_wanted ? &exact.native[slot - exact.slots] : NULL;
+    if (slot->self->native)
+        slot->self->native->known = 0;
+    __atomic_store_n(&slot->state, SIGNAL_SAMPLER_SENT, __ATOMIC_RELEASE);
+    (void)__atomic_or_fetch(&exact.asked, signal_sampler_bit(slot), __ATOMIC_RELEASE);
+    if (signal_sampler_send(slot) != 0) {
+        signal_sampler_unask(slot);
+        __atomic_store_n(&slot->state, SIGNAL_SAMPLER_FREE, __ATOMIC_RELEASE);
+        exact.stats->refused++;
+        return false;
+    }
+    exact.stats->sent++;
+    return true;
+}
+
+void signal_sampler_count_late(const struct pystack_thread *t) {
+    struct signal_sampler_slot *slot = signal_sampler_find(t);
+    if (!slot || slot->counted_late)
+        return;
+    slot->counted_late = true;
+    exact.stats->late++;
+}
+
+enum signal_sampler_answer signal_sampler_get(const struct pystack_thread *t,
+                                              const struct pystack_self **copy) {
+    struct signal_sampler_slot *slot = exact.armed ? signal_sampler_find(t) : NULL;
+    *copy = NULL;
+    switch (slot ? (enum signal_sampler_state)__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE)
+                 : SIGNAL_SAMPLER_FREE) {
+    case SIGNAL_SAMPLER_FREE:
+        return SIGNAL_SAMPLER_NONE;
+    case SIGNAL_SAMPLER_SENT:
+        return SIGNAL_SAMPLER_WAITING;
+    case SIGNAL_SAMPLER_RUNNING:
+        return SIGNAL_SAMPLER_COPYING;
+    case SIGNAL_SAMPLER_DONE:
+        *copy = slot->self;
+        return SIGNAL_SAMPLER_READY;
+    }
+    return SIGNAL_SAMPLER_NONE;
+}
+
+enum signal_sampler_answer signal_sampler_wait(const struct pystack_thread *t, uint64_t until_ns,
+                                               const struct pystack_self **copy) {
+    uint64_t spin_until = clock_mono_ns() + SIGNAL_SAMPLER_SPIN_NS;
+    enum signal_sampler_answer answer;
+    while ((answer = signal_sampler_get(t, copy)) == SIGNAL_SAMPLER_WAITING ||
+           answer == SIGNAL_SAMPLER_COPYING) {
+        struct timespec pause = {.tv_nsec = (long)SIGNAL_SAMPLER_SPIN_NS};
+        uint64_t now = clock_mono_ns();
+        if (now >= until_ns)
+            break;
+        if (now > spin_until)
+            (void)nanosleep(&pause, NULL);
+    }
+    struct signal_sampler_slot *slot = answer == SIGNAL_SAMPLER_READY ? NULL : signal_sampler_find(t);
+    if (slot) {
+        slot->unwanted = true;
+        signal_sampler_count_late(t);
+    }
+    return answer;
+}
+
+void signal_sampler_leave_out(int64_t tid) { exact.left_out = tid; }
+
+void signal_sampler_release(const struct pystack_thread *t) {
+    struct signal_sampler_slot *slot = signal_sampler_find(t);
+    if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SIGNAL_SAMPLER_DONE)
+        return;
+    slot->filtered = slot->filtered || slot->self->end == PYSTACK_SELF_REFUSED;
+    signal_sampler_unask(slot);
+    __atomic_store_n(&slot->state, SIGNAL_SAMPLER_FREE, __ATOMIC_RELEASE);
+}
+
+void signal_sampler_forget(const struct pystack_thread *t) {
+    struct signal_sampler_slot *slot = signal_sampler_find(t);
+    uint32_t expected = SIGNAL_SAMPLER_SENT;
+    if (!slot)
+        return;
+    if (__atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_FREE, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        signal_sampler_unask(slot);
+    signal_sampler_release(t);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spending: see spending.h. */
+#include "agent/sampler/spending.h"
+
+#include "agent/agent.h"
+#include "base/clock.h"
+
+static uint64_t spending_difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+/* CPU time of the agent's threads but the calling one. */
+static uint64_t spending_server_ns(void) { return spending_difference(agent_cpu_ns(), clock_self_cpu_ns()); }
+
+void spending_begin(struct spending *s, uint64_t signals_ns) {
+    if (s->ticked_ns)
+        return;
+    s->ticked_ns = clock_self_cpu_ns();
+    s->server_ns = spending_server_ns();
+    s->signals_ns = signals_ns;
+    s->elsewhere_ns = 0;
+}
+
+void spending_elsewhere(struct spending *s, uint64_t cpu_ns) {
+    s->elsewhere_ns += spending_difference(clock_self_cpu_ns(), cpu_ns);
+}
+
+void spending_batch(struct spending *s, uint64_t cpu_ns) {
+    uint64_t own = spending_difference(clock_self_cpu_ns(), cpu_ns), server = spending_server_ns();
+    uint64_t spent = own + spending_difference(server, s->server_ns);
+    s->server_ns = server;
+    s->elsewhere_ns += own;
+    s->total_ns += spent;
+    cost_add(&s->batch, spent);
+}
+
+void spending_tick(struct spending *s, uint64_t signals_ns) {
+    uint64_t now = clock_self_cpu_ns();
+    uint64_t own = spending_difference(spending_difference(now, s->ticked_ns), s->elsewhere_ns);
+    uint64_t spent = own + spending_difference(signals_ns, s->signals_ns);
+    s->ticked_ns = now;
+    s->elsewhere_ns = 0;
+    s->signals_ns = signals_ns;
+    s->total_ns += spent;
+    cost_add(&s->tick, spent);
+}
+
+double spending_batches_pct(const struct spending *s, uint64_t interval_ns) {
+    return s->batch.run_ns / (double)interval_ns * 100.0;
+}

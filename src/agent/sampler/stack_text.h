@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stack_text: the Python stack of the calling thread as a line of text, "func (file:line) < func (file:line) ...", innermost first.
+ *
+ * By attributes of frames and code objects, which CPython's own C code tells: nothing of the job runs. Torch's own calls of modules are
+ * left out.
+ */
+#ifndef AGENT_SAMPLER_STACK_TEXT_H
+#define AGENT_SAMPLER_STACK_TEXT_H
+
+#include <stddef.h>
+
+#include "agent/python/pyapi.h"
+
+/* Up to `cap` bytes with the NUL; outer functions that do not fit are "...". Length; 0: there is no stack. With the GIL; leaves no
+ * exception. */
+size_t stack_text_write(const struct pyapi *api, char *buf, size_t cap);
+
+/* How many calls of modules, one within the other, the thread is in. With the GIL. */
+size_t stack_text_count_calls(const struct pyapi *api);
+
+#endif

@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_sampler: see thread_sampler.h. */
+#include "agent/sampler/thread_sampler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/sampler/signal_sampler.h"
+#include "agent/sampler/thread_sampler_native.h"
+#include "base/clock.h"
+#include "base/procfs.h"
+
+#define THREAD_SAMPLER_MAX_STACKS ((size_t)256 * 1024)
+#define THREAD_SAMPLER_TRIE_BYTES ((size_t)6 * 1024 * 1024)
+#define THREAD_SAMPLER_ARENA_BYTES ((size_t)4 * 1024 * 1024) /* for one stack, or the list of threads */
+#define THREAD_SAMPLER_MAX_DEAD 512
+#define THREAD_SAMPLER_MAX_BROKEN 3
+#define THREAD_SAMPLER_LIST_NS                                                                               \
+    (5 * CLOCK_NS_PER_S)               /* longest time the list of threads is believed, for names: this, */
+#define THREAD_SAMPLER_LIST_SHARE 5000 /* or so many times what reading it takes */
+#define THREAD_SAMPLER_MANY_IDLE 48    /* so many are not looked at at every tick, */
+#define THREAD_SAMPLER_MARKS_NS                                                                              \
+    (100 * CLOCK_NS_PER_MS) /* the list's marks are looked at as often as this in any case, */
+#define THREAD_SAMPLER_RESTLESS_NS                                                                           \
+    (5 * CLOCK_NS_PER_S) /* and at every tick for so long after it was another */
+#define THREAD_SAMPLER_REST_NS                                                                               \
+    (2 * CLOCK_NS_PER_S)            /* nobody has run for so long: nobody runs in a moment, as a rule */
+#define THREAD_SAMPLER_IDLE_NS 1500 /* CPU time that no thread can wake up, run Python and sleep again in */
+#define THREAD_SAMPLER_TICK_NS (300 * CLOCK_NS_PER_MS) /* then other threads wait for the next tick */
+#define THREAD_SAMPLER_NAME_NS (5 * CLOCK_NS_PER_S)    /* the same of a native name */
+
+int thread_sampler_init(struct thread_sampler *p, void (*flush)(void *arg), void *arg) {
+    *p = (struct thread_sampler){.epoch = 1, .flush = flush, .arg = arg};
+    trie_init(&p->trie, THREAD_SAMPLER_MAX_STACKS, THREAD_SAMPLER_TRIE_BYTES);
+    p->samples = calloc(THREAD_SAMPLER_BATCH, sizeof *p->samples);
+    p->known = calloc(1, sizeof *p->known);
+    return p->samples && p->known ? 0 : -1;
+}
+
+static void thread_sampler_free_threads(struct thread_sampler_thread *threads, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        free(threads[i].name);
+    free(threads);
+}
+
+static void thread_sampler_forget_dead(struct thread_sampler *p) {
+    for (size_t i = 0; i < p->n_ended; i++)
+        free(p->ended[i].name);
+    p->n_ended = 0;
+}
+
+void thread_sampler_pause(struct thread_sampler *p) {
+    thread_sampler_free_threads(p->threads, p->n_threads);
+    p->threads = NULL;
+    p->n_threads = p->n_pending = 0;
+    p->listed_ns = p->last_tick_ns = p->marked_ns = p->restless_ns = 0;
+    thread_sampler_native_pause(p);
+    thread_sampler_clear_batch(p);
+}
+
+void thread_sampler_fini(struct thread_sampler *p) {
+    if (p->samples)
+        thread_sampler_pause(p);
+    trie_reset(&p->trie);
+    free(p->samples);
+    free(p->known);
+    free(p->ended);
+    thread_sampler_native_fini(p);
+    *p = (struct thread_sampler){0};
+}
+
+size_t thread_sampler_bytes(const struct thread_sampler *p) {
+    return thread_sampler_native_bytes(p) + trie_bytes(&p->trie) + THREAD_SAMPLER_BATCH * sizeof *p->samples +
+           sizeof *p->known + (p->n_threads + p->cap_ended) * sizeof *p->threads;
+}
+
+void thread_sampler_clear_batch(struct thread_sampler *p) {
+    thread_sampler_forget_dead(p);
+    p->n_samples = 0;
+    p->elapsed_ns = p->n_ticks = 0;
+}
+
+/* ---- the list of threads ---- */
+
+/* Take over what is known of the thread from the list before. */
+static void thread_sampler_keep(struct thread_sampler *p, struct thread_sampler_thread *to,
+                                const struct pystack_thread *py, size_t guess) {
+    for (size_t k = 0; k < p->n_threads; k++) {
+        struct thread_sampler_thread *from = &p->threads[(guess + k) % p->n_threads];
+        if (from->py.serial != py->serial || from->py.tstate != py->tstate || from->py.tid != py->tid)
+            continue;
+        *to = *from;
+        from->kept = true;
+        from->name = NULL;
+        return;
+    }
+}
+
+static void thread_sampler_name(struct thread_sampler *p, struct thread_sampler_thread *t, const char *name,
+                                uint64_t now) {
+    bool same = t->name && name ? strcmp(t->name, name) == 0 : t->name == name;
+    if (!same) {
+        free(t->name);
+        t->name = name ? strdup(name) : NULL;
+    }
+    if (t->names_at_ns == 0 || now - t->names_at_ns > THREAD_SAMPLER_NAME_NS) {
+        char comm[sizeof t->native_name] = "";
+        (void)procfs_read_comm(0, (pid_t)t->py.tid, comm, sizeof comm);
+        same = same && t->names_at_ns && strcmp(comm, t->native_name) == 0;
+        memcpy(t->native_name, comm, sizeof comm);
+        t->names_at_ns = now;
+    }
+    if (!same)
+        t->names = ++p->names;
+}
+
+/* Threads that are gone: who gets this batch must still be told their names. */
+static void thread_sampler_keep_dead(struct thread_sampler *p) {
+    for (size_t i = 0; i < p->n_threads; i++) {
+        if (!p->threads[i].kept && p->threads[i].asked)
+            signal_sampler_forget(&p->threads[i].py);
+        if (p->threads[i].kept || !p->threads[i].looked)
+            continue;
+        if (p->n_ended == THREAD_SAMPLER_MAX_DEAD) {
+            p->flush(p->arg);
+            thread_sampler_clear_batch(p);
+        }
+        if (p->n_ended == p->cap_ended) {
+            size_t cap = p->cap_ended ? 2 * p->cap_ended : 16;
+            struct thread_sampler_thread *ended = realloc(p->ended, cap * sizeof *ended);
+            if (!ended)
+                return;
+            p->ended = ended;
+            p->cap_ended = cap;
+        }
+        p->ended[p->n_ended++] = p->threads[i];
+        p->threads[i].name = NULL;
+    }
+}
+
+/* Take our own threads out of a list: the python worker has a thread state while it works. Number of what is left. */
+static size_t thread_sampler_leave_out_own(struct pystack_thread *list, size_t n, const int64_t *own,
+                                           size_t n_own) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool is_own = false;
+        for (size_t k = 0; k < n_own; k++)
+            is_own = is_own || own[k] == list[i].tid;
+        if (!is_own)
+            list[kept++] = list[i];
+    }
+    return kept;
+}
+
+/* Read the list of Python threads anew. 0 or -1 (the old one stays). */
+static int thread_sampler_list(struct thread_sampler *p, struct pystack *ps, uint64_t now) {
+    struct arena arena;
+    struct pystack_thread *list = NULL;
+    uint64_t cpu = clock_self_cpu_ns();
+    int64_t own[2 * AGENT_MAX_TIDS]; /* as well those that end meanwhile as those that begin */
+    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
+    arena_init(&arena, THREAD_SAMPLER_ARENA_BYTES);
+    ssize_t n = pystack_read_threads(ps, &arena, &list);
+    n_own += agent_own_tids(own + n_own, AGENT_MAX_TIDS);
+    struct thread_sampler_thread *threads = n > 0 ? calloc((size_t)n, sizeof *threads) : NULL;
+    if (n < 0 || (n > 0 && !threads)) {
+        arena_fini(&arena);
+        p->read_errors++;
+        return -1;
+    }
+    n = (ssize_t)thread_sampler_leave_out_own(list, (size_t)n, own, n_own);
+    for (size_t i = 0; i < (size_t)n; i++) {
+        struct thread_sampler_thread *t = &threads[i];
+        thread_sampler_keep(p, t, &list[i], i);
+        t->py = list[i];
+        t->py.name = NULL;
+        t->kept = false;
+        thread_sampler_name(p, t, list[i].name, now);
+    }
+    thread_sampler_keep_dead(p);
+    thread_sampler_free_threads(p->threads, p->n_threads);
+    p->threads = threads;
+    p->n_threads = (size_t)n;
+    p->listed_ns = now;
+    p->list_cpu_ns = clock_self_cpu_ns() - cpu;
+    arena_fini(&arena);
+    return 0;
+}
+
+/* ---- a tick ---- */
+
+static void thread_sampler_read_clock(struct thread_sampler_thread *t) {
+    t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
+    t->moved = t->cpu_now_ns != t->cpu_ns;
+}
+
+/* CPU time of all that is neither ours nor of an active thread; the clocks of these were read just before. Our own clock is
+ * read first and the process's at once after it, so that what is spent in between, which is all that is counted too much, is
+ * one call of the kernel. The agent's other threads count as of the last time that they were looked at. */
+static uint64_t thread_sampler_idle_cpu(const struct thread_sampler *p) {
+    uint64_t known = p->others_cpu_ns + clock_self_cpu_ns(), process = clock_process_cpu_ns();
+    for (size_t i = 0; i < p->n_threads; i++)
+        known += p->threads[i].active ? p->threads[i].cpu_now_ns : 0;
+    return process > known ? process - known : 0;
+}
+
+/* CPU time of the agent's other threads since the last call. */
+static uint64_t thread_sampler_others_cpu(struct thread_sampler *p) {
+    uint64_t before = p->others_cpu_ns, now = agent_others_cpu_ns();
+    p->others_cpu_ns = now > before ? now : before;
+    return p->others_cpu_ns - before;
+}
+
+/* Has no thread run but those that are active? All clocks need not be read to know: together they would have moved. */
+static bool thread_sampler_idle_are_idle(struct thread_sampler *p) {
+    uint64_t idle = thread_sampler_idle_cpu(p);
+    if (idle < p->idle_cpu_ns)
+        p->idle_cpu_ns = idle;
+    if (idle < p->idle_cpu_ns + THREAD_SAMPLER_IDLE_NS)
+        return true;
+    /* Or was it the agent, or the time between the two clocks, which were cold? That is always counted too much, never too little. */
+    uint64_t ours = thread_sampler_others_cpu(p), again = thread_sampler_idle_cpu(p);
+    idle = idle > ours ? idle - ours : 0;
+    return (idle < again ? idle : again) < p->idle_cpu_ns + THREAD_SAMPLER_IDLE_NS;
+}
+
+/* Read the clocks of threads that were idle, and see which of all are active now. */
+static void thread_sampler_read_idle(struct thread_sampler *p) {
+    for (size_t i = 0; i < p->n_threads; i++)
+        if (!p->threads[i].active)
+            thread_sampler_read_clock(&p->threads[i]);
+    for (size_t i = 0; i < p->n_threads; i++)
+        p->threads[i].active = p->threads[i].moved || !p->threads[i].looked;
+    p->total_swept++;
+    (void)thread_sampler_others_cpu(p);
+    /* Too large a value would hide a thread's next run, so of two the smaller. */
+    uint64_t once = thread_sampler_idle_cpu(p), again = thread_sampler_idle_cpu(p);
+    p->idle_cpu_ns = once < again ? once : again;
+}
+
+static void thread_sampler_record(struct thread_sampler *p, const struct thread_sampler_thread *t,
+                                  double timestamp, int8_t on_cpu) {
+    if (p->n_samples == THREAD_SAMPLER_BATCH) {
+        p->flush(p->arg);
+        thread_sampler_clear_batch(p);
+    }
+    p->samples[p->n_samples++] = (struct model_sample){.timestamp = timestamp,
+                                                       .tid = t->py.tid,
+                                                       .stack_id = t->stack_id,
+                                                       .native_id = t->native_id,
+                                                       .merged_id = t->merged_id,
+                                                       .on_cpu = on_cpu,
+                                                       .torn = t->torn,
+                                                       .gil = t->gil,
+                                                       .gc = t->gc};
+    p->total_samples++;
+    p->total_torn += t->torn;
+}
+
+/* Record the pending ticks of threads that were idle: those that did not move have been as they are all the time. For the
+ * others nobody knows when they began to run. */
+static void thread_sampler_record_pending(struct thread_sampler *p) {
+    size_t n = p->n_pending;
+    p->n_pending = 0; /* a full batch is sent on the way */
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < p->n_threads; i++) {
+            struct thread_sampler_thread t = p->threads[i];
+            if (!t.rested || !t.looked || !t.py.tid)
+                continue;
+            t.torn = t.torn || t.moved;
+            thread_sampler_record(p, &t, p->pending[k], t.moved ? MODEL_UNKNOWN : 0);
+        }
+}
+
+/* Read the clocks of active threads. Number of the others. */
+static size_t thread_sampler_read_active(struct thread_sampler *p, uint64_t now) {
+    size_t n_idle = 0;
+    for (size_t i = 0; i < p->n_threads; i++) {
+        struct thread_sampler_thread *t = &p->threads[i];
+        t->moved = false;
+        t->rested = !t->active;
+        if (t->active)
+            thread_sampler_read_clock(t);
+        n_idle += !t->active;
+        if (t->moved || !t->looked)
+            p->moved_ns = now;
+    }
+    return n_idle;
+}
+
+/* Have others run than those that are active? `all`: each of them is looked at in any case. */
+static bool thread_sampler_scan_idle(struct thread_sampler *p, bool all, uint64_t now) {
+    bool ran = !thread_sampler_idle_are_idle(p);
+    if (ran)
+        p->moved_ns = now;
+    if (all || ran)
+        thread_sampler_read_idle(p);
+    p->idle_looked_ns = clock_mono_ns();
+    thread_sampler_record_pending(p);
+    return ran;
+}
+
+void thread_sampler_settle(struct thread_sampler *p) {
+    uint64_t now = clock_mono_ns();
+    if (!p->n_pending)
+        return;
+    (void)thread_sampler_read_active(p, now);
+    (void)thread_sampler_scan_idle(p, false, now);
+}
+
+/* Are there other threads than in the list? Nothing of it has changed while nobody ran but threads that are in it, unless one of
+ * these has left its thread state for another: that is seen a little later, and then looked after all the time. */
+static bool thread_sampler_marks_changed(struct thread_sampler *p, struct pystack *ps, uint64_t now) {
+    p->marked_ns = now;
+    if (!pystack_threads_changed(ps))
+        return false;
+    p->restless_ns = now;
+    return true;
+}
+
+static bool thread_sampler_is_restless(const struct thread_sampler *p, uint64_t now) {
+    return p->restless_ns && now - p->restless_ns < THREAD_SAMPLER_RESTLESS_NS;
+}
+
+/* Read the clocks. Does the list of threads have to be read again? It is read now and then too, for names. */
+static bool thread_sampler_read_clocks(struct thread_sampler *p, struct pystack *ps, uint64_t now,
+                                       uint64_t wanted_ns, double timestamp) {
+    uint64_t believed = THREAD_SAMPLER_LIST_NS;
+    if (THREAD_SAMPLER_LIST_SHARE * p->list_cpu_ns > believed)
+        believed = THREAD_SAMPLER_LIST_SHARE * p->list_cpu_ns;
+    size_t n_idle = thread_sampler_read_active(p, now);
+    bool stale = p->n_threads == 0 || now - p->listed_ns > believed;
+    bool due = now - p->marked_ns >= THREAD_SAMPLER_MARKS_NS || thread_sampler_is_restless(p, now);
+    bool yields = n_idle < p->n_threads && now - p->moved_ns > THREAD_SAMPLER_REST_NS;
+    p->waiting = !stale && n_idle >= THREAD_SAMPLER_MANY_IDLE && p->n_pending < THREAD_SAMPLER_PENDING &&
+                 now + wanted_ns - p->idle_looked_ns < THREAD_SAMPLER_WAIT_NS;
+    stale = stale || (!p->waiting && due && thread_sampler_marks_changed(p, ps, now));
+    if (p->waiting)
+        p->pending[p->n_pending++] = timestamp;
+    else if (thread_sampler_scan_idle(p, stale || yields, now) && !due)
+        stale = stale || thread_sampler_marks_changed(p, ps, now);
+    for (size_t i = 0; i < p->n_threads; i++)
+        stale |= p->threads[i].cpu_now_ns == 0;
+    if (stale)
+        thread_sampler_settle(p);
+    return stale;
+}
+
+void thread_sampler_new_epoch(struct thread_sampler *p) {
+    thread_sampler_settle(p);
+    p->flush(p->arg);
+    thread_sampler_clear_batch(p);
+    trie_reset(&p->trie);
+    p->epoch++;
+    for (size_t i = 0; i < p->n_threads; i++)
+        p->threads[i].looked = false;
+}
+
+/* A thread's stack is much like its last one. */
+static uint32_t thread_sampler_add(struct thread_sampler *p, uint32_t last, const struct model_frame *frames,
+                                   size_t n, bool cut) {
+    return cut ? trie_add_truncated(&p->trie, frames, n) : trie_add_like(&p->trie, last, frames, n);
+}
+
+/* Number a stack, with native frames if these were unwound; `cut`: its outermost frames are missing. 0, or -1 without memory. */
+static int thread_sampler_add_stack(struct thread_sampler *p, struct pystack *ps,
+                                    struct thread_sampler_thread *t, struct model_frame *frames, size_t n,
+                                    bool cut) {
+    struct thread_sampler_native native = {0};
+    thread_sampler_native_join(p, ps, frames, n, cut, &native);
+    n = p->native ? model_frames_strip_native(frames, n, NULL) : n;
+    p->total_cut += cut;
+    uint32_t before = t->stack_id;
+    for (int try = 0; try < 2; try++) {
+        t->stack_id = thread_sampler_add(p, t->stack_id, frames, n, cut);
+        t->native_id = native.n ? thread_sampler_add(p, t->native_id, native.frames, native.n, cut) : 0;
+        t->merged_id =
+            native.n_merged ? thread_sampler_add(p, t->merged_id, native.merged, native.n_merged, cut) : 0;
+        if (t->stack_id != TRIE_FULL && t->native_id != TRIE_FULL && t->merged_id != TRIE_FULL) {
+            if (!t->looked || t->stack_id != before)
+                t->changed_ns = clock_mono_ns();
+            return 0;
+        }
+        thread_sampler_new_epoch(p);
+    }
+    return -1;
+}
+
+static int thread_sampler_fail(struct thread_sampler *p, struct thread_sampler_thread *t) {
+    p->read_errors++;
+    t->looked = false;
+    t->stack_id = t->native_id = t->merged_id = 0;
+    p->listed_ns = 0; /* it may be another's thread state by now */
+    p->restless_ns = clock_mono_ns();
+    return -1;
+}
+
+/* Read a stack from here. 0, or -1 when it could not be. */
+static int thread_sampler_read(struct thread_sampler *p, struct pystack *ps,
+                               struct thread_sampler_thread *t) {
+    struct arena arena;
+    struct model_frame *frames = NULL;
+    bool torn = false, truncated = false;
+    arena_init(&arena, THREAD_SAMPLER_ARENA_BYTES);
+    thread_sampler_native_begin(p, ps, t);
+    ssize_t n = pystack_read_frames(ps, &t->py, &arena, &frames, &torn, &truncated);
+    thread_sampler_native_end(p, ps, t, torn);
+    int rc = n < 0 ? -1 : thread_sampler_add_stack(p, ps, t, frames, (size_t)n, truncated);
+    arena_fini(&arena);
+    if (rc != 0)
+        return thread_sampler_fail(p, t);
+    t->torn = torn;
+    t->py.holds_gil = pystack_has_gil(ps, &t->py);
+    t->gil = t->py.holds_gil ? MODEL_GIL_HOLDING : pystack_read_gil(ps, &t->py);
+    t->gc = pystack_read_gc(ps, &t->py, t->gil);
+    return 0;
+}
+
+/* Make a sample of what the thread has copied. */
+static void thread_sampler_take_copy(struct thread_sampler *p, struct pystack *ps,
+                                     struct thread_sampler_thread *t, const struct pystack_self *copy) {
+    struct arena arena;
+    struct model_frame *frames = NULL;
+    bool truncated = false;
+    arena_init(&arena, THREAD_SAMPLER_ARENA_BYTES);
+    thread_sampler_native_copied(p, ps, copy);
+    ssize_t n = pystack_self_decode(ps, copy, p->known, &arena, &frames, &truncated, &p->unknown_frames);
+    thread_sampler_native_stop(p, ps);
+    int rc = n < 0 ? -1 : thread_sampler_add_stack(p, ps, t, frames, (size_t)n, truncated);
+    arena_fini(&arena);
+    if (rc != 0) {
+        (void)thread_sampler_fail(p, t);
+        return;
+    }
+    t->torn = false;
+    t->looked = true;
+    t->gil = copy->gil_state;
+    t->gc = copy->gc_state;
+    p->total_exact++;
+    thread_sampler_record(p, t, t->asked_at, 1);
+}
+
+static void thread_sampler_collect_thread(struct thread_sampler *p, struct pystack *ps,
+                                          struct thread_sampler_thread *t) {
+    const struct pystack_self *copy;
+    enum signal_sampler_answer answer = signal_sampler_get(&t->py, &copy);
+    if (answer == SIGNAL_SAMPLER_WAITING || answer == SIGNAL_SAMPLER_COPYING) {
+        signal_sampler_count_late(&t->py);
+        return;
+    }
+    bool again = answer == SIGNAL_SAMPLER_READY && !t->late && copy->end == PYSTACK_SELF_BROKEN;
+    if (answer == SIGNAL_SAMPLER_READY && !t->late && !again)
+        thread_sampler_take_copy(p, ps, t, copy);
+    if (answer == SIGNAL_SAMPLER_READY)
+        signal_sampler_release(&t->py);
+    t->asked = t->late = false;
+    t->broken = again ? t->broken + 1 : 0;
+    if (!again)
+        return;
+    /* It was just entering a function, where its frames do not hang together: an instant later they do. */
+    p->total_retried++;
+    t->looked = false;
+    t->asked = t->broken < THREAD_SAMPLER_MAX_BROKEN &&
+               signal_sampler_is_running(t->py.tid, clock_thread_cpu_ns((pid_t)t->py.tid)) &&
+               signal_sampler_ask(ps, &t->py, p->known);
+    if (t->asked || thread_sampler_read(p, ps, t) != 0)
+        return;
+    t->torn = t->torn || t->broken >= THREAD_SAMPLER_MAX_BROKEN;
+    thread_sampler_record(p, t, t->asked_at, 1);
+}
+
+void thread_sampler_collect(struct thread_sampler *p, struct pystack *ps) {
+    for (size_t i = 0; i < p->n_threads; i++)
+        if (p->threads[i].asked)
+            thread_sampler_collect_thread(p, ps, &p->threads[i]);
+}
+
+/* A thread that was asked and has not answered has not run since: what is read from here is what it would have copied, if
+ * it still has not answered after. 0, or -1. */
+static int thread_sampler_read_late(struct thread_sampler *p, struct pystack *ps,
+                                    struct thread_sampler_thread *t) {
+    const struct pystack_self *copy;
+    if (signal_sampler_get(&t->py, &copy) != SIGNAL_SAMPLER_WAITING || thread_sampler_read(p, ps, t) != 0 ||
+        signal_sampler_get(&t->py, &copy) != SIGNAL_SAMPLER_WAITING)
+        return -1;
+    if (!t->late)
+        thread_sampler_record(p, t, t->asked_at, 1);
+    t->late = true;
+    return 0;
+}
+
+/* Ask the thread for its frames, if it runs. */
+static bool thread_sampler_ask(struct thread_sampler *p, struct pystack *ps, struct thread_sampler_thread *t,
+                               double timestamp) {
+    if (!p->exact || !signal_sampler_is_running(t->py.tid, t->cpu_now_ns) ||
+        !signal_sampler_ask(ps, &t->py, p->known))
+        return false;
+    t->asked = true;
+    t->asked_at = timestamp;
+    return true;
+}
+
+/* A thread that has run since the last look; `*on_cpu` becomes 0 when it does not run any more: a sample is of a moment, and
+ * one that wakes up often for an instant would else have all the time between two looks. 0 it was read, 1 it was asked, -1. */
+static int thread_sampler_read_moved(struct thread_sampler *p, struct pystack *ps,
+                                     struct thread_sampler_thread *t, double timestamp, int8_t *on_cpu) {
+    if (t->asked)
+        return thread_sampler_read_late(p, ps, t);
+    if (thread_sampler_ask(p, ps, t, timestamp))
+        return 1;
+    bool asleep = !signal_sampler_is_running(t->py.tid, t->cpu_now_ns);
+    if (thread_sampler_read(p, ps, t) != 0)
+        return -1;
+    if (asleep && *on_cpu == 1)
+        *on_cpu = 0;
+    if (!p->exact || clock_thread_cpu_ns((pid_t)t->py.tid) == t->cpu_now_ns)
+        return 0; /* asleep before and after, and not moved in between: it is whole */
+    if (thread_sampler_ask(p, ps, t, timestamp))
+        return 1;
+    t->torn = true;
+    return 0;
+}
+
+static void thread_sampler_tick_thread(struct thread_sampler *p, struct pystack *ps,
+                                       struct thread_sampler_thread *t, double timestamp) {
+    int8_t on_cpu = t->cpu_ns ? t->moved : MODEL_UNKNOWN;
+    if (t->cpu_now_ns == 0)
+        t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
+    int rc = t->moved || !t->looked ? thread_sampler_read_moved(p, ps, t, timestamp, &on_cpu) : 0;
+    if (rc < 0)
+        return;
+    t->cpu_ns = t->cpu_now_ns;
+    if (rc > 0)
+        return;
+    t->looked = true;
+    thread_sampler_record(p, t, timestamp, on_cpu);
+}
+
+void thread_sampler_tick(struct thread_sampler *p, struct pystack *ps, uint64_t wanted_ns) {
+    uint64_t now = clock_mono_ns();
+    double timestamp = clock_epoch_s();
+    thread_sampler_collect(p, ps);
+    if (thread_sampler_read_clocks(p, ps, now, wanted_ns, timestamp) && thread_sampler_list(p, ps, now) != 0)
+        return;
+    p->elapsed_ns += p->last_tick_ns ? now - p->last_tick_ns : wanted_ns;
+    p->last_tick_ns = now;
+    p->n_ticks++;
+    p->period_us = (double)p->elapsed_ns / (double)p->n_ticks / 1e3;
+    for (size_t i = 0; i < p->n_threads && clock_mono_ns() - now < THREAD_SAMPLER_TICK_NS; i++)
+        if (p->threads[i].py.tid && !(p->waiting && p->threads[i].rested))
+            thread_sampler_tick_thread(p, ps, &p->threads[i], timestamp);
+}
+
+bool thread_sampler_is_idle(const struct thread_sampler *p) {
+    uint64_t now = clock_mono_ns();
+    if (p->n_threads == 0 || p->n_pending || now - p->moved_ns < THREAD_SAMPLER_REST_NS ||
+        thread_sampler_is_restless(p, now))
+        return false;
+    for (size_t i = 0; i < p->n_threads; i++)
+        if (p->threads[i].active || p->threads[i].asked || !p->threads[i].looked || !p->threads[i].py.tid)
+            return false;
+    return true;
+}
+
+void thread_sampler_pass(struct thread_sampler *p, double timestamp) {
+    if (p->n_pending == THREAD_SAMPLER_PENDING)
+        thread_sampler_settle(p);
+    for (size_t i = 0; p->n_pending == 0 && i < p->n_threads; i++)
+        p->threads[i].rested = !p->threads[i].active;
+    p->pending[p->n_pending++] = timestamp;
+    p->n_ticks++;
+}
+
+/* ---- a batch ---- */
+
+int thread_sampler_get_batch(const struct thread_sampler *p, const struct queue_mark *seen,
+                             size_t first_sample, struct model_sample_batch *out, struct queue_mark *now) {
+    bool same = seen->epoch == p->epoch;
+    size_t frames = same ? seen->frames : 0, stacks = same ? seen->stacks : 0;
+    uint64_t names = same ? seen->names : 0;
+    *out = (struct model_sample_batch){.epoch = p->epoch};
+    arena_init(&out->arena, THREAD_SAMPLER_ARENA_BYTES);
+    out->threads = arena_calloc(&out->arena, p->n_ended + p->n_threads, sizeof *out->threads);
+    if (!out->threads)
+        return -1;
+    for (size_t i = 0; i < p->n_ended + p->n_threads; i++) {
+        const struct thread_sampler_thread *t = i < p->n_ended ? &p->ended[i] : &p->threads[i - p->n_ended];
+        if (t->names > names)
+            out->threads[out->n_threads++] = (struct model_thread_def){
+                .tid = t->py.tid, .name = t->name, .native_name = t->native_name[0] ? t->native_name : NULL};
+    }
+    out->period_us = p->period_us;
+    out->n_frames = p->trie.n_frames - frames;
+    out->frames = out->n_frames ? p->trie.frames + frames : NULL;
+    out->n_stacks = p->trie.n_stacks - stacks;
+    out->stacks = out->n_stacks ? p->trie.stacks + stacks : NULL;
+    out->n_samples = first_sample < p->n_samples ? p->n_samples - first_sample : 0;
+    out->samples = out->n_samples ? p->samples + first_sample : NULL;
+    *now = (struct queue_mark){.generation = seen->generation,
+                               .epoch = p->epoch,
+                               .frames = p->trie.n_frames,
+                               .stacks = p->trie.n_stacks,
+                               .names = p->names};
+    return 0;
+}
+
+void thread_sampler_put_same(const struct thread_sampler *p, struct model_snapshot *s) {
+    uint64_t now = clock_mono_ns();
+    size_t hint = 0;
+    for (size_t i = 0; i < s->n_threads; i++)
+        for (size_t k = 0; k < p->n_threads && s->threads[i].has_python; k++) {
+            size_t at = (hint + k) % p->n_threads; /* both lists are in much the same order */
+            const struct thread_sampler_thread *t = &p->threads[at];
+            if (t->py.tid != s->threads[i].tid || !t->looked)
+                continue;
+            s->threads[i].same_us = (now - t->changed_ns) / CLOCK_NS_PER_US + 1;
+            hint = at + 1;
+            break;
+        }
+}

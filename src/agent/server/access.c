@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* access: see access.h. Lines of /proc/net/tcp: Linux, Documentation/networking/proc_net_tcp.rst; questions:
+ * sock_diag(7). */
+#include "agent/server/access.h"
+
+#include <fcntl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/server/tcp_peer.h"
+#include "base/clock.h"
+#include "base/procfs.h"
+
+#define ACCESS_READ_MAX ((size_t)4 * 1024 * 1024) /* some 27000 connections */
+#define ACCESS_PIECE 16384
+#define ACCESS_NO_UID 65534 /* as a user namespace shows users that it does not know (overflowuid) */
+#define ACCESS_LOOKUPS_NS                                                                                    \
+    (100 * CLOCK_NS_PER_MS) /* of a processor, for finding out who they are, of each second */
+#define ACCESS_FIRST_NS (100 * CLOCK_NS_PER_MS)
+#define ACCESS_DOUBLINGS 7 /* up to 12.8 s */
+#define ACCESS_FORGET_NS (120 * CLOCK_NS_PER_S)
+#define ACCESS_FIELDS 10 /* of a line, up to the inode */
+
+/* ---- users ---- */
+
+/* An address as the kernel writes it there: words of 32 bits in the order of this machine. `wide`: as IPv6. */
+static void access_write(const struct address *a, bool wide, char *buf, size_t cap) {
+    uint32_t words[4] = {0};
+    size_t n = 1;
+    if (a->at.any.sa_family == AF_INET6) {
+        memcpy(words, a->at.v6.sin6_addr.s6_addr, sizeof words);
+        n = 4;
+    } else if (wide) {
+        static const unsigned char mapped[4] = {0, 0, 0xff, 0xff};
+        memcpy(&words[2], mapped, sizeof mapped);
+        words[3] = a->at.v4.sin_addr.s_addr;
+        n = 4;
+    } else {
+        words[0] = a->at.v4.sin_addr.s_addr;
+    }
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++)
+        used += (size_t)snprintf(buf + used, cap - used, "%08X", words[i]);
+    (void)snprintf(buf + used, cap - used, ":%04X", address_port(a));
+}
+
+/* Is it a connection that somebody can still read from? Who has said all that they want to may have closed the other direction. */
+static bool access_is_open(unsigned long state) {
+    return state == TCP_ESTABLISHED || state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2;
+}
+
+/* The user of one line, or -1. */
+static int64_t access_uid_of(char *line, const char *local, const char *remote, uint64_t *inode) {
+    char *fields[ACCESS_FIELDS], *rest = NULL;
+    size_t n = 0;
+    for (char *f = strtok_r(line, " ", &rest); f && n < ACCESS_FIELDS; f = strtok_r(NULL, " ", &rest))
+        fields[n++] = f;
+    if (n < ACCESS_FIELDS || strcmp(fields[1], local) != 0 || strcmp(fields[2], remote) != 0)
+        return -1;
+    char *end;
+    unsigned long uid = strtoul(fields[7], &end, 10);
+    uint64_t held = strtoull(fields[9], NULL, 10);
+    /* Inode 0: nobody holds it any more, and then root stands there. */
+    if (*end || !access_is_open(strtoul(fields[3], NULL, 16)) || held == 0)
+        return -1;
+    if (inode)
+        *inode = held;
+    return (int64_t)uid;
+}
+
+int64_t access_uid_in(char *text, const char *local, const char *remote, uint64_t *inode) {
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        int64_t uid = access_uid_of(line, local, remote, inode);
+        if (uid >= 0)
+            return uid;
+    }
+    return -1;
+}
+
+/* In one of the two files, a piece at a time. */
+static int64_t access_search(const char *path, const char *local, const char *remote, uint64_t *inode) {
+    char piece[ACCESS_PIECE + 1];
+    size_t held = 0, all = 0;
+    int64_t uid = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    for (ssize_t n; fd >= 0 && uid < 0 && all < ACCESS_READ_MAX &&
+                    (n = read(fd, piece + held, ACCESS_PIECE - held)) > 0;) {
+        held += (size_t)n;
+        all += (size_t)n;
+        size_t whole = held; /* up to the end of a line */
+        while (whole > 0 && piece[whole - 1] != '\n')
+            whole--;
+        if (whole == 0) {
+            if (held == ACCESS_PIECE)
+                break; /* that is no such file */
+            continue;
+        }
+        piece[whole - 1] = '\0';
+        uid = access_uid_in(piece, local, remote, inode);
+        memmove(piece, piece + whole, held - whole);
+        held -= whole;
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return uid;
+}
+
+/* ---- asked of the kernel by both ends: one look-up, where /proc has it go through all that there are ---- */
+
+struct access_question {
+    struct nlmsghdr head;
+    struct inet_diag_req_v2 body;
+};
+
+struct access_answer {
+    struct nlmsghdr head;
+    struct inet_diag_msg body;
+    char rest[512];
+};
+
+static struct access_question access_make_question(const struct address *near, const struct address *far) {
+    struct access_question q = {
+        .head = {.nlmsg_len = sizeof q, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST},
+        .body = {.sdiag_family = (uint8_t)far->at.any.sa_family,
+                 .sdiag_protocol = IPPROTO_TCP,
+                 .idiag_states = ~0U}};
+    struct inet_diag_sockid *id = &q.body.id;
+    id->idiag_cookie[0] = id->idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+    if (far->at.any.sa_family == AF_INET) {
+        id->idiag_sport = far->at.v4.sin_port;
+        id->idiag_dport = near->at.v4.sin_port;
+        id->idiag_src[0] = far->at.v4.sin_addr.s_addr;
+        id->idiag_dst[0] = near->at.v4.sin_addr.s_addr;
+    } else {
+        id->idiag_sport = far->at.v6.sin6_port;
+        id->idiag_dport = near->at.v6.sin6_port;
+        memcpy(id->idiag_src, &far->at.v6.sin6_addr, sizeof id->idiag_src);
+        memcpy(id->idiag_dst, &near->at.v6.sin6_addr, sizeof id->idiag_dst);
+    }
+    return q;
+}
+
+/* ACCESS_UNKNOWN also where such questions are not answered. Nothing waits: the kernel answers before send returns. */
+static struct access_peer access_ask_kernel(const struct address *near, const struct address *far) {
+    struct access_question q = access_make_question(near, far);
+    struct access_answer answer;
+    struct access_peer peer = {.uid = ACCESS_UNKNOWN};
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+    if (fd < 0)
+        return peer;
+    if (send(fd, &q, sizeof q, MSG_DONTWAIT) == (ssize_t)sizeof q) {
+        ssize_t n = recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
+        /* As in access_uid_of: one that nobody holds has no inode, and root stands there. */
+        if (n >= (ssize_t)offsetof(struct access_answer, rest) &&
+            answer.head.nlmsg_type == SOCK_DIAG_BY_FAMILY && access_is_open(answer.body.idiag_state) &&
+            answer.body.idiag_inode != 0 &&
+            memcmp(&answer.body.id.idiag_sport, &q.body.id.idiag_sport, sizeof(uint16_t)) == 0 &&
+            memcmp(&answer.body.id.idiag_dport, &q.body.id.idiag_dport, sizeof(uint16_t)) == 0)
+            peer = (struct access_peer){.uid = answer.body.idiag_uid, .inode = answer.body.idiag_inode};
+    }
+    (void)close(fd);
+    return peer;
+}
+
+/* In the kernel's lists. */
+static struct access_peer access_search_lists(const struct address *near, const struct address *far) {
+    char local[64], remote[64];
+    struct access_peer peer = {.uid = ACCESS_UNKNOWN};
+    if (far->at.any.sa_family == AF_INET) {
+        access_write(far, false, local, sizeof local);
+        access_write(near, false, remote, sizeof remote);
+        peer.uid = access_search("/proc/thread-self/net/tcp", local, remote, &peer.inode);
+    }
+    if (peer.uid < 0) { /* a socket for both kinds stands among those of IPv6 */
+        access_write(far, true, local, sizeof local);
+        access_write(near, true, remote, sizeof remote);
+        peer.uid = access_search("/proc/thread-self/net/tcp6", local, remote, &peer.inode);
+    }
+    return peer;
+}
+
+/* Is there time left, of this second's, to find out who somebody is? */
+static bool access_has_time(struct access_spent *spent) {
+    uint64_t now = clock_mono_ns();
+    if (now - spent->since_ns >= CLOCK_NS_PER_S)
+        *spent = (struct access_spent){.since_ns = now};
+    return spent->ns < ACCESS_LOOKUPS_NS;
+}
+
+struct access_peer access_find_peer(struct access *a, const struct address *near, const struct address *far) {
+    uint64_t began = clock_self_cpu_ns();
+    bool may_look = access_has_time(&a->users);
+    if (!address_is_loopback(far) || !address_is_loopback(near))
+        return (struct access_peer){.uid = ACCESS_UNKNOWN};
+    if (!may_look)
+        return (struct access_peer){.uid = ACCESS_NOT_NOW};
+    struct access_peer peer = access_ask_kernel(near, far);
+    if (peer.uid < 0)
+        peer = access_search_lists(near, far);
+    a->users.ns += clock_self_cpu_ns() - began;
+    if (peer.uid == ACCESS_NO_UID && procfs_in_inner_user_ns(0))
+        peer.uid = ACCESS_UNKNOWN;
+    return peer;
+}
+
+bool access_is_known(const struct access_peer *peer) {
+    return peer->uid == 0 || (peer->uid > 0 && peer->uid == (int64_t)geteuid());
+}
+
+int access_is_neighbour(struct access *a, const struct access_peer *peer) {
+    uint64_t began = clock_self_cpu_ns();
+    if (peer->uid == ACCESS_NOT_NOW)
+        return ACCESS_NOT_NOW;
+    if (peer->uid < 0 || peer->uid != (int64_t)geteuid() || peer->inode == 0)
+        return 0;
+    if (!access_has_time(&a->neighbours))
+        return ACCESS_NOT_NOW;
+    int is = tcp_peer_has_socket(peer->inode, &a->neighbour) ? 1 : 0;
+    a->neighbours.ns += clock_self_cpu_ns() - began;
+    return is;
+}
+
+/* ---- tries in vain ---- */
+
+static void access_key(const struct address *far, unsigned char host[16]) {
+    memset(host, 0, 16);
+    if (far->at.any.sa_family == AF_INET)
+        memcpy(host + 12, &far->at.v4.sin_addr, 4);
+    else if (far->at.any.sa_family == AF_INET6)
+        memcpy(host, far->at.v6.sin6_addr.s6_addr, address_is_loopback(far) ? 16 : 8);
+}
+
+static const struct access_row *access_find_row(const struct access *a, const struct address *far,
+                                                int64_t uid) {
+    unsigned char host[16];
+    access_key(far, host);
+    for (size_t i = 0; i < ACCESS_ROWS; i++)
+        if (a->rows[i].tries && a->rows[i].uid == uid && memcmp(a->rows[i].host, host, sizeof host) == 0)
+            return &a->rows[i];
+    return NULL;
+}
+
+bool access_must_wait(const struct access *a, const struct address *far, int64_t uid, uint64_t now_ns) {
+    const struct access_row *row = access_find_row(a, far, uid);
+    return row && now_ns < row->until_ns;
+}
+
+void access_note_failure(struct access *a, const struct address *far, int64_t uid, uint64_t now_ns) {
+    const struct access_row *known = access_find_row(a, far, uid);
+    struct access_row *row = known ? &a->rows[known - a->rows] : &a->rows[0];
+    for (size_t i = 0; !known && i < ACCESS_ROWS && row->tries; i++)
+        if (!a->rows[i].tries || a->rows[i].last_ns < row->last_ns)
+            row = &a->rows[i];
+    if (!known || now_ns - row->last_ns > ACCESS_FORGET_NS) {
+        *row = (struct access_row){.uid = uid};
+        access_key(far, row->host);
+    }
+    row->last_ns = now_ns;
+    row->until_ns =
+        now_ns + (ACCESS_FIRST_NS << (row->tries < ACCESS_DOUBLINGS ? row->tries : ACCESS_DOUBLINGS));
+    row->tries++;
+}
+
+/* ---- web pages ---- */
+
+bool access_is_host(const char *host, const struct address *near) {
+    char name[ADDRESS_MAX];
+    struct address named;
+    if (!host || strlen(host) >= sizeof name)
+        return false;
+    (void)snprintf(name, sizeof name, "%s", host);
+    char *colon = strrchr(name, ':');
+    if (colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1) &&
+        (name[0] != '[' || colon[-1] == ']'))
+        *colon = '\0';
+    if (strcmp(name, "*") == 0 || address_parse_host(&named, name) != 0 || address_is_any(&named))
+        return false;
+    return address_same_host(&named, near) || address_is_loopback(&named);
+}
+
+bool access_is_origin(const char *origin, const char *host) {
+    static const char scheme[] = "http://";
+    if (!origin || !origin[0])
+        return true;
+    return host && strncmp(origin, scheme, sizeof scheme - 1) == 0 &&
+           strcmp(origin + sizeof scheme - 1, host) == 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * refusals: who was turned away, or wanted what they may not, on the way to the table of events.
+ *
+ * One row at a time, and none for a while after it, twice as long each time: so whoever knocks without end fills no table. What comes
+ * meanwhile is counted and told by the next row. No lock: that of the mailbox it lies in.
+ */
+#ifndef AGENT_SERVER_REFUSALS_H
+#define AGENT_SERVER_REFUSALS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define REFUSALS_TEXT 192
+
+struct refusals {
+    bool waiting; /* a row that was not taken yet: */
+    char text[REFUSALS_TEXT];
+    int64_t uid, pid; /* -1 not known */
+    uint64_t more;    /* that have no row, since the last that has */
+    uint64_t last_ns; /* of the last refusal, with or without a row */
+    uint64_t due_ns;  /* no row before */
+    uint64_t pause_ns;
+};
+
+/* One more; times are monotonic. Is there a row to be taken now? */
+bool refusals_note(struct refusals *r, uint64_t now_ns, int64_t uid, int64_t pid, const char *text);
+
+/* The row, whose text and ids are left in `*out`. Whether there was one. */
+bool refusals_take(struct refusals *r, struct refusals *out);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collect: see collect.h. Files: proc(5). getrusage(2) counts threads that have ended too. */
+#include "agent/tables/collect.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/model.h"
+#include "base/procfs.h"
+
+#define COLLECT_FOUND_NS (60 * CLOCK_NS_PER_S) /* how long the control groups found are believed */
+#define COLLECT_SMAPS_NS (30 * CLOCK_NS_PER_S)
+#define COLLECT_SMAPS_RSS                                                                                    \
+    ((int64_t)512 * 1024 * 1024) /* of a larger process the shares of memory are not read, */
+#define COLLECT_SMAPS_LONG_NS                                                                                \
+    (5 * CLOCK_NS_PER_MS) /* nor when that takes longer: its memory is locked meanwhile */
+#define COLLECT_FDS_MAX 65536
+#define COLLECT_FILE 4096
+
+void collect_fini(struct collect *c) {
+    free(c->threads);
+    *c = (struct collect){.threads = NULL};
+}
+
+size_t collect_bytes(const struct collect *c) { return c->n_threads * sizeof *c->threads; }
+
+/* ---- what is read now and then ---- */
+
+static bool collect_is_due(struct collect_rare *r, uint64_t now_ns, uint64_t *cpu_ns) {
+    if (r->off || now_ns < r->due_ns)
+        return false;
+    *cpu_ns = clock_self_cpu_ns();
+    return true;
+}
+
+static void collect_done(struct collect_rare *r, uint64_t now_ns, uint64_t every_ns, uint64_t cpu_ns) {
+    bool stretched;
+    cost_add(&r->cost, clock_self_cpu_ns() - cpu_ns);
+    /* Half a second less: so that what is to be read every second is due each time. */
+    r->due_ns =
+        now_ns + cost_interval_ns(&r->cost, every_ns, COLLECT_RARE_PCT, &stretched) - CLOCK_NS_PER_S / 2;
+}
+
+/* The value after a key at the beginning of a line; MODEL_UNKNOWN. */
+static int64_t collect_field(const char *text, const char *key) {
+    size_t n = strlen(key);
+    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+        if (strncmp(line, key, n) == 0)
+            return strtoll(line + n, NULL, 10);
+    return MODEL_UNKNOWN;
+}
+
+/* Open descriptors of the job: those of its first thread, ours are apart (fds.h). From Linux 6.2 on the folder's size. */
+static int64_t collect_count_fds(void) {
+    struct stat st;
+    if (stat("/proc/self/fd", &st) == 0 && st.st_size > 0)
+        return st.st_size;
+    DIR *d = opendir("/proc/self/fd");
+    int64_t n = 0;
+    if (!d)
+        return MODEL_UNKNOWN;
+    for (struct dirent *entry; n <= COLLECT_FDS_MAX && (entry = readdir(d));)
+        n += entry->d_name[0] != '.';
+    (void)closedir(d);
+    return n > COLLECT_FDS_MAX ? MODEL_UNKNOWN : n;
+}
+
+static void collect_read_rare(struct collect *c, uint64_t now_ns, struct collect_process *out) {
+    char text[COLLECT_FILE];
+    uint64_t cpu;
+    if (collect_is_due(&c->fds, now_ns, &cpu)) {
+        out->fds = collect_count_fds();
+        collect_done(&c->fds, now_ns, CLOCK_NS_PER_S, cpu);
+    }
+    if (collect_is_due(&c->cgroup, now_ns, &cpu)) {
+        if (c->found_ns == 0 || now_ns - c->found_ns > COLLECT_FOUND_NS) {
+            cgroup_find(&c->groups, "/proc/self");
+            c->found_ns = now_ns;
+        }
+        cgroup_read_memory(&c->groups, &out->cgroup_memory, &out->cgroup_limit);
+        out->throttled_s = cgroup_read_throttled_s(&c->groups);
+        collect_done(&c->cgroup, now_ns, CLOCK_NS_PER_S, cpu);
+    }
+    if (out->rss_bytes >= 0 && out->rss_bytes <= COLLECT_SMAPS_RSS &&
+        collect_is_due(&c->smaps, now_ns, &cpu)) {
+        uint64_t began = clock_mono_ns();
+        if (procfs_read_file(0, 0, "smaps_rollup", text, sizeof text) > 0) {
+            int64_t kib = collect_field(text, "Pss:");
+            out->pss_bytes = kib < 0 ? MODEL_UNKNOWN : kib * 1024;
+        }
+        c->smaps.off = out->pss_bytes < 0 || clock_mono_ns() - began > COLLECT_SMAPS_LONG_NS;
+        collect_done(&c->smaps, now_ns, COLLECT_SMAPS_NS, cpu);
+    }
+}
+
+/* ---- the process ---- */
+
+void collect_read_process(struct collect *c, uint64_t now_ns, struct collect_process *out) {
+    struct procfs_status status;
+    struct rusage usage;
+    char text[COLLECT_FILE];
+    uint64_t cpu = clock_process_cpu_ns();
+    *out = (struct collect_process){.cpu_pct = NAN,
+                                    .rss_bytes = MODEL_UNKNOWN,
+                                    .pss_bytes = MODEL_UNKNOWN,
+                                    .swap_bytes = MODEL_UNKNOWN,
+                                    .threads = MODEL_UNKNOWN,
+                                    .fds = MODEL_UNKNOWN,
+                                    .voluntary = MODEL_UNKNOWN,
+                                    .involuntary = MODEL_UNKNOWN,
+                                    .minor_faults = MODEL_UNKNOWN,
+                                    .major_faults = MODEL_UNKNOWN,
+                                    .read_bytes = MODEL_UNKNOWN,
+                                    .written_bytes = MODEL_UNKNOWN,
+                                    .cgroup_memory = MODEL_UNKNOWN,
+                                    .cgroup_limit = MODEL_UNKNOWN,
+                                    .throttled_s = NAN};
+    if (c->process_ns && now_ns > c->process_ns && cpu >= c->process_cpu_ns)
+        out->cpu_pct = 100.0 * (double)(cpu - c->process_cpu_ns) / (double)(now_ns - c->process_ns);
+    c->process_ns = now_ns;
+    c->process_cpu_ns = cpu;
+    if (procfs_read_status(0, 0, &status) == 0) {
+        out->rss_bytes = status.rss_bytes;
+        out->swap_bytes = status.swap_bytes;
+        out->threads = status.threads;
+    }
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        out->voluntary = usage.ru_nvcsw;
+        out->involuntary = usage.ru_nivcsw;
+        out->minor_faults = usage.ru_minflt;
+        out->major_faults = usage.ru_majflt;
+    }
+    if (procfs_read_file(0, 0, "io", text, sizeof text) > 0) {
+        out->read_bytes = collect_field(text, "read_bytes:");
+        out->written_bytes = collect_field(text, "write_bytes:");
+    }
+    collect_read_rare(c, now_ns, out);
+}
+
+/* ---- threads ---- */
+
+static const struct collect_thread *collect_find(const struct collect *c, pid_t tid, size_t *from) {
+    while (*from < c->n_threads && c->threads[*from].tid < tid)
+        (*from)++;
+    return *from < c->n_threads && c->threads[*from].tid == tid ? &c->threads[*from] : NULL;
+}
+
+/* Read what may have changed of a thread, `before` being what was known of it (NULL: it is new). 0, or -1: it is gone. */
+static int collect_read_thread(struct collect_thread *t, const struct collect_thread *before, pid_t tid,
+                               uint64_t elapsed_ns) {
+    struct procfs_stat stat;
+    struct procfs_status status;
+    *t = before
+             ? *before
+             : (struct collect_thread){.tid = tid, .voluntary = MODEL_UNKNOWN, .involuntary = MODEL_UNKNOWN};
+    t->cpu_ns = clock_thread_cpu_ns(tid);
+    t->cpu_pct = NAN;
+    if (before && elapsed_ns && t->cpu_ns >= before->cpu_ns)
+        t->cpu_pct = 100.0 * (double)(t->cpu_ns - before->cpu_ns) / (double)elapsed_ns;
+    if (procfs_read_stat(0, tid, &stat) != 0)
+        return -1;
+    bool same = before && before->cpu_ns == t->cpu_ns && before->state == stat.state;
+    t->state = stat.state;
+    t->minor_faults = stat.minor_faults;
+    t->major_faults = stat.major_faults;
+    t->cpu = stat.cpu;
+    (void)snprintf(t->native_name, sizeof t->native_name, "%s", stat.comm);
+    if (same)
+        return 0;
+    t->voluntary = t->involuntary = MODEL_UNKNOWN;
+    if (procfs_read_status(0, tid, &status) == 0) {
+        t->voluntary = status.voluntary;
+        t->involuntary = status.involuntary;
+    }
+    /* Empty or "0": it runs, or the kernel does not tell. */
+    if (procfs_read_file(0, tid, "wchan", t->wchan, sizeof t->wchan) <= 0 || strcmp(t->wchan, "0") == 0)
+        t->wchan[0] = '\0';
+    return 0;
+}
+
+static bool collect_is_skipped(pid_t tid, const int64_t *skip, size_t n_skip) {
+    for (size_t i = 0; i < n_skip; i++)
+        if (skip[i] == tid)
+            return true;
+    return false;
+}
+
+/* Look at each of the threads listed. 0, or -1 without memory. */
+static int collect_read_all(struct collect *c, const pid_t *tids, size_t n, uint64_t now_ns,
+                            const int64_t *skip, size_t n_skip) {
+    struct collect_thread *threads = calloc(n ? n : 1, sizeof *threads);
+    size_t kept = 0, from = 0;
+    if (!threads)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (!collect_is_skipped(tids[i], skip, n_skip) &&
+            collect_read_thread(&threads[kept], collect_find(c, tids[i], &from), tids[i],
+                                c->threads_ns ? now_ns - c->threads_ns : 0) == 0)
+            kept++;
+    free(c->threads);
+    c->threads = threads;
+    c->n_threads = kept;
+    c->threads_ns = now_ns;
+    return 0;
+}
+
+int collect_read_threads(struct collect *c, uint64_t now_ns, const int64_t *skip, size_t n_skip) {
+    if (now_ns < c->threads_due_ns)
+        return 0;
+    uint64_t cpu = clock_self_cpu_ns();
+    pid_t *tids = calloc(COLLECT_MAX_THREADS, sizeof *tids);
+    ssize_t n = tids ? procfs_list_tids(0, tids, COLLECT_MAX_THREADS) : -1;
+    int rc = n < 0 ? -1
+                   : collect_read_all(c, tids, n < COLLECT_MAX_THREADS ? (size_t)n : COLLECT_MAX_THREADS,
+                                      now_ns, skip, n_skip);
+    free(tids);
+    cost_add(&c->threads_cost, clock_self_cpu_ns() - cpu);
+    c->threads_due_ns =
+        now_ns - CLOCK_NS_PER_S / 2 +
+        cost_interval_ns(&c->threads_cost, CLOCK_NS_PER_S, COLLECT_THREADS_PCT, &c->threads_stretched);
+    return rc == 0 ? 1 : -1;
+}

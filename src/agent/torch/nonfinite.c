@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nonfinite: see nonfinite.h. */
+#include "agent/torch/nonfinite.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/torch/call_keywords.h"
+#include "agent/torch/param_groups.h"
+#include "agent/sampler/stack_text.h"
+#include "base/clock.h"
+#include "base/strbuf.h"
+
+#define NONFINITE_TENSORS 64 /* of an input or output */
+#define NONFINITE_ITEMS 256  /* of a tuple, list or dict */
+#define NONFINITE_DEPTH 3    /* tuples in tuples */
+#define NONFINITE_LATERS 32768
+#define NONFINITE_LATERS_FIRST 256
+#define NONFINITE_STACKS ((size_t)4 * 1024 * 1024)
+#define NONFINITE_READS 8 /* of a step of the worker's */
+
+#define NONFINITE_LIST_SUBCLASS (1UL << 25) /* Py_TPFLAGS_... (Include/object.h), the same in all versions */
+#define NONFINITE_TUPLE_SUBCLASS (1UL << 26)
+#define NONFINITE_DICT_SUBCLASS (1UL << 29)
+
+typedef struct pyapi_object object;
+
+/* A tensor whose numbers are told later. */
+struct nonfinite_later {
+    struct nonfinite_place at;
+    bool has_inputs;
+    struct tensor_numbers inputs; /* of its call, as far as they were known at once */
+    size_t stack;                 /* where its text begins, and one; 0: not known */
+    object *result;               /* owned, until it was read: then `numbers` are it, if */
+    bool is_read;
+    struct tensor_numbers numbers;
+};
+
+struct nonfinite_gradient {
+    struct nonfinite_place at;
+    struct tensor_numbers numbers;
+};
+
+/* Written with the GIL. */
+static struct {
+    struct pyapi api;
+    struct nonfinite_find forward, backward, gradient; /* the last without `at` and numbers */
+    struct nonfinite_gradient gradients[NONFINITE_GRADIENTS];
+    size_t n_gradients;
+    struct nonfinite_counts counts;
+    uint64_t bytes_left;
+    uint64_t parameters; /* of this step */
+    struct nonfinite_input {
+        uint32_t round;
+        bool has;
+        struct tensor_numbers numbers;
+    } inputs[MODULE_CALLS_MAX];
+    struct nonfinite_later *laters;
+    size_t n_laters, cap_laters, settled;
+    char *stacks;
+    size_t n_stacks;
+    bool begun;
+} hunt;
+
+/* ---- the sampler's ---- */
+
+void nonfinite_clear(void) {
+    memset(&hunt.forward, 0, offsetof(struct nonfinite_find, stack) + 1);
+    memset(&hunt.backward, 0, offsetof(struct nonfinite_find, stack) + 1);
+    memset(&hunt.gradient, 0, offsetof(struct nonfinite_find, stack) + 1);
+    hunt.n_gradients = 0;
+    bool has_optimizers = hunt.counts.has_optimizers;
+    hunt.counts = (struct nonfinite_counts){.has_optimizers = has_optimizers};
+    hunt.bytes_left = NONFINITE_BYTES;
+    hunt.parameters = 0;
+    memset(hunt.inputs, 0, sizeof hunt.inputs);
+}
+
+const struct nonfinite_counts *nonfinite_get_counts(void) { return &hunt.counts; }
+
+static bool nonfinite_is_bad(const struct tensor_numbers *n) { return n->nan + n->inf > 0; }
+
+size_t nonfinite_get_wanted(uint64_t *out) {
+    size_t n = 0;
+    if (hunt.forward.is)
+        out[n++] = hunt.forward.at.module;
+    if (hunt.backward.is)
+        out[n++] = hunt.backward.at.module;
+    for (size_t i = 0; i < hunt.n_gradients; i++)
+        out[n++] = hunt.gradients[i].at.parameter;
+    return n;
+}
+
+static const struct nonfinite_name *nonfinite_find_name(const struct nonfinite_name *names, size_t n,
+                                                        uint64_t id) {
+    for (size_t i = 0; i < n; i++)
+        if (names[i].id == id)
+            return &names[i];
+    return NULL;
+}
+
+/* The last call of a module in a step; -1: there was none. */
+static int32_t nonfinite_find_call(const struct module_calls *calls, uint64_t module) {
+    for (size_t i = calls->n; i-- > 0;)
+        if (calls->calls[i].module == module)
+            return (int32_t)i;
+    return -1;
+}
+
+/* A backward pass goes the way of the forward pass back: of the parameters of the first step that has any, those of the module that was
+ * called last have theirs first. */
+static const struct nonfinite_gradient *nonfinite_find_gradient(const struct module_calls *calls,
+                                                                const struct nonfinite_name *names, size_t n,
+                                                                int32_t *call) {
+    const struct nonfinite_gradient *found = NULL;
+    *call = -1;
+    for (size_t i = 0; i < hunt.n_gradients; i++) {
+        const struct nonfinite_gradient *g = &hunt.gradients[i];
+        const struct nonfinite_name *name = nonfinite_find_name(names, n, g->at.parameter);
+        int32_t last = name ? nonfinite_find_call(calls, name->module) : -1;
+        if (found && (g->at.round > found->at.round || (g->at.round == found->at.round && last <= *call)))
+            continue;
+        found = g;
+        *call = last;
+    }
+    return found;
+}
+
+/* Is the gradient of the parameter, of a module whose last call was `call`, made before that of the output? */
+static bool nonfinite_is_before(const struct nonfinite_gradient *g, int32_t call,
+                                const struct nonfinite_find *output) {
+    if (g->at.round != output->at.round)
+        return g->at.round < output->at.round;
+    return call > output->at.call;
+}
+
+static void nonfinite_put_what(struct nonfinite_verdict *v) {
+    const struct nonfinite_place *at = &v->find->at;
+    if (at->stage == NONFINITE_FORWARD && at->keyword[0])
+        (void)snprintf(v->what, sizeof v->what, "input %s", at->keyword);
+    else if (at->stage == NONFINITE_FORWARD)
+        (void)snprintf(v->what, sizeof v->what, "%s %d", at->is_input ? "input" : "output", at->index);
+    else if (at->stage == NONFINITE_BACKWARD)
+        (void)snprintf(v->what, sizeof v->what, "gradient of output %d", at->index);
+    else if (v->name)
+        (void)snprintf(v->what, sizeof v->what, "%s.grad", v->name->name);
+    else
+        (void)snprintf(v->what, sizeof v->what, "gradient of parameter %d in group %d of an optimizer",
+                       at->index, at->group);
+}
+
+void nonfinite_judge(const struct module_calls *calls, const struct nonfinite_name *names, size_t n,
+                     struct nonfinite_verdict *out) {
+    int32_t call;
+    const struct nonfinite_gradient *g = nonfinite_find_gradient(calls, names, n, &call);
+    const struct nonfinite_find *find = hunt.backward.is ? &hunt.backward : NULL;
+    if (g && (!find || nonfinite_is_before(g, call, find))) {
+        hunt.gradient.is = true;
+        hunt.gradient.at = g->at;
+        hunt.gradient.numbers = g->numbers;
+        find = &hunt.gradient;
+    }
+    if (hunt.forward.is && (!find || hunt.forward.at.ns < find->at.ns))
+        find = &hunt.forward;
+    *out = (struct nonfinite_verdict){.find = find};
+    if (!find)
+        return;
+    out->name = nonfinite_find_name(
+        names, n, find->at.stage == NONFINITE_GRADIENT ? find->at.parameter : find->at.module);
+    nonfinite_put_what(out);
+}
+
+/* ---- what was found ---- */
+
+/* Take it down, if nothing before it was. */
+static void nonfinite_take(struct nonfinite_find *to, const struct nonfinite_place *at,
+                           const struct tensor_numbers *numbers, const struct nonfinite_input *inputs) {
+    if (to->is && to->at.ns <= at->ns)
+        return;
+    to->is = true;
+    to->at = *at;
+    to->numbers = *numbers;
+    to->has_inputs = inputs && inputs->has;
+    if (to->has_inputs)
+        to->inputs = inputs->numbers;
+    to->parameter[0] = to->stack[0] = '\0';
+}
+
+static void nonfinite_take_gradient(const struct nonfinite_place *at, const struct tensor_numbers *numbers) {
+    if (hunt.n_gradients < NONFINITE_GRADIENTS)
+        hunt.gradients[hunt.n_gradients++] = (struct nonfinite_gradient){*at, *numbers};
+}
+
+/* ---- what is told later ---- */
+
+/* Room for one more; false: there is none. */
+static bool nonfinite_grow(void) {
+    if (hunt.n_laters < hunt.cap_laters)
+        return true;
+    size_t cap = hunt.cap_laters ? 2 * hunt.cap_laters : NONFINITE_LATERS_FIRST;
+    struct nonfinite_later *grown =
+        cap <= NONFINITE_LATERS ? realloc(hunt.laters, cap * sizeof *grown) : NULL;
+    if (!grown)
+        return false;
+    hunt.laters = grown;
+    hunt.cap_laters = cap;
+    return true;
+}
+
+static size_t nonfinite_put_stack(void) {
+    if (!hunt.stacks)
+        hunt.stacks = malloc(NONFINITE_STACKS);
+    if (!hunt.stacks || NONFINITE_STACKS - hunt.n_stacks < NONFINITE_STACK)
+        return 0;
+    size_t at = hunt.n_stacks, len = stack_text_write(&hunt.api, hunt.stacks + at, NONFINITE_STACK);
+    if (len == 0)
+        return 0;
+    hunt.n_stacks += len + 1;
+    return at + 1;
+}
+
+static void nonfinite_put_later(const struct nonfinite_place *at, uint64_t count,
+                                const struct nonfinite_input *inputs, object *result) {
+    if (!nonfinite_grow()) {
+        hunt.api.Py_DecRef(result);
+        hunt.counts.beyond++;
+        return;
+    }
+    struct nonfinite_later *l = &hunt.laters[hunt.n_laters++];
+    *l = (struct nonfinite_later){.at = *at, .stack = nonfinite_put_stack(), .result = result};
+    l->numbers.count = count;
+    l->has_inputs = inputs && inputs->has;
+    if (l->has_inputs)
+        l->inputs = inputs->numbers;
+}
+
+/* ---- tensors in what modules take and give ---- */
+
+/* What is being looked at. */
+struct nonfinite_walk {
+    struct nonfinite_place at;
+    struct nonfinite_input
+        *inputs; /* of the call; those that are looked at are added to it if `at` is one of them */
+    bool found;  /* one that is not finite: */
+    struct tensor_numbers bad; /* of the first of them, */
+    struct nonfinite_place bad_at;
+    size_t tensors;
+};
+
+static void nonfinite_scan(struct nonfinite_walk *w, object *tensor) {
+    struct tensor_numbers numbers;
+    object *later;
+    enum tensor_read_found found = tensor_read_numbers(tensor, &hunt.bytes_left, &numbers, &later);
+    hunt.counts.tensors += found == TENSOR_READ_NOW || found == TENSOR_READ_LATER;
+    hunt.counts.skipped += found == TENSOR_READ_NO;
+    hunt.counts.beyond += found == TENSOR_READ_BEYOND;
+    if (found == TENSOR_READ_LATER)
+        nonfinite_put_later(&w->at, numbers.count, w->inputs, later);
+    if (found != TENSOR_READ_NOW)
+        return;
+    if (w->at.is_input && w->inputs) {
+        if (!w->inputs->has)
+            w->inputs->numbers = (struct tensor_numbers){.min = NAN, .max = NAN};
+        tensor_numbers_add(&w->inputs->numbers, &numbers);
+        w->inputs->has = true;
+    }
+    if (!w->found && nonfinite_is_bad(&numbers)) {
+        w->found = true;
+        w->bad = numbers;
+        w->bad_at = w->at;
+    }
+}
+
+static unsigned long nonfinite_get_flags(object *o) {
+    object *type = hunt.api.PyObject_Type(o);
+    unsigned long flags = type ? hunt.api.PyType_GetFlags(type) : 0;
+    if (type)
+        hunt.api.Py_DecRef(type);
+    return flags;
+}
+
+/* The tensors in `o`; their number is that of the item of the outermost that they are in. */
+static void nonfinite_walk_object(struct nonfinite_walk *w, object *o, int depth) {
+    const struct pyapi *api = &hunt.api;
+    if (!o || o == api->_Py_NoneStruct || w->tensors == NONFINITE_TENSORS)
+        return;
+    if (tensor_read_is_tensor(o)) {
+        nonfinite_scan(w, o);
+        w->tensors++;
+        return;
+    }
+    unsigned long flags = nonfinite_get_flags(o);
+    object *values = flags & NONFINITE_DICT_SUBCLASS ? api->PyDict_Values(o) : NULL;
+    bool is_tuple = (flags & NONFINITE_TUPLE_SUBCLASS) != 0,
+         is_list = values || flags & NONFINITE_LIST_SUBCLASS;
+    object *list = values ? values : o;
+    ssize_t n = is_tuple ? api->PyTuple_Size(o) : is_list ? api->PyList_Size(list) : 0;
+    for (ssize_t i = 0; i < n && i < NONFINITE_ITEMS && depth < NONFINITE_DEPTH; i++) {
+        object *item = is_tuple ? api->PyTuple_GetItem(o, i) : api->PyList_GetItem(list, i);
+        if (item)
+            api->Py_IncRef(item);
+        if (depth == 0)
+            w->at.index = (int32_t)i;
+        nonfinite_walk_object(w, item, depth + 1);
+        if (item)
+            api->Py_DecRef(item);
+    }
+    if (values)
+        api->Py_DecRef(values);
+    api->PyErr_Clear();
+}
+
+static void nonfinite_walk_keywords(struct nonfinite_walk *w) {
+    const struct pyapi *api = &hunt.api;
+    object *key, *value, *keywords;
+    ssize_t at = 0;
+    bool is_known;
+    keywords = call_keywords_get(&is_known);
+    hunt.counts.unlooked += !is_known;
+    for (w->at.index = 0; keywords && api->PyDict_Next(keywords, &at, &key, &value); w->at.index++) {
+        api->Py_IncRef(value);
+        if (pyapi_get_text(api, key, w->at.keyword, sizeof w->at.keyword) == 0)
+            nonfinite_walk_object(w, value, 1);
+        api->Py_DecRef(value);
+    }
+    if (keywords)
+        api->Py_DecRef(keywords);
+    api->PyErr_Clear();
+}
+
+/* What is in `o`, and what the call is given by keyword if that is its inputs. Is there one that is not finite? */
+static bool nonfinite_walk(struct nonfinite_walk *w, object *o) {
+    object *guard;
+    if (!hunt.begun || !tensor_read_enter(&guard))
+        return false;
+    nonfinite_walk_object(w, o, 0);
+    if (w->at.is_input)
+        nonfinite_walk_keywords(w);
+    tensor_read_leave(guard);
+    return w->found;
+}
+
+/* ---- a module's own parameters ---- */
+
+/* The first of its parameters that is not finite, of those whose numbers are known at once. */
+static void nonfinite_find_parameter(object *module, char *buf, size_t cap) {
+    const struct pyapi *api = &hunt.api;
+    object *parameters = pyapi_get_own(api, module, "_parameters"), *name, *value, *guard;
+    ssize_t at = 0;
+    bool is_dict = parameters && nonfinite_get_flags(parameters) & NONFINITE_DICT_SUBCLASS;
+    bool entered = is_dict && tensor_read_enter(&guard);
+    while (entered && !buf[0] && api->PyDict_Next(parameters, &at, &name, &value)) {
+        struct tensor_numbers numbers;
+        object *later = NULL;
+        uint64_t bytes = NONFINITE_BYTES;
+        if (tensor_read_numbers(value, &bytes, &numbers, &later) == TENSOR_READ_NOW &&
+            nonfinite_is_bad(&numbers))
+            (void)pyapi_get_text(api, name, buf, cap);
+        if (later)
+            api->Py_DecRef(later);
+    }
+    if (entered)
+        tensor_read_leave(guard);
+    if (parameters)
+        api->Py_DecRef(parameters);
+    api->PyErr_Clear();
+}
+
+/* ---- moments ---- */
+
+void nonfinite_spend(uint64_t ns) { hunt.counts.own_ns += ns; }
+
+bool nonfinite_on_round(bool goes_on) {
+    if (hunt.backward.is && !goes_on)
+        return false;
+    hunt.counts.rounds++;
+    hunt.bytes_left = NONFINITE_BYTES;
+    hunt.parameters = 0;
+    return true;
+}
+
+static struct nonfinite_input *nonfinite_get_input(const struct nonfinite_place *at) {
+    if (at->call < 0 || at->call >= MODULE_CALLS_MAX)
+        return NULL;
+    struct nonfinite_input *i = &hunt.inputs[at->call];
+    if (i->round != at->round)
+        *i = (struct nonfinite_input){.round = at->round};
+    return i;
+}
+
+bool nonfinite_on_call(const struct nonfinite_place *at, object *inputs) {
+    struct nonfinite_walk w = {.at = *at, .inputs = nonfinite_get_input(at)};
+    w.at.is_input = true;
+    if (!nonfinite_walk(&w, inputs))
+        return false;
+    nonfinite_take(&hunt.forward, &w.bad_at, &w.bad, w.inputs);
+    (void)stack_text_write(&hunt.api, hunt.forward.stack, sizeof hunt.forward.stack);
+    return true;
+}
+
+bool nonfinite_on_return(const struct nonfinite_place *at, object *module, object *output) {
+    struct nonfinite_walk w = {.at = *at, .inputs = nonfinite_get_input(at)};
+    if (!nonfinite_walk(&w, output))
+        return false;
+    nonfinite_take(&hunt.forward, &w.bad_at, &w.bad, w.inputs);
+    nonfinite_find_parameter(module, hunt.forward.parameter, sizeof hunt.forward.parameter);
+    (void)stack_text_write(&hunt.api, hunt.forward.stack, sizeof hunt.forward.stack);
+    return true;
+}
+
+void nonfinite_on_gradient(const struct nonfinite_place *at, object *gradient) {
+    struct nonfinite_walk w = {.at = *at};
+    object *guard;
+    if (hunt.backward.is || !hunt.begun || !tensor_read_is_tensor(gradient) || !tensor_read_enter(&guard))
+        return;
+    nonfinite_scan(&w, gradient);
+    tensor_read_leave(guard);
+    if (!w.found)
+        return;
+    nonfinite_take(&hunt.backward, &w.at, &w.bad, NULL);
+    (void)stack_text_write(&hunt.api, hunt.backward.stack, sizeof hunt.backward.stack);
+}
+
+/* A param_groups_fn; `ctx` is where its optimizer's step is. */
+static void nonfinite_scan_parameter(void *ctx, object *parameter, int32_t group, int32_t index) {
+    const struct nonfinite_place *at = ctx;
+    object *gradient = NULL;
+    if (tensor_read_is_tensor(parameter))
+        tensor_read_gradient(parameter, &gradient);
+    if (!gradient)
+        return;
+    struct nonfinite_walk w = {.at = *at};
+    w.at.parameter = (uint64_t)(uintptr_t)parameter;
+    w.at.group = group;
+    w.at.index = index;
+    hunt.parameters++;
+    nonfinite_scan(&w, gradient);
+    if (w.found)
+        nonfinite_take_gradient(&w.at, &w.bad);
+    hunt.api.Py_DecRef(gradient);
+}
+
+/* Gradients on the way were not finite, those of parameters are: it was without effect. */
+static void nonfinite_pass(void) {
+    hunt.backward.is = false;
+    hunt.counts.passed++;
+}
+
+bool nonfinite_on_optimizer(uint64_t ns, object *optimizer) {
+    const struct pyapi *api = &hunt.api;
+    struct nonfinite_place at = {
+        .ns = ns, .round = hunt.counts.rounds, .call = -1, .stage = NONFINITE_GRADIENT};
+    object *guard;
+    if (hunt.begun && tensor_read_enter(&guard)) {
+        param_groups_each(api, optimizer, nonfinite_scan_parameter, &at);
+        tensor_read_leave(guard);
+    }
+    api->PyErr_Clear();
+    if (hunt.parameters > hunt.counts.parameters)
+        hunt.counts.parameters = hunt.parameters;
+    if (hunt.n_gradients && !hunt.gradient.stack[0])
+        (void)stack_text_write(api, hunt.gradient.stack, sizeof hunt.gradient.stack);
+    if (hunt.backward.is && hunt.parameters && !hunt.n_gradients && !hunt.n_laters)
+        nonfinite_pass();
+    return hunt.n_gradients || hunt.backward.is;
+}
+
+/* ---- the worker's ---- */
+
+int nonfinite_begin(const struct pyapi *api, struct pystack *ps, object *tuple, ssize_t first,
+                    bool has_optimizers) {
+    nonfinite_end();
+    call_keywords_begin(api, ps);
+    hunt.api = *api;
+    hunt.begun = tensor_read_begin(api, tuple, first) == 0;
+    hunt.counts.has_optimizers = has_optimizers;
+    return hunt.begun ? 0 : -1;
+}
+
+void nonfinite_end(void) {
+    for (size_t i = hunt.settled; i < hunt.n_laters; i++)
+        hunt.api.Py_DecRef(hunt.laters[i].result);
+    call_keywords_end();
+    free(hunt.laters);
+    free(hunt.stacks);
+    hunt.laters = NULL;
+    hunt.stacks = NULL;
+    hunt.n_laters = hunt.cap_laters = hunt.settled = hunt.n_stacks = 0;
+    if (hunt.begun)
+        tensor_read_end();
+    hunt.begun = false;
+}
+
+static void nonfinite_settle_one(const struct nonfinite_later *l, const struct tensor_numbers *n) {
+    struct nonfinite_find *f = l->at.stage == NONFINITE_FORWARD ? &hunt.forward : &hunt.backward;
+    struct nonfinite_input inputs = {.has = l->has_inputs, .numbers = l->inputs};
+    if (!nonfinite_is_bad(n))
+        return;
+    if (l->at.stage == NONFINITE_GRADIENT) {
+        nonfinite_take_gradient(&l->at, n);
+        return;
+    }
+    if (f->is && f->at.ns <= l->at.ns)
+        return;
+    nonfinite_take(f, &l->at, n, &inputs);
+    if (l->stack)
+        (void)snprintf(f->stack, sizeof f->stack, "%s", hunt.stacks + l->stack - 1);
+}
+
+/* The device has done what it was asked for, when this returns. */
+static void nonfinite_wait(struct worker *w, object *result) {
+    object *wait = worker_helper(w, "nonfinite_wait");
+    object *done = wait ? hunt.api.PyObject_CallFunctionObjArgs(wait, result, NULL) : NULL;
+    hunt.api.PyErr_Clear();
+    if (done)
+        hunt.api.Py_DecRef(done);
+}
+
+/* Numbers of inputs of the call at which one was found, that were told later. */
+static void nonfinite_settle_inputs(struct nonfinite_find *f) {
+    for (size_t i = 0; i < hunt.n_laters; i++) {
+        const struct nonfinite_later *l = &hunt.laters[i];
+        if (!f->is || !l->is_read || !l->at.is_input || f->at.call != l->at.call ||
+            f->at.round != l->at.round)
+            continue;
+        if (!f->has_inputs)
+            f->inputs = (struct tensor_numbers){.min = NAN, .max = NAN};
+        tensor_numbers_add(&f->inputs, &l->numbers);
+        f->has_inputs = true;
+    }
+}
+
+/* The same as nonfinite_on_optimizer does at once. */
+static void nonfinite_settle_backward(void) {
+    size_t parameters = 0;
+    for (size_t i = 0; i < hunt.n_laters; i++) {
+        const struct nonfinite_later *l = &hunt.laters[i];
+        bool of_it = l->at.stage == NONFINITE_GRADIENT && l->at.round == hunt.backward.at.round;
+        if (of_it && (!l->is_read || nonfinite_is_bad(&l->numbers)))
+            return;
+        parameters += of_it;
+    }
+    if (hunt.backward.is && parameters && !hunt.n_gradients)
+        nonfinite_pass();
+}
+
+bool nonfinite_settle(struct worker *w) {
+    if (hunt.settled == hunt.n_laters)
+        return false;
+    for (size_t i = 0; i < NONFINITE_READS && hunt.settled < hunt.n_laters; i++) {
+        struct nonfinite_later *l = &hunt.laters[hunt.settled++];
+        nonfinite_wait(w, l->result);
+        l->is_read = tensor_read_read(l->result, &l->numbers) == 0;
+        hunt.counts.unread += !l->is_read;
+        if (l->is_read)
+            nonfinite_settle_one(l, &l->numbers);
+        hunt.api.Py_DecRef(l->result);
+    }
+    if (hunt.settled == hunt.n_laters) {
+        nonfinite_settle_inputs(&hunt.forward);
+        nonfinite_settle_backward();
+    }
+    return hunt.settled < hunt.n_laters;
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* probes: see probes.h. */
+#include "agent/torch/probes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/server/reply.h"
+#include "agent/torch/module_hooks.h"
+#include "base/clock.h"
+#include "base/watch.h"
+
+#define PROBES_POLL_NS (20 * CLOCK_NS_PER_MS)     /* while something goes on */
+#define PROBES_REST_NS (500 * CLOCK_NS_PER_MS)    /* and otherwise, to see who is gone */
+#define PROBES_JOB_NS (2 * CLOCK_NS_PER_S)        /* for the worker to get the GIL */
+#define PROBES_ANSWER_NS (3 * CLOCK_NS_PER_S)     /* so long whoever asked waits for it to be armed */
+#define PROBES_STEP_NS (120 * CLOCK_NS_PER_S)     /* a longer step is not looked into to its end */
+#define PROBES_SOONEST_NS (250 * CLOCK_NS_PER_MS) /* between two looks */
+#define PROBES_RETRY_NS CLOCK_NS_PER_S            /* after one that came to nothing */
+#define PROBES_BETWEEN 2                          /* usual steps between two looks, at least */
+#define PROBES_USUAL 8                            /* steps before a look that tell what is usual */
+#define PROBES_FINE 32                            /* parts of a step: its end is noticed so late */
+#define PROBES_BACKWARD_NS (2 * CLOCK_NS_PER_S)   /* for backward passes to be told */
+#define PROBES_LEAVE_NS CLOCK_NS_PER_S
+#define PROBES_NONFINITE_NS (5 * CLOCK_NS_PER_S) /* for what a hunt has found to be read and named, */
+#define PROBES_NUMBER_NS (4 * CLOCK_NS_PER_S)    /* and for the number of its step to be known */
+
+static uint32_t probes_leaving; /* atomic: the agent is; nothing is armed any more */
+
+void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox, struct record *record) {
+    *p = (struct probes){.worker = worker,
+                         .mailbox = mailbox,
+                         .record = record,
+                         .next_ns = UINT64_MAX,
+                         .usual_ns = NAN,
+                         .spread_pct = NAN};
+    torch_profiler_init(&p->profiler, worker, record);
+    __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
+}
+
+void probes_fini(struct probes *p) {
+    module_window_close();
+    torch_profiler_fini(&p->profiler);
+    worker_release(p->worker, p->job);
+    p->job = NULL;
+}
+
+/* ---- who wants it ---- */
+
+static void probes_note(struct probes *p, enum lease_kind kind, const char *text) {
+    (void)snprintf(p->notes[kind], sizeof p->notes[kind], "%s", text);
+}
+
+/* Answer those that wait for the lease: `e` NULL: it is armed, or wanted. */
+static bool probes_answer(struct probes *p, enum lease_kind kind, const struct err *e) {
+    size_t kept = 0, before = p->n_asks;
+    for (size_t i = 0; i < p->n_asks; i++) {
+        const struct probes_ask *ask = &p->asks[i];
+        if (ask->kind != kind)
+            p->asks[kept++] = *ask;
+        else if (e)
+            reply_error(p->mailbox, ask->peer, ask->id, e);
+        else
+            reply_ok(p->mailbox, ask->peer, ask->id);
+    }
+    p->n_asks = kept;
+    return kept != before;
+}
+
+/* 0, or -1 with the error. */
+static int probes_arm(struct probes *p, enum lease_kind kind, uint32_t owner, const struct wire_arm *want,
+                      struct err *e) {
+    uint64_t now_ns = clock_mono_ns();
+    struct wire_arm whole = *want;
+    bool first = p->leases[kind].n == 0;
+    if (want->dry && kind != LEASE_PROFILER)
+        return err_set(e, ERR_USAGE, "what %s costs is not known before it has begun", lease_name(kind));
+    if (kind == LEASE_PROFILER && !first)
+        return err_set(e, ERR_FAILED, "another client has it now: try again when that is over");
+    if (lease_fit(kind, &whole, e) != 0 || lease_arm(&p->leases[kind], owner, &whole, now_ns, e) != 0)
+        return -1;
+    if (!first)
+        return 0;
+    if (kind == LEASE_PROFILER && torch_profiler_begin(&p->profiler, &whole, now_ns, e) != 0) {
+        lease_end(&p->leases[kind]);
+        return -1;
+    }
+    p->looks[kind] = 0;
+    p->notes[kind][0] = '\0';
+    p->due_ns = p->next_ns = now_ns;
+    if (kind == LEASE_TRACE)
+        p->cost = (struct trace_cost){.n = 0};
+    p->spread_pct = NAN;
+    return 0;
+}
+
+void probes_take(struct probes *p, uint32_t peer, const struct mailbox_ask *ask) {
+    struct err e = {0};
+    int kind = lease_find(ask->arm.what, &e);
+    if (kind >= 0 && ask->method == WIRE_DISARM) {
+        (void)lease_disarm(&p->leases[kind], peer);
+        reply_ok(p->mailbox, peer, ask->id);
+        return;
+    }
+    if (kind >= 0 && p->n_asks == PROBES_ASKS)
+        kind = err_set(&e, ERR_FAILED, "too many wait for an answer");
+    if (kind < 0 || probes_arm(p, (enum lease_kind)kind, peer, &ask->arm, &e) != 0) {
+        reply_error(p->mailbox, peer, ask->id, &e);
+        return;
+    }
+    p->asks[p->n_asks++] = (struct probes_ask){.peer = peer, .id = ask->id, .kind = (enum lease_kind)kind};
+}
+
+void probes_second(struct probes *p) {
+    const char *text = p->record->config.torch_profiling;
+    const struct wire_arm want = {.compiled = false};
+    struct watch watch;
+    struct err e = {0};
+    if (strcmp(p->config, text) == 0)
+        return;
+    (void)snprintf(p->config, sizeof p->config, "%s", text);
+    bool on = watch_parse(&watch, "", text, NULL) == 0 && watch.on;
+    if (on && !p->config_on && probes_arm(p, LEASE_TRACE, LEASE_BY_CONFIG, &want, &e) != 0)
+        probes_note(p, LEASE_TRACE, e.text);
+    if (!on && p->config_on) {
+        (void)lease_disarm(&p->leases[LEASE_TRACE], LEASE_BY_CONFIG);
+        p->next_ns = clock_mono_ns();
+    }
+    p->config_on = on;
+}
+
+static void probes_expire(struct probes *p, uint64_t now_ns) {
+    uint32_t peers[MAILBOX_SLOTS];
+    size_t n = 0;
+    (void)pthread_mutex_lock(&p->mailbox->lock);
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        if (p->mailbox->slots[i].peer)
+            peers[n++] = p->mailbox->slots[i].peer;
+    (void)pthread_mutex_unlock(&p->mailbox->lock);
+    for (size_t i = 0; i < LEASE_KIND_COUNT; i++)
+        lease_expire(&p->leases[i], now_ns, peers, n);
+}
+
+/* It cannot be armed: for the reason in `e`. */
+static bool probes_refuse(struct probes *p, const struct err *e) {
+    probes_note(p, p->kind, e->text);
+    lease_end(&p->leases[p->kind]);
+    return probes_answer(p, p->kind, e);
+}
+
+/* ---- the looks ---- */
+
+static void probes_go(struct probes *p, enum probes_phase phase, uint64_t now_ns) {
+    p->phase = phase;
+    p->phase_ns = now_ns;
+}
+
+static bool probes_submit(struct probes *p, struct worker_job *job) {
+    struct err e = {0};
+    if (job && worker_submit(p->worker, job, &e) == 0) {
+        p->job = job;
+        return true;
+    }
+    probes_note(p, p->kind, job ? e.text : "no memory");
+    if (job)
+        job->fini(job);
+    return false;
+}
+
+static void probes_release(struct probes *p) {
+    p->hold_ns += p->job ? (double)p->job->held_ns : 0;
+    worker_release(p->worker, p->job);
+    p->job = NULL;
+}
+
+static bool probes_wants(const struct probes *p, enum lease_kind *kind) {
+    size_t i = LEASE_KIND_COUNT;
+    while (i-- > 0)
+        if (p->leases[i].n && i != LEASE_PROFILER) {
+            *kind = (enum lease_kind)i;
+            return true;
+        }
+    return false;
+}
+
+/* After a look: when the next one is due. `done`: it came to something. */
+static void probes_plan_next(struct probes *p, uint64_t now_ns, bool done) {
+    double step = isnan(p->usual_ns) ? (double)(p->end_ns - p->begin_ns) : p->usual_ns;
+    double rate = p->record->config.values[CONFIG_TRACE_RATE], wanted = step * 100 / rate;
+    double every = trace_cost_every_ns(&p->cost, step, rate), cost = trace_cost_ns(&p->cost);
+    uint64_t soonest = now_ns + (done ? PROBES_SOONEST_NS : PROBES_RETRY_NS);
+    uint64_t rested = p->left_ns + (uint64_t)(PROBES_BETWEEN * step);
+    p->spread_pct = done && every > wanted ? 100 * cost / wanted : NAN;
+    p->due_ns += (uint64_t)(done ? every : 0); /* from when it was due: late ones do not make fewer of them */
+    p->due_ns = p->due_ns > rested ? p->due_ns : rested;
+    p->due_ns = p->due_ns > soonest ? p->due_ns : soonest;
+    if (p->leases[LEASE_NAN].n) /* somebody waits for that */
+        p->due_ns = now_ns + (p->kind == LEASE_NAN ? PROBES_RETRY_NS : 0);
+    p->record->steps.hold = false;
+    probes_go(p, PROBES_IDLE, now_ns);
+}
+
+/* Have the worker put the hooks in. */
+static void probes_enter(struct probes *p, enum module_mode look, uint64_t now_ns) {
+    p->hold_ns = 0;
+    if (probes_submit(p, probes_job_enter(look, p->leases[p->kind].compiled, now_ns + PROBES_JOB_NS)))
+        probes_go(p, PROBES_ENTERS, now_ns);
+    else
+        p->due_ns = now_ns + CLOCK_NS_PER_S;
+}
+
+static void probes_begin_trace(struct probes *p, uint64_t now_ns) {
+    struct record_steps *steps = &p->record->steps;
+    double before[PROBES_USUAL];
+    p->begin_ns = p->end_ns = now_ns;
+    p->hunted = false;
+    p->usual_ns = NAN;
+    if (p->kind == LEASE_NAN) {
+        probes_enter(p, MODULE_MODE_NUMBERS, now_ns);
+        return;
+    }
+    if (!steps->told || steps->steps.count == 0) {
+        probes_note(p, p->kind,
+                    steps->told      ? "no training step has ended since the agent came"
+                    : steps->note[0] ? steps->note
+                                     : "torch tells of no steps");
+        p->due_ns = now_ns + CLOCK_NS_PER_S;
+        return;
+    }
+    steps->hold = true; /* ends of backward passes are wanted: they are told from now on */
+    record_steps_take(p->record);
+    if (!steps->looks && now_ns - p->due_ns < PROBES_BACKWARD_NS)
+        return;
+    size_t n = record_steps_durations(p->record, p->left_ns, now_ns, before, PROBES_USUAL);
+    p->usual_ns = trace_cost_median(before, n);
+    probes_enter(p, MODULE_MODE_TIMES, now_ns);
+}
+
+static bool probes_end_enter(struct probes *p, uint64_t now_ns) {
+    struct err e = {0};
+    enum worker_end end = worker_get_end(p->worker, p->job);
+    if (end == WORKER_PENDING)
+        return false;
+    bool refused = probes_job_is_refused(p->job);
+    (void)err_set(&e, ERR_FAILED, "%s", p->job->why);
+    probes_release(p);
+    if (end == WORKER_DONE) {
+        p->notes[p->kind][0] = '\0';
+        if (p->kind == LEASE_NAN)
+            probes_nonfinite_begin(p);
+        else
+            module_hooks_open(MODULE_MODE_TIMES, 1, p->record->steps.steps.per_step);
+        probes_go(p, PROBES_TRACING, now_ns);
+        return probes_answer(p, p->kind, NULL);
+    }
+    p->end_ns = p->begin_ns = now_ns;
+    probes_go(p, PROBES_LEAVES, now_ns); /* one of them may be in */
+    if (refused)
+        return probes_refuse(p, &e);
+    probes_note(p, p->kind, e.text);
+    return false;
+}
+
+static void probes_put(struct probes *p, const union ring_value *row) {
+    record_append(p->record, RING_TRACE, row);
+}
+
+/* The rows of a step: itself, and each module that was called. */
+static void probes_write(struct probes *p) {
+    const struct module_sum *sums;
+    const struct probes_name *names;
+    double epoch_s = clock_mono_to_epoch_s();
+    size_t n = probes_job_get(p->job, &sums, &names);
+    union ring_value v[RING_TRACE_COUNT];
+    v[RING_TRACE_TIMESTAMP].f = epoch_s + (double)p->begin_ns / 1e9;
+    v[RING_TRACE_STEP].i = p->step < 0 ? RING_INT_NULL : p->step;
+    v[RING_TRACE_SEQ].i = 0;
+    v[RING_TRACE_OPERATION].s = "step";
+    v[RING_TRACE_MODULE].s = NULL;
+    v[RING_TRACE_STAGE].i = RING_STAGE_STEP;
+    v[RING_TRACE_DURATION_MS].f = (double)(p->end_ns - p->begin_ns) / 1e6;
+    v[RING_TRACE_ALLOCATED_MB].f = v[RING_TRACE_MAX_ALLOCATED_MB].f = v[RING_TRACE_CACHED_MB].f = NAN;
+    v[RING_TRACE_CALLS].i = 1;
+    v[RING_TRACE_BYTES].i = RING_INT_NULL;
+    probes_put(p, v);
+    for (size_t i = 0; i < n; i++) {
+        bool known = names[i].type[0] != '\0';
+        v[RING_TRACE_SEQ].i = (int64_t)i + 1;
+        v[RING_TRACE_OPERATION].s = known ? names[i].type : "?";
+        v[RING_TRACE_MODULE].s = known ? names[i].path : NULL;
+        v[RING_TRACE_STAGE].i = RING_STAGE_FORWARD;
+        v[RING_TRACE_DURATION_MS].f = sums[i].calls ? (double)sums[i].forward_ns / 1e6 : NAN;
+        v[RING_TRACE_CALLS].i = sums[i].calls;
+        v[RING_TRACE_BYTES].i = sums[i].bytes < 0 ? RING_INT_NULL : sums[i].bytes;
+        probes_put(p, v);
+        if (!sums[i].backwards)
+            continue;
+        v[RING_TRACE_STAGE].i = RING_STAGE_BACKWARD;
+        v[RING_TRACE_DURATION_MS].f = (double)sums[i].backward_ns / 1e6;
+        v[RING_TRACE_CALLS].i = sums[i].backwards;
+        v[RING_TRACE_BYTES].i = RING_INT_NULL;
+        probes_put(p, v);
+    }
+}
+
+/* Hooks are out: what that look has cost. */
+static void probes_count(struct probes *p, bool done) {
+    uint64_t within, outside;
+    module_hooks_count(&within, &outside);
+    if (p->kind == LEASE_TRACE && done)
+        trace_cost_add(&p->cost, &(struct trace_cost_step){.step_ns = (double)(p->end_ns - p->begin_ns),
+                                                           .usual_ns = p->usual_ns,
+                                                           .own_ns = (double)module_hooks_calls()->own_ns,
+                                                           .hold_ns = p->hold_ns,
+                                                           .within = (double)within,
+                                                           .outside = (double)outside});
+    else if (p->kind == LEASE_TRACE)
+        trace_cost_add_gil(&p->cost, p->hold_ns);
+}
+
+/* Hooks are out, and what was called has names. */
+static void probes_finish(struct probes *p, uint64_t now_ns) {
+    struct lease *l = &p->leases[p->kind];
+    bool done = p->end_ns > p->begin_ns;
+    if (done)
+        probes_write(p);
+    probes_release(p);
+    probes_count(p, done);
+    p->looks[p->kind] += done;
+    p->left_ns = now_ns;
+    if (done && l->n && l->steps_left > 0 && --l->steps_left == 0)
+        lease_end(l);
+    probes_plan_next(p, now_ns, done);
+}
+
+/* The same of a hunt, once it is known in which step it was. */
+static void probes_finish_nonfinite(struct probes *p, uint64_t now_ns) {
+    if (!probes_nonfinite_end(p, now_ns, now_ns - p->phase_ns > PROBES_NUMBER_NS))
+        return;
+    probes_release(p);
+    p->left_ns = now_ns;
+    lease_end(&p->leases[LEASE_NAN]);
+    probes_plan_next(p, now_ns, false);
+}
+
+/* Hooks come out; when they have, there are names. */
+static void probes_end_leave(struct probes *p, uint64_t now_ns) {
+    bool named = p->hunted || p->end_ns > p->begin_ns;
+    if (!p->job) {
+        module_window_close();
+        (void)probes_submit(p, probes_job_leave(named ? module_hooks_calls() : NULL, p->step, p->hunted,
+                                                now_ns + (p->hunted ? PROBES_NONFINITE_NS : PROBES_JOB_NS)));
+        return;
+    }
+    enum worker_end end = worker_get_end(p->worker, p->job);
+    if (end == WORKER_DONE && p->hunted)
+        probes_finish_nonfinite(p, now_ns);
+    else if (end == WORKER_DONE)
+        probes_finish(p, now_ns);
+    if (end != WORKER_FAILED)
+        return;
+    probes_note(p, p->kind, p->job->why);
+    probes_release(p);
+    if (!module_hooks_are_in())
+        probes_plan_next(p, now_ns, false);
+}
+
+static void probes_end_trace(struct probes *p, uint64_t now_ns) {
+    bool done = module_window_get() == MODULE_WINDOW_DONE, hunts = p->kind == LEASE_NAN;
+    bool given_up = p->leases[p->kind].n == 0 || (!hunts && now_ns - p->phase_ns > PROBES_STEP_NS);
+    if (hunts && !done)
+        probes_nonfinite_wait(p, now_ns);
+    if (!done && !given_up)
+        return;
+    p->begin_ns = p->end_ns = now_ns;
+    p->hunted = hunts;
+    if (done && !hunts && module_calls_finish(module_hooks_calls()))
+        module_window_span(&p->begin_ns, &p->end_ns);
+    record_steps_take(p->record); /* the end of that step is told by now */
+    p->step = record_steps_at(p->record, p->end_ns);
+    probes_go(p, PROBES_LEAVES, now_ns);
+    probes_end_leave(p, now_ns);
+}
+
+/* A step that is looked into is not to be over for long before that is seen. */
+static uint64_t probes_next_poll_ns(const struct probes *p, uint64_t now_ns) {
+    uint64_t begin_ns = now_ns, end_ns, least = CLOCK_NS_PER_MS, latest = now_ns + PROBES_POLL_NS;
+    if (isnan(p->usual_ns))
+        return latest;
+    if (module_window_get() == MODULE_WINDOW_OPEN)
+        module_window_span(&begin_ns, &end_ns);
+    if (p->usual_ns / PROBES_FINE > (double)least)
+        least = (uint64_t)(p->usual_ns / PROBES_FINE);
+    uint64_t over = begin_ns + (uint64_t)p->usual_ns, next = over > now_ns + least ? over : now_ns + least;
+    return next < latest ? next : latest;
+}
+
+static void probes_plan_poll(struct probes *p, uint64_t now_ns) {
+    enum lease_kind kind;
+    bool yields = p->phase == PROBES_IDLE;
+    p->next_ns = now_ns + (yields ? PROBES_REST_NS : PROBES_POLL_NS);
+    if (p->phase == PROBES_TRACING)
+        p->next_ns = probes_next_poll_ns(p, now_ns);
+    if (torch_profiler_is_busy(&p->profiler))
+        p->next_ns = now_ns + PROBES_POLL_NS;
+    else if (yields && !probes_wants(p, &kind))
+        p->next_ns = UINT64_MAX;
+    else if (yields && p->due_ns <= now_ns)
+        p->next_ns = now_ns + PROBES_POLL_NS;
+    else if (yields && p->due_ns < p->next_ns)
+        p->next_ns = p->due_ns;
+}
+
+/* It goes its own ways, beside looks. True when somebody was answered. */
+static bool probes_poll_profiler(struct probes *p, bool leaving, uint64_t now_ns) {
+    struct err e = {0};
+    struct lease *l = &p->leases[LEASE_PROFILER];
+    enum torch_profiler_end end = torch_profiler_poll(&p->profiler, l->n > 0 && !leaving, now_ns, &e);
+    if (end == TORCH_PROFILER_GOES_ON)
+        return p->profiler.phase == TORCH_PROFILER_RUNS && p->n_asks &&
+               probes_answer(p, LEASE_PROFILER, NULL);
+    p->looks[LEASE_PROFILER] = p->profiler.seen;
+    lease_end(l);
+    return probes_answer(p, LEASE_PROFILER, end == TORCH_PROFILER_REFUSED ? &e : NULL);
+}
+
+bool probes_poll(struct probes *p) {
+    uint64_t now_ns = clock_mono_ns();
+    bool answered = false;
+    probes_expire(p, now_ns);
+    bool leaving = __atomic_load_n(&probes_leaving, __ATOMIC_ACQUIRE) != 0;
+    if (p->phase == PROBES_IDLE && !leaving && now_ns >= p->due_ns && probes_wants(p, &p->kind))
+        probes_begin_trace(p, now_ns);
+    else if (p->phase == PROBES_ENTERS)
+        answered = probes_end_enter(p, now_ns);
+    else if (p->phase == PROBES_TRACING)
+        probes_end_trace(p, now_ns);
+    else if (p->phase == PROBES_LEAVES)
+        probes_end_leave(p, now_ns);
+    if (torch_profiler_is_busy(&p->profiler))
+        answered = probes_poll_profiler(p, leaving, now_ns) || answered;
+    for (size_t i = 0; i < LEASE_KIND_COUNT; i++)
+        if (p->n_asks &&
+            (p->leases[i].n == 0 || now_ns - p->leases[i].since_ns > PROBES_ANSWER_NS || p->looks[i] > 0))
+            answered = probes_answer(p, (enum lease_kind)i, NULL) || answered;
+    probes_plan_poll(p, now_ns);
+    return answered;
+}
+
+uint64_t probes_next_ns(const struct probes *p) { return p->next_ns; }
+
+bool probes_waits(const struct probes *p) { return p->job != NULL; }
+
+/* ---- what is said of it ---- */
+
+void probes_publish(const struct probes *p) {
+    struct mailbox_status *st = &p->mailbox->status;
+    uint64_t now_ns = clock_mono_ns();
+    (void)pthread_mutex_lock(&p->mailbox->lock);
+    st->n_leases = 0;
+    for (size_t i = 0; i < LEASE_KIND_COUNT; i++) {
+        const struct lease *l = &p->leases[i];
+        struct mailbox_lease *to = &st->leases[st->n_leases];
+        bool going = p->phase != PROBES_IDLE && p->kind == i && module_hooks_are_in();
+        const char *note = p->notes[i], *file = "";
+        if (i == LEASE_PROFILER) {
+            going = torch_profiler_is_in();
+            note = p->profiler.note;
+            file = p->profiler.phase == TORCH_PROFILER_IDLE ? p->profiler.file : "";
+        }
+        if (!l->n && !going && !note[0])
+            continue;
+        st->n_leases++;
+        uint64_t next = lease_next_ns(l);
+        to->lease = (struct model_lease){
+            .what = lease_name((enum lease_kind)i),
+            .held_s = l->n ? (double)(now_ns - l->since_ns) / 1e9 : NAN,
+            .left_s = next == LEASE_FOREVER ? NAN : (double)(next - now_ns) / 1e9,
+            .looks = p->looks[i],
+            .cost_pct =
+                i == LEASE_TRACE && l->n ? trace_cost_pct(&p->cost, (double)(now_ns - l->since_ns)) : NAN,
+            .armed = going};
+        for (size_t k = 0; k < l->n; k++)
+            if (l->owners[k] == LEASE_BY_CONFIG)
+                to->lease.by_config = true;
+            else
+                to->lease.owners++;
+        (void)snprintf(to->note, sizeof to->note, "%s", note);
+        (void)snprintf(to->file, sizeof to->file, "%s", file);
+        if (i == LEASE_TRACE && l->n && !to->note[0] && !isnan(p->spread_pct))
+            (void)snprintf(to->note, sizeof to->note,
+                           "fewer steps than probing.trace_rate are looked into: those would take %.2g %% of "
+                           "the time",
+                           p->spread_pct);
+    }
+    (void)pthread_mutex_unlock(&p->mailbox->lock);
+}
+
+/* ---- the end ---- */
+
+int probes_leave(struct worker *w, struct err *e) {
+    uint64_t until = clock_mono_ns() + PROBES_LEAVE_NS;
+    __atomic_store_n(&probes_leaving, 1, __ATOMIC_RELEASE);
+    module_window_close();
+    if (torch_profiler_leave(w, e) != 0) {
+        __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
+        return -1;
+    }
+    if (!module_hooks_are_in())
+        return 0;
+    struct worker_job *job = probes_job_leave(NULL, -1, false, until);
+    if (!job || worker_submit(w, job, e) != 0) {
+        if (job)
+            job->fini(job);
+        __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
+        return job ? -1 : err_set(e, ERR_FAILED, "no memory to take hooks out");
+    }
+    while (worker_get_end(w, job) == WORKER_PENDING && clock_mono_ns() < until + PROBES_LEAVE_NS) {
+        struct timespec pause = {.tv_nsec = (long)CLOCK_NS_PER_MS};
+        (void)nanosleep(&pause, NULL);
+    }
+    bool out = worker_get_end(w, job) == WORKER_DONE;
+    worker_release(w, job);
+    if (out)
+        return 0;
+    __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
+    return err_set(
+        e, ERR_FAILED,
+        "hooks are in torch's modules and cannot be taken out before the GIL is had: try again when "
+        "the job gets on");
+}

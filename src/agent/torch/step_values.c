@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step_values: see step_values.h. Names of variables: torch/optim/optimizer.py (profile_hook_step: `self`, `obj` up to 1.13, `out`), examples of
+ * PyTorch, transformers/trainer.py (tr_loss_step).
+ */
+#include "agent/torch/step_values.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "agent/torch/trace_pace.h"
+#include "agent/torch/spans.h"
+#include "base/clock.h"
+#include "pystack/frame_vars.h"
+
+#define STEP_VALUES_CALLERS 8         /* functions outwards from step that may have the loss */
+#define STEP_VALUES_RETURNS_PER_S 200 /* values that are told at returns; the others are left out */
+
+enum step_values_name {
+    STEP_VALUES_SELF = 0,
+    STEP_VALUES_OBJ,
+    STEP_VALUES_OUT,
+    STEP_VALUES_EPOCH,
+    STEP_VALUES_LOSS,
+    STEP_VALUES_LOSS_LAST = STEP_VALUES_LOSS + 8,
+    STEP_VALUES_NORM,
+    STEP_VALUES_NORM_LAST = STEP_VALUES_NORM + 3,
+    STEP_VALUES_OWN, /* so many are ours; then come the variables of expressions */
+};
+
+static const char *const step_values_names[STEP_VALUES_OWN] = {
+    [STEP_VALUES_SELF] = "self",
+    [STEP_VALUES_OBJ] = "obj",
+    [STEP_VALUES_OUT] = "out",
+    [STEP_VALUES_EPOCH] = "epoch",
+    [STEP_VALUES_LOSS] = "loss",
+    "losses",
+    "total_loss",
+    "train_loss",
+    "training_loss",
+    "batch_loss",
+    "step_loss",
+    "loss_value",
+    "tr_loss_step",
+    [STEP_VALUES_NORM] = "grad_norm",
+    "total_norm",
+    "gnorm",
+    "gradient_norm",
+};
+
+static const struct watch_part step_values_lr[] = {
+    {.kind = WATCH_ATTRIBUTE, .name = "param_groups"},
+    {.kind = WATCH_INDEX, .index = 0},
+    {.kind = WATCH_KEY, .name = "lr"},
+};
+
+static struct step_values {
+    uint32_t busy; /* atomic: somebody looks, or changes what is looked at */
+    uint32_t on;   /* atomic */
+    void *(*current)(void);
+    struct watch watch;
+    uint32_t set;
+    bool at_step[WATCH_MAX]; /* it was found at a step */
+    uint64_t second_ns;      /* of returns: since then */
+    unsigned told;           /* values were */
+    char root[256];          /* folder of torch, with its slash; "" not known */
+    struct pystack_frame_vars look;
+    struct trace_pace pace;
+} looks;
+
+/* atomic: moments at which variables were looked at; of these so many were measured, and took so long; steps that were left out */
+static uint64_t step_values_n, step_values_measured, step_values_ns, step_values_left_out;
+static uint64_t step_values_step_ns; /* atomic: what one at a step takes by now; 0 there was none */
+
+/* ---- one at a time ---- */
+
+static bool step_values_try(void) {
+    uint32_t free = 0;
+    return __atomic_load_n(&looks.on, __ATOMIC_ACQUIRE) &&
+           __atomic_compare_exchange_n(&looks.busy, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static void step_values_done(void) { __atomic_store_n(&looks.busy, 0, __ATOMIC_RELEASE); }
+
+/* A look takes some 50 us. */
+static void step_values_wait(void) {
+    uint32_t free = 0;
+    while (!__atomic_compare_exchange_n(&looks.busy, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        free = 0;
+}
+
+static void step_values_set_names(void) {
+    const char *names[STEP_VALUES_OWN + WATCH_MAX];
+    memcpy(names, step_values_names, sizeof step_values_names);
+    for (size_t i = 0; i < looks.watch.n; i++)
+        names[STEP_VALUES_OWN + i] = looks.watch.exprs[i].parts[0].name;
+    pystack_frame_vars_set_names(&looks.look, names, STEP_VALUES_OWN + looks.watch.n);
+    memset(looks.at_step, 0, sizeof looks.at_step);
+}
+
+void step_values_begin(struct pystack *ps, const char *torch, void *(*current)(void)) {
+    _Static_assert(STEP_VALUES_OWN + WATCH_MAX <= PYSTACK_FRAME_VARS_NAMES,
+                   "there are more names than are remembered");
+    step_values_wait();
+    looks.current = current;
+    looks.root[0] = '\0';
+    pystack_frame_vars_init(&looks.look, ps, torch);
+    step_values_set_names();
+    __atomic_store_n(&looks.on, 1, __ATOMIC_RELEASE);
+    step_values_done();
+}
+
+void step_values_end(void) {
+    __atomic_store_n(&looks.on, 0, __ATOMIC_RELEASE);
+    step_values_wait();
+    step_values_done();
+}
+
+void step_values_watch(const struct watch *w, uint32_t set) {
+    step_values_wait();
+    looks.watch = *w;
+    looks.set = set;
+    step_values_set_names();
+    step_values_done();
+}
+
+void step_values_in_child(void) {
+    __atomic_store_n(&looks.on, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&looks.busy, 0, __ATOMIC_RELEASE);
+}
+
+void step_values_set_share(double share) {
+    step_values_wait();
+    if (share != looks.pace.share)
+        trace_pace_begin(&looks.pace, share);
+    step_values_done();
+}
+
+uint64_t step_values_skipped(void) { return __atomic_load_n(&step_values_left_out, __ATOMIC_RELAXED); }
+
+double step_values_us(void) {
+    uint64_t n = __atomic_load_n(&step_values_measured, __ATOMIC_RELAXED);
+    uint64_t step_ns = __atomic_load_n(&step_values_step_ns, __ATOMIC_RELAXED);
+    if (step_ns)
+        return (double)step_ns / 1e3;
+    return n ? (double)__atomic_load_n(&step_values_ns, __ATOMIC_RELAXED) / (double)n / 1e3 : NAN;
+}
+
+uint64_t step_values_count(void) { return __atomic_load_n(&step_values_n, __ATOMIC_RELAXED); }
+
+/* ---- variables ---- */
+
+static bool step_values_read(size_t frame, size_t name, struct pystack_scalar *out, bool *is_there) {
+    uint64_t object = pystack_frame_vars_local(&looks.look, frame, name);
+    *is_there = object != 0;
+    return object && pystack_scalar_read(&looks.look.values, object, out) == 0;
+}
+
+/* The frame of torch's own that calls the optimizer's step; the number of frames when there is none. */
+static size_t step_values_find_wrapper(void) {
+    static const char file[] = "optim/optimizer.py";
+    for (size_t i = 0; i < looks.look.n; i++) {
+        const struct pystack_frame_vars_code *c = looks.look.frames[i].code;
+        size_t n = strlen(c->file), m = sizeof file - 1;
+        if (n < m || strcmp(c->file + n - m, file) != 0 || strcmp(c->func, "wrapper") != 0)
+            continue;
+        memcpy(looks.root, c->file, n - m);
+        looks.root[n - m] = '\0';
+        return i;
+    }
+    return looks.look.n;
+}
+
+static bool step_values_is_torch(size_t frame) {
+    size_t n = strlen(looks.root);
+    return n && strncmp(looks.look.frames[frame].code->file, looks.root, n) == 0;
+}
+
+/* One of the names in a frame. A variable of the outer functions may be that of the step before, unless it is a tensor of this.
+ * 1 found, 0 there is none; -1 there is one that cannot be read: then it is not looked for elsewhere. */
+static int step_values_find_in(size_t frame, size_t first, size_t last, bool outer, double *out) {
+    struct pystack_scalar s;
+    bool is_there;
+    for (size_t name = first; name <= last; name++) {
+        s.tensor = false;
+        if (step_values_read(frame, name, &s, &is_there) && s.number && (s.tensor || !outer)) {
+            *out = s.value;
+            return 1;
+        }
+        if (is_there && (s.tensor || (name == first && !outer)))
+            return -1;
+    }
+    return 0;
+}
+
+static bool step_values_find(size_t from, size_t first, size_t last, double *out) {
+    size_t callers = 0;
+    for (size_t i = from; i < looks.look.n && callers < STEP_VALUES_CALLERS; i++) {
+        if (step_values_is_torch(i))
+            continue;
+        int found = step_values_find_in(i, first, last, callers++ > 0, out);
+        if (found != 0)
+            return found > 0;
+    }
+    return false;
+}
+
+static bool step_values_find_epoch(size_t from, int64_t *out) {
+    struct pystack_scalar s;
+    bool is_there;
+    for (size_t i = from; i < looks.look.n; i++)
+        if (!step_values_is_torch(i) && step_values_read(i, STEP_VALUES_EPOCH, &s, &is_there) && s.number &&
+            !s.tensor && s.value == floor(s.value) && fabs(s.value) < 0x1p53) {
+            *out = (int64_t)s.value;
+            return true;
+        }
+    return false;
+}
+
+static uint64_t step_values_find_optimizer(size_t wrapper) {
+    uint64_t optimizer = pystack_frame_vars_local(&looks.look, wrapper, STEP_VALUES_SELF);
+    return optimizer ? optimizer : pystack_frame_vars_local(&looks.look, wrapper, STEP_VALUES_OBJ);
+}
+
+static bool step_values_find_lr(uint64_t optimizer, double *out) {
+    struct pystack_scalar s;
+    uint64_t lr = optimizer ? pystack_frame_vars_follow(&looks.look, optimizer, step_values_lr,
+                                                        sizeof step_values_lr / sizeof step_values_lr[0])
+                            : 0;
+    if (!lr || pystack_scalar_read(&looks.look.values, lr, &s) != 0 || !s.number)
+        return false;
+    *out = s.value;
+    return true;
+}
+
+/* ---- expressions ---- */
+
+static void step_values_report_value(size_t expr, size_t frame, uint64_t object, uint64_t ns) {
+    struct pystack_scalar s;
+    struct spans_event e = {.ns = ns, .what = SPANS_VALUE};
+    e.value = (struct spans_value){.expr = (uint32_t)expr, .set = looks.set};
+    e.value.is_known = pystack_scalar_read(&looks.look.values, object, &s) == 0;
+    e.value.is_number = e.value.is_known && s.number;
+    e.value.number = e.value.is_number ? s.value : 0;
+    e.value.text = spans_put_text(looks.look.frames[frame].code->func, e.value.is_known ? s.text : "");
+    if (e.value.text >= 0)
+        spans_report(&e);
+}
+
+/* The expression in the first of the frames of its function that has its variable. Whether there was one of the function. */
+static bool step_values_report_expr(size_t expr, size_t from, size_t until, uint64_t ns) {
+    const struct watch_expr *x = &looks.watch.exprs[expr];
+    bool met = false;
+    for (size_t i = from; i < until; i++) {
+        if (!pystack_frame_vars_is_func(&looks.look, i, x->func) || (!x->func[0] && step_values_is_torch(i)))
+            continue;
+        met = met || x->func[0];
+        uint64_t object = pystack_frame_vars_local(&looks.look, i, STEP_VALUES_OWN + expr);
+        if (!object)
+            continue;
+        object = pystack_frame_vars_follow(&looks.look, object, x->parts + 1, x->n - 1);
+        if (object)
+            step_values_report_value(expr, i, object, ns);
+        return true;
+    }
+    return met;
+}
+
+/* ---- moments ---- */
+
+/* Nobody else looks meanwhile. `*cpu_ns`: the thread's clock, which takes as long as a tenth of a look: 0 where this one is not measured. */
+static bool step_values_start(uint64_t ns, bool step, uint64_t *cpu_ns) {
+    if (!step_values_try())
+        return false;
+    /* Values that were asked for are told at every step. */
+    bool due = !step || trace_pace_is_due(&looks.pace, ns) || looks.watch.n > 0;
+    *cpu_ns = due && (!step || trace_pace_is_measured(&looks.pace)) ? clock_self_cpu_ns() : 0;
+    uint64_t tstate = due ? (uint64_t)(uintptr_t)looks.current() : 0;
+    if (tstate && pystack_frame_vars_begin(&looks.look, tstate) > 0)
+        return true;
+    if (!due)
+        (void)__atomic_add_fetch(&step_values_left_out, 1, __ATOMIC_RELAXED);
+    step_values_done();
+    return false;
+}
+
+static void step_values_finish(uint64_t cpu_ns, bool step) {
+    uint64_t took = cpu_ns ? clock_self_cpu_ns() - cpu_ns : 0;
+    if (step) {
+        trace_pace_took(&looks.pace, took);
+        __atomic_store_n(&step_values_step_ns, (uint64_t)looks.pace.cost_ns, __ATOMIC_RELAXED);
+    }
+    step_values_done();
+    (void)__atomic_add_fetch(&step_values_ns, took, __ATOMIC_RELAXED);
+    (void)__atomic_add_fetch(&step_values_measured, cpu_ns != 0, __ATOMIC_RELAXED);
+    (void)__atomic_add_fetch(&step_values_n, 1, __ATOMIC_RELAXED);
+}
+
+void step_values_at_step(void) {
+    struct spans_event e = {.ns = clock_mono_ns(), .what = SPANS_READING};
+    struct pystack_scalar s;
+    bool is_there = false;
+    uint64_t cpu_ns;
+    if (!step_values_start(e.ns, true, &cpu_ns))
+        return;
+    size_t wrapper = step_values_find_wrapper(), n = looks.look.n, from = wrapper < n ? wrapper + 1 : 0;
+    if (wrapper < n) {
+        e.look.optimizer = step_values_find_optimizer(wrapper);
+        e.look.has_lr = step_values_find_lr(e.look.optimizer, &e.look.lr);
+        e.look.has_loss = step_values_read(wrapper, STEP_VALUES_OUT, &s, &is_there) && s.number;
+        e.look.loss = e.look.has_loss ? s.value : 0;
+        is_there = is_there && (e.look.has_loss || s.tensor);
+    }
+    if (!is_there)
+        e.look.has_loss = step_values_find(from, STEP_VALUES_LOSS, STEP_VALUES_LOSS_LAST, &e.look.loss);
+    e.look.has_grad_norm = step_values_find(from, STEP_VALUES_NORM, STEP_VALUES_NORM_LAST, &e.look.grad_norm);
+    e.look.has_epoch = step_values_find_epoch(from, &e.look.epoch);
+    spans_report(&e);
+    for (size_t i = 0; i < looks.watch.n; i++)
+        looks.at_step[i] = step_values_report_expr(i, from, n, e.ns) || looks.at_step[i];
+    step_values_finish(cpu_ns, true);
+}
+
+void step_values_at_return(void) {
+    uint64_t ns = clock_mono_ns(), cpu_ns;
+    if (!step_values_start(ns, false, &cpu_ns))
+        return;
+    if (ns - looks.second_ns > CLOCK_NS_PER_S) {
+        looks.second_ns = ns;
+        looks.told = 0;
+    }
+    for (size_t i = 0; i < looks.watch.n; i++)
+        if (looks.watch.exprs[i].func[0] && !looks.at_step[i] && looks.told < STEP_VALUES_RETURNS_PER_S)
+            looks.told += step_values_report_expr(i, 0, 1, ns);
+    step_values_finish(cpu_ns, false);
+}

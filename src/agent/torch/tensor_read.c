@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tensor_read: see tensor_read.h. Sources: torch/csrc/autograd/python_variable.cpp (attributes), python_variable_methods.cpp,
+ * torch/csrc/utils/disable_torch_function.cpp, torch/csrc/autograd/init.cpp (_DisableTorchDispatch: a context manager, up to 1.13 an
+ * object that guards while it is there).
+ *
+ * Tensors that were looked at last are remembered: what a module gives is mostly what the next one takes. They are known by a weak reference
+ * and by torch's count of what has written to them, so one that has changed is read anew.
+ */
+#include "agent/torch/tensor_read.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "agent/torch/numbers.h"
+
+#define TENSOR_READ_KNOWN 4 /* tensors */
+#define TENSOR_READ_KINDS 4 /* types of numbers */
+
+typedef struct pyapi_object object;
+
+/* Written with the GIL, as all that is here. */
+static struct {
+    struct pyapi api;
+    object *things[TENSOR_READ_THINGS]; /* owned; NULL: torch has no such thing */
+    struct numbers numbers;
+    struct reader_known {
+        object *ref; /* weak; owned */
+        uint64_t object;
+        int64_t version;
+        struct tensor_numbers numbers;
+    } known[TENSOR_READ_KNOWN];
+    size_t turn;
+    bool on;
+} look;
+
+/* ---- calls of torch ---- */
+
+static void reader_drop(object **o) {
+    if (*o)
+        look.api.Py_DecRef(*o);
+    *o = NULL;
+}
+
+/* `thing` of a tensor: a new reference, or NULL. */
+static object *reader_call(enum tensor_read_thing thing, object *tensor) {
+    object *callable = look.things[thing];
+    object *result = callable ? look.api.PyObject_CallFunctionObjArgs(callable, tensor, NULL) : NULL;
+    if (!result)
+        look.api.PyErr_Clear();
+    return result;
+}
+
+static bool reader_is(enum tensor_read_thing thing, object *tensor) {
+    object *result = reader_call(thing, tensor);
+    bool is = result && result == look.api._Py_TrueStruct;
+    reader_drop(&result);
+    return is;
+}
+
+/* Its number; -1: it has none. */
+static int64_t reader_number(enum tensor_read_thing thing, object *tensor) {
+    object *result = reader_call(thing, tensor);
+    long long v = result ? look.api.PyLong_AsLongLong(result) : -1;
+    if (v == -1)
+        look.api.PyErr_Clear();
+    reader_drop(&result);
+    return v;
+}
+
+/* Numbers of a tuple; how many, or -1. */
+static ssize_t reader_numbers(enum tensor_read_thing thing, object *tensor, int64_t *out, size_t cap) {
+    object *tuple = reader_call(thing, tensor);
+    ssize_t n = tuple ? look.api.PyTuple_Size(tuple) : -1;
+    if (n > (ssize_t)cap)
+        n = -1;
+    for (ssize_t i = 0; i < n; i++)
+        out[i] = look.api.PyLong_AsLongLong(look.api.PyTuple_GetItem(tuple, i));
+    if (look.api.PyErr_Occurred()) {
+        look.api.PyErr_Clear();
+        n = -1;
+    }
+    reader_drop(&tuple);
+    return n;
+}
+
+/* ---- begin and end ---- */
+
+static void reader_forget(void) {
+    for (size_t i = 0; i < TENSOR_READ_KNOWN; i++)
+        reader_drop(&look.known[i].ref);
+    memset(look.known, 0, sizeof look.known);
+}
+
+int tensor_read_begin(const struct pyapi *api, object *tuple, ssize_t first) {
+    tensor_read_end();
+    look.api = *api;
+    for (ssize_t i = 0; i < TENSOR_READ_THINGS; i++) {
+        object *thing = api->PyTuple_GetItem(tuple, first + i);
+        if (!thing) {
+            api->PyErr_Clear();
+            tensor_read_end();
+            return -1;
+        }
+        if (thing == api->_Py_NoneStruct)
+            continue;
+        api->Py_IncRef(thing);
+        look.things[i] = thing;
+    }
+    look.on = true;
+    return 0;
+}
+
+void tensor_read_end(void) {
+    if (look.on)
+        reader_forget();
+    look.on = false;
+    for (size_t i = 0; i < TENSOR_READ_THINGS; i++)
+        reader_drop(&look.things[i]);
+}
+
+object *tensor_read_raise(const struct pyapi *api, object *of) {
+    object *guard = of ? api->PyObject_CallFunctionObjArgs(of, NULL) : NULL;
+    object *enter = guard ? api->PyObject_GetAttrString(guard, "__enter__") : NULL;
+    object *result = enter ? api->PyObject_CallFunctionObjArgs(enter, NULL) : NULL;
+    api->PyErr_Clear();
+    if (enter)
+        api->Py_DecRef(enter);
+    if (result)
+        api->Py_DecRef(result);
+    return guard;
+}
+
+void tensor_read_lower(const struct pyapi *api, object *guard) {
+    object *none = api->_Py_NoneStruct, *type = NULL, *value = NULL, *tb = NULL;
+    api->PyErr_Fetch(&type, &value, &tb); /* what is raised is the job's */
+    object *leave = guard ? api->PyObject_GetAttrString(guard, "__exit__") : NULL;
+    object *result = leave ? api->PyObject_CallFunctionObjArgs(leave, none, none, none, NULL) : NULL;
+    api->PyErr_Clear();
+    if (leave)
+        api->Py_DecRef(leave);
+    if (result)
+        api->Py_DecRef(result);
+    if (guard)
+        api->Py_DecRef(guard);
+    api->PyErr_Restore(type, value, tb);
+}
+
+bool tensor_read_enter(object **token) {
+    *token = look.on ? tensor_read_raise(&look.api, look.things[TENSOR_READ_GUARD]) : NULL;
+    return *token != NULL;
+}
+
+void tensor_read_leave(object *token) { tensor_read_lower(&look.api, token); }
+
+bool tensor_read_is_tensor(object *o) {
+    object *type = look.on ? look.api.PyObject_Type(o) : NULL;
+    bool is = type && look.things[TENSOR_READ_TENSOR] &&
+              look.api.PyType_IsSubtype(type, look.things[TENSOR_READ_TENSOR]) == 1;
+    reader_drop(&type);
+    return is;
+}
+
+static bool reader_is_plain(object *o) {
+    object *type = look.on ? look.api.PyObject_Type(o) : NULL;
+    bool is = type && (type == look.things[TENSOR_READ_TENSOR] || type == look.things[TENSOR_READ_PARAMETER]);
+    reader_drop(&type);
+    return is;
+}
+
+/* ---- those that are remembered ---- */
+
+static struct reader_known *reader_find_known(object *tensor, int64_t version) {
+    for (size_t i = 0; i < TENSOR_READ_KNOWN; i++) {
+        struct reader_known *k = &look.known[i];
+        if (!k->ref || k->object != (uint64_t)(uintptr_t)tensor || k->version != version)
+            continue;
+        object *there = look.api.PyObject_CallFunctionObjArgs(k->ref, NULL);
+        bool same = there == tensor;
+        reader_drop(&there);
+        return same ? k : NULL;
+    }
+    return NULL;
+}
+
+static void reader_remember(object *tensor, int64_t version, const struct tensor_numbers *numbers) {
+    struct reader_known *k = &look.known[look.turn++ % TENSOR_READ_KNOWN];
+    reader_drop(&k->ref);
+    k->ref = look.api.PyWeakref_NewRef(tensor, NULL);
+    if (!k->ref)
+        look.api.PyErr_Clear();
+    k->object = (uint64_t)(uintptr_t)tensor;
+    k->version = version;
+    k->numbers = *numbers;
+}
+
+/* ---- one tensor ---- */
+
+/* What its numbers are: 1, floating point of a kind that is known; 0, such as are always finite; -1, others. */
+static int reader_read_type(object *tensor, struct numbers_view *view) {
+    static const struct {
+        char kind;
+        uint8_t width;
+    } kinds[TENSOR_READ_KINDS] = {{'f', 2}, {'b', 2}, {'f', 4}, {'f', 8}};
+    const struct pyapi *api = &look.api;
+    object *dtype = reader_call(TENSOR_READ_GET_DTYPE, tensor);
+    for (ssize_t i = 0; dtype && i < TENSOR_READ_KINDS; i++)
+        if (api->PyTuple_GetItem(look.things[TENSOR_READ_FLOATS], i) == dtype) {
+            view->kind = kinds[i].kind;
+            view->width = kinds[i].width;
+            reader_drop(&dtype);
+            return 1;
+        }
+    object *is_float = dtype ? api->PyObject_GetAttrString(dtype, "is_floating_point") : NULL;
+    object *is_complex = dtype ? api->PyObject_GetAttrString(dtype, "is_complex") : NULL;
+    int rc = is_float == api->_Py_FalseStruct && is_complex == api->_Py_FalseStruct ? 0 : -1;
+    api->PyErr_Clear();
+    reader_drop(&is_float);
+    reader_drop(&is_complex);
+    reader_drop(&dtype);
+    return rc;
+}
+
+static bool reader_is_strided(object *tensor) {
+    object *layout = reader_call(TENSOR_READ_GET_LAYOUT, tensor);
+    bool is = layout && layout == look.things[TENSOR_READ_STRIDED];
+    reader_drop(&layout);
+    return is && !reader_is(TENSOR_READ_IS_NESTED, tensor);
+}
+
+/* Where the numbers lie. 0, or -1: it has no memory of its own, or more dims than can be read. */
+static int reader_read_view(object *tensor, struct numbers_view *view) {
+    int64_t strides[NUMBERS_DIMS];
+    ssize_t n = reader_numbers(TENSOR_READ_GET_SHAPE, tensor, view->shape, NUMBERS_DIMS);
+    if (n < 0 || reader_numbers(TENSOR_READ_STRIDE, tensor, strides, NUMBERS_DIMS) != n)
+        return -1;
+    memcpy(view->stride, strides, sizeof strides);
+    view->n_dims = (size_t)n;
+    /* data_ptr would make a copy of a storage that is only copied when it is written to */
+    bool by_storage = look.things[TENSOR_READ_ADDRESS] != NULL;
+    int64_t at = reader_number(by_storage ? TENSOR_READ_ADDRESS : TENSOR_READ_POINTER, tensor), offset = 0;
+    if (by_storage)
+        offset = reader_number(TENSOR_READ_OFFSET, tensor);
+    view->address = (uint64_t)at + (uint64_t)offset * view->width;
+    return at < 0 || offset < 0 ? -1 : 0;
+}
+
+/* How many numbers; UINT64_MAX: that is no number. */
+static uint64_t reader_count(const struct numbers_view *view) {
+    uint64_t n = 1;
+    for (size_t i = 0; i < view->n_dims; i++)
+        if (view->shape[i] < 0 || __builtin_mul_overflow(n, (uint64_t)view->shape[i], &n))
+            return UINT64_MAX;
+    return n;
+}
+
+/* With operations of torch, whose results are not waited for. NULL: torch cannot. */
+static object *reader_ask(object *tensor) {
+    const struct pyapi *api = &look.api;
+    object *guard = tensor_read_raise(&look.api, look.things[TENSOR_READ_DISPATCH]), *later = NULL;
+    object *x = guard ? reader_call(TENSOR_READ_DETACH, tensor) : NULL;
+    object *ends = x ? reader_call(TENSOR_READ_AMINMAX, x) : NULL;
+    object *is_nan = x ? reader_call(TENSOR_READ_ISNAN, x) : NULL,
+           *is_inf = x ? reader_call(TENSOR_READ_ISINF, x) : NULL;
+    object *nan = is_nan ? reader_call(TENSOR_READ_SUM, is_nan) : NULL;
+    object *inf = is_inf ? reader_call(TENSOR_READ_SUM, is_inf) : NULL;
+    if (ends && nan && inf)
+        later = api->Py_BuildValue("(OOO)", ends, nan, inf);
+    object **const all[] = {&inf, &nan, &is_inf, &is_nan, &ends, &x};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        reader_drop(all[i]);
+    api->PyErr_Clear();
+    tensor_read_lower(&look.api, guard);
+    return later;
+}
+
+/* A graph that is being captured would have our operations in it for ever, and give no results now. */
+static bool reader_captures(void) {
+    object *captures = look.things[TENSOR_READ_CAPTURES];
+    object *answer = captures ? look.api.PyObject_CallFunctionObjArgs(captures, NULL) : NULL;
+    bool may = captures && (!answer || answer != look.api._Py_FalseStruct);
+    look.api.PyErr_Clear();
+    reader_drop(&answer);
+    return may;
+}
+
+enum tensor_read_found tensor_read_numbers(object *tensor, uint64_t *bytes_left, struct tensor_numbers *out,
+                                           object **later) {
+    struct numbers_view view = {.kind = 0};
+    *later = NULL;
+    *out = (struct tensor_numbers){.min = NAN, .max = NAN};
+    if (!reader_is_plain(tensor))
+        return TENSOR_READ_NO;
+    int kind = reader_read_type(tensor, &view);
+    if (kind <= 0)
+        return kind == 0 ? TENSOR_READ_NONE : TENSOR_READ_NO;
+    if (!reader_is_strided(tensor) || reader_read_view(tensor, &view) != 0)
+        return TENSOR_READ_NO;
+    out->count = reader_count(&view);
+    if (out->count == 0)
+        return TENSOR_READ_NONE;
+    bool is_cpu = reader_is(TENSOR_READ_IS_CPU, tensor),
+         is_cuda = !is_cpu && reader_is(TENSOR_READ_IS_CUDA, tensor);
+    if (out->count > UINT64_MAX / 8 || (!is_cpu && !is_cuda))
+        return TENSOR_READ_NO;
+    if (out->count * view.width > *bytes_left)
+        return TENSOR_READ_BEYOND;
+    int64_t version = reader_number(TENSOR_READ_GET_VERSION, tensor);
+    struct reader_known *known = version >= 0 && is_cpu ? reader_find_known(tensor, version) : NULL;
+    if (known) {
+        *out = known->numbers;
+        return TENSOR_READ_NOW;
+    }
+    *bytes_left -= out->count * view.width;
+    if (is_cuda || reader_is(TENSOR_READ_IS_NEG, tensor)) {
+        *later = is_cuda && reader_captures() ? NULL : reader_ask(tensor);
+        return *later ? TENSOR_READ_LATER : TENSOR_READ_NO;
+    }
+    if (numbers_scan(&look.numbers, &view) != 0)
+        return TENSOR_READ_NO;
+    const struct numbers_stats *s = &look.numbers.stats;
+    *out = (struct tensor_numbers){s->count, s->nan, s->inf, s->min, s->max};
+    if (version >= 0)
+        reader_remember(tensor, version, out);
+    return TENSOR_READ_NOW;
+}
+
+enum tensor_read_found tensor_read_squares(object *tensor, uint64_t *numbers_left, double *sum,
+                                           uint64_t *bad) {
+    struct numbers_view view = {.kind = 0};
+    if (!reader_is_plain(tensor) || reader_read_type(tensor, &view) != 1 || !reader_is_strided(tensor) ||
+        reader_read_view(tensor, &view) != 0 || !reader_is(TENSOR_READ_IS_CPU, tensor) ||
+        reader_is(TENSOR_READ_IS_NEG, tensor))
+        return TENSOR_READ_NO;
+    uint64_t count = reader_count(&view);
+    if (count > *numbers_left)
+        return TENSOR_READ_BEYOND;
+    *numbers_left -= count;
+    return numbers_squares(&look.numbers, &view, sum, bad) == 0 ? TENSOR_READ_NOW : TENSOR_READ_NO;
+}
+
+int tensor_read_read(object *later, struct tensor_numbers *out) {
+    const struct pyapi *api = &look.api;
+    object *ends = look.on ? api->PyTuple_GetItem(later, 0) : NULL;
+    double values[4] = {NAN, NAN, NAN, NAN};
+    for (ssize_t i = 0; ends && i < 4; i++) {
+        object *from = i < 2 ? api->PyTuple_GetItem(ends, i) : api->PyTuple_GetItem(later, i - 1);
+        values[i] = from ? api->PyFloat_AsDouble(from) : NAN;
+        if (api->PyErr_Occurred()) {
+            api->PyErr_Clear();
+            return -1;
+        }
+    }
+    if (isnan(values[2]) || isnan(values[3]))
+        return -1;
+    out->nan = (uint64_t)values[2];
+    out->inf = (uint64_t)values[3];
+    out->min = isfinite(values[0]) ? values[0] : NAN; /* of a tensor with NaN both are */
+    out->max = isfinite(values[1]) ? values[1] : NAN;
+    return 0;
+}
+
+int tensor_read_gradient(object *tensor, object **out) {
+    *out = reader_call(TENSOR_READ_GET_GRAD, tensor);
+    if (!*out)
+        return -1;
+    if (*out == look.api._Py_NoneStruct)
+        reader_drop(out);
+    return 0;
+}
+
+void tensor_numbers_add(struct tensor_numbers *to, const struct tensor_numbers *more) {
+    to->count += more->count;
+    to->nan += more->nan;
+    to->inf += more->inf;
+    to->min = fmin(to->min, more->min); /* of one that is not known the other */
+    to->max = fmax(to->max, more->max);
+}

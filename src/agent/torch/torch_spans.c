@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * torch_spans: see torch_spans.h. Sources: ATen/record_function.h (class RecordFunctionCallback, enum class RecordScope, struct
+ * ObserverContext) of torch 1.13 to 2.13; the System V ABI and the Itanium C++ ABI for how they are passed and returned.
+ *
+ * A callback is a C function with the calling convention of the C++ one: it returns a std::unique_ptr<ObserverContext> by a
+ * hidden pointer, to which it writes NULL: there is no context to be destroyed.
+ */
+#include "agent/torch/torch_spans.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/torch/loaded.h"
+#include "agent/torch/step_values.h"
+#include "agent/torch/module_hooks.h"
+#include "agent/torch/spans.h"
+#include "agent/torch/steps.h"
+#include "base/clock.h"
+#include "base/elf.h"
+#include "base/mem.h"
+
+#define TORCH_SPANS_FIRST 113 /* versions: 100 * major + minor */
+#define TORCH_SPANS_LAST 213
+#define TORCH_SPANS_SCOPES 10
+#define TORCH_SPANS_BACKWARD 1 /* RecordScope::BACKWARD_FUNCTION */
+#define TORCH_SPANS_USER 7     /* RecordScope::USER_SCOPE */
+#define TORCH_SPANS_TIMED 64   /* one of so many is timed */
+#define TORCH_SPANS_LIBRARY "libtorch_cpu.so"
+#define TORCH_SPANS_SETTLE_NS                                                                                \
+    (900 * CLOCK_NS_PER_MS)   /* for constructors, after it was seen to be relocated */
+#define TORCH_SPANS_TRIES 120 /* to see it mapped, a second apart */
+
+/* at::RecordFunctionCallback. */
+struct torch_spans_callback {
+    void *(*start)(void **context, const void *record);
+    void (*end)(const void *record, void *context);
+    double probability;
+    bool scopes[TORCH_SPANS_SCOPES];
+    bool needs_inputs, needs_outputs, needs_ids;
+};
+
+typedef uint64_t torch_spans_add(struct torch_spans_callback callback);
+typedef void torch_spans_remove(uint64_t handle);
+typedef const char *torch_spans_name(const void *record);
+
+static struct {
+    pthread_mutex_t
+        lock; /* torch is called with it held, and by the end of the process it is taken for ever */
+    torch_spans_add *add;
+    torch_spans_remove *remove;
+    torch_spans_name *name;
+    uint64_t user, backward, count; /* handles; 0 none */
+    bool over;                      /* the process is ending: torch may be gone */
+    bool at_exit;                   /* the handler of that is registered; stays so for ever */
+    pid_t pid;
+    uint64_t base, ready_ns; /* of the library: it was first seen to be relocated then; 0 not yet */
+    unsigned tries;          /* looks that did not see it */
+} torch_spans = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Atomic. */
+static uint32_t torch_spans_off;  /* this is a child of a fork, where nobody takes what is told */
+static uint32_t torch_spans_busy; /* the lock is held: torch may be in the middle of being called */
+static uint32_t
+    torch_spans_torn; /* and was, when this process was forked: torch's own lock may be held for ever */
+
+/* Of the backward pass, for the threads of the job: atomic. */
+static uint64_t torch_spans_last_ns; /* a node of it ended last */
+static uint32_t torch_spans_passing; /* it goes on */
+static uint64_t torch_spans_ops;     /* counted */
+static uint64_t torch_spans_step;    /* key of an Optimizer.step whose end module_hooks waits for; 0 none */
+/* Cost of the two ends of operations. */
+static struct torch_spans_cost { uint64_t calls, timed, ns; } torch_spans_starts, torch_spans_ends;
+
+/* ---- on the job's threads ---- */
+
+static void torch_spans_report_pass(void) {
+    uint64_t ns = __atomic_load_n(&torch_spans_last_ns, __ATOMIC_RELAXED);
+    spans_end(STEPS_BACKWARD, ns);
+    if (module_window_is_wanted())
+        module_hooks_on_backward(ns);
+}
+
+/* Whatever else is told ends a backward pass. */
+static void torch_spans_pass_ends(void) {
+    uint32_t passing = 1;
+    if (__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) &&
+        __atomic_compare_exchange_n(&torch_spans_passing, &passing, 0, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
+        torch_spans_report_pass();
+}
+
+/* An Optimizer.step that is within no other. */
+static void torch_spans_note_step(uint64_t key, const char *name) {
+    uint64_t none = 0;
+    if (strncmp(name, STEPS_STEP, strlen(STEPS_STEP)) == 0)
+        (void)__atomic_compare_exchange_n(&torch_spans_step, &none, key, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED);
+}
+
+static void torch_spans_step_ends(uint64_t key, uint64_t ns) {
+    if (__atomic_compare_exchange_n(&torch_spans_step, &key, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        module_window_on_step(ns);
+}
+
+static bool torch_spans_is_off(void) { return __atomic_load_n(&torch_spans_off, __ATOMIC_ACQUIRE) != 0; }
+
+/* When it began, of one that is timed; 0 of the others. */
+static uint64_t torch_spans_time(struct torch_spans_cost *c) {
+    uint64_t call = __atomic_fetch_add(&c->calls, 1, __ATOMIC_RELAXED);
+    return call % TORCH_SPANS_TIMED == 0 ? clock_mono_ns() : 0;
+}
+
+static void torch_spans_timed(struct torch_spans_cost *c, uint64_t from) {
+    if (!from)
+        return;
+    (void)__atomic_add_fetch(&c->ns, clock_mono_ns() - from, __ATOMIC_RELAXED);
+    (void)__atomic_add_fetch(&c->timed, 1, __ATOMIC_RELAXED);
+}
+
+static void *torch_spans_on_start(void **context, const void *record) {
+    *context = NULL;
+    if (torch_spans_is_off())
+        return context;
+    uint64_t from = torch_spans_time(&torch_spans_starts);
+    const char *name = torch_spans.name(record);
+    torch_spans_pass_ends();
+    spans_begin((uint64_t)(uintptr_t)record, name);
+    if (name && module_window_is_wanted())
+        torch_spans_note_step((uint64_t)(uintptr_t)record, name);
+    torch_spans_timed(&torch_spans_starts, from);
+    return context;
+}
+
+static void torch_spans_on_end(const void *record, void *context) {
+    (void)context;
+    if (torch_spans_is_off())
+        return;
+    uint64_t ns = clock_mono_ns();
+    const char *name = torch_spans.name(record);
+    if (name && strncmp(name, STEP_VALUES_STEP, sizeof STEP_VALUES_STEP - 1) == 0)
+        step_values_at_step(); /* the time it takes is counted there */
+    uint64_t from = torch_spans_time(&torch_spans_ends);
+    uint64_t key = (uint64_t)(uintptr_t)record;
+    spans_end(key, ns);
+    if (__atomic_load_n(&torch_spans_step, __ATOMIC_RELAXED))
+        torch_spans_step_ends(key, ns);
+    torch_spans_timed(&torch_spans_ends, from);
+}
+
+static void *torch_spans_on_node(void **context, const void *record) {
+    uint32_t passing = 0;
+    (void)record;
+    *context = NULL;
+    if (!torch_spans_is_off() && !__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) &&
+        __atomic_compare_exchange_n(&torch_spans_passing, &passing, 1, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
+        spans_begin(STEPS_BACKWARD, "backward");
+    return context;
+}
+
+static void torch_spans_on_node_end(const void *record, void *context) {
+    (void)record;
+    (void)context;
+    __atomic_store_n(&torch_spans_last_ns, clock_mono_ns(), __ATOMIC_RELAXED);
+}
+
+static void *torch_spans_on_any(void **context, const void *record) {
+    (void)record;
+    *context = NULL;
+    (void)__atomic_add_fetch(&torch_spans_ops, 1, __ATOMIC_RELAXED);
+    return context;
+}
+
+static void torch_spans_on_any_end(const void *record, void *context) {
+    (void)record;
+    (void)context;
+}
+
+/* ---- on the sampler's ---- */
+
+bool torch_spans_knows(const char *version) {
+    unsigned major, minor;
+#if defined(__x86_64__)
+    return sscanf(version, "%3u.%3u", &major, &minor) == 2 && 100 * major + minor >= TORCH_SPANS_FIRST &&
+           100 * major + minor <= TORCH_SPANS_LAST && minor < 100;
+#else
+    (void)major, (void)minor, (void)version;
+    return false;
+#endif
+}
+
+static void torch_spans_lock(void) {
+    (void)pthread_mutex_lock(&torch_spans.lock);
+    __atomic_store_n(&torch_spans_busy, 1, __ATOMIC_SEQ_CST);
+}
+
+static void torch_spans_unlock(void) {
+    __atomic_store_n(&torch_spans_busy, 0, __ATOMIC_SEQ_CST);
+    (void)pthread_mutex_unlock(&torch_spans.lock);
+}
+
+/* Torch's own destructors come after this: it was registered later than they. */
+static void torch_spans_on_exit(void) {
+    if (torch_spans.pid != getpid())
+        return; /* a child of a fork, in which the lock may be held by nobody */
+    torch_spans_lock();
+    torch_spans.over = true;
+    torch_spans_unlock();
+}
+
+/* Is the library such that its functions may be called? 0; 1 not yet, -1 never, with the error. */
+static int torch_spans_check(struct elf_image *image, struct mem *m, struct err *e) {
+    enum loaded_state state = loaded_inspect(TORCH_SPANS_LIBRARY, m, image);
+    uint64_t now_ns = clock_mono_ns();
+    bool settled = state == LOADED_RELOCATED && torch_spans.ready_ns && torch_spans.base == image->base &&
+                   now_ns - torch_spans.ready_ns >= TORCH_SPANS_SETTLE_NS;
+    if (settled)
+        return 0;
+    if (state == LOADED_SEVERAL)
+        return err_set(e, ERR_FAILED,
+                       "two " TORCH_SPANS_LIBRARY " are mapped: which one trains is not known");
+    if (state == LOADED_UNTOLD)
+        return err_set(e, ERR_FAILED,
+                       TORCH_SPANS_LIBRARY " has no RELRO: it cannot be seen that it is loaded wholly");
+    if (state != LOADED_RELOCATED) {
+        torch_spans.ready_ns = 0;
+        (void)err_set(e, ERR_FAILED, TORCH_SPANS_LIBRARY " is not loaded yet");
+        return ++torch_spans.tries < TORCH_SPANS_TRIES ? 1 : -1;
+    }
+    torch_spans.tries = 0;
+    if (!torch_spans.ready_ns || torch_spans.base != image->base) {
+        torch_spans.base = image->base;
+        torch_spans.ready_ns = now_ns;
+    }
+    (void)err_set(e, ERR_FAILED, TORCH_SPANS_LIBRARY " has just been loaded");
+    return 1;
+}
+
+/* The functions, from the image that is mapped: the loader's lock, which an import may hold for long, is not asked for. As
+ * torch_spans_check. */
+static int torch_spans_find(struct err *e) {
+    static const struct {
+        const char *name;
+        void *to;
+    } wanted[] = {
+        {"_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE", &torch_spans.add},
+        {"_ZN2at14removeCallbackEm", &torch_spans.remove},
+        {"_ZNK2at14RecordFunction4nameEv", &torch_spans.name},
+    };
+    struct elf_image image;
+    struct mem m;
+    mem_init_process(&m, getpid());
+    int rc = torch_spans_check(&image, &m, e);
+    for (size_t i = 0; rc == 0 && i < sizeof wanted / sizeof wanted[0]; i++) {
+        uint64_t at = 0;
+        rc = elf_find_symbol(&image, wanted[i].name, &at, NULL);
+        if (rc != 0)
+            rc = err_set(e, ERR_FAILED, TORCH_SPANS_LIBRARY " shows no %s", wanted[i].name);
+        void *symbol = (void *)(uintptr_t)at;
+        memcpy(wanted[i].to, &symbol, sizeof symbol);
+    }
+    mem_fini(&m);
+    return rc;
+}
+
+/* With the lock. */
+static uint64_t torch_spans_arm(int scope) {
+    bool backward = scope == TORCH_SPANS_BACKWARD;
+    struct torch_spans_callback callback = {
+        .start = backward ? torch_spans_on_node : torch_spans_on_start,
+        .end = backward ? torch_spans_on_node_end : torch_spans_on_end,
+        .probability = 1,
+    };
+    callback.scopes[scope] = true;
+    return torch_spans.add(callback);
+}
+
+/* With the lock: from now on the end of the process is noticed. */
+static bool torch_spans_watch_exit(void) {
+    if (!torch_spans.at_exit)
+        torch_spans.at_exit = atexit(torch_spans_on_exit) == 0;
+    torch_spans.pid = getpid();
+    return torch_spans.at_exit;
+}
+
+/* With the lock. */
+static void torch_spans_remove_one(uint64_t *handle) {
+    if (*handle && !torch_spans.over)
+        torch_spans.remove(*handle);
+    *handle = 0;
+}
+
+static void torch_spans_disarm(uint64_t *handle) {
+    torch_spans_lock();
+    torch_spans_remove_one(handle);
+    torch_spans_unlock();
+}
+
+void torch_spans_in_child(void) {
+    __atomic_store_n(&torch_spans_off, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&torch_spans_busy, __ATOMIC_SEQ_CST))
+        __atomic_store_n(&torch_spans_torn, 1, __ATOMIC_SEQ_CST);
+}
+
+/* In a child of a fork: what is armed is the parent's, and is armed here too; what was told is not ours. The thread of the
+ * parent that might be in the middle of any of this does not exist here. */
+static void torch_spans_inherit(void) {
+    torch_spans.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    torch_spans.over = false;
+    torch_spans.pid = getpid();
+    torch_spans_disarm(&torch_spans.backward);
+    torch_spans_disarm(&torch_spans.count);
+    torch_spans_passing = 0;
+    torch_spans_starts = torch_spans_ends = (struct torch_spans_cost){.calls = 0};
+    spans_begin_anew();
+    __atomic_store_n(&torch_spans_off, 0, __ATOMIC_SEQ_CST);
+}
+
+int torch_spans_begin(const char *version, struct err *e) {
+    if (!torch_spans_knows(version))
+        return err_set(e, ERR_FAILED, "torch %s: its operations cannot be told, its callbacks are not known",
+                       version);
+    if (__atomic_load_n(&torch_spans_torn, __ATOMIC_SEQ_CST))
+        return err_set(e, ERR_FAILED, "torch was being called by the agent when this process was forked off");
+    if (torch_spans_is_off() || (torch_spans.pid && torch_spans.pid != getpid()))
+        torch_spans_inherit();
+    int rc = torch_spans.user ? 0 : torch_spans_find(e);
+    if (rc != 0)
+        return rc;
+    torch_spans_lock();
+    if (torch_spans.over || !torch_spans_watch_exit())
+        rc = err_set(e, ERR_FAILED, "the process is ending");
+    else if (!torch_spans.user)
+        torch_spans.user = torch_spans_arm(TORCH_SPANS_USER);
+    torch_spans_unlock();
+    return rc;
+}
+
+void torch_spans_end(void) {
+    torch_spans_disarm(&torch_spans.count);
+    torch_spans_disarm(&torch_spans.backward);
+    torch_spans_disarm(&torch_spans.user);
+}
+
+bool torch_spans_watch_backward(bool on) {
+    if (!on) {
+        torch_spans_disarm(&torch_spans.backward);
+        __atomic_store_n(&torch_spans_passing, 0, __ATOMIC_RELEASE);
+        return true;
+    }
+    torch_spans_lock();
+    if (torch_spans.user && !torch_spans.backward && !torch_spans.over)
+        torch_spans.backward = torch_spans_arm(TORCH_SPANS_BACKWARD);
+    bool looks = torch_spans.backward != 0;
+    torch_spans_unlock();
+    return looks;
+}
+
+bool torch_spans_count(bool on) {
+    struct torch_spans_callback callback = {
+        .start = torch_spans_on_any, .end = torch_spans_on_any_end, .probability = 1};
+    for (size_t i = 0; i < TORCH_SPANS_SCOPES; i++)
+        callback.scopes[i] = true;
+    if (!on) {
+        torch_spans_disarm(&torch_spans.count);
+        return true;
+    }
+    torch_spans_lock();
+    if (torch_spans.user && !torch_spans.count && !torch_spans.over)
+        torch_spans.count = torch_spans.add(callback);
+    bool counts = torch_spans.count != 0;
+    torch_spans_unlock();
+    return counts;
+}
+
+uint64_t torch_spans_counted(void) { return __atomic_load_n(&torch_spans_ops, __ATOMIC_RELAXED); }
+
+static double torch_spans_mean_us(const struct torch_spans_cost *c) {
+    uint64_t n = __atomic_load_n(&c->timed, __ATOMIC_RELAXED);
+    return n ? (double)__atomic_load_n(&c->ns, __ATOMIC_RELAXED) / (double)n / 1e3 : NAN;
+}
+
+double torch_spans_us(void) {
+    return torch_spans_mean_us(&torch_spans_starts) + torch_spans_mean_us(&torch_spans_ends);
+}

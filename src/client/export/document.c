@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* document: see document.h. */
+#include "client/export/document.h"
+
+#define DOCUMENT_MAX_FRAMES 2048 /* of an aggregated stack, the outermost ones */
+
+/* One aggregated stack, frames innermost first as everywhere. */
+static void document_put_sample(struct json *j, const struct stack_counts *fold,
+                                const struct stack_counts_entry *entry) {
+    const struct model_frame *frames[DOCUMENT_MAX_FRAMES];
+    size_t cap = sizeof frames / sizeof frames[0];
+    size_t depth = stack_counts_path(fold, entry->stack, frames, cap);
+    size_t have = depth < cap ? depth : cap;
+    json_object_begin(j);
+    json_kv_int(j, "tid", entry->tid);
+    json_kv_string(j, "thread", stack_counts_thread_name(fold, entry->tid));
+    json_kv_uint(j, "samples", entry->samples);
+    json_kv_uint(j, "on_cpu_samples", entry->on_cpu);
+    json_kv_uint(j, "gc_samples", entry->gc);
+    json_kv_number(j, "duration_us", entry->us, 0);
+    json_kv_bool(j, "truncated", depth > cap);
+    json_key(j, "frames");
+    json_array_begin(j);
+    for (size_t i = have; i-- > 0;)
+        model_json_put_frame(j, frames[i], depth - 1 - i, false, NULL);
+    json_array_end(j);
+    json_object_end(j);
+}
+
+static void document_put_samples(struct json *j, const struct stack_counts *fold, double elapsed_s) {
+    const struct stack_counts_totals *totals = stack_counts_get_totals(fold);
+    json_key(j, "sampling");
+    json_object_begin(j);
+    json_kv_number(j, "duration_s", elapsed_s, 3);
+    json_kv_uint(j, "samples", totals->samples);
+    json_kv_uint(j, "torn", totals->torn);
+    json_kv_uint(j, "dropped", totals->dropped + totals->undefined);
+    json_kv_string(j, "mode", model_sampling_name(totals->mode));
+    json_kv_number(j, "kept_hz", totals->kept_hz, 1);
+    json_kv_number(j, "cost_pct", totals->cost_pct, 3);
+    json_kv_number(j, "budget_pct", totals->budget_pct, 3);
+    json_object_end(j);
+    json_key(j, "samples");
+    json_array_begin(j);
+    for (size_t i = 0; i < stack_counts_count(fold) && !j->out->failed; i++)
+        document_put_sample(j, fold, stack_counts_get(fold, i));
+    json_array_end(j);
+}
+
+void document_put_backtrace(struct json *j, const struct model_target *target,
+                            const struct model_snapshot *snapshot, const struct wire_threads *want,
+                            const struct stack_counts *fold, double elapsed_s) {
+    json_object_begin(j);
+    model_json_put_backtrace(j, target, snapshot, want && want->locals, want && want->tasks);
+    if (want)
+        json_kv_string(j, "note", snapshot->note);
+    if (fold)
+        document_put_samples(j, fold, elapsed_s);
+    json_object_end(j);
+}
+
+static const char *document_or_null(const char *s) { return s[0] ? s : NULL; }
+
+/* Where one comes in. */
+static void document_put_endpoints(struct json *j, const struct endpoints *d) {
+    const char *tcp = NULL;
+    json_key(j, "doors");
+    json_array_begin(j);
+    for (size_t i = 0; i < d->n; i++) {
+        const struct endpoints_one *one = &d->all[i];
+        json_object_begin(j);
+        json_kv_string(j, "kind", endpoints_kinds[one->kind].name);
+        json_kv_string(j, "address", one->address);
+        json_kv_bool(j, "token", endpoints_kinds[one->kind].token);
+        json_kv_bool(j, "looking", one->looking);
+        json_object_end(j);
+        tcp = one->kind == ENDPOINTS_TCP ? one->address : tcp;
+    }
+    json_array_end(j);
+    json_kv_string(j, "tcp", tcp);
+    if (d->n > 0 && d->eval >= 0)
+        json_kv_bool(j, "eval", d->eval != 0);
+    else
+        json_kv_null(j, "eval");
+}
+
+void document_put_processes(struct json *j, const struct target_process *list, size_t n, const char *hidden) {
+    json_object_begin(j);
+    json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    json_kv_string(j, "not_visible", hidden[0] ? hidden : NULL);
+    json_key(j, "processes");
+    json_array_begin(j);
+    for (size_t i = 0; i < n; i++) {
+        const struct target_process *p = &list[i];
+        json_object_begin(j);
+        json_kv_int(j, "pid", p->pid);
+        json_kv_int(j, "ppid", p->ppid);
+        model_json_put_known(j, "parent_pid", p->parent ? p->parent : MODEL_UNKNOWN);
+        json_kv_int(j, "uid", p->uid);
+        json_kv_string(j, "user", p->user);
+        json_kv_string(j, "python", document_or_null(p->python));
+        json_kv_string(j, "torch", document_or_null(p->torch));
+        json_kv_number(j, "cpu_pct", p->cpu_pct, 1);
+        model_json_put_known(j, "rss_bytes", p->rss_bytes);
+        json_kv_number(j, "uptime_s", p->uptime_s, 1);
+        model_json_put_known(j, "threads", p->threads);
+        json_kv_bool(j, "agent", p->attached);
+        document_put_endpoints(j, &p->doors);
+        json_kv_bool(j, "inspectable", p->inspectable);
+        json_kv_bool(j, "by_door", p->by_door);
+        json_kv_bool(j, "readable", p->readable);
+        json_kv_string(j, "why_not", document_or_null(p->why_not));
+        json_kv_string(j, "cmdline", p->cmdline);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_object_end(j);
+}
+
+void document_put_listening(struct json *j, const struct wire_listening *door) {
+    if (!door) {
+        json_kv_null(j, "tcp");
+        return;
+    }
+    json_key(j, "tcp");
+    json_object_begin(j);
+    json_kv_string(j, "address", door->address);
+    json_kv_string(j, "token", document_or_null(door->token));
+    json_kv_string(j, "looking_token", document_or_null(door->looking_token));
+    json_kv_string(j, "file", document_or_null(door->file));
+    json_object_end(j);
+}
+
+void document_put_injection(struct json *j, pid_t pid, const struct inject_result *r,
+                            const struct wire_listening *door) {
+    json_object_begin(j);
+    json_kv_int(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    json_kv_int(j, "pid", pid);
+    json_kv_bool(j, "already", r->already);
+    json_kv_bool(j, "reused", r->reused);
+    json_kv_uint(j, "stopped_us", r->stopped_us);
+    json_kv_uint(j, "total_us", r->total_us);
+    json_kv_string(j, "endpoint", r->endpoint);
+    if (r->borrowed_tid)
+        json_kv_int(j, "borrowed_tid", r->borrowed_tid);
+    else
+        json_kv_null(j, "borrowed_tid");
+    json_kv_string(j, "strategy", r->strategy);
+    json_kv_string(j, "moment", document_or_null(r->moment));
+    document_put_listening(j, door);
+    json_object_end(j);
+}

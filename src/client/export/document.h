@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * document: the JSON that scripts rely on, one place for each.
+ *
+ * Units are in the keys, numbers are numbers, what is unknown is null. Every document has schema_version.
+ */
+#ifndef CLIENT_EXPORT_DOCUMENT_H
+#define CLIENT_EXPORT_DOCUMENT_H
+
+#include "base/json.h"
+#include "base/model.h"
+#include "base/model_json.h"
+#include "client/samples/stack_counts.h"
+#include "client/target/target.h"
+#include "wire/wire.h"
+
+#define DOCUMENT_SCHEMA_VERSION MODEL_JSON_SCHEMA_VERSION
+
+/* Threads with their stacks: `backtrace --json` and `--export json`. `want`: what was asked for
+ * beside (locals, tasks), as far as the snapshot has it; NULL nothing. `fold` adds "samples"; NULL without. */
+void document_put_backtrace(struct json *j, const struct model_target *target,
+                            const struct model_snapshot *snapshot, const struct wire_threads *want,
+                            const struct stack_counts *fold, double elapsed_s);
+
+/* `list --json`. */
+void document_put_processes(struct json *j, const struct target_process *list, size_t n, const char *hidden);
+
+/* `inject --json`. */
+void document_put_injection(struct json *j, pid_t pid, const struct inject_result *r,
+                            const struct wire_listening *door);
+
+/* The member "tcp" of a map that is open: where an agent listens, and the tokens; NULL nowhere. */
+void document_put_listening(struct json *j, const struct wire_listening *door);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export_tables: exports that are made of a target's tables: the rows of a query, or everything as a recording. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/sql/database.h"
+#include "client/export/export_formats.h"
+#include "client/output.h"
+#include "client/sql/rows.h"
+#include "store/recording/archive.h"
+
+static struct database *export_open(struct session_address *addr, struct err *e) {
+    struct database *d = database_open(e);
+    if (d && database_add(d, addr, e) != 0) {
+        database_close(d);
+        d = NULL;
+    }
+    return d;
+}
+
+static int export_rows(const struct export_request *r, struct database *d, struct strbuf *out,
+                       struct err *e) {
+    struct sql_query q = {.timeout_s = DATABASE_TIMEOUT_S};
+    const struct rows_format *f = rows_find_format(r->format, e);
+    struct rows rows;
+    struct sql_result *result = f ? database_begin(d, r->sql, &q, NULL, NULL, e) : NULL;
+    if (!result)
+        return !f || e->code != ERR_OK ? -1 : err_set(e, ERR_USAGE, "--sql: there is no statement in it");
+    int rc = rows_take(&rows, result, ROWS_BYTES_ALL, e);
+    sql_end(result);
+    if (rc == 0)
+        f->put(&rows, output_is_stdout(r->output) && isatty(STDOUT_FILENO), out);
+    else
+        database_explain(d, e);
+    rows_fini(&rows);
+    return rc;
+}
+
+/* What there is now, and after a while once more. */
+static int export_record(struct database *d, const char *path, double duration_s, struct err *e) {
+    struct timespec t = {.tv_sec = (time_t)duration_s,
+                         .tv_nsec = (long)((duration_s - (double)(time_t)duration_s) * 1e9)};
+    struct archive_writer *w = archive_create(path, e);
+    if (!w)
+        return -1;
+    int rc = archive_append(w, database_sql(d), false, e);
+    while (rc == 0 && duration_s > 0 && nanosleep(&t, &t) != 0 && errno == EINTR)
+        ;
+    if (rc == 0)
+        rc = database_refresh(d, e) == 0 ? archive_append(w, database_sql(d), true, e) : -1;
+    struct err late;
+    int closed = archive_finish(w, rc == 0 ? e : &late);
+    return rc == 0 ? closed : rc;
+}
+
+int export_run_tables(const struct export_request *r, double duration_s, struct session_address *addr,
+                      struct strbuf *out, struct err *e) {
+    char dir[] = "/tmp/probing-export-XXXXXX", path[sizeof dir + 16];
+    struct database *d = export_open(addr, e);
+    if (!d)
+        return -1;
+    int rc;
+    if (r->sql) {
+        rc = export_rows(r, d, out, e);
+    } else if (!mkdtemp(dir)) {
+        rc = err_set_errno(e, ERR_FAILED, errno, "no folder for the export can be made in /tmp");
+    } else {
+        (void)snprintf(path, sizeof path, "%s/export.db", dir);
+        rc = export_record(d, path, duration_s, e);
+        if (rc == 0 && strbuf_read_file(out, path) != 0)
+            rc = err_set_errno(e, ERR_FAILED, errno, "%s cannot be read", path);
+        (void)unlink(path);
+        (void)rmdir(dir);
+    }
+    if (rc == 0 && r->note && database_note(d)[0])
+        (void)strbuf_adds(r->note, database_note(d));
+    database_close(d);
+    return rc;
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sample_store: see sample_store.h. What is derived from a frame or a stack once (its function, whether it recurs) is kept beside the
+ * fold, in arrays that grow with it.
+ */
+#include "client/samples/sample_store.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/samples/sample_store_state.h"
+
+#define SAMPLE_STORE_MAX_WALK 2048 /* callers looked at for recursion: as many as an agent sends of a stack */
+#define SAMPLE_STORE_COVERED_MAX_S 1e9 /* samples of a batch lie no further apart, whatever it says */
+#define SAMPLE_STORE_RATE_BATCHES 8    /* that a rate is smoothed over */
+#define SAMPLE_STORE_RECURS_LINE 1U
+#define SAMPLE_STORE_RECURS_FUNCTION 2U
+
+static const int64_t sample_store_seconds[SAMPLE_STORE_SLIDING_END] = {
+    [SAMPLE_STORE_10S] = 10, [SAMPLE_STORE_60S] = SAMPLE_STORE_SECONDS};
+
+uint64_t sample_store_next_mark(void) {
+    static uint64_t given;
+    return ++given;
+}
+
+static void sample_store_count_add(struct sample_store_count *to, const struct sample_store_count *c) {
+    to->samples += c->samples;
+    to->on_cpu += c->on_cpu;
+    to->us += c->us;
+    to->on_cpu_us += c->on_cpu_us;
+    to->gc += c->gc;
+    to->gc_us += c->gc_us;
+    to->gc_on_cpu += c->gc_on_cpu;
+    to->gc_on_cpu_us += c->gc_on_cpu_us;
+    to->gil += c->gil;
+    to->gil_us += c->gil_us;
+}
+
+struct sample_store_count sample_store_since(const struct sample_store *t, size_t entry,
+                                             const struct sample_store_count *from) {
+    const struct stack_counts_entry *e = stack_counts_get(t->fold, entry);
+    return (struct sample_store_count){.samples = e->samples - from->samples,
+                                       .on_cpu = e->on_cpu - from->on_cpu,
+                                       .us = e->us - from->us,
+                                       .on_cpu_us = e->on_cpu_us - from->on_cpu_us,
+                                       .gc = e->gc - from->gc,
+                                       .gc_us = e->gc_us - from->gc_us,
+                                       .gc_on_cpu = e->gc_on_cpu - from->gc_on_cpu,
+                                       .gc_on_cpu_us = e->gc_on_cpu_us - from->gc_on_cpu_us,
+                                       .gil = e->gil - from->gil,
+                                       .gil_us = e->gil_us - from->gil_us};
+}
+
+static void sample_store_forget_ring(struct sample_store *t) {
+    for (size_t i = 0; i < SAMPLE_STORE_SECONDS; i++)
+        free(t->ring[i].deltas);
+    memset(t->ring, 0, sizeof t->ring);
+    t->n_deltas = 0;
+    memset(t->oldest, 0, sizeof t->oldest);
+    for (size_t i = 0; i < t->n_touched; i++)
+        t->is_touched[t->touched[i]] = false;
+    t->n_touched = 0;
+    t->n_slices = 0;
+    t->has_second = false;
+}
+
+static void sample_store_let_go(struct sample_store *t) {
+    for (int i = 0; i < SAMPLE_STORE_WINDOWS; i++) {
+        free(t->held[i]);
+        t->held[i] = NULL;
+    }
+    t->n_held = 0;
+    t->mark.counts = sample_store_next_mark();
+}
+
+static void sample_store_clear(struct sample_store *t) {
+    sample_store_forget_ring(t);
+    sample_store_let_go(t);
+    stack_counts_free(t->fold);
+    for (int w = 0; w < SAMPLE_STORE_BASES; w++)
+        free(t->base[w]);
+    for (int i = 0; i < SAMPLE_STORE_SPANS; i++)
+        sample_store_span_clear(&t->spans[i]);
+    thread_runs_free(t->tracks);
+    free(t->closed);
+    free(t->is_touched);
+    free(t->touched);
+    free(t->function);
+    free(t->function_slot);
+    free(t->recurs);
+    const size_t max_looks = t->max_looks, max_runs = t->max_runs;
+    memset(t, 0, sizeof *t);
+    t->max_looks = max_looks;
+    t->max_runs = max_runs;
+    t->marked_s = t->held_look_s = NAN;
+    t->mark.ids = t->mark.counts = sample_store_next_mark();
+    t->health = (struct sample_store_health){
+        .got_hz = NAN, .since_s = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
+}
+
+struct sample_store *sample_store_new(void) {
+    return sample_store_new_sized(THREAD_RUNS_TICKS, THREAD_RUNS_RUNS);
+}
+
+struct sample_store *sample_store_new_sized(size_t max_looks, size_t max_runs) {
+    struct sample_store *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->max_looks = max_looks;
+    t->max_runs = max_runs;
+    sample_store_clear(t);
+    t->fold = stack_counts_new();
+    t->tracks = thread_runs_new_sized(max_looks, max_runs);
+    if (!t->fold || !t->tracks) {
+        sample_store_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void sample_store_free(struct sample_store *t) {
+    if (!t)
+        return;
+    sample_store_clear(t);
+    free(t);
+}
+
+/* ---- growing with the fold ---- */
+
+/* An array with room for `n` items, or NULL (the old one stays). */
+static void *sample_store_grow(void *items, size_t item_size, size_t n, size_t *cap) {
+    size_t want = *cap ? *cap : 256;
+    while (want < n)
+        want *= 2;
+    if (want == *cap)
+        return items;
+    void *grown = realloc(items, want * item_size);
+    if (grown)
+        *cap = want;
+    return grown;
+}
+
+static int sample_store_grow_entries(struct sample_store *t) {
+    size_t n = stack_counts_count(t->fold), cap = t->cap_entries, more = n - t->n_entries;
+    struct sample_store_count **counts[] = {&t->base[SAMPLE_STORE_ALL], &t->base[SAMPLE_STORE_10S],
+                                            &t->base[SAMPLE_STORE_60S], &t->closed,
+                                            &t->base[SAMPLE_STORE_MARK]};
+    size_t n_counts = sizeof counts / sizeof counts[0] - !t->base[SAMPLE_STORE_MARK];
+    for (size_t i = 0; i < n_counts; i++) {
+        cap = t->cap_entries;
+        struct sample_store_count *grown = sample_store_grow(*counts[i], sizeof *grown, n, &cap);
+        if (!grown)
+            return -1;
+        *counts[i] = grown;
+        memset(grown + t->n_entries, 0, more * sizeof *grown);
+    }
+    bool *is_touched = sample_store_grow(t->is_touched, sizeof *is_touched, n, &t->cap_entries);
+    if (!is_touched)
+        return -1;
+    t->is_touched = is_touched;
+    memset(is_touched + t->n_entries, 0, more * sizeof *is_touched);
+    t->n_entries = n;
+    return 0;
+}
+
+static uint64_t sample_store_hash(uint64_t h, const char *s) {
+    for (; s && *s; s++)
+        h = (h ^ (unsigned char)*s) * 0x100000001B3ULL; /* FNV-1a */
+    return (h ^ 0xff) * 0x100000001B3ULL;
+}
+
+static bool sample_store_same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The slot of the function of a frame: taken, or free. */
+static uint32_t *sample_store_slot(const struct sample_store *t, const struct model_frame *f) {
+    uint64_t h =
+        sample_store_hash(sample_store_hash(0xcbf29ce484222325ULL + (uint64_t)f->kind, f->func), f->file);
+    for (uint64_t i = h ^ (h >> 29);; i++) {
+        uint32_t *slot = &t->function_slot[i & (t->n_slots - 1)];
+        if (!*slot)
+            return slot;
+        const struct model_frame *g = stack_counts_frame(t->fold, *slot - 1);
+        if (g->kind == f->kind && sample_store_same_text(g->func, f->func) &&
+            sample_store_same_text(g->file, f->file))
+            return slot;
+    }
+}
+
+static int sample_store_grow_slots(struct sample_store *t, size_t n) {
+    size_t n_slots = t->n_slots ? t->n_slots : 512;
+    while (n_slots < 2 * n)
+        n_slots *= 2;
+    if (n_slots == t->n_slots)
+        return 0;
+    uint32_t *slots = calloc(n_slots, sizeof *slots);
+    if (!slots)
+        return -1;
+    free(t->function_slot);
+    t->function_slot = slots;
+    t->n_slots = n_slots;
+    for (size_t i = 0; i < t->n_frames; i++)
+        if (t->function[i] == i)
+            *sample_store_slot(t, stack_counts_frame(t->fold, i)) = (uint32_t)i + 1;
+    return 0;
+}
+
+static int sample_store_grow_frames(struct sample_store *t) {
+    size_t n = stack_counts_frames(t->fold);
+    uint32_t *function = sample_store_grow(t->function, sizeof *function, n, &t->cap_frames);
+    if (!function)
+        return -1;
+    t->function = function;
+    if (sample_store_grow_slots(t, n) != 0)
+        return -1;
+    for (size_t i = t->n_frames; i < n; i++) {
+        uint32_t *slot = sample_store_slot(t, stack_counts_frame(t->fold, i));
+        if (!*slot)
+            *slot = (uint32_t)i + 1;
+        t->function[i] = *slot - 1;
+    }
+    t->n_frames = n;
+    return 0;
+}
+
+static unsigned char sample_store_find_recursion(const struct sample_store *t, uint32_t stack) {
+    uint32_t above, frame = stack_counts_stack_frame(t->fold, stack, &above);
+    unsigned char found = 0;
+    for (int i = 0; above != STACK_COUNTS_NO_STACK && i < SAMPLE_STORE_MAX_WALK; i++) {
+        uint32_t caller = stack_counts_stack_frame(t->fold, above, &above);
+        if (caller == frame)
+            return SAMPLE_STORE_RECURS_LINE | SAMPLE_STORE_RECURS_FUNCTION;
+        if (t->function[caller] == t->function[frame])
+            found = SAMPLE_STORE_RECURS_FUNCTION;
+    }
+    return found;
+}
+
+static int sample_store_grow_stacks(struct sample_store *t) {
+    size_t n = stack_counts_stacks(t->fold);
+    unsigned char *recurs = sample_store_grow(t->recurs, sizeof *recurs, n + 1, &t->cap_stacks);
+    if (!recurs)
+        return -1;
+    t->recurs = recurs;
+    for (size_t i = t->n_stacks + 1; i <= n; i++)
+        t->recurs[i] = sample_store_find_recursion(t, (uint32_t)i);
+    t->n_stacks = n;
+    return 0;
+}
+
+/* ---- the ring ---- */
+
+static void sample_store_report_change(struct sample_store *t, uint32_t entry) {
+    t->changes[t->mark.changes++ % SAMPLE_STORE_CHANGES] = entry;
+}
+
+/* A window begins one slice later: what was in it is in the window no more. */
+static void sample_store_leave_slice(struct sample_store *t, int window) {
+    const struct sample_store_slice *slice = &t->ring[t->oldest[window]++ % SAMPLE_STORE_SECONDS];
+    for (size_t i = 0; i < slice->n; i++) {
+        sample_store_count_add(&t->base[window][slice->deltas[i].entry], &slice->deltas[i].count);
+        sample_store_report_change(t, slice->deltas[i].entry);
+    }
+}
+
+/* Slices that are older than a window leave it. */
+static void sample_store_slide(struct sample_store *t) {
+    for (int w = SAMPLE_STORE_ALL + 1; w < SAMPLE_STORE_SLIDING_END; w++)
+        while (t->oldest[w] < t->n_slices &&
+               t->ring[t->oldest[w] % SAMPLE_STORE_SECONDS].second <= t->second - sample_store_seconds[w])
+            sample_store_leave_slice(t, w);
+}
+
+/* Put what changed since the newest slice into one of its own. */
+static int sample_store_close_slice(struct sample_store *t) {
+    struct sample_store_slice *slice = &t->ring[t->n_slices % SAMPLE_STORE_SECONDS];
+    struct sample_store_delta *deltas = t->n_touched ? calloc(t->n_touched, sizeof *deltas) : NULL;
+    if (t->n_touched && !deltas)
+        return -1;
+    for (int w = SAMPLE_STORE_ALL + 1; w < SAMPLE_STORE_SLIDING_END; w++)
+        while (t->oldest[w] + SAMPLE_STORE_SECONDS <= t->n_slices)
+            sample_store_leave_slice(t, w);
+    free(slice->deltas);
+    t->n_deltas = t->n_deltas - slice->n + t->n_touched;
+    *slice = (struct sample_store_slice){.second = t->second, .deltas = deltas};
+    t->n_slices++;
+    for (size_t i = 0; i < t->n_touched; i++) {
+        uint32_t entry = t->touched[i];
+        struct sample_store_count c = sample_store_since(t, entry, &t->closed[entry]);
+        t->is_touched[entry] = false;
+        slice->deltas[slice->n++] = (struct sample_store_delta){entry, c};
+        sample_store_count_add(&t->closed[entry], &c);
+    }
+    t->n_touched = 0;
+    return 0;
+}
+
+/* An entry in a window that goes on. */
+static struct sample_store_count sample_store_now(const struct sample_store *t,
+                                                  enum sample_store_window window, size_t entry) {
+    if (window >= SAMPLE_STORE_SPAN) {
+        const struct sample_store_span *s = &t->spans[window - SAMPLE_STORE_SPAN];
+        return entry < s->n ? s->counts[entry] : (struct sample_store_count){0};
+    }
+    const struct sample_store_count *base = t->base[window] ? t->base[window] : t->base[SAMPLE_STORE_ALL];
+    return sample_store_since(t, entry, &base[entry]);
+}
+
+/* Add up a window that ends with the newest batch. */
+static void sample_store_sum(const struct sample_store *t, enum sample_store_window window,
+                             struct sample_store_count *out) {
+    for (size_t i = 0; i < t->n_entries; i++)
+        out[i] = sample_store_now(t, window, i);
+}
+
+/* Note which entries a batch has changed. */
+static int sample_store_note_changes(struct sample_store *t) {
+    const uint32_t *entries;
+    size_t n = stack_counts_changed(t->fold, &entries);
+    uint32_t *touched = sample_store_grow(t->touched, sizeof *touched, t->n_touched + n, &t->cap_touched);
+    if (!touched)
+        return -1;
+    t->touched = touched;
+    for (size_t i = 0; i < n; i++) {
+        sample_store_report_change(t, entries[i]);
+        if (!t->is_touched[entries[i]])
+            touched[t->n_touched++] = entries[i];
+        t->is_touched[entries[i]] = true;
+    }
+    stack_counts_forget_changed(t->fold);
+    return 0;
+}
+
+/* ---- counting ---- */
+
+/* Memory that there is, or has to be for what the fold has now. Not what reading it takes, or holding it. */
+static size_t sample_store_bytes(const struct sample_store *t) {
+    size_t counts = SAMPLE_STORE_BASES + 1, entries = stack_counts_count(t->fold);
+    for (int i = 0; i < SAMPLE_STORE_SPANS; i++)
+        counts += t->spans[i].is_set;
+    return stack_counts_bytes(t->fold) + thread_runs_bytes(t->tracks) +
+           t->n_deltas * sizeof(struct sample_store_delta) +
+           entries *
+               (counts * sizeof(struct sample_store_count) + sizeof *t->touched + sizeof *t->is_touched) +
+           stack_counts_frames(t->fold) * 5 * sizeof *t->function +
+           stack_counts_stacks(t->fold) * sizeof *t->recurs;
+}
+
+static bool sample_store_is_full(const struct sample_store *t) {
+    return stack_counts_count(t->fold) >= SAMPLE_STORE_MAX_ENTRIES ||
+           stack_counts_stacks(t->fold) >= SAMPLE_STORE_MAX_ENTRIES ||
+           stack_counts_frames(t->fold) >= SAMPLE_STORE_MAX_ENTRIES ||
+           sample_store_bytes(t) > SAMPLE_STORE_MAX_BYTES;
+}
+
+/* With an empty fold; without memory for one the old stays and nothing is counted. */
+static void sample_store_restart(struct sample_store *t, double now_s) {
+    uint32_t restarts = t->health.restarts + 1;
+    struct stack_counts *fold = stack_counts_new();
+    struct thread_runs *tracks = thread_runs_new_sized(t->max_looks, t->max_runs);
+    if (!fold || !tracks) {
+        stack_counts_free(fold);
+        thread_runs_free(tracks);
+        return;
+    }
+    sample_store_clear(t);
+    t->fold = fold;
+    t->tracks = tracks;
+    t->health.restarts = restarts;
+    t->health.since_s = t->health.newest_s = now_s;
+}
+
+static int sample_store_take(struct sample_store *t, const struct model_sample_batch *b, double now_s) {
+    int64_t second = (int64_t)floor(now_s);
+    if (t->has_second && second != t->second && sample_store_close_slice(t) != 0)
+        return -1;
+    t->second = second;
+    t->has_second = true;
+    sample_store_slide(t);
+    if (stack_counts_add_batch(t->fold, b) != 0 || sample_store_bytes(t) > SAMPLE_STORE_MAX_BYTES)
+        return -1;
+    /* In this order: whatever is counted as there refers only to what is counted as there. */
+    return sample_store_grow_frames(t) == 0 && sample_store_grow_stacks(t) == 0 &&
+                   sample_store_grow_entries(t) == 0 && sample_store_note_changes(t) == 0 &&
+                   sample_store_track(t, b) == 0
+               ? 0
+               : -1;
+}
+
+/* The looks of one batch are few, and drawn at random: a rate is one of the newest batches. */
+static void sample_store_see_rate(struct sample_store *t, double period_us) {
+    double hz = period_us > 0 ? 1e6 / period_us : NAN;
+    bool goes_on = !isnan(t->health.got_hz) && !isnan(hz);
+    t->health.got_hz = goes_on ? t->health.got_hz + (hz - t->health.got_hz) / SAMPLE_STORE_RATE_BATCHES : hz;
+}
+
+/* The time that samples of a batch stand for, until its last: they come when it is over. */
+static double sample_store_covered_s(const struct model_sample_batch *b) {
+    double first = NAN, last = NAN, weight_s = 0;
+    for (size_t i = 0; i < b->n_samples; i++) {
+        double at = b->samples[i].timestamp;
+        if (!(at >= first)) {
+            first = at;
+            weight_s = stack_counts_sample_us(b, i) / 1e6;
+        }
+        last = at <= last ? last : at;
+    }
+    double covered_s = last - first + weight_s;
+    return covered_s >= 0 && covered_s < SAMPLE_STORE_COVERED_MAX_S ? covered_s : 0;
+}
+
+bool sample_store_add(struct sample_store *t, const struct model_sample_batch *b, double now_s) {
+    if (isnan(t->health.since_s))
+        t->health.since_s = now_s - sample_store_covered_s(b);
+    if (sample_store_is_full(t) && t->held[SAMPLE_STORE_ALL]) {
+        t->health.left_out += b->n_samples;
+        return true;
+    }
+    if (sample_store_is_full(t) || sample_store_take(t, b, now_s) != 0) {
+        sample_store_restart(t, now_s);
+        return false;
+    }
+    t->health.newest_s = now_s;
+    if (b->n_samples)
+        sample_store_see_rate(t, b->period_us);
+    return true;
+}
+
+void sample_store_reset(struct sample_store *t, double now_s) {
+    for (size_t i = 0; i < t->n_entries; i++) {
+        struct sample_store_count none = {0};
+        t->closed[i] = sample_store_since(t, i, &none);
+        for (int w = 0; w < SAMPLE_STORE_BASES; w++)
+            if (t->base[w])
+                t->base[w][i] = t->closed[i];
+    }
+    if (t->base[SAMPLE_STORE_MARK])
+        t->marked_s = now_s;
+    sample_store_forget_ring(t);
+    sample_store_let_go(t);
+    t->before = *stack_counts_get_totals(t->fold);
+    t->health.left_out = 0;
+    t->health.since_s = now_s;
+}
+
+/* Is there something of its own in a window? */
+static bool sample_store_has(const struct sample_store *t, int window) {
+    return window < SAMPLE_STORE_SPAN ? t->base[window] != NULL : t->spans[window - SAMPLE_STORE_SPAN].is_set;
+}
+
+int sample_store_freeze(struct sample_store *t, bool held) {
+    sample_store_let_go(t);
+    double newest_s = sample_store_newest_tick_s(t);
+    for (int w = 0; held && w < SAMPLE_STORE_WINDOWS; w++) {
+        if (w != SAMPLE_STORE_ALL && !sample_store_has(t, w))
+            continue;
+        t->held[w] = calloc(t->n_entries + 1, sizeof *t->held[w]);
+        if (!t->held[w]) {
+            sample_store_let_go(t);
+            return -1;
+        }
+        sample_store_sum(t, (enum sample_store_window)w, t->held[w]);
+    }
+    t->n_held = held ? t->n_entries : 0;
+    t->held_look_s = newest_s;
+    return 0;
+}
+
+/* ---- reading ---- */
+
+void sample_store_get_health(const struct sample_store *t, struct sample_store_health *out) {
+    const struct stack_counts_totals *now = stack_counts_get_totals(t->fold);
+    *out = t->health;
+    out->samples = now->samples - t->before.samples;
+    out->torn = now->torn - t->before.torn;
+    out->undefined = now->undefined - t->before.undefined;
+    out->dropped = now->dropped - t->before.dropped;
+    out->mode = now->mode;
+    out->cost_pct = now->cost_pct;
+    out->budget_pct = now->budget_pct;
+}
+
+const struct stack_counts *sample_store_fold(const struct sample_store *t) { return t->fold; }
+
+size_t sample_store_count_frames(const struct sample_store *t) { return t->n_frames; }
+
+size_t sample_store_count_stacks(const struct sample_store *t) { return t->n_stacks; }
+
+size_t sample_store_count_entries(const struct sample_store *t) {
+    return t->held[SAMPLE_STORE_ALL] ? t->n_held : t->n_entries;
+}
+
+/* What is held of a window; NULL: nothing is in it. */
+static const struct sample_store_count *sample_store_frozen(const struct sample_store *t,
+                                                            enum sample_store_window window) {
+    return t->held[window] || window >= SAMPLE_STORE_SPAN ? t->held[window] : t->held[SAMPLE_STORE_ALL];
+}
+
+void sample_store_get_counts(const struct sample_store *t, enum sample_store_window window,
+                             struct sample_store_count *out) {
+    const struct sample_store_count *held = sample_store_frozen(t, window);
+    if (!t->held[SAMPLE_STORE_ALL])
+        sample_store_sum(t, window, out);
+    else if (held)
+        memcpy(out, held, t->n_held * sizeof *out);
+    else
+        memset(out, 0, t->n_held * sizeof *out);
+}
+
+struct sample_store_count sample_store_get_count(const struct sample_store *t,
+                                                 enum sample_store_window window, size_t entry) {
+    const struct sample_store_count *held = sample_store_frozen(t, window);
+    if (entry >= sample_store_count_entries(t))
+        return (struct sample_store_count){0};
+    if (!t->held[SAMPLE_STORE_ALL])
+        return sample_store_now(t, window, entry);
+    return held ? held[entry] : (struct sample_store_count){0};
+}
+
+struct sample_store_mark sample_store_get_mark(const struct sample_store *t) {
+    return t->mark;
+}
+
+uint32_t sample_store_get_change(const struct sample_store *t, uint64_t at) {
+    return t->changes[at % SAMPLE_STORE_CHANGES];
+}
+
+uint32_t sample_store_function(const struct sample_store *t, uint32_t frame) { return t->function[frame]; }
+
+bool sample_store_recurs(const struct sample_store *t, uint32_t stack, bool by_function) {
+    return t->recurs[stack] & (by_function ? SAMPLE_STORE_RECURS_FUNCTION : SAMPLE_STORE_RECURS_LINE);
+}

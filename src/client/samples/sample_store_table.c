@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sample_store_table: see sample_store_table.h. Stacks are numbered callers first, so one pass from the last to the first adds up what
+ * is below each.
+ */
+#include "client/samples/sample_store_table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TABLE_MAX_WALK 2048 /* callers looked at for a pair that recurs */
+
+static const struct model_frame table_no_frame = {
+    .kind = MODEL_FRAME_PYTHON, .func = "(no Python frame)", .file = NULL, .line = 0};
+static const struct model_frame table_outermost = {
+    .kind = MODEL_FRAME_PYTHON, .func = "(outermost)", .file = NULL, .line = 0};
+
+void sample_store_table_fini(struct sample_store_table *t) {
+    free(t->rows);
+    free(t->tids);
+    free(t->below);
+    free(t->own);
+    memset(t, 0, sizeof *t);
+}
+
+static void table_add(struct sample_store_count *to, const struct sample_store_count *c) {
+    to->samples += c->samples;
+    to->us += c->us;
+}
+
+static uint32_t table_id(const struct sample_store_table *t, const struct sample_store *tally, uint32_t stack,
+                         uint32_t *above) {
+    uint32_t frame = stack_counts_stack_frame(sample_store_fold(tally), stack, above);
+    if (t->query.hides_native)
+        *above = sample_store_python_stack(tally, *above);
+    return t->query.by_line ? frame : sample_store_function(tally, frame);
+}
+
+/* Is it a stack of its own, or its caller's? */
+static bool table_is_folded(const struct sample_store_table *t, const struct sample_store *tally,
+                            uint32_t stack) {
+    return t->query.hides_native && sample_store_python_stack(tally, stack) != stack;
+}
+
+static int table_compare_tid(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Threads in ascending order, once each. */
+static void table_settle_tids(struct sample_store_table *t) {
+    size_t kept = 0;
+    qsort(t->tids, t->n_tids, sizeof *t->tids, table_compare_tid);
+    for (size_t i = 0; i < t->n_tids; i++)
+        if (!kept || t->tids[kept - 1] != t->tids[i])
+            t->tids[kept++] = t->tids[i];
+    t->n_tids = kept;
+}
+
+/* Counts of each stack alone, and who was sampled at all. */
+static int table_count_stacks(struct sample_store_table *t, const struct sample_store *tally) {
+    size_t n = sample_store_count_entries(tally);
+    struct sample_store_count *counts = calloc(n + 1, sizeof *counts);
+    t->tids = calloc(n + 1, sizeof *t->tids);
+    if (!counts || !t->tids) {
+        free(counts);
+        return -1;
+    }
+    sample_store_get_counts(tally, t->query.window, counts);
+    for (size_t i = 0; i < n; i++) {
+        const struct stack_counts_entry *e = stack_counts_get(sample_store_fold(tally), i);
+        struct sample_store_count c = counts[i];
+        if (!c.samples)
+            continue;
+        if (t->n_tids == 0 || t->tids[t->n_tids - 1] != e->tid)
+            t->tids[t->n_tids++] = e->tid;
+        if (t->query.tid && t->query.tid != e->tid)
+            continue;
+        if (t->query.on_cpu)
+            c = (struct sample_store_count){
+                .samples = c.on_cpu, .us = c.on_cpu_us, .gc = c.gc_on_cpu, .gc_us = c.gc_on_cpu_us};
+        table_add(&t->own[t->query.hides_native ? sample_store_python_stack(tally, e->stack) : e->stack], &c);
+        t->us += c.us;
+        t->gc_us += c.gc_us;
+        t->gc += c.gc;
+        t->samples += c.samples;
+    }
+    free(counts);
+    table_settle_tids(t);
+    return 0;
+}
+
+/* What is below each stack, itself included. */
+static void table_count_below(struct sample_store_table *t, const struct sample_store *tally) {
+    memcpy(t->below, t->own, (t->n_stacks + 1) * sizeof *t->below);
+    for (size_t i = t->n_stacks; i > 0; i--) {
+        uint32_t above;
+        (void)stack_counts_stack_frame(sample_store_fold(tally), (uint32_t)i, &above);
+        if (above != STACK_COUNTS_NO_STACK)
+            table_add(&t->below[above], &t->below[i]);
+    }
+}
+
+/* Rows by id, then without the empty ones. */
+static int table_make_rows(struct sample_store_table *t, const struct sample_store *tally) {
+    const struct stack_counts *fold = sample_store_fold(tally);
+    size_t n = sample_store_count_frames(tally);
+    t->rows = calloc(n + 1, sizeof *t->rows);
+    if (!t->rows)
+        return -1;
+    for (size_t i = 1; i <= t->n_stacks; i++) {
+        uint32_t above;
+        if (table_is_folded(t, tally, (uint32_t)i))
+            continue;
+        struct sample_store_row *row = &t->rows[table_id(t, tally, (uint32_t)i, &above)];
+        row->own += t->own[i].samples;
+        row->own_us += t->own[i].us;
+        if (sample_store_recurs(tally, (uint32_t)i, !t->query.by_line))
+            continue;
+        row->total += t->below[i].samples;
+        row->total_us += t->below[i].us;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!t->rows[i].total)
+            continue;
+        struct sample_store_row row = t->rows[i];
+        row.id = (uint32_t)i;
+        row.frame = stack_counts_frame(fold, i);
+        t->rows[t->n++] = row;
+    }
+    const struct sample_store_count *none = &t->own[STACK_COUNTS_NO_STACK];
+    if (none->samples)
+        t->rows[t->n++] = (struct sample_store_row){
+            SAMPLE_STORE_NO_FRAME, &table_no_frame, none->us, none->us, none->samples, none->samples};
+    return 0;
+}
+
+int sample_store_table_build(struct sample_store_table *t, const struct sample_store *tally,
+                             const struct sample_store_query *query) {
+    sample_store_table_fini(t);
+    t->query = *query;
+    t->n_stacks = sample_store_count_stacks(tally);
+    t->own = calloc(t->n_stacks + 1, sizeof *t->own);
+    t->below = calloc(t->n_stacks + 1, sizeof *t->below);
+    int rc = t->own && t->below ? table_count_stacks(t, tally) : -1;
+    if (rc == 0) {
+        table_count_below(t, tally);
+        rc = table_make_rows(t, tally);
+    }
+    if (rc != 0)
+        sample_store_table_fini(t);
+    return rc;
+}
+
+double sample_store_table_share(const struct sample_store_table *t, double us, uint64_t samples) {
+    if (t->us > 0)
+        return us / t->us * 100;
+    return t->samples ? (double)samples / (double)t->samples * 100 : NAN;
+}
+
+/* ---- callers and callees ---- */
+
+/* Is `caller` calling `callee` among the pairs above `stack` already? */
+static bool table_pair_recurs(const struct sample_store_table *t, const struct sample_store *tally,
+                              uint32_t stack, uint32_t caller, uint32_t callee) {
+    uint32_t above;
+    (void)stack_counts_stack_frame(sample_store_fold(tally), stack, &above);
+    for (int i = 0; above != STACK_COUNTS_NO_STACK && i < TABLE_MAX_WALK; i++) {
+        uint32_t next, id = table_id(t, tally, above, &next);
+        if (id == callee && next != STACK_COUNTS_NO_STACK) {
+            uint32_t ignored;
+            if (table_id(t, tally, next, &ignored) == caller)
+                return true;
+        }
+        above = next;
+    }
+    return false;
+}
+
+static int table_compare_call(const void *a, const void *b) {
+    const struct sample_store_call *x = a, *y = b;
+    if (x->way != y->way)
+        return (int)x->way - (int)y->way;
+    if (x->us != y->us)
+        return x->us < y->us ? 1 : -1;
+    if (x->samples != y->samples)
+        return x->samples < y->samples ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Counts of callers (by id; the last is for nobody) and of callees behind them. */
+static void table_count_calls(const struct sample_store_table *t, const struct sample_store *tally,
+                              uint32_t id, struct sample_store_call *callers,
+                              struct sample_store_call *callees, size_t n_frames) {
+    for (size_t i = 1; i <= t->n_stacks; i++) {
+        uint32_t above, ignored, mine = table_id(t, tally, (uint32_t)i, &above);
+        const struct sample_store_count *c = &t->below[i];
+        if (!c->samples || table_is_folded(t, tally, (uint32_t)i))
+            continue;
+        uint32_t caller =
+            above == STACK_COUNTS_NO_STACK ? SAMPLE_STORE_NO_FRAME : table_id(t, tally, above, &ignored);
+        if (mine != id && caller != id)
+            continue;
+        if (caller != SAMPLE_STORE_NO_FRAME && table_pair_recurs(t, tally, (uint32_t)i, caller, mine))
+            continue;
+        if (mine == id) {
+            struct sample_store_call *call = &callers[caller == SAMPLE_STORE_NO_FRAME ? n_frames : caller];
+            call->samples += c->samples;
+            call->us += c->us;
+        }
+        if (caller == id) {
+            callees[mine].samples += c->samples;
+            callees[mine].us += c->us;
+        }
+    }
+}
+
+struct sample_store_call *sample_store_table_calls(const struct sample_store_table *t,
+                                                   const struct sample_store *tally, uint32_t id, size_t *n) {
+    const struct stack_counts *fold = sample_store_fold(tally);
+    size_t n_frames = sample_store_count_frames(tally), kept = 0;
+    const struct sample_store_row *row = NULL;
+    *n = 0;
+    for (size_t i = 0; i < t->n && !row; i++)
+        row = t->rows[i].id == id ? &t->rows[i] : NULL;
+    if (!row)
+        return NULL;
+    struct sample_store_call *calls = calloc(2 * n_frames + 2, sizeof *calls);
+    if (!calls)
+        return NULL;
+    if (id != SAMPLE_STORE_NO_FRAME)
+        table_count_calls(t, tally, id, calls, calls + n_frames + 1, n_frames);
+    for (size_t i = 0; i < 2 * n_frames + 1; i++) {
+        struct sample_store_call call = calls[i];
+        if (!call.samples)
+            continue;
+        call.way = i <= n_frames ? SAMPLE_STORE_CALLER : SAMPLE_STORE_CALLEE;
+        call.id = (uint32_t)(i < n_frames ? i : i == n_frames ? SAMPLE_STORE_NO_FRAME : i - n_frames - 1);
+        call.frame = call.id == SAMPLE_STORE_NO_FRAME ? &table_outermost : stack_counts_frame(fold, call.id);
+        calls[kept++] = call;
+    }
+    if (row->own)
+        calls[kept++] =
+            (struct sample_store_call){SAMPLE_STORE_ITSELF, id, row->frame, row->own_us, row->own};
+    qsort(calls, kept, sizeof *calls, table_compare_call);
+    *n = kept;
+    return calls;
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * thread_runs: see thread_runs.h. Looks are a ring by their numbers; each has the sum of the time up to it, so that a part of a run
+ * needs no walk. A lane's runs are an array of which the front is given up now and then, all lanes together.
+ */
+#include "client/samples/thread_runs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+
+#define THREAD_RUNS_RUN_TICKS 1024 /* a run is no longer: old ones go by their beginning */
+#define THREAD_RUNS_SWEEP 2048     /* looks between two rounds in which old runs are given up */
+#define THREAD_RUNS_SET_BACK 256   /* so many in a row that are too late: the clock was set back */
+#define THREAD_RUNS_MAX_TIME 1e11  /* seconds since the epoch; what is later is nonsense */
+
+struct thread_runs_tick {
+    double time_s;
+    double us_to_here; /* of all looks, this one too */
+};
+
+struct thread_runs_lane {
+    int64_t tid;
+    struct thread_runs_run *runs; /* of which those from `start` are there */
+    size_t start, end, cap;
+};
+
+struct thread_runs {
+    struct thread_runs_tick *looks; /* look k is at k % max_looks */
+    size_t max_looks, max_runs;
+    uint32_t first, end;
+    double us_before; /* of all looks before the first */
+    uint32_t swept;   /* `first` when old runs were last given up */
+    double forgotten_s;
+    struct thread_runs_lane *lanes;
+    size_t n_lanes, cap_lanes;
+    uint32_t *slots; /* open addressing: 1 + lane by its tid; 0 free */
+    size_t n_slots;
+    size_t n_runs;
+    uint64_t left_out, identity;
+    unsigned too_late; /* in a row */
+};
+
+static struct thread_runs_tick *thread_runs_at(const struct thread_runs *t, uint32_t look) {
+    return &t->looks[look % t->max_looks];
+}
+
+struct thread_runs *thread_runs_new(void) {
+    return thread_runs_new_sized(THREAD_RUNS_TICKS, THREAD_RUNS_RUNS);
+}
+
+struct thread_runs *thread_runs_new_sized(size_t max_looks, size_t max_runs) {
+    struct thread_runs *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->max_looks = max_looks;
+    t->max_runs = max_runs;
+    t->looks = calloc(max_looks, sizeof *t->looks);
+    if (!t->looks) {
+        free(t);
+        return NULL;
+    }
+    thread_runs_clear(t);
+    return t;
+}
+
+void thread_runs_clear(struct thread_runs *t) {
+    for (size_t i = 0; i < t->n_lanes; i++)
+        free(t->lanes[i].runs);
+    free(t->lanes);
+    free(t->slots);
+    *t = (struct thread_runs){.looks = t->looks,
+                              .max_looks = t->max_looks,
+                              .max_runs = t->max_runs,
+                              .forgotten_s = NAN,
+                              .left_out = t->left_out,
+                              .identity = t->identity + 1};
+}
+
+void thread_runs_free(struct thread_runs *t) {
+    if (!t)
+        return;
+    thread_runs_clear(t);
+    free(t->looks);
+    free(t);
+}
+
+/* ---- lanes ---- */
+
+static uint32_t *thread_runs_slot(const struct thread_runs *t, int64_t tid) {
+    uint64_t h = (uint64_t)tid * 0x9E3779B97F4A7C15ULL;
+    for (uint64_t i = h ^ (h >> 29);; i++) {
+        uint32_t *slot = &t->slots[i & (t->n_slots - 1)];
+        if (!*slot || t->lanes[*slot - 1].tid == tid)
+            return slot;
+    }
+}
+
+/* All lanes into the index, which has room for one more. */
+static int thread_runs_index_lanes(struct thread_runs *t) {
+    size_t n_slots = t->n_slots ? t->n_slots : 64;
+    while (n_slots < 2 * (t->n_lanes + 1))
+        n_slots *= 2;
+    if (n_slots != t->n_slots) {
+        uint32_t *slots = calloc(n_slots, sizeof *slots);
+        if (!slots)
+            return -1;
+        free(t->slots);
+        t->slots = slots;
+        t->n_slots = n_slots;
+    } else
+        memset(t->slots, 0, n_slots * sizeof *t->slots);
+    for (size_t i = 0; i < t->n_lanes; i++)
+        *thread_runs_slot(t, t->lanes[i].tid) = (uint32_t)i + 1;
+    return 0;
+}
+
+long thread_runs_find_lane(const struct thread_runs *t, int64_t tid) {
+    return t->n_slots ? (long)*thread_runs_slot(t, tid) - 1 : -1;
+}
+
+/* Lane of a thread, made when it is new. NULL: no memory, or (`*is_full`) there are too many. */
+static struct thread_runs_lane *thread_runs_put_lane(struct thread_runs *t, int64_t tid, bool *is_full) {
+    long at = thread_runs_find_lane(t, tid);
+    *is_full = at < 0 && t->n_lanes == THREAD_RUNS_LANES;
+    if (at >= 0)
+        return &t->lanes[at];
+    if (*is_full || grow_array(&t->lanes, sizeof *t->lanes, t->n_lanes + 1, &t->cap_lanes) != 0)
+        return NULL;
+    if (2 * (t->n_lanes + 1) > t->n_slots && thread_runs_index_lanes(t) != 0)
+        return NULL;
+    t->lanes[t->n_lanes] = (struct thread_runs_lane){.tid = tid};
+    *thread_runs_slot(t, tid) = (uint32_t)t->n_lanes + 1;
+    return &t->lanes[t->n_lanes++];
+}
+
+/* ---- what is old ---- */
+
+/* Runs that ended before the first look are given up, and lanes that have no other. */
+static void thread_runs_sweep(struct thread_runs *t) {
+    size_t kept = 0;
+    for (size_t i = 0; i < t->n_lanes; i++) {
+        struct thread_runs_lane lane = t->lanes[i];
+        size_t before = lane.start;
+        while (lane.start < lane.end && lane.runs[lane.start].first + lane.runs[lane.start].n <= t->first)
+            lane.start++;
+        t->n_runs -= lane.start - before;
+        if (lane.start == lane.end) {
+            free(lane.runs);
+            continue;
+        }
+        if (lane.start > lane.end - lane.start) { /* more room than runs: they move to the front */
+            memmove(lane.runs, lane.runs + lane.start, (lane.end - lane.start) * sizeof *lane.runs);
+            lane.end -= lane.start;
+            lane.start = 0;
+        }
+        t->lanes[kept++] = lane;
+    }
+    bool is_same = kept == t->n_lanes;
+    t->n_lanes = kept;
+    t->swept = t->first;
+    if (!is_same)
+        (void)thread_runs_index_lanes(t); /* fewer than before: it needs no memory */
+}
+
+static void thread_runs_forget_before(struct thread_runs *t, uint32_t look) {
+    t->forgotten_s = thread_runs_at(t, look - 1)->time_s;
+    t->us_before = thread_runs_at(t, look - 1)->us_to_here;
+    t->first = look;
+}
+
+/* Room for one look more, and for a run or two. */
+static void thread_runs_reserve(struct thread_runs *t) {
+    if (t->end - t->first >= t->max_looks)
+        thread_runs_forget_before(t, t->end - (uint32_t)t->max_looks + 1);
+    if (t->first - t->swept >= THREAD_RUNS_SWEEP)
+        thread_runs_sweep(t);
+    while (t->n_runs + 2 > t->max_runs && t->end - t->first > 1) { /* an eighth of the time goes */
+        uint32_t n = (t->end - t->first + 7) / 8;
+        thread_runs_forget_before(t, t->first + n);
+        thread_runs_sweep(t);
+    }
+}
+
+/* ---- looks ---- */
+
+uint32_t thread_runs_find_tick(const struct thread_runs *t, double time_s) {
+    uint32_t from = t->first, to = t->end;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        if (thread_runs_at(t, mid)->time_s < time_s)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+/* Room for one run more in a lane. */
+static int thread_runs_grow_lane(struct thread_runs_lane *lane) {
+    return grow_array(&lane->runs, sizeof *lane->runs, lane->end + 1, &lane->cap);
+}
+
+/* Looks from `look` on have a greater number by one: so do those of a lane's runs; one that spans it becomes two. */
+static void thread_runs_shift_lane(struct thread_runs *t, struct thread_runs_lane *lane, uint32_t look) {
+    size_t i = lane->end;
+    for (; i > lane->start && lane->runs[i - 1].first >= look; i--)
+        lane->runs[i - 1].first++;
+    if (i == lane->start || lane->runs[i - 1].first + lane->runs[i - 1].n <= look)
+        return;
+    struct thread_runs_run *run = &lane->runs[i - 1];
+    uint32_t before = look - run->first;
+    memmove(run + 1, run, (lane->end - (i - 1)) * sizeof *run);
+    run[0].n = (uint16_t)before;
+    run[1].first = look + 1;
+    run[1].n = (uint16_t)(run[1].n - before);
+    lane->end++;
+    t->n_runs++;
+}
+
+/* A look that comes after later ones. */
+static int thread_runs_insert_tick(struct thread_runs *t, uint32_t look, double time_s, double us) {
+    for (size_t i = 0; i < t->n_lanes; i++)
+        if (thread_runs_grow_lane(&t->lanes[i]) != 0)
+            return -1;
+    for (uint32_t i = t->end; i > look; i--) {
+        *thread_runs_at(t, i) = *thread_runs_at(t, i - 1);
+        thread_runs_at(t, i)->us_to_here += us;
+    }
+    double before = look > t->first ? thread_runs_at(t, look - 1)->us_to_here : t->us_before;
+    *thread_runs_at(t, look) = (struct thread_runs_tick){time_s, before + us};
+    t->end++;
+    for (size_t i = 0; i < t->n_lanes; i++)
+        thread_runs_shift_lane(t, &t->lanes[i], look);
+    return 0;
+}
+
+static bool thread_runs_has_tick(const struct thread_runs *t, uint32_t look, double time_s) {
+    return look < t->end && thread_runs_at(t, look)->time_s == time_s;
+}
+
+/* The look of a time, made when it is new: 1; 0 it is too late for one; -1 without memory. */
+static int thread_runs_put_tick(struct thread_runs *t, double time_s, double us, uint32_t *look) {
+    if (t->end > t->first && time_s > thread_runs_at(t, t->end - 1)->time_s)
+        *look = t->end;
+    else
+        *look = thread_runs_has_tick(t, t->end - 1, time_s) ? t->end - 1 : thread_runs_find_tick(t, time_s);
+    if (thread_runs_has_tick(t, *look, time_s))
+        return 1;
+    if (t->end - *look > THREAD_RUNS_LATE || (!isnan(t->forgotten_s) && time_s <= t->forgotten_s))
+        return 0;
+    if (*look < t->end)
+        return thread_runs_insert_tick(t, *look, time_s, us) == 0 ? 1 : -1;
+    double before = t->end > t->first ? thread_runs_at(t, t->end - 1)->us_to_here : t->us_before;
+    *thread_runs_at(t, t->end++) = (struct thread_runs_tick){time_s, before + us};
+    return 1;
+}
+
+/* ---- runs ---- */
+
+static size_t thread_runs_search_run(const struct thread_runs_lane *lane, uint32_t look) {
+    size_t from = lane->start, to = lane->end;
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        if (lane->runs[mid].first + lane->runs[mid].n <= look)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+/* One look more in a lane, before run `at`, which begins later. */
+static int thread_runs_put_run(struct thread_runs *t, struct thread_runs_lane *lane, size_t at, uint32_t look,
+                               const struct thread_runs_sample *s) {
+    struct thread_runs_run *before = at > lane->start ? &lane->runs[at - 1] : NULL;
+    if (before && before->first + before->n == look && before->entry == s->entry &&
+        before->flags == s->flags && before->n < THREAD_RUNS_RUN_TICKS) {
+        before->n++;
+        return 0;
+    }
+    if (thread_runs_grow_lane(lane) != 0)
+        return -1;
+    memmove(&lane->runs[at + 1], &lane->runs[at], (lane->end - at) * sizeof *lane->runs);
+    lane->runs[at] = (struct thread_runs_run){look, s->entry, 1, s->flags};
+    lane->end++;
+    t->n_runs++;
+    return 0;
+}
+
+/* Left out; when the clock was set back, all that comes would be. */
+static int thread_runs_leave_out(struct thread_runs *t, bool is_late) {
+    t->left_out++;
+    t->too_late = is_late ? t->too_late + 1 : 0;
+    if (t->too_late >= THREAD_RUNS_SET_BACK)
+        thread_runs_clear(t);
+    return 0;
+}
+
+uint8_t thread_runs_flags(const struct model_sample *s) {
+    return (uint8_t)((s->on_cpu == 1 ? THREAD_RUNS_ON_CPU : 0) |
+                     (s->on_cpu != MODEL_UNKNOWN ? THREAD_RUNS_CPU_KNOWN : 0) |
+                     (s->gil == MODEL_GIL_HOLDING ? THREAD_RUNS_GIL_HOLDING : 0) |
+                     (s->gil == MODEL_GIL_WAITING ? THREAD_RUNS_GIL_WAITING : 0) |
+                     (s->gil != MODEL_GIL_UNKNOWN ? THREAD_RUNS_GIL_KNOWN : 0) |
+                     (s->gc == 1 ? THREAD_RUNS_GC : 0) | (s->gc != MODEL_UNKNOWN ? THREAD_RUNS_GC_KNOWN : 0));
+}
+
+int thread_runs_add(struct thread_runs *t, const struct thread_runs_sample *s) {
+    bool is_full;
+    uint32_t look;
+    if (!(s->time_s >= 0 && s->time_s < THREAD_RUNS_MAX_TIME))
+        return thread_runs_leave_out(t, false);
+    thread_runs_reserve(t);
+    struct thread_runs_lane *lane = thread_runs_put_lane(t, s->tid, &is_full);
+    if (!lane)
+        return is_full ? thread_runs_leave_out(t, false) : -1;
+    int rc = thread_runs_put_tick(t, s->time_s, s->us, &look);
+    if (rc <= 0)
+        return rc < 0 ? -1 : thread_runs_leave_out(t, true);
+    size_t at = lane->end;
+    if (at > lane->start && lane->runs[at - 1].first + lane->runs[at - 1].n > look)
+        at = thread_runs_search_run(lane, look);
+    if (at < lane->end && (lane->runs[at].first <= look || lane->end - at > THREAD_RUNS_LATE))
+        return thread_runs_leave_out(t, false);
+    t->too_late = 0;
+    return thread_runs_put_run(t, lane, at, look, s) == 0 ? 1 : -1;
+}
+
+/* ---- reading ---- */
+
+uint64_t thread_runs_left_out(const struct thread_runs *t) { return t->left_out; }
+
+size_t thread_runs_bytes(const struct thread_runs *t) {
+    size_t n = sizeof *t + t->max_looks * sizeof *t->looks + t->cap_lanes * sizeof *t->lanes +
+               t->n_slots * sizeof *t->slots;
+    for (size_t i = 0; i < t->n_lanes; i++)
+        n += t->lanes[i].cap * sizeof *t->lanes[i].runs;
+    return n;
+}
+
+uint64_t thread_runs_identity(const struct thread_runs *t) { return t->identity; }
+
+uint32_t thread_runs_first_tick(const struct thread_runs *t) { return t->first; }
+
+uint32_t thread_runs_end_tick(const struct thread_runs *t) { return t->end; }
+
+double thread_runs_tick_time(const struct thread_runs *t, uint32_t look) {
+    return thread_runs_at(t, look)->time_s;
+}
+
+double thread_runs_tick_us(const struct thread_runs *t, uint32_t from, uint32_t to) {
+    if (from >= to)
+        return 0;
+    return thread_runs_at(t, to - 1)->us_to_here -
+           (from > t->first ? thread_runs_at(t, from - 1)->us_to_here : t->us_before);
+}
+
+double thread_runs_forgotten_s(const struct thread_runs *t) { return t->forgotten_s; }
+
+size_t thread_runs_count_lanes(const struct thread_runs *t) { return t->n_lanes; }
+
+int64_t thread_runs_lane_tid(const struct thread_runs *t, size_t lane) { return t->lanes[lane].tid; }
+
+const struct thread_runs_run *thread_runs_runs(const struct thread_runs *t, size_t lane, size_t *n) {
+    const struct thread_runs_lane *l = &t->lanes[lane];
+    *n = l->end - l->start;
+    return l->runs ? l->runs + l->start : NULL;
+}
+
+size_t thread_runs_find_run(const struct thread_runs *t, size_t lane, uint32_t look) {
+    return thread_runs_search_run(&t->lanes[lane], look) - t->lanes[lane].start;
+}
+
+/* ---- a part of it ---- */
+
+static uint32_t thread_runs_map(const uint32_t *map, size_t n, uint32_t entry) {
+    return entry < n ? map[entry] : THREAD_RUNS_NO_ENTRY;
+}
+
+/* Runs of a lane that lie in looks [from, to), of which `from` becomes number 0. */
+static int thread_runs_trim_lane(struct thread_runs *out, const struct thread_runs_lane *lane, uint32_t from,
+                                 uint32_t to, const uint32_t *map, size_t n) {
+    bool is_full, is_empty = true;
+    size_t first = thread_runs_search_run(lane, from);
+    for (size_t i = first; is_empty && i < lane->end && lane->runs[i].first < to; i++)
+        is_empty = thread_runs_map(map, n, lane->runs[i].entry) == THREAD_RUNS_NO_ENTRY;
+    if (is_empty)
+        return 0;
+    struct thread_runs_lane *mine = thread_runs_put_lane(out, lane->tid, &is_full);
+    for (size_t i = first; mine && i < lane->end && lane->runs[i].first < to; i++) {
+        struct thread_runs_run run = lane->runs[i];
+        uint32_t begin = run.first > from ? run.first : from, end = run.first + run.n;
+        if (thread_runs_grow_lane(mine) != 0)
+            return -1;
+        run.first = begin - from;
+        run.n = (uint16_t)((end < to ? end : to) - begin);
+        run.entry = thread_runs_map(map, n, run.entry);
+        mine->runs[mine->end++] = run;
+        out->n_runs++;
+    }
+    return mine ? 0 : -1;
+}
+
+struct thread_runs *thread_runs_trim(const struct thread_runs *t, double from_s, double to_s,
+                                     const uint32_t *map, size_t n) {
+    uint32_t from = thread_runs_find_tick(t, from_s), to = thread_runs_find_tick(t, to_s);
+    struct thread_runs *out = thread_runs_new_sized((to > from ? to - from : 0) + 2, t->max_runs);
+    int rc = out ? 0 : -1;
+    for (uint32_t i = from; rc == 0 && i < to; i++)
+        *thread_runs_at(out, out->end++) =
+            (struct thread_runs_tick){thread_runs_at(t, i)->time_s, thread_runs_tick_us(t, from, i + 1)};
+    for (size_t i = 0; rc == 0 && i < t->n_lanes; i++)
+        rc = thread_runs_trim_lane(out, &t->lanes[i], from, to, map, n);
+    if (rc == 0) {
+        if (!isnan(t->forgotten_s) && from_s <= t->forgotten_s)
+            out->forgotten_s = t->forgotten_s;
+        return out;
+    }
+    thread_runs_free(out);
+    return NULL;
+}

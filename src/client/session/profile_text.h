@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_text: what `probing profile` prints for people. Pure: texts are the agent's, and made harmless here. */
+#ifndef CLIENT_SESSION_PROFILE_TEXT_H
+#define CLIENT_SESSION_PROFILE_TEXT_H
+
+#include "base/strbuf.h"
+#include "client/sql/rows.h"
+
+/* Columns of `rows`. */
+enum profile_text_column { PROFILE_TEXT_OPERATION = 0, PROFILE_TEXT_TOTAL, PROFILE_TEXT_CALLS };
+
+/* Append what came of it (`note`), where the trace is, and what took longest. */
+void profile_text_put(struct strbuf *out, const char *note, const char *file, const struct rows *rows);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session: what is known of one target, as it comes, on a loop.
+ *
+ * From an agent: connects, says hello, keeps subscriptions across reconnects, reconnects with back-off (0.25, 0.5, 1, 2, 5 s,
+ * 20 % jitter). Or from outside: a thread of ours reads the target's memory. Both notice the target's end through a pidfd.
+ * Callbacks run on the loop's thread and may not free the session.
+ */
+#ifndef CLIENT_SESSION_SESSION_H
+#define CLIENT_SESSION_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/model.h"
+#include "client/loop.h"
+#include "wire/wire.h"
+
+enum session_state {
+    SESSION_CONNECTING = 0,
+    SESSION_CONNECTED,    /* hello was answered; from outside: the interpreter was found */
+    SESSION_RECONNECTING, /* the connection broke; the next try is under way or waited for */
+    SESSION_LOST,         /* final: the target is gone */
+    SESSION_FAILED,       /* final: the other side is no agent, or of another version */
+};
+
+struct session;
+
+/* Any may be NULL. Data passed is borrowed for the call, unless taken: a handler may move a struct out by copying it and
+ * zeroing the original (the arena goes with it). */
+struct session_handler {
+    void (*on_state)(void *arg, enum session_state state, const struct err *why);
+    void (*on_target)(void *arg, struct model_target *target);
+    void (*on_snapshot)(void *arg, struct model_snapshot *snapshot);
+    /* The answer to session_ask_details. */
+    void (*on_details)(void *arg, struct model_snapshot *snapshot);
+    void (*on_samples)(void *arg, struct model_sample_batch *batch);
+    void (*on_status)(void *arg, struct model_status *status);
+    /* What comes is less than was asked for, and why: a line, as it was made (not fit to be drawn). */
+    void (*on_note)(void *arg, const char *line);
+    /* The answer to session_eval; its texts live as long as the call. */
+    void (*on_evaluated)(void *arg, const struct wire_evaluated *what);
+    void (*on_listening)(void *arg, const struct wire_listening *what); /* the answer to session_listen */
+    void (*on_reply)(void *arg, enum wire_method method,
+                     const struct err *error); /* subscribe, unsubscribe, eject, config, arm, disarm */
+};
+
+/* Where the target is. `pid` > 0 lets the session notice the target's end. */
+struct session_address {
+    char path[256]; /* unix socket of the agent, or its TCP port (tcp.h) */
+    pid_t pid;
+    enum model_mode mode; /* MODEL_MODE_READONLY: read process `pid` from outside */
+    bool block;           /* the same, stopping each running thread while it is read */
+    char why[256];        /* the same: why it is read from outside */
+    char recorded[512];   /* folder with the tables of a process that has ended; "" it lives */
+};
+
+/* Start connecting. NULL on failure. Freed by session_free, from outside callbacks. */
+struct session *session_new(struct loop *l, const struct session_address *addr,
+                            const struct session_handler *h, void *arg, struct err *e);
+void session_free(struct session *s);
+
+enum session_state session_get_state(const struct session *s);
+
+/* Seconds until the next try while SESSION_RECONNECTING; 0 otherwise. */
+double session_retry_in_s(const struct session *s);
+
+/* Ask; answers come by the handlers. Streams are asked for again after a reconnect. 0 or -1. */
+int session_request(struct session *s, enum wire_method m, struct err *e); /* threads, status, eject */
+/* Set something. The answer comes by on_reply. 0 or -1. */
+int session_configure(struct session *s, const struct wire_config *c, struct err *e);
+/* Have something armed in the job for this client, until it goes or has had enough; disarm looks at `what` alone. A connection that
+ * breaks ends it: it is not armed again. The answer comes by on_reply, when it is armed or cannot be. 0 or -1. */
+#define SESSION_ARM_S 10.0 /* so long an answer may take: it waits for the GIL */
+int session_arm(struct session *s, const struct wire_arm *want, struct err *e);
+int session_disarm(struct session *s, const struct wire_arm *want, struct err *e);
+/* Ask for the threads with what `want` says (locals, tasks, native frames, which are then named and merged; its mode is the session's), of one thread alone (none when it is
+ * not there) or of all (tid 0). The answer comes by on_details, a refusal by on_reply. 0 or -1. */
+int session_ask_details(struct session *s, const struct wire_threads *want, struct err *e);
+/* Have code run in the job, which takes want->timeout_s at most. The answer comes by on_evaluated, a refusal by on_reply. 0 or -1. */
+int session_eval(struct session *s, const struct wire_eval *want, struct err *e);
+/* Have the code ended that is being run for this client; its own answer says what became of it. 0 or -1. */
+int session_interrupt(struct session *s, struct err *e);
+/* Have the agent listen at a TCP address, or nowhere. The answer comes by on_listening, a refusal by on_reply. 0 or -1. */
+int session_listen(struct session *s, const struct wire_listen *want, struct err *e);
+int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
+/* How running threads are looked at, from the next subscription on. */
+void session_set_sampling(struct session *s, enum model_sampling mode);
+/* Stacks of samples have native frames, from the next subscription on. 0, or -1: they are not to be had from this source. */
+int session_set_native(struct session *s, bool native, struct err *e);
+/* What streams may cost at most, in percent of a core, from the next subscription on; 0: as the other side has it. */
+void session_set_budget(struct session *s, double budget_pct);
+/* How often samples are to be sent, in seconds between two batches, from the next subscription on; 0: as the other side has it. */
+void session_set_batch(struct session *s, double batch_s);
+/* The answer comes after the last of the stream. */
+int session_unsubscribe(struct session *s, enum wire_stream stream, struct err *e);
+
+#endif

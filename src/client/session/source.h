@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source: where a session's data come from: an agent in the target, or a reader outside it. What they have in common.
+ *
+ * Screens, calls and exports know only session.h. A kind of source is one table of functions and one function that makes a
+ * session of its kind; session_new chooses by the address. Everything runs on the loop's thread.
+ */
+#ifndef CLIENT_SESSION_SOURCE_H
+#define CLIENT_SESSION_SOURCE_H
+
+#include "client/session/outside.h"
+#include "client/session/session.h"
+
+/* A request with params of its own. */
+struct source_question {
+    enum wire_method method;
+    int (*put)(struct strbuf *out, uint32_t id,
+               const void *params); /* writes the message; NULL: there are no params */
+    const void *params;
+    double patience_s; /* for its answer; 0: as for any */
+};
+
+/* Of WIRE_THREADS: params are a struct wire_threads. */
+int source_put_threads(struct strbuf *out, uint32_t id, const void *params);
+
+/* What each does, and when it fails: session.h. */
+struct source {
+    void (*free)(struct session *s);
+    enum session_state (*get_state)(const struct session *s);
+    double (*retry_in_s)(const struct session *s);
+    int (*request)(struct session *s, enum wire_method m, struct err *e);
+    void (*set_sampling)(struct session *s, enum model_sampling mode); /* NULL: there is nothing to choose */
+    int (*ask_details)(struct session *s, const struct wire_threads *want, struct err *e);
+    void (*set_budget)(struct session *s, double budget_pct);
+    /* The answer comes by on_reply, unless the method has a handler of its own. NULL: nobody is there who could be asked. */
+    int (*ask)(struct session *s, const struct source_question *q, struct err *e);
+    void (*set_batch)(struct session *s, double batch_s); /* NULL: it costs nothing */
+    int (*set_native)(struct session *s, bool native, struct err *e);
+    int (*subscribe)(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
+    int (*unsubscribe)(struct session *s, enum wire_stream stream, struct err *e);
+};
+
+/* The first part of a session of any kind. */
+struct session {
+    const struct source *source;
+};
+
+/* Sessions of each kind; as session_new. */
+struct session *session_agent_new(struct loop *l, const struct session_address *addr,
+                                  const struct session_handler *h, void *arg, struct err *e);
+struct session *session_outside_new(struct loop *l, const struct session_address *addr,
+                                    const struct session_handler *h, void *arg, struct err *e);
+
+struct session *session_recorded_new(struct loop *l, const struct session_address *addr,
+                                     const struct session_handler *h, void *arg, struct err *e);
+
+/* A session with a target that `reader` reads; its close is called in any case. */
+struct session *session_outside_with(struct loop *l, const struct session_address *addr,
+                                     const struct outside_reader *reader, void *reader_arg,
+                                     const struct session_handler *h, void *arg, struct err *e);
+
+/* Hand over what became of code, or of the wish for a door. 0, or -1 with the error: the message is not valid. */
+int source_take_answer(const struct session_handler *h, void *arg, enum wire_method method,
+                       const struct wire_message *m, struct err *e);
+
+/* Call `fn` when process `pid` has ended; nothing is watched when `pid` is 0. Kernels without pidfd_open (before 5.3) do
+ * without. `*pidfd` (-1: none) and `*watch` (NULL: none) are the caller's from here. 0, or -1 with the error (ERR_LOST: it
+ * has ended already). */
+int source_watch_end(struct loop *l, pid_t pid, void (*fn)(void *arg), void *arg, int *pidfd,
+                     struct loop_watch **watch, struct err *e);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * catalog: the tables there are, with their columns, at one moment: a copy that may be read while queries run elsewhere.
+ *
+ * Made by the thread that has the session, then nobody changes it.
+ */
+#ifndef CLIENT_SQL_CATALOG_H
+#define CLIENT_SQL_CATALOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "client/sql/rowset.h"
+#include "store/ring/ring.h"
+#include "store/sql/sql.h"
+
+struct catalog_column {
+    const char *name, *unit, *help; /* unit and help: "" none */
+    enum ring_type type;
+};
+
+struct catalog_table {
+    const char *name, *alias, *help; /* alias: "" none */
+    enum ring_cost cost;
+    uint64_t rows, bytes;
+    double oldest, newest; /* seconds since the epoch; NAN unknown */
+    const struct catalog_column *columns;
+    size_t n_columns; /* rank, host and pid among them */
+};
+
+struct catalog {
+    struct arena arena;
+    struct catalog_table *tables; /* in the order of their names */
+    size_t n_tables;
+};
+
+/* The tables that there always are. NULL: out of memory. */
+struct catalog *catalog_of_definitions(void);
+
+/* Those of a session. NULL: out of memory. */
+struct catalog *catalog_of_session(struct sql *s);
+void catalog_free(struct catalog *c);
+
+/* The table of that name or alias, whatever the case; NULL. `len` bytes of `name`. */
+const struct catalog_table *catalog_find(const struct catalog *c, const char *name, size_t len);
+
+/* A row a table; a row a column of one. NULL: out of memory. */
+struct rowset *catalog_list_tables(const struct catalog *c);
+struct rowset *catalog_list_columns(const struct catalog_table *t);
+
+#endif

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* database: see database.h. */
+#include "client/sql/database.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/procfs.h"
+#include "client/sql/table_mirror.h"
+#include "client/guard.h"
+#include "client/sql/live_tables.h"
+#include "client/sql/rings.h"
+#include "client/target/target.h"
+#include "client/symbols/symbols.h"
+#include "client/sql/training_logs.h"
+#include "store/recording/archive.h"
+#include "store/ring/ring_reader.h"
+#include "store/ring/ring_tables.h"
+#include "wire/wire.h"
+
+#define DATABASE_COPY_S 2.0 /* for copying tables before a query, at most */
+
+#define DATABASE_YOUNG_S 2.0 /* an agent that has listened for less may still be about to make its tables */
+#define DATABASE_POLL_NS (20 * (long)CLOCK_NS_PER_MS)
+
+struct database_target {
+    struct live_target live;
+    struct sql_provider tables[LIVE_TABLES_MAX];
+    struct rings_place place;
+    size_t number; /* of the SQL session's target */
+    bool has_place;
+    bool in_memory;              /* its tables have no files */
+    struct table_mirror *copies; /* of tables whose files cannot be opened; NULL none */
+    struct err uncopied;         /* why there are none, or no newer ones; ERR_OK */
+};
+
+struct database {
+    struct sql *sql;
+    struct database_target **targets;
+    size_t n_targets;
+    size_t n_living;
+    atomic_bool cancelled;
+    char note[640];
+    char recording[640]; /* a note of a recording's own */
+};
+
+struct database *database_open(struct err *e) {
+    struct database *d = calloc(1, sizeof *d);
+    if (!d) {
+        (void)err_set(e, ERR_FAILED, "out of memory for a database");
+        return NULL;
+    }
+    d->sql = sql_open(e);
+    if (!d->sql) {
+        free(d);
+        return NULL;
+    }
+    sql_set_demangle(d->sql, symbols_demangle);
+    return d;
+}
+
+void database_close(struct database *d) {
+    if (!d)
+        return;
+    sql_close(d->sql);
+    for (size_t i = 0; i < d->n_targets; i++) {
+        table_mirror_free(d->targets[i]->copies);
+        live_loaders_free(d->targets[i]->live.loaders);
+        free(d->targets[i]);
+    }
+    free(d->targets);
+    free(d);
+}
+
+struct sql *database_sql(struct database *d) {
+    return d->sql;
+}
+
+/* The past has a time of its own, if there is nothing else. */
+static void database_set_now(struct database *d) {
+    sql_set_now(d->sql, d->n_living ? NAN : sql_newest(d->sql));
+}
+
+bool database_is_recorded(const struct database *d) { return d->n_targets > 0 && d->n_living == 0; }
+
+/* RANK in the environment, as torchrun sets it. */
+static int64_t database_rank(pid_t pid) {
+    char text[32], *end;
+    if (pid <= 0 || procfs_read_environ(pid, "RANK", text, sizeof text) != 0)
+        return RING_INT_NULL;
+    long rank = strtol(text, &end, 10);
+    return end == text || *end || rank < 0 ? RING_INT_NULL : rank;
+}
+
+/* Has the agent begun only now? */
+static bool database_is_young(const struct session_address *addr) {
+    struct stat st;
+    if (addr->mode != MODEL_MODE_AGENT || !addr->path[0] || stat(addr->path, &st) != 0)
+        return false;
+    double age_s = clock_epoch_s() - (double)st.st_ctim.tv_sec - (double)st.st_ctim.tv_nsec / 1e9;
+    return age_s >= 0 && age_s < DATABASE_YOUNG_S;
+}
+
+/* What is asked of a living process whose memory and file system may not answer, in a child (guard.h). */
+struct database_search {
+    struct session_address addr;
+    struct rings_place place;
+    bool young, found;
+    int64_t rank;
+};
+
+static void database_search(void *arg) {
+    struct database_search *s = arg;
+    s->young = database_is_young(&s->addr);
+    s->found = rings_find(s->addr.pid, &s->place);
+    s->rank = database_rank(s->addr.pid);
+}
+
+/* 0, or -1 with the error. */
+static int database_inspect(const struct session_address *addr, struct database_search *s, struct err *e) {
+    *s = (struct database_search){.addr = *addr};
+    enum guard_end end = guard_run(database_search, s, sizeof *s, TARGET_POLL_MS);
+    return end == GUARD_DONE ? 0
+           : end == GUARD_NONE
+               ? err_set_errno(e, ERR_FAILED, errno, "no process can be made that looks at others")
+               : guard_explain_blocked(addr->pid, addr->path, TARGET_POLL_MS, e);
+}
+
+/* Where the tables of a living process are, and its rank; descriptors of those in memory into `fds` (RING_TABLE_KEPT). Their number, or -1
+ * with the error. An agent makes them when it has answered its first client: one that has begun only now is given the time. */
+static ssize_t database_find_rings(struct database *d, struct database_target *t, int *fds, int64_t *rank,
+                                   struct err *e) {
+    const struct timespec pause = {.tv_nsec = DATABASE_POLL_NS};
+    struct database_search s;
+    for (;;) {
+        if (database_inspect(&t->live.addr, &s, e) != 0)
+            return -1;
+        bool wait = s.young && !database_cancelled(d);
+        *rank = s.rank;
+        t->place = s.place;
+        t->has_place = s.found;
+        size_t n = t->has_place ? 0 : rings_open_memory(t->live.addr.pid, fds, RING_TABLE_KEPT);
+        if (t->has_place || n || !wait)
+            return (ssize_t)n;
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+static bool database_stop(void *arg) { return database_cancelled(arg); }
+
+/* Copy what has come since. What cannot be is no error of a query: the note says it. */
+static void database_copy(struct database *d, struct database_target *t) {
+    t->uncopied.code = ERR_OK;
+    if (!t->copies)
+        t->copies = table_mirror_new(t->live.addr.path, t->live.addr.pid, &t->uncopied);
+    if (t->copies && table_mirror_update(t->copies, DATABASE_COPY_S, database_stop, d, &t->uncopied) == 0)
+        t->uncopied.code = ERR_OK;
+}
+
+/* Have the queries read them. 0, or -1 with the error. */
+static int database_use_mirror(struct database *d, struct database_target *t, struct err *e) {
+    int fds[WIRE_MAX_TABLES];
+    size_t n = table_mirror_take(t->copies, fds, WIRE_MAX_TABLES);
+    return n ? sql_add_files(d->sql, t->number, fds, n, e) : 0;
+}
+
+/* An agent is asked for its tables when there is no other way to them. */
+static bool database_must_copy(const struct database_target *t) {
+    return !t->has_place && !t->in_memory && t->live.addr.path[0] && t->live.addr.mode == MODEL_MODE_AGENT;
+}
+
+/* Whoever serves the socket may be no more than its door (a tunnel to elsewhere): then what /proc says here is not of the target. */
+static void database_copy_first(struct database *d, struct database_target *t, struct sql_target *target) {
+    database_copy(d, t);
+    if (!t->copies || table_mirror_pid(t->copies) == 0 || table_mirror_pid(t->copies) == target->pid)
+        return;
+    target->pid = table_mirror_pid(t->copies);
+    target->rank = RING_INT_NULL;
+    target->host = NULL;
+    t->live.addr.pid = 0;
+}
+
+static int database_add_living(struct database *d, struct database_target *t, struct err *e) {
+    pid_t pid = t->live.addr.pid;
+    struct procfs_status st;
+    char host[256] = "";
+    int fds[RING_TABLE_KEPT];
+    struct sql_target target = {.pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = RING_ANY_UID};
+    if (pid > 0) {
+        ssize_t n = database_find_rings(d, t, fds, &target.rank, e);
+        if (n < 0)
+            return -1;
+        target.n_ring_fds = (size_t)n;
+        target.pid = procfs_read_status(pid, 0, &st) == 0 && st.ns_pid > 0 ? st.ns_pid : pid;
+        if (gethostname(host, sizeof host - 1) == 0)
+            target.host = host;
+    }
+    t->in_memory = target.n_ring_fds > 0;
+    if (database_must_copy(t))
+        database_copy_first(d, t, &target);
+    target.ring_fds = fds;
+    target.ring_dir = t->has_place ? t->place.path : NULL;
+    target.owner = t->has_place ? t->place.owner : RING_ANY_UID;
+    target.providers = t->tables;
+    target.n_providers = live_tables_fill(&t->live, t->tables);
+    d->n_living++;
+    if (sql_add_target(d->sql, &target, e) != 0)
+        return -1;
+    /* Files that are there and may not be opened, or not by this user. */
+    if (t->has_place && t->live.addr.path[0] && !sql_has_files(d->sql, t->number))
+        database_copy(d, t);
+    return t->copies ? database_use_mirror(d, t, e) : 0;
+}
+
+/* A recording may be of several targets; they are one of ours, which is not looked at again. */
+static int database_add_recording(struct database *d, struct database_target *t, struct err *e) {
+    int fds[RING_MAX_COLUMNS * 4];
+    struct archive *a = archive_open(t->live.addr.recorded, e);
+    int rc = a ? 0 : -1;
+    for (size_t i = 0; rc == 0 && i < archive_targets(a); i++) {
+        struct sql_target target = {.pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = RING_ANY_UID};
+        target.n_ring_fds = archive_take_rings(a, i, fds, sizeof fds / sizeof fds[0]);
+        target.ring_fds = fds;
+        rc = sql_add_target(d->sql, &target, e);
+    }
+    if (rc == 0 && archive_note(a)[0])
+        (void)snprintf(d->recording, sizeof d->recording, "%s", archive_note(a));
+    t->in_memory = true;
+    archive_close(a);
+    return rc;
+}
+
+static int database_add_recorded(struct database *d, struct database_target *t, struct err *e) {
+    if (archive_is_one(t->live.addr.recorded))
+        return database_add_recording(d, t, e);
+    int there = rings_inspect(t->live.addr.recorded, &t->place, e);
+    if (there <= 0)
+        return there < 0
+                   ? -1
+                   : err_set(e, ERR_ATTACH, "%s: no tables of a process lie there", t->live.addr.recorded);
+    t->has_place = true;
+    struct sql_target target = {
+        .pid = RING_INT_NULL, .rank = RING_INT_NULL, .ring_dir = t->place.path, .owner = t->place.owner};
+    if (sql_add_target(d->sql, &target, e) != 0)
+        return -1;
+    /* Damage of some of it is a note; of all of it, an error. */
+    if (!sql_has_files(d->sql, t->number))
+        return err_set(e, ERR_FAILED, "%s", sql_note(d->sql));
+    if (t->place.owner != geteuid()) {
+        char user[64];
+        target_user_name(t->place.owner, user, sizeof user);
+        (void)snprintf(d->recording, sizeof d->recording, "tables of user %s: what they say is his word",
+                       user);
+    }
+    return 0;
+}
+
+int database_add(struct database *d, const struct session_address *addr, struct err *e) {
+    struct database_target **more = realloc(d->targets, (d->n_targets + 1) * sizeof *more);
+    if (more)
+        d->targets = more;
+    struct database_target *t = calloc(1, sizeof *t);
+    if (!more || !t) {
+        free(t);
+        return err_set(e, ERR_FAILED, "out of memory for a target");
+    }
+    /* Kept in any case: SQL may refer to it. */
+    d->targets[d->n_targets++] = t;
+    t->live.addr = *addr;
+    t->number = sql_target_count(d->sql);
+    int rc = addr->recorded[0] ? database_add_recorded(d, t, e) : database_add_living(d, t, e);
+    if (rc == 0)
+        database_set_now(d);
+    return rc;
+}
+
+/* Tables that a target has now and did not have before: it was injected into, or its agent began anew elsewhere. */
+static int database_refresh_tables(struct database *d, struct database_target *t, struct err *e) {
+    struct database_search s;
+    bool is_written = t->has_place && ring_dir_alive(t->place.path) == 1; /* then there is no other */
+    if (t->live.addr.recorded[0] || t->live.addr.pid <= 0 || is_written)
+        return 0;
+    if (database_inspect(&t->live.addr, &s, e) != 0)
+        return -1;
+    if (!s.found || (t->has_place && strcmp(s.place.path, t->place.path) == 0))
+        return 0;
+    t->has_place = true;
+    t->in_memory = false;
+    t->place = s.place;
+    table_mirror_free(t->copies);
+    t->copies = NULL;
+    return sql_set_ring_dir(d->sql, t->number, s.place.path, s.place.owner, e);
+}
+
+int database_refresh(struct database *d, struct err *e) {
+    for (size_t i = 0; i < d->n_targets; i++) {
+        struct database_target *t = d->targets[i];
+        if (database_refresh_tables(d, t, e) != 0)
+            return -1;
+        if (t->copies || database_must_copy(t))
+            database_copy(d, t);
+        if (t->copies && database_use_mirror(d, t, e) != 0)
+            return -1;
+    }
+    if (sql_refresh(d->sql, e) != 0)
+        return -1;
+    database_set_now(d);
+    return 0;
+}
+
+/* What of a target's tables cannot be seen. Is there something to say? */
+static bool database_note_target(struct database *d, const struct database_target *t) {
+    bool files = sql_has_files(d->sql, t->number);
+    int64_t pid = t->live.addr.pid > 0 || !t->copies ? t->live.addr.pid : table_mirror_pid(t->copies);
+    if (t->copies && files) {
+        if (t->uncopied.code != ERR_OK)
+            (void)snprintf(d->note, sizeof d->note, "process %lld: nothing newer could be copied: %s",
+                           (long long)pid, t->uncopied.text);
+        else if (table_mirror_behind(t->copies))
+            (void)snprintf(d->note, sizeof d->note,
+                           "process %lld: not all of its tables have been copied yet: ask again",
+                           (long long)pid);
+        else if (table_mirror_missing(t->copies) > 0)
+            (void)snprintf(d->note, sizeof d->note,
+                           "process %lld: %llu rows were overwritten before they could be copied",
+                           (long long)pid, (unsigned long long)table_mirror_missing(t->copies));
+        else
+            return false;
+        return true;
+    }
+    if (t->has_place || t->in_memory)
+        return false;
+    const char *why =
+        t->live.addr.mode == MODEL_MODE_READONLY ? "no agent collects it"
+        : t->uncopied.code != ERR_OK
+            ? t->uncopied.text
+            : "its agent keeps no tables, or they cannot be reached ('probing status' says more)";
+    (void)snprintf(d->note, sizeof d->note,
+                   "no history of process %lld: %s; tables of what is now can be read", (long long)pid, why);
+    return true;
+}
+
+const char *database_note(struct database *d) {
+    if (sql_note(d->sql)[0])
+        return sql_note(d->sql);
+    for (size_t i = 0; i < d->n_targets; i++)
+        if (d->targets[i]->live.note[0])
+            return d->targets[i]->live.note;
+    for (size_t i = 0; i < d->n_targets; i++)
+        if (database_note_target(d, d->targets[i]))
+            return d->note;
+    return d->recording;
+}
+
+void database_arm(struct database *d) { atomic_store(&d->cancelled, false); }
+
+void database_cancel(struct database *d) {
+    atomic_store(&d->cancelled, true);
+    sql_interrupt(d->sql);
+}
+
+bool database_cancelled(const struct database *d) { return atomic_load(&d->cancelled); }
+
+/* Does the query ask for tables that are not for who came in as we did? The note says so: their rows are not known. */
+static void database_note_withheld(struct database_target *t, const char *text) {
+    static const char values[] = "python.variables", logs[] = "training_logs"; /* made of them */
+    const char *name;
+    for (size_t i = 0; t->copies && (name = table_mirror_withheld(t->copies, i)) != NULL; i++)
+        if (strcasestr(text, name) || (strcmp(name, values) == 0 && strcasestr(text, logs)))
+            live_virtual_note(&t->live, name,
+                              "not for who may only look: it needs the token that may do all");
+}
+
+struct sql_result *database_begin(struct database *d, const char *text, const struct sql_query *q,
+                                  const char **tail, struct sql_error *where, struct err *e) {
+    for (size_t i = 0; i < d->n_targets; i++) {
+        d->targets[i]->live.failure.code = ERR_OK;
+        d->targets[i]->live.note[0] = '\0';
+        database_note_withheld(d->targets[i], text);
+    }
+    training_logs_make(d->sql, text);
+    struct sql_result *r = sql_begin(d->sql, text, q, tail, where, e);
+    /* sql_begin takes back what came before it. */
+    if (atomic_load(&d->cancelled))
+        sql_interrupt(d->sql);
+    return r;
+}
+
+void database_explain(const struct database *d, struct err *e) {
+    for (size_t i = 0; i < d->n_targets; i++) {
+        const struct err *why = &d->targets[i]->live.failure;
+        if (why->code != ERR_OK && strcmp(why->text, e->text) == 0)
+            e->code = why->code;
+    }
+}

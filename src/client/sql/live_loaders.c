@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * live_loaders: worker processes of the target's DataLoaders, read from outside: which there are from the memory of the target, what
+ * they do from their own and from /proc. The job does nothing for it, and a job that hangs tells the same. See live_tables.h.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/procfs.h"
+#include "client/sql/live_tables.h"
+#include "pystack/loaders.h"
+#include "store/ring/ring_tables.h"
+
+#define LIVE_LOADERS_SCANS 5                      /* a thread that runs may be missed by one, */
+#define LIVE_LOADERS_RESCANS 2                    /* which matters less when all of the last scan are there */
+#define LIVE_LOADERS_PAUSE_NS (30L * 1000 * 1000) /* between two */
+#define LIVE_LOADERS_INTERVAL_NS (100L * 1000 * 1000) /* between two looks at CPU clocks */
+
+enum live_worker_column {
+    LIVE_WORKER_LOADER = 0,
+    LIVE_WORKER_WORKER,
+    LIVE_WORKER_PID,
+    LIVE_WORKER_ALIVE,
+    LIVE_WORKER_STATE,
+    LIVE_WORKER_CPU_PCT,
+    LIVE_WORKER_RSS_BYTES,
+    LIVE_WORKER_OUTSTANDING,
+    LIVE_WORKER_FUNC,
+    LIVE_WORKER_FILE,
+    LIVE_WORKER_LINENO,
+    LIVE_WORKER_COUNT
+};
+
+/* An interpreter that stays open from one scan to the next: finding it takes longer than reading it. */
+struct live_reader {
+    pid_t pid;
+    uint64_t start_ticks;
+    struct pystack *ps;
+    bool used; /* by this scan */
+};
+
+/* Of the target and its workers. Used by the thread that has the database. */
+struct live_loaders {
+    struct live_reader *readers;
+    size_t n, cap;
+    uint64_t addrs[PYSTACK_LOADERS]; /* iterators that the last scan has found */
+    size_t n_addrs;
+};
+
+/* A worker, and its CPU clock at the first look. */
+struct live_worker {
+    uint64_t loader, cpu_ns;
+    size_t number;
+    struct pystack_loader_worker at;
+};
+
+struct live_workers {
+    struct live_worker *items;
+    size_t n, cap;
+    uint64_t looked_ns;
+    bool here; /* pids are as this process knows them */
+};
+
+static void live_loaders_pause(long ns) {
+    struct timespec interval = {.tv_nsec = ns};
+    while (nanosleep(&interval, &interval) != 0 && errno == EINTR)
+        ;
+}
+
+static uint64_t live_loaders_cpu_ns(int64_t pid) {
+    clockid_t clock;
+    struct timespec t;
+    if (pid <= 0 || clock_getcpuclockid((pid_t)pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return UINT64_MAX;
+    return (uint64_t)t.tv_sec * CLOCK_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static int live_loaders_add(struct live_workers *w, const struct pystack_loader *l) {
+    for (size_t i = 0; i < l->n; i++) {
+        if (w->n == w->cap) {
+            size_t cap = w->cap ? 2 * w->cap : 32;
+            struct live_worker *items = realloc(w->items, cap * sizeof *items);
+            if (!items)
+                return -1;
+            w->items = items;
+            w->cap = cap;
+        }
+        w->items[w->n++] = (struct live_worker){.loader = l->addr, .number = i, .at = l->worker[i]};
+    }
+    return 0;
+}
+
+/* ---- what stays open ---- */
+
+static void live_loaders_close(struct live_loaders *l, size_t i) {
+    pystack_close(l->readers[i].ps);
+    l->readers[i] = l->readers[--l->n];
+}
+
+void live_loaders_free(struct live_loaders *l) {
+    if (!l)
+        return;
+    while (l->n)
+        live_loaders_close(l, l->n - 1);
+    free(l->readers);
+    free(l);
+}
+
+static struct live_loaders *live_loaders_of(struct live_target *t) {
+    if (!t->loaders)
+        t->loaders = calloc(1, sizeof *t->loaders);
+    return t->loaders;
+}
+
+static int live_loaders_reserve(struct live_loaders *l, struct err *e) {
+    if (l->n < l->cap)
+        return 0;
+    size_t cap = l->cap ? 2 * l->cap : 16;
+    struct live_reader *more = realloc(l->readers, cap * sizeof *more);
+    if (!more)
+        return err_set(e, ERR_FAILED, "out of memory for the workers");
+    l->readers = more;
+    l->cap = cap;
+    return 0;
+}
+
+/* The interpreter of a process, open. NULL with the error. It is the process that it was, by the time of its start. */
+static struct pystack *live_loaders_open(struct live_loaders *l, pid_t pid, struct err *e) {
+    struct procfs_stat st;
+    uint64_t start = procfs_read_stat(pid, 0, &st) == 0 ? st.start_ticks : 0;
+    for (size_t i = 0; i < l->n; i++)
+        if (l->readers[i].pid == pid && l->readers[i].start_ticks == start) {
+            l->readers[i].used = true;
+            return l->readers[i].ps;
+        }
+    if (live_loaders_reserve(l, e) != 0)
+        return NULL;
+    struct pystack *ps = pystack_open(pid, e);
+    if (ps)
+        l->readers[l->n++] = (struct live_reader){pid, start, ps, true};
+    return ps;
+}
+
+/* It could not be read: it may have become another program. */
+static void live_loaders_drop(struct live_loaders *l, const struct pystack *ps) {
+    for (size_t i = l->n; i-- > 0;)
+        if (l->readers[i].ps == ps)
+            live_loaders_close(l, i);
+}
+
+/* The scan is over: close what it had no use for. */
+static void live_loaders_tidy(struct live_loaders *l) {
+    for (size_t i = l->n; i-- > 0;)
+        if (!l->readers[i].used)
+            live_loaders_close(l, i);
+    for (size_t i = 0; i < l->n; i++)
+        l->readers[i].used = false;
+}
+
+/* ---- who there is ---- */
+
+/* Are all of the last scan among them, if there were any? */
+static bool live_loaders_has_all(const struct live_loaders *l, const uint64_t *addrs, size_t n) {
+    size_t there = 0;
+    for (size_t i = 0; i < l->n_addrs; i++)
+        for (size_t k = 0; k < n; k++)
+            there += addrs[k] == l->addrs[i];
+    return l->n_addrs && there == l->n_addrs;
+}
+
+/* Iterators that any of a few looks finds; number. *failed: none of them could be made. */
+static size_t live_loaders_find(struct live_loaders *l, struct pystack *ps, struct sql_sink *sink,
+                                uint64_t *addrs, bool *failed) {
+    uint64_t seen[PYSTACK_LOADERS];
+    size_t n = 0;
+    *failed = true;
+    for (int look = 0; look < LIVE_LOADERS_SCANS && !sql_sink_cancelled(sink); look++) {
+        if (look >= LIVE_LOADERS_RESCANS && live_loaders_has_all(l, addrs, n))
+            break;
+        if (look)
+            live_loaders_pause(LIVE_LOADERS_PAUSE_NS);
+        ssize_t found = pystack_find_loaders(ps, seen);
+        *failed = *failed && found < 0;
+        for (ssize_t i = 0; i < found; i++) {
+            size_t k = 0;
+            while (k < n && addrs[k] != seen[i])
+                k++;
+            if (k == n && n < PYSTACK_LOADERS)
+                addrs[n++] = seen[i];
+        }
+    }
+    l->n_addrs = n;
+    memcpy(l->addrs, addrs, n * sizeof *addrs);
+    return n;
+}
+
+/* All workers there are of process `pid`. 0, or -1 with the error. */
+static int live_loaders_list(struct live_target *t, pid_t pid, struct sql_sink *sink, struct live_workers *w,
+                             struct err *e) {
+    uint64_t addrs[PYSTACK_LOADERS];
+    struct procfs_status st;
+    struct err why = {0};
+    w->here = procfs_read_status(pid, 0, &st) == 0 && st.ns_pid == pid;
+    struct live_loaders *kept = t->loaders;
+    struct pystack *ps = live_loaders_open(kept, pid, &why);
+    struct pystack_loader *l = calloc(1, sizeof *l);
+    int rc = l ? 0 : err_set(e, ERR_FAILED, "out of memory for the workers");
+    bool failed = false;
+    if (!ps) /* it may not be read: that is no mistake in the question */
+        (void)snprintf(t->note, sizeof t->note, "python.loader_workers: %s", why.text);
+    size_t n = ps && l ? live_loaders_find(kept, ps, sink, addrs, &failed) : 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        if (pystack_read_loader(ps, addrs[i], l) == 0 && live_loaders_add(w, l) != 0)
+            rc = err_set(e, ERR_FAILED, "out of memory for the workers");
+    for (size_t i = 0; w->here && i < w->n; i++)
+        w->items[i].cpu_ns = live_loaders_cpu_ns(w->items[i].at.pid);
+    w->looked_ns = clock_mono_ns();
+    free(l);
+    if (ps && failed)
+        live_loaders_drop(kept, ps);
+    return rc;
+}
+
+/* Fill in what the worker's main thread does; `s` holds the texts. */
+static void live_loaders_read_function(struct live_loaders *l, pid_t pid, struct model_snapshot *s,
+                                       union ring_value *row) {
+    struct err e = {0};
+    struct pystack *ps = live_loaders_open(l, pid, &e);
+    bool read = ps && pystack_snapshot(ps, NULL, 0, s, &e) == 0;
+    for (size_t i = 0; read && i < s->n_threads; i++) {
+        const struct model_thread *th = &s->threads[i];
+        if (th->n_frames == 0 || i > 0) /* the first is the main thread */
+            continue;
+        row[LIVE_WORKER_FUNC].s = th->frames[0].func;
+        row[LIVE_WORKER_FILE].s = th->frames[0].file;
+        row[LIVE_WORKER_LINENO].i = th->frames[0].line > 0 ? th->frames[0].line : RING_INT_NULL;
+    }
+    if (ps && !read)
+        live_loaders_drop(l, ps);
+}
+
+static int live_loaders_put(struct live_loaders *l, const struct live_workers *w, const struct live_worker *k,
+                            uint64_t columns, struct sql_sink *sink) {
+    union ring_value row[LIVE_WORKER_COUNT] = {
+        [LIVE_WORKER_LOADER].i = (int64_t)k->loader,
+        [LIVE_WORKER_WORKER].i = (int64_t)k->number,
+        [LIVE_WORKER_PID].i = k->at.pid < 0 ? RING_INT_NULL : k->at.pid,
+        [LIVE_WORKER_ALIVE].i = RING_INT_NULL,
+        [LIVE_WORKER_STATE].i = RING_INT_NULL,
+        [LIVE_WORKER_CPU_PCT].f = NAN,
+        [LIVE_WORKER_RSS_BYTES].i = RING_INT_NULL,
+        [LIVE_WORKER_OUTSTANDING].i = k->at.outstanding < 0 ? RING_INT_NULL : k->at.outstanding,
+        [LIVE_WORKER_LINENO].i = RING_INT_NULL,
+    };
+    const uint64_t functions = 1U << LIVE_WORKER_FUNC | 1U << LIVE_WORKER_FILE | 1U << LIVE_WORKER_LINENO;
+    struct procfs_status st;
+    struct model_snapshot s;
+    memset(&s, 0, sizeof s);
+    if (w->here && k->at.pid > 0) {
+        bool there = procfs_read_status((pid_t)k->at.pid, 0, &st) == 0;
+        bool alive = there && st.state != 'Z' && st.state != 'X';
+        uint64_t now_ns = clock_mono_ns(), cpu_ns = live_loaders_cpu_ns(k->at.pid);
+        int state = there ? ring_state_label(st.state) : -1;
+        row[LIVE_WORKER_ALIVE].i = alive;
+        row[LIVE_WORKER_STATE].i = state < 0 ? RING_INT_NULL : state;
+        row[LIVE_WORKER_RSS_BYTES].i = alive && st.rss_bytes >= 0 ? st.rss_bytes : RING_INT_NULL;
+        if (alive && cpu_ns != UINT64_MAX && k->cpu_ns <= cpu_ns && now_ns > w->looked_ns)
+            row[LIVE_WORKER_CPU_PCT].f =
+                100.0 * (double)(cpu_ns - k->cpu_ns) / (double)(now_ns - w->looked_ns);
+        if (alive && (columns & functions))
+            live_loaders_read_function(l, (pid_t)k->at.pid, &s, row);
+    }
+    int rc = sql_sink_put(sink, row);
+    model_snapshot_fini(&s);
+    return rc;
+}
+
+static int live_loaders_scan(struct live_target *t, pid_t pid, uint64_t columns, struct sql_sink *sink,
+                             struct err *e) {
+    struct live_workers w = {.n = 0};
+    int rc = live_loaders_of(t) ? live_loaders_list(t, pid, sink, &w, e)
+                                : err_set(e, ERR_FAILED, "out of memory for the workers");
+    if (rc != 0) {
+        free(w.items);
+        t->failure = *e;
+        return -1;
+    }
+    if (w.n && (columns >> LIVE_WORKER_CPU_PCT & 1))
+        live_loaders_pause(LIVE_LOADERS_INTERVAL_NS);
+    for (size_t i = 0; i < w.n; i++)
+        if (live_loaders_put(t->loaders, &w, &w.items[i], columns, sink) != 0)
+            break;
+    live_loaders_tidy(t->loaders);
+    free(w.items);
+    return 0;
+}
+
+int live_scan_loader_workers(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    struct live_target *t = arg;
+    return live_loaders_scan(t, t->addr.pid, columns, sink, e);
+}
+
+int live_scan_loader_workers_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    struct live_target *t = arg;
+    pid_t pid;
+    if (live_remote_find_here(t, &pid, e) != 0)
+        return -1;
+    if (pid > 0)
+        return live_loaders_scan(t, pid, columns, sink, e);
+    live_virtual_note(t, sql_sink_table(sink)->name,
+                      "made of /proc on the job's machine, and the job is none of this one's processes");
+    return 0;
+}

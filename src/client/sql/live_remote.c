@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * live_remote: see live_tables.h. What the agent tells of the process and its threads, for tables that are made of /proc where the process
+ * is of this machine. What it does not tell is NULL.
+ */
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/procfs.h"
+#include "base/strbuf.h"
+#include "client/session/call.h"
+#include "client/sql/live_tables.h"
+#include "store/ring/ring_tables.h"
+
+#define LIVE_REMOTE_MIB (1024.0 * 1024.0)
+#define LIVE_REMOTE_CLOCK_S                                                                                  \
+    1.0 /* times of start may differ by this: the clock was set, between two looks at it */
+#define LIVE_REMOTE_CMDLINE ((size_t)64 * 1024)
+#define LIVE_REMOTE_INTERVAL_MS 100 /* between two looks at CPU clocks */
+
+static bool live_remote_stop(void *arg) { return sql_sink_cancelled(arg); }
+
+/* A connection and a snapshot of two looks, both the caller's; NULL with the error. */
+static struct call *live_remote_ask(struct live_target *t, struct sql_sink *sink, struct model_snapshot *s,
+                                    struct err *e) {
+    struct call *c = call_open(&t->addr, e);
+    if (c) {
+        call_set_stop(c, live_remote_stop, sink);
+        if (call_snapshot_measured(c, LIVE_REMOTE_INTERVAL_MS, s, e) == 0)
+            return c;
+        model_snapshot_fini(s);
+        call_close(c);
+    }
+    t->failure = *e;
+    return NULL;
+}
+
+static int64_t live_remote_label(char state) {
+    int label = ring_state_label(state);
+    return label < 0 ? RING_INT_NULL : label;
+}
+
+/* Is process `pid` of this machine the one that `m` tells of? */
+static bool live_remote_is_here(pid_t pid, const struct model_target *m) {
+    struct utsname here;
+    struct procfs_status st;
+    struct strbuf cmdline;
+    double started = procfs_started_at(pid);
+    if (!m->host || uname(&here) != 0 || strcmp(here.nodename, m->host) != 0 ||
+        procfs_read_status(pid, 0, &st) != 0 || st.ns_pid != pid ||
+        !(fabs(started - m->started_at) < LIVE_REMOTE_CLOCK_S))
+        return false;
+    strbuf_init(&cmdline, LIVE_REMOTE_CMDLINE);
+    bool same = procfs_read_cmdline(pid, &cmdline) == 0 && m->cmdline &&
+                strncmp(strbuf_str(&cmdline), m->cmdline, strlen(m->cmdline)) == 0;
+    strbuf_fini(&cmdline);
+    return same;
+}
+
+int live_remote_find_here(struct live_target *t, pid_t *pid, struct err *e) {
+    struct call *c = call_open(&t->addr, e);
+    if (!c) {
+        t->failure = *e;
+        return -1;
+    }
+    const struct model_target *m = call_get_target(c);
+    bool here = m->pid > 0 && m->pid <= INT_MAX && live_remote_is_here((pid_t)m->pid, m);
+    *pid = here ? (pid_t)m->pid : 0;
+    call_close(c);
+    return 0;
+}
+
+int live_scan_process_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    struct model_snapshot s;
+    struct call *c = live_remote_ask(arg, sink, &s, e);
+    (void)columns;
+    if (!c)
+        return -1;
+    const struct model_process *p = &s.process;
+    const char *cmd = call_get_target(c)->cmdline;
+    union ring_value row[LIVE_PROCESS_COUNT] = {
+        [LIVE_PROCESS_PPID].i = RING_INT_NULL,
+        [LIVE_PROCESS_CMD].s = cmd && cmd[0] ? cmd : NULL,
+        [LIVE_PROCESS_STATE].i = s.n_threads > 0 ? live_remote_label(s.threads[0].state) : RING_INT_NULL,
+        [LIVE_PROCESS_CPU_PCT].f = p->cpu_pct,
+        [LIVE_PROCESS_RSS_MB].f = p->rss_bytes < 0 ? NAN : (double)p->rss_bytes / LIVE_REMOTE_MIB,
+        [LIVE_PROCESS_THREADS].i = p->n_threads < 0 ? RING_INT_NULL : p->n_threads,
+        [LIVE_PROCESS_FDS].i = RING_INT_NULL,
+        [LIVE_PROCESS_UPTIME_S].f = p->uptime_s,
+    };
+    (void)sql_sink_put(sink, row);
+    model_snapshot_fini(&s);
+    call_close(c);
+    return 0;
+}
+
+int live_scan_system_threads_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    struct model_snapshot s;
+    struct call *c = live_remote_ask(arg, sink, &s, e);
+    (void)columns;
+    if (!c)
+        return -1;
+    for (size_t i = 0; i < s.n_threads; i++) {
+        const struct model_thread *t = &s.threads[i];
+        union ring_value row[LIVE_SYSTEM_COUNT] = {
+            [LIVE_SYSTEM_TID].i = t->tid,
+            [LIVE_SYSTEM_NAME].s = t->native_name,
+            [LIVE_SYSTEM_STATE].i = live_remote_label(t->state),
+            [LIVE_SYSTEM_CPU_PCT].f = t->cpu_pct,
+            [LIVE_SYSTEM_WCHAN].s = NULL,
+        };
+        if (sql_sink_put(sink, row) != 0)
+            break;
+    }
+    model_snapshot_fini(&s);
+    call_close(c);
+    return 0;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table_mirror: see table_mirror.h. One request at a time; each table in turn, so that none waits for a long one. */
+#include "client/sql/table_mirror.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "client/session/rpc.h"
+#include "store/ring/ring_sync.h"
+#include "wire/wire.h"
+
+#define TABLE_MIRROR_BYTES                                                                                   \
+    ((size_t)128 * 1024 * 1024) /* of all copies: four times what an agent's tables take by default */
+
+struct table_mirror_table {
+    char name[64];
+    size_t bytes; /* that its copy takes */
+    uint32_t making;
+    struct ring_replica *replica;
+    bool fresh;  /* nobody has taken a descriptor of it yet */
+    bool behind; /* there is more, as far as is known */
+};
+
+struct table_mirror {
+    struct rpc *asker;
+    uint64_t missing; /* of tables that were made anew since */
+    struct table_mirror_table tables[WIRE_MAX_TABLES];
+    size_t n_tables;
+    char withheld[WIRE_MAX_TABLES][64];
+    size_t n_withheld;
+};
+
+/* ---- the tables ---- */
+
+static struct table_mirror_table *table_mirror_find(struct table_mirror *c, const char *name) {
+    for (size_t i = 0; i < c->n_tables; i++)
+        if (strcmp(c->tables[i].name, name) == 0)
+            return &c->tables[i];
+    return NULL;
+}
+
+/* Begin a copy of a table, unless there is one of the same making. */
+static int table_mirror_begin(struct table_mirror *c, const struct wire_table *from, struct err *e) {
+    uint32_t making = ring_sync_making(from->head, from->head_len);
+    struct table_mirror_table *t = table_mirror_find(c, from->name);
+    if (t && t->making == making)
+        return 0;
+    struct ring_replica *replica = ring_replica_create(from->head, from->head_len, e);
+    if (!replica)
+        return -1;
+    if (t) {
+        c->missing += ring_replica_missing(t->replica);
+        ring_replica_close(t->replica);
+    } else if (c->n_tables == WIRE_MAX_TABLES) {
+        ring_replica_close(replica);
+        return err_set(e, ERR_FAILED, "there are more than %d tables", WIRE_MAX_TABLES);
+    } else {
+        t = &c->tables[c->n_tables++];
+    }
+    *t = (struct table_mirror_table){.making = making, .replica = replica, .fresh = true};
+    memcpy(t->name, from->name, sizeof t->name);
+    return 0;
+}
+
+static int table_mirror_list(struct table_mirror *c, struct err *e) {
+    struct wire_table tables[WIRE_MAX_TABLES];
+    struct strbuf b;
+    size_t n = 0;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_request(&b, rpc_next_id(c->asker), WIRE_TABLES);
+    struct wire_message *m = rpc_ask(c->asker, &b, e);
+    if (!m)
+        return -1;
+    int rc = wire_get_tables(m, tables, WIRE_MAX_TABLES, &n, e);
+    c->n_withheld = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        if (tables[i].head)
+            rc = table_mirror_begin(c, &tables[i], e);
+        else
+            memcpy(c->withheld[c->n_withheld++], tables[i].name, sizeof c->withheld[0]);
+    wire_message_free(m);
+    return rc;
+}
+
+/* Memory of a copy: what was written into its file. */
+static size_t table_mirror_measure(const struct ring_replica *r) {
+    struct stat st;
+    int fd = ring_replica_open(r);
+    size_t n = fd >= 0 && fstat(fd, &st) == 0 ? (size_t)st.st_blocks * 512 : 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return n;
+}
+
+static bool table_mirror_fits(const struct table_mirror *c) {
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_tables; i++)
+        n += c->tables[i].bytes;
+    return n <= TABLE_MIRROR_BYTES;
+}
+
+/* One request for rows. `*anew` is set when the table is another one by now. */
+static int table_mirror_pull(struct table_mirror *c, struct table_mirror_table *t, bool *anew,
+                             struct err *e) {
+    struct wire_pull want = {.making = t->making};
+    struct wire_pulled got;
+    struct ring_mark have;
+    struct strbuf b;
+    ring_replica_mark(t->replica, &have);
+    memcpy(want.table, t->name, sizeof want.table);
+    want.first_seq = have.first_seq;
+    want.rows = have.rows;
+    want.heap_used = have.heap_used;
+    strbuf_init(&b, WIRE_MAX_MESSAGE);
+    (void)wire_put_pull(&b, rpc_next_id(c->asker), &want);
+    struct wire_message *m = rpc_ask(c->asker, &b, e);
+    if (!m)
+        return -1;
+    int rc = wire_get_pulled(m, &got, e);
+    if (rc == 0)
+        rc = ring_replica_apply(t->replica, got.pieces, got.len, e);
+    if (rc == 0) {
+        t->bytes = table_mirror_measure(t->replica);
+        t->behind = got.more && got.len > 0;
+        *anew = *anew || got.anew;
+    }
+    wire_message_free(m);
+    return rc;
+}
+
+static int table_mirror_connect(struct table_mirror *c, struct err *e) {
+    return rpc_connect(c->asker, e) == 0 ? table_mirror_list(c, e) : -1;
+}
+
+/* All tables in turn, until none has more or the time is up. */
+static int table_mirror_pull_all(struct table_mirror *c, uint64_t until_ns, struct err *e) {
+    bool more = true, anew = false;
+    for (size_t i = 0; i < c->n_tables; i++)
+        c->tables[i].behind = true;
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < c->n_tables; i++) {
+            struct table_mirror_table *t = &c->tables[i];
+            if (!t->behind)
+                continue;
+            if (clock_mono_ns() >= until_ns)
+                return 0;
+            if (!table_mirror_fits(c))
+                return err_set(e, ERR_FAILED, "its tables are larger than %zu MB", TABLE_MIRROR_BYTES >> 20);
+            if (table_mirror_pull(c, t, &anew, e) != 0)
+                return -1;
+            more = more || t->behind;
+        }
+        /* Those that were made anew are behind from here on; the next call takes them in. */
+        if (anew)
+            return table_mirror_list(c, e);
+    }
+    return 0;
+}
+
+/* ---- for those who use it ---- */
+
+struct table_mirror *table_mirror_new(const char *path, pid_t pid, struct err *e) {
+    struct table_mirror *c = calloc(1, sizeof *c);
+    if (!c) {
+        (void)err_set(e, ERR_FAILED, "out of memory for copies of tables");
+        return NULL;
+    }
+    c->asker = rpc_new(path, pid, e);
+    if (c->asker)
+        return c;
+    table_mirror_free(c);
+    return NULL;
+}
+
+void table_mirror_free(struct table_mirror *c) {
+    if (!c)
+        return;
+    rpc_free(c->asker);
+    for (size_t i = 0; i < c->n_tables; i++)
+        ring_replica_close(c->tables[i].replica);
+    free(c);
+}
+
+int table_mirror_update(struct table_mirror *c, double limit_s, bool (*stop)(void *arg), void *arg,
+                        struct err *e) {
+    uint64_t until_ns = clock_mono_ns() + (uint64_t)(limit_s * 1e9);
+    bool had = rpc_is_connected(c->asker);
+    rpc_set_stop(c->asker, stop, arg);
+    int rc = had || table_mirror_connect(c, e) == 0 ? table_mirror_pull_all(c, until_ns, e) : -1;
+    bool stopped = stop && stop(arg);
+    if (rc != 0) {
+        bool gone = had && !rpc_is_connected(c->asker); /* while nobody looked */
+        rpc_drop(c->asker);
+        if (gone && !stopped)
+            rc = table_mirror_connect(c, e) == 0 ? table_mirror_pull_all(c, until_ns, e) : -1;
+        if (rc != 0)
+            rpc_drop(c->asker);
+    }
+    rpc_set_stop(c->asker, NULL, NULL);
+    return rc;
+}
+
+int64_t table_mirror_pid(const struct table_mirror *c) { return rpc_pid(c->asker); }
+
+size_t table_mirror_take(struct table_mirror *c, int *fds, size_t cap) {
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_tables && n < cap; i++) {
+        int fd = c->tables[i].fresh ? ring_replica_open(c->tables[i].replica) : -1;
+        if (fd < 0)
+            continue;
+        c->tables[i].fresh = false;
+        fds[n++] = fd;
+    }
+    return n;
+}
+
+const char *table_mirror_withheld(const struct table_mirror *c, size_t i) {
+    return i < c->n_withheld ? c->withheld[i] : NULL;
+}
+
+bool table_mirror_behind(const struct table_mirror *c) {
+    for (size_t i = 0; i < c->n_tables; i++)
+        if (c->tables[i].behind)
+            return true;
+    return false;
+}
+
+uint64_t table_mirror_missing(const struct table_mirror *c) {
+    uint64_t n = c->missing;
+    for (size_t i = 0; i < c->n_tables; i++)
+        n += ring_replica_missing(c->tables[i].replica);
+    return n;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* training_logs: see training_logs.h. */
+#include "client/sql/training_logs.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/strbuf.h"
+
+#define TRAINING_LOGS "training_logs"
+#define TRAINING_LOGS_BYTES ((size_t)64 * 1024)
+
+static const struct sql_column_info logs_columns[] = {
+    {"timestamp", "s", "when the step ended, in seconds since the epoch, UTC", RING_TIMESTAMP},
+    {"step", "", "its number, as in python.steps", RING_INT64},
+    {"epoch", "", "the job's own number of it; NULL: not known", RING_INT64},
+    {"loss", "", "the loss; after it comes a column for each expression that was watched", RING_DOUBLE},
+};
+
+void training_logs_info(struct sql_table_info *out) {
+    *out = (struct sql_table_info){.name = TRAINING_LOGS,
+                                   .alias = "",
+                                   .help = "a training step with its loss, epoch and what is watched "
+                                           "(probing.torch_profiling); of python.steps and python.variables",
+                                   .cost = RING_COST_NOW,
+                                   .oldest = NAN,
+                                   .newest = NAN,
+                                   .columns = logs_columns,
+                                   .n_columns = sizeof logs_columns / sizeof logs_columns[0]};
+}
+
+/* Have a statement done that gives no rows. 0 or -1. */
+static int logs_run(struct sql *s, const char *text) {
+    static const struct sql_query unlimited;
+    struct err e = {.text = ""};
+    struct sql_result *r = sql_begin(s, text, &unlimited, NULL, NULL, &e);
+    int rc = r ? sql_next(r, &e) : -1;
+    sql_end(r);
+    return rc < 0 ? -1 : 0;
+}
+
+static void logs_put_quoted(struct strbuf *out, const char *text, char quote) {
+    (void)strbuf_addc(out, quote);
+    for (; *text; text++) {
+        if (*text == quote)
+            (void)strbuf_addc(out, quote);
+        (void)strbuf_addc(out, *text);
+    }
+    (void)strbuf_addc(out, quote);
+}
+
+/* May a column of it have that name? The others of the view have theirs. */
+static bool logs_is_free(const char *name) {
+    static const char *const taken[] = {"rank", "host", "pid", "timestamp", "step", "epoch", "loss", NULL};
+    for (size_t i = 0; taken[i]; i++)
+        if (strcasecmp(taken[i], name) == 0)
+            return false;
+    return true;
+}
+
+/* A column for each name: what was told last within the step. "loss" is the one that is there. */
+static void logs_put_columns(struct sql *s, struct strbuf *inner, struct strbuf *outer) {
+    static const struct sql_query limited = {.max_rows = TRAINING_LOGS_MAX};
+    struct err e = {.text = ""};
+    struct sql_result *r =
+        sql_begin(s, "SELECT DISTINCT name FROM python.variables WHERE step IS NOT NULL ORDER BY name",
+                  &limited, NULL, NULL, &e);
+    while (r && sql_next(r, &e) > 0) {
+        size_t len;
+        const char *name = sql_result_text(r, 0, &len);
+        if (!name || !logs_is_free(name))
+            continue;
+        (void)strbuf_adds(inner, ", max(CASE WHEN name = ");
+        logs_put_quoted(inner, name, '\'');
+        (void)strbuf_adds(inner, " THEN coalesce(value, text) END) AS ");
+        logs_put_quoted(inner, name, '"');
+        (void)strbuf_adds(outer, ", v.");
+        logs_put_quoted(outer, name, '"');
+    }
+    sql_end(r);
+}
+
+/* Does the text have the name in it? A view is made in vain when that is in a string. */
+static bool logs_is_asked_for(const char *text) {
+    for (; *text; text++)
+        if (strncasecmp(text, TRAINING_LOGS, strlen(TRAINING_LOGS)) == 0)
+            return true;
+    return false;
+}
+
+void training_logs_make(struct sql *s, const char *text) {
+    struct strbuf inner, outer, all;
+    if (!logs_is_asked_for(text))
+        return;
+    strbuf_init(&inner, TRAINING_LOGS_BYTES);
+    strbuf_init(&outer, TRAINING_LOGS_BYTES);
+    strbuf_init(&all, 2 * TRAINING_LOGS_BYTES);
+    logs_put_columns(s, &inner, &outer);
+    /* What is watched under the name of loss is the loss of steps of which none was found. */
+    (void)strbuf_adds(&all, "CREATE TEMP VIEW " TRAINING_LOGS
+                            " AS SELECT s.rank, s.host, s.pid, s.timestamp, s.step, s.epoch, "
+                            "coalesce(s.loss, v.probing_loss) AS loss");
+    (void)strbuf_adds(&all, strbuf_str(&outer));
+    (void)strbuf_adds(&all, " FROM python.steps AS s LEFT JOIN (SELECT host, pid, step, "
+                            "max(CASE WHEN name = 'loss' THEN value END) AS probing_loss");
+    (void)strbuf_adds(&all, strbuf_str(&inner));
+    (void)strbuf_adds(&all, " FROM python.variables WHERE step IS NOT NULL GROUP BY host, pid, step) AS v "
+                            "ON v.step = s.step AND v.pid = s.pid AND v.host IS s.host");
+    if (!inner.failed && !outer.failed && !all.failed &&
+        logs_run(s, "DROP VIEW IF EXISTS temp." TRAINING_LOGS) == 0)
+        (void)logs_run(s, strbuf_str(&all));
+    strbuf_fini(&inner);
+    strbuf_fini(&outer);
+    strbuf_fini(&all);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * symbols_loop: finds the part of the interpreter's loop that the compiler has put elsewhere, in a file without a symbol for it.
+ *
+ * Most of the loop can lie in a part of its own (".cold"), of which a stripped file has no symbol. But one jumps into the middle of the
+ * other, which no function does with another one. Private to symbols.
+ */
+#ifndef CLIENT_SYMBOLS_SYMBOLS_LOOP_H
+#define CLIENT_SYMBOLS_SYMBOLS_LOOP_H
+
+#include <elfutils/libdwfl.h>
+#include <gelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Is the code at `at` of another part of the function from `start` on, `size` bytes? Addresses are those of libdwfl. */
+bool symbols_loop_has(Dwfl_Module *module, uint64_t start, uint64_t size, uint64_t at);
+
+#endif

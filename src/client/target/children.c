@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * children: see children.h.
+ *
+ * What is below the line in struct children is the thread's alone. A process is known by pid and start time; its interpreter is looked
+ * for once, and again when it could not be found or nothing of it makes sense any more (it has become another program).
+ */
+#include "client/target/children.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cost.h"
+#include "base/endpoint.h"
+#include "base/procfs.h"
+#include "base/strbuf.h"
+#include "client/session/outside.h"
+#include "pystack/pystack.h"
+
+#define CHILDREN_INTERVAL_NS CLOCK_NS_PER_S
+#define CHILDREN_SELDOM_NS (10 * CLOCK_NS_PER_S)
+#define CHILDREN_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter of a Python process */
+#define CHILDREN_OTHERS_NS (3 * CLOCK_NS_PER_S) /* between two looks whether another process has become one */
+#define CHILDREN_DESCRIPTION_MAX ((size_t)4096)
+#define CHILDREN_MAX_PIDS 65536
+#define CHILDREN_MAX_BELOW 1024 /* descendants of any kind that are looked at */
+#define CHILDREN_CMDLINE_MAX 4096
+#define CHILDREN_STOP_S 2
+#define CHILDREN_OURS "probing-" /* names of an agent's threads begin so */
+
+/* A descendant that was seen. */
+struct children_known {
+    pid_t pid, parent; /* parent: of any kind */
+    uint64_t start_ticks;
+    bool seen;     /* in this round */
+    int is_python; /* -1 not looked yet */
+    uint64_t looked_ns;
+    struct pystack *ps;
+    struct err why;
+};
+
+struct children {
+    pid_t pid;
+    int event_fd;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what is up to the line */
+    pthread_cond_t changed;
+    bool stop;
+    enum children_pace pace;
+    struct children_list list;
+    bool is_new; /* ---- the thread's alone ---- */
+    struct children_known known[CHILDREN_MAX_BELOW];
+    size_t n_known;
+    struct cost cost;
+};
+
+void children_list_fini(struct children_list *l) {
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->items[i].cmdline);
+        model_snapshot_fini(&l->items[i].snapshot);
+    }
+    free(l->items);
+    *l = (struct children_list){0};
+}
+
+/* ---- who is there ---- */
+
+struct children_link {
+    pid_t pid, parent;
+    uint64_t start_ticks;
+    bool below;
+};
+
+/* Every process and who has started it. Number; 0 also without memory. */
+static size_t children_read_links(struct children_link **out) {
+    struct procfs_stat st;
+    size_t n = 0;
+    pid_t *pids = calloc(CHILDREN_MAX_PIDS, sizeof *pids);
+    ssize_t found = pids ? procfs_list_pids(pids, CHILDREN_MAX_PIDS) : -1;
+    size_t n_pids = found < 0 ? 0 : found > CHILDREN_MAX_PIDS ? CHILDREN_MAX_PIDS : (size_t)found;
+    struct children_link *links = calloc(n_pids + 1, sizeof *links);
+    for (size_t i = 0; links && i < n_pids; i++)
+        if (procfs_read_stat(pids[i], 0, &st) == 0 && st.state != 'Z' && st.state != 'X')
+            links[n++] = (struct children_link){pids[i], (pid_t)st.ppid, st.start_ticks, false};
+    free(pids);
+    *out = links;
+    return n;
+}
+
+static int children_compare_links(const void *a, const void *b) {
+    pid_t x = ((const struct children_link *)a)->pid, y = ((const struct children_link *)b)->pid;
+    return (x > y) - (x < y);
+}
+
+/* Mark all that are below `pid`; a parent's id may be larger than its child's, so until nothing changes. */
+static void children_mark(struct children_link *links, size_t n, pid_t pid) {
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < n; i++) {
+            struct children_link key = {.pid = links[i].parent};
+            const struct children_link *parent =
+                bsearch(&key, links, n, sizeof *links, children_compare_links);
+            bool below = links[i].parent == pid || (parent && parent->below);
+            changed |= below && !links[i].below;
+            links[i].below |= below;
+        }
+    }
+}
+
+static void children_forget(struct children *c, size_t i) {
+    pystack_close(c->known[i].ps);
+    c->known[i] = c->known[--c->n_known];
+}
+
+static struct children_known *children_find(struct children *c, const struct children_link *l) {
+    for (size_t i = 0; i < c->n_known; i++)
+        if (c->known[i].pid == l->pid && c->known[i].start_ticks == l->start_ticks)
+            return &c->known[i];
+    if (c->n_known == CHILDREN_MAX_BELOW)
+        return NULL;
+    c->known[c->n_known] =
+        (struct children_known){.pid = l->pid, .start_ticks = l->start_ticks, .is_python = -1};
+    return &c->known[c->n_known++];
+}
+
+static void children_scan(struct children *c) {
+    struct children_link *links;
+    size_t n = children_read_links(&links);
+    for (size_t i = 0; i < c->n_known; i++)
+        c->known[i].seen = false;
+    children_mark(links, n, c->pid);
+    for (size_t i = 0; i < n; i++) {
+        struct children_known *k = links[i].below ? children_find(c, &links[i]) : NULL;
+        if (!k)
+            continue;
+        k->seen = true;
+        k->parent = links[i].parent;
+    }
+    free(links);
+    for (size_t i = c->n_known; i-- > 0;)
+        if (!c->known[i].seen)
+            children_forget(c, i);
+}
+
+/* The nearest ancestor that is a Python process, too; else the target. */
+static pid_t children_parent(const struct children *c, const struct children_known *k) {
+    pid_t at = k->parent;
+    for (size_t up = 0; up < c->n_known; up++) {
+        const struct children_known *found = NULL;
+        for (size_t i = 0; i < c->n_known && !found; i++)
+            found = c->known[i].pid == at ? &c->known[i] : NULL;
+        if (!found || found->is_python == 1)
+            return found ? at : c->pid;
+        at = found->parent;
+    }
+    return c->pid;
+}
+
+/* ---- what they do ---- */
+
+/* What is known of one that cannot be read. */
+static void children_describe(pid_t pid, struct model_snapshot *out) {
+    struct procfs_status st;
+    *out = (struct model_snapshot){.timestamp = clock_epoch_s(), .gil_tid = MODEL_UNKNOWN, .cost_us = NAN};
+    out->gil_enabled = out->gc_running = MODEL_UNKNOWN;
+    arena_init(&out->arena, CHILDREN_DESCRIPTION_MAX);
+    if (procfs_read_status(pid, 0, &st) != 0)
+        return;
+    struct model_thread *t = arena_alloc(&out->arena, sizeof *t);
+    if (!t)
+        return;
+    *t = (struct model_thread){.tid = st.ns_pid,
+                               .native_name = arena_strdup(&out->arena, st.name),
+                               .state = st.state,
+                               .on_cpu = MODEL_UNKNOWN,
+                               .cpu_pct = NAN,
+                               .gil_for_us = NAN,
+                               .gc = MODEL_UNKNOWN,
+                               .has_python = true};
+    out->threads = t;
+    out->n_threads = 1;
+}
+
+/* Leave an agent's threads out. True when any of the others has Python. */
+static bool children_leave_out_ours(struct model_snapshot *s) {
+    size_t n = 0;
+    bool any = false;
+    for (size_t i = 0; i < s->n_threads; i++) {
+        const char *name = s->threads[i].native_name;
+        if (!s->threads[i].has_python && name && strncmp(name, CHILDREN_OURS, sizeof CHILDREN_OURS - 1) == 0)
+            continue;
+        any |= s->threads[i].has_python;
+        s->threads[n++] = s->threads[i];
+    }
+    s->n_threads = n;
+    return any;
+}
+
+/* Find out whether it is a Python process, and find its interpreter, if it is time. */
+static void children_open(struct children_known *k) {
+    uint64_t now = clock_mono_ns();
+    uint64_t pause = k->is_python == 1 ? CHILDREN_RETRY_NS : CHILDREN_OTHERS_NS;
+    if (k->ps || (k->looked_ns && now - k->looked_ns < pause))
+        return;
+    k->looked_ns = now;
+    k->is_python = pystack_is_python(k->pid) == 1;
+    k->why = (struct err){0};
+    if (k->is_python == 1)
+        k->ps = pystack_open(k->pid, &k->why);
+}
+
+static void children_read(struct children_known *k, struct children_process *out) {
+    struct err e;
+    out->why = k->why;
+    if (k->ps && pystack_snapshot(k->ps, NULL, 0, &out->snapshot, &e) == 0) {
+        if (children_leave_out_ours(&out->snapshot))
+            return;
+        (void)err_set(&e, ERR_FAILED, "process %d has no Python thread at the moment", (int)k->pid);
+    } else if (!k->ps) {
+        children_describe(k->pid, &out->snapshot);
+        return;
+    }
+    /* It is ending, or has become another program: look again. */
+    pystack_close(k->ps);
+    k->ps = NULL;
+    k->looked_ns = 0;
+    out->why = e;
+    model_snapshot_fini(&out->snapshot);
+    children_describe(k->pid, &out->snapshot);
+}
+
+static bool children_has_agent(pid_t pid) {
+    char path[ENDPOINT_PATH_MAX];
+    return endpoint_path_from_outside(path, sizeof path, pid, NULL) == 0 && endpoint_probe(path) == 1;
+}
+
+static char *children_cmdline(pid_t pid) {
+    struct strbuf text;
+    strbuf_init(&text, CHILDREN_CMDLINE_MAX);
+    (void)procfs_read_cmdline(pid, &text);
+    char *copy = strdup(strbuf_str(&text));
+    strbuf_fini(&text);
+    return copy;
+}
+
+/* Put the list in the order of the tree, with the target at its top. */
+static void children_arrange(struct children_list *l, pid_t target) {
+    struct target_process facts[CHILDREN_MAX + 1] = {{.pid = target}};
+    const struct target_process *rows[CHILDREN_MAX + 1] = {&facts[0]};
+    struct target_tree_row tree[CHILDREN_MAX + 1];
+    struct children_process sorted[CHILDREN_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        facts[i + 1].pid = l->items[i].pid;
+        facts[i + 1].parent = l->items[i].parent;
+        rows[i + 1] = &facts[i + 1];
+    }
+    target_tree_arrange(rows, l->n + 1, tree);
+    for (size_t i = 0; i <= l->n; i++) {
+        size_t from = (size_t)(tree[i].process - facts);
+        if (from == 0)
+            continue;
+        sorted[n] = l->items[from - 1];
+        sorted[n].tree = tree[i];
+        sorted[n++].tree.process = NULL;
+    }
+    memcpy(l->items, sorted, n * sizeof *sorted);
+}
+
+static void children_poll(struct children *c, struct children_list *l) {
+    children_scan(c);
+    l->items = calloc(CHILDREN_MAX, sizeof *l->items);
+    for (size_t i = 0; l->items && i < c->n_known; i++) {
+        struct children_known *k = &c->known[i];
+        children_open(k);
+        if (k->is_python != 1)
+            continue;
+        if (l->n == CHILDREN_MAX) {
+            l->left_out++;
+            continue;
+        }
+        struct children_process *p = &l->items[l->n++];
+        *p = (struct children_process){.pid = k->pid, .cmdline = children_cmdline(k->pid)};
+        p->attached = children_has_agent(k->pid);
+        children_read(k, p);
+    }
+    for (size_t i = 0; i < c->n_known; i++)
+        for (size_t j = 0; j < l->n; j++)
+            if (l->items[j].pid == c->known[i].pid)
+                l->items[j].parent = children_parent(c, &c->known[i]);
+    if (l->n > 0)
+        children_arrange(l, c->pid);
+}
+
+/* ---- the thread ---- */
+
+/* Hand a list over; one that nobody took is replaced. */
+static void children_publish(struct children *c, struct children_list *l) {
+    uint64_t one = 1;
+    (void)pthread_mutex_lock(&c->lock);
+    struct children_list old = c->list;
+    c->list = *l;
+    c->is_new = true;
+    (void)pthread_mutex_unlock(&c->lock);
+    children_list_fini(&old);
+    ssize_t n = write(c->event_fd, &one, sizeof one);
+    (void)n; /* a counter that is full is readable already */
+}
+
+/* Wait until it is time for the next look, by the pace of the moment. True when it is to end. */
+static bool children_wait(struct children *c, uint64_t wait_ns) {
+    uint64_t looked_ns = clock_mono_ns();
+    (void)pthread_mutex_lock(&c->lock);
+    while (!c->stop) {
+        uint64_t pause_ns =
+            c->pace == CHILDREN_SELDOM && wait_ns < CHILDREN_SELDOM_NS ? CHILDREN_SELDOM_NS : wait_ns;
+        uint64_t until = looked_ns + pause_ns;
+        struct timespec ts = {.tv_sec = (time_t)(until / CLOCK_NS_PER_S),
+                              .tv_nsec = (long)(until % CLOCK_NS_PER_S)};
+        if (c->pace == CHILDREN_STILL)
+            (void)pthread_cond_wait(&c->changed, &c->lock);
+        else if (pthread_cond_timedwait(&c->changed, &c->lock, &ts) == ETIMEDOUT)
+            break;
+    }
+    bool stop = c->stop;
+    (void)pthread_mutex_unlock(&c->lock);
+    return stop;
+}
+
+void children_set_pace(struct children *c, enum children_pace pace) {
+    if (!c)
+        return;
+    (void)pthread_mutex_lock(&c->lock);
+    c->pace = pace;
+    (void)pthread_cond_signal(&c->changed);
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
+static void *children_main(void *arg) {
+    struct children *c = arg;
+    bool stretched;
+    for (;;) {
+        struct children_list l = {0};
+        uint64_t cpu = clock_self_cpu_ns();
+        children_poll(c, &l);
+        cost_add(&c->cost, clock_self_cpu_ns() - cpu);
+        children_publish(c, &l);
+        if (children_wait(c,
+                          cost_interval_ns(&c->cost, CHILDREN_INTERVAL_NS, OUTSIDE_BUDGET_PCT, &stretched)))
+            return NULL;
+    }
+}
+
+static void children_free(struct children *c) {
+    for (size_t i = 0; i < c->n_known; i++)
+        pystack_close(c->known[i].ps);
+    children_list_fini(&c->list);
+    if (c->event_fd >= 0)
+        (void)close(c->event_fd);
+    (void)pthread_cond_destroy(&c->changed);
+    (void)pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+static void children_init_lock(struct children *c) {
+    pthread_condattr_t attr;
+    (void)pthread_mutex_init(&c->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&c->changed, &attr);
+    (void)pthread_condattr_destroy(&attr);
+}
+
+struct children *children_start(pid_t pid, struct err *e) {
+    sigset_t all, kept;
+    struct children *c = calloc(1, sizeof *c);
+    if (!c) {
+        (void)err_set(e, ERR_FAILED, "out of memory for the list of children");
+        return NULL;
+    }
+    c->pid = pid;
+    children_init_lock(c);
+    c->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int rc = c->event_fd < 0 ? errno : 0;
+    if (rc == 0) {
+        (void)sigfillset(&all); /* signals are the loop's */
+        (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
+        rc = pthread_create(&c->thread, NULL, children_main, c);
+        (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+    }
+    if (rc == 0)
+        return c;
+    (void)err_set_errno(e, ERR_FAILED, rc, "cannot look for the children of process %d", (int)pid);
+    children_free(c);
+    return NULL;
+}
+
+void children_stop(struct children *c) {
+    struct timespec until;
+    if (!c)
+        return;
+    (void)pthread_mutex_lock(&c->lock);
+    c->stop = true;
+    (void)pthread_cond_signal(&c->changed);
+    (void)pthread_mutex_unlock(&c->lock);
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += CHILDREN_STOP_S;
+    if (pthread_timedjoin_np(c->thread, NULL, &until) == 0)
+        children_free(c);
+    else
+        (void)pthread_detach(c->thread);
+}
+
+int children_fd(const struct children *c) { return c->event_fd; }
+
+bool children_take(struct children *c, struct children_list *out) {
+    uint64_t count;
+    ssize_t n = read(c->event_fd, &count, sizeof count);
+    (void)n; /* nothing there: the list is looked at all the same */
+    (void)pthread_mutex_lock(&c->lock);
+    bool is_new = c->is_new;
+    if (is_new) {
+        *out = c->list;
+        c->list = (struct children_list){0};
+        c->is_new = false;
+    }
+    (void)pthread_mutex_unlock(&c->lock);
+    return is_new;
+}

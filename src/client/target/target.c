@@ -1,0 +1,653 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * target: see target.h. What was typed becomes an address; an address becomes an agent that answers.
+ */
+#include "client/target/target.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/endpoint.h"
+#include "base/model.h"
+#include "base/procfs.h"
+#include "base/strbuf.h"
+#include "client/target/exit_reason.h"
+#include "client/guard.h"
+#include "client/sql/rings.h"
+#include "client/target/tcp.h"
+#include "pystack/remote_exec.h"
+#include "pystack/pystack.h"
+#include "store/recording/archive.h"
+
+#define TARGET_AGENT_FILE "libprobing.so"
+#define TARGET_BLOCKED_MS 5500U /* what attaching may take over its time, to take back what it has begun */
+#define TARGET_REACH_MS                                                                                      \
+    9000U /* to wait for a Python that has just begun, to attach to it, or else to read it */
+
+static bool target_all_digits(const char *s, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!isdigit((unsigned char)s[i]))
+            return false;
+    return n > 0;
+}
+
+/* Is there such a process, though /proc does not show it? Then the error says so. */
+static bool target_is_hidden(pid_t pid, struct err *e) {
+    enum procfs_hiding hiding = procfs_hiding();
+    if (hiding == PROCFS_HIDES_NOTHING || (kill(pid, 0) != 0 && errno != EPERM))
+        return false;
+    (void)err_set(
+        e, ERR_ATTACH,
+        hiding == PROCFS_HIDES_ALL
+            ? "process %d cannot be looked at: /proc is not mounted here ('mount -t proc proc /proc' as root)"
+            : "process %d is not visible: /proc is mounted with hidepid: run this as root or its user",
+        (int)pid);
+    return true;
+}
+
+/* The target is what lies at `place`; `pid` is its number as from here, 0 unknown. */
+static int target_use_recording(const struct rings_place *place, pid_t pid, struct session_address *addr,
+                                struct err *e) {
+    char how[sizeof addr->why], user[40], whose[64] = "";
+    if (strlen(place->path) >= sizeof addr->recorded)
+        return err_set(e, ERR_FAILED, "%s: the path is too long", place->path);
+    *addr = (struct session_address){.mode = MODEL_MODE_RECORDED};
+    (void)snprintf(addr->recorded, sizeof addr->recorded, "%s", place->path);
+    exit_reason_explain(place, pid, how, sizeof how);
+    /* Anybody may write tables that say they are of any process: whose word it is belongs to it. */
+    if (place->owner != geteuid()) {
+        target_user_name(place->owner, user, sizeof user);
+        (void)snprintf(whose, sizeof whose, "tables of user %s; ", user);
+    }
+    (void)snprintf(addr->why, sizeof addr->why, "%s%.*s", whose, (int)(sizeof addr->why - strlen(whose) - 1),
+                   how);
+    return 0;
+}
+
+/* ---- within a limit ---- */
+
+/* guard_run, and what to say of it: 0 it is done, or -1 with the error. */
+static int target_within(void (*work)(void *arg), void *arg, size_t size, pid_t pid, const char *path,
+                         struct err *e) {
+    switch (guard_run(work, arg, size, TARGET_POLL_MS)) {
+    case GUARD_DONE:
+        return 0;
+    case GUARD_NONE:
+        return err_set_errno(e, ERR_FAILED, errno, "no process can be made that looks at others");
+    case GUARD_BROKEN:
+        return err_set(e, ERR_ATTACH, "what looked at %s has crashed", pid > 0 ? "its files" : path);
+    case GUARD_INTERRUPTED:
+    case GUARD_BLOCKED:
+        break;
+    }
+    return guard_explain_blocked(pid, path, TARGET_POLL_MS, e);
+}
+
+struct target_dead {
+    struct rings_place place;
+    struct err error;
+    pid_t pid;
+    int rc;
+};
+
+static void target_find_dead(void *arg) {
+    struct target_dead *d = arg;
+    d->rc = rings_find_dead(d->pid, &d->place, &d->error);
+}
+
+static int target_resolve_pid(const char *text, struct session_address *addr, struct err *e) {
+    struct procfs_status st;
+    errno = 0;
+    long pid = strtol(text, NULL, 10);
+    bool may_be = errno == 0 && pid > 0 && pid <= INT_MAX;
+    if (may_be && procfs_is_gone((pid_t)pid)) {
+        /* Anybody may have made a folder that bears our name, of a file system of his own. */
+        struct target_dead past = {.pid = (pid_t)pid};
+        if (target_within(target_find_dead, &past, sizeof past, 0, "a folder of tables in /dev/shm or /tmp",
+                          e) != 0)
+            return -1;
+        if (past.rc < 0)
+            *e = past.error;
+        if (past.rc != 0)
+            return past.rc < 0 ? -1 : target_use_recording(&past.place, (pid_t)pid, addr, e);
+    }
+    if (may_be && procfs_read_status((pid_t)pid, 0, &st) != 0 && target_is_hidden((pid_t)pid, e))
+        return -1;
+    if (!may_be || procfs_read_status((pid_t)pid, 0, &st) != 0)
+        return err_set(e, ERR_ATTACH, "no process %s: 'probing list' shows the Python processes", text);
+    if (st.tgid > 0 && st.tgid != pid)
+        return err_set(e, ERR_ATTACH, "%ld is a thread of process %lld: give that pid", pid,
+                       (long long)st.tgid);
+    addr->pid = (pid_t)pid;
+    addr->path[0] = '\0';
+    return 0;
+}
+
+/* Pid of the process that listens at `path`, as seen from here; 0 when it cannot be told. */
+static pid_t target_socket_owner(const char *path) {
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    struct ucred peer = {0};
+    socklen_t len = sizeof peer;
+    if (strlen(path) >= sizeof sa.sun_path)
+        return 0;
+    memcpy(sa.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return 0;
+    bool known = connect(fd, (const struct sockaddr *)&sa, sizeof sa) == 0 &&
+                 getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0;
+    (void)close(fd);
+    return known && peer.pid > 0 ? peer.pid : 0;
+}
+
+struct target_socket {
+    char path[ENDPOINT_PATH_MAX];
+    int there, error;
+    pid_t owner;
+};
+
+static void target_inspect_socket(void *arg) {
+    struct target_socket *s = arg;
+    s->there = endpoint_probe(s->path);
+    s->error = errno;
+    s->owner = s->there > 0 ? target_socket_owner(s->path) : 0;
+}
+
+static int target_resolve_socket(const char *path, struct session_address *addr, struct err *e) {
+    struct target_socket s = {.there = -1};
+    if (!path[0])
+        return err_set(e, ERR_USAGE, "'unix:' needs the path of a socket: unix:PATH");
+    if (strlen(path) >= ENDPOINT_PATH_MAX)
+        return err_set(e, ERR_ATTACH, "%s: the path of a unix socket has at most %d bytes", path,
+                       ENDPOINT_PATH_MAX - 1);
+    (void)snprintf(s.path, sizeof s.path, "%s", path);
+    if (target_within(target_inspect_socket, &s, sizeof s, 0, path, e) != 0)
+        return -1;
+    if (s.there < 0)
+        return err_set_errno(e, ERR_ATTACH, s.error, "cannot connect to %s", path);
+    if (s.there == 0)
+        return err_set(
+            e, ERR_ATTACH,
+            "nothing listens at %s: the process that made it has ended or its agent was ejected; give a pid",
+            path);
+    (void)snprintf(addr->path, sizeof addr->path, "%s", path);
+    addr->pid = s.owner;
+    return 0;
+}
+
+static bool target_is_host_port(const char *text) {
+    const char *colon = strrchr(text, ':');
+    return colon && colon > text && target_all_digits(colon + 1, strlen(colon + 1)) && !strchr(text, '/');
+}
+
+/* Does `word` (of `n` bytes) end in "/name" or equal it? */
+static bool target_word_is(const char *word, size_t n, const char *name) {
+    size_t m = strlen(name);
+    if (n < m || memcmp(word + n - m, name, m) != 0)
+        return false;
+    return n == m || word[n - m - 1] == '/';
+}
+
+/* A process goes by its comm, its program and its first argument that is no option: the script, or after -m the module. */
+static bool target_has_name(const struct target_process *p, const char *name) {
+    char comm[64];
+    if (procfs_read_comm(p->pid, 0, comm, sizeof comm) == 0 && strcmp(comm, name) == 0)
+        return true;
+    bool program = true;
+    for (const char *w = p->cmdline; *w;) {
+        size_t n = strcspn(w, " ");
+        if (n && (program || w[0] != '-'))
+            if (target_word_is(w, n, name))
+                return true;
+        if (!program && w[0] != '-')
+            return false;
+        program = false;
+        w += n + strspn(w + n, " ");
+    }
+    return false;
+}
+
+/* Workers that a match forked (DataLoader's) carry its name; the one that was meant is their parent. */
+static bool target_parent_matches(const struct target_process *list, const bool *match, size_t n, size_t i) {
+    for (size_t k = 0; k < n; k++)
+        if (match[k] && list[k].pid == list[i].ppid)
+            return true;
+    return false;
+}
+
+static int target_choose(const struct target_process *list, const bool *match, size_t n, const char *name,
+                         struct session_address *addr, struct err *e) {
+    size_t found = 0;
+    struct strbuf pids;
+    strbuf_init(&pids, 200);
+    for (size_t i = 0; i < n; i++) {
+        if (!match[i] || target_parent_matches(list, match, n, i))
+            continue;
+        (void)strbuf_addf(&pids, "%s%d", found ? ", " : "", (int)list[i].pid);
+        addr->pid = list[i].pid;
+        found++;
+    }
+    int rc = 0;
+    if (found == 0)
+        rc = err_set(e, ERR_ATTACH, "no Python process is named '%s': 'probing list' shows them", name);
+    else if (found > 1)
+        rc = err_set(e, ERR_ATTACH, "%zu processes are named '%s': give one of the pids %s", found, name,
+                     strbuf_str(&pids));
+    strbuf_fini(&pids);
+    addr->path[0] = '\0';
+    return rc;
+}
+
+static int target_resolve_name(const char *name, struct session_address *addr, struct err *e) {
+    struct target_process *list;
+    ssize_t n = target_list(&list, e);
+    if (n < 0)
+        return -1;
+    bool *match = calloc((size_t)n + 1, sizeof *match);
+    int rc = -1;
+    if (!match) {
+        (void)err_set(e, ERR_FAILED, "out of memory for the list of processes");
+    } else {
+        for (ssize_t i = 0; i < n; i++)
+            match[i] = target_has_name(&list[i], name);
+        rc = target_choose(list, match, (size_t)n, name, addr, e);
+    }
+    free(match);
+    target_list_free(list, (size_t)n);
+    return rc;
+}
+
+/* Does it name what a process has left, not one by its script? */
+static bool target_is_recording(const char *text) {
+    struct stat st;
+    return stat(text, &st) == 0 && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && archive_is_one(text)));
+}
+
+/* A folder of tables, or a recording, by its path. */
+static int target_resolve_recording(const char *path, struct session_address *addr, struct err *e) {
+    struct rings_place place;
+    if (archive_is_one(path)) {
+        *addr = (struct session_address){.mode = MODEL_MODE_RECORDED};
+        if (strlen(path) >= sizeof addr->recorded)
+            return err_set(e, ERR_ATTACH, "%s: the path is too long", path);
+        (void)snprintf(addr->recorded, sizeof addr->recorded, "%s", path);
+        (void)snprintf(addr->why, sizeof addr->why, "a recording");
+        return 0;
+    }
+    int there = rings_inspect(path, &place, e);
+    if (there == 0)
+        (void)err_set(e, ERR_ATTACH, "%s: no tables of a process lie there", path);
+    if (there <= 0) {
+        e->code = ERR_ATTACH;
+        return -1;
+    }
+    return target_use_recording(&place, 0, addr, e);
+}
+
+/* Is it a name, and nothing else that a target may be? */
+static bool target_is_name(const char *text) {
+    return text && text[0] && !target_all_digits(text, strlen(text)) && strncmp(text, "unix:", 5) != 0 &&
+           !target_is_recording(text) && !target_is_host_port(text);
+}
+
+size_t target_named(const char *text, pid_t *pids, size_t cap) {
+    struct target_process *list;
+    struct err e;
+    size_t found = 0;
+    ssize_t n = target_is_name(text) ? target_list(&list, &e) : 0;
+    if (n <= 0)
+        return 0;
+    bool *match = calloc((size_t)n, sizeof *match);
+    for (ssize_t i = 0; match && i < n; i++)
+        match[i] = target_has_name(&list[i], text);
+    for (size_t i = 0; match && i < (size_t)n; i++) {
+        if (!match[i] || target_parent_matches(list, match, (size_t)n, i))
+            continue;
+        if (found < cap)
+            pids[found] = list[i].pid;
+        found++;
+    }
+    free(match);
+    target_list_free(list, (size_t)n);
+    return found;
+}
+
+int target_resolve(const char *text, struct session_address *addr, struct err *e) {
+    *addr = (struct session_address){.pid = 0};
+    if (!text || !text[0])
+        return err_set(e, ERR_USAGE, "the target is empty: give a pid, a name of a process, or unix:PATH");
+    if (target_all_digits(text, strlen(text)))
+        return target_resolve_pid(text, addr, e);
+    if (strncmp(text, "unix:", 5) == 0)
+        return target_resolve_socket(text + 5, addr, e);
+    if (target_is_recording(text))
+        return target_resolve_recording(text, addr, e);
+    if (target_is_host_port(text))
+        return tcp_resolve(text, addr->path, sizeof addr->path, e);
+    return target_resolve_name(text, addr, e);
+}
+
+static int target_try_agent(char *buf, size_t cap, const char *dir, const char *below) {
+    int n = snprintf(buf, cap, "%s%s/%s", dir, below, TARGET_AGENT_FILE);
+    return n > 0 && (size_t)n < cap && access(buf, R_OK) == 0 ? 0 : -1;
+}
+
+int target_find_agent(char *buf, size_t cap, struct err *e) {
+    const char *given = getenv("PROBING_AGENT");
+    if (given && given[0]) {
+        int n = snprintf(buf, cap, "%s", given);
+        if (n < 0 || (size_t)n >= cap)
+            return err_set(e, ERR_ATTACH, "PROBING_AGENT is too long for a path");
+        if (access(buf, R_OK) != 0)
+            return err_set_errno(e, ERR_ATTACH, errno,
+                                 "the agent file %s, named by PROBING_AGENT, cannot be read", buf);
+        return 0;
+    }
+    char dir[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", dir, sizeof dir - 1);
+    if (len > 0) {
+        dir[len] = '\0';
+        *strrchr(dir, '/') = '\0';
+        if (target_try_agent(buf, cap, dir, "") == 0 ||
+            target_try_agent(buf, cap, dir, "/../lib/probing") == 0)
+            return 0;
+    }
+    if (target_try_agent(buf, cap, PROBING_LIBDIR, "") == 0)
+        return 0;
+    return err_set(
+        e, ERR_ATTACH,
+        "the agent file %s is missing: it belongs beside this program or in %s; build it (make), or name it "
+        "with PROBING_AGENT",
+        TARGET_AGENT_FILE, PROBING_LIBDIR);
+}
+
+/* Whoever asks for an agent is told that there is none any more. */
+static int target_no_agent(const struct session_address *addr, struct err *e) {
+    return err_set(
+        e, ERR_LOST,
+        "the process of %s has ended (%s): only its tables are left, which backtrace, query, tables, "
+        "memory and catch --status read",
+        addr->recorded, addr->why);
+}
+
+struct target_finding {
+    struct session_address addr;
+    struct err error;
+    int rc;
+};
+
+static void target_find_here(void *arg) {
+    struct target_finding *f = arg;
+    struct session_address *addr = &f->addr;
+    f->rc = -1;
+    if (!addr->path[0] &&
+        endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, &f->error) != 0)
+        return;
+    f->rc = endpoint_probe(addr->path);
+    int saved = errno;
+    /* What keeps us from its socket keeps us from the process; that look knows the reason. */
+    if (f->rc >= 0 || (addr->pid > 0 && inject_check(addr->pid, &f->error) != 0))
+        return;
+    (void)err_set_errno(&f->error, ERR_ATTACH, saved, "the agent's socket %s cannot be reached", addr->path);
+}
+
+int target_find_endpoint(struct session_address *addr, struct err *e) {
+    struct target_finding f = {.addr = *addr};
+    if (addr->recorded[0])
+        return target_no_agent(addr, e);
+    if (tcp_is(addr->path))
+        return 1; /* whether it is one is seen when it is asked */
+    if (target_within(target_find_here, &f, sizeof f, addr->pid, addr->path, e) != 0)
+        return -1;
+    *addr = f.addr;
+    if (f.rc < 0 && e)
+        *e = f.error;
+    return f.rc;
+}
+
+/* For the injector, which cannot read an interpreter itself. */
+static int target_find_remote_exec(void *arg, const struct mem *mem, struct inject_remote_exec *out,
+                                   struct err *e) {
+    struct pystack *python = arg;
+    struct pystack_remote_exec door;
+    pystack_read_through(python, mem);
+    if (pystack_find_remote_exec(python, &door, e) != 0)
+        return -1;
+    if (!pystack_is_same(python))
+        return err_set(e, ERR_ATTACH, "it began another program (exec) meanwhile");
+    *out = (struct inject_remote_exec){.path = door.path,
+                                       .path_size = door.path_size,
+                                       .pending = door.pending,
+                                       .breaker = door.breaker,
+                                       .breaker_set = door.breaker_set};
+    if (pystack_refresh_tids(python) == 0)
+        out->tid = pystack_outer_tid(python, door.tid);
+    return 0;
+}
+
+/* Look before touching: may we, is it a Python this project reads, is the agent's file there. `*refused` is set when it is
+ * the injecting that cannot be, not the reading. */
+static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *result, bool *refused,
+                         struct err *e) {
+    char agent[PATH_MAX];
+    struct err barred = {0};
+    *refused = true;
+    int may = inject_check(pid, &barred);
+    if (may < 0)
+        return *e = barred, -1;
+    *refused = false;
+    struct pystack *python = pystack_open(pid, e);
+    if (!python)
+        return -1;
+    struct inject_request request = {.pid = pid, .agent_path = agent};
+    request.timeout_ms = timeout_ms ? timeout_ms : TARGET_ATTACH_TIMEOUT_MS;
+    if (pystack_has_remote_exec(python)) {
+        request.find_remote_exec = target_find_remote_exec;
+        request.find_remote_exec_arg = python;
+    }
+    int rc = -1;
+    if (pystack_get_info(python)->finalizing) {
+        *refused = true;
+        (void)err_set(
+            e, ERR_ATTACH,
+            "process %d is ending: its Python is being shut down, and can only be looked at from outside",
+            (int)pid);
+    } else if (may == INJECT_ONLY_REMOTE_EXEC && !request.find_remote_exec) {
+        *refused = true;
+        *e = barred;
+    } else if (target_find_agent(agent, sizeof agent, e) == 0) {
+        rc = inject_process(&request, result, e);
+        *refused = rc != 0 && e->code != ERR_LOST;
+    }
+    pystack_close(python);
+    return rc;
+}
+
+static int target_attach_or(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+                            bool *refused, struct err *e) {
+    struct inject_result result = {.already = true};
+    uint64_t began = clock_mono_ns();
+    *refused = false;
+    if (addr->recorded[0])
+        return target_no_agent(addr, e);
+    if (!addr->path[0]) {
+        if (endpoint_path_from_outside(result.endpoint, sizeof result.endpoint, addr->pid, e) != 0)
+            return -1;
+        if (endpoint_probe(result.endpoint) != 1 &&
+            target_inject(addr->pid, timeout_ms, &result, refused, e) != 0) {
+            if (e->code == ERR_FAILED)
+                e->code = ERR_ATTACH; /* whatever failed, it was the attaching */
+            return -1;
+        }
+        (void)snprintf(addr->path, sizeof addr->path, "%s", result.endpoint);
+    } else {
+        (void)snprintf(result.endpoint, sizeof result.endpoint, "%.*s", ENDPOINT_PATH_MAX - 1, addr->path);
+    }
+    if (result.already && !result.total_us)
+        result.total_us = (clock_mono_ns() - began) / CLOCK_NS_PER_US;
+    if (out)
+        *out = result;
+    return 0;
+}
+
+static int target_await(const struct session_address *addr, unsigned timeout_ms, struct err *e) {
+    return addr->path[0] || addr->recorded[0] ? 0 : target_await_python(addr->pid, timeout_ms, e);
+}
+
+static int target_attach_here(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+                              struct err *e) {
+    bool refused;
+    uint64_t began = clock_mono_ns();
+    if (target_await(addr, timeout_ms, e) != 0)
+        return -1;
+    uint64_t waited_ms = (clock_mono_ns() - began) / CLOCK_NS_PER_MS;
+    return target_attach_or(addr, waited_ms < timeout_ms ? timeout_ms - (unsigned)waited_ms : 1, out,
+                            &refused, e);
+}
+
+/* From outside, if its interpreter can be found. */
+static int target_read_only(struct session_address *addr, bool block, const char *why, struct err *e) {
+    struct err from_outside;
+    struct pystack *python = pystack_open(addr->pid, &from_outside);
+    if (!python) {
+        /* What the injector's check says of a process that may not be looked at is the more useful line. */
+        if (from_outside.code != ERR_ATTACH || inject_check(addr->pid, e) == 0)
+            *e = from_outside;
+        return -1;
+    }
+    pystack_close(python);
+    addr->mode = MODEL_MODE_READONLY;
+    addr->block = block;
+    addr->path[0] = '\0';
+    (void)snprintf(addr->why, sizeof addr->why, "%s", why);
+    return 0;
+}
+
+/* An agent cannot answer while the process is stopped, but it can be read. Then the error says so, and who traces it, who has to let it
+ * go on. Another of our programs does that in a moment. */
+static bool target_is_stopped(pid_t pid, struct err *e) {
+    struct procfs_status st;
+    if (pid <= 0 || procfs_read_status(pid, 0, &st) != 0 || (st.state != 'T' && st.state != 't'))
+        return false;
+    if (st.tracer_pid > 0)
+        return inject_check(pid, e) < 0;
+    (void)err_set(e, ERR_ATTACH, "process %d is stopped, so no agent can answer: continue it (kill -CONT %d)",
+                  (int)pid, (int)pid);
+    return true;
+}
+
+static int target_reach_here(struct session_address *addr, const struct target_options *o, struct err *e) {
+    struct err why;
+    bool refused;
+    if (addr->recorded[0] && o->block)
+        return err_set(e, ERR_USAGE, "--block stops threads: the process of %s has ended", addr->recorded);
+    if (addr->recorded[0])
+        return 0;
+    if (target_await(addr, TARGET_ATTACH_TIMEOUT_MS, e) != 0)
+        return -1;
+    if (o->no_inject || o->block) {
+        const char *option = o->block ? "--block" : "--no-inject";
+        if (addr->path[0])
+            return err_set(e, ERR_USAGE, "%s reads a process, not the socket of an agent: give its pid",
+                           option);
+        return target_read_only(addr, o->block, option, e);
+    }
+    if (o->readonly && !addr->path[0]) {
+        char endpoint[ENDPOINT_PATH_MAX];
+        bool there = endpoint_path_from_outside(endpoint, sizeof endpoint, addr->pid, e) == 0 &&
+                     endpoint_probe(endpoint) == 1;
+        if (!there)
+            return target_read_only(addr, false, "--readonly", e);
+    }
+    if (!addr->path[0] && target_is_stopped(addr->pid, e))
+        return target_read_only(addr, false, e->text, &why);
+    if (target_attach_or(addr, 0, NULL, &refused, e) == 0)
+        return 0;
+    return refused ? target_read_only(addr, false, e->text, &why) : -1;
+}
+
+/* ---- whatever the target holds up ---- */
+
+struct target_work {
+    struct session_address addr;
+    struct target_options how;
+    struct inject_result result;
+    struct err error;
+    unsigned timeout_ms;
+    bool attach;    /* target_attach, else target_reach */
+    bool was_there; /* at the beginning: what is gone after that is lost */
+    int rc;
+};
+
+static void target_work(void *arg) {
+    struct target_work *w = arg;
+    w->was_there = w->addr.pid > 0 && !procfs_is_gone(w->addr.pid);
+    w->rc = w->attach ? target_attach_here(&w->addr, w->timeout_ms, &w->result, &w->error)
+                      : target_reach_here(&w->addr, &w->how, &w->error);
+    /* Whatever was found wrong with a process on its way out is no reason. */
+    if (w->rc != 0 && w->error.code == ERR_ATTACH && w->was_there && procfs_is_ending(w->addr.pid))
+        (void)err_set(&w->error, ERR_LOST, "process %d ended while it was being attached to",
+                      (int)w->addr.pid);
+}
+
+/* In a child, unless there is nothing of the target to be looked at, or Yama lets only its parent trace it. */
+static int target_do(struct target_work *w) {
+    bool nothing = w->addr.path[0] || w->addr.recorded[0] || w->addr.pid <= 0;
+    if (nothing || inject_is_for_parents(w->addr.pid)) {
+        target_work(w);
+        return w->rc;
+    }
+    int pid = (int)w->addr.pid;
+    uint64_t began = clock_mono_ns();
+    switch (guard_run(target_work, w, sizeof *w, w->timeout_ms + TARGET_BLOCKED_MS)) {
+    case GUARD_DONE:
+        return w->rc;
+    case GUARD_NONE:
+        return err_set_errno(&w->error, ERR_FAILED, errno, "no process can be made that attaches");
+    case GUARD_BROKEN:
+        return err_set(&w->error, ERR_ATTACH,
+                       "what attaches to process %d has crashed: nothing is known of it", pid);
+    case GUARD_INTERRUPTED:
+        return err_set(&w->error, ERR_ATTACH,
+                       "interrupted; process %d held up whoever looked at it, and was left", pid);
+    case GUARD_BLOCKED:
+        break;
+    }
+    return err_set(
+        &w->error, ERR_ATTACH,
+        "process %d holds up whoever looks at it (its memory or its file system does not answer): given "
+        "up after %u s",
+        pid, (unsigned)((clock_mono_ns() - began) / CLOCK_NS_PER_S));
+}
+
+int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+                  struct err *e) {
+    struct target_work w = {.addr = *addr, .attach = true};
+    w.timeout_ms = timeout_ms ? timeout_ms : TARGET_ATTACH_TIMEOUT_MS;
+    int rc = target_do(&w);
+    *addr = w.addr;
+    if (rc != 0 && e)
+        *e = w.error;
+    if (rc == 0 && out)
+        *out = w.result;
+    return rc;
+}
+
+int target_reach(struct session_address *addr, const struct target_options *o, struct err *e) {
+    struct target_work w = {.addr = *addr, .how = *o, .timeout_ms = TARGET_REACH_MS};
+    int rc = target_do(&w);
+    *addr = w.addr;
+    if (rc != 0 && e)
+        *e = w.error;
+    return rc;
+}

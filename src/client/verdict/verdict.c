@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verdict: see verdict.h. The rules are in verdict_rules.c.
+ *
+ * Before the rules it is found out, for each target, from when on its newest steps are and which thread trains: the rules have that as
+ * :from and :tid, beside :pid, and :first, the time of the first step. So what a rule reads is bounded: about as many
+ * steps as VERDICT_STEPS, however long they take, and seconds of the rest.
+ */
+#include "client/verdict/verdict.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/sql/rows.h"
+#include "store/ring/ring_tables.h"
+
+#define VERDICT_STEPS 200.0      /* that rules look at, at least, where there are so many */
+#define VERDICT_MANY 4000.0      /* and at most, about */
+#define VERDICT_FIRST_S 15.0     /* how long ago steps are looked for at first, */
+#define VERDICT_LAST_S 172800.0  /* and at most */
+#define VERDICT_GROWS 4.0        /* from one to the next */
+#define VERDICT_TIMEOUT_S 10.0   /* for one rule */
+#define VERDICT_MOST_TARGETS 512 /* more are not judged */
+
+/* What is known of a target before its rules. */
+struct verdict_target {
+    int64_t pid, rank;
+    double window_s; /* within which the newest steps are */
+    double steps, last_s, tid;
+    double first_s; /* when the first of its steps ended; NAN: none is known */
+};
+
+struct verdict_judge {
+    struct database *db;
+    struct verdict_target *targets;
+    size_t n_targets;
+};
+
+static const char verdict_count[] =
+    "SELECT count(*), max(timestamp) FROM python.steps WHERE pid = CAST(:pid AS INTEGER) AND timestamp > "
+    "now() - :window";
+
+static const char verdict_trainer[] =
+    "SELECT tid FROM profiling_data WHERE pid = CAST(:pid AS INTEGER) AND kind = 'optimizer' AND "
+    "timestamp BETWEEN :last - 5 AND :last ORDER BY timestamp DESC LIMIT 1";
+
+/* Rows of a fast job's first steps are soon forgotten: they are counted back, as long as the oldest that are kept. */
+static const char verdict_first[] =
+    "SELECT min(timestamp) - (min(step) - 1) * coalesce(avg(duration_ms), 0) / 1000 FROM "
+    "(SELECT timestamp, step, duration_ms FROM python.steps WHERE pid = CAST(:pid AS INTEGER) ORDER BY "
+    "timestamp LIMIT 200)";
+
+struct verdict_judge *verdict_judge_new(struct database *d) {
+    struct verdict_judge *j = calloc(1, sizeof *j);
+    if (j)
+        j->db = d;
+    return j;
+}
+
+void verdict_judge_free(struct verdict_judge *j) {
+    if (!j)
+        return;
+    free(j->targets);
+    free(j);
+}
+
+void verdicts_fini(struct verdicts *v) {
+    for (size_t i = 0; i < v->n; i++)
+        free(v->items[i].values);
+    free(v->items);
+    memset(v, 0, sizeof *v);
+}
+
+/* ---- asking ---- */
+
+static double verdict_number(const struct rows_cell *c) {
+    return c->kind == SQL_INTEGER ? (double)c->i : c->kind == SQL_REAL ? c->f : NAN;
+}
+
+/* Run one statement; `rows` is to be given back by rows_fini when it is 0. */
+static int verdict_query(struct database *d, const char *text, const struct sql_named *named, size_t n,
+                         struct rows *rows, struct err *e) {
+    struct sql_query q = {.timeout_s = VERDICT_TIMEOUT_S, .named = named, .n_named = n, .max_rows = 2};
+    struct sql_result *r = database_begin(d, text, &q, NULL, NULL, e);
+    if (!r)
+        return -1;
+    int rc = rows_take(rows, r, ROWS_BYTES, e);
+    sql_end(r);
+    if (rc != 0)
+        rows_fini(rows);
+    return rc;
+}
+
+static int verdict_count_steps(struct verdict_judge *j, struct verdict_target *t, struct err *e) {
+    const struct sql_named named[] = {{":pid", (double)t->pid}, {":window", t->window_s}};
+    struct rows rows;
+    if (verdict_query(j->db, verdict_count, named, 2, &rows, e) != 0)
+        return -1;
+    t->steps = verdict_number(rows_at(&rows, 0, 0));
+    t->last_s = verdict_number(rows_at(&rows, 0, 1));
+    rows_fini(&rows);
+    return 0;
+}
+
+/* Find the time within which the newest steps are: longer until there are enough, shorter where there are far too many. */
+static int verdict_find_window(struct verdict_judge *j, struct verdict_target *t, struct err *e) {
+    for (int tries = 0; tries < 12; tries++) {
+        if (verdict_count_steps(j, t, e) != 0)
+            return -1;
+        if (t->steps < VERDICT_STEPS && t->window_s < VERDICT_LAST_S)
+            t->window_s *= VERDICT_GROWS;
+        else if (t->steps > VERDICT_MANY)
+            t->window_s *= VERDICT_MANY / 2 / t->steps;
+        else
+            break;
+    }
+    return 0;
+}
+
+/* The thread that trains: the main thread, unless torch told otherwise. */
+static int verdict_find_trainer(struct verdict_judge *j, struct verdict_target *t, struct err *e) {
+    const struct sql_named named[] = {{":pid", (double)t->pid}, {":last", t->last_s}};
+    struct rows rows;
+    t->tid = (double)t->pid;
+    if (isnan(t->last_s))
+        return 0;
+    if (verdict_query(j->db, verdict_trainer, named, 2, &rows, e) != 0)
+        return -1;
+    double tid = rows.n ? verdict_number(rows_at(&rows, 0, 0)) : NAN;
+    t->tid = isnan(tid) ? t->tid : tid;
+    rows_fini(&rows);
+    return 0;
+}
+
+/* When its first step was; what has been found stays. */
+static int verdict_find_first(struct verdict_judge *j, struct verdict_target *t, struct err *e) {
+    const struct sql_named named[] = {{":pid", (double)t->pid}};
+    struct rows rows;
+    if (!isnan(t->first_s))
+        return 0;
+    if (verdict_query(j->db, verdict_first, named, 1, &rows, e) != 0)
+        return -1;
+    t->first_s = rows.n ? verdict_number(rows_at(&rows, 0, 0)) : NAN;
+    rows_fini(&rows);
+    return 0;
+}
+
+/* Is there a table of that name? */
+static bool verdict_has_table(struct sql *s, const char *name) {
+    for (size_t i = 0; name && i < sql_table_count(s); i++) {
+        struct sql_table_info info;
+        sql_table_info(s, i, &info);
+        if (strcmp(info.name, name) == 0)
+            return true;
+    }
+    return !name;
+}
+
+/* ---- one rule ---- */
+
+/* What a rule is asked with. */
+struct verdict_case {
+    struct verdict_judge *judge;
+    const struct verdict_target *target;
+    struct verdict_value values[VERDICT_VALUES];
+    size_t n;
+};
+
+static void verdict_add_value(struct verdict_case *c, const char *name, const struct rows_cell *cell) {
+    if (c->n == VERDICT_VALUES)
+        return;
+    struct verdict_value *v = &c->values[c->n++];
+    *v = (struct verdict_value){.kind = cell->kind == SQL_BLOB ? SQL_NULL : cell->kind, .number = NAN};
+    (void)snprintf(v->name, sizeof v->name, "%s", name);
+    if (cell->kind == SQL_TEXT)
+        (void)snprintf(v->text, sizeof v->text, "%s", cell->s);
+    else
+        v->number = verdict_number(cell);
+}
+
+/* Ask for evidence, and add it to what there is. 1 when there is some. */
+static int verdict_get_values(struct verdict_case *c, const char *text, struct err *e) {
+    const struct verdict_target *t = c->target;
+    const struct sql_named named[] = {
+        {":pid", (double)t->pid}, {":tid", t->tid}, {":first", t->first_s}, {":window", t->window_s}};
+    struct rows rows;
+    if (verdict_query(c->judge->db, text, named, sizeof named / sizeof named[0], &rows, e) != 0)
+        return -1;
+    int there = rows.n > 0;
+    for (size_t i = 0; there && i < rows.n_columns; i++)
+        verdict_add_value(c, rows.columns[i].name, rows_at(&rows, 0, i));
+    rows_fini(&rows);
+    return there;
+}
+
+/* More of what holds. True unless it says that it does not hold. It may be of a table that is made now, and fail: then there is no more. */
+static bool verdict_get_more(struct verdict_case *c, const struct verdict_rule *rule) {
+    struct err e;
+    size_t before = c->n;
+    bool must = strstr(rule->more, "AS holds") != NULL;
+    if (verdict_get_values(c, rule->more, &e) <= 0)
+        return !must;
+    for (size_t i = before; i < c->n; i++)
+        if (strcmp(c->values[i].name, "holds") == 0) {
+            bool holds = c->values[i].number > 0;
+            memmove(&c->values[i], &c->values[i + 1], (--c->n - i) * sizeof c->values[0]);
+            return holds;
+        }
+    return !must;
+}
+
+/* Does the rule hold? 1, with its values in the case; 0; -1 with the error. */
+static int verdict_test(struct verdict_case *c, const struct verdict_rule *rule, struct err *e) {
+    struct sql *s = database_sql(c->judge->db);
+    c->n = 0;
+    if (!verdict_has_table(s, rule->needs))
+        return 0;
+    int rc = verdict_get_values(c, rule->sql, e);
+    if (rc <= 0)
+        return rc;
+    if (!(c->values[0].number >= rule->threshold)) /* what is not known is NAN */
+        return 0;
+    return !rule->more || !verdict_has_table(s, rule->more_needs) || verdict_get_more(c, rule);
+}
+
+static void verdict_write(const char *words, const struct verdict *v, char *buf, size_t cap) {
+    struct strbuf text;
+    strbuf_init(&text, cap - 1);
+    verdict_put_words(words, v->values, v->n_values, &text);
+    (void)snprintf(buf, cap, "%s", strbuf_str(&text));
+    strbuf_fini(&text);
+}
+
+static int verdict_say(struct verdicts *out, const struct verdict_case *c, const struct verdict_rule *rule,
+                       struct err *e) {
+    struct verdict *more = realloc(out->items, (out->n + 1) * sizeof *more);
+    if (more)
+        out->items = more;
+    struct verdict_value *values = malloc(c->n * sizeof *values);
+    if (!more || !values) {
+        free(values);
+        return err_set(e, ERR_FAILED, "out of memory for a verdict");
+    }
+    memcpy(values, c->values, c->n * sizeof *values);
+    struct verdict *v = &out->items[out->n++];
+    *v = (struct verdict){
+        .rule = rule, .pid = c->target->pid, .rank = c->target->rank, .values = values, .n_values = c->n};
+    verdict_write(rule->words, v, v->text, sizeof v->text);
+    verdict_write(rule->brief ? rule->brief : rule->code, v, v->brief, sizeof v->brief);
+    return 0;
+}
+
+/* ---- a target ---- */
+
+/* Is anything the matter, as far as was said? */
+static bool verdict_accuses(const struct verdicts *v, size_t from) {
+    for (size_t i = from; i < v->n; i++)
+        if (v->items[i].rule->level >= VERDICT_WARN && !v->items[i].rule->is_state)
+            return true;
+    return false;
+}
+
+static bool verdict_was_said(const struct verdicts *v, size_t from, const char *code) {
+    for (size_t i = from; i < v->n; i++)
+        if (strcmp(v->items[i].rule->code, code) == 0)
+            return true;
+    return false;
+}
+
+/* All that is to be said of a target: states first, for the others depend on them. */
+static int verdict_judge_target(struct verdict_judge *j, const struct verdict_target *t, struct verdicts *out,
+                                struct err *e) {
+    struct verdict_case c = {.judge = j, .target = t};
+    const struct verdict_rule *state = NULL;
+    size_t from = out->n;
+    for (int pass = 0; pass < 2; pass++)
+        for (const struct verdict_rule *rule = verdict_rules; rule->code; rule++) {
+            bool coming = state && state->moves;
+            if (rule->is_state != (pass == 0) || (rule->is_state && state) ||
+                (pass == 1 && rule->moves && !coming) || verdict_was_said(out, from, rule->code) ||
+                (rule->is_alone && verdict_accuses(out, from)))
+                continue;
+            int holds = verdict_test(&c, rule, e);
+            if (holds < 0 || (holds && verdict_say(out, &c, rule, e) != 0))
+                return -1;
+            state = holds && rule->is_state ? rule : state;
+        }
+    return 0;
+}
+
+static int verdict_compare(const void *a, const void *b) {
+    const struct verdict *x = a, *y = b;
+    if (x->rule->level != y->rule->level)
+        return x->rule->level > y->rule->level ? -1 : 1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return x->rule < y->rule ? -1 : x->rule > y->rule;
+}
+
+/* The targets of the database; what is known of those that were there stays. */
+static int verdict_take_targets(struct verdict_judge *j, struct err *e) {
+    const struct sql *s = database_sql(j->db);
+    size_t n = sql_target_count(s);
+    n = n > VERDICT_MOST_TARGETS ? VERDICT_MOST_TARGETS : n;
+    if (n == j->n_targets)
+        return 0;
+    struct verdict_target *more = realloc(j->targets, n * sizeof *more);
+    if (!more)
+        return err_set(e, ERR_FAILED, "out of memory for verdicts");
+    j->targets = more;
+    for (size_t i = j->n_targets; i < n; i++)
+        j->targets[i] = (struct verdict_target){.window_s = VERDICT_FIRST_S, .first_s = NAN};
+    j->n_targets = n;
+    return 0;
+}
+
+int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err *e) {
+    memset(out, 0, sizeof *out);
+    int rc = verdict_take_targets(j, e);
+    for (size_t i = 0; rc == 0 && i < j->n_targets; i++) {
+        struct verdict_target *t = &j->targets[i];
+        t->pid = sql_target_pid(database_sql(j->db), i);
+        t->rank = sql_target_rank(database_sql(j->db), i);
+        if (t->pid == RING_INT_NULL)
+            continue;
+        rc = verdict_find_window(j, t, e);
+        rc = rc == 0 ? verdict_find_trainer(j, t, e) : rc;
+        rc = rc == 0 ? verdict_find_first(j, t, e) : rc;
+        rc = rc == 0 ? verdict_judge_target(j, t, out, e) : rc;
+    }
+    if (rc != 0) {
+        verdicts_fini(out);
+        return -1;
+    }
+    if (out->n)
+        qsort(out->items, out->n, sizeof out->items[0], verdict_compare);
+    return 0;
+}

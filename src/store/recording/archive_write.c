@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* archive_write: see archive.h. Tables of a session into an SQLite file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/recording/archive.h"
+#include "store/recording/archive_internal.h"
+#include "store/ring/ring.h"
+
+#define ARCHIVE_COMMON 3 /* rank, host, pid */
+#define ARCHIVE_MAX_TABLES 512
+#define ARCHIVE_ROW_BITS 48 /* of a rowid: its number within its target (sql_vtab.c) */
+#define ARCHIVE_LATE_S 5.0  /* rows are not quite in the order of their times */
+
+/* How far a table of a target was written. */
+struct archive_mark {
+    uint64_t next; /* number of the first row that was not */
+    bool any;
+};
+
+struct archive_table {
+    char name[RING_MAX_NAME * 2];
+    size_t n_columns;           /* that it was made with */
+    struct archive_mark *marks; /* per target */
+    size_t n_marks;
+    double newest; /* NAN */
+};
+
+struct archive_writer {
+    sqlite3 *db;
+    struct archive_table tables[ARCHIVE_MAX_TABLES];
+    size_t n_tables;
+    uint64_t rows;
+};
+
+static int archive_fail(struct archive_writer *w, struct err *e) {
+    return err_set(e, ERR_FAILED, "the recording cannot be written: %s", sqlite3_errmsg(w->db));
+}
+
+static int archive_exec(struct archive_writer *w, const char *text, struct err *e) {
+    return sqlite3_exec(w->db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : archive_fail(w, e);
+}
+
+void archive_table_name(const char *full, char *buf, size_t cap) {
+    (void)snprintf(buf, cap, "%s", full);
+    for (char *p = buf; *p; p++)
+        if (*p == '.')
+            *p = '_';
+}
+
+/* A new, empty file that only this user may read: what is recorded may hold values. Nothing that is there already is taken, not by a link
+ * either. Its path without links in `real` (PATH_MAX), the file in `st`. 0, or -1 with the error. */
+static int archive_make_file(const char *path, char *real, struct stat *st, struct err *e) {
+    char dir[PATH_MAX], folder[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    (void)snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    if (!realpath(slash ? dir : ".", folder))
+        return err_set_errno(e, ERR_FAILED, errno, "%s cannot be written", path);
+    if (snprintf(real, PATH_MAX, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, name) >= PATH_MAX)
+        return err_set_errno(e, ERR_FAILED, ENAMETOOLONG, "%s cannot be written", path);
+    int fd = open(real, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST)
+        return err_set(e, ERR_FAILED, "%s is there already: give another name", path);
+    if (fd < 0)
+        return err_set_errno(e, ERR_FAILED, errno, "%s cannot be written", path);
+    int rc = fstat(fd, st);
+    (void)close(fd);
+    return rc == 0 ? 0 : err_set_errno(e, ERR_FAILED, errno, "%s cannot be written", path);
+}
+
+/* Is what SQLite has opened by name the file that was made? */
+static bool archive_is_created(const char *real, const struct stat *made) {
+    struct stat st;
+    return lstat(real, &st) == 0 && st.st_dev == made->st_dev && st.st_ino == made->st_ino;
+}
+
+struct archive_writer *archive_create(const char *path, struct err *e) {
+    static const char schema[] =
+        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA page_size = 8192; BEGIN;"
+        "CREATE TABLE probing_recording(key TEXT PRIMARY KEY, value);"
+        "CREATE TABLE probing_tables(name TEXT PRIMARY KEY, stored_as TEXT, alias TEXT, help TEXT, cost "
+        "INTEGER,"
+        " retention_s REAL);"
+        "CREATE TABLE probing_columns(table_name TEXT, position INTEGER, name TEXT, type INTEGER, unit TEXT, "
+        "help TEXT);";
+    struct stat made;
+    char text[128], real[PATH_MAX];
+    struct archive_writer *w = calloc(1, sizeof *w);
+    if (!w || archive_make_file(path, real, &made, e) != 0) {
+        if (!w)
+            (void)err_set(e, ERR_FAILED, "%s: out of memory", path);
+        free(w);
+        return NULL;
+    }
+    (void)snprintf(text, sizeof text,
+                   "INSERT INTO probing_recording VALUES ('schema_version', %d), ('began_at', %.6f); COMMIT",
+                   ARCHIVE_SCHEMA_VERSION, clock_epoch_s());
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX;
+    if (sqlite3_open_v2(real, &w->db, flags, NULL) != SQLITE_OK) {
+        (void)err_set(e, ERR_FAILED, "%s cannot be written: %s", path, sqlite3_errmsg(w->db));
+    } else if (!archive_is_created(real, &made)) {
+        (void)err_set(e, ERR_FAILED, "%s cannot be written: somebody else has put another file there", path);
+    } else if (archive_exec(w, schema, e) == 0 && archive_exec(w, text, e) == 0) {
+        return w;
+    }
+    (void)sqlite3_close(w->db);
+    if (archive_is_created(real, &made))
+        (void)unlink(real);
+    free(w);
+    return NULL;
+}
+
+/* ---- tables ---- */
+
+static int archive_describe(struct archive_writer *w, const struct sql_table_info *t, const char *stored,
+                            struct err *e) {
+    char *text = sqlite3_mprintf("INSERT OR REPLACE INTO probing_tables VALUES (%Q, %Q, %Q, %Q, %d, %f);"
+                                 "DELETE FROM probing_columns WHERE table_name = %Q",
+                                 t->name, stored, t->alias[0] ? t->alias : NULL, t->help, (int)t->cost,
+                                 t->retention_s, t->name);
+    int rc = text ? archive_exec(w, text, e) : err_set(e, ERR_FAILED, "out of memory");
+    sqlite3_free(text);
+    for (size_t i = 0; rc == 0 && i < t->n_columns; i++) {
+        const struct sql_column_info *c = &t->columns[i];
+        text = sqlite3_mprintf("INSERT INTO probing_columns VALUES (%Q, %d, %Q, %d, %Q, %Q)", t->name, (int)i,
+                               c->name, (int)c->type, c->unit, c->help);
+        rc = text ? archive_exec(w, text, e) : err_set(e, ERR_FAILED, "out of memory");
+        sqlite3_free(text);
+    }
+    return rc;
+}
+
+/* The table, with the columns that it has now; one of an earlier time may have had fewer. */
+static int archive_make_table(struct archive_writer *w, const struct sql_table_info *t, struct err *e) {
+    char stored[RING_MAX_NAME * 2];
+    archive_table_name(t->name, stored, sizeof stored);
+    sqlite3_str *s = sqlite3_str_new(w->db);
+    sqlite3_str_appendf(s, "CREATE TABLE IF NOT EXISTS \"%w\"(rank INTEGER, host TEXT, pid INTEGER", stored);
+    for (size_t i = 0; i < t->n_columns; i++)
+        sqlite3_str_appendf(s, ", \"%w\" %s", t->columns[i].name, archive_type(t->columns[i].type));
+    sqlite3_str_appendf(s, ")");
+    if (t->alias[0])
+        sqlite3_str_appendf(s, "; CREATE VIEW IF NOT EXISTS \"%w\" AS SELECT * FROM \"%w\"", t->alias,
+                            stored);
+    char *text = sqlite3_str_finish(s);
+    int rc = text ? archive_exec(w, text, e) : err_set(e, ERR_FAILED, "out of memory");
+    sqlite3_free(text);
+    for (size_t i = 0; rc == 0 && i < t->n_columns; i++) {
+        /* It fails where the column is there: so it does mostly. */
+        text = sqlite3_mprintf("ALTER TABLE \"%w\" ADD COLUMN \"%w\" %s", stored, t->columns[i].name,
+                               archive_type(t->columns[i].type));
+        int known = sqlite3_table_column_metadata(w->db, NULL, stored, t->columns[i].name, NULL, NULL, NULL,
+                                                  NULL, NULL);
+        if (text && known != SQLITE_OK)
+            rc = archive_exec(w, text, e);
+        sqlite3_free(text);
+    }
+    return rc == 0 ? archive_describe(w, t, stored, e) : -1;
+}
+
+static struct archive_table *archive_find(struct archive_writer *w, const char *name) {
+    for (size_t i = 0; i < w->n_tables; i++)
+        if (strcmp(w->tables[i].name, name) == 0)
+            return &w->tables[i];
+    if (w->n_tables == ARCHIVE_MAX_TABLES)
+        return NULL;
+    struct archive_table *t = &w->tables[w->n_tables++];
+    (void)snprintf(t->name, sizeof t->name, "%s", name);
+    t->newest = NAN;
+    return t;
+}
+
+/* Is the row new? Then it is noted as written. */
+static bool archive_is_new(struct archive_table *t, int64_t rowid) {
+    size_t target = (size_t)((uint64_t)rowid >> ARCHIVE_ROW_BITS);
+    uint64_t number = (uint64_t)rowid & ((1ULL << ARCHIVE_ROW_BITS) - 1);
+    if (target >= t->n_marks) {
+        struct archive_mark *more = realloc(t->marks, (target + 1) * sizeof *more);
+        if (!more)
+            return false;
+        memset(more + t->n_marks, 0, (target + 1 - t->n_marks) * sizeof *more);
+        t->marks = more;
+        t->n_marks = target + 1;
+    }
+    struct archive_mark *m = &t->marks[target];
+    if (m->any && number < m->next)
+        return false;
+    m->any = true;
+    m->next = number + 1;
+    return true;
+}
+
+static void archive_bind(sqlite3_stmt *st, int at, const struct sql_result *r, size_t i) {
+    size_t len;
+    switch (sql_result_kind(r, i)) {
+    case SQL_INTEGER:
+        (void)sqlite3_bind_int64(st, at, sql_result_int(r, i));
+        break;
+    case SQL_REAL:
+        (void)sqlite3_bind_double(st, at, sql_result_real(r, i));
+        break;
+    case SQL_TEXT: {
+        const char *text = sql_result_text(r, i, &len);
+        (void)sqlite3_bind_text(st, at, text, (int)len, SQLITE_TRANSIENT);
+        break;
+    }
+    case SQL_BLOB:
+    case SQL_NULL:
+        (void)sqlite3_bind_null(st, at);
+        break;
+    }
+}
+
+/* Columns of the result after the rowid, in their order, into the table of the same columns. */
+static int archive_copy_rows(struct archive_writer *w, struct archive_table *t,
+                             const struct sql_table_info *info, bool kept, struct sql_result *r,
+                             struct err *e) {
+    char stored[RING_MAX_NAME * 2];
+    archive_table_name(info->name, stored, sizeof stored);
+    sqlite3_str *s = sqlite3_str_new(w->db);
+    sqlite3_str_appendf(s, "INSERT INTO \"%w\"(rank, host, pid", stored);
+    for (size_t i = 0; i < info->n_columns; i++)
+        sqlite3_str_appendf(s, ", \"%w\"", info->columns[i].name);
+    sqlite3_str_appendf(s, ") VALUES (?1");
+    for (size_t i = 1; i < info->n_columns + ARCHIVE_COMMON; i++)
+        sqlite3_str_appendf(s, ", ?%d", (int)i + 1);
+    sqlite3_str_appendf(s, ")");
+    char *text = sqlite3_str_finish(s);
+    sqlite3_stmt *st = NULL;
+    int rc = text && sqlite3_prepare_v2(w->db, text, -1, &st, NULL) == SQLITE_OK ? 0 : archive_fail(w, e),
+        more = 0;
+    while (rc == 0 && (more = sql_next(r, e)) == 1) {
+        if (kept && !archive_is_new(t, sql_result_int(r, 0)))
+            continue;
+        for (size_t i = 0; i < info->n_columns + ARCHIVE_COMMON; i++)
+            archive_bind(st, (int)i + 1, r, i + 1);
+        rc = sqlite3_step(st) == SQLITE_DONE ? 0 : archive_fail(w, e);
+        (void)sqlite3_reset(st);
+        w->rows += rc == 0;
+    }
+    (void)sqlite3_finalize(st);
+    sqlite3_free(text);
+    return rc == 0 && more == 0 ? 0 : -1;
+}
+
+static bool archive_has_time(const struct sql_table_info *t) {
+    for (size_t i = 0; i < t->n_columns; i++)
+        if (t->columns[i].type == RING_TIMESTAMP && strcmp(t->columns[i].name, "timestamp") == 0)
+            return true;
+    return false;
+}
+
+static int archive_add_table(struct archive_writer *w, struct sql *s, const struct sql_table_info *info,
+                             struct err *e) {
+    static const struct sql_query unlimited;
+    bool kept = info->cost != RING_COST_NOW, timed = archive_has_time(info);
+    struct archive_table *t = archive_find(w, info->name);
+    if (!t)
+        return err_set(e, ERR_FAILED, "too many tables for a recording");
+    sqlite3_str *q = sqlite3_str_new(w->db);
+    sqlite3_str_appendf(q, "SELECT %s, rank, host, pid", kept ? "rowid" : "0");
+    for (size_t i = 0; i < info->n_columns; i++)
+        sqlite3_str_appendf(q, ", \"%w\"", info->columns[i].name);
+    sqlite3_str_appendf(q, " FROM %s", info->name);
+    if (kept && timed && !isnan(t->newest))
+        sqlite3_str_appendf(q, " WHERE timestamp > %.6f", t->newest - ARCHIVE_LATE_S);
+    t->newest = info->newest;
+    char *text = sqlite3_str_finish(q);
+    struct sql_result *r = text ? sql_begin(s, text, &unlimited, NULL, NULL, e) : NULL;
+    int rc = r ? archive_copy_rows(w, t, info, kept, r, e) : -1;
+    sql_end(r);
+    sqlite3_free(text);
+    return rc;
+}
+
+/* Is it the file that cannot be written? */
+static bool archive_is_failing(const struct archive_writer *w) {
+    int rc = sqlite3_errcode(w->db);
+    return rc != SQLITE_OK && rc != SQLITE_DONE && rc != SQLITE_ROW;
+}
+
+/* Make the table and say what it is, unless that was done. */
+static int archive_declare(struct archive_writer *w, const struct sql_table_info *info, struct err *e) {
+    struct archive_table *t = archive_find(w, info->name);
+    if (!t)
+        return err_set(e, ERR_FAILED, "too many tables for a recording");
+    int rc = t->n_columns == info->n_columns ? 0 : archive_make_table(w, info, e);
+    t->n_columns = rc == 0 ? info->n_columns : 0;
+    return rc;
+}
+
+/* Rows of the tables whose numbers others name (`named`: stacks, frames), or of all others. */
+static int archive_add_tables(struct archive_writer *w, struct sql *s, bool now, bool named, struct err *e) {
+    int rc = 0;
+    /* Backwards, which is stacks before their frames. */
+    for (size_t i = sql_table_count(s); rc == 0 && i-- > 0;) {
+        struct sql_table_info info;
+        sql_table_info(s, i, &info);
+        bool is_named = strcmp(info.name, "python.stacks") == 0 || strcmp(info.name, "python.frames") == 0;
+        if (is_named != named || (info.cost == RING_COST_NOW && !now))
+            continue;
+        rc = archive_add_table(w, s, &info, e);
+        /* What is made when it is read may not be there now, or want to be asked for something: the others are kept. */
+        if (rc != 0 && info.cost == RING_COST_NOW && !archive_is_failing(w))
+            rc = 0;
+    }
+    return rc;
+}
+
+int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err *e) {
+    int rc = archive_exec(w, "BEGIN", e);
+    /* What tables there are comes before all rows in the file: without it the rest of one that was cut could not be read. */
+    for (size_t i = 0; rc == 0 && i < sql_table_count(s); i++) {
+        struct sql_table_info info;
+        sql_table_info(s, i, &info);
+        if (info.cost != RING_COST_NOW || now)
+            rc = archive_declare(w, &info, e);
+        if (rc != 0 && info.cost == RING_COST_NOW && !archive_is_failing(w))
+            rc = 0;
+    }
+    /* The job goes on meanwhile: of a stack that a sample names nothing may be missing. */
+    rc = rc == 0 ? archive_add_tables(w, s, now, false, e) : rc;
+    rc = rc == 0 ? archive_add_tables(w, s, now, true, e) : rc;
+    if (rc == 0)
+        rc = archive_exec(w, "COMMIT", e);
+    else
+        (void)sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
+    for (size_t i = 0; rc != 0 && i < w->n_tables; i++)
+        w->tables[i].n_columns = 0;
+    return rc;
+}
+
+uint64_t archive_rows(const struct archive_writer *w) { return w->rows; }
+
+int archive_finish(struct archive_writer *w, struct err *e) {
+    char text[96];
+    if (!w)
+        return 0;
+    (void)snprintf(text, sizeof text, "INSERT INTO probing_recording VALUES ('ended_at', %.6f)",
+                   clock_epoch_s());
+    int rc = archive_exec(w, text, e);
+    if (sqlite3_close(w->db) != SQLITE_OK && rc == 0)
+        rc = err_set(e, ERR_FAILED, "the recording cannot be closed");
+    for (size_t i = 0; i < w->n_tables; i++)
+        free(w->tables[i].marks);
+    free(w);
+    return rc;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sql_result: one statement, from its text to its last row; see sql.h. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/sql/sql_internal.h"
+#include "store/sql/sql_rewrite.h"
+
+struct sql_result {
+    struct sql *s;
+    const char *before; /* of the text: the statements that were there already; only while it is begun */
+    size_t n_before;
+    sqlite3_stmt *stmt;
+    char *text;    /* as SQLite has it */
+    size_t offset; /* of the statement in the caller's text */
+    size_t n;
+    char (*types)[16];
+    uint64_t max_rows, rows;
+    uint64_t began_ns, ended_ns;
+    double timeout_s;
+    bool done, truncated, has_row;
+};
+
+static void sql_walk(const char *text, size_t n, size_t *line, size_t *column) {
+    for (size_t i = 0; i < n && text[i]; i++) {
+        ++*column;
+        if (text[i] == '\n') {
+            ++*line;
+            *column = 1;
+        }
+    }
+}
+
+/* Line and column, from 1, of a byte. */
+static void sql_place(const struct sql_result *r, size_t at, size_t *line, size_t *column) {
+    *line = *column = 1;
+    sql_walk(r->before, r->n_before, line, column);
+    sql_walk(r->text, at, line, column);
+}
+
+/* Where SQLite says that the last error is; -1 when it does not. */
+static long sql_error_at(struct sql *s) {
+#if SQLITE_VERSION_NUMBER >= 3038000
+    return sqlite3_error_offset(s->db);
+#else
+    (void)s;
+    return -1;
+#endif
+}
+
+static int sql_explain(const struct sql_result *r, int rc, long at, struct err *e) {
+    struct sql *s = r->s;
+    size_t line, column;
+    if (s->denied[0])
+        return err_set(e, ERR_FAILED, "%s", s->denied);
+    if (rc == SQLITE_INTERRUPT && !atomic_load(&s->interrupted))
+        return err_set(e, ERR_FAILED,
+                       "the query was ended after %g s; give it more time or a narrower condition",
+                       r->timeout_s);
+    if (rc == SQLITE_INTERRUPT)
+        return err_set(e, ERR_FAILED, "the query was interrupted");
+    if (s->failure[0])
+        return err_set(e, ERR_FAILED, "%s", s->failure);
+    if (rc == SQLITE_NOMEM)
+        return err_set(e, ERR_FAILED,
+                       "the query needs more than %lld MB of memory; narrow it by a condition or LIMIT",
+                       (long long)(SQL_MAX_MEMORY / (1024 * 1024)));
+    if (at < 0)
+        return err_set(e, ERR_FAILED, "%s", sqlite3_errmsg(s->db));
+    sql_place(r, (size_t)at, &line, &column);
+    return err_set(e, ERR_FAILED, "%s (line %zu, column %zu)", sqlite3_errmsg(s->db), line, column);
+}
+
+/* "timestamp", "integer": as the column was declared; "" for an expression. */
+static void sql_read_types(struct sql_result *r) {
+    for (size_t i = 0; i < r->n; i++) {
+        const char *type = sqlite3_column_decltype(r->stmt, (int)i);
+        size_t k = 0;
+        for (; type && type[k] && k + 1 < sizeof r->types[i]; k++)
+            r->types[i][k] = (char)tolower((unsigned char)type[k]);
+        r->types[i][k] = '\0';
+    }
+}
+
+/* A new query begins: a new moment. */
+static void sql_start(struct sql *s, const struct sql_query *q) {
+    s->query++;
+    s->now = isnan(s->fixed_now) ? clock_epoch_s() : s->fixed_now;
+    s->denied[0] = s->failure[0] = '\0';
+    s->lost = 0;
+    atomic_store(&s->interrupted, false);
+    s->deadline_ns = q->timeout_s > 0 ? clock_mono_ns() + (uint64_t)(q->timeout_s * 1e9) : 0;
+}
+
+/* Prepare the first statement of r->text. 1; 0 when there is none; -1 with the error. */
+static int sql_prepare(struct sql_result *r, size_t *used, struct sql_error *where, struct err *e) {
+    struct sql *s = r->s;
+    const char *tail = r->text;
+    size_t at = 0, len = strlen(r->text);
+    if (sql_rewrite(r->text, len, &at, e) != 0) {
+        size_t line, column;
+        char text[sizeof e->text];
+        where->at = (long)(r->n_before + at);
+        sql_place(r, at, &line, &column);
+        if (e) {
+            (void)snprintf(text, sizeof text, "%s", e->text);
+            (void)err_set(e, ERR_FAILED, "%.400s (line %zu, column %zu)", text, line, column);
+        }
+        return -1;
+    }
+    /* Comments and lone semicolons are no statements. */
+    do {
+        const char *from = tail;
+        int rc = sqlite3_prepare_v2(s->db, from, -1, &r->stmt, &tail);
+        if (rc != SQLITE_OK) {
+            long place = sql_error_at(s);
+            place = place < 0 ? -1 : place + (from - r->text);
+            where->at = place < 0 ? -1 : place + (long)r->n_before;
+            return sql_explain(r, rc, place, e);
+        }
+    } while (!r->stmt && *tail);
+    *used = (size_t)(tail - r->text);
+    return r->stmt != NULL;
+}
+
+/* Names that the text does not have are passed over. */
+static void sql_bind_named(struct sql_result *r, const struct sql_query *q) {
+    for (size_t i = 0; i < q->n_named; i++) {
+        int at = sqlite3_bind_parameter_index(r->stmt, q->named[i].name);
+        if (at > 0)
+            (void)sqlite3_bind_double(r->stmt, at, q->named[i].value);
+    }
+}
+
+static void sql_free_result(struct sql_result *r) {
+    (void)sqlite3_finalize(r->stmt);
+    free(r->text);
+    free(r->types);
+    free(r);
+}
+
+struct sql_result *sql_begin(struct sql *s, const char *text, const struct sql_query *q, const char **tail,
+                             struct sql_error *where, struct err *e) {
+    struct sql_error nowhere;
+    struct err unseen;
+    e = e ? e : &unseen;
+    where = where ? where : &nowhere;
+    where->at = -1;
+    e->code = ERR_OK;
+    struct sql_result *r = s->running ? NULL : calloc(1, sizeof *r);
+    if (r)
+        r->text = strdup(text);
+    if (!r || !r->text) {
+        (void)err_set(e, ERR_FAILED, s->running ? "a query is running" : "out of memory");
+        free(r);
+        return NULL;
+    }
+    sql_start(s, q);
+    r->s = s;
+    r->before = q->whole ? q->whole : text;
+    r->n_before = (size_t)(text - r->before);
+    r->max_rows = q->max_rows;
+    r->timeout_s = q->timeout_s;
+    r->began_ns = clock_mono_ns();
+    size_t used = strlen(text);
+    int rc = sql_prepare(r, &used, where, e);
+    if (tail)
+        *tail = text + (rc < 0 ? strlen(text) : used);
+    if (rc <= 0) {
+        sql_free_result(r);
+        return NULL;
+    }
+    sql_bind_named(r, q);
+    r->n = (size_t)sqlite3_column_count(r->stmt);
+    r->types = calloc(r->n + 1, sizeof *r->types);
+    if (!r->types) {
+        (void)err_set(e, ERR_FAILED, "out of memory");
+        sql_free_result(r);
+        return NULL;
+    }
+    sql_read_types(r);
+    s->running = r;
+    return r;
+}
+
+int sql_next(struct sql_result *r, struct err *e) {
+    if (r->done)
+        return 0;
+    int rc = sql_cancelled(r->s) ? SQLITE_INTERRUPT : sqlite3_step(r->stmt);
+    r->ended_ns = clock_mono_ns();
+    r->has_row = rc == SQLITE_ROW && (r->max_rows == 0 || r->rows < r->max_rows);
+    if (r->has_row) {
+        r->rows++;
+        return 1;
+    }
+    r->done = true;
+    r->truncated = rc == SQLITE_ROW;
+    if (rc == SQLITE_ROW || rc == SQLITE_DONE)
+        return 0;
+    return sql_explain(r, rc, -1, e);
+}
+
+void sql_end(struct sql_result *r) {
+    if (!r)
+        return;
+    r->s->running = NULL;
+    sql_free_result(r);
+}
+
+void sql_interrupt(struct sql *s) { atomic_store(&s->interrupted, true); }
+
+size_t sql_result_columns(const struct sql_result *r) { return r->n; }
+
+const char *sql_result_name(const struct sql_result *r, size_t i) {
+    const char *name = sqlite3_column_name(r->stmt, (int)i);
+    return name ? name : "?";
+}
+
+const char *sql_result_type(const struct sql_result *r, size_t i) { return r->types[i]; }
+
+enum sql_kind sql_result_kind(const struct sql_result *r, size_t i) {
+    switch (r->has_row ? sqlite3_column_type(r->stmt, (int)i) : SQLITE_NULL) {
+    case SQLITE_INTEGER:
+        return SQL_INTEGER;
+    case SQLITE_FLOAT:
+        return SQL_REAL;
+    case SQLITE_TEXT:
+        return SQL_TEXT;
+    case SQLITE_BLOB:
+        return SQL_BLOB;
+    default:
+        return SQL_NULL;
+    }
+}
+
+int64_t sql_result_int(const struct sql_result *r, size_t i) { return sqlite3_column_int64(r->stmt, (int)i); }
+
+double sql_result_real(const struct sql_result *r, size_t i) {
+    return sqlite3_column_double(r->stmt, (int)i);
+}
+
+const char *sql_result_text(const struct sql_result *r, size_t i, size_t *len) {
+    const char *text = r->has_row ? (const char *)sqlite3_column_text(r->stmt, (int)i) : NULL;
+    if (len)
+        *len = text ? (size_t)sqlite3_column_bytes(r->stmt, (int)i) : 0;
+    return text;
+}
+
+bool sql_result_truncated(const struct sql_result *r) { return r->truncated; }
+
+uint64_t sql_result_rows(const struct sql_result *r) { return r->rows; }
+
+uint64_t sql_result_lost(const struct sql_result *r) { return r->s->lost; }
+
+double sql_result_elapsed_s(const struct sql_result *r) {
+    return (double)((r->ended_ns ? r->ended_ns : clock_mono_ns()) - r->began_ns) / 1e9;
+}

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sql_vtab: the virtual table: what SQLite asks of a table, answered from its sources.
+ *
+ * Pushed down: ranges of the time column (whole chunks are passed over by their first and last time), rank, host and pid (whole
+ * targets), any integer column that must equal a value (by an index when it is asked often). Only columns that a query uses are read.
+ * SQLite checks every condition but those on the time again, so the others only have to leave out rows that cannot match.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/ring/ring_tables.h"
+#include "store/sql/sql_internal.h"
+
+#define SQL_US 1e6
+#define SQL_BEYOND 9.1e9 /* seconds: no timestamp of a ring is beyond (2^53 microseconds) */
+#define SQL_NO_ROW UINT32_MAX
+
+struct sql_vtab {
+    sqlite3_vtab base;
+    struct sql *s;
+    struct sql_table *t;
+    int time_column; /* of the table; -1 none */
+};
+
+struct sql_cursor {
+    sqlite3_vtab_cursor base;
+    uint64_t columns; /* of the table, that are used */
+    uint32_t source;
+    /* within a ring */
+    struct ring_block block;
+    size_t chunk, n_chunks;
+    const struct ring_chunk *chunks;
+    /* where we are: a row of `at`, or of the provider's rows */
+    const struct ring_block *at;
+    uint32_t row;
+    struct sql_index *index; /* NULL: rows are read in their order */
+    uint32_t number;         /* in the index */
+    bool eof;
+    bool any_time; /* all rows of this chunk are within the time that is wanted */
+    /* conditions */
+    int64_t min_us, max_us;
+    bool by_pid, by_rank, by_host, never;
+    int64_t pid, rank, equal;
+    char *host;
+    int equal_column; /* of the table; -1 none */
+};
+
+/* ---- what a table looks like ---- */
+
+static const char *sql_declared_type(enum ring_type t) {
+    switch (t) {
+    case RING_TIMESTAMP:
+        return "TIMESTAMP";
+    case RING_DOUBLE:
+        return "DOUBLE";
+    case RING_TEXT:
+    case RING_ENUM:
+        return "TEXT";
+    case RING_BOOL:
+        return "BOOLEAN";
+    case RING_INT64:
+    case RING_INT32:
+    case RING_UINT32:
+    case RING_ID:
+        break;
+    }
+    return "INTEGER";
+}
+
+static int sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out,
+                       char **error) {
+    struct sql *s = aux;
+    size_t i = argc >= 4 ? (size_t)strtoul(argv[3], NULL, 10) : SIZE_MAX;
+    if (i >= s->n_tables) {
+        *error = sqlite3_mprintf("no such table");
+        return SQLITE_ERROR;
+    }
+    struct sql_table *t = s->tables[i];
+    struct sql_vtab *v = sqlite3_malloc(sizeof *v);
+    sqlite3_str *text = sqlite3_str_new(db);
+    sqlite3_str_appendall(text, "CREATE TABLE x(\"rank\" INTEGER, \"host\" TEXT, \"pid\" INTEGER");
+    int time_column = -1;
+    for (size_t k = 0; k < t->n_columns; k++) {
+        sqlite3_str_appendf(text, ", \"%w\" %s", t->columns[k].name, sql_declared_type(t->columns[k].type));
+        if (t->columns[k].type == RING_TIMESTAMP)
+            time_column = (int)k;
+    }
+    sqlite3_str_appendall(text, ")");
+    char *declaration = sqlite3_str_finish(text);
+    bool guarded =
+        s->guarded; /* the description is parsed like a statement; SQLite may want it again at any time */
+    s->guarded = false;
+    int rc = v && declaration ? sqlite3_declare_vtab(db, declaration) : SQLITE_NOMEM;
+    s->guarded = guarded;
+    sqlite3_free(declaration);
+    if (rc != SQLITE_OK) {
+        sqlite3_free(v);
+        return rc;
+    }
+    *v = (struct sql_vtab){.s = s, .t = t, .time_column = time_column};
+    *out = &v->base;
+    return SQLITE_OK;
+}
+
+/* A function of its own: were it sql_connect, the module's name would be a table. */
+static int sql_create(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out,
+                      char **error) {
+    return sql_connect(db, aux, argc, argv, out, error);
+}
+
+static int sql_disconnect(sqlite3_vtab *v) {
+    sqlite3_free(v);
+    return SQLITE_OK;
+}
+
+/* ---- planning ---- */
+
+/* How a condition is told to sql_filter: one character an argument, after the columns that are used. */
+static char sql_condition(const struct sql_vtab *v, const struct sqlite3_index_constraint *c) {
+    int column = c->iColumn - SQL_COMMON;
+    bool equal = c->op == SQLITE_INDEX_CONSTRAINT_EQ;
+    if (c->iColumn == SQL_PID && equal)
+        return 'p';
+    if (c->iColumn == SQL_RANK && equal)
+        return 'r';
+    if (c->iColumn == SQL_HOST && equal)
+        return 'h';
+    if (column < 0)
+        return 0;
+    if (column == v->time_column) {
+        switch (c->op) {
+        case SQLITE_INDEX_CONSTRAINT_GT:
+            return '>';
+        case SQLITE_INDEX_CONSTRAINT_GE:
+            return 'g';
+        case SQLITE_INDEX_CONSTRAINT_LT:
+            return '<';
+        case SQLITE_INDEX_CONSTRAINT_LE:
+            return 'l';
+        case SQLITE_INDEX_CONSTRAINT_EQ:
+            return '=';
+        default:
+            return 0;
+        }
+    }
+    enum ring_type type = v->t->columns[column].type;
+    bool integer = type == RING_INT32 || type == RING_INT64 || type == RING_UINT32 || type == RING_ID;
+    return equal && integer ? 'e' : 0;
+}
+
+static bool sql_only_rings(const struct sql_table *t) {
+    for (size_t i = 0; i < t->n_sources; i++)
+        if (!t->sources[i].reader)
+            return false;
+    return true;
+}
+
+/* Rows of the table, roughly. */
+static double sql_estimate_rows(const struct sql_vtab *v) {
+    double rows = 0;
+    for (size_t i = 0; i < v->t->n_sources; i++) {
+        uint64_t oldest = 0, next = 0;
+        if (v->t->sources[i].reader)
+            ring_reader_range(v->t->sources[i].reader, &oldest, &next);
+        rows += v->t->sources[i].reader ? (double)(next - oldest) : 100;
+    }
+    return rows + 1;
+}
+
+/* Is a column of the table what the source's provider makes its rows by? */
+static bool sql_is_key(const struct sql_source *src, int column) {
+    const struct sql_provider *p = src->provider;
+    int from = src->map[column];
+    return p && p->key && from >= 0 && strcmp(p->def->columns[from].name, p->key) == 0;
+}
+
+/* Is it made by a key? */
+static bool sql_has_key(const struct sql_table *t) {
+    for (size_t i = 0; i < t->n_sources; i++)
+        if (t->sources[i].provider && t->sources[i].provider->key)
+            return true;
+    return false;
+}
+
+/* A table that is made by a key is asked by no other column. */
+static bool sql_may_equal(const struct sql_table *t, int column) {
+    for (size_t i = 0; i < t->n_sources; i++)
+        if (t->sources[i].provider && t->sources[i].provider->key && !sql_is_key(&t->sources[i], column))
+            return false;
+    return true;
+}
+
+static int sql_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
+    struct sql_vtab *v = (struct sql_vtab *)base;
+    char plan[48];
+    size_t used = 0;
+    int arguments = 0, equal = -1;
+    double rows = sql_estimate_rows(v), cost = rows;
+    bool exact = sql_only_rings(v->t);
+    for (int i = 0; i < info->nConstraint && used + 2 < sizeof plan; i++) {
+        const struct sqlite3_index_constraint *c = &info->aConstraint[i];
+        char how = c->usable ? sql_condition(v, c) : 0;
+        if (!how || (how == 'e' && (equal >= 0 || !sql_may_equal(v->t, c->iColumn - SQL_COMMON))))
+            continue;
+        if (how == 'e') {
+            equal = c->iColumn - SQL_COMMON;
+            cost = 10 + rows / 1000;
+            rows = 1 + rows / 1000;
+        } else {
+            cost = cost / 4 + 1;
+            rows = rows / 4 + 1;
+        }
+        plan[used++] = how;
+        info->aConstraintUsage[i].argvIndex = ++arguments;
+        info->aConstraintUsage[i].omit = exact && strchr("<l>g=", how);
+    }
+    if (equal < 0 && sql_has_key(v->t)) /* any other order of the tables is better */
+        cost = 1e15;
+    plan[used] = '\0';
+    info->estimatedCost = cost;
+    info->estimatedRows = (sqlite3_int64)rows;
+    info->idxNum = equal;
+    /* Bits from 63 on share one. */
+    uint64_t columns = info->colUsed >> SQL_COMMON;
+    if (info->colUsed >> 63)
+        columns |= UINT64_MAX << (63 - SQL_COMMON);
+    info->idxStr = sqlite3_mprintf("%llx:%s", (sqlite3_uint64)columns, plan);
+    info->needToFreeIdxStr = 1;
+    return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+/* ---- reading ---- */
+
+static int sql_open_cursor(sqlite3_vtab *v, sqlite3_vtab_cursor **out) {
+    (void)v;
+    struct sql_cursor *c = sqlite3_malloc(sizeof *c);
+    if (!c)
+        return SQLITE_NOMEM;
+    *c = (struct sql_cursor){.eof = true};
+    *out = &c->base;
+    return SQLITE_OK;
+}
+
+static int sql_close_cursor(sqlite3_vtab_cursor *base) {
+    struct sql_cursor *c = (struct sql_cursor *)base;
+    ring_block_fini(&c->block);
+    sqlite3_free(c->host);
+    sqlite3_free(c);
+    return SQLITE_OK;
+}
+
+static int sql_fail(struct sql_vtab *v) {
+    sqlite3_free(v->base.zErrMsg);
+    v->base.zErrMsg = sqlite3_mprintf("%s", v->s->failure[0] ? v->s->failure : "out of memory");
+    return SQLITE_ERROR;
+}
+
+static bool sql_wanted_target(const struct sql_cursor *c, const struct sql_target_state *t) {
+    return !c->never && (!c->by_pid || c->pid == t->pid) && (!c->by_rank || c->rank == t->rank) &&
+           (!c->by_host || (t->host && strcmp(c->host, t->host) == 0));
+}
+
+/* Has the file the table's time? One of another version may not: its times are unknown, and no condition on them is met. */
+static bool sql_timed(const struct sql_vtab *v, const struct sql_source *src) {
+    return v->time_column >= 0 && src->map[v->time_column] >= 0 &&
+           src->map[v->time_column] == ring_reader_info(src->reader)->time_column;
+}
+
+static bool sql_any_time(const struct sql_cursor *c) {
+    return c->min_us == INT64_MIN && c->max_us == INT64_MAX;
+}
+
+/* Does the row of the ring that we are at meet the conditions on time and equality? */
+static bool sql_wanted_row(const struct sql_vtab *v, const struct sql_cursor *c,
+                           const struct sql_source *src) {
+    if (!c->any_time) {
+        int64_t us = sql_timed(v, src) ? ring_block_time_us(c->at, c->row) : INT64_MIN;
+        if (us < c->min_us || us > c->max_us || us == INT64_MIN)
+            return false;
+    }
+    if (c->equal_column < 0 || c->index)
+        return true;
+    struct ring_cell cell;
+    int column = src->map[c->equal_column];
+    if (column < 0)
+        return false;
+    ring_block_get(c->at, (size_t)column, c->row, &cell);
+    if (cell.kind != RING_CELL_INT)
+        return false;
+    return c->equal ==
+           (v->t->columns[c->equal_column].type == RING_ID ? sql_scoped_id(src->target, cell.i) : cell.i);
+}
+
+/* Load the next chunk of the source that may have rows for us. 1; 0 there is none; -1 without memory. */
+static int sql_next_chunk(struct sql_vtab *v, struct sql_cursor *c, struct sql_source *src) {
+    uint64_t needed = c->columns | (v->time_column >= 0 ? 1ULL << v->time_column : 0) |
+                      (c->equal_column >= 0 ? 1ULL << c->equal_column : 0);
+    bool timed = sql_timed(v, src);
+    while (c->chunk < c->n_chunks) {
+        const struct ring_chunk *chunk = &c->chunks[c->chunk++];
+        if (timed && (chunk->max_us < c->min_us || chunk->min_us > c->max_us))
+            continue;
+        int rc = ring_reader_load(src->reader, chunk, sql_source_columns(src, needed), &c->block);
+        if (rc < 0)
+            return -1;
+        if (rc == 0) {
+            v->s->lost++;
+            continue;
+        }
+        c->at = &c->block;
+        c->row = 0;
+        c->any_time = sql_any_time(c) || (timed && chunk->min_us >= c->min_us && chunk->max_us <= c->max_us);
+        return 1;
+    }
+    return 0;
+}
+
+/* Begin with the first source from c->source on that has rows for us. 1; 0 none; -1 failed. */
+static int sql_next_source(struct sql_vtab *v, struct sql_cursor *c) {
+    for (; c->source < v->t->n_sources; c->source++) {
+        struct sql_source *src = &v->t->sources[c->source];
+        if (!sql_wanted_target(c, src->target))
+            continue;
+        if (src->reader) {
+            if (sql_source_refresh(v->s, src) != 0)
+                return -1;
+            c->chunks = ring_reader_chunks(src->reader, &c->n_chunks);
+            c->chunk = 0;
+            int rc = sql_next_chunk(v, c, src);
+            if (rc != 0)
+                return rc;
+        } else {
+            bool keyed = c->equal_column >= 0 && sql_is_key(src, c->equal_column);
+            if (sql_source_scan(v->s, src, c->columns, keyed ? &c->equal : NULL) != 0)
+                return -1;
+            c->at = NULL;
+            c->row = 0;
+            if (src->rows.n > 0)
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* From the row we are at, go on to one that is wanted. */
+static int sql_settle(struct sql_vtab *v, struct sql_cursor *c) {
+    while (c->source < v->t->n_sources) {
+        struct sql_source *src = &v->t->sources[c->source];
+        if (!c->at) {
+            if (c->row < src->rows.n)
+                return SQLITE_OK;
+        } else {
+            for (; c->row < c->at->rows; c->row++)
+                if (sql_wanted_row(v, c, src))
+                    return SQLITE_OK;
+            /* A long search for a row is one step to SQLite: it would not ask by itself. */
+            if (sql_cancelled(v->s))
+                return SQLITE_INTERRUPT;
+            int rc = sql_next_chunk(v, c, src);
+            if (rc < 0)
+                return SQLITE_NOMEM;
+            if (rc > 0)
+                continue;
+        }
+        c->source++;
+        int rc = sql_next_source(v, c);
+        if (rc < 0)
+            return sql_fail(v);
+        if (rc == 0)
+            break;
+    }
+    c->eof = true;
+    return SQLITE_OK;
+}
+
+/* The row of the index that c->number says, or the next one of its value that is wanted. */
+static void sql_settle_index(struct sql_vtab *v, struct sql_cursor *c) {
+    for (; c->number != SQL_NO_ROW; c->number = sql_index_after(c->index, c->number)) {
+        c->at = sql_index_row(c->index, c->number, &c->row, &c->source);
+        const struct sql_source *src = &v->t->sources[c->source];
+        if (sql_wanted_target(c, src->target) && sql_wanted_row(v, c, src))
+            return;
+    }
+    c->eof = true;
+}
+
+/* Is the time `us`, as a query sees it, less than the bound (or equal to it)? */
+static bool sql_before(int64_t us, double bound, bool or_equal) {
+    double t = (double)us / SQL_US;
+    return or_equal ? t <= bound : t < bound;
+}
+
+/* The first microsecond whose time is not before the bound: exactly what comparing seconds gives. */
+static int64_t sql_first_us(double bound, bool or_equal) {
+    if (!(fabs(bound) < SQL_BEYOND))
+        return bound > 0 ? INT64_MAX : INT64_MIN;
+    int64_t us = (int64_t)floor(bound * SQL_US) - 4;
+    while (sql_before(us, bound, or_equal))
+        us++;
+    return us;
+}
+
+/* Take a condition on the time exactly as SQLite would: it is not checked again. */
+static void sql_bound_time(struct sql_cursor *c, char how, sqlite3_value *value) {
+    int type = sqlite3_value_numeric_type(value);
+    if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) {
+        /* Nothing compares with NULL; a text is more than any number. */
+        c->never = c->never || type == SQLITE_NULL || (how != '<' && how != 'l');
+        return;
+    }
+    double bound = sqlite3_value_double(value);
+    int64_t from = INT64_MIN, to = INT64_MAX;
+    if (how == '>' || how == 'g' || how == '=')
+        from = sql_first_us(bound, how == '>');
+    if (how == '<' || how == 'l' || how == '=')
+        to = sql_first_us(bound, how != '<');
+    /* `to` is the first that is too late. */
+    c->never = c->never || to == INT64_MIN || from == INT64_MAX;
+    to -= to == INT64_MAX || to == INT64_MIN ? 0 : 1;
+    c->min_us = from > c->min_us ? from : c->min_us;
+    c->max_us = to < c->max_us ? to : c->max_us;
+}
+
+/* What an integer column must equal. A value that no integer equals matches nothing. */
+static void sql_bound_equal(struct sql_cursor *c, int column, sqlite3_value *value) {
+    int type = sqlite3_value_type(value);
+    if (type == SQLITE_INTEGER || (type == SQLITE_FLOAT && fabs(sqlite3_value_double(value)) < 9e15 &&
+                                   floor(sqlite3_value_double(value)) == sqlite3_value_double(value))) {
+        c->equal = sqlite3_value_int64(value);
+        c->equal_column = column;
+    } else if (type == SQLITE_FLOAT || type == SQLITE_NULL) {
+        c->never = true;
+    } /* text: SQLite compares it by the column's affinity */
+}
+
+/* The target's number; a value that is not one leaves the choice to SQLite. */
+static void sql_bound_target(sqlite3_value *value, bool *by, int64_t *number) {
+    if (sqlite3_value_type(value) != SQLITE_INTEGER)
+        return;
+    *by = true;
+    *number = sqlite3_value_int64(value);
+}
+
+static void sql_read_plan(struct sql_cursor *c, int equal, const char *plan, sqlite3_value **argv) {
+    c->columns = strtoull(plan, NULL, 16);
+    c->min_us = INT64_MIN;
+    c->max_us = INT64_MAX;
+    c->by_pid = c->by_rank = c->by_host = c->never = false;
+    c->equal_column = -1;
+    sqlite3_free(c->host);
+    c->host = NULL;
+    const char *how = strchr(plan, ':') + 1;
+    for (int i = 0; how[i]; i++) {
+        switch (how[i]) {
+        case 'p':
+            sql_bound_target(argv[i], &c->by_pid, &c->pid);
+            break;
+        case 'r':
+            sql_bound_target(argv[i], &c->by_rank, &c->rank);
+            break;
+        case 'h':
+            c->by_host = sqlite3_value_type(argv[i]) == SQLITE_TEXT;
+            c->host = sqlite3_mprintf("%s", c->by_host ? (const char *)sqlite3_value_text(argv[i]) : "");
+            c->by_host = c->by_host && c->host;
+            break;
+        case 'e':
+            sql_bound_equal(c, equal, argv[i]);
+            break;
+        default:
+            sql_bound_time(c, how[i], argv[i]);
+        }
+    }
+}
+
+static int sql_filter(sqlite3_vtab_cursor *base, int equal, const char *plan, int argc,
+                      sqlite3_value **argv) {
+    struct sql_cursor *c = (struct sql_cursor *)base;
+    struct sql_vtab *v = (struct sql_vtab *)base->pVtab;
+    (void)argc;
+    sql_table_begin(v->s, v->t);
+    sql_read_plan(c, equal, plan, argv);
+    c->eof = false;
+    c->index = NULL;
+    c->source = 0;
+    if (c->never) {
+        c->eof = true;
+        return SQLITE_OK;
+    }
+    if (c->equal_column >= 0) {
+        uint8_t *lookups = &v->t->lookups[c->equal_column];
+        *lookups = (uint8_t)(*lookups < 2 ? *lookups + 1 : 2);
+        if (*lookups == 2 && sql_only_rings(v->t))
+            c->index = sql_index_get(v->s, v->t, c->equal_column);
+        if (c->index) {
+            c->any_time = sql_any_time(c);
+            c->number = sql_index_first(c->index, c->equal);
+            sql_settle_index(v, c);
+            return SQLITE_OK;
+        }
+    }
+    int rc = sql_next_source(v, c);
+    if (rc < 0)
+        return sql_fail(v);
+    c->eof = rc == 0;
+    return rc == 0 ? SQLITE_OK : sql_settle(v, c);
+}
+
+static int sql_next_row(sqlite3_vtab_cursor *base) {
+    struct sql_cursor *c = (struct sql_cursor *)base;
+    struct sql_vtab *v = (struct sql_vtab *)base->pVtab;
+    if (c->index) {
+        c->number = sql_index_after(c->index, c->number);
+        sql_settle_index(v, c);
+        return SQLITE_OK;
+    }
+    c->row++;
+    return sql_settle(v, c);
+}
+
+static int sql_eof(sqlite3_vtab_cursor *base) { return ((struct sql_cursor *)base)->eof; }
+
+/* ---- values ---- */
+
+static int sql_column(sqlite3_vtab_cursor *base, sqlite3_context *x, int column) {
+    const struct sql_cursor *c = (const struct sql_cursor *)base;
+    const struct sql_vtab *v = (const struct sql_vtab *)base->pVtab;
+    const struct sql_source *src = &v->t->sources[c->source];
+    if (column < SQL_COMMON) {
+        sql_put_common(x, src->target, column);
+        return SQLITE_OK;
+    }
+    column -= SQL_COMMON;
+    int from = src->map[column];
+    if (from < 0)
+        return SQLITE_OK; /* this target does not have it */
+    if (c->at) {
+        struct ring_cell cell;
+        ring_block_get(c->at, (size_t)from, c->row, &cell);
+        if (v->t->symbols && column == RING_FRAMES_FUNC)
+            sql_put_symbol(v->s, x, &cell);
+        else
+            sql_put_cell(x, src->target, v->t->columns[column].type == RING_ID, &cell);
+    } else if (c->row < src->rows.n) { /* another scan with another key may have replaced them */
+        sql_put_value(x, src->target, &src->provider->def->columns[from],
+                      &src->rows.values[(size_t)c->row * src->rows.n_columns + (size_t)from]);
+    }
+    return SQLITE_OK;
+}
+
+static int sql_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out) {
+    const struct sql_cursor *c = (const struct sql_cursor *)base;
+    uint64_t row = c->at ? c->at->first_seq + c->row : c->row;
+    *out = (sqlite3_int64)((uint64_t)c->source << 48 | (row & 0xffffffffffffULL));
+    return SQLITE_OK;
+}
+
+int sql_vtab_register(struct sql *s, struct err *e) {
+    static const sqlite3_module module = {
+        .xCreate = sql_create,
+        .xConnect = sql_connect,
+        .xBestIndex = sql_best_index,
+        .xDisconnect = sql_disconnect,
+        .xDestroy = sql_disconnect,
+        .xOpen = sql_open_cursor,
+        .xClose = sql_close_cursor,
+        .xFilter = sql_filter,
+        .xNext = sql_next_row,
+        .xEof = sql_eof,
+        .xColumn = sql_column,
+        .xRowid = sql_rowid,
+    };
+    if (sqlite3_create_module_v2(s->db, "probing_table", &module, s, NULL) != SQLITE_OK)
+        return sql_db_error(s, e, "cannot add the tables");
+    return 0;
+}
+
+int sql_vtab_declare(struct sql *s, struct sql_table *t, struct err *e) {
+    size_t i = 0;
+    while (s->tables[i] != t)
+        i++;
+    const char *names[2][2] = {{t->schema[0] ? t->schema : "main", t->name}, {"main", t->alias}};
+    for (int k = 0; k < 2; k++) {
+        if (!names[k][1][0])
+            continue;
+        char *text = sqlite3_mprintf(
+            "DROP TABLE IF EXISTS \"%w\".\"%w\"; CREATE VIRTUAL TABLE \"%w\".\"%w\" USING probing_table(%d)",
+            names[k][0], names[k][1], names[k][0], names[k][1], (int)i);
+        int rc = text ? sqlite3_exec(s->db, text, NULL, NULL, NULL) : SQLITE_NOMEM;
+        sqlite3_free(text);
+        if (rc != SQLITE_OK)
+            return sql_db_error(s, e, t->full);
+    }
+    t->changed = false;
+    return 0;
+}

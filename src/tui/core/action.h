@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * action: everything a key can do, in one table.
+ *
+ * The table feeds the dispatcher, the footer, the help screen and --list-keys; a key is bound once in a context, which a
+ * test holds. To add an action: a line in the enum, a row in action_table.c, and the screen's answer (docs/adding-a-key.md).
+ * The keys of a row are those to begin with: the user's file may give an action others in a context (action_keys.h), and
+ * from then on those are what everybody is told. Of the thread that draws.
+ */
+#ifndef TUI_CORE_ACTION_H
+#define TUI_CORE_ACTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+
+/* Where keys are read: which part of which screen has the focus. */
+enum action_context {
+    CONTEXT_THREADS = 0,
+    CONTEXT_STACK,
+    CONTEXT_TOP,
+    CONTEXT_FLAME,
+    CONTEXT_OVERVIEW,
+    CONTEXT_LOG,
+    CONTEXT_TARGETS,
+    CONTEXT_TIMELINE,
+    CONTEXT_TENSORS,
+    CONTEXT_MODULES,
+    CONTEXT_STEPS,
+    CONTEXT_LOADER,
+    CONTEXT_PICKER,
+    CONTEXT_HELP,
+    CONTEXT_MENU, /* of what can be done with a row */
+    CONTEXT_EXPORT,
+    CONTEXT_SETUP,
+    CONTEXT_THEMES,
+    CONTEXT_SQL_EDIT,     /* a query is typed: letters are letters */
+    CONTEXT_SQL_COMPLETE, /* the same, with a list to choose from */
+    CONTEXT_SQL_SHEET,
+    CONTEXT_REPL_EDIT,     /* code is typed, */
+    CONTEXT_REPL_COMPLETE, /* with a list to choose from */
+    CONTEXT_REPL_OUTPUT,
+    CONTEXT_COUNT,
+};
+
+#define ACTION_IN(c) (1U << (c))
+#define ACTION_EVERYWHERE (ACTION_IN(CONTEXT_COUNT) - 1U)
+/* Where text is typed. */
+#define ACTION_TYPED                                                                                         \
+    (ACTION_IN(CONTEXT_SQL_EDIT) | ACTION_IN(CONTEXT_SQL_COMPLETE) | ACTION_IN(CONTEXT_REPL_EDIT) |          \
+     ACTION_IN(CONTEXT_REPL_COMPLETE))
+#define ACTION_FOR_ROW                                                                                       \
+    (1U << 30) /* beside the contexts: it is done to the selected row, and the row's menu has it */
+#define ACTION_CHANGES (1U << 31) /* it changes the target: not with --readonly */
+
+_Static_assert(CONTEXT_COUNT <= 30, "contexts and what stands beside them share an unsigned");
+
+enum action {
+    ACTION_NONE = 0,
+    ACTION_UP,
+    ACTION_DOWN,
+    ACTION_LEFT,
+    ACTION_RIGHT,
+    ACTION_HALF_UP,
+    ACTION_HALF_DOWN,
+    ACTION_PAGE_UP,
+    ACTION_PAGE_DOWN,
+    ACTION_FIRST,
+    ACTION_LAST,
+    ACTION_HELP,
+    ACTION_SEARCH,
+    ACTION_SEARCH_NEXT,
+    ACTION_SEARCH_PREV,
+    ACTION_FILTER,
+    ACTION_SORT_PREV,
+    ACTION_SORT_NEXT,
+    ACTION_SORT_INVERT,
+    ACTION_SORT_CPU,
+    ACTION_PAUSE,
+    ACTION_HISTORY_OLDER,
+    ACTION_HISTORY_NEWER,
+    ACTION_END,
+    ACTION_HIDE_IDLE,
+    ACTION_HIDE_NATIVE,
+    ACTION_SHOW_ALL,
+    ACTION_THREAD_PREV,
+    ACTION_THREAD_NEXT,
+    ACTION_FOCUS,
+    ACTION_ZOOM,
+    ACTION_OPEN_STACK,
+    ACTION_OPEN_CHILD,
+    ACTION_SHOW_OVERVIEW,
+    ACTION_OPEN_LINE,
+    ACTION_DEBUG,
+    ACTION_SHOW_LOG,
+    ACTION_SHOW_TARGETS,
+    ACTION_SWITCH_TARGET,
+    ACTION_SHOW_THREADS,
+    ACTION_SHOW_TOP,
+    ACTION_OPEN_CALLS,
+    ACTION_SHOW_FLAME,
+    ACTION_SHOW_TIMELINE,
+    ACTION_SHOW_TENSORS,
+    ACTION_SHOW_MODULES,
+    ACTION_SHOW_LOADER,
+    ACTION_OPEN_LOADER,
+    ACTION_OPEN_MODULE,
+    ACTION_SHOW_STEPS,
+    ACTION_OPEN_TENSOR,
+    ACTION_TENSOR_GROWTH,
+    ACTION_TENSOR_STATISTICS,
+    ACTION_GROUP,
+    ACTION_TREE,
+    ACTION_FOLD,
+    ACTION_UNFOLD,
+    ACTION_FOLD_ALL,
+    ACTION_SCROLL_LEFT,
+    ACTION_SCROLL_RIGHT,
+    ACTION_TIME_ENTER,
+    ACTION_TIME_SELECT,
+    ACTION_TIME_BACK,
+    ACTION_TIME_FORTH,
+    ACTION_TIME_SHORTER,
+    ACTION_TIME_LONGER,
+    ACTION_FLAME_ZOOM,
+    ACTION_FLAME_OUT,
+    ACTION_FLAME_FLIP,
+    ACTION_FLAME_MODULE,
+    ACTION_DETAILS,
+    ACTION_BY_LINE,
+    ACTION_ON_CPU,
+    ACTION_WINDOW,
+    ACTION_MARK,
+    ACTION_DIFF,
+    ACTION_DIFF_BEFORE,
+    ACTION_ZERO,
+    ACTION_THRESHOLD_UP,
+    ACTION_THRESHOLD_DOWN,
+    ACTION_LOCALS,
+    ACTION_WATCH_LOCAL,
+    ACTION_TRACE,
+    ACTION_NAN_SEARCH,
+    ACTION_PROFILER,
+    ACTION_NATIVE,
+    ACTION_REPR,
+    ACTION_TASKS,
+    ACTION_ATTACH,
+    ACTION_RUN_ENTRY,
+    ACTION_REFRESH,
+    ACTION_TAG,
+    ACTION_UNTAG,
+    ACTION_TAGGED,
+    ACTION_SLOWER,
+    ACTION_FASTER,
+    ACTION_METERS,
+    ACTION_SETUP,
+    ACTION_SETUP_CHANGE,
+    ACTION_SAVE_SETTINGS,
+    ACTION_THEMES,
+    ACTION_THEME_KEEP,
+    ACTION_MOUSE,
+    ACTION_BACK,
+    ACTION_REDRAW,
+    ACTION_SUSPEND,
+    ACTION_QUIT,
+    ACTION_QUIT_NOW,
+    ACTION_COMMAND_LINE,
+    ACTION_MENU,
+    ACTION_EXPORT,
+    ACTION_COPY,
+    ACTION_COPY_ROW,
+    ACTION_EDIT_FILE,
+    ACTION_ROW_IN_FLAME,
+    ACTION_ROW_IN_TOP,
+    ACTION_ROW_IN_THREADS,
+    ACTION_SHOW_SQL,
+    ACTION_SHOW_REPL,
+    ACTION_SQL_RUN,
+    ACTION_SQL_ENTER,
+    ACTION_SQL_CANCEL,
+    ACTION_SQL_TO_SHEET,
+    ACTION_SQL_TO_EDITOR,
+    ACTION_SQL_SAVED,
+    ACTION_SQL_TABLES,
+    ACTION_SQL_WATCH,
+    ACTION_SQL_COMPLETE,
+    ACTION_SQL_ACCEPT,
+    ACTION_SQL_PREVIOUS,
+    ACTION_SQL_NEXT,
+    ACTION_SQL_HISTORY,
+    ACTION_SHEET_OPEN,
+    ACTION_SHEET_ASCEND,
+    ACTION_SHEET_DESCEND,
+    ACTION_SHEET_SORT,
+    ACTION_SHEET_NARROW,
+    ACTION_SHEET_WIDEN,
+    ACTION_SHEET_FIT,
+    ACTION_SHEET_HIDE,
+    ACTION_SHEET_BAR,
+    ACTION_SHEET_VERTICAL,
+    ACTION_SHEET_DESCRIBE,
+    ACTION_SHEET_FREQUENCY,
+    ACTION_SHEET_FIRST_COLUMN,
+    ACTION_SHEET_LAST_COLUMN,
+    ACTION_EDIT_LEFT,
+    ACTION_EDIT_RIGHT,
+    ACTION_EDIT_UP,
+    ACTION_EDIT_DOWN,
+    ACTION_EDIT_WORD_LEFT,
+    ACTION_EDIT_WORD_RIGHT,
+    ACTION_EDIT_LINE_BEGIN,
+    ACTION_EDIT_LINE_END,
+    ACTION_EDIT_TEXT_BEGIN,
+    ACTION_EDIT_TEXT_END,
+    ACTION_EDIT_NEWLINE,
+    ACTION_EDIT_ERASE,
+    ACTION_EDIT_DELETE,
+    ACTION_EDIT_KILL_LINE,
+    ACTION_EDIT_KILL_TO_BEGIN,
+    ACTION_EDIT_KILL_BLANK,
+    ACTION_EDIT_KILL_WORD_LEFT,
+    ACTION_EDIT_KILL_WORD_RIGHT,
+    ACTION_EDIT_YANK,
+    ACTION_EDIT_UNDO,
+    ACTION_EDIT_REDO,
+    ACTION_COUNT,
+};
+
+#define ACTION_MAX_KEYS 4
+#define ACTION_KEY_NAME 16 /* of a key's name, with its NUL */
+
+struct action_def {
+    enum action action;
+    const char *name;  /* as in --list-keys */
+    unsigned contexts; /* ACTION_IN(...) of every context it is for; ACTION_FOR_ROW, ACTION_CHANGES */
+    const char
+        *keys[ACTION_MAX_KEYS]; /* names (input.h) to begin with; the first is the one the footer shows */
+    const char *label;          /* in the footer; NULL: not there */
+    int rank;                   /* footer: higher ones give way first when there is no room */
+    const char *help;
+};
+
+/* The table; ends with ACTION_NONE. */
+#define ACTION_MAX_ROWS 512
+extern const struct action_def action_table[];
+
+/* What `key` does in `context`; ACTION_NONE nothing. */
+enum action action_find(enum action_context context, uint32_t key);
+
+/* Row of an action in a context, or NULL. */
+const struct action_def *action_row(enum action action, enum action_context context);
+
+/* Row of that name in a context, or NULL. */
+const struct action_def *action_named(const char *name, enum action_context context);
+
+/* "threads", "stack", ... */
+const char *action_context_name(enum action_context context);
+
+/* Title of a context in the help. */
+const char *action_context_title(enum action_context context);
+
+/* The `i`th key that a row has in a context, or NULL: its own, or those the user gave it. */
+const char *action_key(const struct action_def *row, enum action_context context, size_t i);
+
+/* Keys of a row in a context as text: "F3 /"; "" it has none. */
+void action_keys_text(const struct action_def *row, enum action_context context, char *buf, size_t cap);
+
+/* Give a row other keys in a context: `n` names (at most ACTION_MAX_KEYS, each shorter than ACTION_KEY_NAME), copied. `line`
+ * of the user's file says so; 0: it is what another line leaves. False when there is no room for more. */
+bool action_set_keys(const struct action_def *row, enum action_context context, const char *const *keys,
+                     size_t n, int line);
+
+/* Has a row other keys in a context than its own, and by which line? -1 it has its own. */
+int action_keys_line(const struct action_def *row, enum action_context context);
+
+/* All rows have their own keys again. */
+void action_reset_keys(void);
+
+/* The text of --list-keys: a line for each context and key. */
+void action_list_keys(struct strbuf *out);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* app_debug: see app_debug.h. */
+#include "tui/core/app_debug.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/option.h"
+#include "tui/core/app.h"
+#include "tui/core/command.h"
+#include "tui/screens/screens.h"
+#include "tui/view/pager.h"
+
+#define DEBUG_COMMAND_WORDS 16
+
+/* What may be said behind the colon. */
+struct debug_command_line {
+    struct debug_command_request wish;
+    bool keep;
+};
+
+#define AT(member) offsetof(struct debug_command_line, member)
+#define DEBUG_COMMAND_COMMON                                                                                 \
+    {"off", 0, OPTION_FLAG, AT(wish.off), NULL, "end it", 0, 0},                                             \
+        {"status", 0, OPTION_FLAG, AT(wish.status), NULL, "only say how it stands", 0, 0}, {                 \
+        "keep", 0, OPTION_FLAG, AT(keep), NULL, "it stays when probing-top ends", 0, 0                       \
+    }
+
+static const struct option_def debug_command_debug_rows[] = {
+    DEBUG_COMMAND_COMMON,
+    {"path", 0, OPTION_STRING, AT(wish.path), "DIR", "the folder that holds debugpy", 0, 0},
+    {"exposed", 0, OPTION_FLAG, AT(wish.exposed), NULL, "others may reach it, and run code in the job", 0, 0},
+    {.name = NULL},
+};
+
+static const struct option_def debug_state_rows[] = {
+    DEBUG_COMMAND_COMMON,
+    {"limit", 0, OPTION_SECONDS, AT(wish.limit_s), "TIME", "so long at most (5m)", 1,
+     DEBUG_COMMAND_LIMIT_MAX_S},
+    {.name = NULL},
+};
+
+static const struct option_def *debug_command_rows(const struct debug_command_def *def) {
+    return def == &debug_command_debug ? debug_command_debug_rows : debug_state_rows;
+}
+
+/* ---- asking ---- */
+
+static void debug_command_ask_job(struct app *a, const struct debug_command_def *def,
+                                  const struct debug_command_request *wish, const char *typed) {
+    struct app_debug *t = &a->told;
+    struct strbuf code;
+    struct err e;
+    const char *why = app_repl_why_not(a);
+    if (why) {
+        app_refuse(a, "%s", why);
+        return;
+    }
+    strbuf_init(&code, WIRE_EVAL_CODE_MAX);
+    if (def->put_code(&code, wish, a->pid, &e) != 0)
+        app_refuse(a, "%s", e.text);
+    else if (app_repl_ask(a, APP_REPL_TEXT, strbuf_str(&code), code.len)) {
+        char line[PROMPT_MAX + 64];
+        (void)snprintf(line, sizeof line, ":%s", typed);
+        t->def = def;
+        t->wish = *wish;
+        t->wish.address = t->wish.path = NULL;
+        app_repl_say(a, PAGER_STRONG, line);
+        a->repl.to_output = true;
+        (void)app_open(a, ACTION_SHOW_REPL);
+        app_update_screens(a);
+    }
+    strbuf_fini(&code);
+}
+
+/* What was typed, taken apart in `words`. 0, or -1 with the error. */
+static int debug_command_parse(const struct debug_command_def *def, char *words,
+                               struct debug_command_line *line, struct err *e) {
+    const char *operands[DEBUG_COMMAND_WORDS];
+    char *argv[DEBUG_COMMAND_WORDS + 1], *at = NULL;
+    char name[] = "probing-top";
+    int argc = 1;
+    argv[0] = name;
+    for (char *word = strtok_r(words, " ", &at); word; word = strtok_r(NULL, " ", &at)) {
+        if (argc == DEBUG_COMMAND_WORDS)
+            return err_set(e, ERR_USAGE, "that is too much");
+        argv[argc++] = word;
+    }
+    argv[argc] = NULL;
+    int n = option_parse(debug_command_rows(def), line, argc, argv, operands, false, e);
+    if (n > 1)
+        return err_set(e, ERR_USAGE, "one address, not '%s' too", operands[1]);
+    if (n == 1)
+        line->wish.address = operands[0];
+    line->wish.leased = !line->keep;
+    return n < 0 ? -1 : 0;
+}
+
+void app_debug_command(struct app *a, const struct debug_command_def *def, const char *argument) {
+    struct debug_command_line line = {.wish = {.timeout_s = def->timeout_s, .limit_s = def->limit_s}};
+    char words[PROMPT_MAX], typed[PROMPT_MAX + 32];
+    struct err e;
+    (void)snprintf(words, sizeof words, "%s", argument);
+    (void)snprintf(typed, sizeof typed, "%s%s%s", def->command, *argument ? " " : "", argument);
+    if (a->hands.readonly)
+        app_refuse(a, "--readonly: %s would run code in the job or change it", def->command);
+    else if (debug_command_parse(def, words, &line, &e) != 0)
+        app_refuse(a, "%s", e.text);
+    else
+        debug_command_ask_job(a, def, &line.wish, typed);
+}
+
+void app_debug_complete(const struct debug_command_def *def, struct command_choices *out) {
+    while (command_next_word(out))
+        ;
+    for (const struct option_def *d = debug_command_rows(def); d->name; d++) {
+        char text[32];
+        (void)snprintf(text, sizeof text, "--%s", d->name);
+        command_offer(out, text, d->help);
+    }
+}
+
+bool app_debug_act(struct app *a, enum action action) {
+    if (action != ACTION_DEBUG)
+        return false;
+    bool theirs = !a->told.debugs && debuggers_have(&a->data.holds, "debug");
+    app_debug_command(a, &debug_command_debug, a->told.debugs ? "--off" : theirs ? "--status" : "");
+    return true;
+}
+
+struct wire_eval app_debug_question(const struct app *a) {
+    return debug_command_question(&a->repl.code, a->told.wish.timeout_s, a->told.wish.leased);
+}
+
+/* ---- the answer ---- */
+
+void app_debug_take(struct app *a, const struct wire_evaluated *what) {
+    struct app_debug *t = &a->told;
+    const struct debug_command_def *def = t->def;
+    struct strbuf text;
+    struct err e;
+    t->def = NULL;
+    if (!def)
+        return;
+    if (debug_command_check(what, t->wish.timeout_s, def->failed, &e) != 0 ||
+        (def->check && def->check(what, &e) != 0)) {
+        app_repl_say(a, PAGER_BAD, e.text);
+        app_message(a, true, "%s", e.text);
+        return;
+    }
+    strbuf_init(&text, DEBUG_COMMAND_TEXTS_MAX);
+    def->put_text(&text, what, a->pid);
+    app_repl_say(a, PAGER_PLAIN, strbuf_str(&text));
+    app_message(a, false, "%.*s", (int)strcspn(strbuf_str(&text), "\n"), strbuf_str(&text));
+    if (t->wish.exposed)
+        app_repl_say(a, PAGER_BAD,
+                     "whoever reaches this address can run code in the job, without a password");
+    strbuf_clear(&a->repl.last);
+    def->put_copy(&a->repl.last, what, a->pid);
+    if (!a->repl.last.len)
+        (void)strbuf_add(&a->repl.last, strbuf_str(&text), text.len);
+    strbuf_fini(&text);
+    if (def == &debug_command_debug && !t->wish.status)
+        t->debugs = !t->wish.off;
+    a->data.pulse.status_at_s = 0; /* how it stands is to be told anew */
+}
+
+void app_debug_forget(struct app *a) { a->told = (struct app_debug){.def = NULL}; }

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* app_feed: see app_feed.h. */
+#include "tui/core/app_feed.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tui/core/app.h"
+
+#define FEED_SHARE 10     /* of the time between two answers, at most one part is spent on one */
+#define FEED_MAX_S 60.0   /* but no longer than that lies between two */
+#define FEED_RETRY_S 5.0  /* after an error */
+#define FEED_MIN_AGE_S 10 /* from here on the age of rows is said */
+
+void app_feeds_fini(struct app_feeds *f) {
+    for (int i = 0; i < FEED_COUNT; i++)
+        rowset_unref(f->feeds[i].rows);
+    memset(f, 0, sizeof *f);
+}
+
+void app_feeds_forget(struct app_feeds *f) {
+    unsigned versions[FEED_COUNT];
+    for (int i = 0; i < FEED_COUNT; i++)
+        versions[i] = f->feeds[i].version + 1;
+    app_feeds_fini(f);
+    for (int i = 0; i < FEED_COUNT; i++)
+        f->feeds[i].version = versions[i];
+}
+
+const struct app_feed *app_feed_get(const struct app *a, enum app_feed_id id) { return &a->feeds.feeds[id]; }
+
+static void app_feed_request(struct app *a, enum app_feed_id id, const char *text, bool again) {
+    struct app_feed *f = &a->feeds.feeds[id];
+    f->again = f->again && again; /* who asks for what is under way waits for it, too */
+    if (f->wanted || f->running)
+        return;
+    f->again = again;
+    (void)snprintf(f->text, sizeof f->text, "%s", text);
+    f->wanted = true;
+    f->asked_s = a->now_s;
+    a->dirty = true;
+}
+
+void app_feed_ask(struct app *a, enum app_feed_id id, const char *text) {
+    app_feed_request(a, id, text, false);
+}
+
+void app_feed_follow(struct app *a, enum app_feed_id id, const char *text, double every_s) {
+    const struct app_feed *f = app_feed_get(a, id);
+    double pause_s = f->failed_s > 0 ? FEED_RETRY_S : every_s;
+    if (pause_s < f->elapsed_s * FEED_SHARE)
+        pause_s = f->elapsed_s * FEED_SHARE < FEED_MAX_S ? f->elapsed_s * FEED_SHARE : FEED_MAX_S;
+    bool is_first = f->asked_s <= 0 || strcmp(f->text, text) != 0;
+    if (a->data.state != SESSION_CONNECTED ||
+        (!is_first && (a->data.paused || a->now_s - f->asked_s < pause_s)))
+        return;
+    app_feed_request(a, id, text, !is_first);
+}
+
+void app_feed_follow_verdicts(struct app *a, double every_s) {
+    app_feed_follow(a, FEED_VERDICTS, "verdicts", every_s);
+}
+
+enum app_feed_id app_feed_next(const struct app *a, enum app_feed_id last) {
+    for (int i = 1; i <= FEED_COUNT; i++) {
+        int id = ((int)last + i) % FEED_COUNT;
+        if (a->feeds.feeds[id].wanted)
+            return (enum app_feed_id)id;
+    }
+    return FEED_COUNT;
+}
+
+int app_feed_begin(struct app *a, enum app_feed_id id, struct querier *q, struct err *e) {
+    struct app_feed *f = &a->feeds.feeds[id];
+    f->wanted = false;
+    f->running = true;
+    return id == FEED_VERDICTS ? querier_judge(q, e) : querier_run(q, f->text, e);
+}
+
+/* No rows, and why there are none of such a table, as when the GIL was not had: an error of this answer. */
+static void app_feed_judge(struct querier_answer *answer) {
+    const char *why = strstr(answer->note, ": ");
+    bool is_empty = answer->rows && answer->rows->n_rows == 0;
+    if (answer->error.code == ERR_OK && is_empty && why && strncmp(answer->note, "python.", 7) == 0)
+        (void)err_set(&answer->error, ERR_FAILED, "%s", why + 2);
+}
+
+void app_feed_take(struct app *a, enum app_feed_id id, struct querier_answer *answer) {
+    struct app_feed *f = &a->feeds.feeds[id];
+    app_feed_judge(answer);
+    f->wanted = f->running = false;
+    f->version++;
+    f->error = answer->error;
+    f->elapsed_s = answer->elapsed_s;
+    if (answer->error.code == ERR_OK) {
+        rowset_unref(f->rows);
+        f->rows = answer->rows;
+        answer->rows = NULL;
+        f->truncated = answer->truncated;
+        (void)snprintf(f->note, sizeof f->note, "%.*s", (int)sizeof f->note - 1, answer->note);
+        f->answered_s = a->now_s;
+        f->failed_s = 0;
+    } else if (f->failed_s <= 0)
+        f->failed_s = a->now_s;
+    querier_answer_fini(answer);
+    app_update_screens(a);
+}
+
+void app_feed_put_state(const struct app *a, enum app_feed_id id, struct strbuf *out) {
+    const struct app_feed *f = app_feed_get(a, id);
+    double age = a->now_s - f->answered_s;
+    if (f->failed_s > 0) {
+        (void)strbuf_addf(out, "%s", f->error.text);
+        if (f->rows)
+            (void)strbuf_addf(out, "; what is shown is %.0f s old", age);
+        return;
+    }
+    if (!f->rows) {
+        (void)strbuf_adds(out, f->wanted || f->running ? "reading ..." : "");
+        return;
+    }
+    (void)strbuf_addf(out, "read in %.0f ms", f->elapsed_s * 1000);
+    if (age >= FEED_MIN_AGE_S)
+        (void)strbuf_addf(out, ", %.0f s ago", age);
+    if (f->truncated)
+        (void)strbuf_adds(out, ", there is more");
+    if (strncmp(f->note, "python.", 7) == 0) /* of such a table, not of all of them */
+        (void)strbuf_addf(out, "   %s", f->note);
+}
+
+int app_feed_column(const struct rowset *rows, const char *name) {
+    for (size_t i = 0; rows && i < rows->n_columns; i++)
+        if (strcmp(rows->columns[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+const char *app_feed_text(const struct rowset *rows, size_t row, int column) {
+    bool is_text = column >= 0 && rowset_kind(rows, row, (size_t)column) == SQL_TEXT;
+    return is_text ? rows->columns[column].values[row].s : NULL;
+}
+
+double app_feed_number(const struct rowset *rows, size_t row, int column) {
+    return column >= 0 ? rowset_number(rows, row, (size_t)column) : NAN;
+}
+
+int app_feed_flag(const struct rowset *rows, size_t row, int column) {
+    double v = app_feed_number(rows, row, column);
+    return isnan(v) ? -1 : v != 0;
+}
+
+int64_t app_feed_int(const struct rowset *rows, size_t row, int column) {
+    bool is_int = column >= 0 && rowset_kind(rows, row, (size_t)column) == SQL_INTEGER;
+    return is_int ? rows->columns[column].values[row].i : APP_FEED_UNKNOWN;
+}
+
+void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *nothing, char *buf,
+                        size_t cap) {
+    const struct app_feed *f = app_feed_get(a, id);
+    bool is_torch = id == FEED_TENSORS || id == FEED_TENSOR_GROWTH || id == FEED_MODULES;
+    const char *text = nothing;
+    if (f->rows && f->rows->n_rows)
+        text = nothing;
+    else if (f->failed_s > 0)
+        text = f->error.text;
+    else if (!f->rows && a->data.state != SESSION_CONNECTED)
+        text = a->data.state == SESSION_CONNECTING ? "connecting to the agent ..." : "nothing was received";
+    else if (!f->rows)
+        text = "reading ...";
+    else if (is_torch && a->data.has_target && !a->data.target.torch)
+        text = "this process has not imported torch: it has none";
+    else if (f->note[0])
+        text = f->note;
+    (void)snprintf(buf, cap, "%s", text);
+}

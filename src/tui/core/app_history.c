@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* app_history: see app_history.h. */
+#include "tui/core/app_history.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "client/samples/thread_runs.h"
+#include "tui/model/snapshot_history.h"
+#include "tui/model/window.h"
+
+#define HISTORY_UNKNOWN_S 0.5 /* so much may be missing before it is said */
+
+/* Of a recording that goes further back than its moments do: for how long there are some. */
+static bool app_history_is_filtered(const struct app *a, char *length, size_t cap) {
+    const struct data *d = &a->data;
+    double oldest_s = d->past ? snapshot_history_oldest(d->past) : NAN;
+    if (!data_is_recorded(d) || !d->target.seen_is_cut || !d->live.valid || isnan(oldest_s))
+        return false;
+    window_put_length(d->live.snapshot.timestamp - oldest_s, length, cap);
+    return true;
+}
+
+/* The first moment that is known. */
+static void app_history_say_first(struct app *a) {
+    char length[32];
+    if (app_history_is_filtered(a, length, sizeof length))
+        app_message(a, false, "what is shown here begins with this: the last %s; SQL (7) has all", length);
+    else
+        app_message(a, false, "this is the first that is known");
+}
+
+/* Why there is nothing further. */
+static void app_history_say_end(struct app *a, int step) {
+    const struct data *d = &a->data;
+    if (!data_shown(d))
+        app_message(a, false, "there is no snapshot yet");
+    else if (data_is_recorded(d) && step > 0)
+        app_message(a, false, "this is the last that is known: , steps back");
+    else if (data_is_recorded(d))
+        app_history_say_first(a);
+    else if (step > 0)
+        app_message(a, false,
+                    d->paused ? "this is the newest that was taken; Space goes on"
+                              : "this is now: , steps back");
+    else
+        app_message(a, false, "this is the oldest that is kept");
+}
+
+static void app_history_step(struct app *a, int step) {
+    enum data_step done = data_step(&a->data, step);
+    if (done == DATA_STEP_DONE)
+        app_update_screens(a);
+    else if (done == DATA_STEP_FAILED)
+        app_message(a, true, "out of memory for what was before");
+    else
+        app_history_say_end(a, step);
+}
+
+/* End: out of the past; where one is not in it, what it means on the screen. */
+static void app_history_end(struct app *a) {
+    struct app_screen *s = app_top(a);
+    if (data_is_stepped(&a->data))
+        app_set_paused(a, false);
+    else if (s->def->act)
+        (void)s->def->act(s->state, a, ACTION_LAST);
+}
+
+bool app_history_act(struct app *a, enum action action) {
+    switch ((int)action) {
+    case ACTION_HISTORY_OLDER:
+    case ACTION_HISTORY_NEWER:
+        app_history_step(a, action == ACTION_HISTORY_OLDER ? -1 : 1);
+        return true;
+    case ACTION_END:
+        app_history_end(a);
+        return true;
+    default:
+        return false;
+    }
+}
+
+void app_history_enter_span(struct app *a, double from_s, double to_s) {
+    enum data_step done = data_step_into(&a->data, from_s, to_s);
+    if (done == DATA_STEP_FAILED)
+        app_message(a, true, "out of memory for what was before");
+    if (done != DATA_STEP_DONE)
+        return;
+    a->past.into_span = true;
+    app_update_screens(a);
+}
+
+void app_history_leave_span(struct app *a) {
+    if (a->past.into_span && data_is_stepped(&a->data))
+        app_set_paused(a, false);
+    a->past.into_span = false;
+}
+
+/* ---- samples of then ---- */
+
+/* A time of the caller's clock on that of samples and snapshots. */
+static double app_history_epoch(const struct app *a, double s) { return a->epoch_s - a->now_s + s; }
+
+/* When counting began; of a recording, when the first of its samples was taken. */
+static double app_history_since(const struct app *a) {
+    const struct thread_runs *tracks = sample_store_tracks(a->data.tally);
+    struct sample_store_health health;
+    sample_store_get_health(a->data.tally, &health);
+    if (!data_is_recorded(&a->data))
+        return app_history_epoch(a, health.since_s);
+    return thread_runs_end_tick(tracks) > thread_runs_first_tick(tracks)
+               ? thread_runs_tick_time(tracks, thread_runs_first_tick(tracks))
+               : NAN;
+}
+
+bool app_history_times(const struct app *a, enum sample_store_window chosen, double *from_s, double *to_s) {
+    const struct sample_store *t = a->data.tally;
+    const struct data_shot *shot = data_is_stepped(&a->data) ? data_shown(&a->data) : NULL;
+    if (!t)
+        return false;
+    if (chosen == SAMPLE_STORE_SPAN || chosen == SAMPLE_STORE_OTHER)
+        return sample_store_get_span(t, chosen, from_s, to_s);
+    *to_s = shot ? shot->snapshot.timestamp : sample_store_newest_tick_s(t);
+    *from_s = chosen == SAMPLE_STORE_10S   ? *to_s - 10
+              : chosen == SAMPLE_STORE_60S ? *to_s - SAMPLE_STORE_SECONDS
+              : chosen == SAMPLE_STORE_MARK && !isnan(sample_store_marked_s(t))
+                  ? app_history_epoch(a, sample_store_marked_s(t))
+                  : app_history_since(a);
+    return !isnan(*to_s) && !isnan(*from_s);
+}
+
+/* What the user had set is not lost by looking back. */
+static void app_history_keep_span(struct app *a) {
+    struct app_history *p = &a->past;
+    if (p->has_span)
+        return;
+    p->has_span = true;
+    p->was_set = sample_store_get_span(a->data.tally, SAMPLE_STORE_SPAN, &p->from_s, &p->to_s);
+}
+
+enum sample_store_window app_history_window(struct app *a, enum sample_store_window chosen) {
+    struct sample_store *t = a->data.tally;
+    double from_s, to_s, is_from_s, is_to_s;
+    if (!data_is_stepped(&a->data) || chosen == SAMPLE_STORE_SPAN ||
+        !app_history_times(a, chosen, &from_s, &to_s))
+        return chosen;
+    app_history_keep_span(a);
+    from_s = nextafter(from_s, INFINITY); /* a look stands at the end of the time that it is of */
+    to_s = nextafter(to_s, INFINITY);
+    bool is_set = sample_store_get_span(t, SAMPLE_STORE_SPAN, &is_from_s, &is_to_s);
+    if (is_set && is_from_s == from_s && is_to_s == to_s)
+        return SAMPLE_STORE_SPAN;
+    if (!(from_s < to_s) || sample_store_set_span(t, SAMPLE_STORE_SPAN, from_s, to_s) != 0)
+        sample_store_clear_span(
+            t, SAMPLE_STORE_SPAN); /* nothing is in it: it had not begun, or there is no memory */
+    return SAMPLE_STORE_SPAN;
+}
+
+void app_history_leave(struct app *a) {
+    struct app_history *p = &a->past;
+    if (p->has_span && a->data.tally) {
+        if (!p->was_set || sample_store_set_span(a->data.tally, SAMPLE_STORE_SPAN, p->from_s, p->to_s) != 0)
+            sample_store_clear_span(a->data.tally, SAMPLE_STORE_SPAN);
+    }
+    p->has_span = p->into_span = false;
+}
+
+static void app_history_clock(double epoch_s, char *buf, size_t cap) {
+    time_t t = (time_t)epoch_s;
+    struct tm tm;
+    if (!localtime_r(&t, &tm) || !strftime(buf, cap, "%H:%M:%S", &tm))
+        (void)snprintf(buf, cap, "?");
+}
+
+void app_history_known_text(const struct app *a, enum sample_store_window which, char *buf, size_t cap) {
+    struct sample_store_span_health h;
+    char known[32];
+    buf[0] = '\0';
+    if (!a->data.tally || !sample_store_get_span_health(a->data.tally, which, &h) ||
+        !(h.known_until_s - h.known_from_s > 0)) {
+        (void)snprintf(buf, cap, ": nothing is known of it");
+        return;
+    }
+    if (h.to_s - h.from_s - (h.known_until_s - h.known_from_s) <= HISTORY_UNKNOWN_S)
+        return;
+    window_put_length(h.known_until_s - h.known_from_s, known, sizeof known);
+    (void)snprintf(buf, cap, ", %s of it known", known);
+}
+
+bool app_history_window_text(const struct app *a, enum sample_store_window chosen, char *buf, size_t cap) {
+    double from_s, to_s;
+    char length[32], when[32], known[64];
+    if (!data_is_stepped(&a->data) || chosen == SAMPLE_STORE_SPAN ||
+        !app_history_times(a, chosen, &from_s, &to_s))
+        return false;
+    app_history_clock(to_s, when, sizeof when);
+    window_put_length(to_s > from_s ? to_s - from_s : 0, length, sizeof length);
+    app_history_known_text(a, SAMPLE_STORE_SPAN, known, sizeof known);
+    (void)snprintf(buf, cap, "%s until %s%s", length, when, known);
+    return true;
+}
+
+/* ---- words ---- */
+
+void app_history_text(const struct app *a, char *buf, size_t cap) {
+    const struct data_shot *shot = data_shown(&a->data);
+    char when[32], age[32], length[32];
+    buf[0] = '\0';
+    if (!a->data.paused || !shot)
+        return;
+    app_history_clock(shot->snapshot.timestamp, when, sizeof when);
+    double behind = data_shown_age(&a->data);
+    if (fabs(behind) < 100)
+        (void)snprintf(age, sizeof age, "%.1fs", behind);
+    else
+        text_human_duration(age, sizeof age, behind);
+    bool is_cut = app_history_is_filtered(a, length, sizeof length);
+    (void)snprintf(buf, cap, "at %s, %s behind%s%s", when, age, is_cut ? ", of the last " : "",
+                   is_cut ? length : "");
+}

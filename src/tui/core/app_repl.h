@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * app_repl: code for the job and what came of it: the part of the app between the Repl screen and the session.
+ *
+ * The screen asks; the runner (or a test) takes the wish, asks the agent, and gives the answer. One thing at a time: whether code is whole,
+ * what it gives, how it may go on, or what a line that begins with % looks for (app_magic.h). One thread.
+ */
+#ifndef TUI_CORE_APP_REPL_H
+#define TUI_CORE_APP_REPL_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "client/history.h"
+#include "client/sql/magic.h"
+#include "tui/view/pager.h"
+#include "wire/wire.h"
+
+#define APP_REPL_TIMEOUT_S 60.0
+#define APP_REPL_TYPED_S 2.0 /* a key was pressed, and somebody waits */
+#define APP_REPL_OUTPUT ((int64_t)64 * 1024)
+#define APP_REPL_LOG                                                                                         \
+    ((size_t)512 * 1024) /* of what was typed and came; the older half goes when there is more */
+
+enum app_repl_ask {
+    APP_REPL_NOTHING = 0,
+    APP_REPL_WHOLE,
+    APP_REPL_NAMES,
+    APP_REPL_RUN,
+    APP_REPL_TEXT,
+    APP_REPL_QUERY, /* not of the session, but of a querier */
+};
+
+/* What became of a question, for who asked it. */
+enum app_repl_end { APP_REPL_ANSWERED, APP_REPL_REFUSED };
+
+struct app_repl {
+    enum app_repl_ask wish;  /* to be asked; cleared by who asks */
+    enum app_repl_ask asked; /* what is asked, or is to be, and not answered */
+    struct strbuf code;      /* of that */
+    struct wire_eval want;   /* what all code is run with */
+    struct magic magic;      /* of APP_REPL_QUERY */
+    int cols;                /* that its answer is drawn in */
+    bool timed;              /* of APP_REPL_RUN: how long it took is to be said */
+    bool interrupt;          /* end what runs; cleared by who does it */
+    bool interrupted;        /* that was wished for */
+    double began_s;          /* since when, on the caller's clock */
+    unsigned answers;        /* how many questions have ended: */
+    enum app_repl_ask ended; /* the last was this, */
+    enum app_repl_end end;   /* and so; then of WHOLE and NAMES: */
+    struct strbuf answer;    /* WIRE_CODE_..., or names, a line each */
+    struct strbuf log;       /* lines with a pager_mark each */
+    unsigned logged;         /* changes with it */
+    struct strbuf last;      /* what the last code gave, as text */
+    struct history history;  /* of `probing TARGET repl`, too */
+    bool to_output;          /* the screen is to give the keys to the output */
+    bool opened;             /* the screen was: from then on the history is wanted, */
+    bool has_history;        /* which was read */
+    bool history_failed;     /* and cannot be written: that was said */
+};
+
+struct app;
+
+void app_repl_init(struct app_repl *r);
+void app_repl_fini(struct app_repl *r);
+
+/* Another target: what runs there is none of ours any more. What was said stays. */
+void app_repl_forget(struct app *a);
+
+/* Why no code can be run now: a line; NULL: it can. */
+const char *app_repl_why_not(const struct app *a);
+
+/* Why nothing can be asked just now: a line; NULL: it can. */
+const char *app_repl_why_busy(const struct app *a);
+
+/* Ask; false, with a line, when that cannot be. RUN puts the code into the log and the history, app_repl_begin does not. */
+bool app_repl_ask(struct app *a, enum app_repl_ask what, const char *code, size_t len);
+bool app_repl_begin(struct app *a, enum app_repl_ask what, const char *code, size_t len);
+
+/* What was typed, into the log and the history. */
+void app_repl_typed(struct app *a, const char *text, size_t len);
+
+/* Something is under way, from here: code, a look, or what app_debug.h asks for. */
+bool app_repl_runs(const struct app *a);
+
+/* Lines for the log. */
+void app_repl_say(struct app *a, enum pager_mark mark, const char *text);
+
+/* End what runs. */
+void app_repl_interrupt(struct app *a);
+
+/* What is to be asked, from what app_repl_ask left; borrowed. */
+struct wire_eval app_repl_question(const struct app *a);
+
+/* The answer, borrowed; a refusal, or that it cannot be asked; the connection broke. */
+void app_repl_take(struct app *a, const struct wire_evaluated *what);
+void app_repl_refused(struct app *a, const struct err *why);
+void app_repl_broke(struct app *a);
+
+/* What was asked has ended so, and what there is to say of it was said. */
+void app_repl_end(struct app *a, enum app_repl_end end);
+
+/* Does what is drawn change by time alone? */
+bool app_repl_needs_tick(const struct app *a);
+
+#endif

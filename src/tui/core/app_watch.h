@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * app_watch: watching the value of a local variable of the job: it is put into what probing.torch_profiling says, or taken out of it; whether
+ * modules are traced is left as it is. What that says now is asked of the agent first. Pure but for the app; one thread.
+ */
+#ifndef TUI_CORE_APP_WATCH_H
+#define TUI_CORE_APP_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/model.h"
+
+struct app;
+
+/* A setting of the agent that is to be set. */
+struct app_watch {
+    char expr[256]; /* what is to be watched, or no more, once the agent has told its settings; "" nothing */
+    char key[64], value[256]; /* to be set by who carries out wishes, who empties the key */
+};
+
+/* Watch a local variable of a function, or no more. Wishes for the agent's settings. */
+void app_watch_local(struct app *a, const char *name, const char *func);
+
+/* The agent about itself: then what was to be watched is wished to be set. */
+void app_watch_take(struct app *a, const struct model_status *s);
+
+/* What a value of probing.torch_profiling becomes with an expression more, or without it when it was there; `*on` is whether it is there
+ * then. 0, or -1 with the error. */
+int app_watch_turn(const char *before, const char *expr, char *value, size_t cap, bool *on, struct err *e);
+
+#endif

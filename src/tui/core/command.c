@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command: see command.h. The rows are in command_table.c. */
+#include "tui/core/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/option.h"
+#include "tui/core/app.h"
+#include "tui/core/screen.h"
+
+#define COMMAND_MAX_NAMES 512
+#define COMMAND_ARENA ((size_t)256 * 1024)
+
+static enum action_context command_context(struct app *app) {
+    struct app_screen *s = app_top(app);
+    return screen_context(s->def, s->state);
+}
+
+const struct command_def *command_find(const char *name, enum action_context context) {
+    for (const struct command_def *d = command_table; d->name; d++)
+        if ((d->contexts & ACTION_IN(context)) && strcmp(d->name, name) == 0)
+            return d;
+    return NULL;
+}
+
+/* Length of the first word of `line`, which is moved to it. */
+static size_t command_first_word(const char **line) {
+    *line += strspn(*line, " :");
+    return strcspn(*line, " ");
+}
+
+static void command_unknown(struct app *app, const char *word) {
+    const char *names[COMMAND_MAX_NAMES];
+    enum action_context context = command_context(app);
+    size_t n = 0;
+    for (const struct command_def *d = command_table; d->name && n + 1 < COMMAND_MAX_NAMES; d++)
+        if (d->contexts & ACTION_IN(context))
+            names[n++] = d->name;
+    for (const struct action_def *d = action_table; d->action && n + 1 < COMMAND_MAX_NAMES; d++)
+        if (d->contexts & ACTION_IN(context))
+            names[n++] = d->name;
+    names[n] = NULL;
+    const char *near = option_suggest(word, names);
+    if (near)
+        app_refuse(app, "there is no command '%s' here: did you mean '%s'?", word, near);
+    else
+        app_refuse(app, "there is no command '%s' here: Tab lists those there are", word);
+}
+
+void command_run(struct app *app, const char *line) {
+    char word[64], argument[PROMPT_MAX];
+    enum action_context context = command_context(app);
+    size_t len = command_first_word(&line);
+    if (len == 0)
+        return;
+    (void)snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), line);
+    line += len + strspn(line + len, " ");
+    (void)snprintf(argument, sizeof argument, "%s", line);
+    for (size_t n = strlen(argument); n > 0 && argument[n - 1] == ' ';)
+        argument[--n] = '\0';
+    log_add(app->log, app->epoch_s, LOG_LEVEL_INFO, ":%s%s%s", word, *argument ? " " : "", argument);
+    const struct command_def *command = command_find(word, context);
+    const struct action_def *action = command ? NULL : action_named(word, context);
+    if (command && *argument && !*command->arguments)
+        app_refuse(app, ":%s takes no argument", word);
+    else if (command)
+        command->run(app, argument);
+    else if (action && *argument)
+        app_refuse(app, ":%s takes no argument", word);
+    else if (action)
+        app_act(app, action->action);
+    else
+        command_unknown(app, word);
+}
+
+/* ---- what may stand there ---- */
+
+const char *command_word(const struct command_choices *c) { return c->line + c->from; }
+
+bool command_next_word(struct command_choices *c) {
+    const char *word = command_word(c);
+    size_t len = strcspn(word, " ");
+    if (!word[len])
+        return false;
+    c->from += len + strspn(word + len, " ");
+    return true;
+}
+
+void command_offer(struct command_choices *c, const char *text, const char *help) {
+    const char *word = command_word(c);
+    if (c->n == COMMAND_MAX_CHOICES || strncmp(text, word, strlen(word)) != 0)
+        return;
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->items[i].text, text) == 0)
+            return;
+    const char *copy = arena_strdup(&c->arena, text);
+    if (copy)
+        c->items[c->n++] = (struct command_choice){copy, help};
+}
+
+void command_complete(struct app *app, const char *line, struct command_choices *out) {
+    char word[64];
+    enum action_context context = command_context(app);
+    const char *first = line;
+    size_t len = command_first_word(&first);
+    *out = (struct command_choices){.line = line, .from = (size_t)(first - line)};
+    arena_init(&out->arena, COMMAND_ARENA);
+    if (first[len]) {
+        (void)snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), first);
+        const struct command_def *d = command_find(word, context);
+        (void)command_next_word(out);
+        if (d && d->complete)
+            d->complete(app, out);
+        return;
+    }
+    for (const struct command_def *d = command_table; d->name; d++)
+        if (d->contexts & ACTION_IN(context))
+            command_offer(out, d->name, d->help);
+    for (const struct action_def *d = action_table; d->action; d++)
+        if ((d->contexts & ACTION_IN(context)) && d->action != ACTION_COMMAND_LINE)
+            command_offer(out, d->name, d->help);
+}
+
+void command_choices_fini(struct command_choices *c) {
+    arena_fini(&c->arena);
+    c->n = 0;
+}

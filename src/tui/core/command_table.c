@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command_table: the commands behind the colon, a row each; see command.h. A row is a line or two: the words of the help.
+ */
+#include "tui/core/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/export/export.h"
+#include "tui/core/app.h"
+#include "tui/core/app_export.h"
+#include "tui/screens/screens.h"
+#include "tui/screens/sql/sql_commands.h"
+
+static void command_help(struct app *app, const char *argument) {
+    (void)argument;
+    app_act(app, ACTION_HELP);
+}
+
+static void command_quit(struct app *app, const char *argument) {
+    (void)argument;
+    app->requests.quit = true;
+}
+
+/* ---- search and filter, as if typed into their prompts ---- */
+
+static void command_typed(struct app *app, enum action what, const char *text) {
+    struct app_screen *s = app_top(app);
+    if (!s->def->typed || !action_row(what, screen_context(s->def, s->state))) {
+        app_refuse(app, "there is nothing to %s here", what == ACTION_FILTER ? "filter" : "search");
+        return;
+    }
+    bool found = s->def->typed(s->state, app, what, text, SCREEN_TYPING);
+    (void)s->def->typed(s->state, app, what, text, SCREEN_ACCEPT);
+    if (!found && *text)
+        app_refuse(app, "nothing matches '%s'", text);
+}
+
+static void command_search(struct app *app, const char *argument) {
+    command_typed(app, ACTION_SEARCH, argument);
+}
+
+static void command_filter(struct app *app, const char *argument) {
+    command_typed(app, ACTION_FILTER, argument);
+}
+
+/* ---- :target ---- */
+
+static void command_target(struct app *app, const char *argument) {
+    int at = targets_named(app, argument);
+    if (at < 0)
+        app_refuse(app, "there is no target '%s': p lists them", argument);
+    else
+        app->requests.show_target = at + 1;
+}
+
+static void command_complete_target(struct app *app, struct command_choices *out) {
+    for (int i = 0; i < app->targets.n; i++) {
+        char number[16];
+        (void)snprintf(number, sizeof number, "%d", i + 1);
+        command_offer(out, number, targets_name(app, i));
+    }
+}
+
+/* ---- :thread ---- */
+
+/* The thread that is named: by its number, by its whole name, or by a part that no other has. NULL with a message. */
+static const struct model_thread *command_find_thread(struct app *app, const char *name) {
+    const struct data_shot *shot = data_shown(&app->data);
+    const struct model_thread *part = NULL;
+    char *end;
+    long long tid = strtoll(name, &end, 10);
+    size_t parts = 0;
+    for (size_t i = 0; shot && i < shot->snapshot.n_threads; i++) {
+        const struct model_thread *t = &shot->snapshot.threads[i];
+        const char *known = data_thread_name(t);
+        if ((!*end && t->tid == tid) || strcmp(known, name) == 0)
+            return t;
+        if (strcasestr(known, name)) {
+            part = t;
+            parts++;
+        }
+    }
+    if (parts == 1)
+        return part;
+    if (parts == 0)
+        app_refuse(app, "there is no thread '%s': Tab lists those there are", name);
+    else
+        app_refuse(app, "%zu threads have '%s' in their names: Tab lists them", parts, name);
+    return NULL;
+}
+
+static void command_thread(struct app *app, const char *argument) {
+    struct screen_pick what = {.tid = 0};
+    bool all = strcmp(argument, "all") == 0;
+    if (!*argument) {
+        app_refuse(app, "which one? :thread TID, :thread NAME, or all");
+        return;
+    }
+    const struct model_thread *t = all ? NULL : command_find_thread(app, argument);
+    if (!t && !all)
+        return;
+    what.tid = t ? t->tid : 0;
+    if (!app_top(app)->def->show && !all)
+        app_act(app, ACTION_SHOW_THREADS);
+    struct app_screen *s = app_top(app);
+    if (!s->def->show || !s->def->show(s->state, app, &what))
+        app_refuse(app, all ? "all threads are shown here" : "thread %s is not among those shown here",
+                   argument);
+}
+
+static void command_complete_thread(struct app *app, struct command_choices *out) {
+    const struct data_shot *shot = data_shown(&app->data);
+    const char *word = command_word(out);
+    bool by_number = *word >= '0' && *word <= '9';
+    for (size_t i = 0; shot && i < shot->snapshot.n_threads; i++) {
+        const struct model_thread *t = &shot->snapshot.threads[i];
+        char tid[24];
+        (void)snprintf(tid, sizeof tid, "%lld", (long long)t->tid);
+        command_offer(out, by_number ? tid : data_thread_name(t), "");
+    }
+    command_offer(out, "all", "Flame and Top: samples of all threads");
+}
+
+/* ---- targets ---- */
+
+static void command_attach(struct app *app, const char *argument) {
+    char *end;
+    errno = 0;
+    long pid = strtol(argument, &end, 10);
+    if (errno || end == argument || *end || pid <= 0 || (pid_t)pid != pid) {
+        app_refuse(app, ":attach takes the pid of a process, not '%s'", argument);
+        return;
+    }
+    if (app->attaching) {
+        app_refuse(app, "an attach to %ld is under way", (long)app->attaching);
+        return;
+    }
+    app->attaching = app->requests.attach = (pid_t)pid;
+    app_message(app, false, "attaching to %ld ...", pid);
+}
+
+static void command_diff(struct app *app, const char *argument) {
+    enum action_context context = screen_context(app_top(app)->def, app_top(app)->state);
+    if (*argument)
+        app_diff_command(app, argument);
+    else if (action_row(ACTION_DIFF, context))
+        app_act(app, ACTION_DIFF);
+    else
+        app_refuse(app, "with what? :diff before, a window as of :window, two of them, or a recording");
+}
+
+/* ---- files ---- */
+
+static void command_write(struct app *app, const char *name, const char *path) {
+    struct err e;
+    bool exists;
+    const struct export_format *f = export_find(name, &e);
+    if (!f)
+        app_refuse(app, "%s", e.text);
+    else if (!app_export(app, f, path, false, &exists) && exists)
+        app_refuse(app, "%s is there already: give another name", path);
+}
+
+static void command_export(struct app *app, const char *argument) {
+    char format[32], name[128];
+    size_t len = strcspn(argument, " ");
+    struct err e;
+    const char *path = argument + len + strspn(argument + len, " ");
+    (void)snprintf(format, sizeof format, "%.*s", (int)(len < sizeof format ? len : sizeof format - 1),
+                   argument);
+    const struct export_format *f = *format ? export_find(format, &e) : NULL;
+    if (!*format) {
+        app_act(app, ACTION_EXPORT);
+        return;
+    }
+    if (f && !*path) {
+        app_export_name(app, f, name, sizeof name);
+        path = name;
+    }
+    command_write(app, format, path);
+}
+
+static void command_complete_export(struct app *app, struct command_choices *out) {
+    if (command_next_word(out)) /* a name is the user's own */
+        return;
+    for (const struct export_format *f = export_formats; f->name; f++)
+        if (!app_export_why_not(app, f))
+            command_offer(out, f->name, f->help);
+}
+
+static void command_save_screen(struct app *app, const char *argument) {
+    char name[128];
+    struct err e;
+    const struct export_format *f = export_find("txt", &e);
+    app_export_name(app, f, name, sizeof name);
+    command_write(app, "txt", *argument ? argument : name);
+}
+
+/* ---- settings ---- */
+
+static void command_theme(struct app *app, const char *argument) {
+    struct err e;
+    if (!*argument)
+        app_act(app, ACTION_THEMES);
+    else if (settings_set(app, settings_table[SETTINGS_THEME].name, argument, &e) != 0)
+        app_refuse(app, "%s", e.text);
+}
+
+static void command_complete_theme(struct app *app, struct command_choices *out) {
+    app->requests.list_themes = true; /* for the next time, at the latest */
+    for (size_t i = 0; i < app->n_themes; i++)
+        command_offer(out, app->themes[i], "");
+}
+
+static void command_set(struct app *app, const char *argument) {
+    char name[64];
+    struct err e;
+    size_t len = strcspn(argument, "= ");
+    const char *value = argument + len + strspn(argument + len, " ");
+    (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), argument);
+    int key = *name ? settings_find(name, &e) : -1;
+    if (!*name)
+        app_refuse(app, "what? :set NAME=VALUE, or :set NAME says what it is; Tab lists the names");
+    else if (key < 0)
+        app_refuse(app, "%s", e.text);
+    else if (*value && *value != '=')
+        app_refuse(app, ":set %s=VALUE, with a =", name);
+    else if (*value && settings_set(app, name, value + 1 + strspn(value + 1, " "), &e) != 0)
+        app_refuse(app, "%s", e.text);
+    else {
+        settings_sync(app);
+        app_message(app, false, "%s=%s%s   %s", name, app->settings.values[key],
+                    *value && settings_table[key].at_start ? " (from the next start on, if it is saved)" : "",
+                    settings_table[key].help);
+    }
+}
+
+static void command_complete_set(struct app *app, struct command_choices *out) {
+    const char *word = command_word(out), *eq = strchr(word, '=');
+    char name[64];
+    struct err e;
+    (void)app;
+    for (int i = 0; !eq && i < SETTINGS_COUNT; i++) {
+        (void)snprintf(name, sizeof name, "%s=", settings_table[i].name);
+        command_offer(out, name, settings_table[i].help);
+    }
+    if (!eq)
+        return;
+    (void)snprintf(name, sizeof name, "%.*s", (int)(eq - word), word);
+    int key = settings_find(name, &e);
+    if (key < 0)
+        return;
+    const struct settings_def *d = &settings_table[key];
+    out->from += (size_t)(eq + 1 - word);
+    for (int i = 0; d->choice && d->choice(i); i++)
+        command_offer(out, d->choice(i), "");
+    if (d->type == SETTINGS_SWITCH) {
+        command_offer(out, "on", "");
+        command_offer(out, "off", "");
+    }
+}
+
+/* ---- :window ---- */
+
+static void command_window(struct app *app, const char *argument) {
+    struct err e;
+    char text[WINDOW_TEXT];
+    if (window_parse(app, argument, &e) != 0) {
+        app_refuse(app, "%s", e.text);
+        return;
+    }
+    window_put_text(app, text, sizeof text);
+    if (*text && !app->message[0])
+        app_message(app, false, "the window is %s", text);
+}
+
+static void command_complete_window(struct app *app, struct command_choices *out) {
+    static const char *const names[][2] = {{"10s", "the last 10 s"},
+                                           {"60s", "the last 60 s"},
+                                           {"all", "since counting began"},
+                                           {"mark", "since the mark"},
+                                           {"30s-10s", "from 30 s ago to 10 s ago; or 22:13:20-22:13:25"}};
+    (void)app;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        command_offer(out, names[i][0], names[i][1]);
+}
+
+static void command_complete_diff(struct app *app, struct command_choices *out) {
+    if (!command_next_word(out)) {
+        command_offer(out, "before", "with the time before the window");
+        command_offer(out, "off", "nothing is compared");
+    }
+    command_complete_window(app, out);
+}
+
+/* ---- a debugger in the job ---- */
+
+static void command_debug(struct app *app, const char *argument) {
+    app_debug_command(app, &debug_command_debug, argument);
+}
+
+static void command_pause_job(struct app *app, const char *argument) {
+    app_debug_command(app, &debug_command_pause, argument);
+}
+
+static void command_catch(struct app *app, const char *argument) {
+    app_debug_command(app, &debug_command_catch, argument);
+}
+
+static void command_complete_debug(struct app *app, struct command_choices *out) {
+    (void)app;
+    app_debug_complete(&debug_command_debug, out);
+}
+
+static void command_complete_debuggers(struct app *app, struct command_choices *out) {
+    (void)app;
+    app_debug_complete(&debug_command_pause, out);
+}
+
+#define ANYWHERE ACTION_EVERYWHERE
+#define SQL (ACTION_IN(CONTEXT_SQL_EDIT) | ACTION_IN(CONTEXT_SQL_SHEET) | ACTION_IN(CONTEXT_SQL_COMPLETE))
+
+/* clang-format off */
+const struct command_def command_table[] = {
+    {"export", "FILE", "write the result; FILE ends in .csv, .json or .ndjson", SQL,
+     sql_command_export, NULL},
+    {"watch", "[SECONDS|off]", "run the query again and again", SQL, sql_command_watch, sql_complete_watch},
+    {"save", "NAME", "keep the query; F2 has it", SQL, sql_command_save, NULL},
+    {"sql", "QUERY", "run a query in the SQL screen", ANYWHERE, sql_command_run, NULL},
+    {"thread", "TID|NAME|all", "go to a thread; in Flame and Top: its samples", ANYWHERE,
+     command_thread, command_complete_thread},
+    {"window", "10s|FROM-TO", "the time that all screens look at, as W does", ANYWHERE,
+     command_window, command_complete_window},
+    {"search", "TEXT", "search, as / does", ANYWHERE, command_search, NULL},
+    {"filter", "[TEXT]", "show what matches, as \\ does; nothing: all", ANYWHERE, command_filter, NULL},
+    {"set", "NAME[=VALUE]", "change a setting, or say what it is", ANYWHERE, command_set, command_complete_set},
+    {"theme", "[NAME|FILE]", "another theme; nothing: choose one by looking at them", ANYWHERE, command_theme,
+     command_complete_theme},
+    {"export", "FORMAT [FILE]", "write what is shown to a file, as x does", ANYWHERE,
+     command_export, command_complete_export},
+    {"save-screen", "[FILE]", "write the screen to a file, as text", ANYWHERE, command_save_screen, NULL},
+    {"target", "NUMBER|PID", "show another target", ANYWHERE, command_target, command_complete_target},
+    {"diff", "[[A] B|FILE]", "compare window A with B (30s-10s), time before, FILE", ANYWHERE,
+     command_diff, command_complete_diff},
+    {"debug", "[ADDR|--off]", "debugpy listens in the job, as B does; --path DIR", ANYWHERE, command_debug,
+     command_complete_debug},
+    {"pause-job", "[ADDR]", "hold the job's threads, with pdb for nc; --off", ANYWHERE,
+     command_pause_job, command_complete_debuggers},
+    {"catch", "[ADDR|--off]", "keep a thread that raises what nobody catches, for pdb", ANYWHERE, command_catch,
+     command_complete_debuggers},
+    {"attach", "PID", "look at another process", ANYWHERE, command_attach, NULL},
+    {"help", "", "show all keys and commands", ANYWHERE, command_help, NULL},
+    {"q", "", "quit; the job runs on", ANYWHERE, command_quit, NULL},
+    {NULL, NULL, NULL, 0, NULL, NULL},
+};
+/* clang-format on */

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * header: the header over every screen: which process, what it costs, who holds the GIL, how good the connection is.
+ *
+ * Always from the newest data, also while the view is paused. What is not known is "?".
+ */
+#include "tui/screens/screens.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tui/model/verdict_badge.h"
+#include "tui/view/layout.h"
+#include "version.h"
+
+#define HEADER_FULL_ROWS 20 /* screens with fewer rows get the short header */
+#define HEADER_GAP 2
+#define HEADER_MEAN 40  /* snapshots that the shares of GIL and garbage collection are taken over */
+#define HEADER_LEAST 14 /* columns that a verdict needs to be of use */
+#define HEADER_VERDICT 128
+#define HEADER_MUCH_GC 20 /* percent of the time that deserve a look */
+
+int header_rows(const struct app *app, int screen_rows) {
+    if (app->screens[0].def == &screen_picker || app->folded)
+        return 1;
+    return screen_rows >= HEADER_FULL_ROWS ? 4 : 2;
+}
+
+/* "label value" at *col, which moves on past a gap. Left out when it does not fit whole. */
+__attribute__((format(printf, 7, 8))) static void header_fact(struct grid *g, struct rect area, int row,
+                                                              int *col, const char *label,
+                                                              enum theme_role role, const char *fmt, ...) {
+    char value[1024], clean[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(value, sizeof value, fmt, ap);
+    va_end(ap);
+    text_sanitize(clean, sizeof clean, value);
+    int need = grid_text_width(g, label) + (*label ? 1 : 0) + grid_text_width(g, clean);
+    if (*col + need > area.cols)
+        return;
+    int at = *col + grid_text(g, area, row, *col, ROLE_LABEL, label);
+    at += *label ? 1 : 0;
+    at += grid_text(g, area, row, at, role, value);
+    *col = at + HEADER_GAP;
+}
+
+static void header_percent(char *buf, size_t cap, double v) {
+    if (isnan(v))
+        (void)snprintf(buf, cap, "?");
+    else
+        (void)snprintf(buf, cap, "%.*f%%", v < 99.95 ? 1 : 0, v);
+}
+
+/* State of the connection; its role. */
+static enum theme_role header_connection(const struct app *a, char *buf, size_t cap) {
+    const struct data *d = &a->data;
+    switch (d->state) {
+    case SESSION_CONNECTING:
+        (void)snprintf(buf, cap, "CONNECTING");
+        return ROLE_CONN_WAIT;
+    case SESSION_CONNECTED:
+        (void)snprintf(buf, cap, data_is_recorded(d) ? "ENDED" : "CONNECTED");
+        return data_is_recorded(d) ? ROLE_CONN_LOST : ROLE_CONN_OK;
+    case SESSION_RECONNECTING: {
+        double left = d->retry_at_s - a->now_s;
+        if (left > 0)
+            (void)snprintf(buf, cap, "RECONNECTING in %.0f s", ceil(left));
+        else
+            (void)snprintf(buf, cap, "RECONNECTING");
+        return ROLE_CONN_WAIT;
+    }
+    case SESSION_LOST:
+        (void)snprintf(buf, cap, "TARGET GONE");
+        return ROLE_CONN_LOST;
+    case SESSION_FAILED:
+        (void)snprintf(buf, cap, "NO AGENT");
+        return ROLE_CONN_LOST;
+    }
+    return ROLE_TEXT;
+}
+
+/* pid and command; the connection at the right end. */
+static void header_identity(const struct app *a, struct grid *g, struct rect area, int row) {
+    const struct data *d = &a->data;
+    char connection[64], mode[24] = "";
+    enum theme_role role = header_connection(a, connection, sizeof connection);
+    if (d->has_target && d->target.mode == MODEL_MODE_READONLY)
+        (void)snprintf(mode, sizeof mode, "READ-ONLY ");
+    int right = area.cols - text_width(connection) - text_width(mode) - 3, col = 1;
+    if (a->targets.n > 1)
+        header_fact(g, area, row, &col, "", ROLE_TITLE_FOCUS, "%d/%d", a->targets.shown + 1, a->targets.n);
+    if (d->has_target) {
+        header_fact(g, area, row, &col, "pid", ROLE_VALUE, "%lld", (long long)d->target.pid);
+        const char *what = d->target.cmdline && *d->target.cmdline ? d->target.cmdline : d->target.exe;
+        if (right - col > 4)
+            grid_text_fit(g, area, row, col, right - col - 1, ROLE_TEXT, GRID_LEFT,
+                          what ? data_short_command(what) : "?");
+    }
+    col = right > 1 ? right : 1;
+    col += grid_text(g, area, row, col, ROLE_CONN_WAIT, mode);
+    col += grid_text(g, area, row, col, role, glyph(g, GLYPH_PAUSED)) + 1;
+    (void)grid_text(g, area, row, col, role, connection);
+}
+
+/* What it is and how big. */
+static void header_facts(const struct app *a, struct grid *g, struct rect area, int row) {
+    const struct data *d = &a->data;
+    const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
+    char text[64];
+    int col = 1;
+    const char *python = d->has_target ? d->target.python : NULL;
+    header_fact(g, area, row, &col, "Python", ROLE_VALUE, "%s%s", python ? python : "?",
+                d->has_target && d->target.python_untested ? " (untested)" : "");
+    if (d->has_target && d->target.torch)
+        header_fact(g, area, row, &col, "torch", ROLE_VALUE, "%s", d->target.torch);
+    if (d->has_target && d->target.rank != MODEL_UNKNOWN)
+        header_fact(g, area, row, &col, "rank", ROLE_VALUE, "%lld", (long long)d->target.rank);
+    text_human_duration(text, sizeof text, p ? p->uptime_s : NAN);
+    header_fact(g, area, row, &col, "up", ROLE_VALUE, "%s", text);
+    if (!p)
+        header_fact(g, area, row, &col, "threads", ROLE_VALUE, "?");
+    else if (d->live.snapshot.incomplete && p->n_threads != MODEL_UNKNOWN)
+        header_fact(g, area, row, &col, "threads", ROLE_VALUE, "%lld", (long long)p->n_threads);
+    else /* the job's own: those of the agent are not in a snapshot */
+        header_fact(g, area, row, &col, "threads", ROLE_VALUE, "%zu", d->live.snapshot.n_threads);
+    text_human_bytes(text, sizeof text, p ? p->rss_bytes : MODEL_UNKNOWN);
+    header_fact(g, area, row, &col, "RSS", ROLE_VALUE, "%s", text);
+    double gc = meter_mean(&d->gc, HEADER_MEAN);
+    if (!isnan(gc))
+        header_fact(g, area, row, &col, "GC", gc >= HEADER_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE, "%.0f%%",
+                    gc);
+    if (d->has_target && d->target.host)
+        header_fact(g, area, row, &col, "on", ROLE_MUTED, "%s", d->target.host);
+}
+
+/* Who holds the GIL, as text; its role. */
+static enum theme_role header_gil(const struct data *d, char *buf, size_t cap) {
+    int64_t tid = d->live.valid ? d->live.snapshot.gil_tid : MODEL_UNKNOWN;
+    if (d->live.valid && d->live.snapshot.gil_enabled == 0) {
+        (void)snprintf(buf, cap, "nobody: this Python has none");
+        return ROLE_VALUE;
+    }
+    if (tid == MODEL_UNKNOWN) {
+        (void)snprintf(buf, cap, "?");
+        return ROLE_VALUE;
+    }
+    if (tid == 0) {
+        (void)snprintf(buf, cap, "nobody");
+        return ROLE_VALUE;
+    }
+    const struct model_thread *t = data_find_thread(&d->live, tid);
+    char name[128];
+    text_sanitize(name, sizeof name, t ? data_thread_name(t) : "?");
+    name[text_fit(name, 24)] = '\0';
+    (void)snprintf(buf, cap, "%s (%lld)", name, (long long)tid);
+    return ROLE_GIL_HELD;
+}
+
+/* What is the matter, at the right end, from column `col` on at the earliest; the column where it begins, or the end. */
+static int header_verdict(const struct app *a, struct grid *g, struct rect area, int row, int col) {
+    char text[HEADER_VERDICT];
+    enum theme_role role = verdict_badge_get(a, text, sizeof text);
+    int room = area.cols - col - 1, width = grid_text_width(g, text);
+    if (!*text || (room < width && room < HEADER_LEAST))
+        return area.cols;
+    width = width < room ? width : room;
+    int at = area.cols - 1 - width;
+    grid_text_fit(g, area, row, at, width, role, GRID_LEFT, text);
+    return at;
+}
+
+/* CPU and GIL with their recent past. */
+static void header_meters(const struct app *a, struct grid *g, struct rect area, int row, bool history) {
+    const struct data *d = &a->data;
+    char text[160];
+    int col = 1, width = history ? (area.cols - 66) / 2 : 0;
+    if (width > 60)
+        width = 60;
+    header_percent(text, sizeof text, d->live.valid ? d->live.snapshot.process.cpu_pct : NAN);
+    bool narrow = !layout_has_panes(area);
+    header_fact(g, area, row, &col, "CPU", ROLE_VALUE, "%*s", narrow ? 0 : 6, text);
+    if (width > 3) {
+        double full = ceil(meter_max(&d->cpu, width, 1) / 100) * 100;
+        meter_draw(&d->cpu, g, area, row, col - 1, width, full, ROLE_METER_CPU);
+        col += width + 1;
+    }
+    char share[32];
+    double mean = meter_mean(&d->gil, HEADER_MEAN);
+    if (isnan(mean))
+        (void)snprintf(share, sizeof share, "?");
+    else
+        (void)snprintf(share, sizeof share, "%.0f%%", mean);
+    header_fact(g, area, row, &col, "GIL", ROLE_VALUE, "%*s", narrow ? 0 : 4, share);
+    if (width > 3) {
+        meter_draw(&d->gil, g, area, row, col - 1, width, 100, ROLE_METER_GIL);
+        col += width + 1;
+    }
+    enum theme_role role = header_gil(d, text, sizeof text);
+    char *tid = narrow ? strrchr(text, '(') : NULL; /* the name will do */
+    if (tid && tid > text)
+        tid[-1] = '\0';
+    header_fact(g, area, row, &col, "held by", role, "%s", text);
+    double longest_us;
+    size_t waiters = d->live.valid ? data_gil_waiters(&d->live.snapshot, &longest_us) : 0;
+    if (waiters && longest_us > 0)
+        header_fact(g, area, row, &col, "", ROLE_GIL_WAITING, "%zu wait %.1fs", waiters, longest_us / 1e6);
+    else if (waiters)
+        header_fact(g, area, row, &col, "", ROLE_GIL_WAITING, "%zu wait", waiters);
+    if (!history) /* it is the last line */
+        (void)header_verdict(a, g, area, row, col);
+}
+
+/* Columns that what must be seen takes at most, beside a verdict. */
+static int header_needed(const struct app *a) {
+    const struct data *d = &a->data;
+    char text[32];
+    int lost = snprintf(text, sizeof text, "lost %llu", (unsigned long long)d->missed);
+    return (d->missed ? lost + HEADER_GAP : 0) +
+           (d->live.valid && d->live.snapshot.incomplete ? (int)strlen("INCOMPLETE") + HEADER_GAP : 0) +
+           (d->state == SESSION_CONNECTED && app_wants_samples(a) ? (int)strlen("sampling") + HEADER_GAP : 0);
+}
+
+/* What follows the agent's cost. Where there is a verdict, what nobody must know gives way to it. */
+static void header_service_rest(const struct app *a, struct grid *g, struct rect area, int row, int col) {
+    const struct data *d = &a->data;
+    const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
+    bool is_once = a->config.delay_s <= 0 || data_is_recorded(d); /* a single look */
+    int verdict = header_verdict(a, g, area, row, col + (is_once ? 0 : header_needed(a)));
+    bool is_said = verdict < area.cols;
+    area.cols = is_said ? verdict - 1 : area.cols;
+    struct rect other = area; /* for what gives way */
+    other.cols -= is_said && !is_once ? header_needed(a) : 0;
+    if (p && !isnan(d->live.snapshot.cost_us))
+        header_fact(g, other, row, &col, "snapshot", ROLE_VALUE, "%.2f ms", d->live.snapshot.cost_us / 1000);
+    if (is_once)
+        return;
+    header_fact(g, other, row, &col, "every", ROLE_VALUE, "%g s", a->config.delay_s);
+    header_fact(g, d->missed ? area : other, row, &col, "lost", d->missed ? ROLE_CONN_WAIT : ROLE_VALUE,
+                "%llu", (unsigned long long)d->missed);
+    if (d->live.valid && d->live.snapshot.incomplete)
+        header_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "INCOMPLETE");
+    header_fact(g, other, row, &col, "seen", ROLE_VALUE, "%llu", (unsigned long long)d->received);
+    if (d->state == SESSION_CONNECTED && app_wants_samples(a))
+        header_fact(g, area, row, &col, "", ROLE_CONN_OK, "sampling");
+}
+
+/* What we cost and how fresh the data are. */
+static void header_service(const struct app *a, struct grid *g, struct rect area, int row) {
+    const struct data *d = &a->data;
+    const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
+    char cost[32], memory[32] = "?";
+    int col = 1;
+    double age = d->live.valid ? a->now_s - d->live.arrived_s : 0;
+    if ((app_needs_tick(a) || app_is_late(a)) && age >= 1) {
+        text_human_duration(cost, sizeof cost, age);
+        header_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "DATA %s OLD", cost);
+    }
+    char arms[64];
+    arms_put_names(&d->arms, arms, sizeof arms);
+    if (arms[0])
+        header_fact(g, area, row, &col, "armed", ROLE_CONN_WAIT, "%s", arms);
+    char debuggers[160];
+    debuggers_put_names(&d->holds, debuggers, sizeof debuggers);
+    if (debuggers[0] && d->state == SESSION_CONNECTED)
+        header_fact(g, area, row, &col, "debuggers", ROLE_CONN_WAIT, "%s", debuggers);
+    bool has_agent = !d->has_target || d->target.mode == MODEL_MODE_AGENT;
+    if (d->pulse.others > 0 && d->state == SESSION_CONNECTED)
+        header_fact(g, area, row, &col, "others", ROLE_CONN_WAIT, "%lld", (long long)d->pulse.others);
+    header_percent(cost, sizeof cost, p ? p->agent_cpu_pct : NAN);
+    text_human_bytes(memory, sizeof memory, p ? p->agent_rss_bytes : MODEL_UNKNOWN);
+    if (has_agent)
+        header_fact(g, area, row, &col, "agent", ROLE_VALUE, "%s %s", cost, memory);
+    else
+        header_fact(g, area, row, &col, "no agent", ROLE_VALUE, "%s",
+                    d->target.blocking    ? "running threads are stopped while they are read"
+                    : data_is_recorded(d) ? "read from what it left"
+                                          : "read from outside");
+    if (p && d->live.snapshot.sampling == MODEL_SAMPLING_GENTLE)
+        header_fact(g, area, row, &col, "running stacks may be torn:", ROLE_CONN_WAIT, "%llu of %llu were",
+                    (unsigned long long)d->torn, (unsigned long long)d->ran);
+    header_service_rest(a, g, area, row, col);
+}
+
+void header_draw(const struct app *app, struct grid *g, struct rect area) {
+    if (app->screens[0].def == &screen_picker) {
+        (void)grid_printf(g, area, 0, 1, ROLE_VALUE, "probing-top %s", PROBING_VERSION);
+        return;
+    }
+    header_identity(app, g, area, 0);
+    if (area.rows >= 4) {
+        header_facts(app, g, area, 1);
+        header_meters(app, g, area, 2, true);
+        header_service(app, g, area, 3);
+    } else if (area.rows >= 2) {
+        header_meters(app, g, area, 1, false);
+    }
+}
+
+void toosmall_draw(const struct app *app, struct grid *g) {
+    struct rect all = grid_rect(g);
+    (void)grid_printf(g, all, 0, 0, ROLE_VALUE, "too small: %dx%d", g->cols, g->rows);
+    (void)grid_printf(g, all, 1, 0, ROLE_TEXT, "needs %dx%d", LAYOUT_MIN_COLS, LAYOUT_MIN_ROWS);
+    (void)grid_text(g, all, 2, 0, ROLE_MUTED, "q quits");
+    if (app->data.has_target && g->rows > 4)
+        (void)grid_printf(g, all, 4, 0, ROLE_MUTED, "pid %lld", (long long)app->data.target.pid);
+}

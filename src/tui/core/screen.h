@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * screen: what a screen is: one descriptor with what it draws, what it does with an action, what it says in the status
+ * line. Screens know nothing of terminals, sockets or clocks: they read the app's data and draw cells.
+ *
+ * To add one: a file in screens/ that defines a const struct screen_def, and a line each in screens/screens.h and screens.c
+ * (docs/adding-a-screen.md).
+ */
+#ifndef TUI_CORE_SCREEN_H
+#define TUI_CORE_SCREEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/model.h"
+#include "base/strbuf.h"
+#include "client/samples/flame.h"
+#include "tui/core/action.h"
+#include "tui/core/input.h"
+#include "tui/view/grid.h"
+#include "tui/view/match.h"
+#include "tui/view/tags.h"
+
+struct app;
+
+/* How a typed line reaches a screen. SCREEN_REDRAW: the key that opened the prompt was pressed in it. */
+enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL, SCREEN_REDRAW };
+
+/* Something that a screen shows. */
+struct screen_pick {
+    int64_t tid;                     /* of a thread; 0 none */
+    const struct model_frame *frame; /* of a stack; NULL none. Borrowed */
+    enum flame_by by;                /* the frame's function is meant, that line, or its module */
+    pid_t pid; /* of the process it is of, when that is a child of the target; 0: the target */
+};
+
+/* Rows that can be tagged, for tagging.h; all functions are there. Rows count from 0, as they are shown now. */
+struct screen_rows {
+    struct tags *(*tags)(void *state, struct app *app);
+    int (*count)(const void *state, const struct app *app);
+    int (*selected)(const void *state, const struct app *app); /* -1 none */
+
+    /* What tells it from all others, for as long as the target is looked at. */
+    uint64_t (*key)(const void *state, const struct app *app, int row);
+
+    /* What it is, and its texts, as of screen_def.pick; appended. */
+    void (*put)(const void *state, const struct app *app, int row, struct screen_pick *what,
+                struct strbuf *one, struct strbuf *whole);
+
+    bool stays; /* what was tagged stays selected: there is no next row */
+
+    /* Other rows are to be shown than before. */
+    void (*renew)(void *state, struct app *app);
+};
+
+/* Which of the samples a screen shows. */
+struct screen_choice {
+    struct flame_query query; /* its window is the caller's business */
+    const char *filter;       /* as it was typed; NULL none */
+    void (*name_module)(const struct model_frame *f, char *buf, size_t cap); /* of one that knows modules */
+};
+
+struct screen_def {
+    const char *name;  /* as in docs and tests */
+    const char *title; /* in the line of tabs */
+    char
+        number; /* the key that shows it, '1' to '9' or a capital: it is one of the tabs; 0 it lies over another */
+    bool is_overlay;    /* drawn over the screen below it, which is drawn too */
+    bool needs_samples; /* the stream of samples comes while it is open */
+    bool
+        shows_children; /* of the target, as they are now: they are read seldom while another one is looked at */
+    bool tells_arms,    /* what is armed in the job, and for whom */
+        needs_vitals; /* what the kernel says of the process is read, and the agent asked about itself, while it is open */
+    bool of_session; /* what was typed or happened while the program runs: of one look there is no picture */
+    bool is_kept;    /* opened again, it is as it was left */
+    size_t state_size;                          /* of the struct that `state` points to; zeroed before init */
+    void (*init)(void *state, struct app *app); /* may be NULL, like all functions but draw */
+    void (*fini)(void *state);
+
+    enum action_context keys; /* whose keys are read ... */
+    enum action_context (*context)(
+        const void *state); /* ... or, if that changes, a function that says it now */
+
+    /* Draw into `area`, which is at least LAYOUT_MIN_COLS wide. May settle its own scroll position; changes nothing else. */
+    void (*draw)(void *state, struct app *app, struct grid *g, struct rect area);
+
+    /* Do an action; false when it is not for this screen. */
+    bool (*act)(void *state, struct app *app, enum action action);
+
+    /* A key that is no action there: text that is typed. False when it is nothing. */
+    bool (*key)(void *state, struct app *app, uint32_t key);
+
+    /* Text that is pasted while no prompt is open. */
+    void (*paste)(void *state, struct app *app, const char *text);
+
+    /* Time went by. */
+    void (*tick)(void *state, struct app *app);
+
+    /* A click or wheel inside the area last drawn; false when it means nothing there. */
+    bool (*mouse)(void *state, struct app *app, const struct input_event *e);
+
+    /* The data changed. */
+    void (*update)(void *state, struct app *app);
+
+    /* Text of a prompt: search (ACTION_SEARCH), filter (ACTION_FILTER), or what the screen asked for; true when something matches. */
+    bool (*typed)(void *state, struct app *app, enum action what, const char *text, enum screen_typed phase);
+
+    /* What is selected, and what is copied of it: the thing itself, and the row or stack with all there is. False: nothing is. */
+    bool (*pick)(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+                 struct strbuf *whole);
+
+    const struct screen_rows *rows; /* that can be tagged; NULL none */
+
+    /* Which samples it shows, for an export of them; all of the window when it does not say (`out` says that before). */
+    void (*choose)(const void *state, struct screen_choice *out);
+
+    /* Go to what was picked elsewhere: a thread, a function. False when it is not here. */
+    bool (*show)(void *state, struct app *app, const struct screen_pick *what);
+
+    /* What the prompt starts with when the filter is edited. */
+    const char *(*typed_before)(const void *state, enum action what);
+
+    /* Is a label of the footer to be shown as on (upper case)? */
+    bool (*is_on)(const void *state, const struct app *app, enum action action);
+
+    /* Left part of the status line. */
+    void (*status)(const void *state, const struct app *app, struct strbuf *out);
+};
+
+/* The context whose keys a screen reads now. */
+enum action_context screen_context(const struct screen_def *def, const void *state);
+
+#endif

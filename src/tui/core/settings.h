@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * settings: what the user can set, one row a setting: name, type, default, what it takes, help, and what it does to the app.
+ *
+ * The rows feed the settings file, --print-config, the setup screen and :set. Values are kept as text in one form ("250ms",
+ * "on"), with where they come from. What is changed in the app by its own keys (delay, mouse, ...) is read back by
+ * settings_sync. To add one: a key in the enum and a row in settings.c. Of the thread that draws.
+ */
+#ifndef TUI_CORE_SETTINGS_H
+#define TUI_CORE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct app;
+
+#define SETTINGS_TEXT 256 /* of a value, with its NUL */
+
+enum settings_key {
+    SETTINGS_DELAY = 0,
+    SETTINGS_THEME,
+    SETTINGS_COLOR,
+    SETTINGS_ASCII,
+    SETTINGS_MOUSE,
+    SETTINGS_SCREEN,
+    SETTINGS_FILTER,
+    SETTINGS_HIDE_IDLE,
+    SETTINGS_HEADER,
+    SETTINGS_GENTLE,
+    SETTINGS_BUDGET,
+    SETTINGS_READONLY,
+    SETTINGS_COUNT,
+};
+
+enum settings_type {
+    SETTINGS_TIME,   /* "250ms", "2s"; a number alone: tenths of a second */
+    SETTINGS_SWITCH, /* on, off */
+    SETTINGS_CHOICE, /* one of some words */
+    SETTINGS_TEXTUAL,
+};
+
+enum settings_origin {
+    SETTINGS_BY_DEFAULT = 0,
+    SETTINGS_BY_FILE,
+    SETTINGS_BY_COMMAND_LINE,
+    SETTINGS_BY_KEY, /* changed while it runs */
+};
+
+struct settings_def {
+    const char *name;
+    enum settings_type type;
+    const char *default_value;    /* the default, in the form it is kept in */
+    const char *takes;            /* what it takes, in words */
+    const char *help;             /* one line, at most 57 columns */
+    const char *(*choice)(int i); /* SETTINGS_CHOICE: the words; NULL after the last */
+    bool at_start;                /* a change is for the next start */
+    int (*check)(char *text, size_t cap,
+                 struct err *e); /* NULL, or more than the type asks for; may rewrite it */
+    void (*apply)(struct app *a, const char *value);            /* NULL: nothing to do at once */
+    void (*read)(const struct app *a, char *value, size_t cap); /* NULL: only settings_set changes it */
+};
+
+/* SETTINGS_COUNT rows. */
+extern const struct settings_def settings_table[];
+
+struct settings {
+    char values[SETTINGS_COUNT][SETTINGS_TEXT];
+    enum settings_origin origins[SETTINGS_COUNT];
+};
+
+/* Everything as by default. */
+void settings_init(struct settings *s);
+
+/* Key of a name, or -1 with ERR_USAGE, which suggests the nearest one. */
+int settings_find(const char *name, struct err *e);
+
+/* Set a value. -1 with ERR_USAGE, which begins with `name` (what the user knows it by): then nothing is changed. */
+int settings_put(struct settings *s, enum settings_key key, const char *name, const char *text,
+                 enum settings_origin origin, struct err *e);
+
+bool settings_is_on(const struct settings *s, enum settings_key key);
+
+/* Of a SETTINGS_TIME. */
+double settings_seconds(const struct settings *s, enum settings_key key);
+
+/* "default", "file", ... */
+const char *settings_origin_name(enum settings_origin origin);
+
+/* Set by name (:set) in a running app: what can be is done at once. -1 with ERR_USAGE. */
+int settings_set(struct app *a, const char *name, const char *text, struct err *e);
+
+/* The next value (+1) or the previous one (-1) of a time, switch or choice; false when there is none such. */
+bool settings_step(struct app *a, enum settings_key key, int step);
+
+/* Take what the app's keys have changed into a->settings. */
+void settings_sync(struct app *a);
+
+/* What an app begins with, from `s`, which lives as long as the app; NULL: as by default and by a->config. */
+void settings_begin(struct app *a, const struct settings *s);
+
+/* Go to the screen that is to be the first one. */
+void settings_open_screen(struct app *a);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attach: see attach.h. */
+#include "tui/host/attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define ATTACH_LONGEST_MS 15000 /* then the helper is left alone and the user told */
+
+/* What travels over the pipe: less than PIPE_BUF, so whole or not at all. */
+struct attach_answer {
+    int rc;
+    struct session_address addr;
+    struct err error;
+};
+
+_Static_assert(sizeof(struct attach_answer) <= 4096, "the answer fits into one write to a pipe");
+
+/* The helper's life. */
+static void attach_help(const char *target, const struct target_options *how, int fd) {
+    struct attach_answer answer;
+    sigset_t none;
+    memset(&answer, 0, sizeof answer);
+    (void)setpgid(0, 0);
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0)
+        for (int i = 0; i < 3; i++)
+            (void)dup2(null, i);
+    answer.rc = target_resolve(target, &answer.addr, &answer.error);
+    if (answer.rc == 0)
+        answer.rc = target_reach(&answer.addr, how, &answer.error);
+    ssize_t n = write(fd, &answer, sizeof answer);
+    _exit(n == (ssize_t)sizeof answer ? 0 : 1);
+}
+
+int attach_start(struct attach *a, const char *target, const struct target_options *how, struct err *e) {
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "cannot start attaching");
+    pid_t pid = fork();
+    if (pid < 0) {
+        int error = errno;
+        (void)close(fds[0]);
+        (void)close(fds[1]);
+        return err_set_errno(e, ERR_FAILED, error, "cannot start attaching");
+    }
+    if (pid == 0) {
+        (void)close(fds[0]);
+        attach_help(target, how, fds[1]);
+    }
+    (void)close(fds[1]);
+    *a = (struct attach){.helper = pid, .fd = fds[0]};
+    return 0;
+}
+
+/* Wait until the pipe says something; false when that took too long. */
+static bool attach_wait(int fd) {
+    uint64_t end = clock_mono_ns() + ATTACH_LONGEST_MS * CLOCK_NS_PER_MS;
+    for (;;) {
+        uint64_t now = clock_mono_ns();
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int rc = now < end ? poll(&p, 1, (int)((end - now) / CLOCK_NS_PER_MS) + 1) : 0;
+        if (rc > 0)
+            return true;
+        if (rc == 0 || errno != EINTR)
+            return false;
+    }
+}
+
+int attach_finish(struct attach *a, struct session_address *addr, struct err *e) {
+    struct attach_answer answer;
+    bool in_time = attach_wait(a->fd);
+    ssize_t n = in_time ? read(a->fd, &answer, sizeof answer) : -1;
+    (void)close(a->fd);
+    (void)waitpid(a->helper, NULL, in_time ? 0 : WNOHANG);
+    *a = (struct attach){.fd = -1};
+    if (!in_time)
+        return err_set(e, ERR_ATTACH,
+                       "attaching takes more than %d s: try again, or look with 'probing status'",
+                       ATTACH_LONGEST_MS / 1000);
+    if (n != (ssize_t)sizeof answer)
+        return err_set(e, ERR_FAILED, "the helper that attaches ended without an answer");
+    if (answer.rc != 0) {
+        answer.error.text[sizeof answer.error.text - 1] = '\0';
+        *e = answer.error;
+        return -1;
+    }
+    *addr = answer.addr;
+    return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attach_all: see attach_all.h. */
+#include "tui/host/attach_all.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/host/attach.h"
+
+/* `alone`: it is the only one, and looked at by the helper alone. */
+static int attach_all_add(struct attach_all *all, const char *text, bool alone, struct err *e) {
+    struct session_address addr = {.pid = 0};
+    if (!alone && target_resolve(text, &addr, e) != 0)
+        return -1;
+    for (int i = 0; i < all->n; i++)
+        if (addr.pid > 0 && all->addrs[i].pid == addr.pid)
+            return 0; /* two helpers would be in each other's way */
+    if (all->n == TARGETS_MAX)
+        return err_set(e, ERR_USAGE, "no more than %d targets at a time: '%s' is too many", TARGETS_MAX,
+                       text);
+    if (strlen(text) >= sizeof all->texts[0])
+        return err_set(e, ERR_USAGE, "the target '%.60s...' is too long", text);
+    (void)snprintf(all->texts[all->n], sizeof all->texts[0], "%s", text);
+    all->names[all->n] = all->texts[all->n];
+    all->addrs[all->n] = addr;
+    all->n++;
+    return 0;
+}
+
+int attach_all_read(struct attach_all *all, const char *const *typed, int n, struct err *e) {
+    all->n = 0;
+    for (int i = 0; i < n; i++) {
+        pid_t pids[TARGETS_MAX];
+        char pid[24];
+        size_t named = target_named(typed[i], pids, TARGETS_MAX);
+        if (named > TARGETS_MAX)
+            return err_set(e, ERR_USAGE,
+                           "no more than %d targets at a time: '%s' is the name of %zu processes",
+                           TARGETS_MAX, typed[i], named);
+        if (named < 2 && attach_all_add(all, typed[i], n == 1, e) != 0)
+            return -1;
+        for (size_t k = 0; named > 1 && k < named; k++) {
+            (void)snprintf(pid, sizeof pid, "%ld", (long)pids[k]);
+            if (attach_all_add(all, pid, false, e) != 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+int attach_all_run(struct attach_all *all, const struct target_options *how, struct err *e) {
+    struct attach attaches[TARGETS_MAX];
+    int begun = 0, rc = 0;
+    while (begun < all->n && rc == 0) {
+        rc = attach_start(&attaches[begun], all->names[begun], how, e);
+        begun += rc == 0;
+    }
+    for (int i = 0; i < begun; i++) { /* each is waited for: what began is ended */
+        struct err why;
+        if (attach_finish(&attaches[i], &all->addrs[i], &why) == 0 || rc != 0)
+            continue;
+        *e = why;
+        rc = -1;
+    }
+    return rc;
+}

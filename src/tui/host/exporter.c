@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exporter: see exporter.h. */
+#include "tui/host/exporter.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/output.h"
+
+#define EXPORTER_STOP_S 1
+#define EXPORTER_STRINGS ((size_t)1024 * 1024)
+
+/* ---- a job ---- */
+
+struct export_job *export_job_new(const struct export_format *format, const char *path,
+                                  const struct model_target *target) {
+    struct export_job *j = calloc(1, sizeof *j);
+    if (!j)
+        return NULL;
+    j->format = format;
+    (void)snprintf(j->path, sizeof j->path, "%s", path);
+    strbuf_init(&j->text, EXPORTER_MAX);
+    struct model_target *t = &j->target;
+    *t = *target;
+    arena_init(&t->arena, EXPORTER_STRINGS);
+    t->host = arena_strdup(&t->arena, target->host);
+    t->cmdline = arena_strdup(&t->arena, target->cmdline);
+    t->exe = arena_strdup(&t->arena, target->exe);
+    t->python = arena_strdup(&t->arena, target->python);
+    t->torch = arena_strdup(&t->arena, target->torch);
+    t->mode_reason = arena_strdup(&t->arena, target->mode_reason);
+    t->agent_version = arena_strdup(&t->arena, target->agent_version);
+    t->discovery = arena_strdup(&t->arena, target->discovery);
+    if (!t->arena.failed)
+        return j;
+    export_job_free(j);
+    return NULL;
+}
+
+void export_job_free(struct export_job *j) {
+    if (!j)
+        return;
+    strbuf_fini(&j->text);
+    sample_filter_fini(&j->cut);
+    arena_fini(&j->target.arena);
+    free(j);
+}
+
+void export_job_do(struct export_job *j) {
+    const struct export_request request = {
+        .format = j->format->name, .duration_s = j->elapsed_s, .by_function = j->by_function};
+    const struct model_snapshot nothing = {0};
+    const struct export_data data = {.request = &request,
+                                     .target = &j->target,
+                                     .snapshot = &nothing,
+                                     .fold = j->cut.fold,
+                                     .tracks = j->cut.tracks,
+                                     .choice = j->is_part ? j->choice : NULL,
+                                     .elapsed_s = j->elapsed_s,
+                                     .until_s = j->until_s};
+    int rc = j->cut.fold ? j->format->render(&data, &j->text, &j->error) : 0;
+    if (rc == 0 && j->text.failed)
+        rc = err_set(&j->error, ERR_FAILED, "it is too long, or memory is short");
+    if (rc == 0)
+        rc = output_write(j->path, &j->text, &j->error);
+    if (rc == 0)
+        j->error = (struct err){0};
+}
+
+/* ---- the thread ---- */
+
+struct exporter {
+    pthread_t thread;
+    bool busy; /* the thread is there; the job is its own until the descriptor is readable */
+    int fd;
+    struct export_job *job;
+};
+
+static void *exporter_main(void *arg) {
+    struct exporter *x = arg;
+    uint64_t one = 1;
+    export_job_do(x->job);
+    ssize_t n = write(x->fd, &one, sizeof one);
+    (void)n; /* a counter that is full is readable already */
+    return NULL;
+}
+
+struct exporter *exporter_new(struct err *e) {
+    struct exporter *x = calloc(1, sizeof *x);
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (!x || fd < 0) {
+        (void)err_set_errno(e, ERR_FAILED, x ? errno : ENOMEM, "cannot export");
+        if (fd >= 0)
+            (void)close(fd);
+        free(x);
+        return NULL;
+    }
+    x->fd = fd;
+    return x;
+}
+
+int exporter_fd(const struct exporter *x) { return x->fd; }
+
+int exporter_start(struct exporter *x, struct export_job *j, struct err *e) {
+    sigset_t all, kept;
+    if (x->busy) {
+        export_job_free(j);
+        return err_set(e, ERR_FAILED, "an export is under way: wait for its end");
+    }
+    x->job = j;
+    (void)sigfillset(&all); /* signals are the loop's */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
+    int rc = pthread_create(&x->thread, NULL, exporter_main, x);
+    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+    if (rc == 0) {
+        x->busy = true;
+        return 0;
+    }
+    export_job_free(j);
+    x->job = NULL;
+    return err_set_errno(e, ERR_FAILED, rc, "cannot export");
+}
+
+struct export_job *exporter_take(struct exporter *x) {
+    uint64_t count;
+    if (!x->busy || read(x->fd, &count, sizeof count) != (ssize_t)sizeof count)
+        return NULL;
+    (void)pthread_join(x->thread, NULL); /* it has nothing left to do */
+    x->busy = false;
+    struct export_job *j = x->job;
+    x->job = NULL;
+    return j;
+}
+
+void exporter_free(struct exporter *x) {
+    struct timespec until;
+    if (!x)
+        return;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += EXPORTER_STOP_S;
+    if (x->busy && pthread_timedjoin_np(x->thread, NULL, &until) != 0) {
+        (void)pthread_detach(x->thread);
+        return; /* what it still uses is left with it */
+    }
+    export_job_free(x->job);
+    (void)close(x->fd);
+    free(x);
+}

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host: see host.h. */
+#include "tui/host/host.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tui/host/host_internal.h"
+#include "tui/host/host_repl.h"
+#include "tui/host/host_signals.h"
+#include "tui/host/host_proc_stats.h"
+#include "tui/term/term.h"
+
+#define HOST_FRAME_US 33000ULL  /* least time between a painting and one for new data */
+#define HOST_JOIN_US 300000ULL  /* and one for what comes again and again beside snapshots */
+#define HOST_ANSWER_US 14000ULL /* and one for a key */
+#define HOST_OPEN_US 200000ULL  /* a target that says nothing for so long: show that we wait */
+#define HOST_TICK_US 1000000ULL /* ages and countdowns */
+#define HOST_RETRY_US 20000ULL  /* a terminal that takes nothing: first, and longest, time to wait */
+#define HOST_RETRY_MAX_US 500000ULL
+
+static void host_stop(struct host *r) {
+    r->stopping = true;
+    loop_stop(r->loop);
+}
+
+static void host_fail(struct host *r, const struct err *why) {
+    r->error = *why;
+    r->failed = true;
+    host_stop(r);
+}
+
+void host_set_time(struct host *r) { app_set_time(r->app, (double)clock_mono_ns() / 1e9, clock_epoch_s()); }
+
+/* ---- painting ---- */
+
+/* Paint after a while, or sooner if that was already wanted. */
+static void host_paint_in(struct host *r, uint64_t delay_us) {
+    uint64_t due_ns = clock_mono_ns() + delay_us * CLOCK_NS_PER_US;
+    if (!r->term || (r->paint_due_ns && r->paint_due_ns <= due_ns))
+        return;
+    r->paint_due_ns = due_ns;
+    loop_timer_set(r->paint, delay_us ? delay_us : 1);
+}
+
+/* Paint if something changed: at once when the last frame is long enough ago. */
+static void host_paint_after(struct host *r, uint64_t pause_us) {
+    if (!r->app->dirty || r->retry_us)
+        return;
+    uint64_t since_us = (clock_mono_ns() - r->painted_ns) / CLOCK_NS_PER_US;
+    host_paint_in(r, since_us >= pause_us ? 0 : pause_us - since_us);
+}
+
+void host_want_paint(struct host *r) {
+    host_source_apply(&r->source);
+    host_paint_after(r, HOST_FRAME_US);
+}
+
+static void host_on_paint(void *arg) {
+    struct host *r = arg;
+    int rows, cols;
+    r->paint_due_ns = 0;
+    if (!r->term || r->stopping || host_row_actions_is_editing(&r->hands))
+        return;
+    if (!term_flush(r->term)) {
+        r->retry_us = r->retry_us ? r->retry_us * 2 : HOST_RETRY_US;
+        if (r->retry_us > HOST_RETRY_MAX_US)
+            r->retry_us = HOST_RETRY_MAX_US;
+        host_paint_in(r, r->retry_us);
+        return;
+    }
+    r->retry_us = 0;
+    if (!r->app->dirty)
+        return;
+    host_set_time(r);
+    term_size(r->term, &rows, &cols);
+    if ((rows != r->grid.rows || cols != r->grid.cols) && grid_resize(&r->grid, rows, cols) != 0)
+        return;
+    app_draw(r->app, &r->grid);
+    (void)term_paint(r->term, &r->grid, r->app->cursor_row, r->app->cursor_col);
+    r->painted_ns = clock_mono_ns();
+    if (!term_flush(r->term)) {
+        r->retry_us = HOST_RETRY_US;
+        host_paint_in(r, r->retry_us);
+    }
+    if (app_needs_tick(r->app))
+        loop_timer_set(r->tick, HOST_TICK_US);
+}
+
+/* A key was pressed: paint at once, without a turn of the loop, when the last frame is long enough ago. */
+static void host_answer(struct host *r) {
+    bool is_due = (clock_mono_ns() - r->painted_ns) / CLOCK_NS_PER_US >= HOST_ANSWER_US;
+    if (!r->app->dirty || r->retry_us || !is_due) {
+        host_paint_after(r, HOST_ANSWER_US);
+        return;
+    }
+    loop_timer_cancel(r->paint);
+    host_on_paint(r);
+}
+
+static void host_on_tick(void *arg) {
+    struct host *r = arg;
+    host_set_time(r);
+    if (app_needs_tick(r->app))
+        r->app->dirty = true;
+    app_tick(r->app);
+    host_proc_stats_poll(&r->vitals, r->app, r->session);
+    host_query_apply(&r->query);
+    host_want_paint(r);
+}
+
+/* What screens want to know, of tables and of the agent. */
+static void host_apply_questions(struct host *r) {
+    host_query_apply(&r->query);
+    host_repl_apply(r->app, r->session);
+}
+
+static void host_on_answer(void *arg) {
+    struct host *r = arg;
+    host_set_time(r);
+    host_want_paint(r);
+}
+
+/* What was typed ahead of the answer may be a question. */
+static void host_on_tables(void *arg) {
+    host_on_answer(arg);
+    host_apply_questions(arg);
+}
+
+/* Something came that the picture of a moment ago is not wrong without: it is painted with the next snapshot, or soon. */
+static void host_paint_with_next(struct host *r) {
+    host_source_apply(&r->source);
+    host_paint_after(r, HOST_JOIN_US);
+}
+
+static void host_on_followed(void *arg) {
+    struct host *r = arg;
+    host_set_time(r);
+    host_paint_with_next(r);
+}
+
+/* ---- session ---- */
+
+static void host_on_input(void *arg);
+
+void host_open_term(struct host *r) {
+    struct err e;
+    if (r->term || r->stopping)
+        return;
+    loop_timer_cancel(r->open);
+    r->term = host_theme_open(&r->looks, &r->config->term, &e);
+    if (!r->term) {
+        host_fail(r, &e);
+        return;
+    }
+    r->hands.term = r->term;
+    r->input = loop_watch_fd(r->loop, r->config->term.in_fd, host_on_input, r, &e);
+    if (!r->input)
+        host_fail(r, &e);
+    r->app->dirty = true;
+    host_want_paint(r);
+}
+
+/* Another program has the terminal, or (`given` false) it is ours again. */
+static void host_on_terminal(void *arg, bool given) {
+    struct host *r = arg;
+    struct err e;
+    if (given) {
+        loop_unwatch(r->input);
+        r->input = NULL;
+        return;
+    }
+    r->input = loop_watch_fd(r->loop, r->config->term.in_fd, host_on_input, r, &e);
+    if (!r->input)
+        host_fail(r, &e);
+    host_set_time(r);
+    r->app->dirty = true;
+    host_want_paint(r);
+}
+
+static void host_on_open(void *arg) { host_open_term(arg); }
+
+static void host_on_state(void *arg, enum session_state state, const struct err *why) {
+    struct host *r = arg;
+    bool is_over = state == SESSION_LOST || state == SESSION_FAILED;
+    /* Nothing was ever shown: what the user typed led nowhere, and a line says so. */
+    if (is_over && why && !r->app->data.received && r->config->n_targets == 1 && !r->moved) {
+        host_fail(r, why);
+        return;
+    }
+    if (state == SESSION_LOST)
+        host_query_end_target(&r->query);
+    host_set_time(r);
+    app_set_state(r->app, state, why, r->session ? session_retry_in_s(r->session) : 0);
+    host_want_paint(r);
+}
+
+static void host_on_target(void *arg, struct model_target *target) {
+    struct host *r = arg;
+    host_set_time(r);
+    app_take_target(r->app, target);
+    host_want_paint(r);
+}
+
+/* Have samples come while the app wants them, and only then; `again`: with all definitions anew. */
+void host_follow_samples(struct host *r, bool again) {
+    struct err e;
+    bool wanted = app_wants_samples(r->app);
+    if (!r->session || (wanted == r->sampling && r->app->native == r->native && !again))
+        return;
+    if (r->app->native != r->native && session_set_native(r->session, r->app->native, &e) != 0) {
+        app_message(r->app, true, "%s", e.text);
+        r->app->native = r->native;
+    }
+    r->native = r->app->native;
+    if (r->sampling)
+        (void)session_unsubscribe(r->session, WIRE_STREAM_SAMPLES, NULL);
+    if (wanted && session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+    r->sampling = wanted;
+}
+
+/* What the panes with variables and tasks show. */
+static void host_ask_details(struct host *r) {
+    struct err e;
+    struct wire_threads want = r->app->requests.details;
+    r->app->requests.details.tid = 0;
+    if (want.tid <= 0 || !r->session || session_ask_details(r->session, &want, &e) == 0)
+        return;
+    app_message(r->app, true, "%s", e.text);
+    if (want.native) {
+        r->app->data.native_refused = true;
+        r->app->dirty = true;
+    }
+}
+
+static void host_on_snapshot(void *arg, struct model_snapshot *snapshot) {
+    struct host *r = arg;
+    host_set_time(r);
+    app_take_snapshot(r->app, snapshot);
+    host_proc_stats_poll(&r->vitals, r->app, r->session);
+    host_ask_details(r);
+    host_query_apply(&r->query); /* tables that screens show, when they are due */
+    host_follow_samples(r, false);
+    host_open_term(r);
+    host_want_paint(r);
+    uint64_t late_us = (uint64_t)(app_delay_s(r->app) * 2.1e6);
+    loop_timer_set(r->tick, late_us > HOST_TICK_US ? late_us : HOST_TICK_US);
+}
+
+static void host_on_samples(void *arg, struct model_sample_batch *batch) {
+    struct host *r = arg;
+    bool is_first = !r->app->data.tally;
+    host_set_time(r);
+    app_take_samples(r->app, batch);
+    bool again = r->app->requests.again;
+    r->app->requests.again = false;
+    host_follow_samples(r, again);
+    if (is_first || again)
+        host_want_paint(r);
+    else
+        host_paint_with_next(r);
+}
+
+static void host_on_note(void *arg, const char *line) {
+    struct host *r = arg;
+    host_set_time(r);
+    log_add(r->app->log, r->app->epoch_s, LOG_LEVEL_WARN, "%s", line);
+    host_want_paint(r);
+}
+
+static void host_on_details(void *arg, struct model_snapshot *snapshot) {
+    struct host *r = arg;
+    host_set_time(r);
+    app_take_locals(r->app, snapshot);
+    host_want_paint(r);
+}
+
+/* Set what the app wants to be set in the agent. */
+static void host_configure(struct host *r) {
+    struct app_watch *w = &r->app->watch;
+    struct wire_config c = {.key = ""};
+    struct err e;
+    if (!w->key[0] || !r->session)
+        return;
+    (void)snprintf(c.key, sizeof c.key, "%s", w->key);
+    (void)snprintf(c.value, sizeof c.value, "%s", w->value);
+    w->key[0] = '\0';
+    if (session_configure(r->session, &c, &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+}
+
+/* Have something armed for us, or no longer. */
+static void host_arm(struct host *r, const struct app_requests *w) {
+    struct err e;
+    (void)err_set(&e, ERR_FAILED, "not connected");
+    int rc = !r->session ? -1
+             : w->disarm ? session_disarm(r->session, &w->arm, &e)
+                         : session_arm(r->session, &w->arm, &e);
+    if (rc == 0)
+        return;
+    app_arm_refused(r->app, &e);
+    app_message(r->app, true, "%s", e.text);
+}
+
+static void host_on_status(void *arg, struct model_status *status) {
+    struct host *r = arg;
+    host_set_time(r);
+    app_take_status(r->app, status);
+    host_configure(r);
+    host_want_paint(r);
+}
+
+static void host_on_evaluated(void *arg, const struct wire_evaluated *what) {
+    struct host *r = arg;
+    host_set_time(r);
+    app_repl_take(r->app, what);
+    host_apply_questions(r);
+    host_want_paint(r);
+}
+
+static void host_on_reply(void *arg, enum wire_method method, const struct err *error) {
+    struct host *r = arg;
+    if (error && (method == WIRE_EVAL || method == WIRE_COMPLETE)) {
+        host_set_time(r);
+        app_repl_refused(r->app, error);
+        host_apply_questions(r);
+        host_want_paint(r);
+        return;
+    }
+    if (error && method == WIRE_ARM)
+        app_arm_refused(r->app, error);
+    if (error && method != WIRE_STATUS) /* nobody asked for that one */
+        app_message(r->app, true, "%s", error->text);
+    host_want_paint(r);
+}
+
+void host_subscribe(struct host *r) {
+    struct err e;
+    if (r->session && session_subscribe(r->session, WIRE_STREAM_THREADS, 1 / app_delay_s(r->app), &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+}
+
+/* While the view is paused data come seldom, and samples in large batches; nothing of the history is lost. Who wants snapshots very often
+ * gets samples as often: the Timeline scrolls by them. */
+void host_follow_pause(struct host *r) {
+    struct err e;
+    bool slow = r->session && r->app->data.paused && !data_is_recorded(&r->app->data);
+    double delay_s = r->app->config.delay_s, batch_s = slow                                  ? APP_PAUSED_S
+                                                       : delay_s > 0 && delay_s < APP_FAST_S ? delay_s
+                                                                                             : 0;
+    if (slow == r->slowed && batch_s == r->batch_s)
+        return;
+    r->slowed = slow;
+    r->batch_s = batch_s;
+    if (!r->session)
+        return;
+    session_set_batch(r->session, batch_s);
+    host_subscribe(r);
+    if (r->sampling && session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+}
+
+void host_close_session(struct host *r) {
+    if (r->app)
+        host_repl_leave(r->app, r->session);
+    host_leave_children(r);
+    if (!r->targets.app) /* else it is kept there */
+        session_free(r->session);
+    r->session = NULL;
+    r->sampling = r->slowed = r->native = false;
+    r->batch_s = 0;
+}
+
+const struct session_handler host_handler = {
+    .on_state = host_on_state,
+    .on_target = host_on_target,
+    .on_snapshot = host_on_snapshot,
+    .on_details = host_on_details,
+    .on_samples = host_on_samples,
+    .on_status = host_on_status,
+    .on_note = host_on_note,
+    .on_evaluated = host_on_evaluated,
+    .on_reply = host_on_reply,
+};
+
+int host_open_session(struct host *r, const struct session_address *addr, struct err *e) {
+    app_set_pid(r->app, addr->pid);
+    host_query_set_target(&r->query, addr);
+    r->session = session_new(r->loop, addr, &host_handler, r, e);
+    if (!r->session)
+        return -1;
+    host_follow_children(r, addr->pid);
+    session_set_sampling(r->session, r->config->sampling);
+    session_set_budget(r->session, r->config->budget_pct);
+    host_subscribe(r);
+    return 0;
+}
+
+/* ---- input and signals ---- */
+
+static void host_suspend(struct host *r) {
+    if (!r->term)
+        return;
+    if (host_row_actions_is_editing(&r->hands)) { /* the editor stops, and we with it */
+        term_stop();
+        return;
+    }
+    term_suspend(r->term);
+    r->app->dirty = true;
+}
+
+/* Do what the app asks for. */
+static void host_apply(struct host *r) {
+    host_ask_details(r);
+    host_apply_questions(r);
+    host_source_apply(&r->source);
+    host_theme_apply(&r->looks);
+    struct app_requests w = app_take_requests(r->app);
+    if (w.quit) {
+        host_stop(r);
+        return;
+    }
+    host_row_actions_apply(&r->hands, &w);
+    if (w.suspend)
+        host_suspend(r);
+    if (w.rate)
+        host_subscribe(r);
+    host_follow_pause(r);
+    host_pace_children(r);
+    host_follow_samples(r, w.again);
+    if (w.snapshot && r->session)
+        (void)session_request(r->session, WIRE_THREADS, NULL);
+    if (w.status && r->session)
+        (void)session_request(r->session, WIRE_STATUS, NULL);
+    if (w.arm.what[0])
+        host_arm(r, &w);
+    if (w.attach > 0)
+        host_attach(r, w.attach);
+    if (w.show_target > 0)
+        host_switch(r, w.show_target - 1);
+    if (w.list && r->lister)
+        host_list(r);
+}
+
+static void host_on_input(void *arg) {
+    struct host *r = arg;
+    struct input_event e;
+    bool any = false;
+    host_set_time(r);
+    while (!r->stopping && !host_row_actions_is_editing(&r->hands) && term_read(r->term, &e)) {
+        any = true;
+        app_input(r->app, &e);
+        host_apply(r);
+    }
+    if (!any && term_is_gone(r->term))
+        host_stop(r);
+    host_answer(r);
+}
+
+static void host_on_signal(void *arg) {
+    struct host *r = arg;
+    for (int signal; !r->stopping && (signal = host_signals_next(r->signal_fd)) != 0;) {
+        switch (signal) {
+        case SIGWINCH:
+            if (r->term)
+                term_resized(r->term);
+            r->app->dirty = true;
+            break;
+        case SIGTSTP:
+            host_suspend(r);
+            break;
+        case SIGUSR2:
+            host_theme_reload(&r->looks);
+            break;
+        case SIGINT: /* from elsewhere: the terminal gives ctrl-c as a key */
+            if (host_row_actions_is_editing(&r->hands))
+                break; /* it was meant for the editor */
+            host_set_time(r);
+            app_key(r->app, INPUT_CTRL + 'c');
+            host_apply(r);
+            break;
+        default: /* TERM, HUP */
+            host_stop(r);
+        }
+    }
+    host_want_paint(r);
+}
+
+/* ---- life ---- */
+
+static int host_init(struct host *r, struct err *e) {
+    r->app = app_new(&r->config->app);
+    if (!r->app || grid_init(&r->grid, 1, 1) != 0)
+        return err_set(e, ERR_FAILED, "out of memory");
+    host_set_time(r);
+    r->loop = loop_new(e);
+    if (!r->loop)
+        return -1;
+    r->query = (struct host_query){.loop = r->loop,
+                                   .app = r->app,
+                                   .answered = host_on_answer,
+                                   .followed = host_on_followed,
+                                   .looked = host_on_tables,
+                                   .arg = r};
+    r->hands = (struct host_row_actions){.app = r->app,
+                                         .loop = r->loop,
+                                         .on_terminal = host_on_terminal,
+                                         .changed = host_on_answer,
+                                         .arg = r,
+                                         .editor = {.pidfd = -1}};
+    r->source = (struct host_source){.loop = r->loop, .app = r->app, .answered = host_on_answer, .arg = r};
+    r->paint = loop_timer_new(r->loop, host_on_paint, r, e);
+    r->open = r->paint ? loop_timer_new(r->loop, host_on_open, r, e) : NULL;
+    r->tick = r->open ? loop_timer_new(r->loop, host_on_tick, r, e) : NULL;
+    r->list = r->tick ? loop_timer_new(r->loop, host_on_list, r, e) : NULL;
+    r->signal_fd = r->list ? host_signals_open(e) : -1;
+    r->signals = r->signal_fd >= 0 ? loop_watch_fd(r->loop, r->signal_fd, host_on_signal, r, e) : NULL;
+    if (!r->signals)
+        return -1;
+    host_query_apply(&r->query); /* a recording to compare with */
+    r->looks = (struct host_theme){
+        .app = r->app, .loop = r->loop, .term = &r->term, .changed = host_on_answer, .arg = r};
+    host_theme_begin(&r->looks, r->config);
+    if (!r->config->address) {
+        r->lister = lister_new(e);
+        r->listed = r->lister ? loop_watch_fd(r->loop, lister_fd(r->lister), host_on_listed, r, e) : NULL;
+        if (!r->listed)
+            return -1;
+        host_open_term(r);
+        host_apply(r);
+        return 0;
+    }
+    loop_timer_set(r->open, HOST_OPEN_US);
+    return r->config->n_targets > 1 ? host_open_all(r, e) : host_open_session(r, r->config->address, e);
+}
+
+static void host_fini(struct host *r) {
+    host_row_actions_stop(&r->hands);
+    term_close(r->term);
+    host_query_stop(&r->query);
+    host_source_stop(&r->source);
+    host_close_session(r);
+    host_targets_fini(&r->targets);
+    loop_unwatch(r->input);
+    loop_unwatch(r->signals);
+    loop_unwatch(r->attaching);
+    loop_unwatch(r->listed);
+    host_theme_end(&r->looks);
+    lister_free(r->lister);
+    loop_timer_free(r->paint);
+    loop_timer_free(r->open);
+    loop_timer_free(r->tick);
+    loop_timer_free(r->list);
+    if (r->loop)
+        loop_free(r->loop);
+    if (r->signal_fd >= 0)
+        (void)close(r->signal_fd);
+    if (r->attach.helper)
+        (void)close(r->attach.fd);
+    app_free(r->app);
+    grid_fini(&r->grid);
+}
+
+int host_run(const struct host_config *config, struct err *e) {
+    struct host r = {.config = config, .signal_fd = -1, .attach = {.fd = -1}, .looks = {.inotify = -1}};
+    int rc = host_init(&r, e);
+    if (rc == 0 && !r.stopping)
+        loop_run(r.loop);
+    if (rc == 0 && r.failed) {
+        *e = r.error;
+        rc = -1;
+    } else if (rc == 0)
+        rc = app_exit_status(r.app);
+    host_fini(&r);
+    return rc;
+}

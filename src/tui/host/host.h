@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host: the app on a real terminal, a real session and a real clock, all on one loop and one thread.
+ *
+ * Input comes before data; painting happens when something changed, at most 30 times a second, and not while the terminal
+ * takes nothing. Ends when the user quits, on SIGTERM, SIGHUP or SIGINT, and when the terminal is gone.
+ */
+#ifndef TUI_HOST_HOST_H
+#define TUI_HOST_HOST_H
+
+#include "base/err.h"
+#include "client/session/session.h"
+#include "tui/core/app.h"
+#include "tui/term/term.h"
+
+struct host_config {
+    struct app_config app;
+    struct term_config term;
+    const struct theme_path *themes;       /* where themes are found; NULL nowhere */
+    const struct session_address *address; /* of each target; NULL: the user picks a process */
+    const char *const *names;              /* what each was asked for by */
+    int n_targets;
+    enum model_sampling sampling; /* how threads that run are looked at */
+    double budget_pct;            /* what looking may cost, of one core; 0: the usual */
+    const char *warnings;         /* of the start, a line each; NULL none */
+    struct target_options how;    /* to look at the one that is picked */
+};
+
+/* Run until the end. Exit status 0 or 4; or -1 with the error, which is to be printed: the terminal is restored. */
+int host_run(const struct host_config *config, struct err *e);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host_internal: what the files of the runner share: its state, what paints and subscribes (host.c), what finds and changes the target
+ * (host_open.c). On the loop's thread.
+ */
+#ifndef TUI_HOST_HOST_INTERNAL_H
+#define TUI_HOST_HOST_INTERNAL_H
+
+#include "client/target/children.h"
+#include "client/loop.h"
+#include "tui/host/attach.h"
+#include "tui/host/lister.h"
+#include "tui/host/host.h"
+#include "tui/host/host_row_actions.h"
+#include "tui/host/host_theme.h"
+#include "tui/host/host_query.h"
+#include "tui/host/host_source.h"
+#include "tui/host/host_targets.h"
+
+struct host {
+    const struct host_config *config;
+    struct app *app;
+    struct loop *loop;
+    struct term *term; /* NULL until there is something to show */
+    struct grid grid;
+    struct session *session;     /* with the target that is shown */
+    struct host_targets targets; /* several: the sessions are theirs */
+    struct loop_timer *paint, *open, *tick, *list;
+    struct loop_watch *input, *signals, *attaching, *listed, *children_watch;
+    struct lister *lister;     /* NULL: a target was named */
+    struct children *children; /* of the target */
+    enum children_pace children_pace;
+    struct attach attach;
+    struct host_query query;
+    struct proc_stats_reader vitals;
+    struct host_row_actions hands;
+    struct host_source source;
+    struct host_theme looks;
+    int signal_fd;
+    bool sampling;         /* samples are subscribed to */
+    bool native;           /* with native frames */
+    bool slowed;           /* the view is paused, and the streams are slow */
+    double batch_s;        /* between two batches of samples, as it was asked for; 0: as the agent likes */
+    bool moved;            /* the target is another than the one it began with */
+    uint64_t painted_ns;   /* the last frame */
+    uint64_t paint_due_ns; /* when the paint timer ends; 0: it is not set */
+    uint64_t retry_us;     /* > 0: the terminal takes nothing, and is asked again after so long */
+    bool stopping;
+    struct err error; /* why it ends, when not by the user's wish */
+    bool failed;
+};
+
+/* ---- host.c ---- */
+
+/* What comes of a session; `arg` is the runner. */
+extern const struct session_handler host_handler;
+
+void host_set_time(struct host *r);
+
+/* Paint if something changed, as soon as there may be a frame again. */
+void host_want_paint(struct host *r);
+
+/* Show something: once, further calls do nothing. */
+void host_open_term(struct host *r);
+
+/* Look at a target; the one before is closed first by host_close_session. 0, or -1 with the error. */
+int host_open_session(struct host *r, const struct session_address *addr, struct err *e);
+void host_close_session(struct host *r);
+
+/* Streams of the session as the app wants them now; samples with all definitions anew if `again`. */
+void host_subscribe(struct host *r);
+void host_follow_pause(struct host *r);
+void host_follow_samples(struct host *r, bool again);
+
+/* ---- host_children.c ---- */
+
+/* Processes that the target has started, from here on; no more. */
+void host_follow_children(struct host *r, pid_t pid);
+void host_leave_children(struct host *r);
+
+/* They are read as often as they are looked at; not at all while the view is paused. */
+void host_pace_children(struct host *r);
+
+/* ---- host_open.c ---- */
+
+/* Several targets were named: connect with all, look at the first. 0, or -1 with the error. */
+int host_open_all(struct host *r, struct err *e);
+
+/* Look at another one of them. */
+void host_switch(struct host *r, int i);
+
+/* The choice of a process: make the list, and take it when it is there; again after a while. */
+void host_list(struct host *r);
+void host_on_listed(void *arg);
+void host_on_list(void *arg);
+
+/* Attach to one, and look at it. */
+void host_attach(struct host *r, pid_t pid);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host_theme: the theme on the runner's loop, how the terminal is used, and the settings file: what the app asks for is done.
+ *
+ * The files of the theme are watched: saved by an editor, they are read again (so they are at SIGUSR2). A line with a mistake is
+ * skipped with a warning, then as at the start. Settings are written when asked for. One thread.
+ */
+#ifndef TUI_HOST_HOST_THEME_H
+#define TUI_HOST_HOST_THEME_H
+
+#include "client/loop.h"
+#include "tui/core/app.h"
+#include "tui/host/host.h"
+#include "tui/term/term.h"
+#include "tui/theme/theme.h"
+
+struct host_theme {
+    struct app *app;
+    struct loop *loop;
+    struct term **term;         /* of the runner: NULL there until it is open */
+    void (*changed)(void *arg); /* there is something to paint */
+    void *arg;
+
+    struct theme theme; /* as it is shown */
+    struct theme_path path;
+    char name[SETTINGS_TEXT]; /* of it */
+    struct theme_files files;
+    int inotify; /* -1: files cannot be watched */
+    struct loop_watch *watch;
+    int wd[THEME_MAX_FILES]; /* of the folder each file is in; -1 none */
+};
+
+/* Begin with the theme that was loaded by the name in the app's settings, and say what there was to say of it. All but app,
+ * loop, term, changed and arg is set here. */
+void host_theme_begin(struct host_theme *l, const struct host_config *config);
+void host_theme_end(struct host_theme *l);
+
+/* Open the terminal with the theme and the colours that are set. NULL with the error. */
+struct term *host_theme_open(const struct host_theme *l, const struct term_config *config, struct err *e);
+
+/* Do what the app asks for; looks at and clears those wishes alone. */
+void host_theme_apply(struct host_theme *l);
+
+/* Read the theme again, as when its file was saved. */
+void host_theme_reload(struct host_theme *l);
+
+#endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* querier: see querier.h. Between an ask and its answer, everything but `lock`, `open` and `stop` belongs to the thread. */
+#include "tui/host/querier.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "client/sql/database.h"
+#include "client/sql/magic_query.h"
+#include "client/verdict/verdict.h"
+#include "tui/host/querier_export.h"
+
+#define QUERIER_STOP_S 1
+
+struct querier {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t asked;
+    bool has_thread, has_lock;
+    int fd;
+    bool busy;             /* of the caller: asked and not yet answered */
+    bool wanted, stop;     /* under the lock */
+    atomic_bool ending;    /* cancelled */
+    struct database *open; /* under the lock, for querier_cancel */
+    /* of what is under way */
+    enum querier_kind kind;
+    char *text;
+    double from_s, to_s;
+    struct querier_export exported;
+    struct magic magic;
+    int cols;
+    struct querier_answer answer;
+    /* of the thread */
+    bool has_address;
+    struct session_address address;
+    struct database *db;
+    struct verdict_judge *judge; /* over it; NULL: not asked yet */
+};
+
+void querier_answer_fini(struct querier_answer *a) {
+    rowset_unref(a->rows);
+    catalog_free(a->catalog);
+    strbuf_fini(&a->text);
+    memset(a, 0, sizeof *a);
+}
+
+void querier_export_fini(struct querier_export *x) {
+    rowset_unref(x->rows);
+    free(x->order);
+    free(x->hidden);
+    memset(x, 0, sizeof *x);
+}
+
+/* ---- the thread ---- */
+
+static void querier_publish(struct querier *q, struct database *db) {
+    (void)pthread_mutex_lock(&q->lock);
+    q->open = db;
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
+/* Open the database if that is still to be done. 0, or -1 with the error. */
+static int querier_open(struct querier *q, struct err *e) {
+    if (q->db)
+        return 0;
+    q->db = database_open(e);
+    if (!q->db)
+        return -1;
+    if (q->has_address && database_add(q->db, &q->address, e) != 0) {
+        database_close(q->db);
+        q->db = NULL;
+        return -1;
+    }
+    querier_publish(q, q->db);
+    return 0;
+}
+
+/* Two columns of one name: the second is called NAME:2, as in exports. */
+static int querier_name_columns(struct rowset *rows, const struct sql_result *r) {
+    for (size_t i = 0; i < rows->n_columns; i++) {
+        char name[1024];
+        (void)snprintf(name, sizeof name, "%s", sql_result_name(r, i));
+        for (size_t k = 0, n = 2; k < i; k++)
+            if (strcmp(rows->columns[k].name, name) == 0) {
+                (void)snprintf(name, sizeof name, "%.900s:%zu", sql_result_name(r, i), n++);
+                k = (size_t)-1;
+            }
+        if (rowset_name_column(rows, i, name, sql_result_type(r, i)) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Take in the rows of one statement. */
+static int querier_read(struct querier *q, struct sql_result *r, struct err *e) {
+    struct querier_answer *a = &q->answer;
+    struct rowset *rows = rowset_new(sql_result_columns(r), QUERIER_MAX_ROWS, QUERIER_MAX_BYTES);
+    if (!rows || querier_name_columns(rows, r) != 0) {
+        rowset_unref(rows);
+        return err_set(e, ERR_FAILED, "out of memory for the result");
+    }
+    int rc;
+    while ((rc = sql_next(r, e)) > 0)
+        if (rowset_add_result(rows, r) != 0)
+            break;
+    a->truncated = rows->full;
+    a->lost += sql_result_lost(r);
+    if (rc < 0 || rows->n_columns == 0) {
+        rowset_unref(rows);
+        return rc < 0 ? -1 : 0;
+    }
+    rowset_unref(a->rows);
+    a->rows = rows;
+    return 0;
+}
+
+/* What was run becomes blanks: so that places in error messages are those of the whole text. */
+static void querier_blank(char *from, const char *to) {
+    for (; from < to; from++)
+        if (*from != '\n')
+            *from = ' ';
+}
+
+static int querier_run_all(struct querier *q, struct err *e) {
+    const struct sql_named named[] = {{":from", q->from_s}, {":to", q->to_s}};
+    struct sql_query limits = {.named = named, .n_named = sizeof named / sizeof named[0]};
+    struct querier_answer *a = &q->answer;
+    for (const char *tail = q->text; *tail; querier_blank(q->text, tail)) {
+        struct sql_error where = {.at = -1};
+        e->code = ERR_OK;
+        struct sql_result *r = database_begin(q->db, q->text, &limits, &tail, &where, e);
+        if (!r && e->code == ERR_OK)
+            break; /* blanks and comments */
+        int rc = r ? querier_read(q, r, e) : -1;
+        if (r)
+            sql_end(r);
+        if (rc != 0) {
+            a->error_at = where.at;
+            return -1;
+        }
+        a->statements++;
+    }
+    if (a->statements == 0)
+        return err_set(e, ERR_USAGE, "there is no statement to run");
+    return 0;
+}
+
+static int querier_put_verdict(struct rowset *rows, const struct verdict *v) {
+    const char *const texts[QUERIER_VERDICT_COLUMNS] = {[QUERIER_VERDICT_CODE] = v->rule->code,
+                                                        [QUERIER_VERDICT_TEXT] = v->text,
+                                                        [QUERIER_VERDICT_SCREEN] = v->rule->screen,
+                                                        [QUERIER_VERDICT_ADVICE] = v->rule->help,
+                                                        [QUERIER_VERDICT_BRIEF] = v->brief};
+    if (rowset_add_row(rows) != 0)
+        return -1;
+    rowset_put_int(rows, QUERIER_VERDICT_LEVEL, v->rule->level);
+    rowset_put_int(rows, QUERIER_VERDICT_STATE, v->rule->is_state);
+    for (size_t i = 0; i < QUERIER_VERDICT_COLUMNS; i++)
+        if (texts[i] && rowset_put_text(rows, i, SQL_TEXT, texts[i], strlen(texts[i])) != 0)
+            return -1;
+    return 0;
+}
+
+static int querier_judge_all(struct querier *q, struct err *e) {
+    struct verdicts said;
+    if (!q->judge)
+        q->judge = verdict_judge_new(q->db);
+    if (!q->judge)
+        return err_set(e, ERR_FAILED, "out of memory for verdicts");
+    if (verdict_judge_ask(q->judge, &said, e) != 0)
+        return -1;
+    struct rowset *rows = rowset_new(QUERIER_VERDICT_COLUMNS, QUERIER_MAX_ROWS, QUERIER_MAX_BYTES);
+    for (size_t i = 0; rows && i < said.n; i++)
+        if (querier_put_verdict(rows, &said.items[i]) != 0)
+            break;
+    verdicts_fini(&said);
+    q->answer.rows = rows;
+    return rows ? 0 : err_set(e, ERR_FAILED, "out of memory for verdicts");
+}
+
+static bool querier_is_ending(void *arg) { return atomic_load(&((struct querier *)arg)->ending); }
+
+static int querier_open_tables(struct querier *q, struct err *e) {
+    struct magic_way way = {.addr = &q->address, .stop = querier_is_ending, .stop_arg = q, .cols = q->cols};
+    bool is_query = q->magic.kind == MAGIC_QUERY;
+    if (!q->has_address)
+        return err_set(e, ERR_FAILED, "there is no job to look at");
+    if (is_query && (querier_open(q, e) != 0 || database_refresh(q->db, e) != 0))
+        return -1;
+    way.database = q->db;
+    if (magic_ask(&q->magic, &way, &q->answer.text, e) != 0)
+        return -1;
+    if (is_query)
+        (void)snprintf(q->answer.note, sizeof q->answer.note, "%s", database_note(q->db));
+    return 0;
+}
+
+static void querier_work(struct querier *q) {
+    struct querier_answer *a = &q->answer;
+    uint64_t began = clock_mono_ns();
+    memset(a, 0, sizeof *a);
+    a->kind = q->kind;
+    a->error_at = -1;
+    strbuf_init(&a->text, QUERIER_MAX_BYTES);
+    if (q->kind == QUERIER_MAGIC) {
+        if (querier_open_tables(q, &a->error) == 0)
+            a->error.code = ERR_OK;
+    } else if (q->kind == QUERIER_EXPORT) {
+        a->exported = q->exported.order ? q->exported.n_order : q->exported.rows->n_rows;
+        if (querier_export_write(&q->exported, &q->ending, &a->error) == 0)
+            a->error.code = ERR_OK;
+    } else if (querier_open(q, &a->error) == 0 && database_refresh(q->db, &a->error) == 0) {
+        a->error.code = ERR_OK;
+        bool goes_on = !atomic_load(&q->ending);
+        began = clock_mono_ns(); /* what opening took comes once */
+        if (q->kind == QUERIER_RUN && goes_on && querier_run_all(q, &a->error) == 0)
+            a->error.code = ERR_OK;
+        if (q->kind == QUERIER_JUDGE && goes_on && querier_judge_all(q, &a->error) == 0)
+            a->error.code = ERR_OK;
+        database_explain(q->db, &a->error);
+        a->catalog = catalog_of_session(database_sql(q->db));
+        a->is_past = database_is_recorded(q->db);
+        (void)snprintf(a->note, sizeof a->note, "%s", database_note(q->db));
+    }
+    a->cancelled = atomic_load(&q->ending);
+    if (a->error.code != ERR_OK || a->cancelled) { /* half a result is none */
+        rowset_unref(a->rows);
+        a->rows = NULL;
+    }
+    a->elapsed_s = (double)(clock_mono_ns() - began) / 1e9;
+}
+
+static void *querier_main(void *arg) {
+    struct querier *q = arg;
+    (void)pthread_mutex_lock(&q->lock);
+    for (;;) {
+        while (!q->wanted && !q->stop)
+            (void)pthread_cond_wait(&q->asked, &q->lock);
+        if (q->stop)
+            break;
+        q->wanted = false;
+        (void)pthread_mutex_unlock(&q->lock);
+        querier_work(q);
+        uint64_t one = 1;
+        ssize_t n = write(q->fd, &one, sizeof one);
+        (void)n; /* a counter that is full is readable already */
+        (void)pthread_mutex_lock(&q->lock);
+    }
+    q->open = NULL;
+    (void)pthread_mutex_unlock(&q->lock);
+    verdict_judge_free(q->judge);
+    database_close(q->db);
+    q->db = NULL;
+    return NULL;
+}
+
+/* ---- the caller ---- */
+
+struct querier *querier_new(const struct session_address *addr, struct err *e) {
+    struct querier *q = calloc(1, sizeof *q);
+    sigset_t all, kept;
+    if (!q) {
+        (void)err_set(e, ERR_FAILED, "out of memory for queries");
+        return NULL;
+    }
+    q->has_address = addr != NULL;
+    q->from_s = q->to_s = NAN;
+    if (addr)
+        q->address = *addr;
+    q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int rc = q->fd < 0 ? errno : pthread_mutex_init(&q->lock, NULL);
+    if (rc == 0) {
+        (void)pthread_cond_init(&q->asked, NULL);
+        q->has_lock = true;
+        (void)sigfillset(&all); /* signals are the loop's */
+        (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
+        rc = pthread_create(&q->thread, NULL, querier_main, q);
+        (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+    }
+    q->has_thread = rc == 0;
+    if (rc != 0) {
+        (void)err_set_errno(e, ERR_FAILED, rc, "cannot run queries");
+        querier_free(q);
+        return NULL;
+    }
+    return q;
+}
+
+int querier_fd(const struct querier *q) { return q->fd; }
+
+bool querier_is_busy(const struct querier *q) { return q->busy; }
+
+static int querier_ask(struct querier *q, enum querier_kind kind, const char *text, struct err *e) {
+    if (q->busy)
+        return err_set(e, ERR_FAILED, "a query runs: ctrl-c ends it");
+    free(q->text);
+    q->text = strdup(text);
+    if (!q->text)
+        return err_set(e, ERR_FAILED, "out of memory for the query");
+    q->kind = kind;
+    q->busy = true;
+    atomic_store(&q->ending, false);
+    (void)pthread_mutex_lock(&q->lock);
+    if (q->open)
+        database_arm(q->open);
+    q->wanted = true;
+    (void)pthread_cond_signal(&q->asked);
+    (void)pthread_mutex_unlock(&q->lock);
+    return 0;
+}
+
+int querier_list_tables(struct querier *q, struct err *e) {
+    return querier_ask(q, QUERIER_LIST_TABLES, "", e);
+}
+
+int querier_judge(struct querier *q, struct err *e) { return querier_ask(q, QUERIER_JUDGE, "", e); }
+
+void querier_set_window(struct querier *q, double from_s, double to_s) {
+    q->from_s = from_s;
+    q->to_s = to_s;
+}
+
+int querier_run(struct querier *q, const char *text, struct err *e) {
+    return querier_ask(q, QUERIER_RUN, text, e);
+}
+
+int querier_do(struct querier *q, struct magic *m, int cols, struct err *e) {
+    if (q->busy) {
+        magic_fini(m);
+        return err_set(e, ERR_FAILED, "a look is under way: ctrl-c ends it");
+    }
+    magic_fini(&q->magic);
+    q->magic = *m;
+    memset(m, 0, sizeof *m);
+    q->cols = cols;
+    return querier_ask(q, QUERIER_MAGIC, "", e);
+}
+
+int querier_write(struct querier *q, struct querier_export *x, struct err *e) {
+    if (q->busy) {
+        querier_export_fini(x);
+        return err_set(e, ERR_FAILED, "a query runs: ctrl-c ends it");
+    }
+    querier_export_fini(&q->exported);
+    q->exported = *x;
+    memset(x, 0, sizeof *x);
+    return querier_ask(q, QUERIER_EXPORT, "", e);
+}
+
+void querier_cancel(struct querier *q) {
+    if (!q->busy)
+        return;
+    atomic_store(&q->ending, true);
+    (void)pthread_mutex_lock(&q->lock);
+    if (q->open)
+        database_cancel(q->open);
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
+bool querier_take(struct querier *q, struct querier_answer *out) {
+    uint64_t count;
+    if (!q->busy || read(q->fd, &count, sizeof count) != (ssize_t)sizeof count)
+        return false;
+    q->busy = false;
+    *out = q->answer;
+    memset(&q->answer, 0, sizeof q->answer);
+    querier_export_fini(&q->exported);
+    return true;
+}
+
+void querier_free(struct querier *q) {
+    struct timespec until;
+    if (!q)
+        return;
+    querier_cancel(q);
+    if (q->has_thread) {
+        (void)pthread_mutex_lock(&q->lock);
+        q->stop = true;
+        (void)pthread_cond_signal(&q->asked);
+        (void)pthread_mutex_unlock(&q->lock);
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += QUERIER_STOP_S;
+        if (pthread_timedjoin_np(q->thread, NULL, &until) != 0) {
+            (void)pthread_detach(q->thread);
+            return; /* what it still uses is left with it */
+        }
+    }
+    if (q->has_lock) {
+        (void)pthread_cond_destroy(&q->asked);
+        (void)pthread_mutex_destroy(&q->lock);
+    }
+    if (q->fd >= 0)
+        (void)close(q->fd);
+    querier_answer_fini(&q->answer);
+    querier_export_fini(&q->exported);
+    magic_fini(&q->magic);
+    free(q->text);
+    free(q);
+}

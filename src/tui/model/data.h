@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * data: what is known of the target, as the screens read it.
+ *
+ * Holds the newest snapshot, and while the view is paused the one that was on the screen, which nothing replaces; and the
+ * samples added up, once some were asked for. Fed by the session (or a test); no clock of its own: times are given by the
+ * caller. One thread.
+ */
+#ifndef TUI_MODEL_DATA_H
+#define TUI_MODEL_DATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/model.h"
+#include "client/target/children.h"
+#include "client/session/session.h"
+#include "client/samples/sample_store.h"
+#include "tui/model/arms.h"
+#include "tui/model/debuggers.h"
+#include "tui/model/events.h"
+#include "tui/view/meter.h"
+
+#define DATA_GIL_TICKS 40 /* snapshots that shares of the GIL are taken over; at most 64 */
+
+struct snapshot_history;
+
+/* A thread and the GIL in the newest snapshots, a bit each, the newest lowest. */
+struct data_gil {
+    uint64_t known, held, waiting;
+};
+
+/* A snapshot with what only a row of them tells. */
+struct data_shot {
+    struct model_snapshot snapshot;
+    uint64_t *stack_hash; /* per thread */
+    double
+        *stack_since; /* per thread: since when every snapshot, and every sample, has shown the same stack */
+    struct data_gil *gil; /* per thread */
+    double arrived_s;     /* when it came, on the caller's clock */
+    uint64_t number;      /* counts up with each snapshot of the target; 0 a child's */
+    bool valid;
+};
+
+/* A Python process that the target has started. */
+struct data_child {
+    pid_t pid;
+    bool attached;
+    char *cmdline;  /* owned */
+    struct err why; /* it cannot be read; ERR_OK: it can */
+    struct target_tree_row tree;
+    struct data_shot shot;
+};
+
+/* All of them, in the order of the tree. */
+struct data_children {
+    struct data_child *items;
+    size_t n;
+    size_t left_out; /* too many to be read */
+};
+
+struct data {
+    struct model_target target;
+    bool has_target;
+    struct data_shot live; /* the newest */
+    struct data_shot held; /* the one shown while paused, once a newer one came */
+    struct data_children children, held_children;
+    bool holds_children;           /* held_children are shown, as with held */
+    struct snapshot_history *past; /* snapshots of before; NULL none yet */
+    struct data_shot stepped; /* one of them, which is shown while it is valid; the view is paused then */
+    bool paused;
+    unsigned pauses; /* how often it was frozen, let go, or stepped */
+    enum session_state state;
+    struct err why;     /* the reason of the last change of state */
+    double retry_at_s;  /* while reconnecting: when the next try is due, on the caller's clock */
+    uint64_t received;  /* snapshots so far */
+    uint64_t missed;    /* notifications lost by this session */
+    uint64_t ran, torn; /* stacks of running threads that were read so far, and how many of them moved */
+    struct meter cpu;   /* of the process, % of one core, per snapshot */
+    struct meter gil;   /* 100 held, 0 free, per snapshot */
+    struct meter gc;    /* 100 garbage is being collected, 0 not, per snapshot */
+    struct model_snapshot locals; /* the last answer to a question for more (locals, tasks): of one thread */
+    double locals_asked_s;        /* when it was last asked, on the caller's clock; 0 never */
+    struct wire_threads locals_want; /* for what, and of whom */
+    bool locals_awaited;             /* there is no answer yet */
+    bool native_refused;             /* native frames are not to be had from this source */
+    struct sample_store *tally;      /* NULL before the first samples */
+    struct events pulse;             /* its recent past in numbers, and events */
+    struct debuggers holds;          /* debuggers in it */
+    struct arms arms;                /* what is armed in it */
+    double past_at_s; /* the end of a recorded target's time, on the caller's clock; 0 not yet known */
+};
+
+void data_init(struct data *d);
+void data_fini(struct data *d);
+
+/* Take a target or a snapshot: the struct is moved out of `*t` and `*s`, which are left zeroed. */
+void data_take_target(struct data *d, struct model_target *t);
+void data_take_snapshot(struct data *d, struct model_snapshot *s, double now_s);
+
+/* Take the children of the target; moved out of `*l`, which is left empty. */
+void data_take_children(struct data *d, struct children_list *l, double now_s);
+
+/* Those that the screens show. */
+const struct data_children *data_shown_children(const struct data *d);
+
+/* Take a batch of samples. False when their definitions have to be sent again: what was counted is gone. */
+bool data_take_samples(struct data *d, const struct model_sample_batch *b, double now_s);
+
+/* Take an answer with locals; moved out of `*s`. */
+void data_take_locals(struct data *d, struct model_snapshot *s);
+
+/* The thread of the last answer with locals, or NULL when it is not of `tid`. */
+const struct model_thread *data_locals_of(const struct data *d, int64_t tid);
+
+/* The same, if it has native frames or says why not. */
+const struct model_thread *data_native_of(const struct data *d, int64_t tid);
+
+/* The answer with tasks of thread `tid`, or why there are none; NULL: there is no answer yet. */
+const struct model_snapshot *data_tasks_for(const struct data *d, int64_t tid);
+
+/* Is it time to ask for this? Then that is noted. It is asked for once a second at most, for something else or another
+ * thread at once, and not while the view is paused. */
+bool data_want_details(struct data *d, const struct wire_threads *want, double now_s);
+
+void data_set_state(struct data *d, enum session_state state, const struct err *why, double retry_at_s);
+
+/* Freeze what is shown, or show the newest again. */
+void data_set_paused(struct data *d, bool paused);
+
+/* What the screens show; NULL before the first snapshot. */
+const struct data_shot *data_shown(const struct data *d);
+
+/* How a step through the past ended. */
+enum data_step { DATA_STEP_DONE = 0, DATA_STEP_END, DATA_STEP_FAILED };
+
+/* Show the snapshot before (-1) or after (1) the one that is shown; the view is frozen for it. END: there is none. */
+enum data_step data_step(struct data *d, int step);
+
+/* The same to the newest snapshot of some time, in seconds since the epoch; DATA_STEP_END: there is none. */
+enum data_step data_step_into(struct data *d, double from_s, double to_s);
+
+/* Is a snapshot shown that was stepped to? */
+bool data_is_stepped(const struct data *d);
+
+/* Time between what is shown and the newest, in seconds; NAN unknown. */
+double data_shown_age(const struct data *d);
+
+/* Give back what a shot holds. */
+void data_shot_fini(struct data_shot *s);
+
+/* Seconds that a thread of a shot has shown the same stack; NAN unknown (first look, no frames). */
+double data_stack_age(const struct data_shot *shot, size_t thread);
+
+/* Of the last DATA_GIL_TICKS snapshots in which it was known: the share in which a thread of a shot held the GIL, and that
+ * in which it waited for it. 0 to 100; NAN unknown. */
+void data_gil_share(const struct data_shot *shot, size_t thread, double *held, double *waiting);
+
+/* Threads that wait for the GIL in a snapshot; `*longest_us` is the longest time that one is known to wait. */
+size_t data_gil_waiters(const struct model_snapshot *s, double *longest_us);
+
+/* 100 when the GIL is held in a snapshot, 0 when it is free; NAN unknown, or there is none. */
+double data_gil_level(const struct model_snapshot *s);
+
+/* Name of a thread for people: Python's, else the kernel's, else "?". */
+const char *data_thread_name(const struct model_thread *t);
+
+/* A command line without the folders of its program: "python train.py" of "/usr/bin/python train.py". */
+const char *data_short_command(const char *cmdline);
+
+/* How a frame's function is drawn: of the job itself, of a library (by the folders Python keeps those in), or native. */
+enum theme_role data_frame_role(const struct model_frame *f);
+
+/* Thread with that tid in a shot, or NULL. */
+const struct model_thread *data_find_thread(const struct data_shot *shot, int64_t tid);
+
+/* It had ended before it was looked at: all there is of it is what it left. */
+bool data_is_recorded(const struct data *d);
+
+/* The connection ended for good. */
+bool data_is_over(const struct data *d);
+
+#endif

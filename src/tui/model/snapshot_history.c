@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snapshot_history: see snapshot_history.h. What a thread did in a moment is a row of 32 bytes; rows stand in blocks, and a block that is
+ * the same as in the moment before is the same block.
+ */
+#include "tui/model/snapshot_history.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "base/trie.h"
+
+#define HISTORY_BLOCK_ROWS 8
+#define HISTORY_MAX_STACKS ((size_t)1 << 20) /* nodes; their memory is what bounds them */
+#define HISTORY_MAX_THREADS 16384            /* of a moment */
+#define HISTORY_SHOT_MEMORY ((size_t)64 * 1024 * 1024)
+#define HISTORY_WHO 1024          /* threads that are gone, but not from all moments */
+#define HISTORY_TEXT (128 * 1024) /* bytes of names of threads */
+#define HISTORY_NEAR_S 1.0        /* what is younger is as good as now */
+
+/* A thread, as long as it has the same name. */
+struct history_who {
+    int64_t tid;
+    uint64_t ident;
+    char *name, *native_name; /* owned; NULL unknown */
+    bool has_python;
+};
+
+/* A thread in a moment. Compared as bytes: all of them are set. */
+struct history_row {
+    double since; /* its stack is the same since then; NAN unknown */
+    uint32_t who, stack;
+    float cpu_pct, gil_for_us;
+    char state;
+    int8_t on_cpu, gc;
+    uint8_t gil;
+    uint8_t known, held, waiting; /* of the newest looks at the GIL, how many */
+    uint8_t is_torn : 1, is_truncated : 1;
+};
+
+struct history_block {
+    uint32_t refs; /* moments that have it */
+    struct history_row rows[HISTORY_BLOCK_ROWS];
+};
+
+struct history_snapshot {
+    uint64_t number;
+    struct model_snapshot head; /* without threads and arena */
+    double arrived_s;
+    struct history_block **blocks;
+    size_t n_threads;
+};
+
+struct snapshot_history {
+    size_t row_bytes, stack_bytes;
+    struct history_snapshot **moments; /* oldest first */
+    size_t n, cap;
+    size_t n_blocks, bytes;  /* of moments, without blocks */
+    struct history_who *who; /* only grows, until the stacks are sorted out */
+    size_t n_who, cap_who;
+    size_t text_bytes; /* of names */
+    struct trie stacks;
+};
+
+struct snapshot_history *snapshot_history_new(size_t row_bytes, size_t stack_bytes) {
+    struct snapshot_history *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->row_bytes = row_bytes ? row_bytes : SNAPSHOT_HISTORY_ROW_BYTES;
+    p->stack_bytes = stack_bytes ? stack_bytes : SNAPSHOT_HISTORY_STACK_BYTES;
+    trie_init(&p->stacks, HISTORY_MAX_STACKS, p->stack_bytes);
+    return p;
+}
+
+/* ---- moments ---- */
+
+static size_t history_blocks(size_t n_threads) {
+    return (n_threads + HISTORY_BLOCK_ROWS - 1) / HISTORY_BLOCK_ROWS;
+}
+
+static size_t history_snapshot_bytes(const struct history_snapshot *m) {
+    return sizeof *m + history_blocks(m->n_threads) * sizeof *m->blocks;
+}
+
+static void history_release(struct snapshot_history *p, struct history_snapshot *m) {
+    for (size_t i = 0; i < history_blocks(m->n_threads); i++)
+        if (m->blocks[i] && --m->blocks[i]->refs == 0) {
+            free(m->blocks[i]);
+            p->n_blocks--;
+        }
+    free(m->blocks);
+    free(m);
+}
+
+static void history_drop(struct snapshot_history *p, size_t at) {
+    p->bytes -= history_snapshot_bytes(p->moments[at]);
+    history_release(p, p->moments[at]);
+    p->n--;
+    memmove(p->moments + at, p->moments + at + 1, (p->n - at) * sizeof *p->moments);
+}
+
+void snapshot_history_free(struct snapshot_history *p) {
+    if (!p)
+        return;
+    while (p->n > 0)
+        history_drop(p, p->n - 1);
+    free(p->moments);
+    for (size_t i = 0; i < p->n_who; i++) {
+        free(p->who[i].name);
+        free(p->who[i].native_name);
+    }
+    free(p->who);
+    trie_reset(&p->stacks);
+    free(p);
+}
+
+size_t snapshot_history_bytes(const struct snapshot_history *p) {
+    return sizeof *p + p->bytes + p->cap * sizeof *p->moments + p->n_blocks * sizeof(struct history_block) +
+           p->cap_who * sizeof *p->who + p->text_bytes + trie_bytes(&p->stacks);
+}
+
+size_t snapshot_history_count(const struct snapshot_history *p) { return p->n; }
+
+double snapshot_history_oldest(const struct snapshot_history *p) {
+    return p->n ? p->moments[0]->head.timestamp : NAN;
+}
+
+/* The moment that is missed least: the nearest to both its neighbours, for how long ago it is. The first and the last stay. */
+static size_t history_least(const struct snapshot_history *p) {
+    double newest = p->moments[p->n - 1]->head.timestamp, least = INFINITY;
+    size_t found = 1;
+    for (size_t i = 1; i + 1 < p->n; i++) {
+        double gap = fabs(p->moments[i + 1]->head.timestamp - p->moments[i - 1]->head.timestamp);
+        double age = fabs(newest - p->moments[i]->head.timestamp) + HISTORY_NEAR_S;
+        if (gap / age < least) {
+            least = gap / age;
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* Make room: what is held of moments is within the limit again, as long as two are left. */
+static void history_thin(struct snapshot_history *p) {
+    while (p->n > 2 && (p->n > SNAPSHOT_HISTORY_MAX ||
+                        p->bytes + p->n_blocks * sizeof(struct history_block) > p->row_bytes))
+        history_drop(p, history_least(p));
+}
+
+/* ---- threads and stacks ---- */
+
+static bool history_same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
+static bool history_is_who(const struct history_who *w, const struct model_thread *t) {
+    return w->tid == t->tid && w->ident == t->ident && w->has_python == t->has_python &&
+           history_same_text(w->name, t->name) && history_same_text(w->native_name, t->native_name);
+}
+
+static int history_copy_text(struct snapshot_history *p, const char *text, char **out) {
+    *out = text ? strdup(text) : NULL;
+    p->text_bytes += *out ? strlen(*out) + 1 : 0;
+    return text && !*out ? -1 : 0;
+}
+
+/* Number of a thread, looked for from `*hint` (threads keep their order); UINT32_MAX without memory. */
+static uint32_t history_find_who(struct snapshot_history *p, const struct model_thread *t, size_t *hint) {
+    for (size_t i = 0; i < p->n_who; i++) {
+        size_t at = (*hint + i) % p->n_who;
+        if (history_is_who(&p->who[at], t)) {
+            *hint = at + 1;
+            return (uint32_t)at;
+        }
+    }
+    if (grow_array(&p->who, sizeof *p->who, p->n_who + 1, &p->cap_who) != 0)
+        return UINT32_MAX;
+    struct history_who w = {.tid = t->tid, .ident = t->ident, .has_python = t->has_python};
+    if (history_copy_text(p, t->name, &w.name) != 0 ||
+        history_copy_text(p, t->native_name, &w.native_name) != 0) {
+        free(w.name);
+        return UINT32_MAX;
+    }
+    p->who[p->n_who] = w;
+    *hint = p->n_who + 1;
+    return (uint32_t)p->n_who++;
+}
+
+/* Frames of a stack, innermost first, as `frames` has room for; how many it has. */
+static size_t history_walk(const struct trie *stacks, uint32_t stack, struct model_frame *frames,
+                           size_t cap) {
+    size_t n = 0;
+    for (; stack; stack = stacks->stacks[stack - 1].parent_id, n++)
+        if (n < cap)
+            frames[n] = stacks->frames[stacks->stacks[stack - 1].frame_id - 1].frame;
+    return n;
+}
+
+/* The same stack in `to`; TRIE_FULL when that is full. */
+static uint32_t history_move_stack(const struct trie *from, uint32_t stack, struct trie *to,
+                                   uint32_t *moved) {
+    if (!stack || moved[stack])
+        return stack ? moved[stack] : 0;
+    size_t n = history_walk(from, stack, NULL, 0);
+    struct model_frame *frames = calloc(n, sizeof *frames);
+    if (!frames)
+        return TRIE_FULL;
+    (void)history_walk(from, stack, frames, n);
+    uint32_t number = trie_add(to, frames, n);
+    free(frames);
+    if (number != TRIE_FULL)
+        moved[stack] = number;
+    return number;
+}
+
+/* Is a block the same as in the moment before? Then it was seen already. */
+static bool history_is_shared(const struct snapshot_history *p, size_t moment, size_t block) {
+    const struct history_snapshot *m = p->moments[moment], *before = moment ? p->moments[moment - 1] : NULL;
+    return before && block < history_blocks(before->n_threads) && before->blocks[block] == m->blocks[block];
+}
+
+/* New numbers for what rows name; `who` holds 1 + the new number, 0 none yet. */
+struct history_moved {
+    struct trie stacks;
+    uint32_t *stack;
+    uint32_t *who;
+    size_t n_who;
+};
+
+static int history_move_row(const struct snapshot_history *p, struct history_row *r,
+                            struct history_moved *moved) {
+    uint32_t stack = history_move_stack(&p->stacks, r->stack, &moved->stacks, moved->stack);
+    if (stack == TRIE_FULL)
+        return -1;
+    if (!moved->who[r->who])
+        moved->who[r->who] = (uint32_t)++moved->n_who;
+    r->stack = stack;
+    r->who = moved->who[r->who] - 1;
+    return 0;
+}
+
+static int history_move_rows(struct snapshot_history *p, struct history_moved *moved) {
+    for (size_t i = 0; i < p->n; i++) {
+        const struct history_snapshot *m = p->moments[i];
+        for (size_t k = 0; k < m->n_threads; k++)
+            if (!history_is_shared(p, i, k / HISTORY_BLOCK_ROWS) &&
+                history_move_row(p, &m->blocks[k / HISTORY_BLOCK_ROWS]->rows[k % HISTORY_BLOCK_ROWS],
+                                 moved) != 0)
+                return -1;
+    }
+    return 0;
+}
+
+/* Threads under their new numbers; those without one go. */
+static void history_move_who(struct snapshot_history *p, const struct history_moved *moved,
+                             struct history_who *to) {
+    p->text_bytes = 0;
+    for (size_t i = 0; i < p->n_who; i++) {
+        struct history_who *w = &p->who[i];
+        if (!moved->who || !moved->who[i]) {
+            free(w->name);
+            free(w->native_name);
+            continue;
+        }
+        p->text_bytes +=
+            (w->name ? strlen(w->name) + 1 : 0) + (w->native_name ? strlen(w->native_name) + 1 : 0);
+        to[moved->who[i] - 1] = *w;
+    }
+    free(p->who);
+    p->who = to;
+    p->n_who = moved->n_who;
+}
+
+/* Stacks and threads that no moment has any more go. Without memory everything goes. */
+static void history_sort_out(struct snapshot_history *p) {
+    struct history_moved moved = {.stack = calloc(p->stacks.n_stacks + 1, sizeof *moved.stack),
+                                  .who = calloc(p->n_who + 1, sizeof *moved.who)};
+    struct history_who *who = calloc(p->n_who + 1, sizeof *who);
+    trie_init(&moved.stacks, HISTORY_MAX_STACKS, p->stack_bytes);
+    if (!moved.stack || !moved.who || !who || history_move_rows(p, &moved) != 0) {
+        while (p->n > 0)
+            history_drop(p, p->n - 1);
+        free(moved.who);
+        moved.who = NULL;
+        moved.n_who = 0;
+        trie_reset(&moved.stacks);
+    }
+    p->cap_who = who ? p->n_who + 1 : 0;
+    history_move_who(p, &moved, who);
+    trie_reset(&p->stacks);
+    p->stacks = moved.stacks;
+    free(moved.stack);
+    free(moved.who);
+}
+
+/* Half of the moments go, those that are missed least; and with them all that only they had. */
+static void history_halve(struct snapshot_history *p) {
+    for (size_t left = p->n > 2 ? (p->n + 1) / 2 : 0; p->n > left;)
+        history_drop(p, p->n > 2 ? history_least(p) : 0);
+    history_sort_out(p);
+}
+
+/* Threads that have come and gone: names of them are kept as long as there are few. */
+static bool history_is_crowded(const struct snapshot_history *p, size_t n_threads) {
+    return p->n_who > HISTORY_WHO + 2 * n_threads || p->text_bytes > HISTORY_TEXT;
+}
+
+/* ---- taking a snapshot ---- */
+
+static void history_fill_row(struct history_row *r, const struct data_shot *shot, size_t i) {
+    const struct model_thread *t = &shot->snapshot.threads[i];
+    r->since = shot->stack_since && shot->stack_hash && shot->stack_hash[i] ? shot->stack_since[i] : NAN;
+    r->cpu_pct = (float)t->cpu_pct;
+    r->gil_for_us = (float)t->gil_for_us;
+    r->state = t->state;
+    r->on_cpu = t->on_cpu;
+    r->gc = t->gc;
+    r->gil = (uint8_t)t->gil;
+    r->is_torn = t->torn;
+    r->is_truncated = t->truncated;
+    if (!shot->gil)
+        return;
+    const uint64_t mask = DATA_GIL_TICKS < 64 ? (1ULL << (DATA_GIL_TICKS % 64)) - 1 : ~0ULL;
+    r->known = (uint8_t)__builtin_popcountll(shot->gil[i].known & mask);
+    r->held = (uint8_t)__builtin_popcountll(shot->gil[i].held & mask);
+    r->waiting = (uint8_t)__builtin_popcountll(shot->gil[i].waiting & mask);
+}
+
+/* The rows of one block; -1 when there is no room for a stack or a thread. */
+static int history_fill_block(struct snapshot_history *p, const struct data_shot *shot, size_t first,
+                              const struct history_block *like, struct history_block *b, size_t *hint) {
+    memset(b, 0, sizeof *b);
+    for (size_t i = first; i < shot->snapshot.n_threads && i < first + HISTORY_BLOCK_ROWS; i++) {
+        const struct model_thread *t = &shot->snapshot.threads[i];
+        struct history_row *r = &b->rows[i - first];
+        uint32_t before = like ? like->rows[i - first].stack : 0;
+        r->who = history_find_who(p, t, hint);
+        r->stack = trie_add_like(&p->stacks, before, t->frames, t->n_frames);
+        if (r->who == UINT32_MAX || r->stack == TRIE_FULL)
+            return -1;
+        history_fill_row(r, shot, i);
+    }
+    return 0;
+}
+
+/* The block that holds what `b` does: that of the moment before, or a new one; NULL without memory. */
+static struct history_block *history_take_block(struct snapshot_history *p, struct history_block *like,
+                                                const struct history_block *b) {
+    if (like && memcmp(like->rows, b->rows, sizeof b->rows) == 0) {
+        like->refs++;
+        return like;
+    }
+    struct history_block *taken = malloc(sizeof *taken);
+    if (!taken)
+        return NULL;
+    *taken = *b;
+    taken->refs = 1;
+    p->n_blocks++;
+    return taken;
+}
+
+/* A moment with all its blocks; NULL without room or memory. */
+static struct history_snapshot *history_make(struct snapshot_history *p, const struct data_shot *shot) {
+    const struct history_snapshot *before = p->n ? p->moments[p->n - 1] : NULL;
+    struct history_snapshot *m = calloc(1, sizeof *m);
+    size_t n = shot->snapshot.n_threads, hint = 0;
+    if (!m)
+        return NULL;
+    m->number = shot->number;
+    m->arrived_s = shot->arrived_s;
+    m->head = shot->snapshot;
+    m->head.threads = NULL;
+    m->head.tasks = NULL;
+    m->head.note = NULL;
+    m->head.n_threads = m->head.n_tasks = 0;
+    memset(&m->head.arena, 0, sizeof m->head.arena);
+    m->blocks = calloc(history_blocks(n) + 1, sizeof *m->blocks);
+    for (size_t i = 0; m->blocks && i < n; i += HISTORY_BLOCK_ROWS) {
+        struct history_block b,
+            *like = before && i < before->n_threads ? before->blocks[i / HISTORY_BLOCK_ROWS] : NULL;
+        if (history_fill_block(p, shot, i, like, &b, &hint) != 0)
+            break;
+        m->blocks[i / HISTORY_BLOCK_ROWS] = history_take_block(p, like, &b);
+        if (!m->blocks[i / HISTORY_BLOCK_ROWS])
+            break;
+        m->n_threads = i + HISTORY_BLOCK_ROWS < n ? i + HISTORY_BLOCK_ROWS : n;
+    }
+    if (m->blocks && m->n_threads == n)
+        return m;
+    history_release(p, m);
+    return NULL;
+}
+
+void snapshot_history_add(struct snapshot_history *p, const struct data_shot *shot) {
+    if (shot->snapshot.n_threads > HISTORY_MAX_THREADS ||
+        grow_array(&p->moments, sizeof *p->moments, p->n + 1, &p->cap) != 0)
+        return;
+    if (history_is_crowded(p, shot->snapshot.n_threads))
+        history_sort_out(p);
+    while (history_is_crowded(p, shot->snapshot.n_threads) && p->n > 0)
+        history_halve(p);
+    struct history_snapshot *m = history_make(p, shot);
+    while (!m && p->n > 0) {
+        history_halve(p);
+        m = history_make(p, shot);
+    }
+    if (!m)
+        return;
+    p->bytes += history_snapshot_bytes(m);
+    p->moments[p->n++] = m;
+    history_thin(p);
+}
+
+/* ---- looking back ---- */
+
+/* Where the first moment stands whose number is at least that. */
+static size_t history_place(const struct snapshot_history *p, uint64_t number) {
+    size_t low = 0, high = p->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->moments[middle]->number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint64_t snapshot_history_step(const struct snapshot_history *p, uint64_t number, int step) {
+    size_t at = history_place(p, step < 0 ? number : number + 1);
+    if (step < 0)
+        return at > 0 ? p->moments[at - 1]->number : 0;
+    return at < p->n ? p->moments[at]->number : 0;
+}
+
+uint64_t snapshot_history_find(const struct snapshot_history *p, double time_s) {
+    size_t low = 0, high = p->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->moments[middle]->head.timestamp <= time_s)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? p->moments[low - 1]->number : 0;
+}
+
+/* Frames by their numbers, copied where somebody has them: texts go into the snapshot's own memory, for the stacks may be
+ * sorted out while it is shown. */
+struct history_clone {
+    struct model_frame *frames;
+    bool *is_copied;
+};
+
+static void history_put_frames(const struct trie *stacks, uint32_t stack, struct history_clone *copies,
+                               struct arena *a, struct model_thread *t) {
+    size_t n = history_walk(stacks, stack, NULL, 0);
+    t->frames = n ? arena_calloc(a, n, sizeof *t->frames) : NULL;
+    for (; t->frames && stack; stack = stacks->stacks[stack - 1].parent_id) {
+        uint32_t frame = stacks->stacks[stack - 1].frame_id - 1;
+        struct model_frame *copy = &copies->frames[frame];
+        if (!copies->is_copied[frame]) {
+            *copy = stacks->frames[frame].frame;
+            copy->func = arena_strdup(a, copy->func);
+            copy->file = arena_strdup(a, copy->file);
+            copy->module = arena_strdup(a, copy->module);
+            copies->is_copied[frame] = true;
+        }
+        t->frames[t->n_frames++] = *copy;
+    }
+}
+
+static void history_put_thread(const struct snapshot_history *p, const struct history_row *r,
+                               struct history_clone *copies, struct data_shot *out, size_t i) {
+    const struct history_who *w = &p->who[r->who];
+    struct model_thread *t = &out->snapshot.threads[i];
+    *t = (struct model_thread){.tid = w->tid,
+                               .ident = w->ident,
+                               .state = r->state,
+                               .on_cpu = r->on_cpu,
+                               .gil = (enum model_gil)r->gil,
+                               .gil_for_us = (double)r->gil_for_us,
+                               .gc = r->gc,
+                               .cpu_pct = (double)r->cpu_pct,
+                               .has_python = w->has_python,
+                               .torn = r->is_torn,
+                               .truncated = r->is_truncated};
+    t->name = arena_strdup(&out->snapshot.arena, w->name);
+    t->native_name = arena_strdup(&out->snapshot.arena, w->native_name);
+    history_put_frames(&p->stacks, r->stack, copies, &out->snapshot.arena, t);
+    out->stack_hash[i] = isnan(r->since) ? 0 : 1;
+    out->stack_since[i] = r->since;
+    out->gil[i] = (struct data_gil){
+        .known = (1ULL << r->known) - 1, .held = (1ULL << r->held) - 1, .waiting = (1ULL << r->waiting) - 1};
+}
+
+int snapshot_history_get(const struct snapshot_history *p, uint64_t number, struct data_shot *out) {
+    size_t at = history_place(p, number);
+    if (at == p->n || p->moments[at]->number != number)
+        return -1;
+    const struct history_snapshot *m = p->moments[at];
+    size_t n = m->n_threads;
+    *out =
+        (struct data_shot){.snapshot = m->head, .number = number, .arrived_s = m->arrived_s, .valid = true};
+    struct model_snapshot *s = &out->snapshot;
+    arena_init(&s->arena, HISTORY_SHOT_MEMORY);
+    s->threads = arena_calloc(&s->arena, n + 1, sizeof *s->threads);
+    out->stack_hash = calloc(n + 1, sizeof *out->stack_hash);
+    out->stack_since = calloc(n + 1, sizeof *out->stack_since);
+    out->gil = calloc(n + 1, sizeof *out->gil);
+    struct history_clone copies = {.frames = calloc(p->stacks.n_frames + 1, sizeof *copies.frames),
+                                   .is_copied = calloc(p->stacks.n_frames + 1, sizeof *copies.is_copied)};
+    bool has_room =
+        s->threads && out->stack_hash && out->stack_since && out->gil && copies.frames && copies.is_copied;
+    for (size_t i = 0; has_room && i < n; i++)
+        history_put_thread(p, &m->blocks[i / HISTORY_BLOCK_ROWS]->rows[i % HISTORY_BLOCK_ROWS], &copies, out,
+                           i);
+    free(copies.frames);
+    free(copies.is_copied);
+    if (has_room && !s->arena.failed) {
+        s->n_threads = n;
+        return 0;
+    }
+    data_shot_fini(out);
+    return -1;
+}

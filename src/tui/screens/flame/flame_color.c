@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flame_color: see flame_color.h. */
+#include "tui/screens/flame/flame_color.h"
+
+#include <stdint.h>
+
+#include "tui/model/data.h"
+
+#define FLAME_COLORS 3 /* of each kind of frame */
+
+static uint64_t flame_hash(uint64_t h, const char *text) {
+    for (; text && *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001B3ULL; /* FNV-1a */
+    return (h ^ 0xff) * 0x100000001B3ULL;
+}
+
+enum theme_role flame_color_of(const struct model_frame *f, bool by_module) {
+    uint64_t h = flame_hash(0xcbf29ce484222325ULL, f->file ? f->file : f->module);
+    if (!by_module)
+        h = flame_hash(h, f->func);
+    enum theme_role kind = data_frame_role(f);
+    if (kind == ROLE_FUNC_NATIVE)
+        return ROLE_FLAME_NATIVE;
+    int first = kind == ROLE_FUNC_LIBRARY ? ROLE_FLAME_LIBRARY_1 : ROLE_FLAME_OWN_1;
+    return (enum theme_role)(first + (int)((h ^ (h >> 32)) % FLAME_COLORS));
+}

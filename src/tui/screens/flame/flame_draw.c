@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flame_draw: the picture of the Flame screen: head, cells, what is known of the selected frame; see flame_state.h.
+ *
+ * A cell begins with a border, so that neighbours can be told apart without colours; in ASCII it ends with one too.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tui/view/diff_cell.h"
+#include "tui/screens/flame/flame_color.h"
+#include "tui/screens/flame/flame_state.h"
+#include "tui/screens/top/top_head.h"
+
+#define FLAME_TWO_LINES 10 /* rows from which the head takes two, and what is known of a frame too */
+#define FLAME_NAME 256
+
+static const char *const flame_bys[] = {
+    [FLAME_BY_FUNCTION] = "function", [FLAME_BY_LINE] = "line", [FLAME_BY_MODULE] = "module"};
+static const char *const flame_times[] = {
+    [FLAME_ON_CPU] = "ON CPU", [FLAME_ALL_TIME] = "WALL", [FLAME_GIL_HOLDING] = "GIL HELD"};
+
+/* ---- names ---- */
+
+static const char *flame_base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "torch.nn.modules.module" of a file in the folders that Python keeps libraries in, else the file's name. */
+void flame_module_name(const struct model_frame *f, char *buf, size_t cap) {
+    static const char *const folders[] = {"/site-packages/", "/dist-packages/", "/lib/python",
+                                          "/lib64/python"};
+    const char *path = f->kind == MODEL_FRAME_NATIVE && f->module ? f->module : f->file, *inside = NULL;
+    for (size_t i = 0; path && !inside && i < sizeof folders / sizeof folders[0]; i++) {
+        const char *at = strstr(path, folders[i]);
+        inside = at ? at + strlen(folders[i]) : NULL;
+        if (inside && folders[i][strlen(folders[i]) - 1] != '/') /* the version is in the folder's name */
+            inside = strchr(inside, '/') ? strchr(inside, '/') + 1 : NULL;
+    }
+    if (!inside || f->kind == MODEL_FRAME_NATIVE) {
+        (void)snprintf(buf, cap, "%s", path ? flame_base_name(path) : "?");
+        return;
+    }
+    (void)snprintf(buf, cap, "%s", inside);
+    static const char *const ends[] = {".py", "/__init__"};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t len = strlen(buf), end = strlen(ends[i]);
+        if (len > end && strcmp(buf + len - end, ends[i]) == 0)
+            buf[len - end] = '\0';
+    }
+    for (char *p = buf; *p; p++)
+        *p = *p == '/' ? '.' : *p;
+}
+
+/* A frame of the module that alone is looked at, or NULL. */
+static const struct model_frame *flame_module_frame(const struct flame_state *s) {
+    bool is_there = s->query.module && flame_is_there(s) && s->query.module <= flame_count_frames(s->flame);
+    return is_there ? flame_known_frame(s->flame, s->query.module - 1) : NULL;
+}
+
+void flame_label(const struct flame_state *s, const struct app *app, uint32_t node, char *buf, size_t cap) {
+    const struct model_frame *f = flame_frame(s->flame, node);
+    char raw[FLAME_NAME];
+    const char *thread = NULL;
+    if (node == FLAME_ROOT && s->query.tid && app->data.tally) {
+        thread = stack_counts_thread_name(sample_store_fold(app->data.tally), s->query.tid);
+        (void)snprintf(raw, sizeof raw, "thread %s", thread ? thread : "?");
+    } else if (node == FLAME_ROOT && flame_module_frame(s)) {
+        (void)snprintf(raw, sizeof raw, "module ");
+        flame_module_name(flame_module_frame(s), raw + strlen(raw), sizeof raw - strlen(raw));
+    } else if (!f)
+        (void)snprintf(raw, sizeof raw, "%s", node == FLAME_ROOT ? "all threads" : "(no Python frame)");
+    else if (s->query.by == FLAME_BY_MODULE)
+        flame_module_name(f, raw, sizeof raw);
+    else if (s->query.by == FLAME_BY_LINE && f->line > 0)
+        (void)snprintf(raw, sizeof raw, "%s:%d", f->func ? f->func : "?", f->line);
+    else
+        (void)snprintf(raw, sizeof raw, "%s", f->func ? f->func : "?");
+    (void)text_sanitize(buf, cap, raw);
+}
+
+/* Where a frame is, as far as the granularity says it. */
+static void flame_place(const struct flame_state *s, uint32_t node, char *buf, size_t cap) {
+    const struct model_frame *f = flame_frame(s->flame, node);
+    const char *path = f ? (f->file ? f->file : f->module) : NULL;
+    if (path && s->query.by == FLAME_BY_LINE && f->line > 0)
+        (void)snprintf(buf, cap, "%s:%d", path, f->line);
+    else
+        (void)snprintf(buf, cap, "%s", path ? path : "");
+}
+
+/* ---- cells ---- */
+
+static enum theme_role flame_role(const struct flame_state *s, const struct flame_cell *c) {
+    if (c->node == FLAME_NO_NODE)
+        return ROLE_FLAME_SMALL;
+    const struct model_frame *f = flame_frame(s->flame, c->node);
+    if (flame_is_hit(s, c->node))
+        return ROLE_FLAME_MATCH;
+    if (s->compared)
+        return diff_role(flame_delta(s, c));
+    if (!f || flame_node(s->flame, c->node)->depth < flame_node(s->flame, s->zoom)->depth)
+        return ROLE_FLAME_OUTER;
+    return flame_color_of(f, s->query.by == FLAME_BY_MODULE);
+}
+
+/* What a cell says: its name, and its share where there is room for it. */
+static void flame_cell_text(const struct flame_state *s, const struct app *app, const struct grid *g,
+                            const struct flame_cell *c, int room, char *buf, size_t cap) {
+    if (c->node == FLAME_NO_NODE) {
+        (void)snprintf(buf, cap, "+%u", c->n);
+        return;
+    }
+    char share[32], delta[24];
+    flame_label(s, app, c->node, buf, cap);
+    double pct = flame_share(s, c->weight, flame_node(s->flame, FLAME_ROOT)->total);
+    diff_text(flame_delta(s, c), delta, sizeof delta);
+    if (s->compared)
+        (void)snprintf(share, sizeof share, "  %s", delta);
+    else
+        (void)snprintf(share, sizeof share, "  %.1f%%", pct);
+    size_t used = strlen(buf);
+    if (!isnan(pct) && grid_text_width(g, buf) + (int)strlen(share) <= room && used + sizeof share < cap)
+        (void)snprintf(buf + used, cap - used, "%s", share);
+}
+
+/* What a cell begins with; where times are compared, the sign of the difference, so that it needs no colours. */
+static const char *flame_border(const struct flame_state *s, const struct grid *g, const struct flame_cell *c,
+                                char *sign) {
+    char delta = s->compared ? diff_sign(flame_delta(s, c)) : '=';
+    sign[0] = delta;
+    sign[1] = '\0';
+    if (delta == '+' || delta == '-')
+        return sign;
+    return c->width > 1 ? glyph(g, GLYPH_CELL) : glyph(g, GLYPH_CELL_THIN);
+}
+
+static void flame_draw_cell(const struct flame_state *s, const struct app *app, struct grid *g,
+                            const struct flame_cell *c, bool is_selected) {
+    int row = s->flipped ? s->area.rows - 1 - c->row : c->row;
+    struct rect cell = {s->area.row + row, s->area.col + c->col, 1, c->width};
+    enum theme_role role = is_selected ? ROLE_FLAME_SELECTION : flame_role(s, c);
+    const char *end = glyph(g, GLYPH_CELL_END);
+    int borders = *end && c->width > 1 ? 2 : 1, room = c->width - borders;
+    char text[FLAME_NAME + 64], sign[2];
+    bool is_tagged = c->node != FLAME_NO_NODE && flame_is_tagged(s, c->node);
+    grid_fill(g, cell, role);
+    (void)grid_text(g, cell, 0, 0, is_tagged ? ROLE_TAG : role,
+                    is_tagged ? glyph(g, GLYPH_TAG) : flame_border(s, g, c, sign));
+    if (borders == 2)
+        (void)grid_text(g, cell, 0, c->width - 1, role, end);
+    if (room <= 0)
+        return;
+    flame_cell_text(s, app, g, c, room, text, sizeof text);
+    if (room < 3) /* a mark for what is cut would take too much of it */
+        grid_text_skip(g, cell, 0, 1, room, 0, role, text);
+    else
+        grid_text_fit(g, cell, 0, 1, room, role, GRID_LEFT, text);
+}
+
+static void flame_draw_cells(struct flame_state *s, const struct app *app, struct grid *g) {
+    struct flame_view view = {.zoom = s->zoom,
+                              .cols = s->area.cols,
+                              .top = s->top,
+                              .rows = s->area.rows,
+                              .permille = (int)(flame_threshold_pct(s) * 10 + 0.5)};
+    if (flame_layout_build(&s->layout, s->flame, &view) != 0)
+        return;
+    const struct flame_cell *selected = flame_layout_find(&s->layout, s->flame, s->selected);
+    for (size_t i = 0; i < s->layout.n; i++)
+        flame_draw_cell(s, app, g, &s->layout.cells[i], &s->layout.cells[i] == selected);
+}
+
+static void flame_empty_text(const struct flame_state *s, const struct app *app, char *buf, size_t cap) {
+    static const char *const none[] = {
+        [FLAME_ON_CPU] = "next to nothing was on the CPU: a shows all time",
+        [FLAME_ALL_TIME] = "no samples in this time",
+        [FLAME_GIL_HOLDING] = "nobody was seen holding the GIL: a shows time on the CPU",
+    };
+    struct sample_store_health h = {0};
+    const char *text = NULL;
+    if (app->data.tally)
+        sample_store_get_health(app->data.tally, &h);
+    if (!s->flame)
+        text = "out of memory";
+    else if (s->filter.active && h.samples >= FLAME_FIRST_SAMPLES)
+        text = "nothing matches: A shows all";
+    else if (s->tags->only && h.samples >= FLAME_FIRST_SAMPLES)
+        text = "no stack has a frame that is tagged: A shows all";
+    else if (data_is_stepped(&app->data))
+        text = "no samples are known of this time: they come while Flame or Top is open";
+    else if (app->data.paused)
+        text = "paused before there was anything: Space shows the newest";
+    else if (h.samples >= FLAME_FIRST_SAMPLES && s->query.tid)
+        text = "nothing of this thread: ] and [ go to others, a shows other time";
+    else if (h.samples >= FLAME_FIRST_SAMPLES)
+        text = none[s->query.time];
+    top_head_empty(app, FLAME_FIRST_SAMPLES, buf, cap);
+    bool is_early = app->data.state == SESSION_CONNECTED && *buf;
+    if (!is_early && (text || !*buf))
+        (void)snprintf(buf, cap, "%s", text ? text : "sampling ...");
+}
+
+/* ---- the selected frame ---- */
+
+static void flame_put_time(const struct flame_state *s, struct flame_weight w, char *buf, size_t cap) {
+    double seconds = (double)w.ns / 1e9;
+    if (flame_node(s->flame, FLAME_ROOT)->total.ns <= 0)
+        (void)snprintf(buf, cap, "%lld sample%s", (long long)w.samples, w.samples == 1 ? "" : "s");
+    else if (seconds < 1000)
+        (void)snprintf(buf, cap, "%.2fs", seconds);
+    else
+        text_human_duration(buf, cap, seconds);
+}
+
+void flame_fact(struct grid *g, struct rect area, int row, int *col, const char *label, const char *value) {
+    int need = grid_text_width(g, label) + 1 + grid_text_width(g, value);
+    if (*col + need > area.cols)
+        return;
+    *col += grid_text(g, area, row, *col, ROLE_LABEL, label) + 1;
+    *col += grid_text(g, area, row, *col, ROLE_VALUE, value) + 2;
+}
+
+/* A share in percent; '?' of a whole that has nothing. */
+static void flame_put_share(const struct flame_state *s, struct flame_weight part, struct flame_weight whole,
+                            char *buf, size_t cap) {
+    double pct = flame_share(s, part, whole);
+    if (isnan(pct))
+        (void)snprintf(buf, cap, "?");
+    else
+        (void)snprintf(buf, cap, "%.1f%%", pct);
+}
+
+static void flame_fact_weight(const struct flame_state *s, struct grid *g, struct rect area, int row,
+                              int *col, const char *label, struct flame_weight w) {
+    char text[96], time[48], share[32];
+    flame_put_time(s, w, time, sizeof time);
+    flame_put_share(s, w, flame_node(s->flame, FLAME_ROOT)->total, share, sizeof share);
+    (void)snprintf(text, sizeof text, "%s %s", share, time);
+    flame_fact(g, area, row, col, label, text);
+}
+
+static void flame_draw_facts(struct flame_state *s, struct grid *g, struct rect area, int row, int col) {
+    const struct flame_node *n = flame_node(s->flame, s->selected);
+    char text[64];
+    unsigned callees = 0;
+    flame_fact_weight(s, g, area, row, &col, "total", n->total);
+    flame_fact_weight(s, g, area, row, &col, "self", n->self);
+    if (s->zoom != FLAME_ROOT && flame_is_above(s->flame, s->zoom, s->selected)) {
+        flame_put_share(s, n->total, flame_node(s->flame, s->zoom)->total, text, sizeof text);
+        flame_fact(g, area, row, &col, "of zoom", text);
+    }
+    (void)snprintf(text, sizeof text, "%lld", (long long)n->total.samples);
+    flame_fact(g, area, row, &col, "samples", text);
+    for (uint32_t c = n->child; c != FLAME_NO_NODE; c = flame_node(s->flame, c)->next)
+        callees += flame_amount(s->flame, flame_node(s->flame, c)->total) > 0;
+    (void)snprintf(text, sizeof text, "%u", callees);
+    flame_fact(g, area, row, &col, "calls", text);
+    (void)snprintf(text, sizeof text, "%u", n->depth);
+    flame_fact(g, area, row, &col, "depth", text);
+}
+
+/* One or two lines: which frame it is, and how much of the time it has. */
+static void flame_draw_selected(struct flame_state *s, const struct app *app, struct grid *g,
+                                struct rect area) {
+    char name[FLAME_NAME], place[1024];
+    struct rect title = {area.row, area.col, 1, area.cols};
+    flame_label(s, app, s->selected, name, sizeof name);
+    flame_place(s, s->selected, place, sizeof place);
+    name[text_fit(name, area.cols / 2)] = '\0';
+    grid_fill(g, title, ROLE_TABLE_HEAD);
+    int col = 1 + grid_text(g, title, 0, 1, ROLE_TITLE, name) + 2;
+    if (area.rows < 2) {
+        if (s->compared)
+            flame_draw_compared(s, app, g, title, 0, col);
+        else
+            flame_draw_facts(s, g, title, 0, col);
+        return;
+    }
+    if (*place && col < area.cols)
+        grid_text_fit(g, title, 0, col, area.cols - col, ROLE_TABLE_HEAD, GRID_TAIL, place);
+    if (s->compared)
+        flame_draw_compared(s, app, g, area, 1, 1);
+    else
+        flame_draw_facts(s, g, area, 1, 1);
+}
+
+/* ---- the screen ---- */
+
+static void flame_draw_head(const struct flame_state *s, const struct app *app, struct grid *g,
+                            struct rect area) {
+    struct top_head facts = {.tid = s->query.tid,
+                             .compared = s->compared,
+                             .by = flame_bys[s->query.by],
+                             .time = flame_times[s->query.time],
+                             .gc_pct = NAN};
+    size_t n = 0;
+    const struct flame_thread *threads = s->flame ? flame_threads(s->flame, &n) : NULL;
+    for (size_t i = 0; i < n; i++)
+        facts.n_tids += threads[i].samples > 0;
+    if (flame_is_there(s))
+        facts.samples = (uint64_t)flame_node(s->flame, FLAME_ROOT)->total.samples;
+    top_head_draw(&facts, app, g, area);
+}
+
+void flame_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct flame_state *s = state;
+    int two = area.rows >= FLAME_TWO_LINES ? 2 : 1;
+    flame_draw_head(s, app, g, (struct rect){area.row, area.col, two, area.cols});
+    bool is_shown = flame_is_there(s) && s->built_samples >= FLAME_FIRST_SAMPLES &&
+                    flame_node(s->flame, FLAME_ROOT)->total.samples > 0;
+    s->area = (struct rect){area.row + two, area.col, area.rows - 2 * two, area.cols};
+    struct rect cells = s->area, details = flame_take_details(s, &s->area);
+    s->layout.n = 0;
+    if (!is_shown) {
+        char text[128];
+        flame_empty_text(s, app, text, sizeof text);
+        (void)grid_text(g, s->area, s->area.rows > 1 ? 1 : 0, 2, ROLE_MUTED, text);
+        return;
+    }
+    flame_select(s, s->selected); /* the room may be another now */
+    if (s->area.rows > 0)
+        flame_draw_cells(s, app, g);
+    if (details.rows > 0)
+        flame_draw_details(s, app, g, details);
+    flame_draw_selected(s, app, g, (struct rect){cells.row + cells.rows, area.col, two, area.cols});
+}
+
+void flame_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct flame_state *s = state;
+    if (!flame_is_there(s))
+        return;
+    const struct flame_node *zoom = flame_node(s->flame, s->zoom);
+    char name[FLAME_NAME], share[32];
+    flame_label(s, app, s->zoom, name, sizeof name);
+    name[text_fit(name, 32)] = '\0';
+    flame_put_share(s, zoom->total, flame_node(s->flame, FLAME_ROOT)->total, share, sizeof share);
+    if (s->zoom != FLAME_ROOT)
+        (void)strbuf_addf(out, "ZOOM %s %s", name, share);
+    else
+        (void)strbuf_adds(out, "Flame");
+    if (flame_module_frame(s)) {
+        char module[FLAME_NAME];
+        flame_module_name(flame_module_frame(s), name, sizeof name);
+        (void)text_sanitize(module, sizeof module, name);
+        module[text_fit(module, 32)] = '\0';
+        (void)strbuf_addf(out, "   MODULE %s", module);
+    }
+    if (app_shows_native(app, CONTEXT_FLAME))
+        (void)strbuf_adds(out, "   native");
+    if (s->threshold)
+        (void)strbuf_addf(out, "   from %g%%", flame_threshold_pct(s));
+    if (s->filter.active)
+        (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
+    tags_put_text(s->tags, out);
+    flame_put_share(s, s->hits.covered, zoom->total, share, sizeof share);
+    if (s->search.active)
+        (void)strbuf_addf(out, "   /%s: %zu, %s of the %s", s->search.text, s->hits.n,
+                          s->hits.n ? share : "0.0%", s->zoom == FLAME_ROOT ? "time" : "zoom");
+    if (s->layout.has_more)
+        (void)strbuf_adds(out, s->flipped ? "   more above" : "   more below");
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader: how the training is fed: for each DataLoader that is iterated over, how many batches are ready and how long the training waits
+ * for one, with the last minutes of both; and its worker processes.
+ *
+ * Nothing of it takes the GIL: the queues are read from memory and kept by the agent, the workers are looked at from outside.
+ */
+#include "tui/screens/screens.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "tui/view/browser.h"
+#include "tui/screens/loader/loader_rows.h"
+
+#define LOADER_EVERY_S 1.0
+#define LOADER_WORKERS_EVERY_S 5.0 /* each is looked into from outside */
+#define LOADER_WAITS_MS 1.0        /* a batch, and it is no matter of noise */
+#define LOADER_METER_ROWS 10       /* rows from which there are meters */
+#define LOADER_LABEL 29            /* columns beside a meter, */
+#define LOADER_VALUE 7             /* of which its value begins here, */
+#define LOADER_FULL 15             /* and what a full bar is here */
+
+static const char loader_query[] =
+    "SELECT * FROM python.loaders WHERE timestamp > now() - interval '4 minutes' ORDER BY timestamp";
+static const char loader_workers_query[] = "SELECT * FROM python.loader_workers";
+
+struct loader_state {
+    struct browser browser;
+    struct loader_rows rows;
+    struct outline outline;
+    unsigned version, workers_version;
+    bool is_taken; /* some were there */
+};
+
+static const struct loader_row *loader_selected(const struct loader_state *s) {
+    const struct outline_node *n = outline_selected(&s->outline);
+    return n ? n->row : NULL;
+}
+
+static void loader_update(void *state, struct app *app) {
+    struct loader_state *s = state;
+    const struct app_feed *f = app_feed_get(app, FEED_LOADERS), *w = app_feed_get(app, FEED_LOADER_WORKERS);
+    if (app_top(app)->state == state) {
+        app_feed_follow(app, FEED_LOADERS, loader_query, LOADER_EVERY_S);
+        app_feed_follow(app, FEED_LOADER_WORKERS, loader_workers_query, LOADER_WORKERS_EVERY_S);
+    }
+    bool is_new = !s->is_taken || f->version != s->version || w->version != s->workers_version;
+    bool is_whole = s->rows.n && (s->rows.workers || !w->rows); /* they come after the loaders */
+    if (!is_new || (app->data.paused && is_whole))
+        return;
+    s->version = f->version;
+    s->workers_version = w->version;
+    s->is_taken = true;
+    if (!f->rows) /* another target */
+        tags_clear(&s->outline.tags);
+    loader_rows_build(&s->rows, f->rows, w->rows, &s->outline);
+}
+
+static void loader_init(void *state, struct app *app) {
+    struct loader_state *s = state;
+    s->browser.focus.outline = &s->outline;
+    s->outline.def = &loader_outline;
+    s->outline.ascii = app->config.ascii;
+    s->outline.open_depth = 1;
+    loader_update(state, app);
+}
+
+static void loader_fini(void *state) {
+    struct loader_state *s = state;
+    outline_fini(&s->outline);
+    loader_rows_fini(&s->rows);
+}
+
+/* ---- drawing ---- */
+
+/* What the selected loader does, in words. */
+static void loader_put_line(const struct loader_row *l, struct strbuf *out) {
+    if (!l)
+        return;
+    (void)strbuf_addf(out, "%s", l->dataset ? l->dataset : "a loader");
+    if (!(l->workers > 0))
+        (void)strbuf_adds(out, "   no workers: batches are made by the training itself");
+    else if (l->ready > 0 && l->under_way >= l->ready)
+        (void)strbuf_addf(out, "   %.0f of %.0f batches are ready", l->ready, l->under_way);
+    else if (!isnan(l->ready))
+        (void)strbuf_addf(out, "   no batch is ready, %.0f are being made", l->under_way);
+    if (l->ready > 0 && l->ready < l->under_way && l->wait_ms >= LOADER_WAITS_MS) /* of another worker */
+        (void)strbuf_addf(out, "   the one in turn is waited for %.1f ms", l->wait_ms);
+    else if (!isnan(l->wait_ms))
+        (void)strbuf_addf(out, "   a batch is waited for %.1f ms", l->wait_ms);
+}
+
+/* In seven columns: "6.9 ms", "191 ms", "1.9 s". */
+static void loader_put_wait(double ms, char *buf, size_t cap) {
+    if (isnan(ms))
+        (void)snprintf(buf, cap, "?");
+    else if (ms >= 999.5)
+        (void)snprintf(buf, cap, ms < 99950 ? "%.1f s" : "%.0f s", ms / 1000);
+    else
+        (void)snprintf(buf, cap, ms < 99.95 ? "%.1f ms" : "%.0f ms", ms);
+}
+
+/* Its last minutes, two lines. What is a full bar is said. */
+static void loader_draw_meters(const struct loader_row *l, struct grid *g, struct rect *area) {
+    char wait[32];
+    int width = area->cols - LOADER_LABEL - 2;
+    double room = loader_capacity(l), most = meter_max(l->waits, METER_MAX, 0);
+    if (area->rows < LOADER_METER_ROWS || width < 8)
+        return;
+    width = width > METER_MAX ? METER_MAX : width;
+    double full = room > 0 ? room : meter_max(l->readies, METER_MAX, 1);
+    (void)grid_text(g, *area, 0, 1, ROLE_LABEL, "ready");
+    (void)grid_printf(g, *area, 0, LOADER_VALUE, ROLE_VALUE, isnan(l->ready) ? "?" : "%.0f", l->ready);
+    (void)grid_printf(g, *area, 0, LOADER_FULL, ROLE_MUTED, "full: %.0f", full);
+    meter_draw(l->readies, g, *area, 0, LOADER_LABEL, width, full, ROLE_METER_CPU);
+    (void)grid_text(g, *area, 1, 1, ROLE_LABEL, "wait");
+    loader_put_wait(l->wait_ms, wait, sizeof wait);
+    (void)grid_text(g, *area, 1, LOADER_VALUE, ROLE_VALUE, wait);
+    loader_put_wait(most, wait, sizeof wait);
+    (void)grid_printf(g, *area, 1, LOADER_FULL, ROLE_MUTED, "full: %s", wait);
+    meter_draw(l->waits, g, *area, 1, LOADER_LABEL, width, most > 0 ? most : 1, ROLE_METER_GIL);
+    area->row += 2;
+    area->rows -= 2;
+}
+
+static void loader_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct loader_state *s = state;
+    const struct loader_row *row = loader_selected(s), *l = loader_of_row(&s->rows, row);
+    const struct rowset *rows = row && row->is_worker ? s->rows.workers : s->rows.loaders;
+    char empty[sizeof((struct err *)0)->text + 64];
+    struct strbuf line;
+    strbuf_init(&line, 512);
+    loader_put_line(l, &line);
+    browser_draw_head(app, FEED_LOADERS, strbuf_str(&line), NULL, g, &area);
+    strbuf_fini(&line);
+    if (l)
+        loader_draw_meters(l, g, &area);
+    app_feed_put_empty(app, FEED_LOADERS,
+                       s->rows.n ? "nothing matches: A shows all" : "no DataLoader is iterated over now",
+                       empty, sizeof empty);
+    facts_clear(&s->browser.facts);
+    if (row && rows)
+        facts_add_row(&s->browser.facts, rows, row->line, browser_not_facts);
+    browser_draw(&s->browser, &s->outline, row && row->is_worker ? " Worker " : " Loader ", empty, g, area);
+}
+
+static void loader_status(const void *state, const struct app *app, struct strbuf *out) {
+    (void)app;
+    outline_status(&((const struct loader_state *)state)->outline, "Loaders, workers", out);
+}
+
+static bool loader_is_on(const void *state, const struct app *app, enum action action) {
+    const struct loader_state *s = state;
+    return (action == ACTION_FILTER && s->outline.filter.active) ||
+           (action == ACTION_PAUSE && app->data.paused);
+}
+
+static bool loader_typed(void *state, struct app *app, enum action what, const char *text,
+                         enum screen_typed phase) {
+    (void)app;
+    return outline_typed(&((struct loader_state *)state)->outline, what, text, phase);
+}
+
+static const char *loader_typed_before(const void *state, enum action what) {
+    const struct loader_state *s = state;
+    return what == ACTION_FILTER ? s->outline.filter.text : s->outline.search.text;
+}
+
+/* ---- actions ---- */
+
+static bool loader_act(void *state, struct app *app, enum action action) {
+    struct loader_state *s = state;
+    switch ((int)action) {
+    case ACTION_QUIT: /* it lies over another screen */
+        return false;
+    case ACTION_REFRESH:
+        app_feed_ask(app, FEED_LOADERS, loader_query);
+        app_feed_ask(app, FEED_LOADER_WORKERS, loader_workers_query);
+        return true;
+    default:
+        return browser_act(&s->browser, &s->outline, app, action, ACTION_OPEN_LOADER);
+    }
+}
+
+static bool loader_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct loader_state *s = state;
+    (void)app;
+    return browser_mouse(&s->browser, &s->outline, e);
+}
+
+const struct screen_def screen_loader = {
+    .name = "loader",
+    .title = "Loader",
+    .is_kept = true,
+    .state_size = sizeof(struct loader_state),
+    .init = loader_init,
+    .fini = loader_fini,
+    .keys = CONTEXT_LOADER,
+    .number = 'K',
+    .draw = loader_draw,
+    .act = loader_act,
+    .mouse = loader_mouse,
+    .update = loader_update,
+    .typed = loader_typed,
+    .pick = browser_pick,
+    .rows = &outline_tagged,
+    .typed_before = loader_typed_before,
+    .is_on = loader_is_on,
+    .status = loader_status,
+};

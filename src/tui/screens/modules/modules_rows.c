@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* modules_rows: see modules_rows.h. */
+#include "tui/screens/modules/modules_rows.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "tui/core/pick.h"
+
+#define MODULE_BAR 8         /* columns of a bar */
+#define MODULE_HOT_SHARE 0.3 /* of the slowest: drawn as hot */
+
+static const struct outline_node *module_node(const void *node) { return node; }
+static const struct module_row *module_of(const void *node) { return module_node(node)->row; }
+
+void module_put_count(char *buf, size_t cap, double n) {
+    static const char units[] = " KMBT";
+    int unit = 0;
+    double v = n;
+    if (!(n >= 0 && n < 1e15)) {
+        (void)snprintf(buf, cap, "?");
+        return;
+    }
+    for (; v >= 999.5 && unit < 4; unit++)
+        v /= 1000;
+    if (unit == 0)
+        (void)snprintf(buf, cap, "%.0f", v);
+    else
+        (void)snprintf(buf, cap, "%.*f%c", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, units[unit]);
+}
+
+/* ---- cells ---- */
+
+static void module_put_text(struct table_cell *c, const char *text) {
+    c->role = text ? ROLE_TEXT : ROLE_MUTED;
+    (void)snprintf(c->text, sizeof c->text, "%s", text ? text : "?");
+}
+
+static void module_put_ms(struct table_cell *c, double ms) {
+    c->role = isnan(ms) ? ROLE_MUTED : ROLE_VALUE;
+    if (isnan(ms))
+        c->text[0] = '\0';
+    else
+        (void)snprintf(c->text, sizeof c->text, "%.*f", ms < 10 ? 3 : ms < 1000 ? 1 : 0, ms);
+}
+
+static void module_put_number(struct table_cell *c, const char *format, double v) {
+    c->role = ROLE_TEXT;
+    if (isnan(v))
+        c->text[0] = '\0';
+    else
+        (void)snprintf(c->text, sizeof c->text, *format == 'g' ? "%.3g" : "%.0f", v);
+}
+
+static void module_cell_name(const void *node, struct table_cell *c) {
+    const struct module_row *m = module_of(node);
+    bool is_root = module_node(node)->parent < 0;
+    const char *name = m->flat || is_root ? m->path : m->name;
+    char text[TABLE_CELL - 64];
+    (void)snprintf(text, sizeof text, "%s", name && *name ? name : m->root ? m->root : "?");
+    outline_put_name(module_node(node), text, c->text, sizeof c->text);
+    c->role = m->is_nan > 0 ? ROLE_STATUS_BAD : is_root ? ROLE_VALUE : ROLE_FUNC;
+}
+
+static void module_cell_class(const void *node, struct table_cell *c) {
+    module_put_text(c, module_of(node)->class);
+}
+static void module_cell_dtype(const void *node, struct table_cell *c) {
+    module_put_text(c, module_of(node)->dtype);
+}
+static void module_cell_device(const void *node, struct table_cell *c) {
+    module_put_text(c, module_of(node)->device);
+}
+
+static void module_cell_parameters(const void *node, struct table_cell *c) {
+    c->role = module_of(node)->parameters == 0 ? ROLE_MUTED : ROLE_VALUE;
+    module_put_count(c->text, sizeof c->text, module_of(node)->parameters);
+}
+
+static void module_cell_bytes(const void *node, struct table_cell *c) {
+    c->role = module_of(node)->bytes == 0 ? ROLE_MUTED : ROLE_VALUE;
+    text_human_bytes(c->text, sizeof c->text, module_of(node)->bytes);
+}
+
+static void module_cell_mode(const void *node, struct table_cell *c) {
+    const struct module_row *m = module_of(node);
+    c->role = m->training > 0 ? ROLE_TEXT : ROLE_STATUS_ON;
+    (void)snprintf(c->text, sizeof c->text, "%s%s",
+                   m->training < 0 ? "?"
+                   : m->training   ? "train"
+                                   : "eval",
+                   m->compiled > 0 ? " compiled" : "");
+    if (m->training < 0)
+        c->role = ROLE_MUTED;
+}
+
+static void module_cell_forward(const void *node, struct table_cell *c) {
+    module_put_ms(c, module_of(node)->forward_ms);
+}
+static void module_cell_backward(const void *node, struct table_cell *c) {
+    module_put_ms(c, module_of(node)->backward_ms);
+}
+
+static void module_cell_bar(const void *node, struct table_cell *c) {
+    const struct module_row *m = module_of(node);
+    double share = m->share > 0 ? fmin(m->share, 1) : 0; /* what an agent says may be anything */
+    int halves = (int)lround(share * MODULE_BAR * 2);
+    size_t len = 0;
+    c->role = m->share >= MODULE_HOT_SHARE ? ROLE_CPU_HIGH : ROLE_CPU_MID;
+    for (int i = 0; i + 1 < halves; i += 2)
+        len += (size_t)snprintf(c->text + len, sizeof c->text - len, "%s", m->ascii ? "#" : "\xe2\x96\x88");
+    (void)snprintf(c->text + len, sizeof c->text - len, "%s",
+                   halves % 2 == 0 ? ""
+                   : m->ascii      ? "-"
+                                   : "\xe2\x96\x8c");
+}
+
+static void module_cell_grad(const void *node, struct table_cell *c) {
+    module_put_number(c, "g", module_of(node)->grad_norm);
+}
+
+/* What was no number there: "forward", "gradient"; the table may say no more than that something was. */
+static void module_cell_nan(const void *node, struct table_cell *c) {
+    const struct module_row *m = module_of(node);
+    c->role = m->is_nan > 0 ? ROLE_STATUS_BAD : ROLE_TEXT;
+    (void)snprintf(c->text, sizeof c->text, "%s", m->is_nan > 0 ? (m->nan ? m->nan : "NaN") : "");
+}
+
+static void module_cell_activation(const void *node, struct table_cell *c) {
+    c->role = ROLE_TEXT;
+    c->text[0] = '\0';
+    if (!isnan(module_of(node)->activation_bytes))
+        text_human_bytes(c->text, sizeof c->text, module_of(node)->activation_bytes);
+}
+
+static void module_cell_calls(const void *node, struct table_cell *c) {
+    module_put_number(c, "d", module_of(node)->calls);
+}
+static void module_cell_hooks(const void *node, struct table_cell *c) {
+    module_put_number(c, "d", module_of(node)->hooks);
+}
+
+/* ---- order ---- */
+
+static int module_compare_number(double a, double b) {
+    a = isnan(a) ? -INFINITY : a;
+    b = isnan(b) ? -INFINITY : b;
+    return (a > b) - (a < b);
+}
+
+static int module_compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
+
+#define MODULE_COMPARE(field, how)                                                                           \
+    static int module_compare_##field(const void *a, const void *b) {                                        \
+        return module_compare_##how(module_of(a)->field, module_of(b)->field);                               \
+    }
+MODULE_COMPARE(class, text)
+MODULE_COMPARE(dtype, text)
+MODULE_COMPARE(device, text)
+MODULE_COMPARE(parameters, number)
+MODULE_COMPARE(bytes, number)
+MODULE_COMPARE(forward_ms, number)
+MODULE_COMPARE(backward_ms, number)
+MODULE_COMPARE(share, number)
+MODULE_COMPARE(grad_norm, number)
+MODULE_COMPARE(is_nan, number)
+MODULE_COMPARE(training, number)
+MODULE_COMPARE(activation_bytes, number)
+MODULE_COMPARE(calls, number)
+MODULE_COMPARE(hooks, number)
+
+/* As the model was defined. */
+static int module_compare_line(const void *a, const void *b) {
+    return module_compare_number((double)module_of(a)->line, (double)module_of(b)->line);
+}
+
+static bool module_matches(const void *row, const struct match *m) {
+    const struct module_row *r = row;
+    return match_text(m, r->path) || match_text(m, r->class) || match_text(m, r->dtype) ||
+           match_text(m, r->device);
+}
+
+/* clang-format off */
+#define MODULE_NO_SIZE {10000, 0, 99} /* there is never room for it */
+#define MODULE_COLUMNS(ms, ms_too, bar) \
+    {"MODULE", "its name in the module that holds it; sorted by it: as defined", {22, 3, 0}, GRID_LEFT, false, module_cell_name, module_compare_line}, \
+    {"CLASS", "its class", {12, 2, 3}, GRID_LEFT, false, module_cell_class, module_compare_class}, \
+    {"PARAMS", "how many parameters it and what it holds have, each once", {7, 0, 0}, GRID_RIGHT, true, module_cell_parameters, module_compare_parameters}, \
+    {"FORWARD", "ms of its forward, of a step that was traced", ms, GRID_RIGHT, true, module_cell_forward, module_compare_forward_ms}, \
+    {"BACKWARD", "ms of its backward", ms_too, GRID_RIGHT, true, module_cell_backward, module_compare_backward_ms}, \
+    {"TIME", "both, beside the module that takes most", bar, GRID_LEFT, true, module_cell_bar, module_compare_share}, \
+    {"NAN", "what had values that are no numbers", {4, 0, 1}, GRID_LEFT, true, module_cell_nan, module_compare_is_nan}, \
+    {"GRAD", "norm of its gradients", {8, 0, 5}, GRID_RIGHT, true, module_cell_grad, module_compare_grad_norm}, \
+    {"BYTES", "what its parameters and buffers take", {8, 0, 6}, GRID_RIGHT, true, module_cell_bytes, module_compare_bytes}, \
+    {"DTYPE", "type of its parameters", {8, 0, 7}, GRID_LEFT, false, module_cell_dtype, module_compare_dtype}, \
+    {"MODE", "train or eval; is it compiled", {14, 0, 12}, GRID_LEFT, false, module_cell_mode, module_compare_training}, \
+    {"DEVICE", "where it is", {7, 0, 8}, GRID_LEFT, false, module_cell_device, module_compare_device}, \
+    {"OUTPUT", "bytes of what it gave", {8, 0, 9}, GRID_RIGHT, true, module_cell_activation, module_compare_activation_bytes}, \
+    {"CALLS", "how often it was called in a step", {5, 0, 10}, GRID_RIGHT, true, module_cell_calls, module_compare_calls}, \
+    {"HOOKS", "hooks on it that are not ours", {5, 0, 11}, GRID_RIGHT, true, module_cell_hooks, module_compare_hooks}
+#define MODULE_MS {8, 0, 1}
+#define MODULE_MS_TOO {8, 0, 2}
+#define MODULE_BAR_SIZE {MODULE_BAR, 0, 4}
+
+static const struct table_column module_columns[] = {MODULE_COLUMNS(MODULE_NO_SIZE, MODULE_NO_SIZE, MODULE_NO_SIZE)};
+static const struct table_column module_columns_traced[] = {MODULE_COLUMNS(MODULE_MS, MODULE_MS_TOO, MODULE_BAR_SIZE)};
+/* clang-format on */
+
+#define MODULE_N_COLUMNS ((int)(sizeof module_columns / sizeof module_columns[0]))
+static void module_put_name(const void *row, struct strbuf *out) {
+    const struct module_row *m = row;
+    pick_put_text(out, m->path ? m->path : "?");
+}
+
+const struct outline_def module_outline = {module_columns, MODULE_N_COLUMNS, module_matches, module_put_name};
+const struct outline_def module_outline_traced = {module_columns_traced, MODULE_N_COLUMNS, module_matches,
+                                                  module_put_name};
+
+/* ---- reading ---- */
+
+void module_rows_fini(struct module_rows *r) {
+    rowset_unref(r->rows);
+    free(r->items);
+    memset(r, 0, sizeof *r);
+}
+
+static void module_read(struct module_row *m, const struct rowset *rows, size_t i) {
+    static const char *const texts[] = {"path", "parent", "name", "class", "dtype", "device", "root", "nan"};
+    static const char *const numbers[] = {"parameters", "own_parameters",   "bytes",
+                                          "hooks",      "forward_ms",       "backward_ms",
+                                          "calls",      "activation_bytes", "grad_norm"};
+    const char **text[] = {&m->path,  &m->parent, &m->name, &m->class,
+                           &m->dtype, &m->device, &m->root, &m->nan};
+    double *number[] = {&m->parameters, &m->own_parameters,   &m->bytes,
+                        &m->hooks,      &m->forward_ms,       &m->backward_ms,
+                        &m->calls,      &m->activation_bytes, &m->grad_norm};
+    for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
+        *text[k] = app_feed_text(rows, i, app_feed_column(rows, texts[k]));
+    for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
+        *number[k] = app_feed_number(rows, i, app_feed_column(rows, numbers[k]));
+    m->training = app_feed_flag(rows, i, app_feed_column(rows, "training"));
+    m->compiled = app_feed_flag(rows, i, app_feed_column(rows, "compiled"));
+    m->is_nan = m->nan ? 1 : app_feed_flag(rows, i, app_feed_column(rows, "nan"));
+    m->share = NAN;
+    m->line = i;
+}
+
+/* Time of a module: of both ways, as far as they are known. */
+static double module_time(const struct module_row *m) {
+    if (isnan(m->forward_ms))
+        return m->backward_ms;
+    return m->forward_ms + (isnan(m->backward_ms) ? 0 : m->backward_ms);
+}
+
+static void module_sum(struct module_rows *r) {
+    double most = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct module_row *m = &r->items[i];
+        r->is_traced = r->is_traced || !isnan(module_time(m));
+        most = module_time(m) > most ? module_time(m) : most;
+        r->n_nan += m->is_nan > 0;
+        if (m->parent)
+            continue;
+        r->roots++;
+        r->parameters += m->parameters;
+        r->bytes += m->bytes;
+    }
+    for (size_t i = 0; i < r->n && most > 0; i++)
+        r->items[i].share = module_time(&r->items[i]) / most;
+}
+
+/* Numbers of modules by their paths: a table of `cap` places, a power of two; 0 is free, else the number and one more. */
+struct module_index {
+    uint32_t *places;
+    size_t cap;
+};
+
+static uint32_t *module_place(const struct module_index *x, const struct module_rows *r, const char *path) {
+    size_t at = (size_t)hash_bytes(path, strlen(path)) & (x->cap - 1);
+    while (x->places[at] && strcmp(r->items[x->places[at] - 1].path, path) != 0)
+        at = (at + 1) & (x->cap - 1);
+    return &x->places[at];
+}
+
+/* Nodes: what a module is held by stands before it, or it is a root. */
+static void module_put_nodes(const struct module_rows *r, const struct module_index *x,
+                             struct outline_node *nodes) {
+    for (size_t i = 0; i < r->n; i++) {
+        const struct module_row *m = &r->items[i];
+        uint32_t parent = m->parent ? *module_place(x, r, m->parent) : 0;
+        uint32_t *own = m->path ? module_place(x, r, m->path) : NULL;
+        uint64_t key = m->path ? outline_key(m->path, 1) : hash_mix(i + 1);
+        nodes[i] = (struct outline_node){.row = m, .parent = (int)parent - 1, .key = key};
+        if (own && !*own)
+            *own = (uint32_t)i + 1;
+    }
+}
+
+void module_rows_build(struct module_rows *r, struct rowset *rows, struct outline *out) {
+    struct module_rows before = *r;
+    struct module_index x = {.cap = 16};
+    size_t n = rows ? rows->n_rows : 0;
+    while (x.cap < 2 * n + 2)
+        x.cap *= 2;
+    x.places = calloc(x.cap, sizeof *x.places);
+    struct outline_node *nodes = calloc(n + 1, sizeof *nodes);
+    *r = (struct module_rows){.items = calloc(n + 1, sizeof *r->items)};
+    if (rows && x.places && nodes && r->items) {
+        r->rows = rowset_ref(rows);
+        r->n = n;
+        for (size_t i = 0; i < n; i++) {
+            module_read(&r->items[i], rows, i);
+            r->items[i].ascii = out->ascii;
+            r->items[i].flat = out->flat;
+        }
+        module_sum(r);
+        module_put_nodes(r, &x, nodes);
+    }
+    out->def = r->is_traced ? &module_outline_traced : &module_outline;
+    outline_take(out, nodes, r->n);
+    free(x.places);
+    module_rows_fini(&before);
+}

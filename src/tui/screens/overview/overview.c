@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * overview: the Overview screen: what the job costs and waits for, its functions, what happened. Lines that lead somewhere are
+ * opened by Enter. Two columns where it is wide; scrolls where it is low. While the view is paused functions stand still, meters
+ * go on, as the header does.
+ */
+#include "tui/screens/screens.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/core/pick.h"
+#include "tui/screens/log/log_rows.h"
+#include "tui/screens/overview/overview_lines.h"
+#include "tui/screens/overview/overview_verdicts.h"
+#include "tui/model/window.h"
+#include "tui/view/layout.h"
+#include "tui/view/list.h"
+
+#define OVERVIEW_PICK_S 0.9 /* between two additions of the functions */
+#define OVERVIEW_VALUE_COLS 9
+#define OVERVIEW_NARROW 60 /* from here there is room for histories */
+#define OVERVIEW_WHEEL 3
+
+struct overview_state {
+    struct overview_functions functions;
+    struct sample_store_mark mark; /* of the tally they were picked of */
+    unsigned window;               /* version of the window they are of */
+    double picked_s;
+    struct overview summary;
+    int n_verdicts;     /* lines of the summary when the selection was settled */
+    struct list list;   /* of rows in one column; of lines, where there are two, see overview_row */
+    char selected[128]; /* the function that is selected; "" none is */
+    bool is_wide;
+    struct rect area;
+};
+
+/* Row of a line: in its column, where there are two. */
+static int overview_row(const struct overview_state *s, int line) {
+    int row = 0;
+    for (int i = 0; i < line; i++)
+        row += !s->is_wide || s->summary.lines[i].is_right == s->summary.lines[line].is_right;
+    return row;
+}
+
+/* Columns of a line on the left. */
+static int overview_cols(const struct overview_state *s) {
+    return s->is_wide ? s->area.cols / 2 : s->area.cols;
+}
+
+static void overview_update(void *state, struct app *app) {
+    struct overview_state *s = state;
+    const struct sample_store *tally = app->data.tally;
+    struct sample_store_mark mark = tally ? sample_store_get_mark(tally) : (struct sample_store_mark){0};
+    bool is_new = mark.ids != s->mark.ids || mark.counts != s->mark.counts || mark.changes != s->mark.changes;
+    bool is_other = app->window.version != s->window;
+    bool is_due = !(app->now_s - s->picked_s < OVERVIEW_PICK_S) || mark.ids != s->mark.ids;
+    if ((is_new && is_due) || is_other) {
+        s->window = app->window.version;
+        s->mark = mark;
+        s->picked_s = app->now_s;
+        overview_pick_functions(&s->functions, tally, window_which(app));
+    }
+    if (app_top(app)->state == state)
+        overview_verdicts_follow(app);
+    overview_build(&s->summary, app, &s->functions, overview_cols(s));
+}
+
+static void overview_init(void *state, struct app *app) {
+    struct overview_state *s = state;
+    s->picked_s = -INFINITY;
+    overview_update(s, app);
+}
+
+/* ---- drawing ---- */
+
+static void overview_draw_meter(const struct overview_line *l, struct grid *g, struct rect row) {
+    int col = OVERVIEW_LABEL_COLS + OVERVIEW_VALUE_COLS + 2, width = 0;
+    grid_text_fit(g, row, 0, 1, OVERVIEW_LABEL_COLS, ROLE_LABEL, GRID_LEFT, l->label);
+    grid_text_fit(g, row, 0, 1 + OVERVIEW_LABEL_COLS, OVERVIEW_VALUE_COLS, l->role, GRID_RIGHT, l->value);
+    if (l->meter && row.cols >= OVERVIEW_NARROW)
+        width = (row.cols - col) / 4;
+    if (width > METER_MAX)
+        width = METER_MAX;
+    if (width)
+        meter_draw(l->meter, g, row, 0, col, width, l->full, l->meter_role);
+    col += width ? width + 1 : 0;
+    if (col < row.cols)
+        grid_text_fit(g, row, 0, col, row.cols - col, ROLE_TEXT, GRID_LEFT, l->text);
+}
+
+static void overview_draw_function(const struct overview_function *f, struct grid *g, struct rect row) {
+    char own[16] = "?", total[16] = "?";
+    int file = row.cols >= OVERVIEW_NARROW ? row.cols / 3 : 0, name = row.cols - 17 - (file ? file + 1 : 0);
+    if (!isnan(f->own_pct))
+        (void)snprintf(own, sizeof own, "%.1f %%", f->own_pct);
+    if (!isnan(f->total_pct))
+        (void)snprintf(total, sizeof total, "%.1f %%", f->total_pct);
+    grid_text_fit(g, row, 0, 1, 7, ROLE_VALUE, GRID_RIGHT, own);
+    grid_text_fit(g, row, 0, 9, 7, ROLE_TEXT, GRID_RIGHT, total);
+    grid_text_fit(g, row, 0, 17, name, f->role, GRID_LEFT, f->func);
+    if (file)
+        grid_text_fit(g, row, 0, row.cols - file, file, ROLE_FILE, GRID_LEFT, f->file);
+}
+
+static void overview_draw_line(const struct overview_line *l, struct grid *g, struct rect row) {
+    switch (l->kind) {
+    case OVERVIEW_VERDICT:
+        grid_text_fit(g, row, 0, 1, OVERVIEW_LABEL_COLS, l->role, GRID_LEFT, l->label);
+        grid_text_fit(g, row, 0, 1 + OVERVIEW_LABEL_COLS, row.cols - 1 - OVERVIEW_LABEL_COLS, ROLE_TEXT,
+                      GRID_LEFT, l->text);
+        break;
+    case OVERVIEW_METER:
+        overview_draw_meter(l, g, row);
+        break;
+    case OVERVIEW_TITLE:
+        grid_fill(g, row, ROLE_TABLE_HEAD);
+        (void)grid_printf(g, row, 0, 1, ROLE_TABLE_HEAD, "%s: %s", l->label, l->text);
+        break;
+    case OVERVIEW_FUNCTION:
+        overview_draw_function(l->function, g, row);
+        break;
+    case OVERVIEW_EVENT:
+        log_draw_entry(l->event, -1, g, row);
+        break;
+    }
+}
+
+/* The selected function is where it is now, if it still is there. */
+static void overview_settle(struct overview_state *s) {
+    int more = s->summary.n_verdicts - s->n_verdicts; /* lines below them have moved so far */
+    if (s->n_verdicts && s->list.selected >= s->n_verdicts)
+        s->list.selected += more;
+    s->n_verdicts = s->summary.n_verdicts;
+    for (int i = 0; *s->selected && i < s->summary.n; i++)
+        if (s->summary.lines[i].function && strcmp(s->summary.lines[i].function->func, s->selected) == 0)
+            s->list.selected = i;
+    s->list.selected = s->list.selected < s->summary.n ? s->list.selected : s->summary.n - 1;
+}
+
+static void overview_note(struct overview_state *s) {
+    const struct overview_function *f = s->summary.lines[s->list.selected].function;
+    (void)snprintf(s->selected, sizeof s->selected, "%s", f ? f->func : "");
+}
+
+/* Scroll so that the row of the selected line is seen. */
+static void overview_fit(struct overview_state *s, int page) {
+    int rows = 0, at = overview_row(s, s->list.selected);
+    for (int i = 0; i < s->summary.n; i++)
+        rows = overview_row(s, i) + 1 > rows ? overview_row(s, i) + 1 : rows;
+    s->list.count = s->summary.n;
+    s->list.page = page;
+    if (at < s->list.top)
+        s->list.top = at;
+    if (at >= s->list.top + page)
+        s->list.top = at - page + 1;
+    if (s->list.top > rows - page)
+        s->list.top = rows > page ? rows - page : 0;
+}
+
+static void overview_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct overview_state *s = state;
+    s->area = area;
+    s->is_wide = area.cols >= LAYOUT_WIDE_COLS;
+    overview_build(&s->summary, app, &s->functions, overview_cols(s));
+    overview_settle(s);
+    overview_fit(s, area.rows);
+    int left = overview_cols(s);
+    for (int i = 0; i < s->summary.n; i++) {
+        const struct overview_line *l = &s->summary.lines[i];
+        int row = overview_row(s, i) - s->list.top;
+        bool right = s->is_wide && l->is_right;
+        if (row < 0 || row >= area.rows)
+            continue;
+        struct rect line = {area.row + row, area.col + (right ? left + 1 : 0), 1,
+                            right ? area.cols - left - 1 : left};
+        overview_draw_line(l, g, line);
+        if (i == s->list.selected)
+            grid_restyle(g, line, ROLE_SELECTION);
+    }
+    for (int row = 0; s->is_wide && row < area.rows; row++)
+        (void)grid_text(g, area, row, left, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+}
+
+/* ---- actions ---- */
+
+/* Go where the selected line leads; a function is searched for there. */
+static void overview_open(struct overview_state *s, struct app *app) {
+    struct overview_line line = s->summary.lines[s->list.selected];
+    char func[128] = "";
+    if (!line.opens) {
+        app_message(app, false, "this line leads nowhere");
+        return;
+    }
+    if (line.function)
+        (void)snprintf(func, sizeof func, "%s", line.function->func);
+    app_act(app, line.opens); /* this screen is closed from here on */
+    struct app_screen *top = app_top(app);
+    if (*func && top->def->typed && !top->def->typed(top->state, app, ACTION_SEARCH, func, SCREEN_ACCEPT))
+        app_message(app, false, "searching for '%s': it comes with the next samples", func);
+}
+
+static bool overview_act(void *state, struct app *app, enum action action) {
+    struct overview_state *s = state;
+    switch ((int)action) {
+    case ACTION_SHOW_OVERVIEW:
+        return true;
+    case ACTION_OPEN_LINE:
+        overview_open(s, app);
+        return true;
+    case ACTION_WINDOW:
+        window_step(app);
+        return true;
+    case ACTION_PAUSE:
+        app_set_paused(app, !app->data.paused);
+        return true;
+    case ACTION_QUIT:
+        app->requests.quit = true;
+        return true;
+    default:
+        if (!list_move(&s->list, action))
+            return false;
+        overview_note(s);
+        return true;
+    }
+}
+
+/* A thread or a function that the line is about; else its text. */
+static bool overview_pick(const void *state, const struct app *app, struct screen_pick *what,
+                          struct strbuf *one, struct strbuf *whole) {
+    const struct overview_state *s = state;
+    const struct overview_line *l = &s->summary.lines[s->list.selected];
+    const struct overview_function *f = l->function;
+    bool is_same = app->data.tally && sample_store_get_mark(app->data.tally).ids == s->mark.ids;
+    what->tid = l->tid;
+    what->frame = f && is_same ? f->frame : NULL;
+    if (what->frame)
+        pick_put_frame(one, what->frame);
+    else if (f)
+        pick_put_text(one, f->func);
+    else
+        pick_put_text(one, l->event ? l->event->text : l->text);
+    if (f)
+        (void)strbuf_addf(whole, "own %.1f%% total %.1f%% %s", f->own_pct, f->total_pct, strbuf_str(one));
+    else if (l->event)
+        pick_put_text(whole, l->event->text);
+    else
+        (void)strbuf_addf(whole, "%s %s %s", l->label + strspn(l->label, " "), l->value, strbuf_str(one));
+    return true;
+}
+
+static bool overview_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct overview_state *s = state;
+    if (e->button != INPUT_CLICK && e->button != INPUT_MENU) {
+        list_select(&s->list,
+                    s->list.selected + (e->button == INPUT_WHEEL_UP ? -OVERVIEW_WHEEL : OVERVIEW_WHEEL));
+        overview_note(s);
+        return true;
+    }
+    bool right = s->is_wide && e->col > s->area.col + s->area.cols / 2;
+    for (int i = 0; i < s->summary.n; i++) {
+        bool here = !s->is_wide || s->summary.lines[i].is_right == right;
+        if (!here || overview_row(s, i) - s->list.top != e->row - s->area.row)
+            continue;
+        if (s->list.selected == i && e->button == INPUT_CLICK)
+            overview_open(s, app);
+        else {
+            s->list.selected = i;
+            overview_note(s);
+        }
+        return true;
+    }
+    return false;
+}
+
+static bool overview_is_on(const void *state, const struct app *app, enum action action) {
+    (void)state;
+    return (action == ACTION_PAUSE && app->data.paused) ||
+           (action == ACTION_WINDOW && window_which(app) != SAMPLE_STORE_ALL);
+}
+
+static void overview_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct overview_state *s = state;
+    (void)strbuf_adds(out, app->data.paused ? "Overview: functions stand still, meters go on" : "Overview");
+    (void)strbuf_addf(out, "   line %d of %d", s->list.selected + 1, s->summary.n);
+}
+
+const struct screen_def screen_overview = {
+    .name = "overview",
+    .title = "Overview",
+    .number = '1',
+    .needs_samples = true,
+    .needs_vitals = true,
+    .is_kept = true,
+    .tells_arms = true,
+    .state_size = sizeof(struct overview_state),
+    .init = overview_init,
+    .keys = CONTEXT_OVERVIEW,
+    .draw = overview_draw,
+    .act = overview_act,
+    .mouse = overview_mouse,
+    .update = overview_update,
+    .pick = overview_pick,
+    .is_on = overview_is_on,
+    .status = overview_status,
+};

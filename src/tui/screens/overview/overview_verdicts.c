@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* overview_verdicts: see overview_verdicts.h. */
+#include "tui/screens/overview/overview_verdicts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "client/verdict/verdict.h"
+#include "tui/core/app_feed.h"
+#include "tui/screens/screens.h"
+
+#define VERDICTS_EVERY_S 2.0
+
+void overview_verdicts_follow(struct app *app) { app_feed_follow_verdicts(app, VERDICTS_EVERY_S); }
+
+enum theme_role overview_verdict_role(int64_t level) {
+    return level >= VERDICT_BAD    ? ROLE_CONN_LOST
+           : level == VERDICT_WARN ? ROLE_CONN_WAIT
+           : level == VERDICT_NOTE ? ROLE_VALUE
+                                   : ROLE_CONN_OK;
+}
+
+enum action overview_verdict_opens(const char *screen) {
+    for (const struct screen_opening *o = screen_openings; screen && o->action; o++)
+        if (strcmp(o->def->name, screen) == 0)
+            return o->action;
+    return ACTION_NONE;
+}
+
+/* Bytes of `text` that go into a line of `cols`: up to a blank, if there is one. */
+static size_t verdicts_break(const char *text, int cols) {
+    size_t fits = text_fit(text, cols), at = fits;
+    if (!text[fits])
+        return fits;
+    while (at > 0 && text[at] != ' ')
+        at--;
+    return at ? at : fits;
+}
+
+/* One text as lines; how many there are then. */
+static int verdicts_add(struct overview_line *out, int n, int max, const char *label, const char *text,
+                        int cols, enum theme_role role, enum action opens) {
+    for (bool first = true; n < max && (first || *text); first = false) {
+        struct overview_line *l = &out[n++];
+        size_t len = verdicts_break(text, cols);
+        *l = (struct overview_line){
+            .kind = OVERVIEW_VERDICT, .label = first ? label : "", .role = role, .opens = opens};
+        (void)snprintf(l->text, sizeof l->text, "%.*s", (int)len, text);
+        for (text += len; *text == ' '; text++)
+            ;
+        if (len == 0)
+            break;
+    }
+    return n;
+}
+
+int overview_verdicts_lines(const struct app *app, int cols, struct overview_line *out, int max) {
+    const struct app_feed *f = app_feed_get(app, FEED_VERDICTS);
+    char empty[sizeof f->error.text + 64];
+    int n = 0;
+    cols = cols < 20 ? 20 : cols;
+    for (size_t i = 0; f->rows && i < f->rows->n_rows; i++) {
+        const char *code = app_feed_text(f->rows, i, QUERIER_VERDICT_CODE);
+        const char *text = app_feed_text(f->rows, i, QUERIER_VERDICT_TEXT);
+        int64_t level = app_feed_int(f->rows, i, QUERIER_VERDICT_LEVEL);
+        enum action opens = overview_verdict_opens(app_feed_text(f->rows, i, QUERIER_VERDICT_SCREEN));
+        if (code && text)
+            n = verdicts_add(out, n, max, code, text, cols, overview_verdict_role(level), opens);
+    }
+    if (n)
+        return n;
+    app_feed_put_empty(app, FEED_VERDICTS, "nothing is known yet of its training", empty, sizeof empty);
+    return verdicts_add(out, 0, 1, "verdict", empty, 1000, ROLE_VALUE, ACTION_NONE);
+}

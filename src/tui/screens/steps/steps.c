@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * steps: the training steps: how long each took, what it was spent on, loss, gradients and learning rate where they are known, and what slow
+ * ones had in common.
+ *
+ * The tables are asked once a second, for as many of the newest steps as can be drawn, over a time that follows from how long they take.
+ */
+#include "tui/screens/screens.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/screens/steps/steps_state.h"
+
+#define STEPS_EVERY_S 1.0
+#define STEPS_SAMPLES_EVERY_S 2.0
+#define STEPS_LEAST 256           /* that are asked for */
+#define STEPS_FIRST_S 64.0        /* over so long at first, */
+#define STEPS_LAST_S 262144.0     /* at most, */
+#define STEPS_SHORT_S 2.0         /* and at least */
+#define STEPS_SAMPLES_S 240.0     /* of looks, where threads are few, */
+#define STEPS_SAMPLES_MANY_S 60.0 /* and where they are many */
+#define STEPS_MANY_THREADS 16
+
+/* So many as fill the strips, and the table. */
+static unsigned steps_limit(const struct steps_state *s) {
+    unsigned limit = STEPS_LEAST, want = (unsigned)(s->cols > 0 ? s->cols : 80) * s->zoom;
+    while (limit < want)
+        limit *= 2;
+    return limit;
+}
+
+/* Over which time there are that many: longer while there are fewer, shorter when it is more than twice as long as these took: all that
+ * lie in it are read and sorted. */
+static void steps_adapt(struct steps_state *s, const struct app *app) {
+    const struct app_feed *f = app_feed_get(app, FEED_STEPS);
+    const struct steps_model *m = &s->model;
+    if (!f->rows || f->version != s->version || f->wanted || f->running)
+        return;
+    double span = m->n > 1 ? m->rows[0].at_s - m->rows[m->n - 1].at_s : NAN;
+    if (f->rows->n_rows < steps_limit(s) && s->window_s < STEPS_LAST_S)
+        s->window_s *= 4;
+    else if (f->rows->n_rows >= steps_limit(s) && span < s->window_s / 2.5 && s->window_s > STEPS_SHORT_S)
+        s->window_s /= 2;
+}
+
+static void steps_follow(struct steps_state *s, struct app *app) {
+    char text[APP_FEED_TEXT];
+    steps_adapt(s, app);
+    (void)snprintf(
+        text, sizeof text,
+        "SELECT timestamp, step, duration_ms, data_ms, forward_ms, backward_ms, optimizer_ms, comm_ms, "
+        "gc_ms, other_ms, loss, lr, grad_norm, nonfinite FROM python.steps WHERE timestamp > now() - "
+        "%.0f ORDER BY timestamp DESC LIMIT %u",
+        s->window_s, steps_limit(s));
+    app_feed_follow(app, FEED_STEPS, text, STEPS_EVERY_S);
+    if (!app->data.live.valid && !data_is_recorded(&app->data))
+        return;
+    bool many = app->data.live.valid && app->data.live.snapshot.n_threads > STEPS_MANY_THREADS;
+    s->looks_s = many ? STEPS_SAMPLES_MANY_S : STEPS_SAMPLES_S;
+    if (s->looks_s > s->window_s) /* older ones are of no step that is shown */
+        s->looks_s = s->window_s;
+    (void)snprintf(
+        text, sizeof text,
+        "SELECT timestamp, gil = 'waiting' AS waits, gc FROM python.samples WHERE tid = pid AND timestamp > "
+        "now() - %.0f ORDER BY timestamp DESC LIMIT 4096",
+        s->looks_s);
+    app_feed_follow(app, FEED_STEP_SAMPLES, text, STEPS_SAMPLES_EVERY_S);
+}
+
+/* Take what came; while the view is paused what is shown stays. */
+static void steps_take(struct steps_state *s, const struct app *app) {
+    const struct app_feed *f = app_feed_get(app, FEED_STEPS), *looks = app_feed_get(app, FEED_STEP_SAMPLES);
+    bool is_new = f->version != s->version || looks->version != s->looks_version;
+    bool is_whole = s->model.n > 0 && (s->has_looks || !looks->rows); /* they come after the steps */
+    if (!is_new || (app->data.paused && is_whole))
+        return;
+    s->has_looks = looks->rows != NULL;
+    s->version = f->version;
+    s->looks_version = looks->version;
+    if (!f->rows) /* another target */
+        tags_clear(&s->table.tags);
+    steps_model_build(&s->model, f->rows, looks->rows);
+    steps_table_take(s);
+}
+
+static void steps_update(void *state, struct app *app) {
+    struct steps_state *s = state;
+    steps_take(s, app);
+    if (app_top(app)->state == state)
+        steps_follow(s, app);
+}
+
+static void steps_init(void *state, struct app *app) {
+    struct steps_state *s = state;
+    s->focus.outline = &s->table;
+    s->table.def = &steps_outline;
+    s->table.flat = true;
+    s->table.ascii = app->config.ascii;
+    s->table.sort = (struct table_sort){STEPS_COLUMN_STEP, true};
+    s->zoom = 1;
+    s->window_s = STEPS_FIRST_S;
+    s->version = s->looks_version = UINT32_MAX; /* none was seen */
+    steps_model_build(&s->model, NULL, NULL);
+    if (app->config.filter)
+        match_set(&s->table.filter, app->config.filter, true);
+    steps_update(state, app);
+}
+
+static void steps_fini(void *state) {
+    struct steps_state *s = state;
+    outline_fini(&s->table);
+    steps_model_fini(&s->model);
+}
+
+/* ---- actions ---- */
+
+static void steps_zoom(struct steps_state *s, struct app *app, bool shorter) {
+    unsigned zoom = shorter ? s->zoom / 2 : s->zoom * 2;
+    if (zoom < 1 || zoom > STEPS_MAX_ZOOM) {
+        app_message(app, false, shorter ? "a step a column is the finest" : "%d steps a column are the most",
+                    STEPS_MAX_ZOOM);
+        return;
+    }
+    s->zoom = zoom;
+    app_message(app, false, zoom > 1 ? "%u steps a column: the longest of them" : "a step a column", zoom);
+}
+
+static bool steps_back(struct steps_state *s) {
+    if (outline_back(&s->table))
+        return true;
+    if (!s->table.has_key)
+        return false;
+    s->table.has_key = false; /* the newest is selected again, and stays so */
+    s->first = 0;
+    outline_order(&s->table);
+    return true;
+}
+
+static bool steps_act(void *state, struct app *app, enum action action) {
+    struct steps_state *s = state;
+    switch ((int)action) {
+    case ACTION_SHOW_STEPS:
+        return true;
+    case ACTION_QUIT:
+        app->requests.quit = true;
+        return true;
+    case ACTION_BACK:
+        return steps_back(s);
+    case ACTION_PAUSE:
+        app_set_paused(app, !app->data.paused);
+        return true;
+    case ACTION_TIME_SHORTER:
+    case ACTION_TIME_LONGER:
+        steps_zoom(s, app, action == ACTION_TIME_SHORTER);
+        return true;
+    case ACTION_LEFT: /* back in time: to the step before */
+    case ACTION_RIGHT:
+        action = (action == ACTION_LEFT) == s->table.sort.descends ? ACTION_DOWN : ACTION_UP;
+        break;
+    default:
+        break;
+    }
+    return outline_act(&s->table, app, action);
+}
+
+static bool steps_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct steps_state *s = state;
+    const struct rect *r = &s->chart_area;
+    if (e->row >= r->row && e->row < r->row + r->rows) {
+        if (e->button != INPUT_WHEEL_UP && e->button != INPUT_WHEEL_DOWN)
+            return false;
+        steps_zoom(s, app, e->button == INPUT_WHEEL_UP);
+        return true;
+    }
+    return outline_mouse(&s->table, e);
+}
+
+static bool steps_typed(void *state, struct app *app, enum action what, const char *text,
+                        enum screen_typed phase) {
+    struct steps_state *s = state;
+    (void)app;
+    return outline_typed(&s->table, what, text, phase);
+}
+
+static const char *steps_typed_before(const void *state, enum action what) {
+    const struct steps_state *s = state;
+    return what == ACTION_FILTER ? s->table.filter.text : s->table.search.text;
+}
+
+static bool steps_is_on(const void *state, const struct app *app, enum action action) {
+    const struct steps_state *s = state;
+    return (action == ACTION_FILTER && s->table.filter.active) ||
+           (action == ACTION_PAUSE && app->data.paused);
+}
+
+static bool steps_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+                       struct strbuf *whole) {
+    const struct steps_state *s = state;
+    const struct outline_node *n = outline_selected(&s->table);
+    (void)app;
+    (void)what;
+    if (n)
+        outline_put_text(&s->table, n, one, whole);
+    return n != NULL;
+}
+
+const struct screen_def screen_steps = {
+    .name = "steps",
+    .title = "Steps",
+    .number = 'E',
+    .needs_vitals = true,
+    .is_kept = true,
+    .tells_arms = true,
+    .state_size = sizeof(struct steps_state),
+    .init = steps_init,
+    .fini = steps_fini,
+    .keys = CONTEXT_STEPS,
+    .draw = steps_draw,
+    .act = steps_act,
+    .mouse = steps_mouse,
+    .update = steps_update,
+    .typed = steps_typed,
+    .pick = steps_pick,
+    .rows = &outline_tagged,
+    .typed_before = steps_typed_before,
+    .is_on = steps_is_on,
+    .status = steps_status,
+};

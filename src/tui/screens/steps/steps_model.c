@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* steps_model: see steps_model.h. */
+#include "tui/screens/steps/steps_model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/core/app_feed.h"
+
+static const char *const steps_part_names[STEPS_CAUSES] = {"data", "forward", "backward", "optimizer",
+                                                           "comm", "gc",      "other",    "not known"};
+static const char *const steps_part_columns[STEPS_PARTS] = {
+    "data_ms", "forward_ms", "backward_ms", "optimizer_ms", "comm_ms", "gc_ms", "other_ms"};
+
+const char *steps_part_name(enum steps_part part) { return steps_part_names[part]; }
+
+void steps_model_fini(struct steps_model *m) {
+    free(m->rows);
+    memset(m, 0, sizeof *m);
+}
+
+/* ---- rows ---- */
+
+static void steps_read_rows(struct steps_model *m, const struct rowset *r) {
+    int at[STEPS_PARTS], time = app_feed_column(r, "timestamp"), step = app_feed_column(r, "step");
+    int ms = app_feed_column(r, "duration_ms"), loss = app_feed_column(r, "loss");
+    int lr = app_feed_column(r, "lr"), grad = app_feed_column(r, "grad_norm");
+    int bad = app_feed_column(r, "nonfinite");
+    for (int i = 0; i < STEPS_PARTS; i++)
+        at[i] = app_feed_column(r, steps_part_columns[i]);
+    for (size_t i = 0; i < r->n_rows; i++) {
+        struct steps_row *row = &m->rows[m->n];
+        const char *what = app_feed_text(r, i, bad);
+        *row = (struct steps_row){.at_s = app_feed_number(r, i, time),
+                                  .step = app_feed_int(r, i, step),
+                                  .ms = app_feed_number(r, i, ms),
+                                  .loss = app_feed_number(r, i, loss),
+                                  .lr = app_feed_number(r, i, lr),
+                                  .grad_norm = app_feed_number(r, i, grad),
+                                  .cause = -1};
+        row->bad = what && strcmp(what, "none") != 0 ? what[0] : 0;
+        for (int k = 0; k < STEPS_PARTS; k++)
+            row->parts[k] = app_feed_number(r, i, at[k]);
+        m->n += !isnan(row->at_s);
+        m->has_loss |= !isnan(row->loss) || row->bad == 'l' || row->bad == 'b';
+        m->has_grad |= !isnan(row->grad_norm) || row->bad == 'g' || row->bad == 'b';
+        m->has_lr |= !isnan(row->lr);
+        m->has_data |= !isnan(row->parts[STEPS_DATA]);
+        m->has_gc |= !isnan(row->parts[STEPS_GC]);
+    }
+}
+
+/* Looks fall into the step that goes on then; both are newest first. */
+static void steps_read_samples(struct steps_model *m, const struct rowset *r) {
+    int time = app_feed_column(r, "timestamp"), waits = app_feed_column(r, "waits");
+    int gc = app_feed_column(r, "gc");
+    size_t at = 0;
+    for (size_t i = 0; i < r->n_rows && m->n; i++) {
+        double at_s = app_feed_number(r, i, time);
+        while (at + 1 < m->n && at_s <= m->rows[at + 1].at_s)
+            at++;
+        struct steps_row *row = &m->rows[at];
+        bool within = at_s <= row->at_s && (at + 1 < m->n || at_s > row->at_s - row->ms / 1000);
+        if (!within || app_feed_flag(r, i, waits) < 0)
+            continue;
+        row->looks++;
+        row->waits += app_feed_flag(r, i, waits) > 0;
+        row->gcs += app_feed_flag(r, i, gc) > 0;
+        m->has_looks = true;
+    }
+}
+
+/* ---- figures ---- */
+
+static int steps_compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double steps_quantile(const double *sorted, size_t n, double p) {
+    if (n == 0)
+        return NAN;
+    double at = p * (double)(n - 1);
+    size_t k = (size_t)at;
+    return k + 1 < n ? sorted[k] + (at - (double)k) * (sorted[k + 1] - sorted[k]) : sorted[k];
+}
+
+/* Values of rows `from` to `to`, sorted, those that are known: of a part, or (-1) of the whole step. */
+static size_t steps_sort(const struct steps_model *m, size_t from, size_t to, int part, double *out) {
+    size_t n = 0;
+    for (size_t i = from; i < to; i++) {
+        double v = part < 0 ? m->rows[i].ms : m->rows[i].parts[part];
+        if (!isnan(v))
+            out[n++] = v;
+    }
+    qsort(out, n, sizeof *out, steps_compare);
+    return n;
+}
+
+static void steps_figure(struct steps_model *m, double *room) {
+    size_t n = steps_sort(m, 0, m->n, -1, room), known = 0;
+    m->p50 = steps_quantile(room, n, 0.5);
+    m->p90 = steps_quantile(room, n, 0.9);
+    m->p99 = steps_quantile(room, n, 0.99);
+    double sum = 0;
+    for (size_t i = 0; i < m->n && known < STEPS_RATE; i++)
+        if (!isnan(m->rows[i].ms)) {
+            sum += m->rows[i].ms;
+            known++;
+        }
+    m->rate = sum > 0 ? 1000 * (double)known / sum : NAN;
+    size_t quarter = m->n / 4;
+    size_t newest = quarter >= 5 ? steps_sort(m, 0, quarter, -1, room) : 0;
+    double now = steps_quantile(room, newest, 0.5);
+    size_t oldest = quarter >= 5 ? steps_sort(m, m->n - quarter, m->n, -1, room) : 0;
+    m->trend = now / steps_quantile(room, oldest, 0.5) - 1;
+}
+
+/* What is more of a part than usual. */
+static double steps_more(const struct steps_row *row, int part, const double *usual) {
+    double more = row->parts[part] - usual[part];
+    return more > 0 ? more : 0; /* not what is unknown, either */
+}
+
+/* Where what a slow step took more than the median went, in ms: collecting garbage and collectives first, for they are within other parts. */
+static void steps_explain(const struct steps_row *row, double p50, const double *usual, double *out) {
+    double left = row->ms - p50, sum = 0;
+    for (int i = 0; i < STEPS_CAUSES; i++)
+        out[i] = 0;
+    out[STEPS_GC] = fmin(left, steps_more(row, STEPS_GC, usual));
+    left -= out[STEPS_GC];
+    out[STEPS_COMM] = fmin(left, steps_more(row, STEPS_COMM, usual));
+    left -= out[STEPS_COMM];
+    for (int i = 0; i < STEPS_PARTS; i++)
+        sum += i == STEPS_GC || i == STEPS_COMM ? 0 : steps_more(row, i, usual);
+    double share = sum > left ? left / sum : 1;
+    for (int i = 0; i < STEPS_PARTS; i++)
+        if (i != STEPS_GC && i != STEPS_COMM)
+            out[i] = share * steps_more(row, i, usual);
+    out[STEPS_REST] = left - share * sum;
+}
+
+static void steps_find_causes(struct steps_model *m, double *room) {
+    double usual[STEPS_PARTS], more[STEPS_CAUSES];
+    for (int i = 0; i < STEPS_PARTS; i++)
+        usual[i] = steps_quantile(room, steps_sort(m, 0, m->n, i, room), 0.5);
+    for (int i = 0; i < STEPS_CAUSES; i++)
+        m->causes[i] = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        struct steps_row *row = &m->rows[i];
+        row->slowness = row->ms / m->p50;
+        if (!(row->slowness > STEPS_SLOW))
+            continue;
+        steps_explain(row, m->p50, usual, more);
+        m->slow++;
+        m->excess_ms += row->ms - m->p50;
+        row->cause = 0;
+        for (int k = 0; k < STEPS_CAUSES; k++) {
+            m->causes[k] += more[k];
+            row->cause = more[k] > more[row->cause] ? k : row->cause;
+        }
+    }
+    for (int i = 0; i < STEPS_CAUSES; i++)
+        m->causes[i] = m->slow ? m->causes[i] / m->excess_ms : NAN;
+}
+
+void steps_model_build(struct steps_model *m, const struct rowset *steps, const struct rowset *looks) {
+    steps_model_fini(m);
+    m->rate = m->p50 = m->p90 = m->p99 = m->trend = NAN;
+    size_t n = steps ? steps->n_rows : 0;
+    m->rows = calloc(n + 1, sizeof *m->rows);
+    double *room = malloc((n + 1) * sizeof *room);
+    if (m->rows && room && n) {
+        steps_read_rows(m, steps);
+        if (looks)
+            steps_read_samples(m, looks);
+        steps_figure(m, room);
+        steps_find_causes(m, room);
+    }
+    free(room);
+}
+
+/* ---- columns of the strips ---- */
+
+struct steps_mean {
+    double sum;
+    size_t n;
+};
+
+static void steps_mean_add(struct steps_mean *m, double v) {
+    m->sum += isnan(v) ? 0 : v;
+    m->n += !isnan(v);
+}
+
+static double steps_mean_get(const struct steps_mean *m) { return m->n ? m->sum / (double)m->n : NAN; }
+
+void steps_model_column(const struct steps_model *m, size_t first, size_t count, struct steps_column *out) {
+    struct steps_mean loss = {0}, lr = {0}, grad = {0}, data = {0}, data_of = {0}, gc = {0}, gc_of = {0};
+    unsigned looks = 0, waits = 0, gcs = 0;
+    *out = (struct steps_column){.ms = NAN};
+    for (size_t i = first; i < m->n && i < first + count; i++) {
+        const struct steps_row *r = &m->rows[i];
+        out->n++;
+        out->ms = r->ms > out->ms || isnan(out->ms) ? r->ms : out->ms;
+        out->is_slow |= r->cause >= 0;
+        out->bad_loss |= r->bad == 'l' || r->bad == 'b';
+        out->bad_grad |= r->bad == 'g' || r->bad == 'b';
+        steps_mean_add(&loss, r->loss);
+        steps_mean_add(&lr, r->lr);
+        steps_mean_add(&grad, r->grad_norm);
+        steps_mean_add(&data, r->parts[STEPS_DATA]);
+        steps_mean_add(&data_of, isnan(r->parts[STEPS_DATA]) ? NAN : r->ms);
+        steps_mean_add(&gc, r->parts[STEPS_GC]);
+        steps_mean_add(&gc_of, isnan(r->parts[STEPS_GC]) ? NAN : r->ms);
+        looks += r->looks;
+        waits += r->waits;
+        gcs += r->gcs;
+    }
+    out->loss = steps_mean_get(&loss);
+    out->lr = steps_mean_get(&lr);
+    out->grad_norm = steps_mean_get(&grad);
+    out->data = data.n && data_of.sum > 0 ? data.sum / data_of.sum : NAN;
+    out->gil = looks ? (double)waits / looks : NAN;
+    out->gc = gc.n && gc_of.sum > 0 ? gc.sum / gc_of.sum : looks ? (double)gcs / looks : NAN;
+}
+
+/* ---- words ---- */
+
+void steps_put_ms(char *buf, size_t cap, double ms) {
+    if (isnan(ms))
+        (void)snprintf(buf, cap, "\xe2\x80\x94");
+    else if (ms >= 9999.5)
+        (void)snprintf(buf, cap, ms < 99950 ? "%.1f s" : "%.0f s", ms / 1000);
+    else
+        (void)snprintf(buf, cap, ms < 9.995 ? "%.2f ms" : ms < 99.95 ? "%.1f ms" : "%.0f ms", ms);
+}
+
+void steps_put_number(char *buf, size_t cap, double v) {
+    if (isnan(v))
+        (void)snprintf(buf, cap, "\xe2\x80\x94");
+    for (int digits = 4, len = STEPS_NUMBER + 1; !isnan(v) && len > STEPS_NUMBER && digits > 0; digits--)
+        len = snprintf(buf, cap, "%.*g", digits, v);
+}
+
+void steps_put_causes(const struct steps_model *m, struct strbuf *out) {
+    bool said[STEPS_CAUSES] = {false};
+    char more[32];
+    if (!m->slow)
+        return;
+    steps_put_ms(more, sizeof more, m->excess_ms);
+    (void)strbuf_addf(out, "%zu of %zu slow (over %.1f x median), %s in all:", m->slow, m->n, STEPS_SLOW,
+                      more);
+    for (int i = 0; i < STEPS_CAUSES; i++) {
+        int most = -1;
+        for (int k = 0; k < STEPS_CAUSES; k++)
+            if (!said[k] && (most < 0 || m->causes[k] > m->causes[most]))
+                most = k;
+        said[most] = true;
+        if (m->causes[most] >= 0.005)
+            (void)strbuf_addf(out, "%s %s %.0f %%", i ? "," : "", steps_part_names[most],
+                              m->causes[most] * 100);
+    }
+}

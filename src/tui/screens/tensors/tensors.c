@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tensors: the tensors that the job has, in groups, with sizes, ages and what grew; which of them grow step by step; and one of them
+ * in full.
+ *
+ * They are found by walking the job's objects, in slices with the GIL: that is done when the screen is opened, when R is pressed, and
+ * every few seconds while it is looked at. What it took is said. Figures of one tensor's values, and what holds it, are worked out only when
+ * asked for.
+ */
+#include "tui/screens/screens.h"
+
+#include "base/text.h"
+#include "tui/view/browser.h"
+#include "tui/screens/tensors/tensors_growth.h"
+#include "tui/screens/tensors/tensors_one.h"
+#include "tui/screens/tensors/tensors_rows.h"
+
+#define TENSORS_EVERY_S 5.0
+
+static const char tensors_query[] = "SELECT * FROM python.tensors";
+static const char tensors_growth_query[] = "SELECT * FROM python.tensor_growth";
+
+static const char *const tensors_not_facts[] = {"rank", "host", "pid", NULL};
+
+struct tensors_state {
+    struct browser browser;
+    struct tensor_table table, mark;
+    bool has_mark;
+    struct tensor_rows rows;
+    enum tensor_group by;
+    struct outline tensors, growth;
+    struct growth_rows growth_rows;
+    bool in_growth;                   /* the leak view */
+    unsigned version, growth_version; /* of the feeds, as shown */
+};
+
+static struct outline *tensors_outline(struct tensors_state *s) {
+    return s->in_growth ? &s->growth : &s->tensors;
+}
+
+/* The leak view, or the tensors. */
+static void tensors_show_growth(struct tensors_state *s, bool in_growth) {
+    s->in_growth = in_growth;
+    s->browser.focus.outline = tensors_outline(s);
+}
+
+static enum app_feed_id tensors_feed(const struct tensors_state *s) {
+    return s->in_growth ? FEED_TENSOR_GROWTH : FEED_TENSORS;
+}
+
+static const struct tensor_row *tensors_selected(const struct tensors_state *s) {
+    const struct outline_node *n = s->in_growth ? NULL : outline_selected(&s->tensors);
+    return n ? n->row : NULL;
+}
+
+static void tensors_rebuild(struct tensors_state *s) {
+    tensor_rows_build(&s->rows, &s->table, s->has_mark ? &s->mark : NULL, s->by, &s->tensors);
+}
+
+/* Take what came; while the view is paused what is shown stays. */
+static void tensors_take(struct tensors_state *s, const struct app *app) {
+    const struct app_feed *f = app_feed_get(app, FEED_TENSORS), *g = app_feed_get(app, FEED_TENSOR_GROWTH);
+    bool frozen = app->data.paused && s->table.rows;
+    if (f->version != s->version && !frozen) {
+        s->version = f->version;
+        if (!f->rows)
+            tags_clear(&s->tensors.tags);
+        s->has_mark = s->has_mark && f->rows; /* else it is another target */
+        tensor_table_fini(&s->table);
+        tensor_table_init(&s->table, f->rows);
+        tensors_rebuild(s);
+    }
+    if (g->version != s->growth_version && !(app->data.paused && s->growth_rows.rows)) {
+        s->growth_version = g->version;
+        if (!g->rows)
+            tags_clear(&s->growth.tags);
+        growth_rows_build(&s->growth_rows, g->rows, &s->growth);
+    }
+}
+
+static void tensors_update(void *state, struct app *app) {
+    struct tensors_state *s = state;
+    if (app_top(app)->state == state)
+        app_feed_follow(app, tensors_feed(s), s->in_growth ? tensors_growth_query : tensors_query,
+                        TENSORS_EVERY_S);
+    tensors_take(s, app);
+}
+
+static void tensors_init(void *state, struct app *app) {
+    struct tensors_state *s = state;
+    tensors_show_growth(s, false);
+    s->tensors.def = &tensor_outline;
+    s->growth.def = &growth_outline;
+    s->tensors.ascii = s->growth.ascii = app->config.ascii;
+    s->tensors.sort = (struct table_sort){tensor_column_bytes(), true};
+    s->growth.sort = (struct table_sort){growth_column_growth(), true};
+    s->tensors.open_depth = -1;
+    if (app->config.filter)
+        match_set(&s->tensors.filter, app->config.filter, true);
+    s->growth.filter = s->tensors.filter;
+    s->version = s->growth_version = UINT32_MAX; /* none was seen */
+    tensors_update(state, app);
+}
+
+static void tensors_fini(void *state) {
+    struct tensors_state *s = state;
+    outline_fini(&s->tensors);
+    outline_fini(&s->growth);
+    tensor_rows_fini(&s->rows);
+    growth_rows_fini(&s->growth_rows);
+    tensor_table_fini(&s->table);
+    tensor_table_fini(&s->mark);
+}
+
+/* ---- drawing ---- */
+
+static void tensors_put_totals(const struct tensors_state *s, struct strbuf *out) {
+    char size[24], growth[24];
+    if (s->in_growth) {
+        (void)strbuf_addf(out, "what grew   %zu kinds of tensors", s->growth_rows.n);
+        return;
+    }
+    if (!s->table.rows)
+        return;
+    text_human_bytes(size, sizeof size, s->table.bytes);
+    (void)strbuf_addf(out, "%zu tensor%s   %s in %zu storage%s", s->table.n, s->table.n == 1 ? "" : "s", size,
+                      s->table.storages, s->table.storages == 1 ? "" : "s");
+    if (s->has_mark) {
+        tensor_put_growth(growth, sizeof growth, s->table.bytes - s->mark.bytes);
+        (void)strbuf_addf(out, "   %s since the mark", growth);
+    }
+    (void)strbuf_addf(out, "   by %s", tensor_group_name(s->by));
+}
+
+static void tensors_fill_facts(struct tensors_state *s, const struct app *app, const struct grid *g) {
+    const struct tensor_row *t = tensors_selected(s);
+    const struct outline_node *n = outline_selected(&s->growth);
+    struct facts *f = &s->browser.facts;
+    char size[24];
+    facts_clear(f);
+    if (s->in_growth && n && s->growth_rows.rows)
+        facts_add_row(f, s->growth_rows.rows,
+                      (size_t)((const struct growth_row *)n->row - s->growth_rows.items), tensors_not_facts);
+    else if (t && t->count) {
+        text_human_bytes(size, sizeof size, t->bytes);
+        facts_add(f, tensor_group_name(s->by), ROLE_VALUE, "%s", t->name);
+        facts_add(f, "tensors", ROLE_VALUE, "%zu", t->count);
+        facts_add(f, "bytes", ROLE_VALUE, "%s (%.0f), each storage once", size, t->bytes);
+    } else if (t) {
+        tensor_one_add(f, app, t, g);
+        facts_add(f, "", ROLE_TITLE, "as it was found");
+        facts_add_row(f, s->table.rows, t->line, tensors_not_facts);
+    } else
+        facts_add(f, "", ROLE_MUTED, "nothing is selected");
+}
+
+static void tensors_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct tensors_state *s = state;
+    struct outline *o = tensors_outline(s);
+    char empty[sizeof((struct err *)0)->text + 64];
+    struct strbuf line;
+    strbuf_init(&line, 512);
+    tensors_put_totals(s, &line);
+    browser_draw_head(app, tensors_feed(s), strbuf_str(&line), NULL, g, &area);
+    strbuf_fini(&line);
+    app_feed_put_empty(app, tensors_feed(s),
+                       o->things      ? "nothing matches: A shows all"
+                       : s->in_growth ? "nothing grew"
+                                      : "no tensors were found",
+                       empty, sizeof empty);
+    if (s->browser.open)
+        tensors_fill_facts(s, app, g);
+    browser_draw(&s->browser, o, s->in_growth ? " What grew " : " Tensor ", empty, g, area);
+}
+
+static void tensors_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct tensors_state *s = state;
+    (void)app;
+    outline_status(s->in_growth ? &s->growth : &s->tensors, s->in_growth ? "Growth" : "Tensors", out);
+}
+
+static bool tensors_is_on(const void *state, const struct app *app, enum action action) {
+    const struct tensors_state *s = state;
+    return (action == ACTION_FILTER && (s->in_growth ? &s->growth : &s->tensors)->filter.active) ||
+           (action == ACTION_PAUSE && app->data.paused) || (action == ACTION_TENSOR_GROWTH && s->in_growth);
+}
+
+static bool tensors_typed(void *state, struct app *app, enum action what, const char *text,
+                          enum screen_typed phase) {
+    (void)app;
+    return outline_typed(tensors_outline(state), what, text, phase);
+}
+
+static const char *tensors_typed_before(const void *state, enum action what) {
+    const struct tensors_state *s = state;
+    const struct outline *o = s->in_growth ? &s->growth : &s->tensors;
+    return what == ACTION_FILTER ? o->filter.text : o->search.text;
+}
+
+/* ---- actions ---- */
+
+static void tensors_set_mark(struct tensors_state *s, struct app *app) {
+    if (!s->table.rows) {
+        app_message(app, false, "there are no tensors yet to be compared with");
+        return;
+    }
+    tensor_table_fini(&s->mark);
+    tensor_table_init(&s->mark, s->table.rows);
+    s->has_mark = true;
+    tensors_rebuild(s);
+    app_message(app, false, "marked: GROWTH is what comes from here on");
+}
+
+/* The next way to group; the selected tensor stays so, in its new group. */
+static void tensors_regroup(struct tensors_state *s, struct app *app) {
+    const struct tensor_row *t = tensors_selected(s);
+    bool is_group = !t || t->count;
+    s->by = (enum tensor_group)((s->by + 1) % TENSOR_BY_NOTHING);
+    if (is_group)
+        s->tensors.has_key = false;
+    tensors_rebuild(s);
+    app_message(app, false, "grouped by %s", tensor_group_name(s->by));
+}
+
+static void tensors_ask_one(struct tensors_state *s, struct app *app) {
+    const struct tensor_row *t = tensors_selected(s);
+    if (!t || t->count) {
+        app_message(app, false, "no tensor is selected: Right opens a group");
+        return;
+    }
+    s->browser.open = true;
+    tensor_one_ask(app, t);
+}
+
+static bool tensors_act(void *state, struct app *app, enum action action) {
+    struct tensors_state *s = state;
+    switch ((int)action) {
+    case ACTION_SHOW_TENSORS:
+        return true;
+    case ACTION_REFRESH:
+        app_feed_ask(app, tensors_feed(s), s->in_growth ? tensors_growth_query : tensors_query);
+        return true;
+    case ACTION_TENSOR_GROWTH:
+        tensors_show_growth(s, !s->in_growth);
+        tensors_update(s, app);
+        return true;
+    case ACTION_GROUP:
+        if (!s->in_growth)
+            tensors_regroup(s, app);
+        return true;
+    case ACTION_MARK:
+        tensors_set_mark(s, app);
+        return true;
+    case ACTION_TENSOR_STATISTICS:
+        tensors_ask_one(s, app);
+        return true;
+    default:
+        break;
+    }
+    if (browser_act(&s->browser, tensors_outline(s), app, action, ACTION_OPEN_TENSOR))
+        return true;
+    if (action != ACTION_BACK || !s->in_growth)
+        return false;
+    tensors_show_growth(s, false);
+    return true;
+}
+
+static bool tensors_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct tensors_state *s = state;
+    (void)app;
+    return browser_mouse(&s->browser, tensors_outline(s), e);
+}
+
+const struct screen_def screen_tensors = {
+    .name = "tensors",
+    .title = "Tensors",
+    .number = '5',
+    .is_kept = true,
+    .state_size = sizeof(struct tensors_state),
+    .init = tensors_init,
+    .fini = tensors_fini,
+    .keys = CONTEXT_TENSORS,
+    .draw = tensors_draw,
+    .act = tensors_act,
+    .mouse = tensors_mouse,
+    .update = tensors_update,
+    .typed = tensors_typed,
+    .pick = browser_pick,
+    .rows = &outline_tagged,
+    .typed_before = tensors_typed_before,
+    .is_on = tensors_is_on,
+    .status = tensors_status,
+};

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * threads: the table of threads and the whole stack of the selected one.
+ *
+ * The selection belongs to a thread (its tid), not to a row. Rows are made again whenever the data, the filter or the
+ * order change; they point into the shot that is shown.
+ */
+#include "tui/screens/screens.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/view/tasks.h"
+#include "tui/screens/threads/threads_state.h"
+#include "tui/view/layout.h"
+
+#define THREADS_SCROLL 8
+
+const struct thread_row *threads_row(const struct threads_state *s) {
+    return thread_rows_at(&s->rows, (size_t)s->list.selected);
+}
+
+static const struct model_thread *threads_selected(const struct threads_state *s) {
+    const struct thread_row *row = threads_row(s);
+    return row ? row->thread : NULL;
+}
+
+const struct data_child *threads_child(const struct threads_state *s) {
+    const struct thread_row *row = threads_row(s);
+    return row ? row->child : NULL;
+}
+
+const struct model_thread *threads_shown(const struct threads_state *s) {
+    const struct model_thread *t = threads_selected(s);
+    bool native_shown = s->native && t && !threads_child(s);
+    const struct model_thread *native = native_shown ? data_native_of(s->data, t->tid) : NULL;
+    return native ? native : t;
+}
+
+/* Make the selected row the one of the selected thread; if it is gone, the row that took its place is selected. */
+static void threads_settle(struct threads_state *s) {
+    list_fit(&s->list, (int)s->rows.n, s->list.page);
+    int at = s->tid ? thread_rows_find(&s->rows, s->tid) : -1;
+    if (at >= 0)
+        list_select(&s->list, at);
+    const struct model_thread *t = threads_selected(s);
+    if (t)
+        s->tid = thread_row_key(threads_row(s));
+    stack_follow(&s->stack, threads_shown(s));
+}
+
+void threads_select_row(struct threads_state *s, int row) {
+    list_select(&s->list, row);
+    const struct model_thread *t = threads_selected(s);
+    s->tid = t ? thread_row_key(threads_row(s)) : s->tid;
+    stack_follow(&s->stack, threads_shown(s));
+}
+
+/* Ask for what the pane with variables or tasks shows, if it is time. */
+static void threads_want_details(const struct threads_state *s, struct app *app) {
+    const struct model_thread *t = threads_selected(s);
+    bool open = s->locals.open && t && t->has_python;
+    if (!t || threads_child(s) || !(s->native || open))
+        return;
+    struct wire_threads want = {.tid = t->tid,
+                                .locals = open && !s->tasks,
+                                .repr = open && s->repr && !s->tasks,
+                                .tasks = open && s->tasks,
+                                .native = s->native};
+    if (data_want_details(&app->data, &want, app->now_s))
+        app->requests.details = want;
+}
+
+void threads_rebuild(struct threads_state *s, const struct app *app) {
+    const struct data_shot *shot = data_shown(&app->data);
+    s->filter.tags = &app->threads;
+    thread_rows_build(&s->rows, shot, &s->filter, s->sort);
+    thread_rows_add_children(&s->rows, data_shown_children(&app->data), &s->filter, s->sort,
+                             app->config.ascii);
+    if (!data_is_stepped(&app->data)) /* of another moment */
+        thread_rows_add_others(&s->rows, &app->targets.rows, &s->filter, s->sort, app->config.ascii);
+    if (!s->tid && shot && shot->snapshot.n_threads)
+        s->tid = shot->snapshot.threads[0].tid; /* the main thread */
+    threads_settle(s);
+}
+
+static void threads_update(void *state, struct app *app) {
+    struct threads_state *s = state;
+    s->native = s->native && !app->data.native_refused;
+    threads_rebuild(s, app);
+    threads_want_details(s, app);
+}
+
+static void threads_init(void *state, struct app *app) {
+    struct threads_state *s = state;
+    s->data = &app->data;
+    s->sort.column = thread_column_cpu();
+    s->sort.descends = thread_columns[s->sort.column].descends;
+    if (app->config.filter)
+        match_set(&s->filter.match, app->config.filter, true);
+    s->filter.hide_idle = app->config.hide_idle;
+    threads_rebuild(s, app);
+}
+
+static void threads_fini(void *state) { thread_rows_fini(&((struct threads_state *)state)->rows); }
+
+static enum action_context threads_context(const void *state) {
+    return ((const struct threads_state *)state)->in_stack ? CONTEXT_STACK : CONTEXT_THREADS;
+}
+
+/* ---- drawing ---- */
+
+static const char *threads_empty_text(const struct threads_state *s, const struct app *app) {
+    if (data_shown(&app->data))
+        return s->rows.total ? "no thread matches: A shows all" : "the target has no threads to show";
+    switch (app->data.state) {
+    case SESSION_CONNECTING:
+        return "connecting to the agent ...";
+    case SESSION_CONNECTED:
+        return "waiting for the first snapshot ...";
+    case SESSION_RECONNECTING:
+        return "the connection broke; trying again ...";
+    case SESSION_LOST:
+    case SESSION_FAILED:
+        break;
+    }
+    return "nothing was received";
+}
+
+static void threads_draw_table(struct threads_state *s, struct app *app, struct grid *g, struct rect area) {
+    s->table_area = area;
+    tags_take_rect(&app->threads, &area);
+    list_fit(&s->list, (int)s->rows.n, area.rows - 1);
+    table_layout(thread_columns, thread_n_columns, area.cols, s->widths);
+    table_draw_head(thread_columns, thread_n_columns, s->widths, s->sort, g, area);
+    if (s->rows.n == 0) {
+        (void)grid_text(g, area, area.rows > 2 ? 2 : 1, 2, ROLE_MUTED, threads_empty_text(s, app));
+        return;
+    }
+    for (int i = 0; i < s->list.page && s->list.top + i < s->list.count; i++) {
+        int at = s->list.top + i;
+        table_draw_row(thread_columns, thread_n_columns, s->widths, thread_rows_at(&s->rows, (size_t)at),
+                       s->scroll, g, area, i + 1);
+        struct rect row = {area.row + i + 1, area.col, 1, area.cols};
+        tags_draw(&app->threads, (uint64_t)thread_row_key(thread_rows_at(&s->rows, (size_t)at)), g, area,
+                  i + 1);
+        if (at == s->list.selected)
+            grid_restyle(g, row, s->in_stack ? ROLE_SELECTION_OTHER : ROLE_SELECTION);
+        match_highlight(&s->search, g, row, 0);
+    }
+}
+
+static void threads_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct threads_state *s = state;
+    struct rect table, stack, line;
+    layout_panes(area, (int)s->rows.n + 1, &table, &stack, &line);
+    if (s->zoomed || !layout_has_panes(area)) {
+        table = stack = area;
+        (s->in_stack ? &table : &stack)->rows = 0;
+        line.rows = 0;
+    }
+    s->table_area = table;
+    s->locals_area = locals_take_rect(&s->locals, &stack);
+    s->stack_area = stack;
+    if (table.rows > 0)
+        threads_draw_table(s, app, g, table);
+    for (int i = 0; i < line.rows; i++)
+        (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+    if (stack.rows > 0)
+        stack_draw(&s->stack, threads_shown(s), &s->search, s->in_stack && !s->locals.focused, g, stack);
+    bool of_child = threads_child(s) != NULL;
+    if (s->locals_area.rows > 0 && s->tasks)
+        tasks_draw(&s->locals, &app->data, threads_shown(s), of_child, &s->search, g, s->locals_area);
+    else if (s->locals_area.rows > 0)
+        locals_draw(&s->locals, &app->data, threads_shown(s), of_child, s->stack.list.selected, &s->search, g,
+                    s->locals_area);
+}
+
+static void threads_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct threads_state *s = state;
+    const struct data_child *child = threads_child(s);
+    if (child) {
+        (void)strbuf_addf(out, "process %ld%s: %s", (long)child->pid, child->attached ? " [agent]" : "",
+                          child->why.code ? child->why.text : data_short_command(child->cmdline));
+        return;
+    }
+    (void)strbuf_addf(out, "Threads %zu", s->rows.n);
+    if (s->rows.n != s->rows.total)
+        (void)strbuf_addf(out, " of %zu", s->rows.total);
+    if (s->filter.match.active)
+        (void)strbuf_addf(out, "   FILTER %s", s->filter.match.text);
+    tags_put_text(&app->threads, out);
+    if (s->filter.hide_idle)
+        (void)strbuf_adds(out, "   idle hidden");
+    if (s->filter.hide_native)
+        (void)strbuf_adds(out, "   native hidden");
+    if (data_is_stepped(&app->data) && app->data.children.n)
+        (void)strbuf_adds(out, "   children unknown");
+    (void)strbuf_addf(out, "   sorted by %s", thread_columns[s->sort.column].title);
+    if (s->search.active) {
+        size_t hits = 0;
+        for (size_t i = 0; i < s->rows.n; i++)
+            hits += thread_matches(thread_rows_at(&s->rows, i)->thread, &s->search);
+        (void)strbuf_addf(out, "   /%s: %zu thread%s", s->search.text, hits, hits == 1 ? "" : "s");
+    }
+}
+
+static bool threads_is_on(const void *state, const struct app *app, enum action action) {
+    const struct threads_state *s = state;
+    return (action == ACTION_FILTER && s->filter.match.active) ||
+           (action == ACTION_PAUSE && app->data.paused);
+}
+
+/* ---- search and filter ---- */
+
+/* Select the next match from `from` on; with the keys in the stack its frames, else threads. False when there is none. */
+static bool threads_search(struct threads_state *s, int from, int step) {
+    if (s->in_stack) {
+        int at = stack_search(threads_shown(s), &s->search, from, step);
+        if (at >= 0)
+            list_select(&s->stack.list, at);
+        return at >= 0;
+    }
+    int n = (int)s->rows.n;
+    for (int i = 0; i < n; i++) {
+        int at = ((from + i * step) % n + n) % n;
+        const struct model_thread *t = thread_rows_at(&s->rows, (size_t)at)->thread;
+        if (!thread_matches(t, &s->search))
+            continue;
+        threads_select_row(s, at);
+        int frame = stack_search(t, &s->search, 0, 1);
+        if (frame >= 0)
+            list_select(&s->stack.list, frame);
+        return true;
+    }
+    return false;
+}
+
+static void threads_search_on(struct threads_state *s, struct app *app, int step) {
+    if (!s->search.active) {
+        app_message(app, false, "nothing was searched for: / searches");
+        return;
+    }
+    int from = s->in_stack ? s->stack.list.selected : s->list.selected;
+    if (!threads_search(s, from + step, step))
+        app_refuse(app, "nothing matches '%s'", s->search.text);
+}
+
+static bool threads_typed(void *state, struct app *app, enum action what, const char *text,
+                          enum screen_typed phase) {
+    struct threads_state *s = state;
+    bool found = true;
+    if (!s->in_prompt)
+        s->tid_before = s->tid;
+    s->in_prompt = phase == SCREEN_TYPING;
+    if (phase == SCREEN_CANCEL)
+        text = "";
+    if (phase != SCREEN_ACCEPT)
+        s->tid = s->tid_before;
+    if (what == ACTION_SEARCH) {
+        match_set(&s->search, text, false);
+        threads_settle(s);
+        if (s->search.active)
+            found = threads_search(s, s->in_stack ? s->stack.list.selected : s->list.selected, 1);
+    } else {
+        match_set(&s->filter.match, text, true);
+        threads_rebuild(s, app);
+        found = s->rows.n > 0;
+    }
+    return found;
+}
+
+static const char *threads_typed_before(const void *state, enum action what) {
+    const struct threads_state *s = state;
+    return what == ACTION_FILTER ? s->filter.match.text : s->search.text;
+}
+
+/* ---- actions ---- */
+
+static void threads_back(struct threads_state *s, struct app *app) {
+    if (s->search.active)
+        match_clear(&s->search);
+    else if (s->zoomed)
+        s->zoomed = false;
+    else if (s->locals.focused)
+        s->locals.focused = false;
+    else if (s->in_stack)
+        s->in_stack = false;
+    else if (s->filter.match.active)
+        match_clear(&s->filter.match);
+    threads_rebuild(s, app);
+}
+
+static void threads_pause(struct threads_state *s, struct app *app) {
+    if (!data_shown(&app->data))
+        return;
+    app_set_paused(app, !app->data.paused);
+    threads_rebuild(s, app);
+}
+
+/* From the table to the stack, to the variables if they are shown, and round again. */
+static void threads_next_pane(struct threads_state *s) {
+    bool to_locals = s->in_stack && !s->locals.focused && s->locals_area.rows > 0;
+    s->in_stack = to_locals || !s->in_stack;
+    s->locals.focused = to_locals;
+}
+
+/* Open the pane below the stack with variables or tasks; what is shown already is hidden. */
+static void threads_show_locals(struct threads_state *s, struct app *app, bool tasks) {
+    s->locals.open = !s->locals.open || s->tasks != tasks;
+    s->tasks = tasks;
+    s->locals.focused = false;
+    s->locals.scroll = 0;
+    s->locals.list.selected = s->locals.list.top = 0;
+    bool is_drawn = s->table_area.rows + s->stack_area.rows > 0;
+    int rows = s->stack_area.rows + s->locals_area.rows; /* one of the two may be there already */
+    if (s->locals.open && is_drawn && rows < 2 * LOCALS_MIN_ROWS)
+        app_message(app, false, "no room for %s here: Tab and w give the stack the whole body",
+                    tasks ? "tasks" : "the variables");
+}
+
+static void threads_show_native(struct threads_state *s, struct app *app) {
+    s->native = !s->native;
+    app->data.native_refused = false;
+    threads_settle(s);
+    if (s->native && app->data.paused)
+        app_message(app, false, "paused: native frames are read while the view moves");
+}
+
+/* The columns that the pane with the keys is scrolled by. */
+static int *threads_scroll(struct threads_state *s) {
+    return s->locals.focused ? &s->locals.scroll : s->in_stack ? &s->stack.scroll : &s->scroll;
+}
+
+static bool threads_act_view(struct threads_state *s, struct app *app, enum action action) {
+    switch ((int)action) {
+    case ACTION_SORT_NEXT:
+    case ACTION_SORT_PREV:
+        table_sort_step(&s->sort, thread_columns, thread_n_columns, action == ACTION_SORT_NEXT ? 1 : -1);
+        break;
+    case ACTION_SORT_INVERT:
+        s->sort.descends = !s->sort.descends;
+        break;
+    case ACTION_SORT_CPU:
+        s->sort = (struct table_sort){thread_column_cpu(), true};
+        break;
+    case ACTION_HIDE_IDLE:
+        s->filter.hide_idle = !s->filter.hide_idle;
+        break;
+    case ACTION_HIDE_NATIVE:
+        s->filter.hide_native = !s->filter.hide_native;
+        break;
+    case ACTION_SHOW_ALL:
+        memset(&s->filter, 0, sizeof s->filter);
+        app->threads.only = false;
+        break;
+    default:
+        return false;
+    }
+    threads_rebuild(s, app);
+    return true;
+}
+
+/* Into the child whose thread is selected, or back to the process that this one was opened from. */
+static void threads_open_child(struct threads_state *s, struct app *app) {
+    const struct data_child *child = threads_child(s);
+    pid_t pid = child ? child->pid : app->came_from;
+    if (app->attaching)
+        return;
+    if (targets_find(app, pid) >= 0) {
+        app->requests.show_target = targets_find(app, pid) + 1;
+        return;
+    }
+    if (pid <= 0) {
+        app_message(app, false, "this thread is the target's own: C is for those of its child processes");
+        return;
+    }
+    app->attaching = app->requests.attach = pid;
+    app_message(app, false, "attaching to %ld ...", (long)pid);
+}
+
+/* Watch the selected variable, or no more. */
+static void threads_watch(const struct threads_state *s, struct app *app) {
+    const char *name, *func;
+    bool shown = !s->tasks && !threads_child(s);
+    if (shown && locals_pick(&s->locals, &app->data, threads_shown(s), s->stack.list.selected, &name, &func))
+        app_watch_local(app, name, func);
+    else
+        app_message(app, false, "no variable is selected: v shows them, Tab goes there");
+}
+
+static bool threads_do(struct threads_state *s, struct app *app, enum action action) {
+    int *scroll = threads_scroll(s);
+    switch ((int)action) {
+    case ACTION_PAUSE:
+        threads_pause(s, app);
+        return true;
+    case ACTION_FOCUS:
+        threads_next_pane(s);
+        return true;
+    case ACTION_LOCALS:
+    case ACTION_TASKS:
+        threads_show_locals(s, app, action == ACTION_TASKS);
+        return true;
+    case ACTION_REPR:
+        s->repr = !s->repr;
+        app_message(app, false,
+                    s->repr ? "variables: by the repr() of the job's own classes, which is run in it"
+                            : "variables: without running code of the job");
+        return true;
+    case ACTION_NATIVE:
+        threads_show_native(s, app);
+        return true;
+    case ACTION_OPEN_STACK:
+        s->in_stack = true;
+        return true;
+    case ACTION_OPEN_CHILD:
+        threads_open_child(s, app);
+        return true;
+    case ACTION_ZOOM:
+        s->zoomed = !s->zoomed;
+        return true;
+    case ACTION_BACK:
+        threads_back(s, app);
+        return true;
+    case ACTION_THREAD_PREV:
+    case ACTION_THREAD_NEXT:
+        threads_select_row(s, s->list.selected + (action == ACTION_THREAD_NEXT ? 1 : -1));
+        return true;
+    case ACTION_SEARCH_NEXT:
+    case ACTION_SEARCH_PREV:
+        threads_search_on(s, app, action == ACTION_SEARCH_NEXT ? 1 : -1);
+        return true;
+    case ACTION_LEFT:
+        *scroll = *scroll > THREADS_SCROLL ? *scroll - THREADS_SCROLL : 0;
+        return true;
+    case ACTION_RIGHT:
+        *scroll += *scroll < 1000 ? THREADS_SCROLL : 0;
+        return true;
+    default:
+        break;
+    }
+    if (threads_act_view(s, app, action))
+        return true;
+    if (s->in_stack)
+        return list_move(s->locals.focused ? &s->locals.list : &s->stack.list, action);
+    if (!list_move(&s->list, action))
+        return false;
+    threads_select_row(s, s->list.selected);
+    return true;
+}
+
+static bool threads_act(void *state, struct app *app, enum action action) {
+    bool done = true;
+    if (action == ACTION_WATCH_LOCAL)
+        threads_watch(state, app);
+    else
+        done = threads_do(state, app, action);
+    threads_want_details(state, app);
+    return done;
+}
+
+const struct screen_def screen_threads = {
+    .name = "threads",
+    .title = "Threads",
+    .number = '2',
+    .shows_children = true,
+    .state_size = sizeof(struct threads_state),
+    .init = threads_init,
+    .fini = threads_fini,
+    .context = threads_context,
+    .draw = threads_draw,
+    .act = threads_act,
+    .mouse = threads_mouse,
+    .update = threads_update,
+    .typed = threads_typed,
+    .pick = threads_pick,
+    .rows = &threads_tagged,
+    .show = threads_show,
+    .typed_before = threads_typed_before,
+    .is_on = threads_is_on,
+    .status = threads_status,
+};

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * threads_rows: the rows of the Threads table, from a snapshot through filter and order. Pure.
+ */
+#ifndef TUI_SCREENS_THREADS_THREADS_ROWS_H
+#define TUI_SCREENS_THREADS_THREADS_ROWS_H
+
+#include "tui/model/data.h"
+#include "tui/view/table.h"
+#include "tui/view/match.h"
+#include "tui/view/tags.h"
+
+/* A thread and what only the row of snapshots tells. */
+struct thread_row {
+    const struct model_thread *thread; /* in the shot */
+    double age_s;                      /* NAN unknown */
+    double gil_pct, wait_pct;          /* shares of the newest snapshots; NAN unknown */
+    bool no_gil;                       /* this Python has none */
+    const struct data_child *child;    /* the process it is of; NULL the target itself */
+    char branch[TARGET_TREE_PREFIX];   /* before its name */
+};
+
+/* What is left out. */
+struct thread_filter {
+    struct match match;
+    bool hide_idle;
+    bool hide_native;
+    const struct tags *tags; /* rows by their keys; NULL: all are shown */
+};
+
+struct thread_rows {
+    struct thread_row *rows;
+    struct thread_row *child_rows, *other_rows;
+    const void **order; /* of struct thread_row, sorted */
+    size_t n;           /* shown */
+    size_t total;       /* in the snapshot, and in those of children */
+};
+
+/* The columns; the table ends with a NULL title. */
+extern const struct table_column thread_columns[];
+extern const int thread_n_columns;
+
+/* Number of the column by which threads are sorted at first: CPU%. */
+int thread_column_cpu(void);
+
+/* Make the rows of a shot (NULL: none), in order. Replaces what was there. */
+void thread_rows_build(struct thread_rows *r, const struct data_shot *shot,
+                       const struct thread_filter *filter, struct table_sort sort);
+void thread_rows_fini(struct thread_rows *r);
+
+const struct thread_row *thread_rows_at(const struct thread_rows *r, size_t i);
+
+/* Put the threads of children below: processes in the order of the tree, the threads of each sorted. */
+void thread_rows_add_children(struct thread_rows *r, const struct data_children *children,
+                              const struct thread_filter *filter, struct table_sort sort, bool ascii);
+
+/* The same with those of other targets. Once each. */
+void thread_rows_add_others(struct thread_rows *r, const struct data_children *others,
+                            const struct thread_filter *filter, struct table_sort sort, bool ascii);
+
+/* What tells a row from all others: the thread's id and, of a child, its process. */
+int64_t thread_row_key(const struct thread_row *row);
+
+/* The row with a key; -1 when it is not shown. */
+int thread_rows_find(const struct thread_rows *r, int64_t key);
+
+/* Does it match by name, id, or a frame's function or file? Negation is not looked at. */
+bool thread_matches(const struct model_thread *t, const struct match *m);
+
+/* Is it certain that the thread did not run since the last look? */
+bool thread_is_idle(const struct model_thread *t);
+
+/* The frame that stands for what the thread does; NULL none. */
+const struct model_frame *thread_top(const struct model_thread *t);
+
+/* Last part of a path. */
+const char *thread_base_name(const char *path);
+
+#endif

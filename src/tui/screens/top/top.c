@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * top: functions or lines by their share of the samples, with a pane of who calls the selected one and whom it calls.
+ *
+ * The selection belongs to a function, not to a row. The table is made again when samples come in, as often as snapshots
+ * are asked for (and early when there are few); while the view is paused the samples that are read stand still.
+ */
+#include "tui/screens/screens.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tui/screens/top/top_head.h"
+#include "tui/screens/top/top_state.h"
+#include "tui/view/layout.h"
+
+#define TOP_SCROLL 8
+#define TOP_FIRST_SAMPLES 10 /* from here on there is something to show */
+#define TOP_EARLY_SAMPLES 500
+#define TOP_TWO_LINES 8 /* rows from which the head takes two */
+
+static const double top_thresholds[] = {0, 0.1, 0.5, 1, 2, 5, 10, 20, 50};
+#define TOP_N_THRESHOLDS ((int)(sizeof top_thresholds / sizeof top_thresholds[0]))
+
+const struct sample_store_row *top_selected(const struct top_state *s) {
+    const struct top_row *row = top_rows_at(&s->rows, (size_t)s->list.selected);
+    return row ? row->row : NULL;
+}
+
+/* Callers and callees of what is selected now. */
+static void top_find_calls(struct top_state *s, const struct app *app) {
+    const struct sample_store_row *row = top_selected(s);
+    free(s->calls);
+    s->calls = NULL;
+    s->n_calls = 0;
+    if (s->calls_open && row && app->data.tally)
+        s->calls = sample_store_table_calls(&s->table, app->data.tally, row->id, &s->n_calls);
+    list_fit(&s->calls_list, (int)s->n_calls, s->calls_list.page);
+}
+
+void top_order(struct top_state *s, const struct app *app) {
+    s->tagged_only = app->functions.only;
+    s->tag_changes = app->functions.changes;
+    s->filter.threshold = top_thresholds[s->threshold];
+    if (s->compare.on)
+        top_rows_build_diff(&s->rows, &s->compare.diff, s->query.by_line, &s->filter, s->sort);
+    else
+        top_rows_build(&s->rows, &s->table, &s->filter, s->sort);
+    list_fit(&s->list, (int)s->rows.n, s->list.page);
+    int at = s->has_id ? top_rows_find(&s->rows, s->id) : 0;
+    if (at >= 0)
+        list_select(&s->list, at);
+    top_find_calls(s, app);
+}
+
+void top_rebuild(struct top_state *s, struct app *app) {
+    struct sample_store_health health;
+    const struct sample_store *tally = app->data.tally;
+    top_rows_fini(&s->rows);
+    sample_store_table_fini(&s->table);
+    s->pauses = app->data.pauses;
+    s->window = app->window.version;
+    s->query.window = window_which(app);
+    s->query.hides_native = !app_shows_native(app, CONTEXT_TOP);
+    uint64_t ids = tally ? sample_store_get_mark(tally).ids : 0;
+    if (ids != s->ids) /* numbers of functions are others now */
+        s->has_id = false;
+    s->ids = ids;
+    if (tally) {
+        sample_store_get_health(tally, &health);
+        s->built_samples = health.samples;
+        s->built_s = app->now_s;
+    }
+    top_compare_build(&s->compare, app, &s->query, &s->table, &s->sort);
+    top_order(s, app);
+}
+
+static void top_update(void *state, struct app *app) {
+    struct top_state *s = state;
+    struct sample_store_health health;
+    if (!app->data.tally) {
+        if (s->ids) /* another target, of which nothing is known yet */
+            top_rebuild(s, app);
+        return;
+    }
+    sample_store_get_health(app->data.tally, &health);
+    /* Those of the past come once, and all together. */
+    bool is_early = (health.samples < TOP_EARLY_SAMPLES || data_is_recorded(&app->data)) &&
+                    health.samples != s->built_samples;
+    bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
+    if (sample_store_get_mark(app->data.tally).ids != s->ids || app->data.pauses != s->pauses ||
+        app->window.version != s->window || is_early || is_due)
+        top_rebuild(s, app);
+    else if (app->functions.only != s->tagged_only || app->functions.changes != s->tag_changes)
+        top_order(s, app);
+}
+
+static void top_init(void *state, struct app *app) {
+    struct top_state *s = state;
+    s->sort = s->compare.sort_other = (struct table_sort){0, true};
+    s->query.on_cpu = true; /* threads that wait would lead the list */
+    if (app->config.filter)
+        match_set(&s->filter.match, app->config.filter, true);
+    s->filter.tags = &app->functions;
+    top_rebuild(s, app);
+}
+
+static void top_fini(void *state) {
+    struct top_state *s = state;
+    top_rows_fini(&s->rows);
+    sample_store_table_fini(&s->table);
+    top_compare_fini(&s->compare);
+    free(s->calls);
+}
+
+void top_select_row(struct top_state *s, const struct app *app, int row) {
+    list_select(&s->list, row);
+    const struct sample_store_row *r = top_selected(s);
+    s->has_id = r != NULL;
+    s->id = r ? r->id : 0;
+    top_find_calls(s, app);
+}
+
+/* ---- drawing ---- */
+
+/* Place of the thread in question among those sampled; -1 when all are in question, or it has no samples now. */
+static int top_thread_at(const struct top_state *s) {
+    for (size_t i = 0; i < s->table.n_tids; i++)
+        if (s->query.tid && s->table.tids[i] == s->query.tid)
+            return (int)i;
+    return -1;
+}
+
+static void top_empty_text(const struct top_state *s, const struct app *app, char *buf, size_t cap) {
+    struct sample_store_health h = {0};
+    const char *text = NULL;
+    if (app->data.tally)
+        sample_store_get_health(app->data.tally, &h);
+    if (s->table.n && s->table.samples >= TOP_FIRST_SAMPLES)
+        text = "nothing matches: A shows all";
+    else if (data_is_stepped(&app->data))
+        text = "no samples are known of this time: they come while Flame or Top is open";
+    else if (app->data.paused)
+        text = "paused before there was anything: Space shows the newest";
+    else if (s->table.n_tids && s->query.tid && top_thread_at(s) < 0)
+        text = "this thread has no samples in this time: ] and [ go to others";
+    else if (h.samples >= TOP_FIRST_SAMPLES && s->query.on_cpu)
+        text = "next to nothing was on the CPU: a shows all samples";
+    top_head_empty(app, TOP_FIRST_SAMPLES, buf, cap);
+    bool is_early = app->data.state == SESSION_CONNECTED && *buf;
+    if (!is_early && (text || !*buf))
+        (void)snprintf(buf, cap, "%s", text ? text : "sampling ...");
+}
+
+/* Few samples make no table, so that a line does not stand at 100 % for a moment. */
+static bool top_has_rows(const struct top_state *s) {
+    return s->rows.n > 0 && s->table.samples >= TOP_FIRST_SAMPLES;
+}
+
+static void top_draw_table(struct top_state *s, struct app *app, struct grid *g, struct rect area) {
+    int n_columns;
+    const struct table_column *columns = top_compare_columns(&s->compare, &n_columns);
+    list_fit(&s->list, (int)s->rows.n, area.rows - 1);
+    tags_take_rect(&app->functions, &area);
+    table_layout(columns, n_columns, area.cols, s->widths);
+    table_draw_head(columns, n_columns, s->widths, s->sort, g, area);
+    if (!top_has_rows(s)) {
+        char text[128];
+        top_empty_text(s, app, text, sizeof text);
+        (void)grid_text(g, area, area.rows > 2 ? 2 : 1, 2, ROLE_MUTED, text);
+        return;
+    }
+    for (int i = 0; i < s->list.page && s->list.top + i < s->list.count; i++) {
+        int at = s->list.top + i;
+        table_draw_row(columns, n_columns, s->widths, top_rows_at(&s->rows, (size_t)at), s->scroll, g, area,
+                       i + 1);
+        struct rect row = {area.row + i + 1, area.col, 1, area.cols};
+        if (app->functions.n)
+            tags_draw(&app->functions, top_row_key(top_rows_at(&s->rows, (size_t)at)->row, s->query.by_line),
+                      g, area, i + 1);
+        if (at == s->list.selected)
+            grid_restyle(g, row, s->in_calls ? ROLE_SELECTION_OTHER : ROLE_SELECTION);
+        match_highlight(&s->search, g, row, 0);
+    }
+}
+
+static void top_draw_calls(struct top_state *s, struct grid *g, struct rect area) {
+    const struct top_row *row = top_rows_at(&s->rows, (size_t)s->list.selected);
+    grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
+    char name[128], title[192];
+    text_sanitize(name, sizeof name, row && row->row->frame->func ? row->row->frame->func : "?");
+    name[text_fit(name, 40)] = '\0';
+    (void)snprintf(title, sizeof title, row ? " Calls of %s " : " Calls ", name);
+    int col = grid_text(g, area, 0, 0, s->in_calls ? ROLE_TITLE_FOCUS : ROLE_TITLE, title);
+    if (row && !isnan(row->total_pct))
+        (void)grid_printf(g, area, 0, col, ROLE_TABLE_HEAD, " shares of its %.1f%%", row->total_pct);
+    list_fit(&s->calls_list, (int)s->n_calls, area.rows - 1);
+    table_layout(top_call_columns, top_n_call_columns, area.cols, s->call_widths);
+    for (int i = 0; i < s->calls_list.page && s->calls_list.top + i < s->calls_list.count; i++) {
+        int at = s->calls_list.top + i;
+        const struct sample_store_call *call = &s->calls[at];
+        struct top_call shown = {.call = call, .pct = NAN, .by_line = s->query.by_line};
+        if (row && row->row->total_us > 0)
+            shown.pct = call->us / row->row->total_us * 100;
+        else if (row && row->row->total)
+            shown.pct = (double)call->samples / (double)row->row->total * 100;
+        table_draw_row(top_call_columns, top_n_call_columns, s->call_widths, &shown, s->scroll, g, area,
+                       i + 1);
+        struct rect line = {area.row + i + 1, area.col, 1, area.cols};
+        if (s->in_calls && at == s->calls_list.selected)
+            grid_restyle(g, line, ROLE_SELECTION);
+        match_highlight(&s->search, g, line, 0);
+    }
+}
+
+static void top_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct top_state *s = state;
+    int head = area.rows >= TOP_TWO_LINES ? 2 : 1;
+    struct top_head facts = {.tid = s->query.tid,
+                             .n_tids = s->table.n_tids,
+                             .by = s->query.by_line ? "line" : "function",
+                             .time = s->query.on_cpu ? "ON CPU" : "WALL",
+                             .compared = s->compare.on,
+                             .samples = s->table.samples,
+                             .gc_pct = sample_store_table_share(&s->table, s->table.gc_us, s->table.gc)};
+    top_head_draw(&facts, app, g, (struct rect){area.row, area.col, head, area.cols});
+    area.row += head;
+    area.rows -= head;
+    struct rect table = area, calls = area, line = area;
+    calls.rows = line.rows = 0;
+    if (s->calls_open && (s->zoomed || !layout_has_panes(area))) {
+        calls.rows = s->in_calls ? area.rows : 0;
+        table.rows = s->in_calls ? 0 : area.rows;
+    } else if (s->calls_open)
+        layout_panes(area, (int)s->rows.n + 1, &table, &calls, &line);
+    s->table_area = table;
+    s->calls_area = calls;
+    if (table.rows > 0)
+        top_draw_table(s, app, g, table);
+    for (int i = 0; i < line.rows; i++)
+        (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+    if (calls.rows > 0)
+        top_draw_calls(s, g, calls);
+}
+
+static void top_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct top_state *s = state;
+    int n_columns;
+    (void)app;
+    size_t shown = top_has_rows(s) ? s->rows.n : 0;
+    (void)strbuf_addf(out, "%s %zu", s->query.by_line ? "Lines" : "Functions", shown);
+    if (shown != s->rows.total)
+        (void)strbuf_addf(out, " of %zu", s->rows.total);
+    if (app_shows_native(app, CONTEXT_TOP))
+        (void)strbuf_adds(out, "   native too");
+    if (s->threshold)
+        (void)strbuf_addf(out, "   from %g%%", top_thresholds[s->threshold]);
+    if (s->filter.match.active)
+        (void)strbuf_addf(out, "   FILTER %s", s->filter.match.text);
+    tags_put_text(&app->functions, out);
+    (void)strbuf_addf(out, "   sorted by %s",
+                      top_compare_columns(&s->compare, &n_columns)[s->sort.column].title);
+    if (s->search.active) {
+        size_t hits = 0;
+        for (size_t i = 0; i < s->rows.n; i++)
+            hits += top_matches(top_rows_at(&s->rows, i)->row->frame, &s->search);
+        (void)strbuf_addf(out, "   /%s: %zu", s->search.text, hits);
+    }
+}
+
+static bool top_is_on(const void *state, const struct app *app, enum action action) {
+    const struct top_state *s = state;
+    return (action == ACTION_FILTER && s->filter.match.active) ||
+           (action == ACTION_PAUSE && app->data.paused) || (action == ACTION_BY_LINE && s->query.by_line) ||
+           (action == ACTION_ON_CPU && s->query.on_cpu) || (action == ACTION_DIFF && app->diff.on) ||
+           (action == ACTION_NATIVE && app_shows_native(app, CONTEXT_TOP)) ||
+           (action == ACTION_WINDOW && window_which(app) != SAMPLE_STORE_ALL);
+}
+
+/* ---- search and filter ---- */
+
+static bool top_search(struct top_state *s, const struct app *app, int from, int step) {
+    int n = (int)s->rows.n;
+    for (int i = 0; i < n; i++) {
+        int at = ((from + i * step) % n + n) % n;
+        if (!top_matches(top_rows_at(&s->rows, (size_t)at)->row->frame, &s->search))
+            continue;
+        top_select_row(s, app, at);
+        return true;
+    }
+    return false;
+}
+
+static bool top_typed(void *state, struct app *app, enum action what, const char *text,
+                      enum screen_typed phase) {
+    struct top_state *s = state;
+    if (phase == SCREEN_CANCEL)
+        text = "";
+    match_set(what == ACTION_FILTER ? &s->filter.match : &s->search, text, what == ACTION_FILTER);
+    if (what == ACTION_SEARCH)
+        return !s->search.active || top_search(s, app, s->list.selected, 1);
+    top_order(s, app);
+    return s->rows.n > 0;
+}
+
+static const char *top_typed_before(const void *state, enum action what) {
+    const struct top_state *s = state;
+    return what == ACTION_FILTER ? s->filter.match.text : s->search.text;
+}
+
+/* ---- actions ---- */
+
+static void top_search_on(struct top_state *s, struct app *app, int step) {
+    if (!s->search.active)
+        app_message(app, false, "nothing was searched for: / searches");
+    else if (!top_search(s, app, s->list.selected + step, step))
+        app_refuse(app, "nothing matches '%s'", s->search.text);
+}
+
+/* One step back; false when there is none. */
+static bool top_back(struct top_state *s, struct app *app) {
+    if (s->search.active)
+        match_clear(&s->search);
+    else if (s->zoomed)
+        s->zoomed = false;
+    else if (s->in_calls)
+        s->in_calls = false;
+    else if (s->calls_open)
+        s->calls_open = false;
+    else if (s->filter.match.active)
+        match_clear(&s->filter.match);
+    else
+        return false;
+    top_order(s, app);
+    return true;
+}
+
+/* Enter: open the pane and go there; there, go to the function selected. */
+static void top_open_calls(struct top_state *s, struct app *app) {
+    if (!s->in_calls) {
+        s->calls_open = s->in_calls = true;
+        s->calls_list.selected = s->calls_list.top = 0;
+        top_select_row(s, app, s->list.selected);
+        return;
+    }
+    size_t at = (size_t)s->calls_list.selected;
+    int row = at < s->n_calls ? top_rows_find(&s->rows, s->calls[at].id) : -1;
+    if (row < 0) {
+        app_message(app, false, "it is not in the table: filtered, below the threshold, or no function");
+        return;
+    }
+    s->calls_list.selected = s->calls_list.top = 0;
+    top_select_row(s, app, row);
+}
+
+/* Samples of the next thread, the previous one, or all: they stand in a circle. */
+static void top_step_thread(struct top_state *s, int step) {
+    int n = (int)s->table.n_tids + 1, at = (top_thread_at(s) + 1 + step + n) % n;
+    s->query.tid = at ? s->table.tids[at - 1] : 0;
+}
+
+/* Lines or functions; the selected one stays in sight: a line's function, a function's first line of the order. */
+static void top_by_line(struct top_state *s, struct app *app) {
+    s->query.by_line = !s->query.by_line;
+    uint32_t function = s->has_id && !(s->id & SAMPLE_STORE_DIFF_FOREIGN) && app->data.tally
+                            ? sample_store_function(app->data.tally, s->id)
+                            : SAMPLE_STORE_NO_FRAME;
+    top_rebuild(s, app);
+    if (function == SAMPLE_STORE_NO_FRAME)
+        return;
+    for (size_t i = 0; i < s->rows.n; i++) {
+        uint32_t id = top_rows_at(&s->rows, i)->row->id;
+        if (!(id & SAMPLE_STORE_DIFF_FOREIGN) && sample_store_function(app->data.tally, id) == function) {
+            top_select_row(s, app, (int)i);
+            return;
+        }
+    }
+}
+
+static void top_zero(struct app *app) {
+    app_set_paused(app, false);
+    if (app->data.tally)
+        sample_store_reset(app->data.tally, app->now_s);
+    app_message(app, false, "counting from zero");
+}
+
+/* Actions that change which samples are added up; false when it is none of them. */
+static bool top_act_query(struct top_state *s, struct app *app, enum action action) {
+    switch ((int)action) {
+    case ACTION_BY_LINE:
+        top_by_line(s, app);
+        return true;
+    case ACTION_ON_CPU:
+        s->query.on_cpu = !s->query.on_cpu;
+        break;
+    case ACTION_WINDOW:
+        window_step(app);
+        return true;
+    case ACTION_NATIVE:
+        app_toggle_native(app, CONTEXT_TOP);
+        break;
+    case ACTION_ZERO:
+        top_zero(app);
+        break;
+    case ACTION_PAUSE:
+        app_set_paused(app, !app->data.paused);
+        break;
+    case ACTION_THREAD_PREV:
+    case ACTION_THREAD_NEXT:
+        top_step_thread(s, action == ACTION_THREAD_NEXT ? 1 : -1);
+        break;
+    default:
+        return false;
+    }
+    top_rebuild(s, app);
+    return true;
+}
+
+/* Actions that change which rows are shown and in what order; false when it is none of them. */
+static bool top_act_order(struct top_state *s, struct app *app, enum action action) {
+    int n_columns;
+    const struct table_column *columns = top_compare_columns(&s->compare, &n_columns);
+    switch ((int)action) {
+    case ACTION_SORT_NEXT:
+    case ACTION_SORT_PREV:
+        table_sort_step(&s->sort, columns, n_columns, action == ACTION_SORT_NEXT ? 1 : -1);
+        break;
+    case ACTION_SORT_INVERT:
+        s->sort.descends = !s->sort.descends;
+        break;
+    case ACTION_THRESHOLD_UP:
+        s->threshold += s->threshold < TOP_N_THRESHOLDS - 1;
+        break;
+    case ACTION_THRESHOLD_DOWN:
+        s->threshold -= s->threshold > 0;
+        break;
+    case ACTION_SHOW_ALL:
+        match_clear(&s->filter.match);
+        app->functions.only = false;
+        s->threshold = 0;
+        s->query.on_cpu = false;
+        top_rebuild(s, app);
+        return true;
+    default:
+        return false;
+    }
+    top_order(s, app);
+    return true;
+}
+
+static bool top_act(void *state, struct app *app, enum action action) {
+    struct top_state *s = state;
+    switch ((int)action) {
+    case ACTION_SHOW_TOP:
+        return true;
+    case ACTION_QUIT:
+        app->requests.quit = true;
+        return true;
+    case ACTION_BACK:
+        return top_back(s, app);
+    case ACTION_OPEN_CALLS:
+        top_open_calls(s, app);
+        return true;
+    case ACTION_FOCUS:
+        s->in_calls = !s->in_calls;
+        s->calls_open |= s->in_calls;
+        top_find_calls(s, app);
+        return true;
+    case ACTION_ZOOM:
+        s->zoomed = !s->zoomed && s->calls_open;
+        return true;
+    case ACTION_SEARCH_NEXT:
+    case ACTION_SEARCH_PREV:
+        top_search_on(s, app, action == ACTION_SEARCH_NEXT ? 1 : -1);
+        return true;
+    case ACTION_LEFT:
+        s->scroll = s->scroll > TOP_SCROLL ? s->scroll - TOP_SCROLL : 0;
+        return true;
+    case ACTION_RIGHT:
+        s->scroll += s->scroll < 1000 ? TOP_SCROLL : 0;
+        return true;
+    default:
+        break;
+    }
+    if (top_act_query(s, app, action) || top_act_order(s, app, action))
+        return true;
+    if (s->in_calls)
+        return list_move(&s->calls_list, action);
+    if (!list_move(&s->list, action))
+        return false;
+    top_select_row(s, app, s->list.selected);
+    return true;
+}
+
+/* The filter is one of rows: what a function that it hides takes is in the others' total. */
+static void top_choose(const void *state, struct screen_choice *out) {
+    const struct top_state *s = state;
+    out->query.tid = s->query.tid;
+    out->query.time = s->query.on_cpu ? FLAME_ON_CPU : FLAME_ALL_TIME;
+    out->query.by = s->query.by_line ? FLAME_BY_LINE : FLAME_BY_FUNCTION;
+}
+
+const struct screen_def screen_top = {
+    .name = "top",
+    .title = "Top",
+    .number = '4',
+    .needs_samples = true,
+    .is_kept = true,
+    .state_size = sizeof(struct top_state),
+    .init = top_init,
+    .fini = top_fini,
+    .keys = CONTEXT_TOP,
+    .draw = top_draw,
+    .act = top_act,
+    .mouse = top_mouse,
+    .update = top_update,
+    .typed = top_typed,
+    .pick = top_pick,
+    .rows = &top_tagged,
+    .choose = top_choose,
+    .show = top_show,
+    .typed_before = top_typed_before,
+    .is_on = top_is_on,
+    .status = top_status,
+};

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * table: columns as descriptors; head, cells and sorting of every table of the program. Pure.
+ */
+#ifndef TUI_VIEW_TABLE_H
+#define TUI_VIEW_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/strbuf.h"
+#include "tui/view/grid.h"
+#include "tui/view/layout.h"
+
+#define TABLE_MAX_COLUMNS 16
+#define TABLE_CELL 1024
+
+/* What a cell says. */
+struct table_cell {
+    char text[TABLE_CELL];
+    enum theme_role role;
+};
+
+/* A column of rows of some type, which `row` points to. */
+struct table_column {
+    const char *title;
+    const char *help; /* what it means, in the help */
+    struct layout_column size;
+    enum grid_align align;
+    bool descends; /* sorted by it, the largest comes first */
+    void (*cell)(const void *row, struct table_cell *out);
+    int (*compare)(const void *a, const void *b); /* ascending; unknown values are the caller's business */
+};
+
+/* How a table is sorted now. */
+struct table_sort {
+    int column;
+    bool descends;
+};
+
+/* Widths for an area so many columns wide. */
+void table_layout(const struct table_column *columns, int n, int cols, int *widths);
+
+/* Draw the head; the column sorted by is marked. */
+void table_draw_head(const struct table_column *columns, int n, const int *widths, struct table_sort sort,
+                     struct grid *g, struct rect area);
+
+/* Draw one row's cells; growing columns are scrolled by `scroll`; a table that does not scroll gives -1. */
+void table_draw_row(const struct table_column *columns, int n, const int *widths, const void *row, int scroll,
+                    struct grid *g, struct rect area, int y);
+
+/* The row as text, as it is copied: all its columns, a tab between them. */
+void table_put_row(const struct table_column *columns, int n, const void *row, struct strbuf *out);
+
+/* Column whose title or cells stand at `col` of the area; -1 none. */
+int table_column_at(const int *widths, int n, int col);
+
+/* Go to the next (+1) or previous (-1) column, in its own direction. */
+void table_sort_step(struct table_sort *sort, const struct table_column *columns, int n, int step);
+
+/* Sort by a column; again: turn it round. */
+void table_sort_by(struct table_sort *sort, const struct table_column *columns, int column);
+
+/* Stable sort of `rows` (pointers). */
+void table_sort_rows(const struct table_column *columns, struct table_sort sort, const void **rows, size_t n);
+
+#endif
