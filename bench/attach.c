@@ -168,7 +168,7 @@ static void attach_note(struct attach_series *s, double ms) { s->ms[s->n++] = ms
 
 /* Ejects the job's agent and waits until its socket is gone. */
 static int attach_eject(struct attach_bench *b, struct err *e) {
-    struct session_address addr = {.pid = b->job};
+    struct target_address addr = {.pid = b->job};
     int there = target_find_endpoint(&addr, e);
     if (there <= 0)
         return there;
@@ -185,7 +185,7 @@ static int attach_eject(struct attach_bench *b, struct err *e) {
 }
 
 static int attach_once(struct attach_bench *b, struct err *e) {
-    struct session_address addr = {.pid = b->job};
+    struct target_address addr = {.pid = b->job};
     struct inject_result result;
     struct model_snapshot snapshot;
     uint64_t began = clock_mono_ns();
@@ -239,7 +239,7 @@ static int attach_inject_program(struct attach_bench *b, double *stopped_ms, dou
 }
 
 static int attach_program_once(struct attach_bench *b, struct err *e) {
-    struct session_address addr = {.pid = b->job};
+    struct target_address addr = {.pid = b->job};
     struct model_snapshot snapshot;
     double stopped_ms = 0, total_ms = 0;
     uint64_t began = clock_mono_ns();

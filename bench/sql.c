@@ -210,7 +210,7 @@ static double sql_run_database(struct database *d, const char *text, int64_t *n)
 
 static bool sql_measure_database(struct json *j, const char *path) {
     static const char text[] = "SELECT count(*) FROM python.samples WHERE timestamp > now() - 60";
-    struct session_address addr = {.mode = MODEL_MODE_RECORDED};
+    struct target_address addr = {.mode = MODEL_MODE_RECORDED};
     struct err e = {.text = "out of memory"};
     double ms[SQL_ROUND_TRIPS];
     int64_t n = 0;

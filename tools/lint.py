@@ -31,6 +31,12 @@ MAY_INCLUDE = {
     "cli": ["base", "wire", "pystack", "store", "inject", "client"],
 }
 
+# Within a folder: its rooms from below upwards; a room may include its own files, those of the folder itself, and of the rooms before it.
+ROOMS = {
+    "client": ["target", "symbols", "session", "samples", "sql", "export", "verdict"],
+    "store": ["ring", "sql", "recording"],
+}
+
 # Within a folder: what is linked into the agent must not need what is not.
 NEVER_INCLUDES = [("src/store/ring/*", "store/sql/"), ("src/store/ring/*", "store/recording/")]
 
@@ -102,6 +108,21 @@ def without_comments(text):
     return token.sub(blank, text)
 
 
+def room_of(path):
+    """The room of a path from src/: "sql" of client/sql/rows.h, "" of client/output.h."""
+    parts = path.split("/")
+    return parts[1] if len(parts) > 2 else ""
+
+
+def room_may_include(path, other):
+    """May that file include `other` of the same folder? A file that lies in no room knows none of them."""
+    folder = path.split("/")[1]
+    rooms = ["", *ROOMS.get(folder, [])]
+    if folder not in ROOMS or not other.startswith(folder + "/"):
+        return True
+    return rooms.index(room_of(other)) <= rooms.index(room_of(path[4:]))
+
+
 def check_includes(path, text, findings):
     folder = path.split("/")[1]
     for number, line in enumerate(text.splitlines(), 1):
@@ -112,6 +133,8 @@ def check_includes(path, text, findings):
             allowed = [folder + "/"] + [a if "/" in a else a + "/" for a in MAY_INCLUDE[folder]]
             if not any(other.startswith(a) for a in allowed):
                 findings.add(path, number, f"src/{folder} may not include {other}")
+            if not room_may_include(path, other):
+                findings.add(path, number, f"the rooms of src/{folder} lie upon each other ({', '.join(ROOMS[folder])}): {room_of(path[4:])} may not include {other}")
             if any(fnmatch.fnmatch(path, p) and other.startswith(prefix) for p, prefix in NEVER_INCLUDES):
                 findings.add(path, number, f"{os.path.basename(path)} is linked into the agent and may not include {other}")
         elif project and project.group(1) != "version.h":

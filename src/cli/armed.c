@@ -52,7 +52,7 @@ static int armed_poll(struct armed *a, struct err *e) {
     return 0;
 }
 
-int armed_begin(struct armed *a, const struct cli_options *o, struct session_address *addr,
+int armed_begin(struct armed *a, const struct cli_options *o, struct target_address *addr,
                 const struct wire_arm *want, struct err *e) {
     struct sigaction action = {.sa_handler = armed_on_signal, .sa_flags = (int)SA_RESETHAND};
     *a = (struct armed){.want = *want, .cost_pct = NAN};

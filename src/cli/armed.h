@@ -46,7 +46,7 @@ struct armed {
 };
 
 /* Reach the target, which gets an agent, and arm `what` in it. 0, or -1 with the error. armed_end, on failure too. */
-int armed_begin(struct armed *a, const struct cli_options *o, struct session_address *addr,
+int armed_begin(struct armed *a, const struct cli_options *o, struct target_address *addr,
                 const struct wire_arm *want, struct err *e);
 
 /* Wait until so many steps as wanted were looked into, `is_done` (NULL: nothing) says so, which is asked often, the lease is over, the

@@ -45,7 +45,7 @@ struct cli_verb {
     const void *options_default;      /* the struct when nothing is given; NULL all zero */
     /* Append what is to be printed. `addr` is the resolved target, not attached to yet; NULL without one; of
      * many, the first of options->targets.n. 0 or -1. */
-    int (*run)(const struct cli_options *options, struct session_address *addr, struct strbuf *out,
+    int (*run)(const struct cli_options *options, struct target_address *addr, struct strbuf *out,
                struct err *e);
 };
 
@@ -74,64 +74,62 @@ void cli_put_rows(const struct cli_verb *v, struct option_def *rows);
 void cli_put_help(struct strbuf *out, const struct cli_verb *verb);
 
 /* A database over all targets of the options, which are reached first. 0, or -1 with the error. */
-int cli_open_database(const struct cli_options *o, struct session_address *addr, bool no_inject,
+int cli_open_database(const struct cli_options *o, struct target_address *addr, bool no_inject,
                       struct database **out, struct err *e);
 
 /* The socket of an agent that is there; the error says how to have one. */
-int cli_find_agent(struct session_address *addr, struct err *e);
+int cli_find_agent(struct target_address *addr, struct err *e);
 
 /* What cannot be seen, as a line on stderr, if there is such. */
 void cli_note_database(struct database *d);
 
 /* The verbs, one file each. */
-int cli_run_list(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
-                 struct err *e);
-int cli_run_inject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_list(const struct cli_options *o, struct target_address *addr, struct strbuf *out, struct err *e);
+int cli_run_inject(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e);
-int cli_run_launch(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_launch(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e);
-int cli_run_eject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_eject(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e);
-int cli_run_backtrace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_backtrace(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                       struct err *e);
-int cli_run_status(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_status(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e);
 
-int cli_run_query(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_query(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e);
 
-int cli_run_tables(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_tables(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e);
-int cli_run_record(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_record(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e);
-int cli_run_memory(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_memory(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e);
 
-int cli_run_verdict(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_verdict(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                     struct err *e);
 
-int cli_run_trace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_trace(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e);
 
-int cli_run_profile(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_profile(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                     struct err *e);
 
-int cli_run_nan(const struct cli_options *o, struct session_address *addr, struct strbuf *out, struct err *e);
+int cli_run_nan(const struct cli_options *o, struct target_address *addr, struct strbuf *out, struct err *e);
 
-int cli_run_flamegraph(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_flamegraph(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                        struct err *e);
-int cli_run_pprof(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_pprof(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e);
 
-int cli_run_config(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_config(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e);
 
-int cli_run_eval(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
-                 struct err *e);
-int cli_run_execute(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_eval(const struct cli_options *o, struct target_address *addr, struct strbuf *out, struct err *e);
+int cli_run_execute(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                     struct err *e);
 
-int cli_run_debug(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_debug(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e);
 
 struct cli_debug_options {
@@ -143,7 +141,7 @@ struct cli_debug_options {
 extern const struct option_def cli_debug_rows[];
 extern const struct cli_debug_options cli_debug_default;
 
-int cli_run_pause(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_pause(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e);
 
 struct cli_pause_options {
@@ -154,7 +152,7 @@ struct cli_pause_options {
 extern const struct option_def cli_pause_rows[];
 extern const struct cli_pause_options cli_pause_default;
 
-int cli_run_catch(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_catch(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e);
 
 struct cli_catch_options {
@@ -163,7 +161,7 @@ struct cli_catch_options {
     bool status, off;
 };
 /* As 'catch' without options, at an agent that is there; what it says in `out`, if that is not NULL. 0, or -1 with the error. */
-int cli_catch(struct session_address *addr, struct strbuf *out, struct err *e);
+int cli_catch(struct target_address *addr, struct strbuf *out, struct err *e);
 extern const struct option_def cli_catch_rows[];
 extern const struct cli_catch_options cli_catch_default;
 
@@ -185,8 +183,7 @@ int cli_eval_read_frame(const char *text, struct wire_eval *want, struct err *e)
 /* A text of the job: for a terminal without what would change it; for anything else as it is. */
 void cli_eval_put_text(struct strbuf *out, const struct wire_text *t, bool terminal);
 
-int cli_run_repl(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
-                 struct err *e);
+int cli_run_repl(const struct cli_options *o, struct target_address *addr, struct strbuf *out, struct err *e);
 
 struct cli_inject_options {
     struct cli_options common; /* first */
@@ -203,11 +200,11 @@ struct cli_listen_options {
 };
 extern const struct option_def cli_listen_rows[];
 
-int cli_run_listen(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_listen(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e);
 
 /* Have an agent that is there listen at `address` (NULL: one that is free; "off": nowhere). 0, or -1 with the error. */
-int cli_listen(const struct session_address *addr, const char *address, bool looking,
+int cli_listen(const struct target_address *addr, const char *address, bool looking,
                struct wire_listening *out, struct err *e);
 
 /* Tell a person where it does, and the tokens. */

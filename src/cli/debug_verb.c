@@ -6,7 +6,7 @@
 #include "client/target/target.h"
 
 int debug_command_verb_run(const struct debug_command_def *def, const struct debug_command_request *wish,
-                           bool json, struct session_address *addr, struct strbuf *out, struct err *e) {
+                           bool json, struct target_address *addr, struct strbuf *out, struct err *e) {
     const struct target_options how = {.no_inject = false};
     struct wire_evaluated what;
     struct strbuf code, texts;

@@ -7,6 +7,6 @@
 
 /* Reach the target, ask, and append what is to be printed. 0, or -1 with the error. */
 int debug_command_verb_run(const struct debug_command_def *def, const struct debug_command_request *wish,
-                           bool json, struct session_address *addr, struct strbuf *out, struct err *e);
+                           bool json, struct target_address *addr, struct strbuf *out, struct err *e);
 
 #endif

@@ -22,7 +22,7 @@ static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct
     tcp_set_token(line->options->token);
     if (n == 0)
         return line->verb->run(line->options, NULL, out, e);
-    struct session_address *addr = calloc(n, sizeof *addr);
+    struct target_address *addr = calloc(n, sizeof *addr);
     int rc = addr ? 0 : err_set(e, ERR_FAILED, "out of memory for %zu targets", n);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = target_resolve(line->targets.items[i], &addr[i], e);

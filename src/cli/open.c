@@ -14,7 +14,7 @@ const struct option_def cli_read_rows[] = {
     {.name = NULL},
 };
 
-int cli_open_database(const struct cli_options *o, struct session_address *addr, bool no_inject,
+int cli_open_database(const struct cli_options *o, struct target_address *addr, bool no_inject,
                       struct database **out, struct err *e) {
     struct target_options how = {.no_inject = no_inject, .readonly = o->readonly};
     struct database *d = database_open(e);

@@ -17,14 +17,14 @@
 
 struct repl {
     const struct cli_options *options;
-    struct session_address given; /* as the target was found, not attached to */
-    struct call *call;            /* NULL: there is none, or no more */
-    struct err lost;              /* why there is none any more; ERR_OK: there was none yet */
-    struct wire_eval want;        /* what all code is run with */
-    struct strbuf texts;          /* of the last answer */
-    unsigned seen;                /* interrupts that something was done about */
-    bool asked;                   /* the code that runs is to end */
-    bool told;                    /* a traceback was printed, which says all of the last error */
+    struct target_address given; /* as the target was found, not attached to */
+    struct call *call;           /* NULL: there is none, or no more */
+    struct err lost;             /* why there is none any more; ERR_OK: there was none yet */
+    struct wire_eval want;       /* what all code is run with */
+    struct strbuf texts;         /* of the last answer */
+    unsigned seen;               /* interrupts that something was done about */
+    bool asked;                  /* the code that runs is to end */
+    bool told;                   /* a traceback was printed, which says all of the last error */
 };
 
 /* ---- repl_session.c ---- */

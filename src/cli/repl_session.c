@@ -67,7 +67,7 @@ static void repl_lose(struct repl *r, const struct err *why) {
 
 static int repl_reach(struct repl *r, struct err *e) {
     const struct target_options how = {.no_inject = false};
-    struct session_address addr = r->given;
+    struct target_address addr = r->given;
     if (target_reach(&addr, &how, e) != 0)
         return -1;
     if (addr.recorded[0])
@@ -230,7 +230,7 @@ static bool repl_stop_query(void *arg) { return repl_interrupted(arg); }
 /* SQL: by a database of its own, which ^C ends. 0, or -1 with the error. */
 static int repl_query_sql(struct repl *r, const struct magic *m, struct magic_way *way, struct strbuf *out,
                           struct err *e) {
-    struct session_address addr = r->given;
+    struct target_address addr = r->given;
     struct database *d = NULL;
     int rc = cli_open_database(r->options, &addr, false, &d, e);
     if (rc == 0)
@@ -248,7 +248,7 @@ static int repl_query_sql(struct repl *r, const struct magic *m, struct magic_wa
 /* By a connection of its own: what is looked at does not touch that of the code. */
 static int repl_query(struct repl *r, const struct magic *m, struct err *e) {
     const struct target_options how = {.no_inject = false};
-    struct session_address addr = r->given;
+    struct target_address addr = r->given;
     struct magic_way way = {.addr = &addr, .stop = repl_stop_query, .stop_arg = r};
     struct strbuf out;
     strbuf_init(&out, REPL_OUTPUT_MAX);

@@ -26,7 +26,7 @@ const struct option_def cli_backtrace_rows[] = {
     {.name = NULL},
 };
 
-int cli_run_backtrace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_backtrace(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                       struct err *e) {
     const struct cli_backtrace_options *mine = (const struct cli_backtrace_options *)(const void *)o;
     struct target_options how = {.no_inject = mine->no_inject, .block = mine->block, .readonly = o->readonly};

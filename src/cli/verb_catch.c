@@ -34,7 +34,7 @@ const struct option_def cli_catch_rows[] = {
     {.name = NULL},
 };
 
-int cli_catch(struct session_address *addr, struct strbuf *out, struct err *e) {
+int cli_catch(struct target_address *addr, struct strbuf *out, struct err *e) {
     const struct debug_command_request wish = {.timeout_s = CATCH_TIMEOUT_S, .limit_s = CATCH_LIMIT_S};
     struct wire_evaluated what;
     struct strbuf code, texts;
@@ -103,8 +103,7 @@ static void catch_put_recorded(struct strbuf *out, bool as_json, const struct ro
 }
 
 /* What its tables tell, the latest of each kind. */
-static int catch_show_recorded(struct session_address *addr, bool as_json, struct strbuf *out,
-                               struct err *e) {
+static int catch_show_recorded(struct target_address *addr, bool as_json, struct strbuf *out, struct err *e) {
     static const char text[] =
         "SELECT kind, text FROM probing.events WHERE kind IN ('" RING_EVENT_FATAL
         "', '" RING_EVENT_FATAL_STACK "', '" RING_EVENT_UNCAUGHT "') ORDER BY timestamp DESC";
@@ -124,7 +123,7 @@ static int catch_show_recorded(struct session_address *addr, bool as_json, struc
     return rc;
 }
 
-int cli_run_catch(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_catch(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e) {
     const struct cli_catch_options *mine = (const struct cli_catch_options *)(const void *)o;
     const struct debug_command_request wish = {.address = mine->common.operand,

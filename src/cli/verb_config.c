@@ -84,7 +84,7 @@ static size_t config_put(struct strbuf *out, const struct model_status *status, 
     return n;
 }
 
-int cli_run_config(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_config(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e) {
     struct wire_config wanted = {.key = ""};
     struct model_status status;

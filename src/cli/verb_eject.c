@@ -36,10 +36,10 @@ static size_t eject_count_threads(pid_t pid) {
     return found;
 }
 
-static int eject_wait_gone(const struct session_address *addr, struct err *e) {
+static int eject_wait_gone(const struct target_address *addr, struct err *e) {
     uint64_t deadline = clock_mono_ns() + EJECT_DEADLINE_NS;
     for (;;) {
-        struct session_address again = *addr;
+        struct target_address again = *addr;
         /* Whether an agent listens at a TCP port is not known from here: what it answered has to do. */
         bool listens = !tcp_is(addr->path) && target_find_endpoint(&again, NULL) == 1;
         size_t threads = addr->pid > 0 ? eject_count_threads(addr->pid) : 0;
@@ -55,7 +55,7 @@ static int eject_wait_gone(const struct session_address *addr, struct err *e) {
 }
 
 /* 1 ejected, 0 nothing was there, -1. */
-static int eject_agent(struct session_address *addr, struct err *e) {
+static int eject_agent(struct target_address *addr, struct err *e) {
     int there = target_find_endpoint(addr, e);
     if (there <= 0)
         return there;
@@ -67,7 +67,7 @@ static int eject_agent(struct session_address *addr, struct err *e) {
     return rc != 0 || eject_wait_gone(addr, e) != 0 ? -1 : 1;
 }
 
-int cli_run_eject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_eject(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e) {
     int ejected = eject_agent(addr, e);
     if (ejected < 0)

@@ -179,7 +179,7 @@ static int eval_put(const struct wire_eval *want, const struct wire_evaluated *v
     return rc == 0 && failed ? eval_fail(want, v, e) : rc;
 }
 
-static int eval_run(const struct cli_options *o, bool execute, struct session_address *addr,
+static int eval_run(const struct cli_options *o, bool execute, struct target_address *addr,
                     struct strbuf *out, struct err *e) {
     const struct cli_eval_options *mine = (const struct cli_eval_options *)(const void *)o;
     const struct target_options how = {.no_inject = false};
@@ -212,12 +212,12 @@ static int eval_run(const struct cli_options *o, bool execute, struct session_ad
     return rc;
 }
 
-int cli_run_eval(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_eval(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                  struct err *e) {
     return eval_run(o, false, addr, out, e);
 }
 
-int cli_run_execute(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_execute(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                     struct err *e) {
     return eval_run(o, true, addr, out, e);
 }

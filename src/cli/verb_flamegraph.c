@@ -68,7 +68,7 @@ static const struct export_format *flamegraph_format(const struct cli_flamegraph
     return NULL;
 }
 
-int cli_run_flamegraph(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_flamegraph(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                        struct err *e) {
     const struct cli_flamegraph_options *mine = (const struct cli_flamegraph_options *)(const void *)o;
     const struct export_format *f = flamegraph_format(mine, e);
@@ -103,7 +103,7 @@ int cli_run_flamegraph(const struct cli_options *o, struct session_address *addr
     return rc;
 }
 
-int cli_run_pprof(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_pprof(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e) {
     struct cli_flamegraph_options mine = *(const struct cli_flamegraph_options *)(const void *)o;
     mine.format = "pprof";

@@ -30,7 +30,7 @@ const struct option_def cli_inject_rows[] = {
     {.name = NULL},
 };
 
-static void inject_put_text(struct strbuf *out, const struct session_address *addr,
+static void inject_put_text(struct strbuf *out, const struct target_address *addr,
                             const struct inject_result *r) {
     pid_t pid = addr->pid;
     if (tcp_is(addr->path)) {
@@ -64,7 +64,7 @@ static void cli_defer_signals(void) {
     (void)pthread_sigmask(SIG_BLOCK, &asked, NULL);
 }
 
-static int inject_profile(const struct session_address *addr, struct err *e) {
+static int inject_profile(const struct target_address *addr, struct err *e) {
     const struct wire_config want = {.key = "probing.sample_rate", .value = INJECT_PROFILE_HZ};
     struct call *c = call_open(addr, e);
     int rc = c ? call_configure(c, &want, e) : -1;
@@ -72,7 +72,7 @@ static int inject_profile(const struct session_address *addr, struct err *e) {
     return rc;
 }
 
-int cli_run_inject(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_inject(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e) {
     const struct cli_inject_options *mine = (const struct cli_inject_options *)(const void *)o;
     struct inject_result result;

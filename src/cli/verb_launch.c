@@ -10,7 +10,7 @@ const struct option_def cli_launch_rows[] = {
     {.name = NULL},
 };
 
-int cli_run_launch(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_launch(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e) {
     const struct cli_launch_options *mine = (const struct cli_launch_options *)(const void *)o;
     (void)addr;

@@ -192,7 +192,7 @@ static struct list_row *list_make_rows(const struct target_process *list, size_t
     return rows;
 }
 
-int cli_run_list(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_list(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                  struct err *e) {
     const struct cli_list_options *mine = (const struct cli_list_options *)(const void *)o;
     (void)addr;

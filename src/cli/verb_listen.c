@@ -19,7 +19,7 @@ const struct option_def cli_listen_rows[] = {
     {.name = NULL},
 };
 
-int cli_listen(const struct session_address *addr, const char *address, bool looking,
+int cli_listen(const struct target_address *addr, const char *address, bool looking,
                struct wire_listening *out, struct err *e) {
     struct wire_listen want = {.looking = looking};
     struct address checked;
@@ -48,7 +48,7 @@ void cli_put_listening(struct strbuf *out, const struct wire_listening *l) {
         l->file, stem, l->file);
 }
 
-int cli_run_listen(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_listen(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e) {
     const struct cli_listen_options *mine = (const struct cli_listen_options *)(const void *)o;
     bool off = mine->off || (o->operand && strcmp(o->operand, "off") == 0);

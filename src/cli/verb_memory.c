@@ -178,7 +178,7 @@ static void memory_put_text(const struct rows *rows, struct strbuf *out) {
     }
 }
 
-int cli_run_memory(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_memory(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e) {
     const struct cli_read_options *mine = (const struct cli_read_options *)(const void *)o;
     struct database *d;

@@ -111,8 +111,7 @@ static int nan_read(struct armed *a, struct rows *rows, struct err *e) {
     }
 }
 
-int cli_run_nan(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
-                struct err *e) {
+int cli_run_nan(const struct cli_options *o, struct target_address *addr, struct strbuf *out, struct err *e) {
     const struct armed_options *mine = (const struct armed_options *)(const void *)o;
     struct wire_arm want = {.what = "nan", .steps = mine->steps, .compiled = mine->compiled};
     struct rows rows = {.n = 0};

@@ -22,7 +22,7 @@ const struct option_def cli_pause_rows[] = {
     {.name = NULL},
 };
 
-int cli_run_pause(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_pause(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e) {
     const struct cli_pause_options *mine = (const struct cli_pause_options *)(const void *)o;
     const struct debug_command_request wish = {.address = mine->common.operand,

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "client/output.h"
-#include "client/session/profile_text.h"
+#include "client/export/profile_text.h"
 #include "client/export/trace_file.h"
 
 #define PROFILE_SCHEMA_VERSION 1
@@ -58,7 +58,7 @@ static int profile_ask(const struct armed *a, bool yes, struct err *e) {
 }
 
 /* Arm it, wait, and tell how it ended: 0, the note says what has come of it; or -1 with the error. */
-static int profile_run(struct armed *a, const struct cli_options *o, struct session_address *addr,
+static int profile_run(struct armed *a, const struct cli_options *o, struct target_address *addr,
                        const struct wire_arm *want, struct err *e) {
     int rc = armed_begin(a, o, addr, want, e);
     a->ends = true;
@@ -111,7 +111,7 @@ static int profile_read_top(struct armed *a, struct rows *rows, struct err *e) {
 }
 
 static int profile_report(struct armed *a, const struct cli_profile_options *mine,
-                          const struct session_address *addr, struct strbuf *out, struct err *e) {
+                          const struct target_address *addr, struct strbuf *out, struct err *e) {
     struct rows rows = {.n = 0};
     const char *file = mine->output ? mine->output : a->file;
     int rc = mine->output ? trace_file_move(addr->pid, a->file, mine->output, armed_is_interrupted, e) : 0;
@@ -125,7 +125,7 @@ static int profile_report(struct armed *a, const struct cli_profile_options *min
     return rc;
 }
 
-int cli_run_profile(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_profile(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                     struct err *e) {
     const struct cli_profile_options *mine = (const struct cli_profile_options *)(const void *)o;
     struct wire_arm want = {.what = "profiler", .compiled = mine->armed.compiled, .dry = true};

@@ -234,7 +234,7 @@ static int query_run(const struct cli_query_options *o, struct database *d, cons
     return rc;
 }
 
-int cli_run_query(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_query(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e) {
     struct cli_query_options mine = *(const struct cli_query_options *)(const void *)o;
     if (mine.limit == 0)

@@ -49,7 +49,7 @@ static void record_wait(uint64_t end_ns) {
 }
 
 /* Nothing will come any more. */
-static bool record_all_gone(const struct session_address *addr, size_t n) {
+static bool record_all_gone(const struct target_address *addr, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!addr[i].recorded[0] && (addr[i].pid <= 0 || !procfs_is_gone(addr[i].pid)))
             return false;
@@ -58,7 +58,7 @@ static bool record_all_gone(const struct session_address *addr, size_t n) {
 
 /* What the tables hold until the time is over. What is now is added at the end, while there is somebody to be asked. `*ended`: the targets
  * have, before. */
-static int record_run(const struct cli_record_options *o, const struct session_address *addr,
+static int record_run(const struct cli_record_options *o, const struct target_address *addr,
                       struct database *d, struct archive_writer *w, bool *ended, struct err *e) {
     uint64_t end_ns = clock_mono_ns() + (uint64_t)(o->duration_s * 1e9);
     for (;;) {
@@ -96,7 +96,7 @@ static void record_put(const struct cli_record_options *o, uint64_t rows, double
     (void)strbuf_addc(out, '\n');
 }
 
-int cli_run_record(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_record(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e) {
     const struct cli_record_options *mine = (const struct cli_record_options *)(const void *)o;
     struct sigaction action = {.sa_handler = record_on_signal, .sa_flags = (int)SA_RESETHAND};

@@ -103,7 +103,7 @@ static bool verb_interrupted(void *arg) { return repl_interrupted(&((struct verb
 
 /* The tables of this job; those that any has while it cannot be reached. NULL: out of memory. */
 static struct catalog *verb_know_tables(const struct verb_repl *v) {
-    struct session_address addr = v->repl.given;
+    struct target_address addr = v->repl.given;
     struct database *d = NULL;
     struct err e;
     struct catalog *c = NULL;
@@ -170,7 +170,7 @@ static void verb_print_error(const struct err *e) {
 }
 
 static void verb_greet(const struct verb_repl *v) {
-    const struct session_address *given = &v->repl.given;
+    const struct target_address *given = &v->repl.given;
     bool tcp = tcp_is(given->path);
     output_say("probing: code runs in process %lld%s%s; %%help lists what else there is, ^D leaves\n",
                (long long)call_get_target(v->repl.call)->pid, tcp ? ", by the agent at " : "",
@@ -299,7 +299,7 @@ static int verb_read(struct verb_repl *v, struct err *e) {
     return rc;
 }
 
-int cli_run_repl(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_repl(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                  struct err *e) {
     const struct cli_eval_options *mine = (const struct cli_eval_options *)(const void *)o;
     struct verb_repl v = {.repl = {.options = o,

@@ -8,7 +8,7 @@
 #include "client/session/status_text.h"
 #include "client/target/target.h"
 
-int cli_find_agent(struct session_address *addr, struct err *e) {
+int cli_find_agent(struct target_address *addr, struct err *e) {
     int there = target_find_endpoint(addr, e);
     if (there == 0)
         return err_set(e, ERR_ATTACH, "process %d has no agent: 'probing %d inject' puts one there",
@@ -16,7 +16,7 @@ int cli_find_agent(struct session_address *addr, struct err *e) {
     return there > 0 ? 0 : -1;
 }
 
-int cli_run_status(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_status(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e) {
     if (cli_find_agent(addr, e) != 0)
         return -1;

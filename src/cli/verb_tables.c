@@ -210,7 +210,7 @@ static void tables_put_one(const struct sql_table_info *t, struct strbuf *out) {
     tables_put_rows(t->columns, t->n_columns, out);
 }
 
-int cli_run_tables(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_tables(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                    struct err *e) {
     const struct cli_read_options *mine = (const struct cli_read_options *)(const void *)o;
     struct database *d;

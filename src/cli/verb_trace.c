@@ -190,7 +190,7 @@ static int trace_report(struct armed *a, const struct rows *steps, int64_t wante
     return rc;
 }
 
-int cli_run_trace(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_trace(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                   struct err *e) {
     const struct armed_options *mine = (const struct armed_options *)(const void *)o;
     struct wire_arm want = {.what = "trace", .compiled = mine->compiled};

@@ -129,7 +129,7 @@ static int verdict_wait(struct verdict_judge *j, struct database *d, double wait
     }
 }
 
-int cli_run_verdict(const struct cli_options *o, struct session_address *addr, struct strbuf *out,
+int cli_run_verdict(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                     struct err *e) {
     const struct cli_verdict_options *mine = (const struct cli_verdict_options *)(const void *)o;
     struct database *d;

@@ -199,7 +199,7 @@ static int main_put_settings(const struct main_options *o, struct strbuf *out, s
 static int main_open(const struct main_options *o, struct startup *begun, struct attach_all *targets,
                      struct err *e) {
     const struct settings *set = &begun->settings;
-    struct session_address diff;
+    struct target_address diff;
     struct host_config config = {
         .app = {.pick = targets->n == 0,
                 .is_utf8 = term_is_utf8(),

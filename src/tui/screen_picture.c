@@ -106,7 +106,7 @@ static void screen_picture_ask(struct screen_picture *p, struct querier *q, enum
 }
 
 /* What the screen wants of the tables: all of it, as nobody looks a second time. */
-static void screen_picture_ask_all(struct screen_picture *p, const struct session_address *addr) {
+static void screen_picture_ask_all(struct screen_picture *p, const struct target_address *addr) {
     struct querier_answer refused = {.kind = QUERIER_RUN, .error_at = -1};
     enum app_feed_id id = app_feed_next(p->app, FEED_COUNT);
     struct querier *q = id == FEED_COUNT ? NULL : querier_new(addr, &refused.error);
@@ -120,7 +120,7 @@ static void screen_picture_ask_all(struct screen_picture *p, const struct sessio
 }
 
 /* What the kernel tells of the process, where the screen shows it. */
-static void screen_picture_read_stats(struct screen_picture *p, const struct session_address *addr) {
+static void screen_picture_read_stats(struct screen_picture *p, const struct target_address *addr) {
     struct proc_stats_reader r = {.pid = 0};
     struct proc_stats v;
     if (!addr || addr->pid <= 0 || !app_wants_proc_stats(p->app))
@@ -129,7 +129,7 @@ static void screen_picture_read_stats(struct screen_picture *p, const struct ses
     app_take_proc_stats(p->app, &v);
 }
 
-static int screen_picture_render(void *arg, const struct session_address *addr,
+static int screen_picture_render(void *arg, const struct target_address *addr,
                                  const struct model_target *target, const struct model_snapshot *snapshot,
                                  struct strbuf *out, struct err *e) {
     struct screen_picture *p = arg;

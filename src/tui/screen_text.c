@@ -80,7 +80,7 @@ static void screen_text_banner(const struct app *app, struct strbuf *out) {
     (void)strbuf_addf(out, " %s\n", clean);
 }
 
-int screen_text_render(void *arg, const struct session_address *addr, const struct model_target *target,
+int screen_text_render(void *arg, const struct target_address *addr, const struct model_target *target,
                        const struct model_snapshot *snapshot, struct strbuf *out, struct err *e) {
     (void)addr; /* it shows nothing of the tables */
     const struct screen_text_config *config = arg;

@@ -20,7 +20,7 @@ struct screen_text_config {
 
 /* Header, all threads, and the stack of every thread that has one. Signature of export_renderer.render; `arg` is a
  * struct screen_text_config. 0, or -1 with the error. */
-int screen_text_render(void *arg, const struct session_address *addr, const struct model_target *target,
+int screen_text_render(void *arg, const struct target_address *addr, const struct model_target *target,
                        const struct model_snapshot *snapshot, struct strbuf *out, struct err *e);
 
 #endif

@@ -179,6 +179,8 @@ def complaints(lint, path, text):
 @pytest.mark.parametrize("path, text, expected", [
     ("src/base/a.c", HEAD + '#include "wire/wire.h"\n', "may not include wire/wire.h"),
     ("src/agent/a.c", HEAD + '#include "store/sql/sql.h"\n', "may not include store/sql/sql.h"),
+    ("src/client/target/a.c", HEAD + '#include "client/sql/rows.h"\n', "target may not include client/sql/rows.h"),
+    ("src/store/ring/a.c", HEAD + '#include "store/recording/archive.h"\n', "may not include store/recording/archive.h"),
     ("src/tui/screens/a.c", HEAD + "#include <ncurses.h>\n", "may only be included by"),
     ("src/client/a.c", HEAD + "#include <libwebsockets.h>\n", "may only be included by"),
     ("src/pystack/a.c", HEAD + "#include <Python.h>\n", "may only be included by"),

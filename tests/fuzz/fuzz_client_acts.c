@@ -68,9 +68,9 @@ int __wrap_rename(const char *from, const char *to);
 int __wrap_connect(int fd, const struct sockaddr *to, socklen_t len);
 int __wrap_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 sighandler_t __wrap_signal(int number, sighandler_t handler);
-int __wrap_cli_open_database(const struct cli_options *o, struct session_address *addr, bool no_inject,
+int __wrap_cli_open_database(const struct cli_options *o, struct target_address *addr, bool no_inject,
                              struct database **out, struct err *e);
-struct call *__wrap_call_open(const struct session_address *addr, struct err *e);
+struct call *__wrap_call_open(const struct target_address *addr, struct err *e);
 void __wrap_call_close(struct call *c);
 int __wrap_call_status(struct call *c, struct model_status *out, struct err *e);
 int __wrap_call_arm(struct call *c, const struct wire_arm *want, struct err *e);
@@ -214,14 +214,14 @@ static struct acts_status {
 } statuses[ACTS_STATUSES];
 static size_t n_statuses, next_status;
 
-int __wrap_cli_open_database(const struct cli_options *o, struct session_address *addr, bool no_inject,
+int __wrap_cli_open_database(const struct cli_options *o, struct target_address *addr, bool no_inject,
                              struct database **out, struct err *e) {
     (void)o, (void)addr, (void)no_inject, (void)e;
     *out = NULL;
     return 0;
 }
 
-struct call *__wrap_call_open(const struct session_address *addr, struct err *e) {
+struct call *__wrap_call_open(const struct target_address *addr, struct err *e) {
     static char there;
     (void)addr, (void)e;
     return (struct call *)(void *)&there;
@@ -386,7 +386,7 @@ static void take_line(const uint8_t *line, size_t n) {
 
 static void run_profile(void) {
     struct cli_profile_options o = {.output = output, .yes = true};
-    struct session_address addr = {.pid = getpid()};
+    struct target_address addr = {.pid = getpid()};
     struct strbuf out;
     struct err e;
     strbuf_init(&out, 0);

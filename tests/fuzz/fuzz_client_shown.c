@@ -18,7 +18,7 @@
 #include "client/samples/stack_counts.h"
 #include "client/symbols/native.h"
 #include "client/output.h"
-#include "client/session/profile_text.h"
+#include "client/export/profile_text.h"
 #include "client/session/status_text.h"
 #include "client/export/trace_file.h"
 #include "support/fuzz_json.h"

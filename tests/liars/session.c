@@ -237,7 +237,7 @@ static void ask_small(struct call *c, struct err *e) {
         error_shown(e);
 }
 
-static void ask_call(const struct session_address *addr) {
+static void ask_call(const struct target_address *addr) {
     static void (*const asks[])(struct call *, struct err *) = {ask_status, ask_threads, ask_samples,
                                                                 ask_told, ask_small};
     struct err e;
@@ -253,7 +253,7 @@ static void ask_call(const struct session_address *addr) {
     call_close(c);
 }
 
-static void ask_tables(const struct session_address *addr) {
+static void ask_tables(const struct target_address *addr) {
     static const char *const questions[] = {
         "SELECT * FROM python.samples LIMIT 20",
         "SELECT fold(stack_id), count(*) FROM python.samples GROUP BY 1",
@@ -313,7 +313,7 @@ static void *serve(void *arg) {
 }
 
 struct asking {
-    const struct session_address *addr;
+    const struct target_address *addr;
     const char *const *paths;
     uint64_t seed, wanted;
 };
@@ -342,7 +342,7 @@ int main(int argc, char **argv) {
     uint64_t wanted = strtoull(argv[2], NULL, 10);
     const char *const *paths = argc > 4 ? (const char *const *)argv + 4 : none;
     struct liar_options o = {.seed = seed, .pid = getpid(), .uid = getuid(), .paths = paths, .said = &said};
-    struct session_address addr = {.pid = 0};
+    struct target_address addr = {.pid = 0};
     struct asking asking[SESSION_THREADS];
     pthread_t server, threads[SESSION_THREADS];
     o.slow_ppm = 10;

@@ -109,7 +109,7 @@ static int on_batch(void *arg, struct model_sample_batch *batch) {
 /* libwebsockets forgets the eventfd of each context. The agent closes its own; those of clients are as many as there were clients. */
 static size_t clients;
 
-static struct call *dial(const struct session_address *addr, struct err *e) {
+static struct call *dial(const struct target_address *addr, struct err *e) {
     clients++;
     return call_open(addr, e);
 }
@@ -125,7 +125,7 @@ static void check(int rc, const struct err *e) {
 }
 
 /* Ask for what there is; any of it may be refused. */
-static void ask(const struct session_address *addr) {
+static void ask(const struct target_address *addr) {
     struct err e;
     struct model_status status;
     struct model_snapshot s;
@@ -143,7 +143,7 @@ static void ask(const struct session_address *addr) {
     call_close(c);
 }
 
-static int eject(const struct session_address *addr) {
+static int eject(const struct target_address *addr) {
     struct err e = {.text = ""};
     struct call *c = dial(addr, &e);
     int rc = c ? call_eject(c, &e) : -1;
@@ -174,7 +174,7 @@ static int live(unsigned long at) {
     atomic_store(&calls, 0);
     atomic_store(&fail_at, at);
     int rc = start_agent(&args);
-    struct session_address addr = {.mode = MODEL_MODE_AGENT};
+    struct target_address addr = {.mode = MODEL_MODE_AGENT};
     (void)snprintf(addr.path, sizeof addr.path, "%s", args.endpoint);
     if (rc == AGENT_STARTED)
         ask(&addr);

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "client/sql/database.h"
-#include "client/sql/rings.h"
+#include "client/target/rings.h"
 #include "unit/store_job.h"
 
 #define T0 1700000000.0
@@ -29,7 +29,7 @@
 
 static struct database *open_past(const struct job *j) {
     struct err e = {.text = ""};
-    struct session_address addr = {.pid = 0};
+    struct target_address addr = {.pid = 0};
     (void)snprintf(addr.recorded, sizeof addr.recorded, "%s", j->dir);
     struct database *d = database_open(&e);
     if (!d || database_add(d, &addr, &e) != 0)
@@ -58,7 +58,7 @@ static void a_folder_without_tables_is_refused(void **state) {
     (void)state;
     struct job j;
     struct err e = {.text = ""};
-    struct session_address addr = {.pid = 0};
+    struct target_address addr = {.pid = 0};
     job_make(&j, 1, 0);
     (void)snprintf(addr.recorded, sizeof addr.recorded, "%s", j.dir);
     struct database *d = database_open(&e);
@@ -92,7 +92,7 @@ static void the_kernel_tells_of_a_living_one(void **state) {
     (void)state;
     char rows[64];
     struct err e = {.text = ""};
-    struct session_address addr = {.pid = getpid()};
+    struct target_address addr = {.pid = getpid()};
     struct database *d = database_open(&e);
     assert_non_null(d);
     assert_int_equal(database_add(d, &addr, &e), 0);
@@ -115,7 +115,7 @@ static void a_target_that_is_gone_is_told(void **state) {
     (void)state;
     static const struct sql_query q;
     struct err e = {.text = ""};
-    struct session_address addr = {.pid = 0x3fffff00}; /* above any pid_max */
+    struct target_address addr = {.pid = 0x3fffff00}; /* above any pid_max */
     struct database *d = database_open(&e);
     assert_non_null(d);
     assert_int_equal(database_add(d, &addr, &e), 0);

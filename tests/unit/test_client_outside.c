@@ -243,7 +243,7 @@ static bool has_second_target(const struct seen *s) { return s->targets == 2; }
 
 static void start(struct seen *s, struct fake *f, pid_t pid) {
     struct err e = {0};
-    struct session_address addr = {.pid = pid, .mode = MODEL_MODE_READONLY};
+    struct target_address addr = {.pid = pid, .mode = MODEL_MODE_READONLY};
     *s = (struct seen){0};
     s->loop = loop_new(&e);
     assert_non_null(s->loop);
@@ -464,7 +464,7 @@ static void check_target_end(void **state) {
     finish(&s, &f);
     assert_int_equal(waitpid(child, NULL, 0), child);
 
-    struct session_address addr = {.pid = child, .mode = MODEL_MODE_READONLY};
+    struct target_address addr = {.pid = child, .mode = MODEL_MODE_READONLY};
     assert_null(call_open(&addr, &e));
     assert_int_equal(e.code, ERR_LOST);
 }
@@ -473,7 +473,7 @@ static void check_target_end(void **state) {
 static void check_not_python(void **state) {
     (void)state;
     struct err e = {0};
-    struct session_address addr = {.pid = getpid(), .mode = MODEL_MODE_READONLY};
+    struct target_address addr = {.pid = getpid(), .mode = MODEL_MODE_READONLY};
     assert_null(call_open(&addr, &e));
     assert_int_equal(e.code, ERR_ATTACH);
     assert_non_null(strstr(e.text, "Python"));

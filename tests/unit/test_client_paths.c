@@ -28,7 +28,7 @@
 #include "client/target/exit_reason.h"
 #include "client/symbols/frame_file.h"
 #include "client/output.h"
-#include "client/sql/rings.h"
+#include "client/target/rings.h"
 #include "client/symbols/source_text.h"
 #include "client/target/tcp.h"
 #include "client/export/trace_file.h"

@@ -91,7 +91,7 @@ static int remove_job(void **state) {
 
 static struct call *open_call(void) {
     struct err e = {.text = ""};
-    struct session_address addr;
+    struct target_address addr;
     if (target_resolve(job.dir, &addr, &e) != 0)
         fail_msg("%s", e.text);
     struct call *c = call_open(&addr, &e);
@@ -208,7 +208,7 @@ static void all_samples_are_a_stream(void **state) {
 static void agents_are_not_to_be_had(void **state) {
     (void)state;
     struct err e;
-    struct session_address addr;
+    struct target_address addr;
     struct target_options block = {.block = true}, none = {0};
     assert_int_equal(target_resolve(job.dir, &addr, &e), 0);
     assert_int_equal(target_reach(&addr, &none, &e), 0);
@@ -234,7 +234,7 @@ static void a_damaged_folder_is_told_in_a_line(void **state) {
     (void)state;
     struct job bad;
     struct err e = {.text = ""};
-    struct session_address addr;
+    struct target_address addr;
     char path[128];
     job_make(&bad, 1, 0);
     (void)snprintf(path, sizeof path, "%s/python.samples%s", bad.dir, RING_DIR_SUFFIX);
@@ -308,7 +308,7 @@ static void moments_are_what_was_then(void **state) {
     (void)state;
     struct err e;
     struct recording p;
-    struct session_address addr;
+    struct target_address addr;
     struct database *d = database_open(&e);
     assert_int_equal(target_resolve(job.dir, &addr, &e), 0);
     assert_int_equal(database_add(d, &addr, &e), 0);
@@ -353,7 +353,7 @@ static void moments_are_what_was_then(void **state) {
 
 static void open_past(struct recording *p, const struct job *of, size_t max_rows, struct database **d) {
     struct err e = {.text = ""};
-    struct session_address addr;
+    struct target_address addr;
     *d = database_open(&e);
     assert_int_equal(target_resolve(of->dir, &addr, &e), 0);
     assert_int_equal(database_add(*d, &addr, &e), 0);

@@ -83,7 +83,7 @@ static int take_batch(void *arg, struct model_sample_batch *b) {
 
 static struct sample_store *take_all(void) {
     struct err e = {.text = ""};
-    struct session_address addr;
+    struct target_address addr;
     double elapsed;
     struct sample_store *t = sample_store_new();
     assert_non_null(t);

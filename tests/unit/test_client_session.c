@@ -27,8 +27,8 @@
 #include "client/session/session.h"
 #include "support/fake_net_agent.h"
 
-static struct session_address address_of(struct fake_agent *a) {
-    struct session_address addr = {.pid = 0};
+static struct target_address address_of(struct fake_agent *a) {
+    struct target_address addr = {.pid = 0};
     (void)snprintf(addr.path, sizeof addr.path, "%s", fake_agent_path(a));
     return addr;
 }
@@ -113,7 +113,7 @@ static bool is_connected(const struct seen *s) { return s->states[SESSION_CONNEC
 
 static bool is_over(const struct seen *s) { return s->states[SESSION_FAILED] || s->states[SESSION_LOST]; }
 
-static void start(struct seen *s, const struct session_address *addr) {
+static void start(struct seen *s, const struct target_address *addr) {
     struct err e = {0};
     *s = (struct seen){0};
     s->loop = loop_new(&e);
@@ -219,7 +219,7 @@ static void check_answers(void **state) {
     (void)state;
     struct err e = {0};
     struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 0, false, NULL, NULL});
-    struct session_address addr = address_of(a);
+    struct target_address addr = address_of(a);
     struct call *c = call_open(&addr, &e);
     if (!c)
         fail_msg("%s", e.text);
@@ -268,7 +268,7 @@ static void check_chunks(void **state) {
     struct model_snapshot big, got;
     fill_big(&big);
     struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 0, false, &big, NULL});
-    struct session_address addr = address_of(a);
+    struct target_address addr = address_of(a);
     struct call *c = call_open(&addr, &e);
     assert_non_null(c);
     if (call_snapshot(c, &got, &e) != 0)
@@ -293,7 +293,7 @@ static bool streamed_twice(const struct seen *s) {
 static void check_reconnect_keeps_streams(void **state) {
     (void)state;
     struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 2, false, NULL, NULL});
-    struct session_address addr = address_of(a);
+    struct target_address addr = address_of(a);
     struct seen s;
     start(&s, &addr);
     assert_int_equal(session_subscribe(s.session, WIRE_STREAM_THREADS, 4, NULL), 0);
@@ -311,7 +311,7 @@ static bool is_reconnecting(const struct seen *s) { return s->states[SESSION_REC
 static void check_backoff_is_told(void **state) {
     (void)state;
     struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 1, false, NULL, NULL});
-    struct session_address addr = address_of(a);
+    struct target_address addr = address_of(a);
     struct seen s;
     start(&s, &addr);
     run_until(&s, is_reconnecting);
@@ -324,7 +324,7 @@ static void check_backoff_is_told(void **state) {
 static void check_mute_agent_is_left(void **state) {
     (void)state;
     struct fake_agent *a = fake_agent_start(&(struct fake_options){FAKE_GOOD, 0, true, NULL, NULL});
-    struct session_address addr = address_of(a);
+    struct target_address addr = address_of(a);
     struct seen s;
     start(&s, &addr);
     run_until(&s, is_connected);
@@ -340,7 +340,7 @@ static void check_mute_agent_is_left(void **state) {
 static void check_manner(enum fake_manner manner, const char *said) {
     struct err e = {0};
     struct fake_agent *a = fake_agent_start(&(struct fake_options){manner, 0, false, NULL, NULL});
-    struct session_address addr = address_of(a);
+    struct target_address addr = address_of(a);
     struct call *c = call_open(&addr, &e);
     assert_null(c);
     assert_int_equal(e.code, ERR_ATTACH);
@@ -391,7 +391,7 @@ static void check_other_version(void **state) {
 static void check_nobody_there(void **state) {
     (void)state;
     struct err e = {0};
-    struct session_address addr = {.pid = 0};
+    struct target_address addr = {.pid = 0};
     (void)snprintf(addr.path, sizeof addr.path, "/tmp/no-agent-%d.sock", (int)getpid());
     assert_null(call_open(&addr, &e));
     assert_int_equal(e.code, ERR_ATTACH);
@@ -412,7 +412,7 @@ static void check_nobody_there(void **state) {
 static void check_path_too_long(void **state) {
     (void)state;
     struct err e = {0};
-    struct session_address addr = {.pid = 0};
+    struct target_address addr = {.pid = 0};
     memset(addr.path, 'x', 200);
     assert_null(call_open(&addr, &e));
     assert_int_equal(e.code, ERR_ATTACH);
@@ -423,7 +423,7 @@ static void check_path_too_long(void **state) {
 
 static void check_target_end(void **state) {
     (void)state;
-    struct session_address addr = {.pid = 0};
+    struct target_address addr = {.pid = 0};
     int told[2];
     assert_int_equal(pipe(told), 0);
     pid_t child = fork();

@@ -271,7 +271,7 @@ static void a_database_reads_them(void **state) {
     struct table t;
     struct err e = {.text = ""};
     static const char text[] = "SELECT count(*) FROM probing.all_types";
-    struct session_address addr = {.pid = 0};
+    struct target_address addr = {.pid = 0};
     table_open(&t);
     struct fake_agent *a = serve(&t);
     (void)snprintf(addr.path, sizeof addr.path, "%s", fake_agent_path(a));
@@ -303,7 +303,7 @@ static void an_older_agent(void **state) {
     (void)state;
     struct table t;
     struct err e = {.text = ""};
-    struct session_address addr = {.pid = 0};
+    struct target_address addr = {.pid = 0};
     table_open(&t);
     t.old = true;
     struct fake_agent *a = serve(&t);

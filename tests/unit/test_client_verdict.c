@@ -98,7 +98,7 @@ static void add_samples(const struct job *j, double to_s, struct looks l) {
 
 static struct verdicts judge(const struct job *j) {
     struct err e = {.text = ""};
-    struct session_address addr = {.pid = 0};
+    struct target_address addr = {.pid = 0};
     struct verdicts out;
     (void)snprintf(addr.recorded, sizeof addr.recorded, "%s", j->dir);
     struct database *d = database_open(&e);

@@ -21,7 +21,7 @@
 
 struct place {
     struct job job;
-    struct session_address address;
+    struct target_address address;
     struct querier *querier;
 };
 

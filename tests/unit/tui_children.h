@@ -5,7 +5,7 @@
 #ifndef TESTS_TUI_CHILDREN_H
 #define TESTS_TUI_CHILDREN_H
 
-#include "client/target/children.h"
+#include "client/session/children.h"
 #include "client/target/target.h"
 
 /* Two DataLoader workers, one of which has a child of its own, and one process that cannot be read. */

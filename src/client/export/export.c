@@ -299,7 +299,7 @@ static void export_note_truncated(const struct export_request *r, const struct m
 }
 
 static int export_attached(const struct export_request *r, const struct export_format *f, double duration_s,
-                           const struct session_address *addr, struct call *c, struct strbuf *out,
+                           const struct target_address *addr, struct call *c, struct strbuf *out,
                            struct err *e) {
     struct model_snapshot snapshot = {0};
     struct export_sink sink;
@@ -341,7 +341,7 @@ int export_run(const struct export_request *request, struct err *e) {
     double duration_s = request->once ? 0 : request->duration_s != 0 ? request->duration_s : usual_s;
     if (export_check(request, f, duration_s, e) != 0)
         return -1;
-    struct session_address addr;
+    struct target_address addr;
     if (request->address)
         addr = *request->address;
     else if (target_resolve(request->target, &addr, e) != 0)

@@ -46,7 +46,7 @@ enum export_trait {
 /* Draws a screen as text. One that is made of samples is given them first; its functions return 0, `take` not if that was
  * enough, `render` -1 with the error. What the screen shows of the tables, it asks at `addr`. */
 struct export_renderer {
-    int (*render)(void *arg, const struct session_address *addr, const struct model_target *target,
+    int (*render)(void *arg, const struct target_address *addr, const struct model_target *target,
                   const struct model_snapshot *snapshot, struct strbuf *out, struct err *e);
     int (*take)(void *arg, const struct model_target *target,
                 const struct model_sample_batch *batch); /* NULL: it is not made of samples */
@@ -55,8 +55,8 @@ struct export_renderer {
 };
 
 struct export_request {
-    const char *target;                    /* TARGET as typed */
-    const struct session_address *address; /* what that was resolved to; NULL: not yet */
+    const char *target;                   /* TARGET as typed */
+    const struct target_address *address; /* what that was resolved to; NULL: not yet */
     struct target_options how;
     const char *format;    /* name of a row of export_formats */
     bool once;             /* one look, whatever the format's own duration */
@@ -79,7 +79,7 @@ struct export_request {
 /* What a format is given to render. */
 struct export_data {
     const struct export_request *request;
-    const struct session_address *address;
+    const struct target_address *address;
     const struct model_target *target;
     const struct model_snapshot *snapshot; /* the last look; empty when the format sampled and wants none */
     const struct stack_counts *fold;       /* samples added up; of one look, each thread once */

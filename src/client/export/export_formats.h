@@ -24,7 +24,7 @@ void export_put_process(struct strbuf *out, const struct export_data *data);
 void export_put_thread(struct strbuf *out, const struct export_data *data, int64_t tid);
 
 /* A format without a renderer, or with --sql: of the target at `addr`, which was reached. */
-int export_run_tables(const struct export_request *request, double duration_s, struct session_address *addr,
+int export_run_tables(const struct export_request *request, double duration_s, struct target_address *addr,
                       struct strbuf *out, struct err *e);
 
 #endif

@@ -13,7 +13,7 @@
 #include "client/sql/rows.h"
 #include "store/recording/archive.h"
 
-static struct database *export_open(struct session_address *addr, struct err *e) {
+static struct database *export_open(struct target_address *addr, struct err *e) {
     struct database *d = database_open(e);
     if (d && database_add(d, addr, e) != 0) {
         database_close(d);
@@ -57,7 +57,7 @@ static int export_record(struct database *d, const char *path, double duration_s
     return rc == 0 ? closed : rc;
 }
 
-int export_run_tables(const struct export_request *r, double duration_s, struct session_address *addr,
+int export_run_tables(const struct export_request *r, double duration_s, struct target_address *addr,
                       struct strbuf *out, struct err *e) {
     char dir[] = "/tmp/probing-export-XXXXXX", path[sizeof dir + 16];
     struct database *d = export_open(addr, e);

@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "client/output.h"
-#include "client/sql/rings.h"
+#include "client/target/rings.h"
 
 #define TRACE_FIRST "profile-"
 #define TRACE_LAST ".json"

@@ -242,7 +242,7 @@ static int call_not_taken(const struct call *c, struct err *e) {
     return -1;
 }
 
-struct call *call_open(const struct session_address *addr, struct err *e) {
+struct call *call_open(const struct target_address *addr, struct err *e) {
     struct call *c = calloc(1, sizeof *c);
     if (!c) {
         (void)err_set(e, ERR_FAILED, "out of memory for a connection");

@@ -20,7 +20,7 @@
 struct call;
 
 /* Connect and exchange hellos. NULL with the error: ERR_ATTACH no agent there, ERR_LOST the target ended. */
-struct call *call_open(const struct session_address *addr, struct err *e);
+struct call *call_open(const struct target_address *addr, struct err *e);
 void call_close(struct call *c);
 
 /* From here on, whoever waits gives up when `stop` says so; it is asked often, and may be given NULL. The error is ERR_FAILED then. */

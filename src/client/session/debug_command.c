@@ -126,7 +126,7 @@ struct wire_eval debug_command_question(const struct strbuf *code, double timeou
                               .keep = leased};
 }
 
-int debug_command_ask(struct session_address *addr, const struct strbuf *code, double timeout_s,
+int debug_command_ask(struct target_address *addr, const struct strbuf *code, double timeout_s,
                       const char *what, struct strbuf *texts, struct wire_evaluated *out, struct err *e) {
     struct wire_eval want = debug_command_question(code, timeout_s, false);
     struct call *c = call_open(addr, e);

@@ -62,7 +62,7 @@ struct wire_eval debug_command_question(const struct strbuf *code, double timeou
 int debug_command_check(const struct wire_evaluated *v, double timeout_s, const char *what, struct err *e);
 
 /* Have `code` run, within timeout_s, by the agent of `addr`; the answer, whose texts are in `texts`, checked. 0, or -1 with the error. */
-int debug_command_ask(struct session_address *addr, const struct strbuf *code, double timeout_s,
+int debug_command_ask(struct target_address *addr, const struct strbuf *code, double timeout_s,
                       const char *what, struct strbuf *texts, struct wire_evaluated *out, struct err *e);
 
 /* The value of a line, for one use, in `buf`; NULL: there is none. */

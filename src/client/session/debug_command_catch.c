@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "client/export/document.h"
+#include "base/model_json.h"
 
 static int catch_put_code(struct strbuf *code, const struct debug_command_request *o, pid_t pid,
                           struct err *e) {
@@ -56,7 +56,7 @@ static void catch_put_json(struct strbuf *out, const struct wire_evaluated *v, p
     bool caught = strcmp(state, "caught") == 0;
     json_init(&j, out, 2);
     json_object_begin(&j);
-    json_kv_int(&j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    json_kv_int(&j, "schema_version", MODEL_JSON_SCHEMA_VERSION);
     json_kv_bool(&j, "armed", strcmp(state, "off") != 0);
     json_kv_bool(&j, "caught", caught);
     if (strcmp(state, "off") != 0) {

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "client/export/document.h"
+#include "base/model_json.h"
 
 /* One thread, as it was told. */
 struct pause_thread {
@@ -61,7 +61,7 @@ static void pause_put_json(struct strbuf *out, const struct wire_evaluated *v, p
     bool on = debug_command_get(v, "address", buf, sizeof buf) != NULL;
     json_init(&j, out, 2);
     json_object_begin(&j);
-    json_kv_int(&j, "schema_version", DOCUMENT_SCHEMA_VERSION);
+    json_kv_int(&j, "schema_version", MODEL_JSON_SCHEMA_VERSION);
     json_kv_bool(&j, "paused", on);
     if (on) {
         json_kv_string(&j, "address", buf);

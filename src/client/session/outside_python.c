@@ -19,7 +19,7 @@
 #define OUTSIDE_PYTHON_EXEC_NS (5 * CLOCK_NS_PER_S) /* for the Python of another program to be there */
 
 struct outside_python {
-    struct session_address addr;
+    struct target_address addr;
     struct pystack *ps;
     struct stop stop;
     struct native_copy *copy;   /* of the thread that is stopped; NULL: not wanted */
@@ -31,7 +31,7 @@ struct outside_python {
     uint64_t since_ns;   /* it runs another program, whose Python was not found so far; 0: it does not */
 };
 
-void *outside_python_new(const struct session_address *addr, struct err *e) {
+void *outside_python_new(const struct target_address *addr, struct err *e) {
     struct outside_python *o = calloc(1, sizeof *o);
     if (!o)
         (void)err_set(e, ERR_FAILED, "out of memory for a reader");

@@ -14,6 +14,6 @@
 extern const struct outside_reader outside_python_reader;
 
 /* Its argument, for the process that `addr` names; freed by its close. NULL without memory. */
-void *outside_python_new(const struct session_address *addr, struct err *e);
+void *outside_python_new(const struct target_address *addr, struct err *e);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/model.h"
 #include "client/loop.h"
+#include "client/target/target_address.h"
 #include "wire/wire.h"
 
 enum session_state {
@@ -47,18 +48,8 @@ struct session_handler {
                      const struct err *error); /* subscribe, unsubscribe, eject, config, arm, disarm */
 };
 
-/* Where the target is. `pid` > 0 lets the session notice the target's end. */
-struct session_address {
-    char path[256]; /* unix socket of the agent, or its TCP port (tcp.h) */
-    pid_t pid;
-    enum model_mode mode; /* MODEL_MODE_READONLY: read process `pid` from outside */
-    bool block;           /* the same, stopping each running thread while it is read */
-    char why[256];        /* the same: why it is read from outside */
-    char recorded[512];   /* folder with the tables of a process that has ended; "" it lives */
-};
-
 /* Start connecting. NULL on failure. Freed by session_free, from outside callbacks. */
-struct session *session_new(struct loop *l, const struct session_address *addr,
+struct session *session_new(struct loop *l, const struct target_address *addr,
                             const struct session_handler *h, void *arg, struct err *e);
 void session_free(struct session *s);
 

@@ -42,7 +42,7 @@ struct session_subscription {
 struct session_agent {
     struct session base; /* first */
     struct loop *loop;
-    struct session_address addr;
+    struct target_address addr;
     struct session_handler handler;
     void *arg;
     enum session_state state;
@@ -581,7 +581,7 @@ static const struct source session_agent_source = {
     .unsubscribe = session_agent_unsubscribe,
 };
 
-struct session *session_agent_new(struct loop *l, const struct session_address *addr,
+struct session *session_agent_new(struct loop *l, const struct target_address *addr,
                                   const struct session_handler *h, void *arg, struct err *e) {
     struct session_agent *s = calloc(1, sizeof *s);
     if (!s) {

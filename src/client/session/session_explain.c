@@ -10,7 +10,7 @@
 #include "version.h"
 #include "wire/wire.h"
 
-static const char *session_what(const struct session_address *addr, char *buf, size_t cap) {
+static const char *session_what(const struct target_address *addr, char *buf, size_t cap) {
     if (addr->pid > 0)
         (void)snprintf(buf, cap, "the agent in process %d", (int)addr->pid);
     else
@@ -18,7 +18,7 @@ static const char *session_what(const struct session_address *addr, char *buf, s
     return buf;
 }
 
-void session_explain_silence(const struct session_address *addr, bool greeted, struct err *why) {
+void session_explain_silence(const struct target_address *addr, bool greeted, struct err *why) {
     struct procfs_stat st;
     struct procfs_status status;
     char what[320];
@@ -43,7 +43,7 @@ void session_explain_silence(const struct session_address *addr, bool greeted, s
                       tcp_name(addr->path));
 }
 
-void session_explain_unreachable(const struct session_address *addr, bool greeted, const char *farewell,
+void session_explain_unreachable(const struct target_address *addr, bool greeted, const char *farewell,
                                  enum net_link_end end, const char *how, struct err *why) {
     char what[320];
     if (greeted && farewell[0])
@@ -67,7 +67,7 @@ void session_explain_unreachable(const struct session_address *addr, bool greete
                       addr->path);
 }
 
-void session_explain_protocol(const struct session_address *addr, bool greeted, const char *how,
+void session_explain_protocol(const struct target_address *addr, bool greeted, const char *how,
                               struct err *why) {
     char what[320];
     (void)err_set(why, greeted ? ERR_FAILED : ERR_ATTACH,
@@ -75,14 +75,14 @@ void session_explain_protocol(const struct session_address *addr, bool greeted, 
                   greeted ? session_what(addr, what, sizeof what) : tcp_name(addr->path), WIRE_PROTOCOL, how);
 }
 
-void session_explain_refusal(const struct session_address *addr, bool version, const char *text,
+void session_explain_refusal(const struct target_address *addr, bool version, const char *text,
                              struct err *why) {
     (void)err_set(why, ERR_ATTACH, "%s refuses this client (version %s): %s%s", tcp_name(addr->path),
                   PROBING_VERSION, text,
                   version ? ": eject it with the version that injected it, then inject again" : "");
 }
 
-void session_explain_refused(const struct session_address *addr, const char *how, struct err *why) {
+void session_explain_refused(const struct target_address *addr, const char *how, struct err *why) {
     (void)err_set(why, ERR_ATTACH, "the agent at %s does not let this client in: %s", tcp_name(addr->path),
                   how);
 }

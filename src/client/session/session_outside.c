@@ -15,7 +15,7 @@
 
 struct session_outside {
     struct session base; /* first */
-    struct session_address addr;
+    struct target_address addr;
     struct session_handler handler;
     void *arg;
     enum session_state state;
@@ -179,7 +179,7 @@ static const struct source session_outside_source = {
     .unsubscribe = session_outside_unsubscribe,
 };
 
-struct session *session_outside_with(struct loop *l, const struct session_address *addr,
+struct session *session_outside_with(struct loop *l, const struct target_address *addr,
                                      const struct outside_reader *reader, void *reader_arg,
                                      const struct session_handler *h, void *arg, struct err *e) {
     struct session_outside *s = calloc(1, sizeof *s);
@@ -206,7 +206,7 @@ struct session *session_outside_with(struct loop *l, const struct session_addres
     return &s->base;
 }
 
-struct session *session_outside_new(struct loop *l, const struct session_address *addr,
+struct session *session_outside_new(struct loop *l, const struct target_address *addr,
                                     const struct session_handler *h, void *arg, struct err *e) {
     void *python = outside_python_new(addr, e);
     return python ? session_outside_with(l, addr, &outside_python_reader, python, h, arg, e) : NULL;

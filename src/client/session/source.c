@@ -8,7 +8,7 @@
 
 #define SESSION_EVAL_S 3.0 /* beside the time of the code, for its answer */
 
-struct session *session_new(struct loop *l, const struct session_address *addr,
+struct session *session_new(struct loop *l, const struct target_address *addr,
                             const struct session_handler *h, void *arg, struct err *e) {
     if (addr->recorded[0])
         return session_recorded_new(l, addr, h, arg, e);

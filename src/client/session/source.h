@@ -46,16 +46,16 @@ struct session {
 };
 
 /* Sessions of each kind; as session_new. */
-struct session *session_agent_new(struct loop *l, const struct session_address *addr,
+struct session *session_agent_new(struct loop *l, const struct target_address *addr,
                                   const struct session_handler *h, void *arg, struct err *e);
-struct session *session_outside_new(struct loop *l, const struct session_address *addr,
+struct session *session_outside_new(struct loop *l, const struct target_address *addr,
                                     const struct session_handler *h, void *arg, struct err *e);
 
-struct session *session_recorded_new(struct loop *l, const struct session_address *addr,
+struct session *session_recorded_new(struct loop *l, const struct target_address *addr,
                                      const struct session_handler *h, void *arg, struct err *e);
 
 /* A session with a target that `reader` reads; its close is called in any case. */
-struct session *session_outside_with(struct loop *l, const struct session_address *addr,
+struct session *session_outside_with(struct loop *l, const struct target_address *addr,
                                      const struct outside_reader *reader, void *reader_arg,
                                      const struct session_handler *h, void *arg, struct err *e);
 

@@ -17,7 +17,7 @@
 #include "client/sql/table_mirror.h"
 #include "client/guard.h"
 #include "client/sql/live_tables.h"
-#include "client/sql/rings.h"
+#include "client/target/rings.h"
 #include "client/target/target.h"
 #include "client/symbols/symbols.h"
 #include "client/sql/training_logs.h"
@@ -101,7 +101,7 @@ static int64_t database_rank(pid_t pid) {
 }
 
 /* Has the agent begun only now? */
-static bool database_is_young(const struct session_address *addr) {
+static bool database_is_young(const struct target_address *addr) {
     struct stat st;
     if (addr->mode != MODEL_MODE_AGENT || !addr->path[0] || stat(addr->path, &st) != 0)
         return false;
@@ -111,7 +111,7 @@ static bool database_is_young(const struct session_address *addr) {
 
 /* What is asked of a living process whose memory and file system may not answer, in a child (guard.h). */
 struct database_search {
-    struct session_address addr;
+    struct target_address addr;
     struct rings_place place;
     bool young, found;
     int64_t rank;
@@ -125,7 +125,7 @@ static void database_search(void *arg) {
 }
 
 /* 0, or -1 with the error. */
-static int database_inspect(const struct session_address *addr, struct database_search *s, struct err *e) {
+static int database_inspect(const struct target_address *addr, struct database_search *s, struct err *e) {
     *s = (struct database_search){.addr = *addr};
     enum guard_end end = guard_run(database_search, s, sizeof *s, TARGET_POLL_MS);
     return end == GUARD_DONE ? 0
@@ -263,7 +263,7 @@ static int database_add_recorded(struct database *d, struct database_target *t, 
     return 0;
 }
 
-int database_add(struct database *d, const struct session_address *addr, struct err *e) {
+int database_add(struct database *d, const struct target_address *addr, struct err *e) {
     struct database_target **more = realloc(d->targets, (d->n_targets + 1) * sizeof *more);
     if (more)
         d->targets = more;

@@ -26,7 +26,7 @@ void database_close(struct database *d);
 
 /* Add a target, which was reached (target_reach): `addr` is copied. It need not have tables' files: what they would hold is empty
  * then, and database_note says so. 0, or -1 with the error. */
-int database_add(struct database *d, const struct session_address *addr, struct err *e);
+int database_add(struct database *d, const struct target_address *addr, struct err *e);
 
 /* Look for tables that have come or were made anew since. Cheap: to be called before each query. 0, or -1 with the error. */
 int database_refresh(struct database *d, struct err *e);

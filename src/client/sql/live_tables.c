@@ -11,7 +11,6 @@
 #include "base/procfs.h"
 #include "client/session/call.h"
 #include "base/model_json.h"
-#include "client/export/document.h"
 #include "store/ring/ring_tables.h"
 
 #define LIVE_INTERVAL_MS 100 /* two looks tell what is on the CPU */

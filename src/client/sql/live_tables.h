@@ -41,9 +41,9 @@ enum live_system_column {
 
 /* A target that lives, or lived when it was last asked. */
 struct live_target {
-    struct session_address addr; /* reached: target_reach */
-    struct err failure;          /* of the last scan that failed; ERR_OK: none did */
-    char note[640];              /* what scans of the last query could not tell, and why; "" nothing */
+    struct target_address addr; /* reached: target_reach */
+    struct err failure;         /* of the last scan that failed; ERR_OK: none did */
+    char note[640];             /* what scans of the last query could not tell, and why; "" nothing */
     struct live_loaders
         *loaders; /* what scans of workers keep for the next; NULL nothing. Given back by live_loaders_free */
 };

@@ -14,7 +14,7 @@
 
 /* By what it looks. */
 struct magic_way {
-    const struct session_address *addr; /* which was reached (target_reach) */
+    const struct target_address *addr; /* which was reached (target_reach) */
     struct database *database; /* over it, refreshed; only MAGIC_QUERY needs one. database_cancel ends that */
     bool (*stop)(void *arg);   /* ends the others, when it says so; NULL nothing does */
     void *stop_arg;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/sql/rings.h"
+#include "client/target/rings.h"
 
 /* A line about the end of the process whose tables lie at `place`; `pid` is its number as from here, 0 unknown. */
 void exit_reason_explain(const struct rings_place *place, pid_t pid, char *buf, size_t cap);

@@ -23,7 +23,7 @@
 #include "base/strbuf.h"
 #include "client/target/exit_reason.h"
 #include "client/guard.h"
-#include "client/sql/rings.h"
+#include "client/target/rings.h"
 #include "client/target/tcp.h"
 #include "pystack/remote_exec.h"
 #include "pystack/pystack.h"
@@ -56,12 +56,12 @@ static bool target_is_hidden(pid_t pid, struct err *e) {
 }
 
 /* The target is what lies at `place`; `pid` is its number as from here, 0 unknown. */
-static int target_use_recording(const struct rings_place *place, pid_t pid, struct session_address *addr,
+static int target_use_recording(const struct rings_place *place, pid_t pid, struct target_address *addr,
                                 struct err *e) {
     char how[sizeof addr->why], user[40], whose[64] = "";
     if (strlen(place->path) >= sizeof addr->recorded)
         return err_set(e, ERR_FAILED, "%s: the path is too long", place->path);
-    *addr = (struct session_address){.mode = MODEL_MODE_RECORDED};
+    *addr = (struct target_address){.mode = MODEL_MODE_RECORDED};
     (void)snprintf(addr->recorded, sizeof addr->recorded, "%s", place->path);
     exit_reason_explain(place, pid, how, sizeof how);
     /* Anybody may write tables that say they are of any process: whose word it is belongs to it. */
@@ -105,7 +105,7 @@ static void target_find_dead(void *arg) {
     d->rc = rings_find_dead(d->pid, &d->place, &d->error);
 }
 
-static int target_resolve_pid(const char *text, struct session_address *addr, struct err *e) {
+static int target_resolve_pid(const char *text, struct target_address *addr, struct err *e) {
     struct procfs_status st;
     errno = 0;
     long pid = strtol(text, NULL, 10);
@@ -163,7 +163,7 @@ static void target_inspect_socket(void *arg) {
     s->owner = s->there > 0 ? target_socket_owner(s->path) : 0;
 }
 
-static int target_resolve_socket(const char *path, struct session_address *addr, struct err *e) {
+static int target_resolve_socket(const char *path, struct target_address *addr, struct err *e) {
     struct target_socket s = {.there = -1};
     if (!path[0])
         return err_set(e, ERR_USAGE, "'unix:' needs the path of a socket: unix:PATH");
@@ -226,7 +226,7 @@ static bool target_parent_matches(const struct target_process *list, const bool 
 }
 
 static int target_choose(const struct target_process *list, const bool *match, size_t n, const char *name,
-                         struct session_address *addr, struct err *e) {
+                         struct target_address *addr, struct err *e) {
     size_t found = 0;
     struct strbuf pids;
     strbuf_init(&pids, 200);
@@ -248,7 +248,7 @@ static int target_choose(const struct target_process *list, const bool *match, s
     return rc;
 }
 
-static int target_resolve_name(const char *name, struct session_address *addr, struct err *e) {
+static int target_resolve_name(const char *name, struct target_address *addr, struct err *e) {
     struct target_process *list;
     ssize_t n = target_list(&list, e);
     if (n < 0)
@@ -274,10 +274,10 @@ static bool target_is_recording(const char *text) {
 }
 
 /* A folder of tables, or a recording, by its path. */
-static int target_resolve_recording(const char *path, struct session_address *addr, struct err *e) {
+static int target_resolve_recording(const char *path, struct target_address *addr, struct err *e) {
     struct rings_place place;
     if (archive_is_one(path)) {
-        *addr = (struct session_address){.mode = MODEL_MODE_RECORDED};
+        *addr = (struct target_address){.mode = MODEL_MODE_RECORDED};
         if (strlen(path) >= sizeof addr->recorded)
             return err_set(e, ERR_ATTACH, "%s: the path is too long", path);
         (void)snprintf(addr->recorded, sizeof addr->recorded, "%s", path);
@@ -322,8 +322,8 @@ size_t target_named(const char *text, pid_t *pids, size_t cap) {
     return found;
 }
 
-int target_resolve(const char *text, struct session_address *addr, struct err *e) {
-    *addr = (struct session_address){.pid = 0};
+int target_resolve(const char *text, struct target_address *addr, struct err *e) {
+    *addr = (struct target_address){.pid = 0};
     if (!text || !text[0])
         return err_set(e, ERR_USAGE, "the target is empty: give a pid, a name of a process, or unix:PATH");
     if (target_all_digits(text, strlen(text)))
@@ -372,7 +372,7 @@ int target_find_agent(char *buf, size_t cap, struct err *e) {
 }
 
 /* Whoever asks for an agent is told that there is none any more. */
-static int target_no_agent(const struct session_address *addr, struct err *e) {
+static int target_no_agent(const struct target_address *addr, struct err *e) {
     return err_set(
         e, ERR_LOST,
         "the process of %s has ended (%s): only its tables are left, which backtrace, query, tables, "
@@ -381,14 +381,14 @@ static int target_no_agent(const struct session_address *addr, struct err *e) {
 }
 
 struct target_finding {
-    struct session_address addr;
+    struct target_address addr;
     struct err error;
     int rc;
 };
 
 static void target_find_here(void *arg) {
     struct target_finding *f = arg;
-    struct session_address *addr = &f->addr;
+    struct target_address *addr = &f->addr;
     f->rc = -1;
     if (!addr->path[0] &&
         endpoint_path_from_outside(addr->path, ENDPOINT_PATH_MAX, addr->pid, &f->error) != 0)
@@ -401,7 +401,7 @@ static void target_find_here(void *arg) {
     (void)err_set_errno(&f->error, ERR_ATTACH, saved, "the agent's socket %s cannot be reached", addr->path);
 }
 
-int target_find_endpoint(struct session_address *addr, struct err *e) {
+int target_find_endpoint(struct target_address *addr, struct err *e) {
     struct target_finding f = {.addr = *addr};
     if (addr->recorded[0])
         return target_no_agent(addr, e);
@@ -473,7 +473,7 @@ static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *r
     return rc;
 }
 
-static int target_attach_or(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+static int target_attach_or(struct target_address *addr, unsigned timeout_ms, struct inject_result *out,
                             bool *refused, struct err *e) {
     struct inject_result result = {.already = true};
     uint64_t began = clock_mono_ns();
@@ -500,11 +500,11 @@ static int target_attach_or(struct session_address *addr, unsigned timeout_ms, s
     return 0;
 }
 
-static int target_await(const struct session_address *addr, unsigned timeout_ms, struct err *e) {
+static int target_await(const struct target_address *addr, unsigned timeout_ms, struct err *e) {
     return addr->path[0] || addr->recorded[0] ? 0 : target_await_python(addr->pid, timeout_ms, e);
 }
 
-static int target_attach_here(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+static int target_attach_here(struct target_address *addr, unsigned timeout_ms, struct inject_result *out,
                               struct err *e) {
     bool refused;
     uint64_t began = clock_mono_ns();
@@ -516,7 +516,7 @@ static int target_attach_here(struct session_address *addr, unsigned timeout_ms,
 }
 
 /* From outside, if its interpreter can be found. */
-static int target_read_only(struct session_address *addr, bool block, const char *why, struct err *e) {
+static int target_read_only(struct target_address *addr, bool block, const char *why, struct err *e) {
     struct err from_outside;
     struct pystack *python = pystack_open(addr->pid, &from_outside);
     if (!python) {
@@ -546,7 +546,7 @@ static bool target_is_stopped(pid_t pid, struct err *e) {
     return true;
 }
 
-static int target_reach_here(struct session_address *addr, const struct target_options *o, struct err *e) {
+static int target_reach_here(struct target_address *addr, const struct target_options *o, struct err *e) {
     struct err why;
     bool refused;
     if (addr->recorded[0] && o->block)
@@ -579,7 +579,7 @@ static int target_reach_here(struct session_address *addr, const struct target_o
 /* ---- whatever the target holds up ---- */
 
 struct target_work {
-    struct session_address addr;
+    struct target_address addr;
     struct target_options how;
     struct inject_result result;
     struct err error;
@@ -630,7 +630,7 @@ static int target_do(struct target_work *w) {
         pid, (unsigned)((clock_mono_ns() - began) / CLOCK_NS_PER_S));
 }
 
-int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
+int target_attach(struct target_address *addr, unsigned timeout_ms, struct inject_result *out,
                   struct err *e) {
     struct target_work w = {.addr = *addr, .attach = true};
     w.timeout_ms = timeout_ms ? timeout_ms : TARGET_ATTACH_TIMEOUT_MS;
@@ -643,7 +643,7 @@ int target_attach(struct session_address *addr, unsigned timeout_ms, struct inje
     return rc;
 }
 
-int target_reach(struct session_address *addr, const struct target_options *o, struct err *e) {
+int target_reach(struct target_address *addr, const struct target_options *o, struct err *e) {
     struct target_work w = {.addr = *addr, .how = *o, .timeout_ms = TARGET_REACH_MS};
     int rc = target_do(&w);
     *addr = w.addr;

@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "client/target/endpoints.h"
-#include "client/session/session.h"
+#include "client/target/target_address.h"
 #include "inject/inject.h"
 
 /* A Python process on this machine. */
@@ -58,7 +58,7 @@ void target_sweep(void);
 /* What TARGET names: fills `addr` (path empty when the process must be injected into first; `recorded` when it has ended and left
  * tables, or they are named by their folder). 0, or -1 with the error:
  * no such process, several of that name (they are named), not a target. */
-int target_resolve(const char *text, struct session_address *addr, struct err *e);
+int target_resolve(const char *text, struct target_address *addr, struct err *e);
 
 /* Processes that go by a name: those that target_resolve would name, the first `cap` of them in `pids`. How many there are; 0 also when
  * `text` is a pid, a socket or a folder. */
@@ -73,8 +73,7 @@ int target_await_python(pid_t pid, unsigned timeout_ms, struct err *e);
 /* Find or inject the agent of `addr->pid` within `timeout_ms` (0: TARGET_ATTACH_TIMEOUT_MS), the time included in which one that has
  * only just begun becomes a Python; fills addr->path.
  * 0, or -1 with ERR_ATTACH and the reason. `out` may be NULL. */
-int target_attach(struct session_address *addr, unsigned timeout_ms, struct inject_result *out,
-                  struct err *e);
+int target_attach(struct target_address *addr, unsigned timeout_ms, struct inject_result *out, struct err *e);
 
 /* How the user wants a target to be looked at. */
 struct target_options {
@@ -85,11 +84,11 @@ struct target_options {
 
 /* Get at the target: through its agent (target_attach), or, where injecting is refused but its memory may be read, or the user
  * wants it so, from outside: then addr->mode says so and addr->why says why. 0, or -1 with the error: neither is possible. */
-int target_reach(struct session_address *addr, const struct target_options *o, struct err *e);
+int target_reach(struct target_address *addr, const struct target_options *o, struct err *e);
 
 /* Is there an agent already? Fills addr->path where it is empty. 1 yes, 0 no, -1 with ERR_ATTACH and the reason: within TARGET_POLL_MS, for
  * a file system that does not answer is one. */
-int target_find_endpoint(struct session_address *addr, struct err *e);
+int target_find_endpoint(struct target_address *addr, struct err *e);
 
 #define TARGET_POLL_MS 2000U /* what belongs to a target has to be there by then */
 

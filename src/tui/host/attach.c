@@ -18,7 +18,7 @@
 /* What travels over the pipe: less than PIPE_BUF, so whole or not at all. */
 struct attach_answer {
     int rc;
-    struct session_address addr;
+    struct target_address addr;
     struct err error;
 };
 
@@ -77,7 +77,7 @@ static bool attach_wait(int fd) {
     }
 }
 
-int attach_finish(struct attach *a, struct session_address *addr, struct err *e) {
+int attach_finish(struct attach *a, struct target_address *addr, struct err *e) {
     struct attach_answer answer;
     bool in_time = attach_wait(a->fd);
     ssize_t n = in_time ? read(a->fd, &answer, sizeof answer) : -1;

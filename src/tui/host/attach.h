@@ -22,6 +22,6 @@ struct attach {
 int attach_start(struct attach *a, const char *target, const struct target_options *how, struct err *e);
 
 /* The answer, waiting for it if it is not there. 0 with the address, or -1 with the error. Ends the attach. */
-int attach_finish(struct attach *a, struct session_address *addr, struct err *e);
+int attach_finish(struct attach *a, struct target_address *addr, struct err *e);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* `alone`: it is the only one, and looked at by the helper alone. */
 static int attach_all_add(struct attach_all *all, const char *text, bool alone, struct err *e) {
-    struct session_address addr = {.pid = 0};
+    struct target_address addr = {.pid = 0};
     if (!alone && target_resolve(text, &addr, e) != 0)
         return -1;
     for (int i = 0; i < all->n; i++)

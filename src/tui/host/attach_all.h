@@ -13,7 +13,7 @@
 struct attach_all {
     char texts[TARGETS_MAX][512];
     const char *names[TARGETS_MAX];
-    struct session_address addrs[TARGETS_MAX]; /* before attaching: what is known by the name */
+    struct target_address addrs[TARGETS_MAX]; /* before attaching: what is known by the name */
     int n;
 };
 

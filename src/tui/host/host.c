@@ -388,7 +388,7 @@ const struct session_handler host_handler = {
     .on_reply = host_on_reply,
 };
 
-int host_open_session(struct host *r, const struct session_address *addr, struct err *e) {
+int host_open_session(struct host *r, const struct target_address *addr, struct err *e) {
     app_set_pid(r->app, addr->pid);
     host_query_set_target(&r->query, addr);
     r->session = session_new(r->loop, addr, &host_handler, r, e);

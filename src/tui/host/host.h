@@ -16,9 +16,9 @@
 struct host_config {
     struct app_config app;
     struct term_config term;
-    const struct theme_path *themes;       /* where themes are found; NULL nowhere */
-    const struct session_address *address; /* of each target; NULL: the user picks a process */
-    const char *const *names;              /* what each was asked for by */
+    const struct theme_path *themes;      /* where themes are found; NULL nowhere */
+    const struct target_address *address; /* of each target; NULL: the user picks a process */
+    const char *const *names;             /* what each was asked for by */
     int n_targets;
     enum model_sampling sampling; /* how threads that run are looked at */
     double budget_pct;            /* what looking may cost, of one core; 0: the usual */

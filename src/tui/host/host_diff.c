@@ -7,7 +7,7 @@
 #include "client/target/target.h"
 #include "tui/core/app_diff.h"
 
-int host_diff_resolve(const char *text, struct session_address *addr, struct err *e) {
+int host_diff_resolve(const char *text, struct target_address *addr, struct err *e) {
     if (target_resolve(text, addr, e) != 0)
         return -1;
     if (addr->recorded[0])
@@ -36,7 +36,7 @@ static void host_diff_on_state(void *arg, enum session_state state, const struct
 static int host_diff_open(struct host_diff *r, const char *name, struct err *e) {
     static const struct session_handler handler = {.on_state = host_diff_on_state,
                                                    .on_samples = host_diff_on_samples};
-    struct session_address addr;
+    struct target_address addr;
     if (host_diff_resolve(name, &addr, e) != 0)
         return -1;
     host_diff_close(r);

@@ -20,7 +20,7 @@ struct host_diff {
 };
 
 /* Find the recording or the process that has ended that `text` names. 0, or -1 with ERR_USAGE: it is neither. */
-int host_diff_resolve(const char *text, struct session_address *addr, struct err *e);
+int host_diff_resolve(const char *text, struct target_address *addr, struct err *e);
 
 /* Open the one that the app wishes for, if it does: its samples go to the app from here on. What is wrong with it is a message.
  * A session from before ends. */

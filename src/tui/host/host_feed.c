@@ -19,7 +19,7 @@ static void host_feed_on_answer(void *arg) {
     (may_wait ? r->followed : r->answered)(r->arg);
 }
 
-void host_feed_set_target(struct host_feed *r, const struct session_address *addr) {
+void host_feed_set_target(struct host_feed *r, const struct target_address *addr) {
     loop_unwatch(r->watch);
     querier_free(r->querier);
     r->watch = NULL;

@@ -20,13 +20,13 @@ struct host_feed {
     void *arg;
     struct querier *querier; /* NULL until something is asked for */
     struct loop_watch *watch;
-    struct session_address address;
+    struct target_address address;
     bool has_address;
     enum app_feed_id id; /* of what is under way, or was last */
 };
 
 /* The target is another from here on; NULL none. */
-void host_feed_set_target(struct host_feed *r, const struct session_address *addr);
+void host_feed_set_target(struct host_feed *r, const struct target_address *addr);
 
 /* Begin what the app asks for, if nothing is under way. */
 void host_feed_apply(struct host_feed *r);

@@ -6,7 +6,7 @@
 #ifndef TUI_HOST_HOST_INTERNAL_H
 #define TUI_HOST_HOST_INTERNAL_H
 
-#include "client/target/children.h"
+#include "client/session/children.h"
 #include "client/loop.h"
 #include "tui/host/attach.h"
 #include "tui/host/lister.h"
@@ -64,7 +64,7 @@ void host_want_paint(struct host *r);
 void host_open_term(struct host *r);
 
 /* Look at a target; the one before is closed first by host_close_session. 0, or -1 with the error. */
-int host_open_session(struct host *r, const struct session_address *addr, struct err *e);
+int host_open_session(struct host *r, const struct target_address *addr, struct err *e);
 void host_close_session(struct host *r);
 
 /* Streams of the session as the app wants them now; samples with all definitions anew if `again`. */

@@ -22,7 +22,7 @@ static void host_magic_refuse(struct host_magic *r, const struct err *why) {
     app_magic_take(r->app, &answer);
 }
 
-void host_magic_set_target(struct host_magic *r, const struct session_address *addr) {
+void host_magic_set_target(struct host_magic *r, const struct target_address *addr) {
     struct err why;
     bool was_busy = r->querier && querier_is_busy(r->querier);
     loop_unwatch(r->watch);

@@ -19,12 +19,12 @@ struct host_magic {
     void *arg;
     struct querier *querier; /* NULL until something is asked for */
     struct loop_watch *watch;
-    struct session_address address;
+    struct target_address address;
     bool has_address;
 };
 
 /* The target is another from here on; NULL none. A look that is under way ends. */
-void host_magic_set_target(struct host_magic *r, const struct session_address *addr);
+void host_magic_set_target(struct host_magic *r, const struct target_address *addr);
 
 /* Begin, or end, what the app asks for. */
 void host_magic_apply(struct host_magic *r);

@@ -85,7 +85,7 @@ void host_on_list(void *arg) {
 }
 
 /* One of several that were chosen together becomes a target; the first one is shown. */
-static int host_take_chosen(struct host *r, const struct session_address *addr, struct err *e) {
+static int host_take_chosen(struct host *r, const struct target_address *addr, struct err *e) {
     bool is_first = r->app->targets.n == 0;
     if (is_first)
         host_begin_targets(r);
@@ -120,7 +120,7 @@ static void host_end_attach(struct host *r, int rc, const struct err *e) {
 
 static void host_on_attached(void *arg) {
     struct host *r = arg;
-    struct session_address addr;
+    struct target_address addr;
     struct err e;
     loop_unwatch(r->attaching);
     r->attaching = NULL;

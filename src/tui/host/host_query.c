@@ -19,7 +19,7 @@ static void host_query_on_answer(void *arg) {
     r->answered(r->arg);
 }
 
-void host_query_set_target(struct host_query *r, const struct session_address *addr) {
+void host_query_set_target(struct host_query *r, const struct target_address *addr) {
     loop_unwatch(r->watch);
     querier_free(r->querier);
     r->watch = NULL;
@@ -41,7 +41,7 @@ void host_query_end_target(struct host_query *r) { r->ended = r->has_address && 
 
 /* Its tables may lie there still; then now() is their last moment. */
 static void host_query_go_to_recording(struct host_query *r) {
-    struct session_address past;
+    struct target_address past;
     char pid[24];
     struct err e;
     if (!r->ended || (r->querier && querier_is_busy(r->querier)))

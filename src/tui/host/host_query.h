@@ -27,13 +27,13 @@ struct host_query {
     void *arg;
     struct querier *querier; /* NULL until something is asked for */
     struct loop_watch *watch;
-    struct session_address address;
+    struct target_address address;
     bool has_address, has_history;
     bool ended; /* the target: from the next query on its tables are the past */
 };
 
 /* The target is another from here on; NULL none. What ran over the one before is ended. */
-void host_query_set_target(struct host_query *r, const struct session_address *addr);
+void host_query_set_target(struct host_query *r, const struct target_address *addr);
 
 /* The target has ended: what it left is asked from the next query on. */
 void host_query_end_target(struct host_query *r);

@@ -95,7 +95,7 @@ static void host_target_slow(struct host_target *t) {
     (void)session_subscribe(t->session, WIRE_STREAM_THREADS, 1 / TARGETS_BACKGROUND_S, NULL);
 }
 
-int host_targets_add(struct host_targets *t, const struct session_address *addr, const char *name,
+int host_targets_add(struct host_targets *t, const struct target_address *addr, const char *name,
                      struct err *e) {
     static const struct session_handler handler = {
         .on_state = host_target_on_state,

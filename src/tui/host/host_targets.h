@@ -14,7 +14,7 @@
 struct host_target {
     struct host_targets *all;
     int index;
-    struct session_address addr;
+    struct target_address addr;
     struct session *session; /* NULL: it could not be begun */
 };
 
@@ -31,7 +31,7 @@ struct host_targets {
 
 /* Take a target in and connect; one that is there already is not taken again. `name`: what it was asked for by; NULL: its pid. Its number,
  * or -1 with the error. */
-int host_targets_add(struct host_targets *t, const struct session_address *addr, const char *name,
+int host_targets_add(struct host_targets *t, const struct target_address *addr, const char *name,
                      struct err *e);
 
 /* Show another one. The streams of the one that was shown are slowed; those of the new one are the caller's to ask for. */

@@ -42,7 +42,7 @@ struct querier {
     struct querier_answer answer;
     /* of the thread */
     bool has_address;
-    struct session_address address;
+    struct target_address address;
     struct database *db;
     struct verdict_judge *judge; /* over it; NULL: not asked yet */
 };
@@ -266,7 +266,7 @@ static void *querier_main(void *arg) {
 
 /* ---- the caller ---- */
 
-struct querier *querier_new(const struct session_address *addr, struct err *e) {
+struct querier *querier_new(const struct target_address *addr, struct err *e) {
     struct querier *q = calloc(1, sizeof *q);
     sigset_t all, kept;
     if (!q) {

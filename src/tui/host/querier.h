@@ -71,7 +71,7 @@ void querier_export_fini(struct querier_export *x);
 struct querier;
 
 /* For the target at `addr`, which is copied; NULL: none, and all tables are empty. NULL with the error. */
-struct querier *querier_new(const struct session_address *addr, struct err *e);
+struct querier *querier_new(const struct target_address *addr, struct err *e);
 void querier_free(struct querier *q);
 
 /* Readable when an answer is there; until querier_take. */

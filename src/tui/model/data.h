@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "base/model.h"
-#include "client/target/children.h"
+#include "client/session/children.h"
 #include "client/session/session.h"
 #include "client/samples/sample_store.h"
 #include "tui/model/arms.h"

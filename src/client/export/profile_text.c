@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile_text: see profile_text.h. */
-#include "client/session/profile_text.h"
+#include "client/export/profile_text.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rings: see rings.h. */
-#include "client/sql/rings.h"
+#include "client/target/rings.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  * What is below the line in struct children is the thread's alone. A process is known by pid and start time; its interpreter is looked
  * for once, and again when it could not be found or nothing of it makes sense any more (it has become another program).
  */
-#include "client/target/children.h"
+#include "client/session/children.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile_text: what `probing profile` prints for people. Pure: texts are the agent's, and made harmless here. */
-#ifndef CLIENT_SESSION_PROFILE_TEXT_H
-#define CLIENT_SESSION_PROFILE_TEXT_H
+#ifndef CLIENT_EXPORT_PROFILE_TEXT_H
+#define CLIENT_EXPORT_PROFILE_TEXT_H
 
 #include "base/strbuf.h"
 #include "client/sql/rows.h"

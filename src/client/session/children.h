@@ -5,8 +5,8 @@
  * Nothing is put into them: they are read from outside by a thread of ours, once a second or as seldom as its budget or pace demands. Reading
  * a process that hangs may hold that thread up, never the loop. One that cannot be read is there with the reason.
  */
-#ifndef CLIENT_TARGET_CHILDREN_H
-#define CLIENT_TARGET_CHILDREN_H
+#ifndef CLIENT_SESSION_CHILDREN_H
+#define CLIENT_SESSION_CHILDREN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -24,7 +24,7 @@
 /* The thread and the loop's side share this until the thread has ended. */
 struct session_recorded {
     struct session base; /* first */
-    struct session_address addr;
+    struct target_address addr;
     struct session_handler handler;
     void *arg;
     enum session_state state;
@@ -274,7 +274,7 @@ static int session_recorded_start(struct session_recorded *s, struct err *e) {
     return rc == 0 ? 0 : err_set_errno(e, ERR_FAILED, rc, "cannot start a thread");
 }
 
-struct session *session_recorded_new(struct loop *l, const struct session_address *addr,
+struct session *session_recorded_new(struct loop *l, const struct target_address *addr,
                                      const struct session_handler *h, void *arg, struct err *e) {
     struct session_recorded *s = calloc(1, sizeof *s);
     if (!s) {

@@ -5,8 +5,8 @@
  * Of a living one through /proc/PID/root, so other mount namespaces work; of a dead one in the places of this machine. Only folders
  * of the user whose process it is count. Nothing is opened for writing. Any thread.
  */
-#ifndef CLIENT_SQL_RINGS_H
-#define CLIENT_SQL_RINGS_H
+#ifndef CLIENT_TARGET_RINGS_H
+#define CLIENT_TARGET_RINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
