@@ -91,7 +91,7 @@ class Seen:
         self.before = kernel(self.pid)
         self.rows_before = self.count_rows()
         self.list = next(p for p in self.probing("list", "--json").ok().json()["processes"] if p["pid"] == self.pid)
-        self.status = self.said("status")
+        self.status = wait_until(self.status_that_knows_of_them, 20, "the agent to count its tables, as it does once a second", interval=0.2)
         self.shot = self.probing_top("--export", "json", "--once", self.pid).ok().json()
         self.tables = {t["name"]: t for t in self.said("tables")["tables"]}
         self.memory, = self.said("memory")["targets"]
@@ -104,6 +104,12 @@ class Seen:
         self.after = kernel(self.pid)
         self.steps_after = len(self.losses())
         return self
+
+    def status_that_knows_of_them(self):
+        """The agent's status, once it has counted the rows that were there before; None as long as it has not."""
+        status = self.said("status")
+        rows = {table["name"]: table["rows"] for table in status["tables"]}
+        return status if all(rows[name] >= n for name, n in self.rows_before.items()) else None
 
     def record(self):
         """A recording of it, as SQLite has it, and what the verb said of it."""

@@ -187,13 +187,8 @@ BY_ANOTHER_WAY = [
     ("agent's memory", lambda s: s.status["rss_bytes"], lambda s: newest(s.own)["rss_bytes"], MIB),
     ("samples", lambda s: s.status["sampler"]["samples"] + s.status["sampler"]["torn"],
      lambda s: next(t["rows"] for t in s.status["tables"] if t["name"] == "python.samples"), 30 * (STANDING + 1)),
-    ("steps", lambda s: s.status.get("steps", {}).get("seen", 0) or 0, lambda s: len(s.steps), 20),
     ("most memory", lambda s: s.memory["max_memory_mb"], lambda s: max(r["memory_mb"] for r in s.history_memory), 2),
 ]
-
-
-# The agent counts its tables once a second for `status`: rows of so many threads that may have come since.
-LATE_ROWS = {"python.samples": lambda n: 30 * n, "system.threads_history": lambda n: 3 * n}
 
 
 @pytest.mark.timeout(180)
@@ -205,12 +200,14 @@ def test_numbers_agree_with_themselves(jobs, name):
             wrong.append((number, one(seen), other(seen)))
     for table in seen.status["tables"]:
         shown, low, high = seen.tables[table["name"]], seen.rows_before[table["name"]], seen.rows_after[table["name"]]
-        late = LATE_ROWS.get(table["name"], lambda n: 20)(len(seen.shot["threads"]))
-        if not (low - late <= table["rows"] <= high and low <= shown["rows"] <= high):
+        if not (low <= table["rows"] <= high and low <= shown["rows"] <= high):
             wrong.append((table["name"], low, table["rows"], shown["rows"], high))
         if shown["bytes"] != table["bytes"] or table["bytes"] != os.path.getsize(
                 os.path.join(seen.status["collection"]["data_dir"], table["name"] + ".ring")):
             wrong.append((table["name"], "bytes", table["bytes"], shown["bytes"]))
+    steps = seen.status.get("steps", {}).get("seen", 0) or 0
+    if not seen.rows_before.get("python.steps", 0) <= steps <= seen.rows_after.get("python.steps", 0) + 1:  # its row comes when it has ended
+        wrong.append(("steps", steps, seen.rows_before, seen.rows_after))
     assert not wrong
 
 
