@@ -16,7 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/fork.h"
+#include "agent/life.h"
+#include "agent/threads.h"
 #include "agent/autostart_match.h"
 #include "base/agent_abi.h"
 #include "base/clock.h"
@@ -46,10 +48,10 @@ static void autostart_nap(uint64_t ns) {
 /* Nobody comes back to try it again: so a machine that is too busy at this moment gets a few seconds. */
 static int autostart_start(enum agent_way way, char *error, size_t cap) {
     struct agent_start args = {.size = sizeof args, .abi_version = AGENT_ABI_VERSION, .fd = -1, .way = way};
-    int rc = agent_start(&args, false);
+    int rc = life_start(&args, false, fork_in_child);
     for (int tries = 1; rc == AGENT_FAILED && tries < AUTOSTART_TRIES; tries++) {
         autostart_nap(AUTOSTART_NAP_MAX_NS);
-        rc = agent_start(&args, false);
+        rc = life_start(&args, false, fork_in_child);
     }
     if (rc == AGENT_FAILED && cap)
         (void)snprintf(error, cap, "%s", args.error);
@@ -71,10 +73,10 @@ static bool autostart_wait_for_python(void) {
 /* The thread of a preloaded library. */
 static void *autostart_preloaded(void *arg) {
     (void)arg;
-    agent_thread_begin("probing-wait");
+    threads_begin("probing-wait");
     if (autostart_wait_for_python())
         (void)autostart_start(AGENT_WAY_PRELOADED, NULL, 0);
-    agent_thread_end();
+    threads_end();
     __atomic_store_n(&autostart.waiting, false, __ATOMIC_RELAXED);
     return NULL;
 }
@@ -82,11 +84,11 @@ static void *autostart_preloaded(void *arg) {
 /* The thread in the child of a fork. */
 static void *autostart_forked(void *arg) {
     (void)arg;
-    agent_thread_begin("probing-wait");
+    threads_begin("probing-wait");
     autostart_nap(AUTOSTART_CHILD_NS);
     if (!Py_IsInitialized || Py_IsInitialized())
         (void)autostart_start(AGENT_WAY_FORKED, NULL, 0);
-    agent_thread_end();
+    threads_end();
     __atomic_store_n(&autostart.waiting, false, __ATOMIC_RELAXED);
     return NULL;
 }
@@ -94,7 +96,7 @@ static void *autostart_forked(void *arg) {
 static void autostart_create(void *(*fn)(void *)) {
     pthread_t thread;
     autostart.waiting = true;
-    if (agent_thread_create(&thread, fn, NULL, true) != 0)
+    if (threads_create(&thread, fn, NULL, true) != 0)
         autostart.waiting = false;
 }
 

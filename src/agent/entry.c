@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-#include "agent/agent.h"
+#include "agent/fork.h"
+#include "agent/life.h"
 #include "version.h"
 
 const char probing_version[] = PROBING_VERSION;
@@ -21,5 +22,5 @@ int probing_start(struct agent_start *args) {
             probing_version, AGENT_ABI_VERSION, args->abi_version);
         return AGENT_FAILED;
     }
-    return agent_start(args, true);
+    return life_start(args, true, fork_in_child);
 }

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/fork.h"
+#include "agent/life.h"
+#include "agent/threads.h"
 
 struct agent_remote_exec probing_door;
 static int remote_exec_busy; /* one is being brought in: its outcome is everybody's */
@@ -20,9 +22,9 @@ static void remote_exec_answer(int result) {
 static void *remote_exec_start(void *arg) {
     struct agent_start *start = &probing_door.start;
     (void)arg;
-    agent_thread_begin("probing-start");
-    int result = agent_start(start, true);
-    agent_thread_end();
+    threads_begin("probing-start");
+    int result = life_start(start, true, fork_in_child);
+    threads_end();
     remote_exec_answer(result);
     return NULL;
 }
@@ -35,7 +37,7 @@ void *PyInit__probing(void) {
     __atomic_store_n(&probing_door.done, 0, __ATOMIC_RELEASE);
     *start = (struct agent_start){
         .size = sizeof *start, .abi_version = AGENT_ABI_VERSION, .fd = -1, .way = AGENT_WAY_REMOTE_EXEC};
-    int rc = agent_thread_create(&thread, remote_exec_start, NULL, true);
+    int rc = threads_create(&thread, remote_exec_start, NULL, true);
     if (rc != 0) {
         (void)snprintf(start->error, sizeof start->error, "no thread for it: %s", strerror(rc));
         remote_exec_answer(AGENT_FAILED);

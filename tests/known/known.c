@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/threads.h"
 #include "base/cost.h"
 #include "agent/sampler/signal_sampler.h"
 #include "agent/sampler/thread_sampler.h"
@@ -251,7 +251,7 @@ static void *known_profile_main(void *arg) {
     uint64_t mean = (uint64_t)(1e9 / known_profile.hz), due = clock_mono_ns();
     (void)arg;
     uint64_t warm_ns = due + 2 * CLOCK_NS_PER_S;
-    agent_thread_begin("known");
+    threads_begin("known");
     cost_pace_init(&pace, due);
     while (!__atomic_load_n(&known_profile.stop, __ATOMIC_RELAXED)) {
         uint64_t body = clock_self_cpu_ns();
@@ -272,7 +272,7 @@ static void *known_profile_main(void *arg) {
     }
     thread_sampler_collect(&known_profile.profile, known_profile.ps);
     known_profile.cpu_ns = clock_self_cpu_ns();
-    agent_thread_end();
+    threads_end();
     (void)(signal_sampler_is_armed() && signal_sampler_check(&e));
     signal_sampler_disarm();
     return NULL;

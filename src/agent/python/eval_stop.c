@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "agent/agent.h"
+#include "agent/threads.h"
 #include "agent/python/eval_internal.h"
 #include "base/clock.h"
 #include "pystack/gate.h"
@@ -17,7 +17,7 @@ static bool eval_key_created;
 /* Finalisation has ended the thread while it waited for the GIL. */
 static void eval_on_exit(void *arg) {
     struct eval_run *run = arg;
-    agent_thread_end();
+    threads_end();
     __atomic_store_n(&run->interrupter, 2, __ATOMIC_RELEASE);
     eval_run_unref(run);
 }
@@ -52,7 +52,7 @@ static void eval_pause(struct eval_run *run, uint64_t ns) {
 static void *eval_main(void *arg) {
     struct eval_run *run = arg;
     struct pystack_gate before = {.held = true};
-    agent_thread_begin("probing-int");
+    threads_begin("probing-int");
     (void)pthread_setspecific(eval_key, run);
     struct pystack *ps = pystack_open(0, NULL);
     if (ps)
@@ -66,7 +66,7 @@ static void *eval_main(void *arg) {
     if (ps)
         pystack_close(ps);
     (void)pthread_setspecific(eval_key, NULL);
-    agent_thread_end();
+    threads_end();
     __atomic_store_n(&run->interrupter, 2, __ATOMIC_RELEASE);
     eval_run_unref(run);
     return NULL;
@@ -79,7 +79,7 @@ int eval_run_interrupt(struct eval_run *run) {
         return run->interrupter ? 0 : -1;
     run->interrupter = 1;
     eval_run_ref(run);
-    if (agent_thread_create(&run->thread, eval_main, run, true) == 0)
+    if (threads_create(&run->thread, eval_main, run, true) == 0)
         return 0;
     run->interrupter = 0;
     eval_run_unref(run);

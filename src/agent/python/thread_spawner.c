@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/agent.h"
+#include "agent/threads.h"
 
 static struct thread_spawner {
     pthread_mutex_t lock;
@@ -23,24 +23,24 @@ static struct thread_spawner {
 
 static void *thread_spawner_main(void *arg) {
     (void)arg;
-    agent_thread_begin("probing-job");
+    threads_begin("probing-job");
     (void)pthread_mutex_lock(&nursery.lock);
     while (!nursery.stop) {
         if (nursery.wanted) {
-            nursery.rc = agent_thread_create_deep(nursery.child, nursery.fn, nursery.arg, false);
+            nursery.rc = threads_create_deep(nursery.child, nursery.fn, nursery.arg, false);
             nursery.wanted = false;
             (void)pthread_cond_broadcast(&nursery.changed);
         }
         (void)pthread_cond_wait(&nursery.changed, &nursery.lock);
     }
     (void)pthread_mutex_unlock(&nursery.lock);
-    agent_thread_end();
+    threads_end();
     return NULL;
 }
 
 int thread_spawner_begin(void) {
     nursery.stop = nursery.wanted = false;
-    int rc = agent_thread_create(&nursery.thread, thread_spawner_main, NULL, false);
+    int rc = threads_create(&nursery.thread, thread_spawner_main, NULL, false);
     nursery.there = rc == 0;
     return rc;
 }

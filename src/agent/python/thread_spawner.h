@@ -17,7 +17,7 @@ int thread_spawner_begin(void);
 /* End the thread. Those that it has started go on. */
 void thread_spawner_end(void);
 
-/* As agent_thread_create_deep, of a thread that can be joined. 0 or an errno value. By one thread at a time. */
+/* As threads_create_deep, of a thread that can be joined. 0 or an errno value. By one thread at a time. */
 int thread_spawner_create(pthread_t *thread, void *(*fn)(void *), void *arg);
 
 /* In the child of a fork there is no thread. */

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/threads.h"
 #include "agent/sampler/gil_usage.h"
 #include "agent/python/gil_late.h"
 #include "agent/torch/grads.h"
@@ -340,7 +340,7 @@ static void worker_on_exit(void *arg) {
     (void)pthread_cond_broadcast(&w->changed);
     worker_wake(w);
     worker_unlock(w);
-    agent_thread_end();
+    threads_end();
 }
 
 /* Without the lock: what is needed to begin. 0, or -1 with the error. */
@@ -401,7 +401,7 @@ static void worker_destroy(struct worker *w) {
 static void *worker_main(void *arg) {
     struct worker *w = arg;
     struct err e = {0};
-    agent_thread_begin(w->in_job ? "probing-eval" : "probing-py");
+    threads_begin(w->in_job ? "probing-eval" : "probing-py");
     (void)pthread_setspecific(worker_key, w);
     worker_lock(w);
     w->tid = syscall(SYS_gettid);
@@ -426,7 +426,7 @@ static void *worker_main(void *arg) {
     worker_unlock(w);
     worker_close(w);
     (void)pthread_setspecific(worker_key, NULL);
-    agent_thread_end();
+    threads_end();
     worker_lock(w);
     w->state = WORKER_ABSENT;
     (void)pthread_cond_broadcast(&w->changed);
@@ -469,7 +469,7 @@ static int worker_start(struct worker *w, struct err *e) {
         (void)pthread_join(w->thread, NULL);
     w->joinable = false;
     int rc = w->in_job ? thread_spawner_create(&w->thread, worker_main, w)
-                       : agent_thread_create(&w->thread, worker_main, w, false);
+                       : threads_create(&w->thread, worker_main, w, false);
     if (rc != 0)
         return err_set_errno(e, ERR_FAILED, rc, "no thread for the python worker");
     w->joinable = true;
@@ -546,7 +546,7 @@ static void worker_give_up(struct worker *w) {
     worker_fail_all(w, WORKER_ENDING);
     (void)pthread_detach(w->thread);
     w->joinable = false;
-    agent_thread_forget(w->tid);
+    threads_forget(w->tid);
 }
 
 int worker_leave(struct worker *w, struct err *e) {

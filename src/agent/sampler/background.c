@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/torch/step_values.h"
 #include "agent/torch/torch_spans.h"
 #include "base/clock.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/threads.h"
 #include "agent/python/gil_late.h"
 #include "agent/python/worker_tasks.h"
 #include "agent/python/worker_values.h"
@@ -99,8 +99,8 @@ void pending_snapshots_begin(struct pending_snapshots *c, const struct pending_s
 }
 
 static bool pending_snapshots_is_own(int64_t tid) {
-    int64_t own[AGENT_MAX_TIDS];
-    size_t n = agent_own_tids(own, AGENT_MAX_TIDS);
+    int64_t own[THREADS_MAX];
+    size_t n = threads_own_tids(own, THREADS_MAX);
     for (size_t i = 0; i < n; i++)
         if (own[i] == tid)
             return true;

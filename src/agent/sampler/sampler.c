@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include "agent/sampler/account.h"
-#include "agent/agent.h"
+#include "agent/life.h"
+#include "agent/threads.h"
 #include "agent/server/reply.h"
 #include "agent/sampler/snapshot_request.h"
 #include "agent/sampler/budget.h"
@@ -157,7 +158,7 @@ static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, 
     out->sampling = signal_sampler_is_armed() ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
     s->limit_hits += out->incomplete;
     out->process.agent_cpu_pct =
-        cost_meter_add(&s->meter, clock_mono_ns(), agent_cpu_ns() + sampler_signals_ns(s));
+        cost_meter_add(&s->meter, clock_mono_ns(), threads_cpu_ns() + sampler_signals_ns(s));
     (void)pthread_mutex_lock(&s->mailbox->lock);
     size_t server = s->mailbox->server_bytes;
     (void)pthread_mutex_unlock(&s->mailbox->lock);
@@ -270,7 +271,7 @@ static void sampler_do_second(struct sampler *s) {
     s->replan |= !s->always.record.begun;
     record_begin(&s->always.record);
     size_t server = background_view(&s->always, s->mailbox, &view);
-    view.cpu_ns = agent_cpu_ns();
+    view.cpu_ns = threads_cpu_ns();
     view.overhead_pct =
         cost_meter_add(&s->always.meter, clock_mono_ns(), view.cpu_ns + sampler_signals_ns(s));
     view.rate_hz = s->always.hz;
@@ -515,7 +516,7 @@ static void *sampler_main(void *arg) {
     struct sampler *s = arg;
     struct mailbox *m = s->mailbox;
     struct sampler_plan plan;
-    agent_thread_begin("probing-smp");
+    threads_begin("probing-smp");
     (void)sampler_pystack(s); /* now, while the first client connects */
     sampler_publish(s, NULL);
     (void)pthread_mutex_lock(&m->lock);
@@ -535,7 +536,7 @@ static void *sampler_main(void *arg) {
         (void)pthread_mutex_lock(&m->lock);
     }
     (void)pthread_mutex_unlock(&m->lock);
-    agent_thread_end();
+    threads_end();
     return NULL;
 }
 
@@ -571,10 +572,10 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->replan = true;
     (void)config_read_environ(&m->config, 0, &s->config_error); /* nobody else knows the mailbox yet */
     m->status.budget_pct = s->budget_pct = m->config.values[CONFIG_BUDGET];
-    background_init(&s->always, m, agent_is_invited());
+    background_init(&s->always, m, life_is_invited());
     probes_init(&s->probes, m->worker, m, &s->always.record);
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
-    int rc = agent_thread_create(&s->thread, sampler_main, s, false);
+    int rc = threads_create(&s->thread, sampler_main, s, false);
     if (rc == 0) {
         fatal_set_waker(sampler_note_fatal, m);
         return s;

@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "agent/debug/fatal.h"
 #include "base/clock.h"
 #include "base/model_text.h"

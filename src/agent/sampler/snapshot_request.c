@@ -2,7 +2,7 @@
 /* snapshot_request: see snapshot_request.h. */
 #include "agent/sampler/snapshot_request.h"
 
-#include "agent/agent.h"
+#include "agent/threads.h"
 #include "agent/sampler/signal_sampler.h"
 #include "base/clock.h"
 
@@ -75,8 +75,8 @@ static void snapshot_request_native(void *arg, int64_t tid) {
 
 /* Threads of ours that began while the others were read. */
 static void snapshot_request_leave_out_own(struct model_snapshot *s) {
-    int64_t own[AGENT_MAX_TIDS];
-    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS), kept = 0;
+    int64_t own[THREADS_MAX];
+    size_t n_own = threads_own_tids(own, THREADS_MAX), kept = 0;
     for (size_t i = 0; i < s->n_threads; i++) {
         bool is_own = false;
         for (size_t k = 0; k < n_own; k++)
@@ -89,8 +89,8 @@ static void snapshot_request_leave_out_own(struct model_snapshot *s) {
 
 int snapshot_request_snapshot(struct pystack *ps, struct thread_sampler *p, const struct snapshot_request *w,
                               struct model_snapshot *out, struct err *e) {
-    int64_t own[AGENT_MAX_TIDS];
-    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
+    int64_t own[THREADS_MAX];
+    size_t n_own = threads_own_tids(own, THREADS_MAX);
     struct snapshot_request_work work = {
         .ps = ps, .profile = p, .until_ns = clock_mono_ns() + SNAPSHOT_REQUEST_WAIT_NS};
     if (w->native.wanted)

@@ -2,13 +2,15 @@
 /* spending: see spending.h. */
 #include "agent/sampler/spending.h"
 
-#include "agent/agent.h"
+#include "agent/threads.h"
 #include "base/clock.h"
 
 static uint64_t spending_difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 /* CPU time of the agent's threads but the calling one. */
-static uint64_t spending_server_ns(void) { return spending_difference(agent_cpu_ns(), clock_self_cpu_ns()); }
+static uint64_t spending_server_ns(void) {
+    return spending_difference(threads_cpu_ns(), clock_self_cpu_ns());
+}
 
 void spending_begin(struct spending *s, uint64_t signals_ns) {
     if (s->ticked_ns)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/threads.h"
 #include "agent/sampler/signal_sampler.h"
 #include "agent/sampler/thread_sampler_native.h"
 #include "base/clock.h"
@@ -158,11 +158,11 @@ static int thread_sampler_list(struct thread_sampler *p, struct pystack *ps, uin
     struct arena arena;
     struct pystack_thread *list = NULL;
     uint64_t cpu = clock_self_cpu_ns();
-    int64_t own[2 * AGENT_MAX_TIDS]; /* as well those that end meanwhile as those that begin */
-    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
+    int64_t own[2 * THREADS_MAX]; /* as well those that end meanwhile as those that begin */
+    size_t n_own = threads_own_tids(own, THREADS_MAX);
     arena_init(&arena, THREAD_SAMPLER_ARENA_BYTES);
     ssize_t n = pystack_read_threads(ps, &arena, &list);
-    n_own += agent_own_tids(own + n_own, AGENT_MAX_TIDS);
+    n_own += threads_own_tids(own + n_own, THREADS_MAX);
     struct thread_sampler_thread *threads = n > 0 ? calloc((size_t)n, sizeof *threads) : NULL;
     if (n < 0 || (n > 0 && !threads)) {
         arena_fini(&arena);
@@ -207,7 +207,7 @@ static uint64_t thread_sampler_idle_cpu(const struct thread_sampler *p) {
 
 /* CPU time of the agent's other threads since the last call. */
 static uint64_t thread_sampler_others_cpu(struct thread_sampler *p) {
-    uint64_t before = p->others_cpu_ns, now = agent_others_cpu_ns();
+    uint64_t before = p->others_cpu_ns, now = threads_others_cpu_ns();
     p->others_cpu_ns = now > before ? now : before;
     return p->others_cpu_ns - before;
 }

@@ -18,7 +18,8 @@
 #include <libwebsockets.h>
 
 #include "agent/sampler/account.h"
-#include "agent/agent.h"
+#include "agent/life.h"
+#include "agent/threads.h"
 #include "agent/fds.h"
 #include "agent/server/listener.h"
 #include "agent/server/mailbox.h"
@@ -130,7 +131,7 @@ static void server_begin_ending(struct server *s, const char *reason) {
     if (s->ending)
         return;
     s->ending = true;
-    agent_set_ending();
+    life_set_ending();
     net_admission_stop(s->door);
     listener_remove(&s->listener);
     if (s->listening)
@@ -325,7 +326,7 @@ static void server_on_wake(struct server *s) {
 /* Until the thread that brought us in has ended. */
 static void server_on_reap(lws_sorted_usec_list_t *sul) {
     struct server *s = lws_container_of(sul, struct server, reap);
-    if (!agent_reap())
+    if (!life_reap())
         lws_sul_schedule(s->context, 0, &s->reap, server_on_reap, SERVER_REAP_US);
 }
 
@@ -579,7 +580,7 @@ struct server *server_new(struct err *e) {
     memcpy(s->endpoint, s->listener.path, sizeof s->endpoint);
     server_open_listener(s);
     endpoints_file_begin(s->endpoint, s->mailbox.config.values[CONFIG_EVAL] != 0, server_nudge, &s->mailbox);
-    (void)cost_meter_add(&s->meter, s->started_ns, agent_cpu_ns());
+    (void)cost_meter_add(&s->meter, s->started_ns, threads_cpu_ns());
     server_current = s;
     return s;
 }

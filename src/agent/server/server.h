@@ -22,7 +22,7 @@ void server_run(struct server *s);
 /* Stop the sampler, close everything, take the socket away. NULL is nothing to do. */
 void server_free(struct server *s);
 
-/* Have the server look after the thread that brought us in (agent_reap); under the lock of the life cycle, while it runs. */
+/* Have the server look after the thread that brought us in (life_reap); under the lock of the life cycle, while it runs. */
 void server_poke(void);
 
 #endif

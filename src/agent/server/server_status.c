@@ -2,7 +2,8 @@
 /* server_status: see server_status.h. */
 #include "agent/server/server_status.h"
 
-#include "agent/agent.h"
+#include "agent/life.h"
+#include "agent/threads.h"
 #include "agent/debug/debugger_state.h"
 #include "agent/torch/step_values.h"
 #include "agent/torch/spans.h"
@@ -67,7 +68,7 @@ static void server_status_fill_leases(const struct mailbox_status *m, struct mod
 void server_status_fill(const struct server_facts *s, struct model_status *out) {
     struct mailbox_status m;
     struct worker_status worker;
-    uint64_t now = clock_mono_ns(), cpu = agent_cpu_ns();
+    uint64_t now = clock_mono_ns(), cpu = threads_cpu_ns();
     mailbox_get_status(s->mailbox, &m, &out->rate_hz);
     out->agent_version = PROBING_VERSION;
     out->uptime_s = (double)(now - s->started_ns) / 1e9;
@@ -101,7 +102,7 @@ void server_status_fill(const struct server_facts *s, struct model_status *out) 
     out->us_per_gil_hold = worker.mean_us;
     out->us_longest_gil_hold = worker.max_us;
     out->discovery = m.discovery[0] ? arena_strdup(&out->arena, m.discovery) : NULL;
-    out->strategy = agent_way_name(agent_came_by());
+    out->strategy = agent_way_name(life_came_by());
     out->endpoint = s->endpoint;
     out->note = m.note[0] ? arena_strdup(&out->arena, m.note) : NULL;
     out->always_hz = m.always_hz;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/threads.h"
 #include "agent/tables/record.h"
 #include "base/clock.h"
 
@@ -60,8 +60,8 @@ static const char *record_name(struct record *r, const struct thread_sampler *p,
 }
 
 void record_threads(struct record *r, const struct thread_sampler *p, uint64_t now_ns, double timestamp) {
-    int64_t own[AGENT_MAX_TIDS];
-    size_t n_own = agent_own_tids(own, AGENT_MAX_TIDS);
+    int64_t own[THREADS_MAX];
+    size_t n_own = threads_own_tids(own, THREADS_MAX);
     union ring_value v[RING_THREAD_COUNT];
     if (collect_read_threads(&r->collect, now_ns, own, n_own) <= 0)
         return;

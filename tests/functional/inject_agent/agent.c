@@ -41,7 +41,7 @@ struct agent {
 };
 
 static struct agent agent;
-static pthread_mutex_t agent_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER;
 static int agent_runs;
 
 static void *agent_serve(void *arg) {
@@ -58,12 +58,12 @@ static void *agent_serve(void *arg) {
             continue;
         ssize_t n = read(client, &byte, 1);
         if (n == 1 && byte == 'p') {
-            (void)pthread_mutex_lock(&agent_lock);
+            (void)pthread_mutex_lock(&life_lock);
             (void)unlink(agent.path);
             (void)close(agent.listener);
             (void)close(client);
             agent_runs = 0;
-            (void)pthread_mutex_unlock(&agent_lock);
+            (void)pthread_mutex_unlock(&life_lock);
             return NULL;
         }
         (void)close(client);
@@ -85,7 +85,7 @@ static int agent_listen(void) {
 }
 
 /* Under the lock. */
-static int agent_begin(struct agent_start *start) {
+static int life_begin(struct agent_start *start) {
     pthread_t thread;
     pthread_attr_t attr;
     agent.starter = (pthread_t)start->thread;
@@ -120,11 +120,11 @@ EXPORTED int probing_start(struct agent_start *start) {
 #ifdef AGENT_TEST_SLOW
     (void)sleep(AGENT_TEST_SLOW);
 #endif
-    (void)pthread_mutex_lock(&agent_lock);
-    int result = agent_runs ? AGENT_ALREADY : agent_begin(start);
+    (void)pthread_mutex_lock(&life_lock);
+    int result = agent_runs ? AGENT_ALREADY : life_begin(start);
     if (result == AGENT_ALREADY)
         (void)snprintf(start->endpoint, sizeof start->endpoint, "%s", agent.path);
-    (void)pthread_mutex_unlock(&agent_lock);
+    (void)pthread_mutex_unlock(&life_lock);
     return result;
 }
 #endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* life: see life.h. */
+#include "agent/life.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/debug/fatal.h"
+#include "agent/fds.h"
+#include "agent/python/thread_spawner.h"
+#include "agent/sampler/gil_usage.h"
+#include "agent/server/endpoints_file.h"
+#include "agent/server/server.h"
+#include "agent/threads.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+#define LIFE_START_NS (1500 * CLOCK_NS_PER_MS) /* until the socket must listen */
+#define LIFE_END_NS (3 * CLOCK_NS_PER_S)       /* until a run that is ending must have ended */
+#define LIFE_REAP_TRIES 1000                   /* of 5 ms each, at the end of a run */
+
+enum life_state {
+    LIFE_PARKED = 0,
+    LIFE_STARTING,
+    LIFE_RUNNING,
+    LIFE_ENDING,
+};
+
+/* The thread that has brought us in. */
+struct life_guest {
+    bool used;
+    pthread_t thread;
+    int64_t tid;
+    void *region;
+    size_t region_size;
+};
+
+static struct life {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool made;     /* changed is initialised */
+    bool fork_set; /* the handler of fork is registered; stays so for ever */
+    bool give_up;  /* whoever started it no longer waits */
+    bool invited;  /* see agent_start */
+    uint32_t way;  /* enum agent_way of this run */
+    enum life_state state;
+    char error[256];
+    char endpoint[128];
+    struct life_guest guest;
+} life = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void life_lock(void) { (void)pthread_mutex_lock(&life.lock); }
+
+static void life_unlock(void) { (void)pthread_mutex_unlock(&life.lock); }
+
+/* ---- fork ---- */
+
+bool life_in_child(void) {
+    bool had_agent = life.state == LIFE_RUNNING || life.state == LIFE_STARTING;
+    life = (struct life){.lock = PTHREAD_MUTEX_INITIALIZER, .fork_set = true};
+    return had_agent;
+}
+
+/* What needs doing once, under the lock. 0 or -1. */
+static int life_make(void (*in_child)(void)) {
+    pthread_condattr_t attr;
+    if (!life.fork_set && pthread_atfork(NULL, NULL, in_child) != 0)
+        return -1;
+    life.fork_set = true;
+    if (life.made)
+        return 0;
+    if (pthread_condattr_init(&attr) != 0)
+        return -1;
+    if (pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
+        pthread_cond_init(&life.changed, &attr) == 0)
+        life.made = true;
+    (void)pthread_condattr_destroy(&attr);
+    return life.made ? 0 : -1;
+}
+
+/* ---- the guest ---- */
+
+/* Under the lock: take care of the thread that calls probing_start. What it does after this is to return. */
+static void life_adopt(const struct agent_start *args) {
+    if (args->fd >= 0)
+        (void)close(args->fd);
+    if (!args->thread)
+        return;
+    life.guest = (struct life_guest){.used = true,
+                                     .thread = (pthread_t)args->thread,
+                                     .tid = syscall(SYS_gettid),
+                                     .region = (void *)(uintptr_t)args->region,
+                                     .region_size = (size_t)args->region_size};
+    threads_set_guest(life.guest.tid);
+}
+
+static void life_forget_guest(void) {
+    life.guest = (struct life_guest){0};
+    threads_set_guest(0);
+}
+
+bool life_reap(void) {
+    life_lock();
+    struct life_guest *g = &life.guest;
+    int rc = g->used ? pthread_tryjoin_np(g->thread, NULL) : ESRCH;
+    if (rc == 0 && g->region && g->region_size)
+        (void)munmap(g->region, g->region_size);
+    if (rc != EBUSY)
+        life_forget_guest();
+    life_unlock();
+    return rc != EBUSY;
+}
+
+/* ---- a run ---- */
+
+void life_set_ending(void) {
+    endpoints_file_end();
+    life_lock();
+    life.state = LIFE_ENDING;
+    life_unlock();
+}
+
+/* The last thing a run does: `error` says why it never began, or is NULL. */
+static void life_park(const char *error) {
+    threads_clear_cpu();
+    life_lock();
+    (void)snprintf(life.error, sizeof life.error, "%s", error ? error : "");
+    life.give_up = false;
+    life.state = LIFE_PARKED;
+    (void)pthread_cond_broadcast(&life.changed);
+    life_unlock();
+}
+
+/* Tell the starter that the socket listens. False when nobody waits any more. */
+static bool life_announce(const char *endpoint) {
+    life_lock();
+    bool wanted = !life.give_up;
+    life.state = wanted ? LIFE_RUNNING : LIFE_ENDING;
+    (void)snprintf(life.endpoint, sizeof life.endpoint, "%s", endpoint);
+    (void)pthread_cond_broadcast(&life.changed);
+    life_unlock();
+    return wanted;
+}
+
+/* The guest has nothing left to do but return; one that is held up (by a debugger) is left to itself. */
+static void life_reap_last(void) {
+    for (int tries = 0; tries < LIFE_REAP_TRIES && !life_reap(); tries++) {
+        struct timespec pause = {.tv_nsec = 5 * (long)CLOCK_NS_PER_MS};
+        (void)nanosleep(&pause, NULL);
+    }
+    life_lock();
+    life_forget_guest();
+    life_unlock();
+}
+
+static void *life_main(void *arg) {
+    struct err e = {0};
+    (void)arg;
+    threads_begin("probing-srv");
+    gil_usage_clear();
+    (void)thread_spawner_begin();
+    (void)fds_make_private();
+    struct server *server = server_new(&e);
+    if (server && life_announce(server_endpoint(server)))
+        server_run(server);
+    life_set_ending();
+    fatal_disarm();
+    server_free(server);
+    thread_spawner_end();
+    life_reap_last();
+    threads_end();
+    life_park(server ? NULL : e.text);
+    return NULL;
+}
+
+/* ---- starting ---- */
+
+static int life_fail(struct agent_start *args, const char *why) {
+    (void)snprintf(args->error, sizeof args->error, "%s", why);
+    return AGENT_FAILED;
+}
+
+/* Wait, under the lock, while the state is `state`. 0, or -1 when it still is at the deadline. */
+static int life_wait_while(enum life_state state, uint64_t limit_ns) {
+    uint64_t until = clock_mono_ns() + limit_ns;
+    struct timespec ts = {.tv_sec = (time_t)(until / CLOCK_NS_PER_S),
+                          .tv_nsec = (long)(until % CLOCK_NS_PER_S)};
+    while (life.state == state)
+        if (pthread_cond_timedwait(&life.changed, &life.lock, &ts) == ETIMEDOUT)
+            return life.state == state ? -1 : 0;
+    return 0;
+}
+
+/* Under the lock, parked. */
+static int life_begin(struct agent_start *args, bool invited) {
+    pthread_t thread;
+    life.state = LIFE_STARTING;
+    life.invited = invited;
+    life.way = args->way;
+    int rc = threads_create(&thread, life_main, NULL, true);
+    if (rc != 0) {
+        life.state = LIFE_PARKED;
+        (void)snprintf(args->error, sizeof args->error, "no thread for the agent: %s", strerror(rc));
+        return AGENT_FAILED;
+    }
+    if (life_wait_while(LIFE_STARTING, LIFE_START_NS) != 0) {
+        life.give_up = true;
+        return life_fail(args,
+                         "the agent's thread did not get to listen in time: is the machine overloaded?");
+    }
+    if (life.state != LIFE_RUNNING)
+        return life_fail(args, life.error);
+    life_adopt(args);
+    server_poke();
+    return AGENT_STARTED;
+}
+
+bool life_is_invited(void) {
+    life_lock();
+    bool invited = life.invited;
+    life_unlock();
+    return invited;
+}
+
+uint32_t life_came_by(void) {
+    life_lock();
+    uint32_t way = life.way;
+    life_unlock();
+    return way;
+}
+
+int life_start(struct agent_start *args, bool invited, void (*in_child)(void)) {
+    int result;
+    life_lock();
+    if (life_make(in_child) != 0)
+        result = life_fail(args, "the C library refused a condition or a fork handler");
+    else if (life_wait_while(LIFE_ENDING, LIFE_END_NS) != 0 ||
+             life_wait_while(LIFE_STARTING, LIFE_START_NS) != 0)
+        result = life_fail(args, "an agent that is ending or starting holds the place: try again");
+    else if (life.state == LIFE_RUNNING)
+        result = AGENT_ALREADY;
+    else
+        result = life_begin(args, invited);
+    if (result != AGENT_FAILED)
+        (void)snprintf(args->endpoint, sizeof args->endpoint, "%s", life.endpoint);
+    life_unlock();
+    return result;
+}
