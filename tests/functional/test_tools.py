@@ -179,8 +179,12 @@ def complaints(lint, path, text):
 @pytest.mark.parametrize("path, text, expected", [
     ("src/base/a.c", HEAD + '#include "wire/wire.h"\n', "may not include wire/wire.h"),
     ("src/agent/a.c", HEAD + '#include "store/sql/sql.h"\n', "may not include store/sql/sql.h"),
+    ("src/agent/a.c", HEAD + "int agent_look(void)\n{\n    return 0;\n}\n", "'look' says nothing in the name agent_look"),
+    ("src/agent/told.h", HEAD, "'told' says nothing in the name of a file"),
+    ("src/base/a.h", HEAD + "struct a_wish {\n    int n;\n};\n", "'wish' says nothing"),
+    ("src/base/a.h", HEAD + "#define A_ROOM 1\n", "'room' says nothing"),
     ("src/client/target/a.c", HEAD + '#include "client/sql/rows.h"\n', "target may not include client/sql/rows.h"),
-    ("src/store/ring/a.c", HEAD + '#include "store/recording/archive.h"\n', "may not include store/recording/archive.h"),
+    ("src/store/ring/a.c", HEAD + '#include "store/recording/archive.h"\n', "rooms of src/store"),
     ("src/tui/screens/a.c", HEAD + "#include <ncurses.h>\n", "may only be included by"),
     ("src/client/a.c", HEAD + "#include <libwebsockets.h>\n", "may only be included by"),
     ("src/pystack/a.c", HEAD + "#include <Python.h>\n", "may only be included by"),
